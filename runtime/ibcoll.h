@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ibcoll: collectives over RDMA Write, shared memory and UCX. The public C interface.
+ *
+ * Life of a program:
+ *   ibcoll_context_create   once per process; exchanges addresses with the other ranks of the job
+ *   ibcoll_team_*           groups of ranks (MPI: communicators); ibcoll_team_world is the whole job
+ *   ibcoll_collective_init  checks the arguments, selects an algorithm -> a persistent request
+ *   ibcoll_start/test/wait  any number of times; buffers and counts stay as given at init
+ *   ibcoll_request_free
+ * or a blocking shorthand (ibcoll_alltoall, ...), which is init + start + wait + free.
+ *
+ * Conventions
+ *   - Sizes, counts and displacements are in bytes unless a name says `count` (elements).
+ *   - All ranks of a team call collectives on it in the same order, as in MPI (MPI 4.0, section 6.1). Persistent
+ *     requests are *started* in the same order. Several may be in flight at a time.
+ *   - Every function that can fail returns an ibcoll_status_t; ibcoll_last_error() tells who, where, why and what to try.
+ *   - A failed argument check leaves everything as it was. A collective that fails once started fails on every rank
+ *     of the team that is alive, and the team accepts no further collective: free it.
+ *   - Any thread may call any function; calls on one context exclude each other by one lock.
+ */
+#ifndef IBCOLL_H
+#define IBCOLL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define IBCOLL_EXPORT __attribute__((visibility("default")))
+#else
+#define IBCOLL_EXPORT
+#endif
+
+#define IBCOLL_VERSION_MAJOR 0
+#define IBCOLL_VERSION_MINOR 1
+#define IBCOLL_VERSION_PATCH 0
+
+typedef enum ibcoll_status {
+  IBCOLL_OK = 0,
+  IBCOLL_IN_PROGRESS = 1,            /* ibcoll_test: not complete yet */
+  IBCOLL_ERR_INVALID_ARGUMENT = -1,  /* an argument is wrong; nothing was done */
+  IBCOLL_ERR_NO_MEMORY = -2,         /* an allocation was refused */
+  IBCOLL_ERR_UNSUPPORTED = -3,       /* not possible on this machine or in this build */
+  IBCOLL_ERR_NOT_APPLICABLE = -4,    /* the forced algorithm does not apply to this call */
+  IBCOLL_ERR_MISMATCH = -5,          /* ranks called with arguments that do not fit together */
+  IBCOLL_ERR_PEER_FAILED = -6,       /* a rank died or cannot be reached */
+  IBCOLL_ERR_TIMEOUT = -7,           /* a deadline passed */
+  IBCOLL_ERR_TRANSPORT = -8,         /* a transport failed on this rank */
+  IBCOLL_ERR_BOOTSTRAP = -9,         /* the ranks of the job could not find each other */
+  IBCOLL_ERR_CONFIG = -10,           /* a setting has a malformed value */
+  IBCOLL_ERR_SYSTEM = -11,           /* a system call failed */
+  IBCOLL_ERR_BUSY = -12,             /* the object is in use: a request in flight, a team with requests */
+  IBCOLL_ERR_INTERNAL = -13          /* a fault of ibcoll itself */
+} ibcoll_status_t;
+
+typedef struct ibcoll_context* ibcoll_context_t;
+typedef struct ibcoll_team* ibcoll_team_t;
+typedef struct ibcoll_request* ibcoll_request_t;
+typedef struct ibcoll_op* ibcoll_op_t;
+
+/* As send buffer: the data is in the receive buffer already (MPI_IN_PLACE). For allgather(v) that is this rank's own
+ * block; for alltoall(v) and allreduce the whole buffer, which the result replaces. */
+#define IBCOLL_IN_PLACE ((const void*)-1)
+
+/* ---------------------------------------------------------------- version and errors */
+
+/* "0.1.0" */
+IBCOLL_EXPORT const char* ibcoll_version_string(void);
+/* A short constant text for a status; never NULL. */
+IBCOLL_EXPORT const char* ibcoll_status_string(ibcoll_status_t status);
+/* The whole story of the last error that a call of this thread returned: rank, peer, device, what to try.
+ * Valid until the next failing call of the same thread; "" when none failed. */
+IBCOLL_EXPORT const char* ibcoll_last_error(void);
+
+/* ---------------------------------------------------------------- context */
+
+/* How ranks find each other when the host program has its own means. `allgather` gathers `bytes` bytes from each rank
+ * into `recv` (size x bytes, rank order), blocks until done and returns 0 on success. It is called by all ranks in the
+ * same order, during context creation and destruction only. */
+typedef struct ibcoll_bootstrap {
+  size_t struct_size; /* sizeof(ibcoll_bootstrap_t) */
+  int rank;
+  int size;
+  int (*allgather)(void* user, const void* send, void* recv, size_t bytes);
+  void* user;
+} ibcoll_bootstrap_t;
+
+typedef struct ibcoll_context_params {
+  size_t struct_size;                  /* sizeof(ibcoll_context_params_t) */
+  const ibcoll_bootstrap_t* bootstrap; /* NULL: ibcoll_run, PMIx or a single process, whichever is found */
+} ibcoll_context_params_t;
+
+/* Collective over all ranks of the job. `params` may be NULL. Settings come from IBCOLL_* variables and the
+ * configuration file (ibcoll_info -c lists them).
+ * Errors: CONFIG (names variable, value and what is allowed), BOOTSTRAP, TRANSPORT, NO_MEMORY, TIMEOUT. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_context_create(const ibcoll_context_params_t* params, ibcoll_context_t* context);
+/* Collective. BUSY while teams other than the world or requests exist. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_context_destroy(ibcoll_context_t context);
+IBCOLL_EXPORT int ibcoll_context_rank(ibcoll_context_t context);
+IBCOLL_EXPORT int ibcoll_context_size(ibcoll_context_t context);
+/* Moves everything in flight forward without blocking. For host programs that have a progress loop of their own;
+ * ibcoll_test and ibcoll_wait do it too. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_progress(ibcoll_context_t context);
+/* Writes to `text` (at most `bytes` bytes, always terminated) one line for each collective in flight: what it waits for.
+ * Returns the length the whole text has. */
+IBCOLL_EXPORT size_t ibcoll_context_describe(ibcoll_context_t context, char* text, size_t bytes);
+
+/* Memory that every transport handles best (page aligned, huge pages where there are any). NULL when `bytes` is 0 or
+ * memory is short (ibcoll_last_error tells). Freed by ibcoll_mem_free only; NULL is allowed there. */
+IBCOLL_EXPORT void* ibcoll_mem_alloc(ibcoll_context_t context, size_t bytes);
+IBCOLL_EXPORT ibcoll_status_t ibcoll_mem_free(ibcoll_context_t context, void* memory);
+
+/* ---------------------------------------------------------------- teams */
+
+/* All ranks of the job. Belongs to the context: not to be freed. */
+IBCOLL_EXPORT ibcoll_team_t ibcoll_team_world(ibcoll_context_t context);
+/* Collective over `parent`: ranks[i] (a rank of parent, no duplicates) becomes rank i. All ranks of parent call with the
+ * same list; a rank not in it gets *team = NULL. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_team_create(ibcoll_team_t parent, const int* ranks, int count, ibcoll_team_t* team);
+/* Collective over `parent`: one team per color, ordered by key, then by rank in parent. A negative color: no team
+ * (*team = NULL). Source: MPI_Comm_split. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_team_split(ibcoll_team_t parent, int color, int key, ibcoll_team_t* team);
+/* Local. BUSY while requests of the team exist. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_team_free(ibcoll_team_t team);
+IBCOLL_EXPORT int ibcoll_team_rank(ibcoll_team_t team);
+IBCOLL_EXPORT int ibcoll_team_size(ibcoll_team_t team);
+
+/* ---------------------------------------------------------------- collectives */
+
+typedef enum ibcoll_collective {
+  IBCOLL_BARRIER = 0,
+  IBCOLL_BCAST,
+  IBCOLL_ALLGATHER,
+  IBCOLL_ALLGATHERV,
+  IBCOLL_ALLTOALL,
+  IBCOLL_ALLTOALLV,
+  IBCOLL_ALLREDUCE,
+  IBCOLL_COLLECTIVE_COUNT
+} ibcoll_collective_t;
+
+typedef enum ibcoll_type {
+  IBCOLL_INT8 = 0,
+  IBCOLL_UINT8,
+  IBCOLL_INT16,
+  IBCOLL_UINT16,
+  IBCOLL_INT32,
+  IBCOLL_UINT32,
+  IBCOLL_INT64,
+  IBCOLL_UINT64,
+  IBCOLL_FLOAT,
+  IBCOLL_DOUBLE,
+  IBCOLL_TYPE_COUNT
+} ibcoll_type_t;
+
+/* Predefined operations. BAND, BOR, BXOR need an integer type. PROD, SUM on integers wrap. LAND, LOR, LXOR give 0 or 1. */
+IBCOLL_EXPORT extern const ibcoll_op_t IBCOLL_SUM, IBCOLL_PROD, IBCOLL_MIN, IBCOLL_MAX, IBCOLL_BAND, IBCOLL_BOR,
+    IBCOLL_BXOR, IBCOLL_LAND, IBCOLL_LOR, IBCOLL_LXOR;
+
+/* inout[i] = in[i] op inout[i] for i in [0, count): `in` comes from the lower ranks (MPI_User_function). Must be
+ * associative; called inside ibcoll with its lock held, so it must not call ibcoll. */
+typedef void (*ibcoll_reduce_fn)(const void* in, void* inout, uint64_t count, ibcoll_type_t type, void* user);
+IBCOLL_EXPORT ibcoll_status_t ibcoll_op_create(ibcoll_reduce_fn function, void* user, int commutative, ibcoll_op_t* op);
+IBCOLL_EXPORT ibcoll_status_t ibcoll_op_free(ibcoll_op_t op);
+
+typedef enum ibcoll_scheme {
+  IBCOLL_SCHEME_AUTO = 0,  /* by size: copy below the transport's switch-over, zero-copy above */
+  IBCOLL_SCHEME_COPY,      /* through landing slots; user memory is never exposed to peers */
+  IBCOLL_SCHEME_ZERO_COPY  /* straight into the advertised receive buffer */
+} ibcoll_scheme_t;
+
+/* Arguments of a collective. Set struct_size and collective, and the fields that the collective uses (all others 0):
+ *   BARRIER     -
+ *   BCAST       recv: the buffer on all ranks; bytes; root
+ *   ALLGATHER   send: `bytes` bytes; recv: size blocks of `bytes`, rank order
+ *   ALLGATHERV  recv: recv_counts[i] bytes at recv_displacements[i] for each rank i (the same counts on all ranks);
+ *               send: recv_counts[rank] bytes
+ *   ALLTOALL    send, recv: size blocks of `bytes`; block i of send goes to rank i
+ *   ALLTOALLV   send_counts, send_displacements, recv_counts, recv_displacements: size entries each, in bytes
+ *   ALLREDUCE   send, recv: `count` elements of `type`, reduced by `op`
+ * Arrays given here are copied; data buffers belong to the caller and must stay valid and (send) unchanged, (recv)
+ * untouched from start to completion. Receive blocks must not overlap each other or the send buffer. */
+typedef struct ibcoll_collective_args {
+  size_t struct_size;
+  ibcoll_collective_t collective;
+  const void* send;
+  void* recv;
+  uint64_t bytes;
+  const uint64_t* send_counts;
+  const uint64_t* send_displacements;
+  const uint64_t* recv_counts;
+  const uint64_t* recv_displacements;
+  uint64_t count;
+  ibcoll_type_t type;
+  ibcoll_op_t op;
+  int root;
+  ibcoll_scheme_t scheme;  /* AUTO: IBCOLL_SCHEME, else by size */
+  const char* algorithm;   /* NULL: IBCOLL_<COLLECTIVE>, else the lowest predicted cost */
+} ibcoll_collective_args_t;
+
+/* Local. Errors: INVALID_ARGUMENT, NOT_APPLICABLE (says which algorithms would apply), NO_MEMORY, PEER_FAILED,... */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collective_args_t* args,
+                                                     ibcoll_request_t* request);
+/* BUSY when it is already in flight. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_start(ibcoll_request_t request);
+/* OK: complete. IN_PROGRESS: not yet. Anything else: the collective failed. An idle request is complete. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_test(ibcoll_request_t request);
+/* Blocks until complete or until IBCOLL_TIMEOUT seconds passed without completion (then the team fails). */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_wait(ibcoll_request_t request);
+/* As ibcoll_wait, but gives up after `seconds` with TIMEOUT; the request stays in flight and can be waited for again. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds);
+/* BUSY while in flight. NULL is allowed. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_request_free(ibcoll_request_t request);
+/* The algorithm that runs, e.g. "pap_direct"; valid as long as the request. */
+IBCOLL_EXPORT const char* ibcoll_request_algorithm(ibcoll_request_t request);
+
+/* Blocking shorthands. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_barrier(ibcoll_team_t team);
+IBCOLL_EXPORT ibcoll_status_t ibcoll_bcast(ibcoll_team_t team, void* buffer, uint64_t bytes, int root);
+IBCOLL_EXPORT ibcoll_status_t ibcoll_allgather(ibcoll_team_t team, const void* send, void* recv, uint64_t bytes);
+IBCOLL_EXPORT ibcoll_status_t ibcoll_allgatherv(ibcoll_team_t team, const void* send, void* recv,
+                                                const uint64_t* recv_counts, const uint64_t* recv_displacements);
+IBCOLL_EXPORT ibcoll_status_t ibcoll_alltoall(ibcoll_team_t team, const void* send, void* recv, uint64_t bytes);
+IBCOLL_EXPORT ibcoll_status_t ibcoll_alltoallv(ibcoll_team_t team, const void* send, const uint64_t* send_counts,
+                                               const uint64_t* send_displacements, void* recv,
+                                               const uint64_t* recv_counts, const uint64_t* recv_displacements);
+IBCOLL_EXPORT ibcoll_status_t ibcoll_allreduce(ibcoll_team_t team, const void* send, void* recv, uint64_t count,
+                                               ibcoll_type_t type, ibcoll_op_t op);
+
+/* ---------------------------------------------------------------- asking what there is */
+
+/* The name as used in variables and tools, e.g. "alltoallv"; NULL outside the enumeration. */
+IBCOLL_EXPORT const char* ibcoll_collective_name(ibcoll_collective_t collective);
+/* Name of the index-th algorithm of a collective; NULL when index is past the last. */
+IBCOLL_EXPORT const char* ibcoll_algorithm_name(ibcoll_collective_t collective, int index);
+/* One line about it: source and cost. NULL when there is no such algorithm. */
+IBCOLL_EXPORT const char* ibcoll_algorithm_about(ibcoll_collective_t collective, const char* algorithm);
+/* As ibcoll_collective_init would decide, without buffers: writes the name and the reason ("forced by IBCOLL_ALLTOALL",
+ * "lowest predicted cost: shm 3.1 us, pap_direct 9.8 us, ..."). Counts may be NULL for v-collectives: `bytes` each. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_t* args, char* text,
+                                             size_t bytes);
+/* JSON of the whole state: bootstrap, topology, transports with the reason why one is not used, settings with default,
+ * value, origin and meaning, counters. Same contract as ibcoll_context_describe. `context` may be NULL: what can be
+ * known without a job. */
+IBCOLL_EXPORT size_t ibcoll_info_json(ibcoll_context_t context, char* text, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
