@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The loop, the clock and the statistics that ibcoll_perf and the programs it is compared with share, so that a ratio
+// of two figures compares libraries and not definitions.
+//
+// A figure is made so: `warmup` calls, a barrier, then `iterations` calls back to back, no barrier between them, each
+// timed on its own by CLOCK_MONOTONIC. Buffers are the same for every call, page aligned, written before the first.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <numeric>
+#include <vector>
+
+namespace ibcoll::perf {
+
+// Microseconds; over the timed calls of all ranks.
+struct CallTimes {
+  double t_min = 0;  // the shortest call
+  double t_avg = 0;  // mean over ranks and iterations
+  double t_max = 0;  // the longest call
+  double p99 = 0;    // 99 of 100 calls took no longer
+};
+
+inline double now_us() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
+}
+
+// `calls`: microseconds of every timed call of every rank, in any order; reordered.
+inline CallTimes summarize(std::vector<double>& calls) {
+  CallTimes times;
+  if (calls.empty()) return times;
+  const auto extremes = std::minmax_element(calls.begin(), calls.end());
+  times.t_min = *extremes.first;
+  times.t_max = *extremes.second;
+  times.t_avg = std::accumulate(calls.begin(), calls.end(), 0.0) / static_cast<double>(calls.size());
+  const size_t index = (calls.size() * 99 + 99) / 100 - 1;  // nearest rank
+  std::nth_element(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(index), calls.end());
+  times.p99 = calls[index];
+  return times;
+}
+
+// How many calls fill `budget_us` when one takes `call_us` (the slowest rank's mean over the warm-up, so that all ranks
+// decide alike); at least 5, at most 20,000.
+inline uint64_t iterations_for(double call_us, double budget_us) noexcept {
+  return static_cast<uint64_t>(std::clamp(budget_us / std::max(call_us, 0.01), 5.0, 20000.0));
+}
+
+// Block from `source` to `destination` of the irregular collectives: between 1/2 and 3/2 of `bytes`, `bytes` on average.
+// allgatherv uses destination 0 for all.
+inline uint64_t irregular_bytes(uint64_t bytes, int source, int destination) noexcept {
+  const auto weight = (static_cast<uint64_t>(source) * 7 + static_cast<uint64_t>(destination) * 3) % 5;
+  return bytes / 2 + bytes * weight / 4;
+}
+
+}  // namespace ibcoll::perf
