@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every setting there is. To add one, add a row: ibcoll_info -c and the check at start follow from it.
+#include "runtime/config.h"
+
+namespace ibcoll {
+namespace {
+
+using Kind = Setting::Kind;
+
+constexpr Setting kSettings[] = {
+    // Name, kind, default, allowed, meaning.
+    {"IBCOLL_CONFIG_FILE", Kind::kText, "", "",
+     "configuration file; empty: ~/.config/ibcoll.conf, else /etc/ibcoll.conf, where there is one"},
+    {"IBCOLL_LOG", Kind::kChoice, "warn", "error|warn|info|debug", "least severe message that is written to stderr"},
+    {"IBCOLL_TIMEOUT", Kind::kSeconds, "600", "0.1..inf",
+     "a collective that makes no progress for so long fails on all its ranks"},
+    {"IBCOLL_WAIT", Kind::kChoice, "auto", "auto|spin|yield|sleep",
+     "how a rank waits; auto: from the cores that it may use and the ranks that share them"},
+
+    {"IBCOLL_NET", Kind::kChoice, "auto", "auto|ucx|verbs|shm", "transport between nodes; shm: one node only"},
+    {"IBCOLL_ALLOW_PUBLIC", Kind::kBoolean, "no", "",
+     "listen on addresses outside the private ranges (10/8, 172.16/12, 192.168/16, ...)"},
+    {"IBCOLL_UCX_TLS", Kind::kText, "", "",
+     "UCX transports to use, as UCX_TLS; empty: what is safe between the nodes of this job"},
+
+    {"IBCOLL_SHM_SLOT_BYTES", Kind::kBytes, "64K", "4K..4M", "node window: bytes for each rank in each of its banks"},
+    {"IBCOLL_SHM_RING_BYTES", Kind::kBytes, "64K", "4K..16M",
+     "ring of notes and small payload between two ranks of a node"},
+    {"IBCOLL_EAGER_BYTES", Kind::kBytes, "8K", "0..1M",
+     "largest block that goes through a landing slot without an advertisement"},
+    {"IBCOLL_SINGLE_COPY", Kind::kChoice, "auto", "auto|off",
+     "copy large blocks between processes of a node by process_vm_writev, where the kernel permits it"},
+    {"IBCOLL_SCHEME", Kind::kChoice, "auto", "auto|copy|zero_copy",
+     "copy: through landing slots; zero_copy: straight into the receive buffer; auto: by size"},
+
+    {"IBCOLL_BARRIER", Kind::kAlgorithm, "auto", "", "algorithm of barrier; auto: lowest predicted cost"},
+    {"IBCOLL_BCAST", Kind::kAlgorithm, "auto", "", "algorithm of bcast; auto: lowest predicted cost"},
+    {"IBCOLL_ALLGATHER", Kind::kAlgorithm, "auto", "", "algorithm of allgather; auto: lowest predicted cost"},
+    {"IBCOLL_ALLGATHERV", Kind::kAlgorithm, "auto", "", "algorithm of allgatherv; auto: lowest predicted cost"},
+    {"IBCOLL_ALLTOALL", Kind::kAlgorithm, "auto", "", "algorithm of alltoall; auto: lowest predicted cost"},
+    {"IBCOLL_ALLTOALLV", Kind::kAlgorithm, "auto", "", "algorithm of alltoallv; auto: lowest predicted cost"},
+    {"IBCOLL_ALLREDUCE", Kind::kAlgorithm, "auto", "", "algorithm of allreduce; auto: lowest predicted cost"},
+};
+
+}  // namespace
+
+std::span<const Setting> Config::settings() { return kSettings; }
+
+}  // namespace ibcoll
