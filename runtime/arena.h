@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory of one collective: its coroutine frame, its bookkeeping, its scratch buffers. Bump allocation; everything ends
+// at once with reset(), which keeps the memory, so that a persistent request allocates in its first run only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+namespace ibcoll {
+
+class Arena {
+ public:
+  Arena() noexcept = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena() { release(first_); }
+
+  // 64-byte aligned, uninitialised; nullptr when memory is short.
+  void* allocate(size_t bytes) noexcept {
+    const size_t size = (bytes + kAlignment - 1) & ~(kAlignment - 1);
+    if (size < bytes) return nullptr;
+    used_ += size;
+    if (size > static_cast<size_t>(end_ - at_) && !grow(size)) return nullptr;
+    std::byte* const memory = at_;
+    at_ += size;
+    return memory;
+  }
+
+  template <typename T>
+  T* create() noexcept {
+    void* const memory = allocate(sizeof(T));
+    return memory ? new (memory) T() : nullptr;
+  }
+
+  // All that was allocated is gone. What had to be found in several chunks will fit into one next time.
+  void reset() noexcept {
+    if (first_ && first_->next) {
+      const size_t wanted = used_;
+      release(first_);
+      first_ = nullptr;
+      at_ = end_ = nullptr;
+      grow(wanted);
+    }
+    used_ = 0;
+    if (first_) at_ = first_->begin();
+  }
+
+ private:
+  static constexpr size_t kAlignment = 64;
+  static constexpr size_t kFirstChunk = 4096;
+
+  struct alignas(kAlignment) Chunk {
+    Chunk* next;
+    size_t bytes;
+    std::byte* begin() { return reinterpret_cast<std::byte*>(this + 1); }
+  };
+
+  bool grow(size_t least) noexcept {
+    const size_t bytes = least > kFirstChunk ? least : kFirstChunk;
+    void* const memory = std::aligned_alloc(kAlignment, sizeof(Chunk) + bytes);
+    if (!memory) return false;
+    first_ = new (memory) Chunk{first_, bytes};
+    at_ = first_->begin();
+    end_ = at_ + bytes;
+    return true;
+  }
+
+  static void release(Chunk* chunk) noexcept {
+    while (chunk) {
+      Chunk* const next = chunk->next;
+      std::free(chunk);
+      chunk = next;
+    }
+  }
+
+  Chunk* first_ = nullptr;
+  std::byte* at_ = nullptr;
+  std::byte* end_ = nullptr;
+  size_t used_ = 0;
+};
+
+}  // namespace ibcoll
