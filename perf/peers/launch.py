@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How perf/compare builds and starts the libraries: with the flags that a knowing user would give each."""
+
+import csv
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COLLECTIVES = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce"]
+TITLES = {"ibcoll": "ibcoll", "openmpi": "Open MPI", "mpich": "MPICH"}
+SOURCES = ["perf/peers/mpi_perf.cc", "perf/timed_loop.h", "perf/call_times.h"]
+
+
+class CompareError(Exception):
+    """A text for the user."""
+
+
+def cores():
+    return len(os.sched_getaffinity(0))
+
+
+def libraries_for(ranks, wanted):
+    """MPICH spins without yielding: with more ranks than cores a call takes as long as the scheduler's time slices, and
+    a ratio to that would mean nothing."""
+    return [name for name in wanted if name != "mpich" or ranks <= cores()]
+
+
+def build_peer(name, directory):
+    """Path of mpi_perf for one MPI, built anew where its sources are newer. Installs the MPI when it is missing."""
+    compiler = f"mpicxx.{name}"
+    if not shutil.which(compiler) or not shutil.which(f"mpirun.{name}"):
+        subprocess.run([ROOT / "tools/install_packages", "peers"], check=False)
+    if not shutil.which(compiler):
+        raise CompareError(f"{compiler} is not installed and tools/install_packages peers did not bring it; "
+                           f"install it, or leave it out with --libraries")
+    directory.mkdir(parents=True, exist_ok=True)
+    program = directory / f"mpi_perf_{name}"
+    newest = max((ROOT / source).stat().st_mtime for source in SOURCES)
+    if not program.exists() or program.stat().st_mtime < newest:
+        command = [compiler, "-std=c++20", "-O2", "-I", ROOT, ROOT / SOURCES[0], "-o", program]
+        built = subprocess.run(command, capture_output=True, text=True, check=False)
+        if built.returncode != 0:
+            raise CompareError(f"{TITLES[name]}: mpi_perf does not build:\n{built.stderr}")
+    return program
+
+
+def find_program(name, build):
+    """Command words and environment that start `name`'s benchmark on a number of ranks."""
+    if name != "ibcoll":
+        return build_peer(name, build / "peers")
+    program = build / "bin/ibcoll_perf"
+    if not program.exists():
+        raise CompareError(f"{program} does not exist; build first: cmake --preset release && "
+                           f"cmake --build build/release, or name another tree with --build")
+    return program
+
+
+def start_words(name, program, ranks):
+    """Words before the program, for `ranks` ranks on this machine."""
+    crowded = ranks > cores()
+    if name == "ibcoll":
+        return [program.parent / "ibcoll_run", "-n", str(ranks)]  # binds and yields by itself
+    if name == "mpich":
+        return ["mpirun.mpich", "-bind-to", "none" if crowded else "core", "-n", str(ranks)]
+    # Without "pml ob1" Debian's build takes libfabric's shared memory, up to 3 times slower.
+    words = ["mpirun.openmpi", "--mca", "pml", "ob1", "--mca", "btl", "self,vader", "-n", str(ranks)]
+    if crowded:
+        return words + ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+    return words + ["--bind-to", "core"]
+
+
+def environment():
+    """Open MPI refuses to run as root, as in a container, unless told twice."""
+    return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+
+
+def run(name, program, ranks, words, timeout):
+    """Rows of one launch: {bytes: (t_avg, algorithm)}; raises CompareError with the program's own words."""
+    command = [str(word) for word in start_words(name, program, ranks) + [program] + words]
+    said = f"{TITLES[name]}: {' '.join(command)}"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                          env=environment(), start_new_session=True) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            # TERM first: launchers take their ranks along, which live in process groups of their own.
+            os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.communicate(timeout=10)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+            raise CompareError(f"{said}: not done after {timeout} s") from None
+    if process.returncode != 0:
+        raise CompareError(f"{said}: exit status {process.returncode}\n{err.strip()[-2000:]}")
+    lines = out.splitlines()
+    header = next((i for i, line in enumerate(lines) if line.startswith("collective,")), None)
+    if header is None:
+        raise CompareError(f"{said}: printed no table:\n{out[-500:]}{err[-500:]}")
+    rows = {}
+    for row in csv.DictReader(lines[header:]):
+        rows[int(row["bytes"])] = (float(row["t_avg"]), row["algorithm"])
+    return rows

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ibcoll_perf for an MPI library: same options, loop, clock, statistics, buffers and irregular counts, so that
+// perf/compare can put the two side by side. Built with the compiler wrapper of each MPI (perf/compare does it).
+// Blocking calls, as MPI programs use them; they are also the faster ones in both libraries.
+#define OMPI_SKIP_MPICXX 1  // the C interface only
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "perf/timed_loop.h"
+
+namespace {
+
+using ibcoll::perf::irregular_bytes;
+
+enum Collective { kBarrier, kBcast, kAllgather, kAllgatherv, kAlltoall, kAlltoallv, kAllreduce };
+const std::vector<std::string> kNames = {"barrier",  "bcast",     "allgather", "allgatherv",
+                                         "alltoall", "alltoallv", "allreduce"};
+
+struct Free {
+  void operator()(void* memory) const noexcept { std::free(memory); }
+};
+using Buffer = std::unique_ptr<char, Free>;
+
+Buffer make_buffer(size_t bytes) {
+  const size_t page = 4096;
+  const size_t rounded = (bytes / page + 1) * page;
+  Buffer buffer(static_cast<char*>(std::aligned_alloc(page, rounded)));
+  if (!buffer) {
+    std::fprintf(stderr, "mpi_perf: %zu bytes of memory are not to be had\n", rounded);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  std::memset(buffer.get(), 1, rounded);
+  return buffer;
+}
+
+// Counts of one side of an irregular collective, packed back to back.
+struct Blocks {
+  std::vector<int> counts, displacements;
+  size_t total = 0;
+  void add(uint64_t bytes) {
+    counts.push_back(static_cast<int>(bytes));
+    displacements.push_back(static_cast<int>(total));
+    total += bytes;
+  }
+};
+
+// One collective at one size. Errors end the program inside MPI (MPI_ERRORS_ARE_FATAL), so every call is true.
+class Case {
+ public:
+  Case(Collective collective, uint64_t bytes) : collective_(collective), bytes_(bytes) {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    for (int peer = 0; peer < size_; ++peer) {
+      const bool gather = collective == kAllgatherv;
+      send_blocks_.add(irregular_bytes(bytes, rank_, gather ? 0 : peer));
+      recv_blocks_.add(irregular_bytes(bytes, peer, gather ? 0 : rank_));
+    }
+    const size_t room = 2 * bytes * static_cast<size_t>(size_);  // irregular blocks are up to 3/2 of `bytes`
+    send_ = make_buffer(room);
+    recv_ = make_buffer(room);
+  }
+
+  bool call() {
+    const int count = static_cast<int>(bytes_);
+    char* send = send_.get();
+    char* recv = recv_.get();
+    switch (collective_) {
+      case kBarrier:
+        MPI_Barrier(MPI_COMM_WORLD);
+        break;
+      case kBcast:
+        MPI_Bcast(recv, count, MPI_BYTE, 0, MPI_COMM_WORLD);
+        break;
+      case kAllgather:
+        MPI_Allgather(send, count, MPI_BYTE, recv, count, MPI_BYTE, MPI_COMM_WORLD);
+        break;
+      case kAllgatherv:
+        MPI_Allgatherv(send, send_blocks_.counts[0], MPI_BYTE, recv, recv_blocks_.counts.data(),
+                       recv_blocks_.displacements.data(), MPI_BYTE, MPI_COMM_WORLD);
+        break;
+      case kAlltoall:
+        MPI_Alltoall(send, count, MPI_BYTE, recv, count, MPI_BYTE, MPI_COMM_WORLD);
+        break;
+      case kAlltoallv:
+        MPI_Alltoallv(send, send_blocks_.counts.data(), send_blocks_.displacements.data(), MPI_BYTE, recv,
+                      recv_blocks_.counts.data(), recv_blocks_.displacements.data(), MPI_BYTE, MPI_COMM_WORLD);
+        break;
+      case kAllreduce:
+        MPI_Allreduce(send, recv, count / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        break;
+    }
+    return true;
+  }
+  bool barrier() {
+    MPI_Barrier(MPI_COMM_WORLD);
+    return true;
+  }
+  bool largest(double& value) {
+    MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return true;
+  }
+  // All ranks' calls on rank 0; elsewhere unspecified.
+  std::vector<double> gather(const std::vector<double>& calls) const {
+    std::vector<double> all(calls.size() * static_cast<size_t>(size_));
+    MPI_Gather(calls.data(), static_cast<int>(calls.size()), MPI_DOUBLE, all.data(), static_cast<int>(calls.size()),
+               MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    return all;
+  }
+  bool prints() const { return rank_ == 0; }
+
+ private:
+  Collective collective_;
+  uint64_t bytes_;
+  int rank_ = 0, size_ = 1;
+  Blocks send_blocks_, recv_blocks_;
+  Buffer send_, recv_;
+};
+
+void run_case(Collective collective, uint64_t bytes, const ibcoll::perf::LoopPlan& plan) {
+  Case one(collective, bytes);
+  std::vector<double> calls;
+  ibcoll::perf::run_timed_loop(one, plan, calls);
+  std::vector<double> all = one.gather(calls);
+  if (!one.prints()) return;
+  const ibcoll::perf::CallTimes times = ibcoll::perf::summarize(all);
+  std::printf("%s,%llu,%zu,%.3f,%.3f,%.3f,%.3f,0,mpi\n", kNames[collective].c_str(), static_cast<unsigned long long>(bytes),
+              calls.size(), times.t_min, times.t_avg, times.t_max, times.p99);
+  std::fflush(stdout);
+}
+
+// MIN, MIN*factor, ... and MAX itself.
+std::vector<uint64_t> sizes_between(uint64_t min, uint64_t max, uint64_t factor) {
+  std::vector<uint64_t> sizes;
+  for (uint64_t bytes = min; bytes < max; bytes *= factor) sizes.push_back(bytes);
+  sizes.push_back(max);
+  return sizes;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  CLI::App app("The timed loop of ibcoll_perf over MPI; prints CSV");
+  std::string name, range = "8:1048576", format = "csv";
+  uint64_t factor = 2;
+  double seconds = 0.2;
+  ibcoll::perf::LoopPlan plan;
+  app.add_option("COLLECTIVE", name)
+      ->required()
+      ->check(CLI::IsMember(kNames));
+  app.add_option("--bytes", range, "MIN:MAX, bytes per block");
+  app.add_option("--factor", factor, "from one size to the next")->check(CLI::Range(2, 1 << 20));
+  app.add_option("--seconds", seconds, "for the timed calls of one size")->check(CLI::PositiveNumber);
+  app.add_option("--iterations", plan.iterations, "timed calls; 0: as --seconds says");
+  app.add_option("--warmup", plan.warmup, "calls before; negative: chosen");
+  app.add_option("--format", format)->check(CLI::IsMember({"csv"}));
+  CLI11_PARSE(app, argc, argv);
+
+  unsigned long long min = 0, max = 0;
+  if (std::sscanf(range.c_str(), "%llu:%llu", &min, &max) != 2 || min == 0 || min > max) {
+    std::fprintf(stderr, "mpi_perf: --bytes %s: MIN:MAX in bytes is wanted, 0 < MIN <= MAX\n", range.c_str());
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  plan.budget_us = seconds * 1e6;
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0) std::printf("collective,bytes,iterations,t_min,t_avg,t_max,p99,errors,algorithm\n");
+  const auto collective = static_cast<Collective>(std::find(kNames.begin(), kNames.end(), name) - kNames.begin());
+  if (collective == kBarrier) {
+    run_case(collective, 0, plan);
+  } else {
+    for (const uint64_t bytes : sizes_between(min, max, factor)) run_case(collective, bytes, plan);
+  }
+  MPI_Finalize();
+  return 0;
+}

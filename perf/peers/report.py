@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What perf/compare prints: one row per collective and size, geometric means, and where ibcoll is the slower one."""
+
+import math
+import statistics
+
+from launch import TITLES
+
+
+def geometric_mean(values):
+    return math.exp(sum(math.log(value) for value in values) / len(values)) if values else float("nan")
+
+
+def size_text(count):
+    for unit, name in ((1 << 20, "M"), (1 << 10, "K")):
+        if count >= unit and count % unit == 0:
+            return f"{count // unit}{name}"
+    return str(count)
+
+
+class Cell:
+    """One collective at one size on one number of ranks: microseconds of each library in each round."""
+
+    def __init__(self, ranks, collective, size):
+        self.ranks, self.collective, self.size = ranks, collective, size
+        self.times = {}  # library -> list of t_avg, one per round
+        self.algorithm = ""
+
+    def median(self, library):
+        return statistics.median(self.times[library])
+
+    def peers(self):
+        return [name for name in self.times if name != "ibcoll"]
+
+    def ratio(self):
+        """How many times longer the faster peer takes; None without ibcoll or without peers."""
+        if "ibcoll" not in self.times or not self.peers():
+            return None
+        return min(self.median(peer) for peer in self.peers()) / self.median("ibcoll")
+
+    def ratios(self):
+        """The same, round by round."""
+        rounds = zip(*[self.times[peer] for peer in self.peers()])
+        return [min(peers) / own for peers, own in zip(rounds, self.times["ibcoll"])]
+
+    def as_json(self):
+        return {"ranks": self.ranks, "collective": self.collective, "bytes": self.size, "algorithm": self.algorithm,
+                "t_avg_us": self.times, "ratio": self.ratio()}
+
+
+def table(cells, libraries):
+    """Lines of the table for one number of ranks."""
+    head = f"{'collective':<11}{'bytes':>6}" + "".join(f"{TITLES[name] + ' us':>13}" for name in libraries)
+    lines = [head + f"{'ratio':>8}  {'min..max':<13}algorithm"]
+    for cell in cells:
+        line = f"{cell.collective:<11}{size_text(cell.size):>6}"
+        for name in libraries:
+            line += f"{cell.median(name):>13.2f}" if name in cell.times else f"{'-':>13}"
+        ratio = cell.ratio()
+        if ratio is not None:
+            spread = cell.ratios()
+            line += f"{ratio:>8.2f}  {f'{min(spread):.2f}..{max(spread):.2f}':<13}{cell.algorithm}"
+        lines.append(line)
+    return lines
+
+
+def summary(cells, collectives):
+    """Geometric means and the cells below 1, for one number of ranks."""
+    rated = [cell for cell in cells if cell.ratio() is not None]
+    if not rated:
+        return []
+    lines = ["", "geometric mean of the ratio to the faster peer:"]
+    for collective in collectives:
+        values = [cell.ratio() for cell in rated if cell.collective == collective]
+        if values:
+            lines.append(f"  {collective:<11}{geometric_mean(values):6.2f}")
+    lines.append(f"  {'all':<11}{geometric_mean([cell.ratio() for cell in rated]):6.2f}")
+    below = sorted((cell for cell in rated if cell.ratio() < 1), key=Cell.ratio)
+    lines.append(f"cells below 1: {len(below) or 'none'} (of {len(rated)})")
+    lines += [f"  {cell.ratio():.2f}  {cell.collective} {size_text(cell.size)}" for cell in below]
+    return lines
