@@ -15,12 +15,12 @@
 
 namespace ibcoll::perf {
 
-// Microseconds; over the timed calls of all ranks.
+// Microseconds, over ranks.
 struct CallTimes {
-  double t_min = 0;  // the shortest call
+  double t_min = 0;  // mean call of the rank whose mean is least
   double t_avg = 0;  // mean over ranks and iterations
-  double t_max = 0;  // the longest call
-  double p99 = 0;    // 99 of 100 calls took no longer
+  double t_max = 0;  // mean call of the rank whose mean is greatest
+  double p99 = 0;    // 99 of 100 calls of all ranks took no longer
 };
 
 inline double now_us() noexcept {
@@ -29,14 +29,21 @@ inline double now_us() noexcept {
   return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
 }
 
-// `calls`: microseconds of every timed call of every rank, in any order; reordered.
-inline CallTimes summarize(std::vector<double>& calls) {
+// `calls`: microseconds of every timed call: those of rank 0, then as many of rank 1, ... Reordered.
+inline CallTimes summarize(std::vector<double>& calls, size_t ranks) {
   CallTimes times;
-  if (calls.empty()) return times;
-  const auto extremes = std::minmax_element(calls.begin(), calls.end());
-  times.t_min = *extremes.first;
-  times.t_max = *extremes.second;
-  times.t_avg = std::accumulate(calls.begin(), calls.end(), 0.0) / static_cast<double>(calls.size());
+  if (ranks == 0 || calls.size() < ranks) return times;
+  const size_t each = calls.size() / ranks;
+  double sum = 0;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    const auto first = calls.begin() + static_cast<std::ptrdiff_t>(rank * each);
+    const double mean =
+        std::accumulate(first, first + static_cast<std::ptrdiff_t>(each), 0.0) / static_cast<double>(each);
+    times.t_min = rank == 0 ? mean : std::min(times.t_min, mean);
+    times.t_max = std::max(times.t_max, mean);
+    sum += mean;
+  }
+  times.t_avg = sum / static_cast<double>(ranks);
   const size_t index = (calls.size() * 99 + 99) / 100 - 1;  // nearest rank
   std::nth_element(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(index), calls.end());
   times.p99 = calls[index];

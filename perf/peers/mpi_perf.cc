@@ -117,6 +117,7 @@ class Case {
     return all;
   }
   bool prints() const { return rank_ == 0; }
+  size_t ranks() const { return static_cast<size_t>(size_); }
 
  private:
   Collective collective_;
@@ -132,7 +133,7 @@ void run_case(Collective collective, uint64_t bytes, const ibcoll::perf::LoopPla
   ibcoll::perf::run_timed_loop(one, plan, calls);
   std::vector<double> all = one.gather(calls);
   if (!one.prints()) return;
-  const ibcoll::perf::CallTimes times = ibcoll::perf::summarize(all);
+  const ibcoll::perf::CallTimes times = ibcoll::perf::summarize(all, one.ranks());
   std::printf("%s,%llu,%zu,%.3f,%.3f,%.3f,%.3f,0,mpi\n", kNames[collective].c_str(), static_cast<unsigned long long>(bytes),
               calls.size(), times.t_min, times.t_avg, times.t_max, times.p99);
   std::fflush(stdout);
