@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/tcp.h"
+#include "runtime/config.h"
+
+namespace ibcoll {
+namespace {
+
+// What the host program brings.
+class CallbackBootstrap : public Bootstrap {
+ public:
+  explicit CallbackBootstrap(const ibcoll_bootstrap_t& callbacks) : callbacks_(callbacks) {}
+
+  std::string name() const override { return "callbacks"; }
+  int rank() const override { return callbacks_.rank; }
+  int size() const override { return callbacks_.size; }
+  Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    const int reason = callbacks_.allgather(callbacks_.user, mine.data(), all.data(), mine.size());
+    if (reason == 0) return {};
+    return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: the host program's allgather of {} bytes returned {}", rank(),
+                 mine.size(), reason);
+  }
+
+ private:
+  ibcoll_bootstrap_t callbacks_;
+};
+
+// One rank, started by hand.
+class SingleBootstrap : public Bootstrap {
+ public:
+  std::string name() const override { return "single"; }
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  bool local_job() const override { return true; }
+  Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    if (all.size() != mine.size()) {
+      return error(IBCOLL_ERR_INVALID_ARGUMENT, "exchange of {} bytes into {}: one rank", mine.size(), all.size());
+    }
+    std::memcpy(all.data(), mine.data(), mine.size());
+    return {};
+  }
+};
+
+Result<std::unique_ptr<Bootstrap>> from_callbacks(const ibcoll_bootstrap_t& given) {
+  if (given.struct_size < sizeof(ibcoll_bootstrap_t)) {
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_bootstrap_t.struct_size is {}: set it to sizeof, {} bytes",
+                 given.struct_size, sizeof(ibcoll_bootstrap_t));
+  }
+  if (given.size < 1 || given.rank < 0 || given.rank >= given.size) {
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_bootstrap_t: rank {} of {} ranks", given.rank, given.size);
+  }
+  if (given.allgather == nullptr) return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_bootstrap_t.allgather is NULL");
+  return std::unique_ptr<Bootstrap>(std::make_unique<CallbackBootstrap>(given));
+}
+
+Result<std::unique_ptr<Bootstrap>> from_launcher() {
+  const Result<Config> config = Config::load();
+  if (!config.ok()) return config.status();
+  Result<std::unique_ptr<TcpBootstrap>> bootstrap = TcpBootstrap::join(config.value().seconds("IBCOLL_TIMEOUT"));
+  if (!bootstrap.ok()) return bootstrap.status();
+  return std::unique_ptr<Bootstrap>(std::move(bootstrap.value()));
+}
+
+constexpr const char* kPmixModule = "libibcoll_pmix.so";
+
+// Beside the library (or program) that this code is part of, in ../lib of a program, then wherever the loader looks.
+void* open_pmix_module(std::string& why_not) {
+  Dl_info self{};
+  std::string folder;
+  if (::dladdr(reinterpret_cast<void*>(&make_bootstrap), &self) != 0 && self.dli_fname != nullptr) {
+    folder = self.dli_fname;
+    folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.find_last_of('/') + 1);
+  }
+  for (const std::string& path : {folder + kPmixModule, folder + "../lib/" + kPmixModule, std::string(kPmixModule)}) {
+    if (void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return module;
+    why_not = ::dlerror();
+  }
+  return nullptr;
+}
+
+Result<std::unique_ptr<Bootstrap>> from_pmix() {
+  std::string why_not;
+  void* module = open_pmix_module(why_not);  // stays: PMIx has threads of its own
+  if (module == nullptr) {
+    return error(IBCOLL_ERR_BOOTSTRAP,
+                 "a PMIx launcher started this process (PMIX_RANK={}), but the module for it cannot be loaded: {}; "
+                 "install libpmix and build ibcoll with it, start the program by ibcoll_run, or unset PMIX_RANK",
+                 std::getenv("PMIX_RANK"), why_not);
+  }
+  using Factory = Bootstrap* (*)(Status*);
+  const auto create = reinterpret_cast<Factory>(::dlsym(module, "ibcoll_pmix_bootstrap"));
+  if (create == nullptr) {
+    return error(IBCOLL_ERR_BOOTSTRAP, "{} is not of this version of ibcoll: {}", kPmixModule, ::dlerror());
+  }
+  Status status;
+  std::unique_ptr<Bootstrap> bootstrap(create(&status));
+  if (!bootstrap) return status;
+  return bootstrap;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Bootstrap>> make_bootstrap(const ibcoll_bootstrap_t* callbacks) {
+  if (callbacks != nullptr) return from_callbacks(*callbacks);
+  if (TcpBootstrap::available()) return from_launcher();
+  if (std::getenv("PMIX_RANK") != nullptr && std::getenv("PMIX_NAMESPACE") != nullptr) return from_pmix();
+  return std::unique_ptr<Bootstrap>(std::make_unique<SingleBootstrap>());
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What ibcoll_run (server) and its ranks (clients) say to each other on the rendezvous connection.
+//
+//   server -> client   nonce                                            32 bytes
+//   client -> server   Claim: nonce, rank, size, tag                    72 bytes, tag = HMAC(secret, "client", both, claim)
+//   server -> client   tag                                              32 bytes, tag = HMAC(secret, "server", both, claim)
+//   then frames of a header and `length` bytes, any number of exchanges, until either side closes.
+//
+// Neither side looks at a byte of the other before the tag that covers it is right; all that is read before has a fixed
+// length. The secret itself never travels here. All machines of a job have the same byte order (little endian).
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "runtime/status.h"
+
+namespace ibcoll::rendezvous {
+
+static_assert(std::endian::native == std::endian::little, "the wire format is little endian");
+
+using Secret = std::array<std::byte, 32>;
+using Nonce = std::array<std::byte, 32>;
+using Tag = std::array<std::byte, 32>;
+
+// The environment of a rank.
+inline constexpr const char* kRankVariable = "IBCOLL_RUN_RANK";
+inline constexpr const char* kSizeVariable = "IBCOLL_RUN_SIZE";
+inline constexpr const char* kNodeVariable = "IBCOLL_RUN_NODE";               // "" or "emulated-0" ...
+inline constexpr const char* kLocalVariable = "IBCOLL_RUN_LOCAL";             // "1": the whole job is on this machine
+inline constexpr const char* kLocalRanksVariable = "IBCOLL_RUN_LOCAL_RANKS";  // ranks of the job on this machine
+inline constexpr const char* kAddressVariable = "IBCOLL_RUN_ADDRESS";         // "127.0.0.1:4711", "[fd00::1]:4711"
+inline constexpr const char* kSecretVariable = "IBCOLL_RUN_SECRET_FD";        // a sealed memfd that holds the secret
+inline constexpr const char* kSecretFileName = "ibcoll_job_secret";           // the name of that memfd
+
+inline constexpr uint32_t kMaxRanks = 1U << 20;
+inline constexpr uint32_t kMaxBlob = 1U << 20;      // bytes that one rank gives to an exchange
+inline constexpr uint64_t kMaxGathered = 1U << 30;  // bytes that an exchange yields
+inline constexpr uint32_t kMaxText = 64U << 10;
+
+struct Claim {
+  Nonce nonce;
+  uint32_t rank;
+  uint32_t size;
+  Tag tag;
+};
+static_assert(sizeof(Claim) == 72);
+
+enum class Kind : uint32_t {
+  kGather = 1,        // client: its blob
+  kGathered = 2,      // server: the blobs of all ranks
+  kFailed = 3,        // server: text, this exchange cannot complete
+  kWhoIsMissing = 4,  // client: nothing; its patience is over
+  kMissing = 5,       // server: text, the ranks that have not come
+};
+
+struct FrameHeader {
+  Kind kind;
+  uint32_t length;  // bytes that follow
+};
+static_assert(sizeof(FrameHeader) == 8);
+
+// The tag of either side. INTERNAL when the cryptographic library refuses.
+Result<Tag> client_tag(const Secret& secret, const Nonce& server_nonce, const Claim& claim);
+Result<Tag> server_tag(const Secret& secret, const Nonce& server_nonce, const Claim& claim);
+bool equal_in_constant_time(const Tag& a, const Tag& b) noexcept;
+
+// From the kernel's generator; for nonces and secrets.
+Status fill_random(std::span<std::byte> bytes);
+
+}  // namespace ibcoll::rendezvous

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bootstrap/socket_address.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+namespace ibcoll {
+namespace {
+
+struct Range {
+  uint32_t network;
+  int bits;
+};
+
+constexpr uint32_t quad(uint32_t a, uint32_t b, uint32_t c, uint32_t d) { return a << 24 | b << 16 | c << 8 | d; }
+
+constexpr Range kPrivateRanges[] = {
+    {quad(10, 0, 0, 0), 8},      {quad(100, 64, 0, 0), 10},  {quad(127, 0, 0, 0), 8},    {quad(169, 254, 0, 0), 16},
+    {quad(172, 16, 0, 0), 12},   {quad(192, 0, 2, 0), 24},   {quad(192, 168, 0, 0), 16}, {quad(198, 18, 0, 0), 15},
+    {quad(198, 51, 100, 0), 24}, {quad(203, 0, 113, 0), 24},
+};
+
+bool private_v4(uint32_t address) {
+  for (const Range& range : kPrivateRanges) {
+    if ((address ^ range.network) >> (32 - range.bits) == 0) return true;
+  }
+  return false;
+}
+
+const sockaddr_in& v4(const SocketAddress& address) { return reinterpret_cast<const sockaddr_in&>(address.storage); }
+const sockaddr_in6& v6(const SocketAddress& address) { return reinterpret_cast<const sockaddr_in6&>(address.storage); }
+
+uint32_t mapped_v4(const in6_addr& address) {
+  uint32_t word = 0;
+  std::memcpy(&word, address.s6_addr + 12, sizeof(word));
+  return ntohl(word);
+}
+
+}  // namespace
+
+uint16_t SocketAddress::port() const { return ntohs(family() == AF_INET6 ? v6(*this).sin6_port : v4(*this).sin_port); }
+
+void SocketAddress::set_port(uint16_t port) {
+  if (family() == AF_INET6) {
+    reinterpret_cast<sockaddr_in6&>(storage).sin6_port = htons(port);
+  } else {
+    reinterpret_cast<sockaddr_in&>(storage).sin_port = htons(port);
+  }
+}
+
+std::string SocketAddress::host_text() const {
+  char host[NI_MAXHOST] = "?";
+  ::getnameinfo(get(), length, host, sizeof(host), nullptr, 0, NI_NUMERICHOST);
+  return host;
+}
+
+std::string SocketAddress::text() const {
+  return family() == AF_INET6 ? fmt::format("[{}]:{}", host_text(), port()) : fmt::format("{}:{}", host_text(), port());
+}
+
+bool SocketAddress::is_private() const {
+  if (family() == AF_INET) return private_v4(ntohl(v4(*this).sin_addr.s_addr));
+  if (family() != AF_INET6) return false;
+  const in6_addr& address = v6(*this).sin6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&address)) return private_v4(mapped_v4(address));
+  return IN6_IS_ADDR_LOOPBACK(&address) || IN6_IS_ADDR_LINKLOCAL(&address) || (address.s6_addr[0] & 0xfe) == 0xfc;
+}
+
+bool SocketAddress::is_loopback() const {
+  if (family() == AF_INET) return ntohl(v4(*this).sin_addr.s_addr) >> 24 == 127;
+  return family() == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6(*this).sin6_addr);
+}
+
+Result<SocketAddress> numeric_address(std::string_view host, uint16_t port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int reason = ::getaddrinfo(std::string(host).c_str(), nullptr, &hints, &found);
+  if (reason != 0) {
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "'{}' is not a numeric address: {}", host, ::gai_strerror(reason));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  SocketAddress address;
+  std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
+  address.length = found->ai_addrlen;
+  address.set_port(port);
+  return address;
+}
+
+Result<SocketAddress> parse_socket_address(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  uint16_t port = 0;
+  if (colon != std::string_view::npos) {
+    const char* end = text.data() + text.size();
+    const auto [rest, reason] = std::from_chars(text.data() + colon + 1, end, port);
+    if (reason != std::errc() || rest != end) port = 0;
+  }
+  if (port == 0) return error(IBCOLL_ERR_INVALID_ARGUMENT, "'{}' is not of the form ADDRESS:PORT", text);
+  std::string_view host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return numeric_address(host, port);
+}
+
+}  // namespace ibcoll

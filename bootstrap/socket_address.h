@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Numeric socket addresses as text: "127.0.0.1:4711", "[fd00::1]:4711".
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "runtime/status.h"
+
+namespace ibcoll {
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  int family() const { return storage.ss_family; }
+  uint16_t port() const;
+  void set_port(uint16_t port);
+  // The address without the port, and with it.
+  std::string host_text() const;
+  std::string text() const;
+  // Not reachable from the public internet (IANA special-purpose registries): loopback, link-local, 10/8, 172.16/12,
+  // 192.168/16, 100.64/10, documentation and benchmark ranges, fc00::/7.
+  bool is_private() const;
+  bool is_loopback() const;
+};
+
+// `host` is numeric: "127.0.0.1", "fd00::1", "fe80::1%eth0". No name is looked up.
+Result<SocketAddress> numeric_address(std::string_view host, uint16_t port);
+// "127.0.0.1:4711", "[fd00::1]:4711"
+Result<SocketAddress> parse_socket_address(std::string_view text);
+
+}  // namespace ibcoll

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bootstrap/tcp.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "bootstrap/job_secret.h"
+#include "bootstrap/socket_address.h"
+
+namespace ibcoll {
+namespace {
+
+using namespace std::chrono_literals;
+using rendezvous::FrameHeader;
+using rendezvous::Kind;
+using Clock = TcpBootstrap::Clock;
+
+constexpr auto kJoinPatience = 30s;   // for the launcher's part of the handshake
+constexpr auto kAnswerPatience = 5s;  // for its word on who is missing
+
+Clock::time_point after(double seconds) {
+  constexpr double kForever = 1e9;  // 31 years; keeps the sum inside the clock's range
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::clamp(seconds, 0.0, kForever)));
+}
+
+Result<int> number_of(const char* variable, int lowest, int highest) {
+  const char* text = std::getenv(variable);
+  int number = 0;
+  if (text != nullptr) {
+    const char* end = text + std::strlen(text);
+    const auto [rest, reason] = std::from_chars(text, end, number);
+    if (reason == std::errc() && rest == end && number >= lowest && number <= highest) return number;
+  }
+  return error(IBCOLL_ERR_BOOTSTRAP, "{}='{}': expected a number from {} to {}; ibcoll_run sets it, leave it alone",
+               variable, text == nullptr ? "" : text, lowest, highest);
+}
+
+std::string text_of(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? "" : text;
+}
+
+template <typename T>
+std::span<const std::byte> bytes_of(const T& object) {
+  return std::as_bytes(std::span(&object, 1));
+}
+
+template <typename T>
+std::span<std::byte> writable_bytes_of(T& object) {
+  return std::as_writable_bytes(std::span(&object, 1));
+}
+
+}  // namespace
+
+bool TcpBootstrap::available() { return std::getenv(rendezvous::kRankVariable) != nullptr; }
+
+Result<std::unique_ptr<TcpBootstrap>> TcpBootstrap::join(double exchange_seconds) {
+  std::unique_ptr<TcpBootstrap> bootstrap(new TcpBootstrap);
+  bootstrap->exchange_seconds_ = exchange_seconds;
+  if (Status status = bootstrap->read_environment(); !status.ok()) return status;
+  const Result<rendezvous::Secret> secret = job_secret();
+  if (!secret.ok()) return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: {}", bootstrap->rank_, secret.status().text());
+  const Clock::time_point deadline = Clock::now() + kJoinPatience;
+  if (Status status = bootstrap->connect(deadline); !status.ok()) return status;
+  if (Status status = bootstrap->prove(secret.value(), deadline); !status.ok()) return status;
+  return bootstrap;
+}
+
+Status TcpBootstrap::read_environment() {
+  const Result<int> size = number_of(rendezvous::kSizeVariable, 1, rendezvous::kMaxRanks);
+  if (!size.ok()) return size.status();
+  size_ = size.value();
+  const Result<int> rank = number_of(rendezvous::kRankVariable, 0, size_ - 1);
+  if (!rank.ok()) return rank.status();
+  rank_ = rank.value();
+  node_ = text_of(rendezvous::kNodeVariable);
+  local_job_ = text_of(rendezvous::kLocalVariable) == "1";
+  address_ = text_of(rendezvous::kAddressVariable);
+  return {};
+}
+
+Status TcpBootstrap::connect(Clock::time_point deadline) {
+  const Result<SocketAddress> address = parse_socket_address(address_);
+  if (!address.ok()) {
+    return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: {}: {}", rank_, rendezvous::kAddressVariable, address.status().text());
+  }
+  socket_.reset(::socket(address.value().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket_) return error(IBCOLL_ERR_SYSTEM, "rank {}: socket: {}", rank_, std::strerror(errno));
+  const int on = 1;
+  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  if (::connect(socket_.get(), address.value().get(), address.value().length) == 0) return {};
+  if (errno != EINPROGRESS) return lost("connect", errno);
+  if (Status status = wait(POLLOUT, deadline); !status.ok()) return status;
+  int reason = 0;
+  socklen_t length = sizeof(reason);
+  ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &reason, &length);
+  return reason == 0 ? Status() : lost("connect", reason);
+}
+
+Status TcpBootstrap::prove(const rendezvous::Secret& secret, Clock::time_point deadline) {
+  rendezvous::Nonce server_nonce;
+  if (Status status = receive(server_nonce, deadline); !status.ok()) return status;
+  rendezvous::Claim claim{};
+  claim.rank = static_cast<uint32_t>(rank_);
+  claim.size = static_cast<uint32_t>(size_);
+  if (Status status = rendezvous::fill_random(claim.nonce); !status.ok()) return status;
+  const Result<rendezvous::Tag> mine = rendezvous::client_tag(secret, server_nonce, claim);
+  const Result<rendezvous::Tag> expected = rendezvous::server_tag(secret, server_nonce, claim);
+  if (!mine.ok() || !expected.ok()) {
+    return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: {}", rank_, (mine.ok() ? expected : mine).status().text());
+  }
+  claim.tag = mine.value();
+  if (Status status = send(bytes_of(claim), deadline); !status.ok()) return status;
+  rendezvous::Tag answer;
+  if (Status status = receive(answer, deadline); !status.ok()) return status;
+  if (!rendezvous::equal_in_constant_time(answer, expected.value())) {
+    return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: who listens at {} does not know the secret of this job", rank_,
+                 address_);
+  }
+  return {};
+}
+
+Status TcpBootstrap::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  if (mine.size() > rendezvous::kMaxBlob || all.size() != mine.size() * static_cast<size_t>(size_) ||
+      all.size() > rendezvous::kMaxGathered) {
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: exchange of {} bytes into {}: {} ranks, at most {} bytes each",
+                 rank_, mine.size(), all.size(), size_, rendezvous::kMaxBlob);
+  }
+  if (!socket_) {
+    return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: the connection to ibcoll_run at {} is closed after an earlier failure",
+                 rank_, address_);
+  }
+  const Clock::time_point deadline = after(exchange_seconds_);
+  const FrameHeader header{Kind::kGather, static_cast<uint32_t>(mine.size())};
+  Status status = send(bytes_of(header), deadline);
+  if (status.ok()) status = send(mine, deadline);
+  if (status.ok()) status = receive_gathered(all, deadline);
+  if (status.code() == IBCOLL_ERR_TIMEOUT) status = ask_who_is_missing();
+  if (!status.ok()) socket_.reset();  // a position inside a frame may be lost: no exchange can follow
+  return status;
+}
+
+Status TcpBootstrap::receive_gathered(std::span<std::byte> all, Clock::time_point deadline) {
+  FrameHeader header;
+  if (Status status = receive(writable_bytes_of(header), deadline); !status.ok()) return status;
+  if (header.kind == Kind::kGathered && header.length == all.size()) return receive(all, deadline);
+  if (header.kind == Kind::kFailed) {
+    const Result<std::string> text = receive_text(header.length, deadline);
+    return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: {}", rank_, text.ok() ? text.value() : text.status().text());
+  }
+  return error(IBCOLL_ERR_BOOTSTRAP,
+               "rank {}: ibcoll_run at {} sent a frame of kind {} and {} bytes, expected {} bytes", rank_, address_,
+               static_cast<uint32_t>(header.kind), header.length, all.size());
+}
+
+// The launcher knows which ranks have not come; a rank does not.
+Status TcpBootstrap::ask_who_is_missing() {
+  const Clock::time_point deadline = Clock::now() + kAnswerPatience;
+  const FrameHeader question{Kind::kWhoIsMissing, 0};
+  FrameHeader answer{};
+  Result<std::string> text = std::string("ibcoll_run does not answer");
+  if (send(bytes_of(question), deadline).ok() && receive(writable_bytes_of(answer), deadline).ok() &&
+      (answer.kind == Kind::kMissing || answer.kind == Kind::kFailed)) {
+    text = receive_text(answer.length, deadline);
+  }
+  return error(IBCOLL_ERR_TIMEOUT, "rank {}: the ranks of the job did not all come within {} s (IBCOLL_TIMEOUT): {}",
+               rank_, exchange_seconds_, text.ok() ? text.value() : text.status().text());
+}
+
+Result<std::string> TcpBootstrap::receive_text(uint32_t length, Clock::time_point deadline) {
+  if (length > rendezvous::kMaxText) {
+    return error(IBCOLL_ERR_BOOTSTRAP, "ibcoll_run at {} announced a text of {} bytes", address_, length);
+  }
+  std::string text(length, '\0');
+  if (Status status = receive(std::as_writable_bytes(std::span(text)), deadline); !status.ok()) return status;
+  return text;
+}
+
+Status TcpBootstrap::send(std::span<const std::byte> bytes, Clock::time_point deadline) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent >= 0) {
+      bytes = bytes.subspan(static_cast<size_t>(sent));
+    } else if (errno == EAGAIN) {
+      if (Status status = wait(POLLOUT, deadline); !status.ok()) return status;
+    } else if (errno != EINTR) {
+      return lost("send", errno);
+    }
+  }
+  return {};
+}
+
+Status TcpBootstrap::receive(std::span<std::byte> bytes, Clock::time_point deadline) {
+  while (!bytes.empty()) {
+    const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
+    if (got > 0) {
+      bytes = bytes.subspan(static_cast<size_t>(got));
+    } else if (got == 0) {
+      return lost("recv", 0);
+    } else if (errno == EAGAIN) {
+      if (Status status = wait(POLLIN, deadline); !status.ok()) return status;
+    } else if (errno != EINTR) {
+      return lost("recv", errno);
+    }
+  }
+  return {};
+}
+
+Status TcpBootstrap::wait(short events, Clock::time_point deadline) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    if (left <= 0ms) {
+      return error(IBCOLL_ERR_TIMEOUT, "rank {}: ibcoll_run at {} does not answer", rank_, address_);
+    }
+    pollfd entry{socket_.get(), events, 0};
+    const int ready = ::poll(&entry, 1, static_cast<int>(std::min<int64_t>(left.count(), 60'000)));
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return error(IBCOLL_ERR_SYSTEM, "rank {}: poll: {}", rank_, std::strerror(errno));
+  }
+}
+
+Status TcpBootstrap::lost(std::string_view call, int reason) const {
+  return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: ibcoll_run at {}: {}: {}; is the launcher still running?", rank_,
+               address_, call, reason == 0 ? "closed the connection" : std::strerror(reason));
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The bootstrap of ranks that ibcoll_run started: a connection to the launcher, which gathers and distributes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/rendezvous_protocol.h"
+#include "bootstrap/unique_fd.h"
+
+namespace ibcoll {
+
+class TcpBootstrap : public Bootstrap {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // True when ibcoll_run's environment is there.
+  static bool available();
+  // Connects and proves to the launcher, and has it prove, that both know the job's secret. Each exchange ends after
+  // `exchange_seconds` (infinity: never) when not all ranks have come. May be called again later in the process: the
+  // n-th bootstrap of one rank meets the n-th of the others.
+  // BOOTSTRAP: the environment is damaged, the launcher is gone or is not ours. TIMEOUT: it does not answer.
+  static Result<std::unique_ptr<TcpBootstrap>> join(double exchange_seconds);
+
+  std::string name() const override { return "ibcoll_run"; }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::string node() const override { return node_; }
+  bool local_job() const override { return local_job_; }
+  Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+
+ private:
+  TcpBootstrap() = default;
+  Status read_environment();
+  Status connect(Clock::time_point deadline);
+  Status prove(const rendezvous::Secret& secret, Clock::time_point deadline);
+  Status receive_gathered(std::span<std::byte> all, Clock::time_point deadline);
+  Status ask_who_is_missing();
+  Result<std::string> receive_text(uint32_t length, Clock::time_point deadline);
+  Status send(std::span<const std::byte> bytes, Clock::time_point deadline);
+  Status receive(std::span<std::byte> bytes, Clock::time_point deadline);
+  Status wait(short events, Clock::time_point deadline);
+  Status lost(std::string_view call, int reason) const;
+
+  int rank_ = -1;
+  int size_ = 0;
+  std::string node_;
+  bool local_job_ = false;
+  std::string address_;
+  double exchange_seconds_ = 0;
+  UniqueFd socket_;
+};
+
+}  // namespace ibcoll
