@@ -65,7 +65,7 @@ def start_words(name, program, ranks):
         return [program.parent / "ibcoll_run", "-n", str(ranks)]  # binds and yields by itself
     if name == "mpich":
         return ["mpirun.mpich", "-bind-to", "none" if crowded else "core", "-n", str(ranks)]
-    # Without "pml ob1" Debian's build takes libfabric's shared memory, up to 3 times slower.
+    # What Open MPI takes by itself inside a node, without the other devices' progress functions in its loop.
     words = ["mpirun.openmpi", "--mca", "pml", "ob1", "--mca", "btl", "self,vader", "-n", str(ranks)]
     if crowded:
         return words + ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
