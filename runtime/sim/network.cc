@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/sim/network.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ibcoll {
+
+SimNetwork::SimNetwork(SimParams params)
+    : params_(std::move(params)), random_(params_.seed), hosts_(static_cast<size_t>(params_.ranks)) {
+  for (int rank = 0; rank < params_.ranks; ++rank) {
+    const size_t i = static_cast<size_t>(rank);
+    hosts_[i].node = params_.node_of.empty() ? rank : params_.node_of[i];
+    transports_.push_back(std::make_unique<SimTransport>(*this, rank));
+  }
+}
+
+bool SimNetwork::advance() {
+  if (queue_.empty()) return false;
+  const SimEvent event = queue_.pop();
+  now_ = std::max(now_, event.time);
+  ++counters_.events;
+  trace(now_);
+  trace((static_cast<uint64_t>(event.kind()) << 56) ^ (static_cast<uint64_t>(event.other) << 28) ^ event.subject);
+  handle(event);
+  return true;
+}
+
+void SimNetwork::advance_to(Time time) {
+  while (!queue_.empty() && queue_.front().time <= time) advance();
+  now_ = std::max(now_, time);
+}
+
+void SimNetwork::handle(const SimEvent& event) {
+  switch (event.kind()) {
+    case SimEvent::kArrive:
+      return arrive(event.subject);
+    case SimEvent::kDeliver:
+      --hosts_[static_cast<size_t>(messages_[event.subject].to)].delivering;
+      return deliver(event.subject);
+    case SimEvent::kSent:
+      return sent(event.subject);
+    case SimEvent::kCredit:
+      return credit(pairs_[event.subject]);
+    case SimEvent::kWake:
+      return wake(static_cast<int>(event.subject));
+    case SimEvent::kDeath:
+      return die(static_cast<int>(event.subject));
+    case SimEvent::kDetect:
+      return detect(static_cast<int>(event.subject), static_cast<int>(event.other));
+  }
+}
+
+void SimNetwork::wake(int rank) {
+  Host& host = hosts_[static_cast<size_t>(rank)];
+  if (host.runnable || host.dead) return;
+  host.runnable = true;
+  runnable_.push_back(rank);
+}
+
+int SimNetwork::take_runnable() {
+  const size_t at = random_.below(runnable_.size());
+  const int rank = runnable_[at];
+  runnable_[at] = runnable_.back();
+  runnable_.pop_back();
+  hosts_[static_cast<size_t>(rank)].runnable = false;
+  return rank;
+}
+
+SimPair& SimNetwork::pair(int from, int to) {
+  SimTransport::Peer& peer = transport(from).peers_[to];
+  if (peer.pair == UINT32_MAX) {
+    peer.pair = static_cast<uint32_t>(pairs_.size());
+    pairs_.emplace_back();
+    pairs_.back().from = from;
+    pairs_.back().to = to;
+    if (!alive(to)) detect_later(from, to);
+  }
+  return pairs_[peer.pair];
+}
+
+MessageId SimNetwork::make_message(SimMessage::Kind kind, int from, int to) {
+  if (free_messages_.empty()) {
+    free_messages_.push_back(static_cast<MessageId>(messages_.size()));
+    messages_.emplace_back();
+  }
+  const MessageId id = free_messages_.back();
+  free_messages_.pop_back();
+  SimMessage& made = messages_[id];
+  made.kind = kind;
+  made.from = from;
+  made.to = to;
+  made.landed = made.reports_sent = false;
+  made.uses = 1;
+  made.source = nullptr;
+  made.payload.clear();
+  return id;
+}
+
+void SimNetwork::release(MessageId id) {
+  if (--messages_[id].uses > 0) return;
+  std::vector<std::byte>& payload = messages_[id].payload;
+  if (params_.poison && !payload.empty()) std::memset(payload.data(), 0xdb, payload.size());
+  free_messages_.push_back(id);
+}
+
+const SimLink& SimNetwork::link(int from, int to) const {
+  const bool near = hosts_[static_cast<size_t>(from)].node == hosts_[static_cast<size_t>(to)].node;
+  return near ? params_.within_node : params_.between_nodes;
+}
+
+Time SimNetwork::jitter(const SimLink& link) {
+  const Time jitter = random_.below(link.jitter_ns);
+  return random_.one_in(64) ? 16 * jitter : jitter;
+}
+
+void SimNetwork::depart(MessageId id) {
+  SimMessage& message = messages_[id];
+  SimPair& way = pairs_[message.pair];
+  const SimLink& link = this->link(message.from, message.to);
+  Host& sender = hosts_[static_cast<size_t>(message.from)];
+  const Time start = std::max(now_, sender.out_free);
+  message.left = sender.out_free = start + link.transfer_ns(message.bytes);
+  way.last_arrival = std::max(way.last_arrival, start + link.alpha_ns + jitter(link));
+  trace(message.note.epoch ^ message.note.bytes << 20);
+  trace(static_cast<uint64_t>(message.note.op) << 32 ^ message.note.signature);
+  trace(static_cast<uint64_t>(message.note.kind) << 32 ^ static_cast<uint64_t>(message.note.index) << 48 ^
+        message.note.completed);
+  trace(static_cast<uint64_t>(message.from) << 32 ^ static_cast<uint64_t>(message.to) ^ message.bytes << 16);
+  if (message.reports_sent && message.landing == SimMessage::Landing::kBuffered) {
+    queue_.push(message.left, SimEvent::kSent, id);
+  }
+  queue_.push(way.last_arrival, SimEvent::kArrive, id);
+}
+
+void SimNetwork::arrive(MessageId id) {
+  const SimMessage& message = messages_[id];
+  Host& receiver = hosts_[static_cast<size_t>(message.to)];
+  const Time transfer = link(message.from, message.to).transfer_ns(message.bytes);
+  receiver.in_free = std::max(now_, receiver.in_free) + transfer;
+  if (receiver.in_free <= now_ && receiver.delivering == 0) return deliver(id);
+  ++receiver.delivering;
+  queue_.push(receiver.in_free, SimEvent::kDeliver, id);
+}
+
+bool SimNetwork::lost(const SimMessage& message) const {
+  const Host& sender = hosts_[static_cast<size_t>(message.from)];
+  const Host& receiver = hosts_[static_cast<size_t>(message.to)];
+  if (receiver.dead) return true;
+  if (!sender.dead) return false;
+  const auto& peers = transports_[static_cast<size_t>(message.to)]->peers_;
+  const auto peer = peers.find(message.from);
+  if (peer != peers.end() && peer->second.failed) return true;  // nothing comes after the report
+  const bool in_its_memory = message.kind == SimMessage::Kind::kPut && !message.landed && message.source;
+  return message.left > sender.died || in_its_memory;
+}
+
+void SimNetwork::deliver(MessageId id) {
+  SimMessage& message = messages_[id];
+  const bool put = message.kind == SimMessage::Kind::kPut;
+  const bool sent_follows = message.reports_sent && message.landing == SimMessage::Landing::kLast;
+  if (lost(message)) {
+    ++counters_.lost_messages;
+    if (sent_follows) release(id);
+    return release(id);
+  }
+  if (put && sent_follows) {
+    queue_.push(now_ + link(message.to, message.from).alpha_ns, SimEvent::kSent, id);
+  } else if (put && !message.reports_sent) {
+    finish_put(pairs_[message.pair]);
+  }
+  if (put && !land(message)) {
+    ++counters_.dropped_puts;
+    return release(id);
+  }
+  SimTransport& receiver = transport(message.to);
+  SimPair& way = pairs_[message.pair];
+  if (!way.heard) {
+    way.heard = true;
+    receiver.peers_[message.from];
+    if (!alive(message.from)) detect_later(message.to, message.from);
+  }
+  receiver.ready_.push_back({Event::Kind::kMessage, message.from, id, 0});
+  wake(message.to);
+}
+
+bool SimNetwork::land(SimMessage& message) {
+  if (message.landed) return true;
+  std::byte* const memory = transport(message.to).writable(message.from, message.target, message.bytes);
+  if (!memory) return false;
+  const std::byte* const from = message.source ? message.source : message.payload.data();
+  if (message.bytes) std::memcpy(memory, from, message.bytes);
+  message.source = nullptr;
+  message.landed = true;
+  return true;
+}
+
+void SimNetwork::sent(MessageId id) {
+  const SimMessage& message = messages_[id];
+  SimTransport& sender = transport(message.from);
+  if (alive(message.from)) {
+    if (message.source) buffer(messages_[id]);
+    finish_put(pairs_[message.pair]);
+    if (!sender.peers_[message.to].failed) {
+      sender.ready_.push_back({Event::Kind::kSent, message.to, id, message.token});
+      wake(message.from);
+    }
+  }
+  release(id);
+}
+
+void SimNetwork::buffer(SimMessage& message) {
+  message.payload.assign(message.source, message.source + message.bytes);
+  message.source = nullptr;
+}
+
+void SimNetwork::finish_put(SimPair& pair) {
+  --pair.puts_used;
+  unstarve(pair);
+}
+
+void SimNetwork::unstarve(SimPair& pair) {
+  if (!pair.starved) return;
+  pair.starved = false;
+  wake(pair.from);
+}
+
+void SimNetwork::free_slot(SimPair& pair) {
+  ++pair.freed;
+  if (pair.freed * 2 >= params_.slots_per_pair || pair.starved) return_credits(pair);
+}
+
+void SimNetwork::return_credits(SimPair& pair) {
+  if (pair.freed == 0 || pair.credits_going > 0) return;
+  pair.credits_going = pair.freed;
+  pair.freed = 0;
+  queue_.push(now_ + link(pair.to, pair.from).alpha_ns, SimEvent::kCredit, transport(pair.from).peers_[pair.to].pair);
+}
+
+void SimNetwork::credit(SimPair& pair) {
+  pair.slots_used -= pair.credits_going;
+  pair.credits_going = 0;
+  unstarve(pair);
+}
+
+bool SimNetwork::refuse(int rank) {
+  if (!random_.permille(params_.refuse_permille)) return false;
+  ++counters_.refused;
+  wake_at(rank, now_ + 1 + random_.below(params_.between_nodes.alpha_ns));
+  return true;
+}
+
+void SimNetwork::die(int rank) {
+  Host& host = hosts_[static_cast<size_t>(rank)];
+  if (host.dead) return;
+  host.dead = true;
+  host.died = now_;
+  std::erase(runnable_, rank);
+  for (int other = 0; other < size(); ++other) {
+    if (alive(other) && (params_.report_to_all || transport(other).knows(rank))) detect_later(other, rank);
+  }
+}
+
+void SimNetwork::detect_later(int rank, int dead) {
+  SimTransport::Peer& peer = transport(rank).peers_[dead];
+  if (peer.detecting) return;
+  peer.detecting = true;
+  queue_.push(now_ + 1 + random_.below(params_.detection_ns), SimEvent::kDetect, static_cast<uint32_t>(rank),
+              static_cast<uint32_t>(dead));
+}
+
+void SimNetwork::detect(int rank, int dead) {
+  if (!alive(rank)) return;
+  if (params_.detection == SimDetection::kByItself) return transport(rank).report_failure(dead);
+  transport(rank).detected_.push_back(dead);
+}
+
+}  // namespace ibcoll

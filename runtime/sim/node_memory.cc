@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/sim/node_memory.h"
+
+#include <cstring>
+
+#include "runtime/sim/network.h"
+
+namespace ibcoll {
+
+namespace {
+constexpr uint64_t kPage = 4096;
+}
+
+Result<uint64_t> SimNode::allocate(uint64_t bytes) {
+  const uint64_t wanted = (bytes + kPage - 1) / kPage * kPage;
+  if (wanted < bytes || wanted > capacity_ - used_) {
+    return error(IBCOLL_ERR_NO_MEMORY, "sim: node memory: {} bytes asked for, {} of {} left", bytes, capacity_ - used_,
+                 capacity_);
+  }
+  std::byte* const memory = static_cast<std::byte*>(std::aligned_alloc(kPage, wanted ? wanted : kPage));
+  if (!memory) return error(IBCOLL_ERR_NO_MEMORY, "sim: node memory: no {} bytes on the heap", wanted);
+  std::memset(memory, 0, wanted ? wanted : kPage);
+  used_ += wanted;
+  const uint64_t offset = reinterpret_cast<uintptr_t>(memory);
+  blocks_.emplace(offset, Block{std::unique_ptr<std::byte, Free>(memory), wanted});
+  return offset;
+}
+
+void SimNode::release(uint64_t offset) {
+  const auto block = blocks_.find(offset);
+  if (block == blocks_.end()) return;
+  used_ -= block->second.bytes;
+  blocks_.erase(block);
+}
+
+bool SimNodeMemory::can_read(int peer) const {
+  switch (reads_) {
+    case SimReads::kAll:
+      return true;
+    case SimReads::kNone:
+      return false;
+    case SimReads::kSomePairs:
+      break;
+  }
+  const uint64_t ranks = static_cast<uint64_t>(rank_) << 32 | static_cast<uint64_t>(peer);
+  return peer == rank_ || mix64(network_.params().seed ^ mix64(ranks)) % 2 == 0;
+}
+
+Status SimNodeMemory::read(int peer, uint64_t address, std::span<std::byte> into) {
+  if (!can_read(peer)) {
+    return error(IBCOLL_ERR_UNSUPPORTED, "rank {}: sim: may not read the memory of rank {}", rank_, peer);
+  }
+  if (!network_.alive(peer)) {
+    return error(IBCOLL_ERR_PEER_FAILED, "rank {}: sim: reading the memory of rank {}: it is dead", rank_, peer);
+  }
+  if (!into.empty())
+    std::memcpy(into.data(), reinterpret_cast<const void*>(static_cast<uintptr_t>(address)), into.size());
+  return {};
+}
+
+SimNodes::SimNodes(const SimNetwork& network, SimReads reads, uint64_t capacity) {
+  for (int rank = 0; rank < network.size(); ++rank) {
+    const int number = network.node(rank);
+    SimNode& node = nodes_.try_emplace(number, capacity).first->second;
+    memories_.push_back(std::make_unique<SimNodeMemory>(node, network, rank, reads));
+  }
+}
+
+size_t SimNodes::blocks() const {
+  size_t sum = 0;
+  for (const auto& [number, node] : nodes_) sum += node.blocks();
+  return sum;
+}
+
+}  // namespace ibcoll

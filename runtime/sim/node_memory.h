@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Shared memory of simulated nodes: plain heap memory of the one process that all simulated ranks live in.
+#pragma once
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "runtime/sim/random.h"
+#include "runtime/transport.h"
+
+namespace ibcoll {
+
+class SimNetwork;
+
+// Which ranks of a node may read each other's private memory.
+enum class SimReads { kAll, kNone, kSomePairs };
+
+// The segment of one node.
+class SimNode {
+ public:
+  explicit SimNode(uint64_t capacity) : capacity_(capacity) {}
+  Result<uint64_t> allocate(uint64_t bytes);
+  void release(uint64_t offset);
+  // Blocks that were not released.
+  size_t blocks() const { return blocks_.size(); }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  uint64_t capacity_;
+  uint64_t used_ = 0;
+  struct Block {
+    std::unique_ptr<std::byte, Free> memory;
+    uint64_t bytes;
+  };
+  std::map<uint64_t, Block> blocks_;  // by offset, which is the address: every rank has the same address space
+};
+
+// What one rank sees of its node.
+class SimNodeMemory final : public NodeMemory {
+ public:
+  SimNodeMemory(SimNode& node, const SimNetwork& network, int rank, SimReads reads)
+      : node_(node), network_(network), rank_(rank), reads_(reads) {}
+
+  Result<uint64_t> allocate(uint64_t bytes) override { return node_.allocate(bytes); }
+  void release(uint64_t offset, uint64_t) override { node_.release(offset); }
+  std::byte* at(uint64_t offset) override { return reinterpret_cast<std::byte*>(static_cast<uintptr_t>(offset)); }
+  bool can_read(int peer) const override;
+  Status read(int peer, uint64_t address, std::span<std::byte> into) override;
+
+ private:
+  SimNode& node_;
+  const SimNetwork& network_;
+  const int rank_;
+  const SimReads reads_;
+};
+
+// The node memories of all ranks of a network, `capacity` bytes for each node.
+class SimNodes {
+ public:
+  SimNodes(const SimNetwork& network, SimReads reads, uint64_t capacity = uint64_t{1} << 30);
+  NodeMemory& memory(int rank) { return *memories_[static_cast<size_t>(rank)]; }
+  size_t blocks() const;
+
+ private:
+  std::map<int, SimNode> nodes_;
+  std::vector<std::unique_ptr<SimNodeMemory>> memories_;
+};
+
+}  // namespace ibcoll

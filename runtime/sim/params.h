@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a simulated network is like.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/transport.h"
+
+namespace ibcoll {
+
+// A message takes alpha + jitter + bytes x beta, where jitter is uniform in [0, jitter_ns) and once in 64 messages
+// sixteen times that.
+struct SimLink {
+  Time alpha_ns = 1000;
+  Time jitter_ns = 500;
+  uint64_t beta_ps_per_byte = 100;  // 10 GB/s
+
+  Time transfer_ns(uint64_t bytes) const noexcept { return bytes * beta_ps_per_byte / 1000; }
+};
+
+enum class SimDetection {
+  kByItself,    // a transport reports a dead peer without being asked
+  kWhenChecked  // it reports a dead peer from check_peers() only
+};
+
+struct SimParams {
+  int ranks = 2;
+  uint64_t seed = 1;
+  std::vector<int> node_of;  // node of each rank; empty: one rank per node
+  SimLink between_nodes;
+  SimLink within_node{200, 100, 50};
+  size_t slot_bytes = 4096;
+  uint32_t slots_per_pair = 8;  // messages that may be under way or unread from one rank to another
+  uint32_t puts_per_pair = 8;
+  uint32_t refuse_permille = 0;  // how often send() and put() say "not now" without need
+  uint32_t hide_permille = 0;    // how often expose() gives key 0
+  SimDetection detection = SimDetection::kByItself;
+  Time detection_ns = 1'000'000;  // a death is known to a peer after at most this
+  // False: a dead rank is reported only to ranks that had sent to it or heard from it, or try to.
+  bool report_to_all = true;
+  bool poison = true;  // overwrite a slot when it is given back, so that who reads it too late reads nonsense
+};
+
+struct SimCounters {
+  uint64_t events = 0;
+  uint64_t messages = 0;
+  uint64_t puts = 0;
+  uint64_t bytes = 0;
+  uint64_t no_credit = 0;      // refused because slots or puts were used up
+  uint64_t refused = 0;        // refused at random
+  uint64_t dropped_puts = 0;   // to memory that was not exposed to the sender
+  uint64_t lost_messages = 0;  // to or from a dead rank
+};
+
+}  // namespace ibcoll
