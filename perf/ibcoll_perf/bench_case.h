@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One collective at one size: its arguments, and one call of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ibcoll.h"
+#include "perf/ibcoll_perf/buffers.h"
+#include "perf/ibcoll_perf/job.h"
+#include "perf/ibcoll_perf/layout.h"
+#include "perf/ibcoll_perf/options.h"
+
+namespace ibcoll::perf {
+
+LayoutParams layout_params(const Options& options, const Job& job, uint64_t bytes);
+// Bytes of an element of an allreduce of `bytes` bytes: the widest that divides it.
+size_t element_width(uint64_t bytes);
+
+// As run_timed_loop() wants it.
+class BenchCase {
+ public:
+  enum class Ready { kYes, kNotApplicable, kFailed };
+
+  BenchCase(Job& job, const Options& options, const Buffers& buffers, uint64_t bytes);
+  BenchCase(const BenchCase&) = delete;
+  BenchCase& operator=(const BenchCase&) = delete;
+  ~BenchCase();
+
+  // Collective: initializes the request; all ranks get the same answer. Not applicable: why() tells.
+  Ready select(const std::string& algorithm);
+  const std::string& algorithm() const { return algorithm_; }  // the one that runs
+  const std::string& why() const { return why_; }
+
+  bool call();
+  bool barrier() { return job_.barrier(); }
+  bool largest(double& value) { return job_.largest(value); }
+
+  Job& job() { return job_; }
+  const Options& options() const { return options_; }
+  const Buffers& buffers() const { return buffers_; }
+  const Layout& layout() const { return layout_; }
+  uint64_t bytes() const { return bytes_; }
+  // "alltoall of 64 bytes by pap_direct"
+  std::string title() const;
+
+ private:
+  void fill_arguments();
+  bool fail(const char* step, ibcoll_status_t status);
+  ibcoll_status_t blocking_call();
+
+  Job& job_;
+  const Options& options_;
+  const Buffers& buffers_;
+  const uint64_t bytes_;
+  const Layout layout_;
+  ibcoll_collective_args_t args_{};
+  ibcoll_request_t request_ = nullptr;
+  std::string forced_, algorithm_, why_;
+};
+
+}  // namespace ibcoll::perf

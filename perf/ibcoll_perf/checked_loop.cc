@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "perf/ibcoll_perf/checked_loop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "perf/ibcoll_perf/pattern.h"
+
+namespace ibcoll::perf {
+namespace {
+
+constexpr std::byte kGuard{0xC3};
+constexpr int kReported = 3;  // damages of one size that get a line
+
+// Buffers of one rank before and after a call.
+class Payload {
+ public:
+  explicit Payload(BenchCase& bench) : bench_(bench), layout_(bench.layout()) {}
+
+  void prepare(uint64_t iteration) {
+    iteration_ = iteration;
+    std::byte* recv = bench_.buffers().recv();
+    std::memset(recv - kGuardBytes, static_cast<int>(kGuard), kGuardBytes + layout_.recv_bytes + kGuardBytes);
+    const int poison = 0x5A ^ static_cast<int>(iteration % 7);
+    for (const Block& block : layout_.recv) std::memset(recv + block.offset, poison, block.bytes);
+    for (const Block& block : layout_.send) {
+      if (is_reduction()) {
+        fill_elements(sent(block), width(), key(block), kPatternStep);
+      } else {
+        fill_pattern(sent(block), key(block));
+      }
+    }
+  }
+
+  // Wrong bytes of this rank.
+  uint64_t verify() {
+    uint64_t wrong = 0;
+    for (const Block& block : layout_.recv) wrong += count(verify_received(block), "received", block);
+    if (!layout_.send_in_recv) {
+      for (const Block& block : layout_.send) {
+        const auto damage = is_reduction() ? verify_elements(sent(block), width(), key(block), kPatternStep)
+                                           : verify_pattern(sent(block), key(block));
+        wrong += count(damage, "sent (must stay as it is)", block);
+      }
+    }
+    return wrong + verify_guards();
+  }
+
+ private:
+  bool is_reduction() const { return bench_.options().collective == IBCOLL_ALLREDUCE; }
+  size_t width() const { return element_width(bench_.bytes()); }
+  uint64_t key(const Block& block) const { return pattern_key(block.source, block.destination, iteration_); }
+  std::span<std::byte> sent(const Block& block) const {
+    std::byte* base = layout_.send_in_recv ? bench_.buffers().recv() : bench_.buffers().send();
+    return {base + block.offset, block.bytes};
+  }
+  std::span<std::byte> received(uint64_t offset, uint64_t bytes) const {
+    return {bench_.buffers().recv() + offset, bytes};
+  }
+
+  std::optional<Damage> verify_received(const Block& block) const {
+    const auto bytes = received(block.offset, block.bytes);
+    if (!is_reduction()) return verify_pattern(bytes, key(block));
+    const int ranks = bench_.job().size();
+    uint64_t sum = 0;
+    for (int rank = 0; rank < ranks; ++rank) sum += pattern_key(rank, 0, iteration_);
+    return verify_elements(bytes, width(), sum, static_cast<uint64_t>(ranks) * kPatternStep);
+  }
+
+  // In front of, between and behind the blocks, which lie in ascending order.
+  uint64_t verify_guards() {
+    uint64_t wrong = count(verify_constant(bench_.buffers().guard_before(), kGuard), "in front of the buffer", {});
+    uint64_t end = 0;
+    for (const Block& block : layout_.recv) {
+      const auto gap = received(end, block.offset - end);
+      wrong += count(verify_constant(gap, kGuard), "in the gap before the block received", block);
+      end = block.offset + block.bytes;
+    }
+    return wrong + count(verify_constant(bench_.buffers().guard_after(end), kGuard), "behind the buffer", {});
+  }
+
+  uint64_t count(const std::optional<Damage>& damage, const char* where, const Block& block) {
+    if (!damage) return 0;
+    if (reported_++ < kReported) {
+      fmt::print(
+          stderr,
+          "ibcoll_perf: rank {}: {}: round {}: {} from rank {} to rank {}: {} of {} bytes wrong; the first, byte {},"
+          " is {:#04x} and not {:#04x}\n",
+          bench_.job().rank(), bench_.title(), iteration_, where, block.source, block.destination, damage->bytes,
+          block.bytes, damage->first, std::to_integer<int>(damage->found), std::to_integer<int>(damage->expected));
+    }
+    return damage->bytes;
+  }
+
+  BenchCase& bench_;
+  const Layout& layout_;
+  uint64_t iteration_ = 0;
+  int reported_ = 0;
+};
+
+// One round: fill, `burst` calls, verify. Appends the time of each call.
+bool run_round(BenchCase& bench, Payload& payload, uint64_t iteration, std::vector<double>& calls, uint64_t& wrong) {
+  // In place a second call would start from the result of the first.
+  const uint64_t burst = bench.options().in_place ? 1 : 1 + iteration % 3;
+  payload.prepare(iteration);
+  for (uint64_t i = 0; i < burst; ++i) {
+    const double begin = now_us();
+    if (!bench.call()) return false;
+    calls.push_back(now_us() - begin);
+  }
+  wrong += payload.verify();
+  return true;
+}
+
+bool run_rounds(BenchCase& bench, const LoopPlan& plan, std::vector<double>& calls, uint64_t& wrong) {
+  Payload payload(bench);
+  uint64_t iteration = 0;
+  const double begin = now_us();
+  const auto warmup = static_cast<uint64_t>(std::max<int64_t>(plan.warmup, 1));
+  for (; iteration < warmup; ++iteration) {
+    if (!run_round(bench, payload, iteration, calls, wrong)) return false;
+  }
+  double round_us = (now_us() - begin) / static_cast<double>(warmup);
+  if (!bench.largest(round_us)) return false;
+  const double fitting = std::clamp(plan.budget_us / round_us, 3.0, 200.0);
+  const uint64_t wanted = plan.iterations > 0 ? plan.iterations : static_cast<uint64_t>(fitting);
+  calls.clear();
+  while (calls.size() < wanted) {
+    if (!run_round(bench, payload, iteration++, calls, wrong)) return false;
+  }
+  return bench.job().sum(wrong);
+}
+
+// Compares, call by call, when the last rank entered and the first one left.
+bool check_barriers(BenchCase& bench, const LoopPlan& plan, std::vector<double>& calls,
+                    std::optional<uint64_t>& errors) {
+  const uint64_t count = plan.iterations > 0 ? plan.iterations : 1000;
+  std::vector<double> times, all;
+  for (uint64_t i = 0; i < count; ++i) {
+    times.push_back(now_us());
+    if (!bench.call()) return false;
+    times.push_back(now_us());
+    calls.push_back(times[2 * i + 1] - times[2 * i]);
+  }
+  bool one_clock = false;
+  if (!same_kernel(bench.job(), one_clock) || !bench.job().gather(times, all)) return false;
+  if (!one_clock) return true;
+  errors = 0;
+  for (uint64_t i = 0; i < count && !all.empty(); ++i) {
+    double last_in = 0;
+    for (size_t rank = 0; rank < static_cast<size_t>(bench.job().size()); ++rank) {
+      last_in = std::max(last_in, all[rank * times.size() + 2 * i]);
+    }
+    for (size_t rank = 0; rank < static_cast<size_t>(bench.job().size()); ++rank) {
+      if (all[rank * times.size() + 2 * i + 1] < last_in) ++*errors;
+    }
+  }
+  return bench.job().sum(*errors);
+}
+
+}  // namespace
+
+bool run_checked_loop(BenchCase& bench, const LoopPlan& plan, std::vector<double>& calls,
+                      std::optional<uint64_t>& errors) {
+  calls.clear();
+  errors.reset();
+  if (bench.options().collective == IBCOLL_BARRIER) return check_barriers(bench, plan, calls, errors);
+  uint64_t wrong = 0;
+  if (!run_rounds(bench, plan, calls, wrong)) return false;
+  errors = wrong;
+  return true;
+}
+
+}  // namespace ibcoll::perf

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ibcoll_perf: times one collective over a range of sizes, and verifies it.
+//
+//   ibcoll_run -n 16 --nodes 4 ibcoll_perf alltoall --algorithm all --bytes 1:1M --check
+//
+// Exit status: 0; 1: wrong bytes, a failure or a forced algorithm that does not apply; 2: wrong options.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "perf/ibcoll_perf/bench_case.h"
+#include "perf/ibcoll_perf/checked_loop.h"
+#include "perf/ibcoll_perf/options.h"
+#include "perf/ibcoll_perf/report.h"
+
+namespace ibcoll::perf {
+namespace {
+
+// One line on a terminal that says how far a long run is.
+class Progress {
+ public:
+  explicit Progress(bool shown) : shown_(shown && ::isatty(STDERR_FILENO) == 1) {}
+  void show(const std::string& text) {
+    if (!shown_ || now_us() - begin_ < 1e6) return;
+    fmt::print(stderr, "\r\033[K{}, {:.0f} s", text, (now_us() - begin_) * 1e-6);
+    visible_ = true;
+  }
+  void clear() {
+    if (visible_) fmt::print(stderr, "\r\033[K");
+    visible_ = false;
+  }
+
+ private:
+  bool shown_, visible_ = false;
+  double begin_ = now_us();
+};
+
+std::vector<std::string> algorithms_to_run(const Options& options) {
+  if (options.algorithm != "all") return {options.algorithm};
+  std::vector<std::string> names;
+  for (int i = 0; const char* name = ibcoll_algorithm_name(options.collective, i); ++i) names.emplace_back(name);
+  return names;
+}
+
+// True in `row`: measured or not applicable. False: the job failed.
+bool measure(BenchCase& bench, const std::string& algorithm, Row& row) {
+  row.bytes = bench.bytes();
+  const BenchCase::Ready ready = bench.select(algorithm);
+  if (ready == BenchCase::Ready::kFailed) return false;
+  row.algorithm = bench.algorithm();
+  if (ready == BenchCase::Ready::kNotApplicable) {
+    row.not_applicable = bench.why();
+    return true;
+  }
+  std::vector<double> calls, all;
+  const Options& options = bench.options();
+  const bool done = options.check ? run_checked_loop(bench, options.plan, calls, row.errors)
+                                  : run_timed_loop(bench, options.plan, calls);
+  if (!done || !bench.job().gather(calls, all)) return false;
+  row.iterations = calls.size();
+  row.times = summarize(all, static_cast<size_t>(bench.job().size()));
+  return true;
+}
+
+struct Outcome {
+  uint64_t errors = 0;
+  bool not_applicable = false;
+};
+
+bool measure_all(Job& job, const Options& options, const Buffers& buffers, Report* report, Outcome& outcome) {
+  const std::vector<std::string> algorithms = algorithms_to_run(options);
+  const std::vector<uint64_t> sizes = options.collective == IBCOLL_BARRIER ? std::vector<uint64_t>{0} : options.sizes;
+  Progress progress(report != nullptr);
+  size_t done = 0;
+  for (const uint64_t bytes : sizes) {
+    BenchCase bench(job, options, buffers, bytes);
+    for (const std::string& algorithm : algorithms) {
+      progress.show(
+          fmt::format("{} of {} rows done; {} bytes, {}", done, sizes.size() * algorithms.size(), bytes, algorithm));
+      Row row;
+      const bool fine = measure(bench, algorithm, row);
+      progress.clear();
+      if (!fine) return false;
+      ++done;
+      outcome.errors += row.errors.value_or(0);
+      outcome.not_applicable |= !row.not_applicable.empty();
+      if (report != nullptr) report->add(row);
+    }
+  }
+  return true;
+}
+
+// Buffers for the largest size, on all ranks or on none.
+bool allocate(Job& job, const Options& options, Buffers& buffers) {
+  bool one_machine = false;
+  if (!same_kernel(job, one_machine)) return false;
+  const uint64_t share = available_memory() / (one_machine ? static_cast<uint64_t>(job.size()) : 1);
+  const uint64_t largest = options.collective == IBCOLL_BARRIER ? 0 : options.sizes.back();
+  std::string problem;
+  if (largest > share / 2 / static_cast<uint64_t>(job.size())) {  // before sums of sizes could overflow
+    problem =
+        fmt::format("buffers for --bytes {} over {} ranks do not fit into {} MB, a rank's share of the free memory",
+                    largest, job.size(), share >> 20);
+  } else {
+    const Layout most = make_layout(layout_params(options, job, largest));
+    problem = buffers.allocate(options.library_memory ? job.context() : nullptr, most.send_bytes, most.recv_bytes);
+  }
+  bool fits = problem.empty();
+  if (!job.all(fits)) return false;
+  if (!fits) job.note(problem.empty() ? "another rank has no memory for its buffers" : problem);
+  return fits;
+}
+
+bool run(Job& job, const Options& options, OutputFile& output, Outcome& outcome) {
+  Buffers buffers;
+  if (!allocate(job, options, buffers)) return false;
+  const bool prints = job.rank() == 0;
+  Report report(output, options.format, {ibcoll_collective_name(options.collective), job.size(), options.check});
+  if (prints) report.begin();
+  if (!measure_all(job, options, buffers, prints ? &report : nullptr, outcome)) return false;
+  auto held = static_cast<double>(private_memory()), own = static_cast<double>(buffers.total_bytes());
+  if (!job.largest(held) || !job.largest(own)) return false;
+  if (prints) report.end(static_cast<uint64_t>(held), static_cast<uint64_t>(own));
+  return true;
+}
+
+// Rank 0 alone writes; all learn whether it can.
+bool open_output(Job& job, const Options& options, OutputFile& output) {
+  const std::string problem = job.rank() == 0 ? output.open(options.output) : "";
+  bool fine = problem.empty();
+  if (!job.all(fine)) return false;
+  if (!fine) job.note(problem.empty() ? "rank 0 cannot write its output" : problem);
+  return fine;
+}
+
+void list() {
+  for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
+    const auto collective = static_cast<ibcoll_collective_t>(i);
+    fmt::print("{}\n", ibcoll_collective_name(collective));
+    for (int k = 0; const char* name = ibcoll_algorithm_name(collective, k); ++k) {
+      fmt::print("  {:<20} {}\n", name, ibcoll_algorithm_about(collective, name));
+    }
+  }
+}
+
+int report_failure(Job& job) {
+  fmt::print(stderr, "ibcoll_perf: rank {}: {}\n", job.rank(), job.failure());
+  job.abandon();
+  return 1;
+}
+
+// Options that make no sense together or for so many ranks. "" or what is wrong.
+std::string problem_with(const Options& options, const Job& job) {
+  if (options.root >= job.size()) return fmt::format("--root {}: there are {} ranks", options.root, job.size());
+  if (options.in_place && (options.collective == IBCOLL_BARRIER || options.collective == IBCOLL_BCAST)) {
+    return fmt::format("--in-place: {} has no send buffer", ibcoll_collective_name(options.collective));
+  }
+  return {};
+}
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Times a collective over a range of sizes. Start it under ibcoll_run or a PMIx launcher.");
+  describe_options(app, options);
+  Job job;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    // One rank speaks for all, where they can be told apart.
+    const bool speaks = !job.open() || job.rank() == 0;
+    const int code = speaks ? app.exit(problem) : problem.get_exit_code();
+    return code == 0 ? 0 : 2;
+  }
+  if (!job.open()) return report_failure(job);
+  if (options.list) {
+    if (job.rank() == 0) list();
+    return job.close() ? 0 : report_failure(job);
+  }
+  if (const std::string problem = problem_with(options, job); !problem.empty()) {
+    if (job.rank() == 0) fmt::print(stderr, "ibcoll_perf: {}\n", problem);
+    return 2;
+  }
+  OutputFile output;
+  Outcome outcome;
+  if (!open_output(job, options, output) || !run(job, options, output, outcome)) return report_failure(job);
+  if (job.rank() == 0) {
+    if (const std::string problem = output.commit(); !problem.empty()) {
+      fmt::print(stderr, "ibcoll_perf: {}\n", problem);
+      outcome.errors += 1;
+    }
+  }
+  if (!job.close()) return report_failure(job);
+  const bool forced = options.algorithm != "all" && options.algorithm != "auto";
+  return outcome.errors > 0 || (outcome.not_applicable && forced) ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace ibcoll::perf
+
+int main(int argc, char** argv) {
+  try {
+    return ibcoll::perf::main(argc, argv);
+  } catch (const std::exception& problem) {
+    fmt::print(stderr, "ibcoll_perf: {}\n", problem.what());
+    return 1;
+  }
+}

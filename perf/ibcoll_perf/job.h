@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The ranks that measure together, and what they have to agree upon.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ibcoll.h"
+
+namespace ibcoll::perf {
+
+// Functions return false after a failure, whose text failure() has: the job is then beyond use.
+class Job {
+ public:
+  Job() = default;
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+  ~Job();
+
+  bool open();
+  bool close();
+  // Leaves the context to the end of the process: its orderly end would wait for ranks that may never come.
+  void abandon();
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  ibcoll_context_t context() const { return context_; }
+  ibcoll_team_t team() const { return team_; }
+
+  bool barrier();
+  bool largest(double& value);  // the largest of all ranks' values, on all ranks
+  bool sum(uint64_t& value);    // on all ranks
+  bool all(bool& value);        // true only where it is true on every rank
+  bool worst(int32_t& status);  // the lowest ibcoll_status_t of all ranks, on all ranks
+  // All ranks' values, in rank order, on rank 0; elsewhere empty. The same number on every rank.
+  bool gather(const std::vector<double>& mine, std::vector<double>& all);
+
+  // Notes what failed, with ibcoll_last_error, and returns false.
+  bool fail(std::string_view what, ibcoll_status_t status);
+  void note(std::string failure) { failure_ = std::move(failure); }
+  const std::string& failure() const { return failure_; }
+
+ private:
+  bool reduce(const void* mine, void* result, ibcoll_type_t type, ibcoll_op_t op);
+
+  ibcoll_context_t context_ = nullptr;
+  ibcoll_team_t team_ = nullptr;
+  int rank_ = 0, size_ = 1;
+  std::string failure_;
+};
+
+// True where all ranks run on one kernel, so that their monotonic clocks are one.
+bool same_kernel(Job& job, bool& answer);
+
+}  // namespace ibcoll::perf

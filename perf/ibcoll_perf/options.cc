@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "perf/ibcoll_perf/options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <limits>
+#include <map>
+#include <memory>
+
+namespace ibcoll::perf {
+namespace {
+
+std::map<std::string, ibcoll_collective_t> collectives() {
+  std::map<std::string, ibcoll_collective_t> names;
+  for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
+    const auto collective = static_cast<ibcoll_collective_t>(i);
+    names[ibcoll_collective_name(collective)] = collective;
+  }
+  return names;
+}
+
+uint64_t parse_size(std::string text, const std::string& range) {
+  std::string digits = text;  // the validator replaces its argument by the number
+  const bool starts_with_digit = !text.empty() && text[0] >= '0' && text[0] <= '9';
+  const CLI::AsSizeValue as_size(false);  // K is 1024
+  uint64_t value = 0;
+  if (!starts_with_digit || !as_size(digits).empty() || !CLI::detail::lexical_cast(digits, value)) {
+    throw CLI::ValidationError("--bytes",
+                               fmt::format("'{}': MIN:MAX or one size is wanted, with suffixes K, M, G", range));
+  }
+  return value;
+}
+
+void check_algorithm(const Options& options) {
+  if (options.algorithm == "auto" || options.algorithm == "all") return;
+  std::vector<std::string> known;
+  for (int i = 0; const char* name = ibcoll_algorithm_name(options.collective, i); ++i) {
+    if (options.algorithm == name) return;
+    known.emplace_back(name);
+  }
+  throw CLI::ValidationError("--algorithm", fmt::format("{} has no algorithm '{}'; there are auto, all, {}",
+                                                        ibcoll_collective_name(options.collective), options.algorithm,
+                                                        fmt::join(known, ", ")));
+}
+
+}  // namespace
+
+std::vector<uint64_t> parse_sizes(const std::string& range, uint64_t factor) {
+  const size_t colon = range.find(':');
+  const uint64_t first = parse_size(range.substr(0, colon), range);
+  const uint64_t last = colon == std::string::npos ? first : parse_size(range.substr(colon + 1), range);
+  if (first > last) {
+    throw CLI::ValidationError("--bytes", fmt::format("'{}': MIN must not be larger than MAX", range));
+  }
+  std::vector<uint64_t> sizes;
+  for (uint64_t bytes = first; bytes < last;) {
+    sizes.push_back(bytes);
+    if (bytes > std::numeric_limits<uint64_t>::max() / factor) break;
+    bytes = bytes == 0 ? 1 : bytes * factor;
+  }
+  sizes.push_back(last);
+  return sizes;
+}
+
+void describe_options(CLI::App& app, Options& options) {
+  const std::map<std::string, ibcoll_scheme_t> schemes = {
+      {"auto", IBCOLL_SCHEME_AUTO}, {"copy", IBCOLL_SCHEME_COPY}, {"zero_copy", IBCOLL_SCHEME_ZERO_COPY}};
+  const std::map<std::string, Options::Format> formats = {
+      {"table", Options::Format::kTable}, {"csv", Options::Format::kCsv}, {"json", Options::Format::kJson}};
+  struct Text {
+    std::string range = "1:1M", memory = "malloc";
+    uint64_t factor = 2;
+    double seconds = 0.2;
+  };
+  const auto text = std::make_shared<Text>();
+  app.add_option("COLLECTIVE", options.collective, "What to measure")
+      ->transform(CLI::CheckedTransformer(collectives())
+                      .description(fmt::format("{{{}}}", fmt::join(
+                                                             [] {
+                                                               std::vector<std::string> names;
+                                                               for (const auto& entry : collectives())
+                                                                 names.push_back(entry.first);
+                                                               return names;
+                                                             }(),
+                                                             ","))));
+  app.add_option("--algorithm", options.algorithm, "A name (see --list), auto or all")->capture_default_str();
+  app.add_option("--bytes", text->range, "MIN:MAX or one size; bytes per block (bcast, allreduce: in all)")
+      ->capture_default_str();
+  app.add_option("--factor", text->factor, "From one size to the next")
+      ->check(CLI::Range(uint64_t{2}, uint64_t{1} << 32))
+      ->capture_default_str();
+  app.add_option("--iterations", options.plan.iterations, "Timed calls per row (default: as --seconds says)")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{100000000}));
+  app.add_option("--seconds", text->seconds, "Time for the timed calls of a row")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--warmup", options.plan.warmup, "Calls before the timed ones (default: up to 10)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--root", options.root, "Root of bcast")->check(CLI::NonNegativeNumber);
+  app.add_flag("--in-place", options.in_place, "Send from the receive buffer (IBCOLL_IN_PLACE)");
+  app.add_flag("--check", options.check, "Verify every byte after every call; times then include waiting for it");
+  app.add_flag("--blocking", options.blocking, "Blocking calls instead of one persistent request");
+  app.add_option("--memory", text->memory, "Where the buffers come from: malloc, ibcoll (ibcoll_mem_alloc)")
+      ->check(CLI::IsMember({"malloc", "ibcoll"}))
+      ->capture_default_str();
+  app.add_option("--scheme", options.scheme, "copy: landing slots; zero_copy: straight into the receive buffer")
+      ->transform(CLI::CheckedTransformer(schemes).description("{auto,copy,zero_copy}"));
+  app.add_option("--format", options.format, "How to print")
+      ->transform(CLI::CheckedTransformer(formats).description("{table,csv,json}"));
+  app.add_option("--output", options.output, "Write to this file instead of standard output");
+  app.add_flag("--list", options.list, "List collectives and algorithms");
+  app.set_version_flag("--version", ibcoll_version_string());
+  app.callback([&options, text] {
+    if (options.list) return;
+    if (options.collective == IBCOLL_COLLECTIVE_COUNT) throw CLI::RequiredError("COLLECTIVE");
+    options.sizes = parse_sizes(text->range, text->factor);
+    options.plan.budget_us = text->seconds * 1e6;
+    options.library_memory = text->memory == "ibcoll";
+    check_algorithm(options);
+  });
+}
+
+}  // namespace ibcoll::perf

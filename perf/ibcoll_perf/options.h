@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The command line of ibcoll_perf.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ibcoll.h"
+#include "perf/timed_loop.h"
+
+namespace ibcoll::perf {
+
+struct Options {
+  enum class Format { kTable, kCsv, kJson };
+
+  ibcoll_collective_t collective = IBCOLL_COLLECTIVE_COUNT;  // COUNT: none given, as with --list
+  std::string algorithm = "auto";                            // a name, "auto" or "all"
+  std::vector<uint64_t> sizes;                               // bytes, ascending
+  LoopPlan plan;
+  int root = 0;
+  bool in_place = false;
+  bool check = false;
+  bool blocking = false;
+  bool library_memory = false;  // buffers from ibcoll_mem_alloc
+  bool list = false;
+  ibcoll_scheme_t scheme = IBCOLL_SCHEME_AUTO;
+  Format format = Format::kTable;
+  std::string output;  // empty: standard output
+};
+
+// Sets up `app` so that its parse() fills `options`. `app` and `options` must outlive the parse.
+void describe_options(CLI::App& app, Options& options);
+
+// "8", "1:1M": MIN, MIN * factor, ... and MAX. Throws CLI::ValidationError on anything else.
+std::vector<uint64_t> parse_sizes(const std::string& range, uint64_t factor);
+
+}  // namespace ibcoll::perf

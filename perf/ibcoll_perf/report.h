@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Rows of figures as a table, CSV or JSON, to standard output or a file.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "perf/call_times.h"
+#include "perf/ibcoll_perf/options.h"
+
+namespace ibcoll::perf {
+
+struct Row {
+  uint64_t bytes = 0;
+  uint64_t iterations = 0;
+  CallTimes times;
+  std::optional<uint64_t> errors;  // nothing: not checked
+  std::string algorithm;
+  std::string not_applicable;  // why; empty: it ran
+};
+
+struct Heading {
+  std::string collective;
+  int ranks = 1;
+  bool checked = false;
+};
+
+// A file that appears whole or not at all: written beside its place and renamed by commit(). A device or a pipe is written
+// directly.
+class OutputFile {
+ public:
+  OutputFile() = default;
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+  ~OutputFile();
+
+  // "" or why not. An empty path: standard output.
+  std::string open(const std::string& path);
+  void write(const std::string& text);  // a failure is kept for commit()
+  std::string commit();
+
+ private:
+  std::FILE* file_ = nullptr;
+  std::string path_, temporary_;
+  int error_ = 0;
+};
+
+class Report {
+ public:
+  Report(OutputFile& output, Options::Format format, Heading heading);
+
+  void begin();
+  void add(const Row& row);
+  // Bytes per rank, the largest of all ranks.
+  void end(uint64_t private_memory, uint64_t buffer_memory);
+
+ private:
+  OutputFile& output_;
+  Options::Format format_;
+  Heading heading_;
+  nlohmann::json rows_ = nlohmann::json::array();
+};
+
+std::string table_line(const Row& row);
+std::string csv_line(const std::string& collective, const Row& row);
+nlohmann::json json_row(const Row& row);
+
+}  // namespace ibcoll::perf
