@@ -134,8 +134,8 @@ void run_case(Collective collective, uint64_t bytes, const ibcoll::perf::LoopPla
   std::vector<double> all = one.gather(calls);
   if (!one.prints()) return;
   const ibcoll::perf::CallTimes times = ibcoll::perf::summarize(all, one.ranks());
-  std::printf("%s,%llu,%zu,%.3f,%.3f,%.3f,%.3f,0,mpi\n", kNames[collective].c_str(), static_cast<unsigned long long>(bytes),
-              calls.size(), times.t_min, times.t_avg, times.t_max, times.p99);
+  std::printf("%s,%llu,%zu,%.3f,%.3f,%.3f,%.3f,0,mpi\n", kNames[collective].c_str(),
+              static_cast<unsigned long long>(bytes), calls.size(), times.t_min, times.t_avg, times.t_max, times.p99);
   std::fflush(stdout);
 }
 
@@ -156,9 +156,7 @@ int main(int argc, char** argv) {
   uint64_t factor = 2;
   double seconds = 0.2;
   ibcoll::perf::LoopPlan plan;
-  app.add_option("COLLECTIVE", name)
-      ->required()
-      ->check(CLI::IsMember(kNames));
+  app.add_option("COLLECTIVE", name)->required()->check(CLI::IsMember(kNames));
   app.add_option("--bytes", range, "MIN:MAX, bytes per block");
   app.add_option("--factor", factor, "from one size to the next")->check(CLI::Range(2, 1 << 20));
   app.add_option("--seconds", seconds, "for the timed calls of one size")->check(CLI::PositiveNumber);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The two files: keys in, and keys out through a temporary file that takes the output's name only when it is whole.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "perf/apps/radix/job.h"
+
+namespace radix {
+
+// Owns a file descriptor.
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd = -1) noexcept : fd_(fd) {}
+  ~FileDescriptor();
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  int get() const noexcept { return fd_; }
+  int release() noexcept;
+
+ private:
+  int fd_;
+};
+
+class InputFile {
+ public:
+  // Fails on what cannot be read or is no regular file, and on a length that is no multiple of 4 bytes.
+  Error open(const std::string& path);
+  uint64_t keys() const noexcept { return keys_; }
+  // Keys [first, first + count) into `keys`.
+  Error read(uint32_t* keys, uint64_t first, uint64_t count) const;
+
+ private:
+  std::string path_;
+  FileDescriptor fd_;
+  uint64_t keys_ = 0;
+};
+
+// Rank 0 creates and renames; every rank opens the same file and writes its part. Until rename() succeeded an existing
+// output is as it was; if it does not come to that, the temporary file goes: on return, on SIGINT, SIGTERM and SIGHUP.
+class OutputFile {
+ public:
+  OutputFile() = default;
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  // Rank 0: a temporary file beside `path`, with room for `keys` keys on its disk.
+  Error create(const std::string& path, uint64_t keys);
+  // The other ranks: rank 0's temporary file.
+  Error open(const std::string& temporary);
+  const std::string& temporary() const noexcept { return temporary_; }
+  // Keys to position `first`, and on to the disk.
+  Error write(const uint32_t* keys, uint64_t first, uint64_t count) const;
+  // Rank 0, after all ranks have written.
+  Error rename();
+  // All ranks, after that: there is nothing to take away any more.
+  void keep();
+
+ private:
+  void guard(std::string temporary);
+
+  std::string path_;       // what the user named, symbolic links followed
+  std::string temporary_;  // empty: nothing to remove
+  FileDescriptor fd_;
+};
+
+}  // namespace radix
