@@ -89,7 +89,7 @@ Status PmixBootstrap::fence() const {
   const pmix_status_t reason = PMIx_Fence_nb(nullptr, 0, &info, 1, Pending::fence_done, slot.get());
   if (reason == PMIX_OPERATION_SUCCEEDED) return {};  // done at once: no call back
   if (reason != PMIX_SUCCESS) return pmix_error(rank_, "PMIx_Fence", reason, "is the launcher still running?");
-  slot.release();  // the call back owns it, however late it comes
+  static_cast<void>(slot.release());  // the call back owns it, however late it comes
   if (!pending->wait()) {
     return error(IBCOLL_ERR_TIMEOUT,
                  "rank {}: PMIx_Fence: not all {} ranks came within {} s; does every rank create its context?", rank_,
@@ -111,7 +111,7 @@ Status PmixBootstrap::collect(const std::string& key, size_t bytes, std::span<st
     if (reason != PMIX_SUCCESS) {
       return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: PMIx_Get of rank {}: {}", rank_, peer, PMIx_Error_string(reason));
     }
-    slot.release();
+    static_cast<void>(slot.release());
   }
   const bool in_time = pending->wait();
   if (const int peer = pending->first_failed(); peer >= 0) {

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The direction of dependencies, as data, and the search for includes that go against it."""
+
+import re
+from pathlib import Path
+
+# Bottom to top: a file includes files of its own layer or of one below. The first prefix that fits decides.
+LAYERS = [
+    ("base", ["runtime/ibcoll.h", "runtime/status.h", "runtime/buffer.h", "runtime/config", "runtime/settings",
+              "runtime/log.", "runtime/wait."]),
+    ("transport", ["runtime/transport.h", "runtime/arena.", "runtime/task.", "runtime/topology.",
+                   "runtime/reduce_ops.", "runtime/node_window.", "runtime/peer_table.", "runtime/shm/",
+                   "runtime/ucx/", "runtime/verbs/", "runtime/sim/", "runtime/registration_cache/"]),
+    # A Comm moves its notes by its team and waits in the engine: the three know each other, and no algorithm.
+    ("comm", ["runtime/comm.", "runtime/engine.", "runtime/team."]),
+    ("collectives", ["runtime/collectives/"]),
+    ("runtime", ["runtime/"]),
+]
+
+# Folders that see only a few files of the others: prefix -> prefixes of what they may include.
+ONLY = {
+    "bootstrap/mpi/": ["bootstrap/mpi/", "runtime/ibcoll.h"],
+    "bootstrap/": ["bootstrap/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h", "runtime/log.h"],
+    "tools/ibcoll_run": ["tools/ibcoll_run", "bootstrap/", "runtime/status.h", "runtime/config.h", "runtime/log.h"],
+    "tools/": ["tools/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h"],
+    "perf/peers/": ["perf/"],
+    "perf/apps/": ["perf/apps/", "runtime/ibcoll.h"],
+    "perf/": ["perf/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h"],
+}
+
+# Transports do not know each other.
+APART = ["runtime/shm/", "runtime/ucx/", "runtime/verbs/", "runtime/sim/"]
+
+# What an algorithm must not know: fabrics, clocks, threads, random numbers. It runs unchanged in the simulator.
+NOT_IN_COLLECTIVES = re.compile(
+    r"^(infiniband/|rdma/|uc[pts]/|mpi\.h|pmix|chrono|ctime|time\.h|sys/time|thread|mutex|shared_mutex|"
+    r"condition_variable|semaphore|future|pthread|sched\.h|random|unistd\.h|sys/random)")
+NOT_USED_IN_COLLECTIVES = re.compile(
+    r"\b(s?rand|random|drand48|clock_gettime|gettimeofday|usleep|nanosleep|sched_yield|getenv)\s*\(|"
+    r"std::(thread|mutex|chrono|mt19937)\b")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+SOURCES = ("*.h", "*.cc", "*.c", "*.inc")
+
+
+def layer(path):
+    for number, (_, prefixes) in enumerate(LAYERS):
+        if path.startswith(tuple(prefixes)):
+            return number
+    return len(LAYERS)
+
+
+class Tree:
+    """The sources below a root and what they include."""
+
+    def __init__(self, root):
+        self.root = Path(root)
+        self.code = {}
+        for folder in ("runtime", "bootstrap", "tools", "perf", "tests"):
+            for pattern in SOURCES:
+                for file in (self.root / folder).rglob(pattern):
+                    text = file.read_text(errors="replace")
+                    self.code[str(file.relative_to(self.root))] = COMMENT.sub("", text)
+
+    def resolve(self, path, name):
+        """A quoted or angled include as a path in the tree, or None for a system header."""
+        for candidate in (name, f"runtime/{name}", str(Path(path).parent / name)):
+            if candidate in self.code:
+                return candidate
+        return None
+
+    def includes(self, path):
+        """(project files, system headers) that `path` includes itself."""
+        own, system = [], []
+        for _, name in INCLUDE.findall(self.code[path]):
+            found = self.resolve(path, name)
+            (system if found is None else own).append(found or name)
+        return own, system
+
+    def reach(self, path):
+        """Every project file that `path` includes, itself among them, with the way to it."""
+        ways, queue = {path: [path]}, [path]
+        while queue:
+            current = queue.pop()
+            for own in self.includes(current)[0]:
+                if own not in ways:
+                    ways[own] = ways[current] + [own]
+                    queue.append(own)
+        return ways
+
+    def below(self, prefix):
+        return sorted(path for path in self.code if path.startswith(prefix))
+
+
+def wrong_direction(tree):
+    """Includes from a lower layer into a higher one, or between transports."""
+    for path in tree.below("runtime/"):
+        for own in tree.includes(path)[0]:
+            if layer(own) > layer(path):
+                yield f"{path} includes {own}: a dependency from below to above"
+            here = next((prefix for prefix in APART if path.startswith(prefix)), None)
+            there = next((prefix for prefix in APART if own.startswith(prefix)), None)
+            if here and there and here != there:
+                yield f"{path} includes {own}: transports do not know each other"
+
+
+def beyond_the_interface(tree):
+    """Includes of tools, perf and bootstrap beyond what ONLY grants them."""
+    for path in sorted(tree.code):
+        grant = next((allowed for prefix, allowed in ONLY.items() if path.startswith(prefix)), None)
+        if grant is None:
+            continue
+        for own in tree.includes(path)[0]:
+            if not own.startswith(tuple(grant)):
+                yield f"{path} includes {own}: only {', '.join(grant)} are open to it"
+
+
+def impure_collectives(tree):
+    """What makes an algorithm depend on a fabric, on time, on threads or on chance, also through headers."""
+    for path in tree.below("runtime/collectives/"):
+        for file, way in tree.reach(path).items():
+            for header in tree.includes(file)[1]:
+                if NOT_IN_COLLECTIVES.match(header):
+                    yield f"{' -> '.join(way)} includes <{header}>"
+        for use in NOT_USED_IN_COLLECTIVES.finditer(tree.code[path]):
+            yield f"{path} uses {use.group(0)}"

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Dependencies point one way: tools, perf -> ibcoll.h -> context/team/request -> collectives -> comm -> transport."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+import rules  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+
+
+class ThisTree(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.tree = rules.Tree(ROOT)
+
+    def assert_none(self, violations):
+        found = sorted(set(violations))
+        self.assertFalse(found, "\n" + "\n".join(found))
+
+    def test_no_dependency_from_below_to_above(self):
+        self.assert_none(rules.wrong_direction(self.tree))
+
+    def test_tools_perf_and_bootstrap_use_what_is_open_to_them(self):
+        self.assert_none(rules.beyond_the_interface(self.tree))
+
+    def test_collectives_know_no_fabric_clock_thread_or_chance(self):
+        self.assert_none(rules.impure_collectives(self.tree))
+
+    def test_every_source_states_its_license(self):
+        unmarked = [path for path in self.tree.code
+                    if "SPDX-License-Identifier: BSD-3-Clause" not in (ROOT / path).read_text()[:200]]
+        self.assert_none(unmarked)
+
+
+class TheRulesThemselves(unittest.TestCase):
+    """Each rule finds what it is for."""
+
+    def tree(self, **files):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for name, text in files.items():
+            path = Path(folder.name) / name.replace("__", "/").replace("_h", ".h").replace("_cc", ".cc")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return rules.Tree(folder.name)
+
+    def test_transport_may_not_include_comm(self):
+        tree = self.tree(runtime__comm_h="", runtime__shm__ring_cc='#include "runtime/comm.h"\n')
+        self.assertEqual(len(list(rules.wrong_direction(tree))), 1)
+
+    def test_comm_may_include_transport(self):
+        tree = self.tree(runtime__transport_h="", runtime__comm_cc='#include "transport.h"\n')
+        self.assertEqual(list(rules.wrong_direction(tree)), [])
+
+    def test_transports_stay_apart(self):
+        tree = self.tree(runtime__shm__ring_h="", runtime__ucx__put_cc='#include "runtime/shm/ring.h"\n')
+        self.assertEqual(len(list(rules.wrong_direction(tree))), 1)
+
+    def test_tools_may_not_include_internals(self):
+        tree = self.tree(runtime__team_h="", perf__loop_cc='#include "runtime/team.h"\n')
+        self.assertEqual(len(list(rules.beyond_the_interface(tree))), 1)
+
+    def test_a_clock_behind_a_header_is_found(self):
+        tree = self.tree(runtime__wait_h="#include <chrono>\n",
+                         runtime__collectives__ring_cc='#include "runtime/wait.h"\n')
+        self.assertEqual(len(list(rules.impure_collectives(tree))), 1)
+
+    def test_a_call_of_rand_is_found_but_not_in_a_comment(self):
+        tree = self.tree(runtime__collectives__a_cc="int x = rand();\n", runtime__collectives__b_cc="// rand()\n")
+        self.assertEqual(list(rules.impure_collectives(tree)), ["runtime/collectives/a.cc uses rand("])
+
+
+if __name__ == "__main__":
+    unittest.main()
