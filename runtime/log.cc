@@ -11,6 +11,7 @@ namespace {
 
 std::atomic<LogLevel> level_in_force{LogLevel::kWarning};
 std::atomic<int> rank_in_prefix{-1};
+std::atomic<uint64_t> error_lines_written{0};
 
 const char* level_name(LogLevel level) noexcept {
   switch (level) {
@@ -45,7 +46,10 @@ void set_log_level(LogLevel level) noexcept { level_in_force.store(level, std::m
 
 void set_log_rank(int rank) noexcept { rank_in_prefix.store(rank, std::memory_order_relaxed); }
 
+uint64_t error_lines() noexcept { return error_lines_written.load(std::memory_order_relaxed); }
+
 void log_line(LogLevel level, std::string_view text) noexcept {
+  if (level == LogLevel::kError) error_lines_written.fetch_add(1, std::memory_order_relaxed);
   const int saved_errno = errno;  // a caller may log before it looks at errno
   while (text.ends_with('\n')) text.remove_suffix(1);
   const int rank = rank_in_prefix.load(std::memory_order_relaxed);

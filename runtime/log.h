@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string_view>
 
 #include "runtime/status.h"
@@ -17,6 +18,8 @@ enum class LogLevel { kError = 0, kWarning, kInfo, kDebug };
 IBCOLL_MODULE_API bool log_enabled(LogLevel level) noexcept;
 IBCOLL_MODULE_API void log_line(LogLevel level, std::string_view text) noexcept;
 void set_log_level(LogLevel level) noexcept;
+// Error lines that this process has written so far.
+uint64_t error_lines() noexcept;
 void set_log_rank(int rank) noexcept;  // -1: no rank in the prefix
 
 template <typename... Args>

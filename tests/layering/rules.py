@@ -26,7 +26,7 @@ LAYERS = [
 ONLY = {
     "bootstrap/mpi/": ["bootstrap/mpi/", "runtime/ibcoll.h"],
     "bootstrap/": ["bootstrap/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h", "runtime/log.h"],
-    "tools/ibcoll_run": ["tools/ibcoll_run", "bootstrap/", "runtime/status.h", "runtime/config.h", "runtime/log.h"],
+    "tools/ibcoll_run": ["tools/ibcoll_run", "bootstrap/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h", "runtime/log.h"],
     "tools/": ["tools/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h"],
     "perf/peers/": ["perf/"],
     "perf/apps/": ["perf/apps/", "runtime/ibcoll.h"],

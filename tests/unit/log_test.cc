@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "tests/test_main.h"
+
 namespace ibcoll {
 namespace {
 
@@ -22,6 +24,8 @@ class Log : public testing::Test {
 };
 
 TEST_F(Log, PrefixNamesRankAndLevel) {
+  expect_error_lines();
+  expect_error_lines();
   EXPECT_EQ(written(LogLevel::kWarning, "low on memory"), "ibcoll: warning: low on memory\n");
   set_log_rank(3);
   EXPECT_EQ(written(LogLevel::kError, "x"), "ibcoll rank 3: error: x\n");
@@ -37,11 +41,15 @@ TEST_F(Log, LevelFilters) {
 }
 
 TEST_F(Log, LongLinesAreWholeAndEndOnce) {
+  expect_error_lines();
+  expect_error_lines();
   const std::string text(10000, 'a');
   EXPECT_EQ(written(LogLevel::kError, text + "\n\n"), "ibcoll: error: " + text + "\n");
 }
 
 TEST_F(Log, KeepsErrno) {
+  expect_error_lines();
+  expect_error_lines();
   errno = ENOENT;
   testing::internal::CaptureStderr();
   const int before = errno;
