@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/ibcoll_info/rank_facts.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tools/ibcoll_info/text_tree.h"
+
+namespace ibcoll::info {
+namespace {
+
+using nlohmann::json;
+
+std::string host_name() {
+  char name[256] = "";
+  if (::gethostname(name, sizeof name - 1) != 0) return "unknown";
+  return name;
+}
+
+json own_cores() {
+  json cores = json::array();
+  // Machines may have more CPUs than a cpu_set_t has bits.
+  for (int count = CPU_SETSIZE; count <= 1 << 20; count *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(static_cast<size_t>(count)),
+                                                               [](cpu_set_t* memory) { CPU_FREE(memory); });
+    const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(count));
+    if (!set || ::sched_getaffinity(0, bytes, set.get()) != 0) continue;
+    for (int core = 0; core < count; ++core) {
+      if (CPU_ISSET_S(static_cast<size_t>(core), bytes, set.get())) cores.push_back(core);
+    }
+    break;
+  }
+  return cores;
+}
+
+uint64_t private_bytes() {
+  std::ifstream file("/proc/self/smaps_rollup");
+  uint64_t sum = 0;
+  for (std::string line; std::getline(file, line);) {
+    for (const char* name : {"Private_Clean:", "Private_Dirty:"}) {
+      if (line.starts_with(name)) sum += std::strtoull(line.c_str() + std::string(name).size(), nullptr, 10) * 1024;
+    }
+  }
+  return sum;
+}
+
+bool failed(const char* what, ibcoll_status_t status, std::string& failure) {
+  if (status == IBCOLL_OK) return false;
+  failure = fmt::format("{}: {}", what, ibcoll_last_error());
+  return true;
+}
+
+}  // namespace
+
+json own_facts(int rank) {
+  return {{"rank", rank},
+          {"host", host_name()},
+          {"pid", ::getpid()},
+          {"cores", own_cores()},
+          {"private_bytes", private_bytes()}};
+}
+
+bool gather_facts(ibcoll_team_t team, json& ranks, std::string& failure) {
+  const std::string mine = own_facts(ibcoll_team_rank(team)).dump(-1, ' ', false, json::error_handler_t::replace);
+  const auto size = static_cast<size_t>(ibcoll_team_size(team));
+  const uint64_t length = mine.size();
+  std::vector<uint64_t> lengths(size), offsets(size, 0);
+  if (failed("lengths of rank facts", ibcoll_allgather(team, &length, lengths.data(), sizeof length), failure)) {
+    return false;
+  }
+  for (size_t i = 1; i < size; ++i) offsets[i] = offsets[i - 1] + lengths[i - 1];
+  std::string all(offsets.back() + lengths.back(), '\0');
+  if (failed("rank facts", ibcoll_allgatherv(team, mine.data(), all.data(), lengths.data(), offsets.data()), failure)) {
+    return false;
+  }
+  ranks = json::array();
+  for (size_t i = 0; i < size; ++i) ranks.push_back(json::parse(all.substr(offsets[i], lengths[i])));
+  return true;
+}
+
+std::string facts_text(const json& ranks) {
+  std::string text = fmt::format("  {:>5}  {:<20} {:>8}  {:>10}  {}\n", "rank", "host", "pid", "private", "cores");
+  for (const json& rank : ranks) {
+    std::string cores = text_tree({{"cores", rank["cores"]}}, 0);
+    cores = cores.substr(cores.find(' ') + 1);
+    text +=
+        fmt::format("  {:>5}  {:<20} {:>8}  {:>7.1f} MB  {}", rank["rank"].get<int>(), rank["host"].get<std::string>(),
+                    rank["pid"].get<int>(), rank["private_bytes"].get<double>() / 1048576, cores);
+  }
+  return text;
+}
+
+}  // namespace ibcoll::info
