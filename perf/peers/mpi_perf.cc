@@ -57,7 +57,9 @@ struct Blocks {
 // One collective at one size. Errors end the program inside MPI (MPI_ERRORS_ARE_FATAL), so every call is true.
 class Case {
  public:
-  Case(Collective collective, uint64_t bytes) : collective_(collective), bytes_(bytes) {
+  // The buffers are the caller's and hold a block of 3/2 of `bytes` per rank.
+  Case(Collective collective, uint64_t bytes, char* send, char* recv)
+      : collective_(collective), bytes_(bytes), send_(send), recv_(recv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     for (int peer = 0; peer < size_; ++peer) {
@@ -65,38 +67,33 @@ class Case {
       send_blocks_.add(irregular_bytes(bytes, rank_, gather ? 0 : peer));
       recv_blocks_.add(irregular_bytes(bytes, peer, gather ? 0 : rank_));
     }
-    const size_t room = 2 * bytes * static_cast<size_t>(size_);  // irregular blocks are up to 3/2 of `bytes`
-    send_ = make_buffer(room);
-    recv_ = make_buffer(room);
   }
 
   bool call() {
     const int count = static_cast<int>(bytes_);
-    char* send = send_.get();
-    char* recv = recv_.get();
     switch (collective_) {
       case kBarrier:
         MPI_Barrier(MPI_COMM_WORLD);
         break;
       case kBcast:
-        MPI_Bcast(recv, count, MPI_BYTE, 0, MPI_COMM_WORLD);
+        MPI_Bcast(recv_, count, MPI_BYTE, 0, MPI_COMM_WORLD);
         break;
       case kAllgather:
-        MPI_Allgather(send, count, MPI_BYTE, recv, count, MPI_BYTE, MPI_COMM_WORLD);
+        MPI_Allgather(send_, count, MPI_BYTE, recv_, count, MPI_BYTE, MPI_COMM_WORLD);
         break;
       case kAllgatherv:
-        MPI_Allgatherv(send, send_blocks_.counts[0], MPI_BYTE, recv, recv_blocks_.counts.data(),
+        MPI_Allgatherv(send_, send_blocks_.counts[0], MPI_BYTE, recv_, recv_blocks_.counts.data(),
                        recv_blocks_.displacements.data(), MPI_BYTE, MPI_COMM_WORLD);
         break;
       case kAlltoall:
-        MPI_Alltoall(send, count, MPI_BYTE, recv, count, MPI_BYTE, MPI_COMM_WORLD);
+        MPI_Alltoall(send_, count, MPI_BYTE, recv_, count, MPI_BYTE, MPI_COMM_WORLD);
         break;
       case kAlltoallv:
-        MPI_Alltoallv(send, send_blocks_.counts.data(), send_blocks_.displacements.data(), MPI_BYTE, recv,
+        MPI_Alltoallv(send_, send_blocks_.counts.data(), send_blocks_.displacements.data(), MPI_BYTE, recv_,
                       recv_blocks_.counts.data(), recv_blocks_.displacements.data(), MPI_BYTE, MPI_COMM_WORLD);
         break;
       case kAllreduce:
-        MPI_Allreduce(send, recv, count / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        MPI_Allreduce(send_, recv_, count / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
         break;
     }
     return true;
@@ -116,6 +113,8 @@ class Case {
                MPI_DOUBLE, 0, MPI_COMM_WORLD);
     return all;
   }
+  const char* name() const { return kNames[collective_].c_str(); }
+  uint64_t bytes() const { return bytes_; }
   bool prints() const { return rank_ == 0; }
   size_t ranks() const { return static_cast<size_t>(size_); }
 
@@ -124,18 +123,17 @@ class Case {
   uint64_t bytes_;
   int rank_ = 0, size_ = 1;
   Blocks send_blocks_, recv_blocks_;
-  Buffer send_, recv_;
+  char *send_, *recv_;
 };
 
-void run_case(Collective collective, uint64_t bytes, const ibcoll::perf::LoopPlan& plan) {
-  Case one(collective, bytes);
+void run_case(Case& one, const ibcoll::perf::LoopPlan& plan) {
   std::vector<double> calls;
   ibcoll::perf::run_timed_loop(one, plan, calls);
   std::vector<double> all = one.gather(calls);
   if (!one.prints()) return;
   const ibcoll::perf::CallTimes times = ibcoll::perf::summarize(all, one.ranks());
-  std::printf("%s,%llu,%zu,%.3f,%.3f,%.3f,%.3f,0,mpi\n", kNames[collective].c_str(),
-              static_cast<unsigned long long>(bytes), calls.size(), times.t_min, times.t_avg, times.t_max, times.p99);
+  std::printf("%s,%llu,%zu,%.3f,%.3f,%.3f,%.3f,0,mpi\n", one.name(), static_cast<unsigned long long>(one.bytes()),
+              calls.size(), times.t_min, times.t_avg, times.t_max, times.p99);
   std::fflush(stdout);
 }
 
@@ -175,10 +173,14 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank == 0) std::printf("collective,bytes,iterations,t_min,t_avg,t_max,p99,errors,algorithm\n");
   const auto collective = static_cast<Collective>(std::find(kNames.begin(), kNames.end(), name) - kNames.begin());
-  if (collective == kBarrier) {
-    run_case(collective, 0, plan);
-  } else {
-    for (const uint64_t bytes : sizes_between(min, max, factor)) run_case(collective, bytes, plan);
+  const auto sizes = collective == kBarrier ? std::vector<uint64_t>{0} : sizes_between(min, max, factor);
+  int ranks = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const size_t room = 2 * sizes.back() * static_cast<size_t>(ranks);  // irregular blocks are up to 3/2 of a size
+  const Buffer send = make_buffer(room), recv = make_buffer(room);
+  for (const uint64_t bytes : sizes) {
+    Case one(collective, bytes, send.get(), recv.get());
+    run_case(one, plan);
   }
   MPI_Finalize();
   return 0;
