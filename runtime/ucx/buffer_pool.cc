@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/ucx/buffer_pool.h"
+
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+namespace ibcoll::ucx {
+
+BufferPool::~BufferPool() {
+  for (Buffer* list : free_) {
+    while (list != nullptr) std::free(std::exchange(list, list->next));
+  }
+}
+
+Buffer* BufferPool::take(size_t bytes) {
+  for (size_t i = 0; i < kClasses.size(); ++i) {
+    if (bytes > kClasses[i]) continue;
+    if (Buffer* buffer = free_[i]; buffer != nullptr) {
+      free_[i] = buffer->next;
+      return buffer;
+    }
+    void* memory = std::malloc(sizeof(Buffer) + kClasses[i]);
+    if (memory == nullptr) return nullptr;
+    allocated_bytes_ += sizeof(Buffer) + kClasses[i];
+    Buffer* buffer = new (memory) Buffer;
+    buffer->size_class = static_cast<uint8_t>(i);
+    return buffer;
+  }
+  return nullptr;
+}
+
+void BufferPool::give(Buffer* buffer) {
+  if (buffer == nullptr) return;
+  buffer->next = free_[buffer->size_class];
+  free_[buffer->size_class] = buffer;
+}
+
+}  // namespace ibcoll::ucx

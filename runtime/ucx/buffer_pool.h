@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory for what is on its way: payloads that UCX has not sent yet, payloads that the caller has not seen yet, and the
+// records of puts. Buffers are kept for reuse, so that traffic allocates nothing once it has warmed up; the credit
+// windows bound how many there can be.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace ibcoll::ucx {
+
+struct Peer;
+
+struct Buffer {
+  enum class Use : uint8_t { kMessage, kPut, kControl, kLanding };
+  Buffer* next = nullptr;  // in the pool's list, or in one of its holder's
+  Peer* peer = nullptr;
+  uint64_t token = 0;     // of a put; the exposure's key of a landing
+  uint32_t sequence = 0;  // of a landing
+  Use use = Use::kMessage;
+  uint8_t size_class = 0;
+
+  std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
+};
+
+class BufferPool {
+ public:
+  BufferPool() = default;
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+  ~BufferPool();
+
+  // At least `bytes` at data(); nullptr: no memory, or more than the largest class.
+  Buffer* take(size_t bytes);
+  void give(Buffer* buffer);
+  size_t allocated_bytes() const { return allocated_bytes_; }
+
+  static constexpr size_t kLargest = 64 * 1024 + 128;
+
+ private:
+  static constexpr std::array<size_t, 4> kClasses = {256, 2048 + 128, 12 * 1024, kLargest};
+  std::array<Buffer*, kClasses.size()> free_{};
+  size_t allocated_bytes_ = 0;
+};
+
+}  // namespace ibcoll::ucx

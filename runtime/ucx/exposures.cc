@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/ucx/exposures.h"
+
+namespace ibcoll::ucx {
+namespace {
+
+// splitmix64: spreads a counter over 64 bits.
+uint64_t scramble(uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
+}  // namespace
+
+RemoteRegion Exposures::add(int peer, std::span<std::byte> memory) {
+  if (free_.empty()) {
+    if (table_.size() >= (size_t{1} << kIndexBits) - 1) return {};
+    free_.push_back(static_cast<uint32_t>(table_.size()));
+    table_.emplace_back();
+  }
+  const uint32_t index = free_.back();
+  free_.pop_back();
+  state_ += 0x9e3779b97f4a7c15;
+  const uint64_t key = (scramble(state_) << kIndexBits) | (index + 1);  // never 0
+  table_[index] = Exposure{key, peer, memory, 0, false};
+  ++count_;
+  return {reinterpret_cast<uint64_t>(memory.data()), memory.size(), key};
+}
+
+Exposures::Exposure* Exposures::find(uint64_t key) {
+  const uint64_t place = key & ((uint64_t{1} << kIndexBits) - 1);
+  if (key == 0 || place == 0 || place > table_.size()) return nullptr;
+  Exposure& exposure = table_[place - 1];
+  return exposure.key == key ? &exposure : nullptr;
+}
+
+Exposures::Exposure* Exposures::find(uint64_t key, int peer, uint64_t address, size_t bytes) {
+  Exposure* exposure = find(key);
+  if (exposure == nullptr || exposure->peer != peer) return nullptr;
+  const uint64_t offset = address - reinterpret_cast<uint64_t>(exposure->memory.data());
+  if (offset > exposure->memory.size() || bytes > exposure->memory.size() - offset) return nullptr;
+  return exposure;
+}
+
+void Exposures::remove(uint64_t key) {
+  Exposure* exposure = find(key);
+  if (exposure == nullptr) return;
+  free_.push_back(static_cast<uint32_t>(exposure - table_.data()));
+  *exposure = Exposure{};
+  --count_;
+}
+
+}  // namespace ibcoll::ucx

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What this rank has exposed, and to whom. A put names a key; only the rank that was given the key may use it, and only
+// within the region: everything is checked against this table, nothing is believed of what the wire says.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/transport.h"
+
+namespace ibcoll::ucx {
+
+class Exposures {
+ public:
+  struct Exposure {
+    uint64_t key = 0;  // 0: this place is free
+    int peer = -1;
+    std::span<std::byte> memory;
+    uint32_t landing = 0;     // receives by UCX into the region under way
+    bool concealing = false;  // waits for these to end; no new ones
+  };
+
+  // `seed` makes keys differ between ranks and runs, so that a stale or invented one is very unlikely to fit.
+  explicit Exposures(uint64_t seed) : state_(seed) {}
+
+  RemoteRegion add(int peer, std::span<std::byte> memory);
+  // nullptr: no such exposure to this peer, or [address, address + bytes) is not within it.
+  Exposure* find(uint64_t key, int peer, uint64_t address, size_t bytes);
+  Exposure* find(uint64_t key);
+  void remove(uint64_t key);
+  size_t count() const { return count_; }
+
+ private:
+  static constexpr unsigned kIndexBits = 24;
+  std::vector<Exposure> table_;
+  std::vector<uint32_t> free_;
+  uint64_t state_;
+  size_t count_ = 0;
+};
+
+}  // namespace ibcoll::ucx

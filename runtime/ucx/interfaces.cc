@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "runtime/ucx/devices.h"
+
+namespace ibcoll::ucx {
+namespace {
+
+bool private_ipv4(uint32_t address) {
+  return (address >> 24) == 127 || (address >> 24) == 10 || (address >> 20) == 0xac1 ||  // 172.16/12
+         (address >> 16) == 0xc0a8 ||                                                    // 192.168/16
+         (address >> 22) == (0x64400000 >> 22) ||                                        // 100.64/10
+         (address >> 16) == 0xa9fe;                                                      // 169.254/16
+}
+
+// Position of a family in UCX's order of preference (UCX_TCP_AF_PRIO, "inet,inet6"); -1: not wanted.
+int preference(int family) {
+  const char* wish = std::getenv("UCX_TCP_AF_PRIO");
+  const std::string order = wish != nullptr && *wish != '\0' ? wish : "inet,inet6";
+  size_t begin = 0;
+  for (int position = 0; begin <= order.size(); ++position) {
+    const size_t end = std::min(order.find(',', begin), order.size());
+    const std::string name = order.substr(begin, end - begin);
+    if ((name == "inet" && family == AF_INET) || (name == "inet6" && family == AF_INET6)) return position;
+    begin = end + 1;
+  }
+  return -1;
+}
+
+void consider(Interface& interface, const ifaddrs& entry) {
+  if (entry.ifa_addr == nullptr) return;
+  const int family = entry.ifa_addr->sa_family;
+  const int wanted = preference(family);
+  if (wanted < 0) return;
+  const int present = interface.address.ss_family;
+  if (present != 0 && preference(present) <= wanted) return;
+  interface.address = {};
+  std::memcpy(&interface.address, entry.ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+}
+
+}  // namespace
+
+bool is_private(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    return private_ipv4(ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr));
+  }
+  if (address.ss_family != AF_INET6) return false;
+  const in6_addr& ip = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&ip)) {
+    uint32_t mapped;
+    std::memcpy(&mapped, &ip.s6_addr[12], sizeof(mapped));
+    return private_ipv4(ntohl(mapped));
+  }
+  return IN6_IS_ADDR_LOOPBACK(&ip) || IN6_IS_ADDR_LINKLOCAL(&ip) || (ip.s6_addr[0] & 0xfe) == 0xfc;
+}
+
+std::string address_text(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  const void* ip = address.ss_family == AF_INET6
+                       ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr)
+                       : &reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+  if (address.ss_family == 0 || inet_ntop(address.ss_family, ip, text, sizeof(text)) == nullptr) return "no address";
+  return text;
+}
+
+Result<std::vector<Interface>> list_interfaces() {
+  ifaddrs* raw = nullptr;
+  if (::getifaddrs(&raw) != 0) {
+    return error(IBCOLL_ERR_SYSTEM, "getifaddrs: {}; set UCX_NET_DEVICES to name the interfaces", std::strerror(errno));
+  }
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> entries(raw, &::freeifaddrs);
+  std::vector<Interface> interfaces;
+  for (const ifaddrs* entry = raw; entry != nullptr; entry = entry->ifa_next) {
+    auto found = std::find_if(interfaces.begin(), interfaces.end(),
+                              [&](const Interface& known) { return known.name == entry->ifa_name; });
+    if (found == interfaces.end()) {
+      Interface fresh;
+      fresh.name = entry->ifa_name;
+      fresh.up = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_RUNNING) != 0;
+      fresh.loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
+      found = interfaces.insert(interfaces.end(), std::move(fresh));
+    }
+    consider(*found, *entry);
+  }
+  return interfaces;
+}
+
+std::vector<std::string> list_rdma_ports() {
+  namespace fs = std::filesystem;
+  std::vector<std::string> ports;
+  std::error_code ignored;  // no such folder: no RDMA devices
+  for (const fs::directory_entry& device : fs::directory_iterator("/sys/class/infiniband", ignored)) {
+    for (const fs::directory_entry& port : fs::directory_iterator(device.path() / "ports", ignored)) {
+      std::string state;
+      std::getline(std::ifstream(port.path() / "state"), state);
+      if (state.find("ACTIVE") == std::string::npos) continue;
+      ports.push_back(device.path().filename().string() + ":" + port.path().filename().string());
+    }
+  }
+  return ports;
+}
+
+}  // namespace ibcoll::ucx

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// All that a rank keeps of one peer that it talks to.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/ucx/windows.h"
+
+namespace ibcoll {
+class UcxTransport;
+}
+
+namespace ibcoll::ucx {
+
+struct Peer {
+  enum class State : uint8_t {
+    kNew,        // has sent something, or is about to be sent something: no endpoint yet
+    kConnected,  // there is an endpoint (UCX may still be connecting)
+    kBroken,     // UCX reported an error; the endpoint is not closed yet
+    kFailed      // reported, or about to be reported, by kPeerFailed
+  };
+
+  UcxTransport* transport = nullptr;
+  int rank = -1;
+  State state = State::kNew;
+  bool left = false;  // said that it closes
+  bool in_ready_list = false;
+  bool in_debt = false;  // is to be told how much was consumed
+  bool control_in_flight = false;
+  bool asked_all_received = false;  // it waits for our kAllReceived
+  bool all_received = false;        // it has all that we sent
+
+  ucp_ep_h endpoint = nullptr;
+  ucs_status_t error = UCS_OK;  // of a broken one
+  std::string failure;          // the text of kPeerFailed
+  Peer* next_ready = nullptr;
+
+  SendWindow send;
+  ReceiveWindow receive;
+  uint32_t told_consumed = 0;   // what the peer was told last
+  uint32_t bytes_consumed = 0;  // payload handed out since then
+  uint32_t expected_total = 0;  // with asked_all_received
+};
+
+inline bool credit_is_due(const Peer& peer) {
+  return peer.receive.consumed() - peer.told_consumed >= kWindowMessages / 2 || peer.bytes_consumed >= kWindowBytes / 2;
+}
+
+}  // namespace ibcoll::ucx

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Endpoints: made on first use, closed when UCX reports an error, and the orderly end.
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+
+#include "runtime/log.h"
+#include "runtime/ucx/ucx_transport.h"
+
+namespace ibcoll {
+
+using namespace ucx;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kGoodbye = std::chrono::seconds(2);
+constexpr auto kLandingPatience = std::chrono::seconds(2);
+constexpr auto kAfterClose = std::chrono::seconds(1);
+
+// Lets other ranks run that share the core: all waits here are for them.
+void pause_briefly() {
+  const timespec moment{0, 20'000};
+  ::nanosleep(&moment, nullptr);
+}
+
+}  // namespace
+
+Peer* UcxTransport::find_or_make(int rank) {
+  if (rank < 0 || rank >= size_ || addresses_.empty()) return nullptr;
+  std::unique_ptr<Peer>& slot = peers_[static_cast<size_t>(rank)];
+  if (slot == nullptr) {
+    slot = std::make_unique<Peer>();
+    slot->transport = this;
+    slot->rank = rank;
+  }
+  return slot.get();
+}
+
+ucs_status_t UcxTransport::create_endpoint(Peer& peer, ucp_err_handling_mode_t mode) {
+  ucp_ep_params_t params{};
+  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+  params.address = reinterpret_cast<const ucp_address_t*>(addresses_[static_cast<size_t>(peer.rank)].data());
+  params.err_mode = mode;
+  if (mode == UCP_ERR_HANDLING_MODE_PEER) {
+    params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER;
+    params.err_handler = {&UcxTransport::on_error, &peer};
+  }
+  return ucp_ep_create(worker_->handle(), &params, &peer.endpoint);
+}
+
+bool UcxTransport::connect(Peer& peer) {
+  ucs_status_t status = UCS_ERR_UNREACHABLE;
+  if (!error_mode_none_) status = create_endpoint(peer, UCP_ERR_HANDLING_MODE_PEER);
+  if (status == UCS_ERR_UNREACHABLE || status == UCS_ERR_UNSUPPORTED) {
+    status = create_endpoint(peer, UCP_ERR_HANDLING_MODE_NONE);
+    if (status == UCS_OK && !error_mode_none_) {
+      error_mode_none_ = true;
+      log(LogLevel::kInfo,
+          "rank {}: ucx: the transports {} cannot report the death of a peer; a rank that dies is found by "
+          "IBCOLL_TIMEOUT or by the launcher",
+          rank_, plan_.tls);
+    }
+  }
+  if (status != UCS_OK) {
+    peer.endpoint = nullptr;
+    broken(peer, status);
+    return false;
+  }
+  peer.state = Peer::State::kConnected;
+  ++counters_.connections;
+  return true;
+}
+
+void UcxTransport::on_error(void* argument, ucp_ep_h, ucs_status_t status) {
+  Peer& peer = *static_cast<Peer*>(argument);
+  peer.transport->broken(peer, status);
+}
+
+// UCX's callbacks come here: the endpoint is closed later, outside of these.
+void UcxTransport::broken(Peer& peer, ucs_status_t status) {
+  if (peer.state == Peer::State::kBroken || peer.state == Peer::State::kFailed) return;
+  peer.state = Peer::State::kBroken;
+  peer.error = status;
+  broken_.push_back(&peer);
+}
+
+void UcxTransport::serve_connections() {
+  while (!broken_.empty()) {
+    Peer* peer = broken_.back();
+    broken_.pop_back();
+    fail(*peer);
+  }
+  while (!unconnected_.empty()) {
+    Peer* peer = unconnected_.back();
+    unconnected_.pop_back();
+    if (peer->state == Peer::State::kNew) connect(*peer);
+  }
+  size_t kept = 0;
+  for (Peer* peer : leaving_) {
+    const bool answered =
+        peer->receive.received() == peer->expected_total && send_control(*peer, ControlHeader::Kind::kAllReceived);
+    if (!answered && peer->state != Peer::State::kFailed) leaving_[kept++] = peer;
+  }
+  leaving_.resize(kept);
+}
+
+void UcxTransport::fail(Peer& peer) {
+  peer.state = Peer::State::kFailed;
+  if (peer.endpoint != nullptr) {
+    ucp_request_param_t param{};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    param.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    const ucs_status_ptr_t request = ucp_ep_close_nbx(peer.endpoint, &param);
+    if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);  // UCX frees it when it has ended
+    peer.endpoint = nullptr;
+  }
+  // A peer that has said goodbye has done its part. Only who still wants something of it has to know.
+  if (!peer.left) report_failure(peer);
+}
+
+void UcxTransport::report_failure(Peer& peer) {
+  if (!peer.failure.empty()) return;
+  peer.failure = peer.left
+                     ? fmt::format("rank {}: ucx: rank {} has left the job", rank_, peer.rank)
+                     : fmt::format("rank {}: ucx: lost rank {}: {}", rank_, peer.rank, ucs_status_string(peer.error));
+  failures_.push_back(&peer);
+  ++counters_.failed_peers;
+  log(LogLevel::kInfo, "{}", peer.failure);
+}
+
+// UCX looks after endpoints by itself, every second, but only while it makes progress.
+void UcxTransport::check_peers() {
+  worker_->progress();
+  serve_connections();
+}
+
+void UcxTransport::conceal(int, const RemoteRegion& region) {
+  Exposures::Exposure* exposure = exposures_.find(region.key);
+  if (exposure == nullptr) return;
+  exposure->concealing = true;
+  const int peer = exposure->peer;
+  auto deadline = Clock::now() + kLandingPatience;
+  bool closed = false;
+  while (exposures_.find(region.key)->landing > 0) {
+    if (!worker_->progress()) pause_briefly();
+    serve_connections();
+    if (Clock::now() < deadline) continue;
+    if (closed) {
+      log(LogLevel::kError, "rank {}: ucx: UCX still holds memory that rank {} was writing to: a fault of UCX", rank_,
+          peer);
+      break;
+    }
+    // Closing the endpoint ends the receive.
+    broken(*peers_[static_cast<size_t>(peer)], UCS_ERR_TIMED_OUT);
+    closed = true;
+    deadline = Clock::now() + kAfterClose;
+  }
+  exposures_.remove(region.key);
+}
+
+bool UcxTransport::everything_left() const {
+  return std::all_of(peers_.begin(), peers_.end(), [](const std::unique_ptr<Peer>& peer) {
+    return peer == nullptr || peer->state != Peer::State::kConnected || peer->all_received ||
+           peer->send.in_flight() == 0;
+  });
+}
+
+// What was accepted last may still lie in this process. The peers are told that this rank leaves, so that they do not
+// take it for dead, and are asked whether they have everything.
+void UcxTransport::say_goodbye() {
+  std::vector<Peer*> untold;
+  for (const std::unique_ptr<Peer>& peer : peers_) {
+    if (peer != nullptr && peer->state == Peer::State::kConnected) untold.push_back(peer.get());
+  }
+  const auto deadline = Clock::now() + kGoodbye;
+  while (Clock::now() < deadline) {
+    std::erase_if(untold, [&](Peer* peer) { return send_control(*peer, ControlHeader::Kind::kLeaving); });
+    if (untold.empty() && everything_left() && leaving_.empty()) return;
+    if (!worker_->progress()) pause_briefly();
+    serve_connections();
+  }
+  log(LogLevel::kInfo, "rank {}: ucx: left without the word of all peers that they have everything", rank_);
+}
+
+void UcxTransport::close_endpoints() {
+  std::vector<ucs_status_ptr_t> requests;
+  for (const std::unique_ptr<Peer>& peer : peers_) {
+    if (peer == nullptr || peer->endpoint == nullptr) continue;
+    ucp_request_param_t param{};  // flushes
+    const ucs_status_ptr_t request = ucp_ep_close_nbx(peer->endpoint, &param);
+    peer->endpoint = nullptr;
+    peer->state = Peer::State::kFailed;
+    if (UCS_PTR_IS_PTR(request)) requests.push_back(request);
+  }
+  const auto deadline = Clock::now() + kAfterClose;
+  for (const ucs_status_ptr_t request : requests) {
+    while (ucp_request_check_status(request) == UCS_INPROGRESS && Clock::now() < deadline) {
+      if (!worker_->progress()) pause_briefly();
+    }
+    ucp_request_free(request);
+  }
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The receiver's side: UCX's handlers fill the peers' windows, poll() empties these in order.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/log.h"
+#include "runtime/ucx/ucx_transport.h"
+
+namespace ibcoll {
+
+using namespace ucx;
+using Entry = ReceiveWindow::Entry;
+
+// nullptr: not of this job, or of a peer that was given up.
+Peer* UcxTransport::sender_of(const void* header, size_t header_bytes, size_t expected_bytes) {
+  uint64_t job = 0;
+  uint32_t sender = 0;
+  static_assert(offsetof(MessageHeader, job) == offsetof(ControlHeader, job));
+  static_assert(offsetof(MessageHeader, sender) == offsetof(ControlHeader, sender));
+  if (header_bytes == expected_bytes) {
+    const auto* bytes = static_cast<const std::byte*>(header);
+    std::memcpy(&job, bytes + offsetof(MessageHeader, job), sizeof(job));
+    std::memcpy(&sender, bytes + offsetof(MessageHeader, sender), sizeof(sender));
+  }
+  if (header_bytes != expected_bytes || job != job_ || sender >= static_cast<uint32_t>(size_)) {
+    ++counters_.dropped;
+    log(LogLevel::kWarning, "rank {}: ucx: dropped a message that is not of this job (header of {} bytes, sender {})",
+        rank_, header_bytes, sender);
+    return nullptr;
+  }
+  Peer* peer = find_or_make(static_cast<int>(sender));
+  if (peer == nullptr || peer->state == Peer::State::kFailed) return nullptr;
+  if (peer->state == Peer::State::kNew &&
+      std::find(unconnected_.begin(), unconnected_.end(), peer) == unconnected_.end()) {
+    unconnected_.push_back(peer);
+  }
+  return peer;
+}
+
+// Takes the credit that the header returns, and the message's place in the window.
+Entry* UcxTransport::place(Peer& peer, const MessageHeader& header) {
+  peer.send.consumed(header.consumed);
+  Entry* entry = peer.receive.place(header.sequence);
+  if (entry == nullptr) {
+    ++counters_.dropped;
+    log(LogLevel::kWarning, "rank {}: ucx: dropped message {} of rank {}, which is beyond its credit", rank_,
+        header.sequence, peer.rank);
+    return nullptr;
+  }
+  entry->note = header.note;
+  return entry;
+}
+
+void UcxTransport::settle(Peer& peer, uint32_t sequence, Entry::State state) {
+  peer.receive.settle(sequence, state);
+  if (!peer.in_ready_list && peer.receive.ready()) append_ready(peer);
+}
+
+void UcxTransport::append_ready(Peer& peer) {
+  peer.in_ready_list = true;
+  peer.next_ready = nullptr;
+  (ready_tail_ == nullptr ? ready_head_ : ready_tail_->next_ready) = &peer;
+  ready_tail_ = &peer;
+}
+
+ucs_status_t UcxTransport::on_message(void* argument, const void* raw, size_t header_bytes, void* data, size_t bytes,
+                                      const ucp_am_recv_param_t* param) {
+  auto& self = *static_cast<UcxTransport*>(argument);
+  Peer* peer = self.sender_of(raw, header_bytes, sizeof(MessageHeader));
+  if (peer == nullptr) return UCS_OK;
+  MessageHeader header;
+  std::memcpy(&header, raw, sizeof(header));
+  if (bytes > kSlotBytes || (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
+    ++self.counters_.dropped;
+    self.broken(*peer, UCS_ERR_MESSAGE_TRUNCATED);
+    return UCS_OK;
+  }
+  Entry* entry = self.place(*peer, header);
+  if (entry == nullptr) return UCS_OK;
+  if (bytes > 0) {
+    entry->buffer = self.pool_.take(bytes);
+    if (entry->buffer == nullptr) {  // without this message the peer's stream is of no use any more
+      self.broken(*peer, UCS_ERR_NO_MEMORY);
+      return UCS_OK;
+    }
+    std::memcpy(entry->buffer->data(), data, bytes);
+  }
+  entry->bytes = static_cast<uint32_t>(bytes);
+  ++self.counters_.messages_received;
+  self.counters_.bytes_received += bytes;
+  self.settle(*peer, header.sequence, Entry::State::kReady);
+  return UCS_OK;
+}
+
+ucs_status_t UcxTransport::on_put(void* argument, const void* raw, size_t header_bytes, void* data, size_t bytes,
+                                  const ucp_am_recv_param_t* param) {
+  auto& self = *static_cast<UcxTransport*>(argument);
+  Peer* peer = self.sender_of(raw, header_bytes, sizeof(PutHeader));
+  if (peer == nullptr) return UCS_OK;
+  PutHeader header;
+  std::memcpy(&header, raw, sizeof(header));
+  const uint32_t sequence = header.message.sequence;
+  if (self.place(*peer, header.message) == nullptr) return UCS_OK;
+  Exposures::Exposure* exposure = self.exposures_.find(header.key, peer->rank, header.address, bytes);
+  if (exposure == nullptr || exposure->concealing) {
+    ++self.counters_.dropped;
+    log(LogLevel::kWarning,
+        "rank {}: ucx: dropped a put of rank {} ({} bytes): it names memory that is not exposed to it", self.rank_,
+        peer->rank, bytes);
+    self.settle(*peer, sequence, Entry::State::kDropped);
+    return UCS_OK;
+  }
+  ++self.counters_.puts_received;
+  self.counters_.bytes_received += bytes;
+  if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
+    ++exposure->landing;
+    self.land(*peer, header, data, bytes);
+    return UCS_INPROGRESS;
+  }
+  if (bytes > 0) std::memcpy(reinterpret_cast<void*>(header.address), data, bytes);
+  self.settle(*peer, sequence, Entry::State::kReady);
+  return UCS_OK;
+}
+
+// Lets UCX receive a rendezvous put straight into the region.
+void UcxTransport::land(Peer& peer, const PutHeader& header, void* descriptor, size_t bytes) {
+  settle(peer, header.message.sequence, Entry::State::kLanding);
+  Buffer* record = pool_.take(0);
+  if (record == nullptr) {
+    ucp_am_data_release(worker_->handle(), descriptor);
+    --exposures_.find(header.key)->landing;
+    broken(peer, UCS_ERR_NO_MEMORY);
+    return;
+  }
+  record->peer = &peer;
+  record->use = Buffer::Use::kLanding;
+  record->token = header.key;
+  record->sequence = header.message.sequence;
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  param.cb.recv_am = &UcxTransport::on_landed;
+  param.user_data = record;
+  const ucs_status_ptr_t request =
+      ucp_am_recv_data_nbx(worker_->handle(), descriptor, reinterpret_cast<void*>(header.address), bytes, &param);
+  if (request == nullptr || UCS_PTR_IS_ERR(request)) landed(record, UCS_PTR_STATUS(request));
+}
+
+void UcxTransport::on_landed(void* request, ucs_status_t status, size_t, void* user_data) {
+  auto* record = static_cast<Buffer*>(user_data);
+  record->peer->transport->landed(record, status);
+  ucp_request_free(request);
+}
+
+void UcxTransport::landed(Buffer* record, ucs_status_t status) {
+  Peer& peer = *record->peer;
+  if (Exposures::Exposure* exposure = exposures_.find(record->token); exposure != nullptr) --exposure->landing;
+  // After a failure the entry stays as it is: what came behind it must not be handed out over a gap.
+  if (status == UCS_OK && peer.state != Peer::State::kFailed) settle(peer, record->sequence, Entry::State::kReady);
+  pool_.give(record);
+  if (status != UCS_OK) broken(peer, status);
+}
+
+ucs_status_t UcxTransport::on_control(void* argument, const void* raw, size_t header_bytes, void*, size_t,
+                                      const ucp_am_recv_param_t*) {
+  auto& self = *static_cast<UcxTransport*>(argument);
+  Peer* peer = self.sender_of(raw, header_bytes, sizeof(ControlHeader));
+  if (peer == nullptr) return UCS_OK;
+  ControlHeader header;
+  std::memcpy(&header, raw, sizeof(header));
+  peer->send.consumed(header.consumed);
+  switch (header.kind) {
+    case ControlHeader::Kind::kCredit:
+      break;
+    case ControlHeader::Kind::kLeaving:
+      peer->left = true;
+      peer->expected_total = header.sequence;
+      peer->asked_all_received = true;
+      self.leaving_.push_back(peer);
+      break;
+    case ControlHeader::Kind::kAllReceived:
+      peer->all_received = true;
+      break;
+  }
+  return UCS_OK;
+}
+
+size_t UcxTransport::poll(std::span<Event> events) {
+  for (Buffer* buffer : lent_) pool_.give(buffer);
+  lent_.clear();
+  constexpr int kRounds = 4;  // UCX takes a batch from one socket in each
+  for (int i = 0; i < kRounds && worker_->progress(); ++i) {
+  }
+  serve_connections();
+  const size_t count = hand_out(events);
+  if (!in_debt_.empty()) return_credit();
+  return count;
+}
+
+// Peers take turns, so that a busy one does not keep the others' messages back.
+size_t UcxTransport::hand_out_messages(std::span<Event> events) {
+  size_t count = 0;
+  while (count < events.size() && ready_head_ != nullptr) {
+    Peer& peer = *ready_head_;
+    ready_head_ = peer.next_ready;
+    if (ready_head_ == nullptr) ready_tail_ = nullptr;
+    peer.in_ready_list = false;
+    Entry entry;
+    if (peer.receive.pop(entry)) {
+      Event& event = events[count++];
+      event = Event{Event::Kind::kMessage, peer.rank, entry.note, {}, 0};
+      if (entry.buffer != nullptr) {
+        event.payload = {entry.buffer->data(), entry.bytes};
+        lent_.push_back(entry.buffer);
+      }
+      peer.bytes_consumed += entry.bytes;
+    }
+    if (!peer.in_debt && credit_is_due(peer)) {
+      peer.in_debt = true;
+      in_debt_.push_back(&peer);
+    }
+    if (peer.receive.ready()) append_ready(peer);
+  }
+  return count;
+}
+
+size_t UcxTransport::hand_out(std::span<Event> events) {
+  size_t count = 0;
+  for (; count < events.size() && sent_first_ < sent_.size(); ++sent_first_) {
+    events[count++] = Event{Event::Kind::kSent, sent_[sent_first_].peer, {}, {}, sent_[sent_first_].token};
+  }
+  if (sent_first_ == sent_.size()) {
+    sent_.clear();
+    sent_first_ = 0;
+  }
+  count += hand_out_messages(events.subspan(count));
+  // A failure comes after all that had arrived from the peer.
+  for (size_t i = 0; i < failures_.size() && count < events.size();) {
+    Peer& peer = *failures_[i];
+    if (peer.in_ready_list) {
+      ++i;
+      continue;
+    }
+    events[count++] = Event{Event::Kind::kPeerFailed, peer.rank, {}, std::as_bytes(std::span(peer.failure)), 0};
+    failures_.erase(failures_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return count;
+}
+
+}  // namespace ibcoll

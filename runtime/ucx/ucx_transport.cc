@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/ucx/ucx_transport.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "runtime/log.h"
+
+namespace ibcoll {
+
+using namespace ucx;
+
+namespace {
+
+uint64_t key_seed(int rank) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  return static_cast<uint64_t>(now) * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(rank);
+}
+
+// UCX over TCP takes some 10 us for a small message; the bytes go at the link's speed, or over loopback at a copy's.
+LinkModel guess_model(const DevicePlan& plan) {
+  constexpr double kLoopbackBeta = 1.0 / 2000;
+  constexpr double kUnknownBeta = 8.0 / 1000;  // 1 Gbit/s
+  if (!plan.tcp) return {3.0, 1.0 / 4000};
+  double beta = plan.net_devices == "lo" ? kLoopbackBeta : kUnknownBeta;
+  const std::string first = plan.net_devices.substr(0, plan.net_devices.find(','));
+  double megabits = 0;
+  if (std::ifstream("/sys/class/net/" + first + "/speed") >> megabits && megabits > 0) beta = 8.0 / megabits;
+  return {12.0, beta};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<UcxTransport>> UcxTransport::open(const UcxParams& params) {
+  Result<std::vector<Interface>> interfaces = list_interfaces();
+  if (!interfaces.ok()) return interfaces.status();
+  Result<DevicePlan> plan =
+      plan_devices(*params.config, UserChoice::from_environment(), params.local_job, *interfaces, list_rdma_ports());
+  if (!plan.ok()) return plan.status();
+  for (const std::string& reason : plan->reasons) log(LogLevel::kInfo, "ucx: {}", reason);
+  Result<std::unique_ptr<Worker>> worker = Worker::open(params.rank, params.size, *plan);
+  if (!worker.ok()) return worker.status();
+  std::unique_ptr<UcxTransport> transport(new UcxTransport(params, std::move(*plan), std::move(*worker)));
+  if (Status status = transport->register_handlers(); !status.ok()) return status;
+  return transport;
+}
+
+UcxTransport::UcxTransport(const UcxParams& params, DevicePlan plan, std::unique_ptr<Worker> worker)
+    : rank_(params.rank),
+      size_(params.size),
+      job_(params.job),
+      plan_(std::move(plan)),
+      model_(guess_model(plan_)),
+      exposures_(key_seed(params.rank)),
+      peers_(static_cast<size_t>(params.size)),
+      worker_(std::move(worker)) {}
+
+UcxTransport::~UcxTransport() {
+  say_goodbye();
+  close_endpoints();
+  worker_.reset();
+  for (Buffer* buffer : lent_) pool_.give(buffer);
+}
+
+Status UcxTransport::register_handlers() {
+  Status status = worker_->on_message(kMessageId, &UcxTransport::on_message, this);
+  if (status.ok()) status = worker_->on_message(kPutId, &UcxTransport::on_put, this);
+  if (status.ok()) status = worker_->on_message(kControlId, &UcxTransport::on_control, this);
+  return status;
+}
+
+Status UcxTransport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
+  if (by_rank.size() != static_cast<size_t>(size_)) {
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: ucx: {} addresses for {} ranks", rank_, by_rank.size(), size_);
+  }
+  for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+    if (by_rank[rank].empty()) {
+      return error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: ucx: the address of rank {} is empty", rank_, rank);
+    }
+  }
+  addresses_ = std::move(by_rank);
+  return {};
+}
+
+RemoteRegion UcxTransport::expose(int rank, std::span<std::byte> memory) {
+  if (rank < 0 || rank >= size_) return {};
+  return exposures_.add(rank, memory);
+}
+
+Time UcxTransport::now() const {
+  return static_cast<Time>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
+
+LinkModel UcxTransport::model() const { return model_; }
+
+nlohmann::json UcxTransport::describe() const {
+  const auto count = [&](Peer::State state) {
+    return std::count_if(peers_.begin(), peers_.end(),
+                         [&](const auto& p) { return p != nullptr && p->state == state; });
+  };
+  return {{"name", "ucx"},
+          {"version", ucp_get_version_string()},
+          {"tls", plan_.tls},
+          {"devices", plan_.net_devices.empty() ? "all" : plan_.net_devices},
+          {"reasons", plan_.reasons},
+          {"connections", count(Peer::State::kConnected)},
+          {"reports_dead_peers", !error_mode_none_},
+          {"slot_bytes", kSlotBytes},
+          {"model", {{"alpha_us", model_.alpha_us}, {"beta_us_per_byte", model_.beta_us_per_byte}}},
+          {"buffer_bytes", pool_.allocated_bytes()},
+          {"exposed_regions", exposures_.count()},
+          {"counters",
+           {{"messages_sent", counters_.messages_sent},
+            {"puts_sent", counters_.puts_sent},
+            {"bytes_sent", counters_.bytes_sent},
+            {"messages_received", counters_.messages_received},
+            {"puts_received", counters_.puts_received},
+            {"bytes_received", counters_.bytes_received},
+            {"dropped", counters_.dropped},
+            {"no_credit", counters_.no_credit},
+            {"credits_returned", counters_.credits_returned},
+            {"connections_made", counters_.connections},
+            {"failed_peers", counters_.failed_peers}}}};
+}
+
+}  // namespace ibcoll
+
+ibcoll::UcxModule* ibcoll_ucx_open(const ibcoll::UcxParams& params, ibcoll::Status* status) {
+  ibcoll::Result<std::unique_ptr<ibcoll::UcxTransport>> transport = ibcoll::UcxTransport::open(params);
+  *status = transport.status();
+  return transport.ok() ? transport->release() : nullptr;
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The two ends of the credit between a sender and a receiver. Pure bookkeeping, no UCX.
+//
+// At most kWindowMessages messages and puts, and kWindowBytes of message payload, are accepted by send() and put() and
+// not yet handed out by the receiver's poll(). That bounds the receiver's memory, whatever the sender does, and a
+// receiver that does not poll costs its senders no more than that.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/transport.h"
+#include "runtime/ucx/buffer_pool.h"
+
+namespace ibcoll::ucx {
+
+constexpr uint32_t kWindowMessages = 128;
+constexpr uint32_t kWindowBytes = 512 * 1024;
+
+// The sender's end.
+class SendWindow {
+ public:
+  bool has_room(size_t bytes) const {
+    return next_ - consumed_ < kWindowMessages && (bytes_ == 0 || bytes_ + bytes <= kWindowBytes);
+  }
+  uint32_t next() const { return next_; }
+  uint32_t in_flight() const { return next_ - consumed_; }
+
+  void take(size_t bytes) {
+    sizes_[next_ % kWindowMessages] = static_cast<uint32_t>(bytes);
+    bytes_ += bytes;
+    ++next_;
+  }
+
+  // The receiver has handed out `count` in all, modulo 2^32. Late and senseless counts are ignored.
+  void consumed(uint32_t count) {
+    if (count - consumed_ > next_ - consumed_) return;
+    for (; consumed_ != count; ++consumed_) bytes_ -= sizes_[consumed_ % kWindowMessages];
+  }
+
+ private:
+  std::array<uint32_t, kWindowMessages> sizes_{};
+  uint32_t next_ = 0;
+  uint32_t consumed_ = 0;
+  size_t bytes_ = 0;
+};
+
+// The receiver's end: puts things back into the order in which they were accepted. UCX runs the handler of a rendezvous
+// before its data is there, and promises no order between lanes.
+class ReceiveWindow {
+ public:
+  struct Entry {
+    enum class State : uint8_t { kMissing, kLanding, kReady, kDropped };
+    State state = State::kMissing;
+    uint32_t bytes = 0;
+    Buffer* buffer = nullptr;  // the payload of a message; nullptr: none
+    Note note;
+  };
+
+  // The entry of a number that has not come before; nullptr when no sender within its credit could have used it.
+  Entry* place(uint32_t sequence) {
+    if (sequence - next_ >= kWindowMessages) return nullptr;
+    Entry& entry = entries_[sequence % kWindowMessages];
+    return entry.state == Entry::State::kMissing ? &entry : nullptr;
+  }
+  // Says what became of a placed one: kReady, kDropped, or kLanding and later one of the two.
+  void settle(uint32_t sequence, Entry::State state) {
+    entries_[sequence % kWindowMessages].state = state;
+    if (state != Entry::State::kLanding) ++received_;
+  }
+
+  // Takes out what may be handed out next. False: the next one has not come, or its data has not.
+  bool pop(Entry& out) {
+    for (;; advance()) {
+      Entry& head = entries_[next_ % kWindowMessages];
+      if (head.state == Entry::State::kDropped) continue;
+      if (head.state != Entry::State::kReady) return false;
+      out = head;
+      advance();
+      return true;
+    }
+  }
+  bool ready() const { return entries_[next_ % kWindowMessages].state >= Entry::State::kReady; }
+  uint32_t consumed() const { return next_; }
+  uint32_t received() const { return received_; }
+
+ private:
+  void advance() {
+    entries_[next_ % kWindowMessages] = Entry{};
+    ++next_;
+  }
+
+  std::array<Entry, kWindowMessages> entries_{};
+  uint32_t next_ = 0;
+  uint32_t received_ = 0;  // ready or dropped, in any order
+};
+
+}  // namespace ibcoll::ucx

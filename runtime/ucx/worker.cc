@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/ucx/worker.h"
+
+#include <dlfcn.h>
+#include <ucs/config/global_opts.h>
+#include <ucs/debug/debug.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <span>
+
+#include "runtime/log.h"
+
+namespace ibcoll::ucx {
+namespace {
+
+struct Option {
+  const char* name;         // as ucp_config_modify knows it
+  const char* environment;  // the user's own choice, which wins
+  const char* value;
+};
+
+// A dead peer is looked for every second; a host that fell silent is found by TCP keepalive after 2 + 3 * 1 s. connect()
+// must not block, and gives up after about 7 s. Options of a transport that is not used are reported by UCX as invalid,
+// hence WARN_INVALID_CONFIG.
+constexpr Option kOptions[] = {
+    {"WARN_INVALID_CONFIG", "UCX_WARN_INVALID_CONFIG", "n"},
+    {"KEEPALIVE_INTERVAL", "UCX_KEEPALIVE_INTERVAL", "1s"},
+};
+constexpr Option kTcpOptions[] = {
+    {"CONN_NB", "UCX_TCP_CONN_NB", "y"},           {"SYN_CNT", "UCX_TCP_SYN_CNT", "2"},
+    {"KEEPIDLE", "UCX_TCP_KEEPIDLE", "2s"},        {"KEEPINTVL", "UCX_TCP_KEEPINTVL", "1s"},
+    {"KEEPCNT", "UCX_TCP_KEEPCNT", "3"},           {"MAX_NUM_EPS", "UCX_TCP_MAX_NUM_EPS", "inf"},
+    {"RX_BUFS_GROW", "UCX_TCP_RX_BUFS_GROW", "4"},
+};
+// Without MM_ERROR_HANDLING a dead peer is never noticed; 512 receive buffers at once would be 4 MB per rank.
+constexpr Option kSharedMemoryOptions[] = {
+    {"MM_ERROR_HANDLING", "UCX_MM_ERROR_HANDLING", "y"},
+    {"MM_RX_BUFS_GROW", "UCX_MM_RX_BUFS_GROW", "32"},
+};
+
+struct ConfigRelease {
+  void operator()(ucp_config_t* config) const { ucp_config_release(config); }
+};
+using ConfigHandle = std::unique_ptr<ucp_config_t, ConfigRelease>;
+
+Status failed(const char* what, ucs_status_t status) {
+  return error(IBCOLL_ERR_SYSTEM, "ucx: {}: {}", what, ucs_status_string(status));
+}
+
+Status modify(ucp_config_t* config, const char* name, const char* value) {
+  const ucs_status_t status = ucp_config_modify(config, name, value);
+  if (status == UCS_OK) return {};
+  return error(IBCOLL_ERR_CONFIG, "ucx: {}={}: {}; see ucx_info -c for what is allowed", name, value,
+               ucs_status_string(status));
+}
+
+Status modify_all(ucp_config_t* config, std::span<const Option> options) {
+  for (const Option& option : options) {
+    if (std::getenv(option.environment) != nullptr) continue;
+    if (Status status = modify(config, option.name, option.value); !status.ok()) return status;
+  }
+  return {};
+}
+
+// libucs takes the signals of crashes when it is loaded. In a host program these are not ours to take: what was there
+// before comes back.
+void give_back_signals() {
+  Dl_info ucs{};
+  if (::dladdr(reinterpret_cast<void*>(&ucs_debug_disable_signal), &ucs) == 0) return;
+  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
+    struct sigaction present {};
+    Dl_info owner{};
+    if (::sigaction(number, nullptr, &present) != 0 || present.sa_handler == SIG_DFL || present.sa_handler == SIG_IGN) {
+      continue;
+    }
+    if (::dladdr(reinterpret_cast<void*>(present.sa_handler), &owner) == 0) continue;
+    if (owner.dli_fbase == ucs.dli_fbase) ucs_debug_disable_signal(number);
+  }
+}
+
+void leave_host_alone() {
+  if (std::getenv("UCX_HANDLE_ERRORS") == nullptr) give_back_signals();
+  if (std::getenv("UCX_LOG_LEVEL") == nullptr && !log_enabled(LogLevel::kInfo)) {
+    // A peer that dies is an event to ibcoll; UCX would print a warning as well.
+    if (ucs_global_opts_set_value("LOG_LEVEL", "error") != UCS_OK) {
+      log(LogLevel::kInfo, "ucx: its log level cannot be set: UCX may print warnings of its own");
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Worker>> Worker::open(int rank, int size, const DevicePlan& plan) {
+  leave_host_alone();
+  std::unique_ptr<Worker> worker(new Worker);
+  Status status = worker->open_context(size, plan);
+  if (status.ok()) status = worker->open_worker();
+  if (status.ok()) return worker;
+  return error(status.code(), "rank {}: {} (transports {}, devices {}); ucx_info -d shows what UCX finds here", rank,
+               status.text(), plan.tls, plan.net_devices.empty() ? "all" : plan.net_devices);
+}
+
+Status Worker::open_context(int size, const DevicePlan& plan) {
+  ucp_config_t* raw = nullptr;
+  if (const ucs_status_t status = ucp_config_read(nullptr, nullptr, &raw); status != UCS_OK) {
+    return failed("ucp_config_read (a malformed UCX_* variable?)", status);
+  }
+  const ConfigHandle config(raw);
+  Status status = modify(raw, "TLS", plan.tls.c_str());
+  if (status.ok() && !plan.net_devices.empty()) status = modify(raw, "NET_DEVICES", plan.net_devices.c_str());
+  if (status.ok()) status = modify_all(raw, kOptions);
+  if (status.ok() && plan.tcp) status = modify_all(raw, kTcpOptions);
+  if (status.ok() && plan.shared_memory) status = modify_all(raw, kSharedMemoryOptions);
+  if (!status.ok()) return status;
+
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
+  params.features = UCP_FEATURE_AM;
+  params.estimated_num_eps = static_cast<size_t>(size);
+  params.name = "ibcoll";
+  const ucs_status_t answer = ucp_init(&params, raw, &context_);
+  return answer == UCS_OK ? Status() : failed("ucp_init", answer);
+}
+
+Status Worker::open_worker() {
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // the context's lock sees to it
+  if (const ucs_status_t status = ucp_worker_create(context_, &params, &worker_); status != UCS_OK) {
+    return failed("ucp_worker_create", status);
+  }
+  ucp_address_t* address = nullptr;
+  size_t length = 0;
+  if (const ucs_status_t status = ucp_worker_get_address(worker_, &address, &length); status != UCS_OK) {
+    return failed("ucp_worker_get_address", status);
+  }
+  const auto* bytes = reinterpret_cast<const std::byte*>(address);
+  address_.assign(bytes, bytes + length);
+  ucp_worker_release_address(worker_, address);
+  return {};
+}
+
+Worker::~Worker() {
+  if (worker_ != nullptr) ucp_worker_destroy(worker_);
+  if (context_ != nullptr) ucp_cleanup(context_);
+}
+
+Status Worker::on_message(unsigned id, ucp_am_recv_callback_t handler, void* argument) {
+  ucp_am_handler_param_t params{};
+  params.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                      UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  params.id = id;
+  params.flags = UCP_AM_FLAG_WHOLE_MSG;
+  params.cb = handler;
+  params.arg = argument;
+  const ucs_status_t status = ucp_worker_set_am_recv_handler(worker_, &params);
+  return status == UCS_OK ? Status() : failed("ucp_worker_set_am_recv_handler", status);
+}
+
+}  // namespace ibcoll::ucx

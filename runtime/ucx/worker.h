@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One UCP context and one UCP worker, made for a device plan.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "runtime/status.h"
+#include "runtime/ucx/devices.h"
+
+namespace ibcoll::ucx {
+
+class Worker {
+ public:
+  // SYSTEM: what UCX answered, and which devices it was given.
+  static Result<std::unique_ptr<Worker>> open(int rank, int size, const DevicePlan& plan);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  ~Worker();
+
+  ucp_worker_h handle() const { return worker_; }
+  const std::vector<std::byte>& address() const { return address_; }
+  bool progress() { return ucp_worker_progress(worker_) != 0; }
+  // INTERNAL: UCX refused the handler.
+  Status on_message(unsigned id, ucp_am_recv_callback_t handler, void* argument);
+
+ private:
+  Worker() = default;
+  Status open_context(int size, const DevicePlan& plan);
+  Status open_worker();
+
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  std::vector<std::byte> address_;
+};
+
+}  // namespace ibcoll::ucx
