@@ -81,23 +81,17 @@ BenchCase::Ready BenchCase::select(const std::string& algorithm) {
   algorithm_ = algorithm;
   args_.algorithm = forced_.empty() ? nullptr : forced_.c_str();
   const ibcoll_status_t mine = ibcoll_collective_init(job_.team(), &args_, &request_);
+  why_ = "not on every rank";
   if (mine != IBCOLL_OK) {
     request_ = nullptr;
     why_ = ibcoll_last_error();
-    (void)fail("init", mine);
   }
   int32_t worst = mine;
   if (!job_.worst(worst)) return Ready::kFailed;
-  if (worst == IBCOLL_OK) {
-    algorithm_ = ibcoll_request_algorithm(request_);
-    return Ready::kYes;
-  }
-  if (mine == IBCOLL_OK) {
-    why_ = "not on every rank";
-    job_.note(fmt::format("{}: init failed on another rank: {}", title(),
-                          ibcoll_status_string(static_cast<ibcoll_status_t>(worst))));
-  }
-  return worst == IBCOLL_ERR_NOT_APPLICABLE ? Ready::kNotApplicable : Ready::kFailed;
+  if (worst == IBCOLL_ERR_NOT_APPLICABLE) return Ready::kNotApplicable;
+  if (!job_.agree(mine == IBCOLL_OK ? "" : fmt::format("{}: {}", title(), why_))) return Ready::kFailed;
+  algorithm_ = ibcoll_request_algorithm(request_);
+  return Ready::kYes;
 }
 
 bool BenchCase::call() {

@@ -38,12 +38,12 @@ class Payload {
   // Wrong bytes of this rank.
   uint64_t verify() {
     uint64_t wrong = 0;
-    for (const Block& block : layout_.recv) wrong += count(verify_received(block), "received", block);
+    for (const Block& block : layout_.recv) wrong += count_block(verify_received(block), "received", block);
     if (!layout_.send_in_recv) {
       for (const Block& block : layout_.send) {
         const auto damage = is_reduction() ? verify_elements(sent(block), width(), key(block), kPatternStep)
                                            : verify_pattern(sent(block), key(block));
-        wrong += count(damage, "sent (must stay as it is)", block);
+        wrong += count_block(damage, "sent (must stay as they are)", block);
       }
     }
     return wrong + verify_guards();
@@ -72,25 +72,30 @@ class Payload {
 
   // In front of, between and behind the blocks, which lie in ascending order.
   uint64_t verify_guards() {
-    uint64_t wrong = count(verify_constant(bench_.buffers().guard_before(), kGuard), "in front of the buffer", {});
+    uint64_t wrong = count(verify_constant(bench_.buffers().guard_before(), kGuard), "in front of the receive buffer");
     uint64_t end = 0;
     for (const Block& block : layout_.recv) {
-      const auto gap = received(end, block.offset - end);
-      wrong += count(verify_constant(gap, kGuard), "in the gap before the block received", block);
+      const auto gap = verify_constant(received(end, block.offset - end), kGuard);
+      if (gap) wrong += count(gap, fmt::format("in the gap at byte {} of the receive buffer", end));
       end = block.offset + block.bytes;
     }
-    return wrong + count(verify_constant(bench_.buffers().guard_after(end), kGuard), "behind the buffer", {});
+    return wrong + count(verify_constant(bench_.buffers().guard_after(end), kGuard), "behind the receive buffer");
   }
 
-  uint64_t count(const std::optional<Damage>& damage, const char* where, const Block& block) {
+  uint64_t count_block(const std::optional<Damage>& damage, const char* what, const Block& block) {
+    if (!damage) return 0;
+    return count(
+        damage, fmt::format("{} {} bytes from rank {} to rank {}", what, block.bytes, block.source, block.destination));
+  }
+
+  uint64_t count(const std::optional<Damage>& damage, const std::string& where) {
     if (!damage) return 0;
     if (reported_++ < kReported) {
       fmt::print(
           stderr,
-          "ibcoll_perf: rank {}: {}: round {}: {} from rank {} to rank {}: {} of {} bytes wrong; the first, byte {},"
-          " is {:#04x} and not {:#04x}\n",
-          bench_.job().rank(), bench_.title(), iteration_, where, block.source, block.destination, damage->bytes,
-          block.bytes, damage->first, std::to_integer<int>(damage->found), std::to_integer<int>(damage->expected));
+          "ibcoll_perf: rank {}: {}: round {}: {}: {} wrong, the first at {}, which is {:#04x} and not {:#04x}\n",
+          bench_.job().rank(), bench_.title(), iteration_, where, damage->bytes, damage->first,
+          std::to_integer<int>(damage->found), std::to_integer<int>(damage->expected));
     }
     return damage->bytes;
   }
@@ -118,12 +123,13 @@ bool run_round(BenchCase& bench, Payload& payload, uint64_t iteration, std::vect
 bool run_rounds(BenchCase& bench, const LoopPlan& plan, std::vector<double>& calls, uint64_t& wrong) {
   Payload payload(bench);
   uint64_t iteration = 0;
-  const double begin = now_us();
-  const auto warmup = static_cast<uint64_t>(std::max<int64_t>(plan.warmup, 1));
+  double round_us = 0;  // of the last warm-up: the first one connects and touches memory
+  const auto warmup = static_cast<uint64_t>(std::max<int64_t>(plan.warmup, 2));
   for (; iteration < warmup; ++iteration) {
+    const double begin = now_us();
     if (!run_round(bench, payload, iteration, calls, wrong)) return false;
+    round_us = now_us() - begin;
   }
-  double round_us = (now_us() - begin) / static_cast<double>(warmup);
   if (!bench.largest(round_us)) return false;
   const double fitting = std::clamp(plan.budget_us / round_us, 3.0, 200.0);
   const uint64_t wanted = plan.iterations > 0 ? plan.iterations : static_cast<uint64_t>(fitting);

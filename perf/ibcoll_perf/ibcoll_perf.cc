@@ -106,10 +106,7 @@ bool allocate(Job& job, const Options& options, Buffers& buffers) {
     const Layout most = make_layout(layout_params(options, job, largest));
     problem = buffers.allocate(options.library_memory ? job.context() : nullptr, most.send_bytes, most.recv_bytes);
   }
-  bool fits = problem.empty();
-  if (!job.all(fits)) return false;
-  if (!fits) job.note(problem.empty() ? "another rank has no memory for its buffers" : problem);
-  return fits;
+  return job.agree(problem);
 }
 
 bool run(Job& job, const Options& options, OutputFile& output, Outcome& outcome) {
@@ -127,11 +124,7 @@ bool run(Job& job, const Options& options, OutputFile& output, Outcome& outcome)
 
 // Rank 0 alone writes; all learn whether it can.
 bool open_output(Job& job, const Options& options, OutputFile& output) {
-  const std::string problem = job.rank() == 0 ? output.open(options.output) : "";
-  bool fine = problem.empty();
-  if (!job.all(fine)) return false;
-  if (!fine) job.note(problem.empty() ? "rank 0 cannot write its output" : problem);
-  return fine;
+  return job.agree(job.rank() == 0 ? output.open(options.output) : "");
 }
 
 void list() {
@@ -145,7 +138,7 @@ void list() {
 }
 
 int report_failure(Job& job) {
-  fmt::print(stderr, "ibcoll_perf: rank {}: {}\n", job.rank(), job.failure());
+  if (!job.failure().empty()) fmt::print(stderr, "ibcoll_perf: rank {}: {}\n", job.rank(), job.failure());
   job.abandon();
   return 1;
 }

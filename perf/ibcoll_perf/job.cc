@@ -63,12 +63,13 @@ bool Job::sum(uint64_t& value) {
   return reduce(&mine, &value, IBCOLL_UINT64, IBCOLL_SUM);
 }
 
-bool Job::all(bool& value) {
-  const uint8_t mine = value ? 1 : 0;
-  uint8_t every = 0;
-  if (!reduce(&mine, &every, IBCOLL_UINT8, IBCOLL_MIN)) return false;
-  value = every == 1;
-  return true;
+bool Job::agree(const std::string& problem) {
+  const double nobody = -static_cast<double>(size_);
+  double speaker = problem.empty() ? nobody : -static_cast<double>(rank_);
+  if (!largest(speaker)) return false;
+  if (speaker == nobody) return true;
+  failure_ = speaker == -static_cast<double>(rank_) ? problem : "";
+  return false;
 }
 
 bool Job::worst(int32_t& status) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "ibcoll.h"
@@ -33,14 +32,15 @@ class Job {
   bool barrier();
   bool largest(double& value);  // the largest of all ranks' values, on all ranks
   bool sum(uint64_t& value);    // on all ranks
-  bool all(bool& value);        // true only where it is true on every rank
   bool worst(int32_t& status);  // the lowest ibcoll_status_t of all ranks, on all ranks
   // All ranks' values, in rank order, on rank 0; elsewhere empty. The same number on every rank.
   bool gather(const std::vector<double>& mine, std::vector<double>& all);
 
   // Notes what failed, with ibcoll_last_error, and returns false.
   bool fail(std::string_view what, ibcoll_status_t status);
-  void note(std::string failure) { failure_ = std::move(failure); }
+  // Collective. True where `problem` is empty on every rank. Else false, and the text becomes failure() on the lowest of
+  // the ranks that have one; the others have nothing to say.
+  bool agree(const std::string& problem);
   const std::string& failure() const { return failure_; }
 
  private:

@@ -4,20 +4,25 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
-#include <map>
 #include <memory>
 
 namespace ibcoll::perf {
 namespace {
 
-std::map<std::string, ibcoll_collective_t> collectives() {
-  std::map<std::string, ibcoll_collective_t> names;
+std::vector<std::string> collective_names() {
+  std::vector<std::string> names;
   for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
-    const auto collective = static_cast<ibcoll_collective_t>(i);
-    names[ibcoll_collective_name(collective)] = collective;
+    names.emplace_back(ibcoll_collective_name(static_cast<ibcoll_collective_t>(i)));
   }
   return names;
+}
+
+// Position of a word that was checked to be in the list; the enumerations have the order of their lists.
+template <typename Enumeration>
+Enumeration chosen(const std::vector<std::string>& words, const std::string& word) {
+  return static_cast<Enumeration>(std::find(words.begin(), words.end(), word) - words.begin());
 }
 
 uint64_t parse_size(std::string text, const std::string& range) {
@@ -64,26 +69,16 @@ std::vector<uint64_t> parse_sizes(const std::string& range, uint64_t factor) {
 }
 
 void describe_options(CLI::App& app, Options& options) {
-  const std::map<std::string, ibcoll_scheme_t> schemes = {
-      {"auto", IBCOLL_SCHEME_AUTO}, {"copy", IBCOLL_SCHEME_COPY}, {"zero_copy", IBCOLL_SCHEME_ZERO_COPY}};
-  const std::map<std::string, Options::Format> formats = {
-      {"table", Options::Format::kTable}, {"csv", Options::Format::kCsv}, {"json", Options::Format::kJson}};
+  const std::vector<std::string> collectives = collective_names();
+  const std::vector<std::string> schemes = {"auto", "copy", "zero_copy"};  // as ibcoll_scheme_t
+  const std::vector<std::string> formats = {"table", "csv", "json"};       // as Options::Format
   struct Text {
-    std::string range = "1:1M", memory = "malloc";
+    std::string collective, range = "1:1M", memory = "malloc", scheme = "auto", format = "table";
     uint64_t factor = 2;
     double seconds = 0.2;
   };
   const auto text = std::make_shared<Text>();
-  app.add_option("COLLECTIVE", options.collective, "What to measure")
-      ->transform(CLI::CheckedTransformer(collectives())
-                      .description(fmt::format("{{{}}}", fmt::join(
-                                                             [] {
-                                                               std::vector<std::string> names;
-                                                               for (const auto& entry : collectives())
-                                                                 names.push_back(entry.first);
-                                                               return names;
-                                                             }(),
-                                                             ","))));
+  app.add_option("COLLECTIVE", text->collective, "What to measure")->check(CLI::IsMember(collectives))->type_name("");
   app.add_option("--algorithm", options.algorithm, "A name (see --list), auto or all")->capture_default_str();
   app.add_option("--bytes", text->range, "MIN:MAX or one size; bytes per block (bcast, allreduce: in all)")
       ->capture_default_str();
@@ -93,7 +88,7 @@ void describe_options(CLI::App& app, Options& options) {
   app.add_option("--iterations", options.plan.iterations, "Timed calls per row (default: as --seconds says)")
       ->check(CLI::Range(uint64_t{1}, uint64_t{100000000}));
   app.add_option("--seconds", text->seconds, "Time for the timed calls of a row")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1e-6, 86400.0))
       ->capture_default_str();
   app.add_option("--warmup", options.plan.warmup, "Calls before the timed ones (default: up to 10)")
       ->check(CLI::NonNegativeNumber);
@@ -101,19 +96,22 @@ void describe_options(CLI::App& app, Options& options) {
   app.add_flag("--in-place", options.in_place, "Send from the receive buffer (IBCOLL_IN_PLACE)");
   app.add_flag("--check", options.check, "Verify every byte after every call; times then include waiting for it");
   app.add_flag("--blocking", options.blocking, "Blocking calls instead of one persistent request");
-  app.add_option("--memory", text->memory, "Where the buffers come from: malloc, ibcoll (ibcoll_mem_alloc)")
+  app.add_option("--memory", text->memory, "Where the buffers come from; ibcoll: ibcoll_mem_alloc")
       ->check(CLI::IsMember({"malloc", "ibcoll"}))
       ->capture_default_str();
-  app.add_option("--scheme", options.scheme, "copy: landing slots; zero_copy: straight into the receive buffer")
-      ->transform(CLI::CheckedTransformer(schemes).description("{auto,copy,zero_copy}"));
-  app.add_option("--format", options.format, "How to print")
-      ->transform(CLI::CheckedTransformer(formats).description("{table,csv,json}"));
+  app.add_option("--scheme", text->scheme, "copy: landing slots; zero_copy: straight into the receive buffer")
+      ->check(CLI::IsMember(schemes))
+      ->capture_default_str();
+  app.add_option("--format", text->format, "How to print")->check(CLI::IsMember(formats))->capture_default_str();
   app.add_option("--output", options.output, "Write to this file instead of standard output");
   app.add_flag("--list", options.list, "List collectives and algorithms");
   app.set_version_flag("--version", ibcoll_version_string());
-  app.callback([&options, text] {
+  app.callback([&options, text, collectives, schemes, formats] {
     if (options.list) return;
-    if (options.collective == IBCOLL_COLLECTIVE_COUNT) throw CLI::RequiredError("COLLECTIVE");
+    if (text->collective.empty()) throw CLI::RequiredError("COLLECTIVE");
+    options.collective = chosen<ibcoll_collective_t>(collectives, text->collective);
+    options.scheme = chosen<ibcoll_scheme_t>(schemes, text->scheme);
+    options.format = chosen<Options::Format>(formats, text->format);
     options.sizes = parse_sizes(text->range, text->factor);
     options.plan.budget_us = text->seconds * 1e6;
     options.library_memory = text->memory == "ibcoll";
