@@ -102,5 +102,7 @@ def run(name, program, ranks, words, timeout):
         raise CompareError(f"{said}: printed no table:\n{out[-500:]}{err[-500:]}")
     rows = {}
     for row in csv.DictReader(lines[header:]):
+        if not row["t_avg"]:
+            raise CompareError(f"{said}: no time for {row['bytes']} bytes: {row.get('not_applicable')}")
         rows[int(row["bytes"])] = (float(row["t_avg"]), row["algorithm"])
     return rows

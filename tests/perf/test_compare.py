@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""perf/compare with programs that print known times: its ratios, means and complaints."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CORES = len(os.sched_getaffinity(0))
+
+# A benchmark that takes `base` us for 8 bytes and ten times as long for the last size.
+BENCHMARK = """#!/bin/bash
+while [[ $1 == -* || $1 == [0-9]* || $1 == core || $1 == none || $1 == pml || $1 == ob1 || $1 == btl || $1 == self* ||
+         $1 == mpi_yield_when_idle || $1 == */bin/* || $1 == */peers/* ]]; do
+  [[ $1 != --version && $1 != -v ]] || { echo "version 1"; exit 0; }
+  shift
+done
+echo "some library's banner"
+echo "collective,bytes,iterations,t_min,t_avg,t_max,p99,errors,algorithm"
+if [[ $1 == barrier ]]; then echo "barrier,0,10,1,BASE,9,9,0,way"; exit 0; fi
+[[ $1 != FAILS ]] || { echo "no luck today" >&2; exit 3; }
+echo "$1,8,10,1,BASE,9,9,0,way"
+echo "$1,64,10,1,BASE0,9,9,0,way"
+"""
+
+
+class CompareTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ibcoll_compare.")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.program("build/bin/ibcoll_run", 2)
+        self.program("build/bin/ibcoll_info", 2)
+        self.program("build/bin/ibcoll_perf", 2)
+        self.program("path/mpirun.openmpi", 6)
+        self.program("path/mpirun.mpich", 1)
+        for compiler in ("mpicxx.openmpi", "mpicxx.mpich"):
+            self.write(f"path/{compiler}", '#!/bin/bash\nwhile [[ $1 != -o ]]; do shift; done; echo built >"$2"\n')
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+
+    def program(self, name, base, fails="nothing"):
+        self.write(name, BENCHMARK.replace("BASE", str(base)).replace("FAILS", fails))
+
+    def compare(self, *options):
+        path = f"{self.folder / 'path'}:{os.environ['PATH']}"
+        return subprocess.run([ROOT / "perf/compare", "--build", self.folder / "build", "--rounds", "2", *options],
+                              capture_output=True, text=True, check=False, timeout=60, env=dict(os.environ, PATH=path))
+
+    def test_ratio_to_the_faster_peer(self):
+        done = self.compare("--ranks", "1", "--collectives", "alltoall", "--json", str(self.folder / "figures"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        figures = json.loads((self.folder / "figures").read_text(encoding="utf-8"))
+        self.assertEqual([(cell["bytes"], cell["ratio"]) for cell in figures["cells"]], [(8, 0.5), (64, 0.5)])
+        self.assertIn("cells below 1: 2 (of 2)", done.stdout)
+        self.assertRegex(done.stdout, r"all +0\.50")
+
+    def test_mpich_only_where_ranks_have_cores(self):
+        done = self.compare("--ranks", str(CORES + 1), "--collectives", "barrier")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("MPICH left out", done.stdout)
+        self.assertRegex(done.stdout, r"barrier +0 +2\.00 +6\.00 +3\.00")
+        self.assertIn("cells below 1: none", done.stdout)
+
+    def test_geometric_mean(self):
+        self.program("path/mpirun.mpich", 8)
+        done = self.compare("--ranks", "1", "--collectives", "barrier,bcast", "--libraries", "ibcoll,openmpi,mpich")
+        self.assertRegex(done.stdout, r"bcast +3\.00\n +all +3\.00")
+
+    def test_failing_peer_is_told_and_the_rest_is_shown(self):
+        self.program("path/mpirun.mpich", 1, fails="bcast")
+        done = self.compare("--ranks", "1", "--collectives", "barrier,bcast")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("FAILED MPICH", done.stderr)
+        self.assertIn("exit status 3", done.stderr)
+        self.assertIn("no luck today", done.stderr)
+        self.assertRegex(done.stdout, r"bcast +8 +2\.00 +6\.00 +- +3\.00")
+
+    def test_bad_options(self):
+        for options, word in ((["--bytes", "9"], "'9'"), (["--ranks", "0"], "'0'"), (["--rounds", "-1"], "--rounds"),
+                              (["--collectives", "alltoal"], "'alltoal'"), (["--libraries", "nccl"], "'nccl'")):
+            with self.subTest(options=options):
+                done = self.compare(*options)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(word, done.stderr)
+
+    def test_ibcoll_not_built(self):
+        (self.folder / "build/bin/ibcoll_perf").unlink()
+        done = self.compare()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("build first", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
