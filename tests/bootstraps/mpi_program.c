@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * An MPI program that runs ibcoll on a communicator of its own: the odd and the even ranks apart, in reverse order. */
+#include <ibcoll_mpi.h>
+#include <stdio.h>
+
+#include "alltoall.h"
+
+static int refused_calls_are_errors(void) {
+  ibcoll_bootstrap_t bootstrap;
+  return ibcoll_mpi_bootstrap(MPI_COMM_NULL, &bootstrap) == IBCOLL_ERR_INVALID_ARGUMENT &&
+         ibcoll_mpi_bootstrap(MPI_COMM_WORLD, NULL) == IBCOLL_ERR_INVALID_ARGUMENT && *ibcoll_mpi_last_error() != '\0' &&
+         ibcoll_mpi_bootstrap_free(NULL) == IBCOLL_OK;
+}
+
+int main(int argc, char** argv) {
+  ibcoll_bootstrap_t bootstrap;
+  /* Before MPI runs: an error, not a crash. */
+  int bad = ibcoll_mpi_bootstrap(MPI_COMM_WORLD, &bootstrap) != IBCOLL_ERR_INVALID_ARGUMENT;
+
+  MPI_Init(&argc, &argv);
+  int rank, size, split_rank, split_size;
+  MPI_Comm split;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &split);
+  MPI_Comm_rank(split, &split_rank);
+  MPI_Comm_size(split, &split_size);
+  bad += !refused_calls_are_errors();
+
+  if (ibcoll_mpi_bootstrap(split, &bootstrap) != IBCOLL_OK) {
+    fprintf(stderr, "%s\n", ibcoll_mpi_last_error());
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  bad += bootstrap.rank != split_rank || bootstrap.size != split_size;
+  const ibcoll_context_params_t params = {sizeof params, &bootstrap};
+  const long wrong = checked_alltoall(&params, 5000);
+  bad += ibcoll_mpi_bootstrap_free(&bootstrap) != IBCOLL_OK;
+  MPI_Comm_free(&split);
+  printf("%d of %d: %ld wrong, %d bad\n", split_rank, split_size, wrong, bad);
+  MPI_Finalize();
+  return wrong != 0 || bad != 0;
+}

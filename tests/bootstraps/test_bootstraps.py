@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_bootstraps.py BUILD: the same programs under ibcoll_run, mpirun of Open MPI (by PMIx) and alone; ibcoll inside MPI
+programs of both implementations."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+BUILD = Path(sys.argv.pop(1)).resolve()
+BIN, LIB = BUILD / "bin", BUILD / "lib"
+
+# As root, Open MPI wants to be told twice; more ranks than cores need --oversubscribe.
+OPENMPI = ["mpirun.openmpi", "--oversubscribe"]
+OPENMPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                       "OMPI_MCA_mpi_yield_when_idle": "1"}
+
+
+def run(*command, **variables):
+    environment = {**os.environ, **OPENMPI_ENVIRONMENT, **variables}
+    return subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True, timeout=100,
+                          stdin=subprocess.DEVNULL)
+
+
+class Job(unittest.TestCase):
+    def assert_all_right(self, done, line, count):
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual([seen for seen in done.stdout.splitlines() if seen.endswith(line)].__len__(), count, done.stdout)
+
+    def bootstrap_of(self, *launcher):
+        done = run(*launcher, BIN / "ibcoll_job", "--state")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return json.loads(done.stdout)["bootstrap"]
+
+
+class WithoutMpi(Job):
+    def test_alone(self):
+        self.assert_all_right(run(BIN / "ibcoll_job"), "0 wrong", 1)
+
+    def test_ibcoll_run(self):
+        self.assert_all_right(run(BIN / "ibcoll_run", "-n", "4", "--nodes", "2", BIN / "ibcoll_job"), "0 wrong", 4)
+
+    @unittest.skipUnless(shutil.which("mpirun.openmpi"), "Open MPI is not installed")
+    def test_mpirun_of_open_mpi_by_pmix(self):
+        for ranks in (1, 4, 9):
+            with self.subTest(ranks=ranks):
+                self.assert_all_right(run(*OPENMPI, "-n", ranks, BIN / "ibcoll_job"), "0 wrong", ranks)
+
+    @unittest.skipUnless(shutil.which("mpirun.openmpi"), "Open MPI is not installed")
+    def test_the_state_names_the_bootstrap(self):
+        self.assertIn("single", json.dumps(self.bootstrap_of()))
+        self.assertIn("ibcoll_run", json.dumps(self.bootstrap_of(BIN / "ibcoll_run", "-n", "2")))
+        self.assertIn("pmix", json.dumps(self.bootstrap_of(*OPENMPI, "-n", "2")))
+
+
+@unittest.skipUnless((LIB / "libibcoll_pmix.so").exists(), "built without libpmix")
+class PmixModule(Job):
+    program = (BIN / "ibcoll_pmix_exchange", LIB / "libibcoll_pmix.so")
+
+    @unittest.skipUnless(shutil.which("mpirun.openmpi"), "Open MPI is not installed")
+    def test_exchanges_of_many_sizes(self):
+        for ranks in (1, 5, 16):
+            with self.subTest(ranks=ranks):
+                done = run(*OPENMPI, "-n", ranks, *self.program)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertEqual(done.stdout, f"pmix size {ranks} local 1\n")
+
+    def test_without_a_server_is_an_error_that_says_so(self):
+        done = run(*self.program, PMIX_RANK="0", PMIX_NAMESPACE="nobody")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("PMIx_Init", done.stderr)
+
+
+class InsideMpi(Job):
+    def check(self, launcher, mpi, **variables):
+        program = BIN / f"ibcoll_mpi_program_{mpi}"
+        if not program.exists():
+            self.skipTest(f"{mpi} is not installed")
+        self.assert_all_right(run(*launcher, "-n", "5", program, **variables), ": 0 wrong, 0 bad", 5)
+
+    def test_open_mpi(self):
+        self.check(OPENMPI, "openmpi")
+
+    def test_mpich(self):
+        self.check(["mpirun.mpich"], "mpich")
+
+
+if __name__ == "__main__":
+    unittest.main()
