@@ -7,6 +7,7 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/tcp.h"
 #include "runtime/config.h"
+#include "runtime/log.h"
 
 namespace ibcoll {
 namespace {
@@ -103,12 +104,23 @@ Result<std::unique_ptr<Bootstrap>> from_pmix() {
   return bootstrap;
 }
 
+// Launchers that speak only PMI-1 or PMI-2 (mpirun of MPICH) start ranks that cannot find each other through PMIx.
+void warn_of_other_launcher() {
+  const char* ranks = std::getenv("PMI_SIZE");
+  if (ranks == nullptr || std::strcmp(ranks, "1") == 0) return;
+  log(LogLevel::kWarning,
+      "a launcher without PMIx started this process as one of {} ranks (PMI_SIZE): it runs alone. Use ibcoll_run, mpirun "
+      "of Open MPI, or, in an MPI program, the library of ibcoll_mpi.h",
+      ranks);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Bootstrap>> make_bootstrap(const ibcoll_bootstrap_t* callbacks) {
   if (callbacks != nullptr) return from_callbacks(*callbacks);
   if (TcpBootstrap::available()) return from_launcher();
   if (std::getenv("PMIX_RANK") != nullptr && std::getenv("PMIX_NAMESPACE") != nullptr) return from_pmix();
+  warn_of_other_launcher();
   return std::unique_ptr<Bootstrap>(std::make_unique<SingleBootstrap>());
 }
 

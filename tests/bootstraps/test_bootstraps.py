@@ -49,6 +49,12 @@ class WithoutMpi(Job):
             with self.subTest(ranks=ranks):
                 self.assert_all_right(run(*OPENMPI, "-n", ranks, BIN / "ibcoll_job"), "0 wrong", ranks)
 
+    @unittest.skipUnless(shutil.which("mpirun.mpich"), "MPICH is not installed")
+    def test_mpirun_of_mpich_offers_no_pmix_and_ranks_say_so(self):
+        done = run("mpirun.mpich", "-n", 2, BIN / "ibcoll_job")
+        self.assert_all_right(done, "0 wrong", 2)
+        self.assertEqual(done.stderr.count("it runs alone"), 2, done.stderr)
+
     @unittest.skipUnless(shutil.which("mpirun.openmpi"), "Open MPI is not installed")
     def test_the_state_names_the_bootstrap(self):
         self.assertIn("single", json.dumps(self.bootstrap_of()))
