@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/ibcoll_run/agent.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "tools/ibcoll_run/process_scan.h"
+#include "tools/ibcoll_run/program_path.h"
+#include "tools/ibcoll_run/rank_environment.h"
+
+namespace ibcoll::run {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long output is waited for after all ranks ended, when something they started still holds it open.
+constexpr auto kStreamPatience = 500ms;
+
+}  // namespace
+
+Agent::Agent(EventLoop& loop, HostJob job, HostEvents& events, const ProcessDefaults& defaults, Input input)
+    : loop_(loop), job_(std::move(job)), events_(events), defaults_(defaults), input_mode_(input), input_(loop) {
+  input_.on_progress = [this](size_t bytes) { events_.input_taken(bytes); };
+}
+
+Agent::~Agent() {
+  kill_all();
+  loop_.cancel(patience_);
+  if (failures_) loop_.forget(failures_.get());
+}
+
+void Agent::start() {
+  const ProgramPath program = find_program(job_.program.front(), search_path(base_environment_of_rank(job_, -1)));
+  if (program.exit_code != 0) return fail(program.exit_code, program.text);
+  if (Status status = spawn_all(program.path); !status.ok()) fail(1, status.text());
+}
+
+Status Agent::spawn_all(const std::string& path) {
+  Result<Guard> guard = Guard::start();
+  if (!guard.ok()) return guard.status();
+  guard_ = std::move(guard.value());
+  Result<UniqueFd> secret = secret_file(job_.secret);
+  if (!secret.ok()) return secret.status();
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return error(IBCOLL_ERR_SYSTEM, "pipe2: {}", std::strerror(errno));
+  const UniqueFd write_end(ends[1]);
+  watch_failures(UniqueFd(ends[0]));
+  const CoreBinding binding = job_.bind ? CoreBinding::for_ranks(job_.count) : CoreBinding();
+  const SpawnSettings settings{path, job_.program, &defaults_, &binding, write_end.get()};
+  const std::vector<std::string> base = base_environment_of_rank(job_, secret->get());
+  ranks_.reserve(static_cast<size_t>(job_.count));  // callbacks hold references
+  for (int i = 0; i < job_.count; ++i) {
+    const int number = job_.first_rank + i;
+    const Result<UniqueFd> input = input_of(number);
+    if (!input.ok()) return input.status();
+    Result<RankProcess> process =
+        spawn_rank(settings, number, i, with_rank(base, job_, i), input.value().get(), secret->get());
+    if (!process.ok()) return error(process.status().code(), "rank {}: {}", number, process.status().text());
+    guard_.add(process->pid);
+    ranks_.push_back({number, std::move(process.value())});
+    watch_rank(ranks_.back());
+  }
+  return {};
+}
+
+Result<UniqueFd> Agent::input_of(int rank) {
+  UniqueFd input;
+  if (rank == 0 && input_mode_ == Input::kInherit) {
+    input.reset(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+    if (input) return input;
+  }
+  if (rank == 0 && input_mode_ == Input::kForward) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return error(IBCOLL_ERR_SYSTEM, "pipe2: {}", std::strerror(errno));
+    input.reset(ends[0]);
+    if (Status status = input_.own(UniqueFd(ends[1])); !status.ok()) return status;
+    return input;
+  }
+  input.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!input) return error(IBCOLL_ERR_SYSTEM, "/dev/null: {}", std::strerror(errno));
+  return input;
+}
+
+void Agent::watch_rank(Rank& rank) {
+  ++running_;
+  open_streams_ += 2;
+  const auto watch = [&](int fd, EventLoop::OnReady on_ready) {
+    const bool held = paused_ && fd != rank.process.descriptor.get();
+    const Status status = loop_.watch(fd, held ? 0 : uint32_t{EPOLLIN}, on_ready);
+    if (!status.ok()) fail(1, fmt::format("rank {}: {}", rank.number, status.text()));
+  };
+  watch(rank.process.descriptor.get(), [this, &rank](uint32_t) { on_exit(rank); });
+  watch(rank.process.output.get(), [this, &rank](uint32_t) { read_output(rank, 1); });
+  watch(rank.process.error_output.get(), [this, &rank](uint32_t) { read_output(rank, 2); });
+  events_.rank_started(rank.number, rank.process.pid);
+}
+
+void Agent::watch_failures(UniqueFd read_end) {
+  failures_ = std::move(read_end);
+  const Status status = loop_.watch(failures_.get(), EPOLLIN, [this](uint32_t) { report_exec_failures(); });
+  if (!status.ok()) fail(1, status.text());
+}
+
+void Agent::report_exec_failures() {
+  ExecFailure failure{};
+  while (failures_) {
+    const ssize_t got = ::read(failures_.get(), &failure, sizeof(failure));
+    if (got == sizeof(failure)) {
+      const ProgramPath why = cannot_execute(job_.program.front(), failure.reason);
+      events_.host_failed(*this, why.exit_code, why.text);
+    } else if (got == 0) {  // every child became the program, or ended
+      loop_.forget(failures_.get());
+      failures_.reset();
+    } else if (errno != EINTR) {
+      return;
+    }
+  }
+}
+
+void Agent::on_exit(Rank& rank) {
+  report_exec_failures();  // the cause before the effect
+  loop_.forget(rank.process.descriptor.get());
+  rank.exited = true;
+  --running_;
+  events_.rank_exited(rank.number, rank.process.exit_status());
+  finish_when_done();
+}
+
+bool Agent::read_output(Rank& rank, int stream) {
+  static std::array<char, 65536> buffer;  // a pipe holds no more
+  const UniqueFd& fd = stream == 1 ? rank.process.output : rank.process.error_output;
+  const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
+  if (got > 0) {
+    events_.rank_output(rank.number, stream, {buffer.data(), static_cast<size_t>(got)});
+    return true;
+  }
+  if (got == 0) end_stream(rank, stream);
+  return false;
+}
+
+void Agent::end_stream(Rank& rank, int stream) {
+  UniqueFd& fd = stream == 1 ? rank.process.output : rank.process.error_output;
+  loop_.forget(fd.get());
+  fd.reset();
+  --open_streams_;
+  events_.rank_output(rank.number, stream, {});
+  finish_when_done();
+}
+
+void Agent::finish_when_done() {
+  if (finished_ || running_ > 0) return;
+  if (open_streams_ > 0) {
+    if (patience_ == 0) patience_ = loop_.after(kStreamPatience, [this] { end_streams_that_others_hold(); });
+    return;
+  }
+  finished_ = true;
+  kill_all();
+  events_.host_finished(*this);
+}
+
+// A process that a rank left behind keeps its output open. Nothing that a rank wrote itself is lost: it is in the pipe.
+void Agent::end_streams_that_others_hold() {
+  patience_ = 0;
+  if (paused_) return finish_when_done();  // whoever takes our output is slow: later
+  for (Rank& rank : ranks_) ::kill(-rank.process.pid, SIGKILL);
+  for (Rank& rank : ranks_) {
+    for (const int stream : {1, 2}) {
+      const UniqueFd& fd = stream == 1 ? rank.process.output : rank.process.error_output;
+      // At most what a pipe can hold, in case that something out of reach goes on writing.
+      for (int i = 0; fd && i < 16 && read_output(rank, stream); ++i) {
+      }
+      if (fd) end_stream(rank, stream);
+    }
+  }
+}
+
+void Agent::signal(int number) {
+  for (const Rank& rank : ranks_) {
+    if (rank.process.pid > 0) ::kill(-rank.process.pid, number);
+  }
+}
+
+void Agent::ask() {
+  std::vector<pid_t> groups;
+  for (const Rank& rank : ranks_) {
+    if (!rank.exited) groups.push_back(rank.process.pid);
+  }
+  for (const pid_t pid : processes_that_catch(SIGUSR1, groups)) ::kill(pid, SIGUSR1);
+}
+
+void Agent::pause_output(bool paused) {
+  paused_ = paused;
+  for (const Rank& rank : ranks_) {
+    for (const UniqueFd* fd : {&rank.process.output, &rank.process.error_output}) {
+      if (*fd) loop_.change(fd->get(), paused ? 0 : uint32_t{EPOLLIN});
+    }
+  }
+}
+
+void Agent::send_input(std::string_view bytes) {
+  if (bytes.empty()) {
+    input_.close_when_written();
+  } else {
+    input_.write(bytes);
+  }
+}
+
+void Agent::kill_all() {
+  for (Rank& rank : ranks_) {
+    if (rank.process.pid < 0) continue;
+    if (rank.process.descriptor) loop_.forget(rank.process.descriptor.get());
+    for (const UniqueFd* fd : {&rank.process.output, &rank.process.error_output}) {
+      if (*fd) loop_.forget(fd->get());
+    }
+    const pid_t pid = rank.process.pid;
+    rank.process.reap();
+    guard_.remove(pid);
+  }
+}
+
+void Agent::abandon() {
+  finished_ = true;
+  kill_all();
+}
+
+void Agent::fail(int exit_code, const std::string& text) {
+  events_.host_failed(*this, exit_code, text);
+  finish_when_done();
+}
+
+}  // namespace ibcoll::run

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/ibcoll_run/exchange.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "bootstrap/rendezvous_protocol.h"
+
+namespace ibcoll::run {
+
+std::string Exchange::give(int rank, std::span<const std::byte> blob) {
+  Rank& giver = ranks_[static_cast<size_t>(rank)];
+  if (giver.given) return fmt::format("rank {} gave two blobs to one exchange", rank);
+  if (given_ == 0) {
+    length_ = blob.size();
+    first_giver_ = rank;
+    if (length_ * ranks_.size() > rendezvous::kMaxGathered) {
+      return fmt::format("an exchange of {} ranks with {} bytes each is above {} bytes", ranks_.size(), length_,
+                         rendezvous::kMaxGathered);
+    }
+    blobs_.resize(length_ * ranks_.size());
+  }
+  giver.given = true;
+  ++given_;
+  if (blob.size() != length_) {
+    return fmt::format("rank {} gave {} bytes to an exchange where rank {} gave {}; do all ranks run the same program?",
+                       rank, blob.size(), first_giver_, length_);
+  }
+  if (length_ > 0) std::memcpy(blobs_.data() + static_cast<size_t>(rank) * length_, blob.data(), length_);
+  return verdict();
+}
+
+std::string Exchange::leave(int rank, std::string why) {
+  Rank& leaver = ranks_[static_cast<size_t>(rank)];
+  if (!leaver.left) {
+    leaver.left = true;
+    ++left_;
+    leaver.why = std::move(why);
+  }
+  return verdict();
+}
+
+std::string Exchange::verdict() const {
+  if (given_ == 0 || left_ == 0) return {};
+  for (const Rank& rank : ranks_) {
+    if (rank.left && !rank.given) return rank.why;
+  }
+  return {};
+}
+
+std::shared_ptr<const std::string> Exchange::take() {
+  take_waiting();
+  return std::make_shared<const std::string>(std::move(blobs_));
+}
+
+std::vector<int> Exchange::take_waiting() {
+  std::vector<int> waiting;
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    if (ranks_[i].given) waiting.push_back(static_cast<int>(i));
+    ranks_[i].given = false;
+  }
+  given_ = 0;
+  return waiting;
+}
+
+std::string Exchange::missing() const {
+  std::vector<int> absent;
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    if (!ranks_[i].given) absent.push_back(static_cast<int>(i));
+  }
+  return fmt::format("{} {} not come", (absent.size() == 1 ? "rank " : "ranks ") + rank_list(absent),
+                     absent.size() == 1 ? "has" : "have");
+}
+
+std::string rank_list(const std::vector<int>& ascending) {
+  constexpr int kMostRuns = 16;
+  std::string text;
+  int runs = 0;
+  for (size_t i = 0; i < ascending.size();) {
+    size_t last = i;
+    while (last + 1 < ascending.size() && ascending[last + 1] == ascending[last] + 1) ++last;
+    if (++runs > kMostRuns) return fmt::format("{} and {} more", text, ascending.size() - i);
+    text += text.empty() ? "" : ", ";
+    text += last == i ? fmt::format("{}", ascending[i]) : fmt::format("{}-{}", ascending[i], ascending[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+}  // namespace ibcoll::run

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ibcoll::run {
+
+// One series of allgathers among all ranks, without any I/O: who has given its blob in the current round, and who never
+// will. The n-th bootstrap that a rank creates takes part in the n-th series.
+class Exchange {
+ public:
+  explicit Exchange(int size) : ranks_(static_cast<size_t>(size)) {}
+
+  // Takes the blob of a rank. A text: why this round cannot complete, for all that wait in it. All blobs have one length.
+  std::string give(int rank, std::span<const std::byte> blob);
+  // The rank will give nothing more; `why` names it, and the first one counts. A text: why the round that others wait in cannot complete.
+  std::string leave(int rank, std::string why);
+
+  bool complete() const { return given_ == static_cast<int>(ranks_.size()); }
+  // The blobs in rank order; the next round begins.
+  std::shared_ptr<const std::string> take();
+  // After a round failed: who waits for it, and again from its beginning.
+  std::vector<int> take_waiting();
+
+  // "ranks 3, 5-8 have not come"
+  std::string missing() const;
+  // Everybody left: nothing will happen here any more.
+  bool deserted() const { return left_ == static_cast<int>(ranks_.size()); }
+
+ private:
+  struct Rank {
+    bool given = false;
+    bool left = false;
+    std::string why;
+  };
+  // Why the open round cannot complete: the first rank that left without giving.
+  std::string verdict() const;
+
+  std::vector<Rank> ranks_;
+  int given_ = 0;
+  int left_ = 0;
+  int first_giver_ = -1;
+  size_t length_ = 0;
+  std::string blobs_;
+};
+
+// "3, 5-8"; at most some, then "and 12 more".
+std::string rank_list(const std::vector<int>& ascending);
+
+}  // namespace ibcoll::run

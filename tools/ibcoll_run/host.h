@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One host of a job as the launcher sees it: here (agent.h) or behind a remote shell (remote_host.h).
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bootstrap/rendezvous_protocol.h"
+
+namespace ibcoll::run {
+
+// All that a host needs to know to start its ranks.
+struct HostJob {
+  std::string host;
+  int first_rank = 0;
+  int count = 0;                   // ranks on this host
+  int size = 0;                    // ranks of the job
+  std::vector<std::string> nodes;  // node text of each rank here; empty: the host itself is the node
+  std::string address;             // of the rendezvous, as this host reaches it
+  bool remote = false;             // not the launcher's machine
+  bool local = false;              // the whole job is on the launcher's machine
+  bool bind = true;
+  rendezvous::Secret secret{};
+  std::string folder;                    // working directory
+  std::vector<std::string> program;      // with arguments
+  std::vector<std::string> environment;  // NAME=VALUE, on top of what the host has
+};
+
+struct RankExit {
+  int code = 0;  // exit status, when signal is 0
+  int signal = 0;
+};
+
+class Host;
+
+// What a host tells. Order for one rank: started, output and exited in any order, output with no bytes (the end).
+class HostEvents {
+ public:
+  virtual ~HostEvents() = default;
+  virtual void rank_started(int rank, pid_t pid) = 0;
+  virtual void rank_exited(int rank, RankExit exit) = 0;
+  // stream: 1 standard output, 2 standard error. No bytes: the stream ended.
+  virtual void rank_output(int rank, int stream, std::string_view bytes) = 0;
+  // Rank 0 took so many bytes of its standard input: as many more may be sent.
+  virtual void input_taken(size_t bytes) = 0;
+  // The ranks cannot be started or are lost; `exit_code` is what the launcher should end with.
+  virtual void host_failed(Host& host, int exit_code, std::string text) = 0;
+  // No rank runs any more and all output was told. The last call.
+  virtual void host_finished(Host& host) = 0;
+};
+
+class Host {
+ public:
+  static constexpr size_t kInputWindow = 64 * 1024;  // bytes of standard input under way to rank 0
+
+  virtual ~Host() = default;
+  virtual void start() = 0;
+  // To every process of every rank here.
+  virtual void signal(int number) = 0;
+  // SIGUSR1 to those processes of the ranks that catch it: ibcoll prints what its collectives wait for.
+  virtual void ask() = 0;
+  virtual void pause_output(bool paused) = 0;
+  // Standard input of rank 0; no bytes: its end.
+  virtual void send_input(std::string_view bytes) = 0;
+  // The host does not answer any more: gives up on it, without further calls to its events.
+  virtual void abandon() = 0;
+};
+
+}  // namespace ibcoll::run

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The hosts a job runs on, as --host and --hostfile give them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/status.h"
+
+namespace ibcoll::run {
+
+struct HostEntry {
+  std::string name;          // as the remote shell command takes it; may be user@host
+  std::optional<int> slots;  // ranks it offers; none: not said
+};
+
+// "h1:4,h2:4,[fd00::1]:2". INVALID_ARGUMENT names the entry that is wrong.
+Result<std::vector<HostEntry>> parse_host_list(std::string_view text);
+
+// One host a line: `h1`, `h1:4` or `h1 slots=4`; # starts a comment. `path` is for messages: "PATH:LINE: ...".
+Result<std::vector<HostEntry>> parse_hostfile(std::string_view content, std::string_view path);
+
+}  // namespace ibcoll::run

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/ibcoll_run/input_source.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+namespace ibcoll::run {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kBackgroundPause = 300ms;
+
+}  // namespace
+
+InputSource::~InputSource() {
+  loop_.cancel(retry_);
+  if (waits_) loop_.forget(STDIN_FILENO);
+}
+
+void InputSource::start() {
+  // A job in the background of a shell must not be stopped for looking at the terminal: the read then says EIO.
+  ::signal(SIGTTIN, SIG_IGN);
+  const Status status = loop_.watch(STDIN_FILENO, EPOLLIN, [this](uint32_t) { read_once(); });
+  waits_ = status.ok();
+  if (status.ok()) return;
+  if (status.code() != IBCOLL_ERR_UNSUPPORTED) {  // closed: rank 0 sees the end of its input at once
+    end();
+  } else {
+    read_always_ready();
+  }
+}
+
+void InputSource::read_always_ready() {
+  while (!ended_ && room_ > 0) read_once();
+}
+
+void InputSource::read_once() {
+  std::array<char, 16384> buffer;
+  const ssize_t got = ::read(STDIN_FILENO, buffer.data(), std::min(room_, buffer.size()));
+  if (got > 0) {
+    room_ -= static_cast<size_t>(got);
+    host_.send_input({buffer.data(), static_cast<size_t>(got)});
+    if (room_ == 0 && waits_) loop_.change(STDIN_FILENO, 0);
+    return;
+  }
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (got < 0 && errno == EIO && waits_ && ::isatty(STDIN_FILENO) == 1) {
+    loop_.change(STDIN_FILENO, 0);
+    loop_.cancel(retry_);
+    retry_ = loop_.after(kBackgroundPause, [this] { loop_.change(STDIN_FILENO, EPOLLIN); });
+    return;
+  }
+  end();
+}
+
+void InputSource::end() {
+  ended_ = true;
+  if (waits_) loop_.forget(STDIN_FILENO);
+  waits_ = false;
+  host_.send_input({});
+}
+
+void InputSource::taken(size_t bytes) {
+  room_ += bytes;
+  if (ended_) return;
+  if (waits_) {
+    loop_.change(STDIN_FILENO, EPOLLIN);
+  } else {
+    // Not from here: this is called while the queue that took the bytes is at work.
+    loop_.cancel(retry_);
+    retry_ = loop_.after(0s, [this] { read_always_ready(); });
+  }
+}
+
+}  // namespace ibcoll::run

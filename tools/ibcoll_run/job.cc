@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/ibcoll_run/job.h"
+
+#include <fcntl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "tools/ibcoll_run/launch.h"
+
+namespace ibcoll::run {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kGrace = 2s;         // between SIGTERM and SIGKILL
+constexpr auto kLastPatience = 3s;  // after SIGKILL, before a host is given up
+constexpr int kLauncher = -1;       // as source of lines
+constexpr int kTimeoutExitCode = 124;
+
+bool same_file(int a, int b) {
+  struct stat first {};
+  struct stat second {};
+  return ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+std::string describe(RankExit exit) {
+  if (exit.signal == 0) return fmt::format("exited with status {}", exit.code);
+  const char* name = ::strsignal(exit.signal);
+  return fmt::format("was killed by signal {} ({})", exit.signal, name == nullptr ? "?" : name);
+}
+
+}  // namespace
+
+Job::Job(EventLoop& loop, const Options& options, const ProcessDefaults& defaults)
+    : loop_(loop), options_(options), defaults_(defaults) {}
+
+Job::~Job() {
+  input_.reset();
+  if (signals_) loop_.forget(signals_.get());
+}
+
+Status Job::prepare(std::vector<HostJob> jobs) {
+  if (Status status = open_streams(); !status.ok()) return status;
+  if (Status status = watch_signals(); !status.ok()) return status;
+  Result<std::unique_ptr<RendezvousServer>> server = open_rendezvous(loop_, options_, jobs);
+  if (!server.ok()) return server.status();
+  server_ = std::move(server.value());
+  const bool forward = forwards_input(jobs.front());
+  for (HostJob& job : jobs) {
+    for (int i = 0; i < job.count; ++i) {
+      const int number = job.first_rank + i;
+      const std::string tag = options_.tag_output ? fmt::format("[{}] ", number) : "";
+      ranks_.push_back({job.host, -1, LineAssembler(tag), LineAssembler(tag)});
+    }
+    host_names_.push_back(job.host);
+    hosts_.push_back(make_host(loop_, std::move(job), *this, options_, defaults_));
+  }
+  if (forward) input_ = std::make_unique<InputSource>(loop_, *hosts_.front());
+  return {};
+}
+
+Status Job::open_streams() {
+  const auto open = [&](int fd) -> Result<std::shared_ptr<OutputStream>> {
+    auto stream = std::make_shared<OutputStream>(loop_);
+    OutputStream* raw = stream.get();
+    // A closed descriptor is no reason not to run: output goes nowhere, as with any program.
+    if (::fcntl(fd, F_GETFD) < 0) fd = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (Status status = raw->queue.borrow(fd); !status.ok()) return status;
+    raw->queue.on_drained = [this] { set_paused(false); };
+    raw->queue.on_broken = [this, raw] { on_output_broken(*raw); };
+    return stream;
+  };
+  Result<std::shared_ptr<OutputStream>> output = open(STDOUT_FILENO);
+  if (!output.ok()) return output.status();
+  output_ = error_output_ = std::move(output.value());
+  if (same_file(STDOUT_FILENO, STDERR_FILENO)) return {};
+  Result<std::shared_ptr<OutputStream>> error_output = open(STDERR_FILENO);
+  if (!error_output.ok()) return error_output.status();
+  error_output_ = std::move(error_output.value());
+  return {};
+}
+
+void Job::say(std::string_view text) { error_output_->write(kLauncher, fmt::format("ibcoll_run: {}\n", text)); }
+
+int Job::run() {
+  unfinished_hosts_ = hosts_.size();
+  if (options_.timeout > 0) {
+    loop_.after(std::chrono::duration<double>(options_.timeout), [this] {
+      end_job(kTimeoutExitCode,
+              fmt::format("the job has not ended within {} s (--timeout); ending it", options_.timeout));
+    });
+  }
+  for (const std::unique_ptr<Host>& host : hosts_) host->start();
+  if (input_) input_->start();
+  while (!done()) {
+    if (Status status = loop_.run_once(); !status.ok()) {
+      say(status.text());
+      return 1;
+    }
+  }
+  return exit_code_;
+}
+
+bool Job::done() const {
+  if (given_up_) return true;
+  return unfinished_hosts_ == 0 && output_->queue.empty() && error_output_->queue.empty();
+}
+
+void Job::rank_started(int rank, pid_t pid) { ranks_[static_cast<size_t>(rank)].pid = pid; }
+
+void Job::rank_exited(int rank, RankExit exit) {
+  const Rank& entry = ranks_[static_cast<size_t>(rank)];
+  const std::string what = fmt::format("rank {} on host {} (pid {}) {}", rank, entry.host, entry.pid, describe(exit));
+  server_->rank_ended(rank, what);
+  if (exit.code == 0 && exit.signal == 0) return;
+  end_job(exit.signal == 0 ? exit.code : 128 + exit.signal, what + "; ending the job");
+}
+
+void Job::rank_output(int rank, int stream, std::string_view bytes) {
+  Rank& entry = ranks_[static_cast<size_t>(rank)];
+  const std::shared_ptr<OutputStream>& target = stream == 1 ? output_ : error_output_;
+  const auto emit = [&](std::string_view text) { target->write(rank * 2 + stream, text); };
+  LineAssembler& lines = stream == 1 ? entry.output : entry.error_output;
+  if (bytes.empty()) {
+    lines.finish(emit);
+  } else {
+    lines.feed(bytes, emit);
+    // One rank alone has nobody to tear its lines apart: a prompt comes at once.
+    if (ranks_.size() == 1) lines.finish(emit);
+  }
+  pause_when_full();
+}
+
+void Job::input_taken(size_t bytes) {
+  if (input_) input_->taken(bytes);
+}
+
+void Job::host_failed(Host& host, int exit_code, std::string text) {
+  const auto found =
+      std::find_if(hosts_.begin(), hosts_.end(), [&](const auto& entry) { return entry.get() == &host; });
+  const std::string& name = host_names_[static_cast<size_t>(found - hosts_.begin())];
+  end_job(exit_code, fmt::format("host {}: {}", name, text));
+}
+
+void Job::host_finished(Host&) { --unfinished_hosts_; }
+
+void Job::pause_when_full() {
+  if (output_->queue.full() || error_output_->queue.full()) set_paused(true);
+}
+
+void Job::set_paused(bool paused) {
+  if (!paused && (output_->queue.full() || error_output_->queue.full())) return;
+  if (paused_ == paused) return;
+  paused_ = paused;
+  for (const std::unique_ptr<Host>& host : hosts_) host->pause_output(paused);
+}
+
+// As `program | head` does: the one whose output nobody reads ends.
+void Job::on_output_broken(const OutputStream& stream) {
+  set_paused(false);
+  if (stream.queue.broken_reason() == EPIPE) {
+    end_job(128 + SIGPIPE, "nobody reads the output any more; ending the job");
+  } else {
+    end_job(1, fmt::format("writing the output: {}; ending the job", std::strerror(stream.queue.broken_reason())));
+  }
+}
+
+void Job::end_job(int exit_code, std::string_view text) {
+  if (ending_) return;
+  ending_ = true;
+  exit_code_ = exit_code;
+  say(text);
+  signal_all(SIGTERM);
+  signal_all(SIGCONT);  // a stopped rank would not notice
+  loop_.after(kGrace, [this] { signal_all(SIGKILL); });
+  loop_.after(kGrace + kLastPatience, [this] {
+    if (unfinished_hosts_ == 0) return;  // only output is left, and its reader is slow
+    say("a host does not answer; its ranks may still run");
+    for (const std::unique_ptr<Host>& host : hosts_) host->abandon();
+    given_up_ = true;
+  });
+}
+
+void Job::signal_all(int number) {
+  for (const std::unique_ptr<Host>& host : hosts_) host->signal(number);
+}
+
+Status Job::watch_signals() {
+  Result<UniqueFd> descriptor = signal_descriptor();
+  if (!descriptor.ok()) return descriptor.status();
+  signals_ = std::move(descriptor.value());
+  return loop_.watch(signals_.get(), EPOLLIN, [this](uint32_t) {
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) on_signal(static_cast<int>(info.ssi_signo));
+  });
+}
+
+void Job::on_signal(int number) {
+  switch (signal_policy_.decide(number, SignalPolicy::Clock::now())) {
+    case SignalPolicy::Action::kForward:
+      return signal_all(number);
+    case SignalPolicy::Action::kAsk:
+      for (const std::unique_ptr<Host>& host : hosts_) host->ask();
+      return;
+    case SignalPolicy::Action::kSuspend:
+      signal_all(SIGTSTP);
+      ::raise(SIGSTOP);
+      return;
+    case SignalPolicy::Action::kKill:
+      if (unfinished_hosts_ == 0) given_up_ = true;  // nothing but output that nobody takes
+      end_job(128 + number, "interrupted twice; killing the job");
+      signal_all(SIGKILL);
+      return;
+  }
+}
+
+}  // namespace ibcoll::run

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/ibcoll_run/event_loop.h"
+#include "tools/ibcoll_run/host.h"
+#include "tools/ibcoll_run/input_source.h"
+#include "tools/ibcoll_run/line_assembler.h"
+#include "tools/ibcoll_run/options.h"
+#include "tools/ibcoll_run/output_stream.h"
+#include "tools/ibcoll_run/process_defaults.h"
+#include "tools/ibcoll_run/rendezvous_server.h"
+#include "tools/ibcoll_run/signal_policy.h"
+
+namespace ibcoll::run {
+
+// A running job: starts the hosts, joins their output, watches for the end, and ends what is left when a rank fails.
+class Job : public HostEvents {
+ public:
+  // `jobs`: one entry for each host, without secret and address, which this class provides.
+  Job(EventLoop& loop, const Options& options, const ProcessDefaults& defaults);
+  ~Job() override;
+
+  // Opens the streams and the rendezvous, and makes the hosts. What fails here fails before any rank runs.
+  Status prepare(std::vector<HostJob> jobs);
+  // Returns the exit code of ibcoll_run.
+  int run();
+  // "ibcoll_run: TEXT" on standard error, between the lines of the ranks.
+  void say(std::string_view text);
+
+ private:
+  struct Rank {
+    std::string host;
+    pid_t pid = -1;
+    LineAssembler output;
+    LineAssembler error_output;
+  };
+
+  void rank_started(int rank, pid_t pid) override;
+  void rank_exited(int rank, RankExit exit) override;
+  void rank_output(int rank, int stream, std::string_view bytes) override;
+  void input_taken(size_t bytes) override;
+  void host_failed(Host& host, int exit_code, std::string text) override;
+  void host_finished(Host& host) override;
+
+  Status open_streams();
+  Status watch_signals();
+  void on_signal(int number);
+  void end_job(int exit_code, std::string_view text);
+  void signal_all(int number);
+  void pause_when_full();
+  void set_paused(bool paused);
+  void on_output_broken(const OutputStream& stream);
+  bool done() const;
+
+  EventLoop& loop_;
+  const Options& options_;
+  const ProcessDefaults& defaults_;
+  std::shared_ptr<OutputStream> output_;
+  std::shared_ptr<OutputStream> error_output_;  // the same object when both are one file
+  std::unique_ptr<RendezvousServer> server_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::vector<std::string> host_names_;
+  std::vector<Rank> ranks_;
+  std::unique_ptr<InputSource> input_;
+  UniqueFd signals_;
+  SignalPolicy signal_policy_;
+  size_t unfinished_hosts_ = 0;
+  bool ending_ = false;
+  bool given_up_ = false;
+  bool paused_ = false;
+  int exit_code_ = 0;
+};
+
+}  // namespace ibcoll::run

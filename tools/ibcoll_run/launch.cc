@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/ibcoll_run/launch.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "tools/ibcoll_run/agent.h"
+#include "tools/ibcoll_run/core_binding.h"
+#include "tools/ibcoll_run/hosts.h"
+#include "tools/ibcoll_run/listen_address.h"
+#include "tools/ibcoll_run/placement.h"
+#include "tools/ibcoll_run/remote_host.h"
+
+namespace ibcoll::run {
+namespace {
+
+std::string own_host_name() {
+  char name[HOST_NAME_MAX + 1] = "localhost";
+  ::gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+bool is_this_machine(const std::string& host) {
+  return host == "localhost" || host == "127.0.0.1" || host == "::1" || host == own_host_name();
+}
+
+Result<std::vector<HostEntry>> read_hosts(const Options& options) {
+  if (options.hostfile.empty()) return parse_host_list(options.hosts);
+  std::ifstream file(options.hostfile);
+  std::ostringstream content;
+  if (file) content << file.rdbuf();
+  // An empty file sets failbit on `content`, and a folder opens but cannot be read.
+  if (!file.is_open() || file.bad() || std::filesystem::is_directory(options.hostfile)) {
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "--hostfile {}: cannot be read: {}", options.hostfile,
+                 file.is_open() ? "not a file" : std::strerror(errno));
+  }
+  return parse_hostfile(content.str(), options.hostfile);
+}
+
+Result<std::vector<HostRanks>> place(const Options& options) {
+  if (!options.hosts.empty() || !options.hostfile.empty()) {
+    const Result<std::vector<HostEntry>> hosts = read_hosts(options);
+    if (!hosts.ok()) return hosts.status();
+    return place_on_hosts(hosts.value(), options.ranks);
+  }
+  // More emulated nodes than cores and no -n: one rank for each node.
+  const int ranks = options.ranks ? *options.ranks : std::max(CoreBinding::core_count(), options.nodes);
+  return std::vector<HostRanks>{{own_host_name(), 0, ranks}};
+}
+
+// What a remote host does not have: it knows nothing of the shell the job is started from.
+std::vector<std::string> settings_of_this_process() {
+  std::vector<std::string> settings;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (text.starts_with("UCX_") || (text.starts_with("IBCOLL_") && !text.starts_with("IBCOLL_RUN_"))) {
+      settings.emplace_back(text);
+    }
+  }
+  return settings;
+}
+
+}  // namespace
+
+Result<std::vector<HostJob>> plan_job(const Options& options) {
+  const Result<std::vector<HostRanks>> placed = place(options);
+  if (!placed.ok()) return placed.status();
+  Result<std::vector<std::string>> exported = exported_variables(options.exports);
+  if (!exported.ok()) return exported.status();
+  if (!options.net.empty()) exported->push_back("IBCOLL_NET=" + options.net);
+  std::error_code failed;
+  const std::string folder = std::filesystem::current_path(failed);
+
+  std::vector<HostJob> jobs;
+  int size = 0;
+  for (const HostRanks& ranks : placed.value()) size += ranks.count;
+  for (const HostRanks& ranks : placed.value()) {
+    HostJob job;
+    job.host = ranks.host;
+    job.remote = !is_this_machine(ranks.host);
+    job.first_rank = ranks.first_rank;
+    job.count = ranks.count;
+    job.size = size;
+    job.bind = options.bind;
+    job.folder = folder;
+    job.program = options.program;
+    if (job.remote) job.environment = settings_of_this_process();
+    job.environment.insert(job.environment.end(), exported.value().begin(), exported.value().end());
+    jobs.push_back(std::move(job));
+  }
+  if (options.nodes > 0) {
+    Result<std::vector<std::string>> nodes = emulated_nodes(size, options.nodes);
+    if (!nodes.ok()) return nodes.status();
+    jobs.front().nodes = std::move(nodes.value());
+  }
+  return jobs;
+}
+
+Result<std::unique_ptr<RendezvousServer>> open_rendezvous(EventLoop& loop, const Options& options,
+                                                          std::vector<HostJob>& jobs) {
+  rendezvous::Secret secret;
+  if (Status status = rendezvous::fill_random(secret); !status.ok()) return status;
+  auto server = std::make_unique<RendezvousServer>(loop, secret, jobs.front().size);
+  bool local = true;
+  for (const HostJob& job : jobs) local = local && !job.remote;
+  std::map<std::string, std::string> listening;  // address without port -> with port
+  for (HostJob& job : jobs) {
+    job.secret = secret;
+    job.local = local;
+    const Result<SocketAddress> address = !job.remote ? numeric_address("127.0.0.1", 0)
+                                          : options.address.empty()
+                                              ? listen_address_for(job.host, options.allow_public)
+                                              : given_listen_address(options.address, options.allow_public);
+    if (!address.ok()) return address.status();
+    std::string& text = listening[address.value().host_text()];
+    if (text.empty()) {
+      const Result<SocketAddress> bound = server->listen(address.value());
+      if (!bound.ok()) return bound.status();
+      text = bound.value().text();
+    }
+    job.address = text;
+  }
+  return server;
+}
+
+std::unique_ptr<Host> make_host(EventLoop& loop, HostJob job, HostEvents& events, const Options& options,
+                                const ProcessDefaults& defaults) {
+  if (job.remote) return std::make_unique<RemoteHost>(loop, std::move(job), events, options.rsh, defaults);
+  const Agent::Input input = forwards_input(job) ? Agent::Input::kForward : Agent::Input::kInherit;
+  return std::make_unique<Agent>(loop, std::move(job), events, defaults, input);
+}
+
+bool forwards_input(const HostJob& first) { return first.remote || ::isatty(STDIN_FILENO) == 1; }
+
+}  // namespace ibcoll::run

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/ibcoll_run/listen_address.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "bootstrap/unique_fd.h"
+
+namespace ibcoll::run {
+namespace {
+
+// Asks the kernel for the route; nothing is sent.
+std::optional<SocketAddress> source_towards(const addrinfo& target) {
+  const UniqueFd socket(::socket(target.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket || ::connect(socket.get(), target.ai_addr, target.ai_addrlen) != 0) return std::nullopt;
+  SocketAddress source;
+  source.length = sizeof(source.storage);
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&source.storage), &source.length) != 0) {
+    return std::nullopt;
+  }
+  source.set_port(0);
+  return source;
+}
+
+std::optional<SocketAddress> source_towards(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), "9", &hints, &found) != 0) return std::nullopt;
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  for (const addrinfo* target = found; target != nullptr; target = target->ai_next) {
+    if (std::optional<SocketAddress> source = source_towards(*target)) return source;
+  }
+  return std::nullopt;
+}
+
+// Lower is better; negative: not usable.
+int preference(const ifaddrs& entry, const SocketAddress& address) {
+  if ((entry.ifa_flags & IFF_UP) == 0) return -1;
+  if (address.is_loopback()) return 3;
+  if (address.family() == AF_INET6 &&
+      IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address.storage).sin6_addr)) {
+    return -1;
+  }
+  return address.is_private() ? (address.family() == AF_INET ? 0 : 1) : 2;
+}
+
+std::optional<SocketAddress> best_interface_address() {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return std::nullopt;
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
+  std::optional<SocketAddress> best;
+  int best_preference = 4;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr) continue;
+    const int family = entry->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    SocketAddress address;
+    address.length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    std::memcpy(&address.storage, entry->ifa_addr, address.length);
+    const int value = preference(*entry, address);
+    if (value >= 0 && value < best_preference) {
+      best_preference = value;
+      best = address;
+    }
+  }
+  return best;
+}
+
+Result<SocketAddress> checked(const SocketAddress& address, bool allow_public, const std::string& whose) {
+  if (address.is_private() || allow_public) return address;
+  return error(
+      IBCOLL_ERR_INVALID_ARGUMENT,
+      "{} is {}, which is not a private address: the rendezvous does not listen there unless --allow-public says "
+      "so; --address names another",
+      whose, address.host_text());
+}
+
+}  // namespace
+
+Result<SocketAddress> listen_address_for(const std::string& host, bool allow_public) {
+  const std::string name = host.substr(host.rfind('@') + 1);  // npos + 1 is 0
+  std::optional<SocketAddress> address = source_towards(name);
+  if (!address) address = best_interface_address();
+  if (!address) {
+    return error(IBCOLL_ERR_SYSTEM, "host {}: which address of this machine does it reach? Say it by --address", host);
+  }
+  return checked(*address, allow_public, fmt::format("this machine's address on the way to host {}", host));
+}
+
+Result<SocketAddress> given_listen_address(const std::string& address, bool allow_public) {
+  const Result<SocketAddress> parsed = numeric_address(address, 0);
+  if (!parsed.ok()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "--address {}", parsed.status().text());
+  return checked(parsed.value(), allow_public, "--address");
+}
+
+}  // namespace ibcoll::run

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+#include "bootstrap/socket_address.h"
+
+namespace ibcoll::run {
+
+// The address of this machine that `host` reaches: the source address of the route there; when the name means nothing
+// here (an alias of the remote shell), the first private address of an interface. Port 0.
+// INVALID_ARGUMENT when that is a public address and `allow_public` is not set.
+Result<SocketAddress> listen_address_for(const std::string& host, bool allow_public);
+// The address that the user gave; same check.
+Result<SocketAddress> given_listen_address(const std::string& address, bool allow_public);
+
+}  // namespace ibcoll::run

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ibcoll_run: starts the ranks of a job and stays with them until all have ended.
+#include <cstdio>
+
+#include "tools/ibcoll_run/agent_main.h"
+#include "tools/ibcoll_run/job.h"
+#include "tools/ibcoll_run/launch.h"
+#include "tools/ibcoll_run/options.h"
+#include "tools/ibcoll_run/process_defaults.h"
+
+namespace ibcoll::run {
+namespace {
+
+constexpr int kMistake = 2;
+
+int complain(const Status& status) {
+  std::fprintf(stderr, "ibcoll_run: %s\n", status.text().c_str());
+  return status.code() == IBCOLL_ERR_INVALID_ARGUMENT ? kMistake : 1;
+}
+
+int launch(const Options& options, const ProcessDefaults& defaults) {
+  Result<std::vector<HostJob>> jobs = plan_job(options);
+  if (!jobs.ok()) return complain(jobs.status());
+  EventLoop loop;
+  if (Status status = loop.open(); !status.ok()) return complain(status);
+  Job job(loop, options, defaults);
+  if (Status status = job.prepare(std::move(jobs.value())); !status.ok()) return complain(status);
+  return job.run();
+}
+
+}  // namespace
+}  // namespace ibcoll::run
+
+int main(int argc, char** argv) {
+  const ibcoll::run::ParsedOptions parsed = ibcoll::run::parse_options(argc, argv);
+  if (parsed.stop) {
+    std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
+    return parsed.exit_code;
+  }
+  const ibcoll::run::ProcessDefaults defaults = ibcoll::run::ProcessDefaults::take_over();
+  return parsed.options.agent ? ibcoll::run::agent_main(defaults) : ibcoll::run::launch(parsed.options, defaults);
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <sys/resource.h>
+#include <csignal>
+
+#include "bootstrap/unique_fd.h"
+#include "runtime/status.h"
+
+namespace ibcoll::run {
+
+// What the launcher changes about its own process, and how a child gets it back as the launcher found it.
+struct ProcessDefaults {
+  sigset_t signals;
+  rlimit files;
+  struct sigaction broken_pipe;
+
+  // Blocks the signals that signal_descriptor() then yields, ignores SIGPIPE (writes tell), and raises the soft limit
+  // of open files to the hard one: each rank takes up to five.
+  static ProcessDefaults take_over();
+  void restore() const noexcept;
+};
+
+// A signalfd for what the launcher forwards or acts upon.
+Result<UniqueFd> signal_descriptor();
+
+}  // namespace ibcoll::run

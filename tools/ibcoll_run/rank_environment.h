@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/ibcoll_run/host.h"
+
+namespace ibcoll::run {
+
+// The environment that all ranks of a host share: this process's own, the job's on top, and where the rendezvous is.
+std::vector<std::string> base_environment_of_rank(const HostJob& job, int secret);
+// With what tells the index-th rank of the host apart.
+std::vector<std::string> with_rank(std::vector<std::string> base, const HostJob& job, int index);
+// The value of PATH in an environment, else the system's default.
+std::string search_path(const std::vector<std::string>& environment);
+
+}  // namespace ibcoll::run

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/ibcoll_run/rank_process.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+namespace ibcoll::run {
+namespace {
+
+struct Pipe {
+  UniqueFd read_end;
+  UniqueFd write_end;
+};
+
+Result<Pipe> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    return error(IBCOLL_ERR_SYSTEM, "pipe2: {}; raise the limit of open files (ulimit -n)", std::strerror(errno));
+  }
+  Pipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return pipe;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (const std::string& text : strings) result.push_back(const_cast<char*>(text.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+struct ChildFiles {
+  int input, output, error_output, secret;
+};
+
+[[noreturn]] void become_rank(const SpawnSettings& settings, pid_t parent, int rank, int index_on_host,
+                              const ChildFiles& files, char* const* argv, char* const* envp) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);  // it died before the line above
+  ::dup2(files.input, STDIN_FILENO);
+  ::dup2(files.output, STDOUT_FILENO);
+  ::dup2(files.error_output, STDERR_FILENO);
+  ::fcntl(files.secret, F_SETFD, 0);
+  if (*settings.binding) settings.binding->bind(index_on_host);
+  settings.defaults->restore();
+  ::execvpe(settings.path.c_str(), argv, envp);  // the path has a slash: no search; scripts without #! go to sh
+  const ExecFailure failure{rank, errno};
+  if (::write(settings.failures, &failure, sizeof(failure)) < 0) ::_exit(125);
+  ::_exit(failure.reason == ENOENT ? 127 : 126);
+}
+
+}  // namespace
+
+Result<UniqueFd> open_process(pid_t pid) {
+  // Not pidfd_open(): the header of glibc 2.36 declares it without C linkage.
+  UniqueFd descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (descriptor) return descriptor;
+  return error(IBCOLL_ERR_SYSTEM, "pidfd_open: {}; Linux 5.3 or newer is needed", std::strerror(errno));
+}
+
+RankExit RankProcess::exit_status() const {
+  siginfo_t info{};
+  while (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  }
+  return info.si_code == CLD_EXITED ? RankExit{info.si_status, 0} : RankExit{0, info.si_status};
+}
+
+void RankProcess::reap() {
+  if (pid < 0) return;
+  ::kill(-pid, SIGKILL);
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid = -1;
+}
+
+Result<RankProcess> spawn_rank(const SpawnSettings& settings, int rank, int index_on_host,
+                               const std::vector<std::string>& environment, int input, int secret) {
+  Result<Pipe> output = make_pipe();
+  if (!output.ok()) return output.status();
+  Result<Pipe> error_output = make_pipe();
+  if (!error_output.ok()) return error_output.status();
+  const std::vector<char*> argv = pointers(settings.program);
+  const std::vector<char*> envp = pointers(environment);
+  const ChildFiles files{input, output->write_end.get(), error_output->write_end.get(), secret};
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) {
+    return error(IBCOLL_ERR_SYSTEM, "fork: {}; is the limit of processes (ulimit -u) reached?", std::strerror(errno));
+  }
+  if (pid == 0) become_rank(settings, parent, rank, index_on_host, files, argv.data(), envp.data());
+  ::setpgid(pid, pid);  // in the child too: whoever comes first
+  RankProcess process;
+  process.pid = pid;
+  process.output = std::move(output->read_end);
+  process.error_output = std::move(error_output->read_end);
+  Result<UniqueFd> descriptor = open_process(pid);
+  if (!descriptor.ok()) {
+    process.reap();
+    return descriptor.status();
+  }
+  process.descriptor = std::move(descriptor.value());
+  return process;
+}
+
+Result<UniqueFd> secret_file(const rendezvous::Secret& secret) {
+  constexpr int kLowestNumber = 64;
+  UniqueFd low(::memfd_create(rendezvous::kSecretFileName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!low) return error(IBCOLL_ERR_SYSTEM, "memfd_create: {}", std::strerror(errno));
+  if (::write(low.get(), secret.data(), secret.size()) != static_cast<ssize_t>(secret.size()) ||
+      ::fcntl(low.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
+    return error(IBCOLL_ERR_SYSTEM, "memfd of the job secret: {}", std::strerror(errno));
+  }
+  UniqueFd high(::fcntl(low.get(), F_DUPFD_CLOEXEC, kLowestNumber));
+  return high ? std::move(high) : std::move(low);
+}
+
+}  // namespace ibcoll::run

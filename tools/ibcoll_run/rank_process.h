@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "bootstrap/unique_fd.h"
+#include "runtime/status.h"
+#include "tools/ibcoll_run/core_binding.h"
+#include "tools/ibcoll_run/host.h"
+#include "tools/ibcoll_run/process_defaults.h"
+
+namespace ibcoll::run {
+
+// One rank as a child process, leader of a process group of its own. The process stays a zombie, and its number its own,
+// until reap().
+struct RankProcess {
+  pid_t pid = -1;
+  UniqueFd descriptor;  // readable once the process ended
+  UniqueFd output;      // read ends, non-blocking
+  UniqueFd error_output;
+
+  // How it ended; to be called once `descriptor` is readable. Leaves the zombie.
+  RankExit exit_status() const;
+  // Kills what is left of the process group and lets go of the process.
+  void reap();
+};
+
+// What execve(2) refused in a child, as it comes through SpawnSettings::failures.
+struct ExecFailure {
+  int rank;
+  int reason;  // errno
+};
+
+struct SpawnSettings {
+  std::string path;                  // file to execute
+  std::vector<std::string> program;  // argv
+  const ProcessDefaults* defaults;
+  const CoreBinding* binding;
+  int failures;  // write end of a pipe, close-on-exec
+};
+
+// Starts one rank. `input` becomes its standard input; `secret` stays open in it. SYSTEM errors name the call.
+Result<RankProcess> spawn_rank(const SpawnSettings& settings, int rank, int index_on_host,
+                               const std::vector<std::string>& environment, int input, int secret);
+
+// A descriptor of a child process that is readable once it ended, close-on-exec.
+Result<UniqueFd> open_process(pid_t pid);
+
+// A sealed memfd that holds the job secret, at a number that scripts do not use.
+Result<UniqueFd> secret_file(const rendezvous::Secret& secret);
+
+}  // namespace ibcoll::run

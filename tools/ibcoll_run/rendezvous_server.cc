@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/ibcoll_run/rendezvous_server.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace ibcoll::run {
+namespace {
+
+using namespace std::chrono_literals;
+using rendezvous::Claim;
+using rendezvous::FrameHeader;
+using rendezvous::Kind;
+
+constexpr auto kStrangerPatience = 10s;  // to prove that it is a rank
+constexpr auto kNewsPatience = 200ms;    // between the end of a connection and the end of its process
+constexpr size_t kMostStrangers = 512;   // at a time; the oldest goes first
+
+}  // namespace
+
+RendezvousServer::RendezvousServer(EventLoop& loop, const rendezvous::Secret& secret, int size)
+    : loop_(loop), secret_(secret), size_(size), next_series_(static_cast<size_t>(size)) {}
+
+RendezvousServer::~RendezvousServer() {
+  for (const UniqueFd& listener : listeners_) loop_.forget(listener.get());
+  for (const auto& [fd, connection] : connections_) {
+    loop_.forget(fd);
+    loop_.cancel(connection->deadline);
+  }
+}
+
+Result<SocketAddress> RendezvousServer::listen(SocketAddress address) {
+  UniqueFd listener(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener) return error(IBCOLL_ERR_SYSTEM, "socket: {}", std::strerror(errno));
+  if (::bind(listener.get(), address.get(), address.length) != 0 || ::listen(listener.get(), 4096) != 0) {
+    return error(IBCOLL_ERR_SYSTEM, "cannot listen on {}: {}", address.host_text(), std::strerror(errno));
+  }
+  address.length = sizeof(address.storage);
+  ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.length);
+  const int fd = listener.get();
+  if (Status status = loop_.watch(fd, EPOLLIN, [this, fd](uint32_t) { accept_all(fd); }); !status.ok()) return status;
+  listeners_.push_back(std::move(listener));
+  return address;
+}
+
+void RendezvousServer::accept_all(int listener) {
+  for (;;) {
+    UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket && (errno == EMFILE || errno == ENFILE) && !strangers_.empty()) {
+      drop_oldest_stranger();
+      continue;
+    }
+    if (!socket) return pause_when_out_of_files(listener);
+    if (strangers_.size() >= kMostStrangers) drop_oldest_stranger();
+    const int on = 1;
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    auto connection = std::make_unique<Connection>();
+    Connection* raw = connection.get();
+    const int fd = socket.get();
+    raw->socket = std::move(socket);
+    if (!rendezvous::fill_random(raw->nonce).ok() ||
+        ::send(fd, raw->nonce.data(), raw->nonce.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(raw->nonce.size()) ||
+        !loop_.watch(fd, EPOLLIN, [this, raw](uint32_t events) { on_ready(*raw, events); }).ok()) {
+      continue;
+    }
+    raw->deadline = loop_.after(kStrangerPatience, [this, raw] { close(*raw, ""); });
+    connections_[fd] = std::move(connection);
+    strangers_.push_back(fd);
+  }
+}
+
+// The connection stays in the backlog and the listener readable: without a pause the loop would spin.
+void RendezvousServer::pause_when_out_of_files(int listener) {
+  if (errno != EMFILE && errno != ENFILE) return;
+  loop_.change(listener, 0);
+  loop_.after(100ms, [this, listener] { loop_.change(listener, EPOLLIN); });
+}
+
+void RendezvousServer::drop_oldest_stranger() { close(*connections_.at(strangers_.front()), ""); }
+
+void RendezvousServer::on_ready(Connection& connection, uint32_t events) {
+  const bool alive = (events & EPOLLOUT) == 0 || flush(connection);
+  if (alive && (events & ~uint32_t{EPOLLOUT}) != 0 && !receive(connection)) {
+    close(connection, fmt::format("rank {} closed its connection to ibcoll_run", connection.rank));
+  } else if (!alive) {
+    close(connection, fmt::format("rank {} lost its connection to ibcoll_run", connection.rank));
+  }
+}
+
+// False: the connection is to be closed.
+bool RendezvousServer::receive(Connection& connection) {
+  std::array<char, 65536> buffer;
+  const size_t room = connection.rank < 0 ? sizeof(Claim) - connection.received.size() : buffer.size();
+  const ssize_t got = ::recv(connection.socket.get(), buffer.data(), room, 0);
+  if (got < 0) return errno == EAGAIN || errno == EINTR;
+  if (got == 0) return false;
+  connection.received.append(buffer.data(), static_cast<size_t>(got));
+  return parse(connection);
+}
+
+bool RendezvousServer::parse(Connection& connection) {
+  std::string& received = connection.received;
+  if (connection.rank < 0) return received.size() < sizeof(Claim) || admit(connection);
+  for (;;) {
+    FrameHeader header;
+    if (received.size() < sizeof(header)) return true;
+    std::memcpy(&header, received.data(), sizeof(header));
+    if (header.length > rendezvous::kMaxBlob) return false;
+    if (received.size() < sizeof(header) + header.length) return true;
+    const std::string body = received.substr(sizeof(header), header.length);
+    received.erase(0, sizeof(header) + header.length);
+    if (!handle_frame(connection, header.kind, body)) return false;
+  }
+}
+
+bool RendezvousServer::admit(Connection& connection) {
+  Claim claim;
+  std::memcpy(&claim, connection.received.data(), sizeof(claim));
+  connection.received.clear();
+  const Result<rendezvous::Tag> expected = rendezvous::client_tag(secret_, connection.nonce, claim);
+  const Result<rendezvous::Tag> answer = rendezvous::server_tag(secret_, connection.nonce, claim);
+  if (!expected.ok() || !answer.ok() || !rendezvous::equal_in_constant_time(expected.value(), claim.tag)) return false;
+  // From here on it is one of ours.
+  if (claim.size != static_cast<uint32_t>(size_) || claim.rank >= claim.size) return false;
+  loop_.cancel(connection.deadline);
+  std::erase(strangers_, connection.socket.get());
+  connection.rank = static_cast<int>(claim.rank);
+  connection.series = next_series_[claim.rank]++;
+  exchange_of(connection.series);
+  members_[{connection.series, connection.rank}] = &connection;
+  const auto& bytes = answer.value();
+  connection.to_send.push_back({std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), nullptr});
+  return flush(connection);
+}
+
+bool RendezvousServer::handle_frame(Connection& connection, Kind kind, std::string_view body) {
+  Exchange& exchange = exchange_of(connection.series);
+  if (kind == Kind::kGather) {
+    conclude(connection.series, exchange.give(connection.rank, std::as_bytes(std::span(body))));
+    return true;
+  }
+  if (kind == Kind::kWhoIsMissing) {
+    queue(connection, Kind::kMissing, std::make_shared<const std::string>(exchange.missing()));
+    return flush(connection);
+  }
+  return false;
+}
+
+Exchange& RendezvousServer::exchange_of(int series) {
+  const auto [entry, is_new] = exchanges_.try_emplace(series, size_);
+  if (is_new) {
+    for (const auto& [rank, why] : ended_) entry->second.leave(rank, why);
+  }
+  return entry->second;
+}
+
+// Ends the round when it is complete or has failed.
+void RendezvousServer::conclude(int series, const std::string& failure) {
+  Exchange& exchange = exchange_of(series);
+  if (failure.empty() && !exchange.complete()) return;
+  const bool complete = failure.empty();
+  std::shared_ptr<const std::string> body;
+  std::vector<int> receivers;
+  if (complete) {
+    for (int rank = 0; rank < size_; ++rank) receivers.push_back(rank);
+    body = exchange.take();
+  } else {
+    receivers = exchange.take_waiting();
+    body = std::make_shared<const std::string>(failure.substr(0, rendezvous::kMaxText));
+  }
+  for (const int rank : receivers) {
+    Connection* member = find(rank, series);
+    if (member == nullptr) continue;
+    queue(*member, complete ? Kind::kGathered : Kind::kFailed, body);
+    flush(*member);  // an error shows again as the next event of the socket, and is dealt with there
+  }
+}
+
+void RendezvousServer::queue(Connection& connection, Kind kind, std::shared_ptr<const std::string> body) {
+  const FrameHeader header{kind, static_cast<uint32_t>(body->size())};
+  connection.to_send.push_back({std::string(reinterpret_cast<const char*>(&header), sizeof(header)), std::move(body)});
+}
+
+// False: the connection is lost.
+bool RendezvousServer::flush(Connection& connection) {
+  while (!connection.to_send.empty()) {
+    const Message& message = connection.to_send.front();
+    const size_t total = message.header.size() + (message.body ? message.body->size() : 0);
+    while (connection.sent_of_first < total) {
+      const size_t done = connection.sent_of_first;
+      const std::string_view rest = done < message.header.size()
+                                        ? std::string_view(message.header).substr(done)
+                                        : std::string_view(*message.body).substr(done - message.header.size());
+      const bool more = done < message.header.size() && total > message.header.size();
+      const ssize_t sent = ::send(connection.socket.get(), rest.data(), rest.size(),
+                                  MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0));
+      if (sent < 0 && errno == EINTR) continue;
+      if (sent < 0 && errno == EAGAIN) {
+        loop_.change(connection.socket.get(), EPOLLIN | EPOLLOUT);
+        return true;
+      }
+      if (sent < 0) return false;
+      connection.sent_of_first += static_cast<size_t>(sent);
+    }
+    connection.to_send.pop_front();
+    connection.sent_of_first = 0;
+  }
+  loop_.change(connection.socket.get(), EPOLLIN);
+  return true;
+}
+
+RendezvousServer::Connection* RendezvousServer::find(int rank, int series) {
+  const auto found = members_.find({series, rank});
+  return found == members_.end() ? nullptr : found->second;
+}
+
+void RendezvousServer::close(Connection& connection, const std::string& why) {
+  const int fd = connection.socket.get();
+  loop_.cancel(connection.deadline);
+  loop_.forget(fd);
+  std::erase(strangers_, fd);
+  const int rank = connection.rank;
+  const int series = connection.series;
+  if (rank >= 0) members_.erase({series, rank});
+  connections_.erase(fd);  // ends `connection`
+  if (rank < 0) return;
+  // When the process has died, the news of that says more, and comes in a moment.
+  loop_.after(kNewsPatience, [this, series, rank, why] {
+    if (exchanges_.contains(series)) leave(series, rank, why);
+  });
+}
+
+void RendezvousServer::leave(int series, int rank, const std::string& why) {
+  conclude(series, exchange_of(series).leave(rank, why));
+  if (exchange_of(series).deserted()) exchanges_.erase(series);
+}
+
+void RendezvousServer::rank_ended(int rank, const std::string& why) {
+  ended_[rank] = why;
+  std::vector<int> all;
+  for (const auto& [series, exchange] : exchanges_) all.push_back(series);
+  for (const int series : all) leave(series, rank, why);
+}
+
+}  // namespace ibcoll::run

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bootstrap/rendezvous_protocol.h"
+#include "bootstrap/socket_address.h"
+#include "bootstrap/unique_fd.h"
+#include "tools/ibcoll_run/event_loop.h"
+#include "tools/ibcoll_run/exchange.h"
+
+namespace ibcoll::run {
+
+// The server side of bootstrap/rendezvous_protocol.h. Connections of strangers cost a descriptor and a few bytes for a
+// few seconds, and nothing they send is looked at. The loop must not run any more once the server is gone.
+class RendezvousServer {
+ public:
+  RendezvousServer(EventLoop& loop, const rendezvous::Secret& secret, int size);
+  ~RendezvousServer();
+
+  // Listens on `address` (port 0: any) and returns where. May be called for several addresses.
+  Result<SocketAddress> listen(SocketAddress address);
+  // The process of the rank ended; `why` names rank and cause. Ranks that wait for it, now or later, are told.
+  void rank_ended(int rank, const std::string& why);
+
+ private:
+  struct Message {
+    std::string header;
+    std::shared_ptr<const std::string> body;  // shared by all ranks that get it
+  };
+  struct Connection {
+    UniqueFd socket;
+    rendezvous::Nonce nonce{};
+    EventLoop::TimerId deadline = 0;
+    int rank = -1;    // -1: a stranger so far
+    int series = -1;  // index of its Exchange
+    std::string received;
+    std::deque<Message> to_send;
+    size_t sent_of_first = 0;
+  };
+
+  void accept_all(int listener);
+  void on_ready(Connection& connection, uint32_t events);
+  bool receive(Connection& connection);
+  bool parse(Connection& connection);
+  bool admit(Connection& connection);
+  bool handle_frame(Connection& connection, rendezvous::Kind kind, std::string_view body);
+  Exchange& exchange_of(int series);
+  void conclude(int series, const std::string& failure);
+  void queue(Connection& connection, rendezvous::Kind kind, std::shared_ptr<const std::string> body);
+  bool flush(Connection& connection);
+  Connection* find(int rank, int series);
+  void close(Connection& connection, const std::string& why);
+  void drop_oldest_stranger();
+  void pause_when_out_of_files(int listener);
+  void leave(int series, int rank, const std::string& why);
+
+  EventLoop& loop_;
+  const rendezvous::Secret secret_;
+  const int size_;
+  std::vector<UniqueFd> listeners_;
+  std::map<int, std::unique_ptr<Connection>> connections_;  // by descriptor
+  std::map<int, Exchange> exchanges_;                       // by series
+  std::map<std::pair<int, int>, Connection*> members_;      // by series and rank
+  std::vector<int> next_series_;                            // of each rank
+  std::map<int, std::string> ended_;                        // ranks without a process, and why
+  std::deque<int> strangers_;                               // descriptors, oldest first
+};
+
+}  // namespace ibcoll::run
