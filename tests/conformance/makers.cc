@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/conformance/group.h"
+
+namespace ibcoll::conformance {
+
+const std::vector<Maker>& makers() {
+  static const std::vector<Maker> all = [] {
+    std::vector<Maker> found;
+#ifdef IBCOLL_TEST_UCX
+    add_ucx_makers(found);
+#endif
+#ifdef IBCOLL_TEST_SIM
+    add_sim_makers(found);
+#endif
+#ifdef IBCOLL_TEST_SHM
+    add_shm_makers(found);
+#endif
+    return found;
+  }();
+  return all;
+}
+
+}  // namespace ibcoll::conformance
