@@ -19,7 +19,7 @@ class Arena {
 
   // 64-byte aligned, uninitialised; nullptr when memory is short.
   void* allocate(size_t bytes) noexcept {
-    const size_t size = (bytes + kAlignment - 1) & ~(kAlignment - 1);
+    const size_t size = bytes ? (bytes + kAlignment - 1) & ~(kAlignment - 1) : kAlignment;
     if (size < bytes) return nullptr;
     used_ += size;
     if (size > static_cast<size_t>(end_ - at_) && !grow(size)) return nullptr;

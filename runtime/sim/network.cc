@@ -161,7 +161,8 @@ void SimNetwork::deliver(MessageId id) {
   const bool sent_follows = message.reports_sent && message.landing == SimMessage::Landing::kLast;
   if (lost(message)) {
     ++counters_.lost_messages;
-    if (sent_follows) release(id);
+    // The sender gets its source back when its transport has given up.
+    if (sent_follows) queue_.push(now_ + params_.detection_ns, SimEvent::kSent, id);
     return release(id);
   }
   if (put && sent_follows) {
@@ -199,12 +200,10 @@ void SimNetwork::sent(MessageId id) {
   const SimMessage& message = messages_[id];
   SimTransport& sender = transport(message.from);
   if (alive(message.from)) {
-    if (message.source) buffer(messages_[id]);
+    if (message.landing == SimMessage::Landing::kBuffered && message.source) buffer(messages_[id]);
     finish_put(pairs_[message.pair]);
-    if (!sender.peers_[message.to].failed) {
-      sender.ready_.push_back({Event::Kind::kSent, message.to, id, message.token});
-      wake(message.from);
-    }
+    sender.ready_.push_back({Event::Kind::kSent, message.to, id, message.token});
+    wake(message.from);
   }
   release(id);
 }

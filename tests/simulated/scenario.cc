@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/simulated/scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "runtime/collectives/registry.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr const char* kNodes[] = {"one node", "blocks", "cyclic", "random"};
+
+template <typename T, size_t n>
+T one_of(SimRandom& random, const T (&values)[n]) {
+  return values[random.below(n)];
+}
+
+std::vector<int> random_nodes(SimRandom& random, int p, bool one_node) {
+  std::vector<int> nodes(static_cast<size_t>(p), 0);
+  const int count = 1 + static_cast<int>(random.below(static_cast<uint64_t>(std::min(p, 6))));
+  const uint64_t kind = one_node ? 0 : random.below(std::size(kNodes));
+  const int block = (p + count - 1) / count;
+  for (int rank = 0; rank < p; ++rank) {
+    int& node = nodes[static_cast<size_t>(rank)];
+    if (kind == 1) node = rank / block;
+    if (kind == 2) node = rank % count;
+    if (kind == 3) node = static_cast<int>(random.below(static_cast<uint64_t>(count)));
+  }
+  return nodes;
+}
+
+// The requests of one run.
+class Scenario {
+ public:
+  explicit Scenario(const ScenarioParams& params);
+  ScenarioResult run();
+
+ private:
+  struct Call {
+    int team;
+    const Algorithm* algorithm;
+    std::unique_ptr<CollectiveCase> buffers;
+    std::vector<std::unique_ptr<Request>> requests;  // by team rank
+  };
+
+  void make_teams();
+  bool make_call();
+  const Algorithm* choose_algorithm(const Shape& shape, ibcoll_collective_t collective);
+  void plan(int rounds);
+  void add_step(Call& call, int rank, uint64_t round, Time delay, bool after_all);
+  void check_end();
+  void fail(std::string text);
+
+  ScenarioParams params_;
+  SimRandom random_;
+  int p_;
+  SimJobParams job_params_;
+  SimJob job_;
+  std::vector<int> team_numbers_;
+  std::vector<std::unique_ptr<Call>> calls_;
+  std::string failure_;
+};
+
+Scenario::Scenario(const ScenarioParams& params)
+    : params_(params),
+      random_(params.seed),
+      p_(params.p ? params.p : random_p(random_)),
+      job_params_(random_job(random_, p_, params.algorithm && params.algorithm->uses_window)),
+      job_(job_params_) {
+  make_teams();
+}
+
+void Scenario::make_teams() {
+  std::vector<int> all(static_cast<size_t>(p_));
+  std::iota(all.begin(), all.end(), 0);
+  team_numbers_.push_back(job_.make_team(all));
+  if (!random_.one_in(3)) return;
+  for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random_.below(i)]);
+  all.resize(1 + random_.below(all.size()));
+  team_numbers_.push_back(job_.make_team(all));
+}
+
+bool Scenario::make_call() {
+  auto call = std::make_unique<Call>();
+  call->team = team_numbers_[random_.below(team_numbers_.size())];
+  const int p = job_.team_size(call->team);
+  const auto collective = params_.algorithm ? params_.algorithm->collective
+                                            : static_cast<ibcoll_collective_t>(random_.below(IBCOLL_COLLECTIVE_COUNT));
+  const uint64_t most = p <= 6 ? 20000 : p <= 16 ? 2000 : p <= 40 ? 300 : 60;
+  const std::vector<uint64_t> edges{job_params_.limits.eager_bytes, job_params_.window_area_bytes,
+                                    NodeWindow::kInlineBytes, job_params_.network.slot_bytes, 16384};
+  call->buffers = std::make_unique<CollectiveCase>(random_case(random_, collective, p, most, edges), random_.next());
+  const Shape shape = shape_of(job_, call->team, *call->buffers, job_params_.reads, job_params_.window_area_bytes);
+  call->algorithm = choose_algorithm(shape, collective);
+  if (!call->algorithm) return false;
+  for (int rank = 0; rank < p; ++rank) {
+    call->requests.push_back(std::make_unique<Request>(job_.team(call->team, rank), call->buffers->args(rank),
+                                                       *call->algorithm, call->buffers->params().scheme,
+                                                       call->buffers->signature(*call->algorithm)));
+    call->requests.back()->hold_counts();
+  }
+  calls_.push_back(std::move(call));
+  return true;
+}
+
+const Algorithm* Scenario::choose_algorithm(const Shape& shape, ibcoll_collective_t collective) {
+  if (params_.algorithm) return params_.algorithm->why_not(shape) ? nullptr : params_.algorithm;
+  std::vector<const Algorithm*> applicable;
+  for (const Algorithm* const a : algorithms()) {
+    if (a->collective == collective && !a->why_not(shape)) applicable.push_back(a);
+  }
+  return applicable[random_.below(applicable.size())];
+}
+
+// All ranks start the calls in the same order, each in its own time, with waits in between or not.
+void Scenario::plan(int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    const std::vector<Time> arrivals = random_arrivals(random_, p_);
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      Call& call = *calls_[i];
+      for (int rank = 0; rank < job_.team_size(call.team); ++rank) {
+        const Time delay = i == 0 ? arrivals[static_cast<size_t>(job_.job_rank(call.team, rank))]
+                                  : random_.below(job_params_.network.between_nodes.alpha_ns);
+        add_step(call, rank, static_cast<uint64_t>(round), delay, round > 0 || random_.one_in(3));
+      }
+    }
+  }
+}
+
+void Scenario::add_step(Call& call, int rank, uint64_t round, Time delay, bool after_all) {
+  SimStep step;
+  step.request = call.requests[static_cast<size_t>(rank)].get();
+  step.delay_ns = delay;
+  step.after_all = after_all;
+  CollectiveCase* const buffers = call.buffers.get();
+  step.before_start = [=] { buffers->fill(rank, round); };
+  step.completed = [=, this](const Status& status) {
+    if (!status.ok()) fail(fmt::format("rank {}: {}", rank, status.text()));
+    fail(buffers->check(rank, round));
+    buffers->scribble(rank);
+  };
+  job_.add_step(job_.job_rank(call.team, rank), std::move(step));
+}
+
+void Scenario::fail(std::string text) {
+  if (failure_.empty() && !text.empty()) failure_ = std::move(text);
+}
+
+void Scenario::check_end() {
+  job_.settle();
+  for (const auto& call : calls_) {
+    for (int rank = 0; rank < job_.team_size(call->team); ++rank) fail(call->buffers->check_scribbled(rank));
+  }
+  for (int rank = 0; rank < p_; ++rank) {
+    const size_t regions = job_.network().transport(rank).exposed_regions();
+    if (regions) fail(fmt::format("rank {}: {} regions are still exposed", rank, regions));
+  }
+  const uint64_t dropped = job_.network().counters().dropped_puts;
+  if (dropped) fail(fmt::format("{} puts went to memory that was not exposed", dropped));
+}
+
+ScenarioResult Scenario::run() {
+  const int calls = 1 + static_cast<int>(random_.below(static_cast<uint64_t>(params_.most_requests)));
+  for (int i = 0; i < calls; ++i) make_call();
+  plan(1 + static_cast<int>(random_.below(static_cast<uint64_t>(params_.most_rounds))));
+  if (const Status status = job_.run(); !status.ok()) fail(status.text());
+  if (failure_.empty()) check_end();
+  std::string calls_text;
+  for (const auto& call : calls_) {
+    calls_text +=
+        fmt::format("\n  {} on team {}: {}", call->algorithm->name, call->team, call->buffers->params().describe());
+  }
+  SimNetwork& network = job_.network();
+  return {failure_.empty() ? "" : failure_ + calls_text, network.trace_hash(), network.now(), job_.turns(),
+          network.counters()};
+}
+
+}  // namespace
+
+int random_p(SimRandom& random) {
+  const uint64_t kind = random.below(8);
+  if (kind == 0) return 1 + static_cast<int>(random.below(3));
+  if (kind == 1) return 20 + static_cast<int>(random.below(21));
+  return 2 + static_cast<int>(random.below(15));
+}
+
+SimJobParams random_job(SimRandom& random, int p, bool one_node) {
+  SimJobParams job;
+  job.network.ranks = p;
+  job.network.seed = random.next();
+  job.network.node_of = random_nodes(random, p, one_node || random.one_in(3));
+  job.network.between_nodes.jitter_ns = one_of<Time>(random, {0, 100, 10000});
+  job.network.within_node.jitter_ns = one_of<Time>(random, {0, 100, 3000});
+  job.network.slots_per_pair = one_of<uint32_t>(random, {1, 2, 3, 16});
+  job.network.puts_per_pair = one_of<uint32_t>(random, {1, 2, 16});
+  job.network.refuse_permille = one_of<uint32_t>(random, {0, 0, 20, 300});
+  job.network.hide_permille = one_of<uint32_t>(random, {0, 0, 100, 1000});
+  job.limits.eager_bytes = one_of<uint64_t>(random, {0, 1, 32, 300, 4096});
+  job.limits.eager_ahead = one_of<uint32_t>(random, {2, 4, 32});
+  job.limits.collectives_ahead = one_of<uint32_t>(random, {1, 2, 5, 16});
+  job.reads = one_of<SimReads>(random, {SimReads::kAll, SimReads::kNone, SimReads::kSomePairs});
+  job.window_area_bytes = one_of<uint64_t>(random, {64, 512, 4096});
+  job.lazy = one_of<uint64_t>(random, {0, 2, 8});
+  return job;
+}
+
+std::vector<Time> random_arrivals(SimRandom& random, int p) {
+  std::vector<Time> arrivals(static_cast<size_t>(p), 0);
+  const uint64_t kind = random.below(3);
+  const Time scale = one_of<Time>(random, {1000, 20000, 500000});
+  if (kind == 1) {
+    for (Time& arrival : arrivals) arrival = random.below(scale);
+  } else if (kind == 2) {
+    const uint64_t late = 1 + random.below(static_cast<uint64_t>(p));
+    for (uint64_t i = 0; i < late; ++i) arrivals[random.below(arrivals.size())] = scale;
+  }
+  return arrivals;
+}
+
+Shape shape_of(SimJob& job, int team, const CollectiveCase& call, SimReads reads, uint64_t area_bytes) {
+  Shape shape = call.shape();
+  const Placement& placement = job.placement(team);
+  shape.nodes = placement.node_count;
+  shape.area_bytes = placement.one_node() && shape.p > 1 ? area_bytes : 0;
+  shape.single_copy = shape.p > 1 && placement.one_node() && reads == SimReads::kAll;
+  return shape;
+}
+
+ScenarioResult run_scenario(const ScenarioParams& params) { return Scenario(params).run(); }
+
+}  // namespace ibcoll
