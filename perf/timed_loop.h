@@ -34,7 +34,8 @@ bool run_timed_loop(Library& library, const LoopPlan& plan, std::vector<double>&
   auto warmup = static_cast<uint64_t>(std::max<int64_t>(plan.warmup, 0));
   if (plan.warmup < 0 || plan.iterations == 0) {
     // The first call connects and touches memory and says nothing about the following.
-    if (!untimed(1, call_us) || !untimed(1, call_us)) return false;
+    if (!untimed(1, call_us)) return false;
+    if (!untimed(1, call_us)) return false;
     if (plan.warmup < 0) warmup = std::clamp<uint64_t>(iterations_for(call_us, plan.budget_us / 4), 5, 10) - 4;
   }
   if (warmup > 0 && !untimed(warmup, call_us)) return false;

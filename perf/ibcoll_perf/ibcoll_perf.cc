@@ -152,7 +152,7 @@ std::string problem_with(const Options& options, const Job& job) {
   return {};
 }
 
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
   Options options;
   CLI::App app("Times a collective over a range of sizes. Start it under ibcoll_run or a PMIx launcher.");
   describe_options(app, options);
@@ -193,7 +193,7 @@ int main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return ibcoll::perf::main(argc, argv);
+    return ibcoll::perf::run_program(argc, argv);
   } catch (const std::exception& problem) {
     fmt::print(stderr, "ibcoll_perf: {}\n", problem.what());
     return 1;

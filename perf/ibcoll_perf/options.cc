@@ -13,6 +13,7 @@ namespace {
 
 std::vector<std::string> collective_names() {
   std::vector<std::string> names;
+  names.reserve(IBCOLL_COLLECTIVE_COUNT);
   for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
     names.emplace_back(ibcoll_collective_name(static_cast<ibcoll_collective_t>(i)));
   }

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "ibcoll.h"
 #include "tools/ibcoll_info/rank_facts.h"
@@ -156,9 +157,9 @@ void describe_options(CLI::App& app, Options& options) {
   app.add_flag("-c,--settings", options.settings, "Every setting: value, origin, default, meaning");
   app.add_flag("-d,--devices", options.devices, "Ranks, nodes and transports, and why one is not used");
   app.add_flag("-A,--algorithms", options.algorithms, "Algorithms, and which would run at which sizes, and why");
-  std::vector<std::string> names;
+  std::set<std::string> names;
   for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
-    names.emplace_back(ibcoll_collective_name(static_cast<ibcoll_collective_t>(i)));
+    names.insert(ibcoll_collective_name(static_cast<ibcoll_collective_t>(i)));
   }
   app.add_option("--collective", options.collective, "With -A: this one only")->check(CLI::IsMember(names));
   app.add_option_function<std::string>(
@@ -179,7 +180,7 @@ void describe_options(CLI::App& app, Options& options) {
   });
 }
 
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
   Options options;
   CLI::App app("Shows version, settings, devices and algorithms of ibcoll; of a whole job under ibcoll_run.");
   describe_options(app, options);
@@ -214,7 +215,7 @@ int main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return ibcoll::info::main(argc, argv);
+    return ibcoll::info::run_program(argc, argv);
   } catch (const std::exception& problem) {
     fmt::print(stderr, "ibcoll_info: {}\n", problem.what());
     return 1;
