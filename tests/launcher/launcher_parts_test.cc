@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The launcher's smaller parts.
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "bootstrap/rendezvous_protocol.h"
+#include "bootstrap/socket_address.h"
+#include "tools/ibcoll_run/agent_channel.h"
+#include "tools/ibcoll_run/options.h"
+#include "tools/ibcoll_run/process_scan.h"
+#include "tools/ibcoll_run/program_path.h"
+#include "tools/ibcoll_run/rank_environment.h"
+#include "tools/ibcoll_run/remote_host.h"
+#include "tools/ibcoll_run/signal_policy.h"
+
+namespace ibcoll::run {
+namespace {
+
+using namespace std::chrono_literals;
+
+ParsedOptions parsed(std::vector<const char*> words) {
+  words.insert(words.begin(), "ibcoll_run");
+  return parse_options(static_cast<int>(words.size()), words.data());
+}
+
+TEST(Options, EndAtTheProgram) {
+  const ParsedOptions result =
+      parsed({"-n", "4", "--nodes", "2", "-x", "A=1", "-x", "B", "prog", "-n", "7", "--help", "--", "x"});
+  ASSERT_FALSE(result.stop) << result.text;
+  EXPECT_EQ(result.options.ranks, 4);
+  EXPECT_EQ(result.options.nodes, 2);
+  EXPECT_EQ(result.options.exports, (std::vector<std::string>{"A=1", "B"}));
+  EXPECT_EQ(result.options.program, (std::vector<std::string>{"prog", "-n", "7", "--help", "--", "x"}));
+}
+
+TEST(Options, DashesMaySeparateTheProgram) {
+  EXPECT_EQ(parsed({"-n", "1", "--", "prog", "-x"}).options.program, (std::vector<std::string>{"prog", "-x"}));
+}
+
+TEST(Options, Mistakes) {
+  for (const std::vector<const char*>& words :
+       std::vector<std::vector<const char*>>{{},
+                                             {"-n", "4"},
+                                             {"-n", "0", "prog"},
+                                             {"-n", "x", "prog"},
+                                             {"--nodes", "0", "prog"},
+                                             {"--net", "smoke", "prog"},
+                                             {"--timeout", "-1", "prog"},
+                                             {"--timeout", "soon", "prog"},
+                                             {"--unknown", "prog"},
+                                             {"--host", "a", "--hostfile", "f", "prog"},
+                                             {"--host", "a", "--nodes", "2", "prog"}}) {
+    const ParsedOptions result = parsed(words);
+    EXPECT_TRUE(result.stop);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_TRUE(result.text.starts_with("ibcoll_run: ")) << result.text;
+  }
+}
+
+TEST(Options, Help) {
+  const ParsedOptions result = parsed({"--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_NE(result.text.find("ibcoll_run [OPTIONS] PROGRAM [ARGUMENTS...]"), std::string::npos) << result.text;
+}
+
+TEST(Exports, TakeTheirValueFromHere) {
+  ::setenv("IBCOLL_LAUNCHER_TEST", "a=b", 1);
+  const auto variables = exported_variables({"X=", "Y=1=2", "IBCOLL_LAUNCHER_TEST"});
+  ASSERT_TRUE(variables.ok());
+  EXPECT_EQ(variables.value(), (std::vector<std::string>{"X=", "Y=1=2", "IBCOLL_LAUNCHER_TEST=a=b"}));
+  for (const char* text : {"", "=1", "IBCOLL_RUN_RANK=3", "IBCOLL_NO_SUCH_VARIABLE"}) {
+    EXPECT_FALSE(exported_variables({text}).ok()) << text;
+  }
+}
+
+TEST(SignalPolicy, ASecondRequestWithinSecondsKills) {
+  SignalPolicy policy;
+  const SignalPolicy::Clock::time_point start{};
+  EXPECT_EQ(policy.decide(SIGINT, start), SignalPolicy::Action::kForward);
+  EXPECT_EQ(policy.decide(SIGINT, start + 6s), SignalPolicy::Action::kForward);
+  EXPECT_EQ(policy.decide(SIGUSR1, start + 7s), SignalPolicy::Action::kForward);
+  EXPECT_EQ(policy.decide(SIGQUIT, start + 7s), SignalPolicy::Action::kAsk);
+  EXPECT_EQ(policy.decide(SIGINT, start + 8s), SignalPolicy::Action::kKill);
+}
+
+TEST(AgentChannel, FramesSurviveAnyCut) {
+  HostJob job;
+  job.host = "h1";
+  job.first_rank = 2;
+  job.count = 2;
+  job.size = 5;
+  job.nodes = {"emulated-0", "emulated-1"};
+  job.program = {"prog", "\xff\xfe", ""};
+  job.environment = {"A=\xc3", "B=2"};
+  job.secret.fill(std::byte{0x9d});
+  const std::string body = pack_job(job);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  EventLoop loop;
+  ASSERT_TRUE(loop.open().ok());
+  std::string stream(65536, '\0');
+  {
+    ByteQueue queue(loop);
+    ASSERT_TRUE(queue.own(UniqueFd(ends[1])).ok());
+    send_frame(queue, {.message = Message::kJob, .body = body});
+    send_frame(queue, {.message = Message::kExited, .rank = 3, .value = 256 + 9, .body = {}});
+    stream.resize(static_cast<size_t>(::read(ends[0], stream.data(), stream.size())));
+  }
+  ::close(ends[0]);
+  for (size_t step : {size_t{1}, size_t{7}, stream.size()}) {
+    AgentFrameReader reader;
+    std::vector<Message> seen;
+    for (size_t begin = 0; begin < stream.size(); begin += step) {
+      reader.add(std::string_view(stream).substr(begin, step));
+      for (AgentFrame frame; reader.next(frame).value();) {
+        seen.push_back(frame.message);
+        if (frame.message != Message::kJob) continue;
+        const auto copy = unpack_job(frame.body);
+        ASSERT_TRUE(copy.ok()) << copy.status().text();
+        EXPECT_EQ(copy.value().program, job.program);
+        EXPECT_EQ(copy.value().environment, job.environment);
+        EXPECT_EQ(copy.value().secret, job.secret);
+        EXPECT_EQ(copy.value().nodes, job.nodes);
+      }
+    }
+    EXPECT_EQ(seen, (std::vector<Message>{Message::kJob, Message::kExited}));
+  }
+}
+
+TEST(AgentChannel, GarbageIsAnError) {
+  AgentFrameReader reader;
+  reader.add("this is no frame of an agent at all");
+  AgentFrame frame;
+  EXPECT_FALSE(reader.next(frame).ok());
+  for (const char* text : {"", "x", "\x81\xa4host\x01"}) EXPECT_FALSE(unpack_job(text).ok());
+}
+
+TEST(RemoteCommand, QuotesForTheOtherShell) {
+  EXPECT_EQ(agent_command("docker exec -i", "h1", "/opt/my tools/ibcoll_run"),
+            (std::vector<std::string>{"docker", "exec", "-i", "h1", "'/opt/my tools/ibcoll_run'", "--agent"}));
+  EXPECT_EQ(agent_command("", "h1", "/bin/ibcoll_run").front(), "ssh");
+}
+
+TEST(ProcessScan, StatAndStatus) {
+  EXPECT_EQ(group_in_stat("17 (a) b) (c) S 4 2115 9 0 -1"), 2115);
+  EXPECT_EQ(group_in_stat("17"), 0);
+  EXPECT_TRUE(catches("Name:\tx\nSigCgt:\t0000000000000200\n", SIGUSR1));
+  EXPECT_FALSE(catches("Name:\tx\nSigCgt:\t0000000000000400\n", SIGUSR1));
+  EXPECT_FALSE(catches("", SIGUSR1));
+}
+
+TEST(ProgramPath, AsAShellSays) {
+  EXPECT_EQ(find_program("sh", "/nonexistent:/bin").path, "/bin/sh");
+  EXPECT_EQ(find_program("no_such_program", "/bin").exit_code, 127);
+  EXPECT_EQ(find_program("/no/such/program", "/bin").exit_code, 127);
+  EXPECT_EQ(find_program("/etc/passwd", "/bin").exit_code, 126);
+  EXPECT_EQ(find_program("/tmp", "/bin").exit_code, 126);
+}
+
+TEST(RankEnvironment, TheJobsVariablesWin) {
+  ::setenv("IBCOLL_LAUNCHER_TEST", "outer", 1);
+  ::setenv("IBCOLL_RUN_RANK", "17", 1);  // a launcher inside of a rank
+  HostJob job;
+  job.first_rank = 4;
+  job.count = 1;
+  job.environment = {"IBCOLL_LAUNCHER_TEST=inner"};
+  const auto environment = with_rank(base_environment_of_rank(job, 64), job, 0);
+  ::unsetenv("IBCOLL_RUN_RANK");
+  EXPECT_EQ(std::count(environment.begin(), environment.end(), "IBCOLL_LAUNCHER_TEST=inner"), 1);
+  EXPECT_EQ(std::count(environment.begin(), environment.end(), "IBCOLL_LAUNCHER_TEST=outer"), 0);
+  EXPECT_EQ(std::count(environment.begin(), environment.end(), "IBCOLL_RUN_RANK=4"), 1);
+  EXPECT_EQ(std::count(environment.begin(), environment.end(), "IBCOLL_RUN_RANK=17"), 0);
+}
+
+TEST(SocketAddress, TextAndBack) {
+  for (const char* text : {"127.0.0.1:4711", "[::1]:80", "[fd00::1]:65535"}) {
+    const auto address = parse_socket_address(text);
+    ASSERT_TRUE(address.ok()) << address.status().text();
+    EXPECT_EQ(address.value().text(), text);
+  }
+  for (const char* text : {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:70000", "localhost:80", ":80"}) {
+    EXPECT_FALSE(parse_socket_address(text).ok()) << text;
+  }
+}
+
+TEST(SocketAddress, Private) {
+  for (const char* text : {"10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.0.1", "127.0.0.1", "169.254.1.1", "::1",
+                           "fd00::1", "fe80::1", "::ffff:10.0.0.1"}) {
+    EXPECT_TRUE(numeric_address(text, 1).value().is_private()) << text;
+  }
+  for (const char* text :
+       {"8.8.8.8", "172.32.0.1", "192.169.0.1", "11.0.0.1", "0.0.0.0", "::", "2a00::1", "::ffff:8.8.8.8"}) {
+    EXPECT_FALSE(numeric_address(text, 1).value().is_private()) << text;
+  }
+}
+
+TEST(RendezvousProtocol, TagsDependOnEverything) {
+  rendezvous::Secret secret{};
+  rendezvous::Nonce nonce{};
+  rendezvous::Claim claim{};
+  claim.size = 4;
+  const rendezvous::Tag reference = rendezvous::client_tag(secret, nonce, claim).value();
+  EXPECT_EQ(rendezvous::client_tag(secret, nonce, claim).value(), reference);
+  EXPECT_NE(rendezvous::server_tag(secret, nonce, claim).value(), reference);
+  rendezvous::Claim other = claim;
+  other.rank = 1;
+  EXPECT_NE(rendezvous::client_tag(secret, nonce, other).value(), reference);
+  other = claim;
+  other.nonce[31] = std::byte{1};
+  EXPECT_NE(rendezvous::client_tag(secret, nonce, other).value(), reference);
+  rendezvous::Nonce other_nonce{};
+  other_nonce[0] = std::byte{1};
+  EXPECT_NE(rendezvous::client_tag(secret, other_nonce, claim).value(), reference);
+  rendezvous::Secret other_secret{};
+  other_secret[5] = std::byte{1};
+  EXPECT_NE(rendezvous::client_tag(other_secret, nonce, claim).value(), reference);
+}
+
+}  // namespace
+}  // namespace ibcoll::run

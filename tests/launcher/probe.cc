@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A rank for the launcher's tests: takes part in exchanges of the bootstrap, and shows what it was given.
+//   ibcoll_launcher_probe exchange [ROUNDS [BYTES]]   checks that many allgathers; prints "rank R of N: ok"
+//   ibcoll_launcher_probe again                       two bootstraps one after the other, then two at a time
+//   ibcoll_launcher_probe uneven                      rank 1 gives a byte more
+//   ibcoll_launcher_probe die RANK                    that rank ends by SIGKILL before it joins
+//   ibcoll_launcher_probe leave RANK                  that rank ends with status 0 before it joins
+//   ibcoll_launcher_probe late RANK SECONDS           that rank joins so much later; IBCOLL_TIMEOUT applies
+//   ibcoll_launcher_probe child                       a program started by a rank tries to join
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "bootstrap/bootstrap.h"
+
+namespace {
+
+using ibcoll::Bootstrap;
+
+int argument(int argc, char** argv, int index, int fallback) {
+  return index < argc ? std::atoi(argv[index]) : fallback;
+}
+
+int rank_in_environment() {
+  const char* text = std::getenv("IBCOLL_RUN_RANK");
+  return text == nullptr ? 0 : std::atoi(text);
+}
+
+[[noreturn]] void give_up(const ibcoll::Status& status) {
+  std::fprintf(stderr, "error %d: %s\n", status.code(), status.text().c_str());
+  std::exit(3);
+}
+
+std::unique_ptr<Bootstrap> join() {
+  auto bootstrap = ibcoll::make_bootstrap(nullptr);
+  if (!bootstrap.ok()) give_up(bootstrap.status());
+  return std::move(bootstrap.value());
+}
+
+std::byte pattern(int rank, int round, size_t offset) {
+  return static_cast<std::byte>(static_cast<size_t>(rank) * 31 + static_cast<size_t>(round) * 7 + offset);
+}
+
+void exchange(Bootstrap& bootstrap, int round, size_t bytes) {
+  std::vector<std::byte> mine(bytes);
+  std::vector<std::byte> all(bytes * static_cast<size_t>(bootstrap.size()));
+  for (size_t i = 0; i < bytes; ++i) mine[i] = pattern(bootstrap.rank(), round, i);
+  if (ibcoll::Status status = bootstrap.allgather(mine, all); !status.ok()) give_up(status);
+  for (int rank = 0; rank < bootstrap.size(); ++rank) {
+    for (size_t i = 0; i < bytes; ++i) {
+      if (all[static_cast<size_t>(rank) * bytes + i] == pattern(rank, round, i)) continue;
+      std::fprintf(stderr, "rank %d, round %d: wrong byte %zu of rank %d\n", bootstrap.rank(), round, i, rank);
+      std::exit(4);
+    }
+  }
+}
+
+int run_exchanges(int rounds, size_t bytes) {
+  const auto bootstrap = join();
+  for (int round = 0; round < rounds; ++round) exchange(*bootstrap, round, bytes);
+  std::printf("rank %d of %d node '%s' %s %s: ok\n", bootstrap->rank(), bootstrap->size(), bootstrap->node().c_str(),
+              bootstrap->local_job() ? "local" : "spread", bootstrap->name().c_str());
+  return 0;
+}
+
+int run_again() {
+  for (int i = 0; i < 2; ++i) exchange(*join(), i, 64);
+  const auto first = join();
+  const auto second = join();
+  exchange(*second, 1, 16);
+  exchange(*first, 2, 32);
+  std::puts("ok");
+  return 0;
+}
+
+int run_child() {
+  const auto bootstrap = join();
+  std::fflush(stdout);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::execl("/proc/self/exe", "probe", "exchange", static_cast<char*>(nullptr));
+    ::_exit(9);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  exchange(*bootstrap, 0, 8);
+  std::printf("child %d\n", WEXITSTATUS(status));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "exchange";
+  const bool chosen = rank_in_environment() == argument(argc, argv, 2, -1);
+  if (what == "exchange")
+    return run_exchanges(argument(argc, argv, 2, 1), static_cast<size_t>(argument(argc, argv, 3, 64)));
+  if (what == "again") return run_again();
+  if (what == "uneven") return run_exchanges(1, rank_in_environment() == 1 ? 65 : 64);
+  if (what == "die" && chosen) ::raise(SIGKILL);
+  if (what == "leave" && chosen) return 0;
+  if (what == "late" && chosen) ::sleep(static_cast<unsigned>(argument(argc, argv, 3, 1)));
+  if (what == "child") return run_child();
+  return run_exchanges(1, 64);
+}
