@@ -24,7 +24,7 @@ constexpr Setting kSettings[] = {
      "UCX transports to use, as UCX_TLS; empty: what is safe between the nodes of this job"},
 
     {"IBCOLL_SHM_SLOT_BYTES", Kind::kBytes, "64K", "4K..4M", "node window: bytes for each rank in each of its banks"},
-    {"IBCOLL_SHM_RING_BYTES", Kind::kBytes, "64K", "4K..16M",
+    {"IBCOLL_SHM_RING_BYTES", Kind::kBytes, "64K", "16K..16M",
      "ring of notes and small payload between two ranks of a node"},
     {"IBCOLL_EAGER_BYTES", Kind::kBytes, "8K", "0..1M",
      "largest block that goes through a landing slot without an advertisement"},

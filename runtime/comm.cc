@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/comm.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "runtime/engine.h"
+#include "runtime/team.h"
+
+namespace ibcoll {
+
+Arena& arena_of(Comm& comm) noexcept { return comm.arena(); }
+
+Comm::Comm(Team& team, uint32_t signature) noexcept
+    : team_(team),
+      rank_(team.rank()),
+      size_(team.size()),
+      signature_(signature),
+      window_(team.window()),
+      eager_limit_(team.engine().limits().eager_bytes) {}
+
+void Comm::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noexcept {
+  op_ = op;
+  scheme_ = scheme;
+  uses_window_ = uses_window;
+  if (uses_window) window_turn_ = window_->take_turn();
+  wait_ = Wait();
+  messages_expected_ = messages_landed_ = 0;
+  puts_queued_ = puts_pending_ = 0;
+  arrivals_ = nullptr;
+  arrivals_tail_ = &arrivals_;
+  eager_scan_ = 1;
+  free_messages_ = nullptr;
+  arena_.reset();
+  channels_.reset(arena_);
+}
+
+// ---------------------------------------------------------------- what algorithms call
+
+void Comm::announce(int peer, Bytes into) noexcept {
+  if (into.empty()) return;
+  Channel* const c = channel(peer);
+  Message* const m = c ? message() : nullptr;
+  if (!m) return;
+  m->data = into.data();
+  m->bytes = into.size();
+  c->announced.push(m);
+  ++c->announced_count;
+  ++messages_expected_;
+  if (eager(m->bytes)) {
+    m->told = true;  // nothing to tell
+    while (c->unexpected && c->announced.head) {
+      EarlyMessage* const early = c->unexpected;
+      c->unexpected = early->next;
+      if (!c->unexpected) c->unexpected_tail = &c->unexpected;
+      take_eager(*c, early->note, ConstBytes(early->payload(), early->bytes));
+      team_.engine().recycle(early);
+    }
+  } else if (!pump_advertisements(*c)) {
+    retry_later(*c);
+  }
+}
+
+void Comm::put(int peer, ConstBytes from) noexcept {
+  if (from.empty()) return;
+  Channel* const c = channel(peer);
+  Message* const m = c ? message() : nullptr;
+  if (!m) return;
+  m->data = const_cast<std::byte*>(from.data());
+  m->bytes = from.size();
+  c->puts.push(m);
+  ++c->put_count;
+  ++puts_queued_;
+  if (!pump_puts(*c)) retry_later(*c);
+}
+
+Comm::Awaiter Comm::received_from(int peer) noexcept {
+  const Channel* const c = channels_.find(peer);
+  return received_from(peer, c ? c->announced_count : 0);
+}
+
+void Comm::read(int local, uint64_t address, Bytes into) noexcept {
+  if (Status status = window_->memory().read(window_->job_rank(local), address, into); !status.ok())
+    fail(std::move(status));
+}
+
+void Comm::copy(Bytes to, ConstBytes from) noexcept {
+  if (!from.empty() && to.data() != from.data()) std::memcpy(to.data(), from.data(), from.size());
+}
+
+std::byte* Comm::scratch(uint64_t bytes) noexcept {
+  void* const memory = arena_.allocate(bytes);
+  if (!memory)
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: {} bytes of scratch memory were refused; free memory or use smaller blocks",
+               rank_, bytes));
+  return static_cast<std::byte*>(memory);
+}
+
+void Comm::fail(Status status) noexcept { team_.fail(std::move(status)); }
+
+// ---------------------------------------------------------------- waiting
+
+bool Comm::satisfied(const Wait& wait) noexcept {
+  switch (wait.kind) {
+    case Wait::Kind::kNothing:
+      return true;
+    case Wait::Kind::kReady: {
+      if (eager(wait.value) || wait.value == 0) return true;
+      const Channel* const c = channels_.find(wait.peer);
+      return c && c->advertisements.head && !c->puts.head;
+    }
+    case Wait::Kind::kArrival:
+      return arrivals_ != nullptr || next_eager(*wait.blocks);
+    case Wait::Kind::kReceived:
+      return messages_landed_ == messages_expected_;
+    case Wait::Kind::kReceivedFrom: {
+      const Channel* const c = channels_.find(wait.peer);
+      return wait.value == 0 || (c && c->landed >= wait.value);
+    }
+    case Wait::Kind::kFlushed:
+      return puts_queued_ == 0 && puts_pending_ == 0;
+    case Wait::Kind::kStep:
+      return window_->has_turn(window_turn_) && window_->try_next_step();
+    case Wait::Kind::kPublished:
+      if (!window_->published(wait.peer)) return false;
+      if (window_->signature(wait.peer) == signature_) return true;
+      mismatch(wait.peer, window_->signature(wait.peer), signature_, "digest of the call");
+      return false;
+  }
+  return false;
+}
+
+// Moves eager_scan_ to the next peer that needs no arrival.
+bool Comm::next_eager(const ConstBlocks& blocks) noexcept {
+  for (; eager_scan_ < size_; ++eager_scan_) {
+    const int to = peer(eager_scan_);
+    const uint64_t bytes = blocks.size(to);
+    if (bytes != 0 && !eager(bytes)) continue;
+    const Channel* const c = channels_.find(to);
+    if (!c || !c->served) return true;
+  }
+  return false;
+}
+
+int Comm::take_arrival(const ConstBlocks& blocks) noexcept {
+  if (Channel* const c = arrivals_) {
+    arrivals_ = c->next_arrived;
+    if (!arrivals_) arrivals_tail_ = &arrivals_;
+    c->served = true;
+    return c->peer;
+  }
+  next_eager(blocks);
+  const int to = peer(eager_scan_++);
+  if (Channel* const c = channel(to)) c->served = true;
+  return to;
+}
+
+void Comm::mark_arrived(Channel& c) noexcept {
+  if (c.arrived) return;
+  c.arrived = true;
+  if (c.served) return;
+  c.next_arrived = nullptr;
+  *arrivals_tail_ = &c;
+  arrivals_tail_ = &c.next_arrived;
+}
+
+// ---------------------------------------------------------------- bookkeeping
+
+Channel* Comm::channel(int peer) noexcept {
+  Channel* const c = channels_.at(peer);
+  if (!c)
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory for the state of peer {}", rank_, peer));
+  else
+    c->comm = this;
+  return c;
+}
+
+Message* Comm::message() noexcept {
+  if (Message* const m = free_messages_) {
+    free_messages_ = m->next;
+    return new (m) Message();
+  }
+  Message* const m = arena_.create<Message>();
+  if (!m) fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory for one more message", rank_));
+  return m;
+}
+
+bool Comm::eager(uint64_t bytes) const noexcept {
+  return scheme_ != IBCOLL_SCHEME_ZERO_COPY && bytes <= eager_limit_;
+}
+
+Note Comm::note(NoteKind kind, uint64_t bytes, uint32_t index) const noexcept {
+  return {team_.epoch(), bytes, op_, signature_, team_.completed(), static_cast<uint16_t>(kind),
+          static_cast<uint16_t>(index)};
+}
+
+void Comm::retry_later(Channel& c) noexcept {
+  if (c.blocked) return;
+  c.blocked = true;
+  team_.engine().retry(c);
+}
+
+// ---------------------------------------------------------------- sending
+
+bool Comm::pump(Channel& c) noexcept {
+  const bool told = pump_consumed(c);
+  const bool advertised = pump_advertisements(c);
+  return pump_puts(c) && advertised && told;
+}
+
+bool Comm::pump_advertisements(Channel& c) noexcept {
+  for (Message* m = c.untold ? c.untold : c.announced.head; m; m = m->next) {
+    c.untold = m;
+    if (m->told) continue;
+    if (scheme_ != IBCOLL_SCHEME_COPY && m->region.key == 0)
+      m->region = team_.transport(c.peer).expose(team_.job_rank(c.peer), Bytes(m->data, m->bytes));
+    const ConstBytes payload(reinterpret_cast<const std::byte*>(&m->region), sizeof(RemoteRegion));
+    if (!team_.send(c.peer, note(NoteKind::kAnnounce, m->bytes, 0), payload)) return false;
+    m->told = true;
+  }
+  return true;
+}
+
+bool Comm::pump_puts(Channel& c) noexcept {
+  while (Message* const m = c.puts.head) {
+    const Sent sent = eager(m->bytes) ? send_eager(c, *m) : send_announced(c, *m);
+    if (sent == Sent::kWaits) return true;  // for the peer's advertisement or credit: its note will pump again
+    if (sent == Sent::kBusy) return false;
+    c.puts.pop();
+    ++c.sent;
+    --puts_queued_;
+    m->next = free_messages_;
+    free_messages_ = m;
+  }
+  return true;
+}
+
+Comm::Sent Comm::send_eager(Channel& c, Message& put) noexcept {
+  if (c.eager_sent - c.eager_consumed >= team_.engine().limits().eager_ahead) return Sent::kWaits;
+  if (!team_.may_send_eager(c.peer, op_)) return Sent::kBusy;
+  if (!team_.send(c.peer, note(NoteKind::kEager, put.bytes, c.sent), ConstBytes(put.data, put.bytes)))
+    return Sent::kBusy;
+  ++c.eager_sent;
+  return Sent::kYes;
+}
+
+Comm::Sent Comm::send_announced(Channel& c, Message& put) noexcept {
+  Message* const to = c.advertisements.head;
+  if (!to) return Sent::kWaits;
+  if (to->bytes != put.bytes) {
+    mismatch(c.peer, to->bytes, put.bytes, "bytes of a message to it");
+    return Sent::kWaits;
+  }
+  if (to->region.key != 0) {
+    const PutResult result = team_.put(c.peer, to->region, ConstBytes(put.data, put.bytes),
+                                       note(NoteKind::kLanded, put.bytes, c.sent), reinterpret_cast<uint64_t>(this));
+    if (result == PutResult::kBusy) return Sent::kBusy;
+    if (result == PutResult::kPending) ++puts_pending_;
+  } else {
+    const uint64_t slot = team_.transport(c.peer).slot_bytes();
+    while (put.moved < put.bytes) {
+      const ConstBytes piece = part(ConstBytes(put.data, put.bytes), put.moved, slot);
+      if (!team_.send(c.peer, note(NoteKind::kFragment, put.bytes, c.sent), piece)) return Sent::kBusy;
+      put.moved += piece.size();
+    }
+  }
+  Message* const used = c.advertisements.pop();
+  used->next = free_messages_;
+  free_messages_ = used;
+  return Sent::kYes;
+}
+
+bool Comm::pump_consumed(Channel& c) noexcept {
+  if (c.eager_taken - c.eager_taken_told < team_.engine().limits().eager_ahead / 2) return true;
+  if (!team_.send(c.peer, note(NoteKind::kConsumed, c.eager_taken, 0), {})) return false;
+  c.eager_taken_told = c.eager_taken;
+  return true;
+}
+
+// ---------------------------------------------------------------- receiving
+
+void Comm::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
+  Channel* const c = channel(peer);
+  if (!c) return;
+  if (note.signature != signature_) {
+    mismatch(peer, note.signature, signature_, "digest of the call");
+    return;
+  }
+  switch (static_cast<NoteKind>(note.kind)) {
+    case NoteKind::kAnnounce:
+      on_announce(*c, note, payload);
+      break;
+    case NoteKind::kEager:
+      on_eager(*c, note, payload);
+      break;
+    case NoteKind::kFragment:
+      on_fragment(*c, note, payload);
+      break;
+    case NoteKind::kLanded:
+      on_landed(*c, note);
+      break;
+    case NoteKind::kConsumed:
+      c->eager_consumed = static_cast<uint32_t>(note.bytes);
+      break;
+    default:
+      return;
+  }
+  if (!pump(*c)) retry_later(*c);
+}
+
+void Comm::on_announce(Channel& c, const Note& note, ConstBytes payload) noexcept {
+  Message* const m = message();
+  if (!m || payload.size() != sizeof(RemoteRegion)) return;
+  std::memcpy(&m->region, payload.data(), sizeof(RemoteRegion));
+  m->bytes = note.bytes;
+  c.advertisements.push(m);
+  mark_arrived(c);
+}
+
+void Comm::on_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
+  mark_arrived(c);
+  if (c.announced.head && !c.unexpected) {
+    take_eager(c, note, payload);
+    return;
+  }
+  EarlyMessage* const early = team_.engine().early_message(c.peer, note, payload);
+  if (!early) {
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to keep {} bytes that rank {} sent early", rank_, payload.size(),
+               c.peer));
+    return;
+  }
+  early->next = nullptr;
+  *c.unexpected_tail = early;
+  c.unexpected_tail = &early->next;
+}
+
+void Comm::take_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
+  Message* const m = c.announced.head;
+  if (m->bytes != payload.size() || note.bytes != payload.size()) {
+    mismatch(c.peer, payload.size(), m->bytes, "bytes of a message from it");
+    return;
+  }
+  std::memcpy(m->data, payload.data(), payload.size());
+  ++c.eager_taken;
+  land(c);
+}
+
+void Comm::on_fragment(Channel& c, const Note& note, ConstBytes payload) noexcept {
+  Message* const m = c.announced.head;
+  if (!m || !m->told || m->bytes != note.bytes || payload.size() > m->bytes - m->moved) {
+    mismatch(c.peer, note.bytes, m ? m->bytes : 0, "bytes of a message from it");
+    return;
+  }
+  std::memcpy(m->data + m->moved, payload.data(), payload.size());
+  m->moved += payload.size();
+  if (m->moved == m->bytes) land(c);
+}
+
+void Comm::on_landed(Channel& c, const Note& note) noexcept {
+  Message* const m = c.announced.head;
+  if (!m || m->region.key == 0 || m->bytes != note.bytes) {
+    mismatch(c.peer, note.bytes, m ? m->bytes : 0, "bytes of a message from it");
+    return;
+  }
+  team_.transport(c.peer).conceal(team_.job_rank(c.peer), m->region);
+  land(c);
+}
+
+// The oldest announced message is complete.
+void Comm::land(Channel& c) noexcept {
+  Message* const m = c.announced.pop();
+  if (c.untold == m) c.untold = m->next;
+  ++c.landed;
+  ++messages_landed_;
+  m->next = free_messages_;
+  free_messages_ = m;
+  if (!pump_consumed(c)) retry_later(c);
+}
+
+void Comm::mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept {
+  fail(error(IBCOLL_ERR_MISMATCH,
+             "rank {} and rank {} do not fit together in {}: {} is {} there and {} here; all ranks must make the same "
+             "calls in the same order, with sizes that agree",
+             rank_, peer, team_.describe_call(op_), what, theirs, mine));
+}
+
+// ---------------------------------------------------------------- stalls and ends
+
+void Comm::probe(const std::string& call) noexcept {
+  const ConstBytes text = std::as_bytes(std::span(call));
+  const auto ask = [&](int peer) { (void)team_.send(peer, note(NoteKind::kProbe, call.size(), 0), text); };
+  if (wait_.kind == Wait::Kind::kReady || wait_.kind == Wait::Kind::kReceivedFrom) {
+    ask(wait_.peer);
+    return;
+  }
+  if (polls_memory()) {
+    for (int i = 0; i < size_; ++i)
+      if (i != rank_) ask(i);
+    return;
+  }
+  for (const Channel* c = channels_.first(); c; c = c->next_peer)
+    if (c->announced.head || c->puts.head) ask(c->peer);
+  if (wait_.kind == Wait::Kind::kArrival)
+    for (int i = 1; i < size_; ++i)
+      if (const Channel* const c = channels_.find(peer(i)); !c || !c->arrived) ask(peer(i));
+}
+
+void Comm::close() noexcept {
+  for (Channel* c = channels_.first(); c; c = c->next_peer) {
+    for (const Message* m = c->announced.head; m; m = m->next)
+      if (m->region.key != 0) team_.transport(c->peer).conceal(team_.job_rank(c->peer), m->region);
+    while (EarlyMessage* const early = c->unexpected) {
+      c->unexpected = early->next;
+      team_.engine().recycle(early);
+    }
+    if (c->blocked) team_.engine().forget(*c);
+    if (c->eager_taken > 0) team_.completed_with_eager_from(c->peer, op_);
+  }
+  if (uses_window_) window_->end_turn(window_turn_);
+}
+
+std::string Comm::describe_wait() const {
+  switch (wait_.kind) {
+    case Wait::Kind::kNothing:
+      return "is about to run";
+    case Wait::Kind::kReady:
+      return fmt::format("waits for rank {} to arrive, to send it {} bytes", wait_.peer, wait_.value);
+    case Wait::Kind::kReceivedFrom: {
+      const Channel* const c = channels_.find(wait_.peer);
+      return fmt::format("waits for data of rank {} ({} of {} messages landed)", wait_.peer, c ? c->landed : 0,
+                         wait_.value);
+    }
+    case Wait::Kind::kStep:
+      return fmt::format("waits for the ranks of its node to leave step {} of the node window", window_->step());
+    case Wait::Kind::kPublished:
+      return fmt::format("waits for data of rank {} in step {} of the node window", wait_.peer, window_->step());
+    case Wait::Kind::kArrival:
+    case Wait::Kind::kReceived:
+    case Wait::Kind::kFlushed:
+      break;
+  }
+  std::string from;
+  for (const Channel* c = channels_.first(); c; c = c->next_peer)
+    if (wait_.kind == Wait::Kind::kReceived ? c->announced.head != nullptr
+        : wait_.kind == Wait::Kind::kFlushed ? c->puts.head != nullptr
+                                             : !c->arrived)
+      from += fmt::format("{}{}", from.empty() ? "" : ",", c->peer);
+  const char* const what = wait_.kind == Wait::Kind::kReceived  ? "waits for data of ranks"
+                           : wait_.kind == Wait::Kind::kFlushed ? "waits to send its data to ranks"
+                                                                : "waits for an arrival among ranks";
+  return fmt::format("{} {} ({} of {} messages landed)", what, from.empty() ? "?" : from, messages_landed_,
+                     messages_expected_);
+}
+
+}  // namespace ibcoll

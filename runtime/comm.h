@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What an algorithm sees of the world: the communication of one collective on one rank. Ranks are team ranks.
+//
+// Messages between two ranks form one sequence in each direction: the k-th put() of rank a to rank b lands in the k-th
+// region that b announced to a. Sizes must agree. Empty messages do not exist: announce and put of nothing are no-ops.
+//
+// How a message travels depends on its size and the scheme, alike on both sides:
+//   eager      (copy-based, up to the eager limit) into a landing slot at once; announce() costs nothing on the wire.
+//   announced  announce() sends an advertisement, which is the arrival notice; the put waits for it. zero-copy: RDMA-like
+//              write to the advertised region. Forced copy, or no right to write: fragments through landing slots.
+// put() never blocks: what cannot leave yet is queued and leaves while other things are awaited.
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "runtime/arena.h"
+#include "runtime/buffer.h"
+#include "runtime/node_window.h"
+#include "runtime/peer_table.h"
+#include "runtime/reduce_ops.h"
+#include "runtime/task.h"
+#include "runtime/transport.h"
+
+namespace ibcoll {
+
+class Team;
+class Engine;
+struct EarlyMessage;
+
+// Note.kind on the wire.
+enum class NoteKind : uint16_t {
+  kAnnounce = 1,  // payload: RemoteRegion (key 0: send fragments); bytes: size of the region
+  kEager,         // payload: the whole message
+  kFragment,      // payload: the next piece of an announced message; bytes: size of the whole
+  kLanded,        // a put's data has landed; payload none; bytes: size
+  kConsumed,      // bytes: eager messages of this collective taken so far (credit)
+  kCompleted,     // only Note.completed matters (credit)
+  kProbe,         // "I wait for you in this call"; payload: text; compared with the receiver's own call
+  kAbort          // the team failed; bytes: status code; payload: text
+};
+
+// A queued put, or an announced region.
+struct Message {
+  Message* next = nullptr;
+  std::byte* data = nullptr;  // const in a put
+  uint64_t bytes = 0;
+  uint64_t moved = 0;    // fragments so far
+  RemoteRegion region;   // announced: as exposed to the peer
+  bool told = false;     // announced: the advertisement has left
+};
+
+struct MessageQueue {
+  Message* head = nullptr;
+  Message** tail = &head;
+  void push(Message* message) noexcept {
+    message->next = nullptr;
+    *tail = message;
+    tail = &message->next;
+  }
+  Message* pop() noexcept {
+    Message* const message = head;
+    head = message->next;
+    if (!head) tail = &head;
+    return message;
+  }
+};
+
+// One peer's part in one collective.
+struct Channel {
+  int peer = -1;
+  Channel* next_peer = nullptr;
+  Comm* comm = nullptr;
+  // receiving
+  MessageQueue announced;               // not landed yet, in order
+  Message* untold = nullptr;            // first announced one whose advertisement has not left
+  EarlyMessage* unexpected = nullptr;   // eager messages that came before their announcement, in order
+  EarlyMessage** unexpected_tail = &unexpected;
+  uint32_t landed = 0;                  // messages
+  uint32_t announced_count = 0;
+  uint32_t eager_taken = 0;
+  uint32_t eager_taken_told = 0;
+  // sending
+  MessageQueue puts;           // not sent yet, in order
+  MessageQueue advertisements; // the peer's, not used yet
+  uint32_t put_count = 0;
+  uint32_t sent = 0;
+  uint32_t eager_sent = 0;
+  uint32_t eager_consumed = 0;  // told by the peer
+  // arrival
+  bool arrived = false;  // a note of this collective came from the peer
+  bool served = false;   // next_arrival() has returned it
+  bool blocked = false;  // in the engine's list of channels to retry
+  Channel* next_arrived = nullptr;
+};
+
+// What a suspended task waits for.
+struct Wait {
+  enum class Kind : uint8_t { kNothing, kReady, kArrival, kReceived, kReceivedFrom, kFlushed, kStep, kPublished };
+  Kind kind = Kind::kNothing;
+  int peer = -1;                       // kReady, kReceivedFrom, kPublished
+  uint64_t value = 0;                  // bytes (kReady), messages (kReceivedFrom)
+  const ConstBlocks* blocks = nullptr; // kArrival
+};
+
+class Comm {
+ public:
+  // ---- who
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+  // (rank + i) mod size, for i in (-size, size).
+  int peer(int i) const noexcept {
+    const int at = rank_ + i;
+    return at < 0 ? at + size_ : at >= size_ ? at - size_ : at;
+  }
+
+  // ---- messages
+
+  void announce(int peer, Bytes into) noexcept;
+  void put(int peer, ConstBytes from) noexcept;
+
+  struct [[nodiscard]] Awaiter {
+    Comm& comm;
+    Wait wait;
+    bool await_ready() const noexcept { return comm.satisfied(wait); }
+    void await_suspend(std::coroutine_handle<>) const noexcept { comm.suspend(wait); }
+    void await_resume() const noexcept {}
+  };
+  struct [[nodiscard]] ArrivalAwaiter : Awaiter {
+    int await_resume() const noexcept { return comm.take_arrival(*wait.blocks); }
+  };
+
+  // Until a put of `bytes` bytes to the peer can leave: at once when it is eager or empty, else when the peer arrived.
+  Awaiter ready(int peer, uint64_t bytes) noexcept { return {*this, {Wait::Kind::kReady, peer, bytes, nullptr}}; }
+  // The next peer to serve, each once, p - 1 in all: those that have arrived, in arrival order; while none has, peers
+  // whose block of `blocks` needs no arrival (eager or empty), from rank + 1 on. `blocks` must outlive the wait.
+  ArrivalAwaiter next_arrival(const ConstBlocks& blocks) noexcept {
+    return {{*this, {Wait::Kind::kArrival, -1, 0, &blocks}}};
+  }
+  // Until all that was announced has landed.
+  Awaiter received() noexcept { return {*this, {Wait::Kind::kReceived, -1, 0, nullptr}}; }
+  // Until the first `messages` messages (not counting empty ones) of the peer have landed.
+  Awaiter received_from(int peer, uint64_t messages) noexcept {
+    return {*this, {Wait::Kind::kReceivedFrom, peer, messages, nullptr}};
+  }
+  // Until all that was announced to the peer has landed.
+  Awaiter received_from(int peer) noexcept;
+  // Until the source of every put is reusable.
+  Awaiter flushed() noexcept { return {*this, {Wait::Kind::kFlushed, -1, 0, nullptr}}; }
+
+  // ---- node window: memory that the team's ranks on this node share. Steps: next_step, write own area, publish, read
+  // others' areas after published(). Peers are indices within the node (NodeWindow::rank of team ranks).
+
+  NodeWindow& node() noexcept { return *window_; }
+  bool single_copy() const noexcept { return window_->single_copy(); }
+  // Until this collective has its turn on the window and the bank of the next step is free on all ranks.
+  Awaiter next_step() noexcept { return {*this, {Wait::Kind::kStep, -1, 0, nullptr}}; }
+  void publish() noexcept { window_->publish(signature_); }
+  // Until the local peer has published the current step.
+  Awaiter published(int local) noexcept { return {*this, {Wait::Kind::kPublished, local, 0, nullptr}}; }
+  // One copy from the private memory of a local peer, at an address that it published.
+  void read(int local, uint64_t address, Bytes into) noexcept;
+
+  // ---- local
+
+  static void copy(Bytes to, ConstBytes from) noexcept;
+  // Uninitialised memory until the collective ends. nullptr: the collective has failed; co_return.
+  std::byte* scratch(uint64_t bytes) noexcept;
+  // Ends the collective with an error on all ranks of the team.
+  void fail(Status status) noexcept;
+  // Fails: `what` is `theirs` at the peer and `mine` here.
+  void mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept;
+
+  // ---- for the engine, the team and requests
+
+  Comm(Team& team, uint32_t signature) noexcept;
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+
+  // Ready for a new run; keeps memory.
+  void reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noexcept;
+  Arena& arena() noexcept { return arena_; }
+  Team& team() noexcept { return team_; }
+  uint32_t op() const noexcept { return op_; }
+  uint32_t signature() const noexcept { return signature_; }
+  bool satisfied(const Wait& wait) noexcept;
+  // The wait of the suspended task is over.
+  bool runnable() noexcept { return satisfied(wait_); }
+  const Wait& wait() const noexcept { return wait_; }
+  bool polls_memory() const noexcept { return wait_.kind >= Wait::Kind::kStep; }
+  // "data of rank 6 (3 messages landed)".
+  std::string describe_wait() const;
+
+  // A message of this collective from `peer`.
+  void on_note(int peer, const Note& note, ConstBytes payload) noexcept;
+  void on_sent() noexcept { --puts_pending_; }
+  uint32_t puts_pending() const noexcept { return puts_pending_; }
+  // Sends what can leave; true when nothing is left to retry.
+  bool pump(Channel& channel) noexcept;
+  // Tells those it waits for which call this is.
+  void probe(const std::string& call) noexcept;
+  // After success or failure: no peer can write to user memory any more, credits are returned.
+  void close() noexcept;
+
+ private:
+  friend class Team;
+  void suspend(const Wait& wait) noexcept { wait_ = wait; }
+  int take_arrival(const ConstBlocks& blocks) noexcept;
+  Channel* channel(int peer) noexcept;
+  Message* message() noexcept;
+  bool eager(uint64_t bytes) const noexcept;
+  Note note(NoteKind kind, uint64_t bytes, uint32_t index) const noexcept;
+
+  bool pump_advertisements(Channel& channel) noexcept;
+  bool pump_puts(Channel& channel) noexcept;
+  bool pump_consumed(Channel& channel) noexcept;
+  enum class Sent { kYes, kWaits, kBusy };
+  Sent send_eager(Channel& channel, Message& put) noexcept;
+  Sent send_announced(Channel& channel, Message& put) noexcept;
+  void retry_later(Channel& channel) noexcept;
+
+  void on_announce(Channel& channel, const Note& note, ConstBytes payload) noexcept;
+  void on_eager(Channel& channel, const Note& note, ConstBytes payload) noexcept;
+  void on_fragment(Channel& channel, const Note& note, ConstBytes payload) noexcept;
+  void on_landed(Channel& channel, const Note& note) noexcept;
+  void take_eager(Channel& channel, const Note& note, ConstBytes payload) noexcept;
+  void land(Channel& channel) noexcept;
+  bool next_eager(const ConstBlocks& blocks) noexcept;
+  void mark_arrived(Channel& channel) noexcept;
+
+  Team& team_;
+  int rank_;
+  int size_;
+  uint32_t signature_;
+  uint32_t op_ = 0;
+  ibcoll_scheme_t scheme_ = IBCOLL_SCHEME_AUTO;
+  bool uses_window_ = false;
+  NodeWindow* window_;
+  uint64_t window_turn_ = 0;
+  uint64_t eager_limit_ = 0;
+
+  Wait wait_;
+  uint64_t messages_expected_ = 0;
+  uint64_t messages_landed_ = 0;
+  uint32_t puts_queued_ = 0;   // not handed to the transport yet
+  uint32_t puts_pending_ = 0;  // handed over, source not reusable yet
+  Channel* arrivals_ = nullptr;  // arrived, not served, in order
+  Channel** arrivals_tail_ = &arrivals_;
+  int eager_scan_ = 1;  // next_arrival's position among peers that need no arrival
+  Message* free_messages_ = nullptr;
+  PeerTable<Channel> channels_;
+  Arena arena_;
+};
+
+}  // namespace ibcoll

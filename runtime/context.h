@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The state of one process: settings, the job it belongs to, transports, engine, teams. The C API is a thin layer over it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "bootstrap/bootstrap.h"
+#include "runtime/collectives/algorithm.h"
+#include "runtime/collectives/select.h"
+#include "runtime/config.h"
+#include "runtime/engine.h"
+#include "runtime/join.h"
+#include "runtime/request.h"
+#include "runtime/team.h"
+#include "runtime/wait.h"
+
+namespace ibcoll {
+
+class Context;
+
+// A team and what belongs to it on this rank.
+struct TeamHandle {
+  Context* context = nullptr;
+  std::unique_ptr<Team> team;
+  uint64_t window_offset = 0;
+  uint64_t window_bytes = 0;  // 0: there is none
+  Shape shape;                   // what selection knows of every call on the team
+  CostModel model;
+  // The last request of each blocking shorthand: a loop that repeats a call pays for its set-up once.
+  struct Shorthand {
+    ibcoll_collective_args_t args{};
+    std::unique_ptr<Request> request;
+  };
+  std::array<Shorthand, IBCOLL_COLLECTIVE_COUNT> shorthands;
+
+  int shorthand_requests() const noexcept;
+};
+
+class Context {
+ public:
+  static Result<std::unique_ptr<Context>> create(const ibcoll_bootstrap_t* callbacks);
+  ~Context();
+
+  // The lock that every call holds.
+  std::mutex& lock() noexcept { return lock_; }
+  int rank() const noexcept { return bootstrap_->rank(); }
+  int size() const noexcept { return bootstrap_->size(); }
+  TeamHandle& world() noexcept { return *world_; }
+  int teams() const noexcept { return static_cast<int>(teams_.size()); }
+  const Config& config() const noexcept { return config_; }
+  // Waits for all ranks: nobody's memory goes before all are through.
+  Status leave();
+
+  // Collective over the parent. `ranks`: of the parent, in the new order; nullptr where this rank is not a member.
+  // `guard` holds the lock, as for wait().
+  Result<TeamHandle*> make_team(TeamHandle& parent, const std::vector<int>& ranks, uint64_t epoch,
+                                std::unique_lock<std::mutex>& guard);
+  void free_team(TeamHandle& team);
+
+  // Blocking allgather over a team: `all` holds one `mine.size()` per rank.
+  Status exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::unique_lock<std::mutex>& guard);
+
+  // The algorithm for a call and its scheme; the rest of the request comes from `args`.
+  Result<std::unique_ptr<Request>> make_request(TeamHandle& team, const Args& args, const char* algorithm,
+                                                ibcoll_scheme_t scheme);
+  // Checks, runs and waits: a blocking shorthand.
+  Status run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given, std::unique_lock<std::mutex>& guard);
+  // Needs no buffers; counts may be NULL (`bytes` each).
+  std::string explain(TeamHandle& team, const ibcoll_collective_args_t& given) const;
+
+  // Moves everything; false: nothing moved.
+  bool progress() noexcept;
+  // Blocks until the request is complete, or until `seconds` have passed (TIMEOUT; the request stays in flight).
+  // `guard` holds the lock, and holds it again on return.
+  Status wait(Request& request, double seconds, std::unique_lock<std::mutex>& guard);
+  // A thread is inside of wait(), with or without the lock.
+  bool waiting() const noexcept { return waiting_threads_.load(std::memory_order_relaxed) > 0; }
+  std::string describe() const { return engine_->describe(); }
+  std::string info_json();
+
+ private:
+  Context() = default;
+  Status open(const ibcoll_bootstrap_t* callbacks);
+  Status make_engine();
+  Result<std::unique_ptr<TeamHandle>> build_team(uint64_t epoch, Placement placement, int rank, uint64_t window_offset);
+  uint64_t window_footprint(int locals) const;
+  Status allocate_window(int locals, uint64_t& offset);
+  Shape shape_of(const TeamHandle& team, const Args& args, ibcoll_scheme_t scheme) const;
+  Forced forced(ibcoll_collective_t collective, const char* algorithm) const;
+  ibcoll_scheme_t scheme_of(ibcoll_scheme_t scheme) const noexcept;
+  void fill_model(TeamHandle& team) const;
+
+  std::mutex lock_;
+  Config config_;
+  std::unique_ptr<Bootstrap> bootstrap_;
+  Job job_;
+  uint64_t area_bytes_ = 0;
+  ibcoll_scheme_t default_scheme_ = IBCOLL_SCHEME_AUTO;
+  std::string forced_[IBCOLL_COLLECTIVE_COUNT];  // by IBCOLL_<COLLECTIVE>; empty: auto
+  std::string forced_origin_[IBCOLL_COLLECTIVE_COUNT];
+  std::unique_ptr<WaitStrategy> waiting_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<TeamHandle> world_;
+  std::vector<std::unique_ptr<TeamHandle>> teams_;
+  uint32_t idle_ = 0;
+  std::atomic<int> waiting_threads_{0};
+};
+
+// Version, compiler and options of this build.
+nlohmann::json build_json();
+
+}  // namespace ibcoll

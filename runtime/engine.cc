@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/engine.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/log.h"
+#include "runtime/request.h"
+#include "runtime/team.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr uint32_t kSmallEarly = 64;        // payload of the small kind of early message
+constexpr size_t kMostOrphans = 1 << 16;    // notes of teams that are being made
+
+}  // namespace
+
+Engine::Engine(int rank, std::vector<Transport*> route, EngineLimits limits)
+    : rank_(rank), route_(std::move(route)), limits_(limits) {
+  for (Transport* const t : route_)
+    if (t && std::find(transports_.begin(), transports_.end(), t) == transports_.end()) transports_.push_back(t);
+}
+
+Engine::~Engine() {
+  for (auto& [epoch, message] : orphans_) recycle(message);
+  for (EarlyMessage* list : {free_small_, free_large_})
+    while (list) std::free(std::exchange(list, list->next));
+}
+
+Time Engine::now() const noexcept { return transports_.empty() ? 0 : transports_.front()->now(); }
+
+void Engine::add(Team& team) {
+  teams_[team.epoch()] = &team;
+  std::vector<std::pair<uint64_t, EarlyMessage*>> others;
+  for (auto& [epoch, message] : std::exchange(orphans_, {})) {
+    if (epoch != team.epoch()) {
+      others.emplace_back(epoch, message);
+      continue;
+    }
+    if (const int peer = team.team_rank(message->peer); peer >= 0)
+      team.on_note(peer, message->note, ConstBytes(message->payload(), message->bytes));
+    recycle(message);
+  }
+  orphans_ = std::move(others);
+}
+
+void Engine::remove(Team& team) {
+  teams_.erase(team.epoch());
+  retired_.insert(team.epoch());
+  if (last_team_ == &team) last_team_ = nullptr;
+}
+
+// ---------------------------------------------------------------- progress
+
+bool Engine::progress() noexcept {
+  bool moved = !blocked_.empty() && retry_blocked();
+  moved |= poll_transports();
+  moved |= !memory_waits_.empty() && run_memory_waits();
+  if (owing_) [[unlikely]] {
+    owing_ = false;
+    for (auto& [epoch, team] : teams_) owing_ |= !team->settle_owed();
+  }
+  if (failed_) [[unlikely]]
+    end_failed();
+  return moved;
+}
+
+bool Engine::poll_transports() noexcept {
+  std::array<Event, 16> events;
+  bool moved = false;
+  for (Transport* const transport : transports_) {
+    const size_t count = transport->poll(events);
+    for (size_t i = 0; i < count; ++i) dispatch(events[i]);
+    moved |= count > 0;
+  }
+  return moved;
+}
+
+bool Engine::run_memory_waits() noexcept {
+  bool moved = false;
+  for (size_t i = 0; i < memory_waits_.size();) {
+    Request* const request = memory_waits_[i];
+    if (!request->team().failure().ok() || !request->comm().runnable()) {
+      ++i;
+      continue;
+    }
+    memory_waits_[i] = memory_waits_.back();
+    memory_waits_.pop_back();
+    request->waits_for_memory = false;
+    run(*request);
+    moved = true;
+  }
+  return moved;
+}
+
+bool Engine::retry_blocked() noexcept {
+  bool moved = false;
+  for (size_t i = 0; i < blocked_.size();) {
+    Channel* const channel = blocked_[i];
+    const uint32_t sent = channel->sent;
+    if (channel->comm->team().failure().ok() && !channel->comm->pump(*channel)) {
+      moved |= sent != channel->sent;
+      ++i;
+      continue;
+    }
+    moved = true;
+    channel->blocked = false;
+    blocked_[i] = blocked_.back();
+    blocked_.pop_back();
+    Comm& comm = *channel->comm;
+    if (comm.team().failure().ok() && comm.runnable()) run(comm.team().request_of(comm));
+  }
+  return moved;
+}
+
+void Engine::forget(Channel& channel) noexcept {
+  channel.blocked = false;
+  std::erase(blocked_, &channel);
+}
+
+void Engine::forget(Request& request) noexcept {
+  request.waits_for_memory = false;
+  std::erase(memory_waits_, &request);
+}
+
+void Engine::run(Request& request) noexcept {
+  request.task().resume();
+  if (!request.team().failure().ok()) return;  // end_failed() takes over
+  if (request.task().done()) {
+    request.team().finish(request);
+  } else if (request.comm().polls_memory() && !request.waits_for_memory) {
+    request.waits_for_memory = true;
+    memory_waits_.push_back(&request);
+  }
+}
+
+void Engine::end_failed() noexcept {
+  failed_ = false;
+  for (auto& [epoch, team] : teams_) failed_ |= !team->end_requests();
+}
+
+void Engine::check() noexcept {
+  for (Transport* const transport : transports_) transport->check_peers();
+  const Time at = now();
+  for (auto& [epoch, team] : teams_) team->check(at);
+}
+
+// ---------------------------------------------------------------- events
+
+void Engine::dispatch(const Event& event) noexcept {
+  switch (event.kind) {
+    case Event::Kind::kSent: {
+      Comm& comm = *reinterpret_cast<Comm*>(event.token);
+      comm.on_sent();
+      if (comm.team().failure().ok() && comm.runnable()) run(comm.team().request_of(comm));
+      return;
+    }
+    case Event::Kind::kPeerFailed:
+      peer_failed(event.peer, std::string(reinterpret_cast<const char*>(event.payload.data()), event.payload.size()));
+      return;
+    case Event::Kind::kMessage:
+      break;
+  }
+  if (!last_team_ || last_team_->epoch() != event.note.epoch) {
+    const auto found = teams_.find(event.note.epoch);
+    if (found == teams_.end()) {
+      hold_orphan(event);
+      return;
+    }
+    last_team_ = found->second;
+  }
+  const int peer = last_team_->team_rank(event.peer);
+  if (peer < 0) {
+    log(LogLevel::kWarning, "a note of rank {}, which is not in the team {:x} that it names, was dropped", event.peer,
+        event.note.epoch);
+    return;
+  }
+  last_team_->on_note(peer, event.note, event.payload);
+}
+
+void Engine::hold_orphan(const Event& event) {
+  if (retired_.contains(event.note.epoch)) return;  // the team was freed here: credit that came late
+  if (orphans_.size() >= kMostOrphans) {
+    log(LogLevel::kError, "rank {} sent a note for the unknown team {:x}; {} such notes wait already, this one is dropped",
+        event.peer, event.note.epoch, orphans_.size());
+    return;
+  }
+  if (EarlyMessage* const message = early_message(event.peer, event.note, event.payload))
+    orphans_.emplace_back(event.note.epoch, message);
+}
+
+void Engine::peer_failed(int job_rank, const std::string& why) {
+  if (dead_.empty()) dead_.resize(route_.size());
+  if (dead_[static_cast<size_t>(job_rank)]) return;
+  dead_[static_cast<size_t>(job_rank)] = true;
+  log(LogLevel::kInfo, "rank {} failed: {}", job_rank, why);
+  for (auto& [epoch, team] : teams_)
+    if (const int peer = team->team_rank(job_rank); peer >= 0) team->on_peer_failed(peer, why);
+}
+
+EarlyMessage* Engine::early_message(int peer, const Note& note, ConstBytes payload) noexcept {
+  const auto bytes = static_cast<uint32_t>(payload.size());
+  const bool small = bytes <= kSmallEarly;
+  EarlyMessage*& list = small ? free_small_ : free_large_;
+  EarlyMessage* message = nullptr;
+  if (list && list->capacity >= bytes) {
+    message = std::exchange(list, list->next);
+  } else {
+    const auto most = static_cast<uint32_t>(std::max<uint64_t>(limits_.eager_bytes, kSmallEarly + 1));
+    const uint32_t capacity = small ? kSmallEarly : std::max(bytes, most);
+    message = static_cast<EarlyMessage*>(std::malloc(sizeof(EarlyMessage) + capacity));
+    if (!message) return nullptr;
+    message->capacity = capacity;
+  }
+  message->next = nullptr;
+  message->note = note;
+  message->peer = peer;
+  message->bytes = bytes;
+  if (bytes) std::memcpy(message->payload(), payload.data(), bytes);
+  return message;
+}
+
+void Engine::recycle(EarlyMessage* message) noexcept {
+  EarlyMessage*& list = message->capacity <= kSmallEarly ? free_small_ : free_large_;
+  message->next = std::exchange(list, message);
+}
+
+std::string Engine::describe() const {
+  std::string text;
+  for (const auto& [epoch, team] : teams_) text += team->describe();
+  return text;
+}
+
+}  // namespace ibcoll

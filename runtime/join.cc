@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/join.h"
+
+#include <fmt/format.h>
+#include <openssl/rand.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <map>
+
+#include "runtime/module.h"
+#include "runtime/topology.h"
+#include "runtime/ucx/ucx_module.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr size_t kMostSettings = 64;
+constexpr auto kJoinDeadline = std::chrono::seconds(60);
+
+uint64_t fnv1a(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+// Settings that each rank may have as it likes.
+bool private_setting(std::string_view name) {
+  return name == "IBCOLL_LOG" || name == "IBCOLL_CONFIG_FILE" || name == "IBCOLL_WAIT" || name == "IBCOLL_TIMEOUT";
+}
+
+struct Hello {
+  uint64_t node = 0;     // ranks with the same share memory
+  uint64_t machine = 0;  // ranks with the same share cores
+  uint64_t version = 0;
+  uint64_t nonce = 0;  // rank 0's is the job's
+  CpuShare cpus;
+  uint64_t settings[kMostSettings] = {};
+};
+
+struct Verdict {
+  int32_t code = IBCOLL_OK;
+  uint32_t address_bytes = 0;
+  char text[248] = {};
+};
+
+template <typename T>
+Result<std::vector<T>> gather(Bootstrap& bootstrap, const T& mine) {
+  std::vector<T> all(static_cast<size_t>(bootstrap.size()));
+  if (Status status = bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+      !status.ok())
+    return status;
+  return all;
+}
+
+class Joining {
+ public:
+  Joining(Bootstrap& bootstrap, const Config& config) : bootstrap_(bootstrap), config_(config) {}
+
+  Result<Job> run() {
+    for (Status (Joining::*step)() :
+         {&Joining::meet, &Joining::open_transports, &Joining::connect_transports, &Joining::probe_node}) {
+      const Status mine = (this->*step)();
+      if (Status status = agree(mine); !status.ok()) return status;
+    }
+    return std::move(job_);
+  }
+
+ private:
+  int rank() const { return bootstrap_.rank(); }
+
+  // All ranks leave with the first rank's error, or none does.
+  Status agree(const Status& mine) {
+    if (lost_) return mine;  // the bootstrap itself failed: nobody can be told
+    Verdict verdict;
+    verdict.code = mine.code();
+    verdict.address_bytes = static_cast<uint32_t>(address_.size());
+    std::strncpy(verdict.text, mine.text().c_str(), sizeof verdict.text - 1);
+    Result<std::vector<Verdict>> all = gather(bootstrap_, verdict);
+    if (!all.ok()) return all.status();
+    longest_address_ = 0;
+    for (size_t i = 0; i < all->size(); ++i) {
+      const Verdict& v = (*all)[i];
+      if (v.code != IBCOLL_OK && i == static_cast<size_t>(rank())) return mine;
+      if (v.code != IBCOLL_OK)
+        return error(static_cast<ibcoll_status_t>(v.code), "rank {} could not join the job: {}", i, v.text);
+      longest_address_ = std::max<size_t>(longest_address_, v.address_bytes);
+    }
+    return {};
+  }
+
+  Status lost(Status status) {
+    lost_ = true;
+    return status;
+  }
+
+  // Nodes, cores and settings of all ranks.
+  Status meet() {
+    Hello mine;
+    mine.node = fnv1a(node_identity() + "/" + bootstrap_.node());
+    mine.machine = fnv1a(bootstrap_.local_job() ? "one" : node_identity());
+    mine.version = IBCOLL_VERSION_MAJOR << 16 | IBCOLL_VERSION_MINOR;
+    mine.cpus = cpu_share();
+    ::RAND_bytes(reinterpret_cast<unsigned char*>(&mine.nonce), sizeof mine.nonce);
+    const std::span<const Setting> settings = Config::settings();
+    for (size_t i = 0; i < settings.size() && i < kMostSettings; ++i)
+      if (!private_setting(settings[i].name)) mine.settings[i] = fnv1a(config_.text(settings[i].name));
+    Result<std::vector<Hello>> all = gather(bootstrap_, mine);
+    if (!all.ok()) return lost(all.status());
+    job_.id = all->front().nonce;
+    number(*all, mine.node);
+    for (size_t i = 0; i < all->size(); ++i)
+      if (Status status = compare(all->front(), (*all)[i], i); !status.ok()) return status;
+    return {};
+  }
+
+  static Status compare(const Hello& first, const Hello& other, size_t rank) {
+    if (first.version != other.version)
+      return error(IBCOLL_ERR_BOOTSTRAP, "rank 0 and rank {} use different versions of ibcoll; install one version", rank);
+    const std::span<const Setting> settings = Config::settings();
+    for (size_t i = 0; i < settings.size() && i < kMostSettings; ++i)
+      if (first.settings[i] != other.settings[i])
+        return error(IBCOLL_ERR_CONFIG, "{} differs between rank 0 and rank {}; it must be the same on all ranks (see "
+                     "ibcoll_info -c on both, and ibcoll_run -x)", settings[i].name, rank);
+    return {};
+  }
+
+  void number(const std::vector<Hello>& all, uint64_t own_node) {
+    std::vector<std::string> identities;
+    for (const Hello& hello : all) identities.push_back(std::to_string(hello.node));
+    job_.nodes = number_nodes(identities);
+    job_.node_count = 1 + *std::max_element(job_.nodes.begin(), job_.nodes.end());
+    std::map<uint64_t, std::vector<CpuShare>> machines;
+    for (size_t i = 0; i < all.size(); ++i) {
+      machines[all[i].machine].push_back(all[i].cpus);
+      if (all[i].node == own_node) locals_.push_back(static_cast<int>(i));
+    }
+    for (const auto& [machine, ranks] : machines) job_.ranks_per_core = std::max(job_.ranks_per_core, ranks_per_core(ranks));
+  }
+
+  std::string segment_name() const {
+    return fmt::format("ibcoll-{:016x}-{}", job_.id, job_.nodes[static_cast<size_t>(rank())]);
+  }
+
+  // The leader of each node makes the segment; network transports open and say where they can be reached.
+  Status open_transports() {
+    if (locals_.size() > 1 && locals_.front() == rank()) {
+      Result<std::unique_ptr<Segment>> made = Segment::create(static_cast<int>(locals_.size()), ring_bytes());
+      if (!made.ok()) return made.status();
+      segment_ = std::move(*made);
+      if (Status status = segment_->offer(segment_name()); !status.ok()) return status;
+    }
+    if (job_.node_count == 1) {
+      job_.net_reason = "not used: all ranks are on one node";
+      return {};
+    }
+    return open_network();
+  }
+
+  uint64_t ring_bytes() const { return std::bit_ceil(config_.bytes("IBCOLL_SHM_RING_BYTES")); }
+
+  Status open_network() {
+    const std::string& wanted = config_.text("IBCOLL_NET");
+    if (wanted == "shm")
+      return error(IBCOLL_ERR_CONFIG, "IBCOLL_NET=shm, but the job has {} nodes; use IBCOLL_NET=ucx", job_.node_count);
+    if (wanted == "verbs")
+      return error(IBCOLL_ERR_UNSUPPORTED, "IBCOLL_NET=verbs: this build has no verbs transport; use IBCOLL_NET=ucx");
+    const Result<void*> open = module_function("libibcoll_ucx.so", "ibcoll_ucx_open");
+    if (!open.ok())
+      return error(IBCOLL_ERR_UNSUPPORTED, "the job has {} nodes and needs UCX: {}; install libucx0", job_.node_count,
+                   open.status().text());
+    Status status;
+    ucx_ = reinterpret_cast<ibcoll_ucx_open_t>(open.value())(
+        {rank(), bootstrap_.size(), &config_, bootstrap_.local_job(), job_.id}, &status);
+    if (!ucx_) return status;
+    job_.net.reset(ucx_);
+    job_.net_reason = wanted == "ucx" ? "demanded by IBCOLL_NET" : "the only network transport of this build";
+    address_ = ucx_->address();
+    return {};
+  }
+
+  // Segments are handed over, network addresses exchanged.
+  Status connect_transports() {
+    Status status = exchange_addresses();
+    if (lost_) return status;
+    if (locals_.size() > 1) {
+      const auto deadline = std::chrono::steady_clock::now() + kJoinDeadline;
+      if (segment_) {
+        if (Status served = segment_->serve(deadline); !served.ok()) return served;
+      } else {
+        Result<std::unique_ptr<Segment>> received =
+            Segment::receive(segment_name(), static_cast<int>(locals_.size()), ring_bytes(), deadline);
+        if (!received.ok()) return received.status();
+        segment_ = std::move(*received);
+      }
+      const auto self = std::find(locals_.begin(), locals_.end(), rank()) - locals_.begin();
+      job_.shm = std::make_unique<ShmTransport>(std::move(segment_), locals_, static_cast<int>(self),
+                                                config_.text("IBCOLL_SINGLE_COPY") != "off");
+      job_.memory = std::make_unique<ShmNodeMemory>(*job_.shm);
+    }
+    return status;
+  }
+
+  Status exchange_addresses() {
+    if (longest_address_ == 0) return {};
+    const size_t slot = sizeof(uint32_t) + longest_address_;
+    std::vector<std::byte> mine(slot), all(slot * static_cast<size_t>(bootstrap_.size()));
+    const auto length = static_cast<uint32_t>(address_.size());
+    std::memcpy(mine.data(), &length, sizeof length);
+    std::memcpy(mine.data() + sizeof length, address_.data(), address_.size());
+    if (Status status = bootstrap_.allgather(mine, all); !status.ok()) return lost(std::move(status));
+    std::vector<std::vector<std::byte>> addresses;
+    for (int i = 0; i < bootstrap_.size(); ++i) {
+      const std::byte* const from = all.data() + slot * static_cast<size_t>(i);
+      uint32_t bytes = 0;
+      std::memcpy(&bytes, from, sizeof bytes);
+      bytes = std::min(bytes, static_cast<uint32_t>(longest_address_));
+      addresses.emplace_back(from + sizeof bytes, from + sizeof bytes + bytes);
+    }
+    return ucx_->set_addresses(std::move(addresses));
+  }
+
+  Status probe_node() {
+    if (job_.shm) job_.shm->probe();
+    return {};
+  }
+
+  Bootstrap& bootstrap_;
+  const Config& config_;
+  Job job_;
+  std::vector<int> locals_;  // job ranks of this node
+  std::unique_ptr<Segment> segment_;
+  UcxModule* ucx_ = nullptr;
+  std::vector<std::byte> address_;
+  size_t longest_address_ = 0;
+  bool lost_ = false;
+};
+
+}  // namespace
+
+Result<Job> join_job(Bootstrap& bootstrap, const Config& config) { return Joining(bootstrap, config).run(); }
+
+}  // namespace ibcoll

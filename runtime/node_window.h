@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Shared memory of the ranks of one team on one node: per rank and bank one line (step number, digest of the call, up to
+// 48 bytes of data) and one area. A step: write the own area, publish, read the others' areas once they published.
+//
+// Every rank publishes every step, with data or without, before it reads. So "a rank published step s" also means "it has
+// left step s - 1", and with kBanks banks the one of step s is free when all have published step s - kBanks + 1.
+// One writer per line; release on publish, acquire on read.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/buffer.h"
+#include "runtime/transport.h"
+
+namespace ibcoll {
+
+class NodeWindow {
+ public:
+  static constexpr int kBanks = 4;
+  static constexpr uint64_t kInlineBytes = 48;
+
+  // Bytes of node memory that a window of `ranks` ranks takes.
+  static uint64_t footprint(int ranks, uint64_t area_bytes) noexcept {
+    return static_cast<uint64_t>(ranks) * kBanks * (sizeof(Line) + area_bytes);
+  }
+
+  // `jobs[i]`: job rank of local rank i. `memory` and `base` (zeroed before first use) outlive the window.
+  NodeWindow(NodeMemory& memory, std::byte* base, uint64_t area_bytes, std::vector<int> jobs, int rank,
+             bool single_copy)
+      : memory_(memory),
+        lines_(reinterpret_cast<Line*>(base)),
+        areas_(base + jobs.size() * kBanks * sizeof(Line)),
+        area_bytes_(area_bytes),
+        jobs_(std::move(jobs)),
+        rank_(rank),
+        single_copy_(single_copy) {}
+
+  int size() const noexcept { return static_cast<int>(jobs_.size()); }
+  int rank() const noexcept { return rank_; }
+  // Largest piece that one rank can publish in one step.
+  uint64_t area_bytes() const noexcept { return area_bytes_; }
+  // Where rank `local` puts (or put) `bytes` bytes in the current step: beside its flag when they fit there. With
+  // steps_back = 1, in the step before: readable until this rank publishes the current one.
+  std::byte* area(int local, uint64_t bytes, int steps_back = 0) noexcept {
+    const uint64_t step = step_ - static_cast<uint64_t>(steps_back);
+    return bytes <= kInlineBytes ? line(local, step).data : areas_ + slot(local, step) * area_bytes_;
+  }
+  int job_rank(int local) const noexcept { return jobs_[static_cast<size_t>(local)]; }
+  NodeMemory& memory() noexcept { return memory_; }
+  // True when every rank may read the private memory of every other; the same answer on all ranks.
+  bool single_copy() const noexcept { return single_copy_; }
+
+  // ---- for Comm: steps and turns
+
+  // True when the bank of the next step is free; then the step has begun.
+  bool try_next_step() noexcept {
+    if (step_ + 1 >= kBanks) {
+      const uint64_t needed = step_ + 2 - kBanks;
+      if (all_published_ < needed) {
+        for (; scan_ < size(); ++scan_)
+          if (scan_ != rank_ && line(scan_, needed).step.load(std::memory_order_acquire) < needed) return false;
+        all_published_ = needed;
+        scan_ = 0;
+      }
+    }
+    ++step_;
+    return true;
+  }
+  void publish(uint32_t signature) noexcept {
+    Line& own = line(rank_, step_);
+    own.signature = signature;
+    own.step.store(step_, std::memory_order_release);
+  }
+  bool published(int local) const noexcept {
+    return line(local, step_).step.load(std::memory_order_acquire) >= step_;
+  }
+  uint32_t signature(int local) const noexcept { return line(local, step_).signature; }
+  uint64_t step() const noexcept { return step_; }
+
+  // Collectives use the window one after another, in the order in which they were started.
+  uint64_t take_turn() noexcept { return next_turn_++; }
+  bool has_turn(uint64_t turn) const noexcept { return turn == turn_; }
+  // A collective that moves nothing ends without a step, perhaps before those that were started earlier.
+  void end_turn(uint64_t turn) noexcept {
+    if (turn != turn_) {
+      ended_.push_back(turn);
+      return;
+    }
+    do {
+      ++turn_;
+    } while (std::erase(ended_, turn_) > 0);
+  }
+
+ private:
+  struct alignas(64) Line {
+    std::atomic<uint64_t> step;
+    uint32_t signature;
+    uint32_t unused;
+    std::byte data[kInlineBytes];
+  };
+  static_assert(sizeof(Line) == 64);
+
+  uint64_t slot(int local, uint64_t step) const noexcept {
+    return static_cast<uint64_t>(local) * kBanks + step % kBanks;
+  }
+  Line& line(int local, uint64_t step) const noexcept { return lines_[slot(local, step)]; }
+
+  NodeMemory& memory_;
+  Line* lines_;
+  std::byte* areas_;
+  uint64_t area_bytes_;
+  std::vector<int> jobs_;
+  int rank_;
+  bool single_copy_;
+  uint64_t step_ = 0;           // current
+  uint64_t all_published_ = 0;  // every rank has published this step
+  int scan_ = 0;                // try_next_step: ranks before it have
+  uint64_t turn_ = 0;
+  uint64_t next_turn_ = 0;
+  std::vector<uint64_t> ended_;  // turns that ended before their time
+};
+
+}  // namespace ibcoll

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reductions: one template, one table of type x operation.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/ibcoll.h"
+
+// An operation: predefined (its kernels come from the table) or the user's.
+struct ibcoll_op {
+  const char* name;
+  bool commutative;
+  int index;                  // row of the table; -1: user-defined
+  ibcoll_reduce_fn function;  // user-defined only
+  void* user;
+};
+
+namespace ibcoll {
+
+uint64_t type_bytes(ibcoll_type_t type) noexcept;  // 0 for a value outside the enumeration
+const char* type_name(ibcoll_type_t type) noexcept;
+
+// inout[i] = in[i] op inout[i], where `in` comes from the lower ranks.
+using ReduceKernel = void (*)(const void* in, void* inout, uint64_t count);
+// nullptr when the operation is not defined for the type (bitwise operations on floating point).
+ReduceKernel reduce_kernel(ibcoll_op_t op, ibcoll_type_t type) noexcept;
+
+// An operation bound to a type.
+struct Reduction {
+  ibcoll_op_t op = nullptr;
+  ibcoll_type_t type = IBCOLL_INT8;
+  ReduceKernel kernel = nullptr;
+
+  uint64_t element_bytes() const noexcept { return type_bytes(type); }
+  void operator()(const void* in, void* inout, uint64_t count) const {
+    if (kernel)
+      kernel(in, inout, count);
+    else
+      op->function(in, inout, count, type, op->user);
+  }
+};
+
+}  // namespace ibcoll

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/request.h"
+
+#include <fmt/format.h>
+
+#include "runtime/team.h"
+
+namespace ibcoll {
+
+Request::Request(Team& team, const Args& args, const Algorithm& algorithm, ibcoll_scheme_t scheme, uint32_t signature)
+    : team_(team), args_(args), algorithm_(algorithm), scheme_(scheme), comm_(team, signature) {
+  team_.adopt(1);
+}
+
+Request::~Request() { team_.adopt(-1); }
+
+void Request::hold_counts() {
+  const auto p = static_cast<size_t>(team_.size());
+  counts_.reserve(4 * p);
+  const auto hold = [&](const uint64_t*& array) {
+    if (!array) return;
+    counts_.insert(counts_.end(), array, array + p);
+    array = counts_.data() + counts_.size() - p;
+  };
+  hold(args_.send.counts);
+  hold(args_.send.displacements);
+  hold(args_.recv.counts);
+  hold(args_.recv.displacements);
+}
+
+Status Request::start() noexcept {
+  if (in_flight_)
+    return error(IBCOLL_ERR_BUSY, "rank {}: {} is in flight already; wait for it before it is started again", team_.rank(),
+                 call());
+  if (!team_.failure().ok()) return team_.failure();
+  in_flight_ = true;
+  status_ = Status();
+  seen_at = 0;
+  team_.start(*this);
+  return Status();
+}
+
+void Request::begin(uint32_t op) noexcept {
+  comm_.reset(op, scheme_, algorithm_.uses_window);
+  const bool replaces = args_.in_place && (args_.collective == IBCOLL_ALLTOALL || args_.collective == IBCOLL_ALLTOALLV);
+  task_ = algorithm_.run(comm_, replaces ? with_own_copy() : args_);
+}
+
+// alltoall(v) in place: what this rank sends is what the result replaces, so it sends from a copy.
+Args Request::with_own_copy() noexcept {
+  Args args = args_;
+  args.in_place = false;
+  uint64_t end = 0;
+  for (int i = 0; i < team_.size(); ++i) end = std::max(end, args.recv.offset(i) + args.recv.size(i));
+  std::byte* const copy = comm_.scratch(end);
+  if (!copy) return args;  // the team has failed
+  for (int i = 0; i < team_.size(); ++i)
+    Comm::copy(Bytes(copy + args.recv.offset(i), args.recv.size(i)), args.recv[i]);
+  args.send = {copy, args.recv.bytes, args.recv.counts, args.recv.displacements};
+  return args;
+}
+
+void Request::end(Status status) noexcept {
+  if (waits_for_memory) team_.engine().forget(*this);
+  comm_.close();
+  task_ = Task();
+  status_ = std::move(status);
+  in_flight_ = false;
+}
+
+std::string Request::call() const {
+  return fmt::format("{} ({})", ibcoll_collective_name(args_.collective), algorithm_.name);
+}
+
+}  // namespace ibcoll

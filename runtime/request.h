@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A persistent collective: checked arguments, the selected algorithm, and its runs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/collectives/algorithm.h"
+#include "runtime/collectives/args.h"
+#include "runtime/comm.h"
+#include "runtime/status.h"
+#include "runtime/task.h"
+
+namespace ibcoll {
+
+class Team;
+
+class Request {
+ public:
+  // `args` point to arrays of `counts_` once hold_counts() ran. `algorithm` applies to the team and the call.
+  Request(Team& team, const Args& args, const Algorithm& algorithm, ibcoll_scheme_t scheme, uint32_t signature);
+  ~Request();
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  // Takes a private copy of the count and displacement arrays that `args` points to.
+  void hold_counts();
+
+  // BUSY when in flight, or the team's failure.
+  Status start() noexcept;
+  bool in_flight() const noexcept { return in_flight_; }
+  // Of the last run that ended.
+  const Status& status() const noexcept { return status_; }
+
+  Team& team() noexcept { return team_; }
+  Comm& comm() noexcept { return comm_; }
+  const Args& args() const noexcept { return args_; }
+  const Algorithm& algorithm() const noexcept { return algorithm_; }
+  // "allgatherv (ring)"
+  std::string call() const;
+
+  // ---- for the team and the engine
+
+  void begin(uint32_t op) noexcept;   // makes the task
+  Task& task() noexcept { return task_; }
+  void end(Status status) noexcept;   // drops the task
+  bool waits_for_memory = false;      // in the engine's list
+  Time seen_at = 0;                   // first check() that saw this run; for deadlines
+  Time probed_at = 0;
+
+ private:
+  Args with_own_copy() noexcept;
+
+  Team& team_;
+  Args args_;
+  const Algorithm& algorithm_;
+  ibcoll_scheme_t scheme_;
+  Comm comm_;
+  Task task_;
+  bool in_flight_ = false;
+  Status status_;
+  std::vector<uint64_t> counts_;
+};
+
+}  // namespace ibcoll

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/shm/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/wait.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kHeapBytes = uint64_t{4} << 30;  // of address space; memory only as it is used
+
+constexpr uint64_t pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+}  // namespace
+
+Segment::Segment(int fd, int ranks, uint64_t ring_bytes) : fd_(fd), ranks_(ranks), ring_bytes_(ring_bytes) {
+  const auto n = static_cast<uint64_t>(ranks);
+  pair_bytes_ = pages(sizeof(PairBlock)) + pages(ring_bytes);
+  pairs_start_ = pages(sizeof(Header)) + pages(n * sizeof(RankInfo) + 2 * n * n);
+  heap_start_ = pairs_start_ + n * n * pair_bytes_;
+  bytes_ = heap_start_ + kHeapBytes;
+}
+
+Segment::~Segment() {
+  if (base_) ::munmap(base_, bytes_);
+  if (fd_ >= 0) ::close(fd_);
+  if (listener_ >= 0) ::close(listener_);
+}
+
+Result<std::unique_ptr<Segment>> Segment::create(int ranks, uint64_t ring_bytes) {
+  const int fd = ::memfd_create("ibcoll", MFD_CLOEXEC);
+  if (fd < 0) return error(IBCOLL_ERR_SYSTEM, "shm: memfd_create: {}", std::strerror(errno));
+  std::unique_ptr<Segment> segment(new Segment(fd, ranks, ring_bytes));
+  if (::ftruncate(fd, static_cast<off_t>(segment->bytes_)) != 0)
+    return error(IBCOLL_ERR_NO_MEMORY, "shm: a shared segment of {} bytes was refused: {}; see ulimit -f and the memory "
+                 "limit of the cgroup", segment->bytes_, std::strerror(errno));
+  if (Status status = segment->allocate_pages(0, segment->pairs_start_); !status.ok()) return status;
+  if (Status status = segment->map(); !status.ok()) return status;
+  segment->header().free_count = 1;
+  segment->header().free[0] = {0, kHeapBytes};
+  return segment;
+}
+
+Status Segment::map() {
+  void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_, 0);
+  if (memory == MAP_FAILED)
+    return error(IBCOLL_ERR_NO_MEMORY, "shm: mmap of the node's segment ({} bytes of address space): {}; see ulimit -v",
+                 bytes_, std::strerror(errno));
+  base_ = static_cast<std::byte*>(memory);
+  ::madvise(memory, bytes_, MADV_DONTDUMP);
+  infos_ = reinterpret_cast<RankInfo*>(base_ + pages(sizeof(Header)));
+  may_read_ = reinterpret_cast<std::atomic<uint8_t>*>(infos_ + ranks_);
+  open_ = may_read_ + ranks_ * ranks_;
+  return {};
+}
+
+// Touching a page of a memfd that cannot be had is a SIGBUS; asking for it first is an error that can be reported.
+Status Segment::allocate_pages(uint64_t offset, uint64_t bytes) noexcept {
+  while (::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) {
+    if (errno == EINTR) continue;
+    return error(IBCOLL_ERR_NO_MEMORY, "shm: {} bytes of shared memory were refused: {}; free memory, raise the cgroup's "
+                 "limit, or lower IBCOLL_SHM_SLOT_BYTES and IBCOLL_SHM_RING_BYTES", bytes, std::strerror(errno));
+  }
+  return {};
+}
+
+uint64_t Segment::pair_offset(int from, int to) const noexcept {
+  return pairs_start_ + (static_cast<uint64_t>(from) * static_cast<uint64_t>(ranks_) + static_cast<uint64_t>(to)) * pair_bytes_;
+}
+
+Status Segment::ensure_pair(int from, int to) noexcept { return allocate_pages(pair_offset(from, to), pair_bytes_); }
+
+PairBlock& Segment::pair(int from, int to) noexcept {
+  return *reinterpret_cast<PairBlock*>(base_ + pair_offset(from, to));
+}
+
+std::byte* Segment::ring(int from, int to) noexcept {
+  return base_ + pair_offset(from, to) + pages(sizeof(PairBlock));
+}
+
+// ---------------------------------------------------------------- heap: first fit over a short list of free extents
+
+// A rank that died inside would leave the lock taken; the job ends then anyway, and nobody waits for more than a second.
+bool Segment::lock() noexcept {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (header().lock.exchange(1, std::memory_order_acquire) != 0) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    ::usleep(100);
+  }
+  return true;
+}
+
+Result<uint64_t> Segment::allocate(uint64_t bytes) {
+  const uint64_t size = pages(bytes);
+  if (!lock()) return error(IBCOLL_ERR_SYSTEM, "shm: the lock of the node's heap is not free; a rank of the node may have died");
+  Header& h = header();
+  for (uint32_t i = 0; i < h.free_count; ++i) {
+    Extent& extent = h.free[i];
+    if (extent.bytes < size) continue;
+    const uint64_t offset = extent.offset;
+    if (Status status = allocate_pages(heap_start_ + offset, size); !status.ok()) {
+      unlock();
+      return status;
+    }
+    extent = {offset + size, extent.bytes - size};
+    if (extent.bytes == 0) std::memmove(&h.free[i], &h.free[i + 1], (--h.free_count - i) * sizeof(Extent));
+    unlock();
+    return offset;
+  }
+  unlock();
+  return error(IBCOLL_ERR_NO_MEMORY, "shm: no {} bytes left in the node's heap of {}; free teams, or lower "
+               "IBCOLL_SHM_SLOT_BYTES", size, kHeapBytes);
+}
+
+// The pages go back to the system at once, so that the next user finds zeros.
+void Segment::release(uint64_t offset, uint64_t bytes) noexcept {
+  const uint64_t size = pages(bytes);
+  ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(heap_start_ + offset),
+              static_cast<off_t>(size));
+  if (!lock()) return;
+  Header& h = header();
+  uint32_t i = 0;
+  while (i < h.free_count && h.free[i].offset < offset) ++i;
+  const bool before = i > 0 && h.free[i - 1].offset + h.free[i - 1].bytes == offset;
+  const bool after = i < h.free_count && h.free[i].offset == offset + size;
+  if (before && after) {
+    h.free[i - 1].bytes += size + h.free[i].bytes;
+    std::memmove(&h.free[i], &h.free[i + 1], (--h.free_count - i) * sizeof(Extent));
+  } else if (before) {
+    h.free[i - 1].bytes += size;
+  } else if (after) {
+    h.free[i] = {offset, h.free[i].bytes + size};
+  } else if (h.free_count < Header::kMostExtents) {
+    std::memmove(&h.free[i + 1], &h.free[i], (h.free_count++ - i) * sizeof(Extent));
+    h.free[i] = {offset, size};
+  }
+  unlock();
+}
+
+}  // namespace ibcoll

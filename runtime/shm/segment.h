@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The memory that the ranks of one node share: one memfd, handed over on an abstract UNIX socket, so that nothing is left
+// behind however the ranks end. Layout, in this order, each part page aligned:
+//   Header, RankInfo[n], matrices n x n (who may read whom, whose ring is open), pair blocks n x n (sender major), heap
+// A pair block holds what one rank sends to one other: a ring and the exposures that guard puts. Its pages are allocated
+// when either of the two first needs it, and so are those of the heap: running out of memory is an error there and then,
+// not a SIGBUS later.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/status.h"
+
+namespace ibcoll {
+
+struct RankInfo {
+  std::atomic<int32_t> pid;
+  std::atomic<int32_t> open_count;  // changes when a sender has opened a ring to this rank
+  std::atomic<uint64_t> probe;      // address of a word in the rank's private memory that holds probe_value()
+  std::byte unused[48];
+};
+static_assert(sizeof(RankInfo) == 64);
+
+// Guards one region that the receiver of a pair lets the sender write.
+struct Exposure {
+  enum State : uint64_t { kFree = 0, kExposed = 1, kWriting = 2 };
+  std::atomic<uint64_t> word;  // generation << 2 | state
+  std::atomic<uint64_t> address;
+  std::atomic<uint64_t> bytes;
+};
+
+struct PairBlock {
+  static constexpr int kExposures = 64;
+  alignas(64) std::atomic<uint64_t> tail;  // written by the sender: bytes ever put into the ring
+  alignas(64) std::atomic<uint64_t> head;  // written by the receiver: bytes ever taken out
+  alignas(64) Exposure exposures[kExposures];
+};
+
+class Segment {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  // Creates the segment of a node with `ranks` ranks. ring_bytes: a power of two.
+  static Result<std::unique_ptr<Segment>> create(int ranks, uint64_t ring_bytes);
+  // The leader: listens under `name` ...
+  Status offer(const std::string& name);
+  // ... and hands the segment to the other ranks - 1. Only processes of the same user get it.
+  Status serve(Deadline deadline);
+  // The others, once the leader has called offer().
+  static Result<std::unique_ptr<Segment>> receive(const std::string& name, int ranks, uint64_t ring_bytes,
+                                                  Deadline deadline);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  int ranks() const noexcept { return ranks_; }
+  uint64_t ring_bytes() const noexcept { return ring_bytes_; }
+  RankInfo& info(int rank) noexcept { return infos_[rank]; }
+  std::atomic<uint8_t>& may_read(int reader, int owner) noexcept { return may_read_[reader * ranks_ + owner]; }
+
+  // 1: `from` uses the ring to `to`. In memory that exists from the start, unlike the rings.
+  std::atomic<uint8_t>& open(int from, int to) noexcept { return open_[to * ranks_ + from]; }
+
+  // Pages of the pair block exist after this.
+  Status ensure_pair(int from, int to) noexcept;
+  PairBlock& pair(int from, int to) noexcept;
+  std::byte* ring(int from, int to) noexcept;
+
+  // Heap of the segment, for node windows. Offsets count from the start of the heap.
+  Result<uint64_t> allocate(uint64_t bytes);
+  void release(uint64_t offset, uint64_t bytes) noexcept;
+  std::byte* heap(uint64_t offset) noexcept { return base_ + heap_start_ + offset; }
+
+ private:
+  struct Extent {
+    uint64_t offset;
+    uint64_t bytes;
+  };
+  struct Header {
+    static constexpr uint32_t kMostExtents = 1000;
+    std::atomic<uint32_t> lock;
+    uint32_t free_count;
+    Extent free[kMostExtents];  // ascending, never adjacent
+  };
+
+  Segment(int fd, int ranks, uint64_t ring_bytes);
+  Status map();
+  uint64_t pair_offset(int from, int to) const noexcept;
+  Header& header() noexcept { return *reinterpret_cast<Header*>(base_); }
+  Status allocate_pages(uint64_t offset, uint64_t bytes) noexcept;
+  bool lock() noexcept;
+  void unlock() noexcept { header().lock.store(0, std::memory_order_release); }
+
+  int fd_ = -1;
+  int listener_ = -1;
+  int ranks_;
+  uint64_t ring_bytes_;
+  uint64_t pair_bytes_;
+  uint64_t pairs_start_;
+  uint64_t heap_start_;
+  uint64_t bytes_;
+  std::byte* base_ = nullptr;
+  RankInfo* infos_ = nullptr;
+  std::atomic<uint8_t>* may_read_ = nullptr;
+  std::atomic<uint8_t>* open_ = nullptr;
+};
+
+}  // namespace ibcoll

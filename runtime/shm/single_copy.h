@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One copy between the private memories of two processes (process_vm_readv, process_vm_writev), where the kernel lets
+// them: ptrace scope, seccomp and user namespaces may refuse, so each pair tries at start.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <span>
+
+#include "runtime/status.h"
+
+namespace ibcoll {
+
+// `address` of process `pid` -> into. The error names pid, range and errno.
+Status read_process(pid_t pid, uint64_t address, std::span<std::byte> into) noexcept;
+// from -> `address` of process `pid`.
+Status write_process(pid_t pid, uint64_t address, std::span<const std::byte> from) noexcept;
+
+// The word that every rank publishes the address of, and what it holds.
+const uint64_t* probe_word() noexcept;
+bool may_read_process(pid_t pid, uint64_t probe_address) noexcept;
+
+}  // namespace ibcoll

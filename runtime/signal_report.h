@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SIGUSR1: every rank prints what each collective in flight waits for.
+#pragma once
+
+namespace ibcoll {
+
+class Context;
+
+// Installs the handler, unless the host program has one of its own. The report is written by the thread that is inside
+// ibcoll; a rank that is outside of it says so at once.
+void report_on_signal(Context* context);
+void report_on_signal_no_more(Context* context);
+// Called inside of progress: writes the report that a signal has asked for.
+void report_if_asked(Context& context);
+bool report_asked() noexcept;
+
+}  // namespace ibcoll

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Making teams from teams: a list of ranks, or a split by color and key.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "runtime/context.h"
+#include "runtime/status.h"
+
+namespace ibcoll {
+
+// INVALID_ARGUMENT: an empty list, a rank outside of the parent, or twice the same.
+Result<std::vector<int>> check_ranks(const int* ranks, int count, int parent_size);
+
+// Collective over the parent; nullptr on ranks that are not members. `guard` holds the context's lock.
+Result<TeamHandle*> create_team(TeamHandle& parent, const std::vector<int>& ranks, std::unique_lock<std::mutex>& guard);
+Result<TeamHandle*> split_team(TeamHandle& parent, int color, int key, std::unique_lock<std::mutex>& guard);
+
+}  // namespace ibcoll

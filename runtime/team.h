@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A group of ranks and the collectives in flight on it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/comm.h"
+#include "runtime/engine.h"
+#include "runtime/node_window.h"
+#include "runtime/peer_table.h"
+#include "runtime/status.h"
+
+namespace ibcoll {
+
+class Request;
+
+// Where the ranks of a team are. Node numbers are dense, in the order of their lowest team rank.
+struct Placement {
+  std::vector<int> jobs;   // team rank -> job rank
+  std::vector<int> nodes;  // team rank -> node
+  int node_count = 1;
+
+  bool one_node() const noexcept { return node_count == 1; }
+};
+
+// Flow control between this rank and one other, over all collectives of the team.
+struct TeamPeer {
+  static constexpr uint32_t kMostAhead = 16;
+  int peer = -1;
+  TeamPeer* next_peer = nullptr;
+  uint32_t completed = 0;                // collectives that the peer has completed
+  uint32_t eager_ops[kMostAhead] = {};   // the last ones in which eager messages went to it
+  uint32_t eager_op_count = 0;
+  uint32_t owed = 0;          // completed collectives with eager messages of the peer that it was not told of
+  uint32_t owed_through = 0;  // the last of them
+  uint32_t told = 0;          // last Note.completed sent to it
+};
+
+class Team {
+ public:
+  // `epoch` differs from that of every other team of the job and is the same on all its ranks. `window`: nullptr when
+  // no other rank of the team is on this node.
+  Team(Engine& engine, uint64_t epoch, Placement placement, int rank, std::unique_ptr<NodeWindow> window);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  Engine& engine() noexcept { return engine_; }
+  uint64_t epoch() const noexcept { return epoch_; }
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return static_cast<int>(placement_.jobs.size()); }
+  const Placement& placement() const noexcept { return placement_; }
+  NodeWindow* window() noexcept { return window_.get(); }
+  int job_rank(int rank) const noexcept { return placement_.jobs[static_cast<size_t>(rank)]; }
+  int team_rank(int job_rank) const noexcept;  // -1: not a member
+
+  // ---- collectives in flight
+
+  // Gives the request the next sequence number and runs it up to its first wait.
+  void start(Request& request) noexcept;
+  // Ok, or why the team accepts no collectives any more.
+  const Status& failure() const noexcept { return failure_; }
+  // Ends everything in flight on all ranks of the team with this error.
+  void fail(Status status, bool tell = true) noexcept;
+  int requests() const noexcept { return requests_; }
+  void adopt(int change) noexcept { requests_ += change; }
+  uint32_t children() noexcept { return ++children_; }
+
+  // ---- for the engine
+
+  void on_note(int peer, const Note& note, ConstBytes payload) noexcept;
+  void on_peer_failed(int peer, const std::string& why) noexcept;
+  // After a failure: tells the other ranks and ends what is in flight. False while there is more to do.
+  bool end_requests() noexcept;
+  void finish(Request& request) noexcept;
+  Request& request_of(const Comm& comm) noexcept { return *active_[comm.op() & (active_.size() - 1)]; }
+  // False while a peer is owed credit that it could not be sent.
+  bool settle_owed() noexcept;
+  void check(Time now) noexcept;
+  std::string describe() const;
+
+  // ---- for Comm
+
+  Transport& transport(int rank) noexcept { return engine_.transport(job_rank(rank)); }
+  bool send(int peer, const Note& note, ConstBytes payload) noexcept;
+  PutResult put(int peer, const RemoteRegion& to, ConstBytes from, const Note& note, uint64_t token) noexcept;
+  uint32_t completed() const noexcept { return completed_; }
+  // True when an eager message of collective `op` may go to the peer now; then it is counted.
+  bool may_send_eager(int peer, uint32_t op) noexcept;
+  void completed_with_eager_from(int peer, uint32_t op) noexcept;
+  // "allgatherv (ring) #12"
+  std::string describe_call(uint32_t op) const;
+
+ private:
+  Request* active(uint32_t op) const noexcept;
+  void make_room(uint32_t op);
+  void deliver_early(Request& request) noexcept;
+  void on_stray(int peer, const Note& note, ConstBytes payload) noexcept;
+  void on_probe(int peer, const Note& note, ConstBytes payload) noexcept;
+  void told(int peer) noexcept;
+  uint32_t owed_limit() const noexcept;
+
+  Engine& engine_;
+  uint64_t epoch_;
+  Placement placement_;
+  int rank_;
+  std::unique_ptr<NodeWindow> window_;
+  std::vector<int> team_ranks_;  // job rank -> team rank; empty when they are the same
+  Arena arena_;                  // of peers_
+  PeerTable<TeamPeer> peers_;
+
+  uint32_t next_op_ = 1;
+  uint32_t completed_ = 0;          // all collectives up to this one
+  std::vector<Request*> active_;    // ring, indexed by op
+  struct Call {
+    uint32_t op = 0;
+    uint32_t signature = 0;
+  };
+  std::vector<Call> calls_;         // the last ones, indexed by op: for probes of slower ranks
+  EarlyMessage* early_ = nullptr;   // of collectives not started here yet, in order of arrival
+  EarlyMessage** early_tail_ = &early_;
+  Status failure_;
+  std::vector<int> abort_untold_;   // ranks that do not know of the failure yet
+  int abort_tries_ = 0;
+  int requests_ = 0;
+  uint32_t children_ = 0;
+};
+
+}  // namespace ibcoll

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where the ranks are: nodes (ranks that share memory) and how many ranks there are for each core.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ibcoll {
+
+// What tells this node from others when the bootstrap says nothing: the kernel's boot id and the namespaces that decide
+// whether processes can share memory and read each other's.
+std::string node_identity();
+
+// The CPUs that this process may run on (its affinity), one bit each, and how many of them its cgroup's quota is worth.
+struct CpuShare {
+  std::array<uint64_t, 16> cpus{};
+  double quota = 1e9;
+};
+CpuShare cpu_share();
+// Ranks per core where these ranks, all of one machine, share what they may use together; at least 1.
+double ranks_per_core(const std::vector<CpuShare>& ranks);
+
+// Dense node numbers, in the order of the lowest rank, from one text per rank.
+std::vector<int> number_nodes(const std::vector<std::string>& identities);
+
+}  // namespace ibcoll

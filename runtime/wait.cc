@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/wait.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+
+namespace ibcoll {
+namespace {
+
+// A yield costs about a microsecond. Ranks with a core of their own spin for about 50 us before they yield at all.
+constexpr uint32_t kSpins = 2000;
+constexpr uint32_t kYields = 20'000;
+constexpr uint32_t kYieldsPerCheck = 4096;
+constexpr long kShortestSleepNs = 20'000;
+constexpr long kLongestSleepNs = 500'000;
+
+}  // namespace
+
+WaitStrategy::WaitStrategy(std::string_view mode, double ranks_per_core) {
+  const bool shared = ranks_per_core > 1.0;
+  if (mode == "spin" || (mode == "auto" && !shared)) {
+    name_ = "spin, then yield, then sleep";
+    spins_ = kSpins;
+    yields_ = mode == "spin" ? UINT32_MAX : kYields;
+  } else if (mode == "sleep") {
+    name_ = "sleep";
+    spins_ = 1;
+    yields_ = 16;
+  } else {
+    name_ = "yield, then sleep";
+    spins_ = 1;
+    yields_ = kYields;
+  }
+}
+
+bool WaitStrategy::Pause::pause() noexcept {
+  if (count_ < UINT32_MAX) ++count_;
+  if (count_ <= strategy_.yields_) {
+    ::sched_yield();
+    return count_ % kYieldsPerCheck == 0;
+  }
+  const uint64_t step = std::min<uint64_t>(count_ - strategy_.yields_, 25);
+  const timespec time{0, std::min(kLongestSleepNs, static_cast<long>(step) * kShortestSleepNs)};
+  ::nanosleep(&time, nullptr);
+  return step == 25 || step % 8 == 0;
+}
+
+}  // namespace ibcoll

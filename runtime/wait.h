@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a rank waits: spin while every rank has a core, yield where they share cores, sleep once nothing has moved for
+// long. The sleep is bounded, so that a rank sees new work within half a millisecond whatever happens.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace ibcoll {
+
+class WaitStrategy {
+ public:
+  // `mode`: auto, spin, yield or sleep (IBCOLL_WAIT). `ranks_per_core`: of this node.
+  WaitStrategy(std::string_view mode, double ranks_per_core);
+
+  // Polls in a row before the first pause.
+  uint32_t spins() const noexcept { return spins_; }
+  const char* name() const noexcept { return name_; }
+
+  // One wait: pause() after each run of fruitless polls, from fresh() on.
+  class Pause {
+   public:
+    explicit Pause(const WaitStrategy& strategy) noexcept : strategy_(strategy) {}
+    void fresh() noexcept { count_ = 0; }
+    // True when the rank has waited for long: time to look for dead peers and deadlines.
+    bool pause() noexcept;
+
+   private:
+    const WaitStrategy& strategy_;
+    uint32_t count_ = 0;
+  };
+
+ private:
+  const char* name_;
+  uint32_t spins_;
+  uint32_t yields_;
+};
+
+// Tells the core that this is a spin loop.
+inline void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace ibcoll
