@@ -32,7 +32,9 @@ Choice ask(ibcoll_team_t team, ibcoll_collective_t collective, uint64_t bytes) {
   if (status != IBCOLL_OK) return {bytes, "", ibcoll_last_error()};
   const std::string_view answer = text;
   const size_t end = answer.find_first_not_of(kNameCharacters);
-  return {bytes, std::string(answer.substr(0, end)), std::string(answer)};
+  // "name: reason"; anything else says why none would run.
+  const bool named = end != std::string_view::npos && answer[end] == ':';
+  return {bytes, named ? std::string(answer.substr(0, end)) : "", std::string(answer)};
 }
 
 }  // namespace

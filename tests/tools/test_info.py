@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""ibcoll_info as its users meet it.
+
+The build tree is taken from $build, else build/release.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = (ROOT / os.environ.get("build", "build/release")).resolve()
+COLLECTIVES = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce"]
+
+
+def info(ranks, *words, environment=None, launch=()):
+    command = [BUILD / "bin/ibcoll_info", *words]
+    if ranks:
+        command = [BUILD / "bin/ibcoll_run", "-n", ranks, *launch, *command]
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60, check=False,
+                          env=dict(os.environ, **(environment or {})))
+
+
+class InfoTest(unittest.TestCase):
+    def said(self, *words, **more):
+        done = info(*words, **more)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def document(self, *words, **more):
+        return json.loads(self.said(*words, "--json", **more))
+
+    def test_version(self):
+        self.assertRegex(self.said(0, "-v"), r"ibcoll version \d+\.\d+\.\d+\n")
+        self.assertIn("compiler", self.document(0, "-v")["build"])
+
+    def test_settings_have_default_value_origin_and_meaning(self):
+        settings = {entry["name"]: entry for entry in
+                    self.document(0, "-c", environment={"IBCOLL_TIMEOUT": "30"})["settings"]}
+        for entry in settings.values():
+            self.assertLessEqual({"name", "kind", "default", "value", "origin", "allowed", "meaning"}, set(entry))
+        timeout = settings["IBCOLL_TIMEOUT"]
+        self.assertEqual((timeout["value"], timeout["default"], timeout["origin"]), ("30", "600", "environment"))
+        for collective in COLLECTIVES:
+            self.assertIn(f"IBCOLL_{collective.upper()}", settings)
+        self.assertIn("IBCOLL_TIMEOUT = 30  (environment; default 600)",
+                      self.said(0, "-c", environment={"IBCOLL_TIMEOUT": "30"}))
+
+    def test_settings_from_a_file_name_its_line(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+            file.write("# here\nIBCOLL_LOG = error\n")
+            file.flush()
+            self.assertIn(f"IBCOLL_LOG = error  ({file.name}:2; default warn)",
+                          self.said(0, "-c", environment={"IBCOLL_CONFIG_FILE": file.name}))
+
+    def test_malformed_setting_is_named_and_the_version_is_still_there(self):
+        done = info(0, "-v", environment={"IBCOLL_NET": "token-ring"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ibcoll version", done.stdout)
+        self.assertIn("IBCOLL_NET=token-ring", done.stderr)
+        self.assertIn("auto, ucx, verbs, shm", done.stderr)
+
+    def test_foreign_bytes_in_the_environment_do_no_harm(self):
+        environment = {os.fsencode(key): os.fsencode(value) for key, value in os.environ.items()}
+        environment[b"IBCOLL_UCX_TLS"] = b"\xff\xfe"
+        done = subprocess.run([BUILD / "bin/ibcoll_info", "-c", "--json"], capture_output=True, timeout=60, check=False,
+                              env=environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        json.loads(done.stdout)
+
+    def test_unknown_variable_is_warned_of_once_with_the_nearest_name(self):
+        done = info(3, "-v", environment={"IBCOLL_TIMOUT": "30"})
+        self.assertEqual(done.stderr.count("IBCOLL_TIMOUT"), 1, done.stderr)
+        self.assertIn("IBCOLL_TIMEOUT", done.stderr)
+
+    def test_devices_of_a_job(self):
+        document = self.document(4, "-d", launch=["--nodes", "2", "--net", "ucx"])
+        self.assertEqual([rank["rank"] for rank in document["ranks"]], [0, 1, 2, 3])
+        self.assertEqual((document["bootstrap"]["name"], document["bootstrap"]["size"]), ("ibcoll_run", 4))
+        names = {transport["name"] for transport in document["transports"]}
+        self.assertLessEqual({"shm", "ucx", "verbs"}, names)
+        text = self.said(4, "-d", launch=["--nodes", "2", "--net", "ucx"])
+        self.assertEqual(text.count("transports\n"), 1)  # one rank speaks
+        self.assertRegex(text, r"verbs:\n +reason: ")
+
+    def test_algorithms_and_what_would_run(self):
+        document = self.document(4, "-A", "--bytes", "8:64K", launch=["--nodes", "2", "--net", "ucx"])["collectives"]
+        self.assertEqual(set(document), set(COLLECTIVES))
+        for name, entry in document.items():
+            known = {algorithm["name"] for algorithm in entry["algorithms"]}
+            self.assertEqual(len(entry["selection"]), 1 if name == "barrier" else 14)
+            for choice in entry["selection"]:
+                self.assertIn(choice["algorithm"], known)
+                self.assertIn("predicted cost", choice["reason"])
+
+    def test_forced_algorithm_is_the_reason(self):
+        choice = self.document(2, "-A", "--collective", "alltoall", "--bytes", "8",
+                               environment={"IBCOLL_ALLTOALL": "pairwise"})["collectives"]["alltoall"]["selection"][0]
+        self.assertEqual(choice["algorithm"], "pairwise")
+        self.assertIn("IBCOLL_ALLTOALL", choice["reason"])
+
+    def test_text_of_one_collective(self):
+        text = self.said(2, "-A", "--collective", "bcast")
+        self.assertIn("bcast\n", text)
+        self.assertNotIn("alltoall\n", text)
+        self.assertIn("would run, by bytes:", text)
+
+    def test_bad_options(self):
+        for words in (["--colour"], ["-A", "--collective", "scan"], ["-A", "--bytes", "9:8"], ["-A", "--bytes", "x"]):
+            with self.subTest(words=words):
+                done = info(2, *words)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(words[-1].split(":")[0], done.stderr)
+
+    def test_full_disk_is_told(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([BUILD / "bin/ibcoll_info", "-v"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  timeout=60, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("No space left", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

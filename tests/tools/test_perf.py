@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""ibcoll_perf as its users meet it: options, formats, files, exit statuses. Times are not judged.
+
+The build tree is taken from $build, else build/release.
+"""
+
+import csv
+import io
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = (ROOT / os.environ.get("build", "build/release")).resolve()
+COLLECTIVES = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce"]
+COLUMNS = ["bytes", "iterations", "t_min", "t_avg", "t_max", "p99", "errors", "algorithm"]
+
+
+def perf(ranks, *words, environment=None, launch=()):
+    """Runs it; ranks 0: without a launcher."""
+    command = [BUILD / "bin/ibcoll_perf", *words]
+    if ranks:
+        command = [BUILD / "bin/ibcoll_run", "-n", ranks, *launch, *command]
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120, check=False,
+                          env=dict(os.environ, **(environment or {})))
+
+
+def rows_of(done):
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+class PerfTest(unittest.TestCase):
+    def check_runs(self, done):
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done
+
+    def check_refused(self, done, *parts, status=2):
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+
+class Figures(PerfTest):
+    def test_every_collective_is_right(self):
+        for collective in COLLECTIVES:
+            for ranks in (0, 3):
+                with self.subTest(collective=collective, ranks=ranks):
+                    done = self.check_runs(perf(ranks, collective, "--check", "--bytes", "1:64K", "--factor", "16",
+                                                "--iterations", "4", "--format", "csv"))
+                    rows = rows_of(done)
+                    self.assertEqual([row["bytes"] for row in rows],
+                                     ["0"] if collective == "barrier" else ["1", "16", "256", "4096", "65536"])
+                    self.assertEqual({row["errors"] for row in rows}, {"0"})
+
+    def test_in_place_is_right(self):
+        for collective in COLLECTIVES[2:]:
+            with self.subTest(collective=collective):
+                self.check_runs(perf(3, collective, "--in-place", "--check", "--bytes", "1:64K", "--factor", "64",
+                                     "--iterations", "4"))
+
+    def test_blocking_and_library_memory_are_right(self):
+        for words in (["--blocking"], ["--memory", "ibcoll"], ["--blocking", "--scheme", "zero_copy"],
+                      ["--scheme", "copy"]):
+            with self.subTest(words=words):
+                self.check_runs(perf(2, "alltoallv", "--check", "--bytes", "64K", "--iterations", "4", *words))
+
+    def test_any_root(self):
+        self.check_runs(perf(3, "bcast", "--root", "2", "--check", "--bytes", "100", "--iterations", "4"))
+
+    def test_every_algorithm_or_why_not(self):
+        done = self.check_runs(perf(3, "allgather", "--algorithm", "all", "--check", "--bytes", "8", "--iterations", "4",
+                                    "--format", "csv", launch=["--nodes", "2", "--net", "ucx"]))
+        listed = perf(0, "--list").stdout.split("allgatherv\n")[0].split("allgather\n")[1]
+        self.assertEqual({row["algorithm"] for row in rows_of(done)}, {line.split()[0] for line in listed.splitlines()})
+        for row in rows_of(done):
+            self.assertEqual(row["errors"] == "0", row["not_applicable"] == "", row)
+
+    def test_iterations_are_as_given(self):
+        done = self.check_runs(perf(2, "allreduce", "--bytes", "8:16", "--iterations", "17", "--format", "csv"))
+        self.assertEqual([row["iterations"] for row in rows_of(done)], ["17", "17"])
+        self.assertEqual({row["errors"] for row in rows_of(done)}, {""})  # not checked is not "0 errors"
+
+
+class Formats(PerfTest):
+    def test_table_has_the_columns_and_the_memory(self):
+        lines = self.check_runs(perf(2, "bcast", "--bytes", "8", "--iterations", "5")).stdout.splitlines()
+        self.assertEqual(lines[1].split(), COLUMNS)
+        self.assertEqual(len(lines[2].split()), len(COLUMNS))
+        self.assertRegex(lines[-1], r"^# private memory: \d+\.\d MB per rank")
+
+    def test_json(self):
+        done = self.check_runs(perf(2, "bcast", "--bytes", "8:32", "--iterations", "5", "--format", "json", "--check"))
+        document = json.loads(done.stdout)
+        self.assertEqual((document["collective"], document["ranks"], len(document["rows"])), ("bcast", 2, 3))
+        for row in document["rows"]:
+            self.assertLessEqual(set(COLUMNS), set(row))
+            self.assertLessEqual(row["t_min"], row["t_avg"])
+            self.assertLessEqual(row["t_avg"], row["t_max"])
+            self.assertEqual(row["errors"], 0)
+
+    def test_list_names_every_collective(self):
+        done = self.check_runs(perf(2, "--list"))
+        self.assertEqual([line for line in done.stdout.splitlines() if not line.startswith(" ")], COLLECTIVES)
+
+
+class Output(PerfTest):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ibcoll_perf.")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_file_holds_what_would_be_printed(self):
+        path = self.folder / "out.csv"
+        done = self.check_runs(perf(2, "barrier", "--iterations", "5", "--format", "csv", "--output", path))
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(len(path.read_text().splitlines()), 2)
+        self.assertEqual(os.listdir(self.folder), ["out.csv"])
+
+    def test_no_such_folder_is_named_once(self):
+        done = perf(2, "barrier", "--output", self.folder / "none/out")
+        self.check_refused(done, "none/out: No such file or directory", status=1)
+        self.assertEqual(done.stderr.count("No such file"), 1)
+
+    def test_full_disk_is_told(self):
+        self.check_refused(perf(0, "barrier", "--iterations", "5", "--output", "/dev/full"), "No space left", status=1)
+
+
+class BadOptions(PerfTest):
+    def test_are_named(self):
+        for words, part in [
+                (["alltoal"], "alltoal"), ([], "COLLECTIVE"), (["alltoall", "--bytes", "8:4"], "8:4"),
+                (["alltoall", "--bytes", "x"], "'x'"), (["alltoall", "--algorithm", "fastest"], "fastest"),
+                (["alltoall", "--iterations", "0"], "--iterations"), (["alltoall", "--scheme", "both"], "both"),
+                (["bcast", "--root", "1"], "--root 1"), (["bcast", "--in-place"], "--in-place"),
+                (["alltoall", "--speed"], "--speed")]:
+            with self.subTest(words=words):
+                self.check_refused(perf(0, *words), part)
+
+    def test_one_rank_speaks_for_all(self):
+        done = perf(3, "alltoall", "--algorithm", "fastest")
+        self.check_refused(done, "no algorithm 'fastest'")
+        self.assertEqual(done.stderr.count("no algorithm"), 1, done.stderr)
+
+    def test_more_memory_than_there_is(self):
+        for size in ("1024G", "18446744073709551615"):
+            self.check_refused(perf(4, "alltoall", "--bytes", size), "do not fit", status=1)
+
+    def test_forced_algorithm_that_does_not_apply_fails_with_the_reason(self):
+        done = perf(2, "alltoall", "--algorithm", "shm", "--bytes", "8", "--format", "csv",
+                    launch=["--nodes", "2", "--net", "ucx"])
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertNotEqual(rows_of(done)[0]["not_applicable"], "")
+
+    def test_malformed_setting_is_named(self):
+        self.check_refused(perf(0, "alltoall", environment={"IBCOLL_TIMEOUT": "soon"}), "IBCOLL_TIMEOUT=soon", status=1)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
