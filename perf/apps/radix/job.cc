@@ -19,7 +19,7 @@ Job::~Job() {
 }
 
 Error Job::open() {
-  const Error error = check(ibcoll_context_create(nullptr, &context_), "joining the job");
+  Error error = check(ibcoll_context_create(nullptr, &context_), "joining the job");
   if (!error.empty()) {
     context_ = nullptr;
     return error;
