@@ -12,6 +12,7 @@
 
 #include "runtime/arguments.h"
 #include "runtime/collectives/registry.h"
+#include "runtime/build_info.h"
 #include "runtime/context.h"
 #include "runtime/log.h"
 #include "runtime/memory.h"
@@ -412,7 +413,7 @@ size_t ibcoll_info_json(ibcoll_context_t context, char* text, size_t bytes) {
     state["settings"] = settings_json(config.value());
   else
     state["error"] = config.status().text();
-  return hand_out(state.dump(), text, bytes);
+  return hand_out(state.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), text, bytes);
 }
 
 }  // extern "C"

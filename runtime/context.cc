@@ -73,6 +73,9 @@ Status Context::open(const ibcoll_bootstrap_t* callbacks) {
   if (!bootstrap.ok()) return bootstrap.status();
   bootstrap_ = std::move(*bootstrap);
   set_log_rank(size() > 1 ? rank() : -1);
+  if (rank() == 0) {
+    for (const std::string& warning : config_.warnings()) log(LogLevel::kWarning, "{}", warning);
+  }
   for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
     const auto collective = static_cast<ibcoll_collective_t>(i);
     std::string name = fmt::format("IBCOLL_{}", ibcoll_collective_name(collective));

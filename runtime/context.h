@@ -112,7 +112,4 @@ class Context {
   std::atomic<int> waiting_threads_{0};
 };
 
-// Version, compiler and options of this build.
-nlohmann::json build_json();
-
 }  // namespace ibcoll

@@ -4,18 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/build_info.h"
 #include "runtime/context.h"
 
 namespace ibcoll {
 
 using nlohmann::json;
-
-json build_json() {
-  return {{"version", ibcoll_version_string()},
-          {"compiler", __VERSION__},
-          {"build_type", IBCOLL_BUILD_TYPE},
-          {"sanitizers", IBCOLL_SANITIZERS}};
-}
 
 std::string Context::info_json() {
   char host[256] = {};
@@ -39,7 +33,7 @@ std::string Context::info_json() {
                         {"ranks_per_core", job_.ranks_per_core},
                         {"waiting", waiting_->name()}}},
                       {"transports", std::move(transports)}};
-  return state.dump();
+  return state.dump(-1, ' ', false, json::error_handler_t::replace);  // settings and names need not be UTF-8
 }
 
 }  // namespace ibcoll
