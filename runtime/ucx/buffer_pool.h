@@ -13,11 +13,19 @@ namespace ibcoll::ucx {
 struct Peer;
 
 struct Buffer {
-  enum class Use : uint8_t { kMessage, kPut, kControl, kLanding };
+  enum class Use : uint8_t {
+    kMessage,   // header and payload of an active message
+    kControl,   // header of a control message
+    kPut,       // header of a put whose payload is the caller's
+    kPiece,     // header of one piece of such a put
+    kLargePut,  // a put in pieces (large_put.h)
+    kLanding    // a rendezvous receive
+  };
   Buffer* next = nullptr;  // in the pool's list, or in one of its holder's
   Peer* peer = nullptr;
-  uint64_t token = 0;     // of a put; the exposure's key of a landing
-  uint32_t sequence = 0;  // of a landing
+  Buffer* whole = nullptr;  // of a piece
+  uint64_t token = 0;       // of a put; the exposure's key of a landing
+  uint32_t sequence = 0;    // of a landing
   Use use = Use::kMessage;
   uint8_t size_class = 0;
 

@@ -61,6 +61,8 @@ class Planner {
     plan_.reasons.push_back(fmt::format("transports {}: {}", plan_.tls, origin));
     plan_.tcp = may_use(plan_.tls, {"tcp"});
     plan_.shared_memory = may_use(plan_.tls, {"sm", "shm", "mm", "posix", "sysv", "xpmem"});
+    plan_.rdma = !rdma_ports_.empty() && may_use(plan_.tls, {"rc", "ud", "dc", "ib", "rc_v", "ud_v", "rc_x", "ud_x",
+                                                             "rc_verbs", "ud_verbs", "rc_mlx5", "ud_mlx5", "dc_mlx5"});
     if (!rdma_ports_.empty() && setting.empty() && user_.tls.empty()) {
       plan_.reasons.push_back(
           fmt::format("{}: not used by default; IBCOLL_UCX_TLS=rc,ud,tcp uses RDMA", fmt::join(rdma_ports_, ",")));
@@ -126,8 +128,7 @@ class Planner {
   }
 
   void take(std::vector<std::string> names) {
-    if (may_use(plan_.tls, {"rc", "ud", "dc", "ib", "rc_v", "ud_v", "rc_x", "ud_x", "rc_verbs", "ud_verbs", "rc_mlx5",
-                            "ud_mlx5", "dc_mlx5"})) {
+    if (plan_.rdma) {
       names.insert(names.end(), rdma_ports_.begin(), rdma_ports_.end());
     }
     plan_.net_devices = fmt::format("{}", fmt::join(names, ","));

@@ -34,6 +34,7 @@ struct DevicePlan {
   std::string net_devices;  // for UCX_NET_DEVICES; empty: leave it to UCX (no transport that listens on addresses)
   std::vector<std::string> reasons;  // one line for each device and choice, for ibcoll_info -d
   bool shared_memory = false;        // one of UCX's shared memory transports may be used
+  bool rdma = false;                 // one of its InfiniBand transports may be used
   bool tcp = false;                  // tcp may be used
 };
 

@@ -30,6 +30,7 @@ struct Peer {
   bool in_ready_list = false;
   bool in_debt = false;  // is to be told how much was consumed
   bool control_in_flight = false;
+  bool has_pieces = false;          // of large puts, still to be posted
   bool asked_all_received = false;  // it waits for our kAllReceived
   bool all_received = false;        // it has all that we sent
 
@@ -37,6 +38,10 @@ struct Peer {
   ucs_status_t error = UCS_OK;  // of a broken one
   std::string failure;          // the text of kPeerFailed
   Peer* next_ready = nullptr;
+
+  Buffer* large_first = nullptr;  // puts of which pieces are still to be posted, in order
+  Buffer* large_last = nullptr;
+  uint32_t pieces_in_flight = 0;
 
   SendWindow send;
   ReceiveWindow receive;

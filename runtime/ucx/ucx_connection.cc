@@ -115,6 +115,7 @@ void UcxTransport::fail(Peer& peer) {
     if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);  // UCX frees it when it has ended
     peer.endpoint = nullptr;
   }
+  give_up_pieces(peer);
   // A peer that has said goodbye has done its part. Only who still wants something of it has to know.
   if (!peer.left) report_failure(peer);
 }

@@ -37,18 +37,15 @@ Peer* UcxTransport::sender_of(const void* header, size_t header_bytes, size_t ex
   return peer;
 }
 
-// Takes the credit that the header returns, and the message's place in the window.
+// Takes the credit that the header returns, and finds the message's place in the window.
 Entry* UcxTransport::place(Peer& peer, const MessageHeader& header) {
   peer.send.consumed(header.consumed);
   Entry* entry = peer.receive.place(header.sequence);
-  if (entry == nullptr) {
-    ++counters_.dropped;
-    log(LogLevel::kWarning, "rank {}: ucx: dropped message {} of rank {}, which is beyond its credit", rank_,
-        header.sequence, peer.rank);
-    return nullptr;
-  }
-  entry->note = header.note;
-  return entry;
+  if (entry != nullptr && entry->state <= Entry::State::kLanding) return entry;
+  ++counters_.dropped;
+  log(LogLevel::kWarning, "rank {}: ucx: dropped message {} of rank {}, which is beyond its credit or came before",
+      rank_, header.sequence, peer.rank);
+  return nullptr;
 }
 
 void UcxTransport::settle(Peer& peer, uint32_t sequence, Entry::State state) {
@@ -76,7 +73,7 @@ ucs_status_t UcxTransport::on_message(void* argument, const void* raw, size_t he
     return UCS_OK;
   }
   Entry* entry = self.place(*peer, header);
-  if (entry == nullptr) return UCS_OK;
+  if (entry == nullptr || entry->state != Entry::State::kMissing) return UCS_OK;
   if (bytes > 0) {
     entry->buffer = self.pool_.take(bytes);
     if (entry->buffer == nullptr) {  // without this message the peer's stream is of no use any more
@@ -85,7 +82,8 @@ ucs_status_t UcxTransport::on_message(void* argument, const void* raw, size_t he
     }
     std::memcpy(entry->buffer->data(), data, bytes);
   }
-  entry->bytes = static_cast<uint32_t>(bytes);
+  entry->note = header.note;
+  entry->bytes = bytes;
   ++self.counters_.messages_received;
   self.counters_.bytes_received += bytes;
   self.settle(*peer, header.sequence, Entry::State::kReady);
@@ -99,39 +97,59 @@ ucs_status_t UcxTransport::on_put(void* argument, const void* raw, size_t header
   if (peer == nullptr) return UCS_OK;
   PutHeader header;
   std::memcpy(&header, raw, sizeof(header));
-  const uint32_t sequence = header.message.sequence;
-  if (self.place(*peer, header.message) == nullptr) return UCS_OK;
-  Exposures::Exposure* exposure = self.exposures_.find(header.key, peer->rank, header.address, bytes);
-  if (exposure == nullptr || exposure->concealing) {
-    ++self.counters_.dropped;
-    log(LogLevel::kWarning,
-        "rank {}: ucx: dropped a put of rank {} ({} bytes): it names memory that is not exposed to it", self.rank_,
-        peer->rank, bytes);
-    self.settle(*peer, sequence, Entry::State::kDropped);
-    return UCS_OK;
+  Entry* entry = self.place(*peer, header.message);
+  if (entry == nullptr) return UCS_OK;
+  if (entry->state == Entry::State::kMissing) {  // the first piece of it
+    entry->note = header.message.note;
+    entry->bytes = header.total;
+    self.settle(*peer, header.message.sequence, Entry::State::kLanding);
   }
-  ++self.counters_.puts_received;
-  self.counters_.bytes_received += bytes;
-  if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
-    ++exposure->landing;
-    self.land(*peer, header, data, bytes);
+  Exposures::Exposure* exposure = self.writable(*peer, header, bytes);
+  if (exposure == nullptr || bytes > entry->bytes) {
+    self.refuse(*peer, *entry);
+  } else if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
+    self.land(*peer, header, *exposure, data, bytes);
     return UCS_INPROGRESS;
+  } else if (bytes > 0) {
+    std::memcpy(reinterpret_cast<void*>(header.address + header.offset), data, bytes);
   }
-  if (bytes > 0) std::memcpy(reinterpret_cast<void*>(header.address), data, bytes);
-  self.settle(*peer, sequence, Entry::State::kReady);
+  self.piece_landed(*peer, header.message.sequence, *entry, bytes);
   return UCS_OK;
 }
 
+// nullptr: this peer may not write all of the put, or the piece is not within it.
+Exposures::Exposure* UcxTransport::writable(const Peer& peer, const PutHeader& header, size_t bytes) {
+  Exposures::Exposure* exposure = exposures_.find(header.key, peer.rank, header.address, header.total);
+  const bool within = header.offset <= header.total && bytes <= header.total - header.offset;
+  return exposure != nullptr && within && !exposure->concealing ? exposure : nullptr;
+}
+
+void UcxTransport::refuse(Peer& peer, Entry& entry) {
+  if (entry.refused) return;
+  entry.refused = true;
+  ++counters_.dropped;
+  log(LogLevel::kWarning,
+      "rank {}: ucx: dropped a put of rank {} ({} bytes): it names memory that is not exposed to it", rank_, peer.rank,
+      entry.bytes);
+}
+
+void UcxTransport::piece_landed(Peer& peer, uint32_t sequence, Entry& entry, size_t bytes) {
+  entry.bytes -= std::min<uint64_t>(bytes, entry.bytes);
+  if (entry.bytes > 0) return;
+  if (!entry.refused) ++counters_.puts_received;
+  settle(peer, sequence, entry.refused ? Entry::State::kDropped : Entry::State::kReady);
+}
+
 // Lets UCX receive a rendezvous put straight into the region.
-void UcxTransport::land(Peer& peer, const PutHeader& header, void* descriptor, size_t bytes) {
-  settle(peer, header.message.sequence, Entry::State::kLanding);
+void UcxTransport::land(Peer& peer, const PutHeader& header, Exposures::Exposure& exposure, void* descriptor,
+                        size_t bytes) {
   Buffer* record = pool_.take(0);
   if (record == nullptr) {
     ucp_am_data_release(worker_->handle(), descriptor);
-    --exposures_.find(header.key)->landing;
     broken(peer, UCS_ERR_NO_MEMORY);
     return;
   }
+  ++exposure.landing;
   record->peer = &peer;
   record->use = Buffer::Use::kLanding;
   record->token = header.key;
@@ -156,7 +174,10 @@ void UcxTransport::landed(Buffer* record, ucs_status_t status) {
   Peer& peer = *record->peer;
   if (Exposures::Exposure* exposure = exposures_.find(record->token); exposure != nullptr) --exposure->landing;
   // After a failure the entry stays as it is: what came behind it must not be handed out over a gap.
-  if (status == UCS_OK && peer.state != Peer::State::kFailed) settle(peer, record->sequence, Entry::State::kReady);
+  if (status == UCS_OK && peer.state != Peer::State::kFailed) {
+    Entry& entry = *peer.receive.place(record->sequence);
+    piece_landed(peer, record->sequence, entry, entry.bytes);
+  }
   pool_.give(record);
   if (status != UCS_OK) broken(peer, status);
 }
@@ -190,6 +211,7 @@ size_t UcxTransport::poll(std::span<Event> events) {
   lent_.clear();
   constexpr int kRounds = 4;  // UCX takes a batch from one socket in each
   for (int i = 0; i < kRounds && worker_->progress(); ++i) {
+    if (!with_pieces_.empty()) post_pieces();
   }
   serve_connections();
   const size_t count = hand_out(events);
@@ -212,8 +234,8 @@ size_t UcxTransport::hand_out_messages(std::span<Event> events) {
       if (entry.buffer != nullptr) {
         event.payload = {entry.buffer->data(), entry.bytes};
         lent_.push_back(entry.buffer);
+        peer.bytes_consumed += static_cast<uint32_t>(entry.bytes);
       }
-      peer.bytes_consumed += entry.bytes;
     }
     if (!peer.in_debt && credit_is_due(peer)) {
       peer.in_debt = true;

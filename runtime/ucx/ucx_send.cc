@@ -11,10 +11,6 @@ using namespace ucx;
 
 namespace {
 
-constexpr size_t kImmediateBytes = 2048;      // up to here UCX is asked to take it at once, without a copy of ours
-constexpr size_t kCopiedPutBytes = 8 * 1024;  // up to here a put is copied when it cannot leave at once
-constexpr size_t kEagerPutBytes = UcxTransport::kSlotBytes;
-
 ucp_request_param_t request_param(unsigned flags) {
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
@@ -93,9 +89,9 @@ void UcxTransport::on_sent(void* request, ucs_status_t status, void* user_data) 
   Peer& peer = *buffer->peer;
   UcxTransport& self = *peer.transport;
   if (buffer->use == Buffer::Use::kControl) peer.control_in_flight = false;
-  if (buffer->use == Buffer::Use::kPut) {  // also of a peer that failed: the source is the caller's again
-    self.sent_.push_back({peer.rank, buffer->token});
-  }
+  // Also when the peer failed: the source is the caller's again.
+  if (buffer->use == Buffer::Use::kPut) self.sent_.push_back({peer.rank, buffer->token});
+  if (buffer->use == Buffer::Use::kPiece) self.piece_done(peer, buffer->whole);
   self.pool_.give(buffer);
   ucp_request_free(request);
   if (status != UCS_OK) self.broken(peer, status);
@@ -128,37 +124,6 @@ bool UcxTransport::send(int rank, const Note& note, std::span<const std::byte> p
   ++counters_.messages_sent;
   counters_.bytes_sent += payload.size();
   return true;
-}
-
-PutResult UcxTransport::put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
-                            uint64_t token) {
-  Peer* peer = ready_to_send(rank, 0);
-  if (peer == nullptr) return PutResult::kBusy;
-  const PutHeader header{next_header(*peer, note), to.address, to.key};
-  const unsigned flags = from.size() <= kEagerPutBytes ? UCP_AM_SEND_FLAG_EAGER : UCP_AM_SEND_FLAG_RNDV;
-  const bool copied = from.size() <= kCopiedPutBytes;
-  PutResult result = PutResult::kDone;
-  if (from.size() > kImmediateBytes || !post_now(*peer, {kPutId, &header, sizeof(header), from, flags})) {
-    if (peer->state != Peer::State::kConnected) return PutResult::kBusy;
-    Buffer* buffer = pool_.take(sizeof(header) + (copied ? from.size() : 0));
-    if (buffer == nullptr) return PutResult::kBusy;
-    buffer->peer = peer;
-    buffer->use = copied ? Buffer::Use::kMessage : Buffer::Use::kPut;
-    buffer->token = token;
-    std::memcpy(buffer->data(), &header, sizeof(header));
-    std::span<const std::byte> source = from;
-    if (copied && !from.empty()) {
-      std::memcpy(buffer->data() + sizeof(header), from.data(), from.size());
-      source = {buffer->data() + sizeof(header), from.size()};
-    }
-    const Posted posted = post(*peer, {kPutId, buffer->data(), sizeof(header), source, flags}, buffer);
-    if (posted == Posted::kRefused) return PutResult::kBusy;
-    if (posted == Posted::kPending && !copied) result = PutResult::kPending;
-  }
-  accepted(*peer, 0);
-  ++counters_.puts_sent;
-  counters_.bytes_sent += from.size();
-  return result;
 }
 
 // False: one is still under way, or there is no memory: try again later.

@@ -33,7 +33,7 @@ LinkModel guess_model(const DevicePlan& plan) {
 
 }  // namespace
 
-Result<std::unique_ptr<UcxTransport>> UcxTransport::open(const UcxParams& params) {
+Result<std::unique_ptr<UcxTransport>> UcxTransport::open(const UcxParams& params, LargePuts large) {
   Result<std::vector<Interface>> interfaces = list_interfaces();
   if (!interfaces.ok()) return interfaces.status();
   Result<DevicePlan> plan =
@@ -42,17 +42,19 @@ Result<std::unique_ptr<UcxTransport>> UcxTransport::open(const UcxParams& params
   for (const std::string& reason : plan->reasons) log(LogLevel::kInfo, "ucx: {}", reason);
   Result<std::unique_ptr<Worker>> worker = Worker::open(params.rank, params.size, *plan);
   if (!worker.ok()) return worker.status();
-  std::unique_ptr<UcxTransport> transport(new UcxTransport(params, std::move(*plan), std::move(*worker)));
+  std::unique_ptr<UcxTransport> transport(new UcxTransport(params, std::move(*plan), large, std::move(*worker)));
   if (Status status = transport->register_handlers(); !status.ok()) return status;
   return transport;
 }
 
-UcxTransport::UcxTransport(const UcxParams& params, DevicePlan plan, std::unique_ptr<Worker> worker)
+UcxTransport::UcxTransport(const UcxParams& params, DevicePlan plan, LargePuts large, std::unique_ptr<Worker> worker)
     : rank_(params.rank),
       size_(params.size),
       job_(params.job),
       plan_(std::move(plan)),
       model_(guess_model(plan_)),
+      rendezvous_(large == LargePuts::kAuto ? plan_.shared_memory || plan_.rdma || !plan_.tcp
+                                            : large == LargePuts::kRendezvous),
       exposures_(key_seed(params.rank)),
       peers_(static_cast<size_t>(params.size)),
       worker_(std::move(worker)) {}
@@ -107,6 +109,7 @@ nlohmann::json UcxTransport::describe() const {
           {"reasons", plan_.reasons},
           {"connections", count(Peer::State::kConnected)},
           {"reports_dead_peers", !error_mode_none_},
+          {"large_puts", rendezvous_ ? "rendezvous" : "pieces"},
           {"slot_bytes", kSlotBytes},
           {"model", {{"alpha_us", model_.alpha_us}, {"beta_us_per_byte", model_.beta_us_per_byte}}},
           {"buffer_bytes", pool_.allocated_bytes()},

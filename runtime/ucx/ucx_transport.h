@@ -2,8 +2,8 @@
 // The transport over UCX's active messages. One UCP worker; an endpoint for each peer on first use.
 //
 //   send -> one eager active message: header (with the note) and payload
-//   put  -> small: one eager active message, copied into the region by the receiver's handler;
-//           large: a rendezvous active message, received by UCX straight into the region
+//   put  -> one or several eager active messages, copied into the region by the receiver's handler; or, where UCX has
+//           more than TCP, a rendezvous active message that UCX receives straight into the region
 //
 // Order [C3] is made here, not taken from UCX: every message and put carries a number, and what overtakes waits in the
 // receiver's window (windows.h). Not safe for threads: the context's lock is held around every call.
@@ -24,7 +24,9 @@ namespace ibcoll {
 
 class UcxTransport final : public UcxModule {
  public:
-  static Result<std::unique_ptr<UcxTransport>> open(const UcxParams& params);
+  // How large puts travel; kAuto: what suits the transports (ucx_put.cc). The others are for tests.
+  enum class LargePuts { kAuto, kPieces, kRendezvous };
+  static Result<std::unique_ptr<UcxTransport>> open(const UcxParams& params, LargePuts large = LargePuts::kAuto);
   ~UcxTransport() override;
 
   std::vector<std::byte> address() const override { return worker_->address(); }
@@ -66,7 +68,9 @@ class UcxTransport final : public UcxModule {
     uint64_t dropped = 0, no_credit = 0, credits_returned = 0, connections = 0, failed_peers = 0;
   };
 
-  UcxTransport(const UcxParams& params, ucx::DevicePlan plan, std::unique_ptr<ucx::Worker> worker);
+  static constexpr size_t kImmediateBytes = 2048;  // up to here UCX is asked to take it at once, without a copy of ours
+
+  UcxTransport(const UcxParams& params, ucx::DevicePlan plan, LargePuts large, std::unique_ptr<ucx::Worker> worker);
   Status register_handlers();
 
   // ucx_send.cc
@@ -79,6 +83,17 @@ class UcxTransport final : public UcxModule {
   void return_credit();
   static void on_sent(void* request, ucs_status_t status, void* buffer);
 
+  // ucx_put.cc
+  PutResult put_eager(Peer& peer, const ucx::PutHeader& header, std::span<const std::byte> from, uint64_t token);
+  PutResult put_whole(Peer& peer, const ucx::PutHeader& header, std::span<const std::byte> from, uint64_t token,
+                      unsigned flags);
+  PutResult put_in_pieces(Peer& peer, const ucx::PutHeader& header, std::span<const std::byte> from, uint64_t token);
+  void post_pieces(Peer& peer);
+  void post_pieces();
+  void piece_done(Peer& peer, Buffer* whole);
+  void finish_large(Buffer* whole);
+  void give_up_pieces(Peer& peer);
+
   // ucx_receive.cc
   static ucs_status_t on_message(void* self, const void* header, size_t header_bytes, void* data, size_t bytes,
                                  const ucp_am_recv_param_t* param);
@@ -89,7 +104,11 @@ class UcxTransport final : public UcxModule {
   static void on_landed(void* request, ucs_status_t status, size_t bytes, void* buffer);
   Peer* sender_of(const void* header, size_t header_bytes, size_t expected_bytes);
   ucx::ReceiveWindow::Entry* place(Peer& peer, const ucx::MessageHeader& header);
-  void land(Peer& peer, const ucx::PutHeader& header, void* descriptor, size_t bytes);
+  ucx::Exposures::Exposure* writable(const Peer& peer, const ucx::PutHeader& header, size_t bytes);
+  void refuse(Peer& peer, ucx::ReceiveWindow::Entry& entry);
+  void piece_landed(Peer& peer, uint32_t sequence, ucx::ReceiveWindow::Entry& entry, size_t bytes);
+  void land(Peer& peer, const ucx::PutHeader& header, ucx::Exposures::Exposure& exposure, void* descriptor,
+            size_t bytes);
   void landed(Buffer* record, ucs_status_t status);
   void settle(Peer& peer, uint32_t sequence, ucx::ReceiveWindow::Entry::State state);
   void append_ready(Peer& peer);
@@ -114,6 +133,7 @@ class UcxTransport final : public UcxModule {
   const uint64_t job_;
   const ucx::DevicePlan plan_;
   const LinkModel model_;
+  const bool rendezvous_;  // for large puts
   std::vector<std::vector<std::byte>> addresses_;
 
   ucx::BufferPool pool_;
@@ -121,10 +141,11 @@ class UcxTransport final : public UcxModule {
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; NULL: never talked to
   std::vector<Peer*> unconnected_;            // have sent something; an endpoint shows when they die
   std::vector<Peer*> broken_;
-  std::vector<Peer*> in_debt_;   // are to be told what was consumed, each once
-  std::vector<Peer*> failures_;  // to be reported
-  std::vector<Peer*> leaving_;   // wait for our kAllReceived
-  Peer* ready_head_ = nullptr;   // peers with messages to hand out, each once
+  std::vector<Peer*> in_debt_;      // are to be told what was consumed, each once
+  std::vector<Peer*> failures_;     // to be reported
+  std::vector<Peer*> with_pieces_;  // of large puts to post
+  std::vector<Peer*> leaving_;      // wait for our kAllReceived
+  Peer* ready_head_ = nullptr;      // peers with messages to hand out, each once
   Peer* ready_tail_ = nullptr;
   std::vector<Sent> sent_;  // kSent to hand out, from sent_first_ on
   size_t sent_first_ = 0;

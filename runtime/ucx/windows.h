@@ -53,16 +53,15 @@ class ReceiveWindow {
   struct Entry {
     enum class State : uint8_t { kMissing, kLanding, kReady, kDropped };
     State state = State::kMissing;
-    uint32_t bytes = 0;
+    bool refused = false;      // a put that may not write: dropped when all of it has come
+    uint64_t bytes = 0;        // of a message's payload; of a landing put: what is still to come
     Buffer* buffer = nullptr;  // the payload of a message; nullptr: none
     Note note;
   };
 
-  // The entry of a number that has not come before; nullptr when no sender within its credit could have used it.
+  // The entry of a number; nullptr when no sender within its credit could use it now.
   Entry* place(uint32_t sequence) {
-    if (sequence - next_ >= kWindowMessages) return nullptr;
-    Entry& entry = entries_[sequence % kWindowMessages];
-    return entry.state == Entry::State::kMissing ? &entry : nullptr;
+    return sequence - next_ < kWindowMessages ? &entries_[sequence % kWindowMessages] : nullptr;
   }
   // Says what became of a placed one: kReady, kDropped, or kLanding and later one of the two.
   void settle(uint32_t sequence, Entry::State state) {

@@ -23,12 +23,15 @@ struct MessageHeader {
 };
 static_assert(sizeof(MessageHeader) == 56);
 
+// A put comes in one piece, or in several with the same message.sequence, which cover it once.
 struct PutHeader {
   MessageHeader message;
-  uint64_t address = 0;
+  uint64_t address = 0;  // where the put begins
   uint64_t key = 0;
+  uint64_t total = 0;   // bytes of the put
+  uint64_t offset = 0;  // of this piece in it
 };
-static_assert(sizeof(PutHeader) == 72);
+static_assert(sizeof(PutHeader) == 88);
 
 struct ControlHeader {
   enum class Kind : uint32_t {
