@@ -74,7 +74,11 @@ size_t hand_out(const std::string& from, char* text, size_t bytes) {
 
 extern "C" {
 
-const char* ibcoll_version_string(void) { return IBCOLL_VERSION_TEXT; }
+const char* ibcoll_version_string(void) {
+  static const std::string version =
+      fmt::format("{}.{}.{}", IBCOLL_VERSION_MAJOR, IBCOLL_VERSION_MINOR, IBCOLL_VERSION_PATCH);
+  return version.c_str();
+}
 
 const char* ibcoll_status_string(ibcoll_status_t status) {
   switch (status) {

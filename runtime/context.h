@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <mutex>
 #include <string>
 #include <vector>
