@@ -16,6 +16,7 @@ uint64_t mix(uint64_t x) noexcept {
 // Blocks start at any address: words are moved by memcpy, which the compiler turns into plain loads and stores.
 template <typename T>
 void fill_series(std::span<std::byte> block, uint64_t key, uint64_t step) noexcept {
+  if (block.empty()) return;  // memcpy must not see its null pointer
   const size_t whole = block.size() / sizeof(T);
   for (size_t i = 0; i < whole; ++i) {
     const T value = static_cast<T>(key + i * step);
@@ -27,6 +28,7 @@ void fill_series(std::span<std::byte> block, uint64_t key, uint64_t step) noexce
 
 template <typename T>
 bool matches_series(std::span<const std::byte> block, uint64_t key, uint64_t step) noexcept {
+  if (block.empty()) return true;
   const size_t whole = block.size() / sizeof(T);
   T difference = 0;  // no branch in the loop
   for (size_t i = 0; i < whole; ++i) {
