@@ -125,7 +125,8 @@ bool Comm::satisfied(const Wait& wait) noexcept {
     case Wait::Kind::kPublished:
       if (!window_->published(wait.peer)) return false;
       if (window_->signature(wait.peer) == signature_) return true;
-      mismatch(wait.peer, window_->signature(wait.peer), signature_, "digest of the call");
+      mismatch(team_.team_rank(window_->job_rank(wait.peer)), window_->signature(wait.peer), signature_,
+               "digest of the call");
       return false;
   }
   return false;

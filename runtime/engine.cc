@@ -19,6 +19,7 @@ constexpr size_t kMostOrphans = 1 << 16;    // notes of teams that are being mad
 
 Engine::Engine(int rank, std::vector<Transport*> route, EngineLimits limits)
     : rank_(rank), route_(std::move(route)), limits_(limits) {
+  limits_.eager_ahead = std::max<uint32_t>(2, limits_.eager_ahead);  // credit is returned for half of them at a time
   for (Transport* const t : route_)
     if (t && std::find(transports_.begin(), transports_.end(), t) == transports_.end()) transports_.push_back(t);
 }
