@@ -19,7 +19,7 @@ LAYERS = [
     # The header is what algorithms see; behind it, comm.cc is part of the engine, in the layer on top.
     ("comm", ["runtime/comm.h"]),
     ("collectives", ["runtime/collectives/"]),
-    ("runtime", ["runtime/"]),
+    ("runtime", ["runtime/", "bootstrap/bootstrap.h"]),
 ]
 
 # Folders that see only a few files of the others: prefix -> prefixes of what they may include.
@@ -46,6 +46,8 @@ NOT_USED_IN_COLLECTIVES = re.compile(
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+ALGORITHM = re.compile(r"\bAlgorithm\s+(k\w+)\s*[{=(]")
+LISTED = re.compile(r"&\s*(k\w+)")
 SOURCES = ("*.h", "*.cc", "*.c", "*.inc")
 
 
@@ -130,3 +132,17 @@ def impure_collectives(tree):
                     yield f"{' -> '.join(way)} includes <{header}>"
         for use in NOT_USED_IN_COLLECTIVES.finditer(tree.code[path]):
             yield f"{path} uses {use.group(0)}"
+
+
+def unregistered(tree):
+    """Algorithms that no one can select: defined, but not listed exactly once in registry.cc, or not built."""
+    listed = LISTED.findall(tree.code["runtime/collectives/registry.cc"])
+    built = (tree.root / "runtime/CMakeLists.txt").read_text()
+    for path in tree.below("runtime/collectives/"):
+        if not path.endswith(".cc"):
+            continue
+        if path.removeprefix("runtime/") not in built:
+            yield f"{path} is not in runtime/CMakeLists.txt"
+        for name in ALGORITHM.findall(tree.code[path]):
+            if listed.count(name) != 1:
+                yield f"{name} of {path} is {listed.count(name)} times in registry.cc"

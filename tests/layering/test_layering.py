@@ -31,6 +31,10 @@ class ThisTree(unittest.TestCase):
     def test_collectives_know_no_fabric_clock_thread_or_chance(self):
         self.assert_none(rules.impure_collectives(self.tree))
 
+    def test_every_algorithm_is_registered(self):
+        self.assert_none(rules.unregistered(self.tree))
+        self.assertGreater(len(rules.LISTED.findall(self.tree.code["runtime/collectives/registry.cc"])), 10)
+
     def test_every_source_states_its_license(self):
         unmarked = [path for path in self.tree.code
                     if "SPDX-License-Identifier: BSD-3-Clause" not in (ROOT / path).read_text()[:200]]
@@ -69,6 +73,15 @@ class TheRulesThemselves(unittest.TestCase):
         tree = self.tree(runtime__wait_h="#include <chrono>\n",
                          runtime__collectives__ring_cc='#include "runtime/wait.h"\n')
         self.assertEqual(len(list(rules.impure_collectives(tree))), 1)
+
+    def test_an_algorithm_that_is_not_listed_is_found(self):
+        tree = self.tree(runtime__collectives__registry_cc="x = {&kOld};\n", runtime__CMakeLists="registry.cc ring.cc",
+                         runtime__collectives__ring_cc="extern const Algorithm kOld{}; const Algorithm kNew = {};\n")
+        (tree.root / "runtime/CMakeLists").rename(tree.root / "runtime/CMakeLists.txt")
+        found = list(rules.unregistered(tree))
+        self.assertIn("kNew of runtime/collectives/ring.cc is 0 times in registry.cc", found)
+        self.assertIn("runtime/collectives/ring.cc is not in runtime/CMakeLists.txt", found)
+        self.assertFalse([one for one in found if "kOld" in one])
 
     def test_a_call_of_rand_is_found_but_not_in_a_comment(self):
         tree = self.tree(runtime__collectives__a_cc="int x = rand();\n", runtime__collectives__b_cc="// rand()\n")
