@@ -362,14 +362,16 @@ std::string Context::explain(TeamHandle& team, const ibcoll_collective_args_t& g
 
 namespace {
 
+// Changes under the context's lock only, so that no atomic read-modify-write is needed.
 class WaitingThread {
  public:
-  explicit WaitingThread(std::atomic<int>& count) : count_(count) { count_.fetch_add(1, std::memory_order_relaxed); }
+  explicit WaitingThread(std::atomic<int>& count) : count_(count) { add(1); }
   WaitingThread(const WaitingThread&) = delete;
   WaitingThread& operator=(const WaitingThread&) = delete;
-  ~WaitingThread() { count_.fetch_sub(1, std::memory_order_relaxed); }
+  ~WaitingThread() { add(-1); }
 
  private:
+  void add(int change) { count_.store(count_.load(std::memory_order_relaxed) + change, std::memory_order_relaxed); }
   std::atomic<int>& count_;
 };
 

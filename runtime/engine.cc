@@ -69,11 +69,10 @@ bool Engine::progress() noexcept {
 }
 
 bool Engine::poll_transports() noexcept {
-  std::array<Event, 16> events;
   bool moved = false;
   for (Transport* const transport : transports_) {
-    const size_t count = transport->poll(events);
-    for (size_t i = 0; i < count; ++i) dispatch(events[i]);
+    const size_t count = transport->poll(events_);
+    for (size_t i = 0; i < count; ++i) dispatch(events_[i]);
     moved |= count > 0;
   }
   return moved;

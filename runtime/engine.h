@@ -89,6 +89,7 @@ class Engine {
   std::vector<Transport*> route_;
   std::vector<Transport*> transports_;  // distinct
   EngineLimits limits_;
+  std::array<Event, 16> events_;
   std::unordered_map<uint64_t, Team*> teams_;
   Team* last_team_ = nullptr;
   std::unordered_set<uint64_t> retired_;                // epochs of freed teams
