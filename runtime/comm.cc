@@ -121,7 +121,7 @@ bool Comm::satisfied(const Wait& wait) noexcept {
     case Wait::Kind::kFlushed:
       return puts_queued_ == 0 && puts_pending_ == 0;
     case Wait::Kind::kStep:
-      return window_->has_turn(window_turn_) && window_->try_next_step();
+      return window_->has_turn(window_turn_) && window_->try_next_step(wait.value);
     case Wait::Kind::kPublished:
       if (!window_->published(wait.peer)) return false;
       if (window_->signature(wait.peer) == signature_) return true;

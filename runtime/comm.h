@@ -156,8 +156,9 @@ class Comm {
 
   NodeWindow& node() noexcept { return *window_; }
   bool single_copy() const noexcept { return window_->single_copy(); }
-  // Until this collective has its turn on the window and the bank of the next step is free on all ranks.
-  Awaiter next_step() noexcept { return {*this, {Wait::Kind::kStep, -1, 0, nullptr}}; }
+  // Until this collective has its turn on the window and the bank of the next step, in which no rank publishes more than
+  // `bytes` bytes (the same on all), is free on all ranks.
+  Awaiter next_step(uint64_t bytes) noexcept { return {*this, {Wait::Kind::kStep, -1, bytes, nullptr}}; }
   void publish() noexcept { window_->publish(signature_); }
   // Until the local peer has published the current step.
   Awaiter published(int local) noexcept { return {*this, {Wait::Kind::kPublished, local, 0, nullptr}}; }

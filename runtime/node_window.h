@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Shared memory of the ranks of one team on one node: per rank and bank one line (step number, digest of the call, up to
-// 48 bytes of data) and one area. A step: write the own area, publish, read the others' areas once they published.
+// Shared memory of the ranks of one team on one node: for each rank, lines (step number, digest of the call, a little
+// data) and areas (much data), both used in turn. A step: write the own line or area, publish, read the others' once they
+// published.
 //
 // Every rank publishes every step, with data or without, before it reads. So "a rank published step s" also means "it has
-// left step s - 1", and with kBanks banks the one of step s is free when all have published step s - kBanks + 1.
+// left step s - 1", and with b banks the one of step s is free when all have published step s - b + 1.
 // One writer per line; release on publish, acquire on read.
 #pragma once
 
@@ -18,12 +19,13 @@ namespace ibcoll {
 
 class NodeWindow {
  public:
-  static constexpr int kBanks = 4;
-  static constexpr uint64_t kInlineBytes = 48;
+  static constexpr int kBanks = 4;   // of areas
+  static constexpr int kLines = 64;  // of lines: steps with little data may run further ahead
+  static constexpr uint64_t kInlineBytes = 496;
 
   // Bytes of node memory that a window of `ranks` ranks takes.
   static uint64_t footprint(int ranks, uint64_t area_bytes) noexcept {
-    return static_cast<uint64_t>(ranks) * kBanks * (sizeof(Line) + area_bytes);
+    return static_cast<uint64_t>(ranks) * (kLines * sizeof(Line) + kBanks * (area_bytes + kSkew));
   }
 
   // `jobs[i]`: job rank of local rank i. `memory` and `base` (zeroed before first use) outlive the window.
@@ -31,7 +33,7 @@ class NodeWindow {
              bool single_copy)
       : memory_(memory),
         lines_(reinterpret_cast<Line*>(base)),
-        areas_(base + jobs.size() * kBanks * sizeof(Line)),
+        areas_(base + jobs.size() * kLines * sizeof(Line)),
         area_bytes_(area_bytes),
         jobs_(std::move(jobs)),
         rank_(rank),
@@ -45,7 +47,7 @@ class NodeWindow {
   // steps_back = 1, in the step before: readable until this rank publishes the current one.
   std::byte* area(int local, uint64_t bytes, int steps_back = 0) noexcept {
     const uint64_t step = step_ - static_cast<uint64_t>(steps_back);
-    return bytes <= kInlineBytes ? line(local, step).data : areas_ + slot(local, step) * area_bytes_;
+    return bytes <= kInlineBytes ? line(local, step).data : areas_ + area_offset(local, step);
   }
   int job_rank(int local) const noexcept { return jobs_[static_cast<size_t>(local)]; }
   NodeMemory& memory() noexcept { return memory_; }
@@ -54,10 +56,11 @@ class NodeWindow {
 
   // ---- for Comm: steps and turns
 
-  // True when the bank of the next step is free; then the step has begun.
-  bool try_next_step() noexcept {
-    if (step_ + 1 >= kBanks) {
-      const uint64_t needed = step_ + 2 - kBanks;
+  // Begins the next step, in which no rank publishes more than `bytes` bytes; false: its bank is not free yet.
+  bool try_next_step(uint64_t bytes) noexcept {
+    const uint64_t banks = bytes <= kInlineBytes ? kLines : kBanks;
+    if (step_ + 1 >= banks) {
+      const uint64_t needed = step_ + 2 - banks;
       if (all_published_ < needed) {
         for (; scan_ < size(); ++scan_)
           if (scan_ != rank_ && line(scan_, needed).step.load(std::memory_order_acquire) < needed) return false;
@@ -100,12 +103,17 @@ class NodeWindow {
     uint32_t unused;
     std::byte data[kInlineBytes];
   };
-  static_assert(sizeof(Line) == 64);
+  static_assert(sizeof(Line) == 512);
+  // Areas do not start at the same place of the caches.
+  static constexpr uint64_t kSkew = 5 * 64;
 
-  uint64_t slot(int local, uint64_t step) const noexcept {
-    return static_cast<uint64_t>(local) * kBanks + step % kBanks;
+  // The lines of one step lie together.
+  Line& line(int local, uint64_t step) const noexcept {
+    return lines_[step % kLines * jobs_.size() + static_cast<uint64_t>(local)];
   }
-  Line& line(int local, uint64_t step) const noexcept { return lines_[slot(local, step)]; }
+  uint64_t area_offset(int local, uint64_t step) const noexcept {
+    return (static_cast<uint64_t>(local) * kBanks + step % kBanks) * (area_bytes_ + kSkew);
+  }
 
   NodeMemory& memory_;
   Line* lines_;

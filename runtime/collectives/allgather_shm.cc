@@ -20,7 +20,7 @@ Task allgather_shm(Comm& c, Args a) {
   const ConstBytes own = a.own(c.rank());
   const uint64_t most = largest(c, a);
   for (uint64_t at = 0; at < most; at += w.area_bytes()) {
-    co_await c.next_step();
+    co_await c.next_step(std::min(most - at, w.area_bytes()));
     const ConstBytes mine = part(own, at, w.area_bytes());
     c.copy(Bytes(w.area(c.rank(), mine.size()), mine.size()), mine);
     c.publish();

@@ -33,7 +33,7 @@ Task allreduce_shm(Comm& c, Args a) {
     const ConstBytes mine = part(operand, at, most);
     const Bytes piece = part(result, at, most);
     const uint64_t n = piece.size();
-    co_await c.next_step();
+    co_await c.next_step(n);
     c.copy(Bytes(w.area(c.rank(), n), n), mine);
     c.publish();
     for (int i = 1; i < c.size(); ++i) co_await c.published(c.peer(i));
@@ -42,7 +42,7 @@ Task allreduce_shm(Comm& c, Args a) {
       continue;
     }
     // Segment i is [i, i + 1) * count / p. The operands' bank is free for reuse only after the next publish().
-    co_await c.next_step();
+    co_await c.next_step(n);
     const uint64_t count = n / element;
     const auto start = [=](int i) { return static_cast<uint64_t>(i) * count / p * element; };
     const uint64_t from = start(c.rank()), to = start(c.rank() + 1);

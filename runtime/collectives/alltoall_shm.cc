@@ -22,7 +22,7 @@ Task alltoall_shm_window(Comm& c, Args a) {
   const auto p = static_cast<uint64_t>(c.size());
   const uint64_t cell = std::min(w.area_bytes() / p / 8 * 8, a.recv.bytes);
   for (uint64_t at = 0; at < a.recv.bytes; at += cell) {
-    co_await c.next_step();
+    co_await c.next_step(cell * p);
     std::byte* const mine = w.area(c.rank(), cell * p);
     for (int i = 1; i < c.size(); ++i) {
       const int to = c.peer(i);
@@ -42,7 +42,7 @@ Task alltoall_shm_window(Comm& c, Args a) {
 
 Task alltoall_shm_single_copy(Comm& c, Args a) {
   NodeWindow& w = c.node();
-  co_await c.next_step();
+  co_await c.next_step(sizeof(uint64_t));
   const auto address = reinterpret_cast<uint64_t>(a.send.base);
   std::memcpy(w.area(c.rank(), sizeof address), &address, sizeof address);
   c.publish();
@@ -54,7 +54,7 @@ Task alltoall_shm_single_copy(Comm& c, Args a) {
     std::memcpy(&theirs, w.area(from, sizeof theirs), sizeof theirs);
     c.read(from, theirs + a.recv.bytes * static_cast<uint64_t>(c.rank()), a.recv[from]);
   }
-  co_await c.next_step();
+  co_await c.next_step(0);
   c.publish();
   for (int i = 1; i < c.size(); ++i) co_await c.published(c.peer(i));
 }

@@ -40,7 +40,7 @@ bool write_table(Comm& c, const Args& a, std::byte* area, uint64_t area_bytes) {
 
 Task alltoallv_shm(Comm& c, Args a) {
   NodeWindow& w = c.node();
-  co_await c.next_step();
+  co_await c.next_step(w.area_bytes());
   const bool read_later = write_table(c, a, w.area(c.rank(), w.area_bytes()), w.area_bytes());
   c.publish();
   c.copy(a.recv[c.rank()], a.send[c.rank()]);
@@ -58,7 +58,7 @@ Task alltoallv_shm(Comm& c, Args a) {
     else
       c.read(from, entry.place, block);
   }
-  co_await c.next_step();
+  co_await c.next_step(0);
   c.publish();
   for (int i = 1; i < c.size() && read_later; ++i) co_await c.published(c.peer(i));
 }

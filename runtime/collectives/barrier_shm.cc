@@ -7,7 +7,7 @@ namespace ibcoll {
 namespace {
 
 Task barrier_shm(Comm& c, Args) {
-  co_await c.next_step();
+  co_await c.next_step(0);
   c.publish();
   for (int i = 1; i < c.size(); ++i) co_await c.published(c.peer(i));
 }

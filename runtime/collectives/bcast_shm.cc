@@ -19,7 +19,7 @@ Task bcast_shm(Comm& c, Args a) {
   const uint64_t piece = piece_bytes(a.bytes, w.area_bytes());
   for (uint64_t at = 0; at < a.bytes; at += piece) {
     const Bytes now = part(a.buffer(), at, piece);
-    co_await c.next_step();
+    co_await c.next_step(now.size());
     if (c.rank() == a.root) {
       c.copy(Bytes(w.area(a.root, now.size()), now.size()), now);
       c.publish();
