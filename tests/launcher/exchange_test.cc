@@ -34,9 +34,9 @@ TEST(Exchange, EmptyBlobs) {
 TEST(Exchange, ARankThatLeftFailsTheRoundItIsMissingIn) {
   Exchange exchange(3);
   EXPECT_EQ(give(exchange, 0, "a"), "");
-  EXPECT_EQ(exchange.leave(1, "rank 1 died"), "rank 1 died");
+  EXPECT_EQ(exchange.leave(1, "rank 1 died"), "rank 1 died and took no part in this exchange");
   EXPECT_EQ(exchange.take_waiting(), std::vector<int>{0});
-  EXPECT_EQ(give(exchange, 2, "c"), "rank 1 died");
+  EXPECT_EQ(give(exchange, 2, "c"), "rank 1 died and took no part in this exchange");
 }
 
 TEST(Exchange, ARankMayLeaveOnceItHasGiven) {
@@ -47,7 +47,7 @@ TEST(Exchange, ARankMayLeaveOnceItHasGiven) {
   EXPECT_EQ(give(exchange, 0, "a"), "");
   ASSERT_TRUE(exchange.complete());
   EXPECT_EQ(*exchange.take(), "ab");
-  EXPECT_EQ(give(exchange, 0, "a"), "rank 1 ended");
+  EXPECT_EQ(give(exchange, 0, "a"), "rank 1 ended and took no part in this exchange");
   exchange.take_waiting();
   EXPECT_FALSE(exchange.deserted());
   EXPECT_EQ(exchange.leave(0, "rank 0 ended"), "");

@@ -44,7 +44,7 @@ std::string Exchange::leave(int rank, std::string why) {
 std::string Exchange::verdict() const {
   if (given_ == 0 || left_ == 0) return {};
   for (const Rank& rank : ranks_) {
-    if (rank.left && !rank.given) return rank.why;
+    if (rank.left && !rank.given) return rank.why + " and took no part in this exchange";
   }
   return {};
 }

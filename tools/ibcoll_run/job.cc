@@ -113,11 +113,15 @@ bool Job::done() const {
   return unfinished_hosts_ == 0 && output_->queue.empty() && error_output_->queue.empty();
 }
 
-void Job::rank_started(int rank, pid_t pid) { ranks_[static_cast<size_t>(rank)].pid = pid; }
+void Job::rank_started(int rank, pid_t pid) {
+  ranks_[static_cast<size_t>(rank)].pid = pid;
+  ++running_ranks_;
+}
 
 void Job::rank_exited(int rank, RankExit exit) {
   const Rank& entry = ranks_[static_cast<size_t>(rank)];
   const std::string what = fmt::format("rank {} on host {} (pid {}) {}", rank, entry.host, entry.pid, describe(exit));
+  --running_ranks_;
   server_->rank_ended(rank, what);
   if (exit.code == 0 && exit.signal == 0) return;
   end_job(exit.signal == 0 ? exit.code : 128 + exit.signal, what + "; ending the job");
@@ -181,7 +185,8 @@ void Job::end_job(int exit_code, std::string_view text) {
   signal_all(SIGCONT);  // a stopped rank would not notice
   loop_.after(kGrace, [this] { signal_all(SIGKILL); });
   loop_.after(kGrace + kLastPatience, [this] {
-    if (unfinished_hosts_ == 0) return;  // only output is left, and its reader is slow
+    if (unfinished_hosts_ == 0) return;
+    if (running_ranks_ == 0 && paused_) return;  // only output is left, and its reader is slow
     say("a host does not answer; its ranks may still run");
     for (const std::unique_ptr<Host>& host : hosts_) host->abandon();
     given_up_ = true;
@@ -214,7 +219,7 @@ void Job::on_signal(int number) {
       ::raise(SIGSTOP);
       return;
     case SignalPolicy::Action::kKill:
-      if (unfinished_hosts_ == 0) given_up_ = true;  // nothing but output that nobody takes
+      if (running_ranks_ == 0) given_up_ = true;  // nothing is left but output that nobody takes
       end_job(128 + number, "interrupted twice; killing the job");
       signal_all(SIGKILL);
       return;

@@ -69,6 +69,7 @@ class Job : public HostEvents {
   UniqueFd signals_;
   SignalPolicy signal_policy_;
   size_t unfinished_hosts_ = 0;
+  int running_ranks_ = 0;
   bool ending_ = false;
   bool given_up_ = false;
   bool paused_ = false;

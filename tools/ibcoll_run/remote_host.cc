@@ -215,13 +215,14 @@ void RemoteHost::pause_output(bool paused) {
 void RemoteHost::send_input(std::string_view bytes) { send_frame(input_, {.message = Message::kInput, .body = bytes}); }
 
 void RemoteHost::abandon() {
+  const int number = finished_ ? SIGTERM : SIGKILL;  // one that hangs may hang at SIGTERM as well
   finished_ = true;
   loop_.cancel(deadline_);
   input_.close_when_written();  // the agent ends with its input, and its ranks with it
   if (output_) close_output();
   if (shell_descriptor_) loop_.forget(shell_descriptor_.get());
   if (shell_ > 0) {
-    ::kill(-shell_, SIGTERM);
+    ::kill(-shell_, number);
     shell_ = -1;
   }
 }

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs ibcoll_run for the tests of this folder."""
+
+import contextlib
+import os
+import pathlib
+import select
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path("build/release/bin")  # set by test_launcher.py --bin
+SECONDS = 30  # no test may hang
+
+
+def tool(name):
+    return str(BIN / name)
+
+
+def state(pid):
+    """The letter of ps(1), "" when there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+            return stat.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def alive(pid):
+    return state(pid) not in ("", "Z", "X")
+
+
+def wait_until(condition, seconds=10):
+    """The value of condition() once it is true; the last one when it never is."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value or time.monotonic() > end:
+            return value
+        time.sleep(0.02)
+
+
+class JobTest(unittest.TestCase):
+    """A test with a folder of its own, and no process left behind."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ibcoll_run_")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def run_job(self, *words, stdin=subprocess.DEVNULL, env=None, seconds=SECONDS, **options):
+        """ibcoll_run WORDS to its end: (exit code, standard output, standard error)."""
+        if isinstance(stdin, str):
+            options["input"], stdin = stdin, None
+        done = subprocess.run([tool("ibcoll_run"), *map(str, words)], stdin=stdin, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=seconds, check=False,
+                              env={**os.environ, **(env or {})}, **options)
+        return done.returncode, done.stdout, done.stderr
+
+    @contextlib.contextmanager
+    def started(self, *words, **options):
+        """ibcoll_run WORDS as a running process; killed in the end if the test left it running."""
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        process = subprocess.Popen([tool("ibcoll_run"), *map(str, words)], **options)
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+
+    def read_lines(self, process, count, seconds=SECONDS):
+        """The next `count` lines of the job's standard output."""
+        lines, buffer, end = [], b"", time.monotonic() + seconds
+        while len(lines) < count:
+            ready, _, _ = select.select([process.stdout], [], [], max(0, end - time.monotonic()))
+            chunk = os.read(process.stdout.fileno(), 1) if ready else b""
+            self.assertTrue(chunk, f"only {lines} within {seconds} s")
+            buffer += chunk
+            if chunk == b"\n":
+                lines.append(buffer.decode().rstrip("\n"))
+                buffer = b""
+        return lines
+
+    def script(self, name, text):
+        """An executable file in the test's folder."""
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(0o755)
+        return str(path)
+
+    def assert_all_gone(self, pids, seconds=10):
+        self.assertTrue(pids)
+        left = []
+        wait_until(lambda: not [pid for pid in pids if alive(pid)], seconds)
+        left = [pid for pid in pids if alive(pid)]
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        self.assertEqual(left, [], "processes that outlived the job")

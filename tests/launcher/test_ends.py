@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How jobs end: exit codes, dead ranks, signals, time limits."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+from job import JobTest, state, tool
+
+# Prints its own and its child's pid, then waits for the child.
+WITH_CHILD = "sleep 1000 & echo $$ $!; wait"
+
+
+class ExitCodes(JobTest):
+    def test_success(self):
+        self.assertEqual(self.run_job("-n", 3, "true"), (0, "", ""))
+
+    def test_of_the_rank_that_failed(self):
+        code, _, errors = self.run_job("-n", 4, "sh", "-c", "[ $IBCOLL_RUN_RANK = 2 ] && exit 7; sleep 100")
+        self.assertEqual(code, 7)
+        self.assertRegex(errors, r"^ibcoll_run: rank 2 on host \S+ \(pid \d+\) exited with status 7; ending the job\n$")
+
+    def test_of_a_rank_killed_by_a_signal(self):
+        for number, name in ((9, "Killed"), (11, "Segmentation fault")):
+            code, _, errors = self.run_job("-n", 2, "sh", "-c", f"[ $IBCOLL_RUN_RANK = 1 ] && kill -{number} $$; sleep 100")
+            self.assertEqual(code, 128 + number)
+            self.assertRegex(errors, rf"^ibcoll_run: rank 1 on host \S+ \(pid \d+\) was killed by signal {number} \({name}")
+            self.assertEqual(errors.count("\n"), 1)
+
+    def test_program_that_cannot_run(self):
+        no_interpreter = self.script("no_interpreter", "#!/no/such/interpreter\n")
+        plain = self.folder / "plain"
+        plain.write_text("text")
+        for program, expected, text in (("no_such_program_anywhere", 127, "not found in PATH"),
+                                        ("/no/such/program", 127, "no such file"),
+                                        (no_interpreter, 127, "interpreter"),
+                                        (plain, 126, "Permission denied"),
+                                        (self.folder, 126, "directory")):
+            code, _, errors = self.run_job("-n", 3, program)
+            self.assertEqual(code, expected, errors)
+            self.assertIn(text, errors)
+            self.assertEqual(errors.count("\n"), 1, errors)
+
+    def test_script_without_interpreter_line(self):
+        self.assertEqual(self.run_job("-n", 1, self.script("bare", "echo bare\n"))[:2], (0, "bare\n"))
+
+    def test_command_line(self):
+        for words in ([], ["-n", "0", "true"], ["-n", "x", "true"], ["--no-such-option", "true"], ["-n", "2"],
+                      ["--nodes", "3", "-n", "2", "true"], ["--net", "smoke", "true"], ["--timeout", "x", "true"],
+                      ["-x", "IBCOLL_NO_SUCH_VARIABLE", "true"], ["-x", "=1", "true"]):
+            code, output, errors = self.run_job(*words)
+            self.assertEqual((code, output), (2, ""), words)
+            self.assertTrue(errors.startswith("ibcoll_run: "), errors)
+
+    def test_help(self):
+        code, output, _ = self.run_job("--help")
+        self.assertEqual(code, 0)
+        for option in ("-n", "--nodes", "--host", "--hostfile", "--rsh", "--net", "--timeout", "--tag-output", "-x"):
+            self.assertIn(option, output)
+
+
+class NobodyLeft(JobTest):
+    def pids_of(self, process, ranks):
+        return [int(pid) for line in self.read_lines(process, ranks) for pid in line.split()]
+
+    def test_after_a_rank_died(self):
+        with self.started("-n", 4, "sh", "-c", WITH_CHILD) as job:
+            pids = self.pids_of(job, 4)
+            begin = time.monotonic()
+            os.kill(pids[0], signal.SIGKILL)
+            self.assertEqual(job.wait(20), 137)
+            self.assertLess(time.monotonic() - begin, 4)
+            self.assert_all_gone(pids, 1)
+
+    def test_ranks_that_ignore_the_request(self):
+        with self.started("-n", 3, "sh", "-c", "trap '' TERM; " + WITH_CHILD + "; sleep 1000") as job:
+            pids = self.pids_of(job, 3)
+            begin = time.monotonic()
+            job.send_signal(signal.SIGTERM)  # ignored by all
+            time.sleep(0.3)
+            os.kill(pids[0], signal.SIGKILL)
+            self.assertEqual(job.wait(20), 137)
+            self.assertLess(time.monotonic() - begin, 5)
+            self.assert_all_gone(pids, 1)
+
+    def test_a_stopped_rank(self):
+        with self.started("-n", 2, "sh", "-c", WITH_CHILD) as job:
+            pids = self.pids_of(job, 2)
+            os.kill(pids[0], signal.SIGSTOP)
+            os.kill(pids[2], signal.SIGKILL)
+            self.assertEqual(job.wait(20), 137)
+            self.assert_all_gone(pids, 1)
+
+    def test_after_the_launcher_was_killed(self):
+        # The second one is out of reach of a parent-death signal: its parent is a wrapper that clears it.
+        for wrapper in ([], ["setpriv", "--pdeathsig", "clear"]):
+            with self.started("-n", 4, *wrapper, "sh", "-c", "trap '' TERM HUP; " + WITH_CHILD) as job:
+                pids = self.pids_of(job, 4)
+                job.kill()
+                job.wait(10)
+                self.assert_all_gone(pids, 3)
+
+    def test_children_in_the_background(self):
+        with self.started("-n", 2, "sh", "-c", "sleep 1000 & echo $!") as job:
+            pids = self.pids_of(job, 2)
+            self.assertEqual(job.wait(10), 0)
+            self.assert_all_gone(pids, 1)
+
+
+class Signals(JobTest):
+    SHELL = "trap 'echo got %s; exit 5' %s; echo ready; while :; do sleep 0.05; done"
+
+    def test_are_forwarded(self):
+        for name in ("INT", "TERM", "HUP", "USR1", "USR2", "WINCH"):
+            with self.started("-n", 2, "sh", "-c", self.SHELL % (name, name)) as job:
+                self.assertEqual(self.read_lines(job, 2), ["ready"] * 2)
+                job.send_signal(getattr(signal, "SIG" + name))
+                self.assertEqual(job.wait(20), 5)
+                self.assertIn(f"got {name}", job.stdout.read().decode())
+
+    def test_without_a_handler_they_end_the_job(self):
+        for name, code in (("INT", 130), ("TERM", 143), ("HUP", 129)):
+            with self.started("-n", 2, "sh", "-c", "echo ready; exec sleep 1000") as job:
+                self.read_lines(job, 2)
+                job.send_signal(getattr(signal, "SIG" + name))
+                self.assertEqual(job.wait(20), code)
+
+    def test_the_second_interrupt_kills(self):
+        with self.started("-n", 2, "sh", "-c", "trap '' INT; echo $$; while :; do sleep 0.05; done") as job:
+            pids = [int(line) for line in self.read_lines(job, 2)]
+            job.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+            self.assertIsNone(job.poll())
+            job.send_signal(signal.SIGINT)
+            self.assertEqual(job.wait(5), 130)
+            self.assert_all_gone(pids, 1)
+
+    def test_quit_asks_and_does_not_kill(self):
+        # The shell catches SIGUSR1; its child, and the rank that is `sleep`, do not and must survive.
+        program = "[ $IBCOLL_RUN_RANK = 1 ] && { echo ready; exec sleep 1000; }; " + self.SHELL % ("asked", "USR1")
+        program = program.replace("exit 5", "true")
+        with self.started("-n", 2, "sh", "-c", program) as job:
+            self.read_lines(job, 2)
+            job.send_signal(signal.SIGQUIT)
+            self.assertEqual(self.read_lines(job, 1), ["got asked"])
+            time.sleep(0.3)
+            self.assertIsNone(job.poll())
+
+    def test_stop_and_continue(self):
+        with self.started("-n", 1, "sh", "-c", "echo ready; while :; do echo tick; sleep 0.05; done") as job:
+            self.read_lines(job, 1)
+            job.send_signal(signal.SIGTSTP)
+            time.sleep(0.5)
+            self.assertEqual(state(job.pid), "T")
+            job.send_signal(signal.SIGCONT)
+            self.read_lines(job, 40)
+
+
+class TimeLimit(JobTest):
+    def test_ends_the_job(self):
+        begin = time.monotonic()
+        code, _, errors = self.run_job("-n", 2, "--timeout", 0.5, "sleep", 1000)
+        self.assertEqual(code, 124)
+        self.assertLess(time.monotonic() - begin, 4)
+        self.assertIn("has not ended within 0.5 s (--timeout)", errors)
+
+    def test_does_not_touch_a_job_that_is_quick(self):
+        self.assertEqual(self.run_job("-n", 2, "--timeout", 20, "true"), (0, "", ""))
+
+    def test_with_ranks_that_ignore_the_request(self):
+        code, _, _ = self.run_job("-n", 2, "--timeout", 0.5, "sh", "-c", "trap '' TERM; while :; do sleep 0.1; done")
+        self.assertEqual(code, 124)
+
+
+class Limits(JobTest):
+    def test_128_ranks(self):
+        begin = time.monotonic()
+        code, output, errors = self.run_job("-n", 128, tool("ibcoll_launcher_probe"), "exchange", 2)
+        self.assertEqual((code, errors), (0, ""))
+        self.assertEqual(len(re.findall(r"^rank \d+ of 128 .*: ok$", output, re.M)), 128)
+        self.assertLess(time.monotonic() - begin, 20)
+
+    def test_low_limit_of_open_files(self):
+        command = f"ulimit -S -n 64; {tool('ibcoll_run')} -n 40 sh -c 'ulimit -S -n'"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=30, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "64\n" * 40), done.stderr)

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Host files, several hosts through a remote shell command, and what ranks find in their environment."""
+
+import os
+import re
+import signal
+import time
+
+from job import JobTest, alive, state, tool, wait_until
+
+PROBE = "ibcoll_launcher_probe"
+# Runs the command here, as a remote shell would there: after a greeting, by a shell, with little of an environment.
+FAKE_SHELL = """#!/bin/sh
+echo "Welcome to $1"
+echo "$@" >> "$0.log"
+host=$1
+shift
+exec env -i PATH="$PATH" FAKE_HOST="$host" sh -c "exec $*"
+"""
+HOSTS = ("--host", "127.0.0.2:2,127.0.0.3:3")
+
+
+class HostFiles(JobTest):
+    def hostfile(self, text):
+        path = self.folder / "hosts"
+        path.write_text(text)
+        return str(path)
+
+    def test_mistakes_name_file_and_line(self):
+        for text, line, about in (("h1\nh2:x\n", 2, "'x' is not a number of ranks"), ("h1 slots=0", 1, "not a number"),
+                                  ("# c\n\nh1\nh1\n", 4, "twice"), ("-oProxyCommand=x\n", 1, "not a host name"),
+                                  ("h1 four\n", 1, "expected HOST"), ("\xffh1\n", 1, "not a host name")):
+            path = self.hostfile(text)
+            code, output, errors = self.run_job("--hostfile", path, "true")
+            self.assertEqual((code, output), (2, ""))
+            self.assertTrue(errors.startswith(f"ibcoll_run: {path}:{line}: "), errors)
+            self.assertIn(about, errors)
+
+    def test_files_that_hold_no_host(self):
+        for path, about in ((self.hostfile(""), "no host"), (str(self.folder / "none"), "No such file"),
+                            (str(self.folder), "not a file")):
+            code, _, errors = self.run_job("--hostfile", path, "true")
+            self.assertEqual(code, 2)
+            self.assertIn(path, errors)
+            self.assertIn(about, errors)
+
+    def test_more_ranks_than_slots(self):
+        code, _, errors = self.run_job("-n", 9, "--hostfile", self.hostfile("h1:4\nh2:4\n"), "true")
+        self.assertEqual(code, 2)
+        self.assertIn("the hosts offer 8 slots", errors)
+
+    def test_this_machine_needs_no_remote_shell(self):
+        path = self.hostfile("localhost slots=2 # here\n")
+        code, output, errors = self.run_job("--hostfile", path, "--rsh", "/no/such/shell", tool(PROBE))
+        self.assertEqual((code, output.count("of 2 node '' local ibcoll_run: ok\n"), errors), (0, 2, ""))
+
+
+class RemoteHosts(JobTest):
+    def setUp(self):
+        super().setUp()
+        self.shell = self.script("shell", FAKE_SHELL)
+
+    def run_remote(self, *words, **options):
+        return self.run_job("--rsh", self.shell, *HOSTS, *words, **options)
+
+    def test_exchange(self):
+        code, output, errors = self.run_remote(tool(PROBE), "exchange", 3)
+        self.assertEqual((code, errors), (0, ""))
+        self.assertEqual(sorted(output.splitlines()),
+                         [f"rank {rank} of 5 node '' spread ibcoll_run: ok" for rank in range(5)])
+
+    def test_placement_and_variables(self):
+        os.environ["IBCOLL_WAIT"] = "yield"
+        self.addCleanup(os.environ.pop, "IBCOLL_WAIT")
+        code, output, _ = self.run_remote("-n", 4, "-x", "A=with blank", "--net", "ucx", "sh", "-c",
+                                          "echo $IBCOLL_RUN_RANK $FAKE_HOST $IBCOLL_RUN_LOCAL_RANKS $A $IBCOLL_NET "
+                                          "$IBCOLL_WAIT $HOME; pwd", cwd=self.folder)
+        self.assertEqual(code, 0)
+        lines = sorted(output.splitlines())
+        self.assertEqual(lines[-4:], [str(self.folder)] * 4)
+        self.assertEqual(lines[:4], [f"{rank} 127.0.0.{2 if rank < 2 else 3} 2 with blank ucx yield" for rank in range(4)])
+
+    def test_names_that_only_the_remote_shell_knows(self):
+        code, output, errors = self.run_job("--rsh", self.shell, "--host", "alias-a:1,alias-b:1", "--address", "127.0.0.1",
+                                            tool(PROBE))
+        self.assertEqual((code, output.count(": ok\n"), errors), (0, 2, ""))
+
+    def test_command_line_of_the_remote_shell(self):
+        self.run_remote("-x", "PASSWORD=hush", "true")
+        with open(self.shell + ".log", encoding="ascii") as log:
+            self.assertEqual(sorted(log.read().splitlines()),
+                             [f"127.0.0.{host} {tool('ibcoll_run')} --agent" for host in (2, 3)])
+
+    def test_exit_codes(self):
+        code, _, errors = self.run_remote("sh", "-c", "[ $IBCOLL_RUN_RANK = 4 ] && exit 6; sleep 100")
+        self.assertEqual(code, 6)
+        self.assertRegex(errors, r"^ibcoll_run: rank 4 on host 127.0.0.3 \(pid \d+\) exited with status 6; ending the job\n$")
+        code, _, errors = self.run_remote("sh", "-c", "[ $IBCOLL_RUN_RANK = 0 ] && kill -9 $$; sleep 100")
+        self.assertEqual(code, 137)
+        self.assertIn("rank 0 on host 127.0.0.2", errors)
+        code, _, errors = self.run_remote("/no/such/program")
+        self.assertEqual(code, 127)
+        self.assertIn("/no/such/program: no such file", errors)
+
+    def test_shells_that_do_not_work(self):
+        for shell, about in (("/no/such/shell", "No such file"), ("false", "exited with status 1 before an agent answered"),
+                             (self.script("silent", "#!/bin/sh\nexec true\n"), "before an agent answered"),
+                             (self.script("noise", "#!/bin/sh\nexec yes\n"), "something else")):
+            code, _, errors = self.run_job("--rsh", shell, *HOSTS, "true")
+            self.assertEqual(code, 1)
+            self.assertIn(about, errors)
+            self.assertRegex(errors, r"host 127\.0\.0\.[23]")
+
+    def test_input_and_output(self):
+        text = "".join(f"line {i}\n" for i in range(50_000))
+        code, output, _ = self.run_remote("cat", stdin=text)
+        self.assertEqual((code, output), (0, text))
+        code, output, errors = self.run_remote("--tag-output", "sh", "-c", "echo out; echo err >&2")
+        self.assertEqual(sorted(output.splitlines()), [f"[{rank}] out" for rank in range(5)])
+        self.assertEqual(sorted(errors.splitlines()), [f"[{rank}] err" for rank in range(5)])
+
+    def test_volume(self):
+        code, output, _ = self.run_remote("sh", "-c", "head -c 20000000 /dev/zero | tr '\\0' '\\n'")
+        self.assertEqual((code, len(output)), (0, 100_000_000))
+
+    def start(self, program="sleep 1000 & echo $$ $!; wait"):
+        return self.started("--rsh", self.shell, *HOSTS, "sh", "-c", program)
+
+    def pids_of(self, job):
+        return [int(pid) for line in self.read_lines(job, 5) for pid in line.split()]
+
+    def test_signals(self):
+        with self.start("trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.05; done") as job:
+            self.read_lines(job, 5)
+            job.send_signal(signal.SIGINT)
+            self.assertEqual(job.wait(20), 5)
+
+    def test_nobody_is_left_after_the_launcher_was_killed(self):
+        with self.start() as job:
+            pids = self.pids_of(job)
+            job.kill()
+            job.wait(10)
+            self.assert_all_gone(pids, 5)
+
+    def agents(self, launcher):
+        children = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+                    parent = int(stat.read().rpartition(")")[2].split()[1])
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    if parent == launcher and b"--agent" in file.read():
+                        children.append(int(pid))
+            except OSError:
+                continue
+        return sorted(children)
+
+    def test_an_agent_that_is_killed_ends_the_job(self):
+        with self.start() as job:
+            pids = self.pids_of(job)
+            begin = time.monotonic()
+            os.kill(self.agents(job.pid)[0], signal.SIGKILL)
+            self.assertEqual(job.wait(20), 1)
+            self.assertLess(time.monotonic() - begin, 6)
+            self.assertIn("was killed by signal 9 while ranks were running there", job.stderr.read().decode())
+            self.assert_all_gone(pids, 5)
+
+    def test_a_host_that_does_not_answer_any_more(self):
+        with self.start() as job:
+            pids = self.pids_of(job)
+            agent = self.agents(job.pid)[0]
+            os.kill(agent, signal.SIGSTOP)
+            self.assertTrue(wait_until(lambda: state(agent) == "T"))
+            begin = time.monotonic()
+            job.terminate()
+            self.assertEqual(job.wait(20), 143)
+            self.assertLess(time.monotonic() - begin, 10)
+            self.assertIn("does not answer", job.stderr.read().decode())
+            if alive(agent):
+                os.kill(agent, signal.SIGCONT)
+            self.assert_all_gone(pids, 5)
+
+    def test_public_addresses_are_refused(self):
+        code, _, errors = self.run_remote("--address", "8.8.8.8", "true")
+        self.assertEqual(code, 2)
+        self.assertIn("not a private address", errors)
+        self.assertIn("--allow-public", errors)
+        code, _, errors = self.run_remote("--address", "8.8.8.8", "--allow-public", "true")
+        self.assertEqual(code, 1)
+        self.assertIn("cannot listen on 8.8.8.8", errors)
+
+
+class Environment(JobTest):
+    def test_export(self):
+        code, output, _ = self.run_job("-n", 2, "-x", "A=1=2", "-x", "B", "-x", "C=", "sh", "-c", 'echo "$A|$B|${C-unset}"',
+                                       env={"B": "from here"})
+        self.assertEqual((code, output), (0, "1=2|from here|\n" * 2))
+
+    def test_emulated_nodes(self):
+        code, output, _ = self.run_job("-n", 5, "--nodes", 2, "sh", "-c", "echo $IBCOLL_RUN_RANK $IBCOLL_RUN_NODE "
+                                       "$IBCOLL_RUN_SIZE $IBCOLL_RUN_LOCAL $IBCOLL_RUN_LOCAL_RANKS")
+        self.assertEqual(code, 0)
+        self.assertEqual(sorted(output.splitlines()), [f"{rank} emulated-{0 if rank < 3 else 1} 5 1 5" for rank in range(5)])
+
+    def test_a_job_within_a_job(self):
+        inner = f"{tool('ibcoll_run')} -n 2 sh -c 'echo $IBCOLL_RUN_RANK-$IBCOLL_RUN_SIZE-$IBCOLL_RUN_NODE-'"
+        code, output, _ = self.run_job("-n", 3, "--nodes", 3, "sh", "-c", inner)
+        self.assertEqual((code, sorted(output.splitlines())), (0, ["0-2--"] * 3 + ["1-2--"] * 3))
+
+    def test_binding(self):
+        show = "import os; print(sorted(os.sched_getaffinity(0)))"
+        mine = sorted(os.sched_getaffinity(0))
+        _, output, _ = self.run_job("-n", len(mine) + 1, "python3", "-c", show)
+        self.assertEqual(set(output.splitlines()), {str(mine)}, "more ranks than cores: free")
+        _, output, _ = self.run_job("-n", len(mine), "--no-bind", "python3", "-c", show)
+        self.assertEqual(set(output.splitlines()), {str(mine)})
+        _, output, _ = self.run_job("python3", "-c", show)  # one rank for each core
+        sets = [set(map(int, re.findall(r"\d+", line))) for line in output.splitlines()]
+        self.assertEqual(sorted(cpu for cpus in sets for cpu in cpus), mine, "every core has one rank")
+
+    def test_binding_within_what_is_allowed(self):
+        one = max(os.sched_getaffinity(0))
+        code, output, _ = self.run_job("-n", 1, "python3", "-c", "import os; print(sorted(os.sched_getaffinity(0)))",
+                                       preexec_fn=lambda: os.sched_setaffinity(0, {one}))
+        self.assertEqual((code, output), (0, f"[{one}]\n"))

@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The behaviour of ibcoll_run: `test_launcher.py --bin BUILD/bin [TESTS...] [-v]`. Needs ibcoll_launcher_probe."""
+
+import argparse
+import pathlib
+import sys
+import unittest
+
+import job
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bin", default="build/release/bin", help="folder of ibcoll_run")
+    options, rest = parser.parse_known_args()
+    job.BIN = pathlib.Path(options.bin).resolve()
+    for name in ("ibcoll_run", "ibcoll_launcher_probe"):
+        if not (job.BIN / name).exists():
+            sys.exit(f"{job.BIN / name} is not built")
+    # pylint: disable=unused-import,wrong-import-position
+    from test_ends import ExitCodes, Limits, NobodyLeft, Signals, TimeLimit
+    from test_hosts import Environment, HostFiles, RemoteHosts
+    from test_output import BrokenOutput, Input, Lines, Volume
+    from test_rendezvous import Exchanges, Secret, Strangers
+    unittest.main(argv=[sys.argv[0], *rest])

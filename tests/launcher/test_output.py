@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Standard output, standard error and standard input of the ranks."""
+
+import os
+import re
+import subprocess
+import time
+
+from job import JobTest, tool
+
+# Rank r writes 3000 lines of many lengths, in pieces, to both streams.
+CHATTER = r"""
+import os, sys
+rank = int(os.environ["IBCOLL_RUN_RANK"])
+for i in range(3000):
+    line = f"<{rank}:{i}:" + "x" * (i * 37 % 300) + ">\n"
+    cut = i % len(line)
+    stream = 1 + i % 2
+    os.write(stream, line[:cut].encode())
+    os.write(stream, line[cut:].encode())
+"""
+# Writes MEGABYTES to standard output.
+FLOOD = r"""
+import os, sys
+block = (b"y" * 63 + b"\n") * 16384
+for i in range(int(sys.argv[1])):
+    rest = block
+    while rest:
+        rest = rest[os.write(1, rest):]
+"""
+
+
+class Lines(JobTest):
+    def test_are_never_torn(self):
+        with self.started("-n", 8, "python3", "-c", CHATTER, stderr=subprocess.STDOUT) as job:
+            output = job.stdout.read().decode()
+            self.assertEqual(job.wait(30), 0)
+        lines = output.splitlines()
+        self.assertEqual(len(lines), 8 * 3000)
+        for line in lines:
+            match = re.fullmatch(r"<(\d+):(\d+):(x*)>", line)
+            self.assertTrue(match, line)
+            self.assertEqual(len(match[3]), int(match[2]) * 37 % 300)
+        self.assertEqual(len(set(lines)), 8 * 3000)
+
+    def test_tags(self):
+        code, output, errors = self.run_job("-n", 3, "--tag-output", "sh", "-c",
+                                            "echo out $IBCOLL_RUN_RANK; echo; echo err $IBCOLL_RUN_RANK >&2; printf end")
+        self.assertEqual(code, 0)
+        self.assertEqual(sorted(output.splitlines()),
+                         sorted(f"[{rank}] {text}" for rank in range(3) for text in (f"out {rank}", "", "end")))
+        self.assertEqual(sorted(errors.splitlines()), [f"[{rank}] err {rank}" for rank in range(3)])
+
+    def test_one_rank_is_passed_through_byte_for_byte(self):
+        self.assertEqual(self.run_job("-n", 1, "printf", r"a\nb\r\0c")[1], "a\nb\r\0c")
+
+    def test_last_line_without_a_newline(self):
+        code, output, _ = self.run_job("-n", 4, "printf", "unfinished")
+        self.assertEqual((code, output.replace("\n", "")), (0, "unfinished" * 4))
+        self.assertEqual(output.count("unfinished\n"), 3)
+
+    def test_a_prompt_comes_at_once(self):
+        with self.started("-n", 1, "sh", "-c", "printf 'name? '; read name; echo hello $name", stdin=subprocess.PIPE) as job:
+            self.assertEqual(os.read(job.stdout.fileno(), 100), b"name? ")
+            job.stdin.write(b"you\n")
+            job.stdin.flush()
+            self.assertEqual(self.read_lines(job, 1), ["hello you"])
+
+    def test_line_of_20_megabytes(self):
+        code, output, _ = self.run_job("-n", 2, "sh", "-c", "head -c 20000000 /dev/zero | tr '\\0' $IBCOLL_RUN_RANK; echo")
+        self.assertEqual(code, 0)
+        self.assertEqual((output.count("0"), output.count("1")), (20_000_000, 20_000_000))
+
+    def test_nothing_is_lost_at_exit(self):
+        for _ in range(5):
+            code, output, _ = self.run_job("-n", 4, "sh", "-c", "head -c 60000 /dev/zero | tr '\\0' a; echo; echo end")
+            self.assertEqual((code, output.count("a"), output.count("end\n")), (0, 240_000, 4))
+
+    def test_nothing_is_lost_of_a_rank_that_fails(self):
+        code, output, _ = self.run_job("-n", 2, "sh", "-c", "[ $IBCOLL_RUN_RANK = 1 ] && exec sleep 100; "
+                                       "head -c 60000 /dev/zero | tr '\\0' a; echo last words; exit 9")
+        self.assertEqual((code, output.count("a") - output.count("last words"), output[-11:]), (9, 60000, "last words\n"))
+
+    def test_a_child_that_holds_the_output_open(self):
+        begin = time.monotonic()
+        code, output, _ = self.run_job("-n", 2, "sh", "-c", "setsid sleep 20 & echo done")
+        self.assertEqual((code, output), (0, "done\n" * 2))
+        self.assertLess(time.monotonic() - begin, 10)
+
+
+class Volume(JobTest):
+    def peak_memory(self, process):
+        with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+            return int(re.search(r"VmHWM:\s+(\d+) kB", status.read())[1]) / 1024
+
+    def test_200_megabytes_of_each_rank(self):
+        with self.started("-n", 2, "python3", "-c", FLOOD, 200) as job:
+            received, peak = 0, 0
+            while chunk := os.read(job.stdout.fileno(), 1 << 20):
+                received += len(chunk)
+                if received % 64 == 0:
+                    peak = max(peak, self.peak_memory(job)) if job.poll() is None else peak
+            self.assertEqual(job.wait(30), 0)
+        self.assertEqual(received, 2 * 200 << 20)
+        self.assertLess(peak, 64)
+
+    def test_a_slow_reader_slows_the_ranks_and_costs_no_memory(self):
+        with self.started("-n", 4, "python3", "-c", FLOOD, 40) as job:
+            time.sleep(1.5)
+            self.assertLess(self.peak_memory(job), 64)
+            received = 0
+            while chunk := os.read(job.stdout.fileno(), 1 << 20):
+                received += len(chunk)
+            self.assertEqual(job.wait(30), 0)
+            self.assertEqual(received, 4 * 40 << 20)
+
+    def test_standard_error_as_well(self):
+        with self.started("-n", 2, "python3", "-c", FLOOD.replace("os.write(1", "os.write(2"), 50,
+                          stdout=subprocess.DEVNULL) as job:
+            received = 0
+            while chunk := os.read(job.stderr.fileno(), 1 << 20):
+                received += len(chunk)
+            self.assertEqual(job.wait(30), 0)
+            self.assertEqual(received, 2 * 50 << 20)
+
+    def test_into_a_file(self):
+        path = self.folder / "output"
+        with open(path, "w", encoding="ascii") as file:
+            file.write("before\n")
+            file.flush()
+            with self.started("-n", 2, "python3", "-c", FLOOD, 20, stdout=file) as job:
+                self.assertEqual(job.wait(30), 0)
+        self.assertEqual(path.stat().st_size, 7 + (2 * 20 << 20))
+        self.assertTrue(path.read_text(encoding="ascii").startswith("before\nyyy"))
+
+    def test_signals_work_while_nobody_reads(self):
+        with self.started("-n", 2, "python3", "-c", FLOOD, 40) as job:
+            time.sleep(0.5)
+            job.terminate()
+            time.sleep(0.3)
+            job.terminate()  # the second one gives up the output too
+            time.sleep(0.3)
+            job.terminate()
+            self.assertEqual(job.wait(10), 143)
+
+
+class BrokenOutput(JobTest):
+    def test_a_reader_that_had_enough(self):
+        command = f"{tool('ibcoll_run')} -n 2 yes | head -n 3; echo ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=30, check=False)
+        self.assertEqual(done.stdout, "y\ny\ny\n141\n", done.stderr)
+
+    def test_closed_output(self):
+        done = subprocess.run(["bash", "-c", f"{tool('ibcoll_run')} -n 2 echo text >&- 2>&-"], timeout=30, check=False)
+        self.assertEqual(done.returncode, 0)
+
+    def test_full_disk(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        with open("/dev/full", "w", encoding="ascii") as full, self.started("-n", 2, "echo", "text", stdout=full) as job:
+            self.assertEqual(job.wait(10), 1)
+            self.assertIn("No space left on device", job.stderr.read().decode())
+
+
+class Input(JobTest):
+    def test_goes_to_rank_0_only(self):
+        program = "while read line; do echo $IBCOLL_RUN_RANK $line; done; echo $IBCOLL_RUN_RANK end"
+        code, output, _ = self.run_job("-n", 3, "sh", "-c", program, stdin="a\nb\n")
+        self.assertEqual(code, 0)
+        self.assertEqual(sorted(output.splitlines()), ["0 a", "0 b", "0 end", "1 end", "2 end"])
+
+    def test_a_job_that_reads_nothing_leaves_it_to_the_next(self):
+        command = f"{tool('ibcoll_run')} -n 2 true; cat"
+        done = subprocess.run(["sh", "-c", command], input="kept\n", capture_output=True, text=True, timeout=30, check=False)
+        self.assertEqual(done.stdout, "kept\n")
+
+    def test_of_a_terminal(self):
+        leader, terminal = os.openpty()
+        try:
+            with self.started("-n", 2, "sh", "-c", "[ $IBCOLL_RUN_RANK = 0 ] && read line && echo got $line; true", stdin=terminal,
+                              start_new_session=True) as job:
+                os.write(leader, b"typed\n")
+                self.assertEqual(self.read_lines(job, 1), ["got typed"])
+                job.wait(10)
+        finally:
+            os.close(leader)
+            os.close(terminal)

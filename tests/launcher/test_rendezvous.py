@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The exchange between the ranks, the job secret, and strangers at the rendezvous port."""
+
+import hashlib
+import hmac
+import os
+import re
+import socket
+import struct
+import subprocess
+import time
+
+from job import JobTest, tool, wait_until
+
+PROBE = "ibcoll_launcher_probe"
+# Shows where the rendezvous is and the secret, then waits for a line and becomes the probe.
+HOLD = """
+import os, sys, time
+secret = os.pread(int(os.environ["IBCOLL_RUN_SECRET_FD"]), 32, 0).hex()
+print(os.environ["IBCOLL_RUN_ADDRESS"], secret, flush=True)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.02)
+os.execv(sys.argv[2], ["probe", "exchange", "3"])
+"""
+
+
+class Exchanges(JobTest):
+    def probe(self, ranks, *words, **options):
+        return self.run_job("-n", ranks, tool(PROBE), *words, **options)
+
+    def test_of_many_sizes_and_rounds(self):
+        for ranks, rounds, size in ((1, 3, 8), (2, 50, 1), (5, 3, 0), (3, 2, 1 << 20), (16, 20, 1000)):
+            code, output, errors = self.probe(ranks, "exchange", rounds, size)
+            self.assertEqual((code, errors), (0, ""))
+            self.assertEqual(len(re.findall(rf"^rank \d+ of {ranks} node '' local ibcoll_run: ok$", output, re.M)), ranks)
+
+    def test_more_than_one_bootstrap_in_a_process(self):
+        self.assertEqual(self.probe(3, "again"), (0, "ok\n" * 3, ""))
+
+    def test_two_programs_in_one_rank(self):
+        code, output, errors = self.run_job("-n", 3, "sh", "-c", f"{tool(PROBE)} && {tool(PROBE)}")
+        self.assertEqual((code, output.count(": ok\n"), errors), (0, 6, ""))
+
+    def test_behind_a_wrapper(self):
+        code, output, errors = self.run_job("-n", 2, "sh", "-c", f"exec env nice {tool(PROBE)}; exit 9")
+        self.assertEqual((code, output.count(": ok\n"), errors), (0, 2, ""))
+
+    def test_without_a_launcher_there_is_one_rank(self):
+        done = subprocess.run([tool(PROBE)], capture_output=True, text=True, timeout=30, check=False)
+        self.assertEqual(done.stdout, "rank 0 of 1 node '' local single: ok\n")
+
+    def test_a_rank_that_ends_early_is_named_at_once(self):
+        begin = time.monotonic()
+        code, _, errors = self.probe(4, "leave", 2)
+        self.assertEqual(code, 3)
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assertRegex(errors, r"rank [013]: rank 2 on host \S+ \(pid \d+\) exited with status 0 and took no part")
+
+    def test_a_rank_that_dies_early(self):
+        begin = time.monotonic()
+        code, _, errors = self.probe(4, "die", 1)
+        self.assertEqual(code, 137)
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assertRegex(errors, r"ibcoll_run: rank 1 on host \S+ \(pid \d+\) was killed by signal 9")
+
+    def test_lengths_that_differ(self):
+        code, _, errors = self.probe(3, "uneven")
+        self.assertEqual(code, 3)
+        self.assertRegex(errors, r"rank 1 gave 65 bytes .* gave 64|rank [02] gave 64 bytes .* rank 1 gave 65")
+
+    def test_a_late_rank_is_named(self):
+        code, _, errors = self.probe(3, "late", 1, 20, env={"IBCOLL_TIMEOUT": "0.5"})
+        self.assertEqual(code, 3)
+        self.assertRegex(errors, r"rank [02]: the ranks of the job did not all come within 0.5 s .*rank 1 has not come")
+
+    def test_a_damaged_environment(self):
+        for variable, value in (("RANK", "x"), ("RANK", "7"), ("SIZE", "0"), ("ADDRESS", "nowhere"), ("SECRET_FD", "1"),
+                                ("ADDRESS", "127.0.0.1:1")):
+            code, _, errors = self.run_job("-n", 2, "env", f"IBCOLL_RUN_{variable}={value}", tool(PROBE))
+            self.assertEqual(code, 3, variable)
+            self.assertIn("127.0.0.1:1" if value == "127.0.0.1:1" else f"IBCOLL_RUN_{variable}", errors)
+
+
+class Secret(JobTest):
+    def processes(self, pattern):
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    if pattern in file.read():
+                        found.append(int(pid))
+            except OSError:
+                continue
+        return found
+
+    def test_is_in_no_command_line_and_no_environment(self):
+        gate = self.folder / "gate"
+        with self.started("-n", 2, "python3", "-c", HOLD, gate, tool(PROBE)) as job:
+            lines = self.read_lines(job, 2)
+            secret = bytes.fromhex(lines[0].split()[1])
+            self.assertEqual(lines[0], lines[1])
+            self.assertGreater(len(set(secret)), 8)
+            pids = [job.pid, *self.processes(str(gate).encode())]
+            self.assertGreaterEqual(len(pids), 3)
+            for pid in pids:
+                for name in ("cmdline", "environ"):
+                    with open(f"/proc/{pid}/{name}", "rb") as file:
+                        content = file.read()
+                    self.assertNotIn(secret, content)
+                    self.assertNotIn(secret.hex().encode(), content.lower())
+            gate.touch()
+            self.assertEqual(job.wait(20), 0)
+
+    def test_differs_from_job_to_job(self):
+        program = "import os; print(os.pread(int(os.environ['IBCOLL_RUN_SECRET_FD']), 32, 0).hex())"
+        seen = {self.run_job("-n", 1, "python3", "-c", program)[1] for _ in range(3)}
+        self.assertEqual(len(seen), 3)
+        self.assertEqual({len(text) for text in seen}, {65})
+
+    def test_cannot_be_changed_by_a_rank(self):
+        program = "import os; os.pwrite(int(os.environ['IBCOLL_RUN_SECRET_FD']), b'x' * 32, 0)"
+        self.assertIn("Operation not permitted", self.run_job("-n", 1, "python3", "-c", program)[2])
+
+    def test_does_not_reach_what_a_rank_starts(self):
+        code, output, errors = self.run_job("-n", 2, tool(PROBE), "child")
+        self.assertEqual((code, output), (0, "child 3\n" * 2))
+        self.assertIn("no job secret there", errors)
+
+    def test_nothing_but_the_secret_is_inherited(self):
+        program = "import os; print(sorted(int(n) for n in os.listdir('/proc/self/fd'))[:-1])"
+        with self.started("-n", 2, "python3", "-c", program) as job:
+            # The directory itself is one of those listed, and is the highest of the low ones or the last of all.
+            for line in job.stdout.read().decode().splitlines():
+                self.assertLessEqual(set(eval(line)), {0, 1, 2, 3, 64})
+
+
+class Strangers(JobTest):
+    def setUp(self):
+        super().setUp()
+        self.gate = self.folder / "gate"
+
+    def job(self, ranks=3):
+        return self.started("-n", ranks, "python3", "-c", HOLD, self.gate, tool(PROBE))
+
+    def connect(self, address):
+        host, _, port = address.rpartition(":")
+        connection = socket.create_connection((host, int(port)), timeout=10)
+        self.addCleanup(connection.close)
+        return connection
+
+    def finish(self, job):
+        self.gate.touch()
+        self.assertEqual(job.wait(20), 0, job.stderr.read())
+        self.assertEqual(job.stdout.read().decode().count(": ok\n"), 3)
+
+    def receive(self, connection, count):
+        received = b""
+        while len(received) < count:
+            chunk = connection.recv(count - len(received))
+            if not chunk:
+                break
+            received += chunk
+        return received
+
+    def claim(self, connection, secret, rank, size):
+        """Proves to be a rank with that secret; the server's answer, empty when it hung up."""
+        nonce = self.receive(connection, 32)
+        mine = os.urandom(32)
+        body = mine + struct.pack("<II", rank, size)
+        label = b"ibcoll rendezvous 1 client"
+        connection.sendall(body + hmac.new(secret, label + nonce + body, hashlib.sha256).digest())
+        answer = self.receive(connection, 32)
+        if answer:
+            label = b"ibcoll rendezvous 1 server"
+            self.assertEqual(answer, hmac.new(secret, label + nonce + body, hashlib.sha256).digest())
+        return answer
+
+    def test_listens_on_loopback_only(self):
+        with self.job() as job:
+            self.read_lines(job, 3)
+            inodes = {os.readlink(f"/proc/{job.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{job.pid}/fd")}
+            listening = []
+            for table in ("tcp", "tcp6"):
+                with open(f"/proc/{job.pid}/net/{table}", encoding="ascii") as file:
+                    rows = [line.split() for line in file.readlines()[1:]]
+                listening += [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
+            self.assertEqual([entry.split(":")[0] for entry in listening], ["0100007F"])
+            self.finish(job)
+
+    def test_garbage(self):
+        with self.job() as job:
+            address = self.read_lines(job, 3)[0].split()[0]
+            for garbage in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\0" * 72, b"\xff" * 100_000, os.urandom(71)):
+                connection = self.connect(address)
+                try:
+                    connection.sendall(garbage)
+                    if len(garbage) >= 72:
+                        self.receive(connection, 32)
+                        self.assertEqual(self.receive(connection, 1), b"")
+                except ConnectionError:
+                    pass  # hung up while we were sending: as well
+            self.finish(job)
+
+    def test_many_silent_connections(self):
+        with self.job() as job:
+            address = self.read_lines(job, 3)[0].split()[0]
+            connections = [self.connect(address) for _ in range(700)]
+            self.assertEqual(len(connections), 700)
+            self.finish(job)
+
+    def test_silence_has_a_deadline(self):
+        with self.job() as job:
+            connection = self.connect(self.read_lines(job, 3)[0].split()[0])
+            connection.settimeout(15)
+            begin = time.monotonic()
+            self.assertEqual(len(self.receive(connection, 33)), 32)
+            self.assertGreater(time.monotonic() - begin, 5)
+            self.finish(job)
+
+    def test_only_who_knows_the_secret_is_a_rank(self):
+        with self.job() as job:
+            address, secret = self.read_lines(job, 3)[0].split()
+            secret = bytes.fromhex(secret)
+            self.assertEqual(self.claim(self.connect(address), bytes(32), 0, 3), b"")
+            self.assertEqual(self.claim(self.connect(address), secret, 3, 3), b"")
+            self.assertEqual(self.claim(self.connect(address), secret, 0, 4), b"")
+            self.finish(job)
+
+    def test_a_rank_that_sends_nonsense_fails_the_exchange_and_not_the_launcher(self):
+        for frame in (struct.pack("<II", 1, 1 << 30), struct.pack("<II", 77, 0), struct.pack("<II", 2, 4) + b"text"):
+            with self.subTest(frame=frame), self.job() as job:
+                address, secret = self.read_lines(job, 3)[0].split()
+                connection = self.connect(address)
+                self.assertNotEqual(self.claim(connection, bytes.fromhex(secret), 0, 3), b"")
+                connection.sendall(frame)
+                self.assertEqual(self.receive(connection, 1), b"")
+                # It took the place of rank 0 in the first series.
+                self.gate.touch()
+                self.assertEqual(job.wait(20), 3)
+                self.assertIn(b"rank 0 closed its connection to ibcoll_run", job.stderr.read())
+                self.gate.unlink()
+
+    def test_a_false_launcher_is_found_out(self):
+        server = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(server.close)
+        address = f"IBCOLL_RUN_ADDRESS=127.0.0.1:{server.getsockname()[1]}"
+        with self.started("-n", 1, "env", address, tool(PROBE)) as job:
+            server.settimeout(10)
+            connection, _ = server.accept()
+            self.addCleanup(connection.close)
+            connection.sendall(bytes(32))
+            self.assertEqual(len(self.receive(connection, 72)), 72)
+            connection.sendall(bytes(32))
+            self.assertTrue(wait_until(lambda: job.poll() is not None))
+            self.assertIn(b"does not know the secret of this job", job.stderr.read())
