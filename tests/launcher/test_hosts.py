@@ -77,8 +77,8 @@ class RemoteHosts(JobTest):
                                           "$IBCOLL_WAIT $HOME; pwd", cwd=self.folder)
         self.assertEqual(code, 0)
         lines = sorted(output.splitlines())
-        self.assertEqual(lines[-4:], [str(self.folder)] * 4)
-        self.assertEqual(lines[:4], [f"{rank} 127.0.0.{2 if rank < 2 else 3} 2 with blank ucx yield" for rank in range(4)])
+        self.assertEqual(lines[:4], [str(self.folder)] * 4)
+        self.assertEqual(lines[4:], [f"{rank} 127.0.0.{2 if rank < 2 else 3} 2 with blank ucx yield" for rank in range(4)])
 
     def test_names_that_only_the_remote_shell_knows(self):
         code, output, errors = self.run_job("--rsh", self.shell, "--host", "alias-a:1,alias-b:1", "--address", "127.0.0.1",

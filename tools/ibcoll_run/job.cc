@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ibcoll_run/job.h"
 
-#include <fcntl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,8 +69,6 @@ Status Job::open_streams() {
   const auto open = [&](int fd) -> Result<std::shared_ptr<OutputStream>> {
     auto stream = std::make_shared<OutputStream>(loop_);
     OutputStream* raw = stream.get();
-    // A closed descriptor is no reason not to run: output goes nowhere, as with any program.
-    if (::fcntl(fd, F_GETFD) < 0) fd = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (Status status = raw->queue.borrow(fd); !status.ok()) return status;
     raw->queue.on_drained = [this] { set_paused(false); };
     raw->queue.on_broken = [this, raw] { on_output_broken(*raw); };

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ibcoll_run/process_defaults.h"
 
+#include <fcntl.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 namespace ibcoll::run {
@@ -21,6 +24,10 @@ sigset_t handled_signals() {
 }  // namespace
 
 ProcessDefaults ProcessDefaults::take_over() {
+  // A standard stream that the caller closed would become the number of some file of ours.
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != fd) std::abort();
+  }
   ProcessDefaults before{};
   const sigset_t handled = handled_signals();
   ::sigprocmask(SIG_BLOCK, &handled, &before.signals);

@@ -16,7 +16,7 @@ struct ProcessDefaults {
   struct sigaction broken_pipe;
 
   // Blocks the signals that signal_descriptor() then yields, ignores SIGPIPE (writes tell), and raises the soft limit
-  // of open files to the hard one: each rank takes up to five.
+  // of open files to the hard one: each rank takes up to five. Standard streams that are closed become /dev/null.
   static ProcessDefaults take_over();
   void restore() const noexcept;
 };

@@ -99,6 +99,7 @@ Status RemoteHost::start_shell() {
     return status;
   }
   ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(output_.get(), F_SETPIPE_SZ, 1 << 20);  // output of many ranks in one pipe; as it is where refused
   return loop_.watch(output_.get(), EPOLLIN, [this](uint32_t) { read_once(); });
 }
 
