@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "runtime/copy.h"
 #include "runtime/engine.h"
 #include "runtime/team.h"
 
@@ -87,6 +88,13 @@ void Comm::read(int local, uint64_t address, Bytes into) noexcept {
 
 void Comm::copy(Bytes to, ConstBytes from) noexcept {
   if (!from.empty() && to.data() != from.data()) std::memcpy(to.data(), from.data(), from.size());
+}
+
+void Comm::copy_within(uint64_t total, Bytes to, ConstBytes from) noexcept {
+  if (total > last_level_cache_bytes())
+    copy_streaming(to.data(), from.data(), from.size());
+  else
+    copy(to, from);
 }
 
 std::byte* Comm::scratch(uint64_t bytes) noexcept {

@@ -168,6 +168,9 @@ class Comm {
   // ---- local
 
   static void copy(Bytes to, ConstBytes from) noexcept;
+  // The same, as a part of `total` bytes that the ranks of the node write in this collective: past the caches when these
+  // cannot hold them.
+  static void copy_within(uint64_t total, Bytes to, ConstBytes from) noexcept;
   // Uninitialised memory until the collective ends. nullptr: the collective has failed; co_return.
   std::byte* scratch(uint64_t bytes) noexcept;
   // Ends the collective with an error on all ranks of the team.

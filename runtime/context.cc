@@ -252,7 +252,8 @@ void Context::fill_model(TeamHandle& team) const {
   if (slowest) {
     const LinkModel link = slowest->model();
     m.alpha_us = link.alpha_us;
-    m.beta_us = link.beta_us_per_byte;
+    // Where ranks share cores they take turns at moving bytes, too.
+    m.beta_us = link.beta_us_per_byte * job_.ranks_per_core;
   }
   m.sharing = job_.ranks_per_core;
   m.turn_us = 1.2 * (job_.ranks_per_core - 1.0);

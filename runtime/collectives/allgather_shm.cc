@@ -19,6 +19,8 @@ Task allgather_shm(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const ConstBytes own = a.own(c.rank());
   const uint64_t most = largest(c, a);
+  const auto p = static_cast<uint64_t>(c.size());
+  const uint64_t node_total = most * p * p;  // all receive buffers
   for (uint64_t at = 0; at < most; at += w.area_bytes()) {
     co_await c.next_step(std::min(most - at, w.area_bytes()));
     const ConstBytes mine = part(own, at, w.area_bytes());
@@ -29,7 +31,7 @@ Task allgather_shm(Comm& c, Args a) {
       const Bytes theirs = part(a.recv[from], at, w.area_bytes());
       if (theirs.empty()) continue;
       co_await c.published(from);
-      c.copy(theirs, ConstBytes(w.area(from, theirs.size()), theirs.size()));
+      c.copy_within(node_total, theirs, ConstBytes(w.area(from, theirs.size()), theirs.size()));
     }
   }
   c.copy(a.recv[c.rank()], own);

@@ -45,6 +45,7 @@ struct SimPair {
   Time last_arrival = 0;
   uint32_t slots_used = 0;
   uint32_t puts_used = 0;
+  uint32_t unread_puts = 0;    // whose note the receiver has not read
   uint32_t freed = 0;          // slots that the receiver is done with, not told to the sender yet
   uint32_t credits_going = 0;  // told, under way
   bool starved = false;        // the sender was refused and waits to be woken

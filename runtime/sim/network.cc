@@ -172,6 +172,7 @@ void SimNetwork::deliver(MessageId id) {
   }
   if (put && !land(message)) {
     ++counters_.dropped_puts;
+    put_read(pairs_[message.pair]);
     return release(id);
   }
   SimTransport& receiver = transport(message.to);
@@ -215,6 +216,11 @@ void SimNetwork::buffer(SimMessage& message) {
 
 void SimNetwork::finish_put(SimPair& pair) {
   --pair.puts_used;
+  unstarve(pair);
+}
+
+void SimNetwork::put_read(SimPair& pair) {
+  --pair.unread_puts;
   unstarve(pair);
 }
 

@@ -84,6 +84,7 @@ class SimNetwork {
   void buffer(SimMessage& message);
   void sent(MessageId id);
   void finish_put(SimPair& pair);
+  void put_read(SimPair& pair);
   void unstarve(SimPair& pair);
   void credit(SimPair& pair);
   void die(int rank);

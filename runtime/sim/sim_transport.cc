@@ -72,12 +72,14 @@ PutResult SimTransport::put(int peer, const RemoteRegion& to, std::span<const st
                             uint64_t token) {
   SimPair& way = network_.pair(rank_, peer);
   if (!network_.alive(rank_) || peers_[peer].failed || network_.refuse(rank_)) return PutResult::kBusy;
-  if (way.puts_used >= network_.params().puts_per_pair) {
+  if (way.puts_used >= network_.params().puts_per_pair ||
+      way.unread_puts >= network_.params().unread_puts_per_pair) {
     ++network_.counters_.no_credit;
     way.starved = true;
     return PutResult::kBusy;
   }
   ++way.puts_used;
+  ++way.unread_puts;
   const MessageId id = network_.make_message(SimMessage::Kind::kPut, rank_, peer);
   SimMessage& message = network_.message(id);
   message.pair = peers_[peer].pair;
@@ -110,6 +112,7 @@ size_t SimTransport::poll(std::span<Event> events) {
   for (const MessageId id : held_) {
     const SimMessage& message = network_.message(id);
     if (message.kind == SimMessage::Kind::kSend) network_.free_slot(network_.pairs_[message.pair]);
+    if (message.kind == SimMessage::Kind::kPut) network_.put_read(network_.pairs_[message.pair]);
     network_.release(id);
   }
   held_.clear();
@@ -155,7 +158,8 @@ LinkModel SimTransport::model() const {
 
 nlohmann::json SimTransport::describe() const {
   const SimCounters& counters = network_.counters();
-  return {{"transport", "sim"},
+  return {{"name", "sim"},
+          {"connections", peers_.size()},
           {"ranks", network_.size()},
           {"seed", network_.params().seed},
           {"virtual_ns", network_.now()},
