@@ -2,8 +2,6 @@
 // Copies of block size, with or without leaving the destination in the caches.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,14 +12,9 @@
 
 namespace ibcoll {
 
-// Of this machine; 32 MB where the system does not say.
-inline uint64_t last_level_cache_bytes() noexcept {
-  static const uint64_t bytes = [] {
-    const long said = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return said > 0 ? static_cast<uint64_t>(said) : uint64_t{32} << 20;
-  }();
-  return bytes;
-}
+// Of one socket, as the kernel says (virtual machines let the C library answer for the host's whole package); 32 MB where
+// it does not say.
+uint64_t last_level_cache_bytes() noexcept;
 
 // For results larger than the caches: the stores bypass them, which saves reading the lines before they are overwritten.
 // Ordered before later stores of this thread by a fence of its own.

@@ -11,6 +11,8 @@
 #include <fstream>
 #include <map>
 
+#include "runtime/copy.h"
+
 namespace ibcoll {
 namespace {
 
@@ -70,6 +72,15 @@ double ranks_per_core(const std::vector<CpuShare>& ranks) {
   double cores = 0;
   for (const uint64_t bits : together.cpus) cores += std::popcount(bits);
   return std::max(1.0, static_cast<double>(ranks.size()) / std::max(0.01, std::min(cores, together.quota)));
+}
+
+uint64_t last_level_cache_bytes() noexcept {
+  static const uint64_t bytes = [] {
+    const std::string size = first_line("/sys/devices/system/cpu/cpu0/cache/index3/size");  // "32768K"
+    const uint64_t kilobytes = std::strtoull(size.c_str(), nullptr, 10);
+    return kilobytes > 0 && size.back() == 'K' ? kilobytes << 10 : uint64_t{32} << 20;
+  }();
+  return bytes;
 }
 
 std::vector<int> number_nodes(const std::vector<std::string>& identities) {
