@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "perf/call_times.h"
@@ -12,9 +13,16 @@ namespace ibcoll::perf {
 
 struct LoopPlan {
   uint64_t iterations = 0;   // 0: as many as fill `budget_us`
-  int64_t warmup = -1;       // calls before the timed ones; negative: up to 10, fewer where a call is long
+  int64_t warmup = -1;       // calls before the timed ones; negative: as many as fill a quarter of `budget_us`
   double budget_us = 200e3;  // for the timed calls of one size, warm-up not counted
 };
+
+// The processes of a job have only just begun: what their launcher and their first page faults still do would be in the
+// times of the first size. Spent once per process.
+inline double settling_us() {
+  static bool settled = false;
+  return std::exchange(settled, true) ? 0 : 50e3;
+}
 
 // Runs one collective on every rank alike and leaves this rank's timed calls, in microseconds, in `calls`.
 // `Library` gives `bool call()` (one collective, completed), `bool barrier()` and `bool largest(double& value)` (the
@@ -36,7 +44,7 @@ bool run_timed_loop(Library& library, const LoopPlan& plan, std::vector<double>&
     // The first call connects and touches memory and says nothing about the following.
     if (!untimed(1, call_us)) return false;
     if (!untimed(1, call_us)) return false;
-    if (plan.warmup < 0) warmup = std::clamp<uint64_t>(iterations_for(call_us, plan.budget_us / 4), 5, 10) - 4;
+    if (plan.warmup < 0) warmup = iterations_for(call_us, plan.budget_us / 4 + settling_us());
   }
   if (warmup > 0 && !untimed(warmup, call_us)) return false;
   const uint64_t iterations = plan.iterations > 0 ? plan.iterations : iterations_for(call_us, plan.budget_us);

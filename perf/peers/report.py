@@ -75,7 +75,7 @@ def summary(cells, collectives):
         if values:
             lines.append(f"  {collective:<11}{geometric_mean(values):6.2f}")
     lines.append(f"  {'all':<11}{geometric_mean([cell.ratio() for cell in rated]):6.2f}")
-    below = sorted((cell for cell in rated if cell.ratio() < 1), key=Cell.ratio)
+    below = sorted((cell for cell in rated if round(cell.ratio(), 2) < 1), key=Cell.ratio)
     lines.append(f"cells below 1: {len(below) or 'none'} (of {len(rated)})")
     lines += [f"  {cell.ratio():.2f}  {cell.collective} {size_text(cell.size)}" for cell in below]
     return lines
