@@ -138,7 +138,11 @@ void list() {
 }
 
 int report_failure(Job& job) {
-  if (!job.failure().empty()) fmt::print(stderr, "ibcoll_perf: rank {}: {}\n", job.rank(), job.failure());
+  if (!job.is_open()) {
+    fmt::print(stderr, "ibcoll_perf: {}\n", job.failure());  // its rank is not known
+  } else if (!job.failure().empty()) {
+    fmt::print(stderr, "ibcoll_perf: rank {}: {}\n", job.rank(), job.failure());
+  }
   job.abandon();
   return 1;
 }

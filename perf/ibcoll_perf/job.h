@@ -24,6 +24,7 @@ class Job {
   // Leaves the context to the end of the process: its orderly end would wait for ranks that may never come.
   void abandon();
 
+  bool is_open() const { return team_ != nullptr; }
   int rank() const { return rank_; }
   int size() const { return size_; }
   ibcoll_context_t context() const { return context_; }
