@@ -124,16 +124,15 @@ ibcoll_status_t ibcoll_context_destroy(ibcoll_context_t context) {
   return guarded([&] {
     if (!context) return IBCOLL_OK;
     Context& c = *context->context;
-    {
-      const Guard guard(c.lock());
-      if (c.teams() > 0)
-        return refuse(IBCOLL_ERR_BUSY, "ibcoll_context_destroy: {} teams exist; free them first", c.teams());
-      if (c.world().team->requests() > c.world().shorthand_requests())
-        return refuse(IBCOLL_ERR_BUSY, "ibcoll_context_destroy: {} requests exist; free them first",
-                      c.world().team->requests() - c.world().shorthand_requests());
-    }
-    const Status left = c.leave();
+    Guard guard(c.lock());
+    if (c.teams() > 0)
+      return refuse(IBCOLL_ERR_BUSY, "ibcoll_context_destroy: {} teams exist; free them first", c.teams());
+    if (c.world().team->requests() > c.world().shorthand_requests())
+      return refuse(IBCOLL_ERR_BUSY, "ibcoll_context_destroy: {} requests exist; free them first",
+                    c.world().team->requests() - c.world().shorthand_requests());
     report_on_signal_no_more(&c);
+    const Status left = c.leave(guard);
+    guard.unlock();
     delete context;
     return report(left);
   });

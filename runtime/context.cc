@@ -140,7 +140,17 @@ Status Context::make_engine() {
   return {};
 }
 
-Status Context::leave() {
+// The barrier ends what ranks still wait for from each other; closing the network transport sends what is still in it; and
+// the exchange keeps this process alive, for those that watch it, until all are through. After a failure ranks part at once.
+Status Context::leave(std::unique_lock<std::mutex>& guard) {
+  ibcoll_collective_args_t barrier{};
+  barrier.struct_size = sizeof barrier;
+  barrier.collective = IBCOLL_BARRIER;
+  const bool together = run_blocking(*world_, barrier, guard).ok();
+  world_.reset();
+  engine_.reset();
+  job_.net.reset();
+  if (!together) return {};
   const std::byte mine{1};
   std::vector<std::byte> all(static_cast<size_t>(size()));
   return bootstrap_->allgather(std::span(&mine, 1), all);

@@ -53,8 +53,8 @@ class Context {
   TeamHandle& world() noexcept { return *world_; }
   int teams() const noexcept { return static_cast<int>(teams_.size()); }
   const Config& config() const noexcept { return config_; }
-  // Waits for all ranks: nobody's memory goes before all are through.
-  Status leave();
+  // Collective: waits for all ranks and closes what is open. Nothing but destruction may follow.
+  Status leave(std::unique_lock<std::mutex>& guard);
 
   // Collective over the parent. `ranks`: of the parent, in the new order; nullptr where this rank is not a member.
   // `guard` holds the lock, as for wait().
