@@ -9,12 +9,8 @@ const std::vector<Maker>& makers() {
 #ifdef IBCOLL_TEST_UCX
     add_ucx_makers(found);
 #endif
-#ifdef IBCOLL_TEST_SIM
-    add_sim_makers(found);
-#endif
-#ifdef IBCOLL_TEST_SHM
     add_shm_makers(found);
-#endif
+    add_sim_makers(found);
     return found;
   }();
   return all;

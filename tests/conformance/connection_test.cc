@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// [C10]: connections are made on first use, and only to peers talked to.
+#include <nlohmann/json.hpp>
+
+#include "tests/conformance/world.h"
+
+namespace ibcoll::conformance {
+namespace {
+
+using ConnectionTest = TransportTest;
+
+int64_t connections(World& world, int rank) {
+  const nlohmann::json text = world.at(rank).describe();
+  EXPECT_TRUE(text.contains("connections")) << text.dump(1);
+  return text.value("connections", int64_t{-1});
+}
+
+TEST_P(ConnectionTest, OnlyToPeersTalkedTo) {
+  auto world = make_world(6);
+  ASSERT_TRUE(world);
+  world->pump_for(std::chrono::milliseconds(10));
+  for (int rank = 0; rank < 6; ++rank) EXPECT_EQ(connections(*world, rank), 0);
+  ASSERT_TRUE(world->send(0, 1, Note{}, {}));
+  ASSERT_TRUE(world->send(2, 1, Note{}, {}));
+  ASSERT_TRUE(world->pump_until([&] { return world->got(1).size() == 2; }));
+  world->pump_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(connections(*world, 0), 1);
+  EXPECT_LE(connections(*world, 1), 2);
+  EXPECT_EQ(connections(*world, 2), 1);
+  for (int rank = 3; rank < 6; ++rank) EXPECT_EQ(connections(*world, rank), 0) << "rank " << rank;
+}
+
+TEST_P(ConnectionTest, BothSidesMayBegin) {
+  auto world = make_world(5);
+  ASSERT_TRUE(world);
+  for (int from = 0; from < 5; ++from) {
+    for (int to = 0; to < 5; ++to) {
+      if (from == to) continue;
+      ASSERT_TRUE(world->send(from, to, Note{}, {}));
+    }
+  }
+  EXPECT_TRUE(world->pump_until([&] {
+    for (int rank = 0; rank < 5; ++rank) {
+      if (world->got(rank).size() < 4) return false;
+    }
+    return true;
+  }));
+  for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(connections(*world, rank), 4);
+}
+
+TEST_P(ConnectionTest, NamesItself) {
+  auto world = make_world(2);
+  ASSERT_TRUE(world);
+  EXPECT_EQ(world->at(0).describe().value("name", ""), world->at(0).name());
+  EXPECT_GT(world->at(0).model().alpha_us, 0);
+  EXPECT_GT(world->at(0).model().beta_us_per_byte, 0);
+  const Time before = world->at(0).now();
+  world->pump_for(std::chrono::milliseconds(2));
+  EXPECT_GE(world->at(0).now(), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, ConnectionTest, ::testing::ValuesIn(makers()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace ibcoll::conformance
