@@ -3,7 +3,10 @@
 
 import os
 import re
+import shutil
 import signal
+import socket
+import subprocess
 import time
 
 from job import JobTest, alive, state, tool, wait_until
@@ -188,6 +191,43 @@ class RemoteHosts(JobTest):
         code, _, errors = self.run_remote("--address", "8.8.8.8", "--allow-public", "true")
         self.assertEqual(code, 1)
         self.assertIn("cannot listen on 8.8.8.8", errors)
+
+
+class SecureShell(JobTest):
+    """The real thing: sshd on loopback, with keys made for this test."""
+
+    def setUp(self):
+        super().setUp()
+        server = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:" + os.environ["PATH"])
+        if not server or not shutil.which("ssh-keygen") or os.getuid() != 0:
+            self.skipTest("needs sshd, ssh-keygen and root")
+        for name in ("host", "user"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / name], check=True, timeout=30)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        (self.folder / "config").write_text(
+            f"Port {port}\nListenAddress 127.0.0.1\nListenAddress 127.0.0.2\nHostKey {self.folder}/host\nUsePAM no\n"
+            f"AuthorizedKeysFile {self.folder}/user.pub\nStrictModes no\nPermitRootLogin yes\nPidFile none\n")
+        os.makedirs("/run/sshd", exist_ok=True)
+        daemon = subprocess.Popen([server, "-D", "-e", "-f", self.folder / "config"], stderr=subprocess.DEVNULL)
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.terminate)
+        self.shell = (f"ssh -p {port} -i {self.folder}/user -o StrictHostKeyChecking=no -o BatchMode=yes "
+                      "-o UserKnownHostsFile=/dev/null -o LogLevel=ERROR")
+        self.assertTrue(wait_until(lambda: subprocess.run([*self.shell.split(), "127.0.0.2", "true"], check=False,
+                                                          timeout=30).returncode == 0))
+
+    def test_two_hosts(self):
+        code, output, errors = self.run_job("--rsh", self.shell, "--host", "root@127.0.0.1:2,127.0.0.2:3", tool(PROBE),
+                                            "exchange", 3)
+        self.assertEqual((code, output.count(" of 5 node '' spread ibcoll_run: ok\n"), errors), (0, 5, ""))
+
+    def test_nobody_is_left_after_the_launcher_was_killed(self):
+        with self.started("--rsh", self.shell, "--host", "127.0.0.2:2", "sh", "-c", "sleep 1000 & echo $$ $!; wait") as job:
+            pids = [int(pid) for line in self.read_lines(job, 2) for pid in line.split()]
+            job.kill()
+            job.wait(10)
+            self.assert_all_gone(pids, 5)
 
 
 class Environment(JobTest):

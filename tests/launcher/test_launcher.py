@@ -19,7 +19,7 @@ if __name__ == "__main__":
             sys.exit(f"{job.BIN / name} is not built")
     # pylint: disable=unused-import,wrong-import-position
     from test_ends import ExitCodes, Limits, NobodyLeft, Signals, TimeLimit
-    from test_hosts import Environment, HostFiles, RemoteHosts
+    from test_hosts import Environment, HostFiles, RemoteHosts, SecureShell
     from test_output import BrokenOutput, Input, Lines, Volume
     from test_rendezvous import Exchanges, Secret, Strangers
     unittest.main(argv=[sys.argv[0], *rest])

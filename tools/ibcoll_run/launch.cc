@@ -88,7 +88,7 @@ Result<std::vector<HostJob>> plan_job(const Options& options) {
     job.first_rank = ranks.first_rank;
     job.count = ranks.count;
     job.size = size;
-    job.bind = options.bind;
+    job.bind = !options.no_bind;
     job.folder = folder;
     job.program = options.program;
     if (job.remote) job.environment = settings_of_this_process();

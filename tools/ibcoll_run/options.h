@@ -19,7 +19,7 @@ struct Options {
   std::string net;
   double timeout = 0;  // seconds; 0: none
   bool tag_output = false;
-  bool bind = true;
+  bool no_bind = false;
   std::string address;  // to listen on for ranks on other hosts
   bool allow_public = false;
   std::vector<std::string> exports;  // NAME or NAME=VALUE
