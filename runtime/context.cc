@@ -185,8 +185,9 @@ Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placemen
     const auto self = static_cast<int>(std::find(locals.begin(), locals.end(), team_rank) - locals.begin());
     const bool single_copy = job_.shm->all_may_read(shm_locals);
     window = std::make_unique<NodeWindow>(*job_.memory, job_.memory->at(window_offset) + sizeof(WindowUsers), area_bytes_,
-                                          std::move(jobs), self, single_copy);
+                                          std::move(jobs), self, single_copy, job_.ranks_per_core > 1);
     if (placement.one_node()) {
+      handle->shape.crowded = job_.ranks_per_core > 1;
       handle->shape.area_bytes = area_bytes_;
       handle->shape.single_copy = single_copy;
     }

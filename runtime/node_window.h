@@ -8,6 +8,7 @@
 // One writer per line; release on publish, acquire on read.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -30,14 +31,15 @@ class NodeWindow {
 
   // `jobs[i]`: job rank of local rank i. `memory` and `base` (zeroed before first use) outlive the window.
   NodeWindow(NodeMemory& memory, std::byte* base, uint64_t area_bytes, std::vector<int> jobs, int rank,
-             bool single_copy)
+             bool single_copy, bool crowded)
       : memory_(memory),
         lines_(reinterpret_cast<Line*>(base)),
         areas_(base + jobs.size() * kLines * sizeof(Line)),
         area_bytes_(area_bytes),
         jobs_(std::move(jobs)),
         rank_(rank),
-        single_copy_(single_copy) {}
+        single_copy_(single_copy),
+        crowded_(crowded) {}
 
   int size() const noexcept { return static_cast<int>(jobs_.size()); }
   int rank() const noexcept { return rank_; }
@@ -53,6 +55,8 @@ class NodeWindow {
   NodeMemory& memory() noexcept { return memory_; }
   // True when every rank may read the private memory of every other; the same answer on all ranks.
   bool single_copy() const noexcept { return single_copy_; }
+  // True when ranks outnumber cores: a step costs a turn of all ranks of a core, so steps should be few.
+  bool crowded() const noexcept { return crowded_; }
 
   // ---- for Comm: steps and turns
 
@@ -60,13 +64,9 @@ class NodeWindow {
   bool try_next_step(uint64_t bytes) noexcept {
     const uint64_t banks = bytes <= kInlineBytes ? kLines : kBanks;
     if (step_ + 1 >= banks) {
+      // Looking half of the banks further ahead than needed makes most steps look at nobody.
       const uint64_t needed = step_ + 2 - banks;
-      if (all_published_ < needed) {
-        for (; scan_ < size(); ++scan_)
-          if (scan_ != rank_ && line(scan_, needed).step.load(std::memory_order_acquire) < needed) return false;
-        all_published_ = needed;
-        scan_ = 0;
-      }
+      if (all_published_ < needed && !seen_by_all(std::min(step_, needed + banks / 2)) && !seen_by_all(needed)) return false;
     }
     ++step_;
     return true;
@@ -107,6 +107,14 @@ class NodeWindow {
   // Areas do not start at the same place of the caches.
   static constexpr uint64_t kSkew = 5 * 64;
 
+  // True when every other rank has published the step; then that is remembered.
+  bool seen_by_all(uint64_t step) noexcept {
+    for (int i = 0; i < size(); ++i)
+      if (i != rank_ && line(i, step).step.load(std::memory_order_acquire) < step) return false;
+    all_published_ = step;
+    return true;
+  }
+
   // The lines of one step lie together.
   Line& line(int local, uint64_t step) const noexcept {
     return lines_[step % kLines * jobs_.size() + static_cast<uint64_t>(local)];
@@ -122,9 +130,9 @@ class NodeWindow {
   std::vector<int> jobs_;
   int rank_;
   bool single_copy_;
+  bool crowded_;
   uint64_t step_ = 0;           // current
   uint64_t all_published_ = 0;  // every rank has published this step
-  int scan_ = 0;                // try_next_step: ranks before it have
   uint64_t turn_ = 0;
   uint64_t next_turn_ = 0;
   std::vector<uint64_t> ended_;  // turns that ended before their time

@@ -23,7 +23,7 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_UCX_TLS", Kind::kText, "", "",
      "UCX transports to use, as UCX_TLS; empty: what is safe between the nodes of this job"},
 
-    {"IBCOLL_SHM_SLOT_BYTES", Kind::kBytes, "64K", "4K..4M", "node window: bytes for each rank in each of its banks"},
+    {"IBCOLL_SHM_SLOT_BYTES", Kind::kBytes, "128K", "4K..4M", "node window: bytes for each rank in each of its banks"},
     {"IBCOLL_SHM_RING_BYTES", Kind::kBytes, "64K", "16K..16M",
      "ring of notes and small payload between two ranks of a node"},
     {"IBCOLL_EAGER_BYTES", Kind::kBytes, "8K", "0..1M",

@@ -17,6 +17,7 @@ struct Shape {
   int p = 1;
   int nodes = 1;
   bool single_copy = false;      // every rank may read every other's memory
+  bool crowded = false;          // ranks outnumber cores
   uint64_t area_bytes = 0;       // of the node window; 0: there is none that spans the team
   uint64_t bytes = 0;            // one block (allgather, alltoall), the largest (allgatherv), or the buffer
   uint64_t total = 0;            // sum of all blocks (allgatherv)

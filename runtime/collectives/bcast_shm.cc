@@ -9,14 +9,14 @@
 namespace ibcoll {
 namespace {
 
-// Small enough that writing and reading overlap, large enough to pay for a step.
-uint64_t piece_bytes(uint64_t bytes, uint64_t area_bytes) {
-  return std::min(area_bytes, std::max<uint64_t>(8192, bytes / 8));
+// Small enough that writing and reading overlap, large enough to pay for a step; where ranks share cores nothing overlaps.
+uint64_t piece_bytes(uint64_t bytes, uint64_t area_bytes, bool crowded) {
+  return crowded ? area_bytes : std::min(area_bytes, std::max<uint64_t>(8192, bytes / 8));
 }
 
 Task bcast_shm(Comm& c, Args a) {
   NodeWindow& w = c.node();
-  const uint64_t piece = piece_bytes(a.bytes, w.area_bytes());
+  const uint64_t piece = piece_bytes(a.bytes, w.area_bytes(), w.crowded());
   for (uint64_t at = 0; at < a.bytes; at += piece) {
     const Bytes now = part(a.buffer(), at, piece);
     co_await c.next_step(now.size());
@@ -33,7 +33,7 @@ Task bcast_shm(Comm& c, Args a) {
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
-  const double pieces = 1 + n / static_cast<double>(piece_bytes(s.bytes, s.area_bytes));
+  const double pieces = 1 + n / static_cast<double>(piece_bytes(s.bytes, s.area_bytes, s.crowded));
   return m.copies_us(n) + pieces * m.step_us(2) / 3 + m.copies_us(n / pieces);
 }
 

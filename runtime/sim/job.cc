@@ -74,7 +74,7 @@ std::unique_ptr<NodeWindow> SimJob::make_window(const Placement& placement, int 
     offset = *made;
   }
   return std::make_unique<NodeWindow>(memory, memory.at(offset), params_.window_area_bytes, std::move(jobs), local,
-                                      params_.reads == SimReads::kAll);
+                                      params_.reads == SimReads::kAll, params_.crowded);
 }
 
 void SimJob::add_step(int job_rank, SimStep step) {
