@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contexts: made and destroyed again, settings that are wrong or differ, and jobs for the test of the launcher's part.
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "tests/multiprocess/checked_call.h"
+#include "tests/multiprocess/scenario.h"
+
+namespace ibcoll::multiprocess {
+namespace {
+
+int launched_rank() {
+  const char* const rank = std::getenv("IBCOLL_RUN_RANK");
+  return rank ? std::atoi(rank) : 0;
+}
+
+// A context that must come up; it works, and goes.
+void use_once(uint64_t round) {
+  ibcoll_context_t context = nullptr;
+  if (!expect_ok(ibcoll_context_create(nullptr, &context), "ibcoll_context_create")) return;
+  const ibcoll_team_t world = ibcoll_team_world(context);
+  for (const CallParams& params : every_collective(5000, ibcoll_team_size(world)))
+    CheckedCall(world, params).run(round);
+  expect_ok(ibcoll_context_destroy(context), "ibcoll_context_destroy");
+}
+
+void contexts_again(Rank&) {
+  set_rank_of_lines(launched_rank());
+  for (uint64_t round = 0; round < 3; ++round) use_once(round);
+}
+
+// Sets a variable while it lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() { ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+void expect_refused(std::initializer_list<std::string_view> parts) {
+  ibcoll_context_t context = nullptr;
+  expect_status(ibcoll_context_create(nullptr, &context), IBCOLL_ERR_CONFIG, "ibcoll_context_create");
+  expect(context == nullptr, "a refused call gave a context");
+  for (const std::string_view part : parts)
+    expect(std::string_view(ibcoll_last_error()).find(part) != std::string_view::npos,
+           "the error does not say '{}': {}", part, ibcoll_last_error());
+}
+
+// The error names variable and value and says what is allowed; once it is mended, the same process joins.
+void malformed_settings(Rank&) {
+  set_rank_of_lines(launched_rank());
+  struct Malformed {
+    const char* name;
+    const char* value;
+    const char* allowed;
+  };
+  for (const Malformed& m :
+       {Malformed{"IBCOLL_TIMEOUT", "banana", "seconds"}, Malformed{"IBCOLL_TIMEOUT", "-1", "0.1"},
+        Malformed{"IBCOLL_WAIT", "sometimes", "spin"}, Malformed{"IBCOLL_EAGER_BYTES", "8X", "suffix"},
+        Malformed{"IBCOLL_SHM_RING_BYTES", "1", "16K"}, Malformed{"IBCOLL_SCHEME", "", "zero_copy"},
+        Malformed{"IBCOLL_ALLTOALL", "magic", "pap_direct"}, Malformed{"IBCOLL_LOG", "loud", "debug"}}) {
+    const Variable variable(m.name, m.value);
+    expect_refused({m.name, m.value, m.allowed});
+  }
+  {
+    const Variable variable("IBCOLL_EAGER_BYTES", "1M");
+    expect_refused({"IBCOLL_EAGER_BYTES", "1048576", "landing slot"});
+  }
+  use_once(1);
+}
+
+// One rank has another value: all are told which variable and which rank.
+void settings_differ(Rank&) {
+  set_rank_of_lines(launched_rank());
+  for (const char* const name : {"IBCOLL_EAGER_BYTES", "IBCOLL_SHM_SLOT_BYTES"}) {
+    const Variable variable(name, launched_rank() == 1 ? "5000" : "6000");
+    expect_refused({name, "rank 1"});
+  }
+  use_once(2);
+}
+
+// One rank's variable is malformed: it says so, and the others learn of it.
+void one_malformed(Rank&) {
+  set_rank_of_lines(launched_rank());
+  const Variable variable("IBCOLL_WAIT", launched_rank() == 1 ? "sometimes" : "auto");
+  expect_refused({"rank 1", "IBCOLL_WAIT", "sometimes"});
+}
+
+void bad_parameters(Rank&) {
+  ibcoll_context_t context = nullptr;
+  ibcoll_bootstrap_t bootstrap{sizeof bootstrap, 0, 1, [](void*, const void*, void*, size_t) { return 0; }, nullptr};
+  ibcoll_context_params_t params{sizeof params, &bootstrap};
+  const auto refused = [&](const char* why) {
+    expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_INVALID_ARGUMENT, why, "ibcoll_context_create");
+  };
+  expect_error(ibcoll_context_create(nullptr, nullptr), IBCOLL_ERR_INVALID_ARGUMENT, "NULL", "ibcoll_context_create");
+  params.struct_size = 1;
+  refused("struct_size is 1");
+  params.struct_size = sizeof params;
+  bootstrap.struct_size = 0;
+  refused("struct_size is 0");
+  bootstrap.struct_size = sizeof bootstrap;
+  for (const auto& [rank, size] : {std::pair{0, 0}, {-1, 2}, {2, 2}, {0, -5}}) {
+    bootstrap.rank = rank;
+    bootstrap.size = size;
+    refused("ibcoll_bootstrap_t: rank");
+  }
+  bootstrap = {sizeof bootstrap, 0, 2, nullptr, nullptr};
+  refused("allgather is NULL");
+  bootstrap.allgather = [](void*, const void*, void*, size_t) { return 77; };
+  expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_BOOTSTRAP, "returned 77", "a bootstrap that fails");
+  expect_ok(ibcoll_context_destroy(nullptr), "destroy of NULL");
+  expect(ibcoll_context_rank(nullptr) == -1 && ibcoll_context_size(nullptr) == 0, "NULL is no context");
+  expect_error(ibcoll_progress(nullptr), IBCOLL_ERR_INVALID_ARGUMENT, "NULL", "progress of NULL");
+  expect(ibcoll_team_world(nullptr) == nullptr, "NULL has no world");
+}
+
+// ---------------------------------------------------------------- jobs that the test program kills or asks
+
+// Rank 1 dies somewhere inside of a collective.
+template <ibcoll_collective_t kCollective>
+void die_in(Rank& self) {
+  std::thread killer;
+  if (self.rank == 1)
+    killer = std::thread([] {
+      sleep_seconds(0.4);
+      std::raise(SIGKILL);
+    });
+  CheckedCall call(self.world, {.collective = kCollective, .bytes = kCollective == IBCOLL_BARRIER ? 0u : 30'000u});
+  for (const double end = seconds_now() + 60; seconds_now() < end;) {
+    call.fill(0);
+    if (call.call() == IBCOLL_OK) continue;
+    if (self.rank == 1) sleep_seconds(5);
+    fmt::print("rank {}: {}\n", self.rank, ibcoll_last_error());
+    std::exit(3);
+  }
+  complain("the job outlived its rank 1");
+}
+
+// Rank 0 stays away from an alltoall until the job is ended.
+void stuck(Rank& self) {
+  expect_ok(ibcoll_barrier(self.world), "barrier");
+  fmt::print("rank {} ready\n", self.rank);
+  std::fflush(stdout);
+  if (self.rank == 0) sleep_seconds(60);
+  CheckedCall(self.world, {.collective = IBCOLL_ALLTOALL, .bytes = 20'000}).run(1);
+}
+
+constexpr Scenario kScenarios[] = {
+    {"contexts_again", contexts_again, false},
+    {"malformed_settings", malformed_settings, false},
+    {"settings_differ", settings_differ, false},
+    {"one_malformed", one_malformed, false},
+    {"bad_parameters", bad_parameters, false},
+    {"die_in_barrier", die_in<IBCOLL_BARRIER>},
+    {"die_in_bcast", die_in<IBCOLL_BCAST>},
+    {"die_in_allgather", die_in<IBCOLL_ALLGATHER>},
+    {"die_in_alltoall", die_in<IBCOLL_ALLTOALL>},
+    {"die_in_allreduce", die_in<IBCOLL_ALLREDUCE>},
+    {"stuck", stuck},
+};
+
+}  // namespace
+
+std::span<const Scenario> context_scenarios() { return kScenarios; }
+
+}  // namespace ibcoll::multiprocess

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One rank calls something else than the others. No rank hangs, no memory outside of its own blocks is written, and
+// every rank of the team learns of it: at the latest in its next call on the team.
+#include <functional>
+#include <optional>
+#include <tuple>
+
+#include "tests/multiprocess/checked_call.h"
+#include "tests/multiprocess/scenario.h"
+
+namespace ibcoll::multiprocess {
+namespace {
+
+constexpr double kSeconds = 10;  // until all know: a few, where the machine is busy
+
+// What this rank calls on the team.
+using Body = std::function<ibcoll_status_t(ibcoll_team_t team)>;
+
+ibcoll_status_t start_and_wait(ibcoll_team_t team, const ibcoll_collective_args_t& args) {
+  ibcoll_request_t request = nullptr;
+  ibcoll_status_t status = ibcoll_collective_init(team, &args, &request);
+  if (status == IBCOLL_OK) status = ibcoll_start(request);
+  if (status == IBCOLL_OK) status = ibcoll_wait(request);
+  expect_ok(ibcoll_request_free(request), "ibcoll_request_free after a failure");
+  return status;
+}
+
+// Runs the body on a team of its own, then a barrier, which must fail on every rank. The world stays as it was.
+void expect_mismatch(Rank& self, const std::string& what, const Body& body) {
+  if (complaints() > 0) return;
+  const TeamOwner team = split(self.world, 0, self.rank);
+  const double begin = seconds_now();
+  const ibcoll_status_t status = body(team.get());
+  if (status != IBCOLL_OK) expect_error(status, IBCOLL_ERR_MISMATCH, "rank ", what);
+  expect_error(ibcoll_barrier(team.get()), IBCOLL_ERR_MISMATCH, "rank ", what + ", then a barrier");
+  const double took = seconds_now() - begin;
+  expect(took < kSeconds, "{}: {:.1f} s until this rank knew", what, took);
+  expect_ok(ibcoll_barrier(self.world), "barrier of the world");
+}
+
+// The last rank calls `its`, all others `theirs`.
+void differ(Rank& self, const CallParams& theirs, const CallParams& its) {
+  const CallParams& own = self.rank == self.size - 1 ? its : theirs;
+  std::optional<CheckedCall> call;
+  const std::string what = fmt::format("{} and {}", theirs.describe(), its.describe());
+  expect_mismatch(self, what, [&](ibcoll_team_t team) {
+    call.emplace(team, own);
+    call->fill(1);
+    const ibcoll_status_t status = start_and_wait(team, call->args());
+    expect(call->verify_guards(), "{}: memory outside of the blocks was written", what);
+    call->scribble();
+    return status;
+  });
+  expect(!call || call->scribbled(), "{}: memory was written after the call had returned", what);
+}
+
+// Sizes within one slot, beyond it, and one of each; every algorithm.
+void sizes_differ(Rank& self) {
+  constexpr std::pair<uint64_t, uint64_t> kSizes[] = {
+      {104, 96}, {96, 104}, {20'000, 24'000}, {24'000, 100}, {100, 24'000}};
+  size_t turn = 0;
+  for (int c = IBCOLL_BCAST; c < IBCOLL_COLLECTIVE_COUNT; ++c) {
+    const auto collective = static_cast<ibcoll_collective_t>(c);
+    for (int i = 0; const char* const algorithm = ibcoll_algorithm_name(collective, i); ++i) {
+      CallParams theirs{.collective = collective, .algorithm = algorithm}, its = theirs;
+      std::tie(theirs.bytes, its.bytes) = kSizes[turn++ % std::size(kSizes)];
+      if (std::string text(300, '\0'); [&] {
+            const ibcoll_collective_args_t args = CheckedCall(self.world, theirs).args();
+            ibcoll_explain(self.world, &args, text.data(), text.size());
+            return text.find("these apply") != std::string::npos;
+          }())
+        continue;
+      differ(self, theirs, its);
+    }
+  }
+}
+
+void calls_differ(Rank& self) {
+  const CallParams bcast{.collective = IBCOLL_BCAST, .bytes = 3000},
+      allreduce{.collective = IBCOLL_ALLREDUCE, .bytes = 3000};
+  const CallParams barrier{.collective = IBCOLL_BARRIER}, alltoall{.collective = IBCOLL_ALLTOALL, .bytes = 30'000};
+  const CallParams allgather{.collective = IBCOLL_ALLGATHER, .bytes = 30'000};
+  differ(self, bcast, allreduce);
+  differ(self, allreduce, bcast);
+  differ(self, barrier, allgather);
+  differ(self, allgather, barrier);
+  differ(self, alltoall, allgather);
+  differ(self, alltoall, barrier);
+  CallParams copy = alltoall, pairwise = alltoall;
+  copy.scheme = IBCOLL_SCHEME_COPY;
+  pairwise.algorithm = "pairwise";
+  differ(self, alltoall, copy);
+  CallParams direct = alltoall;
+  direct.algorithm = "direct";
+  differ(self, direct, pairwise);
+}
+
+void roots_differ(Rank& self) {
+  for (const uint64_t bytes : {uint64_t{16}, uint64_t{30'000}}) {
+    for (int i = 0; const char* const algorithm = ibcoll_algorithm_name(IBCOLL_BCAST, i); ++i) {
+      const bool one_node = std::string_view(algorithm) == "shm";
+      CallParams theirs{.collective = IBCOLL_BCAST, .bytes = bytes, .algorithm = one_node ? nullptr : algorithm};
+      CallParams its = theirs;
+      its.root = self.size - 1;
+      differ(self, theirs, its);
+    }
+  }
+}
+
+// Rank 0 sends rank 1 something else than that expects; all other blocks agree.
+void blocks_differ(Rank& self) {
+  const auto p = static_cast<size_t>(self.size);
+  constexpr std::pair<uint64_t, uint64_t> kSizes[] = {{50, 0},     {0, 50},      {50, 60},     {30'000, 0},
+                                                      {0, 30'000}, {30'000, 50}, {50, 30'000}, {30'000, 30'001}};
+  for (const auto& [sent, expected] : kSizes) {
+    for (int i = 0; const char* const algorithm = ibcoll_algorithm_name(IBCOLL_ALLTOALLV, i); ++i) {
+      std::vector<uint64_t> send_counts(p, 10), recv_counts(p, 10), displacements(p);
+      if (self.rank == 0) send_counts[1] = sent;
+      if (self.rank == 1) recv_counts[0] = expected;
+      for (size_t k = 0; k < p; ++k) displacements[k] = k * 40'000;
+      std::vector<std::byte> send(p * 40'000, std::byte{1}), recv(p * 40'000, std::byte{2});
+      ibcoll_collective_args_t args{};
+      args.struct_size = sizeof args;
+      args.collective = IBCOLL_ALLTOALLV;
+      args.send = send.data();
+      args.recv = recv.data();
+      args.send_counts = send_counts.data();
+      args.recv_counts = recv_counts.data();
+      args.send_displacements = args.recv_displacements = displacements.data();
+      args.algorithm = algorithm;
+      if (ibcoll_request_t probe = nullptr; ibcoll_collective_init(self.world, &args, &probe) != IBCOLL_OK)
+        continue;
+      else
+        ibcoll_request_free(probe);
+      expect_mismatch(self, fmt::format("alltoallv ({}): {} bytes sent, {} expected", algorithm, sent, expected),
+                      [&](ibcoll_team_t team) { return start_and_wait(team, args); });
+      for (size_t k = 0; k < p; ++k)
+        for (size_t at = recv_counts[k]; at < 40'000; ++at)
+          if (!expect(recv[k * 40'000 + at] == std::byte{2}, "byte {} behind block {} was written", at, k)) return;
+    }
+  }
+}
+
+// Two collectives, started in one order here and in the other there.
+void order_differs(Rank& self) {
+  const CallParams first{.collective = IBCOLL_ALLGATHER, .bytes = 300},
+      second{.collective = IBCOLL_ALLTOALL, .bytes = 300};
+  const bool turned = self.rank == 0;
+  expect_mismatch(self, "two collectives in another order", [&](ibcoll_team_t team) {
+    CheckedCall a(team, turned ? second : first), b(team, turned ? first : second);
+    const ibcoll_collective_args_t a_args = a.args(), b_args = b.args();
+    ibcoll_request_t requests[2] = {};
+    expect_ok(ibcoll_collective_init(team, &a_args, &requests[0]), "init");
+    expect_ok(ibcoll_collective_init(team, &b_args, &requests[1]), "init");
+    ibcoll_status_t status = IBCOLL_OK;
+    for (ibcoll_request_t request : requests)
+      if (status == IBCOLL_OK) status = ibcoll_start(request);
+    for (ibcoll_request_t request : requests) {
+      const ibcoll_status_t ended = ibcoll_wait(request);
+      if (status == IBCOLL_OK) status = ended;
+      expect_ok(ibcoll_request_free(request), "free");
+    }
+    return status;
+  });
+}
+
+// All ranks must give the same list.
+void lists_differ(Rank& self) {
+  const std::vector<int> lists[] = {{0, 1}, {1, 0}};
+  const TeamOwner parent = split(self.world, 0, self.rank);
+  ibcoll_team_t team = nullptr;
+  const ibcoll_status_t status = ibcoll_team_create(parent.get(), lists[self.rank == 1].data(), 2, &team);
+  expect_error(status, IBCOLL_ERR_MISMATCH, "rank 1", "ibcoll_team_create with lists that differ");
+  expect(team == nullptr, "a team was made");
+}
+
+constexpr Scenario kScenarios[] = {
+    {"sizes_differ", sizes_differ},   {"calls_differ", calls_differ},   {"roots_differ", roots_differ},
+    {"blocks_differ", blocks_differ}, {"order_differs", order_differs}, {"lists_differ", lists_differ},
+};
+
+}  // namespace
+
+std::span<const Scenario> mismatch_scenarios() { return kScenarios; }
+
+}  // namespace ibcoll::multiprocess

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Starts ranks for the tests of this folder, and the end of their main programs."""
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SECONDS = 120  # no job may take longer
+BIN = (ROOT / os.environ.get("build", "build/release")).resolve() / "bin"
+
+
+def tool(name):
+    return str(BIN / name)
+
+
+def job(ranks, nodes, *words, seconds=SECONDS):
+    """The words of a command: `ibcoll_run` with the ranks on so many emulated nodes."""
+    net = ["--net", "ucx"] if nodes > 1 else []
+    return [str(word) for word in [tool("ibcoll_run"), "-n", ranks, "--nodes", nodes, "--timeout", seconds, *net, *words]]
+
+
+def environment(more=None):
+    """Between nodes TCP; a collective that hangs is given up before the job is."""
+    return {**os.environ, "UCX_TLS": "tcp", "IBCOLL_TIMEOUT": "40", **(more or {})}
+
+
+def run(command, env=None, seconds=SECONDS):
+    return subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=False,
+                          stdin=subprocess.DEVNULL, env=environment(env))
+
+
+def story(done):
+    return f"{' '.join(done.args)}\nexit code {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
+
+
+def main(needed):
+    """unittest.main with --bin BUILD/bin before its own options."""
+    global BIN  # pylint: disable=global-statement
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--bin", default=BIN, help="folder of the programs")
+    options, rest = parser.parse_known_args()
+    BIN = pathlib.Path(options.bin).resolve()
+    for name in needed:
+        if not (BIN / name).exists():
+            sys.exit(f"{BIN / name} is not built")
+    unittest.main(module="__main__", argv=[sys.argv[0], *rest])

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Persistent requests: restarted, many in flight, completed in any order.
+#include <memory>
+
+#include "tests/multiprocess/checked_call.h"
+#include "tests/multiprocess/scenario.h"
+#ifdef IBCOLL_COUNTS_ALLOCATIONS
+#include "perf/measures/count_allocations.h"
+#endif
+
+namespace ibcoll::multiprocess {
+namespace {
+
+// A checked call as a persistent request.
+class Persistent {
+ public:
+  Persistent(ibcoll_team_t team, const CallParams& params) : call_(team, params) {
+    const ibcoll_collective_args_t args = call_.args();
+    expect_ok(ibcoll_collective_init(team, &args, &request_), "init of " + params.describe());
+  }
+  Persistent(const Persistent&) = delete;
+  Persistent& operator=(const Persistent&) = delete;
+  ~Persistent() { expect_ok(ibcoll_request_free(request_), "ibcoll_request_free"); }
+
+  bool start(uint64_t round) {
+    call_.fill(round);
+    return expect_ok(ibcoll_start(request_), "start of " + call_.params().describe());
+  }
+  bool wait(uint64_t round) {
+    return expect_ok(ibcoll_wait(request_), call_.params().describe()) && call_.verify(round);
+  }
+  bool test_until_complete(uint64_t round) {
+    ibcoll_status_t status = IBCOLL_IN_PROGRESS;
+    for (const double end = seconds_now() + 60; status == IBCOLL_IN_PROGRESS && seconds_now() < end;)
+      status = ibcoll_test(request_);
+    return expect_ok(status, "test of " + call_.params().describe()) && call_.verify(round);
+  }
+  ibcoll_request_t get() const { return request_; }
+  const CallParams& params() const { return call_.params(); }
+
+ private:
+  CheckedCall call_;
+  ibcoll_request_t request_ = nullptr;
+};
+
+using Requests = std::vector<std::unique_ptr<Persistent>>;
+
+Requests make_requests(const Rank& self, std::initializer_list<uint64_t> sizes) {
+  Requests requests;
+  uint64_t salt = 0;
+  for (const uint64_t bytes : sizes) {
+    for (CallParams params : every_collective(bytes, self.size)) {
+      params.salt = ++salt;
+      requests.push_back(std::make_unique<Persistent>(self.world, params));
+    }
+  }
+  return requests;
+}
+
+// One after the other, with data that changes in every run.
+void restart(Rank& self) {
+  const Requests requests = make_requests(self, {1, 1000, 8192, 8193, 70'000});
+  for (const auto& request : requests) {
+    const uint64_t rounds = request->params().bytes > 10'000 ? 4 : 15;
+    for (uint64_t round = 0; round < rounds; ++round)
+      if (!request->start(round) || !request->wait(round)) return;
+    expect_ok(ibcoll_test(request->get()), "test of an idle request");
+    expect_ok(ibcoll_wait(request->get()), "wait for an idle request");
+    expect(*ibcoll_request_algorithm(request->get()) != '\0', "the request names no algorithm");
+  }
+}
+
+// A request in flight refuses to be started, to be freed, and keeps its team and context.
+void busy(Rank& self) {
+  const TeamOwner team = split(self.world, 0, self.rank);
+  CallParams params{.collective = IBCOLL_ALLGATHER, .bytes = 100};
+  Persistent request(team.get(), params);
+  // Rank 0 comes last, so no other rank can complete before it lets it.
+  expect_ok(ibcoll_barrier(self.world), "barrier");
+  if (self.rank != 0) {
+    request.start(1);
+    expect_error(ibcoll_start(request.get()), IBCOLL_ERR_BUSY, "in flight", "start while in flight");
+    expect_error(ibcoll_request_free(request.get()), IBCOLL_ERR_BUSY, "in flight", "free while in flight");
+    expect_error(ibcoll_team_free(team.get()), IBCOLL_ERR_BUSY, "1 requests", "free of a team with a request");
+    expect_error(ibcoll_context_destroy(self.context), IBCOLL_ERR_BUSY, "teams exist", "destroy with teams");
+    expect_status(ibcoll_test(request.get()), IBCOLL_IN_PROGRESS, "test while rank 0 has not come");
+  }
+  expect_ok(ibcoll_barrier(self.world), "barrier beside a collective in flight");
+  if (self.rank == 0) request.start(1);
+  request.wait(1);
+}
+
+void complete_in_reverse(const Requests& requests, uint64_t round, bool by_test) {
+  for (const auto& request : requests) request->start(round);
+  for (auto at = requests.rbegin(); at != requests.rend(); ++at) {
+    if (by_test)
+      (*at)->test_until_complete(round);
+    else
+      (*at)->wait(round);
+  }
+}
+
+// Started in one order, completed in the reverse one.
+void in_flight(Rank& self) {
+  const Requests requests = make_requests(self, {8, 3000, 40'000});
+  for (uint64_t round = 0; round < 6 && complaints() == 0; ++round)
+    complete_in_reverse(requests, round, round % 2 == 1);
+}
+
+// More than the team's first table of collectives in flight holds, and more than peers may be ahead.
+void many_in_flight(Rank& self) {
+  Requests requests;
+  for (uint64_t i = 0; i < 150; ++i) {
+    CallParams params = every_collective(1 + i * 97 % 700, self.size)[i % IBCOLL_COLLECTIVE_COUNT];
+    params.salt = i;
+    requests.push_back(std::make_unique<Persistent>(self.world, params));
+  }
+  for (uint64_t round = 0; round < 3 && complaints() == 0; ++round) complete_in_reverse(requests, round, false);
+}
+
+// Some stay in flight over many others.
+void one_stays_in_flight(Rank& self) {
+  Persistent old(self.world, {.collective = IBCOLL_ALLTOALL, .bytes = 20'000, .salt = 1});
+  Persistent other(self.world, {.collective = IBCOLL_ALLTOALL, .bytes = 50, .salt = 2});
+  old.start(7);
+  for (uint64_t round = 0; round < 300 && complaints() == 0; ++round) {
+    other.start(round);
+    other.wait(round);
+  }
+  old.wait(7);
+}
+
+#ifdef IBCOLL_COUNTS_ALLOCATIONS
+// After the first runs a start takes no memory from malloc, whatever comes early from other ranks.
+void allocations(Rank& self) {
+  for (const uint64_t bytes : {uint64_t{8}, uint64_t{4000}, uint64_t{60'000}}) {
+    for (const CallParams& params : every_collective(bytes, self.size)) {
+      CheckedCall call(self.world, params);
+      const ibcoll_collective_args_t args = call.args();
+      ibcoll_request_t request = nullptr;
+      expect_ok(ibcoll_collective_init(self.world, &args, &request), "init");
+      uint64_t taken = 0;
+      for (int round = 0; round < 60; ++round) {
+        expect_ok(ibcoll_barrier(self.world), "barrier");  // keeps messages that come early to a few
+        const uint64_t before = perf::allocations();
+        ibcoll_start(request);
+        const uint64_t after = perf::allocations();
+        expect_ok(ibcoll_wait(request), params.describe());
+        if (round > 0) taken += after - before;
+      }
+      expect(taken == 0, "{}: {} allocations in starts after the first", params.describe(), taken);
+      expect_ok(ibcoll_request_free(request), "free");
+    }
+  }
+}
+#endif
+
+constexpr Scenario kScenarios[] = {
+    {"restart", restart},
+    {"busy", busy},
+    {"in_flight", in_flight},
+    {"many_in_flight", many_in_flight},
+    {"one_stays_in_flight", one_stays_in_flight},
+#ifdef IBCOLL_COUNTS_ALLOCATIONS
+    {"allocations", allocations},
+#endif
+};
+
+}  // namespace
+
+std::span<const Scenario> request_scenarios() { return kScenarios; }
+
+}  // namespace ibcoll::multiprocess

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/multiprocess/scenario.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+namespace ibcoll::multiprocess {
+namespace {
+
+std::atomic<int> counted{0};
+int rank_of_lines = -1;
+constexpr int kMostLines = 20;  // the first ones tell the story
+
+}  // namespace
+
+void set_rank_of_lines(int rank) { rank_of_lines = rank; }
+
+void complain(const std::string& what) {
+  if (counted.fetch_add(1) < kMostLines) fmt::print(stderr, "rank {}: WRONG: {}\n", rank_of_lines, what);
+}
+
+int complaints() { return counted.load(); }
+
+bool expect_status(ibcoll_status_t got, ibcoll_status_t wanted, std::string_view call) {
+  return expect(got == wanted, "{}: {}, not {}; the last error: {}", call, ibcoll_status_string(got),
+                ibcoll_status_string(wanted), ibcoll_last_error());
+}
+
+bool expect_error(ibcoll_status_t got, ibcoll_status_t wanted, std::string_view part_of_text, std::string_view call) {
+  if (!expect_status(got, wanted, call)) return false;
+  return expect(std::string_view(ibcoll_last_error()).find(part_of_text) != std::string_view::npos,
+                "{}: the error does not say '{}': {}", call, part_of_text, ibcoll_last_error());
+}
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void sleep_seconds(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+TeamOwner split(ibcoll_team_t parent, int color, int key) {
+  ibcoll_team_t team = nullptr;
+  expect_ok(ibcoll_team_split(parent, color, key, &team), "ibcoll_team_split");
+  expect((team == nullptr) == (color < 0), "ibcoll_team_split: color {} gave {} team", color, team ? "a" : "no");
+  return TeamOwner(team);
+}
+
+}  // namespace ibcoll::multiprocess

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The C interface on real processes: every scenario of ibcoll_api_ranks on one node and on several, with even and
+uneven numbers of ranks. `test_api.py [--bin BUILD/bin] [TESTS...] [-v]`; the build tree is $build, else build/release."""
+
+import re
+import unittest
+
+import ranks
+from test_endings import Deaths, Reports, SharedMemory  # noqa: F401  pylint: disable=unused-import
+
+# Scenario: layouts (ranks x nodes). 4x1 and 4x2 where nothing else is said.
+LAYOUTS = {
+    "restart": ["1x1", "2x1", "4x1", "5x2"],
+    "in_flight": ["3x1", "4x2", "5x3"],
+    "many_in_flight": ["4x1", "5x2"],
+    "one_stays_in_flight": ["2x1", "4x2"],
+    "allocations": ["1x1", "2x1", "4x1"],
+    "late": ["4x1", "3x2"],
+    "barrier_waits_for_all": ["6x1", "5x2"],
+    "threads": ["3x1", "4x2"],
+    "create_from_list": ["1x1", "5x1", "8x3"],
+    "split_by_color_and_key": ["7x1", "8x2"],
+    "nested_splits": ["8x1", "7x3"],
+    "churn": ["4x1", "3x2"],
+    "little_or_nothing": ["1x1", "5x1", "4x2"],
+    "in_place": ["1x1", "4x1", "3x2"],
+    "every_algorithm": ["3x1", "4x1", "5x2"],
+    "non_commutative": ["9x1", "6x3"],
+    "same_bits_everywhere": ["5x1", "6x2"],
+    "far_apart": ["3x1", "3x2"],
+    "bad_arguments": ["1x1", "3x1", "4x2"],
+    "bad_parameters": ["1x1"],
+    "contexts_again": ["1x1", "3x1", "4x2"],
+    "sizes_differ": ["3x1", "4x2"],
+    "blocks_differ": ["3x1", "4x2"],
+}
+# Started by test_endings.py.
+ELSEWHERE = re.compile("die_in_.*|stuck")
+# Scenarios that run once more with each way to wait, and once without the single-copy path.
+WAITING = ["in_flight", "late", "threads"]
+# These provoke errors that the runtime logs.
+QUIET = {"IBCOLL_LOG": "error"}
+
+
+class Api(unittest.TestCase):
+    def check(self, scenario, layout, env=None):
+        processes, nodes = map(int, layout.split("x"))
+        done = ranks.run(ranks.job(processes, nodes, ranks.tool("ibcoll_api_ranks"), scenario), env)
+        self.assertEqual(done.returncode, 0, ranks.story(done))
+
+    def test_every_scenario_is_run(self):
+        done = ranks.run([ranks.tool("ibcoll_api_ranks"), "--list"])
+        listed = {name for name in done.stdout.split() if not ELSEWHERE.fullmatch(name)}
+        self.assertEqual(listed - {"allocations"}, SCENARIOS - {"allocations"})
+
+    def test_unknown_scenario(self):
+        done = ranks.run([ranks.tool("ibcoll_api_ranks"), "no_such_thing"])
+        self.assertEqual(done.returncode, 2, ranks.story(done))
+
+    @classmethod
+    def add(cls, name, scenario, layout, env):
+        def case(self):
+            if scenario == "allocations" and "allocations" not in ranks.run([ranks.tool("ibcoll_api_ranks"), "--list"]).stdout:
+                self.skipTest("a sanitizer has malloc for itself")
+            self.check(scenario, layout, env)
+
+        setattr(cls, name, case)
+
+
+SCENARIOS = {
+    *LAYOUTS, "busy", "wait_timeout", "describe", "progress", "several_teams_in_flight", "bad_teams", "one_speaks",
+    "library_memory", "types_and_operations", "malformed_settings", "settings_differ", "one_malformed", "calls_differ",
+    "roots_differ", "order_differs", "lists_differ"}
+
+for one in sorted(SCENARIOS):
+    for where in LAYOUTS.get(one, ["4x1", "4x2"]):
+        Api.add(f"test_{one}_{where}", one, where, QUIET)
+for one in WAITING:
+    for wait in ("spin", "yield", "sleep"):
+        Api.add(f"test_{one}_{wait}", one, "3x1" if wait == "yield" else "2x2", {**QUIET, "IBCOLL_WAIT": wait})
+for one in ("every_algorithm", "in_flight"):
+    Api.add(f"test_{one}_no_single_copy", one, "3x1", {**QUIET, "IBCOLL_SINGLE_COPY": "off"})
+    Api.add(f"test_{one}_small_ring", one, "3x1", {**QUIET, "IBCOLL_SHM_RING_BYTES": "16K", "IBCOLL_SHM_SLOT_BYTES": "4K",
+                                                   "IBCOLL_EAGER_BYTES": "1K"})
+
+if __name__ == "__main__":
+    ranks.main(["ibcoll_run", "ibcoll_api_ranks"])

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks that die, jobs that are asked what they wait for, what is left in /dev/shm. Part of test_api.py."""
+
+import os
+import pathlib
+import select
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+import ranks
+
+DEV_SHM = pathlib.Path("/dev/shm")
+# A job must be gone within 5 s of a death; the machine may be busy with other things.
+SECONDS_TO_END = 15
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def descendants(pid):
+    found, queue = [], [pid]
+    while queue:
+        for task in pathlib.Path(f"/proc/{queue.pop()}/task").glob("*/children"):
+            children = [int(child) for child in task.read_text().split()]
+            found += children
+            queue += children
+    return found
+
+
+def wait_until(condition, seconds):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()
+
+
+class Stuck:
+    """A job in whose alltoall rank 0 does not take part."""
+
+    def __init__(self, processes, nodes):
+        command = ranks.job(processes, nodes, "--tag-output", ranks.tool("ibcoll_api_ranks"), "stuck")
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        env=ranks.environment(), start_new_session=True)
+        self.errors = b""
+        ready = b""
+        while ready.count(b"ready") < processes and (chunk := os.read(self.process.stdout.fileno(), 4096)):
+            ready += chunk
+        self.pids = descendants(self.process.pid)
+        time.sleep(0.5)  # into the alltoall
+
+    def read_errors(self, until, seconds):
+        end = time.monotonic() + seconds
+        while not until(self.errors) and time.monotonic() < end:
+            if select.select([self.process.stderr], [], [], 0.1)[0]:
+                self.errors += os.read(self.process.stderr.fileno(), 4096)
+        return self.errors.decode()
+
+    def end(self):
+        for pid in self.pids:
+            if alive(pid):
+                os.kill(pid, signal.SIGKILL)
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+class Deaths(unittest.TestCase):
+    """Under ibcoll_run a death ends the job: soon, with the exit code of the signal, and a line that names the rank."""
+
+    def check(self, collective, processes, nodes):
+        begin = time.monotonic()
+        done = ranks.run(ranks.job(processes, nodes, ranks.tool("ibcoll_api_ranks"), f"die_in_{collective}"))
+        self.assertLess(time.monotonic() - begin, SECONDS_TO_END, ranks.story(done))
+        self.assertEqual(done.returncode, 128 + signal.SIGKILL, ranks.story(done))
+        self.assertRegex(done.stderr, r"rank 1\b.*(signal 9|SIGKILL|Killed)", ranks.story(done))
+
+
+def add_death(collective, processes, nodes):
+    def case(self):
+        self.check(collective, processes, nodes)
+
+    setattr(Deaths, f"test_{collective}_{processes}x{nodes}", case)
+
+
+for name in ("barrier", "bcast", "allgather", "alltoall", "allreduce"):
+    add_death(name, 4, 1)
+    add_death(name, 4, 2)
+
+
+class Reports(unittest.TestCase):
+    """SIGUSR1 to a rank, or Ctrl-\\ to the launcher: what every rank waits for."""
+
+    def check_report(self, stuck, processes):
+        text = stuck.read_errors(lambda errors: errors.count(b"alltoall") >= processes - 1 and b"rank 0" in errors, 20)
+        lines = text.splitlines()
+        for rank in range(1, processes):
+            self.assertTrue([line for line in lines if f"rank {rank}: alltoall" in line and "waits" in line],
+                            f"nothing of rank {rank}: {text}")
+        return lines
+
+    def test_launcher(self):
+        for nodes in (1, 2):
+            stuck = Stuck(3, nodes)
+            self.addCleanup(stuck.end)
+            stuck.process.send_signal(signal.SIGQUIT)
+            lines = self.check_report(stuck, 3)
+            self.assertTrue([line for line in lines if "rank 0: outside of ibcoll" in line], lines)
+            self.assertIsNone(stuck.process.poll(), "the job ended")
+
+    def test_ranks(self):
+        stuck = Stuck(3, 1)
+        self.addCleanup(stuck.end)
+        for pid in stuck.pids:
+            if pathlib.Path(f"/proc/{pid}/exe").resolve().name == "ibcoll_api_ranks":
+                os.kill(pid, signal.SIGUSR1)
+        self.check_report(stuck, 3)
+
+
+class SharedMemory(unittest.TestCase):
+    def test_nothing_is_left_after_kill_9(self):
+        before = set(DEV_SHM.iterdir())
+        for nodes in (1, 2):
+            stuck = Stuck(4, nodes)
+            self.addCleanup(stuck.end)
+            self.assertGreaterEqual(len(stuck.pids), 4)
+            for pid in (stuck.process.pid, *stuck.pids):
+                os.kill(pid, signal.SIGKILL)
+            self.assertTrue(wait_until(lambda: not any(map(alive, stuck.pids)), 10))  # pylint: disable=cell-var-from-loop
+            self.assertEqual({path for path in DEV_SHM.iterdir() if "ibcoll" in path.name or "ucx" in path.name} - before, set())
+
+    def test_a_killed_launcher_leaves_no_rank(self):
+        stuck = Stuck(4, 1)
+        self.addCleanup(stuck.end)
+        stuck.process.kill()
+        self.assertTrue(wait_until(lambda: not any(map(alive, stuck.pids)), 15), "ranks outlive their launcher")
+
+    def test_little_dev_shm(self):
+        """With 1 MB in /dev/shm everything works or says what is missing; nobody dies of SIGBUS."""
+        command = ranks.job(8, 2, ranks.tool("ibcoll_api_ranks"), "in_place")
+        enter = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=1M none /dev/shm || exit 77; exec "$@"', "sh"]
+        if shutil.which("unshare") is None or ranks.run([*enter, "true"]).returncode != 0:
+            self.skipTest("no mount namespaces here")
+        done = ranks.run([*enter, *command])
+        self.assertEqual(done.returncode, 0, ranks.story(done))

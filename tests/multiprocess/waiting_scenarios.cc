@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Ranks that come late, waits that give up, progress made by the host program, several threads.
+#include <thread>
+
+#include "tests/multiprocess/checked_call.h"
+#include "tests/multiprocess/scenario.h"
+
+namespace ibcoll::multiprocess {
+namespace {
+
+// Every collective, each rank late in turn.
+void late(Rank& self) {
+  int turn = 0;
+  for (const uint64_t bytes : {uint64_t{64}, uint64_t{30'000}}) {
+    for (const CallParams& params : every_collective(bytes, self.size)) {
+      CheckedCall call(self.world, params);
+      if (turn++ % self.size == self.rank) sleep_seconds(0.3);
+      if (!call.run(static_cast<uint64_t>(turn))) return;
+    }
+  }
+}
+
+// The collectives that no rank can leave before all have come.
+constexpr ibcoll_collective_t kSynchronising[] = {IBCOLL_BARRIER, IBCOLL_ALLGATHER, IBCOLL_ALLTOALL, IBCOLL_ALLREDUCE};
+
+void wait_timeout(Rank& self) {
+  for (const ibcoll_collective_t collective : kSynchronising) {
+    CheckedCall call(self.world, {.collective = collective, .bytes = collective == IBCOLL_BARRIER ? 0u : 20'000u});
+    const ibcoll_collective_args_t args = call.args();
+    ibcoll_request_t request = nullptr;
+    expect_ok(ibcoll_collective_init(self.world, &args, &request), "init");
+    expect_ok(ibcoll_barrier(self.world), "barrier");
+    call.fill(3);
+    if (self.rank == 0) {
+      sleep_seconds(0.5);
+      ibcoll_start(request);
+    } else {
+      ibcoll_start(request);
+      expect_error(ibcoll_wait_timeout(request, 0), IBCOLL_ERR_TIMEOUT, ibcoll_collective_name(collective), "no time");
+      expect_error(ibcoll_wait_timeout(request, 0.05), IBCOLL_ERR_TIMEOUT, "waits for", "50 ms");
+      expect_status(ibcoll_wait_timeout(request, -1), IBCOLL_ERR_TIMEOUT, "negative time");
+    }
+    expect_ok(ibcoll_wait_timeout(request, 30), "wait_timeout that is long enough");
+    call.verify(3);
+    expect_ok(ibcoll_request_free(request), "free");
+  }
+}
+
+// What a request in flight waits for can be asked for.
+void describe(Rank& self) {
+  CheckedCall call(self.world, {.collective = IBCOLL_ALLTOALL, .bytes = 20'000});
+  const ibcoll_collective_args_t args = call.args();
+  ibcoll_request_t request = nullptr;
+  expect_ok(ibcoll_collective_init(self.world, &args, &request), "init");
+  expect_ok(ibcoll_barrier(self.world), "barrier");
+  expect(ibcoll_context_describe(self.context, nullptr, 0) == 0, "nothing is in flight, but there is a text");
+  call.fill(1);
+  if (self.rank != 0) {
+    ibcoll_start(request);
+    for (int i = 0; i < 1000; ++i) expect_ok(ibcoll_progress(self.context), "ibcoll_progress");
+    char text[512], little[10];
+    const size_t length = ibcoll_context_describe(self.context, text, sizeof text);
+    const std::string whole = text;
+    expect(length == whole.size(), "the text has {} bytes, not {}", whole.size(), length);
+    for (const std::string& part : {fmt::format("rank {}", self.rank), std::string("alltoall"), std::string("waits")})
+      expect(whole.find(part) != std::string::npos, "'{}' is not in '{}'", part, whole);
+    expect(ibcoll_context_describe(self.context, little, sizeof little) == length, "the length depends on the space");
+    expect(whole.substr(0, 9) == little, "'{}' is not the start of '{}'", little, whole);
+  }
+  expect_ok(ibcoll_barrier(self.world), "barrier");
+  if (self.rank == 0) ibcoll_start(request);
+  expect_ok(ibcoll_wait(request), "wait");
+  call.verify(1);
+  expect_ok(ibcoll_request_free(request), "free");
+}
+
+// A host program with a loop of its own: ibcoll_progress alone completes what is in flight.
+void progress(Rank& self) {
+  for (const CallParams& params : every_collective(20'000, self.size)) {
+    CheckedCall call(self.world, params);
+    const ibcoll_collective_args_t args = call.args();
+    ibcoll_request_t request = nullptr;
+    expect_ok(ibcoll_collective_init(self.world, &args, &request), "init");
+    call.fill(2);
+    ibcoll_start(request);
+    const double end = seconds_now() + 60;
+    while (ibcoll_context_describe(self.context, nullptr, 0) > 0 && seconds_now() < end) ibcoll_progress(self.context);
+    expect_ok(ibcoll_test(request), params.describe());
+    call.verify(2);
+    expect_ok(ibcoll_request_free(request), "free");
+  }
+}
+
+// A barrier is left only after the last rank has entered; also on a new team, whose members come at different times.
+void barrier_waits_for_all(Rank& self) {
+  const TeamOwner teams[] = {split(self.world, 0, self.rank), split(self.world, 0, -self.rank)};
+  for (int round = 0; round < 12; ++round) {
+    const ibcoll_team_t team = teams[round % 2].get();
+    if (round % self.size == self.rank) sleep_seconds(0.02);
+    const double entered = seconds_now();
+    expect_ok(ibcoll_barrier(team), "barrier");
+    const double left = seconds_now();
+    std::vector<double> all(static_cast<size_t>(self.size));
+    expect_ok(ibcoll_allgather(team, &entered, all.data(), sizeof entered), "allgather");
+    for (const double other : all)
+      expect(other <= left, "the barrier was left {:.6f} s before the last rank entered", other - left);
+  }
+}
+
+// Each thread has a team; all work at once.
+void threads(Rank& self) {
+  constexpr int kThreads = 4;
+  std::vector<TeamOwner> teams;
+  for (int i = 0; i < kThreads; ++i) teams.push_back(split(self.world, 0, i % 2 == 0 ? self.rank : -self.rank));
+  std::vector<std::thread> running;
+  for (int i = 0; i < kThreads; ++i)
+    running.emplace_back([team = teams[static_cast<size_t>(i)].get(), i, size = self.size] {
+      for (uint64_t round = 0; round < 12 && complaints() == 0; ++round)
+        for (CallParams params : every_collective(round % 4 == 3 ? 20'000 : 300, size)) {
+          params.salt += 100 * static_cast<uint64_t>(i);
+          CheckedCall(team, params).run(round);
+        }
+    });
+  for (std::thread& thread : running) thread.join();
+}
+
+constexpr Scenario kScenarios[] = {
+    {"late", late},
+    {"wait_timeout", wait_timeout},
+    {"describe", describe},
+    {"progress", progress},
+    {"barrier_waits_for_all", barrier_waits_for_all},
+    {"threads", threads},
+};
+
+}  // namespace
+
+std::span<const Scenario> waiting_scenarios() { return kScenarios; }
+
+}  // namespace ibcoll::multiprocess
