@@ -82,7 +82,8 @@ class Check {
       fail("{} is NULL, but block {} has {} bytes", buffer, block, bytes);
     else if (__builtin_add_overflow(offset, bytes, &end) ||
              __builtin_add_overflow(reinterpret_cast<uint64_t>(base), end, &end))
-      fail("{} block {} of {} bytes at displacement {} does not fit into the address space", buffer, block, bytes, offset);
+      fail("{} block {} of {} bytes at displacement {} does not fit into the address space", buffer, block, bytes,
+           offset);
     else
       extents_.push_back({base + offset, base + offset + bytes, buffer, block});
   }

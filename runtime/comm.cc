@@ -100,8 +100,8 @@ void Comm::copy_within(uint64_t total, Bytes to, ConstBytes from) noexcept {
 std::byte* Comm::scratch(uint64_t bytes) noexcept {
   void* const memory = arena_.allocate(bytes);
   if (!memory)
-    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: {} bytes of scratch memory were refused; free memory or use smaller blocks",
-               rank_, bytes));
+    fail(error(IBCOLL_ERR_NO_MEMORY,
+               "rank {}: {} bytes of scratch memory were refused; free memory or use smaller blocks", rank_, bytes));
   return static_cast<std::byte*>(memory);
 }
 
@@ -195,12 +195,15 @@ Message* Comm::message() noexcept {
   return m;
 }
 
-bool Comm::eager(uint64_t bytes) const noexcept {
-  return scheme_ != IBCOLL_SCHEME_ZERO_COPY && bytes <= eager_limit_;
-}
+bool Comm::eager(uint64_t bytes) const noexcept { return scheme_ != IBCOLL_SCHEME_ZERO_COPY && bytes <= eager_limit_; }
 
 Note Comm::note(NoteKind kind, uint64_t bytes, uint32_t index) const noexcept {
-  return {team_.epoch(), bytes, op_, signature_, team_.completed(), static_cast<uint16_t>(kind),
+  return {team_.epoch(),
+          bytes,
+          op_,
+          signature_,
+          team_.completed(),
+          static_cast<uint16_t>(kind),
           static_cast<uint16_t>(index)};
 }
 
@@ -208,190 +211,6 @@ void Comm::retry_later(Channel& c) noexcept {
   if (c.blocked) return;
   c.blocked = true;
   team_.engine().retry(c);
-}
-
-// ---------------------------------------------------------------- sending
-
-bool Comm::pump(Channel& c) noexcept {
-  const bool told = pump_consumed(c);
-  const bool advertised = pump_advertisements(c);
-  return pump_puts(c) && advertised && told;
-}
-
-bool Comm::pump_advertisements(Channel& c) noexcept {
-  for (Message* m = c.untold ? c.untold : c.announced.head; m; m = m->next) {
-    c.untold = m;
-    if (m->told) continue;
-    if (scheme_ != IBCOLL_SCHEME_COPY && m->region.key == 0)
-      m->region = team_.transport(c.peer).expose(team_.job_rank(c.peer), Bytes(m->data, m->bytes));
-    const ConstBytes payload(reinterpret_cast<const std::byte*>(&m->region), sizeof(RemoteRegion));
-    if (!team_.send(c.peer, note(NoteKind::kAnnounce, m->bytes, 0), payload)) return false;
-    m->told = true;
-  }
-  return true;
-}
-
-bool Comm::pump_puts(Channel& c) noexcept {
-  while (Message* const m = c.puts.head) {
-    const Sent sent = eager(m->bytes) ? send_eager(c, *m) : send_announced(c, *m);
-    if (sent == Sent::kWaits) return true;  // for the peer's advertisement or credit: its note will pump again
-    if (sent == Sent::kBusy) return false;
-    c.puts.pop();
-    ++c.sent;
-    --puts_queued_;
-    m->next = free_messages_;
-    free_messages_ = m;
-  }
-  return true;
-}
-
-Comm::Sent Comm::send_eager(Channel& c, Message& put) noexcept {
-  if (c.eager_sent - c.eager_consumed >= team_.engine().limits().eager_ahead) return Sent::kWaits;
-  if (!team_.may_send_eager(c.peer, op_)) return Sent::kBusy;
-  if (!team_.send(c.peer, note(NoteKind::kEager, put.bytes, c.sent), ConstBytes(put.data, put.bytes)))
-    return Sent::kBusy;
-  ++c.eager_sent;
-  return Sent::kYes;
-}
-
-Comm::Sent Comm::send_announced(Channel& c, Message& put) noexcept {
-  Message* const to = c.advertisements.head;
-  if (!to) return Sent::kWaits;
-  if (to->bytes != put.bytes) {
-    mismatch(c.peer, to->bytes, put.bytes, "bytes of a message to it");
-    return Sent::kWaits;
-  }
-  if (to->region.key != 0) {
-    const PutResult result = team_.put(c.peer, to->region, ConstBytes(put.data, put.bytes),
-                                       note(NoteKind::kLanded, put.bytes, c.sent), reinterpret_cast<uint64_t>(this));
-    if (result == PutResult::kBusy) return Sent::kBusy;
-    if (result == PutResult::kPending) ++puts_pending_;
-  } else {
-    const uint64_t slot = team_.transport(c.peer).slot_bytes();
-    while (put.moved < put.bytes) {
-      const ConstBytes piece = part(ConstBytes(put.data, put.bytes), put.moved, slot);
-      if (!team_.send(c.peer, note(NoteKind::kFragment, put.bytes, c.sent), piece)) return Sent::kBusy;
-      put.moved += piece.size();
-    }
-  }
-  Message* const used = c.advertisements.pop();
-  used->next = free_messages_;
-  free_messages_ = used;
-  return Sent::kYes;
-}
-
-bool Comm::pump_consumed(Channel& c) noexcept {
-  if (c.eager_taken - c.eager_taken_told < team_.engine().limits().eager_ahead / 2) return true;
-  if (!team_.send(c.peer, note(NoteKind::kConsumed, c.eager_taken, 0), {})) return false;
-  c.eager_taken_told = c.eager_taken;
-  return true;
-}
-
-// ---------------------------------------------------------------- receiving
-
-void Comm::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
-  Channel* const c = channel(peer);
-  if (!c) return;
-  if (note.signature != signature_) {
-    mismatch(peer, note.signature, signature_, "digest of the call");
-    return;
-  }
-  switch (static_cast<NoteKind>(note.kind)) {
-    case NoteKind::kAnnounce:
-      on_announce(*c, note, payload);
-      break;
-    case NoteKind::kEager:
-      on_eager(*c, note, payload);
-      break;
-    case NoteKind::kFragment:
-      on_fragment(*c, note, payload);
-      break;
-    case NoteKind::kLanded:
-      on_landed(*c, note);
-      break;
-    case NoteKind::kConsumed:
-      c->eager_consumed = static_cast<uint32_t>(note.bytes);
-      break;
-    default:
-      return;
-  }
-  if (!pump(*c)) retry_later(*c);
-}
-
-void Comm::on_announce(Channel& c, const Note& note, ConstBytes payload) noexcept {
-  Message* const m = message();
-  if (!m || payload.size() != sizeof(RemoteRegion)) return;
-  std::memcpy(&m->region, payload.data(), sizeof(RemoteRegion));
-  m->bytes = note.bytes;
-  c.advertisements.push(m);
-  mark_arrived(c);
-}
-
-void Comm::on_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
-  mark_arrived(c);
-  if (c.announced.head && !c.unexpected) {
-    take_eager(c, note, payload);
-    return;
-  }
-  EarlyMessage* const early = team_.engine().early_message(c.peer, note, payload);
-  if (!early) {
-    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to keep {} bytes that rank {} sent early", rank_, payload.size(),
-               c.peer));
-    return;
-  }
-  early->next = nullptr;
-  *c.unexpected_tail = early;
-  c.unexpected_tail = &early->next;
-}
-
-void Comm::take_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
-  Message* const m = c.announced.head;
-  if (m->bytes != payload.size() || note.bytes != payload.size()) {
-    mismatch(c.peer, payload.size(), m->bytes, "bytes of a message from it");
-    return;
-  }
-  std::memcpy(m->data, payload.data(), payload.size());
-  ++c.eager_taken;
-  land(c);
-}
-
-void Comm::on_fragment(Channel& c, const Note& note, ConstBytes payload) noexcept {
-  Message* const m = c.announced.head;
-  if (!m || !m->told || m->bytes != note.bytes || payload.size() > m->bytes - m->moved) {
-    mismatch(c.peer, note.bytes, m ? m->bytes : 0, "bytes of a message from it");
-    return;
-  }
-  std::memcpy(m->data + m->moved, payload.data(), payload.size());
-  m->moved += payload.size();
-  if (m->moved == m->bytes) land(c);
-}
-
-void Comm::on_landed(Channel& c, const Note& note) noexcept {
-  Message* const m = c.announced.head;
-  if (!m || m->region.key == 0 || m->bytes != note.bytes) {
-    mismatch(c.peer, note.bytes, m ? m->bytes : 0, "bytes of a message from it");
-    return;
-  }
-  team_.transport(c.peer).conceal(team_.job_rank(c.peer), m->region);
-  land(c);
-}
-
-// The oldest announced message is complete.
-void Comm::land(Channel& c) noexcept {
-  Message* const m = c.announced.pop();
-  if (c.untold == m) c.untold = m->next;
-  ++c.landed;
-  ++messages_landed_;
-  m->next = free_messages_;
-  free_messages_ = m;
-  if (!pump_consumed(c)) retry_later(c);
-}
-
-void Comm::mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept {
-  fail(error(IBCOLL_ERR_MISMATCH,
-             "rank {} and rank {} do not fit together in {}: {} is {} there and {} here; all ranks must make the same "
-             "calls in the same order, with sizes that agree",
-             rank_, peer, team_.describe_call(op_), what, theirs, mine));
 }
 
 // ---------------------------------------------------------------- stalls and ends
@@ -451,7 +270,7 @@ std::string Comm::describe_wait() const {
   }
   std::string from;
   for (const Channel* c = channels_.first(); c; c = c->next_peer)
-    if (wait_.kind == Wait::Kind::kReceived ? c->announced.head != nullptr
+    if (wait_.kind == Wait::Kind::kReceived  ? c->announced.head != nullptr
         : wait_.kind == Wait::Kind::kFlushed ? c->puts.head != nullptr
                                              : !c->arrived)
       from += fmt::format("{}{}", from.empty() ? "" : ",", c->peer);

@@ -47,9 +47,9 @@ struct Message {
   Message* next = nullptr;
   std::byte* data = nullptr;  // const in a put
   uint64_t bytes = 0;
-  uint64_t moved = 0;    // fragments so far
-  RemoteRegion region;   // announced: as exposed to the peer
-  bool told = false;     // announced: the advertisement has left
+  uint64_t moved = 0;   // fragments so far
+  RemoteRegion region;  // announced: as exposed to the peer
+  bool told = false;    // announced: the advertisement has left
 };
 
 struct MessageQueue {
@@ -74,17 +74,17 @@ struct Channel {
   Channel* next_peer = nullptr;
   Comm* comm = nullptr;
   // receiving
-  MessageQueue announced;               // not landed yet, in order
-  Message* untold = nullptr;            // first announced one whose advertisement has not left
-  EarlyMessage* unexpected = nullptr;   // eager messages that came before their announcement, in order
+  MessageQueue announced;              // not landed yet, in order
+  Message* untold = nullptr;           // first announced one whose advertisement has not left
+  EarlyMessage* unexpected = nullptr;  // eager messages that came before their announcement, in order
   EarlyMessage** unexpected_tail = &unexpected;
-  uint32_t landed = 0;                  // messages
+  uint32_t landed = 0;  // messages
   uint32_t announced_count = 0;
   uint32_t eager_taken = 0;
   uint32_t eager_taken_told = 0;
   // sending
-  MessageQueue puts;           // not sent yet, in order
-  MessageQueue advertisements; // the peer's, not used yet
+  MessageQueue puts;            // not sent yet, in order
+  MessageQueue advertisements;  // the peer's, not used yet
   uint32_t put_count = 0;
   uint32_t sent = 0;
   uint32_t eager_sent = 0;
@@ -100,9 +100,9 @@ struct Channel {
 struct Wait {
   enum class Kind : uint8_t { kNothing, kReady, kArrival, kReceived, kReceivedFrom, kFlushed, kStep, kPublished };
   Kind kind = Kind::kNothing;
-  int peer = -1;                       // kReady, kReceivedFrom, kPublished
-  uint64_t value = 0;                  // bytes (kReady), messages (kReceivedFrom)
-  const ConstBlocks* blocks = nullptr; // kArrival
+  int peer = -1;                        // kReady, kReceivedFrom, kPublished
+  uint64_t value = 0;                   // bytes (kReady), messages (kReceivedFrom)
+  const ConstBlocks* blocks = nullptr;  // kArrival
 };
 
 class Comm {
@@ -249,8 +249,8 @@ class Comm {
   Wait wait_;
   uint64_t messages_expected_ = 0;
   uint64_t messages_landed_ = 0;
-  uint32_t puts_queued_ = 0;   // not handed to the transport yet
-  uint32_t puts_pending_ = 0;  // handed over, source not reusable yet
+  uint32_t puts_queued_ = 0;     // not handed to the transport yet
+  uint32_t puts_pending_ = 0;    // handed over, source not reusable yet
   Channel* arrivals_ = nullptr;  // arrived, not served, in order
   Channel** arrivals_tail_ = &arrivals_;
   int eager_scan_ = 1;  // next_arrival's position among peers that need no arrival

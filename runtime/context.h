@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,7 +30,7 @@ struct TeamHandle {
   std::unique_ptr<Team> team;
   uint64_t window_offset = 0;
   uint64_t window_bytes = 0;  // 0: there is none
-  Shape shape;                   // what selection knows of every call on the team
+  Shape shape;                // what selection knows of every call on the team
   CostModel model;
   // The last request of each blocking shorthand: a loop that repeats a call pays for its set-up once.
   struct Shorthand {
@@ -87,6 +88,12 @@ class Context {
   Context() = default;
   Status open(const ibcoll_bootstrap_t* callbacks);
   Status make_engine();
+  // Gathers one equally long piece from each rank of the parent.
+  using Exchange = std::function<Status(ConstBytes mine, Bytes all)>;
+  // Collective over the parent, whose ranks are `parent_jobs`; `self`, `members`: ranks of the parent. NULL: not a member.
+  Result<std::unique_ptr<TeamHandle>> form_team(uint64_t epoch, const std::vector<int>& members,
+                                                const std::vector<int>& parent_jobs, int self,
+                                                const Exchange& exchange);
   Result<std::unique_ptr<TeamHandle>> build_team(uint64_t epoch, Placement placement, int rank, uint64_t window_offset);
   uint64_t window_footprint(int locals) const;
   Status allocate_window(int locals, uint64_t& offset);

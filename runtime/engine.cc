@@ -12,8 +12,8 @@
 namespace ibcoll {
 namespace {
 
-constexpr uint32_t kSmallEarly = 64;        // payload of the small kind of early message
-constexpr size_t kMostOrphans = 1 << 16;    // notes of teams that are being made
+constexpr uint32_t kSmallEarly = 64;      // payload of the small kind of early message
+constexpr size_t kMostOrphans = 1 << 16;  // notes of teams that are being made
 
 }  // namespace
 
@@ -183,8 +183,9 @@ void Engine::dispatch(const Event& event) noexcept {
 void Engine::hold_orphan(const Event& event) {
   if (retired_.contains(event.note.epoch)) return;  // the team was freed here: credit that came late
   if (orphans_.size() >= kMostOrphans) {
-    log(LogLevel::kError, "rank {} sent a note for the unknown team {:x}; {} such notes wait already, this one is dropped",
-        event.peer, event.note.epoch, orphans_.size());
+    log(LogLevel::kError,
+        "rank {} sent a note for the unknown team {:x}; {} such notes wait already, this one is dropped", event.peer,
+        event.note.epoch, orphans_.size());
     return;
   }
   if (EarlyMessage* const message = early_message(event.peer, event.note, event.payload))

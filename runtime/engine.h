@@ -21,9 +21,9 @@ class Team;
 class Request;
 
 struct EngineLimits {
-  uint64_t eager_bytes = 8192;     // largest message that goes without an advertisement; the same on all ranks
-  uint32_t eager_ahead = 32;       // eager messages to one peer in one collective that it has not taken yet
-  uint32_t collectives_ahead = 16; // collectives with eager messages to one peer that it has not completed yet
+  uint64_t eager_bytes = 8192;        // largest message that goes without an advertisement; the same on all ranks
+  uint32_t eager_ahead = 32;          // eager messages to one peer in one collective that it has not taken yet
+  uint32_t collectives_ahead = 16;    // collectives with eager messages to one peer that it has not completed yet
   Time timeout_ns = 600'000'000'000;  // of a collective; 0: none
   Time stall_ns = 1'000'000'000;      // a wait this long makes ranks compare their calls
 };
@@ -92,9 +92,9 @@ class Engine {
   std::array<Event, 16> events_;
   std::unordered_map<uint64_t, Team*> teams_;
   Team* last_team_ = nullptr;
-  std::unordered_set<uint64_t> retired_;                // epochs of freed teams
+  std::unordered_set<uint64_t> retired_;                     // epochs of freed teams
   std::vector<std::pair<uint64_t, EarlyMessage*>> orphans_;  // of teams that are not made here yet; peer: job rank
-  std::vector<Request*> memory_waits_;                  // tasks that wait for a flag in shared memory
+  std::vector<Request*> memory_waits_;                       // tasks that wait for a flag in shared memory
   std::vector<Channel*> blocked_;
   bool owing_ = false;
   bool failed_ = false;

@@ -41,20 +41,20 @@ extern "C" {
 
 typedef enum ibcoll_status {
   IBCOLL_OK = 0,
-  IBCOLL_IN_PROGRESS = 1,            /* ibcoll_test: not complete yet */
-  IBCOLL_ERR_INVALID_ARGUMENT = -1,  /* an argument is wrong; nothing was done */
-  IBCOLL_ERR_NO_MEMORY = -2,         /* an allocation was refused */
-  IBCOLL_ERR_UNSUPPORTED = -3,       /* not possible on this machine or in this build */
-  IBCOLL_ERR_NOT_APPLICABLE = -4,    /* the forced algorithm does not apply to this call */
-  IBCOLL_ERR_MISMATCH = -5,          /* ranks called with arguments that do not fit together */
-  IBCOLL_ERR_PEER_FAILED = -6,       /* a rank died or cannot be reached */
-  IBCOLL_ERR_TIMEOUT = -7,           /* a deadline passed */
-  IBCOLL_ERR_TRANSPORT = -8,         /* a transport failed on this rank */
-  IBCOLL_ERR_BOOTSTRAP = -9,         /* the ranks of the job could not find each other */
-  IBCOLL_ERR_CONFIG = -10,           /* a setting has a malformed value */
-  IBCOLL_ERR_SYSTEM = -11,           /* a system call failed */
-  IBCOLL_ERR_BUSY = -12,             /* the object is in use: a request in flight, a team with requests */
-  IBCOLL_ERR_INTERNAL = -13          /* a fault of ibcoll itself */
+  IBCOLL_IN_PROGRESS = 1,           /* ibcoll_test: not complete yet */
+  IBCOLL_ERR_INVALID_ARGUMENT = -1, /* an argument is wrong; nothing was done */
+  IBCOLL_ERR_NO_MEMORY = -2,        /* an allocation was refused */
+  IBCOLL_ERR_UNSUPPORTED = -3,      /* not possible on this machine or in this build */
+  IBCOLL_ERR_NOT_APPLICABLE = -4,   /* the forced algorithm does not apply to this call */
+  IBCOLL_ERR_MISMATCH = -5,         /* ranks called with arguments that do not fit together */
+  IBCOLL_ERR_PEER_FAILED = -6,      /* a rank died or cannot be reached */
+  IBCOLL_ERR_TIMEOUT = -7,          /* a deadline passed */
+  IBCOLL_ERR_TRANSPORT = -8,        /* a transport failed on this rank */
+  IBCOLL_ERR_BOOTSTRAP = -9,        /* the ranks of the job could not find each other */
+  IBCOLL_ERR_CONFIG = -10,          /* a setting has a malformed value */
+  IBCOLL_ERR_SYSTEM = -11,          /* a system call failed */
+  IBCOLL_ERR_BUSY = -12,            /* the object is in use: a request in flight, a team with requests */
+  IBCOLL_ERR_INTERNAL = -13         /* a fault of ibcoll itself */
 } ibcoll_status_t;
 
 typedef struct ibcoll_context* ibcoll_context_t;
@@ -120,7 +120,8 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_mem_free(ibcoll_context_t context, void* me
 IBCOLL_EXPORT ibcoll_team_t ibcoll_team_world(ibcoll_context_t context);
 /* Collective over `parent`: ranks[i] (a rank of parent, no duplicates) becomes rank i. All ranks of parent call with the
  * same list; a rank not in it gets *team = NULL. */
-IBCOLL_EXPORT ibcoll_status_t ibcoll_team_create(ibcoll_team_t parent, const int* ranks, int count, ibcoll_team_t* team);
+IBCOLL_EXPORT ibcoll_status_t ibcoll_team_create(ibcoll_team_t parent, const int* ranks, int count,
+                                                 ibcoll_team_t* team);
 /* Collective over `parent`: one team per color, ordered by key, then by rank in parent. A negative color: no team
  * (*team = NULL). Source: MPI_Comm_split. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_team_split(ibcoll_team_t parent, int color, int key, ibcoll_team_t* team);
@@ -167,9 +168,9 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_op_create(ibcoll_reduce_fn function, void* 
 IBCOLL_EXPORT ibcoll_status_t ibcoll_op_free(ibcoll_op_t op);
 
 typedef enum ibcoll_scheme {
-  IBCOLL_SCHEME_AUTO = 0,  /* by size: copy below the transport's switch-over, zero-copy above */
-  IBCOLL_SCHEME_COPY,      /* through landing slots; user memory is never exposed to peers */
-  IBCOLL_SCHEME_ZERO_COPY  /* straight into the advertised receive buffer */
+  IBCOLL_SCHEME_AUTO = 0, /* by size: copy below the transport's switch-over, zero-copy above */
+  IBCOLL_SCHEME_COPY,     /* through landing slots; user memory is never exposed to peers */
+  IBCOLL_SCHEME_ZERO_COPY /* straight into the advertised receive buffer */
 } ibcoll_scheme_t;
 
 /* Arguments of a collective. Set struct_size and collective, and the fields that the collective uses (all others 0):
@@ -197,8 +198,8 @@ typedef struct ibcoll_collective_args {
   ibcoll_type_t type;
   ibcoll_op_t op;
   int root;
-  ibcoll_scheme_t scheme;  /* AUTO: IBCOLL_SCHEME, else by size */
-  const char* algorithm;   /* NULL: IBCOLL_<COLLECTIVE>, else the lowest predicted cost */
+  ibcoll_scheme_t scheme; /* AUTO: IBCOLL_SCHEME, else by size */
+  const char* algorithm;  /* NULL: IBCOLL_<COLLECTIVE>, else the lowest predicted cost */
 } ibcoll_collective_args_t;
 
 /* Local. Errors: INVALID_ARGUMENT, NOT_APPLICABLE (says which algorithms would apply), NO_MEMORY, PEER_FAILED,... */

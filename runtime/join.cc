@@ -118,12 +118,15 @@ class Joining {
 
   static Status compare(const Hello& first, const Hello& other, size_t rank) {
     if (first.version != other.version)
-      return error(IBCOLL_ERR_BOOTSTRAP, "rank 0 and rank {} use different versions of ibcoll; install one version", rank);
+      return error(IBCOLL_ERR_BOOTSTRAP, "rank 0 and rank {} use different versions of ibcoll; install one version",
+                   rank);
     const std::span<const Setting> settings = Config::settings();
     for (size_t i = 0; i < settings.size() && i < kMostSettings; ++i)
       if (first.settings[i] != other.settings[i])
-        return error(IBCOLL_ERR_CONFIG, "{} differs between rank 0 and rank {}; it must be the same on all ranks (see "
-                     "ibcoll_info -c on both, and ibcoll_run -x)", settings[i].name, rank);
+        return error(IBCOLL_ERR_CONFIG,
+                     "{} differs between rank 0 and rank {}; it must be the same on all ranks (see "
+                     "ibcoll_info -c on both, and ibcoll_run -x)",
+                     settings[i].name, rank);
     return {};
   }
 
@@ -137,7 +140,8 @@ class Joining {
       machines[all[i].machine].push_back(all[i].cpus);
       if (all[i].node == own_node) locals_.push_back(static_cast<int>(i));
     }
-    for (const auto& [machine, ranks] : machines) job_.ranks_per_core = std::max(job_.ranks_per_core, ranks_per_core(ranks));
+    for (const auto& [machine, ranks] : machines)
+      job_.ranks_per_core = std::max(job_.ranks_per_core, ranks_per_core(ranks));
   }
 
   std::string segment_name() const {

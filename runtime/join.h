@@ -16,14 +16,14 @@ namespace ibcoll {
 
 // What a job of ranks looks like once it has come together.
 struct Job {
-  std::vector<int> nodes;         // job rank -> node
+  std::vector<int> nodes;  // job rank -> node
   int node_count = 1;
-  double ranks_per_core = 1.0;    // on the fullest machine
-  uint64_t id = 0;                // random, the same on all ranks
-  std::unique_ptr<ShmTransport> shm;     // nullptr: alone on the node
+  double ranks_per_core = 1.0;        // on the fullest machine
+  uint64_t id = 0;                    // random, the same on all ranks
+  std::unique_ptr<ShmTransport> shm;  // nullptr: alone on the node
   std::unique_ptr<ShmNodeMemory> memory;
-  std::unique_ptr<Transport> net;        // nullptr: one node
-  std::string net_reason;                // why there is none, or why this one
+  std::unique_ptr<Transport> net;  // nullptr: one node
+  std::string net_reason;          // why there is none, or why this one
 };
 
 // Collective over the job. BOOTSTRAP, CONFIG, TRANSPORT, TIMEOUT,...: names the rank where it failed.

@@ -25,10 +25,11 @@ std::unordered_map<void*, size_t>& blocks() {
 Result<void*> allocate_memory(size_t bytes) {
   const size_t unit = bytes >= kHugePage ? kHugePage : kPage;
   const size_t size = (bytes + unit - 1) / unit * unit;
-  void* const memory = size < bytes ? MAP_FAILED
-                                    : ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      size < bytes ? MAP_FAILED : ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
-    return error(IBCOLL_ERR_NO_MEMORY, "ibcoll_mem_alloc: {} bytes: {}", bytes, std::strerror(size < bytes ? EOVERFLOW : errno));
+    return error(IBCOLL_ERR_NO_MEMORY, "ibcoll_mem_alloc: {} bytes: {}", bytes,
+                 std::strerror(size < bytes ? EOVERFLOW : errno));
   if (unit == kHugePage) ::madvise(memory, size, MADV_HUGEPAGE);
   const std::lock_guard guard(lock);
   blocks()[memory] = size;
@@ -40,7 +41,8 @@ Status free_memory(void* memory) {
   const std::lock_guard guard(lock);
   const auto found = blocks().find(memory);
   if (found == blocks().end())
-    return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_mem_free: {} is not memory of ibcoll_mem_alloc, or freed already", memory);
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_mem_free: {} is not memory of ibcoll_mem_alloc, or freed already",
+                 memory);
   ::munmap(memory, found->second);
   blocks().erase(found);
   return {};

@@ -66,7 +66,8 @@ class NodeWindow {
     if (step_ + 1 >= banks) {
       // Looking half of the banks further ahead than needed makes most steps look at nobody.
       const uint64_t needed = step_ + 2 - banks;
-      if (all_published_ < needed && !seen_by_all(std::min(step_, needed + banks / 2)) && !seen_by_all(needed)) return false;
+      if (all_published_ < needed && !seen_by_all(std::min(step_, needed + banks / 2)) && !seen_by_all(needed))
+        return false;
     }
     ++step_;
     return true;
@@ -76,9 +77,7 @@ class NodeWindow {
     own.signature = signature;
     own.step.store(step_, std::memory_order_release);
   }
-  bool published(int local) const noexcept {
-    return line(local, step_).step.load(std::memory_order_acquire) >= step_;
-  }
+  bool published(int local) const noexcept { return line(local, step_).step.load(std::memory_order_acquire) >= step_; }
   uint32_t signature(int local) const noexcept { return line(local, step_).signature; }
   uint64_t step() const noexcept { return step_; }
 

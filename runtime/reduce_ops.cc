@@ -82,9 +82,9 @@ constexpr Type type(const char* name) {
 
 // In the order of ibcoll_type_t.
 constexpr std::array<Type, IBCOLL_TYPE_COUNT> kTypes{
-    type<int8_t>("int8"),     type<uint8_t>("uint8"), type<int16_t>("int16"),   type<uint16_t>("uint16"),
-    type<int32_t>("int32"),   type<uint32_t>("uint32"), type<int64_t>("int64"), type<uint64_t>("uint64"),
-    type<float>("float"),     type<double>("double")};
+    type<int8_t>("int8"),   type<uint8_t>("uint8"),   type<int16_t>("int16"), type<uint16_t>("uint16"),
+    type<int32_t>("int32"), type<uint32_t>("uint32"), type<int64_t>("int64"), type<uint64_t>("uint64"),
+    type<float>("float"),   type<double>("double")};
 
 bool valid(ibcoll_type_t type) { return type >= 0 && type < IBCOLL_TYPE_COUNT; }
 
@@ -101,8 +101,7 @@ ReduceKernel reduce_kernel(ibcoll_op_t op, ibcoll_type_t type) noexcept {
 
 extern "C" {
 // The handles are pointers to constants; nobody writes through them.
-#define IBCOLL_DEFINE_OP(NAME, object) \
-  const ibcoll_op_t NAME = const_cast<ibcoll_op_t>(&ibcoll::object);
+#define IBCOLL_DEFINE_OP(NAME, object) const ibcoll_op_t NAME = const_cast<ibcoll_op_t>(&ibcoll::object);
 IBCOLL_DEFINE_OP(IBCOLL_SUM, kSum)
 IBCOLL_DEFINE_OP(IBCOLL_PROD, kProd)
 IBCOLL_DEFINE_OP(IBCOLL_MIN, kMin)

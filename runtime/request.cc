@@ -30,8 +30,8 @@ void Request::hold_counts() {
 
 Status Request::start() noexcept {
   if (in_flight_)
-    return error(IBCOLL_ERR_BUSY, "rank {}: {} is in flight already; wait for it before it is started again", team_.rank(),
-                 call());
+    return error(IBCOLL_ERR_BUSY, "rank {}: {} is in flight already; wait for it before it is started again",
+                 team_.rank(), call());
   if (!team_.failure().ok()) return team_.failure();
   in_flight_ = true;
   status_ = Status();
@@ -54,8 +54,7 @@ Args Request::with_own_copy() noexcept {
   for (int i = 0; i < team_.size(); ++i) end = std::max(end, args.recv.offset(i) + args.recv.size(i));
   std::byte* const copy = comm_.scratch(end);
   if (!copy) return args;  // the team has failed
-  for (int i = 0; i < team_.size(); ++i)
-    Comm::copy(Bytes(copy + args.recv.offset(i), args.recv.size(i)), args.recv[i]);
+  for (int i = 0; i < team_.size(); ++i) Comm::copy(Bytes(copy + args.recv.offset(i), args.recv.size(i)), args.recv[i]);
   args.send = {copy, args.recv.bytes, args.recv.counts, args.recv.displacements};
   return args;
 }

@@ -42,11 +42,11 @@ class Request {
 
   // ---- for the team and the engine
 
-  void begin(uint32_t op) noexcept;   // makes the task
+  void begin(uint32_t op) noexcept;  // makes the task
   Task& task() noexcept { return task_; }
-  void end(Status status) noexcept;   // drops the task
-  bool waits_for_memory = false;      // in the engine's list
-  Time seen_at = 0;                   // first check() that saw this run; for deadlines
+  void end(Status status) noexcept;  // drops the task
+  bool waits_for_memory = false;     // in the engine's list
+  Time seen_at = 0;                  // first check() that saw this run; for deadlines
   Time probed_at = 0;
 
  private:

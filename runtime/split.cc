@@ -19,7 +19,8 @@ uint64_t child_epoch(Team& parent, int color) {
 }  // namespace
 
 Result<std::vector<int>> check_ranks(const int* ranks, int count, int parent_size) {
-  if (count < 1) return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_create: count is {}, a team has at least one rank", count);
+  if (count < 1)
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_create: count is {}, a team has at least one rank", count);
   std::vector<bool> seen(static_cast<size_t>(parent_size));
   for (int i = 0; i < count; ++i) {
     if (ranks[i] < 0 || ranks[i] >= parent_size)
@@ -32,7 +33,8 @@ Result<std::vector<int>> check_ranks(const int* ranks, int count, int parent_siz
   return std::vector<int>(ranks, ranks + count);
 }
 
-Result<TeamHandle*> create_team(TeamHandle& parent, const std::vector<int>& ranks, std::unique_lock<std::mutex>& guard) {
+Result<TeamHandle*> create_team(TeamHandle& parent, const std::vector<int>& ranks,
+                                std::unique_lock<std::mutex>& guard) {
   return parent.context->make_team(parent, ranks, child_epoch(*parent.team, 0), guard);
 }
 

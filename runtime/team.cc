@@ -132,8 +132,8 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
   }
   EarlyMessage* const early = engine_.early_message(peer, note, payload);
   if (!early) {
-    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to keep {} bytes that rank {} sent early", rank_, payload.size(),
-               peer));
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to keep {} bytes that rank {} sent early", rank_,
+               payload.size(), peer));
     return;
   }
   early->next = nullptr;
@@ -144,10 +144,11 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
 // For a collective that has ended here: credit may come late, data may not.
 void Team::on_stray(int peer, const Note& note, ConstBytes payload) noexcept {
   if (static_cast<NoteKind>(note.kind) == NoteKind::kConsumed) return;
-  fail(error(IBCOLL_ERR_MISMATCH,
-             "rank {}: rank {} sent {} bytes (message {}, note {}) in collective #{}, which has ended here without them; "
-             "all ranks must make the same calls in the same order, with sizes that agree",
-             rank_, peer, note.bytes, note.index, note.kind, note.op));
+  fail(error(
+      IBCOLL_ERR_MISMATCH,
+      "rank {}: rank {} sent {} bytes (message {}, note {}) in collective #{}, which has ended here without them; "
+      "all ranks must make the same calls in the same order, with sizes that agree",
+      rank_, peer, note.bytes, note.index, note.kind, note.op));
   (void)payload;
 }
 
@@ -245,8 +246,10 @@ bool Team::end_requests() noexcept {
   constexpr size_t kMostText = 1024;
   const std::string& text = failure_.text();
   const ConstBytes payload = std::as_bytes(std::span(text)).first(std::min(text.size(), kMostText));
-  const Note note{epoch_, static_cast<uint64_t>(static_cast<int64_t>(failure_.code())), 0, 0, completed_,
-                  static_cast<uint16_t>(NoteKind::kAbort), 0};
+  const Note note{epoch_,     static_cast<uint64_t>(static_cast<int64_t>(failure_.code())),
+                  0,          0,
+                  completed_, static_cast<uint16_t>(NoteKind::kAbort),
+                  0};
   std::erase_if(abort_untold_, [&](int i) { return engine_.dead(job_rank(i)) || send(i, note, payload); });
   const bool told = abort_untold_.empty() || ++abort_tries_ >= kMostTries;
   bool idle = true;

@@ -31,8 +31,8 @@ struct TeamPeer {
   static constexpr uint32_t kMostAhead = 16;
   int peer = -1;
   TeamPeer* next_peer = nullptr;
-  uint32_t completed = 0;                // collectives that the peer has completed
-  uint32_t eager_ops[kMostAhead] = {};   // the last ones in which eager messages went to it
+  uint32_t completed = 0;               // collectives that the peer has completed
+  uint32_t eager_ops[kMostAhead] = {};  // the last ones in which eager messages went to it
   uint32_t eager_op_count = 0;
   uint32_t owed = 0;          // completed collectives with eager messages of the peer that it was not told of
   uint32_t owed_through = 0;  // the last of them
@@ -113,17 +113,17 @@ class Team {
   PeerTable<TeamPeer> peers_;
 
   uint32_t next_op_ = 1;
-  uint32_t completed_ = 0;          // all collectives up to this one
-  std::vector<Request*> active_;    // ring, indexed by op
+  uint32_t completed_ = 0;        // all collectives up to this one
+  std::vector<Request*> active_;  // ring, indexed by op
   struct Call {
     uint32_t op = 0;
     uint32_t signature = 0;
   };
-  std::vector<Call> calls_;         // the last ones, indexed by op: for probes of slower ranks
-  EarlyMessage* early_ = nullptr;   // of collectives not started here yet, in order of arrival
+  std::vector<Call> calls_;        // the last ones, indexed by op: for probes of slower ranks
+  EarlyMessage* early_ = nullptr;  // of collectives not started here yet, in order of arrival
   EarlyMessage** early_tail_ = &early_;
   Status failure_;
-  std::vector<int> abort_untold_;   // ranks that do not know of the failure yet
+  std::vector<int> abort_untold_;  // ranks that do not know of the failure yet
   int abort_tries_ = 0;
   int requests_ = 0;
   uint32_t children_ = 0;

@@ -16,12 +16,12 @@ namespace ibcoll {
 struct Shape {
   int p = 1;
   int nodes = 1;
-  bool single_copy = false;      // every rank may read every other's memory
-  bool crowded = false;          // ranks outnumber cores
-  uint64_t area_bytes = 0;       // of the node window; 0: there is none that spans the team
-  uint64_t bytes = 0;            // one block (allgather, alltoall), the largest (allgatherv), or the buffer
-  uint64_t total = 0;            // sum of all blocks (allgatherv)
-  bool sizes_known = true;       // false: alltoallv, whose sizes are known to sender and receiver only
+  bool single_copy = false;  // every rank may read every other's memory
+  bool crowded = false;      // ranks outnumber cores
+  uint64_t area_bytes = 0;   // of the node window; 0: there is none that spans the team
+  uint64_t bytes = 0;        // one block (allgather, alltoall), the largest (allgatherv), or the buffer
+  uint64_t total = 0;        // sum of all blocks (allgatherv)
+  bool sizes_known = true;   // false: alltoallv, whose sizes are known to sender and receiver only
   bool commutative = true;
   uint64_t element_bytes = 1;
   ibcoll_scheme_t scheme = IBCOLL_SCHEME_AUTO;

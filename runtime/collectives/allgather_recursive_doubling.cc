@@ -50,9 +50,9 @@ constexpr const char* kAbout = "Thakur, Gropp; p = 2^k; lg p alpha + (p-1)/p n b
 
 }  // namespace
 
-extern const Algorithm kAllgatherRecursiveDoubling{IBCOLL_ALLGATHER, "recursive_doubling", kAbout,
-                                                   allgather_recursive_doubling, why_not, cost_us, false};
-extern const Algorithm kAllgathervRecursiveDoubling{IBCOLL_ALLGATHERV, "recursive_doubling", kAbout,
-                                                    allgather_recursive_doubling, why_not, cost_v_us, false};
+extern const Algorithm kAllgatherRecursiveDoubling{
+    IBCOLL_ALLGATHER, "recursive_doubling", kAbout, allgather_recursive_doubling, why_not, cost_us, false};
+extern const Algorithm kAllgathervRecursiveDoubling{
+    IBCOLL_ALLGATHERV, "recursive_doubling", kAbout, allgather_recursive_doubling, why_not, cost_v_us, false};
 
 }  // namespace ibcoll

@@ -20,16 +20,13 @@ Task allgather_ring(Comm& c, Args a) {
   co_await c.flushed();
 }
 
-double cost_us(const Shape& s, const CostModel& m) {
-  return (s.p - 1) * m.message_us(static_cast<double>(s.bytes));
-}
+double cost_us(const Shape& s, const CostModel& m) { return (s.p - 1) * m.message_us(static_cast<double>(s.bytes)); }
 
 constexpr const char* kAbout = "Thakur, Gropp; (p-1) alpha + (p-1)/p n beta";
 
 }  // namespace
 
-extern const Algorithm kAllgatherRing{IBCOLL_ALLGATHER, "ring",  kAbout, allgather_ring,
-                                      applies_always,   cost_us, false};
+extern const Algorithm kAllgatherRing{IBCOLL_ALLGATHER, "ring", kAbout, allgather_ring, applies_always, cost_us, false};
 extern const Algorithm kAllgathervRing{IBCOLL_ALLGATHERV, "ring",  kAbout, allgather_ring,
                                        applies_always,    cost_us, false};
 

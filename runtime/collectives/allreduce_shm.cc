@@ -71,7 +71,8 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 }  // namespace
 
-extern const Algorithm kAllreduceShm{IBCOLL_ALLREDUCE, "shm",   "operands in the node window, combined in rank order",
-                                     allreduce_shm,    why_not, cost_us, true};
+extern const Algorithm kAllreduceShm{
+    IBCOLL_ALLREDUCE, "shm", "operands in the node window, combined in rank order", allreduce_shm, why_not,
+    cost_us,          true};
 
 }  // namespace ibcoll

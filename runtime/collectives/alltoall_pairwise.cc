@@ -22,9 +22,7 @@ Task alltoall_pairwise(Comm& c, Args a) {
   }
 }
 
-double cost_us(const Shape& s, const CostModel& m) {
-  return (s.p - 1) * m.message_us(static_cast<double>(s.bytes));
-}
+double cost_us(const Shape& s, const CostModel& m) { return (s.p - 1) * m.message_us(static_cast<double>(s.bytes)); }
 
 constexpr const char* kAbout = "Thakur, Gropp; (p-1) (alpha + m beta), one message at a time";
 

@@ -78,7 +78,8 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 }  // namespace
 
-extern const Algorithm kAlltoallShm{IBCOLL_ALLTOALL, "shm",   "through the node window, large blocks by single-copy reads",
-                                    alltoall_shm,    why_not, cost_us, true};
+extern const Algorithm kAlltoallShm{
+    IBCOLL_ALLTOALL, "shm", "through the node window, large blocks by single-copy reads", alltoall_shm, why_not,
+    cost_us,         true};
 
 }  // namespace ibcoll

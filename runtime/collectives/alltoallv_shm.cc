@@ -67,7 +67,7 @@ const char* why_not(const Shape& s) {
   if (const char* const reason = applies_on_one_node(s)) return reason;
   if (!s.single_copy) return "the kernel does not let the ranks read each other's memory";
   return s.area_bytes >= 2 * sizeof(Entry) * static_cast<uint64_t>(s.p) ? nullptr
-                                                                       : "the node window is too small for the table";
+                                                                        : "the node window is too small for the table";
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
@@ -76,8 +76,12 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 }  // namespace
 
-extern const Algorithm kAlltoallvShm{IBCOLL_ALLTOALLV, "shm",
+extern const Algorithm kAlltoallvShm{IBCOLL_ALLTOALLV,
+                                     "shm",
                                      "small blocks through the node window, large ones by single-copy reads",
-                                     alltoallv_shm,    why_not, cost_us, true};
+                                     alltoallv_shm,
+                                     why_not,
+                                     cost_us,
+                                     true};
 
 }  // namespace ibcoll

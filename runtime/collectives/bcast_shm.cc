@@ -39,7 +39,8 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 }  // namespace
 
-extern const Algorithm kBcastShm{IBCOLL_BCAST, "shm",   "root writes to the node window, all read; pipelined pieces",
-                                 bcast_shm,    applies_on_one_node, cost_us, true};
+extern const Algorithm kBcastShm{
+    IBCOLL_BCAST, "shm", "root writes to the node window, all read; pipelined pieces", bcast_shm, applies_on_one_node,
+    cost_us,      true};
 
 }  // namespace ibcoll

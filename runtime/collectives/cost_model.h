@@ -9,14 +9,14 @@
 namespace ibcoll {
 
 struct CostModel {
-  double alpha_us = 1.0;      // start-up of a message on the slowest link of the team
-  double beta_us = 1e-3;      // per byte there
-  double copy_us = 4e-5;      // per byte of a copy through memory
+  double alpha_us = 1.0;        // start-up of a message on the slowest link of the team
+  double beta_us = 1e-3;        // per byte there
+  double copy_us = 4e-5;        // per byte of a copy through memory
   double single_copy_us = 0.6;  // start-up of a single-copy read
-  double flag_us = 0.1;       // until a flag set in shared memory is seen by another core
-  double cpu_us = 0.1;        // handling of one message by its sender or receiver
-  double turn_us = 0.0;       // until all other ranks of the core had their turn; 0 with a core per rank
-  double sharing = 1.0;       // ranks per core, at least 1: copies of a node's ranks take turns
+  double flag_us = 0.1;         // until a flag set in shared memory is seen by another core
+  double cpu_us = 0.1;          // handling of one message by its sender or receiver
+  double turn_us = 0.0;         // until all other ranks of the core had their turn; 0 with a core per rank
+  double sharing = 1.0;         // ranks per core, at least 1: copies of a node's ranks take turns
 
   // One message of m bytes that its receiver waits for.
   double message_us(double m) const { return alpha_us + turn_us + beta_us * m + 2 * cpu_us * sharing; }

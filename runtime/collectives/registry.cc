@@ -14,17 +14,28 @@ extern const Algorithm kAllreduceRecursiveDoubling, kAllreduceShm;
 namespace {
 
 constexpr const Algorithm* kAlgorithms[] = {
-    &kBarrierDissemination,        &kBarrierShm,          //
-    &kBcastBinomial,               &kBcastShm,            //
-    &kAllgatherRing,               &kAllgatherRecursiveDoubling,
-    &kAllgatherBruck,              &kAllgatherShm,        //
-    &kAllgathervRing,              &kAllgathervRecursiveDoubling,
-    &kAllgathervBruck,             &kAllgathervShm,       //
-    &kAlltoallDirect,              &kAlltoallPairwise,
-    &kAlltoallPapDirect,           &kAlltoallShm,         //
-    &kAlltoallvDirect,             &kAlltoallvPairwise,
-    &kAlltoallvPapDirect,          &kAlltoallvShm,        //
-    &kAllreduceRecursiveDoubling,  &kAllreduceShm,
+    &kBarrierDissemination,
+    &kBarrierShm,  //
+    &kBcastBinomial,
+    &kBcastShm,  //
+    &kAllgatherRing,
+    &kAllgatherRecursiveDoubling,
+    &kAllgatherBruck,
+    &kAllgatherShm,  //
+    &kAllgathervRing,
+    &kAllgathervRecursiveDoubling,
+    &kAllgathervBruck,
+    &kAllgathervShm,  //
+    &kAlltoallDirect,
+    &kAlltoallPairwise,
+    &kAlltoallPapDirect,
+    &kAlltoallShm,  //
+    &kAlltoallvDirect,
+    &kAlltoallvPairwise,
+    &kAlltoallvPapDirect,
+    &kAlltoallvShm,  //
+    &kAllreduceRecursiveDoubling,
+    &kAllreduceShm,
 };
 
 }  // namespace

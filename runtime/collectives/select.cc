@@ -11,7 +11,8 @@ namespace {
 std::string applicable(ibcoll_collective_t collective, const Shape& shape) {
   std::string names;
   for (const Algorithm* const a : algorithms())
-    if (a->collective == collective && !a->why_not(shape)) names += fmt::format("{}{}", names.empty() ? "" : ", ", a->name);
+    if (a->collective == collective && !a->why_not(shape))
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", a->name);
   return names;
 }
 

@@ -50,7 +50,8 @@ bool same_user(int fd) {
 // Waits until `fd` is readable; false at the deadline.
 bool readable(int fd, Segment::Deadline deadline) {
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0) return false;
     pollfd entry{fd, POLLIN, 0};
     const int ready = ::poll(&entry, 1, static_cast<int>(left.count()));
@@ -111,8 +112,8 @@ Status Segment::offer(const std::string& name) {
 Status Segment::serve(Deadline deadline) {
   for (int served = 1; served < ranks_;) {
     if (!readable(listener_, deadline))
-      return error(IBCOLL_ERR_TIMEOUT, "shm: {} of {} ranks of this node did not fetch the shared segment in time", ranks_ - served,
-                   ranks_ - 1);
+      return error(IBCOLL_ERR_TIMEOUT, "shm: {} of {} ranks of this node did not fetch the shared segment in time",
+                   ranks_ - served, ranks_ - 1);
     const Socket peer(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
     if (peer.fd() >= 0 && same_user(peer.fd()) && send_descriptor(peer.fd(), fd_)) ++served;
   }
@@ -126,14 +127,16 @@ Result<std::unique_ptr<Segment>> Segment::receive(const std::string& name, int r
   const Socket socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const Address address(name);
   if (socket.fd() < 0 || ::connect(socket.fd(), address.get(), address.length) != 0)
-    return error(IBCOLL_ERR_SYSTEM, "shm: connecting to the leader of this node for the shared segment: {}", std::strerror(errno));
+    return error(IBCOLL_ERR_SYSTEM, "shm: connecting to the leader of this node for the shared segment: {}",
+                 std::strerror(errno));
   if (!same_user(socket.fd()))
     return error(IBCOLL_ERR_SYSTEM, "shm: the process that offers the node's segment runs as another user");
   if (!readable(socket.fd(), deadline))
     return error(IBCOLL_ERR_TIMEOUT, "shm: the leader of this node did not hand over the shared segment in time");
   const int fd = receive_descriptor(socket.fd());
   if (fd < 0)
-    return error(IBCOLL_ERR_SYSTEM, "shm: the leader of this node closed the connection without handing over the shared segment");
+    return error(IBCOLL_ERR_SYSTEM,
+                 "shm: the leader of this node closed the connection without handing over the shared segment");
   std::unique_ptr<Segment> segment(new Segment(fd, ranks, ring_bytes));
   if (Status status = segment->map(); !status.ok()) return status;
   return segment;

@@ -39,8 +39,10 @@ Result<std::unique_ptr<Segment>> Segment::create(int ranks, uint64_t ring_bytes)
   if (fd < 0) return error(IBCOLL_ERR_SYSTEM, "shm: memfd_create: {}", std::strerror(errno));
   std::unique_ptr<Segment> segment(new Segment(fd, ranks, ring_bytes));
   if (::ftruncate(fd, static_cast<off_t>(segment->bytes_)) != 0)
-    return error(IBCOLL_ERR_NO_MEMORY, "shm: a shared segment of {} bytes was refused: {}; see ulimit -f and the memory "
-                 "limit of the cgroup", segment->bytes_, std::strerror(errno));
+    return error(IBCOLL_ERR_NO_MEMORY,
+                 "shm: a shared segment of {} bytes was refused: {}; see ulimit -f and the memory "
+                 "limit of the cgroup",
+                 segment->bytes_, std::strerror(errno));
   if (Status status = segment->allocate_pages(0, segment->pairs_start_); !status.ok()) return status;
   if (Status status = segment->map(); !status.ok()) return status;
   segment->header().free_count = 1;
@@ -65,14 +67,17 @@ Status Segment::map() {
 Status Segment::allocate_pages(uint64_t offset, uint64_t bytes) noexcept {
   while (::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) {
     if (errno == EINTR) continue;
-    return error(IBCOLL_ERR_NO_MEMORY, "shm: {} bytes of shared memory were refused: {}; free memory, raise the cgroup's "
-                 "limit, or lower IBCOLL_SHM_SLOT_BYTES and IBCOLL_SHM_RING_BYTES", bytes, std::strerror(errno));
+    return error(IBCOLL_ERR_NO_MEMORY,
+                 "shm: {} bytes of shared memory were refused: {}; free memory, raise the cgroup's "
+                 "limit, or lower IBCOLL_SHM_SLOT_BYTES and IBCOLL_SHM_RING_BYTES",
+                 bytes, std::strerror(errno));
   }
   return {};
 }
 
 uint64_t Segment::pair_offset(int from, int to) const noexcept {
-  return pairs_start_ + (static_cast<uint64_t>(from) * static_cast<uint64_t>(ranks_) + static_cast<uint64_t>(to)) * pair_bytes_;
+  return pairs_start_ +
+         (static_cast<uint64_t>(from) * static_cast<uint64_t>(ranks_) + static_cast<uint64_t>(to)) * pair_bytes_;
 }
 
 Status Segment::ensure_pair(int from, int to) noexcept { return allocate_pages(pair_offset(from, to), pair_bytes_); }
@@ -81,9 +86,7 @@ PairBlock& Segment::pair(int from, int to) noexcept {
   return *reinterpret_cast<PairBlock*>(base_ + pair_offset(from, to));
 }
 
-std::byte* Segment::ring(int from, int to) noexcept {
-  return base_ + pair_offset(from, to) + pages(sizeof(PairBlock));
-}
+std::byte* Segment::ring(int from, int to) noexcept { return base_ + pair_offset(from, to) + pages(sizeof(PairBlock)); }
 
 // ---------------------------------------------------------------- heap: first fit over a short list of free extents
 
@@ -99,7 +102,8 @@ bool Segment::lock() noexcept {
 
 Result<uint64_t> Segment::allocate(uint64_t bytes) {
   const uint64_t size = pages(bytes);
-  if (!lock()) return error(IBCOLL_ERR_SYSTEM, "shm: the lock of the node's heap is not free; a rank of the node may have died");
+  if (!lock())
+    return error(IBCOLL_ERR_SYSTEM, "shm: the lock of the node's heap is not free; a rank of the node may have died");
   Header& h = header();
   for (uint32_t i = 0; i < h.free_count; ++i) {
     Extent& extent = h.free[i];
@@ -115,8 +119,10 @@ Result<uint64_t> Segment::allocate(uint64_t bytes) {
     return offset;
   }
   unlock();
-  return error(IBCOLL_ERR_NO_MEMORY, "shm: no {} bytes left in the node's heap of {}; free teams, or lower "
-               "IBCOLL_SHM_SLOT_BYTES", size, kHeapBytes);
+  return error(IBCOLL_ERR_NO_MEMORY,
+               "shm: no {} bytes left in the node's heap of {}; free teams, or lower "
+               "IBCOLL_SHM_SLOT_BYTES",
+               size, kHeapBytes);
 }
 
 // The pages go back to the system at once, so that the next user finds zeros.

@@ -147,7 +147,8 @@ void ShmTransport::conceal(int peer, const RemoteRegion& region) {
   const uint64_t generation = region.key / PairBlock::kExposures;
   for (;;) {
     uint64_t exposed = generation << 2 | Exposure::kExposed;
-    if (exposure.word.compare_exchange_strong(exposed, generation << 2 | Exposure::kFree, std::memory_order_acq_rel)) return;
+    if (exposure.word.compare_exchange_strong(exposed, generation << 2 | Exposure::kFree, std::memory_order_acq_rel))
+      return;
     if (exposed != (generation << 2 | Exposure::kWriting)) return;  // concealed before
     if (!alive(from)) {
       exposure.word.store(generation << 2 | Exposure::kFree, std::memory_order_release);
@@ -168,10 +169,11 @@ PutResult ShmTransport::put(int peer, const RemoteRegion& to, std::span<const st
   Exposure& exposure = out->block->exposures[to.key % PairBlock::kExposures];
   const uint64_t generation = to.key / PairBlock::kExposures;
   uint64_t exposed = generation << 2 | Exposure::kExposed;
-  if (to.key == 0 ||
-      !exposure.word.compare_exchange_strong(exposed, generation << 2 | Exposure::kWriting, std::memory_order_acq_rel)) {
+  if (to.key == 0 || !exposure.word.compare_exchange_strong(exposed, generation << 2 | Exposure::kWriting,
+                                                            std::memory_order_acq_rel)) {
     ++puts_dropped_;
-    log(LogLevel::kInfo, "shm: a put of {} bytes to rank {} was dropped: the region is not exposed any more", from.size(), peer);
+    log(LogLevel::kInfo, "shm: a put of {} bytes to rank {} was dropped: the region is not exposed any more",
+        from.size(), peer);
     return PutResult::kDone;
   }
   const bool fits = exposure.address.load(std::memory_order_relaxed) == to.address &&
@@ -181,7 +183,8 @@ PutResult ShmTransport::put(int peer, const RemoteRegion& to, std::span<const st
   exposure.word.store(generation << 2 | Exposure::kExposed, std::memory_order_release);
   if (!fits) {
     ++puts_dropped_;
-    log(LogLevel::kWarning, "shm: a put of {} bytes to rank {} was dropped: it is outside of the exposed region", from.size(), peer);
+    log(LogLevel::kWarning, "shm: a put of {} bytes to rank {} was dropped: it is outside of the exposed region",
+        from.size(), peer);
     return PutResult::kDone;
   }
   if (!status.ok()) {
@@ -229,8 +232,11 @@ size_t ShmTransport::poll(std::span<Event> events) {
   if (!failures_.empty()) [[unlikely]] {
     for (; count < events.size() && !failures_.empty(); failures_.pop_back()) {
       reported_.push_back(std::make_unique<std::string>(std::move(failures_.back().why)));
-      events[count++] = {Event::Kind::kPeerFailed, jobs_[static_cast<size_t>(failures_.back().local)], {},
-                         std::as_bytes(std::span(*reported_.back())), 0};
+      events[count++] = {Event::Kind::kPeerFailed,
+                         jobs_[static_cast<size_t>(failures_.back().local)],
+                         {},
+                         std::as_bytes(std::span(*reported_.back())),
+                         0};
     }
     return count;
   }
@@ -280,10 +286,11 @@ nlohmann::json ShmTransport::describe() const {
   int readable = 0;
   for (int i = 0; i < segment_->ranks(); ++i) readable += i != rank_ && segment_->may_read(rank_, i).load();
   const int peers = segment_->ranks() - 1;
-  const char* const why = !single_copy_           ? "off (IBCOLL_SINGLE_COPY)"
-                          : readable == peers     ? "process_vm_readv and process_vm_writev work with all"
-                          : readable == 0         ? "the kernel refuses process_vm_readv (ptrace scope, seccomp or user namespaces)"
-                                                  : "the kernel refuses process_vm_readv with some";
+  const char* const why = !single_copy_       ? "off (IBCOLL_SINGLE_COPY)"
+                          : readable == peers ? "process_vm_readv and process_vm_writev work with all"
+                          : readable == 0
+                              ? "the kernel refuses process_vm_readv (ptrace scope, seccomp or user namespaces)"
+                              : "the kernel refuses process_vm_readv with some";
   return {{"name", name()},
           {"ranks_on_node", segment_->ranks()},
           {"single_copy_peers", readable},

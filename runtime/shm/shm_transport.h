@@ -85,7 +85,7 @@ class ShmTransport : public Transport {
     int local;
     std::string why;
   };
-  std::vector<Failure> failures_;  // not reported yet
+  std::vector<Failure> failures_;                       // not reported yet
   std::vector<std::unique_ptr<std::string>> reported_;  // texts of events
   std::vector<bool> known_dead_;
   uint64_t messages_sent_ = 0;

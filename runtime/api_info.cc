@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The C interface: what there is, and what would run.
+#include <nlohmann/json.hpp>
+
+#include "runtime/api_handles.h"
+#include "runtime/build_info.h"
+#include "runtime/collectives/registry.h"
+
+using namespace ibcoll;
+using namespace ibcoll::api;
+
+extern "C" {
+
+const char* ibcoll_collective_name(ibcoll_collective_t collective) {
+  static constexpr const char* kNames[] = {"barrier",  "bcast",     "allgather", "allgatherv",
+                                           "alltoall", "alltoallv", "allreduce"};
+  return collective >= 0 && collective < IBCOLL_COLLECTIVE_COUNT ? kNames[collective] : nullptr;
+}
+
+const char* ibcoll_algorithm_name(ibcoll_collective_t collective, int index) {
+  for (const Algorithm* const a : algorithms())
+    if (a->collective == collective && index-- == 0) return a->name;
+  return nullptr;
+}
+
+const char* ibcoll_algorithm_about(ibcoll_collective_t collective, const char* algorithm) {
+  const Algorithm* const a = algorithm ? find_algorithm(collective, algorithm) : nullptr;
+  return a ? a->about : nullptr;
+}
+
+ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_t* args, char* text, size_t bytes) {
+  return guarded([&] {
+    if (!team || !args || !text)
+      return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_explain: team, args or text is NULL");
+    if (!ibcoll_collective_name(args->collective))
+      return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_explain: collective is {}",
+                    static_cast<int>(args->collective));
+    TeamHandle& t = *handle(team);
+    const Guard guard(t.context->lock());
+    hand_out(t.context->explain(t, *args), text, bytes);
+    return IBCOLL_OK;
+  });
+}
+
+size_t ibcoll_info_json(ibcoll_context_t context, char* text, size_t bytes) {
+  if (context) {
+    const Guard guard(context->context->lock());
+    return hand_out(context->context->info_json(), text, bytes);
+  }
+  const Result<Config> config = Config::load();
+  nlohmann::json state = {{"build", build_json()}};
+  if (config.ok())
+    state["settings"] = settings_json(config.value());
+  else
+    state["error"] = config.status().text();
+  return hand_out(state.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), text, bytes);
+}
+
+}  // extern "C"

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the notes of a collective do when they arrive.
+#include "runtime/comm.h"
+
+#include <cstring>
+
+#include "runtime/engine.h"
+#include "runtime/team.h"
+
+namespace ibcoll {
+
+void Comm::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
+  Channel* const c = channel(peer);
+  if (!c) return;
+  if (note.signature != signature_) {
+    mismatch(peer, note.signature, signature_, "digest of the call");
+    return;
+  }
+  switch (static_cast<NoteKind>(note.kind)) {
+    case NoteKind::kAnnounce:
+      on_announce(*c, note, payload);
+      break;
+    case NoteKind::kEager:
+      on_eager(*c, note, payload);
+      break;
+    case NoteKind::kFragment:
+      on_fragment(*c, note, payload);
+      break;
+    case NoteKind::kLanded:
+      on_landed(*c, note);
+      break;
+    case NoteKind::kConsumed:
+      c->eager_consumed = static_cast<uint32_t>(note.bytes);
+      break;
+    default:
+      return;
+  }
+  if (!pump(*c)) retry_later(*c);
+}
+
+void Comm::on_announce(Channel& c, const Note& note, ConstBytes payload) noexcept {
+  Message* const m = message();
+  if (!m || payload.size() != sizeof(RemoteRegion)) return;
+  std::memcpy(&m->region, payload.data(), sizeof(RemoteRegion));
+  m->bytes = note.bytes;
+  c.advertisements.push(m);
+  mark_arrived(c);
+}
+
+void Comm::on_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
+  mark_arrived(c);
+  if (c.announced.head && !c.unexpected) {
+    take_eager(c, note, payload);
+    return;
+  }
+  EarlyMessage* const early = team_.engine().early_message(c.peer, note, payload);
+  if (!early) {
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to keep {} bytes that rank {} sent early", rank_,
+               payload.size(), c.peer));
+    return;
+  }
+  early->next = nullptr;
+  *c.unexpected_tail = early;
+  c.unexpected_tail = &early->next;
+}
+
+void Comm::take_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
+  Message* const m = c.announced.head;
+  if (m->bytes != payload.size() || note.bytes != payload.size()) {
+    mismatch(c.peer, payload.size(), m->bytes, "bytes of a message from it");
+    return;
+  }
+  std::memcpy(m->data, payload.data(), payload.size());
+  ++c.eager_taken;
+  land(c);
+}
+
+void Comm::on_fragment(Channel& c, const Note& note, ConstBytes payload) noexcept {
+  Message* const m = c.announced.head;
+  if (!m || !m->told || m->bytes != note.bytes || payload.size() > m->bytes - m->moved) {
+    mismatch(c.peer, note.bytes, m ? m->bytes : 0, "bytes of a message from it");
+    return;
+  }
+  std::memcpy(m->data + m->moved, payload.data(), payload.size());
+  m->moved += payload.size();
+  if (m->moved == m->bytes) land(c);
+}
+
+void Comm::on_landed(Channel& c, const Note& note) noexcept {
+  Message* const m = c.announced.head;
+  if (!m || m->region.key == 0 || m->bytes != note.bytes) {
+    mismatch(c.peer, note.bytes, m ? m->bytes : 0, "bytes of a message from it");
+    return;
+  }
+  team_.transport(c.peer).conceal(team_.job_rank(c.peer), m->region);
+  land(c);
+}
+
+// The oldest announced message is complete.
+void Comm::land(Channel& c) noexcept {
+  Message* const m = c.announced.pop();
+  if (c.untold == m) c.untold = m->next;
+  ++c.landed;
+  ++messages_landed_;
+  m->next = free_messages_;
+  free_messages_ = m;
+  if (!pump_consumed(c)) retry_later(c);
+}
+
+void Comm::mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept {
+  fail(error(IBCOLL_ERR_MISMATCH,
+             "rank {} and rank {} do not fit together in {}: {} is {} there and {} here; all ranks must make the same "
+             "calls in the same order, with sizes that agree",
+             rank_, peer, team_.describe_call(op_), what, theirs, mine));
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which algorithm a call gets, and how calls move forward.
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/arguments.h"
+#include "runtime/context.h"
+#include "runtime/signal_report.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr uint32_t kIdleRoundsPerCheck = 1 << 16;  // of ibcoll_progress and ibcoll_test
+
+}  // namespace
+
+void Context::fill_model(TeamHandle& team) const {
+  CostModel& m = team.model;
+  const Transport* const slowest = team.shape.nodes > 1 ? job_.net.get() : job_.shm.get();
+  if (slowest) {
+    const LinkModel link = slowest->model();
+    m.alpha_us = link.alpha_us;
+    // Where ranks share cores they take turns at moving bytes, too.
+    m.beta_us = link.beta_us_per_byte * job_.ranks_per_core;
+  }
+  m.sharing = job_.ranks_per_core;
+  m.turn_us = 1.2 * (job_.ranks_per_core - 1.0);
+}
+
+Shape Context::shape_of(const TeamHandle& team, const Args& args, ibcoll_scheme_t scheme) const {
+  Shape shape = team.shape;
+  const auto p = static_cast<uint64_t>(shape.p);
+  shape.scheme = scheme;
+  shape.bytes = args.bytes + args.recv.bytes;
+  shape.total = args.recv.bytes * p;
+  if (args.recv.counts && args.collective == IBCOLL_ALLGATHERV) {
+    for (uint64_t i = 0; i < p; ++i) {
+      shape.bytes = std::max(shape.bytes, args.recv.counts[i]);
+      shape.total += args.recv.counts[i];
+    }
+  }
+  shape.sizes_known = args.collective != IBCOLL_ALLTOALLV;
+  if (args.reduction.op) {
+    shape.commutative = args.reduction.op->commutative;
+    shape.element_bytes = args.reduction.element_bytes();
+  }
+  return shape;
+}
+
+Forced Context::forced(ibcoll_collective_t collective, const char* algorithm) const {
+  if (algorithm && *algorithm && std::string_view(algorithm) != "auto") return {algorithm, "the call"};
+  return {forced_[collective], forced_origin_[collective]};
+}
+
+ibcoll_scheme_t Context::scheme_of(ibcoll_scheme_t scheme) const noexcept {
+  return scheme == IBCOLL_SCHEME_AUTO ? default_scheme_ : scheme;
+}
+
+Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, const Args& args, const char* algorithm,
+                                                       ibcoll_scheme_t wanted) {
+  const ibcoll_scheme_t scheme = scheme_of(wanted);
+  Result<const Algorithm*> selected =
+      select(args.collective, shape_of(team, args, scheme), team.model, forced(args.collective, algorithm));
+  if (!selected.ok()) return selected.status();
+  const uint32_t signature = call_signature(args, (*selected)->name, scheme, team.team->size());
+  auto request = std::make_unique<Request>(*team.team, args, **selected, scheme, signature);
+  request->hold_counts();
+  return request;
+}
+
+int TeamHandle::shorthand_requests() const noexcept {
+  return static_cast<int>(
+      std::count_if(shorthands.begin(), shorthands.end(), [](const Shorthand& s) { return s.request != nullptr; }));
+}
+
+namespace {
+
+// The same call as last time, but for what the count arrays hold now.
+bool same_counts(const Args& held, const ibcoll_collective_args_t& given, size_t p) {
+  const auto same = [p](const uint64_t* a, const uint64_t* b) {
+    return (!a && !b) || (a && b && std::equal(a, a + p, b));
+  };
+  if (!same(held.recv.counts, given.recv_counts) || !same(held.recv.displacements, given.recv_displacements))
+    return false;
+  return held.in_place ||
+         (same(held.send.counts, given.send_counts) && same(held.send.displacements, given.send_displacements));
+}
+
+bool same_call(const ibcoll_collective_args_t& a, const ibcoll_collective_args_t& b) {
+  return a.send == b.send && a.recv == b.recv && a.bytes == b.bytes && a.count == b.count && a.type == b.type &&
+         a.op == b.op && a.root == b.root;
+}
+
+}  // namespace
+
+Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given,
+                             std::unique_lock<std::mutex>& guard) {
+  TeamHandle::Shorthand& last = team.shorthands[given.collective];
+  const auto p = static_cast<size_t>(team.team->size());
+  // A user-defined operation may have been freed and made anew at the same address.
+  const bool repeat = last.request && !last.request->in_flight() && same_call(last.args, given) &&
+                      (!given.op || given.op->index >= 0) && same_counts(last.request->args(), given, p);
+  if (!repeat) {
+    if (!team.team->failure().ok()) return team.team->failure();
+    const Result<Args> args = check_arguments(given, team.team->rank(), team.team->size());
+    if (!args.ok()) return args.status();
+    Result<std::unique_ptr<Request>> made = make_request(team, args.value(), nullptr, IBCOLL_SCHEME_AUTO);
+    if (!made.ok()) return made.status();
+    if (last.request && last.request->in_flight()) {  // another thread is inside the same shorthand
+      if (Status status = (*made)->start(); !status.ok()) return status;
+      return wait(**made, INFINITY, guard);
+    }
+    last = {given, std::move(*made)};
+  }
+  Request& request = *last.request;
+  if (Status status = request.start(); !status.ok()) return status;
+  return wait(request, INFINITY, guard);
+}
+
+std::string Context::explain(TeamHandle& team, const ibcoll_collective_args_t& given) const {
+  Args args;
+  args.collective = given.collective;
+  args.recv.counts = given.collective == IBCOLL_ALLGATHERV ? given.recv_counts : nullptr;
+  const bool blocks = given.collective != IBCOLL_BCAST && given.collective != IBCOLL_ALLREDUCE;
+  (blocks ? args.recv.bytes : args.bytes) = given.bytes;
+  if (given.collective == IBCOLL_ALLREDUCE && given.op && type_bytes(given.type) > 0) {
+    args.bytes = given.count * type_bytes(given.type);
+    args.reduction = {given.op, given.type, reduce_kernel(given.op, given.type)};
+  }
+  return ibcoll::explain(args.collective, shape_of(team, args, scheme_of(given.scheme)), team.model,
+                         forced(args.collective, given.algorithm));
+}
+
+// ---------------------------------------------------------------- progress
+
+namespace {
+
+// Changes under the context's lock only, so that no atomic read-modify-write is needed.
+class WaitingThread {
+ public:
+  explicit WaitingThread(std::atomic<int>& count) : count_(count) { add(1); }
+  WaitingThread(const WaitingThread&) = delete;
+  WaitingThread& operator=(const WaitingThread&) = delete;
+  ~WaitingThread() { add(-1); }
+
+ private:
+  void add(int change) { count_.store(count_.load(std::memory_order_relaxed) + change, std::memory_order_relaxed); }
+  std::atomic<int>& count_;
+};
+
+}  // namespace
+
+bool Context::progress() noexcept {
+  const bool moved = engine_->progress();
+  if (report_asked()) [[unlikely]]
+    report_if_asked(*this);
+  if (moved)
+    idle_ = 0;
+  else if (++idle_ % kIdleRoundsPerCheck == 0)
+    engine_->check();
+  return moved;
+}
+
+Status Context::wait(Request& request, double seconds, std::unique_lock<std::mutex>& guard) {
+  if (!request.in_flight()) return request.status();
+  const WaitingThread inside(waiting_threads_);
+  WaitStrategy::Pause pause(*waiting_);
+  const bool limited = std::isfinite(seconds);
+  const Time end = limited ? engine_->now() + static_cast<Time>(std::max(0.0, seconds) * 1e9) : 0;
+  for (;;) {
+    for (uint32_t i = 0; i < waiting_->spins(); ++i) {
+      if (engine_->progress()) pause.fresh();
+      if (!request.in_flight()) return request.status();
+      relax();
+    }
+    if (limited && engine_->now() >= end)
+      return error(IBCOLL_ERR_TIMEOUT, "rank {}: {} is not complete after {} s: it {}", request.team().rank(),
+                   request.call(), seconds, request.comm().describe_wait());
+    if (report_asked()) [[unlikely]]
+      report_if_asked(*this);
+    guard.unlock();
+    const bool long_wait = pause.pause();
+    guard.lock();
+    if (!request.in_flight()) return request.status();
+    if (long_wait) engine_->check();
+  }
+}
+
+}  // namespace ibcoll

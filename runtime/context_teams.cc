@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Making and freeing teams: who is in, where they are, and the window that those on one node share.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "runtime/context.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr uint64_t kNoWindow = ~uint64_t{0};
+
+// In front of a node window: the last rank of the node that frees the team gives the memory back.
+struct alignas(64) WindowUsers {
+  std::atomic<int32_t> count;
+};
+
+// What the leader of each node says of the window that it made.
+struct WindowOffer {
+  uint64_t offset = kNoWindow;
+  int32_t code = IBCOLL_OK;
+  int32_t unused = 0;
+};
+
+Placement placement_of(const std::vector<int>& jobs, const std::vector<int>& job_nodes) {
+  Placement placement;
+  placement.jobs = jobs;
+  std::vector<int> number(job_nodes.size(), -1);
+  placement.node_count = 0;
+  for (const int job : jobs) {
+    int& n = number[static_cast<size_t>(job_nodes[static_cast<size_t>(job)])];
+    if (n < 0) n = placement.node_count++;
+    placement.nodes.push_back(n);
+  }
+  return placement;
+}
+
+// Team ranks on the node of `rank`.
+std::vector<int> locals_of(const Placement& placement, int rank) {
+  std::vector<int> locals;
+  for (size_t i = 0; i < placement.jobs.size(); ++i)
+    if (placement.nodes[i] == placement.nodes[static_cast<size_t>(rank)]) locals.push_back(static_cast<int>(i));
+  return locals;
+}
+
+}  // namespace
+
+uint64_t Context::window_footprint(int locals) const {
+  return sizeof(WindowUsers) + NodeWindow::footprint(locals, area_bytes_);
+}
+
+Status Context::allocate_window(int locals, uint64_t& offset) {
+  Result<uint64_t> made = job_.memory->allocate(window_footprint(locals));
+  if (!made.ok()) return made.status();
+  offset = *made;
+  reinterpret_cast<WindowUsers*>(job_.memory->at(offset))->count.store(locals, std::memory_order_release);
+  return {};
+}
+
+Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placement placement, int team_rank,
+                                                        uint64_t window_offset) {
+  auto handle = std::make_unique<TeamHandle>();
+  handle->context = this;
+  const std::vector<int> locals = locals_of(placement, team_rank);
+  std::unique_ptr<NodeWindow> window;
+  handle->shape.p = static_cast<int>(placement.jobs.size());
+  handle->shape.nodes = placement.node_count;
+  if (window_offset != kNoWindow) {
+    std::vector<int> jobs, shm_locals;
+    for (const int i : locals) jobs.push_back(placement.jobs[static_cast<size_t>(i)]);
+    for (const int job : jobs) shm_locals.push_back(job_.shm->local(job));
+    const auto self = static_cast<int>(std::find(locals.begin(), locals.end(), team_rank) - locals.begin());
+    const bool single_copy = job_.shm->all_may_read(shm_locals);
+    window = std::make_unique<NodeWindow>(*job_.memory, job_.memory->at(window_offset) + sizeof(WindowUsers),
+                                          area_bytes_, std::move(jobs), self, single_copy, job_.ranks_per_core > 1);
+    if (placement.one_node()) {
+      handle->shape.crowded = job_.ranks_per_core > 1;
+      handle->shape.area_bytes = area_bytes_;
+      handle->shape.single_copy = single_copy;
+    }
+    handle->window_offset = window_offset;
+    handle->window_bytes = window_footprint(static_cast<int>(locals.size()));
+  }
+  fill_model(*handle);
+  handle->team = std::make_unique<Team>(*engine_, epoch, std::move(placement), team_rank, std::move(window));
+  return handle;
+}
+
+Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const std::vector<int>& members,
+                                                       const std::vector<int>& parent_jobs, int self,
+                                                       const Exchange& exchange) {
+  const auto found = std::find(members.begin(), members.end(), self);
+  const bool member = found != members.end();
+  const auto team_rank = static_cast<int>(found - members.begin());
+  Placement placement;
+  std::vector<int> locals;
+  WindowOffer offer;
+  Status allocated;
+  if (member) {
+    std::vector<int> jobs;
+    for (const int r : members) jobs.push_back(parent_jobs[static_cast<size_t>(r)]);
+    placement = placement_of(jobs, job_.nodes);
+    locals = locals_of(placement, team_rank);
+    if (locals.size() > 1 && locals.front() == team_rank) {
+      allocated = allocate_window(static_cast<int>(locals.size()), offer.offset);
+      offer.code = allocated.code();
+    }
+  }
+  std::vector<WindowOffer> offers(parent_jobs.size());
+  if (Status status = exchange(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(std::span(offers)));
+      !status.ok())
+    return status;
+  if (!allocated.ok()) return allocated;
+  for (size_t i = 0; i < offers.size(); ++i)
+    if (offers[i].code != IBCOLL_OK)
+      return error(static_cast<ibcoll_status_t>(offers[i].code),
+                   "rank {} has no shared memory for the node window of a new team; free teams, or lower "
+                   "IBCOLL_SHM_SLOT_BYTES",
+                   parent_jobs[i]);
+  if (!member) return std::unique_ptr<TeamHandle>();
+  const int leader = members[static_cast<size_t>(locals.front())];
+  return build_team(epoch, std::move(placement), team_rank, offers[static_cast<size_t>(leader)].offset);
+}
+
+Result<TeamHandle*> Context::make_team(TeamHandle& parent, const std::vector<int>& ranks, uint64_t epoch,
+                                       std::unique_lock<std::mutex>& guard) {
+  const Team& from = *parent.team;
+  const auto all = [&](ConstBytes mine, Bytes theirs) { return exchange(parent, mine, theirs, guard); };
+  Result<std::unique_ptr<TeamHandle>> made = form_team(epoch, ranks, from.placement().jobs, from.rank(), all);
+  if (!made.ok()) return made.status();
+  if (!*made) return static_cast<TeamHandle*>(nullptr);
+  teams_.push_back(std::move(*made));
+  return teams_.back().get();
+}
+
+void Context::free_team(TeamHandle& team) {
+  const uint64_t offset = team.window_offset, bytes = team.window_bytes;
+  std::erase_if(teams_, [&](const auto& handle) { return handle.get() == &team; });
+  if (bytes == 0) return;
+  auto* const users = reinterpret_cast<WindowUsers*>(job_.memory->at(offset));
+  if (users->count.fetch_sub(1, std::memory_order_acq_rel) == 1) job_.memory->release(offset, bytes);
+}
+
+Status Context::exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::unique_lock<std::mutex>& guard) {
+  Args args;
+  args.collective = IBCOLL_ALLGATHER;
+  args.send.base = mine.data();
+  args.recv = {all.data(), mine.size(), nullptr, nullptr};
+  Result<std::unique_ptr<Request>> request = make_request(team, args, nullptr, IBCOLL_SCHEME_AUTO);
+  if (!request.ok()) return request.status();
+  if (Status status = (*request)->start(); !status.ok()) return status;
+  return wait(**request, INFINITY, guard);
+}
+
+}  // namespace ibcoll
