@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <cstring>
 
@@ -8,6 +6,7 @@
 #include "bootstrap/tcp.h"
 #include "runtime/config.h"
 #include "runtime/log.h"
+#include "runtime/module.h"
 
 namespace ibcoll {
 namespace {
@@ -67,37 +66,15 @@ Result<std::unique_ptr<Bootstrap>> from_launcher() {
   return std::unique_ptr<Bootstrap>(std::move(bootstrap.value()));
 }
 
-constexpr const char* kPmixModule = "libibcoll_pmix.so";
-
-// Beside the library (or program) that this code is part of, in ../lib of a program, then wherever the loader looks.
-void* open_pmix_module(std::string& why_not) {
-  Dl_info self{};
-  std::string folder;
-  if (::dladdr(reinterpret_cast<void*>(&make_bootstrap), &self) != 0 && self.dli_fname != nullptr) {
-    folder = self.dli_fname;
-    folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.find_last_of('/') + 1);
-  }
-  for (const std::string& path : {folder + kPmixModule, folder + "../lib/" + kPmixModule, std::string(kPmixModule)}) {
-    if (void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return module;
-    why_not = ::dlerror();
-  }
-  return nullptr;
-}
-
 Result<std::unique_ptr<Bootstrap>> from_pmix() {
-  std::string why_not;
-  void* module = open_pmix_module(why_not);  // stays: PMIx has threads of its own
-  if (module == nullptr) {
+  const Result<void*> factory = module_function("libibcoll_pmix.so", "ibcoll_pmix_bootstrap");
+  if (!factory.ok()) {
     return error(IBCOLL_ERR_BOOTSTRAP,
-                 "a PMIx launcher started this process (PMIX_RANK={}), but the module for it cannot be loaded: {}; "
-                 "install libpmix and build ibcoll with it, start the program by ibcoll_run, or unset PMIX_RANK",
-                 std::getenv("PMIX_RANK"), why_not);
+                 "a PMIx launcher started this process (PMIX_RANK={}), but: {}; install libpmix and build ibcoll with it, "
+                 "start the program by ibcoll_run, or unset PMIX_RANK",
+                 std::getenv("PMIX_RANK"), factory.status().text());
   }
-  using Factory = Bootstrap* (*)(Status*);
-  const auto create = reinterpret_cast<Factory>(::dlsym(module, "ibcoll_pmix_bootstrap"));
-  if (create == nullptr) {
-    return error(IBCOLL_ERR_BOOTSTRAP, "{} is not of this version of ibcoll: {}", kPmixModule, ::dlerror());
-  }
+  const auto create = reinterpret_cast<Bootstrap* (*)(Status*)>(factory.value());
   Status status;
   std::unique_ptr<Bootstrap> bootstrap(create(&status));
   if (!bootstrap) return status;
