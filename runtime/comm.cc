@@ -132,9 +132,9 @@ bool Comm::satisfied(const Wait& wait) noexcept {
       return window_->has_turn(window_turn_) && window_->try_next_step(wait.value);
     case Wait::Kind::kPublished:
       if (!window_->published(wait.peer)) return false;
-      if (window_->signature(wait.peer) == signature_) return true;
-      mismatch(team_.team_rank(window_->job_rank(wait.peer)), window_->signature(wait.peer), signature_,
-               "digest of the call");
+      if (window_->digest(wait.peer) == window_->digest(window_->rank())) return true;
+      mismatch(team_.team_rank(window_->job_rank(wait.peer)), window_->digest(wait.peer),
+               window_->digest(window_->rank()), "digest of the calls");
       return false;
   }
   return false;
@@ -232,6 +232,42 @@ void Comm::probe(const std::string& call) noexcept {
   if (wait_.kind == Wait::Kind::kArrival)
     for (int i = 1; i < size_; ++i)
       if (const Channel* const c = channels_.find(peer(i)); !c || !c->arrived) ask(peer(i));
+}
+
+// The peer has completed this collective. What it sent is here, and more will not come; nor will it take more.
+void Comm::on_ended(int peer) noexcept {
+  const Channel* const c = channels_.find(peer);
+  const bool is_awaited = (wait_.kind == Wait::Kind::kReady || wait_.kind == Wait::Kind::kReceivedFrom) &&
+                          wait_.peer == peer && !satisfied(wait_);
+  if (c && c->announced.head)
+    mismatch(peer, 0, c->announced.head->bytes, "bytes of the next message from it");
+  else if (c && c->puts.head)
+    mismatch(peer, 0, c->puts.head->bytes, "bytes of the next message to it");
+  else if (is_awaited)
+    mismatch(peer, 0, wait_.value, wait_.kind == Wait::Kind::kReady ? "bytes of a message to it" : "messages from it");
+  else if (wait_.kind == Wait::Kind::kArrival && !satisfied(wait_) && (!c || (!c->arrived && !c->served)))
+    mismatch(peer, 0, wait_.blocks->size(peer), "bytes of a message to it");
+}
+
+bool Comm::matched() noexcept {
+  for (const Channel* c = channels_.first(); c; c = c->next_peer) {
+    if (c->unexpected)
+      mismatch(c->peer, c->unexpected->bytes, 0, "bytes of one more message from it");
+    else if (c->advertisements.head)
+      mismatch(c->peer, c->advertisements.head->bytes, 0, "bytes of one more message to it");
+    else
+      continue;
+    return false;
+  }
+  return true;
+}
+
+void Comm::release() noexcept {
+  arrivals_ = nullptr;
+  arrivals_tail_ = &arrivals_;
+  free_messages_ = nullptr;
+  channels_.reset(arena_);
+  arena_.reset();
 }
 
 void Comm::close() noexcept {

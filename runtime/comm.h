@@ -39,7 +39,8 @@ enum class NoteKind : uint16_t {
   kConsumed,      // bytes: eager messages of this collective taken so far (credit)
   kCompleted,     // only Note.completed matters (credit)
   kProbe,         // "I wait for you in this call"; payload: text; compared with the receiver's own call
-  kAbort          // the team failed; bytes: status code; payload: text
+  kAbort,         // the team failed; bytes: status code; payload: text
+  kEnded          // answer to a probe: the collective has ended at the sender
 };
 
 // A queued put, or an announced region.
@@ -206,8 +207,14 @@ class Comm {
   bool pump(Channel& channel) noexcept;
   // Tells those it waits for which call this is.
   void probe(const std::string& call) noexcept;
+  // The answer of a peer to a probe.
+  void on_ended(int peer) noexcept;
+  // When the task is done: true when peers sent and wanted no more than it took and gave. Else the collective fails.
+  bool matched() noexcept;
   // After success or failure: no peer can write to user memory any more, credits are returned.
   void close() noexcept;
+  // Gives all memory of the run back to the arena, in one piece: the next run allocates none.
+  void release() noexcept;
 
  private:
   friend class Team;

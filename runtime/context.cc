@@ -11,6 +11,18 @@
 #include "runtime/log.h"
 
 namespace ibcoll {
+namespace {
+
+// ", ring, bruck"
+std::string names_of_algorithms(ibcoll_collective_t collective) {
+  std::string names;
+  for (const Algorithm* const algorithm : algorithms())
+    if (algorithm->collective == collective) names += fmt::format(", {}", algorithm->name);
+  return names;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Context>> Context::create(const ibcoll_bootstrap_t* callbacks) {
   std::unique_ptr<Context> context(new Context());
   if (Status status = context->open(callbacks); !status.ok()) return status;
@@ -40,8 +52,8 @@ Status Context::open(const ibcoll_bootstrap_t* callbacks) {
     const Config::Value& value = config_.value(name);
     if (value.text == "auto") continue;
     if (!find_algorithm(collective, value.text))
-      return error(IBCOLL_ERR_CONFIG, "{}={} ({}): there is no such algorithm; ibcoll_info -A lists them", name,
-                   value.text, value.origin);
+      return error(IBCOLL_ERR_CONFIG, "{}={} ({}): there is no such algorithm; there are auto{}", name, value.text,
+                   value.origin, names_of_algorithms(collective));
     forced_[i] = value.text;
     forced_origin_[i] = name;
   }

@@ -86,6 +86,7 @@ class Context {
 
  private:
   Context() = default;
+  void check_now_and_then() noexcept;
   Status open(const ibcoll_bootstrap_t* callbacks);
   Status make_engine();
   // Gathers one equally long piece from each rank of the parent.
@@ -114,7 +115,8 @@ class Context {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<TeamHandle> world_;
   std::vector<std::unique_ptr<TeamHandle>> teams_;
-  uint32_t idle_ = 0;
+  uint32_t rounds_ = 0;  // of progress, for check_now_and_then()
+  Time checked_at_ = 0;
   std::atomic<int> waiting_threads_{0};
 };
 

@@ -10,7 +10,8 @@
 namespace ibcoll {
 namespace {
 
-constexpr uint32_t kIdleRoundsPerCheck = 1 << 16;  // of ibcoll_progress and ibcoll_test
+constexpr uint32_t kRoundsPerLook = 64;      // at the clock
+constexpr Time kBetweenChecks = 10'000'000;  // of peers, stalls and deadlines, whatever else moves
 
 }  // namespace
 
@@ -154,11 +155,17 @@ bool Context::progress() noexcept {
   const bool moved = engine_->progress();
   if (report_asked()) [[unlikely]]
     report_if_asked(*this);
-  if (moved)
-    idle_ = 0;
-  else if (++idle_ % kIdleRoundsPerCheck == 0)
-    engine_->check();
+  check_now_and_then();
   return moved;
+}
+
+// A host program may poll rarely, and other teams may keep a waiting thread busy: the time decides.
+void Context::check_now_and_then() noexcept {
+  if (++rounds_ % kRoundsPerLook != 0) return;
+  const Time now = engine_->now();
+  if (now - checked_at_ < kBetweenChecks) return;
+  checked_at_ = now;
+  engine_->check();
 }
 
 Status Context::wait(Request& request, double seconds, std::unique_lock<std::mutex>& guard) {
@@ -182,7 +189,10 @@ Status Context::wait(Request& request, double seconds, std::unique_lock<std::mut
     const bool long_wait = pause.pause();
     guard.lock();
     if (!request.in_flight()) return request.status();
-    if (long_wait) engine_->check();
+    if (long_wait)
+      engine_->check();
+    else
+      check_now_and_then();
   }
 }
 

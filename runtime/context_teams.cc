@@ -20,8 +20,14 @@ struct alignas(64) WindowUsers {
 struct WindowOffer {
   uint64_t offset = kNoWindow;
   int32_t code = IBCOLL_OK;
-  int32_t unused = 0;
+  uint32_t members = 0;  // digest of the list that this rank was called with
 };
+
+uint32_t digest_of(const std::vector<int>& members) {
+  uint32_t digest = 1;
+  for (const int member : members) digest = (digest ^ static_cast<uint32_t>(member)) * 0x9e3779b1 + 1;
+  return digest;
+}
 
 Placement placement_of(const std::vector<int>& jobs, const std::vector<int>& job_nodes) {
   Placement placement;
@@ -42,6 +48,23 @@ std::vector<int> locals_of(const Placement& placement, int rank) {
   for (size_t i = 0; i < placement.jobs.size(); ++i)
     if (placement.nodes[i] == placement.nodes[static_cast<size_t>(rank)]) locals.push_back(static_cast<int>(i));
   return locals;
+}
+
+// Ok, or why no team can be made of what the ranks of the parent say.
+Status judge(const std::vector<WindowOffer>& offers, const std::vector<int>& members, const std::vector<int>& jobs) {
+  for (size_t i = 0; i < offers.size(); ++i)
+    if (offers[i].code != IBCOLL_OK)
+      return error(static_cast<ibcoll_status_t>(offers[i].code),
+                   "rank {} has no shared memory for the node window of a new team; free teams, or lower "
+                   "IBCOLL_SHM_SLOT_BYTES",
+                   jobs[i]);
+  for (const int member : members)
+    if (offers[static_cast<size_t>(member)].members != digest_of(members))
+      return error(IBCOLL_ERR_MISMATCH,
+                   "rank {} of the parent was given another list of ranks for the new team; all "
+                   "ranks must call ibcoll_team_create with the same list",
+                   member);
+  return {};
 }
 
 }  // namespace
@@ -96,6 +119,7 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const std
   Placement placement;
   std::vector<int> locals;
   WindowOffer offer;
+  offer.members = digest_of(members);
   Status allocated;
   if (member) {
     std::vector<int> jobs;
@@ -112,12 +136,11 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const std
       !status.ok())
     return status;
   if (!allocated.ok()) return allocated;
-  for (size_t i = 0; i < offers.size(); ++i)
-    if (offers[i].code != IBCOLL_OK)
-      return error(static_cast<ibcoll_status_t>(offers[i].code),
-                   "rank {} has no shared memory for the node window of a new team; free teams, or lower "
-                   "IBCOLL_SHM_SLOT_BYTES",
-                   parent_jobs[i]);
+  if (Status refused = judge(offers, members, parent_jobs); !refused.ok()) {
+    if (offer.offset != kNoWindow)
+      job_.memory->release(offer.offset, window_footprint(static_cast<int>(locals.size())));
+    return refused;
+  }
   if (!member) return std::unique_ptr<TeamHandle>();
   const int leader = members[static_cast<size_t>(locals.front())];
   return build_team(epoch, std::move(placement), team_rank, offers[static_cast<size_t>(leader)].offset);

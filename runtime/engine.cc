@@ -129,7 +129,7 @@ void Engine::run(Request& request) noexcept {
   request.task().resume();
   if (!request.team().failure().ok()) return;  // end_failed() takes over
   if (request.task().done()) {
-    request.team().finish(request);
+    if (request.comm().matched()) request.team().finish(request);
   } else if (request.comm().polls_memory() && !request.waits_for_memory) {
     request.waits_for_memory = true;
     memory_waits_.push_back(&request);

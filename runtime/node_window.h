@@ -74,11 +74,14 @@ class NodeWindow {
   }
   void publish(uint32_t signature) noexcept {
     Line& own = line(rank_, step_);
-    own.signature = signature;
+    digest_ = (digest_ ^ signature) * 0x9e3779b1 + 1;
+    own.digest = digest_;
     own.step.store(step_, std::memory_order_release);
   }
   bool published(int local) const noexcept { return line(local, step_).step.load(std::memory_order_acquire) >= step_; }
-  uint32_t signature(int local) const noexcept { return line(local, step_).signature; }
+  // Of all calls up to this step, so that a call in which nobody looked at the odd rank is noticed in the next one.
+  // Meaningful once the rank has published the step, as this one has.
+  uint32_t digest(int local) const noexcept { return line(local, step_).digest; }
   uint64_t step() const noexcept { return step_; }
 
   // Collectives use the window one after another, in the order in which they were started.
@@ -98,7 +101,7 @@ class NodeWindow {
  private:
   struct alignas(64) Line {
     std::atomic<uint64_t> step;
-    uint32_t signature;
+    uint32_t digest;
     uint32_t unused;
     std::byte data[kInlineBytes];
   };
@@ -131,6 +134,7 @@ class NodeWindow {
   bool single_copy_;
   bool crowded_;
   uint64_t step_ = 0;           // current
+  uint32_t digest_ = 0;         // of the calls that this rank published
   uint64_t all_published_ = 0;  // every rank has published this step
   uint64_t turn_ = 0;
   uint64_t next_turn_ = 0;

@@ -63,6 +63,7 @@ void Request::end(Status status) noexcept {
   if (waits_for_memory) team_.engine().forget(*this);
   comm_.close();
   task_ = Task();
+  comm_.release();
   status_ = std::move(status);
   in_flight_ = false;
 }

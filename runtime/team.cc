@@ -121,6 +121,10 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
     on_probe(peer, note, payload);
     return;
   }
+  if (kind == NoteKind::kEnded) {
+    if (Request* const request = active(note.op)) request->comm().on_ended(peer);
+    return;
+  }
   if (Request* const request = active(note.op)) {
     request->comm().on_note(peer, note, payload);
     if (failure_.ok() && request->comm().runnable()) engine_.run(*request);
@@ -154,7 +158,13 @@ void Team::on_stray(int peer, const Note& note, ConstBytes payload) noexcept {
 
 void Team::on_probe(int peer, const Note& note, ConstBytes payload) noexcept {
   const Call& call = calls_[note.op % calls_.size()];
-  if (call.op != note.op || call.signature == note.signature) return;
+  if (call.op != note.op || call.signature == note.signature) {
+    const bool ended = static_cast<int32_t>(note.op - next_op_) < 0 && !active(note.op);
+    if (ended)
+      (void)send(peer, {epoch_, 0, note.op, note.signature, completed_, static_cast<uint16_t>(NoteKind::kEnded), 0},
+                 {});
+    return;
+  }
   fail(error(IBCOLL_ERR_MISMATCH,
              "collective #{} of the team is {} on rank {} but {} on rank {}; all ranks must make the same calls in the "
              "same order, with sizes that agree",

@@ -53,7 +53,7 @@ Task alltoallv_shm(Comm& c, Args a) {
     const Bytes block = a.recv[from];
     if (entry.bytes != block.size())
       c.mismatch(from, entry.bytes, block.size(), "bytes of its block");
-    else if (entry.in_area)
+    else if (entry.in_area && entry.place + entry.bytes <= w.area_bytes())
       c.copy(block, ConstBytes(area + entry.place, entry.bytes));
     else
       c.read(from, entry.place, block);

@@ -43,6 +43,8 @@ class ShmTransport : public Transport {
   Segment& segment() noexcept { return *segment_; }
   int self() const noexcept { return rank_; }
   int local(int job_rank) const noexcept { return locals_[static_cast<size_t>(job_rank)]; }
+  // False once the process has ended.
+  bool alive(int local) noexcept;
   pid_t pid(int local) const noexcept { return segment_->info(local).pid.load(std::memory_order_relaxed); }
 
  private:
@@ -67,7 +69,6 @@ class ShmTransport : public Transport {
   void write_record(Outgoing& out, std::byte* at, const Note& note, std::span<const std::byte> payload) noexcept;
   void find_senders();
   size_t take(Incoming& in, std::span<Event> events) noexcept;
-  bool alive(int local) noexcept;
   void failed(int local, std::string why);
 
   std::shared_ptr<Segment> segment_;
