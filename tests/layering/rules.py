@@ -12,7 +12,7 @@ SIMULATED_NETWORK = ["runtime/sim/event_queue.", "runtime/sim/message.", "runtim
 # named nowhere belongs to the layer on top.
 LAYERS = [
     ("base", ["runtime/ibcoll.h", "runtime/status.h", "runtime/buffer.h", "runtime/config", "runtime/settings",
-              "runtime/log.", "runtime/wait.", "runtime/copy."]),
+              "runtime/log.", "runtime/wait.", "runtime/copy.", "runtime/module."]),
     ("transport", ["runtime/transport.h", "runtime/arena.", "runtime/task.", "runtime/topology.",
                    "runtime/reduce_ops.", "runtime/node_window.", "runtime/peer_table.", "runtime/shm/",
                    "runtime/ucx/", "runtime/verbs/", "runtime/registration_cache/", *SIMULATED_NETWORK]),
@@ -25,8 +25,10 @@ LAYERS = [
 # Folders that see only a few files of the others: prefix -> prefixes of what they may include.
 ONLY = {
     "bootstrap/mpi/": ["bootstrap/mpi/", "runtime/ibcoll.h"],
-    "bootstrap/": ["bootstrap/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h", "runtime/log.h"],
-    "tools/ibcoll_run": ["tools/ibcoll_run", "bootstrap/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h", "runtime/log.h"],
+    "bootstrap/": ["bootstrap/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h", "runtime/log.h",
+                   "runtime/module.h"],
+    "tools/ibcoll_run": ["tools/ibcoll_run", "bootstrap/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h",
+                         "runtime/log.h"],
     "tools/": ["tools/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h"],
     "perf/peers/": ["perf/"],
     "perf/apps/": ["perf/apps/", "runtime/ibcoll.h"],
