@@ -29,6 +29,11 @@ class ExitCodes(JobTest):
             self.assertRegex(errors, rf"^ibcoll_run: rank 1 on host \S+ \(pid \d+\) was killed by signal {number} \({name}")
             self.assertEqual(errors.count("\n"), 1)
 
+    def test_a_killed_rank_is_the_cause_of_others_giving_up(self):
+        code, _, errors = self.run_job("-n", 2, "sh", "-c", "[ $IBCOLL_RUN_RANK = 0 ] && exit 3; sleep 0.05; kill -9 $$")
+        self.assertEqual(code, 128 + 9)
+        self.assertRegex(errors, r"^ibcoll_run: rank 1 on host \S+ \(pid \d+\) was killed by signal 9")
+
     def test_program_that_cannot_run(self):
         no_interpreter = self.script("no_interpreter", "#!/no/such/interpreter\n")
         plain = self.folder / "plain"

@@ -21,6 +21,7 @@ constexpr auto kGrace = 2s;         // between SIGTERM and SIGKILL
 constexpr auto kLastPatience = 3s;  // after SIGKILL, before a host is given up
 constexpr int kLauncher = -1;       // as source of lines
 constexpr int kTimeoutExitCode = 124;
+constexpr std::chrono::milliseconds kTimeForTheCause{200};
 
 bool same_file(int a, int b) {
   struct stat first {};
@@ -107,6 +108,7 @@ int Job::run() {
 
 bool Job::done() const {
   if (given_up_) return true;
+  if (failed_ && !ending_) return false;
   return unfinished_hosts_ == 0 && output_->queue.empty() && error_output_->queue.empty();
 }
 
@@ -121,7 +123,13 @@ void Job::rank_exited(int rank, RankExit exit) {
   --running_ranks_;
   server_->rank_ended(rank, what);
   if (exit.code == 0 && exit.signal == 0) return;
-  end_job(exit.signal == 0 ? exit.code : 128 + exit.signal, what + "; ending the job");
+  if (exit.signal != 0) {
+    end_job(128 + exit.signal, what + "; ending the job");
+  } else if (!failed_) {
+    // When a rank is killed, others may notice and give up before its end is seen here: the killed one is the cause.
+    failed_ = true;
+    loop_.after(kTimeForTheCause, [this, what, code = exit.code] { end_job(code, what + "; ending the job"); });
+  }
 }
 
 void Job::rank_output(int rank, int stream, std::string_view bytes) {

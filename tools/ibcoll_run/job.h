@@ -70,6 +70,7 @@ class Job : public HostEvents {
   SignalPolicy signal_policy_;
   size_t unfinished_hosts_ = 0;
   int running_ranks_ = 0;
+  bool failed_ = false;  // a rank exited with an error; ends the job unless a better reason shows first
   bool ending_ = false;
   bool given_up_ = false;
   bool paused_ = false;
