@@ -19,11 +19,12 @@ TEST_P(EveryAlgorithm, ForEveryNumberOfRanks) {
   const int only = static_cast<int>(number_from("IBCOLL_TEST_RANKS", 0));
   const Seeds seeds(2);
   for (const int p : ranks) {
-    if (only && p != only) continue;
+    if ((only && p != only) || !applies(*GetParam(), p)) continue;
     for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
       const bool large = p > 40;
       const ScenarioResult result = run_scenario({seed, GetParam(), p, large ? 1 : 2, large ? 1 : 2});
       ASSERT_EQ(result.failure, "") << replay_command(seed, p);
+      ASSERT_GT(result.calls, 0u) << "it applied to no call; " << replay_command(seed, p);
     }
   }
 }

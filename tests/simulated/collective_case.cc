@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/arguments.h"
+
 namespace ibcoll {
 namespace {
 
@@ -111,19 +113,38 @@ void CollectiveCase::lay_out(int rank, SimRandom& random) {
   b.recv.resize(b.recv_bytes + 2 * kGuard);
 }
 
-Args CollectiveCase::args(int rank) {
+// As a caller would say it.
+Result<Args> CollectiveCase::args(int rank) {
   RankBuffers& b = of(rank);
-  Args args;
-  args.collective = params_.collective;
-  args.in_place = params_.in_place;
-  args.root = params_.root;
-  args.bytes = params_.collective == IBCOLL_BCAST ? params_.bytes : b.recv_bytes;
-  args.count = params_.count;
-  args.reduction = reduction_;
   const auto array = [](const std::vector<uint64_t>& v) { return v.empty() ? nullptr : v.data(); };
-  args.send = {b.send.data() + kGuard, params_.bytes, array(b.send_counts), array(b.send_displacements)};
-  args.recv = {b.recv.data() + kGuard, params_.bytes, array(b.recv_counts), array(b.recv_displacements)};
-  return args;
+  ibcoll_collective_args_t given{};
+  given.struct_size = sizeof given;
+  given.collective = params_.collective;
+  given.send = params_.in_place ? IBCOLL_IN_PLACE : b.send.data() + kGuard;
+  given.recv = b.recv.data() + kGuard;
+  given.bytes = params_.bytes;
+  given.send_counts = array(b.send_counts);
+  given.send_displacements = array(b.send_displacements);
+  given.recv_counts = array(b.recv_counts);
+  given.recv_displacements = array(b.recv_displacements);
+  given.count = params_.count;
+  given.type = params_.type;
+  given.op = params_.op;
+  given.root = params_.root;
+  given.scheme = params_.scheme;
+  return check_arguments(given, rank, params_.p);
+}
+
+Blocks CollectiveCase::recv_blocks(int rank) {
+  RankBuffers& b = of(rank);
+  const bool v = !b.recv_counts.empty();
+  return {b.recv.data() + kGuard, params_.bytes, v ? b.recv_counts.data() : nullptr, b.recv_displacements.data()};
+}
+
+Blocks CollectiveCase::send_blocks(int rank) {
+  RankBuffers& b = of(rank);
+  const bool v = !b.send_counts.empty();
+  return {b.send.data() + kGuard, params_.bytes, v ? b.send_counts.data() : nullptr, b.send_displacements.data()};
 }
 
 Shape CollectiveCase::shape() const {
@@ -142,16 +163,6 @@ Shape CollectiveCase::shape() const {
   }
   shape.scheme = params_.scheme;
   return shape;
-}
-
-uint32_t CollectiveCase::signature(const Algorithm& algorithm) const {
-  uint64_t digest = mix64(params_.collective);
-  for (const char* c = algorithm.name; *c; ++c) digest = mix64(digest ^ static_cast<uint64_t>(*c));
-  for (const uint64_t word : {params_.bytes, params_.count, static_cast<uint64_t>(params_.root),
-                              static_cast<uint64_t>(params_.type), static_cast<uint64_t>(params_.scheme)}) {
-    digest = mix64(digest ^ word);
-  }
-  return static_cast<uint32_t>(digest);
 }
 
 // ---------------------------------------------------------------- content
@@ -217,7 +228,7 @@ std::vector<std::byte> CollectiveCase::image(int rank, uint64_t round, bool afte
   const RankBuffers& b = of(rank);
   std::vector<std::byte> image(b.recv.size());
   fill_pattern(image.data(), image.size(), key_of(seed_, rank, -1, round));
-  const Args a = args(rank);
+  const Blocks recv = recv_blocks(rank);
   const bool own = after || params_.in_place;
   if (params_.collective == IBCOLL_BCAST && (after || rank == params_.root)) {
     overlay(image, 0, params_.root, 0, params_.bytes, round);
@@ -230,11 +241,11 @@ std::vector<std::byte> CollectiveCase::image(int rank, uint64_t round, bool afte
     }
   } else if (is_allgather(params_.collective)) {
     for (int i = 0; i < params_.p; ++i) {
-      if (after || (own && i == rank)) overlay(image, a.recv.offset(i), i, 0, a.recv.size(i), round);
+      if (after || (own && i == rank)) overlay(image, recv.offset(i), i, 0, recv.size(i), round);
     }
   } else if (is_alltoall(params_.collective) && own) {
     for (int i = 0; i < params_.p; ++i) {
-      overlay(image, a.recv.offset(i), after ? i : rank, after ? rank : i, a.recv.size(i), round);
+      overlay(image, recv.offset(i), after ? i : rank, after ? rank : i, recv.size(i), round);
     }
   }
   return image;
@@ -248,8 +259,8 @@ void CollectiveCase::fill(int rank, uint64_t round) {
   if (is_allgather(params_.collective)) overlay(b.send, 0, rank, 0, b.send_bytes, round);
   if (params_.collective == IBCOLL_ALLREDUCE) operand(b.send.data() + kGuard, rank, round);
   if (!is_alltoall(params_.collective)) return;
-  const Args a = args(rank);
-  for (int i = 0; i < params_.p; ++i) overlay(b.send, a.send.offset(i), rank, i, a.send.size(i), round);
+  const Blocks send = send_blocks(rank);
+  for (int i = 0; i < params_.p; ++i) overlay(b.send, send.offset(i), rank, i, send.size(i), round);
 }
 
 std::string CollectiveCase::check(int rank, uint64_t round) {

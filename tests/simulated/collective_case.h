@@ -37,9 +37,9 @@ class CollectiveCase {
   CollectiveCase(CaseParams params, uint64_t seed);
 
   const CaseParams& params() const { return params_; }
-  Args args(int rank);
+  // Passed through the checks of the C interface.
+  Result<Args> args(int rank);
   Shape shape() const;  // all but p's placement
-  uint32_t signature(const Algorithm& algorithm) const;
 
   // Before the start: data to send, and in the receive buffer what must go or, around the blocks, stay.
   void fill(int rank, uint64_t round);
@@ -59,6 +59,8 @@ class CollectiveCase {
   };
 
   void lay_out(int rank, SimRandom& random);
+  Blocks recv_blocks(int rank);
+  Blocks send_blocks(int rank);
   std::vector<std::byte> image(int rank, uint64_t round, bool after);
   void overlay(std::vector<std::byte>& image, uint64_t at, int source, int destination, uint64_t bytes,
                uint64_t round) const;

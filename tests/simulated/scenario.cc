@@ -2,16 +2,19 @@
 #include "tests/simulated/scenario.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
 
+#include "runtime/arguments.h"
 #include "runtime/collectives/registry.h"
 
 namespace ibcoll {
 namespace {
 
-constexpr const char* kNodes[] = {"one node", "blocks", "cyclic", "random"};
+// For calls to which a forced algorithm applies.
+constexpr int kMostTries = 32;
 
 template <typename T, size_t n>
 T one_of(SimRandom& random, const T (&values)[n]) {
@@ -21,7 +24,7 @@ T one_of(SimRandom& random, const T (&values)[n]) {
 std::vector<int> random_nodes(SimRandom& random, int p, bool one_node) {
   std::vector<int> nodes(static_cast<size_t>(p), 0);
   const int count = 1 + static_cast<int>(random.below(static_cast<uint64_t>(std::min(p, 6))));
-  const uint64_t kind = one_node ? 0 : random.below(std::size(kNodes));
+  const uint64_t kind = one_node ? 0 : random.below(4);  // one node, blocks, cyclic, random
   const int block = (p + count - 1) / count;
   for (int rank = 0; rank < p; ++rank) {
     int& node = nodes[static_cast<size_t>(rank)];
@@ -52,6 +55,7 @@ class Scenario {
   void plan(int rounds);
   void add_step(Call& call, int rank, uint64_t round, Time delay, bool after_all);
   void check_end();
+  void check_failed_teams();
   void fail(std::string text);
 
   ScenarioParams params_;
@@ -62,14 +66,16 @@ class Scenario {
   std::vector<int> team_numbers_;
   std::vector<std::unique_ptr<Call>> calls_;
   std::string failure_;
+  uint64_t failed_ = 0;
 };
 
 Scenario::Scenario(const ScenarioParams& params)
     : params_(params),
       random_(params.seed),
       p_(params.p ? params.p : random_p(random_)),
-      job_params_(random_job(random_, p_, params.algorithm && params.algorithm->uses_window)),
-      job_(job_params_) {
+      job_params_(random_job(random_, p_, params.algorithm)),
+      job_((job_params_.network.detection = params.detection, job_params_.network.report_to_all = params.report_to_all,
+            job_params_)) {
   make_teams();
 }
 
@@ -97,10 +103,8 @@ bool Scenario::make_call() {
   call->algorithm = choose_algorithm(shape, collective);
   if (!call->algorithm) return false;
   for (int rank = 0; rank < p; ++rank) {
-    call->requests.push_back(std::make_unique<Request>(job_.team(call->team, rank), call->buffers->args(rank),
-                                                       *call->algorithm, call->buffers->params().scheme,
-                                                       call->buffers->signature(*call->algorithm)));
-    call->requests.back()->hold_counts();
+    call->requests.push_back(make_request(job_.team(call->team, rank), *call->buffers, *call->algorithm));
+    if (!call->requests.back()) return false;
   }
   calls_.push_back(std::move(call));
   return true;
@@ -138,8 +142,14 @@ void Scenario::add_step(Call& call, int rank, uint64_t round, Time delay, bool a
   CollectiveCase* const buffers = call.buffers.get();
   step.before_start = [=] { buffers->fill(rank, round); };
   step.completed = [=, this](const Status& status) {
-    if (!status.ok()) fail(fmt::format("rank {}: {}", rank, status.text()));
-    fail(buffers->check(rank, round));
+    const bool expected = params_.kill >= 0 && status.code() == IBCOLL_ERR_PEER_FAILED;
+    if (status.ok()) {
+      fail(buffers->check(rank, round));
+    } else if (!expected) {
+      fail(fmt::format("rank {}: {}", rank, status.text()));
+    } else {
+      ++failed_;
+    }
     buffers->scribble(rank);
   };
   job_.add_step(job_.job_rank(call.team, rank), std::move(step));
@@ -152,20 +162,40 @@ void Scenario::fail(std::string text) {
 void Scenario::check_end() {
   job_.settle();
   for (const auto& call : calls_) {
-    for (int rank = 0; rank < job_.team_size(call->team); ++rank) fail(call->buffers->check_scribbled(rank));
+    for (int rank = 0; rank < job_.team_size(call->team); ++rank) {
+      if (job_.network().alive(job_.job_rank(call->team, rank))) fail(call->buffers->check_scribbled(rank));
+    }
   }
   for (int rank = 0; rank < p_; ++rank) {
     const size_t regions = job_.network().transport(rank).exposed_regions();
-    if (regions) fail(fmt::format("rank {}: {} regions are still exposed", rank, regions));
+    if (regions && rank != params_.kill) fail(fmt::format("rank {}: {} regions are still exposed", rank, regions));
   }
+  if (params_.kill >= 0) return check_failed_teams();
   const uint64_t dropped = job_.network().counters().dropped_puts;
   if (dropped) fail(fmt::format("{} puts went to memory that was not exposed", dropped));
 }
 
+// Whoever is in a team with the dead rank knows.
+void Scenario::check_failed_teams() {
+  for (const int team : team_numbers_) {
+    bool concerned = false;
+    for (int rank = 0; rank < job_.team_size(team); ++rank) concerned |= job_.job_rank(team, rank) == params_.kill;
+    for (int rank = 0; rank < job_.team_size(team); ++rank) {
+      if (job_.job_rank(team, rank) == params_.kill) continue;
+      const ibcoll_status_t code = job_.team(team, rank).failure().code();
+      const bool right = concerned ? code == IBCOLL_ERR_PEER_FAILED : code == IBCOLL_OK;
+      if (!right && job_params_.network.report_to_all) {
+        fail(fmt::format("rank {} of team {} ended with status {}", rank, team, static_cast<int>(code)));
+      }
+    }
+  }
+}
+
 ScenarioResult Scenario::run() {
   const int calls = 1 + static_cast<int>(random_.below(static_cast<uint64_t>(params_.most_requests)));
-  for (int i = 0; i < calls; ++i) make_call();
+  for (int i = 0, tries = 0; i < calls && tries < kMostTries; ++tries) i += make_call();
   plan(1 + static_cast<int>(random_.below(static_cast<uint64_t>(params_.most_rounds))));
+  if (params_.kill >= 0) job_.network().kill(params_.kill, params_.kill_at);
   if (const Status status = job_.run(); !status.ok()) fail(status.text());
   if (failure_.empty()) check_end();
   std::string calls_text;
@@ -174,7 +204,12 @@ ScenarioResult Scenario::run() {
         fmt::format("\n  {} on team {}: {}", call->algorithm->name, call->team, call->buffers->params().describe());
   }
   SimNetwork& network = job_.network();
-  return {failure_.empty() ? "" : failure_ + calls_text, network.trace_hash(), network.now(), job_.turns(),
+  return {failure_.empty() ? "" : failure_ + calls_text,
+          network.trace_hash(),
+          network.now(),
+          job_.turns(),
+          calls_.size(),
+          failed_,
           network.counters()};
 }
 
@@ -187,7 +222,8 @@ int random_p(SimRandom& random) {
   return 2 + static_cast<int>(random.below(15));
 }
 
-SimJobParams random_job(SimRandom& random, int p, bool one_node) {
+SimJobParams random_job(SimRandom& random, int p, const Algorithm* algorithm) {
+  const bool one_node = algorithm && algorithm->uses_window;
   SimJobParams job;
   job.network.ranks = p;
   job.network.seed = random.next();
@@ -202,9 +238,19 @@ SimJobParams random_job(SimRandom& random, int p, bool one_node) {
   job.limits.eager_ahead = one_of<uint32_t>(random, {2, 4, 32});
   job.limits.collectives_ahead = one_of<uint32_t>(random, {1, 2, 5, 16});
   job.reads = one_of<SimReads>(random, {SimReads::kAll, SimReads::kNone, SimReads::kSomePairs});
-  job.window_area_bytes = one_of<uint64_t>(random, {64, 512, 4096});
+  job.window_area_bytes = one_of<uint64_t>(random, {64, 512, 4096, 65536});
+  if (one_node) job.window_area_bytes = std::max(job.window_area_bytes, uint64_t{64} * static_cast<uint64_t>(p));
+  if (algorithm && !applies(*algorithm, p, false)) job.reads = SimReads::kAll;
   job.lazy = one_of<uint64_t>(random, {0, 2, 8});
   return job;
+}
+
+bool applies(const Algorithm& algorithm, int p, bool single_copy) {
+  Shape shape;
+  shape.p = p;
+  shape.single_copy = single_copy;
+  shape.area_bytes = p > 1 ? uint64_t{1} << 20 : 0;
+  return !algorithm.why_not(shape);
 }
 
 std::vector<Time> random_arrivals(SimRandom& random, int p) {
@@ -227,6 +273,17 @@ Shape shape_of(SimJob& job, int team, const CollectiveCase& call, SimReads reads
   shape.area_bytes = placement.one_node() && shape.p > 1 ? area_bytes : 0;
   shape.single_copy = shape.p > 1 && placement.one_node() && reads == SimReads::kAll;
   return shape;
+}
+
+std::unique_ptr<Request> make_request(Team& team, CollectiveCase& call, const Algorithm& algorithm) {
+  const Result<Args> args = call.args(team.rank());
+  EXPECT_TRUE(args.ok()) << args.status().text();
+  if (!args.ok()) return nullptr;
+  const ibcoll_scheme_t scheme = call.params().scheme;
+  auto request = std::make_unique<Request>(team, args.value(), algorithm, scheme,
+                                           call_signature(args.value(), algorithm.name, scheme, team.size()));
+  request->hold_counts();
+  return request;
 }
 
 ScenarioResult run_scenario(const ScenarioParams& params) { return Scenario(params).run(); }

@@ -19,6 +19,11 @@ struct ScenarioParams {
   int p = 0;                             // 0: random, mostly small
   int most_requests = 3;
   int most_rounds = 3;
+  // A rank that dies: calls may end with PEER_FAILED then.
+  int kill = -1;
+  Time kill_at = 0;
+  SimDetection detection = SimDetection::kByItself;
+  bool report_to_all = true;
 };
 
 struct ScenarioResult {
@@ -26,16 +31,23 @@ struct ScenarioResult {
   uint64_t trace = 0;
   Time time = 0;
   uint64_t turns = 0;
+  uint64_t calls = 0;   // collectives that ran
+  uint64_t failed = 0;  // steps that ended with PEER_FAILED
   SimCounters counters;
 };
 
 ScenarioResult run_scenario(const ScenarioParams& params);
 
-// For other tests: a random job, its node map forced to one node when the algorithm needs it.
-SimJobParams random_job(SimRandom& random, int p, bool one_node);
+// True when the algorithm applies to some call on p ranks of one node.
+bool applies(const Algorithm& algorithm, int p, bool single_copy = true);
+
+// For other tests: a random job; with an algorithm, one in which it applies to some calls.
+SimJobParams random_job(SimRandom& random, int p, const Algorithm* algorithm = nullptr);
 int random_p(SimRandom& random);
 // Virtual times at which ranks start: all at once, spread, or exactly k ranks late.
 std::vector<Time> random_arrivals(SimRandom& random, int p);
+// A request of one rank of a team; nullptr, and a test failure, when the arguments are refused.
+std::unique_ptr<Request> make_request(Team& team, CollectiveCase& call, const Algorithm& algorithm);
 // The shape of a call on a team of the job.
 Shape shape_of(SimJob& job, int team, const CollectiveCase& call, SimReads reads, uint64_t area_bytes);
 

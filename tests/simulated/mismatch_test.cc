@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One rank calls something else than the others: nobody hangs, nobody's memory is written outside of its blocks, and
+// every rank of the team learns of it unless its own part was complete.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+
+#include "runtime/collectives/registry.h"
+#include "tests/simulated/replay.h"
+#include "tests/simulated/scenario.h"
+
+namespace ibcoll {
+namespace {
+
+enum class Odd { kBytes, kRoot, kCollective, kCounts, kAbsent };
+
+// All ranks but one call `theirs`, that one calls `its`.
+class Mismatch {
+ public:
+  Mismatch(uint64_t seed, Odd odd);
+  void run();
+
+ private:
+  CaseParams other_call(const CaseParams& call);
+  const Algorithm& choose(const CollectiveCase& call);
+  void add(int rank, CollectiveCase& call, const Algorithm& algorithm);
+  std::string where() const;
+
+  SimRandom random_;
+  Odd odd_;
+  int p_;
+  SimJobParams params_;
+  SimJob job_;
+  int team_ = 0;
+  int odd_rank_;
+  std::unique_ptr<CollectiveCase> theirs_, its_;
+  std::vector<std::unique_ptr<Request>> requests_;
+  int errors_ = 0;
+  std::string story_;
+};
+
+SimJobParams impatient(SimJobParams params) {
+  params.limits.stall_ns = 50'000'000;
+  params.limits.timeout_ns = 1'000'000'000;
+  params.deadline_ns = 20'000'000'000;
+  return params;
+}
+
+Mismatch::Mismatch(uint64_t seed, Odd odd)
+    : random_(seed),
+      odd_(odd),
+      p_(2 + static_cast<int>(random_.below(9))),
+      params_(impatient(random_job(random_, p_))),
+      job_(params_),
+      odd_rank_(static_cast<int>(random_.below(static_cast<uint64_t>(p_)))) {
+  std::vector<int> all(static_cast<size_t>(p_));
+  std::iota(all.begin(), all.end(), 0);
+  team_ = job_.make_team(all);
+  constexpr ibcoll_collective_t sized[] = {IBCOLL_BCAST, IBCOLL_ALLGATHER, IBCOLL_ALLTOALL};
+  constexpr ibcoll_collective_t counted[] = {IBCOLL_ALLGATHERV, IBCOLL_ALLTOALLV};
+  const ibcoll_collective_t collective = odd == Odd::kRoot     ? IBCOLL_BCAST
+                                         : odd == Odd::kCounts ? counted[random_.below(2)]
+                                                               : sized[random_.below(3)];
+  CaseParams call = random_case(random_, collective, p_, 3000, {params_.limits.eager_bytes});
+  if (odd != Odd::kCounts) call.bytes = 1 + call.bytes;
+  const CaseParams other = other_call(call);
+  const uint64_t buffers_seed = random_.next();
+  theirs_ = std::make_unique<CollectiveCase>(call, buffers_seed);
+  its_ = std::make_unique<CollectiveCase>(other, buffers_seed);
+  const Algorithm& algorithm = choose(*theirs_);
+  const Algorithm& other_algorithm = call.collective == other.collective ? algorithm : choose(*its_);
+  for (int rank = 0; rank < p_; ++rank) {
+    if (rank != odd_rank_) add(rank, *theirs_, algorithm);
+    if (rank == odd_rank_ && odd != Odd::kAbsent) add(rank, *its_, other_algorithm);
+  }
+  story_ = fmt::format("rank {} calls {} ({}), the others {} ({})", odd_rank_, other.describe(), other_algorithm.name,
+                       call.describe(), algorithm.name);
+}
+
+CaseParams Mismatch::other_call(const CaseParams& call) {
+  CaseParams other = call;
+  switch (odd_) {
+    case Odd::kBytes:
+      other.bytes += 1 + random_.below(2 * call.bytes);
+      break;
+    case Odd::kRoot:
+      other.root = (call.root + 1) % p_;
+      break;
+    case Odd::kCollective:
+      other = random_case(random_, IBCOLL_ALLREDUCE, p_, 3000, {});
+      break;
+    case Odd::kCounts:
+      for (uint64_t& count : other.counts) count = random_.below(2 * count + 5);
+      break;
+    case Odd::kAbsent:
+      break;
+  }
+  return other;
+}
+
+const Algorithm& Mismatch::choose(const CollectiveCase& call) {
+  const Shape shape = shape_of(job_, team_, call, params_.reads, params_.window_area_bytes);
+  std::vector<const Algorithm*> applicable;
+  for (const Algorithm* const a : algorithms()) {
+    if (a->collective == call.params().collective && !a->why_not(shape)) applicable.push_back(a);
+  }
+  return *applicable[random_.below(applicable.size())];
+}
+
+void Mismatch::add(int rank, CollectiveCase& call, const Algorithm& algorithm) {
+  requests_.push_back(make_request(job_.team(team_, rank), call, algorithm));
+  SimStep step;
+  step.request = requests_.back().get();
+  step.delay_ns = random_.below(5000);
+  step.before_start = [&call, rank] { call.fill(rank, 0); };
+  step.completed = [this, &call, rank](const Status& status) {
+    errors_ += !status.ok();
+    EXPECT_EQ(call.check_guards(rank, 0), "") << story_;
+    call.scribble(rank);
+  };
+  job_.add_step(rank, std::move(step));
+}
+
+void Mismatch::run() {
+  const Status status = job_.run();
+  ASSERT_TRUE(status.ok()) << status.text() << story_;
+  job_.settle();
+  // A rank that only sends may be done before; with only such ranks, or an odd rank that only receives, nobody can tell.
+  const bool may_pass = odd_ == Odd::kRoot || odd_ == Odd::kAbsent;
+  ASSERT_TRUE(errors_ > 0 || may_pass) << story_;
+  for (int rank = 0; rank < p_; ++rank) {
+    const Status& failure = job_.team(team_, rank).failure();
+    const bool known = failure.code() == IBCOLL_ERR_MISMATCH || failure.code() == IBCOLL_ERR_TIMEOUT;
+    EXPECT_TRUE(known || errors_ == 0) << "rank " << rank << ": '" << failure.text() << "'; " << story_;
+    if (rank == odd_rank_ && odd_ == Odd::kAbsent) continue;
+    EXPECT_EQ((rank == odd_rank_ ? *its_ : *theirs_).check_scribbled(rank), "") << story_;
+  }
+}
+
+class Mismatches : public ::testing::TestWithParam<Odd> {};
+
+TEST_P(Mismatches, EndInErrorsEverywhereAndWriteNothingWrong) {
+  const Seeds seeds(60);
+  for (uint64_t seed = seeds.first; seed <= seeds.last && !HasFailure(); ++seed) {
+    SCOPED_TRACE(replay_command(seed));
+    Mismatch(seed, GetParam()).run();
+  }
+}
+
+std::string name_of(const ::testing::TestParamInfo<Odd>& info) {
+  constexpr const char* names[] = {"Bytes", "Root", "Collective", "Counts", "Absent"};
+  return names[static_cast<int>(info.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Odd, Mismatches,
+                         ::testing::Values(Odd::kBytes, Odd::kRoot, Odd::kCollective, Odd::kCounts, Odd::kAbsent),
+                         name_of);
+
+}  // namespace
+}  // namespace ibcoll
