@@ -48,7 +48,7 @@ def build_peer(name, directory):
 
 
 def find_program(name, build):
-    """Command words and environment that start `name`'s benchmark on a number of ranks."""
+    """Path of the benchmark of one library; CompareError tells how to get it."""
     if name != "ibcoll":
         return build_peer(name, build / "peers")
     program = build / "bin/ibcoll_perf"
