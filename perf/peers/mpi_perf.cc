@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ibcoll_perf for an MPI library: same options, loop, clock, statistics, buffers and irregular counts, so that
 // perf/compare can put the two side by side. Built with the compiler wrapper of each MPI (perf/compare does it).
-// Blocking calls, as MPI programs use them; they are also the faster ones in both libraries.
+// Blocking calls, as most MPI programs use them.
 #define OMPI_SKIP_MPICXX 1  // the C interface only
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
