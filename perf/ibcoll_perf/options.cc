@@ -91,7 +91,8 @@ void describe_options(CLI::App& app, Options& options) {
   app.add_option("--seconds", text->seconds, "Time for the timed calls of a row")
       ->check(CLI::Range(1e-6, 86400.0))
       ->capture_default_str();
-  app.add_option("--warmup", options.plan.warmup, "Calls before the timed ones (default: up to 10)")
+  app.add_option("--warmup", options.plan.warmup,
+                 "Calls before the timed ones (default: as many as fill a quarter of --seconds)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--root", options.root, "Root of bcast")->check(CLI::NonNegativeNumber);
   app.add_flag("--in-place", options.in_place, "Send from the receive buffer (IBCOLL_IN_PLACE)");

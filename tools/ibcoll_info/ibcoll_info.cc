@@ -168,7 +168,9 @@ void describe_options(CLI::App& app, Options& options) {
            const size_t colon = range.find(':');
            options.min_bytes = parse_size(range.substr(0, colon));
            options.max_bytes = colon == std::string::npos ? options.min_bytes : parse_size(range.substr(colon + 1));
-           if (options.min_bytes > options.max_bytes) throw CLI::ValidationError("--bytes", "MIN is larger than MAX");
+           if (options.min_bytes > options.max_bytes) {
+             throw CLI::ValidationError("--bytes", fmt::format("'{}': MIN is larger than MAX", range));
+           }
          },
          "With -A: MIN:MAX or one size (default 1:4M)")
       ->type_name("MIN:MAX");
