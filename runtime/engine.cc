@@ -12,6 +12,7 @@
 namespace ibcoll {
 namespace {
 
+constexpr size_t kFirstWaits = 64;        // collectives in flight before a list grows
 constexpr uint32_t kSmallEarly = 64;      // payload of the small kind of early message
 constexpr size_t kMostOrphans = 1 << 16;  // notes of teams that are being made
 
@@ -20,6 +21,8 @@ constexpr size_t kMostOrphans = 1 << 16;  // notes of teams that are being made
 Engine::Engine(int rank, std::vector<Transport*> route, EngineLimits limits)
     : rank_(rank), route_(std::move(route)), limits_(limits) {
   limits_.eager_ahead = std::max<uint32_t>(2, limits_.eager_ahead);  // credit is returned for half of them at a time
+  memory_waits_.reserve(kFirstWaits);
+  blocked_.reserve(kFirstWaits);
   for (Transport* const t : route_)
     if (t && std::find(transports_.begin(), transports_.end(), t) == transports_.end()) transports_.push_back(t);
 }
