@@ -91,7 +91,7 @@ void Agent::watch_rank(Rank& rank) {
   open_streams_ += 2;
   const auto watch = [&](int fd, EventLoop::OnReady on_ready) {
     const bool held = paused_ && fd != rank.process.descriptor.get();
-    const Status status = loop_.watch(fd, held ? 0 : uint32_t{EPOLLIN}, on_ready);
+    const Status status = loop_.watch(fd, held ? 0 : uint32_t{EPOLLIN}, std::move(on_ready));
     if (!status.ok()) fail(1, fmt::format("rank {}: {}", rank.number, status.text()));
   };
   watch(rank.process.descriptor.get(), [this, &rank](uint32_t) { on_exit(rank); });

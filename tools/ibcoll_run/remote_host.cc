@@ -77,6 +77,7 @@ Status RemoteHost::start_shell() {
   if (Status status = input_.own(std::move(input)); !status.ok()) return status;
 
   std::vector<char*> argv;
+  argv.reserve(command_.size() + 1);
   for (std::string& word : command_) argv.push_back(word.data());
   argv.push_back(nullptr);
   shell_ = ::fork();
