@@ -241,6 +241,7 @@ SimJobParams random_job(SimRandom& random, int p, const Algorithm* algorithm) {
   job.window_area_bytes = one_of<uint64_t>(random, {64, 512, 4096, 65536});
   if (one_node) job.window_area_bytes = std::max(job.window_area_bytes, uint64_t{64} * static_cast<uint64_t>(p));
   if (algorithm && !applies(*algorithm, p, false)) job.reads = SimReads::kAll;
+  job.crowded = random.one_in(2);
   job.lazy = one_of<uint64_t>(random, {0, 2, 8});
   return job;
 }
