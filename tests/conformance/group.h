@@ -19,6 +19,8 @@ class Group {
   virtual Transport& at(int rank) = 0;
   // Nothing happened in a round of polls: lets time pass (virtual time in the simulator).
   virtual void idle() = 0;
+  // Ranks may be used by different threads.
+  virtual bool threads() const { return true; }
 };
 
 struct Maker {

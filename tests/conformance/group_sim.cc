@@ -16,6 +16,7 @@ class SimGroup : public Group {
     network_.advance();
     network_.advance_to(network_.now() + 1000);
   }
+  bool threads() const override { return false; }
 
  private:
   SimNetwork network_;

@@ -15,7 +15,8 @@ namespace {
 
 class UcxGroup : public Group {
  public:
-  static std::unique_ptr<Group> make(int size, uint64_t job, const char* tls) {
+  using LargePuts = UcxTransport::LargePuts;
+  static std::unique_ptr<Group> make(int size, uint64_t job, const char* tls, LargePuts large = LargePuts::kAuto) {
     const std::string setting = std::string("IBCOLL_UCX_TLS=") + tls;
     const char* environment[] = {setting.c_str(), nullptr};
     Result<Config> config = Config::load_from(environment);
@@ -23,7 +24,7 @@ class UcxGroup : public Group {
     auto group = std::make_unique<UcxGroup>();
     std::vector<std::vector<std::byte>> addresses;
     for (int rank = 0; rank < size; ++rank) {
-      Result<std::unique_ptr<UcxTransport>> transport = UcxTransport::open({rank, size, &*config, true, job});
+      Result<std::unique_ptr<UcxTransport>> transport = UcxTransport::open({rank, size, &*config, true, job}, large);
       if (!transport.ok()) return complain(transport.status());
       addresses.push_back((*transport)->address());
       group->transports_.push_back(std::move(*transport));

@@ -2,7 +2,9 @@
 #include "tests/conformance/world.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <thread>
 
 namespace ibcoll::conformance {
 namespace {
@@ -117,6 +119,19 @@ bool World::put(int from, int to, const RemoteRegion& region, std::span<const st
   if (!pump_until([&] { return got_sent(from, token); })) return false;
   std::erase_if(got(from), [&](const Got& got) { return got.kind == Event::Kind::kSent && got.token == token; });
   return true;
+}
+
+void World::conceal(int rank, int peer, const RemoteRegion& region) {
+  if (!group_->threads()) return at(rank).conceal(peer, region);
+  std::atomic<bool> done{false};
+  std::thread thread([&] {
+    at(rank).conceal(peer, region);
+    done = true;
+  });
+  put_to_sleep(rank);
+  while (!done) pump();
+  wake_up(rank);
+  thread.join();
 }
 
 size_t World::messages(int rank, int peer) const {

@@ -68,6 +68,8 @@ class World {
   bool send(int from, int to, const Note& note, std::span<const std::byte> payload);
   // The same; waits for kSent as well, and takes it out of got(from).
   bool put(int from, int to, const RemoteRegion& region, std::span<const std::byte> source, const Note& note);
+  // While the other ranks poll on, as they do in a job: a transport may need its peer to end what is under way.
+  void conceal(int rank, int peer, const RemoteRegion& region);
   // Number of messages from `peer` that `rank` has got.
   size_t messages(int rank, int peer) const;
   bool got_sent(int rank, uint64_t token) const;

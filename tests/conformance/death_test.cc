@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// [C9] and the last words of [C1]: ranks as processes, and SIGKILL.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+
+#include "runtime/sim/network.h"
+#include "tests/conformance/processes.h"
+
+namespace ibcoll::conformance {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kDetection = 10s;  // "a few seconds", on a machine that has other things to do
+constexpr auto kPatience = 30s;
+
+class DeathTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  static void expect_ready(Processes& ranks) {
+    for (int rank = 0; rank < ranks.size(); ++rank) ASSERT_TRUE(ranks.expect(rank, "ready", kPatience));
+  }
+
+  // All survivors report the death, once and of nobody else, refuse calls to the dead, and go on among themselves.
+  static void expect_survival(Processes& ranks, int victim, bool talking) {
+    const std::string dead = std::to_string(victim);
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      if (rank == victim) continue;
+      ASSERT_TRUE(ranks.expect(rank, "lost " + dead, kDetection));
+    }
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      if (rank == victim) continue;
+      ranks.tell(rank, "refuses " + dead);
+      ASSERT_TRUE(ranks.expect(rank, "yes", kPatience));
+      if (!talking) continue;
+      ranks.tell(rank, "alive");
+      ASSERT_TRUE(ranks.expect(rank, "yes", kPatience));
+    }
+    end_all(ranks, victim);
+  }
+
+  static void end_all(Processes& ranks, int but) {
+    for (const char* word : {"stop", "end"}) {
+      for (int rank = 0; rank < ranks.size(); ++rank) {
+        if (rank != but) ranks.tell(rank, word);
+      }
+      for (int rank = 0; rank < ranks.size() && word == std::string("stop"); ++rank) {
+        if (rank == but) continue;
+        ASSERT_TRUE(ranks.expect(rank, "stopped", kPatience));
+      }
+    }
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      if (rank == but) continue;
+      const int status = ranks.wait(rank, kPatience);
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "rank " << rank << " ended with " << status;
+    }
+  }
+};
+
+TEST_P(DeathTest, InTheMiddleOfTraffic) {
+  Processes ranks(GetParam(), 4, "chat");
+  ASSERT_TRUE(ranks.started());
+  expect_ready(ranks);
+  ranks.kill(2);
+  expect_survival(ranks, 2, true);
+}
+
+TEST_P(DeathTest, InTheMiddleOfLargePuts) {
+  Processes ranks(GetParam(), 3, "puts");
+  ASSERT_TRUE(ranks.started());
+  expect_ready(ranks);
+  ranks.kill(1);
+  expect_survival(ranks, 1, true);
+}
+
+// The survivors have never sent anything to the rank that dies.
+TEST_P(DeathTest, SeenByThoseWhoOnlyListen) {
+  Processes ranks(GetParam(), 3, "listen");
+  ASSERT_TRUE(ranks.started());
+  expect_ready(ranks);
+  ranks.kill(0);
+  expect_survival(ranks, 0, false);
+}
+
+TEST_P(DeathTest, AnOrderlyEndLosesNothing) {
+  Processes ranks(GetParam(), 4, "chat");
+  ASSERT_TRUE(ranks.started());
+  expect_ready(ranks);
+  end_all(ranks, -1);
+}
+
+TEST_P(DeathTest, LastWordsArrive) {
+  Processes ranks(GetParam(), 3, "farewell");
+  ASSERT_TRUE(ranks.started());
+  expect_ready(ranks);
+  const int status = ranks.wait(0, kPatience);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, DeathTest,
+                         ::testing::Values(
+#ifdef IBCOLL_TEST_UCX
+                             "ucx_tcp", "ucx_shared_memory",
+#endif
+                             "shm", "shm_copy"),
+                         [](const auto& info) { return info.param; });
+
+// The same in the simulator, where time is virtual.
+TEST(SimDeathTest, ReportedOnceAndRefused) {
+  for (const SimDetection detection : {SimDetection::kByItself, SimDetection::kWhenChecked}) {
+    SimParams params;
+    params.ranks = 3;
+    params.detection = detection;
+    SimNetwork network(params);
+    for (int from = 0; from < 3; ++from) {
+      for (int to = 0; to < 3; ++to) {
+        if (from == to) continue;
+        EXPECT_TRUE(network.transport(from).send(to, Note{}, {}));
+      }
+    }
+    network.kill(2, network.now() + 100'000);
+    network.advance_to(network.now() + 100'000'000);
+    for (int rank = 0; rank < 2; ++rank) {
+      SimTransport& transport = network.transport(rank);
+      transport.check_peers();
+      int failures = 0;
+      std::array<Event, 4> events;
+      for (size_t count; (count = transport.poll(events)) > 0;) {
+        for (size_t i = 0; i < count; ++i) {
+          if (events[i].kind != Event::Kind::kPeerFailed) continue;
+          ++failures;
+          EXPECT_EQ(events[i].peer, 2);
+          EXPECT_FALSE(events[i].payload.empty());
+        }
+        transport.check_peers();
+      }
+      EXPECT_EQ(failures, 1);
+      EXPECT_FALSE(transport.send(2, Note{}, {}));
+      EXPECT_EQ(transport.put(2, {0x1000, 8, 1}, {}, Note{}, 0), PutResult::kBusy);
+      EXPECT_TRUE(transport.send(1 - rank, Note{}, {}));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ibcoll::conformance

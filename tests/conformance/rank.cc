@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One rank as a process: ibcoll_conformance_rank TRANSPORT RANK SIZE SCENARIO JOB, started by Processes. Socket 3 leads
+// to the test. Scenarios:
+//   chat      sends to all and expects of all, without end; says "ready" when it has heard from everybody
+//   listen    rank 0 sends one message to each and falls silent; the others only listen; "ready" likewise
+//   puts      as chat, and large puts all the time
+//   farewell  rank 0 sends 50 messages of 3000 bytes to each and leaves at once; the others begin to poll 200 ms later
+// Said at any time: "lost N"; asked "refuses N": "yes" when send and put to N are refused; asked "alive": "yes" when
+// messages have come from all ranks that were not lost, since the question; asked "stop": "stopped", and silence;
+// asked "end": leaves.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/shm/segment.h"
+#include "runtime/shm/shm_transport.h"
+#ifdef IBCOLL_TEST_UCX
+#include "runtime/ucx/ucx_transport.h"
+#endif
+
+namespace ibcoll::conformance {
+namespace {
+
+constexpr int kSocket = 3;
+constexpr unsigned kLongestLife = 120;  // seconds
+constexpr size_t kPutBytes = 1 << 20;
+
+[[noreturn]] void give_up(const std::string& why) {
+  std::fprintf(stderr, "%s\n", why.c_str());
+  std::exit(1);
+}
+
+void say(const std::string& word) {
+  if (::send(kSocket, word.data(), word.size(), MSG_NOSIGNAL) < 0) give_up("the test is gone");
+}
+
+std::string hear(int flags) {
+  std::string word(64 * 1024, '\0');
+  const ssize_t length = ::recv(kSocket, word.data(), word.size(), flags);
+  if (length == 0) give_up("the test is gone");
+  word.resize(length < 0 ? 0 : static_cast<size_t>(length));
+  return word;
+}
+
+std::vector<std::string> exchange(const std::string& mine) {
+  say(mine);
+  const std::string all = hear(0);
+  std::vector<std::string> words;
+  for (size_t at = 0; at < all.size();) {
+    const size_t colon = all.find(':', at);
+    const size_t length = std::stoul(all.substr(at, colon - at));
+    words.push_back(all.substr(colon + 1, length));
+    at = colon + 1 + length;
+  }
+  return words;
+}
+
+struct Options {
+  std::string transport;
+  int rank;
+  int size;
+  std::string scenario;
+  std::string job;
+};
+
+std::unique_ptr<Transport> open_shm(const Options& options, bool single_copy) {
+  const std::string name = "ibcoll-conformance-" + options.job;
+  constexpr uint64_t kRing = 64 * 1024;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  std::shared_ptr<Segment> segment;
+  if (options.rank == 0) {
+    Result<std::unique_ptr<Segment>> made = Segment::create(options.size, kRing);
+    if (!made.ok()) give_up(made.status().text());
+    segment = std::move(*made);
+    if (Status status = segment->offer(name); !status.ok()) give_up(status.text());
+  }
+  exchange("offered");
+  if (options.rank == 0) {
+    if (Status status = segment->serve(deadline); !status.ok()) give_up(status.text());
+  } else {
+    Result<std::unique_ptr<Segment>> got = Segment::receive(name, options.size, kRing, deadline);
+    if (!got.ok()) give_up(got.status().text());
+    segment = std::move(*got);
+  }
+  std::vector<int> jobs(static_cast<size_t>(options.size));
+  std::iota(jobs.begin(), jobs.end(), 0);
+  auto transport = std::make_unique<ShmTransport>(segment, jobs, options.rank, single_copy);
+  exchange("constructed");
+  transport->probe();
+  exchange("probed");
+  return transport;
+}
+
+#ifdef IBCOLL_TEST_UCX
+std::unique_ptr<Transport> open_ucx(const Options& options, const char* tls) {
+  const std::string setting = std::string("IBCOLL_UCX_TLS=") + tls;
+  const char* environment[] = {setting.c_str(), nullptr};
+  Result<Config> config = Config::load_from(environment);
+  if (!config.ok()) give_up(config.status().text());
+  Result<std::unique_ptr<UcxTransport>> transport =
+      UcxTransport::open({options.rank, options.size, &*config, true, std::stoull(options.job)});
+  if (!transport.ok()) give_up(transport.status().text());
+  const std::vector<std::byte> mine = (*transport)->address();
+  std::vector<std::vector<std::byte>> addresses;
+  for (const std::string& text : exchange({reinterpret_cast<const char*>(mine.data()), mine.size()})) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
+    addresses.emplace_back(bytes, bytes + text.size());
+  }
+  if (Status status = (*transport)->set_addresses(std::move(addresses)); !status.ok()) give_up(status.text());
+  exchange("connected");
+  exchange("ready");
+  return std::move(*transport);
+}
+#endif
+
+std::unique_ptr<Transport> open(const Options& options) {
+#ifdef IBCOLL_TEST_UCX
+  if (options.transport == "ucx_tcp") return open_ucx(options, "tcp");
+  if (options.transport == "ucx_shared_memory") return open_ucx(options, "sm,self");
+#endif
+  if (options.transport == "shm") return open_shm(options, true);
+  if (options.transport == "shm_copy") return open_shm(options, false);
+  give_up("no transport " + options.transport);
+}
+
+class Scenario {
+ public:
+  Scenario(const Options& options, Transport& transport)
+      : options_(options), transport_(transport), heard_(static_cast<size_t>(options.size)) {
+    heard_[static_cast<size_t>(options.rank)] = 1;
+  }
+
+  void run() {
+    if (options_.scenario == "farewell" && options_.rank == 0) return farewell();
+    if (options_.scenario == "farewell") ::usleep(200'000);
+    if (options_.scenario == "listen" && options_.rank == 0) talk_to_all(0);
+    if (options_.scenario == "puts") expose();
+    bool ready = false;
+    for (int turn = 0; !ended_; ++turn) {
+      if (talks() && !stopped_ && turn % 8 == 0) talk_to_all(64);
+      take_events();
+      if (turn % 1000 == 0) transport_.check_peers();
+      if (turn % 64 == 0) obey(hear(MSG_DONTWAIT));
+      if (!ready && all_heard(options_.scenario == "farewell" ? 50 : 1)) {
+        ready = true;
+        say("ready");
+      }
+      if (asked_alive_ && all_heard(1)) {
+        asked_alive_ = false;
+        say("yes");
+      }
+    }
+  }
+
+ private:
+  bool talks() const { return options_.scenario == "chat" || options_.scenario == "puts"; }
+  bool is_peer(int rank) const { return rank != options_.rank && !lost_.contains(rank); }
+
+  // Who only listens hears of rank 0 alone; a farewell is rank 0's.
+  bool all_heard(int count) const {
+    if (!talks() && options_.rank == 0) return true;
+    const int last = talks() ? options_.size - 1 : 0;
+    for (int rank = 0; rank <= last; ++rank) {
+      if (is_peer(rank) && heard_[static_cast<size_t>(rank)] < count) return false;
+    }
+    return true;
+  }
+
+  void talk_to_all(size_t bytes) {
+    for (int rank = 0; rank < options_.size; ++rank) {
+      if (!is_peer(rank)) continue;
+      transport_.send(rank, Note{}, std::span(payload_).first(bytes));
+      const auto region = regions_.find(rank);
+      if (region == regions_.end() || putting_.contains(rank)) continue;
+      const auto token = static_cast<uint64_t>(rank);
+      if (transport_.put(rank, region->second, source_, Note{}, token) == PutResult::kPending) putting_.insert(rank);
+    }
+  }
+
+  // Everybody tells everybody else where to put; a rank's own region goes out in a message's payload.
+  void expose() {
+    memory_.resize(static_cast<size_t>(options_.size));
+    source_.resize(kPutBytes);
+    for (int rank = 0; rank < options_.size; ++rank) {
+      if (rank == options_.rank) continue;
+      memory_[static_cast<size_t>(rank)].resize(kPutBytes);
+      const RemoteRegion region = transport_.expose(rank, memory_[static_cast<size_t>(rank)]);
+      Note note;
+      note.kind = 1;
+      while (!transport_.send(rank, note, std::as_bytes(std::span(&region, 1)))) take_events();
+    }
+  }
+
+  void take_events() {
+    std::array<Event, 16> events;
+    const size_t count = transport_.poll(events);
+    for (size_t i = 0; i < count; ++i) take(events[i]);
+    if (count == 0) ::usleep(50);
+  }
+
+  void take(const Event& event) {
+    if (event.kind == Event::Kind::kPeerFailed) {
+      lost_.insert(event.peer);
+      say("lost " + std::to_string(event.peer));
+    } else if (event.kind == Event::Kind::kSent) {
+      putting_.erase(static_cast<int>(event.token));
+    } else {
+      ++heard_[static_cast<size_t>(event.peer)];
+      if (event.note.kind == 1) std::memcpy(&regions_[event.peer], event.payload.data(), sizeof(RemoteRegion));
+    }
+  }
+
+  void obey(const std::string& word) {
+    if (word == "stop") {
+      stopped_ = true;
+      say("stopped");
+    } else if (word == "end") {
+      ended_ = true;
+    } else if (word == "alive") {
+      for (int& count : heard_) count = 0;
+      asked_alive_ = true;
+    } else if (word.starts_with("refuses ")) {
+      const int peer = std::stoi(word.substr(8));
+      bool refused = true;
+      for (int i = 0; i < 50; ++i) {
+        refused = refused && !transport_.send(peer, Note{}, {});
+        const RemoteRegion region{0x1000, 8, 1};
+        refused = refused && transport_.put(peer, region, payload_, Note{}, 0) == PutResult::kBusy;
+        take_events();
+      }
+      say(refused ? "yes" : "no");
+    }
+  }
+
+  void farewell() {
+    std::vector<std::byte> words(3000);
+    for (int i = 0; i < 50; ++i) {
+      for (int rank = 1; rank < options_.size; ++rank) {
+        while (!transport_.send(rank, Note{}, words)) take_events();
+      }
+    }
+    say("ready");
+  }
+
+  const Options& options_;
+  Transport& transport_;
+  std::vector<int> heard_;
+  std::set<int> lost_;
+  std::set<int> putting_;
+  std::map<int, RemoteRegion> regions_;
+  std::vector<std::vector<std::byte>> memory_;
+  std::vector<std::byte> source_;
+  std::array<std::byte, 64> payload_{};
+  bool stopped_ = false;
+  bool ended_ = false;
+  bool asked_alive_ = false;
+};
+
+}  // namespace
+}  // namespace ibcoll::conformance
+
+int main(int argc, char** argv) {
+  using namespace ibcoll::conformance;
+  if (argc != 6) give_up("started by ibcoll_conformance_tests, not by hand");
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::alarm(kLongestLife);
+  const Options options{argv[1], std::atoi(argv[2]), std::atoi(argv[3]), argv[4], argv[5]};
+  std::unique_ptr<ibcoll::Transport> transport = open(options);
+  {
+    Scenario scenario(options, *transport);
+    scenario.run();
+    transport.reset();
+  }
+  return 0;
+}

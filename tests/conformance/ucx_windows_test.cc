@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The bookkeeping below UCX: credit, order, exposures; and what UCX must leave alone in a host program.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <random>
+
+#include "runtime/ucx/exposures.h"
+#include "runtime/ucx/ucx_transport.h"
+#include "runtime/ucx/windows.h"
+#include "tests/conformance/world.h"
+
+namespace ibcoll::ucx {
+namespace {
+
+using State = ReceiveWindow::Entry::State;
+
+TEST(UcxWindows, SenderIsBoundInMessagesAndBytes) {
+  SendWindow window;
+  for (uint32_t i = 0; i < kWindowMessages; ++i) {
+    ASSERT_TRUE(window.has_room(0));
+    window.take(0);
+  }
+  EXPECT_FALSE(window.has_room(0));
+  window.consumed(1);
+  EXPECT_TRUE(window.has_room(0));
+  window.consumed(kWindowMessages);
+  EXPECT_EQ(window.in_flight(), 0u);
+  for (uint32_t bytes = 0; bytes + 60'000 <= kWindowBytes; bytes += 60'000) {
+    ASSERT_TRUE(window.has_room(60'000));
+    window.take(60'000);
+  }
+  EXPECT_FALSE(window.has_room(60'000));
+}
+
+TEST(UcxWindows, LateAndSenselessCreditIsIgnored) {
+  SendWindow window;
+  for (int i = 0; i < 10; ++i) window.take(10);
+  window.consumed(7);
+  window.consumed(3);  // late
+  EXPECT_EQ(window.in_flight(), 3u);
+  window.consumed(11);  // more than was sent
+  EXPECT_EQ(window.in_flight(), 3u);
+}
+
+TEST(UcxWindows, ReceiverRestoresTheOrder) {
+  std::mt19937_64 random(conformance::test_seed());
+  SCOPED_TRACE("repeat with IBCOLL_TEST_SEED=" + std::to_string(conformance::test_seed()));
+  ReceiveWindow window;
+  uint32_t expected = 0;
+  for (uint32_t base = 0; base < 100 * kWindowMessages; base += kWindowMessages) {
+    std::vector<uint32_t> sequences(kWindowMessages);
+    for (uint32_t i = 0; i < kWindowMessages; ++i) sequences[i] = base + i;
+    std::shuffle(sequences.begin(), sequences.end(), random);
+    for (const uint32_t sequence : sequences) {
+      ReceiveWindow::Entry* entry = window.place(sequence);
+      ASSERT_NE(entry, nullptr);
+      ASSERT_EQ(entry->state, State::kMissing);
+      entry->note.op = sequence;
+      window.settle(sequence, sequence % 5 == 3 ? State::kDropped : State::kReady);
+      for (ReceiveWindow::Entry out; window.pop(out); ++expected) {
+        if (expected % 5 == 3) ++expected;
+        ASSERT_EQ(out.note.op, expected);
+      }
+    }
+  }
+  EXPECT_EQ(window.place(window.consumed() + kWindowMessages), nullptr);
+  EXPECT_EQ(window.place(window.consumed() - 1), nullptr);
+}
+
+TEST(UcxWindows, NothingPassesALandingPut) {
+  ReceiveWindow window;
+  window.settle(0, State::kLanding);
+  window.settle(1, State::kReady);
+  ReceiveWindow::Entry out;
+  EXPECT_FALSE(window.pop(out));
+  EXPECT_FALSE(window.ready());
+  window.settle(0, State::kReady);
+  EXPECT_TRUE(window.pop(out));
+  EXPECT_TRUE(window.pop(out));
+  EXPECT_FALSE(window.pop(out));
+}
+
+TEST(UcxExposures, FindsOnlyWhatFits) {
+  Exposures exposures(42);
+  std::vector<std::byte> memory(1000);
+  const RemoteRegion region = exposures.add(3, memory);
+  EXPECT_NE(exposures.find(region.key, 3, region.address, 1000), nullptr);
+  EXPECT_NE(exposures.find(region.key, 3, region.address + 999, 1), nullptr);
+  EXPECT_EQ(exposures.find(region.key, 3, region.address + 1, 1000), nullptr);
+  EXPECT_EQ(exposures.find(region.key, 3, region.address - 1, 1), nullptr);
+  EXPECT_EQ(exposures.find(region.key, 3, region.address, 1001), nullptr);
+  EXPECT_EQ(exposures.find(region.key, 3, region.address, ~size_t{0}), nullptr);
+  EXPECT_EQ(exposures.find(region.key, 2, region.address, 10), nullptr);
+  EXPECT_EQ(exposures.find(region.key + 1, 3, region.address, 10), nullptr);
+  EXPECT_EQ(exposures.find(0, 3, region.address, 10), nullptr);
+  exposures.remove(region.key);
+  EXPECT_EQ(exposures.find(region.key, 3, region.address, 10), nullptr);
+  EXPECT_NE(exposures.add(3, memory).key, region.key);
+  EXPECT_EQ(exposures.count(), 1u);
+}
+
+TEST(UcxPool, ReusesAndRefuses) {
+  BufferPool pool;
+  Buffer* first = pool.take(100);
+  pool.give(first);
+  EXPECT_EQ(pool.take(50), first);
+  const size_t allocated = pool.allocated_bytes();
+  pool.give(first);
+  EXPECT_EQ(pool.allocated_bytes(), allocated);
+  EXPECT_EQ(pool.take(BufferPool::kLargest + 1), nullptr);
+  Buffer* large = pool.take(BufferPool::kLargest);
+  ASSERT_NE(large, nullptr);
+  std::fill_n(large->data(), BufferPool::kLargest, std::byte{1});
+  pool.give(large);
+}
+
+// libucs catches SIGSEGV and others as soon as it is loaded; ibcoll gives these back.
+TEST(UcxHost, SignalsStayTheHostsOwn) {
+  if (std::getenv("UCX_HANDLE_ERRORS") != nullptr) GTEST_SKIP() << "UCX_HANDLE_ERRORS is set";
+  const Config config;
+  const Result<std::unique_ptr<UcxTransport>> transport = UcxTransport::open({0, 1, &config, true, 1});
+  ASSERT_TRUE(transport.ok()) << transport.status().text();
+  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
+    struct sigaction action {};
+    ASSERT_EQ(::sigaction(number, nullptr, &action), 0);
+    // Under a sanitizer its own handler; never UCX's, which would print a backtrace and hang on UCX_ERROR freeze.
+    Dl_info owner{};
+    if (action.sa_handler == SIG_DFL || ::dladdr(reinterpret_cast<void*>(action.sa_handler), &owner) == 0) continue;
+    EXPECT_EQ(std::string(owner.dli_fname).find("libucs"), std::string::npos) << "signal " << number;
+  }
+}
+
+}  // namespace
+}  // namespace ibcoll::ucx
