@@ -69,10 +69,11 @@ Result<std::unique_ptr<Bootstrap>> from_launcher() {
 Result<std::unique_ptr<Bootstrap>> from_pmix() {
   const Result<void*> factory = module_function("libibcoll_pmix.so", "ibcoll_pmix_bootstrap");
   if (!factory.ok()) {
-    return error(IBCOLL_ERR_BOOTSTRAP,
-                 "a PMIx launcher started this process (PMIX_RANK={}), but: {}; install libpmix and build ibcoll with it, "
-                 "start the program by ibcoll_run, or unset PMIX_RANK",
-                 std::getenv("PMIX_RANK"), factory.status().text());
+    return error(
+        IBCOLL_ERR_BOOTSTRAP,
+        "a PMIx launcher started this process (PMIX_RANK={}), but: {}; install libpmix and build ibcoll with it, "
+        "start the program by ibcoll_run, or unset PMIX_RANK",
+        std::getenv("PMIX_RANK"), factory.status().text());
   }
   const auto create = reinterpret_cast<Bootstrap* (*)(Status*)>(factory.value());
   Status status;
@@ -86,7 +87,8 @@ void warn_of_other_launcher() {
   const char* ranks = std::getenv("PMI_SIZE");
   if (ranks == nullptr || std::strcmp(ranks, "1") == 0) return;
   log(LogLevel::kWarning,
-      "a launcher without PMIx started this process as one of {} ranks (PMI_SIZE): it runs alone. Use ibcoll_run, mpirun "
+      "a launcher without PMIx started this process as one of {} ranks (PMI_SIZE): it runs alone. Use ibcoll_run, "
+      "mpirun "
       "of Open MPI, or, in an MPI program, the library of ibcoll_mpi.h",
       ranks);
 }

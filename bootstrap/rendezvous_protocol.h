@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What ibcoll_run (server) and its ranks (clients) say to each other on the rendezvous connection.
 //
-//   server -> client   nonce                                            32 bytes
-//   client -> server   Claim: nonce, rank, size, tag                    72 bytes, tag = HMAC(secret, "client", both, claim)
-//   server -> client   tag                                              32 bytes, tag = HMAC(secret, "server", both, claim)
+//   server -> client   nonce                                32 bytes
+//   client -> server   Claim: nonce, rank, size, tag        72 bytes, tag = HMAC(secret, "client", both nonces, claim)
+//   server -> client   tag                                  32 bytes, tag = HMAC(secret, "server", both nonces, claim)
 //   then frames of a header and `length` bytes, any number of exchanges, until either side closes.
 //
 // Neither side looks at a byte of the other before the tag that covers it is right; all that is read before has a fixed

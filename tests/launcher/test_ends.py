@@ -24,13 +24,16 @@ class ExitCodes(JobTest):
 
     def test_of_a_rank_killed_by_a_signal(self):
         for number, name in ((9, "Killed"), (11, "Segmentation fault")):
-            code, _, errors = self.run_job("-n", 2, "sh", "-c", f"[ $IBCOLL_RUN_RANK = 1 ] && kill -{number} $$; sleep 100")
+            program = f"[ $IBCOLL_RUN_RANK = 1 ] && kill -{number} $$; sleep 100"
+            code, _, errors = self.run_job("-n", 2, "sh", "-c", program)
             self.assertEqual(code, 128 + number)
-            self.assertRegex(errors, rf"^ibcoll_run: rank 1 on host \S+ \(pid \d+\) was killed by signal {number} \({name}")
+            self.assertRegex(errors, rf"^ibcoll_run: rank 1 on host \S+ \(pid \d+\) was killed by signal {number} "
+                                     rf"\({name}")
             self.assertEqual(errors.count("\n"), 1)
 
     def test_a_killed_rank_is_the_cause_of_others_giving_up(self):
-        code, _, errors = self.run_job("-n", 2, "sh", "-c", "[ $IBCOLL_RUN_RANK = 0 ] && exit 3; sleep 0.05; kill -9 $$")
+        program = "[ $IBCOLL_RUN_RANK = 0 ] && exit 3; sleep 0.05; kill -9 $$"
+        code, _, errors = self.run_job("-n", 2, "sh", "-c", program)
         self.assertEqual(code, 128 + 9)
         self.assertRegex(errors, r"^ibcoll_run: rank 1 on host \S+ \(pid \d+\) was killed by signal 9")
 

@@ -44,8 +44,8 @@ class Lines(JobTest):
         self.assertEqual(len(set(lines)), 8 * 3000)
 
     def test_tags(self):
-        code, output, errors = self.run_job("-n", 3, "--tag-output", "sh", "-c",
-                                            "echo out $IBCOLL_RUN_RANK; echo; echo err $IBCOLL_RUN_RANK >&2; printf end")
+        program = "echo out $IBCOLL_RUN_RANK; echo; echo err $IBCOLL_RUN_RANK >&2; printf end"
+        code, output, errors = self.run_job("-n", 3, "--tag-output", "sh", "-c", program)
         self.assertEqual(code, 0)
         self.assertEqual(sorted(output.splitlines()),
                          sorted(f"[{rank}] {text}" for rank in range(3) for text in (f"out {rank}", "", "end")))
@@ -60,14 +60,16 @@ class Lines(JobTest):
         self.assertEqual(output.count("unfinished\n"), 3)
 
     def test_a_prompt_comes_at_once(self):
-        with self.started("-n", 1, "sh", "-c", "printf 'name? '; read name; echo hello $name", stdin=subprocess.PIPE) as job:
+        program = "printf 'name? '; read name; echo hello $name"
+        with self.started("-n", 1, "sh", "-c", program, stdin=subprocess.PIPE) as job:
             self.assertEqual(os.read(job.stdout.fileno(), 100), b"name? ")
             job.stdin.write(b"you\n")
             job.stdin.flush()
             self.assertEqual(self.read_lines(job, 1), ["hello you"])
 
     def test_line_of_20_megabytes(self):
-        code, output, _ = self.run_job("-n", 2, "sh", "-c", "head -c 20000000 /dev/zero | tr '\\0' $IBCOLL_RUN_RANK; echo")
+        program = "head -c 20000000 /dev/zero | tr '\\0' $IBCOLL_RUN_RANK; echo"
+        code, output, _ = self.run_job("-n", 2, "sh", "-c", program)
         self.assertEqual(code, 0)
         self.assertEqual((output.count("0"), output.count("1")), (20_000_000, 20_000_000))
 
@@ -79,7 +81,7 @@ class Lines(JobTest):
     def test_nothing_is_lost_of_a_rank_that_fails(self):
         code, output, _ = self.run_job("-n", 2, "sh", "-c", "[ $IBCOLL_RUN_RANK = 1 ] && exec sleep 100; "
                                        "head -c 60000 /dev/zero | tr '\\0' a; echo last words; exit 9")
-        self.assertEqual((code, output.count("a") - output.count("last words"), output[-11:]), (9, 60000, "last words\n"))
+        self.assertEqual((code, len(output), output[-11:]), (9, 60011, "last words\n"))
 
     def test_a_child_that_holds_the_output_open(self):
         begin = time.monotonic()
@@ -162,9 +164,10 @@ class BrokenOutput(JobTest):
     def test_full_disk(self):
         if not os.path.exists("/dev/full"):
             self.skipTest("no /dev/full")
-        with open("/dev/full", "w", encoding="ascii") as full, self.started("-n", 2, "echo", "text", stdout=full) as job:
-            self.assertEqual(job.wait(10), 1)
-            self.assertIn("No space left on device", job.stderr.read().decode())
+        with open("/dev/full", "w", encoding="ascii") as full:
+            with self.started("-n", 2, "echo", "text", stdout=full) as job:
+                self.assertEqual(job.wait(10), 1)
+                self.assertIn("No space left on device", job.stderr.read().decode())
 
 
 class Input(JobTest):
@@ -176,14 +179,15 @@ class Input(JobTest):
 
     def test_a_job_that_reads_nothing_leaves_it_to_the_next(self):
         command = f"{tool('ibcoll_run')} -n 2 true; cat"
-        done = subprocess.run(["sh", "-c", command], input="kept\n", capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(["sh", "-c", command], input="kept\n", capture_output=True, text=True, timeout=30,
+                              check=False)
         self.assertEqual(done.stdout, "kept\n")
 
     def test_of_a_terminal(self):
         leader, terminal = os.openpty()
         try:
-            with self.started("-n", 2, "sh", "-c", "[ $IBCOLL_RUN_RANK = 0 ] && read line && echo got $line; true", stdin=terminal,
-                              start_new_session=True) as job:
+            program = "[ $IBCOLL_RUN_RANK = 0 ] && read line && echo got $line; true"
+            with self.started("-n", 2, "sh", "-c", program, stdin=terminal, start_new_session=True) as job:
                 os.write(leader, b"typed\n")
                 self.assertEqual(self.read_lines(job, 1), ["got typed"])
                 job.wait(10)

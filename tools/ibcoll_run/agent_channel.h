@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the launcher and the agent of a remote host say to each other through the remote shell's standard input and output.
+// What the launcher and the agent of a remote host say to each other through the remote shell's standard streams.
 //   agent -> launcher   kGreeting, preceded by whatever the remote shell prints; then frames
 //   launcher -> agent   frames, the job first
 // The end of either stream ends the ranks.

@@ -15,9 +15,11 @@ class Exchange {
  public:
   explicit Exchange(int size) : ranks_(static_cast<size_t>(size)) {}
 
-  // Takes the blob of a rank. A text: why this round cannot complete, for all that wait in it. All blobs have one length.
+  // Takes the blob of a rank; all blobs of a round have one length. A text: why the round cannot complete, for all that
+  // wait in it.
   std::string give(int rank, std::span<const std::byte> blob);
-  // The rank will give nothing more; `why` names it, and the first one counts. A text: why the round that others wait in cannot complete.
+  // The rank will give nothing more; `why` names it, and the first one counts. A text: why the round that others
+  // wait in cannot complete.
   std::string leave(int rank, std::string why);
 
   bool complete() const { return given_ == static_cast<int>(ranks_.size()); }

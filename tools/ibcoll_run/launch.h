@@ -24,8 +24,8 @@ Result<std::unique_ptr<RendezvousServer>> open_rendezvous(EventLoop& loop, const
 std::unique_ptr<Host> make_host(EventLoop& loop, HostJob job, HostEvents& events, const Options& options,
                                 const ProcessDefaults& defaults);
 
-// Whether rank 0 gets its standard input through the launcher; else it reads the launcher's itself. Not from a terminal:
-// ranks are background processes to it, and would be stopped.
+// Whether rank 0 gets its standard input through the launcher; else it reads the launcher's itself. Not from a
+// terminal: ranks are background processes to it, and would be stopped.
 bool forwards_input(const HostJob& first);
 
 }  // namespace ibcoll::run

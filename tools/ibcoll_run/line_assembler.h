@@ -16,8 +16,8 @@ class LineAssembler {
   // `tag` is put before each line; "" for none.
   explicit LineAssembler(std::string tag, size_t limit = kLimit) : tag_(std::move(tag)), limit_(limit) {}
 
-  // Calls emit(std::string_view) zero or more times with text that ends at a line's end, or, for a line above the limit,
-  // with a piece of it. The view is valid during the call.
+  // Calls emit(std::string_view) zero or more times with text that ends at a line's end, or, for a line above the
+  // limit, with a piece of it. The view is valid during the call.
   template <typename Emit>
   void feed(std::string_view data, Emit&& emit) {
     const size_t last = data.rfind('\n');

@@ -36,7 +36,7 @@ struct ParsedOptions {
 };
 ParsedOptions parse_options(int argc, const char* const* argv);
 
-// -x NAME[=VALUE] as NAME=VALUE; a NAME alone takes its value from the environment. INVALID_ARGUMENT when there is none.
+// -x NAME[=VALUE] as NAME=VALUE; a NAME alone takes its value from the environment (INVALID_ARGUMENT: not set).
 Result<std::vector<std::string>> exported_variables(const std::vector<std::string>& exports);
 
 }  // namespace ibcoll::run

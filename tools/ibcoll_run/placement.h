@@ -17,8 +17,8 @@ struct HostRanks {
   int count;
 };
 
-// Fills the hosts in their order. With `ranks`: hosts with slots take up to so many; what is left over goes, as evenly as
-// possible, to the hosts without. Without `ranks`: every slot, and one rank on a host without.
+// Fills the hosts in their order. With `ranks`: hosts with slots take up to so many; what is left over goes, as evenly
+// as possible, to the hosts without. Without `ranks`: every slot, and one rank on a host without.
 // A host that gets no rank is left out. INVALID_ARGUMENT when the hosts offer too few slots.
 Result<std::vector<HostRanks>> place_on_hosts(const std::vector<HostEntry>& hosts, std::optional<int> ranks);
 

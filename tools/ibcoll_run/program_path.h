@@ -5,7 +5,7 @@
 
 namespace ibcoll::run {
 
-// The file to execute, or why there is none: exit code as a shell gives it (127 not found, 126 not executable) and text.
+// The file to execute, or why there is none: exit code as of a shell (127 not found, 126 not executable) and text.
 struct ProgramPath {
   std::string path;
   int exit_code = 0;

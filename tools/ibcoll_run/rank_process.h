@@ -14,8 +14,8 @@
 
 namespace ibcoll::run {
 
-// One rank as a child process, leader of a process group of its own. The process stays a zombie, and its number its own,
-// until reap().
+// One rank as a child process, leader of a process group of its own. The process stays a zombie, and its number its
+// own, until reap().
 struct RankProcess {
   pid_t pid = -1;
   UniqueFd descriptor;  // readable once the process ended
