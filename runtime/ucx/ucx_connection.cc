@@ -2,6 +2,7 @@
 // Endpoints: made on first use, closed when UCX reports an error, and the orderly end.
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <ctime>
 
 #include "runtime/log.h"
@@ -16,6 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kGoodbye = std::chrono::seconds(2);
 constexpr auto kLandingPatience = std::chrono::seconds(2);
+constexpr int kLastReads = 1000;
 constexpr auto kAfterClose = std::chrono::seconds(1);
 
 // Lets other ranks run that share the core: all waits here are for them.
@@ -40,7 +42,8 @@ Peer* UcxTransport::find_or_make(int rank) {
 ucs_status_t UcxTransport::create_endpoint(Peer& peer, ucp_err_handling_mode_t mode) {
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
-  params.address = reinterpret_cast<const ucp_address_t*>(addresses_[static_cast<size_t>(peer.rank)].data());
+  const std::vector<std::byte>& address = addresses_[static_cast<size_t>(peer.rank)];
+  params.address = reinterpret_cast<const ucp_address_t*>(address.data() + sizeof(ProcessId));
   params.err_mode = mode;
   if (mode == UCP_ERR_HANDLING_MODE_PEER) {
     params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER;
@@ -57,8 +60,8 @@ bool UcxTransport::connect(Peer& peer) {
     if (status == UCS_OK && !error_mode_none_) {
       error_mode_none_ = true;
       log(LogLevel::kInfo,
-          "rank {}: ucx: the transports {} cannot report the death of a peer; a rank that dies is found by "
-          "IBCOLL_TIMEOUT or by the launcher",
+          "rank {}: ucx: the transports {} cannot report the death of a peer on another machine; such a rank is found "
+          "by IBCOLL_TIMEOUT or by the launcher",
           rank_, plan_.tls);
     }
   }
@@ -69,6 +72,9 @@ bool UcxTransport::connect(Peer& peer) {
   }
   peer.state = Peer::State::kConnected;
   ++counters_.connections;
+  ProcessId process;
+  std::memcpy(&process, addresses_[static_cast<size_t>(peer.rank)].data(), sizeof(process));
+  processes_.add(peer, process);
   return true;
 }
 
@@ -107,6 +113,7 @@ void UcxTransport::serve_connections() {
 
 void UcxTransport::fail(Peer& peer) {
   peer.state = Peer::State::kFailed;
+  processes_.remove(peer);
   if (peer.endpoint != nullptr) {
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -130,9 +137,13 @@ void UcxTransport::report_failure(Peer& peer) {
   log(LogLevel::kInfo, "{}", peer.failure);
 }
 
-// UCX looks after endpoints by itself, every second, but only while it makes progress.
+// UCX looks after endpoints by itself, every second, but only while it makes progress. A process that has ended may have
+// left messages behind that are to be read first.
 void UcxTransport::check_peers() {
-  worker_->progress();
+  const std::vector<Peer*> ended = processes_.ended();
+  for (int i = 0; i < (ended.empty() ? 1 : kLastReads) && worker_->progress(); ++i) {
+  }
+  for (Peer* peer : ended) broken(*peer, UCS_ERR_CONNECTION_RESET);
   serve_connections();
 }
 

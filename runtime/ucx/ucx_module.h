@@ -27,7 +27,7 @@ class UcxModule : public Transport {
   // Where this rank can be reached: some 50 to 300 bytes, not the same length on all ranks. Valid after opening.
   virtual std::vector<std::byte> address() const = 0;
   // The addresses of all ranks, this one's included. Connects to nobody; INVALID_ARGUMENT when the number is not the
-  // job's size or one is empty. Traffic before it is not accepted.
+  // job's size or one is too short. Traffic before it is not accepted.
   virtual Status set_addresses(std::vector<std::vector<std::byte>> by_rank) = 0;
 };
 

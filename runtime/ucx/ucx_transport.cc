@@ -73,13 +73,22 @@ Status UcxTransport::register_handlers() {
   return status;
 }
 
+// What the process watch needs, then UCX's own.
+std::vector<std::byte> UcxTransport::address() const {
+  const auto id = std::as_bytes(std::span(&processes_.own(), 1));
+  std::vector<std::byte> both(id.begin(), id.end());
+  both.insert(both.end(), worker_->address().begin(), worker_->address().end());
+  return both;
+}
+
 Status UcxTransport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
   if (by_rank.size() != static_cast<size_t>(size_)) {
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: ucx: {} addresses for {} ranks", rank_, by_rank.size(), size_);
   }
   for (size_t rank = 0; rank < by_rank.size(); ++rank) {
-    if (by_rank[rank].empty()) {
-      return error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: ucx: the address of rank {} is empty", rank_, rank);
+    if (by_rank[rank].size() <= sizeof(ProcessId)) {
+      return error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: ucx: the address of rank {} has only {} bytes", rank_, rank,
+                   by_rank[rank].size());
     }
   }
   addresses_ = std::move(by_rank);

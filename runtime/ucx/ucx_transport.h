@@ -16,6 +16,7 @@
 #include "runtime/ucx/buffer_pool.h"
 #include "runtime/ucx/exposures.h"
 #include "runtime/ucx/peer.h"
+#include "runtime/ucx/process_watch.h"
 #include "runtime/ucx/ucx_module.h"
 #include "runtime/ucx/wire.h"
 #include "runtime/ucx/worker.h"
@@ -29,7 +30,7 @@ class UcxTransport final : public UcxModule {
   static Result<std::unique_ptr<UcxTransport>> open(const UcxParams& params, LargePuts large = LargePuts::kAuto);
   ~UcxTransport() override;
 
-  std::vector<std::byte> address() const override { return worker_->address(); }
+  std::vector<std::byte> address() const override;
   Status set_addresses(std::vector<std::vector<std::byte>> by_rank) override;
 
   const char* name() const override { return "ucx"; }
@@ -136,6 +137,7 @@ class UcxTransport final : public UcxModule {
   const bool rendezvous_;  // for large puts
   std::vector<std::vector<std::byte>> addresses_;
 
+  ucx::ProcessWatch processes_;
   ucx::BufferPool pool_;
   ucx::Exposures exposures_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; NULL: never talked to

@@ -58,6 +58,9 @@ class UcxGroup : public Group {
 
 void add_ucx_makers(std::vector<Maker>& makers) {
   makers.push_back({"ucx_tcp", [](int size, uint64_t seed) { return UcxGroup::make(size, seed, "tcp"); }});
+  makers.push_back({"ucx_tcp_rendezvous", [](int size, uint64_t seed) {
+                      return UcxGroup::make(size, seed, "tcp", UcxTransport::LargePuts::kRendezvous);
+                    }});
   makers.push_back(
       {"ucx_shared_memory", [](int size, uint64_t seed) { return UcxGroup::make(size, seed, "sm,self"); }});
 }
