@@ -84,6 +84,17 @@ class NodeWindow {
   uint32_t digest(int local) const noexcept { return line(local, step_).digest; }
   uint64_t step() const noexcept { return step_; }
 
+  // The team has failed on this rank, with this status: before long its private memory is its caller's again.
+  void leave(int status) noexcept {
+    line(rank_, 0).left.store(status, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // before the caller writes to its buffers
+  }
+  // 0: what was read from the private memory of `local` up to now was still what that rank had published.
+  int left(int local) const noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return line(local, 0).left.load(std::memory_order_relaxed);
+  }
+
   // Collectives use the window one after another, in the order in which they were started.
   uint64_t take_turn() noexcept { return next_turn_++; }
   bool has_turn(uint64_t turn) const noexcept { return turn == turn_; }
@@ -102,7 +113,7 @@ class NodeWindow {
   struct alignas(64) Line {
     std::atomic<uint64_t> step;
     uint32_t digest;
-    uint32_t unused;
+    std::atomic<int32_t> left;  // of the lines of step 0 only: a status
     std::byte data[kInlineBytes];
   };
   static_assert(sizeof(Line) == 512);

@@ -239,6 +239,7 @@ void Team::fail(Status status, bool tell) noexcept {
   if (!failure_.ok()) return;
   failure_ = std::move(status);
   log(LogLevel::kInfo, "team {:x}: {}", epoch_, failure_.text());
+  if (window_) window_->leave(failure_.code());
   if (tell)
     for (int i = 0; i < size(); ++i)
       if (i != rank_) abort_untold_.push_back(i);

@@ -133,6 +133,12 @@ bool SimJob::collect_completed(int number) {
 // ---------------------------------------------------------------- the loop
 
 Status SimJob::run() {
+  const Status status = loop();
+  bury_dead();
+  return status;
+}
+
+Status SimJob::loop() {
   while (!all_finished()) {
     const bool late = random_.one_in(params_.lazy) && !network_.idle();
     if (network_.has_runnable() && !late) {
@@ -142,6 +148,16 @@ Status SimJob::run() {
     }
   }
   return Status();
+}
+
+// What a dead rank had in flight is given back as its process would have been.
+void SimJob::bury_dead() {
+  for (int number = 0; number < size(); ++number) {
+    Rank& rank = ranks_[static_cast<size_t>(number)];
+    if (network_.alive(number)) continue;
+    for (const size_t step : rank.flying) rank.steps[step].request->end(error(IBCOLL_ERR_PEER_FAILED, "it is dead"));
+    rank.flying.clear();
+  }
 }
 
 void SimJob::turn(int number) {

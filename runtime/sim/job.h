@@ -20,7 +20,7 @@ struct SimJobParams {
   SimParams network;
   EngineLimits limits;
   SimReads reads = SimReads::kAll;
-  bool crowded = false;  // ranks outnumber cores
+  bool crowded = false;               // ranks outnumber cores
   uint64_t window_area_bytes = 4096;  // of each rank in a team's node window; 0: teams have no window
   // Once in so many turns the time goes on although a rank could make progress: ranks are late to poll. 0: never.
   uint64_t lazy = 8;
@@ -81,6 +81,8 @@ class SimJob {
     std::vector<std::unique_ptr<Team>> members;
   };
 
+  Status loop();
+  void bury_dead();
   std::unique_ptr<NodeWindow> make_window(const Placement& placement, int rank, std::vector<uint64_t>& offsets);
   void turn(int rank);
   bool start_due(int rank);
