@@ -148,3 +148,13 @@ def unregistered(tree):
         for name in ALGORITHM.findall(tree.code[path]):
             if listed.count(name) != 1:
                 yield f"{name} of {path} is {listed.count(name)} times in registry.cc"
+
+
+def own_header_not_first(tree):
+    """Sources that do not show that their own header compiles alone."""
+    for path in sorted(tree.code):
+        header = path.removesuffix(".cc") + ".h"
+        if path.endswith(".cc") and header in tree.code:
+            first = INCLUDE.search(tree.code[path])
+            if first is None or tree.resolve(path, first.group(2)) != header:
+                yield f"{path} does not include {header} first"

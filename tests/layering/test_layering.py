@@ -31,6 +31,9 @@ class ThisTree(unittest.TestCase):
     def test_collectives_know_no_fabric_clock_thread_or_chance(self):
         self.assert_none(rules.impure_collectives(self.tree))
 
+    def test_sources_include_their_own_header_first(self):
+        self.assert_none(rules.own_header_not_first(self.tree))
+
     def test_every_algorithm_is_registered(self):
         self.assert_none(rules.unregistered(self.tree))
         self.assertGreater(len(rules.LISTED.findall(self.tree.code["runtime/collectives/registry.cc"])), 10)
