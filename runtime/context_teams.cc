@@ -123,6 +123,7 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const std
   Status allocated;
   if (member) {
     std::vector<int> jobs;
+    jobs.reserve(members.size());
     for (const int r : members) jobs.push_back(parent_jobs[static_cast<size_t>(r)]);
     placement = placement_of(jobs, job_.nodes);
     locals = locals_of(placement, team_rank);

@@ -132,6 +132,7 @@ class Joining {
 
   void number(const std::vector<Hello>& all, uint64_t own_node) {
     std::vector<std::string> identities;
+    identities.reserve(all.size());
     for (const Hello& hello : all) identities.push_back(std::to_string(hello.node));
     job_.nodes = number_nodes(identities);
     job_.node_count = 1 + *std::max_element(job_.nodes.begin(), job_.nodes.end());

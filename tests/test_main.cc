@@ -18,7 +18,8 @@ class ErrorLineWatch : public testing::EmptyTestEventListener {
   void OnTestEnd(const testing::TestInfo& test) override {
     const uint64_t written = error_lines() - before_;
     if (written == 0 || lines_expected || test.result()->Skipped()) return;
-    ADD_FAILURE() << written << " unexpected error line(s) of the runtime, see above; a test that provokes errors calls "
+    ADD_FAILURE() << written
+                  << " unexpected error line(s) of the runtime, see above; a test that provokes errors calls "
                      "expect_error_lines()";
   }
   uint64_t before_ = 0;

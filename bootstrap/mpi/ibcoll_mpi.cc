@@ -43,14 +43,14 @@ int keep(const char* call, int rank, int code) noexcept {
 bool mpi_is_running() noexcept {
   int initialized = 0;
   int finalized = 0;
-  return MPI_Initialized(&initialized) == MPI_SUCCESS && initialized != 0 &&
-         MPI_Finalized(&finalized) == MPI_SUCCESS && finalized == 0;
+  return MPI_Initialized(&initialized) == MPI_SUCCESS && initialized != 0 && MPI_Finalized(&finalized) == MPI_SUCCESS &&
+         finalized == 0;
 }
 
 // Blocks of one exchange: MPI's for good if the exchange gives up, so not the caller's memory.
 struct Blocks {
   Blocks(size_t bytes, size_t ranks)
-      : mine(new(std::nothrow) char[bytes]), all(new(std::nothrow) char[bytes * ranks]) {}
+      : mine(new (std::nothrow) char[bytes]), all(new (std::nothrow) char[bytes * ranks]) {}
   std::unique_ptr<char[]> mine;
   std::unique_ptr<char[]> all;
 };
@@ -68,17 +68,18 @@ int wait_for_all(Communicator& peers, MPI_Request& request, Blocks& blocks) noex
   peers.stuck = true;
   static_cast<void>(blocks.mine.release());
   static_cast<void>(blocks.all.release());
-  std::snprintf(last_error, sizeof last_error,
-                "rank %d: MPI_Iallgather: not all %d ranks came within %lld s; does every rank of the communicator create "
-                "and destroy its context?",
-                peers.rank, peers.size, static_cast<long long>(kDeadline.count()));
+  std::snprintf(
+      last_error, sizeof last_error,
+      "rank %d: MPI_Iallgather: not all %d ranks came within %lld s; does every rank of the communicator create "
+      "and destroy its context?",
+      peers.rank, peers.size, static_cast<long long>(kDeadline.count()));
   return MPI_ERR_OTHER;
 }
 
 int allgather(void* user, const void* send, void* recv, size_t bytes) {
   Communicator& peers = *static_cast<Communicator*>(user);
   if (peers.stuck || bytes > INT_MAX || !mpi_is_running()) {
-    refuse(IBCOLL_ERR_BOOTSTRAP, peers.stuck        ? "an earlier exchange timed out"
+    refuse(IBCOLL_ERR_BOOTSTRAP, peers.stuck       ? "an earlier exchange timed out"
                                  : bytes > INT_MAX ? "an exchange of more than 2 GiB per rank"
                                                    : "MPI is not running: destroy the context before MPI_Finalize");
     return MPI_ERR_OTHER;
@@ -91,7 +92,8 @@ int allgather(void* user, const void* send, void* recv, size_t bytes) {
   std::memcpy(blocks.mine.get(), send, bytes);
   const int count = static_cast<int>(bytes);
   MPI_Request request = MPI_REQUEST_NULL;
-  int code = MPI_Iallgather(blocks.mine.get(), count, MPI_BYTE, blocks.all.get(), count, MPI_BYTE, peers.comm, &request);
+  int code =
+      MPI_Iallgather(blocks.mine.get(), count, MPI_BYTE, blocks.all.get(), count, MPI_BYTE, peers.comm, &request);
   if (keep("MPI_Iallgather", peers.rank, code) != 0) return code;
   code = wait_for_all(peers, request, blocks);
   if (code == 0) std::memcpy(recv, blocks.all.get(), bytes * static_cast<size_t>(peers.size));

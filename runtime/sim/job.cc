@@ -133,7 +133,7 @@ bool SimJob::collect_completed(int number) {
 // ---------------------------------------------------------------- the loop
 
 Status SimJob::run() {
-  const Status status = loop();
+  Status status = loop();
   bury_dead();
   return status;
 }

@@ -34,8 +34,8 @@ struct SimParams {
   uint32_t slots_per_pair = 8;  // messages that may be under way or unread from one rank to another
   uint32_t puts_per_pair = 8;
   uint32_t unread_puts_per_pair = 256;  // puts whose notes the receiver has not read: no queue grows without bound
-  uint32_t refuse_permille = 0;  // how often send() and put() say "not now" without need
-  uint32_t hide_permille = 0;    // how often expose() gives key 0
+  uint32_t refuse_permille = 0;         // how often send() and put() say "not now" without need
+  uint32_t hide_permille = 0;           // how often expose() gives key 0
   SimDetection detection = SimDetection::kByItself;
   Time detection_ns = 1'000'000;  // a death is known to a peer after at most this
   // False: a dead rank is reported only to ranks that had sent to it or heard from it, or try to.

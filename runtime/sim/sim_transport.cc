@@ -72,8 +72,7 @@ PutResult SimTransport::put(int peer, const RemoteRegion& to, std::span<const st
                             uint64_t token) {
   SimPair& way = network_.pair(rank_, peer);
   if (!network_.alive(rank_) || peers_[peer].failed || network_.refuse(rank_)) return PutResult::kBusy;
-  if (way.puts_used >= network_.params().puts_per_pair ||
-      way.unread_puts >= network_.params().unread_puts_per_pair) {
+  if (way.puts_used >= network_.params().puts_per_pair || way.unread_puts >= network_.params().unread_puts_per_pair) {
     ++network_.counters_.no_credit;
     way.starved = true;
     return PutResult::kBusy;

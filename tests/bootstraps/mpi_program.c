@@ -8,8 +8,8 @@
 static int refused_calls_are_errors(void) {
   ibcoll_bootstrap_t bootstrap;
   return ibcoll_mpi_bootstrap(MPI_COMM_NULL, &bootstrap) == IBCOLL_ERR_INVALID_ARGUMENT &&
-         ibcoll_mpi_bootstrap(MPI_COMM_WORLD, NULL) == IBCOLL_ERR_INVALID_ARGUMENT && *ibcoll_mpi_last_error() != '\0' &&
-         ibcoll_mpi_bootstrap_free(NULL) == IBCOLL_OK;
+         ibcoll_mpi_bootstrap(MPI_COMM_WORLD, NULL) == IBCOLL_ERR_INVALID_ARGUMENT &&
+         *ibcoll_mpi_last_error() != '\0' && ibcoll_mpi_bootstrap_free(NULL) == IBCOLL_OK;
 }
 
 int main(int argc, char** argv) {
