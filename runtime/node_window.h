@@ -84,16 +84,12 @@ class NodeWindow {
   uint32_t digest(int local) const noexcept { return line(local, step_).digest; }
   uint64_t step() const noexcept { return step_; }
 
-  // The team has failed on this rank, with this status: before long its private memory is its caller's again.
-  void leave(int status) noexcept {
-    line(rank_, 0).left.store(status, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // before the caller writes to its buffers
-  }
-  // 0: what was read from the private memory of `local` up to now was still what that rank had published.
-  int left(int local) const noexcept {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    return line(local, 0).left.load(std::memory_order_relaxed);
-  }
+  // The team has failed on this rank, with this status: before long its private memory is its caller's again, so the
+  // exchange comes before what the caller then writes.
+  void leave(int status) noexcept { line(rank_, 0).left.exchange(status, std::memory_order_acq_rel); }
+  // 0: what was read from the private memory of `local` up to now was still what that rank had published. Reads are
+  // system calls, which end before this load begins.
+  int left(int local) const noexcept { return line(local, 0).left.load(std::memory_order_seq_cst); }
 
   // Collectives use the window one after another, in the order in which they were started.
   uint64_t take_turn() noexcept { return next_turn_++; }
