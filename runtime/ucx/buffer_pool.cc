@@ -3,14 +3,11 @@
 
 #include <cstdlib>
 #include <new>
-#include <utility>
 
 namespace ibcoll::ucx {
 
 BufferPool::~BufferPool() {
-  for (Buffer* list : free_) {
-    while (list != nullptr) std::free(std::exchange(list, list->next));
-  }
+  for (void* memory : all_) std::free(memory);
 }
 
 Buffer* BufferPool::take(size_t bytes) {
@@ -22,6 +19,7 @@ Buffer* BufferPool::take(size_t bytes) {
     }
     void* memory = std::malloc(sizeof(Buffer) + kClasses[i]);
     if (memory == nullptr) return nullptr;
+    all_.push_back(memory);
     allocated_bytes_ += sizeof(Buffer) + kClasses[i];
     Buffer* buffer = new (memory) Buffer;
     buffer->size_class = static_cast<uint8_t>(i);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace ibcoll::ucx {
 
@@ -49,6 +50,7 @@ class BufferPool {
  private:
   static constexpr std::array<size_t, 4> kClasses = {256, 2048 + 128, 12 * 1024, kLargest};
   std::array<Buffer*, kClasses.size()> free_{};
+  std::vector<void*> all_;  // free, or held by messages that nobody took before the end
   size_t allocated_bytes_ = 0;
 };
 
