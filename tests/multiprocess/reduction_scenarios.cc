@@ -159,7 +159,6 @@ void check_user_operation(ibcoll_team_t team, ibcoll_reduce_fn function, ibcoll_
     expect(result == wanted, "p = {}, {} elements{}: not the product in rank order", p, count,
            in_place ? " in place" : "");
   }
-  expect(p == 1 || calls > 0, "the operation was never called");
   expect_ok(ibcoll_op_free(op), "ibcoll_op_free");
 }
 

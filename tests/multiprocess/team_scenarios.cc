@@ -32,13 +32,14 @@ void create_from_list(Rank& self) {
     ibcoll_team_t made = nullptr;
     expect_ok(ibcoll_team_create(self.world, list.data(), static_cast<int>(list.size()), &made), "ibcoll_team_create");
     const TeamOwner team(made);
+    ++salt;
     const auto place = static_cast<int>(std::find(list.begin(), list.end(), self.rank) - list.begin());
     const bool member = place < static_cast<int>(list.size());
     expect(member == (made != nullptr), "{} the list, but {} team", member ? "in" : "not in", made ? "a" : "no");
     if (!made) continue;
     expect(ibcoll_team_rank(made) == place, "rank {} of the team, not {}", ibcoll_team_rank(made), place);
     expect(ibcoll_team_size(made) == static_cast<int>(list.size()), "the team has {} ranks", ibcoll_team_size(made));
-    use(made, ++salt);
+    use(made, salt);
   }
 }
 

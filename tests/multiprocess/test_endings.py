@@ -85,6 +85,13 @@ class Deaths(unittest.TestCase):
         self.assertRegex(done.stderr, r"rank 1\b.*(signal 9|SIGKILL|Killed)", ranks.story(done))
 
 
+    def test_a_malformed_setting_of_one_rank(self):
+        for nodes in (1, 2):
+            done = ranks.run(ranks.job(4, nodes, ranks.tool("ibcoll_api_ranks"), "one_malformed"))
+            self.assertEqual(done.returncode, 9, ranks.story(done))
+            self.assertRegex(done.stderr, r"rank 1: IBCOLL_WAIT=sometimes .*allowed: one of auto, spin", ranks.story(done))
+
+
 def add_death(collective, processes, nodes):
     def case(self):
         self.check(collective, processes, nodes)

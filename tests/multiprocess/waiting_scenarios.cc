@@ -48,10 +48,11 @@ void wait_timeout(Rank& self) {
 
 // What a request in flight waits for can be asked for.
 void describe(Rank& self) {
-  CheckedCall call(self.world, {.collective = IBCOLL_ALLTOALL, .bytes = 20'000});
+  const TeamOwner team = split(self.world, 0, self.rank);
+  CheckedCall call(team.get(), {.collective = IBCOLL_ALLTOALL, .bytes = 20'000});
   const ibcoll_collective_args_t args = call.args();
   ibcoll_request_t request = nullptr;
-  expect_ok(ibcoll_collective_init(self.world, &args, &request), "init");
+  expect_ok(ibcoll_collective_init(team.get(), &args, &request), "init");
   expect_ok(ibcoll_barrier(self.world), "barrier");
   expect(ibcoll_context_describe(self.context, nullptr, 0) == 0, "nothing is in flight, but there is a text");
   call.fill(1);

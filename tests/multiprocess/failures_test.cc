@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A rank dies, or stops for good, in the middle of a collective, and nobody ends the others: each of them must find out
+// by itself, name the rank, and do so in bounded time. On one node, and between nodes over UCX on TCP.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "tests/multiprocess/checked_call.h"
+#include "tests/multiprocess/fork_job.h"
+#include "tests/multiprocess/scenario.h"
+
+namespace ibcoll::multiprocess {
+namespace {
+
+constexpr double kSeconds = 15;  // for what takes a few where the machine has nothing else to do
+constexpr int kVictim = 2;
+
+enum class How { kKilled, kExits, kStops };
+
+struct Death {
+  ibcoll_collective_t collective;
+  uint64_t bytes;
+  int nodes;
+  How how = How::kKilled;
+  bool polls = false;  // the host program's own loop: ibcoll_test, then a pause
+
+  std::string name() const {
+    constexpr const char* kHow[] = {"Killed", "Exits", "Stops"};
+    return fmt::format("{}_{}_{}nodes_{}{}", ibcoll_collective_name(collective), bytes, nodes,
+                       kHow[static_cast<int>(how)], polls ? "_Polling" : "");
+  }
+};
+
+// Runs the request once more; the error, if it comes.
+ibcoll_status_t once(ibcoll_request_t request, bool polls) {
+  ibcoll_status_t status = ibcoll_start(request);
+  if (status != IBCOLL_OK) return status;
+  if (!polls) return ibcoll_wait(request);
+  while ((status = ibcoll_test(request)) == IBCOLL_IN_PROGRESS) sleep_seconds(0.001);
+  return status;
+}
+
+void meet_the_end(How how) {
+  if (how == How::kExits) ::_exit(0);
+  ::raise(how == How::kKilled ? SIGKILL : SIGSTOP);
+}
+
+void check_survivor(const Death& death, ibcoll_status_t status, double took) {
+  if (death.how == How::kStops) {
+    expect_error(status, IBCOLL_ERR_TIMEOUT, "IBCOLL_TIMEOUT", death.name());
+  } else {
+    expect_error(status, IBCOLL_ERR_PEER_FAILED, fmt::format("rank {}", kVictim), death.name());
+  }
+  expect(took < kSeconds, "{:.1f} s until the death was noticed", took);
+}
+
+// One rank of the job: the collective again and again, until the victim is gone.
+int loop_until_failure(ForkedRank& self, const Death& death) {
+  ibcoll_context_t context = nullptr;
+  const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
+  if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
+  const ibcoll_team_t world = ibcoll_team_world(context);
+  CheckedCall call(world, {.collective = death.collective, .bytes = death.bytes});
+  const ibcoll_collective_args_t args = call.args();
+  ibcoll_request_t request = nullptr;
+  if (!expect_ok(ibcoll_collective_init(world, &args, &request), "init")) return 1;
+  std::thread end;
+  if (self.rank == kVictim) end = std::thread([&] { sleep_seconds(0.3), meet_the_end(death.how); });
+  ibcoll_status_t status = IBCOLL_OK;
+  double begin = 0;
+  for (uint64_t round = 0; status == IBCOLL_OK; ++round) {
+    call.fill(round);
+    begin = seconds_now();
+    status = once(request, death.polls);
+    if (status == IBCOLL_OK) call.verify(round);
+  }
+  check_survivor(death, status, seconds_now() - begin);
+  expect(ibcoll_start(request) == status, "the team accepts collectives after its failure");
+  call.verify_guards();
+  call.scribble();
+  expect_ok(ibcoll_request_free(request), "ibcoll_request_free");
+  begin = seconds_now();
+  ibcoll_context_destroy(context);  // may say that the exchange failed
+  expect(seconds_now() - begin < kSeconds, "{:.1f} s to leave the job", seconds_now() - begin);
+  expect(call.scribbled(), "memory was written after the call had returned");
+  return complaints() > 0 ? 1 : 0;
+}
+
+class Deaths : public testing::TestWithParam<Death> {
+ protected:
+  void SetUp() override {
+    if (GetParam().nodes > 1 && !ForkJob::can_emulate_nodes()) GTEST_SKIP() << "no host names of our own here";
+    ::setenv("UCX_TLS", "tcp", 1);
+    ::setenv("UCX_NET_DEVICES", "lo", 1);
+    ::setenv("IBCOLL_TIMEOUT", GetParam().how == How::kStops ? "2" : "60", 1);
+    ::setenv("IBCOLL_LOG", "error", 1);
+  }
+};
+
+TEST_P(Deaths, AreNamedByEverySurvivor) {
+  const Death& death = GetParam();
+  constexpr int kRanks = 4;
+  const std::vector<Ending> endings =
+      ForkJob(kRanks, death.nodes).run([&](ForkedRank& self) { return loop_until_failure(self, death); }, 3 * kSeconds);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const Ending& ending = endings[static_cast<size_t>(rank)];
+    if (rank == kVictim) continue;
+    EXPECT_FALSE(ending.overdue) << "rank " << rank << " hangs";
+    EXPECT_TRUE(ending.exited) << "rank " << rank << " died of signal " << ending.code;
+    EXPECT_EQ(ending.code, 0) << "rank " << rank;
+  }
+}
+
+std::vector<Death> deaths() {
+  std::vector<Death> all;
+  for (const int nodes : {1, 2, 4})
+    for (const ibcoll_collective_t collective :
+         {IBCOLL_BARRIER, IBCOLL_BCAST, IBCOLL_ALLGATHER, IBCOLL_ALLTOALL, IBCOLL_ALLREDUCE})
+      if (nodes < 4 || collective == IBCOLL_ALLTOALL)
+        all.push_back({collective, collective == IBCOLL_BARRIER ? 0u : 30'000u, nodes});
+  for (const int nodes : {1, 2}) {
+    all.push_back({IBCOLL_ALLTOALL, 100, nodes});
+    all.push_back({IBCOLL_ALLTOALLV, 300'000, nodes});
+    all.push_back({IBCOLL_ALLTOALL, 1000, nodes, How::kExits});
+    all.push_back({IBCOLL_ALLGATHERV, 30'000, nodes, How::kKilled, true});
+    all.push_back({IBCOLL_ALLREDUCE, 1000, nodes, How::kStops});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Deaths, testing::ValuesIn(deaths()),
+                         [](const testing::TestParamInfo<Death>& info) { return info.param.name(); });
+
+// Before the job exists: the exchange fails, and with it the joining of every rank.
+TEST(Joining, EndsWhenARankDoesNotCome) {
+  const std::vector<Ending> endings = ForkJob(3, 1).run(
+      [](ForkedRank& self) {
+        if (self.rank == 1) return 5;
+        ibcoll_context_t context = nullptr;
+        const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
+        expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_BOOTSTRAP, "allgather",
+                     "ibcoll_context_create");
+        return 0;
+      },
+      2 * kSeconds);
+  EXPECT_EQ(endings[0].code, 0);
+  EXPECT_EQ(endings[1].code, 5);
+  EXPECT_EQ(endings[2].code, 0);
+}
+
+// A death concerns the teams that the rank was in; the others work on.
+TEST(Teams, WithoutTheDeadRankWorkOn) {
+  const auto body = [](ForkedRank& self) {
+    ibcoll_context_t context = nullptr;
+    const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
+    if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
+    const ibcoll_team_t world = ibcoll_team_world(context);
+    {
+      const TeamOwner survivors = split(world, self.rank == kVictim ? -1 : 0, -self.rank);
+      expect_ok(ibcoll_barrier(world), "barrier");
+      if (self.rank == kVictim) ::raise(SIGKILL);
+      expect_error(ibcoll_barrier(world), IBCOLL_ERR_PEER_FAILED, fmt::format("rank {}", kVictim), "barrier");
+      for (const CallParams& params : every_collective(20'000, ibcoll_team_size(survivors.get())))
+        for (uint64_t round = 0; round < 5; ++round) CheckedCall(survivors.get(), params).run(round);
+    }
+    ibcoll_context_destroy(context);
+    return 0;
+  };
+  for (const int nodes : {1, 2}) {
+    if (nodes > 1 && !ForkJob::can_emulate_nodes()) continue;
+    ::setenv("UCX_TLS", "tcp", 1);
+    ::setenv("UCX_NET_DEVICES", "lo", 1);
+    ::setenv("IBCOLL_LOG", "error", 1);
+    const std::vector<Ending> endings = ForkJob(4, nodes).run(body, 3 * kSeconds);
+    for (const int rank : {0, 1, 3}) {
+      EXPECT_TRUE(endings[static_cast<size_t>(rank)].exited) << nodes << " nodes, rank " << rank;
+      EXPECT_EQ(endings[static_cast<size_t>(rank)].code, 0) << nodes << " nodes, rank " << rank;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ibcoll::multiprocess

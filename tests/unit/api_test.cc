@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The C interface in a job of one rank. Jobs of several: tests/multiprocess.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/ibcoll.h"
+#ifdef IBCOLL_COUNTS_ALLOCATIONS
+#include "perf/measures/count_allocations.h"
+#endif
+
+namespace {
+
+class Api : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(ibcoll_context_create(nullptr, &context_), IBCOLL_OK) << ibcoll_last_error();
+    world_ = ibcoll_team_world(context_);
+  }
+  void TearDown() override { EXPECT_EQ(ibcoll_context_destroy(context_), IBCOLL_OK) << ibcoll_last_error(); }
+  // Good arguments of any collective: 24 bytes from send_ to recv_.
+  ibcoll_collective_args_t args(ibcoll_collective_t collective) {
+    ibcoll_collective_args_t a{};
+    a.struct_size = sizeof a;
+    a.collective = collective;
+    a.send = send_;
+    a.recv = recv_;
+    a.bytes = sizeof send_;
+    a.send_counts = a.recv_counts = &bytes_;
+    a.send_displacements = a.recv_displacements = &zero_;
+    a.count = std::size(send_);
+    a.type = IBCOLL_INT64;
+    a.op = IBCOLL_SUM;
+    return a;
+  }
+
+  ibcoll_context_t context_ = nullptr;
+  ibcoll_team_t world_ = nullptr;
+  int64_t send_[3] = {1, 2, 3}, recv_[3] = {};
+  uint64_t bytes_ = sizeof send_, zero_ = 0;
+};
+
+TEST(ApiTexts, StatusesHaveTextsOfTheirOwn) {
+  std::set<std::string> texts;
+  for (int i = IBCOLL_ERR_INTERNAL; i <= IBCOLL_IN_PROGRESS; ++i)
+    EXPECT_TRUE(texts.insert(ibcoll_status_string(static_cast<ibcoll_status_t>(i))).second) << i;
+  EXPECT_STREQ(ibcoll_status_string(static_cast<ibcoll_status_t>(99)), "unknown status");
+  EXPECT_STREQ(ibcoll_version_string(), "0.1.0");
+}
+
+TEST(ApiTexts, CollectivesAndAlgorithmsHaveNames) {
+  EXPECT_STREQ(ibcoll_collective_name(IBCOLL_ALLTOALLV), "alltoallv");
+  EXPECT_EQ(ibcoll_collective_name(IBCOLL_COLLECTIVE_COUNT), nullptr);
+  EXPECT_EQ(ibcoll_collective_name(static_cast<ibcoll_collective_t>(-1)), nullptr);
+  for (int c = 0; c < IBCOLL_COLLECTIVE_COUNT; ++c) {
+    const auto collective = static_cast<ibcoll_collective_t>(c);
+    ASSERT_NE(ibcoll_algorithm_name(collective, 0), nullptr);
+    for (int i = 0; const char* const name = ibcoll_algorithm_name(collective, i); ++i)
+      EXPECT_NE(ibcoll_algorithm_about(collective, name), nullptr) << name;
+  }
+  EXPECT_EQ(ibcoll_algorithm_name(IBCOLL_BARRIER, 1000), nullptr);
+  EXPECT_EQ(ibcoll_algorithm_name(IBCOLL_BARRIER, -1), nullptr);
+  EXPECT_EQ(ibcoll_algorithm_name(IBCOLL_COLLECTIVE_COUNT, 0), nullptr);
+  EXPECT_EQ(ibcoll_algorithm_about(IBCOLL_BARRIER, "no such"), nullptr);
+  EXPECT_EQ(ibcoll_algorithm_about(IBCOLL_BARRIER, nullptr), nullptr);
+}
+
+TEST(ApiTexts, WhatCanBeKnownWithoutAJobIsJson) {
+  const size_t length = ibcoll_info_json(nullptr, nullptr, 0);
+  std::string text(length + 1, '\0');
+  EXPECT_EQ(ibcoll_info_json(nullptr, text.data(), text.size()), length);
+  text.pop_back();
+  EXPECT_TRUE(nlohmann::json::parse(text).contains("settings"));
+}
+
+TEST_F(Api, OneRankIsAJob) {
+  EXPECT_EQ(ibcoll_context_rank(context_), 0);
+  EXPECT_EQ(ibcoll_context_size(context_), 1);
+  EXPECT_EQ(ibcoll_team_size(world_), 1);
+  EXPECT_EQ(ibcoll_context_describe(context_, nullptr, 0), 0u);
+  EXPECT_EQ(ibcoll_progress(context_), IBCOLL_OK);
+}
+
+TEST_F(Api, EveryCollectiveGivesItsData) {
+  for (int c = IBCOLL_BCAST; c < IBCOLL_COLLECTIVE_COUNT; ++c) {
+    const auto collective = static_cast<ibcoll_collective_t>(c);
+    for (int i = -1; i < 0 || ibcoll_algorithm_name(collective, i); ++i) {
+      ibcoll_collective_args_t a = args(collective);
+      a.algorithm = i < 0 ? nullptr : ibcoll_algorithm_name(collective, i);
+      std::memcpy(recv_, collective == IBCOLL_BCAST ? send_ : recv_, sizeof recv_);
+      ibcoll_request_t request = nullptr;
+      const ibcoll_status_t status = ibcoll_collective_init(world_, &a, &request);
+      if (status == IBCOLL_ERR_NOT_APPLICABLE) continue;
+      ASSERT_EQ(status, IBCOLL_OK) << ibcoll_last_error();
+      for (int round = 0; round < 3; ++round) {
+        EXPECT_EQ(ibcoll_start(request), IBCOLL_OK);
+        EXPECT_EQ(ibcoll_wait(request), IBCOLL_OK);
+        EXPECT_EQ(std::memcmp(send_, recv_, sizeof recv_), 0) << ibcoll_collective_name(collective);
+      }
+      EXPECT_EQ(ibcoll_request_free(request), IBCOLL_OK);
+      std::memset(recv_, 0, sizeof recv_);
+    }
+  }
+}
+
+TEST_F(Api, CountArraysAreCopied) {
+  ibcoll_request_t request = nullptr;
+  ibcoll_collective_args_t a = args(IBCOLL_ALLTOALLV);
+  {
+    std::vector<uint64_t> counts(1, bytes_), displacements(1, 0);
+    a.send_counts = a.recv_counts = counts.data();
+    a.send_displacements = a.recv_displacements = displacements.data();
+    ASSERT_EQ(ibcoll_collective_init(world_, &a, &request), IBCOLL_OK);
+    counts[0] = 1 << 30;
+  }
+  EXPECT_EQ(ibcoll_start(request), IBCOLL_OK);
+  EXPECT_EQ(ibcoll_wait(request), IBCOLL_OK);
+  EXPECT_EQ(recv_[2], 3);
+  EXPECT_EQ(ibcoll_request_free(request), IBCOLL_OK);
+}
+
+TEST_F(Api, ErrorsBelongToTheThreadThatMadeThem) {
+  EXPECT_EQ(ibcoll_barrier(nullptr), IBCOLL_ERR_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(ibcoll_last_error()), "");
+  std::thread([] { EXPECT_STREQ(ibcoll_last_error(), ""); }).join();
+}
+
+TEST_F(Api, DestroyingWhatIsInUseIsRefused) {
+  ibcoll_request_t request = nullptr;
+  const ibcoll_collective_args_t a = args(IBCOLL_ALLGATHER);
+  ASSERT_EQ(ibcoll_collective_init(world_, &a, &request), IBCOLL_OK);
+  EXPECT_EQ(ibcoll_context_destroy(context_), IBCOLL_ERR_BUSY);
+  EXPECT_NE(std::string(ibcoll_last_error()).find("1 requests"), std::string::npos);
+  EXPECT_EQ(ibcoll_request_free(request), IBCOLL_OK);
+  ibcoll_team_t team = nullptr;
+  ASSERT_EQ(ibcoll_team_split(world_, 3, 0, &team), IBCOLL_OK);
+  EXPECT_EQ(ibcoll_context_destroy(context_), IBCOLL_ERR_BUSY);
+  EXPECT_EQ(ibcoll_team_free(team), IBCOLL_OK);
+}
+
+TEST_F(Api, ExplainsAndDescribesItself) {
+  char text[1000];
+  const ibcoll_collective_args_t a = args(IBCOLL_ALLGATHER);
+  EXPECT_EQ(ibcoll_explain(world_, &a, text, sizeof text), IBCOLL_OK);
+  EXPECT_NE(std::string(text).find("lowest predicted cost"), std::string::npos) << text;
+  std::string info(ibcoll_info_json(context_, nullptr, 0) + 1, '\0');
+  ibcoll_info_json(context_, info.data(), info.size());
+  info.pop_back();
+  const auto json = nlohmann::json::parse(info);
+  EXPECT_TRUE(json.contains("settings"));
+  EXPECT_NE(info.find("single"), std::string::npos) << "the bootstrap is named";
+}
+
+#ifdef IBCOLL_COUNTS_ALLOCATIONS
+TEST_F(Api, AStartAfterTheFirstAllocatesNothing) {
+  for (int c = 0; c < IBCOLL_COLLECTIVE_COUNT; ++c) {
+    const auto collective = static_cast<ibcoll_collective_t>(c);
+    ibcoll_request_t request = nullptr;
+    const ibcoll_collective_args_t a = args(collective);
+    ASSERT_EQ(ibcoll_collective_init(world_, &a, &request), IBCOLL_OK);
+    uint64_t before = 0;
+    for (int round = 0; round < 100; ++round) {
+      if (round == 1) before = ibcoll::perf::allocations();
+      ibcoll_start(request);
+      ibcoll_wait(request);
+    }
+    EXPECT_EQ(ibcoll::perf::allocations() - before, 0u) << ibcoll_collective_name(collective);
+    EXPECT_EQ(ibcoll_request_free(request), IBCOLL_OK);
+  }
+}
+#endif
+
+}  // namespace

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+
+namespace ibcoll {
+namespace {
+
+TEST(Arena, AlignsEverythingAndOverlapsNothing) {
+  Arena arena;
+  std::set<std::byte*> starts;
+  std::byte* before = nullptr;
+  size_t bytes_before = 0;
+  for (const size_t bytes : {1, 64, 65, 4096, 100'000, 3}) {
+    auto* const memory = static_cast<std::byte*>(arena.allocate(bytes));
+    ASSERT_NE(memory, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 64, 0u);
+    EXPECT_TRUE(starts.insert(memory).second);
+    if (before) {
+      EXPECT_TRUE(memory >= before + bytes_before || memory + bytes <= before);
+    }
+    std::memset(memory, 0x5A, bytes);  // a sanitizer sees what is too short
+    before = memory;
+    bytes_before = bytes;
+  }
+}
+
+TEST(Arena, GivesMemoryForNothing) {
+  Arena arena;
+  void* const first = arena.allocate(0);
+  EXPECT_NE(first, nullptr);
+  EXPECT_NE(arena.allocate(0), first);
+}
+
+TEST(Arena, RefusesWhatNobodyHas) {
+  Arena arena;
+  EXPECT_EQ(arena.allocate(~size_t{0}), nullptr);
+  EXPECT_EQ(arena.allocate(~size_t{0} - 4096), nullptr);
+  EXPECT_NE(arena.allocate(100), nullptr);
+}
+
+TEST(Arena, StartsAgainInTheSameMemory) {
+  Arena arena;
+  void* const first = arena.allocate(1000);
+  void* const second = arena.allocate(1000);
+  arena.reset();
+  EXPECT_EQ(arena.allocate(1000), first);
+  EXPECT_EQ(arena.allocate(1000), second);
+}
+
+TEST(Arena, HasOnePieceForWhatTookSeveral) {
+  Arena arena;
+  for (int i = 0; i < 20; ++i) ASSERT_NE(arena.allocate(3000), nullptr);
+  arena.reset();
+  auto* at = static_cast<std::byte*>(arena.allocate(3000));
+  for (int i = 1; i < 20; ++i) {
+    auto* const next = static_cast<std::byte*>(arena.allocate(3000));
+    EXPECT_EQ(next - at, 3008);
+    at = next;
+  }
+}
+
+TEST(Arena, MakesObjects) {
+  struct Thing {
+    int value = 7;
+  };
+  Arena arena;
+  const Thing* const thing = arena.create<Thing>();
+  ASSERT_NE(thing, nullptr);
+  EXPECT_EQ(thing->value, 7);
+}
+
+}  // namespace
+}  // namespace ibcoll

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/arguments.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace ibcoll {
+namespace {
+
+constexpr int kRanks = 3, kRank = 1;
+constexpr uint64_t kBlock = 16;
+
+class Arguments : public testing::Test {
+ protected:
+  ibcoll_collective_args_t args(ibcoll_collective_t collective) {
+    ibcoll_collective_args_t a{};
+    a.struct_size = sizeof a;
+    a.collective = collective;
+    a.send = send_;
+    a.recv = recv_;
+    a.bytes = kBlock;
+    a.send_counts = a.recv_counts = counts_.data();
+    a.send_displacements = a.recv_displacements = displacements_.data();
+    a.count = 4;
+    a.type = IBCOLL_INT32;
+    a.op = IBCOLL_SUM;
+    return a;
+  }
+  std::string refusal(const ibcoll_collective_args_t& a) {
+    const Result<Args> checked = check_arguments(a, kRank, kRanks);
+    EXPECT_EQ(checked.status().code(), checked.ok() ? IBCOLL_OK : IBCOLL_ERR_INVALID_ARGUMENT);
+    return checked.status().text();
+  }
+  uint32_t signature(const ibcoll_collective_args_t& a, const char* algorithm = "ring",
+                     ibcoll_scheme_t scheme = IBCOLL_SCHEME_AUTO) {
+    Result<Args> checked = check_arguments(a, kRank, kRanks);
+    EXPECT_TRUE(checked.ok()) << checked.status().text();
+    return checked.ok() ? call_signature(*checked, algorithm, scheme, kRanks) : 0;
+  }
+
+  std::byte send_[256], recv_[256];
+  std::vector<uint64_t> counts_{kBlock, kBlock, kBlock}, displacements_{0, kBlock, 2 * kBlock};
+};
+
+TEST_F(Arguments, GoodOnesPass) {
+  for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i)
+    EXPECT_EQ(refusal(args(static_cast<ibcoll_collective_t>(i))), "") << i;
+}
+
+TEST_F(Arguments, NothingNeedsNoBuffer) {
+  counts_ = {0, 0, 0};
+  for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
+    ibcoll_collective_args_t a = args(static_cast<ibcoll_collective_t>(i));
+    a.send = a.recv = nullptr;
+    a.bytes = a.count = 0;
+    EXPECT_EQ(refusal(a), "") << i;
+  }
+}
+
+TEST_F(Arguments, TheRefusalNamesRankCollectiveAndReason) {
+  ibcoll_collective_args_t a = args(IBCOLL_ALLGATHER);
+  a.recv = nullptr;
+  const std::string text = refusal(a);
+  EXPECT_NE(text.find("rank 1: allgather: recv is NULL"), std::string::npos) << text;
+}
+
+// Blocks may touch, lie in any order and leave gaps; those of nothing may lie anywhere.
+TEST_F(Arguments, BlocksMayLieAnyhow) {
+  displacements_ = {2 * kBlock, 0, 5 * kBlock};
+  EXPECT_EQ(refusal(args(IBCOLL_ALLGATHERV)), "");
+  EXPECT_EQ(refusal(args(IBCOLL_ALLTOALLV)), "");
+  counts_[0] = 0;
+  displacements_[0] = ~uint64_t{0};
+  EXPECT_EQ(refusal(args(IBCOLL_ALLGATHERV)), "");
+}
+
+// The same bytes may be sent to several ranks, but not received from several.
+TEST_F(Arguments, SendBlocksMayOverlapEachOther) {
+  const std::vector<uint64_t> same = {0, 0, 0};
+  ibcoll_collective_args_t a = args(IBCOLL_ALLTOALLV);
+  a.send_displacements = same.data();
+  EXPECT_EQ(refusal(a), "");
+  a = args(IBCOLL_ALLTOALLV);
+  a.recv_displacements = same.data();
+  EXPECT_NE(refusal(a).find("overlap"), std::string::npos);
+}
+
+TEST_F(Arguments, OverlapsAreFoundThroughOthers) {
+  counts_ = {100, 4, 4};
+  displacements_ = {0, 10, 50};  // both lie within block 0, apart from each other
+  EXPECT_NE(refusal(args(IBCOLL_ALLGATHERV)).find("block 0"), std::string::npos);
+  ibcoll_collective_args_t a = args(IBCOLL_ALLTOALL);
+  a.send = recv_ + kRanks * kBlock;  // touches
+  EXPECT_EQ(refusal(a), "");
+  a.send = recv_ + kRanks * kBlock - 1;
+  EXPECT_NE(refusal(a).find("overlap"), std::string::npos);
+}
+
+TEST_F(Arguments, InPlaceNeedsNoSendArguments) {
+  for (const auto collective :
+       {IBCOLL_ALLGATHER, IBCOLL_ALLGATHERV, IBCOLL_ALLTOALL, IBCOLL_ALLTOALLV, IBCOLL_ALLREDUCE}) {
+    ibcoll_collective_args_t a = args(collective);
+    a.send = IBCOLL_IN_PLACE;
+    a.send_counts = a.send_displacements = nullptr;
+    EXPECT_EQ(refusal(a), "");
+    EXPECT_TRUE(check_arguments(a, kRank, kRanks).value().in_place);
+  }
+}
+
+TEST_F(Arguments, ReceivingIntoInPlaceIsRefused) {
+  ibcoll_collective_args_t a = args(IBCOLL_BCAST);
+  a.recv = const_cast<void*>(IBCOLL_IN_PLACE);
+  EXPECT_NE(refusal(a).find("address space"), std::string::npos);
+}
+
+TEST_F(Arguments, SignaturesTellCallsApart) {
+  const uint32_t one = signature(args(IBCOLL_ALLGATHER));
+  EXPECT_EQ(one, signature(args(IBCOLL_ALLGATHER)));
+  EXPECT_NE(one, signature(args(IBCOLL_ALLTOALL)));
+  EXPECT_NE(one, signature(args(IBCOLL_ALLGATHER), "bruck"));
+  EXPECT_NE(one, signature(args(IBCOLL_ALLGATHER), "ring", IBCOLL_SCHEME_COPY));
+  ibcoll_collective_args_t a = args(IBCOLL_ALLGATHER);
+  a.bytes = kBlock + 1;
+  EXPECT_NE(one, signature(a));
+  a = args(IBCOLL_BCAST);
+  const uint32_t root_0 = signature(a);
+  a.root = 2;
+  EXPECT_NE(root_0, signature(a));
+  a = args(IBCOLL_ALLREDUCE);
+  const uint32_t sum = signature(a);
+  a.op = IBCOLL_MAX;
+  EXPECT_NE(sum, signature(a));
+  a = args(IBCOLL_ALLREDUCE);
+  a.type = IBCOLL_FLOAT;
+  EXPECT_NE(sum, signature(a));
+}
+
+// What only this rank knows must not be part of it: buffers, and the counts of alltoallv.
+TEST_F(Arguments, SignaturesAreTheSameOnAllRanks) {
+  const uint32_t before = signature(args(IBCOLL_ALLTOALLV));
+  counts_ = {1, 2, 3};
+  displacements_ = {100, 50, 0};
+  EXPECT_EQ(before, signature(args(IBCOLL_ALLTOALLV)));
+  ibcoll_collective_args_t a = args(IBCOLL_ALLGATHER);
+  const uint32_t here = signature(a);
+  a.send = IBCOLL_IN_PLACE;
+  a.recv = send_;
+  EXPECT_EQ(here, signature(a));
+  const uint32_t counts = signature(args(IBCOLL_ALLGATHERV));
+  counts_[2] = 4;
+  EXPECT_NE(counts, signature(args(IBCOLL_ALLGATHERV)));
+}
+
+}  // namespace
+}  // namespace ibcoll

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/reduce_ops.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace ibcoll {
+namespace {
+
+const std::vector<ibcoll_op_t> kAll = {IBCOLL_SUM, IBCOLL_PROD, IBCOLL_MIN,  IBCOLL_MAX, IBCOLL_BAND,
+                                       IBCOLL_BOR, IBCOLL_BXOR, IBCOLL_LAND, IBCOLL_LOR, IBCOLL_LXOR};
+
+template <typename T>
+T reduce(ibcoll_op_t op, ibcoll_type_t type, T in, T inout) {
+  const ReduceKernel kernel = reduce_kernel(op, type);
+  if (!kernel) return T{};
+  kernel(&in, &inout, 1);
+  return inout;
+}
+
+TEST(ReduceOps, EveryOperationIsThereForEveryTypeThatHasIt) {
+  for (int i = 0; i < IBCOLL_TYPE_COUNT; ++i) {
+    const auto type = static_cast<ibcoll_type_t>(i);
+    for (const ibcoll_op_t op : kAll) {
+      const bool bitwise = op == IBCOLL_BAND || op == IBCOLL_BOR || op == IBCOLL_BXOR;
+      const bool floating = type == IBCOLL_FLOAT || type == IBCOLL_DOUBLE;
+      EXPECT_EQ(reduce_kernel(op, type) != nullptr, !(bitwise && floating)) << op->name << " " << type_name(type);
+    }
+  }
+}
+
+TEST(ReduceOps, TypesHaveTheirSizes) {
+  constexpr uint64_t kSizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
+  for (int i = 0; i < IBCOLL_TYPE_COUNT; ++i) EXPECT_EQ(type_bytes(static_cast<ibcoll_type_t>(i)), kSizes[i]);
+  EXPECT_EQ(type_bytes(IBCOLL_TYPE_COUNT), 0u);
+  EXPECT_EQ(type_bytes(static_cast<ibcoll_type_t>(-1)), 0u);
+  EXPECT_STREQ(type_name(static_cast<ibcoll_type_t>(-1)), "?");
+  EXPECT_EQ(reduce_kernel(IBCOLL_SUM, static_cast<ibcoll_type_t>(77)), nullptr);
+}
+
+TEST(ReduceOps, IntegersWrap) {
+  EXPECT_EQ(reduce<int8_t>(IBCOLL_SUM, IBCOLL_INT8, 127, 1), -128);
+  EXPECT_EQ(reduce<int16_t>(IBCOLL_PROD, IBCOLL_INT16, 300, 300), static_cast<int16_t>(90'000));
+  EXPECT_EQ(reduce<uint16_t>(IBCOLL_PROD, IBCOLL_UINT16, 65'535, 65'535), 1);
+  EXPECT_EQ(reduce<int32_t>(IBCOLL_SUM, IBCOLL_INT32, std::numeric_limits<int32_t>::max(), 1),
+            std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(reduce<int64_t>(IBCOLL_SUM, IBCOLL_INT64, std::numeric_limits<int64_t>::min(), -1),
+            std::numeric_limits<int64_t>::max());
+}
+
+TEST(ReduceOps, SignMatters) {
+  EXPECT_EQ(reduce<int8_t>(IBCOLL_MIN, IBCOLL_INT8, -1, 1), -1);
+  EXPECT_EQ(reduce<uint8_t>(IBCOLL_MIN, IBCOLL_UINT8, 255, 1), 1);
+  EXPECT_EQ(reduce<int64_t>(IBCOLL_MAX, IBCOLL_INT64, -5, -7), -5);
+  EXPECT_EQ(reduce<double>(IBCOLL_MIN, IBCOLL_DOUBLE, -0.5, 2.0), -0.5);
+}
+
+TEST(ReduceOps, LogicalOnesAreZeroOrOne) {
+  EXPECT_EQ(reduce<int32_t>(IBCOLL_LAND, IBCOLL_INT32, 4, 2), 1);
+  EXPECT_EQ(reduce<int32_t>(IBCOLL_LXOR, IBCOLL_INT32, 4, 2), 0);
+  EXPECT_EQ(reduce<float>(IBCOLL_LOR, IBCOLL_FLOAT, 0.0f, 0.25f), 1.0f);
+  EXPECT_EQ(reduce<double>(IBCOLL_LXOR, IBCOLL_DOUBLE, 0.0, -3.0), 1.0);
+  EXPECT_EQ(reduce<uint64_t>(IBCOLL_BXOR, IBCOLL_UINT64, 0b1100, 0b1010), 0b0110u);
+}
+
+TEST(ReduceOps, WorksOnUnalignedCountsAndLeavesTheRest) {
+  std::vector<int16_t> in(1001, 2), inout(1002, 3);
+  reduce_kernel(IBCOLL_SUM, IBCOLL_INT16)(in.data(), inout.data(), 1001);
+  EXPECT_EQ(std::vector<int16_t>(1001, 5), std::vector<int16_t>(inout.begin(), inout.end() - 1));
+  EXPECT_EQ(inout.back(), 3);
+}
+
+TEST(ReduceOps, UserOperationsGetTheirTypeAndPointer) {
+  struct Seen {
+    uint64_t count = 0;
+    ibcoll_type_t type = IBCOLL_INT8;
+  } seen;
+  ibcoll_op op{"mine", false, -1,
+               [](const void* in, void* inout, uint64_t count, ibcoll_type_t type, void* user) {
+                 *static_cast<Seen*>(user) = {count, type};
+                 *static_cast<double*>(inout) -= *static_cast<const double*>(in);
+               },
+               &seen};
+  double in = 1, inout = 5;
+  const Reduction reduction{&op, IBCOLL_DOUBLE, reduce_kernel(&op, IBCOLL_DOUBLE)};
+  EXPECT_EQ(reduction.kernel, nullptr);
+  reduction(&in, &inout, 1);
+  EXPECT_EQ(inout, 4);
+  EXPECT_EQ(seen.count, 1u);
+  EXPECT_EQ(seen.type, IBCOLL_DOUBLE);
+}
+
+}  // namespace
+}  // namespace ibcoll

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/collectives/select.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "runtime/collectives/registry.h"
+
+namespace ibcoll {
+namespace {
+
+Shape shape(int p, int nodes, uint64_t bytes) {
+  Shape s;
+  s.p = p;
+  s.nodes = nodes;
+  s.bytes = bytes;
+  s.total = bytes * static_cast<uint64_t>(p);
+  s.area_bytes = nodes == 1 ? 65'536 : 0;
+  return s;
+}
+
+constexpr ibcoll_collective_t collective(int i) { return static_cast<ibcoll_collective_t>(i); }
+
+TEST(Select, SomethingAlwaysApplies) {
+  for (int c = 0; c < IBCOLL_COLLECTIVE_COUNT; ++c)
+    for (int p = 1; p <= 40; ++p)
+      for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{8192}, uint64_t{1} << 30, uint64_t{1} << 50})
+        for (const int nodes : {1, 2}) {
+          Shape s = shape(p, nodes, bytes);
+          s.sizes_known = collective(c) != IBCOLL_ALLTOALLV;
+          const Result<const Algorithm*> chosen = select(collective(c), s, CostModel(), {});
+          ASSERT_TRUE(chosen.ok());
+          ASSERT_NE(chosen.value(), nullptr) << ibcoll_collective_name(collective(c)) << " p " << p;
+          EXPECT_EQ(chosen.value()->why_not(s), nullptr);
+        }
+}
+
+// Within one collective: the cheapest of those that apply, whatever the model says.
+TEST(Select, TheLowestCostWins) {
+  for (const double alpha : {0.1, 1.0, 50.0})
+    for (const uint64_t bytes : {uint64_t{8}, uint64_t{5000}, uint64_t{1} << 20})
+      for (int c = 0; c < IBCOLL_COLLECTIVE_COUNT; ++c) {
+        CostModel model;
+        model.alpha_us = alpha;
+        const Shape s = shape(8, 2, bytes);
+        const double lowest = select(collective(c), s, model, {}).value()->cost_us(s, model);
+        for (const Algorithm* const a : algorithms())
+          if (a->collective == collective(c) && !a->why_not(s)) {
+            EXPECT_LE(lowest, a->cost_us(s, model)) << a->name;
+          }
+      }
+}
+
+TEST(Select, CostsArePositiveAndGrowWithTheBlocks) {
+  for (const Algorithm* const a : algorithms()) {
+    for (const int p : {2, 7, 16}) {
+      const Shape small = shape(p, 1, 64), large = shape(p, 1, 1 << 22);
+      if (a->why_not(small)) continue;
+      EXPECT_GT(a->cost_us(small, CostModel()), 0) << a->name;
+      if (a->collective != IBCOLL_BARRIER && a->collective != IBCOLL_ALLTOALLV) {
+        EXPECT_GT(a->cost_us(large, CostModel()), a->cost_us(small, CostModel())) << a->name << " p " << p;
+      }
+    }
+  }
+}
+
+TEST(Select, TheForcedOneRunsEvenIfItIsDearer) {
+  const Shape s = shape(16, 1, 1 << 20);
+  const Result<const Algorithm*> chosen = select(IBCOLL_ALLTOALL, s, CostModel(), {"direct", "the call"});
+  ASSERT_TRUE(chosen.ok());
+  EXPECT_STREQ(chosen.value()->name, "direct");
+  EXPECT_NE(explain(IBCOLL_ALLTOALL, s, CostModel(), {"direct", "IBCOLL_ALLTOALL"}).find("demanded by IBCOLL_ALLTOALL"),
+            std::string::npos);
+}
+
+TEST(Select, WhatDoesNotApplyIsAnErrorThatSaysWhatWould) {
+  const Result<const Algorithm*> wrong_p =
+      select(IBCOLL_ALLGATHER, shape(3, 2, 8), CostModel(), {"recursive_doubling", "IBCOLL_ALLGATHER"});
+  ASSERT_FALSE(wrong_p.ok());
+  EXPECT_EQ(wrong_p.status().code(), IBCOLL_ERR_NOT_APPLICABLE);
+  for (const char* const part : {"allgather", "recursive_doubling", "IBCOLL_ALLGATHER", "power of two", "ring, bruck"})
+    EXPECT_NE(wrong_p.status().text().find(part), std::string::npos) << part << ": " << wrong_p.status().text();
+  EXPECT_EQ(wrong_p.status().text().find("shm"), std::string::npos) << "shm does not apply on two nodes";
+
+  const Result<const Algorithm*> unknown = select(IBCOLL_BARRIER, shape(3, 1, 0), CostModel(), {"ring", "the call"});
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_NE(unknown.status().text().find("no such algorithm; these apply: dissemination, shm"), std::string::npos)
+      << unknown.status().text();
+}
+
+TEST(Select, ExplainsItself) {
+  const std::string text = explain(IBCOLL_ALLGATHER, shape(3, 2, 1000), CostModel(), {});
+  for (const char* const part :
+       {"lowest predicted cost", "ring ", "bruck ", " us", "not shm: ", "not recursive_doubling: "})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+}
+
+TEST(Registry, NamesAreUniqueAndFound) {
+  std::set<std::pair<int, std::string>> names;
+  for (const Algorithm* const a : algorithms()) {
+    EXPECT_TRUE(names.emplace(a->collective, a->name).second) << a->name;
+    EXPECT_EQ(find_algorithm(a->collective, a->name), a);
+    EXPECT_NE(std::string(a->about), "");
+  }
+  EXPECT_EQ(find_algorithm(IBCOLL_BARRIER, "ring"), nullptr);
+  EXPECT_EQ(find_algorithm(IBCOLL_BARRIER, ""), nullptr);
+}
+
+}  // namespace
+}  // namespace ibcoll

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/wait.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+namespace ibcoll {
+namespace {
+
+TEST(WaitStrategy, SpinsOnlyWhereEveryRankHasACore) {
+  EXPECT_GT(WaitStrategy("auto", 1.0).spins(), 100u);
+  EXPECT_EQ(WaitStrategy("auto", 1.5).spins(), 1u);
+  EXPECT_EQ(WaitStrategy("auto", 8.0).spins(), 1u);
+}
+
+TEST(WaitStrategy, DoesAsItIsTold) {
+  EXPECT_GT(WaitStrategy("spin", 8.0).spins(), 100u);
+  EXPECT_EQ(WaitStrategy("yield", 1.0).spins(), 1u);
+  EXPECT_EQ(WaitStrategy("sleep", 1.0).spins(), 1u);
+  EXPECT_STREQ(WaitStrategy("sleep", 1.0).name(), "sleep");
+  EXPECT_NE(std::string(WaitStrategy("auto", 4.0).name()).find("yield"), std::string::npos);
+}
+
+// Whatever the mode: the time to look for dead peers comes, again and again.
+TEST(WaitStrategy, LongWaitsAreTold) {
+  for (const char* const mode : {"auto", "spin", "yield", "sleep"}) {
+    const WaitStrategy strategy(mode, 1.0);
+    WaitStrategy::Pause pause(strategy);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    int told = 0;
+    while (told < 3 && std::chrono::steady_clock::now() < end) told += pause.pause();
+    EXPECT_EQ(told, 3) << mode;
+  }
+}
+
+TEST(WaitStrategy, SleepsEndSoonAndBeginAgainAfterProgress) {
+  const WaitStrategy strategy("sleep", 1.0);
+  WaitStrategy::Pause pause(strategy);
+  for (int i = 0; i < 200; ++i) pause.pause();  // as long as they get
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 10; ++i) pause.pause();
+  const auto asleep = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(asleep, std::chrono::microseconds(10 * 400));
+  pause.fresh();
+  EXPECT_FALSE(pause.pause());
+}
+
+}  // namespace
+}  // namespace ibcoll
