@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <vector>
 
 #include "runtime/copy.h"
 #include "runtime/engine.h"
+#include "runtime/request.h"
 #include "runtime/team.h"
 
 namespace ibcoll {
@@ -218,9 +220,15 @@ void Comm::retry_later(Channel& c) noexcept {
 
 // ---------------------------------------------------------------- stalls and ends
 
-void Comm::probe(const std::string& call) noexcept {
-  const ConstBytes text = std::as_bytes(std::span(call));
-  const auto ask = [&](int peer) { (void)team_.send(peer, note(NoteKind::kProbe, call.size(), 0), text); };
+void Comm::probe(const Request& request) noexcept {
+  const std::string call = request.call();
+  std::vector<std::byte> payload(sizeof(PairBytes) + call.size());
+  std::memcpy(payload.data() + sizeof(PairBytes), call.data(), call.size());
+  const auto ask = [&](int peer) {
+    const PairBytes bytes = request.pair_bytes(peer);
+    std::memcpy(payload.data(), &bytes, sizeof bytes);
+    (void)team_.send(peer, note(NoteKind::kProbe, payload.size(), 0), payload);
+  };
   if (wait_.kind == Wait::Kind::kReady || wait_.kind == Wait::Kind::kReceivedFrom) {
     ask(wait_.peer);
     return;

@@ -28,6 +28,7 @@ namespace ibcoll {
 
 class Team;
 class Engine;
+class Request;
 struct EarlyMessage;
 
 // Note.kind on the wire.
@@ -38,9 +39,15 @@ enum class NoteKind : uint16_t {
   kLanded,        // a put's data has landed; payload none; bytes: size
   kConsumed,      // bytes: eager messages of this collective taken so far (credit)
   kCompleted,     // only Note.completed matters (credit)
-  kProbe,         // "I wait for you in this call"; payload: text; compared with the receiver's own call
+  kProbe,         // "I wait for you in this call"; payload: PairBytes and text; compared with the receiver's own call
   kAbort,         // the team failed; bytes: status code; payload: text
   kEnded          // answer to a probe: the collective has ended at the sender
+};
+
+// What two ranks of an alltoallv exchange, as the one sees it that tells the other; nobody else knows.
+struct PairBytes {
+  uint64_t sent = 0;
+  uint64_t received = 0;
 };
 
 // A queued put, or an announced region.
@@ -206,7 +213,7 @@ class Comm {
   // Sends what can leave; true when nothing is left to retry.
   bool pump(Channel& channel) noexcept;
   // Tells those it waits for which call this is.
-  void probe(const std::string& call) noexcept;
+  void probe(const Request& request) noexcept;
   // The answer of a peer to a probe.
   void on_ended(int peer) noexcept;
   // When the task is done: true when peers sent and wanted no more than it took and gave. Else the collective fails.

@@ -68,6 +68,11 @@ void Request::end(Status status) noexcept {
   in_flight_ = false;
 }
 
+PairBytes Request::pair_bytes(int peer) const noexcept {
+  if (args_.collective != IBCOLL_ALLTOALLV) return {};
+  return {args_.in_place ? args_.recv.size(peer) : args_.send.size(peer), args_.recv.size(peer)};
+}
+
 std::string Request::call() const {
   return fmt::format("{} ({})", ibcoll_collective_name(args_.collective), algorithm_.name);
 }

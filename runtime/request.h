@@ -39,6 +39,8 @@ class Request {
   const Algorithm& algorithm() const noexcept { return algorithm_; }
   // "allgatherv (ring)"
   std::string call() const;
+  // What this call sends to the peer and expects from it; 0 and 0 where the signature says it all.
+  PairBytes pair_bytes(int peer) const noexcept;
 
   // ---- for the team and the engine
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/log.h"
 #include "runtime/request.h"
@@ -157,18 +158,27 @@ void Team::on_stray(int peer, const Note& note, ConstBytes payload) noexcept {
 }
 
 void Team::on_probe(int peer, const Note& note, ConstBytes payload) noexcept {
+  if (payload.size() < sizeof(PairBytes)) return;
   const Call& call = calls_[note.op % calls_.size()];
-  if (call.op != note.op || call.signature == note.signature) {
-    const bool ended = static_cast<int32_t>(note.op - next_op_) < 0 && !active(note.op);
-    if (ended)
-      (void)send(peer, {epoch_, 0, note.op, note.signature, completed_, static_cast<uint16_t>(NoteKind::kEnded), 0},
-                 {});
+  if (call.op == note.op && call.signature != note.signature) {
+    fail(error(
+        IBCOLL_ERR_MISMATCH,
+        "collective #{} of the team is {} on rank {} but {} on rank {}; all ranks must make the same calls in the "
+        "same order, with sizes that agree",
+        note.op, text_of(payload.subspan(sizeof(PairBytes))), peer, describe_call(note.op), rank_));
     return;
   }
-  fail(error(IBCOLL_ERR_MISMATCH,
-             "collective #{} of the team is {} on rank {} but {} on rank {}; all ranks must make the same calls in the "
-             "same order, with sizes that agree",
-             note.op, text_of(payload), peer, describe_call(note.op), rank_));
+  if (Request* const request = active(note.op)) {
+    PairBytes theirs;
+    std::memcpy(&theirs, payload.data(), sizeof theirs);
+    const PairBytes mine = request->pair_bytes(peer);
+    if (theirs.sent != mine.received)
+      request->comm().mismatch(peer, theirs.sent, mine.received, "bytes that it sends here");
+    else if (theirs.received != mine.sent)
+      request->comm().mismatch(peer, theirs.received, mine.sent, "bytes that it gets from here");
+  } else if (static_cast<int32_t>(note.op - next_op_) < 0) {
+    (void)send(peer, {epoch_, 0, note.op, note.signature, completed_, static_cast<uint16_t>(NoteKind::kEnded), 0}, {});
+  }
 }
 
 bool Team::send(int peer, const Note& note, ConstBytes payload) noexcept {
@@ -290,7 +300,7 @@ void Team::check(Time now) noexcept {
                  request->comm().describe_wait()));
     } else if (now - request->probed_at > limits.stall_ns) {
       request->probed_at = now;
-      request->comm().probe(request->call());
+      request->comm().probe(*request);
     }
   }
 }

@@ -229,17 +229,6 @@ size_t ShmTransport::take(Incoming& in, std::span<Event> events) noexcept {
 
 size_t ShmTransport::poll(std::span<Event> events) {
   size_t count = 0;
-  if (!failures_.empty()) [[unlikely]] {
-    for (; count < events.size() && !failures_.empty(); failures_.pop_back()) {
-      reported_.push_back(std::make_unique<std::string>(std::move(failures_.back().why)));
-      events[count++] = {Event::Kind::kPeerFailed,
-                         jobs_[static_cast<size_t>(failures_.back().local)],
-                         {},
-                         std::as_bytes(std::span(*reported_.back())),
-                         0};
-    }
-    return count;
-  }
   if (segment_->info(rank_).open_count.load(std::memory_order_relaxed) != seen_open_count_) [[unlikely]]
     find_senders();
   const size_t senders = incoming_.size();
@@ -252,6 +241,33 @@ size_t ShmTransport::poll(std::span<Event> events) {
   for (size_t i = 0; i < senders && count < events.size(); ++i) {
     if (next_incoming_ >= senders) next_incoming_ = 0;
     count += take(incoming_[next_incoming_++], events.subspan(count));
+  }
+  if (!failures_.empty()) [[unlikely]]
+    count += report_failures(events.subspan(count));
+  return count;
+}
+
+// In the order in which they were noticed, and each after all that the peer sent: what it had to say of the failure of
+// another rank comes before its own end.
+size_t ShmTransport::report_failures(std::span<Event> events) {
+  size_t count = 0;
+  for (auto at = failures_.begin(); at != failures_.end() && count < events.size();) {
+    const int local = at->local;
+    const auto in =
+        std::find_if(incoming_.begin(), incoming_.end(), [local](const Incoming& i) { return i.local == local; });
+    const bool drained = in != incoming_.end() ? in->head == in->block->tail.load(std::memory_order_acquire)
+                                               : !segment_->open(local, rank_).load(std::memory_order_acquire);
+    if (!drained) {
+      ++at;
+      continue;
+    }
+    reported_.push_back(std::make_unique<std::string>(std::move(at->why)));
+    events[count++] = {Event::Kind::kPeerFailed,
+                       jobs_[static_cast<size_t>(local)],
+                       {},
+                       std::as_bytes(std::span(*reported_.back())),
+                       0};
+    at = failures_.erase(at);
   }
   return count;
 }

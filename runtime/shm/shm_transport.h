@@ -69,6 +69,7 @@ class ShmTransport : public Transport {
   void write_record(Outgoing& out, std::byte* at, const Note& note, std::span<const std::byte> payload) noexcept;
   void find_senders();
   size_t take(Incoming& in, std::span<Event> events) noexcept;
+  size_t report_failures(std::span<Event> events);
   void failed(int local, std::string why);
 
   std::shared_ptr<Segment> segment_;
