@@ -85,10 +85,10 @@ Comm::Awaiter Comm::received_from(int peer) noexcept {
 
 void Comm::read(int local, uint64_t address, Bytes into) noexcept {
   if (Status status = window_->memory().read(window_->job_rank(local), address, into); !status.ok())
-    fail(std::move(status));
+    team_.suspect(std::move(status));
   else if (const int left = window_->left(local))
-    fail(error(static_cast<ibcoll_status_t>(left), "rank {}: rank {} failed while its memory was read", rank_,
-               team_.team_rank(window_->job_rank(local))));
+    team_.suspect(error(static_cast<ibcoll_status_t>(left), "rank {}: rank {} failed while its memory was read", rank_,
+                        team_.team_rank(window_->job_rank(local))));
 }
 
 void Comm::copy(Bytes to, ConstBytes from) noexcept {

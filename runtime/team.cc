@@ -13,6 +13,7 @@ namespace ibcoll {
 namespace {
 
 constexpr size_t kFirstRing = 64;
+constexpr Time kDoubt = 100'000'000;  // a rank that fails tells the others at once
 
 std::string text_of(ConstBytes payload) { return {reinterpret_cast<const char*>(payload.data()), payload.size()}; }
 
@@ -111,6 +112,10 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
   if (TeamPeer* const known = peers_.find(peer); known && static_cast<int32_t>(note.completed - known->completed) > 0)
     known->completed = note.completed;
   const auto kind = static_cast<NoteKind>(note.kind);
+  if (kind == NoteKind::kAbort && doubtful_until_ != 0) {  // the story that was waited for
+    failure_ = Status();
+    doubtful_until_ = 0;
+  }
   if (!failure_.ok() || kind == NoteKind::kCompleted) return;
   if (kind == NoteKind::kAbort) {
     fail(error(static_cast<ibcoll_status_t>(static_cast<int64_t>(note.bytes)), "{} (told by rank {} of the team)",
@@ -257,12 +262,19 @@ void Team::fail(Status status, bool tell) noexcept {
   engine_.team_failed();
 }
 
+void Team::suspect(Status status) noexcept {
+  if (!failure_.ok()) return;
+  fail(std::move(status));
+  doubtful_until_ = engine_.now() + kDoubt;
+}
+
 void Team::on_peer_failed(int peer, const std::string& why) noexcept {
   fail(error(IBCOLL_ERR_PEER_FAILED, "rank {} of the job (rank {} of the team) failed: {}", job_rank(peer), peer, why));
 }
 
 bool Team::end_requests() noexcept {
   if (failure_.ok()) return true;
+  if (doubtful_until_ != 0 && engine_.now() < doubtful_until_) return false;
   constexpr int kMostTries = 10'000;
   constexpr size_t kMostText = 1024;
   const std::string& text = failure_.text();
