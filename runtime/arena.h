@@ -20,7 +20,7 @@ class Arena {
   // 64-byte aligned, uninitialised; nullptr when memory is short.
   void* allocate(size_t bytes) noexcept {
     const size_t size = bytes ? (bytes + kAlignment - 1) & ~(kAlignment - 1) : kAlignment;
-    if (size < bytes) return nullptr;
+    if (bytes > kMost) return nullptr;
     used_ += size;
     if (size > static_cast<size_t>(end_ - at_) && !grow(size)) return nullptr;
     std::byte* const memory = at_;
@@ -50,6 +50,7 @@ class Arena {
  private:
   static constexpr size_t kAlignment = 64;
   static constexpr size_t kFirstChunk = 4096;
+  static constexpr size_t kMost = PTRDIFF_MAX / 2;  // no object is larger
 
   struct alignas(kAlignment) Chunk {
     Chunk* next;
