@@ -11,11 +11,9 @@
 namespace ibcoll {
 namespace {
 
-// Largest block that goes through the window although one copy would do: the read of another rank's memory has a
-// start-up cost of its own.
-constexpr uint64_t kSingleCopyFrom = 16384;
-
-bool through_window(bool single_copy, uint64_t bytes) { return !single_copy || bytes < kSingleCopyFrom; }
+bool through_window(bool single_copy, bool crowded, uint64_t bytes) {
+  return !single_copy || bytes < single_copy_from(crowded);
+}
 
 Task alltoall_shm_window(Comm& c, Args a) {
   NodeWindow& w = c.node();
@@ -60,7 +58,8 @@ Task alltoall_shm_single_copy(Comm& c, Args a) {
 }
 
 Task alltoall_shm(Comm& c, Args a) {
-  return through_window(c.single_copy(), a.recv.bytes) ? alltoall_shm_window(c, a) : alltoall_shm_single_copy(c, a);
+  if (through_window(c.single_copy(), c.node().crowded(), a.recv.bytes)) return alltoall_shm_window(c, a);
+  return alltoall_shm_single_copy(c, a);
 }
 
 const char* why_not(const Shape& s) {
@@ -71,7 +70,7 @@ const char* why_not(const Shape& s) {
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double sent = static_cast<double>(s.bytes) * s.p;
-  if (through_window(s.single_copy, s.bytes))
+  if (through_window(s.single_copy, s.crowded, s.bytes))
     return (1 + sent / static_cast<double>(s.area_bytes)) * m.step_us(s.p) + m.copies_us(2 * sent);
   return 2 * m.step_us(s.p) + m.copies_us(sent) + m.sharing * s.p * m.single_copy_us;
 }

@@ -11,8 +11,6 @@
 namespace ibcoll {
 namespace {
 
-constexpr uint64_t kSingleCopyFrom = 16384;
-
 struct Entry {
   uint64_t bytes;
   uint64_t place;  // offset in the area, or address
@@ -22,12 +20,13 @@ struct Entry {
 // Fills in this rank's table and the blocks that go with it. True when a block stays in private memory.
 bool write_table(Comm& c, const Args& a, std::byte* area, uint64_t area_bytes) {
   auto* const table = reinterpret_cast<Entry*>(area);
+  const uint64_t window_below = single_copy_from(c.node().crowded());
   uint64_t at = sizeof(Entry) * static_cast<uint64_t>(c.size());
   bool read_later = false;
   for (int i = 1; i < c.size(); ++i) {
     const int to = c.peer(i);
     const ConstBytes block = a.send[to];
-    const bool fits = block.size() < kSingleCopyFrom && block.size() <= area_bytes - at;
+    const bool fits = block.size() < window_below && block.size() <= area_bytes - at;
     table[to] = {block.size(), fits ? at : reinterpret_cast<uint64_t>(block.data()), fits};
     read_later = read_later || !fits;
     if (!fits) continue;
