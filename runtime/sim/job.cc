@@ -140,14 +140,19 @@ Status SimJob::run() {
 
 Status SimJob::loop() {
   while (!all_finished()) {
+    if (turns_ >= params_.most_turns || network_.now() >= params_.deadline_ns) return stuck();
     const bool late = random_.one_in(params_.lazy) && !network_.idle();
     if (network_.has_runnable() && !late) {
       turn(network_.take_runnable());
-    } else if (!network_.advance() && !wake_neighbours() && !tick()) {
-      return error(IBCOLL_ERR_TIMEOUT, "after {} ns and {} turns these wait:\n{}", network_.now(), turns_, describe());
+    } else if (!network_.advance() && !wake_neighbours()) {
+      tick();
     }
   }
   return Status();
+}
+
+Status SimJob::stuck() {
+  return error(IBCOLL_ERR_TIMEOUT, "after {} ns and {} turns these wait:\n{}", network_.now(), turns_, describe());
 }
 
 // What a dead rank had in flight is given back as its process would have been.
@@ -190,16 +195,14 @@ bool SimJob::wake_neighbours() {
   return any;
 }
 
-// Nothing is under way: time goes on and ranks look at their deadlines and peers. False: the deadline has passed.
-bool SimJob::tick() {
-  if (network_.now() >= params_.deadline_ns) return false;
+// Nothing is under way: time goes on and ranks look at their deadlines and peers.
+void SimJob::tick() {
   network_.advance_to(network_.now() + kTick);
   for (int number = 0; number < size(); ++number) {
     if (!network_.alive(number)) continue;
     engine(number).check();
     network_.wake(number);
   }
-  return true;
 }
 
 void SimJob::settle() {

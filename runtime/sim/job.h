@@ -25,6 +25,7 @@ struct SimJobParams {
   // Once in so many turns the time goes on although a rank could make progress: ranks are late to poll. 0: never.
   uint64_t lazy = 8;
   Time deadline_ns = 60'000'000'000;  // of the whole run, in virtual time
+  uint64_t most_turns = 10'000'000;   // of the whole run: ranks that are busy without getting anywhere
 };
 
 // What one rank does next: start a request.
@@ -82,6 +83,7 @@ class SimJob {
   };
 
   Status loop();
+  Status stuck();  // who waits for what
   void bury_dead();
   std::unique_ptr<NodeWindow> make_window(const Placement& placement, int rank, std::vector<uint64_t>& offsets);
   void turn(int rank);
@@ -89,7 +91,7 @@ class SimJob {
   bool collect_completed(int rank);
   void arm(int rank);
   bool wake_neighbours();
-  bool tick();
+  void tick();
   bool all_finished() const;
   std::string describe();
 

@@ -251,7 +251,11 @@ void SimNetwork::credit(SimPair& pair) {
 bool SimNetwork::refuse(int rank) {
   if (!random_.permille(params_.refuse_permille)) return false;
   ++counters_.refused;
-  wake_at(rank, now_ + 1 + random_.below(params_.between_nodes.alpha_ns));
+  // One wake-up however much is refused: each retries everything, and more than one each would only breed.
+  Host& host = hosts_[static_cast<size_t>(rank)];
+  if (host.retries > now_) return true;
+  host.retries = now_ + 1 + random_.below(params_.between_nodes.alpha_ns);
+  wake_at(rank, host.retries);
   return true;
 }
 

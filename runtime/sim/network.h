@@ -63,6 +63,7 @@ class SimNetwork {
     bool dead = false;
     bool runnable = false;
     Time died = 0;
+    Time retries = 0;  // when it is woken after a refusal
   };
 
   // For SimTransport.

@@ -82,6 +82,20 @@ TEST(SimNetwork, SlotsRunOutAndComeBackAndWakeTheSender) {
   EXPECT_EQ(network.counters().no_credit, 3u);
 }
 
+// It retries all that was refused: a wake-up for each refusal would breed more of them than time can use up.
+TEST(SimNetwork, ARefusedRankIsWokenOnce) {
+  SimParams params = calm(3);
+  params.refuse_permille = 1000;
+  SimNetwork network(params);
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < 10; ++i) EXPECT_FALSE(network.transport(0).send(1 + i % 2, numbered(1), {}));
+    ASSERT_TRUE(network.advance());
+    EXPECT_FALSE(network.advance()) << "round " << round;
+    ASSERT_TRUE(network.has_runnable());
+    EXPECT_EQ(network.take_runnable(), 0);
+  }
+}
+
 TEST(SimNetwork, PairsKeepTheirOrderAndOthersDoNot) {
   SimParams params = calm(3);
   params.between_nodes.jitter_ns = 100000;
