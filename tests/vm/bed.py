@@ -13,7 +13,7 @@ from pathlib import Path
 import boot_files
 import machine as machines_module
 import pair
-from machine import BedError, Machine
+from machine import BedError, Machine, link_up
 
 STATUS_OF_A_FAILED_MACHINE = 125
 HANDED_ON = ("IBCOLL_", "UCX_", "GTEST_", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS")
@@ -54,9 +54,11 @@ def settings_of(arguments, role):
         size = os.get_terminal_size()
     except OSError:
         size = os.terminal_size((80, 24))
-    return {"name": "vm1", "role": role, "rdma": "yes" if arguments.rdma else "no", "mtu": arguments.mtu,
-            "memlock": arguments.memlock, "seconds": arguments.timeout or 0, "host_lines": ["127.0.1.1 vm1"], "links": [],
-            "addresses": ["data=10.0.0.1/24"] if arguments.rdma else [], "remote_shell": "no", "wait_for": [],
+    rdma = "yes" if arguments.rdma else "no"
+    veth = ["link add data type veth peer name data-peer", f"link set data-peer mtu {arguments.mtu} up"]
+    return {"name": "vm1", "role": role, "rdma": rdma, "memlock": arguments.memlock, "seconds": arguments.timeout or 0,
+            "hosts": "127.0.1.1 vm1", "remote_shell": "no", "wait_for": "",
+            "network": "\n".join(["link set lo up", *veth, *link_up("data", "10.0.0.1/24", arguments.mtu)]),
             "rows": size.lines, "columns": size.columns, "terminal": os.environ.get("TERM") or "dumb"}
 
 
@@ -69,7 +71,7 @@ def machines_of(arguments, job, role):
     common = {"boot_files": files, "cpus": arguments.cpus, "memory": arguments.memory, "shares": arguments.share}
     settings = settings_of(arguments, role)
     with contextlib.ExitStack() as stack:
-        made = pair.make(job, settings, common) if arguments.pair else [Machine(job=job, settings=settings, **common)]
+        made = pair.make(job, settings, arguments.mtu, common) if arguments.pair else [Machine(job=job, settings=settings, **common)]
         for each in made:
             stack.callback(each.close)
         yield made

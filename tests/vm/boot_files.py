@@ -82,6 +82,17 @@ def plain_module(path):
     raise FetchError(f"{path} is compressed in a way that is not known here")
 
 
+def unpacked_kernel(image):
+    """The ELF file inside a kernel image. QEMU starts it directly (PVH), which saves several seconds of unpacking in
+    emulation at every boot. None where it cannot be had: the image itself boots as well."""
+    content = Path(image).read_bytes()
+    start = ((content[0x1F1] or 4) + 1) * 512 + int.from_bytes(content[0x248:0x24C], "little")
+    if content[start:start + 6] != b"\xfd7zXZ\0":
+        return None
+    kernel = lzma.LZMADecompressor().decompress(content[start:])
+    return kernel if kernel.startswith(b"\x7fELF") and b"\x12\0\0\0Xen\0" in kernel else None
+
+
 def make_initramfs(busybox, modules, target):
     """A gzip'd cpio archive: busybox, the modules, and inside/init as /init."""
     with tempfile.TemporaryDirectory(dir=target.parent) as name:
@@ -127,6 +138,9 @@ def make(package, cache):
         if busybox is None:
             raise FetchError("the package busybox-static holds no bin/busybox")
         make_initramfs(busybox, module_files(tree, version), work / "initramfs")
+        kernel = unpacked_kernel(images[0])
+        if kernel is not None:
+            images[0].write_bytes(kernel)
         os.replace(images[0], cache / "kernel")
         os.replace(work / "initramfs", cache / "initramfs")
     (cache / "made").write_text(f"{package} {fingerprint()}\n")

@@ -47,13 +47,9 @@ class Machine:
         (self.session / "job").chmod(0o755)
         for path in files:
             (shutil.copytree if path.is_dir() else shutil.copy)(path, self.session / path.name)
-        lines = []
-        for key, value in settings.items():
-            if isinstance(value, (list, tuple)):
-                value = "(" + " ".join(shlex.quote(str(item)) for item in value) + ")"
-            else:
-                value = shlex.quote(str(value))
-            lines.append(f"{key}={value}\n")
+        for number, share in enumerate(settings.pop("shares")):
+            settings[f"share{number}"] = share
+        lines = [f"{key}={shlex.quote(str(value))}\n" for key, value in settings.items()]
         (self.session / "settings").write_text("".join(lines))
 
     def _port(self, name, passed):
@@ -167,6 +163,11 @@ class Machine:
         for end in self._ends.values():
             end.close()
         shutil.rmtree(self.session, ignore_errors=True)
+
+
+def link_up(link, address, mtu):
+    """Commands of `ip` that bring a network link up."""
+    return [f"link set {link} mtu {mtu}", f"addr add {address} dev {link}", f"link set {link} up"]
 
 
 def failure(machine, text):

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from machine import BedError, Machine
+from machine import BedError, Machine, link_up
 
 NAMES = ("vm1", "vm2")
 LINKS = {"data": "10.0.0", "mgmt": "10.0.1"}  # the last byte of an address is the machine's number
@@ -39,18 +39,20 @@ def write_keys(folder):
     (folder / "config").write_text(SSH_CONFIG)
 
 
-def settings_of(number, settings):
+def settings_of(number, settings, mtu):
     """The names vm1 and vm2 are addresses on mgmt, vm1-data and vm2-data on data."""
     hosts = [f"{prefix}.{each} vm{each}{'-data' if link == 'data' else ''}"
              for link, prefix in LINKS.items() for each in (1, 2)]
-    changed = {"name": f"vm{number}", "host_lines": hosts, "links": list(LINKS), "remote_shell": "yes",
-               "addresses": [f"{link}={prefix}.{number}/24" for link, prefix in LINKS.items()]}
+    network = ["link set lo up"] + [f"link set eth{index} name {link}" for index, link in enumerate(LINKS)]
+    for link, prefix in LINKS.items():
+        network += link_up(link, f"{prefix}.{number}/24", mtu)
+    changed = {"name": f"vm{number}", "hosts": "\n".join(hosts), "network": "\n".join(network), "remote_shell": "yes"}
     if number == 1:
-        return dict(settings, **changed, wait_for=["vm2"])
-    return dict(settings, **changed, role="serve")
+        return dict(settings, **changed, wait_for="vm2")
+    return dict(settings, **dict(changed, role="serve"))
 
 
-def make(job, settings, common):
+def make(job, settings, mtu, common):
     """The two machines, not yet started. The second has no job: it waits for what the first asks for by ssh."""
     cables = [socket.socketpair() for _ in LINKS]
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
@@ -58,7 +60,7 @@ def make(job, settings, common):
         write_keys(keys)
         made = []
         for number in (1, 2):
-            made.append(Machine(job=job if number == 1 else "", settings=settings_of(number, settings),
+            made.append(Machine(job=job if number == 1 else "", settings=settings_of(number, settings, mtu),
                                 links=[cable[number - 1] for cable in cables], files=[keys], **common))
             stack.callback(made[-1].close)
         stack.pop_all()
