@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# For the lists of steps: runs one after the other, tells how each ended, and at the end "N passed, N failed".
+# A list is called with patterns; only steps whose names fit one of them run. $logs: where each step leaves NAME.log, and
+# results.jsonl tells name, ok, status and seconds of each. $build: the build tree.
+set -u
+: "${logs:=/tmp/vm_steps}" "${build:=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../../../build/release")}"
+export build PATH=$build/bin:$PATH
+mkdir -p "$logs" || exit 1
+: >"$logs/results.jsonl"
+patterns=("$@") passed=0 failed=0
+
+wanted() {
+  [[ ${#patterns[@]} -gt 0 ]] || return 0
+  local pattern
+  # shellcheck disable=SC2053
+  for pattern in "${patterns[@]}"; do [[ $1 == $pattern ]] && return 0; done
+  return 1
+}
+
+# step NAME SECONDS COMMANDS: bash runs COMMANDS with -e and pipefail; what they start is ended with them.
+step() {
+  local name=$1 seconds=$2 log status=0 started=${EPOCHREALTIME//[!0-9]/} took word=ok
+  wanted "$name" || return 0
+  log=$logs/${name//[^A-Za-z0-9_.-]/_}.log
+  timeout -k 2 "$seconds" bash -e -o pipefail -c "$3" </dev/null >"$log" 2>&1 || status=$?
+  took=$(((${EPOCHREALTIME//[!0-9]/} - started) / 1000))
+  if [[ $status -eq 0 ]]; then passed=$((passed + 1)); else failed=$((failed + 1)) word=FAILED; fi
+  printf '%-6s %3d.%d s  %s\n' "$word" $((took / 1000)) $((took % 1000 / 100)) "$name"
+  printf '{"name": "%s", "ok": %s, "status": %d, "seconds": %d.%03d}\n' "$name" \
+    "$([[ $word == ok ]] && echo true || echo false)" "$status" $((took / 1000)) $((took % 1000)) >>"$logs/results.jsonl"
+  [[ $word == ok ]] && return
+  [[ $status -ne 124 && $status -ne 137 ]] || echo "    | ended after $seconds s, the time this step may take"
+  tail -n 40 "$log" | sed 's/^/    | /'
+}
+
+# with_server PORT SERVER CLIENT: starts SERVER, runs CLIENT when something listens on PORT; both have to succeed.
+with_server() {
+  local server listening
+  $2 &
+  server=$!
+  for _ in {1..200}; do
+    listening=$(ss -Hltn "sport = :$1")
+    [[ -z $listening ]] || break
+    kill -0 "$server" || return 1
+    sleep 0.1
+  done
+  $3 && wait "$server"
+}
+export -f with_server
+
+finish() {
+  if [[ $((passed + failed)) -eq 0 ]]; then
+    echo "no step is called ${patterns[*]}"
+    failed=1
+  fi
+  echo "$passed passed, $failed failed"
+  [[ $failed -eq 0 ]]
+}
