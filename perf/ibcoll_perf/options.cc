@@ -31,7 +31,9 @@ uint64_t parse_size(std::string text, const std::string& range) {
   const bool starts_with_digit = !text.empty() && text[0] >= '0' && text[0] <= '9';
   const CLI::AsSizeValue as_size(false);  // K is 1024
   uint64_t value = 0;
-  if (!starts_with_digit || !as_size(digits).empty() || !CLI::detail::lexical_cast(digits, value)) {
+  // The last: a number that is too large was read as the largest one.
+  if (!starts_with_digit || !as_size(digits).empty() || !CLI::detail::lexical_cast(digits, value) ||
+      std::to_string(value) != digits) {
     throw CLI::ValidationError("--bytes",
                                fmt::format("'{}': MIN:MAX or one size is wanted, with suffixes K, M, G", range));
   }

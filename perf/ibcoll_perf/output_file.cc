@@ -14,6 +14,8 @@
 namespace ibcoll::perf {
 namespace {
 
+namespace fs = std::filesystem;
+
 std::string failure(const std::string& path, int error) {
   return fmt::format("{}: {}", path.empty() ? "standard output" : path, std::strerror(error));
 }
@@ -23,6 +25,18 @@ mode_t new_file_mode() {
   const mode_t mask = ::umask(0);
   ::umask(mask);
   return 0666 & ~mask;
+}
+
+// Where a file of this name would be written: also when it is a symbolic link to a file that does not exist yet.
+fs::path behind_links(fs::path path) {
+  constexpr int kMostLinks = 40;  // as the kernel follows
+  std::error_code none;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(fs::symlink_status(path, none)); ++i) {
+    const fs::path target = fs::read_symlink(path, none);
+    if (none) break;
+    path = path.parent_path() / target;  // or the target alone, when that is absolute
+  }
+  return path;
 }
 
 }  // namespace
@@ -43,9 +57,7 @@ std::string OutputFile::open(const std::string& path) {
     path_ = path;
     return {};
   }
-  std::error_code ignored;
-  const std::filesystem::path target = std::filesystem::weakly_canonical(path, ignored);  // through symbolic links
-  path_ = target.empty() ? path : target.string();
+  path_ = behind_links(path).string();
   std::string name = path_ + ".XXXXXX";
   const int fd = ::mkostemp(name.data(), O_CLOEXEC);
   if (fd < 0) return failure(path_, errno);

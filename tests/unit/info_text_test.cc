@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/ibcoll_info/selection.h"
 #include "tools/ibcoll_info/text_tree.h"
 
 namespace ibcoll::info {
@@ -27,9 +28,30 @@ TEST(TextTree, ListsOfObjectsGoByTheirNames) {
 }
 
 TEST(TextTree, EmptyAndUnknownAreSaid) {
-  EXPECT_EQ(text_tree(json{{"a", json::array()}, {"b", json::object()}, {"c", nullptr}}, 0),
-            "a: none\nb: none\nc: unknown\n");
+  EXPECT_EQ(text_tree(json{{"a", json::array()}, {"b", json::object()}, {"c", nullptr}, {"d", ""}}, 0),
+            "a: none\nb: none\nc: unknown\nd: none\n");
   EXPECT_EQ(text_tree(json{{"texts", {"x", "y"}}}, 0), "texts: x, y\n");
+}
+
+TEST(SelectionText, JoinsNeighboursWithOneAlgorithm) {
+  const std::string text = selection_text({{8, "ring", "ring: lowest predicted cost: ring 1 us"},
+                                           {16, "ring", "ring: lowest predicted cost: ring 2 us"},
+                                           {32, "bruck", "bruck: demanded by IBCOLL_ALLGATHER"},
+                                           {64, "", "'x' does not apply"}});
+  EXPECT_EQ(text,
+            "    8 to 16        ring\n"
+            "      at 8: lowest predicted cost: ring 1 us\n"
+            "      at 16: lowest predicted cost: ring 2 us\n"
+            "    32             bruck: demanded by IBCOLL_ALLGATHER\n"
+            "    64             'x' does not apply\n");
+}
+
+TEST(SizeText, UsesASuffixWhereItIsExact) {
+  EXPECT_EQ(size_text(0), "0");
+  EXPECT_EQ(size_text(1000), "1000");
+  EXPECT_EQ(size_text(65536), "64K");
+  EXPECT_EQ(size_text(1048577), "1048577");
+  EXPECT_EQ(size_text(uint64_t{3} << 30), "3G");
 }
 
 }  // namespace

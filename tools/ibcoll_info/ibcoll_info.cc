@@ -146,7 +146,9 @@ std::string answer(const Options& options, const Context& context, const json& r
 uint64_t parse_size(std::string text) {
   const bool starts_with_digit = !text.empty() && text[0] >= '0' && text[0] <= '9';
   uint64_t value = 0;
-  if (!starts_with_digit || !CLI::AsSizeValue(false)(text).empty() || !CLI::detail::lexical_cast(text, value)) {
+  // The last: a number that is too large was read as the largest one.
+  if (!starts_with_digit || !CLI::AsSizeValue(false)(text).empty() || !CLI::detail::lexical_cast(text, value) ||
+      std::to_string(value) != text) {
     throw CLI::ValidationError("--bytes", fmt::format("'{}': MIN:MAX or one size is wanted, e.g. 1:1M", text));
   }
   return value;

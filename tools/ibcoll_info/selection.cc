@@ -37,6 +37,11 @@ Choice ask(ibcoll_team_t team, ibcoll_collective_t collective, uint64_t bytes) {
   return {bytes, named ? std::string(answer.substr(0, end)) : "", std::string(answer)};
 }
 
+std::string without_name(const Choice& choice) {
+  if (choice.algorithm.empty()) return choice.reason;
+  return choice.reason.substr(choice.reason.find_first_not_of(": ", choice.algorithm.size()));
+}
+
 }  // namespace
 
 std::vector<Choice> choices(ibcoll_team_t team, ibcoll_collective_t collective, uint64_t min, uint64_t max) {
@@ -64,9 +69,14 @@ std::string selection_text(const std::vector<Choice>& choices) {
   for (size_t i = 0; i < choices.size();) {
     size_t end = i + 1;
     while (end < choices.size() && choices[end].algorithm == choices[i].algorithm) ++end;
-    std::string range = size_text(choices[i].bytes);
-    if (end - i > 1) range += " to " + size_text(choices[end - 1].bytes);
-    text += fmt::format("    {:<14} {}\n", range, choices[i].reason);
+    const Choice &first = choices[i], &last = choices[end - 1];
+    if (end - i == 1) {
+      text += fmt::format("    {:<14} {}\n", size_text(first.bytes), first.reason);
+    } else {
+      text += fmt::format("    {:<14} {}\n", size_text(first.bytes) + " to " + size_text(last.bytes), first.algorithm);
+      text += fmt::format("      at {}: {}\n      at {}: {}\n", size_text(first.bytes), without_name(first),
+                          size_text(last.bytes), without_name(last));
+    }
     i = end;
   }
   return text;

@@ -20,7 +20,7 @@ struct Choice {
 // Asks for each size from `min` to `max` bytes, doubling. A barrier is asked once.
 std::vector<Choice> choices(ibcoll_team_t team, ibcoll_collective_t collective, uint64_t min, uint64_t max);
 
-// Neighbouring sizes with one algorithm become one line, with the reason at the smallest of them.
+// Neighbouring sizes with one algorithm become one entry, with the reasons at the smallest and the largest of them.
 std::string selection_text(const std::vector<Choice>& choices);
 nlohmann::json selection_json(const std::vector<Choice>& choices);
 

@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 std::string scalar(const json& value) {
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) return value.get_ref<const std::string&>().empty() ? "none" : value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (value.is_null()) return "unknown";
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
