@@ -23,6 +23,18 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_UCX_TLS", Kind::kText, "", "",
      "UCX transports to use, as UCX_TLS; empty: what is safe between the nodes of this job"},
 
+    {"IBCOLL_VERBS_DEVICE", Kind::kText, "", "", "RDMA device, name or name:port; empty: an active port, near and fast"},
+    {"IBCOLL_VERBS_GID", Kind::kText, "auto", "",
+     "address on RoCE: auto, an index of the port's GID table, or a subnet such as 10.1.0.0/16"},
+    {"IBCOLL_VERBS_NOTIFY", Kind::kChoice, "auto", "auto|imm|memory",
+     "how messages are noticed: by immediate data, or by polling memory, which needs a device that writes in order"},
+    {"IBCOLL_VERBS_SERVICE_LEVEL", Kind::kInteger, "0", "0..15", "InfiniBand service level of all packets"},
+    {"IBCOLL_VERBS_TRAFFIC_CLASS", Kind::kInteger, "0", "0..255", "traffic class (DSCP and ECN) of RoCE packets"},
+    {"IBCOLL_VERBS_TIMEOUT", Kind::kInteger, "16", "1..31",
+     "an unanswered packet is sent again after 4.096 us times 2 to this power"},
+    {"IBCOLL_VERBS_RETRIES", Kind::kInteger, "7", "0..7", "so often; after that the peer counts as lost"},
+    {"IBCOLL_VERBS_QUEUE_PAIRS", Kind::kInteger, "4096", "1..1000000", "most peers that a rank connects to"},
+
     {"IBCOLL_SHM_SLOT_BYTES", Kind::kBytes, "128K", "4K..4M", "node window: bytes for each rank in each of its banks"},
     {"IBCOLL_SHM_RING_BYTES", Kind::kBytes, "64K", "16K..16M",
      "ring of notes and small payload between two ranks of a node"},

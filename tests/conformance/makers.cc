@@ -9,6 +9,9 @@ const std::vector<Maker>& makers() {
 #ifdef IBCOLL_TEST_UCX
     add_ucx_makers(found);
 #endif
+#ifdef IBCOLL_TEST_VERBS
+    add_verbs_makers(found);
+#endif
     add_shm_makers(found);
     add_sim_makers(found);
     return found;

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/verbs/devices.h"
+
+#include <arpa/inet.h>
+#include <hwloc.h>
+#include <hwloc/openfabrics-verbs.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "runtime/verbs/objects.h"
+
+namespace ibcoll::verbs {
+namespace {
+
+constexpr int kMostGids = 256;
+
+double speed_of(const ibv_port_attr& attributes) {
+  // Codes of the InfiniBand specification, in Gbit/s per lane.
+  static constexpr std::pair<int, double> kLanes[] = {{1, 2.5}, {2, 5},   {4, 10},  {8, 10},
+                                                      {16, 14}, {32, 25}, {64, 50}, {128, 100}};
+  static constexpr std::pair<int, double> kWidths[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
+  double lane = 0, width = 0;
+  for (const auto& [code, value] : kLanes)
+    if (attributes.active_speed == code) lane = value;
+  for (const auto& [code, value] : kWidths)
+    if (attributes.active_width == code) width = value;
+  return lane * width;
+}
+
+std::vector<GidEntry> gids_of(ibv_context* device, int port) {
+  std::vector<ibv_gid_entry> table(kMostGids);
+  const ssize_t count = ibv_query_gid_table(device, table.data(), table.size(), 0);
+  std::vector<GidEntry> found;
+  for (ssize_t i = 0; i < count; ++i) {
+    const ibv_gid_entry& entry = table[static_cast<size_t>(i)];
+    if (static_cast<int>(entry.port_num) != port) continue;
+    GidEntry gid;
+    gid.index = static_cast<int>(entry.gid_index);
+    gid.type = entry.gid_type == IBV_GID_TYPE_ROCE_V2   ? GidEntry::Type::kRoceV2
+               : entry.gid_type == IBV_GID_TYPE_ROCE_V1 ? GidEntry::Type::kRoceV1
+                                                        : GidEntry::Type::kInfiniBand;
+    std::memcpy(gid.gid.data(), entry.gid.raw, gid.gid.size());
+    found.push_back(gid);
+  }
+  return found;
+}
+
+// Asked only where several devices compete: loading the topology takes some milliseconds.
+class Locality {
+ public:
+  Locality() {
+    if (hwloc_topology_init(&topology_) != 0) return;
+    loaded_ = hwloc_topology_load(topology_) == 0;
+  }
+  Locality(const Locality&) = delete;
+  Locality& operator=(const Locality&) = delete;
+  ~Locality() {
+    if (topology_) hwloc_topology_destroy(topology_);
+  }
+  bool is_near(ibv_device* device) const {
+    if (!loaded_) return false;
+    const hwloc_bitmap_t cores = hwloc_bitmap_alloc(), mine = hwloc_bitmap_alloc();
+    const bool known = hwloc_ibv_get_device_cpuset(topology_, device, cores) == 0 &&
+                       hwloc_get_cpubind(topology_, mine, HWLOC_CPUBIND_PROCESS) == 0;
+    const bool near = known && hwloc_bitmap_intersects(cores, mine);
+    hwloc_bitmap_free(cores);
+    hwloc_bitmap_free(mine);
+    return near;
+  }
+
+ private:
+  hwloc_topology_t topology_ = nullptr;
+  bool loaded_ = false;
+};
+
+Status add_ports(ibv_device* handle, const Locality* locality, std::vector<Port>& ports) {
+  const char* const name = ibv_get_device_name(handle);
+  const Device device(ibv_open_device(handle));
+  if (!device) return verbs_error(name, "ibv_open_device", errno);
+  ibv_device_attr attributes{};
+  if (const int code = ibv_query_device(device.get(), &attributes); code != 0)
+    return verbs_error(name, "ibv_query_device", code);
+  for (int number = 1; number <= attributes.phys_port_cnt; ++number) {
+    ibv_port_attr port_attributes{};
+    if (const int code = ibv_query_port(device.get(), static_cast<uint8_t>(number), &port_attributes); code != 0)
+      return verbs_error(name, fmt::format("ibv_query_port {}", number), code);
+    Port port;
+    port.device = name;
+    port.number = number;
+    port.state = ibv_port_state_str(port_attributes.state);
+    port.active = port_attributes.state == IBV_PORT_ACTIVE;
+    port.ethernet = port_attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
+    port.lid = port_attributes.lid;
+    port.mtu = port_attributes.active_mtu;
+    port.gigabits = speed_of(port_attributes);
+    port.gids = gids_of(device.get(), number);
+    port.near = locality == nullptr || locality->is_near(handle);
+    port.windows = (attributes.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0;
+    port.most_queue_pairs = attributes.max_qp;
+    port.most_completions = attributes.max_cqe;
+    port.most_regions = attributes.max_mr;
+    ports.push_back(std::move(port));
+  }
+  return {};
+}
+
+bool is_link_local(const Gid& gid) { return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80; }
+
+// 10/8, 172.16/12, 192.168/16, 100.64/10, 169.254/16, 127/8, fc00::/7, fe80::/10.
+bool is_private(const Gid& gid) {
+  if (!is_ipv4(gid)) return (gid[0] & 0xfe) == 0xfc || is_link_local(gid);
+  const uint8_t a = gid[12], b = gid[13];
+  return a == 10 || a == 127 || (a == 172 && (b & 0xf0) == 16) || (a == 192 && b == 168) ||
+         (a == 100 && (b & 0xc0) == 64) || (a == 169 && b == 254);
+}
+
+// "10.1.0.0/16" or "fd00::/8", as the bits of a GID.
+struct Subnet {
+  Gid address{};
+  int bits = 0;
+  bool contains(const Gid& gid) const {
+    for (int bit = 0; bit < bits; ++bit) {
+      const auto byte = static_cast<size_t>(bit / 8);
+      const int mask = 0x80 >> bit % 8;
+      if ((gid[byte] & mask) != (address[byte] & mask)) return false;
+    }
+    return true;
+  }
+  static bool parse(const std::string& text, Subnet& subnet) {
+    const size_t slash = text.find('/');
+    if (slash == std::string::npos) return false;
+    const std::string host = text.substr(0, slash);
+    int bits = 0;
+    const char* const end = text.data() + text.size();
+    if (std::from_chars(text.data() + slash + 1, end, bits).ptr != end || bits < 0) return false;
+    if (::inet_pton(AF_INET, host.c_str(), subnet.address.data() + 12) == 1 && bits <= 32) {
+      subnet.address[10] = subnet.address[11] = 0xff;
+      subnet.bits = 96 + bits;
+      return true;
+    }
+    subnet.bits = bits;
+    return ::inet_pton(AF_INET6, host.c_str(), subnet.address.data()) == 1 && bits <= 128;
+  }
+};
+
+int preference(const GidEntry& gid) {
+  return (gid.type == GidEntry::Type::kRoceV2 ? 4 : 0) + (is_ipv4(gid.gid) ? 2 : 0) + (is_link_local(gid.gid) ? 0 : 1);
+}
+
+const char* type_text(GidEntry::Type type) {
+  switch (type) {
+    case GidEntry::Type::kRoceV2:
+      return "RoCE v2";
+    case GidEntry::Type::kRoceV1:
+      return "RoCE v1";
+    default:
+      return "InfiniBand";
+  }
+}
+
+std::string gid_list(const Port& port) {
+  std::string text;
+  for (const GidEntry& gid : port.gids)
+    text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", gid.index, gid_text(gid.gid), type_text(gid.type));
+  return text.empty() ? "none" : text;
+}
+
+Status take_gid(PortChoice& choice, const GidEntry& gid, const char* why) {
+  choice.gid_index = gid.index;
+  choice.gid = gid.gid;
+  choice.reasons.push_back(fmt::format("GID {}: {} ({}): {}", gid.index, gid_text(gid.gid), type_text(gid.type), why));
+  return {};
+}
+
+Status choose_gid(const Config& config, PortChoice& choice) {
+  const Port& port = choice.port;
+  const std::string& wanted = config.text("IBCOLL_VERBS_GID");
+  const bool automatic = wanted == "auto";
+  Subnet subnet;
+  const bool by_subnet = Subnet::parse(wanted, subnet);
+  choice.global = port.ethernet || !automatic;
+  if (!choice.global) return {};
+  const bool public_allowed = config.boolean("IBCOLL_ALLOW_PUBLIC");
+  const GidEntry* best = nullptr;
+  std::string refused;
+  for (const GidEntry& gid : port.gids) {
+    if (!automatic && !by_subnet) {
+      if (std::to_string(gid.index) == wanted) return take_gid(choice, gid, "by IBCOLL_VERBS_GID");
+      continue;
+    }
+    if (by_subnet && !subnet.contains(gid.gid)) continue;
+    if (port.ethernet && !is_private(gid.gid) && !public_allowed) {
+      refused = gid_text(gid.gid);
+      continue;
+    }
+    if (best == nullptr || preference(gid) > preference(*best)) best = &gid;
+  }
+  if (best) return take_gid(choice, *best, by_subnet ? "in the subnet of IBCOLL_VERBS_GID" : "the preferred one");
+  if (!refused.empty())
+    return error(IBCOLL_ERR_CONFIG, "{}:{}: the address {} is public; IBCOLL_ALLOW_PUBLIC=yes permits it", port.device,
+                 port.number, refused);
+  return error(IBCOLL_ERR_CONFIG, "{}:{}: IBCOLL_VERBS_GID={} fits none of its GIDs: {}", port.device, port.number,
+               wanted, gid_list(port));
+}
+
+std::string port_list(const std::vector<Port>& ports) {
+  std::string text;
+  for (const Port& port : ports)
+    text += fmt::format("{}{}:{} ({})", text.empty() ? "" : ", ", port.device, port.number, port.state);
+  return text;
+}
+
+std::tuple<bool, double> rank_of(const Port& port) { return {port.near, port.gigabits}; }
+
+}  // namespace
+
+bool is_ipv4(const Gid& gid) {
+  return std::all_of(gid.begin(), gid.begin() + 10, [](uint8_t byte) { return byte == 0; }) && gid[10] == 0xff &&
+         gid[11] == 0xff;
+}
+
+std::string gid_text(const Gid& gid) {
+  char text[INET6_ADDRSTRLEN] = "?";
+  ::inet_ntop(AF_INET6, gid.data(), text, sizeof text);
+  return text;
+}
+
+Result<std::vector<Port>> list_ports() {
+  int count = 0;
+  const std::unique_ptr<ibv_device*, Destroy<[](ibv_device** list) { return ibv_free_device_list(list), 0; }>> list(
+      ibv_get_device_list(&count));
+  std::vector<Port> ports;
+  if (!list || count == 0) return ports;
+  std::unique_ptr<Locality> locality;
+  if (count > 1) locality = std::make_unique<Locality>();
+  for (int i = 0; i < count; ++i)
+    if (Status status = add_ports(list.get()[i], locality.get(), ports); !status.ok()) return status;
+  return ports;
+}
+
+Result<PortChoice> choose_port(const Config& config, const std::vector<Port>& ports) {
+  if (ports.empty())
+    return error(IBCOLL_ERR_UNSUPPORTED,
+                 "this machine has no RDMA device (ibv_devices lists none; is the driver loaded?)");
+  const std::string& wanted = config.text("IBCOLL_VERBS_DEVICE");
+  PortChoice choice;
+  const Port* best = nullptr;
+  bool named = false;
+  for (const Port& port : ports) {
+    const bool fits =
+        wanted.empty() || wanted == port.device || wanted == fmt::format("{}:{}", port.device, port.number);
+    named = named || fits;
+    const char* reason = "a candidate";
+    if (!fits)
+      reason = "not the one of IBCOLL_VERBS_DEVICE";
+    else if (!port.active)
+      reason = "not active";
+    else if (best == nullptr || rank_of(port) > rank_of(*best))
+      best = &port;
+    choice.reasons.push_back(fmt::format("{}:{}: {}, {}, {} Gbit/s{}: {}", port.device, port.number, port.state,
+                                         port.ethernet ? "RoCE" : fmt::format("LID {}", port.lid), port.gigabits,
+                                         port.near ? "" : ", far from this process", reason));
+  }
+  if (!named)
+    return error(IBCOLL_ERR_CONFIG, "IBCOLL_VERBS_DEVICE={}: there is no such device or port; there are: {}", wanted,
+                 port_list(ports));
+  if (best == nullptr)
+    return error(wanted.empty() ? IBCOLL_ERR_UNSUPPORTED : IBCOLL_ERR_CONFIG,
+                 "no RDMA port is active: {}; check the cable, the subnet manager or `ip link`", port_list(ports));
+  choice.port = *best;
+  choice.reasons.push_back(fmt::format("{}:{} is used", best->device, best->number));
+  if (Status status = choose_gid(config, choice); !status.ok()) return status;
+  return choice;
+}
+
+}  // namespace ibcoll::verbs

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which port of which device a rank uses, and which of its GIDs.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/config.h"
+#include "runtime/status.h"
+
+namespace ibcoll::verbs {
+
+using Gid = std::array<uint8_t, 16>;
+
+struct GidEntry {
+  enum class Type { kInfiniBand, kRoceV1, kRoceV2 };
+  int index = 0;
+  Type type = Type::kInfiniBand;
+  Gid gid{};
+};
+
+struct Port {
+  std::string device;  // "mlx5_0"
+  int number = 1;
+  std::string state;  // "ACTIVE", "DOWN", ...
+  bool active = false;
+  bool ethernet = false;  // RoCE: addressed by GID
+  uint16_t lid = 0;
+  ibv_mtu mtu = IBV_MTU_1024;
+  double gigabits = 0;  // per second
+  std::vector<GidEntry> gids;
+  bool near = false;  // to the cores that this process may use
+  // of the device
+  bool windows = false;  // memory windows of type 2B
+  int most_queue_pairs = 0;
+  int most_completions = 0;  // in one completion queue
+  int most_regions = 0;
+};
+
+struct PortChoice {
+  Port port;
+  int gid_index = 0;
+  Gid gid{};
+  bool global = false;               // packets carry a global route header: the GID addresses
+  std::vector<std::string> reasons;  // one line for each port and choice, for ibcoll_info -d
+};
+
+// "::ffff:10.0.0.1", "fe80::1".
+std::string gid_text(const Gid& gid);
+// The address within is an IPv4 one.
+bool is_ipv4(const Gid& gid);
+
+// Every port of every device of this machine. Empty without devices; SYSTEM when one cannot be asked.
+Result<std::vector<Port>> list_ports();
+
+// IBCOLL_VERBS_DEVICE, then active ports, the nearest and fastest first; IBCOLL_VERBS_GID, then RoCE v2 before v1, IPv4
+// before IPv6, routable before link-local. CONFIG: there is no such device, port or GID, or what is there cannot be used:
+// says what there is. UNSUPPORTED: no device at all.
+Result<PortChoice> choose_port(const Config& config, const std::vector<Port>& ports);
+
+}  // namespace ibcoll::verbs

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Owners of verbs objects, and the text of a verbs call that failed.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/log.h"
+#include "runtime/status.h"
+
+namespace ibcoll::verbs {
+
+// A destroy call that fails leaks its object: something that depends on it lives on, which is a fault of ours.
+template <auto kDestroy>
+struct Destroy {
+  template <typename T>
+  void operator()(T* object) const noexcept {
+    if (const int code = kDestroy(object); code != 0)
+      log(LogLevel::kError, "verbs: an object cannot be destroyed: {}", std::strerror(code > 0 ? code : errno));
+  }
+};
+
+using Device = std::unique_ptr<ibv_context, Destroy<ibv_close_device>>;
+using ProtectionDomain = std::unique_ptr<ibv_pd, Destroy<ibv_dealloc_pd>>;
+using CompletionQueue = std::unique_ptr<ibv_cq, Destroy<ibv_destroy_cq>>;
+using QueuePair = std::unique_ptr<ibv_qp, Destroy<ibv_destroy_qp>>;
+using MemoryRegion = std::unique_ptr<ibv_mr, Destroy<ibv_dereg_mr>>;
+inline int dealloc_window(ibv_mw* window) { return ibv_dealloc_mw(window); }  // the one that is inline in verbs.h
+using MemoryWindow = std::unique_ptr<ibv_mw, Destroy<dealloc_window>>;
+using AddressHandle = std::unique_ptr<ibv_ah, Destroy<ibv_destroy_ah>>;
+
+// What to try after `call` has failed with `code`.
+std::string advice(std::string_view call, int code);
+
+// "mlx5_0: ibv_reg_mr of 65536 bytes: Cannot allocate memory; <what to try>". NO_MEMORY for ENOMEM, else SYSTEM.
+Status verbs_error(std::string_view device, std::string_view call, int code);
+
+}  // namespace ibcoll::verbs

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// All that a rank keeps of one peer that it talks to.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/verbs/objects.h"
+#include "runtime/verbs/registration.h"
+#include "runtime/verbs/wire.h"
+
+namespace ibcoll::verbs {
+
+constexpr uint32_t kSendDepth = 128;  // work requests
+constexpr uint64_t kData = uint64_t{1} << 63;
+constexpr uint32_t kReceiveDepth = kSlots + 1;  // one immediate per slot, and the mark of draining
+
+// A message or put that was accepted and has not been consumed by the peer, as far as is known: what is posted again after
+// a new connection.
+struct Outgoing {
+  uint64_t sequence = 0;
+  SlotKind kind = SlotKind::kMessage;
+  bool refused = false;  // a put that the peer's device did not let in
+  bool unsent = false;   // a put whose kSent is still owed
+  uint64_t posted = 0;   // bytes of the put
+  uint64_t bytes = 0;    // of the put
+  const std::byte* from = nullptr;
+  RemoteRegion to;
+  uint64_t token = 0;
+  Registration source;
+};
+
+// Memory that the device knows, for one peer.
+struct Channel {
+  Landing landing;                     // the peer writes
+  alignas(64) uint64_t told_consumed;  // the device reads this and the following
+  Slot staging[kSlots];                // as they are to be at the peer
+};
+
+struct Peer {
+  enum class State : uint8_t {
+    kNew,       // no queue pair
+    kGreeting,  // a queue pair that the peer may not know of yet
+    kReady,     // messages may leave
+    kDraining,  // the queue pair is in the error state; its last completions are awaited
+    kFailed     // reported, or about to be reported, by kPeerFailed
+  };
+
+  int rank = -1;
+  State state = State::kNew;
+  bool left = false;        // said that it closes
+  bool has_theirs = false;  // their greeting of this epoch
+  bool failing = false;     // draining ends in kFailed
+  bool in_ready_list = false;
+  bool greets = false;  // in the list of peers that are sent greetings
+  std::string failure;  // the text of kPeerFailed
+  bool failure_reported = false;
+
+  uint32_t epoch = 0;
+  Notify they_want = Notify::kImmediate;
+  QueuePair queue_pair;
+  uint32_t inline_bytes = 0;
+  Greeting mine;
+  Time next_greeting = 0;
+  Time greeting_pause = 0;
+  Time last_heard = 0;  // an answer of their device
+
+  std::unique_ptr<Channel> channel;
+  MemoryRegion landing_region, staging_region;
+  uint64_t remote_landing = 0;
+  uint32_t remote_key = 0;
+  uint64_t their_delivered = 0;  // messages of this rank that had landed there when the queue pair was made
+  std::vector<Rekey> rekeyed;    // exposures of the peer whose keys have changed since they were told
+
+  // sending: sequence numbers count from 1
+  uint64_t accepted = 0;  // the last one
+  uint64_t posted_up_to = 0;
+  uint64_t consumed = 0;  // by the peer, as its messages tell; landing.consumed may know more
+  std::array<Outgoing, kSlots> outgoing;
+  std::array<uint64_t, kSendDepth> sequence_of{};  // work request -> message; kData: of its data; 0: none
+  uint64_t posted = 0;                             // work requests
+  uint64_t completed = 0;
+  uint64_t signaled = 0;  // the last request that asked for a completion
+
+  // receiving
+  uint64_t handed_out = 0;
+  uint64_t immediates = 0;  // received and not handed out
+  uint64_t told_consumed = 0;
+  uint64_t consumed_here = 0;  // slots that may be overwritten
+
+  bool send_drained = false, receive_drained = false;
+  Time drain_deadline = 0;
+  uint32_t wanted_epoch = 0;  // of the next queue pair, at least
+
+  std::vector<uint32_t> exposures;  // numbers, of regions that this peer may write
+  std::vector<uint32_t> unbound;    // of these, the ones whose windows still have to be bound on this queue pair
+
+  Slot& staged(uint64_t sequence) const { return channel->staging[(sequence - 1) % kSlots]; }
+  const Slot& landed(uint64_t sequence) const { return channel->landing.slots[(sequence - 1) % kSlots]; }
+  Outgoing& out(uint64_t sequence) { return outgoing[(sequence - 1) % kSlots]; }
+  uint64_t known_consumed() const {
+    const uint64_t told = std::atomic_ref(channel->landing.consumed).load(std::memory_order_acquire);
+    return told > consumed ? told : consumed;
+  }
+  bool has_slot() const { return accepted - known_consumed() < kSlots; }
+  uint32_t send_room() const { return kSendDepth - static_cast<uint32_t>(posted - completed); }
+};
+
+}  // namespace ibcoll::verbs

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The right to write: a memory window of type 2B, bound to exactly the exposed range on the queue pair of the peer, so that
+// the device itself refuses everybody else, and every byte outside. Binding travels in the send queue before the
+// advertisement; conceal() invalidates and waits until that is done.
+#include <algorithm>
+
+#include "runtime/verbs/verbs_transport.h"
+
+namespace ibcoll {
+
+using namespace verbs;
+
+namespace {
+
+constexpr size_t kMostExposures = kExposureIndex + 1;
+
+}  // namespace
+
+// A key that was not used for this window before.
+bool VerbsTransport::make_key(Exposure& exposure) {
+  if (!choice_.port.windows) {
+    exposure.exact.reset(ibv_reg_mr(domain_.get(), exposure.memory.data(), exposure.memory.size(),
+                                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+    if (exposure.exact) exposure.key = exposure.exact->rkey;
+    return exposure.exact != nullptr;
+  }
+  if (!free_windows_.empty()) {
+    exposure.window = std::move(free_windows_.back());
+    free_windows_.pop_back();
+  } else {
+    exposure.window.reset(ibv_alloc_mw(domain_.get(), IBV_MW_TYPE_2));
+  }
+  if (exposure.window) exposure.key = ibv_inc_rkey(exposure.window->rkey);
+  return exposure.window != nullptr;
+}
+
+RemoteRegion VerbsTransport::expose(int rank, std::span<std::byte> memory) {
+  Peer* const peer = find_or_make(rank);
+  if (peer == nullptr || peer->state == Peer::State::kFailed || memory.empty()) return {};
+  if (free_exposures_.empty()) {
+    if (exposures_.size() == kMostExposures) return {};
+    free_exposures_.push_back(static_cast<uint32_t>(exposures_.size()));
+    exposures_.emplace_back();
+  }
+  const uint32_t index = free_exposures_.back();
+  Exposure& exposure = exposures_[index];
+  exposure.memory = memory;
+  exposure.registration = choice_.port.windows ? registrations_->acquire(memory) : Registration{};
+  if ((choice_.port.windows && !exposure.registration) || !make_key(exposure)) {
+    registrations_->release(exposure.registration);
+    return {};
+  }
+  free_exposures_.pop_back();
+  exposure.number = (exposure.number & ~kExposureIndex) + kExposureIndex + 1 + index;
+  if (exposure.number <= kExposureIndex) exposure.number += kExposureIndex + 1;  // never 0 in the upper half
+  exposure.peer = rank;
+  exposure.bound = false;
+  peer->exposures.push_back(exposure.number);
+  if (choice_.port.windows) peer->unbound.push_back(exposure.number);
+  if (peer->state == Peer::State::kReady) pump(*peer);
+  return {reinterpret_cast<uint64_t>(memory.data()), memory.size(),
+          static_cast<uint64_t>(exposure.number) << 32 | exposure.key};
+}
+
+// False: the send queue has no room for all of them.
+bool VerbsTransport::bind_windows(Peer& peer) {
+  while (!peer.unbound.empty()) {
+    Exposure& bound = exposure(peer.unbound.front());
+    ibv_send_wr request{};
+    request.opcode = IBV_WR_BIND_MW;
+    request.bind_mw.mw = bound.window.get();
+    request.bind_mw.rkey = bound.key;
+    request.bind_mw.bind_info = {bound.registration.region, reinterpret_cast<uint64_t>(bound.memory.data()),
+                                 bound.memory.size(), IBV_ACCESS_REMOTE_WRITE};
+    if (!post(peer, request, Work::kLocal, 0, false)) return false;
+    bound.window->rkey = bound.key;
+    bound.bound = true;
+    peer.unbound.erase(peer.unbound.begin());
+  }
+  return true;
+}
+
+Exposure* VerbsTransport::exposure_of(int rank, const RemoteRegion& region) {
+  const auto number = static_cast<uint32_t>(region.key >> 32);
+  const size_t index = number & kExposureIndex;
+  if (index >= exposures_.size() || exposures_[index].number != number || exposures_[index].peer != rank)
+    return nullptr;
+  return &exposures_[index];
+}
+
+void VerbsTransport::conceal(int rank, const RemoteRegion& region) {
+  Exposure* const found = exposure_of(rank, region);
+  if (found == nullptr) return;
+  Peer& peer = *peers_[static_cast<size_t>(rank)];
+  if (found->bound) invalidate(peer, *found);
+  forget(*found);
+}
+
+// Until the device writes there no more. Ends at the latest when the connection breaks, as no write outlives that.
+void VerbsTransport::invalidate(Peer& peer, Exposure& exposure) {
+  const auto still_bound = [&] { return exposure.bound && peer.state == Peer::State::kReady; };
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_LOCAL_INV;
+  request.invalidate_rkey = exposure.key;
+  while (still_bound() && !post(peer, request, Work::kLocal, 0, true)) take_completions();
+  const uint64_t mine = peer.posted;
+  while (still_bound() && peer.completed < mine) take_completions();
+  // A broken connection is drained, with everything that was bound on it.
+  if (peer.state == Peer::State::kDraining) wait_until_drained(peer);
+}
+
+void VerbsTransport::forget(Exposure& exposure) {
+  Peer& peer = *peers_[static_cast<size_t>(exposure.peer)];
+  std::erase(peer.exposures, exposure.number);
+  std::erase(peer.unbound, exposure.number);
+  if (exposure.window) free_windows_.push_back(std::move(exposure.window));
+  exposure.exact.reset();
+  registrations_->release(exposure.registration);
+  exposure.peer = -1;
+  free_exposures_.push_back(exposure.number & kExposureIndex);
+}
+
+// Windows die with the queue pair that they were bound on: on a new one the exposures of this peer get new ones, and the
+// greeting tells their keys.
+void VerbsTransport::refresh_exposures(Peer& peer) {
+  peer.mine.rekeys = 0;
+  if (!choice_.port.windows) return;
+  peer.unbound.clear();
+  for (const uint32_t number : peer.exposures) {
+    Exposure& exposed = exposure(number);
+    if (peer.epoch > 1) {
+      exposed.window.reset();
+      exposed.bound = false;
+      if (peer.mine.rekeys == std::size(peer.mine.rekey) || !make_key(exposed))
+        return fail(
+            peer, fmt::format("{} regions cannot be exposed again after the connection broke", peer.exposures.size()));
+      peer.mine.rekey[peer.mine.rekeys++] = {number, exposed.key};
+    }
+    peer.unbound.push_back(number);
+  }
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages and puts on their way out.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/verbs/verbs_transport.h"
+
+namespace ibcoll {
+
+using namespace verbs;
+
+namespace {
+
+constexpr uint64_t kSignalPeriod = 16;  // work requests
+constexpr uint64_t kLongestWrite =
+    1 << 22;  // bytes of one work request: an error is noticed, and others served, in between
+
+uint32_t padded(size_t bytes) { return static_cast<uint32_t>((bytes + 7) & ~size_t{7}); }
+
+}  // namespace
+
+bool VerbsTransport::acceptable(int rank, Peer*& found) {
+  found = find_or_make(rank);
+  if (found == nullptr) return false;
+  Peer& peer = *found;
+  if (peer.state == Peer::State::kNew) start(peer);
+  if (peer.state == Peer::State::kReady && peer.left) give_up(peer);
+  if (peer.state != Peer::State::kReady) return false;
+  if (peer.has_slot()) return true;
+  ++counters_.no_credit;
+  return false;
+}
+
+Slot& VerbsTransport::stage(Peer& peer, SlotKind kind, const Note& note, std::span<const std::byte> payload) {
+  const uint64_t sequence = ++peer.accepted;
+  Outgoing& out = peer.out(sequence);
+  if (out.unsent) give_sent(peer, out);  // its slot is free, so the peer has consumed it
+  out = {};
+  out.sequence = sequence;
+  out.kind = kind;
+  Slot& slot = peer.staged(sequence);
+  const uint32_t room = padded(payload.size());
+  if (!payload.empty()) std::memcpy(slot.payload + kSlotPayload - room, payload.data(), payload.size());
+  slot.header = {note, peer.consumed_here, static_cast<uint32_t>(payload.size()), kind, 0, 0, sequence};
+  peer.told_consumed = peer.consumed_here;
+  return slot;
+}
+
+bool VerbsTransport::send(int rank, const Note& note, std::span<const std::byte> payload) {
+  Peer* peer = nullptr;
+  if (payload.size() > kSlotPayload || !acceptable(rank, peer)) return false;
+  stage(*peer, SlotKind::kMessage, note, payload);
+  ++counters_.messages_sent;
+  counters_.bytes_sent += payload.size();
+  pump(*peer);
+  return true;
+}
+
+PutResult VerbsTransport::put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
+                              uint64_t token) {
+  Peer* peer = nullptr;
+  if (!acceptable(rank, peer)) return PutResult::kBusy;
+  Registration source;
+  if (!from.empty()) {
+    source = registrations_->acquire({const_cast<std::byte*>(from.data()), from.size()});
+    if (!source) return PutResult::kBusy;
+  }
+  stage(*peer, SlotKind::kPut, note, {});
+  Outgoing& out = peer->out(peer->accepted);
+  out.unsent = true;
+  out.bytes = from.size();
+  out.from = from.data();
+  out.to = to;
+  out.token = token;
+  out.source = source;
+  ++counters_.puts_sent;
+  counters_.bytes_sent += from.size();
+  pump(*peer);
+  return PutResult::kPending;
+}
+
+void VerbsTransport::give_sent(Peer& peer, Outgoing& out) {
+  registrations_->release(out.source);
+  sent_.push_back({peer.rank, out.token});
+  out.unsent = false;
+}
+
+// Posts what was accepted, in order, as far as the send queue has room.
+void VerbsTransport::pump(Peer& peer) {
+  if (peer.state != Peer::State::kReady) return;
+  bool room = bind_windows(peer);
+  while (room && peer.posted_up_to < peer.accepted) {
+    const uint64_t sequence = peer.posted_up_to + 1;
+    Outgoing& out = peer.out(sequence);
+    room = out.kind == SlotKind::kPut
+               ? post_put(peer, sequence, out)
+               : post_slot(peer, sequence, peer.they_want == Notify::kImmediate, out.kind == SlotKind::kLeaving);
+    if (room) peer.posted_up_to = sequence;
+  }
+  if (room) tell_consumed(peer);
+  if (!room && std::find(pumped_.begin(), pumped_.end(), &peer) == pumped_.end()) pumped_.push_back(&peer);
+}
+
+bool VerbsTransport::post_put(Peer& peer, uint64_t sequence, Outgoing& out) {
+  const uint32_t key = key_at(peer, out.to);
+  while (out.posted < out.bytes) {
+    const uint64_t bytes = std::min(kLongestWrite, out.bytes - out.posted);
+    ibv_sge piece{reinterpret_cast<uintptr_t>(out.from) + out.posted, static_cast<uint32_t>(bytes),
+                  out.source.region->lkey};
+    ibv_send_wr request{};
+    request.sg_list = &piece;
+    request.num_sge = 1;
+    request.opcode = IBV_WR_RDMA_WRITE;
+    request.send_flags = bytes <= peer.inline_bytes ? IBV_SEND_INLINE : 0;
+    request.wr.rdma.remote_addr = out.to.address + out.posted;
+    request.wr.rdma.rkey = key;
+    if (!post(peer, request, Work::kSend, sequence | kData, false)) return false;
+    out.posted += bytes;
+  }
+  return post_slot(peer, sequence, true, true);
+}
+
+bool VerbsTransport::post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled) {
+  Slot& slot = peer.staged(sequence);
+  const uint32_t bytes = padded(slot.header.bytes) + static_cast<uint32_t>(sizeof slot.header);
+  const size_t offset = sizeof(Slot) - bytes;
+  ibv_sge piece{reinterpret_cast<uintptr_t>(&slot) + offset, bytes, peer.staging_region->lkey};
+  ibv_send_wr request{};
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+  request.imm_data = static_cast<uint32_t>(sequence);
+  request.send_flags = bytes <= peer.inline_bytes ? IBV_SEND_INLINE : 0;
+  request.wr.rdma.remote_addr =
+      peer.remote_landing + offsetof(Landing, slots) + (sequence - 1) % kSlots * sizeof(Slot) + offset;
+  request.wr.rdma.rkey = peer.remote_key;
+  return post(peer, request, Work::kSend, sequence, signaled);
+}
+
+// False: the send queue is full.
+bool VerbsTransport::post(Peer& peer, ibv_send_wr& request, Work work, uint64_t sequence, bool signaled) {
+  if (peer.send_room() == 0) return false;
+  if (signaled || peer.posted - peer.signaled >= kSignalPeriod) request.send_flags |= IBV_SEND_SIGNALED;
+  request.wr_id = work_id(work, peer, peer.posted);
+  ibv_send_wr* bad = nullptr;
+  if (ibv_post_send(peer.queue_pair.get(), &request, &bad) != 0) return false;
+  if ((request.send_flags & IBV_SEND_SIGNALED) != 0) peer.signaled = peer.posted;
+  peer.sequence_of[peer.posted++ % kSendDepth] = sequence;
+  return true;
+}
+
+// The peer runs out of slots when it is not told in time what was consumed; messages tell it as well.
+void VerbsTransport::tell_consumed(Peer& peer) {
+  if (peer.consumed_here - peer.told_consumed < kSlots / 2 || peer.state != Peer::State::kReady) return;
+  peer.channel->told_consumed = peer.consumed_here;
+  ibv_sge piece{reinterpret_cast<uintptr_t>(&peer.channel->told_consumed), sizeof(uint64_t), peer.staging_region->lkey};
+  ibv_send_wr request{};
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.send_flags = sizeof(uint64_t) <= peer.inline_bytes ? IBV_SEND_INLINE : 0;
+  request.wr.rdma.remote_addr = peer.remote_landing + offsetof(Landing, consumed);
+  request.wr.rdma.rkey = peer.remote_key;
+  if (post(peer, request, Work::kLocal, 0, false)) {
+    peer.told_consumed = peer.consumed_here;
+    ++counters_.credits_told;
+  } else if (std::find(pumped_.begin(), pumped_.end(), &peer) == pumped_.end()) {
+    pumped_.push_back(&peer);
+  }
+}
+
+uint32_t VerbsTransport::key_at(const Peer& peer, const RemoteRegion& to) const {
+  for (const Rekey& rekey : peer.rekeyed)
+    if (rekey.exposure == to.key >> 32) return rekey.key;
+  return static_cast<uint32_t>(to.key);
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/verbs/verbs_transport.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "runtime/log.h"
+
+namespace ibcoll {
+
+using namespace verbs;
+
+Result<std::unique_ptr<VerbsTransport>> VerbsTransport::open(const VerbsParams& params) {
+  Result<std::vector<Port>> ports = list_ports();
+  if (!ports.ok()) return ports.status();
+  Result<PortChoice> choice = choose_port(*params.config, *ports);
+  if (!choice.ok()) return choice.status();
+  for (const std::string& reason : choice->reasons) log(LogLevel::kInfo, "verbs: {}", reason);
+  std::unique_ptr<VerbsTransport> transport(new VerbsTransport(params, std::move(*choice)));
+  if (Status status = transport->prepare(*params.config); !status.ok()) return status;
+  return transport;
+}
+
+VerbsTransport::VerbsTransport(const VerbsParams& params, PortChoice choice)
+    : rank_(params.rank),
+      size_(params.size),
+      job_(params.job),
+      choice_(std::move(choice)),
+      peers_(static_cast<size_t>(params.size)) {}
+
+Status VerbsTransport::prepare(const Config& config) {
+  route_.port = static_cast<uint8_t>(choice_.port.number);
+  route_.gid_index = static_cast<uint8_t>(choice_.gid_index);
+  route_.service_level = static_cast<uint8_t>(config.integer("IBCOLL_VERBS_SERVICE_LEVEL"));
+  route_.traffic_class = static_cast<uint8_t>(config.integer("IBCOLL_VERBS_TRAFFIC_CLASS"));
+  settings_.timeout = static_cast<uint8_t>(config.integer("IBCOLL_VERBS_TIMEOUT"));
+  settings_.retries = static_cast<uint8_t>(config.integer("IBCOLL_VERBS_RETRIES"));
+  const int by_completions = choice_.port.most_completions / static_cast<int>(kSendDepth + 1 + kReceiveDepth);
+  settings_.most_queue_pairs = static_cast<uint32_t>(std::min<int64_t>(
+      {config.integer("IBCOLL_VERBS_QUEUE_PAIRS"), by_completions, choice_.port.most_queue_pairs - 1}));
+
+  // A program may call fork() for its own purposes; where the kernel copies registered pages at fork, nothing is needed.
+  if (ibv_is_fork_initialized() == IBV_FORK_DISABLED)
+    if (const int code = ibv_fork_init(); code != 0)
+      log(LogLevel::kWarning, "verbs: ibv_fork_init: {}; programs that fork may lose data", std::strerror(code));
+
+  int count = 0;
+  ibv_device** const list = ibv_get_device_list(&count);
+  for (int i = 0; i < count; ++i)
+    if (choice_.port.device == ibv_get_device_name(list[i])) device_.reset(ibv_open_device(list[i]));
+  const int code = errno;
+  if (list) ibv_free_device_list(list);
+  if (!device_) return verbs_error(device(), "ibv_open_device", code);
+  domain_.reset(ibv_alloc_pd(device_.get()));
+  if (!domain_) return verbs_error(device(), "ibv_alloc_pd", errno);
+  const int first = std::min(choice_.port.most_completions, static_cast<int>(4 * (kSendDepth + 1 + kReceiveDepth)));
+  completions_.reset(ibv_create_cq(device_.get(), first, nullptr, nullptr, 0));
+  if (!completions_) return verbs_error(device(), fmt::format("ibv_create_cq of {} completions", first), errno);
+  registrations_ = std::make_unique<Registrations>(domain_.get());
+  Result<std::unique_ptr<Greetings>> greetings = Greetings::open(domain_.get(), route_);
+  if (!greetings.ok()) return greetings.status();
+  greetings_ = std::move(*greetings);
+  return gate_notify(config);
+}
+
+// Polling memory needs a device that writes the bytes of a message in order. verbs lets one ask a queue pair.
+Status VerbsTransport::gate_notify(const Config& config) {
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = wanted.recv_cq = completions_.get();
+  wanted.cap = {1, 1, 1, 1, 0};
+  wanted.qp_type = IBV_QPT_RC;
+  const QueuePair probe(ibv_create_qp(domain_.get(), &wanted));
+  if (!probe) return verbs_error(device(), "ibv_create_qp (reliable connection)", errno);
+  const bool in_order = ibv_query_qp_data_in_order(probe.get(), IBV_WR_RDMA_WRITE, 0) == 1;
+  const std::string& choice = config.text("IBCOLL_VERBS_NOTIFY");
+  const char* const promise =
+      in_order ? "the device writes messages in order" : "the device promises no order of writes";
+  settings_.notify = choice == "memory" || (choice == "auto" && in_order) ? Notify::kMemory : Notify::kImmediate;
+  notify_reason_ = choice == "auto" ? promise : fmt::format("by IBCOLL_VERBS_NOTIFY; {}", promise);
+  if (settings_.notify == Notify::kMemory && !in_order)
+    log(LogLevel::kWarning,
+        "verbs: IBCOLL_VERBS_NOTIFY=memory, but {} does not promise to write a message in order: data may be wrong; "
+        "IBCOLL_VERBS_NOTIFY=imm is safe",
+        device());
+  return {};
+}
+
+VerbsTransport::~VerbsTransport() {
+  if (!greetings_) return;
+  say_goodbye();
+  for (const std::unique_ptr<Peer>& peer : peers_) {
+    if (!peer || !peer->queue_pair) continue;
+    peer->failing = peer->left = true;
+    break_connection(*peer, 0);
+    wait_until_drained(*peer);
+  }
+  for (Exposure& exposure : exposures_) {
+    exposure.window.reset();
+    registrations_->release(exposure.registration);
+  }
+}
+
+std::vector<std::byte> VerbsTransport::address() const {
+  Address own;
+  own.gid = choice_.gid;
+  own.queue_pair = greetings_->queue_pair();
+  own.lid = choice_.port.lid;
+  own.mtu = static_cast<uint8_t>(choice_.port.mtu);
+  own.global = choice_.global;
+  const auto bytes = std::as_bytes(std::span(&own, 1));
+  return {bytes.begin(), bytes.end()};
+}
+
+Status VerbsTransport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
+  if (by_rank.size() != static_cast<size_t>(size_))
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "verbs: {} addresses for {} ranks", by_rank.size(), size_);
+  std::vector<Address> addresses(by_rank.size());
+  for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+    if (by_rank[rank].size() != sizeof(Address))
+      return error(IBCOLL_ERR_INVALID_ARGUMENT, "verbs: the address of rank {} has {} bytes, not {}", rank,
+                   by_rank[rank].size(), sizeof(Address));
+    std::memcpy(&addresses[rank], by_rank[rank].data(), sizeof(Address));
+    if ((addresses[rank].global != 0) != choice_.global)
+      return error(
+          IBCOLL_ERR_CONFIG,
+          "verbs: rank {} is addressed by {} and rank {} by {}; set IBCOLL_VERBS_GID and IBCOLL_VERBS_DEVICE so "
+          "that all ranks use the same",
+          rank_, choice_.global ? "GID" : "LID", rank, choice_.global ? "LID" : "GID");
+  }
+  greetings_->set_addresses(addresses);
+  addresses_ = std::move(addresses);
+  return {};
+}
+
+size_t VerbsTransport::poll(std::span<Event> events) {
+  for (Peer* peer : lent_) {
+    peer->consumed_here = peer->handed_out;
+    tell_consumed(*peer);
+  }
+  lent_.clear();
+  take_completions();
+  if (settings_.notify == Notify::kMemory) look_at_slots();
+  serve_greetings();
+  if (!pumped_.empty()) {
+    const std::vector<Peer*> waiting = std::move(pumped_);
+    pumped_.clear();
+    for (Peer* peer : waiting) pump(*peer);
+  }
+  return hand_out(events);
+}
+
+Time VerbsTransport::now() const {
+  return static_cast<Time>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+LinkModel VerbsTransport::model() const {
+  const double gigabits = choice_.port.gigabits > 0 ? choice_.port.gigabits : 10;
+  return {2.0, 8e-3 / gigabits};
+}
+
+nlohmann::json VerbsTransport::describe() const {
+  const Counters& c = counters_;
+  return {{"name", name()},
+          {"device", fmt::format("{}:{}", choice_.port.device, choice_.port.number)},
+          {"address", choice_.global ? gid_text(choice_.gid) : fmt::format("LID {}", choice_.port.lid)},
+          {"gid_index", choice_.gid_index},
+          {"mtu", 128 << choice_.port.mtu},
+          {"notify", settings_.notify == Notify::kMemory ? "memory" : "imm"},
+          {"notify_reason", notify_reason_},
+          {"exact_ranges", choice_.port.windows ? "memory windows" : "a memory region each"},
+          {"reasons", choice_.reasons},
+          {"most_queue_pairs", settings_.most_queue_pairs},
+          {"queue_pairs", queue_pairs_},
+          {"connections", c.connections - c.reconnections},
+          {"reconnections", c.reconnections},
+          {"messages_sent", c.messages_sent},
+          {"puts_sent", c.puts_sent},
+          {"bytes_sent", c.bytes_sent},
+          {"messages_received", c.messages_received},
+          {"puts_received", c.puts_received},
+          {"puts_refused", c.puts_refused},
+          {"bytes_received", c.bytes_received},
+          {"no_credit", c.no_credit},
+          {"credits_told", c.credits_told},
+          {"registrations_made", registrations_->made()},
+          {"registrations_failed", registrations_->failed()},
+          {"failed_peers", c.failed_peers}};
+}
+
+}  // namespace ibcoll
+
+extern "C" ibcoll::VerbsModule* ibcoll_verbs_open(const ibcoll::VerbsParams& params, ibcoll::Status* status) {
+  ibcoll::Result<std::unique_ptr<ibcoll::VerbsTransport>> opened = ibcoll::VerbsTransport::open(params);
+  if (opened.ok()) return opened.value().release();
+  *status = opened.status();
+  return nullptr;
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The transport over InfiniBand verbs: one reliable connection per peer in use, made on first use.
+//
+//   send -> one RDMA Write into the peer's next landing slot: payload, note, sequence number
+//   put  -> RDMA Writes into the exposed region, then a Write with immediate of the note into the next slot
+//
+// The notice of a message is the completion of the immediate (Notify::kImmediate), or the slot's last word
+// (Notify::kMemory). The k-th message of a peer lies in slot k modulo kSlots, and is overwritten after it was consumed here
+// and the peer was told: credit. What was not consumed yet can be sent again over a new connection, so an error completion
+// costs a connection, not messages. Not safe for threads: the context's lock is held around every call.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/verbs/devices.h"
+#include "runtime/verbs/greetings.h"
+#include "runtime/verbs/peer.h"
+#include "runtime/verbs/registration.h"
+#include "runtime/verbs/verbs_module.h"
+
+namespace ibcoll {
+
+class VerbsTransport final : public VerbsModule {
+ public:
+  static Result<std::unique_ptr<VerbsTransport>> open(const VerbsParams& params);
+  ~VerbsTransport() override;
+
+  std::vector<std::byte> address() const override;
+  Status set_addresses(std::vector<std::vector<std::byte>> by_rank) override;
+
+  const char* name() const override { return "verbs"; }
+  size_t slot_bytes() const override { return verbs::kSlotPayload; }
+  bool send(int rank, const Note& note, std::span<const std::byte> payload) override;
+  RemoteRegion expose(int rank, std::span<std::byte> memory) override;
+  void conceal(int rank, const RemoteRegion& region) override;
+  PutResult put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
+                uint64_t token) override;
+  size_t poll(std::span<Event> events) override;
+  void check_peers() override;
+  Time now() const override;
+  LinkModel model() const override;
+  nlohmann::json describe() const override;
+
+ private:
+  using Peer = verbs::Peer;
+  struct Settings {
+    verbs::Notify notify = verbs::Notify::kImmediate;
+    uint8_t timeout = 16;
+    uint8_t retries = 7;
+    uint32_t most_queue_pairs = 0;
+  };
+  struct Sent {
+    int peer;
+    uint64_t token;
+  };
+  struct Counters {
+    uint64_t messages_sent = 0, puts_sent = 0, bytes_sent = 0;
+    uint64_t messages_received = 0, puts_received = 0, bytes_received = 0;
+    uint64_t no_credit = 0, credits_told = 0, connections = 0, reconnections = 0, failed_peers = 0;
+    uint64_t puts_refused = 0;
+  };
+  // What a work request was, in the upper bits of its number.
+  enum class Work : uint64_t { kSend, kReceive, kLocal, kSendMark, kReceiveMark };
+  // The number of a work request as verbs hands it back: kind, epoch, peer and position in the send queue.
+  struct WorkId {
+    explicit WorkId(uint64_t id)
+        : work(static_cast<Work>(id >> 60)),
+          epoch(id >> 52 & 0xff),
+          rank(id >> 32 & 0xfffff),
+          request(static_cast<uint32_t>(id)) {}
+    Work work;
+    uint32_t epoch;
+    size_t rank;
+    uint32_t request;
+  };
+  static uint64_t work_id(Work work, const Peer& peer, uint64_t request) {
+    return static_cast<uint64_t>(work) << 60 | static_cast<uint64_t>(peer.epoch & 0xff) << 52 |
+           static_cast<uint64_t>(peer.rank) << 32 | (request & 0xffffffff);
+  }
+
+  VerbsTransport(const VerbsParams& params, verbs::PortChoice choice);
+  Status prepare(const Config& config);
+  Status gate_notify(const Config& config);
+  const char* device() const { return choice_.port.device.c_str(); }
+
+  // verbs_send.cc
+  bool acceptable(int rank, Peer*& peer);
+  verbs::Slot& stage(Peer& peer, verbs::SlotKind kind, const Note& note, std::span<const std::byte> payload);
+  void pump(Peer& peer);
+  bool post_put(Peer& peer, uint64_t sequence, verbs::Outgoing& out);
+  bool post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled);
+  bool post(Peer& peer, ibv_send_wr& request, Work work, uint64_t sequence, bool signaled);
+  void tell_consumed(Peer& peer);
+  void give_sent(Peer& peer, verbs::Outgoing& out);
+  uint32_t key_at(const Peer& peer, const RemoteRegion& to) const;
+  bool bind_windows(Peer& peer);
+
+  // verbs_receive.cc
+  size_t take_completions();
+  void on_completion(const ibv_wc& done);
+  void on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t request);
+  void complete(Peer& peer, uint32_t request);
+  void post_receive(Peer& peer, Work work);
+  bool has_message(const Peer& peer, uint64_t sequence, uint64_t immediates_used) const;
+  uint64_t delivered(const Peer& peer) const;
+  void look_at_slots();
+  void mark_ready(Peer& peer);
+  size_t hand_out(std::span<Event> events);
+  size_t hand_out_messages(std::span<Event> events);
+  bool hand_out_message(Peer& peer, Event& event);
+
+  // verbs_connection.cc
+  Peer* find_or_make(int rank);
+  bool start(Peer& peer);
+  Status make_channel(Peer& peer);
+  Status make_queue_pair(Peer& peer);
+  Status grow_completion_queue(size_t queue_pairs);
+  Status get_ready(Peer& peer, const verbs::Greeting& theirs);
+  void greet(Peer& peer);
+  void serve_greetings();
+  void on_greeting(const verbs::Greeting& theirs);
+  void connected(Peer& peer);
+  void break_connection(Peer& peer, uint32_t next_epoch);
+  void drained(Peer& peer);
+  void fail(Peer& peer, std::string why);
+  void give_up(Peer& peer);
+  void say_goodbye();
+  void wait_until_drained(Peer& peer);
+
+  // verbs_exposure.cc
+  verbs::Exposure* exposure_of(int rank, const RemoteRegion& region);
+  verbs::Exposure& exposure(uint32_t number) { return exposures_[number & verbs::kExposureIndex]; }
+  bool make_key(verbs::Exposure& exposure);
+  void invalidate(Peer& peer, verbs::Exposure& exposure);
+  void forget(verbs::Exposure& exposure);
+  void refresh_exposures(Peer& peer);
+
+  const int rank_;
+  const int size_;
+  const uint64_t job_;
+  verbs::PortChoice choice_;
+  verbs::Route route_;
+  Settings settings_;
+  std::string notify_reason_;
+  verbs::Device device_;
+  verbs::ProtectionDomain domain_;
+  verbs::CompletionQueue completions_;
+  std::unique_ptr<verbs::Greetings> greetings_;
+  std::unique_ptr<verbs::Registrations> registrations_;
+  std::vector<verbs::Address> addresses_;
+  size_t queue_pairs_ = 0;
+
+  std::vector<verbs::Exposure> exposures_;
+  std::vector<uint32_t> free_exposures_;  // indices
+  std::vector<verbs::MemoryWindow> free_windows_;
+
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: never talked to
+  std::vector<Peer*> active_;                 // those that have a queue pair
+  std::vector<Peer*> greeted_;                // whose greeting is awaited
+  std::vector<Peer*> pumped_;                 // with messages that found no room in the send queue
+  std::vector<Peer*> failures_;               // to be reported
+  std::vector<Peer*> ready_;                  // with messages to hand out, each once, in order of arrival
+  size_t ready_first_ = 0;
+  std::vector<Peer*> lent_;  // whose slots the last poll() handed out, once per slot
+  std::vector<Sent> sent_;
+  size_t sent_first_ = 0;
+  Counters counters_;
+};
+
+}  // namespace ibcoll
