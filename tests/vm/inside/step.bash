@@ -46,7 +46,20 @@ with_server() {
   done
   $3 && wait "$server"
 }
-export -f with_server
+
+# with_remote_server PORT SERVER CLIENT: the same with SERVER on vm2.
+with_remote_server() {
+  local waits="while [ -z \"\$(ss -Hltn 'sport = :$1')\" ]; do kill -0 \$! || exit 1; sleep 0.1; done"
+  local line status=0 server
+  exec 7< <(exec ssh vm2 "$2 & $waits; echo; echo listening; wait \$!")
+  server=$!
+  while read -r line <&7 && [[ $line != listening ]]; do echo "vm2: $line"; done
+  [[ $line == listening ]] || return 1
+  $3 || status=$?
+  sed 's/^/vm2: /' <&7
+  wait "$server" && return "$status"
+}
+export -f with_server with_remote_server
 
 finish() {
   if [[ $((passed + failed)) -eq 0 ]]; then
