@@ -99,11 +99,11 @@ class RegistrationCache {
   // [address, address + bytes) is about to be unmapped: no later acquire() returns what was pinned there before. Any
   // thread; also inside munmap(), whoever calls that.
   void invalidate(const void* address, size_t bytes) noexcept {
-    const auto begin = reinterpret_cast<uint64_t>(address);
-    const uint64_t end = bytes > UnmapQueue::kEverything.end - begin ? UnmapQueue::kEverything.end : begin + bytes;
-    if (begin < end) unmapped_.push({begin, end});
+    unmapped_.push_bytes(reinterpret_cast<uint64_t>(address), bytes);
   }
   void invalidate_all() noexcept { unmapped_.push(UnmapQueue::kEverything); }
+  // What invalidate() pushes to.
+  UnmapQueue& unmapped() noexcept { return unmapped_; }
 
   // Unpins what was invalidated and is not in use. acquire() does so itself; a caller that polls may call it to give pages
   // back sooner. One load when there is nothing to do.

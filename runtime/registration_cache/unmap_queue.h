@@ -36,6 +36,11 @@ class UnmapQueue {
     events_.fetch_add(1, std::memory_order_release);  // last: who sees the count finds the range
   }
 
+  void push_bytes(uint64_t begin, uint64_t bytes) noexcept {
+    const uint64_t end = bytes > kEverything.end - begin ? kEverything.end : begin + bytes;
+    if (begin < end) push({begin, end});
+  }
+
   // The owner only: has anything come since the last drain()? One load.
   bool changed() const noexcept { return events_.load(std::memory_order_acquire) != seen_; }
 

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/registration_cache/memory_events.h"
+
+#include <dlfcn.h>
+#if __has_include(<ucm/api/ucm.h>)
+#include <ucm/api/ucm.h>
+#endif
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <utility>
+
+#include "runtime/registration_cache/unmap_trial.h"
+
+namespace ibcoll {
+
+#if __has_include(<ucm/api/ucm.h>)
+
+struct MemoryEvents::Functions {
+  decltype(&::ucm_set_event_handler) set = nullptr;
+  decltype(&::ucm_unset_event_handler) unset = nullptr;
+};
+
+// One handler of UCX, as long as the object lives. No handler runs any more when the destructor has returned.
+class MemoryEvents::Subscription {
+ public:
+  static Result<std::unique_ptr<Subscription>> make(const Functions& ucm, UnmapQueue& queue) {
+    constexpr int kAfterOthers = 1000;  // order among handlers; the event itself always comes before the unmapping
+    const ucs_status_t status = ucm.set(UCM_EVENT_VM_UNMAPPED, kAfterOthers, &on_event, &queue);
+    if (status != UCS_OK)
+      return error(IBCOLL_ERR_UNSUPPORTED, "UCX gives no memory events (status {}; see UCX_MEM_EVENTS and {})",
+                   static_cast<int>(status), "UCX_MEM_MMAP_HOOK_MODE");
+    return std::unique_ptr<Subscription>(new Subscription(ucm, queue));
+  }
+  ~Subscription() { ucm_.unset(UCM_EVENT_VM_UNMAPPED, &on_event, &queue_); }
+  Subscription(const Subscription&) = delete;
+  Subscription& operator=(const Subscription&) = delete;
+
+ private:
+  Subscription(const Functions& ucm, UnmapQueue& queue) : ucm_(ucm), queue_(queue) {}
+  // Runs inside munmap() of any thread: must not allocate.
+  static void on_event(ucm_event_type_t, ucm_event_t* event, void* queue) {
+    const auto begin = reinterpret_cast<uint64_t>(event->vm_unmapped.address);
+    static_cast<UnmapQueue*>(queue)->push_bytes(begin, event->vm_unmapped.size);
+  }
+  Functions ucm_;
+  UnmapQueue& queue_;
+};
+
+namespace {
+
+constexpr const char* kLibrary = "libucs.so.0";  // brings libucm, which cannot be loaded alone
+
+// libucs takes the signals of crashes when it is loaded; in a host program these are not ours to take.
+class KeptSignals {
+ public:
+  KeptSignals() {
+    for (size_t i = 0; i < kNumbers.size(); ++i) kept_[i] = ::sigaction(kNumbers[i], nullptr, &before_[i]) == 0;
+  }
+  ~KeptSignals() {
+    if (std::getenv("UCX_HANDLE_ERRORS") != nullptr) return;  // the user wants it so
+    for (size_t i = 0; i < kNumbers.size(); ++i)
+      if (kept_[i]) ::sigaction(kNumbers[i], &before_[i], nullptr);
+  }
+  KeptSignals(const KeptSignals&) = delete;
+  KeptSignals& operator=(const KeptSignals&) = delete;
+
+ private:
+  static constexpr std::array kNumbers{SIGILL, SIGSEGV, SIGBUS, SIGFPE};
+  std::array<struct sigaction, kNumbers.size()> before_{};
+  std::array<bool, kNumbers.size()> kept_{};
+};
+
+// A sanitizer's allocator unmaps by system calls of its own, which no one sees.
+bool has_sanitizer() {
+  for (const char* name : {"__asan_init", "__tsan_init", "__msan_init", "__lsan_init", "__hwasan_init"})
+    if (::dlsym(RTLD_DEFAULT, name) != nullptr) return true;
+  return false;
+}
+
+Result<void*> load_ucx(const HookedFunction& munmap) {
+  if (void* const loaded = ::dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD)) return loaded;
+  // Once loaded it patches at once, so this is the last moment to refuse.
+  if (munmap.patched())
+    return error(IBCOLL_ERR_UNSUPPORTED,
+                 "munmap() is not as in the C library's file: another library seems to hook it, and a "
+                 "second hook would blind that one");
+  const KeptSignals kept;
+  if (void* const loaded = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) return loaded;
+  return error(IBCOLL_ERR_UNSUPPORTED, "UCX, which reports unmapped memory, is not installed: {}", ::dlerror());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<MemoryEvents>> MemoryEvents::start(UnmapQueue& queue) {
+  if (has_sanitizer())
+    return error(IBCOLL_ERR_UNSUPPORTED, "the program runs under a sanitizer, whose allocator unmaps memory unseen");
+  HookedFunction munmap("munmap");
+  Result<void*> library = load_ucx(munmap);
+  if (!library.ok()) return library.status();
+  Functions ucm;
+  ucm.set = reinterpret_cast<decltype(ucm.set)>(::dlsym(*library, "ucm_set_event_handler"));
+  ucm.unset = reinterpret_cast<decltype(ucm.unset)>(::dlsym(*library, "ucm_unset_event_handler"));
+  if (ucm.set == nullptr || ucm.unset == nullptr)
+    return error(IBCOLL_ERR_UNSUPPORTED, "{} has no ucm_set_event_handler: not a version of UCX that is known",
+                 kLibrary);
+
+  auto trial_queue = std::make_unique<UnmapQueue>();
+  {
+    Result<std::unique_ptr<Subscription>> trial = Subscription::make(ucm, *trial_queue);
+    if (!trial.ok()) return trial.status();
+    if (Status status = try_unmappings(*trial_queue); !status.ok()) return status;
+  }
+  Result<std::unique_ptr<Subscription>> subscription = Subscription::make(ucm, queue);
+  if (!subscription.ok()) return subscription.status();
+  munmap.remember();
+  return std::unique_ptr<MemoryEvents>(new MemoryEvents(std::move(*subscription), munmap));
+}
+
+#else
+
+class MemoryEvents::Subscription {};
+
+Result<std::unique_ptr<MemoryEvents>> MemoryEvents::start(UnmapQueue&) {
+  return error(IBCOLL_ERR_UNSUPPORTED, "UCX, which reports unmapped memory, was not there when ibcoll was built");
+}
+
+#endif
+
+MemoryEvents::MemoryEvents(std::unique_ptr<Subscription> subscription, const HookedFunction& munmap)
+    : subscription_(std::move(subscription)), munmap_(munmap) {}
+
+MemoryEvents::~MemoryEvents() = default;
+
+}  // namespace ibcoll

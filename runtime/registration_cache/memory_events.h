@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reports what this process unmaps, from the events of UCX (libucm). This project patches no function itself: two libraries
+// that do blind each other. UCX is what MPI libraries and many others use for it, and one instance serves all in a process.
+//
+// Seen: munmap, mmap over a mapping, mremap, shmdt, a shrinking heap, madvise that drops pages; called by the program, by
+// libraries or by free(). NOT seen: system calls made without the C library, ftruncate and fallocate on a mapped file.
+#pragma once
+
+#include <memory>
+
+#include "runtime/registration_cache/hooked_function.h"
+#include "runtime/registration_cache/unmap_queue.h"
+#include "runtime/status.h"
+
+namespace ibcoll {
+
+class MemoryEvents {
+ public:
+  // Pushes to `queue`, before the pages go, until the object is destroyed. Loads UCX unless it is loaded already, and tries
+  // whether events do come. UNSUPPORTED: the text says why they do not.
+  static Result<std::unique_ptr<MemoryEvents>> start(UnmapQueue& queue);
+  ~MemoryEvents();
+  MemoryEvents(const MemoryEvents&) = delete;
+  MemoryEvents& operator=(const MemoryEvents&) = delete;
+
+  // False: some library has patched munmap() since, so that events may not come any more. A comparison of 16 bytes.
+  bool intact() const noexcept { return munmap_.unchanged(); }
+
+ private:
+  struct Functions;
+  class Subscription;
+  MemoryEvents(std::unique_ptr<Subscription> subscription, const HookedFunction& munmap);
+
+  std::unique_ptr<Subscription> subscription_;
+  HookedFunction munmap_;
+};
+
+}  // namespace ibcoll
