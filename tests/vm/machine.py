@@ -22,18 +22,19 @@ class BedError(Exception):
 
 class Machine:
     """One QEMU process. `boot_files` is (kernel, initramfs); `settings` goes to inside/start as shell variables; `job` is
-    the text of a script; `shares` are folders that the machine writes to, under the same path; `links` are sockets, one
-    for each network card. The process dies with the thread that called start()."""
+    the text of a script; `shares` are folders that the machine writes to, under the same path; `links` maps the names of
+    network cards to the sockets that are their cables. The process dies with the thread that called start()."""
 
-    def __init__(self, boot_files, job, settings, cpus=2, memory="4G", shares=(), links=(), files=()):
+    def __init__(self, boot_files, job, settings, cpus=2, memory="4G", shares=(), links=None, files=()):
         self.name = settings["name"]
         self.cpus, self.memory = cpus, memory
-        self.boot_files, self.links, self.shares = boot_files, links, [os.path.realpath(share) for share in shares]
+        self.boot_files, self.links, self.shares = boot_files, links or {}, [os.path.realpath(share) for share in shares]
         self.session = Path(tempfile.mkdtemp(prefix="ibcoll_vm_"))
         self.process = None
         self.ready = False
         self.status = None  # exit status of the job
         self.broken = None  # what inside/start could not do
+        self.requests = []  # what the job asks of the host: ["link", NAME, "on" or "off"]
         self.console = b""
         self._control = b""
         self._ends = {}  # name of a port -> our end of its socket
@@ -78,18 +79,22 @@ class Machine:
         line += self._folder("/", "hostroot", ",readonly=on") + self._folder(self.session, "session", ",readonly=on")
         for number, share in enumerate(self.shares):
             line += self._folder(share, f"share{number}", "")
-        for number, link in enumerate(self.links):
-            line += ["-netdev", f"socket,id=n{number},fd={link.fileno()}",
-                     "-device", f"virtio-net-pci,netdev=n{number},mac=52:54:00:00:{number:02x}:{self.number():02x},romfile="]
+        line += self._port("monitor", passed) + ["-mon", "chardev=monitor,mode=readline"]
+        for number, (link, cable) in enumerate(self.links.items()):
+            mac = f"52:54:00:00:{number:02x}:{int(self.name[-1]):02x}"
+            line += ["-netdev", f"socket,id={link},fd={cable.fileno()}",
+                     "-device", f"virtio-net-pci,netdev={link},mac={mac},romfile="]
         return line
 
-    def number(self):
-        return int("0" + "".join(filter(str.isdigit, self.name))) or 1
+    def plug(self, link, state):
+        """Pulls the cable of a network card ("off") or puts it back ("on"), as the guest sees it: the carrier goes."""
+        if link in self.links and state in ("on", "off") and "monitor" in self._ends:
+            self._ends["monitor"].sendall(f"set_link {link} {state}\n".encode())
 
     def start(self, interactive=False):
         passed = []
         line = self.command_line(passed, interactive)
-        passed += self.links
+        passed += self.links.values()
         try:
             self.process = subprocess.Popen(line, stdin=None if interactive else subprocess.DEVNULL,
                                             stdout=None if interactive else subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -141,6 +146,8 @@ class Machine:
                 self.status = int(rest)
             elif word == "broken":
                 self.broken = rest
+            elif word == "link":
+                self.requests.append(rest.split())
 
     def drain(self, selector, sinks):
         """What is in the sockets when the machine has reported its status is all that the job wrote: a guest's write to
@@ -202,6 +209,10 @@ def run(machines, boot_seconds, seconds, sinks, interactive=False):
                 machine, name = key.data
                 machine.read(selector, name, sinks.get(machine.name, {}))
             for machine in machines:
+                for request in machine.requests:
+                    for other in machines:
+                        other.plug(*request)
+                machine.requests.clear()
                 if not machine.alive():
                     machine.drain(selector, sinks.get(machine.name, {}))
                 check(machine, boot_end, end if machine is main else None)

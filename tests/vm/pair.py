@@ -54,14 +54,14 @@ def settings_of(number, settings, mtu):
 
 def make(job, settings, mtu, common):
     """The two machines, not yet started. The second has no job: it waits for what the first asks for by ssh."""
-    cables = [socket.socketpair() for _ in LINKS]
+    cables = {link: socket.socketpair() for link in LINKS}
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         keys = Path(name) / "ssh"
         write_keys(keys)
         made = []
         for number in (1, 2):
             made.append(Machine(job=job if number == 1 else "", settings=settings_of(number, settings, mtu),
-                                links=[cable[number - 1] for cable in cables], files=[keys], **common))
+                                links={link: cable[number - 1] for link, cable in cables.items()}, files=[keys], **common))
             stack.callback(made[-1].close)
         stack.pop_all()
     return made
