@@ -5,8 +5,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <mutex>
-#include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace ibcoll {
 namespace {
@@ -15,8 +17,14 @@ constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 
 std::mutex lock;
-std::unordered_map<void*, size_t>& blocks() {
-  static auto* const all = new std::unordered_map<void*, size_t>();  // outlives static destruction
+using Blocks = std::map<const std::byte*, size_t>;
+Blocks& blocks() {
+  static auto* const all = new Blocks();  // outlives static destruction
+  return *all;
+}
+using FreeWatchers = std::vector<std::pair<FreeWatcher, void*>>;
+FreeWatchers& watchers() {
+  static auto* const all = new FreeWatchers();
   return *all;
 }
 
@@ -32,20 +40,40 @@ Result<void*> allocate_memory(size_t bytes) {
                  std::strerror(size < bytes ? EOVERFLOW : errno));
   if (unit == kHugePage) ::madvise(memory, size, MADV_HUGEPAGE);
   const std::lock_guard guard(lock);
-  blocks()[memory] = size;
+  blocks()[static_cast<std::byte*>(memory)] = size;
   return memory;
 }
 
 Status free_memory(void* memory) {
   if (!memory) return {};
   const std::lock_guard guard(lock);
-  const auto found = blocks().find(memory);
+  const auto found = blocks().find(static_cast<std::byte*>(memory));
   if (found == blocks().end())
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_mem_free: {} is not memory of ibcoll_mem_alloc, or freed already",
                  memory);
+  for (const auto& [watcher, context] : watchers()) watcher(context, memory, found->second);
   ::munmap(memory, found->second);
   blocks().erase(found);
   return {};
+}
+
+bool is_allocated(std::span<const std::byte> memory) noexcept {
+  const std::lock_guard guard(lock);
+  auto block = blocks().upper_bound(memory.data());
+  if (block == blocks().begin()) return false;
+  --block;
+  const auto offset = static_cast<size_t>(memory.data() - block->first);
+  return offset <= block->second && memory.size() <= block->second - offset;
+}
+
+void watch_frees(FreeWatcher watcher, void* context) {
+  const std::lock_guard guard(lock);
+  watchers().emplace_back(watcher, context);
+}
+
+void unwatch_frees(FreeWatcher watcher, void* context) noexcept {
+  const std::lock_guard guard(lock);
+  std::erase(watchers(), std::pair(watcher, context));
 }
 
 }  // namespace ibcoll

@@ -35,6 +35,13 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_VERBS_RETRIES", Kind::kInteger, "7", "0..7", "so often; after that the peer counts as lost"},
     {"IBCOLL_VERBS_QUEUE_PAIRS", Kind::kInteger, "4096", "1..1000000", "most peers that a rank connects to"},
 
+    {"IBCOLL_REGISTRATION_CACHE", Kind::kChoice, "auto", "auto|off",
+     "keep user memory pinned between uses, where its unmapping is noticed; off: pin for each use"},
+    {"IBCOLL_REGISTRATION_BYTES", Kind::kBytes, "0", "",
+     "most bytes that stay pinned after their use; 0: half of the memlock limit (ulimit -l)"},
+    {"IBCOLL_REGISTRATION_REGIONS", Kind::kInteger, "65536", "0..1000000",
+     "most regions that stay pinned after their use"},
+
     {"IBCOLL_SHM_SLOT_BYTES", Kind::kBytes, "128K", "4K..4M", "node window: bytes for each rank in each of its banks"},
     {"IBCOLL_SHM_RING_BYTES", Kind::kBytes, "64K", "16K..16M",
      "ring of notes and small payload between two ranks of a node"},

@@ -163,6 +163,9 @@ TEST(HookedFunction, KnowsTheCodeOfTheFile) {
   EXPECT_FALSE(missing.unchanged());
 }
 
+// ThreadSanitizer has no shadow for code.
+__attribute__((no_sanitize("thread"))) void set_byte(volatile std::byte* where, std::byte value) { *where = value; }
+
 TEST(HookedFunction, SeesAPatch) {
   // A function that nothing in this process calls.
   HookedFunction function("inotify_rm_watch");
@@ -173,10 +176,10 @@ TEST(HookedFunction, SeesAPatch) {
   auto* const page = reinterpret_cast<std::byte*>(reinterpret_cast<uint64_t>(code) / kPage * kPage);
   ASSERT_EQ(::mprotect(page, 2 * kPage, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
   const std::byte before = *code;
-  *code = std::byte{0xe9};
+  set_byte(code, std::byte{0xe9});
   EXPECT_FALSE(function.unchanged());
   EXPECT_TRUE(function.patched());
-  *code = before;
+  set_byte(code, before);
   ::mprotect(page, 2 * kPage, PROT_READ | PROT_EXEC);
   EXPECT_TRUE(function.unchanged());
 }

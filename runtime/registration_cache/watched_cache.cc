@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/registration_cache/watched_cache.h"
+
+#include <sys/resource.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "runtime/log.h"
+#include "runtime/memory.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
+
+// The other half is for what is in use beyond the cache, and for other libraries of the process.
+uint64_t half_of_memlock() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
+  return limit.rlim_cur / 2;
+}
+
+void on_free(void* cache, const void* address, size_t bytes) {
+  static_cast<RegistrationCache*>(cache)->invalidate(address, bytes);
+}
+
+const char* name(WatchedCache::Scope scope) {
+  switch (scope) {
+    case WatchedCache::Scope::kAll:
+      return "all memory";
+    case WatchedCache::Scope::kAllocated:
+      return "memory of ibcoll_mem_alloc";
+    case WatchedCache::Scope::kNothing:
+      break;
+  }
+  return "nothing";
+}
+
+}  // namespace
+
+WatchedCache::Settings WatchedCache::Settings::from(const Config& config) {
+  return {config.text("IBCOLL_REGISTRATION_CACHE") != "off", config.bytes("IBCOLL_REGISTRATION_BYTES"),
+          static_cast<size_t>(config.integer("IBCOLL_REGISTRATION_REGIONS"))};
+}
+
+WatchedCache::WatchedCache(Registrar& registrar, const Settings& settings)
+    : scope_(settings.enabled ? Scope::kAllocated : Scope::kNothing),
+      cache_(registrar, {settings.limit_bytes != 0 ? settings.limit_bytes : half_of_memlock(), settings.limit_regions,
+                         [this](std::span<const std::byte> memory) { return keeps(memory); }, 0}) {
+  if (!settings.enabled) {
+    reason_ = "IBCOLL_REGISTRATION_CACHE is off";
+    return;
+  }
+  watch_frees(&on_free, &cache_);
+  Result<std::unique_ptr<MemoryEvents>> events = MemoryEvents::start(cache_.unmapped());
+  if (events.ok()) {
+    scope_ = Scope::kAll;
+    events_ = std::move(*events);
+  } else {
+    reason_ = events.status().text();
+    log(LogLevel::kInfo, "registration cache: keeps only {} pinned: {}", name(scope_), reason_);
+  }
+}
+
+WatchedCache::~WatchedCache() { unwatch_frees(&on_free, &cache_); }
+
+bool WatchedCache::keeps(std::span<const std::byte> memory) const {
+  return scope_ == Scope::kAll || (scope_ == Scope::kAllocated && is_allocated(memory));
+}
+
+// Unmappings may have gone unseen already: nothing that is pinned counts any more.
+void WatchedCache::distrust() {
+  scope_ = Scope::kAllocated;
+  reason_ = "another library has hooked munmap() after the start";
+  events_.reset();
+  cache_.invalidate_all();
+  log(LogLevel::kWarning, "registration cache: {}: from now on only {} stays pinned between uses", reason_,
+      name(scope_));
+}
+
+nlohmann::json WatchedCache::describe() const {
+  const RegistrationCache::Counters& count = cache_.counters();
+  const uint64_t lookups = count.hits + count.misses;
+  nlohmann::json out = {
+      {"keeps", name(scope_)},
+      {"limit_regions", cache_.options().limit_regions},
+      {"regions", count.regions},
+      {"pinned_bytes", count.pinned_bytes},
+      {"most_pinned_bytes", count.most_pinned_bytes},
+      {"hits", count.hits},
+      {"misses", count.misses},
+      {"hit_rate", lookups == 0 ? 0.0 : static_cast<double>(count.hits) / static_cast<double>(lookups)},
+      {"evictions", count.evictions},
+      {"invalidations", count.invalidations},
+      {"merges", count.merges},
+      {"failures", count.failures},
+  };
+  if (!reason_.empty()) out["why_no_more"] = reason_;
+  if (cache_.options().limit_bytes != kUnlimited) out["limit_bytes"] = cache_.options().limit_bytes;
+  return out;
+}
+
+}  // namespace ibcoll

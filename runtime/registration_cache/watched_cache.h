@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The registration cache as a transport uses it: with the settings, and with whatever tells of unmapped memory. All user
+// memory is kept pinned where UCX's memory events work; otherwise only memory of ibcoll_mem_alloc, whose end this library
+// knows by itself, and everything else is pinned for the time of its use. ibcoll_info -d shows which, and why.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+
+#include "runtime/config.h"
+#include "runtime/registration_cache/memory_events.h"
+#include "runtime/registration_cache/registration_cache.h"
+
+namespace ibcoll {
+
+class WatchedCache {
+ public:
+  enum class Scope { kAll, kAllocated, kNothing };
+
+  struct Settings {
+    bool enabled = true;
+    uint64_t limit_bytes = 0;  // 0: half of the memlock limit, if there is one
+    size_t limit_regions = 65536;
+    // IBCOLL_REGISTRATION_CACHE, IBCOLL_REGISTRATION_BYTES, IBCOLL_REGISTRATION_REGIONS
+    static Settings from(const Config& config);
+  };
+
+  // Loads UCX, unless the settings say off. `registrar` outlives this.
+  WatchedCache(Registrar& registrar, const Settings& settings);
+  ~WatchedCache();
+  WatchedCache(const WatchedCache&) = delete;
+  WatchedCache& operator=(const WatchedCache&) = delete;
+
+  // As in RegistrationCache. An error means that the message has to be copied.
+  Result<Registration*> acquire(std::span<std::byte> memory) {
+    if (events_ && !events_->intact()) [[unlikely]]
+      distrust();
+    return cache_.acquire(memory);
+  }
+  void release(Registration* registration) noexcept { cache_.release(registration); }
+  void collect() { cache_.collect(); }
+
+  // Does this memory stay pinned between uses? Where it does not, every acquire() costs a pin.
+  bool keeps(std::span<const std::byte> memory) const;
+
+  Scope scope() const noexcept { return scope_; }
+  // Why no more than that: empty for kAll.
+  const std::string& reason() const noexcept { return reason_; }
+  const RegistrationCache::Counters& counters() const noexcept { return cache_.counters(); }
+  // State, reason, limits and counters, for ibcoll_info -d.
+  nlohmann::json describe() const;
+
+ private:
+  void distrust();
+
+  Scope scope_;
+  std::string reason_;
+  RegistrationCache cache_;
+  std::unique_ptr<MemoryEvents> events_;
+};
+
+}  // namespace ibcoll

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/registration_cache/watched_cache.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/memory.h"
+#include "tests/unit/recording_registrar.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+void* use(WatchedCache& cache, void* memory, size_t bytes) {
+  Result<Registration*> got = cache.acquire({static_cast<std::byte*>(memory), bytes});
+  EXPECT_TRUE(got.ok()) << got.status().text();
+  void* const handle = (*got)->handle();
+  cache.release(*got);
+  return handle;
+}
+
+void* allocate(size_t bytes) {
+  Result<void*> got = allocate_memory(bytes);
+  EXPECT_TRUE(got.ok()) << got.status().text();
+  return *got;
+}
+
+TEST(WatchedCache, SettingsComeFromTheConfiguration) {
+  const char* const environment[] = {"IBCOLL_REGISTRATION_CACHE=off", "IBCOLL_REGISTRATION_BYTES=3M",
+                                     "IBCOLL_REGISTRATION_REGIONS=17", nullptr};
+  Result<Config> config = Config::load_from(environment);
+  ASSERT_TRUE(config.ok()) << config.status().text();
+  const WatchedCache::Settings settings = WatchedCache::Settings::from(*config);
+  EXPECT_FALSE(settings.enabled);
+  EXPECT_EQ(settings.limit_bytes, 3U << 20);
+  EXPECT_EQ(settings.limit_regions, 17U);
+  EXPECT_TRUE(WatchedCache::Settings::from(Config()).enabled);
+}
+
+TEST(WatchedCache, OffPinsForEachUse) {
+  RecordingRegistrar registrar;
+  WatchedCache cache(registrar, {false, 0, 100});
+  void* const memory = allocate(kPage);
+  EXPECT_FALSE(cache.keeps({static_cast<std::byte*>(memory), kPage}));
+  EXPECT_NE(use(cache, memory, kPage), use(cache, memory, kPage));
+  EXPECT_EQ(registrar.pinned(), 0U);
+  EXPECT_EQ(cache.describe()["keeps"], "nothing");
+  EXPECT_EQ(cache.describe()["why_no_more"], "IBCOLL_REGISTRATION_CACHE is off");
+  EXPECT_TRUE(free_memory(memory).ok());
+}
+
+TEST(WatchedCache, AllocatedMemoryIsKeptUntilItIsFreedWithAndWithoutEvents) {
+  RecordingRegistrar registrar;
+  WatchedCache cache(registrar, {});
+  void* const memory = allocate(4 * kPage);
+  EXPECT_TRUE(cache.keeps({static_cast<std::byte*>(memory), 4 * kPage}));
+  void* const handle = use(cache, memory, 4 * kPage);
+  EXPECT_EQ(use(cache, static_cast<std::byte*>(memory) + kPage, 10), handle);
+  EXPECT_TRUE(free_memory(memory).ok());
+  cache.collect();
+  EXPECT_FALSE(registrar.holds(handle));
+  EXPECT_EQ(cache.describe()["hit_rate"], 0.5);
+}
+
+// With events all memory is kept; without, whatever the reason, only what this library allocates.
+TEST(WatchedCache, OtherMemoryIsKeptWithEventsOnly) {
+  RecordingRegistrar registrar;
+  WatchedCache cache(registrar, {});
+  void* const memory = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const first = use(cache, memory, kPage);
+  if (cache.scope() == WatchedCache::Scope::kAll) {
+    EXPECT_EQ(use(cache, memory, kPage), first);
+    EXPECT_EQ(cache.reason(), "");
+  } else {
+    EXPECT_NE(use(cache, memory, kPage), first);
+    EXPECT_NE(cache.reason(), "");
+  }
+  ::munmap(memory, kPage);
+  cache.collect();
+  EXPECT_EQ(registrar.pinned(), 0U);
+}
+
+TEST(Memory, IsAllocatedMeansOneWholeBlock) {
+  auto* const memory = static_cast<std::byte*>(allocate(2 * kPage));
+  EXPECT_TRUE(is_allocated({memory, 2 * kPage}));
+  EXPECT_TRUE(is_allocated({memory + 5, 10}));
+  EXPECT_TRUE(is_allocated({memory + 2 * kPage - 1, 1}));
+  EXPECT_FALSE(is_allocated({memory + 1, 2 * kPage}));
+  EXPECT_FALSE(is_allocated({memory - 1, 2}));
+  EXPECT_FALSE(is_allocated({memory + 3 * kPage, 1}));
+  EXPECT_TRUE(free_memory(memory).ok());
+  EXPECT_FALSE(is_allocated({memory, 1}));
+}
+
+TEST(Memory, FreesAreReportedBeforeTheyHappen) {
+  struct Seen {
+    const void* address = nullptr;
+    size_t bytes = 0;
+  } seen;
+  const FreeWatcher watcher = [](void* context, const void* address, size_t bytes) {
+    EXPECT_EQ(*static_cast<const int*>(address), 7) << "still there";
+    *static_cast<Seen*>(context) = {address, bytes};
+  };
+  watch_frees(watcher, &seen);
+  auto* const memory = static_cast<int*>(allocate(kPage));
+  *memory = 7;
+  EXPECT_TRUE(free_memory(memory).ok());
+  EXPECT_EQ(seen.address, memory);
+  EXPECT_EQ(seen.bytes, kPage);
+  unwatch_frees(watcher, &seen);
+  seen = {};
+  EXPECT_TRUE(free_memory(allocate(kPage)).ok());
+  EXPECT_EQ(seen.address, nullptr);
+}
+
+}  // namespace
+}  // namespace ibcoll
