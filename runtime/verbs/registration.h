@@ -33,6 +33,12 @@ class Registrations {
   uint64_t failed_ = 0, made_ = 0;
 };
 
+// A memory window and the last key that was given out for it. ibv_mw.rkey stays what the device knows until the next bind.
+struct Window {
+  MemoryWindow handle;
+  uint32_t key = 0;
+};
+
 // The low bits of an exposure's number are its place in the table; the others tell it from earlier ones in that place.
 constexpr uint32_t kExposureIndex = 0xffff;
 
@@ -42,9 +48,9 @@ struct Exposure {
   int peer = -1;  // -1: free
   std::span<std::byte> memory;
   Registration registration;
-  MemoryWindow window;  // null where the device has none: then the region is exactly this range
-  MemoryRegion exact;   // only without windows
-  bool bound = false;   // on the peer's present queue pair
+  Window window;       // empty where the device has none: then the region is exactly this range
+  MemoryRegion exact;  // only without windows
+  bool bound = false;  // on the peer's present queue pair
   uint32_t key = 0;
 };
 

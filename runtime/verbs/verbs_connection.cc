@@ -188,6 +188,8 @@ void VerbsTransport::on_greeting(const Greeting& theirs) {
   if (theirs.epoch != peer.epoch || peer.state == Peer::State::kDraining) return;
   if (!peer.has_theirs) {
     if (Status status = get_ready(peer, theirs); !status.ok()) return fail(peer, status.text());
+    bind_windows_now(peer);
+    if (peer.state != Peer::State::kGreeting) return;
     greet(peer);
   } else if (theirs.confirmed == 0) {
     greet(peer);
@@ -254,7 +256,7 @@ void VerbsTransport::drained(Peer& peer) {
   std::erase(active_, &peer);
   for (const uint32_t number : peer.exposures) {
     if (!exposure(number).bound) continue;
-    exposure(number).window.reset();
+    exposure(number).window.handle.reset();
     exposure(number).bound = false;
   }
   peer.queue_pair.reset();
@@ -270,22 +272,25 @@ void VerbsTransport::fail(Peer& peer, std::string why) {
   if (peer.state == Peer::State::kFailed || peer.failing) return;
   peer.failing = true;
   peer.failure = fmt::format("rank {}: verbs: lost rank {}: {}", rank_, peer.rank, why);
+  std::erase(greeted_, &peer);
   if (!peer.queue_pair) return give_up(peer);
   break_connection(peer, peer.epoch);
 }
 
+// A peer that said that it leaves has done its part: only who still wants something of it has to know.
 void VerbsTransport::give_up(Peer& peer) {
   peer.state = Peer::State::kFailed;
-  std::erase(greeted_, &peer);
-  bool wanted = false;  // somebody still waits for this peer
+  bool wanted = !peer.left;
   for (Outgoing& out : peer.outgoing) {
     if (!out.unsent) continue;
     give_sent(peer, out);
     wanted = true;
   }
-  if (peer.left && peer.failure.empty())
-    peer.failure = fmt::format("rank {}: verbs: rank {} has left the job", rank_, peer.rank), wanted = true;
-  if (peer.failure_reported || (peer.left && !wanted)) return;
+  if (wanted) report_failure(peer);
+}
+
+void VerbsTransport::report_failure(Peer& peer) {
+  if (peer.failure_reported) return;
   peer.failure_reported = true;
   failures_.push_back(&peer);
   ++counters_.failed_peers;

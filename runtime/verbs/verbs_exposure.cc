@@ -13,6 +13,7 @@ using namespace verbs;
 namespace {
 
 constexpr size_t kMostExposures = kExposureIndex + 1;
+constexpr Time kBindPatience = 1'000'000'000;
 
 }  // namespace
 
@@ -28,10 +29,12 @@ bool VerbsTransport::make_key(Exposure& exposure) {
     exposure.window = std::move(free_windows_.back());
     free_windows_.pop_back();
   } else {
-    exposure.window.reset(ibv_alloc_mw(domain_.get(), IBV_MW_TYPE_2));
+    exposure.window.handle.reset(ibv_alloc_mw(domain_.get(), IBV_MW_TYPE_2));
+    if (!exposure.window.handle) return false;
+    exposure.window.key = exposure.window.handle->rkey;
   }
-  if (exposure.window) exposure.key = ibv_inc_rkey(exposure.window->rkey);
-  return exposure.window != nullptr;
+  exposure.key = exposure.window.key = ibv_inc_rkey(exposure.window.key);
+  return true;
 }
 
 RemoteRegion VerbsTransport::expose(int rank, std::span<std::byte> memory) {
@@ -68,16 +71,23 @@ bool VerbsTransport::bind_windows(Peer& peer) {
     Exposure& bound = exposure(peer.unbound.front());
     ibv_send_wr request{};
     request.opcode = IBV_WR_BIND_MW;
-    request.bind_mw.mw = bound.window.get();
+    request.bind_mw.mw = bound.window.handle.get();
     request.bind_mw.rkey = bound.key;
     request.bind_mw.bind_info = {bound.registration.region, reinterpret_cast<uint64_t>(bound.memory.data()),
                                  bound.memory.size(), IBV_ACCESS_REMOTE_WRITE};
-    if (!post(peer, request, Work::kLocal, 0, false)) return false;
-    bound.window->rkey = bound.key;
+    if (!post(peer, request, Work::kLocal, 0, peer.unbound.size() == 1)) return false;
+    bound.window.handle->rkey = bound.key;
     bound.bound = true;
     peer.unbound.erase(peer.unbound.begin());
   }
   return true;
+}
+
+// Before the peer is told that this side is ready: it may know keys already.
+void VerbsTransport::bind_windows_now(Peer& peer) {
+  const Time deadline = now() + kBindPatience;
+  while (peer.has_theirs && !bind_windows(peer) && now() < deadline) take_completions();
+  while (peer.state == Peer::State::kGreeting && peer.completed < peer.posted && now() < deadline) take_completions();
 }
 
 Exposure* VerbsTransport::exposure_of(int rank, const RemoteRegion& region) {
@@ -113,7 +123,7 @@ void VerbsTransport::forget(Exposure& exposure) {
   Peer& peer = *peers_[static_cast<size_t>(exposure.peer)];
   std::erase(peer.exposures, exposure.number);
   std::erase(peer.unbound, exposure.number);
-  if (exposure.window) free_windows_.push_back(std::move(exposure.window));
+  if (exposure.window.handle) free_windows_.push_back(std::move(exposure.window));
   exposure.exact.reset();
   registrations_->release(exposure.registration);
   exposure.peer = -1;
@@ -129,7 +139,7 @@ void VerbsTransport::refresh_exposures(Peer& peer) {
   for (const uint32_t number : peer.exposures) {
     Exposure& exposed = exposure(number);
     if (peer.epoch > 1) {
-      exposed.window.reset();
+      exposed.window.handle.reset();
       exposed.bound = false;
       if (peer.mine.rekeys == std::size(peer.mine.rekey) || !make_key(exposed))
         return fail(

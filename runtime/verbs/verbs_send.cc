@@ -24,9 +24,12 @@ bool VerbsTransport::acceptable(int rank, Peer*& found) {
   if (found == nullptr) return false;
   Peer& peer = *found;
   if (peer.state == Peer::State::kNew) start(peer);
-  if (peer.state == Peer::State::kReady && peer.left) give_up(peer);
-  if (peer.state != Peer::State::kReady) return false;
-  if (peer.has_slot()) return true;
+  if (peer.left) {
+    fail(peer, "it has left the job");
+    report_failure(peer);
+  }
+  if (peer.state == Peer::State::kFailed || peer.failing) return false;
+  if (peer.has_slot()) return true;  // what is accepted now leaves when the connection is there
   ++counters_.no_credit;
   return false;
 }

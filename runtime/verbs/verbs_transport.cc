@@ -96,7 +96,7 @@ VerbsTransport::~VerbsTransport() {
     wait_until_drained(*peer);
   }
   for (Exposure& exposure : exposures_) {
-    exposure.window.reset();
+    exposure.window.handle.reset();
     registrations_->release(exposure.registration);
   }
 }

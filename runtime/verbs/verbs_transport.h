@@ -95,6 +95,7 @@ class VerbsTransport final : public VerbsModule {
   void give_sent(Peer& peer, verbs::Outgoing& out);
   uint32_t key_at(const Peer& peer, const RemoteRegion& to) const;
   bool bind_windows(Peer& peer);
+  void bind_windows_now(Peer& peer);
 
   // verbs_receive.cc
   size_t take_completions();
@@ -125,6 +126,7 @@ class VerbsTransport final : public VerbsModule {
   void drained(Peer& peer);
   void fail(Peer& peer, std::string why);
   void give_up(Peer& peer);
+  void report_failure(Peer& peer);
   void say_goodbye();
   void wait_until_drained(Peer& peer);
 
@@ -153,7 +155,7 @@ class VerbsTransport final : public VerbsModule {
 
   std::vector<verbs::Exposure> exposures_;
   std::vector<uint32_t> free_exposures_;  // indices
-  std::vector<verbs::MemoryWindow> free_windows_;
+  std::vector<verbs::Window> free_windows_;
 
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: never talked to
   std::vector<Peer*> active_;                 // those that have a queue pair
