@@ -269,7 +269,13 @@ void Team::suspect(Status status) noexcept {
 }
 
 void Team::on_peer_failed(int peer, const std::string& why) noexcept {
-  fail(error(IBCOLL_ERR_PEER_FAILED, "rank {} of the job (rank {} of the team) failed: {}", job_rank(peer), peer, why));
+  const bool doubtful = doubtful_until_ != 0;
+  if (doubtful) {  // a death explains what was suspected
+    failure_ = Status();
+    doubtful_until_ = 0;
+  }
+  fail(error(IBCOLL_ERR_PEER_FAILED, "rank {} of the job (rank {} of the team) failed: {}", job_rank(peer), peer, why),
+       !doubtful);  // suspect() has listed whom to tell
 }
 
 bool Team::end_requests() noexcept {

@@ -328,7 +328,7 @@ bool ShmNodeMemory::can_read(int peer) const {
 Status ShmNodeMemory::read(int peer, uint64_t address, std::span<std::byte> into) {
   const int local = transport_.local(peer);
   Status status = read_process(transport_.pid(local), address, into);
-  if (status.ok() || transport_.alive(local)) return status;
+  if (status.ok() || (status.code() != IBCOLL_ERR_PEER_FAILED && transport_.alive(local))) return status;
   return error(IBCOLL_ERR_PEER_FAILED, "rank {} of the job failed: its process {} on this node is gone", peer,
                transport_.pid(local));
 }

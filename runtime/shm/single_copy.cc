@@ -25,6 +25,7 @@ Status move(Call call, const char* name, pid_t pid, uint64_t address, std::byte*
       continue;
     }
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == ESRCH) return error(IBCOLL_ERR_PEER_FAILED, "shm: process {} is gone", pid);
     return error(IBCOLL_ERR_SYSTEM,
                  "shm: {} of {} bytes at {:#x} of process {}: {}; a buffer may be shorter than the call said; "
                  "IBCOLL_SINGLE_COPY=off avoids the call",

@@ -12,7 +12,8 @@
 
 namespace ibcoll {
 
-// `address` of process `pid` -> into. The error names pid, range and errno.
+// `address` of process `pid` -> into. The error names pid, range and errno; PEER_FAILED: the process has ended, or is
+// about to and has given back its memory already.
 Status read_process(pid_t pid, uint64_t address, std::span<std::byte> into) noexcept;
 // from -> `address` of process `pid`.
 Status write_process(pid_t pid, uint64_t address, std::span<const std::byte> from) noexcept;

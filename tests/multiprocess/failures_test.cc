@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <thread>
@@ -16,7 +17,12 @@
 namespace ibcoll::multiprocess {
 namespace {
 
-constexpr double kSeconds = 15;  // for what takes a few where the machine has nothing else to do
+// For what takes a few seconds where the machine has nothing else to do.
+double patience() {
+  double load = 0;
+  if (::getloadavg(&load, 1) != 1) load = 0;
+  return 15 * std::max(1.0, load / std::thread::hardware_concurrency());
+}
 constexpr int kVictim = 2;
 
 enum class How { kKilled, kExits, kStops };
@@ -49,17 +55,17 @@ void meet_the_end(How how) {
   ::raise(how == How::kKilled ? SIGKILL : SIGSTOP);
 }
 
-void check_survivor(const Death& death, ibcoll_status_t status, double took) {
+void check_survivor(const Death& death, ibcoll_status_t status, double took, double limit) {
   if (death.how == How::kStops) {
     expect_error(status, IBCOLL_ERR_TIMEOUT, "IBCOLL_TIMEOUT", death.name());
   } else {
     expect_error(status, IBCOLL_ERR_PEER_FAILED, fmt::format("rank {}", kVictim), death.name());
   }
-  expect(took < kSeconds, "{:.1f} s until the death was noticed", took);
+  expect(took < limit, "{:.1f} s until the death was noticed", took);
 }
 
 // One rank of the job: the collective again and again, until the victim is gone.
-int loop_until_failure(ForkedRank& self, const Death& death) {
+int loop_until_failure(ForkedRank& self, const Death& death, double limit) {
   ibcoll_context_t context = nullptr;
   const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
   if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
@@ -78,14 +84,14 @@ int loop_until_failure(ForkedRank& self, const Death& death) {
     status = once(request, death.polls);
     if (status == IBCOLL_OK) call.verify(round);
   }
-  check_survivor(death, status, seconds_now() - begin);
+  check_survivor(death, status, seconds_now() - begin, limit);
   expect(ibcoll_start(request) == status, "the team accepts collectives after its failure");
   call.verify_guards();
   call.scribble();
   expect_ok(ibcoll_request_free(request), "ibcoll_request_free");
   begin = seconds_now();
   ibcoll_context_destroy(context);  // may say that the exchange failed
-  expect(seconds_now() - begin < kSeconds, "{:.1f} s to leave the job", seconds_now() - begin);
+  expect(seconds_now() - begin < limit, "{:.1f} s to leave the job", seconds_now() - begin);
   expect(call.scribbled(), "memory was written after the call had returned");
   return complaints() > 0 ? 1 : 0;
 }
@@ -96,7 +102,7 @@ class Deaths : public testing::TestWithParam<Death> {
     if (GetParam().nodes > 1 && !ForkJob::can_emulate_nodes()) GTEST_SKIP() << "no host names of our own here";
     ::setenv("UCX_TLS", "tcp", 1);
     ::setenv("UCX_NET_DEVICES", "lo", 1);
-    ::setenv("IBCOLL_TIMEOUT", GetParam().how == How::kStops ? "2" : "60", 1);
+    ::setenv("IBCOLL_TIMEOUT", GetParam().how == How::kStops ? "2" : "600", 1);
     ::setenv("IBCOLL_LOG", "error", 1);
   }
 };
@@ -104,8 +110,10 @@ class Deaths : public testing::TestWithParam<Death> {
 TEST_P(Deaths, AreNamedByEverySurvivor) {
   const Death& death = GetParam();
   constexpr int kRanks = 4;
+  const double limit = patience();
   const std::vector<Ending> endings =
-      ForkJob(kRanks, death.nodes).run([&](ForkedRank& self) { return loop_until_failure(self, death); }, 3 * kSeconds);
+      ForkJob(kRanks, death.nodes)
+          .run([&](ForkedRank& self) { return loop_until_failure(self, death, limit); }, 3 * limit);
   for (int rank = 0; rank < kRanks; ++rank) {
     const Ending& ending = endings[static_cast<size_t>(rank)];
     if (rank == kVictim) continue;
@@ -146,7 +154,7 @@ TEST(Joining, EndsWhenARankDoesNotCome) {
                      "ibcoll_context_create");
         return 0;
       },
-      2 * kSeconds);
+      2 * patience());
   EXPECT_EQ(endings[0].code, 0);
   EXPECT_EQ(endings[1].code, 5);
   EXPECT_EQ(endings[2].code, 0);
@@ -161,9 +169,11 @@ TEST(Teams, WithoutTheDeadRankWorkOn) {
     const ibcoll_team_t world = ibcoll_team_world(context);
     {
       const TeamOwner survivors = split(world, self.rank == kVictim ? -1 : 0, -self.rank);
-      expect_ok(ibcoll_barrier(world), "barrier");
+      // Who dies right after a barrier may take what lets others leave it along: they may see its death there already.
+      if (const ibcoll_status_t status = ibcoll_barrier(world); status != IBCOLL_OK)
+        expect_error(status, IBCOLL_ERR_PEER_FAILED, fmt::format("rank {}", kVictim), "first barrier");
       if (self.rank == kVictim) ::raise(SIGKILL);
-      expect_error(ibcoll_barrier(world), IBCOLL_ERR_PEER_FAILED, fmt::format("rank {}", kVictim), "barrier");
+      expect_error(ibcoll_barrier(world), IBCOLL_ERR_PEER_FAILED, fmt::format("rank {}", kVictim), "second barrier");
       for (const CallParams& params : every_collective(20'000, ibcoll_team_size(survivors.get())))
         for (uint64_t round = 0; round < 5; ++round) CheckedCall(survivors.get(), params).run(round);
     }
@@ -175,7 +185,7 @@ TEST(Teams, WithoutTheDeadRankWorkOn) {
     ::setenv("UCX_TLS", "tcp", 1);
     ::setenv("UCX_NET_DEVICES", "lo", 1);
     ::setenv("IBCOLL_LOG", "error", 1);
-    const std::vector<Ending> endings = ForkJob(4, nodes).run(body, 3 * kSeconds);
+    const std::vector<Ending> endings = ForkJob(4, nodes).run(body, 3 * patience());
     for (const int rank : {0, 1, 3}) {
       EXPECT_TRUE(endings[static_cast<size_t>(rank)].exited) << nodes << " nodes, rank " << rank;
       EXPECT_EQ(endings[static_cast<size_t>(rank)].code, 0) << nodes << " nodes, rank " << rank;

@@ -237,6 +237,32 @@ TEST_F(EngineTest, ARankThatNobodyWaitsForIsToldOfTheFailure) {
   EXPECT_NE(team(2).failure().text().find("told by rank 0"), std::string::npos) << team(2).failure().text();
 }
 
+// What looks like an error of its own may come of a death, which is noticed a little later.
+TEST_F(EngineTest, ADeathExplainsWhatWasSuspected) {
+  auto call = make_call(team(0), 20'000);
+  EXPECT_TRUE(call->request->start().ok());
+  team(0).suspect(error(IBCOLL_ERR_SYSTEM, "a read failed"));
+  progress();
+  EXPECT_TRUE(call->request->in_flight());
+  lose(1);
+  wire_.boxes[2].clear();  // rank 2 has not noticed
+  progress();
+  EXPECT_FALSE(call->request->in_flight());
+  for (const int rank : {0, 2}) {
+    EXPECT_EQ(team(rank).failure().code(), IBCOLL_ERR_PEER_FAILED);
+    EXPECT_NE(team(rank).failure().text().find("rank 1"), std::string::npos) << team(rank).failure().text();
+  }
+}
+
+TEST_F(EngineTest, WhatNothingExplainsIsToldAsItIs) {
+  auto call = make_call(team(0), 20'000);
+  EXPECT_TRUE(call->request->start().ok());
+  team(0).suspect(error(IBCOLL_ERR_SYSTEM, "a read failed"));
+  wait_seconds(1);
+  EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_SYSTEM);
+  EXPECT_EQ(team(2).failure().code(), IBCOLL_ERR_SYSTEM);
+}
+
 TEST_F(EngineTest, AWaitThatIsTooLongSaysForWhat) {
   auto call = make_call(team(0), 10);
   EXPECT_TRUE(call->request->start().ok());
