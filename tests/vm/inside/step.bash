@@ -22,7 +22,7 @@ step() {
   local name=$1 seconds=$2 log status=0 started=${EPOCHREALTIME//[!0-9]/} took word=ok
   wanted "$name" || return 0
   log=$logs/${name//[^A-Za-z0-9_.-]/_}.log
-  timeout -k 2 "$seconds" bash -e -o pipefail -c "$3" </dev/null >"$log" 2>&1 || status=$?
+  (timeout -k 2 "$seconds" bash -e -o pipefail -c "$3") </dev/null >"$log" 2>&1 || status=$?
   took=$(((${EPOCHREALTIME//[!0-9]/} - started) / 1000))
   if [[ $status -eq 0 ]]; then passed=$((passed + 1)); else failed=$((failed + 1)) word=FAILED; fi
   printf '%-6s %3d.%d s  %s\n' "$word" $((took / 1000)) $((took % 1000 / 100)) "$name"
@@ -30,7 +30,18 @@ step() {
     "$([[ $word == ok ]] && echo true || echo false)" "$status" $((took / 1000)) $((took % 1000)) >>"$logs/results.jsonl"
   [[ $word == ok ]] && return
   [[ $status -ne 124 && $status -ne 137 ]] || echo "    | ended after $seconds s, the time this step may take"
-  tail -n 40 "$log" | sed 's/^/    | /'
+  excerpt "$log" | tail -n 40 | sed 's/^/    | /'
+}
+
+# A log without the output of those of its tests (GoogleTest) that went well.
+excerpt() {
+  awk '
+    /^\[ RUN      \]/ { held = $0; holding = 1; next }
+    /^\[       OK \]/ || /^\[  SKIPPED \] [^0-9]*\(/ { holding = 0; next }
+    /^\[  FAILED  \]/ && holding { print held; holding = 0 }
+    holding { held = held "\n" $0; next }
+    { print }
+    END { if (holding) print held }' "$1"
 }
 
 # with_server PORT SERVER CLIENT: starts SERVER, runs CLIENT when something listens on PORT; both have to succeed.
