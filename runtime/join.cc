@@ -8,11 +8,14 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <map>
 
+#include "runtime/log.h"
 #include "runtime/module.h"
 #include "runtime/topology.h"
 #include "runtime/ucx/ucx_module.h"
+#include "runtime/verbs/verbs_module.h"
 
 namespace ibcoll {
 namespace {
@@ -43,7 +46,8 @@ struct Hello {
 struct Verdict {
   int32_t code = IBCOLL_OK;
   uint32_t address_bytes = 0;
-  char text[248] = {};
+  uint32_t verbs = 0;  // this rank has an RDMA device that it can use
+  char text[244] = {};
 };
 
 template <typename T>
@@ -60,8 +64,8 @@ class Joining {
   Joining(Bootstrap& bootstrap, const Config& config) : bootstrap_(bootstrap), config_(config) {}
 
   Result<Job> run() {
-    for (Status (Joining::*step)() :
-         {&Joining::meet, &Joining::open_transports, &Joining::connect_transports, &Joining::probe_node}) {
+    for (Status (Joining::*step)() : {&Joining::meet, &Joining::open_node, &Joining::open_network,
+                                      &Joining::connect_transports, &Joining::probe_node}) {
       const Status mine = (this->*step)();
       if (Status status = agree(mine); !status.ok()) return status;
     }
@@ -77,16 +81,19 @@ class Joining {
     Verdict verdict;
     verdict.code = mine.code();
     verdict.address_bytes = static_cast<uint32_t>(address_.size());
+    verdict.verbs = verbs_ != nullptr;
     std::strncpy(verdict.text, mine.text().c_str(), sizeof verdict.text - 1);
     Result<std::vector<Verdict>> all = gather(bootstrap_, verdict);
     if (!all.ok()) return all.status();
     longest_address_ = 0;
+    without_verbs_ = -1;
     for (size_t i = 0; i < all->size(); ++i) {
       const Verdict& v = (*all)[i];
       if (v.code != IBCOLL_OK && i == static_cast<size_t>(rank())) return mine;
       if (v.code != IBCOLL_OK)
         return error(static_cast<ibcoll_status_t>(v.code), "rank {} could not join the job: {}", i, v.text);
       longest_address_ = std::max<size_t>(longest_address_, v.address_bytes);
+      if (v.verbs == 0 && without_verbs_ < 0) without_verbs_ = static_cast<int>(i);
     }
     return {};
   }
@@ -149,40 +156,73 @@ class Joining {
     return fmt::format("ibcoll-{:016x}-{}", job_.id, job_.nodes[static_cast<size_t>(rank())]);
   }
 
-  // The leader of each node makes the segment; network transports open and say where they can be reached.
-  Status open_transports() {
+  // The leader of each node makes the segment; who has an RDMA device opens it, where several nodes need a network.
+  Status open_node() {
     if (locals_.size() > 1 && locals_.front() == rank()) {
       Result<std::unique_ptr<Segment>> made = Segment::create(static_cast<int>(locals_.size()), ring_bytes());
       if (!made.ok()) return made.status();
       segment_ = std::move(*made);
       if (Status status = segment_->offer(segment_name()); !status.ok()) return status;
     }
-    if (job_.node_count == 1) {
-      job_.net_reason = "not used: all ranks are on one node";
-      return {};
-    }
-    return open_network();
+    const std::string& wanted = config_.text("IBCOLL_NET");
+    if (job_.node_count == 1 || (wanted != "auto" && wanted != "verbs")) return {};
+    Status status = open_verbs();
+    if (status.ok()) return {};
+    verbs_reason_ = status.text();
+    if (wanted == "auto") return {};
+    return error(status.code(), "IBCOLL_NET=verbs: {}", status.text());
   }
 
   uint64_t ring_bytes() const { return std::bit_ceil(config_.bytes("IBCOLL_SHM_RING_BYTES")); }
 
+  Status open_verbs() {
+    const Result<void*> open = module_function("libibcoll_verbs.so", "ibcoll_verbs_open");
+    if (!open.ok()) return open.status();
+    Status status;
+    verbs_.reset(
+        reinterpret_cast<ibcoll_verbs_open_t>(open.value())({rank(), bootstrap_.size(), &config_, job_.id}, &status));
+    return status;
+  }
+
+  // Verbs when every rank has it, else UCX: the network transports say where they can be reached.
   Status open_network() {
     const std::string& wanted = config_.text("IBCOLL_NET");
+    if (job_.node_count == 1) {
+      job_.net_reason = "not used: all ranks are on one node";
+      return {};
+    }
     if (wanted == "shm")
       return error(IBCOLL_ERR_CONFIG, "IBCOLL_NET=shm, but the job has {} nodes; use IBCOLL_NET=ucx", job_.node_count);
-    if (wanted == "verbs")
-      return error(IBCOLL_ERR_UNSUPPORTED, "IBCOLL_NET=verbs: this build has no verbs transport; use IBCOLL_NET=ucx");
+    if (without_verbs_ < 0) {
+      job_.net_reason = wanted == "verbs" ? "demanded by IBCOLL_NET" : "every rank has an active RDMA port";
+      set_addresses_ = [verbs = verbs_.get()](auto by_rank) { return verbs->set_addresses(std::move(by_rank)); };
+      address_ = verbs_->address();
+      job_.net = std::move(verbs_);
+      return {};
+    }
+    verbs_.reset();
+    return open_ucx(wanted);
+  }
+
+  Status open_ucx(const std::string& wanted) {
     const Result<void*> open = module_function("libibcoll_ucx.so", "ibcoll_ucx_open");
     if (!open.ok())
       return error(IBCOLL_ERR_UNSUPPORTED, "the job has {} nodes and needs UCX: {}; install libucx0", job_.node_count,
                    open.status().text());
     Status status;
-    ucx_ = reinterpret_cast<ibcoll_ucx_open_t>(open.value())(
+    UcxModule* const ucx = reinterpret_cast<ibcoll_ucx_open_t>(open.value())(
         {rank(), bootstrap_.size(), &config_, bootstrap_.local_job(), job_.id}, &status);
-    if (!ucx_) return status;
-    job_.net.reset(ucx_);
-    job_.net_reason = wanted == "ucx" ? "demanded by IBCOLL_NET" : "the only network transport of this build";
-    address_ = ucx_->address();
+    if (!ucx) return status;
+    job_.net.reset(ucx);
+    set_addresses_ = [ucx](auto by_rank) { return ucx->set_addresses(std::move(by_rank)); };
+    if (wanted == "ucx")
+      job_.net_reason = "demanded by IBCOLL_NET";
+    else if (verbs_reason_.empty())
+      job_.net_reason = fmt::format("verbs is not used: rank {} cannot use it", without_verbs_);
+    else
+      job_.net_reason = fmt::format("verbs is not used: {}", verbs_reason_);
+    log(LogLevel::kInfo, "ucx: {}", job_.net_reason);
+    address_ = ucx->address();
     return {};
   }
 
@@ -224,7 +264,7 @@ class Joining {
       bytes = std::min(bytes, static_cast<uint32_t>(longest_address_));
       addresses.emplace_back(from + sizeof bytes, from + sizeof bytes + bytes);
     }
-    return ucx_->set_addresses(std::move(addresses));
+    return set_addresses_(std::move(addresses));
   }
 
   Status probe_node() {
@@ -237,7 +277,10 @@ class Joining {
   Job job_;
   std::vector<int> locals_;  // job ranks of this node
   std::unique_ptr<Segment> segment_;
-  UcxModule* ucx_ = nullptr;
+  std::unique_ptr<VerbsModule> verbs_;
+  std::string verbs_reason_;                                                  // why this rank has none
+  int without_verbs_ = -1;                                                    // the first rank that has none
+  std::function<Status(std::vector<std::vector<std::byte>>)> set_addresses_;  // of the network transport
   std::vector<std::byte> address_;
   size_t longest_address_ = 0;
   bool lost_ = false;

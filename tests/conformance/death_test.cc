@@ -6,6 +6,7 @@
 #include <array>
 
 #include "runtime/sim/network.h"
+#include "tests/conformance/group.h"
 #include "tests/conformance/processes.h"
 
 namespace ibcoll::conformance {
@@ -98,12 +99,18 @@ TEST_P(DeathTest, LastWordsArrive) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, DeathTest,
-                         ::testing::Values(
+std::vector<std::string> transports() {
+  std::vector<std::string> found{"shm", "shm_copy"};
 #ifdef IBCOLL_TEST_UCX
-                             "ucx_tcp", "ucx_shared_memory",
+  found.insert(found.end(), {"ucx_tcp", "ucx_shared_memory"});
 #endif
-                             "shm", "shm_copy"),
+#ifdef IBCOLL_TEST_VERBS
+  if (machine_has_rdma()) found.insert(found.end(), {"verbs_imm", "verbs_memory"});
+#endif
+  return found;
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, DeathTest, ::testing::ValuesIn(transports()),
                          [](const auto& info) { return info.param; });
 
 // The same in the simulator, where time is virtual.

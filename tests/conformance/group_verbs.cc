@@ -52,14 +52,14 @@ class VerbsGroup : public Group {
   std::vector<std::unique_ptr<VerbsTransport>> transports_;
 };
 
+}  // namespace
+
 bool machine_has_rdma() {
   int count = 0;
   ibv_device** const list = ibv_get_device_list(&count);
   if (list) ibv_free_device_list(list);
   return count > 0;
 }
-
-}  // namespace
 
 void add_verbs_makers(std::vector<Maker>& makers) {
   if (!machine_has_rdma()) return;

@@ -29,6 +29,9 @@
 #ifdef IBCOLL_TEST_UCX
 #include "runtime/ucx/ucx_transport.h"
 #endif
+#ifdef IBCOLL_TEST_VERBS
+#include "runtime/verbs/verbs_transport.h"
+#endif
 
 namespace ibcoll::conformance {
 namespace {
@@ -103,14 +106,17 @@ std::unique_ptr<Transport> open_shm(const Options& options, bool single_copy) {
   return transport;
 }
 
-#ifdef IBCOLL_TEST_UCX
-std::unique_ptr<Transport> open_ucx(const Options& options, const char* tls) {
-  const std::string setting = std::string("IBCOLL_UCX_TLS=") + tls;
+// A network transport: one that has an address, and wants those of the others.
+template <typename Network, typename Params>
+std::unique_ptr<Transport> open_network(const std::string& setting, const Options& options, Params params) {
   const char* environment[] = {setting.c_str(), nullptr};
   Result<Config> config = Config::load_from(environment);
   if (!config.ok()) give_up(config.status().text());
-  Result<std::unique_ptr<UcxTransport>> transport =
-      UcxTransport::open({options.rank, options.size, &*config, true, std::stoull(options.job)});
+  params.rank = options.rank;
+  params.size = options.size;
+  params.job = std::stoull(options.job);
+  params.config = &*config;
+  Result<std::unique_ptr<Network>> transport = Network::open(params);
   if (!transport.ok()) give_up(transport.status().text());
   const std::vector<std::byte> mine = (*transport)->address();
   std::vector<std::vector<std::byte>> addresses;
@@ -123,12 +129,20 @@ std::unique_ptr<Transport> open_ucx(const Options& options, const char* tls) {
   exchange("ready");
   return std::move(*transport);
 }
-#endif
 
 std::unique_ptr<Transport> open(const Options& options) {
 #ifdef IBCOLL_TEST_UCX
-  if (options.transport == "ucx_tcp") return open_ucx(options, "tcp");
-  if (options.transport == "ucx_shared_memory") return open_ucx(options, "sm,self");
+  UcxParams ucx;
+  ucx.local_job = true;
+  if (options.transport == "ucx_tcp") return open_network<UcxTransport>("IBCOLL_UCX_TLS=tcp", options, ucx);
+  if (options.transport == "ucx_shared_memory")
+    return open_network<UcxTransport>("IBCOLL_UCX_TLS=sm,self", options, ucx);
+#endif
+#ifdef IBCOLL_TEST_VERBS
+  if (options.transport == "verbs_imm")
+    return open_network<VerbsTransport>("IBCOLL_VERBS_NOTIFY=imm", options, VerbsParams());
+  if (options.transport == "verbs_memory")
+    return open_network<VerbsTransport>("IBCOLL_VERBS_NOTIFY=memory", options, VerbsParams());
 #endif
   if (options.transport == "shm") return open_shm(options, true);
   if (options.transport == "shm_copy") return open_shm(options, false);
