@@ -38,7 +38,7 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_REGISTRATION_CACHE", Kind::kChoice, "auto", "auto|off",
      "keep user memory pinned between uses, where its unmapping is noticed; off: pin for each use"},
     {"IBCOLL_REGISTRATION_BYTES", Kind::kBytes, "0", "",
-     "most bytes that stay pinned after their use; 0: half of the memlock limit (ulimit -l)"},
+     "most bytes that stay pinned after their use; 0: half of the memlock limit (ulimit -l), where it binds"},
     {"IBCOLL_REGISTRATION_REGIONS", Kind::kInteger, "65536", "0..1000000",
      "most regions that stay pinned after their use"},
 

@@ -23,7 +23,7 @@ class WatchedCache {
 
   struct Settings {
     bool enabled = true;
-    uint64_t limit_bytes = 0;  // 0: half of the memlock limit, if there is one
+    uint64_t limit_bytes = 0;  // 0: half of the memlock limit, where it binds this process
     size_t limit_regions = 65536;
     // IBCOLL_REGISTRATION_CACHE, IBCOLL_REGISTRATION_BYTES, IBCOLL_REGISTRATION_REGIONS
     static Settings from(const Config& config);

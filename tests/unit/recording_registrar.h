@@ -53,6 +53,13 @@ class RecordingRegistrar : public Registrar {
       if (found->second.versions[(page - found->second.range.begin) / kPage] != version(page)) return false;
     return true;
   }
+  // Handles of what is pinned of which a page has other contents by now.
+  std::vector<void*> stale() {
+    std::vector<void*> found;
+    for (const auto& [number, record] : records_)
+      if (void* const handle = reinterpret_cast<void*>(number); !current(handle, record.range)) found.push_back(handle);
+    return found;
+  }
   bool holds(void* handle) const { return records_.contains(reinterpret_cast<uint64_t>(handle)); }
 
   void set_room(uint64_t bytes) { room_ = bytes; }

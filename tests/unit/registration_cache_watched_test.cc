@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -38,6 +40,19 @@ TEST(WatchedCache, SettingsComeFromTheConfiguration) {
   EXPECT_EQ(settings.limit_bytes, 3U << 20);
   EXPECT_EQ(settings.limit_regions, 17U);
   EXPECT_TRUE(WatchedCache::Settings::from(Config()).enabled);
+}
+
+TEST(WatchedCache, TheLimitIsTheSettingOrHalfOfMemlock) {
+  RecordingRegistrar registrar;
+  EXPECT_EQ(WatchedCache(registrar, {true, 4096, 100}).describe()["limit_bytes"], 4096);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+  const nlohmann::json by_itself = WatchedCache(registrar, {}).describe();
+  if (by_itself.contains("limit_bytes")) {
+    EXPECT_EQ(by_itself["limit_bytes"], limit.rlim_cur / 2);
+  } else {
+    EXPECT_TRUE(limit.rlim_cur == RLIM_INFINITY || ::geteuid() == 0) << limit.rlim_cur;
+  }
 }
 
 TEST(WatchedCache, OffPinsForEachUse) {
