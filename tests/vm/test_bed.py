@@ -3,6 +3,7 @@
 """The bed itself: what run_in_vm and shell hand back, and how they fail."""
 
 import hashlib
+import json
 import os
 import re
 import signal
@@ -122,6 +123,45 @@ class RunInVm(unittest.TestCase):
                 if number != signal.SIGKILL:
                     self.assertEqual(caller.returncode, 128 + number)
                     self.assertEqual(os.listdir(folder), [], "files were left behind")
+
+
+class Steps(unittest.TestCase):
+    """The lists of steps; they run here as well as in a machine."""
+
+    LIST = """source {here}/inside/step.bash
+step "goes well" 10 'echo quiet'
+step "fails" 10 'echo a reason; false | cat; echo not reached'
+step "takes too long" 1 'echo begun; sleep 1000'
+step "is ended with its tests" 10 'echo "[ RUN      ] A.B"; echo noise; echo "[       OK ] A.B (0 ms)"; echo told; exit 3'
+finish
+"""
+
+    def run_list(self, folder, *patterns):
+        script = self.LIST.format(here=HERE)
+        done = subprocess.run(["bash", "-c", script, "list", *patterns], capture_output=True, text=True, timeout=60,
+                              env=dict(os.environ, logs=folder, build=folder))
+        results = [json.loads(line) for line in Path(folder, "results.jsonl").read_text().splitlines()]
+        return done, {result["name"]: result["status"] for result in results}
+
+    def test_each_outcome_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done, results = self.run_list(folder)
+            self.assertEqual(results, {"goes well": 0, "fails": 1, "takes too long": 124, "is ended with its tests": 3})
+            self.assertEqual(Path(folder, "takes_too_long.log").read_text(), "begun\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout.splitlines()[-1], "1 passed, 3 failed")
+        for said in ("a reason", "ended after 1 s", "told"):
+            self.assertIn(f"    | {said}", done.stdout)
+        for unsaid in ("quiet", "not reached", "noise"):
+            self.assertNotIn(unsaid, done.stdout)
+
+    def test_patterns_choose_and_none_that_fits_is_a_failure(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done, results = self.run_list(folder, "go*")
+            self.assertEqual((results, done.returncode), ({"goes well": 0}, 0))
+            done, results = self.run_list(folder, "nothing")
+            self.assertEqual((results, done.returncode), ({}, 1))
+            self.assertIn("no step is called nothing", done.stdout)
 
 
 class Shell(unittest.TestCase):
