@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The C interface on real processes: every scenario of ibcoll_api_ranks on one node and on several, with even and
-uneven numbers of ranks. `test_api.py [--bin BUILD/bin] [TESTS...] [-v]`; the build tree is $build, else build/release."""
+uneven numbers of ranks. `test_api.py [--bin BUILD/bin] [TESTS...] [-v]`; the build tree is $build, else build/release.
+IBCOLL_TEST_LAYOUTS=one: every scenario once, on its last layout (for builds that are slow)."""
 
+import os
 import re
 import unittest
 
@@ -73,10 +75,11 @@ SCENARIOS = {
     "library_memory", "types_and_operations", "malformed_settings", "settings_differ", "calls_differ",
     "roots_differ", "order_differs", "lists_differ"}
 
+ONE_LAYOUT = os.environ.get("IBCOLL_TEST_LAYOUTS") == "one"
 for one in sorted(SCENARIOS):
-    for where in LAYOUTS.get(one, ["4x1", "4x2"]):
+    for where in LAYOUTS.get(one, ["4x1", "4x2"])[-1 if ONE_LAYOUT else 0:]:
         Api.add(f"test_{one}_{where}", one, where, QUIET)
-for one in WAITING:
+for one in [] if ONE_LAYOUT else WAITING:
     for wait in ("spin", "yield", "sleep"):
         Api.add(f"test_{one}_{wait}", one, "3x1" if wait == "yield" else "2x2", {**QUIET, "IBCOLL_WAIT": wait})
 for one in ("every_algorithm", "in_flight"):
