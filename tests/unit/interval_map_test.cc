@@ -149,7 +149,7 @@ void run_random(uint32_t seed) {
 }
 
 TEST(IntervalMap, RandomCallsAsOnANaiveMap) {
-  for (uint32_t seed = 0; seed < 150; ++seed) {
+  for (uint32_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
     ASSERT_NO_FATAL_FAILURE(run_random(seed));
   }

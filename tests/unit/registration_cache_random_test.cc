@@ -149,7 +149,7 @@ class RandomUse {
 };
 
 TEST(RegistrationCacheRandom, EveryUseIsCoveredPinnedAndCurrent) {
-  for (uint32_t seed = 0; seed < 400; ++seed) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     RandomUse(seed).run(500);
     if (HasFatalFailure() || HasNonfatalFailure()) return;

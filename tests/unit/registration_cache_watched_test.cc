@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "runtime/memory.h"
@@ -96,6 +97,34 @@ TEST(WatchedCache, OtherMemoryIsKeptWithEventsOnly) {
   ::munmap(memory, kPage);
   cache.collect();
   EXPECT_EQ(registrar.pinned(), 0U);
+}
+
+// Changes a byte of munmap() behind the jump that UCX has put there: nothing runs it.
+void change_munmap() {
+  const HookedFunction munmap("munmap");
+  auto* const byte = const_cast<std::byte*>(static_cast<const std::byte*>(munmap.code())) + 15;
+  auto* const page = reinterpret_cast<std::byte*>(reinterpret_cast<uint64_t>(byte) / kPage * kPage);
+  ASSERT_EQ(::mprotect(page, kPage, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
+  *byte ^= std::byte{0xff};
+  ASSERT_EQ(::mprotect(page, kPage, PROT_READ | PROT_EXEC), 0);
+}
+
+TEST(WatchedCache, AHookThatIsSetLaterEndsTheTrust) {
+  RecordingRegistrar registrar;
+  WatchedCache cache(registrar, {});
+  if (cache.scope() != WatchedCache::Scope::kAll) GTEST_SKIP() << cache.reason();
+  if (const char* mode = std::getenv("UCX_MEM_MMAP_HOOK_MODE"); mode != nullptr) GTEST_SKIP() << "hooks: " << mode;
+  alignas(kPage) static std::byte memory[kPage];
+  void* const own = allocate(kPage);
+  void* const before = use(cache, memory, kPage);
+  ASSERT_NO_FATAL_FAILURE(change_munmap());
+  EXPECT_NE(use(cache, memory, kPage), before);
+  ASSERT_NO_FATAL_FAILURE(change_munmap());  // as it was; the trust does not come back
+  EXPECT_EQ(registrar.pinned(), 0U) << "nothing of before counts, and this memory is not kept any more";
+  EXPECT_EQ(cache.scope(), WatchedCache::Scope::kAllocated);
+  EXPECT_NE(cache.reason().find("hooked munmap()"), std::string::npos) << cache.reason();
+  EXPECT_EQ(use(cache, own, kPage), use(cache, own, kPage));
+  EXPECT_TRUE(free_memory(own).ok());
 }
 
 TEST(Memory, IsAllocatedMeansOneWholeBlock) {
