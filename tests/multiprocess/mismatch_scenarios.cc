@@ -68,7 +68,8 @@ void sizes_differ(Rank& self) {
       CallParams theirs{.collective = collective, .algorithm = algorithm}, its = theirs;
       std::tie(theirs.bytes, its.bytes) = kSizes[turn++ % std::size(kSizes)];
       if (std::string text(300, '\0'); [&] {
-            const ibcoll_collective_args_t args = CheckedCall(self.world, theirs).args();
+            const CheckedCall call(self.world, theirs);
+            const ibcoll_collective_args_t args = call.args();
             ibcoll_explain(self.world, &args, text.data(), text.size());
             return text.find("these apply") != std::string::npos;
           }())
