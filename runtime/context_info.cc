@@ -6,10 +6,25 @@
 
 #include "runtime/build_info.h"
 #include "runtime/context.h"
+#include "runtime/module.h"
+#include "runtime/verbs/verbs_module.h"
 
 namespace ibcoll {
 
 using nlohmann::json;
+
+namespace {
+
+// What verbs finds on this machine, also in a job that does not use it.
+json rdma_devices(const Config& config) {
+  const Result<void*> list = module_function("libibcoll_verbs.so", "ibcoll_verbs_devices");
+  if (!list.ok()) return {{"reason", list.status().text()}};
+  json devices;
+  reinterpret_cast<ibcoll_verbs_devices_t>(list.value())(config, &devices);
+  return devices;
+}
+
+}  // namespace
 
 std::string Context::info_json() {
   char host[256] = {};
@@ -19,10 +34,17 @@ std::string Context::info_json() {
     transports.push_back(job_.shm->describe());
   else
     transports.push_back({{"name", "shm"}, {"reason", "not used: this rank is alone on its node"}});
-  json net = job_.net ? job_.net->describe() : json{{"name", "ucx"}};
-  net["reason"] = job_.net_reason.empty() ? "not used" : job_.net_reason;
-  transports.push_back(std::move(net));
-  transports.push_back({{"name", "verbs"}, {"reason", "not in this build"}});
+  // Both network transports are shown: the one that is used with its state, the other with the reason why not.
+  const std::string used = job_.net ? job_.net->name() : "";
+  for (const char* name : {"ucx", "verbs"}) {
+    json transport = used == name                   ? job_.net->describe()
+                     : std::string(name) == "verbs" ? rdma_devices(config_)
+                                                    : json();
+    transport["name"] = name;
+    if (used.empty() || used == name || !transport.contains("reason")) transport["reason"] = job_.net_reason;
+    if (!used.empty() && used != name && std::string(name) == "ucx") transport["reason"] = "not used: verbs is";
+    transports.push_back(std::move(transport));
+  }
   const json state = {{"build", build_json()},
                       {"settings", settings_json(config_)},
                       {"bootstrap", {{"name", bootstrap_->name()}, {"rank", rank()}, {"size", size()}}},

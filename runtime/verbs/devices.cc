@@ -162,8 +162,7 @@ const char* type_text(GidEntry::Type type) {
 
 std::string gid_list(const Port& port) {
   std::string text;
-  for (const GidEntry& gid : port.gids)
-    text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", gid.index, gid_text(gid.gid), type_text(gid.type));
+  for (const GidEntry& gid : port.gids) text += (text.empty() ? "" : ", ") + gid_entry_text(gid);
   return text.empty() ? "none" : text;
 }
 
@@ -225,6 +224,10 @@ std::string gid_text(const Gid& gid) {
   char text[INET6_ADDRSTRLEN] = "?";
   ::inet_ntop(AF_INET6, gid.data(), text, sizeof text);
   return text;
+}
+
+std::string gid_entry_text(const GidEntry& gid) {
+  return fmt::format("{} {} ({})", gid.index, gid_text(gid.gid), type_text(gid.type));
 }
 
 Result<std::vector<Port>> list_ports() {

@@ -54,6 +54,9 @@ std::string gid_text(const Gid& gid);
 // The address within is an IPv4 one.
 bool is_ipv4(const Gid& gid);
 
+// "3 ::ffff:10.0.0.1 (RoCE v2)".
+std::string gid_entry_text(const GidEntry& gid);
+
 // Every port of every device of this machine. Empty without devices; SYSTEM when one cannot be asked.
 Result<std::vector<Port>> list_ports();
 

@@ -15,6 +15,7 @@
 namespace ibcoll::verbs {
 
 constexpr uint32_t kSendDepth = 128;  // work requests
+constexpr uint64_t kBounceBytes = 65536;
 constexpr uint64_t kData = uint64_t{1} << 63;
 constexpr uint32_t kReceiveDepth = kSlots + 1;  // one immediate per slot, and the mark of draining
 
@@ -30,7 +31,7 @@ struct Outgoing {
   const std::byte* from = nullptr;
   RemoteRegion to;
   uint64_t token = 0;
-  Registration source;
+  Registration* source = nullptr;  // null: the source could not be pinned, and goes through the bounce buffers
 };
 
 // Memory that the device knows, for one peer.
@@ -38,6 +39,7 @@ struct Channel {
   Landing landing;                     // the peer writes
   alignas(64) uint64_t told_consumed;  // the device reads this and the following
   Slot staging[kSlots];                // as they are to be at the peer
+  std::byte bounce[2][kBounceBytes];   // of puts whose source cannot be pinned
 };
 
 struct Peer {
@@ -84,6 +86,8 @@ struct Peer {
   uint64_t posted = 0;                             // work requests
   uint64_t completed = 0;
   uint64_t signaled = 0;  // the last request that asked for a completion
+
+  std::array<uint64_t, 2> bounced{};  // work requests up to which the bounce buffers are in use
 
   // receiving
   uint64_t handed_out = 0;

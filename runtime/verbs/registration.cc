@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/verbs/registration.h"
 
+#include <fmt/format.h>
+
 namespace ibcoll::verbs {
 
-Registration Registrations::acquire(std::span<std::byte> memory) {
-  ibv_mr* const region = ibv_reg_mr(domain_, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
-  ++(region ? made_ : failed_);
-  return {region};
-}
-
-void Registrations::release(Registration& registration) {
-  if (registration) MemoryRegion(registration.region).reset();
-  registration = {};
+Result<void*> VerbsRegistrar::pin(std::span<std::byte> pages) {
+  void* const region = ibv_reg_mr(domain_, pages.data(), pages.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+  if (region) return region;
+  return verbs_error(ibv_get_device_name(domain_->context->device), fmt::format("ibv_reg_mr of {} bytes", pages.size()),
+                     errno == EAGAIN ? ENOMEM : errno);
 }
 
 }  // namespace ibcoll::verbs

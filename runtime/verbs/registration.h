@@ -8,30 +8,24 @@
 #include <span>
 #include <vector>
 
+#include "runtime/registration_cache/watched_cache.h"
 #include "runtime/transport.h"
 #include "runtime/verbs/objects.h"
 
 namespace ibcoll::verbs {
 
-// Empty: the device could not register the memory.
-struct Registration {
-  ibv_mr* region = nullptr;
-  explicit operator bool() const { return region != nullptr; }
-};
-
-class Registrations {
+// Pins whole pages for local use, and for windows to be bound on them: no peer may write to them by these keys.
+class VerbsRegistrar final : public Registrar {
  public:
-  explicit Registrations(ibv_pd* domain) : domain_(domain) {}
-  // The registration covers the range, perhaps more.
-  Registration acquire(std::span<std::byte> memory);
-  void release(Registration& registration);
-  uint64_t failed() const { return failed_; }
-  uint64_t made() const { return made_; }
+  explicit VerbsRegistrar(ibv_pd* domain) : domain_(domain) {}
+  Result<void*> pin(std::span<std::byte> pages) override;
+  void unpin(void* handle) override { MemoryRegion(static_cast<ibv_mr*>(handle)).reset(); }
 
  private:
   ibv_pd* domain_;
-  uint64_t failed_ = 0, made_ = 0;
 };
+
+inline ibv_mr* region_of(const Registration& registration) { return static_cast<ibv_mr*>(registration.handle()); }
 
 // A memory window and the last key that was given out for it. ibv_mw.rkey stays what the device knows until the next bind.
 struct Window {
@@ -47,10 +41,10 @@ struct Exposure {
   uint32_t number = 0;
   int peer = -1;  // -1: free
   std::span<std::byte> memory;
-  Registration registration;
-  Window window;       // empty where the device has none: then the region is exactly this range
-  MemoryRegion exact;  // only without windows
-  bool bound = false;  // on the peer's present queue pair
+  Registration* registration = nullptr;  // where there are windows
+  Window window;                         // empty where the device has none: then the region is exactly this range
+  MemoryRegion exact;                    // only without windows
+  bool bound = false;                    // on the peer's present queue pair
   uint32_t key = 0;
 };
 

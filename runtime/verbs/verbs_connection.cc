@@ -113,6 +113,7 @@ Status VerbsTransport::make_queue_pair(Peer& peer) {
   ++queue_pairs_;
   active_.push_back(&peer);
   peer.posted = peer.completed = peer.signaled = 0;
+  peer.bounced = {};
   peer.send_drained = peer.receive_drained = false;
 
   ibv_qp_attr attributes{};
@@ -318,6 +319,15 @@ void VerbsTransport::check_peers() {
   }
 }
 
+// Whether its goodbye is among the messages that were not handed out.
+bool VerbsTransport::is_leaving(const Peer& peer) const {
+  if (peer.left) return true;
+  const uint64_t end = delivered(peer);
+  for (uint64_t sequence = peer.handed_out + 1; sequence <= end; ++sequence)
+    if (peer.landed(sequence).header.kind == SlotKind::kLeaving) return true;
+  return false;
+}
+
 // What was accepted is delivered before this rank leaves, and the peers are told, so that they do not take it for dead.
 void VerbsTransport::say_goodbye() {
   std::vector<Peer*> untold;
@@ -325,7 +335,7 @@ void VerbsTransport::say_goodbye() {
     if (peer && peer->state != Peer::State::kFailed && peer->channel) untold.push_back(peer.get());
   const Time deadline = now() + kGoodbyePatience;
   const auto done = [this](Peer* peer) {
-    if (peer->state == Peer::State::kFailed || peer->left) return true;
+    if (peer->state == Peer::State::kFailed || is_leaving(*peer)) return true;
     if (peer->state == Peer::State::kNew && peer->accepted <= peer->known_consumed()) return true;
     if (peer->state == Peer::State::kGreeting && peer->accepted == 0) return true;
     if (peer->state != Peer::State::kReady || !peer->has_slot()) return false;
@@ -334,8 +344,8 @@ void VerbsTransport::say_goodbye() {
     return true;
   };
   const auto everything_left = [this] {
-    return std::all_of(peers_.begin(), peers_.end(), [](const std::unique_ptr<Peer>& peer) {
-      return !peer || peer->state != Peer::State::kReady || peer->left ||
+    return std::all_of(peers_.begin(), peers_.end(), [this](const std::unique_ptr<Peer>& peer) {
+      return !peer || peer->state != Peer::State::kReady || is_leaving(*peer) ||
              (peer->posted_up_to == peer->accepted && peer->completed > peer->signaled);
     });
   };

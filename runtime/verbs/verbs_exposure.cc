@@ -4,6 +4,7 @@
 // advertisement; conceal() invalidates and waits until that is done.
 #include <algorithm>
 
+#include "runtime/log.h"
 #include "runtime/verbs/verbs_transport.h"
 
 namespace ibcoll {
@@ -48,10 +49,15 @@ RemoteRegion VerbsTransport::expose(int rank, std::span<std::byte> memory) {
   const uint32_t index = free_exposures_.back();
   Exposure& exposure = exposures_[index];
   exposure.memory = memory;
-  exposure.registration = choice_.port.windows ? registrations_->acquire(memory) : Registration{};
-  if ((choice_.port.windows && !exposure.registration) || !make_key(exposure)) {
-    registrations_->release(exposure.registration);
-    return {};
+  if (choice_.port.windows) {
+    const Result<Registration*> pinned = registrations_->acquire(memory);
+    if (!pinned.ok()) return not_exposed(pinned.status());
+    exposure.registration = pinned.value();
+  }
+  if (!make_key(exposure)) {
+    if (exposure.registration) registrations_->release(exposure.registration);
+    exposure.registration = nullptr;
+    return not_exposed(verbs_error(device(), choice_.port.windows ? "ibv_alloc_mw" : "ibv_reg_mr", errno));
   }
   free_exposures_.pop_back();
   exposure.number = (exposure.number & ~kExposureIndex) + kExposureIndex + 1 + index;
@@ -65,6 +71,14 @@ RemoteRegion VerbsTransport::expose(int rank, std::span<std::byte> memory) {
           static_cast<uint64_t>(exposure.number) << 32 | exposure.key};
 }
 
+// The caller receives through slots instead, which its peer learns from the advertisement.
+RemoteRegion VerbsTransport::not_exposed(const Status& why) {
+  if (counters_.not_exposed++ == 0)
+    log(LogLevel::kWarning, "verbs: rank {} cannot expose its receive buffer and copies instead: {}", rank_,
+        why.text());
+  return {};
+}
+
 // False: the send queue has no room for all of them.
 bool VerbsTransport::bind_windows(Peer& peer) {
   while (!peer.unbound.empty()) {
@@ -73,7 +87,7 @@ bool VerbsTransport::bind_windows(Peer& peer) {
     request.opcode = IBV_WR_BIND_MW;
     request.bind_mw.mw = bound.window.handle.get();
     request.bind_mw.rkey = bound.key;
-    request.bind_mw.bind_info = {bound.registration.region, reinterpret_cast<uint64_t>(bound.memory.data()),
+    request.bind_mw.bind_info = {region_of(*bound.registration), reinterpret_cast<uint64_t>(bound.memory.data()),
                                  bound.memory.size(), IBV_ACCESS_REMOTE_WRITE};
     if (!post(peer, request, Work::kLocal, 0, peer.unbound.size() == 1)) return false;
     bound.window.handle->rkey = bound.key;
@@ -125,7 +139,8 @@ void VerbsTransport::forget(Exposure& exposure) {
   std::erase(peer.unbound, exposure.number);
   if (exposure.window.handle) free_windows_.push_back(std::move(exposure.window));
   exposure.exact.reset();
-  registrations_->release(exposure.registration);
+  if (exposure.registration) registrations_->release(exposure.registration);
+  exposure.registration = nullptr;
   exposure.peer = -1;
   free_exposures_.push_back(exposure.number & kExposureIndex);
 }

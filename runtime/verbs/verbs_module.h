@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "runtime/config.h"
@@ -37,3 +38,7 @@ class VerbsModule : public Transport {
 extern "C" IBCOLL_MODULE_API ibcoll::VerbsModule* ibcoll_verbs_open(const ibcoll::VerbsParams& params,
                                                                     ibcoll::Status* status);
 using ibcoll_verbs_open_t = ibcoll::VerbsModule* (*)(const ibcoll::VerbsParams&, ibcoll::Status*);
+
+// The RDMA ports of this machine, each with its state, GIDs and limits, and which one would be used, or why none.
+extern "C" IBCOLL_MODULE_API void ibcoll_verbs_devices(const ibcoll::Config& config, nlohmann::json* devices);
+using ibcoll_verbs_devices_t = void (*)(const ibcoll::Config&, nlohmann::json*);

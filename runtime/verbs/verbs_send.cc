@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/log.h"
 #include "runtime/verbs/verbs_transport.h"
 
 namespace ibcoll {
@@ -63,10 +64,13 @@ PutResult VerbsTransport::put(int rank, const RemoteRegion& to, std::span<const 
                               uint64_t token) {
   Peer* peer = nullptr;
   if (!acceptable(rank, peer)) return PutResult::kBusy;
-  Registration source;
-  if (!from.empty()) {
-    source = registrations_->acquire({const_cast<std::byte*>(from.data()), from.size()});
-    if (!source) return PutResult::kBusy;
+  Registration* source = nullptr;
+  if (from.size() > peer->inline_bytes) {
+    const Result<Registration*> pinned = registrations_->acquire({const_cast<std::byte*>(from.data()), from.size()});
+    if (pinned.ok())
+      source = pinned.value();
+    else
+      report_copies(pinned.status());
   }
   stage(*peer, SlotKind::kPut, note, {});
   Outgoing& out = peer->out(peer->accepted);
@@ -83,7 +87,8 @@ PutResult VerbsTransport::put(int rank, const RemoteRegion& to, std::span<const 
 }
 
 void VerbsTransport::give_sent(Peer& peer, Outgoing& out) {
-  registrations_->release(out.source);
+  if (out.source) registrations_->release(out.source);
+  out.source = nullptr;
   sent_.push_back({peer.rank, out.token});
   out.unsent = false;
 }
@@ -105,22 +110,45 @@ void VerbsTransport::pump(Peer& peer) {
 }
 
 bool VerbsTransport::post_put(Peer& peer, uint64_t sequence, Outgoing& out) {
-  const uint32_t key = key_at(peer, out.to);
   while (out.posted < out.bytes) {
-    const uint64_t bytes = std::min(kLongestWrite, out.bytes - out.posted);
-    ibv_sge piece{reinterpret_cast<uintptr_t>(out.from) + out.posted, static_cast<uint32_t>(bytes),
-                  out.source.region->lkey};
+    ibv_sge piece{reinterpret_cast<uintptr_t>(out.from) + out.posted,
+                  static_cast<uint32_t>(std::min(kLongestWrite, out.bytes - out.posted)), 0};
+    const bool as_inline = piece.length <= peer.inline_bytes;
+    std::byte(*bounce)[kBounceBytes] = nullptr;
+    if (out.source) {
+      piece.lkey = region_of(*out.source)->lkey;
+    } else if (!as_inline) {
+      bounce = free_bounce(peer);
+      if (bounce == nullptr) return false;
+      piece.length = std::min(piece.length, static_cast<uint32_t>(kBounceBytes));
+      std::memcpy(*bounce, out.from + out.posted, piece.length);
+      piece.addr = reinterpret_cast<uintptr_t>(*bounce);
+      piece.lkey = peer.staging_region->lkey;
+    }
     ibv_send_wr request{};
     request.sg_list = &piece;
     request.num_sge = 1;
     request.opcode = IBV_WR_RDMA_WRITE;
-    request.send_flags = bytes <= peer.inline_bytes ? IBV_SEND_INLINE : 0;
+    request.send_flags = as_inline ? IBV_SEND_INLINE : 0;
     request.wr.rdma.remote_addr = out.to.address + out.posted;
-    request.wr.rdma.rkey = key;
-    if (!post(peer, request, Work::kSend, sequence | kData, false)) return false;
-    out.posted += bytes;
+    request.wr.rdma.rkey = key_at(peer, out.to);
+    if (!post(peer, request, Work::kSend, sequence | kData, bounce != nullptr)) return false;
+    if (bounce) peer.bounced[static_cast<size_t>(bounce - peer.channel->bounce)] = peer.posted;
+    out.posted += piece.length;
   }
   return post_slot(peer, sequence, true, true);
+}
+
+std::byte (*VerbsTransport::free_bounce(Peer& peer))[kBounceBytes] {
+  for (size_t i = 0; i < peer.bounced.size(); ++i)
+    if (peer.completed >= peer.bounced[i]) return &peer.channel->bounce[i];
+  return nullptr;
+}
+
+// Once: what happens to every put after that is the same.
+void VerbsTransport::report_copies(const Status& why) {
+  if (counters_.puts_copied++ == 0)
+    log(LogLevel::kWarning, "verbs: rank {} cannot pin its send buffer and copies instead: {}", rank_, why.text());
 }
 
 bool VerbsTransport::post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled) {

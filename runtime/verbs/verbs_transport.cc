@@ -57,7 +57,8 @@ Status VerbsTransport::prepare(const Config& config) {
   const int first = std::min(choice_.port.most_completions, static_cast<int>(4 * (kSendDepth + 1 + kReceiveDepth)));
   completions_.reset(ibv_create_cq(device_.get(), first, nullptr, nullptr, 0));
   if (!completions_) return verbs_error(device(), fmt::format("ibv_create_cq of {} completions", first), errno);
-  registrations_ = std::make_unique<Registrations>(domain_.get());
+  registrar_ = std::make_unique<VerbsRegistrar>(domain_.get());
+  registrations_ = std::make_unique<WatchedCache>(*registrar_, WatchedCache::Settings::from(config));
   Result<std::unique_ptr<Greetings>> greetings = Greetings::open(domain_.get(), route_);
   if (!greetings.ok()) return greetings.status();
   greetings_ = std::move(*greetings);
@@ -97,7 +98,7 @@ VerbsTransport::~VerbsTransport() {
   }
   for (Exposure& exposure : exposures_) {
     exposure.window.handle.reset();
-    registrations_->release(exposure.registration);
+    if (exposure.registration) registrations_->release(exposure.registration);
   }
 }
 
@@ -139,6 +140,7 @@ size_t VerbsTransport::poll(std::span<Event> events) {
     tell_consumed(*peer);
   }
   lent_.clear();
+  registrations_->collect();
   take_completions();
   if (settings_.notify == Notify::kMemory) look_at_slots();
   serve_greetings();
@@ -183,8 +185,9 @@ nlohmann::json VerbsTransport::describe() const {
           {"bytes_received", c.bytes_received},
           {"no_credit", c.no_credit},
           {"credits_told", c.credits_told},
-          {"registrations_made", registrations_->made()},
-          {"registrations_failed", registrations_->failed()},
+          {"puts_copied", c.puts_copied},
+          {"not_exposed", c.not_exposed},
+          {"registration_cache", registrations_->describe()},
           {"failed_peers", c.failed_peers}};
 }
 
@@ -195,4 +198,31 @@ extern "C" ibcoll::VerbsModule* ibcoll_verbs_open(const ibcoll::VerbsParams& par
   if (opened.ok()) return opened.value().release();
   *status = opened.status();
   return nullptr;
+}
+
+extern "C" void ibcoll_verbs_devices(const ibcoll::Config& config, nlohmann::json* devices) {
+  using namespace ibcoll::verbs;
+  *devices = nlohmann::json::object();
+  const ibcoll::Result<std::vector<Port>> ports = list_ports();
+  if (!ports.ok()) {
+    (*devices)["reason"] = ports.status().text();
+    return;
+  }
+  for (const Port& port : ports.value()) {
+    nlohmann::json gids = nlohmann::json::array();
+    for (const GidEntry& gid : port.gids) gids.push_back(gid_entry_text(gid));
+    (*devices)[fmt::format("{}:{}", port.device, port.number)] = {{"state", port.state},
+                                                                  {"link", port.ethernet ? "Ethernet" : "InfiniBand"},
+                                                                  {"lid", port.lid},
+                                                                  {"gids", gids},
+                                                                  {"mtu", 128 << port.mtu},
+                                                                  {"gigabits", port.gigabits},
+                                                                  {"memory_windows", port.windows ? "type 2B" : "none"},
+                                                                  {"most_queue_pairs", port.most_queue_pairs},
+                                                                  {"most_completions", port.most_completions},
+                                                                  {"most_regions", port.most_regions}};
+  }
+  const ibcoll::Result<PortChoice> choice = choose_port(config, ports.value());
+  (*devices)["reason"] = choice.ok() ? "usable" : choice.status().text();
+  if (choice.ok()) (*devices)["choice"] = choice.value().reasons;
 }

@@ -58,7 +58,7 @@ class VerbsTransport final : public VerbsModule {
     uint64_t messages_sent = 0, puts_sent = 0, bytes_sent = 0;
     uint64_t messages_received = 0, puts_received = 0, bytes_received = 0;
     uint64_t no_credit = 0, credits_told = 0, connections = 0, reconnections = 0, failed_peers = 0;
-    uint64_t puts_refused = 0;
+    uint64_t puts_refused = 0, puts_copied = 0, not_exposed = 0;
   };
   // What a work request was, in the upper bits of its number.
   enum class Work : uint64_t { kSend, kReceive, kLocal, kSendMark, kReceiveMark };
@@ -91,6 +91,8 @@ class VerbsTransport final : public VerbsModule {
   bool post_put(Peer& peer, uint64_t sequence, verbs::Outgoing& out);
   bool post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled);
   bool post(Peer& peer, ibv_send_wr& request, Work work, uint64_t sequence, bool signaled);
+  static std::byte (*free_bounce(Peer& peer))[verbs::kBounceBytes];
+  void report_copies(const Status& why);
   void tell_consumed(Peer& peer);
   void give_sent(Peer& peer, verbs::Outgoing& out);
   uint32_t key_at(const Peer& peer, const RemoteRegion& to) const;
@@ -127,6 +129,7 @@ class VerbsTransport final : public VerbsModule {
   void fail(Peer& peer, std::string why);
   void give_up(Peer& peer);
   void report_failure(Peer& peer);
+  bool is_leaving(const Peer& peer) const;
   void say_goodbye();
   void wait_until_drained(Peer& peer);
 
@@ -134,6 +137,7 @@ class VerbsTransport final : public VerbsModule {
   verbs::Exposure* exposure_of(int rank, const RemoteRegion& region);
   verbs::Exposure& exposure(uint32_t number) { return exposures_[number & verbs::kExposureIndex]; }
   bool make_key(verbs::Exposure& exposure);
+  RemoteRegion not_exposed(const Status& why);
   void invalidate(Peer& peer, verbs::Exposure& exposure);
   void forget(verbs::Exposure& exposure);
   void refresh_exposures(Peer& peer);
@@ -149,7 +153,8 @@ class VerbsTransport final : public VerbsModule {
   verbs::ProtectionDomain domain_;
   verbs::CompletionQueue completions_;
   std::unique_ptr<verbs::Greetings> greetings_;
-  std::unique_ptr<verbs::Registrations> registrations_;
+  std::unique_ptr<verbs::VerbsRegistrar> registrar_;
+  std::unique_ptr<WatchedCache> registrations_;
   std::vector<verbs::Address> addresses_;
   size_t queue_pairs_ = 0;
 

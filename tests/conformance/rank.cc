@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/log.h"
 #include "runtime/shm/segment.h"
 #include "runtime/shm/shm_transport.h"
 #ifdef IBCOLL_TEST_UCX
@@ -290,6 +291,7 @@ int main(int argc, char** argv) {
   if (argc != 6) give_up("started by ibcoll_conformance_tests, not by hand");
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::alarm(kLongestLife);
+  if (std::getenv("IBCOLL_TEST_VERBOSE")) ibcoll::set_log_level(ibcoll::LogLevel::kDebug);
   const Options options{argv[1], std::atoi(argv[2]), std::atoi(argv[3]), argv[4], argv[5]};
   std::unique_ptr<ibcoll::Transport> transport = open(options);
   {
