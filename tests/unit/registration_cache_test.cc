@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
 #include <vector>
 
 #include "tests/unit/recording_registrar.h"
@@ -122,6 +121,15 @@ TEST_F(RegistrationCacheTest, LimitsHoldForWhatIsNotInUse) {
   EXPECT_EQ(count().evictions, evictions) << "what cannot be kept drives nothing out";
 }
 
+TEST_F(RegistrationCacheTest, MergingStaysWithinTheLimit) {
+  open({.limit_bytes = 12 * kPage, .keep = {}});
+  use(0, 10 * kPage);
+  use(5 * kPage, 10 * kPage);  // 15 pages together
+  EXPECT_EQ(count().pinned_bytes, 10 * kPage);
+  use(5 * kPage, 10 * kPage);
+  EXPECT_EQ(count().hits, 1U);
+}
+
 TEST_F(RegistrationCacheTest, AShortageEvictsAndTriesOnceMore) {
   open();
   for (uint64_t i = 0; i < 3; ++i) use(10 * i * kPage, 2 * kPage);
@@ -213,41 +221,6 @@ TEST_F(RegistrationCacheTest, AnUnmappingInsideUnpinIsNotLost) {
   unmap(0, kPage);
   cache_->collect();
   EXPECT_EQ(registrar_.pinned(), 0U);
-}
-
-TEST_F(RegistrationCacheTest, UnmappingsOfOtherThreadsAreSeenOnceTheyReturned) {
-  open();
-  constexpr int kThreads = 3;
-  constexpr uint64_t kRounds = 20'000;
-  std::atomic<uint64_t> begun[kThreads] = {};
-  std::atomic<uint64_t> returned[kThreads] = {};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t)
-    threads.emplace_back([&, t] {
-      for (uint64_t i = 1; i <= kRounds; ++i) {
-        begun[t].store(i);
-        unmap(t * 10 * kPage, kPage);
-        returned[t].store(i);
-      }
-    });
-  uint64_t begun_before[kThreads] = {};  // when the handle was looked up
-  void* handles[kThreads] = {};
-  for (bool running = true; running;) {
-    running = false;
-    for (int t = 0; t < kThreads; ++t) {
-      const uint64_t now = returned[t].load();
-      Registration* const got = acquire(t * 10 * kPage, kPage);
-      if (now > begun_before[t]) {
-        EXPECT_NE(got->handle(), handles[t]) << "pinned before an unmapping that has returned";
-      }
-      handles[t] = got->handle();
-      cache_->release(got);
-      begun_before[t] = begun[t].load();
-      running = running || now < kRounds;
-    }
-  }
-  for (std::thread& thread : threads) thread.join();
-  cache_->collect();
 }
 
 }  // namespace
