@@ -23,7 +23,8 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_UCX_TLS", Kind::kText, "", "",
      "UCX transports to use, as UCX_TLS; empty: what is safe between the nodes of this job"},
 
-    {"IBCOLL_VERBS_DEVICE", Kind::kText, "", "", "RDMA device, name or name:port; empty: an active port, near and fast"},
+    {"IBCOLL_VERBS_DEVICE", Kind::kText, "", "",
+     "RDMA device, name or name:port; empty: an active port, near and fast"},
     {"IBCOLL_VERBS_GID", Kind::kText, "auto", "",
      "address on RoCE: auto, an index of the port's GID table, or a subnet such as 10.1.0.0/16"},
     {"IBCOLL_VERBS_NOTIFY", Kind::kChoice, "auto", "auto|imm|memory",
@@ -32,7 +33,8 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_VERBS_TRAFFIC_CLASS", Kind::kInteger, "0", "0..255", "traffic class (DSCP and ECN) of RoCE packets"},
     {"IBCOLL_VERBS_TIMEOUT", Kind::kInteger, "16", "1..31",
      "an unanswered packet is sent again after 4.096 us times 2 to this power"},
-    {"IBCOLL_VERBS_RETRIES", Kind::kInteger, "7", "0..7", "so often; after that the peer counts as lost"},
+    {"IBCOLL_VERBS_RETRIES", Kind::kInteger, "6", "0..6",
+     "so often; after that the peer counts as lost (7 would mean without end to some devices)"},
     {"IBCOLL_VERBS_QUEUE_PAIRS", Kind::kInteger, "4096", "1..1000000", "most peers that a rank connects to"},
 
     {"IBCOLL_REGISTRATION_CACHE", Kind::kChoice, "auto", "auto|off",

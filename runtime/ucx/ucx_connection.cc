@@ -74,7 +74,7 @@ bool UcxTransport::connect(Peer& peer) {
   ++counters_.connections;
   ProcessId process;
   std::memcpy(&process, addresses_[static_cast<size_t>(peer.rank)].data(), sizeof(process));
-  processes_.add(peer, process);
+  processes_.add(peer.rank, process);
   return true;
 }
 
@@ -113,7 +113,7 @@ void UcxTransport::serve_connections() {
 
 void UcxTransport::fail(Peer& peer) {
   peer.state = Peer::State::kFailed;
-  processes_.remove(peer);
+  processes_.remove(peer.rank);
   if (peer.endpoint != nullptr) {
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -140,10 +140,10 @@ void UcxTransport::report_failure(Peer& peer) {
 // UCX looks after endpoints by itself, every second, but only while it makes progress. A process that has ended may have
 // left messages behind that are to be read first.
 void UcxTransport::check_peers() {
-  const std::vector<Peer*> ended = processes_.ended();
+  const std::vector<int> ended = processes_.ended();
   for (int i = 0; i < (ended.empty() ? 1 : kLastReads) && worker_->progress(); ++i) {
   }
-  for (Peer* peer : ended) broken(*peer, UCS_ERR_CONNECTION_RESET);
+  for (const int rank : ended) broken(*peers_[static_cast<size_t>(rank)], UCS_ERR_CONNECTION_RESET);
   serve_connections();
 }
 

@@ -13,10 +13,10 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/process_watch.h"
 #include "runtime/ucx/buffer_pool.h"
 #include "runtime/ucx/exposures.h"
 #include "runtime/ucx/peer.h"
-#include "runtime/ucx/process_watch.h"
 #include "runtime/ucx/ucx_module.h"
 #include "runtime/ucx/wire.h"
 #include "runtime/ucx/worker.h"
@@ -137,7 +137,7 @@ class UcxTransport final : public UcxModule {
   const bool rendezvous_;  // for large puts
   std::vector<std::vector<std::byte>> addresses_;
 
-  ucx::ProcessWatch processes_;
+  ProcessWatch processes_;
   ucx::BufferPool pool_;
   ucx::Exposures exposures_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; NULL: never talked to

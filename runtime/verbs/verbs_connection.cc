@@ -34,6 +34,7 @@ VerbsTransport::Peer* VerbsTransport::find_or_make(int rank) {
   if (!peer) {
     peer = std::make_unique<Peer>();
     peer->rank = rank;
+    processes_.add(rank, addresses_[static_cast<size_t>(rank)].process);
   }
   return peer.get();
 }
@@ -143,7 +144,8 @@ Status VerbsTransport::get_ready(Peer& peer, const Greeting& theirs) {
   attributes.qp_state = IBV_QPS_RTS;
   attributes.timeout = settings_.timeout;
   attributes.retry_cnt = settings_.retries;
-  attributes.rnr_retry = std::min<uint8_t>(settings_.retries, 6);  // 7 would be without end
+  attributes.rnr_retry =
+      settings_.retries;  // never 7, which is without end; the soft-RoCE driver takes it so for retry_cnt too
   attributes.sq_psn = peer.mine.first_packet;
   code = ibv_modify_qp(
       peer.queue_pair.get(), &attributes,
@@ -281,7 +283,8 @@ void VerbsTransport::fail(Peer& peer, std::string why) {
 // A peer that said that it leaves has done its part: only who still wants something of it has to know.
 void VerbsTransport::give_up(Peer& peer) {
   peer.state = Peer::State::kFailed;
-  bool wanted = !peer.left;
+  processes_.remove(peer.rank);
+  bool wanted = !is_leaving(peer);
   for (Outgoing& out : peer.outgoing) {
     if (!out.unsent) continue;
     give_sent(peer, out);
@@ -300,6 +303,8 @@ void VerbsTransport::report_failure(Peer& peer) {
 
 // A device answers for its process, also while that computes; the process's end shows as a missing answer.
 void VerbsTransport::check_peers() {
+  take_completions();  // its last words
+  for (const int rank : processes_.ended()) fail(*peers_[static_cast<size_t>(rank)], "its process has ended");
   const Time time = now();
   for (size_t i = 0; i < active_.size(); ++i) {
     Peer& peer = *active_[i];

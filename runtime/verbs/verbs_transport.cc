@@ -109,6 +109,7 @@ std::vector<std::byte> VerbsTransport::address() const {
   own.lid = choice_.port.lid;
   own.mtu = static_cast<uint8_t>(choice_.port.mtu);
   own.global = choice_.global;
+  own.process = processes_.own();
   const auto bytes = std::as_bytes(std::span(&own, 1));
   return {bytes.begin(), bytes.end()};
 }

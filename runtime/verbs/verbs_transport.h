@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/process_watch.h"
 #include "runtime/verbs/devices.h"
 #include "runtime/verbs/greetings.h"
 #include "runtime/verbs/peer.h"
@@ -47,7 +48,7 @@ class VerbsTransport final : public VerbsModule {
   struct Settings {
     verbs::Notify notify = verbs::Notify::kImmediate;
     uint8_t timeout = 16;
-    uint8_t retries = 7;
+    uint8_t retries = 6;
     uint32_t most_queue_pairs = 0;
   };
   struct Sent {
@@ -156,6 +157,7 @@ class VerbsTransport final : public VerbsModule {
   std::unique_ptr<verbs::VerbsRegistrar> registrar_;
   std::unique_ptr<WatchedCache> registrations_;
   std::vector<verbs::Address> addresses_;
+  ProcessWatch processes_;
   size_t queue_pairs_ = 0;
 
   std::vector<verbs::Exposure> exposures_;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/process_watch.h"
 #include "runtime/transport.h"
 #include "runtime/verbs/devices.h"
 
@@ -18,8 +19,9 @@ struct Address {
   uint16_t lid = 0;
   uint8_t mtu = 0;  // ibv_mtu
   uint8_t global = 0;
+  ProcessId process;
 };
-static_assert(sizeof(Address) == 24);
+static_assert(sizeof(Address) == 48);
 
 // How a rank wants to learn of messages.
 enum class Notify : uint8_t {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Peers on the same machine are watched as processes: UCX's own check of shared memory peers misses some deaths (those of
-// peers that only ever sent), and this one is quicker over TCP as well.
+// Peers on the same machine are watched as processes, which is quicker than what networks notice. UCX's own check of shared
+// memory peers even misses some deaths: those of peers that only ever sent.
 #pragma once
 
 #include <poll.h>
@@ -9,12 +9,12 @@
 #include <cstdint>
 #include <vector>
 
-namespace ibcoll::ucx {
+#include "runtime/status.h"
 
-struct Peer;
+namespace ibcoll {
 
 // Tells a process apart from all others that ever ran under this kernel. Travels with the address.
-struct ProcessId {
+struct IBCOLL_MODULE_API ProcessId {
   uint64_t machine = 0;  // kernel and PID namespace; 0: not known
   int64_t pid = 0;
   uint64_t start = 0;  // when it started, so that a reused PID is not taken for it
@@ -23,7 +23,7 @@ struct ProcessId {
 };
 static_assert(sizeof(ProcessId) == 24);
 
-class ProcessWatch {
+class IBCOLL_MODULE_API ProcessWatch {
  public:
   ProcessWatch() : own_(ProcessId::own()) {}
   ~ProcessWatch();
@@ -31,18 +31,18 @@ class ProcessWatch {
   ProcessWatch& operator=(const ProcessWatch&) = delete;
 
   const ProcessId& own() const { return own_; }
-  // From now on ended() looks at the process of this peer. Nothing happens for processes of other machines.
-  void add(Peer& peer, const ProcessId& id);
-  void remove(const Peer& peer);
-  // Peers whose processes have ended; each is removed from the watch.
-  std::vector<Peer*> ended();
+  // From now on ended() looks at the process of this rank. Nothing happens for processes of other machines.
+  void add(int rank, const ProcessId& id);
+  void remove(int rank);
+  // Ranks whose processes have ended; each is removed from the watch.
+  std::vector<int> ended();
 
  private:
   void remove_at(size_t i);
 
   const ProcessId own_;
   std::vector<pollfd> handles_;  // pidfds; -1: had ended when it was added
-  std::vector<Peer*> peers_;     // in the same order
+  std::vector<int> ranks_;       // in the same order
 };
 
-}  // namespace ibcoll::ucx
+}  // namespace ibcoll

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/ucx/process_watch.h"
+#include "runtime/process_watch.h"
 
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -12,9 +12,7 @@
 #include <sstream>
 #include <string>
 
-#include "runtime/ucx/peer.h"
-
-namespace ibcoll::ucx {
+namespace ibcoll {
 namespace {
 
 // Field 22 of /proc/PID/stat; 0: there is no such process.
@@ -48,41 +46,41 @@ ProcessWatch::~ProcessWatch() {
   while (!handles_.empty()) remove_at(handles_.size() - 1);
 }
 
-void ProcessWatch::add(Peer& peer, const ProcessId& id) {
+void ProcessWatch::add(int rank, const ProcessId& id) {
   if (own_.machine == 0 || id.machine != own_.machine || id.pid == own_.pid) return;
   int handle = static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(id.pid), 0));
-  if (handle < 0 && errno != ESRCH) return;  // no pidfds here: UCX's own check has to do
+  if (handle < 0 && errno != ESRCH) return;  // no pidfds here: the network's own check has to do
   if (handle >= 0 && start_time(id.pid) != id.start) {
     ::close(handle);
     handle = -1;
   }
   handles_.push_back({handle, POLLIN, 0});
-  peers_.push_back(&peer);
+  ranks_.push_back(rank);
 }
 
 void ProcessWatch::remove_at(size_t i) {
   if (handles_[i].fd >= 0) ::close(handles_[i].fd);
   handles_[i] = handles_.back();
   handles_.pop_back();
-  peers_[i] = peers_.back();
-  peers_.pop_back();
+  ranks_[i] = ranks_.back();
+  ranks_.pop_back();
 }
 
-void ProcessWatch::remove(const Peer& peer) {
-  const auto found = std::find(peers_.begin(), peers_.end(), &peer);
-  if (found != peers_.end()) remove_at(static_cast<size_t>(found - peers_.begin()));
+void ProcessWatch::remove(int rank) {
+  const auto found = std::find(ranks_.begin(), ranks_.end(), rank);
+  if (found != ranks_.end()) remove_at(static_cast<size_t>(found - ranks_.begin()));
 }
 
-std::vector<Peer*> ProcessWatch::ended() {
-  std::vector<Peer*> result;
+std::vector<int> ProcessWatch::ended() {
+  std::vector<int> result;
   if (handles_.empty()) return result;
   ::poll(handles_.data(), handles_.size(), 0);
   for (size_t i = handles_.size(); i-- > 0;) {
     if (handles_[i].fd >= 0 && handles_[i].revents == 0) continue;
-    result.push_back(peers_[i]);
+    result.push_back(ranks_[i]);
     remove_at(i);
   }
   return result;
 }
 
-}  // namespace ibcoll::ucx
+}  // namespace ibcoll
