@@ -15,20 +15,23 @@
 namespace ibcoll {
 namespace {
 
-// Field 22 of /proc/PID/stat; 0: there is no such process.
-uint64_t start_time(int64_t pid) {
+constexpr int kFlags = 9, kStart = 22;  // fields of /proc/PID/stat
+constexpr uint64_t kExiting = 0x4;      // PF_EXITING in the flags
+constexpr auto kLookPeriod = std::chrono::seconds(1);
+
+// 0: there is no such process.
+uint64_t stat_field(int64_t pid, int number) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
   std::getline(file, text);
-  const size_t name_end = text.rfind(')');
+  const size_t name_end = text.rfind(')');  // of field 2
   if (name_end == std::string::npos) return 0;
   std::istringstream fields(text.substr(name_end + 1));
   std::string skipped;
-  constexpr int kFieldsBetween = 19;  // from field 3 on
-  for (int i = 0; i < kFieldsBetween; ++i) fields >> skipped;
-  uint64_t start = 0;
-  fields >> start;
-  return start;
+  for (int field = 3; field < number; ++field) fields >> skipped;
+  uint64_t value = 0;
+  fields >> value;
+  return value;
 }
 
 }  // namespace
@@ -39,7 +42,7 @@ ProcessId ProcessId::own() {
   struct stat processes {};
   if (boot.empty() || ::stat("/proc/self/ns/pid", &processes) != 0) return {};
   const uint64_t machine = std::hash<std::string>{}(boot + std::to_string(processes.st_ino));
-  return {machine == 0 ? 1 : machine, ::getpid(), start_time(::getpid())};
+  return {machine == 0 ? 1 : machine, ::getpid(), stat_field(::getpid(), kStart)};
 }
 
 ProcessWatch::~ProcessWatch() {
@@ -50,12 +53,13 @@ void ProcessWatch::add(int rank, const ProcessId& id) {
   if (own_.machine == 0 || id.machine != own_.machine || id.pid == own_.pid) return;
   int handle = static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(id.pid), 0));
   if (handle < 0 && errno != ESRCH) return;  // no pidfds here: the network's own check has to do
-  if (handle >= 0 && start_time(id.pid) != id.start) {
+  if (handle >= 0 && stat_field(id.pid, kStart) != id.start) {
     ::close(handle);
     handle = -1;
   }
   handles_.push_back({handle, POLLIN, 0});
   ranks_.push_back(rank);
+  pids_.push_back(id.pid);
 }
 
 void ProcessWatch::remove_at(size_t i) {
@@ -64,6 +68,8 @@ void ProcessWatch::remove_at(size_t i) {
   handles_.pop_back();
   ranks_[i] = ranks_.back();
   ranks_.pop_back();
+  pids_[i] = pids_.back();
+  pids_.pop_back();
 }
 
 void ProcessWatch::remove(int rank) {
@@ -75,8 +81,12 @@ std::vector<int> ProcessWatch::ended() {
   std::vector<int> result;
   if (handles_.empty()) return result;
   ::poll(handles_.data(), handles_.size(), 0);
+  const auto now = std::chrono::steady_clock::now();
+  const bool look = now >= next_look_;
+  if (look) next_look_ = now + kLookPeriod;
   for (size_t i = handles_.size(); i-- > 0;) {
-    if (handles_[i].fd >= 0 && handles_[i].revents == 0) continue;
+    const bool alive = handles_[i].fd >= 0 && handles_[i].revents == 0;
+    if (alive && !(look && (stat_field(pids_[i], kFlags) & kExiting) != 0)) continue;
     result.push_back(ranks_[i]);
     remove_at(i);
   }

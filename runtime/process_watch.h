@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Peers on the same machine are watched as processes, which is quicker than what networks notice. UCX's own check of shared
-// memory peers even misses some deaths: those of peers that only ever sent.
+// memory peers even misses some deaths: those of peers that only ever sent. And a process that was killed may take long to
+// end, while its network device answers for it: the kernel waits for the device.
 #pragma once
 
 #include <poll.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -43,6 +45,8 @@ class IBCOLL_MODULE_API ProcessWatch {
   const ProcessId own_;
   std::vector<pollfd> handles_;  // pidfds; -1: had ended when it was added
   std::vector<int> ranks_;       // in the same order
+  std::vector<int64_t> pids_;
+  std::chrono::steady_clock::time_point next_look_{};
 };
 
 }  // namespace ibcoll

@@ -21,7 +21,7 @@ namespace {
 constexpr Time kMillisecond = 1'000'000;
 constexpr Time kFirstPause = 10 * kMillisecond;  // between greetings
 constexpr Time kLongestPause = 160 * kMillisecond;
-constexpr Time kDrainPatience = 2'000 * kMillisecond;
+constexpr Time kDrainPatience = 1'000 * kMillisecond;
 constexpr Time kGoodbyePatience = 3'000 * kMillisecond;
 constexpr Time kQuiet = 1'000 * kMillisecond;  // after so long a silence a peer's device is asked for a sign of life
 constexpr uint32_t kMostInline = 220;
@@ -204,6 +204,7 @@ void VerbsTransport::connected(Peer& peer) {
   peer.state = Peer::State::kReady;
   peer.last_heard = now();
   std::erase(greeted_, &peer);
+  log(LogLevel::kDebug, "verbs: rank {}: connected to rank {}, epoch {}", rank_, peer.rank, peer.epoch);
   ++counters_.connections;
   if (peer.epoch > 1) ++counters_.reconnections;
   // What has landed there is done; what has not is sent again.
@@ -232,6 +233,8 @@ void VerbsTransport::break_connection(Peer& peer, uint32_t next_epoch) {
   if (peer.state == Peer::State::kDraining || !peer.queue_pair) return;
   std::erase(greeted_, &peer);
   peer.state = Peer::State::kDraining;
+  ++draining_;
+  log(LogLevel::kDebug, "verbs: rank {}: the connection to rank {} is broken, epoch {}", rank_, peer.rank, peer.epoch);
   peer.drain_deadline = now() + kDrainPatience;
   post_receive(peer, Work::kReceiveMark);
   ibv_send_wr request{};
@@ -246,6 +249,13 @@ void VerbsTransport::break_connection(Peer& peer, uint32_t next_epoch) {
   attributes.qp_state = IBV_QPS_ERR;
   if (const int code = ibv_modify_qp(peer.queue_pair.get(), &attributes, IBV_QP_STATE); code != 0)
     log(LogLevel::kError, "{}", verbs_error(device(), "ibv_modify_qp to ERR", code).text());
+}
+
+// Some drivers do not flush what is posted to a queue pair in the error state. Destroying it ends all it could still do.
+void VerbsTransport::end_late_drains() {
+  const Time time = now();
+  for (const std::unique_ptr<Peer>& peer : peers_)
+    if (peer && peer->state == Peer::State::kDraining && time > peer->drain_deadline) drained(*peer);
 }
 
 void VerbsTransport::wait_until_drained(Peer& peer) {
@@ -264,6 +274,8 @@ void VerbsTransport::drained(Peer& peer) {
   }
   peer.queue_pair.reset();
   --queue_pairs_;
+  --draining_;
+  log(LogLevel::kDebug, "verbs: rank {}: the connection to rank {} is drained, epoch {}", rank_, peer.rank, peer.epoch);
   peer.state = Peer::State::kNew;
   if (peer.failing) return give_up(peer);
   // Where nothing is left to say, the next message connects.
@@ -308,11 +320,6 @@ void VerbsTransport::check_peers() {
   const Time time = now();
   for (size_t i = 0; i < active_.size(); ++i) {
     Peer& peer = *active_[i];
-    if (peer.state == Peer::State::kDraining && time > peer.drain_deadline) {
-      log(LogLevel::kWarning, "verbs: rank {}: the completions of rank {} did not come", rank_, peer.rank);
-      drained(peer);
-      return;  // the list has changed
-    }
     if (peer.state != Peer::State::kReady || peer.left || peer.completed < peer.signaled ||
         time - peer.last_heard < kQuiet)
       continue;

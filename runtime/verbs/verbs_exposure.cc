@@ -120,16 +120,20 @@ void VerbsTransport::conceal(int rank, const RemoteRegion& region) {
   forget(*found);
 }
 
-// Until the device writes there no more. Ends at the latest when the connection breaks, as no write outlives that.
+// Until the device writes there no more. A connection that is stuck is broken instead, as no write outlives that; what was
+// not delivered is sent again over the next one.
 void VerbsTransport::invalidate(Peer& peer, Exposure& exposure) {
-  const auto still_bound = [&] { return exposure.bound && peer.state == Peer::State::kReady; };
+  const Time deadline = now() + kBindPatience;
+  const auto still_bound = [&] { return exposure.bound && peer.state == Peer::State::kReady && now() < deadline; };
   ibv_send_wr request{};
   request.opcode = IBV_WR_LOCAL_INV;
   request.invalidate_rkey = exposure.key;
-  while (still_bound() && !post(peer, request, Work::kLocal, 0, true)) take_completions();
+  bool posted = false;
+  while (still_bound() && !(posted = post(peer, request, Work::kLocal, 0, true))) take_completions();
   const uint64_t mine = peer.posted;
   while (still_bound() && peer.completed < mine) take_completions();
-  // A broken connection is drained, with everything that was bound on it.
+  if (posted && peer.completed >= mine) return;
+  if (peer.state == Peer::State::kReady) break_connection(peer, peer.epoch + 1);
   if (peer.state == Peer::State::kDraining) wait_until_drained(peer);
 }
 

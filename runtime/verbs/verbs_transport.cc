@@ -145,6 +145,7 @@ size_t VerbsTransport::poll(std::span<Event> events) {
   take_completions();
   if (settings_.notify == Notify::kMemory) look_at_slots();
   serve_greetings();
+  if (draining_ > 0) end_late_drains();
   if (!pumped_.empty()) {
     const std::vector<Peer*> waiting = std::move(pumped_);
     pumped_.clear();

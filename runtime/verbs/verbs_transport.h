@@ -132,6 +132,7 @@ class VerbsTransport final : public VerbsModule {
   void report_failure(Peer& peer);
   bool is_leaving(const Peer& peer) const;
   void say_goodbye();
+  void end_late_drains();
   void wait_until_drained(Peer& peer);
 
   // verbs_exposure.cc
@@ -159,6 +160,7 @@ class VerbsTransport final : public VerbsModule {
   std::vector<verbs::Address> addresses_;
   ProcessWatch processes_;
   size_t queue_pairs_ = 0;
+  size_t draining_ = 0;  // peers in that state
 
   std::vector<verbs::Exposure> exposures_;
   std::vector<uint32_t> free_exposures_;  // indices

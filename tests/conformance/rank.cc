@@ -163,10 +163,14 @@ class Scenario {
     if (options_.scenario == "listen" && options_.rank == 0) talk_to_all(0);
     if (options_.scenario == "puts") expose();
     bool ready = false;
+    auto next_check = std::chrono::steady_clock::now();
     for (int turn = 0; !ended_; ++turn) {
       if (talks() && !stopped_ && turn % 8 == 0) talk_to_all(64);
       take_events();
-      if (turn % 1000 == 0) transport_.check_peers();
+      if (std::chrono::steady_clock::now() >= next_check) {
+        transport_.check_peers();
+        next_check = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+      }
       if (turn % 64 == 0) obey(hear(MSG_DONTWAIT));
       if (!ready && all_heard(options_.scenario == "farewell" ? 50 : 1)) {
         ready = true;
