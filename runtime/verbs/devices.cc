@@ -15,6 +15,8 @@ namespace ibcoll::verbs {
 namespace {
 
 constexpr int kMostGids = 256;
+// The soft-RoCE driver of Linux up to 6.1 checks writes through a window against the region below it, not the window.
+constexpr uint32_t kSoftRoceVendor = 0xffffff;
 
 double speed_of(const ibv_port_attr& attributes) {
   // Codes of the InfiniBand specification, in Gbit/s per lane.
@@ -98,6 +100,7 @@ Status add_ports(ibv_device* handle, const Locality* locality, std::vector<Port>
     port.gids = gids_of(device.get(), number);
     port.near = locality == nullptr || locality->is_near(handle);
     port.windows = (attributes.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0;
+    port.exact_windows = attributes.vendor_id != kSoftRoceVendor;
     port.most_queue_pairs = attributes.max_qp;
     port.most_completions = attributes.max_cqe;
     port.most_regions = attributes.max_mr;

@@ -35,7 +35,8 @@ struct Port {
   std::vector<GidEntry> gids;
   bool near = false;  // to the cores that this process may use
   // of the device
-  bool windows = false;  // memory windows of type 2B
+  bool windows = false;        // memory windows of type 2B
+  bool exact_windows = false;  // and the device keeps writes within a window
   int most_queue_pairs = 0;
   int most_completions = 0;  // in one completion queue
   int most_regions = 0;

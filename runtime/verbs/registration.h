@@ -41,9 +41,9 @@ struct Exposure {
   uint32_t number = 0;
   int peer = -1;  // -1: free
   std::span<std::byte> memory;
-  Registration* registration = nullptr;  // where there are windows
+  Registration* registration = nullptr;  // where windows are exact
   Window window;                         // empty where the device has none: then the region is exactly this range
-  MemoryRegion exact;                    // only without windows
+  MemoryRegion exact;                    // elsewhere
   bool bound = false;                    // on the peer's present queue pair
   uint32_t key = 0;
 };

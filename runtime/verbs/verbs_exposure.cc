@@ -18,13 +18,31 @@ constexpr Time kBindPatience = 1'000'000'000;
 
 }  // namespace
 
-// A key that was not used for this window before.
+// From the cache where a window on it keeps the peer within the range; else a region of exactly the range.
+Status VerbsTransport::pin(Exposure& exposure) {
+  if (choice_.port.windows && choice_.port.exact_windows) {
+    const Result<Registration*> pinned = registrations_->acquire(exposure.memory);
+    if (pinned.ok()) exposure.registration = pinned.value();
+    return pinned.status();
+  }
+  const int remote = choice_.port.windows ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_WRITE;
+  exposure.exact.reset(ibv_reg_mr(domain_.get(), exposure.memory.data(), exposure.memory.size(),
+                                  static_cast<unsigned>(IBV_ACCESS_LOCAL_WRITE | remote)));
+  if (exposure.exact) return {};
+  return verbs_error(device(), fmt::format("ibv_reg_mr of {} bytes", exposure.memory.size()), errno);
+}
+
+void VerbsTransport::unpin(Exposure& exposure) {
+  if (exposure.registration) registrations_->release(exposure.registration);
+  exposure.registration = nullptr;
+  exposure.exact.reset();
+}
+
+// One that was not used for this window before.
 bool VerbsTransport::make_key(Exposure& exposure) {
   if (!choice_.port.windows) {
-    exposure.exact.reset(ibv_reg_mr(domain_.get(), exposure.memory.data(), exposure.memory.size(),
-                                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
-    if (exposure.exact) exposure.key = exposure.exact->rkey;
-    return exposure.exact != nullptr;
+    exposure.key = exposure.exact->rkey;
+    return true;
   }
   if (!free_windows_.empty()) {
     exposure.window = std::move(free_windows_.back());
@@ -49,15 +67,11 @@ RemoteRegion VerbsTransport::expose(int rank, std::span<std::byte> memory) {
   const uint32_t index = free_exposures_.back();
   Exposure& exposure = exposures_[index];
   exposure.memory = memory;
-  if (choice_.port.windows) {
-    const Result<Registration*> pinned = registrations_->acquire(memory);
-    if (!pinned.ok()) return not_exposed(pinned.status());
-    exposure.registration = pinned.value();
-  }
+  if (Status status = pin(exposure); !status.ok()) return not_exposed(status);
   if (!make_key(exposure)) {
-    if (exposure.registration) registrations_->release(exposure.registration);
-    exposure.registration = nullptr;
-    return not_exposed(verbs_error(device(), choice_.port.windows ? "ibv_alloc_mw" : "ibv_reg_mr", errno));
+    const int code = errno;
+    unpin(exposure);
+    return not_exposed(verbs_error(device(), "ibv_alloc_mw", code));
   }
   free_exposures_.pop_back();
   exposure.number = (exposure.number & ~kExposureIndex) + kExposureIndex + 1 + index;
@@ -87,8 +101,9 @@ bool VerbsTransport::bind_windows(Peer& peer) {
     request.opcode = IBV_WR_BIND_MW;
     request.bind_mw.mw = bound.window.handle.get();
     request.bind_mw.rkey = bound.key;
-    request.bind_mw.bind_info = {region_of(*bound.registration), reinterpret_cast<uint64_t>(bound.memory.data()),
-                                 bound.memory.size(), IBV_ACCESS_REMOTE_WRITE};
+    request.bind_mw.bind_info = {bound.registration ? region_of(*bound.registration) : bound.exact.get(),
+                                 reinterpret_cast<uint64_t>(bound.memory.data()), bound.memory.size(),
+                                 IBV_ACCESS_REMOTE_WRITE};
     if (!post(peer, request, Work::kLocal, 0, peer.unbound.size() == 1)) return false;
     bound.window.handle->rkey = bound.key;
     bound.bound = true;
@@ -142,9 +157,7 @@ void VerbsTransport::forget(Exposure& exposure) {
   std::erase(peer.exposures, exposure.number);
   std::erase(peer.unbound, exposure.number);
   if (exposure.window.handle) free_windows_.push_back(std::move(exposure.window));
-  exposure.exact.reset();
-  if (exposure.registration) registrations_->release(exposure.registration);
-  exposure.registration = nullptr;
+  unpin(exposure);
   exposure.peer = -1;
   free_exposures_.push_back(exposure.number & kExposureIndex);
 }

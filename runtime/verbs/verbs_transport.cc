@@ -98,7 +98,7 @@ VerbsTransport::~VerbsTransport() {
   }
   for (Exposure& exposure : exposures_) {
     exposure.window.handle.reset();
-    if (exposure.registration) registrations_->release(exposure.registration);
+    unpin(exposure);
   }
 }
 
@@ -172,7 +172,9 @@ nlohmann::json VerbsTransport::describe() const {
           {"mtu", 128 << choice_.port.mtu},
           {"notify", settings_.notify == Notify::kMemory ? "memory" : "imm"},
           {"notify_reason", notify_reason_},
-          {"exact_ranges", choice_.port.windows ? "memory windows" : "a memory region each"},
+          {"exact_ranges", !choice_.port.windows        ? "a memory region each"
+                           : choice_.port.exact_windows ? "memory windows"
+                                                        : "memory windows, on a memory region each"},
           {"reasons", choice_.reasons},
           {"most_queue_pairs", settings_.most_queue_pairs},
           {"queue_pairs", queue_pairs_},

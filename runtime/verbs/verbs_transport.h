@@ -138,6 +138,8 @@ class VerbsTransport final : public VerbsModule {
   // verbs_exposure.cc
   verbs::Exposure* exposure_of(int rank, const RemoteRegion& region);
   verbs::Exposure& exposure(uint32_t number) { return exposures_[number & verbs::kExposureIndex]; }
+  Status pin(verbs::Exposure& exposure);
+  void unpin(verbs::Exposure& exposure);
   bool make_key(verbs::Exposure& exposure);
   RemoteRegion not_exposed(const Status& why);
   void invalidate(Peer& peer, verbs::Exposure& exposure);
