@@ -30,7 +30,7 @@ Status Greetings::prepare(ibv_pd* domain) {
   const char* const device = ibv_get_device_name(domain->context->device);
   completions_.reset(ibv_create_cq(domain->context, kReceives + kSends, nullptr, nullptr, 0));
   if (!completions_) return verbs_error(device, "ibv_create_cq for datagrams", errno);
-  region_.reset(ibv_reg_mr(domain, memory_.get(), sizeof *memory_, IBV_ACCESS_LOCAL_WRITE));
+  region_.reset(ibv_reg_mr(domain, memory_.get(), sizeof *memory_, kLocalWrite));
   if (!region_) return verbs_error(device, fmt::format("ibv_reg_mr of {} bytes", sizeof *memory_), errno);
   ibv_qp_init_attr wanted{};
   wanted.send_cq = wanted.recv_cq = completions_.get();

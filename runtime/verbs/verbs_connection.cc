@@ -81,7 +81,7 @@ Status VerbsTransport::make_channel(Peer& peer) {
   if (!peer.landing_region)
     return verbs_error(device(), fmt::format("ibv_reg_mr of {} bytes", sizeof channel->landing), errno);
   peer.staging_region.reset(ibv_reg_mr(domain_.get(), &channel->told_consumed,
-                                       sizeof *channel - offsetof(Channel, told_consumed), IBV_ACCESS_LOCAL_WRITE));
+                                       sizeof *channel - offsetof(Channel, told_consumed), kLocalWrite));
   if (!peer.staging_region)
     return verbs_error(device(), fmt::format("ibv_reg_mr of {} bytes", sizeof channel->staging), errno);
   peer.channel = std::move(channel);
