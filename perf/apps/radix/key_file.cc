@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <random>
 #include <utility>
 
 namespace radix {
@@ -109,7 +110,7 @@ void OutputFile::guard(std::string temporary) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, remove_and_die);
 }
 
-Error OutputFile::create(const std::string& path, uint64_t keys) {
+Error OutputFile::choose(const std::string& path) {
   struct stat existing {};
   path_ = path;
   if (stat(path.c_str(), &existing) == 0) {
@@ -120,27 +121,31 @@ Error OutputFile::create(const std::string& path, uint64_t keys) {
     path_ = std::filesystem::canonical(path, unresolved).string();
     if (unresolved) return fmt::format("cannot write {}: {}", path, unresolved.message());
   }
-  const std::string directory = directory_of(path_);
-  std::string name = fmt::format("{}/.{}.XXXXXX", directory, std::filesystem::path(path_).filename().string());
-  if (name.size() >= removed_on_signal.size()) return failed("cannot write", path, ENAMETOOLONG);
-  fd_ = FileDescriptor(mkostemp(name.data(), O_CLOEXEC));
-  if (fd_.get() < 0) return failed(fmt::format("cannot create a file in {} for", directory).c_str(), path, errno);
-  guard(name);
-  // Reserved now, a full disk shows before the work and not in the middle of it.
-  const int full = keys == 0 ? 0 : posix_fallocate(fd_.get(), 0, static_cast<off_t>(keys * kKeyBytes));
-  if (full != 0) return failed(fmt::format("no room for {} bytes for", keys * kKeyBytes).c_str(), path, full);
+  std::random_device random;
+  const uint64_t tag = static_cast<uint64_t>(random()) << 32 | random();
+  temporary_ =
+      fmt::format("{}/.{}.{:016x}", directory_of(path_), std::filesystem::path(path_).filename().string(), tag);
+  if (temporary_.size() >= removed_on_signal.size()) return failed("cannot write", path, ENAMETOOLONG);
   return {};
 }
 
-Error OutputFile::open(const std::string& temporary) {
-  path_ = temporary;
-  fd_ = FileDescriptor(::open(temporary.c_str(), O_WRONLY | O_CLOEXEC));
+Error OutputFile::create(uint64_t keys) {
+  fd_ = FileDescriptor(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (fd_.get() < 0) {
     const int number = errno;
-    return failed("rank 0's file is not to be had here; all hosts must share the directory:", temporary, number);
+    return failed(fmt::format("cannot create a file in {} for", directory_of(path_)).c_str(), path_, number);
   }
-  guard(temporary);
+  // Reserved now, a full disk shows before the work and not in the middle of it.
+  const int full = keys == 0 ? 0 : posix_fallocate(fd_.get(), 0, static_cast<off_t>(keys * kKeyBytes));
+  if (full != 0) return failed(fmt::format("no room for {} bytes for", keys * kKeyBytes).c_str(), path_, full);
   return {};
+}
+
+Error OutputFile::open() {
+  fd_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CLOEXEC));
+  if (fd_.get() >= 0) return {};
+  const int number = errno;
+  return failed("rank 0's file is not to be had here; all hosts must share the directory:", temporary_, number);
 }
 
 Error OutputFile::write(const uint32_t* keys, uint64_t first, uint64_t count) const {

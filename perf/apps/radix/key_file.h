@@ -46,10 +46,14 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  // Rank 0: a temporary file beside `path`, with room for `keys` keys on its disk.
-  Error create(const std::string& path, uint64_t keys);
-  // The other ranks: rank 0's temporary file.
-  Error open(const std::string& temporary);
+  // Rank 0: names a temporary file beside `path`. It does not exist yet.
+  Error choose(const std::string& path);
+  // Every rank, before the file exists: from here on whoever ends takes it along, also when rank 0 has been killed.
+  void guard(std::string temporary);
+  // Rank 0: the file, with room for `keys` keys on its disk.
+  Error create(uint64_t keys);
+  // The other ranks: rank 0's file.
+  Error open();
   const std::string& temporary() const noexcept { return temporary_; }
   // Keys to position `first`, and on to the disk.
   Error write(const uint32_t* keys, uint64_t first, uint64_t count) const;
@@ -59,8 +63,6 @@ class OutputFile {
   void keep();
 
  private:
-  void guard(std::string temporary);
-
   std::string path_;       // what the user named, symbolic links followed
   std::string temporary_;  // empty: nothing to remove
   FileDescriptor fd_;

@@ -53,12 +53,14 @@ Error same_length(Job& job, uint64_t keys) {
 
 // Rank 0 makes the temporary file, the others open it.
 bool open_output(Job& job, const std::string& path, uint64_t keys, OutputFile& output) {
-  if (!job.agree(job.rank() == 0 ? output.create(path, keys) : Error())) return false;
+  if (!job.agree(job.rank() == 0 ? output.choose(path) : Error())) return false;
   std::vector<char> name(PATH_MAX, '\0');
   if (job.rank() == 0) output.temporary().copy(name.data(), name.size() - 1);
-  Error error = job.from_rank_0(name.data(), name.size());
-  if (error.empty() && job.rank() != 0) error = output.open(name.data());
-  return job.agree(error);
+  if (!job.agree(job.from_rank_0(name.data(), name.size()))) return false;
+  output.guard(name.data());
+  if (!job.agree(Error())) return false;
+  if (!job.agree(job.rank() == 0 ? output.create(keys) : Error())) return false;
+  return job.agree(job.rank() == 0 ? Error() : output.open());
 }
 
 bool sort_file(Job& job, const std::string& in, const std::string& out, uint64_t& total, Phases& phases) {
