@@ -36,6 +36,7 @@ struct TeamHandle {
   struct Shorthand {
     ibcoll_collective_args_t args{};
     std::unique_ptr<Request> request;
+    bool waited_for = false;  // by a thread, which looks at the request after others have completed it
   };
   std::array<Shorthand, IBCOLL_COLLECTIVE_COUNT> shorthands;
 

@@ -99,7 +99,7 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
   TeamHandle::Shorthand& last = team.shorthands[given.collective];
   const auto p = static_cast<size_t>(team.team->size());
   // A user-defined operation may have been freed and made anew at the same address.
-  const bool repeat = last.request && !last.request->in_flight() && same_call(last.args, given) &&
+  const bool repeat = last.request && !last.waited_for && same_call(last.args, given) &&
                       (!given.op || given.op->index >= 0) && same_counts(last.request->args(), given, p);
   if (!repeat) {
     if (!team.team->failure().ok()) return team.team->failure();
@@ -107,15 +107,18 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
     if (!args.ok()) return args.status();
     Result<std::unique_ptr<Request>> made = make_request(team, args.value(), nullptr, IBCOLL_SCHEME_AUTO);
     if (!made.ok()) return made.status();
-    if (last.request && last.request->in_flight()) {  // another thread is inside the same shorthand
+    if (last.waited_for) {  // another thread is inside the same shorthand
       if (Status status = (*made)->start(); !status.ok()) return status;
       return wait(**made, INFINITY, guard);
     }
-    last = {given, std::move(*made)};
+    last = {given, std::move(*made), false};
   }
   Request& request = *last.request;
   if (Status status = request.start(); !status.ok()) return status;
-  return wait(request, INFINITY, guard);
+  last.waited_for = true;
+  const Status status = wait(request, INFINITY, guard);
+  last.waited_for = false;
+  return status;
 }
 
 std::string Context::explain(TeamHandle& team, const ibcoll_collective_args_t& given) const {
@@ -172,7 +175,8 @@ Status Context::wait(Request& request, double seconds, std::unique_lock<std::mut
   if (!request.in_flight()) return request.status();
   const WaitingThread inside(waiting_threads_);
   WaitStrategy::Pause pause(*waiting_);
-  const bool limited = std::isfinite(seconds);
+  constexpr double kForEver = 1e9;  // more does not fit into a Time
+  const bool limited = seconds < kForEver;
   const Time end = limited ? engine_->now() + static_cast<Time>(std::max(0.0, seconds) * 1e9) : 0;
   for (;;) {
     for (uint32_t i = 0; i < waiting_->spins(); ++i) {

@@ -48,6 +48,10 @@ void Engine::add(Team& team) {
     recycle(message);
   }
   orphans_ = std::move(others);
+  // Deaths are reported to the teams of their time: this one may have been agreed upon with a rank's last words.
+  for (size_t rank = 0; rank < dead_.size(); ++rank)
+    if (const int peer = dead_[rank] ? team.team_rank(static_cast<int>(rank)) : -1; peer >= 0)
+      team.on_peer_failed(peer, "its process has ended");
 }
 
 void Engine::remove(Team& team) {

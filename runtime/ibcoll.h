@@ -8,7 +8,7 @@
  *   ibcoll_collective_init  checks the arguments, selects an algorithm -> a persistent request
  *   ibcoll_start/test/wait  any number of times; buffers and counts stay as given at init
  *   ibcoll_request_free
- * or a blocking shorthand (ibcoll_alltoall, ...), which is init + start + wait + free.
+ * or a blocking shorthand (ibcoll_alltoall, ...), which keeps its request for the next call.
  *
  * Conventions
  *   - Sizes, counts and displacements are in bytes unless a name says `count` (elements).
@@ -239,7 +239,7 @@ IBCOLL_EXPORT const char* ibcoll_collective_name(ibcoll_collective_t collective)
 IBCOLL_EXPORT const char* ibcoll_algorithm_name(ibcoll_collective_t collective, int index);
 /* One line about it: source and cost. NULL when there is no such algorithm. */
 IBCOLL_EXPORT const char* ibcoll_algorithm_about(ibcoll_collective_t collective, const char* algorithm);
-/* As ibcoll_collective_init would decide, without buffers: writes the name and the reason ("forced by IBCOLL_ALLTOALL",
+/* As ibcoll_collective_init would decide, without buffers: writes the name and the reason ("demanded by IBCOLL_ALLTOALL",
  * "lowest predicted cost: shm 3.1 us, pap_direct 9.8 us, ..."). Counts may be NULL for v-collectives: `bytes` each. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_t* args, char* text,
                                              size_t bytes);

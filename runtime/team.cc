@@ -116,6 +116,7 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
     failure_ = Status();
     doubtful_until_ = 0;
   }
+  if (!failure_.ok() && kind == NoteKind::kProbe && doubtful_until_ == 0) tell_abort(peer);  // it may have missed it
   if (!failure_.ok() || kind == NoteKind::kCompleted) return;
   if (kind == NoteKind::kAbort) {
     fail(error(static_cast<ibcoll_status_t>(static_cast<int64_t>(note.bytes)), "{} (told by rank {} of the team)",
@@ -278,10 +279,8 @@ void Team::on_peer_failed(int peer, const std::string& why) noexcept {
        !doubtful);  // suspect() has listed whom to tell
 }
 
-bool Team::end_requests() noexcept {
-  if (failure_.ok()) return true;
-  if (doubtful_until_ != 0 && engine_.now() < doubtful_until_) return false;
-  constexpr int kMostTries = 10'000;
+// False: not now. Whoever is not told in time asks by a probe.
+bool Team::tell_abort(int peer) noexcept {
   constexpr size_t kMostText = 1024;
   const std::string& text = failure_.text();
   const ConstBytes payload = std::as_bytes(std::span(text)).first(std::min(text.size(), kMostText));
@@ -289,7 +288,14 @@ bool Team::end_requests() noexcept {
                   0,          0,
                   completed_, static_cast<uint16_t>(NoteKind::kAbort),
                   0};
-  std::erase_if(abort_untold_, [&](int i) { return engine_.dead(job_rank(i)) || send(i, note, payload); });
+  return send(peer, note, payload);
+}
+
+bool Team::end_requests() noexcept {
+  if (failure_.ok()) return true;
+  if (doubtful_until_ != 0 && engine_.now() < doubtful_until_) return false;
+  constexpr int kMostTries = 10'000;
+  std::erase_if(abort_untold_, [&](int i) { return engine_.dead(job_rank(i)) || tell_abort(i); });
   const bool told = abort_untold_.empty() || ++abort_tries_ >= kMostTries;
   bool idle = true;
   for (size_t i = 0; i < active_.size(); ++i) {
@@ -319,7 +325,20 @@ void Team::check(Time now) noexcept {
     } else if (now - request->probed_at > limits.stall_ns) {
       request->probed_at = now;
       request->comm().probe(*request);
+      if (failure_.ok() && request->comm().polls_memory()) look_who_left(*request);
     }
+  }
+}
+
+// A rank that has given up says so in the node window as well; it may never take another note.
+void Team::look_who_left(Request& request) noexcept {
+  NodeWindow& window = request.comm().node();
+  for (int local = 0; local < window.size(); ++local) {
+    const int status = window.left(local);
+    if (local == window.rank() || status == 0) continue;
+    return fail(error(static_cast<ibcoll_status_t>(status),
+                      "rank {}: {} cannot complete: rank {} of the job has given it up", rank_,
+                      describe_call(request.comm().op()), window.job_rank(local)));
   }
 }
 
