@@ -8,14 +8,12 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
-#include <functional>
 #include <map>
 
 #include "runtime/log.h"
 #include "runtime/module.h"
+#include "runtime/network_transport.h"
 #include "runtime/topology.h"
-#include "runtime/ucx/ucx_module.h"
-#include "runtime/verbs/verbs_module.h"
 
 namespace ibcoll {
 namespace {
@@ -166,22 +164,26 @@ class Joining {
     }
     const std::string& wanted = config_.text("IBCOLL_NET");
     if (job_.node_count == 1 || (wanted != "auto" && wanted != "verbs")) return {};
-    Status status = open_verbs();
-    if (status.ok()) return {};
-    verbs_reason_ = status.text();
+    Result<std::unique_ptr<NetworkTransport>> opened = open_module("libibcoll_verbs.so", "ibcoll_verbs_open");
+    if (opened.ok()) {
+      verbs_ = std::move(*opened);
+      return {};
+    }
+    verbs_reason_ = opened.status().text();
     if (wanted == "auto") return {};
-    return error(status.code(), "IBCOLL_NET=verbs: {}", status.text());
+    return error(opened.status().code(), "IBCOLL_NET=verbs: {}", verbs_reason_);
   }
 
   uint64_t ring_bytes() const { return std::bit_ceil(config_.bytes("IBCOLL_SHM_RING_BYTES")); }
 
-  Status open_verbs() {
-    const Result<void*> open = module_function("libibcoll_verbs.so", "ibcoll_verbs_open");
+  Result<std::unique_ptr<NetworkTransport>> open_module(const char* file, const char* symbol) {
+    const Result<void*> open = module_function(file, symbol);
     if (!open.ok()) return open.status();
     Status status;
-    verbs_.reset(
-        reinterpret_cast<ibcoll_verbs_open_t>(open.value())({rank(), bootstrap_.size(), &config_, job_.id}, &status));
-    return status;
+    std::unique_ptr<NetworkTransport> opened(reinterpret_cast<OpenNetwork>(open.value())(
+        {rank(), bootstrap_.size(), &config_, bootstrap_.local_job(), job_.id}, &status));
+    if (!opened) return status;
+    return opened;
   }
 
   // Verbs when every rank has it, else UCX: the network transports say where they can be reached.
@@ -195,26 +197,26 @@ class Joining {
       return error(IBCOLL_ERR_CONFIG, "IBCOLL_NET=shm, but the job has {} nodes; use IBCOLL_NET=ucx", job_.node_count);
     if (without_verbs_ < 0) {
       job_.net_reason = wanted == "verbs" ? "demanded by IBCOLL_NET" : "every rank has an active RDMA port";
-      set_addresses_ = [verbs = verbs_.get()](auto by_rank) { return verbs->set_addresses(std::move(by_rank)); };
-      address_ = verbs_->address();
-      job_.net = std::move(verbs_);
+      use(std::move(verbs_));
       return {};
     }
     verbs_.reset();
     return open_ucx(wanted);
   }
 
+  void use(std::unique_ptr<NetworkTransport> network) {
+    address_ = network->address();
+    network_ = network.get();
+    job_.net = std::move(network);
+  }
+
   Status open_ucx(const std::string& wanted) {
-    const Result<void*> open = module_function("libibcoll_ucx.so", "ibcoll_ucx_open");
-    if (!open.ok())
+    Result<std::unique_ptr<NetworkTransport>> ucx = open_module("libibcoll_ucx.so", "ibcoll_ucx_open");
+    if (!ucx.ok() && ucx.status().code() == IBCOLL_ERR_UNSUPPORTED)
       return error(IBCOLL_ERR_UNSUPPORTED, "the job has {} nodes and needs UCX: {}; install libucx0", job_.node_count,
-                   open.status().text());
-    Status status;
-    UcxModule* const ucx = reinterpret_cast<ibcoll_ucx_open_t>(open.value())(
-        {rank(), bootstrap_.size(), &config_, bootstrap_.local_job(), job_.id}, &status);
-    if (!ucx) return status;
-    job_.net.reset(ucx);
-    set_addresses_ = [ucx](auto by_rank) { return ucx->set_addresses(std::move(by_rank)); };
+                   ucx.status().text());
+    if (!ucx.ok()) return ucx.status();
+    use(std::move(*ucx));
     if (wanted == "ucx")
       job_.net_reason = "demanded by IBCOLL_NET";
     else if (verbs_reason_.empty())
@@ -222,7 +224,6 @@ class Joining {
     else
       job_.net_reason = fmt::format("verbs is not used: {}", verbs_reason_);
     log(LogLevel::kInfo, "ucx: {}", job_.net_reason);
-    address_ = ucx->address();
     return {};
   }
 
@@ -264,7 +265,7 @@ class Joining {
       bytes = std::min(bytes, static_cast<uint32_t>(longest_address_));
       addresses.emplace_back(from + sizeof bytes, from + sizeof bytes + bytes);
     }
-    return set_addresses_(std::move(addresses));
+    return network_->set_addresses(std::move(addresses));
   }
 
   Status probe_node() {
@@ -277,10 +278,10 @@ class Joining {
   Job job_;
   std::vector<int> locals_;  // job ranks of this node
   std::unique_ptr<Segment> segment_;
-  std::unique_ptr<VerbsModule> verbs_;
-  std::string verbs_reason_;                                                  // why this rank has none
-  int without_verbs_ = -1;                                                    // the first rank that has none
-  std::function<Status(std::vector<std::vector<std::byte>>)> set_addresses_;  // of the network transport
+  std::unique_ptr<NetworkTransport> verbs_;  // until it is settled whether all ranks have it
+  std::string verbs_reason_;                 // why this rank has none
+  int without_verbs_ = -1;                   // the first rank that has none
+  NetworkTransport* network_ = nullptr;      // job_.net
   std::vector<std::byte> address_;
   size_t longest_address_ = 0;
   bool lost_ = false;

@@ -11,17 +11,11 @@
 #include <fstream>
 #include <memory>
 
+#include "runtime/private_address.h"
 #include "runtime/ucx/devices.h"
 
 namespace ibcoll::ucx {
 namespace {
-
-bool private_ipv4(uint32_t address) {
-  return (address >> 24) == 127 || (address >> 24) == 10 || (address >> 20) == 0xac1 ||  // 172.16/12
-         (address >> 16) == 0xc0a8 ||                                                    // 192.168/16
-         (address >> 22) == (0x64400000 >> 22) ||                                        // 100.64/10
-         (address >> 16) == 0xa9fe;                                                      // 169.254/16
-}
 
 // Position of a family in UCX's order of preference (UCX_TCP_AF_PRIO, "inet,inet6"); -1: not wanted.
 int preference(int family) {
@@ -51,17 +45,8 @@ void consider(Interface& interface, const ifaddrs& entry) {
 }  // namespace
 
 bool is_private(const sockaddr_storage& address) {
-  if (address.ss_family == AF_INET) {
-    return private_ipv4(ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr));
-  }
-  if (address.ss_family != AF_INET6) return false;
-  const in6_addr& ip = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
-  if (IN6_IS_ADDR_V4MAPPED(&ip)) {
-    uint32_t mapped;
-    std::memcpy(&mapped, &ip.s6_addr[12], sizeof(mapped));
-    return private_ipv4(ntohl(mapped));
-  }
-  return IN6_IS_ADDR_LOOPBACK(&ip) || IN6_IS_ADDR_LINKLOCAL(&ip) || (ip.s6_addr[0] & 0xfe) == 0xfc;
+  if (address.ss_family == AF_INET) return ibcoll::is_private(reinterpret_cast<const sockaddr_in&>(address).sin_addr);
+  return address.ss_family == AF_INET6 && ibcoll::is_private(reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
 }
 
 std::string address_text(const sockaddr_storage& address) {

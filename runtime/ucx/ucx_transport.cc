@@ -33,7 +33,7 @@ LinkModel guess_model(const DevicePlan& plan) {
 
 }  // namespace
 
-Result<std::unique_ptr<UcxTransport>> UcxTransport::open(const UcxParams& params, LargePuts large) {
+Result<std::unique_ptr<UcxTransport>> UcxTransport::open(const NetworkParams& params, LargePuts large) {
   Result<std::vector<Interface>> interfaces = list_interfaces();
   if (!interfaces.ok()) return interfaces.status();
   Result<DevicePlan> plan =
@@ -47,7 +47,8 @@ Result<std::unique_ptr<UcxTransport>> UcxTransport::open(const UcxParams& params
   return transport;
 }
 
-UcxTransport::UcxTransport(const UcxParams& params, DevicePlan plan, LargePuts large, std::unique_ptr<Worker> worker)
+UcxTransport::UcxTransport(const NetworkParams& params, DevicePlan plan, LargePuts large,
+                           std::unique_ptr<Worker> worker)
     : rank_(params.rank),
       size_(params.size),
       job_(params.job),
@@ -139,7 +140,7 @@ nlohmann::json UcxTransport::describe() const {
 
 }  // namespace ibcoll
 
-ibcoll::UcxModule* ibcoll_ucx_open(const ibcoll::UcxParams& params, ibcoll::Status* status) {
+ibcoll::NetworkTransport* ibcoll_ucx_open(const ibcoll::NetworkParams& params, ibcoll::Status* status) {
   ibcoll::Result<std::unique_ptr<ibcoll::UcxTransport>> transport = ibcoll::UcxTransport::open(params);
   *status = transport.status();
   return transport.ok() ? transport->release() : nullptr;

@@ -23,11 +23,11 @@
 
 namespace ibcoll {
 
-class UcxTransport final : public UcxModule {
+class UcxTransport final : public NetworkTransport {
  public:
   // How large puts travel; kAuto: what suits the transports (ucx_put.cc). The others are for tests.
   enum class LargePuts { kAuto, kPieces, kRendezvous };
-  static Result<std::unique_ptr<UcxTransport>> open(const UcxParams& params, LargePuts large = LargePuts::kAuto);
+  static Result<std::unique_ptr<UcxTransport>> open(const NetworkParams& params, LargePuts large = LargePuts::kAuto);
   ~UcxTransport() override;
 
   std::vector<std::byte> address() const override;
@@ -71,7 +71,7 @@ class UcxTransport final : public UcxModule {
 
   static constexpr size_t kImmediateBytes = 2048;  // up to here UCX is asked to take it at once, without a copy of ours
 
-  UcxTransport(const UcxParams& params, ucx::DevicePlan plan, LargePuts large, std::unique_ptr<ucx::Worker> worker);
+  UcxTransport(const NetworkParams& params, ucx::DevicePlan plan, LargePuts large, std::unique_ptr<ucx::Worker> worker);
   Status register_handlers();
 
   // ucx_send.cc

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "runtime/private_address.h"
 #include "runtime/verbs/objects.h"
 
 namespace ibcoll::verbs {
@@ -111,12 +112,11 @@ Status add_ports(ibv_device* handle, const Locality* locality, std::vector<Port>
 
 bool is_link_local(const Gid& gid) { return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80; }
 
-// 10/8, 172.16/12, 192.168/16, 100.64/10, 169.254/16, 127/8, fc00::/7, fe80::/10.
 bool is_private(const Gid& gid) {
-  if (!is_ipv4(gid)) return (gid[0] & 0xfe) == 0xfc || is_link_local(gid);
-  const uint8_t a = gid[12], b = gid[13];
-  return a == 10 || a == 127 || (a == 172 && (b & 0xf0) == 16) || (a == 192 && b == 168) ||
-         (a == 100 && (b & 0xc0) == 64) || (a == 169 && b == 254);
+  in6_addr address;
+  static_assert(sizeof address == sizeof gid);
+  std::memcpy(&address, gid.data(), sizeof address);
+  return ibcoll::is_private(address);
 }
 
 // "10.1.0.0/16" or "fd00::/8", as the bits of a GID.

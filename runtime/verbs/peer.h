@@ -57,7 +57,6 @@ struct Peer {
   bool has_theirs = false;  // their greeting of this epoch
   bool failing = false;     // draining ends in kFailed
   bool in_ready_list = false;
-  bool greets = false;  // in the list of peers that are sent greetings
   std::string failure;  // the text of kPeerFailed
   bool failure_reported = false;
 

@@ -237,11 +237,8 @@ void VerbsTransport::break_connection(Peer& peer, uint32_t next_epoch) {
   log(LogLevel::kDebug, "verbs: rank {}: the connection to rank {} is broken, epoch {}", rank_, peer.rank, peer.epoch);
   peer.drain_deadline = now() + kDrainPatience;
   post_receive(peer, Work::kReceiveMark);
-  ibv_send_wr request{};
-  request.opcode = IBV_WR_RDMA_WRITE;
+  ibv_send_wr request = empty_write(peer);
   request.send_flags = IBV_SEND_SIGNALED;
-  request.wr.rdma.remote_addr = peer.remote_landing;
-  request.wr.rdma.rkey = peer.remote_key;
   request.wr_id = work_id(Work::kSendMark, peer, 0);
   ibv_send_wr* bad = nullptr;
   if (!peer.has_theirs || ibv_post_send(peer.queue_pair.get(), &request, &bad) != 0) peer.send_drained = true;
@@ -323,10 +320,7 @@ void VerbsTransport::check_peers() {
     if (peer.state != Peer::State::kReady || peer.left || peer.completed < peer.signaled ||
         time - peer.last_heard < kQuiet)
       continue;
-    ibv_send_wr request{};
-    request.opcode = IBV_WR_RDMA_WRITE;
-    request.wr.rdma.remote_addr = peer.remote_landing;
-    request.wr.rdma.rkey = peer.remote_key;
+    ibv_send_wr request = empty_write(peer);
     if (post(peer, request, Work::kLocal, 0, true)) peer.last_heard = time;
   }
 }
@@ -366,9 +360,7 @@ void VerbsTransport::say_goodbye() {
     if (untold.empty() && everything_left()) return;
     if (take_completions() == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
     serve_greetings();
-    const std::vector<Peer*> waiting = std::move(pumped_);
-    pumped_.clear();
-    for (Peer* peer : waiting) pump(*peer);
+    retry_pumps();
   }
   log(LogLevel::kInfo, "verbs: rank {}: left without an answer of all peers", rank_);
 }

@@ -106,7 +106,18 @@ void VerbsTransport::pump(Peer& peer) {
     if (room) peer.posted_up_to = sequence;
   }
   if (room) tell_consumed(peer);
-  if (!room && std::find(pumped_.begin(), pumped_.end(), &peer) == pumped_.end()) pumped_.push_back(&peer);
+  if (!room) pump_later(peer);
+}
+
+void VerbsTransport::pump_later(Peer& peer) {
+  if (std::find(pumped_.begin(), pumped_.end(), &peer) == pumped_.end()) pumped_.push_back(&peer);
+}
+
+void VerbsTransport::retry_pumps() {
+  if (pumped_.empty()) return;
+  const std::vector<Peer*> waiting = std::move(pumped_);
+  pumped_.clear();
+  for (Peer* peer : waiting) pump(*peer);
 }
 
 bool VerbsTransport::post_put(Peer& peer, uint64_t sequence, Outgoing& out) {
@@ -168,6 +179,15 @@ bool VerbsTransport::post_slot(Peer& peer, uint64_t sequence, bool immediate, bo
   return post(peer, request, Work::kSend, sequence, signaled);
 }
 
+// Writes nothing; its completion tells that the peer's device answers, or that what was posted before has completed.
+ibv_send_wr VerbsTransport::empty_write(const Peer& peer) {
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.wr.rdma.remote_addr = peer.remote_landing;
+  request.wr.rdma.rkey = peer.remote_key;
+  return request;
+}
+
 // False: the send queue is full.
 bool VerbsTransport::post(Peer& peer, ibv_send_wr& request, Work work, uint64_t sequence, bool signaled) {
   if (peer.send_room() == 0) return false;
@@ -195,8 +215,8 @@ void VerbsTransport::tell_consumed(Peer& peer) {
   if (post(peer, request, Work::kLocal, 0, false)) {
     peer.told_consumed = peer.consumed_here;
     ++counters_.credits_told;
-  } else if (std::find(pumped_.begin(), pumped_.end(), &peer) == pumped_.end()) {
-    pumped_.push_back(&peer);
+  } else {
+    pump_later(peer);
   }
 }
 

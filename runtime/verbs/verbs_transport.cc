@@ -11,7 +11,7 @@ namespace ibcoll {
 
 using namespace verbs;
 
-Result<std::unique_ptr<VerbsTransport>> VerbsTransport::open(const VerbsParams& params) {
+Result<std::unique_ptr<VerbsTransport>> VerbsTransport::open(const NetworkParams& params) {
   Result<std::vector<Port>> ports = list_ports();
   if (!ports.ok()) return ports.status();
   Result<PortChoice> choice = choose_port(*params.config, *ports);
@@ -22,7 +22,7 @@ Result<std::unique_ptr<VerbsTransport>> VerbsTransport::open(const VerbsParams& 
   return transport;
 }
 
-VerbsTransport::VerbsTransport(const VerbsParams& params, PortChoice choice)
+VerbsTransport::VerbsTransport(const NetworkParams& params, PortChoice choice)
     : rank_(params.rank),
       size_(params.size),
       job_(params.job),
@@ -146,11 +146,7 @@ size_t VerbsTransport::poll(std::span<Event> events) {
   if (settings_.notify == Notify::kMemory) look_at_slots();
   serve_greetings();
   if (draining_ > 0) end_late_drains();
-  if (!pumped_.empty()) {
-    const std::vector<Peer*> waiting = std::move(pumped_);
-    pumped_.clear();
-    for (Peer* peer : waiting) pump(*peer);
-  }
+  retry_pumps();
   return hand_out(events);
 }
 
@@ -197,7 +193,7 @@ nlohmann::json VerbsTransport::describe() const {
 
 }  // namespace ibcoll
 
-extern "C" ibcoll::VerbsModule* ibcoll_verbs_open(const ibcoll::VerbsParams& params, ibcoll::Status* status) {
+extern "C" ibcoll::NetworkTransport* ibcoll_verbs_open(const ibcoll::NetworkParams& params, ibcoll::Status* status) {
   ibcoll::Result<std::unique_ptr<ibcoll::VerbsTransport>> opened = ibcoll::VerbsTransport::open(params);
   if (opened.ok()) return opened.value().release();
   *status = opened.status();

@@ -22,9 +22,9 @@
 
 namespace ibcoll {
 
-class VerbsTransport final : public VerbsModule {
+class VerbsTransport final : public NetworkTransport {
  public:
-  static Result<std::unique_ptr<VerbsTransport>> open(const VerbsParams& params);
+  static Result<std::unique_ptr<VerbsTransport>> open(const NetworkParams& params);
   ~VerbsTransport() override;
 
   std::vector<std::byte> address() const override;
@@ -80,7 +80,7 @@ class VerbsTransport final : public VerbsModule {
            static_cast<uint64_t>(peer.rank) << 32 | (request & 0xffffffff);
   }
 
-  VerbsTransport(const VerbsParams& params, verbs::PortChoice choice);
+  VerbsTransport(const NetworkParams& params, verbs::PortChoice choice);
   Status prepare(const Config& config);
   Status gate_notify(const Config& config);
   const char* device() const { return choice_.port.device.c_str(); }
@@ -89,6 +89,9 @@ class VerbsTransport final : public VerbsModule {
   bool acceptable(int rank, Peer*& peer);
   verbs::Slot& stage(Peer& peer, verbs::SlotKind kind, const Note& note, std::span<const std::byte> payload);
   void pump(Peer& peer);
+  void pump_later(Peer& peer);
+  void retry_pumps();
+  static ibv_send_wr empty_write(const Peer& peer);
   bool post_put(Peer& peer, uint64_t sequence, verbs::Outgoing& out);
   bool post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled);
   bool post(Peer& peer, ibv_send_wr& request, Work work, uint64_t sequence, bool signaled);

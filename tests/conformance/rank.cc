@@ -133,7 +133,7 @@ std::unique_ptr<Transport> open_network(const std::string& setting, const Option
 
 std::unique_ptr<Transport> open(const Options& options) {
 #ifdef IBCOLL_TEST_UCX
-  UcxParams ucx;
+  NetworkParams ucx;
   ucx.local_job = true;
   if (options.transport == "ucx_tcp") return open_network<UcxTransport>("IBCOLL_UCX_TLS=tcp", options, ucx);
   if (options.transport == "ucx_shared_memory")
@@ -141,9 +141,9 @@ std::unique_ptr<Transport> open(const Options& options) {
 #endif
 #ifdef IBCOLL_TEST_VERBS
   if (options.transport == "verbs_imm")
-    return open_network<VerbsTransport>("IBCOLL_VERBS_NOTIFY=imm", options, VerbsParams());
+    return open_network<VerbsTransport>("IBCOLL_VERBS_NOTIFY=imm", options, NetworkParams());
   if (options.transport == "verbs_memory")
-    return open_network<VerbsTransport>("IBCOLL_VERBS_NOTIFY=memory", options, VerbsParams());
+    return open_network<VerbsTransport>("IBCOLL_VERBS_NOTIFY=memory", options, NetworkParams());
 #endif
   if (options.transport == "shm") return open_shm(options, true);
   if (options.transport == "shm_copy") return open_shm(options, false);
