@@ -26,6 +26,8 @@ constexpr Setting kSettings[] = {
      "RDMA device, name or name:port; empty: an active port, near and fast"},
     {"IBCOLL_VERBS_GID", Kind::kText, "auto", "",
      "address on RoCE: auto, an index of the port's GID table, or a subnet such as 10.1.0.0/16"},
+    {"IBCOLL_VERBS_CONNECT", Kind::kChoice, "datagrams", "datagrams|rdmacm",
+     "how ranks exchange what a connection needs: by datagrams of their own, or by librdmacm"},
     {"IBCOLL_VERBS_NOTIFY", Kind::kChoice, "auto", "auto|imm|memory",
      "how messages are noticed: by immediate data, or by polling memory, which needs a device that writes in order"},
     {"IBCOLL_VERBS_SERVICE_LEVEL", Kind::kInteger, "0", "0..15", "InfiniBand service level of all packets"},

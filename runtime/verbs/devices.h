@@ -35,6 +35,7 @@ struct Port {
   std::vector<GidEntry> gids;
   bool near = false;  // to the cores that this process may use
   // of the device
+  std::string unfit;           // why ibcoll cannot use it; empty: it can
   bool windows = false;        // memory windows of type 2B
   bool exact_windows = false;  // and the device keeps writes within a window
   int most_queue_pairs = 0;
@@ -57,6 +58,10 @@ bool is_ipv4(const Gid& gid);
 
 // "3 ::ffff:10.0.0.1 (RoCE v2)".
 std::string gid_entry_text(const GidEntry& gid);
+
+// What a device with this protocol lacks of what ibcoll needs, which is reliable connections and Writes with immediate;
+// empty: nothing.
+const char* unfitness(ibv_transport_type transport);
 
 // Every port of every device of this machine. Empty without devices; SYSTEM when one cannot be asked.
 Result<std::vector<Port>> list_ports();

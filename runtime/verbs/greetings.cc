@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/verbs/greetings.h"
 
+#include <algorithm>
+
 namespace ibcoll::verbs {
 
 ibv_ah_attr Route::to(const Address& address) const {
@@ -18,12 +20,13 @@ ibv_ah_attr Route::to(const Address& address) const {
   return attributes;
 }
 
-Result<std::unique_ptr<Greetings>> Greetings::open(ibv_pd* domain, const Route& route) {
+Result<std::unique_ptr<ConnectionManager>> Greetings::open(ibv_pd* domain, const Route& route, ibv_mtu mtu) {
   std::unique_ptr<Greetings> greetings(new Greetings);
   greetings->route_ = route;
+  greetings->mtu_ = mtu;
   greetings->domain_ = domain;
   if (Status status = greetings->prepare(domain); !status.ok()) return status;
-  return greetings;
+  return std::unique_ptr<ConnectionManager>(std::move(greetings));
 }
 
 Status Greetings::prepare(ibv_pd* domain) {
@@ -110,6 +113,12 @@ bool Greetings::receive(Greeting& greeting) {
     if (good) return true;
   }
   return false;
+}
+
+Status Greetings::find_path(const Greeting& theirs, ibv_qp_attr& attributes) {
+  attributes.ah_attr = route_.to(addresses_[theirs.from]);
+  attributes.path_mtu = static_cast<ibv_mtu>(std::min<uint8_t>(theirs.mtu, static_cast<uint8_t>(mtu_)));
+  return {};
 }
 
 }  // namespace ibcoll::verbs

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/verbs/connection_manager.h"
 #include "runtime/verbs/objects.h"
 #include "runtime/verbs/wire.h"
 
@@ -21,18 +22,17 @@ struct Route {
   ibv_ah_attr to(const Address& address) const;
 };
 
-class Greetings {
+class Greetings final : public ConnectionManager {
  public:
   // NO_MEMORY, SYSTEM: the device, the call and its error.
-  static Result<std::unique_ptr<Greetings>> open(ibv_pd* domain, const Route& route);
+  static Result<std::unique_ptr<ConnectionManager>> open(ibv_pd* domain, const Route& route, ibv_mtu mtu);
 
-  uint32_t queue_pair() const { return queue_pair_->qp_num; }
-  // Where rank `to` can be reached. Nothing is sent yet.
-  void set_addresses(std::vector<Address> by_rank);
-  // Best effort: false when no send is free just now.
-  bool send(int to, const Greeting& greeting);
-  // The next one that has come; false: none.
-  bool receive(Greeting& greeting);
+  const char* name() const override { return "datagrams"; }
+  void tell_address(Address& own) const override { own.queue_pair = queue_pair_->qp_num; }
+  void set_addresses(std::vector<Address> by_rank) override;
+  bool send(int to, const Greeting& greeting) override;
+  bool receive(Greeting& greeting) override;
+  Status find_path(const Greeting& theirs, ibv_qp_attr& attributes) override;
 
  private:
   static constexpr int kReceives = 128;
@@ -53,6 +53,7 @@ class Greetings {
   bool post_receive(int i);
 
   Route route_;
+  ibv_mtu mtu_ = IBV_MTU_1024;  // of the port
   std::unique_ptr<Memory> memory_ = std::make_unique<Memory>();
   std::vector<Address> addresses_;
   std::vector<AddressHandle> handles_;  // by rank, on first use

@@ -38,6 +38,7 @@ struct Outgoing {
 struct Channel {
   Landing landing;                     // the peer writes
   alignas(64) uint64_t told_consumed;  // the device reads this and the following
+  Rekeys rekeys;                       // for the peer
   Slot staging[kSlots];                // as they are to be at the peer
   std::byte bounce[2][kBounceBytes];   // of puts whose source cannot be pinned
 };
@@ -55,6 +56,8 @@ struct Peer {
   State state = State::kNew;
   bool left = false;        // said that it closes
   bool has_theirs = false;  // their greeting of this epoch
+  bool keys_told = false;   // channel->rekeys has been sent
+  uint16_t keys_due = 0;    // how many keys their greeting promises
   bool failing = false;     // draining ends in kFailed
   bool in_ready_list = false;
   std::string failure;  // the text of kPeerFailed
@@ -65,6 +68,7 @@ struct Peer {
   QueuePair queue_pair;
   uint32_t inline_bytes = 0;
   Greeting mine;
+  Time greeting_since = 0;
   Time next_greeting = 0;
   Time greeting_pause = 0;
   Time last_heard = 0;  // an answer of their device

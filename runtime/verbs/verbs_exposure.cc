@@ -162,10 +162,12 @@ void VerbsTransport::forget(Exposure& exposure) {
   free_exposures_.push_back(exposure.number & kExposureIndex);
 }
 
-// Windows die with the queue pair that they were bound on: on a new one the exposures of this peer get new ones, and the
-// greeting tells their keys.
+// Windows die with the queue pair that they were bound on: on a new one the exposures of this peer get new ones, whose keys
+// the peer is told.
 void VerbsTransport::refresh_exposures(Peer& peer) {
-  peer.mine.rekeys = 0;
+  Rekeys& keys = peer.channel->rekeys;
+  keys.epoch = peer.epoch;
+  keys.count = peer.mine.rekeys = 0;
   if (!choice_.port.windows) return;
   peer.unbound.clear();
   for (const uint32_t number : peer.exposures) {
@@ -173,13 +175,14 @@ void VerbsTransport::refresh_exposures(Peer& peer) {
     if (peer.epoch > 1) {
       exposed.window.handle.reset();
       exposed.bound = false;
-      if (peer.mine.rekeys == std::size(peer.mine.rekey) || !make_key(exposed))
+      if (keys.count == std::size(keys.keys) || !make_key(exposed))
         return fail(
             peer, fmt::format("{} regions cannot be exposed again after the connection broke", peer.exposures.size()));
-      peer.mine.rekey[peer.mine.rekeys++] = {number, exposed.key};
+      keys.keys[keys.count++] = {number, exposed.key};
     }
     peer.unbound.push_back(number);
   }
+  peer.mine.rekeys = static_cast<uint16_t>(keys.count);
 }
 
 }  // namespace ibcoll

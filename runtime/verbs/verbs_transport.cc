@@ -59,9 +59,11 @@ Status VerbsTransport::prepare(const Config& config) {
   if (!completions_) return verbs_error(device(), fmt::format("ibv_create_cq of {} completions", first), errno);
   registrar_ = std::make_unique<VerbsRegistrar>(domain_.get());
   registrations_ = std::make_unique<WatchedCache>(*registrar_, WatchedCache::Settings::from(config));
-  Result<std::unique_ptr<Greetings>> greetings = Greetings::open(domain_.get(), route_);
-  if (!greetings.ok()) return greetings.status();
-  greetings_ = std::move(*greetings);
+  Result<std::unique_ptr<ConnectionManager>> connections =
+      config.text("IBCOLL_VERBS_CONNECT") == "rdmacm" ? RdmaCm::open(rank_, size_, job_, choice_, config)
+                                                      : Greetings::open(domain_.get(), route_, choice_.port.mtu);
+  if (!connections.ok()) return connections.status();
+  connections_ = std::move(*connections);
   return gate_notify(config);
 }
 
@@ -88,7 +90,7 @@ Status VerbsTransport::gate_notify(const Config& config) {
 }
 
 VerbsTransport::~VerbsTransport() {
-  if (!greetings_) return;
+  if (!connections_) return;
   say_goodbye();
   for (const std::unique_ptr<Peer>& peer : peers_) {
     if (!peer || !peer->queue_pair) continue;
@@ -105,11 +107,11 @@ VerbsTransport::~VerbsTransport() {
 std::vector<std::byte> VerbsTransport::address() const {
   Address own;
   own.gid = choice_.gid;
-  own.queue_pair = greetings_->queue_pair();
   own.lid = choice_.port.lid;
   own.mtu = static_cast<uint8_t>(choice_.port.mtu);
   own.global = choice_.global;
   own.process = processes_.own();
+  connections_->tell_address(own);
   const auto bytes = std::as_bytes(std::span(&own, 1));
   return {bytes.begin(), bytes.end()};
 }
@@ -130,7 +132,7 @@ Status VerbsTransport::set_addresses(std::vector<std::vector<std::byte>> by_rank
           "that all ranks use the same",
           rank_, choice_.global ? "GID" : "LID", rank, choice_.global ? "LID" : "GID");
   }
-  greetings_->set_addresses(addresses);
+  connections_->set_addresses(addresses);
   addresses_ = std::move(addresses);
   return {};
 }
@@ -172,6 +174,7 @@ nlohmann::json VerbsTransport::describe() const {
                            : choice_.port.exact_windows ? "memory windows"
                                                         : "memory windows, on a memory region each"},
           {"reasons", choice_.reasons},
+          {"connect", connections_->name()},
           {"most_queue_pairs", settings_.most_queue_pairs},
           {"queue_pairs", queue_pairs_},
           {"connections", c.connections - c.reconnections},

@@ -14,9 +14,11 @@
 #include <vector>
 
 #include "runtime/process_watch.h"
+#include "runtime/verbs/connection_manager.h"
 #include "runtime/verbs/devices.h"
 #include "runtime/verbs/greetings.h"
 #include "runtime/verbs/peer.h"
+#include "runtime/verbs/rdmacm.h"
 #include "runtime/verbs/registration.h"
 #include "runtime/verbs/verbs_module.h"
 
@@ -124,15 +126,22 @@ class VerbsTransport final : public NetworkTransport {
   Status make_queue_pair(Peer& peer);
   Status grow_completion_queue(size_t queue_pairs);
   Status get_ready(Peer& peer, const verbs::Greeting& theirs);
+
+  // verbs_greeting.cc
   void greet(Peer& peer);
   void serve_greetings();
   void on_greeting(const verbs::Greeting& theirs);
   void connected(Peer& peer);
+  bool tell_keys(Peer& peer);
+  static bool keys_have_come(Peer& peer);
+
+  // verbs_ending.cc
   void break_connection(Peer& peer, uint32_t next_epoch);
   void drained(Peer& peer);
   void fail(Peer& peer, std::string why);
   void give_up(Peer& peer);
   void report_failure(Peer& peer);
+  void check_port(Time time);
   bool is_leaving(const Peer& peer) const;
   void say_goodbye();
   void end_late_drains();
@@ -159,7 +168,7 @@ class VerbsTransport final : public NetworkTransport {
   verbs::Device device_;
   verbs::ProtectionDomain domain_;
   verbs::CompletionQueue completions_;
-  std::unique_ptr<verbs::Greetings> greetings_;
+  std::unique_ptr<verbs::ConnectionManager> connections_;
   std::unique_ptr<verbs::VerbsRegistrar> registrar_;
   std::unique_ptr<WatchedCache> registrations_;
   std::vector<verbs::Address> addresses_;

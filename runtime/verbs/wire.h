@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What travels between two ranks: addresses through the bootstrap, greetings as datagrams, messages into landing slots.
+// What travels between two ranks: addresses through the bootstrap, greetings as datagrams or by librdmacm, messages into
+// landing slots.
 // All ranks of a job run the same build on the same kind of machine: no byte order, no versions.
 #pragma once
 
@@ -14,8 +15,8 @@ namespace ibcoll::verbs {
 
 // Where the greetings of a rank arrive.
 struct Address {
-  Gid gid{};
-  uint32_t queue_pair = 0;  // unreliable datagrams
+  Gid gid{};                // with rdmacm: an IP address, as IPv6
+  uint32_t queue_pair = 0;  // unreliable datagrams; with rdmacm: the port of the listener
   uint16_t lid = 0;
   uint8_t mtu = 0;  // ibv_mtu
   uint8_t global = 0;
@@ -29,14 +30,9 @@ enum class Notify : uint8_t {
   kMemory      // messages are Writes; the last word of the slot is the notice. Puts still end with an immediate.
 };
 
-// An exposure keeps its number, but has another key on another queue pair.
-struct Rekey {
-  uint32_t exposure = 0;
-  uint32_t key = 0;
-};
-
 // Both sides of a connection send the same: there is no caller and no called, so simultaneous connects need no settling.
-// Repeated until the peer's greeting of the same epoch says that it has this one.
+// Repeated until the peer's greeting of the same epoch says that it has this one. As long as the private data of a
+// connection request may be.
 struct Greeting {
   uint64_t job = 0;
   uint32_t from = 0;  // job ranks
@@ -47,14 +43,37 @@ struct Greeting {
   uint32_t landing_key = 0;
   uint64_t landing_address = 0;
   uint64_t delivered = 0;  // messages of the peer that have landed here, over all epochs
+  uint16_t rekeys = 0;     // new keys that follow (Rekeys)
   uint8_t mtu = 0;
   Notify notify = Notify::kImmediate;
   uint8_t has_yours = 0;  // the sender has the receiver's greeting of this epoch, and is ready to receive
   uint8_t confirmed = 0;  // and knows that the receiver has the sender's: it wants no answer
-  uint32_t rekeys = 0;    // used elements of `rekey`
-  Rekey rekey[48];        // exposures of the sender to the receiver from earlier epochs
+  uint16_t zero = 0;
 };
-static_assert(sizeof(Greeting) == 56 + 48 * sizeof(Rekey));
+static_assert(sizeof(Greeting) == 56);
+
+// An exposure keeps its number, but has another key on another queue pair.
+struct Rekey {
+  uint32_t exposure = 0;
+  uint32_t key = 0;
+};
+
+// Exposures of the sender to the receiver that have outlived their queue pair. Follows the greetings as an RDMA Write into
+// the landing memory. The digest covers it all, so it does not matter in which order the bytes become visible.
+struct Rekeys {
+  uint64_t digest = 0;
+  uint32_t epoch = 0;
+  uint32_t count = 0;  // used elements of `keys`
+  Rekey keys[254];
+
+  size_t bytes() const { return offsetof(Rekeys, keys) + count * sizeof(Rekey); }
+  uint64_t digest_now() const {
+    uint64_t sum = 0xcbf29ce484222325 ^ (uint64_t{epoch} << 32 | count);
+    for (uint32_t i = 0; i < count; ++i) sum = (sum ^ (uint64_t{keys[i].exposure} << 32 | keys[i].key)) * 0x100000001b3;
+    return sum;
+  }
+};
+static_assert(sizeof(Rekeys) == 2048);
 
 // A slot holds one message: [ ... payload, padding to 8 bytes, header ], so that the header, and its last word, end where the
 // slot ends, whatever the length of the payload. One RDMA Write carries payload and header.
@@ -88,6 +107,7 @@ static_assert(sizeof(Slot) == kSlotPayload + 64);
 // What one peer may write to.
 struct Landing {
   alignas(64) uint64_t consumed;  // messages of this rank that the peer has handed out, told without a message
+  alignas(64) Rekeys rekeys;
   alignas(64) Slot slots[kSlots];
 };
 

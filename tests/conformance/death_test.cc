@@ -105,7 +105,7 @@ std::vector<std::string> transports() {
   found.insert(found.end(), {"ucx_tcp", "ucx_shared_memory"});
 #endif
 #ifdef IBCOLL_TEST_VERBS
-  if (machine_has_rdma()) found.insert(found.end(), {"verbs_imm", "verbs_memory"});
+  if (machine_has_rdma()) found.insert(found.end(), {"verbs_imm", "verbs_memory", "verbs_rdmacm"});
 #endif
   return found;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Verbs on the first active RDMA port of the machine, with either way of noticing messages.
+// Verbs on the first active RDMA port of the machine, with either way of noticing messages and of making connections.
 #include "runtime/verbs/verbs_transport.h"
 #include "tests/conformance/group_network.h"
 
@@ -19,6 +19,9 @@ void add_verbs_makers(std::vector<Maker>& makers) {
       {"verbs_imm", [](int size, uint64_t seed) { return VerbsGroup::make(size, seed, "IBCOLL_VERBS_NOTIFY=imm"); }});
   makers.push_back({"verbs_memory", [](int size, uint64_t seed) {
                       return VerbsGroup::make(size, seed, "IBCOLL_VERBS_NOTIFY=memory");
+                    }});
+  makers.push_back({"verbs_rdmacm", [](int size, uint64_t seed) {
+                      return VerbsGroup::make(size, seed, "IBCOLL_VERBS_CONNECT=rdmacm");
                     }});
 }
 

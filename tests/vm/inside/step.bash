@@ -72,6 +72,55 @@ with_remote_server() {
 }
 export -f with_server with_remote_server
 
+# every_algorithm RANKS NODES VARIABLE=VALUE...: of every collective, over verbs; sizes from $sizes by $factor.
+every_algorithm() {
+  local collective
+  for collective in $(ibcoll_perf --list | grep -v "^ "); do
+    env "${@:3}" ibcoll_run -n "$1" --nodes "$2" --net verbs --timeout 300 ibcoll_perf "$collective" --algorithm all \
+      --bytes "${sizes:-1:1M}" --factor "${factor:-1048576}" --iterations 1 --warmup 0 --check
+  done
+}
+# fails_saying TEXT COMMAND...
+fails_saying() {
+  if "${@:2}" >/tmp/said 2>&1; then echo "no failure: ${*:2}" && cat /tmp/said && return 1; fi
+  grep -F "$1" /tmp/said || { cat /tmp/said; return 1; }
+}
+# refused TEXT VARIABLE=VALUE...: verbs cannot be used, and says TEXT; where it was not demanded, a job runs without it.
+refused() {
+  fails_saying "$1" env "${@:2}" ibcoll_run -n 2 --nodes 2 --net verbs --timeout 20 ibcoll_perf barrier --iterations 2
+  env "${@:2}" UCX_TLS=tcp ibcoll_run -n 2 --nodes 2 --timeout 20 ibcoll_info -d >/tmp/said 2>&1 || { cat /tmp/said; return 1; }
+  grep -F "verbs is not used: $1" /tmp/said || { cat /tmp/said; return 1; }
+}
+
+# survivors IBCOLL_RUN...: starts a job that does large alltoalls without end. Its ranks are shells that outlive the
+# program, so that the launcher ends nobody.
+survivors() {
+  rm -rf /tmp/ranks && mkdir /tmp/ranks
+  "$@" --timeout 100 bash -c "
+    $build/bin/ibcoll_perf alltoall --bytes 1M --seconds 300 --warmup 0 2>&1 & program=\$!
+    mkdir -p /tmp/ranks; echo \$program >/tmp/ranks/\$IBCOLL_RUN_RANK.pid
+    wait \$program; echo \"rank \$IBCOLL_RUN_RANK ended with \$?\"; sleep 60" >/tmp/ranks/log 2>&1 &
+  sleep "${before:-6}"
+}
+# kill_rank RANK [HOST]
+kill_rank() {
+  local kill="kill -KILL \$(cat /tmp/ranks/$1.pid)"
+  if [[ $# -gt 1 ]]; then ssh "$2" "$kill"; else bash -c "$kill"; fi
+}
+# lost_rank LOST RANK...: each RANK says within 15 s that it has lost LOST, and its program fails.
+lost_rank() {
+  local lost=$1 rank end=$((SECONDS + 15))
+  shift
+  for rank; do
+    until grep -q "rank $rank\b.*lost rank $lost\b" /tmp/ranks/log && grep -q "rank $rank ended with [1-9]" /tmp/ranks/log; do
+      [[ $SECONDS -lt $end ]] || { echo "rank $rank has not said that it lost rank $lost"; cat /tmp/ranks/log; return 1; }
+      sleep 0.2
+    done
+  done
+  cat /tmp/ranks/log
+}
+export -f every_algorithm fails_saying refused survivors kill_rank lost_rank
+
 finish() {
   if [[ $((passed + failed)) -eq 0 ]]; then
     echo "no step is called ${patterns[*]}"

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How ranks that are not connected yet tell each other what a connection needs (IBCOLL_VERBS_CONNECT): by datagrams
+// (greetings.h), or by the messages of librdmacm (rdmacm.h). Either may lose greetings, repeat or reorder them: whoever
+// sends one repeats it until it is answered.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <vector>
+
+#include "runtime/status.h"
+#include "runtime/verbs/wire.h"
+
+namespace ibcoll::verbs {
+
+class ConnectionManager {
+ public:
+  virtual ~ConnectionManager() = default;
+  virtual const char* name() const = 0;
+  // Fills in where greetings reach this rank.
+  virtual void tell_address(Address& own) const = 0;
+  // Where each rank can be reached. Nothing is sent yet.
+  virtual void set_addresses(std::vector<Address> by_rank) = 0;
+  // Best effort, never blocks. False: not now.
+  virtual bool send(int to, const Greeting& greeting) = 0;
+  // The next one that has come; false: none. Never blocks.
+  virtual bool receive(Greeting& greeting) = 0;
+  // The path to the sender of a greeting that was received: ah_attr and path_mtu of `attributes`.
+  virtual Status find_path(const Greeting& theirs, ibv_qp_attr& attributes) = 0;
+};
+
+}  // namespace ibcoll::verbs

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which of the ports and addresses that there are.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstring>
+
+#include "runtime/private_address.h"
+#include "runtime/verbs/devices.h"
+
+namespace ibcoll::verbs {
+namespace {
+
+bool is_link_local(const Gid& gid) { return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80; }
+
+bool is_private(const Gid& gid) {
+  in6_addr address;
+  static_assert(sizeof address == sizeof gid);
+  std::memcpy(&address, gid.data(), sizeof address);
+  return ibcoll::is_private(address);
+}
+
+// "10.1.0.0/16" or "fd00::/8", as the bits of a GID.
+struct Subnet {
+  Gid address{};
+  int bits = 0;
+  bool contains(const Gid& gid) const {
+    for (int bit = 0; bit < bits; ++bit) {
+      const auto byte = static_cast<size_t>(bit / 8);
+      const int mask = 0x80 >> bit % 8;
+      if ((gid[byte] & mask) != (address[byte] & mask)) return false;
+    }
+    return true;
+  }
+  static bool parse(const std::string& text, Subnet& subnet) {
+    const size_t slash = text.find('/');
+    if (slash == std::string::npos) return false;
+    const std::string host = text.substr(0, slash);
+    int bits = 0;
+    const char* const end = text.data() + text.size();
+    if (std::from_chars(text.data() + slash + 1, end, bits).ptr != end || bits < 0) return false;
+    if (::inet_pton(AF_INET, host.c_str(), subnet.address.data() + 12) == 1 && bits <= 32) {
+      subnet.address[10] = subnet.address[11] = 0xff;
+      subnet.bits = 96 + bits;
+      return true;
+    }
+    subnet.bits = bits;
+    return ::inet_pton(AF_INET6, host.c_str(), subnet.address.data()) == 1 && bits <= 128;
+  }
+};
+
+int preference(const GidEntry& gid) {
+  return (gid.type == GidEntry::Type::kRoceV2 ? 4 : 0) + (is_ipv4(gid.gid) ? 2 : 0) + (is_link_local(gid.gid) ? 0 : 1);
+}
+
+std::string gid_list(const Port& port) {
+  std::string text;
+  for (const GidEntry& gid : port.gids) text += (text.empty() ? "" : ", ") + gid_entry_text(gid);
+  return text.empty() ? "none" : text;
+}
+
+Status take_gid(PortChoice& choice, const GidEntry& gid, const char* why) {
+  choice.gid_index = gid.index;
+  choice.gid = gid.gid;
+  choice.reasons.push_back(fmt::format("GID {}: {}", gid_entry_text(gid), why));
+  return {};
+}
+
+Status choose_gid(const Config& config, PortChoice& choice) {
+  const Port& port = choice.port;
+  const std::string& wanted = config.text("IBCOLL_VERBS_GID");
+  const bool automatic = wanted == "auto";
+  Subnet subnet;
+  const bool by_subnet = Subnet::parse(wanted, subnet);
+  choice.global = port.ethernet || !automatic;
+  if (!choice.global) return {};
+  const bool public_allowed = config.boolean("IBCOLL_ALLOW_PUBLIC");
+  const GidEntry* best = nullptr;
+  std::string refused;
+  for (const GidEntry& gid : port.gids) {
+    if (!automatic && !by_subnet) {
+      if (std::to_string(gid.index) == wanted) return take_gid(choice, gid, "by IBCOLL_VERBS_GID");
+      continue;
+    }
+    if (by_subnet && !subnet.contains(gid.gid)) continue;
+    if (port.ethernet && !is_private(gid.gid) && !public_allowed) {
+      refused = gid_text(gid.gid);
+      continue;
+    }
+    if (best == nullptr || preference(gid) > preference(*best)) best = &gid;
+  }
+  if (best) return take_gid(choice, *best, by_subnet ? "in the subnet of IBCOLL_VERBS_GID" : "the preferred one");
+  if (!refused.empty())
+    return error(IBCOLL_ERR_CONFIG, "{}:{}: the address {} is public; IBCOLL_ALLOW_PUBLIC=yes permits it", port.device,
+                 port.number, refused);
+  return error(IBCOLL_ERR_CONFIG, "{}:{}: IBCOLL_VERBS_GID={} fits none of its GIDs: {}", port.device, port.number,
+               wanted, gid_list(port));
+}
+
+std::string port_list(const std::vector<Port>& ports) {
+  std::string text;
+  for (const Port& port : ports)
+    text += fmt::format("{}{}:{} ({}{}{})", text.empty() ? "" : ", ", port.device, port.number, port.state,
+                        port.unfit.empty() ? "" : ", ", port.unfit);
+  return text;
+}
+
+std::tuple<bool, double> rank_of(const Port& port) { return {port.near, port.gigabits}; }
+
+}  // namespace
+
+Result<PortChoice> choose_port(const Config& config, const std::vector<Port>& ports) {
+  if (ports.empty())
+    return error(IBCOLL_ERR_UNSUPPORTED,
+                 "this machine has no RDMA device (ibv_devices lists none; is the driver loaded?)");
+  const std::string& wanted = config.text("IBCOLL_VERBS_DEVICE");
+  PortChoice choice;
+  const Port* best = nullptr;
+  bool named = false;
+  for (const Port& port : ports) {
+    const bool fits =
+        wanted.empty() || wanted == port.device || wanted == fmt::format("{}:{}", port.device, port.number);
+    named = named || fits;
+    std::string reason = "a candidate";
+    if (!fits)
+      reason = "not the one of IBCOLL_VERBS_DEVICE";
+    else if (!port.unfit.empty())
+      reason = port.unfit;
+    else if (!port.active)
+      reason = "not active";
+    else if (best == nullptr || rank_of(port) > rank_of(*best))
+      best = &port;
+    choice.reasons.push_back(fmt::format("{}:{}: {}, {}, {} Gbit/s{}: {}", port.device, port.number, port.state,
+                                         port.ethernet ? "RoCE" : fmt::format("LID {}", port.lid), port.gigabits,
+                                         port.near ? "" : ", far from this process", reason));
+  }
+  if (!named)
+    return error(IBCOLL_ERR_CONFIG, "IBCOLL_VERBS_DEVICE={}: there is no such device or port; there are: {}", wanted,
+                 port_list(ports));
+  if (best == nullptr)
+    return error(wanted.empty() ? IBCOLL_ERR_UNSUPPORTED : IBCOLL_ERR_CONFIG,
+                 "no RDMA port can be used: {}; check the cable, the subnet manager or `ip link`", port_list(ports));
+  choice.port = *best;
+  choice.reasons.push_back(fmt::format("{}:{} is used", best->device, best->number));
+  if (Status status = choose_gid(config, choice); !status.ok()) return status;
+  return choice;
+}
+
+}  // namespace ibcoll::verbs

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connections that break, peers that are lost, and how a rank leaves.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "runtime/log.h"
+#include "runtime/verbs/verbs_transport.h"
+
+namespace ibcoll {
+
+using namespace verbs;
+
+namespace {
+
+constexpr Time kMillisecond = 1'000'000;
+constexpr Time kDrainPatience = 1'000 * kMillisecond;
+constexpr Time kGoodbyePatience = 3'000 * kMillisecond;
+constexpr Time kQuiet = 1'000 * kMillisecond;  // after so long a silence a peer's device is asked for a sign of life
+
+}  // namespace
+
+// Into the error state, where nothing is written any more. The completions of what was posted are still to come; marks behind
+// them tell when they have.
+void VerbsTransport::break_connection(Peer& peer, uint32_t next_epoch) {
+  peer.wanted_epoch = std::max(peer.wanted_epoch, next_epoch);
+  if (peer.state == Peer::State::kDraining || !peer.queue_pair) return;
+  std::erase(greeted_, &peer);
+  peer.state = Peer::State::kDraining;
+  ++draining_;
+  log(LogLevel::kDebug, "verbs: rank {}: the connection to rank {} is broken, epoch {}", rank_, peer.rank, peer.epoch);
+  peer.drain_deadline = now() + kDrainPatience;
+  post_receive(peer, Work::kReceiveMark);
+  ibv_send_wr request = empty_write(peer);
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.wr_id = work_id(Work::kSendMark, peer, 0);
+  ibv_send_wr* bad = nullptr;
+  if (!peer.has_theirs || ibv_post_send(peer.queue_pair.get(), &request, &bad) != 0) peer.send_drained = true;
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_ERR;
+  if (const int code = ibv_modify_qp(peer.queue_pair.get(), &attributes, IBV_QP_STATE); code != 0)
+    log(LogLevel::kError, "{}", verbs_error(device(), "ibv_modify_qp to ERR", code).text());
+}
+
+// Some drivers do not flush what is posted to a queue pair in the error state. Destroying it ends all it could still do.
+void VerbsTransport::end_late_drains() {
+  const Time time = now();
+  for (const std::unique_ptr<Peer>& peer : peers_)
+    if (peer && peer->state == Peer::State::kDraining && time > peer->drain_deadline) drained(*peer);
+}
+
+void VerbsTransport::wait_until_drained(Peer& peer) {
+  while (peer.state == Peer::State::kDraining) {
+    take_completions();
+    if (now() > peer.drain_deadline) drained(peer);
+  }
+}
+
+void VerbsTransport::drained(Peer& peer) {
+  std::erase(active_, &peer);
+  for (const uint32_t number : peer.exposures) {
+    if (!exposure(number).bound) continue;
+    exposure(number).window.handle.reset();
+    exposure(number).bound = false;
+  }
+  peer.queue_pair.reset();
+  --queue_pairs_;
+  --draining_;
+  log(LogLevel::kDebug, "verbs: rank {}: the connection to rank {} is drained, epoch {}", rank_, peer.rank, peer.epoch);
+  peer.state = Peer::State::kNew;
+  if (peer.failing) return give_up(peer);
+  // Where nothing is left to say, the next message connects.
+  const bool unsaid = peer.accepted > peer.known_consumed() || peer.wanted_epoch > peer.epoch;
+  if (unsaid) start(peer);
+}
+
+void VerbsTransport::fail(Peer& peer, std::string why) {
+  if (peer.state == Peer::State::kFailed || peer.failing) return;
+  peer.failing = true;
+  peer.failure = fmt::format("rank {}: verbs: lost rank {}: {}", rank_, peer.rank, why);
+  std::erase(greeted_, &peer);
+  if (!peer.queue_pair) return give_up(peer);
+  break_connection(peer, peer.epoch);
+}
+
+// A peer that said that it leaves has done its part: only who still wants something of it has to know.
+void VerbsTransport::give_up(Peer& peer) {
+  peer.state = Peer::State::kFailed;
+  processes_.remove(peer.rank);
+  bool wanted = !is_leaving(peer);
+  for (Outgoing& out : peer.outgoing) {
+    if (!out.unsent) continue;
+    give_sent(peer, out);
+    wanted = true;
+  }
+  if (wanted) report_failure(peer);
+}
+
+void VerbsTransport::report_failure(Peer& peer) {
+  if (peer.failure_reported) return;
+  peer.failure_reported = true;
+  failures_.push_back(&peer);
+  ++counters_.failed_peers;
+  log(LogLevel::kInfo, "{}", peer.failure);
+}
+
+// A connection's device notices a broken path by itself; greetings may go unanswered because the peer computes. Not when
+// they cannot even leave.
+void VerbsTransport::check_port(Time time) {
+  const Time patience = (settings_.retries + 1) * (Time{4096} << settings_.timeout);
+  const auto waits = [&](const Peer* peer) { return time - peer->greeting_since > patience; };
+  if (std::none_of(greeted_.begin(), greeted_.end(), waits)) return;
+  ibv_port_attr port{};
+  if (ibv_query_port(device_.get(), route_.port, &port) != 0 || port.state == IBV_PORT_ACTIVE) return;
+  for (Peer* peer : std::vector(greeted_))
+    if (waits(peer))
+      fail(*peer, fmt::format("the port {}:{} is {}; check the cable, the subnet manager or `ip link`", device(),
+                              route_.port, ibv_port_state_str(port.state)));
+}
+
+// A device answers for its process, also while that computes; the process's end shows as a missing answer.
+void VerbsTransport::check_peers() {
+  take_completions();  // its last words
+  for (const int rank : processes_.ended()) fail(*peers_[static_cast<size_t>(rank)], "its process has ended");
+  const Time time = now();
+  check_port(time);
+  for (size_t i = 0; i < active_.size(); ++i) {
+    Peer& peer = *active_[i];
+    if (peer.state != Peer::State::kReady || peer.left || peer.completed < peer.signaled ||
+        time - peer.last_heard < kQuiet)
+      continue;
+    ibv_send_wr request = empty_write(peer);
+    if (post(peer, request, Work::kLocal, 0, true)) peer.last_heard = time;
+  }
+}
+
+// Whether its goodbye is among the messages that were not handed out.
+bool VerbsTransport::is_leaving(const Peer& peer) const {
+  if (peer.left) return true;
+  const uint64_t end = delivered(peer);
+  for (uint64_t sequence = peer.handed_out + 1; sequence <= end; ++sequence)
+    if (peer.landed(sequence).header.kind == SlotKind::kLeaving) return true;
+  return false;
+}
+
+// What was accepted is delivered before this rank leaves, and the peers are told, so that they do not take it for dead.
+void VerbsTransport::say_goodbye() {
+  std::vector<Peer*> untold;
+  for (const std::unique_ptr<Peer>& peer : peers_)
+    if (peer && peer->state != Peer::State::kFailed && peer->channel) untold.push_back(peer.get());
+  const Time deadline = now() + kGoodbyePatience;
+  const auto done = [this](Peer* peer) {
+    if (peer->state == Peer::State::kFailed || is_leaving(*peer)) return true;
+    if (peer->state == Peer::State::kNew && peer->accepted <= peer->known_consumed()) return true;
+    if (peer->state == Peer::State::kGreeting && peer->accepted == 0) return true;
+    if (peer->state != Peer::State::kReady || !peer->has_slot()) return false;
+    stage(*peer, SlotKind::kLeaving, {}, {});
+    pump(*peer);
+    return true;
+  };
+  const auto everything_left = [this] {
+    return std::all_of(peers_.begin(), peers_.end(), [this](const std::unique_ptr<Peer>& peer) {
+      return !peer || peer->state != Peer::State::kReady || is_leaving(*peer) ||
+             (peer->posted_up_to == peer->accepted && peer->completed > peer->signaled);
+    });
+  };
+  while (now() < deadline) {
+    std::erase_if(untold, done);
+    if (untold.empty() && everything_left()) return;
+    if (take_completions() == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    serve_greetings();
+    retry_pumps();
+  }
+  log(LogLevel::kInfo, "verbs: rank {}: left without an answer of all peers", rank_);
+}
+
+}  // namespace ibcoll

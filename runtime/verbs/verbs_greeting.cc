@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How two ranks meet: greetings until each knows that the other has its own, then the keys that are new.
+#include <algorithm>
+#include <atomic>
+
+#include "runtime/log.h"
+#include "runtime/verbs/verbs_transport.h"
+
+namespace ibcoll {
+
+using namespace verbs;
+
+namespace {
+
+constexpr Time kMillisecond = 1'000'000;
+constexpr Time kFirstPause = 10 * kMillisecond;  // between greetings
+constexpr Time kLongestPause = 160 * kMillisecond;
+
+}  // namespace
+
+void VerbsTransport::greet(Peer& peer) {
+  peer.mine.has_yours = peer.has_theirs;
+  peer.mine.confirmed = peer.state == Peer::State::kReady;
+  connections_->send(peer.rank, peer.mine);
+}
+
+void VerbsTransport::serve_greetings() {
+  for (Greeting theirs; connections_->receive(theirs);) on_greeting(theirs);
+  if (greeted_.empty()) return;
+  const Time time = now();
+  for (size_t i = 0; i < greeted_.size(); ++i) {
+    Peer& peer = *greeted_[i];
+    if (peer.keys_told && keys_have_come(peer)) {
+      connected(peer);  // takes it out of the list
+      --i;
+    } else if (time >= peer.next_greeting) {
+      greet(peer);
+      peer.greeting_pause = std::clamp(2 * peer.greeting_pause, kFirstPause, kLongestPause);
+      peer.next_greeting = time + peer.greeting_pause;
+    }
+  }
+}
+
+void VerbsTransport::on_greeting(const Greeting& theirs) {
+  if (theirs.job != job_ || theirs.to != static_cast<uint32_t>(rank_)) return;
+  Peer* const found = find_or_make(static_cast<int>(theirs.from));
+  if (found == nullptr || found->state == Peer::State::kFailed || theirs.epoch < found->epoch) return;
+  Peer& peer = *found;
+  if (theirs.epoch > peer.epoch || peer.state == Peer::State::kNew) {
+    peer.wanted_epoch = std::max(peer.wanted_epoch, theirs.epoch);
+    if (peer.state == Peer::State::kGreeting || peer.state == Peer::State::kReady) break_connection(peer, theirs.epoch);
+    if (peer.state != Peer::State::kNew || !start(peer)) return;  // it repeats its greeting
+  }
+  if (theirs.epoch != peer.epoch || peer.state == Peer::State::kDraining) return;
+  if (!peer.has_theirs) {
+    if (Status status = get_ready(peer, theirs); !status.ok()) return fail(peer, status.text());
+    bind_windows_now(peer);
+    if (peer.state != Peer::State::kGreeting) return;
+    greet(peer);
+  } else if (theirs.confirmed == 0) {
+    greet(peer);
+  }
+  if (theirs.has_yours != 0 && peer.state == Peer::State::kGreeting) connected(peer);
+}
+
+// Both queue pairs are ready. So is the connection, once the keys are known that have changed.
+void VerbsTransport::connected(Peer& peer) {
+  if (!peer.keys_told && !tell_keys(peer)) return;
+  if (!keys_have_come(peer)) return;
+  peer.state = Peer::State::kReady;
+  peer.last_heard = now();
+  std::erase(greeted_, &peer);
+  log(LogLevel::kDebug, "verbs: rank {}: connected to rank {}, epoch {}", rank_, peer.rank, peer.epoch);
+  ++counters_.connections;
+  if (peer.epoch > 1) ++counters_.reconnections;
+  // What has landed there is done; what has not is sent again.
+  for (uint64_t sequence = peer.posted_up_to > kSlots ? peer.posted_up_to - kSlots + 1 : 1; sequence <= peer.accepted;
+       ++sequence) {
+    Outgoing& out = peer.out(sequence);
+    if (out.sequence != sequence) continue;
+    out.posted = 0;
+    if (sequence <= peer.their_delivered) {
+      if (out.unsent) give_sent(peer, out);
+    } else if (out.refused) {
+      peer.staged(sequence).header.kind = out.kind = SlotKind::kDropped;
+      out.refused = false;
+      if (out.unsent) give_sent(peer, out);
+    }
+  }
+  peer.posted_up_to = std::min(peer.their_delivered, peer.accepted);
+  peer.told_consumed = 0;  // the word may have been lost
+  pump(peer);
+}
+
+// False: the send queue has no room now.
+bool VerbsTransport::tell_keys(Peer& peer) {
+  if (peer.mine.rekeys > 0) {
+    Rekeys& keys = peer.channel->rekeys;
+    keys.digest = keys.digest_now();
+    ibv_sge piece{reinterpret_cast<uintptr_t>(&keys), static_cast<uint32_t>(keys.bytes()), peer.staging_region->lkey};
+    ibv_send_wr request{};
+    request.sg_list = &piece;
+    request.num_sge = 1;
+    request.opcode = IBV_WR_RDMA_WRITE;
+    request.wr.rdma.remote_addr = peer.remote_landing + offsetof(Landing, rekeys);
+    request.wr.rdma.rkey = peer.remote_key;
+    if (!post(peer, request, Work::kLocal, 0, false)) return false;
+  }
+  return peer.keys_told = true;
+}
+
+bool VerbsTransport::keys_have_come(Peer& peer) {
+  if (peer.rekeyed.size() == peer.keys_due) return true;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const Rekeys keys = peer.channel->landing.rekeys;
+  if (keys.epoch != peer.epoch || keys.count != peer.keys_due || keys.digest != keys.digest_now()) return false;
+  peer.rekeyed.assign(keys.keys, keys.keys + keys.count);
+  return true;
+}
+
+}  // namespace ibcoll

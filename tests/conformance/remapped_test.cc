@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory that is unmapped between two puts, with other memory mapped at its address: what a transport keeps of the old
+// pages, as a registration does, must not reach the new ones' traffic. Both sides, and the ways in which programs do it.
+#include <sys/mman.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/conformance/world.h"
+
+namespace ibcoll::conformance {
+namespace {
+
+constexpr size_t kBytes = 256 * 1024;
+
+class Mapping {
+ public:
+  Mapping() : memory_(map(nullptr, 0)) {}
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() { ::munmap(memory_, kBytes); }
+  bool made() const { return memory_ != MAP_FAILED; }
+  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(memory_), kBytes}; }
+
+  bool unmap_and_map() { return ::munmap(memory_, kBytes) == 0 && map(memory_, MAP_FIXED_NOREPLACE) == memory_; }
+  bool map_over() { return map(memory_, MAP_FIXED) == memory_; }
+  bool drop_pages() { return ::madvise(memory_, kBytes, MADV_DONTNEED) == 0; }
+  // Other pages take the place, as when an allocator moves a block.
+  bool move_over() {
+    void* const other = map(nullptr, 0);
+    return other != MAP_FAILED && ::mremap(other, kBytes, kBytes, MREMAP_MAYMOVE | MREMAP_FIXED, memory_) == memory_;
+  }
+
+ private:
+  static void* map(void* at, int how) {
+    return ::mmap(at, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | how, -1, 0);
+  }
+  void* memory_;
+};
+
+constexpr bool (Mapping::*kWays[])() = {&Mapping::unmap_and_map, &Mapping::map_over, &Mapping::drop_pages,
+                                        &Mapping::move_over};
+
+class RemappedTest : public TransportTest {
+ protected:
+  // Puts `from` into `to`, and looks at what came.
+  static void expect_through(World& world, std::span<std::byte> from, std::span<std::byte> to, uint64_t id) {
+    fill(from, id);
+    const RemoteRegion region = world.at(1).expose(0, to);
+    if (region.key == 0) GTEST_SKIP() << "no puts between these ranks";
+    ASSERT_TRUE(world.put(0, 1, region, from, Note{}));
+    ASSERT_TRUE(world.pump_until([&] { return !world.got(1).empty(); }));
+    world.got(1).clear();
+    world.at(1).conceal(0, region);
+    ASSERT_EQ(first_wrong(to, id), to.size()) << "these are not the bytes that were sent";
+  }
+};
+
+TEST_P(RemappedTest, Source) {
+  auto world = make_world(2);
+  ASSERT_TRUE(world);
+  Mapping source;
+  ASSERT_TRUE(source.made());
+  std::vector<std::byte> target(kBytes);
+  uint64_t id = 1;
+  ASSERT_NO_FATAL_FAILURE(expect_through(*world, source.bytes(), target, id++));
+  for (const auto way : kWays) {
+    ASSERT_TRUE((source.*way)());
+    ASSERT_NO_FATAL_FAILURE(expect_through(*world, source.bytes(), target, id)) << "way " << id - 1;
+    ASSERT_NO_FATAL_FAILURE(
+        expect_through(*world, source.bytes().subspan(4096, 100'000), std::span(target).first(100'000), id + 100));
+    ++id;
+  }
+  const nlohmann::json told = world->at(0).describe();
+  if (told.contains("registration_cache")) RecordProperty("registration_cache", told["registration_cache"].dump());
+}
+
+TEST_P(RemappedTest, Target) {
+  auto world = make_world(2);
+  ASSERT_TRUE(world);
+  Mapping target;
+  ASSERT_TRUE(target.made());
+  std::vector<std::byte> source(kBytes);
+  uint64_t id = 1;
+  ASSERT_NO_FATAL_FAILURE(expect_through(*world, source, target.bytes(), id++));
+  for (const auto way : kWays) {
+    ASSERT_TRUE((target.*way)());
+    ASSERT_NO_FATAL_FAILURE(expect_through(*world, source, target.bytes(), id++)) << "way " << id - 2;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, RemappedTest, ::testing::ValuesIn(makers()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace ibcoll::conformance

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which port and GID are chosen of those that a machine has, and what is said when none can be.
+#include "runtime/verbs/devices.h"
+
+#include <gtest/gtest.h>
+
+namespace ibcoll::verbs {
+namespace {
+
+GidEntry gid(int index, GidEntry::Type type, std::initializer_list<uint8_t> front,
+             std::initializer_list<uint8_t> back) {
+  GidEntry entry{index, type, {}};
+  std::copy(front.begin(), front.end(), entry.gid.begin());
+  std::copy(back.begin(), back.end(), entry.gid.end() - static_cast<ptrdiff_t>(back.size()));
+  return entry;
+}
+
+Port ethernet_port(const std::string& device) {
+  Port port;
+  port.device = device;
+  port.state = "ACTIVE";
+  port.active = port.ethernet = port.near = true;
+  port.gigabits = 100;
+  port.gids = {gid(0, GidEntry::Type::kRoceV1, {0xfe, 0x80}, {1}), gid(1, GidEntry::Type::kRoceV2, {0xfe, 0x80}, {1}),
+               gid(2, GidEntry::Type::kRoceV1, {}, {0xff, 0xff, 10, 1, 0, 5}),
+               gid(3, GidEntry::Type::kRoceV2, {}, {0xff, 0xff, 10, 1, 0, 5}),
+               gid(4, GidEntry::Type::kRoceV2, {}, {0xff, 0xff, 10, 2, 0, 5})};
+  return port;
+}
+
+Port infiniband_port(const std::string& device) {
+  Port port;
+  port.device = device;
+  port.state = "ACTIVE";
+  port.active = port.near = true;
+  port.lid = 7;
+  port.gigabits = 100;
+  port.gids = {gid(0, GidEntry::Type::kInfiniBand, {0xfe, 0x80}, {9})};
+  return port;
+}
+
+Result<PortChoice> choose(const std::vector<Port>& ports, const std::string& setting = "IBCOLL_LOG=warn") {
+  const char* environment[] = {setting.c_str(), nullptr};
+  Result<Config> config = Config::load_from(environment);
+  EXPECT_TRUE(config.ok());
+  return choose_port(*config, ports);
+}
+
+void expect_error(Result<PortChoice> choice, ibcoll_status_t code, const std::string& text) {
+  ASSERT_FALSE(choice.ok()) << "chosen: " << choice->port.device;
+  EXPECT_EQ(choice.status().code(), code);
+  EXPECT_NE(choice.status().text().find(text), std::string::npos) << choice.status().text();
+}
+
+TEST(PortChoice, NoDevice) { expect_error(choose({}), IBCOLL_ERR_UNSUPPORTED, "no RDMA device"); }
+
+TEST(PortChoice, RoceIsAddressedByTheIpv4GidOfVersion2) {
+  Result<PortChoice> choice = choose({ethernet_port("mlx5_0")});
+  ASSERT_TRUE(choice.ok()) << choice.status().text();
+  EXPECT_TRUE(choice->global);
+  EXPECT_EQ(choice->gid_index, 3);
+}
+
+TEST(PortChoice, InfiniBandIsAddressedByItsLid) {
+  Result<PortChoice> choice = choose({infiniband_port("ib0")});
+  ASSERT_TRUE(choice.ok()) << choice.status().text();
+  EXPECT_FALSE(choice->global);
+}
+
+TEST(PortChoice, ActiveThenNearThenFast) {
+  std::vector<Port> ports{ethernet_port("down"), ethernet_port("far"), ethernet_port("slow"), ethernet_port("best")};
+  ports[0].active = false;
+  ports[1].near = false;
+  ports[2].gigabits = 25;
+  Result<PortChoice> choice = choose(ports);
+  ASSERT_TRUE(choice.ok()) << choice.status().text();
+  EXPECT_EQ(choice->port.device, "best");
+  EXPECT_EQ(choose(ports, "IBCOLL_VERBS_DEVICE=slow:1")->port.device, "slow");
+}
+
+TEST(PortChoice, PortsThatAreDown) {
+  Port port = ethernet_port("mlx5_0");
+  port.active = false;
+  port.state = "DOWN";
+  expect_error(choose({port}), IBCOLL_ERR_UNSUPPORTED, "mlx5_0:1 (DOWN)");
+  expect_error(choose({port, ethernet_port("mlx5_1")}, "IBCOLL_VERBS_DEVICE=mlx5_0"), IBCOLL_ERR_CONFIG,
+               "mlx5_0:1 (DOWN)");
+}
+
+TEST(PortChoice, WrongName) {
+  expect_error(choose({ethernet_port("mlx5_0")}, "IBCOLL_VERBS_DEVICE=mlx4_0"), IBCOLL_ERR_CONFIG,
+               "IBCOLL_VERBS_DEVICE=mlx4_0: there is no such device or port; there are: mlx5_0:1 (ACTIVE)");
+  expect_error(choose({ethernet_port("mlx5_0")}, "IBCOLL_VERBS_DEVICE=mlx5_0:2"), IBCOLL_ERR_CONFIG,
+               "no such device or port");
+}
+
+TEST(PortChoice, Gids) {
+  const std::vector<Port> ports{ethernet_port("mlx5_0")};
+  EXPECT_EQ(choose(ports, "IBCOLL_VERBS_GID=2")->gid_index, 2);
+  EXPECT_EQ(choose(ports, "IBCOLL_VERBS_GID=10.2.0.0/16")->gid_index, 4);
+  for (const char* wrong : {"IBCOLL_VERBS_GID=9", "IBCOLL_VERBS_GID=10.3.0.0/16", "IBCOLL_VERBS_GID=first"})
+    expect_error(choose(ports, wrong), IBCOLL_ERR_CONFIG, "fits none of its GIDs: 0 fe80::1 (RoCE v1)");
+}
+
+TEST(PortChoice, PublicAddressesHaveToBeAllowed) {
+  Port port = ethernet_port("mlx5_0");
+  port.gids = {gid(0, GidEntry::Type::kRoceV2, {}, {0xff, 0xff, 8, 8, 8, 8})};
+  expect_error(choose({port}), IBCOLL_ERR_CONFIG, "the address ::ffff:8.8.8.8 is public; IBCOLL_ALLOW_PUBLIC");
+  EXPECT_TRUE(choose({port}, "IBCOLL_ALLOW_PUBLIC=yes").ok());
+}
+
+// iWARP has no Write with immediate, other protocols no reliable connections.
+TEST(PortChoice, DevicesThatLackWhatIsNeeded) {
+  EXPECT_STREQ(unfitness(IBV_TRANSPORT_IB), "");
+  EXPECT_STRNE(unfitness(IBV_TRANSPORT_USNIC_UDP), "");
+  EXPECT_STRNE(unfitness(IBV_TRANSPORT_UNSPECIFIED), "");
+  Port iwarp = ethernet_port("siw0");
+  iwarp.unfit = unfitness(IBV_TRANSPORT_IWARP);
+  expect_error(choose({iwarp}), IBCOLL_ERR_UNSUPPORTED, "siw0:1 (ACTIVE, iWARP has no Write with immediate)");
+  iwarp.gigabits = 400;
+  Result<PortChoice> choice = choose({iwarp, ethernet_port("mlx5_0")});
+  ASSERT_TRUE(choice.ok()) << choice.status().text();
+  EXPECT_EQ(choice->port.device, "mlx5_0");
+}
+
+}  // namespace
+}  // namespace ibcoll::verbs
