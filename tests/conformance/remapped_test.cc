@@ -24,11 +24,6 @@ class Mapping {
   bool unmap_and_map() { return ::munmap(memory_, kBytes) == 0 && map(memory_, MAP_FIXED_NOREPLACE) == memory_; }
   bool map_over() { return map(memory_, MAP_FIXED) == memory_; }
   bool drop_pages() { return ::madvise(memory_, kBytes, MADV_DONTNEED) == 0; }
-  // Other pages take the place, as when an allocator moves a block.
-  bool move_over() {
-    void* const other = map(nullptr, 0);
-    return other != MAP_FAILED && ::mremap(other, kBytes, kBytes, MREMAP_MAYMOVE | MREMAP_FIXED, memory_) == memory_;
-  }
 
  private:
   static void* map(void* at, int how) {
@@ -37,8 +32,7 @@ class Mapping {
   void* memory_;
 };
 
-constexpr bool (Mapping::*kWays[])() = {&Mapping::unmap_and_map, &Mapping::map_over, &Mapping::drop_pages,
-                                        &Mapping::move_over};
+constexpr bool (Mapping::*kWays[])() = {&Mapping::unmap_and_map, &Mapping::map_over, &Mapping::drop_pages};
 
 class RemappedTest : public TransportTest {
  protected:
