@@ -103,9 +103,9 @@ ibcoll_status_t ibcoll_context_destroy(ibcoll_context_t context) {
     Guard guard(c.lock());
     if (c.teams() > 0)
       return refuse(IBCOLL_ERR_BUSY, "ibcoll_context_destroy: {} teams exist; free them first", c.teams());
-    if (c.world().team->requests() > c.world().shorthand_requests())
+    if (c.world().team->requests() > c.world().idle_requests())
       return refuse(IBCOLL_ERR_BUSY, "ibcoll_context_destroy: {} requests exist; free them first",
-                    c.world().team->requests() - c.world().shorthand_requests());
+                    c.world().team->requests() - c.world().idle_requests());
     report_on_signal_no_more(&c);
     const Status left = c.leave(guard);
     guard.unlock();
@@ -157,14 +157,11 @@ ibcoll_team_t ibcoll_team_world(ibcoll_context_t context) {
 
 ibcoll_status_t ibcoll_team_create(ibcoll_team_t parent, const int* ranks, int count, ibcoll_team_t* team) {
   return guarded([&] {
-    if (!parent || !team || (count > 0 && !ranks))
-      return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_create: parent, ranks or team is NULL");
+    if (!parent || !team) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_create: parent or team is NULL");
     *team = nullptr;
     TeamHandle& from = *handle(parent);
     Guard guard(from.context->lock());
-    Result<std::vector<int>> members = check_ranks(ranks, count, from.team->size());
-    if (!members.ok()) return report(members.status());
-    Result<TeamHandle*> made = create_team(from, *members, guard);
+    Result<TeamHandle*> made = create_team(from, ranks, count, guard);
     if (!made.ok()) return report(made.status());
     *team = opaque(*made);
     return IBCOLL_OK;
@@ -191,7 +188,7 @@ ibcoll_status_t ibcoll_team_free(ibcoll_team_t team) {
     const Guard guard(t.context->lock());
     if (&t == &t.context->world())
       return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_free: the world team belongs to its context");
-    const int requests = t.team->requests() - t.shorthand_requests();
+    const int requests = t.team->requests() - t.idle_requests();
     if (requests > 0)
       return refuse(IBCOLL_ERR_BUSY, "ibcoll_team_free: {} requests of the team exist; free them first", requests);
     t.context->free_team(t);

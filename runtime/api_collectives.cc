@@ -46,8 +46,11 @@ ibcoll_status_t ibcoll_test(ibcoll_request_t request) {
   return guarded([&] {
     if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_test: request is NULL");
     const Guard guard(request->context->lock());
-    if (request->request->in_flight()) request->context->progress();
-    return request->request->in_flight() ? IBCOLL_IN_PROGRESS : report(request->request->status());
+    Request& r = *request->request;
+    if (r.in_flight()) request->context->progress();
+    if (!r.in_flight()) return report(r.status());
+    const Status overdue = r.overdue();
+    return overdue.ok() ? IBCOLL_IN_PROGRESS : report(overdue);
   });
 }
 

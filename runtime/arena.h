@@ -34,6 +34,13 @@ class Arena {
     return memory ? new (memory) T() : nullptr;
   }
 
+  // Memory that it holds, in use or not.
+  size_t bytes() const noexcept {
+    size_t sum = 0;
+    for (const Chunk* chunk = first_; chunk; chunk = chunk->next) sum += chunk->bytes;
+    return sum;
+  }
+
   // All that was allocated is gone. What had to be found in several chunks will fit into one next time.
   void reset() noexcept {
     if (first_ && first_->next) {

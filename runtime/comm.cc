@@ -266,6 +266,8 @@ bool Comm::matched() noexcept {
       mismatch(c->peer, c->unexpected->bytes, 0, "bytes of one more message from it");
     else if (c->advertisements.head)
       mismatch(c->peer, c->advertisements.head->bytes, 0, "bytes of one more message to it");
+    else if (c->announced.head)
+      mismatch(c->peer, 0, c->announced.head->bytes, "bytes of the next message from it");
     else
       continue;
     return false;
@@ -281,10 +283,22 @@ void Comm::release() noexcept {
   arena_.reset();
 }
 
+bool Comm::conceal(int peer, Message& announced) noexcept {
+  if (announced.region.key == 0) return true;
+  if (!team_.transport(peer).conceal(team_.job_rank(peer), announced.region)) return false;
+  announced.region.key = 0;
+  return true;
+}
+
+bool Comm::conceal() noexcept {
+  bool all = true;
+  for (Channel* c = channels_.first(); c; c = c->next_peer)
+    for (Message* m = c->announced.head; m; m = m->next) all = conceal(c->peer, *m) && all;
+  return all;
+}
+
 void Comm::close() noexcept {
   for (Channel* c = channels_.first(); c; c = c->next_peer) {
-    for (const Message* m = c->announced.head; m; m = m->next)
-      if (m->region.key != 0) team_.transport(c->peer).conceal(team_.job_rank(c->peer), m->region);
     while (EarlyMessage* const early = c->unexpected) {
       c->unexpected = early->next;
       team_.engine().recycle(early);
@@ -293,6 +307,18 @@ void Comm::close() noexcept {
     if (c->eager_taken > 0) team_.completed_with_eager_from(c->peer, op_);
   }
   if (uses_window_) window_->end_turn(window_turn_);
+}
+
+std::string Comm::describe_end() const {
+  std::string writers;
+  for (const Channel* c = channels_.first(); c; c = c->next_peer)
+    for (const Message* m = c->announced.head; m; m = m->next)
+      if (m->region.key != 0) {
+        writers += fmt::format("{}{}", writers.empty() ? "" : ", ", c->peer);
+        break;
+      }
+  if (writers.empty()) return fmt::format("{} messages of it are still being sent", puts_pending_);
+  return fmt::format("rank {} is in the middle of a write to them, and does not go on", writers);
 }
 
 std::string Comm::describe_wait() const {

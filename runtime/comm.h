@@ -218,8 +218,12 @@ class Comm {
   void on_ended(int peer) noexcept;
   // When the task is done: true when peers sent and wanted no more than it took and gave. Else the collective fails.
   bool matched() noexcept;
-  // After success or failure: no peer can write to user memory any more, credits are returned.
+  // After a failure: takes back every right to write to user memory. False: a peer is writing just now, repeat.
+  bool conceal() noexcept;
+  // After success, or a failure and conceal(): credits are returned.
   void close() noexcept;
+  // Which ranks still have the buffers of a collective that has failed.
+  std::string describe_end() const;
   // Gives all memory of the run back to the arena, in one piece: the next run allocates none.
   void release() noexcept;
 
@@ -244,6 +248,7 @@ class Comm {
   void on_eager(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void on_fragment(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void on_landed(Channel& channel, const Note& note) noexcept;
+  bool conceal(int peer, Message& announced) noexcept;
   void take_eager(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void land(Channel& channel) noexcept;
   bool next_eager(const ConstBlocks& blocks) noexcept;

@@ -92,7 +92,11 @@ void Comm::on_landed(Channel& c, const Note& note) noexcept {
     mismatch(c.peer, note.bytes, m ? m->bytes : 0, "bytes of a message from it");
     return;
   }
-  team_.transport(c.peer).conceal(team_.job_rank(c.peer), m->region);
+  if (!conceal(c.peer, *m)) {
+    fail(error(IBCOLL_ERR_MISMATCH, "rank {}: rank {} writes once more to memory where its message has landed", rank_,
+               c.peer));
+    return;
+  }
   land(c);
 }
 

@@ -90,7 +90,7 @@ Status Context::make_engine() {
   engine_ = std::make_unique<Engine>(rank(), std::move(route), limits);
 
   const auto exchange = [this](ConstBytes mine, Bytes theirs) { return bootstrap_->allgather(mine, theirs); };
-  Result<std::unique_ptr<TeamHandle>> world = form_team(/*epoch=*/1, all, all, rank(), exchange);
+  Result<std::unique_ptr<TeamHandle>> world = form_team(/*epoch=*/1, {all}, all, rank(), exchange);
   if (!world.ok()) return world.status();
   world_ = std::move(*world);
   return {};

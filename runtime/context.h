@@ -32,15 +32,23 @@ struct TeamHandle {
   uint64_t window_bytes = 0;  // 0: there is none
   Shape shape;                // what selection knows of every call on the team
   CostModel model;
-  // The last request of each blocking shorthand: a loop that repeats a call pays for its set-up once.
+  // The last request of each blocking shorthand: a loop that repeats a call pays for its set-up once. One with much scratch
+  // memory is not kept: large calls take longer than their set-up, and the memory is the program's.
   struct Shorthand {
     ibcoll_collective_args_t args{};
     std::unique_ptr<Request> request;
     bool waited_for = false;  // by a thread, which looks at the request after others have completed it
   };
   std::array<Shorthand, IBCOLL_COLLECTIVE_COUNT> shorthands;
+  // Of the runtime itself, given up while somebody still had the buffers (Request::overdue).
+  struct GivenUp {
+    std::unique_ptr<Request> request;
+    std::vector<std::byte> buffers;
+  };
+  std::vector<GivenUp> given_up;
 
-  int shorthand_requests() const noexcept;
+  // That no program holds and that can be deleted.
+  int idle_requests() const noexcept;
 };
 
 class Context {
@@ -58,9 +66,14 @@ class Context {
   // Collective: waits for all ranks and closes what is open. Nothing but destruction may follow.
   Status leave(std::unique_lock<std::mutex>& guard);
 
-  // Collective over the parent. `ranks`: of the parent, in the new order; nullptr where this rank is not a member.
-  // `guard` holds the lock, as for wait().
-  Result<TeamHandle*> make_team(TeamHandle& parent, const std::vector<int>& ranks, uint64_t epoch,
+  // Who shall be in a new team: ranks of its parent, in the new order.
+  struct Members {
+    std::vector<int> ranks;
+    bool same_everywhere = true;  // every rank of the parent gives the same; false: those that it lists do
+    Status refusal = {};          // why this rank's list is none; the other ranks are told
+  };
+  // Collective over the parent; nullptr where this rank is not a member. `guard` holds the lock, as for wait().
+  Result<TeamHandle*> make_team(TeamHandle& parent, const Members& members, uint64_t epoch,
                                 std::unique_lock<std::mutex>& guard);
   void free_team(TeamHandle& team);
 
@@ -92,8 +105,8 @@ class Context {
   Status make_engine();
   // Gathers one equally long piece from each rank of the parent.
   using Exchange = std::function<Status(ConstBytes mine, Bytes all)>;
-  // Collective over the parent, whose ranks are `parent_jobs`; `self`, `members`: ranks of the parent. NULL: not a member.
-  Result<std::unique_ptr<TeamHandle>> form_team(uint64_t epoch, const std::vector<int>& members,
+  // Collective over the parent, whose ranks are `parent_jobs`; `self`: rank of the parent. NULL: not a member.
+  Result<std::unique_ptr<TeamHandle>> form_team(uint64_t epoch, const Members& members,
                                                 const std::vector<int>& parent_jobs, int self,
                                                 const Exchange& exchange);
   Result<std::unique_ptr<TeamHandle>> build_team(uint64_t epoch, Placement placement, int rank, uint64_t window_offset);

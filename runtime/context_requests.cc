@@ -10,6 +10,7 @@
 namespace ibcoll {
 namespace {
 
+constexpr size_t kMostKept = 1 << 20;        // bytes of scratch memory in the last request of a blocking shorthand
 constexpr uint32_t kRoundsPerLook = 64;      // at the clock
 constexpr Time kBetweenChecks = 10'000'000;  // of peers, stalls and deadlines, whatever else moves
 
@@ -69,9 +70,10 @@ Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, const A
   return request;
 }
 
-int TeamHandle::shorthand_requests() const noexcept {
-  return static_cast<int>(
-      std::count_if(shorthands.begin(), shorthands.end(), [](const Shorthand& s) { return s.request != nullptr; }));
+int TeamHandle::idle_requests() const noexcept {
+  const auto idle = [](const auto& holder) { return holder.request && !holder.request->in_flight(); };
+  return static_cast<int>(std::count_if(shorthands.begin(), shorthands.end(), idle) +
+                          std::count_if(given_up.begin(), given_up.end(), idle));
 }
 
 namespace {
@@ -109,7 +111,9 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
     if (!made.ok()) return made.status();
     if (last.waited_for) {  // another thread is inside the same shorthand
       if (Status status = (*made)->start(); !status.ok()) return status;
-      return wait(**made, INFINITY, guard);
+      Status status = wait(**made, INFINITY, guard);
+      if ((*made)->in_flight()) team.given_up.push_back({std::move(*made), {}});
+      return status;
     }
     last = {given, std::move(*made), false};
   }
@@ -118,6 +122,7 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
   last.waited_for = true;
   const Status status = wait(request, INFINITY, guard);
   last.waited_for = false;
+  if (!request.in_flight() && request.comm().arena().bytes() > kMostKept) last.request.reset();
   return status;
 }
 
@@ -187,6 +192,7 @@ Status Context::wait(Request& request, double seconds, std::unique_lock<std::mut
     if (limited && engine_->now() >= end)
       return error(IBCOLL_ERR_TIMEOUT, "rank {}: {} is not complete after {} s: it {}", request.team().rank(),
                    request.call(), seconds, request.comm().describe_wait());
+    if (Status overdue = request.overdue(); !overdue.ok()) return overdue;
     if (report_asked()) [[unlikely]]
       report_if_asked(*this);
     guard.unlock();

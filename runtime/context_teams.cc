@@ -51,21 +51,39 @@ std::vector<int> locals_of(const Placement& placement, int rank) {
 }
 
 // Ok, or why no team can be made of what the ranks of the parent say.
-Status judge(const std::vector<WindowOffer>& offers, const std::vector<int>& members, const std::vector<int>& jobs) {
-  for (size_t i = 0; i < offers.size(); ++i)
+Status judge(const std::vector<WindowOffer>& offers, const Context::Members& members, const std::vector<int>& jobs) {
+  for (size_t i = 0; i < offers.size(); ++i) {
+    if (offers[i].code == IBCOLL_ERR_INVALID_ARGUMENT)
+      return error(IBCOLL_ERR_MISMATCH, "rank {} of the parent was given a list of ranks that cannot be a team", i);
     if (offers[i].code != IBCOLL_OK)
       return error(static_cast<ibcoll_status_t>(offers[i].code),
                    "rank {} has no shared memory for the node window of a new team; free teams, or lower "
                    "IBCOLL_SHM_SLOT_BYTES",
                    jobs[i]);
-  for (const int member : members)
-    if (offers[static_cast<size_t>(member)].members != digest_of(members))
-      return error(IBCOLL_ERR_MISMATCH,
-                   "rank {} of the parent was given another list of ranks for the new team; all "
-                   "ranks must call ibcoll_team_create with the same list",
-                   member);
+  }
+  if (!members.same_everywhere) return {};
+  for (size_t i = 0; i < offers.size(); ++i)
+    if (offers[i].members != offers[0].members)
+      return error(
+          IBCOLL_ERR_MISMATCH,
+          "rank {} of the parent was given another list of ranks for the new team than rank 0; all ranks of the "
+          "parent must call ibcoll_team_create with the same list",
+          i);
   return {};
 }
+
+// While a team is being made.
+class ExpectedTeam {
+ public:
+  ExpectedTeam(Engine& engine, uint64_t epoch) : engine_(engine), epoch_(epoch) { engine_.expect_team(epoch_); }
+  ExpectedTeam(const ExpectedTeam&) = delete;
+  ExpectedTeam& operator=(const ExpectedTeam&) = delete;
+  ~ExpectedTeam() { engine_.expect_team_no_more(epoch_); }
+
+ private:
+  Engine& engine_;
+  const uint64_t epoch_;
+};
 
 }  // namespace
 
@@ -110,9 +128,11 @@ Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placemen
   return handle;
 }
 
-Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const std::vector<int>& members,
+Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Members& wanted,
                                                        const std::vector<int>& parent_jobs, int self,
                                                        const Exchange& exchange) {
+  const ExpectedTeam expected(*engine_, epoch);
+  const std::vector<int>& members = wanted.ranks;
   const auto found = std::find(members.begin(), members.end(), self);
   const bool member = found != members.end();
   const auto team_rank = static_cast<int>(found - members.begin());
@@ -120,7 +140,8 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const std
   std::vector<int> locals;
   WindowOffer offer;
   offer.members = digest_of(members);
-  Status allocated;
+  offer.code = wanted.refusal.code();
+  Status mine = wanted.refusal;
   if (member) {
     std::vector<int> jobs;
     jobs.reserve(members.size());
@@ -128,16 +149,16 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const std
     placement = placement_of(jobs, job_.nodes);
     locals = locals_of(placement, team_rank);
     if (locals.size() > 1 && locals.front() == team_rank) {
-      allocated = allocate_window(static_cast<int>(locals.size()), offer.offset);
-      offer.code = allocated.code();
+      mine = allocate_window(static_cast<int>(locals.size()), offer.offset);
+      offer.code = mine.code();
     }
   }
   std::vector<WindowOffer> offers(parent_jobs.size());
   if (Status status = exchange(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(std::span(offers)));
       !status.ok())
     return status;
-  if (!allocated.ok()) return allocated;
-  if (Status refused = judge(offers, members, parent_jobs); !refused.ok()) {
+  if (!mine.ok()) return mine;
+  if (Status refused = judge(offers, wanted, parent_jobs); !refused.ok()) {
     if (offer.offset != kNoWindow)
       job_.memory->release(offer.offset, window_footprint(static_cast<int>(locals.size())));
     return refused;
@@ -147,11 +168,11 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const std
   return build_team(epoch, std::move(placement), team_rank, offers[static_cast<size_t>(leader)].offset);
 }
 
-Result<TeamHandle*> Context::make_team(TeamHandle& parent, const std::vector<int>& ranks, uint64_t epoch,
+Result<TeamHandle*> Context::make_team(TeamHandle& parent, const Members& members, uint64_t epoch,
                                        std::unique_lock<std::mutex>& guard) {
   const Team& from = *parent.team;
   const auto all = [&](ConstBytes mine, Bytes theirs) { return exchange(parent, mine, theirs, guard); };
-  Result<std::unique_ptr<TeamHandle>> made = form_team(epoch, ranks, from.placement().jobs, from.rank(), all);
+  Result<std::unique_ptr<TeamHandle>> made = form_team(epoch, members, from.placement().jobs, from.rank(), all);
   if (!made.ok()) return made.status();
   if (!*made) return static_cast<TeamHandle*>(nullptr);
   teams_.push_back(std::move(*made));
@@ -167,14 +188,19 @@ void Context::free_team(TeamHandle& team) {
 }
 
 Status Context::exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::unique_lock<std::mutex>& guard) {
+  std::vector<std::byte> buffers(mine.size() + all.size());
+  std::copy(mine.begin(), mine.end(), buffers.begin());
   Args args;
   args.collective = IBCOLL_ALLGATHER;
-  args.send.base = mine.data();
-  args.recv = {all.data(), mine.size(), nullptr, nullptr};
+  args.send.base = buffers.data();
+  args.recv = {buffers.data() + mine.size(), mine.size(), nullptr, nullptr};
   Result<std::unique_ptr<Request>> request = make_request(team, args, nullptr, IBCOLL_SCHEME_AUTO);
   if (!request.ok()) return request.status();
   if (Status status = (*request)->start(); !status.ok()) return status;
-  return wait(**request, INFINITY, guard);
+  Status status = wait(**request, INFINITY, guard);
+  if (status.ok()) std::copy(buffers.begin() + static_cast<std::ptrdiff_t>(mine.size()), buffers.end(), all.begin());
+  if ((*request)->in_flight()) team.given_up.push_back({std::move(*request), std::move(buffers)});
+  return status;
 }
 
 }  // namespace ibcoll

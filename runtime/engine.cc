@@ -54,9 +54,16 @@ void Engine::add(Team& team) {
       team.on_peer_failed(peer, "its process has ended");
 }
 
+void Engine::expect_team_no_more(uint64_t epoch) noexcept {
+  std::erase(expected_, epoch);
+  std::erase_if(orphans_, [&](const auto& orphan) {
+    if (orphan.first == epoch) recycle(orphan.second);
+    return orphan.first == epoch;
+  });
+}
+
 void Engine::remove(Team& team) {
   teams_.erase(team.epoch());
-  retired_.insert(team.epoch());
   if (last_team_ == &team) last_team_ = nullptr;
 }
 
@@ -188,7 +195,7 @@ void Engine::dispatch(const Event& event) noexcept {
 }
 
 void Engine::hold_orphan(const Event& event) {
-  if (retired_.contains(event.note.epoch)) return;  // the team was freed here: credit that came late
+  if (std::find(expected_.begin(), expected_.end(), event.note.epoch) == expected_.end()) return;
   if (orphans_.size() >= kMostOrphans) {
     log(LogLevel::kError,
         "rank {} sent a note for the unknown team {:x}; {} such notes wait already, this one is dropped", event.peer,

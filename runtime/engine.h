@@ -9,7 +9,6 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "runtime/comm.h"
@@ -56,6 +55,11 @@ class Engine {
   // For a rank that has waited for a while: looks for dead peers, stalls and deadlines.
   void check() noexcept;
 
+  // A team of this epoch is being made: notes that come for it are kept until add(). To be called before this rank does
+  // what lets other ranks make theirs. Notes of any other unknown team are credit that comes late: the team was freed here.
+  void expect_team(uint64_t epoch) { expected_.push_back(epoch); }
+  // It is there, or will not be.
+  void expect_team_no_more(uint64_t epoch) noexcept;
   void add(Team& team);
   void remove(Team& team);
   // One line per collective in flight.
@@ -92,8 +96,8 @@ class Engine {
   std::array<Event, 16> events_;
   std::unordered_map<uint64_t, Team*> teams_;
   Team* last_team_ = nullptr;
-  std::unordered_set<uint64_t> retired_;                     // epochs of freed teams
-  std::vector<std::pair<uint64_t, EarlyMessage*>> orphans_;  // of teams that are not made here yet; peer: job rank
+  std::vector<uint64_t> expected_;                           // epochs of teams that are being made
+  std::vector<std::pair<uint64_t, EarlyMessage*>> orphans_;  // of these; peer: job rank
   std::vector<Request*> memory_waits_;                       // tasks that wait for a flag in shared memory
   std::vector<Channel*> blocked_;
   bool owing_ = false;

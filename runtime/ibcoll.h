@@ -119,7 +119,8 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_mem_free(ibcoll_context_t context, void* me
 /* All ranks of the job. Belongs to the context: not to be freed. */
 IBCOLL_EXPORT ibcoll_team_t ibcoll_team_world(ibcoll_context_t context);
 /* Collective over `parent`: ranks[i] (a rank of parent, no duplicates) becomes rank i. All ranks of parent call with the
- * same list; a rank not in it gets *team = NULL. */
+ * same list; a rank not in it gets *team = NULL. A list that cannot be a team is INVALID_ARGUMENT on the rank that gives it
+ * and MISMATCH on all others; lists that differ are MISMATCH on all ranks of parent. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_team_create(ibcoll_team_t parent, const int* ranks, int count,
                                                  ibcoll_team_t* team);
 /* Collective over `parent`: one team per color, ordered by key, then by rank in parent. A negative color: no team
@@ -209,7 +210,10 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const i
 IBCOLL_EXPORT ibcoll_status_t ibcoll_start(ibcoll_request_t request);
 /* OK: complete. IN_PROGRESS: not yet. Anything else: the collective failed. An idle request is complete. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_test(ibcoll_request_t request);
-/* Blocks until complete or until IBCOLL_TIMEOUT seconds passed without completion (then the team fails). */
+/* Blocks until complete or until IBCOLL_TIMEOUT seconds passed without completion (then the team fails). A failed request is
+ * complete, and its buffers are the caller's again. But for one case: a process that was stopped (SIGSTOP) in the middle of a
+ * write to the buffers could still finish it. After IBCOLL_TIMEOUT more the call gives up with TIMEOUT, which says so, and the
+ * request stays in flight until that process goes on or ends. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_wait(ibcoll_request_t request);
 /* As ibcoll_wait, but gives up after `seconds` with TIMEOUT; the request stays in flight and can be waited for again. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds);

@@ -268,10 +268,7 @@ class Joining {
     return network_->set_addresses(std::move(addresses));
   }
 
-  Status probe_node() {
-    if (job_.shm) job_.shm->probe();
-    return {};
-  }
+  Status probe_node() { return job_.shm ? job_.shm->probe() : Status(); }
 
   Bootstrap& bootstrap_;
   const Config& config_;

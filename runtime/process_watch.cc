@@ -1,37 +1,59 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/process_watch.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <sstream>
 #include <string>
 
+#include "runtime/log.h"
+
 namespace ibcoll {
 namespace {
 
-constexpr int kFlags = 9, kStart = 22;  // fields of /proc/PID/stat
-constexpr uint64_t kExiting = 0x4;      // PF_EXITING in the flags
+constexpr uint64_t kExiting = 0x4;  // PF_EXITING in the flags
 constexpr auto kLookPeriod = std::chrono::seconds(1);
 
-// 0: there is no such process.
-uint64_t stat_field(int64_t pid, int number) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  const size_t name_end = text.rfind(')');  // of field 2
-  if (name_end == std::string::npos) return 0;
-  std::istringstream fields(text.substr(name_end + 1));
+// What /proc/PID/stat says.
+struct ProcessStat {
+  int failure = 0;  // errno; ESRCH: there is no such process
+  char state = 0;
+  uint64_t flags = 0;
+  int threads = 0;
+  uint64_t start = 0;
+
+  // The first thread may end before the others.
+  bool ended() const { return (state == 'Z' || state == 'X') && threads <= 1; }
+  bool ending() const { return ended() || (flags & kExiting) != 0; }
+};
+
+ProcessStat stat_of(int64_t pid) {
+  ProcessStat stat;
+  char text[1024] = {};
+  const int file = ::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC);
+  const ssize_t length = file < 0 ? -1 : ::read(file, text, sizeof text - 1);
+  stat.failure = length > 0 ? 0 : errno == ENOENT ? ESRCH : errno;
+  if (file >= 0) ::close(file);
+  const char* const name_end = std::strrchr(text, ')');  // of field 2
+  if (stat.failure != 0 || !name_end) return stat;
+  std::istringstream fields(name_end + 1);
   std::string skipped;
-  for (int field = 3; field < number; ++field) fields >> skipped;
-  uint64_t value = 0;
-  fields >> value;
-  return value;
+  fields >> stat.state;  // field 3
+  for (int field = 4; field < 9; ++field) fields >> skipped;
+  fields >> stat.flags;
+  for (int field = 10; field < 20; ++field) fields >> skipped;
+  fields >> stat.threads >> skipped >> stat.start;
+  return stat;
 }
 
 }  // namespace
@@ -40,41 +62,61 @@ ProcessId ProcessId::own() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   struct stat processes {};
-  if (boot.empty() || ::stat("/proc/self/ns/pid", &processes) != 0) return {};
+  if (boot.empty() || ::stat("/proc/self/ns/pid", &processes) != 0) return {0, ::getpid(), stat_of(::getpid()).start};
   const uint64_t machine = std::hash<std::string>{}(boot + std::to_string(processes.st_ino));
-  return {machine == 0 ? 1 : machine, ::getpid(), stat_field(::getpid(), kStart)};
+  return {machine == 0 ? 1 : machine, ::getpid(), stat_of(::getpid()).start};
 }
 
 ProcessWatch::~ProcessWatch() {
   while (!handles_.empty()) remove_at(handles_.size() - 1);
 }
 
-void ProcessWatch::add(int rank, const ProcessId& id) {
-  if (own_.machine == 0 || id.machine != own_.machine || id.pid == own_.pid) return;
-  int handle = static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(id.pid), 0));
-  if (handle < 0 && errno != ESRCH) return;  // no pidfds here: the network's own check has to do
-  if (handle >= 0 && stat_field(id.pid, kStart) != id.start) {
-    ::close(handle);
-    handle = -1;
+void ProcessWatch::add_if_local(int rank, const ProcessId& id) {
+  if (own_.machine == 0 || id.machine != own_.machine) return;
+  if (Status status = add(rank, id.pid, id.start); !status.ok()) log(LogLevel::kWarning, "{}", status.text());
+}
+
+Status ProcessWatch::add(int rank, int64_t pid, uint64_t start) {
+  int handle = static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
+  const int refusal = handle < 0 ? errno : 0;
+  const ProcessStat stat = stat_of(pid);
+  const bool another = stat.failure == 0 && start != 0 && stat.start != start;
+  const bool gone = refusal == ESRCH || another;
+  if (handle < 0 && !gone && stat.failure != 0 && stat.failure != ESRCH)
+    return error(IBCOLL_ERR_SYSTEM,
+                 "process {} of rank {} cannot be watched, its end would not be noticed: pidfd_open: {}; "
+                 "/proc/{}/stat: {}; see ulimit -n, and whether /proc is there",
+                 pid, rank, std::strerror(refusal), pid, std::strerror(stat.failure));
+  if (handle >= 0 && gone) ::close(std::exchange(handle, -1));
+  if (handle < 0 && !gone && method_ == "pidfd") {
+    method_ = fmt::format("/proc/PID/stat, once a second (pidfd_open: {})", std::strerror(refusal));
+    log(LogLevel::kInfo, "processes of this machine are watched by {}", method_);
   }
   handles_.push_back({handle, POLLIN, 0});
-  ranks_.push_back(rank);
-  pids_.push_back(id.pid);
+  watched_.push_back({rank, pid, start, gone});
+  return {};
 }
 
 void ProcessWatch::remove_at(size_t i) {
   if (handles_[i].fd >= 0) ::close(handles_[i].fd);
   handles_[i] = handles_.back();
   handles_.pop_back();
-  ranks_[i] = ranks_.back();
-  ranks_.pop_back();
-  pids_[i] = pids_.back();
-  pids_.pop_back();
+  watched_[i] = watched_.back();
+  watched_.pop_back();
 }
 
 void ProcessWatch::remove(int rank) {
-  const auto found = std::find(ranks_.begin(), ranks_.end(), rank);
-  if (found != ranks_.end()) remove_at(static_cast<size_t>(found - ranks_.begin()));
+  const auto found = std::find_if(watched_.begin(), watched_.end(), [=](const Watched& w) { return w.rank == rank; });
+  if (found != watched_.end()) remove_at(static_cast<size_t>(found - watched_.begin()));
+}
+
+// Where descriptors are short just now, the kernel can still be asked whether anybody has that PID.
+bool ProcessWatch::ended_by_proc(const Watched& process) const {
+  const ProcessStat stat = stat_of(process.pid);
+  if (stat.failure == ESRCH) return true;
+  if (stat.failure != 0) return ::kill(static_cast<pid_t>(process.pid), 0) != 0 && errno == ESRCH;
+  if (process.start != 0 && stat.start != process.start) return true;
+  return until_ == Until::kEnding ? stat.ending() : stat.ended();
 }
 
 std::vector<int> ProcessWatch::ended() {
@@ -85,12 +127,19 @@ std::vector<int> ProcessWatch::ended() {
   const bool look = now >= next_look_;
   if (look) next_look_ = now + kLookPeriod;
   for (size_t i = handles_.size(); i-- > 0;) {
-    const bool alive = handles_[i].fd >= 0 && handles_[i].revents == 0;
-    if (alive && !(look && (stat_field(pids_[i], kFlags) & kExiting) != 0)) continue;
-    result.push_back(ranks_[i]);
+    const bool by_proc = look && (until_ == Until::kEnding || handles_[i].fd < 0);
+    if (!watched_[i].gone && handles_[i].revents == 0 && !(by_proc && ended_by_proc(watched_[i]))) continue;
+    result.push_back(watched_[i].rank);
     remove_at(i);
   }
   return result;
+}
+
+bool ProcessWatch::alive(int rank) const {
+  const auto found = std::find_if(watched_.begin(), watched_.end(), [=](const Watched& w) { return w.rank == rank; });
+  if (found == watched_.end() || found->gone) return false;
+  pollfd handle = handles_[static_cast<size_t>(found - watched_.begin())];
+  return handle.fd >= 0 ? ::poll(&handle, 1, 0) == 0 : !ended_by_proc(*found);
 }
 
 }  // namespace ibcoll

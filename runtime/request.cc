@@ -40,6 +40,17 @@ Status Request::start() noexcept {
   return Status();
 }
 
+Status Request::overdue() const {
+  const Engine& engine = team_.engine();
+  const Time patience = engine.limits().timeout_ns;
+  if (!in_flight_ || team_.failure().ok() || patience == 0 || engine.now() - team_.failed_at() <= patience) return {};
+  return error(
+      IBCOLL_ERR_TIMEOUT,
+      "rank {}: {} has failed ({}), but its buffers are not free yet: {}; it is still in flight. Let that process "
+      "go on or end it, then wait again",
+      team_.rank(), call(), team_.failure().text(), comm_.describe_end());
+}
+
 void Request::begin(uint32_t op) noexcept {
   comm_.reset(op, scheme_, algorithm_.uses_window);
   const bool replaces = args_.in_place && (args_.collective == IBCOLL_ALLTOALL || args_.collective == IBCOLL_ALLTOALLV);

@@ -32,6 +32,9 @@ class Request {
   bool in_flight() const noexcept { return in_flight_; }
   // Of the last run that ended.
   const Status& status() const noexcept { return status_; }
+  // Ok, or TIMEOUT: the team failed IBCOLL_TIMEOUT ago, and somebody still has buffers of this request, so that it cannot
+  // end. It stays in flight.
+  Status overdue() const;
 
   Team& team() noexcept { return team_; }
   Comm& comm() noexcept { return comm_; }

@@ -16,11 +16,10 @@ uint64_t child_epoch(Team& parent, int color) {
   return hash ^ hash >> 31;
 }
 
-}  // namespace
-
-Result<std::vector<int>> check_ranks(const int* ranks, int count, int parent_size) {
+Status check_ranks(const int* ranks, int count, int parent_size) {
   if (count < 1)
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_create: count is {}, a team has at least one rank", count);
+  if (!ranks) return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_create: ranks is NULL");
   std::vector<bool> seen(static_cast<size_t>(parent_size));
   for (int i = 0; i < count; ++i) {
     if (ranks[i] < 0 || ranks[i] >= parent_size)
@@ -30,12 +29,16 @@ Result<std::vector<int>> check_ranks(const int* ranks, int count, int parent_siz
       return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_create: rank {} is listed twice", ranks[i]);
     seen[static_cast<size_t>(ranks[i])] = true;
   }
-  return std::vector<int>(ranks, ranks + count);
+  return {};
 }
 
-Result<TeamHandle*> create_team(TeamHandle& parent, const std::vector<int>& ranks,
-                                std::unique_lock<std::mutex>& guard) {
-  return parent.context->make_team(parent, ranks, child_epoch(*parent.team, 0), guard);
+}  // namespace
+
+Result<TeamHandle*> create_team(TeamHandle& parent, const int* ranks, int count, std::unique_lock<std::mutex>& guard) {
+  Context::Members members;
+  members.refusal = check_ranks(ranks, count, parent.team->size());
+  if (members.refusal.ok()) members.ranks.assign(ranks, ranks + count);
+  return parent.context->make_team(parent, members, child_epoch(*parent.team, 0), guard);
 }
 
 Result<TeamHandle*> split_team(TeamHandle& parent, int color, int key, std::unique_lock<std::mutex>& guard) {
@@ -54,7 +57,7 @@ Result<TeamHandle*> split_team(TeamHandle& parent, int color, int key, std::uniq
   const auto choice = [&](int rank) { return all[static_cast<size_t>(rank)]; };
   std::erase_if(ranks, [&](int rank) { return color < 0 || choice(rank).color != color; });
   std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return choice(a).key < choice(b).key; });
-  return parent.context->make_team(parent, ranks, child_epoch(*parent.team, color), guard);
+  return parent.context->make_team(parent, {std::move(ranks), false}, child_epoch(*parent.team, color), guard);
 }
 
 }  // namespace ibcoll

@@ -10,11 +10,10 @@
 
 namespace ibcoll {
 
-// INVALID_ARGUMENT: an empty list, a rank outside of the parent, or twice the same.
-Result<std::vector<int>> check_ranks(const int* ranks, int count, int parent_size);
-
 // Collective over the parent; nullptr on ranks that are not members. `guard` holds the context's lock.
-Result<TeamHandle*> create_team(TeamHandle& parent, const std::vector<int>& ranks, std::unique_lock<std::mutex>& guard);
+// INVALID_ARGUMENT: no list, an empty one, a rank outside of the parent, or twice the same. MISMATCH: another rank's list is
+// different, or refused there.
+Result<TeamHandle*> create_team(TeamHandle& parent, const int* ranks, int count, std::unique_lock<std::mutex>& guard);
 Result<TeamHandle*> split_team(TeamHandle& parent, int color, int key, std::unique_lock<std::mutex>& guard);
 
 }  // namespace ibcoll

@@ -254,6 +254,7 @@ bool Team::settle_owed() noexcept {
 void Team::fail(Status status, bool tell) noexcept {
   if (!failure_.ok()) return;
   failure_ = std::move(status);
+  failed_at_ = engine_.now();
   log(LogLevel::kInfo, "team {:x}: {}", epoch_, failure_.text());
   if (window_) window_->leave(failure_.code());
   if (tell)
@@ -301,8 +302,8 @@ bool Team::end_requests() noexcept {
   for (size_t i = 0; i < active_.size(); ++i) {
     Request* const request = active_[i];
     if (!request) continue;
-    // The source of a put must not be given back while the transport reads it.
-    if (told && request->comm().puts_pending() == 0)
+    // Buffers must not be given back while the transport reads them, or a peer writes to them.
+    if (told && request->comm().puts_pending() == 0 && request->comm().conceal())
       finish(*request);
     else
       idle = false;

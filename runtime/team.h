@@ -65,6 +65,7 @@ class Team {
   const Status& failure() const noexcept { return failure_; }
   // Ends everything in flight on all ranks of the team with this error.
   void fail(Status status, bool tell = true) noexcept;
+  Time failed_at() const noexcept { return failed_at_; }
   // As fail(), where a peer fell out and knows better why: its own story is waited for a little and told instead.
   void suspect(Status status) noexcept;
   int requests() const noexcept { return requests_; }
@@ -127,6 +128,7 @@ class Team {
   EarlyMessage* early_ = nullptr;  // of collectives not started here yet, in order of arrival
   EarlyMessage** early_tail_ = &early_;
   Status failure_;
+  Time failed_at_ = 0;
   Time doubtful_until_ = 0;        // 0: the failure is what it says
   std::vector<int> abort_untold_;  // ranks that do not know of the failure yet
   int abort_tries_ = 0;

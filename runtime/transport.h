@@ -17,7 +17,7 @@
 //  [C6] An event's payload stays valid until the next poll() of the same transport; the slot is reused only after that.
 //  [C7] put() writes [to.address, to.address + from.size()) and nothing else; to a region that was concealed, never
 //       exposed, exposed to another peer, or is too small it writes nothing: the put is dropped and the peer that owns
-//       the memory stays unharmed. After conceal() returned, no write to the region begins or continues.
+//       the memory stays unharmed. After conceal() returned true, no write to the region begins or continues.
 //  [C8] An empty payload is allowed everywhere: a pure note.
 //  [C9] A peer that died or cannot be reached any more is reported by one kPeerFailed event; calls to it then return
 //       false/kBusy forever without harm. Detection may need check_peers(), and takes at most a few seconds. Puts to it
@@ -93,9 +93,11 @@ class IBCOLL_MODULE_API Transport {
   virtual bool send(int peer, const Note& note, std::span<const std::byte> payload) = 0;
 
   // Gives `peer` the right to write `memory` by put(). key 0: not possible now, or never between these two: the caller
-  // receives through slots instead. The memory stays the caller's; it must call conceal().
+  // receives through slots instead. The memory stays the caller's; it must call conceal(), until that returns true.
   virtual RemoteRegion expose(int peer, std::span<std::byte> memory) = 0;
-  virtual void conceal(int peer, const RemoteRegion& region) = 0;
+  // Takes the right back. False: not now, the peer is in the middle of a write that nobody can stop; it ends by itself, or
+  // with the peer's process. A process that was stopped (SIGSTOP) holds it up until it goes on.
+  virtual bool conceal(int peer, const RemoteRegion& region) = 0;
   // Writes `from` to the start of `to`, then delivers the note. from.size() <= to.bytes.
   virtual PutResult put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                         uint64_t token) = 0;

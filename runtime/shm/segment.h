@@ -25,7 +25,8 @@ struct RankInfo {
   std::atomic<int32_t> pid;
   std::atomic<int32_t> open_count;  // changes when a sender has opened a ring to this rank
   std::atomic<uint64_t> probe;      // address of a word in the rank's private memory that holds probe_value()
-  std::byte unused[48];
+  std::atomic<uint64_t> start;      // of the process, so that a reused pid is not taken for it
+  std::byte unused[40];
 };
 static_assert(sizeof(RankInfo) == 64);
 

@@ -2,8 +2,6 @@
 #include "runtime/shm/shm_transport.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,29 +32,25 @@ ShmTransport::ShmTransport(std::shared_ptr<Segment> segment, std::vector<int> jo
       single_copy_(single_copy),
       mask_(segment_->ring_bytes() - 1),
       outgoing_(jobs_.size()),
-      pidfds_(jobs_.size(), -1),
       known_dead_(jobs_.size(), false) {
   locals_.assign(static_cast<size_t>(*std::max_element(jobs_.begin(), jobs_.end())) + 1, -1);
   for (size_t i = 0; i < jobs_.size(); ++i) locals_[static_cast<size_t>(jobs_[i])] = static_cast<int>(i);
   RankInfo& info = segment_->info(rank_);
   info.probe.store(reinterpret_cast<uint64_t>(probe_word()), std::memory_order_relaxed);
+  info.start.store(processes_.own().start, std::memory_order_relaxed);
   info.pid.store(::getpid(), std::memory_order_release);
 }
 
-ShmTransport::~ShmTransport() {
-  for (const int fd : pidfds_)
-    if (fd >= 0) ::close(fd);
-}
-
-void ShmTransport::probe() {
+Status ShmTransport::probe() {
   for (int i = 0; i < segment_->ranks(); ++i) {
     if (i == rank_) continue;
     const RankInfo& peer = segment_->info(i);
-    // All ranks are known to live now, so the pid cannot have been reused.
-    pidfds_[static_cast<size_t>(i)] = static_cast<int>(::syscall(SYS_pidfd_open, pid(i), 0));
+    if (Status status = processes_.add(i, pid(i), peer.start.load(std::memory_order_relaxed)); !status.ok())
+      return error(status.code(), "shm: rank {}: {}", jobs_[static_cast<size_t>(rank_)], status.text());
     const bool may = single_copy_ && may_read_process(pid(i), peer.probe.load(std::memory_order_relaxed));
     segment_->may_read(rank_, i).store(may, std::memory_order_release);
   }
+  return {};
 }
 
 bool ShmTransport::all_may_read(const std::vector<int>& locals) const {
@@ -139,23 +133,20 @@ RemoteRegion ShmTransport::expose(int peer, std::span<std::byte> memory) {
   return none;
 }
 
-// A write that is under way is waited for: it ends by itself, or with the process that makes it.
-void ShmTransport::conceal(int peer, const RemoteRegion& region) {
-  if (region.key == 0) return;
+// The right is the sender's while it writes, and nothing takes it back: the kernel moves the bytes on its behalf. Only its
+// end does; a dead process writes nothing.
+bool ShmTransport::conceal(int peer, const RemoteRegion& region) {
+  if (region.key == 0) return true;
   const int from = local(peer);
   Exposure& exposure = segment_->pair(from, rank_).exposures[region.key % PairBlock::kExposures];
   const uint64_t generation = region.key / PairBlock::kExposures;
-  for (;;) {
-    uint64_t exposed = generation << 2 | Exposure::kExposed;
-    if (exposure.word.compare_exchange_strong(exposed, generation << 2 | Exposure::kFree, std::memory_order_acq_rel))
-      return;
-    if (exposed != (generation << 2 | Exposure::kWriting)) return;  // concealed before
-    if (!alive(from)) {
-      exposure.word.store(generation << 2 | Exposure::kFree, std::memory_order_release);
-      return;
-    }
-    ::sched_yield();
-  }
+  const uint64_t concealed = generation << 2 | Exposure::kFree;
+  uint64_t word = generation << 2 | Exposure::kExposed;
+  if (exposure.word.compare_exchange_strong(word, concealed, std::memory_order_acq_rel)) return true;
+  if (word != (generation << 2 | Exposure::kWriting)) return true;  // concealed before
+  if (alive(from)) return false;
+  exposure.word.store(concealed, std::memory_order_release);
+  return true;
 }
 
 PutResult ShmTransport::put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
@@ -274,11 +265,6 @@ size_t ShmTransport::report_failures(std::span<Event> events) {
 
 // ---------------------------------------------------------------- liveness
 
-bool ShmTransport::alive(int local) noexcept {
-  pollfd entry{pidfds_[static_cast<size_t>(local)], POLLIN, 0};
-  return entry.fd < 0 || ::poll(&entry, 1, 0) == 0;
-}
-
 void ShmTransport::failed(int local, std::string why) {
   outgoing_[static_cast<size_t>(local)].dead = true;
   if (known_dead_[static_cast<size_t>(local)]) return;
@@ -287,9 +273,7 @@ void ShmTransport::failed(int local, std::string why) {
 }
 
 void ShmTransport::check_peers() {
-  for (int i = 0; i < segment_->ranks(); ++i)
-    if (i != rank_ && !known_dead_[static_cast<size_t>(i)] && !alive(i))
-      failed(i, fmt::format("its process {} on this node is gone", pid(i)));
+  for (const int i : processes_.ended()) failed(i, fmt::format("its process {} on this node is gone", pid(i)));
 }
 
 Time ShmTransport::now() const {
@@ -311,6 +295,7 @@ nlohmann::json ShmTransport::describe() const {
           {"ranks_on_node", segment_->ranks()},
           {"single_copy_peers", readable},
           {"single_copy", why},
+          {"ends_noticed_by", processes_.method()},
           {"slot_bytes", slot_bytes()},
           {"ring_bytes", segment_->ring_bytes()},
           {"connections", std::count_if(outgoing_.begin(), outgoing_.end(), [](const Outgoing& o) { return o.block; })},

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/process_watch.h"
 #include "runtime/shm/segment.h"
 #include "runtime/transport.h"
 
@@ -20,10 +21,10 @@ class ShmTransport : public Transport {
   // `jobs[i]`: job rank of local rank i; `rank`: this one's local index. Collective over the node in two steps, with a
   // synchronisation of all its ranks after each: the constructor publishes pid and probe word; then probe().
   ShmTransport(std::shared_ptr<Segment> segment, std::vector<int> jobs, int rank, bool single_copy);
-  ~ShmTransport() override;
 
-  // Tries whose memory this rank may read. The other ranks' answers are there after the next synchronisation.
-  void probe();
+  // Watches the other processes, and tries whose memory this rank may read; the other ranks' answers are there after the
+  // next synchronisation. SYSTEM: the end of a process would not be noticed.
+  Status probe();
   // True when all ranks of `locals` may read each other's memory.
   bool all_may_read(const std::vector<int>& locals) const;
 
@@ -31,7 +32,7 @@ class ShmTransport : public Transport {
   size_t slot_bytes() const override { return segment_->ring_bytes() / 4; }
   bool send(int peer, const Note& note, std::span<const std::byte> payload) override;
   RemoteRegion expose(int peer, std::span<std::byte> memory) override;
-  void conceal(int peer, const RemoteRegion& region) override;
+  bool conceal(int peer, const RemoteRegion& region) override;
   PutResult put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                 uint64_t token) override;
   size_t poll(std::span<Event> events) override;
@@ -44,7 +45,7 @@ class ShmTransport : public Transport {
   int self() const noexcept { return rank_; }
   int local(int job_rank) const noexcept { return locals_[static_cast<size_t>(job_rank)]; }
   // False once the process has ended.
-  bool alive(int local) noexcept;
+  bool alive(int local) const { return processes_.alive(local); }
   pid_t pid(int local) const noexcept { return segment_->info(local).pid.load(std::memory_order_relaxed); }
 
  private:
@@ -82,7 +83,7 @@ class ShmTransport : public Transport {
   std::vector<Incoming> incoming_;
   int seen_open_count_ = 0;
   size_t next_incoming_ = 0;
-  std::vector<int> pidfds_;
+  ProcessWatch processes_{ProcessWatch::Until::kEnded};  // by local rank
   struct Failure {
     int local;
     std::string why;

@@ -48,13 +48,14 @@ RemoteRegion SimTransport::expose(int peer, std::span<std::byte> memory) {
           static_cast<uint64_t>(region.generation) << 32 | index};
 }
 
-void SimTransport::conceal(int peer, const RemoteRegion& region) {
+bool SimTransport::conceal(int peer, const RemoteRegion& region) {
   const uint32_t index = static_cast<uint32_t>(region.key);
-  if (region.key == 0 || index >= regions_.size()) return;
+  if (region.key == 0 || index >= regions_.size()) return true;
   Region& mine = regions_[index];
-  if (mine.peer != peer || mine.generation != region.key >> 32) return;
+  if (mine.peer != peer || mine.generation != region.key >> 32) return true;
   mine.peer = -1;
   free_regions_.push_back(index);
+  return true;
 }
 
 std::byte* SimTransport::writable(int peer, const RemoteRegion& region, uint64_t bytes) {

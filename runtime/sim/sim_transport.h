@@ -22,7 +22,7 @@ class SimTransport final : public Transport {
   size_t slot_bytes() const override;
   bool send(int peer, const Note& note, std::span<const std::byte> payload) override;
   RemoteRegion expose(int peer, std::span<std::byte> memory) override;
-  void conceal(int peer, const RemoteRegion& region) override;
+  bool conceal(int peer, const RemoteRegion& region) override;
   PutResult put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                 uint64_t token) override;
   size_t poll(std::span<Event> events) override;

@@ -74,7 +74,7 @@ bool UcxTransport::connect(Peer& peer) {
   ++counters_.connections;
   ProcessId process;
   std::memcpy(&process, addresses_[static_cast<size_t>(peer.rank)].data(), sizeof(process));
-  processes_.add(peer.rank, process);
+  processes_.add_if_local(peer.rank, process);
   return true;
 }
 
@@ -147,9 +147,9 @@ void UcxTransport::check_peers() {
   serve_connections();
 }
 
-void UcxTransport::conceal(int, const RemoteRegion& region) {
+bool UcxTransport::conceal(int, const RemoteRegion& region) {
   Exposures::Exposure* exposure = exposures_.find(region.key);
-  if (exposure == nullptr) return;
+  if (exposure == nullptr) return true;
   exposure->concealing = true;
   const int peer = exposure->peer;
   auto deadline = Clock::now() + kLandingPatience;
@@ -169,6 +169,7 @@ void UcxTransport::conceal(int, const RemoteRegion& region) {
     deadline = Clock::now() + kAfterClose;
   }
   exposures_.remove(region.key);
+  return true;
 }
 
 bool UcxTransport::everything_left() const {

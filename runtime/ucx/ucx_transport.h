@@ -37,7 +37,7 @@ class UcxTransport final : public NetworkTransport {
   size_t slot_bytes() const override { return kSlotBytes; }
   bool send(int rank, const Note& note, std::span<const std::byte> payload) override;
   RemoteRegion expose(int rank, std::span<std::byte> memory) override;
-  void conceal(int rank, const RemoteRegion& region) override;
+  bool conceal(int rank, const RemoteRegion& region) override;
   PutResult put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                 uint64_t token) override;
   size_t poll(std::span<Event> events) override;
@@ -137,7 +137,7 @@ class UcxTransport final : public NetworkTransport {
   const bool rendezvous_;  // for large puts
   std::vector<std::vector<std::byte>> addresses_;
 
-  ProcessWatch processes_;
+  ProcessWatch processes_{ProcessWatch::Until::kEnding};
   ucx::BufferPool pool_;
   ucx::Exposures exposures_;
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; NULL: never talked to

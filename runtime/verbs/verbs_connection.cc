@@ -26,7 +26,7 @@ VerbsTransport::Peer* VerbsTransport::find_or_make(int rank) {
   if (!peer) {
     peer = std::make_unique<Peer>();
     peer->rank = rank;
-    processes_.add(rank, addresses_[static_cast<size_t>(rank)].process);
+    processes_.add_if_local(rank, addresses_[static_cast<size_t>(rank)].process);
   }
   return peer.get();
 }

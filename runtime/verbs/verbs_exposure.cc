@@ -127,12 +127,13 @@ Exposure* VerbsTransport::exposure_of(int rank, const RemoteRegion& region) {
   return &exposures_[index];
 }
 
-void VerbsTransport::conceal(int rank, const RemoteRegion& region) {
+bool VerbsTransport::conceal(int rank, const RemoteRegion& region) {
   Exposure* const found = exposure_of(rank, region);
-  if (found == nullptr) return;
+  if (found == nullptr) return true;
   Peer& peer = *peers_[static_cast<size_t>(rank)];
   if (found->bound) invalidate(peer, *found);
   forget(*found);
+  return true;
 }
 
 // Until the device writes there no more. A connection that is stuck is broken instead, as no write outlives that; what was

@@ -36,7 +36,7 @@ class VerbsTransport final : public NetworkTransport {
   size_t slot_bytes() const override { return verbs::kSlotPayload; }
   bool send(int rank, const Note& note, std::span<const std::byte> payload) override;
   RemoteRegion expose(int rank, std::span<std::byte> memory) override;
-  void conceal(int rank, const RemoteRegion& region) override;
+  bool conceal(int rank, const RemoteRegion& region) override;
   PutResult put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                 uint64_t token) override;
   size_t poll(std::span<Event> events) override;
@@ -172,7 +172,7 @@ class VerbsTransport final : public NetworkTransport {
   std::unique_ptr<verbs::VerbsRegistrar> registrar_;
   std::unique_ptr<WatchedCache> registrations_;
   std::vector<verbs::Address> addresses_;
-  ProcessWatch processes_;
+  ProcessWatch processes_{ProcessWatch::Until::kEnding};
   size_t queue_pairs_ = 0;
   size_t draining_ = 0;  // peers in that state
 

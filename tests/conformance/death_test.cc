@@ -100,7 +100,7 @@ TEST_P(DeathTest, LastWordsArrive) {
 }
 
 std::vector<std::string> transports() {
-  std::vector<std::string> found{"shm", "shm_copy"};
+  std::vector<std::string> found{"shm", "shm_copy", "shm_no_pidfd"};
 #ifdef IBCOLL_TEST_UCX
   found.insert(found.end(), {"ucx_tcp", "ucx_shared_memory"});
 #endif

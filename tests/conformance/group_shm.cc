@@ -25,7 +25,12 @@ class ShmGroup : public Group {
     for (int rank = 0; rank < size; ++rank) {
       group->transports_.push_back(std::make_unique<ShmTransport>(shared, jobs, rank, single_copy));
     }
-    for (auto& transport : group->transports_) transport->probe();
+    for (auto& transport : group->transports_) {
+      if (Status status = transport->probe(); !status.ok()) {
+        std::fprintf(stderr, "%s\n", status.text().c_str());
+        return nullptr;
+      }
+    }
     return group;
   }
   int size() const override { return static_cast<int>(transports_.size()); }

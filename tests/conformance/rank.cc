@@ -27,6 +27,7 @@
 #include "runtime/log.h"
 #include "runtime/shm/segment.h"
 #include "runtime/shm/shm_transport.h"
+#include "tests/conformance/refuse_pidfds.h"
 #ifdef IBCOLL_TEST_UCX
 #include "runtime/ucx/ucx_transport.h"
 #endif
@@ -102,7 +103,7 @@ std::unique_ptr<Transport> open_shm(const Options& options, bool single_copy) {
   std::iota(jobs.begin(), jobs.end(), 0);
   auto transport = std::make_unique<ShmTransport>(segment, jobs, options.rank, single_copy);
   exchange("constructed");
-  transport->probe();
+  if (Status status = transport->probe(); !status.ok()) give_up(status.text());
   exchange("probed");
   return transport;
 }
@@ -149,6 +150,10 @@ std::unique_ptr<Transport> open(const Options& options) {
 #endif
   if (options.transport == "shm") return open_shm(options, true);
   if (options.transport == "shm_copy") return open_shm(options, false);
+  if (options.transport == "shm_no_pidfd") {
+    refuse_pidfds();
+    return open_shm(options, true);
+  }
   give_up("no transport " + options.transport);
 }
 

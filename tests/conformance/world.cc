@@ -122,10 +122,14 @@ bool World::put(int from, int to, const RemoteRegion& region, std::span<const st
 }
 
 void World::conceal(int rank, int peer, const RemoteRegion& region) {
-  if (!group_->threads()) return at(rank).conceal(peer, region);
+  if (!group_->threads()) {
+    EXPECT_TRUE(pump_until([&] { return at(rank).conceal(peer, region); }));
+    return;
+  }
   std::atomic<bool> done{false};
   std::thread thread([&] {
-    at(rank).conceal(peer, region);
+    while (!at(rank).conceal(peer, region)) {
+    }
     done = true;
   });
   put_to_sleep(rank);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The C interface in a job of one rank. Jobs of several: tests/multiprocess.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "runtime/ibcoll.h"
+#include "tests/unit/arguments_of.h"
 #ifdef IBCOLL_COUNTS_ALLOCATIONS
 #include "perf/measures/count_allocations.h"
 #endif
@@ -25,18 +27,8 @@ class Api : public testing::Test {
   void TearDown() override { EXPECT_EQ(ibcoll_context_destroy(context_), IBCOLL_OK) << ibcoll_last_error(); }
   // Good arguments of any collective: 24 bytes from send_ to recv_.
   ibcoll_collective_args_t args(ibcoll_collective_t collective) {
-    ibcoll_collective_args_t a{};
-    a.struct_size = sizeof a;
-    a.collective = collective;
-    a.send = send_;
-    a.recv = recv_;
-    a.bytes = sizeof send_;
-    a.send_counts = a.recv_counts = &bytes_;
-    a.send_displacements = a.recv_displacements = &zero_;
-    a.count = std::size(send_);
-    a.type = IBCOLL_INT64;
-    a.op = IBCOLL_SUM;
-    return a;
+    return ibcoll::arguments_of(collective, send_, recv_, sizeof send_, &bytes_, &zero_, std::size(send_),
+                                IBCOLL_INT64);
   }
 
   ibcoll_context_t context_ = nullptr;
@@ -154,6 +146,16 @@ TEST_F(Api, ExplainsAndDescribesItself) {
   const auto json = nlohmann::json::parse(info);
   EXPECT_TRUE(json.contains("settings"));
   EXPECT_NE(info.find("single"), std::string::npos) << "the bootstrap is named";
+}
+
+// In place, an alltoall sends from a copy. What it takes for that is the program's again when the call is over.
+TEST_F(Api, ABlockingCallKeepsLittleMemory) {
+  constexpr size_t kBytes = 64 << 20;
+  std::vector<char> data(kBytes);
+  const auto held = [] { return ::mallinfo2().uordblks + ::mallinfo2().hblkhd; };
+  const size_t before = held();
+  ASSERT_EQ(ibcoll_alltoall(world_, IBCOLL_IN_PLACE, data.data(), kBytes), IBCOLL_OK) << ibcoll_last_error();
+  EXPECT_LT(held(), before + (2 << 20));
 }
 
 #ifdef IBCOLL_COUNTS_ALLOCATIONS

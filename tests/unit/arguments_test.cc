@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "tests/unit/arguments_of.h"
+
 namespace ibcoll {
 namespace {
 
@@ -14,18 +16,7 @@ constexpr uint64_t kBlock = 16;
 class Arguments : public testing::Test {
  protected:
   ibcoll_collective_args_t args(ibcoll_collective_t collective) {
-    ibcoll_collective_args_t a{};
-    a.struct_size = sizeof a;
-    a.collective = collective;
-    a.send = send_;
-    a.recv = recv_;
-    a.bytes = kBlock;
-    a.send_counts = a.recv_counts = counts_.data();
-    a.send_displacements = a.recv_displacements = displacements_.data();
-    a.count = 4;
-    a.type = IBCOLL_INT32;
-    a.op = IBCOLL_SUM;
-    return a;
+    return arguments_of(collective, send_, recv_, kBlock, counts_.data(), displacements_.data(), 4, IBCOLL_INT32);
   }
   std::string refusal(const ibcoll_collective_args_t& a) {
     const Result<Args> checked = check_arguments(a, kRank, kRanks);

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How ranks learn that a collective cannot go on, and what they are told.
+#include "tests/unit/engine_wire.h"
+
+namespace ibcoll {
+namespace {
+
+TEST_F(EngineTest, ADeathIsNamedByAllAndEndsTheTeam) {
+  std::vector<std::unique_ptr<Call>> calls;
+  for (const int rank : {0, 2}) {
+    calls.push_back(make_call(team(rank), 20'000));
+    EXPECT_TRUE(calls.back()->request->start().ok());
+  }
+  progress();
+  lose(1);
+  progress();
+  for (const auto& call : calls) {
+    EXPECT_FALSE(call->request->in_flight());
+    EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_PEER_FAILED);
+    EXPECT_NE(call->request->status().text().find("rank 1"), std::string::npos) << call->request->status().text();
+    EXPECT_NE(call->request->status().text().find("it fell"), std::string::npos) << call->request->status().text();
+    EXPECT_EQ(call->request->start().code(), IBCOLL_ERR_PEER_FAILED);
+  }
+}
+
+TEST_F(EngineTest, ARankThatNobodyWaitsForIsToldOfTheFailure) {
+  lose(1);
+  wire_.boxes[2].clear();  // rank 2 has not noticed
+  auto call = make_call(team(0), 10);
+  EXPECT_TRUE(call->request->start().ok());
+  progress();
+  EXPECT_EQ(team(2).failure().code(), IBCOLL_ERR_PEER_FAILED);
+  EXPECT_NE(team(2).failure().text().find("told by rank 0"), std::string::npos) << team(2).failure().text();
+}
+
+TEST_F(EngineTest, ADeathExplainsWhatWasSuspected) {
+  auto call = make_call(team(0), 20'000);
+  EXPECT_TRUE(call->request->start().ok());
+  team(0).suspect(error(IBCOLL_ERR_SYSTEM, "a read failed"));
+  progress();
+  EXPECT_TRUE(call->request->in_flight());
+  lose(1);
+  wire_.boxes[2].clear();  // rank 2 has not noticed
+  progress();
+  EXPECT_FALSE(call->request->in_flight());
+  for (const int rank : {0, 2}) {
+    EXPECT_EQ(team(rank).failure().code(), IBCOLL_ERR_PEER_FAILED);
+    EXPECT_NE(team(rank).failure().text().find("rank 1"), std::string::npos) << team(rank).failure().text();
+  }
+}
+
+TEST_F(EngineTest, BuffersThatAPeerWritesToAreNotGivenBack) {
+  wire_.writing = true;
+  auto call = make_call(team(0), 20'000);
+  EXPECT_TRUE(call->request->start().ok());
+  team(0).fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
+  wait_seconds(590);
+  EXPECT_TRUE(call->request->in_flight());
+  EXPECT_TRUE(call->request->overdue().ok());
+  wait_seconds(20);
+  const Status overdue = call->request->overdue();
+  EXPECT_EQ(overdue.code(), IBCOLL_ERR_TIMEOUT);
+  EXPECT_NE(overdue.text().find("it broke"), std::string::npos) << overdue.text();
+  EXPECT_NE(overdue.text().find("rank 2 is in the middle of a write"), std::string::npos) << overdue.text();
+  EXPECT_TRUE(call->request->in_flight());
+  wire_.writing = false;
+  progress();
+  EXPECT_FALSE(call->request->in_flight());
+  EXPECT_TRUE(call->request->overdue().ok());
+  EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_SYSTEM);
+}
+
+TEST_F(EngineTest, WhatNothingExplainsIsToldAsItIs) {
+  auto call = make_call(team(0), 20'000);
+  EXPECT_TRUE(call->request->start().ok());
+  team(0).suspect(error(IBCOLL_ERR_SYSTEM, "a read failed"));
+  wait_seconds(1);
+  EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_SYSTEM);
+  EXPECT_EQ(team(2).failure().code(), IBCOLL_ERR_SYSTEM);
+}
+
+TEST_F(EngineTest, AWaitThatIsTooLongSaysForWhat) {
+  auto call = make_call(team(0), 10);
+  EXPECT_TRUE(call->request->start().ok());
+  EXPECT_NE(engines_[0]->describe().find("rank 0: allgather (ring) #1 waits for data of rank"), std::string::npos)
+      << engines_[0]->describe();
+  wait_seconds(590);
+  EXPECT_TRUE(call->request->in_flight());
+  wait_seconds(20);
+  EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_TIMEOUT);
+  EXPECT_NE(call->request->status().text().find("IBCOLL_TIMEOUT"), std::string::npos);
+  EXPECT_EQ(engines_[0]->describe(), "");
+  EXPECT_GT(transports_[0]->checks, 0);
+  EXPECT_EQ(team(1).failure().code(), IBCOLL_ERR_TIMEOUT) << "the others are told";
+}
+
+TEST_F(EngineTest, AFailedTeamStartsNothing) {
+  auto call = make_call(team(0), 10);
+  lose(1);
+  progress();
+  EXPECT_EQ(call->request->start().code(), IBCOLL_ERR_PEER_FAILED);
+  EXPECT_FALSE(call->request->in_flight());
+}
+
+// Told or not, a rank that waits finds out: who was not told while the wire was full asks, and is answered.
+TEST_F(EngineTest, WhoMissedTheFailureLearnsOfItByAsking) {
+  constexpr int kMoreThanItTries = 11'000;
+  wire_.full = true;
+  team(0).fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
+  progress(kMoreThanItTries);
+  wire_.full = false;
+  auto call = make_call(team(1), 10);
+  EXPECT_TRUE(call->request->start().ok());
+  progress();
+  EXPECT_TRUE(call->request->in_flight());
+  wait_seconds(3);
+  EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_SYSTEM);
+  EXPECT_NE(team(1).failure().text().find("it broke (told by rank 0"), std::string::npos) << team(1).failure().text();
+}
+
+// Memory of one process in the place of a node's.
+class OwnMemory : public NodeMemory {
+ public:
+  Result<uint64_t> allocate(uint64_t) override { return uint64_t{0}; }
+  void release(uint64_t, uint64_t) override {}
+  std::byte* at(uint64_t) override { return nullptr; }
+  bool can_read(int) const override { return false; }
+  Status read(int, uint64_t, std::span<std::byte>) override { return {}; }
+};
+
+// In the node window nobody needs notes, and a rank that has given up may never take one again: it is seen there.
+TEST_F(EngineTest, WhoHasGivenUpIsSeenInTheNodeWindow) {
+  constexpr uint64_t kArea = 64;
+  struct alignas(64) Cacheline {
+    std::byte bytes[64]{};
+  };
+  std::vector<Cacheline> memory(NodeWindow::footprint(kRanks, kArea) / sizeof(Cacheline) + 1);
+  OwnMemory node;
+  std::vector<std::unique_ptr<Team>> teams;
+  for (int rank = 0; rank < kRanks; ++rank)
+    teams.push_back(make_team(rank, 9,
+                              std::make_unique<NodeWindow>(node, memory.front().bytes, kArea, std::vector<int>{0, 1, 2},
+                                                           rank, false, false)));
+  Args args;
+  args.collective = IBCOLL_BARRIER;
+  Request barrier(*teams[0], args, *find_algorithm(IBCOLL_BARRIER, "shm"), IBCOLL_SCHEME_AUTO, 1);
+  EXPECT_TRUE(barrier.start().ok());
+  wire_.full = true;
+  teams[2]->fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
+  wait_seconds(3);
+  EXPECT_EQ(teams[0]->failure().code(), IBCOLL_ERR_SYSTEM);
+  EXPECT_NE(teams[0]->failure().text().find("rank 2 of the job has given it up"), std::string::npos)
+      << teams[0]->failure().text();
+  wire_.full = false;
+  progress();
+  EXPECT_EQ(barrier.status().code(), IBCOLL_ERR_SYSTEM);
+}
+
+// A team may be agreed upon with a rank's last words.
+TEST_F(EngineTest, ATeamLearnsOfDeathsBeforeIt) {
+  lose(1);
+  progress();
+  const auto late = make_team(0, 5);
+  EXPECT_EQ(late->failure().code(), IBCOLL_ERR_PEER_FAILED);
+  EXPECT_NE(late->failure().text().find("rank 1"), std::string::npos) << late->failure().text();
+}
+
+}  // namespace
+}  // namespace ibcoll

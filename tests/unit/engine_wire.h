@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Engines of one process on a wire that the test holds in its hands: it can be full, late, or lose a rank.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "runtime/arguments.h"
+#include "runtime/collectives/registry.h"
+#include "runtime/engine.h"
+#include "runtime/request.h"
+#include "runtime/team.h"
+
+namespace ibcoll {
+
+struct Letter {
+  int from;
+  Note note;
+  std::vector<std::byte> payload;
+  bool failure = false;
+};
+
+// What all engines share: the time, and what is under way to each.
+struct Wire {
+  explicit Wire(int ranks) : boxes(static_cast<size_t>(ranks)), dead(static_cast<size_t>(ranks), false) {}
+  Time now = 1'000'000;
+  bool full = false;
+  bool writing = false;  // peers are in the middle of their puts
+  std::vector<std::deque<Letter>> boxes;
+  std::vector<bool> dead;
+  std::vector<uint16_t> kinds;  // of all notes, in the order of sending
+};
+
+class WireTransport : public Transport {
+ public:
+  WireTransport(Wire& wire, int rank) : wire_(wire), rank_(rank) {}
+  const char* name() const override { return "wire"; }
+  size_t slot_bytes() const override { return 4096; }
+  bool send(int peer, const Note& note, std::span<const std::byte> payload) override {
+    if (wire_.full || wire_.dead[static_cast<size_t>(peer)]) return false;
+    wire_.kinds.push_back(note.kind);
+    wire_.boxes[static_cast<size_t>(peer)].push_back({rank_, note, {payload.begin(), payload.end()}});
+    return true;
+  }
+  RemoteRegion expose(int, std::span<std::byte> memory) override { return {0, memory.size(), wire_.writing ? 1u : 0u}; }
+  bool conceal(int, const RemoteRegion&) override { return !wire_.writing; }
+  PutResult put(int, const RemoteRegion&, std::span<const std::byte>, const Note&, uint64_t) override {
+    return PutResult::kBusy;
+  }
+  size_t poll(std::span<Event> events) override {
+    std::deque<Letter>& box = wire_.boxes[static_cast<size_t>(rank_)];
+    read_.clear();
+    while (read_.size() < events.size() && !box.empty()) {
+      read_.push_back(std::move(box.front()));
+      box.pop_front();
+    }
+    for (size_t i = 0; i < read_.size(); ++i)
+      events[i] = {read_[i].failure ? Event::Kind::kPeerFailed : Event::Kind::kMessage, read_[i].from, read_[i].note,
+                   read_[i].payload, 0};
+    return read_.size();
+  }
+  void check_peers() override { ++checks; }
+  Time now() const override { return wire_.now; }
+  LinkModel model() const override { return {}; }
+  nlohmann::json describe() const override { return {}; }
+
+  int checks = 0;
+
+ private:
+  Wire& wire_;
+  int rank_;
+  std::deque<Letter> read_;
+};
+
+class EngineTest : public testing::Test {
+ protected:
+  static constexpr int kRanks = 3;
+
+  void SetUp() override {
+    for (int r = 0; r < kRanks; ++r) {
+      transports_.push_back(std::make_unique<WireTransport>(wire_, r));
+      std::vector<Transport*> route(kRanks, transports_.back().get());
+      route[static_cast<size_t>(r)] = nullptr;
+      engines_.push_back(std::make_unique<Engine>(r, route, limits_));
+      teams_.push_back(make_team(r, 1));
+    }
+  }
+  // Each rank on a node of its own; with a window: all on one.
+  std::unique_ptr<Team> make_team(int rank, uint64_t epoch, std::unique_ptr<NodeWindow> window = nullptr) {
+    Placement placement;
+    placement.node_count = window ? 1 : kRanks;
+    for (int i = 0; i < kRanks; ++i) {
+      placement.jobs.push_back(i);
+      placement.nodes.push_back(window ? 0 : i);
+    }
+    return std::make_unique<Team>(*engines_[static_cast<size_t>(rank)], epoch, placement, rank, std::move(window));
+  }
+  // An allgather (ring) of `bytes` bytes per rank. Its data are the rank and the round.
+  struct Call {
+    std::vector<uint8_t> send, recv;
+    std::unique_ptr<Request> request;
+    bool right(uint8_t round) const {
+      for (size_t i = 0; i < recv.size(); ++i)
+        if (recv[i] != 10 * (i / send.size()) + round) return false;
+      return true;
+    }
+  };
+  std::unique_ptr<Call> make_call(Team& team, size_t bytes, const char* algorithm = "ring", uint8_t round = 1) {
+    auto call = std::make_unique<Call>();
+    call->send.assign(bytes, static_cast<uint8_t>(10 * team.rank() + round));
+    call->recv.assign(bytes * kRanks, 0xFF);
+    Args args;
+    args.collective = IBCOLL_ALLGATHER;
+    args.send.base = reinterpret_cast<std::byte*>(call->send.data());
+    args.recv = {reinterpret_cast<std::byte*>(call->recv.data()), bytes, nullptr, nullptr};
+    const uint32_t signature = call_signature(args, algorithm, IBCOLL_SCHEME_AUTO, kRanks);
+    call->request = std::make_unique<Request>(team, args, *find_algorithm(IBCOLL_ALLGATHER, algorithm),
+                                              IBCOLL_SCHEME_AUTO, signature);
+    return call;
+  }
+  Team& team(int rank) { return *teams_[static_cast<size_t>(rank)]; }
+  void progress(int rounds = 50) {
+    for (int i = 0; i < rounds; ++i)
+      for (auto& engine : engines_) engine->progress();
+  }
+  // Rounds with time going by, as a rank that waits lets it.
+  void wait_seconds(int seconds) {
+    for (int i = 0; i < 4 * seconds; ++i) {
+      wire_.now += 250'000'000;
+      for (auto& engine : engines_) engine->check();
+      progress();
+    }
+  }
+  void lose(int rank) {
+    wire_.dead[static_cast<size_t>(rank)] = true;
+    for (int r = 0; r < kRanks; ++r)
+      if (r != rank) wire_.boxes[static_cast<size_t>(r)].push_back({rank, {}, text("it fell"), true});
+  }
+  static std::vector<std::byte> text(const char* words) {
+    const auto bytes = std::as_bytes(std::span(words, std::strlen(words)));
+    return {bytes.begin(), bytes.end()};
+  }
+
+  Wire wire_{kRanks};
+  EngineLimits limits_;
+  std::vector<std::unique_ptr<WireTransport>> transports_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+  std::vector<std::unique_ptr<Team>> teams_;
+};
+
+}  // namespace ibcoll

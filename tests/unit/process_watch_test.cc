@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/process_watch.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace ibcoll {
+namespace {
+
+// A process that sleeps until it is ended.
+class Sleeper {
+ public:
+  Sleeper() : pid_(::fork()) {
+    if (pid_ != 0) return;
+    ::alarm(60);
+    for (;;) ::pause();
+  }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+  ~Sleeper() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+  // Ends it, and leaves it to be waited for: ended, but still in the list of processes.
+  void end() const {
+    ::kill(pid_, SIGKILL);
+    siginfo_t info;
+    ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+// No descriptor can be opened while it lives.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(ProcessWatch, TellsOfAnEnd) {
+  const Sleeper lasting, ending;
+  ProcessWatch watch(ProcessWatch::Until::kEnded);
+  ASSERT_TRUE(watch.add(3, lasting.pid(), 0).ok());
+  ASSERT_TRUE(watch.add(4, ending.pid(), 0).ok());
+  EXPECT_TRUE(watch.ended().empty());
+  EXPECT_TRUE(watch.alive(4));
+  ending.end();
+  EXPECT_FALSE(watch.alive(4));
+  EXPECT_EQ(watch.ended(), std::vector<int>{4});
+  EXPECT_TRUE(watch.ended().empty());
+  EXPECT_TRUE(watch.alive(3));
+}
+
+TEST(ProcessWatch, AnotherProcessOfTheSamePidIsNotTheOneWatched) {
+  const Sleeper sleeper;
+  ProcessWatch watch(ProcessWatch::Until::kEnded);
+  ASSERT_TRUE(watch.add(1, sleeper.pid(), 12345).ok());
+  EXPECT_FALSE(watch.alive(1));
+  EXPECT_EQ(watch.ended(), std::vector<int>{1});
+}
+
+TEST(ProcessWatch, WhatCannotBeWatchedIsAnError) {
+  const Sleeper sleeper;
+  ProcessWatch watch(ProcessWatch::Until::kEnded);
+  Status status;
+  {
+    const NoDescriptors none;
+    status = watch.add(7, sleeper.pid(), 0);
+  }
+  EXPECT_EQ(status.code(), IBCOLL_ERR_SYSTEM);
+  EXPECT_NE(status.text().find("of rank 7 cannot be watched"), std::string::npos) << status.text();
+  EXPECT_NE(status.text().find("pidfd_open: Too many open files"), std::string::npos) << status.text();
+}
+
+}  // namespace
+}  // namespace ibcoll
