@@ -101,15 +101,15 @@ class Volume(JobTest):
         with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
             return int(re.search(r"VmHWM:\s+(\d+) kB", status.read())[1]) / 1024
 
-    def test_200_megabytes_of_each_rank(self):
-        with self.flood(2, 200) as job:
+    def test_a_gigabyte_of_each_rank(self):
+        with self.flood(2, 1024) as job:
             received, peak = 0, 0
             while chunk := os.read(job.stdout.fileno(), 1 << 20):
                 received += len(chunk)
-                if received < 390 << 20:  # before the end, while the process is there to be asked
+                if received < 2000 << 20:  # before the end, while the process is there to be asked
                     peak = self.peak_memory(job)
             self.assertEqual(job.wait(30), 0)
-        self.assertEqual(received, 2 * 200 << 20)
+        self.assertEqual(received, 2 << 30)
         self.assertLess(peak, 64)
 
     def test_a_slow_reader_slows_the_ranks_and_costs_no_memory(self):

@@ -168,14 +168,30 @@ void order_differs(Rank& self) {
   });
 }
 
-// All ranks must give the same list.
+// All ranks must give the same list: each is told when another does not, also where the lists have no rank in common, and
+// when one of them is none.
 void lists_differ(Rank& self) {
-  const std::vector<int> lists[] = {{0, 1}, {1, 0}};
-  const TeamOwner parent = split(self.world, 0, self.rank);
+  const std::vector<int> both{0, 1}, turned{1, 0}, others{2, 3}, twice{1, 1};
+  const auto refused = [&](const std::vector<int>& list, ibcoll_status_t wanted, const char* why) {
+    ibcoll_team_t team = nullptr;
+    const double begin = seconds_now();
+    const ibcoll_status_t status = ibcoll_team_create(self.world, list.data(), static_cast<int>(list.size()), &team);
+    expect_error(status, wanted, why, "ibcoll_team_create with lists that differ");
+    expect(team == nullptr, "a team was made");
+    expect(seconds_now() - begin < 20, "{:.1f} s until it was told", seconds_now() - begin);
+  };
+  refused(self.rank == 1 ? turned : both, IBCOLL_ERR_MISMATCH, "another list of ranks");
+  refused(self.rank < 2 ? both : others, IBCOLL_ERR_MISMATCH, "another list of ranks");
+  refused(self.rank == self.size - 1 ? others : both, IBCOLL_ERR_MISMATCH, "another list of ranks");
+  if (self.rank == 2)
+    refused(twice, IBCOLL_ERR_INVALID_ARGUMENT, "rank 1 is listed twice");
+  else
+    refused(both, IBCOLL_ERR_MISMATCH, "rank 2 of the parent was given a list of ranks that cannot be a team");
   ibcoll_team_t team = nullptr;
-  const ibcoll_status_t status = ibcoll_team_create(parent.get(), lists[self.rank == 1].data(), 2, &team);
-  expect_error(status, IBCOLL_ERR_MISMATCH, "another list of ranks", "ibcoll_team_create with lists that differ");
-  expect(team == nullptr, "a team was made");
+  expect_ok(ibcoll_team_create(self.world, both.data(), 2, &team), "ibcoll_team_create with the same lists");
+  expect((team != nullptr) == (self.rank < 2), "the wrong ranks are in the team");
+  const TeamOwner owner(team);
+  if (team) expect_ok(ibcoll_barrier(team), "barrier");
 }
 
 constexpr Scenario kScenarios[] = {

@@ -21,6 +21,7 @@ LAYOUTS = {
     "late": ["4x1", "3x2"],
     "barrier_waits_for_all": ["6x1", "5x2"],
     "threads": ["3x1", "4x2"],
+    "same_shorthand": ["3x1", "4x2"],
     "create_from_list": ["1x1", "5x1", "8x3"],
     "split_by_color_and_key": ["7x1", "8x2"],
     "nested_splits": ["8x1", "7x3"],

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every collective x every algorithm on real processes: 2 to 16 ranks on 1 to 4 nodes, even and uneven, over shared
-memory and UCX on TCP, copy-based and zero-copy. ibcoll_perf --check verifies every byte.
+"""Every collective x every algorithm on real processes: 2 to 16 ranks on 1, 2, 3 and 4 nodes, even and uneven, over shared
+memory and UCX on TCP, copy-based and zero-copy. Every byte is verified.
 
 `test_collectives.py [--bin BUILD/bin] [TESTS...] [-v]`; the build tree is $build, else build/release.
-IBCOLL_TEST_LAYOUTS=16x4,5x2 restricts the layouts. Each collective meets each layout, and both meet each scheme; the
-other options (in place, blocking, memory of ibcoll) change from case to case."""
+IBCOLL_TEST_LAYOUTS=16x4,5x2 restricts the layouts."""
 
 import json
 import os
@@ -16,8 +15,15 @@ import ranks
 COLLECTIVES = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce"]
 IN_PLACE = COLLECTIVES[2:]
 SCHEMES = ["auto", "copy", "zero_copy"]
-# Ranks x nodes. Uneven nodes: 5x2, 7x4, 11x3, 16x3. 2x2 and 4x4 have one rank on each.
-LAYOUTS = ["2x1", "3x1", "8x1", "16x1", "2x2", "4x4", "5x2", "7x4", "11x3", "16x2", "16x3", "16x4"]
+# Ranks x nodes: every number of ranks on 1, 2 and 4 nodes. Where they do not divide, the nodes are uneven.
+LAYOUTS = [f"{ranks_}x{nodes}" for nodes in (1, 2, 4) for ranks_ in range(2, 17) if nodes <= ranks_] + ["11x3", "16x3"]
+# Where ibcoll_perf goes through sizes: each collective meets each of these, and both meet each scheme.
+SIZES_ON = ["3x1", "16x1", "5x2", "16x4"]
+
+
+def chosen(layouts):
+    wish = os.environ.get("IBCOLL_TEST_LAYOUTS")
+    return [layout for layout in layouts if wish is None or layout in wish.split(",")]
 
 
 def sizes(processes):
@@ -26,39 +32,67 @@ def sizes(processes):
 
 
 class Collectives(unittest.TestCase):
-    def check(self, layout, collective, *options):
+    def every_algorithm(self, layout):
+        """One job runs every collective, algorithm and scheme, with small and large blocks."""
         processes, nodes = map(int, layout.split("x"))
-        wanted = ["--iterations", "3", "--warmup", "1", "--bytes", sizes(processes), "--factor", "23"]
+        done = ranks.run(ranks.job(processes, nodes, ranks.tool("ibcoll_api_ranks"), "every_algorithm"),
+                         {"IBCOLL_LOG": "error"})
+        self.assertEqual(done.returncode, 0, ranks.story(done))
+
+    def perf(self, layout, collective, *options):
+        processes, nodes = map(int, layout.split("x"))
         done = ranks.run(ranks.job(processes, nodes, ranks.tool("ibcoll_perf"), collective, "--algorithm", "all",
-                                   "--check", "--format", "json", *wanted, *options))
+                                   "--check", "--format", "json", *options))
         self.assertEqual(done.returncode, 0, ranks.story(done))
         rows = json.loads(done.stdout)["rows"]
         ran = [row for row in rows if "not_applicable" not in row]
         self.assertTrue(ran, f"no algorithm ran: {rows}")
         for row in ran:
             self.assertEqual(row["errors"], 0, f"{row}\n{ranks.story(done)}")
+        return ran
 
 
-def add_case(layout, collective, number):
-    options = ["--scheme", SCHEMES[number % 3]]
+def add_every_algorithm(layout):
+    def case(self):
+        self.every_algorithm(layout)
+
+    setattr(Collectives, f"test_every_algorithm_{layout}", case)
+
+
+def add_sizes(layout, collective, number):
+    processes = int(layout.split("x", maxsplit=1)[0])
+    options = ["--iterations", "3", "--warmup", "1", "--bytes", sizes(processes), "--factor", "23",
+               "--scheme", SCHEMES[number % 3]]
     if collective in IN_PLACE and number % 4 == 1:
         options.append("--in-place")
     if number % 5 == 2:
         options += ["--memory", "ibcoll"]
     if collective == "bcast":
-        options += ["--root", str(number % int(layout.split("x", maxsplit=1)[0]))]
+        options += ["--root", str(number % processes)]
 
     def case(self):
-        self.check(layout, collective, *options)
+        self.perf(layout, collective, *options)
 
-    setattr(Collectives, f"test_{collective}_{layout}_{SCHEMES[number % 3]}", case)
+    setattr(Collectives, f"test_sizes_{collective}_{layout}_{SCHEMES[number % 3]}", case)
 
 
-CHOSEN = os.environ.get("IBCOLL_TEST_LAYOUTS", ",".join(LAYOUTS)).split(",")
-for place, where in enumerate(LAYOUTS):
+def add_every_size(layout):
+    """Each power of two from one byte to a megabyte."""
+
+    def case(self):
+        ran = self.perf(layout, "alltoall", "--bytes", "1:1M", "--iterations", "1", "--warmup", "0")
+        self.assertEqual(len({row["bytes"] for row in ran}), 21)
+
+    setattr(Collectives, f"test_alltoall_to_1M_{layout}", case)
+
+
+for where in chosen(LAYOUTS):
+    add_every_algorithm(where)
+for where in chosen(SIZES_ON):
     for index, name in enumerate(COLLECTIVES):
-        if where in CHOSEN:
-            add_case(where, name, place + index)
+        add_sizes(where, name, SIZES_ON.index(where) + index)
+for where in chosen(["16x1", "16x2", "16x4"]):
+    add_every_size(where)
 
 if __name__ == "__main__":
-    ranks.main(["ibcoll_run", "ibcoll_perf"])
+    ranks.main(["ibcoll_run", "ibcoll_perf", "ibcoll_api_ranks"])

@@ -13,8 +13,13 @@ import unittest
 import ranks
 
 DEV_SHM = pathlib.Path("/dev/shm")
-# A job must be gone within 5 s of a death; the machine may be busy with other things.
-SECONDS_TO_END = 15
+# A job must be gone within 5 s of a death.
+SECONDS_TO_END = 5
+
+
+def seconds_to_end():
+    """On a machine that has other things to do, so much longer."""
+    return SECONDS_TO_END * max(1.0, os.getloadavg()[0] / os.cpu_count())
 
 
 def alive(pid):
@@ -32,6 +37,20 @@ def descendants(pid):
             children = [int(child) for child in task.read_text().split()]
             found += children
             queue += children
+    return found
+
+
+def programs(launcher, name):
+    """Rank: pid of those that have begun to run the program."""
+    found = {}
+    for pid in descendants(launcher):
+        try:
+            if pathlib.Path(f"/proc/{pid}/exe").resolve().name != name:
+                continue
+            variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        found.update({int(v.partition(b"=")[2]): pid for v in variables if v.startswith(b"IBCOLL_RUN_RANK=")})
     return found
 
 
@@ -80,10 +99,32 @@ class Deaths(unittest.TestCase):
     def check(self, collective, processes, nodes):
         begin = time.monotonic()
         done = ranks.run(ranks.job(processes, nodes, ranks.tool("ibcoll_api_ranks"), f"die_in_{collective}"))
-        self.assertLess(time.monotonic() - begin, SECONDS_TO_END, ranks.story(done))
+        self.assertLess(time.monotonic() - begin, 2 * seconds_to_end(), ranks.story(done))  # the start, and the end
         self.assertEqual(done.returncode, 128 + signal.SIGKILL, ranks.story(done))
         self.assertRegex(done.stderr, r"rank 1\b.*(signal 9|SIGKILL|Killed)", ranks.story(done))
 
+    def test_killed_in_the_middle_of_a_measurement(self):
+        """ibcoll_perf, 16 ranks on 1, 2 and 4 nodes; the victim is not of the first node, where there are several."""
+        victim = 13
+        for nodes in (1, 2, 4):
+            with self.subTest(nodes=nodes):
+                command = ranks.job(16, nodes, ranks.tool("ibcoll_perf"), "alltoall", "--bytes", "64K", "--iterations",
+                                    100_000_000)
+                job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.PIPE, text=True, env=ranks.environment())
+                self.addCleanup(job.stderr.close)
+                self.addCleanup(job.wait)
+                self.addCleanup(job.kill)
+                self.assertTrue(wait_until(lambda: len(programs(job.pid, "ibcoll_perf")) == 16, 30))  # pylint: disable=cell-var-from-loop
+                pids = programs(job.pid, "ibcoll_perf")
+                time.sleep(2)  # into the alltoall
+                begin = time.monotonic()
+                os.kill(pids[victim], signal.SIGKILL)
+                _, errors = job.communicate(timeout=60)
+                self.assertLess(time.monotonic() - begin, seconds_to_end(), errors)
+                self.assertEqual(job.returncode, 128 + signal.SIGKILL, errors)
+                self.assertRegex(errors, rf"rank {victim}\b.*(signal 9|SIGKILL|Killed)")
+                self.assertEqual([pid for pid in pids.values() if alive(pid)], [])
 
     def test_a_malformed_setting_of_one_rank(self):
         for nodes in (1, 2):

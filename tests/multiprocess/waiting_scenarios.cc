@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ranks that come late, waits that give up, progress made by the host program, several threads.
+#include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include "tests/multiprocess/checked_call.h"
@@ -23,7 +25,11 @@ void late(Rank& self) {
 // The collectives that no rank can leave before all have come.
 constexpr ibcoll_collective_t kSynchronising[] = {IBCOLL_BARRIER, IBCOLL_ALLGATHER, IBCOLL_ALLTOALL, IBCOLL_ALLREDUCE};
 
+// Long enough for what comes 0.5 s late, also where the seconds are more than clocks count.
+constexpr double kLong[] = {30, 3e10, 1e300, INFINITY};
+
 void wait_timeout(Rank& self) {
+  const double* patience = kLong;
   for (const ibcoll_collective_t collective : kSynchronising) {
     CheckedCall call(self.world, {.collective = collective, .bytes = collective == IBCOLL_BARRIER ? 0u : 20'000u});
     const ibcoll_collective_args_t args = call.args();
@@ -40,7 +46,8 @@ void wait_timeout(Rank& self) {
       expect_error(ibcoll_wait_timeout(request, 0.05), IBCOLL_ERR_TIMEOUT, "waits for", "50 ms");
       expect_status(ibcoll_wait_timeout(request, -1), IBCOLL_ERR_TIMEOUT, "negative time");
     }
-    expect_ok(ibcoll_wait_timeout(request, 30), "wait_timeout that is long enough");
+    const double seconds = *patience++;
+    expect_ok(ibcoll_wait_timeout(request, seconds), fmt::format("wait_timeout of {} s", seconds));
     call.verify(3);
     expect_ok(ibcoll_request_free(request), "free");
   }
@@ -125,6 +132,30 @@ void threads(Rank& self) {
   for (std::thread& thread : running) thread.join();
 }
 
+// Two threads are inside of the same blocking shorthand, with the same buffers or others: each has a call of its own. All
+// calls give and take the same, so that their order does not matter.
+void same_shorthand(Rank& self) {
+  const auto p = static_cast<size_t>(self.size);
+  std::vector<int> first(p), second(p);
+  for (int round = 0; round < 20 && complaints() == 0; ++round) {
+    const auto gather = [&](std::vector<int>& into) {
+      expect_ok(ibcoll_allgather(self.world, &self.rank, into.data(), sizeof(int)), "allgather of two threads");
+    };
+    if (self.rank == 0) {
+      sleep_seconds(0.02);
+      gather(first);
+      gather(second);
+    } else {
+      std::thread other([&] { gather(first); });
+      sleep_seconds(0.01);
+      gather(round % 2 == 0 ? first : second);
+      other.join();
+    }
+    for (int i = 0; i < self.size; ++i) expect(first[static_cast<size_t>(i)] == i, "block {} of round {}", i, round);
+    std::fill(first.begin(), first.end(), -1);
+  }
+}
+
 constexpr Scenario kScenarios[] = {
     {"late", late},
     {"wait_timeout", wait_timeout},
@@ -132,6 +163,7 @@ constexpr Scenario kScenarios[] = {
     {"progress", progress},
     {"barrier_waits_for_all", barrier_waits_for_all},
     {"threads", threads},
+    {"same_shorthand", same_shorthand},
 };
 
 }  // namespace
