@@ -11,6 +11,7 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COLLECTIVES = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce"]
 TITLES = {"ibcoll": "ibcoll", "openmpi": "Open MPI", "mpich": "MPICH"}
+NODE_AGENT = pathlib.Path(__file__).resolve().parent / "on_emulated_node"
 SOURCES = ["perf/peers/mpi_perf.cc", "perf/timed_loop.h", "perf/call_times.h"]
 
 
@@ -58,15 +59,21 @@ def find_program(name, build):
     return program
 
 
-def start_words(name, program, ranks):
-    """Words before the program, for `ranks` ranks on this machine."""
+def start_words(name, program, ranks, nodes):
+    """Words before the program, for `ranks` ranks on this machine, as if on `nodes` machines."""
     crowded = ranks > cores()
     if name == "ibcoll":
-        return [program.parent / "ibcoll_run", "-n", str(ranks)]  # binds and yields by itself
+        words = [program.parent / "ibcoll_run", "-n", str(ranks)]  # binds and yields by itself
+        return words if nodes == 1 else words + ["--nodes", str(nodes)]
     if name == "mpich":
         return ["mpirun.mpich", "-bind-to", "none" if crowded else "core", "-n", str(ranks)]
-    # What Open MPI takes by itself inside a node, without the other devices' progress functions in its loop.
-    words = ["mpirun.openmpi", "--mca", "pml", "ob1", "--mca", "btl", "self,vader", "-n", str(ranks)]
+    # What Open MPI takes by itself inside a node, without the other devices' progress functions in its loop; and TCP
+    # between nodes. Where each is one rank, TCP alone is the same without daemons.
+    transports = "self,vader" if nodes == 1 else "self,tcp" if nodes == ranks else "self,vader,tcp"
+    words = ["mpirun.openmpi", "--mca", "pml", "ob1", "--mca", "btl", transports, "-n", str(ranks)]
+    if 1 < nodes < ranks:
+        hosts = [f"n{i}:{ranks * (i + 1) // nodes - ranks * i // nodes}" for i in range(nodes)]
+        words += ["--mca", "plm_rsh_agent", NODE_AGENT, "--host", ",".join(hosts)]
     if crowded:
         return words + ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
     return words + ["--bind-to", "core"]
@@ -77,9 +84,9 @@ def environment():
     return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
 
-def run(name, program, ranks, words, timeout):
+def run(name, program, ranks, nodes, words, timeout):
     """Rows of one launch: {bytes: (t_avg, algorithm)}; raises CompareError with the program's own words."""
-    command = [str(word) for word in start_words(name, program, ranks) + [program] + words]
+    command = [str(word) for word in start_words(name, program, ranks, nodes) + [program] + words]
     said = f"{TITLES[name]}: {' '.join(command)}"
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
                           env=environment(), start_new_session=True) as process:

@@ -71,7 +71,8 @@ struct Peer {
   Time greeting_since = 0;
   Time next_greeting = 0;
   Time greeting_pause = 0;
-  Time last_heard = 0;  // an answer of their device
+  bool heard = false;   // an answer of their device, since the last look at peers
+  Time last_heard = 0;  // when that look was
 
   std::unique_ptr<Channel> channel;
   MemoryRegion landing_region, staging_region;

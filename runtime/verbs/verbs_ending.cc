@@ -128,6 +128,7 @@ void VerbsTransport::check_peers() {
   check_port(time);
   for (size_t i = 0; i < active_.size(); ++i) {
     Peer& peer = *active_[i];
+    if (std::exchange(peer.heard, false)) peer.last_heard = time;
     if (peer.state != Peer::State::kReady || peer.left || peer.completed < peer.signaled ||
         time - peer.last_heard < kQuiet)
       continue;

@@ -80,7 +80,7 @@ RemoteRegion VerbsTransport::expose(int rank, std::span<std::byte> memory) {
   exposure.bound = false;
   peer->exposures.push_back(exposure.number);
   if (choice_.port.windows) peer->unbound.push_back(exposure.number);
-  if (peer->state == Peer::State::kReady) pump(*peer);
+  if (choice_.port.windows) pump_later(*peer);  // with the message that will tell of it, or at the next poll
   return {reinterpret_cast<uint64_t>(memory.data()), memory.size(),
           static_cast<uint64_t>(exposure.number) << 32 | exposure.key};
 }
@@ -104,8 +104,7 @@ bool VerbsTransport::bind_windows(Peer& peer) {
     request.bind_mw.bind_info = {bound.registration ? region_of(*bound.registration) : bound.exact.get(),
                                  reinterpret_cast<uint64_t>(bound.memory.data()), bound.memory.size(),
                                  IBV_ACCESS_REMOTE_WRITE};
-    if (!post(peer, request, Work::kLocal, 0, peer.unbound.size() == 1)) return false;
-    bound.window.handle->rkey = bound.key;
+    if (!link(peer, request, {}, Work::kLocal, 0, peer.unbound.size() == 1)) return false;
     bound.bound = true;
     peer.unbound.erase(peer.unbound.begin());
   }
@@ -115,7 +114,12 @@ bool VerbsTransport::bind_windows(Peer& peer) {
 // Before the peer is told that this side is ready: it may know keys already.
 void VerbsTransport::bind_windows_now(Peer& peer) {
   const Time deadline = now() + kBindPatience;
-  while (peer.has_theirs && !bind_windows(peer) && now() < deadline) take_completions();
+  const auto all_posted = [&] {
+    const bool all = bind_windows(peer);
+    ring(peer);
+    return all;
+  };
+  while (peer.has_theirs && !all_posted() && now() < deadline) take_completions();
   while (peer.state == Peer::State::kGreeting && peer.completed < peer.posted && now() < deadline) take_completions();
 }
 

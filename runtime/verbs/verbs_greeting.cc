@@ -97,16 +97,12 @@ bool VerbsTransport::tell_keys(Peer& peer) {
   if (peer.mine.rekeys > 0) {
     Rekeys& keys = peer.channel->rekeys;
     keys.digest = keys.digest_now();
-    ibv_sge piece{reinterpret_cast<uintptr_t>(&keys), static_cast<uint32_t>(keys.bytes()), peer.staging_region->lkey};
-    ibv_send_wr request{};
-    request.sg_list = &piece;
-    request.num_sge = 1;
-    request.opcode = IBV_WR_RDMA_WRITE;
-    request.wr.rdma.remote_addr = peer.remote_landing + offsetof(Landing, rekeys);
-    request.wr.rdma.rkey = peer.remote_key;
-    if (!post(peer, request, Work::kLocal, 0, false)) return false;
+    const ibv_sge piece{reinterpret_cast<uintptr_t>(&keys), static_cast<uint32_t>(keys.bytes()),
+                        peer.staging_region->lkey};
+    if (!link(peer, write_to(peer, offsetof(Landing, rekeys)), piece, Work::kLocal, 0, false)) return false;
+    ring(peer);
   }
-  return peer.keys_told = true;
+  return peer.keys_told = peer.state == Peer::State::kGreeting;
 }
 
 bool VerbsTransport::keys_have_come(Peer& peer) {

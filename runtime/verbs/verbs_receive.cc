@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 
 #include "runtime/log.h"
 #include "runtime/verbs/verbs_transport.h"
@@ -71,7 +72,7 @@ void VerbsTransport::complete(Peer& peer, uint32_t request) {
     Outgoing& out = peer.out(sequence);
     if (out.sequence == sequence && out.unsent) give_sent(peer, out);
   }
-  peer.last_heard = now();
+  peer.heard = true;
 }
 
 void VerbsTransport::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t request) {
@@ -84,9 +85,7 @@ void VerbsTransport::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_
     const uint64_t sequence = peer.sequence_of[request % kSendDepth] & ~kData;
     if (sequence != 0 && peer.out(sequence).sequence == sequence && peer.out(sequence).kind == SlotKind::kPut) {
       peer.out(sequence).refused = true;
-      ++counters_.puts_refused;
-      log(LogLevel::kWarning, "verbs: rank {} has no right to write {} bytes at {:#x} of rank {}: not written ({})",
-          rank_, peer.out(sequence).bytes, peer.out(sequence).to.address, peer.rank, ibv_wc_status_str(done.status));
+      report_refused(peer, peer.out(sequence).bytes, peer.out(sequence).to.address, ibv_wc_status_str(done.status));
       break_connection(peer, peer.epoch + 1);
       return;
     }
@@ -184,22 +183,28 @@ bool VerbsTransport::hand_out_message(Peer& peer, Event& event) {
     return false;
   }
   peer.consumed = std::max(peer.consumed, header.consumed);
-  const size_t room = (header.bytes + size_t{7}) & ~size_t{7};
   switch (header.kind) {
     case SlotKind::kMessage:
       ++counters_.messages_received;
       counters_.bytes_received += header.bytes;
-      event = {Event::Kind::kMessage, peer.rank, header.note, {slot.payload + kSlotPayload - room, header.bytes}, 0};
+      event = {Event::Kind::kMessage, peer.rank, header.note, {slot.payload_begin(), header.bytes}, 0};
       return true;
     case SlotKind::kPut:
       ++counters_.puts_received;
       event = {Event::Kind::kMessage, peer.rank, header.note, {}, 0};
       return true;
+    case SlotKind::kSmallPut:
+      event = {Event::Kind::kMessage, peer.rank, header.note, {}, 0};
+      return take_small_put(peer, slot);
     case SlotKind::kDropped:
-      log(LogLevel::kWarning,
-          "verbs: rank {} tried to write to memory of rank {} that was not exposed to it: not written", peer.rank,
-          rank_);
+      report_dropped(peer);
       return false;
+    case SlotKind::kRefused: {
+      SlotHeader refused;
+      std::memcpy(&refused, slot.payload_begin(), sizeof refused);
+      report_refused(peer, refused.bytes, refused.address, "that rank has not exposed it");
+      return false;
+    }
     case SlotKind::kLeaving:
       peer.left = true;
       return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages and puts on their way out.
+// Messages on their way out, and work requests of all kinds.
 #include <algorithm>
 #include <cstring>
 
@@ -13,8 +13,6 @@ using namespace verbs;
 namespace {
 
 constexpr uint64_t kSignalPeriod = 16;  // work requests
-constexpr uint64_t kLongestWrite =
-    1 << 22;  // bytes of one work request: an error is noticed, and others served, in between
 
 uint32_t padded(size_t bytes) { return static_cast<uint32_t>((bytes + 7) & ~size_t{7}); }
 
@@ -45,7 +43,7 @@ Slot& VerbsTransport::stage(Peer& peer, SlotKind kind, const Note& note, std::sp
   Slot& slot = peer.staged(sequence);
   const uint32_t room = padded(payload.size());
   if (!payload.empty()) std::memcpy(slot.payload + kSlotPayload - room, payload.data(), payload.size());
-  slot.header = {note, peer.consumed_here, static_cast<uint32_t>(payload.size()), kind, 0, 0, sequence};
+  slot.header = {note, peer.consumed_here, static_cast<uint16_t>(payload.size()), kind, 0, 0, sequence};
   peer.told_consumed = peer.consumed_here;
   return slot;
 }
@@ -58,32 +56,6 @@ bool VerbsTransport::send(int rank, const Note& note, std::span<const std::byte>
   counters_.bytes_sent += payload.size();
   pump(*peer);
   return true;
-}
-
-PutResult VerbsTransport::put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
-                              uint64_t token) {
-  Peer* peer = nullptr;
-  if (!acceptable(rank, peer)) return PutResult::kBusy;
-  Registration* source = nullptr;
-  if (from.size() > peer->inline_bytes) {
-    const Result<Registration*> pinned = registrations_->acquire({const_cast<std::byte*>(from.data()), from.size()});
-    if (pinned.ok())
-      source = pinned.value();
-    else
-      report_copies(pinned.status());
-  }
-  stage(*peer, SlotKind::kPut, note, {});
-  Outgoing& out = peer->out(peer->accepted);
-  out.unsent = true;
-  out.bytes = from.size();
-  out.from = from.data();
-  out.to = to;
-  out.token = token;
-  out.source = source;
-  ++counters_.puts_sent;
-  counters_.bytes_sent += from.size();
-  pump(*peer);
-  return PutResult::kPending;
 }
 
 void VerbsTransport::give_sent(Peer& peer, Outgoing& out) {
@@ -106,6 +78,7 @@ void VerbsTransport::pump(Peer& peer) {
     if (room) peer.posted_up_to = sequence;
   }
   if (room) tell_consumed(peer);
+  ring(peer);
   if (!room) pump_later(peer);
 }
 
@@ -115,88 +88,74 @@ void VerbsTransport::pump_later(Peer& peer) {
 
 void VerbsTransport::retry_pumps() {
   if (pumped_.empty()) return;
-  const std::vector<Peer*> waiting = std::move(pumped_);
-  pumped_.clear();
-  for (Peer* peer : waiting) pump(*peer);
-}
-
-bool VerbsTransport::post_put(Peer& peer, uint64_t sequence, Outgoing& out) {
-  while (out.posted < out.bytes) {
-    ibv_sge piece{reinterpret_cast<uintptr_t>(out.from) + out.posted,
-                  static_cast<uint32_t>(std::min(kLongestWrite, out.bytes - out.posted)), 0};
-    const bool as_inline = piece.length <= peer.inline_bytes;
-    std::byte(*bounce)[kBounceBytes] = nullptr;
-    if (out.source) {
-      piece.lkey = region_of(*out.source)->lkey;
-    } else if (!as_inline) {
-      bounce = free_bounce(peer);
-      if (bounce == nullptr) return false;
-      piece.length = std::min(piece.length, static_cast<uint32_t>(kBounceBytes));
-      std::memcpy(*bounce, out.from + out.posted, piece.length);
-      piece.addr = reinterpret_cast<uintptr_t>(*bounce);
-      piece.lkey = peer.staging_region->lkey;
-    }
-    ibv_send_wr request{};
-    request.sg_list = &piece;
-    request.num_sge = 1;
-    request.opcode = IBV_WR_RDMA_WRITE;
-    request.send_flags = as_inline ? IBV_SEND_INLINE : 0;
-    request.wr.rdma.remote_addr = out.to.address + out.posted;
-    request.wr.rdma.rkey = key_at(peer, out.to);
-    if (!post(peer, request, Work::kSend, sequence | kData, bounce != nullptr)) return false;
-    if (bounce) peer.bounced[static_cast<size_t>(bounce - peer.channel->bounce)] = peer.posted;
-    out.posted += piece.length;
-  }
-  return post_slot(peer, sequence, true, true);
-}
-
-std::byte (*VerbsTransport::free_bounce(Peer& peer))[kBounceBytes] {
-  for (size_t i = 0; i < peer.bounced.size(); ++i)
-    if (peer.completed >= peer.bounced[i]) return &peer.channel->bounce[i];
-  return nullptr;
-}
-
-// Once: what happens to every put after that is the same.
-void VerbsTransport::report_copies(const Status& why) {
-  if (counters_.puts_copied++ == 0)
-    log(LogLevel::kWarning, "verbs: rank {} cannot pin its send buffer and copies instead: {}", rank_, why.text());
+  pumping_.swap(pumped_);
+  for (Peer* peer : pumping_) pump(*peer);
+  pumping_.clear();
 }
 
 bool VerbsTransport::post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled) {
   Slot& slot = peer.staged(sequence);
   const uint32_t bytes = padded(slot.header.bytes) + static_cast<uint32_t>(sizeof slot.header);
   const size_t offset = sizeof(Slot) - bytes;
-  ibv_sge piece{reinterpret_cast<uintptr_t>(&slot) + offset, bytes, peer.staging_region->lkey};
-  ibv_send_wr request{};
-  request.sg_list = &piece;
-  request.num_sge = 1;
-  request.opcode = immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+  ibv_send_wr request = write_to(peer, offsetof(Landing, slots) + (sequence - 1) % kSlots * sizeof(Slot) + offset);
+  if (immediate) request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   request.imm_data = static_cast<uint32_t>(sequence);
-  request.send_flags = bytes <= peer.inline_bytes ? IBV_SEND_INLINE : 0;
-  request.wr.rdma.remote_addr =
-      peer.remote_landing + offsetof(Landing, slots) + (sequence - 1) % kSlots * sizeof(Slot) + offset;
-  request.wr.rdma.rkey = peer.remote_key;
-  return post(peer, request, Work::kSend, sequence, signaled);
+  const ibv_sge piece{reinterpret_cast<uintptr_t>(&slot) + offset, bytes, peer.staging_region->lkey};
+  return link(peer, request, piece, Work::kSend, sequence, signaled);
 }
 
-// Writes nothing; its completion tells that the peer's device answers, or that what was posted before has completed.
-ibv_send_wr VerbsTransport::empty_write(const Peer& peer) {
+ibv_send_wr VerbsTransport::write_to(const Peer& peer, uint64_t landing_offset) {
   ibv_send_wr request{};
   request.opcode = IBV_WR_RDMA_WRITE;
-  request.wr.rdma.remote_addr = peer.remote_landing;
+  request.wr.rdma.remote_addr = peer.remote_landing + landing_offset;
   request.wr.rdma.rkey = peer.remote_key;
   return request;
 }
 
-// False: the send queue is full.
-bool VerbsTransport::post(Peer& peer, ibv_send_wr& request, Work work, uint64_t sequence, bool signaled) {
+// Writes nothing; its completion tells that the peer's device answers, or that what was posted before has completed.
+ibv_send_wr VerbsTransport::empty_write(const Peer& peer) { return write_to(peer, 0); }
+
+// Behind what is linked already; ring() follows before anything else is done with the queue pair. A piece of no bytes is
+// none. False: the send queue is full.
+bool VerbsTransport::link(Peer& peer, const ibv_send_wr& request, ibv_sge piece, Work work, uint64_t sequence,
+                          bool signaled) {
   if (peer.send_room() == 0) return false;
-  if (signaled || peer.posted - peer.signaled >= kSignalPeriod) request.send_flags |= IBV_SEND_SIGNALED;
-  request.wr_id = work_id(work, peer, peer.posted);
-  ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(peer.queue_pair.get(), &request, &bad) != 0) return false;
-  if ((request.send_flags & IBV_SEND_SIGNALED) != 0) peer.signaled = peer.posted;
+  if (linked_count_ == linked_.size()) ring(peer);
+  Linked& linked = linked_[linked_count_];
+  linked = {request, piece};
+  linked.request.wr_id = work_id(work, peer, peer.posted);
+  linked.request.sg_list = &linked.piece;
+  linked.request.num_sge = piece.length > 0 ? 1 : 0;
+  if (piece.length > 0 && piece.length <= peer.inline_bytes) linked.request.send_flags |= IBV_SEND_INLINE;
+  if (signaled || peer.posted - peer.signaled >= kSignalPeriod) {
+    linked.request.send_flags |= IBV_SEND_SIGNALED;
+    peer.signaled = peer.posted;
+  }
+  if (linked_count_ > 0) linked_[linked_count_ - 1].request.next = &linked.request;
+  ++linked_count_;
   peer.sequence_of[peer.posted++ % kSendDepth] = sequence;
+  return true;
+}
+
+// One call of the device, and one doorbell, for all that is linked.
+void VerbsTransport::ring(Peer& peer) {
+  if (linked_count_ == 0) return;
+  const std::span all = std::span(linked_).first(std::exchange(linked_count_, 0));
+  ibv_send_wr* bad = nullptr;
+  const int code = ibv_post_send(peer.queue_pair.get(), &all[0].request, &bad);
+  for (const Linked& linked : all)  // until here it is the key that the device knows
+    if (linked.request.opcode == IBV_WR_BIND_MW) linked.request.bind_mw.mw->rkey = linked.request.bind_mw.rkey;
+  if (code == 0) return;
+  // There was room, so this is the device's trouble: what was not delivered goes out again over a new connection.
+  log(LogLevel::kError, "rank {}: to rank {}: {}", rank_, peer.rank,
+      verbs_error(device(), "ibv_post_send", code).text());
+  break_connection(peer, peer.epoch + 1);
+}
+
+// By itself. False: the send queue is full.
+bool VerbsTransport::post(Peer& peer, const ibv_send_wr& request, Work work, uint64_t sequence, bool signaled) {
+  if (!link(peer, request, {}, work, sequence, signaled)) return false;
+  ring(peer);
   return true;
 }
 
@@ -204,26 +163,14 @@ bool VerbsTransport::post(Peer& peer, ibv_send_wr& request, Work work, uint64_t 
 void VerbsTransport::tell_consumed(Peer& peer) {
   if (peer.consumed_here - peer.told_consumed < kSlots / 2 || peer.state != Peer::State::kReady) return;
   peer.channel->told_consumed = peer.consumed_here;
-  ibv_sge piece{reinterpret_cast<uintptr_t>(&peer.channel->told_consumed), sizeof(uint64_t), peer.staging_region->lkey};
-  ibv_send_wr request{};
-  request.sg_list = &piece;
-  request.num_sge = 1;
-  request.opcode = IBV_WR_RDMA_WRITE;
-  request.send_flags = sizeof(uint64_t) <= peer.inline_bytes ? IBV_SEND_INLINE : 0;
-  request.wr.rdma.remote_addr = peer.remote_landing + offsetof(Landing, consumed);
-  request.wr.rdma.rkey = peer.remote_key;
-  if (post(peer, request, Work::kLocal, 0, false)) {
+  const ibv_sge piece{reinterpret_cast<uintptr_t>(&peer.channel->told_consumed), sizeof(uint64_t),
+                      peer.staging_region->lkey};
+  if (link(peer, write_to(peer, offsetof(Landing, consumed)), piece, Work::kLocal, 0, false)) {
     peer.told_consumed = peer.consumed_here;
     ++counters_.credits_told;
   } else {
     pump_later(peer);
   }
-}
-
-uint32_t VerbsTransport::key_at(const Peer& peer, const RemoteRegion& to) const {
-  for (const Rekey& rekey : peer.rekeyed)
-    if (rekey.exposure == to.key >> 32) return rekey.key;
-  return static_cast<uint32_t>(to.key);
 }
 
 }  // namespace ibcoll

@@ -11,6 +11,12 @@ namespace ibcoll {
 
 using namespace verbs;
 
+namespace {
+
+constexpr uint32_t kPollsPerGreeting = 8;  // while none is awaited: a look at a completion queue less in the others
+
+}  // namespace
+
 Result<std::unique_ptr<VerbsTransport>> VerbsTransport::open(const NetworkParams& params) {
   Result<std::vector<Port>> ports = list_ports();
   if (!ports.ok()) return ports.status();
@@ -141,12 +147,13 @@ size_t VerbsTransport::poll(std::span<Event> events) {
   for (Peer* peer : lent_) {
     peer->consumed_here = peer->handed_out;
     tell_consumed(*peer);
+    ring(*peer);
   }
   lent_.clear();
   registrations_->collect();
   take_completions();
   if (settings_.notify == Notify::kMemory) look_at_slots();
-  serve_greetings();
+  if (!greeted_.empty() || ++polls_ % kPollsPerGreeting == 0) serve_greetings();
   if (draining_ > 0) end_late_drains();
   retry_pumps();
   return hand_out(events);

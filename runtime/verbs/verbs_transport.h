@@ -10,6 +10,7 @@
 // costs a connection, not messages. Not safe for threads: the context's lock is held around every call.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -63,6 +64,11 @@ class VerbsTransport final : public NetworkTransport {
     uint64_t no_credit = 0, credits_told = 0, connections = 0, reconnections = 0, failed_peers = 0;
     uint64_t puts_refused = 0, puts_copied = 0, not_exposed = 0;
   };
+  // A work request on its way to the device, with the memory it names.
+  struct Linked {
+    ibv_send_wr request;
+    ibv_sge piece;
+  };
   // What a work request was, in the upper bits of its number.
   enum class Work : uint64_t { kSend, kReceive, kLocal, kSendMark, kReceiveMark };
   // The number of a work request as verbs hands it back: kind, epoch, peer and position in the send queue.
@@ -94,16 +100,24 @@ class VerbsTransport final : public NetworkTransport {
   void pump_later(Peer& peer);
   void retry_pumps();
   static ibv_send_wr empty_write(const Peer& peer);
-  bool post_put(Peer& peer, uint64_t sequence, verbs::Outgoing& out);
+  static ibv_send_wr write_to(const Peer& peer, uint64_t landing_offset);
   bool post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled);
-  bool post(Peer& peer, ibv_send_wr& request, Work work, uint64_t sequence, bool signaled);
-  static std::byte (*free_bounce(Peer& peer))[verbs::kBounceBytes];
-  void report_copies(const Status& why);
+  bool link(Peer& peer, const ibv_send_wr& request, ibv_sge piece, Work work, uint64_t sequence, bool signaled);
+  void ring(Peer& peer);
+  bool post(Peer& peer, const ibv_send_wr& request, Work work, uint64_t sequence, bool signaled);
   void tell_consumed(Peer& peer);
   void give_sent(Peer& peer, verbs::Outgoing& out);
-  uint32_t key_at(const Peer& peer, const RemoteRegion& to) const;
   bool bind_windows(Peer& peer);
   void bind_windows_now(Peer& peer);
+
+  // verbs_put.cc
+  bool post_put(Peer& peer, uint64_t sequence, verbs::Outgoing& out);
+  static std::byte (*free_bounce(Peer& peer))[verbs::kBounceBytes];
+  uint32_t key_at(const Peer& peer, const RemoteRegion& to) const;
+  bool take_small_put(Peer& peer, const verbs::Slot& slot);
+  void report_copies(const Status& why);
+  void report_refused(const Peer& peer, uint64_t bytes, uint64_t address, const char* why);
+  void report_dropped(const Peer& peer);
 
   // verbs_receive.cc
   size_t take_completions();
@@ -183,13 +197,17 @@ class VerbsTransport final : public NetworkTransport {
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: never talked to
   std::vector<Peer*> active_;                 // those that have a queue pair
   std::vector<Peer*> greeted_;                // whose greeting is awaited
-  std::vector<Peer*> pumped_;                 // with messages that found no room in the send queue
+  std::vector<Peer*> pumped_;                 // with something that is still to be posted
+  std::vector<Peer*> pumping_;                // the same while retry_pumps() is at it
   std::vector<Peer*> failures_;               // to be reported
   std::vector<Peer*> ready_;                  // with messages to hand out, each once, in order of arrival
   size_t ready_first_ = 0;
   std::vector<Peer*> lent_;  // whose slots the last poll() handed out, once per slot
   std::vector<Sent> sent_;
   size_t sent_first_ = 0;
+  std::array<Linked, 16> linked_;  // of the peer that pump() is at
+  size_t linked_count_ = 0;
+  uint32_t polls_ = 0;
   Counters counters_;
 };
 

@@ -81,19 +81,25 @@ constexpr uint32_t kSlots = 32;
 constexpr size_t kSlotPayload = 8192;
 
 enum class SlotKind : uint16_t {
-  kMessage,  // note and payload of send()
-  kPut,      // note of a put(), whose payload was written before
-  kDropped,  // in place of a put that the receiver's device refused
-  kLeaving   // the sender closes
+  kMessage,   // note and payload of send()
+  kPut,       // note of a put(), whose payload was written before
+  kSmallPut,  // note and payload of a put(): the receiver moves it into the region
+  kDropped,   // in place of a put that the receiver's device refused
+  kRefused,   // the sender has dropped a small put of the receiver; payload: the header of that
+  kLeaving    // the sender closes
 };
+
+// Up to here a put rides in its note's slot: both are one packet then, at the smallest MTU in use (1024), and the second
+// copy costs less than the second work request.
+constexpr size_t kSmallPutBytes = 960;
 
 struct SlotHeader {
   Note note;
   uint64_t consumed = 0;  // messages of the receiver that the sender has handed out: returns credit
-  uint32_t bytes = 0;     // of the payload
+  uint16_t bytes = 0;     // of the payload
   SlotKind kind = SlotKind::kMessage;
-  uint16_t zero = 0;
-  uint64_t unused = 0;
+  uint32_t exposure = 0;  // number and address of the region of a small put
+  uint64_t address = 0;
   uint64_t sequence = 0;  // from 1, over all epochs; written last
 };
 static_assert(sizeof(SlotHeader) == 64);
@@ -101,6 +107,7 @@ static_assert(sizeof(SlotHeader) == 64);
 struct Slot {
   std::byte payload[kSlotPayload];
   SlotHeader header;
+  const std::byte* payload_begin() const { return payload + kSlotPayload - ((header.bytes + size_t{7}) & ~size_t{7}); }
 };
 static_assert(sizeof(Slot) == kSlotPayload + 64);
 
