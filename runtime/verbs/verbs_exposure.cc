@@ -80,7 +80,7 @@ RemoteRegion VerbsTransport::expose(int rank, std::span<std::byte> memory) {
   exposure.bound = false;
   peer->exposures.push_back(exposure.number);
   if (choice_.port.windows) peer->unbound.push_back(exposure.number);
-  if (choice_.port.windows) pump_later(*peer);  // with the message that will tell of it, or at the next poll
+  if (peer->state == Peer::State::kReady) pump(*peer);  // not later: the caller may tell the peer by another way
   return {reinterpret_cast<uint64_t>(memory.data()), memory.size(),
           static_cast<uint64_t>(exposure.number) << 32 | exposure.key};
 }
@@ -144,7 +144,11 @@ bool VerbsTransport::conceal(int rank, const RemoteRegion& region) {
 // not delivered is sent again over the next one.
 void VerbsTransport::invalidate(Peer& peer, Exposure& exposure) {
   const Time deadline = now() + kBindPatience;
-  const auto still_bound = [&] { return exposure.bound && peer.state == Peer::State::kReady && now() < deadline; };
+  // While this side still greets, the peer may be ready, and write.
+  const auto works = [&] {
+    return peer.state == Peer::State::kReady || (peer.state == Peer::State::kGreeting && peer.has_theirs);
+  };
+  const auto still_bound = [&] { return exposure.bound && works() && now() < deadline; };
   ibv_send_wr request{};
   request.opcode = IBV_WR_LOCAL_INV;
   request.invalidate_rkey = exposure.key;
@@ -153,7 +157,7 @@ void VerbsTransport::invalidate(Peer& peer, Exposure& exposure) {
   const uint64_t mine = peer.posted;
   while (still_bound() && peer.completed < mine) take_completions();
   if (posted && peer.completed >= mine) return;
-  if (peer.state == Peer::State::kReady) break_connection(peer, peer.epoch + 1);
+  if (works()) break_connection(peer, peer.epoch + 1);
   if (peer.state == Peer::State::kDraining) wait_until_drained(peer);
 }
 
