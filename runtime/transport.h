@@ -92,6 +92,9 @@ class IBCOLL_MODULE_API Transport {
   // Copies note and payload towards the peer. False: not now [C4].
   virtual bool send(int peer, const Note& note, std::span<const std::byte> payload) = 0;
 
+  // Where the caller has the choice, a message of fewer bytes goes through slots: to expose memory for it costs more than
+  // the copies. Ranks may differ in it.
+  virtual size_t least_worth_exposing() const { return 0; }
   // Gives `peer` the right to write `memory` by put(). key 0: not possible now, or never between these two: the caller
   // receives through slots instead. The memory stays the caller's; it must call conceal(), until that returns true.
   virtual RemoteRegion expose(int peer, std::span<std::byte> memory) = 0;

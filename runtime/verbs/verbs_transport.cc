@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/log.h"
+#include "runtime/verbs/link_trial.h"
 
 namespace ibcoll {
 
@@ -70,6 +71,7 @@ Status VerbsTransport::prepare(const Config& config) {
                                                       : Greetings::open(domain_.get(), route_, choice_.port.mtu);
   if (!connections.ok()) return connections.status();
   connections_ = std::move(*connections);
+  measure_link();
   return gate_notify(config);
 }
 
@@ -117,6 +119,8 @@ std::vector<std::byte> VerbsTransport::address() const {
   own.mtu = static_cast<uint8_t>(choice_.port.mtu);
   own.global = choice_.global;
   own.process = processes_.own();
+  own.alpha_us = static_cast<float>(model_.alpha_us);
+  own.beta_us_per_byte = static_cast<float>(model_.beta_us_per_byte);
   connections_->tell_address(own);
   const auto bytes = std::as_bytes(std::span(&own, 1));
   return {bytes.begin(), bytes.end()};
@@ -137,6 +141,12 @@ Status VerbsTransport::set_addresses(std::vector<std::vector<std::byte>> by_rank
           "verbs: rank {} is addressed by {} and rank {} by {}; set IBCOLL_VERBS_GID and IBCOLL_VERBS_DEVICE so "
           "that all ranks use the same",
           rank_, choice_.global ? "GID" : "LID", rank, choice_.global ? "LID" : "GID");
+  }
+  // The slowest link counts, and all ranks have to choose the same algorithms.
+  model_ = {0, 0};
+  for (const Address& address : addresses) {
+    model_.alpha_us = std::max<double>(model_.alpha_us, address.alpha_us);
+    model_.beta_us_per_byte = std::max<double>(model_.beta_us_per_byte, address.beta_us_per_byte);
   }
   connections_->set_addresses(addresses);
   addresses_ = std::move(addresses);
@@ -163,9 +173,22 @@ Time VerbsTransport::now() const {
   return static_cast<Time>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-LinkModel VerbsTransport::model() const {
-  const double gigabits = choice_.port.gigabits > 0 ? choice_.port.gigabits : 10;
-  return {2.0, 8e-3 / gigabits};
+// Where windows are exact, a bind and an invalidation; where they are not, a region is pinned and unpinned each time
+// (measured on soft-RoCE: alltoall of 4 ranks is faster through slots at 20 KB, and as fast at 40 KB).
+size_t VerbsTransport::least_worth_exposing() const {
+  return choice_.port.windows && choice_.port.exact_windows ? 0 : 40960;
+}
+
+LinkModel VerbsTransport::model() const { return model_; }
+
+void VerbsTransport::measure_link() {
+  const Result<LinkModel> tried = try_link(domain_.get(), route_, choice_);
+  if (tried.ok()) {
+    model_ = tried.value();
+  } else {
+    model_reason_ = "a guess: " + tried.status().text();
+    log(LogLevel::kInfo, "verbs: the link's cost is a guess: {}", tried.status().text());
+  }
 }
 
 nlohmann::json VerbsTransport::describe() const {
@@ -177,6 +200,9 @@ nlohmann::json VerbsTransport::describe() const {
           {"mtu", 128 << choice_.port.mtu},
           {"notify", settings_.notify == Notify::kMemory ? "memory" : "imm"},
           {"notify_reason", notify_reason_},
+          {"alpha_us", model_.alpha_us},
+          {"beta_us_per_byte", model_.beta_us_per_byte},
+          {"alpha_beta_reason", model_reason_},
           {"exact_ranges", !choice_.port.windows        ? "a memory region each"
                            : choice_.port.exact_windows ? "memory windows"
                                                         : "memory windows, on a memory region each"},

@@ -36,6 +36,7 @@ class VerbsTransport final : public NetworkTransport {
   const char* name() const override { return "verbs"; }
   size_t slot_bytes() const override { return verbs::kSlotPayload; }
   bool send(int rank, const Note& note, std::span<const std::byte> payload) override;
+  size_t least_worth_exposing() const override;
   RemoteRegion expose(int rank, std::span<std::byte> memory) override;
   bool conceal(int rank, const RemoteRegion& region) override;
   PutResult put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
@@ -91,6 +92,7 @@ class VerbsTransport final : public NetworkTransport {
   VerbsTransport(const NetworkParams& params, verbs::PortChoice choice);
   Status prepare(const Config& config);
   Status gate_notify(const Config& config);
+  void measure_link();
   const char* device() const { return choice_.port.device.c_str(); }
 
   // verbs_send.cc
@@ -179,6 +181,8 @@ class VerbsTransport final : public NetworkTransport {
   verbs::Route route_;
   Settings settings_;
   std::string notify_reason_;
+  LinkModel model_{2, 1e-3};  // where the trial fails: a small message of an adapter, and 8 Gbit/s
+  std::string model_reason_ = "tried at start; of the slowest rank";
   verbs::Device device_;
   verbs::ProtectionDomain domain_;
   verbs::CompletionQueue completions_;
