@@ -135,6 +135,8 @@ bool Comm::satisfied(const Wait& wait) noexcept {
       return puts_queued_ == 0 && puts_pending_ == 0;
     case Wait::Kind::kStep:
       return window_->has_turn(window_turn_) && window_->try_next_step(wait.value);
+    case Wait::Kind::kSoleStep:
+      return window_->has_turn(window_turn_) && window_->try_next_sole_step(wait.value);
     case Wait::Kind::kPublished:
       if (!window_->published(wait.peer)) return false;
       if (window_->digest(wait.peer) == window_->digest(window_->rank())) return true;
@@ -333,6 +335,7 @@ std::string Comm::describe_wait() const {
                          wait_.value);
     }
     case Wait::Kind::kStep:
+    case Wait::Kind::kSoleStep:
       return fmt::format("waits for the ranks of its node to leave step {} of the node window", window_->step());
     case Wait::Kind::kPublished:
       return fmt::format("waits for data of rank {} in step {} of the node window", wait_.peer, window_->step());

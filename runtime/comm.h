@@ -106,7 +106,7 @@ struct Channel {
 
 // What a suspended task waits for.
 struct Wait {
-  enum class Kind : uint8_t { kNothing, kReady, kArrival, kReceived, kReceivedFrom, kFlushed, kStep, kPublished };
+  enum class Kind : uint8_t { kNothing, kReady, kArrival, kReceived, kReceivedFrom, kFlushed, kStep, kSoleStep, kPublished };
   Kind kind = Kind::kNothing;
   int peer = -1;                        // kReady, kReceivedFrom, kPublished
   uint64_t value = 0;                   // bytes (kReady), messages (kReceivedFrom)
@@ -167,6 +167,8 @@ class Comm {
   // Until this collective has its turn on the window and the bank of the next step, in which no rank publishes more than
   // `bytes` bytes (the same on all), is free on all ranks.
   Awaiter next_step(uint64_t bytes) noexcept { return {*this, {Wait::Kind::kStep, -1, bytes, nullptr}}; }
+  // The same for a step in which one rank alone writes; it may run further ahead.
+  Awaiter next_sole_step(uint64_t bytes) noexcept { return {*this, {Wait::Kind::kSoleStep, -1, bytes, nullptr}}; }
   void publish() noexcept { window_->publish(signature_); }
   // Until the local peer has published the current step.
   Awaiter published(int local) noexcept { return {*this, {Wait::Kind::kPublished, local, 0, nullptr}}; }

@@ -51,6 +51,10 @@ class NodeWindow {
     const uint64_t step = step_ - static_cast<uint64_t>(steps_back);
     return bytes <= kInlineBytes ? line(local, step).data : areas_ + area_offset(local, step);
   }
+  // The same in a step in which `writer` alone writes.
+  std::byte* sole_area(int writer, uint64_t bytes) noexcept {
+    return area(bytes <= kInlineBytes ? writer : static_cast<int>(step_ / kBanks % lenders(bytes)), bytes);
+  }
   int job_rank(int local) const noexcept { return jobs_[static_cast<size_t>(local)]; }
   NodeMemory& memory() noexcept { return memory_; }
   // True when every rank may read the private memory of every other; the same answer on all ranks.
@@ -60,17 +64,21 @@ class NodeWindow {
 
   // ---- for Comm: steps and turns
 
-  // Begins the next step, in which no rank publishes more than `bytes` bytes; false: its bank is not free yet.
+  // Begins the next step, in which no rank publishes more than `bytes` bytes; false: its place is not free yet.
   bool try_next_step(uint64_t bytes) noexcept {
-    const uint64_t banks = bytes <= kInlineBytes ? kLines : kBanks;
-    if (step_ + 1 >= banks) {
-      // Looking half of the banks further ahead than needed makes most steps look at nobody.
-      const uint64_t needed = step_ + 2 - banks;
-      if (all_published_ < needed && !seen_by_all(std::min(step_, needed + banks / 2)) && !seen_by_all(needed))
-        return false;
-    }
-    ++step_;
+    const bool in_line = bytes <= kInlineBytes;
+    if (!begin_step(in_line ? kLines : kBanks)) return false;
+    if (!in_line) shared_step_ = step_;
     return true;
+  }
+  // The same for a step in which one rank alone writes: such steps in a row use the areas of all ranks in turn.
+  bool try_next_sole_step(uint64_t bytes) noexcept {
+    if (bytes <= kInlineBytes) return begin_step(kLines);
+    const uint64_t lenders_now = lenders(bytes);
+    if (lenders_now != lenders_) shared_step_ = step_;
+    lenders_ = lenders_now;
+    const uint64_t since = step_ + 1 - shared_step_;
+    return begin_step(std::clamp<uint64_t>(since, kBanks, std::min<uint64_t>(kLines, kBanks * lenders_)));
   }
   void publish(uint32_t signature) noexcept {
     Line& own = line(rank_, step_);
@@ -115,7 +123,22 @@ class NodeWindow {
   static_assert(sizeof(Line) == 512);
   // Areas do not start at the same place of the caches.
   static constexpr uint64_t kSkew = 5 * 64;
+  static constexpr uint64_t kSoleBytes = 1 << 19;
 
+  // How many ranks' areas a rank that alone writes uses in turn: as many as caches hold, at least one's.
+  uint64_t lenders(uint64_t bytes) const noexcept {
+    return std::clamp<uint64_t>(kSoleBytes / (kBanks * bytes), 1, jobs_.size());
+  }
+  bool begin_step(uint64_t banks) noexcept {
+    if (step_ + 1 >= banks) {
+      // Looking half of the banks further ahead than needed makes most steps look at nobody.
+      const uint64_t needed = step_ + 2 - banks;
+      if (all_published_ < needed && !seen_by_all(std::min(step_, needed + banks / 2)) && !seen_by_all(needed))
+        return false;
+    }
+    ++step_;
+    return true;
+  }
   // True when every other rank has published the step; then that is remembered.
   bool seen_by_all(uint64_t step) noexcept {
     for (int i = 0; i < size(); ++i)
@@ -142,6 +165,8 @@ class NodeWindow {
   bool crowded_;
   uint64_t step_ = 0;           // current
   uint32_t digest_ = 0;         // of the calls that this rank published
+  uint64_t shared_step_ = 0;    // up to here areas were used otherwise than in a run of steps of one writer
+  uint64_t lenders_ = 0;        // in that run
   uint64_t all_published_ = 0;  // every rank has published this step
   uint64_t turn_ = 0;
   uint64_t next_turn_ = 0;

@@ -16,17 +16,17 @@ uint64_t piece_bytes(uint64_t bytes, uint64_t area_bytes, bool crowded) {
 
 Task bcast_shm(Comm& c, Args a) {
   NodeWindow& w = c.node();
-  const uint64_t piece = piece_bytes(a.bytes, w.area_bytes(), w.crowded());
+  const uint64_t piece = std::min(a.bytes, piece_bytes(a.bytes, w.area_bytes(), w.crowded()));
   for (uint64_t at = 0; at < a.bytes; at += piece) {
     const Bytes now = part(a.buffer(), at, piece);
-    co_await c.next_step(now.size());
+    co_await c.next_sole_step(piece);
     if (c.rank() == a.root) {
-      c.copy(Bytes(w.area(a.root, now.size()), now.size()), now);
+      c.copy(Bytes(w.sole_area(a.root, piece), now.size()), now);
       c.publish();
     } else {
       c.publish();
       co_await c.published(a.root);
-      c.copy(now, ConstBytes(w.area(a.root, now.size()), now.size()));
+      c.copy(now, ConstBytes(w.sole_area(a.root, piece), now.size()));
     }
   }
 }
