@@ -106,7 +106,17 @@ struct Channel {
 
 // What a suspended task waits for.
 struct Wait {
-  enum class Kind : uint8_t { kNothing, kReady, kArrival, kReceived, kReceivedFrom, kFlushed, kStep, kSoleStep, kPublished };
+  enum class Kind : uint8_t {
+    kNothing,
+    kReady,
+    kArrival,
+    kReceived,
+    kReceivedFrom,
+    kFlushed,
+    kStep,
+    kSoleStep,
+    kPublished
+  };
   Kind kind = Kind::kNothing;
   int peer = -1;                        // kReady, kReceivedFrom, kPublished
   uint64_t value = 0;                   // bytes (kReady), messages (kReceivedFrom)

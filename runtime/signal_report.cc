@@ -17,7 +17,7 @@ namespace {
 std::atomic<Context*> watched{nullptr};
 std::atomic<bool> asked{false};
 
-void write_all(const char* text, size_t bytes) {
+void write_now(const char* text, size_t bytes) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, bytes);
 }
 
@@ -30,7 +30,7 @@ void on_signal(int) {
   char text[96];
   const int bytes = std::snprintf(text, sizeof text, "ibcoll rank %d: outside of ibcoll\n", context->rank());
   context->lock().unlock();
-  if (bytes > 0) write_all(text, static_cast<size_t>(bytes));
+  if (bytes > 0) write_now(text, static_cast<size_t>(bytes));
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ void report_if_asked(Context& context) {
     lines += "ibcoll " + text.substr(at, end - at) + "\n";
     at = end + 1;
   }
-  write_all(lines.data(), lines.size());
+  write_now(lines.data(), lines.size());
 }
 
 void report_on_signal(Context* context) {

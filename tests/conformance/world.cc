@@ -10,7 +10,7 @@ namespace ibcoll::conformance {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kPatience = std::chrono::seconds(20);
+constexpr auto kStandstill = std::chrono::seconds(20);
 
 uint64_t scramble(uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
@@ -86,10 +86,10 @@ size_t World::pump() {
 }
 
 bool World::pump_until(const std::function<bool()>& done) {
-  auto deadline = Clock::now() + kPatience;
+  auto deadline = Clock::now() + kStandstill;
   while (!done()) {
     if (pump() > 0) {
-      deadline = Clock::now() + kPatience;
+      deadline = Clock::now() + kStandstill;
     } else if (Clock::now() > deadline) {
       return false;
     }

@@ -171,10 +171,10 @@ void bad_arguments(Rank& self) {
   for (const CallParams& params : every_collective(500, self.size)) CheckedCall(self.world, params).run(1);
 }
 
-constexpr Scenario kScenarios[] = {{"bad_arguments", bad_arguments}};
+constexpr Scenario kArgumentScenarios[] = {{"bad_arguments", bad_arguments}};
 
 }  // namespace
 
-std::span<const Scenario> argument_scenarios() { return kScenarios; }
+std::span<const Scenario> argument_scenarios() { return kArgumentScenarios; }
 
 }  // namespace ibcoll::multiprocess

@@ -155,7 +155,7 @@ void stuck(Rank& self) {
   CheckedCall(self.world, {.collective = IBCOLL_ALLTOALL, .bytes = 20'000}).run(1);
 }
 
-constexpr Scenario kScenarios[] = {
+constexpr Scenario kContextScenarios[] = {
     {"contexts_again", contexts_again, false},
     {"malformed_settings", malformed_settings, false},
     {"settings_differ", settings_differ, false},
@@ -171,6 +171,6 @@ constexpr Scenario kScenarios[] = {
 
 }  // namespace
 
-std::span<const Scenario> context_scenarios() { return kScenarios; }
+std::span<const Scenario> context_scenarios() { return kContextScenarios; }
 
 }  // namespace ibcoll::multiprocess

@@ -149,13 +149,13 @@ void library_memory(Rank& self) {
   }
 }
 
-constexpr Scenario kScenarios[] = {
+constexpr Scenario kDataScenarios[] = {
     {"in_place", in_place},   {"little_or_nothing", little_or_nothing}, {"one_speaks", one_speaks},
     {"far_apart", far_apart}, {"every_algorithm", every_algorithm},     {"library_memory", library_memory},
 };
 
 }  // namespace
 
-std::span<const Scenario> data_scenarios() { return kScenarios; }
+std::span<const Scenario> data_scenarios() { return kDataScenarios; }
 
 }  // namespace ibcoll::multiprocess

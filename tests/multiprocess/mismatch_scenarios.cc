@@ -194,13 +194,13 @@ void lists_differ(Rank& self) {
   if (team) expect_ok(ibcoll_barrier(team), "barrier");
 }
 
-constexpr Scenario kScenarios[] = {
+constexpr Scenario kMismatchScenarios[] = {
     {"sizes_differ", sizes_differ},   {"calls_differ", calls_differ},   {"roots_differ", roots_differ},
     {"blocks_differ", blocks_differ}, {"order_differs", order_differs}, {"lists_differ", lists_differ},
 };
 
 }  // namespace
 
-std::span<const Scenario> mismatch_scenarios() { return kScenarios; }
+std::span<const Scenario> mismatch_scenarios() { return kMismatchScenarios; }
 
 }  // namespace ibcoll::multiprocess

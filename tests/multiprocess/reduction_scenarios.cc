@@ -174,7 +174,7 @@ void non_commutative(Rank& self) {
   }
 }
 
-constexpr Scenario kScenarios[] = {
+constexpr Scenario kReductionScenarios[] = {
     {"types_and_operations", types_and_operations},
     {"same_bits_everywhere", same_bits_everywhere},
     {"non_commutative", non_commutative},
@@ -182,6 +182,6 @@ constexpr Scenario kScenarios[] = {
 
 }  // namespace
 
-std::span<const Scenario> reduction_scenarios() { return kScenarios; }
+std::span<const Scenario> reduction_scenarios() { return kReductionScenarios; }
 
 }  // namespace ibcoll::multiprocess

@@ -155,7 +155,7 @@ void allocations(Rank& self) {
 }
 #endif
 
-constexpr Scenario kScenarios[] = {
+constexpr Scenario kRequestScenarios[] = {
     {"restart", restart},
     {"busy", busy},
     {"in_flight", in_flight},
@@ -168,6 +168,6 @@ constexpr Scenario kScenarios[] = {
 
 }  // namespace
 
-std::span<const Scenario> request_scenarios() { return kScenarios; }
+std::span<const Scenario> request_scenarios() { return kRequestScenarios; }
 
 }  // namespace ibcoll::multiprocess

@@ -160,7 +160,7 @@ void bad_teams(Rank& self) {
   use(self.world, 1);
 }
 
-constexpr Scenario kScenarios[] = {
+constexpr Scenario kTeamScenarios[] = {
     {"create_from_list", create_from_list},
     {"split_by_color_and_key", split_by_color_and_key},
     {"nested_splits", nested_splits},
@@ -171,6 +171,6 @@ constexpr Scenario kScenarios[] = {
 
 }  // namespace
 
-std::span<const Scenario> team_scenarios() { return kScenarios; }
+std::span<const Scenario> team_scenarios() { return kTeamScenarios; }
 
 }  // namespace ibcoll::multiprocess

@@ -156,7 +156,7 @@ void same_shorthand(Rank& self) {
   }
 }
 
-constexpr Scenario kScenarios[] = {
+constexpr Scenario kWaitingScenarios[] = {
     {"late", late},
     {"wait_timeout", wait_timeout},
     {"describe", describe},
@@ -168,6 +168,6 @@ constexpr Scenario kScenarios[] = {
 
 }  // namespace
 
-std::span<const Scenario> waiting_scenarios() { return kScenarios; }
+std::span<const Scenario> waiting_scenarios() { return kWaitingScenarios; }
 
 }  // namespace ibcoll::multiprocess

@@ -16,10 +16,11 @@
 
 namespace ibcoll {
 
+inline constexpr uint64_t kPage = 4096;
+inline constexpr uint64_t kBase = uint64_t{1} << 40;  // addresses from here on stand for memory; nobody looks at it
+
 class RecordingRegistrar : public Registrar {
  public:
-  static constexpr uint64_t kPage = 4096;
-
   Result<void*> pin(std::span<std::byte> pages) override {
     const auto begin = reinterpret_cast<uint64_t>(pages.data());
     const Interval range{begin, begin + pages.size()};

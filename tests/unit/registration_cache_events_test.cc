@@ -23,8 +23,6 @@
 namespace ibcoll {
 namespace {
 
-constexpr size_t kPage = 4096;
-
 std::byte* map(size_t bytes, void* where = nullptr) {
   void* const got = ::mmap(where, bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | (where == nullptr ? 0 : MAP_FIXED_NOREPLACE), -1, 0);

@@ -12,9 +12,6 @@
 namespace ibcoll {
 namespace {
 
-constexpr uint64_t kPage = RecordingRegistrar::kPage;
-constexpr uint64_t kBase = uint64_t{1} << 40;
-
 class RandomUse {
  public:
   explicit RandomUse(uint32_t seed)

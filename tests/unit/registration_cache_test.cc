@@ -10,9 +10,6 @@
 namespace ibcoll {
 namespace {
 
-constexpr uint64_t kPage = RecordingRegistrar::kPage;
-constexpr uint64_t kBase = uint64_t{1} << 40;
-
 // Addresses are never touched.
 std::span<std::byte> memory(uint64_t offset, size_t bytes) {
   return {reinterpret_cast<std::byte*>(kBase + offset), bytes};

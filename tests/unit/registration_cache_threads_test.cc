@@ -12,8 +12,6 @@
 namespace ibcoll {
 namespace {
 
-constexpr uint64_t kPage = RecordingRegistrar::kPage;
-
 // Addresses are never touched.
 std::span<std::byte> page_of(int thread) {
   return {reinterpret_cast<std::byte*>((uint64_t{1} << 40) + static_cast<uint64_t>(thread) * 10 * kPage), kPage};

@@ -15,8 +15,6 @@
 namespace ibcoll {
 namespace {
 
-constexpr size_t kPage = 4096;
-
 void* use(WatchedCache& cache, void* memory, size_t bytes) {
   Result<Registration*> got = cache.acquire({static_cast<std::byte*>(memory), bytes});
   EXPECT_TRUE(got.ok()) << got.status().text();

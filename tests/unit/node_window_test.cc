@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The node window's promise, tried in many random orders: what a rank wrote in a step stays until every rank has left it.
+#include "runtime/node_window.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <random>
+
+namespace ibcoll {
+namespace {
+
+constexpr uint64_t kAreaBytes = 131072;
+constexpr uint64_t kLooked = 16;  // bytes at the start of each area; no step uses a part of one only
+
+// The window only hands it on.
+class NoNode : public NodeMemory {
+ public:
+  Result<uint64_t> allocate(uint64_t) override { return error(IBCOLL_ERR_INTERNAL, "not asked"); }
+  void release(uint64_t, uint64_t) override {}
+  std::byte* at(uint64_t) override { return nullptr; }
+  bool can_read(int) const override { return false; }
+  Status read(int, uint64_t, std::span<std::byte>) override { return error(IBCOLL_ERR_INTERNAL, "not asked"); }
+};
+
+// One step of the script that all ranks follow.
+struct Step {
+  int writer;  // alone; -1: everyone writes
+  uint64_t bytes;
+};
+
+std::vector<Step> random_script(std::mt19937& random, int ranks, int steps) {
+  std::vector<Step> script;
+  while (static_cast<int>(script.size()) < steps) {
+    constexpr uint64_t kSizes[] = {0, 8, 496, 497, 2048, 40000, kAreaBytes};  // few and many areas in turn
+    const Step step = {static_cast<int>(random() % static_cast<unsigned>(2 * ranks)), kSizes[random() % 7]};
+    const size_t run = 1 + random() % 100;  // long enough for runs of one writer to come round
+    script.insert(script.end(), run, {step.writer < ranks ? step.writer : -1, step.bytes});
+  }
+  return script;
+}
+
+class Rank {
+ public:
+  Rank(std::byte* memory, std::vector<int> jobs, int rank)
+      : window_(none_, memory, kAreaBytes, std::move(jobs), rank, false, false) {}
+
+  bool done(const std::vector<Step>& script) const { return at_ == script.size(); }
+
+  // Goes on with the script until it waits for somebody, or was lucky `most` times. False: read what nobody wrote.
+  bool advance(const std::vector<Step>& script, int most) {
+    for (; most > 0 && !done(script); --most) {
+      const Step& step = script[at_];
+      if (!begun_) {
+        begun_ = step.writer < 0 ? window_.try_next_step(step.bytes) : window_.try_next_sole_step(step.bytes);
+        if (!begun_) return true;
+        if (step.writer < 0 || step.writer == window_.rank())
+          std::memset(place(step, window_.rank()), mark(window_.rank()), std::min(step.bytes, kLooked));
+        window_.publish(1);
+      }
+      for (; from_ < window_.size(); ++from_) {
+        if (step.writer >= 0 && step.writer != from_) continue;
+        if (!window_.published(from_)) return true;
+        const std::byte* const data = place(step, from_);
+        if (std::any_of(data, data + std::min(step.bytes, kLooked),
+                        [&](std::byte b) { return b != std::byte(mark(from_)); }))
+          return false;
+      }
+      begun_ = false;
+      from_ = 0;
+      ++at_;
+    }
+    return true;
+  }
+  size_t at() const { return at_; }
+
+ private:
+  std::byte* place(const Step& step, int writer) {
+    return step.writer < 0 ? window_.area(writer, step.bytes) : window_.sole_area(writer, step.bytes);
+  }
+  int mark(int rank) const { return static_cast<int>((window_.step() * 31 + static_cast<uint64_t>(rank)) % 251); }
+
+  NoNode none_;
+  NodeWindow window_;
+  size_t at_ = 0;
+  bool begun_ = false;
+  int from_ = 0;
+};
+
+TEST(NodeWindow, KeepsWhatWasWrittenUntilAllHaveReadIt) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    const int ranks = 2 + static_cast<int>(random() % 6);
+    const std::vector<Step> script = random_script(random, ranks, 1500);
+    const auto memory = std::make_unique<std::byte[]>(NodeWindow::footprint(ranks, kAreaBytes) + 64);
+    std::byte* const base = memory.get() + (64 - reinterpret_cast<uintptr_t>(memory.get()) % 64) % 64;
+    std::vector<int> jobs(static_cast<size_t>(ranks));
+    std::vector<std::unique_ptr<Rank>> all;
+    for (int i = 0; i < ranks; ++i) all.push_back(std::make_unique<Rank>(base, jobs, i));
+    int idle = 0;  // turns in a row in which nothing happened
+    while (idle < 1000 * ranks &&
+           !std::all_of(all.begin(), all.end(), [&](const auto& r) { return r->done(script); })) {
+      Rank& rank = *all[random() % all.size()];
+      const size_t before = rank.at();
+      ASSERT_TRUE(rank.advance(script, 1 + static_cast<int>(random() % 80))) << "seed " << seed << ", step " << before;
+      idle = rank.at() == before ? idle + 1 : 0;
+    }
+    for (const auto& rank : all)
+      ASSERT_TRUE(rank->done(script)) << "seed " << seed << ": stands at step " << rank->at();
+  }
+}
+
+}  // namespace
+}  // namespace ibcoll
