@@ -61,7 +61,7 @@ std::vector<Gid> interface_addresses() {
 bool may_listen_at(const Gid& ip, const Config& config) {
   in6_addr address;
   std::memcpy(&address, ip.data(), sizeof address);
-  return !IN6_IS_ADDR_LINKLOCAL(&address) && (is_private(address) || config.boolean("IBCOLL_ALLOW_PUBLIC"));
+  return !IN6_IS_ADDR_LINKLOCAL(&address) && (ibcoll::is_private(address) || config.boolean("IBCOLL_ALLOW_PUBLIC"));
 }
 
 }  // namespace

@@ -15,7 +15,6 @@ using namespace verbs;
 
 namespace {
 
-constexpr Time kMillisecond = 1'000'000;
 constexpr Time kDrainPatience = 1'000 * kMillisecond;
 constexpr Time kGoodbyePatience = 3'000 * kMillisecond;
 constexpr Time kQuiet = 1'000 * kMillisecond;  // after so long a silence a peer's device is asked for a sign of life

@@ -12,7 +12,6 @@ using namespace verbs;
 
 namespace {
 
-constexpr Time kMillisecond = 1'000'000;
 constexpr Time kFirstPause = 10 * kMillisecond;  // between greetings
 constexpr Time kLongestPause = 160 * kMillisecond;
 

@@ -25,6 +25,8 @@
 
 namespace ibcoll {
 
+constexpr Time kMillisecond = 1'000'000;
+
 class VerbsTransport final : public NetworkTransport {
  public:
   static Result<std::unique_ptr<VerbsTransport>> open(const NetworkParams& params);
