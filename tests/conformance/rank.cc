@@ -169,7 +169,6 @@ class Scenario {
     if (options_.scenario == "farewell") ::usleep(200'000);
     if (options_.scenario == "listen" && options_.rank == 0) talk_to_all(0);
     if (options_.scenario == "puts") expose();
-    bool ready = false;
     auto next_check = std::chrono::steady_clock::now();
     for (int turn = 0; !ended_; ++turn) {
       if (talks() && !stopped_ && turn % 8 == 0) talk_to_all(64);
@@ -179,10 +178,7 @@ class Scenario {
         next_check = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
       }
       if (turn % 64 == 0) obey(hear(MSG_DONTWAIT));
-      if (!ready && all_heard(options_.scenario == "farewell" ? 50 : 1)) {
-        ready = true;
-        say("ready");
-      }
+      say_when_ready();
       if (asked_alive_ && all_heard(1)) {
         asked_alive_ = false;
         say("yes");
@@ -193,6 +189,12 @@ class Scenario {
  private:
   bool talks() const { return options_.scenario == "chat" || options_.scenario == "puts"; }
   bool is_peer(int rank) const { return rank != options_.rank && !lost_.contains(rank); }
+
+  void say_when_ready() {
+    if (ready_ || !all_heard(options_.scenario == "farewell" ? 50 : 1)) return;
+    ready_ = true;
+    say("ready");
+  }
 
   // Who only listens hears of rank 0 alone; a farewell is rank 0's.
   bool all_heard(int count) const {
@@ -238,6 +240,7 @@ class Scenario {
 
   void take(const Event& event) {
     if (event.kind == Event::Kind::kPeerFailed) {
+      say_when_ready();  // one poll() may bring the last words and the end
       lost_.insert(event.peer);
       say("lost " + std::to_string(event.peer));
     } else if (event.kind == Event::Kind::kSent) {
@@ -289,6 +292,7 @@ class Scenario {
   std::vector<std::vector<std::byte>> memory_;
   std::vector<std::byte> source_;
   std::array<std::byte, 64> payload_{};
+  bool ready_ = false;
   bool stopped_ = false;
   bool ended_ = false;
   bool asked_alive_ = false;
