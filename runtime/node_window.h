@@ -5,6 +5,9 @@
 //
 // Every rank publishes every step, with data or without, before it reads. So "a rank published step s" also means "it has
 // left step s - 1", and with b banks the one of step s is free when all have published step s - b + 1.
+//
+// Where one rank alone writes (broadcast), it borrows the areas of the others, four of each in turn, and so runs further
+// ahead. Area b of any rank is written in steps s with s mod 4 = b only, so steps of both kinds may follow each other.
 // One writer per line; release on publish, acquire on read.
 #pragma once
 
@@ -123,6 +126,7 @@ class NodeWindow {
   static_assert(sizeof(Line) == 512);
   // Areas do not start at the same place of the caches.
   static constexpr uint64_t kSkew = 5 * 64;
+  // What a rank that alone writes may be ahead: about what a core's own cache holds, for others to find it there.
   static constexpr uint64_t kSoleBytes = 1 << 19;
 
   // How many ranks' areas a rank that alone writes uses in turn: as many as caches hold, at least one's.
