@@ -35,7 +35,7 @@ enum class Message : uint32_t {
 };
 
 struct AgentFrame {
-  Message message;
+  Message message{};
   int32_t rank = 0;
   int32_t value = 0;
   std::string_view body;  // valid until the reader takes in more
