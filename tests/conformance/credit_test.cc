@@ -15,13 +15,6 @@ constexpr uint32_t kMostPuts = 5'000;
 // Refused so many times in a row, with polls and pauses in between: the credit is used up.
 constexpr int kRefusals = 300;
 
-Note numbered(uint32_t number, size_t bytes) {
-  Note note;
-  note.op = number;
-  note.bytes = bytes;
-  return note;
-}
-
 // Sends until `to`, which sleeps, can take no more; how many were accepted.
 uint32_t exhaust(World& world, int from, int to, size_t bytes) {
   uint32_t accepted = 0;

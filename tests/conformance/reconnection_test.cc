@@ -8,12 +8,6 @@ namespace {
 
 using ReconnectionTest = TransportTest;
 
-Note numbered(uint32_t number) {
-  Note note;
-  note.op = number;
-  return note;
-}
-
 void put_to_nowhere(World& world, int from, int to) {
   const std::vector<std::byte> source(100'000);
   ASSERT_TRUE(world.put(from, to, {0x1000, source.size(), 0x1'0000'0001}, source, numbered(0)));

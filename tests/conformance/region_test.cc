@@ -9,12 +9,6 @@ namespace {
 
 using RegionTest = TransportTest;
 
-Note numbered(uint32_t number) {
-  Note note;
-  note.op = number;
-  return note;
-}
-
 TEST_P(RegionTest, EverySizeAndAlignment) {
   auto world = make_world(2);
   ASSERT_TRUE(world);

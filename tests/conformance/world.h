@@ -22,6 +22,14 @@ void fill(std::span<std::byte> memory, uint64_t id);
 // Offset of the first byte that differs from the pattern, or memory.size().
 size_t first_wrong(std::span<const std::byte> memory, uint64_t id);
 
+// A note that can be told from others.
+inline Note numbered(uint32_t number, size_t bytes = 0) {
+  Note note;
+  note.op = number;
+  note.bytes = bytes;
+  return note;
+}
+
 // Memory with guard bytes around, so that a write outside shows.
 class GuardedMemory {
  public:
