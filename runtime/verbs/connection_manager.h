@@ -17,6 +17,8 @@ class ConnectionManager {
  public:
   virtual ~ConnectionManager() = default;
   virtual const char* name() const = 0;
+  // What a lost greeting costs, in nanoseconds.
+  virtual Time delay_of_loss() const = 0;
   // Fills in where greetings reach this rank.
   virtual void tell_address(Address& own) const = 0;
   // Where each rank can be reached. Nothing is sent yet.

@@ -28,6 +28,7 @@ class Greetings final : public ConnectionManager {
   static Result<std::unique_ptr<ConnectionManager>> open(ibv_pd* domain, const Route& route, ibv_mtu mtu);
 
   const char* name() const override { return "datagrams"; }
+  Time delay_of_loss() const override { return 160'000'000; }  // the longest pause between two greetings
   void tell_address(Address& own) const override { own.queue_pair = queue_pair_->qp_num; }
   void set_addresses(std::vector<Address> by_rank) override;
   bool send(int to, const Greeting& greeting) override;

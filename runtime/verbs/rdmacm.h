@@ -32,6 +32,7 @@ class RdmaCm final : public ConnectionManager {
                                                          const Config& config);
 
   const char* name() const override { return "rdmacm"; }
+  Time delay_of_loss() const override { return 4'400'000'000; }  // 4.096 us times 2^20, after which Linux repeats
   void tell_address(Address& own) const override;
   void set_addresses(std::vector<Address> by_rank) override { addresses_ = std::move(by_rank); }
   bool send(int to, const Greeting& greeting) override;

@@ -17,6 +17,7 @@ namespace {
 
 constexpr Time kDrainPatience = 1'000 * kMillisecond;
 constexpr Time kGoodbyePatience = 3'000 * kMillisecond;
+constexpr uint32_t kMostAttempts = 16;         // of one message
 constexpr Time kQuiet = 1'000 * kMillisecond;  // after so long a silence a peer's device is asked for a sign of life
 
 }  // namespace
@@ -75,6 +76,20 @@ void VerbsTransport::drained(Peer& peer) {
   if (unsaid) start(peer);
 }
 
+// A path that loses packets uses up a device's retries as a dead peer does. So the connection is made anew once more, and the
+// peer is lost when it does not answer that, or when nothing gets through again and again.
+bool VerbsTransport::try_again(Peer& peer) {
+  if (peer.state == Peer::State::kDraining) return !peer.failing;  // given up already
+  const uint64_t consumed = peer.known_consumed();
+  if (consumed > peer.attempted_after) peer.attempts = 0;
+  peer.attempted_after = consumed;
+  if (++peer.attempts > kMostAttempts || is_leaving(peer)) return false;
+  log(LogLevel::kInfo, "verbs: rank {}: rank {} does not answer: a new connection is tried", rank_, peer.rank);
+  peer.answer_by = now() + patience() + 2 * connections_->delay_of_loss();
+  break_connection(peer, peer.epoch + 1);
+  return true;
+}
+
 void VerbsTransport::fail(Peer& peer, std::string why) {
   if (peer.state == Peer::State::kFailed || peer.failing) return;
   peer.failing = true;
@@ -105,18 +120,24 @@ void VerbsTransport::report_failure(Peer& peer) {
   log(LogLevel::kInfo, "{}", peer.failure);
 }
 
-// A connection's device notices a broken path by itself; greetings may go unanswered because the peer computes. Not when
-// they cannot even leave.
-void VerbsTransport::check_port(Time time) {
-  const Time patience = (settings_.retries + 1) * (Time{4096} << settings_.timeout);
-  const auto waits = [&](const Peer* peer) { return time - peer->greeting_since > patience; };
-  if (std::none_of(greeted_.begin(), greeted_.end(), waits)) return;
+// Greetings may go unanswered because the peer computes: not when they cannot even leave, nor after a device has given up.
+void VerbsTransport::check_greeted(Time time) {
+  std::string port;
+  for (Peer* peer : std::vector(greeted_)) {
+    if (peer->answer_by != 0 && time > peer->answer_by)
+      fail(*peer,
+           "it does not answer any more (transport retry counter exceeded); has its process ended, or its link?");
+    else if (time - peer->greeting_since > patience() && (!port.empty() || port_is_down(port)))
+      fail(*peer, port);
+  }
+}
+
+bool VerbsTransport::port_is_down(std::string& text) {
   ibv_port_attr port{};
-  if (ibv_query_port(device_.get(), route_.port, &port) != 0 || port.state == IBV_PORT_ACTIVE) return;
-  for (Peer* peer : std::vector(greeted_))
-    if (waits(peer))
-      fail(*peer, fmt::format("the port {}:{} is {}; check the cable, the subnet manager or `ip link`", device(),
-                              route_.port, ibv_port_state_str(port.state)));
+  if (ibv_query_port(device_.get(), route_.port, &port) != 0 || port.state == IBV_PORT_ACTIVE) return false;
+  text = fmt::format("the port {}:{} is {}; check the cable, the subnet manager or `ip link`", device(), route_.port,
+                     ibv_port_state_str(port.state));
+  return true;
 }
 
 // A device answers for its process, also while that computes; the process's end shows as a missing answer.
@@ -124,7 +145,7 @@ void VerbsTransport::check_peers() {
   take_completions();  // its last words
   for (const int rank : processes_.ended()) fail(*peers_[static_cast<size_t>(rank)], "its process has ended");
   const Time time = now();
-  check_port(time);
+  if (!greeted_.empty()) check_greeted(time);
   for (size_t i = 0; i < active_.size(); ++i) {
     Peer& peer = *active_[i];
     if (std::exchange(peer.heard, false)) peer.last_heard = time;

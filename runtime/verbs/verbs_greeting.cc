@@ -68,6 +68,7 @@ void VerbsTransport::connected(Peer& peer) {
   if (!keys_have_come(peer)) return;
   peer.state = Peer::State::kReady;
   peer.last_heard = now();
+  peer.answer_by = 0;
   std::erase(greeted_, &peer);
   log(LogLevel::kDebug, "verbs: rank {}: connected to rank {}, epoch {}", rank_, peer.rank, peer.epoch);
   ++counters_.connections;

@@ -90,6 +90,7 @@ void VerbsTransport::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_
       return;
     }
   }
+  if (done.status == IBV_WC_RETRY_EXC_ERR && try_again(peer)) return;
   fail(peer, error_text(done));
 }
 

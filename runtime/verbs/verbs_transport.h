@@ -156,10 +156,14 @@ class VerbsTransport final : public NetworkTransport {
   // verbs_ending.cc
   void break_connection(Peer& peer, uint32_t next_epoch);
   void drained(Peer& peer);
+  bool try_again(Peer& peer);
   void fail(Peer& peer, std::string why);
   void give_up(Peer& peer);
   void report_failure(Peer& peer);
-  void check_port(Time time);
+  // How long a device tries before it gives a packet up.
+  Time patience() const { return (settings_.retries + 1) * (Time{4096} << settings_.timeout); }
+  void check_greeted(Time time);
+  bool port_is_down(std::string& text);
   bool is_leaving(const Peer& peer) const;
   void say_goodbye();
   void end_late_drains();

@@ -96,7 +96,7 @@ refused() {
 # program, so that the launcher ends nobody.
 survivors() {
   rm -rf /tmp/ranks && mkdir /tmp/ranks
-  "$@" --timeout 100 bash -c "
+  "$@" bash -c "
     $build/bin/ibcoll_perf alltoall --bytes 1M --seconds 300 --warmup 0 2>&1 & program=\$!
     mkdir -p /tmp/ranks; echo \$program >/tmp/ranks/\$IBCOLL_RUN_RANK.pid
     wait \$program; echo \"rank \$IBCOLL_RUN_RANK ended with \$?\"; sleep 60" >/tmp/ranks/log 2>&1 &
@@ -112,7 +112,8 @@ lost_rank() {
   local lost=$1 rank end=$((SECONDS + 15))
   shift
   for rank; do
-    until grep -q "rank $rank\b.*lost rank $lost\b" /tmp/ranks/log && grep -q "rank $rank ended with [1-9]" /tmp/ranks/log; do
+    until grep -q "^ibcoll_perf: rank $rank: .*rank $lost of the job .*failed" /tmp/ranks/log &&
+      grep -q "rank $rank ended with [1-9]" /tmp/ranks/log; do
       [[ $SECONDS -lt $end ]] || { echo "rank $rank has not said that it lost rank $lost"; cat /tmp/ranks/log; return 1; }
       sleep 0.2
     done
