@@ -18,9 +18,8 @@ constexpr Time kBetweenChecks = 10'000'000;  // of peers, stalls and deadlines, 
 
 void Context::fill_model(TeamHandle& team) const {
   CostModel& m = team.model;
-  const Transport* const slowest = team.shape.nodes > 1 ? job_.net.get() : job_.shm.get();
-  if (slowest) {
-    const LinkModel link = slowest->model();
+  if (team.shape.nodes > 1 || job_.shm) {
+    const LinkModel link = team.shape.nodes > 1 ? job_.net_model : job_.shm->model();
     m.alpha_us = link.alpha_us;
     // Where ranks share cores they take turns at moving bytes, too.
     m.beta_us = link.beta_us_per_byte * job_.ranks_per_core;

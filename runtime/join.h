@@ -23,6 +23,7 @@ struct Job {
   std::unique_ptr<ShmTransport> shm;  // nullptr: alone on the node
   std::unique_ptr<ShmNodeMemory> memory;
   std::unique_ptr<Transport> net;  // nullptr: one node
+  LinkModel net_model;             // of the slowest link of the job: all ranks choose their algorithms by it
   std::string net_reason;          // why there is none, or why this one
 };
 

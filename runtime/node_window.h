@@ -7,7 +7,8 @@
 // left step s - 1", and with b banks the one of step s is free when all have published step s - b + 1.
 //
 // Where one rank alone writes (broadcast), it borrows the areas of the others, four of each in turn, and so runs further
-// ahead. Area b of any rank is written in steps s with s mod 4 = b only, so steps of both kinds may follow each other.
+// ahead. Area b of any rank is written in steps s with s mod 4 = b only, so steps of both kinds may follow each other. Should
+// ranks disagree on who writes, two may write one area: the digests tell, at the latest in the next call.
 // One writer per line; release on publish, acquire on read.
 #pragma once
 

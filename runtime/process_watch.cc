@@ -26,7 +26,7 @@ constexpr auto kLookPeriod = std::chrono::seconds(1);
 
 // What /proc/PID/stat says.
 struct ProcessStat {
-  int failure = 0;  // errno; ESRCH: there is no such process
+  int failure = 0;  // errno; of a process that has gone ESRCH or ENOENT, the latter also where others are hidden
   char state = 0;
   uint64_t flags = 0;
   int threads = 0;
@@ -42,7 +42,7 @@ ProcessStat stat_of(int64_t pid) {
   char text[1024] = {};
   const int file = ::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC);
   const ssize_t length = file < 0 ? -1 : ::read(file, text, sizeof text - 1);
-  stat.failure = length > 0 ? 0 : errno == ENOENT ? ESRCH : errno;
+  stat.failure = length > 0 ? 0 : length == 0 ? ESRCH : errno;
   if (file >= 0) ::close(file);
   const char* const name_end = std::strrchr(text, ')');  // of field 2
   if (stat.failure != 0 || !name_end) return stat;
@@ -81,8 +81,9 @@ Status ProcessWatch::add(int rank, int64_t pid, uint64_t start) {
   const int refusal = handle < 0 ? errno : 0;
   const ProcessStat stat = stat_of(pid);
   const bool another = stat.failure == 0 && start != 0 && stat.start != start;
-  const bool gone = refusal == ESRCH || another;
-  if (handle < 0 && !gone && stat.failure != 0 && stat.failure != ESRCH)
+  const bool nobody = stat.failure != 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+  const bool gone = refusal == ESRCH || another || nobody;
+  if (handle < 0 && !gone && stat.failure != 0)
     return error(IBCOLL_ERR_SYSTEM,
                  "process {} of rank {} cannot be watched, its end would not be noticed: pidfd_open: {}; "
                  "/proc/{}/stat: {}; see ulimit -n, and whether /proc is there",
@@ -110,10 +111,9 @@ void ProcessWatch::remove(int rank) {
   if (found != watched_.end()) remove_at(static_cast<size_t>(found - watched_.begin()));
 }
 
-// Where descriptors are short just now, the kernel can still be asked whether anybody has that PID.
+// Where descriptors are short or processes are hidden, the kernel can still be asked whether anybody has that PID.
 bool ProcessWatch::ended_by_proc(const Watched& process) const {
   const ProcessStat stat = stat_of(process.pid);
-  if (stat.failure == ESRCH) return true;
   if (stat.failure != 0) return ::kill(static_cast<pid_t>(process.pid), 0) != 0 && errno == ESRCH;
   if (process.start != 0 && stat.start != process.start) return true;
   return until_ == Until::kEnding ? stat.ending() : stat.ended();
@@ -139,7 +139,7 @@ bool ProcessWatch::alive(int rank) const {
   const auto found = std::find_if(watched_.begin(), watched_.end(), [=](const Watched& w) { return w.rank == rank; });
   if (found == watched_.end() || found->gone) return false;
   pollfd handle = handles_[static_cast<size_t>(found - watched_.begin())];
-  return handle.fd >= 0 ? ::poll(&handle, 1, 0) == 0 : !ended_by_proc(*found);
+  return handle.fd >= 0 ? ::poll(&handle, 1, 0) <= 0 : !ended_by_proc(*found);
 }
 
 }  // namespace ibcoll

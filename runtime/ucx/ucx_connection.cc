@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kGoodbye = std::chrono::seconds(2);
 constexpr auto kLandingPatience = std::chrono::seconds(2);
 constexpr int kLastReads = 1000;
+constexpr auto kQuietBeforeEnd = std::chrono::milliseconds(10);
 constexpr auto kAfterClose = std::chrono::seconds(1);
 
 // Lets other ranks run that share the core: all waits here are for them.
@@ -194,6 +195,7 @@ void UcxTransport::say_goodbye() {
     serve_connections();
   }
   log(LogLevel::kInfo, "rank {}: ucx: left without the word of all peers that they have everything", rank_);
+  worker_->abandon();
 }
 
 void UcxTransport::close_endpoints() {
@@ -211,7 +213,14 @@ void UcxTransport::close_endpoints() {
     while (ucp_request_check_status(request) == UCS_INPROGRESS && Clock::now() < deadline) {
       if (!worker_->progress()) pause_briefly();
     }
+    if (ucp_request_check_status(request) == UCS_INPROGRESS) worker_->abandon();
     ucp_request_free(request);
+  }
+  if (counters_.failed_peers > 0) worker_->abandon();
+  // A peer that nothing was sent to may be connecting just now, and UCX wants to answer it.
+  const auto quiet = Clock::now() + kQuietBeforeEnd;
+  while (Clock::now() < quiet && Clock::now() < deadline) {
+    if (!worker_->progress()) pause_briefly();
   }
 }
 

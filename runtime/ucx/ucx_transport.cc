@@ -54,7 +54,7 @@ UcxTransport::UcxTransport(const NetworkParams& params, DevicePlan plan, LargePu
       job_(params.job),
       plan_(std::move(plan)),
       model_(guess_model(plan_)),
-      rendezvous_(large == LargePuts::kAuto ? plan_.shared_memory || plan_.rdma || !plan_.tcp
+      rendezvous_(large == LargePuts::kAuto ? plan_.rdma || !(plan_.tcp || plan_.shared_memory)
                                             : large == LargePuts::kRendezvous),
       exposures_(key_seed(params.rank)),
       peers_(static_cast<size_t>(params.size)),

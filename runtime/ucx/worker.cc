@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <span>
+#include <utility>
 
 #include "runtime/log.h"
 
@@ -141,6 +142,12 @@ Status Worker::open_worker() {
 }
 
 Worker::~Worker() {
+  if (abandoned_) {
+    static auto& abandoned =
+        *new std::vector<std::pair<ucp_worker_h, ucp_context_h>>;  // no leak to who looks for leaks
+    abandoned.emplace_back(worker_, context_);
+    return;
+  }
   if (worker_ != nullptr) ucp_worker_destroy(worker_);
   if (context_ != nullptr) ucp_cleanup(context_);
 }

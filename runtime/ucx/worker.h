@@ -24,6 +24,9 @@ class Worker {
   ucp_worker_h handle() const { return worker_; }
   const std::vector<std::byte>& address() const { return address_; }
   bool progress() { return ucp_worker_progress(worker_) != 0; }
+  // From now on UCX keeps what it has until the process ends. UCX 1.13 ends the process by an assertion when a worker is
+  // destroyed after a peer died in the middle of a rendezvous or of a connection.
+  void abandon() { abandoned_ = true; }
   // INTERNAL: UCX refused the handler.
   Status on_message(unsigned id, ucp_am_recv_callback_t handler, void* argument);
 
@@ -35,6 +38,7 @@ class Worker {
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   std::vector<std::byte> address_;
+  bool abandoned_ = false;
 };
 
 }  // namespace ibcoll::ucx

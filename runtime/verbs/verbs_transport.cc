@@ -119,8 +119,6 @@ std::vector<std::byte> VerbsTransport::address() const {
   own.mtu = static_cast<uint8_t>(choice_.port.mtu);
   own.global = choice_.global;
   own.process = processes_.own();
-  own.alpha_us = static_cast<float>(model_.alpha_us);
-  own.beta_us_per_byte = static_cast<float>(model_.beta_us_per_byte);
   connections_->tell_address(own);
   const auto bytes = std::as_bytes(std::span(&own, 1));
   return {bytes.begin(), bytes.end()};
@@ -141,12 +139,6 @@ Status VerbsTransport::set_addresses(std::vector<std::vector<std::byte>> by_rank
           "verbs: rank {} is addressed by {} and rank {} by {}; set IBCOLL_VERBS_GID and IBCOLL_VERBS_DEVICE so "
           "that all ranks use the same",
           rank_, choice_.global ? "GID" : "LID", rank, choice_.global ? "LID" : "GID");
-  }
-  // The slowest link counts, and all ranks have to choose the same algorithms.
-  model_ = {0, 0};
-  for (const Address& address : addresses) {
-    model_.alpha_us = std::max<double>(model_.alpha_us, address.alpha_us);
-    model_.beta_us_per_byte = std::max<double>(model_.beta_us_per_byte, address.beta_us_per_byte);
   }
   connections_->set_addresses(addresses);
   addresses_ = std::move(addresses);

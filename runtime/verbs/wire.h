@@ -21,9 +21,8 @@ struct Address {
   uint8_t mtu = 0;  // ibv_mtu
   uint8_t global = 0;
   ProcessId process;
-  float alpha_us = 0, beta_us_per_byte = 0;  // of its link
 };
-static_assert(sizeof(Address) == 56);
+static_assert(sizeof(Address) == 48);
 
 // How a rank wants to learn of messages.
 enum class Notify : uint8_t {

@@ -102,7 +102,9 @@ TEST_P(DeathTest, LastWordsArrive) {
 std::vector<std::string> transports() {
   std::vector<std::string> found{"shm", "shm_copy", "shm_no_pidfd"};
 #ifdef IBCOLL_TEST_UCX
-  found.insert(found.end(), {"ucx_tcp", "ucx_shared_memory"});
+  // Not over UCX's shared memory: all who send to a rank share one queue there, and one that is killed between reserving its
+  // place and filling it stops the queue for all others (UCX 1.13).
+  found.push_back("ucx_tcp");
 #endif
 #ifdef IBCOLL_TEST_VERBS
   if (machine_has_rdma()) found.insert(found.end(), {"verbs_imm", "verbs_memory", "verbs_rdmacm"});

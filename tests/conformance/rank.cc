@@ -137,8 +137,6 @@ std::unique_ptr<Transport> open(const Options& options) {
   NetworkParams ucx;
   ucx.local_job = true;
   if (options.transport == "ucx_tcp") return open_network<UcxTransport>("IBCOLL_UCX_TLS=tcp", options, ucx);
-  if (options.transport == "ucx_shared_memory")
-    return open_network<UcxTransport>("IBCOLL_UCX_TLS=sm,self", options, ucx);
 #endif
 #ifdef IBCOLL_TEST_VERBS
   if (options.transport == "verbs_imm")

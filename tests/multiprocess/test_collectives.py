@@ -4,7 +4,7 @@
 memory and UCX on TCP, copy-based and zero-copy. Every byte is verified.
 
 `test_collectives.py [--bin BUILD/bin] [TESTS...] [-v]`; the build tree is $build, else build/release.
-IBCOLL_TEST_LAYOUTS=16x4,5x2 restricts the layouts."""
+IBCOLL_TEST_LAYOUTS=16x4,5x2 restricts the layouts; =all takes every number of ranks, for which no suite has the time."""
 
 import json
 import os
@@ -15,15 +15,16 @@ import ranks
 COLLECTIVES = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce"]
 IN_PLACE = COLLECTIVES[2:]
 SCHEMES = ["auto", "copy", "zero_copy"]
-# Ranks x nodes: every number of ranks on 1, 2 and 4 nodes. Where they do not divide, the nodes are uneven.
-LAYOUTS = [f"{ranks_}x{nodes}" for nodes in (1, 2, 4) for ranks_ in range(2, 17) if nodes <= ranks_] + ["11x3", "16x3"]
+# Ranks x nodes. Where they do not divide, the nodes are uneven.
+NUMBERS = range(2, 17) if os.environ.get("IBCOLL_TEST_LAYOUTS") == "all" else (2, 3, 4, 5, 8, 11, 16)
+LAYOUTS = [f"{ranks_}x{nodes}" for nodes in (1, 2, 4) for ranks_ in NUMBERS if nodes <= ranks_] + ["16x3"]
 # Where ibcoll_perf goes through sizes: each collective meets each of these, and both meet each scheme.
 SIZES_ON = ["3x1", "16x1", "5x2", "16x4"]
 
 
 def chosen(layouts):
     wish = os.environ.get("IBCOLL_TEST_LAYOUTS")
-    return [layout for layout in layouts if wish is None or layout in wish.split(",")]
+    return [layout for layout in layouts if wish in (None, "all") or layout in wish.split(",")]
 
 
 def sizes(processes):
