@@ -3,7 +3,7 @@
 //
 //   send -> one eager active message: header (with the note) and payload
 //   put  -> one or several eager active messages, copied into the region by the receiver's handler; or, where UCX has
-//           more than TCP, a rendezvous active message that UCX receives straight into the region
+//           RDMA, a rendezvous active message that UCX receives straight into the region
 //
 // Order [C3] is made here, not taken from UCX: every message and put carries a number, and what overtakes waits in the
 // receiver's window (windows.h). Not safe for threads: the context's lock is held around every call.
