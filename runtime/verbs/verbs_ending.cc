@@ -60,6 +60,8 @@ void VerbsTransport::wait_until_drained(Peer& peer) {
 
 void VerbsTransport::drained(Peer& peer) {
   std::erase(active_, &peer);
+  // What has landed since the slots were last looked at would not be seen any more: its last words.
+  if (has_message(peer, peer.handed_out + 1, 0)) mark_ready(peer);
   for (const uint32_t number : peer.exposures) {
     if (!exposure(number).bound) continue;
     exposure(number).window.handle.reset();
