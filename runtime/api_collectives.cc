@@ -38,7 +38,7 @@ ibcoll_status_t ibcoll_start(ibcoll_request_t request) {
   return guarded([&] {
     if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_start: request is NULL");
     const Guard guard(request->context->lock());
-    return report(request->request->start());
+    return report(request->context->start(*request->request));
   });
 }
 
@@ -92,46 +92,36 @@ static ibcoll_status_t blocking(ibcoll_team_t team, const ibcoll_collective_args
   });
 }
 
-static ibcoll_collective_args_t args_of(ibcoll_collective_t collective, const void* send, void* recv, uint64_t bytes) {
-  ibcoll_collective_args_t args{};
-  args.struct_size = sizeof args;
-  args.collective = collective;
-  args.send = send;
-  args.recv = recv;
-  args.bytes = bytes;
-  return args;
-}
-
 ibcoll_status_t ibcoll_barrier(ibcoll_team_t team) {
-  return blocking(team, args_of(IBCOLL_BARRIER, nullptr, nullptr, 0));
+  return blocking(team, arguments_of(IBCOLL_BARRIER, nullptr, nullptr, 0));
 }
 
 ibcoll_status_t ibcoll_bcast(ibcoll_team_t team, void* buffer, uint64_t bytes, int root) {
-  ibcoll_collective_args_t args = args_of(IBCOLL_BCAST, nullptr, buffer, bytes);
+  ibcoll_collective_args_t args = arguments_of(IBCOLL_BCAST, nullptr, buffer, bytes);
   args.root = root;
   return blocking(team, args);
 }
 
 ibcoll_status_t ibcoll_allgather(ibcoll_team_t team, const void* send, void* recv, uint64_t bytes) {
-  return blocking(team, args_of(IBCOLL_ALLGATHER, send, recv, bytes));
+  return blocking(team, arguments_of(IBCOLL_ALLGATHER, send, recv, bytes));
 }
 
 ibcoll_status_t ibcoll_allgatherv(ibcoll_team_t team, const void* send, void* recv, const uint64_t* recv_counts,
                                   const uint64_t* recv_displacements) {
-  ibcoll_collective_args_t args = args_of(IBCOLL_ALLGATHERV, send, recv, 0);
+  ibcoll_collective_args_t args = arguments_of(IBCOLL_ALLGATHERV, send, recv, 0);
   args.recv_counts = recv_counts;
   args.recv_displacements = recv_displacements;
   return blocking(team, args);
 }
 
 ibcoll_status_t ibcoll_alltoall(ibcoll_team_t team, const void* send, void* recv, uint64_t bytes) {
-  return blocking(team, args_of(IBCOLL_ALLTOALL, send, recv, bytes));
+  return blocking(team, arguments_of(IBCOLL_ALLTOALL, send, recv, bytes));
 }
 
 ibcoll_status_t ibcoll_alltoallv(ibcoll_team_t team, const void* send, const uint64_t* send_counts,
                                  const uint64_t* send_displacements, void* recv, const uint64_t* recv_counts,
                                  const uint64_t* recv_displacements) {
-  ibcoll_collective_args_t args = args_of(IBCOLL_ALLTOALLV, send, recv, 0);
+  ibcoll_collective_args_t args = arguments_of(IBCOLL_ALLTOALLV, send, recv, 0);
   args.send_counts = send_counts;
   args.send_displacements = send_displacements;
   args.recv_counts = recv_counts;
@@ -141,7 +131,7 @@ ibcoll_status_t ibcoll_alltoallv(ibcoll_team_t team, const void* send, const uin
 
 ibcoll_status_t ibcoll_allreduce(ibcoll_team_t team, const void* send, void* recv, uint64_t count, ibcoll_type_t type,
                                  ibcoll_op_t op) {
-  ibcoll_collective_args_t args = args_of(IBCOLL_ALLREDUCE, send, recv, 0);
+  ibcoll_collective_args_t args = arguments_of(IBCOLL_ALLREDUCE, send, recv, 0);
   args.count = count;
   args.type = type;
   args.op = op;

@@ -7,6 +7,18 @@
 
 namespace ibcoll {
 
+// A call with its buffers and nothing else yet.
+inline ibcoll_collective_args_t arguments_of(ibcoll_collective_t collective, const void* send, void* recv,
+                                             uint64_t bytes) {
+  ibcoll_collective_args_t args{};
+  args.struct_size = sizeof args;
+  args.collective = collective;
+  args.send = send;
+  args.recv = recv;
+  args.bytes = bytes;
+  return args;
+}
+
 // Checks what a caller asks of a team of `size` ranks and puts it into the algorithms' words. The count arrays are not
 // copied. INVALID_ARGUMENT names the argument, its value and what is allowed: NULL buffers, sizes that overflow, blocks
 // that overlap, a root outside of the team, an operation that its type does not have.

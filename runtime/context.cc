@@ -78,7 +78,7 @@ Status Context::make_engine() {
       return error(IBCOLL_ERR_CONFIG, "IBCOLL_EAGER_BYTES={} is more than a landing slot of {} holds ({} bytes)",
                    limits.eager_bytes, t->name(), t->slot_bytes());
   const double timeout = config_.seconds("IBCOLL_TIMEOUT");
-  limits.timeout_ns = timeout < 1e9 ? static_cast<Time>(timeout * 1e9) : 0;
+  limits.timeout_ns = timeout < kForEver ? static_cast<Time>(timeout * 1e9) : 0;
 
   std::vector<Transport*> route(static_cast<size_t>(size()), nullptr);
   std::vector<int> all(route.size());

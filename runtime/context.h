@@ -88,6 +88,7 @@ class Context {
   // Needs no buffers; counts may be NULL (`bytes` each).
   std::string explain(TeamHandle& team, const ibcoll_collective_args_t& given) const;
 
+  Status start(Request& request) noexcept;
   // Moves everything; false: nothing moved.
   bool progress() noexcept;
   // Blocks until the request is complete, or until `seconds` have passed (TIMEOUT; the request stays in flight).
@@ -130,6 +131,7 @@ class Context {
   std::unique_ptr<TeamHandle> world_;
   std::vector<std::unique_ptr<TeamHandle>> teams_;
   uint32_t rounds_ = 0;  // of progress, for check_now_and_then()
+  uint32_t starts_ = 0;  // of collectives that were complete at once
   Time checked_at_ = 0;
   std::atomic<int> waiting_threads_{0};
 };

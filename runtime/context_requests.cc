@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kMostKept = 1 << 20;        // bytes of scratch memory in the last request of a blocking shorthand
 constexpr uint32_t kRoundsPerLook = 64;      // at the clock
+constexpr uint32_t kStartsPerRound = 16;     // of progress, where collectives complete as they are started
 constexpr Time kBetweenChecks = 10'000'000;  // of peers, stalls and deadlines, whatever else moves
 
 }  // namespace
@@ -109,7 +110,7 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
     Result<std::unique_ptr<Request>> made = make_request(team, args.value(), nullptr, IBCOLL_SCHEME_AUTO);
     if (!made.ok()) return made.status();
     if (last.waited_for) {  // another thread is inside the same shorthand
-      if (Status status = (*made)->start(); !status.ok()) return status;
+      if (Status status = start(**made); !status.ok()) return status;
       Status status = wait(**made, INFINITY, guard);
       if ((*made)->in_flight()) team.given_up.push_back({std::move(*made), {}});
       return status;
@@ -117,7 +118,7 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
     last = {given, std::move(*made), false};
   }
   Request& request = *last.request;
-  if (Status status = request.start(); !status.ok()) return status;
+  if (Status status = start(request); !status.ok()) return status;
   last.waited_for = true;
   const Status status = wait(request, INFINITY, guard);
   last.waited_for = false;
@@ -175,11 +176,18 @@ void Context::check_now_and_then() noexcept {
   engine_->check();
 }
 
+// The last rank to come finds in the node window all that it waits for. If that is always the same one, it never waits, yet
+// other collectives, and ranks that fail, need it to look at its messages now and then.
+Status Context::start(Request& request) noexcept {
+  Status status = request.start();
+  if (!request.in_flight() && ++starts_ % kStartsPerRound == 0) progress();
+  return status;
+}
+
 Status Context::wait(Request& request, double seconds, std::unique_lock<std::mutex>& guard) {
   if (!request.in_flight()) return request.status();
   const WaitingThread inside(waiting_threads_);
   WaitStrategy::Pause pause(*waiting_);
-  constexpr double kForEver = 1e9;  // more does not fit into a Time
   const bool limited = seconds < kForEver;
   const Time end = limited ? engine_->now() + static_cast<Time>(std::max(0.0, seconds) * 1e9) : 0;
   for (;;) {

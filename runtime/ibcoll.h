@@ -208,7 +208,8 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const i
                                                      ibcoll_request_t* request);
 /* BUSY when it is already in flight. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_start(ibcoll_request_t request);
-/* OK: complete. IN_PROGRESS: not yet. Anything else: the collective failed. An idle request is complete. */
+/* OK: complete. IN_PROGRESS: not yet. Anything else: the collective failed; its request is complete, but for the one case that
+ * ibcoll_wait names. An idle request is complete. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_test(ibcoll_request_t request);
 /* Blocks until complete or until IBCOLL_TIMEOUT seconds passed without completion (then the team fails). A failed request is
  * complete, and its buffers are the caller's again. But for one case: a process that was stopped (SIGSTOP) in the middle of a

@@ -38,6 +38,9 @@ namespace ibcoll {
 // Nanoseconds; virtual in the simulator.
 using Time = uint64_t;
 
+// Seconds; from here on a timeout is none: more need not fit into a Time.
+constexpr double kForEver = 1e9;
+
 // What a message means. Transports carry it as it is, 32 bytes on every wire, and look at nothing in it.
 struct Note {
   uint64_t epoch = 0;      // the team

@@ -219,7 +219,7 @@ void UcxTransport::close_endpoints() {
   if (counters_.failed_peers > 0) worker_->abandon();
   // A peer that nothing was sent to may be connecting just now, and UCX wants to answer it.
   const auto quiet = Clock::now() + kQuietBeforeEnd;
-  while (Clock::now() < quiet && Clock::now() < deadline) {
+  while (Clock::now() < quiet) {
     if (!worker_->progress()) pause_briefly();
   }
 }

@@ -37,7 +37,7 @@ SocketAddress socket_address(const Gid& ip, uint32_t port) {
   return address;
 }
 
-// The addresses of this machine's network interfaces, as those of IPoIB, without link-local ones.
+// The addresses of this machine's network interfaces, those of IPoIB among them.
 std::vector<Gid> interface_addresses() {
   std::vector<Gid> found;
   ifaddrs* list = nullptr;

@@ -299,11 +299,6 @@ class Scenario {
 }  // namespace
 }  // namespace ibcoll::conformance
 
-// UCX keeps what it has when a peer has died (Worker::abandon), and hides some of it from who looks for leaks.
-extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions() {
-  return "leak:libucs.so\nleak:libucp.so\nleak:libuct.so\n";
-}
-
 int main(int argc, char** argv) {
   using namespace ibcoll::conformance;
   if (argc != 6) give_up("started by ibcoll_conformance_tests, not by hand");

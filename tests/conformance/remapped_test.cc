@@ -36,6 +36,21 @@ constexpr bool (Mapping::*kWays[])() = {&Mapping::unmap_and_map, &Mapping::map_o
 
 class RemappedTest : public TransportTest {
  protected:
+  // Calls `transfer` with a mapping of rank 0 or 1, then again after each way of changing its pages.
+  void each_way(const std::function<void(World&, std::span<std::byte>, uint64_t id)>& transfer) {
+    auto world = make_world(2);
+    ASSERT_TRUE(world);
+    Mapping mapping;
+    ASSERT_TRUE(mapping.made());
+    uint64_t id = 1;
+    ASSERT_NO_FATAL_FAILURE(transfer(*world, mapping.bytes(), id++));
+    for (const auto way : kWays) {
+      ASSERT_TRUE((mapping.*way)());
+      ASSERT_NO_FATAL_FAILURE(transfer(*world, mapping.bytes(), id)) << "way " << id - 1;
+      ++id;
+    }
+  }
+
   // Puts `from` into `to`, and looks at what came.
   static void expect_through(World& world, std::span<std::byte> from, std::span<std::byte> to, uint64_t id) {
     fill(from, id);
@@ -50,36 +65,19 @@ class RemappedTest : public TransportTest {
 };
 
 TEST_P(RemappedTest, Source) {
-  auto world = make_world(2);
-  ASSERT_TRUE(world);
-  Mapping source;
-  ASSERT_TRUE(source.made());
   std::vector<std::byte> target(kBytes);
-  uint64_t id = 1;
-  ASSERT_NO_FATAL_FAILURE(expect_through(*world, source.bytes(), target, id++));
-  for (const auto way : kWays) {
-    ASSERT_TRUE((source.*way)());
-    ASSERT_NO_FATAL_FAILURE(expect_through(*world, source.bytes(), target, id)) << "way " << id - 1;
-    ASSERT_NO_FATAL_FAILURE(
-        expect_through(*world, source.bytes().subspan(4096, 100'000), std::span(target).first(100'000), id + 100));
-    ++id;
-  }
-  const nlohmann::json told = world->at(0).describe();
-  if (told.contains("registration_cache")) RecordProperty("registration_cache", told["registration_cache"].dump());
+  each_way([&](World& world, std::span<std::byte> source, uint64_t id) {
+    ASSERT_NO_FATAL_FAILURE(expect_through(world, source, target, id));
+    const std::span<std::byte> part = source.subspan(4096, 100'000);
+    ASSERT_NO_FATAL_FAILURE(expect_through(world, part, std::span(target).first(part.size()), id + 100));
+    const nlohmann::json told = world.at(0).describe();
+    if (told.contains("registration_cache")) RecordProperty("registration_cache", told["registration_cache"].dump());
+  });
 }
 
 TEST_P(RemappedTest, Target) {
-  auto world = make_world(2);
-  ASSERT_TRUE(world);
-  Mapping target;
-  ASSERT_TRUE(target.made());
   std::vector<std::byte> source(kBytes);
-  uint64_t id = 1;
-  ASSERT_NO_FATAL_FAILURE(expect_through(*world, source, target.bytes(), id++));
-  for (const auto way : kWays) {
-    ASSERT_TRUE((target.*way)());
-    ASSERT_NO_FATAL_FAILURE(expect_through(*world, source, target.bytes(), id++)) << "way " << id - 2;
-  }
+  each_way([&](World& world, std::span<std::byte> target, uint64_t id) { expect_through(world, source, target, id); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, RemappedTest, ::testing::ValuesIn(makers()),

@@ -22,6 +22,7 @@ LAYOUTS = {
     "barrier_waits_for_all": ["6x1", "5x2"],
     "threads": ["3x1", "4x2"],
     "same_shorthand": ["3x1", "4x2"],
+    "never_waiting": ["2x1"],
     "create_from_list": ["1x1", "5x1", "8x3"],
     "split_by_color_and_key": ["7x1", "8x2"],
     "nested_splits": ["8x1", "7x3"],

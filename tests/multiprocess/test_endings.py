@@ -149,7 +149,7 @@ class Reports(unittest.TestCase):
     """SIGUSR1 to a rank, or Ctrl-\\ to the launcher: what every rank waits for."""
 
     def check_report(self, stuck, processes):
-        text = stuck.read_errors(lambda errors: errors.count(b"alltoall") >= processes - 1 and b"rank 0" in errors, 20)
+        text = stuck.read_errors(lambda errors: errors.count(b"alltoall") >= processes - 1 and b"rank 0: " in errors, 20)
         lines = text.splitlines()
         for rank in range(1, processes):
             self.assertTrue([line for line in lines if f"rank {rank}: alltoall" in line and "waits" in line],

@@ -99,6 +99,35 @@ void progress(Rank& self) {
   }
 }
 
+// Broadcasts that are complete as soon as they are started, so that rank 1 never waits: what else is in flight moves on.
+void never_waiting(Rank& self) {
+  const TeamOwner team = split(self.world, 0, self.rank);
+  CheckedCall call(team.get(), {.collective = IBCOLL_ALLTOALL, .bytes = 20'000, .algorithm = "pairwise"});
+  const ibcoll_collective_args_t args = call.args();
+  ibcoll_request_t request = nullptr;
+  expect_ok(ibcoll_collective_init(team.get(), &args, &request), "init");
+  call.fill(1);
+  expect_ok(ibcoll_barrier(self.world), "barrier");
+  if (self.rank == 0) {
+    sleep_seconds(0.2);  // rank 1 has started without it
+    ibcoll_start(request);
+  } else {
+    ibcoll_start(request);
+    sleep_seconds(0.5);  // rank 0 has sent all broadcasts
+  }
+  for (int i = 0; i < 50; ++i) {
+    int word = i * (self.rank == 0);
+    expect_ok(ibcoll_bcast(self.world, &word, sizeof word, 0), "bcast");
+    expect(word == i, "broadcast {} brought {}", i, word);
+  }
+  if (self.rank == 1) sleep_seconds(3);
+  const double begin = seconds_now();
+  expect_ok(ibcoll_wait(request), "wait");
+  expect(seconds_now() - begin < 2, "rank 0 got nothing while rank 1 called nothing but broadcasts");
+  call.verify(1);
+  expect_ok(ibcoll_request_free(request), "free");
+}
+
 // A barrier is left only after the last rank has entered; also on a new team, whose members come at different times.
 void barrier_waits_for_all(Rank& self) {
   const TeamOwner teams[] = {split(self.world, 0, self.rank), split(self.world, 0, -self.rank)};
@@ -157,13 +186,9 @@ void same_shorthand(Rank& self) {
 }
 
 constexpr Scenario kWaitingScenarios[] = {
-    {"late", late},
-    {"wait_timeout", wait_timeout},
-    {"describe", describe},
-    {"progress", progress},
-    {"barrier_waits_for_all", barrier_waits_for_all},
-    {"threads", threads},
-    {"same_shorthand", same_shorthand},
+    {"late", late},         {"wait_timeout", wait_timeout},     {"describe", describe},
+    {"progress", progress}, {"never_waiting", never_waiting},   {"barrier_waits_for_all", barrier_waits_for_all},
+    {"threads", threads},   {"same_shorthand", same_shorthand},
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 // Arguments that tests of the C interface start from.
 #pragma once
 
-#include "runtime/ibcoll.h"
+#include "runtime/arguments.h"
 
 namespace ibcoll {
 
@@ -10,12 +10,7 @@ namespace ibcoll {
 inline ibcoll_collective_args_t arguments_of(ibcoll_collective_t collective, const void* send, void* recv,
                                              uint64_t bytes, const uint64_t* counts, const uint64_t* displacements,
                                              uint64_t count, ibcoll_type_t type) {
-  ibcoll_collective_args_t args{};
-  args.struct_size = sizeof args;
-  args.collective = collective;
-  args.send = send;
-  args.recv = recv;
-  args.bytes = bytes;
+  ibcoll_collective_args_t args = arguments_of(collective, send, recv, bytes);
   args.send_counts = args.recv_counts = counts;
   args.send_displacements = args.recv_displacements = displacements;
   args.count = count;
