@@ -73,6 +73,7 @@ struct Peer {
   Time greeting_pause = 0;
   bool heard = false;     // an answer of their device, since the last look at peers
   Time last_heard = 0;    // when that look was
+  Time last_asked = 0;    // when it was last asked for one
   Time answer_by = 0;     // to a greeting, or the peer is lost; 0: no such time
   uint32_t attempts = 0;  // to deliver the message after `attempted_after`, which their device did not acknowledge
   uint64_t attempted_after = 0;

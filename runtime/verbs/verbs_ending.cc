@@ -148,15 +148,19 @@ void VerbsTransport::check_peers() {
   for (const int rank : processes_.ended()) fail(*peers_[static_cast<size_t>(rank)], "its process has ended");
   const Time time = now();
   if (!greeted_.empty()) check_greeted(time);
-  for (size_t i = 0; i < active_.size(); ++i) {
-    Peer& peer = *active_[i];
-    if (std::exchange(peer.heard, false)) peer.last_heard = time;
-    if (peer.state != Peer::State::kReady || peer.left || peer.completed < peer.signaled ||
-        time - peer.last_heard < kQuiet)
-      continue;
-    ibv_send_wr request = empty_write(peer);
-    if (post(peer, request, Work::kLocal, 0, true)) peer.last_heard = time;
-  }
+  for (size_t i = 0; i < active_.size(); ++i) check_silence(*active_[i], time);
+}
+
+// A silent device is asked even where it owes an answer already: soft-RoCE may have lost the timer of its retries, and a new
+// request sets it. It does not count packets that its own network card refuses, so a port that is down is looked at here.
+void VerbsTransport::check_silence(Peer& peer, Time time) {
+  if (std::exchange(peer.heard, false)) peer.last_heard = time;
+  if (peer.state != Peer::State::kReady || peer.left) return;
+  std::string port;
+  if (peer.completed < peer.posted && time - peer.last_heard > kQuiet + patience() && port_is_down(port))
+    return fail(peer, port);
+  if (time - std::max(peer.last_heard, peer.last_asked) < kQuiet) return;
+  if (post(peer, empty_write(peer), Work::kLocal, 0, true)) peer.last_asked = time;
 }
 
 // Whether its goodbye is among the messages that were not handed out.

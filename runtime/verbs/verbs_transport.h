@@ -163,6 +163,7 @@ class VerbsTransport final : public NetworkTransport {
   // How long a device tries before it gives a packet up.
   Time patience() const { return (settings_.retries + 1) * (Time{4096} << settings_.timeout); }
   void check_greeted(Time time);
+  void check_silence(Peer& peer, Time time);
   bool port_is_down(std::string& text);
   bool is_leaving(const Peer& peer) const;
   void say_goodbye();

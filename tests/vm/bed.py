@@ -38,7 +38,7 @@ def add_options(parser):
 def job_script(command, directory, variables):
     """The script that starts `command` in `directory`, with the variables of HANDED_ON and `variables`, a list of NAME=VALUE
     or NAME (as it is here)."""
-    chosen = {name: value for name, value in os.environ.items() if name.startswith(HANDED_ON)}
+    chosen = {name: value for name, value in os.environ.items() if name.startswith(HANDED_ON) and name != "IBCOLL_VM_CACHE"}
     for variable in variables:
         name, given, value = variable.partition("=")
         chosen[name] = value if given else os.environ.get(name, "")
