@@ -19,6 +19,7 @@
 
 #include "runtime/buffer.h"
 #include "runtime/transport.h"
+#include "runtime/wait.h"
 
 namespace ibcoll {
 
@@ -89,6 +90,7 @@ class NodeWindow {
     digest_ = (digest_ ^ signature) * 0x9e3779b1 + 1;
     own.digest = digest_;
     own.step.store(step_, std::memory_order_release);
+    prefetch_to_write(&line(rank_, step_ + 2));
   }
   bool published(int local) const noexcept { return line(local, step_).step.load(std::memory_order_acquire) >= step_; }
   // Of all calls up to this step, so that a call in which nobody looked at the odd rank is noticed in the next one.

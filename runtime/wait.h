@@ -45,4 +45,13 @@ inline void relax() noexcept {
 #endif
 }
 
+// Asks for a cache line that will be written soon, so that the store need not wait for other cores to give it up.
+inline void prefetch_to_write(const void* address) noexcept {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));  // __builtin_prefetch asks to read only
+#else
+  __builtin_prefetch(address, 1);
+#endif
+}
+
 }  // namespace ibcoll

@@ -1,72 +1,121 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoallv on one node. A rank publishes a table of its p blocks: size, and where the block is: in its area of the node
-// window (small blocks, while there is room), or in its own memory, from where the receiver reads it with one copy. In
-// the second step a rank tells that it reads no more; those whose memory was read wait for it.
+// Alltoallv on one node. A rank publishes a table of its p blocks: size, and where the block is. Small blocks are beside the
+// table in its line of the node window, or in its area, while there is room; others stay in its own memory, from where the
+// receiver reads them with one copy. If any rank has such a block, a second step tells that nobody reads any more.
 // Cost: 1 step (2 with large blocks), 1 or 2 copies per byte.
-#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "runtime/collectives/algorithm.h"
 
 namespace ibcoll {
 namespace {
 
+enum Where : uint64_t { kLine, kArea, kPrivate };
+
 struct Entry {
-  uint64_t bytes;
-  uint64_t place;  // offset in the area, or address
-  uint64_t in_area;
+  uint64_t bytes : 62;
+  uint64_t where : 2;
+  uint64_t place;  // offset in the line or the area; address in private memory
 };
 
-// Fills in this rank's table and the blocks that go with it. True when a block stays in private memory.
-bool write_table(Comm& c, const Args& a, std::byte* area, uint64_t area_bytes) {
-  auto* const table = reinterpret_cast<Entry*>(area);
-  const uint64_t window_below = single_copy_from(c.node().crowded());
-  uint64_t at = sizeof(Entry) * static_cast<uint64_t>(c.size());
-  bool read_later = false;
+// A line begins with a word that is not 0 when its rank has private blocks. The table follows if there is room for it, else
+// the area begins with it.
+constexpr uint64_t kWord = sizeof(uint64_t);
+
+uint64_t table_bytes(uint64_t p) { return sizeof(Entry) * p; }
+bool table_in_line(uint64_t p) { return kWord + table_bytes(p) <= NodeWindow::kInlineBytes; }
+
+// What a rank publishes in this step.
+struct Published {
+  Published(NodeWindow& w, int rank)
+      : line(w.area(rank, 0)),
+        area(w.area(rank, w.area_bytes())),
+        table(table_in_line(static_cast<uint64_t>(w.size())) ? line + kWord : area) {}
+  std::byte* entry(int to) const { return table + table_bytes(static_cast<uint64_t>(to)); }
+  std::byte* line;
+  std::byte* area;
+  std::byte* table;
+};
+
+// Where the next block goes in a line or an area.
+struct Room {
+  bool fits(uint64_t bytes) const { return used <= end && bytes <= end - used; }
+  uint64_t take(ConstBytes block) {
+    Comm::copy(Bytes(base + used, block.size()), block);
+    return std::exchange(used, used + (block.size() + 7) / 8 * 8);
+  }
+  std::byte* base;
+  uint64_t end;
+  uint64_t used;
+};
+
+// True when a block stays in private memory.
+bool write_table(Comm& c, const Args& a, const Published& mine) {
+  NodeWindow& w = c.node();
+  const uint64_t window_below = single_copy_from(w.crowded());
+  const uint64_t table = table_bytes(static_cast<uint64_t>(c.size()));
+  const bool in_line = mine.table != mine.area;
+  Room line{mine.line, NodeWindow::kInlineBytes, kWord + (in_line ? table : 0)};
+  Room area{mine.area, w.area_bytes(), in_line ? 0 : table};
+  uint64_t read_later = 0;
   for (int i = 1; i < c.size(); ++i) {
     const int to = c.peer(i);
     const ConstBytes block = a.send[to];
-    const bool fits = block.size() < window_below && block.size() <= area_bytes - at;
-    table[to] = {block.size(), fits ? at : reinterpret_cast<uint64_t>(block.data()), fits};
-    read_later = read_later || !fits;
-    if (!fits) continue;
-    c.copy(Bytes(area + at, block.size()), block);
-    at += (block.size() + 7) / 8 * 8;
-    at = std::min(at, area_bytes);
+    Entry entry{block.size(), kPrivate, 0};
+    if (line.fits(block.size()))
+      entry.where = kLine, entry.place = line.take(block);
+    else if (block.size() < window_below && area.fits(block.size()))
+      entry.where = kArea, entry.place = area.take(block);
+    else
+      entry.place = reinterpret_cast<uint64_t>(block.data()), read_later = 1;
+    std::memcpy(mine.entry(to), &entry, sizeof entry);
   }
-  return read_later;
+  std::memcpy(mine.line, &read_later, kWord);
+  return read_later != 0;
+}
+
+void take_block(Comm& c, int from, const Published& theirs, Bytes block) {
+  Entry entry;
+  std::memcpy(&entry, theirs.entry(c.rank()), sizeof entry);
+  const uint64_t end = entry.where == kLine ? NodeWindow::kInlineBytes : c.node().area_bytes();
+  if (entry.bytes != block.size())
+    c.mismatch(from, entry.bytes, block.size(), "bytes of its block");
+  else if (entry.where == kPrivate)
+    c.read(from, entry.place, block);
+  else if (Room{nullptr, end, entry.place}.fits(entry.bytes))
+    c.copy(block, ConstBytes((entry.where == kLine ? theirs.line : theirs.area) + entry.place, block.size()));
+  else
+    c.mismatch(from, entry.place, end, "place of its block");
 }
 
 Task alltoallv_shm(Comm& c, Args a) {
   NodeWindow& w = c.node();
   co_await c.next_step(w.area_bytes());
-  const bool read_later = write_table(c, a, w.area(c.rank(), w.area_bytes()), w.area_bytes());
+  const bool is_read = write_table(c, a, Published(w, c.rank()));
   c.publish();
   c.copy(a.recv[c.rank()], a.send[c.rank()]);
+  bool any_read = is_read;
   for (int i = 1; i < c.size(); ++i) {
     const int from = c.peer(-i);
     co_await c.published(from);
-    const std::byte* const area = w.area(from, w.area_bytes());
-    Entry entry;
-    std::memcpy(&entry, area + sizeof(Entry) * static_cast<uint64_t>(c.rank()), sizeof entry);
-    const Bytes block = a.recv[from];
-    if (entry.bytes != block.size())
-      c.mismatch(from, entry.bytes, block.size(), "bytes of its block");
-    else if (entry.in_area && entry.place + entry.bytes <= w.area_bytes())
-      c.copy(block, ConstBytes(area + entry.place, entry.bytes));
-    else
-      c.read(from, entry.place, block);
+    const Published theirs(w, from);
+    uint64_t read_later = 0;
+    std::memcpy(&read_later, theirs.line, kWord);
+    any_read = any_read || read_later != 0;
+    take_block(c, from, theirs, a.recv[from]);
   }
+  if (!any_read) co_return;
   co_await c.next_step(0);
   c.publish();
-  for (int i = 1; i < c.size() && read_later; ++i) co_await c.published(c.peer(i));
+  for (int i = 1; i < c.size() && is_read; ++i) co_await c.published(c.peer(i));
 }
 
 const char* why_not(const Shape& s) {
   if (const char* const reason = applies_on_one_node(s)) return reason;
   if (!s.single_copy) return "the kernel does not let the ranks read each other's memory";
-  return s.area_bytes >= 2 * sizeof(Entry) * static_cast<uint64_t>(s.p) ? nullptr
-                                                                        : "the node window is too small for the table";
+  return s.area_bytes >= 2 * table_bytes(static_cast<uint64_t>(s.p)) ? nullptr
+                                                                     : "the node window is too small for the table";
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
