@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::seconds kDeadline{60};
 
-thread_local char last_error[512] = "";
+thread_local char last_error[MPI_MAX_ERROR_STRING + 256] = "";
 
 struct Communicator {
   MPI_Comm comm = MPI_COMM_NULL;
