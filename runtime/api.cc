@@ -103,9 +103,7 @@ ibcoll_status_t ibcoll_context_destroy(ibcoll_context_t context) {
     Guard guard(c.lock());
     if (c.teams() > 0)
       return refuse(IBCOLL_ERR_BUSY, "ibcoll_context_destroy: {} teams exist; free them first", c.teams());
-    if (c.world().team->requests() > c.world().idle_requests())
-      return refuse(IBCOLL_ERR_BUSY, "ibcoll_context_destroy: {} requests exist; free them first",
-                    c.world().team->requests() - c.world().idle_requests());
+    if (Status status = c.world().may_end("ibcoll_context_destroy"); !status.ok()) return report(status);
     report_on_signal_no_more(&c);
     const Status left = c.leave(guard);
     guard.unlock();
@@ -188,9 +186,7 @@ ibcoll_status_t ibcoll_team_free(ibcoll_team_t team) {
     const Guard guard(t.context->lock());
     if (&t == &t.context->world())
       return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_free: the world team belongs to its context");
-    const int requests = t.team->requests() - t.idle_requests();
-    if (requests > 0)
-      return refuse(IBCOLL_ERR_BUSY, "ibcoll_team_free: {} requests of the team exist; free them first", requests);
+    if (Status status = t.may_end("ibcoll_team_free"); !status.ok()) return report(status);
     t.context->free_team(t);
     return IBCOLL_OK;
   });

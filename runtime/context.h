@@ -47,8 +47,8 @@ struct TeamHandle {
   };
   std::vector<GivenUp> given_up;
 
-  // That no program holds and that can be deleted.
-  int idle_requests() const noexcept;
+  // BUSY: requests of the program or of the runtime are left, so `call`, which ends the team, must be refused.
+  Status may_end(const char* call) const;
 };
 
 class Context {

@@ -70,10 +70,23 @@ Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, const A
   return request;
 }
 
-int TeamHandle::idle_requests() const noexcept {
-  const auto idle = [](const auto& holder) { return holder.request && !holder.request->in_flight(); };
-  return static_cast<int>(std::count_if(shorthands.begin(), shorthands.end(), idle) +
-                          std::count_if(given_up.begin(), given_up.end(), idle));
+Status TeamHandle::may_end(const char* call) const {
+  int own = 0, in_flight = 0;
+  const auto count = [&](const auto& holder) {
+    own += holder.request != nullptr;
+    in_flight += holder.request && holder.request->in_flight();
+  };
+  for (const Shorthand& shorthand : shorthands) count(shorthand);
+  for (const GivenUp& request : given_up) count(request);
+  if (team->requests() > own)
+    return error(IBCOLL_ERR_BUSY, "{}: {} requests exist; free them first", call, team->requests() - own);
+  if (in_flight > 0)
+    return error(
+        IBCOLL_ERR_BUSY,
+        "{}: {} blocking calls are in flight still, in other threads, or given up while a peer may yet write to "
+        "their buffers; let them end first (ibcoll_progress)",
+        call, in_flight);
+  return {};
 }
 
 namespace {

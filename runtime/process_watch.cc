@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -34,13 +35,13 @@ struct ProcessStat {
 
   // The first thread may end before the others.
   bool ended() const { return (state == 'Z' || state == 'X') && threads <= 1; }
-  bool ending() const { return ended() || (flags & kExiting) != 0; }
+  bool exiting() const { return failure == 0 && (flags & kExiting) != 0; }
 };
 
-ProcessStat stat_of(int64_t pid) {
+ProcessStat read_stat(const std::string& path) {
   ProcessStat stat;
   char text[1024] = {};
-  const int file = ::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const ssize_t length = file < 0 ? -1 : ::read(file, text, sizeof text - 1);
   stat.failure = length > 0 ? 0 : length == 0 ? ESRCH : errno;
   if (file >= 0) ::close(file);
@@ -54,6 +55,16 @@ ProcessStat stat_of(int64_t pid) {
   for (int field = 10; field < 20; ++field) fields >> skipped;
   fields >> stat.threads >> skipped >> stat.start;
   return stat;
+}
+
+ProcessStat stat_of(int64_t pid) { return read_stat(fmt::format("/proc/{}/stat", pid)); }
+
+// Every thread has begun to end; the first alone may do so in a process that lives on.
+bool all_threads_exit(int64_t pid) {
+  std::error_code failure;
+  for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), failure))
+    if (const ProcessStat stat = read_stat(thread.path() / "stat"); stat.failure == 0 && !stat.exiting()) return false;
+  return !failure;
 }
 
 }  // namespace
@@ -116,7 +127,8 @@ bool ProcessWatch::ended_by_proc(const Watched& process) const {
   const ProcessStat stat = stat_of(process.pid);
   if (stat.failure != 0) return ::kill(static_cast<pid_t>(process.pid), 0) != 0 && errno == ESRCH;
   if (process.start != 0 && stat.start != process.start) return true;
-  return until_ == Until::kEnding ? stat.ending() : stat.ended();
+  if (until_ == Until::kEnding && stat.exiting()) return all_threads_exit(process.pid);
+  return stat.ended();
 }
 
 std::vector<int> ProcessWatch::ended() {

@@ -2,8 +2,10 @@
 #include "runtime/process_watch.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,6 +66,38 @@ TEST(ProcessWatch, TellsOfAnEnd) {
   EXPECT_EQ(watch.ended(), std::vector<int>{4});
   EXPECT_TRUE(watch.ended().empty());
   EXPECT_TRUE(watch.alive(3));
+}
+
+// Its first thread ends, another one lives on.
+TEST(ProcessWatch, AThreadThatEndsIsNotTheProcess) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::alarm(60);
+    pthread_t other;
+    ::pthread_create(
+        &other, nullptr,
+        [](void* to) -> void* {
+          ::usleep(100'000);  // the first one has ended
+          [[maybe_unused]] const ssize_t told = ::write(*static_cast<int*>(to), "x", 1);
+          for (;;) ::pause();
+        },
+        &ready[1]);
+    ::syscall(SYS_exit, 0);
+  }
+  char word = 0;
+  EXPECT_EQ(::read(ready[0], &word, 1), 1);
+  ProcessWatch watch(ProcessWatch::Until::kEnding);
+  EXPECT_TRUE(watch.add(5, pid, 0).ok());
+  EXPECT_TRUE(watch.ended().empty());
+  ::kill(pid, SIGKILL);
+  siginfo_t info;
+  ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);
+  EXPECT_EQ(watch.ended(), std::vector<int>{5});
+  ::waitpid(pid, nullptr, 0);
+  ::close(ready[0]);
+  ::close(ready[1]);
 }
 
 TEST(ProcessWatch, AnotherProcessOfTheSamePidIsNotTheOneWatched) {
