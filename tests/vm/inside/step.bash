@@ -92,24 +92,27 @@ refused() {
   grep "verbs is not used: " /tmp/said | grep -F "$1" || { cat /tmp/said; return 1; }
 }
 
-# survivors IBCOLL_RUN...: starts a job that does large alltoalls without end. Its ranks are shells that outlive the
-# program, so that the launcher ends nobody.
+# sent: how many packets the device of this machine has sent.
+sent() { rdma statistic show link rxe0/1 | grep -o 'sent_pkts [0-9]*' | cut -d ' ' -f 2; }
+# survivors IBCOLL_RUN...: starts a job that does large alltoalls without end, and waits until it is well under way. Its ranks
+# are shells that outlive the program, so that the launcher ends nobody.
 survivors() {
+  local enough=$(($(sent) + 20000))
   rm -rf /tmp/ranks && mkdir /tmp/ranks
   "$@" bash -c "
     $build/bin/ibcoll_perf alltoall --bytes 1M --seconds 300 --warmup 0 2>&1 & program=\$!
     mkdir -p /tmp/ranks; echo \$program >/tmp/ranks/\$IBCOLL_RUN_RANK.pid
     wait \$program; echo \"rank \$IBCOLL_RUN_RANK ended with \$?\"; sleep 60" >/tmp/ranks/log 2>&1 &
-  sleep "${before:-6}"
+  until [[ $(sent) -gt $enough ]]; do sleep 0.2; done
 }
 # kill_rank RANK [HOST]
 kill_rank() {
   local kill="kill -KILL \$(cat /tmp/ranks/$1.pid)"
   if [[ $# -gt 1 ]]; then ssh "$2" "$kill"; else bash -c "$kill"; fi
 }
-# lost_rank LOST RANK...: each RANK says within 15 s that it has lost LOST, and its program fails.
+# lost_rank LOST RANK...: each RANK says within 25 s that it has lost LOST, and its program fails.
 lost_rank() {
-  local lost=$1 rank end=$((SECONDS + 15))
+  local lost=$1 rank end=$((SECONDS + 25))
   shift
   for rank; do
     until grep -q "^ibcoll_perf: rank $rank: .*rank $lost of the job .*failed" /tmp/ranks/log &&
@@ -120,7 +123,7 @@ lost_rank() {
   done
   cat /tmp/ranks/log
 }
-export -f every_algorithm fails_saying refused survivors kill_rank lost_rank
+export -f every_algorithm fails_saying refused sent survivors kill_rank lost_rank
 
 finish() {
   if [[ $((passed + failed)) -eq 0 ]]; then
