@@ -30,6 +30,8 @@ constexpr Setting kSettings[] = {
      "how ranks exchange what a connection needs: by datagrams of their own, or by librdmacm"},
     {"IBCOLL_VERBS_NOTIFY", Kind::kChoice, "auto", "auto|imm|memory",
      "how messages are noticed: by immediate data, or by polling memory, which needs a device that writes in order"},
+    {"IBCOLL_VERBS_WINDOWS", Kind::kChoice, "auto", "auto|on|off",
+     "open memory to one peer by memory windows; off: by regions, which a device keeps for all peers"},
     {"IBCOLL_VERBS_SERVICE_LEVEL", Kind::kInteger, "0", "0..15", "InfiniBand service level of all packets"},
     {"IBCOLL_VERBS_TRAFFIC_CLASS", Kind::kInteger, "0", "0..255", "traffic class (DSCP and ECN) of RoCE packets"},
     {"IBCOLL_VERBS_TIMEOUT", Kind::kInteger, "16", "1..31",

@@ -27,7 +27,8 @@ class ConnectionManager {
   virtual bool send(int to, const Greeting& greeting) = 0;
   // The next one that has come; false: none. Never blocks.
   virtual bool receive(Greeting& greeting) = 0;
-  // The path to the sender of a greeting that was received: ah_attr and path_mtu of `attributes`.
+  // The path to the sender of a greeting that was received: ah_attr and path_mtu of `attributes`. TRANSPORT: the greeting is out
+  // of date, its sender begins anew.
   virtual Status find_path(const Greeting& theirs, ibv_qp_attr& attributes) = 0;
 };
 

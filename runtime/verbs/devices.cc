@@ -14,7 +14,8 @@ namespace ibcoll::verbs {
 namespace {
 
 constexpr int kMostGids = 256;
-// The soft-RoCE driver of Linux up to 6.1 checks writes through a window against the region below it, not the window.
+// The soft-RoCE driver of Linux 6.1 checks writes through a window against the region below it, not the window, and binds a
+// window again, which fails, when it goes back over lost packets.
 constexpr uint32_t kSoftRoceVendor = 0xffffff;
 
 double speed_of(const ibv_port_attr& attributes) {
@@ -100,7 +101,7 @@ Status add_ports(ibv_device* handle, const Locality* locality, std::vector<Port>
     port.near = locality == nullptr || locality->is_near(handle);
     port.windows = (attributes.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0;
     port.unfit = unfitness(handle->transport_type);
-    port.exact_windows = attributes.vendor_id != kSoftRoceVendor;
+    port.good_windows = attributes.vendor_id != kSoftRoceVendor;
     port.most_queue_pairs = attributes.max_qp;
     port.most_completions = attributes.max_cqe;
     port.most_regions = attributes.max_mr;

@@ -35,9 +35,9 @@ struct Port {
   std::vector<GidEntry> gids;
   bool near = false;  // to the cores that this process may use
   // of the device
-  std::string unfit;           // why ibcoll cannot use it; empty: it can
-  bool windows = false;        // memory windows of type 2B
-  bool exact_windows = false;  // and the device keeps writes within a window
+  std::string unfit;          // why ibcoll cannot use it; empty: it can
+  bool windows = false;       // memory windows of type 2B
+  bool good_windows = false;  // and its driver does them right
   int most_queue_pairs = 0;
   int most_completions = 0;  // in one completion queue
   int most_regions = 0;

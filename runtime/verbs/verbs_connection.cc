@@ -17,6 +17,9 @@ using namespace verbs;
 namespace {
 
 constexpr uint32_t kMostInline = 220;
+// A peer whose connection broke may be computing, or have died: it answers a greeting within so many times of what a device
+// tries, or is lost.
+constexpr Time kBusyFactor = 4;
 
 }  // namespace
 
@@ -60,6 +63,8 @@ bool VerbsTransport::start(Peer& peer) {
   refresh_exposures(peer);
   if (peer.state != Peer::State::kGreeting) return false;
   peer.greeting_since = now();
+  if (peer.epoch > 1 && peer.answer_by == 0)
+    peer.answer_by = now() + kBusyFactor * patience() + 2 * connections_->delay_of_loss();
   peer.next_greeting = peer.greeting_pause = 0;
   greeted_.push_back(&peer);
   return true;
@@ -120,7 +125,7 @@ Status VerbsTransport::make_queue_pair(Peer& peer) {
   return {};
 }
 
-// Ready to receive, and to send as soon as the peer is known to be ready too.
+// Ready to receive, and to send as soon as the peer is known to be ready too. TRANSPORT: the greeting is out of date.
 Status VerbsTransport::get_ready(Peer& peer, const Greeting& theirs) {
   ibv_qp_attr attributes{};
   if (Status status = connections_->find_path(theirs, attributes); !status.ok()) return status;

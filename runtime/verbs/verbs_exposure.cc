@@ -20,12 +20,12 @@ constexpr Time kBindPatience = 1'000'000'000;
 
 // From the cache where a window on it keeps the peer within the range; else a region of exactly the range.
 Status VerbsTransport::pin(Exposure& exposure) {
-  if (choice_.port.windows && choice_.port.exact_windows) {
+  if (windows_ && choice_.port.good_windows) {
     const Result<Registration*> pinned = registrations_->acquire(exposure.memory);
     if (pinned.ok()) exposure.registration = pinned.value();
     return pinned.status();
   }
-  const int remote = choice_.port.windows ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_WRITE;
+  const int remote = windows_ ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_WRITE;
   exposure.exact.reset(ibv_reg_mr(domain_.get(), exposure.memory.data(), exposure.memory.size(),
                                   static_cast<unsigned>(IBV_ACCESS_LOCAL_WRITE | remote)));
   if (exposure.exact) return {};
@@ -40,7 +40,7 @@ void VerbsTransport::unpin(Exposure& exposure) {
 
 // One that was not used for this window before.
 bool VerbsTransport::make_key(Exposure& exposure) {
-  if (!choice_.port.windows) {
+  if (!windows_) {
     exposure.key = exposure.exact->rkey;
     return true;
   }
@@ -79,7 +79,7 @@ RemoteRegion VerbsTransport::expose(int rank, std::span<std::byte> memory) {
   exposure.peer = rank;
   exposure.bound = false;
   peer->exposures.push_back(exposure.number);
-  if (choice_.port.windows) peer->unbound.push_back(exposure.number);
+  if (windows_) peer->unbound.push_back(exposure.number);
   if (peer->state == Peer::State::kReady) pump(*peer);  // not later: the caller may tell the peer by another way
   return {reinterpret_cast<uint64_t>(memory.data()), memory.size(),
           static_cast<uint64_t>(exposure.number) << 32 | exposure.key};
@@ -140,15 +140,20 @@ bool VerbsTransport::conceal(int rank, const RemoteRegion& region) {
   return true;
 }
 
-// Until the device writes there no more. A connection that is stuck is broken instead, as no write outlives that; what was
-// not delivered is sent again over the next one.
+// Until the device writes there no more. The invalidation waits behind all that was posted before; a connection on which
+// nothing completes any more is broken instead, as no write outlives that, and what was not delivered is sent again over the
+// next one.
 void VerbsTransport::invalidate(Peer& peer, Exposure& exposure) {
-  const Time deadline = now() + kBindPatience;
+  Time deadline = now() + kBindPatience;
+  uint64_t seen = peer.completed;
   // While this side still greets, the peer may be ready, and write.
   const auto works = [&] {
     return peer.state == Peer::State::kReady || (peer.state == Peer::State::kGreeting && peer.has_theirs);
   };
-  const auto still_bound = [&] { return exposure.bound && works() && now() < deadline; };
+  const auto still_bound = [&] {
+    if (std::exchange(seen, peer.completed) != peer.completed) deadline = now() + kBindPatience;
+    return exposure.bound && works() && now() < deadline;
+  };
   ibv_send_wr request{};
   request.opcode = IBV_WR_LOCAL_INV;
   request.invalidate_rkey = exposure.key;
@@ -177,7 +182,7 @@ void VerbsTransport::refresh_exposures(Peer& peer) {
   Rekeys& keys = peer.channel->rekeys;
   keys.epoch = peer.epoch;
   keys.count = peer.mine.rekeys = 0;
-  if (!choice_.port.windows) return;
+  if (!windows_) return;
   peer.unbound.clear();
   for (const uint32_t number : peer.exposures) {
     Exposure& exposed = exposure(number);

@@ -52,7 +52,9 @@ void VerbsTransport::on_greeting(const Greeting& theirs) {
   }
   if (theirs.epoch != peer.epoch || peer.state == Peer::State::kDraining) return;
   if (!peer.has_theirs) {
-    if (Status status = get_ready(peer, theirs); !status.ok()) return fail(peer, status.text());
+    const Status status = get_ready(peer, theirs);
+    if (status.code() == IBCOLL_ERR_TRANSPORT) return;
+    if (!status.ok()) return fail(peer, status.text());
     bind_windows_now(peer);
     if (peer.state != Peer::State::kGreeting) return;
     greet(peer);

@@ -63,7 +63,8 @@ bool VerbsTransport::post_put(Peer& peer, uint64_t sequence, Outgoing& out) {
     request.opcode = IBV_WR_RDMA_WRITE;
     request.wr.rdma.remote_addr = out.to.address + out.posted;
     request.wr.rdma.rkey = key_at(peer, out.to);
-    if (!link(peer, request, piece, Work::kSend, sequence | kData, bounce != nullptr)) return false;
+    const bool signaled = bounce != nullptr || piece.length == kLongestWrite;  // who waits sees that it moves
+    if (!link(peer, request, piece, Work::kSend, sequence | kData, signaled)) return false;
     if (bounce) peer.bounced[static_cast<size_t>(bounce - peer.channel->bounce)] = peer.posted;
     out.posted += piece.length;
   }

@@ -37,6 +37,7 @@ VerbsTransport::VerbsTransport(const NetworkParams& params, PortChoice choice)
       peers_(static_cast<size_t>(params.size)) {}
 
 Status VerbsTransport::prepare(const Config& config) {
+  if (Status status = gate_windows(config); !status.ok()) return status;
   route_.port = static_cast<uint8_t>(choice_.port.number);
   route_.gid_index = static_cast<uint8_t>(choice_.gid_index);
   route_.service_level = static_cast<uint8_t>(config.integer("IBCOLL_VERBS_SERVICE_LEVEL"));
@@ -112,6 +113,14 @@ VerbsTransport::~VerbsTransport() {
   }
 }
 
+Status VerbsTransport::gate_windows(const Config& config) {
+  const std::string& choice = config.text("IBCOLL_VERBS_WINDOWS");
+  if (choice == "on" && !choice_.port.windows)
+    return error(IBCOLL_ERR_CONFIG, "IBCOLL_VERBS_WINDOWS=on: {} has no memory windows of type 2B", device());
+  windows_ = choice == "on" || (choice == "auto" && choice_.port.windows && choice_.port.good_windows);
+  return {};
+}
+
 std::vector<std::byte> VerbsTransport::address() const {
   Address own;
   own.gid = choice_.gid;
@@ -165,11 +174,9 @@ Time VerbsTransport::now() const {
   return static_cast<Time>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-// Where windows are exact, a bind and an invalidation; where they are not, a region is pinned and unpinned each time
+// With windows, a bind and an invalidation; without them a region is pinned and unpinned each time
 // (measured on soft-RoCE: alltoall of 4 ranks is faster through slots at 20 KB, and as fast at 40 KB).
-size_t VerbsTransport::least_worth_exposing() const {
-  return choice_.port.windows && choice_.port.exact_windows ? 0 : 40960;
-}
+size_t VerbsTransport::least_worth_exposing() const { return windows_ && choice_.port.good_windows ? 0 : 40960; }
 
 LinkModel VerbsTransport::model() const { return model_; }
 
@@ -195,9 +202,9 @@ nlohmann::json VerbsTransport::describe() const {
           {"alpha_us", model_.alpha_us},
           {"beta_us_per_byte", model_.beta_us_per_byte},
           {"alpha_beta_reason", model_reason_},
-          {"exact_ranges", !choice_.port.windows        ? "a memory region each"
-                           : choice_.port.exact_windows ? "memory windows"
-                                                        : "memory windows, on a memory region each"},
+          {"exact_ranges", !windows_                   ? "a memory region each"
+                           : choice_.port.good_windows ? "memory windows"
+                                                       : "memory windows, on a memory region each"},
           {"reasons", choice_.reasons},
           {"connect", connections_->name()},
           {"most_queue_pairs", settings_.most_queue_pairs},
@@ -239,16 +246,19 @@ extern "C" void ibcoll_verbs_devices(const ibcoll::Config& config, nlohmann::jso
   for (const Port& port : ports.value()) {
     nlohmann::json gids = nlohmann::json::array();
     for (const GidEntry& gid : port.gids) gids.push_back(gid_entry_text(gid));
-    (*devices)[fmt::format("{}:{}", port.device, port.number)] = {{"state", port.state},
-                                                                  {"link", port.ethernet ? "Ethernet" : "InfiniBand"},
-                                                                  {"lid", port.lid},
-                                                                  {"gids", gids},
-                                                                  {"mtu", 128 << port.mtu},
-                                                                  {"gigabits", port.gigabits},
-                                                                  {"memory_windows", port.windows ? "type 2B" : "none"},
-                                                                  {"most_queue_pairs", port.most_queue_pairs},
-                                                                  {"most_completions", port.most_completions},
-                                                                  {"most_regions", port.most_regions}};
+    (*devices)[fmt::format("{}:{}", port.device, port.number)] = {
+        {"state", port.state},
+        {"link", port.ethernet ? "Ethernet" : "InfiniBand"},
+        {"lid", port.lid},
+        {"gids", gids},
+        {"mtu", 128 << port.mtu},
+        {"gigabits", port.gigabits},
+        {"memory_windows", !port.windows       ? "none"
+                           : port.good_windows ? "type 2B"
+                                               : "type 2B, with faults"},
+        {"most_queue_pairs", port.most_queue_pairs},
+        {"most_completions", port.most_completions},
+        {"most_regions", port.most_regions}};
   }
   const ibcoll::Result<PortChoice> choice = choose_port(config, ports.value());
   (*devices)["reason"] = choice.ok() ? "usable" : choice.status().text();

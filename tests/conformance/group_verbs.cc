@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Verbs on the first active RDMA port of the machine, with either way of noticing messages and of making connections.
+// Verbs on the first active RDMA port of the machine, with either way of noticing messages, of making connections, and of
+// opening memory to a peer.
 #include "runtime/verbs/verbs_transport.h"
 #include "tests/conformance/group_network.h"
 
@@ -20,6 +21,8 @@ void add_verbs_makers(std::vector<Maker>& makers) {
   makers.push_back({"verbs_memory", [](int size, uint64_t seed) {
                       return VerbsGroup::make(size, seed, "IBCOLL_VERBS_NOTIFY=memory");
                     }});
+  makers.push_back({"verbs_windows",
+                    [](int size, uint64_t seed) { return VerbsGroup::make(size, seed, "IBCOLL_VERBS_WINDOWS=on"); }});
   makers.push_back({"verbs_rdmacm", [](int size, uint64_t seed) {
                       return VerbsGroup::make(size, seed, "IBCOLL_VERBS_CONNECT=rdmacm");
                     }});
