@@ -69,7 +69,7 @@ class Machine:
         line = ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max",
                 "-smp", str(self.cpus), "-m", self.memory, "-nodefaults", "-display", "none", "-no-reboot",
                 "-kernel", str(kernel), "-initrd", str(initramfs),
-                "-append", "console=ttyS0 panic=-1 oops=panic mitigations=off nokaslr tsc=reliable quiet"]
+                "-append", "console=ttyS0 panic=-1 oops=panic mitigations=off nokaslr tsc=reliable no_timer_check quiet"]
         line += self._port("console", passed) + ["-serial", "chardev:console", "-device", "virtio-serial-pci"]
         for number, name in enumerate(("control", "stdout", "stderr"), start=1):
             line += self._port(name, passed)
