@@ -19,7 +19,7 @@ namespace {
 constexpr uint32_t kMostInline = 220;
 // A peer whose connection broke may be computing, or have died: it answers a greeting within so many times of what a device
 // tries, or is lost.
-constexpr Time kBusyFactor = 4;
+constexpr Time kBusyFactor = 2;
 
 }  // namespace
 

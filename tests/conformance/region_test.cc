@@ -168,7 +168,7 @@ TEST_P(DroppedPut, TooSmallOrElsewhere) {
 TEST_P(RegionTest, NoWriteAfterConceal) {
   auto world = make_world(2);
   ASSERT_TRUE(world);
-  for (int round = 0; round < 25; ++round) {
+  for (int round = 0; round < 12; ++round) {
     GuardedMemory memory(uniform(1, 1'500'000));
     const RemoteRegion region = world->at(1).expose(0, memory.bytes());
     if (region.key == 0) GTEST_SKIP() << "no puts between these ranks";
@@ -228,7 +228,7 @@ TEST_P(RegionTest, ConcealBehindLargePuts) {
   if (world->at(1).describe().value("exact_ranges", "").find("windows") == std::string::npos)
     GTEST_SKIP() << "nothing is taken back in the order of puts";
   GuardedMemory memory(1'000);
-  std::vector<std::byte> source(100'000'000), target(source.size());
+  std::vector<std::byte> source(60'000'000), target(source.size());
   const RemoteRegion region = world->at(1).expose(0, memory.bytes());
   const RemoteRegion far = world->at(0).expose(1, target);
   ASSERT_TRUE(world->send(1, 0, numbered(1), {}));

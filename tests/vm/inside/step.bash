@@ -97,7 +97,7 @@ sent() { rdma statistic show link rxe0/1 | grep -o 'sent_pkts [0-9]*' | cut -d '
 # survivors IBCOLL_RUN...: starts a job that does large alltoalls without end, and waits until it is well under way. Its ranks
 # are shells that outlive the program, so that the launcher ends nobody.
 survivors() {
-  local enough=$(($(sent) + 20000))
+  local enough=$(($(sent) + 5000))
   rm -rf /tmp/ranks && mkdir /tmp/ranks
   "$@" bash -c "
     $build/bin/ibcoll_perf alltoall --bytes 1M --seconds 300 --warmup 0 2>&1 & program=\$!
