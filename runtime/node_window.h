@@ -138,9 +138,12 @@ class NodeWindow {
   }
   bool begin_step(uint64_t banks) noexcept {
     if (step_ + 1 >= banks) {
-      // Looking half of the banks further ahead than needed makes most steps look at nobody.
+      // Looking half of the banks further ahead than needed makes most steps look at nobody. With many of them, and a core for
+      // each rank, this is what a rank that has used all waits for: to follow the slowest one step by step would take the
+      // line from that one each time.
       const uint64_t needed = step_ + 2 - banks;
-      if (all_published_ < needed && !seen_by_all(std::min(step_, needed + banks / 2)) && !seen_by_all(needed))
+      if (all_published_ < needed && !seen_by_all(std::min(step_, needed + banks / 2)) &&
+          ((banks == kLines && !crowded_) || !seen_by_all(needed)))
         return false;
     }
     ++step_;
