@@ -31,7 +31,7 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_VERBS_NOTIFY", Kind::kChoice, "auto", "auto|imm|memory",
      "how messages are noticed: by immediate data, or by polling memory, which needs a device that writes in order"},
     {"IBCOLL_VERBS_WINDOWS", Kind::kChoice, "auto", "auto|on|off",
-     "open memory to one peer by memory windows; off: by regions, which a device keeps for all peers"},
+     "open memory by memory windows, to one peer each; off: by regions, open to whoever has their key"},
     {"IBCOLL_VERBS_SERVICE_LEVEL", Kind::kInteger, "0", "0..15", "InfiniBand service level of all packets"},
     {"IBCOLL_VERBS_TRAFFIC_CLASS", Kind::kInteger, "0", "0..255", "traffic class (DSCP and ECN) of RoCE packets"},
     {"IBCOLL_VERBS_TIMEOUT", Kind::kInteger, "16", "1..31",
