@@ -46,6 +46,7 @@ struct TeamHandle {
     std::vector<std::byte> buffers;
   };
   std::vector<GivenUp> given_up;
+  int further_threads = 0;  // inside a shorthand that another thread is inside of, each with a request of its own
 
   // BUSY: requests of the program or of the runtime are left, so `call`, which ends the team, must be refused.
   Status may_end(const char* call) const;

@@ -71,7 +71,7 @@ Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, const A
 }
 
 Status TeamHandle::may_end(const char* call) const {
-  int own = 0, in_flight = 0;
+  int own = further_threads, in_flight = further_threads;
   const auto count = [&](const auto& holder) {
     own += holder.request != nullptr;
     in_flight += holder.request && holder.request->in_flight();
@@ -124,7 +124,9 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
     if (!made.ok()) return made.status();
     if (last.waited_for) {  // another thread is inside the same shorthand
       if (Status status = start(**made); !status.ok()) return status;
+      ++team.further_threads;
       Status status = wait(**made, INFINITY, guard);
+      --team.further_threads;
       if ((*made)->in_flight()) team.given_up.push_back({std::move(*made), {}});
       return status;
     }

@@ -127,6 +127,7 @@ class NodeWindow {
     std::byte data[kInlineBytes];
   };
   static_assert(sizeof(Line) == 512);
+  static constexpr uint32_t kPatience = 1024;  // looks: some 50 us
   // Areas do not start at the same place of the caches.
   static constexpr uint64_t kSkew = 5 * 64;
   // What a rank that alone writes may be ahead: about what a core's own cache holds, for others to find it there.
@@ -139,11 +140,11 @@ class NodeWindow {
   bool begin_step(uint64_t banks) noexcept {
     if (step_ + 1 >= banks) {
       // Looking half of the banks further ahead than needed makes most steps look at nobody. With many of them, and a core for
-      // each rank, this is what a rank that has used all waits for: to follow the slowest one step by step would take the
-      // line from that one each time.
+      // each rank, this is what a rank that has used all waits for, a while: to follow the slowest one step by step would
+      // take the line from that one each time.
       const uint64_t needed = step_ + 2 - banks;
       if (all_published_ < needed && !seen_by_all(std::min(step_, needed + banks / 2)) &&
-          ((banks == kLines && !crowded_) || !seen_by_all(needed)))
+          ((banks == kLines && !crowded_ && ++fruitless_looks_ % kPatience != 0) || !seen_by_all(needed)))
         return false;
     }
     ++step_;
@@ -178,6 +179,7 @@ class NodeWindow {
   uint64_t shared_step_ = 0;    // up to here areas were used otherwise than in a run of steps of one writer
   uint64_t lenders_ = 0;        // in that run
   uint64_t all_published_ = 0;  // every rank has published this step
+  uint32_t fruitless_looks_ = 0;
   uint64_t turn_ = 0;
   uint64_t next_turn_ = 0;
   std::vector<uint64_t> ended_;  // turns that ended before their time

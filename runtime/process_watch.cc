@@ -62,8 +62,11 @@ ProcessStat stat_of(int64_t pid) { return read_stat(fmt::format("/proc/{}/stat",
 // Every thread has begun to end; the first alone may do so in a process that lives on.
 bool all_threads_exit(int64_t pid) {
   std::error_code failure;
-  for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), failure))
-    if (const ProcessStat stat = read_stat(thread.path() / "stat"); stat.failure == 0 && !stat.exiting()) return false;
+  for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), failure)) {
+    const ProcessStat stat = read_stat(thread.path() / "stat");
+    const bool gone = stat.failure == ENOENT || stat.failure == ESRCH;
+    if (!gone && !stat.exiting()) return false;
+  }
   return !failure;
 }
 

@@ -30,7 +30,7 @@ bool table_in_line(uint64_t p) { return kWord + table_bytes(p) <= NodeWindow::kI
 struct Published {
   Published(NodeWindow& w, int rank)
       : line(w.area(rank, 0)),
-        area(w.area(rank, w.area_bytes())),
+        area(w.area(rank, w.area_bytes())),  // the line itself, where areas are no larger
         table(table_in_line(static_cast<uint64_t>(w.size())) ? line + kWord : area) {}
   std::byte* entry(int to) const { return table + table_bytes(static_cast<uint64_t>(to)); }
   std::byte* line;
@@ -55,9 +55,9 @@ bool write_table(Comm& c, const Args& a, const Published& mine) {
   NodeWindow& w = c.node();
   const uint64_t window_below = single_copy_from(w.crowded());
   const uint64_t table = table_bytes(static_cast<uint64_t>(c.size()));
-  const bool in_line = mine.table != mine.area;
+  const bool in_line = table_in_line(static_cast<uint64_t>(c.size()));
   Room line{mine.line, NodeWindow::kInlineBytes, kWord + (in_line ? table : 0)};
-  Room area{mine.area, w.area_bytes(), in_line ? 0 : table};
+  Room area{mine.area, mine.area == mine.line ? 0 : w.area_bytes(), in_line ? 0 : table};
   uint64_t read_later = 0;
   for (int i = 1; i < c.size(); ++i) {
     const int to = c.peer(i);

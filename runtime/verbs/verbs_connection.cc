@@ -17,9 +17,7 @@ using namespace verbs;
 namespace {
 
 constexpr uint32_t kMostInline = 220;
-// A peer whose connection broke may be computing, or have died: it answers a greeting within so many times of what a device
-// tries, or is lost.
-constexpr Time kBusyFactor = 2;
+constexpr Time kBusyFactor = 2;  // a peer that computes answers after so many times of what a device tries
 
 }  // namespace
 
@@ -32,6 +30,10 @@ VerbsTransport::Peer* VerbsTransport::find_or_make(int rank) {
     processes_.add_if_local(rank, addresses_[static_cast<size_t>(rank)].process);
   }
   return peer.get();
+}
+
+Time VerbsTransport::time_to_answer() const {
+  return kBusyFactor * patience() + 2 * connections_->delay_of_loss();
 }
 
 // From kNew to kGreeting. False: the peer has failed instead.
@@ -64,7 +66,7 @@ bool VerbsTransport::start(Peer& peer) {
   if (peer.state != Peer::State::kGreeting) return false;
   peer.greeting_since = now();
   if (peer.epoch > 1 && peer.answer_by == 0)
-    peer.answer_by = now() + kBusyFactor * patience() + 2 * connections_->delay_of_loss();
+    peer.answer_by = now() + time_to_answer();
   peer.next_greeting = peer.greeting_pause = 0;
   greeted_.push_back(&peer);
   return true;

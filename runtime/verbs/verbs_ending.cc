@@ -154,12 +154,15 @@ void VerbsTransport::check_peers() {
 // A silent device is asked even where it owes an answer already: soft-RoCE may have lost the timer of its retries, and a new
 // request sets it. It does not count packets that its own network card refuses, so a port that is down is looked at here.
 void VerbsTransport::check_silence(Peer& peer, Time time) {
-  if (std::exchange(peer.heard, false)) peer.last_heard = time;
+  if (std::exchange(peer.heard, false)) {
+    peer.last_heard = time;
+    peer.first_asked = 0;
+  }
   if (peer.state != Peer::State::kReady || peer.left) return;
   std::string port;
-  if (peer.completed < peer.posted && time - peer.last_heard > kQuiet + patience() && port_is_down(port))
-    return fail(peer, port);
+  if (peer.first_asked != 0 && time - peer.first_asked > patience() && port_is_down(port)) return fail(peer, port);
   if (time - std::max(peer.last_heard, peer.last_asked) < kQuiet) return;
+  if (peer.first_asked == 0) peer.first_asked = time;
   if (post(peer, empty_write(peer), Work::kLocal, 0, true)) peer.last_asked = time;
 }
 

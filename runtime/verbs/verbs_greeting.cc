@@ -51,6 +51,8 @@ void VerbsTransport::on_greeting(const Greeting& theirs) {
     if (peer.state != Peer::State::kNew || !start(peer)) return;  // it repeats its greeting
   }
   if (theirs.epoch != peer.epoch || peer.state == Peer::State::kDraining) return;
+  // A sign of life: it may now compute for as long as others may. This rank may have been away itself until now.
+  if (peer.answer_by != 0) peer.answer_by = std::max(peer.answer_by, now() + time_to_answer());
   if (!peer.has_theirs) {
     const Status status = get_ready(peer, theirs);
     if (status.code() == IBCOLL_ERR_TRANSPORT) return;
@@ -70,7 +72,7 @@ void VerbsTransport::connected(Peer& peer) {
   if (!keys_have_come(peer)) return;
   peer.state = Peer::State::kReady;
   peer.last_heard = now();
-  peer.answer_by = 0;
+  peer.first_asked = peer.answer_by = 0;
   std::erase(greeted_, &peer);
   log(LogLevel::kDebug, "verbs: rank {}: connected to rank {}, epoch {}", rank_, peer.rank, peer.epoch);
   ++counters_.connections;

@@ -163,6 +163,8 @@ class VerbsTransport final : public NetworkTransport {
   void report_failure(Peer& peer);
   // How long a device tries before it gives a packet up.
   Time patience() const { return (settings_.retries + 1) * (Time{4096} << settings_.timeout); }
+  // How long a peer whose connection broke may take to answer the greeting of the next one.
+  Time time_to_answer() const;
   void check_greeted(Time time);
   void check_silence(Peer& peer, Time time);
   bool port_is_down(std::string& text);
