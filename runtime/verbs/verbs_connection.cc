@@ -32,9 +32,7 @@ VerbsTransport::Peer* VerbsTransport::find_or_make(int rank) {
   return peer.get();
 }
 
-Time VerbsTransport::time_to_answer() const {
-  return kBusyFactor * patience() + 2 * connections_->delay_of_loss();
-}
+Time VerbsTransport::time_to_answer() const { return kBusyFactor * patience() + 2 * connections_->delay_of_loss(); }
 
 // From kNew to kGreeting. False: the peer has failed instead.
 bool VerbsTransport::start(Peer& peer) {
@@ -65,8 +63,7 @@ bool VerbsTransport::start(Peer& peer) {
   refresh_exposures(peer);
   if (peer.state != Peer::State::kGreeting) return false;
   peer.greeting_since = now();
-  if (peer.epoch > 1 && peer.answer_by == 0)
-    peer.answer_by = now() + time_to_answer();
+  if (peer.epoch > 1 && peer.answer_by == 0) peer.answer_by = now() + time_to_answer();
   peer.next_greeting = peer.greeting_pause = 0;
   greeted_.push_back(&peer);
   return true;
