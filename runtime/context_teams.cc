@@ -196,7 +196,7 @@ Status Context::exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::uniq
   args.recv = {buffers.data() + mine.size(), mine.size(), nullptr, nullptr};
   Result<std::unique_ptr<Request>> request = make_request(team, args, nullptr, IBCOLL_SCHEME_AUTO);
   if (!request.ok()) return request.status();
-  if (Status status = (*request)->start(); !status.ok()) return status;
+  if (Status status = start(**request); !status.ok()) return status;
   Status status = wait(**request, INFINITY, guard);
   if (status.ok()) std::copy(buffers.begin() + static_cast<std::ptrdiff_t>(mine.size()), buffers.end(), all.begin());
   if ((*request)->in_flight()) team.given_up.push_back({std::move(*request), std::move(buffers)});

@@ -23,16 +23,16 @@ struct Entry {
 // the area begins with it.
 constexpr uint64_t kWord = sizeof(uint64_t);
 
-uint64_t table_bytes(uint64_t p) { return sizeof(Entry) * p; }
-bool table_in_line(uint64_t p) { return kWord + table_bytes(p) <= NodeWindow::kInlineBytes; }
+uint64_t table_bytes(int p) { return sizeof(Entry) * static_cast<uint64_t>(p); }
+bool table_in_line(int p) { return kWord + table_bytes(p) <= NodeWindow::kInlineBytes; }
 
 // What a rank publishes in this step.
 struct Published {
   Published(NodeWindow& w, int rank)
       : line(w.area(rank, 0)),
         area(w.area(rank, w.area_bytes())),  // the line itself, where areas are no larger
-        table(table_in_line(static_cast<uint64_t>(w.size())) ? line + kWord : area) {}
-  std::byte* entry(int to) const { return table + table_bytes(static_cast<uint64_t>(to)); }
+        table(table_in_line(w.size()) ? line + kWord : area) {}
+  std::byte* entry(int to) const { return table + table_bytes(to); }
   std::byte* line;
   std::byte* area;
   std::byte* table;
@@ -54,8 +54,8 @@ struct Room {
 bool write_table(Comm& c, const Args& a, const Published& mine) {
   NodeWindow& w = c.node();
   const uint64_t window_below = single_copy_from(w.crowded());
-  const uint64_t table = table_bytes(static_cast<uint64_t>(c.size()));
-  const bool in_line = table_in_line(static_cast<uint64_t>(c.size()));
+  const uint64_t table = table_bytes(c.size());
+  const bool in_line = table_in_line(c.size());
   Room line{mine.line, NodeWindow::kInlineBytes, kWord + (in_line ? table : 0)};
   Room area{mine.area, mine.area == mine.line ? 0 : w.area_bytes(), in_line ? 0 : table};
   uint64_t read_later = 0;
@@ -114,8 +114,7 @@ Task alltoallv_shm(Comm& c, Args a) {
 const char* why_not(const Shape& s) {
   if (const char* const reason = applies_on_one_node(s)) return reason;
   if (!s.single_copy) return "the kernel does not let the ranks read each other's memory";
-  return s.area_bytes >= 2 * table_bytes(static_cast<uint64_t>(s.p)) ? nullptr
-                                                                     : "the node window is too small for the table";
+  return s.area_bytes >= 2 * table_bytes(s.p) ? nullptr : "the node window is too small for the table";
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
