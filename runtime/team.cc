@@ -82,10 +82,10 @@ Request* Team::active(uint32_t op) const noexcept {
   return request && request->comm().op() == op ? request : nullptr;
 }
 
+// The call may be complete before the last of them: what it does not take any more is as wrong as if it came later.
 void Team::deliver_early(Request& request) noexcept {
-  Comm& comm = request.comm();
-  const uint32_t op = comm.op();
-  for (EarlyMessage** at = &early_; *at && request.in_flight();) {
+  const uint32_t op = request.comm().op();
+  for (EarlyMessage** at = &early_; *at && failure_.ok();) {
     EarlyMessage* const early = *at;
     if (early->note.op != op) {
       at = &early->next;
@@ -93,9 +93,8 @@ void Team::deliver_early(Request& request) noexcept {
     }
     *at = early->next;
     if (!*at) early_tail_ = at;
-    comm.on_note(early->peer, early->note, ConstBytes(early->payload(), early->bytes));
+    on_message(early->peer, early->note, ConstBytes(early->payload(), early->bytes));
     engine_.recycle(early);
-    if (comm.runnable() && failure_.ok()) engine_.run(request);
   }
 }
 
@@ -132,13 +131,8 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
     if (Request* const request = active(note.op)) request->comm().on_ended(peer);
     return;
   }
-  if (Request* const request = active(note.op)) {
-    request->comm().on_note(peer, note, payload);
-    if (failure_.ok() && request->comm().runnable()) engine_.run(*request);
-    return;
-  }
   if (static_cast<int32_t>(note.op - next_op_) < 0) {
-    on_stray(peer, note, payload);
+    on_message(peer, note, payload);
     return;
   }
   EarlyMessage* const early = engine_.early_message(peer, note, payload);
@@ -152,15 +146,18 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
   early_tail_ = &early->next;
 }
 
-// For a collective that has ended here: credit may come late, data may not.
-void Team::on_stray(int peer, const Note& note, ConstBytes payload) noexcept {
-  if (static_cast<NoteKind>(note.kind) == NoteKind::kConsumed) return;
-  fail(error(
-      IBCOLL_ERR_MISMATCH,
-      "rank {}: rank {} sent {} bytes (message {}, note {}) in collective #{}, which has ended here without them; "
-      "all ranks must make the same calls in the same order, with sizes that agree",
-      rank_, peer, note.bytes, note.index, note.kind, note.op));
-  (void)payload;
+// Of a collective that was started here. When it has ended, credit may still come, data may not.
+void Team::on_message(int peer, const Note& note, ConstBytes payload) noexcept {
+  if (Request* const request = active(note.op)) {
+    request->comm().on_note(peer, note, payload);
+    if (failure_.ok() && request->comm().runnable()) engine_.run(*request);
+  } else if (static_cast<NoteKind>(note.kind) != NoteKind::kConsumed) {
+    fail(error(
+        IBCOLL_ERR_MISMATCH,
+        "rank {}: rank {} sent {} bytes (message {}, note {}) in collective #{}, which has ended here without them; "
+        "all ranks must make the same calls in the same order, with sizes that agree",
+        rank_, peer, note.bytes, note.index, note.kind, note.op));
+  }
 }
 
 void Team::on_probe(int peer, const Note& note, ConstBytes payload) noexcept {

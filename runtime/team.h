@@ -103,7 +103,7 @@ class Team {
   Request* active(uint32_t op) const noexcept;
   void make_room(uint32_t op);
   void deliver_early(Request& request) noexcept;
-  void on_stray(int peer, const Note& note, ConstBytes payload) noexcept;
+  void on_message(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_probe(int peer, const Note& note, ConstBytes payload) noexcept;
   void told(int peer) noexcept;
   uint32_t owed_limit() const noexcept;

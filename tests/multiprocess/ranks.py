@@ -37,6 +37,20 @@ def story(done):
     return f"{' '.join(done.args)}\nexit code {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
 
 
+def descendants(pid):
+    """Process ids of what `pid` started, and of what these did."""
+    found, queue = [], [pid]
+    while queue:
+        for task in pathlib.Path(f"/proc/{queue.pop()}/task").glob("*/children"):
+            try:
+                children = [int(child) for child in task.read_text(encoding="ascii").split()]
+            except OSError:  # gone meanwhile
+                continue
+            found += children
+            queue += children
+    return found
+
+
 def main(needed):
     """unittest.main with --bin BUILD/bin before its own options."""
     global BIN  # pylint: disable=global-statement

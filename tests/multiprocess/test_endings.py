@@ -30,20 +30,10 @@ def alive(pid):
         return False
 
 
-def descendants(pid):
-    found, queue = [], [pid]
-    while queue:
-        for task in pathlib.Path(f"/proc/{queue.pop()}/task").glob("*/children"):
-            children = [int(child) for child in task.read_text().split()]
-            found += children
-            queue += children
-    return found
-
-
 def programs(launcher, name):
     """Rank: pid of those that have begun to run the program."""
     found = {}
-    for pid in descendants(launcher):
+    for pid in ranks.descendants(launcher):
         try:
             if pathlib.Path(f"/proc/{pid}/exe").resolve().name != name:
                 continue
@@ -72,7 +62,7 @@ class Stuck:
         ready = b""
         while ready.count(b"ready") < processes and (chunk := os.read(self.process.stdout.fileno(), 4096)):
             ready += chunk
-        self.pids = descendants(self.process.pid)
+        self.pids = ranks.descendants(self.process.pid)
         time.sleep(0.5)  # into the alltoall
 
     def read_errors(self, until, seconds):

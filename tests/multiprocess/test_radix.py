@@ -208,24 +208,12 @@ class RadixTest(unittest.TestCase):
         """Kills the victim-th process of the program once the temporary file is there; False when the job is over."""
         while run.poll() is None:
             if any(entry.name.startswith(".out.") for entry in self.folder.iterdir()):
-                ranks = [pid for pid in descendants(run.pid) if command_of(pid) == "ibcoll_radix"]
-                if len(ranks) > victim:
-                    os.kill(sorted(ranks)[victim], signal.SIGKILL)
+                found = [pid for pid in ranks.descendants(run.pid) if command_of(pid) == "ibcoll_radix"]
+                if len(found) > victim:
+                    os.kill(sorted(found)[victim], signal.SIGKILL)
                     return True
             time.sleep(0.001)
         return False
-
-
-def descendants(pid):
-    found = []
-    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            children = [int(word) for word in task.read_text(encoding="ascii").split()]
-        except OSError:  # gone meanwhile
-            continue
-        for child in children:
-            found += [child, *descendants(child)]
-    return found
 
 
 def command_of(pid):

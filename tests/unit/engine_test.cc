@@ -67,9 +67,19 @@ TEST_F(EngineTest, WhatComesEarlyIsKept) {
   calls.clear();
 }
 
-// What looks like an error of its own may come of a death, which is noticed a little later.
-// A peer may be in the middle of a write to the buffers, and stopped there. They are not given back while it can go on, and
-// nobody waits for it without end.
+// A call may be complete with some of what came before it, or with none: the rest is too much.
+TEST_F(EngineTest, WhatComesEarlyForACallThatDoesNotTakeItIsAMismatch) {
+  auto sends = make_call(team(0), 10), also_sends = make_call(team(2), 10), takes_nothing = make_call(team(1), 0);
+  EXPECT_TRUE(sends->request->start().ok());
+  EXPECT_TRUE(also_sends->request->start().ok());
+  progress(3);
+  ASSERT_TRUE(team(1).failure().ok());
+  EXPECT_TRUE(takes_nothing->request->start().ok());
+  EXPECT_EQ(team(1).failure().code(), IBCOLL_ERR_MISMATCH);
+  progress();
+  for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(team(rank).failure().code(), IBCOLL_ERR_MISMATCH) << rank;
+}
+
 TEST_F(EngineTest, DifferentCallsAreFoundByAsking) {
   std::vector<std::unique_ptr<Call>> calls;
   for (int rank = 0; rank < kRanks; ++rank) {

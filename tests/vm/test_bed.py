@@ -6,7 +6,6 @@ import concurrent.futures
 import hashlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -27,16 +26,17 @@ def run_in_vm(*arguments, **options):
                           stdin=subprocess.DEVNULL, **options)
 
 
-def children(pid):
-    """Process ids of what `pid` started and is still there (not waiting to be reaped)."""
-    listed = subprocess.run(["ps", "-o", "pid=,stat=", "--ppid", str(pid)], capture_output=True, text=True)
-    return [int(line.split()[0]) for line in listed.stdout.splitlines() if "Z" not in line.split()[1]]
+def children(pid, program):
+    """Process ids of the programs of that name that `pid` started and that run still."""
+    listed = subprocess.run(["ps", "-o", "pid=,stat=,comm=", "--ppid", str(pid)], capture_output=True, text=True)
+    processes = [line.split(maxsplit=2) for line in listed.stdout.splitlines()]
+    return [int(child) for child, state, name in processes if "Z" not in state and name.startswith(program)]
 
 
 def running(pid):
     try:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except FileNotFoundError:
+    except OSError:
         return False
 
 
@@ -122,9 +122,8 @@ class RunInVm(unittest.TestCase):
                 wanted = 2 if arguments else 1
 
                 def emulators():
-                    found = children(caller.pid)
-                    names = [Path(f"/proc/{pid}/comm").read_text().strip() for pid in found]
-                    return found if len(found) == wanted and all(re.match("qemu", name) for name in names) else None
+                    found = children(caller.pid, "qemu")
+                    return found if len(found) == wanted else None
                 machines = wait_until(emulators)
                 self.assertTrue(machines, "QEMU was not started")
                 caller.send_signal(number)
