@@ -15,6 +15,8 @@ import tempfile
 import time
 import unittest
 
+import ranks
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = (ROOT / os.environ.get("build", "build/release")).resolve()
 SECONDS = 120
@@ -30,8 +32,8 @@ def random_keys(count, seed, bound=1 << 32):
     return array.array("I", (generator.randrange(bound) for _ in range(count))).tobytes()
 
 
-def job(ranks, *words):
-    return [str(word) for word in [BUILD / "bin/ibcoll_run", "-n", ranks, *words]]
+def job(processes, *words):
+    return [str(word) for word in [BUILD / "bin/ibcoll_run", "-n", processes, *words]]
 
 
 class RadixTest(unittest.TestCase):
@@ -44,8 +46,8 @@ class RadixTest(unittest.TestCase):
     def start(self, command, **more):
         return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, **more)
 
-    def radix(self, ranks, *options, source=None, target=None, environment=None):
-        command = job(ranks, *options, BUILD / "bin/ibcoll_radix", source or self.input, target or self.output)
+    def radix(self, processes, *options, source=None, target=None, environment=None):
+        command = job(processes, *options, BUILD / "bin/ibcoll_radix", source or self.input, target or self.output)
         return self.start(command, env=dict(os.environ, **(environment or {})))
 
     def check_sorts(self, keys, ranks, *options, environment=None):
