@@ -13,7 +13,7 @@ namespace ibcoll {
 namespace {
 
 constexpr size_t kFirstRing = 64;
-constexpr Time kDoubt = 100'000'000;  // a rank that fails tells the others at once
+constexpr Time kDoubt = 100'000'000;  // the note of a rank that knows better is here by then
 
 std::string text_of(ConstBytes payload) { return {reinterpret_cast<const char*>(payload.data()), payload.size()}; }
 
@@ -111,11 +111,11 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
   if (TeamPeer* const known = peers_.find(peer); known && static_cast<int32_t>(note.completed - known->completed) > 0)
     known->completed = note.completed;
   const auto kind = static_cast<NoteKind>(note.kind);
-  if (kind == NoteKind::kAbort && doubtful_until_ != 0) {  // the story that was waited for
+  if (kind == NoteKind::kAbort && doubt_ != Doubt::kNone) {  // the story that was waited for
     failure_ = Status();
-    doubtful_until_ = 0;
+    doubt_ = Doubt::kNone;
   }
-  if (!failure_.ok() && kind == NoteKind::kProbe && doubtful_until_ == 0) tell_abort(peer);  // it may have missed it
+  if (!failure_.ok() && kind == NoteKind::kProbe && doubt_ == Doubt::kNone) tell_abort(peer);  // it may have missed it
   if (!failure_.ok() || kind == NoteKind::kCompleted) return;
   if (kind == NoteKind::kAbort) {
     fail(error(static_cast<ibcoll_status_t>(static_cast<int64_t>(note.bytes)), "{} (told by rank {} of the team)",
@@ -261,20 +261,23 @@ void Team::fail(Status status, bool tell) noexcept {
   engine_.team_failed();
 }
 
-void Team::suspect(Status status) noexcept {
-  if (!failure_.ok()) return;
-  fail(std::move(status));
-  doubtful_until_ = engine_.now() + kDoubt;
-}
+void Team::suspect(Status status) noexcept { fail_in_doubt(std::move(status), Doubt::kSuspicion); }
 
 void Team::on_peer_failed(int peer, const std::string& why) noexcept {
-  const bool doubtful = doubtful_until_ != 0;
-  if (doubtful) {  // a death explains what was suspected
-    failure_ = Status();
-    doubtful_until_ = 0;
-  }
-  fail(error(IBCOLL_ERR_PEER_FAILED, "rank {} of the job (rank {} of the team) failed: {}", job_rank(peer), peer, why),
-       !doubtful);  // suspect() has listed whom to tell
+  fail_in_doubt(
+      error(IBCOLL_ERR_PEER_FAILED, "rank {} of the job (rank {} of the team) failed: {}", job_rank(peer), peer, why),
+      Doubt::kDeath);
+}
+
+// A death explains what was suspected. It may itself be an effect: a rank that is told of a failure ends, too, and its
+// neighbours see that before the note that told it has come to them.
+void Team::fail_in_doubt(Status status, Doubt doubt) noexcept {
+  const bool explains = doubt_ == Doubt::kSuspicion && doubt == Doubt::kDeath;
+  if (explains) failure_ = Status();
+  if (!failure_.ok()) return;
+  fail(std::move(status), !explains);  // else whom to tell is listed already
+  doubt_ = doubt;
+  doubtful_until_ = engine_.now() + kDoubt;
 }
 
 // False: not now. Whoever is not told in time asks by a probe.
@@ -291,7 +294,8 @@ bool Team::tell_abort(int peer) noexcept {
 
 bool Team::end_requests() noexcept {
   if (failure_.ok()) return true;
-  if (doubtful_until_ != 0 && engine_.now() < doubtful_until_) return false;
+  if (doubt_ != Doubt::kNone && engine_.now() < doubtful_until_) return false;
+  doubt_ = Doubt::kNone;
   constexpr int kMostTries = 10'000;
   std::erase_if(abort_untold_, [&](int i) { return engine_.dead(job_rank(i)) || tell_abort(i); });
   const bool told = abort_untold_.empty() || ++abort_tries_ >= kMostTries;

@@ -66,7 +66,7 @@ class Team {
   // Ends everything in flight on all ranks of the team with this error.
   void fail(Status status, bool tell = true) noexcept;
   Time failed_at() const noexcept { return failed_at_; }
-  // As fail(), where a peer fell out and knows better why: its own story is waited for a little and told instead.
+  // As fail(), where a peer may know better why, or a death explain it: that is waited for a little and told instead.
   void suspect(Status status) noexcept;
   int requests() const noexcept { return requests_; }
   void adopt(int change) noexcept { requests_ += change; }
@@ -105,6 +105,8 @@ class Team {
   void deliver_early(Request& request) noexcept;
   void on_message(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_probe(int peer, const Note& note, ConstBytes payload) noexcept;
+  enum class Doubt { kNone, kSuspicion, kDeath };
+  void fail_in_doubt(Status status, Doubt doubt) noexcept;
   void told(int peer) noexcept;
   uint32_t owed_limit() const noexcept;
 
@@ -129,7 +131,8 @@ class Team {
   EarlyMessage** early_tail_ = &early_;
   Status failure_;
   Time failed_at_ = 0;
-  Time doubtful_until_ = 0;        // 0: the failure is what it says
+  Doubt doubt_ = Doubt::kNone;  // whether the failure may be an effect of another
+  Time doubtful_until_ = 0;
   std::vector<int> abort_untold_;  // ranks that do not know of the failure yet
   int abort_tries_ = 0;
   int requests_ = 0;

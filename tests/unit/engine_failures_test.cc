@@ -13,7 +13,7 @@ TEST_F(EngineTest, ADeathIsNamedByAllAndEndsTheTeam) {
   }
   progress();
   lose(1);
-  progress();
+  wait_seconds(1);
   for (const auto& call : calls) {
     EXPECT_FALSE(call->request->in_flight());
     EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_PEER_FAILED);
@@ -28,7 +28,7 @@ TEST_F(EngineTest, ARankThatNobodyWaitsForIsToldOfTheFailure) {
   wire_.boxes[2].clear();  // rank 2 has not noticed
   auto call = make_call(team(0), 10);
   EXPECT_TRUE(call->request->start().ok());
-  progress();
+  wait_seconds(1);
   EXPECT_EQ(team(2).failure().code(), IBCOLL_ERR_PEER_FAILED);
   EXPECT_NE(team(2).failure().text().find("told by rank 0"), std::string::npos) << team(2).failure().text();
 }
@@ -41,12 +41,27 @@ TEST_F(EngineTest, ADeathExplainsWhatWasSuspected) {
   EXPECT_TRUE(call->request->in_flight());
   lose(1);
   wire_.boxes[2].clear();  // rank 2 has not noticed
-  progress();
+  wait_seconds(1);
   EXPECT_FALSE(call->request->in_flight());
   for (const int rank : {0, 2}) {
     EXPECT_EQ(team(rank).failure().code(), IBCOLL_ERR_PEER_FAILED);
     EXPECT_NE(team(rank).failure().text().find("rank 1"), std::string::npos) << team(rank).failure().text();
   }
+}
+
+// Rank 2 has lost rank 1 and tells rank 0 of it, which ends; rank 0's end is seen before rank 2's note is here.
+TEST_F(EngineTest, ADeathThatIsAnEffectIsNotNamed) {
+  auto call = make_call(team(1), 20'000);
+  EXPECT_TRUE(call->request->start().ok());
+  lose(0);
+  wire_.boxes[2].clear();  // rank 2 knows of another one
+  progress();
+  EXPECT_TRUE(call->request->in_flight());
+  team(2).fail(error(IBCOLL_ERR_PEER_FAILED, "rank 3 fell"));
+  progress();
+  EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_PEER_FAILED);
+  EXPECT_NE(team(1).failure().text().find("rank 3 fell (told by rank 2"), std::string::npos)
+      << team(1).failure().text();
 }
 
 TEST_F(EngineTest, BuffersThatAPeerWritesToAreNotGivenBack) {
