@@ -150,6 +150,11 @@ void Engine::run(Request& request) noexcept {
   }
 }
 
+void Engine::team_failed() noexcept {
+  failed_ = true;
+  for (Transport* const transport : transports_) transport->expect_disorder();
+}
+
 void Engine::end_failed() noexcept {
   failed_ = false;
   for (auto& [epoch, team] : teams_) failed_ |= !team->end_requests();

@@ -75,7 +75,7 @@ class Engine {
   void forget(Request& request) noexcept;
   void teams_owe() noexcept { owing_ = true; }
   // A team has failed: its requests end in the next progress().
-  void team_failed() noexcept { failed_ = true; }
+  void team_failed() noexcept;
   EarlyMessage* early_message(int peer, const Note& note, ConstBytes payload) noexcept;
   void recycle(EarlyMessage* message) noexcept;
   void peer_failed(int job_rank, const std::string& why);

@@ -112,6 +112,9 @@ class IBCOLL_MODULE_API Transport {
   virtual size_t poll(std::span<Event> events) = 0;
   // Looks whether peers are alive; called now and then while a rank waits. Failures come as events.
   virtual void check_peers() = 0;
+  // A collective has failed: peers may end from now on in the middle of anything. Not all of what leads to them can be taken
+  // down in order when this transport ends.
+  virtual void expect_disorder() noexcept {}
 
   virtual Time now() const = 0;
   virtual LinkModel model() const = 0;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 #include "runtime/log.h"
 #include "runtime/ucx/ucx_transport.h"
@@ -148,24 +149,26 @@ void UcxTransport::check_peers() {
   serve_connections();
 }
 
+// Closing the endpoint ends a receive that is under way. Should UCX hold the memory even then, it stays with it: whoever asks
+// again is told at once.
 bool UcxTransport::conceal(int, const RemoteRegion& region) {
   Exposures::Exposure* exposure = exposures_.find(region.key);
   if (exposure == nullptr) return true;
-  exposure->concealing = true;
-  const int peer = exposure->peer;
-  auto deadline = Clock::now() + kLandingPatience;
-  bool closed = false;
+  const bool asked_again = std::exchange(exposure->concealing, true);
+  Peer& peer = *peers_[static_cast<size_t>(exposure->peer)];
+  auto deadline = Clock::now() + (asked_again ? Clock::duration::zero() : Clock::duration(kLandingPatience));
+  bool closed = asked_again;
   while (exposures_.find(region.key)->landing > 0) {
     if (!worker_->progress()) pause_briefly();
     serve_connections();
     if (Clock::now() < deadline) continue;
     if (closed) {
-      log(LogLevel::kError, "rank {}: ucx: UCX still holds memory that rank {} was writing to: a fault of UCX", rank_,
-          peer);
-      break;
+      if (!asked_again)
+        log(LogLevel::kError, "rank {}: ucx: UCX still holds memory that rank {} was writing to: a fault of UCX", rank_,
+            peer.rank);
+      return false;
     }
-    // Closing the endpoint ends the receive.
-    broken(*peers_[static_cast<size_t>(peer)], UCS_ERR_TIMED_OUT);
+    broken(peer, UCS_ERR_TIMED_OUT);
     closed = true;
     deadline = Clock::now() + kAfterClose;
   }
