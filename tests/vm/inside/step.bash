@@ -72,14 +72,6 @@ with_remote_server() {
 }
 export -f with_server with_remote_server
 
-# every_algorithm RANKS NODES VARIABLE=VALUE...: of every collective, over verbs; sizes from $sizes by $factor.
-every_algorithm() {
-  local collective
-  for collective in $(ibcoll_perf --list | grep -v "^ "); do
-    env "${@:3}" ibcoll_run -n "$1" --nodes "$2" --net verbs --timeout 300 ibcoll_perf "$collective" --algorithm all \
-      --bytes "${sizes:-1:1M}" --factor "${factor:-1048576}" --iterations 1 --warmup 0 --check
-  done
-}
 # fails_saying TEXT COMMAND...
 fails_saying() {
   if "${@:2}" >/tmp/said 2>&1; then echo "no failure: ${*:2}" && cat /tmp/said && return 1; fi
@@ -123,7 +115,7 @@ lost_rank() {
   done
   cat /tmp/ranks/log
 }
-export -f every_algorithm fails_saying refused sent survivors kill_rank lost_rank
+export -f fails_saying refused sent survivors kill_rank lost_rank
 
 finish() {
   if [[ $((passed + failed)) -eq 0 ]]; then
