@@ -155,7 +155,7 @@ bool UcxTransport::conceal(int, const RemoteRegion& region) {
   Exposures::Exposure* exposure = exposures_.find(region.key);
   if (exposure == nullptr) return true;
   const bool asked_again = std::exchange(exposure->concealing, true);
-  Peer& peer = *peers_[static_cast<size_t>(exposure->peer)];
+  const int writer = exposure->peer;
   auto deadline = Clock::now() + (asked_again ? Clock::duration::zero() : Clock::duration(kLandingPatience));
   bool closed = asked_again;
   while (exposures_.find(region.key)->landing > 0) {
@@ -165,10 +165,10 @@ bool UcxTransport::conceal(int, const RemoteRegion& region) {
     if (closed) {
       if (!asked_again)
         log(LogLevel::kError, "rank {}: ucx: UCX still holds memory that rank {} was writing to: a fault of UCX", rank_,
-            peer.rank);
+            writer);
       return false;
     }
-    broken(peer, UCS_ERR_TIMED_OUT);
+    broken(*peers_[static_cast<size_t>(writer)], UCS_ERR_TIMED_OUT);
     closed = true;
     deadline = Clock::now() + kAfterClose;
   }
