@@ -24,7 +24,7 @@ ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collecti
                     sizeof(ibcoll_collective_args_t));
     TeamHandle& t = *handle(team);
     const Guard guard(t.context->lock());
-    if (!t.team->failure().ok()) return report(t.team->failure());
+    if (t.team->refuses()) return report(t.team->failure());
     Result<Args> checked = check_arguments(*args, t.team->rank(), t.team->size());
     if (!checked.ok()) return report(checked.status());
     Result<std::unique_ptr<Request>> made = t.context->make_request(t, *checked, args->algorithm, args->scheme);

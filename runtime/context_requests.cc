@@ -117,7 +117,7 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
   const bool repeat = last.request && !last.waited_for && same_call(last.args, given) &&
                       (!given.op || given.op->index >= 0) && same_counts(last.request->args(), given, p);
   if (!repeat) {
-    if (!team.team->failure().ok()) return team.team->failure();
+    if (team.team->refuses()) return team.team->failure();
     const Result<Args> args = check_arguments(given, team.team->rank(), team.team->size());
     if (!args.ok()) return args.status();
     Result<std::unique_ptr<Request>> made = make_request(team, args.value(), nullptr, IBCOLL_SCHEME_AUTO);

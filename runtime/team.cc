@@ -38,6 +38,9 @@ Team::Team(Engine& engine, uint64_t epoch, Placement placement, int rank, std::u
 }
 
 Team::~Team() {
+  if (doubt_ != Doubt::kNone)  // nothing was in flight here, but others may wait for what this rank knows
+    for (const int i : abort_untold_)
+      if (!engine_.dead(job_rank(i))) (void)tell_abort(i);
   while (EarlyMessage* const early = early_) {
     early_ = early->next;
     engine_.recycle(early);
@@ -253,7 +256,6 @@ void Team::fail(Status status, bool tell) noexcept {
   failure_ = std::move(status);
   failed_at_ = engine_.now();
   log(LogLevel::kInfo, "team {:x}: {}", epoch_, failure_.text());
-  if (window_) window_->leave(failure_.code());
   if (tell)
     for (int i = 0; i < size(); ++i)
       if (i != rank_) abort_untold_.push_back(i);
@@ -296,6 +298,7 @@ bool Team::end_requests() noexcept {
   if (failure_.ok()) return true;
   if (doubt_ != Doubt::kNone && engine_.now() < doubtful_until_) return false;
   doubt_ = Doubt::kNone;
+  if (window_) window_->leave(failure_.code());
   constexpr int kMostTries = 10'000;
   std::erase_if(abort_untold_, [&](int i) { return engine_.dead(job_rank(i)) || tell_abort(i); });
   const bool told = abort_untold_.empty() || ++abort_tries_ >= kMostTries;
@@ -338,9 +341,9 @@ void Team::look_who_left(Request& request) noexcept {
   for (int local = 0; local < window.size(); ++local) {
     const int status = window.left(local);
     if (local == window.rank() || status == 0) continue;
-    return fail(error(static_cast<ibcoll_status_t>(status),
-                      "rank {}: {} cannot complete: rank {} of the job has given it up", rank_,
-                      describe_call(request.comm().op()), window.job_rank(local)));
+    return suspect(error(static_cast<ibcoll_status_t>(status),
+                         "rank {}: {} cannot complete: rank {} of the job has given it up", rank_,
+                         describe_call(request.comm().op()), window.job_rank(local)));
   }
 }
 

@@ -63,10 +63,12 @@ class Team {
   void start(Request& request) noexcept;
   // Ok, or why the team accepts no collectives any more.
   const Status& failure() const noexcept { return failure_; }
+  // False while the failure is in doubt: a call that is started then ends with what is found.
+  bool refuses() const noexcept { return !failure_.ok() && doubt_ == Doubt::kNone; }
   // Ends everything in flight on all ranks of the team with this error.
   void fail(Status status, bool tell = true) noexcept;
   Time failed_at() const noexcept { return failed_at_; }
-  // As fail(), where a peer may know better why, or a death explain it: that is waited for a little and told instead.
+  // As fail(), where a peer may know better why, or a death explain it: that is waited for a little, and told instead.
   void suspect(Status status) noexcept;
   int requests() const noexcept { return requests_; }
   void adopt(int change) noexcept { requests_ += change; }

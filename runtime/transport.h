@@ -102,7 +102,8 @@ class IBCOLL_MODULE_API Transport {
   // receives through slots instead. The memory stays the caller's; it must call conceal(), until that returns true.
   virtual RemoteRegion expose(int peer, std::span<std::byte> memory) = 0;
   // Takes the right back. False: not now, the peer is in the middle of a write that nobody can stop; it ends by itself, or
-  // with the peer's process. A process that was stopped (SIGSTOP) holds it up until it goes on.
+  // with the peer's process. A process that was stopped (SIGSTOP) holds it up until it goes on; a library that keeps the
+  // memory although the connection is closed, for ever.
   virtual bool conceal(int peer, const RemoteRegion& region) = 0;
   // Writes `from` to the start of `to`, then delivers the note. from.size() <= to.bytes.
   virtual PutResult put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,

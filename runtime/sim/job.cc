@@ -206,7 +206,8 @@ void SimJob::tick() {
 }
 
 void SimJob::settle() {
-  for (int quiet = 0; quiet < 3;) {
+  constexpr int kQuietTicks = 15;  // 150 ms: longer than a failure is in doubt
+  for (int quiet = 0; quiet < kQuietTicks;) {
     if (network_.has_runnable()) {
       turn(network_.take_runnable());
     } else if (!network_.advance() && !wake_neighbours()) {

@@ -64,6 +64,32 @@ TEST_F(EngineTest, ADeathThatIsAnEffectIsNotNamed) {
       << team(1).failure().text();
 }
 
+// The next call does not come too early for the story either.
+TEST_F(EngineTest, WhatIsStartedInDoubtEndsWithWhatIsFound) {
+  lose(0);
+  wire_.boxes[2].clear();
+  progress();
+  auto call = make_call(team(1), 20'000);
+  EXPECT_TRUE(call->request->start().ok());
+  EXPECT_TRUE(call->request->in_flight());
+  team(2).fail(error(IBCOLL_ERR_PEER_FAILED, "rank 3 fell"));
+  progress();
+  EXPECT_FALSE(call->request->in_flight());
+  EXPECT_NE(call->request->status().text().find("rank 3 fell"), std::string::npos) << call->request->status().text();
+  EXPECT_EQ(call->request->start().code(), IBCOLL_ERR_PEER_FAILED);
+}
+
+TEST_F(EngineTest, ATeamThatIsFreedInDoubtTellsTheOthers) {
+  auto one = make_team(1, 7), two = make_team(2, 7);
+  lose(0);
+  wire_.boxes[2].clear();
+  progress();
+  EXPECT_TRUE(two->failure().ok());
+  one.reset();
+  progress();
+  EXPECT_NE(two->failure().text().find("told by rank 1"), std::string::npos) << two->failure().text();
+}
+
 TEST_F(EngineTest, BuffersThatAPeerWritesToAreNotGivenBack) {
   wire_.writing = true;
   auto call = make_call(team(0), 20'000);
@@ -112,7 +138,7 @@ TEST_F(EngineTest, AWaitThatIsTooLongSaysForWhat) {
 TEST_F(EngineTest, AFailedTeamStartsNothing) {
   auto call = make_call(team(0), 10);
   lose(1);
-  progress();
+  wait_seconds(1);
   EXPECT_EQ(call->request->start().code(), IBCOLL_ERR_PEER_FAILED);
   EXPECT_FALSE(call->request->in_flight());
 }
@@ -143,12 +169,13 @@ class OwnMemory : public NodeMemory {
   Status read(int, uint64_t, std::span<std::byte>) override { return {}; }
 };
 
+struct alignas(64) Cacheline {
+  std::byte bytes[64]{};
+};
+
 // In the node window nobody needs notes, and a rank that has given up may never take one again: it is seen there.
 TEST_F(EngineTest, WhoHasGivenUpIsSeenInTheNodeWindow) {
   constexpr uint64_t kArea = 64;
-  struct alignas(64) Cacheline {
-    std::byte bytes[64]{};
-  };
   std::vector<Cacheline> memory(NodeWindow::footprint(kRanks, kArea) / sizeof(Cacheline) + 1);
   OwnMemory node;
   std::vector<std::unique_ptr<Team>> teams;
@@ -169,6 +196,25 @@ TEST_F(EngineTest, WhoHasGivenUpIsSeenInTheNodeWindow) {
   wire_.full = false;
   progress();
   EXPECT_EQ(barrier.status().code(), IBCOLL_ERR_SYSTEM);
+}
+
+// Neighbours would take it for the cause.
+TEST_F(EngineTest, WhoIsInDoubtHasNotLeftTheNodeWindow) {
+  constexpr uint64_t kArea = 64;
+  std::vector<Cacheline> memory(NodeWindow::footprint(kRanks, kArea) / sizeof(Cacheline) + 1);
+  OwnMemory node;
+  auto window = [&](int rank) {
+    return std::make_unique<NodeWindow>(node, memory.front().bytes, kArea, std::vector<int>{0, 1, 2}, rank, false,
+                                        false);
+  };
+  const auto left = window(1);
+  auto team = make_team(0, 9, window(0));
+  lose(2);
+  progress();
+  EXPECT_FALSE(team->failure().ok());
+  EXPECT_EQ(left->left(0), 0);
+  wait_seconds(1);
+  EXPECT_EQ(left->left(0), IBCOLL_ERR_PEER_FAILED);
 }
 
 // A team may be agreed upon with a rank's last words.

@@ -72,6 +72,12 @@ with_remote_server() {
 }
 export -f with_server with_remote_server
 
+# beside COMMAND...: starts it; `wait $!` tells how it ended. The step ends it, and shows its output after that of the step.
+beside() {
+  "$@" &>/tmp/beside &
+  # shellcheck disable=SC2064  # the process is known now
+  trap "kill $! 2>/dev/null || true; cat /tmp/beside" EXIT
+}
 # fails_saying TEXT COMMAND...
 fails_saying() {
   if "${@:2}" >/tmp/said 2>&1; then echo "no failure: ${*:2}" && cat /tmp/said && return 1; fi
@@ -115,7 +121,7 @@ lost_rank() {
   done
   cat /tmp/ranks/log
 }
-export -f fails_saying refused sent survivors kill_rank lost_rank
+export -f beside fails_saying refused sent survivors kill_rank lost_rank
 
 finish() {
   if [[ $((passed + failed)) -eq 0 ]]; then
