@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kFirstRing = 64;
 constexpr Time kDoubt = 100'000'000;  // the note of a rank that knows better is here by then
+constexpr Time kTurn = 37'000'000;    // ranks come out of doubt one after the other, and the first one tells the others
 
 std::string text_of(ConstBytes payload) { return {reinterpret_cast<const char*>(payload.data()), payload.size()}; }
 
@@ -117,6 +118,7 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
   if (kind == NoteKind::kAbort && doubt_ != Doubt::kNone) {  // the story that was waited for
     failure_ = Status();
     doubt_ = Doubt::kNone;
+    abort_untold_.clear();  // who sent it tells them
   }
   if (!failure_.ok() && kind == NoteKind::kProbe && doubt_ == Doubt::kNone) tell_abort(peer);  // it may have missed it
   if (!failure_.ok() || kind == NoteKind::kCompleted) return;
@@ -279,7 +281,7 @@ void Team::fail_in_doubt(Status status, Doubt doubt) noexcept {
   if (!failure_.ok()) return;
   fail(std::move(status), !explains);  // else whom to tell is listed already
   doubt_ = doubt;
-  doubtful_until_ = engine_.now() + kDoubt;
+  doubtful_until_ = engine_.now() + kDoubt + rank_ * kTurn % kDoubt;
 }
 
 // False: not now. Whoever is not told in time asks by a probe.

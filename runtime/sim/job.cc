@@ -206,7 +206,7 @@ void SimJob::tick() {
 }
 
 void SimJob::settle() {
-  constexpr int kQuietTicks = 15;  // 150 ms: longer than a failure is in doubt
+  constexpr int kQuietTicks = 25;  // 250 ms: longer than a failure is in doubt
   for (int quiet = 0; quiet < kQuietTicks;) {
     if (network_.has_runnable()) {
       turn(network_.take_runnable());
