@@ -50,9 +50,9 @@ class RadixTest(unittest.TestCase):
         command = job(processes, *options, BUILD / "bin/ibcoll_radix", source or self.input, target or self.output)
         return self.start(command, env=dict(os.environ, **(environment or {})))
 
-    def check_sorts(self, keys, ranks, *options, environment=None):
+    def check_sorts(self, keys, processes, *options, environment=None):
         self.input.write_bytes(keys)
-        done = self.radix(ranks, *options, environment=environment)
+        done = self.radix(processes, *options, environment=environment)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(self.output.read_bytes() == sorted_bytes(keys), "the output is not the sorted input")
         self.assertIn(f"{len(keys) // 4} keys", done.stdout)
@@ -70,9 +70,9 @@ class RadixTest(unittest.TestCase):
         for word in words:
             self.assertIn(str(word), lines[0])
 
-    def refuse_and_keep(self, ranks, *words, **more):
+    def refuse_and_keep(self, processes, *words, **more):
         self.output.write_bytes(BEFORE)
-        self.check_refused(self.radix(ranks, **more), *words)
+        self.check_refused(self.radix(processes, **more), *words)
         self.assertEqual(self.output.read_bytes(), BEFORE)
         self.check_nothing_left()
 
@@ -87,9 +87,9 @@ class RadixTest(unittest.TestCase):
         self.check_sorts(keys, 8, "--nodes", 2, "--net", "ucx", environment={"UCX_TLS": "tcp"})
 
     def test_random_keys_any_number_of_ranks(self):
-        for ranks in (1, 2, 3, 5, 16):
-            with self.subTest(ranks=ranks):
-                self.check_sorts(random_keys(100_003, ranks), ranks)
+        for processes in (1, 2, 3, 5, 16):
+            with self.subTest(ranks=processes):
+                self.check_sorts(random_keys(100_003, processes), processes)
 
     def test_uneven_nodes(self):
         self.check_sorts(random_keys(50_001, 7), 7, "--nodes", 3)
