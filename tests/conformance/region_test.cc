@@ -45,7 +45,7 @@ TEST_P(RegionTest, EverySizeAndAlignment) {
 TEST_P(RegionTest, EachPutHasOneSentOrIsDone) {
   auto world = make_world(2);
   ASSERT_TRUE(world);
-  GuardedMemory memory(200'000);
+  GuardedMemory memory(500'000);
   const RemoteRegion region = world->at(1).expose(0, memory.bytes());
   if (region.key == 0) GTEST_SKIP() << "no puts between these ranks";
   std::vector<std::byte> source(memory.bytes().size());
@@ -169,14 +169,14 @@ TEST_P(RegionTest, NoWriteAfterConceal) {
   auto world = make_world(2);
   ASSERT_TRUE(world);
   for (int round = 0; round < 12; ++round) {
-    GuardedMemory memory(uniform(1, 500'000));
+    GuardedMemory memory(uniform(1, 1'500'000));
     const RemoteRegion region = world->at(1).expose(0, memory.bytes());
     if (region.key == 0) GTEST_SKIP() << "no puts between these ranks";
-    std::vector<std::vector<std::byte>> sources(4, std::vector<std::byte>(memory.bytes().size()));
+    std::vector<std::vector<std::byte>> sources(20, std::vector<std::byte>(memory.bytes().size()));
     for (size_t i = 0; i < sources.size(); ++i) fill(sources[i], i);
     size_t accepted = 0, pending = 0, steps = uniform(0, 40);
-    for (size_t step = 0; step < steps && accepted < 20; ++step) {
-      const PutResult result = world->at(0).put(1, region, sources[accepted % sources.size()], numbered(1), accepted);
+    for (size_t step = 0; step < steps && accepted < sources.size(); ++step) {
+      const PutResult result = world->at(0).put(1, region, sources[accepted], numbered(1), accepted);
       accepted += result != PutResult::kBusy;
       pending += result == PutResult::kPending;
       if (uniform(0, 1) == 0) world->pump();
