@@ -17,6 +17,7 @@ Arena& arena_of(Comm& comm) noexcept { return comm.arena(); }
 
 Comm::Comm(Team& team, uint32_t signature) noexcept
     : team_(team),
+      placement_(team.placement()),
       rank_(team.rank()),
       size_(team.size()),
       signature_(signature),
@@ -33,6 +34,8 @@ void Comm::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noexcept
   puts_queued_ = puts_pending_ = 0;
   arrivals_ = nullptr;
   arrivals_tail_ = &arrivals_;
+  landings_ = nullptr;
+  landings_tail_ = &landings_;
   eager_scan_ = 1;
   free_messages_ = nullptr;
   arena_.reset();
@@ -131,6 +134,8 @@ bool Comm::satisfied(const Wait& wait) noexcept {
       const Channel* const c = channels_.find(wait.peer);
       return wait.value == 0 || (c && c->landed >= wait.value);
     }
+    case Wait::Kind::kLanding:
+      return landings_ != nullptr;
     case Wait::Kind::kFlushed:
       return puts_queued_ == 0 && puts_pending_ == 0;
     case Wait::Kind::kStep:
@@ -138,7 +143,7 @@ bool Comm::satisfied(const Wait& wait) noexcept {
     case Wait::Kind::kSoleStep:
       return window_->has_turn(window_turn_) && window_->try_next_sole_step(wait.value);
     case Wait::Kind::kPublished:
-      if (!window_->published(wait.peer)) return false;
+      if (!window_->published(wait.peer, wait.value)) return false;
       if (window_->digest(wait.peer) == window_->digest(window_->rank())) return true;
       mismatch(team_.team_rank(window_->job_rank(wait.peer)), window_->digest(wait.peer),
                window_->digest(window_->rank()), "digest of the calls");
@@ -170,6 +175,14 @@ int Comm::take_arrival(const ConstBlocks& blocks) noexcept {
   const int to = peer(eager_scan_++);
   if (Channel* const c = channel(to)) c->served = true;
   return to;
+}
+
+int Comm::take_landing() noexcept {
+  Channel* const c = landings_;
+  landings_ = c->next_landing;
+  if (!landings_) landings_tail_ = &landings_;
+  c->in_landings = false;
+  return c->peer;
 }
 
 void Comm::mark_arrived(Channel& c) noexcept {
@@ -280,6 +293,8 @@ bool Comm::matched() noexcept {
 void Comm::release() noexcept {
   arrivals_ = nullptr;
   arrivals_tail_ = &arrivals_;
+  landings_ = nullptr;
+  landings_tail_ = &landings_;
   free_messages_ = nullptr;
   channels_.reset(arena_);
   arena_.reset();
@@ -341,16 +356,18 @@ std::string Comm::describe_wait() const {
       return fmt::format("waits for data of rank {} in step {} of the node window", wait_.peer, window_->step());
     case Wait::Kind::kArrival:
     case Wait::Kind::kReceived:
+    case Wait::Kind::kLanding:
     case Wait::Kind::kFlushed:
       break;
   }
+  const bool receives = wait_.kind == Wait::Kind::kReceived || wait_.kind == Wait::Kind::kLanding;
   std::string from;
   for (const Channel* c = channels_.first(); c; c = c->next_peer)
-    if (wait_.kind == Wait::Kind::kReceived  ? c->announced.head != nullptr
+    if (receives                             ? c->announced.head != nullptr
         : wait_.kind == Wait::Kind::kFlushed ? c->puts.head != nullptr
                                              : !c->arrived)
       from += fmt::format("{}{}", from.empty() ? "" : ",", c->peer);
-  const char* const what = wait_.kind == Wait::Kind::kReceived  ? "waits for data of ranks"
+  const char* const what = receives                             ? "waits for data of ranks"
                            : wait_.kind == Wait::Kind::kFlushed ? "waits to send its data to ranks"
                                                                 : "waits for an arrival among ranks";
   return fmt::format("{} {} ({} of {} messages landed)", what, from.empty() ? "?" : from, messages_landed_,

@@ -20,6 +20,7 @@
 #include "runtime/buffer.h"
 #include "runtime/node_window.h"
 #include "runtime/peer_table.h"
+#include "runtime/placement.h"
 #include "runtime/reduce_ops.h"
 #include "runtime/task.h"
 #include "runtime/transport.h"
@@ -102,6 +103,9 @@ struct Channel {
   bool served = false;   // next_arrival() has returned it
   bool blocked = false;  // in the engine's list of channels to retry
   Channel* next_arrived = nullptr;
+  // landing
+  bool in_landings = false;
+  Channel* next_landing = nullptr;
 };
 
 // What a suspended task waits for.
@@ -112,6 +116,7 @@ struct Wait {
     kArrival,
     kReceived,
     kReceivedFrom,
+    kLanding,
     kFlushed,
     kStep,
     kSoleStep,
@@ -119,7 +124,7 @@ struct Wait {
   };
   Kind kind = Kind::kNothing;
   int peer = -1;                        // kReady, kReceivedFrom, kPublished
-  uint64_t value = 0;                   // bytes (kReady), messages (kReceivedFrom)
+  uint64_t value = 0;                   // bytes (kReady, kStep), messages (kReceivedFrom), parts (kPublished)
   const ConstBlocks* blocks = nullptr;  // kArrival
 };
 
@@ -134,6 +139,8 @@ class Comm {
     const int at = rank_ + i;
     return at < 0 ? at + size_ : at >= size_ ? at - size_ : at;
   }
+
+  const Placement& placement() const noexcept { return placement_; }
 
   // ---- messages
 
@@ -151,6 +158,10 @@ class Comm {
     int await_resume() const noexcept { return comm.take_arrival(*wait.blocks); }
   };
 
+  struct [[nodiscard]] LandingAwaiter : Awaiter {
+    int await_resume() const noexcept { return comm.take_landing(); }
+  };
+
   // Until a put of `bytes` bytes to the peer can leave: at once when it is eager or empty, else when the peer arrived.
   Awaiter ready(int peer, uint64_t bytes) noexcept { return {*this, {Wait::Kind::kReady, peer, bytes, nullptr}}; }
   // The next peer to serve, each once, p - 1 in all: those that have arrived, in arrival order; while none has, peers
@@ -166,6 +177,8 @@ class Comm {
   }
   // Until all that was announced to the peer has landed.
   Awaiter received_from(int peer) noexcept;
+  // The next peer from which all that was announced to it has landed, in that order; each once per announcement.
+  LandingAwaiter next_landing() noexcept { return {*this, {Wait::Kind::kLanding, -1, 0, nullptr}}; }
   // Until the source of every put is reusable.
   Awaiter flushed() noexcept { return {*this, {Wait::Kind::kFlushed, -1, 0, nullptr}}; }
 
@@ -181,7 +194,14 @@ class Comm {
   Awaiter next_sole_step(uint64_t bytes) noexcept { return {*this, {Wait::Kind::kSoleStep, -1, bytes, nullptr}}; }
   void publish() noexcept { window_->publish(signature_); }
   // Until the local peer has published the current step.
-  Awaiter published(int local) noexcept { return {*this, {Wait::Kind::kPublished, local, 0, nullptr}}; }
+  Awaiter published(int local) noexcept {
+    return {*this, {Wait::Kind::kPublished, local, NodeWindow::kWhole, nullptr}};
+  }
+  // A step may come in parts; publish() is the last one. Until the local peer has published so many parts of it, or all.
+  void publish_part() noexcept { window_->publish_part(signature_); }
+  Awaiter published(int local, uint64_t parts) noexcept {
+    return {*this, {Wait::Kind::kPublished, local, parts, nullptr}};
+  }
   // One copy from the private memory of a local peer, at an address that it published.
   void read(int local, uint64_t address, Bytes into) noexcept;
 
@@ -243,6 +263,7 @@ class Comm {
   friend class Team;
   void suspend(const Wait& wait) noexcept { wait_ = wait; }
   int take_arrival(const ConstBlocks& blocks) noexcept;
+  int take_landing() noexcept;
   Channel* channel(int peer) noexcept;
   Message* message() noexcept;
   bool eager(uint64_t bytes) const noexcept;
@@ -267,6 +288,7 @@ class Comm {
   void mark_arrived(Channel& channel) noexcept;
 
   Team& team_;
+  const Placement& placement_;
   int rank_;
   int size_;
   uint32_t signature_;
@@ -284,6 +306,8 @@ class Comm {
   uint32_t puts_pending_ = 0;    // handed over, source not reusable yet
   Channel* arrivals_ = nullptr;  // arrived, not served, in order
   Channel** arrivals_tail_ = &arrivals_;
+  Channel* landings_ = nullptr;  // all has landed, in order
+  Channel** landings_tail_ = &landings_;
   int eager_scan_ = 1;  // next_arrival's position among peers that need no arrival
   Message* free_messages_ = nullptr;
   PeerTable<Channel> channels_;

@@ -108,6 +108,12 @@ void Comm::land(Channel& c) noexcept {
   ++messages_landed_;
   m->next = free_messages_;
   free_messages_ = m;
+  if (!c.announced.head && !c.in_landings) {
+    c.in_landings = true;
+    c.next_landing = nullptr;
+    *landings_tail_ = &c;
+    landings_tail_ = &c.next_landing;
+  }
   if (!pump_consumed(c)) retry_later(c);
 }
 

@@ -16,6 +16,7 @@
 #include "runtime/config.h"
 #include "runtime/engine.h"
 #include "runtime/join.h"
+#include "runtime/memory.h"
 #include "runtime/request.h"
 #include "runtime/team.h"
 #include "runtime/wait.h"
@@ -24,12 +25,19 @@ namespace ibcoll {
 
 class Context;
 
+// The node window of a rank that is alone on its node, in a team some of whose ranks are not.
+struct FreeMemory {
+  void operator()(std::byte* memory) const noexcept { (void)free_memory(memory); }
+};
+using LoneWindow = std::unique_ptr<std::byte, FreeMemory>;
+
 // A team and what belongs to it on this rank.
 struct TeamHandle {
   Context* context = nullptr;
+  LoneWindow lone_window;
   std::unique_ptr<Team> team;
   uint64_t window_offset = 0;
-  uint64_t window_bytes = 0;  // 0: there is none
+  uint64_t window_bytes = 0;  // in the node's shared memory; 0: there is none
   Shape shape;                // what selection knows of every call on the team
   CostModel model;
   // The last request of each blocking shorthand: a loop that repeats a call pays for its set-up once. One with much scratch
@@ -111,9 +119,11 @@ class Context {
   Result<std::unique_ptr<TeamHandle>> form_team(uint64_t epoch, const Members& members,
                                                 const std::vector<int>& parent_jobs, int self,
                                                 const Exchange& exchange);
-  Result<std::unique_ptr<TeamHandle>> build_team(uint64_t epoch, Placement placement, int rank, uint64_t window_offset);
+  Result<std::unique_ptr<TeamHandle>> build_team(uint64_t epoch, Placement placement, int rank, uint64_t window_offset,
+                                                 LoneWindow lone_window);
   uint64_t window_footprint(int locals) const;
   Status allocate_window(int locals, uint64_t& offset);
+  Status allocate_lone_window(LoneWindow& window) const;
   Shape shape_of(const TeamHandle& team, const Args& args, ibcoll_scheme_t scheme) const;
   Forced forced(ibcoll_collective_t collective, const char* algorithm) const;
   ibcoll_scheme_t scheme_of(ibcoll_scheme_t scheme) const noexcept;

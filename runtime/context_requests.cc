@@ -22,6 +22,7 @@ void Context::fill_model(TeamHandle& team) const {
   if (team.shape.nodes > 1 || job_.shm) {
     const LinkModel link = team.shape.nodes > 1 ? job_.net_model : job_.shm->model();
     m.alpha_us = link.alpha_us;
+    m.cpu_us = link.cpu_us;
     // Where ranks share cores they take turns at moving bytes, too.
     m.beta_us = link.beta_us_per_byte * job_.ranks_per_core;
   }

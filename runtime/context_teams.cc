@@ -29,27 +29,6 @@ uint32_t digest_of(const std::vector<int>& members) {
   return digest;
 }
 
-Placement placement_of(const std::vector<int>& jobs, const std::vector<int>& job_nodes) {
-  Placement placement;
-  placement.jobs = jobs;
-  std::vector<int> number(job_nodes.size(), -1);
-  placement.node_count = 0;
-  for (const int job : jobs) {
-    int& n = number[static_cast<size_t>(job_nodes[static_cast<size_t>(job)])];
-    if (n < 0) n = placement.node_count++;
-    placement.nodes.push_back(n);
-  }
-  return placement;
-}
-
-// Team ranks on the node of `rank`.
-std::vector<int> locals_of(const Placement& placement, int rank) {
-  std::vector<int> locals;
-  for (size_t i = 0; i < placement.jobs.size(); ++i)
-    if (placement.nodes[i] == placement.nodes[static_cast<size_t>(rank)]) locals.push_back(static_cast<int>(i));
-  return locals;
-}
-
 // Ok, or why no team can be made of what the ranks of the parent say.
 Status judge(const std::vector<WindowOffer>& offers, const Context::Members& members, const std::vector<int>& jobs) {
   for (size_t i = 0; i < offers.size(); ++i) {
@@ -99,29 +78,41 @@ Status Context::allocate_window(int locals, uint64_t& offset) {
   return {};
 }
 
+Status Context::allocate_lone_window(LoneWindow& window) const {
+  Result<void*> made = allocate_memory(NodeWindow::footprint(1, area_bytes_));
+  if (!made.ok()) return made.status();
+  window.reset(static_cast<std::byte*>(*made));
+  return {};
+}
+
 Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placement placement, int team_rank,
-                                                        uint64_t window_offset) {
+                                                        uint64_t window_offset, LoneWindow lone_window) {
   auto handle = std::make_unique<TeamHandle>();
   handle->context = this;
-  const std::vector<int> locals = locals_of(placement, team_rank);
+  const std::span<const int> locals = placement.ranks_of(placement.node_of(team_rank));
+  handle->shape.p = placement.size();
+  handle->shape.nodes = placement.node_count();
+  handle->shape.fewest_local = placement.fewest_local();
+  handle->shape.most_local = placement.most_local();
+  if (placement.most_local() > 1) handle->shape.area_bytes = area_bytes_;
+  std::vector<int> jobs, shm_locals;
+  for (const int i : locals) jobs.push_back(placement.job_rank(i));
   std::unique_ptr<NodeWindow> window;
-  handle->shape.p = static_cast<int>(placement.jobs.size());
-  handle->shape.nodes = placement.node_count;
   if (window_offset != kNoWindow) {
-    std::vector<int> jobs, shm_locals;
-    for (const int i : locals) jobs.push_back(placement.jobs[static_cast<size_t>(i)]);
     for (const int job : jobs) shm_locals.push_back(job_.shm->local(job));
     const auto self = static_cast<int>(std::find(locals.begin(), locals.end(), team_rank) - locals.begin());
     const bool single_copy = job_.shm->all_may_read(shm_locals);
-    window = std::make_unique<NodeWindow>(*job_.memory, job_.memory->at(window_offset) + sizeof(WindowUsers),
+    window = std::make_unique<NodeWindow>(job_.memory.get(), job_.memory->at(window_offset) + sizeof(WindowUsers),
                                           area_bytes_, std::move(jobs), self, single_copy, job_.ranks_per_core > 1);
-    if (placement.one_node()) {
+    if (placement.node_count() == 1) {
       handle->shape.crowded = job_.ranks_per_core > 1;
-      handle->shape.area_bytes = area_bytes_;
       handle->shape.single_copy = single_copy;
     }
     handle->window_offset = window_offset;
     handle->window_bytes = window_footprint(static_cast<int>(locals.size()));
+  } else if (lone_window) {
+    window = std::make_unique<NodeWindow>(nullptr, lone_window.get(), area_bytes_, std::move(jobs), 0, false, false);
+    handle->lone_window = std::move(lone_window);
   }
   fill_model(*handle);
   handle->team = std::make_unique<Team>(*engine_, epoch, std::move(placement), team_rank, std::move(window));
@@ -137,7 +128,8 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
   const bool member = found != members.end();
   const auto team_rank = static_cast<int>(found - members.begin());
   Placement placement;
-  std::vector<int> locals;
+  std::span<const int> locals;
+  LoneWindow lone_window;
   WindowOffer offer;
   offer.members = digest_of(members);
   offer.code = wanted.refusal.code();
@@ -146,12 +138,13 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
     std::vector<int> jobs;
     jobs.reserve(members.size());
     for (const int r : members) jobs.push_back(parent_jobs[static_cast<size_t>(r)]);
-    placement = placement_of(jobs, job_.nodes);
-    locals = locals_of(placement, team_rank);
-    if (locals.size() > 1 && locals.front() == team_rank) {
+    placement = Placement(std::move(jobs), job_.nodes);
+    locals = placement.ranks_of(placement.node_of(team_rank));
+    if (locals.size() > 1 && locals.front() == team_rank)
       mine = allocate_window(static_cast<int>(locals.size()), offer.offset);
-      offer.code = mine.code();
-    }
+    else if (locals.size() == 1 && placement.most_local() > 1)
+      mine = allocate_lone_window(lone_window);
+    if (!mine.ok()) offer.code = mine.code();
   }
   std::vector<WindowOffer> offers(parent_jobs.size());
   if (Status status = exchange(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(std::span(offers)));
@@ -165,14 +158,15 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
   }
   if (!member) return std::unique_ptr<TeamHandle>();
   const int leader = members[static_cast<size_t>(locals.front())];
-  return build_team(epoch, std::move(placement), team_rank, offers[static_cast<size_t>(leader)].offset);
+  return build_team(epoch, std::move(placement), team_rank, offers[static_cast<size_t>(leader)].offset,
+                    std::move(lone_window));
 }
 
 Result<TeamHandle*> Context::make_team(TeamHandle& parent, const Members& members, uint64_t epoch,
                                        std::unique_lock<std::mutex>& guard) {
   const Team& from = *parent.team;
   const auto all = [&](ConstBytes mine, Bytes theirs) { return exchange(parent, mine, theirs, guard); };
-  Result<std::unique_ptr<TeamHandle>> made = form_team(epoch, members, from.placement().jobs, from.rank(), all);
+  Result<std::unique_ptr<TeamHandle>> made = form_team(epoch, members, from.placement().job_ranks(), from.rank(), all);
   if (!made.ok()) return made.status();
   if (!*made) return static_cast<TeamHandle*>(nullptr);
   teams_.push_back(std::move(*made));

@@ -47,7 +47,8 @@ struct Verdict {
   uint32_t verbs = 0;  // this rank has an RDMA device that it can use
   float alpha_us = 0;  // of the network as this rank knows it
   float beta_us_per_byte = 0;
-  char text[236] = {};
+  float cpu_us = 0;
+  char text[232] = {};
 };
 
 template <typename T>
@@ -83,15 +84,17 @@ class Joining {
     verdict.address_bytes = static_cast<uint32_t>(address_.size());
     verdict.verbs = verbs_ != nullptr;
     if (job_.net) {
-      verdict.alpha_us = static_cast<float>(job_.net->model().alpha_us);
-      verdict.beta_us_per_byte = static_cast<float>(job_.net->model().beta_us_per_byte);
+      const LinkModel model = job_.net->model();
+      verdict.alpha_us = static_cast<float>(model.alpha_us);
+      verdict.beta_us_per_byte = static_cast<float>(model.beta_us_per_byte);
+      verdict.cpu_us = static_cast<float>(model.cpu_us);
     }
     std::strncpy(verdict.text, mine.text().c_str(), sizeof verdict.text - 1);
     Result<std::vector<Verdict>> all = gather(bootstrap_, verdict);
     if (!all.ok()) return all.status();
     longest_address_ = 0;
     without_verbs_ = -1;
-    job_.net_model = {0, 0};
+    job_.net_model = {0, 0, 0};
     for (size_t i = 0; i < all->size(); ++i) {
       const Verdict& v = (*all)[i];
       if (v.code != IBCOLL_OK && i == static_cast<size_t>(rank())) return mine;
@@ -100,6 +103,7 @@ class Joining {
       longest_address_ = std::max<size_t>(longest_address_, v.address_bytes);
       job_.net_model.alpha_us = std::max<double>(job_.net_model.alpha_us, v.alpha_us);
       job_.net_model.beta_us_per_byte = std::max<double>(job_.net_model.beta_us_per_byte, v.beta_us_per_byte);
+      job_.net_model.cpu_us = std::max<double>(job_.net_model.cpu_us, v.cpu_us);
       if (v.verbs == 0 && without_verbs_ < 0) without_verbs_ = static_cast<int>(i);
     }
     return {};

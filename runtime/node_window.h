@@ -6,10 +6,12 @@
 // Every rank publishes every step, with data or without, before it reads. So "a rank published step s" also means "it has
 // left step s - 1", and with b banks the one of step s is free when all have published step s - b + 1.
 //
+// A rank may publish a step in parts, as what others have sent it lands: the others read each part as it comes.
+//
 // Where one rank alone writes (broadcast), it borrows the areas of the others, four of each in turn, and so runs further
 // ahead. Area b of any rank is written in steps s with s mod 4 = b only, so steps of both kinds may follow each other. Should
 // ranks disagree on who writes, two may write one area: the digests tell, at the latest in the next call.
-// One writer per line; release on publish, acquire on read.
+// One writer of each flag; release on publish, acquire on read.
 #pragma once
 
 #include <algorithm>
@@ -28,14 +30,16 @@ class NodeWindow {
   static constexpr int kBanks = 4;   // of areas
   static constexpr int kLines = 64;  // of lines: steps with little data may run further ahead
   static constexpr uint64_t kInlineBytes = 496;
+  static constexpr uint64_t kWhole = (1 << 20) - 1;  // more parts than a step has
 
   // Bytes of node memory that a window of `ranks` ranks takes.
   static uint64_t footprint(int ranks, uint64_t area_bytes) noexcept {
     return static_cast<uint64_t>(ranks) * (kLines * sizeof(Line) + kBanks * (area_bytes + kSkew));
   }
 
-  // `jobs[i]`: job rank of local rank i. `memory` and `base` (zeroed before first use) outlive the window.
-  NodeWindow(NodeMemory& memory, std::byte* base, uint64_t area_bytes, std::vector<int> jobs, int rank,
+  // `jobs[i]`: job rank of local rank i. `memory` (nullptr for a rank alone on its node) and `base` (zeroed before first use)
+  // outlive the window.
+  NodeWindow(NodeMemory* memory, std::byte* base, uint64_t area_bytes, std::vector<int> jobs, int rank,
              bool single_copy, bool crowded)
       : memory_(memory),
         lines_(reinterpret_cast<Line*>(base)),
@@ -61,7 +65,7 @@ class NodeWindow {
     return area(bytes <= kInlineBytes ? writer : static_cast<int>(step_ / kBanks % lenders(bytes)), bytes);
   }
   int job_rank(int local) const noexcept { return jobs_[static_cast<size_t>(local)]; }
-  NodeMemory& memory() noexcept { return memory_; }
+  NodeMemory& memory() noexcept { return *memory_; }
   // True when every rank may read the private memory of every other; the same answer on all ranks.
   bool single_copy() const noexcept { return single_copy_; }
   // True when ranks outnumber cores: a step costs a turn of all ranks of a core, so steps should be few.
@@ -85,14 +89,22 @@ class NodeWindow {
     const uint64_t since = step_ + 1 - shared_step_;
     return begin_step(std::clamp<uint64_t>(since, kBanks, std::min<uint64_t>(kLines, kBanks * lenders_)));
   }
+  // All of the step, or all that is left of it.
   void publish(uint32_t signature) noexcept {
-    Line& own = line(rank_, step_);
-    digest_ = (digest_ ^ signature) * 0x9e3779b1 + 1;
-    own.digest = digest_;
-    own.step.store(step_, std::memory_order_release);
+    sign(signature);
+    line(rank_, step_).published.store(flag(step_, kWhole), std::memory_order_release);
+    parts_ = 0;
     prefetch_to_write(&line(rank_, step_ + 2));
   }
-  bool published(int local) const noexcept { return line(local, step_).step.load(std::memory_order_acquire) >= step_; }
+  // One more part of the step; publish() ends it.
+  void publish_part(uint32_t signature) noexcept {
+    sign(signature);
+    line(rank_, step_).published.store(flag(step_, ++parts_), std::memory_order_release);
+  }
+  // True when the rank has published so many parts of the step, or kWhole: all of it.
+  bool published(int local, uint64_t parts) const noexcept {
+    return line(local, step_).published.load(std::memory_order_acquire) >= flag(step_, parts);
+  }
   // Of all calls up to this step, so that a call in which nobody looked at the odd rank is noticed in the next one.
   // Meaningful once the rank has published the step, as this one has.
   uint32_t digest(int local) const noexcept { return line(local, step_).digest; }
@@ -121,18 +133,24 @@ class NodeWindow {
 
  private:
   struct alignas(64) Line {
-    std::atomic<uint64_t> step;
+    std::atomic<uint64_t> published;  // flag()
     uint32_t digest;
     std::atomic<int32_t> left;  // of the lines of step 0 only: a status
     std::byte data[kInlineBytes];
   };
   static_assert(sizeof(Line) == 512);
   static constexpr uint32_t kPatience = 1024;  // looks: some 50 us
+  static constexpr uint64_t flag(uint64_t step, uint64_t parts) noexcept { return step * (kWhole + 1) | parts; }
   // Areas do not start at the same place of the caches.
   static constexpr uint64_t kSkew = 5 * 64;
   // What a rank that alone writes may be ahead: about what a core's own cache holds, for others to find it there.
   static constexpr uint64_t kSoleBytes = 1 << 19;
 
+  void sign(uint32_t signature) noexcept {
+    if (parts_ > 0) return;
+    digest_ = (digest_ ^ signature) * 0x9e3779b1 + 1;
+    line(rank_, step_).digest = digest_;
+  }
   // How many ranks' areas a rank that alone writes uses in turn: as many as caches hold, at least one's.
   uint64_t lenders(uint64_t bytes) const noexcept {
     return std::clamp<uint64_t>(kSoleBytes / (kBanks * bytes), 1, jobs_.size());
@@ -153,7 +171,7 @@ class NodeWindow {
   // True when every other rank has published the step; then that is remembered.
   bool seen_by_all(uint64_t step) noexcept {
     for (int i = 0; i < size(); ++i)
-      if (i != rank_ && line(i, step).step.load(std::memory_order_acquire) < step) return false;
+      if (i != rank_ && line(i, step).published.load(std::memory_order_acquire) < flag(step, kWhole)) return false;
     all_published_ = step;
     return true;
   }
@@ -166,7 +184,7 @@ class NodeWindow {
     return (static_cast<uint64_t>(local) * kBanks + step % kBanks) * (area_bytes_ + kSkew);
   }
 
-  NodeMemory& memory_;
+  NodeMemory* memory_;
   Line* lines_;
   std::byte* areas_;
   uint64_t area_bytes_;
@@ -175,6 +193,7 @@ class NodeWindow {
   bool single_copy_;
   bool crowded_;
   uint64_t step_ = 0;           // current
+  uint64_t parts_ = 0;          // of it that this rank has published
   uint32_t digest_ = 0;         // of the calls that this rank published
   uint64_t shared_step_ = 0;    // up to here areas were used otherwise than in a run of steps of one writer
   uint64_t lenders_ = 0;        // in that run

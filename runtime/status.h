@@ -57,6 +57,7 @@ class [[nodiscard]] Result {
   const T& value() const noexcept { return *value_; }
   T& operator*() noexcept { return *value_; }
   T* operator->() noexcept { return &*value_; }
+  const T* operator->() const noexcept { return &*value_; }
 
  private:
   std::optional<T> value_;

@@ -11,20 +11,12 @@
 #include "runtime/engine.h"
 #include "runtime/node_window.h"
 #include "runtime/peer_table.h"
+#include "runtime/placement.h"
 #include "runtime/status.h"
 
 namespace ibcoll {
 
 class Request;
-
-// Where the ranks of a team are. Node numbers are dense, in the order of their lowest team rank.
-struct Placement {
-  std::vector<int> jobs;   // team rank -> job rank
-  std::vector<int> nodes;  // team rank -> node
-  int node_count = 1;
-
-  bool one_node() const noexcept { return node_count == 1; }
-};
 
 // Flow control between this rank and one other, over all collectives of the team.
 struct TeamPeer {
@@ -42,7 +34,7 @@ struct TeamPeer {
 class Team {
  public:
   // `epoch` differs from that of every other team of the job and is the same on all its ranks. `window`: nullptr when
-  // no other rank of the team is on this node.
+  // no two ranks of the team share a node.
   Team(Engine& engine, uint64_t epoch, Placement placement, int rank, std::unique_ptr<NodeWindow> window);
   ~Team();
   Team(const Team&) = delete;
@@ -51,10 +43,10 @@ class Team {
   Engine& engine() noexcept { return engine_; }
   uint64_t epoch() const noexcept { return epoch_; }
   int rank() const noexcept { return rank_; }
-  int size() const noexcept { return static_cast<int>(placement_.jobs.size()); }
+  int size() const noexcept { return placement_.size(); }
   const Placement& placement() const noexcept { return placement_; }
   NodeWindow* window() noexcept { return window_.get(); }
-  int job_rank(int rank) const noexcept { return placement_.jobs[static_cast<size_t>(rank)]; }
+  int job_rank(int rank) const noexcept { return placement_.job_rank(rank); }
   int team_rank(int job_rank) const noexcept;  // -1: not a member
 
   // ---- collectives in flight

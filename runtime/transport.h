@@ -79,10 +79,12 @@ enum class PutResult {
   kDone      // accepted, and the source is reusable already
 };
 
-// Start-up cost and cost per byte of a path, for the cost model.
+// Costs of a path, for the cost model: start-up of a message, each byte, and what its sender and its receiver spend on one of
+// many messages in a row.
 struct LinkModel {
   double alpha_us = 1.0;
   double beta_us_per_byte = 1e-3;
+  double cpu_us = 0.1;
 };
 
 class IBCOLL_MODULE_API Transport {

@@ -16,9 +16,11 @@ namespace ibcoll {
 struct Shape {
   int p = 1;
   int nodes = 1;
+  int fewest_local = 1;      // ranks on the emptiest node
+  int most_local = 1;        // and on the fullest one
   bool single_copy = false;  // every rank may read every other's memory
   bool crowded = false;      // ranks outnumber cores
-  uint64_t area_bytes = 0;   // of the node window; 0: there is none that spans the team
+  uint64_t area_bytes = 0;   // of the node windows; 0: no two ranks share a node
   uint64_t bytes = 0;        // one block (allgather, alltoall), the largest (allgatherv), or the buffer
   uint64_t total = 0;        // sum of all blocks (allgatherv)
   bool sizes_known = true;   // false: alltoallv, whose sizes are known to sender and receiver only

@@ -9,16 +9,10 @@
 namespace ibcoll {
 namespace {
 
-uint64_t largest(const Comm& c, const Args& a) {
-  uint64_t most = 0;
-  for (int i = 0; i < (a.recv.counts ? c.size() : 1); ++i) most = std::max(most, a.recv.size(i));
-  return most;
-}
-
 Task allgather_shm(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const ConstBytes own = a.own(c.rank());
-  const uint64_t most = largest(c, a);
+  const uint64_t most = a.longest(c.size());
   const auto p = static_cast<uint64_t>(c.size());
   const uint64_t node_total = most * p * p;  // all receive buffers
   for (uint64_t at = 0; at < most; at += w.area_bytes()) {

@@ -2,6 +2,8 @@
 // What an algorithm is called with: checked, in the words of the papers. p blocks in rank order; sizes in bytes.
 #pragma once
 
+#include <algorithm>
+
 #include "runtime/buffer.h"
 #include "runtime/ibcoll.h"
 #include "runtime/reduce_ops.h"
@@ -21,6 +23,10 @@ struct Args {
   // allgather(v): this rank's contribution.
   ConstBytes own(int rank) const noexcept {
     return in_place ? ConstBytes(recv[rank]) : ConstBytes(send.base, recv.size(rank));
+  }
+  // allgather(v): the longest block.
+  uint64_t longest(int p) const noexcept {
+    return recv.counts ? *std::max_element(recv.counts, recv.counts + p) : recv.bytes;
   }
   // bcast: the buffer, on all ranks.
   Bytes buffer() const noexcept { return {recv.base, bytes}; }

@@ -5,9 +5,11 @@ namespace ibcoll {
 
 extern const Algorithm kBarrierDissemination, kBarrierShm;
 extern const Algorithm kBcastBinomial, kBcastShm;
-extern const Algorithm kAllgatherRing, kAllgatherRecursiveDoubling, kAllgatherBruck, kAllgatherShm;
-extern const Algorithm kAllgathervRing, kAllgathervRecursiveDoubling, kAllgathervBruck, kAllgathervShm;
-extern const Algorithm kAlltoallDirect, kAlltoallPairwise, kAlltoallPapDirect, kAlltoallShm;
+extern const Algorithm kAllgatherRing, kAllgatherRecursiveDoubling, kAllgatherBruck, kAllgatherShm,
+    kAllgatherPapShmDirect;
+extern const Algorithm kAllgathervRing, kAllgathervRecursiveDoubling, kAllgathervBruck, kAllgathervShm,
+    kAllgathervPapShmDirect;
+extern const Algorithm kAlltoallDirect, kAlltoallPairwise, kAlltoallPapDirect, kAlltoallShm, kAlltoallPapShmDirect;
 extern const Algorithm kAlltoallvDirect, kAlltoallvPairwise, kAlltoallvPapDirect, kAlltoallvShm;
 extern const Algorithm kAllreduceRecursiveDoubling, kAllreduceShm;
 
@@ -21,15 +23,18 @@ constexpr const Algorithm* kAlgorithms[] = {
     &kAllgatherRing,
     &kAllgatherRecursiveDoubling,
     &kAllgatherBruck,
-    &kAllgatherShm,  //
+    &kAllgatherShm,
+    &kAllgatherPapShmDirect,  //
     &kAllgathervRing,
     &kAllgathervRecursiveDoubling,
     &kAllgathervBruck,
-    &kAllgathervShm,  //
+    &kAllgathervShm,
+    &kAllgathervPapShmDirect,  //
     &kAlltoallDirect,
     &kAlltoallPairwise,
     &kAlltoallPapDirect,
-    &kAlltoallShm,  //
+    &kAlltoallShm,
+    &kAlltoallPapShmDirect,  //
     &kAlltoallvDirect,
     &kAlltoallvPairwise,
     &kAlltoallvPapDirect,

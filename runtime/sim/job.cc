@@ -35,16 +35,10 @@ SimJob::~SimJob() = default;
 
 int SimJob::make_team(const std::vector<int>& jobs) {
   TeamOfAll team;
-  team.jobs = jobs;
-  team.placement.jobs = jobs;
-  std::vector<int> seen;  // job's nodes, in the order of their lowest team rank
-  for (const int job : jobs) {
-    const auto found = std::find(seen.begin(), seen.end(), network_.node(job));
-    team.placement.nodes.push_back(static_cast<int>(found - seen.begin()));
-    if (found == seen.end()) seen.push_back(network_.node(job));
-  }
-  team.placement.node_count = static_cast<int>(seen.size());
-  std::vector<uint64_t> offsets(seen.size(), 0);
+  std::vector<int> job_nodes;
+  for (int job = 0; job < size(); ++job) job_nodes.push_back(network_.node(job));
+  team.placement = Placement(jobs, job_nodes);
+  std::vector<uint64_t> offsets(static_cast<size_t>(team.placement.node_count()), 0);
   const uint64_t epoch = kFirstEpoch + teams_.size();
   for (int rank = 0; rank < static_cast<int>(jobs.size()); ++rank) {
     team.members.push_back(std::make_unique<Team>(engine(jobs[static_cast<size_t>(rank)]), epoch, team.placement, rank,
@@ -56,16 +50,15 @@ int SimJob::make_team(const std::vector<int>& jobs) {
 
 // The first rank of a node allocates, the others find the offset.
 std::unique_ptr<NodeWindow> SimJob::make_window(const Placement& placement, int rank, std::vector<uint64_t>& offsets) {
-  const int node = placement.nodes[static_cast<size_t>(rank)];
+  if (placement.most_local() == 1 || params_.window_area_bytes == 0) return nullptr;
+  const int node = placement.node_of(rank);
   std::vector<int> jobs;
   int local = 0;
-  for (size_t i = 0; i < placement.jobs.size(); ++i) {
-    if (placement.nodes[i] != node) continue;
-    if (static_cast<int>(i) == rank) local = static_cast<int>(jobs.size());
-    jobs.push_back(placement.jobs[i]);
+  for (const int i : placement.ranks_of(node)) {
+    if (i == rank) local = static_cast<int>(jobs.size());
+    jobs.push_back(placement.job_rank(i));
   }
-  if (jobs.size() == 1 || params_.window_area_bytes == 0) return nullptr;
-  NodeMemory& memory = nodes_.memory(placement.jobs[static_cast<size_t>(rank)]);
+  NodeMemory& memory = nodes_.memory(placement.job_rank(rank));
   uint64_t& offset = offsets[static_cast<size_t>(node)];
   if (offset == 0) {
     Result<uint64_t> made =
@@ -73,7 +66,7 @@ std::unique_ptr<NodeWindow> SimJob::make_window(const Placement& placement, int 
     if (!made.ok()) return nullptr;
     offset = *made;
   }
-  return std::make_unique<NodeWindow>(memory, memory.at(offset), params_.window_area_bytes, std::move(jobs), local,
+  return std::make_unique<NodeWindow>(&memory, memory.at(offset), params_.window_area_bytes, std::move(jobs), local,
                                       params_.reads == SimReads::kAll, params_.crowded);
 }
 

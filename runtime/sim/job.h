@@ -51,8 +51,8 @@ class SimJob {
 
   // A team of these job ranks (no duplicates), made on all of them at once; returns its number.
   int make_team(const std::vector<int>& jobs);
-  int team_size(int team) const { return static_cast<int>(teams_[static_cast<size_t>(team)].jobs.size()); }
-  int job_rank(int team, int rank) const { return teams_[static_cast<size_t>(team)].jobs[static_cast<size_t>(rank)]; }
+  int team_size(int team) const { return placement(team).size(); }
+  int job_rank(int team, int rank) const { return placement(team).job_rank(rank); }
   Team& team(int team, int rank) { return *teams_[static_cast<size_t>(team)].members[static_cast<size_t>(rank)]; }
   const Placement& placement(int team) const { return teams_[static_cast<size_t>(team)].placement; }
 
@@ -77,7 +77,6 @@ class SimJob {
     bool finished() const { return next == steps.size() && flying.empty(); }
   };
   struct TeamOfAll {
-    std::vector<int> jobs;
     Placement placement;
     std::vector<std::unique_ptr<Team>> members;
   };

@@ -19,16 +19,16 @@ uint64_t key_seed(int rank) {
   return static_cast<uint64_t>(now) * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(rank);
 }
 
-// UCX over TCP takes some 10 us for a small message; the bytes go at the link's speed, or over loopback at a copy's.
+// UCX over TCP takes some 10 us for a small message, most of it system calls on both sides; the bytes go at the link's speed, or over loopback at a copy's.
 LinkModel guess_model(const DevicePlan& plan) {
   constexpr double kLoopbackBeta = 1.0 / 2000;
   constexpr double kUnknownBeta = 8.0 / 1000;  // 1 Gbit/s
-  if (!plan.tcp) return {3.0, 1.0 / 4000};
+  if (!plan.tcp) return {3.0, 1.0 / 4000, 0.3};
   double beta = plan.net_devices == "lo" ? kLoopbackBeta : kUnknownBeta;
   const std::string first = plan.net_devices.substr(0, plan.net_devices.find(','));
   double megabits = 0;
   if (std::ifstream("/sys/class/net/" + first + "/speed") >> megabits && megabits > 0) beta = 8.0 / megabits;
-  return {12.0, beta};
+  return {12.0, beta, 4.0};
 }
 
 }  // namespace
@@ -121,7 +121,8 @@ nlohmann::json UcxTransport::describe() const {
           {"reports_dead_peers", !error_mode_none_},
           {"large_puts", rendezvous_ ? "rendezvous" : "pieces"},
           {"slot_bytes", kSlotBytes},
-          {"model", {{"alpha_us", model_.alpha_us}, {"beta_us_per_byte", model_.beta_us_per_byte}}},
+          {"model",
+           {{"alpha_us", model_.alpha_us}, {"beta_us_per_byte", model_.beta_us_per_byte}, {"cpu_us", model_.cpu_us}}},
           {"buffer_bytes", pool_.allocated_bytes()},
           {"exposed_regions", exposures_.count()},
           {"counters",

@@ -14,6 +14,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kLong = 32768;  // bytes
 constexpr int kTries = 8;
+constexpr int kBurst = 9;  // writes in a row
 constexpr std::chrono::milliseconds kPatience{100};
 
 class Trial {
@@ -29,7 +30,7 @@ class Trial {
     if (!completions_) return verbs_error(device_, "ibv_create_cq of 4 completions", errno);
     ibv_qp_init_attr wanted{};
     wanted.send_cq = wanted.recv_cq = completions_.get();
-    wanted.cap = {2, 1, 1, 1, 0};
+    wanted.cap = {kBurst, 1, 1, 1, 0};
     wanted.qp_type = IBV_QPT_RC;
     queue_pair_.reset(ibv_create_qp(domain, &wanted));
     if (!queue_pair_) return verbs_error(device_, "ibv_create_qp (reliable connection)", errno);
@@ -59,14 +60,18 @@ class Trial {
     return status;
   }
 
-  // Microseconds from the call until the last byte has landed: the least of some tries, as whatever else happens on the
-  // machine only adds.
-  Result<double> least_us(uint32_t bytes) {
-    double least = std::numeric_limits<double>::infinity();
+  struct Took {
+    double landed_us;     // until the last byte has landed
+    double completed_us;  // until the completion of the last write is there
+  };
+  // Of `writes` writes in a row: the least of some tries, as whatever else happens on the machine only adds.
+  Result<Took> least_us(uint32_t bytes, int writes) {
+    Took least{std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
     for (int i = 0; i < kTries; ++i) {
-      const Result<double> took = write_us(bytes);
+      const Result<Took> took = write_us(bytes, writes);
       if (!took.ok()) return took;
-      least = std::min(least, took.value());
+      least.landed_us = std::min(least.landed_us, took->landed_us);
+      least.completed_us = std::min(least.completed_us, took->completed_us);
       if (Clock::now() > deadline_) break;
     }
     return least;
@@ -79,7 +84,7 @@ class Trial {
     return code == 0 ? Status() : verbs_error(device_, "ibv_modify_qp", code);
   }
 
-  Result<double> write_us(uint32_t bytes) {
+  Result<Took> write_us(uint32_t bytes, int writes) {
     std::byte& sent = memory_[bytes - 1];
     std::byte& landed = memory_[kLong + bytes - 1];
     sent = static_cast<std::byte>(~static_cast<unsigned char>(landed));
@@ -88,22 +93,25 @@ class Trial {
     request.sg_list = &piece;
     request.num_sge = 1;
     request.opcode = IBV_WR_RDMA_WRITE;
-    request.send_flags = IBV_SEND_SIGNALED;
     request.wr.rdma.remote_addr = reinterpret_cast<uintptr_t>(memory_.data() + kLong);
     request.wr.rdma.rkey = region_->rkey;
     ibv_send_wr* bad = nullptr;
     const Clock::time_point begin = Clock::now();
-    if (const int code = ibv_post_send(queue_pair_.get(), &request, &bad); code != 0)
-      return verbs_error(device_, "ibv_post_send", code);
+    for (int i = 1; i <= writes; ++i) {
+      request.send_flags = i == writes ? IBV_SEND_SIGNALED : 0;
+      if (const int code = ibv_post_send(queue_pair_.get(), &request, &bad); code != 0)
+        return verbs_error(device_, "ibv_post_send", code);
+    }
     while (std::atomic_ref(landed).load(std::memory_order_acquire) != sent && Clock::now() < deadline_) {
     }
-    const Clock::time_point end = Clock::now();
+    const Clock::time_point here = Clock::now();
     ibv_wc done{};
     int count = 0;
     while ((count = ibv_poll_cq(completions_.get(), 1, &done)) == 0 && Clock::now() < deadline_) {
     }
+    using Microseconds = std::chrono::duration<double, std::micro>;
     if (count == 1 && done.status == IBV_WC_SUCCESS)
-      return std::chrono::duration<double, std::micro>(end - begin).count();
+      return Took{Microseconds(here - begin).count(), Microseconds(Clock::now() - begin).count()};
     return error(IBCOLL_ERR_TRANSPORT, "{}: a write of {} bytes to itself: {}", device_, bytes,
                  count == 1 ? ibv_wc_status_str(done.status) : "no completion within 100 ms");
   }
@@ -123,13 +131,17 @@ double next_power_of_two(double value) { return std::exp2(std::ceil(std::log2(va
 Result<LinkModel> try_link(ibv_pd* domain, const Route& route, const PortChoice& choice) {
   Trial trial(choice.port.device.c_str());
   if (Status status = trial.prepare(domain, route, choice); !status.ok()) return status;
-  const Result<double> brief = trial.least_us(8);
+  const auto brief = trial.least_us(8, 1);
   if (!brief.ok()) return brief.status();
-  const Result<double> lengthy = trial.least_us(kLong);
+  const auto lengthy = trial.least_us(kLong, 1);
   if (!lengthy.ok()) return lengthy.status();
-  const double beta = std::max((lengthy.value() - brief.value()) / kLong, 1e-6);
+  const auto burst = trial.least_us(8, kBurst);
+  if (!burst.ok()) return burst.status();
+  const double beta = std::max((lengthy->landed_us - brief->landed_us) / kLong, 1e-6);
   const double port = choice.port.gigabits > 0 ? 8e-3 / choice.port.gigabits : 0;
-  return LinkModel{next_power_of_two(std::max(brief.value(), 0.25)), std::max(next_power_of_two(beta), port)};
+  const double one_more = (burst->completed_us - brief->completed_us) / (kBurst - 1);  // sent and received here
+  return LinkModel{next_power_of_two(std::max(brief->landed_us, 0.25)), std::max(next_power_of_two(beta), port),
+                   next_power_of_two(std::max(one_more / 2, 0.05))};
 }
 
 }  // namespace ibcoll::verbs

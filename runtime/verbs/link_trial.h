@@ -9,7 +9,7 @@
 namespace ibcoll::verbs {
 
 // RDMA Writes of this rank to itself: they leave through the device and come back, which is the way of a message but for
-// cable and switch (some 0.1 us each). Both figures are rounded up to powers of two, so that noise does not change which
+// cable and switch (some 0.1 us each). All figures are rounded up to powers of two, so that noise does not change which
 // algorithm a job gets from run to run; beta is at least the port's. Takes some microseconds on an adapter, and at most
 // 100 ms. An error says which call failed; then nothing is known.
 Result<LinkModel> try_link(ibv_pd* domain, const Route& route, const PortChoice& choice);

@@ -201,7 +201,8 @@ nlohmann::json VerbsTransport::describe() const {
           {"notify_reason", notify_reason_},
           {"alpha_us", model_.alpha_us},
           {"beta_us_per_byte", model_.beta_us_per_byte},
-          {"alpha_beta_reason", model_reason_},
+          {"cpu_us", model_.cpu_us},
+          {"model_reason", model_reason_},
           {"exact_ranges", !windows_                   ? "a memory region each"
                            : choice_.port.good_windows ? "memory windows"
                                                        : "memory windows, on a memory region each"},

@@ -192,7 +192,7 @@ class VerbsTransport final : public NetworkTransport {
   verbs::Route route_;
   Settings settings_;
   std::string notify_reason_;
-  LinkModel model_{2, 1e-3};  // where the trial fails: a small message of an adapter, and 8 Gbit/s
+  LinkModel model_{2, 1e-3, 0.2};  // where the trial fails: a small message of an adapter, and 8 Gbit/s
   std::string model_reason_ = "tried at start; of the slowest rank";
   verbs::Device device_;
   verbs::ProtectionDomain domain_;

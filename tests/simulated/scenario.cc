@@ -21,10 +21,10 @@ T one_of(SimRandom& random, const T (&values)[n]) {
   return values[random.below(n)];
 }
 
-std::vector<int> random_nodes(SimRandom& random, int p, bool one_node) {
+std::vector<int> random_nodes(SimRandom& random, int p) {
   std::vector<int> nodes(static_cast<size_t>(p), 0);
   const int count = 1 + static_cast<int>(random.below(static_cast<uint64_t>(std::min(p, 6))));
-  const uint64_t kind = one_node ? 0 : random.below(4);  // one node, blocks, cyclic, random
+  const uint64_t kind = random.below(4);  // one node, blocks, cyclic, random
   const int block = (p + count - 1) / count;
   for (int rank = 0; rank < p; ++rank) {
     int& node = nodes[static_cast<size_t>(rank)];
@@ -33,6 +33,27 @@ std::vector<int> random_nodes(SimRandom& random, int p, bool one_node) {
     if (kind == 3) node = static_cast<int>(random.below(static_cast<uint64_t>(count)));
   }
   return nodes;
+}
+
+std::vector<int> all_ranks(int p) {
+  std::vector<int> all(static_cast<size_t>(p));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+Shape shape_on(Shape shape, const Placement& placement, bool reads, uint64_t area_bytes) {
+  shape.p = placement.size();
+  shape.nodes = placement.node_count();
+  shape.fewest_local = placement.fewest_local();
+  shape.most_local = placement.most_local();
+  shape.area_bytes = placement.most_local() > 1 ? area_bytes : 0;
+  shape.single_copy = shape.p > 1 && shape.nodes == 1 && reads;
+  return shape;
+}
+
+bool applies(const Algorithm& algorithm, int p, const SimJobParams& job) {
+  return !algorithm.why_not(
+      shape_on({}, Placement(all_ranks(p), job.network.node_of), job.reads == SimReads::kAll, job.window_area_bytes));
 }
 
 // The requests of one run.
@@ -80,8 +101,7 @@ Scenario::Scenario(const ScenarioParams& params)
 }
 
 void Scenario::make_teams() {
-  std::vector<int> all(static_cast<size_t>(p_));
-  std::iota(all.begin(), all.end(), 0);
+  std::vector<int> all = all_ranks(p_);
   team_numbers_.push_back(job_.make_team(all));
   if (!random_.one_in(3)) return;
   for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random_.below(i)]);
@@ -223,11 +243,10 @@ int random_p(SimRandom& random) {
 }
 
 SimJobParams random_job(SimRandom& random, int p, const Algorithm* algorithm) {
-  const bool one_node = algorithm && algorithm->uses_window;
   SimJobParams job;
   job.network.ranks = p;
   job.network.seed = random.next();
-  job.network.node_of = random_nodes(random, p, one_node || random.one_in(3));
+  job.network.node_of = random.one_in(3) ? std::vector<int>(static_cast<size_t>(p), 0) : random_nodes(random, p);
   job.network.between_nodes.jitter_ns = one_of<Time>(random, {0, 100, 10000});
   job.network.within_node.jitter_ns = one_of<Time>(random, {0, 100, 3000});
   job.network.slots_per_pair = one_of<uint32_t>(random, {1, 2, 3, 16});
@@ -239,19 +258,30 @@ SimJobParams random_job(SimRandom& random, int p, const Algorithm* algorithm) {
   job.limits.collectives_ahead = one_of<uint32_t>(random, {1, 2, 5, 16});
   job.reads = one_of<SimReads>(random, {SimReads::kAll, SimReads::kNone, SimReads::kSomePairs});
   job.window_area_bytes = one_of<uint64_t>(random, {64, 512, 4096, 65536});
-  if (one_node) job.window_area_bytes = std::max(job.window_area_bytes, uint64_t{64} * static_cast<uint64_t>(p));
-  if (algorithm && !applies(*algorithm, p, false)) job.reads = SimReads::kAll;
+  // What the algorithm needs: other nodes, reads, a larger window.
+  constexpr uint64_t kMostArea = 1 << 22;
+  while (algorithm && !applies(*algorithm, p, job)) {
+    if (job.reads != SimReads::kAll) {
+      job.reads = SimReads::kAll;
+    } else if (job.window_area_bytes < kMostArea) {
+      job.window_area_bytes *= 2;
+    } else {
+      job.network.node_of = random.one_in(2) ? std::vector<int>(static_cast<size_t>(p), 0) : random_nodes(random, p);
+      job.window_area_bytes = one_of<uint64_t>(random, {64, 512, 4096, 65536});
+    }
+  }
   job.crowded = random.one_in(2);
   job.lazy = one_of<uint64_t>(random, {0, 2, 8});
   return job;
 }
 
-bool applies(const Algorithm& algorithm, int p, bool single_copy) {
-  Shape shape;
-  shape.p = p;
-  shape.single_copy = single_copy;
-  shape.area_bytes = p > 1 ? uint64_t{1} << 20 : 0;
-  return !algorithm.why_not(shape);
+bool applies(const Algorithm& algorithm, int p) {
+  const auto on = [&](int nodes) {
+    std::vector<int> node_of(static_cast<size_t>(p));
+    for (int rank = 0; rank < p; ++rank) node_of[static_cast<size_t>(rank)] = rank % nodes;
+    return !algorithm.why_not(shape_on({}, Placement(all_ranks(p), node_of), true, uint64_t{1} << 20));
+  };
+  return on(1) || on(2);
 }
 
 std::vector<Time> random_arrivals(SimRandom& random, int p) {
@@ -268,12 +298,7 @@ std::vector<Time> random_arrivals(SimRandom& random, int p) {
 }
 
 Shape shape_of(SimJob& job, int team, const CollectiveCase& call, SimReads reads, uint64_t area_bytes) {
-  Shape shape = call.shape();
-  const Placement& placement = job.placement(team);
-  shape.nodes = placement.node_count;
-  shape.area_bytes = placement.one_node() && shape.p > 1 ? area_bytes : 0;
-  shape.single_copy = shape.p > 1 && placement.one_node() && reads == SimReads::kAll;
-  return shape;
+  return shape_on(call.shape(), job.placement(team), reads == SimReads::kAll, area_bytes);
 }
 
 std::unique_ptr<Request> make_request(Team& team, CollectiveCase& call, const Algorithm& algorithm) {

@@ -38,8 +38,8 @@ struct ScenarioResult {
 
 ScenarioResult run_scenario(const ScenarioParams& params);
 
-// True when the algorithm applies to some call on p ranks of one node.
-bool applies(const Algorithm& algorithm, int p, bool single_copy = true);
+// True when the algorithm applies to some call on p ranks, of one node or two.
+bool applies(const Algorithm& algorithm, int p);
 
 // For other tests: a random job; with an algorithm, one in which it applies to some calls.
 SimJobParams random_job(SimRandom& random, int p, const Algorithm* algorithm = nullptr);

@@ -181,8 +181,8 @@ TEST_F(EngineTest, WhoHasGivenUpIsSeenInTheNodeWindow) {
   std::vector<std::unique_ptr<Team>> teams;
   for (int rank = 0; rank < kRanks; ++rank)
     teams.push_back(make_team(rank, 9,
-                              std::make_unique<NodeWindow>(node, memory.front().bytes, kArea, std::vector<int>{0, 1, 2},
-                                                           rank, false, false)));
+                              std::make_unique<NodeWindow>(&node, memory.front().bytes, kArea,
+                                                           std::vector<int>{0, 1, 2}, rank, false, false)));
   Args args;
   args.collective = IBCOLL_BARRIER;
   Request barrier(*teams[0], args, *find_algorithm(IBCOLL_BARRIER, "shm"), IBCOLL_SCHEME_AUTO, 1);
@@ -204,7 +204,7 @@ TEST_F(EngineTest, WhoIsInDoubtHasNotLeftTheNodeWindow) {
   std::vector<Cacheline> memory(NodeWindow::footprint(kRanks, kArea) / sizeof(Cacheline) + 1);
   OwnMemory node;
   auto window = [&](int rank) {
-    return std::make_unique<NodeWindow>(node, memory.front().bytes, kArea, std::vector<int>{0, 1, 2}, rank, false,
+    return std::make_unique<NodeWindow>(&node, memory.front().bytes, kArea, std::vector<int>{0, 1, 2}, rank, false,
                                         false);
   };
   const auto left = window(1);

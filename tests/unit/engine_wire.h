@@ -92,12 +92,8 @@ class EngineTest : public testing::Test {
   }
   // Each rank on a node of its own; with a window: all on one.
   std::unique_ptr<Team> make_team(int rank, uint64_t epoch, std::unique_ptr<NodeWindow> window = nullptr) {
-    Placement placement;
-    placement.node_count = window ? 1 : kRanks;
-    for (int i = 0; i < kRanks; ++i) {
-      placement.jobs.push_back(i);
-      placement.nodes.push_back(window ? 0 : i);
-    }
+    const std::vector<int> own_nodes = {0, 1, 2}, one_node(kRanks, 0);
+    const Placement placement({0, 1, 2}, window ? one_node : own_nodes);
     return std::make_unique<Team>(*engines_[static_cast<size_t>(rank)], epoch, placement, rank, std::move(window));
   }
   // An allgather (ring) of `bytes` bytes per rank. Its data are the rank and the round.

@@ -13,7 +13,7 @@ namespace ibcoll {
 namespace {
 
 constexpr uint64_t kAreaBytes = 131072;
-constexpr uint64_t kLooked = 16;  // bytes at the start of each area; no step uses a part of one only
+constexpr uint64_t kLooked = 16;  // bytes at the start of each area, for each part; no step uses a part of one only
 
 // The window only hands it on.
 class NoNode : public NodeMemory {
@@ -29,15 +29,17 @@ class NoNode : public NodeMemory {
 struct Step {
   int writer;  // alone; -1: everyone writes
   uint64_t bytes;
+  int parts = 1;  // in which they publish
 };
 
 std::vector<Step> random_script(std::mt19937& random, int ranks, int steps) {
   std::vector<Step> script;
   while (static_cast<int>(script.size()) < steps) {
     constexpr uint64_t kSizes[] = {0, 8, 496, 497, 2048, 40000, kAreaBytes};  // few and many areas in turn
-    const Step step = {static_cast<int>(random() % static_cast<unsigned>(2 * ranks)), kSizes[random() % 7]};
-    const size_t run = 1 + random() % 100;  // long enough for runs of one writer to come round
-    script.insert(script.end(), run, {step.writer < ranks ? step.writer : -1, step.bytes});
+    Step step = {static_cast<int>(random() % static_cast<unsigned>(2 * ranks)), kSizes[random() % 7]};
+    if (step.writer >= ranks) step.writer = -1;
+    if (step.bytes >= 4 * kLooked) step.parts = 1 + static_cast<int>(random() % 4);
+    script.insert(script.end(), 1 + random() % 100, step);  // long enough for runs of one writer to come round
   }
   return script;
 }
@@ -45,7 +47,7 @@ std::vector<Step> random_script(std::mt19937& random, int ranks, int steps) {
 class Rank {
  public:
   Rank(std::byte* memory, std::vector<int> jobs, int rank)
-      : window_(none_, memory, kAreaBytes, std::move(jobs), rank, false, false) {}
+      : window_(&none_, memory, kAreaBytes, std::move(jobs), rank, false, false) {}
 
   bool done(const std::vector<Step>& script) const { return at_ == script.size(); }
 
@@ -56,20 +58,31 @@ class Rank {
       if (!begun_) {
         begun_ = step.writer < 0 ? window_.try_next_step(step.bytes) : window_.try_next_sole_step(step.bytes);
         if (!begun_) return true;
-        if (step.writer < 0 || step.writer == window_.rank())
-          std::memset(place(step, window_.rank()), mark(window_.rank()), std::min(step.bytes, kLooked));
-        window_.publish(1);
       }
-      for (; from_ < window_.size(); ++from_) {
+      if (written_ < step.parts) {
+        if (step.writer < 0 || step.writer == window_.rank())
+          std::memset(place(step, window_.rank(), written_), mark(window_.rank(), written_),
+                      std::min(step.bytes, kLooked));
+        if (++written_ < step.parts)
+          window_.publish_part(1);
+        else
+          window_.publish(1);
+        continue;
+      }
+      for (; from_ < window_.size(); ++from_, part_ = 0) {
         if (step.writer >= 0 && step.writer != from_) continue;
-        if (!window_.published(from_)) return true;
-        const std::byte* const data = place(step, from_);
-        if (std::any_of(data, data + std::min(step.bytes, kLooked),
-                        [&](std::byte b) { return b != std::byte(mark(from_)); }))
-          return false;
+        for (; part_ < step.parts; ++part_) {
+          if (!window_.published(from_, part_ + 1 < step.parts ? static_cast<uint64_t>(part_) + 1 : NodeWindow::kWhole))
+            return true;
+          if (window_.digest(from_) != window_.digest(window_.rank())) return false;
+          const std::byte* const data = place(step, from_, part_);
+          if (std::any_of(data, data + std::min(step.bytes, kLooked),
+                          [&](std::byte b) { return b != std::byte(mark(from_, part_)); }))
+            return false;
+        }
       }
       begun_ = false;
-      from_ = 0;
+      from_ = written_ = 0;
       ++at_;
     }
     return true;
@@ -77,16 +90,21 @@ class Rank {
   size_t at() const { return at_; }
 
  private:
-  std::byte* place(const Step& step, int writer) {
-    return step.writer < 0 ? window_.area(writer, step.bytes) : window_.sole_area(writer, step.bytes);
+  std::byte* place(const Step& step, int writer, int part) {
+    return (step.writer < 0 ? window_.area(writer, step.bytes) : window_.sole_area(writer, step.bytes)) +
+           kLooked * static_cast<uint64_t>(part);
   }
-  int mark(int rank) const { return static_cast<int>((window_.step() * 31 + static_cast<uint64_t>(rank)) % 251); }
+  int mark(int rank, int part) const {
+    return static_cast<int>((window_.step() * 31 + static_cast<uint64_t>(rank + 7 * part)) % 251);
+  }
 
   NoNode none_;
   NodeWindow window_;
   size_t at_ = 0;
   bool begun_ = false;
+  int written_ = 0;  // parts
   int from_ = 0;
+  int part_ = 0;
 };
 
 TEST(NodeWindow, KeepsWhatWasWrittenUntilAllHaveReadIt) {

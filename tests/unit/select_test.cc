@@ -16,7 +16,9 @@ Shape shape(int p, int nodes, uint64_t bytes) {
   s.nodes = nodes;
   s.bytes = bytes;
   s.total = bytes * static_cast<uint64_t>(p);
-  s.area_bytes = nodes == 1 ? 65'536 : 0;
+  s.fewest_local = p / nodes;
+  s.most_local = (p + nodes - 1) / nodes;
+  s.area_bytes = s.most_local > 1 ? 65'536 : 0;
   return s;
 }
 
@@ -65,6 +67,24 @@ TEST(Select, CostsArePositiveAndGrowWithTheBlocks) {
   }
 }
 
+// What leaders save is messages: where one costs nothing, there is nothing to save.
+TEST(Select, LeadersExchangeForTheirNodesWhereMessagesCost) {
+  CostModel model;
+  for (const double cpu_us : {0.0, 4.0}) {
+    model.cpu_us = cpu_us;
+    const Shape s = shape(64, 8, 512);
+    const bool leaders = std::string(select(IBCOLL_ALLTOALL, s, model, {}).value()->name) == "pap_shm_direct";
+    EXPECT_EQ(leaders, cpu_us > 0) << cpu_us;
+  }
+  const Algorithm& a = *find_algorithm(IBCOLL_ALLTOALL, "pap_shm_direct");
+  EXPECT_EQ(a.why_not(shape(4, 2, 8)), nullptr);
+  EXPECT_NE(std::string(a.why_not(shape(4, 1, 8))).find("one node"), std::string::npos);
+  EXPECT_NE(std::string(a.why_not(shape(4, 4, 8))).find("no two ranks"), std::string::npos);
+  Shape small = shape(400, 2, 8);
+  small.area_bytes = 4096;
+  EXPECT_NE(std::string(a.why_not(small)).find("IBCOLL_SHM_SLOT_BYTES"), std::string::npos);
+}
+
 TEST(Select, TheForcedOneRunsEvenIfItIsDearer) {
   const Shape s = shape(16, 1, 1 << 20);
   const Result<const Algorithm*> chosen = select(IBCOLL_ALLTOALL, s, CostModel(), {"direct", "the call"});
@@ -81,7 +101,7 @@ TEST(Select, WhatDoesNotApplyIsAnErrorThatSaysWhatWould) {
   EXPECT_EQ(wrong_p.status().code(), IBCOLL_ERR_NOT_APPLICABLE);
   for (const char* const part : {"allgather", "recursive_doubling", "IBCOLL_ALLGATHER", "power of two", "ring, bruck"})
     EXPECT_NE(wrong_p.status().text().find(part), std::string::npos) << part << ": " << wrong_p.status().text();
-  EXPECT_EQ(wrong_p.status().text().find("shm"), std::string::npos) << "shm does not apply on two nodes";
+  EXPECT_EQ(wrong_p.status().text().find(" shm"), std::string::npos) << "shm does not apply on two nodes";
 
   const Result<const Algorithm*> unknown = select(IBCOLL_BARRIER, shape(3, 1, 0), CostModel(), {"ring", "the call"});
   ASSERT_FALSE(unknown.ok());

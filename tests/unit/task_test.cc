@@ -46,7 +46,7 @@ Task many_steps(Comm&, uint64_t& count) {
 class TaskTest : public testing::Test {
  protected:
   Engine engine_{0, {nullptr}, {}};
-  Team team_{engine_, 1, {{0}, {0}, 1}, 0, nullptr};
+  Team team_{engine_, 1, Placement({0}, {0}), 0, nullptr};
   Comm comm_{team_, 0};
   void SetUp() override { comm_.reset(1, IBCOLL_SCHEME_AUTO, false); }
 };

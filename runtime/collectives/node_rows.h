@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One step of the node window as the algorithms see it in which a leader talks for its node: a row of memory for each node
+// of the team, for what goes to it or comes from it, and the order in which rows have landed.
+#pragma once
+
+#include <algorithm>
+
+#include "runtime/collectives/algorithm.h"
+
+namespace ibcoll {
+
+class NodeRows {
+ public:
+  // Rows of at most `row_bytes` bytes; the same on all ranks of the node.
+  NodeRows(Comm& c, uint64_t row_bytes) noexcept
+      : window_(c.node()),
+        row_bytes_((row_bytes + 7) / 8 * 8),
+        head_(head_bytes(c.placement().node_count())),
+        bytes_(head_ + rows_per_area(c.placement().node_count(), window_.size()) * row_bytes_) {}
+
+  // The longest row that every node's window has room for; 0: there is none.
+  static uint64_t longest(uint64_t area_bytes, int nodes, int fewest_local) noexcept {
+    const uint64_t head = head_bytes(nodes);
+    return area_bytes < head ? 0 : (area_bytes - head) / rows_per_area(nodes, fewest_local) / 8 * 8;
+  }
+
+  // What next_step() is told.
+  uint64_t step_bytes() const noexcept { return bytes_; }
+  // The rows are spread over the areas of all ranks of the node.
+  std::byte* row(int node) const noexcept {
+    const int locals = window_.size();
+    return window_.area(node % locals, bytes_) + head_ + row_bytes_ * static_cast<uint64_t>(node / locals);
+  }
+  // The nodes whose rows are there: the k-th one when the leader has published part k + 2; its first part is its own data.
+  int32_t& landed(int k) const noexcept { return reinterpret_cast<int32_t*>(window_.area(0, bytes_))[k]; }
+
+ private:
+  static uint64_t head_bytes(int nodes) noexcept {
+    return (sizeof(int32_t) * static_cast<uint64_t>(nodes) + 7) / 8 * 8;
+  }
+  static uint64_t rows_per_area(int nodes, int locals) noexcept {
+    return static_cast<uint64_t>((nodes + locals - 1) / locals);
+  }
+
+  NodeWindow& window_;
+  uint64_t row_bytes_;
+  uint64_t head_;
+  uint64_t bytes_;
+};
+
+// Microseconds of one exchange in which each leader sends `bytes` bytes in all to the others, with the steps around it.
+inline double leaders_exchange_us(const Shape& s, const CostModel& m, double bytes) {
+  return 2 * m.step_us(s.most_local) + m.message_us(bytes) + (s.nodes - 2) * m.stream_us(0);
+}
+
+inline const char* applies_to_nodes_of_ranks(const Shape& s, uint64_t cell_bytes) {
+  if (s.nodes == 1) return "all ranks of the team share one node's memory";
+  if (s.area_bytes == 0) return "no two ranks of the team share a node";
+  return cell_bytes > 0 ? nullptr : "the node window is too small for so many nodes and ranks (IBCOLL_SHM_SLOT_BYTES)";
+}
+
+}  // namespace ibcoll

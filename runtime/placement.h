@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where the ranks of a team are: on which nodes, and who shares one.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace ibcoll {
+
+// Nodes are numbered densely, in the order of their lowest team rank.
+class Placement {
+ public:
+  Placement() = default;
+  // `jobs`: team rank -> job rank, without duplicates. `job_nodes`: job rank -> node, by any numbers that are not negative.
+  Placement(std::vector<int> jobs, const std::vector<int>& job_nodes);
+
+  int size() const noexcept { return static_cast<int>(jobs_.size()); }
+  int job_rank(int rank) const noexcept { return jobs_[static_cast<size_t>(rank)]; }
+  const std::vector<int>& job_ranks() const noexcept { return jobs_; }
+  int node_count() const noexcept { return static_cast<int>(first_.size()) - 1; }
+  int node_of(int rank) const noexcept { return nodes_[static_cast<size_t>(rank)]; }
+  // Team ranks of a node, in rising order. The first one leads it.
+  std::span<const int> ranks_of(int node) const noexcept {
+    const auto at = static_cast<size_t>(node);
+    return std::span(by_node_).subspan(static_cast<size_t>(first_[at]),
+                                       static_cast<size_t>(first_[at + 1] - first_[at]));
+  }
+  // Ranks on the emptiest and on the fullest node.
+  int fewest_local() const noexcept { return fewest_local_; }
+  int most_local() const noexcept { return most_local_; }
+
+ private:
+  std::vector<int> jobs_;
+  std::vector<int> nodes_;     // team rank -> node
+  std::vector<int> by_node_;   // team ranks, node after node
+  std::vector<int> first_{0};  // node -> where its ranks begin in by_node_; and the end
+  int fewest_local_ = 0;
+  int most_local_ = 0;
+};
+
+}  // namespace ibcoll
