@@ -36,6 +36,7 @@ SimJob::~SimJob() = default;
 int SimJob::make_team(const std::vector<int>& jobs) {
   TeamOfAll team;
   std::vector<int> job_nodes;
+  job_nodes.reserve(ranks_.size());
   for (int job = 0; job < size(); ++job) job_nodes.push_back(network_.node(job));
   team.placement = Placement(jobs, job_nodes);
   std::vector<uint64_t> offsets(static_cast<size_t>(team.placement.node_count()), 0);
