@@ -47,6 +47,7 @@ struct PortChoice {
   Port port;
   int gid_index = 0;
   Gid gid{};
+  bool opens_windows = false;        // exposures are memory windows
   bool global = false;               // packets carry a global route header: the GID addresses
   std::vector<std::string> reasons;  // one line for each port and choice, for ibcoll_info -d
 };

@@ -98,6 +98,17 @@ Status choose_gid(const Config& config, PortChoice& choice) {
                wanted, gid_list(port));
 }
 
+Status choose_windows(const Config& config, PortChoice& choice) {
+  const Port& port = choice.port;
+  const std::string& wanted = config.text("IBCOLL_VERBS_WINDOWS");
+  if (wanted == "on" && !port.windows)
+    return error(IBCOLL_ERR_CONFIG,
+                 "{}:{}: IBCOLL_VERBS_WINDOWS=on, but the device has no memory windows of type 2B; use auto or off",
+                 port.device, port.number);
+  choice.opens_windows = wanted == "on" || (wanted == "auto" && port.windows && port.good_windows);
+  return {};
+}
+
 std::string port_list(const std::vector<Port>& ports) {
   std::string text;
   for (const Port& port : ports)
@@ -144,6 +155,7 @@ Result<PortChoice> choose_port(const Config& config, const std::vector<Port>& po
   choice.port = *best;
   choice.reasons.push_back(fmt::format("{}:{} is used", best->device, best->number));
   if (Status status = choose_gid(config, choice); !status.ok()) return status;
+  if (Status status = choose_windows(config, choice); !status.ok()) return status;
   return choice;
 }
 

@@ -20,12 +20,12 @@ constexpr Time kBindPatience = 1'000'000'000;
 
 // From the cache where a window on it keeps the peer within the range; else a region of exactly the range.
 Status VerbsTransport::pin(Exposure& exposure) {
-  if (windows_ && choice_.port.good_windows) {
+  if (choice_.opens_windows && choice_.port.good_windows) {
     const Result<Registration*> pinned = registrations_->acquire(exposure.memory);
     if (pinned.ok()) exposure.registration = pinned.value();
     return pinned.status();
   }
-  const int remote = windows_ ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_WRITE;
+  const int remote = choice_.opens_windows ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_WRITE;
   exposure.exact.reset(ibv_reg_mr(domain_.get(), exposure.memory.data(), exposure.memory.size(),
                                   static_cast<unsigned>(IBV_ACCESS_LOCAL_WRITE | remote)));
   if (exposure.exact) return {};
@@ -40,7 +40,7 @@ void VerbsTransport::unpin(Exposure& exposure) {
 
 // One that was not used for this window before.
 bool VerbsTransport::make_key(Exposure& exposure) {
-  if (!windows_) {
+  if (!choice_.opens_windows) {
     exposure.key = exposure.exact->rkey;
     return true;
   }
@@ -79,7 +79,7 @@ RemoteRegion VerbsTransport::expose(int rank, std::span<std::byte> memory) {
   exposure.peer = rank;
   exposure.bound = false;
   peer->exposures.push_back(exposure.number);
-  if (windows_) peer->unbound.push_back(exposure.number);
+  if (choice_.opens_windows) peer->unbound.push_back(exposure.number);
   if (peer->state == Peer::State::kReady) pump(*peer);  // not later: the caller may tell the peer by another way
   return {reinterpret_cast<uint64_t>(memory.data()), memory.size(),
           static_cast<uint64_t>(exposure.number) << 32 | exposure.key};
@@ -182,7 +182,7 @@ void VerbsTransport::refresh_exposures(Peer& peer) {
   Rekeys& keys = peer.channel->rekeys;
   keys.epoch = peer.epoch;
   keys.count = peer.mine.rekeys = 0;
-  if (!windows_) return;
+  if (!choice_.opens_windows) return;
   peer.unbound.clear();
   for (const uint32_t number : peer.exposures) {
     Exposure& exposed = exposure(number);

@@ -37,7 +37,6 @@ VerbsTransport::VerbsTransport(const NetworkParams& params, PortChoice choice)
       peers_(static_cast<size_t>(params.size)) {}
 
 Status VerbsTransport::prepare(const Config& config) {
-  if (Status status = gate_windows(config); !status.ok()) return status;
   route_.port = static_cast<uint8_t>(choice_.port.number);
   route_.gid_index = static_cast<uint8_t>(choice_.gid_index);
   route_.service_level = static_cast<uint8_t>(config.integer("IBCOLL_VERBS_SERVICE_LEVEL"));
@@ -113,14 +112,6 @@ VerbsTransport::~VerbsTransport() {
   }
 }
 
-Status VerbsTransport::gate_windows(const Config& config) {
-  const std::string& choice = config.text("IBCOLL_VERBS_WINDOWS");
-  if (choice == "on" && !choice_.port.windows)
-    return error(IBCOLL_ERR_CONFIG, "IBCOLL_VERBS_WINDOWS=on: {} has no memory windows of type 2B", device());
-  windows_ = choice == "on" || (choice == "auto" && choice_.port.windows && choice_.port.good_windows);
-  return {};
-}
-
 std::vector<std::byte> VerbsTransport::address() const {
   Address own;
   own.gid = choice_.gid;
@@ -176,7 +167,9 @@ Time VerbsTransport::now() const {
 
 // With windows, a bind and an invalidation; without them a region is pinned and unpinned each time
 // (measured on soft-RoCE: alltoall of 4 ranks is faster through slots at 20 KB, and as fast at 40 KB).
-size_t VerbsTransport::least_worth_exposing() const { return windows_ && choice_.port.good_windows ? 0 : 40960; }
+size_t VerbsTransport::least_worth_exposing() const {
+  return choice_.opens_windows && choice_.port.good_windows ? 0 : 40960;
+}
 
 LinkModel VerbsTransport::model() const { return model_; }
 
@@ -203,7 +196,7 @@ nlohmann::json VerbsTransport::describe() const {
           {"beta_us_per_byte", model_.beta_us_per_byte},
           {"cpu_us", model_.cpu_us},
           {"model_reason", model_reason_},
-          {"exact_ranges", !windows_                   ? "a memory region each"
+          {"exact_ranges", !choice_.opens_windows      ? "a memory region each"
                            : choice_.port.good_windows ? "memory windows"
                                                        : "memory windows, on a memory region each"},
           {"reasons", choice_.reasons},

@@ -94,7 +94,6 @@ class VerbsTransport final : public NetworkTransport {
   VerbsTransport(const NetworkParams& params, verbs::PortChoice choice);
   Status prepare(const Config& config);
   Status gate_notify(const Config& config);
-  Status gate_windows(const Config& config);
   void measure_link();
   const char* device() const { return choice_.port.device.c_str(); }
 
@@ -188,7 +187,6 @@ class VerbsTransport final : public NetworkTransport {
   const int size_;
   const uint64_t job_;
   verbs::PortChoice choice_;
-  bool windows_ = false;
   verbs::Route route_;
   Settings settings_;
   std::string notify_reason_;

@@ -109,6 +109,22 @@ TEST(PortChoice, PublicAddressesHaveToBeAllowed) {
   EXPECT_TRUE(choose({port}, "IBCOLL_ALLOW_PUBLIC=yes").ok());
 }
 
+TEST(PortChoice, MemoryWindows) {
+  Port port = ethernet_port("mlx5_0");
+  port.windows = false;
+  EXPECT_FALSE(choose({port})->opens_windows);
+  EXPECT_FALSE(choose({port}, "IBCOLL_VERBS_WINDOWS=off")->opens_windows);
+  expect_error(choose({port}, "IBCOLL_VERBS_WINDOWS=on"), IBCOLL_ERR_CONFIG,
+               "mlx5_0:1: IBCOLL_VERBS_WINDOWS=on, but the device has no memory windows of type 2B; use auto or off");
+  port.windows = true;
+  for (const bool good : {false, true}) {
+    port.good_windows = good;
+    EXPECT_EQ(choose({port})->opens_windows, good);
+    EXPECT_TRUE(choose({port}, "IBCOLL_VERBS_WINDOWS=on")->opens_windows);
+    EXPECT_FALSE(choose({port}, "IBCOLL_VERBS_WINDOWS=off")->opens_windows);
+  }
+}
+
 // iWARP has no Write with immediate, other protocols no reliable connections.
 TEST(PortChoice, DevicesThatLackWhatIsNeeded) {
   EXPECT_STREQ(unfitness(IBV_TRANSPORT_IB), "");
