@@ -119,12 +119,20 @@ int run(int argc, char** argv) {
     return 1;
   }
   const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.size() == 1 && (arguments[0] == "-h" || arguments[0] == "--help")) {
+    if (job.rank() == 0) fmt::print("{}", kUsage);
+    return 0;
+  }
   const auto is_option = [](const std::string& argument) { return argument.starts_with('-'); };
-  if (arguments.size() != 2 || std::any_of(arguments.begin(), arguments.end(), is_option)) {
-    const bool help = arguments.size() == 1 && (arguments[0] == "-h" || arguments[0] == "--help");
+  const char* const wrong = std::any_of(arguments.begin(), arguments.end(), is_option) ? "there are no options"
+                            : arguments.empty()                                        ? "IN is required"
+                            : arguments.size() == 1                                    ? "OUT is required"
+                            : arguments.size() > 2                                     ? "IN and OUT are all it takes"
+                                                                                       : nullptr;
+  if (wrong != nullptr) {
     // All ranks got the same arguments; one of them tells.
-    if (job.rank() == 0) fmt::print(help ? stdout : stderr, "{}", kUsage);
-    return help ? 0 : 2;
+    if (job.rank() == 0) fmt::print(stderr, "ibcoll_radix: {}\n{}", wrong, kUsage);
+    return 2;
   }
   // A limit on file sizes is an error from the call that meets it.
   std::signal(SIGXFSZ, SIG_IGN);
