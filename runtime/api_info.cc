@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The C interface: what there is, and what would run.
-#include <nlohmann/json.hpp>
 
 #include "runtime/api_handles.h"
 #include "runtime/build_info.h"
@@ -48,12 +47,12 @@ size_t ibcoll_info_json(ibcoll_context_t context, char* text, size_t bytes) {
     return hand_out(context->context->info_json(), text, bytes);
   }
   const Result<Config> config = Config::load();
-  nlohmann::json state = {{"build", build_json()}};
+  Json state = {{"build", build_json()}};
   if (config.ok())
-    state["settings"] = settings_json(config.value());
+    state.set("settings", settings_json(config.value()));
   else
-    state["error"] = config.status().text();
-  return hand_out(state.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), text, bytes);
+    state.set("error", config.status().text());
+  return hand_out(state.dump(), text, bytes);
 }
 
 }  // extern "C"

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "runtime/ibcoll.h"
 
 namespace ibcoll {
@@ -27,7 +25,7 @@ constexpr const char* kArchitecture = "other";
 }  // namespace
 
 // The texts IBCOLL_BUILD_* come from runtime/CMakeLists.txt.
-nlohmann::json build_json() {
+Json build_json() {
   return {{"version", fmt::format("{}.{}.{}", IBCOLL_VERSION_MAJOR, IBCOLL_VERSION_MINOR, IBCOLL_VERSION_PATCH)},
           {"compiler", kCompiler},
           {"build_type", IBCOLL_BUILD_TYPE},

@@ -2,11 +2,11 @@
 // How this library was built.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include "runtime/json.h"
 
 namespace ibcoll {
 
 // version, compiler, build_type, sanitizers, architecture: texts.
-nlohmann::json build_json();
+Json build_json();
 
 }  // namespace ibcoll

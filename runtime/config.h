@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +19,8 @@
 #include "runtime/status.h"
 
 namespace ibcoll {
+
+class Json;
 
 struct Setting {
   enum class Kind { kText, kChoice, kInteger, kBytes, kSeconds, kBoolean, kAlgorithm };
@@ -63,9 +64,8 @@ class IBCOLL_MODULE_API Config {
   std::vector<std::string> warnings_;
 };
 
-// One object for each setting: name, kind, default, allowed, value, origin, meaning. Text from the environment need not
-// be UTF-8: dump with error_handler_t::replace.
-nlohmann::json settings_json(const Config& config);
+// One object for each setting: name, kind, default, allowed, value, origin, meaning.
+Json settings_json(const Config& config);
 
 // "64K" -> 65536; INVALID_ARGUMENT on anything else than digits and one suffix K, M or G. Also for the tools' options.
 IBCOLL_MODULE_API Result<uint64_t> parse_bytes(std::string_view text);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <nlohmann/json.hpp>
-
 #include "runtime/config.h"
 #include "runtime/config_values.h"
+#include "runtime/json.h"
 
 namespace ibcoll {
 namespace {
@@ -29,8 +28,8 @@ const char* kind_name(Setting::Kind kind) {
 
 }  // namespace
 
-nlohmann::json settings_json(const Config& config) {
-  auto settings = nlohmann::json::array();
+Json settings_json(const Config& config) {
+  Json settings = Json::list();
   for (const Setting& setting : Config::settings()) {
     const Config::Value& value = config.value(setting.name);
     settings.push_back({{"name", setting.name},

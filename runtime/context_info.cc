@@ -2,24 +2,20 @@
 // The state of a context as ibcoll_info shows it.
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "runtime/build_info.h"
 #include "runtime/context.h"
+#include "runtime/json.h"
 #include "runtime/module.h"
 #include "runtime/verbs/verbs_module.h"
 
 namespace ibcoll {
-
-using nlohmann::json;
-
 namespace {
 
 // What verbs finds on this machine, also in a job that does not use it.
-json rdma_devices(const Config& config) {
+Json rdma_devices(const Config& config) {
   const Result<void*> list = module_function("libibcoll_verbs.so", "ibcoll_verbs_devices");
   if (!list.ok()) return {{"reason", list.status().text()}};
-  json devices;
+  Json devices;
   reinterpret_cast<ibcoll_verbs_devices_t>(list.value())(config, &devices);
   return devices;
 }
@@ -29,7 +25,7 @@ json rdma_devices(const Config& config) {
 std::string Context::info_json() {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
-  json transports = json::array();
+  Json transports = Json::list();
   if (job_.shm)
     transports.push_back(job_.shm->describe());
   else
@@ -37,15 +33,15 @@ std::string Context::info_json() {
   // Both network transports are shown: the one that is used with its state, the other with the reason why not.
   const std::string used = job_.net ? job_.net->name() : "";
   for (const char* name : {"ucx", "verbs"}) {
-    json transport = used == name                   ? job_.net->describe()
+    Json transport = used == name                   ? job_.net->describe()
                      : std::string(name) == "verbs" ? rdma_devices(config_)
-                                                    : json();
-    transport["name"] = name;
-    if (used.empty() || used == name || !transport.contains("reason")) transport["reason"] = job_.net_reason;
-    if (!used.empty() && used != name && std::string(name) == "ucx") transport["reason"] = "not used: verbs is";
-    transports.push_back(std::move(transport));
+                                                    : Json();
+    transport.set("name", name);
+    if (used.empty() || used == name || !transport.contains("reason")) transport.set("reason", job_.net_reason);
+    if (!used.empty() && used != name && std::string(name) == "ucx") transport.set("reason", "not used: verbs is");
+    transports.push_back(transport);
   }
-  const json state = {{"build", build_json()},
+  const Json state = {{"build", build_json()},
                       {"settings", settings_json(config_)},
                       {"bootstrap", {{"name", bootstrap_->name()}, {"rank", rank()}, {"size", size()}}},
                       {"topology",
@@ -54,8 +50,8 @@ std::string Context::info_json() {
                         {"nodes", job_.node_count},
                         {"ranks_per_core", job_.ranks_per_core},
                         {"waiting", waiting_->name()}}},
-                      {"transports", std::move(transports)}};
-  return state.dump(-1, ' ', false, json::error_handler_t::replace);  // settings and names need not be UTF-8
+                      {"transports", transports}};
+  return state.dump();
 }
 
 }  // namespace ibcoll

@@ -55,12 +55,18 @@ void log_line(LogLevel level, std::string_view text) noexcept {
   const int rank = rank_in_prefix.load(std::memory_order_relaxed);
   try {
     fmt::memory_buffer line;  // 500 bytes on the stack; only longer lines allocate
-    auto out = fmt::appender(line);
+    // fmt::format_to() would compile all of {fmt} again here.
+    const auto append = [&line](std::string_view part) { line.append(part); };
+    append("ibcoll");
     if (rank >= 0) {
-      fmt::format_to(out, "ibcoll rank {}: {}: {}\n", rank, level_name(level), text);
-    } else {
-      fmt::format_to(out, "ibcoll: {}: {}\n", level_name(level), text);
+      append(" rank ");
+      append(fmt::format_int(rank).c_str());
     }
+    append(": ");
+    append(level_name(level));
+    append(": ");
+    append(text);
+    append("\n");
     write_all(line.data(), line.size());
   } catch (...) {
     write_all(text.data(), text.size());

@@ -27,13 +27,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 
 #include "runtime/status.h"
 
 namespace ibcoll {
+
+class Json;
 
 // Nanoseconds; virtual in the simulator.
 using Time = uint64_t;
@@ -122,7 +123,7 @@ class IBCOLL_MODULE_API Transport {
   virtual Time now() const = 0;
   virtual LinkModel model() const = 0;
   // For ibcoll_info -d: devices, what was chosen and why, counters.
-  virtual nlohmann::json describe() const = 0;
+  virtual Json describe() const = 0;
 };
 
 // Memory that all ranks of one node share, and single-copy reads between them. Given by shm, and by sim.

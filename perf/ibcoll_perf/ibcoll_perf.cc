@@ -158,16 +158,14 @@ std::string problem_with(const Options& options, const Job& job) {
 
 int run_program(int argc, char** argv) {
   Options options;
-  CLI::App app("Times a collective over a range of sizes. Start it under ibcoll_run or a PMIx launcher.");
-  describe_options(app, options);
   Job job;
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& problem) {
+  if (const std::optional<EarlyEnd> end = parse_options(argc, argv, options)) {
     // One rank speaks for all, where they can be told apart.
-    const bool speaks = !job.open() || job.rank() == 0;
-    const int code = speaks ? app.exit(problem) : problem.get_exit_code();
-    return code == 0 ? 0 : 2;
+    if (!job.open() || job.rank() == 0) {
+      fmt::print("{}", end->output);
+      fmt::print(stderr, "{}", end->error_output);
+    }
+    return end->exit_code;
   }
   if (!job.open()) return report_failure(job);
   if (options.list) {

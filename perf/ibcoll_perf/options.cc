@@ -2,11 +2,12 @@
 #include "perf/ibcoll_perf/options.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <sstream>
 
 namespace ibcoll::perf {
 namespace {
@@ -42,14 +43,14 @@ uint64_t parse_size(std::string text, const std::string& range) {
 
 void check_algorithm(const Options& options) {
   if (options.algorithm == "auto" || options.algorithm == "all") return;
-  std::vector<std::string> known;
+  std::string known = "auto, all";
   for (int i = 0; const char* name = ibcoll_algorithm_name(options.collective, i); ++i) {
     if (options.algorithm == name) return;
-    known.emplace_back(name);
+    known += fmt::format(", {}", name);
   }
-  throw CLI::ValidationError("--algorithm", fmt::format("{} has no algorithm '{}'; there are auto, all, {}",
-                                                        ibcoll_collective_name(options.collective), options.algorithm,
-                                                        fmt::join(known, ", ")));
+  throw CLI::ValidationError(
+      "--algorithm", fmt::format("{} has no algorithm '{}'; there are {}", ibcoll_collective_name(options.collective),
+                                 options.algorithm, known));
 }
 
 }  // namespace
@@ -71,6 +72,9 @@ std::vector<uint64_t> parse_sizes(const std::string& range, uint64_t factor) {
   return sizes;
 }
 
+namespace {
+
+// Sets up `app` so that its parse() fills `options`.
 void describe_options(CLI::App& app, Options& options) {
   const std::vector<std::string> collectives = collective_names();
   const std::vector<std::string> schemes = {"auto", "copy", "zero_copy"};  // as ibcoll_scheme_t
@@ -121,6 +125,21 @@ void describe_options(CLI::App& app, Options& options) {
     options.library_memory = text->memory == "ibcoll";
     check_algorithm(options);
   });
+}
+
+}  // namespace
+
+std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options& options) {
+  CLI::App app("Times a collective over a range of sizes. Start it under ibcoll_run or a PMIx launcher.");
+  describe_options(app, options);
+  try {
+    app.parse(argc, argv);
+    return {};
+  } catch (const CLI::ParseError& problem) {
+    std::ostringstream output, error_output;
+    const int code = app.exit(problem, output, error_output);
+    return EarlyEnd{code == 0 ? 0 : 2, output.str(), error_output.str()};
+  }
 }
 
 }  // namespace ibcoll::perf

@@ -2,8 +2,8 @@
 // The command line of ibcoll_perf.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,10 +30,14 @@ struct Options {
   std::string output;  // empty: standard output
 };
 
-// Sets up `app` so that its parse() fills `options`. `app` and `options` must outlive the parse.
-void describe_options(CLI::App& app, Options& options);
+// What ends the program before it begins: help and version (0), a mistake (2).
+struct EarlyEnd {
+  int exit_code = 0;
+  std::string output, error_output;
+};
+std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options& options);
 
-// "8", "1:1M": MIN, MIN * factor, ... and MAX. Throws CLI::ValidationError on anything else.
+// "8", "1:1M": MIN, MIN * factor, ... and MAX. Throws std::runtime_error on anything else.
 std::vector<uint64_t> parse_sizes(const std::string& range, uint64_t factor);
 
 }  // namespace ibcoll::perf

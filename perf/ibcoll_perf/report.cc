@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 namespace ibcoll::perf {
 namespace {
 
@@ -77,7 +79,7 @@ void Report::add(const Row& row) {
     case Options::Format::kCsv:
       return output_.write(csv_line(heading_.collective, row));
     case Options::Format::kJson:
-      rows_.push_back(json_row(row));
+      rows_.push_back(row);
   }
 }
 
@@ -87,13 +89,15 @@ void Report::end(uint64_t private_memory, uint64_t buffer_memory) {
                               static_cast<double>(private_memory) / 1048576,
                               static_cast<double>(buffer_memory) / 1048576));
   } else if (format_ == Options::Format::kJson) {
+    auto rows = nlohmann::json::array();
+    for (const Row& row : rows_) rows.push_back(json_row(row));
     const nlohmann::json document = {{"collective", heading_.collective},
                                      {"ranks", heading_.ranks},
                                      {"version", ibcoll_version_string()},
                                      {"unit", "us"},
                                      {"private_bytes_per_rank", private_memory},
                                      {"buffer_bytes_per_rank", buffer_memory},
-                                     {"rows", rows_}};
+                                     {"rows", rows}};
     output_.write(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
 }

@@ -4,9 +4,10 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "perf/call_times.h"
 #include "perf/ibcoll_perf/options.h"
@@ -61,7 +62,7 @@ class Report {
   OutputFile& output_;
   Options::Format format_;
   Heading heading_;
-  nlohmann::json rows_ = nlohmann::json::array();
+  std::vector<Row> rows_;  // for JSON
 };
 
 std::string table_line(const Row& row);

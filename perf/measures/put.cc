@@ -19,12 +19,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "perf/call_times.h"
+#include "runtime/json.h"
 #include "runtime/verbs/verbs_transport.h"
 
 namespace ibcoll::perf {
@@ -122,9 +122,9 @@ class Rank {
   void part() { transport_->conceal(1 - rank_, mine_); }
 
  private:
-  void report(nlohmann::json figures) const {
+  void report(Json figures) const {
     if (rank_ == 1) return;
-    figures["transport"] = transport_->describe();
+    figures.set("transport", transport_->describe());
     fmt::print("{}\n", figures.dump());
   }
 

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "runtime/json.h"
 #include "runtime/log.h"
 #include "runtime/memory.h"
 
@@ -91,10 +91,10 @@ void WatchedCache::distrust() {
       name(scope_));
 }
 
-nlohmann::json WatchedCache::describe() const {
+Json WatchedCache::describe() const {
   const RegistrationCache::Counters& count = cache_.counters();
   const uint64_t lookups = count.hits + count.misses;
-  nlohmann::json out = {
+  Json out = {
       {"keeps", name(scope_)},
       {"limit_regions", cache_.options().limit_regions},
       {"regions", count.regions},
@@ -108,8 +108,8 @@ nlohmann::json WatchedCache::describe() const {
       {"merges", count.merges},
       {"failures", count.failures},
   };
-  if (!reason_.empty()) out["why_no_more"] = reason_;
-  if (cache_.options().limit_bytes != kUnlimited) out["limit_bytes"] = cache_.options().limit_bytes;
+  if (!reason_.empty()) out.set("why_no_more", reason_);
+  if (cache_.options().limit_bytes != kUnlimited) out.set("limit_bytes", cache_.options().limit_bytes);
   return out;
 }
 

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 
@@ -52,7 +51,7 @@ class WatchedCache {
   const std::string& reason() const noexcept { return reason_; }
   const RegistrationCache::Counters& counters() const noexcept { return cache_.counters(); }
   // State, reason, limits and counters, for ibcoll_info -d.
-  nlohmann::json describe() const;
+  Json describe() const;
 
  private:
   void distrust();

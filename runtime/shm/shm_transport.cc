@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
+#include "runtime/json.h"
 #include "runtime/log.h"
 #include "runtime/shm/single_copy.h"
 #include "runtime/wait.h"
@@ -282,7 +282,7 @@ Time ShmTransport::now() const {
   return static_cast<Time>(time.tv_sec) * 1'000'000'000 + static_cast<Time>(time.tv_nsec);
 }
 
-nlohmann::json ShmTransport::describe() const {
+Json ShmTransport::describe() const {
   int readable = 0;
   for (int i = 0; i < segment_->ranks(); ++i) readable += i != rank_ && segment_->may_read(rank_, i).load();
   const int peers = segment_->ranks() - 1;

@@ -39,7 +39,7 @@ class ShmTransport : public Transport {
   void check_peers() override;
   Time now() const override;
   LinkModel model() const override { return {0.8, 2.5e-4}; }
-  nlohmann::json describe() const override;
+  Json describe() const override;
 
   Segment& segment() noexcept { return *segment_; }
   int self() const noexcept { return rank_; }

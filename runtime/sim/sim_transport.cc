@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "runtime/json.h"
 #include "runtime/sim/network.h"
 
 namespace ibcoll {
@@ -156,7 +157,7 @@ LinkModel SimTransport::model() const {
   return {static_cast<double>(link.alpha_ns) / 1e3, static_cast<double>(link.beta_ps_per_byte) / 1e6};
 }
 
-nlohmann::json SimTransport::describe() const {
+Json SimTransport::describe() const {
   const SimCounters& counters = network_.counters();
   return {{"name", "sim"},
           {"connections", peers_.size()},

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <deque>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <vector>
 
@@ -29,7 +28,7 @@ class SimTransport final : public Transport {
   void check_peers() override;
   Time now() const override;
   LinkModel model() const override;
-  nlohmann::json describe() const override;
+  Json describe() const override;
 
   // Regions that are exposed at this moment: none is left after a collective.
   size_t exposed_regions() const { return regions_.size() - free_regions_.size(); }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/ucx/devices.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cstdlib>
+#include <span>
 
 namespace ibcoll::ucx {
 namespace {
@@ -17,6 +16,16 @@ std::vector<std::string> split(std::string_view list) {
     begin = end + 1;
   }
   return items;
+}
+
+// fmt::join() would compile much of {fmt} again here.
+std::string joined(std::span<const std::string> items, std::string_view separator) {
+  std::string text;
+  for (const std::string& item : items) {
+    if (&item != &items.front()) text += separator;
+    text += item;
+  }
+  return text;
 }
 
 bool any_of(const std::vector<std::string>& items, std::initializer_list<std::string_view> wanted) {
@@ -65,7 +74,7 @@ class Planner {
                                                              "rc_verbs", "ud_verbs", "rc_mlx5", "ud_mlx5", "dc_mlx5"});
     if (!rdma_ports_.empty() && setting.empty() && user_.tls.empty()) {
       plan_.reasons.push_back(
-          fmt::format("{}: not used by default; IBCOLL_UCX_TLS=rc,ud,tcp uses RDMA", fmt::join(rdma_ports_, ",")));
+          fmt::format("{}: not used by default; IBCOLL_UCX_TLS=rc,ud,tcp uses RDMA", joined(rdma_ports_, ",")));
     }
   }
 
@@ -93,7 +102,7 @@ class Planner {
       return error(IBCOLL_ERR_CONFIG,
                    "ucx: no interface with a private address: {}; bring one up, name one in UCX_NET_DEVICES, or set "
                    "IBCOLL_ALLOW_PUBLIC=yes to listen on public addresses",
-                   fmt::join(plan_.reasons.begin() + 1, plan_.reasons.end(), "; "));
+                   joined(std::span(plan_.reasons).subspan(1), "; "));
     }
     take(std::move(chosen));
     return {};
@@ -131,7 +140,7 @@ class Planner {
     if (plan_.rdma) {
       names.insert(names.end(), rdma_ports_.begin(), rdma_ports_.end());
     }
-    plan_.net_devices = fmt::format("{}", fmt::join(names, ","));
+    plan_.net_devices = joined(names, ",");
   }
 
   const bool allow_public_;

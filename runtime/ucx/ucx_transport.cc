@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "runtime/json.h"
 #include "runtime/log.h"
 
 namespace ibcoll {
@@ -107,7 +107,7 @@ Time UcxTransport::now() const {
 
 LinkModel UcxTransport::model() const { return model_; }
 
-nlohmann::json UcxTransport::describe() const {
+Json UcxTransport::describe() const {
   const auto count = [&](Peer::State state) {
     return std::count_if(peers_.begin(), peers_.end(),
                          [&](const auto& p) { return p != nullptr && p->state == state; });

@@ -46,7 +46,7 @@ class UcxTransport final : public NetworkTransport {
   void check_peers() override;
   Time now() const override;
   LinkModel model() const override;
-  nlohmann::json describe() const override;
+  Json describe() const override;
 
   static constexpr size_t kSlotBytes = 64 * 1024 - 256;  // with its header one fragment of UCX over TCP
 

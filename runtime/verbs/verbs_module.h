@@ -2,8 +2,7 @@
 // The ways into libibcoll_verbs.so.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "runtime/json.h"
 #include "runtime/network_transport.h"
 
 // An OpenNetwork. UNSUPPORTED: no device that can be used; CONFIG: the one that is wanted is not there; SYSTEM and NO_MEMORY:
@@ -12,5 +11,5 @@ extern "C" IBCOLL_MODULE_API ibcoll::NetworkTransport* ibcoll_verbs_open(const i
                                                                          ibcoll::Status* status);
 
 // The RDMA ports of this machine, each with its state, GIDs and limits, and which one would be used, or why none.
-extern "C" IBCOLL_MODULE_API void ibcoll_verbs_devices(const ibcoll::Config& config, nlohmann::json* devices);
-using ibcoll_verbs_devices_t = void (*)(const ibcoll::Config&, nlohmann::json*);
+extern "C" IBCOLL_MODULE_API void ibcoll_verbs_devices(const ibcoll::Config& config, ibcoll::Json* devices);
+using ibcoll_verbs_devices_t = void (*)(const ibcoll::Config&, ibcoll::Json*);

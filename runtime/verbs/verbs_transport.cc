@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 
+#include "runtime/json.h"
 #include "runtime/log.h"
 #include "runtime/verbs/link_trial.h"
 
@@ -183,7 +183,7 @@ void VerbsTransport::measure_link() {
   }
 }
 
-nlohmann::json VerbsTransport::describe() const {
+Json VerbsTransport::describe() const {
   const Counters& c = counters_;
   return {{"name", name()},
           {"device", fmt::format("{}:{}", choice_.port.device, choice_.port.number)},
@@ -229,32 +229,32 @@ extern "C" ibcoll::NetworkTransport* ibcoll_verbs_open(const ibcoll::NetworkPara
   return nullptr;
 }
 
-extern "C" void ibcoll_verbs_devices(const ibcoll::Config& config, nlohmann::json* devices) {
+extern "C" void ibcoll_verbs_devices(const ibcoll::Config& config, ibcoll::Json* devices) {
   using namespace ibcoll::verbs;
-  *devices = nlohmann::json::object();
+  *devices = ibcoll::Json();
   const ibcoll::Result<std::vector<Port>> ports = list_ports();
   if (!ports.ok()) {
-    (*devices)["reason"] = ports.status().text();
+    devices->set("reason", ports.status().text());
     return;
   }
   for (const Port& port : ports.value()) {
-    nlohmann::json gids = nlohmann::json::array();
+    ibcoll::Json gids = ibcoll::Json::list();
     for (const GidEntry& gid : port.gids) gids.push_back(gid_entry_text(gid));
-    (*devices)[fmt::format("{}:{}", port.device, port.number)] = {
-        {"state", port.state},
-        {"link", port.ethernet ? "Ethernet" : "InfiniBand"},
-        {"lid", port.lid},
-        {"gids", gids},
-        {"mtu", 128 << port.mtu},
-        {"gigabits", port.gigabits},
-        {"memory_windows", !port.windows       ? "none"
-                           : port.good_windows ? "type 2B"
-                                               : "type 2B, with faults"},
-        {"most_queue_pairs", port.most_queue_pairs},
-        {"most_completions", port.most_completions},
-        {"most_regions", port.most_regions}};
+    const ibcoll::Json about = {{"state", port.state},
+                                {"link", port.ethernet ? "Ethernet" : "InfiniBand"},
+                                {"lid", port.lid},
+                                {"gids", gids},
+                                {"mtu", 128 << port.mtu},
+                                {"gigabits", port.gigabits},
+                                {"memory_windows", !port.windows       ? "none"
+                                                   : port.good_windows ? "type 2B"
+                                                                       : "type 2B, with faults"},
+                                {"most_queue_pairs", port.most_queue_pairs},
+                                {"most_completions", port.most_completions},
+                                {"most_regions", port.most_regions}};
+    devices->set(fmt::format("{}:{}", port.device, port.number), about);
   }
   const ibcoll::Result<PortChoice> choice = choose_port(config, ports.value());
-  (*devices)["reason"] = choice.ok() ? "usable" : choice.status().text();
-  if (choice.ok()) (*devices)["choice"] = choice.value().reasons;
+  devices->set("reason", choice.ok() ? "usable" : choice.status().text());
+  if (choice.ok()) devices->set("choice", choice.value().reasons);
 }

@@ -47,7 +47,7 @@ class VerbsTransport final : public NetworkTransport {
   void check_peers() override;
   Time now() const override;
   LinkModel model() const override;
-  nlohmann::json describe() const override;
+  Json describe() const override;
 
  private:
   using Peer = verbs::Peer;

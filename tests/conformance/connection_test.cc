@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // [C10]: connections are made on first use, and only to peers talked to.
-#include <nlohmann/json.hpp>
+#include <cstdlib>
 
+#include "runtime/json.h"
 #include "tests/conformance/world.h"
 
 namespace ibcoll::conformance {
@@ -10,9 +11,9 @@ namespace {
 using ConnectionTest = TransportTest;
 
 int64_t connections(World& world, int rank) {
-  const nlohmann::json text = world.at(rank).describe();
-  EXPECT_TRUE(text.contains("connections")) << text.dump(1);
-  return text.value("connections", int64_t{-1});
+  const Json state = world.at(rank).describe();
+  EXPECT_TRUE(state.contains("connections")) << state.dump();
+  return std::atoll(state.text("connections").c_str());
 }
 
 TEST_P(ConnectionTest, OnlyToPeersTalkedTo) {
@@ -51,7 +52,7 @@ TEST_P(ConnectionTest, BothSidesMayBegin) {
 TEST_P(ConnectionTest, NamesItself) {
   auto world = make_world(2);
   ASSERT_TRUE(world);
-  EXPECT_EQ(world->at(0).describe().value("name", ""), world->at(0).name());
+  EXPECT_EQ(world->at(0).describe().text("name"), world->at(0).name());
   EXPECT_GT(world->at(0).model().alpha_us, 0);
   EXPECT_GT(world->at(0).model().beta_us_per_byte, 0);
   const Time before = world->at(0).now();

@@ -3,8 +3,7 @@
 // pages, as a registration does, must not reach the new ones' traffic. Both sides, and the ways in which programs do it.
 #include <sys/mman.h>
 
-#include <nlohmann/json.hpp>
-
+#include "runtime/json.h"
 #include "tests/conformance/world.h"
 
 namespace ibcoll::conformance {
@@ -70,8 +69,8 @@ TEST_P(RemappedTest, Source) {
     ASSERT_NO_FATAL_FAILURE(expect_through(world, source, target, id));
     const std::span<std::byte> part = source.subspan(4096, 100'000);
     ASSERT_NO_FATAL_FAILURE(expect_through(world, part, std::span(target).first(part.size()), id + 100));
-    const nlohmann::json told = world.at(0).describe();
-    if (told.contains("registration_cache")) RecordProperty("registration_cache", told["registration_cache"].dump());
+    const Json told = world.at(0).describe();
+    if (told.contains("registration_cache")) RecordProperty("registration_cache", told.text("registration_cache"));
   });
 }
 

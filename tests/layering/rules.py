@@ -12,7 +12,7 @@ SIMULATED_NETWORK = ["runtime/sim/event_queue.", "runtime/sim/message.", "runtim
 # named nowhere belongs to the layer on top.
 LAYERS = [
     ("base", ["runtime/ibcoll.h", "runtime/status.h", "runtime/buffer.h", "runtime/config", "runtime/settings",
-              "runtime/log.", "runtime/wait.", "runtime/copy.", "runtime/memory.", "runtime/module.",
+              "runtime/log.", "runtime/json.", "runtime/wait.", "runtime/copy.", "runtime/memory.", "runtime/module.",
               "runtime/placement.", "runtime/process_watch.", "runtime/private_address."]),
     ("transport", ["runtime/transport.h", "runtime/network_transport.h", "runtime/arena.", "runtime/task.", "runtime/topology.",
                    "runtime/reduce_ops.", "runtime/node_window.", "runtime/peer_table.", "runtime/shm/",
@@ -35,7 +35,8 @@ ONLY = {
     "perf/apps/": ["perf/apps/", "runtime/ibcoll.h"],
     # These measure parts that no program sees.
     "perf/measures/registration_cache": ["runtime/registration_cache/", "runtime/status.h", "runtime/config.h"],
-    "perf/measures/put": ["perf/call_times.h", "runtime/verbs/", "runtime/status.h", "runtime/config.h"],
+    "perf/measures/put": ["perf/call_times.h", "runtime/verbs/", "runtime/status.h", "runtime/config.h",
+                          "runtime/json.h"],
     "perf/": ["perf/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h"],
 }
 

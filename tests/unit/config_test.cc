@@ -13,6 +13,7 @@
 #include <set>
 
 #include "runtime/config_values.h"
+#include "runtime/json.h"
 
 namespace ibcoll {
 namespace {
@@ -154,9 +155,8 @@ TEST(ParseBytes, SuffixesAndLimits) {
 TEST(SettingsJson, ListsEverySettingAndSurvivesForeignBytes) {
   const Result<Config> config = load({"IBCOLL_UCX_TLS=\xff\xfe", "IBCOLL_NET=shm"});
   ASSERT_TRUE(config.ok());
-  const nlohmann::json settings = settings_json(config.value());
+  const nlohmann::json settings = nlohmann::json::parse(settings_json(config.value()).dump());
   ASSERT_EQ(settings.size(), Config::settings().size());
-  EXPECT_NO_THROW((void)settings.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   for (const auto& setting : settings) {
     if (setting["name"] != "IBCOLL_NET") continue;
     EXPECT_EQ(setting["value"], "shm");

@@ -7,12 +7,12 @@
 #include <cstring>
 #include <deque>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "runtime/arguments.h"
 #include "runtime/collectives/registry.h"
 #include "runtime/engine.h"
+#include "runtime/json.h"
 #include "runtime/request.h"
 #include "runtime/team.h"
 
@@ -67,7 +67,7 @@ class WireTransport : public Transport {
   void check_peers() override { ++checks; }
   Time now() const override { return wire_.now; }
   LinkModel model() const override { return {}; }
-  nlohmann::json describe() const override { return {}; }
+  Json describe() const override { return {}; }
 
   int checks = 0;
 

@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
+#include <string>
 
+#include "runtime/json.h"
 #include "runtime/memory.h"
 #include "tests/unit/recording_registrar.h"
 
@@ -43,12 +44,12 @@ TEST(WatchedCache, SettingsComeFromTheConfiguration) {
 
 TEST(WatchedCache, TheLimitIsTheSettingOrHalfOfMemlock) {
   RecordingRegistrar registrar;
-  EXPECT_EQ(WatchedCache(registrar, {true, 4096, 100}).describe()["limit_bytes"], 4096);
+  EXPECT_EQ(WatchedCache(registrar, {true, 4096, 100}).describe().text("limit_bytes"), "4096");
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &limit), 0);
-  const nlohmann::json by_itself = WatchedCache(registrar, {}).describe();
+  const Json by_itself = WatchedCache(registrar, {}).describe();
   if (by_itself.contains("limit_bytes")) {
-    EXPECT_EQ(by_itself["limit_bytes"], limit.rlim_cur / 2);
+    EXPECT_EQ(by_itself.text("limit_bytes"), std::to_string(limit.rlim_cur / 2));
   } else {
     EXPECT_TRUE(limit.rlim_cur == RLIM_INFINITY || ::geteuid() == 0) << limit.rlim_cur;
   }
@@ -61,8 +62,8 @@ TEST(WatchedCache, OffPinsForEachUse) {
   EXPECT_FALSE(cache.keeps({static_cast<std::byte*>(memory), kPage}));
   EXPECT_NE(use(cache, memory, kPage), use(cache, memory, kPage));
   EXPECT_EQ(registrar.pinned(), 0U);
-  EXPECT_EQ(cache.describe()["keeps"], "nothing");
-  EXPECT_EQ(cache.describe()["why_no_more"], "IBCOLL_REGISTRATION_CACHE is off");
+  EXPECT_EQ(cache.describe().text("keeps"), "nothing");
+  EXPECT_EQ(cache.describe().text("why_no_more"), "IBCOLL_REGISTRATION_CACHE is off");
   EXPECT_TRUE(free_memory(memory).ok());
 }
 
@@ -76,7 +77,7 @@ TEST(WatchedCache, AllocatedMemoryIsKeptUntilItIsFreedWithAndWithoutEvents) {
   EXPECT_TRUE(free_memory(memory).ok());
   cache.collect();
   EXPECT_FALSE(registrar.holds(handle));
-  EXPECT_EQ(cache.describe()["hit_rate"], 0.5);
+  EXPECT_EQ(cache.describe().text("hit_rate"), "0.5");
 }
 
 // With events all memory is kept; without, whatever the reason, only what this library allocates.

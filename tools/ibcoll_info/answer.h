@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What ibcoll_info prints.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ibcoll.h"
+
+namespace ibcoll::info {
+
+// What is asked.
+struct Options {
+  bool version = false, settings = false, devices = false, algorithms = false, as_json = false;
+  std::string collective;  // empty: all
+  uint64_t min_bytes = 1, max_bytes = 4 << 20;
+};
+
+// Collective. Everything that was asked for, as rank 0 sees it; "" on other ranks. `failure` tells what is missing, and why.
+// nullptr: what is known without a job.
+std::string answer(const Options& options, ibcoll_context_t context, std::string& failure);
+
+}  // namespace ibcoll::info
