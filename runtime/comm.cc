@@ -248,9 +248,9 @@ void Comm::probe(const Request& request) noexcept {
     ask(wait_.peer);
     return;
   }
-  if (polls_memory()) {
-    for (int i = 0; i < size_; ++i)
-      if (i != rank_) ask(i);
+  if (polls_memory()) {  // what other nodes owe, this node's leader waits for
+    for (int local = 0; local < window_->size(); ++local)
+      if (local != window_->rank()) ask(team_.team_rank(window_->job_rank(local)));
     return;
   }
   for (const Channel* c = channels_.first(); c; c = c->next_peer)

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/collectives/registry.h"
+#include "runtime/json.h"
 #include "tests/simulated/scenario.h"
 
 namespace ibcoll {
@@ -54,6 +55,37 @@ TEST_F(StuckJob, EndsAfterTooManyTurns) {
   EXPECT_EQ(status.code(), IBCOLL_ERR_TIMEOUT);
   EXPECT_NE(status.text().find("5000 turns"), std::string::npos) << status.text();
   EXPECT_EQ(turns_, 5000u);
+}
+
+// Ranks that wait for long ask those that they wait for, and these only: the others of their node, and leaders each other.
+TEST(AbsentRank, OnlyLeadersTalkToOtherNodes) {
+  SimJobParams params;
+  params.network.ranks = 6;
+  params.network.node_of = {0, 0, 0, 1, 1, 1};
+  params.deadline_ns = 3 * params.limits.stall_ns;
+  SimJob job(params);
+  const int team = job.make_team({0, 1, 2, 3, 4, 5});
+  CaseParams allgather;
+  allgather.collective = IBCOLL_ALLGATHER;
+  allgather.p = 6;
+  allgather.bytes = 100;
+  CollectiveCase call(allgather, 1);
+  const Algorithm& algorithm = *find_algorithm(IBCOLL_ALLGATHER, "pap_shm_direct");
+  std::vector<std::unique_ptr<Request>> requests;
+  for (int rank = 0; rank < 5; ++rank) {
+    requests.push_back(make_request(job.team(team, rank), call, algorithm));
+    SimStep step;
+    step.request = requests.back().get();
+    job.add_step(rank, step);
+  }
+  const Status status = job.run();
+  EXPECT_EQ(status.code(), IBCOLL_ERR_TIMEOUT) << status.text();
+  for (int rank = 0; rank < 6; ++rank) {
+    const bool leads = rank % 3 == 0;
+    EXPECT_EQ(job.network().transport(rank).describe().text("connections"), leads ? "3" : "2") << rank;
+  }
+  for (const auto& request : requests)
+    if (request->in_flight()) request->end(status);
 }
 
 }  // namespace
