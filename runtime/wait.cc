@@ -11,8 +11,8 @@ namespace {
 
 // A yield costs about a microsecond. Ranks with a core of their own spin for about 50 us before they yield at all.
 constexpr uint32_t kSpins = 2000;
-constexpr uint32_t kYields = 20'000;
-constexpr uint32_t kYieldsPerCheck = 4096;
+constexpr uint32_t kYields = 2000;
+constexpr uint32_t kYieldsPerCheck = 1024;
 constexpr long kShortestSleepNs = 20'000;
 constexpr long kLongestSleepNs = 500'000;
 
