@@ -60,6 +60,7 @@ ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds) {
   return guarded([&] {
     if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_wait: request is NULL");
     if (std::isnan(seconds)) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_wait_timeout: seconds is not a number");
+    if (request->request->done()) return IBCOLL_OK;
     Guard guard(request->context->lock());
     return report(request->context->wait(*request->request, seconds, guard));
   });

@@ -34,6 +34,7 @@ Status Request::start() noexcept {
     return error(IBCOLL_ERR_BUSY, "rank {}: {} is in flight already; wait for it before it is started again",
                  team_.rank(), call());
   in_flight_ = true;
+  done_.store(false, std::memory_order_relaxed);
   status_ = Status();
   seen_at = 0;
   team_.start(*this);
@@ -77,6 +78,7 @@ void Request::end(Status status) noexcept {
   comm_.release();
   status_ = std::move(status);
   in_flight_ = false;
+  if (status_.ok()) done_.store(true, std::memory_order_release);
 }
 
 PairBytes Request::pair_bytes(int peer) const noexcept {

@@ -2,6 +2,7 @@
 // A persistent collective: checked arguments, the selected algorithm, and its runs.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ class Request {
   // BUSY when in flight, or the team's failure.
   Status start() noexcept;
   bool in_flight() const noexcept { return in_flight_; }
+  // The last run has ended well. The one question that may be asked without the context's lock.
+  bool done() const noexcept { return done_.load(std::memory_order_acquire); }
   // Of the last run that ended.
   const Status& status() const noexcept { return status_; }
   // Ok, or TIMEOUT: the team failed IBCOLL_TIMEOUT ago, and somebody still has buffers of this request, so that it cannot
@@ -64,6 +67,7 @@ class Request {
   Comm comm_;
   Task task_;
   bool in_flight_ = false;
+  std::atomic<bool> done_{false};
   Status status_;
   std::vector<uint64_t> counts_;
 };
