@@ -177,7 +177,8 @@ class Comm {
   }
   // Until all that was announced to the peer has landed.
   Awaiter received_from(int peer) noexcept;
-  // The next peer from which all that was announced to it has landed, in that order; each once per announcement.
+  // The next peer from which all that was announced to it has landed, in that order. One that was returned may be announced to
+  // again, and is returned again then.
   LandingAwaiter next_landing() noexcept { return {*this, {Wait::Kind::kLanding, -1, 0, nullptr}}; }
   // Until the source of every put is reusable.
   Awaiter flushed() noexcept { return {*this, {Wait::Kind::kFlushed, -1, 0, nullptr}}; }

@@ -36,7 +36,7 @@ Status judge(const std::vector<WindowOffer>& offers, const Context::Members& mem
       return error(IBCOLL_ERR_MISMATCH, "rank {} of the parent was given a list of ranks that cannot be a team", i);
     if (offers[i].code != IBCOLL_OK)
       return error(static_cast<ibcoll_status_t>(offers[i].code),
-                   "rank {} has no shared memory for the node window of a new team; free teams, or lower "
+                   "rank {} has no memory for the node window of a new team; free teams, or lower "
                    "IBCOLL_SHM_SLOT_BYTES",
                    jobs[i]);
   }
@@ -74,13 +74,17 @@ Status Context::allocate_window(int locals, uint64_t& offset) {
   Result<uint64_t> made = job_.memory->allocate(window_footprint(locals));
   if (!made.ok()) return made.status();
   offset = *made;
-  reinterpret_cast<WindowUsers*>(job_.memory->at(offset))->count.store(locals, std::memory_order_release);
+  std::byte* const memory = job_.memory->at(offset);
+  NodeWindow::prepare(memory + sizeof(WindowUsers), locals);
+  reinterpret_cast<WindowUsers*>(memory)->count.store(locals, std::memory_order_release);
   return {};
 }
 
 Status Context::allocate_lone_window(LoneWindow& window) const {
   Result<void*> made = allocate_memory(NodeWindow::footprint(1, area_bytes_));
-  if (!made.ok()) return made.status();
+  if (!made.ok())
+    return error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory for the node window of a new team: {}", rank(),
+                 made.status().text());
   window.reset(static_cast<std::byte*>(*made));
   return {};
 }

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "runtime/buffer.h"
@@ -37,8 +38,13 @@ class NodeWindow {
     return static_cast<uint64_t>(ranks) * (kLines * sizeof(Line) + kBanks * (area_bytes + kSkew));
   }
 
-  // `jobs[i]`: job rank of local rank i. `memory` (nullptr for a rank alone on its node) and `base` (zeroed before first use)
-  // outlive the window.
+  // Makes memory that others have used ready for the window of `ranks` ranks: no step has been published yet.
+  static void prepare(std::byte* base, int ranks) noexcept {
+    std::memset(base, 0, static_cast<uint64_t>(ranks) * kLines * sizeof(Line));
+  }
+
+  // `jobs[i]`: job rank of local rank i. `memory` (nullptr for a rank alone on its node) and `base` (prepared before
+  // first use) outlive the window.
   NodeWindow(NodeMemory* memory, std::byte* base, uint64_t area_bytes, std::vector<int> jobs, int rank,
              bool single_copy, bool crowded)
       : memory_(memory),

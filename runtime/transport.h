@@ -130,7 +130,8 @@ class IBCOLL_MODULE_API Transport {
 class NodeMemory {
  public:
   virtual ~NodeMemory() = default;
-  // Zeroed, 4096-byte aligned memory of the node's segment; the offset means the same to every rank of the node.
+  // 4096-byte aligned memory of the node's segment, as its last user left it, zeros at first; the offset means the same to every
+  // rank of the node. It is the same pages for ever, so that they may stay registered.
   // NO_MEMORY names how much was asked. Called by a team's leader on the node only.
   virtual Result<uint64_t> allocate(uint64_t bytes) = 0;
   virtual void release(uint64_t offset, uint64_t bytes) = 0;

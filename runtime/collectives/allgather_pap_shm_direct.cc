@@ -92,11 +92,12 @@ const char* why_not(const Shape& s) {
 double cost_us(const Shape& s, const CostModel& m) {
   const auto cell = static_cast<double>(longest_cell(s.area_bytes, s.nodes, s.fewest_local, s.most_local));
   const double rounds = 1 + static_cast<double>(s.bytes) / cell;
-  const double coming = static_cast<double>(s.total) * (s.p - s.most_local) / s.p;
+  const double coming = static_cast<double>(s.total) * (s.p - s.fewest_local) / s.p;  // to the emptiest node
   return rounds * leaders_exchange_us(s, m, coming / rounds) + m.copies_us(static_cast<double>(s.total + s.bytes));
 }
 
-constexpr const char* kAbout = "Qian, Afsahi, PAP_Shm_Direct; (N-1) alpha + (p-L) m beta for N nodes of L ranks";
+constexpr const char* kAbout =
+    "Qian, Afsahi, PAP_Shm_Direct; alpha + (p-L) m beta, N-1 messages for each of N nodes of L ranks";
 
 }  // namespace
 

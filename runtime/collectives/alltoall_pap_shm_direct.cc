@@ -89,12 +89,13 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 }  // namespace
 
-extern const Algorithm kAlltoallPapShmDirect{IBCOLL_ALLTOALL,
-                                             "pap_shm_direct",
-                                             "Qian, Afsahi, PAP_Shm_Direct; (N-1) alpha + L (p-L) m beta",
-                                             alltoall_pap_shm_direct,
-                                             why_not,
-                                             cost_us,
-                                             true};
+extern const Algorithm kAlltoallPapShmDirect{
+    IBCOLL_ALLTOALL,
+    "pap_shm_direct",
+    "Qian, Afsahi, PAP_Shm_Direct; alpha + L (p-L) m beta, N-1 messages for each of N nodes",
+    alltoall_pap_shm_direct,
+    why_not,
+    cost_us,
+    true};
 
 }  // namespace ibcoll

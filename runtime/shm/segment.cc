@@ -125,11 +125,10 @@ Result<uint64_t> Segment::allocate(uint64_t bytes) {
                size, kHeapBytes);
 }
 
-// The pages go back to the system at once, so that the next user finds zeros.
+// The pages stay: given back to the system they would be others next time, and devices that have them registered would go
+// on with the old ones; nothing tells a registration cache of that.
 void Segment::release(uint64_t offset, uint64_t bytes) noexcept {
   const uint64_t size = pages(bytes);
-  ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(heap_start_ + offset),
-              static_cast<off_t>(size));
   if (!lock()) return;
   Header& h = header();
   uint32_t i = 0;

@@ -66,6 +66,7 @@ std::unique_ptr<NodeWindow> SimJob::make_window(const Placement& placement, int 
         memory.allocate(NodeWindow::footprint(static_cast<int>(jobs.size()), params_.window_area_bytes));
     if (!made.ok()) return nullptr;
     offset = *made;
+    NodeWindow::prepare(memory.at(offset), static_cast<int>(jobs.size()));
   }
   return std::make_unique<NodeWindow>(&memory, memory.at(offset), params_.window_area_bytes, std::move(jobs), local,
                                       params_.reads == SimReads::kAll, params_.crowded);

@@ -19,7 +19,8 @@ uint64_t key_seed(int rank) {
   return static_cast<uint64_t>(now) * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(rank);
 }
 
-// UCX over TCP takes some 10 us for a small message, most of it system calls on both sides; the bytes go at the link's speed, or over loopback at a copy's.
+// UCX over TCP takes some 10 us for a small message, most of it system calls on both sides; the bytes go at the link's
+// speed, or over loopback at a copy's.
 LinkModel guess_model(const DevicePlan& plan) {
   constexpr double kLoopbackBeta = 1.0 / 2000;
   constexpr double kUnknownBeta = 8.0 / 1000;  // 1 Gbit/s

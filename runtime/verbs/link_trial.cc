@@ -26,8 +26,8 @@ class Trial {
     memory_.resize(2 * kLong);
     region_.reset(ibv_reg_mr(domain, memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
     if (!region_) return verbs_error(device_, "ibv_reg_mr", errno);
-    completions_.reset(ibv_create_cq(domain->context, 4, nullptr, nullptr, 0));
-    if (!completions_) return verbs_error(device_, "ibv_create_cq of 4 completions", errno);
+    completions_.reset(ibv_create_cq(domain->context, kBurst, nullptr, nullptr, 0));
+    if (!completions_) return verbs_error(device_, "ibv_create_cq of 9 completions", errno);
     ibv_qp_init_attr wanted{};
     wanted.send_cq = wanted.recv_cq = completions_.get();
     wanted.cap = {kBurst, 1, 1, 1, 0};

@@ -110,6 +110,31 @@ void several_teams_in_flight(Rank& self) {
   for (ibcoll_request_t request : requests) expect_ok(ibcoll_request_free(request), "free");
 }
 
+// Each new team gets the node window of the one before, and must not find that one's data there: not by the memory itself,
+// nor by what a device remembers of it.
+void remade_teams(Rank& self) {
+  for (uint64_t round = 0; round < 4; ++round) {
+    const TeamOwner team = split(self.world, 0, self.rank);
+    for (const ibcoll_collective_t collective : {IBCOLL_ALLGATHER, IBCOLL_ALLTOALL}) {
+      CallParams params;
+      params.collective = collective;
+      params.bytes = 10'000;
+      params.salt = round;
+      params.scheme = IBCOLL_SCHEME_ZERO_COPY;
+      params.algorithm = "pap_shm_direct";
+      CheckedCall call(team.get(), params);
+      const ibcoll_collective_args_t args = call.args();
+      ibcoll_request_t request = nullptr;
+      if (!expect_ok(ibcoll_collective_init(team.get(), &args, &request), params.describe())) return;
+      call.fill(round);
+      expect_ok(ibcoll_start(request), "start");
+      expect_ok(ibcoll_wait(request), "wait");
+      call.verify(round);
+      expect_ok(ibcoll_request_free(request), "free");
+    }
+  }
+}
+
 // kB of a line of /proc/self/status.
 long process_memory(const char* name) {
   std::ifstream status("/proc/self/status");
@@ -165,6 +190,7 @@ constexpr Scenario kTeamScenarios[] = {
     {"split_by_color_and_key", split_by_color_and_key},
     {"nested_splits", nested_splits},
     {"several_teams_in_flight", several_teams_in_flight},
+    {"remade_teams", remade_teams},
     {"churn", churn},
     {"bad_teams", bad_teams},
 };

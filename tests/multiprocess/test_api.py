@@ -26,6 +26,7 @@ LAYOUTS = {
     "create_from_list": ["1x1", "5x1", "8x3"],
     "split_by_color_and_key": ["7x1", "8x2"],
     "nested_splits": ["8x1", "7x3"],
+    "remade_teams": ["5x2"],
     "churn": ["4x1", "3x2"],
     "little_or_nothing": ["1x1", "5x1", "4x2"],
     "in_place": ["1x1", "4x1", "3x2"],
