@@ -19,12 +19,14 @@ class Placement {
   const std::vector<int>& job_ranks() const noexcept { return jobs_; }
   int node_count() const noexcept { return static_cast<int>(first_.size()) - 1; }
   int node_of(int rank) const noexcept { return nodes_[static_cast<size_t>(rank)]; }
-  // Team ranks of a node, in rising order. The first one leads it.
+  // Team ranks of a node, in rising order.
   std::span<const int> ranks_of(int node) const noexcept {
     const auto at = static_cast<size_t>(node);
     return std::span(by_node_).subspan(static_cast<size_t>(first_[at]),
                                        static_cast<size_t>(first_[at + 1] - first_[at]));
   }
+  // The first of them, who talks to other nodes for all.
+  int leader_of(int node) const noexcept { return ranks_of(node).front(); }
   // Ranks on the emptiest and on the fullest node.
   int fewest_local() const noexcept { return fewest_local_; }
   int most_local() const noexcept { return most_local_; }

@@ -17,7 +17,7 @@ uint64_t longest_cell(uint64_t area_bytes, int nodes, int fewest_local, int most
   return NodeRows::longest(area_bytes, nodes, fewest_local) / static_cast<uint64_t>(most_local);
 }
 
-// Bytes that the ranks of a node before `end` have in the round at `at`; ranks[size]: all.
+// Bytes that these ranks, neighbours in a row, have in the round at `at`.
 uint64_t row_bytes(const Args& a, std::span<const int> ranks, uint64_t at, uint64_t cell) {
   uint64_t bytes = 0;
   for (const int rank : ranks) bytes += part(a.recv[rank], at, cell).size();
@@ -50,34 +50,30 @@ Task allgather_pap_shm_direct(Comm& c, Args a) {
     const ConstBytes mine = part(own, at, cell);
     const uint64_t before = row_bytes(a, locals.first(static_cast<size_t>(local)), at, cell);
     c.copy(Bytes(rows.row(here) + before, mine.size()), mine);
-    int parts = 1;
+    int count = 1;
     for (int i = 1; i <= others; ++i) {
       const int node = (here + i) % nodes.node_count();
       const uint64_t coming = row_bytes(a, nodes.ranks_of(node), at, cell);
-      if (coming > 0) ++parts;
-      if (leads) c.announce(nodes.ranks_of(node).front(), Bytes(rows.row(node), coming));
+      if (coming > 0) ++count;
+      if (leads) c.announce(nodes.leader_of(node), Bytes(rows.row(node), coming));
     }
     if (leads) {
       c.publish_part();
       for (int i = 1; i < c.node().size(); ++i) co_await c.published(i);
       const ConstBytes row(rows.row(here), row_bytes(a, locals, at, cell));
-      for (int i = 1; i <= others; ++i) c.put(nodes.ranks_of((here + i) % nodes.node_count()).front(), row);
+      for (int i = 1; i <= others; ++i) c.put(nodes.leader_of((here + i) % nodes.node_count()), row);
     } else {
       c.publish();
     }
-    for (int k = 0; k < parts; ++k) {
+    for (int k = 0; k < count; ++k) {
       if (leads) {
         int from = c.rank();
         if (k > 0) from = co_await c.next_landing();
-        rows.landed(k) = nodes.node_of(from);
-        if (k + 1 < parts)
-          c.publish_part();
-        else
-          c.publish();
+        rows.tell(k, count, nodes.node_of(from));
       } else {
-        co_await c.published(0, static_cast<uint64_t>(k) + 2);
+        co_await rows.told(k);
       }
-      const int node = rows.landed(k);
+      const int node = rows.node(k);
       copy_out(c, a, nodes.ranks_of(node), rows.row(node), at, cell, node_total);
     }
     co_await c.flushed();

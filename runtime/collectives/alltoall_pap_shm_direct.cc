@@ -33,7 +33,7 @@ Task alltoall_pap_shm_direct(Comm& c, Args a) {
       const int node = (here + i) % nodes.node_count();
       const std::span<const int> theirs = nodes.ranks_of(node);
       const uint64_t row_bytes = now * locals * theirs.size();
-      if (leads && i > 0) c.announce(theirs.front(), Bytes(rows.row(node) + row_bytes, row_bytes));
+      if (leads && i > 0) c.announce(nodes.leader_of(node), Bytes(rows.row(node) + row_bytes, row_bytes));
       std::byte* to = rows.row(node) + now * local * theirs.size();
       for (const int rank : theirs) {
         c.copy(Bytes(to, now), part(a.send[rank], at, now));
@@ -46,7 +46,7 @@ Task alltoall_pap_shm_direct(Comm& c, Args a) {
       for (int i = 1; i <= others; ++i) {
         const int node = (here + i) % nodes.node_count();
         const std::span<const int> theirs = nodes.ranks_of(node);
-        c.put(theirs.front(), ConstBytes(rows.row(node), now * locals * theirs.size()));
+        c.put(nodes.leader_of(node), ConstBytes(rows.row(node), now * locals * theirs.size()));
       }
     } else {
       c.publish();
@@ -55,15 +55,11 @@ Task alltoall_pap_shm_direct(Comm& c, Args a) {
       if (leads) {
         int from = c.rank();
         if (k > 0) from = co_await c.next_landing();
-        rows.landed(k) = nodes.node_of(from);
-        if (k < others)
-          c.publish_part();
-        else
-          c.publish();
+        rows.tell(k, others + 1, nodes.node_of(from));
       } else {
-        co_await c.published(0, static_cast<uint64_t>(k) + 2);
+        co_await rows.told(k);
       }
-      const int node = rows.landed(k);
+      const int node = rows.node(k);
       const std::span<const int> theirs = nodes.ranks_of(node);
       const std::byte* from = rows.row(node) + (node == here ? 0 : now * locals * theirs.size()) + now * local;
       for (const int rank : theirs) {

@@ -13,7 +13,8 @@ class NodeRows {
  public:
   // Rows of at most `row_bytes` bytes; the same on all ranks of the node.
   NodeRows(Comm& c, uint64_t row_bytes) noexcept
-      : window_(c.node()),
+      : comm_(c),
+        window_(c.node()),
         row_bytes_((row_bytes + 7) / 8 * 8),
         head_(head_bytes(c.placement().node_count())),
         bytes_(head_ + rows_per_area(c.placement().node_count(), window_.size()) * row_bytes_) {}
@@ -31,10 +32,22 @@ class NodeRows {
     const int locals = window_.size();
     return window_.area(node % locals, bytes_) + head_ + row_bytes_ * static_cast<uint64_t>(node / locals);
   }
-  // The nodes whose rows are there: the k-th one when the leader has published part k + 2; its first part is its own data.
-  int32_t& landed(int k) const noexcept { return reinterpret_cast<int32_t*>(window_.area(0, bytes_))[k]; }
+  // The leader tells the others of its node that the row of `node` is there, the k-th of `count`. Before, it has published a
+  // part with its own data.
+  void tell(int k, int count, int node) const noexcept {
+    there()[k] = node;
+    if (k + 1 < count)
+      comm_.publish_part();
+    else
+      comm_.publish();
+  }
+  // Until the leader has told of the k-th row.
+  Comm::Awaiter told(int k) const noexcept { return comm_.published(0, static_cast<uint64_t>(k) + 2); }
+  // Of which node it is.
+  int node(int k) const noexcept { return there()[k]; }
 
  private:
+  int32_t* there() const noexcept { return reinterpret_cast<int32_t*>(window_.area(0, bytes_)); }
   static uint64_t head_bytes(int nodes) noexcept {
     return (sizeof(int32_t) * static_cast<uint64_t>(nodes) + 7) / 8 * 8;
   }
@@ -42,6 +55,7 @@ class NodeRows {
     return static_cast<uint64_t>((nodes + locals - 1) / locals);
   }
 
+  Comm& comm_;
   NodeWindow& window_;
   uint64_t row_bytes_;
   uint64_t head_;

@@ -4,7 +4,7 @@
 // OUT is either the sorted file or as it was before; it may be IN. The directory of OUT is shared by all hosts.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <CLI/CLI.hpp>
 #include <bit>
 #include <chrono>
 #include <climits>
@@ -21,12 +21,6 @@ static_assert(std::endian::native == std::endian::little, "keys are read as they
 
 namespace radix {
 namespace {
-
-constexpr const char* kUsage =
-    "ibcoll_radix IN OUT\n"
-    "Sorts a file of 32-bit little-endian unsigned keys with all ranks of the job.\n"
-    "  IN   keys to sort\n"
-    "  OUT  sorted keys; untouched unless all went well; may be IN\n";
 
 class Stopwatch {
  public:
@@ -118,27 +112,21 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "ibcoll_radix: {}\n", error);
     return 1;
   }
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (arguments.size() == 1 && (arguments[0] == "-h" || arguments[0] == "--help")) {
-    if (job.rank() == 0) fmt::print("{}", kUsage);
-    return 0;
-  }
-  const auto is_option = [](const std::string& argument) { return argument.starts_with('-'); };
-  const char* const wrong = std::any_of(arguments.begin(), arguments.end(), is_option) ? "there are no options"
-                            : arguments.empty()                                        ? "IN is required"
-                            : arguments.size() == 1                                    ? "OUT is required"
-                            : arguments.size() > 2                                     ? "IN and OUT are all it takes"
-                                                                                       : nullptr;
-  if (wrong != nullptr) {
+  CLI::App app("Sorts a file of 32-bit little-endian unsigned keys with all ranks of the job", "ibcoll_radix");
+  std::string in, out;
+  app.add_option("IN", in, "keys to sort")->required();
+  app.add_option("OUT", out, "sorted keys; untouched unless all went well; may be IN")->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& wrong) {
     // All ranks got the same arguments; one of them tells.
-    if (job.rank() == 0) fmt::print(stderr, "ibcoll_radix: {}\n{}", wrong, kUsage);
-    return 2;
+    return job.rank() == 0 ? app.exit(wrong) : wrong.get_exit_code() == 0 ? 0 : 2;
   }
   // A limit on file sizes is an error from the call that meets it.
   std::signal(SIGXFSZ, SIG_IGN);
   uint64_t keys = 0;
   Phases phases;
-  if (!sort_file(job, arguments[0], arguments[1], keys, phases)) return 1;
+  if (!sort_file(job, in, out, keys, phases)) return 1;
   print_phases(job, keys, phases);
   return 0;
 }
