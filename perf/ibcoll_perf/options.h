@@ -37,7 +37,7 @@ struct EarlyEnd {
 };
 std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options& options);
 
-// "8", "1:1M": MIN, MIN * factor, ... and MAX. Throws std::runtime_error on anything else.
+// "8", "1:1M": MIN, MIN * factor, ... and MAX. Throws CLI::ValidationError on anything else.
 std::vector<uint64_t> parse_sizes(const std::string& range, uint64_t factor);
 
 }  // namespace ibcoll::perf
