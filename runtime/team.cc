@@ -343,6 +343,7 @@ void Team::look_who_left(Request& request) noexcept {
   for (int local = 0; local < window.size(); ++local) {
     const int status = window.left(local);
     if (local == window.rank() || status == 0) continue;
+    if (engine_.take_from_memory()) return;
     return suspect(error(static_cast<ibcoll_status_t>(status),
                          "rank {}: {} cannot complete: rank {} of the job has given it up", rank_,
                          describe_call(request.comm().op()), window.job_rank(local)));

@@ -173,20 +173,36 @@ struct alignas(64) Cacheline {
   std::byte bytes[64]{};
 };
 
+// All ranks on one node, with a window that they share.
+class EngineOfANodeTest : public EngineTest {
+ protected:
+  std::unique_ptr<NodeWindow> make_window(int rank) {
+    return std::make_unique<NodeWindow>(&node_, memory_.front().bytes, kArea, std::vector<int>{0, 1, 2}, rank, false,
+                                        false);
+  }
+  std::vector<std::unique_ptr<Team>> make_teams() {
+    std::vector<std::unique_ptr<Team>> made;
+    for (int rank = 0; rank < kRanks; ++rank) made.push_back(make_team(rank, 9, make_window(rank)));
+    return made;
+  }
+  std::unique_ptr<Request> start_barrier(Team& team) {
+    Args args;
+    args.collective = IBCOLL_BARRIER;
+    auto barrier = std::make_unique<Request>(team, args, *find_algorithm(IBCOLL_BARRIER, "shm"), IBCOLL_SCHEME_AUTO, 1);
+    EXPECT_TRUE(barrier->start().ok());
+    return barrier;
+  }
+
+ private:
+  static constexpr uint64_t kArea = 64;
+  std::vector<Cacheline> memory_{NodeWindow::footprint(kRanks, kArea) / sizeof(Cacheline) + 1};
+  OwnMemory node_;
+};
+
 // In the node window nobody needs notes, and a rank that has given up may never take one again: it is seen there.
-TEST_F(EngineTest, WhoHasGivenUpIsSeenInTheNodeWindow) {
-  constexpr uint64_t kArea = 64;
-  std::vector<Cacheline> memory(NodeWindow::footprint(kRanks, kArea) / sizeof(Cacheline) + 1);
-  OwnMemory node;
-  std::vector<std::unique_ptr<Team>> teams;
-  for (int rank = 0; rank < kRanks; ++rank)
-    teams.push_back(make_team(rank, 9,
-                              std::make_unique<NodeWindow>(&node, memory.front().bytes, kArea,
-                                                           std::vector<int>{0, 1, 2}, rank, false, false)));
-  Args args;
-  args.collective = IBCOLL_BARRIER;
-  Request barrier(*teams[0], args, *find_algorithm(IBCOLL_BARRIER, "shm"), IBCOLL_SCHEME_AUTO, 1);
-  EXPECT_TRUE(barrier.start().ok());
+TEST_F(EngineOfANodeTest, WhoHasGivenUpIsSeenInTheNodeWindow) {
+  const auto teams = make_teams();
+  const auto barrier = start_barrier(*teams[0]);
   wire_.full = true;
   teams[2]->fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
   wait_seconds(3);
@@ -195,26 +211,49 @@ TEST_F(EngineTest, WhoHasGivenUpIsSeenInTheNodeWindow) {
       << teams[0]->failure().text();
   wire_.full = false;
   progress();
-  EXPECT_EQ(barrier.status().code(), IBCOLL_ERR_SYSTEM);
+  EXPECT_EQ(barrier->status().code(), IBCOLL_ERR_SYSTEM);
 }
 
 // Neighbours would take it for the cause.
-TEST_F(EngineTest, WhoIsInDoubtHasNotLeftTheNodeWindow) {
-  constexpr uint64_t kArea = 64;
-  std::vector<Cacheline> memory(NodeWindow::footprint(kRanks, kArea) / sizeof(Cacheline) + 1);
-  OwnMemory node;
-  auto window = [&](int rank) {
-    return std::make_unique<NodeWindow>(&node, memory.front().bytes, kArea, std::vector<int>{0, 1, 2}, rank, false,
-                                        false);
-  };
-  const auto left = window(1);
-  auto team = make_team(0, 9, window(0));
+TEST_F(EngineOfANodeTest, WhoIsInDoubtHasNotLeftTheNodeWindow) {
+  const auto left = make_window(1);
+  auto team = make_team(0, 9, make_window(0));
   lose(2);
   progress();
   EXPECT_FALSE(team->failure().ok());
   EXPECT_EQ(left->left(0), 0);
   wait_seconds(1);
   EXPECT_EQ(left->left(0), IBCOLL_ERR_PEER_FAILED);
+}
+
+// Its part was complete, and it did not wait for the others to look.
+TEST_F(EngineOfANodeTest, WhatARankPublishedBeforeItsDeathCounts) {
+  const auto teams = make_teams();
+  const auto barrier = start_barrier(*teams[0]);
+  progress();
+  EXPECT_TRUE(barrier->in_flight());
+  const auto first = start_barrier(*teams[1]), second = start_barrier(*teams[2]);
+  EXPECT_FALSE(second->in_flight());
+  lose(2);
+  progress();
+  EXPECT_FALSE(barrier->in_flight());
+  EXPECT_TRUE(barrier->status().ok()) << barrier->status().text();
+  EXPECT_FALSE(teams[0]->failure().ok());
+}
+
+TEST_F(EngineOfANodeTest, WhatARankPublishedBeforeItGaveUpCounts) {
+  const auto teams = make_teams();
+  const auto barrier = start_barrier(*teams[0]);
+  wait_seconds(1);
+  const auto first = start_barrier(*teams[1]), second = start_barrier(*teams[2]);
+  wire_.full = true;
+  teams[2]->fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
+  engines_[2]->progress();
+  wire_.now += 2'000'000'000;
+  engines_[0]->check();
+  progress();
+  EXPECT_FALSE(barrier->in_flight());
+  EXPECT_TRUE(barrier->status().ok()) << barrier->status().text();
 }
 
 // A team may be agreed upon with a rank's last words.
