@@ -64,7 +64,7 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 8);
 
-// The tag of either side. INTERNAL when the cryptographic library refuses.
+// The tag of either side. SYSTEM when the cryptographic library does not start.
 Result<Tag> client_tag(const Secret& secret, const Nonce& server_nonce, const Claim& claim);
 Result<Tag> server_tag(const Secret& secret, const Nonce& server_nonce, const Claim& claim);
 bool equal_in_constant_time(const Tag& a, const Tag& b) noexcept;

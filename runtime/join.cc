@@ -2,7 +2,7 @@
 #include "runtime/join.h"
 
 #include <fmt/format.h>
-#include <openssl/rand.h>
+#include <sodium.h>
 
 #include <algorithm>
 #include <bit>
@@ -121,7 +121,8 @@ class Joining {
     mine.machine = fnv1a(bootstrap_.local_job() ? "one" : node_identity());
     mine.version = IBCOLL_VERSION_MAJOR << 16 | IBCOLL_VERSION_MINOR;
     mine.cpus = cpu_share();
-    ::RAND_bytes(reinterpret_cast<unsigned char*>(&mine.nonce), sizeof mine.nonce);
+    if (::sodium_init() < 0) return error(IBCOLL_ERR_SYSTEM, "libsodium does not start; can /dev/urandom be read?");
+    ::randombytes_buf(&mine.nonce, sizeof mine.nonce);
     const std::span<const Setting> settings = Config::settings();
     for (size_t i = 0; i < settings.size() && i < kMostSettings; ++i)
       if (!private_setting(settings[i].name)) mine.settings[i] = fnv1a(config_.text(settings[i].name));
