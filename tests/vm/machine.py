@@ -15,8 +15,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TAIL = 4000  # bytes of the console that a failure shows
 # What software emulation is slow at is left out: libraries and the kernel then copy by other instructions than `rep movsb`
-# (8 bytes at a time instead of one) and AVX. The lists of steps take three quarters of the processor time.
-CPU = "max,erms=off,fsrm=off,avx=off,avx2=off"
+# (8 bytes at a time instead of one) and AVX; and no guard around each access to user memory ends a block of translated code.
+CPU = "max,erms=off,fsrm=off,avx=off,avx2=off,smap=off,smep=off"
 
 
 class BedError(Exception):
