@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The behaviour of ibcoll_run: `test_launcher.py --bin BUILD/bin [TESTS...] [-v]`. Needs ibcoll_launcher_probe."""
+"""The behaviour of ibcoll_run: `test_launcher.py --bin BUILD/bin [--part K/N] [TESTS...] [-v]`. Needs ibcoll_launcher_probe."""
 
 import argparse
 import pathlib
@@ -12,6 +12,7 @@ import job
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", default="build/release/bin", help="folder of ibcoll_run")
+    parser.add_argument("--part", default="1/1", metavar="K/N", help="of N parts that run side by side, as most tests wait")
     options, rest = parser.parse_known_args()
     job.BIN = pathlib.Path(options.bin).resolve()
     for name in ("ibcoll_run", "ibcoll_launcher_probe"):
@@ -22,4 +23,6 @@ if __name__ == "__main__":
     from test_hosts import Environment, HostFiles, RemoteHosts, SecureShell
     from test_output import BrokenOutput, Input, Lines, Volume
     from test_rendezvous import Exchanges, Secret, Strangers
-    unittest.main(argv=[sys.argv[0], *rest])
+    part, parts = map(int, options.part.split("/"))
+    classes = sorted(name for name, value in globals().items() if isinstance(value, type) and issubclass(value, unittest.TestCase))
+    unittest.main(argv=[sys.argv[0], *(classes[part - 1::parts] if parts > 1 else []), *rest])
