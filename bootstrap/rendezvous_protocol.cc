@@ -2,6 +2,10 @@
 #include "bootstrap/rendezvous_protocol.h"
 
 #include <sodium.h>
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstring>
 
 namespace ibcoll::rendezvous {
 namespace {
@@ -11,13 +15,8 @@ constexpr std::string_view kServerLabel = "ibcoll rendezvous 1 server";
 
 static_assert(sizeof(Secret) == crypto_auth_hmacsha256_KEYBYTES && sizeof(Tag) == crypto_auth_hmacsha256_BYTES);
 
-Status start_library() {
-  if (sodium_init() < 0) return error(IBCOLL_ERR_SYSTEM, "libsodium does not start; can /dev/urandom be read?");
-  return {};
-}
-
 Result<Tag> hmac(const Secret& secret, std::string_view label, const Nonce& server_nonce, const Claim& claim) {
-  if (Status status = start_library(); !status.ok()) return status;
+  if (sodium_init() < 0) return error(IBCOLL_ERR_INTERNAL, "libsodium does not start: sodium_init fails");
   crypto_auth_hmacsha256_state state;
   crypto_auth_hmacsha256_init(&state, reinterpret_cast<const unsigned char*>(secret.data()), secret.size());
   const auto append = [&](const void* data, size_t bytes) {
@@ -48,9 +47,9 @@ bool equal_in_constant_time(const Tag& a, const Tag& b) noexcept {
 }
 
 Status fill_random(std::span<std::byte> bytes) {
-  if (Status status = start_library(); !status.ok()) return status;
-  randombytes_buf(bytes.data(), bytes.size());
-  return {};
+  // Up to 256 bytes come in one piece. libsodium would end the process where there are none.
+  if (::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size())) return {};
+  return error(IBCOLL_ERR_SYSTEM, "getrandom: {}", std::strerror(errno));
 }
 
 }  // namespace ibcoll::rendezvous

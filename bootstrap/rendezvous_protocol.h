@@ -64,12 +64,12 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 8);
 
-// The tag of either side. SYSTEM when the cryptographic library does not start.
+// The tag of either side. INTERNAL when the cryptographic library does not start.
 Result<Tag> client_tag(const Secret& secret, const Nonce& server_nonce, const Claim& claim);
 Result<Tag> server_tag(const Secret& secret, const Nonce& server_nonce, const Claim& claim);
 bool equal_in_constant_time(const Tag& a, const Tag& b) noexcept;
 
-// From the kernel's generator; for nonces and secrets.
+// At most 256 bytes from the kernel's generator; for nonces and secrets.
 Status fill_random(std::span<std::byte> bytes);
 
 }  // namespace ibcoll::rendezvous

@@ -109,10 +109,9 @@ bool Engine::run_memory_waits() noexcept {
   return moved;
 }
 
-bool Engine::take_from_memory() noexcept {
-  bool moved = false;
-  while (run_memory_waits()) moved = true;
-  return moved;
+void Engine::take_from_memory() noexcept {
+  while (run_memory_waits()) {
+  }
 }
 
 bool Engine::retry_blocked() noexcept {
@@ -222,7 +221,7 @@ void Engine::peer_failed(int job_rank, const std::string& why) {
   if (dead_[static_cast<size_t>(job_rank)]) return;
   dead_[static_cast<size_t>(job_rank)] = true;
   log(LogLevel::kInfo, "rank {} failed: {}", job_rank, why);
-  (void)take_from_memory();
+  take_from_memory();
   for (auto& [epoch, team] : teams_)
     if (const int peer = team->team_rank(job_rank); peer >= 0) team->on_peer_failed(peer, why);
 }

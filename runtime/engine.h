@@ -79,9 +79,9 @@ class Engine {
   EarlyMessage* early_message(int peer, const Note& note, ConstBytes payload) noexcept;
   void recycle(EarlyMessage* message) noexcept;
   void peer_failed(int job_rank, const std::string& why);
-  // Goes on with all that shared memory holds, as far as it goes; true when anything moved. What a rank has published
-  // counts, though it ended before others looked: to be called between the news of its end and what follows from that.
-  bool take_from_memory() noexcept;
+  // Goes on with what shared memory holds until nothing moves. What a rank has published counts, though it ended or gave
+  // up before others looked: to be called between the news of that and what follows from it.
+  void take_from_memory() noexcept;
   bool dead(int job_rank) const noexcept { return !dead_.empty() && dead_[static_cast<size_t>(job_rank)]; }
 
  private:

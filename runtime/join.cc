@@ -2,10 +2,11 @@
 #include "runtime/join.h"
 
 #include <fmt/format.h>
-#include <sodium.h>
+#include <sys/random.h>
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -121,8 +122,8 @@ class Joining {
     mine.machine = fnv1a(bootstrap_.local_job() ? "one" : node_identity());
     mine.version = IBCOLL_VERSION_MAJOR << 16 | IBCOLL_VERSION_MINOR;
     mine.cpus = cpu_share();
-    if (::sodium_init() < 0) return error(IBCOLL_ERR_SYSTEM, "libsodium does not start; can /dev/urandom be read?");
-    ::randombytes_buf(&mine.nonce, sizeof mine.nonce);
+    if (::getrandom(&mine.nonce, sizeof mine.nonce, 0) != sizeof mine.nonce)
+      return error(IBCOLL_ERR_SYSTEM, "getrandom: {}", std::strerror(errno));
     const std::span<const Setting> settings = Config::settings();
     for (size_t i = 0; i < settings.size() && i < kMostSettings; ++i)
       if (!private_setting(settings[i].name)) mine.settings[i] = fnv1a(config_.text(settings[i].name));

@@ -115,6 +115,7 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
   if (TeamPeer* const known = peers_.find(peer); known && static_cast<int32_t>(note.completed - known->completed) > 0)
     known->completed = note.completed;
   const auto kind = static_cast<NoteKind>(note.kind);
+  if (kind == NoteKind::kAbort && failure_.ok()) engine_.take_from_memory();
   if (kind == NoteKind::kAbort && doubt_ != Doubt::kNone) {  // the story that was waited for
     failure_ = Status();
     doubt_ = Doubt::kNone;
@@ -343,7 +344,8 @@ void Team::look_who_left(Request& request) noexcept {
   for (int local = 0; local < window.size(); ++local) {
     const int status = window.left(local);
     if (local == window.rank() || status == 0) continue;
-    if (engine_.take_from_memory()) return;
+    engine_.take_from_memory();
+    if (!request.in_flight() || !failure_.ok()) return;
     return suspect(error(static_cast<ibcoll_status_t>(status),
                          "rank {}: {} cannot complete: rank {} of the job has given it up", rank_,
                          describe_call(request.comm().op()), window.job_rank(local)));

@@ -24,5 +24,7 @@ if __name__ == "__main__":
     from test_output import BrokenOutput, Input, Lines, Volume
     from test_rendezvous import Exchanges, Secret, Strangers
     part, parts = map(int, options.part.split("/"))
+    if not 1 <= part <= parts or (parts > 1 and any(not word.startswith("-") for word in rest)):
+        parser.error("--part is K/N with K from 1 to N, and without names of tests")
     classes = sorted(name for name, value in globals().items() if isinstance(value, type) and issubclass(value, unittest.TestCase))
     unittest.main(argv=[sys.argv[0], *(classes[part - 1::parts] if parts > 1 else []), *rest])

@@ -241,6 +241,18 @@ TEST_F(EngineOfANodeTest, WhatARankPublishedBeforeItsDeathCounts) {
   EXPECT_FALSE(teams[0]->failure().ok());
 }
 
+// The note that tells of the failure is taken before memory is looked at.
+TEST_F(EngineOfANodeTest, WhatARankPublishedBeforeItToldOfAFailureCounts) {
+  const auto teams = make_teams();
+  const auto barrier = start_barrier(*teams[0]);
+  const auto first = start_barrier(*teams[1]), second = start_barrier(*teams[2]);
+  teams[2]->fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
+  engines_[2]->progress();
+  progress();
+  EXPECT_TRUE(barrier->status().ok()) << barrier->status().text();
+  EXPECT_EQ(teams[0]->failure().code(), IBCOLL_ERR_SYSTEM);
+}
+
 TEST_F(EngineOfANodeTest, WhatARankPublishedBeforeItGaveUpCounts) {
   const auto teams = make_teams();
   const auto barrier = start_barrier(*teams[0]);
