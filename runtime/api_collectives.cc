@@ -27,7 +27,8 @@ ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collecti
     if (t.team->refuses()) return report(t.team->failure());
     Result<Args> checked = check_arguments(*args, t.team->rank(), t.team->size());
     if (!checked.ok()) return report(checked.status());
-    Result<std::unique_ptr<Request>> made = t.context->make_request(t, *checked, args->algorithm, args->scheme);
+    Result<std::unique_ptr<Request>> made =
+        t.context->make_request(t, *checked, t.context->forced(args->collective, args->algorithm), args->scheme);
     if (!made.ok()) return report(made.status());
     *request = new ibcoll_request{t.context, std::move(*made)};
     return IBCOLL_OK;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "runtime/collectives/registry.h"
 #include "runtime/log.h"
@@ -75,8 +76,10 @@ Status Context::make_engine() {
   for (const Transport* const t :
        {static_cast<const Transport*>(job_.shm.get()), static_cast<const Transport*>(job_.net.get())})
     if (t && limits.eager_bytes > t->slot_bytes())
-      return error(IBCOLL_ERR_CONFIG, "IBCOLL_EAGER_BYTES={} is more than a landing slot of {} holds ({} bytes)",
-                   limits.eager_bytes, t->name(), t->slot_bytes());
+      return error(IBCOLL_ERR_CONFIG,
+                   "rank {}: IBCOLL_EAGER_BYTES={} is more than a landing slot of {} holds; set it to {} or less{}",
+                   rank(), limits.eager_bytes, t->name(), t->slot_bytes(),
+                   t == job_.shm.get() ? ", or IBCOLL_SHM_RING_BYTES to four times it" : "");
   const double timeout = config_.seconds("IBCOLL_TIMEOUT");
   limits.timeout_ns = timeout < kForEver ? static_cast<Time>(timeout * 1e9) : 0;
 
@@ -99,10 +102,13 @@ Status Context::make_engine() {
 // The barrier ends what ranks still wait for from each other; closing the network transport sends what is still in it; and
 // the exchange keeps this process alive, for those that watch it, until all are through. After a failure ranks part at once.
 Status Context::leave(std::unique_lock<std::mutex>& guard) {
-  ibcoll_collective_args_t barrier{};
-  barrier.struct_size = sizeof barrier;
+  Args barrier;
   barrier.collective = IBCOLL_BARRIER;
-  const bool together = run_blocking(*world_, barrier, guard).ok();
+  Result<std::unique_ptr<Request>> request = make_request(*world_, barrier, Forced{}, IBCOLL_SCHEME_AUTO);
+  const bool together =
+      request.ok() && start(**request).ok() && wait(**request, std::numeric_limits<double>::infinity(), guard).ok();
+  if (request.ok() && (*request)->in_flight()) world_->given_up.push_back({std::move(*request), {}});
+  request = std::unique_ptr<Request>();
   world_.reset();
   engine_.reset();
   job_.net.reset();

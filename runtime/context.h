@@ -89,8 +89,11 @@ class Context {
   // Blocking allgather over a team: `all` holds one `mine.size()` per rank.
   Status exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::unique_lock<std::mutex>& guard);
 
-  // The algorithm for a call and its scheme; the rest of the request comes from `args`.
-  Result<std::unique_ptr<Request>> make_request(TeamHandle& team, const Args& args, const char* algorithm,
+  // What the call, or else the environment, forces.
+  Forced forced(ibcoll_collective_t collective, const char* algorithm) const;
+  // The algorithm for a call and its scheme; the rest of the request comes from `args`. What the library does for itself
+  // (nothing forced) works whatever the user has forced.
+  Result<std::unique_ptr<Request>> make_request(TeamHandle& team, const Args& args, Forced forced,
                                                 ibcoll_scheme_t scheme);
   // Checks, runs and waits: a blocking shorthand.
   Status run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given, std::unique_lock<std::mutex>& guard);
@@ -125,7 +128,6 @@ class Context {
   Status allocate_window(int locals, uint64_t& offset);
   Status allocate_lone_window(LoneWindow& window) const;
   Shape shape_of(const TeamHandle& team, const Args& args, ibcoll_scheme_t scheme) const;
-  Forced forced(ibcoll_collective_t collective, const char* algorithm) const;
   ibcoll_scheme_t scheme_of(ibcoll_scheme_t scheme) const noexcept;
   void fill_model(TeamHandle& team) const;
 

@@ -59,11 +59,10 @@ ibcoll_scheme_t Context::scheme_of(ibcoll_scheme_t scheme) const noexcept {
   return scheme == IBCOLL_SCHEME_AUTO ? default_scheme_ : scheme;
 }
 
-Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, const Args& args, const char* algorithm,
+Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, const Args& args, Forced forced,
                                                        ibcoll_scheme_t wanted) {
   const ibcoll_scheme_t scheme = scheme_of(wanted);
-  Result<const Algorithm*> selected =
-      select(args.collective, shape_of(team, args, scheme), team.model, forced(args.collective, algorithm));
+  Result<const Algorithm*> selected = select(args.collective, shape_of(team, args, scheme), team.model, forced);
   if (!selected.ok()) return selected.status();
   const uint32_t signature = call_signature(args, (*selected)->name, scheme, team.team->size());
   auto request = std::make_unique<Request>(*team.team, args, **selected, scheme, signature);
@@ -121,7 +120,8 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
     if (team.team->refuses()) return team.team->failure();
     const Result<Args> args = check_arguments(given, team.team->rank(), team.team->size());
     if (!args.ok()) return args.status();
-    Result<std::unique_ptr<Request>> made = make_request(team, args.value(), nullptr, IBCOLL_SCHEME_AUTO);
+    Result<std::unique_ptr<Request>> made =
+        make_request(team, args.value(), forced(given.collective, nullptr), IBCOLL_SCHEME_AUTO);
     if (!made.ok()) return made.status();
     if (last.waited_for) {  // another thread is inside the same shorthand
       if (Status status = start(**made); !status.ok()) return status;

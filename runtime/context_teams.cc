@@ -192,7 +192,7 @@ Status Context::exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::uniq
   args.collective = IBCOLL_ALLGATHER;
   args.send.base = buffers.data();
   args.recv = {buffers.data() + mine.size(), mine.size(), nullptr, nullptr};
-  Result<std::unique_ptr<Request>> request = make_request(team, args, nullptr, IBCOLL_SCHEME_AUTO);
+  Result<std::unique_ptr<Request>> request = make_request(team, args, Forced{}, IBCOLL_SCHEME_AUTO);
   if (!request.ok()) return request.status();
   if (Status status = start(**request); !status.ok()) return status;
   Status status = wait(**request, INFINITY, guard);

@@ -21,7 +21,7 @@ constexpr long kLongestSleepNs = 500'000;
 WaitStrategy::WaitStrategy(std::string_view mode, double ranks_per_core) {
   const bool shared = ranks_per_core > 1.0;
   if (mode == "spin" || (mode == "auto" && !shared)) {
-    name_ = "spin, then yield, then sleep";
+    name_ = mode == "spin" ? "spin, then yield" : "spin, then yield, then sleep";
     spins_ = kSpins;
     yields_ = mode == "spin" ? UINT32_MAX : kYields;
   } else if (mode == "sleep") {

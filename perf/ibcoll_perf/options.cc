@@ -94,7 +94,7 @@ void describe_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--iterations", options.plan.iterations, "Timed calls per row (default: as --seconds says)")
       ->check(CLI::Range(uint64_t{1}, uint64_t{100000000}));
-  app.add_option("--seconds", text->seconds, "Time for the timed calls of a row")
+  app.add_option("--seconds", text->seconds, "Time for the timed calls of a row, of which there are 5 to 20000")
       ->check(CLI::Range(1e-6, 86400.0))
       ->capture_default_str();
   app.add_option("--warmup", options.plan.warmup,
@@ -102,7 +102,8 @@ void describe_options(CLI::App& app, Options& options) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--root", options.root, "Root of bcast")->check(CLI::NonNegativeNumber);
   app.add_flag("--in-place", options.in_place, "Send from the receive buffer (IBCOLL_IN_PLACE)");
-  app.add_flag("--check", options.check, "Verify every byte after every call; times then include waiting for it");
+  app.add_flag("--check", options.check,
+               "Verify every byte after one, two and three calls in turn; times then include waiting for it");
   app.add_flag("--blocking", options.blocking, "Blocking calls instead of one persistent request");
   app.add_option("--memory", text->memory, "Where the buffers come from; ibcoll: ibcoll_mem_alloc")
       ->check(CLI::IsMember({"malloc", "ibcoll"}))

@@ -70,7 +70,7 @@ void malformed_settings(Rank&) {
   }
   {
     const Variable variable("IBCOLL_EAGER_BYTES", "1M");
-    expect_refused({"IBCOLL_EAGER_BYTES", "1048576", "landing slot"});
+    expect_refused({"IBCOLL_EAGER_BYTES", "1048576", "landing slot of shm holds; set it to 16384 or less"});
   }
   use_once(1);
 }

@@ -60,6 +60,19 @@ void split_by_color_and_key(Rank& self) {
   use(team.get(), static_cast<uint64_t>(color));
 }
 
+// Algorithms for one node are demanded where there are several: that is refused to the caller, and does not concern what the
+// library exchanges for itself.
+void forced_where_it_does_not_apply(Rank& self) {
+  int sum = 0;
+  expect_error(ibcoll_barrier(self.world), IBCOLL_ERR_NOT_APPLICABLE, "IBCOLL_BARRIER", "barrier");
+  std::vector<int> all(static_cast<size_t>(self.size));
+  expect_error(ibcoll_allgather(self.world, &self.rank, all.data(), sizeof(int)), IBCOLL_ERR_NOT_APPLICABLE,
+               "IBCOLL_ALLGATHER", "allgather");
+  const TeamOwner team = split(self.world, 0, -self.rank);
+  expect_ok(ibcoll_allreduce(team.get(), &self.rank, &sum, 1, IBCOLL_INT32, IBCOLL_SUM), "allreduce");
+  expect(sum == self.size * (self.size - 1) / 2, "the sum of all ranks is {}", sum);
+}
+
 // Halves of halves down to single ranks, all alive at once, used from the inside out and beside the world.
 void nested_splits(Rank& self) {
   std::vector<TeamOwner> teams;
@@ -189,6 +202,7 @@ constexpr Scenario kTeamScenarios[] = {
     {"create_from_list", create_from_list},
     {"split_by_color_and_key", split_by_color_and_key},
     {"nested_splits", nested_splits},
+    {"forced_where_it_does_not_apply", forced_where_it_does_not_apply},
     {"several_teams_in_flight", several_teams_in_flight},
     {"remade_teams", remade_teams},
     {"churn", churn},

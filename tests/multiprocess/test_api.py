@@ -40,8 +40,8 @@ LAYOUTS = {
     "sizes_differ": ["3x1", "4x2"],
     "blocks_differ": ["3x1", "4x2"],
 }
-# Started by test_endings.py.
-ELSEWHERE = re.compile("die_in_.*|stuck|one_malformed")
+# Started by test_endings.py, or with settings of their own.
+ELSEWHERE = re.compile("die_in_.*|stuck|one_malformed|forced_where_it_does_not_apply")
 # Scenarios that run once more with each way to wait, and once without the single-copy path.
 WAITING = ["in_flight", "late", "threads"]
 # These provoke errors that the runtime logs.
@@ -62,6 +62,9 @@ class Api(unittest.TestCase):
     def test_unknown_scenario(self):
         done = ranks.run([ranks.tool("ibcoll_api_ranks"), "no_such_thing"])
         self.assertEqual(done.returncode, 2, ranks.story(done))
+
+    def test_forced_where_it_does_not_apply(self):
+        self.check("forced_where_it_does_not_apply", "4x2", {**QUIET, "IBCOLL_BARRIER": "shm", "IBCOLL_ALLGATHER": "shm"})
 
     @classmethod
     def add(cls, name, scenario, layout, env):

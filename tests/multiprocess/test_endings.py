@@ -99,7 +99,7 @@ class Deaths(unittest.TestCase):
         for nodes in (1, 2, 4):
             with self.subTest(nodes=nodes):
                 command = ranks.job(16, nodes, ranks.tool("ibcoll_perf"), "alltoall", "--bytes", "64K", "--iterations",
-                                    100_000_000)
+                                    300_000)
                 job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                        stderr=subprocess.PIPE, text=True, env=ranks.environment())
                 self.addCleanup(job.stderr.close)
@@ -107,13 +107,16 @@ class Deaths(unittest.TestCase):
                 self.addCleanup(job.kill)
                 self.assertTrue(wait_until(lambda: len(programs(job.pid, "ibcoll_perf")) == 16, 30))  # pylint: disable=cell-var-from-loop
                 pids = programs(job.pid, "ibcoll_perf")
-                time.sleep(2)  # into the alltoall
+                time.sleep(2)  # into the alltoall, as the ranks then say
+                job.send_signal(signal.SIGQUIT)
+                time.sleep(0.5)
                 begin = time.monotonic()
                 os.kill(pids[victim], signal.SIGKILL)
                 _, errors = job.communicate(timeout=60)
                 self.assertLess(time.monotonic() - begin, seconds_to_end(), errors)
                 self.assertEqual(job.returncode, 128 + signal.SIGKILL, errors)
                 self.assertRegex(errors, rf"rank {victim}\b.*(signal 9|SIGKILL|Killed)")
+                self.assertRegex(errors, r"rank \d+: alltoall .* waits ")
                 self.assertEqual([pid for pid in pids.values() if alive(pid)], [])
 
     def test_a_malformed_setting_of_one_rank(self):
