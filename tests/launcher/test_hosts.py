@@ -208,8 +208,9 @@ class SecureShell(JobTest):
                            timeout=30)
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
+        # SHLVL: bash that sshd starts reads ~/.bashrc, which may print anything, unless it is an inner shell.
         (self.folder / "config").write_text(
-            f"Port {port}\nListenAddress 127.0.0.1\nListenAddress 127.0.0.2\nHostKey {self.folder}/host\nUsePAM no\n"
+            f"SetEnv SHLVL=2\nPort {port}\nListenAddress 127.0.0.1\nListenAddress 127.0.0.2\nHostKey {self.folder}/host\nUsePAM no\n"
             f"AuthorizedKeysFile {self.folder}/user.pub\nStrictModes no\nPermitRootLogin yes\nPidFile none\n")
         os.makedirs("/run/sshd", exist_ok=True)
         daemon = subprocess.Popen([server, "-D", "-e", "-f", self.folder / "config"], stderr=subprocess.DEVNULL)
