@@ -47,9 +47,9 @@ bool equal_in_constant_time(const Tag& a, const Tag& b) noexcept {
 }
 
 Status fill_random(std::span<std::byte> bytes) {
-  // Up to 256 bytes come in one piece. libsodium would end the process where there are none.
-  if (::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size())) return {};
-  return error(IBCOLL_ERR_SYSTEM, "getrandom: {}", std::strerror(errno));
+  // libsodium would end the process where there are none.
+  if (::getentropy(bytes.data(), bytes.size()) == 0) return {};
+  return error(IBCOLL_ERR_SYSTEM, "getentropy: {}", std::strerror(errno));
 }
 
 }  // namespace ibcoll::rendezvous

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "runtime/collectives/registry.h"
 #include "runtime/log.h"
@@ -104,11 +103,8 @@ Status Context::make_engine() {
 Status Context::leave(std::unique_lock<std::mutex>& guard) {
   Args barrier;
   barrier.collective = IBCOLL_BARRIER;
-  Result<std::unique_ptr<Request>> request = make_request(*world_, barrier, Forced{}, IBCOLL_SCHEME_AUTO);
-  const bool together =
-      request.ok() && start(**request).ok() && wait(**request, std::numeric_limits<double>::infinity(), guard).ok();
-  if (request.ok() && (*request)->in_flight()) world_->given_up.push_back({std::move(*request), {}});
-  request = std::unique_ptr<Request>();
+  std::vector<std::byte> no_buffers;
+  const bool together = run_own(*world_, barrier, no_buffers, guard).ok();
   world_.reset();
   engine_.reset();
   job_.net.reset();

@@ -91,10 +91,13 @@ class Context {
 
   // What the call, or else the environment, forces.
   Forced forced(ibcoll_collective_t collective, const char* algorithm) const;
-  // The algorithm for a call and its scheme; the rest of the request comes from `args`. What the library does for itself
-  // (nothing forced) works whatever the user has forced.
+  // The algorithm for a call and its scheme; the rest of the request comes from `args`.
   Result<std::unique_ptr<Request>> make_request(TeamHandle& team, const Args& args, Forced forced,
                                                 ibcoll_scheme_t scheme);
+  // What the library does for itself, whatever the user has forced: runs and waits. `buffers` are those of the call, and kept
+  // for it where it does not end.
+  Status run_own(TeamHandle& team, const Args& args, std::vector<std::byte>& buffers,
+                 std::unique_lock<std::mutex>& guard);
   // Checks, runs and waits: a blocking shorthand.
   Status run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given, std::unique_lock<std::mutex>& guard);
   // Needs no buffers; counts may be NULL (`bytes` each).

@@ -142,6 +142,16 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
   return status;
 }
 
+Status Context::run_own(TeamHandle& team, const Args& args, std::vector<std::byte>& buffers,
+                        std::unique_lock<std::mutex>& guard) {
+  Result<std::unique_ptr<Request>> request = make_request(team, args, Forced{}, IBCOLL_SCHEME_AUTO);
+  if (!request.ok()) return request.status();
+  if (Status status = start(**request); !status.ok()) return status;
+  Status status = wait(**request, INFINITY, guard);
+  if ((*request)->in_flight()) team.given_up.push_back({std::move(*request), std::move(buffers)});
+  return status;
+}
+
 std::string Context::explain(TeamHandle& team, const ibcoll_collective_args_t& given) const {
   Args args;
   args.collective = given.collective;

@@ -192,12 +192,8 @@ Status Context::exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::uniq
   args.collective = IBCOLL_ALLGATHER;
   args.send.base = buffers.data();
   args.recv = {buffers.data() + mine.size(), mine.size(), nullptr, nullptr};
-  Result<std::unique_ptr<Request>> request = make_request(team, args, Forced{}, IBCOLL_SCHEME_AUTO);
-  if (!request.ok()) return request.status();
-  if (Status status = start(**request); !status.ok()) return status;
-  Status status = wait(**request, INFINITY, guard);
+  Status status = run_own(team, args, buffers, guard);
   if (status.ok()) std::copy(buffers.begin() + static_cast<std::ptrdiff_t>(mine.size()), buffers.end(), all.begin());
-  if ((*request)->in_flight()) team.given_up.push_back({std::move(*request), std::move(buffers)});
   return status;
 }
 

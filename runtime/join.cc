@@ -122,8 +122,8 @@ class Joining {
     mine.machine = fnv1a(bootstrap_.local_job() ? "one" : node_identity());
     mine.version = IBCOLL_VERSION_MAJOR << 16 | IBCOLL_VERSION_MINOR;
     mine.cpus = cpu_share();
-    if (::getrandom(&mine.nonce, sizeof mine.nonce, 0) != sizeof mine.nonce)
-      return error(IBCOLL_ERR_SYSTEM, "getrandom: {}", std::strerror(errno));
+    if (::getentropy(&mine.nonce, sizeof mine.nonce) != 0)
+      return error(IBCOLL_ERR_SYSTEM, "getentropy: {}", std::strerror(errno));
     const std::span<const Setting> settings = Config::settings();
     for (size_t i = 0; i < settings.size() && i < kMostSettings; ++i)
       if (!private_setting(settings[i].name)) mine.settings[i] = fnv1a(config_.text(settings[i].name));
