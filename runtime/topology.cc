@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
 #include <fstream>
 #include <map>
 
@@ -28,20 +29,38 @@ uint64_t namespace_of(const char* name) {
   return ::stat(fmt::format("/proc/self/ns/{}", name).c_str(), &about) == 0 ? about.st_ino : 0;
 }
 
-// cgroup v2: "max 100000" or "150000 100000" in the group's cpu.max.
-double cgroup_cores() {
-  std::ifstream groups("/proc/self/cgroup");
-  std::string line, path;
-  while (std::getline(groups, line))
-    if (line.starts_with("0::")) path = line.substr(3);
-  std::ifstream limit("/sys/fs/cgroup" + path + "/cpu.max");
+// Version 2: cpu.max holds "max 100000" or "150000 100000". Version 1: two files, with -1 for no limit.
+double quota_of_group(const std::filesystem::path& folder) {
   std::string quota;
   double period = 0;
-  if (!(limit >> quota >> period) || quota == "max" || period <= 0) return 1e9;
-  return std::strtod(quota.c_str(), nullptr) / period;
+  if (!(std::ifstream(folder / "cpu.max") >> quota >> period)) {
+    std::ifstream(folder / "cpu.cfs_quota_us") >> quota;
+    std::ifstream(folder / "cpu.cfs_period_us") >> period;
+  }
+  const double time = std::strtod(quota.c_str(), nullptr);
+  return time > 0 && period > 0 ? time / period : kNoQuota;
 }
 
 }  // namespace
+
+// A line of /proc/self/cgroup is "4:cpu,cpuacct:/some/group" in version 1 and "0::/some/group" in version 2. The quotas of
+// all groups above hold as well; what a container cannot see of its path is passed over.
+double cgroup_cores(const std::string& root) {
+  std::ifstream groups(root + "/proc/self/cgroup");
+  double cores = kNoQuota;
+  for (std::string line; std::getline(groups, line);) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
+    const bool unified = controllers == ",,";
+    if (!unified && controllers.find(",cpu,") == std::string::npos) continue;
+    const std::filesystem::path mount = root + (unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu");
+    std::filesystem::path group = std::filesystem::path(line.substr(second + 1)).relative_path();
+    for (; !group.empty(); group = group.parent_path()) cores = std::min(cores, quota_of_group(mount / group));
+    cores = std::min(cores, quota_of_group(mount));
+  }
+  return cores;
+}
 
 // The network namespace counts, because the node's segment is handed over on an abstract socket; the pid namespace,
 // because single-copy transfers and liveness need pids.
@@ -54,7 +73,7 @@ std::string node_identity() {
 
 CpuShare cpu_share() {
   CpuShare share;
-  share.quota = cgroup_cores();
+  share.quota = cgroup_cores("");
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return share;

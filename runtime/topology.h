@@ -14,11 +14,14 @@ namespace ibcoll {
 std::string node_identity();
 
 // The CPUs that this process may run on (its affinity), one bit each, and how many of them its cgroup's quota is worth.
+inline constexpr double kNoQuota = 1e9;
 struct CpuShare {
   std::array<uint64_t, 16> cpus{};
-  double quota = 1e9;
+  double quota = kNoQuota;
 };
 CpuShare cpu_share();
+// The quota alone; of both versions of cgroups, whose files lie below `root`, "" but in tests.
+double cgroup_cores(const std::string& root);
 // Ranks per core where these ranks, all of one machine, share what they may use together; at least 1.
 double ranks_per_core(const std::vector<CpuShare>& ranks);
 

@@ -2,11 +2,15 @@
 #include "runtime/topology.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
 
 namespace ibcoll {
 namespace {
 
-CpuShare share(uint64_t cpus, double quota = 1e9) {
+CpuShare share(uint64_t cpus, double quota = kNoQuota) {
   CpuShare share;
   share.cpus[0] = cpus;
   share.quota = quota;
@@ -30,6 +34,68 @@ TEST(Topology, RanksThatShareCoresAreCounted) {
 TEST(Topology, AQuotaIsWorthCores) {
   EXPECT_EQ(ranks_per_core({share(0xFF, 2.0), share(0xFF, 2.0), share(0xFF, 2.0), share(0xFF, 2.0)}), 2.0);
   EXPECT_EQ(ranks_per_core({share(0b11, 0.5)}), 2.0);
+}
+
+// A machine's cgroup files in a folder of the test's own.
+class CgroupQuota : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "cgroup.XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    root_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  void file(const std::string& path, const std::string& content) {
+    const std::filesystem::path whole = root_ + path;
+    std::filesystem::create_directories(whole.parent_path());
+    std::ofstream(whole) << content << '\n';
+  }
+  double cores() const { return cgroup_cores(root_); }
+
+  std::string root_;
+};
+
+TEST_F(CgroupQuota, OfVersion2) {
+  file("/proc/self/cgroup", "0::/jobs/mine");
+  EXPECT_EQ(cores(), kNoQuota);
+  file("/sys/fs/cgroup/jobs/mine/cpu.max", "max 100000");
+  EXPECT_EQ(cores(), kNoQuota);
+  file("/sys/fs/cgroup/jobs/mine/cpu.max", "150000 100000");
+  EXPECT_EQ(cores(), 1.5);
+}
+
+TEST_F(CgroupQuota, OfAGroupAboveHoldsToo) {
+  file("/proc/self/cgroup", "0::/jobs/mine");
+  file("/sys/fs/cgroup/jobs/mine/cpu.max", "400000 100000");
+  file("/sys/fs/cgroup/jobs/cpu.max", "200000 100000");
+  EXPECT_EQ(cores(), 2.0);
+  file("/sys/fs/cgroup/cpu.max", "50000 100000");
+  EXPECT_EQ(cores(), 0.5);
+}
+
+TEST_F(CgroupQuota, OfVersion1) {
+  file("/proc/self/cgroup", "9:name=systemd:/a\n5:cpuset:/b\n4:cpu,cpuacct:/jobs/mine\n0::/c");
+  file("/sys/fs/cgroup/cpu/jobs/mine/cpu.cfs_quota_us", "-1");
+  file("/sys/fs/cgroup/cpu/jobs/mine/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(cores(), kNoQuota);
+  file("/sys/fs/cgroup/cpu/jobs/mine/cpu.cfs_quota_us", "250000");
+  EXPECT_EQ(cores(), 2.5);
+}
+
+// Without a cgroup namespace a container's path is the host's, while its own group is what is mounted.
+TEST_F(CgroupQuota, OfAContainerThatSeesItsGroupOnly) {
+  file("/proc/self/cgroup", "4:cpu:/docker/0123");
+  file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "100000");
+  file("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "50000");
+  EXPECT_EQ(cores(), 2.0);
+}
+
+TEST_F(CgroupQuota, IsNoneWhereNothingIsReadable) {
+  EXPECT_EQ(cores(), kNoQuota);
+  file("/proc/self/cgroup", "rubbish\n0:\n0::/x");
+  file("/sys/fs/cgroup/x/cpu.max", "fast");
+  EXPECT_EQ(cores(), kNoQuota);
 }
 
 TEST(Topology, ThisProcessHasACoreAndAnIdentity) {
