@@ -105,7 +105,7 @@ Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placemen
   if (window_offset != kNoWindow) {
     for (const int job : jobs) shm_locals.push_back(job_.shm->local(job));
     const auto self = static_cast<int>(std::find(locals.begin(), locals.end(), team_rank) - locals.begin());
-    const bool single_copy = job_.shm->all_may_read(shm_locals);
+    const bool single_copy = job_.shm->all_may_copy(shm_locals);
     window = std::make_unique<NodeWindow>(job_.memory.get(), job_.memory->at(window_offset) + sizeof(WindowUsers),
                                           area_bytes_, std::move(jobs), self, single_copy, job_.ranks_per_core > 1);
     if (placement.node_count() == 1) {

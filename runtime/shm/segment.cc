@@ -58,8 +58,8 @@ Status Segment::map() {
   base_ = static_cast<std::byte*>(memory);
   ::madvise(memory, bytes_, MADV_DONTDUMP);
   infos_ = reinterpret_cast<RankInfo*>(base_ + pages(sizeof(Header)));
-  may_read_ = reinterpret_cast<std::atomic<uint8_t>*>(infos_ + ranks_);
-  open_ = may_read_ + ranks_ * ranks_;
+  may_copy_ = reinterpret_cast<std::atomic<uint8_t>*>(infos_ + ranks_);
+  open_ = may_copy_ + ranks_ * ranks_;
   return {};
 }
 

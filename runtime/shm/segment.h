@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory that the ranks of one node share: one memfd, handed over on an abstract UNIX socket, so that nothing is left
 // behind however the ranks end. Layout, in this order, each part page aligned:
-//   Header, RankInfo[n], matrices n x n (who may read whom, whose ring is open), pair blocks n x n (sender major), heap
+//   Header, RankInfo[n], matrices n x n (who may copy to and from whom, whose ring is open), pair blocks n x n (sender major), heap
 // A pair block holds what one rank sends to one other: a ring and the exposures that guard puts. Its pages are allocated
 // when either of the two first needs it, and so are those of the heap: running out of memory is an error there and then,
 // not a SIGBUS later.
@@ -24,7 +24,7 @@ namespace ibcoll {
 struct RankInfo {
   std::atomic<int32_t> pid;
   std::atomic<int32_t> open_count;  // changes when a sender has opened a ring to this rank
-  std::atomic<uint64_t> probe;      // address of a word in the rank's private memory that holds probe_value()
+  std::atomic<uint64_t> probe;      // address of a word in the rank's private memory: probe_word()
   std::atomic<uint64_t> start;      // of the process, so that a reused pid is not taken for it
   std::byte unused[40];
 };
@@ -65,7 +65,7 @@ class Segment {
   int ranks() const noexcept { return ranks_; }
   uint64_t ring_bytes() const noexcept { return ring_bytes_; }
   RankInfo& info(int rank) noexcept { return infos_[rank]; }
-  std::atomic<uint8_t>& may_read(int reader, int owner) noexcept { return may_read_[reader * ranks_ + owner]; }
+  std::atomic<uint8_t>& may_copy(int rank, int owner) noexcept { return may_copy_[rank * ranks_ + owner]; }
 
   // 1: `from` uses the ring to `to`. In memory that exists from the start, unlike the rings.
   std::atomic<uint8_t>& open(int from, int to) noexcept { return open_[to * ranks_ + from]; }
@@ -110,7 +110,7 @@ class Segment {
   uint64_t bytes_;
   std::byte* base_ = nullptr;
   RankInfo* infos_ = nullptr;
-  std::atomic<uint8_t>* may_read_ = nullptr;
+  std::atomic<uint8_t>* may_copy_ = nullptr;
   std::atomic<uint8_t>* open_ = nullptr;
 };
 

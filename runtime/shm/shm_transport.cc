@@ -47,16 +47,16 @@ Status ShmTransport::probe() {
     const RankInfo& peer = segment_->info(i);
     if (Status status = processes_.add(i, pid(i), peer.start.load(std::memory_order_relaxed)); !status.ok())
       return error(status.code(), "shm: rank {}: {}", jobs_[static_cast<size_t>(rank_)], status.text());
-    const bool may = single_copy_ && may_read_process(pid(i), peer.probe.load(std::memory_order_relaxed));
-    segment_->may_read(rank_, i).store(may, std::memory_order_release);
+    const bool may = single_copy_ && may_copy_process(pid(i), peer.probe.load(std::memory_order_relaxed));
+    segment_->may_copy(rank_, i).store(may, std::memory_order_release);
   }
   return {};
 }
 
-bool ShmTransport::all_may_read(const std::vector<int>& locals) const {
+bool ShmTransport::all_may_copy(const std::vector<int>& locals) const {
   for (const int i : locals)
     for (const int j : locals)
-      if (i != j && !segment_->may_read(i, j).load(std::memory_order_acquire)) return false;
+      if (i != j && !segment_->may_copy(i, j).load(std::memory_order_acquire)) return false;
   return true;
 }
 
@@ -117,7 +117,7 @@ bool ShmTransport::send(int peer, const Note& note, std::span<const std::byte> p
 RemoteRegion ShmTransport::expose(int peer, std::span<std::byte> memory) {
   const int from = local(peer);
   const RemoteRegion none{reinterpret_cast<uint64_t>(memory.data()), memory.size(), 0};
-  if (!segment_->may_read(from, rank_).load(std::memory_order_acquire)) return none;
+  if (!segment_->may_copy(from, rank_).load(std::memory_order_acquire)) return none;
   if (!segment_->ensure_pair(from, rank_).ok()) return none;
   PairBlock& block = segment_->pair(from, rank_);
   for (uint64_t i = 0; i < PairBlock::kExposures; ++i) {
@@ -284,13 +284,14 @@ Time ShmTransport::now() const {
 
 Json ShmTransport::describe() const {
   int readable = 0;
-  for (int i = 0; i < segment_->ranks(); ++i) readable += i != rank_ && segment_->may_read(rank_, i).load();
+  for (int i = 0; i < segment_->ranks(); ++i) readable += i != rank_ && segment_->may_copy(rank_, i).load();
   const int peers = segment_->ranks() - 1;
-  const char* const why = !single_copy_       ? "off (IBCOLL_SINGLE_COPY)"
-                          : readable == peers ? "process_vm_readv and process_vm_writev work with all"
-                          : readable == 0
-                              ? "the kernel refuses process_vm_readv (ptrace scope, seccomp or user namespaces)"
-                              : "the kernel refuses process_vm_readv with some";
+  const char* const why =
+      !single_copy_       ? "off (IBCOLL_SINGLE_COPY)"
+      : readable == peers ? "process_vm_readv and process_vm_writev work with all"
+      : readable == 0
+          ? "the kernel refuses process_vm_readv or process_vm_writev (ptrace scope, seccomp or user namespaces)"
+          : "the kernel refuses process_vm_readv or process_vm_writev with some";
   return {{"name", name()},
           {"ranks_on_node", segment_->ranks()},
           {"single_copy_peers", readable},
@@ -307,7 +308,7 @@ Json ShmTransport::describe() const {
 // ---------------------------------------------------------------- node memory
 
 bool ShmNodeMemory::can_read(int peer) const {
-  return transport_.segment().may_read(transport_.self(), transport_.local(peer)).load(std::memory_order_acquire);
+  return transport_.segment().may_copy(transport_.self(), transport_.local(peer)).load(std::memory_order_acquire);
 }
 
 Status ShmNodeMemory::read(int peer, uint64_t address, std::span<std::byte> into) {

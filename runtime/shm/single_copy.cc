@@ -10,7 +10,7 @@ namespace ibcoll {
 namespace {
 
 constexpr uint64_t kProbeValue = 0x1bc011'0badca5e;
-const uint64_t kProbe = kProbeValue;
+uint64_t probe = kProbeValue;  // in memory that can be written
 
 using Call = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
 
@@ -44,11 +44,13 @@ Status write_process(pid_t pid, uint64_t address, std::span<const std::byte> fro
   return move(::process_vm_writev, "process_vm_writev", pid, address, const_cast<std::byte*>(from.data()), from.size());
 }
 
-const uint64_t* probe_word() noexcept { return &kProbe; }
+const uint64_t* probe_word() noexcept { return &probe; }
 
-bool may_read_process(pid_t pid, uint64_t probe_address) noexcept {
+bool may_copy_process(pid_t pid, uint64_t probe_address) noexcept {
   uint64_t word = 0;
-  return read_process(pid, probe_address, std::as_writable_bytes(std::span(&word, 1))).ok() && word == kProbeValue;
+  const auto bytes = std::as_writable_bytes(std::span(&word, 1));
+  return read_process(pid, probe_address, bytes).ok() && word == kProbeValue &&
+         write_process(pid, probe_address, bytes).ok();
 }
 
 }  // namespace ibcoll

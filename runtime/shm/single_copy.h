@@ -18,8 +18,8 @@ Status read_process(pid_t pid, uint64_t address, std::span<std::byte> into) noex
 // from -> `address` of process `pid`.
 Status write_process(pid_t pid, uint64_t address, std::span<const std::byte> from) noexcept;
 
-// The word that every rank publishes the address of, and what it holds.
+// The word that every rank publishes the address of, for the others to try both calls on; they leave it as it is.
 const uint64_t* probe_word() noexcept;
-bool may_read_process(pid_t pid, uint64_t probe_address) noexcept;
+bool may_copy_process(pid_t pid, uint64_t probe_address) noexcept;
 
 }  // namespace ibcoll

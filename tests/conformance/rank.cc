@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -27,7 +28,7 @@
 #include "runtime/log.h"
 #include "runtime/shm/segment.h"
 #include "runtime/shm/shm_transport.h"
-#include "tests/conformance/refuse_pidfds.h"
+#include "tests/conformance/refuse_system_call.h"
 #ifdef IBCOLL_TEST_UCX
 #include "runtime/ucx/ucx_transport.h"
 #endif
@@ -149,7 +150,11 @@ std::unique_ptr<Transport> open(const Options& options) {
   if (options.transport == "shm") return open_shm(options, true);
   if (options.transport == "shm_copy") return open_shm(options, false);
   if (options.transport == "shm_no_pidfd") {
-    refuse_pidfds();
+    refuse_system_call(SYS_pidfd_open);
+    return open_shm(options, true);
+  }
+  if (options.transport == "shm_no_writev") {
+    refuse_system_call(SYS_process_vm_writev);
     return open_shm(options, true);
   }
   give_up("no transport " + options.transport);

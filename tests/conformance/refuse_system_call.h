@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A kernel, or a sandbox, without pidfds: from now on pidfd_open() fails in this process with ENOSYS.
+// A kernel or a sandbox that refuses a system call.
 #pragma once
 
 namespace ibcoll::conformance {
 
-// Cannot be undone. Ends the process when it cannot be done.
-void refuse_pidfds();
+// From now on the call of this number (SYS_...) fails in this process with ENOSYS; that cannot be undone. Ends the process
+// when it cannot be done.
+void refuse_system_call(unsigned number);
 
 }  // namespace ibcoll::conformance

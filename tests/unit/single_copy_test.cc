@@ -23,6 +23,15 @@ TEST(SingleCopy, NamesWhatIsNotThere) {
   EXPECT_NE(status.text().find("process_vm_readv of 8 bytes at 0x10"), std::string::npos) << status.text();
 }
 
+TEST(SingleCopy, IsTriedAndLeavesTheWordAsItIs) {
+  const uint64_t before = *probe_word();
+  EXPECT_TRUE(may_copy_process(::getpid(), reinterpret_cast<uint64_t>(probe_word())));
+  EXPECT_EQ(*probe_word(), before);
+  EXPECT_FALSE(may_copy_process(::getpid(), 16));
+  const uint64_t other = 42;
+  EXPECT_FALSE(may_copy_process(::getpid(), reinterpret_cast<uint64_t>(&other)));
+}
+
 // Between giving back its memory and being seen as ended, a process cannot be read any more either; likewise a zombie.
 TEST(SingleCopy, AnEndedProcessIsAFailedPeer) {
   const pid_t child = ::fork();
