@@ -51,8 +51,9 @@ Shape Context::shape_of(const TeamHandle& team, const Args& args, ibcoll_scheme_
 }
 
 Forced Context::forced(ibcoll_collective_t collective, const char* algorithm) const {
-  if (algorithm && *algorithm && std::string_view(algorithm) != "auto") return {algorithm, "the call"};
-  return {forced_[collective], forced_origin_[collective]};
+  if (!algorithm || !*algorithm) return {forced_[collective], forced_origin_[collective]};
+  if (std::string_view(algorithm) == "auto") return {};
+  return {algorithm, "the call"};
 }
 
 ibcoll_scheme_t Context::scheme_of(ibcoll_scheme_t scheme) const noexcept {

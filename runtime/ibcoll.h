@@ -200,7 +200,7 @@ typedef struct ibcoll_collective_args {
   ibcoll_op_t op;
   int root;
   ibcoll_scheme_t scheme; /* AUTO: IBCOLL_SCHEME, else by size */
-  const char* algorithm;  /* NULL: IBCOLL_<COLLECTIVE>, else the lowest predicted cost */
+  const char* algorithm;  /* NULL: IBCOLL_<COLLECTIVE>, else as "auto"; "auto": the lowest predicted cost */
 } ibcoll_collective_args_t;
 
 /* Local. Errors: INVALID_ARGUMENT, NOT_APPLICABLE (says which algorithms would apply), NO_MEMORY, PEER_FAILED,... */

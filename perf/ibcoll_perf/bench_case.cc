@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "tools/own_calls.h"
+
 namespace ibcoll::perf {
 namespace {
 
@@ -108,13 +110,7 @@ bool BenchCase::call() {
 ibcoll_status_t BenchCase::blocking_call() {
   const ibcoll_team_t team = job_.team();
   if (args_.algorithm != nullptr || args_.scheme != IBCOLL_SCHEME_AUTO) {
-    // The shorthands choose for themselves; this is what they are made of.
-    ibcoll_request_t request = nullptr;
-    ibcoll_status_t status = ibcoll_collective_init(team, &args_, &request);
-    if (status == IBCOLL_OK) status = ibcoll_start(request);
-    if (status == IBCOLL_OK) status = ibcoll_wait(request);
-    const ibcoll_status_t freed = ibcoll_request_free(request);
-    return status == IBCOLL_OK ? freed : status;
+    return run_blocking(team, args_);
   }
   switch (args_.collective) {
     case IBCOLL_BARRIER:

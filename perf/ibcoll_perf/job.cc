@@ -6,6 +6,8 @@
 #include <fstream>
 #include <functional>
 
+#include "tools/own_calls.h"
+
 namespace ibcoll::perf {
 
 Job::~Job() {
@@ -43,15 +45,20 @@ bool Job::fail(std::string_view what, ibcoll_status_t status) {
   return false;
 }
 
-bool Job::reduce(const void* mine, void* result, ibcoll_type_t type, ibcoll_op_t op) {
-  const ibcoll_status_t status = ibcoll_allreduce(team_, mine, result, 1, type, op);
-  return status == IBCOLL_OK || fail("agreement between ranks", status);
+bool Job::run_own(const ibcoll_collective_args_t& args, const char* what) {
+  const ibcoll_status_t status = run_blocking(team_, args);
+  return status == IBCOLL_OK || fail(what, status);
 }
 
-bool Job::barrier() {
-  const ibcoll_status_t status = ibcoll_barrier(team_);
-  return status == IBCOLL_OK || fail("barrier between measurements", status);
+bool Job::reduce(const void* mine, void* result, ibcoll_type_t type, ibcoll_op_t op) {
+  ibcoll_collective_args_t args = own_call(IBCOLL_ALLREDUCE, mine, result);
+  args.count = 1;
+  args.type = type;
+  args.op = op;
+  return run_own(args, "agreement between ranks");
 }
+
+bool Job::barrier() { return run_own(own_call(IBCOLL_BARRIER, nullptr, nullptr), "barrier between measurements"); }
 
 bool Job::largest(double& value) {
   const double mine = value;
@@ -91,9 +98,12 @@ bool Job::gather(const std::vector<double>& mine, std::vector<double>& all) {
       recv_displacements[i] = i * bytes;
     }
   }
-  const ibcoll_status_t status = ibcoll_alltoallv(team_, mine.data(), send_counts.data(), send_displacements.data(),
-                                                  all.data(), recv_counts.data(), recv_displacements.data());
-  return status == IBCOLL_OK || fail("gathering times", status);
+  ibcoll_collective_args_t args = own_call(IBCOLL_ALLTOALLV, mine.data(), all.data());
+  args.send_counts = send_counts.data();
+  args.send_displacements = send_displacements.data();
+  args.recv_counts = recv_counts.data();
+  args.recv_displacements = recv_displacements.data();
+  return run_own(args, "gathering times");
 }
 
 bool same_kernel(Job& job, bool& answer) {

@@ -46,6 +46,7 @@ class Job {
 
  private:
   bool reduce(const void* mine, void* result, ibcoll_type_t type, ibcoll_op_t op);
+  bool run_own(const ibcoll_collective_args_t& args, const char* what);
 
   ibcoll_context_t context_ = nullptr;
   ibcoll_team_t team_ = nullptr;

@@ -37,7 +37,7 @@ ONLY = {
     "perf/measures/registration_cache": ["runtime/registration_cache/", "runtime/status.h", "runtime/config.h"],
     "perf/measures/put": ["perf/call_times.h", "runtime/verbs/", "runtime/status.h", "runtime/config.h",
                           "runtime/json.h"],
-    "perf/": ["perf/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h"],
+    "perf/": ["perf/", "tools/own_calls.h", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h"],
 }
 
 # Transports do not know each other.

@@ -61,13 +61,21 @@ void split_by_color_and_key(Rank& self) {
 }
 
 // Algorithms for one node are demanded where there are several: that is refused to the caller, and does not concern what the
-// library exchanges for itself.
+// library exchanges for itself. Nor does it concern a call that says "auto".
 void forced_where_it_does_not_apply(Rank& self) {
   int sum = 0;
   expect_error(ibcoll_barrier(self.world), IBCOLL_ERR_NOT_APPLICABLE, "IBCOLL_BARRIER", "barrier");
   std::vector<int> all(static_cast<size_t>(self.size));
   expect_error(ibcoll_allgather(self.world, &self.rank, all.data(), sizeof(int)), IBCOLL_ERR_NOT_APPLICABLE,
                "IBCOLL_ALLGATHER", "allgather");
+  ibcoll_collective_args_t args{};
+  args.struct_size = sizeof args;
+  args.algorithm = "auto";
+  ibcoll_request_t request = nullptr;
+  expect_ok(ibcoll_collective_init(self.world, &args, &request), "a barrier by any algorithm");
+  expect_ok(ibcoll_start(request), "its start");
+  expect_ok(ibcoll_wait(request), "its end");
+  expect_ok(ibcoll_request_free(request), "its release");
   const TeamOwner team = split(self.world, 0, -self.rank);
   expect_ok(ibcoll_allreduce(team.get(), &self.rank, &sum, 1, IBCOLL_INT32, IBCOLL_SUM), "allreduce");
   expect(sum == self.size * (self.size - 1) / 2, "the sum of all ranks is {}", sum);

@@ -57,6 +57,11 @@ class InfoTest(unittest.TestCase):
             self.assertIn(f"IBCOLL_LOG = error  ({file.name}:2; default warn)",
                           self.said(0, "-c", environment={"IBCOLL_CONFIG_FILE": file.name}))
 
+    def test_forced_algorithms_that_do_not_apply_are_not_for_its_own_calls(self):
+        shm = {"IBCOLL_ALLGATHER": "shm", "IBCOLL_ALLGATHERV": "shm"}
+        ranks = self.document(4, "-d", environment=shm, launch=["--nodes", "2", "--net", "ucx"])["ranks"]
+        self.assertEqual([rank["rank"] for rank in ranks], [0, 1, 2, 3])
+
     def test_malformed_setting_is_named_and_the_version_is_still_there(self):
         done = info(0, "-v", environment={"IBCOLL_NET": "token-ring"})
         self.assertEqual(done.returncode, 1)

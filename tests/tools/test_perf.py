@@ -155,6 +155,11 @@ class BadOptions(PerfTest):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertNotEqual(rows_of(done)[0]["not_applicable"], "")
 
+    def test_forced_algorithms_are_for_what_is_measured(self):
+        shm = {f"IBCOLL_{name.upper()}": "shm" for name in COLLECTIVES if name != "alltoall"}
+        self.check_runs(perf(4, "alltoall", "--bytes", "8", "--iterations", "5", "--check", environment=shm,
+                             launch=["--nodes", "2", "--net", "ucx"]))
+
     def test_malformed_setting_is_named(self):
         self.check_refused(perf(0, "alltoall", environment={"IBCOLL_TIMEOUT": "soon"}), "IBCOLL_TIMEOUT=soon", status=1)
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tools/ibcoll_info/text_tree.h"
+#include "tools/own_calls.h"
 
 namespace ibcoll::info {
 namespace {
@@ -51,10 +52,10 @@ uint64_t private_bytes() {
   return sum;
 }
 
-bool failed(const char* what, ibcoll_status_t status, std::string& failure) {
-  if (status == IBCOLL_OK) return false;
-  failure = fmt::format("{}: {}", what, ibcoll_last_error());
-  return true;
+bool run(ibcoll_team_t team, const ibcoll_collective_args_t& args, const char* what, std::string& failure) {
+  const ibcoll_status_t status = run_blocking(team, args);
+  if (status != IBCOLL_OK) failure = fmt::format("{}: {}", what, ibcoll_last_error());
+  return status == IBCOLL_OK;
 }
 
 }  // namespace
@@ -72,14 +73,15 @@ bool gather_facts(ibcoll_team_t team, json& ranks, std::string& failure) {
   const auto size = static_cast<size_t>(ibcoll_team_size(team));
   const uint64_t length = mine.size();
   std::vector<uint64_t> lengths(size), offsets(size, 0);
-  if (failed("lengths of rank facts", ibcoll_allgather(team, &length, lengths.data(), sizeof length), failure)) {
-    return false;
-  }
+  ibcoll_collective_args_t args = own_call(IBCOLL_ALLGATHER, &length, lengths.data());
+  args.bytes = sizeof length;
+  if (!run(team, args, "lengths of rank facts", failure)) return false;
   for (size_t i = 1; i < size; ++i) offsets[i] = offsets[i - 1] + lengths[i - 1];
   std::string all(offsets.back() + lengths.back(), '\0');
-  if (failed("rank facts", ibcoll_allgatherv(team, mine.data(), all.data(), lengths.data(), offsets.data()), failure)) {
-    return false;
-  }
+  args = own_call(IBCOLL_ALLGATHERV, mine.data(), all.data());
+  args.recv_counts = lengths.data();
+  args.recv_displacements = offsets.data();
+  if (!run(team, args, "rank facts", failure)) return false;
   ranks = json::array();
   for (size_t i = 0; i < size; ++i) ranks.push_back(json::parse(all.substr(offsets[i], lengths[i])));
   return true;
