@@ -5,36 +5,17 @@
 //
 // Exit status: 0; 1: wrong bytes, a failure or a forced algorithm that does not apply; 2: wrong options.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 
 #include "perf/ibcoll_perf/bench_case.h"
 #include "perf/ibcoll_perf/checked_loop.h"
 #include "perf/ibcoll_perf/options.h"
+#include "perf/ibcoll_perf/progress.h"
 #include "perf/ibcoll_perf/report.h"
 
 namespace ibcoll::perf {
 namespace {
-
-// One line on a terminal that says how far a long run is.
-class Progress {
- public:
-  explicit Progress(bool shown) : shown_(shown && ::isatty(STDERR_FILENO) == 1) {}
-  void show(const std::string& text) {
-    if (!shown_ || now_us() - begin_ < 1e6) return;
-    fmt::print(stderr, "\r\033[K{}, {:.0f} s", text, (now_us() - begin_) * 1e-6);
-    visible_ = true;
-  }
-  void clear() {
-    if (visible_) fmt::print(stderr, "\r\033[K");
-    visible_ = false;
-  }
-
- private:
-  bool shown_, visible_ = false;
-  double begin_ = now_us();
-};
 
 std::vector<std::string> algorithms_to_run(const Options& options) {
   if (options.algorithm != "all") return {options.algorithm};

@@ -27,8 +27,26 @@ TEST(LineAssembler, TagsEveryLineOnce) {
 }
 
 TEST(LineAssembler, LongLinesComeInPieces) {
-  LineAssembler lines("[0] ", 4);
+  LineAssembler lines("[0] ", false, 4);
   EXPECT_EQ(pieces(lines, {"abc", "def", "gh", "i\nj\n"}), (std::vector<std::string>{"[0] abcdef", "ghi\n[0] j\n"}));
+}
+
+TEST(LineAssembler, ACarriageReturnEndsALineOnATerminal) {
+  using Pieces = std::vector<std::string>;
+  LineAssembler plain(""), terminal("", true), tagged("T", true);
+  EXPECT_EQ(pieces(plain, {"1 %\r", "2 %\rdone\n"}), (Pieces{"1 %\r2 %\rdone\n"}));
+  EXPECT_EQ(pieces(terminal, {"1 %\r", "2 %\rdo", "ne\n"}), (Pieces{"1 %\r", "2 %\r", "done\n"}));
+  EXPECT_EQ(pieces(tagged, {"1 %\r", "2 %\rdo", "ne\n"}), (Pieces{"T1 %\r", "T2 %\r", "Tdone\n"}));
+}
+
+TEST(LineAssembler, ACarriageReturnAndANewlineAreOneEnd) {
+  for (const bool terminal : {false, true}) {
+    LineAssembler whole("T", terminal), cut("T", terminal);
+    EXPECT_EQ(pieces(whole, {"a\r\nb\r\n"}), (std::vector<std::string>{"Ta\r\nTb\r\n"}));
+    std::string joined;
+    for (const std::string& piece : pieces(cut, {"a\r", "\nb\r", "\n"})) joined += piece;
+    EXPECT_EQ(joined, "Ta\r\nTb\r\n");
+  }
 }
 
 TEST(LineAssembler, AnyCutGivesTheSameBytes) {
@@ -44,7 +62,7 @@ TEST(LineAssembler, AnyCutGivesTheSameBytes) {
       begin = end;
     }
     for (const bool tagged : {true, false}) {
-      LineAssembler lines(tagged ? "T" : "", 16);
+      LineAssembler lines(tagged ? "T" : "", false, 16);
       std::string joined;
       const auto emit = [&](std::string_view piece) {
         EXPECT_FALSE(piece.empty());

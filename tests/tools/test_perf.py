@@ -5,13 +5,16 @@
 The build tree is taken from $build, else build/release.
 """
 
+import contextlib
 import csv
 import io
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -127,6 +130,45 @@ class Output(PerfTest):
 
     def test_full_disk_is_told(self):
         self.check_refused(perf(0, "barrier", "--iterations", "5", "--output", "/dev/full"), "No space left", status=1)
+
+
+class ProgressLine(PerfTest):
+    """One row of some seconds, on a terminal."""
+
+    def on_terminal(self, *launch, **streams):
+        """What reaches the terminal of a run whose streams lead there, but for those given; the seconds from the first
+        progress to the end."""
+        leader, terminal = os.openpty()
+        with os.fdopen(leader, "rb", 0) as screen:
+            job = subprocess.Popen([*map(str, launch), BUILD / "bin/ibcoll_perf", "alltoall", "--bytes", "4M",
+                                    "--seconds", "2.6"],
+                                   **{"stdin": subprocess.DEVNULL, "stdout": terminal, "stderr": terminal, **streams})
+            os.close(terminal)
+            seen, begin = b"", None
+            with contextlib.suppress(OSError):  # EIO: nobody has the terminal open any more
+                while chunk := screen.read(65536):
+                    seen += chunk
+                    if b"rows done" in seen:
+                        begin = begin or time.monotonic()
+            self.assertEqual(job.wait(60), 0, seen)
+        return seen.decode(), time.monotonic() - begin if begin else None
+
+    def test_is_shown_and_overwritten(self):
+        for launch in ((), (BUILD / "bin/ibcoll_run", "-n", "2")):
+            with self.subTest(launch=launch):
+                seen, seconds = self.on_terminal(*launch)
+                self.assertRegex(seen, r"0 of 1 rows done; 4194304 bytes, auto, 2 s[^\n]*\r")
+                self.assertGreater(seconds, 0.5)
+                # What is left of each line once it has been overwritten.
+                lines = [re.split("\r|\x1b\\[K", line.rstrip("\r"))[-1] for line in seen.split("\n")]
+                self.assertEqual(lines[1].split(), COLUMNS)
+                self.assertNotIn("rows done", "".join(lines))
+
+    def test_is_for_terminals_only(self):
+        with tempfile.TemporaryFile() as errors:
+            _, seconds = self.on_terminal(BUILD / "bin/ibcoll_run", "-n", "2", stderr=errors)
+            errors.seek(0)
+            self.assertEqual((errors.read(), seconds), (b"", None))
 
 
 class BadOptions(PerfTest):

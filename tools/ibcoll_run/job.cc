@@ -57,7 +57,8 @@ Status Job::prepare(std::vector<HostJob> jobs) {
     for (int i = 0; i < job.count; ++i) {
       const int number = job.first_rank + i;
       const std::string tag = options_.tag_output ? fmt::format("[{}] ", number) : "";
-      ranks_.push_back({job.host, -1, LineAssembler(tag), LineAssembler(tag)});
+      ranks_.push_back(
+          {job.host, -1, LineAssembler(tag, output_->terminal()), LineAssembler(tag, error_output_->terminal())});
     }
     host_names_.push_back(job.host);
     hosts_.push_back(make_host(loop_, std::move(job), *this, options_, defaults_));
@@ -68,7 +69,7 @@ Status Job::prepare(std::vector<HostJob> jobs) {
 
 Status Job::open_streams() {
   const auto open = [&](int fd) -> Result<std::shared_ptr<OutputStream>> {
-    auto stream = std::make_shared<OutputStream>(loop_);
+    auto stream = std::make_shared<OutputStream>(loop_, ::isatty(fd) == 1);
     OutputStream* raw = stream.get();
     if (Status status = raw->queue.borrow(fd); !status.ok()) return status;
     raw->queue.on_drained = [this] { set_paused(false); };

@@ -75,6 +75,8 @@ Result<std::vector<HostJob>> plan_job(const Options& options) {
   Result<std::vector<std::string>> exported = exported_variables(options.exports);
   if (!exported.ok()) return exported.status();
   if (!options.net.empty()) exported->push_back("IBCOLL_NET=" + options.net);
+  // A rank's standard error is a pipe, and yet a progress line has its place where this leads to a terminal.
+  if (::isatty(STDERR_FILENO) == 1) exported->push_back("IBCOLL_RUN_TERMINAL=1");
   std::error_code failed;
   const std::string folder = std::filesystem::current_path(failed);
 

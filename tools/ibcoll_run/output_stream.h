@@ -8,23 +8,31 @@
 namespace ibcoll::run {
 
 // The launcher's standard output or standard error, which many sources share. A source that leaves a line unfinished
-// (the end of its stream, or a piece of a very long line) does not get the next source's text into that line.
+// (the end of its stream, or a piece of a very long line) does not get the next source's text into that line. On a
+// terminal a line that ends with a carriage return stays until anything else is written.
 class OutputStream {
  public:
-  explicit OutputStream(EventLoop& loop) : queue(loop) {}
+  OutputStream(EventLoop& loop, bool terminal) : queue(loop), terminal_(terminal) {}
+
+  bool terminal() const { return terminal_; }
 
   void write(int source, std::string_view text) {
     if (text.empty()) return;
-    if (inside_line_ && source != last_source_) queue.write("\n");
+    const bool other = source != last_source_;
+    if (passing_line_ && (other || text.front() != '\n')) queue.write("\033[K");  // the cursor is at its beginning
+    if (inside_line_ && other) queue.write("\n");
     queue.write(text);
-    inside_line_ = text.back() != '\n';
+    passing_line_ = terminal_ && text.back() == '\r';
+    inside_line_ = text.back() != '\n' && !passing_line_;
     last_source_ = source;
   }
 
   ByteQueue queue;
 
  private:
+  const bool terminal_;
   bool inside_line_ = false;
+  bool passing_line_ = false;  // what is on the terminal's last line is to be overwritten
   int last_source_ = -1;
 };
 
