@@ -33,12 +33,16 @@ def sizes(processes):
 
 
 class Collectives(unittest.TestCase):
-    def every_algorithm(self, layout):
+    def every_algorithm(self, layout, **environment):
         """One job runs every collective, algorithm and scheme, with small and large blocks."""
         processes, nodes = map(int, layout.split("x"))
         done = ranks.run(ranks.job(processes, nodes, ranks.tool("ibcoll_api_ranks"), "every_algorithm"),
-                         {"IBCOLL_LOG": "error"})
+                         {"IBCOLL_LOG": "error", **environment})
         self.assertEqual(done.returncode, 0, ranks.story(done))
+
+    def test_every_algorithm_over_the_shared_memory_of_ucx(self):
+        self.every_algorithm("4x2", UCX_TLS="sm")
+        self.every_algorithm("5x4", UCX_TLS="tcp,sm")
 
     def perf(self, layout, collective, *options):
         processes, nodes = map(int, layout.split("x"))
