@@ -6,24 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "runtime/json.h"
-#include "runtime/log.h"
 #include "runtime/shm/single_copy.h"
-#include "runtime/wait.h"
 
 namespace ibcoll {
-
-// In the ring, 16-byte aligned. length: of the payload; kFiller: skip to the start of the ring.
-struct ShmTransport::Record {
-  static constexpr uint64_t kFiller = ~uint64_t{0};
-  uint64_t length;
-  uint64_t unused;
-  Note note;
-  static uint64_t bytes(uint64_t payload) { return (sizeof(Record) + payload + 15) & ~uint64_t{15}; }
-};
 
 ShmTransport::ShmTransport(std::shared_ptr<Segment> segment, std::vector<int> jobs, int rank, bool single_copy)
     : segment_(std::move(segment)),
@@ -110,157 +98,6 @@ bool ShmTransport::send(int peer, const Note& note, std::span<const std::byte> p
   if (!at) return false;
   write_record(*out, at, note, payload);
   return true;
-}
-
-// ---------------------------------------------------------------- exposures and puts
-
-RemoteRegion ShmTransport::expose(int peer, std::span<std::byte> memory) {
-  const int from = local(peer);
-  const RemoteRegion none{reinterpret_cast<uint64_t>(memory.data()), memory.size(), 0};
-  if (!segment_->may_copy(from, rank_).load(std::memory_order_acquire)) return none;
-  if (!segment_->ensure_pair(from, rank_).ok()) return none;
-  PairBlock& block = segment_->pair(from, rank_);
-  for (uint64_t i = 0; i < PairBlock::kExposures; ++i) {
-    Exposure& exposure = block.exposures[i];
-    const uint64_t word = exposure.word.load(std::memory_order_acquire);
-    if ((word & 3) != Exposure::kFree) continue;
-    const uint64_t generation = (word >> 2) + 1;
-    exposure.address.store(none.address, std::memory_order_relaxed);
-    exposure.bytes.store(none.bytes, std::memory_order_relaxed);
-    exposure.word.store(generation << 2 | Exposure::kExposed, std::memory_order_release);
-    return {none.address, none.bytes, generation * PairBlock::kExposures + i};
-  }
-  return none;
-}
-
-// The right is the sender's while it writes, and nothing takes it back: the kernel moves the bytes on its behalf. Only its
-// end does; a dead process writes nothing.
-bool ShmTransport::conceal(int peer, const RemoteRegion& region) {
-  if (region.key == 0) return true;
-  const int from = local(peer);
-  Exposure& exposure = segment_->pair(from, rank_).exposures[region.key % PairBlock::kExposures];
-  const uint64_t generation = region.key / PairBlock::kExposures;
-  const uint64_t concealed = generation << 2 | Exposure::kFree;
-  uint64_t word = generation << 2 | Exposure::kExposed;
-  if (exposure.word.compare_exchange_strong(word, concealed, std::memory_order_acq_rel)) return true;
-  if (word != (generation << 2 | Exposure::kWriting)) return true;  // concealed before
-  if (alive(from)) return false;
-  exposure.word.store(concealed, std::memory_order_release);
-  return true;
-}
-
-PutResult ShmTransport::put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
-                            uint64_t) {
-  const int to_local = local(peer);
-  Outgoing* const out = outgoing(to_local);
-  if (!out) return PutResult::kBusy;
-  std::byte* const at = reserve(*out, Record::bytes(0));
-  if (!at) return PutResult::kBusy;
-
-  Exposure& exposure = out->block->exposures[to.key % PairBlock::kExposures];
-  const uint64_t generation = to.key / PairBlock::kExposures;
-  uint64_t exposed = generation << 2 | Exposure::kExposed;
-  if (to.key == 0 || !exposure.word.compare_exchange_strong(exposed, generation << 2 | Exposure::kWriting,
-                                                            std::memory_order_acq_rel)) {
-    ++puts_dropped_;
-    log(LogLevel::kInfo, "shm: a put of {} bytes to rank {} was dropped: the region is not exposed any more",
-        from.size(), peer);
-    return PutResult::kDone;
-  }
-  const bool fits = exposure.address.load(std::memory_order_relaxed) == to.address &&
-                    from.size() <= exposure.bytes.load(std::memory_order_relaxed);
-  Status status;
-  if (fits && !from.empty()) status = write_process(pid(to_local), to.address, from);
-  exposure.word.store(generation << 2 | Exposure::kExposed, std::memory_order_release);
-  if (!fits) {
-    ++puts_dropped_;
-    log(LogLevel::kWarning, "shm: a put of {} bytes to rank {} was dropped: it is outside of the exposed region",
-        from.size(), peer);
-    return PutResult::kDone;
-  }
-  if (!status.ok()) {
-    failed(to_local, status.text());
-    return PutResult::kBusy;
-  }
-  ++single_copies_;
-  write_record(*out, at, note, {});
-  return PutResult::kDone;
-}
-
-// ---------------------------------------------------------------- receiving
-
-void ShmTransport::find_senders() {
-  seen_open_count_ = segment_->info(rank_).open_count.load(std::memory_order_acquire);
-  for (int i = 0; i < segment_->ranks(); ++i) {
-    if (!segment_->open(i, rank_).load(std::memory_order_acquire)) continue;
-    if (std::any_of(incoming_.begin(), incoming_.end(), [&](const Incoming& in) { return in.local == i; })) continue;
-    incoming_.push_back({i, &segment_->pair(i, rank_), segment_->ring(i, rank_), 0, false});
-  }
-}
-
-size_t ShmTransport::take(Incoming& in, std::span<Event> events) noexcept {
-  const uint64_t tail = in.block->tail.load(std::memory_order_acquire);
-  size_t count = 0;
-  while (in.head != tail && count < events.size()) {
-    const auto* const record = reinterpret_cast<const Record*>(in.ring + (in.head & mask_));
-    in.taken = true;
-    if (record->length == Record::kFiller) {
-      in.head += mask_ + 1 - (in.head & mask_);
-      continue;
-    }
-    Event& event = events[count++];
-    event.kind = Event::Kind::kMessage;
-    event.peer = jobs_[static_cast<size_t>(in.local)];
-    event.note = record->note;
-    event.payload = {reinterpret_cast<const std::byte*>(record + 1), record->length};
-    in.head += Record::bytes(record->length);
-  }
-  return count;
-}
-
-size_t ShmTransport::poll(std::span<Event> events) {
-  size_t count = 0;
-  if (segment_->info(rank_).open_count.load(std::memory_order_relaxed) != seen_open_count_) [[unlikely]]
-    find_senders();
-  const size_t senders = incoming_.size();
-  for (size_t i = 0; i < senders; ++i) {
-    Incoming& in = incoming_[i];
-    if (!in.taken) continue;
-    in.block->head.store(in.head, std::memory_order_release);  // what the last poll gave out may be overwritten now
-    in.taken = false;
-  }
-  for (size_t i = 0; i < senders && count < events.size(); ++i) {
-    if (next_incoming_ >= senders) next_incoming_ = 0;
-    count += take(incoming_[next_incoming_++], events.subspan(count));
-  }
-  if (!failures_.empty()) [[unlikely]]
-    count += report_failures(events.subspan(count));
-  return count;
-}
-
-// In the order in which they were noticed, and each after all that the peer sent: what it had to say of the failure of
-// another rank comes before its own end.
-size_t ShmTransport::report_failures(std::span<Event> events) {
-  size_t count = 0;
-  for (auto at = failures_.begin(); at != failures_.end() && count < events.size();) {
-    const int local = at->local;
-    const auto in =
-        std::find_if(incoming_.begin(), incoming_.end(), [local](const Incoming& i) { return i.local == local; });
-    const bool drained = in != incoming_.end() ? in->head == in->block->tail.load(std::memory_order_acquire)
-                                               : !segment_->open(local, rank_).load(std::memory_order_acquire);
-    if (!drained) {
-      ++at;
-      continue;
-    }
-    reported_.push_back(std::make_unique<std::string>(std::move(at->why)));
-    events[count++] = {Event::Kind::kPeerFailed,
-                       jobs_[static_cast<size_t>(local)],
-                       {},
-                       std::as_bytes(std::span(*reported_.back())),
-                       0};
-    at = failures_.erase(at);
-  }
-  return count;
 }
 
 // ---------------------------------------------------------------- liveness

@@ -63,7 +63,14 @@ class ShmTransport : public Transport {
     uint64_t head = 0;
     bool taken = false;  // since the last poll: head must be published
   };
-  struct Record;
+  // In the ring, 16-byte aligned. length: of the payload; kFiller: skip to the start of the ring.
+  struct Record {
+    static constexpr uint64_t kFiller = ~uint64_t{0};
+    uint64_t length;
+    uint64_t unused;
+    Note note;
+    static uint64_t bytes(uint64_t payload) { return (sizeof(Record) + payload + 15) & ~uint64_t{15}; }
+  };
 
   Outgoing* outgoing(int local) noexcept;
   std::byte* reserve(Outgoing& out, uint64_t bytes) noexcept;
