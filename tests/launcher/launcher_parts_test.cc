@@ -48,6 +48,8 @@ TEST(Options, Mistakes) {
                                              {"--net", "smoke", "prog"},
                                              {"--timeout", "-1", "prog"},
                                              {"--timeout", "soon", "prog"},
+                                             {"--timeout", "nan", "prog"},
+                                             {"--timeout", "inf", "prog"},
                                              {"--unknown", "prog"},
                                              {"--host", "a", "--hostfile", "f", "prog"},
                                              {"--host", "a", "--nodes", "2", "prog"}}) {

@@ -177,6 +177,13 @@ class TimeLimit(JobTest):
     def test_does_not_touch_a_job_that_is_quick(self):
         self.assertEqual(self.run_job("-n", 2, "--timeout", 20, "true"), (0, "", ""))
 
+    def test_takes_a_number_above_0(self):
+        for seconds in ("nan", "-nan", "inf", "1e300", "0", "-1", "1s", "soon", ""):
+            code, output, errors = self.run_job("--timeout", seconds, "true")
+            self.assertEqual((code, output), (2, ""), seconds)
+            self.assertIn(f"--timeout: '{seconds}' is not a number of seconds above 0", errors)
+            self.assertLess(len(errors), 160)
+
     def test_with_ranks_that_ignore_the_request(self):
         code, _, _ = self.run_job("-n", 2, "--timeout", 0.5, "sh", "-c", "trap '' TERM; while :; do sleep 0.1; done")
         self.assertEqual(code, 124)

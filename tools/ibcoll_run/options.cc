@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 
 #include "runtime/ibcoll.h"
@@ -50,7 +51,7 @@ void declare(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"auto", "ucx", "verbs", "shm"}));
   app.add_option("--timeout", options.timeout, "end the job after so long, with exit code 124")
       ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string& text) { return parse_seconds(text).status().text(); });
   app.add_flag("--tag-output", options.tag_output, "put [RANK] before every line of output");
   app.add_option("-x", options.exports, "set a variable for all ranks, or hand on one of here; may be repeated")
       ->type_name("NAME[=VALUE]")
@@ -105,6 +106,15 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     return stop(2, fmt::format("ibcoll_run: unknown option {}; see ibcoll_run --help\n", program.front()));
   }
   return parsed;
+}
+
+Result<double> parse_seconds(std::string_view text) {
+  constexpr double kMost = 1e9;  // 31 years: within the range of every clock
+  double seconds = 0;
+  const auto [rest, reason] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  // NaN compares false.
+  if (reason == std::errc() && rest == text.data() + text.size() && seconds > 0 && seconds <= kMost) return seconds;
+  return error(IBCOLL_ERR_INVALID_ARGUMENT, "'{}' is not a number of seconds above 0, at most {}", text, kMost);
 }
 
 Result<std::vector<std::string>> exported_variables(const std::vector<std::string>& exports) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/status.h"
@@ -35,6 +36,9 @@ struct ParsedOptions {
   std::string text;
 };
 ParsedOptions parse_options(int argc, const char* const* argv);
+
+// What --timeout takes: a number above 0 and finite.
+Result<double> parse_seconds(std::string_view text);
 
 // -x NAME[=VALUE] as NAME=VALUE; a NAME alone takes its value from the environment (INVALID_ARGUMENT: not set).
 Result<std::vector<std::string>> exported_variables(const std::vector<std::string>& exports);
