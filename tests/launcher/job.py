@@ -13,6 +13,15 @@ import unittest
 
 BIN = pathlib.Path("build/release/bin")  # set by test_launcher.py --bin
 SECONDS = 30  # no test may hang
+# Runs the command here, as a remote shell would there: after a greeting, by a shell, with little of an environment.
+FAKE_SHELL = """#!/bin/sh
+echo "Welcome to $1"
+echo "$@" >> "$0.log"
+host=$1
+shift
+exec env -i PATH="$PATH" FAKE_HOST="$host" sh -c "exec $*"
+"""
+HOSTS = ("--host", "127.0.0.2:2,127.0.0.3:3")
 
 
 def tool(name):
@@ -102,3 +111,30 @@ class JobTest(unittest.TestCase):
         for pid in left:
             os.kill(pid, signal.SIGKILL)
         self.assertEqual(left, [], "processes that outlived the job")
+
+
+class RemoteJobTest(JobTest):
+    """A test with two hosts, 2 and 3 ranks, behind a remote shell that is none."""
+
+    def setUp(self):
+        super().setUp()
+        self.shell = self.script("shell", FAKE_SHELL)
+
+    def start(self, program="sleep 1000 & echo $$ $!; wait", **options):
+        return self.started("--rsh", self.shell, *HOSTS, "sh", "-c", program, **options)
+
+    def pids_of(self, job):
+        return [int(pid) for line in self.read_lines(job, 5) for pid in line.split()]
+
+    def agents(self, launcher):
+        children = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+                    parent = int(stat.read().rpartition(")")[2].split()[1])
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    if parent == launcher and b"--agent" in file.read():
+                        children.append(int(pid))
+            except OSError:
+                continue
+        return sorted(children)

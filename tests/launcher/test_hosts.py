@@ -9,18 +9,9 @@ import socket
 import subprocess
 import time
 
-from job import JobTest, alive, state, tool, wait_until
+from job import HOSTS, JobTest, RemoteJobTest, alive, state, tool, wait_until
 
 PROBE = "ibcoll_launcher_probe"
-# Runs the command here, as a remote shell would there: after a greeting, by a shell, with little of an environment.
-FAKE_SHELL = """#!/bin/sh
-echo "Welcome to $1"
-echo "$@" >> "$0.log"
-host=$1
-shift
-exec env -i PATH="$PATH" FAKE_HOST="$host" sh -c "exec $*"
-"""
-HOSTS = ("--host", "127.0.0.2:2,127.0.0.3:3")
 
 
 class HostFiles(JobTest):
@@ -58,11 +49,7 @@ class HostFiles(JobTest):
         self.assertEqual((code, output.count("of 2 node '' local ibcoll_run: ok\n"), errors), (0, 2, ""))
 
 
-class RemoteHosts(JobTest):
-    def setUp(self):
-        super().setUp()
-        self.shell = self.script("shell", FAKE_SHELL)
-
+class RemoteHosts(RemoteJobTest):
     def run_remote(self, *words, **options):
         return self.run_job("--rsh", self.shell, *HOSTS, *words, **options)
 
@@ -128,12 +115,6 @@ class RemoteHosts(JobTest):
         code, output, _ = self.run_remote("sh", "-c", "head -c 20000000 /dev/zero | tr '\\0' '\\n'")
         self.assertEqual((code, len(output)), (0, 100_000_000))
 
-    def start(self, program="sleep 1000 & echo $$ $!; wait"):
-        return self.started("--rsh", self.shell, *HOSTS, "sh", "-c", program)
-
-    def pids_of(self, job):
-        return [int(pid) for line in self.read_lines(job, 5) for pid in line.split()]
-
     def test_signals(self):
         with self.start("trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.05; done") as job:
             self.read_lines(job, 5)
@@ -146,19 +127,6 @@ class RemoteHosts(JobTest):
             job.kill()
             job.wait(10)
             self.assert_all_gone(pids, 5)
-
-    def agents(self, launcher):
-        children = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
-                    parent = int(stat.read().rpartition(")")[2].split()[1])
-                with open(f"/proc/{pid}/cmdline", "rb") as file:
-                    if parent == launcher and b"--agent" in file.read():
-                        children.append(int(pid))
-            except OSError:
-                continue
-        return sorted(children)
 
     def test_an_agent_that_is_killed_ends_the_job(self):
         with self.start() as job:
