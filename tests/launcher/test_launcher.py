@@ -23,6 +23,7 @@ if __name__ == "__main__":
     from test_hosts import Environment, HostFiles, RemoteHosts, SecureShell
     from test_output import BrokenOutput, Input, Lines, Volume
     from test_rendezvous import Exchanges, Secret, Strangers
+    from test_silence import Silence
     part, parts = map(int, options.part.split("/"))
     if not 1 <= part <= parts or (parts > 1 and any(not word.startswith("-") for word in rest)):
         parser.error("--part is K/N with K from 1 to N, and without names of tests")

@@ -41,7 +41,7 @@ Result<bool> AgentFrameReader::next(AgentFrame& frame) {
   if (rest.size() < sizeof(header)) return false;
   std::memcpy(&header, rest.data(), sizeof(header));
   if (header.length > kLongestBody || header.message < static_cast<uint32_t>(Message::kJob) ||
-      header.message > static_cast<uint32_t>(Message::kFinished)) {
+      header.message > static_cast<uint32_t>(Message::kAlive)) {
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "damaged frame: message {}, {} bytes", header.message, header.length);
   }
   if (rest.size() < sizeof(header) + header.length) return false;
@@ -53,10 +53,19 @@ Result<bool> AgentFrameReader::next(AgentFrame& frame) {
 std::string pack_job(const HostJob& job) {
   std::vector<int> secret;
   for (const std::byte byte : job.secret) secret.push_back(std::to_integer<int>(byte));
-  const json fields = {
-      {"host", job.host},   {"first_rank", job.first_rank}, {"count", job.count},     {"size", job.size},
-      {"nodes", job.nodes}, {"address", job.address},       {"local", job.local},     {"bind", job.bind},
-      {"secret", secret},   {"folder", job.folder},         {"program", job.program}, {"environment", job.environment}};
+  const json fields = {{"host", job.host},
+                       {"first_rank", job.first_rank},
+                       {"count", job.count},
+                       {"size", job.size},
+                       {"nodes", job.nodes},
+                       {"address", job.address},
+                       {"local", job.local},
+                       {"bind", job.bind},
+                       {"secret", secret},
+                       {"folder", job.folder},
+                       {"program", job.program},
+                       {"environment", job.environment},
+                       {"patience", job.patience.with_launcher}};
   std::string packed;
   json::to_msgpack(fields, packed);
   return packed;
@@ -76,6 +85,7 @@ Result<HostJob> unpack_job(std::string_view bytes) try {
   packed.at("folder").get_to(job.folder);
   packed.at("program").get_to(job.program);
   packed.at("environment").get_to(job.environment);
+  packed.at("patience").get_to(job.patience.with_launcher);
   const auto secret = packed.at("secret").get<std::vector<int>>();
   if (secret.size() != job.secret.size() || job.program.empty() || job.count < 1) {
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "the job description is damaged");

@@ -2,7 +2,7 @@
 // What the launcher and the agent of a remote host say to each other through the remote shell's standard streams.
 //   agent -> launcher   kGreeting, preceded by whatever the remote shell prints; then frames
 //   launcher -> agent   frames, the job first
-// The end of either stream ends the ranks.
+// The end of either stream ends the ranks, and so does silence (heartbeat.h).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace ibcoll::run {
 
 // The bytes around the text do not occur in what shells print; versions must be equal.
-inline constexpr std::string_view kGreeting{"\0\1ibcoll agent 1\2\n", 18};
+inline constexpr std::string_view kGreeting{"\0\1ibcoll agent 2\2\n", 18};
 
 enum class Message : uint32_t {
   // to the agent
@@ -32,6 +32,8 @@ enum class Message : uint32_t {
   kInputTaken,  // value: bytes
   kFailed,      // value: exit code, text
   kFinished,
+  // to either: a sign of life
+  kAlive,
 };
 
 struct AgentFrame {

@@ -5,12 +5,14 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 
 #include "tools/ibcoll_run/agent.h"
 #include "tools/ibcoll_run/agent_channel.h"
+#include "tools/ibcoll_run/heartbeat.h"
 
 namespace ibcoll::run {
 namespace {
@@ -22,7 +24,8 @@ constexpr auto kJobPatience = 30s;
 // Passes on what the agent tells, and obeys the launcher.
 class AgentServer : public HostEvents {
  public:
-  AgentServer(EventLoop& loop, const ProcessDefaults& defaults) : loop_(loop), defaults_(defaults), replies_(loop) {
+  AgentServer(EventLoop& loop, const ProcessDefaults& defaults)
+      : loop_(loop), defaults_(defaults), replies_(loop), heartbeat_(loop, replies_) {
     replies_.on_drained = [this] { update_pause(); };
     replies_.on_broken = [this] { launcher_gone_ = true; };
   }
@@ -55,6 +58,7 @@ class AgentServer : public HostEvents {
       launcher_gone_ = true;
       return;
     }
+    heartbeat_.heard();
     frames_.add({buffer.data(), static_cast<size_t>(got)});
     AgentFrame frame;
     for (;;) {
@@ -70,6 +74,7 @@ class AgentServer : public HostEvents {
     if (!agent_) return;
     switch (frame.message) {
       case Message::kSignal:
+        if (frame.value == SIGTSTP) heartbeat_.excuse();  // the launcher stops, too
         return agent_->signal(frame.value);
       case Message::kAsk:
         return agent_->ask();
@@ -90,9 +95,17 @@ class AgentServer : public HostEvents {
     if (::chdir(job->folder.c_str()) != 0) {
       return fail(1, fmt::format("cannot enter the working directory {}: {}", job->folder, std::strerror(errno)));
     }
+    heartbeat_.start(Heartbeat::Seconds(job->patience.with_launcher),
+                     [this, host = job->host, seconds = job->patience.with_launcher] { on_silence(host, seconds); });
     const Agent::Input input = job->first_rank == 0 ? Agent::Input::kForward : Agent::Input::kInherit;
     agent_ = std::make_unique<Agent>(loop_, std::move(job.value()), *this, defaults_, input);
     agent_->start();
+  }
+
+  void on_silence(const std::string& host, double seconds) {
+    launcher_gone_ = true;
+    agent_->abandon();
+    complain(fmt::format("host {}: nothing heard from the launcher for {} s; ended its ranks here", host, seconds));
   }
 
   void fail(int exit_code, const std::string& text) {
@@ -137,6 +150,7 @@ class AgentServer : public HostEvents {
   EventLoop& loop_;
   const ProcessDefaults& defaults_;
   ByteQueue replies_;
+  Heartbeat heartbeat_;
   AgentFrameReader frames_;
   std::unique_ptr<Agent> agent_;
   bool pause_asked_ = false;

@@ -12,6 +12,15 @@
 
 namespace ibcoll::run {
 
+// For how many seconds an end of the way between launcher and agent may hear nothing before it takes the other for gone.
+struct Patience {
+  // An agent is never stopped by intent, and one that gets no processor for so long is as good as gone.
+  double with_agent = 30;
+  // A launcher may be: by a debugger or SIGSTOP, or while it writes to a file server that has a break. As long as, by
+  // default, a collective waits for its ranks.
+  double with_launcher = 600;
+};
+
 // All that a host needs to know to start its ranks.
 struct HostJob {
   std::string host;
@@ -24,6 +33,7 @@ struct HostJob {
   bool local = false;              // the whole job is on the launcher's machine
   bool bind = true;
   rendezvous::Secret secret{};
+  Patience patience;
   std::string folder;                    // working directory
   std::vector<std::string> program;      // with arguments
   std::vector<std::string> environment;  // NAME=VALUE, on top of what the host has

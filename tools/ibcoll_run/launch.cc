@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -67,6 +68,17 @@ std::vector<std::string> settings_of_this_process() {
   return settings;
 }
 
+// IBCOLL_RUN_PATIENCE=SECONDS is for tests, which have less patience, and the same at both ends.
+Result<Patience> chosen_patience() {
+  Patience patience;
+  const char* text = std::getenv("IBCOLL_RUN_PATIENCE");
+  if (text == nullptr) return patience;
+  const Result<double> seconds = parse_seconds(text);
+  if (!seconds.ok()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "IBCOLL_RUN_PATIENCE: {}", seconds.status().text());
+  patience.with_agent = patience.with_launcher = seconds.value();
+  return patience;
+}
+
 }  // namespace
 
 Result<std::vector<HostJob>> plan_job(const Options& options) {
@@ -77,6 +89,8 @@ Result<std::vector<HostJob>> plan_job(const Options& options) {
   if (!options.net.empty()) exported->push_back("IBCOLL_NET=" + options.net);
   // A rank's standard error is a pipe, and yet a progress line has its place where this leads to a terminal.
   if (::isatty(STDERR_FILENO) == 1) exported->push_back("IBCOLL_RUN_TERMINAL=1");
+  const Result<Patience> patience = chosen_patience();
+  if (!patience.ok()) return patience.status();
   std::error_code failed;
   const std::string folder = std::filesystem::current_path(failed);
 
@@ -91,6 +105,7 @@ Result<std::vector<HostJob>> plan_job(const Options& options) {
     job.count = ranks.count;
     job.size = size;
     job.bind = !options.no_bind;
+    job.patience = patience.value();
     job.folder = folder;
     job.program = options.program;
     if (job.remote) job.environment = settings_of_this_process();

@@ -49,7 +49,7 @@ std::vector<std::string> agent_command(const std::string& rsh, const std::string
 
 RemoteHost::RemoteHost(EventLoop& loop, HostJob job, HostEvents& events, const std::string& rsh,
                        const ProcessDefaults& defaults)
-    : loop_(loop), job_(std::move(job)), events_(events), defaults_(defaults), input_(loop) {
+    : loop_(loop), job_(std::move(job)), events_(events), defaults_(defaults), input_(loop), heartbeat_(loop, input_) {
   std::error_code failed;
   command_ = agent_command(rsh, job_.host, std::filesystem::read_symlink("/proc/self/exe", failed));
 }
@@ -115,6 +115,8 @@ void RemoteHost::read_once() {
 }
 
 void RemoteHost::take(std::string_view bytes) {
+  if (finished_) return;  // a host that was lost speaks again
+  heartbeat_.heard();
   if (!greeted_) {
     before_greeting_ += bytes;
     return find_greeting();
@@ -139,9 +141,16 @@ void RemoteHost::find_greeting() {
   }
   greeted_ = true;
   loop_.cancel(deadline_);
+  heartbeat_.start(Heartbeat::Seconds(job_.patience.with_agent), [this] { on_silence(); });
   const std::string rest = before_greeting_.substr(at + kGreeting.size());
   before_greeting_.clear();
   if (!rest.empty()) take(rest);
+}
+
+void RemoteHost::on_silence() {
+  lose(fmt::format(
+      "nothing heard from its agent for {} s; is the host up, and the network to it? Its ranks may still run",
+      job_.patience.with_agent));
 }
 
 void RemoteHost::handle(const AgentFrame& frame) {
@@ -164,6 +173,8 @@ void RemoteHost::handle(const AgentFrame& frame) {
       return events_.host_failed(*this, frame.value, std::string(frame.body));
     case Message::kFinished:
       return finish();
+    case Message::kAlive:
+      return;
     default:
       return lose("the agent sent what only the launcher sends");
   }
@@ -189,6 +200,7 @@ void RemoteHost::on_shell_exit() {
 
 void RemoteHost::lose(const std::string& why) {
   if (finished_) return;
+  lost_ = true;
   events_.host_failed(*this, 1, why);
   finish();
 }
@@ -197,6 +209,7 @@ void RemoteHost::finish() {
   if (finished_) return;
   finished_ = true;
   loop_.cancel(deadline_);
+  heartbeat_.stop();
   input_.close_when_written();
   events_.host_finished(*this);
 }
@@ -217,9 +230,10 @@ void RemoteHost::pause_output(bool paused) {
 void RemoteHost::send_input(std::string_view bytes) { send_frame(input_, {.message = Message::kInput, .body = bytes}); }
 
 void RemoteHost::abandon() {
-  const int number = finished_ ? SIGTERM : SIGKILL;  // one that hangs may hang at SIGTERM as well
+  const int number = finished_ && !lost_ ? SIGTERM : SIGKILL;  // one that hangs may hang at SIGTERM as well
   finished_ = true;
   loop_.cancel(deadline_);
+  heartbeat_.stop();
   input_.close_when_written();  // the agent ends with its input, and its ranks with it
   if (output_) close_output();
   if (shell_descriptor_) loop_.forget(shell_descriptor_.get());

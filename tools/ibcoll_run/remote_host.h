@@ -6,6 +6,7 @@
 
 #include "tools/ibcoll_run/agent_channel.h"
 #include "tools/ibcoll_run/byte_queue.h"
+#include "tools/ibcoll_run/heartbeat.h"
 #include "tools/ibcoll_run/host.h"
 #include "tools/ibcoll_run/process_defaults.h"
 
@@ -30,6 +31,7 @@ class RemoteHost : public Host {
   void read_once();
   void take(std::string_view bytes);
   void find_greeting();
+  void on_silence();
   void handle(const AgentFrame& frame);
   void on_shell_exit();
   void lose(const std::string& why);
@@ -45,8 +47,10 @@ class RemoteHost : public Host {
   UniqueFd shell_descriptor_;
   UniqueFd output_;
   ByteQueue input_;
+  Heartbeat heartbeat_;
   bool greeted_ = false;
   bool finished_ = false;
+  bool lost_ = false;
   std::string before_greeting_;
   AgentFrameReader frames_;
   EventLoop::TimerId deadline_ = 0;

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Launcher and agent of a remote host, when one of the two is not heard any more, and when that is only so for a while."""
+
+import os
+import signal
+import time
+
+from job import RemoteJobTest, alive, state, wait_until
+
+PATIENCE = 1.5  # seconds
+LONGER = 3
+TICKING = "echo $$; while :; do echo tick; sleep 0.05; done"
+
+
+class Silence(RemoteJobTest):
+    def start_impatiently(self, *words, **options):
+        env = {**os.environ, "IBCOLL_RUN_PATIENCE": str(PATIENCE)}
+        return self.start(*words, env=env, **options)
+
+    def assert_succeeds(self, job):
+        output, errors = job.communicate(timeout=20)
+        self.assertEqual((job.returncode, errors), (0, b""))
+        return output
+
+    def stop(self, pid):
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(lambda: os.kill(pid, signal.SIGKILL) if state(pid) == "T" else None)  # where the test fails
+        self.assertTrue(wait_until(lambda: state(pid) == "T"))
+
+    def test_a_host_that_is_not_heard_any_more_ends_the_job(self):
+        with self.start_impatiently() as job:
+            pids = self.pids_of(job)
+            begin = time.monotonic()
+            self.stop(self.agents(job.pid)[0])
+            self.assertEqual(job.wait(20), 1)
+            self.assertGreater(time.monotonic() - begin, 0.8 * PATIENCE)
+            self.assertLess(time.monotonic() - begin, PATIENCE + 3)
+            self.assertRegex(job.stderr.read().decode(),
+                             rf"\Aibcoll_run: host 127\.0\.0\.[23]: nothing heard from its agent for {PATIENCE} s; "
+                             r"is the host up, and the network to it\? Its ranks may still run\n\Z")
+            self.assert_all_gone(pids, 5)
+
+    def test_hosts_whose_ranks_say_nothing_or_take_all_processors(self):
+        program = f"[ $((IBCOLL_RUN_RANK % 2)) = 0 ] && exec sleep {LONGER}; timeout {LONGER} sh -c 'while :; do :; done'; true"
+        with self.start_impatiently(program) as job:
+            self.assertEqual(self.assert_succeeds(job), b"")
+
+    def test_hosts_whose_output_waits_for_a_slow_reader(self):
+        with self.start_impatiently("head -c 8000000 /dev/zero | tr '\\0' '\\n'") as job:
+            time.sleep(LONGER)
+            self.assertEqual(len(self.assert_succeeds(job)), 5 * 8_000_000)
+
+    def test_a_launcher_that_is_suspended_finds_its_job_again(self):
+        with self.start_impatiently(TICKING) as job:
+            pids = [int(line) for line in self.read_lines(job, 50) if line != "tick"]
+            job.send_signal(signal.SIGTSTP)
+            self.assertTrue(wait_until(lambda: {state(pid) for pid in [job.pid, *pids]} == {"T"}))
+            time.sleep(LONGER)
+            self.assertEqual([pid for pid in pids if not alive(pid)], [])
+            job.send_signal(signal.SIGCONT)
+            self.read_lines(job, 200)
+            time.sleep(PATIENCE)
+            job.terminate()
+            self.assertEqual(job.wait(20), 143)
+            self.assertNotIn("nothing heard", job.stderr.read().decode())
+
+    def test_a_launcher_that_is_not_heard_any_more_costs_the_ranks(self):
+        with self.start_impatiently() as job:
+            pids = self.pids_of(job)
+            self.stop(job.pid)
+            self.assert_all_gone(pids, PATIENCE + 3)
+            job.send_signal(signal.SIGCONT)
+            self.assertEqual(job.wait(20), 1)
+            errors = job.stderr.read().decode()
+            for host in (2, 3):
+                self.assertIn(f"host 127.0.0.{host}: nothing heard from the launcher for {PATIENCE} s", errors)
+            self.assertRegex(errors, r"ibcoll_run: host 127\.0\.0\.[23]: .* while ranks were running there")
+
+    def test_the_patience_is_a_number(self):
+        code, _, errors = self.run_job("true", env={"IBCOLL_RUN_PATIENCE": "much"})
+        self.assertEqual((code, errors),
+                         (2, "ibcoll_run: IBCOLL_RUN_PATIENCE: 'much' is not a number of seconds above 0, at most 1000000000\n"))
