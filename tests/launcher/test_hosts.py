@@ -162,6 +162,22 @@ class RemoteHosts(RemoteJobTest):
         self.assertEqual(code, 1)
         self.assertIn("cannot listen on 8.8.8.8", errors)
 
+    def test_public_addresses_by_the_setting_of_the_ranks(self):
+        for value, expected, about in (("yes", 1, "cannot listen on 8.8.8.8"), ("1", 1, "cannot listen on 8.8.8.8"),
+                                       ("no", 2, "not a private address"), ("", 2, "not a private address"),
+                                       ("maybe", 2, "IBCOLL_ALLOW_PUBLIC=maybe (environment): not a valid value")):
+            code, _, errors = self.run_remote("--address", "8.8.8.8", "true", env={"IBCOLL_ALLOW_PUBLIC": value})
+            self.assertEqual((code, errors.count("\n")), (expected, 1), errors)
+            self.assertIn(about, errors)
+
+    def test_the_ranks_may_be_reached_publicly_as_well(self):
+        show = ("sh", "-c", "echo ${IBCOLL_ALLOW_PUBLIC-unset}")
+        for words, env, expected in (((), {}, "unset"), (("--allow-public",), {}, "yes"),
+                                     (("--allow-public",), {"IBCOLL_ALLOW_PUBLIC": "no"}, "yes"),
+                                     ((), {"IBCOLL_ALLOW_PUBLIC": "on"}, "on")):
+            self.assertEqual(self.run_remote(*words, *show, env=env), (0, (expected + "\n") * 5, ""))
+            self.assertEqual(self.run_job("-n", 2, *words, *show, env=env), (0, (expected + "\n") * 2, ""))
+
 
 class SecureShell(JobTest):
     """The real thing: sshd on loopback, with keys made for this test."""

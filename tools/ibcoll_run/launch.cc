@@ -12,6 +12,7 @@
 #include <map>
 #include <sstream>
 
+#include "runtime/config.h"
 #include "tools/ibcoll_run/agent.h"
 #include "tools/ibcoll_run/core_binding.h"
 #include "tools/ibcoll_run/hosts.h"
@@ -79,6 +80,22 @@ Result<Patience> chosen_patience() {
   return patience;
 }
 
+// --allow-public, or what the ranks here read for themselves.
+Result<bool> public_allowed(const Options& options) {
+  if (options.allow_public) return true;
+  const Result<Config> config = Config::load_from(environ);
+  if (!config.ok()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}", config.status().text());
+  return config->boolean("IBCOLL_ALLOW_PUBLIC");
+}
+
+Result<SocketAddress> rendezvous_address(const HostJob& job, const Options& options) {
+  if (!job.remote) return numeric_address("127.0.0.1", 0);
+  const Result<bool> allow_public = public_allowed(options);
+  if (!allow_public.ok()) return allow_public.status();
+  return options.address.empty() ? listen_address_for(job.host, allow_public.value())
+                                 : given_listen_address(options.address, allow_public.value());
+}
+
 }  // namespace
 
 Result<std::vector<HostJob>> plan_job(const Options& options) {
@@ -89,6 +106,7 @@ Result<std::vector<HostJob>> plan_job(const Options& options) {
   if (!options.net.empty()) exported->push_back("IBCOLL_NET=" + options.net);
   // A rank's standard error is a pipe, and yet a progress line has its place where this leads to a terminal.
   if (::isatty(STDERR_FILENO) == 1) exported->push_back("IBCOLL_RUN_TERMINAL=1");
+  if (options.allow_public) exported->push_back("IBCOLL_ALLOW_PUBLIC=yes");
   const Result<Patience> patience = chosen_patience();
   if (!patience.ok()) return patience.status();
   std::error_code failed;
@@ -131,10 +149,7 @@ Result<std::unique_ptr<RendezvousServer>> open_rendezvous(EventLoop& loop, const
   for (HostJob& job : jobs) {
     job.secret = secret;
     job.local = local;
-    const Result<SocketAddress> address = !job.remote ? numeric_address("127.0.0.1", 0)
-                                          : options.address.empty()
-                                              ? listen_address_for(job.host, options.allow_public)
-                                              : given_listen_address(options.address, options.allow_public);
+    const Result<SocketAddress> address = rendezvous_address(job, options);
     if (!address.ok()) return address.status();
     std::string& text = listening[address.value().host_text()];
     if (text.empty()) {

@@ -78,8 +78,8 @@ Result<SocketAddress> checked(const SocketAddress& address, bool allow_public, c
   if (address.is_private() || allow_public) return address;
   return error(
       IBCOLL_ERR_INVALID_ARGUMENT,
-      "{} is {}, which is not a private address: the rendezvous does not listen there unless --allow-public says "
-      "so; --address names another",
+      "{} is {}, which is not a private address: the rendezvous does not listen there unless --allow-public or "
+      "IBCOLL_ALLOW_PUBLIC=yes says so; --address names another",
       whose, address.host_text());
 }
 

@@ -59,7 +59,8 @@ void declare(CLI::App& app, Options& options) {
   app.add_flag("--no-bind", options.no_bind, "do not bind ranks to cores (done where there are enough cores)");
   app.add_option("--address", options.address, "address of this machine that the other hosts reach; default: by route")
       ->type_name("ADDRESS");
-  app.add_flag("--allow-public", options.allow_public, "listen on an address outside the private ranges too");
+  app.add_flag("--allow-public", options.allow_public,
+               "listen on addresses outside the private ranges too (sets IBCOLL_ALLOW_PUBLIC)");
   app.add_flag("--agent", options.agent)->group("");  // how a remote host is asked to run its ranks
 }
 
