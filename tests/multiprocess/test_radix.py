@@ -169,10 +169,21 @@ class RadixTest(unittest.TestCase):
         self.assertTrue(pathlib.Path("/dev/null").is_char_device())
         self.check_nothing_left()
 
-    def test_no_arguments(self):
-        done = self.start(job(2, BUILD / "bin/ibcoll_radix"))
-        self.assertNotEqual(done.returncode, 0)
-        self.assertEqual(done.stderr.count("IN is required"), 1, done.stderr)
+    def test_arguments(self):
+        for words, mistake in (((), "IN is required"), (("in",), "OUT is required"),
+                               (("in", "out", "more"), "The following argument was not expected: more")):
+            with self.subTest(words=words):
+                expected = f"ibcoll_radix: {mistake}; see ibcoll_radix --help\n"
+                alone = self.start([BUILD / "bin/ibcoll_radix", *words])
+                self.assertEqual((alone.returncode, alone.stdout, alone.stderr), (2, "", expected))
+                done = self.start(job(2, BUILD / "bin/ibcoll_radix", *words))
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertEqual(done.stderr.count(expected), 1, done.stderr)
+
+    def test_help(self):
+        done = self.start(job(2, BUILD / "bin/ibcoll_radix", "--help"))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout.count("Usage: ibcoll_radix [OPTIONS] IN OUT"), 1, done.stdout)
 
     def test_full_disk(self):
         """A file system of 1 MB in a mount namespace of its own, which goes with the job."""

@@ -113,6 +113,9 @@ int run(int argc, char** argv) {
     return 1;
   }
   CLI::App app("Sorts a file of 32-bit little-endian unsigned keys with all ranks of the job", "ibcoll_radix");
+  app.failure_message([](const CLI::App*, const CLI::Error& wrong) {
+    return fmt::format("ibcoll_radix: {}; see ibcoll_radix --help\n", wrong.what());
+  });
   std::string in, out;
   app.add_option("IN", in, "keys to sort")->required();
   app.add_option("OUT", out, "sorted keys; untouched unless all went well; may be IN")->required();
@@ -120,7 +123,8 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {
     // All ranks got the same arguments; one of them tells.
-    return job.rank() == 0 ? app.exit(wrong) : wrong.get_exit_code() == 0 ? 0 : 2;
+    if (job.rank() == 0) app.exit(wrong);
+    return wrong.get_exit_code() == 0 ? 0 : 2;
   }
   // A limit on file sizes is an error from the call that meets it.
   std::signal(SIGXFSZ, SIG_IGN);
