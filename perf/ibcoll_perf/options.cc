@@ -132,6 +132,9 @@ void describe_options(CLI::App& app, Options& options) {
 
 std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options& options) {
   CLI::App app("Times a collective over a range of sizes. Start it under ibcoll_run or a PMIx launcher.");
+  app.failure_message([](const CLI::App*, const CLI::Error& problem) {
+    return fmt::format("ibcoll_perf: {}; see ibcoll_perf --help\n", problem.what());
+  });
   describe_options(app, options);
   try {
     app.parse(argc, argv);

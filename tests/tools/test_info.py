@@ -120,6 +120,7 @@ class InfoTest(unittest.TestCase):
                 done = info(2, *words)
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(words[-1].split(":")[0], done.stderr)
+                self.assertRegex(done.stderr, r"(?m)^ibcoll_info: .*; see ibcoll_info --help$")
 
     def test_full_disk_is_told(self):
         with open("/dev/full", "w", encoding="utf-8") as full:

@@ -180,7 +180,9 @@ class BadOptions(PerfTest):
                 (["bcast", "--root", "1"], "--root 1"), (["bcast", "--in-place"], "--in-place"),
                 (["alltoall", "--speed"], "--speed")]:
             with self.subTest(words=words):
-                self.check_refused(perf(0, *words), part)
+                done = perf(0, *words)
+                self.check_refused(done, part)
+                self.assertRegex(done.stderr, r"\Aibcoll_perf: .*\n\Z")
 
     def test_one_rank_speaks_for_all(self):
         done = perf(3, "alltoall", "--algorithm", "fastest")

@@ -85,6 +85,9 @@ void describe_options(CLI::App& app, Options& options) {
 int run_program(int argc, char** argv) {
   Options options;
   CLI::App app("Shows version, settings, devices and algorithms of ibcoll; of a whole job under ibcoll_run.");
+  app.failure_message([](const CLI::App*, const CLI::Error& problem) {
+    return fmt::format("ibcoll_info: {}; see ibcoll_info --help\n", problem.what());
+  });
   describe_options(app, options);
   int parsed = 0;
   try {
