@@ -4,16 +4,38 @@
 
 import argparse
 import pathlib
+import subprocess
 import sys
 import unittest
 
 import job
 
+
+def part_of(text):
+    """K/N as (K, N)."""
+    part, _, parts = text.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"'{text}' is not K/N with K from 1 to N")
+    return int(part), int(parts)
+
+
+class Parts(unittest.TestCase):
+    def test_mistakes(self):
+        for text in ("x", "1", "/", "0/2", "3/2", "1/2/3"):
+            done = subprocess.run([sys.executable, __file__, "--part", text], capture_output=True, text=True, timeout=30,
+                                  check=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"error: argument --part: '{text}' is not K/N", done.stderr)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", default="build/release/bin", help="folder of ibcoll_run")
-    parser.add_argument("--part", default="1/1", metavar="K/N", help="of N parts that run side by side, as most tests wait")
+    parser.add_argument("--part", type=part_of, default="1/1", metavar="K/N", help="of N parts that run side by side, as most tests wait")
     options, rest = parser.parse_known_args()
+    part, parts = options.part
+    if parts > 1 and any(not word.startswith("-") for word in rest):
+        parser.error("argument --part: not together with names of tests")
     job.BIN = pathlib.Path(options.bin).resolve()
     for name in ("ibcoll_run", "ibcoll_launcher_probe"):
         if not (job.BIN / name).exists():
@@ -24,8 +46,5 @@ if __name__ == "__main__":
     from test_output import BrokenOutput, Input, Lines, Volume
     from test_rendezvous import Exchanges, Secret, Strangers
     from test_silence import Silence
-    part, parts = map(int, options.part.split("/"))
-    if not 1 <= part <= parts or (parts > 1 and any(not word.startswith("-") for word in rest)):
-        parser.error("--part is K/N with K from 1 to N, and without names of tests")
     classes = sorted(name for name, value in globals().items() if isinstance(value, type) and issubclass(value, unittest.TestCase))
     unittest.main(argv=[sys.argv[0], *(classes[part - 1::parts] if parts > 1 else []), *rest])
