@@ -30,6 +30,7 @@ using Tag = std::array<std::byte, 32>;
 // The environment of a rank.
 inline constexpr const char* kRankVariable = "IBCOLL_RUN_RANK";
 inline constexpr const char* kSizeVariable = "IBCOLL_RUN_SIZE";
+inline constexpr const char* kHostVariable = "IBCOLL_RUN_HOST";               // as the user names it
 inline constexpr const char* kNodeVariable = "IBCOLL_RUN_NODE";               // "" or "emulated-0" ...
 inline constexpr const char* kLocalVariable = "IBCOLL_RUN_LOCAL";             // "1": the whole job is on this machine
 inline constexpr const char* kLocalRanksVariable = "IBCOLL_RUN_LOCAL_RANKS";  // ranks of the job on this machine

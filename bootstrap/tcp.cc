@@ -69,7 +69,7 @@ Result<std::unique_ptr<TcpBootstrap>> TcpBootstrap::join(double exchange_seconds
   bootstrap->exchange_seconds_ = exchange_seconds;
   if (Status status = bootstrap->read_environment(); !status.ok()) return status;
   const Result<rendezvous::Secret> secret = job_secret();
-  if (!secret.ok()) return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: {}", bootstrap->rank_, secret.status().text());
+  if (!secret.ok()) return error(IBCOLL_ERR_BOOTSTRAP, "{}: {}", bootstrap->who(), secret.status().text());
   const Clock::time_point deadline = Clock::now() + kJoinPatience;
   if (Status status = bootstrap->connect(deadline); !status.ok()) return status;
   if (Status status = bootstrap->prove(secret.value(), deadline); !status.ok()) return status;
@@ -83,19 +83,22 @@ Status TcpBootstrap::read_environment() {
   const Result<int> rank = number_of(rendezvous::kRankVariable, 0, size_ - 1);
   if (!rank.ok()) return rank.status();
   rank_ = rank.value();
+  host_ = text_of(rendezvous::kHostVariable);
   node_ = text_of(rendezvous::kNodeVariable);
   local_job_ = text_of(rendezvous::kLocalVariable) == "1";
   address_ = text_of(rendezvous::kAddressVariable);
   return {};
 }
 
+std::string TcpBootstrap::who() const { return fmt::format("rank {} on host {}", rank_, host_); }
+
 Status TcpBootstrap::connect(Clock::time_point deadline) {
   const Result<SocketAddress> address = parse_socket_address(address_);
   if (!address.ok()) {
-    return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: {}: {}", rank_, rendezvous::kAddressVariable, address.status().text());
+    return error(IBCOLL_ERR_BOOTSTRAP, "{}: {}: {}", who(), rendezvous::kAddressVariable, address.status().text());
   }
   socket_.reset(::socket(address.value().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket_) return error(IBCOLL_ERR_SYSTEM, "rank {}: socket: {}", rank_, std::strerror(errno));
+  if (!socket_) return error(IBCOLL_ERR_SYSTEM, "{}: socket: {}", who(), std::strerror(errno));
   const int on = 1;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
@@ -114,19 +117,20 @@ Status TcpBootstrap::prove(const rendezvous::Secret& secret, Clock::time_point d
   rendezvous::Claim claim{};
   claim.rank = static_cast<uint32_t>(rank_);
   claim.size = static_cast<uint32_t>(size_);
-  if (Status status = rendezvous::fill_random(claim.nonce); !status.ok()) return status;
+  if (Status status = rendezvous::fill_random(claim.nonce); !status.ok()) {
+    return error(status.code(), "{}: {}", who(), status.text());
+  }
   const Result<rendezvous::Tag> mine = rendezvous::client_tag(secret, server_nonce, claim);
   const Result<rendezvous::Tag> expected = rendezvous::server_tag(secret, server_nonce, claim);
   if (!mine.ok() || !expected.ok()) {
-    return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: {}", rank_, (mine.ok() ? expected : mine).status().text());
+    return error(IBCOLL_ERR_BOOTSTRAP, "{}: {}", who(), (mine.ok() ? expected : mine).status().text());
   }
   claim.tag = mine.value();
   if (Status status = send(bytes_of(claim), deadline); !status.ok()) return status;
   rendezvous::Tag answer;
   if (Status status = receive(answer, deadline); !status.ok()) return status;
   if (!rendezvous::equal_in_constant_time(answer, expected.value())) {
-    return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: who listens at {} does not know the secret of this job", rank_,
-                 address_);
+    return error(IBCOLL_ERR_BOOTSTRAP, "{}: who listens at {} does not know the secret of this job", who(), address_);
   }
   return {};
 }
@@ -134,12 +138,12 @@ Status TcpBootstrap::prove(const rendezvous::Secret& secret, Clock::time_point d
 Status TcpBootstrap::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
   if (mine.size() > rendezvous::kMaxBlob || all.size() != mine.size() * static_cast<size_t>(size_) ||
       all.size() > rendezvous::kMaxGathered) {
-    return error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: exchange of {} bytes into {}: {} ranks, at most {} bytes each",
-                 rank_, mine.size(), all.size(), size_, rendezvous::kMaxBlob);
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: exchange of {} bytes into {}: {} ranks, at most {} bytes each",
+                 who(), mine.size(), all.size(), size_, rendezvous::kMaxBlob);
   }
   if (!socket_) {
-    return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: the connection to ibcoll_run at {} is closed after an earlier failure",
-                 rank_, address_);
+    return error(IBCOLL_ERR_BOOTSTRAP, "{}: the connection to ibcoll_run at {} is closed after an earlier failure",
+                 who(), address_);
   }
   const Clock::time_point deadline = after(exchange_seconds_);
   const FrameHeader header{Kind::kGather, static_cast<uint32_t>(mine.size())};
@@ -157,11 +161,11 @@ Status TcpBootstrap::receive_gathered(std::span<std::byte> all, Clock::time_poin
   if (header.kind == Kind::kGathered && header.length == all.size()) return receive(all, deadline);
   if (header.kind == Kind::kFailed) {
     const Result<std::string> text = receive_text(header.length, deadline);
-    return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: {}", rank_, text.ok() ? text.value() : text.status().text());
+    if (!text.ok()) return text.status();
+    return error(IBCOLL_ERR_BOOTSTRAP, "{}: {}", who(), text.value());
   }
-  return error(IBCOLL_ERR_BOOTSTRAP,
-               "rank {}: ibcoll_run at {} sent a frame of kind {} and {} bytes, expected {} bytes", rank_, address_,
-               static_cast<uint32_t>(header.kind), header.length, all.size());
+  return error(IBCOLL_ERR_BOOTSTRAP, "{}: ibcoll_run at {} sent a frame of kind {} and {} bytes, expected {} bytes",
+               who(), address_, static_cast<uint32_t>(header.kind), header.length, all.size());
 }
 
 // The launcher knows which ranks have not come; a rank does not.
@@ -174,13 +178,13 @@ Status TcpBootstrap::ask_who_is_missing() {
       (answer.kind == Kind::kMissing || answer.kind == Kind::kFailed)) {
     text = receive_text(answer.length, deadline);
   }
-  return error(IBCOLL_ERR_TIMEOUT, "rank {}: the ranks of the job did not all come within {} s (IBCOLL_TIMEOUT): {}",
-               rank_, exchange_seconds_, text.ok() ? text.value() : text.status().text());
+  return error(IBCOLL_ERR_TIMEOUT, "{}: the ranks of the job did not all come within {} s (IBCOLL_TIMEOUT): {}", who(),
+               exchange_seconds_, text.ok() ? text.value() : text.status().text());
 }
 
 Result<std::string> TcpBootstrap::receive_text(uint32_t length, Clock::time_point deadline) {
   if (length > rendezvous::kMaxText) {
-    return error(IBCOLL_ERR_BOOTSTRAP, "ibcoll_run at {} announced a text of {} bytes", address_, length);
+    return error(IBCOLL_ERR_BOOTSTRAP, "{}: ibcoll_run at {} announced a text of {} bytes", who(), address_, length);
   }
   std::string text(length, '\0');
   if (Status status = receive(std::as_writable_bytes(std::span(text)), deadline); !status.ok()) return status;
@@ -221,18 +225,18 @@ Status TcpBootstrap::wait(short events, Clock::time_point deadline) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     if (left <= 0ms) {
-      return error(IBCOLL_ERR_TIMEOUT, "rank {}: ibcoll_run at {} does not answer", rank_, address_);
+      return error(IBCOLL_ERR_TIMEOUT, "{}: ibcoll_run at {} does not answer", who(), address_);
     }
     pollfd entry{socket_.get(), events, 0};
     const int ready = ::poll(&entry, 1, static_cast<int>(std::min<int64_t>(left.count(), 60'000)));
     if (ready > 0) return {};
-    if (ready < 0 && errno != EINTR) return error(IBCOLL_ERR_SYSTEM, "rank {}: poll: {}", rank_, std::strerror(errno));
+    if (ready < 0 && errno != EINTR) return error(IBCOLL_ERR_SYSTEM, "{}: poll: {}", who(), std::strerror(errno));
   }
 }
 
 Status TcpBootstrap::lost(std::string_view call, int reason) const {
-  return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: ibcoll_run at {}: {}: {}; is the launcher still running?", rank_,
-               address_, call, reason == 0 ? "closed the connection" : std::strerror(reason));
+  return error(IBCOLL_ERR_BOOTSTRAP, "{}: ibcoll_run at {}: {}: {}; is the launcher still running?", who(), address_,
+               call, reason == 0 ? "closed the connection" : std::strerror(reason));
 }
 
 }  // namespace ibcoll

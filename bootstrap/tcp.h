@@ -33,6 +33,7 @@ class TcpBootstrap : public Bootstrap {
  private:
   TcpBootstrap() = default;
   Status read_environment();
+  std::string who() const;  // for errors
   Status connect(Clock::time_point deadline);
   Status prove(const rendezvous::Secret& secret, Clock::time_point deadline);
   Status receive_gathered(std::span<std::byte> all, Clock::time_point deadline);
@@ -45,6 +46,7 @@ class TcpBootstrap : public Bootstrap {
 
   int rank_ = -1;
   int size_ = 0;
+  std::string host_;
   std::string node_;
   bool local_job_ = false;
   std::string address_;

@@ -49,6 +49,8 @@ class ExitCodes(JobTest):
             code, _, errors = self.run_job("-n", 3, program)
             self.assertEqual(code, expected, errors)
             self.assertIn(text, errors)
+            # Where the kernel refuses, one rank met it; what is looked up before is so for all.
+            self.assertRegex(errors, r"^ibcoll_run: host \S+: " + (r"rank \d: " if program in (no_interpreter,) else ""))
             self.assertEqual(errors.count("\n"), 1, errors)
 
     def test_script_without_interpreter_line(self):
@@ -196,6 +198,13 @@ class Limits(JobTest):
         self.assertEqual((code, errors), (0, ""))
         self.assertEqual(len(re.findall(r"^rank \d+ of 128 .*: ok$", output, re.M)), 128)
         self.assertLess(time.monotonic() - begin, 20)
+
+    def test_no_more_files_for_the_ranks(self):
+        for limit in range(40, 46):  # whichever call meets it
+            command = f"ulimit -n {limit}; {tool('ibcoll_run')} -n 40 sleep 1000"
+            done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=30, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, r"\Aibcoll_run: host \S+: rank \d+: .*Too many open files.*ulimit -n\)\n\Z")
 
     def test_low_limit_of_open_files(self):
         command = f"ulimit -S -n 64; {tool('ibcoll_run')} -n 40 sh -c 'ulimit -S -n'"

@@ -89,6 +89,9 @@ class RemoteHosts(RemoteJobTest):
         code, _, errors = self.run_remote("sh", "-c", "[ $IBCOLL_RUN_RANK = 0 ] && kill -9 $$; sleep 100")
         self.assertEqual(code, 137)
         self.assertIn("rank 0 on host 127.0.0.2", errors)
+        code, _, errors = self.run_remote("env", "IBCOLL_RUN_ADDRESS=127.0.0.1:1", tool(PROBE))
+        self.assertEqual(code, 3)
+        self.assertRegex(errors, r"rank ([01] on host 127\.0\.0\.2|[234] on host 127\.0\.0\.3): ibcoll_run at 127\.0\.0\.1:1: connect: ")
         code, _, errors = self.run_remote("/no/such/program")
         self.assertEqual(code, 127)
         self.assertIn("/no/such/program: no such file", errors)
@@ -102,6 +105,9 @@ class RemoteHosts(RemoteJobTest):
             self.assertEqual(code, 1)
             self.assertIn(about, errors)
             self.assertRegex(errors, r"host 127\.0\.0\.[23]")
+            for line in errors.splitlines():
+                if "No such file" in line:
+                    self.assertRegex(line, r"^ibcoll_run: host 127\.0\.0\.[23]: /no/such/shell: ")
 
     def test_input_and_output(self):
         text = "".join(f"line {i}\n" for i in range(50_000))

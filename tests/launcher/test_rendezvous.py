@@ -55,7 +55,7 @@ class Exchanges(JobTest):
         code, _, errors = self.probe(4, "leave", 2)
         self.assertEqual(code, 3)
         self.assertLess(time.monotonic() - begin, 5)
-        self.assertRegex(errors, r"rank [013]: rank 2 on host \S+ \(pid \d+\) exited with status 0 and took no part")
+        self.assertRegex(errors, r"rank [013] on host \S+: rank 2 on host \S+ \(pid \d+\) exited with status 0 and took no part")
 
     def test_a_rank_that_dies_early(self):
         begin = time.monotonic()
@@ -72,7 +72,8 @@ class Exchanges(JobTest):
     def test_a_late_rank_is_named(self):
         code, _, errors = self.probe(3, "late", 1, 20, env={"IBCOLL_TIMEOUT": "0.5"})
         self.assertEqual(code, 3)
-        self.assertRegex(errors, r"rank [02]: the ranks of the job did not all come within 0.5 s .*rank 1 has not come")
+        self.assertRegex(errors, r"rank [02] on host \S+: the ranks of the job did not all come within 0.5 s "
+                         r"\(IBCOLL_TIMEOUT\): rank 1 has not come")
 
     def test_a_damaged_environment(self):
         for variable, value in (("RANK", "x"), ("RANK", "7"), ("SIZE", "0"), ("ADDRESS", "nowhere"), ("SECRET_FD", "1"),
@@ -80,6 +81,8 @@ class Exchanges(JobTest):
             code, _, errors = self.run_job("-n", 2, "env", f"IBCOLL_RUN_{variable}={value}", tool(PROBE))
             self.assertEqual(code, 3, variable)
             self.assertIn("127.0.0.1:1" if value == "127.0.0.1:1" else f"IBCOLL_RUN_{variable}", errors)
+            if variable not in ("RANK", "SIZE"):
+                self.assertRegex(errors, rf"error -\d+: rank [01] on host {re.escape(socket.gethostname())}: ")
 
 
 class Secret(JobTest):
@@ -253,4 +256,5 @@ class Strangers(JobTest):
             self.assertEqual(len(self.receive(connection, 72)), 72)
             connection.sendall(bytes(32))
             self.assertTrue(wait_until(lambda: job.poll() is not None))
-            self.assertIn(b"does not know the secret of this job", job.stderr.read())
+            self.assertRegex(job.stderr.read().decode(),
+                             rf"rank 0 on host \S+: who listens at {address[19:]} does not know the secret of this job")

@@ -56,11 +56,12 @@ Status Agent::spawn_all(const std::string& path) {
   ranks_.reserve(static_cast<size_t>(job_.count));  // callbacks hold references
   for (int i = 0; i < job_.count; ++i) {
     const int number = job_.first_rank + i;
+    const auto failed = [number](const Status& why) { return error(why.code(), "rank {}: {}", number, why.text()); };
     const Result<UniqueFd> input = input_of(number);
-    if (!input.ok()) return input.status();
+    if (!input.ok()) return failed(input.status());
     Result<RankProcess> process =
         spawn_rank(settings, number, i, with_rank(base, job_, i), input.value().get(), secret->get());
-    if (!process.ok()) return error(process.status().code(), "rank {}: {}", number, process.status().text());
+    if (!process.ok()) return failed(process.status());
     guard_.add(process->pid);
     ranks_.push_back({number, std::move(process.value())});
     watch_rank(ranks_.back());
@@ -112,7 +113,7 @@ void Agent::report_exec_failures() {
     const ssize_t got = ::read(failures_.get(), &failure, sizeof(failure));
     if (got == sizeof(failure)) {
       const ProgramPath why = cannot_execute(job_.program.front(), failure.reason);
-      events_.host_failed(*this, why.exit_code, why.text);
+      events_.host_failed(*this, why.exit_code, fmt::format("rank {}: {}", failure.rank, why.text));
     } else if (got == 0) {  // every child became the program, or ended
       loop_.forget(failures_.get());
       failures_.reset();

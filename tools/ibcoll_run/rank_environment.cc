@@ -34,6 +34,7 @@ std::vector<std::string> base_environment_of_rank(const HostJob& job, int secret
     environment.push_back(fmt::format("{}={}", name, value));
   };
   add(rendezvous::kSizeVariable, job.size);
+  add(rendezvous::kHostVariable, job.host);
   add(rendezvous::kLocalVariable, job.local ? 1 : 0);
   add(rendezvous::kLocalRanksVariable, job.count);
   add(rendezvous::kAddressVariable, job.address);

@@ -65,7 +65,8 @@ Result<UniqueFd> open_process(pid_t pid) {
   // Not pidfd_open(): the header of glibc 2.36 declares it without C linkage.
   UniqueFd descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (descriptor) return descriptor;
-  return error(IBCOLL_ERR_SYSTEM, "pidfd_open: {}; Linux 5.3 or newer is needed", std::strerror(errno));
+  return error(IBCOLL_ERR_SYSTEM, "pidfd_open: {}; {}", std::strerror(errno),
+               errno == ENOSYS ? "Linux 5.3 or newer is needed" : "raise the limit of open files (ulimit -n)");
 }
 
 RankExit RankProcess::exit_status() const {

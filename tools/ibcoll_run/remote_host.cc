@@ -88,7 +88,7 @@ Status RemoteHost::start_shell() {
     ::dup2(shell_output.get(), STDOUT_FILENO);
     defaults_.restore();
     ::execvp(argv[0], argv.data());
-    const std::string text = fmt::format("ibcoll_run: {}: {}\n", argv[0], std::strerror(errno));
+    const std::string text = fmt::format("ibcoll_run: host {}: {}: {}\n", job_.host, argv[0], std::strerror(errno));
     if (::write(STDERR_FILENO, text.data(), text.size()) < 0) ::_exit(126);
     ::_exit(127);
   }
