@@ -9,37 +9,13 @@
 #include <cstring>
 #include <memory>
 
+#include "runtime/private_address.h"
+
 namespace ibcoll {
 namespace {
 
-struct Range {
-  uint32_t network;
-  int bits;
-};
-
-constexpr uint32_t quad(uint32_t a, uint32_t b, uint32_t c, uint32_t d) { return a << 24 | b << 16 | c << 8 | d; }
-
-constexpr Range kPrivateRanges[] = {
-    {quad(10, 0, 0, 0), 8},      {quad(100, 64, 0, 0), 10},  {quad(127, 0, 0, 0), 8},    {quad(169, 254, 0, 0), 16},
-    {quad(172, 16, 0, 0), 12},   {quad(192, 0, 2, 0), 24},   {quad(192, 168, 0, 0), 16}, {quad(198, 18, 0, 0), 15},
-    {quad(198, 51, 100, 0), 24}, {quad(203, 0, 113, 0), 24},
-};
-
-bool private_v4(uint32_t address) {
-  for (const Range& range : kPrivateRanges) {
-    if ((address ^ range.network) >> (32 - range.bits) == 0) return true;
-  }
-  return false;
-}
-
 const sockaddr_in& v4(const SocketAddress& address) { return reinterpret_cast<const sockaddr_in&>(address.storage); }
 const sockaddr_in6& v6(const SocketAddress& address) { return reinterpret_cast<const sockaddr_in6&>(address.storage); }
-
-uint32_t mapped_v4(const in6_addr& address) {
-  uint32_t word = 0;
-  std::memcpy(&word, address.s6_addr + 12, sizeof(word));
-  return ntohl(word);
-}
 
 }  // namespace
 
@@ -64,11 +40,8 @@ std::string SocketAddress::text() const {
 }
 
 bool SocketAddress::is_private() const {
-  if (family() == AF_INET) return private_v4(ntohl(v4(*this).sin_addr.s_addr));
-  if (family() != AF_INET6) return false;
-  const in6_addr& address = v6(*this).sin6_addr;
-  if (IN6_IS_ADDR_V4MAPPED(&address)) return private_v4(mapped_v4(address));
-  return IN6_IS_ADDR_LOOPBACK(&address) || IN6_IS_ADDR_LINKLOCAL(&address) || (address.s6_addr[0] & 0xfe) == 0xfc;
+  if (family() == AF_INET) return ibcoll::is_private(v4(*this).sin_addr);
+  return family() == AF_INET6 && ibcoll::is_private(v6(*this).sin6_addr);
 }
 
 bool SocketAddress::is_loopback() const {

@@ -191,8 +191,8 @@ TEST(SocketAddress, Private) {
                            "fd00::1", "fe80::1", "::ffff:10.0.0.1"}) {
     EXPECT_TRUE(numeric_address(text, 1).value().is_private()) << text;
   }
-  for (const char* text :
-       {"8.8.8.8", "172.32.0.1", "192.169.0.1", "11.0.0.1", "0.0.0.0", "::", "2a00::1", "::ffff:8.8.8.8"}) {
+  for (const char* text : {"8.8.8.8", "172.32.0.1", "192.169.0.1", "192.0.2.1", "198.18.0.1", "11.0.0.1", "0.0.0.0",
+                           "::", "2a00::1", "::ffff:8.8.8.8"}) {
     EXPECT_FALSE(numeric_address(text, 1).value().is_private()) << text;
   }
 }

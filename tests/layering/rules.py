@@ -27,7 +27,7 @@ LAYERS = [
 ONLY = {
     "bootstrap/mpi/": ["bootstrap/mpi/", "runtime/ibcoll.h"],
     "bootstrap/": ["bootstrap/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h", "runtime/log.h",
-                   "runtime/module.h"],
+                   "runtime/module.h", "runtime/private_address.h"],
     "tools/ibcoll_run": ["tools/ibcoll_run", "bootstrap/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h",
                          "runtime/log.h"],
     "tools/": ["tools/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h"],
