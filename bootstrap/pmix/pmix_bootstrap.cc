@@ -2,6 +2,7 @@
 #include "bootstrap/pmix/pmix_bootstrap.h"
 
 #include <pmix.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <vector>
@@ -21,16 +22,39 @@ pmix_proc_t process(const std::string& job, pmix_rank_t rank) {
   return proc;
 }
 
+// This process and its PMIx server. Once, up to the end of the process: a rank that left between two contexts would break
+// the exchanges in which others make the next one.
+class Client {
+ public:
+  Client() : reason_(PMIx_Init(&self_, nullptr, 0)) {}
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client() {
+    if (reason_ == PMIX_SUCCESS && ::getpid() == process_) PMIx_Finalize(nullptr, 0);  // not in one that was forked off
+  }
+  pmix_status_t reason() const { return reason_; }
+  const pmix_proc_t& self() const { return self_; }
+
+ private:
+  const pid_t process_ = ::getpid();
+  pmix_proc_t self_{};
+  pmix_status_t reason_;
+};
+
+// For the keys of exchanges, over all contexts of the process: PMIx keys are written once.
+uint64_t exchanges = 0;
+
 }  // namespace
 
 Result<std::unique_ptr<PmixBootstrap>> PmixBootstrap::create() {
-  pmix_proc_t self;
-  const pmix_status_t reason = PMIx_Init(&self, nullptr, 0);
+  static const Client client;
+  const pmix_status_t reason = client.reason();
   if (reason != PMIX_SUCCESS) {
     return error(IBCOLL_ERR_BOOTSTRAP, "PMIx_Init: {}; is the launcher that set PMIX_RANK still running?",
                  PMIx_Error_string(reason));
   }
-  std::unique_ptr<PmixBootstrap> bootstrap(new PmixBootstrap(self.nspace, static_cast<int>(self.rank)));
+  std::unique_ptr<PmixBootstrap> bootstrap(
+      new PmixBootstrap(client.self().nspace, static_cast<int>(client.self().rank)));
   const Result<uint32_t> size = bootstrap->job_number(PMIX_JOB_SIZE);
   if (!size.ok()) return size.status();
   bootstrap->size_ = static_cast<int>(size.value());
@@ -39,8 +63,6 @@ Result<std::unique_ptr<PmixBootstrap>> PmixBootstrap::create() {
   bootstrap->local_job_ = local.ok() && local.value() == size.value();
   return bootstrap;
 }
-
-PmixBootstrap::~PmixBootstrap() { PMIx_Finalize(nullptr, 0); }
 
 Result<uint32_t> PmixBootstrap::job_number(const char* key) const {
   const pmix_proc_t whole_job = process(job_, PMIX_RANK_WILDCARD);
@@ -60,7 +82,7 @@ Status PmixBootstrap::allgather(std::span<const std::byte> mine, std::span<std::
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: pmix exchange: room for {} bytes, {} ranks of {} bytes", rank_,
                  all.size(), size_, mine.size());
   }
-  const std::string key = fmt::format("ibcoll.{}", exchanges_++);
+  const std::string key = fmt::format("ibcoll.{}", exchanges++);
   if (Status status = publish(key, mine); !status.ok()) return status;
   if (Status status = fence(); !status.ok()) return status;
   return collect(key, mine.size(), all);

@@ -12,9 +12,6 @@ class PmixBootstrap : public Bootstrap {
  public:
   // Connects to the PMIx server that started this process. BOOTSTRAP when there is none or it does not answer.
   static Result<std::unique_ptr<PmixBootstrap>> create();
-  ~PmixBootstrap() override;
-  PmixBootstrap(const PmixBootstrap&) = delete;
-  PmixBootstrap& operator=(const PmixBootstrap&) = delete;
 
   std::string name() const override { return "pmix"; }
   int rank() const override { return rank_; }
@@ -33,7 +30,6 @@ class PmixBootstrap : public Bootstrap {
   int rank_ = 0;
   int size_ = 0;
   bool local_job_ = false;
-  uint64_t exchanges_ = 0;  // one key per exchange: PMIx keys are written once
 };
 
 }  // namespace ibcoll

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * A program that knows no launcher: it must start under each of them. Prints "W wrong" on every rank. */
+ * A program that knows no launcher: it must start under each of them. Prints "W wrong" on every rank; with a number, that of
+ * so many contexts one after the other. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,8 @@ int main(int argc, char** argv) {
     if (ibcoll_context_rank(context) == 0) print_state(context);
     return ibcoll_context_destroy(context) != IBCOLL_OK;
   }
-  const long wrong = checked_alltoall(NULL, 5000);
+  long wrong = 0;
+  for (int contexts = argc == 2 ? atoi(argv[1]) : 1; contexts > 0; --contexts) wrong += checked_alltoall(NULL, 5000);
   printf("%ld wrong\n", wrong);
   return wrong != 0;
 }

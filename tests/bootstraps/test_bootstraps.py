@@ -49,6 +49,12 @@ class WithoutMpi(Job):
             with self.subTest(ranks=ranks):
                 self.assert_all_right(run(*OPENMPI, "-n", ranks, BIN / "ibcoll_job"), "0 wrong", ranks)
 
+    def test_contexts_one_after_the_other(self):
+        self.assert_all_right(run(BIN / "ibcoll_run", "-n", "3", BIN / "ibcoll_job", 6), "0 wrong", 3)
+        if shutil.which("mpirun.openmpi"):
+            for _ in range(4):
+                self.assert_all_right(run(*OPENMPI, "-n", 3, BIN / "ibcoll_job", 6), "0 wrong", 3)
+
     @unittest.skipUnless(shutil.which("mpirun.mpich"), "MPICH is not installed")
     def test_mpirun_of_mpich_offers_no_pmix_and_ranks_say_so(self):
         done = run("mpirun.mpich", "-n", 2, BIN / "ibcoll_job")
