@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -38,10 +39,17 @@ Result<std::unique_ptr<Segment>> Segment::create(int ranks, uint64_t ring_bytes)
   const int fd = ::memfd_create("ibcoll", MFD_CLOEXEC);
   if (fd < 0) return error(IBCOLL_ERR_SYSTEM, "shm: memfd_create: {}", std::strerror(errno));
   std::unique_ptr<Segment> segment(new Segment(fd, ranks, ring_bytes));
+  // A file beyond the limit is a signal that ends the process.
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < segment->bytes_)
+    return error(
+        IBCOLL_ERR_NO_MEMORY,
+        "shm: the node's segment has {} bytes of address space, and files may have {}: ulimit -f unlimited, or "
+        "a hard limit that permits it",
+        segment->bytes_, limit.rlim_cur);
   if (::ftruncate(fd, static_cast<off_t>(segment->bytes_)) != 0)
     return error(IBCOLL_ERR_NO_MEMORY,
-                 "shm: a shared segment of {} bytes was refused: {}; see ulimit -f and the memory "
-                 "limit of the cgroup",
+                 "shm: a shared segment of {} bytes was refused: {}; see the memory limit of the cgroup",
                  segment->bytes_, std::strerror(errno));
   if (Status status = segment->allocate_pages(0, segment->pairs_start_); !status.ok()) return status;
   if (Status status = segment->map(); !status.ok()) return status;

@@ -185,6 +185,12 @@ class SharedMemory(unittest.TestCase):
         stuck.process.kill()
         self.assertTrue(wait_until(lambda: not any(map(alive, stuck.pids)), 15), "ranks outlive their launcher")
 
+    def test_a_limit_of_file_sizes_is_told(self):
+        command = ranks.job(2, 1, ranks.tool("ibcoll_api_ranks"), "in_place")
+        done = ranks.run(["bash", "-c", 'ulimit -f 4000000 && exec "$@"', "bash", *command])
+        self.assertEqual(done.returncode, 1, ranks.story(done))
+        self.assertIn("ulimit -f", done.stderr)
+
     def test_little_dev_shm(self):
         """With 1 MB in /dev/shm everything works or says what is missing; nobody dies of SIGBUS."""
         command = ranks.job(8, 2, ranks.tool("ibcoll_api_ranks"), "in_place")
