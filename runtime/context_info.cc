@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The state of a context as ibcoll_info shows it.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "runtime/build_info.h"
 #include "runtime/context.h"
 #include "runtime/json.h"
 #include "runtime/module.h"
-#include "runtime/verbs/verbs_module.h"
+#include "runtime/network_transport.h"
 
 namespace ibcoll {
 namespace {
 
-// What verbs finds on this machine, also in a job that does not use it.
-Json rdma_devices(const Config& config) {
-  const Result<void*> list = module_function("libibcoll_verbs.so", "ibcoll_verbs_devices");
+Json devices_of(const char* name, const Config& config) {
+  const Result<void*> list =
+      module_function(fmt::format("libibcoll_{}.so", name).c_str(), fmt::format("ibcoll_{}_devices", name).c_str());
   if (!list.ok()) return {{"reason", list.status().text()}};
   Json devices;
-  reinterpret_cast<ibcoll_verbs_devices_t>(list.value())(config, &devices);
+  reinterpret_cast<ListDevices>(list.value())(config, &devices);
   return devices;
 }
 
@@ -33,12 +34,12 @@ std::string Context::info_json() {
   // Both network transports are shown: the one that is used with its state, the other with the reason why not.
   const std::string used = job_.net ? job_.net->name() : "";
   for (const char* name : {"ucx", "verbs"}) {
-    Json transport = used == name                   ? job_.net->describe()
-                     : std::string(name) == "verbs" ? rdma_devices(config_)
-                                                    : Json();
+    Json transport = used == name ? job_.net->describe() : devices_of(name, config_);
     transport.set("name", name);
-    if (used.empty() || used == name || !transport.contains("reason")) transport.set("reason", job_.net_reason);
-    if (!used.empty() && used != name && std::string(name) == "ucx") transport.set("reason", "not used: verbs is");
+    if (used == name)
+      transport.set("reason", job_.net_reason);
+    else if (used.empty() || used == "verbs")
+      transport.set("job", used.empty() ? job_.net_reason : "not used: verbs is");
     transports.push_back(transport);
   }
   const Json state = {{"build", build_json()},

@@ -120,18 +120,27 @@ Time ShmTransport::now() const {
 }
 
 Json ShmTransport::describe() const {
-  int readable = 0;
-  for (int i = 0; i < segment_->ranks(); ++i) readable += i != rank_ && segment_->may_copy(rank_, i).load();
-  const int peers = segment_->ranks() - 1;
-  const char* const why =
-      !single_copy_       ? "off (IBCOLL_SINGLE_COPY)"
-      : readable == peers ? "process_vm_readv and process_vm_writev work with all"
-      : readable == 0
-          ? "the kernel refuses process_vm_readv or process_vm_writev (ptrace scope, seccomp or user namespaces)"
-          : "the kernel refuses process_vm_readv or process_vm_writev with some";
+  // Of all ranks, not of this one alone: collectives go by what all may do.
+  const int ranks = segment_->ranks();
+  int allowed = 0;
+  std::string refused;
+  for (int i = 0; i < ranks; ++i)
+    for (int j = 0; j < ranks; ++j)
+      if (i != j && segment_->may_copy(i, j).load())
+        ++allowed;
+      else if (i != j && refused.empty())
+        refused = fmt::format("rank {} with rank {}", jobs_[static_cast<size_t>(i)], jobs_[static_cast<size_t>(j)]);
+  const int pairs = ranks * (ranks - 1);
+  const std::string why =
+      !single_copy_      ? "off (IBCOLL_SINGLE_COPY)"
+      : allowed == pairs ? "process_vm_readv and process_vm_writev work between all ranks of the node"
+                         : fmt::format(
+                               "the kernel refuses process_vm_readv or process_vm_writev (ptrace scope, seccomp or "
+                               "user namespaces), first to {}",
+                               refused);
   return {{"name", name()},
-          {"ranks_on_node", segment_->ranks()},
-          {"single_copy_peers", readable},
+          {"ranks_on_node", ranks},
+          {"single_copy_pairs", fmt::format("{} of {}", allowed, pairs)},
           {"single_copy", why},
           {"ends_noticed_by", processes_.method()},
           {"slot_bytes", slot_bytes()},

@@ -10,6 +10,5 @@
 extern "C" IBCOLL_MODULE_API ibcoll::NetworkTransport* ibcoll_verbs_open(const ibcoll::NetworkParams& params,
                                                                          ibcoll::Status* status);
 
-// The RDMA ports of this machine, each with its state, GIDs and limits, and which one would be used, or why none.
+// A ListDevices: the RDMA ports of this machine, each with its state, GIDs and limits.
 extern "C" IBCOLL_MODULE_API void ibcoll_verbs_devices(const ibcoll::Config& config, ibcoll::Json* devices);
-using ibcoll_verbs_devices_t = void (*)(const ibcoll::Config&, ibcoll::Json*);

@@ -92,6 +92,17 @@ class InfoTest(unittest.TestCase):
         self.assertEqual(text.count("transports\n"), 1)  # one rank speaks
         self.assertRegex(text, r"verbs:\n(?: {4,}.*\n)*? +reason: ")
 
+    def test_devices_of_one_process(self):
+        transports = {one["name"]: one for one in self.document(0, "-d")["transports"]}
+        self.assertRegex(" ".join(transports["ucx"].get("choice", [transports["ucx"]["reason"]])), r"lo\b|UCX|ucx")
+        self.assertRegex(transports["verbs"]["reason"], "RDMA|usable|verbs")
+
+    def test_single_copy_is_that_of_all_ranks(self):
+        shm = next(one for one in self.document(3, "-d")["transports"] if one["name"] == "shm")
+        self.assertRegex(shm["single_copy_pairs"], r"^\d of 6$")
+        off = self.document(3, "-d", environment={"IBCOLL_SINGLE_COPY": "off"})["transports"]
+        self.assertIn("0 of 6", [one.get("single_copy_pairs") for one in off])
+
     def test_algorithms_and_what_would_run(self):
         document = self.document(4, "-A", "--bytes", "8:64K", launch=["--nodes", "2", "--net", "ucx"])["collectives"]
         self.assertEqual(set(document), set(COLLECTIVES))
