@@ -24,7 +24,7 @@ ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collecti
                     sizeof(ibcoll_collective_args_t));
     TeamHandle& t = *handle(team);
     const Guard guard(t.context->lock());
-    if (t.team->refuses()) return report(t.team->failure());
+    if (t.team->refuses()) return report(t.team->refusal());
     Result<Args> checked = check_arguments(*args, t.team->rank(), t.team->size());
     if (!checked.ok()) return report(checked.status());
     Result<std::unique_ptr<Request>> made =
@@ -61,7 +61,7 @@ ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds) {
   return guarded([&] {
     if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_wait: request is NULL");
     if (std::isnan(seconds)) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_wait_timeout: seconds is not a number");
-    if (request->request->done()) return IBCOLL_OK;
+    if (request->request->done() && !request->context->settling()) return IBCOLL_OK;
     Guard guard(request->context->lock());
     return report(request->context->wait(*request->request, seconds, guard));
   });

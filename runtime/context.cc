@@ -13,6 +13,8 @@
 namespace ibcoll {
 namespace {
 
+constexpr int kLeaving = 1;  // as the root of a barrier, which has none: no program's barrier fits this one
+
 // ", ring, bruck"
 std::string names_of_algorithms(ibcoll_collective_t collective) {
   std::string names;
@@ -98,17 +100,21 @@ Status Context::make_engine() {
   return {};
 }
 
-// The barrier ends what ranks still wait for from each other; closing the network transport sends what is still in it; and
+// The barrier ends what ranks still wait for from each other, and tells whether their last calls did not fit together, this
+// one included: it is not taken for a barrier of the program. Closing the network transport sends what is still in it; and
 // the exchange keeps this process alive, for those that watch it, until all are through. After a failure ranks part at once.
 Status Context::leave(std::unique_lock<std::mutex>& guard) {
+  const bool told_before = world_->team->failure_told();
   Args barrier;
   barrier.collective = IBCOLL_BARRIER;
+  barrier.root = kLeaving;
   std::vector<std::byte> no_buffers;
-  const bool together = run_own(*world_, barrier, no_buffers, guard).ok();
+  const Status together = run_own(*world_, barrier, no_buffers, guard);
   world_.reset();
   engine_.reset();
   job_.net.reset();
-  if (!together) return {};
+  if (told_before) return {};
+  if (!together.ok()) return together;
   const std::byte mine{1};
   std::vector<std::byte> all(static_cast<size_t>(size()));
   return bootstrap_->allgather(std::span(&mine, 1), all);

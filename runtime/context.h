@@ -106,7 +106,9 @@ class Context {
   Status start(Request& request) noexcept;
   // Moves everything; false: nothing moved.
   bool progress() noexcept;
-  // Blocks until the request is complete, or until `seconds` have passed (TIMEOUT; the request stays in flight).
+  // Messages of complete collectives are on their way, and leave only while somebody waits.
+  bool settling() const noexcept { return job_.net && job_.net->settling(); }
+  // Blocks until the request is complete and all has settled, or until `seconds` have passed (TIMEOUT; the request stays in flight).
   // `guard` holds the lock, and holds it again on return.
   Status wait(Request& request, double seconds, std::unique_lock<std::mutex>& guard);
   // A thread is inside of wait(), with or without the lock.

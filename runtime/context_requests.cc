@@ -118,7 +118,7 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
   const bool repeat = last.request && !last.waited_for && same_call(last.args, given) &&
                       (!given.op || given.op->index >= 0) && same_counts(last.request->args(), given, p);
   if (!repeat) {
-    if (team.team->refuses()) return team.team->failure();
+    if (team.team->refuses()) return team.team->refusal();
     const Result<Args> args = check_arguments(given, team.team->rank(), team.team->size());
     if (!args.ok()) return args.status();
     Result<std::unique_ptr<Request>> made =
@@ -212,7 +212,8 @@ Status Context::start(Request& request) noexcept {
 }
 
 Status Context::wait(Request& request, double seconds, std::unique_lock<std::mutex>& guard) {
-  if (!request.in_flight()) return request.status();
+  const auto ended = [&] { return !request.in_flight() && !settling(); };
+  if (ended()) return request.status();
   const WaitingThread inside(waiting_threads_);
   WaitStrategy::Pause pause(*waiting_);
   const bool limited = seconds < kForEver;
@@ -220,19 +221,21 @@ Status Context::wait(Request& request, double seconds, std::unique_lock<std::mut
   for (;;) {
     for (uint32_t i = 0; i < waiting_->spins(); ++i) {
       if (engine_->progress()) pause.fresh();
-      if (!request.in_flight()) return request.status();
+      if (ended()) return request.status();
       relax();
     }
-    if (limited && engine_->now() >= end)
+    if (limited && engine_->now() >= end) {
+      if (!request.in_flight()) return request.status();
       return error(IBCOLL_ERR_TIMEOUT, "rank {}: {} is not complete after {} s: it {}", request.team().rank(),
                    request.call(), seconds, request.comm().describe_wait());
+    }
     if (Status overdue = request.overdue(); !overdue.ok()) return overdue;
     if (report_asked()) [[unlikely]]
       report_if_asked(*this);
     guard.unlock();
     const bool long_wait = pause.pause();
     guard.lock();
-    if (!request.in_flight()) return request.status();
+    if (ended()) return request.status();
     if (long_wait)
       engine_->check();
     else

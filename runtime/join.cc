@@ -49,7 +49,7 @@ struct Verdict {
   float alpha_us = 0;  // of the network as this rank knows it
   float beta_us_per_byte = 0;
   float cpu_us = 0;
-  char text[232] = {};
+  char text[488] = {};
 };
 
 template <typename T>
@@ -90,7 +90,9 @@ class Joining {
       verdict.beta_us_per_byte = static_cast<float>(model.beta_us_per_byte);
       verdict.cpu_us = static_cast<float>(model.cpu_us);
     }
-    std::strncpy(verdict.text, mine.text().c_str(), sizeof verdict.text - 1);
+    constexpr size_t kMostText = sizeof verdict.text - 1;
+    const std::string why = mine.text().size() > kMostText ? mine.text().substr(0, kMostText - 3) + "..." : mine.text();
+    std::memcpy(verdict.text, why.data(), why.size());
     Result<std::vector<Verdict>> all = gather(bootstrap_, verdict);
     if (!all.ok()) return all.status();
     longest_address_ = 0;

@@ -29,7 +29,7 @@ void Request::hold_counts() {
 }
 
 Status Request::start() noexcept {
-  if (team_.refuses()) return team_.failure();
+  if (team_.refuses()) return team_.refusal();
   if (in_flight_)
     return error(IBCOLL_ERR_BUSY, "rank {}: {} is in flight already; wait for it before it is started again",
                  team_.rank(), call());

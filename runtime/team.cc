@@ -102,6 +102,7 @@ void Team::deliver_early(Request& request) noexcept {
 void Team::finish(Request& request) noexcept {
   const uint32_t op = request.comm().op();
   active_[op & (active_.size() - 1)] = nullptr;
+  failure_told_ |= !failure_.ok();
   request.end(failure_);
   while (completed_ + 1 != next_op_ && !active(completed_ + 1)) ++completed_;
 }

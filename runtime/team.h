@@ -57,6 +57,13 @@ class Team {
   const Status& failure() const noexcept { return failure_; }
   // False while the failure is in doubt: a call that is started then ends with what is found.
   bool refuses() const noexcept { return !failure_.ok() && doubt_ == Doubt::kNone; }
+  // The failure, for a call that is refused.
+  const Status& refusal() noexcept {
+    failure_told_ = true;
+    return failure_;
+  }
+  // A call of the program has failed, or was refused, for this team's failure.
+  bool failure_told() const noexcept { return failure_told_; }
   // Ends everything in flight on all ranks of the team with this error.
   void fail(Status status, bool tell = true) noexcept;
   Time failed_at() const noexcept { return failed_at_; }
@@ -124,6 +131,7 @@ class Team {
   EarlyMessage* early_ = nullptr;  // of collectives not started here yet, in order of arrival
   EarlyMessage** early_tail_ = &early_;
   Status failure_;
+  bool failure_told_ = false;
   Time failed_at_ = 0;
   Doubt doubt_ = Doubt::kNone;  // whether the failure may be an effect of another
   Time doubtful_until_ = 0;

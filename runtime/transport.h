@@ -116,6 +116,9 @@ class IBCOLL_MODULE_API Transport {
   virtual size_t poll(std::span<Event> events) = 0;
   // Looks whether peers are alive; called now and then while a rank waits. Failures come as events.
   virtual void check_peers() = 0;
+  // True for a moment after a connection was begun: messages that were accepted for it leave only while poll() is called. A
+  // rank that turned to other things now would keep them from peers that wait. Any thread may ask.
+  virtual bool settling() const noexcept { return false; }
   // A collective has failed: peers may end from now on in the middle of anything. Not all of what leads to them can be taken
   // down in order when this transport ends.
   virtual void expect_disorder() noexcept {}

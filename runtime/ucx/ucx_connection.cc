@@ -21,6 +21,7 @@ constexpr auto kLandingPatience = std::chrono::seconds(2);
 constexpr int kLastReads = 1000;
 constexpr auto kQuietBeforeEnd = std::chrono::milliseconds(10);
 constexpr auto kAfterClose = std::chrono::seconds(1);
+constexpr Time kSettling = 20'000'000;  // a peer that waits has answered by then; nobody waits longer for a late one
 
 // Lets other ranks run that share the core: all waits here are for them.
 void pause_briefly() {
@@ -73,6 +74,7 @@ bool UcxTransport::connect(Peer& peer) {
     return false;
   }
   peer.state = Peer::State::kConnected;
+  connected_at_.store(now(), std::memory_order_relaxed);
   ++counters_.connections;
   ProcessId process;
   std::memcpy(&process, addresses_[static_cast<size_t>(peer.rank)].data(), sizeof(process));
@@ -137,6 +139,11 @@ void UcxTransport::report_failure(Peer& peer) {
   failures_.push_back(&peer);
   ++counters_.failed_peers;
   log(LogLevel::kInfo, "{}", peer.failure);
+}
+
+bool UcxTransport::settling() const noexcept {
+  return unsent_messages_.load(std::memory_order_relaxed) > 0 &&
+         now() - connected_at_.load(std::memory_order_relaxed) < kSettling;
 }
 
 // UCX looks after endpoints by itself, every second, but only while it makes progress. A process that has ended may have

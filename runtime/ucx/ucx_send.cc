@@ -88,6 +88,7 @@ void UcxTransport::on_sent(void* request, ucs_status_t status, void* user_data) 
   auto* buffer = static_cast<Buffer*>(user_data);
   Peer& peer = *buffer->peer;
   UcxTransport& self = *peer.transport;
+  if (buffer->use == Buffer::Use::kMessage) self.unsent_messages_.fetch_sub(1, std::memory_order_relaxed);
   if (buffer->use == Buffer::Use::kControl) peer.control_in_flight = false;
   // Also when the peer failed: the source is the caller's again.
   if (buffer->use == Buffer::Use::kPut) self.sent_.push_back({peer.rank, buffer->token});
@@ -118,7 +119,9 @@ bool UcxTransport::send(int rank, const Note& note, std::span<const std::byte> p
     std::memcpy(buffer->data(), &header, sizeof(header));
     if (!payload.empty()) std::memcpy(copy, payload.data(), payload.size());
     const Outgoing copied{kMessageId, buffer->data(), sizeof(header), {copy, payload.size()}, UCP_AM_SEND_FLAG_EAGER};
-    if (post(*peer, copied, buffer) == Posted::kRefused) return false;
+    const Posted posted = post(*peer, copied, buffer);
+    if (posted == Posted::kRefused) return false;
+    if (posted == Posted::kPending) unsent_messages_.fetch_add(1, std::memory_order_relaxed);
   }
   accepted(*peer, payload.size());
   ++counters_.messages_sent;

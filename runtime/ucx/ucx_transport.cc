@@ -32,13 +32,16 @@ LinkModel guess_model(const DevicePlan& plan) {
   return {12.0, beta, 4.0};
 }
 
+Result<DevicePlan> plan_here(const Config& config, bool local_job) {
+  Result<std::vector<Interface>> interfaces = list_interfaces();
+  if (!interfaces.ok()) return interfaces.status();
+  return plan_devices(config, UserChoice::from_environment(), local_job, *interfaces, list_rdma_ports());
+}
+
 }  // namespace
 
 Result<std::unique_ptr<UcxTransport>> UcxTransport::open(const NetworkParams& params, LargePuts large) {
-  Result<std::vector<Interface>> interfaces = list_interfaces();
-  if (!interfaces.ok()) return interfaces.status();
-  Result<DevicePlan> plan =
-      plan_devices(*params.config, UserChoice::from_environment(), params.local_job, *interfaces, list_rdma_ports());
+  Result<DevicePlan> plan = plan_here(*params.config, params.local_job);
   if (!plan.ok()) return plan.status();
   for (const std::string& reason : plan->reasons) log(LogLevel::kInfo, "ucx: {}", reason);
   Result<std::unique_ptr<Worker>> worker = Worker::open(params.rank, params.size, *plan);
@@ -146,4 +149,11 @@ ibcoll::NetworkTransport* ibcoll_ucx_open(const ibcoll::NetworkParams& params, i
   ibcoll::Result<std::unique_ptr<ibcoll::UcxTransport>> transport = ibcoll::UcxTransport::open(params);
   *status = transport.status();
   return transport.ok() ? transport->release() : nullptr;
+}
+
+void ibcoll_ucx_devices(const ibcoll::Config& config, ibcoll::Json* devices) {
+  const ibcoll::Result<ibcoll::ucx::DevicePlan> plan = ibcoll::plan_here(config, /*local_job=*/false);
+  *devices = ibcoll::Json();
+  devices->set("reason", plan.ok() ? "usable" : plan.status().text());
+  if (plan.ok()) devices->set("choice", plan->reasons);
 }

@@ -9,6 +9,8 @@
 // receiver's window (windows.h). Not safe for threads: the context's lock is held around every call.
 #pragma once
 
+#include <atomic>
+
 #include <array>
 #include <memory>
 #include <vector>
@@ -39,6 +41,7 @@ class UcxTransport final : public NetworkTransport {
   RemoteRegion expose(int rank, std::span<std::byte> memory) override;
   bool conceal(int rank, const RemoteRegion& region) override;
   // UCX cannot destroy a worker to which a peer is just connecting: it aborts the process (ucp_request_send_state_ff).
+  bool settling() const noexcept override;
   void expect_disorder() noexcept override { worker_->abandon(); }
   PutResult put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                 uint64_t token) override;
@@ -153,8 +156,10 @@ class UcxTransport final : public NetworkTransport {
   Peer* ready_tail_ = nullptr;
   std::vector<Sent> sent_;  // kSent to hand out, from sent_first_ on
   size_t sent_first_ = 0;
-  std::vector<Buffer*> lent_;     // payloads of events handed out by the last poll()
-  bool error_mode_none_ = false;  // UCX's transports cannot report failures
+  std::vector<Buffer*> lent_;             // payloads of events handed out by the last poll()
+  bool error_mode_none_ = false;          // UCX's transports cannot report failures
+  std::atomic<int> unsent_messages_ = 0;  // accepted, and still with UCX
+  std::atomic<Time> connected_at_ = 0;    // the last time
   Counters counters_;
   std::unique_ptr<ucx::Worker> worker_;  // destroyed first: it calls back into all of the above
 };

@@ -39,6 +39,8 @@ LAYOUTS = {
     "contexts_again": ["1x1", "3x1", "4x2"],
     "sizes_differ": ["3x1", "4x2"],
     "blocks_differ": ["3x1", "4x2"],
+    "last_calls_differ": ["3x1", "5x2"],
+    "computes_afterwards": ["5x2"],
 }
 # Started by test_endings.py, or with settings of their own.
 ELSEWHERE = re.compile("die_in_.*|stuck|one_malformed|forced_where_it_does_not_apply")

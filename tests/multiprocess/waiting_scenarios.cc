@@ -185,10 +185,29 @@ void same_shorthand(Rank& self) {
   }
 }
 
+// The first collectives go over connections that have only just begun. A rank that is through, and computes from then on,
+// keeps nobody in them.
+void computes_afterwards(Rank& self) {
+  constexpr double kComputing = 1;
+  const auto timed = [](const char* call, const auto& collective) {
+    const double begin = seconds_now();
+    expect_ok(collective(), call);
+    const double took = seconds_now() - begin;
+    expect(took < kComputing / 2, "{} took {:.3f} s, as long as others compute", call, took);
+    sleep_seconds(kComputing);
+  };
+  timed("the first barrier", [&] { return ibcoll_barrier(self.world); });
+  for (int root = 0; root < self.size; ++root) {
+    int value = self.rank;
+    timed("bcast", [&] { return ibcoll_bcast(self.world, &value, sizeof value, root); });
+    expect(value == root, "root {} sent {}", root, value);
+  }
+}
+
 constexpr Scenario kWaitingScenarios[] = {
     {"late", late},         {"wait_timeout", wait_timeout},     {"describe", describe},
     {"progress", progress}, {"never_waiting", never_waiting},   {"barrier_waits_for_all", barrier_waits_for_all},
-    {"threads", threads},   {"same_shorthand", same_shorthand},
+    {"threads", threads},   {"same_shorthand", same_shorthand}, {"computes_afterwards", computes_afterwards},
 };
 
 }  // namespace
