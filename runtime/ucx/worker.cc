@@ -79,6 +79,8 @@ void give_back_signals() {
   }
 }
 
+}  // namespace
+
 void leave_host_alone() {
   if (std::getenv("UCX_HANDLE_ERRORS") == nullptr) give_back_signals();
   if (std::getenv("UCX_LOG_LEVEL") == nullptr && !log_enabled(LogLevel::kInfo)) {
@@ -88,8 +90,6 @@ void leave_host_alone() {
     }
   }
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Worker>> Worker::open(int rank, int size, const DevicePlan& plan) {
   leave_host_alone();

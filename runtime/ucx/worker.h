@@ -13,6 +13,9 @@
 
 namespace ibcoll::ucx {
 
+// To be called before anything else of UCX: its handlers of crash signals go, and its warnings of what is an event here.
+void leave_host_alone();
+
 class Worker {
  public:
   // SYSTEM: what UCX answered, and which devices it was given.
