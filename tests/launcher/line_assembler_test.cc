@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ibcoll_run/line_assembler.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -31,21 +32,45 @@ TEST(LineAssembler, LongLinesComeInPieces) {
   EXPECT_EQ(pieces(lines, {"abc", "def", "gh", "i\nj\n"}), (std::vector<std::string>{"[0] abcdef", "ghi\n[0] j\n"}));
 }
 
-TEST(LineAssembler, ACarriageReturnEndsALineOnATerminal) {
+TEST(LineAssembler, APassingLineEndsOnATerminal) {
   using Pieces = std::vector<std::string>;
   LineAssembler plain(""), terminal("", true), tagged("T", true);
-  EXPECT_EQ(pieces(plain, {"1 %\r", "2 %\rdone\n"}), (Pieces{"1 %\r2 %\rdone\n"}));
-  EXPECT_EQ(pieces(terminal, {"1 %\r", "2 %\rdo", "ne\n"}), (Pieces{"1 %\r", "2 %\r", "done\n"}));
-  EXPECT_EQ(pieces(tagged, {"1 %\r", "2 %\rdo", "ne\n"}), (Pieces{"T1 %\r", "T2 %\r", "Tdone\n"}));
+  EXPECT_EQ(pieces(plain, {"1 %\033[K\r", "2 %\033[K\rdone\n"}), (Pieces{"1 %\033[K\r2 %\033[K\rdone\n"}));
+  EXPECT_EQ(pieces(terminal, {"1 %\033[K\r", "2 %\033[K\rdo", "ne\n"}),
+            (Pieces{"1 %\033[K\r", "2 %\033[K\r", "done\n"}));
+  EXPECT_EQ(pieces(tagged, {"1 %\033[K\r", "a\n2 %\033[K\r3 %\033[K\rdo", "ne\n"}),
+            (Pieces{"T1 %\033[K\r", "Ta\nT2 %\033[K\rT3 %\033[K\r", "Tdone\n"}));
 }
 
-TEST(LineAssembler, ACarriageReturnAndANewlineAreOneEnd) {
+TEST(LineAssembler, APassingLineIsFoundHoweverItIsCut) {
+  const std::string_view text = "1 %\033[K\r2 \033[1m%\033[K\rdone\n";
+  for (const char* tag : {"", "T"}) {
+    for (size_t cut = 0; cut < text.size(); ++cut) {
+      LineAssembler two(tag, true), three(tag, true);
+      const std::string first = fmt::format("{}1 %\033[K\r", tag),
+                        both = first + fmt::format("{}2 \033[1m%\033[K\r", tag);
+      std::string emitted;
+      two.feed(text.substr(0, cut), [&](std::string_view piece) { emitted += piece; });
+      EXPECT_EQ(emitted, cut < 7 ? "" : cut < 18 ? first : both) << cut;
+      two.feed(text.substr(cut), [&](std::string_view piece) { emitted += piece; });
+      EXPECT_EQ(emitted, both + tag + "done\n") << cut;
+      if (cut == 0) continue;
+      std::string joined;
+      for (const std::string& piece :
+           pieces(three, {text.substr(0, cut - 1), text.substr(cut - 1, 1), text.substr(cut)}))
+        joined += piece;
+      EXPECT_EQ(joined, emitted) << cut;
+    }
+  }
+}
+
+TEST(LineAssembler, AnyOtherCarriageReturnIsACharacter) {
   for (const bool terminal : {false, true}) {
-    LineAssembler whole("T", terminal), cut("T", terminal);
+    LineAssembler whole("T", terminal), cut("T", terminal), progress("T", terminal);
     EXPECT_EQ(pieces(whole, {"a\r\nb\r\n"}), (std::vector<std::string>{"Ta\r\nTb\r\n"}));
-    std::string joined;
-    for (const std::string& piece : pieces(cut, {"a\r", "\nb\r", "\n"})) joined += piece;
-    EXPECT_EQ(joined, "Ta\r\nTb\r\n");
+    EXPECT_EQ(pieces(cut, {"a\r", "\nb\r", "\n"}), (std::vector<std::string>{"Ta\r\n", "Tb\r\n"}));
+    EXPECT_EQ(pieces(progress, {"1 %\r", "2 %\033[0K\r", "\033[K", "x\r3\n"}),
+              (std::vector<std::string>{"T1 %\r2 %\033[0K\r\033[Kx\r3\n"}));
   }
 }
 

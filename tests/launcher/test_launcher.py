@@ -43,7 +43,7 @@ if __name__ == "__main__":
     # pylint: disable=unused-import,wrong-import-position
     from test_ends import ExitCodes, Limits, NobodyLeft, Signals, TimeLimit
     from test_hosts import Environment, HostFiles, RemoteHosts, SecureShell
-    from test_output import BrokenOutput, Input, Lines, Volume
+    from test_output import BrokenOutput, Input, Lines, Terminal, Volume
     from test_rendezvous import Exchanges, Secret, Strangers
     from test_silence import Silence
     classes = sorted(name for name, value in globals().items() if isinstance(value, type) and issubclass(value, unittest.TestCase))

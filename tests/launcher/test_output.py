@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Standard output, standard error and standard input of the ranks."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -88,6 +89,36 @@ class Lines(JobTest):
         code, output, _ = self.run_job("-n", 2, "sh", "-c", "setsid sleep 20 & echo done")
         self.assertEqual((code, output), (0, "done\n" * 2))
         self.assertLess(time.monotonic() - begin, 10)
+
+
+# Two ranks that take turns; what one writes has a moment to arrive before the other goes on.
+TURNS = r"""
+turn() { sleep 0.2; touch "$1"; }
+wait_for() { until [ -e "$1" ]; do sleep 0.02; done; }
+if [ $IBCOLL_RUN_RANK = 0 ]; then
+  printf 'kept\r'; turn 1; wait_for 2
+  echo; printf '50 %%\033[K'; sleep 0.1; printf '\r'; turn 3; wait_for 4
+  echo end
+else
+  wait_for 1; echo other; turn 2
+  wait_for 3; echo another; turn 4
+fi
+"""
+
+
+class Terminal(JobTest):
+    def test_only_progress_is_overwritten(self):
+        leader, terminal = os.openpty()
+        with os.fdopen(leader, "rb", 0) as screen:
+            with self.started("-n", 2, "sh", "-c", TURNS, stdout=terminal, stderr=terminal, cwd=self.folder) as job:
+                os.close(terminal)
+                seen = b""
+                with contextlib.suppress(OSError):  # EIO: nobody has the terminal open any more
+                    while chunk := screen.read(65536):
+                        seen += chunk
+                self.assertEqual(job.wait(10), 0, seen)
+        # The terminal makes "\r\n" of each newline.
+        self.assertEqual(seen, b"other\r\nkept\r\r\n50 %\033[K\r\033[Kanother\r\nend\r\n")
 
 
 class Volume(JobTest):

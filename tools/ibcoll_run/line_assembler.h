@@ -7,28 +7,30 @@
 
 namespace ibcoll::run {
 
+// How a line ends on a terminal that the next one is to overwrite, progress for instance: erase to the end of the line,
+// carriage return. Any other carriage return is a character like others.
+inline constexpr std::string_view kPassingEnd = "\033[K\r";
+
 // Turns the chunks that a pipe yields into whole lines, so that lines of several ranks can be written to one place
-// without being torn. Memory is bounded: a line longer than the limit is handed on in pieces. For a terminal a carriage
-// return ends a line as well: progress that is overwritten again and again.
+// without being torn. Memory is bounded: a line longer than the limit is handed on in pieces. A line ends with a newline,
+// for a terminal with kPassingEnd as well.
 class LineAssembler {
  public:
   static constexpr size_t kLimit = size_t{1} << 20;
 
   // `tag` is put before each line; "" for none.
   explicit LineAssembler(std::string tag, bool terminal = false, size_t limit = kLimit)
-      : tag_(std::move(tag)), ends_(terminal ? "\n\r" : "\n"), limit_(limit) {}
+      : tag_(std::move(tag)), terminal_(terminal), limit_(limit) {}
 
   // Calls emit(std::string_view) zero or more times with text that ends at a line's end, or, for a line above the
   // limit, with a piece of it. The view is valid during the call.
   template <typename Emit>
   void feed(std::string_view data, Emit&& emit) {
-    // "\r\n" in two chunks is one end.
-    if (after_return_ && data.starts_with('\n')) inside_line_ = true;
-    if (!data.empty()) after_return_ = ends_.size() > 1 && data.back() == '\r';
-    const size_t last = data.find_last_of(ends_);
-    if (last != std::string_view::npos) {
-      emit_lines(data.substr(0, last + 1), emit);
-      data.remove_prefix(last + 1);
+    const std::string joined = with_cut_end(data);
+    if (!joined.empty()) data = joined;
+    if (const size_t end = end_of_last_line(data); end > 0) {
+      emit_lines(data.substr(0, end), emit);
+      data.remove_prefix(end);
     }
     rest_ += data;
     if (rest_.size() > limit_) flush(emit);
@@ -68,15 +70,18 @@ class LineAssembler {
     inside_line_ = true;
   }
 
+  // What may be the beginning of a kPassingEnd, taken off rest_, with `data` behind it; "": rest_ does not end so.
+  std::string with_cut_end(std::string_view data);
+  // The place behind the last line's end; 0: none is in `text`.
+  size_t end_of_last_line(std::string_view text) const;
   // Completes the line in rest_ with the first of `lines` and appends the others, each with its tag.
   void add_tagged(std::string_view lines);
 
   std::string tag_;
-  std::string_view ends_;  // the characters that end a line
+  bool terminal_;
   size_t limit_;
-  std::string rest_;           // a line's beginning, without its tag; shorter than the limit
-  bool inside_line_ = false;   // a piece of the current line was handed on already, with the tag
-  bool after_return_ = false;  // the last chunk ended with a carriage return that ended a line
+  std::string rest_;          // a line's beginning, without its tag; shorter than the limit
+  bool inside_line_ = false;  // a piece of the current line was handed on already, with the tag
 };
 
 }  // namespace ibcoll::run

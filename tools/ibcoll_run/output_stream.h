@@ -4,12 +4,13 @@
 #include <string_view>
 
 #include "tools/ibcoll_run/byte_queue.h"
+#include "tools/ibcoll_run/line_assembler.h"
 
 namespace ibcoll::run {
 
 // The launcher's standard output or standard error, which many sources share. A source that leaves a line unfinished
 // (the end of its stream, or a piece of a very long line) does not get the next source's text into that line. On a
-// terminal a line that ends with a carriage return stays until anything else is written.
+// terminal a line that ends with kPassingEnd stays until anything else is written.
 class OutputStream {
  public:
   OutputStream(EventLoop& loop, bool terminal) : queue(loop), terminal_(terminal) {}
@@ -19,10 +20,10 @@ class OutputStream {
   void write(int source, std::string_view text) {
     if (text.empty()) return;
     const bool other = source != last_source_;
-    if (passing_line_ && (other || text.front() != '\n')) queue.write("\033[K");  // the cursor is at its beginning
+    if (passing_line_ && other) queue.write("\033[K");  // the cursor is at its beginning
     if (inside_line_ && other) queue.write("\n");
     queue.write(text);
-    passing_line_ = terminal_ && text.back() == '\r';
+    passing_line_ = terminal_ && text.ends_with(kPassingEnd);
     inside_line_ = text.back() != '\n' && !passing_line_;
     last_source_ = source;
   }
@@ -32,7 +33,7 @@ class OutputStream {
  private:
   const bool terminal_;
   bool inside_line_ = false;
-  bool passing_line_ = false;  // what is on the terminal's last line is to be overwritten
+  bool passing_line_ = false;  // what is on the terminal's last line may be overwritten
   int last_source_ = -1;
 };
 
