@@ -2,6 +2,7 @@
 #include "perf/ibcoll_perf/progress.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,7 +12,13 @@
 namespace ibcoll::perf {
 namespace {
 
-bool leads_to_a_terminal() { return ::isatty(STDERR_FILENO) == 1 || std::getenv("IBCOLL_RUN_TERMINAL") != nullptr; }
+// What ibcoll_run says is of the pipe that it gave to the rank; a shell may have redirected standard error since.
+bool leads_to_a_terminal() {
+  if (::isatty(STDERR_FILENO) == 1) return true;
+  struct stat status {};
+  return std::getenv("IBCOLL_RUN_TERMINAL") != nullptr && ::fstat(STDERR_FILENO, &status) == 0 &&
+         S_ISFIFO(status.st_mode);
+}
 
 }  // namespace
 

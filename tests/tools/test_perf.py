@@ -135,14 +135,15 @@ class Output(PerfTest):
 class ProgressLine(PerfTest):
     """One row of some seconds, on a terminal."""
 
-    def on_terminal(self, *launch, **streams):
+    PERF = (BUILD / "bin/ibcoll_perf", "alltoall", "--bytes", "4M", "--seconds", "2.6")
+
+    def on_terminal(self, *command, **streams):
         """What reaches the terminal of a run whose streams lead there, but for those given; the seconds from the first
         progress to the end."""
         leader, terminal = os.openpty()
         with os.fdopen(leader, "rb", 0) as screen:
-            job = subprocess.Popen([*map(str, launch), BUILD / "bin/ibcoll_perf", "alltoall", "--bytes", "4M",
-                                    "--seconds", "2.6"],
-                                   **{"stdin": subprocess.DEVNULL, "stdout": terminal, "stderr": terminal, **streams})
+            job = subprocess.Popen([str(word) for word in command], **{"stdin": subprocess.DEVNULL, "stdout": terminal,
+                                                                       "stderr": terminal, **streams})
             os.close(terminal)
             seen, begin = b"", None
             with contextlib.suppress(OSError):  # EIO: nobody has the terminal open any more
@@ -156,7 +157,7 @@ class ProgressLine(PerfTest):
     def test_is_shown_and_overwritten(self):
         for launch in ((), (BUILD / "bin/ibcoll_run", "-n", "2")):
             with self.subTest(launch=launch):
-                seen, seconds = self.on_terminal(*launch)
+                seen, seconds = self.on_terminal(*launch, *self.PERF)
                 self.assertRegex(seen, r"0 of 1 rows done; 4194304 bytes, auto, 2 s[^\n]*\r")
                 self.assertGreater(seconds, 0.5)
                 # What is left of each line once it has been overwritten.
@@ -166,9 +167,18 @@ class ProgressLine(PerfTest):
 
     def test_is_for_terminals_only(self):
         with tempfile.TemporaryFile() as errors:
-            _, seconds = self.on_terminal(BUILD / "bin/ibcoll_run", "-n", "2", stderr=errors)
+            _, seconds = self.on_terminal(BUILD / "bin/ibcoll_run", "-n", "2", *self.PERF, stderr=errors)
             errors.seek(0)
             self.assertEqual((errors.read(), seconds), (b"", None))
+
+    def test_is_not_for_a_file_that_a_rank_writes(self):
+        with tempfile.TemporaryDirectory(prefix="ibcoll_perf.") as folder:
+            words = " ".join(map(str, self.PERF))
+            _, seconds = self.on_terminal(BUILD / "bin/ibcoll_run", "-n", "2", "sh", "-c",
+                                          f"exec {words} 2>{folder}/$IBCOLL_RUN_RANK")
+            files = sorted(pathlib.Path(folder).iterdir())
+            self.assertEqual(([file.name for file in files], seconds), (["0", "1"], None))
+            self.assertEqual([file.read_text() for file in files], ["", ""])
 
 
 class BadOptions(PerfTest):
