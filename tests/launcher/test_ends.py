@@ -64,6 +64,15 @@ class ExitCodes(JobTest):
             self.assertEqual((code, output), (2, ""), words)
             self.assertTrue(errors.startswith("ibcoll_run: "), errors)
 
+    def test_an_option_without_a_value_is_not_an_option_that_is_not_given(self):
+        for option in ("--host", "--hostfile", "--rsh", "--address"):
+            for value in ("", "  "):
+                for words in ([option, value], [f"{option}={value}"]):
+                    with self.subTest(words=words):
+                        code, output, errors = self.run_job(*words, "true")
+                        self.assertEqual((code, output), (2, ""), errors)
+                        self.assertRegex(errors, rf"\Aibcoll_run: {option}: [^\n]*; see ibcoll_run --help\n\Z")
+
     def test_help(self):
         code, output, _ = self.run_job("--help")
         self.assertEqual(code, 0)

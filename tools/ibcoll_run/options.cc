@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <span>
 
 #include "runtime/ibcoll.h"
 
@@ -31,6 +32,15 @@ constexpr const char* kFooter =
     "not\n"
     "found, 126 when it cannot be executed, 2 for a mistake in the command line, 1 when the job could not be run.\n";
 
+constexpr const char* kNoValue = "a value is missing";
+
+// Most likely the value of a variable that is not set: not the same as an option that is not given.
+const CLI::Validator not_blank(
+    [](const std::string& text) {
+      return text.find_first_not_of(" \t\r\n") == std::string::npos ? std::string(kNoValue) : std::string();
+    },
+    "");
+
 void declare(CLI::App& app, Options& options) {
   app.add_option("-n", options.ranks, "ranks; default: one for each core, or what the hosts offer")
       ->type_name("RANKS")
@@ -39,13 +49,16 @@ void declare(CLI::App& app, Options& options) {
       app.add_option("--nodes", options.nodes, "emulate K nodes on this machine: shared memory only within one")
           ->type_name("K")
           ->check(CLI::Range(1, 1 << 20));
-  auto* host = app.add_option("--host", options.hosts, "hosts and their ranks: h1:4,h2:4")->type_name("HOSTS");
-  auto* hostfile = app.add_option("--hostfile", options.hostfile, "hosts from a file")->type_name("FILE");
+  auto* host =
+      app.add_option("--host", options.hosts, "hosts and their ranks: h1:4,h2:4")->type_name("HOSTS")->check(not_blank);
+  auto* hostfile =
+      app.add_option("--hostfile", options.hostfile, "hosts from a file")->type_name("FILE")->check(not_blank);
   host->excludes(hostfile)->excludes(nodes);
   hostfile->excludes(nodes);
   app.add_option("--rsh", options.rsh,
                  "run commands on hosts by CMD HOST COMMAND...; default: ssh -x -o BatchMode=yes -o ConnectTimeout=10")
-      ->type_name("CMD");
+      ->type_name("CMD")
+      ->check(not_blank);
   app.add_option("--net", options.net, "transport between nodes (sets IBCOLL_NET)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"auto", "ucx", "verbs", "shm"}));
@@ -58,7 +71,8 @@ void declare(CLI::App& app, Options& options) {
       ->allow_extra_args(false);
   app.add_flag("--no-bind", options.no_bind, "do not bind ranks to cores (done where there are enough cores)");
   app.add_option("--address", options.address, "address of this machine that the other hosts reach; default: by route")
-      ->type_name("ADDRESS");
+      ->type_name("ADDRESS")
+      ->check(not_blank);
   app.add_flag("--allow-public", options.allow_public,
                "listen on addresses outside the private ranges too (sets IBCOLL_ALLOW_PUBLIC)");
   app.add_flag("--agent", options.agent)->group("");  // how a remote host is asked to run its ranks
@@ -100,6 +114,13 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   }
   parsed.options.program = app.remaining();
   std::vector<std::string>& program = parsed.options.program;
+  for (const std::string_view word : std::span(argv, static_cast<size_t>(argc) - program.size())) {
+    // CLI11 would take the next word.
+    if (word.starts_with("--") && word.ends_with('=')) {
+      return stop(
+          2, fmt::format("ibcoll_run: {}: {}; see ibcoll_run --help\n", word.substr(0, word.size() - 1), kNoValue));
+    }
+  }
   if (!program.empty() && program.front() == "--") program.erase(program.begin());
   if (parsed.options.agent) return parsed;
   if (program.empty()) return stop(2, "ibcoll_run: which PROGRAM? See ibcoll_run --help\n");
