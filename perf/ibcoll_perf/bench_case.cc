@@ -24,6 +24,8 @@ ibcoll_type_t element_type(uint64_t bytes, bool exact) {
 
 }  // namespace
 
+std::string shown(const std::string& algorithm) { return algorithm.empty() ? "default" : algorithm; }
+
 size_t element_width(uint64_t bytes) { return bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1; }
 
 LayoutParams layout_params(const Options& options, const Job& job, uint64_t bytes) {
@@ -79,9 +81,9 @@ bool BenchCase::fail(const char* step, ibcoll_status_t status) {
 BenchCase::Ready BenchCase::select(const std::string& algorithm) {
   (void)ibcoll_request_free(request_);
   request_ = nullptr;
-  forced_ = algorithm == "auto" ? "" : algorithm;
-  algorithm_ = algorithm;
-  args_.algorithm = forced_.empty() ? nullptr : forced_.c_str();
+  wanted_ = algorithm;
+  algorithm_ = shown(algorithm);
+  args_.algorithm = wanted_.empty() ? nullptr : wanted_.c_str();
   const ibcoll_status_t mine = ibcoll_collective_init(job_.team(), &args_, &request_);
   why_ = "not on every rank";
   if (mine != IBCOLL_OK) {

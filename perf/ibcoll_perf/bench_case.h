@@ -16,6 +16,8 @@ namespace ibcoll::perf {
 LayoutParams layout_params(const Options& options, const Job& job, uint64_t bytes);
 // Bytes of an element of an allreduce of `bytes` bytes: the widest that divides it.
 size_t element_width(uint64_t bytes);
+// What stands for an algorithm before it is known which one runs.
+std::string shown(const std::string& algorithm);
 
 // As run_timed_loop() wants it.
 class BenchCase {
@@ -27,7 +29,8 @@ class BenchCase {
   BenchCase& operator=(const BenchCase&) = delete;
   ~BenchCase();
 
-  // Collective: initializes the request; all ranks get the same answer. Not applicable: why() tells.
+  // Collective: initializes the request; all ranks get the same answer. Not applicable: why() tells. `algorithm` as
+  // ibcoll_collective_args_t has it; "": none, as most programs call.
   Ready select(const std::string& algorithm);
   const std::string& algorithm() const { return algorithm_; }  // the one that runs
   const std::string& why() const { return why_; }
@@ -56,7 +59,7 @@ class BenchCase {
   const Layout layout_;
   ibcoll_collective_args_t args_{};
   ibcoll_request_t request_ = nullptr;
-  std::string forced_, algorithm_, why_;
+  std::string wanted_, algorithm_, why_;
 };
 
 }  // namespace ibcoll::perf

@@ -57,8 +57,8 @@ bool measure_all(Job& job, const Options& options, const Buffers& buffers, Repor
   for (const uint64_t bytes : sizes) {
     BenchCase bench(job, options, buffers, bytes);
     for (const std::string& algorithm : algorithms) {
-      progress.show(
-          fmt::format("{} of {} rows done; {} bytes, {}", done, sizes.size() * algorithms.size(), bytes, algorithm));
+      progress.show(fmt::format("{} of {} rows done; {} bytes, {}", done, sizes.size() * algorithms.size(), bytes,
+                                shown(algorithm)));
       Row row;
       const bool fine = measure(bench, algorithm, row);
       progress.clear();
@@ -167,7 +167,7 @@ int run_program(int argc, char** argv) {
     }
   }
   if (!job.close()) return report_failure(job);
-  const bool forced = options.algorithm != "all" && options.algorithm != "auto";
+  const bool forced = !options.algorithm.empty() && options.algorithm != "all" && options.algorithm != "auto";
   return outcome.errors > 0 || (outcome.not_applicable && forced) ? 1 : 0;
 }
 

@@ -42,7 +42,7 @@ uint64_t parse_size(std::string text, const std::string& range) {
 }
 
 void check_algorithm(const Options& options) {
-  if (options.algorithm == "auto" || options.algorithm == "all") return;
+  if (options.algorithm.empty() || options.algorithm == "auto" || options.algorithm == "all") return;
   std::string known = "auto, all";
   for (int i = 0; const char* name = ibcoll_algorithm_name(options.collective, i); ++i) {
     if (options.algorithm == name) return;
@@ -86,7 +86,11 @@ void describe_options(CLI::App& app, Options& options) {
   };
   const auto text = std::make_shared<Text>();
   app.add_option("COLLECTIVE", text->collective, "What to measure")->check(CLI::IsMember(collectives))->type_name("");
-  app.add_option("--algorithm", options.algorithm, "A name (see --list), auto or all")->capture_default_str();
+  app.add_option(
+         "--algorithm", options.algorithm,
+         "A name (see --list), auto: lowest predicted cost, or all (default: as IBCOLL_<COLLECTIVE> says, else auto)")
+      ->check(CLI::Validator([](const std::string& name) { return name.empty() ? "a name is missing" : std::string(); },
+                             ""));
   app.add_option("--bytes", text->range, "MIN:MAX or one size; bytes per block (bcast, allreduce: in all)")
       ->capture_default_str();
   app.add_option("--factor", text->factor, "From one size to the next")

@@ -16,7 +16,7 @@ struct Options {
   enum class Format { kTable, kCsv, kJson };
 
   ibcoll_collective_t collective = IBCOLL_COLLECTIVE_COUNT;  // COUNT: none given, as with --list
-  std::string algorithm = "auto";                            // a name, "auto" or "all"
+  std::string algorithm;                                     // a name, "auto" or "all"; empty: none given
   std::vector<uint64_t> sizes;                               // bytes, ascending
   LoopPlan plan;
   int root = 0;

@@ -109,6 +109,17 @@ class Formats(PerfTest):
         done = self.check_runs(perf(2, "--list"))
         self.assertEqual([line for line in done.stdout.splitlines() if not line.startswith(" ")], COLLECTIVES)
 
+    def test_auto_is_the_lowest_cost_whatever_the_variable_says(self):
+        def ran(*words, **environment):
+            done = perf(2, "alltoall", "--bytes", "8", "--iterations", "2", "--format", "csv", *words,
+                        environment=environment)
+            return [row["algorithm"] for row in rows_of(self.check_runs(done)) if not row["not_applicable"]]
+        auto, = ran(IBCOLL_ALLTOALL="")
+        other = next(name for name in ran("--algorithm", "all") if name != auto)
+        for words in ([], ["--blocking"]):
+            self.assertEqual(ran(*words, IBCOLL_ALLTOALL=other), [other])
+            self.assertEqual(ran("--algorithm", "auto", *words, IBCOLL_ALLTOALL=other), [auto])
+
 
 class Output(PerfTest):
     def setUp(self):
@@ -158,7 +169,7 @@ class ProgressLine(PerfTest):
         for launch in ((), (BUILD / "bin/ibcoll_run", "-n", "2")):
             with self.subTest(launch=launch):
                 seen, seconds = self.on_terminal(*launch, *self.PERF)
-                self.assertRegex(seen, r"0 of 1 rows done; 4194304 bytes, auto, 2 s[^\n]*\r")
+                self.assertRegex(seen, r"0 of 1 rows done; 4194304 bytes, default, 2 s[^\n]*\r")
                 self.assertGreater(seconds, 0.5)
                 # What is left of each line once it has been overwritten.
                 lines = [re.split("\r|\x1b\\[K", line.rstrip("\r"))[-1] for line in seen.split("\n")]
