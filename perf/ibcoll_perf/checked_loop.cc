@@ -13,7 +13,8 @@ namespace ibcoll::perf {
 namespace {
 
 constexpr std::byte kGuard{0xC3};
-constexpr int kReported = 3;  // damages of one size that get a line
+constexpr uint64_t kMostCalls = 3;  // between two verifications
+constexpr int kReported = 3;        // damages of one size that get a line
 
 // Buffers of one rank before and after a call.
 class Payload {
@@ -106,10 +107,11 @@ class Payload {
   int reported_ = 0;
 };
 
-// One round: fill, `burst` calls, verify. Appends the time of each call.
-bool run_round(BenchCase& bench, Payload& payload, uint64_t iteration, std::vector<double>& calls, uint64_t& wrong) {
+// One round: fill, some calls but `most` at most, verify. Appends the time of each call.
+bool run_round(BenchCase& bench, Payload& payload, uint64_t iteration, uint64_t most, std::vector<double>& calls,
+               uint64_t& wrong) {
   // In place a second call would start from the result of the first.
-  const uint64_t burst = bench.options().in_place ? 1 : 1 + iteration % 3;
+  const uint64_t burst = bench.options().in_place ? 1 : std::min(1 + iteration % kMostCalls, most);
   payload.prepare(iteration);
   for (uint64_t i = 0; i < burst; ++i) {
     const double begin = now_us();
@@ -127,7 +129,7 @@ bool run_rounds(BenchCase& bench, const LoopPlan& plan, std::vector<double>& cal
   const auto warmup = static_cast<uint64_t>(std::max<int64_t>(plan.warmup, 2));
   for (; iteration < warmup; ++iteration) {
     const double begin = now_us();
-    if (!run_round(bench, payload, iteration, calls, wrong)) return false;
+    if (!run_round(bench, payload, iteration, kMostCalls, calls, wrong)) return false;
     round_us = now_us() - begin;
   }
   if (!bench.largest(round_us)) return false;
@@ -135,7 +137,7 @@ bool run_rounds(BenchCase& bench, const LoopPlan& plan, std::vector<double>& cal
   const uint64_t wanted = plan.iterations > 0 ? plan.iterations : static_cast<uint64_t>(fitting);
   calls.clear();
   while (calls.size() < wanted) {
-    if (!run_round(bench, payload, iteration++, calls, wrong)) return false;
+    if (!run_round(bench, payload, iteration++, wanted - calls.size(), calls, wrong)) return false;
   }
   return bench.job().sum(wrong);
 }
