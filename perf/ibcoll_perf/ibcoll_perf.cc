@@ -6,7 +6,9 @@
 // Exit status: 0; 1: wrong bytes, a failure or a forced algorithm that does not apply; 2: wrong options.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "perf/ibcoll_perf/bench_case.h"
 #include "perf/ibcoll_perf/checked_loop.h"
@@ -118,6 +120,13 @@ void list() {
   }
 }
 
+// What was printed is where it belongs; if not, says so.
+bool output_is_written() {
+  if (std::fflush(stdout) == 0) return true;
+  fmt::print(stderr, "ibcoll_perf: standard output: {}\n", std::strerror(errno));
+  return false;
+}
+
 int report_failure(Job& job) {
   if (!job.is_open()) {
     fmt::print(stderr, "ibcoll_perf: {}\n", job.failure());  // its rank is not known
@@ -146,12 +155,14 @@ int run_program(int argc, char** argv) {
       fmt::print("{}", end->output);
       fmt::print(stderr, "{}", end->error_output);
     }
-    return end->exit_code;
+    return output_is_written() ? end->exit_code : 1;
   }
   if (!job.open()) return report_failure(job);
   if (options.list) {
     if (job.rank() == 0) list();
-    return job.close() ? 0 : report_failure(job);
+    const bool written = output_is_written();
+    if (!job.close()) return report_failure(job);
+    return written ? 0 : 1;
   }
   if (const std::string problem = problem_with(options, job); !problem.empty()) {
     if (job.rank() == 0) fmt::print(stderr, "ibcoll_perf: {}\n", problem);

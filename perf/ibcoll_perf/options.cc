@@ -27,18 +27,24 @@ Enumeration chosen(const std::vector<std::string>& words, const std::string& wor
   return static_cast<Enumeration>(std::find(words.begin(), words.end(), word) - words.begin());
 }
 
-uint64_t parse_size(std::string text, const std::string& range) {
+bool read_size(const std::string& text, uint64_t& value) {
+  if (text.empty() || text[0] < '0' || text[0] > '9') return false;
   std::string digits = text;  // the validator replaces its argument by the number
-  const bool starts_with_digit = !text.empty() && text[0] >= '0' && text[0] <= '9';
-  const CLI::AsSizeValue as_size(false);  // K is 1024
-  uint64_t value = 0;
-  // The last: a number that is too large was read as the largest one.
-  if (!starts_with_digit || !as_size(digits).empty() || !CLI::detail::lexical_cast(digits, value) ||
-      std::to_string(value) != digits) {
-    throw CLI::ValidationError("--bytes",
-                               fmt::format("'{}': MIN:MAX or one size is wanted, with suffixes K, M, G", range));
+  try {
+    const CLI::AsSizeValue as_size(false);  // K is 1024
+    if (!as_size(digits).empty()) return false;
+  } catch (const CLI::ValidationError&) {  // above 64 bits with its suffix
+    return false;
   }
-  return value;
+  // The last: a number that is too large was read as the largest one.
+  return CLI::detail::lexical_cast(digits, value) && std::to_string(value) == digits;
+}
+
+uint64_t parse_size(const std::string& text, const std::string& range) {
+  uint64_t value = 0;
+  if (read_size(text, value)) return value;
+  throw CLI::ValidationError(
+      "--bytes", fmt::format("'{}': MIN:MAX or one size is wanted, below 2^64, with suffixes K, M, G", range));
 }
 
 void check_algorithm(const Options& options) {
@@ -103,8 +109,8 @@ void describe_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--warmup", options.plan.warmup,
                  "Calls before the timed ones (default: as many as fill a quarter of --seconds)")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--root", options.root, "Root of bcast")->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(int64_t{0}, int64_t{100000000}));
+  app.add_option("--root", options.root, "Root of bcast")->check(CLI::Range(0, (1 << 20) - 1));
   app.add_flag("--in-place", options.in_place, "Send from the receive buffer (IBCOLL_IN_PLACE)");
   app.add_flag("--check", options.check,
                "Verify every byte after one, two and three calls in turn; times then include waiting for it");

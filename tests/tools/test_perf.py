@@ -86,6 +86,9 @@ class Figures(PerfTest):
         done = self.check_runs(perf(2, "allreduce", "--bytes", "8:16", "--iterations", "17", "--format", "csv"))
         self.assertEqual([row["iterations"] for row in rows_of(done)], ["17", "17"])
         self.assertEqual({row["errors"] for row in rows_of(done)}, {""})  # not checked is not "0 errors"
+        for count in ("1", "2", "7"):
+            done = self.check_runs(perf(2, "alltoall", "--bytes", "8", "--iterations", count, "--check", "--format", "csv"))
+            self.assertEqual(rows_of(done)[0]["iterations"], count)
 
 
 class Formats(PerfTest):
@@ -141,6 +144,12 @@ class Output(PerfTest):
 
     def test_full_disk_is_told(self):
         self.check_refused(perf(0, "barrier", "--iterations", "5", "--output", "/dev/full"), "No space left", status=1)
+        for option in ("--list", "--help"):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                done = subprocess.run([BUILD / "bin/ibcoll_perf", option], stdout=full, stderr=subprocess.PIPE,
+                                      text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 1, option)
+            self.assertRegex(done.stderr, r"\Aibcoll_perf: .*No space left[^\n]*\n\Z")
 
 
 class ProgressLine(PerfTest):
@@ -197,13 +206,14 @@ class BadOptions(PerfTest):
         for words, part in [
                 (["alltoal"], "alltoal"), ([], "COLLECTIVE"), (["alltoall", "--bytes", "8:4"], "8:4"),
                 (["alltoall", "--bytes", "x"], "'x'"), (["alltoall", "--algorithm", "fastest"], "fastest"),
-                (["alltoall", "--iterations", "0"], "--iterations"), (["alltoall", "--scheme", "both"], "both"),
+                (["alltoall", "--bytes", "16E"], "--bytes: '16E'"), (["alltoall", "--warmup", "-1"], "--warmup"),
+                (["bcast", "--root", "-1"], "--root"), (["alltoall", "--iterations", "0"], "--iterations"), (["alltoall", "--scheme", "both"], "both"),
                 (["bcast", "--root", "1"], "--root 1"), (["bcast", "--in-place"], "--in-place"),
                 (["alltoall", "--speed"], "--speed")]:
             with self.subTest(words=words):
                 done = perf(0, *words)
                 self.check_refused(done, part)
-                self.assertRegex(done.stderr, r"\Aibcoll_perf: .*\n\Z")
+                self.assertRegex(done.stderr, r"\Aibcoll_perf: .{,200}\n\Z")
 
     def test_one_rank_speaks_for_all(self):
         done = perf(3, "alltoall", "--algorithm", "fastest")
