@@ -13,7 +13,9 @@ std::string give(Exchange& exchange, int rank, std::string_view blob) {
 TEST(Exchange, GathersInRankOrderAgainAndAgain) {
   Exchange exchange(3);
   for (int round = 0; round < 3; ++round) {
+    EXPECT_FALSE(exchange.waited_for());
     EXPECT_EQ(give(exchange, 2, "cc"), "");
+    EXPECT_TRUE(exchange.waited_for());
     EXPECT_EQ(give(exchange, 0, "aa"), "");
     EXPECT_FALSE(exchange.complete());
     EXPECT_EQ(exchange.missing(), "rank 1 has not come");

@@ -5,6 +5,8 @@ import hashlib
 import hmac
 import os
 import re
+import select
+import signal
 import socket
 import struct
 import subprocess
@@ -74,6 +76,25 @@ class Exchanges(JobTest):
         self.assertEqual(code, 3)
         self.assertRegex(errors, r"rank [02] on host \S+: the ranks of the job did not all come within 0.5 s "
                          r"\(IBCOLL_TIMEOUT\): rank 1 has not come")
+
+    def test_quit_names_who_has_not_come(self):
+        gate = self.folder / "gate"
+        program = f"echo; while [ $IBCOLL_RUN_RANK = 1 ] && [ ! -e {gate} ]; do sleep 0.02; done; exec {tool(PROBE)}"
+        said = b""
+        with self.started("-n", 3, "sh", "-c", program) as job:
+            self.read_lines(job, 3)
+            for _ in range(50):  # from when on the others wait cannot be seen from here
+                job.send_signal(signal.SIGQUIT)
+                if select.select([job.stderr], [], [], 0.2)[0]:
+                    said += os.read(job.stderr.fileno(), 4096)
+                if b"rank 1 has" in said:
+                    break
+            gate.touch()
+            self.assertEqual(job.wait(20), 0)
+            said += job.stderr.read()
+        self.assertRegex(said.decode(), r"\A(ibcoll_run: ranks wait in the creation or the end of a context: "
+                                        r"ranks? [\d-]+ ha(s|ve) not come\n)+\Z")
+        self.assertIn(b": rank 1 has not come\n", said)
 
     def test_a_damaged_environment(self):
         for variable, value in (("RANK", "x"), ("RANK", "7"), ("SIZE", "0"), ("ADDRESS", "nowhere"), ("SECRET_FD", "1"),

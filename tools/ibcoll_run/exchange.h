@@ -28,6 +28,8 @@ class Exchange {
   // After a round failed: who waits for it, and again from its beginning.
   std::vector<int> take_waiting();
 
+  // Ranks wait in the current round.
+  bool waited_for() const { return given_ > 0; }
   // "ranks 3, 5-8 have not come"
   std::string missing() const;
   // Everybody left: nothing will happen here any more.

@@ -203,6 +203,14 @@ void Job::signal_all(int number) {
   for (const std::unique_ptr<Host>& host : hosts_) host->signal(number);
 }
 
+// The ranks know what their collectives wait for; who has not come to the exchanges of a context is known here.
+void Job::ask() {
+  for (const std::unique_ptr<Host>& host : hosts_) host->ask();
+  if (const std::string missing = server_->missing(); !missing.empty()) {
+    say("ranks wait in the creation or the end of a context: " + missing);
+  }
+}
+
 Status Job::watch_signals() {
   Result<UniqueFd> descriptor = signal_descriptor();
   if (!descriptor.ok()) return descriptor.status();
@@ -218,8 +226,7 @@ void Job::on_signal(int number) {
     case SignalPolicy::Action::kForward:
       return signal_all(number);
     case SignalPolicy::Action::kAsk:
-      for (const std::unique_ptr<Host>& host : hosts_) host->ask();
-      return;
+      return ask();
     case SignalPolicy::Action::kSuspend:
       signal_all(SIGTSTP);
       ::raise(SIGSTOP);

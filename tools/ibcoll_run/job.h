@@ -51,6 +51,7 @@ class Job : public HostEvents {
   void on_signal(int number);
   void end_job(int exit_code, std::string_view text);
   void signal_all(int number);
+  void ask();
   void pause_when_full();
   void set_paused(bool paused);
   void on_output_broken(const OutputStream& stream);

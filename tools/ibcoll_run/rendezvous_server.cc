@@ -249,4 +249,12 @@ void RendezvousServer::rank_ended(int rank, const std::string& why) {
   for (const int series : all) leave(series, rank, why);
 }
 
+std::string RendezvousServer::missing() const {
+  std::string text;
+  for (const auto& [series, exchange] : exchanges_) {
+    if (exchange.waited_for()) text += (text.empty() ? "" : "; ") + exchange.missing();
+  }
+  return text;
+}
+
 }  // namespace ibcoll::run

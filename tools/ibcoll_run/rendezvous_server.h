@@ -26,6 +26,8 @@ class RendezvousServer {
   Result<SocketAddress> listen(SocketAddress address);
   // The process of the rank ended; `why` names rank and cause. Ranks that wait for it, now or later, are told.
   void rank_ended(int rank, const std::string& why);
+  // "rank 3 has not come" for the exchange in which ranks wait for others, and so for each of several; "": none wait.
+  std::string missing() const;
 
  private:
   struct Message {
