@@ -172,9 +172,13 @@ class RemoteHosts(RemoteJobTest):
         for value, expected, about in (("yes", 1, "cannot listen on 8.8.8.8"), ("1", 1, "cannot listen on 8.8.8.8"),
                                        ("no", 2, "not a private address"), ("", 2, "not a private address"),
                                        ("maybe", 2, "IBCOLL_ALLOW_PUBLIC=maybe (environment): not a valid value")):
-            code, _, errors = self.run_remote("--address", "8.8.8.8", "true", env={"IBCOLL_ALLOW_PUBLIC": value})
-            self.assertEqual((code, errors.count("\n")), (expected, 1), errors)
-            self.assertIn(about, errors)
+            for words, env in (((), value), (("-x", f"IBCOLL_ALLOW_PUBLIC={value}"), ""),
+                               (("-x", f"IBCOLL_ALLOW_PUBLIC={value}"), "yes")):
+                with self.subTest(value=value, words=words, env=env):
+                    code, _, errors = self.run_remote(*words, "--address", "8.8.8.8", "true",
+                                                      env={"IBCOLL_ALLOW_PUBLIC": env})
+                    self.assertEqual((code, errors.count("\n")), (expected, 1), errors)
+                    self.assertIn(about, errors)
 
     def test_the_ranks_may_be_reached_publicly_as_well(self):
         show = ("sh", "-c", "echo ${IBCOLL_ALLOW_PUBLIC-unset}")

@@ -18,6 +18,7 @@
 #include "tools/ibcoll_run/hosts.h"
 #include "tools/ibcoll_run/listen_address.h"
 #include "tools/ibcoll_run/placement.h"
+#include "tools/ibcoll_run/rank_environment.h"
 #include "tools/ibcoll_run/remote_host.h"
 
 namespace ibcoll::run {
@@ -80,17 +81,21 @@ Result<Patience> chosen_patience() {
   return patience;
 }
 
-// --allow-public, or what the ranks here read for themselves.
-Result<bool> public_allowed(const Options& options) {
+// --allow-public, or what a rank here would read for itself, the variables of -x included.
+Result<bool> public_allowed(const HostJob& job, const Options& options) {
   if (options.allow_public) return true;
-  const Result<Config> config = Config::load_from(environ);
+  const std::vector<std::string> environment = base_environment_of_rank(job, -1);
+  std::vector<const char*> entries;
+  for (const std::string& entry : environment) entries.push_back(entry.c_str());
+  entries.push_back(nullptr);
+  const Result<Config> config = Config::load_from(entries.data());
   if (!config.ok()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}", config.status().text());
   return config->boolean("IBCOLL_ALLOW_PUBLIC");
 }
 
 Result<SocketAddress> rendezvous_address(const HostJob& job, const Options& options) {
   if (!job.remote) return numeric_address("127.0.0.1", 0);
-  const Result<bool> allow_public = public_allowed(options);
+  const Result<bool> allow_public = public_allowed(job, options);
   if (!allow_public.ok()) return allow_public.status();
   return options.address.empty() ? listen_address_for(job.host, allow_public.value())
                                  : given_listen_address(options.address, allow_public.value());
