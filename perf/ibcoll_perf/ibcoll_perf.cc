@@ -178,8 +178,8 @@ int run_program(int argc, char** argv) {
     }
   }
   if (!job.close()) return report_failure(job);
-  const bool forced = !options.algorithm.empty() && options.algorithm != "all" && options.algorithm != "auto";
-  return outcome.errors > 0 || (outcome.not_applicable && forced) ? 1 : 0;
+  // With all of them, some do not apply; else one was demanded, also by a variable.
+  return outcome.errors > 0 || (outcome.not_applicable && options.algorithm != "all") ? 1 : 0;
 }
 
 }  // namespace

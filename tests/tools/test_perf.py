@@ -230,6 +230,12 @@ class BadOptions(PerfTest):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertNotEqual(rows_of(done)[0]["not_applicable"], "")
 
+    def test_algorithm_of_a_variable_that_does_not_apply_fails_too(self):
+        done = perf(2, "alltoall", "--bytes", "8", "--format", "csv", environment={"IBCOLL_ALLTOALL": "shm"},
+                    launch=["--nodes", "2", "--net", "ucx"])
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("IBCOLL_ALLTOALL", rows_of(done)[0]["not_applicable"])
+
     def test_forced_algorithms_are_for_what_is_measured(self):
         shm = {f"IBCOLL_{name.upper()}": "shm" for name in COLLECTIVES if name != "alltoall"}
         self.check_runs(perf(4, "alltoall", "--bytes", "8", "--iterations", "5", "--check", environment=shm,
