@@ -83,12 +83,12 @@ class Exchanges(JobTest):
         said = b""
         with self.started("-n", 3, "sh", "-c", program) as job:
             self.read_lines(job, 3)
-            for _ in range(50):  # from when on the others wait cannot be seen from here
+            end = time.monotonic() + 20
+            while b"rank 1 has" not in said and time.monotonic() < end:  # when the others wait cannot be seen from here
                 job.send_signal(signal.SIGQUIT)
-                if select.select([job.stderr], [], [], 0.2)[0]:
+                time.sleep(0.1)
+                if select.select([job.stderr], [], [], 0)[0]:
                     said += os.read(job.stderr.fileno(), 4096)
-                if b"rank 1 has" in said:
-                    break
             gate.touch()
             self.assertEqual(job.wait(20), 0)
             said += job.stderr.read()
