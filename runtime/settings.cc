@@ -50,7 +50,9 @@ constexpr Setting kSettings[] = {
 
     {"IBCOLL_SHM_SLOT_BYTES", Kind::kBytes, "128K", "4K..4M", "node window: bytes for each rank in each of its banks"},
     {"IBCOLL_SHM_RING_BYTES", Kind::kBytes, "64K", "16K..16M",
-     "ring of notes and small payload between two ranks of a node; IBCOLL_EAGER_BYTES is at most a quarter of it"},
+     "ring of notes and small payload between two ranks of a node, rounded up to a power of two; IBCOLL_EAGER_BYTES is "
+     "at most "
+     "a quarter of it"},
     {"IBCOLL_EAGER_BYTES", Kind::kBytes, "8K", "0..1M",
      "largest block that goes through a landing slot without an advertisement; at most what the slots of all "
      "transports in "
