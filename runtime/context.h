@@ -108,8 +108,8 @@ class Context {
   bool progress() noexcept;
   // Messages of complete collectives are on their way, and leave only while somebody waits.
   bool settling() const noexcept { return job_.net && job_.net->settling(); }
-  // Blocks until the request is complete and all has settled, or until `seconds` have passed (TIMEOUT; the request stays in flight).
-  // `guard` holds the lock, and holds it again on return.
+  // Blocks until the request is complete and all has settled, or until `seconds` have passed (TIMEOUT; the request stays in
+  // flight). `guard` holds the lock, and holds it again on return.
   Status wait(Request& request, double seconds, std::unique_lock<std::mutex>& guard);
   // A thread is inside of wait(), with or without the lock.
   bool waiting() const noexcept { return waiting_threads_.load(std::memory_order_relaxed) > 0; }

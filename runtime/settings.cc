@@ -50,13 +50,11 @@ constexpr Setting kSettings[] = {
 
     {"IBCOLL_SHM_SLOT_BYTES", Kind::kBytes, "128K", "4K..4M", "node window: bytes for each rank in each of its banks"},
     {"IBCOLL_SHM_RING_BYTES", Kind::kBytes, "64K", "16K..16M",
-     "ring of notes and small payload between two ranks of a node, rounded up to a power of two; IBCOLL_EAGER_BYTES is "
-     "at most "
-     "a quarter of it"},
+     "ring of notes and small payload between two ranks of a node, rounded up to a power of two; at least four times "
+     "IBCOLL_EAGER_BYTES"},
     {"IBCOLL_EAGER_BYTES", Kind::kBytes, "8K", "0..1M",
      "largest block that goes through a landing slot without an advertisement; at most what the slots of all "
-     "transports in "
-     "use hold (ibcoll_info -d)"},
+     "transports in use hold (ibcoll_info -d)"},
     {"IBCOLL_SINGLE_COPY", Kind::kChoice, "auto", "auto|off",
      "copy large blocks between processes of a node by process_vm_writev, where the kernel permits it"},
     {"IBCOLL_SCHEME", Kind::kChoice, "auto", "auto|copy|zero_copy",

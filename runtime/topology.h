@@ -13,8 +13,8 @@ namespace ibcoll {
 // whether processes can share memory and read each other's.
 std::string node_identity();
 
-// The CPUs that this process may run on (its affinity), one bit each, and how many of them its cgroup's quota is worth.
 inline constexpr double kNoQuota = 1e9;
+// The CPUs that this process may run on (its affinity), one bit each, and how many of them its cgroup's quota is worth.
 struct CpuShare {
   std::array<uint64_t, 16> cpus{};
   double quota = kNoQuota;

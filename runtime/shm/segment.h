@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory that the ranks of one node share: one memfd, handed over on an abstract UNIX socket, so that nothing is left
 // behind however the ranks end. Layout, in this order, each part page aligned:
-//   Header, RankInfo[n], matrices n x n (who may copy to and from whom, whose ring is open), pair blocks n x n (sender major), heap
+//   Header, RankInfo[n], matrices n x n (who may copy to and from whom, whose ring is open), pair blocks n x n (sender
+//   major), heap
 // A pair block holds what one rank sends to one other: a ring and the exposures that guard puts. Its pages are allocated
 // when either of the two first needs it, and so are those of the heap: running out of memory is an error there and then,
 // not a SIGBUS later.

@@ -22,8 +22,8 @@ class ShmTransport : public Transport {
   // synchronisation of all its ranks after each: the constructor publishes pid and probe word; then probe().
   ShmTransport(std::shared_ptr<Segment> segment, std::vector<int> jobs, int rank, bool single_copy);
 
-  // Watches the other processes, and tries whose memory this rank may read and write; the other ranks' answers are there after the
-  // next synchronisation. SYSTEM: the end of a process would not be noticed.
+  // Watches the other processes, and tries whose memory this rank may read and write; the other ranks' answers are there
+  // after the next synchronisation. SYSTEM: the end of a process would not be noticed.
   Status probe();
   // True when all ranks of `locals` may read and write each other's memory.
   bool all_may_copy(const std::vector<int>& locals) const;

@@ -9,9 +9,8 @@
 // receiver's window (windows.h). Not safe for threads: the context's lock is held around every call.
 #pragma once
 
-#include <atomic>
-
 #include <array>
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -40,8 +39,8 @@ class UcxTransport final : public NetworkTransport {
   bool send(int rank, const Note& note, std::span<const std::byte> payload) override;
   RemoteRegion expose(int rank, std::span<std::byte> memory) override;
   bool conceal(int rank, const RemoteRegion& region) override;
-  // UCX cannot destroy a worker to which a peer is just connecting: it aborts the process (ucp_request_send_state_ff).
   bool settling() const noexcept override;
+  // UCX cannot destroy a worker to which a peer is just connecting: it aborts the process (ucp_request_send_state_ff).
   void expect_disorder() noexcept override { worker_->abandon(); }
   PutResult put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                 uint64_t token) override;

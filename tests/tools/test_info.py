@@ -100,6 +100,7 @@ class InfoTest(unittest.TestCase):
     def test_single_copy_is_that_of_all_ranks(self):
         shm = next(one for one in self.document(3, "-d")["transports"] if one["name"] == "shm")
         self.assertRegex(shm["single_copy_pairs"], r"^\d of 6$")
+        self.assertEqual(shm["single_copy_pairs"] == "6 of 6", "between all ranks" in shm["single_copy"])
         off = self.document(3, "-d", environment={"IBCOLL_SINGLE_COPY": "off"})["transports"]
         self.assertIn("0 of 6", [one.get("single_copy_pairs") for one in off])
 

@@ -207,7 +207,8 @@ class BadOptions(PerfTest):
                 (["alltoal"], "alltoal"), ([], "COLLECTIVE"), (["alltoall", "--bytes", "8:4"], "8:4"),
                 (["alltoall", "--bytes", "x"], "'x'"), (["alltoall", "--algorithm", "fastest"], "fastest"),
                 (["alltoall", "--bytes", "16E"], "--bytes: '16E'"), (["alltoall", "--warmup", "-1"], "--warmup"),
-                (["bcast", "--root", "-1"], "--root"), (["alltoall", "--iterations", "0"], "--iterations"), (["alltoall", "--scheme", "both"], "both"),
+                (["bcast", "--root", "-1"], "--root"), (["alltoall", "--iterations", "0"], "--iterations"),
+                (["alltoall", "--scheme", "both"], "both"),
                 (["bcast", "--root", "1"], "--root 1"), (["bcast", "--in-place"], "--in-place"),
                 (["alltoall", "--speed"], "--speed")]:
             with self.subTest(words=words):
