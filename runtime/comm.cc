@@ -148,8 +148,7 @@ bool Comm::satisfied(const Wait& wait) noexcept {
     case Wait::Kind::kPublished:
       if (!window_->published(wait.peer, wait.value)) return false;
       if (window_->digest(wait.peer) == window_->digest(window_->rank())) return true;
-      mismatch(team_.team_rank(window_->job_rank(wait.peer)), window_->digest(wait.peer),
-               window_->digest(window_->rank()), "digest of the calls");
+      other_call(team_.team_rank(window_->job_rank(wait.peer)));
       return false;
   }
   return false;

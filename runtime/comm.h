@@ -218,6 +218,8 @@ class Comm {
   void fail(Status status) noexcept;
   // Fails: `what` is `theirs` at the peer and `mine` here.
   void mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept;
+  // Fails: the digest of the peer's call, or of its calls so far, is another one.
+  void other_call(int peer) noexcept;
 
   // ---- for the engine, the team and requests
 

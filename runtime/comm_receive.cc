@@ -13,7 +13,7 @@ void Comm::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
   Channel* const c = channel(peer);
   if (!c) return;
   if (note.signature != signature_) {
-    mismatch(peer, note.signature, signature_, "digest of the call");
+    other_call(peer);
     return;
   }
   switch (static_cast<NoteKind>(note.kind)) {
@@ -122,6 +122,14 @@ void Comm::mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) 
              "rank {} and rank {} do not fit together in {}: {} is {} there and {} here; all ranks must make the same "
              "calls in the same order, with sizes that agree",
              rank_, peer, team_.describe_call(op_), what, theirs, mine));
+}
+
+void Comm::other_call(int peer) noexcept {
+  fail(error(
+      IBCOLL_ERR_MISMATCH,
+      "rank {} is in {}, and rank {} in a call that differs in collective, algorithm, scheme, root, type, operation or "
+      "a size that must agree; all ranks must make the same calls in the same order",
+      rank_, team_.describe_call(op_), peer));
 }
 
 }  // namespace ibcoll

@@ -23,7 +23,7 @@ namespace ibcoll {
 class Json;
 
 struct Setting {
-  enum class Kind { kText, kChoice, kInteger, kBytes, kSeconds, kBoolean, kAlgorithm };
+  enum class Kind { kText, kChoice, kInteger, kBytes, kSeconds, kBoolean, kAlgorithm, kGid, kTransports };
   const char* name;  // "IBCOLL_TIMEOUT"
   Kind kind;
   const char* fallback;  // default, as a user would write it

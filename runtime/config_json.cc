@@ -22,6 +22,10 @@ const char* kind_name(Setting::Kind kind) {
       return "boolean";
     case Setting::Kind::kAlgorithm:
       return "algorithm";
+    case Setting::Kind::kGid:
+      return "gid";
+    case Setting::Kind::kTransports:
+      return "transports";
   }
   return "";
 }

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <vector>
 
+#include "runtime/subnet.h"
+
 namespace ibcoll {
 namespace {
 
@@ -57,6 +59,18 @@ bool is_algorithm_name(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
   });
+}
+
+// UCX's own marks among them: ^ before what is left out, \\ for exactly this one, : before an alias's kind.
+bool is_transport_list(std::string_view text) {
+  bool good = true;
+  split(text, ',', [&](std::string_view name) {
+    good = good && !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+             return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+                    std::string_view("_^\\:").find(c) != std::string_view::npos;
+           });
+  });
+  return good;
 }
 
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -148,6 +162,10 @@ std::string allowed_text(const Setting& setting) {
       return "yes or no (also on, off, true, false, 1, 0)";
     case Kind::kAlgorithm:
       return "auto or the name of an algorithm (ibcoll_info -A lists them)";
+    case Kind::kGid:
+      return "auto, an index from 0, or a subnet such as 10.1.0.0/16 or fd00::/8";
+    case Kind::kTransports:
+      return "names of UCX transports separated by commas, such as tcp,sm (ucx_info -d lists them)";
   }
   return {};
 }
@@ -168,6 +186,10 @@ bool accepts(const Setting& setting, std::string_view text) {
       return parse_boolean(text).ok();
     case Kind::kAlgorithm:
       return is_algorithm_name(text);
+    case Kind::kGid:
+      return text == "auto" || parse_subnet(text) || accepts_number(setting, text, parse_integer);
+    case Kind::kTransports:
+      return is_transport_list(text);
   }
   return false;
 }

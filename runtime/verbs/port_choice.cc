@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which of the ports and addresses that there are.
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstring>
+#include <optional>
 
 #include "runtime/private_address.h"
+#include "runtime/subnet.h"
 #include "runtime/verbs/devices.h"
 
 namespace ibcoll::verbs {
@@ -20,35 +20,6 @@ bool is_private(const Gid& gid) {
   std::memcpy(&address, gid.data(), sizeof address);
   return ibcoll::is_private(address);
 }
-
-// "10.1.0.0/16" or "fd00::/8", as the bits of a GID.
-struct Subnet {
-  Gid address{};
-  int bits = 0;
-  bool contains(const Gid& gid) const {
-    for (int bit = 0; bit < bits; ++bit) {
-      const auto byte = static_cast<size_t>(bit / 8);
-      const int mask = 0x80 >> bit % 8;
-      if ((gid[byte] & mask) != (address[byte] & mask)) return false;
-    }
-    return true;
-  }
-  static bool parse(const std::string& text, Subnet& subnet) {
-    const size_t slash = text.find('/');
-    if (slash == std::string::npos) return false;
-    const std::string host = text.substr(0, slash);
-    int bits = 0;
-    const char* const end = text.data() + text.size();
-    if (std::from_chars(text.data() + slash + 1, end, bits).ptr != end || bits < 0) return false;
-    if (::inet_pton(AF_INET, host.c_str(), subnet.address.data() + 12) == 1 && bits <= 32) {
-      subnet.address[10] = subnet.address[11] = 0xff;
-      subnet.bits = 96 + bits;
-      return true;
-    }
-    subnet.bits = bits;
-    return ::inet_pton(AF_INET6, host.c_str(), subnet.address.data()) == 1 && bits <= 128;
-  }
-};
 
 int preference(const GidEntry& gid) {
   return (gid.type == GidEntry::Type::kRoceV2 ? 4 : 0) + (is_ipv4(gid.gid) ? 2 : 0) + (is_link_local(gid.gid) ? 0 : 1);
@@ -71,26 +42,25 @@ Status choose_gid(const Config& config, PortChoice& choice) {
   const Port& port = choice.port;
   const std::string& wanted = config.text("IBCOLL_VERBS_GID");
   const bool automatic = wanted == "auto";
-  Subnet subnet;
-  const bool by_subnet = Subnet::parse(wanted, subnet);
+  const std::optional<Subnet> subnet = parse_subnet(wanted);
   choice.global = port.ethernet || !automatic;
   if (!choice.global) return {};
   const bool public_allowed = config.boolean("IBCOLL_ALLOW_PUBLIC");
   const GidEntry* best = nullptr;
   std::string refused;
   for (const GidEntry& gid : port.gids) {
-    if (!automatic && !by_subnet) {
+    if (!automatic && !subnet) {
       if (std::to_string(gid.index) == wanted) return take_gid(choice, gid, "by IBCOLL_VERBS_GID");
       continue;
     }
-    if (by_subnet && !subnet.contains(gid.gid)) continue;
+    if (subnet && !subnet->contains(gid.gid)) continue;
     if (port.ethernet && !is_private(gid.gid) && !public_allowed) {
       refused = gid_text(gid.gid);
       continue;
     }
     if (best == nullptr || preference(gid) > preference(*best)) best = &gid;
   }
-  if (best) return take_gid(choice, *best, by_subnet ? "in the subnet of IBCOLL_VERBS_GID" : "the preferred one");
+  if (best) return take_gid(choice, *best, subnet ? "in the subnet of IBCOLL_VERBS_GID" : "the preferred one");
   if (!refused.empty())
     return error(IBCOLL_ERR_CONFIG, "{}:{}: the address {} is public; IBCOLL_ALLOW_PUBLIC=yes permits it", port.device,
                  port.number, refused);

@@ -98,7 +98,7 @@ TEST(PortChoice, Gids) {
   const std::vector<Port> ports{ethernet_port("mlx5_0")};
   EXPECT_EQ(choose(ports, "IBCOLL_VERBS_GID=2")->gid_index, 2);
   EXPECT_EQ(choose(ports, "IBCOLL_VERBS_GID=10.2.0.0/16")->gid_index, 4);
-  for (const char* wrong : {"IBCOLL_VERBS_GID=9", "IBCOLL_VERBS_GID=10.3.0.0/16", "IBCOLL_VERBS_GID=first"})
+  for (const char* wrong : {"IBCOLL_VERBS_GID=9", "IBCOLL_VERBS_GID=10.3.0.0/16"})
     expect_error(choose(ports, wrong), IBCOLL_ERR_CONFIG, "fits none of its GIDs: 0 fe80::1 (RoCE v1)");
 }
 

@@ -189,8 +189,14 @@ class BrokenOutput(JobTest):
         self.assertEqual(done.stdout, "y\ny\ny\n141\n", done.stderr)
 
     def test_closed_output(self):
-        done = subprocess.run(["bash", "-c", f"{tool('ibcoll_run')} -n 2 echo text >&- 2>&-"], timeout=30, check=False)
-        self.assertEqual(done.returncode, 0)
+        for program, streams, expected, about in (("echo text", ">&-", 1, "writing the output: Bad file descriptor"),
+                                                  ("echo text", ">&- 2>&-", 1, ""), ("true", ">&-", 0, ""),
+                                                  ("sh -c 'echo text >&2'", "2>&-", 0, ""), ("echo text", "1</dev/null", 1, "Bad file")):
+            with self.subTest(program=program, streams=streams):
+                done = subprocess.run(["bash", "-c", f"{tool('ibcoll_run')} -n 2 {program} {streams}"], capture_output=True,
+                                      text=True, timeout=30, check=False)
+                self.assertEqual(done.returncode, expected, done.stderr)
+                self.assertIn(about, done.stderr)
 
     def test_full_disk(self):
         if not os.path.exists("/dev/full"):

@@ -71,7 +71,7 @@ class InfoTest(unittest.TestCase):
 
     def test_foreign_bytes_in_the_environment_do_no_harm(self):
         environment = {os.fsencode(key): os.fsencode(value) for key, value in os.environ.items()}
-        environment[b"IBCOLL_UCX_TLS"] = b"\xff\xfe"
+        environment[b"IBCOLL_VERBS_DEVICE"] = b"\xff\xfe"
         done = subprocess.run([BUILD / "bin/ibcoll_info", "-c", "--json"], capture_output=True, timeout=60, check=False,
                               env=environment)
         self.assertEqual(done.returncode, 0, done.stderr)

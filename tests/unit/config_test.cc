@@ -78,10 +78,14 @@ TEST(Environment, EmptyCountsAsNotSet) {
 }
 
 TEST(Environment, MalformedValueIsAnErrorThatNamesItAndWhatIsAllowed) {
-  const char* malformed[] = {"IBCOLL_TIMEOUT=soon",       "IBCOLL_TIMEOUT=-1",          "IBCOLL_TIMEOUT=nan",
-                             "IBCOLL_TIMEOUT=10s",        "IBCOLL_NET=infiniband",      "IBCOLL_NET=UCX",
-                             "IBCOLL_SHM_SLOT_BYTES=1",   "IBCOLL_SHM_SLOT_BYTES=8G",   "IBCOLL_SHM_SLOT_BYTES=64KB",
-                             "IBCOLL_ALLOW_PUBLIC=maybe", "IBCOLL_ALLTOALL=pap direct", "IBCOLL_SCHEME=auto|copy"};
+  const char* malformed[] = {
+      "IBCOLL_TIMEOUT=soon",        "IBCOLL_TIMEOUT=-1",           "IBCOLL_TIMEOUT=nan",
+      "IBCOLL_TIMEOUT=10s",         "IBCOLL_NET=infiniband",       "IBCOLL_NET=UCX",
+      "IBCOLL_SHM_SLOT_BYTES=1",    "IBCOLL_SHM_SLOT_BYTES=8G",    "IBCOLL_SHM_SLOT_BYTES=64KB",
+      "IBCOLL_ALLOW_PUBLIC=maybe",  "IBCOLL_ALLTOALL=pap direct",  "IBCOLL_SCHEME=auto|copy",
+      "IBCOLL_VERBS_GID=first",     "IBCOLL_VERBS_GID=-1",         "IBCOLL_VERBS_GID=10.1.0.0/33",
+      "IBCOLL_VERBS_GID=10.1.0/16", "IBCOLL_VERBS_GID=fd00::/129", "IBCOLL_VERBS_GID=10.1.0.0/",
+      "IBCOLL_UCX_TLS=tcp sm",      "IBCOLL_UCX_TLS=tcp,,sm",      "IBCOLL_UCX_TLS=TCP"};
   for (const char* variable : malformed) {
     const Result<Config> config = load({variable});
     ASSERT_FALSE(config.ok()) << variable;
@@ -92,6 +96,13 @@ TEST(Environment, MalformedValueIsAnErrorThatNamesItAndWhatIsAllowed) {
     EXPECT_NE(text.find("allowed: "), std::string::npos) << text;
   }
   EXPECT_NE(load({"IBCOLL_NET=x"}).status().text().find("one of auto, ucx, verbs, shm"), std::string::npos);
+}
+
+TEST(Environment, GidsSubnetsAndTransportsAreTaken) {
+  for (const char* variable :
+       {"IBCOLL_VERBS_GID=auto", "IBCOLL_VERBS_GID=3", "IBCOLL_VERBS_GID=10.1.0.0/16", "IBCOLL_VERBS_GID=fd00::/8",
+        "IBCOLL_VERBS_GID=0.0.0.0/0", "IBCOLL_UCX_TLS=tcp,sm", "IBCOLL_UCX_TLS=^rc_x", "IBCOLL_UCX_TLS=\\rc,ud:aux"})
+    EXPECT_TRUE(load({variable}).ok()) << variable;
 }
 
 TEST(Environment, UnknownVariableIsAWarningWithTheNearestName) {
@@ -153,7 +164,7 @@ TEST(ParseBytes, SuffixesAndLimits) {
 }
 
 TEST(SettingsJson, ListsEverySettingAndSurvivesForeignBytes) {
-  const Result<Config> config = load({"IBCOLL_UCX_TLS=\xff\xfe", "IBCOLL_NET=shm"});
+  const Result<Config> config = load({"IBCOLL_VERBS_DEVICE=\xff\xfe", "IBCOLL_NET=shm"});
   ASSERT_TRUE(config.ok());
   const nlohmann::json settings = nlohmann::json::parse(settings_json(config.value()).dump());
   ASSERT_EQ(settings.size(), Config::settings().size());

@@ -80,6 +80,16 @@ TEST_F(EngineTest, WhatComesEarlyForACallThatDoesNotTakeItIsAMismatch) {
   for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(team(rank).failure().code(), IBCOLL_ERR_MISMATCH) << rank;
 }
 
+TEST_F(EngineTest, ACallThatDiffersIsNamed) {
+  auto one = make_call(team(0), 10), other = make_call(team(1), 12);
+  EXPECT_TRUE(one->request->start().ok());
+  EXPECT_TRUE(other->request->start().ok());
+  progress();
+  const std::string text = team(1).failure().text();
+  EXPECT_TRUE(text.starts_with("rank 1 is in allgather (ring) #1, and rank 0 in a call that differs in collective, "))
+      << text;
+}
+
 TEST_F(EngineTest, DifferentCallsAreFoundByAsking) {
   std::vector<std::unique_ptr<Call>> calls;
   for (int rank = 0; rank < kRanks; ++rank) {

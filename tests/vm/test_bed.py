@@ -71,7 +71,7 @@ class RunInVm(unittest.TestCase):
                 echo "user $(id -un)"; echo "locked $(ulimit -l)"; echo "devices $(ls /sys/class/infiniband | wc -l)"
                 echo "to error" >&2; echo "to error by name" >/dev/stderr
                 echo kept > {shared}/file; echo lost > {private}/file; cat {private}/file
-                seq 300000 > /tmp/numbers; md5sum </tmp/numbers; cat /tmp/numbers; exit 7"""
+                seq 100000 > /tmp/numbers; md5sum </tmp/numbers; cat /tmp/numbers; exit 7"""
             done = run_in_vm("--no-rdma", "--memlock", "8388608", "--share", shared, "-C", private, "-e", "ONE=a 'b' \"c\" $d",
                              "--", "bash", "-c", script, "name", "two  words; exit 1",
                              env=dict(os.environ, UCX_TLS="tcp,self", TWO="2"))
@@ -80,7 +80,7 @@ class RunInVm(unittest.TestCase):
             self.assertEqual(lines[:8], [f"directory {private}", "variable a 'b' \"c\" $d, tcp,self, none",
                                          "argument two  words; exit 1", "user root", "locked 8192", "devices 0", "lost",
                                          lines[7]])
-            numbers = "".join(f"{number}\n" for number in range(1, 300001))
+            numbers = "".join(f"{number}\n" for number in range(1, 100001))
             self.assertEqual(lines[7].split()[0], hashlib.md5(numbers.encode()).hexdigest())
             self.assertTrue(done.stdout.endswith(lines[7] + "\n" + numbers), "output is incomplete")
             self.assertEqual(done.stderr, "to error\nto error by name\n")

@@ -30,6 +30,7 @@ Status ByteQueue::borrow(int fd) {
   struct stat about {};
   if (::fstat(fd, &about) != 0) return error(IBCOLL_ERR_SYSTEM, "file descriptor {}: {}", fd, std::strerror(errno));
   fd_ = fd;
+  if ((::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) return {};  // the first write tells
   if (S_ISSOCK(about.st_mode)) {
     way_ = Way::kSend;
   } else if (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode)) {

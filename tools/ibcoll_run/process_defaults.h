@@ -16,7 +16,8 @@ struct ProcessDefaults {
   struct sigaction broken_pipe;
 
   // Blocks the signals that signal_descriptor() then yields, ignores SIGPIPE (writes tell), and raises the soft limit
-  // of open files to the hard one: each rank takes up to five. Standard streams that are closed become /dev/null.
+  // of open files to the hard one: each rank takes up to five. Standard streams that are closed become /dev/null, the
+  // output one that refuses to be written.
   static ProcessDefaults take_over();
   void restore() const noexcept;
 };
