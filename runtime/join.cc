@@ -30,7 +30,10 @@ uint64_t fnv1a(std::string_view text) {
 
 // Settings that each rank may have as it likes.
 bool private_setting(std::string_view name) {
-  return name == "IBCOLL_LOG" || name == "IBCOLL_CONFIG_FILE" || name == "IBCOLL_WAIT" || name == "IBCOLL_TIMEOUT";
+  for (const char* const own :
+       {"IBCOLL_LOG", "IBCOLL_CONFIG_FILE", "IBCOLL_WAIT", "IBCOLL_TIMEOUT", "IBCOLL_VERBS_DEVICE", "IBCOLL_VERBS_GID"})
+    if (name == own) return true;
+  return false;
 }
 
 struct Hello {
@@ -45,11 +48,12 @@ struct Hello {
 struct Verdict {
   int32_t code = IBCOLL_OK;
   uint32_t address_bytes = 0;
-  uint32_t verbs = 0;  // this rank has an RDMA device that it can use
-  float alpha_us = 0;  // of the network as this rank knows it
+  uint16_t verbs = 0;           // this rank has an RDMA device that it can use
+  uint16_t verbs_expected = 0;  // or it could have
+  float alpha_us = 0;           // of the network as this rank knows it
   float beta_us_per_byte = 0;
   float cpu_us = 0;
-  char text[488] = {};
+  char text[488] = {};  // of the error, or why this rank has no verbs
 };
 
 template <typename T>
@@ -84,6 +88,7 @@ class Joining {
     verdict.code = mine.code();
     verdict.address_bytes = static_cast<uint32_t>(address_.size());
     verdict.verbs = verbs_ != nullptr;
+    verdict.verbs_expected = verbs_expected_;
     if (job_.net) {
       const LinkModel model = job_.net->model();
       verdict.alpha_us = static_cast<float>(model.alpha_us);
@@ -91,12 +96,13 @@ class Joining {
       verdict.cpu_us = static_cast<float>(model.cpu_us);
     }
     constexpr size_t kMostText = sizeof verdict.text - 1;
-    const std::string why = mine.text().size() > kMostText ? mine.text().substr(0, kMostText - 3) + "..." : mine.text();
+    std::string why = mine.ok() ? verbs_reason_ : mine.text();
+    if (why.size() > kMostText) why = why.substr(0, kMostText - 3) + "...";
     std::memcpy(verdict.text, why.data(), why.size());
     Result<std::vector<Verdict>> all = gather(bootstrap_, verdict);
     if (!all.ok()) return all.status();
     longest_address_ = 0;
-    without_verbs_ = -1;
+    without_verbs_.clear();
     job_.net_model = {0, 0, 0};
     for (size_t i = 0; i < all->size(); ++i) {
       const Verdict& v = (*all)[i];
@@ -107,7 +113,8 @@ class Joining {
       job_.net_model.alpha_us = std::max<double>(job_.net_model.alpha_us, v.alpha_us);
       job_.net_model.beta_us_per_byte = std::max<double>(job_.net_model.beta_us_per_byte, v.beta_us_per_byte);
       job_.net_model.cpu_us = std::max<double>(job_.net_model.cpu_us, v.cpu_us);
-      if (v.verbs == 0 && without_verbs_ < 0) without_verbs_ = static_cast<int>(i);
+      if (v.verbs == 0 && without_verbs_.empty()) without_verbs_ = fmt::format("rank {}: {}", i, v.text);
+      any_expects_verbs_ = any_expects_verbs_ || v.verbs_expected != 0;
     }
     return {};
   }
@@ -184,9 +191,11 @@ class Joining {
     Result<std::unique_ptr<NetworkTransport>> opened = open_module("libibcoll_verbs.so", "ibcoll_verbs_open");
     if (opened.ok()) {
       verbs_ = std::move(*opened);
+      verbs_expected_ = true;
       return {};
     }
     verbs_reason_ = opened.status().text();
+    verbs_expected_ = opened.status().code() != IBCOLL_ERR_UNSUPPORTED;  // else there is no device
     if (wanted == "auto") return {};
     return error(opened.status().code(), "IBCOLL_NET=verbs: {}", verbs_reason_);
   }
@@ -212,7 +221,7 @@ class Joining {
     }
     if (wanted == "shm")
       return error(IBCOLL_ERR_CONFIG, "IBCOLL_NET=shm, but the job has {} nodes; use IBCOLL_NET=ucx", job_.node_count);
-    if (without_verbs_ < 0) {
+    if (without_verbs_.empty()) {
       job_.net_reason = wanted == "verbs" ? "demanded by IBCOLL_NET" : "every rank has an active RDMA port";
       use(std::move(verbs_));
       return {};
@@ -236,11 +245,11 @@ class Joining {
     use(std::move(*ucx));
     if (wanted == "ucx")
       job_.net_reason = "demanded by IBCOLL_NET";
-    else if (verbs_reason_.empty())
-      job_.net_reason = fmt::format("verbs is not used: rank {} cannot use it", without_verbs_);
     else
-      job_.net_reason = fmt::format("verbs is not used: {}", verbs_reason_);
-    log(LogLevel::kInfo, "ucx: {}", job_.net_reason);
+      job_.net_reason = fmt::format("verbs is not used: {}", without_verbs_);
+    // Where RDMA was to be had, a slower network is news.
+    const bool news = any_expects_verbs_ && wanted == "auto" && rank() == 0;
+    log(news ? LogLevel::kWarning : LogLevel::kInfo, "ucx is used between nodes: {}", job_.net_reason);
     return {};
   }
 
@@ -294,8 +303,10 @@ class Joining {
   std::unique_ptr<Segment> segment_;
   std::unique_ptr<NetworkTransport> verbs_;  // until it is settled whether all ranks have it
   std::string verbs_reason_;                 // why this rank has none
-  int without_verbs_ = -1;                   // the first rank that has none
-  NetworkTransport* network_ = nullptr;      // job_.net
+  bool verbs_expected_ = false;              // it has, or could have, as there is a device
+  std::string without_verbs_;                // the first rank that has none, and why
+  bool any_expects_verbs_ = false;
+  NetworkTransport* network_ = nullptr;  // job_.net
   std::vector<std::byte> address_;
   size_t longest_address_ = 0;
   bool lost_ = false;

@@ -33,7 +33,7 @@ constexpr Setting kSettings[] = {
      "how messages are noticed: by immediate data, or by polling memory, which needs a device that writes in order"},
     {"IBCOLL_VERBS_WINDOWS", Kind::kChoice, "auto", "auto|on|off",
      "open memory by memory windows, to one peer each; off: by regions, open to whoever has their key"},
-    {"IBCOLL_VERBS_SERVICE_LEVEL", Kind::kInteger, "0", "0..15", "InfiniBand service level of all packets"},
+    {"IBCOLL_VERBS_SERVICE_LEVEL", Kind::kInteger, "0", "0..15", "InfiniBand service level; with rdmacm the subnet manager says"},
     {"IBCOLL_VERBS_TRAFFIC_CLASS", Kind::kInteger, "0", "0..255", "traffic class (DSCP and ECN) of RoCE packets"},
     {"IBCOLL_VERBS_TIMEOUT", Kind::kInteger, "16", "1..31",
      "an unanswered packet is sent again after 4.096 us times 2 to this power"},

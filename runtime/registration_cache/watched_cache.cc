@@ -1,36 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/registration_cache/watched_cache.h"
 
-#include <linux/capability.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <limits>
 #include <utility>
 
 #include "runtime/json.h"
 #include "runtime/log.h"
 #include "runtime/memory.h"
+#include "runtime/registration_cache/memlock.h"
 
 namespace ibcoll {
 namespace {
 
-constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
-
-// A process with this capability may pin beyond its limit.
-bool may_exceed_memlock() {
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3]{};
-  return ::syscall(SYS_capget, &header, data) == 0 && (data[0].effective & (1U << CAP_IPC_LOCK)) != 0;
-}
-
 // The other half is for what is in use beyond the cache, and for other libraries of the process.
 uint64_t half_of_memlock() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || may_exceed_memlock())
-    return kUnlimited;
-  return limit.rlim_cur / 2;
+  const uint64_t limit = memlock_limit();
+  return limit == kNoMemlock ? limit : limit / 2;
 }
 
 void on_free(void* cache, const void* address, size_t bytes) {
@@ -109,7 +93,7 @@ Json WatchedCache::describe() const {
       {"failures", count.failures},
   };
   if (!reason_.empty()) out.set("why_no_more", reason_);
-  if (cache_.options().limit_bytes != kUnlimited) out.set("limit_bytes", cache_.options().limit_bytes);
+  if (cache_.options().limit_bytes != kNoMemlock) out.set("limit_bytes", cache_.options().limit_bytes);
   return out;
 }
 

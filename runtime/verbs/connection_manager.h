@@ -23,8 +23,9 @@ class ConnectionManager {
   virtual void tell_address(Address& own) const = 0;
   // Where each rank can be reached. Nothing is sent yet.
   virtual void set_addresses(std::vector<Address> by_rank) = 0;
-  // Best effort, never blocks. False: not now.
-  virtual bool send(int to, const Greeting& greeting) = 0;
+  // Best effort. An error: this greeting, or with rdmacm the one before, could not leave; the device or call, why, and what to
+  // try. An address that nobody answers for may keep the caller for a second.
+  virtual Status send(int to, const Greeting& greeting) = 0;
   // The next one that has come; false: none. Never blocks.
   virtual bool receive(Greeting& greeting) = 0;
   // The path to the sender of a greeting that was received: ah_attr and path_mtu of `attributes`. TRANSPORT: the greeting is out

@@ -13,7 +13,6 @@
 namespace ibcoll::verbs {
 namespace {
 
-constexpr int kMostGids = 256;
 // The soft-RoCE driver of Linux 6.1 checks writes through a window against the region below it, not the window, and binds a
 // window again, which fails, when it goes back over lost packets.
 constexpr uint32_t kSoftRoceVendor = 0xffffff;
@@ -31,9 +30,12 @@ double speed_of(const ibv_port_attr& attributes) {
   return lane * width;
 }
 
-std::vector<GidEntry> gids_of(ibv_context* device, int port) {
-  std::vector<ibv_gid_entry> table(kMostGids);
+// The table has the entries of all ports. Not to be had: why, in the device's own words.
+Result<std::vector<GidEntry>> gids_of(ibv_context* device, int port, size_t most_entries) {
+  std::vector<ibv_gid_entry> table(most_entries);
   const ssize_t count = ibv_query_gid_table(device, table.data(), table.size(), 0);
+  if (count < 0)
+    return verbs_error(ibv_get_device_name(device->device), "ibv_query_gid_table", static_cast<int>(-count));
   std::vector<GidEntry> found;
   for (ssize_t i = 0; i < count; ++i) {
     const ibv_gid_entry& entry = table[static_cast<size_t>(i)];
@@ -97,10 +99,15 @@ Status add_ports(ibv_device* handle, const Locality* locality, std::vector<Port>
     port.lid = port_attributes.lid;
     port.mtu = port_attributes.active_mtu;
     port.gigabits = speed_of(port_attributes);
-    port.gids = gids_of(device.get(), number);
+    Result<std::vector<GidEntry>> gids = gids_of(
+        device.get(), number, size_t{attributes.phys_port_cnt} * static_cast<size_t>(port_attributes.gid_tbl_len));
     port.near = locality == nullptr || locality->is_near(handle);
     port.windows = (attributes.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0;
     port.unfit = unfitness(handle->transport_type);
+    if (gids.ok())
+      port.gids = std::move(*gids);
+    else if (port.ethernet)
+      port.unfit = gids.status().text();
     port.good_windows = attributes.vendor_id != kSoftRoceVendor;
     port.most_queue_pairs = attributes.max_qp;
     port.most_completions = attributes.max_cqe;
@@ -149,7 +156,7 @@ const char* unfitness(ibv_transport_type transport) {
   }
 }
 
-Result<std::vector<Port>> list_ports() {
+std::vector<Port> list_ports() {
   int count = 0;
   const std::unique_ptr<ibv_device*, Destroy<[](ibv_device** list) { return ibv_free_device_list(list), 0; }>> list(
       ibv_get_device_list(&count));
@@ -157,8 +164,16 @@ Result<std::vector<Port>> list_ports() {
   if (!list || count == 0) return ports;
   std::unique_ptr<Locality> locality;
   if (count > 1) locality = std::make_unique<Locality>();
-  for (int i = 0; i < count; ++i)
-    if (Status status = add_ports(list.get()[i], locality.get(), ports); !status.ok()) return status;
+  for (int i = 0; i < count; ++i) {
+    const Status status = add_ports(list.get()[i], locality.get(), ports);
+    if (status.ok()) continue;
+    // One that this process may not use, or that is broken, takes nothing away from the others.
+    Port port;
+    port.device = ibv_get_device_name(list.get()[i]);
+    port.state = "unknown";
+    port.unfit = status.text();
+    ports.push_back(std::move(port));
+  }
   return ports;
 }
 

@@ -64,12 +64,12 @@ std::string gid_entry_text(const GidEntry& gid);
 // empty: nothing.
 const char* unfitness(ibv_transport_type transport);
 
-// Every port of every device of this machine. Empty without devices; SYSTEM when one cannot be asked.
-Result<std::vector<Port>> list_ports();
+// Every port of every device of this machine; a device that cannot be asked is an unfit port. Empty without devices.
+std::vector<Port> list_ports();
 
 // IBCOLL_VERBS_DEVICE, then active ports, the nearest and fastest first; IBCOLL_VERBS_GID, then RoCE v2 before v1, IPv4
 // before IPv6, routable before link-local. CONFIG: there is no such device, port or GID, or what is there cannot be used:
-// says what there is. UNSUPPORTED: no device at all.
+// says what there is. UNSUPPORTED: no device that ibcoll could use.
 Result<PortChoice> choose_port(const Config& config, const std::vector<Port>& ports);
 
 }  // namespace ibcoll::verbs

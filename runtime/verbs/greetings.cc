@@ -3,7 +3,16 @@
 
 #include <algorithm>
 
+#include "runtime/verbs/devices.h"
+
 namespace ibcoll::verbs {
+namespace {
+
+std::string address_text(const Address& address) {
+  return address.global != 0 ? gid_text(address.gid) : fmt::format("LID {}", address.lid);
+}
+
+}  // namespace
 
 ibv_ah_attr Route::to(const Address& address) const {
   ibv_ah_attr attributes{};
@@ -30,18 +39,17 @@ Result<std::unique_ptr<ConnectionManager>> Greetings::open(ibv_pd* domain, const
 }
 
 Status Greetings::prepare(ibv_pd* domain) {
-  const char* const device = ibv_get_device_name(domain->context->device);
   completions_.reset(ibv_create_cq(domain->context, kReceives + kSends, nullptr, nullptr, 0));
-  if (!completions_) return verbs_error(device, "ibv_create_cq for datagrams", errno);
+  if (!completions_) return verbs_error(device(), "ibv_create_cq for datagrams", errno);
   region_.reset(ibv_reg_mr(domain, memory_.get(), sizeof *memory_, kLocalWrite));
-  if (!region_) return verbs_error(device, fmt::format("ibv_reg_mr of {} bytes", sizeof *memory_), errno);
+  if (!region_) return verbs_error(device(), fmt::format("ibv_reg_mr of {} bytes", sizeof *memory_), errno);
   ibv_qp_init_attr wanted{};
   wanted.send_cq = wanted.recv_cq = completions_.get();
   wanted.cap = {kSends, kReceives, 1, 1, 0};
   wanted.qp_type = IBV_QPT_UD;
   wanted.sq_sig_all = 1;
   queue_pair_.reset(ibv_create_qp(domain, &wanted));
-  if (!queue_pair_) return verbs_error(device, "ibv_create_qp (unreliable datagrams)", errno);
+  if (!queue_pair_) return verbs_error(device(), "ibv_create_qp (unreliable datagrams)", errno);
 
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
@@ -53,9 +61,9 @@ Status Greetings::prepare(ibv_pd* domain) {
   if (code == 0) code = ibv_modify_qp(queue_pair_.get(), &attributes, IBV_QP_STATE);
   attributes.qp_state = IBV_QPS_RTS;
   if (code == 0) code = ibv_modify_qp(queue_pair_.get(), &attributes, IBV_QP_STATE | IBV_QP_SQ_PSN);
-  if (code != 0) return verbs_error(device, "ibv_modify_qp (unreliable datagrams)", code);
+  if (code != 0) return verbs_error(device(), "ibv_modify_qp (unreliable datagrams)", code);
   for (int i = 0; i < kReceives; ++i)
-    if (!post_receive(i)) return verbs_error(device, "ibv_post_recv (unreliable datagrams)", errno);
+    if (!post_receive(i)) return verbs_error(device(), "ibv_post_recv (unreliable datagrams)", errno);
   for (int i = 0; i < kSends; ++i) free_sends_[static_cast<size_t>(free_count_++)] = static_cast<uint8_t>(i);
   return {};
 }
@@ -75,13 +83,14 @@ void Greetings::set_addresses(std::vector<Address> by_rank) {
   handles_.resize(addresses_.size());
 }
 
-bool Greetings::send(int to, const Greeting& greeting) {
-  if (free_count_ == 0) return false;
+Status Greetings::send(int to, const Greeting& greeting) {
+  if (free_count_ == 0) return {};  // as if lost
   const auto rank = static_cast<size_t>(to);
   if (!handles_[rank]) {
     ibv_ah_attr attributes = route_.to(addresses_[rank]);
     handles_[rank].reset(ibv_create_ah(domain_, &attributes));
-    if (!handles_[rank]) return false;
+    if (!handles_[rank])
+      return verbs_error(device(), fmt::format("ibv_create_ah to {}", address_text(addresses_[rank])), errno);
   }
   const uint8_t i = free_sends_[static_cast<size_t>(--free_count_)];
   memory_->sent[i] = greeting;
@@ -95,9 +104,10 @@ bool Greetings::send(int to, const Greeting& greeting) {
   request.wr.ud.remote_qpn = addresses_[rank].queue_pair;
   request.wr.ud.remote_qkey = kKey;
   ibv_send_wr* bad = nullptr;
-  if (ibv_post_send(queue_pair_.get(), &request, &bad) == 0) return true;
+  const int code = ibv_post_send(queue_pair_.get(), &request, &bad);
+  if (code == 0) return {};
   free_sends_[static_cast<size_t>(free_count_++)] = i;
-  return false;
+  return verbs_error(device(), "ibv_post_send (unreliable datagrams)", code);
 }
 
 bool Greetings::receive(Greeting& greeting) {

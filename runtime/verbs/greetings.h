@@ -31,7 +31,7 @@ class Greetings final : public ConnectionManager {
   Time delay_of_loss() const override { return 160'000'000; }  // the longest pause between two greetings
   void tell_address(Address& own) const override { own.queue_pair = queue_pair_->qp_num; }
   void set_addresses(std::vector<Address> by_rank) override;
-  bool send(int to, const Greeting& greeting) override;
+  Status send(int to, const Greeting& greeting) override;
   bool receive(Greeting& greeting) override;
   Status find_path(const Greeting& theirs, ibv_qp_attr& attributes) override;
 
@@ -52,6 +52,7 @@ class Greetings final : public ConnectionManager {
   Greetings() = default;
   Status prepare(ibv_pd* domain);
   bool post_receive(int i);
+  const char* device() const { return ibv_get_device_name(domain_->context->device); }
 
   Route route_;
   ibv_mtu mtu_ = IBV_MTU_1024;  // of the port

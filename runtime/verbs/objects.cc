@@ -1,32 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/verbs/objects.h"
 
-#include <sys/resource.h>
+#include "runtime/registration_cache/memlock.h"
 
 namespace ibcoll::verbs {
-namespace {
-
-std::string memlock_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return "unknown";
-  if (limit.rlim_cur == RLIM_INFINITY) return "unlimited";
-  return fmt::format("{} KB", limit.rlim_cur / 1024);
-}
-
-}  // namespace
 
 std::string advice(std::string_view call, int code) {
+  // The library hands on the error of the last way that it tried, so the code says little.
+  if (call.starts_with("ibv_open_device"))
+    return "may this user open /dev/infiniband/uverbs*? (group rdma, or the udev rules of rdma-core; see dmesg)";
   switch (code) {
     case ENOMEM:
     case EAGAIN:
-      if (call.starts_with("ibv_reg_mr") || call.starts_with("ibv_create"))
+      if (memlock_limit() != kNoMemlock && (call.starts_with("ibv_reg_mr") || call.starts_with("ibv_create")))
         return fmt::format(
-            "the limit of locked memory is {} (ulimit -l); raise it in /etc/security/limits.conf (memlock unlimited)",
-            memlock_limit());
-      return "the device is out of resources; end other jobs that use it";
+            "the limit of locked memory is {} KB (ulimit -l); raise it in /etc/security/limits.conf (memlock "
+            "unlimited)",
+            memlock_limit() / 1024);
+      return "the device, or the machine's memory, is used up; end other jobs that use it";
     case EPERM:
     case EACCES:
-      return "may this user open /dev/infiniband/uverbs*? (group rdma, or the udev rules of rdma-core)";
+      return "may this user use the device? (group rdma, or the udev rules of rdma-core)";
     case EINVAL:
       return "the device refuses these parameters; see its limits with ibv_devinfo -v";
     case ENODEV:

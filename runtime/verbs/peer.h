@@ -71,9 +71,10 @@ struct Peer {
   Time greeting_since = 0;
   Time next_greeting = 0;
   Time greeting_pause = 0;
-  bool heard = false;    // an answer of their device, since the last look at peers
-  Time last_heard = 0;   // when that look was
-  Time first_asked = 0;  // when it was first asked for one since; 0: it was not
+  Time out_of_reach_since = 0;  // greetings cannot leave; 0: they can
+  bool heard = false;           // an answer of their device, since the last look at peers
+  Time last_heard = 0;          // when that look was
+  Time first_asked = 0;         // when it was first asked for one since; 0: it was not
   Time last_asked = 0;
   Time answer_by = 0;     // to a greeting, or the peer is lost; 0: no such time
   uint32_t attempts = 0;  // to deliver the message after `attempted_after`, which their device did not acknowledge

@@ -2,6 +2,7 @@
 // Which of the ports and addresses that there are.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -48,11 +49,9 @@ Status choose_gid(const Config& config, PortChoice& choice) {
   const bool public_allowed = config.boolean("IBCOLL_ALLOW_PUBLIC");
   const GidEntry* best = nullptr;
   std::string refused;
+  const bool by_index = !automatic && !subnet;
   for (const GidEntry& gid : port.gids) {
-    if (!automatic && !subnet) {
-      if (std::to_string(gid.index) == wanted) return take_gid(choice, gid, "by IBCOLL_VERBS_GID");
-      continue;
-    }
+    if (by_index && std::to_string(gid.index) != wanted) continue;
     if (subnet && !subnet->contains(gid.gid)) continue;
     if (port.ethernet && !is_private(gid.gid) && !public_allowed) {
       refused = gid_text(gid.gid);
@@ -60,7 +59,11 @@ Status choose_gid(const Config& config, PortChoice& choice) {
     }
     if (best == nullptr || preference(gid) > preference(*best)) best = &gid;
   }
-  if (best) return take_gid(choice, *best, subnet ? "in the subnet of IBCOLL_VERBS_GID" : "the preferred one");
+  if (best)
+    return take_gid(choice, *best,
+                    by_index ? "by IBCOLL_VERBS_GID"
+                    : subnet ? "in the subnet of IBCOLL_VERBS_GID"
+                             : "the preferred one");
   if (!refused.empty())
     return error(IBCOLL_ERR_CONFIG, "{}:{}: the address {} is public; IBCOLL_ALLOW_PUBLIC=yes permits it", port.device,
                  port.number, refused);
@@ -98,11 +101,11 @@ Result<PortChoice> choose_port(const Config& config, const std::vector<Port>& po
   const std::string& wanted = config.text("IBCOLL_VERBS_DEVICE");
   PortChoice choice;
   const Port* best = nullptr;
-  bool named = false;
+  std::vector<Port> named;
   for (const Port& port : ports) {
     const bool fits =
         wanted.empty() || wanted == port.device || wanted == fmt::format("{}:{}", port.device, port.number);
-    named = named || fits;
+    if (fits) named.push_back(port);
     std::string reason = "a candidate";
     if (!fits)
       reason = "not the one of IBCOLL_VERBS_DEVICE";
@@ -116,12 +119,16 @@ Result<PortChoice> choose_port(const Config& config, const std::vector<Port>& po
                                          port.ethernet ? "RoCE" : fmt::format("LID {}", port.lid), port.gigabits,
                                          port.near ? "" : ", far from this process", reason));
   }
-  if (!named)
+  if (named.empty())
     return error(IBCOLL_ERR_CONFIG, "IBCOLL_VERBS_DEVICE={}: there is no such device or port; there are: {}", wanted,
                  port_list(ports));
-  if (best == nullptr)
-    return error(wanted.empty() ? IBCOLL_ERR_UNSUPPORTED : IBCOLL_ERR_CONFIG,
-                 "no RDMA port can be used: {}; check the cable, the subnet manager or `ip link`", port_list(ports));
+  if (best == nullptr) {
+    const bool fit = std::any_of(named.begin(), named.end(), [](const Port& port) { return port.unfit.empty(); });
+    return error(wanted.empty() && !fit ? IBCOLL_ERR_UNSUPPORTED : IBCOLL_ERR_CONFIG,
+                 "{}no RDMA port can be used: {}{}",
+                 wanted.empty() ? "" : fmt::format("IBCOLL_VERBS_DEVICE={}: ", wanted), port_list(named),
+                 fit ? "; check the cable, the subnet manager or `ip link`" : "");
+  }
   choice.port = *best;
   choice.reasons.push_back(fmt::format("{}:{} is used", best->device, best->number));
   if (Status status = choose_gid(config, choice); !status.ok()) return status;

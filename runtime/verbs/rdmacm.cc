@@ -126,13 +126,13 @@ void RdmaCm::tell_address(Address& own) const {
   own.queue_pair = ntohs(rdma_get_src_port(listener_.get()));
 }
 
-bool RdmaCm::send(int to, const Greeting& greeting) {
+Status RdmaCm::send(int to, const Greeting& greeting) {
   Call& call = calls_[to];
   if (greeting.epoch > call.epoch) call = {};
   if (greeting.epoch < call.epoch || (greeting.has_yours == 0 && call.state == Call::State::kInvited)) {
     // Its request came while the rank was not ready for it.
     if (call.state == Call::State::kInvited) come_.push_back(call.theirs);
-    return true;
+    return {};
   }
   call.epoch = greeting.epoch;
   call.mine = greeting;
@@ -144,35 +144,42 @@ bool RdmaCm::send(int to, const Greeting& greeting) {
       call.state = Call::State::kReplied;
       return done(to, call, "rdma_accept", rdma_accept(call.id.get(), &response));
     case Call::State::kAnswered:
-      if (greeting.has_yours == 0) return true;
+      if (greeting.has_yours == 0) return {};
       call.state = Call::State::kDone;
       return done(to, call, "rdma_establish", rdma_establish(call.id.get()));
     default:
-      return true;  // under way
+      return call.trouble;  // under way, and as long as no route is found as good as before
   }
 }
 
-bool RdmaCm::begin(int to, Call& call) {
+// Tells of the call before this one, where that found no way, as what becomes of this one is known later.
+Status RdmaCm::begin(int to, Call& call) {
   rdma_cm_id* id = nullptr;
-  if (!done(to, call, "rdma_create_id",
-            rdma_create_id(channel_.get(), &id, reinterpret_cast<void*>(static_cast<intptr_t>(to)), RDMA_PS_TCP)))
-    return false;
+  void* const context = reinterpret_cast<void*>(static_cast<intptr_t>(to));
+  if (Status status = done(to, call, "rdma_create_id", rdma_create_id(channel_.get(), &id, context, RDMA_PS_TCP));
+      !status.ok())
+    return status;
   call.id.reset(id);
   call.state = Call::State::kResolving;
   if (traffic_class_ != 0) rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &traffic_class_, 1);
   const Address& peer = addresses_[static_cast<size_t>(to)];
   SocketAddress from = socket_address(ip_, 0), at = socket_address(peer.gid, peer.queue_pair);
-  return done(to, call, "rdma_resolve_addr", rdma_resolve_addr(id, &from.any, &at.any, kResolvePatience));
+  const Status begun = done(to, call, "rdma_resolve_addr", rdma_resolve_addr(id, &from.any, &at.any, kResolvePatience));
+  return begun.ok() ? call.trouble : begun;
 }
 
-bool RdmaCm::done(int peer, Call& call, const char* step, int result) {
-  if (result == 0) return true;
-  end(peer, call, step, std::strerror(errno));
-  return false;
+Status RdmaCm::done(int peer, Call& call, const char* step, int result) {
+  if (result == 0) return {};
+  const int code = errno;
+  const Address& address = addresses_[static_cast<size_t>(peer)];
+  call.trouble =
+      verbs_error(device_, fmt::format("{} from {} to {}", step, gid_text(ip_), gid_text(address.gid)), code);
+  end(peer, call, call.trouble.text().c_str());
+  return call.trouble;
 }
 
-void RdmaCm::end(int peer, Call& call, const char* step, const char* why) const {
-  log(LogLevel::kDebug, "verbs: rank {}: {} for rank {}: {}", rank_, step, peer, why);
+void RdmaCm::end(int peer, Call& call, const char* why) const {
+  log(LogLevel::kDebug, "verbs: rank {}: no connection to rank {}: {}", rank_, peer, why);
   call.id.reset();
   call.state = Call::State::kNone;
 }

@@ -35,7 +35,7 @@ class RdmaCm final : public ConnectionManager {
   Time delay_of_loss() const override { return 4'400'000'000; }  // 4.096 us times 2^20, after which Linux repeats
   void tell_address(Address& own) const override;
   void set_addresses(std::vector<Address> by_rank) override { addresses_ = std::move(by_rank); }
-  bool send(int to, const Greeting& greeting) override;
+  Status send(int to, const Greeting& greeting) override;
   bool receive(Greeting& greeting) override;
   Status find_path(const Greeting& theirs, ibv_qp_attr& attributes) override;
 
@@ -50,6 +50,7 @@ class RdmaCm final : public ConnectionManager {
     uint32_t epoch = 0;
     Id id;
     Greeting mine, theirs;
+    Status trouble;  // why the last one found no way to the peer
     bool by_me() const { return state == State::kResolving || state == State::kAsked; }
   };
 
@@ -59,10 +60,10 @@ class RdmaCm final : public ConnectionManager {
   Status listen_at(const Gid& ip);
   // Valid as long as the greeting.
   static rdma_conn_param parameters(const Greeting& greeting);
-  bool begin(int to, Call& call);
-  // What a step of the handshake answered: false, and the call is over, where it failed.
-  bool done(int peer, Call& call, const char* step, int result);
-  void end(int peer, Call& call, const char* step, const char* why) const;
+  Status begin(int to, Call& call);
+  // What a step of the handshake answered. An error: the call is over.
+  Status done(int peer, Call& call, const char* step, int result);
+  void end(int peer, Call& call, const char* why) const;
 
   // rdmacm_events.cc
   bool take_event();

@@ -57,17 +57,26 @@ void RdmaCm::on_request(const rdma_cm_event& event) {
 
 void RdmaCm::on_event(int peer, Call& call, const rdma_cm_event& event) {
   switch (event.event) {
+    case RDMA_CM_EVENT_ADDR_ERROR:
+      errno = event.status < 0 ? -event.status : EHOSTUNREACH;
+      (void)done(peer, call, "rdma_resolve_addr", -1);
+      return;
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+      errno = event.status < 0 ? -event.status : EHOSTUNREACH;
+      (void)done(peer, call, "rdma_resolve_route", -1);
+      return;
     case RDMA_CM_EVENT_ADDR_RESOLVED:
-      done(peer, call, "rdma_resolve_route", rdma_resolve_route(call.id.get(), kRoutePatience));
+      (void)done(peer, call, "rdma_resolve_route", rdma_resolve_route(call.id.get(), kRoutePatience));
       return;
     case RDMA_CM_EVENT_ROUTE_RESOLVED: {
       call.state = Call::State::kAsked;
+      call.trouble = {};
       rdma_conn_param chosen = parameters(call.mine);
-      done(peer, call, "rdma_connect", rdma_connect(call.id.get(), &chosen));
+      (void)done(peer, call, "rdma_connect", rdma_connect(call.id.get(), &chosen));
       return;
     }
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-      if (!read_greeting(event, call.theirs)) return end(peer, call, "rdma_connect", "the answer is no greeting");
+      if (!read_greeting(event, call.theirs)) return end(peer, call, "the answer is no greeting");
       call.state = Call::State::kAnswered;
       come_.push_back(call.theirs);
       return;
@@ -81,7 +90,7 @@ void RdmaCm::on_event(int peer, Call& call, const rdma_cm_event& event) {
     case RDMA_CM_EVENT_ADDR_CHANGE:
       return;
     default:
-      end(peer, call, rdma_event_str(event.event), std::strerror(event.status < 0 ? -event.status : 0));
+      end(peer, call, rdma_event_str(event.event));  // the peer refuses, or computes, or has ended
   }
 }
 

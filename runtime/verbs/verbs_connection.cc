@@ -63,6 +63,7 @@ bool VerbsTransport::start(Peer& peer) {
   refresh_exposures(peer);
   if (peer.state != Peer::State::kGreeting) return false;
   peer.greeting_since = now();
+  started_at_.store(peer.greeting_since, std::memory_order_relaxed);
   if (peer.epoch > 1 && peer.answer_by == 0) peer.answer_by = now() + time_to_answer();
   peer.next_greeting = peer.greeting_pause = 0;
   greeted_.push_back(&peer);
@@ -120,7 +121,8 @@ Status VerbsTransport::make_queue_pair(Peer& peer) {
   const int code = ibv_modify_qp(peer.queue_pair.get(), &attributes,
                                  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   if (code != 0) return verbs_error(device(), "ibv_modify_qp to INIT", code);
-  for (uint32_t i = 0; i < kSlots; ++i) post_receive(peer, Work::kReceive);
+  for (uint32_t i = 0; i < kSlots; ++i)
+    if (Status status = post_receive(peer, Work::kReceive); !status.ok()) return status;
   return {};
 }
 

@@ -32,7 +32,7 @@ void VerbsTransport::break_connection(Peer& peer, uint32_t next_epoch) {
   ++draining_;
   log(LogLevel::kDebug, "verbs: rank {}: the connection to rank {} is broken, epoch {}", rank_, peer.rank, peer.epoch);
   peer.drain_deadline = now() + kDrainPatience;
-  post_receive(peer, Work::kReceiveMark);
+  if (!post_receive(peer, Work::kReceiveMark).ok()) peer.receive_drained = true;
   ibv_send_wr request = empty_write(peer);
   request.send_flags = IBV_SEND_SIGNALED;
   request.wr_id = work_id(Work::kSendMark, peer, 0);

@@ -14,37 +14,82 @@ namespace {
 
 constexpr Time kFirstPause = 10 * kMillisecond;  // between greetings
 constexpr Time kLongestPause = 160 * kMillisecond;
+constexpr Time kSettling =
+    20 * kMillisecond;  // a peer that waits has answered by then; nobody waits longer for a late one
 
 }  // namespace
 
 void VerbsTransport::greet(Peer& peer) {
   peer.mine.has_yours = peer.has_theirs;
   peer.mine.confirmed = peer.state == Peer::State::kReady;
-  connections_->send(peer.rank, peer.mine);
+  const Status sent = connections_->send(peer.rank, peer.mine);
+  if (sent.ok())
+    peer.out_of_reach_since = 0;
+  else
+    cannot_greet(peer, sent);
+}
+
+// Out of reach is not lost yet: links come up, and switches learn.
+void VerbsTransport::cannot_greet(Peer& peer, const Status& why) {
+  if (peer.out_of_reach_since == 0) {
+    peer.out_of_reach_since = now();
+    log(LogLevel::kWarning, "verbs: rank {}: rank {} is out of reach: {}; tried again for {:.0f} s", rank_, peer.rank,
+        why.text(), static_cast<double>(time_to_answer()) / 1e9);
+  } else if (now() - peer.out_of_reach_since > time_to_answer()) {
+    fail(peer, why.text());
+  }
+}
+
+// Its greetings would find no answer, and it would wait for as long as a collective may take.
+void VerbsTransport::refuse(const Peer& peer, uint32_t epoch) {
+  Greeting answer;
+  answer.job = job_;
+  answer.from = static_cast<uint32_t>(rank_);
+  answer.to = static_cast<uint32_t>(peer.rank);
+  answer.epoch = epoch;
+  answer.has_yours = answer.given_up = 1;
+  (void)connections_->send(peer.rank, answer);
+}
+
+bool VerbsTransport::settling() const noexcept {
+  return unsent_.load(std::memory_order_relaxed) && now() - started_at_.load(std::memory_order_relaxed) < kSettling;
+}
+
+void VerbsTransport::count_unsent() noexcept {
+  const auto unsent = [](const Peer* peer) { return peer->accepted > peer->posted_up_to; };
+  unsent_.store(std::any_of(greeted_.begin(), greeted_.end(), unsent), std::memory_order_relaxed);
 }
 
 void VerbsTransport::serve_greetings() {
   for (Greeting theirs; connections_->receive(theirs);) on_greeting(theirs);
   if (greeted_.empty()) return;
-  const Time time = now();
-  for (size_t i = 0; i < greeted_.size(); ++i) {
+  for (size_t i = 0; i < greeted_.size();) {
     Peer& peer = *greeted_[i];
+    const Time begin = now();
     if (peer.keys_told && keys_have_come(peer)) {
-      connected(peer);  // takes it out of the list
-      --i;
-    } else if (time >= peer.next_greeting) {
+      connected(peer);
+    } else if (begin >= peer.next_greeting) {
       greet(peer);
+      const Time end = now();  // later by a second where nobody answers for the peer's address
       peer.greeting_pause = std::clamp(2 * peer.greeting_pause, kFirstPause, kLongestPause);
-      peer.next_greeting = time + peer.greeting_pause;
+      peer.next_greeting = end + std::max(peer.greeting_pause, end - begin);
     }
+    if (i < greeted_.size() && greeted_[i] == &peer) ++i;  // else it is out of the list
   }
 }
 
 void VerbsTransport::on_greeting(const Greeting& theirs) {
   if (theirs.job != job_ || theirs.to != static_cast<uint32_t>(rank_)) return;
   Peer* const found = find_or_make(static_cast<int>(theirs.from));
-  if (found == nullptr || found->state == Peer::State::kFailed || theirs.epoch < found->epoch) return;
-  Peer& peer = *found;
+  if (found == nullptr) return;
+  const auto given_up = [found] { return found->state == Peer::State::kFailed || found->failing; };
+  if (!given_up()) answer(*found, theirs);
+  if (given_up() && theirs.given_up == 0) refuse(*found, theirs.epoch);
+}
+
+void VerbsTransport::answer(Peer& peer, const Greeting& theirs) {
+  if (theirs.epoch < peer.epoch) return;
+  if (theirs.given_up != 0) return fail(peer, "it has given this rank up; its own error says why");
   if (theirs.epoch > peer.epoch || peer.state == Peer::State::kNew) {
     peer.wanted_epoch = std::max(peer.wanted_epoch, theirs.epoch);
     if (peer.state == Peer::State::kGreeting || peer.state == Peer::State::kReady) break_connection(peer, theirs.epoch);

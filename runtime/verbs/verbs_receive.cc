@@ -54,7 +54,7 @@ void VerbsTransport::on_completion(const ibv_wc& done) {
     ++peer->immediates;
     mark_ready(*peer);
     if (peer->state != Peer::State::kDraining) {
-      post_receive(*peer, Work::kReceive);
+      if (const Status status = post_receive(*peer, Work::kReceive); !status.ok()) fail(*peer, status.text());
       if (peer->state == Peer::State::kGreeting && peer->has_theirs) connected(*peer);
     }
   } else if (id.work == Work::kSend || id.work == Work::kLocal) {
@@ -94,12 +94,13 @@ void VerbsTransport::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_
   fail(peer, error_text(done));
 }
 
-void VerbsTransport::post_receive(Peer& peer, Work work) {
+Status VerbsTransport::post_receive(Peer& peer, Work work) {
   ibv_recv_wr request{};
   request.wr_id = work_id(work, peer, 0);
   ibv_recv_wr* bad = nullptr;
-  if (ibv_post_recv(peer.queue_pair.get(), &request, &bad) != 0)
-    log(LogLevel::kError, "verbs: rank {}: ibv_post_recv for rank {} failed", rank_, peer.rank);
+  if (const int code = ibv_post_recv(peer.queue_pair.get(), &request, &bad); code != 0)
+    return verbs_error(device(), "ibv_post_recv", code);
+  return {};
 }
 
 // Whether message `sequence` is here, when so many immediates of earlier ones have been used up.

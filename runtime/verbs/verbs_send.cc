@@ -28,7 +28,10 @@ bool VerbsTransport::acceptable(int rank, Peer*& found) {
     report_failure(peer);
   }
   if (peer.state == Peer::State::kFailed || peer.failing) return false;
-  if (peer.has_slot()) return true;  // what is accepted now leaves when the connection is there
+  if (peer.has_slot()) {  // what is accepted now leaves when the connection is there
+    if (peer.state != Peer::State::kReady) unsent_.store(true, std::memory_order_relaxed);
+    return true;
+  }
   ++counters_.no_credit;
   return false;
 }

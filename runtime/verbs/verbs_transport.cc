@@ -6,6 +6,7 @@
 
 #include "runtime/json.h"
 #include "runtime/log.h"
+#include "runtime/registration_cache/memlock.h"
 #include "runtime/verbs/link_trial.h"
 
 namespace ibcoll {
@@ -19,9 +20,7 @@ constexpr uint32_t kPollsPerGreeting = 8;  // while none is awaited: a look at a
 }  // namespace
 
 Result<std::unique_ptr<VerbsTransport>> VerbsTransport::open(const NetworkParams& params) {
-  Result<std::vector<Port>> ports = list_ports();
-  if (!ports.ok()) return ports.status();
-  Result<PortChoice> choice = choose_port(*params.config, *ports);
+  Result<PortChoice> choice = choose_port(*params.config, list_ports());
   if (!choice.ok()) return choice.status();
   for (const std::string& reason : choice->reasons) log(LogLevel::kInfo, "verbs: {}", reason);
   std::unique_ptr<VerbsTransport> transport(new VerbsTransport(params, std::move(*choice)));
@@ -64,6 +63,7 @@ Status VerbsTransport::prepare(const Config& config) {
   const int first = std::min(choice_.port.most_completions, static_cast<int>(4 * (kSendDepth + 1 + kReceiveDepth)));
   completions_.reset(ibv_create_cq(device_.get(), first, nullptr, nullptr, 0));
   if (!completions_) return verbs_error(device(), fmt::format("ibv_create_cq of {} completions", first), errno);
+  if (Status status = try_memory(config); !status.ok()) return status;
   registrar_ = std::make_unique<VerbsRegistrar>(domain_.get());
   registrations_ = std::make_unique<WatchedCache>(*registrar_, WatchedCache::Settings::from(config));
   Result<std::unique_ptr<ConnectionManager>> connections =
@@ -73,6 +73,21 @@ Status VerbsTransport::prepare(const Config& config) {
   connections_ = std::move(*connections);
   measure_link();
   return gate_notify(config);
+}
+
+// Each connection pins its slots. What is too little for one is told now; what is too little for all, before another network
+// is out of the question.
+Status VerbsTransport::try_memory(const Config& config) {
+  Peer peer;
+  if (Status status = make_channel(peer); !status.ok()) return status;
+  const uint64_t connections = std::min(static_cast<uint64_t>(size_ - 1), uint64_t{settings_.most_queue_pairs});
+  const uint64_t needed = connections * sizeof(Channel), limit = memlock_limit();
+  if (needed <= limit || config.text("IBCOLL_NET") != "auto") return {};
+  return error(
+      IBCOLL_ERR_NO_MEMORY,
+      "connections to {} ranks pin {} KB, and the limit of locked memory is {} KB (ulimit -l): raise it in "
+      "/etc/security/limits.conf (memlock unlimited), or use verbs with --net verbs where each rank talks to few",
+      connections, needed / 1024, limit / 1024);
 }
 
 // Polling memory needs a device that writes the bytes of a message in order. verbs lets one ask a queue pair.
@@ -104,8 +119,9 @@ VerbsTransport::~VerbsTransport() {
     if (!peer || !peer->queue_pair) continue;
     peer->failing = peer->left = true;
     break_connection(*peer, 0);
-    wait_until_drained(*peer);
   }
+  for (const std::unique_ptr<Peer>& peer : peers_)
+    if (peer && peer->queue_pair) wait_until_drained(*peer);
   for (Exposure& exposure : exposures_) {
     exposure.window.handle.reset();
     unpin(exposure);
@@ -158,6 +174,7 @@ size_t VerbsTransport::poll(std::span<Event> events) {
   if (!greeted_.empty() || ++polls_ % kPollsPerGreeting == 0) serve_greetings();
   if (draining_ > 0) end_late_drains();
   retry_pumps();
+  if (unsent_.load(std::memory_order_relaxed)) count_unsent();
   return hand_out(events);
 }
 
@@ -232,12 +249,8 @@ extern "C" ibcoll::NetworkTransport* ibcoll_verbs_open(const ibcoll::NetworkPara
 extern "C" void ibcoll_verbs_devices(const ibcoll::Config& config, ibcoll::Json* devices) {
   using namespace ibcoll::verbs;
   *devices = ibcoll::Json();
-  const ibcoll::Result<std::vector<Port>> ports = list_ports();
-  if (!ports.ok()) {
-    devices->set("reason", ports.status().text());
-    return;
-  }
-  for (const Port& port : ports.value()) {
+  const std::vector<Port> ports = list_ports();
+  for (const Port& port : ports) {
     ibcoll::Json gids = ibcoll::Json::list();
     for (const GidEntry& gid : port.gids) gids.push_back(gid_entry_text(gid));
     const ibcoll::Json about = {{"state", port.state},
@@ -254,7 +267,7 @@ extern "C" void ibcoll_verbs_devices(const ibcoll::Config& config, ibcoll::Json*
                                 {"most_regions", port.most_regions}};
     devices->set(fmt::format("{}:{}", port.device, port.number), about);
   }
-  const ibcoll::Result<PortChoice> choice = choose_port(config, ports.value());
+  const ibcoll::Result<PortChoice> choice = choose_port(config, ports);
   devices->set("reason", choice.ok() ? "usable" : choice.status().text());
   if (choice.ok()) devices->set("choice", choice.value().reasons);
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -41,6 +42,7 @@ class VerbsTransport final : public NetworkTransport {
   size_t least_worth_exposing() const override;
   RemoteRegion expose(int rank, std::span<std::byte> memory) override;
   bool conceal(int rank, const RemoteRegion& region) override;
+  bool settling() const noexcept override;
   PutResult put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                 uint64_t token) override;
   size_t poll(std::span<Event> events) override;
@@ -93,6 +95,7 @@ class VerbsTransport final : public NetworkTransport {
 
   VerbsTransport(const NetworkParams& params, verbs::PortChoice choice);
   Status prepare(const Config& config);
+  Status try_memory(const Config& config);
   Status gate_notify(const Config& config);
   void measure_link();
   const char* device() const { return choice_.port.device.c_str(); }
@@ -128,7 +131,7 @@ class VerbsTransport final : public NetworkTransport {
   void on_completion(const ibv_wc& done);
   void on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t request);
   void complete(Peer& peer, uint32_t request);
-  void post_receive(Peer& peer, Work work);
+  Status post_receive(Peer& peer, Work work);
   bool has_message(const Peer& peer, uint64_t sequence, uint64_t immediates_used) const;
   uint64_t delivered(const Peer& peer) const;
   void look_at_slots();
@@ -147,9 +150,13 @@ class VerbsTransport final : public NetworkTransport {
 
   // verbs_greeting.cc
   void greet(Peer& peer);
+  void cannot_greet(Peer& peer, const Status& why);
+  void refuse(const Peer& peer, uint32_t epoch);
   void serve_greetings();
   void on_greeting(const verbs::Greeting& theirs);
+  void answer(Peer& peer, const verbs::Greeting& theirs);
   void connected(Peer& peer);
+  void count_unsent() noexcept;
   bool tell_keys(Peer& peer);
   static bool keys_have_come(Peer& peer);
 
@@ -221,6 +228,8 @@ class VerbsTransport final : public NetworkTransport {
   std::array<Linked, 16> linked_;  // of the peer that pump() is at
   size_t linked_count_ = 0;
   uint32_t polls_ = 0;
+  std::atomic<bool> unsent_ = false;  // messages were accepted for a connection that is not there yet
+  std::atomic<Time> started_at_ = 0;  // the last connection
   Counters counters_;
 };
 

@@ -48,7 +48,8 @@ struct Greeting {
   Notify notify = Notify::kImmediate;
   uint8_t has_yours = 0;  // the sender has the receiver's greeting of this epoch, and is ready to receive
   uint8_t confirmed = 0;  // and knows that the receiver has the sender's: it wants no answer
-  uint16_t zero = 0;
+  uint8_t given_up = 0;   // none of all this: the sender has given the receiver up, and connects to it no more
+  uint8_t zero = 0;
 };
 static_assert(sizeof(Greeting) == 56);
 

@@ -16,11 +16,11 @@ namespace ibcoll::conformance {
 template <typename Network>
 class NetworkGroup : public Group {
  public:
-  // `setting`: "NAME=VALUE"; `more`: what Network::open() takes beside the parameters.
+  // `settings`: "NAME=VALUE"; `more`: what Network::open() takes beside the parameters.
   template <typename... More>
-  static std::unique_ptr<Group> make(int size, uint64_t job, const std::string& setting, More... more) {
-    const char* environment[] = {setting.c_str(), nullptr};
-    Result<Config> config = Config::load_from(environment);
+  static std::unique_ptr<Group> make(int size, uint64_t job, std::vector<const char*> settings, More... more) {
+    settings.push_back(nullptr);
+    Result<Config> config = Config::load_from(settings.data());
     if (!config.ok()) return complain(config.status());
     auto group = std::make_unique<NetworkGroup>();
     std::vector<std::vector<std::byte>> addresses;

@@ -17,14 +17,14 @@ void add_verbs_makers(std::vector<Maker>& makers) {
   using VerbsGroup = NetworkGroup<VerbsTransport>;
   if (!machine_has_rdma()) return;
   makers.push_back(
-      {"verbs_imm", [](int size, uint64_t seed) { return VerbsGroup::make(size, seed, "IBCOLL_VERBS_NOTIFY=imm"); }});
+      {"verbs_imm", [](int size, uint64_t seed) { return VerbsGroup::make(size, seed, {"IBCOLL_VERBS_NOTIFY=imm"}); }});
   makers.push_back({"verbs_memory", [](int size, uint64_t seed) {
-                      return VerbsGroup::make(size, seed, "IBCOLL_VERBS_NOTIFY=memory");
+                      return VerbsGroup::make(size, seed, {"IBCOLL_VERBS_NOTIFY=memory"});
                     }});
   makers.push_back({"verbs_windows",
-                    [](int size, uint64_t seed) { return VerbsGroup::make(size, seed, "IBCOLL_VERBS_WINDOWS=on"); }});
+                    [](int size, uint64_t seed) { return VerbsGroup::make(size, seed, {"IBCOLL_VERBS_WINDOWS=on"}); }});
   makers.push_back({"verbs_rdmacm", [](int size, uint64_t seed) {
-                      return VerbsGroup::make(size, seed, "IBCOLL_VERBS_CONNECT=rdmacm");
+                      return VerbsGroup::make(size, seed, {"IBCOLL_VERBS_CONNECT=rdmacm"});
                     }});
 }
 

@@ -82,9 +82,18 @@ TEST(PortChoice, PortsThatAreDown) {
   Port port = ethernet_port("mlx5_0");
   port.active = false;
   port.state = "DOWN";
-  expect_error(choose({port}), IBCOLL_ERR_UNSUPPORTED, "mlx5_0:1 (DOWN)");
+  expect_error(choose({port}), IBCOLL_ERR_CONFIG, "no RDMA port can be used: mlx5_0:1 (DOWN); check the cable");
   expect_error(choose({port, ethernet_port("mlx5_1")}, "IBCOLL_VERBS_DEVICE=mlx5_0"), IBCOLL_ERR_CONFIG,
-               "mlx5_0:1 (DOWN)");
+               "IBCOLL_VERBS_DEVICE=mlx5_0: no RDMA port can be used: mlx5_0:1 (DOWN); check the cable");
+}
+
+TEST(PortChoice, ADeviceThatCannotBeOpenedTakesNothingAwayFromOthers) {
+  Port closed;
+  closed.device = "mlx5_0";
+  closed.state = "unknown";
+  closed.unfit = "mlx5_0: ibv_open_device: Permission denied";
+  EXPECT_EQ(choose({closed, ethernet_port("mlx5_1")})->port.device, "mlx5_1");
+  expect_error(choose({closed}), IBCOLL_ERR_UNSUPPORTED, "(unknown, mlx5_0: ibv_open_device: Permission denied)");
 }
 
 TEST(PortChoice, WrongName) {
@@ -106,6 +115,7 @@ TEST(PortChoice, PublicAddressesHaveToBeAllowed) {
   Port port = ethernet_port("mlx5_0");
   port.gids = {gid(0, GidEntry::Type::kRoceV2, {}, {0xff, 0xff, 8, 8, 8, 8})};
   expect_error(choose({port}), IBCOLL_ERR_CONFIG, "the address ::ffff:8.8.8.8 is public; IBCOLL_ALLOW_PUBLIC");
+  expect_error(choose({port}, "IBCOLL_VERBS_GID=0"), IBCOLL_ERR_CONFIG, "the address ::ffff:8.8.8.8 is public");
   EXPECT_TRUE(choose({port}, "IBCOLL_ALLOW_PUBLIC=yes").ok());
 }
 

@@ -86,7 +86,13 @@ fails_saying() {
 # refused TEXT VARIABLE=VALUE...: verbs cannot be used, and says TEXT; where it was not demanded, a job runs without it.
 refused() {
   fails_saying "$1" env "${@:2}" ibcoll_run -n 2 --nodes 2 --net verbs --timeout 20 ibcoll_perf barrier --iterations 2
-  env "${@:2}" UCX_TLS=tcp ibcoll_run -n 2 --nodes 2 --timeout 20 ibcoll_info -d >/tmp/said 2>&1 || { cat /tmp/said; return 1; }
+  falls_back 2 "$1" env "${@:2}"
+}
+# falls_back RANKS TEXT COMMAND...: a job that COMMAND starts runs without verbs; ibcoll_info -d says TEXT.
+falls_back() {
+  local ranks=$1
+  shift
+  "${@:2}" env UCX_TLS=tcp ibcoll_run -n "$ranks" --nodes "$ranks" --timeout 40 ibcoll_info -d >/tmp/said 2>&1 || { cat /tmp/said; return 1; }
   grep "verbs is not used: " /tmp/said | grep -F "$1" || { cat /tmp/said; return 1; }
 }
 
@@ -108,10 +114,10 @@ kill_rank() {
   local kill="kill -KILL \$(cat /tmp/ranks/$1.pid)"
   if [[ $# -gt 1 ]]; then ssh "$2" "$kill"; else bash -c "$kill"; fi
 }
-# lost_rank LOST RANK...: each RANK says within 25 s that it has lost LOST, and its program fails.
+# lost_rank SECONDS LOST RANK...: each RANK says within SECONDS that it has lost LOST, and its program fails.
 lost_rank() {
-  local lost=$1 rank end=$((SECONDS + 25))
-  shift
+  local lost=$2 rank end=$((SECONDS + $1))
+  shift 2
   for rank; do
     until grep -q "^ibcoll_perf: rank $rank: .*rank $lost of the job .*failed" /tmp/ranks/log &&
       grep -q "rank $rank ended with [1-9]" /tmp/ranks/log; do
@@ -121,7 +127,7 @@ lost_rank() {
   done
   cat /tmp/ranks/log
 }
-export -f beside fails_saying refused sent survivors kill_rank lost_rank
+export -f beside fails_saying falls_back refused sent survivors kill_rank lost_rank
 
 finish() {
   if [[ $((passed + failed)) -eq 0 ]]; then

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How much memory this process may pin.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace ibcoll {
+
+constexpr uint64_t kNoMemlock = std::numeric_limits<uint64_t>::max();
+
+// Bytes (ulimit -l); kNoMemlock where no limit binds this process: unlimited, or with CAP_IPC_LOCK.
+uint64_t memlock_limit();
+
+}  // namespace ibcoll
