@@ -112,6 +112,7 @@ void VerbsTransport::report_refused(const Peer& peer, uint64_t bytes, uint64_t a
 }
 
 void VerbsTransport::report_dropped(const Peer& peer) {
+  ++counters_.puts_dropped;
   log(LogLevel::kWarning, "verbs: rank {} tried to write to memory of rank {} that was not exposed to it: not written",
       peer.rank, rank_);
 }

@@ -228,6 +228,7 @@ Json VerbsTransport::describe() const {
           {"messages_received", c.messages_received},
           {"puts_received", c.puts_received},
           {"puts_refused", c.puts_refused},
+          {"puts_dropped", c.puts_dropped},
           {"bytes_received", c.bytes_received},
           {"no_credit", c.no_credit},
           {"credits_told", c.credits_told},

@@ -67,7 +67,7 @@ class VerbsTransport final : public NetworkTransport {
     uint64_t messages_sent = 0, puts_sent = 0, bytes_sent = 0;
     uint64_t messages_received = 0, puts_received = 0, bytes_received = 0;
     uint64_t no_credit = 0, credits_told = 0, connections = 0, reconnections = 0, failed_peers = 0;
-    uint64_t puts_refused = 0, puts_copied = 0, not_exposed = 0;
+    uint64_t puts_refused = 0, puts_dropped = 0, puts_copied = 0, not_exposed = 0;
   };
   // A work request on its way to the device, with the memory it names.
   struct Linked {

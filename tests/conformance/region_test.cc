@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // [C2] [C5] [C7] [C8]: puts write what they may and nothing else.
 #include <algorithm>
+#include <cstdlib>
 
 #include "runtime/json.h"
 #include "tests/conformance/world.h"
@@ -75,6 +76,13 @@ TEST_P(RegionTest, EachPutHasOneSentOrIsDone) {
 // Puts that must be dropped, of several sizes: afterwards the memory is as it was, and the traffic goes on.
 class DroppedPut : public RegionTest {
  protected:
+  // Where transports tell of it, both sides do.
+  static bool told(World& world, int from, int64_t times) {
+    const Json sender = world.at(from).describe(), receiver = world.at(1).describe();
+    if (!sender.contains("puts_refused")) return true;
+    return std::atoll(sender.text("puts_refused").c_str()) >= times &&
+           std::atoll(receiver.text("puts_dropped").c_str()) >= times;
+  }
   void expect_dropped(World& world, int from, const RemoteRegion& region, GuardedMemory& memory) {
     for (const size_t bytes : {size_t{1}, size_t{5'000}, size_t{20'000}, size_t{200'000}, size_t{1'000'000}}) {
       std::vector<std::byte> source(bytes, std::byte{0x11});
@@ -86,8 +94,13 @@ class DroppedPut : public RegionTest {
       EXPECT_EQ(world.got(1).front().note.op, 2u);
       world.got(1).clear();
       ASSERT_TRUE(memory.untouched()) << bytes << " bytes";
+      EXPECT_TRUE(world.pump_until([&] { return told(world, from, dropped_ + 1); })) << bytes << " bytes";
+      ++dropped_;
     }
   }
+
+ private:
+  int64_t dropped_ = 0;
 };
 
 TEST_P(DroppedPut, Concealed) {
