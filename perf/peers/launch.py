@@ -59,6 +59,17 @@ def find_program(name, build):
     return program
 
 
+def core_distance(build, ranks):
+    """Nanoseconds between the cores of two ranks, as a list; empty where other things decide: other numbers of ranks."""
+    program = build / "bin/ibcoll_core_distance"
+    if ranks != 2 or cores() < 2 or not program.exists():
+        return []
+    done = subprocess.run([program], capture_output=True, text=True, timeout=20, check=False)
+    if done.returncode != 0:
+        raise CompareError(f"{program}: {done.stderr.strip()}")
+    return [float(done.stdout)]
+
+
 def start_words(name, program, ranks, nodes):
     """Words before the program, for `ranks` ranks on this machine, as if on `nodes` machines."""
     crowded = ranks > cores()

@@ -48,6 +48,13 @@ class Cell:
                 "t_avg_us": self.times, "ratio": self.ratio()}
 
 
+def distance_line(distances):
+    """Whether the host has kept the cores where they were: times of two ranks compare only where it has."""
+    far = sum(distance > 1.5 * min(distances) for distance in distances)
+    return (f"a cache line takes {statistics.median(distances):.0f} ns from core to core ({min(distances):.0f}.."
+            f"{max(distances):.0f}); before {far} of {len(distances)} groups of launches over 1.5 times the least")
+
+
 def table(cells, libraries):
     """Lines of the table for one number of ranks."""
     head = f"{'collective':<11}{'bytes':>6}" + "".join(f"{TITLES[name] + ' us':>13}" for name in libraries)

@@ -70,6 +70,15 @@ class CompareTest(unittest.TestCase):
         self.assertRegex(done.stdout, r"barrier +0 +2\.00 +6\.00 +3\.00")
         self.assertIn("cells below 1: none", done.stdout)
 
+    def test_two_ranks_know_how_far_apart_their_cores_are(self):
+        if CORES < 2:
+            self.skipTest("one core")
+        self.write("build/bin/ibcoll_core_distance", "#!/bin/bash\n[[ -e $0.seen ]] && echo 300 || { echo 60; touch $0.seen; }\n")
+        done = self.compare("--ranks", "2", "--collectives", "barrier")
+        self.assertIn("180 ns from core to core (60..300); before 1 of 2 groups of launches over 1.5 times", done.stdout, done.stderr)
+        done = self.compare("--ranks", "1", "--collectives", "barrier")
+        self.assertNotIn("from core to core", done.stdout, done.stderr)
+
     def test_geometric_mean(self):
         self.program("path/mpirun.mpich", 8)
         done = self.compare("--ranks", "1", "--collectives", "barrier,bcast", "--libraries", "ibcoll,openmpi,mpich")
