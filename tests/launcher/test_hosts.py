@@ -190,8 +190,8 @@ class RemoteHosts(RemoteJobTest):
 
 
 class SecureShell(JobTest):
-    """The real thing: an ssh server on loopback, with keys made for this test. Dropbear takes keys from the user's home alone:
-    it runs where that is the folder of the test."""
+    """The real thing: an ssh server on loopback, with keys made for this test. Dropbear takes keys from the user's home alone: to
+    it, that is the folder of the test."""
 
     def setUp(self):
         super().setUp()
@@ -204,14 +204,13 @@ class SecureShell(JobTest):
             subprocess.run(command, check=True, capture_output=True, timeout=30)
         (self.folder / ".ssh").mkdir(mode=0o700)
         shutil.copy(self.folder / "user.pub", self.folder / ".ssh/authorized_keys")
-        shutil.copy("/etc/passwd", self.folder / "passwd")
-        subprocess.run(["sed", "-i", f"s#^\\(root:[^:]*:[^:]*:[^:]*:[^:]*\\):[^:]*:#\\1:{self.folder}:#", self.folder / "passwd"],
-                       check=True, timeout=30)
+        (self.folder / "passwd").write_text(f"root:x:0:0:root:{self.folder}:/bin/bash\n")
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        start = (f"mount --bind {self.folder}/passwd /etc/passwd && exec dropbear -F -s -j -k -p 127.0.0.1:{port} "
-                 f"-p 127.0.0.2:{port} -r {self.folder}/host -P {self.folder}/pid")
-        daemon = subprocess.Popen(["unshare", "--mount", "sh", "-c", start], stderr=subprocess.DEVNULL)
+        env = {**os.environ, "LD_PRELOAD": "libnss_wrapper.so", "NSS_WRAPPER_PASSWD": str(self.folder / "passwd"),
+               "NSS_WRAPPER_GROUP": "/etc/group"}
+        daemon = subprocess.Popen(["dropbear", "-F", "-s", "-j", "-k", "-p", f"127.0.0.1:{port}", "-p", f"127.0.0.2:{port}",
+                                   "-r", self.folder / "host", "-P", self.folder / "pid"], stderr=subprocess.DEVNULL, env=env)
         self.addCleanup(daemon.wait)
         self.addCleanup(daemon.terminate)
         self.shell = (f"ssh -p {port} -i {self.folder}/user -o StrictHostKeyChecking=no -o BatchMode=yes "
