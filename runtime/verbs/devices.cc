@@ -172,6 +172,7 @@ std::vector<Port> list_ports() {
     port.device = ibv_get_device_name(list.get()[i]);
     port.state = "unknown";
     port.unfit = status.text();
+    port.closed = true;
     ports.push_back(std::move(port));
   }
   return ports;

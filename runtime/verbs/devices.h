@@ -36,6 +36,7 @@ struct Port {
   bool near = false;  // to the cores that this process may use
   // of the device
   std::string unfit;          // why ibcoll cannot use it; empty: it can
+  bool closed = false;        // as it does not answer, which may be mended
   bool windows = false;       // memory windows of type 2B
   bool good_windows = false;  // and its driver does them right
   int most_queue_pairs = 0;

@@ -123,11 +123,13 @@ Result<PortChoice> choose_port(const Config& config, const std::vector<Port>& po
     return error(IBCOLL_ERR_CONFIG, "IBCOLL_VERBS_DEVICE={}: there is no such device or port; there are: {}", wanted,
                  port_list(ports));
   if (best == nullptr) {
-    const bool fit = std::any_of(named.begin(), named.end(), [](const Port& port) { return port.unfit.empty(); });
-    return error(wanted.empty() && !fit ? IBCOLL_ERR_UNSUPPORTED : IBCOLL_ERR_CONFIG,
-                 "{}no RDMA port can be used: {}{}",
+    const auto is_down = [](const Port& port) { return port.unfit.empty(); };
+    const auto may_be_mended = [&](const Port& port) { return is_down(port) || port.closed; };
+    const bool hopeless = wanted.empty() && std::none_of(named.begin(), named.end(), may_be_mended);
+    const bool down = std::any_of(named.begin(), named.end(), is_down);
+    return error(hopeless ? IBCOLL_ERR_UNSUPPORTED : IBCOLL_ERR_CONFIG, "{}no RDMA port can be used: {}{}",
                  wanted.empty() ? "" : fmt::format("IBCOLL_VERBS_DEVICE={}: ", wanted), port_list(named),
-                 fit ? "; check the cable, the subnet manager or `ip link`" : "");
+                 down ? "; check the cable, the subnet manager or `ip link`" : "");
   }
   choice.port = *best;
   choice.reasons.push_back(fmt::format("{}:{} is used", best->device, best->number));

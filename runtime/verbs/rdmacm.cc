@@ -169,8 +169,10 @@ Status RdmaCm::begin(int to, Call& call) {
 }
 
 Status RdmaCm::done(int peer, Call& call, const char* step, int result) {
-  if (result == 0) return {};
-  const int code = errno;
+  return result == 0 ? Status() : failed(peer, call, step, errno);
+}
+
+Status RdmaCm::failed(int peer, Call& call, const char* step, int code) {
   const Address& address = addresses_[static_cast<size_t>(peer)];
   call.trouble =
       verbs_error(device_, fmt::format("{} from {} to {}", step, gid_text(ip_), gid_text(address.gid)), code);

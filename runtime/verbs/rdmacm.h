@@ -63,6 +63,7 @@ class RdmaCm final : public ConnectionManager {
   Status begin(int to, Call& call);
   // What a step of the handshake answered. An error: the call is over.
   Status done(int peer, Call& call, const char* step, int result);
+  Status failed(int peer, Call& call, const char* step, int code);
   void end(int peer, Call& call, const char* why) const;
 
   // rdmacm_events.cc

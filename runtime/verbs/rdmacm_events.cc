@@ -58,12 +58,10 @@ void RdmaCm::on_request(const rdma_cm_event& event) {
 void RdmaCm::on_event(int peer, Call& call, const rdma_cm_event& event) {
   switch (event.event) {
     case RDMA_CM_EVENT_ADDR_ERROR:
-      errno = event.status < 0 ? -event.status : EHOSTUNREACH;
-      (void)done(peer, call, "rdma_resolve_addr", -1);
+      (void)failed(peer, call, "rdma_resolve_addr", event.status < 0 ? -event.status : EHOSTUNREACH);
       return;
     case RDMA_CM_EVENT_ROUTE_ERROR:
-      errno = event.status < 0 ? -event.status : EHOSTUNREACH;
-      (void)done(peer, call, "rdma_resolve_route", -1);
+      (void)failed(peer, call, "rdma_resolve_route", event.status < 0 ? -event.status : EHOSTUNREACH);
       return;
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       (void)done(peer, call, "rdma_resolve_route", rdma_resolve_route(call.id.get(), kRoutePatience));

@@ -14,8 +14,8 @@ namespace {
 
 constexpr Time kFirstPause = 10 * kMillisecond;  // between greetings
 constexpr Time kLongestPause = 160 * kMillisecond;
-constexpr Time kSettling =
-    20 * kMillisecond;  // a peer that waits has answered by then; nobody waits longer for a late one
+// A peer that waits has answered by then; nobody waits longer for a late one.
+constexpr Time kSettling = 20 * kMillisecond;
 
 }  // namespace
 

@@ -92,8 +92,9 @@ TEST(PortChoice, ADeviceThatCannotBeOpenedTakesNothingAwayFromOthers) {
   closed.device = "mlx5_0";
   closed.state = "unknown";
   closed.unfit = "mlx5_0: ibv_open_device: Permission denied";
+  closed.closed = true;
   EXPECT_EQ(choose({closed, ethernet_port("mlx5_1")})->port.device, "mlx5_1");
-  expect_error(choose({closed}), IBCOLL_ERR_UNSUPPORTED, "(unknown, mlx5_0: ibv_open_device: Permission denied)");
+  expect_error(choose({closed}), IBCOLL_ERR_CONFIG, "(unknown, mlx5_0: ibv_open_device: Permission denied)");
 }
 
 TEST(PortChoice, WrongName) {
