@@ -7,17 +7,18 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <utility>
 
 namespace ibcoll::perf {
 namespace {
 
-// What ibcoll_run says is of the pipe that it gave to the rank; a shell may have redirected standard error since.
+// ibcoll_run names the pipe that leads there; a shell may have redirected standard error since.
 bool leads_to_a_terminal() {
   if (::isatty(STDERR_FILENO) == 1) return true;
   struct stat status {};
-  return std::getenv("IBCOLL_RUN_TERMINAL") != nullptr && ::fstat(STDERR_FILENO, &status) == 0 &&
-         S_ISFIFO(status.st_mode);
+  const char* const pipe = std::getenv("IBCOLL_RUN_TERMINAL");
+  return pipe != nullptr && ::fstat(STDERR_FILENO, &status) == 0 && std::to_string(status.st_ino) == pipe;
 }
 
 }  // namespace

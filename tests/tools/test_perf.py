@@ -191,6 +191,11 @@ class ProgressLine(PerfTest):
             errors.seek(0)
             self.assertEqual((errors.read(), seconds), (b"", None))
 
+    def test_is_not_for_another_pipe(self):
+        words = " ".join(map(str, self.PERF))
+        seen, seconds = self.on_terminal(BUILD / "bin/ibcoll_run", "-n", "2", "sh", "-c", f"{words} 2>&1 | cat")
+        self.assertEqual((seen.count("rows done"), seconds), (0, None))
+
     def test_is_not_for_a_file_that_a_rank_writes(self):
         with tempfile.TemporaryDirectory(prefix="ibcoll_perf.") as folder:
             words = " ".join(map(str, self.PERF))

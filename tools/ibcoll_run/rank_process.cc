@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,6 +37,15 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   for (const std::string& text : strings) result.push_back(const_cast<char*>(text.c_str()));
   result.push_back(nullptr);
   return result;
+}
+
+// Where it says that standard error leads to a terminal, it says so of this pipe, and of no other that a rank may put there.
+std::vector<std::string> with_pipe(std::vector<std::string> environment, int error_output) {
+  struct stat about {};
+  for (std::string& entry : environment)
+    if (entry.starts_with("IBCOLL_RUN_TERMINAL=") && ::fstat(error_output, &about) == 0)
+      entry = fmt::format("IBCOLL_RUN_TERMINAL={}", about.st_ino);
+  return environment;
 }
 
 struct ChildFiles {
@@ -91,7 +101,8 @@ Result<RankProcess> spawn_rank(const SpawnSettings& settings, int rank, int inde
   Result<Pipe> error_output = make_pipe();
   if (!error_output.ok()) return error_output.status();
   const std::vector<char*> argv = pointers(settings.program);
-  const std::vector<char*> envp = pointers(environment);
+  const std::vector<std::string> variables = with_pipe(environment, error_output->write_end.get());
+  const std::vector<char*> envp = pointers(variables);
   const ChildFiles files{input, output->write_end.get(), error_output->write_end.get(), secret};
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
