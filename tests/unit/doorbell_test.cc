@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/doorbell.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <new>
+#include <thread>
+
+namespace ibcoll {
+namespace {
+
+// The bells of a node, in memory that children share.
+class Node {
+ public:
+  explicit Node(int ranks) : bytes_(static_cast<size_t>(ranks) * sizeof(Bell)) {
+    void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    for (int i = 0; i < ranks; ++i) bells_.push_back(new (static_cast<Bell*>(memory) + i) Bell());
+  }
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  ~Node() { ::munmap(bells_.front(), bytes_); }
+  Doorbell of(int rank) const { return Doorbell(bells_, rank); }
+  Bell& bell(int rank) const { return *bells_[static_cast<size_t>(rank)]; }
+
+ private:
+  size_t bytes_;
+  std::vector<Bell*> bells_;
+};
+
+TEST(Doorbell, NobodyIsWokenWhoDoesNotSleep) {
+  const Node node(3);
+  Doorbell publisher = node.of(0), waiter = node.of(1);
+  publisher.ring();
+  waiter.leave_word(2);  // it sleeps for another
+  publisher.ring();
+  waiter.leave_word(0);
+  waiter.take_back(0);
+  publisher.ring();
+  EXPECT_EQ(publisher.times_others_woken(), 0u);
+  waiter.leave_word(0);
+  publisher.ring();
+  EXPECT_EQ(publisher.times_others_woken(), 1u);
+  publisher.ring();  // word is good for one time
+  EXPECT_EQ(publisher.times_others_woken(), 1u);
+}
+
+TEST(Doorbell, WhatRingsBeforeTheSleepEndsIt) {
+  const Node node(2);
+  Doorbell publisher = node.of(0), waiter = node.of(1);
+  const uint32_t rung = waiter.leave_word(0);
+  publisher.ring();
+  EXPECT_TRUE(waiter.sleep(rung));
+  EXPECT_EQ(waiter.times_woken(), 1u);
+}
+
+TEST(Doorbell, ASleepThatNobodyEndsIsShort) {
+  const Node node(2);
+  Doorbell waiter = node.of(1);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(waiter.sleep(waiter.leave_word(0)));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::microseconds(400));
+  EXPECT_EQ(waiter.sleeps(), 1u);
+  EXPECT_EQ(waiter.times_woken(), 0u);
+}
+
+// More ranks than word has room for: two of them share a bit, and are woken together.
+TEST(Doorbell, ManyRanksOnANode) {
+  const Node node(130);
+  Doorbell publisher = node.of(129), waiter = node.of(64), other = node.of(1);
+  const uint32_t rung = waiter.leave_word(129);
+  publisher.ring();
+  EXPECT_TRUE(waiter.sleep(rung));
+  EXPECT_EQ(publisher.times_others_woken(), 3u);  // 0, 64, 128
+  other.leave_word(129);
+  publisher.ring();
+  EXPECT_EQ(publisher.times_others_woken(), 5u);  // 1, 65; not itself
+}
+
+// Each round both leave word for the other in turn: a lost wake-up is a sleep to its end.
+TEST(Doorbell, NoWakeUpIsLost) {
+  constexpr int kRounds = 2000;
+  const Node node(2);
+  std::atomic<int> published[2] = {};
+  int slept_out[2] = {};
+  const auto run = [&](int rank) {
+    Doorbell doorbell = node.of(rank);
+    const std::atomic<int>& awaited = published[1 - rank];
+    for (int round = 1; round <= kRounds; ++round) {
+      published[rank].store(round, std::memory_order_release);
+      doorbell.ring();
+      while (awaited.load(std::memory_order_acquire) < round) {
+        const uint32_t rung = doorbell.leave_word(1 - rank);
+        // Published before it slept, and it was not told: that must not be.
+        if (awaited.load(std::memory_order_acquire) < round && !doorbell.sleep(rung) &&
+            awaited.load(std::memory_order_acquire) >= round && node.bell(1 - rank).sleepers.load() != 0)
+          ++slept_out[rank];
+        doorbell.take_back(1 - rank);
+      }
+    }
+  };
+  std::thread other(run, 1);
+  run(0);
+  other.join();
+  EXPECT_EQ(slept_out[0] + slept_out[1], 0);
+}
+
+TEST(Doorbell, RingsInAnotherProcess) {
+  const Node node(2);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Doorbell waiter = node.of(1);
+    for (int i = 0; i < 20000 && waiter.times_woken() == 0; ++i) {
+      waiter.sleep(waiter.leave_word(0));
+      waiter.take_back(0);
+    }
+    ::_exit(waiter.times_woken() > 0 ? 0 : 1);
+  }
+  Doorbell publisher = node.of(0);
+  int status = 0;
+  while (::waitpid(child, &status, WNOHANG) == 0) {
+    if (node.bell(0).sleepers.load() != 0) {
+      ::usleep(100);  // now it sleeps
+      publisher.ring();
+    }
+  }
+  EXPECT_EQ(status, 0);
+}
+
+// A rank that died in its sleep is rung for once more, and that is all.
+TEST(Doorbell, TheDeadAreForgotten) {
+  const Node node(2);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Doorbell waiter = node.of(1);
+    waiter.leave_word(0);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  Doorbell publisher = node.of(0);
+  publisher.ring();
+  publisher.ring();
+  EXPECT_EQ(publisher.times_others_woken(), 1u);
+}
+
+}  // namespace
+}  // namespace ibcoll
