@@ -154,6 +154,19 @@ bool Comm::satisfied(const Wait& wait) noexcept {
   return false;
 }
 
+int Comm::awaited_bell() const noexcept {
+  if (messages_landed_ != messages_expected_ || puts_queued_ > 0 || puts_pending_ > 0) return kNoBell;
+  switch (wait_.kind) {
+    case Wait::Kind::kStep:
+    case Wait::Kind::kSoleStep:
+      return window_->has_turn(window_turn_) ? window_->bell(window_->behind()) : kOwnTurn;
+    case Wait::Kind::kPublished:
+      return window_->bell(wait_.peer);
+    default:
+      return kNoBell;
+  }
+}
+
 // Moves eager_scan_ to the next peer that needs no arrival.
 bool Comm::next_eager(const ConstBlocks& blocks) noexcept {
   for (; eager_scan_ < size_; ++eager_scan_) {

@@ -72,6 +72,12 @@ Status Context::open(const ibcoll_bootstrap_t* callbacks) {
 
 Status Context::make_engine() {
   waiting_ = std::make_unique<WaitStrategy>(config_.text("IBCOLL_WAIT"), job_.ranks_per_core);
+  // The same on all ranks of the node: one that never sleeps rings all the same.
+  if (job_.shm && job_.ranks_per_core > 1) {
+    std::vector<Bell*> bells;
+    for (int i = 0; i < job_.shm->segment().ranks(); ++i) bells.push_back(&job_.shm->segment().info(i).bell);
+    doorbell_ = std::make_unique<Doorbell>(std::move(bells), job_.shm->self());
+  }
   EngineLimits limits;
   limits.eager_bytes = config_.bytes("IBCOLL_EAGER_BYTES");
   for (const Transport* const t :

@@ -14,6 +14,7 @@
 #include "runtime/collectives/algorithm.h"
 #include "runtime/collectives/select.h"
 #include "runtime/config.h"
+#include "runtime/doorbell.h"
 #include "runtime/engine.h"
 #include "runtime/join.h"
 #include "runtime/memory.h"
@@ -119,6 +120,7 @@ class Context {
  private:
   Context() = default;
   void check_now_and_then() noexcept;
+  bool rest(WaitStrategy::Pause& pause, std::unique_lock<std::mutex>& guard) noexcept;
   Status open(const ibcoll_bootstrap_t* callbacks);
   Status make_engine();
   // Gathers one equally long piece from each rank of the parent.
@@ -145,6 +147,7 @@ class Context {
   std::string forced_[IBCOLL_COLLECTIVE_COUNT];  // by IBCOLL_<COLLECTIVE>; empty: auto
   std::string forced_origin_[IBCOLL_COLLECTIVE_COUNT];
   std::unique_ptr<WaitStrategy> waiting_;
+  std::unique_ptr<Doorbell> doorbell_;  // nullptr: each rank has a core, or this one is alone on its node
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<TeamHandle> world_;
   std::vector<std::unique_ptr<TeamHandle>> teams_;

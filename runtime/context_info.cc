@@ -50,7 +50,10 @@ std::string Context::info_json() {
                         {"node", job_.nodes[static_cast<size_t>(rank())]},
                         {"nodes", job_.node_count},
                         {"ranks_per_core", job_.ranks_per_core},
-                        {"waiting", waiting_->name()}}},
+                        {"waiting", waiting_->name()},
+                        {"sleeps_until_woken", doorbell_ ? doorbell_->sleeps() : 0},
+                        {"times_woken", doorbell_ ? doorbell_->times_woken() : 0},
+                        {"times_others_woken", doorbell_ ? doorbell_->times_others_woken() : 0}}},
                       {"transports", transports}};
   return state.dump();
 }

@@ -211,6 +211,29 @@ Status Context::start(Request& request) noexcept {
   return status;
 }
 
+// One pause without the lock, or a sleep that a rank of the node ends. A thread sleeps so only while it is the one that
+// waits: others might complete what it waits for, and wake nobody. Returns what Pause::pause() does.
+bool Context::rest(WaitStrategy::Pause& pause, std::unique_lock<std::mutex>& guard) noexcept {
+  const int awaited = doorbell_ && pause.tired() && !settling() && waiting_threads_.load(std::memory_order_relaxed) == 1
+                          ? engine_->awaited_bell()
+                          : Comm::kNoBell;
+  if (awaited < 0) {
+    guard.unlock();
+    const bool long_wait = pause.pause();
+    guard.lock();
+    return long_wait;
+  }
+  const uint32_t rung = doorbell_->leave_word(awaited);
+  bool news = engine_->progress() || engine_->awaited_bell() != awaited;
+  if (!news) {
+    guard.unlock();
+    news = doorbell_->sleep(rung);
+    guard.lock();
+  }
+  doorbell_->take_back(awaited);
+  return pause.slept(news);
+}
+
 Status Context::wait(Request& request, double seconds, std::unique_lock<std::mutex>& guard) {
   const auto ended = [&] { return !request.in_flight() && !settling(); };
   if (ended()) return request.status();
@@ -232,9 +255,7 @@ Status Context::wait(Request& request, double seconds, std::unique_lock<std::mut
     if (Status overdue = request.overdue(); !overdue.ok()) return overdue;
     if (report_asked()) [[unlikely]]
       report_if_asked(*this);
-    guard.unlock();
-    const bool long_wait = pause.pause();
-    guard.lock();
+    const bool long_wait = rest(pause, guard);
     if (ended()) return request.status();
     if (long_wait)
       engine_->check();

@@ -108,6 +108,7 @@ Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placemen
     const bool single_copy = job_.shm->all_may_copy(shm_locals);
     window = std::make_unique<NodeWindow>(job_.memory.get(), job_.memory->at(window_offset) + sizeof(WindowUsers),
                                           area_bytes_, std::move(jobs), self, single_copy, job_.ranks_per_core > 1);
+    if (doorbell_) window->use(*doorbell_, shm_locals);
     if (placement.node_count() == 1) {
       handle->shape.crowded = job_.ranks_per_core > 1;
       handle->shape.single_copy = single_copy;

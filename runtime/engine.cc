@@ -109,6 +109,21 @@ bool Engine::run_memory_waits() noexcept {
   return moved;
 }
 
+int Engine::awaited_bell() const noexcept {
+  if (memory_waits_.empty() || !blocked_.empty() || owing_ || failed_) return Comm::kNoBell;
+  size_t in_flight = 0;
+  for (const auto& [epoch, team] : teams_) in_flight += static_cast<size_t>(team->in_flight());
+  if (in_flight != memory_waits_.size()) return Comm::kNoBell;
+  int awaited = Comm::kNoBell;
+  for (Request* const request : memory_waits_) {
+    const int bell = request->comm().awaited_bell();
+    if (bell == Comm::kOwnTurn || bell == awaited) continue;
+    if (bell < 0 || awaited >= 0) return Comm::kNoBell;
+    awaited = bell;
+  }
+  return awaited;
+}
+
 void Engine::take_from_memory() noexcept {
   while (run_memory_waits()) {
   }

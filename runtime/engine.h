@@ -50,6 +50,8 @@ class Engine {
   const EngineLimits& limits() const noexcept { return limits_; }
   Time now() const noexcept;
 
+  // All that is in flight waits for one rank of this node: its bell. Comm::kNoBell: there is none.
+  int awaited_bell() const noexcept;
   // One round; true when anything moved. Never blocks.
   bool progress() noexcept;
   // For a rank that has waited for a while: looks for dead peers, stalls and deadlines.

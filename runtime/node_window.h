@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "runtime/buffer.h"
+#include "runtime/doorbell.h"
 #include "runtime/transport.h"
 #include "runtime/wait.h"
 
@@ -55,6 +56,17 @@ class NodeWindow {
         rank_(rank),
         single_copy_(single_copy),
         crowded_(crowded) {}
+
+  // Ranks that wait for others of this window may sleep: `bells[i]` is the place of local rank i in `doorbell`, which outlives
+  // the window.
+  void use(Doorbell& doorbell, std::vector<int> bells) {
+    doorbell_ = &doorbell;
+    bells_ = std::move(bells);
+  }
+  // The bell of a local rank; -1: it rings none.
+  int bell(int local) const noexcept { return doorbell_ ? bells_[static_cast<size_t>(local)] : -1; }
+  // Who has not published what the last try for a step needed.
+  int behind() const noexcept { return behind_; }
 
   int size() const noexcept { return static_cast<int>(jobs_.size()); }
   int rank() const noexcept { return rank_; }
@@ -100,12 +112,14 @@ class NodeWindow {
     sign(signature);
     line(rank_, step_).published.store(flag(step_, kWhole), std::memory_order_release);
     parts_ = 0;
+    if (doorbell_) doorbell_->ring();
     prefetch_to_write(&line(rank_, step_ + 2));
   }
   // One more part of the step; publish() ends it.
   void publish_part(uint32_t signature) noexcept {
     sign(signature);
     line(rank_, step_).published.store(flag(step_, ++parts_), std::memory_order_release);
+    if (doorbell_) doorbell_->ring();
   }
   // True when the rank has published so many parts of the step, or kWhole: all of it.
   bool published(int local, uint64_t parts) const noexcept {
@@ -177,7 +191,10 @@ class NodeWindow {
   // True when every other rank has published the step; then that is remembered.
   bool seen_by_all(uint64_t step) noexcept {
     for (int i = 0; i < size(); ++i)
-      if (i != rank_ && line(i, step).published.load(std::memory_order_acquire) < flag(step, kWhole)) return false;
+      if (i != rank_ && line(i, step).published.load(std::memory_order_acquire) < flag(step, kWhole)) {
+        behind_ = i;
+        return false;
+      }
     all_published_ = step;
     return true;
   }
@@ -198,6 +215,9 @@ class NodeWindow {
   int rank_;
   bool single_copy_;
   bool crowded_;
+  Doorbell* doorbell_ = nullptr;
+  std::vector<int> bells_;
+  int behind_ = 0;              // behind()
   uint64_t step_ = 0;           // current
   uint64_t parts_ = 0;          // of it that this rank has published
   uint32_t digest_ = 0;         // of the calls that this rank published

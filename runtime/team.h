@@ -70,6 +70,7 @@ class Team {
   // As fail(), where a peer may know better why, or a death explain it: that is waited for a little, and told instead.
   void suspect(Status status) noexcept;
   int requests() const noexcept { return requests_; }
+  int in_flight() const noexcept;
   void adopt(int change) noexcept { requests_ += change; }
   uint32_t children() noexcept { return ++children_; }
 

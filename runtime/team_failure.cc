@@ -119,6 +119,12 @@ std::string Team::describe_call(uint32_t op) const {
   return request ? fmt::format("{} #{}", request->call(), op) : fmt::format("collective #{} (ended)", op);
 }
 
+int Team::in_flight() const noexcept {
+  int count = 0;
+  for (uint32_t op = completed_ + 1; op != next_op_; ++op) count += active(op) != nullptr;
+  return count;
+}
+
 std::string Team::describe() const {
   std::string text;
   for (uint32_t op = completed_ + 1; op != next_op_; ++op)

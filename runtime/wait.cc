@@ -15,6 +15,17 @@ constexpr uint32_t kYields = 2000;
 constexpr uint32_t kYieldsPerCheck = 1024;
 constexpr long kShortestSleepNs = 20'000;
 constexpr long kLongestSleepNs = 500'000;
+// Before a rank sleeps until it is woken. Yields are the better measure of how fast this machine is just now: each is a turn
+// of all who share the core. Where these sleep already, they pass in no time.
+constexpr uint32_t kYieldsBeforeBell = 16;
+constexpr uint64_t kTimeBeforeBellNs = 50'000;
+constexpr uint32_t kSleepsPerCheck = 16;
+
+uint64_t now_ns() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
 
 }  // namespace
 
@@ -33,6 +44,19 @@ WaitStrategy::WaitStrategy(std::string_view mode, double ranks_per_core) {
     spins_ = 1;
     yields_ = kYields;
   }
+}
+
+bool WaitStrategy::Pause::tired() noexcept {
+  if (count_ < kYieldsBeforeBell || strategy_.yields_ == UINT32_MAX) return false;
+  const uint64_t now = now_ns();
+  if (tired_at_ == 0) tired_at_ = now + kTimeBeforeBellNs;
+  return now >= tired_at_;
+}
+
+bool WaitStrategy::Pause::slept(bool woken) noexcept {
+  if (!woken) return ++sleeps_ % kSleepsPerCheck == 0;
+  fresh();
+  return false;
 }
 
 bool WaitStrategy::Pause::pause() noexcept {

@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/doorbell.h"
 #include "runtime/status.h"
 
 namespace ibcoll {
@@ -27,7 +28,8 @@ struct RankInfo {
   std::atomic<int32_t> open_count;  // changes when a sender has opened a ring to this rank
   std::atomic<uint64_t> probe;      // address of a word in the rank's private memory: probe_word()
   std::atomic<uint64_t> start;      // of the process, so that a reused pid is not taken for it
-  std::byte unused[40];
+  Bell bell;
+  std::byte unused[24];
 };
 static_assert(sizeof(RankInfo) == 64);
 

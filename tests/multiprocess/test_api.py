@@ -41,6 +41,7 @@ LAYOUTS = {
     "blocks_differ": ["3x1", "4x2"],
     "last_calls_differ": ["3x1", "5x2"],
     "computes_afterwards": ["5x2"],
+    "sleepers_are_woken": ["4x1"],
 }
 # Started by test_endings.py, or with settings of their own.
 ELSEWHERE = re.compile("die_in_.*|stuck|one_malformed|forced_where_it_does_not_apply")

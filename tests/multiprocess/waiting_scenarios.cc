@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ranks that come late, waits that give up, progress made by the host program, several threads.
+#include <sched.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <thread>
 
 #include "tests/multiprocess/checked_call.h"
@@ -204,10 +207,49 @@ void computes_afterwards(Rank& self) {
   }
 }
 
+// A counter of this rank.
+int counter(ibcoll_context_t context, const std::string& name) {
+  std::string text(ibcoll_info_json(context, nullptr, 0) + 4096, '\0');
+  ibcoll_info_json(context, text.data(), text.size());
+  const std::string key = '"' + name + "\":";
+  const size_t at = text.find(key);
+  return expect(at != std::string::npos, "no {} among the counters", name) ? std::atoi(&text[at + key.size()]) : 0;
+}
+
+// All ranks share one core, and wait for rank 0 so long that they sleep: it wakes them.
+void sleepers_are_woken(Rank& self) {
+  constexpr int kRounds = 20, kFewest = 5;  // some may just be awake
+  cpu_set_t cores, one;
+  CPU_ZERO(&one);
+  expect(::sched_getaffinity(0, sizeof cores, &cores) == 0, "sched_getaffinity");
+  for (int core = 0; CPU_COUNT(&one) == 0; ++core)
+    if (CPU_ISSET(core, &cores)) CPU_SET(core, &one);
+  expect(::sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity");
+  if (!expect_ok(ibcoll_context_create(nullptr, &self.context), "context_create")) return;
+  const ibcoll_team_t world = ibcoll_team_world(self.context);
+  const int rank = ibcoll_context_rank(self.context);
+  for (int round = 0; round < kRounds; ++round) {
+    if (rank == 0) sleep_seconds(0.01);
+    expect_ok(ibcoll_barrier(world), "barrier");
+  }
+  const char* const name = rank == 0 ? "times_others_woken" : "times_woken";
+  const int times = counter(self.context, name);
+  expect(times >= kFewest, "{} is {} after {} barriers for which rank 0 was late", name, times, kRounds);
+  expect(counter(self.context, "sleeps_until_woken") >= counter(self.context, "times_woken"), "woken without sleep");
+  expect_ok(ibcoll_context_destroy(self.context), "context_destroy");
+}
+
 constexpr Scenario kWaitingScenarios[] = {
-    {"late", late},         {"wait_timeout", wait_timeout},     {"describe", describe},
-    {"progress", progress}, {"never_waiting", never_waiting},   {"barrier_waits_for_all", barrier_waits_for_all},
-    {"threads", threads},   {"same_shorthand", same_shorthand}, {"computes_afterwards", computes_afterwards},
+    {"late", late},
+    {"wait_timeout", wait_timeout},
+    {"describe", describe},
+    {"progress", progress},
+    {"never_waiting", never_waiting},
+    {"barrier_waits_for_all", barrier_waits_for_all},
+    {"threads", threads},
+    {"same_shorthand", same_shorthand},
+    {"computes_afterwards", computes_afterwards},
+    {"sleepers_are_woken", sleepers_are_woken, false},
 };
 
 }  // namespace

@@ -182,7 +182,11 @@ class EngineOfANodeTest : public EngineTest {
   }
   std::vector<std::unique_ptr<Team>> make_teams() {
     std::vector<std::unique_ptr<Team>> made;
-    for (int rank = 0; rank < kRanks; ++rank) made.push_back(make_team(rank, 9, make_window(rank)));
+    for (int rank = 0; rank < kRanks; ++rank) {
+      std::unique_ptr<NodeWindow> window = make_window(rank);
+      window->use(doorbells_[rank], {0, 1, 2});
+      made.push_back(make_team(rank, 9, std::move(window)));
+    }
     return made;
   }
   std::unique_ptr<Request> start_barrier(Team& team) {
@@ -197,7 +201,32 @@ class EngineOfANodeTest : public EngineTest {
   static constexpr uint64_t kArea = 64;
   std::vector<Cacheline> memory_{NodeWindow::footprint(kRanks, kArea) / sizeof(Cacheline) + 1};
   OwnMemory node_;
+  Bell bells_[kRanks] = {};
+  Doorbell doorbells_[kRanks] = {{all_bells(), 0}, {all_bells(), 1}, {all_bells(), 2}};
+  std::vector<Bell*> all_bells() { return {&bells_[0], &bells_[1], &bells_[2]}; }
 };
+
+// A rank sleeps only where one other can end all that it waits for.
+TEST_F(EngineOfANodeTest, KnowsForWhomItMaySleep) {
+  const auto teams = make_teams();
+  Engine& engine = *engines_[1];
+  EXPECT_EQ(engine.awaited_bell(), Comm::kNoBell) << "nothing is in flight";
+  const auto first = start_barrier(*teams[1]);
+  EXPECT_EQ(engine.awaited_bell(), 2);
+  const auto later = start_barrier(*teams[1]);
+  EXPECT_EQ(engine.awaited_bell(), 2) << "the second one waits for the first";
+  const auto last = start_barrier(*teams[2]);
+  engine.progress();
+  EXPECT_EQ(engine.awaited_bell(), 0);
+  const auto call = make_call(team(1), 100);
+  ASSERT_TRUE(call->request->start().ok());
+  EXPECT_EQ(engine.awaited_bell(), Comm::kNoBell) << "messages are awaited, too";
+  teams[1]->fail(error(IBCOLL_ERR_INTERNAL, "enough"));
+  team(1).fail(error(IBCOLL_ERR_INTERNAL, "enough"));
+  progress();
+  for (auto& one : teams) one->fail(error(IBCOLL_ERR_INTERNAL, "enough"));
+  progress();
+}
 
 // In the node window nobody needs notes, and a rank that has given up may never take one again: it is seen there.
 TEST_F(EngineOfANodeTest, WhoHasGivenUpIsSeenInTheNodeWindow) {

@@ -147,5 +147,37 @@ TEST(NodeWindow, OneFreeLineIsEnoughInTheEnd) {
   EXPECT_EQ(root.at(), ahead + 1);
 }
 
+// Every part of a step is news.
+TEST(NodeWindow, WakesWhoSleepsForTheRankThatPublishes) {
+  const auto memory = std::make_unique<std::byte[]>(NodeWindow::footprint(2, kAreaBytes) + 64);
+  std::byte* const base = memory.get() + (64 - reinterpret_cast<uintptr_t>(memory.get()) % 64) % 64;
+  Bell bells[3] = {};  // of the node; the window's ranks are the last two, in the other order
+  Doorbell doorbells[] = {Doorbell({&bells[0], &bells[1], &bells[2]}, 2),
+                          Doorbell({&bells[0], &bells[1], &bells[2]}, 1)};
+  NoNode none;
+  NodeWindow writer(&none, base, kAreaBytes, {0, 1}, 0, false, true);
+  NodeWindow reader(&none, base, kAreaBytes, {0, 1}, 1, false, true);
+  EXPECT_LT(writer.bell(1), 0) << "nobody rings";
+  writer.use(doorbells[0], {2, 1});
+  reader.use(doorbells[1], {2, 1});
+  ASSERT_EQ(reader.bell(0), 2);
+  ASSERT_TRUE(writer.try_next_step(8));
+  writer.publish_part(1);
+  EXPECT_EQ(doorbells[0].times_others_woken(), 0u);
+  doorbells[1].leave_word(reader.bell(0));
+  writer.publish_part(1);
+  EXPECT_EQ(doorbells[0].times_others_woken(), 1u);
+  doorbells[1].leave_word(reader.bell(0));
+  writer.publish(1);
+  EXPECT_EQ(doorbells[0].times_others_woken(), 2u);
+  while (writer.try_next_step(8)) writer.publish(1);
+  EXPECT_EQ(writer.behind(), 1);
+  doorbells[0].leave_word(writer.bell(writer.behind()));
+  ASSERT_TRUE(reader.try_next_step(8));
+  reader.publish(1);
+  EXPECT_EQ(doorbells[1].times_others_woken(), 1u);
+  EXPECT_TRUE(writer.try_next_step(8));
+}
+
 }  // namespace
 }  // namespace ibcoll

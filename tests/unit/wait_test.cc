@@ -35,6 +35,24 @@ TEST(WaitStrategy, LongWaitsAreTold) {
   }
 }
 
+TEST(WaitStrategy, TiredOnlyOfYieldingForAWhile) {
+  for (const char* const mode : {"auto", "spin"}) {
+    const WaitStrategy strategy(mode, 4.0);
+    WaitStrategy::Pause pause(strategy);
+    for (int round = 0; round < 2; ++round) {
+      EXPECT_FALSE(pause.tired()) << mode;
+      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+      while (!pause.tired() && std::chrono::steady_clock::now() < end) pause.pause();
+      EXPECT_EQ(pause.tired(), std::string(mode) != "spin");
+      pause.slept(/*woken=*/true);  // all anew
+    }
+    int told = 0;
+    for (int i = 0; i < 100; ++i) told += pause.slept(/*woken=*/false);
+    EXPECT_GE(told, 5) << "it looks for dead peers now and then";
+    EXPECT_LE(told, 20);
+  }
+}
+
 TEST(WaitStrategy, SleepsEndSoonAndBeginAgainAfterProgress) {
   const WaitStrategy strategy("sleep", 1.0);
   WaitStrategy::Pause pause(strategy);
