@@ -227,7 +227,7 @@ bool Context::rest(WaitStrategy::Pause& pause, std::unique_lock<std::mutex>& gua
   bool news = engine_->progress() || engine_->awaited_bell() != awaited;
   if (!news) {
     guard.unlock();
-    news = doorbell_->sleep(rung);
+    news = doorbell_->sleep(rung, pause.longest_sleep_ns());
     guard.lock();
   }
   doorbell_->take_back(awaited);

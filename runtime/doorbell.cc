@@ -12,8 +12,6 @@
 namespace ibcoll {
 namespace {
 
-constexpr timespec kLongestSleep{0, 500'000};
-
 // Between processes, so none of the PRIVATE kind.
 long futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const timespec* time) noexcept {
   return ::syscall(SYS_futex, &word, operation, value, time, nullptr, 0);
@@ -21,10 +19,11 @@ long futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const tim
 
 }  // namespace
 
-bool Doorbell::sleep(uint32_t rung) noexcept {
+bool Doorbell::sleep(uint32_t rung, uint32_t longest_ns) noexcept {
+  const timespec longest{0, static_cast<long>(longest_ns)};
   std::atomic<uint32_t>& word = own().rung;
   sleeps_.fetch_add(1, std::memory_order_relaxed);
-  if (futex(word, FUTEX_WAIT, rung, &kLongestSleep) != 0 && errno == ETIMEDOUT) return false;
+  if (futex(word, FUTEX_WAIT, rung, &longest) != 0 && errno == ETIMEDOUT) return false;
   times_woken_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }

@@ -43,8 +43,8 @@ class Doorbell {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return rung;
   }
-  // Until this rank is woken, at once if it was since leave_word(), or half a millisecond has passed. False: that.
-  bool sleep(uint32_t rung) noexcept;
+  // Until this rank is woken, at once if it was since leave_word(), or so much time, below a second, has passed. False: that.
+  bool sleep(uint32_t rung, uint32_t longest_ns) noexcept;
   // Nobody need wake this rank any more.
   void take_back(int local) noexcept {
     std::atomic<uint64_t>& sleepers = bells_[static_cast<size_t>(local)]->sleepers;

@@ -19,7 +19,9 @@ constexpr long kLongestSleepNs = 500'000;
 // of all who share the core. Where these sleep already, they pass in no time.
 constexpr uint32_t kYieldsBeforeBell = 16;
 constexpr uint64_t kTimeBeforeBellNs = 50'000;
-constexpr uint32_t kSleepsPerCheck = 16;
+constexpr uint32_t kShortestBellNs = 500'000;
+constexpr uint32_t kBellDoublings = 3;
+constexpr uint32_t kSleepsPerCheck = 8;
 
 uint64_t now_ns() noexcept {
   timespec time{};
@@ -51,6 +53,10 @@ bool WaitStrategy::Pause::tired() noexcept {
   const uint64_t now = now_ns();
   if (tired_at_ == 0) tired_at_ = now + kTimeBeforeBellNs;
   return now >= tired_at_;
+}
+
+uint32_t WaitStrategy::Pause::longest_sleep_ns() const noexcept {
+  return kShortestBellNs << std::min(sleeps_, kBellDoublings);
 }
 
 bool WaitStrategy::Pause::slept(bool woken) noexcept {

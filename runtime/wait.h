@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How a rank waits: spin while every rank has a core, yield where they share cores, sleep once nothing has moved for
 // long. The sleep is bounded, so that a rank sees new work within half a millisecond whatever happens. Where ranks share
-// cores and one knows whom of its node it waits for, it sleeps sooner, until that one wakes it (doorbell.h).
+// cores and one knows whom of its node it waits for, it sleeps sooner, until that one wakes it (doorbell.h); other news it
+// then sees after half a millisecond, and once it has slept for several, after four.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +24,22 @@ class WaitStrategy {
    public:
     explicit Pause(const WaitStrategy& strategy) noexcept : strategy_(strategy) {}
     void fresh() noexcept {
-      count_ = 0;
+      count_ = sleeps_ = 0;
       tired_at_ = 0;
     }
     // True when the rank has waited for long: time to look for dead peers and deadlines.
     bool pause() noexcept;
     // True when the rank has yielded for so long that it had better sleep until it is woken, where somebody would wake it.
     bool tired() noexcept;
+    // That sleep ends by itself after so long.
+    uint32_t longest_sleep_ns() const noexcept;
     // Instead of pause(): the rank has slept so, and was woken or not. Returns what pause() does.
     bool slept(bool woken) noexcept;
 
    private:
     const WaitStrategy& strategy_;
     uint32_t count_ = 0;
-    uint32_t sleeps_ = 0;    // that nobody has ended
+    uint32_t sleeps_ = 0;    // in a row that nobody has ended
     uint64_t tired_at_ = 0;  // 0: not known yet
   };
 

@@ -13,6 +13,8 @@
 namespace ibcoll {
 namespace {
 
+constexpr uint32_t kLongestNs = 500'000;
+
 // The bells of a node, in memory that children share.
 class Node {
  public:
@@ -54,7 +56,7 @@ TEST(Doorbell, WhatRingsBeforeTheSleepEndsIt) {
   Doorbell publisher = node.of(0), waiter = node.of(1);
   const uint32_t rung = waiter.leave_word(0);
   publisher.ring();
-  EXPECT_TRUE(waiter.sleep(rung));
+  EXPECT_TRUE(waiter.sleep(rung, kLongestNs));
   EXPECT_EQ(waiter.times_woken(), 1u);
 }
 
@@ -62,7 +64,7 @@ TEST(Doorbell, ASleepThatNobodyEndsIsShort) {
   const Node node(2);
   Doorbell waiter = node.of(1);
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_FALSE(waiter.sleep(waiter.leave_word(0)));
+  EXPECT_FALSE(waiter.sleep(waiter.leave_word(0), kLongestNs));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::microseconds(400));
   EXPECT_EQ(waiter.sleeps(), 1u);
   EXPECT_EQ(waiter.times_woken(), 0u);
@@ -74,7 +76,7 @@ TEST(Doorbell, ManyRanksOnANode) {
   Doorbell publisher = node.of(129), waiter = node.of(64), other = node.of(1);
   const uint32_t rung = waiter.leave_word(129);
   publisher.ring();
-  EXPECT_TRUE(waiter.sleep(rung));
+  EXPECT_TRUE(waiter.sleep(rung, kLongestNs));
   EXPECT_EQ(publisher.times_others_woken(), 3u);  // 0, 64, 128
   other.leave_word(129);
   publisher.ring();
@@ -96,7 +98,7 @@ TEST(Doorbell, NoWakeUpIsLost) {
       while (awaited.load(std::memory_order_acquire) < round) {
         const uint32_t rung = doorbell.leave_word(1 - rank);
         // Published before it slept, and it was not told: that must not be.
-        if (awaited.load(std::memory_order_acquire) < round && !doorbell.sleep(rung) &&
+        if (awaited.load(std::memory_order_acquire) < round && !doorbell.sleep(rung, kLongestNs) &&
             awaited.load(std::memory_order_acquire) >= round && node.bell(1 - rank).sleepers.load() != 0)
           ++slept_out[rank];
         doorbell.take_back(1 - rank);
@@ -116,7 +118,7 @@ TEST(Doorbell, RingsInAnotherProcess) {
   if (child == 0) {
     Doorbell waiter = node.of(1);
     for (int i = 0; i < 20000 && waiter.times_woken() == 0; ++i) {
-      waiter.sleep(waiter.leave_word(0));
+      waiter.sleep(waiter.leave_word(0), kLongestNs);
       waiter.take_back(0);
     }
     ::_exit(waiter.times_woken() > 0 ? 0 : 1);

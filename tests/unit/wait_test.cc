@@ -46,10 +46,14 @@ TEST(WaitStrategy, TiredOnlyOfYieldingForAWhile) {
       EXPECT_EQ(pause.tired(), std::string(mode) != "spin");
       pause.slept(/*woken=*/true);  // all anew
     }
+    const uint32_t shortest = pause.longest_sleep_ns();
     int told = 0;
     for (int i = 0; i < 100; ++i) told += pause.slept(/*woken=*/false);
     EXPECT_GE(told, 5) << "it looks for dead peers now and then";
     EXPECT_LE(told, 20);
+    EXPECT_EQ(pause.longest_sleep_ns(), 8 * shortest);
+    pause.fresh();
+    EXPECT_EQ(pause.longest_sleep_ns(), shortest);
   }
 }
 
