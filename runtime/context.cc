@@ -75,6 +75,7 @@ Status Context::make_engine() {
   // The same on all ranks of the node: one that never sleeps rings all the same.
   if (job_.shm && job_.ranks_per_core > 1) {
     std::vector<Bell*> bells;
+    bells.reserve(static_cast<size_t>(job_.shm->segment().ranks()));
     for (int i = 0; i < job_.shm->segment().ranks(); ++i) bells.push_back(&job_.shm->segment().info(i).bell);
     doorbell_ = std::make_unique<Doorbell>(std::move(bells), job_.shm->self());
   }

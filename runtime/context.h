@@ -120,7 +120,7 @@ class Context {
  private:
   Context() = default;
   void check_now_and_then() noexcept;
-  bool rest(WaitStrategy::Pause& pause, std::unique_lock<std::mutex>& guard) noexcept;
+  bool rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::mutex>& guard) noexcept;
   Status open(const ibcoll_bootstrap_t* callbacks);
   Status make_engine();
   // Gathers one equally long piece from each rank of the parent.

@@ -212,8 +212,8 @@ Status Context::start(Request& request) noexcept {
 }
 
 // One pause without the lock, or a sleep that a rank of the node ends. A thread sleeps so only while it is the one that
-// waits: others might complete what it waits for, and wake nobody. Returns what Pause::pause() does.
-bool Context::rest(WaitStrategy::Pause& pause, std::unique_lock<std::mutex>& guard) noexcept {
+// waits: others might complete what it waits for, and wake nobody; and not beyond `end` (0: none). Returns what Pause::pause() does.
+bool Context::rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::mutex>& guard) noexcept {
   const int awaited = doorbell_ && pause.tired() && !settling() && waiting_threads_.load(std::memory_order_relaxed) == 1
                           ? engine_->awaited_bell()
                           : Comm::kNoBell;
@@ -226,8 +226,10 @@ bool Context::rest(WaitStrategy::Pause& pause, std::unique_lock<std::mutex>& gua
   const uint32_t rung = doorbell_->leave_word(awaited);
   bool news = engine_->progress() || engine_->awaited_bell() != awaited;
   if (!news) {
+    Time longest_ns = pause.longest_sleep_ns();
+    if (end != 0) longest_ns = std::min(longest_ns, end - std::min(end, engine_->now()));
     guard.unlock();
-    news = doorbell_->sleep(rung, pause.longest_sleep_ns());
+    news = doorbell_->sleep(rung, static_cast<uint32_t>(longest_ns));
     guard.lock();
   }
   doorbell_->take_back(awaited);
@@ -255,7 +257,7 @@ Status Context::wait(Request& request, double seconds, std::unique_lock<std::mut
     if (Status overdue = request.overdue(); !overdue.ok()) return overdue;
     if (report_asked()) [[unlikely]]
       report_if_asked(*this);
-    const bool long_wait = rest(pause, guard);
+    const bool long_wait = rest(pause, limited ? end : 0, guard);
     if (ended()) return request.status();
     if (long_wait)
       engine_->check();

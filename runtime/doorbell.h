@@ -2,8 +2,9 @@
 // How a rank that has waited long for another of its node gets off the core, where ranks share cores: it leaves word with that
 // rank and sleeps; who publishes wakes those who have left word.
 //
-// Neither may miss the other: the sleeper leaves word, then looks once more; the publisher publishes, then looks for word; a
-// fence between the two on both sides. Whatever is lost all the same, by the death of a rank or between the threads of one,
+// Neither may miss the other: the sleeper leaves word, then looks once more; the publisher publishes, then looks for word. Both
+// change the word to do so (the publisher by nothing), and changes of one word have an order: who comes second sees what the
+// first did, and what it did before. Whatever is lost all the same, by the death of a rank or between the threads of one,
 // costs the sleeper its longest sleep.
 #pragma once
 
@@ -29,8 +30,7 @@ class Doorbell {
 
   // Wakes who sleeps until this rank publishes, as it just did.
   void ring() noexcept {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (own().sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    if (own().sleepers.fetch_or(0, std::memory_order_acq_rel) != 0) [[unlikely]]
       wake();
   }
 
@@ -39,8 +39,7 @@ class Doorbell {
   // For local rank `local`, which this one waits for.
   uint32_t leave_word(int local) noexcept {
     const uint32_t rung = own().rung.load(std::memory_order_acquire);
-    bells_[static_cast<size_t>(local)]->sleepers.fetch_or(bit(self_), std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    bells_[static_cast<size_t>(local)]->sleepers.fetch_or(bit(self_), std::memory_order_acq_rel);
     return rung;
   }
   // Until this rank is woken, at once if it was since leave_word(), or so much time, below a second, has passed. False: that.

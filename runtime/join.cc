@@ -207,7 +207,8 @@ class Joining {
     if (!open.ok()) return open.status();
     Status status;
     std::unique_ptr<NetworkTransport> opened(reinterpret_cast<OpenNetwork>(open.value())(
-        {rank(), bootstrap_.size(), &config_, bootstrap_.local_job(), job_.id}, &status));
+        {rank(), bootstrap_.size(), &config_, bootstrap_.local_job(), job_.id, static_cast<int>(locals_.size()) - 1},
+        &status));
     if (!opened) return status;
     return opened;
   }

@@ -21,6 +21,7 @@ struct NetworkParams {
   const Config* config = nullptr;  // read during the call only
   bool local_job = false;          // all ranks run on this machine: loopback is enough
   uint64_t job = 0;                // the same on all ranks; what comes from another job is dropped
+  int near = 0;                    // how many other ranks share this one's node, and need no network
 };
 
 class IBCOLL_MODULE_API NetworkTransport : public Transport {

@@ -17,6 +17,8 @@ namespace {
 // window again, which fails, when it goes back over lost packets.
 constexpr uint32_t kSoftRoceVendor = 0xffffff;
 
+constexpr uint32_t kLastGidIndex = 255;  // what a queue pair can be told
+
 double speed_of(const ibv_port_attr& attributes) {
   // Codes of the InfiniBand specification, in Gbit/s per lane.
   static constexpr std::pair<int, double> kLanes[] = {{1, 2.5}, {2, 5},   {4, 10},  {8, 10},
@@ -39,7 +41,7 @@ Result<std::vector<GidEntry>> gids_of(ibv_context* device, int port, size_t most
   std::vector<GidEntry> found;
   for (ssize_t i = 0; i < count; ++i) {
     const ibv_gid_entry& entry = table[static_cast<size_t>(i)];
-    if (static_cast<int>(entry.port_num) != port) continue;
+    if (static_cast<int>(entry.port_num) != port || entry.gid_index > kLastGidIndex) continue;
     GidEntry gid;
     gid.index = static_cast<int>(entry.gid_index);
     gid.type = entry.gid_type == IBV_GID_TYPE_ROCE_V2   ? GidEntry::Type::kRoceV2
@@ -79,6 +81,18 @@ class Locality {
   bool loaded_ = false;
 };
 
+// One that this process may not use, or that is broken, takes nothing away from the others.
+Port closed_port(const char* device, int number, const Status& why) {
+  Port port;
+  port.device = device;
+  port.number = number;
+  port.state = "unknown";
+  port.unfit = why.text();
+  port.closed = true;
+  return port;
+}
+
+// An error: the device cannot be asked at all.
 Status add_ports(ibv_device* handle, const Locality* locality, std::vector<Port>& ports) {
   const char* const name = ibv_get_device_name(handle);
   const Device device(ibv_open_device(handle));
@@ -88,8 +102,10 @@ Status add_ports(ibv_device* handle, const Locality* locality, std::vector<Port>
     return verbs_error(name, "ibv_query_device", code);
   for (int number = 1; number <= attributes.phys_port_cnt; ++number) {
     ibv_port_attr port_attributes{};
-    if (const int code = ibv_query_port(device.get(), static_cast<uint8_t>(number), &port_attributes); code != 0)
-      return verbs_error(name, fmt::format("ibv_query_port {}", number), code);
+    if (const int code = ibv_query_port(device.get(), static_cast<uint8_t>(number), &port_attributes); code != 0) {
+      ports.push_back(closed_port(name, number, verbs_error(name, "ibv_query_port", code)));
+      continue;
+    }
     Port port;
     port.device = name;
     port.number = number;
@@ -106,8 +122,8 @@ Status add_ports(ibv_device* handle, const Locality* locality, std::vector<Port>
     port.unfit = unfitness(handle->transport_type);
     if (gids.ok())
       port.gids = std::move(*gids);
-    else if (port.ethernet)
-      port.unfit = gids.status().text();
+    else if (port.ethernet && port.unfit.empty())
+      port.unfit = gids.status().text(), port.closed = true;
     port.good_windows = attributes.vendor_id != kSoftRoceVendor;
     port.most_queue_pairs = attributes.max_qp;
     port.most_completions = attributes.max_cqe;
@@ -166,14 +182,7 @@ std::vector<Port> list_ports() {
   if (count > 1) locality = std::make_unique<Locality>();
   for (int i = 0; i < count; ++i) {
     const Status status = add_ports(list.get()[i], locality.get(), ports);
-    if (status.ok()) continue;
-    // One that this process may not use, or that is broken, takes nothing away from the others.
-    Port port;
-    port.device = ibv_get_device_name(list.get()[i]);
-    port.state = "unknown";
-    port.unfit = status.text();
-    port.closed = true;
-    ports.push_back(std::move(port));
+    if (!status.ok()) ports.push_back(closed_port(ibv_get_device_name(list.get()[i]), 1, status));
   }
   return ports;
 }

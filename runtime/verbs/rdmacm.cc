@@ -136,6 +136,10 @@ Status RdmaCm::send(int to, const Greeting& greeting) {
   }
   call.epoch = greeting.epoch;
   call.mine = greeting;
+  if (greeting.given_up != 0 && call.state != Call::State::kNone && call.state != Call::State::kInvited) {
+    end(to, call, "this rank has given it up");  // the answer to its next request says so
+    return {};
+  }
   rdma_conn_param response = parameters(call.mine);
   switch (call.state) {
     case Call::State::kNone:

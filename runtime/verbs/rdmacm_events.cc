@@ -51,6 +51,7 @@ void RdmaCm::on_request(const rdma_cm_event& event) {
   call.id = std::move(id);
   call.state = Call::State::kInvited;
   call.epoch = theirs.epoch;
+  call.trouble = {};
   call.theirs = theirs;
   come_.push_back(theirs);
 }

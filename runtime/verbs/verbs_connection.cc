@@ -65,7 +65,7 @@ bool VerbsTransport::start(Peer& peer) {
   peer.greeting_since = now();
   started_at_.store(peer.greeting_since, std::memory_order_relaxed);
   if (peer.epoch > 1 && peer.answer_by == 0) peer.answer_by = now() + time_to_answer();
-  peer.next_greeting = peer.greeting_pause = 0;
+  peer.next_greeting = peer.greeting_pause = peer.out_of_reach_since = 0;
   greeted_.push_back(&peer);
   return true;
 }

@@ -68,11 +68,13 @@ void VerbsTransport::serve_greetings() {
     const Time begin = now();
     if (peer.keys_told && keys_have_come(peer)) {
       connected(peer);
-    } else if (begin >= peer.next_greeting) {
+    } else if (begin >= std::max(peer.next_greeting, no_greeting_before_)) {
       greet(peer);
-      const Time end = now();  // later by a second where nobody answers for the peer's address
+      const Time end = now();
       peer.greeting_pause = std::clamp(2 * peer.greeting_pause, kFirstPause, kLongestPause);
-      peer.next_greeting = end + std::max(peer.greeting_pause, end - begin);
+      peer.next_greeting = end + peer.greeting_pause;
+      // Where nobody answers for the peer's address, that has kept the rank for a second: now others have their turn.
+      if (end - begin > kFirstPause) no_greeting_before_ = 2 * end - begin;
     }
     if (i < greeted_.size() && greeted_[i] == &peer) ++i;  // else it is out of the list
   }

@@ -31,6 +31,7 @@ Result<std::unique_ptr<VerbsTransport>> VerbsTransport::open(const NetworkParams
 VerbsTransport::VerbsTransport(const NetworkParams& params, PortChoice choice)
     : rank_(params.rank),
       size_(params.size),
+      near_(params.near),
       job_(params.job),
       choice_(std::move(choice)),
       peers_(static_cast<size_t>(params.size)) {}
@@ -80,7 +81,7 @@ Status VerbsTransport::prepare(const Config& config) {
 Status VerbsTransport::try_memory(const Config& config) {
   Peer peer;
   if (Status status = make_channel(peer); !status.ok()) return status;
-  const uint64_t connections = std::min(static_cast<uint64_t>(size_ - 1), uint64_t{settings_.most_queue_pairs});
+  const uint64_t connections = std::min(static_cast<uint64_t>(size_ - 1 - near_), uint64_t{settings_.most_queue_pairs});
   const uint64_t needed = connections * sizeof(Channel), limit = memlock_limit();
   if (needed <= limit || config.text("IBCOLL_NET") != "auto") return {};
   return error(

@@ -192,6 +192,7 @@ class VerbsTransport final : public NetworkTransport {
 
   const int rank_;
   const int size_;
+  const int near_;  // other ranks that it reaches without the network
   const uint64_t job_;
   verbs::PortChoice choice_;
   verbs::Route route_;
@@ -217,6 +218,7 @@ class VerbsTransport final : public NetworkTransport {
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: never talked to
   std::vector<Peer*> active_;                 // those that have a queue pair
   std::vector<Peer*> greeted_;                // whose greeting is awaited
+  Time no_greeting_before_ = 0;               // but as an answer
   std::vector<Peer*> pumped_;                 // with something that is still to be posted
   std::vector<Peer*> pumping_;                // the same while retry_pumps() is at it
   std::vector<Peer*> failures_;               // to be reported

@@ -71,6 +71,7 @@ TEST_P(RemappedTest, Source) {
     ASSERT_NO_FATAL_FAILURE(expect_through(world, source, target, id));
     const std::span<std::byte> part = source.subspan(4096, 100'000);
     ASSERT_NO_FATAL_FAILURE(expect_through(world, part, std::span(target).first(part.size()), id + 100));
+#ifndef __SANITIZE_ADDRESS__  // which hooks the calls that the cache listens to: then it keeps no user memory
     // Where a cache is part of it, it has kept the old pages, and let them go.
     const nlohmann::json told = nlohmann::json::parse(world.at(0).describe().dump());
     if (!told.contains("registration_cache")) return;
@@ -78,6 +79,7 @@ TEST_P(RemappedTest, Source) {
     EXPECT_EQ(cache.value("keeps", ""), "all memory") << cache;
     EXPECT_GE(cache.value("hits", uint64_t{0}), id) << cache;
     EXPECT_GE(cache.value("invalidations", uint64_t{0}), id - 1) << cache;
+#endif
   });
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Host files, several hosts through a remote shell command, and what ranks find in their environment."""
 
+import ctypes
 import os
 import re
 import shutil
@@ -198,6 +199,10 @@ class SecureShell(JobTest):
         for name in ("dropbear", "dropbearkey", "ssh", "ssh-keygen"):
             if not shutil.which(name) or os.getuid() != 0:
                 self.skipTest(f"needs {name} and root")
+        try:
+            ctypes.CDLL("libnss_wrapper.so")
+        except OSError:
+            self.skipTest("needs libnss_wrapper.so")
         made = (["dropbearkey", "-t", "ed25519", "-f", self.folder / "host"],
                 ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / "user"])
         for command in made:
