@@ -9,7 +9,12 @@ from job import RemoteJobTest, alive, state, wait_until
 
 PATIENCE = 1.5  # seconds
 LONGER = 3
-TICKING = "echo $$; while :; do echo tick; sleep 0.05; done"
+# One process each: a shell that is stopped while it starts another one waits for that in the kernel, and does not show as stopped.
+TICKING = """exec python3 -uc 'import os, time
+print(os.getpid())
+while True:
+    print("tick")
+    time.sleep(0.05)'"""
 
 
 class Silence(RemoteJobTest):
