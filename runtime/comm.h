@@ -239,8 +239,8 @@ class Comm {
   const Wait& wait() const noexcept { return wait_; }
   bool polls_memory() const noexcept { return wait_.kind >= Wait::Kind::kStep; }
   // The bell of the rank of the node that the wait is for.
-  static constexpr int kNoBell = -1;   // messages are on their way, too, or nobody would ring
-  static constexpr int kOwnTurn = -2;  // it is for an earlier collective of this rank
+  static constexpr int kNoBell = Doorbell::kNoBell;  // messages are on their way, too, or nobody would ring
+  static constexpr int kOwnTurn = -2;                // it is for an earlier collective of this rank
   int awaited_bell() const noexcept;
   // "data of rank 6 (3 messages landed)".
   std::string describe_wait() const;

@@ -211,8 +211,8 @@ Status Context::start(Request& request) noexcept {
   return status;
 }
 
-// One pause without the lock, or a sleep that a rank of the node ends. A thread sleeps so only while it is the one that
-// waits: others might complete what it waits for, and wake nobody; and not beyond `end` (0: none). Returns what Pause::pause() does.
+// One pause without the lock, or a sleep that a rank of the node ends, not beyond `end` (0: none). A thread sleeps so only while
+// it is the one that waits: others might complete what it waits for, and wake nobody. Returns what Pause::pause() does.
 bool Context::rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::mutex>& guard) noexcept {
   const int awaited = doorbell_ && pause.tired() && !settling() && waiting_threads_.load(std::memory_order_relaxed) == 1
                           ? engine_->awaited_bell()

@@ -23,6 +23,8 @@ struct Bell {
 
 class Doorbell {
  public:
+  static constexpr int kNoBell = -1;  // in place of a local rank: nobody would ring
+
   // `bells[i]`: of local rank i.
   Doorbell(std::vector<Bell*> bells, int self) : bells_(std::move(bells)), self_(self) {}
 

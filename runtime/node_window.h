@@ -63,8 +63,8 @@ class NodeWindow {
     doorbell_ = &doorbell;
     bells_ = std::move(bells);
   }
-  // The bell of a local rank; -1: it rings none.
-  int bell(int local) const noexcept { return doorbell_ ? bells_[static_cast<size_t>(local)] : -1; }
+  // The bell of a local rank, or Doorbell::kNoBell.
+  int bell(int local) const noexcept { return doorbell_ ? bells_[static_cast<size_t>(local)] : Doorbell::kNoBell; }
   // Who has not published what the last try for a step needed.
   int behind() const noexcept { return behind_; }
 
