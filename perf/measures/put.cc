@@ -8,7 +8,6 @@
 // ib_write_bw has it) from the first put to the completion of the last. Each rank is bound to a core of its own. Prints
 // JSON, with what the transport says of itself. The settings are ibcoll's, IBCOLL_VERBS_NOTIFY for one.
 #include <fmt/format.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -24,6 +23,7 @@
 #include <vector>
 
 #include "perf/call_times.h"
+#include "perf/measures/cores.h"
 #include "runtime/json.h"
 #include "runtime/verbs/verbs_transport.h"
 
@@ -58,16 +58,11 @@ std::unique_ptr<VerbsTransport> open_verbs(int rank, int socket) {
   return std::move(*transport);
 }
 
-// The first two of the cores that this process may use; nothing where there is only one.
+// One of the first two cores that this process may use; nothing for the second rank where there is only one.
 void bind(int rank) {
-  cpu_set_t allowed, own;
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) give_up(std::strerror(errno));
-  for (int cpu = 0, seen = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed) || seen++ != rank) continue;
-    CPU_ZERO(&own);
-    CPU_SET(cpu, &own);
-    ::sched_setaffinity(0, sizeof own, &own);
-  }
+  const std::vector<int> cores = allowed_cores();
+  if (cores.empty()) give_up(std::strerror(errno));
+  if (static_cast<size_t>(rank) < cores.size()) bind_to(cores[static_cast<size_t>(rank)]);
 }
 
 class Rank {
