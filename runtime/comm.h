@@ -187,7 +187,6 @@ class Comm {
   // others' areas after published(). Peers are indices within the node (NodeWindow::rank of team ranks).
 
   NodeWindow& node() noexcept { return *window_; }
-  bool single_copy() const noexcept { return window_->single_copy(); }
   // Until this collective has its turn on the window and the bank of the next step, in which no rank publishes more than
   // `bytes` bytes (the same on all), is free on all ranks.
   Awaiter next_step(uint64_t bytes) noexcept { return {*this, {Wait::Kind::kStep, -1, bytes, nullptr}}; }

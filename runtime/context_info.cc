@@ -21,16 +21,28 @@ Json devices_of(const char* name, const Config& config) {
   return devices;
 }
 
+std::string timed_at_start(const MemoryModel& model) {
+  if (model.copy_us_per_byte == 0) return "no: two ranks did not find 50 ms for it together; defaults are used";
+  std::string text = fmt::format("{:.3f} ns per byte copied through shared memory", 1e3 * model.copy_us_per_byte);
+  if (model.read_us_per_byte > 0)
+    text +=
+        fmt::format(", single-copy reads {:.1f} us + {:.3f} ns per byte", model.read_us, 1e3 * model.read_us_per_byte);
+  return text;
+}
+
 }  // namespace
 
 std::string Context::info_json() {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
   Json transports = Json::list();
-  if (job_.shm)
-    transports.push_back(job_.shm->describe());
-  else
+  if (job_.shm) {
+    Json shm = job_.shm->describe();
+    shm.set("timed_at_start", timed_at_start(job_.memory_model));
+    transports.push_back(shm);
+  } else {
     transports.push_back({{"name", "shm"}, {"reason", "not used: this rank is alone on its node"}});
+  }
   // Both network transports are shown: the one that is used with its state, the other with the reason why not.
   const std::string used = job_.net ? job_.net->name() : "";
   for (const char* name : {"ucx", "verbs"}) {

@@ -19,12 +19,18 @@ constexpr Time kBetweenChecks = 10'000'000;  // of peers, stalls and deadlines, 
 
 void Context::fill_model(TeamHandle& team) const {
   CostModel& m = team.model;
+  const MemoryModel& memory = job_.memory_model;
+  if (memory.copy_us_per_byte > 0) m.copy_us = memory.copy_us_per_byte;
+  if (memory.read_us_per_byte > 0) m.read_us = memory.read_us, m.read_us_per_byte = memory.read_us_per_byte;
+  m.cache_bytes = job_.cache_bytes;
   if (team.shape.nodes > 1 || job_.shm) {
     const LinkModel link = team.shape.nodes > 1 ? job_.net_model : job_.shm->model();
     m.alpha_us = link.alpha_us;
     m.cpu_us = link.cpu_us;
+    // On one node a message takes two copies, or a single-copy write: lines that the receiver has read cost as much to take.
+    const double beta = team.shape.nodes > 1 ? link.beta_us_per_byte : std::max(2 * m.copy_us, m.read_us_per_byte);
     // Where ranks share cores they take turns at moving bytes, too.
-    m.beta_us = link.beta_us_per_byte * job_.ranks_per_core;
+    m.beta_us = beta * job_.ranks_per_core;
   }
   m.sharing = job_.ranks_per_core;
   m.turn_us = 1.2 * (job_.ranks_per_core - 1.0);

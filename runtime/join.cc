@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 
+#include "runtime/copy.h"
 #include "runtime/log.h"
 #include "runtime/module.h"
 #include "runtime/network_transport.h"
@@ -53,7 +54,11 @@ struct Verdict {
   float alpha_us = 0;           // of the network as this rank knows it
   float beta_us_per_byte = 0;
   float cpu_us = 0;
-  char text[488] = {};  // of the error, or why this rank has no verbs
+  float copy_us_per_byte = 0;  // of the node, if this rank has timed it
+  float read_us = 0;
+  float read_us_per_byte = 0;
+  float cache_bytes = 0;
+  char text[472] = {};  // of the error, or why this rank has no verbs
 };
 
 template <typename T>
@@ -71,7 +76,7 @@ class Joining {
 
   Result<Job> run() {
     for (Status (Joining::*step)() : {&Joining::meet, &Joining::open_node, &Joining::open_network,
-                                      &Joining::connect_transports, &Joining::probe_node}) {
+                                      &Joining::connect_transports, &Joining::probe_node, &Joining::time_node}) {
       const Status mine = (this->*step)();
       if (Status status = agree(mine); !status.ok()) return status;
     }
@@ -95,6 +100,10 @@ class Joining {
       verdict.beta_us_per_byte = static_cast<float>(model.beta_us_per_byte);
       verdict.cpu_us = static_cast<float>(model.cpu_us);
     }
+    verdict.copy_us_per_byte = static_cast<float>(timed_.copy_us_per_byte);
+    verdict.read_us = static_cast<float>(timed_.read_us);
+    verdict.read_us_per_byte = static_cast<float>(timed_.read_us_per_byte);
+    verdict.cache_bytes = static_cast<float>(last_level_cache_bytes());
     constexpr size_t kMostText = sizeof verdict.text - 1;
     std::string why = mine.ok() ? verbs_reason_ : mine.text();
     if (why.size() > kMostText) why = why.substr(0, kMostText - 3) + "...";
@@ -104,6 +113,8 @@ class Joining {
     longest_address_ = 0;
     without_verbs_.clear();
     job_.net_model = {0, 0, 0};
+    job_.memory_model = {};
+    job_.cache_bytes = verdict.cache_bytes;
     for (size_t i = 0; i < all->size(); ++i) {
       const Verdict& v = (*all)[i];
       if (v.code != IBCOLL_OK && i == static_cast<size_t>(rank())) return mine;
@@ -113,6 +124,11 @@ class Joining {
       job_.net_model.alpha_us = std::max<double>(job_.net_model.alpha_us, v.alpha_us);
       job_.net_model.beta_us_per_byte = std::max<double>(job_.net_model.beta_us_per_byte, v.beta_us_per_byte);
       job_.net_model.cpu_us = std::max<double>(job_.net_model.cpu_us, v.cpu_us);
+      MemoryModel& memory = job_.memory_model;
+      memory.copy_us_per_byte = std::max<double>(memory.copy_us_per_byte, v.copy_us_per_byte);
+      memory.read_us = std::max<double>(memory.read_us, v.read_us);
+      memory.read_us_per_byte = std::max<double>(memory.read_us_per_byte, v.read_us_per_byte);
+      job_.cache_bytes = std::min<double>(job_.cache_bytes, v.cache_bytes);
       if (v.verbs == 0 && without_verbs_.empty()) without_verbs_ = fmt::format("rank {}: {}", i, v.text);
       any_expects_verbs_ = any_expects_verbs_ || v.verbs_expected != 0;
     }
@@ -297,6 +313,11 @@ class Joining {
 
   Status probe_node() { return job_.shm ? job_.shm->probe() : Status(); }
 
+  Status time_node() {
+    if (job_.shm) timed_ = job_.shm->time_memory();
+    return {};
+  }
+
   Bootstrap& bootstrap_;
   const Config& config_;
   Job job_;
@@ -310,6 +331,7 @@ class Joining {
   NetworkTransport* network_ = nullptr;  // job_.net
   std::vector<std::byte> address_;
   size_t longest_address_ = 0;
+  MemoryModel timed_;  // by this rank
   bool lost_ = false;
 };
 

@@ -47,14 +47,14 @@ class NodeWindow {
   // `jobs[i]`: job rank of local rank i. `memory` (nullptr for a rank alone on its node) and `base` (prepared before
   // first use) outlive the window.
   NodeWindow(NodeMemory* memory, std::byte* base, uint64_t area_bytes, std::vector<int> jobs, int rank,
-             bool single_copy, bool crowded)
+             uint64_t read_from, bool crowded)
       : memory_(memory),
         lines_(reinterpret_cast<Line*>(base)),
         areas_(base + jobs.size() * kLines * sizeof(Line)),
         area_bytes_(area_bytes),
         jobs_(std::move(jobs)),
         rank_(rank),
-        single_copy_(single_copy),
+        read_from_(read_from),
         crowded_(crowded) {}
 
   // Ranks that wait for others of this window may sleep: `bells[i]` is the place of local rank i in `doorbell`, which outlives
@@ -84,8 +84,9 @@ class NodeWindow {
   }
   int job_rank(int local) const noexcept { return jobs_[static_cast<size_t>(local)]; }
   NodeMemory& memory() noexcept { return *memory_; }
-  // True when every rank may read the private memory of every other; the same answer on all ranks.
-  bool single_copy() const noexcept { return single_copy_; }
+  // Blocks of so many bytes are better read from another rank's private memory, where the kernel allows it, than copied
+  // through an area.
+  uint64_t read_from() const noexcept { return read_from_; }
   // True when ranks outnumber cores: a step costs a turn of all ranks of a core, so steps should be few.
   bool crowded() const noexcept { return crowded_; }
 
@@ -213,7 +214,7 @@ class NodeWindow {
   uint64_t area_bytes_;
   std::vector<int> jobs_;
   int rank_;
-  bool single_copy_;
+  uint64_t read_from_;
   bool crowded_;
   Doorbell* doorbell_ = nullptr;
   std::vector<int> bells_;

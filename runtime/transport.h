@@ -88,6 +88,13 @@ struct LinkModel {
   double cpu_us = 0.1;
 };
 
+// Costs of moving bytes between two ranks of a node that run on different cores. What is not known is 0.
+struct MemoryModel {
+  double copy_us_per_byte = 0;  // of a copy into memory that they share, when the other one has read it, or out of it
+  double read_us = 0;           // start-up of a single-copy read
+  double read_us_per_byte = 0;
+};
+
 class IBCOLL_MODULE_API Transport {
  public:
   virtual ~Transport() = default;

@@ -43,10 +43,6 @@ struct Algorithm {
   bool uses_window;
 };
 
-// From this block size on, one read of another rank's memory beats two copies through the node window. Where ranks take
-// turns on their cores both run in what little cache a turn leaves, and the system call weighs more.
-constexpr uint64_t single_copy_from(bool crowded) { return crowded ? 65536 : 32768; }
-
 // why_not of what applies everywhere, and of what needs one node.
 inline const char* applies_always(const Shape&) { return nullptr; }
 inline const char* applies_on_one_node(const Shape& shape) {

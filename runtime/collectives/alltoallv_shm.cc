@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/collectives/algorithm.h"
+#include "runtime/collectives/single_copy.h"
 
 namespace ibcoll {
 namespace {
@@ -53,7 +53,7 @@ struct Room {
 // True when a block stays in private memory.
 bool write_table(Comm& c, const Args& a, const Published& mine) {
   NodeWindow& w = c.node();
-  const uint64_t window_below = single_copy_from(w.crowded());
+  const uint64_t window_below = w.read_from();
   const uint64_t table = table_bytes(c.size());
   const bool in_line = table_in_line(c.size());
   Room line{mine.line, NodeWindow::kInlineBytes, kWord + (in_line ? table : 0)};
@@ -112,8 +112,7 @@ Task alltoallv_shm(Comm& c, Args a) {
 }
 
 const char* why_not(const Shape& s) {
-  if (const char* const reason = applies_on_one_node(s)) return reason;
-  if (!s.single_copy) return "the kernel does not let the ranks read each other's memory";
+  if (const char* const reason = applies_with_single_copy(s)) return reason;
   return s.area_bytes >= 2 * table_bytes(s.p) ? nullptr : "the node window is too small for the table";
 }
 

@@ -1,32 +1,60 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Predicted times, in the alpha-beta terms of the papers, with one addition: when a node has more ranks than cores, a
-// rank that waits for another costs a pass over all ranks of its core.
+// Predicted times, in the alpha-beta terms of the papers, with two additions. When a node has more ranks than cores, a rank
+// that waits for another costs a pass over all ranks of its core. And bytes cost more the further away the core is that has
+// touched them last, and more again where they are in no cache.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
 namespace ibcoll {
 
 struct CostModel {
-  double alpha_us = 1.0;        // start-up of a message on the slowest link of the team
-  double beta_us = 1e-3;        // per byte there
-  double copy_us = 4e-5;        // per byte of a copy through memory
-  double single_copy_us = 0.6;  // start-up of a single-copy read
-  double flag_us = 0.1;         // until a flag set in shared memory is seen by another core
-  double cpu_us = 0.1;          // handling of one message by its sender or receiver
-  double turn_us = 0.0;         // until all other ranks of the core had their turn; 0 with a core per rank
-  double sharing = 1.0;         // ranks per core, at least 1: copies of a node's ranks take turns
+  double alpha_us = 1.0;           // start-up of a message on the slowest link of the team
+  double beta_us = 1e-3;           // per byte there
+  double copy_us = 6e-5;           // per byte of a copy of what another core has touched last
+  double cached_copy_us = 3.5e-5;  // and of a copy of what this core has
+  double memory_us = 1e-4;         // more per byte, where all that the node's ranks touch is not in its caches
+  double cache_bytes = 1 << 25;
+  double read_us = 1.6;  // start-up of a single-copy read
+  double read_us_per_byte = 9e-5;
+  double flag_us = 0.1;  // until a flag set in shared memory is seen by another core
+  double cpu_us = 0.1;   // handling of one message by its sender or receiver
+  double turn_us = 0.0;  // until all other ranks of the core had their turn; 0 with a core per rank
+  double sharing = 1.0;  // ranks per core, at least 1: copies of a node's ranks take turns
 
   // One message of m bytes that its receiver waits for.
   double message_us(double m) const { return alpha_us + turn_us + beta_us * m + 2 * cpu_us * sharing; }
   // One more message in a stream to other ranks, nobody waiting in between.
   double stream_us(double m) const { return 2 * cpu_us * sharing + beta_us * m; }
-  // All ranks of the node copy m bytes each.
-  double copies_us(double m) const { return sharing * copy_us * m; }
+  // All ranks of the node copy m bytes each, from or to where other cores look for them; in a collective that touches
+  // `footprint` bytes of the node's memory.
+  double copies_us(double m, double footprint = 0) const { return sharing * (copy_us + beyond_us(footprint)) * m; }
+  // All copy the same m bytes: the first one of a core takes them across, the others find them there.
+  double shared_copies_us(double m) const { return (copy_us + (sharing - 1) * cached_copy_us) * m; }
+  // All copy m bytes of their own to where they stay.
+  double own_copies_us(double m) const { return sharing * cached_copy_us * m; }
+  // All make `reads` single-copy reads of m bytes together.
+  double reads_us(double reads, double m, double footprint) const {
+    return sharing * (read_us * reads + (read_us_per_byte + beyond_us(footprint)) * m);
+  }
+  double beyond_us(double footprint) const { return footprint > cache_bytes ? memory_us : 0; }
+  // From this block size on, where p ranks of a node exchange blocks, one read beats two copies.
+  uint64_t read_from(int p) const;
   // All ranks publish a step of the node window and see each other's.
   double step_us(int p) const { return flag_us + turn_us + sharing * 0.01 * p; }
 };
+
+inline uint64_t CostModel::read_from(int p) const {
+  constexpr double kNever = 1e15;
+  const auto equal_at = [this](double beyond) {
+    const double gain = 2 * (copy_us + beyond) - (read_us_per_byte + beyond);
+    return gain > 0 ? read_us / gain : kNever;
+  };
+  const double leaves_caches = cache_bytes / (3.0 * p * p);  // sent, received, and between the two
+  return static_cast<uint64_t>(std::min(equal_at(0), std::max(equal_at(memory_us), leaves_caches)));
+}
 
 inline int ceil_log2(int p) { return p <= 1 ? 0 : std::bit_width(static_cast<unsigned>(p - 1)); }
 

@@ -4,14 +4,15 @@
 namespace ibcoll {
 
 extern const Algorithm kBarrierDissemination, kBarrierShm;
-extern const Algorithm kBcastBinomial, kBcastShm;
+extern const Algorithm kBcastBinomial, kBcastShm, kBcastSingleCopy;
 extern const Algorithm kAllgatherRing, kAllgatherRecursiveDoubling, kAllgatherBruck, kAllgatherShm,
-    kAllgatherPapShmDirect;
+    kAllgatherSingleCopy, kAllgatherPapShmDirect;
 extern const Algorithm kAllgathervRing, kAllgathervRecursiveDoubling, kAllgathervBruck, kAllgathervShm,
-    kAllgathervPapShmDirect;
-extern const Algorithm kAlltoallDirect, kAlltoallPairwise, kAlltoallPapDirect, kAlltoallShm, kAlltoallPapShmDirect;
+    kAllgathervSingleCopy, kAllgathervPapShmDirect;
+extern const Algorithm kAlltoallDirect, kAlltoallPairwise, kAlltoallPapDirect, kAlltoallShm, kAlltoallSingleCopy,
+    kAlltoallPapShmDirect;
 extern const Algorithm kAlltoallvDirect, kAlltoallvPairwise, kAlltoallvPapDirect, kAlltoallvShm;
-extern const Algorithm kAllreduceRecursiveDoubling, kAllreduceShm;
+extern const Algorithm kAllreduceRecursiveDoubling, kAllreduceShm, kAllreduceSingleCopy;
 
 namespace {
 
@@ -19,21 +20,25 @@ constexpr const Algorithm* kAlgorithms[] = {
     &kBarrierDissemination,
     &kBarrierShm,  //
     &kBcastBinomial,
-    &kBcastShm,  //
+    &kBcastShm,
+    &kBcastSingleCopy,  //
     &kAllgatherRing,
     &kAllgatherRecursiveDoubling,
     &kAllgatherBruck,
     &kAllgatherShm,
+    &kAllgatherSingleCopy,
     &kAllgatherPapShmDirect,  //
     &kAllgathervRing,
     &kAllgathervRecursiveDoubling,
     &kAllgathervBruck,
     &kAllgathervShm,
+    &kAllgathervSingleCopy,
     &kAllgathervPapShmDirect,  //
     &kAlltoallDirect,
     &kAlltoallPairwise,
     &kAlltoallPapDirect,
     &kAlltoallShm,
+    &kAlltoallSingleCopy,
     &kAlltoallPapShmDirect,  //
     &kAlltoallvDirect,
     &kAlltoallvPairwise,
@@ -41,6 +46,7 @@ constexpr const Algorithm* kAlgorithms[] = {
     &kAlltoallvShm,  //
     &kAllreduceRecursiveDoubling,
     &kAllreduceShm,
+    &kAllreduceSingleCopy,
 };
 
 }  // namespace

@@ -29,7 +29,10 @@ struct RankInfo {
   std::atomic<uint64_t> probe;      // address of a word in the rank's private memory: probe_word()
   std::atomic<uint64_t> start;      // of the process, so that a reused pid is not taken for it
   Bell bell;
-  std::byte unused[24];
+  std::atomic<uint64_t> trial_step;    // memory_trial.h
+  std::atomic<uint64_t> trial_memory;  // address in the rank's private memory
+  std::atomic<int32_t> trial_cpu;
+  std::byte unused[4];
 };
 static_assert(sizeof(RankInfo) == 64);
 

@@ -9,9 +9,15 @@
 #include <cstring>
 
 #include "runtime/json.h"
+#include "runtime/shm/memory_trial.h"
 #include "runtime/shm/single_copy.h"
 
 namespace ibcoll {
+namespace {
+
+constexpr std::chrono::milliseconds kTrialLimit{50};  // a fraction of what a start takes; it needs a millisecond
+
+}  // namespace
 
 ShmTransport::ShmTransport(std::shared_ptr<Segment> segment, std::vector<int> jobs, int rank, bool single_copy)
     : segment_(std::move(segment)),
@@ -39,6 +45,13 @@ Status ShmTransport::probe() {
     segment_->may_copy(rank_, i).store(may, std::memory_order_release);
   }
   return {};
+}
+
+MemoryModel ShmTransport::time_memory() {
+  const int partner = trial_partner(rank_, segment_->ranks());
+  if (partner < 0) return {};
+  const bool reads = segment_->may_copy(rank_, partner).load(std::memory_order_acquire) != 0;
+  return ibcoll::time_memory(*segment_, rank_, partner, reads, kTrialLimit);
 }
 
 bool ShmTransport::all_may_copy(const std::vector<int>& locals) const {

@@ -85,6 +85,37 @@ TEST(Select, LeadersExchangeForTheirNodesWhereMessagesCost) {
   EXPECT_NE(std::string(a.why_not(small)).find("IBCOLL_SHM_SLOT_BYTES"), std::string::npos);
 }
 
+// Two ranks on near cores, and on far ones: copies cost seven times as much there, reads half as much again.
+TEST(Select, OneCopyOrTwoIsAMatterOfWhatTheyCost) {
+  CostModel near, far;
+  near.copy_us = 3.4e-5, near.read_us_per_byte = 1.1e-4;
+  far.copy_us = 2.4e-4, far.read_us_per_byte = 1.6e-4;
+  for (const ibcoll_collective_t c : {IBCOLL_BCAST, IBCOLL_ALLGATHER, IBCOLL_ALLTOALL, IBCOLL_ALLREDUCE}) {
+    Shape s = shape(2, 1, 1 << 18);
+    s.single_copy = true;
+    EXPECT_STREQ(select(c, s, near, {}).value()->name, "shm") << ibcoll_collective_name(c);
+    EXPECT_STREQ(select(c, s, far, {}).value()->name, "single_copy") << ibcoll_collective_name(c);
+    s.bytes = s.total = 1024;
+    EXPECT_STREQ(select(c, s, far, {}).value()->name, "shm") << ibcoll_collective_name(c);
+    s = shape(2, 1, 1 << 18);
+    EXPECT_NE(find_algorithm(c, "single_copy")->why_not(s), nullptr) << "the kernel refuses it";
+  }
+}
+
+// The block size from which alltoallv reads is the one at which the two cost the same in alltoall.
+TEST(CostModel, ReadsPayFromWhereTheyCostTheSame) {
+  CostModel m;
+  m.copy_us = 1e-4, m.read_us = 2, m.read_us_per_byte = 1.6e-4;
+  EXPECT_NEAR(static_cast<double>(m.read_from(2)), 2 / 4e-5, 1);
+  m.cache_bytes = 12 * 40'000;  // then two copies leave the caches first
+  EXPECT_NEAR(static_cast<double>(m.read_from(2)), 40'000, 1);
+  m.cache_bytes = 12 * 8;  // they always do; a read still costs its start-up
+  EXPECT_NEAR(static_cast<double>(m.read_from(2)), 2 / 1.4e-4, 1);
+  m.cache_bytes = 1 << 25;
+  m.copy_us = 5e-5, m.read_us = 1;  // never in the caches
+  EXPECT_NEAR(static_cast<double>(m.read_from(16)), (1 << 25) / 768.0, 1);
+}
+
 TEST(Select, TheForcedOneRunsEvenIfItIsDearer) {
   const Shape s = shape(16, 1, 1 << 20);
   const Result<const Algorithm*> chosen = select(IBCOLL_ALLTOALL, s, CostModel(), {"direct", "the call"});

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Broadcast on one node: the root publishes where its buffer is, all others read it with one copy; the root stays until
+// they have.
+// Cost: 2 steps, one read of n bytes per rank.
+#include "runtime/collectives/single_copy.h"
+
+namespace ibcoll {
+namespace {
+
+Task bcast_single_copy(Comm& c, Args a) {
+  NodeWindow& w = c.node();
+  co_await c.next_step(kAddressBytes);
+  if (c.rank() == a.root) publish_address(w, a.recv.base);
+  c.publish();
+  if (c.rank() != a.root) {
+    co_await c.published(a.root);
+    c.read(a.root, published_address(w, a.root), a.buffer());
+  }
+  co_await c.next_step(0);
+  c.publish();
+  for (int i = 1; i < c.size() && c.rank() == a.root; ++i) co_await c.published(c.peer(i));
+}
+
+double cost_us(const Shape& s, const CostModel& m) {
+  const double n = static_cast<double>(s.bytes);
+  return 2 * m.step_us(s.p) + m.reads_us(1, n, n * s.p);
+}
+
+}  // namespace
+
+extern const Algorithm kBcastSingleCopy{IBCOLL_BCAST,
+                                        "single_copy",
+                                        "all read the root's memory; 2 steps, one copy",
+                                        bcast_single_copy,
+                                        applies_with_single_copy,
+                                        cost_us,
+                                        true};
+
+}  // namespace ibcoll

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/shm/memory_trial.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "runtime/shm/single_copy.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr uint64_t kMostBytes = 65536;
+constexpr uint64_t kFewBytes = 4096;
+constexpr size_t kTries = 9;
+constexpr size_t kWarmUps = 2;  // pages, and what the caches held before
+
+using Clock = std::chrono::steady_clock;
+
+double us_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+// Moves the calling thread, and lets it go where it may again.
+class Moved {
+ public:
+  Moved() : was_known_(::sched_getaffinity(0, sizeof was_, &was_) == 0) {}
+  Moved(const Moved&) = delete;
+  Moved& operator=(const Moved&) = delete;
+  ~Moved() {
+    if (was_known_) ::sched_setaffinity(0, sizeof was_, &was_);
+  }
+  // A machine with more processors than a cpu_set_t holds, or a thread that has no other, stays as it is.
+  void stay_at(int cpu) const {
+    cpu_set_t only;
+    CPU_ZERO(&only);
+    CPU_SET(cpu, &only);
+    if (was_known_) ::sched_setaffinity(0, sizeof only, &only);
+  }
+  void keep_off(int cpu) const {
+    cpu_set_t others = was_;
+    CPU_CLR(cpu, &others);
+    if (was_known_ && CPU_COUNT(&others) > 0) ::sched_setaffinity(0, sizeof others, &others);
+  }
+
+ private:
+  cpu_set_t was_{};
+  bool was_known_;
+};
+
+class Trial {
+ public:
+  Trial(Segment& segment, int rank, int partner, Clock::time_point deadline)
+      : mine_(segment.info(rank)),
+        theirs_(segment.info(partner)),
+        out_(segment.ring(rank, partner)),
+        in_(segment.ring(partner, rank)),
+        first_(rank < partner),
+        bytes_(std::min(kMostBytes, segment.ring_bytes())),
+        deadline_(deadline),
+        from_(kMostBytes),
+        to_(kMostBytes) {
+    mine_.trial_memory.store(reinterpret_cast<uint64_t>(from_.data()), std::memory_order_relaxed);
+  }
+
+  MemoryModel run(bool reads) {
+    const Moved moved;
+    part(moved);
+    MemoryModel model;
+    const double copies = median([&] { return copy_through(); });
+    const double few = median([&] { return read(kFewBytes, reads); });
+    const double many = median([&] { return read(kMostBytes, reads); });
+    if (late_) return {};
+    model.copy_us_per_byte = copies / static_cast<double>(2 * bytes_);
+    if (few == 0 || many == 0) return model;
+    model.read_us_per_byte = std::max(0.0, many - few) / static_cast<double>(kMostBytes - kFewBytes);
+    model.read_us = std::max(0.0, few - model.read_us_per_byte * static_cast<double>(kFewBytes));
+    return model;
+  }
+
+ private:
+  // Until the partner is here as well; at once when it does not keep up.
+  void meet() {
+    mine_.trial_step.store(++step_, std::memory_order_release);
+    while (!late_ && theirs_.trial_step.load(std::memory_order_acquire) < step_) {
+      late_ = Clock::now() > deadline_;
+      ::sched_yield();
+    }
+  }
+
+  // Ranks that may run anywhere might run on one core.
+  void part(const Moved& moved) {
+    const int cpu = std::max(::sched_getcpu(), 0);
+    mine_.trial_cpu.store(cpu, std::memory_order_relaxed);
+    meet();
+    if (first_)
+      moved.stay_at(cpu);
+    else
+      moved.keep_off(theirs_.trial_cpu.load(std::memory_order_relaxed));
+  }
+
+  // Each run has fresh data, as a program would have.
+  template <typename Run>
+  double median(Run run) {
+    std::array<double, kTries> times{};
+    for (size_t i = 0; i < kTries + kWarmUps && !late_; ++i) {
+      std::memset(from_.data(), static_cast<int>(i), from_.size());
+      meet();
+      times[i % kTries] = run();
+      meet();
+    }
+    std::nth_element(times.begin(), times.begin() + kTries / 2, times.end());
+    return times[kTries / 2];
+  }
+
+  // The rings carry nothing yet: nobody looks at their bytes before a tail is published.
+  double copy_through() {
+    Clock::time_point start = Clock::now();
+    std::memcpy(out_, from_.data(), bytes_);
+    const double writing = us_since(start);
+    meet();
+    start = Clock::now();
+    std::memcpy(to_.data(), in_, bytes_);
+    return writing + us_since(start);
+  }
+
+  double read(uint64_t bytes, bool reads) {
+    if (!reads || late_) return 0;
+    const Clock::time_point start = Clock::now();
+    const Status status =
+        read_process(theirs_.pid.load(std::memory_order_relaxed), theirs_.trial_memory.load(std::memory_order_relaxed),
+                     std::span(to_).first(bytes));
+    return status.ok() ? us_since(start) : 0;
+  }
+
+  RankInfo& mine_;
+  RankInfo& theirs_;
+  std::byte* const out_;
+  const std::byte* const in_;
+  const bool first_;
+  const uint64_t bytes_;
+  const Clock::time_point deadline_;
+  std::vector<std::byte> from_, to_;
+  uint64_t step_ = 0;
+  bool late_ = false;
+};
+
+}  // namespace
+
+int trial_partner(int rank, int ranks) noexcept {
+  if (ranks < 2) return -1;
+  if (rank == 0) return ranks / 2;
+  return rank == ranks / 2 ? 0 : -1;
+}
+
+MemoryModel time_memory(Segment& segment, int rank, int partner, bool reads, std::chrono::nanoseconds limit) {
+  const Clock::time_point deadline = Clock::now() + limit;
+  if (!segment.ensure_pair(rank, partner).ok() || !segment.ensure_pair(partner, rank).ok()) return {};
+  return Trial(segment, rank, partner, deadline).run(reads);
+}
+
+}  // namespace ibcoll

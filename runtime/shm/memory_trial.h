@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What it costs two ranks of a node to move bytes to each other: through memory that both share, and by single-copy reads.
+// It depends on which caches their cores share, by a factor of seven on one machine, and decides which of the two ways is
+// the faster one.
+#pragma once
+
+#include <chrono>
+
+#include "runtime/shm/segment.h"
+#include "runtime/transport.h"
+
+namespace ibcoll {
+
+// The rank whom the local rank times the node with, or -1: the first rank and the one half of the node away time it.
+int trial_partner(int rank, int ranks) noexcept;
+
+// Both partners call it, before they send anything to each other. `reads`: the kernel lets this rank read the partner's
+// memory. Times are medians, without those of waiting. What was not timed is 0: all, if the partner does not keep up
+// until `limit`.
+MemoryModel time_memory(Segment& segment, int rank, int partner, bool reads, std::chrono::nanoseconds limit);
+
+}  // namespace ibcoll

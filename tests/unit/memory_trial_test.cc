@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/shm/memory_trial.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <thread>
+
+namespace ibcoll {
+namespace {
+
+constexpr std::chrono::seconds kLong{60};
+
+class MemoryTrialTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Result<std::unique_ptr<Segment>> made = Segment::create(2, 1 << 18);
+    ASSERT_TRUE(made.ok()) << made.status().text();
+    segment_ = std::move(*made);
+    for (int rank : {0, 1}) segment_->info(rank).pid = ::getpid();
+  }
+
+  // Rank 1 is a thread, of the same process.
+  MemoryModel time(bool reads) {
+    MemoryModel theirs;
+    std::thread partner([&] { theirs = time_memory(*segment_, 1, 0, reads, kLong); });
+    const MemoryModel mine = time_memory(*segment_, 0, 1, reads, kLong);
+    partner.join();
+    EXPECT_EQ(mine.copy_us_per_byte > 0, theirs.copy_us_per_byte > 0);
+    return mine;
+  }
+
+  std::unique_ptr<Segment> segment_;
+};
+
+TEST_F(MemoryTrialTest, TimesCopiesAndReads) {
+  const MemoryModel model = time(true);
+  EXPECT_GT(model.copy_us_per_byte, 1e-7) << "10 TB/s";
+  EXPECT_LT(model.copy_us_per_byte, 1e-1) << "10 MB/s";
+  EXPECT_GT(model.read_us + 65536 * model.read_us_per_byte, 1e-1) << "a system call that copies 64 KB";
+}
+
+TEST_F(MemoryTrialTest, WithoutReadsTimesCopiesOnly) {
+  const MemoryModel model = time(false);
+  EXPECT_GT(model.copy_us_per_byte, 0);
+  EXPECT_EQ(model.read_us, 0);
+  EXPECT_EQ(model.read_us_per_byte, 0);
+}
+
+TEST_F(MemoryTrialTest, APartnerThatCannotBeReadIsNoPartnerForReads) {
+  segment_->info(0).pid = segment_->info(1).pid = -1;
+  const MemoryModel model = time(true);
+  EXPECT_GT(model.copy_us_per_byte, 0);
+  EXPECT_EQ(model.read_us_per_byte, 0);
+}
+
+TEST_F(MemoryTrialTest, EndsWithoutTheOtherAndKnowsNothing) {
+  const MemoryModel model = time_memory(*segment_, 0, 1, true, std::chrono::milliseconds(20));
+  EXPECT_EQ(model.copy_us_per_byte, 0);
+  EXPECT_EQ(model.read_us_per_byte, 0);
+}
+
+TEST_F(MemoryTrialTest, LeavesRingsEmpty) {
+  time(true);
+  for (int from : {0, 1}) {
+    EXPECT_EQ(segment_->pair(from, 1 - from).tail.load(), 0u);
+    EXPECT_EQ(segment_->pair(from, 1 - from).head.load(), 0u);
+  }
+}
+
+TEST(MemoryTrial, OneRankAndTheOneHalfOfTheNodeAwayArePartners) {
+  EXPECT_EQ(trial_partner(0, 1), -1);
+  for (const int ranks : {2, 3, 4, 7, 128})
+    for (int rank = 0; rank < ranks; ++rank) {
+      const int partner = trial_partner(rank, ranks);
+      EXPECT_EQ(partner >= 0, rank == 0 || rank == ranks / 2) << rank << " of " << ranks;
+      if (partner >= 0) {
+        EXPECT_EQ(trial_partner(partner, ranks), rank);
+      }
+    }
+}
+
+}  // namespace
+}  // namespace ibcoll
