@@ -27,8 +27,12 @@ void Context::fill_model(TeamHandle& team) const {
     const LinkModel link = team.shape.nodes > 1 ? job_.net_model : job_.shm->model();
     m.alpha_us = link.alpha_us;
     m.cpu_us = link.cpu_us;
-    // On one node a message takes two copies, or a single-copy write: lines that the receiver has read cost as much to take.
-    const double beta = team.shape.nodes > 1 ? link.beta_us_per_byte : std::max(2 * m.copy_us, m.read_us_per_byte);
+    double beta = link.beta_us_per_byte;
+    if (team.shape.nodes == 1) {
+      // A message takes a single-copy write, or two copies: lines that the receiver has read cost as much to take.
+      m.cpu_us += m.read_us / 2;
+      beta = std::max(2 * m.copy_us, m.read_us_per_byte);
+    }
     // Where ranks share cores they take turns at moving bytes, too.
     m.beta_us = beta * job_.ranks_per_core;
   }
