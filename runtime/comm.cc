@@ -85,16 +85,19 @@ Comm::Awaiter Comm::received_from(int peer) noexcept {
 }
 
 // Who has given up may use its memory again: known before, it is not read; come meanwhile, what was read is nothing.
-void Comm::read(int local, uint64_t address, Bytes into) noexcept {
+bool Comm::read(int local, uint64_t address, Bytes into) noexcept {
   int left = window_->left(local);
   if (left == 0) {
-    if (Status status = window_->memory().read(window_->job_rank(local), address, into); !status.ok())
-      return team_.suspect(std::move(status));
+    if (Status status = window_->memory().read(window_->job_rank(local), address, into); !status.ok()) {
+      team_.suspect(std::move(status));
+      return false;
+    }
     left = window_->left(local);
   }
   if (left != 0)
     team_.suspect(error(static_cast<ibcoll_status_t>(left), "rank {}: rank {} failed while its memory was read", rank_,
                         team_.team_rank(window_->job_rank(local))));
+  return left == 0;
 }
 
 void Comm::copy(Bytes to, ConstBytes from) noexcept {

@@ -202,8 +202,9 @@ class Comm {
   Awaiter published(int local, uint64_t parts) noexcept {
     return {*this, {Wait::Kind::kPublished, local, parts, nullptr}};
   }
-  // One copy from the private memory of a local peer, at an address that it published.
-  void read(int local, uint64_t address, Bytes into) noexcept;
+  // One copy from the private memory of a local peer, at an address that it published. False: the collective has failed;
+  // co_return, before others take what was not read for data.
+  [[nodiscard]] bool read(int local, uint64_t address, Bytes into) noexcept;
 
   // ---- local
 

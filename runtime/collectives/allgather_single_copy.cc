@@ -17,7 +17,7 @@ Task allgather_single_copy(Comm& c, Args a) {
   for (int i = 1; i < c.size(); ++i) {
     const int from = c.peer(-i);
     co_await c.published(from);
-    c.read(from, published_address(w, from), a.recv[from]);
+    if (!c.read(from, published_address(w, from), a.recv[from])) co_return;
   }
   co_await c.next_step(0);
   c.publish();

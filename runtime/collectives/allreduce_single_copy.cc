@@ -12,34 +12,45 @@ namespace {
 
 constexpr uint64_t kPiece = 32768;  // combined at a time: stays in the cache of a core
 
+// sum = operand(0) op ... op operand(p - 1) over sum.size() bytes from byte `at` of all operands. `work` is as long as sum.
+// False: a read has failed.
+bool combine(Comm& c, const Args& a, const std::byte* operand, uint64_t at, Bytes sum, Bytes work) {
+  for (int i = c.size() - 1; i >= 0; --i) {
+    const bool last = i == c.size() - 1;
+    const Bytes into = last ? sum : work;
+    if (i != c.rank() && !c.read(i, published_address(c.node(), i) + at, into)) return false;
+    if (last && i == c.rank()) c.copy(sum, ConstBytes(operand + at, sum.size()));
+    if (!last)
+      a.reduction(i == c.rank() ? operand + at : work.data(), sum.data(), sum.size() / a.reduction.element_bytes());
+  }
+  return true;
+}
+
 Task allreduce_single_copy(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const uint64_t element = a.reduction.element_bytes();
   const auto p = static_cast<uint64_t>(c.size());
-  const ConstBytes operand(a.in_place ? a.recv.base : a.send.base, a.bytes);
+  const std::byte* const operand = a.in_place ? a.recv.base : a.send.base;
   const Bytes result(a.recv.base, a.bytes);
   // Segment i is [i, i + 1) * count / p.
-  const auto start = [&](int i) { return static_cast<uint64_t>(i) * (a.bytes / element) / p * element; };
+  const auto segment = [&](int i) {
+    const auto start = [&](int k) { return static_cast<uint64_t>(k) * (a.bytes / element) / p * element; };
+    return result.subspan(start(i), start(i + 1) - start(i));
+  };
+  const auto offset = [&](Bytes part) { return static_cast<uint64_t>(part.data() - result.data()); };
 
   co_await c.next_step(kAddressBytes);
-  publish_address(w, operand.data());
+  publish_address(w, operand);
   c.publish();
-  const uint64_t most = std::max(kPiece / element, uint64_t{1}) * element;
-  std::byte* const combined = c.scratch(2 * most);
-  if (!combined) co_return;
   for (int i = 1; i < c.size(); ++i) co_await c.published(c.peer(i));
-  for (uint64_t at = start(c.rank()), end = start(c.rank() + 1); at < end; at += most) {
-    const Bytes piece = part(result.first(end), at, most);
-    const Bytes sum(combined, piece.size()), theirs(combined + most, piece.size());
-    for (int i = c.size() - 1; i >= 0; --i) {
-      const Bytes into = i == c.size() - 1 ? sum : theirs;
-      if (i != c.rank())
-        c.read(i, published_address(w, i) + at, into);
-      else if (i == c.size() - 1)
-        c.copy(sum, part(operand, at, sum.size()));
-      if (i < c.size() - 1)
-        a.reduction(i == c.rank() ? operand.data() + at : theirs.data(), sum.data(), sum.size() / element);
-    }
+  const Bytes own = segment(c.rank());
+  const uint64_t most = std::min(own.size(), std::max(kPiece / element, uint64_t{1}) * element);
+  std::byte* const work = c.scratch(2 * most);
+  if (!work) co_return;
+  for (uint64_t at = 0; at < own.size(); at += most) {
+    const Bytes piece = part(own, at, most);
+    const Bytes sum(work, piece.size());
+    if (!combine(c, a, operand, offset(piece), sum, Bytes(work + most, piece.size()))) co_return;
     c.copy(piece, sum);
   }
 
@@ -49,8 +60,7 @@ Task allreduce_single_copy(Comm& c, Args a) {
   for (int i = 1; i < c.size(); ++i) {
     const int owner = c.peer(-i);
     co_await c.published(owner);
-    c.read(owner, published_address(w, owner) + start(owner),
-           result.subspan(start(owner), start(owner + 1) - start(owner)));
+    if (!c.read(owner, published_address(w, owner) + offset(segment(owner)), segment(owner))) co_return;
   }
   co_await c.next_step(0);
   c.publish();

@@ -16,7 +16,8 @@ Task alltoall_single_copy(Comm& c, Args a) {
   for (int i = 1; i < c.size(); ++i) {
     const int from = c.peer(-i);
     co_await c.published(from);
-    c.read(from, published_address(w, from) + a.recv.bytes * static_cast<uint64_t>(c.rank()), a.recv[from]);
+    const uint64_t address = published_address(w, from) + a.recv.bytes * static_cast<uint64_t>(c.rank());
+    if (!c.read(from, address, a.recv[from])) co_return;
   }
   co_await c.next_step(0);
   c.publish();

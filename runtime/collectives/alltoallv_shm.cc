@@ -75,18 +75,22 @@ bool write_table(Comm& c, const Args& a, const Published& mine) {
   return read_later != 0;
 }
 
-void take_block(Comm& c, int from, const Published& theirs, Bytes block) {
+// False: the collective has failed.
+bool take_block(Comm& c, int from, const Published& theirs, Bytes block) {
   Entry entry;
   std::memcpy(&entry, theirs.entry(c.rank()), sizeof entry);
   const uint64_t end = entry.where == kLine ? NodeWindow::kInlineBytes : c.node().area_bytes();
-  if (entry.bytes != block.size())
+  if (entry.bytes != block.size()) {
     c.mismatch(from, entry.bytes, block.size(), "bytes of its block");
-  else if (entry.where == kPrivate)
-    c.read(from, entry.place, block);
-  else if (Room{nullptr, end, entry.place}.fits(entry.bytes))
-    c.copy(block, ConstBytes((entry.where == kLine ? theirs.line : theirs.area) + entry.place, block.size()));
-  else
+    return false;
+  }
+  if (entry.where == kPrivate) return c.read(from, entry.place, block);
+  if (!Room{nullptr, end, entry.place}.fits(entry.bytes)) {
     c.mismatch(from, entry.place, end, "place of its block");
+    return false;
+  }
+  c.copy(block, ConstBytes((entry.where == kLine ? theirs.line : theirs.area) + entry.place, block.size()));
+  return true;
 }
 
 Task alltoallv_shm(Comm& c, Args a) {
@@ -103,7 +107,7 @@ Task alltoallv_shm(Comm& c, Args a) {
     uint64_t read_later = 0;
     std::memcpy(&read_later, theirs.line, kWord);
     any_read = any_read || read_later != 0;
-    take_block(c, from, theirs, a.recv[from]);
+    if (!take_block(c, from, theirs, a.recv[from])) co_return;
   }
   if (!any_read) co_return;
   co_await c.next_step(0);

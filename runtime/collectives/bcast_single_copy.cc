@@ -14,7 +14,7 @@ Task bcast_single_copy(Comm& c, Args a) {
   c.publish();
   if (c.rank() != a.root) {
     co_await c.published(a.root);
-    c.read(a.root, published_address(w, a.root), a.buffer());
+    if (!c.read(a.root, published_address(w, a.root), a.buffer())) co_return;
   }
   co_await c.next_step(0);
   c.publish();
