@@ -22,7 +22,7 @@ Json devices_of(const char* name, const Config& config) {
 }
 
 std::string timed_at_start(const MemoryModel& model) {
-  if (model.copy_us_per_byte == 0) return "no: two ranks did not find 50 ms for it together; defaults are used";
+  if (model.copy_us_per_byte == 0) return "no, the machine was busy; defaults are used";
   std::string text = fmt::format("{:.3f} ns per byte copied through shared memory", 1e3 * model.copy_us_per_byte);
   if (model.read_us_per_byte > 0)
     text +=

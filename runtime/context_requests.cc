@@ -28,10 +28,11 @@ void Context::fill_model(TeamHandle& team) const {
     m.alpha_us = link.alpha_us;
     m.cpu_us = link.cpu_us;
     double beta = link.beta_us_per_byte;
-    if (team.shape.nodes == 1) {
-      // A message takes a single-copy write, or two copies: lines that the receiver has read cost as much to take.
+    if (team.shape.nodes == 1) beta = 2 * m.copy_us;
+    if (team.shape.single_copy) {
+      // A large message is a single-copy write. Lines that its receiver has read cost as much to take as two copies.
       m.cpu_us += m.read_us / 2;
-      beta = std::max(2 * m.copy_us, m.read_us_per_byte);
+      beta = std::max(beta, m.read_us_per_byte);
     }
     // Where ranks share cores they take turns at moving bytes, too.
     m.beta_us = beta * job_.ranks_per_core;

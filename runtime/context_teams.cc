@@ -99,21 +99,21 @@ Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placemen
   handle->shape.fewest_local = placement.fewest_local();
   handle->shape.most_local = placement.most_local();
   if (placement.most_local() > 1) handle->shape.area_bytes = area_bytes_;
-  fill_model(*handle);
   std::vector<int> jobs, shm_locals;
   for (const int i : locals) jobs.push_back(placement.job_rank(i));
-  std::unique_ptr<NodeWindow> window;
   if (window_offset != kNoWindow) {
     for (const int job : jobs) shm_locals.push_back(job_.shm->local(job));
+    handle->shape.crowded = placement.node_count() == 1 && job_.ranks_per_core > 1;
+    handle->shape.single_copy = placement.node_count() == 1 && job_.shm->all_may_copy(shm_locals);
+  }
+  fill_model(*handle);
+  std::unique_ptr<NodeWindow> window;
+  if (window_offset != kNoWindow) {
     const auto self = static_cast<int>(std::find(locals.begin(), locals.end(), team_rank) - locals.begin());
     window = std::make_unique<NodeWindow>(
         job_.memory.get(), job_.memory->at(window_offset) + sizeof(WindowUsers), area_bytes_, std::move(jobs), self,
         handle->model.read_from(static_cast<int>(locals.size())), job_.ranks_per_core > 1);
     if (doorbell_) window->use(*doorbell_, shm_locals);
-    if (placement.node_count() == 1) {
-      handle->shape.crowded = job_.ranks_per_core > 1;
-      handle->shape.single_copy = job_.shm->all_may_copy(shm_locals);
-    }
     handle->window_offset = window_offset;
     handle->window_bytes = window_footprint(static_cast<int>(locals.size()));
   } else if (lone_window) {

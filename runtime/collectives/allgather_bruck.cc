@@ -43,7 +43,7 @@ Task allgather_bruck(Comm& c, Args a) {
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
-  double cost = m.copies_us(2.0 * static_cast<double>(s.total));
+  double cost = m.own_copies_us(2.0 * static_cast<double>(s.total));
   for (int distance = 1; distance < s.p; distance *= 2)
     cost += m.message_us(static_cast<double>(std::min(distance, s.p - distance)) * static_cast<double>(s.total) / s.p);
   return cost;

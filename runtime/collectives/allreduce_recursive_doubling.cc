@@ -59,7 +59,7 @@ Task allreduce_recursive_doubling(Comm& c, Args a) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const int rounds = ceil_log2(s.p) + (std::has_single_bit(static_cast<unsigned>(s.p)) ? 0 : 1);
-  return rounds * (m.message_us(n) + m.copies_us(2 * n));
+  return rounds * (m.message_us(n) + m.own_copies_us(2 * n));
 }
 
 }  // namespace

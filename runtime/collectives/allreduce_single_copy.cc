@@ -70,8 +70,9 @@ Task allreduce_single_copy(Comm& c, Args a) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const double pieces = 1 + n / s.p / kPiece;
-  return 3 * m.step_us(s.p) + m.reads_us((1 + pieces) * (s.p - 1), 2 * n * (s.p - 1) / s.p, 2 * n * s.p) +
-         m.own_copies_us(n + n / s.p);
+  const double footprint = 2 * n * s.p;
+  return 3 * m.step_us(s.p) + m.reads_us((1 + pieces) * (s.p - 1), 2 * n * (s.p - 1) / s.p, footprint) +
+         m.own_copies_us(n + n / s.p, footprint);
 }
 
 }  // namespace

@@ -32,9 +32,13 @@ struct CostModel {
   // `footprint` bytes of the node's memory.
   double copies_us(double m, double footprint = 0) const { return sharing * (copy_us + beyond_us(footprint)) * m; }
   // All copy the same m bytes: the first one of a core takes them across, the others find them there.
-  double shared_copies_us(double m) const { return (copy_us + (sharing - 1) * cached_copy_us) * m; }
-  // All copy m bytes of their own to where they stay.
-  double own_copies_us(double m) const { return sharing * cached_copy_us * m; }
+  double shared_copies_us(double m, double footprint = 0) const {
+    return (copy_us + (sharing - 1) * cached_copy_us + sharing * beyond_us(footprint)) * m;
+  }
+  // All copy m bytes of their own, for themselves.
+  double own_copies_us(double m, double footprint = 0) const {
+    return sharing * (cached_copy_us + beyond_us(footprint)) * m;
+  }
   // All make `reads` single-copy reads of m bytes together.
   double reads_us(double reads, double m, double footprint) const {
     return sharing * (read_us * reads + (read_us_per_byte + beyond_us(footprint)) * m);

@@ -2,6 +2,7 @@
 #include "runtime/shm/memory_trial.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <thread>
@@ -21,9 +22,9 @@ class MemoryTrialTest : public testing::Test {
   }
 
   // Rank 1 is a thread, of the same process.
-  MemoryModel time(bool reads) {
+  MemoryModel time(bool reads, bool partner_reads) {
     MemoryModel theirs;
-    std::thread partner([&] { theirs = time_memory(*segment_, 1, 0, reads, kLong); });
+    std::thread partner([&] { theirs = time_memory(*segment_, 1, 0, partner_reads, kLong); });
     const MemoryModel mine = time_memory(*segment_, 0, 1, reads, kLong);
     partner.join();
     EXPECT_EQ(mine.copy_us_per_byte > 0, theirs.copy_us_per_byte > 0);
@@ -34,14 +35,14 @@ class MemoryTrialTest : public testing::Test {
 };
 
 TEST_F(MemoryTrialTest, TimesCopiesAndReads) {
-  const MemoryModel model = time(true);
+  const MemoryModel model = time(true, false);
   EXPECT_GT(model.copy_us_per_byte, 1e-7) << "10 TB/s";
   EXPECT_LT(model.copy_us_per_byte, 1e-1) << "10 MB/s";
   EXPECT_GT(model.read_us + 65536 * model.read_us_per_byte, 1e-1) << "a system call that copies 64 KB";
 }
 
 TEST_F(MemoryTrialTest, WithoutReadsTimesCopiesOnly) {
-  const MemoryModel model = time(false);
+  const MemoryModel model = time(false, true);
   EXPECT_GT(model.copy_us_per_byte, 0);
   EXPECT_EQ(model.read_us, 0);
   EXPECT_EQ(model.read_us_per_byte, 0);
@@ -49,7 +50,7 @@ TEST_F(MemoryTrialTest, WithoutReadsTimesCopiesOnly) {
 
 TEST_F(MemoryTrialTest, APartnerThatCannotBeReadIsNoPartnerForReads) {
   segment_->info(0).pid = segment_->info(1).pid = -1;
-  const MemoryModel model = time(true);
+  const MemoryModel model = time(true, true);
   EXPECT_GT(model.copy_us_per_byte, 0);
   EXPECT_EQ(model.read_us_per_byte, 0);
 }
@@ -60,8 +61,24 @@ TEST_F(MemoryTrialTest, EndsWithoutTheOtherAndKnowsNothing) {
   EXPECT_EQ(model.read_us_per_byte, 0);
 }
 
+// As far as the first step, and no further.
+TEST_F(MemoryTrialTest, APartnerThatGoesAwayIsNotWaitedFor) {
+  segment_->info(1).trial_step = 5;
+  const MemoryModel model = time_memory(*segment_, 0, 1, true, std::chrono::milliseconds(20));
+  EXPECT_EQ(model.copy_us_per_byte, 0);
+  EXPECT_EQ(model.read_us_per_byte, 0);
+}
+
+TEST_F(MemoryTrialTest, ThreadsMayRunWhereTheyMightBefore) {
+  cpu_set_t before, after;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  time(true, true);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof after, &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
 TEST_F(MemoryTrialTest, LeavesRingsEmpty) {
-  time(true);
+  time(true, true);
   for (int from : {0, 1}) {
     EXPECT_EQ(segment_->pair(from, 1 - from).tail.load(), 0u);
     EXPECT_EQ(segment_->pair(from, 1 - from).head.load(), 0u);

@@ -102,6 +102,27 @@ TEST(Select, OneCopyOrTwoIsAMatterOfWhatTheyCost) {
   }
 }
 
+TEST(Select, BeyondTheCachesOneCopyOfTwoRanksStaysAhead) {
+  CostModel m;
+  m.copy_us = 8.5e-5, m.read_us_per_byte = 8.5e-5;
+  for (const ibcoll_collective_t c : {IBCOLL_BCAST, IBCOLL_ALLGATHER, IBCOLL_ALLTOALL, IBCOLL_ALLREDUCE})
+    for (uint64_t bytes = 1 << 20; bytes <= 1 << 28; bytes *= 2) {
+      Shape s = shape(2, 1, bytes);
+      s.single_copy = true;
+      const double two = find_algorithm(c, "shm")->cost_us(s, m);
+      const double one = find_algorithm(c, "single_copy")->cost_us(s, m);
+      EXPECT_LT(one, two) << ibcoll_collective_name(c) << " of " << bytes;
+    }
+}
+
+TEST(Select, ManyRanksDoNotReadFromOne) {
+  Shape s = shape(128, 1, 1 << 20);
+  s.single_copy = true;
+  CostModel far;
+  far.copy_us = 2.4e-4, far.read_us_per_byte = 1.6e-4;
+  EXPECT_STREQ(select(IBCOLL_BCAST, s, far, {}).value()->name, "shm");
+}
+
 // The block size from which alltoallv reads is the one at which the two cost the same in alltoall.
 TEST(CostModel, ReadsPayFromWhereTheyCostTheSame) {
   CostModel m;

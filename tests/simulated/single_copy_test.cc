@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives whose ranks read each other's memory: buffers of many pieces, and reads that the kernel refuses although it
+// allowed them at the start.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+
+#include "runtime/collectives/registry.h"
+#include "tests/simulated/replay.h"
+#include "tests/simulated/scenario.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr ibcoll_collective_t kCollectives[] = {IBCOLL_BCAST, IBCOLL_ALLGATHER, IBCOLL_ALLGATHERV, IBCOLL_ALLTOALL,
+                                                IBCOLL_ALLREDUCE};
+
+// Ranks of one node make one call. Who is told that all went well has the right data. How many are not.
+int run_single_copy(uint64_t seed, ibcoll_collective_t collective, SimReads reads) {
+  SimRandom random(seed);
+  const int p = 2 + static_cast<int>(random.below(7));
+  SimJobParams params = random_job(random, p);
+  params.network.node_of = std::vector<int>(static_cast<size_t>(p), 0);
+  params.window_area_bytes = 4096;
+  params.reads = reads;
+  SimJob job(params);
+  std::vector<int> all(static_cast<size_t>(p));
+  std::iota(all.begin(), all.end(), 0);
+  const int team = job.make_team(all);
+  CaseParams wanted = random_case(random, collective, p, 100'000, {});
+  if (collective == IBCOLL_ALLREDUCE) wanted.count = random.below(100'000);
+  CollectiveCase call(wanted, random.next());
+  std::vector<std::unique_ptr<Request>> requests;
+  int went_well = 0;
+  for (int rank = 0; rank < p; ++rank) {
+    requests.push_back(make_request(job.team(team, rank), call, *find_algorithm(collective, "single_copy")));
+    SimStep step;
+    step.request = requests.back().get();
+    step.delay_ns = random.below(50'000);
+    step.before_start = [&call, rank] { call.fill(rank, 0); };
+    step.completed = [&call, &went_well, rank](const Status& status) {
+      if (!status.ok()) return;
+      ++went_well;
+      EXPECT_EQ(call.check(rank, 0), "") << "rank " << rank << " was told that all is well";
+    };
+    job.add_step(rank, std::move(step));
+  }
+  const Status status = job.run();
+  EXPECT_TRUE(status.ok()) << status.text();
+  return p - went_well;
+}
+
+TEST(SingleCopyCollectives, MoveBuffersOfManyPieces) {
+  const Seeds seeds(30);
+  for (uint64_t seed = seeds.first; seed <= seeds.last && !HasFailure(); ++seed)
+    for (const ibcoll_collective_t collective : kCollectives)
+      EXPECT_EQ(run_single_copy(seed, collective, SimReads::kAll), 0) << replay_command(seed);
+}
+
+TEST(SingleCopyCollectives, AReadThatFailsSpoilsNobodysData) {
+  const Seeds seeds(40);
+  int failed = 0;
+  for (uint64_t seed = seeds.first; seed <= seeds.last && !HasFailure(); ++seed) {
+    SCOPED_TRACE(replay_command(seed));
+    for (const ibcoll_collective_t collective : kCollectives)
+      failed += run_single_copy(seed, collective, SimReads::kSomePairs);
+  }
+  EXPECT_TRUE(failed > 0 || seeds.first == seeds.last);
+}
+
+}  // namespace
+}  // namespace ibcoll
