@@ -29,7 +29,7 @@ namespace ibcoll {
 
 class NodeWindow {
  public:
-  static constexpr int kBanks = 4;   // of areas
+  static constexpr int kBanks = 4;    // of areas
   static constexpr int kLines = 128;  // of lines: steps with little data may run further ahead
   static constexpr uint64_t kInlineBytes = 496;
   static constexpr uint64_t kWhole = (1 << 20) - 1;  // more parts than a step has
