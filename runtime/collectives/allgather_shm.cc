@@ -34,9 +34,8 @@ Task allgather_shm(Comm& c, Args a) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double steps = 1 + static_cast<double>(s.bytes) / static_cast<double>(s.area_bytes);
   const double block = static_cast<double>(s.bytes);
-  const double total = static_cast<double>(s.total), footprint = total * (s.p + 1);
-  return steps * m.step_us(s.p) + m.copies_us(block, footprint) + m.own_copies_us(block, footprint) +
-         m.shared_copies_us(total - block, footprint);
+  const double total = static_cast<double>(s.total);
+  return steps * m.step_us(s.p) + m.copies_us(block) + m.own_copies_us(block) + m.shared_copies_us(total - block);
 }
 
 constexpr const char* kAbout = "blocks through the node window; ceil(max m_i / area) steps";

@@ -26,8 +26,8 @@ Task allgather_single_copy(Comm& c, Args a) {
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double block = static_cast<double>(s.bytes);
-  const double total = static_cast<double>(s.total), footprint = total * (s.p + 1);
-  return 2 * m.step_us(s.p) + m.own_copies_us(block, footprint) + m.reads_us(s.p - 1, total - block, footprint);
+  const double total = static_cast<double>(s.total);
+  return 2 * m.step_us(s.p) + m.own_copies_us(block) + m.reads_us(s.p - 1, total - block);
 }
 
 constexpr const char* kAbout = "all read each other's memory; 2 steps, one copy";

@@ -65,11 +65,9 @@ const char* why_not(const Shape& s) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const double steps = 1 + n / static_cast<double>(s.area_bytes);
-  const double footprint = 2 * n * s.p;
   if (all_combine_all(s.p, s.bytes))
-    return steps * m.step_us(s.p) + m.copies_us(n, footprint) + m.own_copies_us(n, footprint) +
-           m.shared_copies_us((s.p - 1) * n, footprint);
-  return 2 * steps * m.step_us(s.p) + m.copies_us(2 * n, footprint) + m.shared_copies_us(n, footprint);
+    return steps * m.step_us(s.p) + m.copies_us(n) + m.own_copies_us(n) + m.shared_copies_us((s.p - 1) * n);
+  return 2 * steps * m.step_us(s.p) + m.copies_us(2 * n) + m.shared_copies_us(n);
 }
 
 }  // namespace

@@ -47,10 +47,12 @@ Task allreduce_single_copy(Comm& c, Args a) {
   const uint64_t most = std::min(own.size(), std::max(kPiece / element, uint64_t{1}) * element);
   std::byte* const work = c.scratch(2 * most);
   if (!work) co_return;
+  // In place the result would replace this rank's operand before its turn, but for the last rank's, whose turn is the first.
+  const bool aside = a.in_place && c.rank() != c.size() - 1;
   for (uint64_t at = 0; at < own.size(); at += most) {
     const Bytes piece = part(own, at, most);
-    const Bytes sum(work, piece.size());
-    if (!combine(c, a, operand, offset(piece), sum, Bytes(work + most, piece.size()))) co_return;
+    const Bytes sum = aside ? Bytes(work + most, piece.size()) : piece;
+    if (!combine(c, a, operand, offset(piece), sum, Bytes(work, piece.size()))) co_return;
     c.copy(piece, sum);
   }
 
@@ -70,9 +72,7 @@ Task allreduce_single_copy(Comm& c, Args a) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const double pieces = 1 + n / s.p / kPiece;
-  const double footprint = 2 * n * s.p;
-  return 3 * m.step_us(s.p) + m.reads_us((1 + pieces) * (s.p - 1), 2 * n * (s.p - 1) / s.p, footprint) +
-         m.own_copies_us(n + n / s.p, footprint);
+  return 3 * m.step_us(s.p) + m.reads_us((1 + pieces) * (s.p - 1), 2 * n * (s.p - 1) / s.p) + m.own_copies_us(n);
 }
 
 }  // namespace

@@ -40,9 +40,8 @@ const char* why_not(const Shape& s) {
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double block = static_cast<double>(s.bytes);
-  const double footprint = 3 * block * s.p * s.p;  // sent, received, and between the two
-  return (1 + block * s.p / static_cast<double>(s.area_bytes)) * m.step_us(s.p) + m.own_copies_us(block, footprint) +
-         m.copies_us(2 * block * (s.p - 1), footprint);
+  return (1 + block * s.p / static_cast<double>(s.area_bytes)) * m.step_us(s.p) + m.own_copies_us(block) +
+         m.copies_us(2 * block * (s.p - 1)) + m.beyond_caches_us(s.p, block);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const double pieces = 1 + n / static_cast<double>(piece_bytes(s.bytes, s.area_bytes, s.crowded));
   const double overlap = s.crowded ? 1.0 : 1.5;  // writing and reading at once hinder each other
-  return m.copy_us * n / pieces + pieces * m.step_us(2) / 3 + overlap * m.shared_copies_us(n, n * s.p);
+  return m.copy_us * n / pieces + pieces * m.step_us(2) / 3 + overlap * m.shared_copies_us(n);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ struct CostModel {
   double beta_us = 1e-3;           // per byte there
   double copy_us = 6e-5;           // per byte of a copy of what another core has touched last
   double cached_copy_us = 3.5e-5;  // and of a copy of what this core has
-  double memory_us = 1e-4;         // more per byte, where all that the node's ranks touch is not in its caches
+  double memory_us = 1e-4;         // more per byte of a block on its way through shared memory that no cache holds
   double cache_bytes = 1 << 25;
   double read_us = 1.6;  // start-up of a single-copy read
   double read_us_per_byte = 9e-5;
@@ -28,22 +28,19 @@ struct CostModel {
   double message_us(double m) const { return alpha_us + turn_us + beta_us * m + 2 * cpu_us * sharing; }
   // One more message in a stream to other ranks, nobody waiting in between.
   double stream_us(double m) const { return 2 * cpu_us * sharing + beta_us * m; }
-  // All ranks of the node copy m bytes each, from or to where other cores look for them; in a collective that touches
-  // `footprint` bytes of the node's memory.
-  double copies_us(double m, double footprint = 0) const { return sharing * (copy_us + beyond_us(footprint)) * m; }
+  // All ranks of the node copy m bytes each, from or to where other cores look for them.
+  double copies_us(double m) const { return sharing * copy_us * m; }
   // All copy the same m bytes: the first one of a core takes them across, the others find them there.
-  double shared_copies_us(double m, double footprint = 0) const {
-    return (copy_us + (sharing - 1) * cached_copy_us + sharing * beyond_us(footprint)) * m;
-  }
+  double shared_copies_us(double m) const { return (copy_us + (sharing - 1) * cached_copy_us) * m; }
   // All copy m bytes of their own, for themselves.
-  double own_copies_us(double m, double footprint = 0) const {
-    return sharing * (cached_copy_us + beyond_us(footprint)) * m;
-  }
+  double own_copies_us(double m) const { return sharing * cached_copy_us * m; }
   // All make `reads` single-copy reads of m bytes together.
-  double reads_us(double reads, double m, double footprint) const {
-    return sharing * (read_us * reads + (read_us_per_byte + beyond_us(footprint)) * m);
+  double reads_us(double reads, double m) const { return sharing * (read_us * reads + read_us_per_byte * m); }
+  // Blocks of m bytes that p ranks exchange through shared memory: what they take longer when all that is sent, received and
+  // between the two exceeds the caches.
+  double beyond_caches_us(int p, double m) const {
+    return 3 * m * p * p > cache_bytes ? sharing * memory_us * m * (p - 1) : 0;
   }
-  double beyond_us(double footprint) const { return footprint > cache_bytes ? memory_us : 0; }
   // From this block size on, where p ranks of a node exchange blocks, one read beats two copies.
   uint64_t read_from(int p) const;
   // All ranks publish a step of the node window and see each other's.
@@ -53,10 +50,10 @@ struct CostModel {
 inline uint64_t CostModel::read_from(int p) const {
   constexpr double kNever = 1e15;
   const auto equal_at = [this](double beyond) {
-    const double gain = 2 * (copy_us + beyond) - (read_us_per_byte + beyond);
+    const double gain = 2 * copy_us + beyond - read_us_per_byte;
     return gain > 0 ? read_us / gain : kNever;
   };
-  const double leaves_caches = cache_bytes / (3.0 * p * p);  // sent, received, and between the two
+  const double leaves_caches = cache_bytes / (3.0 * p * p);
   return static_cast<uint64_t>(std::min(equal_at(0), std::max(equal_at(memory_us), leaves_caches)));
 }
 

@@ -102,7 +102,7 @@ TEST(Select, OneCopyOrTwoIsAMatterOfWhatTheyCost) {
   }
 }
 
-TEST(Select, BeyondTheCachesOneCopyOfTwoRanksStaysAhead) {
+TEST(Select, OneCopyOfTwoRanksStaysAheadBeyondTheCaches) {
   CostModel m;
   m.copy_us = 8.5e-5, m.read_us_per_byte = 8.5e-5;
   for (const ibcoll_collective_t c : {IBCOLL_BCAST, IBCOLL_ALLGATHER, IBCOLL_ALLTOALL, IBCOLL_ALLREDUCE})
