@@ -101,7 +101,11 @@ class InfoTest(unittest.TestCase):
         shm = next(one for one in self.document(3, "-d")["transports"] if one["name"] == "shm")
         self.assertRegex(shm["single_copy_pairs"], r"^\d of 6$")
         self.assertEqual(shm["single_copy_pairs"] == "6 of 6", "between all ranks" in shm["single_copy"])
+        timed = r"^no, the machine was busy|^[\d.]+ ns per byte copied through shared memory"
+        reads = r", single-copy reads [\d.]+ us \+ [\d.]+ ns per byte"
+        self.assertRegex(shm["timed_at_start"], f"{timed}({reads})?$")
         off = self.document(3, "-d", environment={"IBCOLL_SINGLE_COPY": "off"})["transports"]
+        self.assertRegex(off[0]["timed_at_start"], f"{timed}$")
         self.assertIn("0 of 6", [one.get("single_copy_pairs") for one in off])
 
     def test_algorithms_and_what_would_run(self):
