@@ -21,6 +21,7 @@ void Context::fill_model(TeamHandle& team) const {
   CostModel& m = team.model;
   const MemoryModel& memory = job_.memory_model;
   if (memory.copy_us_per_byte > 0) m.copy_us = memory.copy_us_per_byte;
+  m.cached_copy_us = std::min(m.cached_copy_us, m.copy_us);
   if (memory.read_us_per_byte > 0) m.read_us = memory.read_us, m.read_us_per_byte = memory.read_us_per_byte;
   m.cache_bytes = job_.cache_bytes;
   if (team.shape.nodes > 1 || job_.shm) {
@@ -30,7 +31,8 @@ void Context::fill_model(TeamHandle& team) const {
     double beta = link.beta_us_per_byte;
     if (team.shape.nodes == 1) beta = 2 * m.copy_us;
     if (team.shape.single_copy) {
-      // A large message is a single-copy write. Lines that its receiver has read cost as much to take as two copies.
+      // A message beyond the eager limit is a single-copy write, which is no cheaper per byte than two copies: the lines that
+      // its receiver has read must be taken from the other core first. (Small messages do not decide on a node.)
       m.cpu_us += m.read_us / 2;
       beta = std::max(beta, m.read_us_per_byte);
     }

@@ -15,6 +15,7 @@
 #include "runtime/log.h"
 #include "runtime/module.h"
 #include "runtime/network_transport.h"
+#include "runtime/shm/memory_trial.h"
 #include "runtime/topology.h"
 
 namespace ibcoll {
@@ -60,17 +61,6 @@ struct Verdict {
   float cache_bytes = 0;
   char text[472] = {};  // of the error, or why this rank has no verbs
 };
-
-// Of what ranks have timed; one that was disturbed does not count. 0: none has.
-float middle(const std::vector<Verdict>& all, float Verdict::*timed) {
-  std::vector<float> times;
-  for (const Verdict& verdict : all)
-    if (verdict.*timed > 0) times.push_back(verdict.*timed);
-  if (times.empty()) return 0;
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
-}
 
 template <typename T>
 Result<std::vector<T>> gather(Bootstrap& bootstrap, const T& mine) {
@@ -125,6 +115,8 @@ class Joining {
     without_verbs_.clear();
     job_.net_model = {0, 0, 0};
     job_.cache_bytes = verdict.cache_bytes;
+    std::vector<MemoryModel> timed;
+    timed.reserve(all->size());
     for (size_t i = 0; i < all->size(); ++i) {
       const Verdict& v = (*all)[i];
       if (v.code != IBCOLL_OK && i == static_cast<size_t>(rank())) return mine;
@@ -134,13 +126,12 @@ class Joining {
       job_.net_model.alpha_us = std::max<double>(job_.net_model.alpha_us, v.alpha_us);
       job_.net_model.beta_us_per_byte = std::max<double>(job_.net_model.beta_us_per_byte, v.beta_us_per_byte);
       job_.net_model.cpu_us = std::max<double>(job_.net_model.cpu_us, v.cpu_us);
+      timed.push_back({v.copy_us_per_byte, v.read_us, v.read_us_per_byte});
       job_.cache_bytes = std::min<double>(job_.cache_bytes, v.cache_bytes);
       if (v.verbs == 0 && without_verbs_.empty()) without_verbs_ = fmt::format("rank {}: {}", i, v.text);
       any_expects_verbs_ = any_expects_verbs_ || v.verbs_expected != 0;
     }
-    job_.memory_model.copy_us_per_byte = middle(*all, &Verdict::copy_us_per_byte);
-    job_.memory_model.read_us = middle(*all, &Verdict::read_us);
-    job_.memory_model.read_us_per_byte = middle(*all, &Verdict::read_us_per_byte);
+    job_.memory_model = middle_of(std::move(timed));
     return {};
   }
 

@@ -24,7 +24,7 @@ struct Job {
   std::unique_ptr<ShmNodeMemory> memory;
   std::unique_ptr<Transport> net;  // nullptr: one node
   LinkModel net_model;             // of the slowest link of the job: all ranks choose their algorithms by it
-  MemoryModel memory_model;        // of the node in the middle
+  MemoryModel memory_model;        // of the ranks in the middle
   double cache_bytes = 0;          // of the smallest last-level cache
   std::string net_reason;          // why there is none, or why this one
 };

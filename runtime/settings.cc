@@ -57,7 +57,8 @@ constexpr Setting kSettings[] = {
      "largest block that goes through a landing slot without an advertisement; at most what the slots of all "
      "transports in use hold (ibcoll_info -d)"},
     {"IBCOLL_SINGLE_COPY", Kind::kChoice, "auto", "auto|off",
-     "copy large blocks between processes of a node by process_vm_writev, where the kernel permits it"},
+     "copy large blocks between processes of a node by process_vm_readv and process_vm_writev, where the kernel "
+     "permits it"},
     {"IBCOLL_SCHEME", Kind::kChoice, "auto", "auto|copy|zero_copy",
      "copy: through landing slots; zero_copy: straight into the receive buffer; auto: by size"},
 

@@ -89,7 +89,8 @@ double cost_us(const Shape& s, const CostModel& m) {
   const auto cell = static_cast<double>(longest_cell(s.area_bytes, s.nodes, s.fewest_local, s.most_local));
   const double rounds = 1 + static_cast<double>(s.bytes) / cell;
   const double coming = static_cast<double>(s.total) * (s.p - s.fewest_local) / s.p;  // to the emptiest node
-  return rounds * leaders_exchange_us(s, m, coming / rounds) + m.copies_us(static_cast<double>(s.total + s.bytes));
+  return rounds * leaders_exchange_us(s, m, coming / rounds) + m.copies_us(static_cast<double>(s.bytes)) +
+         m.shared_copies_us(static_cast<double>(s.total));
 }
 
 constexpr const char* kAbout =

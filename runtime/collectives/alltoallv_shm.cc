@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Alltoallv on one node. A rank publishes a table of its p blocks: size, and where the block is. Small blocks are beside the
 // table in its line of the node window, or in its area, while there is room; others stay in its own memory, from where the
-// receiver reads them with one copy. If any rank has such a block, a second step tells that nobody reads any more. What two
-// ranks have for each other goes the same way: one that first writes into the window and then reads takes as long as both.
+// receiver reads them with one copy. If any rank has such a block, a second step tells that nobody reads any more.
 // Cost: 1 step (2 with large blocks), 1 or 2 copies per byte.
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -52,7 +50,13 @@ struct Room {
   uint64_t used;
 };
 
-// True when a block stays in private memory.
+// True when the block for a rank stays in private memory. Of two about as long as the limit both do or none does: a rank that
+// first writes into the window and then reads takes as long as both.
+bool stays(uint64_t sent, uint64_t received, uint64_t limit) {
+  return sent >= limit || (sent >= limit / 2 && received >= limit);
+}
+
+// True when any block stays in private memory.
 bool write_table(Comm& c, const Args& a, const Published& mine) {
   NodeWindow& w = c.node();
   const uint64_t window_below = w.read_from();
@@ -67,7 +71,7 @@ bool write_table(Comm& c, const Args& a, const Published& mine) {
     Entry entry{block.size(), kPrivate, 0};
     if (line.fits(block.size()))
       entry.where = kLine, entry.place = line.take(block);
-    else if (std::max(block.size(), a.recv[to].size()) < window_below && area.fits(block.size()))
+    else if (!stays(block.size(), a.recv.size(to), window_below) && area.fits(block.size()))
       entry.where = kArea, entry.place = area.take(block);
     else
       entry.place = reinterpret_cast<uint64_t>(block.data()), read_later = 1;

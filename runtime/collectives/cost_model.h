@@ -39,8 +39,9 @@ struct CostModel {
   // Blocks of m bytes that p ranks exchange through shared memory: what they take longer when all that is sent, received and
   // between the two exceeds the caches.
   double beyond_caches_us(int p, double m) const {
-    return 3 * m * p * p > cache_bytes ? sharing * memory_us * m * (p - 1) : 0;
+    return m > leaves_caches(p) ? sharing * memory_us * m * (p - 1) : 0;
   }
+  double leaves_caches(int p) const { return cache_bytes / (3.0 * p * p); }
   // From this block size on, where p ranks of a node exchange blocks, one read beats two copies.
   uint64_t read_from(int p) const;
   // All ranks publish a step of the node window and see each other's.
@@ -53,8 +54,7 @@ inline uint64_t CostModel::read_from(int p) const {
     const double gain = 2 * copy_us + beyond - read_us_per_byte;
     return gain > 0 ? read_us / gain : kNever;
   };
-  const double leaves_caches = cache_bytes / (3.0 * p * p);
-  return static_cast<uint64_t>(std::min(equal_at(0), std::max(equal_at(memory_us), leaves_caches)));
+  return static_cast<uint64_t>(std::min(equal_at(0), std::max(equal_at(memory_us), leaves_caches(p))));
 }
 
 inline int ceil_log2(int p) { return p <= 1 ? 0 : std::bit_width(static_cast<unsigned>(p - 1)); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <tuple>
 #include <vector>
 
 #include "runtime/shm/single_copy.h"
@@ -148,7 +149,25 @@ class Trial {
   bool late_ = false;
 };
 
+// Takes those that have timed it, which `time` says, and gives the one in the middle.
+template <typename Time>
+MemoryModel middle_by(std::vector<MemoryModel> timed, Time time) {
+  std::erase_if(timed, [&](const MemoryModel& model) { return time(model) == 0; });
+  if (timed.empty()) return {};
+  const auto middle = timed.begin() + static_cast<std::ptrdiff_t>((timed.size() - 1) / 2);
+  const auto key = [&](const MemoryModel& m) { return std::tuple(time(m), m.read_us); };  // ties are alike on all ranks
+  std::nth_element(timed.begin(), middle, timed.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  return *middle;
+}
+
 }  // namespace
+
+MemoryModel middle_of(std::vector<MemoryModel> timed) {
+  MemoryModel middle = middle_by(
+      timed, [](const MemoryModel& m) { return m.read_us + static_cast<double>(kMostBytes) * m.read_us_per_byte; });
+  middle.copy_us_per_byte = middle_by(timed, [](const MemoryModel& m) { return m.copy_us_per_byte; }).copy_us_per_byte;
+  return middle;
+}
 
 int trial_partner(int rank, int ranks) noexcept {
   if (ranks < 2) return -1;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <vector>
 
 #include "runtime/shm/segment.h"
 #include "runtime/transport.h"
@@ -18,5 +19,9 @@ int trial_partner(int rank, int ranks) noexcept;
 // memory. Times are medians, without those of waiting. What was not timed is 0: all, if the partner does not keep up
 // until `limit`.
 MemoryModel time_memory(Segment& segment, int rank, int partner, bool reads, std::chrono::nanoseconds limit);
+
+// What a job goes by, of what its ranks have timed: the copies of the one in the middle, and the reads of the one in the middle;
+// of two, the faster one, as ranks are disturbed in one direction only. Independent of the order.
+MemoryModel middle_of(std::vector<MemoryModel> timed);
 
 }  // namespace ibcoll

@@ -41,7 +41,7 @@ class ShmTransport : public Transport {
   size_t poll(std::span<Event> events) override;
   void check_peers() override;
   Time now() const override;
-  LinkModel model() const override { return {0.8, 1.2e-4}; }  // per byte: two copies, before they are timed
+  LinkModel model() const override { return {0.8, 1.2e-4}; }  // on a node bytes are timed instead
   Json describe() const override;
 
   Segment& segment() noexcept { return *segment_; }

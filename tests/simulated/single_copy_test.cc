@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <numeric>
+#include <utility>
 
 #include "runtime/collectives/registry.h"
 #include "tests/simulated/replay.h"
@@ -13,17 +14,19 @@
 namespace ibcoll {
 namespace {
 
-constexpr ibcoll_collective_t kCollectives[] = {IBCOLL_BCAST, IBCOLL_ALLGATHER, IBCOLL_ALLGATHERV, IBCOLL_ALLTOALL,
-                                                IBCOLL_ALLREDUCE};
+constexpr std::pair<ibcoll_collective_t, const char*> kReaders[] = {
+    {IBCOLL_BCAST, "single_copy"},    {IBCOLL_ALLGATHER, "single_copy"}, {IBCOLL_ALLGATHERV, "single_copy"},
+    {IBCOLL_ALLTOALL, "single_copy"}, {IBCOLL_ALLTOALLV, "shm"},         {IBCOLL_ALLREDUCE, "single_copy"}};
 
 // Ranks of one node make one call. Who is told that all went well has the right data. How many are not.
-int run_single_copy(uint64_t seed, ibcoll_collective_t collective, SimReads reads) {
+int run_reader(uint64_t seed, ibcoll_collective_t collective, const char* algorithm, SimReads reads) {
   SimRandom random(seed);
   const int p = 2 + static_cast<int>(random.below(7));
   SimJobParams params = random_job(random, p);
   params.network.node_of = std::vector<int>(static_cast<size_t>(p), 0);
   params.window_area_bytes = 4096;
   params.reads = reads;
+  params.read_from = 500;
   SimJob job(params);
   std::vector<int> all(static_cast<size_t>(p));
   std::iota(all.begin(), all.end(), 0);
@@ -34,7 +37,7 @@ int run_single_copy(uint64_t seed, ibcoll_collective_t collective, SimReads read
   std::vector<std::unique_ptr<Request>> requests;
   int went_well = 0;
   for (int rank = 0; rank < p; ++rank) {
-    requests.push_back(make_request(job.team(team, rank), call, *find_algorithm(collective, "single_copy")));
+    requests.push_back(make_request(job.team(team, rank), call, *find_algorithm(collective, algorithm)));
     SimStep step;
     step.request = requests.back().get();
     step.delay_ns = random.below(50'000);
@@ -54,8 +57,8 @@ int run_single_copy(uint64_t seed, ibcoll_collective_t collective, SimReads read
 TEST(SingleCopyCollectives, MoveBuffersOfManyPieces) {
   const Seeds seeds(30);
   for (uint64_t seed = seeds.first; seed <= seeds.last && !HasFailure(); ++seed)
-    for (const ibcoll_collective_t collective : kCollectives)
-      EXPECT_EQ(run_single_copy(seed, collective, SimReads::kAll), 0) << replay_command(seed);
+    for (const auto& [collective, algorithm] : kReaders)
+      EXPECT_EQ(run_reader(seed, collective, algorithm, SimReads::kAll), 0) << replay_command(seed);
 }
 
 TEST(SingleCopyCollectives, AReadThatFailsSpoilsNobodysData) {
@@ -63,8 +66,8 @@ TEST(SingleCopyCollectives, AReadThatFailsSpoilsNobodysData) {
   int failed = 0;
   for (uint64_t seed = seeds.first; seed <= seeds.last && !HasFailure(); ++seed) {
     SCOPED_TRACE(replay_command(seed));
-    for (const ibcoll_collective_t collective : kCollectives)
-      failed += run_single_copy(seed, collective, SimReads::kSomePairs);
+    for (const auto& [collective, algorithm] : kReaders)
+      failed += run_reader(seed, collective, algorithm, SimReads::kSomePairs);
   }
   EXPECT_TRUE(failed > 0 || seeds.first == seeds.last);
 }

@@ -98,14 +98,17 @@ class InfoTest(unittest.TestCase):
         self.assertRegex(transports["verbs"]["reason"], "RDMA|usable|verbs")
 
     def test_single_copy_is_that_of_all_ranks(self):
-        shm = next(one for one in self.document(3, "-d")["transports"] if one["name"] == "shm")
+        for _ in range(5):  # a busy machine has no time
+            shm = next(one for one in self.document(3, "-d")["transports"] if one["name"] == "shm")
+            if not shm["timed_at_start"].startswith("no"):
+                break
         self.assertRegex(shm["single_copy_pairs"], r"^\d of 6$")
         self.assertEqual(shm["single_copy_pairs"] == "6 of 6", "between all ranks" in shm["single_copy"])
-        timed = r"^no, the machine was busy|^[\d.]+ ns per byte copied through shared memory"
+        timed = r"^[\d.]+ ns per byte copied through shared memory"
         reads = r", single-copy reads [\d.]+ us \+ [\d.]+ ns per byte"
-        self.assertRegex(shm["timed_at_start"], f"{timed}({reads})?$")
+        self.assertRegex(shm["timed_at_start"], timed + (reads if shm["single_copy_pairs"] == "6 of 6" else "") + "$")
         off = self.document(3, "-d", environment={"IBCOLL_SINGLE_COPY": "off"})["transports"]
-        self.assertRegex(off[0]["timed_at_start"], f"{timed}$")
+        self.assertRegex(off[0]["timed_at_start"], f"^no, the machine was busy|{timed}$")
         self.assertIn("0 of 6", [one.get("single_copy_pairs") for one in off])
 
     def test_algorithms_and_what_would_run(self):

@@ -61,7 +61,7 @@ TEST_F(MemoryTrialTest, EndsWithoutTheOtherAndKnowsNothing) {
   EXPECT_EQ(model.read_us_per_byte, 0);
 }
 
-// As far as the first step, and no further.
+// As far as the second try, and no further.
 TEST_F(MemoryTrialTest, APartnerThatGoesAwayIsNotWaitedFor) {
   segment_->info(1).trial_step = 5;
   const MemoryModel model = time_memory(*segment_, 0, 1, true, std::chrono::milliseconds(20));
@@ -83,6 +83,25 @@ TEST_F(MemoryTrialTest, LeavesRingsEmpty) {
     EXPECT_EQ(segment_->pair(from, 1 - from).tail.load(), 0u);
     EXPECT_EQ(segment_->pair(from, 1 - from).head.load(), 0u);
   }
+}
+
+TEST(MemoryTrial, TheJobGoesByTheMiddle) {
+  const MemoryModel none = middle_of({{}, {}});
+  EXPECT_EQ(none.copy_us_per_byte, 0);
+  EXPECT_EQ(none.read_us_per_byte, 0);
+  // Who has not timed does not count; start-up and bytes of reads belong together.
+  const MemoryModel quiet{1e-4, 1.6, 1e-4}, disturbed{9e-4, 2.7, 8e-5 + 1e-4}, copies_only{5e-4, 0, 0};
+  for (const std::vector<MemoryModel>& two : {std::vector{quiet, {}, disturbed}, std::vector{disturbed, quiet, {}}}) {
+    const MemoryModel middle = middle_of(two);
+    EXPECT_EQ(middle.copy_us_per_byte, quiet.copy_us_per_byte);
+    EXPECT_EQ(middle.read_us, quiet.read_us);
+    EXPECT_EQ(middle.read_us_per_byte, quiet.read_us_per_byte);
+  }
+  const MemoryModel middle = middle_of({disturbed, copies_only, quiet});
+  EXPECT_EQ(middle.copy_us_per_byte, copies_only.copy_us_per_byte);
+  EXPECT_EQ(middle.read_us, quiet.read_us);
+  // A start-up of nothing is a measurement, too.
+  EXPECT_EQ(middle_of({{1e-4, 0, 1e-4}}).read_us_per_byte, 1e-4);
 }
 
 TEST(MemoryTrial, OneRankAndTheOneHalfOfTheNodeAwayArePartners) {
