@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // [C10]: connections are made on first use, and only to peers talked to.
-#include <cstdlib>
-
 #include "runtime/json.h"
 #include "tests/conformance/world.h"
 
@@ -10,11 +8,7 @@ namespace {
 
 using ConnectionTest = TransportTest;
 
-int64_t connections(World& world, int rank) {
-  const Json state = world.at(rank).describe();
-  EXPECT_TRUE(state.contains("connections")) << state.dump();
-  return std::atoll(state.text("connections").c_str());
-}
+int64_t connections(World& world, int rank) { return world.counter(rank, "connections"); }
 
 TEST_P(ConnectionTest, OnlyToPeersTalkedTo) {
   auto world = make_world(6);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // [C2] [C5] [C7] [C8]: puts write what they may and nothing else.
 #include <algorithm>
-#include <cstdlib>
 
 #include "runtime/json.h"
 #include "tests/conformance/world.h"
@@ -78,10 +77,8 @@ class DroppedPut : public RegionTest {
  protected:
   // Where transports tell of it, both sides do.
   static bool told(World& world, int from, int64_t times) {
-    const Json sender = world.at(from).describe(), receiver = world.at(1).describe();
-    if (!sender.contains("puts_refused")) return true;
-    return std::atoll(sender.text("puts_refused").c_str()) >= times &&
-           std::atoll(receiver.text("puts_dropped").c_str()) >= times;
+    if (!world.at(from).describe().contains("puts_refused")) return true;
+    return world.counter(from, "puts_refused") >= times && world.counter(1, "puts_dropped") >= times;
   }
   void expect_dropped(World& world, int from, const RemoteRegion& region, GuardedMemory& memory) {
     for (const size_t bytes : {size_t{1}, size_t{5'000}, size_t{20'000}, size_t{200'000}, size_t{1'000'000}}) {

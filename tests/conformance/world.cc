@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "runtime/json.h"
+
 namespace ibcoll::conformance {
 namespace {
 
@@ -136,6 +138,12 @@ void World::conceal(int rank, int peer, const RemoteRegion& region) {
   while (!done) pump();
   wake_up(rank);
   thread.join();
+}
+
+int64_t World::counter(int rank, const char* name) {
+  const Json state = at(rank).describe();
+  EXPECT_TRUE(state.contains(name)) << name << ": " << state.dump();
+  return std::atoll(state.text(name).c_str());
 }
 
 size_t World::messages(int rank, int peer) const {

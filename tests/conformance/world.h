@@ -60,6 +60,8 @@ class World {
 
   int size() const { return group_->size(); }
   Transport& at(int rank) { return group_->at(rank); }
+  // What the rank's transport tells of itself under this name; a test failure where it tells nothing.
+  int64_t counter(int rank, const char* name);
   // Ranks that do not poll.
   void put_to_sleep(int rank) { asleep_.insert(rank); }
   void wake_up(int rank) { asleep_.erase(rank); }
