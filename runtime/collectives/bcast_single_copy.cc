@@ -24,7 +24,7 @@ Task bcast_single_copy(Comm& c, Args a) {
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
-  return 2 * m.step_us(s.p) + (s.p - 1) * m.reads_us(1, n) / m.sharing;
+  return 2 * m.step_us(s.p) + (s.p - 1) * (m.read_us + m.read_us_per_byte * n);
 }
 
 }  // namespace
