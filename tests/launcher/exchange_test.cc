@@ -6,12 +6,15 @@
 namespace ibcoll::run {
 namespace {
 
+using Hosts = std::vector<std::string>;
+
 std::string give(Exchange& exchange, int rank, std::string_view blob) {
   return exchange.give(rank, std::as_bytes(std::span(blob)));
 }
 
 TEST(Exchange, GathersInRankOrderAgainAndAgain) {
-  Exchange exchange(3);
+  const Hosts hosts(3, "a");
+  Exchange exchange(hosts);
   for (int round = 0; round < 3; ++round) {
     EXPECT_FALSE(exchange.waited_for());
     EXPECT_EQ(give(exchange, 2, "cc"), "");
@@ -26,7 +29,8 @@ TEST(Exchange, GathersInRankOrderAgainAndAgain) {
 }
 
 TEST(Exchange, EmptyBlobs) {
-  Exchange exchange(2);
+  const Hosts hosts(2, "a");
+  Exchange exchange(hosts);
   EXPECT_EQ(give(exchange, 0, ""), "");
   EXPECT_EQ(give(exchange, 1, ""), "");
   ASSERT_TRUE(exchange.complete());
@@ -34,7 +38,8 @@ TEST(Exchange, EmptyBlobs) {
 }
 
 TEST(Exchange, ARankThatLeftFailsTheRoundItIsMissingIn) {
-  Exchange exchange(3);
+  const Hosts hosts(3, "a");
+  Exchange exchange(hosts);
   EXPECT_EQ(give(exchange, 0, "a"), "");
   EXPECT_EQ(exchange.leave(1, "rank 1 died"), "rank 1 died and took no part in this exchange");
   EXPECT_EQ(exchange.take_waiting(), std::vector<int>{0});
@@ -42,7 +47,8 @@ TEST(Exchange, ARankThatLeftFailsTheRoundItIsMissingIn) {
 }
 
 TEST(Exchange, ARankMayLeaveOnceItHasGiven) {
-  Exchange exchange(2);
+  const Hosts hosts(2, "a");
+  Exchange exchange(hosts);
   EXPECT_EQ(give(exchange, 1, "b"), "");
   EXPECT_EQ(exchange.leave(1, "rank 1 ended"), "");
   EXPECT_EQ(exchange.leave(1, "a later reason"), "");
@@ -56,8 +62,26 @@ TEST(Exchange, ARankMayLeaveOnceItHasGiven) {
   EXPECT_TRUE(exchange.deserted());
 }
 
+TEST(Exchange, WhoIsMissingOnWhichOfSeveralHosts) {
+  const Hosts hosts{"a", "a", "b", "b", "b", "c"};
+  Exchange exchange(hosts);
+  EXPECT_EQ(give(exchange, 0, "x"), "");
+  EXPECT_EQ(give(exchange, 3, "x"), "");
+  EXPECT_EQ(exchange.missing(), "ranks 1 on host a, 2, 4 on host b, 5 on host c have not come");
+  for (const int rank : {1, 2, 4}) EXPECT_EQ(give(exchange, rank, "x"), "");
+  EXPECT_EQ(exchange.missing(), "rank 5 on host c has not come");
+}
+
+TEST(Exchange, ManyHostsAreCut) {
+  Hosts hosts;
+  for (int i = 0; i < 40; ++i) hosts.push_back("h" + std::to_string(i / 2));
+  const Exchange exchange(hosts);
+  EXPECT_TRUE(exchange.missing().ends_with("14-15 on host h7 and 24 more have not come")) << exchange.missing();
+}
+
 TEST(Exchange, LengthsMustAgree) {
-  Exchange exchange(2);
+  const Hosts hosts(2, "a");
+  Exchange exchange(hosts);
   EXPECT_EQ(give(exchange, 1, "bb"), "");
   EXPECT_EQ(give(exchange, 0, "a"),
             "rank 0 gave 1 bytes to an exchange where rank 1 gave 2; do all ranks run the same program?");
@@ -65,8 +89,8 @@ TEST(Exchange, LengthsMustAgree) {
 }
 
 TEST(RankList, RunsAndLimit) {
-  EXPECT_EQ(rank_list({3}), "3");
-  EXPECT_EQ(rank_list({0, 1, 2, 5, 7, 8}), "0-2, 5, 7-8");
+  EXPECT_EQ(rank_list(std::vector{3}), "3");
+  EXPECT_EQ(rank_list(std::vector{0, 1, 2, 5, 7, 8}), "0-2, 5, 7-8");
   std::vector<int> odd;
   for (int i = 0; i < 40; ++i) odd.push_back(2 * i + 1);
   EXPECT_TRUE(rank_list(odd).ends_with("31 and 24 more")) << rank_list(odd);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "bootstrap/rendezvous_protocol.h"
@@ -69,11 +70,29 @@ std::string Exchange::missing() const {
   for (size_t i = 0; i < ranks_.size(); ++i) {
     if (!ranks_[i].given) absent.push_back(static_cast<int>(i));
   }
-  return fmt::format("{} {} not come", (absent.size() == 1 ? "rank " : "ranks ") + rank_list(absent),
-                     absent.size() == 1 ? "has" : "have");
+  const bool one_host = std::equal(hosts_.begin() + 1, hosts_.end(), hosts_.begin());
+  return fmt::format("{} {} {} not come", absent.size() == 1 ? "rank" : "ranks",
+                     one_host ? rank_list(absent) : list_by_host(absent), absent.size() == 1 ? "has" : "have");
 }
 
-std::string rank_list(const std::vector<int>& ascending) {
+// "3 on host a, 5-8 on host b"; at most some hosts, then "and 12 more".
+std::string Exchange::list_by_host(std::span<const int> ascending) const {
+  constexpr int kMostHosts = 8;
+  std::string text;
+  int listed = 0;
+  while (!ascending.empty()) {
+    if (++listed > kMostHosts) return fmt::format("{} and {} more", text, ascending.size());
+    const std::string& host = hosts_[static_cast<size_t>(ascending.front())];
+    const auto end = std::find_if(ascending.begin(), ascending.end(),
+                                  [&](int rank) { return hosts_[static_cast<size_t>(rank)] != host; });
+    const auto count = static_cast<size_t>(end - ascending.begin());
+    text += fmt::format("{}{} on host {}", text.empty() ? "" : ", ", rank_list(ascending.first(count)), host);
+    ascending = ascending.subspan(count);
+  }
+  return text;
+}
+
+std::string rank_list(std::span<const int> ascending) {
   constexpr int kMostRuns = 16;
   std::string text;
   int runs = 0;

@@ -13,7 +13,8 @@ namespace ibcoll::run {
 // will. The n-th bootstrap that a rank creates takes part in the n-th series.
 class Exchange {
  public:
-  explicit Exchange(int size) : ranks_(static_cast<size_t>(size)) {}
+  // `hosts[i]`: where rank i runs. Outlives the exchange.
+  explicit Exchange(const std::vector<std::string>& hosts) : hosts_(hosts), ranks_(hosts.size()) {}
 
   // Takes the blob of a rank; all blobs of a round have one length. A text: why the round cannot complete, for all that
   // wait in it.
@@ -30,7 +31,7 @@ class Exchange {
 
   // Ranks wait in the current round.
   bool waited_for() const { return given_ > 0; }
-  // "ranks 3, 5-8 have not come"
+  // "ranks 3, 5-8 have not come"; in a job of several hosts "ranks 3 on host a, 5-8 on host b have not come".
   std::string missing() const;
   // Everybody left: nothing will happen here any more.
   bool deserted() const { return left_ == static_cast<int>(ranks_.size()); }
@@ -43,7 +44,9 @@ class Exchange {
   };
   // Why the open round cannot complete: the first rank that left without giving.
   std::string verdict() const;
+  std::string list_by_host(std::span<const int> ascending) const;
 
+  const std::vector<std::string>& hosts_;
   std::vector<Rank> ranks_;
   int given_ = 0;
   int left_ = 0;
@@ -53,6 +56,6 @@ class Exchange {
 };
 
 // "3, 5-8"; at most some, then "and 12 more".
-std::string rank_list(const std::vector<int>& ascending);
+std::string rank_list(std::span<const int> ascending);
 
 }  // namespace ibcoll::run

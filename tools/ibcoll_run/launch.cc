@@ -147,7 +147,9 @@ Result<std::unique_ptr<RendezvousServer>> open_rendezvous(EventLoop& loop, const
                                                           std::vector<HostJob>& jobs) {
   rendezvous::Secret secret;
   if (Status status = rendezvous::fill_random(secret); !status.ok()) return status;
-  auto server = std::make_unique<RendezvousServer>(loop, secret, jobs.front().size);
+  std::vector<std::string> hosts;
+  for (const HostJob& job : jobs) hosts.insert(hosts.end(), static_cast<size_t>(job.count), job.host);
+  auto server = std::make_unique<RendezvousServer>(loop, secret, std::move(hosts));
   bool local = true;
   for (const HostJob& job : jobs) local = local && !job.remote;
   std::map<std::string, std::string> listening;  // address without port -> with port

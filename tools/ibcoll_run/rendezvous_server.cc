@@ -24,8 +24,12 @@ constexpr size_t kMostStrangers = 512;   // at a time; the oldest goes first
 
 }  // namespace
 
-RendezvousServer::RendezvousServer(EventLoop& loop, const rendezvous::Secret& secret, int size)
-    : loop_(loop), secret_(secret), size_(size), next_series_(static_cast<size_t>(size)) {}
+RendezvousServer::RendezvousServer(EventLoop& loop, const rendezvous::Secret& secret, std::vector<std::string> hosts)
+    : loop_(loop),
+      secret_(secret),
+      hosts_(std::move(hosts)),
+      size_(static_cast<int>(hosts_.size())),
+      next_series_(hosts_.size()) {}
 
 RendezvousServer::~RendezvousServer() {
   for (const UniqueFd& listener : listeners_) loop_.forget(listener.get());
@@ -154,7 +158,7 @@ bool RendezvousServer::handle_frame(Connection& connection, Kind kind, std::stri
 }
 
 Exchange& RendezvousServer::exchange_of(int series) {
-  const auto [entry, is_new] = exchanges_.try_emplace(series, size_);
+  const auto [entry, is_new] = exchanges_.try_emplace(series, hosts_);
   if (is_new) {
     for (const auto& [rank, why] : ended_) entry->second.leave(rank, why);
   }

@@ -19,7 +19,8 @@ namespace ibcoll::run {
 // few seconds, and nothing they send is looked at. The loop must not run any more once the server is gone.
 class RendezvousServer {
  public:
-  RendezvousServer(EventLoop& loop, const rendezvous::Secret& secret, int size);
+  // `hosts`: by rank.
+  RendezvousServer(EventLoop& loop, const rendezvous::Secret& secret, std::vector<std::string> hosts);
   ~RendezvousServer();
 
   // Listens on `address` (port 0: any) and returns where. May be called for several addresses.
@@ -63,6 +64,7 @@ class RendezvousServer {
 
   EventLoop& loop_;
   const rendezvous::Secret secret_;
+  const std::vector<std::string> hosts_;  // by rank
   const int size_;
   std::vector<UniqueFd> listeners_;
   std::map<int, std::unique_ptr<Connection>> connections_;  // by descriptor
