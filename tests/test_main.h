@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// main() of the test programs: a test during which the runtime writes an error line fails, unless it said so before.
+// main() of the test programs: a test during which the runtime writes an error line fails, unless it said so before. An
+// abort() says where it was called.
 #pragma once
 
 namespace ibcoll {
