@@ -149,12 +149,27 @@ bool Comm::satisfied(const Wait& wait) noexcept {
     case Wait::Kind::kSoleStep:
       return window_->has_turn(window_turn_) && window_->try_next_sole_step(wait.value);
     case Wait::Kind::kPublished:
-      if (!window_->published(wait.peer, wait.value)) return false;
-      if (window_->digest(wait.peer) == window_->digest(window_->rank())) return true;
-      other_call(team_.team_rank(window_->job_rank(wait.peer)));
-      return false;
+      return peer_published(wait.peer, wait.value);
+    case Wait::Kind::kAllPublished:
+      for (int local = window_->next(window_->rank()); local != window_->rank(); local = window_->next(local))
+        if (!peer_published(local, wait.value)) return false;
+      return true;
   }
   return false;
+}
+
+bool Comm::peer_published(int local, uint64_t parts) noexcept {
+  if (!window_->published(local, parts)) return false;
+  if (window_->digest(local) == window_->digest(window_->rank())) return true;
+  other_call(team_.team_rank(window_->job_rank(local)));
+  return false;
+}
+
+// The local peer that a wait for all of them is for just now; the own rank where none is behind any more.
+int Comm::first_behind() const noexcept {
+  int local = window_->next(window_->rank());
+  while (local != window_->rank() && window_->published(local, NodeWindow::kWhole)) local = window_->next(local);
+  return local;
 }
 
 int Comm::awaited_bell() const noexcept {
@@ -165,6 +180,8 @@ int Comm::awaited_bell() const noexcept {
       return window_->has_turn(window_turn_) ? window_->bell(window_->behind()) : kOwnTurn;
     case Wait::Kind::kPublished:
       return window_->bell(wait_.peer);
+    case Wait::Kind::kAllPublished:
+      return first_behind() == window_->rank() ? kNoBell : window_->bell(first_behind());
     default:
       return kNoBell;
   }

@@ -120,7 +120,8 @@ struct Wait {
     kFlushed,
     kStep,
     kSoleStep,
-    kPublished
+    kPublished,
+    kAllPublished
   };
   Kind kind = Kind::kNothing;
   int peer = -1;                        // kReady, kReceivedFrom, kPublished
@@ -197,6 +198,8 @@ class Comm {
   Awaiter published(int local) noexcept {
     return {*this, {Wait::Kind::kPublished, local, NodeWindow::kWhole, nullptr}};
   }
+  // Until all local peers have.
+  Awaiter all_published() noexcept { return {*this, {Wait::Kind::kAllPublished, -1, NodeWindow::kWhole, nullptr}}; }
   // A step may come in parts; publish() is the last one. Until the local peer has published so many parts of it, or all.
   void publish_part() noexcept { window_->publish_part(signature_); }
   Awaiter published(int local, uint64_t parts) noexcept {
@@ -271,6 +274,8 @@ class Comm {
   void suspend(const Wait& wait) noexcept { wait_ = wait; }
   int take_arrival(const ConstBlocks& blocks) noexcept;
   int take_landing() noexcept;
+  bool peer_published(int local, uint64_t parts) noexcept;
+  int first_behind() const noexcept;
   Channel* channel(int peer) noexcept;
   Message* message() noexcept;
   bool eager(uint64_t bytes) const noexcept;

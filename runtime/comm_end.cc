@@ -130,8 +130,10 @@ std::string Comm::describe_wait() const {
     case Wait::Kind::kSoleStep:
       return fmt::format("waits for the ranks of its node to leave step {} of the node window", window_->step());
     case Wait::Kind::kPublished:
+    case Wait::Kind::kAllPublished:
       return fmt::format("waits for data of rank {} in step {} of the node window",
-                         team_.team_rank(window_->job_rank(wait_.peer)), window_->step());
+                         team_.team_rank(window_->job_rank(wait_.peer < 0 ? first_behind() : wait_.peer)),
+                         window_->step());
     case Wait::Kind::kArrival:
     case Wait::Kind::kReceived:
     case Wait::Kind::kLanding:

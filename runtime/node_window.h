@@ -70,6 +70,7 @@ class NodeWindow {
 
   int size() const noexcept { return static_cast<int>(jobs_.size()); }
   int rank() const noexcept { return rank_; }
+  int next(int local) const noexcept { return local + 1 == size() ? 0 : local + 1; }
   // Largest piece that one rank can publish in one step.
   uint64_t area_bytes() const noexcept { return area_bytes_; }
   // Where rank `local` puts (or put) `bytes` bytes in the current step: beside its flag when they fit there. With

@@ -59,7 +59,7 @@ Task allgather_pap_shm_direct(Comm& c, Args a) {
     }
     if (leads) {
       c.publish_part();
-      for (int i = 1; i < c.node().size(); ++i) co_await c.published(i);
+      co_await c.all_published();
       const ConstBytes row(rows.row(here), row_bytes(a, locals, at, cell));
       for (int i = 1; i <= others; ++i) c.put(nodes.leader_of((here + i) % nodes.node_count()), row);
     } else {

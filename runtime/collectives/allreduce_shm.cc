@@ -36,7 +36,7 @@ Task allreduce_shm(Comm& c, Args a) {
     co_await c.next_step(n);
     c.copy(Bytes(w.area(c.rank(), n), n), mine);
     c.publish();
-    for (int i = 1; i < c.size(); ++i) co_await c.published(c.peer(i));
+    co_await c.all_published();
     if (all_combine_all(c.size(), a.bytes)) {
       combine_all(c, a, piece.data(), 0, n / element, n, 0);
       continue;

@@ -42,7 +42,7 @@ Task allreduce_single_copy(Comm& c, Args a) {
   co_await c.next_step(kAddressBytes);
   publish_address(w, operand);
   c.publish();
-  for (int i = 1; i < c.size(); ++i) co_await c.published(c.peer(i));
+  co_await c.all_published();
   const Bytes own = segment(c.rank());
   const uint64_t most = std::min(own.size(), std::max(kPiece / element, uint64_t{1}) * element);
   std::byte* const work = c.scratch(2 * most);
@@ -66,7 +66,7 @@ Task allreduce_single_copy(Comm& c, Args a) {
   }
   co_await c.next_step(0);
   c.publish();
-  for (int i = 1; i < c.size(); ++i) co_await c.published(c.peer(i));
+  co_await c.all_published();
 }
 
 double cost_us(const Shape& s, const CostModel& m) {

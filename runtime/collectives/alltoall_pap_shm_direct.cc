@@ -42,7 +42,7 @@ Task alltoall_pap_shm_direct(Comm& c, Args a) {
     }
     if (leads) {
       c.publish_part();
-      for (int i = 1; i < c.node().size(); ++i) co_await c.published(i);
+      co_await c.all_published();
       for (int i = 1; i <= others; ++i) {
         const int node = (here + i) % nodes.node_count();
         const std::span<const int> theirs = nodes.ranks_of(node);

@@ -9,7 +9,7 @@ namespace {
 Task barrier_shm(Comm& c, Args) {
   co_await c.next_step(0);
   c.publish();
-  for (int i = 1; i < c.size(); ++i) co_await c.published(c.peer(i));
+  co_await c.all_published();
 }
 
 double cost_us(const Shape& s, const CostModel& m) { return m.step_us(s.p); }
