@@ -276,6 +276,7 @@ class Comm {
   int take_landing() noexcept;
   bool peer_published(int local, uint64_t parts) noexcept;
   int first_behind() const noexcept;
+  bool owes_step(int peer) const noexcept;
   Channel* channel(int peer) noexcept;
   Message* message() noexcept;
   bool eager(uint64_t bytes) const noexcept;

@@ -50,6 +50,17 @@ void Comm::on_ended(int peer) noexcept {
     mismatch(peer, 0, wait_.value, wait_.kind == Wait::Kind::kReady ? "bytes of a message to it" : "messages from it");
   else if (wait_.kind == Wait::Kind::kArrival && !satisfied(wait_) && (!c || (!c->arrived && !c->served)))
     mismatch(peer, 0, wait_.blocks->size(peer), "bytes of a message to it");
+  else if (owes_step(peer))
+    other_call(peer);
+}
+
+// The wait is for what the peer was to publish in the node window.
+bool Comm::owes_step(int peer) const noexcept {
+  if (wait_.kind != Wait::Kind::kPublished && wait_.kind != Wait::Kind::kAllPublished) return false;
+  for (int local = 0; local < window_->size(); ++local)
+    if (team_.team_rank(window_->job_rank(local)) == peer)
+      return (wait_.peer < 0 || wait_.peer == local) && !window_->published(local, wait_.value);
+  return false;
 }
 
 bool Comm::matched() noexcept {

@@ -10,6 +10,7 @@ namespace ibcoll {
 namespace {
 
 constexpr uint64_t kNoWindow = ~uint64_t{0};
+constexpr int kExchanging = 1;  // as the root of an allgather, which has none: no program's allgather fits this one
 
 // In front of a node window: the last rank of the node that frees the team gives the memory back.
 struct alignas(64) WindowUsers {
@@ -191,6 +192,7 @@ Status Context::exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::uniq
   std::copy(mine.begin(), mine.end(), buffers.begin());
   Args args;
   args.collective = IBCOLL_ALLGATHER;
+  args.root = kExchanging;
   args.send.base = buffers.data();
   args.recv = {buffers.data() + mine.size(), mine.size(), nullptr, nullptr};
   Status status = run_own(team, args, buffers, guard);

@@ -219,8 +219,17 @@ void Engine::dispatch(const Event& event) noexcept {
   last_team_->on_note(peer, event.note, event.payload);
 }
 
+// A team that is not expected was freed here: all its collectives have ended.
 void Engine::hold_orphan(const Event& event) {
-  if (std::find(expected_.begin(), expected_.end(), event.note.epoch) == expected_.end()) return;
+  if (std::find(expected_.begin(), expected_.end(), event.note.epoch) == expected_.end()) {
+    if (static_cast<NoteKind>(event.note.kind) != NoteKind::kProbe) return;
+    Note ended = event.note;
+    ended.bytes = 0;
+    ended.completed = ended.op;
+    ended.kind = static_cast<uint16_t>(NoteKind::kEnded);
+    (void)transport(event.peer).send(event.peer, ended, {});
+    return;
+  }
   if (orphans_.size() >= kMostOrphans) {
     log(LogLevel::kError,
         "rank {} sent a note for the unknown team {:x}; {} such notes wait already, this one is dropped", event.peer,

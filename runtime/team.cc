@@ -36,9 +36,7 @@ Team::Team(Engine& engine, uint64_t epoch, Placement placement, int rank, std::u
 }
 
 Team::~Team() {
-  if (doubt_ != Doubt::kNone)  // nothing was in flight here, but others may wait for what this rank knows
-    for (const int i : abort_untold_)
-      if (!engine_.dead(job_rank(i))) (void)tell_abort(i);
+  tell_untold();
   while (EarlyMessage* const early = early_) {
     early_ = early->next;
     engine_.recycle(early);

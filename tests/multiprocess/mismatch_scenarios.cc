@@ -196,6 +196,41 @@ void lists_differ(Rank& self) {
   if (team) expect_ok(ibcoll_barrier(team), "barrier");
 }
 
+// Whoever is told frees the team, or has freed it before, as its own call was complete: the others still learn why they wait.
+void freed_at_once(Rank& self) {
+  std::vector<std::byte> buffer(16);
+  for (const bool root_sends : {true, false, true}) {
+    TeamOwner team = split(self.world, 0, self.rank);
+    const bool sends = (self.rank == 0) == root_sends;
+    const double begin = seconds_now();
+    while (root_sends && self.rank != 0 && seconds_now() - begin < 0.05) ibcoll_progress(self.context);
+    ibcoll_status_t status = ibcoll_bcast(team.get(), buffer.data(), sends ? buffer.size() : 0, 0);
+    const bool told = status != IBCOLL_OK || root_sends || self.rank != 0;
+    while (told && status == IBCOLL_OK && seconds_now() - begin < kSeconds) status = ibcoll_barrier(team.get());
+    if (told) expect_error(status, IBCOLL_ERR_MISMATCH, "rank ", "bcast of 16 bytes and of none");
+    expect(seconds_now() - begin < kSeconds, "{:.1f} s until this rank knew", seconds_now() - begin);
+    team = TeamOwner();
+    expect_ok(ibcoll_barrier(self.world), "barrier of the world");
+  }
+}
+
+// What the library gathers for itself is no allgather of the program.
+void split_differs(Rank& self) {
+  std::vector<std::byte> mine(16), all(16 * static_cast<size_t>(self.size));
+  expect_mismatch(self, "a split and two allgathers", [&](ibcoll_team_t team) {
+    ibcoll_team_t made = nullptr;
+    if (self.rank == self.size - 1) return ibcoll_team_split(team, 0, 0, &made);
+    const ibcoll_status_t status = ibcoll_allgather(team, mine.data(), all.data(), 8);
+    return status != IBCOLL_OK ? status : ibcoll_allgather(team, mine.data(), all.data(), 16);
+  });
+  const std::vector<int> list{0, 1};
+  expect_mismatch(self, "a new team and an allgather", [&](ibcoll_team_t team) {
+    ibcoll_team_t made = nullptr;
+    if (self.rank == self.size - 1) return ibcoll_team_create(team, list.data(), 2, &made);
+    return ibcoll_allgather(team, mine.data(), all.data(), 16);
+  });
+}
+
 // In the last call before the end nobody may have looked at the odd rank: leaving the job tells. Nor is that taken for a
 // barrier of one rank alone.
 void last_calls_differ(Rank&) {
@@ -219,13 +254,9 @@ void last_calls_differ(Rank&) {
 }
 
 constexpr Scenario kMismatchScenarios[] = {
-    {"sizes_differ", sizes_differ},
-    {"calls_differ", calls_differ},
-    {"roots_differ", roots_differ},
-    {"blocks_differ", blocks_differ},
-    {"order_differs", order_differs},
-    {"lists_differ", lists_differ},
-    {"last_calls_differ", last_calls_differ, false},
+    {"sizes_differ", sizes_differ},   {"calls_differ", calls_differ},   {"roots_differ", roots_differ},
+    {"blocks_differ", blocks_differ}, {"order_differs", order_differs}, {"lists_differ", lists_differ},
+    {"freed_at_once", freed_at_once}, {"split_differs", split_differs}, {"last_calls_differ", last_calls_differ, false},
 };
 
 }  // namespace

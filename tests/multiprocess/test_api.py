@@ -40,6 +40,8 @@ LAYOUTS = {
     "sizes_differ": ["3x1", "4x2"],
     "blocks_differ": ["3x1", "4x2"],
     "last_calls_differ": ["3x1", "5x2"],
+    "freed_at_once": ["3x1", "3x3", "5x2"],
+    "split_differs": ["3x1", "3x2"],
     "computes_afterwards": ["5x2"],
     "sleepers_are_woken": ["4x1"],
 }
