@@ -22,6 +22,8 @@ void Context::fill_model(TeamHandle& team) const {
   const MemoryModel& memory = job_.memory_model;
   if (memory.copy_us_per_byte > 0) m.copy_us = memory.copy_us_per_byte;
   m.cached_copy_us = std::min(m.cached_copy_us, m.copy_us);
+  m.streamed_copy_us = memory.streamed_copy_us_per_byte > 0 ? memory.streamed_copy_us_per_byte : m.copy_us;
+  m.own_cache_bytes = job_.own_cache_bytes;
   if (memory.read_us_per_byte > 0) m.read_us = memory.read_us, m.read_us_per_byte = memory.read_us_per_byte;
   m.cache_bytes = job_.cache_bytes;
   if (team.shape.nodes > 1 || job_.shm) {

@@ -15,6 +15,8 @@ namespace ibcoll {
 // Of one socket, as the kernel says (virtual machines let the C library answer for the host's whole package); 32 MB where
 // it does not say.
 uint64_t last_level_cache_bytes() noexcept;
+// Of the largest cache that a core has for itself; 1 MB where the kernel does not say.
+uint64_t own_cache_bytes() noexcept;
 
 // For results larger than the caches: the stores bypass them, which saves reading the lines before they are overwritten.
 // Ordered before later stores of this thread by a fence of its own.

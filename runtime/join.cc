@@ -58,8 +58,10 @@ struct Verdict {
   float copy_us_per_byte = 0;  // of the node, if this rank has timed it
   float read_us = 0;
   float read_us_per_byte = 0;
+  float streamed_copy_us_per_byte = 0;
   float cache_bytes = 0;
-  char text[472] = {};  // of the error, or why this rank has no verbs
+  float own_cache_bytes = 0;
+  char text[464] = {};  // of the error, or why this rank has no verbs
 };
 
 template <typename T>
@@ -104,7 +106,9 @@ class Joining {
     verdict.copy_us_per_byte = static_cast<float>(timed_.copy_us_per_byte);
     verdict.read_us = static_cast<float>(timed_.read_us);
     verdict.read_us_per_byte = static_cast<float>(timed_.read_us_per_byte);
+    verdict.streamed_copy_us_per_byte = static_cast<float>(timed_.streamed_copy_us_per_byte);
     verdict.cache_bytes = static_cast<float>(last_level_cache_bytes());
+    verdict.own_cache_bytes = static_cast<float>(own_cache_bytes());
     constexpr size_t kMostText = sizeof verdict.text - 1;
     std::string why = mine.ok() ? verbs_reason_ : mine.text();
     if (why.size() > kMostText) why = why.substr(0, kMostText - 3) + "...";
@@ -115,6 +119,7 @@ class Joining {
     without_verbs_.clear();
     job_.net_model = {0, 0, 0};
     job_.cache_bytes = verdict.cache_bytes;
+    job_.own_cache_bytes = verdict.own_cache_bytes;
     std::vector<MemoryModel> timed;
     timed.reserve(all->size());
     for (size_t i = 0; i < all->size(); ++i) {
@@ -126,8 +131,9 @@ class Joining {
       job_.net_model.alpha_us = std::max<double>(job_.net_model.alpha_us, v.alpha_us);
       job_.net_model.beta_us_per_byte = std::max<double>(job_.net_model.beta_us_per_byte, v.beta_us_per_byte);
       job_.net_model.cpu_us = std::max<double>(job_.net_model.cpu_us, v.cpu_us);
-      timed.push_back({v.copy_us_per_byte, v.read_us, v.read_us_per_byte});
+      timed.push_back({v.copy_us_per_byte, v.read_us, v.read_us_per_byte, v.streamed_copy_us_per_byte});
       job_.cache_bytes = std::min<double>(job_.cache_bytes, v.cache_bytes);
+      job_.own_cache_bytes = std::max<double>(job_.own_cache_bytes, v.own_cache_bytes);
       if (v.verbs == 0 && without_verbs_.empty()) without_verbs_ = fmt::format("rank {}: {}", i, v.text);
       any_expects_verbs_ = any_expects_verbs_ || v.verbs_expected != 0;
     }

@@ -41,6 +41,13 @@ double quota_of_group(const std::filesystem::path& folder) {
   return time > 0 && period > 0 ? time / period : kNoQuota;
 }
 
+uint64_t cache_bytes(int level, uint64_t unknown) {
+  const std::string size =
+      first_line(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", level));  // "1024K"
+  const uint64_t kilobytes = std::strtoull(size.c_str(), nullptr, 10);
+  return kilobytes > 0 && size.back() == 'K' ? kilobytes << 10 : unknown;
+}
+
 }  // namespace
 
 // A line of /proc/self/cgroup is "4:cpu,cpuacct:/some/group" in version 1 and "0::/some/group" in version 2. The quotas of
@@ -94,11 +101,12 @@ double ranks_per_core(const std::vector<CpuShare>& ranks) {
 }
 
 uint64_t last_level_cache_bytes() noexcept {
-  static const uint64_t bytes = [] {
-    const std::string size = first_line("/sys/devices/system/cpu/cpu0/cache/index3/size");  // "32768K"
-    const uint64_t kilobytes = std::strtoull(size.c_str(), nullptr, 10);
-    return kilobytes > 0 && size.back() == 'K' ? kilobytes << 10 : uint64_t{32} << 20;
-  }();
+  static const uint64_t bytes = cache_bytes(3, uint64_t{32} << 20);
+  return bytes;
+}
+
+uint64_t own_cache_bytes() noexcept {
+  static const uint64_t bytes = cache_bytes(2, uint64_t{1} << 20);
   return bytes;
 }
 

@@ -93,6 +93,7 @@ struct MemoryModel {
   double copy_us_per_byte = 0;  // of a copy into memory that they share, when the other one has read it, or out of it
   double read_us = 0;           // start-up of a single-copy read
   double read_us_per_byte = 0;
+  double streamed_copy_us_per_byte = 0;  // of such copies in a row that no core's own cache holds together
 };
 
 class IBCOLL_MODULE_API Transport {

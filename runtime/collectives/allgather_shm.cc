@@ -35,7 +35,9 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double steps = 1 + static_cast<double>(s.bytes) / static_cast<double>(s.area_bytes);
   const double block = static_cast<double>(s.bytes);
   const double total = static_cast<double>(s.total);
-  return steps * m.step_us(s.p) + m.copies_us(block) + m.own_copies_us(block) + m.shared_copies_us(total - block);
+  const double touched = NodeWindow::kBanks * s.p * std::min(block, static_cast<double>(s.area_bytes));
+  return steps * m.step_us(s.p) + m.copies_us(block, touched) + m.own_copies_us(block) +
+         m.shared_copies_us(total - block, touched);
 }
 
 constexpr const char* kAbout = "blocks through the node window; ceil(max m_i / area) steps";

@@ -65,9 +65,11 @@ const char* why_not(const Shape& s) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const double steps = 1 + n / static_cast<double>(s.area_bytes);
+  const double touched = NodeWindow::kBanks * s.p * std::min(n, static_cast<double>(s.area_bytes));
   if (all_combine_all(s.p, s.bytes))
-    return steps * m.step_us(s.p) + m.copies_us(n) + m.own_copies_us(n) + m.shared_copies_us((s.p - 1) * n);
-  return 2 * steps * m.step_us(s.p) + m.copies_us(2 * n) + m.shared_copies_us(n);
+    return steps * m.step_us(s.p) + m.copies_us(n, touched) + m.own_copies_us(n) +
+           m.shared_copies_us((s.p - 1) * n, touched);
+  return 2 * steps * m.step_us(s.p) + m.copies_us(2 * n, touched) + m.shared_copies_us(n, touched);
 }
 
 }  // namespace

@@ -40,8 +40,10 @@ const char* why_not(const Shape& s) {
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double block = static_cast<double>(s.bytes);
+  const double cell = std::min(block, static_cast<double>(s.area_bytes) / s.p);
+  const double touched = NodeWindow::kBanks * m.sharing * 2 * (s.p - 1) * cell;
   return (1 + block * s.p / static_cast<double>(s.area_bytes)) * m.step_us(s.p) + m.own_copies_us(block) +
-         m.copies_us(2 * block * (s.p - 1)) + m.beyond_caches_us(s.p, block);
+         m.copies_us(2 * block * (s.p - 1), touched) + m.beyond_caches_us(s.p, block);
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ struct CostModel {
   double alpha_us = 1.0;           // start-up of a message on the slowest link of the team
   double beta_us = 1e-3;           // per byte there
   double copy_us = 6e-5;           // per byte of a copy of what another core has touched last
+  double streamed_copy_us = 6e-5;  // the same, among more than own_cache_bytes
+  double own_cache_bytes = 1 << 20;
   double cached_copy_us = 3.5e-5;  // and of a copy of what this core has
   double memory_us = 1e-4;         // more per byte of a block on its way through shared memory that no cache holds
   double cache_bytes = 1 << 25;
@@ -28,10 +30,15 @@ struct CostModel {
   double message_us(double m) const { return alpha_us + turn_us + beta_us * m + 2 * cpu_us * sharing; }
   // One more message in a stream to other ranks, nobody waiting in between.
   double stream_us(double m) const { return 2 * cpu_us * sharing + beta_us * m; }
+  // Per byte, where a core goes through `touched` bytes of shared memory before it comes back to the same place. It may be
+  // cheaper to find bytes in a cache that the cores share than to take them out of each other's.
+  double copy_us_of(double touched) const { return touched < own_cache_bytes ? copy_us : streamed_copy_us; }
   // All ranks of the node copy m bytes each, from or to where other cores look for them.
-  double copies_us(double m) const { return sharing * copy_us * m; }
+  double copies_us(double m, double touched = 0) const { return sharing * copy_us_of(touched) * m; }
   // All copy the same m bytes: the first one of a core takes them across, the others find them there.
-  double shared_copies_us(double m) const { return (copy_us + (sharing - 1) * cached_copy_us) * m; }
+  double shared_copies_us(double m, double touched = 0) const {
+    return (copy_us_of(touched) + (sharing - 1) * cached_copy_us) * m;
+  }
   // All copy m bytes of their own, for themselves.
   double own_copies_us(double m) const { return sharing * cached_copy_us * m; }
   // All make `reads` single-copy reads of m bytes together.

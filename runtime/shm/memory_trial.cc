@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "runtime/copy.h"
 #include "runtime/shm/single_copy.h"
 
 namespace ibcoll {
@@ -16,6 +17,7 @@ namespace {
 
 constexpr uint64_t kMostBytes = 65536;
 constexpr uint64_t kFewBytes = 4096;
+constexpr uint64_t kPiece = 1 << 18;  // of a stream
 constexpr size_t kTries = 9;
 constexpr size_t kWarmUps = 2;  // pages, and what the caches held before
 
@@ -55,7 +57,8 @@ class Moved {
 class Trial {
  public:
   Trial(Segment& segment, int rank, int partner, Clock::time_point deadline)
-      : mine_(segment.info(rank)),
+      : segment_(segment),
+        mine_(segment.info(rank)),
         theirs_(segment.info(partner)),
         out_(segment.ring(rank, partner)),
         in_(segment.ring(partner, rank)),
@@ -71,11 +74,13 @@ class Trial {
     const Moved moved;
     part(moved);
     MemoryModel model;
-    const double copies = median([&] { return copy_through(); });
+    const double copies = median([&] { return copy_through(out_, in_, bytes_); });
     const double few = median([&] { return read(kFewBytes, reads); });
     const double many = median([&] { return read(kMostBytes, reads); });
+    const double streams = stream();
     if (late_) return {};
     model.copy_us_per_byte = copies / static_cast<double>(2 * bytes_);
+    model.streamed_copy_us_per_byte = streams;
     if (few == 0 || many == 0) return model;
     model.read_us_per_byte = std::max(0.0, many - few) / static_cast<double>(kMostBytes - kFewBytes);
     model.read_us = std::max(0.0, few - model.read_us_per_byte * static_cast<double>(kFewBytes));
@@ -117,15 +122,37 @@ class Trial {
     return times[kTries / 2];
   }
 
-  // The rings carry nothing yet: nobody looks at their bytes before a tail is published.
-  double copy_through() {
+  // Through rings, too, that carry nothing yet: nobody looks at their bytes before a tail is published.
+  double copy_through(std::byte* out, const std::byte* in, uint64_t bytes) {
     Clock::time_point start = Clock::now();
-    std::memcpy(out_, from_.data(), bytes_);
+    std::memcpy(out, from_.data(), bytes);
     const double writing = us_since(start);
     meet();
     start = Clock::now();
-    std::memcpy(to_.data(), in_, bytes_);
+    std::memcpy(to_.data(), in, bytes);
     return writing + us_since(start);
+  }
+
+  // The first window takes this memory later. 0: there is none.
+  double stream() {
+    constexpr uint64_t kNone = UINT64_MAX;
+    const uint64_t length = std::max(own_cache_bytes() / kPiece, uint64_t{1}) * kPiece;
+    Result<uint64_t> mine = segment_.allocate(length);
+    mine_.trial_memory.store(mine.ok() ? *mine : kNone, std::memory_order_relaxed);
+    meet();
+    const uint64_t theirs = theirs_.trial_memory.load(std::memory_order_relaxed);
+    double us = 0;
+    if (mine.ok() && theirs != kNone && !late_) {
+      from_.resize(kPiece), to_.resize(kPiece);
+      uint64_t at = 0;
+      us = median([&] {
+        const double time = copy_through(segment_.heap(*mine + at), segment_.heap(theirs + at), kPiece);
+        at = (at + kPiece) % length;
+        return time;
+      });
+    }
+    if (mine.ok()) segment_.release(*mine, length);
+    return us / static_cast<double>(2 * kPiece);
   }
 
   double read(uint64_t bytes, bool reads) {
@@ -137,6 +164,7 @@ class Trial {
     return status.ok() ? us_since(start) : 0;
   }
 
+  Segment& segment_;
   RankInfo& mine_;
   RankInfo& theirs_;
   std::byte* const out_;
@@ -165,7 +193,9 @@ MemoryModel middle_by(std::vector<MemoryModel> timed, Time time) {
 MemoryModel middle_of(std::vector<MemoryModel> timed) {
   MemoryModel middle = middle_by(
       timed, [](const MemoryModel& m) { return m.read_us + static_cast<double>(kMostBytes) * m.read_us_per_byte; });
-  middle.copy_us_per_byte = middle_by(timed, [](const MemoryModel& m) { return m.copy_us_per_byte; }).copy_us_per_byte;
+  const MemoryModel copies = middle_by(timed, [](const MemoryModel& m) { return m.copy_us_per_byte; });
+  middle.copy_us_per_byte = copies.copy_us_per_byte;
+  middle.streamed_copy_us_per_byte = copies.streamed_copy_us_per_byte;
   return middle;
 }
 

@@ -38,6 +38,8 @@ TEST_F(MemoryTrialTest, TimesCopiesAndReads) {
   const MemoryModel model = time(true, false);
   EXPECT_GT(model.copy_us_per_byte, 1e-7) << "10 TB/s";
   EXPECT_LT(model.copy_us_per_byte, 1e-1) << "10 MB/s";
+  EXPECT_GT(model.streamed_copy_us_per_byte, 1e-7);
+  EXPECT_LT(model.streamed_copy_us_per_byte, 1e-1);
   EXPECT_GT(model.read_us + 65536 * model.read_us_per_byte, 1e-1) << "a system call that copies 64 KB";
 }
 
@@ -90,15 +92,18 @@ TEST(MemoryTrial, TheJobGoesByTheMiddle) {
   EXPECT_EQ(none.copy_us_per_byte, 0);
   EXPECT_EQ(none.read_us_per_byte, 0);
   // Who has not timed does not count; start-up and bytes of reads belong together.
-  const MemoryModel quiet{1e-4, 1.6, 1e-4}, disturbed{9e-4, 2.7, 8e-5 + 1e-4}, copies_only{5e-4, 0, 0};
+  const MemoryModel quiet{1e-4, 1.6, 1e-4, 5e-5}, disturbed{9e-4, 2.7, 8e-5 + 1e-4, 4e-5},
+      copies_only{5e-4, 0, 0, 3e-4};
   for (const std::vector<MemoryModel>& two : {std::vector{quiet, {}, disturbed}, std::vector{disturbed, quiet, {}}}) {
     const MemoryModel middle = middle_of(two);
     EXPECT_EQ(middle.copy_us_per_byte, quiet.copy_us_per_byte);
+    EXPECT_EQ(middle.streamed_copy_us_per_byte, quiet.streamed_copy_us_per_byte);
     EXPECT_EQ(middle.read_us, quiet.read_us);
     EXPECT_EQ(middle.read_us_per_byte, quiet.read_us_per_byte);
   }
   const MemoryModel middle = middle_of({disturbed, copies_only, quiet});
   EXPECT_EQ(middle.copy_us_per_byte, copies_only.copy_us_per_byte);
+  EXPECT_EQ(middle.streamed_copy_us_per_byte, copies_only.streamed_copy_us_per_byte);
   EXPECT_EQ(middle.read_us, quiet.read_us);
   // A start-up of nothing is a measurement, too.
   EXPECT_EQ(middle_of({{1e-4, 0, 1e-4}}).read_us_per_byte, 1e-4);

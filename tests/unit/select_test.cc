@@ -18,7 +18,7 @@ Shape shape(int p, int nodes, uint64_t bytes) {
   s.total = bytes * static_cast<uint64_t>(p);
   s.fewest_local = p / nodes;
   s.most_local = (p + nodes - 1) / nodes;
-  s.area_bytes = s.most_local > 1 ? 65'536 : 0;
+  s.area_bytes = s.most_local > 1 ? 262'144 : 0;
   return s;
 }
 
@@ -88,8 +88,8 @@ TEST(Select, LeadersExchangeForTheirNodesWhereMessagesCost) {
 // Two ranks on near cores, and on far ones: copies cost seven times as much there, reads half as much again.
 TEST(Select, OneCopyOrTwoIsAMatterOfWhatTheyCost) {
   CostModel near, far;
-  near.copy_us = 3.4e-5, near.read_us_per_byte = 1.1e-4;
-  far.copy_us = 2.4e-4, far.read_us_per_byte = 1.6e-4;
+  near.copy_us = near.streamed_copy_us = 3.4e-5, near.read_us_per_byte = 1.1e-4;
+  far.copy_us = far.streamed_copy_us = 2.4e-4, far.read_us_per_byte = 1.6e-4;
   for (const ibcoll_collective_t c : {IBCOLL_BCAST, IBCOLL_ALLGATHER, IBCOLL_ALLTOALL, IBCOLL_ALLREDUCE}) {
     Shape s = shape(2, 1, 1 << 18);
     s.single_copy = true;
@@ -102,9 +102,23 @@ TEST(Select, OneCopyOrTwoIsAMatterOfWhatTheyCost) {
   }
 }
 
+// Near cores, where a cache that both share hands over long streams faster than they take bytes from each other.
+TEST(Select, LongStreamsMayGoThroughSharedMemory) {
+  CostModel m;
+  m.copy_us = 6.7e-5, m.streamed_copy_us = 3e-5, m.read_us = 1.8, m.read_us_per_byte = 8e-5;
+  for (const ibcoll_collective_t c : {IBCOLL_ALLGATHER, IBCOLL_ALLTOALL, IBCOLL_ALLREDUCE}) {
+    Shape s = shape(2, 1, 1 << 20);
+    s.single_copy = true;
+    EXPECT_STREQ(select(c, s, m, {}).value()->name, "shm") << ibcoll_collective_name(c);
+    m.own_cache_bytes = 1 << 23;  // all that is under way stays in them
+    EXPECT_STREQ(select(c, s, m, {}).value()->name, "single_copy") << ibcoll_collective_name(c);
+    m.own_cache_bytes = 1 << 20;
+  }
+}
+
 TEST(Select, OneCopyOfTwoRanksStaysAheadBeyondTheCaches) {
   CostModel m;
-  m.copy_us = 8.5e-5, m.read_us_per_byte = 8.5e-5;
+  m.copy_us = m.streamed_copy_us = 8.5e-5, m.read_us_per_byte = 8.5e-5;
   for (const ibcoll_collective_t c : {IBCOLL_BCAST, IBCOLL_ALLGATHER, IBCOLL_ALLTOALL, IBCOLL_ALLREDUCE})
     for (uint64_t bytes = 1 << 20; bytes <= 1 << 28; bytes *= 2) {
       Shape s = shape(2, 1, bytes);
