@@ -16,7 +16,8 @@
  *     requests are *started* in the same order. Several may be in flight at a time.
  *   - Every function that can fail returns an ibcoll_status_t; ibcoll_last_error() tells who, where, why and what to try.
  *   - A failed argument check leaves everything as it was. A collective that fails once started fails on every rank
- *     of the team that is alive, and the team accepts no further collective: free it.
+ *     of the team that is alive; one whose own part was complete, or could be completed, is told in its next call on the
+ *     team. The team accepts no further collective: free it.
  *   - Any thread may call any function; calls on one context exclude each other by one lock.
  */
 #ifndef IBCOLL_H
@@ -126,7 +127,8 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_team_create(ibcoll_team_t parent, const int
 /* Collective over `parent`: one team per color, ordered by key, then by rank in parent. A negative color: no team
  * (*team = NULL). Source: MPI_Comm_split. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_team_split(ibcoll_team_t parent, int color, int key, ibcoll_team_t* team);
-/* Local. BUSY while requests of the team exist. */
+/* Local. BUSY while requests of the team exist. Whether the last collective of the team fitted together, a rank whose own part
+ * was complete no longer learns: a barrier before tells. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_team_free(ibcoll_team_t team);
 IBCOLL_EXPORT int ibcoll_team_rank(ibcoll_team_t team);
 IBCOLL_EXPORT int ibcoll_team_size(ibcoll_team_t team);
