@@ -13,7 +13,8 @@ constexpr Setting kSettings[] = {
      "configuration file; empty: ~/.config/ibcoll.conf, else /etc/ibcoll.conf, where there is one"},
     {"IBCOLL_LOG", Kind::kChoice, "warn", "error|warn|info|debug", "least severe message that is written to stderr"},
     {"IBCOLL_TIMEOUT", Kind::kSeconds, "600", "0.1..inf",
-     "a collective that takes longer fails on all ranks that are still in it; the start under ibcoll_run waits as long for a rank"},
+     "a collective that takes longer fails on all ranks that are still in it; the start under ibcoll_run waits as long "
+     "for a rank"},
     {"IBCOLL_WAIT", Kind::kChoice, "auto", "auto|spin|yield|sleep",
      "how a rank waits; auto: from the cores that it may use and the ranks that share them"},
 
