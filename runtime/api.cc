@@ -206,7 +206,10 @@ ibcoll_status_t ibcoll_op_create(ibcoll_reduce_fn function, void* user, int comm
 }
 
 ibcoll_status_t ibcoll_op_free(ibcoll_op_t op) {
-  if (op && op->index >= 0) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_op_free: {} is predefined", op->name);
+  if (!op) return IBCOLL_OK;
+  if (!op->user_defined()) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_op_free: {} is predefined", op->name);
+  if (const int requests = op->requests.load(std::memory_order_acquire); requests > 0)
+    return refuse(IBCOLL_ERR_BUSY, "ibcoll_op_free: {} requests use the operation; free them first", requests);
   delete op;
   return IBCOLL_OK;
 }

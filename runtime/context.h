@@ -42,7 +42,8 @@ struct TeamHandle {
   Shape shape;                // what selection knows of every call on the team
   CostModel model;
   // The last request of each blocking shorthand: a loop that repeats a call pays for its set-up once. One with much scratch
-  // memory is not kept: large calls take longer than their set-up, and the memory is the program's.
+  // memory is not kept: large calls take longer than their set-up, and the memory is the program's. Nor is one with an operation
+  // of the user, who may free it.
   struct Shorthand {
     ibcoll_collective_args_t args{};
     std::unique_ptr<Request> request;

@@ -129,9 +129,8 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
                              std::unique_lock<std::mutex>& guard) {
   TeamHandle::Shorthand& last = team.shorthands[given.collective];
   const auto p = static_cast<size_t>(team.team->size());
-  // A user-defined operation may have been freed and made anew at the same address.
-  const bool repeat = last.request && !last.waited_for && same_call(last.args, given) &&
-                      (!given.op || given.op->index >= 0) && same_counts(last.request->args(), given, p);
+  const bool repeat =
+      last.request && !last.waited_for && same_call(last.args, given) && same_counts(last.request->args(), given, p);
   if (!repeat) {
     if (team.team->refuses()) return team.team->refusal();
     const Result<Args> args = check_arguments(given, team.team->rank(), team.team->size());
@@ -154,7 +153,9 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
   last.waited_for = true;
   const Status status = wait(request, INFINITY, guard);
   last.waited_for = false;
-  if (!request.in_flight() && request.comm().arena().bytes() > kMostKept) last.request.reset();
+  // The user may free an operation as soon as the call has returned.
+  const bool keep = !request.holds_operation() && request.comm().arena().bytes() <= kMostKept;
+  if (!request.in_flight() && !keep) last.request.reset();
   return status;
 }
 

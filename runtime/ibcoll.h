@@ -168,6 +168,8 @@ IBCOLL_EXPORT extern const ibcoll_op_t IBCOLL_SUM, IBCOLL_PROD, IBCOLL_MIN, IBCO
  * associative; called inside ibcoll with its lock held, so it must not call ibcoll. */
 typedef void (*ibcoll_reduce_fn)(const void* in, void* inout, uint64_t count, ibcoll_type_t type, void* user);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_op_create(ibcoll_reduce_fn function, void* user, int commutative, ibcoll_op_t* op);
+/* Local. BUSY while requests with it exist, or a blocking call with it is in flight, or given up (ibcoll_wait) and its team not
+ * freed. NULL is allowed. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_op_free(ibcoll_op_t op);
 
 typedef enum ibcoll_scheme {

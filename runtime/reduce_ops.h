@@ -2,6 +2,7 @@
 // Reductions: one template, one table of type x operation.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "runtime/ibcoll.h"
@@ -13,6 +14,9 @@ struct ibcoll_op {
   int index;                  // row of the table; -1: user-defined
   ibcoll_reduce_fn function;  // user-defined only
   void* user;
+  std::atomic<int> requests{0};  // that hold it, of all contexts; user-defined only
+
+  bool user_defined() const noexcept { return index < 0; }
 };
 
 namespace ibcoll {

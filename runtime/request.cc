@@ -10,9 +10,13 @@ namespace ibcoll {
 Request::Request(Team& team, const Args& args, const Algorithm& algorithm, ibcoll_scheme_t scheme, uint32_t signature)
     : team_(team), args_(args), algorithm_(algorithm), scheme_(scheme), comm_(team, signature) {
   team_.adopt(1);
+  if (holds_operation()) args_.reduction.op->requests.fetch_add(1, std::memory_order_relaxed);
 }
 
-Request::~Request() { team_.adopt(-1); }
+Request::~Request() {
+  team_.adopt(-1);
+  if (holds_operation()) args_.reduction.op->requests.fetch_sub(1, std::memory_order_release);
+}
 
 void Request::hold_counts() {
   const auto p = static_cast<size_t>(team_.size());

@@ -43,6 +43,8 @@ class Request {
   Comm& comm() noexcept { return comm_; }
   const Args& args() const noexcept { return args_; }
   const Algorithm& algorithm() const noexcept { return algorithm_; }
+  // One of the user, who must not free it before this request.
+  bool holds_operation() const noexcept { return args_.reduction.op && args_.reduction.op->user_defined(); }
   // "allgatherv (ring)"
   std::string call() const;
   // What this call sends to the peer and expects from it; 0 and 0 where the signature says it all.

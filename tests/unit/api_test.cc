@@ -135,6 +135,27 @@ TEST_F(Api, DestroyingWhatIsInUseIsRefused) {
   EXPECT_EQ(ibcoll_team_free(team), IBCOLL_OK);
 }
 
+TEST_F(Api, AnOperationInUseIsNotFreed) {
+  const auto add = [](const void* in, void* inout, uint64_t count, ibcoll_type_t, void*) {
+    for (uint64_t i = 0; i < count; ++i) static_cast<int32_t*>(inout)[i] += static_cast<const int32_t*>(in)[i];
+  };
+  ibcoll_op_t op = nullptr;
+  ASSERT_EQ(ibcoll_op_create(add, nullptr, 1, &op), IBCOLL_OK);
+  ibcoll_collective_args_t a = args(IBCOLL_ALLREDUCE);
+  a.op = op;
+  ibcoll_request_t requests[2] = {};
+  for (ibcoll_request_t& request : requests) ASSERT_EQ(ibcoll_collective_init(world_, &a, &request), IBCOLL_OK);
+  EXPECT_EQ(ibcoll_op_free(op), IBCOLL_ERR_BUSY);
+  EXPECT_NE(std::string(ibcoll_last_error()).find("2 requests use"), std::string::npos) << ibcoll_last_error();
+  EXPECT_EQ(ibcoll_start(requests[0]), IBCOLL_OK);
+  EXPECT_EQ(ibcoll_wait(requests[0]), IBCOLL_OK);
+  for (ibcoll_request_t request : requests) EXPECT_EQ(ibcoll_request_free(request), IBCOLL_OK);
+  // A blocking call keeps nothing of it.
+  EXPECT_EQ(ibcoll_allreduce(world_, a.send, a.recv, a.count, a.type, op), IBCOLL_OK);
+  EXPECT_EQ(ibcoll_op_free(op), IBCOLL_OK) << ibcoll_last_error();
+  EXPECT_EQ(ibcoll_op_free(nullptr), IBCOLL_OK);
+}
+
 TEST_F(Api, ExplainsAndDescribesItself) {
   char text[1000];
   const ibcoll_collective_args_t a = args(IBCOLL_ALLGATHER);
