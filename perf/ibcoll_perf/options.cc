@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <sstream>
@@ -80,6 +81,15 @@ std::vector<uint64_t> parse_sizes(const std::string& range, uint64_t factor) {
 
 namespace {
 
+// NaN compares false, so that it is in every CLI::Range.
+const CLI::Validator not_nan(
+    [](const std::string& text) {
+      double value = 0;
+      return CLI::detail::lexical_cast(text, value) && std::isnan(value) ? fmt::format("'{}' is not a number", text)
+                                                                         : std::string();
+    },
+    "");
+
 // Sets up `app` so that its parse() fills `options`.
 void describe_options(CLI::App& app, Options& options) {
   const std::vector<std::string> collectives = collective_names();
@@ -106,6 +116,7 @@ void describe_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{100000000}));
   app.add_option("--seconds", text->seconds, "Time for the timed calls of a row, of which there are 5 to 20000")
       ->check(CLI::Range(1e-6, 86400.0))
+      ->check(not_nan)
       ->capture_default_str();
   app.add_option("--warmup", options.plan.warmup,
                  "Calls before the timed ones (default: as many as fill a quarter of --seconds)")

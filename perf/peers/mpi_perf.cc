@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -166,6 +167,10 @@ int main(int argc, char** argv) {
   unsigned long long min = 0, max = 0;
   if (std::sscanf(range.c_str(), "%llu:%llu", &min, &max) != 2 || min == 0 || min > max) {
     std::fprintf(stderr, "mpi_perf: --bytes %s: MIN:MAX in bytes is wanted, 0 < MIN <= MAX\n", range.c_str());
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  if (std::isnan(seconds)) {  // CLI::PositiveNumber lets it pass
+    std::fprintf(stderr, "mpi_perf: --seconds: a number is wanted\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   plan.budget_us = seconds * 1e6;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <CLI/Error.hpp>
+#include <iterator>
 
 namespace ibcoll::perf {
 namespace {
@@ -28,6 +29,19 @@ TEST(ParseSizes, RefusesWhatIsNoRange) {
 TEST(ParseSizes, LargestNumbersDoNotOverflow) {
   const Sizes sizes = parse_sizes("1:18446744073709551615", 1u << 31);
   EXPECT_EQ(sizes, (Sizes{1, 1ull << 31, 1ull << 62, UINT64_MAX}));
+}
+
+TEST(ParseOptions, SecondsAreANumberInRange) {
+  for (const char* text : {"nan", "-nan", "NaN", "inf", "0", "-1", "86401", "1s", ""}) {
+    const char* const words[] = {"ibcoll_perf", "barrier", "--seconds", text};
+    Options options;
+    const std::optional<EarlyEnd> end = parse_options(std::size(words), words, options);
+    EXPECT_TRUE(end && end->exit_code == 2 && end->error_output.find("--seconds") != std::string::npos) << text;
+  }
+  const char* const words[] = {"ibcoll_perf", "barrier", "--seconds", "1.5"};
+  Options options;
+  EXPECT_FALSE(parse_options(std::size(words), words, options));
+  EXPECT_EQ(options.plan.budget_us, 1.5e6);
 }
 
 }  // namespace
