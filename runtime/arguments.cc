@@ -30,7 +30,7 @@ class Check {
   Result<Args> run() {
     switch (given_.collective) {
       case IBCOLL_BARRIER:
-        return args_;
+        break;
       case IBCOLL_BCAST:
         bcast();
         break;

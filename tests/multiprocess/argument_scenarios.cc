@@ -90,7 +90,9 @@ void beyond_the_range(Refusals& r, int p) {
   });
   r.refuse(static_cast<ibcoll_collective_t>(42), "collective is 42", [](auto&, auto&) {});
   r.refuse(static_cast<ibcoll_collective_t>(-1), "collective is -1", [](auto&, auto&) {});
-  r.refuse(IBCOLL_ALLGATHER, "scheme is 7", [](auto& a, auto&) { a.scheme = static_cast<ibcoll_scheme_t>(7); });
+  r.refuse_all(
+      "scheme is 7", [](auto& a, auto&) { a.scheme = static_cast<ibcoll_scheme_t>(7); }, IBCOLL_BARRIER,
+      IBCOLL_ALLGATHER);
   r.refuse(IBCOLL_ALLGATHER, "struct_size", [](auto& a, auto&) { a.struct_size = 8; });
   r.refuse(IBCOLL_ALLTOALLV, "to itself", [](auto& a, Arguments& own) {
     own.less.assign(own.p, kBlock / 2);
