@@ -18,10 +18,6 @@ ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collecti
     if (!team || !args || !request)
       return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_collective_init: team, args or request is NULL");
     *request = nullptr;
-    if (args->struct_size < sizeof(ibcoll_collective_args_t))
-      return refuse(IBCOLL_ERR_INVALID_ARGUMENT,
-                    "ibcoll_collective_args_t.struct_size is {}: set it to sizeof, {} bytes", args->struct_size,
-                    sizeof(ibcoll_collective_args_t));
     TeamHandle& t = *handle(team);
     const Guard guard(t.context->lock());
     if (t.team->refuses()) return report(t.team->refusal());

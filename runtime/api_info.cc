@@ -31,12 +31,11 @@ ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_
   return guarded([&] {
     if (!team || !args || !text)
       return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_explain: team, args or text is NULL");
-    if (!ibcoll_collective_name(args->collective))
-      return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_explain: collective is {}",
-                    static_cast<int>(args->collective));
     TeamHandle& t = *handle(team);
     const Guard guard(t.context->lock());
-    hand_out(t.context->explain(t, *args), text, bytes);
+    const Result<std::string> decision = t.context->explain(t, *args);
+    if (!decision.ok()) return report(decision.status());
+    hand_out(decision.value(), text, bytes);
     return IBCOLL_OK;
   });
 }

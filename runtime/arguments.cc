@@ -19,7 +19,8 @@ struct Extent {
 
 class Check {
  public:
-  Check(const ibcoll_collective_args_t& given, int rank, int size) : given_(given), rank_(rank), size_(size) {
+  Check(const ibcoll_collective_args_t& given, int rank, int size, bool buffers)
+      : given_(given), rank_(rank), size_(size), buffers_(buffers) {
     args_.collective = given.collective;
     args_.in_place = given.send == IBCOLL_IN_PLACE;
     args_.root = given.root;
@@ -43,7 +44,7 @@ class Check {
         args_.recv.counts = given_.recv_counts;
         args_.recv.displacements = given_.recv_displacements;
         irregular("recv", args_.recv);
-        if (status_.ok()) own_block(args_.recv.counts[rank_]);
+        if (status_.ok()) own_block(args_.recv.size(rank_));
         break;
       case IBCOLL_ALLTOALL:
         args_.recv.bytes = args_.send.bytes = given_.bytes;
@@ -76,7 +77,7 @@ class Check {
   }
 
   void extent(const char* buffer, int block, const std::byte* base, uint64_t offset, uint64_t bytes) {
-    if (bytes == 0 || !status_.ok()) return;
+    if (bytes == 0 || !buffers_ || !status_.ok()) return;
     uint64_t end = 0;
     if (!base)
       fail("{} is NULL, but block {} has {} bytes", buffer, block, bytes);
@@ -97,7 +98,11 @@ class Check {
   }
 
   template <typename Byte>
-  void irregular(const char* buffer, const BasicBlocks<Byte>& blocks) {
+  void irregular(const char* buffer, BasicBlocks<Byte>& blocks) {
+    if (!buffers_) {
+      if (!blocks.counts) regular(buffer, blocks.base, blocks.bytes = given_.bytes);
+      return;
+    }
     if (!blocks.counts || !blocks.displacements) {
       fail("{}_{} is NULL", buffer, blocks.counts ? "displacements" : "counts");
       return;
@@ -124,6 +129,7 @@ class Check {
     args_.send.counts = given_.send_counts;
     args_.send.displacements = given_.send_displacements;
     irregular("send", args_.send);
+    if (!args_.send.counts || !args_.recv.counts) return;
     if (status_.ok() && args_.send.counts[rank_] != args_.recv.counts[rank_])
       fail("this rank sends {} bytes to itself but receives {}", args_.send.counts[rank_], args_.recv.counts[rank_]);
   }
@@ -168,6 +174,7 @@ class Check {
   const ibcoll_collective_args_t& given_;
   int rank_;
   int size_;
+  bool buffers_;  // false: they, and where blocks lie, are not looked at
   Args args_;
   Status status_;
   std::vector<Extent> extents_;
@@ -178,10 +185,21 @@ uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ hash >> 29;
 }
 
+Result<Args> check(const ibcoll_collective_args_t& given, int rank, int size, bool buffers) {
+  if (given.struct_size < sizeof given)  // then not all of it may be read
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_collective_args_t.struct_size is {}: set it to sizeof, {} bytes",
+                 given.struct_size, sizeof given);
+  return Check(given, rank, size, buffers).run();
+}
+
 }  // namespace
 
 Result<Args> check_arguments(const ibcoll_collective_args_t& given, int rank, int size) {
-  return Check(given, rank, size).run();
+  return check(given, rank, size, true);
+}
+
+Result<Args> check_without_buffers(const ibcoll_collective_args_t& given, int rank, int size) {
+  return check(given, rank, size, false);
 }
 
 uint32_t call_signature(const Args& args, const char* algorithm, ibcoll_scheme_t scheme, int size) {

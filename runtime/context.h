@@ -102,8 +102,8 @@ class Context {
                  std::unique_lock<std::mutex>& guard);
   // Checks, runs and waits: a blocking shorthand.
   Status run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given, std::unique_lock<std::mutex>& guard);
-  // Needs no buffers; counts may be NULL (`bytes` each).
-  std::string explain(TeamHandle& team, const ibcoll_collective_args_t& given) const;
+  // What make_request() would select, and why; refuses what that, or check_without_buffers(), refuses.
+  Result<std::string> explain(TeamHandle& team, const ibcoll_collective_args_t& given) const;
 
   Status start(Request& request) noexcept;
   // Moves everything; false: nothing moved.

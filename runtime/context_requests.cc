@@ -169,18 +169,12 @@ Status Context::run_own(TeamHandle& team, const Args& args, std::vector<std::byt
   return status;
 }
 
-std::string Context::explain(TeamHandle& team, const ibcoll_collective_args_t& given) const {
-  Args args;
-  args.collective = given.collective;
-  args.recv.counts = given.collective == IBCOLL_ALLGATHERV ? given.recv_counts : nullptr;
-  const bool blocks = given.collective != IBCOLL_BCAST && given.collective != IBCOLL_ALLREDUCE;
-  (blocks ? args.recv.bytes : args.bytes) = given.bytes;
-  if (given.collective == IBCOLL_ALLREDUCE && given.op && type_bytes(given.type) > 0) {
-    args.bytes = given.count * type_bytes(given.type);
-    args.reduction = {given.op, given.type, reduce_kernel(given.op, given.type)};
-  }
-  return ibcoll::explain(args.collective, shape_of(team, args, scheme_of(given.scheme)), team.model,
-                         forced(args.collective, given.algorithm));
+Result<std::string> Context::explain(TeamHandle& team, const ibcoll_collective_args_t& given) const {
+  if (team.team->refuses()) return team.team->refusal();
+  const Result<Args> args = check_without_buffers(given, team.team->rank(), team.team->size());
+  if (!args.ok()) return args.status();
+  return ibcoll::explain(given.collective, shape_of(team, args.value(), scheme_of(given.scheme)), team.model,
+                         forced(given.collective, given.algorithm));
 }
 
 // ---------------------------------------------------------------- progress

@@ -249,7 +249,8 @@ IBCOLL_EXPORT const char* ibcoll_algorithm_name(ibcoll_collective_t collective, 
 /* One line about it: source and cost. NULL when there is no such algorithm. */
 IBCOLL_EXPORT const char* ibcoll_algorithm_about(ibcoll_collective_t collective, const char* algorithm);
 /* As ibcoll_collective_init would decide, without buffers: writes the name and the reason ("demanded by IBCOLL_ALLTOALL",
- * "lowest predicted cost: shm 3.1 us, pap_direct 9.8 us, ..."). Counts may be NULL for v-collectives: `bytes` each. */
+ * "lowest predicted cost: shm 3.1 us, pap_direct 9.8 us, ..."). Counts may be NULL for v-collectives: `bytes` each.
+ * Errors: those of ibcoll_collective_init, but for what concerns buffers and displacements. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_t* args, char* text,
                                              size_t bytes);
 /* JSON of the whole state: bootstrap, topology, transports with the reason why one is not used, settings with default,

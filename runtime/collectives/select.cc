@@ -41,9 +41,9 @@ Result<const Algorithm*> select(ibcoll_collective_t collective, const Shape& sha
   return best;  // every collective has an algorithm that applies always
 }
 
-std::string explain(ibcoll_collective_t collective, const Shape& shape, const CostModel& model, Forced forced) {
+Result<std::string> explain(ibcoll_collective_t collective, const Shape& shape, const CostModel& model, Forced forced) {
   const Result<const Algorithm*> selected = select(collective, shape, model, forced);
-  if (!selected.ok()) return selected.status().text();
+  if (!selected.ok()) return selected.status();
   if (!forced.name.empty()) return fmt::format("{}: demanded by {}", forced.name, forced.origin);
   std::string costs, others;
   for (const Algorithm* const a : algorithms()) {

@@ -20,7 +20,7 @@ struct Forced {
 // NOT_APPLICABLE: the forced algorithm does not exist or does not apply; the text says why and which would.
 Result<const Algorithm*> select(ibcoll_collective_t collective, const Shape& shape, const CostModel& model,
                                 Forced forced);
-// The decision and its reason, in one line.
-std::string explain(ibcoll_collective_t collective, const Shape& shape, const CostModel& model, Forced forced);
+// The decision and its reason, in one line; or the error of select().
+Result<std::string> explain(ibcoll_collective_t collective, const Shape& shape, const CostModel& model, Forced forced);
 
 }  // namespace ibcoll

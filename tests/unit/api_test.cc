@@ -161,6 +161,12 @@ TEST_F(Api, ExplainsAndDescribesItself) {
   const ibcoll_collective_args_t a = args(IBCOLL_ALLGATHER);
   EXPECT_EQ(ibcoll_explain(world_, &a, text, sizeof text), IBCOLL_OK);
   EXPECT_NE(std::string(text).find("lowest predicted cost"), std::string::npos) << text;
+  ibcoll_collective_args_t wrong = a;
+  wrong.algorithm = "magic";
+  EXPECT_EQ(ibcoll_explain(world_, &wrong, text, sizeof text), IBCOLL_ERR_NOT_APPLICABLE);
+  wrong = a;
+  wrong.scheme = static_cast<ibcoll_scheme_t>(7);
+  EXPECT_EQ(ibcoll_explain(world_, &wrong, text, sizeof text), IBCOLL_ERR_INVALID_ARGUMENT);
   std::string info(ibcoll_info_json(context_, nullptr, 0) + 1, '\0');
   ibcoll_info_json(context_, info.data(), info.size());
   info.pop_back();

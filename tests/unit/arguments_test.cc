@@ -105,6 +105,38 @@ TEST_F(Arguments, ReceivingIntoInPlaceIsRefused) {
   EXPECT_NE(refusal(a).find("address space"), std::string::npos);
 }
 
+TEST_F(Arguments, WithoutBuffersTheRestIsChecked) {
+  const auto refusal_of = [](const ibcoll_collective_args_t& a) {
+    return check_without_buffers(a, kRank, kRanks).status().text();
+  };
+  for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
+    ibcoll_collective_args_t a = args(static_cast<ibcoll_collective_t>(i));
+    a.send = a.recv = nullptr;
+    EXPECT_EQ(refusal_of(a), "") << i;
+    a.send_displacements = a.recv_displacements = nullptr;
+    EXPECT_EQ(refusal_of(a), "") << i;
+    a.send_counts = nullptr;
+    EXPECT_EQ(refusal_of(a), "") << i;
+    a.recv_counts = nullptr;
+    EXPECT_EQ(refusal_of(a), "") << i;
+    a.scheme = static_cast<ibcoll_scheme_t>(7);
+    EXPECT_NE(refusal_of(a).find("scheme is 7"), std::string::npos) << i;
+    a.struct_size = 8;
+    EXPECT_NE(refusal_of(a).find("struct_size is 8"), std::string::npos) << i;
+  }
+  ibcoll_collective_args_t a = args(IBCOLL_BCAST);
+  a.root = kRanks;
+  EXPECT_NE(refusal_of(a).find("root is 3"), std::string::npos);
+  a = args(IBCOLL_ALLREDUCE);
+  a.op = nullptr;
+  EXPECT_NE(refusal_of(a).find("op is NULL"), std::string::npos);
+  a = args(IBCOLL_ALLTOALLV);
+  a.send_counts = a.recv_counts = nullptr;
+  EXPECT_EQ(check_without_buffers(a, kRank, kRanks).value().recv.bytes, kBlock);
+  a.bytes = ~uint64_t{0};
+  EXPECT_NE(refusal_of(a).find("overflow"), std::string::npos);
+}
+
 TEST_F(Arguments, SignaturesTellCallsApart) {
   const uint32_t one = signature(args(IBCOLL_ALLGATHER));
   EXPECT_EQ(one, signature(args(IBCOLL_ALLGATHER)));
