@@ -99,7 +99,8 @@ typedef struct ibcoll_context_params {
  * configuration file (ibcoll_info -c lists them).
  * Errors: CONFIG (names variable, value and what is allowed), BOOTSTRAP, TRANSPORT, NO_MEMORY, TIMEOUT. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_context_create(const ibcoll_context_params_t* params, ibcoll_context_t* context);
-/* Collective. BUSY while teams other than the world or requests exist. */
+/* Collective. BUSY while teams other than the world or requests exist: then the context stays as it was. After any other result
+ * it is gone, also after an error, and the handle must not be used again. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_context_destroy(ibcoll_context_t context);
 IBCOLL_EXPORT int ibcoll_context_rank(ibcoll_context_t context);
 IBCOLL_EXPORT int ibcoll_context_size(ibcoll_context_t context);
