@@ -163,7 +163,7 @@ std::string allowed_text(const Setting& setting) {
     case Kind::kAlgorithm:
       return "auto or the name of an algorithm (ibcoll_info -A lists them)";
     case Kind::kGid:
-      return "auto, an index from 0, or a subnet such as 10.1.0.0/16 or fd00::/8";
+      return "auto, an index" + range_text(setting.allowed) + ", or a subnet such as 10.1.0.0/16 or fd00::/8";
     case Kind::kTransports:
       return "names of UCX transports separated by commas, such as tcp,sm (ucx_info -d lists them)";
   }

@@ -27,7 +27,7 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_VERBS_DEVICE", Kind::kText, "", "",
      "RDMA device, name or name:port; empty: an active port, near and fast"},
     {"IBCOLL_VERBS_GID", Kind::kGid, "auto", "0..255",
-     "address on RoCE: auto, an index of the port's GID table, or a subnet such as 10.1.0.0/16"},
+     "address on RoCE: auto, an index of the port's GID table (0 to 255), or a subnet such as 10.1.0.0/16"},
     {"IBCOLL_VERBS_CONNECT", Kind::kChoice, "datagrams", "datagrams|rdmacm",
      "how ranks exchange what a connection needs: by datagrams of their own, or by librdmacm"},
     {"IBCOLL_VERBS_NOTIFY", Kind::kChoice, "auto", "auto|imm|memory",

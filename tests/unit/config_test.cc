@@ -85,7 +85,8 @@ TEST(Environment, MalformedValueIsAnErrorThatNamesItAndWhatIsAllowed) {
       "IBCOLL_ALLOW_PUBLIC=maybe",  "IBCOLL_ALLTOALL=pap direct",  "IBCOLL_SCHEME=auto|copy",
       "IBCOLL_VERBS_GID=first",     "IBCOLL_VERBS_GID=-1",         "IBCOLL_VERBS_GID=10.1.0.0/33",
       "IBCOLL_VERBS_GID=10.1.0/16", "IBCOLL_VERBS_GID=fd00::/129", "IBCOLL_VERBS_GID=10.1.0.0/",
-      "IBCOLL_UCX_TLS=tcp sm",      "IBCOLL_UCX_TLS=tcp,,sm",      "IBCOLL_UCX_TLS=TCP"};
+      "IBCOLL_UCX_TLS=tcp sm",      "IBCOLL_UCX_TLS=tcp,,sm",      "IBCOLL_UCX_TLS=TCP",
+      "IBCOLL_VERBS_GID=256"};
   for (const char* variable : malformed) {
     const Result<Config> config = load({variable});
     ASSERT_FALSE(config.ok()) << variable;
@@ -95,13 +96,15 @@ TEST(Environment, MalformedValueIsAnErrorThatNamesItAndWhatIsAllowed) {
     EXPECT_NE(text.find("environment"), std::string::npos) << text;
     EXPECT_NE(text.find("allowed: "), std::string::npos) << text;
   }
+  EXPECT_NE(load({"IBCOLL_VERBS_GID=256"}).status().text().find("an index from 0 to 255"), std::string::npos);
   EXPECT_NE(load({"IBCOLL_NET=x"}).status().text().find("one of auto, ucx, verbs, shm"), std::string::npos);
 }
 
 TEST(Environment, GidsSubnetsAndTransportsAreTaken) {
   for (const char* variable :
-       {"IBCOLL_VERBS_GID=auto", "IBCOLL_VERBS_GID=3", "IBCOLL_VERBS_GID=10.1.0.0/16", "IBCOLL_VERBS_GID=fd00::/8",
-        "IBCOLL_VERBS_GID=0.0.0.0/0", "IBCOLL_UCX_TLS=tcp,sm", "IBCOLL_UCX_TLS=^rc_x", "IBCOLL_UCX_TLS=\\rc,ud:aux"})
+       {"IBCOLL_VERBS_GID=auto", "IBCOLL_VERBS_GID=3", "IBCOLL_VERBS_GID=255", "IBCOLL_VERBS_GID=10.1.0.0/16",
+        "IBCOLL_VERBS_GID=fd00::/8", "IBCOLL_VERBS_GID=0.0.0.0/0", "IBCOLL_UCX_TLS=tcp,sm", "IBCOLL_UCX_TLS=^rc_x",
+        "IBCOLL_UCX_TLS=\\rc,ud:aux"})
     EXPECT_TRUE(load({variable}).ok()) << variable;
 }
 
