@@ -133,7 +133,11 @@ void* ibcoll_mem_alloc(ibcoll_context_t context, size_t bytes) {
     (void)refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_mem_alloc: context is NULL");
     return nullptr;
   }
-  if (bytes == 0) return nullptr;
+  if (bytes == 0) {
+    (void)refuse(IBCOLL_ERR_INVALID_ARGUMENT,
+                 "ibcoll_mem_alloc: 0 bytes; ask for one or more; a buffer of nothing may be NULL");
+    return nullptr;
+  }
   Result<void*> memory = allocate_memory(bytes);
   if (!memory.ok()) {
     (void)report(memory.status());

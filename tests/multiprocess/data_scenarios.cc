@@ -128,6 +128,8 @@ void every_algorithm(Rank& self) {
 
 void library_memory(Rank& self) {
   expect(ibcoll_mem_alloc(self.context, 0) == nullptr, "0 bytes gave memory");
+  expect(std::strstr(ibcoll_last_error(), "ibcoll_mem_alloc: 0 bytes") != nullptr, "the error is '{}'",
+         ibcoll_last_error());
   expect(ibcoll_mem_alloc(self.context, ~size_t{0}) == nullptr, "2^64 - 1 bytes gave memory");
   expect(std::strstr(ibcoll_last_error(), "ibcoll_mem_alloc") != nullptr, "the error is '{}'", ibcoll_last_error());
   expect_ok(ibcoll_mem_free(self.context, nullptr), "free of NULL");
