@@ -165,6 +165,16 @@ class RemoteHosts(RemoteJobTest):
                 os.kill(agent, signal.SIGCONT)
             self.assert_all_gone(pids, 5)
 
+    def test_an_address_that_is_none_is_refused_everywhere(self):
+        code, _, remote = self.run_remote("--address", "foo", "true")
+        self.assertEqual(code, 2)
+        self.assertIn("--address", remote)
+        for hosts in (("--host", "localhost:2"), ("-n", "2")):
+            with self.subTest(hosts=hosts):
+                code, _, errors = self.run_job(*hosts, "--address", "foo", "true")
+                self.assertEqual((code, errors), (2, remote))
+                self.assertEqual(self.run_job(*hosts, "--address", "127.0.0.1", "true")[0], 0)
+
     def test_public_addresses_are_refused(self):
         code, _, errors = self.run_remote("--address", "8.8.8.8", "true")
         self.assertEqual(code, 2)

@@ -104,6 +104,11 @@ Result<SocketAddress> rendezvous_address(const HostJob& job, const Options& opti
 }  // namespace
 
 Result<std::vector<HostJob>> plan_job(const Options& options) {
+  if (!options.address.empty()) {
+    // A mistake is one also where no other host needs the address. Whether it may be public is asked where it is used.
+    const Result<SocketAddress> address = given_listen_address(options.address, true);
+    if (!address.ok()) return address.status();
+  }
   const Result<std::vector<HostRanks>> placed = place(options);
   if (!placed.ok()) return placed.status();
   Result<std::vector<std::string>> exported = exported_variables(options.exports);
