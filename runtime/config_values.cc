@@ -194,6 +194,26 @@ bool accepts(const Setting& setting, std::string_view text) {
   return false;
 }
 
+std::string normal_form(const Setting& setting, std::string_view text) {
+  switch (setting.kind) {
+    case Kind::kInteger:
+      return fmt::format("{}", parse_integer(text).value());
+    case Kind::kBytes:
+      return fmt::format("{}", parse_bytes(text).value());
+    case Kind::kSeconds:
+      return fmt::format("{}", parse_seconds(text).value());
+    case Kind::kBoolean:
+      return parse_boolean(text).value() ? "yes" : "no";
+    case Kind::kText:
+    case Kind::kChoice:
+    case Kind::kAlgorithm:
+    case Kind::kGid:
+    case Kind::kTransports:
+      break;
+  }
+  return std::string(text);
+}
+
 const Setting& nearest_setting(std::string_view name) {
   const auto settings = Config::settings();
   return *std::min_element(settings.begin(), settings.end(), [&](const Setting& a, const Setting& b) {

@@ -17,6 +17,8 @@ Result<bool> parse_boolean(std::string_view text);
 // What a user may write for this setting, in words: "one of auto, ucx, verbs, shm", "bytes from 4K to 4M, ...".
 std::string allowed_text(const Setting& setting);
 bool accepts(const Setting& setting, std::string_view text);
+// The same text for the same value, however that was written ("8K" and "8192"). The setting accepts `text`.
+std::string normal_form(const Setting& setting, std::string_view text);
 
 // The setting whose name needs the fewest edits to become `name`.
 const Setting& nearest_setting(std::string_view name);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 
+#include "runtime/config_values.h"
 #include "runtime/copy.h"
 #include "runtime/log.h"
 #include "runtime/module.h"
@@ -157,7 +158,8 @@ class Joining {
       return error(IBCOLL_ERR_SYSTEM, "getentropy: {}", std::strerror(errno));
     const std::span<const Setting> settings = Config::settings();
     for (size_t i = 0; i < settings.size() && i < kMostSettings; ++i)
-      if (!private_setting(settings[i].name)) mine.settings[i] = fnv1a(config_.text(settings[i].name));
+      if (!private_setting(settings[i].name))
+        mine.settings[i] = fnv1a(normal_form(settings[i], config_.text(settings[i].name)));
     Result<std::vector<Hello>> all = gather(bootstrap_, mine);
     if (!all.ok()) return lost(all.status());
     job_.id = all->front().nonce;

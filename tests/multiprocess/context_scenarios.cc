@@ -82,6 +82,8 @@ void settings_differ(Rank&) {
     const Variable variable(name, launched_rank() == 1 ? "5000" : "6000");
     expect_refused({name, "rank 1"});
   }
+  const bool other = launched_rank() == 1;  // writes the same in another way
+  const Variable bytes("IBCOLL_EAGER_BYTES", other ? "4096" : "4K"), yes("IBCOLL_ALLOW_PUBLIC", other ? "off" : "no");
   use_once(2);
 }
 

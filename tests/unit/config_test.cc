@@ -108,6 +108,26 @@ TEST(Environment, GidsSubnetsAndTransportsAreTaken) {
     EXPECT_TRUE(load({variable}).ok()) << variable;
 }
 
+TEST(Settings, EqualValuesHaveOneNormalForm) {
+  const auto same = [](std::string_view name, std::initializer_list<std::string_view> texts) {
+    for (const Setting& setting : Config::settings()) {
+      if (setting.name != name) continue;
+      for (const std::string_view text : texts)
+        EXPECT_EQ(normal_form(setting, text), normal_form(setting, *texts.begin())) << text;
+    }
+  };
+  same("IBCOLL_EAGER_BYTES", {"8K", "8192", "8k", "08192"});
+  same("IBCOLL_ALLOW_PUBLIC", {"no", "off", "false", "0"});
+  same("IBCOLL_ALLOW_PUBLIC", {"yes", "on", "true", "1"});
+  same("IBCOLL_VERBS_RETRIES", {"6", "06"});
+  same("IBCOLL_TIMEOUT", {"600", "600.0", "6e2"});
+  for (const Setting& setting : Config::settings()) {
+    if (setting.fallback[0] == '\0') continue;
+    const std::string form = normal_form(setting, setting.fallback);
+    EXPECT_TRUE(accepts(setting, form)) << setting.name << "=" << form;
+  }
+}
+
 TEST(Environment, UnknownVariableIsAWarningWithTheNearestName) {
   const Result<Config> config = load({"IBCOLL_TIMOUT=5", "IBCOLL_RUN_RANK=3", "IBCOLLX=1", "PATH=/bin"});
   ASSERT_TRUE(config.ok());
