@@ -25,8 +25,6 @@ inline ibcoll_collective_args_t arguments_of(ibcoll_collective_t collective, con
 Result<Args> check_arguments(const ibcoll_collective_args_t& given, int rank, int size);
 // The same of a call that shall not run: no buffers are looked at, and counts may be NULL (`bytes` each).
 Result<Args> check_without_buffers(const ibcoll_collective_args_t& given, int rank, int size);
-// The same for a call that shall not run: no buffers, and counts may be NULL (`bytes` each).
-Result<Args> check_without_buffers(const ibcoll_collective_args_t& given, int rank, int size);
 
 // A digest of what must be the same on all ranks of a call; goes with every message of it.
 uint32_t call_signature(const Args& args, const char* algorithm, ibcoll_scheme_t scheme, int size);
