@@ -23,8 +23,9 @@ Json devices_of(const char* name, const Config& config) {
 
 std::string timed_at_start(const MemoryModel& model) {
   if (model.copy_us_per_byte == 0) return "no, the machine was busy; defaults are used";
-  std::string text = fmt::format("{:.3f} ns per byte copied through shared memory, {:.3f} in long streams",
-                                 1e3 * model.copy_us_per_byte, 1e3 * model.streamed_copy_us_per_byte);
+  std::string text = fmt::format("{:.3f} ns per byte copied through shared memory", 1e3 * model.copy_us_per_byte);
+  if (model.streamed_copy_us_per_byte > 0)
+    text += fmt::format(", {:.3f} in long streams", 1e3 * model.streamed_copy_us_per_byte);
   if (model.read_us_per_byte > 0)
     text +=
         fmt::format(", single-copy reads {:.1f} us + {:.3f} ns per byte", model.read_us, 1e3 * model.read_us_per_byte);

@@ -104,7 +104,7 @@ class InfoTest(unittest.TestCase):
                 break
         self.assertRegex(shm["single_copy_pairs"], r"^\d of 6$")
         self.assertEqual(shm["single_copy_pairs"] == "6 of 6", "between all ranks" in shm["single_copy"])
-        timed = r"^[\d.]+ ns per byte copied through shared memory"
+        timed = r"^[\d.]+ ns per byte copied through shared memory, [\d.]+ in long streams"
         reads = r", single-copy reads [\d.]+ us \+ [\d.]+ ns per byte"
         self.assertRegex(shm["timed_at_start"], timed + (reads if shm["single_copy_pairs"] == "6 of 6" else "") + "$")
         off = self.document(3, "-d", environment={"IBCOLL_SINGLE_COPY": "off"})["transports"]
