@@ -23,7 +23,6 @@ class Check {
       : given_(given), rank_(rank), size_(size), buffers_(buffers) {
     args_.collective = given.collective;
     args_.in_place = given.send == IBCOLL_IN_PLACE;
-    args_.root = given.root;
     args_.send.base = args_.in_place ? nullptr : static_cast<const std::byte*>(given.send);
     args_.recv.base = static_cast<std::byte*>(given.recv);
   }
@@ -117,6 +116,7 @@ class Check {
   void bcast() {
     args_.bytes = given_.bytes;
     args_.in_place = false;
+    args_.root = given_.root;
     if (given_.root < 0 || given_.root >= size_) fail("root is {}, the team has ranks 0 to {}", given_.root, size_ - 1);
     extent("recv (the buffer)", 0, args_.recv.base, 0, given_.bytes);
   }

@@ -181,7 +181,8 @@ int Comm::awaited_bell() const noexcept {
     case Wait::Kind::kPublished:
       return window_->bell(wait_.peer);
     case Wait::Kind::kAllPublished:
-      return first_behind() == window_->rank() ? kNoBell : window_->bell(first_behind());
+      if (const int local = first_behind(); local != window_->rank()) return window_->bell(local);
+      return kNoBell;
     default:
       return kNoBell;
   }

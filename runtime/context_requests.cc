@@ -58,6 +58,7 @@ Shape Context::shape_of(const TeamHandle& team, const Args& args, ibcoll_scheme_
     }
   }
   shape.sizes_known = args.collective != IBCOLL_ALLTOALLV;
+  if (!shape.sizes_known) shape.bytes = shape.total = 0;
   if (args.reduction.op) {
     shape.commutative = args.reduction.op->commutative;
     shape.element_bytes = args.reduction.element_bytes();

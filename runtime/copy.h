@@ -15,7 +15,7 @@ namespace ibcoll {
 // Of one socket, as the kernel says (virtual machines let the C library answer for the host's whole package); 32 MB where
 // it does not say.
 uint64_t last_level_cache_bytes() noexcept;
-// Of the largest cache that a core has for itself; 1 MB where the kernel does not say.
+// Of the second-level cache of processor 0, on most machines a core's own; 1 MB where the kernel does not say.
 uint64_t own_cache_bytes() noexcept;
 
 // For results larger than the caches: the stores bypass them, which saves reading the lines before they are overwritten.

@@ -63,6 +63,7 @@ void Engine::expect_team_no_more(uint64_t epoch) noexcept {
 }
 
 void Engine::remove(Team& team) {
+  if (!team.failure().ok()) failed_teams_.push_back(team.epoch());
   teams_.erase(team.epoch());
   if (last_team_ == &team) last_team_ = nullptr;
 }
@@ -219,10 +220,12 @@ void Engine::dispatch(const Event& event) noexcept {
   last_team_->on_note(peer, event.note, event.payload);
 }
 
-// A team that is not expected was freed here: all its collectives have ended.
+// A team that is not expected was freed here. Unless it had failed, all its collectives have ended; those that had not been told
+// of a failure were told when it was freed.
 void Engine::hold_orphan(const Event& event) {
   if (std::find(expected_.begin(), expected_.end(), event.note.epoch) == expected_.end()) {
     if (static_cast<NoteKind>(event.note.kind) != NoteKind::kProbe) return;
+    if (std::find(failed_teams_.begin(), failed_teams_.end(), event.note.epoch) != failed_teams_.end()) return;
     Note ended = event.note;
     ended.bytes = 0;
     ended.completed = ended.op;

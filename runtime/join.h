@@ -26,7 +26,7 @@ struct Job {
   LinkModel net_model;             // of the slowest link of the job: all ranks choose their algorithms by it
   MemoryModel memory_model;        // of the ranks in the middle
   double cache_bytes = 0;          // of the smallest last-level cache
-  double own_cache_bytes = 0;      // of the largest cache that a core has for itself
+  double own_cache_bytes = 0;      // of the largest second-level cache
   std::string net_reason;          // why there is none, or why this one
 };
 

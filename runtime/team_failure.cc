@@ -59,13 +59,14 @@ bool Team::tell_abort(int peer) noexcept {
   return send(peer, note, payload);
 }
 
-// For a team that is freed with nothing in flight: others may wait for what this rank knows, and it may have learned that in
-// the call before.
+// For a team that is freed: others may wait for what this rank knows, and it may have learned that in the call before. Requests
+// that were given up may be gone already.
 void Team::tell_untold() noexcept {
   constexpr int kMostTries = 1'000;
   doubt_ = Doubt::kNone;
   for (int tries = 0; !abort_untold_.empty() && tries < kMostTries; ++tries) {
     std::erase_if(abort_untold_, [&](int i) { return engine_.dead(job_rank(i)) || tell_abort(i); });
+    if (in_flight() > 0) return;
     if (!abort_untold_.empty()) engine_.progress();
   }
 }

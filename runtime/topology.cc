@@ -41,9 +41,9 @@ double quota_of_group(const std::filesystem::path& folder) {
   return time > 0 && period > 0 ? time / period : kNoQuota;
 }
 
-uint64_t cache_bytes(int level, uint64_t unknown) {
+uint64_t cache_bytes(int index, uint64_t unknown) {
   const std::string size =
-      first_line(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", level));  // "1024K"
+      first_line(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));  // "1024K"
   const uint64_t kilobytes = std::strtoull(size.c_str(), nullptr, 10);
   return kilobytes > 0 && size.back() == 'K' ? kilobytes << 10 : unknown;
 }

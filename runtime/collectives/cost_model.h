@@ -31,7 +31,8 @@ struct CostModel {
   // One more message in a stream to other ranks, nobody waiting in between.
   double stream_us(double m) const { return 2 * cpu_us * sharing + beta_us * m; }
   // Per byte, where a core goes through `touched` bytes of shared memory before it comes back to the same place. It may be
-  // cheaper to find bytes in a cache that the cores share than to take them out of each other's.
+  // cheaper to find bytes in a cache that the cores share than to take them out of each other's. (allgather, alltoall and
+  // allreduce on one node; others reuse less memory, or choose by read_from().)
   double copy_us_of(double touched) const { return touched < own_cache_bytes ? copy_us : streamed_copy_us; }
   // All ranks of the node copy m bytes each, from or to where other cores look for them.
   double copies_us(double m, double touched = 0) const { return sharing * copy_us_of(touched) * m; }

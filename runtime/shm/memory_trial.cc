@@ -18,6 +18,7 @@ namespace {
 constexpr uint64_t kMostBytes = 65536;
 constexpr uint64_t kFewBytes = 4096;
 constexpr uint64_t kPiece = 1 << 18;  // of a stream
+constexpr uint64_t kMostPieces = 16;
 constexpr size_t kTries = 9;
 constexpr size_t kWarmUps = 2;  // pages, and what the caches held before
 
@@ -77,10 +78,9 @@ class Trial {
     const double copies = median([&] { return copy_through(out_, in_, bytes_); });
     const double few = median([&] { return read(kFewBytes, reads); });
     const double many = median([&] { return read(kMostBytes, reads); });
-    const double streams = stream();
     if (late_) return {};
     model.copy_us_per_byte = copies / static_cast<double>(2 * bytes_);
-    model.streamed_copy_us_per_byte = streams;
+    model.streamed_copy_us_per_byte = stream();
     if (few == 0 || many == 0) return model;
     model.read_us_per_byte = std::max(0.0, many - few) / static_cast<double>(kMostBytes - kFewBytes);
     model.read_us = std::max(0.0, few - model.read_us_per_byte * static_cast<double>(kFewBytes));
@@ -133,10 +133,10 @@ class Trial {
     return writing + us_since(start);
   }
 
-  // The first window takes this memory later. 0: there is none.
+  // The first window takes this memory later. 0: there is none, or no time.
   double stream() {
     constexpr uint64_t kNone = UINT64_MAX;
-    const uint64_t length = std::max(own_cache_bytes() / kPiece, uint64_t{1}) * kPiece;
+    const uint64_t length = std::clamp(own_cache_bytes() / kPiece, uint64_t{1}, kMostPieces) * kPiece;
     Result<uint64_t> mine = segment_.allocate(length);
     mine_.trial_memory.store(mine.ok() ? *mine : kNone, std::memory_order_relaxed);
     meet();
@@ -144,6 +144,7 @@ class Trial {
     double us = 0;
     if (mine.ok() && theirs != kNone && !late_) {
       from_.resize(kPiece), to_.resize(kPiece);
+      touch(segment_.heap(*mine), length, segment_.heap(theirs));
       uint64_t at = 0;
       us = median([&] {
         const double time = copy_through(segment_.heap(*mine + at), segment_.heap(theirs + at), kPiece);
@@ -152,7 +153,15 @@ class Trial {
       });
     }
     if (mine.ok()) segment_.release(*mine, length);
-    return us / static_cast<double>(2 * kPiece);
+    return late_ ? 0 : us / static_cast<double>(2 * kPiece);
+  }
+
+  // Each process finds each page once before times are taken.
+  void touch(std::byte* mine, uint64_t bytes, const std::byte* theirs) {
+    std::memset(mine, 1, bytes);
+    meet();
+    for (uint64_t at = 0; at < bytes; at += 4096) (void)*static_cast<const volatile std::byte*>(theirs + at);
+    meet();
   }
 
   double read(uint64_t bytes, bool reads) {

@@ -39,6 +39,15 @@ TEST_F(Arguments, GoodOnesPass) {
     EXPECT_EQ(refusal(args(static_cast<ibcoll_collective_t>(i))), "") << i;
 }
 
+// What is left in a field that a collective does not use is no part of the call.
+TEST_F(Arguments, OnlyABroadcastHasARoot) {
+  for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
+    ibcoll_collective_args_t a = args(static_cast<ibcoll_collective_t>(i)), b = a;
+    a.root = 0, b.root = 1;
+    EXPECT_EQ(signature(a) == signature(b), i != IBCOLL_BCAST) << i;
+  }
+}
+
 TEST_F(Arguments, NothingNeedsNoBuffer) {
   counts_ = {0, 0, 0};
   for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
