@@ -56,11 +56,13 @@ void Comm::on_ended(int peer) noexcept {
 
 // The wait is for what the peer was to publish in the node window.
 bool Comm::owes_step(int peer) const noexcept {
-  if (wait_.kind != Wait::Kind::kPublished && wait_.kind != Wait::Kind::kAllPublished) return false;
-  for (int local = 0; local < window_->size(); ++local)
-    if (team_.team_rank(window_->job_rank(local)) == peer)
-      return (wait_.peer < 0 || wait_.peer == local) && !window_->published(local, wait_.value);
-  return false;
+  if (!polls_memory()) return false;
+  int local = 0;
+  while (local < window_->size() && team_.team_rank(window_->job_rank(local)) != peer) ++local;
+  if (local == window_->size() || local == window_->rank()) return false;
+  if (wait_.kind == Wait::Kind::kStep || wait_.kind == Wait::Kind::kSoleStep)
+    return window_->has_turn(window_turn_) && window_->holds_back(local);
+  return (wait_.peer < 0 || wait_.peer == local) && !window_->published(local, wait_.value);
 }
 
 bool Comm::matched() noexcept {

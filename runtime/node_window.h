@@ -67,6 +67,10 @@ class NodeWindow {
   int bell(int local) const noexcept { return doorbell_ ? bells_[static_cast<size_t>(local)] : Doorbell::kNoBell; }
   // Who has not published what the last try for a step needed.
   int behind() const noexcept { return behind_; }
+  // True when `local` is one of them.
+  bool holds_back(int local) const noexcept {
+    return line(local, needed_).published.load(std::memory_order_acquire) < flag(needed_, kWhole);
+  }
 
   int size() const noexcept { return static_cast<int>(jobs_.size()); }
   int rank() const noexcept { return rank_; }
@@ -182,9 +186,9 @@ class NodeWindow {
       // Looking half of the banks further ahead than needed makes most steps look at nobody. With many of them, and a core for
       // each rank, this is what a rank that has used all waits for, a while: to follow the slowest one step by step would
       // take the line from that one each time.
-      const uint64_t needed = step_ + 2 - banks;
-      if (all_published_ < needed && !seen_by_all(std::min(step_, needed + banks / 2)) &&
-          ((banks == kLines && !crowded_ && ++fruitless_looks_ % kPatience != 0) || !seen_by_all(needed)))
+      needed_ = step_ + 2 - banks;
+      if (all_published_ < needed_ && !seen_by_all(std::min(step_, needed_ + banks / 2)) &&
+          ((banks == kLines && !crowded_ && ++fruitless_looks_ % kPatience != 0) || !seen_by_all(needed_)))
         return false;
     }
     ++step_;
@@ -225,6 +229,7 @@ class NodeWindow {
   uint32_t digest_ = 0;         // of the calls that this rank published
   uint64_t shared_step_ = 0;    // up to here areas were used otherwise than in a run of steps of one writer
   uint64_t lenders_ = 0;        // in that run
+  uint64_t needed_ = 0;         // to be published by all before the next step can begin
   uint64_t all_published_ = 0;  // every rank has published this step
   uint32_t fruitless_looks_ = 0;
   uint64_t turn_ = 0;

@@ -213,6 +213,26 @@ void freed_at_once(Rank& self) {
   }
 }
 
+// A root runs ahead of the others as far as there is memory. Should they have freed the team by then, it learns why it waits.
+void one_call_fewer(Rank& self) {
+  std::vector<std::byte> buffer(8192);
+  for (const size_t bytes : {size_t{8}, buffer.size()}) {
+    TeamOwner team = split(self.world, 0, self.rank);
+    const double begin = seconds_now();
+    ibcoll_status_t status = ibcoll_bcast(team.get(), buffer.data(), bytes, 0);
+    if (self.rank == 0)
+      for (int call = 0; call < 500 && status == IBCOLL_OK; ++call)
+        status = ibcoll_bcast(team.get(), buffer.data(), bytes, 0);
+    if (self.rank == 0)
+      expect_error(status, IBCOLL_ERR_MISMATCH, "rank ", "another call");
+    else
+      expect_ok(status, "the one bcast");
+    expect(seconds_now() - begin < kSeconds, "{:.1f} s until this rank knew", seconds_now() - begin);
+    team = TeamOwner();
+    expect_ok(ibcoll_barrier(self.world), "barrier of the world");
+  }
+}
+
 // What the library gathers for itself is no allgather of the program.
 void split_differs(Rank& self) {
   std::vector<std::byte> mine(16), all(16 * static_cast<size_t>(self.size));
@@ -255,7 +275,8 @@ void last_calls_differ(Rank&) {
 constexpr Scenario kMismatchScenarios[] = {
     {"sizes_differ", sizes_differ},   {"calls_differ", calls_differ},   {"roots_differ", roots_differ},
     {"blocks_differ", blocks_differ}, {"order_differs", order_differs}, {"lists_differ", lists_differ},
-    {"freed_at_once", freed_at_once}, {"split_differs", split_differs}, {"last_calls_differ", last_calls_differ, false},
+    {"freed_at_once", freed_at_once}, {"one_call_fewer", one_call_fewer}, {"split_differs", split_differs},
+    {"last_calls_differ", last_calls_differ, false},
 };
 
 }  // namespace

@@ -41,6 +41,7 @@ LAYOUTS = {
     "blocks_differ": ["3x1", "4x2"],
     "last_calls_differ": ["3x1", "5x2"],
     "freed_at_once": ["3x1", "3x3", "5x2"],
+    "one_call_fewer": ["2x1", "5x1"],
     "split_differs": ["3x1", "3x2"],
     "computes_afterwards": ["5x2"],
     "sleepers_are_woken": ["4x1"],
