@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allgather(v) on one node: ranks publish where their block is and read those of all others with one copy, the nearest ones
 // first; a second step tells that nobody reads any more.
-// Cost: 2 steps, p - 1 reads.
+// Cost: 2 steps, p - 1 reads. Who has the smallest block reads most.
 #include "runtime/collectives/single_copy.h"
 
 namespace ibcoll {
@@ -25,9 +25,9 @@ Task allgather_single_copy(Comm& c, Args a) {
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
-  const double block = static_cast<double>(s.bytes);
   const double total = static_cast<double>(s.total);
-  return 2 * m.step_us(s.p) + m.own_copies_us(block) + m.reads_us(s.p - 1, total - block);
+  const double smallest = (total - static_cast<double>(s.bytes)) / (s.p - 1);  // or smaller
+  return 2 * m.step_us(s.p) + m.own_copies_us(smallest) + m.reads_us(s.p - 1, total - smallest);
 }
 
 constexpr const char* kAbout = "all read each other's memory; 2 steps, one copy";

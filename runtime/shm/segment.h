@@ -32,7 +32,7 @@ struct RankInfo {
   std::atomic<uint64_t> trial_step;    // memory_trial.h
   std::atomic<uint64_t> trial_memory;  // address in the rank's private memory
   std::atomic<int32_t> trial_cpu;
-  std::byte unused[4];
+  std::atomic<uint32_t> trial_page;  // of the heap; where the rank's stream is
 };
 static_assert(sizeof(RankInfo) == 64);
 
