@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 
 #include "runtime/ibcoll.h"
 
@@ -24,8 +25,9 @@ namespace ibcoll {
 uint64_t type_bytes(ibcoll_type_t type) noexcept;  // 0 for a value outside the enumeration
 const char* type_name(ibcoll_type_t type) noexcept;
 
-// inout[i] = in[i] op inout[i], where `in` comes from the lower ranks.
-using ReduceKernel = void (*)(const void* in, void* inout, uint64_t count);
+// result[i] = lower[i] op upper[i], where `lower` comes from the lower ranks. `result` may be one of the two, but not overlap it
+// otherwise.
+using ReduceKernel = void (*)(const void* lower, const void* upper, void* result, uint64_t count);
 // nullptr when the operation is not defined for the type (bitwise operations on floating point).
 ReduceKernel reduce_kernel(ibcoll_op_t op, ibcoll_type_t type) noexcept;
 
@@ -36,11 +38,21 @@ struct Reduction {
   ReduceKernel kernel = nullptr;
 
   uint64_t element_bytes() const noexcept { return type_bytes(type); }
+  // inout = in op inout
   void operator()(const void* in, void* inout, uint64_t count) const {
     if (kernel)
-      kernel(in, inout, count);
+      kernel(in, inout, inout, count);
     else
       op->function(in, inout, count, type, op->user);
+  }
+  // result = lower op upper, of three different places: one pass less than a copy and an operation in place.
+  void combine(const void* lower, const void* upper, void* result, uint64_t count) const {
+    if (kernel) {
+      kernel(lower, upper, result, count);
+    } else {
+      std::memcpy(result, upper, count * element_bytes());
+      op->function(lower, result, count, type, op->user);
+    }
   }
 };
 

@@ -4,6 +4,7 @@
 // combined in rank order, alike on all ranks: results are bitwise the same everywhere, and the operation need not commute.
 // Cost: short: 1 step, p n read per rank; long: 2 steps per area, 3 n moved per rank.
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/collectives/algorithm.h"
 
@@ -16,10 +17,13 @@ bool all_combine_all(int p, uint64_t bytes) { return p <= 2 || bytes <= kShort; 
 
 // to = operand(0) op ... op operand(p - 1), over `count` elements from byte `at` of each rank's area.
 void combine_all(Comm& c, const Args& a, std::byte* to, uint64_t at, uint64_t count, uint64_t area, int steps_back) {
-  NodeWindow& w = c.node();
-  const uint64_t bytes = count * a.reduction.element_bytes();
-  c.copy(Bytes(to, bytes), ConstBytes(w.area(c.size() - 1, area, steps_back) + at, bytes));
-  for (int i = c.size() - 2; i >= 0; --i) a.reduction(w.area(i, area, steps_back) + at, to, count);
+  const auto operand = [&](int i) { return c.node().area(i, area, steps_back) + at; };
+  const int p = c.size();
+  if (p == 1)
+    std::memcpy(to, operand(0), count * a.reduction.element_bytes());
+  else
+    a.reduction.combine(operand(p - 2), operand(p - 1), to, count);
+  for (int i = p - 3; i >= 0; --i) a.reduction(operand(i), to, count);
 }
 
 Task allreduce_shm(Comm& c, Args a) {

@@ -17,7 +17,7 @@ template <typename T>
 T reduce(ibcoll_op_t op, ibcoll_type_t type, T in, T inout) {
   const ReduceKernel kernel = reduce_kernel(op, type);
   if (!kernel) return T{};
-  kernel(&in, &inout, 1);
+  kernel(&in, &inout, &inout, 1);
   return inout;
 }
 
@@ -68,9 +68,31 @@ TEST(ReduceOps, LogicalOnesAreZeroOrOne) {
 
 TEST(ReduceOps, WorksOnUnalignedCountsAndLeavesTheRest) {
   std::vector<int16_t> in(1001, 2), inout(1002, 3);
-  reduce_kernel(IBCOLL_SUM, IBCOLL_INT16)(in.data(), inout.data(), 1001);
+  reduce_kernel(IBCOLL_SUM, IBCOLL_INT16)(in.data(), inout.data(), inout.data(), 1001);
   EXPECT_EQ(std::vector<int16_t>(1001, 5), std::vector<int16_t>(inout.begin(), inout.end() - 1));
   EXPECT_EQ(inout.back(), 3);
+}
+
+// The result in a place of its own, or in that of one operand.
+TEST(ReduceOps, TheResultMayReplaceAnOperand) {
+  for (const uint64_t count : {1, 7, 1000}) {
+    std::vector<int32_t> lower(count), upper(count), differences(count);
+    for (uint64_t i = 0; i < count; ++i) {
+      lower[i] = static_cast<int32_t>(3 * i);
+      upper[i] = static_cast<int32_t>(7 * i + 1);
+      differences[i] = lower[i] ^ upper[i];
+    }
+    const ReduceKernel kernel = reduce_kernel(IBCOLL_BXOR, IBCOLL_INT32);
+    std::vector<int32_t> result(count);
+    kernel(lower.data(), upper.data(), result.data(), count);
+    EXPECT_EQ(result, differences);
+    result = upper;
+    kernel(lower.data(), result.data(), result.data(), count);
+    EXPECT_EQ(result, differences);
+    result = lower;
+    kernel(result.data(), upper.data(), result.data(), count);
+    EXPECT_EQ(result, differences);
+  }
 }
 
 TEST(ReduceOps, UserOperationsGetTheirTypeAndPointer) {
@@ -91,6 +113,10 @@ TEST(ReduceOps, UserOperationsGetTheirTypeAndPointer) {
   EXPECT_EQ(inout, 4);
   EXPECT_EQ(seen.count, 1u);
   EXPECT_EQ(seen.type, IBCOLL_DOUBLE);
+  double result = 0;
+  reduction.combine(&in, &inout, &result, 1);
+  EXPECT_EQ(result, 3);
+  EXPECT_EQ(inout, 4);
 }
 
 }  // namespace
