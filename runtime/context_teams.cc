@@ -110,15 +110,19 @@ Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placemen
   fill_model(*handle);
   std::unique_ptr<NodeWindow> window;
   if (window_offset != kNoWindow) {
+    const CostModel& model = handle->model;
+    const auto p = static_cast<int>(locals.size());
+    const NodeWindow::Limits limits{model.read_from(p), model.stream_from(p),
+                                    static_cast<uint64_t>(model.leaves_caches(p))};
     const auto self = static_cast<int>(std::find(locals.begin(), locals.end(), team_rank) - locals.begin());
-    window = std::make_unique<NodeWindow>(
-        job_.memory.get(), job_.memory->at(window_offset) + sizeof(WindowUsers), area_bytes_, std::move(jobs), self,
-        handle->model.read_from(static_cast<int>(locals.size())), job_.ranks_per_core > 1);
+    window = std::make_unique<NodeWindow>(job_.memory.get(), job_.memory->at(window_offset) + sizeof(WindowUsers),
+                                          area_bytes_, std::move(jobs), self, limits, job_.ranks_per_core > 1);
     if (doorbell_) window->use(*doorbell_, shm_locals);
     handle->window_offset = window_offset;
     handle->window_bytes = window_footprint(static_cast<int>(locals.size()));
   } else if (lone_window) {
-    window = std::make_unique<NodeWindow>(nullptr, lone_window.get(), area_bytes_, std::move(jobs), 0, 0, false);
+    window = std::make_unique<NodeWindow>(nullptr, lone_window.get(), area_bytes_, std::move(jobs), 0,
+                                          NodeWindow::Limits{}, false);
     handle->lone_window = std::move(lone_window);
   }
   handle->team = std::make_unique<Team>(*engine_, epoch, std::move(placement), team_rank, std::move(window));

@@ -34,6 +34,15 @@ class NodeWindow {
   static constexpr uint64_t kInlineBytes = 496;
   static constexpr uint64_t kWhole = (1 << 20) - 1;  // more parts than a step has
 
+  // How blocks of a size that only two ranks know pass between these.
+  struct Limits {
+    uint64_t read_from =
+        0;  // bytes: better read from the sender's private memory, where the kernel allows it, than copied
+    uint64_t stream_from = 0;  // from here up to stream_to, better copied in many pieces, one after the other
+    uint64_t stream_to = 0;
+    bool streams(uint64_t bytes) const noexcept { return bytes >= stream_from && bytes < stream_to; }
+  };
+
   // Bytes of node memory that a window of `ranks` ranks takes.
   static uint64_t footprint(int ranks, uint64_t area_bytes) noexcept {
     return static_cast<uint64_t>(ranks) * (kLines * sizeof(Line) + kBanks * (area_bytes + kSkew));
@@ -46,15 +55,15 @@ class NodeWindow {
 
   // `jobs[i]`: job rank of local rank i. `memory` (nullptr for a rank alone on its node) and `base` (prepared before
   // first use) outlive the window.
-  NodeWindow(NodeMemory* memory, std::byte* base, uint64_t area_bytes, std::vector<int> jobs, int rank,
-             uint64_t read_from, bool crowded)
+  NodeWindow(NodeMemory* memory, std::byte* base, uint64_t area_bytes, std::vector<int> jobs, int rank, Limits limits,
+             bool crowded)
       : memory_(memory),
         lines_(reinterpret_cast<Line*>(base)),
         areas_(base + jobs.size() * kLines * sizeof(Line)),
         area_bytes_(area_bytes),
         jobs_(std::move(jobs)),
         rank_(rank),
-        read_from_(read_from),
+        limits_(limits),
         crowded_(crowded) {}
 
   // Ranks that wait for others of this window may sleep: `bells[i]` is the place of local rank i in `doorbell`, which outlives
@@ -89,9 +98,7 @@ class NodeWindow {
   }
   int job_rank(int local) const noexcept { return jobs_[static_cast<size_t>(local)]; }
   NodeMemory& memory() noexcept { return *memory_; }
-  // Blocks of so many bytes are better read from another rank's private memory, where the kernel allows it, than copied
-  // through an area.
-  uint64_t read_from() const noexcept { return read_from_; }
+  const Limits& limits() const noexcept { return limits_; }
   // True when ranks outnumber cores: a step costs a turn of all ranks of a core, so steps should be few.
   bool crowded() const noexcept { return crowded_; }
 
@@ -219,7 +226,7 @@ class NodeWindow {
   uint64_t area_bytes_;
   std::vector<int> jobs_;
   int rank_;
-  uint64_t read_from_;
+  Limits limits_;
   bool crowded_;
   Doorbell* doorbell_ = nullptr;
   std::vector<int> bells_;

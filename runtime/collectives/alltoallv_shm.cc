@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Alltoallv on one node. A rank publishes a table of its p blocks: size, and where the block is. Small blocks are beside the
 // table in its line of the node window, or in its area, while there is room; others stay in its own memory, from where the
-// receiver reads them with one copy. If any rank has such a block, a second step tells that nobody reads any more.
-// Cost: 1 step (2 with large blocks), 1 or 2 copies per byte.
+// receiver reads them with one copy. If any rank has such a block, a last step tells that nobody reads any more. In between,
+// blocks that are better copied than read, although they are large, pass through the areas piece by piece.
+// Cost: 1 step, 1 more if any block is read, and max m / cell for those in pieces; 1 or 2 copies per byte.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -11,7 +13,7 @@
 namespace ibcoll {
 namespace {
 
-enum Where : uint64_t { kLine, kArea, kPrivate };
+enum Where : uint64_t { kLine, kArea, kPrivate, kPieces };
 
 struct Entry {
   uint64_t bytes : 62;
@@ -19,19 +21,26 @@ struct Entry {
   uint64_t place;  // offset in the line or the area; address in private memory
 };
 
-// A line begins with a word that is not 0 when its rank has private blocks. The table follows if there is room for it, else
-// the area begins with it.
-constexpr uint64_t kWord = sizeof(uint64_t);
+// A line begins with what its rank still has to do. The table follows if there is room for it, else the area begins with it.
+struct Rest {
+  uint32_t is_read = 0;  // not 0: it has private blocks
+  uint32_t pieces = 0;   // of its longest block in pieces
+
+  void add(const Rest& other) {
+    is_read |= other.is_read;
+    pieces = std::max(pieces, other.pieces);
+  }
+};
 
 uint64_t table_bytes(int p) { return sizeof(Entry) * static_cast<uint64_t>(p); }
-bool table_in_line(int p) { return kWord + table_bytes(p) <= NodeWindow::kInlineBytes; }
+bool table_in_line(int p) { return sizeof(Rest) + table_bytes(p) <= NodeWindow::kInlineBytes; }
 
 // What a rank publishes in this step.
 struct Published {
   Published(NodeWindow& w, int rank)
       : line(w.area(rank, 0)),
         area(w.area(rank, w.area_bytes())),  // the line itself, where areas are no larger
-        table(table_in_line(w.size()) ? line + kWord : area) {}
+        table(table_in_line(w.size()) ? line + sizeof(Rest) : area) {}
   std::byte* entry(int to) const { return table + table_bytes(to); }
   std::byte* line;
   std::byte* area;
@@ -56,29 +65,42 @@ bool stays(uint64_t sent, uint64_t received, uint64_t limit) {
   return sent >= limit || (sent >= limit / 2 && received >= limit);
 }
 
-// True when any block stays in private memory.
-bool write_table(Comm& c, const Args& a, const Published& mine) {
+// Each peer has a cell of an area for pieces of its block.
+uint64_t cell_bytes(const NodeWindow& w) { return w.area_bytes() / static_cast<uint64_t>(w.size() - 1) / 8 * 8; }
+std::byte* cell(Comm& c, int from, int to) {
   NodeWindow& w = c.node();
-  const uint64_t window_below = w.read_from();
+  const int behind = to > from ? to - from : to - from + c.size();
+  return w.area(from, w.area_bytes()) + cell_bytes(w) * static_cast<uint64_t>(behind - 1);
+}
+// Both ends of a block know it by its size.
+bool in_pieces(const NodeWindow& w, uint64_t bytes) {
+  return bytes > NodeWindow::kInlineBytes && cell_bytes(w) > 0 && w.limits().streams(bytes);
+}
+
+Rest write_table(Comm& c, const Args& a, const Published& mine) {
+  NodeWindow& w = c.node();
+  const uint64_t window_below = w.limits().read_from;
   const uint64_t table = table_bytes(c.size());
   const bool in_line = table_in_line(c.size());
-  Room line{mine.line, NodeWindow::kInlineBytes, kWord + (in_line ? table : 0)};
+  Room line{mine.line, NodeWindow::kInlineBytes, sizeof(Rest) + (in_line ? table : 0)};
   Room area{mine.area, mine.area == mine.line ? 0 : w.area_bytes(), in_line ? 0 : table};
-  uint64_t read_later = 0;
+  Rest rest;
   for (int i = 1; i < c.size(); ++i) {
     const int to = c.peer(i);
     const ConstBytes block = a.send[to];
     Entry entry{block.size(), kPrivate, 0};
-    if (line.fits(block.size()))
+    if (in_pieces(w, block.size()))
+      entry.where = kPieces, rest.add({0, static_cast<uint32_t>((block.size() - 1) / cell_bytes(w) + 1)});
+    else if (line.fits(block.size()))
       entry.where = kLine, entry.place = line.take(block);
     else if (!stays(block.size(), a.recv.size(to), window_below) && area.fits(block.size()))
       entry.where = kArea, entry.place = area.take(block);
     else
-      entry.place = reinterpret_cast<uint64_t>(block.data()), read_later = 1;
+      entry.place = reinterpret_cast<uint64_t>(block.data()), rest.add({1, 0});
     std::memcpy(mine.entry(to), &entry, sizeof entry);
   }
-  std::memcpy(mine.line, &read_later, kWord);
-  return read_later != 0;
+  std::memcpy(mine.line, &rest, sizeof rest);
+  return rest;
 }
 
 // False: the collective has failed.
@@ -90,6 +112,7 @@ bool take_block(Comm& c, int from, const Published& theirs, Bytes block) {
     c.mismatch(from, entry.bytes, block.size(), "bytes of its block");
     return false;
   }
+  if (entry.where == kPieces) return true;  // to come
   if (entry.where == kPrivate) return c.read(from, entry.place, block);
   if (!Room{nullptr, end, entry.place}.fits(entry.bytes)) {
     c.mismatch(from, entry.place, end, "place of its block");
@@ -102,23 +125,40 @@ bool take_block(Comm& c, int from, const Published& theirs, Bytes block) {
 Task alltoallv_shm(Comm& c, Args a) {
   NodeWindow& w = c.node();
   co_await c.next_step(w.area_bytes());
-  const bool is_read = write_table(c, a, Published(w, c.rank()));
+  const Rest mine = write_table(c, a, Published(w, c.rank()));
   c.publish();
   c.copy(a.recv[c.rank()], a.send[c.rank()]);
-  bool any_read = is_read;
+  Rest rest = mine;  // of all ranks
   for (int i = 1; i < c.size(); ++i) {
     const int from = c.peer(-i);
     co_await c.published(from);
-    const Published theirs(w, from);
-    uint64_t read_later = 0;
-    std::memcpy(&read_later, theirs.line, kWord);
-    any_read = any_read || read_later != 0;
-    if (!take_block(c, from, theirs, a.recv[from])) co_return;
+    const Published published(w, from);
+    Rest theirs;
+    std::memcpy(&theirs, published.line, sizeof theirs);
+    rest.add(theirs);
+    if (!take_block(c, from, published, a.recv[from])) co_return;
   }
-  if (!any_read) co_return;
+  const uint64_t length = rest.pieces > 0 ? cell_bytes(w) : 0;
+  for (uint64_t at = 0; at < rest.pieces * length; at += length) {
+    co_await c.next_step(w.area_bytes());
+    for (int i = 1; i < c.size(); ++i) {
+      const int to = c.peer(i);
+      const ConstBytes piece = part(a.send[to], at, length);
+      if (in_pieces(w, a.send.size(to))) c.copy(Bytes(cell(c, c.rank(), to), piece.size()), piece);
+    }
+    c.publish();
+    for (int i = 1; i < c.size(); ++i) {
+      const int from = c.peer(-i);
+      const Bytes piece = part(a.recv[from], at, length);
+      if (piece.empty() || !in_pieces(w, a.recv.size(from))) continue;
+      co_await c.published(from);
+      c.copy(piece, ConstBytes(cell(c, from, c.rank()), piece.size()));
+    }
+  }
+  if (!rest.is_read) co_return;
   co_await c.next_step(0);
   c.publish();
-  if (is_read) co_await c.all_published();
+  if (mine.is_read) co_await c.all_published();
 }
 
 const char* why_not(const Shape& s) {
@@ -132,12 +172,13 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 }  // namespace
 
-extern const Algorithm kAlltoallvShm{IBCOLL_ALLTOALLV,
-                                     "shm",
-                                     "small blocks through the node window, large ones by single-copy reads",
-                                     alltoallv_shm,
-                                     why_not,
-                                     cost_us,
-                                     true};
+extern const Algorithm kAlltoallvShm{
+    IBCOLL_ALLTOALLV,
+    "shm",
+    "small blocks through the node window, large ones by single-copy reads or in pieces",
+    alltoallv_shm,
+    why_not,
+    cost_us,
+    true};
 
 }  // namespace ibcoll

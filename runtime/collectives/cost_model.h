@@ -11,6 +11,8 @@
 namespace ibcoll {
 
 struct CostModel {
+  static constexpr double kNever = 1e15;  // bytes
+
   double alpha_us = 1.0;           // start-up of a message on the slowest link of the team
   double beta_us = 1e-3;           // per byte there
   double copy_us = 6e-5;           // per byte of a copy of what another core has touched last
@@ -32,7 +34,7 @@ struct CostModel {
   double stream_us(double m) const { return 2 * cpu_us * sharing + beta_us * m; }
   // Per byte, where a core goes through `touched` bytes of shared memory before it comes back to the same place. It may be
   // cheaper to find bytes in a cache that the cores share than to take them out of each other's. (allgather, alltoall and
-  // allreduce on one node; others reuse less memory, or choose by read_from().)
+  // allreduce on one node; alltoallv chooses block by block, by read_from() and stream_from(); others reuse less memory.)
   double copy_us_of(double touched) const { return touched < own_cache_bytes ? copy_us : streamed_copy_us; }
   // All ranks of the node copy m bytes each, from or to where other cores look for them.
   double copies_us(double m, double touched = 0) const { return sharing * copy_us_of(touched) * m; }
@@ -52,12 +54,18 @@ struct CostModel {
   double leaves_caches(int p) const { return cache_bytes / (3.0 * p * p); }
   // From this block size on, where p ranks of a node exchange blocks, one read beats two copies.
   uint64_t read_from(int p) const;
+  // And from this one on, up to what leaves the caches, two copies in a long stream beat the read.
+  uint64_t stream_from(int p) const;
   // All ranks publish a step of the node window and see each other's.
   double step_us(int p) const { return flag_us + turn_us + sharing * 0.01 * p; }
 };
 
+inline uint64_t CostModel::stream_from(int p) const {
+  const bool faster = sharing <= 1 && 2 * streamed_copy_us < read_us_per_byte;
+  return static_cast<uint64_t>(faster ? own_cache_bytes / (2 * p) : kNever);
+}
+
 inline uint64_t CostModel::read_from(int p) const {
-  constexpr double kNever = 1e15;
   const auto equal_at = [this](double beyond) {
     const double gain = 2 * copy_us + beyond - read_us_per_byte;
     return gain > 0 ? read_us / gain : kNever;

@@ -15,7 +15,7 @@
 namespace ibcoll {
 namespace {
 
-constexpr std::chrono::milliseconds kTrialLimit{50};  // a fraction of what a start takes; it needs a millisecond
+constexpr std::chrono::milliseconds kTrialLimit{50};  // a fraction of what a start takes; it needs one to three
 
 }  // namespace
 

@@ -69,7 +69,7 @@ std::unique_ptr<NodeWindow> SimJob::make_window(const Placement& placement, int 
     NodeWindow::prepare(memory.at(offset), static_cast<int>(jobs.size()));
   }
   return std::make_unique<NodeWindow>(&memory, memory.at(offset), params_.window_area_bytes, std::move(jobs), local,
-                                      params_.read_from, params_.crowded);
+                                      params_.blocks, params_.crowded);
 }
 
 void SimJob::add_step(int job_rank, SimStep step) {

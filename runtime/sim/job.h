@@ -20,8 +20,8 @@ struct SimJobParams {
   SimParams network;
   EngineLimits limits;
   SimReads reads = SimReads::kAll;
-  bool crowded = false;               // ranks outnumber cores
-  uint64_t read_from = 32768;         // NodeWindow::read_from()
+  bool crowded = false;  // ranks outnumber cores
+  NodeWindow::Limits blocks{32768, 262144, 1 << 20};
   uint64_t window_area_bytes = 4096;  // of each rank in a team's node window; 0: teams have no window
   // Once in so many turns the time goes on although a rank could make progress: ranks are late to poll. 0: never.
   uint64_t lazy = 8;

@@ -273,10 +273,11 @@ void last_calls_differ(Rank&) {
 }
 
 constexpr Scenario kMismatchScenarios[] = {
-    {"sizes_differ", sizes_differ},   {"calls_differ", calls_differ},   {"roots_differ", roots_differ},
-    {"blocks_differ", blocks_differ}, {"order_differs", order_differs}, {"lists_differ", lists_differ},
-    {"freed_at_once", freed_at_once}, {"one_call_fewer", one_call_fewer}, {"split_differs", split_differs},
-    {"last_calls_differ", last_calls_differ, false},
+    {"sizes_differ", sizes_differ},   {"calls_differ", calls_differ},
+    {"roots_differ", roots_differ},   {"blocks_differ", blocks_differ},
+    {"order_differs", order_differs}, {"lists_differ", lists_differ},
+    {"freed_at_once", freed_at_once}, {"one_call_fewer", one_call_fewer},
+    {"split_differs", split_differs}, {"last_calls_differ", last_calls_differ, false},
 };
 
 }  // namespace

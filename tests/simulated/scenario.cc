@@ -272,7 +272,9 @@ SimJobParams random_job(SimRandom& random, int p, const Algorithm* algorithm) {
   }
   job.crowded = random.one_in(2);
   job.lazy = one_of<uint64_t>(random, {0, 2, 8});
-  job.read_from = one_of<uint64_t>(random, {8, 500, 32768});
+  job.blocks.read_from = one_of<uint64_t>(random, {8, 500, 32768});
+  job.blocks.stream_from = one_of<uint64_t>(random, {0, 8, 1000, 32768});
+  job.blocks.stream_to = one_of<uint64_t>(random, {0, 2000, 1 << 30});
   return job;
 }
 

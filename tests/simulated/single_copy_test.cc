@@ -26,7 +26,7 @@ int run_reader(uint64_t seed, ibcoll_collective_t collective, const char* algori
   params.network.node_of = std::vector<int>(static_cast<size_t>(p), 0);
   params.window_area_bytes = 4096;
   params.reads = reads;
-  params.read_from = 500;
+  params.blocks.read_from = 500;
   SimJob job(params);
   std::vector<int> all(static_cast<size_t>(p));
   std::iota(all.begin(), all.end(), 0);

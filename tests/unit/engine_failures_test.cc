@@ -177,8 +177,8 @@ struct alignas(64) Cacheline {
 class EngineOfANodeTest : public EngineTest {
  protected:
   std::unique_ptr<NodeWindow> make_window(int rank) {
-    return std::make_unique<NodeWindow>(&node_, memory_.front().bytes, kArea, std::vector<int>{0, 1, 2}, rank, 0,
-                                        false);
+    return std::make_unique<NodeWindow>(&node_, memory_.front().bytes, kArea, std::vector<int>{0, 1, 2}, rank,
+                                        NodeWindow::Limits{}, false);
   }
   std::vector<std::unique_ptr<Team>> make_teams() {
     std::vector<std::unique_ptr<Team>> made;

@@ -47,7 +47,7 @@ std::vector<Step> random_script(std::mt19937& random, int ranks, int steps) {
 class Rank {
  public:
   Rank(std::byte* memory, std::vector<int> jobs, int rank)
-      : window_(&none_, memory, kAreaBytes, std::move(jobs), rank, false, false) {}
+      : window_(&none_, memory, kAreaBytes, std::move(jobs), rank, NodeWindow::Limits{}, false) {}
 
   bool done(const std::vector<Step>& script) const { return at_ == script.size(); }
 
@@ -156,8 +156,8 @@ TEST(NodeWindow, WakesWhoSleepsForTheRankThatPublishes) {
   Doorbell doorbells[] = {Doorbell({&bells[0], &bells[1], &bells[2]}, 2),
                           Doorbell({&bells[0], &bells[1], &bells[2]}, 1)};
   NoNode none;
-  NodeWindow writer(&none, base, kAreaBytes, {0, 1}, 0, false, true);
-  NodeWindow reader(&none, base, kAreaBytes, {0, 1}, 1, false, true);
+  NodeWindow writer(&none, base, kAreaBytes, {0, 1}, 0, NodeWindow::Limits{}, true);
+  NodeWindow reader(&none, base, kAreaBytes, {0, 1}, 1, NodeWindow::Limits{}, true);
   EXPECT_LT(writer.bell(1), 0) << "nobody rings";
   writer.use(doorbells[0], {2, 1});
   reader.use(doorbells[1], {2, 1});

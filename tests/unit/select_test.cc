@@ -151,6 +151,19 @@ TEST(CostModel, ReadsPayFromWhereTheyCostTheSame) {
   EXPECT_NEAR(static_cast<double>(m.read_from(16)), (1 << 25) / 768.0, 1);
 }
 
+TEST(CostModel, StreamsPayWhereTwoCopiesInThemAreCheaperThanARead) {
+  CostModel m;
+  m.own_cache_bytes = 1 << 20;
+  m.streamed_copy_us = 3e-5, m.read_us_per_byte = 8e-5;
+  EXPECT_EQ(m.stream_from(2), uint64_t{1} << 18);
+  EXPECT_EQ(m.stream_from(4), uint64_t{1} << 17);
+  m.sharing = 2;  // a turn of all ranks for each piece
+  EXPECT_GT(m.stream_from(2), uint64_t{1} << 40);
+  m.sharing = 1;
+  m.streamed_copy_us = 5e-5;
+  EXPECT_GT(m.stream_from(2), uint64_t{1} << 40);
+}
+
 TEST(Select, TheForcedOneRunsEvenIfItIsDearer) {
   const Shape s = shape(16, 1, 1 << 20);
   const Result<const Algorithm*> chosen = select(IBCOLL_ALLTOALL, s, CostModel(), {"direct", "the call"});
