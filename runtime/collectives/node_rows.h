@@ -12,16 +12,16 @@ namespace ibcoll {
 class NodeRows {
  public:
   // Rows of at most `row_bytes` bytes; the same on all ranks of the node.
-  NodeRows(Comm& c, uint64_t row_bytes) noexcept
-      : comm_(c),
-        window_(c.node()),
-        row_bytes_((row_bytes + 7) / 8 * 8),
-        head_(head_bytes(c.placement().node_count())),
-        bytes_(head_ + rows_per_area(c.placement().node_count(), window_.size()) * row_bytes_) {}
+  NodeRows(Comm& c, uint64_t row_bytes) noexcept : comm_(c), window_(c.node()), row_bytes_((row_bytes + 7) / 8 * 8) {
+    const int nodes = c.placement().node_count();
+    const uint64_t rows = rows_per_area(nodes, window_.size()) * row_bytes_;
+    if (rows <= NodeWindow::kInlineBytes || !head_beside_flag(window_.area_bytes(), nodes)) head_ = head_bytes(nodes);
+    bytes_ = head_ + rows;
+  }
 
   // The longest row that every node's window has room for; 0: there is none.
   static uint64_t longest(uint64_t area_bytes, int nodes, int fewest_local) noexcept {
-    const uint64_t head = head_bytes(nodes);
+    const uint64_t head = head_beside_flag(area_bytes, nodes) ? 0 : head_bytes(nodes);
     return area_bytes < head ? 0 : (area_bytes - head) / rows_per_area(nodes, fewest_local) / 8 * 8;
   }
 
@@ -47,7 +47,12 @@ class NodeRows {
   int node(int k) const noexcept { return there()[k]; }
 
  private:
-  int32_t* there() const noexcept { return reinterpret_cast<int32_t*>(window_.area(0, bytes_)); }
+  int32_t* there() const noexcept { return reinterpret_cast<int32_t*>(window_.area(0, head_ > 0 ? bytes_ : 0)); }
+  // Rows that fill an area leave no room for the order in which they have landed; it is beside the leader's flag then. Short rows
+  // are there themselves, with the order in front.
+  static bool head_beside_flag(uint64_t area_bytes, int nodes) noexcept {
+    return head_bytes(nodes) <= NodeWindow::kInlineBytes && area_bytes >= 2 * NodeWindow::kInlineBytes;
+  }
   static uint64_t head_bytes(int nodes) noexcept {
     return (sizeof(int32_t) * static_cast<uint64_t>(nodes) + 7) / 8 * 8;
   }
@@ -58,8 +63,8 @@ class NodeRows {
   Comm& comm_;
   NodeWindow& window_;
   uint64_t row_bytes_;
-  uint64_t head_;
-  uint64_t bytes_;
+  uint64_t head_ = 0;  // bytes in front of the rows
+  uint64_t bytes_ = 0;
 };
 
 // Microseconds of one exchange in which each leader sends `bytes` bytes in all to the others, with the steps around it.
