@@ -44,6 +44,15 @@ bool SocketAddress::is_private() const {
   return family() == AF_INET6 && ibcoll::is_private(v6(*this).sin6_addr);
 }
 
+bool SocketAddress::is_nobodys() const {
+  if (family() == AF_INET) {
+    const uint32_t address = ntohl(reinterpret_cast<const sockaddr_in&>(storage).sin_addr.s_addr);
+    return address == INADDR_ANY || IN_MULTICAST(address);
+  }
+  const in6_addr& address = reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr;
+  return IN6_IS_ADDR_UNSPECIFIED(&address) || IN6_IS_ADDR_MULTICAST(&address);
+}
+
 bool SocketAddress::is_loopback() const {
   if (family() == AF_INET) return ntohl(v4(*this).sin_addr.s_addr) >> 24 == 127;
   return family() == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6(*this).sin6_addr);

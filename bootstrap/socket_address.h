@@ -27,6 +27,8 @@ struct SocketAddress {
   // 192.168/16, 100.64/10, documentation and benchmark ranges, fc00::/7.
   bool is_private() const;
   bool is_loopback() const;
+  // Unspecified (0.0.0.0, ::) or a group: nobody can be reached there by it.
+  bool is_nobodys() const;
 };
 
 // `host` is numeric: "127.0.0.1", "fd00::1", "fe80::1%eth0". No name is looked up.

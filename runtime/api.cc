@@ -104,8 +104,8 @@ ibcoll_status_t ibcoll_context_destroy(ibcoll_context_t context) {
     if (c.teams() > 0)
       return refuse(IBCOLL_ERR_BUSY, "ibcoll_context_destroy: {} teams exist; free them first", c.teams());
     if (Status status = c.world().may_end("ibcoll_context_destroy"); !status.ok()) return report(status);
-    report_on_signal_no_more(&c);
     const Status left = c.leave(guard);
+    report_on_signal_no_more(&c);
     guard.unlock();
     delete context;
     return report(left);

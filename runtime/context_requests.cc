@@ -93,7 +93,11 @@ Status TeamHandle::may_end(const char* call) const {
     own += holder.request != nullptr;
     in_flight += holder.request && holder.request->in_flight();
   };
-  for (const Shorthand& shorthand : shorthands) count(shorthand);
+  for (const Shorthand& shorthand : shorthands) {
+    count(shorthand);
+    in_flight += shorthand.waited_for && shorthand.request &&
+                 !shorthand.request->in_flight();  // complete, which its thread has not seen yet
+  }
   for (const GivenUp& request : given_up) count(request);
   if (team->requests() > own)
     return error(IBCOLL_ERR_BUSY, "{}: {} requests exist; free them first", call, team->requests() - own);

@@ -163,6 +163,7 @@ class Joining {
     Result<std::vector<Hello>> all = gather(bootstrap_, mine);
     if (!all.ok()) return lost(all.status());
     job_.id = all->front().nonce;
+    segment_id_ = all->back().nonce;
     number(*all, mine.node);
     for (size_t i = 0; i < all->size(); ++i)
       if (Status status = compare(all->front(), (*all)[i], i); !status.ok()) return status;
@@ -198,8 +199,9 @@ class Joining {
       job_.ranks_per_core = std::max(job_.ranks_per_core, ranks_per_core(ranks));
   }
 
+  // Other users see the names of sockets, and shall not learn the number of the job.
   std::string segment_name() const {
-    return fmt::format("ibcoll-{:016x}-{}", job_.id, job_.nodes[static_cast<size_t>(rank())]);
+    return fmt::format("ibcoll-{:016x}-{}", segment_id_, job_.nodes[static_cast<size_t>(rank())]);
   }
 
   // The leader of each node makes the segment; who has an RDMA device opens it, where several nodes need a network.
@@ -330,6 +332,7 @@ class Joining {
   const Config& config_;
   Job job_;
   std::vector<int> locals_;  // job ranks of this node
+  uint64_t segment_id_ = 0;  // random, and the same on all ranks
   std::unique_ptr<Segment> segment_;
   std::unique_ptr<NetworkTransport> verbs_;  // until it is settled whether all ranks have it
   std::string verbs_reason_;                 // why this rank has none

@@ -67,10 +67,12 @@ Args Request::with_own_copy() noexcept {
   Args args = args_;
   args.in_place = false;
   uint64_t end = 0;
-  for (int i = 0; i < team_.size(); ++i) end = std::max(end, args.recv.offset(i) + args.recv.size(i));
+  for (int i = 0; i < team_.size(); ++i)  // where an empty block is said to be means nothing
+    if (args.recv.size(i) > 0) end = std::max(end, args.recv.offset(i) + args.recv.size(i));
   std::byte* const copy = comm_.scratch(end);
   if (!copy) return args;  // the team has failed
-  for (int i = 0; i < team_.size(); ++i) Comm::copy(Bytes(copy + args.recv.offset(i), args.recv.size(i)), args.recv[i]);
+  for (int i = 0; i < team_.size(); ++i)
+    if (args.recv.size(i) > 0) Comm::copy(Bytes(copy + args.recv.offset(i), args.recv.size(i)), args.recv[i]);
   args.send = {copy, args.recv.bytes, args.recv.counts, args.recv.displacements};
   return args;
 }

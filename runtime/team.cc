@@ -225,7 +225,7 @@ uint32_t Team::owed_limit() const noexcept {
 void Team::completed_with_eager_from(int peer, uint32_t op) noexcept {
   TeamPeer* const p = peers_.at(peer);
   if (!p) return;
-  p->owed_through = std::max(p->owed_through, op);
+  if (static_cast<int32_t>(op - p->owed_through) > 0) p->owed_through = op;  // the numbers begin anew after 2^32 - 1
   if (++p->owed >= owed_limit()) engine_.teams_owe();
 }
 
@@ -234,7 +234,7 @@ void Team::told(int peer) noexcept {
   TeamPeer* const p = peers_.find(peer);
   if (!p) return;
   p->told = completed_;
-  if (completed_ >= p->owed_through) p->owed = 0;
+  if (static_cast<int32_t>(completed_ - p->owed_through) >= 0) p->owed = 0;
 }
 
 bool Team::settle_owed() noexcept {

@@ -34,10 +34,16 @@ bool any_of(const std::vector<std::string>& items, std::initializer_list<std::st
   });
 }
 
-// UCX's list syntax: names and aliases, "all", or a leading '^' for "all but these".
+// UCX's list syntax: names and aliases, "all", or a leading '^' for "all but these"; a name after a backslash is no alias, and
+// one before ":aux" is for connecting only. Both are used all the same.
 bool may_use(const std::string& tls, std::initializer_list<std::string_view> names) {
-  if (tls.starts_with('^')) return !any_of(split(tls.substr(1)), names);
-  const std::vector<std::string> items = split(tls);
+  const bool but = tls.starts_with('^');
+  std::vector<std::string> items = split(but ? tls.substr(1) : tls);
+  if (but) return !any_of(items, names);
+  for (std::string& item : items) {
+    item.erase(std::min(item.find(':'), item.size()));
+    if (item.starts_with('\\')) item.erase(0, 1);
+  }
   return any_of(items, {"all"}) || any_of(items, names);
 }
 

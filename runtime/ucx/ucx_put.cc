@@ -57,7 +57,9 @@ PutResult UcxTransport::put_eager(Peer& peer, const PutHeader& header, std::span
   std::memcpy(buffer->data(), &header, sizeof(header));
   if (!from.empty()) std::memcpy(copy, from.data(), from.size());
   const Outgoing out{kPutId, buffer->data(), sizeof(header), {copy, from.size()}, UCP_AM_SEND_FLAG_EAGER};
-  return post(peer, out, buffer) == Posted::kRefused ? PutResult::kBusy : PutResult::kDone;
+  const Posted posted = post(peer, out, buffer);
+  if (posted == Posted::kPending) unsent_messages_.fetch_add(1, std::memory_order_relaxed);
+  return posted == Posted::kRefused ? PutResult::kBusy : PutResult::kDone;
 }
 
 // One active message from the caller's memory.

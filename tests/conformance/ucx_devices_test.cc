@@ -109,7 +109,7 @@ TEST(UcxDevices, RdmaPortsStayAvailable) {
 }
 
 TEST(UcxDevices, AllAndNegatedListsTakeInTcp) {
-  for (const char* tls : {"all", "^sm", "tcp,self", "rc,tcp"}) {
+  for (const char* tls : {"all", "^sm", "tcp,self", "rc,tcp", "\\tcp", "sm,tcp:aux"}) {
     EXPECT_FALSE(plan_devices(Config(), {tls, "pub0"}, true, kMachine, {}).ok()) << tls;
   }
   EXPECT_TRUE(plan_devices(Config(), {"^tcp", "pub0"}, true, kMachine, {}).ok());

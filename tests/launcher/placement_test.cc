@@ -27,6 +27,13 @@ TEST(Placement, SlotsAreFilledInOrder) {
             "error: -n 10: the hosts offer 9 slots; give them more, as in --host a:10");
 }
 
+TEST(Placement, MoreSlotsThanAJobHasRanks) {
+  const std::vector<HostEntry> hosts(2100, {"a", 1 << 20});
+  EXPECT_EQ(shown(place_on_hosts(hosts, std::nullopt)),
+            "error: the hosts offer 2202009600 slots, and a job has 1048576 ranks at most; say how many by -n");
+  EXPECT_EQ(shown(place_on_hosts(hosts, 3)), "a:0+3");
+}
+
 TEST(Placement, HostsWithoutSlotsShareTheRest) {
   const std::vector<HostEntry> hosts = {{"a", std::nullopt}, {"b", 2}, {"c", std::nullopt}};
   EXPECT_EQ(shown(place_on_hosts(hosts, std::nullopt)), "a:0+1 b:1+2 c:3+1");

@@ -175,6 +175,13 @@ class RemoteHosts(RemoteJobTest):
                 self.assertEqual((code, errors), (2, remote))
                 self.assertEqual(self.run_job(*hosts, "--address", "127.0.0.1", "true")[0], 0)
 
+    def test_addresses_that_lead_nowhere_are_refused(self):
+        for address in ("0.0.0.0", "::", "224.0.0.1"):
+            with self.subTest(address=address):
+                code, _, errors = self.run_remote("--address", address, "--allow-public", "true")
+                self.assertEqual(code, 2, errors)
+                self.assertIn(f"--address {address}: ranks cannot connect there", errors)
+
     def test_public_addresses_are_refused(self):
         code, _, errors = self.run_remote("--address", "8.8.8.8", "true")
         self.assertEqual(code, 2)

@@ -191,7 +191,8 @@ class BrokenOutput(JobTest):
     def test_closed_output(self):
         for program, streams, expected, about in (("echo text", ">&-", 1, "writing the output: Bad file descriptor"),
                                                   ("echo text", ">&- 2>&-", 1, ""), ("true", ">&-", 0, ""),
-                                                  ("sh -c 'echo text >&2'", "2>&-", 0, ""), ("echo text", "1</dev/null", 1, "Bad file")):
+                                                  ("sh -c 'echo text >&2'", "2>&-", 0, ""), ("echo text", "1</dev/null", 1, "Bad file"),
+                                                  ("sh -c 'echo text >&2'", ">&- 2>/dev/null", 0, "")):
             with self.subTest(program=program, streams=streams):
                 done = subprocess.run(["bash", "-c", f"{tool('ibcoll_run')} -n 2 {program} {streams}"], capture_output=True,
                                       text=True, timeout=30, check=False)

@@ -157,6 +157,17 @@ void stuck(Rank& self) {
   CheckedCall(self.world, {.collective = IBCOLL_ALLTOALL, .bytes = 20'000}).run(1);
 }
 
+// Rank 0 is late at the end of the context, where the others wait for it.
+void stuck_at_the_end(Rank& self) {
+  ibcoll_context_t context = nullptr;
+  if (!expect_ok(ibcoll_context_create(nullptr, &context), "ibcoll_context_create")) return;
+  fmt::print("rank {} ready\n", ibcoll_context_rank(context));
+  std::fflush(stdout);
+  if (ibcoll_context_rank(context) == 0) sleep_seconds(60);
+  ibcoll_context_destroy(context);
+  static_cast<void>(self);
+}
+
 constexpr Scenario kContextScenarios[] = {
     {"contexts_again", contexts_again, false},
     {"malformed_settings", malformed_settings, false},
@@ -169,6 +180,7 @@ constexpr Scenario kContextScenarios[] = {
     {"die_in_alltoall", die_in<IBCOLL_ALLTOALL>},
     {"die_in_allreduce", die_in<IBCOLL_ALLREDUCE>},
     {"stuck", stuck},
+    {"stuck_at_the_end", stuck_at_the_end, false},
 };
 
 }  // namespace

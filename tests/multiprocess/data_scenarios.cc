@@ -54,6 +54,14 @@ void one_speaks(Rank& self) {
       std::vector<uint8_t> wanted(all.size(), 0);
       std::fill_n(wanted.begin() + 3, bytes, static_cast<uint8_t>(speaker + 1));
       expect(all == wanted, "allgatherv with {} bytes of rank {} alone is wrong", bytes, speaker);
+      // In place each rank exchanges one block with itself.
+      std::fill(counts.begin(), counts.end(), 0), std::fill(displacements.begin(), displacements.end(), ~uint64_t{0});
+      counts[static_cast<size_t>(self.rank)] = bytes;
+      displacements[static_cast<size_t>(self.rank)] = 3;
+      expect_ok(ibcoll_alltoallv(self.world, IBCOLL_IN_PLACE, nullptr, nullptr, all.data(), counts.data(),
+                                 displacements.data()),
+                "alltoallv in place");
+      expect(all == wanted, "alltoallv of {} bytes in place is wrong", bytes);
     }
   }
 }

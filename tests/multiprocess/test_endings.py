@@ -54,8 +54,8 @@ def wait_until(condition, seconds):
 class Stuck:
     """A job in whose alltoall rank 0 does not take part."""
 
-    def __init__(self, processes, nodes):
-        command = ranks.job(processes, nodes, "--tag-output", ranks.tool("ibcoll_api_ranks"), "stuck")
+    def __init__(self, processes, nodes, scenario="stuck"):
+        command = ranks.job(processes, nodes, "--tag-output", ranks.tool("ibcoll_api_ranks"), scenario)
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         env=ranks.environment(), start_new_session=True)
         self.errors = b""
@@ -141,11 +141,11 @@ for name in ("barrier", "bcast", "allgather", "alltoall", "allreduce"):
 class Reports(unittest.TestCase):
     """SIGUSR1 to a rank, or Ctrl-\\ to the launcher: what every rank waits for."""
 
-    def check_report(self, stuck, processes):
-        text = stuck.read_errors(lambda errors: errors.count(b"alltoall") >= processes - 1 and b"rank 0: " in errors, 20)
+    def check_report(self, stuck, processes, call="alltoall"):
+        text = stuck.read_errors(lambda errors: errors.count(call.encode()) >= processes - 1 and b"rank 0: " in errors, 20)
         lines = text.splitlines()
         for rank in range(1, processes):
-            self.assertTrue([line for line in lines if f"rank {rank}: alltoall" in line and "waits" in line],
+            self.assertTrue([line for line in lines if f"rank {rank}: {call}" in line and "waits" in line],
                             f"nothing of rank {rank}: {text}")
         return lines
 
@@ -165,6 +165,14 @@ class Reports(unittest.TestCase):
             if pathlib.Path(f"/proc/{pid}/exe").resolve().name == "ibcoll_api_ranks":
                 os.kill(pid, signal.SIGUSR1)
         self.check_report(stuck, 3)
+
+
+    def test_at_the_end_of_a_context(self):
+        stuck = Stuck(3, 1, "stuck_at_the_end")
+        self.addCleanup(stuck.end)
+        stuck.process.send_signal(signal.SIGQUIT)
+        self.check_report(stuck, 3, "barrier")
+        self.assertIsNone(stuck.process.poll(), "the job ended")
 
 
 class SharedMemory(unittest.TestCase):

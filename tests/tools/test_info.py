@@ -121,6 +121,11 @@ class InfoTest(unittest.TestCase):
                 self.assertIn(choice["algorithm"], known)
                 self.assertIn("predicted cost", choice["reason"])
 
+    def test_selection_ends_with_the_largest_size(self):
+        for sizes, expected in (("0", ["0"]), ("0:1", ["0", "1"]), ("3:13", ["3", "6", "12"])):
+            chosen = self.document(2, "-A", "--collective", "bcast", "--bytes", sizes)["collectives"]["bcast"]["selection"]
+            self.assertEqual([str(choice["bytes"]) for choice in chosen], expected)
+
     def test_forced_algorithm_is_the_reason(self):
         choice = self.document(2, "-A", "--collective", "alltoall", "--bytes", "8",
                                environment={"IBCOLL_ALLTOALL": "pairwise"})["collectives"]["alltoall"]["selection"][0]

@@ -49,7 +49,7 @@ std::vector<Choice> choices(ibcoll_team_t team, ibcoll_collective_t collective, 
   std::vector<Choice> result;
   for (uint64_t bytes = min;; bytes = bytes == 0 ? 1 : bytes * 2) {
     result.push_back(ask(team, collective, bytes));
-    if (bytes > max / 2) break;
+    if (bytes >= max || bytes > max / 2) break;
   }
   return result;
 }

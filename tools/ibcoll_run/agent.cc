@@ -212,6 +212,9 @@ void Agent::send_input(std::string_view bytes) {
 }
 
 void Agent::kill_all() {
+  for (const Rank& rank : ranks_)
+    if (rank.process.pid >= 0) ::kill(-rank.process.pid, SIGKILL);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   for (Rank& rank : ranks_) {
     if (rank.process.pid < 0) continue;
     if (rank.process.descriptor) loop_.forget(rank.process.descriptor.get());
@@ -219,8 +222,7 @@ void Agent::kill_all() {
       if (*fd) loop_.forget(fd->get());
     }
     const pid_t pid = rank.process.pid;
-    rank.process.reap();
-    guard_.remove(pid);
+    if (rank.process.reap(deadline)) guard_.remove(pid);
   }
 }
 

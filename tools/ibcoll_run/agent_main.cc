@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ibcoll_run/agent_main.h"
 
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <array>
@@ -35,6 +36,10 @@ class AgentServer : public HostEvents {
         !loop_.watch(STDIN_FILENO, EPOLLIN, [this](uint32_t) { read_once(); }).ok()) {
       return complain("standard input and output must be the launcher's pipes");
     }
+    Result<UniqueFd> signals = signal_descriptor();
+    if (!signals.ok() ||
+        !loop_.watch(signals->get(), EPOLLIN, [this, fd = signals->get()](uint32_t) { on_signal(fd); }).ok())
+      return complain("cannot watch for signals");
     loop_.after(kJobPatience, [this] { launcher_gone_ = launcher_gone_ || !agent_; });
     replies_.write(kGreeting);
     while (!launcher_gone_ && !(finished_ && replies_.empty())) {
@@ -66,6 +71,16 @@ class AgentServer : public HostEvents {
       if (!whole.ok()) return fail(1, whole.status().text());
       if (!whole.value()) return;
       obey(frame);
+    }
+  }
+
+  // Only SIGTERM is for this process: those of a terminal reach the launcher, too, which passes them on.
+  void on_signal(int fd) {
+    signalfd_siginfo signal{};
+    while (::read(fd, &signal, sizeof signal) == sizeof signal) {
+      if (signal.ssi_signo != SIGTERM) continue;
+      launcher_gone_ = true;
+      complain(fmt::format("told to end (SIGTERM from pid {}); ending its ranks here", signal.ssi_pid));
     }
   }
 

@@ -31,7 +31,7 @@ namespace {
   ::_exit(0);
 }
 
-[[noreturn]] void run_guard(int pipe) {
+[[noreturn]] void run_guard(int pipe, int launchers_end) {
   ::setsid();  // out of reach of the terminal's Ctrl-C and hang-up
   sigset_t all;
   sigfillset(&all);
@@ -39,8 +39,10 @@ namespace {
   // Holds nothing open but its pipe: nobody shall wait for the end of a stream because of the guard.
   const int null = ::open("/dev/null", O_RDWR);
   for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
+  ::close(launchers_end);  // or this process would wait for itself, where there is no close_range()
   ::dup2(pipe, 3);
-  ::close_range(4, ~0U, 0);
+  if (::close_range(4, ~0U, 0) != 0)
+    for (long fd = 4; fd < ::sysconf(_SC_OPEN_MAX); ++fd) ::close(static_cast<int>(fd));
   if (::chdir("/") != 0) ::_exit(1);
   watch_over(3);
 }
@@ -57,13 +59,14 @@ Result<Guard> Guard::start() {
   if (guard.process_ < 0) {
     return error(IBCOLL_ERR_SYSTEM, "fork: {}; is the limit of processes (ulimit -u) reached?", std::strerror(errno));
   }
-  if (guard.process_ == 0) run_guard(read_end.get());
+  if (guard.process_ == 0) run_guard(read_end.get(), ends[1]);
   return guard;
 }
 
 Guard::~Guard() {
   if (!pipe_) return;
   pipe_.reset();
+  if (process_ <= 0) return;  // fork() has failed
   while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ibcoll_run/job.h"
 
+#include <fcntl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@ constexpr int kTimeoutExitCode = 124;
 constexpr std::chrono::milliseconds kTimeForTheCause{200};
 
 bool same_file(int a, int b) {
+  if (((::fcntl(a, F_GETFL) ^ ::fcntl(b, F_GETFL)) & O_ACCMODE) != 0) return false;  // /dev/null for a closed output
   struct stat first {};
   struct stat second {};
   return ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
@@ -96,7 +98,12 @@ int Job::run() {
               fmt::format("the job has not ended within {} s (--timeout); ending it", options_.timeout));
     });
   }
-  for (const std::unique_ptr<Host>& host : hosts_) host->start();
+  for (const std::unique_ptr<Host>& host : hosts_) {
+    if (ending_)
+      --unfinished_hosts_;  // the job has failed on the host before
+    else
+      host->start();
+  }
   if (input_) input_->start();
   while (!done()) {
     if (Status status = loop_.run_once(); !status.ok()) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "bootstrap/rendezvous_protocol.h"
+
 namespace ibcoll::run {
 
 std::vector<int> split_evenly(int total, int parts) {
@@ -12,12 +14,17 @@ std::vector<int> split_evenly(int total, int parts) {
 }
 
 Result<std::vector<HostRanks>> place_on_hosts(const std::vector<HostEntry>& hosts, std::optional<int> ranks) {
-  int slots = 0;
+  int64_t all_slots = 0;
   int open_hosts = 0;  // hosts that do not say how many ranks they take
   for (const HostEntry& host : hosts) {
-    slots += host.slots.value_or(0);
+    all_slots += host.slots.value_or(0);
     open_hosts += host.slots ? 0 : 1;
   }
+  if (!ranks && all_slots + open_hosts > rendezvous::kMaxRanks)
+    return error(IBCOLL_ERR_INVALID_ARGUMENT,
+                 "the hosts offer {} slots, and a job has {} ranks at most; say how many by -n", all_slots,
+                 rendezvous::kMaxRanks);
+  const auto slots = static_cast<int>(std::min<int64_t>(all_slots, rendezvous::kMaxRanks));
   if (ranks && *ranks > slots && open_hosts == 0) {
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "-n {}: the hosts offer {} slots; give them more, as in --host {}:{}",
                  *ranks, slots, hosts.front().name, *ranks);

@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <thread>
+#include <utility>
 
 namespace ibcoll::run {
 namespace {
@@ -86,12 +88,16 @@ RankExit RankProcess::exit_status() const {
   return info.si_code == CLD_EXITED ? RankExit{info.si_status, 0} : RankExit{0, info.si_status};
 }
 
-void RankProcess::reap() {
-  if (pid < 0) return;
-  ::kill(-pid, SIGKILL);
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+bool RankProcess::reap(std::chrono::steady_clock::time_point deadline) {
+  const pid_t process = std::exchange(pid, -1);
+  if (process < 0) return true;
+  ::kill(-process, SIGKILL);
+  for (;;) {
+    const pid_t ended = ::waitpid(process, nullptr, WNOHANG);
+    if (ended == process || (ended < 0 && errno != EINTR)) return true;
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  pid = -1;
 }
 
 Result<RankProcess> spawn_rank(const SpawnSettings& settings, int rank, int index_on_host,
@@ -117,7 +123,7 @@ Result<RankProcess> spawn_rank(const SpawnSettings& settings, int rank, int inde
   process.error_output = std::move(error_output->read_end);
   Result<UniqueFd> descriptor = open_process(pid);
   if (!descriptor.ok()) {
-    process.reap();
+    process.reap(std::chrono::steady_clock::now() + std::chrono::seconds(1));
     return descriptor.status();
   }
   process.descriptor = std::move(descriptor.value());

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,9 @@ struct RankProcess {
 
   // How it ended; to be called once `descriptor` is readable. Leaves the zombie.
   RankExit exit_status() const;
-  // Kills what is left of the process group and lets go of the process.
-  void reap();
+  // Kills what is left of the process group and lets go of the process. A process that cannot be killed (another user's, or one
+  // in an uninterruptible call) is waited for until the deadline; false: it may still run.
+  bool reap(std::chrono::steady_clock::time_point deadline);
 };
 
 // What execve(2) refused in a child, as it comes through SpawnSettings::failures.

@@ -20,7 +20,7 @@ using rendezvous::Kind;
 
 constexpr auto kStrangerPatience = 10s;  // to prove that it is a rank
 constexpr auto kNewsPatience = 200ms;    // between the end of a connection and the end of its process
-constexpr size_t kMostStrangers = 512;   // at a time; the oldest goes first
+constexpr size_t kMostStrangers = 512;   // at a time beside those that may be ranks; the oldest goes first
 
 }  // namespace
 
@@ -56,12 +56,13 @@ Result<SocketAddress> RendezvousServer::listen(SocketAddress address) {
 void RendezvousServer::accept_all(int listener) {
   for (;;) {
     UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket && (errno == EMFILE || errno == ENFILE) && !strangers_.empty()) {
+    const auto ranks = static_cast<size_t>(size_);
+    if (!socket && (errno == EMFILE || errno == ENFILE) && strangers_.size() > ranks) {
       drop_oldest_stranger();
       continue;
     }
     if (!socket) return pause_when_out_of_files(listener);
-    if (strangers_.size() >= kMostStrangers) drop_oldest_stranger();
+    if (strangers_.size() >= ranks + kMostStrangers) drop_oldest_stranger();
     const int on = 1;
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
