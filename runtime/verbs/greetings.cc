@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/log.h"
 #include "runtime/verbs/devices.h"
 
 namespace ibcoll::verbs {
@@ -50,7 +51,11 @@ Status Greetings::prepare(ibv_pd* domain) {
   wanted.sq_sig_all = 1;
   queue_pair_.reset(ibv_create_qp(domain, &wanted));
   if (!queue_pair_) return verbs_error(device(), "ibv_create_qp (unreliable datagrams)", errno);
+  return make_ready();
+}
 
+// From a queue pair that is new, or was reset.
+Status Greetings::make_ready() {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
   attributes.port_num = route_.port;
@@ -64,8 +69,26 @@ Status Greetings::prepare(ibv_pd* domain) {
   if (code != 0) return verbs_error(device(), "ibv_modify_qp (unreliable datagrams)", code);
   for (int i = 0; i < kReceives; ++i)
     if (!post_receive(i)) return verbs_error(device(), "ibv_post_recv (unreliable datagrams)", errno);
+  free_count_ = 0;
   for (int i = 0; i < kSends; ++i) free_sends_[static_cast<size_t>(free_count_++)] = static_cast<uint8_t>(i);
   return {};
+}
+
+// A datagram that could not leave (soft-RoCE: the link was down for a moment) stops the queue pair. Greetings that are lost by
+// that are repeated.
+void Greetings::recover() {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RESET;
+  if (const int code = ibv_modify_qp(queue_pair_.get(), &attributes, IBV_QP_STATE); code != 0) {
+    recovery_ = verbs_error(device(), "ibv_modify_qp to RESET (unreliable datagrams)", code);
+    return;
+  }
+  for (ibv_wc done; ibv_poll_cq(completions_.get(), 1, &done) == 1;) {
+  }
+  recovery_ = make_ready();
+  stopped_ = !recovery_.ok();
+  log(LogLevel::kInfo, "{}: the queue pair for greetings had stopped: {}", device(),
+      stopped_ ? recovery_.text() : "it goes on");
 }
 
 bool Greetings::post_receive(int i) {
@@ -84,6 +107,7 @@ void Greetings::set_addresses(std::vector<Address> by_rank) {
 }
 
 Status Greetings::send(int to, const Greeting& greeting) {
+  if (stopped_) return recovery_;
   if (free_count_ == 0) return {};  // as if lost
   const auto rank = static_cast<size_t>(to);
   if (!handles_[rank]) {
@@ -114,6 +138,11 @@ bool Greetings::receive(Greeting& greeting) {
   for (ibv_wc done; ibv_poll_cq(completions_.get(), 1, &done) == 1;) {
     if (done.wr_id >= kReceives) {  // lost or not: it is repeated until answered
       free_sends_[static_cast<size_t>(free_count_++)] = static_cast<uint8_t>(done.wr_id - kReceives);
+      stopped_ = stopped_ || done.status != IBV_WC_SUCCESS;
+      continue;
+    }
+    if (done.status == IBV_WC_WR_FLUSH_ERR) {
+      stopped_ = true;
       continue;
     }
     const auto i = static_cast<int>(done.wr_id);
@@ -122,6 +151,7 @@ bool Greetings::receive(Greeting& greeting) {
     post_receive(i);
     if (good) return true;
   }
+  if (stopped_) recover();
   return false;
 }
 

@@ -51,6 +51,8 @@ class Greetings final : public ConnectionManager {
 
   Greetings() = default;
   Status prepare(ibv_pd* domain);
+  Status make_ready();
+  void recover();
   bool post_receive(int i);
   const char* device() const { return ibv_get_device_name(domain_->context->device); }
 
@@ -61,6 +63,8 @@ class Greetings final : public ConnectionManager {
   std::vector<AddressHandle> handles_;  // by rank, on first use
   std::array<uint8_t, kSends> free_sends_{};
   int free_count_ = 0;
+  bool stopped_ = false;  // the queue pair is in the error state
+  Status recovery_;       // of the last time that it was
   ibv_pd* domain_ = nullptr;
   CompletionQueue completions_;
   MemoryRegion region_;

@@ -6,7 +6,8 @@
 namespace ibcoll::verbs {
 
 Result<void*> VerbsRegistrar::pin(std::span<std::byte> pages) {
-  void* const region = ibv_reg_mr(domain_, pages.data(), pages.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+  const unsigned access = windows_ ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND : IBV_ACCESS_LOCAL_WRITE;
+  void* const region = ibv_reg_mr(domain_, pages.data(), pages.size(), access);
   if (region) return region;
   return verbs_error(ibv_get_device_name(domain_->context->device), fmt::format("ibv_reg_mr of {} bytes", pages.size()),
                      errno == EAGAIN ? ENOMEM : errno);

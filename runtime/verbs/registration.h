@@ -14,15 +14,17 @@
 
 namespace ibcoll::verbs {
 
-// Pins whole pages for local use, and for windows to be bound on them: no peer may write to them by these keys.
+// Pins whole pages for local use, and for windows to be bound on them where the device has such: no peer may write to them by
+// these keys.
 class VerbsRegistrar final : public Registrar {
  public:
-  explicit VerbsRegistrar(ibv_pd* domain) : domain_(domain) {}
+  VerbsRegistrar(ibv_pd* domain, bool windows) : domain_(domain), windows_(windows) {}
   Result<void*> pin(std::span<std::byte> pages) override;
   void unpin(void* handle) override { MemoryRegion(static_cast<ibv_mr*>(handle)).reset(); }
 
  private:
   ibv_pd* domain_;
+  bool windows_;
 };
 
 inline ibv_mr* region_of(const Registration& registration) { return static_cast<ibv_mr*>(registration.handle()); }

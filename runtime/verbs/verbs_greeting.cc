@@ -16,6 +16,7 @@ constexpr Time kFirstPause = 10 * kMillisecond;  // between greetings
 constexpr Time kLongestPause = 160 * kMillisecond;
 // A peer that waits has answered by then; nobody waits longer for a late one.
 constexpr Time kSettling = 20 * kMillisecond;
+constexpr int kMostGreetings = 128;  // in one poll: others may send datagrams, too
 
 }  // namespace
 
@@ -61,7 +62,8 @@ void VerbsTransport::count_unsent() noexcept {
 }
 
 void VerbsTransport::serve_greetings() {
-  for (Greeting theirs; connections_->receive(theirs);) on_greeting(theirs);
+  Greeting theirs;
+  for (int i = 0; i < kMostGreetings && connections_->receive(theirs); ++i) on_greeting(theirs);
   if (greeted_.empty()) return;
   for (size_t i = 0; i < greeted_.size();) {
     Peer& peer = *greeted_[i];

@@ -62,6 +62,8 @@ bool VerbsTransport::send(int rank, const Note& note, std::span<const std::byte>
 }
 
 void VerbsTransport::give_sent(Peer& peer, Outgoing& out) {
+  // The number of the exposure may come again, with a key of its own.
+  std::erase_if(peer.rekeyed, [&](const Rekey& rekey) { return rekey.exposure == out.to.key >> 32; });
   if (out.source) registrations_->release(out.source);
   out.source = nullptr;
   sent_.push_back({peer.rank, out.token});
@@ -122,7 +124,7 @@ ibv_send_wr VerbsTransport::empty_write(const Peer& peer) { return write_to(peer
 // none. False: the send queue is full.
 bool VerbsTransport::link(Peer& peer, const ibv_send_wr& request, ibv_sge piece, Work work, uint64_t sequence,
                           bool signaled) {
-  if (peer.send_room() == 0) return false;
+  if (peer.send_room() <= (work == Work::kSend ? 1 : 0)) return false;  // the last place is for signs of life
   if (linked_count_ == linked_.size()) ring(peer);
   Linked& linked = linked_[linked_count_];
   linked = {request, piece};

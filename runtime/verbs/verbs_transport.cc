@@ -65,7 +65,7 @@ Status VerbsTransport::prepare(const Config& config) {
   completions_.reset(ibv_create_cq(device_.get(), first, nullptr, nullptr, 0));
   if (!completions_) return verbs_error(device(), fmt::format("ibv_create_cq of {} completions", first), errno);
   if (Status status = try_memory(config); !status.ok()) return status;
-  registrar_ = std::make_unique<VerbsRegistrar>(domain_.get());
+  registrar_ = std::make_unique<VerbsRegistrar>(domain_.get(), choice_.opens_windows);
   registrations_ = std::make_unique<WatchedCache>(*registrar_, WatchedCache::Settings::from(config));
   Result<std::unique_ptr<ConnectionManager>> connections =
       config.text("IBCOLL_VERBS_CONNECT") == "rdmacm" ? RdmaCm::open(rank_, size_, job_, choice_, config)

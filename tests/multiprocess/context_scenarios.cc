@@ -157,15 +157,25 @@ void stuck(Rank& self) {
   CheckedCall(self.world, {.collective = IBCOLL_ALLTOALL, .bytes = 20'000}).run(1);
 }
 
+// Rank 0 is late for the first call, with which the others connect to it.
+void first_call_is_late(Rank&) {
+  ibcoll_context_t context = nullptr;
+  if (!expect_ok(ibcoll_context_create(nullptr, &context), "ibcoll_context_create")) return;
+  fmt::print("rank {} ready\n", ibcoll_context_rank(context));
+  std::fflush(stdout);
+  if (ibcoll_context_rank(context) == 0) sleep_seconds(5);
+  CheckedCall(ibcoll_team_world(context), {.collective = IBCOLL_ALLTOALL, .bytes = 20'000}).run(1);
+  expect_ok(ibcoll_context_destroy(context), "ibcoll_context_destroy");
+}
+
 // Rank 0 is late at the end of the context, where the others wait for it.
-void stuck_at_the_end(Rank& self) {
+void stuck_at_the_end(Rank&) {
   ibcoll_context_t context = nullptr;
   if (!expect_ok(ibcoll_context_create(nullptr, &context), "ibcoll_context_create")) return;
   fmt::print("rank {} ready\n", ibcoll_context_rank(context));
   std::fflush(stdout);
   if (ibcoll_context_rank(context) == 0) sleep_seconds(60);
   ibcoll_context_destroy(context);
-  static_cast<void>(self);
 }
 
 constexpr Scenario kContextScenarios[] = {
@@ -179,6 +189,7 @@ constexpr Scenario kContextScenarios[] = {
     {"die_in_allgather", die_in<IBCOLL_ALLGATHER>},
     {"die_in_alltoall", die_in<IBCOLL_ALLTOALL>},
     {"die_in_allreduce", die_in<IBCOLL_ALLREDUCE>},
+    {"first_call_is_late", first_call_is_late, false},
     {"stuck", stuck},
     {"stuck_at_the_end", stuck_at_the_end, false},
 };

@@ -47,7 +47,7 @@ LAYOUTS = {
     "sleepers_are_woken": ["4x1"],
 }
 # Started by test_endings.py, or with settings of their own.
-ELSEWHERE = re.compile("die_in_.*|stuck.*|one_malformed|forced_where_it_does_not_apply")
+ELSEWHERE = re.compile("die_in_.*|stuck.*|first_call_is_late|one_malformed|forced_where_it_does_not_apply")
 # Scenarios that run once more with each way to wait, and once without the single-copy path.
 WAITING = ["in_flight", "late", "threads"]
 # These provoke errors that the runtime logs.
