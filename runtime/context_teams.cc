@@ -112,7 +112,7 @@ Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placemen
   if (window_offset != kNoWindow) {
     const CostModel& model = handle->model;
     const auto p = static_cast<int>(locals.size());
-    const NodeWindow::Limits limits{model.read_from(p), model.stream_from(p),
+    const NodeWindow::Limits limits{model.read_from(p), model.stream_from(p, area_bytes_),
                                     static_cast<uint64_t>(model.leaves_caches(p))};
     const auto self = static_cast<int>(std::find(locals.begin(), locals.end(), team_rank) - locals.begin());
     window = std::make_unique<NodeWindow>(job_.memory.get(), job_.memory->at(window_offset) + sizeof(WindowUsers),

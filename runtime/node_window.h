@@ -74,11 +74,11 @@ class NodeWindow {
   }
   // The bell of a local rank, or Doorbell::kNoBell.
   int bell(int local) const noexcept { return doorbell_ ? bells_[static_cast<size_t>(local)] : Doorbell::kNoBell; }
-  // Who has not published what the last try for a step needed.
+  // Who has not published what the last try for a step looked for.
   int behind() const noexcept { return behind_; }
-  // True when `local` is one of them.
+  // True when `local` has not published what that step needs, so that nobody can begin it.
   bool holds_back(int local) const noexcept {
-    return line(local, needed_).published.load(std::memory_order_acquire) < flag(needed_, kWhole);
+    return needed_ > 0 && line(local, needed_).published.load(std::memory_order_acquire) < flag(needed_, kWhole);
   }
 
   int size() const noexcept { return static_cast<int>(jobs_.size()); }
@@ -236,7 +236,7 @@ class NodeWindow {
   uint32_t digest_ = 0;         // of the calls that this rank published
   uint64_t shared_step_ = 0;    // up to here areas were used otherwise than in a run of steps of one writer
   uint64_t lenders_ = 0;        // in that run
-  uint64_t needed_ = 0;         // to be published by all before the next step can begin
+  uint64_t needed_ = 0;         // to be published by all before the next step can begin; 0: nothing so far
   uint64_t all_published_ = 0;  // every rank has published this step
   uint32_t fruitless_looks_ = 0;
   uint64_t turn_ = 0;

@@ -74,7 +74,7 @@ std::byte* cell(Comm& c, int from, int to) {
 }
 // Both ends of a block know it by its size.
 bool in_pieces(const NodeWindow& w, uint64_t bytes) {
-  return bytes > NodeWindow::kInlineBytes && cell_bytes(w) > 0 && w.limits().streams(bytes);
+  return bytes > 0 && cell_bytes(w) > 0 && w.limits().streams(bytes);
 }
 
 Rest write_table(Comm& c, const Args& a, const Published& mine) {
@@ -88,12 +88,13 @@ Rest write_table(Comm& c, const Args& a, const Published& mine) {
   for (int i = 1; i < c.size(); ++i) {
     const int to = c.peer(i);
     const ConstBytes block = a.send[to];
+    const uint64_t read_back = in_pieces(w, a.recv.size(to)) ? 0 : a.recv.size(to);
     Entry entry{block.size(), kPrivate, 0};
     if (in_pieces(w, block.size()))
       entry.where = kPieces, rest.add({0, static_cast<uint32_t>((block.size() - 1) / cell_bytes(w) + 1)});
     else if (line.fits(block.size()))
       entry.where = kLine, entry.place = line.take(block);
-    else if (!stays(block.size(), a.recv.size(to), window_below) && area.fits(block.size()))
+    else if (!stays(block.size(), read_back, window_below) && area.fits(block.size()))
       entry.where = kArea, entry.place = area.take(block);
     else
       entry.place = reinterpret_cast<uint64_t>(block.data()), rest.add({1, 0});
@@ -108,7 +109,7 @@ bool take_block(Comm& c, int from, const Published& theirs, Bytes block) {
   Entry entry;
   std::memcpy(&entry, theirs.entry(c.rank()), sizeof entry);
   const uint64_t end = entry.where == kLine ? NodeWindow::kInlineBytes : c.node().area_bytes();
-  if (entry.bytes != block.size()) {
+  if (entry.bytes != block.size() || (entry.where == kPieces) != in_pieces(c.node(), block.size())) {
     c.mismatch(from, entry.bytes, block.size(), "bytes of its block");
     return false;
   }

@@ -8,6 +8,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "runtime/node_window.h"
+
 namespace ibcoll {
 
 struct CostModel {
@@ -54,14 +56,16 @@ struct CostModel {
   double leaves_caches(int p) const { return cache_bytes / (3.0 * p * p); }
   // From this block size on, where p ranks of a node exchange blocks, one read beats two copies.
   uint64_t read_from(int p) const;
-  // And from this one on, up to what leaves the caches, two copies in a long stream beat the read.
-  uint64_t stream_from(int p) const;
+  // And from this one on, up to what leaves the caches, two copies in a long stream through areas of so many bytes beat the
+  // read.
+  uint64_t stream_from(int p, uint64_t area_bytes) const;
   // All ranks publish a step of the node window and see each other's.
   double step_us(int p) const { return flag_us + turn_us + sharing * 0.01 * p; }
 };
 
-inline uint64_t CostModel::stream_from(int p) const {
-  const bool faster = sharing <= 1 && 2 * streamed_copy_us < read_us_per_byte;
+inline uint64_t CostModel::stream_from(int p, uint64_t area_bytes) const {
+  const double touched = 2.0 * NodeWindow::kBanks * static_cast<double>(area_bytes);
+  const bool faster = sharing <= 1 && touched >= own_cache_bytes && 2 * streamed_copy_us < read_us_per_byte;
   return static_cast<uint64_t>(faster ? own_cache_bytes / (2 * p) : kNever);
 }
 

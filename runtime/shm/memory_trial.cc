@@ -81,14 +81,17 @@ class Trial {
     part(moved);
     borrow_stream();
     double copies = 0, few = 0, many = 0, streamed = 0;
-    for (int round = 0; round < kRounds; ++round) {
+    int rounds = 0;
+    for (int round = 0; round < kRounds && !late_; ++round) {
       time(copies, bytes_, [&] { return copy_through(out_, in_, bytes_); });
       time(few, kMostBytes, [&] { return read(kFewBytes, reads); });
       time(many, kMostBytes, [&] { return read(kMostBytes, reads); });
       if (their_stream_) time(streamed, kPiece, [&] { return stream(); });
+      if (!late_) ++rounds;
     }
     if (stream_) segment_.release(mine_.trial_page.load(std::memory_order_relaxed) * kPageBytes, stream_bytes_);
     MemoryModel model;
+    if (rounds == 0) return model;
     model.copy_us_per_byte = copies / static_cast<double>(2 * bytes_);
     model.streamed_copy_us_per_byte = streamed / static_cast<double>(2 * kPiece);
     if (few == 0 || many == 0) return model;

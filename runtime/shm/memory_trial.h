@@ -17,7 +17,7 @@ int trial_partner(int rank, int ranks) noexcept;
 
 // Both partners call it, before they send anything to each other, and borrow memory of the segment meanwhile. `reads`: the
 // kernel lets this rank read the partner's memory. Times are medians of the best of three rounds, without those of waiting.
-// What was not timed is 0, so is what would have been timed after `limit`, by when the partner must have kept up.
+// What was not timed is 0: all, if the partner does not keep up for one round until `limit`.
 MemoryModel time_memory(Segment& segment, int rank, int partner, bool reads, std::chrono::nanoseconds limit);
 
 // What a job goes by, of what its ranks have timed: the copies of the one in the middle, and the reads of the one in the middle;

@@ -115,15 +115,16 @@ void roots_differ(Rank& self) {
 // Rank 0 sends rank 1 something else than that expects; all other blocks agree.
 void blocks_differ(Rank& self) {
   const auto p = static_cast<size_t>(self.size);
-  constexpr std::pair<uint64_t, uint64_t> kSizes[] = {{50, 0},     {0, 50},      {50, 60},     {30'000, 0},
-                                                      {0, 30'000}, {30'000, 50}, {50, 30'000}, {30'000, 30'001}};
+  constexpr std::pair<uint64_t, uint64_t> kSizes[] = {{50, 0},       {0, 50},       {50, 60},          {30'000, 0},
+                                                      {0, 30'000},   {30'000, 50},  {50, 30'000},      {30'000, 30'001},
+                                                      {400'000, 50}, {50, 400'000}, {400'000, 400'001}};
   for (const auto& [sent, expected] : kSizes) {
     for (int i = 0; const char* const algorithm = ibcoll_algorithm_name(IBCOLL_ALLTOALLV, i); ++i) {
       std::vector<uint64_t> send_counts(p, 10), recv_counts(p, 10), displacements(p);
       if (self.rank == 0) send_counts[1] = sent;
       if (self.rank == 1) recv_counts[0] = expected;
-      for (size_t k = 0; k < p; ++k) displacements[k] = k * 40'000;
-      std::vector<std::byte> send(p * 40'000, std::byte{1}), recv(p * 40'000, std::byte{2});
+      for (size_t k = 0; k < p; ++k) displacements[k] = k * 400'008;
+      std::vector<std::byte> send(p * 400'008, std::byte{1}), recv(p * 400'008, std::byte{2});
       ibcoll_collective_args_t args{};
       args.struct_size = sizeof args;
       args.collective = IBCOLL_ALLTOALLV;

@@ -180,5 +180,23 @@ TEST(NodeWindow, WakesWhoSleepsForTheRankThatPublishes) {
   EXPECT_TRUE(writer.try_next_step(8));
 }
 
+// Who has not tried to begin a step is held back by nobody.
+TEST(NodeWindow, HeldBackOnlyByWhatATryHasLookedFor) {
+  const auto memory = std::make_unique<std::byte[]>(NodeWindow::footprint(2, kAreaBytes) + 64);
+  auto* const base = memory.get() + (64 - reinterpret_cast<uintptr_t>(memory.get()) % 64) % 64;
+  NodeWindow::prepare(base, 2);
+  NoNode none;
+  NodeWindow ahead(&none, base, kAreaBytes, {0, 1}, 0, NodeWindow::Limits{}, true);
+  NodeWindow behind(&none, base, kAreaBytes, {0, 1}, 1, NodeWindow::Limits{}, true);
+  EXPECT_FALSE(ahead.holds_back(1));
+  int steps = 0;
+  for (; ahead.try_next_step(kAreaBytes); ++steps) ahead.publish(7);
+  EXPECT_EQ(steps, NodeWindow::kBanks - 1);
+  EXPECT_TRUE(ahead.holds_back(1));
+  ASSERT_TRUE(behind.try_next_step(kAreaBytes));
+  behind.publish(7);
+  EXPECT_FALSE(ahead.holds_back(1));
+}
+
 }  // namespace
 }  // namespace ibcoll

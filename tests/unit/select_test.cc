@@ -155,13 +155,14 @@ TEST(CostModel, StreamsPayWhereTwoCopiesInThemAreCheaperThanARead) {
   CostModel m;
   m.own_cache_bytes = 1 << 20;
   m.streamed_copy_us = 3e-5, m.read_us_per_byte = 8e-5;
-  EXPECT_EQ(m.stream_from(2), uint64_t{1} << 18);
-  EXPECT_EQ(m.stream_from(4), uint64_t{1} << 17);
-  m.sharing = 2;  // a turn of all ranks for each piece
-  EXPECT_GT(m.stream_from(2), uint64_t{1} << 40);
+  EXPECT_EQ(m.stream_from(2, 1 << 18), uint64_t{1} << 18);
+  EXPECT_EQ(m.stream_from(4, 1 << 18), uint64_t{1} << 17);
+  EXPECT_GT(m.stream_from(2, 1 << 16), uint64_t{1} << 40);  // areas that stay in the cache of one core
+  m.sharing = 2;                                            // a turn of all ranks for each piece
+  EXPECT_GT(m.stream_from(2, 1 << 18), uint64_t{1} << 40);
   m.sharing = 1;
   m.streamed_copy_us = 5e-5;
-  EXPECT_GT(m.stream_from(2), uint64_t{1} << 40);
+  EXPECT_GT(m.stream_from(2, 1 << 18), uint64_t{1} << 40);
 }
 
 TEST(Select, TheForcedOneRunsEvenIfItIsDearer) {
