@@ -12,6 +12,7 @@
 //       NOT promised: any order across peers, nor between a note and memory that other calls wrote.
 //  [C4] Nothing here blocks. A call that cannot be accepted now (no credit, queue full) returns false or kBusy, changes
 //       nothing, and can be repeated after a poll(). A peer that never polls does not stop traffic to other peers.
+//       But conceal() may wait for a device that has to finish what was asked of it before, a second after its last sign.
 //  [C5] The source of send() is reusable on return. The source of put() is reusable after kDone, or after the kSent event
 //       with its token. Local completion says nothing of remote visibility.
 //  [C6] An event's payload stays valid until the next poll() of the same transport; the slot is reused only after that.

@@ -65,6 +65,9 @@ bool VerbsTransport::start(Peer& peer) {
   peer.greeting_since = now();
   started_at_.store(peer.greeting_since, std::memory_order_relaxed);
   if (peer.epoch > 1 && peer.answer_by == 0) peer.answer_by = now() + time_to_answer();
+  // However long it took to get here, the peer may have to drain as well, and greetings may be lost.
+  if (peer.answer_by != 0)
+    peer.answer_by = std::max(peer.answer_by, now() + kDrainPatience + 2 * connections_->delay_of_loss());
   peer.next_greeting = peer.greeting_pause = peer.out_of_reach_since = 0;
   greeted_.push_back(&peer);
   return true;

@@ -15,7 +15,6 @@ using namespace verbs;
 
 namespace {
 
-constexpr Time kDrainPatience = 1'000 * kMillisecond;
 constexpr Time kGoodbyePatience = 3'000 * kMillisecond;
 constexpr uint32_t kMostAttempts = 16;         // of one message
 constexpr Time kQuiet = 1'000 * kMillisecond;  // after so long a silence a peer's device is asked for a sign of life
@@ -193,7 +192,7 @@ void VerbsTransport::say_goodbye() {
   const auto everything_left = [this] {
     return std::all_of(peers_.begin(), peers_.end(), [this](const std::unique_ptr<Peer>& peer) {
       return !peer || peer->state != Peer::State::kReady || is_leaving(*peer) ||
-             (peer->posted_up_to == peer->accepted && peer->completed > peer->signaled);
+             (peer->posted_up_to == peer->accepted && (peer->posted == 0 || peer->completed > peer->signaled));
     });
   };
   while (now() < deadline) {

@@ -27,6 +27,7 @@
 namespace ibcoll {
 
 constexpr Time kMillisecond = 1'000'000;
+constexpr Time kDrainPatience = 1'000 * kMillisecond;  // for the last completions of a queue pair in the error state
 
 class VerbsTransport final : public NetworkTransport {
  public:

@@ -30,10 +30,15 @@ std::optional<SocketAddress> source_towards(const addrinfo& target) {
 }
 
 std::optional<SocketAddress> source_towards(const std::string& host) {
+  // A name server that does not answer takes ten seconds: only for the first name.
+  static bool is_answered = true;
+  if (!is_answered) return std::nullopt;
   addrinfo hints{};
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), "9", &hints, &found) != 0) return std::nullopt;
+  const int reason = ::getaddrinfo(host.c_str(), "9", &hints, &found);
+  is_answered = reason != EAI_AGAIN;
+  if (reason != 0) return std::nullopt;
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
   for (const addrinfo* target = found; target != nullptr; target = target->ai_next) {
     if (std::optional<SocketAddress> source = source_towards(*target)) return source;
