@@ -89,16 +89,12 @@ Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, const A
 
 Status TeamHandle::may_end(const char* call) const {
   int own = further_threads, in_flight = further_threads;
-  const auto count = [&](const auto& holder) {
+  const auto count = [&](const auto& holder, bool waited_for) {  // may be complete, which its thread has not seen yet
     own += holder.request != nullptr;
-    in_flight += holder.request && holder.request->in_flight();
+    in_flight += holder.request && (waited_for || holder.request->in_flight());
   };
-  for (const Shorthand& shorthand : shorthands) {
-    count(shorthand);
-    in_flight += shorthand.waited_for && shorthand.request &&
-                 !shorthand.request->in_flight();  // complete, which its thread has not seen yet
-  }
-  for (const GivenUp& request : given_up) count(request);
+  for (const Shorthand& shorthand : shorthands) count(shorthand, shorthand.waited_for);
+  for (const GivenUp& request : given_up) count(request, false);
   if (team->requests() > own)
     return error(IBCOLL_ERR_BUSY, "{}: {} requests exist; free them first", call, team->requests() - own);
   if (in_flight > 0)

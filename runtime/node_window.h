@@ -36,9 +36,8 @@ class NodeWindow {
 
   // How blocks of a size that only two ranks know pass between these.
   struct Limits {
-    uint64_t read_from =
-        0;  // bytes: better read from the sender's private memory, where the kernel allows it, than copied
-    uint64_t stream_from = 0;  // from here up to stream_to, better copied in many pieces, one after the other
+    uint64_t read_from = 0;    // bytes: rather read by one copy than copied through an area, where the kernel allows it
+    uint64_t stream_from = 0;  // up to stream_to: rather copied all the same, in pieces, one after the other
     uint64_t stream_to = 0;
     bool streams(uint64_t bytes) const noexcept { return bytes >= stream_from && bytes < stream_to; }
   };

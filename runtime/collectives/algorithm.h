@@ -2,6 +2,7 @@
 // What an algorithm says of itself. Each lives in one file of this folder; registry.cc lists them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -42,6 +43,12 @@ struct Algorithm {
   double (*cost_us)(const Shape& shape, const CostModel& model);
   bool uses_window;
 };
+
+// Bytes of the node window that a rank goes through where all publish blocks of shape.bytes, and read all of them.
+inline double touched_areas(const Shape& shape) {
+  return static_cast<double>(NodeWindow::kBanks) * shape.p *
+         static_cast<double>(std::min(shape.bytes, shape.area_bytes));
+}
 
 // why_not of what applies everywhere, and of what needs one node.
 inline const char* applies_always(const Shape&) { return nullptr; }

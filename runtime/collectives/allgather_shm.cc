@@ -35,7 +35,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double steps = 1 + static_cast<double>(s.bytes) / static_cast<double>(s.area_bytes);
   const double block = static_cast<double>(s.bytes);
   const double total = static_cast<double>(s.total);
-  const double touched = NodeWindow::kBanks * s.p * std::min(block, static_cast<double>(s.area_bytes));
+  const double touched = touched_areas(s);
   return steps * m.step_us(s.p) + m.copies_us(block, touched) + m.own_copies_us(block) +
          m.shared_copies_us(total - block, touched);
 }

@@ -3,9 +3,6 @@
 // rank i combines segment i of all operands and publishes it, then everyone collects the p segments. Operands are
 // combined in rank order, alike on all ranks: results are bitwise the same everywhere, and the operation need not commute.
 // Cost: short: 1 step, p n read per rank; long: 2 steps per area, 3 n moved per rank.
-#include <algorithm>
-#include <cstring>
-
 #include "runtime/collectives/algorithm.h"
 
 namespace ibcoll {
@@ -19,8 +16,9 @@ bool all_combine_all(int p, uint64_t bytes) { return p <= 2 || bytes <= kShort; 
 void combine_all(Comm& c, const Args& a, std::byte* to, uint64_t at, uint64_t count, uint64_t area, int steps_back) {
   const auto operand = [&](int i) { return c.node().area(i, area, steps_back) + at; };
   const int p = c.size();
+  const uint64_t bytes = count * a.reduction.element_bytes();
   if (p == 1)
-    std::memcpy(to, operand(0), count * a.reduction.element_bytes());
+    c.copy(Bytes(to, bytes), ConstBytes(operand(0), bytes));
   else
     a.reduction.combine(operand(p - 2), operand(p - 1), to, count);
   for (int i = p - 3; i >= 0; --i) a.reduction(operand(i), to, count);
@@ -69,7 +67,7 @@ const char* why_not(const Shape& s) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const double steps = 1 + n / static_cast<double>(s.area_bytes);
-  const double touched = NodeWindow::kBanks * s.p * std::min(n, static_cast<double>(s.area_bytes));
+  const double touched = touched_areas(s);
   if (all_combine_all(s.p, s.bytes))
     return steps * m.step_us(s.p) + m.copies_us(n, touched) + m.own_copies_us(n) +
            m.shared_copies_us((s.p - 1) * n, touched);

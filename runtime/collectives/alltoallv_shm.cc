@@ -74,7 +74,7 @@ std::byte* cell(Comm& c, int from, int to) {
 }
 // Both ends of a block know it by its size.
 bool in_pieces(const NodeWindow& w, uint64_t bytes) {
-  return bytes > 0 && cell_bytes(w) > 0 && w.limits().streams(bytes);
+  return bytes > 0 && w.limits().streams(bytes) && cell_bytes(w) > 0;
 }
 
 Rest write_table(Comm& c, const Args& a, const Published& mine) {

@@ -19,7 +19,6 @@ constexpr uint64_t kMostBytes = 65536;
 constexpr uint64_t kFewBytes = 4096;
 constexpr uint64_t kPiece = 1 << 18;  // of a stream
 constexpr uint64_t kMostPieces = 16;
-constexpr uint64_t kPageBytes = 4096;
 constexpr uint32_t kNoPage = UINT32_MAX;
 // Something else on the machine may double all times for one or two milliseconds, so what is timed takes turns, and the best
 // turn counts.
@@ -82,14 +81,14 @@ class Trial {
     borrow_stream();
     double copies = 0, few = 0, many = 0, streamed = 0;
     int rounds = 0;
-    for (int round = 0; round < kRounds && !late_; ++round) {
+    for (; rounds < kRounds; ++rounds) {
       time(copies, bytes_, [&] { return copy_through(out_, in_, bytes_); });
       time(few, kMostBytes, [&] { return read(kFewBytes, reads); });
       time(many, kMostBytes, [&] { return read(kMostBytes, reads); });
       if (their_stream_) time(streamed, kPiece, [&] { return stream(); });
-      if (!late_) ++rounds;
+      if (late_) break;
     }
-    if (stream_) segment_.release(mine_.trial_page.load(std::memory_order_relaxed) * kPageBytes, stream_bytes_);
+    if (stream_) segment_.release(mine_.trial_page.load(std::memory_order_relaxed) * kSegmentPage, stream_bytes_);
     MemoryModel model;
     if (rounds == 0) return model;
     model.copy_us_per_byte = copies / static_cast<double>(2 * bytes_);
@@ -154,15 +153,15 @@ class Trial {
     if (Result<uint64_t> mine = segment_.allocate(stream_bytes_); mine.ok()) {
       stream_ = segment_.heap(*mine);
       std::memset(stream_, 1, stream_bytes_);
-      mine_.trial_page.store(static_cast<uint32_t>(*mine / kPageBytes), std::memory_order_relaxed);
+      mine_.trial_page.store(static_cast<uint32_t>(*mine / kSegmentPage), std::memory_order_relaxed);
     } else {
       mine_.trial_page.store(kNoPage, std::memory_order_relaxed);
     }
     meet();
     const uint32_t theirs = theirs_.trial_page.load(std::memory_order_relaxed);
     if (!stream_ || theirs == kNoPage || late_) return;
-    their_stream_ = segment_.heap(theirs * kPageBytes);
-    for (uint64_t at = 0; at < stream_bytes_; at += kPageBytes)
+    their_stream_ = segment_.heap(theirs * kSegmentPage);
+    for (uint64_t at = 0; at < stream_bytes_; at += kSegmentPage)
       (void)static_cast<const volatile std::byte*>(their_stream_)[at];
   }
 

@@ -14,10 +14,9 @@
 namespace ibcoll {
 namespace {
 
-constexpr uint64_t kPage = 4096;
 constexpr uint64_t kHeapBytes = uint64_t{4} << 30;  // of address space; memory only as it is used
 
-constexpr uint64_t pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+constexpr uint64_t pages(uint64_t bytes) { return (bytes + kSegmentPage - 1) / kSegmentPage * kSegmentPage; }
 
 }  // namespace
 

@@ -23,6 +23,8 @@
 
 namespace ibcoll {
 
+constexpr uint64_t kSegmentPage = 4096;  // bytes; what the heap is given out in
+
 struct RankInfo {
   std::atomic<int32_t> pid;
   std::atomic<int32_t> open_count;  // changes when a sender has opened a ring to this rank

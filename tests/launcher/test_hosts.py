@@ -150,6 +150,16 @@ class RemoteHosts(RemoteJobTest):
             self.assertIn("was killed by signal 9 while ranks were running there", job.stderr.read().decode())
             self.assert_all_gone(pids, 5)
 
+    def test_an_agent_that_is_told_to_end_takes_its_ranks_along(self):
+        with self.start() as job:
+            pids = self.pids_of(job)
+            begin = time.monotonic()
+            os.kill(self.agents(job.pid)[0], signal.SIGTERM)
+            self.assertEqual(job.wait(20), 1)
+            self.assertLess(time.monotonic() - begin, 6)
+            self.assertIn(f"told to end (SIGTERM from pid {os.getpid()}); ending its ranks here", job.stderr.read().decode())
+            self.assert_all_gone(pids, 5)
+
     def test_a_host_that_does_not_answer_any_more(self):
         with self.start() as job:
             pids = self.pids_of(job)

@@ -148,12 +148,17 @@ void die_in(Rank& self) {
   complain("the job outlived its rank 1");
 }
 
+// Tells the test that this rank is about to do what the scenario is for, which rank 0 does so much later.
+void begin(int rank, double late) {
+  fmt::print("rank {} ready\n", rank);
+  std::fflush(stdout);
+  if (rank == 0) sleep_seconds(late);
+}
+
 // Rank 0 stays away from an alltoall until the job is ended.
 void stuck(Rank& self) {
   expect_ok(ibcoll_barrier(self.world), "barrier");
-  fmt::print("rank {} ready\n", self.rank);
-  std::fflush(stdout);
-  if (self.rank == 0) sleep_seconds(60);
+  begin(self.rank, 60);
   CheckedCall(self.world, {.collective = IBCOLL_ALLTOALL, .bytes = 20'000}).run(1);
 }
 
@@ -161,9 +166,7 @@ void stuck(Rank& self) {
 void first_call_is_late(Rank&) {
   ibcoll_context_t context = nullptr;
   if (!expect_ok(ibcoll_context_create(nullptr, &context), "ibcoll_context_create")) return;
-  fmt::print("rank {} ready\n", ibcoll_context_rank(context));
-  std::fflush(stdout);
-  if (ibcoll_context_rank(context) == 0) sleep_seconds(5);
+  begin(ibcoll_context_rank(context), 5);
   CheckedCall(ibcoll_team_world(context), {.collective = IBCOLL_ALLTOALL, .bytes = 20'000}).run(1);
   expect_ok(ibcoll_context_destroy(context), "ibcoll_context_destroy");
 }
@@ -172,9 +175,7 @@ void first_call_is_late(Rank&) {
 void stuck_at_the_end(Rank&) {
   ibcoll_context_t context = nullptr;
   if (!expect_ok(ibcoll_context_create(nullptr, &context), "ibcoll_context_create")) return;
-  fmt::print("rank {} ready\n", ibcoll_context_rank(context));
-  std::fflush(stdout);
-  if (ibcoll_context_rank(context) == 0) sleep_seconds(60);
+  begin(ibcoll_context_rank(context), 60);
   ibcoll_context_destroy(context);
 }
 

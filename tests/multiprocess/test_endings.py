@@ -52,7 +52,7 @@ def wait_until(condition, seconds):
 
 
 class Stuck:
-    """A job in whose alltoall rank 0 does not take part."""
+    """A job in which all wait for rank 0: it does not take part in the alltoall, or in the end of a context."""
 
     def __init__(self, processes, nodes, scenario="stuck"):
         command = ranks.job(processes, nodes, "--tag-output", ranks.tool("ibcoll_api_ranks"), scenario)
@@ -165,7 +165,6 @@ class Reports(unittest.TestCase):
             if pathlib.Path(f"/proc/{pid}/exe").resolve().name == "ibcoll_api_ranks":
                 os.kill(pid, signal.SIGUSR1)
         self.check_report(stuck, 3)
-
 
     def test_at_the_end_of_a_context(self):
         stuck = Stuck(3, 1, "stuck_at_the_end")

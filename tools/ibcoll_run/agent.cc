@@ -212,8 +212,7 @@ void Agent::send_input(std::string_view bytes) {
 }
 
 void Agent::kill_all() {
-  for (const Rank& rank : ranks_)
-    if (rank.process.pid >= 0) ::kill(-rank.process.pid, SIGKILL);
+  for (const Rank& rank : ranks_) rank.process.kill();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   for (Rank& rank : ranks_) {
     if (rank.process.pid < 0) continue;

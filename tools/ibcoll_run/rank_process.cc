@@ -88,10 +88,13 @@ RankExit RankProcess::exit_status() const {
   return info.si_code == CLD_EXITED ? RankExit{info.si_status, 0} : RankExit{0, info.si_status};
 }
 
+void RankProcess::kill() const {
+  if (pid >= 0) ::kill(-pid, SIGKILL);
+}
+
 bool RankProcess::reap(std::chrono::steady_clock::time_point deadline) {
   const pid_t process = std::exchange(pid, -1);
   if (process < 0) return true;
-  ::kill(-process, SIGKILL);
   for (;;) {
     const pid_t ended = ::waitpid(process, nullptr, WNOHANG);
     if (ended == process || (ended < 0 && errno != EINTR)) return true;
@@ -123,6 +126,7 @@ Result<RankProcess> spawn_rank(const SpawnSettings& settings, int rank, int inde
   process.error_output = std::move(error_output->read_end);
   Result<UniqueFd> descriptor = open_process(pid);
   if (!descriptor.ok()) {
+    process.kill();
     process.reap(std::chrono::steady_clock::now() + std::chrono::seconds(1));
     return descriptor.status();
   }

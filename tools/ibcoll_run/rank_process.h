@@ -25,8 +25,10 @@ struct RankProcess {
 
   // How it ended; to be called once `descriptor` is readable. Leaves the zombie.
   RankExit exit_status() const;
-  // Kills what is left of the process group and lets go of the process. A process that cannot be killed (another user's, or one
-  // in an uninterruptible call) is waited for until the deadline; false: it may still run.
+  // What is left of the process group.
+  void kill() const;
+  // Lets go of the process, after kill(). One that cannot be killed (another user's, or one in an uninterruptible call) is waited
+  // for until the deadline; false: it may still run.
   bool reap(std::chrono::steady_clock::time_point deadline);
 };
 
