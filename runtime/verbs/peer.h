@@ -68,7 +68,6 @@ struct Peer {
   QueuePair queue_pair;
   uint32_t inline_bytes = 0;
   Greeting mine;
-  Time greeting_since = 0;
   Time next_greeting = 0;
   Time greeting_pause = 0;
   Time out_of_reach_since = 0;  // greetings cannot leave; 0: they can

@@ -62,8 +62,7 @@ bool VerbsTransport::start(Peer& peer) {
   peer.mine.notify = settings_.notify;
   refresh_exposures(peer);
   if (peer.state != Peer::State::kGreeting) return false;
-  peer.greeting_since = now();
-  started_at_.store(peer.greeting_since, std::memory_order_relaxed);
+  started_at_.store(now(), std::memory_order_relaxed);
   if (peer.epoch > 1 && peer.answer_by == 0) peer.answer_by = now() + time_to_answer();
   // However long it took to get here, the peer may have to drain as well, and greetings may be lost.
   if (peer.answer_by != 0)

@@ -18,6 +18,7 @@ namespace {
 constexpr Time kGoodbyePatience = 3'000 * kMillisecond;
 constexpr uint32_t kMostAttempts = 16;         // of one message
 constexpr Time kQuiet = 1'000 * kMillisecond;  // after so long a silence a peer's device is asked for a sign of life
+constexpr Time kBetweenLooks = 50 * kMillisecond;  // at the port
 
 }  // namespace
 
@@ -123,22 +124,41 @@ void VerbsTransport::report_failure(Peer& peer) {
 
 // Greetings may go unanswered because the peer computes: not when they cannot even leave, nor after a device has given up.
 void VerbsTransport::check_greeted(Time time) {
-  std::string port;
   for (Peer* peer : std::vector(greeted_)) {
     if (peer->answer_by != 0 && time > peer->answer_by)
       fail(*peer,
            "it does not answer any more (transport retry counter exceeded); has its process ended, or its link?");
-    else if (time - peer->greeting_since > patience() && (!port.empty() || port_is_down(port)))
-      fail(*peer, port);
+    else if (port_stays_down(time))
+      fail(*peer, port_failure());
   }
 }
 
-bool VerbsTransport::port_is_down(std::string& text) {
+// While somebody does not answer. Links come back: only one that is down at every look for as long as a device tries is a
+// reason to give a peer up. Between looks that are far apart it may have been up.
+void VerbsTransport::look_at_port(Time time) {
+  const auto asked = [](const Peer* peer) { return peer->first_asked != 0; };
+  if (greeted_.empty() && std::none_of(active_.begin(), active_.end(), asked)) {
+    port_down_since_ = 0;
+    return;
+  }
+  const Time pause = time - port_looked_at_;
+  if (pause < kBetweenLooks) return;
+  port_looked_at_ = time;
   ibv_port_attr port{};
-  if (ibv_query_port(device_.get(), route_.port, &port) != 0 || port.state == IBV_PORT_ACTIVE) return false;
-  text = fmt::format("the port {}:{} is {}; check the cable, the subnet manager or `ip link`", device(), route_.port,
-                     ibv_port_state_str(port.state));
-  return true;
+  if (ibv_query_port(device_.get(), route_.port, &port) != 0 || port.state == IBV_PORT_ACTIVE)
+    port_down_since_ = 0;
+  else if (port_down_since_ == 0 || pause > kQuiet)
+    port_down_since_ = time;
+  port_state_ = port.state;
+}
+
+bool VerbsTransport::port_stays_down(Time time) const {
+  return port_down_since_ != 0 && time - port_down_since_ > patience();
+}
+
+std::string VerbsTransport::port_failure() const {
+  return fmt::format("the port {}:{} is {}; check the cable, the subnet manager or `ip link`", device(), route_.port,
+                     ibv_port_state_str(port_state_));
 }
 
 // A device answers for its process, also while that computes; the process's end shows as a missing answer.
@@ -146,7 +166,8 @@ void VerbsTransport::check_peers() {
   take_completions();  // its last words
   for (const int rank : processes_.ended()) fail(*peers_[static_cast<size_t>(rank)], "its process has ended");
   const Time time = now();
-  if (!greeted_.empty()) check_greeted(time);
+  look_at_port(time);
+  check_greeted(time);
   for (size_t i = 0; i < active_.size(); ++i) check_silence(*active_[i], time);
 }
 
@@ -158,8 +179,7 @@ void VerbsTransport::check_silence(Peer& peer, Time time) {
     peer.first_asked = 0;
   }
   if (peer.state != Peer::State::kReady || peer.left) return;
-  std::string port;
-  if (peer.first_asked != 0 && time - peer.first_asked > patience() && port_is_down(port)) return fail(peer, port);
+  if (peer.first_asked != 0 && port_stays_down(time)) return fail(peer, port_failure());
   if (time - std::max(peer.last_heard, peer.last_asked) < kQuiet) return;
   if (peer.first_asked == 0) peer.first_asked = time;
   if (post(peer, empty_write(peer), Work::kLocal, 0, true)) peer.last_asked = time;

@@ -174,7 +174,9 @@ class VerbsTransport final : public NetworkTransport {
   Time time_to_answer() const;
   void check_greeted(Time time);
   void check_silence(Peer& peer, Time time);
-  bool port_is_down(std::string& text);
+  void look_at_port(Time time);
+  bool port_stays_down(Time time) const;
+  std::string port_failure() const;
   bool is_leaving(const Peer& peer) const;
   void say_goodbye();
   void end_late_drains();
@@ -210,7 +212,10 @@ class VerbsTransport final : public NetworkTransport {
   std::vector<verbs::Address> addresses_;
   ProcessWatch processes_{ProcessWatch::Until::kEnding};
   size_t queue_pairs_ = 0;
-  size_t draining_ = 0;  // peers in that state
+  size_t draining_ = 0;                          // peers in that state
+  ibv_port_state port_state_ = IBV_PORT_ACTIVE;  // when it was last looked at
+  Time port_looked_at_ = 0;
+  Time port_down_since_ = 0;  // at every look since; 0: it was up
 
   std::vector<verbs::Exposure> exposures_;
   std::vector<uint32_t> free_exposures_;  // indices
