@@ -18,6 +18,10 @@ constexpr uint32_t kSendDepth = 128;  // work requests
 constexpr uint64_t kBounceBytes = 65536;
 constexpr uint64_t kData = uint64_t{1} << 63;
 constexpr uint32_t kReceiveDepth = kSlots + 1;  // one immediate per slot, and the mark of draining
+// Every work request of every connection may complete with an error at once.
+constexpr int completions_for(size_t connections) {
+  return static_cast<int>(connections * (kSendDepth + 1 + kReceiveDepth));
+}
 
 // A message or put that was accepted and has not been consumed by the peer, as far as is known: what is posted again after
 // a new connection.

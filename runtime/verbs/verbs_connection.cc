@@ -87,9 +87,8 @@ Status VerbsTransport::make_channel(Peer& peer) {
   return {};
 }
 
-// One completion queue for all connections; every work request of every one may complete with an error at once.
 Status VerbsTransport::grow_completion_queue(size_t queue_pairs) {
-  const int needed = static_cast<int>(queue_pairs * (kSendDepth + 1 + kReceiveDepth));
+  const int needed = completions_for(queue_pairs);
   if (completions_->cqe >= needed) return {};
   const int wanted = std::min(choice_.port.most_completions, 2 * needed);
   if (const int code = ibv_resize_cq(completions_.get(), wanted); code != 0)

@@ -17,6 +17,8 @@ namespace {
 
 constexpr uint32_t kPollsPerGreeting = 8;  // while none is awaited: a look at a completion queue less in the others
 
+constexpr size_t kFirstConnections = 4;  // for which there is a completion queue from the start
+
 }  // namespace
 
 Result<std::unique_ptr<VerbsTransport>> VerbsTransport::open(const NetworkParams& params) {
@@ -43,7 +45,7 @@ Status VerbsTransport::prepare(const Config& config) {
   route_.traffic_class = static_cast<uint8_t>(config.integer("IBCOLL_VERBS_TRAFFIC_CLASS"));
   settings_.timeout = static_cast<uint8_t>(config.integer("IBCOLL_VERBS_TIMEOUT"));
   settings_.retries = static_cast<uint8_t>(config.integer("IBCOLL_VERBS_RETRIES"));
-  const int by_completions = choice_.port.most_completions / static_cast<int>(kSendDepth + 1 + kReceiveDepth);
+  const int by_completions = choice_.port.most_completions / completions_for(1);
   settings_.most_queue_pairs = static_cast<uint32_t>(std::min<int64_t>(
       {config.integer("IBCOLL_VERBS_QUEUE_PAIRS"), by_completions, choice_.port.most_queue_pairs - 1}));
 
@@ -61,9 +63,7 @@ Status VerbsTransport::prepare(const Config& config) {
   if (!device_) return verbs_error(device(), "ibv_open_device", code);
   domain_.reset(ibv_alloc_pd(device_.get()));
   if (!domain_) return verbs_error(device(), "ibv_alloc_pd", errno);
-  const int first = std::min(choice_.port.most_completions, static_cast<int>(4 * (kSendDepth + 1 + kReceiveDepth)));
-  completions_.reset(ibv_create_cq(device_.get(), first, nullptr, nullptr, 0));
-  if (!completions_) return verbs_error(device(), fmt::format("ibv_create_cq of {} completions", first), errno);
+  if (Status status = make_completion_queue(); !status.ok()) return status;
   if (Status status = try_memory(config); !status.ok()) return status;
   registrar_ = std::make_unique<VerbsRegistrar>(domain_.get(), choice_.opens_windows);
   registrations_ = std::make_unique<WatchedCache>(*registrar_, WatchedCache::Settings::from(config));
@@ -76,12 +76,33 @@ Status VerbsTransport::prepare(const Config& config) {
   return gate_notify(config);
 }
 
+size_t VerbsTransport::most_connections() const noexcept {
+  return std::min(static_cast<size_t>(size_ - 1 - near_), size_t{settings_.most_queue_pairs});
+}
+
+// For the first connections, where the device can make it larger later; else for all that there may be.
+Status VerbsTransport::make_completion_queue() {
+  const auto make = [this](size_t queue_pairs) -> Status {
+    const int wanted = std::min(choice_.port.most_completions, completions_for(queue_pairs));
+    completions_.reset(ibv_create_cq(device_.get(), wanted, nullptr, nullptr, 0));
+    return completions_ ? Status{}
+                        : verbs_error(device(), fmt::format("ibv_create_cq of {} completions", wanted), errno);
+  };
+  if (Status status = make(kFirstConnections); !status.ok()) return status;
+  const int code = ibv_resize_cq(completions_.get(), completions_->cqe);
+  if (code == 0 || most_connections() <= kFirstConnections) return {};
+  log(LogLevel::kInfo,
+      "verbs: {}: ibv_resize_cq: {}; there is room for the completions of {} connections from the start", device(),
+      std::strerror(code), most_connections());
+  return make(most_connections());
+}
+
 // Each connection pins its slots. What is too little for one is told now; what is too little for all, before another network
 // is out of the question.
 Status VerbsTransport::try_memory(const Config& config) {
   Peer peer;
   if (Status status = make_channel(peer); !status.ok()) return status;
-  const uint64_t connections = std::min(static_cast<uint64_t>(size_ - 1 - near_), uint64_t{settings_.most_queue_pairs});
+  const uint64_t connections = most_connections();
   const uint64_t needed = connections * sizeof(Channel), limit = memlock_limit();
   if (needed <= limit || config.text("IBCOLL_NET") != "auto") return {};
   return error(

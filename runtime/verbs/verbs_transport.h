@@ -96,7 +96,9 @@ class VerbsTransport final : public NetworkTransport {
 
   VerbsTransport(const NetworkParams& params, verbs::PortChoice choice);
   Status prepare(const Config& config);
+  Status make_completion_queue();
   Status try_memory(const Config& config);
+  size_t most_connections() const noexcept;
   Status gate_notify(const Config& config);
   void measure_link();
   const char* device() const { return choice_.port.device.c_str(); }
