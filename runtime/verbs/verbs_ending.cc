@@ -16,7 +16,7 @@ using namespace verbs;
 namespace {
 
 constexpr Time kGoodbyePatience = 3'000 * kMillisecond;
-constexpr uint32_t kMostAttempts = 16;         // of one message
+constexpr uint32_t kMostAttempts = 16;         // to connect, while nothing comes through
 constexpr Time kQuiet = 1'000 * kMillisecond;  // after so long a silence a peer's device is asked for a sign of life
 constexpr Time kBetweenLooks = 50 * kMillisecond;  // at the port
 
@@ -78,14 +78,19 @@ void VerbsTransport::drained(Peer& peer) {
   if (unsaid) start(peer);
 }
 
+// False: again and again nothing has come through, in either direction.
+bool VerbsTransport::may_reconnect(Peer& peer) {
+  const uint64_t come_through = peer.known_consumed() + peer.handed_out;
+  if (come_through > peer.attempted_after) peer.attempts = 0;
+  peer.attempted_after = come_through;
+  return ++peer.attempts <= kMostAttempts;
+}
+
 // A path that loses packets uses up a device's retries as a dead peer does. So the connection is made anew once more, and the
-// peer is lost when it does not answer that, or when nothing gets through again and again.
+// peer is lost when it does not answer that.
 bool VerbsTransport::try_again(Peer& peer) {
   if (peer.state == Peer::State::kDraining) return !peer.failing;  // given up already
-  const uint64_t consumed = peer.known_consumed();
-  if (consumed > peer.attempted_after) peer.attempts = 0;
-  peer.attempted_after = consumed;
-  if (++peer.attempts > kMostAttempts || is_leaving(peer)) return false;
+  if (!may_reconnect(peer) || is_leaving(peer)) return false;
   log(LogLevel::kInfo, "verbs: rank {}: rank {} does not answer: a new connection is tried", rank_, peer.rank);
   peer.answer_by = now() + patience() + 2 * connections_->delay_of_loss();
   break_connection(peer, peer.epoch + 1);

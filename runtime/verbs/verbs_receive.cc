@@ -78,7 +78,10 @@ void VerbsTransport::complete(Peer& peer, uint32_t request) {
 void VerbsTransport::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t request) {
   if (done.status == IBV_WC_WR_FLUSH_ERR) {
     // Only the peer's error shows here: it went first, and will greet anew or be found dead.
-    if (peer.state != Peer::State::kDraining) break_connection(peer, peer.epoch + 1);
+    if (peer.state == Peer::State::kDraining) return;
+    if (!may_reconnect(peer))
+      return fail(peer, fmt::format("{} connections in a row broke before anything came through", peer.attempts));
+    break_connection(peer, peer.epoch + 1);
     return;
   }
   if (is_refusal(done.status) && work == Work::kSend) {

@@ -166,6 +166,7 @@ class VerbsTransport final : public NetworkTransport {
   // verbs_ending.cc
   void break_connection(Peer& peer, uint32_t next_epoch);
   void drained(Peer& peer);
+  bool may_reconnect(Peer& peer);
   bool try_again(Peer& peer);
   void fail(Peer& peer, std::string why);
   void give_up(Peer& peer);
