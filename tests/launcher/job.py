@@ -13,6 +13,7 @@ import unittest
 
 BIN = pathlib.Path("build/release/bin")  # set by test_launcher.py --bin
 SECONDS = 30  # no test may hang
+SOON = 15  # what takes two seconds at most, on a machine that is busy; what it ends would last a thousand
 # Runs the command here, as a remote shell would there: after a greeting, by a shell, with little of an environment.
 FAKE_SHELL = """#!/bin/sh
 echo "Welcome to $1"

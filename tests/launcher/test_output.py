@@ -4,6 +4,7 @@
 import contextlib
 import os
 import re
+import select
 import subprocess
 import time
 
@@ -145,6 +146,7 @@ class Volume(JobTest):
 
     def test_a_slow_reader_slows_the_ranks_and_costs_no_memory(self):
         with self.flood(4, 40) as job:
+            self.assertTrue(select.select([job.stdout], [], [], 20)[0])
             time.sleep(1.5)
             self.assertLess(self.peak_memory(job), 64)
             received = 0
@@ -173,13 +175,13 @@ class Volume(JobTest):
 
     def test_signals_work_while_nobody_reads(self):
         with self.flood(2, 40) as job:
+            self.assertTrue(select.select([job.stdout], [], [], 20)[0])
             time.sleep(0.5)
-            job.terminate()
-            time.sleep(0.3)
-            job.terminate()  # the second one gives up the output too
-            time.sleep(0.3)
-            job.terminate()
-            self.assertEqual(job.wait(10), 143)
+            end = time.monotonic() + 20
+            while job.poll() is None and time.monotonic() < end:  # the second one gives up the output too
+                job.terminate()
+                time.sleep(0.3)
+            self.assertEqual(job.poll(), 143)
 
 
 class BrokenOutput(JobTest):

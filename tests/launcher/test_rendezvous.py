@@ -12,7 +12,7 @@ import struct
 import subprocess
 import time
 
-from job import JobTest, tool, wait_until
+from job import SOON, JobTest, tool, wait_until
 
 PROBE = "ibcoll_launcher_probe"
 # Shows where the rendezvous is and the secret, then waits for a line and becomes the probe.
@@ -56,14 +56,14 @@ class Exchanges(JobTest):
         begin = time.monotonic()
         code, _, errors = self.probe(4, "leave", 2)
         self.assertEqual(code, 3)
-        self.assertLess(time.monotonic() - begin, 5)
+        self.assertLess(time.monotonic() - begin, SOON)
         self.assertRegex(errors, r"rank [013] on host \S+: rank 2 on host \S+ \(pid \d+\) exited with status 0 and took no part")
 
     def test_a_rank_that_dies_early(self):
         begin = time.monotonic()
         code, _, errors = self.probe(4, "die", 1)
         self.assertEqual(code, 137)
-        self.assertLess(time.monotonic() - begin, 5)
+        self.assertLess(time.monotonic() - begin, SOON)
         self.assertRegex(errors, r"ibcoll_run: rank 1 on host \S+ \(pid \d+\) was killed by signal 9")
 
     def test_lengths_that_differ(self):
@@ -72,9 +72,9 @@ class Exchanges(JobTest):
         self.assertRegex(errors, r"rank 1 gave 65 bytes .* gave 64|rank [02] gave 64 bytes .* rank 1 gave 65")
 
     def test_a_late_rank_is_named(self):
-        code, _, errors = self.probe(3, "late", 1, 20, env={"IBCOLL_TIMEOUT": "0.5"})
+        code, _, errors = self.probe(3, "late", 1, 60, env={"IBCOLL_TIMEOUT": "3"})
         self.assertEqual(code, 3)
-        self.assertRegex(errors, r"rank [02] on host \S+: the ranks of the job did not all come within 0.5 s "
+        self.assertRegex(errors, r"rank [02] on host \S+: the ranks of the job did not all come within 3 s "
                          r"\(IBCOLL_TIMEOUT\): rank 1 has not come")
 
     def test_quit_names_who_has_not_come(self):

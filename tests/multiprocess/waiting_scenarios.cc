@@ -34,20 +34,22 @@ constexpr double kLong[] = {30, 3e10, 1e300, INFINITY};
 void wait_timeout(Rank& self) {
   const double* patience = kLong;
   for (const ibcoll_collective_t collective : kSynchronising) {
-    CheckedCall call(self.world, {.collective = collective, .bytes = collective == IBCOLL_BARRIER ? 0u : 20'000u});
+    const TeamOwner team = split(self.world, 0, self.rank);
+    CheckedCall call(team.get(), {.collective = collective, .bytes = collective == IBCOLL_BARRIER ? 0u : 20'000u});
     const ibcoll_collective_args_t args = call.args();
     ibcoll_request_t request = nullptr;
-    expect_ok(ibcoll_collective_init(self.world, &args, &request), "init");
-    expect_ok(ibcoll_barrier(self.world), "barrier");
+    expect_ok(ibcoll_collective_init(team.get(), &args, &request), "init");
     call.fill(3);
-    if (self.rank == 0) {
-      sleep_seconds(0.5);
-      ibcoll_start(request);
-    } else {
+    if (self.rank != 0) {
       ibcoll_start(request);
       expect_error(ibcoll_wait_timeout(request, 0), IBCOLL_ERR_TIMEOUT, ibcoll_collective_name(collective), "no time");
       expect_error(ibcoll_wait_timeout(request, 0.05), IBCOLL_ERR_TIMEOUT, "waits for", "50 ms");
       expect_status(ibcoll_wait_timeout(request, -1), IBCOLL_ERR_TIMEOUT, "negative time");
+    }
+    expect_ok(ibcoll_barrier(self.world), "barrier beside a collective in flight");
+    if (self.rank == 0) {
+      sleep_seconds(0.5);
+      ibcoll_start(request);
     }
     const double seconds = *patience++;
     expect_ok(ibcoll_wait_timeout(request, seconds), fmt::format("wait_timeout of {} s", seconds));
@@ -188,23 +190,37 @@ void same_shorthand(Rank& self) {
   }
 }
 
-// The first collectives go over connections that have only just begun. A rank that is through, and computes from then on,
-// keeps nobody in them.
-void computes_afterwards(Rank& self) {
-  constexpr double kComputing = 1;
-  const auto timed = [](const char* call, const auto& collective) {
+// The longest of the first collectives of a new context, on any rank, where each rank that is through computes.
+double longest_first_call(double computing) {
+  ibcoll_context_t context = nullptr;
+  if (!expect_ok(ibcoll_context_create(nullptr, &context), "ibcoll_context_create")) return 0;
+  const ibcoll_team_t world = ibcoll_team_world(context);
+  double mine = 0, longest = 0;
+  const auto timed = [&](const char* call, const auto& collective) {
     const double begin = seconds_now();
     expect_ok(collective(), call);
-    const double took = seconds_now() - begin;
-    expect(took < kComputing / 2, "{} took {:.3f} s, as long as others compute", call, took);
-    sleep_seconds(kComputing);
+    mine = std::max(mine, seconds_now() - begin);
+    sleep_seconds(computing);
   };
-  timed("the first barrier", [&] { return ibcoll_barrier(self.world); });
-  for (const int root : {0, self.size - 1}) {
-    int value = self.rank;
-    timed("bcast", [&] { return ibcoll_bcast(self.world, &value, sizeof value, root); });
+  timed("the first barrier", [&] { return ibcoll_barrier(world); });
+  for (const int root : {0, ibcoll_context_size(context) - 1}) {
+    int value = ibcoll_context_rank(context);
+    timed("bcast", [&] { return ibcoll_bcast(world, &value, sizeof value, root); });
     expect(value == root, "root {} sent {}", root, value);
   }
+  expect_ok(ibcoll_allreduce(world, &mine, &longest, 1, IBCOLL_DOUBLE, IBCOLL_MAX), "allreduce");
+  expect_ok(ibcoll_context_destroy(context), "ibcoll_context_destroy");
+  return longest;
+}
+
+// The first collectives go over connections that have only just begun. A rank that is through, and computes from then on,
+// keeps nobody in them. A machine that is busy just then may: not again and again.
+void computes_afterwards(Rank&) {
+  constexpr double kComputing = 1;
+  double least = kComputing;
+  for (int attempt = 0; attempt < 5 && least >= kComputing / 2; ++attempt)
+    least = std::min(least, longest_first_call(kComputing));
+  expect(least < kComputing / 2, "the first calls took {:.3f} s at least, as long as others compute", least);
 }
 
 // A counter of this rank.
@@ -218,7 +234,7 @@ int counter(ibcoll_context_t context, const std::string& name) {
 
 // All ranks share one core, and wait for rank 0 so long that they sleep: it wakes them.
 void sleepers_are_woken(Rank& self) {
-  constexpr int kRounds = 20, kFewest = 5;  // some may just be awake
+  constexpr int kRounds = 20, kFewest = 5;  // some may just be awake, and all of them on a machine that is busy
   cpu_set_t cores, one;
   CPU_ZERO(&one);
   expect(::sched_getaffinity(0, sizeof cores, &cores) == 0, "sched_getaffinity");
@@ -228,13 +244,22 @@ void sleepers_are_woken(Rank& self) {
   if (!expect_ok(ibcoll_context_create(nullptr, &self.context), "context_create")) return;
   const ibcoll_team_t world = ibcoll_team_world(self.context);
   const int rank = ibcoll_context_rank(self.context);
-  for (int round = 0; round < kRounds; ++round) {
-    if (rank == 0) sleep_seconds(0.01);
-    expect_ok(ibcoll_barrier(world), "barrier");
-  }
   const char* const name = rank == 0 ? "times_others_woken" : "times_woken";
-  const int times = counter(self.context, name);
-  expect(times >= kFewest, "{} is {} after {} barriers for which rank 0 was late", name, times, kRounds);
+  const double end = seconds_now() + 30;
+  int64_t fewest = 0;
+  int over = 0;
+  while (fewest < kFewest && over == 0 && complaints() == 0) {
+    for (int round = 0; round < kRounds; ++round) {
+      if (rank == 0) sleep_seconds(0.01);
+      expect_ok(ibcoll_barrier(world), "barrier");
+    }
+    const int64_t times = counter(self.context, name);
+    expect_ok(ibcoll_allreduce(world, &times, &fewest, 1, IBCOLL_INT64, IBCOLL_MIN), "allreduce");
+    over = seconds_now() > end;
+    expect_ok(ibcoll_bcast(world, &over, sizeof over, 0), "bcast");
+  }
+  expect(fewest >= kFewest,
+         "after 30 s of barriers for which rank 0 was late a rank was woken, or woke others, {} times", fewest);
   expect(counter(self.context, "sleeps_until_woken") >= counter(self.context, "times_woken"), "woken without sleep");
   expect_ok(ibcoll_context_destroy(self.context), "context_destroy");
 }
@@ -248,7 +273,7 @@ constexpr Scenario kWaitingScenarios[] = {
     {"barrier_waits_for_all", barrier_waits_for_all},
     {"threads", threads},
     {"same_shorthand", same_shorthand},
-    {"computes_afterwards", computes_afterwards},
+    {"computes_afterwards", computes_afterwards, false},
     {"sleepers_are_woken", sleepers_are_woken, false},
 };
 

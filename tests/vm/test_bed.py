@@ -57,7 +57,7 @@ class RunInVm(unittest.TestCase):
         # A boot keeps one processor busy: these go on beside the tests that come first.
         cls.pool = concurrent.futures.ThreadPoolExecutor(1)
         cls.panic = cls.pool.submit(run_in_vm, "--no-rdma", "--", "bash", "-c", "echo c > /proc/sysrq-trigger; sleep 1000")
-        cls.too_long = cls.pool.submit(run_in_vm, "--no-rdma", "-t", "2", "--", "bash", "-c", "echo begun; sleep 1000")
+        cls.too_long = cls.pool.submit(run_in_vm, "--no-rdma", "-t", "10", "--", "bash", "-c", "echo begun; sleep 1000")
         cls.no_kernel = cls.pool.submit(run_in_vm, "--kernel", __file__, "--boot-timeout", "3", "--", "true")
 
     @classmethod
@@ -140,7 +140,7 @@ class Steps(unittest.TestCase):
     LIST = """source {here}/inside/step.bash
 step "goes well" 10 'echo quiet'
 step "fails" 10 'echo a reason; false | cat; echo not reached'
-step "takes too long" 1 'echo begun; sleep 1000'
+step "takes too long" 5 'echo begun; sleep 1000'
 step "is ended with its tests" 10 'echo "[ RUN      ] A.B"; echo noise; echo "[       OK ] A.B (0 ms)"; echo told; exit 3'
 finish
 """
@@ -159,7 +159,7 @@ finish
             self.assertEqual(Path(folder, "takes_too_long.log").read_text(), "begun\n")
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout.splitlines()[-1], "1 passed, 3 failed")
-        for said in ("a reason", "ended after 1 s", "told"):
+        for said in ("a reason", "ended after 5 s", "told"):
             self.assertIn(f"    | {said}", done.stdout)
         for unsaid in ("quiet", "not reached", "noise"):
             self.assertNotIn(unsaid, done.stdout)

@@ -107,7 +107,11 @@ survivors() {
     $build/bin/ibcoll_perf alltoall --bytes 1M --seconds 300 --warmup 0 2>&1 & program=\$!
     mkdir -p /tmp/ranks; echo \$program >/tmp/ranks/\$IBCOLL_RUN_RANK.pid
     wait \$program; echo \"rank \$IBCOLL_RUN_RANK ended with \$?\"; sleep 60" >/tmp/ranks/log 2>&1 &
-  until [[ $(sent) -gt $enough ]]; do sleep 0.2; done
+  local job=$!
+  until [[ $(sent) -gt $enough ]]; do
+    kill -0 "$job" || { cat /tmp/ranks/log; return 1; }
+    sleep 0.2
+  done
 }
 # kill_rank RANK [HOST]
 kill_rank() {
@@ -116,12 +120,12 @@ kill_rank() {
 }
 # lost_rank SECONDS LOST RANK...: each RANK says within SECONDS that it has lost LOST, and its program fails.
 lost_rank() {
-  local lost=$2 rank end=$((SECONDS + $1))
+  local lost=$2 rank end=$((${EPOCHREALTIME%.*} + $1 + 1))
   shift 2
   for rank; do
     until grep -q "^ibcoll_perf: rank $rank: .*rank $lost of the job .*failed" /tmp/ranks/log &&
       grep -q "rank $rank ended with [1-9]" /tmp/ranks/log; do
-      [[ $SECONDS -lt $end ]] || { echo "rank $rank has not said that it lost rank $lost"; cat /tmp/ranks/log; return 1; }
+      [[ ${EPOCHREALTIME%.*} -lt $end ]] || { echo "rank $rank has not said that it lost rank $lost"; cat /tmp/ranks/log; return 1; }
       sleep 0.2
     done
   done
