@@ -19,6 +19,7 @@ constexpr Time kGoodbyePatience = 3'000 * kMillisecond;
 constexpr uint32_t kMostAttempts = 16;         // to connect, while nothing comes through
 constexpr Time kQuiet = 1'000 * kMillisecond;  // after so long a silence a peer's device is asked for a sign of life
 constexpr Time kBetweenLooks = 50 * kMillisecond;  // at the port
+constexpr uint32_t kFewestLooks = 10;
 
 }  // namespace
 
@@ -139,26 +140,25 @@ void VerbsTransport::check_greeted(Time time) {
 }
 
 // While somebody does not answer. Links come back: only one that is down at every look for as long as a device tries is a
-// reason to give a peer up. Between looks that are far apart it may have been up.
+// reason to give a peer up; at many looks, as a program that computes may look seldom.
 void VerbsTransport::look_at_port(Time time) {
   const auto asked = [](const Peer* peer) { return peer->first_asked != 0; };
   if (greeted_.empty() && std::none_of(active_.begin(), active_.end(), asked)) {
-    port_down_since_ = 0;
+    looks_down_ = 0;
     return;
   }
-  const Time pause = time - port_looked_at_;
-  if (pause < kBetweenLooks) return;
+  if (time - port_looked_at_ < kBetweenLooks) return;
   port_looked_at_ = time;
   ibv_port_attr port{};
   if (ibv_query_port(device_.get(), route_.port, &port) != 0 || port.state == IBV_PORT_ACTIVE)
-    port_down_since_ = 0;
-  else if (port_down_since_ == 0 || pause > kQuiet)
+    looks_down_ = 0;
+  else if (++looks_down_ == 1)
     port_down_since_ = time;
   port_state_ = port.state;
 }
 
 bool VerbsTransport::port_stays_down(Time time) const {
-  return port_down_since_ != 0 && time - port_down_since_ > patience();
+  return looks_down_ >= kFewestLooks && time - port_down_since_ > patience();
 }
 
 std::string VerbsTransport::port_failure() const {

@@ -16,8 +16,7 @@ using namespace verbs;
 namespace {
 
 constexpr uint32_t kPollsPerGreeting = 8;  // while none is awaited: a look at a completion queue less in the others
-
-constexpr size_t kFirstConnections = 4;  // for which there is a completion queue from the start
+constexpr size_t kFirstConnections = 4;    // for which there is a completion queue from the start
 
 }  // namespace
 

@@ -218,7 +218,8 @@ class VerbsTransport final : public NetworkTransport {
   size_t draining_ = 0;                          // peers in that state
   ibv_port_state port_state_ = IBV_PORT_ACTIVE;  // when it was last looked at
   Time port_looked_at_ = 0;
-  Time port_down_since_ = 0;  // at every look since; 0: it was up
+  uint32_t looks_down_ = 0;  // in a row at which it was down, the first one at:
+  Time port_down_since_ = 0;
 
   std::vector<verbs::Exposure> exposures_;
   std::vector<uint32_t> free_exposures_;  // indices
