@@ -74,6 +74,7 @@ struct Peer {
   Greeting mine;
   Time next_greeting = 0;
   Time greeting_pause = 0;
+  Time ready_since = 0;         // the connection
   Time out_of_reach_since = 0;  // greetings cannot leave; 0: they can
   bool heard = false;           // an answer of their device, since the last look at peers
   Time last_heard = 0;          // when that look was

@@ -92,7 +92,7 @@ Status VerbsTransport::grow_completion_queue(size_t queue_pairs) {
   if (completions_->cqe >= needed) return {};
   const int wanted = std::min(choice_.port.most_completions, 2 * needed);
   if (const int code = ibv_resize_cq(completions_.get(), wanted); code != 0)
-    return verbs_error(device(), fmt::format("ibv_resize_cq to {} completions", wanted), code);
+    return verbs_error(device(), fmt::format("ibv_resize_cq to {} completions", wanted), code > 0 ? code : errno);
   return {};
 }
 

@@ -87,6 +87,10 @@ bool VerbsTransport::may_reconnect(Peer& peer) {
   return ++peer.attempts <= kMostAttempts;
 }
 
+std::string VerbsTransport::broken_in_a_row(const Peer& peer) {
+  return fmt::format("{} connections in a row broke before anything came through", peer.attempts);
+}
+
 // A path that loses packets uses up a device's retries as a dead peer does. So the connection is made anew once more, and the
 // peer is lost when it does not answer that.
 bool VerbsTransport::try_again(Peer& peer) {
@@ -128,38 +132,35 @@ void VerbsTransport::report_failure(Peer& peer) {
   log(LogLevel::kInfo, "{}", peer.failure);
 }
 
-// Greetings may go unanswered because the peer computes: not when they cannot even leave, nor after a device has given up.
+// Greetings may go unanswered because the peer computes: not when they cannot even leave, nor after a device has given up,
+// when there is a time to answer.
 void VerbsTransport::check_greeted(Time time) {
   for (Peer* peer : std::vector(greeted_)) {
     if (peer->answer_by != 0 && time > peer->answer_by)
       fail(*peer,
            "it does not answer any more (transport retry counter exceeded); has its process ended, or its link?");
-    else if (port_stays_down(time))
+    else if (peer->answer_by == 0 && port_stays_down())
       fail(*peer, port_failure());
   }
 }
 
-// While somebody does not answer. Links come back: only one that is down at every look for as long as a device tries is a
-// reason to give a peer up; at many looks, as a program that computes may look seldom.
+// While somebody does not answer. Links come back: only one that is down for as long as a device tries is a reason to give a
+// peer up. Of the time between two looks a part counts, as a program that computes looks seldom.
 void VerbsTransport::look_at_port(Time time) {
   const auto asked = [](const Peer* peer) { return peer->first_asked != 0; };
   if (greeted_.empty() && std::none_of(active_.begin(), active_.end(), asked)) {
-    looks_down_ = 0;
+    port_state_ = IBV_PORT_ACTIVE;
     return;
   }
   if (time - port_looked_at_ < kBetweenLooks) return;
-  port_looked_at_ = time;
+  const Time since = time - std::exchange(port_looked_at_, time);
+  const bool was_down = port_state_ != IBV_PORT_ACTIVE;
   ibv_port_attr port{};
-  if (ibv_query_port(device_.get(), route_.port, &port) != 0 || port.state == IBV_PORT_ACTIVE)
-    looks_down_ = 0;
-  else if (++looks_down_ == 1)
-    port_down_since_ = time;
-  port_state_ = port.state;
+  port_state_ = ibv_query_port(device_.get(), route_.port, &port) == 0 ? port.state : IBV_PORT_ACTIVE;
+  port_down_for_ = was_down ? port_down_for_ + std::min(since, patience() / kFewestLooks) : 0;
 }
 
-bool VerbsTransport::port_stays_down(Time time) const {
-  return looks_down_ >= kFewestLooks && time - port_down_since_ > patience();
-}
+bool VerbsTransport::port_stays_down() const { return port_state_ != IBV_PORT_ACTIVE && port_down_for_ > patience(); }
 
 std::string VerbsTransport::port_failure() const {
   return fmt::format("the port {}:{} is {}; check the cable, the subnet manager or `ip link`", device(), route_.port,
@@ -182,9 +183,11 @@ void VerbsTransport::check_silence(Peer& peer, Time time) {
   if (std::exchange(peer.heard, false)) {
     peer.last_heard = time;
     peer.first_asked = 0;
+    if (time - peer.ready_since > patience()) peer.attempts = 0;  // this connection holds
   }
   if (peer.state != Peer::State::kReady || peer.left) return;
-  if (peer.first_asked != 0 && port_stays_down(time)) return fail(peer, port_failure());
+  if (peer.first_asked != 0 && time - peer.first_asked > patience() && port_stays_down())
+    return fail(peer, port_failure());
   if (time - std::max(peer.last_heard, peer.last_asked) < kQuiet) return;
   if (peer.first_asked == 0) peer.first_asked = time;
   if (post(peer, empty_write(peer), Work::kLocal, 0, true)) peer.last_asked = time;

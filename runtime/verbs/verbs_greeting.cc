@@ -120,7 +120,7 @@ void VerbsTransport::connected(Peer& peer) {
   if (!peer.keys_told && !tell_keys(peer)) return;
   if (!keys_have_come(peer)) return;
   peer.state = Peer::State::kReady;
-  peer.last_heard = now();
+  peer.last_heard = peer.ready_since = now();
   peer.first_asked = peer.answer_by = 0;
   std::erase(greeted_, &peer);
   log(LogLevel::kDebug, "verbs: rank {}: connected to rank {}, epoch {}", rank_, peer.rank, peer.epoch);

@@ -79,8 +79,7 @@ void VerbsTransport::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_
   if (done.status == IBV_WC_WR_FLUSH_ERR) {
     // Only the peer's error shows here: it went first, and will greet anew or be found dead.
     if (peer.state == Peer::State::kDraining) return;
-    if (!may_reconnect(peer))
-      return fail(peer, fmt::format("{} connections in a row broke before anything came through", peer.attempts));
+    if (!may_reconnect(peer)) return fail(peer, broken_in_a_row(peer));
     break_connection(peer, peer.epoch + 1);
     return;
   }

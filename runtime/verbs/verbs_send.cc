@@ -154,6 +154,7 @@ void VerbsTransport::ring(Peer& peer) {
   // There was room, so this is the device's trouble: what was not delivered goes out again over a new connection.
   log(LogLevel::kError, "rank {}: to rank {}: {}", rank_, peer.rank,
       verbs_error(device(), "ibv_post_send", code).text());
+  if (peer.state != Peer::State::kDraining && !may_reconnect(peer)) return fail(peer, broken_in_a_row(peer));
   break_connection(peer, peer.epoch + 1);
 }
 

@@ -88,11 +88,13 @@ Status VerbsTransport::make_completion_queue() {
                         : verbs_error(device(), fmt::format("ibv_create_cq of {} completions", wanted), errno);
   };
   if (Status status = make(kFirstConnections); !status.ok()) return status;
-  const int code = ibv_resize_cq(completions_.get(), completions_->cqe);
-  if (code == 0 || most_connections() <= kFirstConnections) return {};
+  if (completions_for(most_connections()) <= completions_->cqe) return {};
+  // One more: what a device has already costs no driver a question to it.
+  const int code = ibv_resize_cq(completions_.get(), std::min(choice_.port.most_completions, completions_->cqe + 1));
+  if (code == 0) return {};
   log(LogLevel::kInfo,
       "verbs: {}: ibv_resize_cq: {}; there is room for the completions of {} connections from the start", device(),
-      std::strerror(code), most_connections());
+      std::strerror(code > 0 ? code : errno), most_connections());
   return make(most_connections());
 }
 

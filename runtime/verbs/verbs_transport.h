@@ -166,7 +166,8 @@ class VerbsTransport final : public NetworkTransport {
   // verbs_ending.cc
   void break_connection(Peer& peer, uint32_t next_epoch);
   void drained(Peer& peer);
-  bool may_reconnect(Peer& peer);
+  static bool may_reconnect(Peer& peer);
+  static std::string broken_in_a_row(const Peer& peer);
   bool try_again(Peer& peer);
   void fail(Peer& peer, std::string why);
   void give_up(Peer& peer);
@@ -178,7 +179,7 @@ class VerbsTransport final : public NetworkTransport {
   void check_greeted(Time time);
   void check_silence(Peer& peer, Time time);
   void look_at_port(Time time);
-  bool port_stays_down(Time time) const;
+  bool port_stays_down() const;
   std::string port_failure() const;
   bool is_leaving(const Peer& peer) const;
   void say_goodbye();
@@ -218,8 +219,7 @@ class VerbsTransport final : public NetworkTransport {
   size_t draining_ = 0;                          // peers in that state
   ibv_port_state port_state_ = IBV_PORT_ACTIVE;  // when it was last looked at
   Time port_looked_at_ = 0;
-  uint32_t looks_down_ = 0;  // in a row at which it was down, the first one at:
-  Time port_down_since_ = 0;
+  Time port_down_for_ = 0;  // at every look
 
   std::vector<verbs::Exposure> exposures_;
   std::vector<uint32_t> free_exposures_;  // indices

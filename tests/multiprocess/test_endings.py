@@ -113,7 +113,10 @@ class Deaths(unittest.TestCase):
                 while not re.search(inside, said) and time.monotonic() < end:  # as the ranks say
                     job.send_signal(signal.SIGQUIT)
                     if select.select([job.stderr], [], [], 0.5)[0]:
-                        said += os.read(job.stderr.fileno(), 65536)
+                        more = os.read(job.stderr.fileno(), 65536)
+                        if not more:
+                            break
+                        said += more
                 self.assertRegex(said, inside)
                 begin = time.monotonic()
                 os.kill(pids[victim], signal.SIGKILL)

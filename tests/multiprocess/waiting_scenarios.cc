@@ -194,6 +194,7 @@ void same_shorthand(Rank& self) {
 double longest_first_call(double computing) {
   ibcoll_context_t context = nullptr;
   if (!expect_ok(ibcoll_context_create(nullptr, &context), "ibcoll_context_create")) return 0;
+  set_rank_of_lines(ibcoll_context_rank(context));
   const ibcoll_team_t world = ibcoll_team_world(context);
   double mine = 0, longest = 0;
   const auto timed = [&](const char* call, const auto& collective) {
@@ -214,13 +215,14 @@ double longest_first_call(double computing) {
 }
 
 // The first collectives go over connections that have only just begun. A rank that is through, and computes from then on,
-// keeps nobody in them. A machine that is busy just then may: not again and again.
+// keeps nobody in them. A machine that is busy just then may, once.
 void computes_afterwards(Rank&) {
   constexpr double kComputing = 1;
-  double least = kComputing;
-  for (int attempt = 0; attempt < 5 && least >= kComputing / 2; ++attempt)
-    least = std::min(least, longest_first_call(kComputing));
-  expect(least < kComputing / 2, "the first calls took {:.3f} s at least, as long as others compute", least);
+  const double first = longest_first_call(kComputing);
+  if (first < kComputing / 2) return;
+  const double second = longest_first_call(kComputing), third = longest_first_call(kComputing);
+  expect(std::max(second, third) < kComputing / 2,
+         "first calls took {:.3f}, {:.3f}, {:.3f} s, as long as others compute", first, second, third);
 }
 
 // A counter of this rank.
@@ -248,18 +250,19 @@ void sleepers_are_woken(Rank& self) {
   const double end = seconds_now() + 30;
   int64_t fewest = 0;
   int over = 0;
-  while (fewest < kFewest && over == 0 && complaints() == 0) {
+  while (fewest < kFewest && over == 0) {
+    const int before = counter(self.context, name);
     for (int round = 0; round < kRounds; ++round) {
       if (rank == 0) sleep_seconds(0.01);
       expect_ok(ibcoll_barrier(world), "barrier");
     }
-    const int64_t times = counter(self.context, name);
+    const int64_t times = counter(self.context, name) - before;
     expect_ok(ibcoll_allreduce(world, &times, &fewest, 1, IBCOLL_INT64, IBCOLL_MIN), "allreduce");
     over = seconds_now() > end;
     expect_ok(ibcoll_bcast(world, &over, sizeof over, 0), "bcast");
   }
-  expect(fewest >= kFewest,
-         "after 30 s of barriers for which rank 0 was late a rank was woken, or woke others, {} times", fewest);
+  expect(fewest >= kFewest, "of {} barriers for which rank 0 was late a rank was woken, or woke others, in {}", kRounds,
+         fewest);
   expect(counter(self.context, "sleeps_until_woken") >= counter(self.context, "times_woken"), "woken without sleep");
   expect_ok(ibcoll_context_destroy(self.context), "context_destroy");
 }
