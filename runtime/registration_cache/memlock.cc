@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/registration_cache/memlock.h"
 
+#include <fmt/format.h>
 #include <linux/capability.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -23,6 +24,12 @@ uint64_t memlock_limit() {
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || may_exceed_memlock())
     return kNoMemlock;
   return limit.rlim_cur;
+}
+
+std::string memlock_advice() {
+  return fmt::format(
+      "the limit of locked memory is {} KB (ulimit -l); raise it in /etc/security/limits.conf (memlock unlimited)",
+      memlock_limit() / 1024);
 }
 
 }  // namespace ibcoll

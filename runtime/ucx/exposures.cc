@@ -13,7 +13,7 @@ uint64_t scramble(uint64_t value) {
 
 }  // namespace
 
-RemoteRegion Exposures::add(int peer, std::span<std::byte> memory) {
+RemoteRegion Exposures::add(int peer, std::span<std::byte> memory, ucp_mem_h pinned) {
   if (free_.empty()) {
     if (table_.size() >= (size_t{1} << kIndexBits) - 1) return {};
     free_.push_back(static_cast<uint32_t>(table_.size()));
@@ -23,7 +23,7 @@ RemoteRegion Exposures::add(int peer, std::span<std::byte> memory) {
   free_.pop_back();
   state_ += 0x9e3779b97f4a7c15;
   const uint64_t key = (scramble(state_) << kIndexBits) | (index + 1);  // never 0
-  table_[index] = Exposure{key, peer, memory, 0, false};
+  table_[index] = Exposure{key, peer, memory, pinned, 0, false};
   ++count_;
   return {reinterpret_cast<uint64_t>(memory.data()), memory.size(), key};
 }

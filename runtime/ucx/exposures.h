@@ -3,6 +3,8 @@
 // within the region: everything is checked against this table, nothing is believed of what the wire says.
 #pragma once
 
+#include <ucp/api/ucp.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,19 +20,25 @@ class Exposures {
     uint64_t key = 0;  // 0: this place is free
     int peer = -1;
     std::span<std::byte> memory;
-    uint32_t landing = 0;     // receives by UCX into the region under way
-    bool concealing = false;  // waits for these to end; no new ones
+    ucp_mem_h pinned = nullptr;  // where UCX writes by RDMA
+    uint32_t landing = 0;        // receives by UCX into the region under way
+    bool concealing = false;     // waits for these to end; no new ones
   };
 
   // `seed` makes keys differ between ranks and runs, so that a stale or invented one is very unlikely to fit.
   explicit Exposures(uint64_t seed) : state_(seed) {}
 
-  RemoteRegion add(int peer, std::span<std::byte> memory);
+  RemoteRegion add(int peer, std::span<std::byte> memory, ucp_mem_h pinned = nullptr);
   // nullptr: no such exposure to this peer, or [address, address + bytes) is not within it.
   Exposure* find(uint64_t key, int peer, uint64_t address, size_t bytes);
   Exposure* find(uint64_t key);
   void remove(uint64_t key);
   size_t count() const { return count_; }
+  template <typename Function>
+  void for_each(Function function) {
+    for (Exposure& exposure : table_)
+      if (exposure.key != 0) function(exposure);
+  }
 
  private:
   static constexpr unsigned kIndexBits = 24;

@@ -179,6 +179,7 @@ bool UcxTransport::conceal(int, const RemoteRegion& region) {
     closed = true;
     deadline = Clock::now() + kAfterClose;
   }
+  unpin(exposures_.find(region.key)->pinned);
   exposures_.remove(region.key);
   return true;
 }

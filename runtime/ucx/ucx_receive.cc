@@ -159,6 +159,10 @@ void UcxTransport::land(Peer& peer, const PutHeader& header, Exposures::Exposure
   param.memory_type = UCS_MEMORY_TYPE_HOST;
   param.cb.recv_am = &UcxTransport::on_landed;
   param.user_data = record;
+  if (exposure.pinned != nullptr) {
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+    param.memh = exposure.pinned;
+  }
   const ucs_status_ptr_t request =
       ucp_am_recv_data_nbx(worker_->handle(), descriptor, reinterpret_cast<void*>(header.address), bytes, &param);
   if (request == nullptr || UCS_PTR_IS_ERR(request)) landed(record, UCS_PTR_STATUS(request));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sender's side: messages, puts, and the returning of credit.
 #include <cstring>
+#include <utility>
 
 #include "runtime/log.h"
 #include "runtime/ucx/ucx_transport.h"
@@ -75,13 +76,22 @@ UcxTransport::Posted UcxTransport::post(Peer& peer, const Outgoing& out, Buffer*
   param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.cb.send = &UcxTransport::on_sent;
   param.user_data = buffer;
+  if (buffer->source != nullptr) {
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+    param.memh = buffer->source;
+  }
   const ucs_status_ptr_t request = ucp_am_send_nbx(peer.endpoint, out.id, out.header, out.header_bytes,
                                                    out.payload.data(), out.payload.size(), &param);
   if (request != nullptr && !UCS_PTR_IS_ERR(request)) return Posted::kPending;
-  pool_.give(buffer);
+  give_back(buffer);
   if (request == nullptr) return Posted::kDone;
   broken(peer, UCS_PTR_STATUS(request));
   return Posted::kRefused;
+}
+
+void UcxTransport::give_back(Buffer* buffer) {
+  unpin(std::exchange(buffer->source, nullptr));
+  pool_.give(buffer);
 }
 
 void UcxTransport::on_sent(void* request, ucs_status_t status, void* user_data) {
@@ -93,7 +103,7 @@ void UcxTransport::on_sent(void* request, ucs_status_t status, void* user_data) 
   // Also when the peer failed: the source is the caller's again.
   if (buffer->use == Buffer::Use::kPut) self.sent_.push_back({peer.rank, buffer->token});
   if (buffer->use == Buffer::Use::kPiece) self.piece_done(peer, buffer->whole);
-  self.pool_.give(buffer);
+  self.give_back(buffer);
   ucp_request_free(request);
   if (status != UCS_OK) self.broken(peer, status);
 }

@@ -7,12 +7,16 @@
 
 #include "runtime/json.h"
 #include "runtime/log.h"
+#include "runtime/registration_cache/memlock.h"
 
 namespace ibcoll {
 
 using namespace ucx;
 
 namespace {
+
+constexpr Time kAfterFailedPin = 1'000'000'000;
+constexpr uint64_t kPinnedByUcx = 80 << 20;  // of each rank, for its own buffers (UCX 1.13, rc_verbs and ud_verbs)
 
 uint64_t key_seed(int rank) {
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
@@ -44,6 +48,11 @@ Result<std::unique_ptr<UcxTransport>> UcxTransport::open(const NetworkParams& pa
   Result<DevicePlan> plan = plan_here(*params.config, params.local_job);
   if (!plan.ok()) return plan.status();
   for (const std::string& reason : plan->reasons) log(LogLevel::kInfo, "ucx: {}", reason);
+  if (plan->rdma && memlock_limit() < kPinnedByUcx) {
+    log(LogLevel::kWarning,
+        "ucx: UCX pins some {} MB for RDMA and may not get on with less: {}, or use IBCOLL_UCX_TLS=tcp",
+        kPinnedByUcx >> 20, memlock_advice());
+  }
   Result<std::unique_ptr<Worker>> worker = Worker::open(params.rank, params.size, *plan);
   if (!worker.ok()) return worker.status();
   std::unique_ptr<UcxTransport> transport(new UcxTransport(params, std::move(*plan), large, std::move(*worker)));
@@ -67,6 +76,9 @@ UcxTransport::UcxTransport(const NetworkParams& params, DevicePlan plan, LargePu
 UcxTransport::~UcxTransport() {
   say_goodbye();
   close_endpoints();
+  exposures_.for_each([&](Exposures::Exposure& exposure) {
+    if (exposure.landing == 0) unpin(exposure.pinned);  // else UCX still holds it, and is abandoned
+  });
   worker_.reset();
   for (Buffer* buffer : lent_) pool_.give(buffer);
 }
@@ -102,7 +114,40 @@ Status UcxTransport::set_addresses(std::vector<std::vector<std::byte>> by_rank) 
 
 RemoteRegion UcxTransport::expose(int rank, std::span<std::byte> memory) {
   if (rank < 0 || rank >= size_) return {};
-  return exposures_.add(rank, memory);
+  ucp_mem_h pinned = nullptr;
+  if (rendezvous_ && memory.size() > kSlotBytes) {  // now, while the peer is on its way, and not when its data comes
+    pinned = pin(memory);
+    if (pinned == nullptr) return {};
+  }
+  const RemoteRegion region = exposures_.add(rank, memory, pinned);
+  if (region.key == 0) unpin(pinned);
+  return region;
+}
+
+// For a rendezvous: UCX would do so by itself, but ends the process where it cannot (1.13). NULL: it cannot, which is told once.
+// UCX prints an error of its own at each failure, so the next attempt is a second later.
+ucp_mem_h UcxTransport::pin(std::span<const std::byte> memory) {
+  if (next_pin_ != 0 && now() < next_pin_) return nullptr;
+  ucp_mem_map_params_t params{};
+  params.field_mask =
+      UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+  params.address = const_cast<std::byte*>(memory.data());
+  params.length = memory.size();
+  params.memory_type = UCS_MEMORY_TYPE_HOST;
+  ucp_mem_h pinned = nullptr;
+  const ucs_status_t status = ucp_mem_map(worker_->context(), &params, &pinned);
+  next_pin_ = status == UCS_OK ? 0 : now() + kAfterFailedPin;
+  if (status == UCS_OK) return pinned;
+  if (counters_.failed_pins++ == 0) {
+    log(LogLevel::kWarning, "ucx: rank {} cannot pin its buffers and copies instead: ucp_mem_map of {} bytes: {}; {}",
+        rank_, memory.size(), ucs_status_string(status),
+        memlock_limit() != kNoMemlock ? memlock_advice() : "see what UCX printed, and dmesg");
+  }
+  return nullptr;
+}
+
+void UcxTransport::unpin(ucp_mem_h pinned) {
+  if (pinned != nullptr) ucp_mem_unmap(worker_->context(), pinned);
 }
 
 Time UcxTransport::now() const {
@@ -136,6 +181,7 @@ Json UcxTransport::describe() const {
             {"messages_received", counters_.messages_received},
             {"puts_received", counters_.puts_received},
             {"bytes_received", counters_.bytes_received},
+            {"failed_pins", counters_.failed_pins},
             {"dropped", counters_.dropped},
             {"no_credit", counters_.no_credit},
             {"credits_returned", counters_.credits_returned},

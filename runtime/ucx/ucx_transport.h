@@ -70,19 +70,22 @@ class UcxTransport final : public NetworkTransport {
   struct Counters {
     uint64_t messages_sent = 0, puts_sent = 0, bytes_sent = 0;
     uint64_t messages_received = 0, puts_received = 0, bytes_received = 0;
-    uint64_t dropped = 0, no_credit = 0, credits_returned = 0, connections = 0, failed_peers = 0;
+    uint64_t failed_pins = 0, dropped = 0, no_credit = 0, credits_returned = 0, connections = 0, failed_peers = 0;
   };
 
   static constexpr size_t kImmediateBytes = 2048;  // up to here UCX is asked to take it at once, without a copy of ours
 
   UcxTransport(const NetworkParams& params, ucx::DevicePlan plan, LargePuts large, std::unique_ptr<ucx::Worker> worker);
   Status register_handlers();
+  ucp_mem_h pin(std::span<const std::byte> memory);
+  void unpin(ucp_mem_h pinned);
 
   // ucx_send.cc
   Peer* ready_to_send(int rank, size_t bytes);
   ucx::MessageHeader next_header(const Peer& peer, const Note& note) const;
   bool post_now(Peer& peer, const Outgoing& out);
   Posted post(Peer& peer, const Outgoing& out, Buffer* buffer);
+  void give_back(Buffer* buffer);
   void accepted(Peer& peer, size_t window_bytes);
   bool send_control(Peer& peer, ucx::ControlHeader::Kind kind);
   void return_credit();
@@ -91,7 +94,9 @@ class UcxTransport final : public NetworkTransport {
   // ucx_put.cc
   PutResult put_eager(Peer& peer, const ucx::PutHeader& header, std::span<const std::byte> from, uint64_t token);
   PutResult put_whole(Peer& peer, const ucx::PutHeader& header, std::span<const std::byte> from, uint64_t token,
-                      unsigned flags);
+                      unsigned flags, ucp_mem_h source = nullptr);
+  PutResult put_by_rendezvous(Peer& peer, const ucx::PutHeader& header, std::span<const std::byte> from,
+                              uint64_t token);
   PutResult put_in_pieces(Peer& peer, const ucx::PutHeader& header, std::span<const std::byte> from, uint64_t token);
   void post_pieces(Peer& peer);
   void post_pieces();
@@ -157,6 +162,7 @@ class UcxTransport final : public NetworkTransport {
   size_t sent_first_ = 0;
   std::vector<Buffer*> lent_;             // payloads of events handed out by the last poll()
   bool error_mode_none_ = false;          // UCX's transports cannot report failures
+  Time next_pin_ = 0;                     // not before, after one that failed
   std::atomic<int> unsent_messages_ = 0;  // accepted, and still with UCX
   std::atomic<Time> connected_at_ = 0;    // the last time
   Counters counters_;

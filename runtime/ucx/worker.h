@@ -25,6 +25,7 @@ class Worker {
   ~Worker();
 
   ucp_worker_h handle() const { return worker_; }
+  ucp_context_h context() const { return context_; }
   const std::vector<std::byte>& address() const { return address_; }
   bool progress() { return ucp_worker_progress(worker_) != 0; }
   // From now on UCX keeps what it has until the process ends. UCX 1.13 ends the process by an assertion when a worker is

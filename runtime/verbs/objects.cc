@@ -13,10 +13,7 @@ std::string advice(std::string_view call, int code) {
     case ENOMEM:
     case EAGAIN:
       if (memlock_limit() != kNoMemlock && (call.starts_with("ibv_reg_mr") || call.starts_with("ibv_create")))
-        return fmt::format(
-            "the limit of locked memory is {} KB (ulimit -l); raise it in /etc/security/limits.conf (memlock "
-            "unlimited)",
-            memlock_limit() / 1024);
+        return memlock_advice();
       return "the device, or the machine's memory, is used up; end other jobs that use it";
     case EPERM:
     case EACCES:

@@ -105,6 +105,7 @@ std::vector<std::string> transports() {
   // Not over UCX's shared memory: all who send to a rank share one queue there, and one that is killed between reserving its
   // place and filling it stops the queue for all others (UCX 1.13).
   found.push_back("ucx_tcp");
+  if (machine_has_rdma()) found.push_back("ucx_rdma");
 #endif
 #ifdef IBCOLL_TEST_VERBS
   if (machine_has_rdma()) found.insert(found.end(), {"verbs_imm", "verbs_memory", "verbs_rdmacm"});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// UCX over TCP on loopback, and over its own shared memory.
+// UCX over TCP on loopback, over its own shared memory, and over the RDMA device of the machine.
 #include "runtime/ucx/ucx_transport.h"
 #include "tests/conformance/group_network.h"
 
@@ -14,6 +14,9 @@ void add_ucx_makers(std::vector<Maker>& makers) {
                     }});
   makers.push_back({"ucx_shared_memory",
                     [](int size, uint64_t seed) { return UcxGroup::make(size, seed, {"IBCOLL_UCX_TLS=sm,self"}); }});
+  if (!machine_has_rdma()) return;
+  makers.push_back(
+      {"ucx_rdma", [](int size, uint64_t seed) { return UcxGroup::make(size, seed, {"IBCOLL_UCX_TLS=rc,ud"}); }});
 }
 
 }  // namespace ibcoll::conformance

@@ -6,13 +6,6 @@
 
 namespace ibcoll::conformance {
 
-bool machine_has_rdma() {
-  int count = 0;
-  ibv_device** const list = ibv_get_device_list(&count);
-  if (list) ibv_free_device_list(list);
-  return count > 0;
-}
-
 void add_verbs_makers(std::vector<Maker>& makers) {
   using VerbsGroup = NetworkGroup<VerbsTransport>;
   if (!machine_has_rdma()) return;

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <filesystem>
+
 #include "tests/conformance/group.h"
 
 namespace ibcoll::conformance {
+
+bool machine_has_rdma() {
+  std::error_code ignored;  // no such folder
+  const std::filesystem::directory_iterator devices("/sys/class/infiniband", ignored);
+  return devices != end(devices);
+}
 
 const std::vector<Maker>& makers() {
   static const std::vector<Maker> all = [] {

@@ -138,6 +138,7 @@ std::unique_ptr<Transport> open(const Options& options) {
   NetworkParams ucx;
   ucx.local_job = true;
   if (options.transport == "ucx_tcp") return open_network<UcxTransport>("IBCOLL_UCX_TLS=tcp", options, ucx);
+  if (options.transport == "ucx_rdma") return open_network<UcxTransport>("IBCOLL_UCX_TLS=rc,ud", options, ucx);
 #endif
 #ifdef IBCOLL_TEST_VERBS
   if (options.transport == "verbs_imm")
