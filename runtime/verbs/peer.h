@@ -81,7 +81,7 @@ struct Peer {
   Time first_asked = 0;         // when it was first asked for one since; 0: it was not
   Time last_asked = 0;
   Time answer_by = 0;     // to a greeting, or the peer is lost; 0: no such time
-  uint32_t attempts = 0;  // to connect anew, after so many messages in both directions
+  uint32_t attempts = 0;  // to connect anew, after so many messages in both directions; 0 again when a connection holds
   uint64_t attempted_after = 0;
 
   std::unique_ptr<Channel> channel;
