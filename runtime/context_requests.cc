@@ -30,6 +30,7 @@ void Context::fill_model(TeamHandle& team) const {
     const LinkModel link = team.shape.nodes > 1 ? job_.net_model : job_.shm->model();
     m.alpha_us = link.alpha_us;
     m.cpu_us = link.cpu_us;
+    m.by_ranks = link.by_ranks;
     double beta = link.beta_us_per_byte;
     if (team.shape.nodes == 1) beta = 2 * m.copy_us;
     if (team.shape.single_copy) {

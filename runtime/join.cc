@@ -56,6 +56,7 @@ struct Verdict {
   float alpha_us = 0;           // of the network as this rank knows it
   float beta_us_per_byte = 0;
   float cpu_us = 0;
+  uint8_t by_ranks = 0;
   float copy_us_per_byte = 0;  // of the node, if this rank has timed it
   float read_us = 0;
   float read_us_per_byte = 0;
@@ -103,6 +104,7 @@ class Joining {
       verdict.alpha_us = static_cast<float>(model.alpha_us);
       verdict.beta_us_per_byte = static_cast<float>(model.beta_us_per_byte);
       verdict.cpu_us = static_cast<float>(model.cpu_us);
+      verdict.by_ranks = model.by_ranks;
     }
     verdict.copy_us_per_byte = static_cast<float>(timed_.copy_us_per_byte);
     verdict.read_us = static_cast<float>(timed_.read_us);
@@ -118,7 +120,7 @@ class Joining {
     if (!all.ok()) return all.status();
     longest_address_ = 0;
     without_verbs_.clear();
-    job_.net_model = {0, 0, 0};
+    job_.net_model = {0, 0, 0, true};
     job_.cache_bytes = verdict.cache_bytes;
     job_.own_cache_bytes = verdict.own_cache_bytes;
     std::vector<MemoryModel> timed;
@@ -132,6 +134,7 @@ class Joining {
       job_.net_model.alpha_us = std::max<double>(job_.net_model.alpha_us, v.alpha_us);
       job_.net_model.beta_us_per_byte = std::max<double>(job_.net_model.beta_us_per_byte, v.beta_us_per_byte);
       job_.net_model.cpu_us = std::max<double>(job_.net_model.cpu_us, v.cpu_us);
+      job_.net_model.by_ranks = job_.net_model.by_ranks && v.by_ranks != 0;
       timed.push_back({v.copy_us_per_byte, v.read_us, v.read_us_per_byte, v.streamed_copy_us_per_byte});
       job_.cache_bytes = std::min<double>(job_.cache_bytes, v.cache_bytes);
       job_.own_cache_bytes = std::max<double>(job_.own_cache_bytes, v.own_cache_bytes);

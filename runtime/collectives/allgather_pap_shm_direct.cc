@@ -86,10 +86,9 @@ const char* why_not(const Shape& s) {
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
-  const auto cell = static_cast<double>(longest_cell(s.area_bytes, s.nodes, s.fewest_local, s.most_local));
-  const double rounds = 1 + static_cast<double>(s.bytes) / cell;
+  const uint64_t cell = longest_cell(s.area_bytes, s.nodes, s.fewest_local, s.most_local);
   const double coming = static_cast<double>(s.total) * (s.p - s.fewest_local) / s.p;  // to the emptiest node
-  return rounds * leaders_exchange_us(s, m, coming / rounds) + m.copies_us(static_cast<double>(s.bytes)) +
+  return leaders_exchange_us(s, m, rounds_of(s.bytes, cell), coming) + m.copies_us(static_cast<double>(s.bytes)) +
          m.shared_copies_us(static_cast<double>(s.total));
 }
 

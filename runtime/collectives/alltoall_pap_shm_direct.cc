@@ -76,11 +76,10 @@ const char* why_not(const Shape& s) {
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
-  const auto cell = static_cast<double>(longest_cell(s.area_bytes, s.nodes, s.fewest_local, s.most_local));
-  const double rounds = 1 + static_cast<double>(s.bytes) / cell;
+  const uint64_t cell = longest_cell(s.area_bytes, s.nodes, s.fewest_local, s.most_local);
   const double sent = static_cast<double>(s.bytes) * s.p;
   const double leaving = sent * s.most_local * (s.p - s.most_local) / s.p;
-  return rounds * leaders_exchange_us(s, m, leaving / rounds) + m.copies_us(2 * sent);
+  return leaders_exchange_us(s, m, rounds_of(s.bytes, cell), leaving) + m.copies_us(2 * sent);
 }
 
 }  // namespace

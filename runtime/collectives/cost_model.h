@@ -25,10 +25,11 @@ struct CostModel {
   double cache_bytes = 1 << 25;
   double read_us = 1.6;  // start-up of a single-copy read
   double read_us_per_byte = 9e-5;
-  double flag_us = 0.1;  // until a flag set in shared memory is seen by another core
-  double cpu_us = 0.1;   // handling of one message by its sender or receiver
-  double turn_us = 0.0;  // until all other ranks of the core had their turn; 0 with a core per rank
-  double sharing = 1.0;  // ranks per core, at least 1: copies of a node's ranks take turns
+  double flag_us = 0.1;   // until a flag set in shared memory is seen by another core
+  double cpu_us = 0.1;    // handling of one message by its sender or receiver
+  bool by_ranks = false;  // ranks that share a core take turns at the bytes of messages, too
+  double turn_us = 0.0;   // until all other ranks of the core had their turn; 0 with a core per rank
+  double sharing = 1.0;   // ranks per core, at least 1: copies of a node's ranks take turns
 
   // One message of m bytes that its receiver waits for.
   double message_us(double m) const { return alpha_us + turn_us + beta_us * m + 2 * cpu_us * sharing; }

@@ -67,9 +67,22 @@ class NodeRows {
   uint64_t bytes_ = 0;
 };
 
-// Microseconds of one exchange in which each leader sends `bytes` bytes in all to the others, with the steps around it.
-inline double leaders_exchange_us(const Shape& s, const CostModel& m, double bytes) {
-  return 2 * m.step_us(s.most_local) + m.message_us(bytes) + (s.nodes - 2) * m.stream_us(0);
+// Microseconds of `rounds` exchanges in which each leader sends `bytes` bytes in all to the others, with the steps around them.
+// Where ranks move the bytes themselves, fewer take turns at it: the leaders of a core. But those who wait look whether something
+// has come, which costs half as much again (docs/design/0005-selection.md).
+inline double leaders_exchange_us(const Shape& s, const CostModel& m, double rounds, double bytes) {
+  CostModel leaders = m;
+  if (m.by_ranks) {
+    leaders.sharing = std::max(1.0, m.sharing / s.most_local);
+    leaders.beta_us *= std::min(1.0, 1.5 * leaders.sharing / m.sharing);
+  }
+  const double start_ups = leaders.message_us(0) + (s.nodes - 2) * leaders.stream_us(0);
+  return rounds * (2 * m.step_us(s.most_local) + start_ups) + leaders.beta_us * bytes;
+}
+
+// How many rounds blocks of `bytes` bytes take, of which `cell` move in each.
+inline double rounds_of(uint64_t bytes, uint64_t cell) {
+  return static_cast<double>(std::max<uint64_t>(1, (bytes + cell - 1) / cell));
 }
 
 inline const char* applies_to_nodes_of_ranks(const Shape& s, uint64_t cell_bytes) {

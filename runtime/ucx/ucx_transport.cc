@@ -33,7 +33,7 @@ LinkModel guess_model(const DevicePlan& plan) {
   const std::string first = plan.net_devices.substr(0, plan.net_devices.find(','));
   double megabits = 0;
   if (std::ifstream("/sys/class/net/" + first + "/speed") >> megabits && megabits > 0) beta = 8.0 / megabits;
-  return {12.0, beta, 4.0};
+  return {12.0, beta, 4.0, /*by_ranks=*/true};
 }
 
 Result<DevicePlan> plan_here(const Config& config, bool local_job) {

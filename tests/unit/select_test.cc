@@ -85,6 +85,18 @@ TEST(Select, LeadersExchangeForTheirNodesWhereMessagesCost) {
   EXPECT_NE(std::string(a.why_not(small)).find("IBCOLL_SHM_SLOT_BYTES"), std::string::npos);
 }
 
+// 16 ranks of 4 emulated nodes on 2 cores, over TCP: where all ranks send, eight of a core take turns at it, of leaders two.
+TEST(Select, LeadersShareTheirCoreWithFewer) {
+  CostModel model;
+  model.alpha_us = 12, model.beta_us = 4e-3, model.cpu_us = 4, model.turn_us = 8.4, model.sharing = 8;
+  for (const bool by_ranks : {false, true}) {
+    model.by_ranks = by_ranks;
+    const Shape medium = shape(16, 4, 8192), large = shape(16, 4, 1 << 16);
+    EXPECT_STREQ(select(IBCOLL_ALLTOALL, medium, model, {}).value()->name, by_ranks ? "pap_shm_direct" : "pap_direct");
+    EXPECT_STREQ(select(IBCOLL_ALLTOALL, large, model, {}).value()->name, "pap_direct");
+  }
+}
+
 // Two ranks on near cores, and on far ones: copies cost seven times as much there, reads half as much again.
 TEST(Select, OneCopyOrTwoIsAMatterOfWhatTheyCost) {
   CostModel near, far;
