@@ -87,8 +87,8 @@ struct LinkModel {
   double alpha_us = 1.0;
   double beta_us_per_byte = 1e-3;
   double cpu_us = 0.1;
-  bool by_ranks =
-      false;  // bytes are copied by the ranks themselves, through sockets: those that share a core take turns at it
+  // Ranks copy the bytes themselves, through sockets: those that share a core take turns at it.
+  bool by_ranks = false;
 };
 
 // Costs of moving bytes between two ranks of a node that run on different cores. What is not known is 0.

@@ -80,9 +80,10 @@ inline double leaders_exchange_us(const Shape& s, const CostModel& m, double rou
   return rounds * (2 * m.step_us(s.most_local) + start_ups) + leaders.beta_us * bytes;
 }
 
-// How many rounds blocks of `bytes` bytes take, of which `cell` move in each.
+// How many rounds blocks of `bytes` bytes take, of which `cell`, more than 0, move in each.
 inline double rounds_of(uint64_t bytes, uint64_t cell) {
-  return static_cast<double>(std::max<uint64_t>(1, (bytes + cell - 1) / cell));
+  const uint64_t before_the_last = bytes == 0 ? 0 : (bytes - 1) / cell;
+  return 1.0 + static_cast<double>(before_the_last);
 }
 
 inline const char* applies_to_nodes_of_ranks(const Shape& s, uint64_t cell_bytes) {
