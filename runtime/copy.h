@@ -7,7 +7,7 @@
 #include <cstring>
 
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <x86intrin.h>
 #endif
 
 namespace ibcoll {
@@ -18,15 +18,24 @@ uint64_t last_level_cache_bytes() noexcept;
 // Of the second-level cache of processor 0, on most machines a core's own; 1 MB where the kernel does not say.
 uint64_t own_cache_bytes() noexcept;
 
-// For results larger than the caches: the stores bypass them, which saves reading the lines before they are overwritten.
-// Ordered before later stores of this thread by a fence of its own.
+constexpr size_t kLineBytes = 64;  // of a cache
+
+// True where there are stores that bypass the caches.
+#if defined(__SSE2__)
+constexpr bool kStreams = true;
+#else
+constexpr bool kStreams = false;
+#endif
+
+// The stores bypass the caches: lines are not read before they are overwritten, nor taken out of another core's cache. Ordered
+// before later stores of this thread by fence_streaming().
 inline void copy_streaming(std::byte* to, const std::byte* from, size_t bytes) noexcept {
 #if defined(__SSE2__)
-  const size_t head = (16 - reinterpret_cast<uintptr_t>(to) % 16) % 16;
-  if (bytes >= head + 64) {
+  const size_t head = (kLineBytes - reinterpret_cast<uintptr_t>(to) % kLineBytes) % kLineBytes;
+  if (bytes >= head + kLineBytes) {
     std::memcpy(to, from, head);
     to += head, from += head, bytes -= head;
-    for (; bytes >= 64; to += 64, from += 64, bytes -= 64) {
+    for (; bytes >= kLineBytes; to += kLineBytes, from += kLineBytes, bytes -= kLineBytes) {
       auto* const out = reinterpret_cast<__m128i*>(to);
       const auto* const in = reinterpret_cast<const __m128i*>(from);
       const __m128i a = _mm_loadu_si128(in), b = _mm_loadu_si128(in + 1);
@@ -36,10 +45,28 @@ inline void copy_streaming(std::byte* to, const std::byte* from, size_t bytes) n
       _mm_stream_si128(out + 2, c);
       _mm_stream_si128(out + 3, d);
     }
-    _mm_sfence();
   }
 #endif
   std::memcpy(to, from, bytes);
+}
+inline void fence_streaming() noexcept {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+// For times of stores: the processor's clock, and a wait until all stores have been made. Only where kStreams.
+inline uint64_t cycles() noexcept {
+#if defined(__SSE2__)
+  return __rdtsc();
+#else
+  return 0;
+#endif
+}
+inline void drain_stores() noexcept {
+#if defined(__SSE2__)
+  _mm_mfence();
+#endif
 }
 
 }  // namespace ibcoll

@@ -22,6 +22,7 @@
 
 #include "runtime/buffer.h"
 #include "runtime/doorbell.h"
+#include "runtime/store_choice.h"
 #include "runtime/transport.h"
 #include "runtime/wait.h"
 
@@ -63,7 +64,8 @@ class NodeWindow {
         jobs_(std::move(jobs)),
         rank_(rank),
         limits_(limits),
-        crowded_(crowded) {}
+        crowded_(crowded),
+        stores_(StoreCosts(size() + 1)) {}
 
   // Ranks that wait for others of this window may sleep: `bells[i]` is the place of local rank i in `doorbell`, which outlives
   // the window.
@@ -95,6 +97,9 @@ class NodeWindow {
   std::byte* sole_area(int writer, uint64_t bytes) noexcept {
     return area(bytes <= kInlineBytes ? writer : static_cast<int>(step_ / kBanks % lenders(bytes)), bytes);
   }
+  // Copies into an area of the current step what `reader` reads, or all others do, once it is published.
+  void write(Bytes to, ConstBytes from, int reader) noexcept { stores_.copy(reader, to, from); }
+  void write(Bytes to, ConstBytes from) noexcept { stores_.copy(size(), to, from); }
   int job_rank(int local) const noexcept { return jobs_[static_cast<size_t>(local)]; }
   NodeMemory& memory() noexcept { return *memory_; }
   const Limits& limits() const noexcept { return limits_; }
@@ -122,6 +127,7 @@ class NodeWindow {
   // All of the step, or all that is left of it.
   void publish(uint32_t signature) noexcept {
     sign(signature);
+    stores_.fence();
     line(rank_, step_).published.store(flag(step_, kWhole), std::memory_order_release);
     parts_ = 0;
     if (doorbell_) doorbell_->ring();
@@ -130,6 +136,7 @@ class NodeWindow {
   // One more part of the step; publish() ends it.
   void publish_part(uint32_t signature) noexcept {
     sign(signature);
+    stores_.fence();
     line(rank_, step_).published.store(flag(step_, ++parts_), std::memory_order_release);
     if (doorbell_) doorbell_->ring();
   }
@@ -227,6 +234,7 @@ class NodeWindow {
   int rank_;
   Limits limits_;
   bool crowded_;
+  StoreChoice stores_;
   Doorbell* doorbell_ = nullptr;
   std::vector<int> bells_;
   int behind_ = 0;              // behind()

@@ -18,7 +18,7 @@ Task allgather_shm(Comm& c, Args a) {
   for (uint64_t at = 0; at < most; at += w.area_bytes()) {
     co_await c.next_step(std::min(most - at, w.area_bytes()));
     const ConstBytes mine = part(own, at, w.area_bytes());
-    c.copy(Bytes(w.area(c.rank(), mine.size()), mine.size()), mine);
+    w.write(Bytes(w.area(c.rank(), mine.size()), mine.size()), mine);
     c.publish();
     for (int i = 1; i < c.size(); ++i) {
       const int from = c.peer(-i);

@@ -36,7 +36,7 @@ Task allreduce_shm(Comm& c, Args a) {
     const Bytes piece = part(result, at, most);
     const uint64_t n = piece.size();
     co_await c.next_step(n);
-    c.copy(Bytes(w.area(c.rank(), n), n), mine);
+    w.write(Bytes(w.area(c.rank(), n), n), mine);
     c.publish();
     co_await c.all_published();
     if (all_combine_all(c.size(), a.bytes)) {

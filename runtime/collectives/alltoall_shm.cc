@@ -19,7 +19,7 @@ Task alltoall_shm(Comm& c, Args a) {
     for (int i = 1; i < c.size(); ++i) {
       const int to = c.peer(i);
       const ConstBytes block = part(a.send[to], at, cell);
-      c.copy(Bytes(mine + cell * static_cast<uint64_t>(to), block.size()), block);
+      w.write(Bytes(mine + cell * static_cast<uint64_t>(to), block.size()), block, to);
     }
     c.publish();
     for (int i = 1; i < c.size(); ++i) {

@@ -50,8 +50,8 @@ struct Published {
 // Where the next block goes in a line or an area.
 struct Room {
   bool fits(uint64_t bytes) const { return used <= end && bytes <= end - used; }
-  uint64_t take(ConstBytes block) {
-    Comm::copy(Bytes(base + used, block.size()), block);
+  uint64_t take(NodeWindow& w, ConstBytes block, int reader) {
+    w.write(Bytes(base + used, block.size()), block, reader);
     return std::exchange(used, used + (block.size() + 7) / 8 * 8);
   }
   std::byte* base;
@@ -93,9 +93,9 @@ Rest write_table(Comm& c, const Args& a, const Published& mine) {
     if (in_pieces(w, block.size()))
       entry.where = kPieces, rest.add({0, static_cast<uint32_t>((block.size() - 1) / cell_bytes(w) + 1)});
     else if (line.fits(block.size()))
-      entry.where = kLine, entry.place = line.take(block);
+      entry.where = kLine, entry.place = line.take(w, block, to);
     else if (!stays(block.size(), read_back, window_below) && area.fits(block.size()))
-      entry.where = kArea, entry.place = area.take(block);
+      entry.where = kArea, entry.place = area.take(w, block, to);
     else
       entry.place = reinterpret_cast<uint64_t>(block.data()), rest.add({1, 0});
     std::memcpy(mine.entry(to), &entry, sizeof entry);
@@ -145,7 +145,7 @@ Task alltoallv_shm(Comm& c, Args a) {
     for (int i = 1; i < c.size(); ++i) {
       const int to = c.peer(i);
       const ConstBytes piece = part(a.send[to], at, length);
-      if (in_pieces(w, a.send.size(to))) c.copy(Bytes(cell(c, c.rank(), to), piece.size()), piece);
+      if (in_pieces(w, a.send.size(to))) w.write(Bytes(cell(c, c.rank(), to), piece.size()), piece, to);
     }
     c.publish();
     for (int i = 1; i < c.size(); ++i) {
