@@ -45,7 +45,8 @@ struct Reduction {
     else
       op->function(in, inout, count, type, op->user);
   }
-  // result = lower op upper, of three different places: one pass less than a copy and an operation in place.
+  // result = lower op upper, one pass less than a copy and an operation in place. The result may be one of the two where
+  // there is a kernel.
   void combine(const void* lower, const void* upper, void* result, uint64_t count) const {
     if (kernel) {
       kernel(lower, upper, result, count);

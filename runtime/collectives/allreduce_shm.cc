@@ -12,9 +12,11 @@ constexpr uint64_t kShort = 2048;
 
 bool all_combine_all(int p, uint64_t bytes) { return p <= 2 || bytes <= kShort; }
 
-// to = operand(0) op ... op operand(p - 1), over `count` elements from byte `at` of each rank's area.
-void combine_all(Comm& c, const Args& a, std::byte* to, uint64_t at, uint64_t count, uint64_t area, int steps_back) {
-  const auto operand = [&](int i) { return c.node().area(i, area, steps_back) + at; };
+// to = operand(0) op ... op operand(p - 1), over `count` elements from byte `at` of each rank's area, and of `own`, this rank's
+// operand.
+void combine_all(Comm& c, const Args& a, std::byte* to, const std::byte* own, uint64_t at, uint64_t count,
+                 uint64_t area, int steps_back) {
+  const auto operand = [&](int i) { return (i == c.rank() ? own : c.node().area(i, area, steps_back)) + at; };
   const int p = c.size();
   const uint64_t bytes = count * a.reduction.element_bytes();
   if (p == 1)
@@ -22,6 +24,12 @@ void combine_all(Comm& c, const Args& a, std::byte* to, uint64_t at, uint64_t co
   else
     a.reduction.combine(operand(p - 2), operand(p - 1), to, count);
   for (int i = p - 3; i >= 0; --i) a.reduction(operand(i), to, count);
+}
+
+// True when no byte of this rank's private operand is read after one of the result is written in its place. (A user's operation
+// finds the upper operand where the result goes.)
+bool stays(const Comm& c, const Args& a, ConstBytes operand, Bytes result) {
+  return operand.data() != result.data() || (c.size() <= 2 && a.reduction.kernel);
 }
 
 Task allreduce_shm(Comm& c, Args a) {
@@ -40,7 +48,8 @@ Task allreduce_shm(Comm& c, Args a) {
     c.publish();
     co_await c.all_published();
     if (all_combine_all(c.size(), a.bytes)) {
-      combine_all(c, a, piece.data(), 0, n / element, n, 0);
+      const std::byte* const own = stays(c, a, mine, piece) ? mine.data() : w.area(c.rank(), n);
+      combine_all(c, a, piece.data(), own, 0, n / element, n, 0);
       continue;
     }
     // Segment i is [i, i + 1) * count / p. The operands' bank is free for reuse only after the next publish().
@@ -48,7 +57,7 @@ Task allreduce_shm(Comm& c, Args a) {
     const uint64_t count = n / element;
     const auto start = [=](int i) { return static_cast<uint64_t>(i) * count / p * element; };
     const uint64_t from = start(c.rank()), to = start(c.rank() + 1);
-    combine_all(c, a, w.area(c.rank(), n) + from, from, (to - from) / element, n, 1);
+    combine_all(c, a, w.area(c.rank(), n) + from, mine.data(), from, (to - from) / element, n, 1);
     c.publish();
     for (int i = 0; i < c.size(); ++i) {
       const int owner = c.peer(-i);

@@ -12,7 +12,7 @@ SIMULATED_NETWORK = ["runtime/sim/event_queue.", "runtime/sim/message.", "runtim
 # named nowhere belongs to the layer on top.
 LAYERS = [
     ("base", ["runtime/ibcoll.h", "runtime/status.h", "runtime/buffer.h", "runtime/config", "runtime/settings",
-              "runtime/log.", "runtime/json.", "runtime/wait.", "runtime/copy.", "runtime/memory.", "runtime/module.",
+              "runtime/log.", "runtime/json.", "runtime/wait.", "runtime/copy.", "runtime/store_choice.", "runtime/memory.", "runtime/module.",
               "runtime/doorbell.", "runtime/placement.", "runtime/process_watch.", "runtime/private_address.",
               "runtime/subnet."]),
     ("transport", ["runtime/transport.h", "runtime/network_transport.h", "runtime/arena.", "runtime/task.", "runtime/topology.",
