@@ -13,6 +13,7 @@ Task alltoall_shm(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const auto p = static_cast<uint64_t>(c.size());
   const uint64_t cell = std::min(w.area_bytes() / p / 8 * 8, a.recv.bytes);
+  const uint64_t node_total = a.recv.bytes * p * p;  // all receive buffers
   for (uint64_t at = 0; at < a.recv.bytes; at += cell) {
     co_await c.next_step(cell * p);
     std::byte* const mine = w.area(c.rank(), cell * p);
@@ -26,7 +27,8 @@ Task alltoall_shm(Comm& c, Args a) {
       const int from = c.peer(-i);
       const Bytes block = part(a.recv[from], at, cell);
       co_await c.published(from);
-      c.copy(block, ConstBytes(w.area(from, cell * p) + cell * static_cast<uint64_t>(c.rank()), block.size()));
+      c.copy_within(node_total, block,
+                    ConstBytes(w.area(from, cell * p) + cell * static_cast<uint64_t>(c.rank()), block.size()));
     }
   }
   c.copy(a.recv[c.rank()], a.send[c.rank()]);
