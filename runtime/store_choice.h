@@ -32,29 +32,41 @@ class StoreCosts {
   // The next copy for this reader. Every now and then one goes the way that seems the slower one, to notice when it no longer is.
   Turn next(int reader) noexcept {
     Reader& r = of_[static_cast<size_t>(reader)];
-    const bool streams = r.ordinary > kGain * streaming_ && streaming_ > 0;
-    r.turn = r.turn + 1 < kPeriod ? r.turn + 1 : 0;
+    const bool streams = streaming_.known() && r.ordinary.value > kGain * streaming_.value;
+    r.turn = r.turn + 1 < (r.ordinary.settled() ? kPeriod : kTimed + 1) ? r.turn + 1 : 0;
     return {(r.turn == 0) != streams, r.turn % kTimed == 0};
   }
   // What a timed copy has cost, per byte, in any unit.
   void learn(int reader, bool streams, float cost) noexcept {
-    float& known = streams ? streaming_ : of_[static_cast<size_t>(reader)].ordinary;
-    known = known == 0 ? cost : std::clamp(cost, known * 0.75F, known * 2);
+    (streams ? streaming_ : of_[static_cast<size_t>(reader)].ordinary).add(cost);
   }
 
  private:
   static constexpr uint32_t kTimed = 16;   // one copy in so many
   static constexpr uint32_t kPeriod = 61;  // prime: not always the same block of a collective, or the same bank
+  static constexpr uint32_t kFirst = 4;
   // Streaming has to save its reader's way to memory.
   static constexpr float kGain = 1.5F;
 
+  struct Cost {
+    float value = 0;
+    uint32_t times = 0;
+
+    bool known() const noexcept { return times > 0; }
+    bool settled() const noexcept { return times == kFirst; }
+    // At first, when pages may be new, the newest is believed; later, as it may have been interrupted, it counts for a step.
+    void add(float cost) noexcept {
+      value = settled() ? std::clamp(cost, value * 0.75F, value * 2) : cost;
+      if (!settled()) ++times;
+    }
+  };
   struct Reader {
-    float ordinary = 0;            // 0: not known yet
-    uint32_t turn = kPeriod - 17;  // soon, but not before every bank has its pages
+    Cost ordinary;
+    uint32_t turn = 0;
   };
 
   std::vector<Reader> of_;
-  float streaming_ = 0;  // for whoever reads; 0: not known yet
+  Cost streaming_;  // whoever reads
 };
 
 class StoreChoice {
