@@ -22,9 +22,9 @@ constexpr size_t kLineBytes = 64;  // of a cache
 
 // True where there are stores that bypass the caches.
 #if defined(__SSE2__)
-constexpr bool kStreams = true;
+constexpr bool kHasStreamingStores = true;
 #else
-constexpr bool kStreams = false;
+constexpr bool kHasStreamingStores = false;
 #endif
 
 // The stores bypass the caches: lines are not read before they are overwritten, nor taken out of another core's cache. Ordered
@@ -55,7 +55,7 @@ inline void fence_streaming() noexcept {
 #endif
 }
 
-// For times of stores: the processor's clock, and a wait until all stores have been made. Only where kStreams.
+// For times of stores: the processor's clock, and a wait until all stores have been made. Only where kHasStreamingStores.
 inline uint64_t cycles() noexcept {
 #if defined(__SSE2__)
   return __rdtsc();

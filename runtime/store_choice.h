@@ -74,7 +74,7 @@ class StoreChoice {
   explicit StoreChoice(StoreCosts costs) : costs_(std::move(costs)) {}
 
   void copy(int reader, Bytes to, ConstBytes from) noexcept {
-    if (!kStreams || from.size() < kLeast) {
+    if (!kHasStreamingStores || from.size() < kLeast) {
       if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
       return;
     }
