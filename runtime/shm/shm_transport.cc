@@ -26,6 +26,7 @@ ShmTransport::ShmTransport(std::shared_ptr<Segment> segment, std::vector<int> jo
       single_copy_(single_copy),
       mask_(segment_->ring_bytes() - 1),
       outgoing_(jobs_.size()),
+      stores_(StoreCosts(static_cast<int>(jobs_.size()))),
       known_dead_(jobs_.size(), false) {
   locals_.assign(static_cast<size_t>(*std::max_element(jobs_.begin(), jobs_.end())) + 1, -1);
   for (size_t i = 0; i < jobs_.size(); ++i) locals_[static_cast<size_t>(jobs_[i])] = static_cast<int>(i);
@@ -98,7 +99,9 @@ void ShmTransport::write_record(Outgoing& out, std::byte* at, const Note& note,
   auto* const record = reinterpret_cast<Record*>(at);
   record->length = payload.size();
   record->note = note;
-  if (!payload.empty()) std::memcpy(record + 1, payload.data(), payload.size());
+  stores_.copy(static_cast<int>(&out - outgoing_.data()), {reinterpret_cast<std::byte*>(record + 1), payload.size()},
+               payload);
+  stores_.fence();
   out.tail += Record::bytes(payload.size());
   out.block->tail.store(out.tail, std::memory_order_release);
   ++messages_sent_;

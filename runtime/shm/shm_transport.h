@@ -12,6 +12,7 @@
 
 #include "runtime/process_watch.h"
 #include "runtime/shm/segment.h"
+#include "runtime/store_choice.h"
 #include "runtime/transport.h"
 
 namespace ibcoll {
@@ -90,6 +91,7 @@ class ShmTransport : public Transport {
   bool single_copy_;
   uint64_t mask_;
   std::vector<Outgoing> outgoing_;
+  StoreChoice stores_;  // into the rings of others
   std::vector<Incoming> incoming_;
   int seen_open_count_ = 0;
   size_t next_incoming_ = 0;
