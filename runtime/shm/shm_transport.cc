@@ -15,7 +15,7 @@
 namespace ibcoll {
 namespace {
 
-constexpr std::chrono::milliseconds kTrialLimit{50};  // a fraction of what a start takes; it needs one to three
+constexpr std::chrono::milliseconds kTrialLimit{50};  // a fraction of what a start takes; it needs two to five
 
 }  // namespace
 
