@@ -269,8 +269,9 @@ class Joining {
   Status open_ucx(const std::string& wanted) {
     Result<std::unique_ptr<NetworkTransport>> ucx = open_module("libibcoll_ucx.so", "ibcoll_ucx_open");
     if (!ucx.ok() && ucx.status().code() == IBCOLL_ERR_UNSUPPORTED)
-      return error(IBCOLL_ERR_UNSUPPORTED, "the job has {} nodes and needs UCX: {}; install libucx0", job_.node_count,
-                   ucx.status().text());
+      return error(IBCOLL_ERR_UNSUPPORTED,
+                   "the job has {} nodes and needs UCX: {}; it has its place beside libibcoll.so, and needs libucx0",
+                   job_.node_count, ucx.status().text());
     if (!ucx.ok()) return ucx.status();
     use(std::move(*ucx));
     if (wanted == "ucx")

@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -246,6 +247,14 @@ class BadOptions(PerfTest):
         shm = {f"IBCOLL_{name.upper()}": "shm" for name in COLLECTIVES if name != "alltoall"}
         self.check_runs(perf(4, "alltoall", "--bytes", "8", "--iterations", "5", "--check", environment=shm,
                              launch=["--nodes", "2", "--net", "ucx"]))
+
+    def test_job_of_two_nodes_without_the_module_for_ucx(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(BUILD / "lib/libibcoll.so.0", folder)
+            done = perf(2, "barrier", environment={"LD_LIBRARY_PATH": folder},
+                        launch=["--nodes", 2, "--net", "ucx", "-x", "LD_LIBRARY_PATH"])
+        self.check_refused(done, "the job has 2 nodes and needs UCX: the module libibcoll_ucx.so cannot be loaded", folder,
+                           "it has its place beside libibcoll.so, and needs libucx0", status=1)
 
     def test_malformed_setting_is_named(self):
         self.check_refused(perf(0, "alltoall", environment={"IBCOLL_TIMEOUT": "soon"}), "IBCOLL_TIMEOUT=soon", status=1)
