@@ -187,7 +187,7 @@ typedef enum ibcoll_scheme {
  *               send: recv_counts[rank] bytes
  *   ALLTOALL    send, recv: size blocks of `bytes`; block i of send goes to rank i
  *   ALLTOALLV   send_counts, send_displacements, recv_counts, recv_displacements: size entries each, in bytes
- *   ALLREDUCE   send, recv: `count` elements of `type`, reduced by `op`
+ *   ALLREDUCE   send, recv: `count` elements of `type`, reduced by `op`; aligned only where a user's operation asks for it
  * Arrays given here are copied; data buffers belong to the caller and must stay valid and (send) unchanged, (recv)
  * untouched from start to completion. Receive blocks must not overlap each other or the send buffer. */
 typedef struct ibcoll_collective_args {

@@ -43,14 +43,20 @@ T apply(T a, T b) {
   }
 }
 
+// At any address: what packed structures and Fortran's COMMON blocks hold is not aligned.
+template <typename T>
+struct [[gnu::packed]] Element {
+  T value;
+};
+
 template <int kOp, typename T>
 void kernel(const void* lower, const void* upper, void* result, uint64_t count) {
-  const T* const a = static_cast<const T*>(lower);
-  const T* const b = static_cast<const T*>(upper);
-  T* const to = static_cast<T*>(result);
+  const auto* const a = static_cast<const Element<T>*>(lower);
+  const auto* const b = static_cast<const Element<T>*>(upper);
+  auto* const to = static_cast<Element<T>*>(result);
   // Elements do not depend on each other, wherever the result is. Without this word g++ makes no vectors of them.
 #pragma GCC ivdep
-  for (uint64_t i = 0; i < count; ++i) to[i] = apply<kOp, T>(a[i], b[i]);
+  for (uint64_t i = 0; i < count; ++i) to[i].value = apply<kOp, T>(a[i].value, b[i].value);
 }
 
 template <int kOp, typename T>

@@ -26,7 +26,7 @@ uint64_t type_bytes(ibcoll_type_t type) noexcept;  // 0 for a value outside the 
 const char* type_name(ibcoll_type_t type) noexcept;
 
 // result[i] = lower[i] op upper[i], where `lower` comes from the lower ranks. `result` may be one of the two, but not overlap it
-// otherwise.
+// otherwise. None needs to be aligned.
 using ReduceKernel = void (*)(const void* lower, const void* upper, void* result, uint64_t count);
 // nullptr when the operation is not defined for the type (bitwise operations on floating point).
 ReduceKernel reduce_kernel(ibcoll_op_t op, ibcoll_type_t type) noexcept;

@@ -26,7 +26,7 @@ void combine_all(Comm& c, const Args& a, std::byte* to, const std::byte* own, ui
   for (int i = p - 3; i >= 0; --i) a.reduction(operand(i), to, count);
 }
 
-// True when no byte of this rank's private operand is read after one of the result is written in its place. (A user's operation
+// True when no element of this rank's private operand is read after its place has got one of the result. (A user's operation
 // finds the upper operand where the result goes.)
 bool stays(const Comm& c, const Args& a, ConstBytes operand, Bytes result) {
   return operand.data() != result.data() || (c.size() <= 2 && a.reduction.kernel);

@@ -73,6 +73,32 @@ TEST(ReduceOps, WorksOnUnalignedCountsAndLeavesTheRest) {
   EXPECT_EQ(inout.back(), 3);
 }
 
+TEST(ReduceOps, OperandsMayLieAnywhere) {
+  constexpr uint64_t kCount = 100;
+  for (int i = 0; i < IBCOLL_TYPE_COUNT; ++i) {
+    const auto type = static_cast<ibcoll_type_t>(i);
+    const uint64_t bytes = kCount * type_bytes(type);
+    std::vector<std::byte> lower(bytes), upper(bytes), result(bytes);
+    for (uint64_t at = 0; at < bytes; ++at) {
+      lower[at] = static_cast<std::byte>(at * 5 % 61);  // as a floating-point number, too
+      upper[at] = static_cast<std::byte>(at * 11 % 59);
+    }
+    for (const ibcoll_op_t op : kAll) {
+      const ReduceKernel kernel = reduce_kernel(op, type);
+      if (!kernel) continue;
+      kernel(lower.data(), upper.data(), result.data(), kCount);
+      for (uint64_t shift = 1; shift < 8; ++shift) {
+        std::vector<std::byte> a(shift), b(shift + 1), c(bytes + shift);
+        a.insert(a.end(), lower.begin(), lower.end());
+        b.insert(b.end(), upper.begin(), upper.end());
+        kernel(a.data() + shift, b.data() + shift + 1, c.data() + shift, kCount);
+        c.erase(c.begin(), c.begin() + static_cast<long>(shift));
+        EXPECT_EQ(c, result) << op->name << " of " << type_name(type) << ", shifted by " << shift;
+      }
+    }
+  }
+}
+
 // The result in a place of its own, or in that of one operand.
 TEST(ReduceOps, TheResultMayReplaceAnOperand) {
   for (const uint64_t count : {1, 7, 1000}) {
