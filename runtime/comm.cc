@@ -105,7 +105,7 @@ void Comm::copy(Bytes to, ConstBytes from) noexcept {
 }
 
 void Comm::copy_within(uint64_t total, Bytes to, ConstBytes from) noexcept {
-  if (total <= last_level_cache_bytes()) return copy(to, from);
+  if (total <= last_level_cache_bytes() || from.size() < kLeastToStream) return copy(to, from);
   copy_streaming(to.data(), from.data(), from.size());
   fence_streaming();
 }

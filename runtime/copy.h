@@ -7,7 +7,7 @@
 #include <cstring>
 
 #if defined(__SSE2__)
-#include <x86intrin.h>
+#include <emmintrin.h>
 #endif
 
 namespace ibcoll {
@@ -26,6 +26,9 @@ constexpr bool kHasStreamingStores = true;
 #else
 constexpr bool kHasStreamingStores = false;
 #endif
+
+// With fewer bytes a core goes on before they are stored, whichever way.
+constexpr size_t kLeastToStream = 1024;
 
 // The stores bypass the caches: lines are not read before they are overwritten, nor taken out of another core's cache. Ordered
 // before later stores of this thread by fence_streaming().
@@ -47,7 +50,7 @@ inline void copy_streaming(std::byte* to, const std::byte* from, size_t bytes) n
     }
   }
 #endif
-  std::memcpy(to, from, bytes);
+  if (bytes > 0) std::memcpy(to, from, bytes);
 }
 inline void fence_streaming() noexcept {
 #if defined(__SSE2__)
@@ -55,17 +58,17 @@ inline void fence_streaming() noexcept {
 #endif
 }
 
-// For times of stores: the processor's clock, and a wait until all stores have been made. Only where kHasStreamingStores.
-inline uint64_t cycles() noexcept {
-#if defined(__SSE2__)
-  return __rdtsc();
-#else
-  return 0;
-#endif
-}
-inline void drain_stores() noexcept {
+// For times of stores: the processor's clock when all stores before have been made, and none after. Only where
+// kHasStreamingStores. Source: Intel SDM, RDTSC (neither MFENCE nor RDTSC alone waits for the other).
+inline uint64_t cycles_between_stores() noexcept {
 #if defined(__SSE2__)
   _mm_mfence();
+  _mm_lfence();
+  const uint64_t now = __builtin_ia32_rdtsc();
+  _mm_lfence();
+  return now;
+#else
+  return 0;
 #endif
 }
 

@@ -182,7 +182,7 @@ class NodeWindow {
   static constexpr uint64_t flag(uint64_t step, uint64_t parts) noexcept { return step * (kWhole + 1) | parts; }
   // Areas do not start at the same place of the caches.
   static constexpr uint64_t kSkew = 5 * 64;
-  // What a rank that alone writes may be ahead: about what a core's own cache holds, for others to find it there.
+  // What a rank that alone writes may be ahead: about what a core's own cache holds.
   static constexpr uint64_t kSoleBytes = 1 << 19;
 
   void sign(uint32_t signature) noexcept {

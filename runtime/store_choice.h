@@ -36,7 +36,7 @@ class StoreCosts {
     r.turn = r.turn + 1 < (r.ordinary.settled() ? kPeriod : kTimed + 1) ? r.turn + 1 : 0;
     return {(r.turn == 0) != streams, r.turn % kTimed == 0};
   }
-  // What a timed copy has cost, per byte, in any unit.
+  // What a timed copy has cost, per byte, in any unit; more than 0.
   void learn(int reader, bool streams, float cost) noexcept {
     (streams ? streaming_ : of_[static_cast<size_t>(reader)].ordinary).add(cost);
   }
@@ -54,9 +54,10 @@ class StoreCosts {
 
     bool known() const noexcept { return times > 0; }
     bool settled() const noexcept { return times == kFirst; }
-    // At first, when pages may be new, the newest is believed; later, as it may have been interrupted, it counts for a step.
+    // At first, when pages may be new, the newest is believed. Later it counts for a step, and a smaller one up than down: an
+    // interruption makes any copy dear.
     void add(float cost) noexcept {
-      value = settled() ? std::clamp(cost, value * 0.75F, value * 2) : cost;
+      value = settled() ? std::clamp(cost, value * 0.25F, value * 2) : cost;
       if (!settled()) ++times;
     }
   };
@@ -74,17 +75,16 @@ class StoreChoice {
   explicit StoreChoice(StoreCosts costs) : costs_(std::move(costs)) {}
 
   void copy(int reader, Bytes to, ConstBytes from) noexcept {
-    if (!kHasStreamingStores || from.size() < kLeast) {
+    if (!kHasStreamingStores || from.size() < kLeastToStream) {
       if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
       return;
     }
     const auto [streams, timed] = costs_.next(reader);
     if (!timed) return copy(streams, to, from);
-    drain_stores();
-    const uint64_t start = cycles();
+    const uint64_t start = cycles_between_stores();
     copy(streams, to, from);
-    drain_stores();
-    costs_.learn(reader, streams, static_cast<float>(cycles() - start) / static_cast<float>(from.size()));
+    const uint64_t end = cycles_between_stores();
+    if (end > start) costs_.learn(reader, streams, static_cast<float>(end - start) / static_cast<float>(from.size()));
   }
   // Before the store that tells the readers.
   void fence() noexcept {
@@ -93,8 +93,6 @@ class StoreChoice {
   }
 
  private:
-  static constexpr uint64_t kLeast = 1024;  // bytes: with fewer a core goes on before they are stored
-
   void copy(bool streams, Bytes to, ConstBytes from) noexcept {
     if (!streams) {
       std::memcpy(to.data(), from.data(), from.size());

@@ -82,7 +82,7 @@ inline double leaders_exchange_us(const Shape& s, const CostModel& m, double rou
 
 // How many rounds blocks of `bytes` bytes take, of which `cell`, more than 0, move in each.
 inline double rounds_of(uint64_t bytes, uint64_t cell) {
-  const uint64_t before_the_last = bytes == 0 ? 0 : (bytes - 1) / cell;
+  const uint64_t before_the_last = bytes == 0 ? 0 : (bytes - 1) / std::max<uint64_t>(cell, 1);
   return 1.0 + static_cast<double>(before_the_last);
 }
 
