@@ -9,8 +9,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "runtime/wait.h"
-
 namespace ibcoll {
 namespace {
 
@@ -52,8 +50,7 @@ Result<std::unique_ptr<Segment>> Segment::create(int ranks, uint64_t ring_bytes)
                  segment->bytes_, std::strerror(errno));
   if (Status status = segment->allocate_pages(0, segment->pairs_start_); !status.ok()) return status;
   if (Status status = segment->map(); !status.ok()) return status;
-  segment->header().free_count = 1;
-  segment->header().free[0] = {0, kHeapBytes};
+  segment->header().heap.prepare(kHeapBytes);
   return segment;
 }
 
@@ -95,65 +92,21 @@ PairBlock& Segment::pair(int from, int to) noexcept {
 
 std::byte* Segment::ring(int from, int to) noexcept { return base_ + pair_offset(from, to) + pages(sizeof(PairBlock)); }
 
-// ---------------------------------------------------------------- heap: first fit over a short list of free extents
-
-// A rank that died inside would leave the lock taken; the job ends then anyway, and nobody waits for more than a second.
-bool Segment::lock() noexcept {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  while (header().lock.exchange(1, std::memory_order_acquire) != 0) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    ::usleep(100);
-  }
-  return true;
-}
+// ---------------------------------------------------------------- heap
 
 Result<uint64_t> Segment::allocate(uint64_t bytes) {
   const uint64_t size = pages(bytes);
-  if (!lock())
-    return error(IBCOLL_ERR_SYSTEM, "shm: the lock of the node's heap is not free; a rank of the node may have died");
-  Header& h = header();
-  for (uint32_t i = 0; i < h.free_count; ++i) {
-    Extent& extent = h.free[i];
-    if (extent.bytes < size) continue;
-    const uint64_t offset = extent.offset;
-    if (Status status = allocate_pages(heap_start_ + offset, size); !status.ok()) {
-      unlock();
-      return status;
-    }
-    extent = {offset + size, extent.bytes - size};
-    if (extent.bytes == 0) std::memmove(&h.free[i], &h.free[i + 1], (--h.free_count - i) * sizeof(Extent));
-    unlock();
-    return offset;
+  Result<uint64_t> offset = header().heap.take(size);
+  if (!offset.ok()) return offset;
+  if (Status status = allocate_pages(heap_start_ + *offset, size); !status.ok()) {
+    header().heap.give_back(*offset, size);
+    return status;
   }
-  unlock();
-  return error(IBCOLL_ERR_NO_MEMORY,
-               "shm: no {} bytes left in the node's heap of {}; free teams, or lower "
-               "IBCOLL_SHM_SLOT_BYTES",
-               size, kHeapBytes);
+  return offset;
 }
 
 // The pages stay: given back to the system they would be others next time, and devices that have them registered would go
 // on with the old ones; nothing tells a registration cache of that.
-void Segment::release(uint64_t offset, uint64_t bytes) noexcept {
-  const uint64_t size = pages(bytes);
-  if (!lock()) return;
-  Header& h = header();
-  uint32_t i = 0;
-  while (i < h.free_count && h.free[i].offset < offset) ++i;
-  const bool before = i > 0 && h.free[i - 1].offset + h.free[i - 1].bytes == offset;
-  const bool after = i < h.free_count && h.free[i].offset == offset + size;
-  if (before && after) {
-    h.free[i - 1].bytes += size + h.free[i].bytes;
-    std::memmove(&h.free[i], &h.free[i + 1], (--h.free_count - i) * sizeof(Extent));
-  } else if (before) {
-    h.free[i - 1].bytes += size;
-  } else if (after) {
-    h.free[i] = {offset, h.free[i].bytes + size};
-  } else if (h.free_count < Header::kMostExtents) {
-    std::memmove(&h.free[i + 1], &h.free[i], (h.free_count++ - i) * sizeof(Extent));
-    h.free[i] = {offset, size};
-  }
-  unlock();
-}
+void Segment::release(uint64_t offset, uint64_t bytes) noexcept { header().heap.give_back(offset, pages(bytes)); }
 
 }  // namespace ibcoll

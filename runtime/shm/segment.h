@@ -19,6 +19,7 @@
 #include <string>
 
 #include "runtime/doorbell.h"
+#include "runtime/shm/heap.h"
 #include "runtime/status.h"
 
 namespace ibcoll {
@@ -89,15 +90,8 @@ class Segment {
   std::byte* heap(uint64_t offset) noexcept { return base_ + heap_start_ + offset; }
 
  private:
-  struct Extent {
-    uint64_t offset;
-    uint64_t bytes;
-  };
   struct Header {
-    static constexpr uint32_t kMostExtents = 1000;
-    std::atomic<uint32_t> lock;
-    uint32_t free_count;
-    Extent free[kMostExtents];  // ascending, never adjacent
+    Heap heap;
   };
 
   Segment(int fd, int ranks, uint64_t ring_bytes);
@@ -105,8 +99,6 @@ class Segment {
   uint64_t pair_offset(int from, int to) const noexcept;
   Header& header() noexcept { return *reinterpret_cast<Header*>(base_); }
   Status allocate_pages(uint64_t offset, uint64_t bytes) noexcept;
-  bool lock() noexcept;
-  void unlock() noexcept { header().lock.store(0, std::memory_order_release); }
 
   int fd_ = -1;
   int listener_ = -1;

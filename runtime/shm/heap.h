@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which parts of a node's shared memory are in use: first fit over a short list of free extents. Lies in that memory itself. A
+// rank may die at any place in here, and the others go on: the lock tells that its owner has died, and a change is made in a copy
+// of the list, which takes the place of the old one by a single store.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime/status.h"
+
+namespace ibcoll {
+
+class Heap {
+ public:
+  // Memory of [0, bytes). Called once, before any other process sees it.
+  void prepare(uint64_t bytes) noexcept;
+  // The offset of `bytes` bytes that nobody else uses. NO_MEMORY; TIMEOUT when another rank holds the lock, stopped perhaps.
+  Result<uint64_t> take(uint64_t bytes) noexcept;
+  // Bytes of take(). What cannot be given back, because the list is full or the lock is held, is lost.
+  void give_back(uint64_t offset, uint64_t bytes) noexcept;
+
+ private:
+  struct Extent {
+    uint64_t offset;
+    uint64_t bytes;
+  };
+  struct FreeList {
+    static constexpr uint32_t kMostExtents = 1000;
+    uint32_t count;
+    Extent extents[kMostExtents];  // ascending, never adjacent
+
+    void insert(uint32_t at, Extent extent) noexcept;
+    void erase(uint32_t at) noexcept;
+  };
+
+  Status lock() noexcept;
+  void unlock() noexcept { ::pthread_mutex_unlock(&mutex_); }
+  // A copy of the list, to be changed; and what makes it the list.
+  FreeList& draft() noexcept;
+  void commit() noexcept { current_.store(1 - current_.load(std::memory_order_relaxed), std::memory_order_release); }
+
+  pthread_mutex_t mutex_;
+  std::atomic<uint32_t> current_;
+  FreeList lists_[2];
+};
+
+}  // namespace ibcoll
