@@ -112,6 +112,7 @@ Status add_ports(ibv_device* handle, const Locality* locality, std::vector<Port>
     port.state = ibv_port_state_str(port_attributes.state);
     port.active = port_attributes.state == IBV_PORT_ACTIVE;
     port.ethernet = port_attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
+    port.needs_gid = (port_attributes.flags & IBV_QPF_GRH_REQUIRED) != 0;
     port.lid = port_attributes.lid;
     port.mtu = port_attributes.active_mtu;
     port.gigabits = speed_of(port_attributes);

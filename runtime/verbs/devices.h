@@ -28,7 +28,8 @@ struct Port {
   int number = 1;
   std::string state;  // "ACTIVE", "DOWN", ...
   bool active = false;
-  bool ethernet = false;  // RoCE: addressed by GID
+  bool ethernet = false;   // RoCE: addressed by GID
+  bool needs_gid = false;  // InfiniBand that wants it as well: virtual functions, routed fabrics
   uint16_t lid = 0;
   ibv_mtu mtu = IBV_MTU_1024;
   double gigabits = 0;  // per second
@@ -68,7 +69,8 @@ const char* unfitness(ibv_transport_type transport);
 // Every port of every device of this machine; a device that cannot be asked is an unfit port. Empty without devices.
 std::vector<Port> list_ports();
 
-// IBCOLL_VERBS_DEVICE, then active ports, the nearest and fastest first; IBCOLL_VERBS_GID, then RoCE v2 before v1, IPv4
+// IBCOLL_VERBS_DEVICE, then active ports: InfiniBand before Ethernet, so that ranks near different ones still choose alike, then the
+// nearest and fastest; IBCOLL_VERBS_GID, then RoCE v2 before v1, IPv4
 // before IPv6, routable before link-local. CONFIG: there is no such device, port or GID, or what is there cannot be used:
 // says what there is. UNSUPPORTED: no device that ibcoll could use.
 Result<PortChoice> choose_port(const Config& config, const std::vector<Port>& ports);

@@ -44,7 +44,7 @@ Status choose_gid(const Config& config, PortChoice& choice) {
   const std::string& wanted = config.text("IBCOLL_VERBS_GID");
   const bool automatic = wanted == "auto";
   const std::optional<Subnet> subnet = parse_subnet(wanted);
-  choice.global = port.ethernet || !automatic;
+  choice.global = port.ethernet || port.needs_gid || !automatic;
   if (!choice.global) return {};
   const bool public_allowed = config.boolean("IBCOLL_ALLOW_PUBLIC");
   const GidEntry* best = nullptr;
@@ -90,7 +90,7 @@ std::string port_list(const std::vector<Port>& ports) {
   return text;
 }
 
-std::tuple<bool, double> rank_of(const Port& port) { return {port.near, port.gigabits}; }
+std::tuple<bool, bool, double> rank_of(const Port& port) { return {!port.ethernet, port.near, port.gigabits}; }
 
 }  // namespace
 

@@ -54,7 +54,8 @@ bool VerbsTransport::start(Peer& peer) {
   peer.mine.to = static_cast<uint32_t>(peer.rank);
   peer.mine.epoch = peer.epoch;
   peer.mine.queue_pair = peer.queue_pair->qp_num;
-  peer.mine.first_packet = (peer.queue_pair->qp_num * 2654435761u ^ peer.epoch) & 0xffffff;
+  // Far from those of the epoch before, of which packets may still be under way to a queue pair of the same number.
+  peer.mine.first_packet = (peer.queue_pair->qp_num * 2654435761u + peer.epoch * 0x9e3779b9u) >> 8;
   peer.mine.landing_key = peer.landing_region->rkey;
   peer.mine.landing_address = reinterpret_cast<uint64_t>(&peer.channel->landing);
   peer.mine.delivered = delivered(peer);

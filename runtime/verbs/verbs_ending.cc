@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include "runtime/log.h"
@@ -48,15 +49,21 @@ void VerbsTransport::break_connection(Peer& peer, uint32_t next_epoch) {
 // Some drivers do not flush what is posted to a queue pair in the error state. Destroying it ends all it could still do.
 void VerbsTransport::end_late_drains() {
   const Time time = now();
+  const auto is_late = [=](const std::unique_ptr<Peer>& peer) {
+    return peer && peer->state == Peer::State::kDraining && time > peer->drain_deadline;
+  };
+  if (std::none_of(peers_.begin(), peers_.end(), is_late)) return;
+  // A program may have stayed away for long. What the device has reported meanwhile has happened: a peer may have been told that
+  // its put is here.
+  while (take_completions() > 0) {
+  }
   for (const std::unique_ptr<Peer>& peer : peers_)
-    if (peer && peer->state == Peer::State::kDraining && time > peer->drain_deadline) drained(*peer);
+    if (is_late(peer)) drained(*peer);
 }
 
 void VerbsTransport::wait_until_drained(Peer& peer) {
-  while (peer.state == Peer::State::kDraining) {
-    take_completions();
-    if (now() > peer.drain_deadline) drained(peer);
-  }
+  while (peer.state == Peer::State::kDraining)
+    if (take_completions() == 0 && now() > peer.drain_deadline) drained(peer);
 }
 
 void VerbsTransport::drained(Peer& peer) {
@@ -156,13 +163,17 @@ void VerbsTransport::look_at_port(Time time) {
   const Time since = time - std::exchange(port_looked_at_, time);
   const bool was_down = port_state_ != IBV_PORT_ACTIVE;
   ibv_port_attr port{};
-  port_state_ = ibv_query_port(device_.get(), route_.port, &port) == 0 ? port.state : IBV_PORT_ACTIVE;
+  port_error_ = ibv_query_port(device_.get(), route_.port, &port);
+  port_state_ = port_error_ == 0 ? port.state : IBV_PORT_NOP;
   port_down_for_ = was_down ? port_down_for_ + std::min(since, patience() / kFewestLooks) : 0;
 }
 
 bool VerbsTransport::port_stays_down() const { return port_state_ != IBV_PORT_ACTIVE && port_down_for_ > patience(); }
 
 std::string VerbsTransport::port_failure() const {
+  if (port_error_ != 0)
+    return fmt::format("the port {}:{} cannot be asked for its state: {}; is the device still there? (dmesg)", device(),
+                       route_.port, std::strerror(port_error_));
   return fmt::format("the port {}:{} is {}; check the cable, the subnet manager or `ip link`", device(), route_.port,
                      ibv_port_state_str(port_state_));
 }

@@ -14,6 +14,7 @@ using namespace verbs;
 namespace {
 
 constexpr size_t kMostExposures = kExposureIndex + 1;
+constexpr uint64_t kLongestWindow = uint64_t{1} << 31;  // bytes; some devices (mlx5) bind no more
 constexpr Time kBindPatience = 1'000'000'000;
 
 }  // namespace
@@ -64,6 +65,10 @@ RemoteRegion VerbsTransport::expose(int rank, std::span<std::byte> memory) {
     free_exposures_.push_back(static_cast<uint32_t>(exposures_.size()));
     exposures_.emplace_back();
   }
+  if (choice_.opens_windows && memory.size() > kLongestWindow)
+    return not_exposed(error(IBCOLL_ERR_UNSUPPORTED,
+                             "{}: {} bytes are more than a memory window may cover; IBCOLL_VERBS_WINDOWS=off", device(),
+                             memory.size()));
   const uint32_t index = free_exposures_.back();
   Exposure& exposure = exposures_[index];
   exposure.memory = memory;

@@ -138,6 +138,8 @@ void VerbsTransport::connected(Peer& peer) {
       peer.staged(sequence).header.kind = out.kind = SlotKind::kDropped;
       out.refused = false;
       if (out.unsent) give_sent(peer, out);
+    } else if (out.kind == SlotKind::kPut && !out.unsent) {  // the source is the caller's again
+      return fail(peer, "its device has acknowledged a put that the rank knows nothing of");
     }
   }
   peer.posted_up_to = std::min(peer.their_delivered, peer.accepted);

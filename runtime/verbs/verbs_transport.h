@@ -217,7 +217,8 @@ class VerbsTransport final : public NetworkTransport {
   ProcessWatch processes_{ProcessWatch::Until::kEnding};
   size_t queue_pairs_ = 0;
   size_t draining_ = 0;                          // peers in that state
-  ibv_port_state port_state_ = IBV_PORT_ACTIVE;  // when it was last looked at
+  ibv_port_state port_state_ = IBV_PORT_ACTIVE;  // when it was last looked at; NOP: it did not say, for
+  int port_error_ = 0;                           // this reason
   Time port_looked_at_ = 0;
   Time port_down_for_ = 0;  // at every look
 

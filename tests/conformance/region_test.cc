@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // [C2] [C5] [C7] [C8]: puts write what they may and nothing else.
+#include <sys/mman.h>
+
 #include <algorithm>
 
 #include "runtime/json.h"
@@ -248,6 +250,20 @@ TEST_P(RegionTest, ConcealBehindLargePuts) {
   EXPECT_EQ(world->at(1).describe().text("reconnections"), "0");
   ASSERT_TRUE(world->pump_until([&] { return world->messages(0, 1) == 2 && !world->got(1).empty(); }));
   world->at(0).conceal(1, far);
+}
+
+// Devices bind no window to more than 2 GB, and the failure of a bind would cost the connection.
+TEST_P(RegionTest, LongerThanAWindowMayBe) {
+  auto world = make_world(2);
+  ASSERT_TRUE(world);
+  if (world->at(1).describe().text("exact_ranges").find("windows") == std::string::npos)
+    GTEST_SKIP() << "there are no windows";
+  constexpr size_t kBytes = (size_t{1} << 31) + 1;
+  void* const memory =
+      ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  EXPECT_EQ(world->at(1).expose(0, {static_cast<std::byte*>(memory), kBytes}).key, 0u);
+  ::munmap(memory, kBytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, RegionTest, ::testing::ValuesIn(makers()),

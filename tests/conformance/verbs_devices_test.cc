@@ -78,6 +78,26 @@ TEST(PortChoice, ActiveThenNearThenFast) {
   EXPECT_EQ(choose(ports, "IBCOLL_VERBS_DEVICE=slow:1")->port.device, "slow");
 }
 
+// On either side of a machine with both kinds.
+TEST(PortChoice, InfiniBandBeforeEthernet) {
+  for (const bool infiniband_is_near : {true, false}) {
+    std::vector<Port> ports{ethernet_port("mlx5_0"), infiniband_port("mlx5_1")};
+    ports[0].near = !infiniband_is_near;
+    ports[1].near = infiniband_is_near;
+    EXPECT_EQ(choose(ports)->port.device, "mlx5_1");
+    EXPECT_EQ(choose(ports, "IBCOLL_VERBS_DEVICE=mlx5_0")->port.device, "mlx5_0");
+  }
+}
+
+TEST(PortChoice, InfiniBandThatDemandsAGidIsAddressedByIt) {
+  Port port = infiniband_port("mlx5_0");
+  port.needs_gid = true;
+  Result<PortChoice> choice = choose({port});
+  ASSERT_TRUE(choice.ok()) << choice.status().text();
+  EXPECT_TRUE(choice->global);
+  EXPECT_EQ(choice->gid_index, 0);
+}
+
 TEST(PortChoice, PortsThatAreDown) {
   Port port = ethernet_port("mlx5_0");
   port.active = false;
