@@ -28,7 +28,7 @@ uint64_t key_seed(int rank) {
 LinkModel guess_model(const DevicePlan& plan) {
   constexpr double kLoopbackBeta = 1.0 / 2000;
   constexpr double kUnknownBeta = 8.0 / 1000;  // 1 Gbit/s
-  if (!plan.tcp) return {3.0, 1.0 / 4000, 0.3};
+  if (plan.rdma || !plan.tcp) return {3.0, 1.0 / 4000, 0.3};
   double beta = plan.net_devices == "lo" ? kLoopbackBeta : kUnknownBeta;
   const std::string first = plan.net_devices.substr(0, plan.net_devices.find(','));
   double megabits = 0;
@@ -77,7 +77,10 @@ UcxTransport::~UcxTransport() {
   say_goodbye();
   close_endpoints();
   exposures_.for_each([&](Exposures::Exposure& exposure) {
-    if (exposure.landing == 0) unpin(exposure.pinned);  // else UCX still holds it, and is abandoned
+    if (exposure.landing == 0)
+      unpin(exposure.pinned);
+    else
+      worker_->abandon();  // UCX still holds it
   });
   worker_.reset();
   for (Buffer* buffer : lent_) pool_.give(buffer);
@@ -141,7 +144,8 @@ ucp_mem_h UcxTransport::pin(std::span<const std::byte> memory) {
   if (counters_.failed_pins++ == 0) {
     log(LogLevel::kWarning, "ucx: rank {} cannot pin its buffers and copies instead: ucp_mem_map of {} bytes: {}; {}",
         rank_, memory.size(), ucs_status_string(status),
-        memlock_limit() != kNoMemlock ? memlock_advice() : "see what UCX printed, and dmesg");
+        memlock_limit() != kNoMemlock ? memlock_advice() + ", or see what UCX printed"
+                                      : "see what UCX printed, and dmesg");
   }
   return nullptr;
 }
