@@ -137,13 +137,14 @@ bool ProcessWatch::ended_by_proc(const Watched& process) const {
 std::vector<int> ProcessWatch::ended() {
   std::vector<int> result;
   if (handles_.empty()) return result;
-  ::poll(handles_.data(), handles_.size(), 0);
+  const bool polled = ::poll(handles_.data(), handles_.size(), 0) >= 0;  // not more than RLIMIT_NOFILE at once
   const auto now = std::chrono::steady_clock::now();
   const bool look = now >= next_look_;
   if (look) next_look_ = now + kLookPeriod;
   for (size_t i = handles_.size(); i-- > 0;) {
-    const bool by_proc = look && (until_ == Until::kEnding || handles_[i].fd < 0);
-    if (!watched_[i].gone && handles_[i].revents == 0 && !(by_proc && ended_by_proc(watched_[i]))) continue;
+    const bool told = polled && handles_[i].revents != 0;
+    const bool by_proc = look && (until_ == Until::kEnding || handles_[i].fd < 0 || !polled);
+    if (!watched_[i].gone && !told && !(by_proc && ended_by_proc(watched_[i]))) continue;
     result.push_back(watched_[i].rank);
     remove_at(i);
   }

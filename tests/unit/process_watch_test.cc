@@ -38,17 +38,17 @@ class Sleeper {
   pid_t pid_;
 };
 
-// No descriptor can be opened while it lives.
-class NoDescriptors {
+// No descriptor from this one on can be opened while it lives.
+class FewDescriptors {
  public:
-  NoDescriptors() {
+  explicit FewDescriptors(int number) {
     ::getrlimit(RLIMIT_NOFILE, &before_);
-    const rlimit none{0, before_.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &none);
+    const rlimit few{static_cast<rlim_t>(number), before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &few);
   }
-  NoDescriptors(const NoDescriptors&) = delete;
-  NoDescriptors& operator=(const NoDescriptors&) = delete;
-  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
 
  private:
   rlimit before_{};
@@ -66,6 +66,25 @@ TEST(ProcessWatch, TellsOfAnEnd) {
   EXPECT_EQ(watch.ended(), std::vector<int>{4});
   EXPECT_TRUE(watch.ended().empty());
   EXPECT_TRUE(watch.alive(3));
+}
+
+// poll() takes no more at a time than descriptors are allowed.
+TEST(ProcessWatch, TellsOfAnEndWhereDescriptorsHaveBecomeShort) {
+  const Sleeper lasting, ending;
+  ProcessWatch watch(ProcessWatch::Until::kEnded);
+  const int free = ::dup(0);  // for /proc, later
+  for (int rank = 0; rank < free + 10; ++rank) ASSERT_TRUE(watch.add(rank, lasting.pid(), 0).ok());
+  ASSERT_TRUE(watch.add(100, ending.pid(), 0).ok());
+  ::close(free);
+  const FewDescriptors few(free + 1);
+  EXPECT_TRUE(watch.ended().empty());
+  ending.end();
+  std::vector<int> ended;
+  for (int i = 0; i < 500 && ended.empty(); ++i) {
+    ::usleep(10'000);
+    ended = watch.ended();
+  }
+  EXPECT_EQ(ended, std::vector<int>{100});
 }
 
 // Its first thread ends, another one lives on.
@@ -113,7 +132,7 @@ TEST(ProcessWatch, WhatCannotBeWatchedIsAnError) {
   ProcessWatch watch(ProcessWatch::Until::kEnded);
   Status status;
   {
-    const NoDescriptors none;
+    const FewDescriptors none(0);
     status = watch.add(7, sleeper.pid(), 0);
   }
   EXPECT_EQ(status.code(), IBCOLL_ERR_SYSTEM);
