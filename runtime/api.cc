@@ -90,8 +90,8 @@ ibcoll_status_t ibcoll_context_create(const ibcoll_context_params_t* params, ibc
                     sizeof(ibcoll_context_params_t));
     Result<std::unique_ptr<Context>> made = Context::create(params ? params->bootstrap : nullptr);
     if (!made.ok()) return report(made.status());
-    report_on_signal(made->get());
     *context = new ibcoll_context{std::move(*made)};
+    report_on_signal((*context)->context.get());
     return IBCOLL_OK;
   });
 }
@@ -100,7 +100,7 @@ ibcoll_status_t ibcoll_context_destroy(ibcoll_context_t context) {
   return guarded([&] {
     if (!context) return IBCOLL_OK;
     Context& c = *context->context;
-    Guard guard(c.lock());
+    Guard guard = c.enter();
     if (c.teams() > 0)
       return refuse(IBCOLL_ERR_BUSY, "ibcoll_context_destroy: {} teams exist; free them first", c.teams());
     if (Status status = c.world().may_end("ibcoll_context_destroy"); !status.ok()) return report(status);
@@ -117,14 +117,14 @@ int ibcoll_context_size(ibcoll_context_t context) { return context ? context->co
 
 ibcoll_status_t ibcoll_progress(ibcoll_context_t context) {
   if (!context) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_progress: context is NULL");
-  const Guard guard(context->context->lock());
+  const Guard guard = context->context->enter();
   context->context->progress();
   return IBCOLL_OK;
 }
 
 size_t ibcoll_context_describe(ibcoll_context_t context, char* text, size_t bytes) {
   if (!context) return hand_out("", text, bytes);
-  const Guard guard(context->context->lock());
+  const Guard guard = context->context->enter();
   return hand_out(context->context->describe(), text, bytes);
 }
 
@@ -162,7 +162,7 @@ ibcoll_status_t ibcoll_team_create(ibcoll_team_t parent, const int* ranks, int c
     if (!parent || !team) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_create: parent or team is NULL");
     *team = nullptr;
     TeamHandle& from = *handle(parent);
-    Guard guard(from.context->lock());
+    Guard guard = from.context->enter();
     Result<TeamHandle*> made = create_team(from, ranks, count, guard);
     if (!made.ok()) return report(made.status());
     *team = opaque(*made);
@@ -175,7 +175,7 @@ ibcoll_status_t ibcoll_team_split(ibcoll_team_t parent, int color, int key, ibco
     if (!parent || !team) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_split: parent or team is NULL");
     *team = nullptr;
     TeamHandle& from = *handle(parent);
-    Guard guard(from.context->lock());
+    Guard guard = from.context->enter();
     Result<TeamHandle*> made = split_team(from, color, key, guard);
     if (!made.ok()) return report(made.status());
     *team = opaque(*made);
@@ -187,7 +187,7 @@ ibcoll_status_t ibcoll_team_free(ibcoll_team_t team) {
   return guarded([&] {
     if (!team) return IBCOLL_OK;
     TeamHandle& t = *handle(team);
-    const Guard guard(t.context->lock());
+    const Guard guard = t.context->enter();
     if (&t == &t.context->world())
       return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_free: the world team belongs to its context");
     if (Status status = t.may_end("ibcoll_team_free"); !status.ok()) return report(status);

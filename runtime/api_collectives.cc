@@ -19,7 +19,7 @@ ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collecti
       return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_collective_init: team, args or request is NULL");
     *request = nullptr;
     TeamHandle& t = *handle(team);
-    const Guard guard(t.context->lock());
+    const Guard guard = t.context->enter();
     if (t.team->refuses()) return report(t.team->refusal());
     Result<Args> checked = check_arguments(*args, t.team->rank(), t.team->size());
     if (!checked.ok()) return report(checked.status());
@@ -34,7 +34,7 @@ ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collecti
 ibcoll_status_t ibcoll_start(ibcoll_request_t request) {
   return guarded([&] {
     if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_start: request is NULL");
-    const Guard guard(request->context->lock());
+    const Guard guard = request->context->enter();
     return report(request->context->start(*request->request));
   });
 }
@@ -42,7 +42,7 @@ ibcoll_status_t ibcoll_start(ibcoll_request_t request) {
 ibcoll_status_t ibcoll_test(ibcoll_request_t request) {
   return guarded([&] {
     if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_test: request is NULL");
-    const Guard guard(request->context->lock());
+    const Guard guard = request->context->enter();
     Request& r = *request->request;
     if (r.in_flight()) request->context->progress();
     if (!r.in_flight()) return report(r.status());
@@ -58,7 +58,7 @@ ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds) {
     if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_wait: request is NULL");
     if (std::isnan(seconds)) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_wait_timeout: seconds is not a number");
     if (request->request->done() && !request->context->settling()) return IBCOLL_OK;
-    Guard guard(request->context->lock());
+    Guard guard = request->context->enter();
     return report(request->context->wait(*request->request, seconds, guard));
   });
 }
@@ -66,7 +66,7 @@ ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds) {
 ibcoll_status_t ibcoll_request_free(ibcoll_request_t request) {
   return guarded([&] {
     if (!request) return IBCOLL_OK;
-    const Guard guard(request->context->lock());
+    const Guard guard = request->context->enter();
     if (request->request->in_flight())
       return refuse(IBCOLL_ERR_BUSY, "ibcoll_request_free: {} is in flight; wait for it first",
                     request->request->call());
@@ -85,7 +85,7 @@ static ibcoll_status_t blocking(ibcoll_team_t team, const ibcoll_collective_args
   return guarded([&] {
     if (!team) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "{}: team is NULL", ibcoll_collective_name(args.collective));
     TeamHandle& t = *handle(team);
-    Guard guard(t.context->lock());
+    Guard guard = t.context->enter();
     return report(t.context->run_blocking(t, args, guard));
   });
 }

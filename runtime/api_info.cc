@@ -32,7 +32,7 @@ ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_
     if (!team || !args || !text)
       return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_explain: team, args or text is NULL");
     TeamHandle& t = *handle(team);
-    const Guard guard(t.context->lock());
+    const Guard guard = t.context->enter();
     const Result<std::string> decision = t.context->explain(t, *args);
     if (!decision.ok()) return report(decision.status());
     hand_out(decision.value(), text, bytes);
@@ -42,7 +42,7 @@ ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_
 
 size_t ibcoll_info_json(ibcoll_context_t context, char* text, size_t bytes) {
   if (context) {
-    const Guard guard(context->context->lock());
+    const Guard guard = context->context->enter();
     return hand_out(context->context->info_json(), text, bytes);
   }
   const Result<Config> config = Config::load();

@@ -93,8 +93,8 @@ void Comm::on_landed(Channel& c, const Note& note) noexcept {
     return;
   }
   if (!conceal(c.peer, *m)) {
-    fail(error(IBCOLL_ERR_MISMATCH, "rank {}: rank {} writes once more to memory where its message has landed", rank_,
-               c.peer));
+    team_.suspect(error(IBCOLL_ERR_MISMATCH, "rank {}: rank {} writes once more to memory where its message has landed",
+                        rank_, c.peer));
     return;
   }
   land(c);
@@ -118,14 +118,15 @@ void Comm::land(Channel& c) noexcept {
 }
 
 void Comm::mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept {
-  fail(error(IBCOLL_ERR_MISMATCH,
-             "rank {} and rank {} do not fit together in {}: {} is {} there and {} here; all ranks must make the same "
-             "calls in the same order, with sizes that agree",
-             rank_, peer, team_.describe_call(op_), what, theirs, mine));
+  team_.suspect(
+      error(IBCOLL_ERR_MISMATCH,
+            "rank {} and rank {} do not fit together in {}: {} is {} there and {} here; all ranks must make the same "
+            "calls in the same order, with sizes that agree",
+            rank_, peer, team_.describe_call(op_), what, theirs, mine));
 }
 
 void Comm::other_call(int peer) noexcept {
-  fail(error(
+  team_.suspect(error(
       IBCOLL_ERR_MISMATCH,
       "rank {} is in {}, and rank {} in a call that differs in collective, algorithm, scheme, root, type, operation or "
       "a size that must agree; all ranks must make the same calls in the same order",

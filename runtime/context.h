@@ -67,7 +67,12 @@ class Context {
   static Result<std::unique_ptr<Context>> create(const ibcoll_bootstrap_t* callbacks);
   ~Context();
 
-  // The lock that every call holds.
+  // The lock that every call holds. Who waits for a collective lets go of it as soon as somebody else wants it.
+  std::unique_lock<std::mutex> enter() noexcept {
+    std::unique_lock<std::mutex> guard(lock_, std::try_to_lock);
+    if (!guard.owns_lock()) enter_again(guard);
+    return guard;
+  }
   std::mutex& lock() noexcept { return lock_; }
   int rank() const noexcept { return bootstrap_->rank(); }
   int size() const noexcept { return bootstrap_->size(); }
@@ -120,7 +125,9 @@ class Context {
 
  private:
   Context() = default;
-  void check_now_and_then() noexcept;
+  void after_a_look() noexcept;
+  void enter_again(std::unique_lock<std::mutex>& guard) noexcept;
+  void let_others_in(std::unique_lock<std::mutex>& guard) noexcept;
   bool rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::mutex>& guard) noexcept;
   Status open(const ibcoll_bootstrap_t* callbacks);
   Status make_engine();
@@ -140,6 +147,7 @@ class Context {
   void fill_model(TeamHandle& team) const;
 
   std::mutex lock_;
+  std::atomic<int> wanting_{0};  // threads that wait for the lock
   Config config_;
   std::unique_ptr<Bootstrap> bootstrap_;
   Job job_;
@@ -152,7 +160,7 @@ class Context {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<TeamHandle> world_;
   std::vector<std::unique_ptr<TeamHandle>> teams_;
-  uint32_t rounds_ = 0;  // of progress, for check_now_and_then()
+  uint32_t rounds_ = 0;  // of progress, for after_a_look()
   uint32_t starts_ = 0;  // of collectives that were complete at once
   Time checked_at_ = 0;
   std::atomic<int> waiting_threads_{0};

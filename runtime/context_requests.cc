@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which algorithm a call gets, and how calls move forward.
+#include <sched.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -10,9 +12,11 @@
 namespace ibcoll {
 namespace {
 
-constexpr size_t kMostKept = 1 << 20;        // bytes of scratch memory in the last request of a blocking shorthand
-constexpr uint32_t kRoundsPerLook = 64;      // at the clock
-constexpr uint32_t kStartsPerRound = 16;     // of progress, where collectives complete as they are started
+constexpr size_t kMostKept = 1 << 20;     // bytes of scratch memory in the last request of a blocking shorthand
+constexpr uint32_t kRoundsPerLook = 64;   // at the clock
+constexpr uint32_t kStartsPerRound = 16;  // of progress, where collectives complete as they are started
+constexpr uint32_t kRoundsPerTurn = 64;   // until a thread that waits lets others in; that costs as much as some rounds
+constexpr int kHandOverYields = 1000;     // where nobody else wants the core, a third of a millisecond
 constexpr Time kBetweenChecks = 10'000'000;  // of peers, stalls and deadlines, whatever else moves
 
 }  // namespace
@@ -148,6 +152,7 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
       if ((*made)->in_flight()) team.given_up.push_back({std::move(*made), {}});
       return status;
     }
+    if (last.request && last.request->in_flight()) team.given_up.push_back({std::move(last.request), {}});
     last = {given, std::move(*made), false};
   }
   Request& request = *last.request;
@@ -200,14 +205,14 @@ class WaitingThread {
 
 bool Context::progress() noexcept {
   const bool moved = engine_->progress();
-  if (report_asked()) [[unlikely]]
-    report_if_asked(*this);
-  check_now_and_then();
+  after_a_look();
   return moved;
 }
 
-// A host program may poll rarely, and other teams may keep a waiting thread busy: the time decides.
-void Context::check_now_and_then() noexcept {
+// What comes up now and then. A host program may poll rarely, and other teams may keep a waiting thread busy: the time decides.
+void Context::after_a_look() noexcept {
+  if (report_asked()) [[unlikely]]
+    report_if_asked(*this);
   if (++rounds_ % kRoundsPerLook != 0) return;
   const Time now = engine_->now();
   if (now - checked_at_ < kBetweenChecks) return;
@@ -223,6 +228,20 @@ Status Context::start(Request& request) noexcept {
   return status;
 }
 
+void Context::enter_again(std::unique_lock<std::mutex>& guard) noexcept {
+  if (guard.try_lock()) return;
+  wanting_.fetch_add(1, std::memory_order_relaxed);
+  guard.lock();
+  wanting_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// A mutex goes to whoever comes first, which would be this thread again before another one has woken up.
+void Context::let_others_in(std::unique_lock<std::mutex>& guard) noexcept {
+  guard.unlock();
+  for (int i = 0; i < kHandOverYields && wanting_.load(std::memory_order_relaxed) > 0; ++i) ::sched_yield();
+  enter_again(guard);
+}
+
 // One pause without the lock, or a sleep that a rank of the node ends, not beyond `end` (0: none). A thread sleeps so only while
 // it is the one that waits: others might complete what it waits for, and wake nobody. Returns what Pause::pause() does.
 bool Context::rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::mutex>& guard) noexcept {
@@ -232,7 +251,7 @@ bool Context::rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::m
   if (awaited < 0) {
     guard.unlock();
     const bool long_wait = pause.pause();
-    guard.lock();
+    enter_again(guard);
     return long_wait;
   }
   const uint32_t rung = doorbell_->leave_word(awaited);
@@ -242,7 +261,7 @@ bool Context::rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::m
     if (end != 0) longest_ns = std::min(longest_ns, end - std::min(end, engine_->now()));
     guard.unlock();
     news = doorbell_->sleep(rung, static_cast<uint32_t>(longest_ns));
-    guard.lock();
+    enter_again(guard);
   }
   doorbell_->take_back(awaited);
   return pause.slept(news);
@@ -259,22 +278,23 @@ Status Context::wait(Request& request, double seconds, std::unique_lock<std::mut
     for (uint32_t i = 0; i < waiting_->spins(); ++i) {
       if (engine_->progress()) pause.fresh();
       if (ended()) return request.status();
+      if (i % kRoundsPerTurn == kRoundsPerTurn - 1 && wanting_.load(std::memory_order_relaxed) > 0) {
+        let_others_in(guard);
+        if (ended()) return request.status();
+      }
       relax();
     }
     if (limited && engine_->now() >= end) {
+      after_a_look();  // a host program may wait for no time at all, again and again
       if (!request.in_flight()) return request.status();
       return error(IBCOLL_ERR_TIMEOUT, "rank {}: {} is not complete after {} s: it {}", request.team().rank(),
                    request.call(), seconds, request.comm().describe_wait());
     }
     if (Status overdue = request.overdue(); !overdue.ok()) return overdue;
-    if (report_asked()) [[unlikely]]
-      report_if_asked(*this);
     const bool long_wait = rest(pause, limited ? end : 0, guard);
     if (ended()) return request.status();
-    if (long_wait)
-      engine_->check();
-    else
-      check_now_and_then();
+    if (long_wait) engine_->check();
+    after_a_look();
   }
 }
 

@@ -37,9 +37,8 @@ Status judge(const std::vector<WindowOffer>& offers, const Context::Members& mem
       return error(IBCOLL_ERR_MISMATCH, "rank {} of the parent was given a list of ranks that cannot be a team", i);
     if (offers[i].code != IBCOLL_OK)
       return error(static_cast<ibcoll_status_t>(offers[i].code),
-                   "rank {} has no memory for the node window of a new team; free teams, or lower "
-                   "IBCOLL_SHM_SLOT_BYTES",
-                   jobs[i]);
+                   "rank {} could not get the node window of a new team ({}); what it returns says why", jobs[i],
+                   ibcoll_status_string(static_cast<ibcoll_status_t>(offers[i].code)));
   }
   if (!members.same_everywhere) return {};
   for (size_t i = 0; i < offers.size(); ++i)

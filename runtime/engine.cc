@@ -63,7 +63,7 @@ void Engine::expect_team_no_more(uint64_t epoch) noexcept {
 }
 
 void Engine::remove(Team& team) {
-  if (!team.failure().ok()) failed_teams_.push_back(team.epoch());
+  if (!team.failure().ok()) failed_teams_.emplace_back(team.epoch(), team.failure());
   teams_.erase(team.epoch());
   if (last_team_ == &team) last_team_ = nullptr;
 }
@@ -220,12 +220,16 @@ void Engine::dispatch(const Event& event) noexcept {
   last_team_->on_note(peer, event.note, event.payload);
 }
 
-// A team that is not expected was freed here. Unless it had failed, all its collectives have ended; those that had not been told
-// of a failure were told when it was freed.
+// A team that is not expected was freed here. Unless it had failed, all its collectives have ended. Of a failure the others were told,
+// but for those who had no room for that: they ask.
 void Engine::hold_orphan(const Event& event) {
   if (std::find(expected_.begin(), expected_.end(), event.note.epoch) == expected_.end()) {
     if (static_cast<NoteKind>(event.note.kind) != NoteKind::kProbe) return;
-    if (std::find(failed_teams_.begin(), failed_teams_.end(), event.note.epoch) != failed_teams_.end()) return;
+    for (const auto& [epoch, failure] : failed_teams_) {
+      if (epoch != event.note.epoch) continue;
+      (void)transport(event.peer).send(event.peer, Team::abort_note(epoch, failure, 0), Team::abort_text(failure));
+      return;
+    }
     Note ended = event.note;
     ended.bytes = 0;
     ended.completed = ended.op;

@@ -101,8 +101,9 @@ class Engine {
   std::array<Event, 16> events_;
   std::unordered_map<uint64_t, Team*> teams_;
   Team* last_team_ = nullptr;
-  std::vector<uint64_t> failed_teams_;                       // epochs of teams that had failed when they were freed
-  std::vector<uint64_t> expected_;                           // epochs of teams that are being made
+  std::vector<std::pair<uint64_t, Status>>
+      failed_teams_;                // epoch and failure of teams that had failed when they were freed
+  std::vector<uint64_t> expected_;  // epochs of teams that are being made
   std::vector<std::pair<uint64_t, EarlyMessage*>> orphans_;  // of these; peer: job rank
   std::vector<Request*> memory_waits_;                       // tasks that wait for a flag in shared memory
   std::vector<Channel*> blocked_;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -40,7 +41,12 @@ Result<void*> allocate_memory(size_t bytes) {
                  std::strerror(size < bytes ? EOVERFLOW : errno));
   if (unit == kHugePage) ::madvise(memory, size, MADV_HUGEPAGE);
   const std::lock_guard guard(lock);
-  blocks()[static_cast<std::byte*>(memory)] = size;
+  try {
+    blocks()[static_cast<std::byte*>(memory)] = size;
+  } catch (const std::bad_alloc&) {
+    ::munmap(memory, size);
+    return error(IBCOLL_ERR_NO_MEMORY, "ibcoll_mem_alloc: {} bytes: no memory to remember them", bytes);
+  }
   return memory;
 }
 

@@ -13,7 +13,9 @@ Request::Request(Team& team, const Args& args, const Algorithm& algorithm, ibcol
   if (holds_operation()) args_.reduction.op->requests.fetch_add(1, std::memory_order_relaxed);
 }
 
+// In flight still: given up, and its team ends; or there is no memory to say so. Nobody must find it any more.
 Request::~Request() {
+  if (in_flight_) team_.finish(*this);
   team_.adopt(-1);
   if (holds_operation()) args_.reduction.op->requests.fetch_sub(1, std::memory_order_release);
 }
@@ -48,7 +50,7 @@ Status Request::start() noexcept {
 Status Request::overdue() const {
   const Engine& engine = team_.engine();
   const Time patience = engine.limits().timeout_ns;
-  if (!in_flight_ || team_.failure().ok() || patience == 0 || engine.now() - team_.failed_at() <= patience) return {};
+  if (!in_flight_ || !team_.refuses() || patience == 0 || engine.now() - team_.failed_at() <= patience) return {};
   return error(
       IBCOLL_ERR_TIMEOUT,
       "rank {}: {} has failed ({}), but its buffers are not free yet: {}; it is still in flight. Let that process "

@@ -154,7 +154,7 @@ void Team::on_message(int peer, const Note& note, ConstBytes payload) noexcept {
     request->comm().on_note(peer, note, payload);
     if (failure_.ok() && request->comm().runnable()) engine_.run(*request);
   } else if (static_cast<NoteKind>(note.kind) != NoteKind::kConsumed) {
-    fail(error(
+    suspect(error(
         IBCOLL_ERR_MISMATCH,
         "rank {}: rank {} sent {} bytes (message {}, note {}) in collective #{}, which has ended here without them; "
         "all ranks must make the same calls in the same order, with sizes that agree",
@@ -166,7 +166,7 @@ void Team::on_probe(int peer, const Note& note, ConstBytes payload) noexcept {
   if (payload.size() < sizeof(PairBytes)) return;
   const Call& call = calls_[note.op % calls_.size()];
   if (call.op == note.op && call.signature != note.signature) {
-    fail(error(
+    suspect(error(
         IBCOLL_ERR_MISMATCH,
         "collective #{} of the team is {} on rank {} but {} on rank {}; all ranks must make the same calls in the "
         "same order, with sizes that agree",

@@ -76,6 +76,10 @@ class Team {
 
   // ---- for the engine
 
+  // What tells another rank that a team has failed.
+  static Note abort_note(uint64_t epoch, const Status& failure, uint32_t completed) noexcept;
+  static ConstBytes abort_text(const Status& failure) noexcept;
+
   void on_note(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_peer_failed(int peer, const std::string& why) noexcept;
   // After a failure: tells the other ranks and ends what is in flight. False while there is more to do.

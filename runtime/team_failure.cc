@@ -49,14 +49,17 @@ void Team::fail_in_doubt(Status status, Doubt doubt) noexcept {
 
 // False: not now. Whoever is not told in time asks by a probe.
 bool Team::tell_abort(int peer) noexcept {
+  return send(peer, abort_note(epoch_, failure_, completed_), abort_text(failure_));
+}
+
+Note Team::abort_note(uint64_t epoch, const Status& failure, uint32_t completed) noexcept {
+  const auto code = static_cast<uint64_t>(static_cast<int64_t>(failure.code()));
+  return {epoch, code, 0, 0, completed, static_cast<uint16_t>(NoteKind::kAbort), 0};
+}
+
+ConstBytes Team::abort_text(const Status& failure) noexcept {
   constexpr size_t kMostText = 1024;
-  const std::string& text = failure_.text();
-  const ConstBytes payload = std::as_bytes(std::span(text)).first(std::min(text.size(), kMostText));
-  const Note note{epoch_,     static_cast<uint64_t>(static_cast<int64_t>(failure_.code())),
-                  0,          0,
-                  completed_, static_cast<uint16_t>(NoteKind::kAbort),
-                  0};
-  return send(peer, note, payload);
+  return std::as_bytes(std::span(failure.text())).first(std::min(failure.text().size(), kMostText));
 }
 
 // For a team that is freed: others may wait for what this rank knows, and it may have learned that in the call before. Requests
@@ -73,8 +76,11 @@ void Team::tell_untold() noexcept {
 
 bool Team::end_requests() noexcept {
   if (failure_.ok()) return true;
-  if (doubt_ != Doubt::kNone && engine_.now() < doubtful_until_) return false;
-  doubt_ = Doubt::kNone;
+  if (doubt_ != Doubt::kNone) {
+    if (engine_.now() < doubtful_until_) return false;
+    doubt_ = Doubt::kNone;
+    failed_at_ = engine_.now();
+  }
   if (window_) window_->leave(failure_.code());
   constexpr int kMostTries = 10'000;
   std::erase_if(abort_untold_, [&](int i) { return engine_.dead(job_rank(i)) || tell_abort(i); });

@@ -76,7 +76,7 @@ TEST_F(EngineTest, WhatComesEarlyForACallThatDoesNotTakeItIsAMismatch) {
   ASSERT_TRUE(team(1).failure().ok());
   EXPECT_TRUE(takes_nothing->request->start().ok());
   EXPECT_EQ(team(1).failure().code(), IBCOLL_ERR_MISMATCH);
-  progress();
+  wait_seconds(1);
   for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(team(rank).failure().code(), IBCOLL_ERR_MISMATCH) << rank;
 }
 
