@@ -60,7 +60,8 @@ void CheckedCall::seal(Buffer& buffer) const {
     end += block.bytes + (vector ? params_.gap : 0);
   }
   for (const Block& block : buffer.blocks) buffer.displacements.push_back(block.offset);
-  buffer.memory.assign(kGuardBytes + end + kGuardBytes, kGuard);
+  buffer.guard_bytes = 64 - params_.salt % 4;  // not all are aligned
+  buffer.memory.assign(buffer.guard_bytes + end + buffer.guard_bytes, kGuard);
 }
 
 void CheckedCall::lay_out() {
@@ -135,7 +136,7 @@ void CheckedCall::expected_block(std::byte* to, const Block& block, uint64_t rou
 std::vector<std::byte> CheckedCall::expected(const Buffer& buffer, uint64_t round, bool result) const {
   std::vector<std::byte> image(buffer.memory.size(), kGuard);
   for (const Block& block : buffer.blocks) {
-    std::byte* const to = image.data() + kGuardBytes + block.offset;
+    std::byte* const to = image.data() + buffer.guard_bytes + block.offset;
     if (result)
       expected_block(to, block, round);
     else
@@ -165,25 +166,25 @@ void CheckedCall::fill(uint64_t round) {
   }
 }
 
-bool CheckedCall::same(const char* name, const std::vector<std::byte>& wanted,
+bool CheckedCall::same(const char* name, const Buffer& buffer, const std::vector<std::byte>& wanted,
                        const std::vector<std::byte>& found) const {
   const auto [w, f] = std::mismatch(wanted.begin(), wanted.end(), found.begin());
   if (w == wanted.end()) return true;
   return expect(false, "team rank {}: {}: byte {} of the {} buffer is {:#x}, not {:#x}", rank_, params_.describe(),
-                w - wanted.begin() - static_cast<ptrdiff_t>(kGuardBytes), name, std::to_integer<int>(*f),
+                w - wanted.begin() - static_cast<ptrdiff_t>(buffer.guard_bytes), name, std::to_integer<int>(*f),
                 std::to_integer<int>(*w));
 }
 
 bool CheckedCall::verify(uint64_t round) const {
-  const bool received = same("receive", expected(recv_, round, true), recv_.memory);
-  return same("send", expected(send_, round, false), send_.memory) && received;
+  const bool received = same("receive", recv_, expected(recv_, round, true), recv_.memory);
+  return same("send", send_, expected(send_, round, false), send_.memory) && received;
 }
 
 bool CheckedCall::guards(const char* name, const Buffer& buffer) const {
   std::vector<std::byte> found = buffer.memory;
   for (const Block& block : buffer.blocks)
-    std::fill_n(found.begin() + static_cast<ptrdiff_t>(kGuardBytes + block.offset), block.bytes, kGuard);
-  return same(name, std::vector<std::byte>(found.size(), kGuard), found);
+    std::fill_n(found.begin() + static_cast<ptrdiff_t>(buffer.guard_bytes + block.offset), block.bytes, kGuard);
+  return same(name, buffer, std::vector<std::byte>(found.size(), kGuard), found);
 }
 
 bool CheckedCall::verify_guards() const {

@@ -58,10 +58,10 @@ class CheckedCall {
     std::vector<Block> blocks;
     std::vector<uint64_t> counts, displacements;
     std::vector<std::byte> memory;  // with guard zones in front and behind
-    std::byte* start() { return memory.data() + kGuardBytes; }
-    const std::byte* start() const { return memory.data() + kGuardBytes; }
+    size_t guard_bytes = 0;         // of each
+    std::byte* start() { return memory.data() + guard_bytes; }
+    const std::byte* start() const { return memory.data() + guard_bytes; }
   };
-  static constexpr size_t kGuardBytes = 64;
 
   void lay_out();
   uint64_t irregular(int source, int destination) const;
@@ -70,7 +70,8 @@ class CheckedCall {
   void expected_block(std::byte* to, const Block& block, uint64_t round) const;
   void contribution(std::byte* to, const Block& block, uint64_t round) const;
   std::vector<std::byte> expected(const Buffer& buffer, uint64_t round, bool result) const;
-  bool same(const char* name, const std::vector<std::byte>& wanted, const std::vector<std::byte>& found) const;
+  bool same(const char* name, const Buffer& buffer, const std::vector<std::byte>& wanted,
+            const std::vector<std::byte>& found) const;
   bool guards(const char* name, const Buffer& buffer) const;
   bool element_is_word() const { return params_.bytes % 8 == 0; }
 

@@ -103,6 +103,52 @@ void far_apart(Rank& self) {
   ::munmap(recv, reserved);
 }
 
+// What is only sent may be memory that nobody can write: a file's, or constants.
+void read_only_sources(Rank& self) {
+  const auto p = static_cast<size_t>(self.size);
+  for (const size_t bytes : {size_t{100}, size_t{100'000}}) {
+    void* const memory = ::mmap(nullptr, p * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!expect(memory != MAP_FAILED, "mmap")) return;
+    std::memset(memory, self.rank + 1, p * bytes);
+    ::mprotect(memory, p * bytes, PROT_READ);
+    std::vector<uint8_t> received(p * bytes);
+    for (const ibcoll_collective_t collective : {IBCOLL_BCAST, IBCOLL_ALLGATHER, IBCOLL_ALLTOALL, IBCOLL_ALLREDUCE}) {
+      const char* algorithm = nullptr;
+      for (int i = 0; (algorithm = ibcoll_algorithm_name(collective, i)) != nullptr; ++i) {
+        ibcoll_collective_args_t args{};
+        args.struct_size = sizeof args;
+        args.collective = collective;
+        args.algorithm = algorithm;
+        args.scheme = IBCOLL_SCHEME_ZERO_COPY;
+        if (collective == IBCOLL_BCAST) args.root = self.size - 1;
+        const bool at_root = collective == IBCOLL_BCAST && self.rank == args.root;
+        args.send = collective == IBCOLL_BCAST ? nullptr : memory;
+        args.recv = at_root ? memory : received.data();
+        if (collective == IBCOLL_ALLREDUCE)
+          args.count = bytes, args.type = IBCOLL_UINT8, args.op = IBCOLL_MAX;
+        else
+          args.bytes = bytes;
+        ibcoll_request_t request = nullptr;
+        const ibcoll_status_t made = ibcoll_collective_init(self.world, &args, &request);
+        if (made == IBCOLL_ERR_NOT_APPLICABLE) continue;
+        std::fill(received.begin(), received.end(), uint8_t{0});
+        const bool right = expect_ok(made, algorithm) && expect_ok(ibcoll_start(request), algorithm) &&
+                           expect_ok(ibcoll_wait(request), algorithm);
+        if (!right) return;
+        expect_ok(ibcoll_request_free(request), "free");
+        const bool blocks = collective == IBCOLL_ALLGATHER || collective == IBCOLL_ALLTOALL;
+        for (size_t at = 0; !at_root && at < (blocks ? p * bytes : bytes); ++at) {
+          const size_t wanted = blocks ? at / bytes + 1 : p;
+          if (!expect(received[at] == wanted, "{} {} of {} bytes: byte {} is {}, not {}",
+                      ibcoll_collective_name(collective), algorithm, bytes, at, received[at], wanted))
+            return;
+        }
+      }
+    }
+    ::munmap(memory, p * bytes);
+  }
+}
+
 // Every algorithm that applies, in every scheme; one that does not apply says so on all ranks.
 void every_algorithm(Rank& self) {
   for (const uint64_t bytes : {uint64_t{33}, uint64_t{20'000}}) {
@@ -160,8 +206,13 @@ void library_memory(Rank& self) {
 }
 
 constexpr Scenario kDataScenarios[] = {
-    {"in_place", in_place},   {"little_or_nothing", little_or_nothing}, {"one_speaks", one_speaks},
-    {"far_apart", far_apart}, {"every_algorithm", every_algorithm},     {"library_memory", library_memory},
+    {"in_place", in_place},
+    {"little_or_nothing", little_or_nothing},
+    {"one_speaks", one_speaks},
+    {"far_apart", far_apart},
+    {"every_algorithm", every_algorithm},
+    {"library_memory", library_memory},
+    {"read_only_sources", read_only_sources},
 };
 
 }  // namespace

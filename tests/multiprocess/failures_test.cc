@@ -12,6 +12,7 @@
 
 #include "tests/multiprocess/checked_call.h"
 #include "tests/multiprocess/fork_job.h"
+#include "tests/multiprocess/random_program.h"
 #include "tests/multiprocess/scenario.h"
 
 namespace ibcoll::multiprocess {
@@ -26,28 +27,39 @@ double patience() {
 constexpr int kVictim = 2;
 
 enum class How { kKilled, kExits, kStops };
+enum class Loop { kWaits, kPolls, kWaitsBriefly };
 
 struct Death {
   ibcoll_collective_t collective;
   uint64_t bytes;
   int nodes;
   How how = How::kKilled;
-  bool polls = false;  // the host program's own loop: ibcoll_test, then a pause
+  Loop loop = Loop::kWaits;  // the host program's
 
   std::string name() const {
     constexpr const char* kHow[] = {"Killed", "Exits", "Stops"};
+    constexpr const char* kLoop[] = {"", "_Polling", "_WaitingBriefly"};
     return fmt::format("{}_{}_{}nodes_{}{}", ibcoll_collective_name(collective), bytes, nodes,
-                       kHow[static_cast<int>(how)], polls ? "_Polling" : "");
+                       kHow[static_cast<int>(how)], kLoop[static_cast<int>(loop)]);
   }
 };
 
 // Runs the request once more; the error, if it comes.
-ibcoll_status_t once(ibcoll_request_t request, bool polls) {
+ibcoll_status_t once(ibcoll_request_t request, Loop loop) {
   ibcoll_status_t status = ibcoll_start(request);
   if (status != IBCOLL_OK) return status;
-  if (!polls) return ibcoll_wait(request);
-  while ((status = ibcoll_test(request)) == IBCOLL_IN_PROGRESS) sleep_seconds(0.001);
-  return status;
+  switch (loop) {
+    case Loop::kWaits:
+      return ibcoll_wait(request);
+    case Loop::kPolls:
+      while ((status = ibcoll_test(request)) == IBCOLL_IN_PROGRESS) sleep_seconds(0.001);
+      return status;
+    case Loop::kWaitsBriefly:
+      while ((status = ibcoll_wait_timeout(request, 0)) == IBCOLL_ERR_TIMEOUT) {
+      }
+      return status;
+  }
+  return IBCOLL_ERR_INTERNAL;
 }
 
 void meet_the_end(How how) {
@@ -81,7 +93,7 @@ int loop_until_failure(ForkedRank& self, const Death& death, double limit) {
   for (uint64_t round = 0; status == IBCOLL_OK; ++round) {
     call.fill(round);
     begin = seconds_now();
-    status = once(request, death.polls);
+    status = once(request, death.loop);
     if (status == IBCOLL_OK) call.verify(round);
   }
   check_survivor(death, status, seconds_now() - begin, limit);
@@ -134,7 +146,8 @@ std::vector<Death> deaths() {
     all.push_back({IBCOLL_ALLTOALL, 100, nodes});
     all.push_back({IBCOLL_ALLTOALLV, 300'000, nodes});
     all.push_back({IBCOLL_ALLTOALL, 1000, nodes, How::kExits});
-    all.push_back({IBCOLL_ALLGATHERV, 30'000, nodes, How::kKilled, true});
+    all.push_back({IBCOLL_ALLGATHERV, 30'000, nodes, How::kKilled, Loop::kPolls});
+    all.push_back({IBCOLL_ALLTOALL, 1000, nodes, How::kKilled, Loop::kWaitsBriefly});
     all.push_back({IBCOLL_ALLREDUCE, 1000, nodes, How::kStops});
   }
   return all;
@@ -142,6 +155,70 @@ std::vector<Death> deaths() {
 
 INSTANTIATE_TEST_SUITE_P(Of, Deaths, testing::ValuesIn(deaths()),
                          [](const testing::TestParamInfo<Death>& info) { return info.param.name(); });
+
+// UCX 1.13 aborts the process when a peer dies while the two connect to each other (docs/design/0004-transports.md).
+bool connect_all(ibcoll_team_t world) {
+  PersistentCall call(world, {.collective = IBCOLL_ALLTOALL, .bytes = 8, .algorithm = "direct"});
+  for (uint64_t round = 0; round < 3; ++round)
+    if (!call.start(round) || !call.wait(round)) return false;
+  return true;
+}
+
+// In the middle of anything: several requests in flight on several teams, a split, the end of a team.
+int run_until_a_rank_dies(ForkedRank& forked, uint64_t seed) {
+  ibcoll_context_t context = nullptr;
+  const ibcoll_context_params_t params{sizeof params, &forked.bootstrap};
+  if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
+  const Rank self{context, ibcoll_team_world(context), forked.rank, forked.size};
+  if (!connect_all(self.world)) return 1;
+  tolerate_deaths();
+  std::mt19937_64 random(seed);
+  const bool is_victim = static_cast<int>(random() % static_cast<uint64_t>(self.size)) == self.rank;
+  const double seconds = 1e-6 * static_cast<double>(random() % 60'000);
+  std::thread end;
+  if (is_victim) end = std::thread([=] { sleep_seconds(seconds), ::raise(SIGKILL); });
+  std::vector<std::unique_ptr<RandomProgram>> programs;
+  while (deaths_noticed() == 0 && complaints() == 0) {
+    programs.clear();
+    programs.push_back(std::make_unique<RandomProgram>(self, ++seed * 1'000'000));
+    programs.back()->run();
+  }
+  programs.back()->give_up();
+  ibcoll_context_destroy(context);  // may say that the exchange failed
+  expect(programs.back()->untouched(), "memory was written after the call had returned");
+  return complaints() > 0 ? 1 : 0;
+}
+
+class RandomDeaths : public testing::TestWithParam<int> {};
+
+TEST_P(RandomDeaths, EndTheOthersWithAnError) {
+  const int nodes = GetParam();
+  if (nodes > 1 && !ForkJob::can_emulate_nodes()) GTEST_SKIP() << "no host names of our own here";
+  ::setenv("UCX_TLS", "tcp", 1);
+  ::setenv("UCX_NET_DEVICES", "lo", 1);
+  ::setenv("IBCOLL_TIMEOUT", "600", 1);
+  ::setenv("IBCOLL_LOG", "error", 1);
+  const char* const only = std::getenv("IBCOLL_TEST_SEED");
+  const char* const number = std::getenv("IBCOLL_TEST_SEEDS");
+  const uint64_t first = only ? std::strtoull(only, nullptr, 0) : 1;
+  const uint64_t last = only ? first : number ? std::strtoull(number, nullptr, 0) : 8;
+  for (uint64_t seed = first; seed <= last && !HasFailure(); ++seed) {
+    const std::vector<Ending> endings =
+        ForkJob(4, nodes).run([&](ForkedRank& self) { return run_until_a_rank_dies(self, seed); }, 2 * patience());
+    int killed = 0;
+    for (const Ending& ending : endings) {
+      EXPECT_FALSE(ending.overdue) << "a rank hangs: IBCOLL_TEST_SEED=" << seed;
+      if (!ending.exited && ending.code == SIGKILL && !ending.overdue)
+        ++killed;
+      else
+        EXPECT_TRUE(ending.exited && ending.code == 0) << "code " << ending.code << ": IBCOLL_TEST_SEED=" << seed;
+    }
+    EXPECT_LE(killed, 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, RandomDeaths, testing::Values(1, 2, 4),
+                         [](const testing::TestParamInfo<int>& info) { return fmt::format("{}nodes", info.param); });
 
 // Before the job exists: the exchange fails, and with it the joining of every rank.
 TEST(Joining, EndsWhenARankDoesNotCome) {
@@ -158,6 +235,37 @@ TEST(Joining, EndsWhenARankDoesNotCome) {
   EXPECT_EQ(endings[0].code, 0);
   EXPECT_EQ(endings[1].code, 5);
   EXPECT_EQ(endings[2].code, 0);
+}
+
+// What a death is taken for is in doubt a while, longer than the shortest IBCOLL_TIMEOUT: no call returns before.
+TEST(Joined, AreToldOnceThereIsNoDoubt) {
+  ::setenv("IBCOLL_LOG", "error", 1);
+  ::setenv("IBCOLL_TIMEOUT", "0.1", 1);
+  const std::vector<Ending> endings = ForkJob(4, 1).run(
+      [](ForkedRank& self) {
+        ibcoll_context_t context = nullptr;
+        const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
+        if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
+        const ibcoll_team_t world = ibcoll_team_world(context);
+        std::vector<int> one(4), another(4);
+        ibcoll_status_t status = IBCOLL_OK;
+        while (status == IBCOLL_OK) {
+          if (self.rank == kVictim) ::raise(SIGKILL);
+          status = ibcoll_allgather(world, &self.rank, one.data(), sizeof(int));
+        }
+        // TIMEOUT where the machine is so busy that nobody looked for a death in time.
+        if (status != IBCOLL_ERR_TIMEOUT)
+          expect_error(status, IBCOLL_ERR_PEER_FAILED, fmt::format("rank {}", kVictim), "allgather");
+        expect(std::string_view(ibcoll_last_error()).find("still in flight") == std::string_view::npos,
+               "a call returned before it had ended: {}", ibcoll_last_error());
+        expect(ibcoll_allgather(world, &self.rank, another.data(), sizeof(int)) == status, "the next call: {}",
+               ibcoll_last_error());
+        ibcoll_context_destroy(context);
+        return complaints() > 0 ? 1 : 0;
+      },
+      2 * patience());
+  for (const int rank : {0, 1, 3}) EXPECT_TRUE(endings[static_cast<size_t>(rank)].exited);
+  for (const int rank : {0, 1, 3}) EXPECT_EQ(endings[static_cast<size_t>(rank)].code, 0) << "rank " << rank;
 }
 
 // A death concerns the teams that the rank was in; the others work on.

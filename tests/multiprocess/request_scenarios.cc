@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Persistent requests: restarted, many in flight, completed in any order.
+// PersistentCall requests: restarted, many in flight, completed in any order.
 #include <memory>
 
 #include "tests/multiprocess/checked_call.h"
+#include "tests/multiprocess/persistent_call.h"
 #include "tests/multiprocess/scenario.h"
 #ifdef IBCOLL_COUNTS_ALLOCATIONS
 #include "perf/measures/count_allocations.h"
@@ -11,39 +12,7 @@
 namespace ibcoll::multiprocess {
 namespace {
 
-// A checked call as a persistent request.
-class Persistent {
- public:
-  Persistent(ibcoll_team_t team, const CallParams& params) : call_(team, params) {
-    const ibcoll_collective_args_t args = call_.args();
-    expect_ok(ibcoll_collective_init(team, &args, &request_), "init of " + params.describe());
-  }
-  Persistent(const Persistent&) = delete;
-  Persistent& operator=(const Persistent&) = delete;
-  ~Persistent() { expect_ok(ibcoll_request_free(request_), "ibcoll_request_free"); }
-
-  bool start(uint64_t round) {
-    call_.fill(round);
-    return expect_ok(ibcoll_start(request_), "start of " + call_.params().describe());
-  }
-  bool wait(uint64_t round) {
-    return expect_ok(ibcoll_wait(request_), call_.params().describe()) && call_.verify(round);
-  }
-  bool test_until_complete(uint64_t round) {
-    ibcoll_status_t status = IBCOLL_IN_PROGRESS;
-    for (const double end = seconds_now() + 60; status == IBCOLL_IN_PROGRESS && seconds_now() < end;)
-      status = ibcoll_test(request_);
-    return expect_ok(status, "test of " + call_.params().describe()) && call_.verify(round);
-  }
-  ibcoll_request_t get() const { return request_; }
-  const CallParams& params() const { return call_.params(); }
-
- private:
-  CheckedCall call_;
-  ibcoll_request_t request_ = nullptr;
-};
-
-using Requests = std::vector<std::unique_ptr<Persistent>>;
+using Requests = std::vector<std::unique_ptr<PersistentCall>>;
 
 Requests make_requests(const Rank& self, std::initializer_list<uint64_t> sizes) {
   Requests requests;
@@ -51,7 +20,7 @@ Requests make_requests(const Rank& self, std::initializer_list<uint64_t> sizes) 
   for (const uint64_t bytes : sizes) {
     for (CallParams params : every_collective(bytes, self.size)) {
       params.salt = ++salt;
-      requests.push_back(std::make_unique<Persistent>(self.world, params));
+      requests.push_back(std::make_unique<PersistentCall>(self.world, params));
     }
   }
   return requests;
@@ -74,7 +43,7 @@ void restart(Rank& self) {
 void busy(Rank& self) {
   const TeamOwner team = split(self.world, 0, self.rank);
   CallParams params{.collective = IBCOLL_ALLGATHER, .bytes = 100};
-  Persistent request(team.get(), params);
+  PersistentCall request(team.get(), params);
   // Rank 0 comes last, so no other rank can complete before it lets it.
   expect_ok(ibcoll_barrier(self.world), "barrier");
   if (self.rank != 0) {
@@ -113,15 +82,15 @@ void many_in_flight(Rank& self) {
   for (uint64_t i = 0; i < 150; ++i) {
     CallParams params = every_collective(1 + i * 97 % 700, self.size)[i % IBCOLL_COLLECTIVE_COUNT];
     params.salt = i;
-    requests.push_back(std::make_unique<Persistent>(self.world, params));
+    requests.push_back(std::make_unique<PersistentCall>(self.world, params));
   }
   for (uint64_t round = 0; round < 3 && complaints() == 0; ++round) complete_in_reverse(requests, round, false);
 }
 
 // Some stay in flight over many others.
 void one_stays_in_flight(Rank& self) {
-  Persistent old(self.world, {.collective = IBCOLL_ALLTOALL, .bytes = 20'000, .salt = 1});
-  Persistent other(self.world, {.collective = IBCOLL_ALLTOALL, .bytes = 50, .salt = 2});
+  PersistentCall old(self.world, {.collective = IBCOLL_ALLTOALL, .bytes = 20'000, .salt = 1});
+  PersistentCall other(self.world, {.collective = IBCOLL_ALLTOALL, .bytes = 50, .salt = 2});
   old.start(7);
   for (uint64_t round = 0; round < 300 && complaints() == 0; ++round) {
     other.start(round);

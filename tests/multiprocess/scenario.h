@@ -36,6 +36,7 @@ std::span<const Scenario> reduction_scenarios();
 std::span<const Scenario> context_scenarios();
 std::span<const Scenario> argument_scenarios();
 std::span<const Scenario> mismatch_scenarios();
+std::span<const Scenario> random_scenarios();
 
 // How lines about this rank begin.
 void set_rank_of_lines(int rank);
@@ -49,6 +50,10 @@ bool expect(bool right, fmt::format_string<Values...> what, Values&&... values) 
   if (!right) complain(fmt::format(what, std::forward<Values>(values)...));
   return right;
 }
+
+// From now on a call that returns PEER_FAILED is no complaint, but counted here. For jobs in which a rank dies.
+void tolerate_deaths();
+int deaths_noticed();
 
 // The call returned `wanted`; else prints what it returned and why.
 bool expect_status(ibcoll_status_t got, ibcoll_status_t wanted, std::string_view call);

@@ -22,6 +22,7 @@ LAYOUTS = {
     "barrier_waits_for_all": ["6x1", "5x2"],
     "threads": ["3x1", "4x2"],
     "same_shorthand": ["3x1", "4x2"],
+    "another_thread_waits": ["2x1", "3x1", "2x2"],
     "never_waiting": ["2x1"],
     "create_from_list": ["1x1", "5x1", "8x3"],
     "split_by_color_and_key": ["7x1", "8x2"],
@@ -45,6 +46,7 @@ LAYOUTS = {
     "split_differs": ["3x1", "3x2"],
     "computes_afterwards": ["5x2"],
     "sleepers_are_woken": ["4x1"],
+    "random_programs": ["3x1", "6x1", "7x4", "4x2"],
 }
 # Started by test_endings.py, or with settings of their own.
 ELSEWHERE = re.compile("die_in_.*|stuck.*|first_call_is_late|one_malformed|forced_where_it_does_not_apply")
@@ -84,7 +86,7 @@ class Api(unittest.TestCase):
 
 SCENARIOS = {
     *LAYOUTS, "busy", "wait_timeout", "describe", "progress", "several_teams_in_flight", "bad_teams", "one_speaks",
-    "library_memory", "types_and_operations", "malformed_settings", "settings_differ", "calls_differ",
+    "library_memory", "read_only_sources", "types_and_operations", "malformed_settings", "settings_differ", "calls_differ",
     "roots_differ", "order_differs", "lists_differ"}
 
 ONE_LAYOUT = os.environ.get("IBCOLL_TEST_LAYOUTS") == "one"
@@ -94,7 +96,7 @@ for one in sorted(SCENARIOS):
 for one in [] if ONE_LAYOUT else WAITING:
     for wait in ("spin", "yield", "sleep"):
         Api.add(f"test_{one}_{wait}", one, "3x1" if wait == "yield" else "2x2", {**QUIET, "IBCOLL_WAIT": wait})
-for one in ("every_algorithm", "in_flight"):
+for one in ("every_algorithm", "in_flight", "random_programs"):
     Api.add(f"test_{one}_no_single_copy", one, "3x1", {**QUIET, "IBCOLL_SINGLE_COPY": "off"})
     Api.add(f"test_{one}_small_ring", one, "3x1", {**QUIET, "IBCOLL_SHM_RING_BYTES": "16K", "IBCOLL_SHM_SLOT_BYTES": "4K",
                                                    "IBCOLL_EAGER_BYTES": "1K"})

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 
 #include "tests/multiprocess/checked_call.h"
@@ -166,6 +167,31 @@ void threads(Rank& self) {
   for (std::thread& thread : running) thread.join();
 }
 
+// A thread that waits for what comes last must not keep another one out, on which all depends. With a core for each rank a wait
+// polls most of the time.
+void another_thread_waits(Rank& self) {
+  constexpr int kCalls = 300;
+  constexpr double kShare = 10e-3;  // seconds of each call; it takes 0.4 where the other thread has to be tired first
+  const TeamOwner first = split(self.world, 0, self.rank), last = split(self.world, 0, self.rank);
+  const double begin = seconds_now();
+  std::thread waits;
+  if (self.rank == 0) {
+    cpu_set_t all;  // on one core the two would take turns in any case
+    std::memset(&all, 0xff, sizeof all);
+    ::sched_setaffinity(0, sizeof all, &all);
+    waits = std::thread([&] { expect_ok(ibcoll_barrier(last.get()), "the last barrier"); });
+    sleep_seconds(0.01);
+  }
+  for (int i = 0; i < kCalls && complaints() == 0; ++i) {
+    if (self.rank != 0) sleep_seconds(0.002);  // and leaves its core to the threads of the other
+    expect_ok(ibcoll_barrier(first.get()), "barrier");
+  }
+  if (self.rank != 0) expect_ok(ibcoll_barrier(last.get()), "the last barrier");
+  if (waits.joinable()) waits.join();
+  const double took = seconds_now() - begin;
+  expect(took < kCalls * kShare, "{} barriers beside a thread that waits took {:.2f} s", kCalls, took);
+}
+
 // Two threads are inside of the same blocking shorthand, with the same buffers or others: each has a call of its own. All
 // calls give and take the same, so that their order does not matter.
 void same_shorthand(Rank& self) {
@@ -275,6 +301,7 @@ constexpr Scenario kWaitingScenarios[] = {
     {"never_waiting", never_waiting},
     {"barrier_waits_for_all", barrier_waits_for_all},
     {"threads", threads},
+    {"another_thread_waits", another_thread_waits},
     {"same_shorthand", same_shorthand},
     {"computes_afterwards", computes_afterwards, false},
     {"sleepers_are_woken", sleepers_are_woken, false},
