@@ -32,6 +32,7 @@ class Greetings final : public ConnectionManager {
   void tell_address(Address& own) const override { own.queue_pair = queue_pair_->qp_num; }
   void set_addresses(std::vector<Address> by_rank) override;
   Status send(int to, const Greeting& greeting) override;
+  bool has_room() const override { return free_count_ > 0 || stopped_; }
   bool receive(Greeting& greeting) override;
   Status find_path(const Greeting& theirs, ibv_qp_attr& attributes) override;
 

@@ -70,7 +70,7 @@ void VerbsTransport::serve_greetings() {
     const Time begin = now();
     if (peer.keys_told && keys_have_come(peer)) {
       connected(peer);
-    } else if (begin >= std::max(peer.next_greeting, no_greeting_before_)) {
+    } else if (begin >= std::max(peer.next_greeting, no_greeting_before_) && connections_->has_room()) {
       greet(peer);
       const Time end = now();
       peer.greeting_pause = std::clamp(2 * peer.greeting_pause, kFirstPause, kLongestPause);
