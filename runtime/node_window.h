@@ -180,8 +180,8 @@ class NodeWindow {
   static_assert(sizeof(Line) == 512);
   static constexpr uint32_t kPatience = 1024;  // looks: some 50 us
   static constexpr uint64_t flag(uint64_t step, uint64_t parts) noexcept { return step * (kWhole + 1) | parts; }
-  // Areas do not start at the same place of the caches.
-  static constexpr uint64_t kSkew = 5 * 64;
+  // Areas do not start at the same place of the caches, of which each page has its own and contiguous ones have neighbouring ones.
+  static constexpr uint64_t kSkew = 325 * 64;
   // What a rank that alone writes may be ahead: about what a core's own cache holds.
   static constexpr uint64_t kSoleBytes = 1 << 19;
 

@@ -6,15 +6,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 namespace ibcoll {
 namespace {
 
-constexpr uint64_t kHeapBytes = uint64_t{4} << 30;  // of address space; memory only as it is used
+constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1; the C library of then does not name it
 
-constexpr uint64_t pages(uint64_t bytes) { return (bytes + kSegmentPage - 1) / kSegmentPage * kSegmentPage; }
+constexpr uint64_t up_to(uint64_t unit, uint64_t bytes) { return (bytes + unit - 1) / unit * unit; }
+constexpr uint64_t pages(uint64_t bytes) { return up_to(kSegmentPage, bytes); }
 
 }  // namespace
 
@@ -22,12 +24,12 @@ Segment::Segment(int fd, int ranks, uint64_t ring_bytes) : fd_(fd), ranks_(ranks
   const auto n = static_cast<uint64_t>(ranks);
   pair_bytes_ = pages(sizeof(PairBlock)) + pages(ring_bytes);
   pairs_start_ = pages(sizeof(Header)) + pages(n * sizeof(RankInfo) + 2 * n * n);
-  heap_start_ = pairs_start_ + n * n * pair_bytes_;
+  heap_start_ = up_to(kChunk, pairs_start_ + n * n * pair_bytes_);
   bytes_ = heap_start_ + kHeapBytes;
 }
 
 Segment::~Segment() {
-  if (base_) ::munmap(base_, bytes_);
+  if (reserved_) ::munmap(reserved_, bytes_ + kChunk);  // and what is mapped within
   if (fd_ >= 0) ::close(fd_);
   if (listener_ >= 0) ::close(listener_);
 }
@@ -55,12 +57,18 @@ Result<std::unique_ptr<Segment>> Segment::create(int ranks, uint64_t ring_bytes)
 }
 
 Status Segment::map() {
-  void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_, 0);
+  // At a multiple of a huge page, as the heap lies at one in the file.
+  void* memory = ::mmap(nullptr, bytes_ + kChunk, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory != MAP_FAILED) {
+    reserved_ = static_cast<std::byte*>(memory);
+    std::byte* const aligned = reserved_ + (kChunk - reinterpret_cast<uintptr_t>(reserved_) % kChunk);
+    memory = ::mmap(aligned, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd_, 0);
+  }
   if (memory == MAP_FAILED)
     return error(IBCOLL_ERR_NO_MEMORY, "shm: mmap of the node's segment ({} bytes of address space): {}; see ulimit -v",
                  bytes_, std::strerror(errno));
   base_ = static_cast<std::byte*>(memory);
-  ::madvise(memory, bytes_, MADV_DONTDUMP);
+  ::madvise(base_, bytes_, MADV_DONTDUMP);
   infos_ = reinterpret_cast<RankInfo*>(base_ + pages(sizeof(Header)));
   may_copy_ = reinterpret_cast<std::atomic<uint8_t>*>(infos_ + ranks_);
   open_ = may_copy_ + ranks_ * ranks_;
@@ -98,11 +106,34 @@ Result<uint64_t> Segment::allocate(uint64_t bytes) {
   const uint64_t size = pages(bytes);
   Result<uint64_t> offset = header().heap.take(size);
   if (!offset.ok()) return offset;
-  if (Status status = allocate_pages(heap_start_ + *offset, size); !status.ok()) {
-    header().heap.give_back(*offset, size);
-    return status;
+  for (uint64_t number = *offset / kChunk; number * kChunk < *offset + size; ++number) {
+    if (Status status = allocate_chunk(number); !status.ok()) {
+      header().heap.give_back(*offset, size);
+      return status;
+    }
   }
   return offset;
+}
+
+// Ranks that need one chunk at the same time both do all of it. One alone of them may be told that it is a huge page now.
+Status Segment::allocate_chunk(uint64_t number) noexcept {
+  std::atomic<Chunk>& chunk = header().chunks[number];
+  if (chunk.load(std::memory_order_acquire) != Chunk::kNone) return {};
+  const uint64_t offset = heap_start_ + number * kChunk;
+  if (Status status = allocate_pages(offset, kChunk); !status.ok()) return status;
+  const bool huge = ::madvise(base_ + offset, kChunk, kCollapse) == 0;
+  // Mapped where and when it is used, and not counted as this rank's before others use it.
+  ::madvise(base_ + offset, kChunk, MADV_DONTNEED);
+  Chunk none = Chunk::kNone;
+  if (huge)
+    chunk.store(Chunk::kHugePage, std::memory_order_release);
+  else
+    chunk.compare_exchange_strong(none, Chunk::kPages, std::memory_order_release, std::memory_order_relaxed);
+  return {};
+}
+
+uint64_t Segment::count_chunks(Chunk kind) noexcept {
+  return kChunk * static_cast<uint64_t>(std::count(std::begin(header().chunks), std::end(header().chunks), kind));
 }
 
 // The pages stay: given back to the system they would be others next time, and devices that have them registered would go

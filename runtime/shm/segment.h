@@ -5,7 +5,8 @@
 //   major), heap
 // A pair block holds what one rank sends to one other: a ring and the exposures that guard puts. Its pages are allocated
 // when either of the two first needs it, and so are those of the heap: running out of memory is an error there and then,
-// not a SIGBUS later.
+// not a SIGBUS later. The heap lies in huge pages where the kernel can make them: ranks that share a core find less of the
+// address translations that they need, each time that it is their turn.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +25,9 @@
 
 namespace ibcoll {
 
-constexpr uint64_t kSegmentPage = 4096;  // bytes; what the heap is given out in
+constexpr uint64_t kSegmentPage = 4096;             // bytes; what the heap is given out in
+constexpr uint64_t kChunk = uint64_t{2} << 20;      // bytes, one huge page; what the heap gets its memory in
+constexpr uint64_t kHeapBytes = uint64_t{4} << 30;  // of address space; memory only as it is used
 
 struct RankInfo {
   std::atomic<int32_t> pid;
@@ -88,10 +91,15 @@ class Segment {
   Result<uint64_t> allocate(uint64_t bytes);
   void release(uint64_t offset, uint64_t bytes) noexcept;
   std::byte* heap(uint64_t offset) noexcept { return base_ + heap_start_ + offset; }
+  // Bytes of memory that the heap has, and of these in huge pages.
+  uint64_t heap_bytes() noexcept { return count_chunks(Chunk::kPages) + huge_bytes(); }
+  uint64_t huge_bytes() noexcept { return count_chunks(Chunk::kHugePage); }
 
  private:
+  enum class Chunk : uint8_t { kNone, kPages, kHugePage };  // what memory it has
   struct Header {
     Heap heap;
+    std::atomic<Chunk> chunks[kHeapBytes / kChunk];
   };
 
   Segment(int fd, int ranks, uint64_t ring_bytes);
@@ -99,6 +107,8 @@ class Segment {
   uint64_t pair_offset(int from, int to) const noexcept;
   Header& header() noexcept { return *reinterpret_cast<Header*>(base_); }
   Status allocate_pages(uint64_t offset, uint64_t bytes) noexcept;
+  Status allocate_chunk(uint64_t number) noexcept;
+  uint64_t count_chunks(Chunk kind) noexcept;
 
   int fd_ = -1;
   int listener_ = -1;
@@ -108,6 +118,7 @@ class Segment {
   uint64_t pairs_start_;
   uint64_t heap_start_;
   uint64_t bytes_;
+  std::byte* reserved_ = nullptr;  // address space around base_
   std::byte* base_ = nullptr;
   RankInfo* infos_ = nullptr;
   std::atomic<uint8_t>* may_copy_ = nullptr;

@@ -159,6 +159,8 @@ Json ShmTransport::describe() const {
           {"single_copy_pairs", fmt::format("{} of {}", allowed, pairs)},
           {"single_copy", why},
           {"ends_noticed_by", processes_.method()},
+          {"heap",
+           fmt::format("{} MB, {} MB of it in huge pages", segment_->heap_bytes() >> 20, segment_->huge_bytes() >> 20)},
           {"slot_bytes", slot_bytes()},
           {"ring_bytes", segment_->ring_bytes()},
           {"connections", std::count_if(outgoing_.begin(), outgoing_.end(), [](const Outgoing& o) { return o.block; })},
