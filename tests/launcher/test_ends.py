@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How jobs end: exit codes, dead ranks, signals, time limits."""
 
+import ctypes
 import os
 import re
 import signal
@@ -42,6 +43,21 @@ class ExitCodes(JobTest):
         self.assertEqual(code, 128 + 9)
         self.assertRegex(errors, r"^ibcoll_run: rank 1 on host \S+ \(pid \d+\) was killed by signal 9")
 
+    def test_others_that_abort_are_not_the_cause_of_a_rank_that_gave_up(self):
+        program = "[ $IBCOLL_RUN_RANK = 0 ] && exit 3; sleep 0.05; kill -ABRT $$"
+        code, _, errors = self.run_job("-n", 2, "sh", "-c", program)
+        self.assertEqual(code, 3)
+        self.assertRegex(errors, r"^ibcoll_run: rank 0 on host \S+ \(pid \d+\) exited with status 3; ending the job\n$")
+        code, _, errors = self.run_job("-n", 2, "sh", "-c", "[ $IBCOLL_RUN_RANK = 0 ] && kill -ABRT $$; sleep 100")
+        self.assertEqual(code, 128 + signal.SIGABRT)
+        self.assertRegex(errors, r"^ibcoll_run: rank 0 on host \S+ \(pid \d+\) was killed by signal 6 ")
+
+    def test_where_the_caller_ignores_the_ends_of_children(self):
+        for program, expected in (("exit 7", 7), ("kill -9 $$", 137), ("true", 0)):
+            code, _, errors = self.run_job("-n", 2, "sh", "-c", program,
+                                           preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+            self.assertEqual(code, expected, errors)
+
     def test_program_that_cannot_run(self):
         no_interpreter = self.script("no_interpreter", "#!/no/such/interpreter\n")
         plain = self.folder / "plain"
@@ -57,6 +73,10 @@ class ExitCodes(JobTest):
             # Where the kernel refuses, one rank met it; what is looked up before is so for all.
             self.assertRegex(errors, r"^ibcoll_run: host \S+: " + (r"rank \d: " if program in (no_interpreter,) else ""))
             self.assertEqual(errors.count("\n"), 1, errors)
+        path = f"{self.folder}:{os.environ['PATH']}"
+        code, _, errors = self.run_job("-n", 1, "no_interpreter", env={"PATH": path})
+        self.assertEqual(code, 127)
+        self.assertIn(f"{no_interpreter}: its interpreter is not there", errors)
 
     def test_script_without_interpreter_line(self):
         self.assertEqual(self.run_job("-n", 1, self.script("bare", "echo bare\n"))[:2], (0, "bare\n"))
@@ -114,6 +134,22 @@ class NobodyLeft(JobTest):
             pids = self.pids_of(job, 2)
             os.kill(pids[0], signal.SIGSTOP)
             os.kill(pids[2], signal.SIGKILL)
+            self.assertEqual(job.wait(20), 137)
+            self.assert_all_gone(pids)
+
+    def test_a_rank_whose_end_a_debugger_has_not_seen(self):
+        # A process that is traced is its parent's to wait for only once its tracer has waited for it.
+        seize = 0x4206
+        with self.started("-n", 2, "sh", "-c", "echo $$; trap 'echo asked' USR1; while :; do sleep 0.05; done") as job:
+            pids = [int(line) for line in self.read_lines(job, 2)]
+            if ctypes.CDLL(None, use_errno=True).ptrace(seize, pids[0], None, None) != 0:
+                self.skipTest(f"ptrace: {os.strerror(ctypes.get_errno())}")
+            os.kill(pids[0], signal.SIGKILL)
+            self.assertTrue(wait_until(lambda: state(pids[0]) == "Z"))
+            time.sleep(0.3)
+            job.send_signal(signal.SIGUSR1)
+            self.assertEqual(self.read_lines(job, 1, SOON), ["asked"])
+            self.assertEqual(os.waitpid(pids[0], 0)[1], signal.SIGKILL)  # now the parent may
             self.assertEqual(job.wait(20), 137)
             self.assert_all_gone(pids)
 

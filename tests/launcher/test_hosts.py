@@ -4,6 +4,7 @@
 import ctypes
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -150,6 +151,47 @@ class RemoteHosts(RemoteJobTest):
 
     def test_an_agent_that_is_killed_ends_the_job(self):
         self.check_that_the_job_ends_with(signal.SIGKILL, "was killed by signal 9 while ranks were running there")
+
+    def test_what_a_lost_host_had_said_is_told(self):
+        with self.start("echo $$; printf 'rank %s was here' $IBCOLL_RUN_RANK; printf unfinished >&2; sleep 1000") as job:
+            self.read_lines(job, 5)
+            time.sleep(0.3)
+            for agent in self.agents(job.pid):
+                os.kill(agent, signal.SIGKILL)
+            output, errors = job.communicate(timeout=SOON)
+            self.assertEqual(job.returncode, 1)
+            for rank in range(5):
+                self.assertEqual(output.decode().count(f"rank {rank} was here"), 1)
+            self.assertEqual(errors.decode().count("unfinished"), 5)
+
+    def test_output_of_other_hosts_when_one_is_lost(self):
+        # What rank 2 has written is taken by a reader that is slow, though rank 0's host counts as lost meanwhile.
+        text = "".join(f"line {i}\n" for i in range(400_000))
+        (self.folder / "text").write_text(text)
+        program = f"[ $IBCOLL_RUN_RANK = 2 ] && exec cat {self.folder}/text; exec sleep 1000"
+        with self.start(program) as job:
+            self.assertTrue(select.select([job.stdout], [], [], SOON)[0])
+            time.sleep(0.5)
+            os.kill(self.agents(job.pid)[0], signal.SIGKILL)
+            time.sleep(7)
+            output, errors = job.communicate(timeout=SOON)
+            self.assertEqual(job.returncode, 1)
+            self.assertNotIn("does not answer", errors.decode())
+            self.assertTrue(text.startswith(output.decode()))
+
+    def test_output_that_comes_slowly_is_not_cut(self):
+        # The way from the first host passes 80 KB a second, for longer than the 5 seconds that a host has to end.
+        slowly = "import os, time\nwhile data := os.read(0, 8000):\n  os.write(1, data)\n  time.sleep(0.1)"
+        shell = self.script("slow", f"""#!/bin/sh
+host=$1
+shift
+[ $host = 127.0.0.3 ] && exec sh -c "$*"
+sh -c "$*" | python3 -c '{slowly}'
+""")
+        program = "[ $IBCOLL_RUN_RANK = 1 ] && { sleep 1; exit 4; }; seq 100000; exec sleep 1000"
+        code, output, errors = self.run_job("--rsh", shell, "--host", "127.0.0.2:1,127.0.0.3:1", "sh", "-c", program)
+        self.assertEqual((code, len(output)), (4, 588_895), errors)
+        self.assertEqual(errors.count("\n"), 1, errors)
 
     def test_an_agent_that_is_told_to_end_takes_its_ranks_along(self):
         self.check_that_the_job_ends_with(

@@ -20,6 +20,7 @@ using namespace std::chrono_literals;
 
 // How long output is waited for after all ranks ended, when something they started still holds it open.
 constexpr auto kStreamPatience = 500ms;
+constexpr auto kSecondLook = 50ms;
 
 }  // namespace
 
@@ -37,10 +38,11 @@ Agent::~Agent() {
 void Agent::start() {
   const ProgramPath program = find_program(job_.program.front(), search_path(base_environment_of_rank(job_, -1)));
   if (program.exit_code != 0) return fail(program.exit_code, program.text);
-  if (Status status = spawn_all(program.path); !status.ok()) fail(1, status.text());
+  path_ = program.path;
+  if (Status status = spawn_all(); !status.ok()) fail(1, status.text());
 }
 
-Status Agent::spawn_all(const std::string& path) {
+Status Agent::spawn_all() {
   Result<Guard> guard = Guard::start();
   if (!guard.ok()) return guard.status();
   guard_ = std::move(guard.value());
@@ -51,7 +53,7 @@ Status Agent::spawn_all(const std::string& path) {
   const UniqueFd write_end(ends[1]);
   watch_failures(UniqueFd(ends[0]));
   const CoreBinding binding = job_.bind ? CoreBinding::for_ranks(job_.count) : CoreBinding();
-  const SpawnSettings settings{path, job_.program, &defaults_, &binding, write_end.get()};
+  const SpawnSettings settings{path_, job_.program, &defaults_, &binding, write_end.get()};
   const std::vector<std::string> base = base_environment_of_rank(job_, secret->get());
   ranks_.reserve(static_cast<size_t>(job_.count));  // callbacks hold references
   for (int i = 0; i < job_.count; ++i) {
@@ -112,7 +114,7 @@ void Agent::report_exec_failures() {
   while (failures_) {
     const ssize_t got = ::read(failures_.get(), &failure, sizeof(failure));
     if (got == sizeof(failure)) {
-      const ProgramPath why = cannot_execute(job_.program.front(), failure.reason);
+      const ProgramPath why = cannot_execute(path_, failure.reason);
       events_.host_failed(*this, why.exit_code, fmt::format("rank {}: {}", failure.rank, why.text));
     } else if (got == 0) {  // every child became the program, or ended
       loop_.forget(failures_.get());
@@ -125,11 +127,23 @@ void Agent::report_exec_failures() {
 
 void Agent::on_exit(Rank& rank) {
   report_exec_failures();  // the cause before the effect
+  const std::optional<RankExit> exit = rank.process.exit_status();
+  if (!exit) {
+    loop_.change(rank.process.descriptor.get(), 0);
+    if (second_look_ == 0) second_look_ = loop_.after(kSecondLook, [this] { look_again(); });
+    return;
+  }
   loop_.forget(rank.process.descriptor.get());
   rank.exited = true;
   --running_;
-  events_.rank_exited(rank.number, rank.process.exit_status());
+  events_.rank_exited(rank.number, *exit);
   finish_when_done();
+}
+
+void Agent::look_again() {
+  second_look_ = 0;
+  for (const Rank& rank : ranks_)
+    if (!rank.exited) loop_.change(rank.process.descriptor.get(), EPOLLIN);
 }
 
 bool Agent::read_output(Rank& rank, int stream) {
@@ -212,6 +226,7 @@ void Agent::send_input(std::string_view bytes) {
 }
 
 void Agent::kill_all() {
+  loop_.cancel(second_look_);
   for (const Rank& rank : ranks_) rank.process.kill();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   for (Rank& rank : ranks_) {

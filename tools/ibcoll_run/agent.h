@@ -35,12 +35,13 @@ class Agent : public Host {
     bool exited = false;
   };
 
-  Status spawn_all(const std::string& path);
+  Status spawn_all();
   Result<UniqueFd> input_of(int rank);
   void watch_rank(Rank& rank);
   void watch_failures(UniqueFd read_end);
   void report_exec_failures();
   void on_exit(Rank& rank);
+  void look_again();
   // Reads once; false when nothing was there.
   bool read_output(Rank& rank, int stream);
   void end_stream(Rank& rank, int stream);
@@ -51,6 +52,7 @@ class Agent : public Host {
 
   EventLoop& loop_;
   const HostJob job_;
+  std::string path_;  // of the program
   HostEvents& events_;
   const ProcessDefaults& defaults_;
   const Input input_mode_;
@@ -63,6 +65,7 @@ class Agent : public Host {
   bool paused_ = false;
   bool finished_ = false;
   EventLoop::TimerId patience_ = 0;
+  EventLoop::TimerId second_look_ = 0;  // at ranks that have ended, which a debugger must see first
 };
 
 }  // namespace ibcoll::run

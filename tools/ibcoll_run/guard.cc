@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 namespace ibcoll::run {
@@ -67,8 +69,10 @@ Guard::~Guard() {
   if (!pipe_) return;
   pipe_.reset();
   if (process_ <= 0) return;  // fork() has failed
-  while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  // A child that hangs on its way to becoming a program holds the pipe, too. Then the guard ends with that one, on its own.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (::waitpid(process_, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
 }
 
 void Guard::add(pid_t leader) {

@@ -16,7 +16,7 @@ class Guard {
   Guard() = default;
   Guard(Guard&&) = default;
   Guard& operator=(Guard&&) = default;
-  ~Guard();  // waits for the process, which ends with the pipe
+  ~Guard();  // waits for the process, which ends with the pipe: a second at most
 
   static Result<Guard> start();
   // `leader` must be the leader of its process group.

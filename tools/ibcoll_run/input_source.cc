@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ibcoll_run/input_source.h"
 
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,13 +22,29 @@ constexpr auto kBackgroundPause = 300ms;
 
 InputSource::~InputSource() {
   loop_.cancel(retry_);
-  if (waits_) loop_.forget(STDIN_FILENO);
+  if (waits_) loop_.forget(fd_);
+}
+
+// Whoever reads the same pipe or terminal may have taken what the loop saw: reading must not wait for more then. A second open
+// file of it has a flag of its own.
+void InputSource::open() {
+  struct stat about {};
+  if (::fstat(STDIN_FILENO, &about) != 0) return;
+  socket_ = S_ISSOCK(about.st_mode);
+  if (!S_ISFIFO(about.st_mode) && ::isatty(STDIN_FILENO) == 0) return;
+  own_.reset(::open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  if (own_) fd_ = own_.get();  // else of another user's terminal
+}
+
+long InputSource::read_some(char* to, size_t bytes) const {
+  return socket_ ? ::recv(fd_, to, bytes, MSG_DONTWAIT) : ::read(fd_, to, bytes);
 }
 
 void InputSource::start() {
   // A job in the background of a shell must not be stopped for looking at the terminal: the read then says EIO.
   ::signal(SIGTTIN, SIG_IGN);
-  const Status status = loop_.watch(STDIN_FILENO, EPOLLIN, [this](uint32_t) { read_once(); });
+  open();
+  const Status status = loop_.watch(fd_, EPOLLIN, [this](uint32_t) { read_once(); });
   waits_ = status.ok();
   if (status.ok()) return;
   if (status.code() != IBCOLL_ERR_UNSUPPORTED) {  // closed: rank 0 sees the end of its input at once
@@ -41,18 +60,18 @@ void InputSource::read_always_ready() {
 
 void InputSource::read_once() {
   std::array<char, 16384> buffer;
-  const ssize_t got = ::read(STDIN_FILENO, buffer.data(), std::min(room_, buffer.size()));
+  const long got = read_some(buffer.data(), std::min(room_, buffer.size()));
   if (got > 0) {
     room_ -= static_cast<size_t>(got);
     host_.send_input({buffer.data(), static_cast<size_t>(got)});
-    if (room_ == 0 && waits_) loop_.change(STDIN_FILENO, 0);
+    if (room_ == 0 && waits_) loop_.change(fd_, 0);
     return;
   }
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (got < 0 && errno == EIO && waits_ && ::isatty(STDIN_FILENO) == 1) {
-    loop_.change(STDIN_FILENO, 0);
+  if (got < 0 && errno == EIO && waits_ && ::isatty(fd_) == 1) {
+    loop_.change(fd_, 0);
     loop_.cancel(retry_);
-    retry_ = loop_.after(kBackgroundPause, [this] { loop_.change(STDIN_FILENO, EPOLLIN); });
+    retry_ = loop_.after(kBackgroundPause, [this] { loop_.change(fd_, EPOLLIN); });
     return;
   }
   end();
@@ -60,7 +79,7 @@ void InputSource::read_once() {
 
 void InputSource::end() {
   ended_ = true;
-  if (waits_) loop_.forget(STDIN_FILENO);
+  if (waits_) loop_.forget(fd_);
   waits_ = false;
   host_.send_input({});
 }
@@ -69,7 +88,7 @@ void InputSource::taken(size_t bytes) {
   room_ += bytes;
   if (ended_) return;
   if (waits_) {
-    loop_.change(STDIN_FILENO, EPOLLIN);
+    loop_.change(fd_, EPOLLIN);
   } else {
     // Not from here: this is called while the queue that took the bytes is at work.
     loop_.cancel(retry_);

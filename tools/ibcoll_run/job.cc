@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "tools/ibcoll_run/launch.h"
 
@@ -19,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kGrace = 2s;         // between SIGTERM and SIGKILL
-constexpr auto kLastPatience = 3s;  // after SIGKILL, before a host is given up
+constexpr auto kLastPatience = 3s;  // after SIGKILL and with no output, before a host is given up
 constexpr int kLauncher = -1;       // as source of lines
 constexpr int kTimeoutExitCode = 124;
 constexpr std::chrono::milliseconds kTimeForTheCause{200};
@@ -59,13 +60,15 @@ Status Job::prepare(std::vector<HostJob> jobs) {
     for (int i = 0; i < job.count; ++i) {
       const int number = job.first_rank + i;
       const std::string tag = options_.tag_output ? fmt::format("[{}] ", number) : "";
-      ranks_.push_back(
-          {job.host, -1, LineAssembler(tag, output_->terminal()), LineAssembler(tag, error_output_->terminal())});
+      ranks_.push_back({.host = hosts_.size(),
+                        .output = LineAssembler(tag, output_->terminal()),
+                        .error_output = LineAssembler(tag, error_output_->terminal())});
     }
-    host_names_.push_back(job.host);
-    hosts_.push_back(make_host(loop_, std::move(job), *this, options_, defaults_));
+    std::string name = job.host;
+    hosts_.push_back({std::move(name), make_host(loop_, std::move(job), *this, options_, defaults_)});
   }
-  if (forward) input_ = std::make_unique<InputSource>(loop_, *hosts_.front());
+  unended_ranks_ = ranks_.size();
+  if (forward) input_ = std::make_unique<InputSource>(loop_, *hosts_.front().host);
   return {};
 }
 
@@ -98,11 +101,11 @@ int Job::run() {
               fmt::format("the job has not ended within {} s (--timeout); ending it", options_.timeout));
     });
   }
-  for (const std::unique_ptr<Host>& host : hosts_) {
+  for (HostEntry& entry : hosts_) {
     if (ending_)
-      --unfinished_hosts_;  // the job has failed on the host before
+      finish(entry);  // the job has failed on the host before
     else
-      host->start();
+      entry.host->start();
   }
   if (input_) input_->start();
   while (!done()) {
@@ -120,23 +123,27 @@ bool Job::done() const {
   return unfinished_hosts_ == 0 && output_->queue.empty() && error_output_->queue.empty();
 }
 
-void Job::rank_started(int rank, pid_t pid) {
-  ranks_[static_cast<size_t>(rank)].pid = pid;
-  ++running_ranks_;
+void Job::rank_started(int rank, pid_t pid) { ranks_[static_cast<size_t>(rank)].pid = pid; }
+
+void Job::rank_ended(Rank& rank) {
+  if (!std::exchange(rank.ended, true)) --unended_ranks_;
 }
 
 void Job::rank_exited(int rank, RankExit exit) {
-  const Rank& entry = ranks_[static_cast<size_t>(rank)];
-  const std::string what = fmt::format("rank {} on host {} (pid {}) {}", rank, entry.host, entry.pid, describe(exit));
-  --running_ranks_;
+  Rank& entry = ranks_[static_cast<size_t>(rank)];
+  const std::string what =
+      fmt::format("rank {} on host {} (pid {}) {}", rank, hosts_[entry.host].name, entry.pid, describe(exit));
+  rank_ended(entry);
   server_->rank_ended(rank, what);
   if (exit.code == 0 && exit.signal == 0) return;
-  if (exit.signal != 0) {
-    end_job(128 + exit.signal, what + "; ending the job");
+  const int code = exit.signal != 0 ? 128 + exit.signal : exit.code;
+  const bool gave_up = exit.signal == 0 || exit.signal == SIGABRT;
+  if (!gave_up) {
+    end_job(code, what + "; ending the job");
   } else if (!failed_) {
     // When a rank is killed, others may notice and give up before its end is seen here: the killed one is the cause.
     failed_ = true;
-    loop_.after(kTimeForTheCause, [this, what, code = exit.code] { end_job(code, what + "; ending the job"); });
+    loop_.after(kTimeForTheCause, [this, what, code] { end_job(code, what + "; ending the job"); });
   }
 }
 
@@ -148,6 +155,7 @@ void Job::rank_output(int rank, int stream, std::string_view bytes) {
   if (bytes.empty()) {
     lines.finish(emit);
   } else {
+    hosts_[entry.host].output_has_come = true;
     lines.feed(bytes, emit);
     // One rank alone has nobody to tear its lines apart: a prompt comes at once.
     if (ranks_.size() == 1) lines.finish(emit);
@@ -160,13 +168,26 @@ void Job::input_taken(size_t bytes) {
 }
 
 void Job::host_failed(Host& host, int exit_code, std::string text) {
-  const auto found =
-      std::find_if(hosts_.begin(), hosts_.end(), [&](const auto& entry) { return entry.get() == &host; });
-  const std::string& name = host_names_[static_cast<size_t>(found - hosts_.begin())];
-  end_job(exit_code, fmt::format("host {}: {}", name, text));
+  end_job(exit_code, fmt::format("host {}: {}", entry_of(host).name, text));
 }
 
-void Job::host_finished(Host&) { --unfinished_hosts_; }
+void Job::host_finished(Host& host) { finish(entry_of(host)); }
+
+Job::HostEntry& Job::entry_of(const Host& host) {
+  return *std::find_if(hosts_.begin(), hosts_.end(), [&](const HostEntry& entry) { return entry.host.get() == &host; });
+}
+
+// Nothing more comes from the host, in whatever way that came about.
+void Job::finish(HostEntry& entry) {
+  if (std::exchange(entry.finished, true)) return;
+  --unfinished_hosts_;
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    Rank& rank = ranks_[i];
+    if (&hosts_[rank.host] != &entry) continue;
+    rank_ended(rank);
+    for (const int stream : {1, 2}) rank_output(static_cast<int>(i), stream, {});
+  }
+}
 
 void Job::pause_when_full() {
   if (output_->queue.full() || error_output_->queue.full()) set_paused(true);
@@ -176,7 +197,7 @@ void Job::set_paused(bool paused) {
   if (!paused && (output_->queue.full() || error_output_->queue.full())) return;
   if (paused_ == paused) return;
   paused_ = paused;
-  for (const std::unique_ptr<Host>& host : hosts_) host->pause_output(paused);
+  for (const HostEntry& entry : hosts_) entry.host->pause_output(paused);
 }
 
 // As `program | head` does: the one whose output nobody reads ends.
@@ -196,23 +217,33 @@ void Job::end_job(int exit_code, std::string_view text) {
   say(text);
   signal_all(SIGTERM);
   signal_all(SIGCONT);  // a stopped rank would not notice
-  loop_.after(kGrace, [this] { signal_all(SIGKILL); });
-  loop_.after(kGrace + kLastPatience, [this] {
-    if (unfinished_hosts_ == 0) return;
-    if (running_ranks_ == 0 && paused_) return;  // only output is left, and its reader is slow
-    say("a host does not answer; its ranks may still run");
-    for (const std::unique_ptr<Host>& host : hosts_) host->abandon();
-    given_up_ = true;
+  loop_.after(kGrace, [this] {
+    signal_all(SIGKILL);
+    for (HostEntry& entry : hosts_) entry.output_has_come = false;
+    loop_.after(kLastPatience, [this] { look_at_the_end(); });
   });
 }
 
+// Gives up the hosts that have not ended, but for those from which output still comes, slowly perhaps, as its reader is. What
+// else they have to say comes behind it.
+void Job::look_at_the_end() {
+  if (unfinished_hosts_ == 0) return;
+  loop_.after(kLastPatience, [this] { look_at_the_end(); });
+  for (HostEntry& entry : hosts_) {
+    if (entry.finished || paused_ || std::exchange(entry.output_has_come, false)) continue;
+    say(fmt::format("host {} does not answer; its ranks may still run", entry.name));
+    entry.host->abandon();
+    finish(entry);
+  }
+}
+
 void Job::signal_all(int number) {
-  for (const std::unique_ptr<Host>& host : hosts_) host->signal(number);
+  for (const HostEntry& entry : hosts_) entry.host->signal(number);
 }
 
 // The ranks know what their collectives wait for; who has not come to the exchanges of a context is known here.
 void Job::ask() {
-  for (const std::unique_ptr<Host>& host : hosts_) host->ask();
+  for (const HostEntry& entry : hosts_) entry.host->ask();
   if (const std::string missing = server_->missing(); !missing.empty()) {
     say("ranks wait in the creation or the end of a context: " + missing);
   }
@@ -229,6 +260,12 @@ Status Job::watch_signals() {
 }
 
 void Job::on_signal(int number) {
+  const bool ends = number == SIGINT || number == SIGTERM || number == SIGHUP;
+  if (ends && unended_ranks_ == 0) {  // nothing is left but output that nobody takes
+    given_up_ = true;
+    if (exit_code_ == 0) exit_code_ = 128 + number;
+    return;
+  }
   switch (signal_policy_.decide(number, SignalPolicy::Clock::now())) {
     case SignalPolicy::Action::kForward:
       return signal_all(number);
@@ -239,7 +276,6 @@ void Job::on_signal(int number) {
       ::raise(SIGSTOP);
       return;
     case SignalPolicy::Action::kKill:
-      if (running_ranks_ == 0) given_up_ = true;  // nothing is left but output that nobody takes
       end_job(128 + number, "interrupted twice; killing the job");
       signal_all(SIGKILL);
       return;

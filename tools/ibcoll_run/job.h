@@ -33,10 +33,17 @@ class Job : public HostEvents {
 
  private:
   struct Rank {
-    std::string host;
+    size_t host;  // as an index of hosts_
     pid_t pid = -1;
+    bool ended = false;
     LineAssembler output;
     LineAssembler error_output;
+  };
+  struct HostEntry {
+    std::string name;
+    std::unique_ptr<Host> host;
+    bool finished = false;
+    bool output_has_come = false;  // since the last look at the end
   };
 
   void rank_started(int rank, pid_t pid) override;
@@ -50,6 +57,10 @@ class Job : public HostEvents {
   Status watch_signals();
   void on_signal(int number);
   void end_job(int exit_code, std::string_view text);
+  void look_at_the_end();
+  void rank_ended(Rank& rank);
+  void finish(HostEntry& entry);
+  HostEntry& entry_of(const Host& host);
   void signal_all(int number);
   void ask();
   void pause_when_full();
@@ -63,15 +74,14 @@ class Job : public HostEvents {
   std::shared_ptr<OutputStream> output_;
   std::shared_ptr<OutputStream> error_output_;  // the same object when both are one file
   std::unique_ptr<RendezvousServer> server_;
-  std::vector<std::unique_ptr<Host>> hosts_;
-  std::vector<std::string> host_names_;
+  std::vector<HostEntry> hosts_;
   std::vector<Rank> ranks_;
   std::unique_ptr<InputSource> input_;
   UniqueFd signals_;
   SignalPolicy signal_policy_;
   size_t unfinished_hosts_ = 0;
-  int running_ranks_ = 0;
-  bool failed_ = false;  // a rank exited with an error; ends the job unless a better reason shows first
+  size_t unended_ranks_ = 0;  // those that have not started yet, too
+  bool failed_ = false;       // a rank exited with an error; ends the job unless a better reason shows first
   bool ending_ = false;
   bool given_up_ = false;
   bool paused_ = false;

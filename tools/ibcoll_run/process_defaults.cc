@@ -36,6 +36,9 @@ ProcessDefaults ProcessDefaults::take_over() {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, &before.broken_pipe);
+  struct sigaction wait_for {};
+  wait_for.sa_handler = SIG_DFL;
+  ::sigaction(SIGCHLD, &wait_for, &before.ended_child);
   ::getrlimit(RLIMIT_NOFILE, &before.files);
   const rlimit raised{before.files.rlim_max, before.files.rlim_max};
   ::setrlimit(RLIMIT_NOFILE, &raised);
@@ -45,6 +48,7 @@ ProcessDefaults ProcessDefaults::take_over() {
 void ProcessDefaults::restore() const noexcept {
   ::setrlimit(RLIMIT_NOFILE, &files);
   ::sigaction(SIGPIPE, &broken_pipe, nullptr);
+  ::sigaction(SIGCHLD, &ended_child, nullptr);
   ::sigprocmask(SIG_SETMASK, &signals, nullptr);
 }
 

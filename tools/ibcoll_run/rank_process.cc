@@ -81,10 +81,9 @@ Result<UniqueFd> open_process(pid_t pid) {
                errno == ENOSYS ? "Linux 5.3 or newer is needed" : "raise the limit of open files (ulimit -n)");
 }
 
-RankExit RankProcess::exit_status() const {
+std::optional<RankExit> RankProcess::exit_status() const {
   siginfo_t info{};
-  while (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
-  }
+  if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT | WNOHANG) != 0 || info.si_pid == 0) return {};
   return info.si_code == CLD_EXITED ? RankExit{info.si_status, 0} : RankExit{0, info.si_status};
 }
 

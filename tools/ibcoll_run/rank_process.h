@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,9 @@ struct RankProcess {
   UniqueFd output;      // read ends, non-blocking
   UniqueFd error_output;
 
-  // How it ended; to be called once `descriptor` is readable. Leaves the zombie.
-  RankExit exit_status() const;
+  // How it ended; to be asked once `descriptor` is readable. Nothing yet while a debugger that is attached to it has not seen
+  // its end. Leaves the zombie.
+  std::optional<RankExit> exit_status() const;
   // What is left of the process group.
   void kill() const;
   // Lets go of the process, after kill(). One that cannot be killed (another user's, or one in an uninterruptible call) is waited

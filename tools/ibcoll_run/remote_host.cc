@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include "tools/ibcoll_run/rank_process.h"
 
@@ -32,7 +33,9 @@ std::string quoted(const std::string& word) {
   return result + "'";
 }
 
-std::string how_it_ended(int wait_status) {
+std::string how_it_ended(pid_t child) {
+  int wait_status = 0;
+  if (::waitpid(child, &wait_status, WNOHANG) != child) return "ended";  // a debugger must see it first
   if (WIFSIGNALED(wait_status)) return fmt::format("was killed by signal {}", WTERMSIG(wait_status));
   return fmt::format("exited with status {}", WEXITSTATUS(wait_status));
 }
@@ -189,11 +192,9 @@ void RemoteHost::on_shell_exit() {
   }
   loop_.forget(shell_descriptor_.get());
   shell_descriptor_.reset();
-  int status = 0;
-  ::waitpid(shell_, &status, 0);
-  shell_ = -1;
+  const std::string ending = how_it_ended(std::exchange(shell_, -1));
   if (!finished_) {
-    lose(fmt::format("'{}' {} {}", command_.front(), how_it_ended(status),
+    lose(fmt::format("'{}' {} {}", command_.front(), ending,
                      greeted_ ? "while ranks were running there" : "before an agent answered"));
   }
 }
