@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The C interface: version, errors, contexts, memory, teams, operations. Argument checks, the context's lock, and statuses
 // with their texts. No logic.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -19,6 +21,14 @@ static thread_local std::string last_error;
 ibcoll_status_t report(const Status& status) {
   if (!status.ok()) last_error = status.text();
   return status.code();
+}
+
+ibcoll_status_t refuse_in_child() {
+  return refuse(
+      IBCOLL_ERR_UNSUPPORTED,
+      "process {} was forked by one that uses ibcoll, and has no part in the job: let only the parent call, fork "
+      "before ibcoll_context_create, or start another program (exec)",
+      ::getpid());
 }
 
 size_t hand_out(const std::string& from, char* text, size_t bytes) {
@@ -116,14 +126,16 @@ int ibcoll_context_rank(ibcoll_context_t context) { return context ? context->co
 int ibcoll_context_size(ibcoll_context_t context) { return context ? context->context->size() : 0; }
 
 ibcoll_status_t ibcoll_progress(ibcoll_context_t context) {
-  if (!context) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_progress: context is NULL");
-  const Guard guard = context->context->enter();
-  context->context->progress();
-  return IBCOLL_OK;
+  return guarded([&] {
+    if (!context) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_progress: context is NULL");
+    const Guard guard = context->context->enter();
+    context->context->progress();
+    return IBCOLL_OK;
+  });
 }
 
 size_t ibcoll_context_describe(ibcoll_context_t context, char* text, size_t bytes) {
-  if (!context) return hand_out("", text, bytes);
+  if (!context || ForkWatch::in_child()) return hand_out("", text, bytes);
   const Guard guard = context->context->enter();
   return hand_out(context->context->describe(), text, bytes);
 }
@@ -138,17 +150,20 @@ void* ibcoll_mem_alloc(ibcoll_context_t context, size_t bytes) {
                  "ibcoll_mem_alloc: 0 bytes; ask for one or more; a buffer of nothing may be NULL");
     return nullptr;
   }
-  Result<void*> memory = allocate_memory(bytes);
-  if (!memory.ok()) {
-    (void)report(memory.status());
-    return nullptr;
-  }
-  return *memory;
+  void* memory = nullptr;
+  (void)guarded([&] {
+    const Result<void*> allocated = allocate_memory(bytes);
+    if (allocated.ok()) memory = allocated.value();
+    return report(allocated.status());
+  });
+  return memory;
 }
 
 ibcoll_status_t ibcoll_mem_free(ibcoll_context_t context, void* memory) {
-  if (!context) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_mem_free: context is NULL");
-  return report(free_memory(memory));
+  return guarded([&] {
+    if (!context) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_mem_free: context is NULL");
+    return report(free_memory(memory));
+  });
 }
 
 // ---------------------------------------------------------------- teams

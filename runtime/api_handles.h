@@ -10,6 +10,7 @@
 #include <string>
 
 #include "runtime/context.h"
+#include "runtime/fork_watch.h"
 
 struct ibcoll_team : ibcoll::TeamHandle {};  // never made: a handle is a TeamHandle*
 struct ibcoll_context {
@@ -30,10 +31,15 @@ ibcoll_status_t refuse(ibcoll_status_t code, fmt::format_string<Values...> forma
   return report(error(code, format, std::forward<Values>(values)...));
 }
 
+// In a process that has its contexts from its parent.
+ibcoll_status_t refuse_in_child();
+
 // What comes out of C++ becomes a status: only memory can run out unforeseen.
 template <typename Body>
 ibcoll_status_t guarded(Body body) noexcept {
   try {
+    if (ForkWatch::in_child()) [[unlikely]]
+      return refuse_in_child();
     return body();
   } catch (const std::bad_alloc&) {
     return refuse(IBCOLL_ERR_NO_MEMORY, "memory for the call's own data was refused");

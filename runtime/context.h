@@ -16,6 +16,7 @@
 #include "runtime/config.h"
 #include "runtime/doorbell.h"
 #include "runtime/engine.h"
+#include "runtime/fork_watch.h"
 #include "runtime/join.h"
 #include "runtime/memory.h"
 #include "runtime/request.h"
@@ -142,10 +143,11 @@ class Context {
   uint64_t window_footprint(int locals) const;
   Status allocate_window(int locals, uint64_t& offset);
   Status allocate_lone_window(LoneWindow& window) const;
-  Shape shape_of(const TeamHandle& team, const Args& args, ibcoll_scheme_t scheme) const;
+  static Shape shape_of(const TeamHandle& team, const Args& args);
   ibcoll_scheme_t scheme_of(ibcoll_scheme_t scheme) const noexcept;
   void fill_model(TeamHandle& team) const;
 
+  ForkWatch fork_watch_;
   std::mutex lock_;
   std::atomic<int> wanting_{0};  // threads that wait for the lock
   Config config_;

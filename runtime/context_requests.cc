@@ -50,10 +50,9 @@ void Context::fill_model(TeamHandle& team) const {
   m.turn_us = 1.2 * (job_.ranks_per_core - 1.0);
 }
 
-Shape Context::shape_of(const TeamHandle& team, const Args& args, ibcoll_scheme_t scheme) const {
+Shape Context::shape_of(const TeamHandle& team, const Args& args) {
   Shape shape = team.shape;
   const auto p = static_cast<uint64_t>(shape.p);
-  shape.scheme = scheme;
   shape.bytes = args.bytes + args.recv.bytes;
   shape.total = args.recv.bytes * p;
   if (args.recv.counts && args.collective == IBCOLL_ALLGATHERV) {
@@ -84,7 +83,7 @@ ibcoll_scheme_t Context::scheme_of(ibcoll_scheme_t scheme) const noexcept {
 Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, const Args& args, Forced forced,
                                                        ibcoll_scheme_t wanted) {
   const ibcoll_scheme_t scheme = scheme_of(wanted);
-  Result<const Algorithm*> selected = select(args.collective, shape_of(team, args, scheme), team.model, forced);
+  Result<const Algorithm*> selected = select(args.collective, shape_of(team, args), team.model, forced);
   if (!selected.ok()) return selected.status();
   const uint32_t signature = call_signature(args, (*selected)->name, scheme, team.team->size());
   auto request = std::make_unique<Request>(*team.team, args, **selected, scheme, signature);
@@ -180,7 +179,7 @@ Result<std::string> Context::explain(TeamHandle& team, const ibcoll_collective_a
   if (team.team->refuses()) return team.team->refusal();
   const Result<Args> args = check_without_buffers(given, team.team->rank(), team.team->size());
   if (!args.ok()) return args.status();
-  return ibcoll::explain(given.collective, shape_of(team, args.value(), scheme_of(given.scheme)), team.model,
+  return ibcoll::explain(given.collective, shape_of(team, args.value()), team.model,
                          forced(given.collective, given.algorithm));
 }
 

@@ -27,7 +27,6 @@ struct Shape {
   bool sizes_known = true;   // false: alltoallv, whose sizes are known to sender and receiver only
   bool commutative = true;
   uint64_t element_bytes = 1;
-  ibcoll_scheme_t scheme = IBCOLL_SCHEME_AUTO;
 
   bool one_node() const noexcept { return nodes == 1 && area_bytes > 0; }
 };

@@ -14,7 +14,7 @@ LAYERS = [
     ("base", ["runtime/ibcoll.h", "runtime/status.h", "runtime/buffer.h", "runtime/config", "runtime/settings",
               "runtime/log.", "runtime/json.", "runtime/wait.", "runtime/copy.", "runtime/store_choice.", "runtime/memory.",
               "runtime/module.", "runtime/doorbell.", "runtime/placement.", "runtime/process_watch.",
-              "runtime/private_address.", "runtime/subnet."]),
+              "runtime/private_address.", "runtime/subnet.", "runtime/fork_watch."]),
     ("transport", ["runtime/transport.h", "runtime/network_transport.h", "runtime/arena.", "runtime/task.", "runtime/topology.",
                    "runtime/reduce_ops.", "runtime/node_window.", "runtime/peer_table.", "runtime/shm/",
                    "runtime/ucx/", "runtime/verbs/", "runtime/registration_cache/", *SIMULATED_NETWORK]),

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contexts: made and destroyed again, settings that are wrong or differ, and jobs for the test of the launcher's part.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -126,6 +129,49 @@ void bad_parameters(Rank&) {
   expect(ibcoll_team_world(nullptr) == nullptr, "NULL has no world");
 }
 
+// Where a child inherits a context, every call is refused, and the parent goes on as if nothing were.
+void forked_child(Rank& self) {
+  CheckedCall call(self.world, {.collective = IBCOLL_ALLGATHER, .bytes = 5000});
+  call.run(1);
+  ibcoll_request_t request = nullptr;
+  ibcoll_collective_args_t args{};
+  args.struct_size = sizeof args;
+  args.collective = IBCOLL_BARRIER;
+  expect_ok(ibcoll_collective_init(self.world, &args, &request), "ibcoll_collective_init");
+  void* const memory = ibcoll_mem_alloc(self.context, 100);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int before = complaints();
+    const auto refused = [](ibcoll_status_t status, const char* name) {
+      expect_error(status, IBCOLL_ERR_UNSUPPORTED, "forked", name);
+    };
+    ibcoll_context_t context = nullptr;
+    ibcoll_team_t team = nullptr;
+    const int list[] = {0};
+    refused(ibcoll_barrier(self.world), "ibcoll_barrier");
+    refused(ibcoll_start(request), "ibcoll_start");
+    refused(ibcoll_test(request), "ibcoll_test");
+    refused(ibcoll_wait(request), "ibcoll_wait");
+    refused(ibcoll_request_free(request), "ibcoll_request_free");
+    refused(ibcoll_progress(self.context), "ibcoll_progress");
+    refused(ibcoll_team_create(self.world, list, 1, &team), "ibcoll_team_create");
+    refused(ibcoll_mem_free(self.context, memory), "ibcoll_mem_free");
+    expect(ibcoll_mem_alloc(self.context, 100) == nullptr, "ibcoll_mem_alloc gave memory to a child");
+    expect(ibcoll_context_describe(self.context, nullptr, 0) == 0, "ibcoll_context_describe told a child something");
+    expect(ibcoll_info_json(self.context, nullptr, 0) == 0, "ibcoll_info_json told a child something");
+    refused(ibcoll_context_destroy(self.context), "ibcoll_context_destroy");
+    refused(ibcoll_context_create(nullptr, &context), "ibcoll_context_create");
+    ::_exit(complaints() > before ? 1 : 0);
+  }
+  int status = -1;
+  expect(child > 0 && ::waitpid(child, &status, 0) == child && status == 0, "the child ended with status {}", status);
+  expect_ok(ibcoll_start(request), "ibcoll_start");
+  expect_ok(ibcoll_wait(request), "ibcoll_wait");
+  expect_ok(ibcoll_request_free(request), "ibcoll_request_free");
+  expect_ok(ibcoll_mem_free(self.context, memory), "ibcoll_mem_free");
+  call.run(2);
+}
+
 // ---------------------------------------------------------------- jobs that the test program kills or asks
 
 // Rank 1 dies somewhere inside of a collective.
@@ -186,6 +232,7 @@ constexpr Scenario kContextScenarios[] = {
     {"settings_differ", settings_differ, false},
     {"one_malformed", one_malformed, false},
     {"bad_parameters", bad_parameters, false},
+    {"forked_child", forked_child},
     {"die_in_barrier", die_in<IBCOLL_BARRIER>},
     {"die_in_bcast", die_in<IBCOLL_BCAST>},
     {"die_in_allgather", die_in<IBCOLL_ALLGATHER>},

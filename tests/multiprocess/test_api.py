@@ -85,7 +85,7 @@ class Api(unittest.TestCase):
 
 
 SCENARIOS = {
-    *LAYOUTS, "busy", "wait_timeout", "describe", "progress", "several_teams_in_flight", "bad_teams", "one_speaks",
+    *LAYOUTS, "busy", "wait_timeout", "describe", "progress", "forked_child", "several_teams_in_flight", "bad_teams", "one_speaks",
     "library_memory", "read_only_sources", "types_and_operations", "malformed_settings", "settings_differ", "calls_differ",
     "roots_differ", "order_differs", "lists_differ"}
 

@@ -161,7 +161,6 @@ Shape CollectiveCase::shape() const {
     shape.commutative = params_.op->commutative;
     shape.element_bytes = type_bytes(params_.type);
   }
-  shape.scheme = params_.scheme;
   return shape;
 }
 
