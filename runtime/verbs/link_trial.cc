@@ -60,6 +60,8 @@ class Trial {
     return status;
   }
 
+  bool in_order() const { return ibv_query_qp_data_in_order(queue_pair_.get(), IBV_WR_RDMA_WRITE, 0) == 1; }
+
   struct Took {
     double landed_us;     // until the last byte has landed
     double completed_us;  // until the completion of the last write is there
@@ -128,7 +130,7 @@ double next_power_of_two(double value) { return std::exp2(std::ceil(std::log2(va
 
 }  // namespace
 
-Result<LinkModel> try_link(ibv_pd* domain, const Route& route, const PortChoice& choice) {
+Result<LinkTrial> try_link(ibv_pd* domain, const Route& route, const PortChoice& choice) {
   Trial trial(choice.port.device.c_str());
   if (Status status = trial.prepare(domain, route, choice); !status.ok()) return status;
   const auto brief = trial.least_us(8, 1);
@@ -140,8 +142,9 @@ Result<LinkModel> try_link(ibv_pd* domain, const Route& route, const PortChoice&
   const double beta = std::max((lengthy->landed_us - brief->landed_us) / kLong, 1e-6);
   const double port = choice.port.gigabits > 0 ? 8e-3 / choice.port.gigabits : 0;
   const double one_more = (burst->completed_us - brief->completed_us) / (kBurst - 1);  // sent and received here
-  return LinkModel{next_power_of_two(std::max(brief->landed_us, 0.25)), std::max(next_power_of_two(beta), port),
-                   next_power_of_two(std::max(one_more / 2, 0.05))};
+  return LinkTrial{{next_power_of_two(std::max(brief->landed_us, 0.25)), std::max(next_power_of_two(beta), port),
+                    next_power_of_two(std::max(one_more / 2, 0.05))},
+                   trial.in_order()};
 }
 
 }  // namespace ibcoll::verbs

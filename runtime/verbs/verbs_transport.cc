@@ -71,8 +71,8 @@ Status VerbsTransport::prepare(const Config& config) {
                                                       : Greetings::open(domain_.get(), route_, choice_.port.mtu);
   if (!connections.ok()) return connections.status();
   connections_ = std::move(*connections);
-  measure_link();
-  return gate_notify(config);
+  gate_notify(config, measure_link());
+  return {};
 }
 
 size_t VerbsTransport::most_connections() const noexcept {
@@ -113,15 +113,8 @@ Status VerbsTransport::try_memory(const Config& config) {
       connections, needed / 1024, limit / 1024);
 }
 
-// Polling memory needs a device that writes the bytes of a message in order. verbs lets one ask a queue pair.
-Status VerbsTransport::gate_notify(const Config& config) {
-  ibv_qp_init_attr wanted{};
-  wanted.send_cq = wanted.recv_cq = completions_.get();
-  wanted.cap = {1, 1, 1, 1, 0};
-  wanted.qp_type = IBV_QPT_RC;
-  const QueuePair probe(ibv_create_qp(domain_.get(), &wanted));
-  if (!probe) return verbs_error(device(), "ibv_create_qp (reliable connection)", errno);
-  const bool in_order = ibv_query_qp_data_in_order(probe.get(), IBV_WR_RDMA_WRITE, 0) == 1;
+// Polling memory needs a device that writes the bytes of a message in order.
+void VerbsTransport::gate_notify(const Config& config, bool in_order) {
   const std::string& choice = config.text("IBCOLL_VERBS_NOTIFY");
   const char* const promise =
       in_order ? "the device writes messages in order" : "the device promises no order of writes";
@@ -132,7 +125,6 @@ Status VerbsTransport::gate_notify(const Config& config) {
         "verbs: IBCOLL_VERBS_NOTIFY=memory, but {} does not promise to write a message in order: data may be wrong; "
         "IBCOLL_VERBS_NOTIFY=imm is safe",
         device());
-  return {};
 }
 
 VerbsTransport::~VerbsTransport() {
@@ -213,14 +205,17 @@ size_t VerbsTransport::least_worth_exposing() const {
 
 LinkModel VerbsTransport::model() const { return model_; }
 
-void VerbsTransport::measure_link() {
-  const Result<LinkModel> tried = try_link(domain_.get(), route_, choice_);
+// True when the device writes the bytes of a message in order.
+bool VerbsTransport::measure_link() {
+  const Result<LinkTrial> tried = try_link(domain_.get(), route_, choice_);
   if (tried.ok()) {
-    model_ = tried.value();
-  } else {
-    model_reason_ = "a guess: " + tried.status().text();
-    log(LogLevel::kInfo, "verbs: the link's cost is a guess: {}", tried.status().text());
+    model_ = tried->model;
+    return tried->in_order;
   }
+  model_reason_ = "a guess: " + tried.status().text();
+  log(LogLevel::kInfo, "verbs: the link's cost is a guess, and so no order of writes is relied on: {}",
+      tried.status().text());
+  return false;
 }
 
 Json VerbsTransport::describe() const {

@@ -99,8 +99,8 @@ class VerbsTransport final : public NetworkTransport {
   Status make_completion_queue();
   Status try_memory(const Config& config);
   size_t most_connections() const noexcept;
-  Status gate_notify(const Config& config);
-  void measure_link();
+  void gate_notify(const Config& config, bool in_order);
+  bool measure_link();
   const char* device() const { return choice_.port.device.c_str(); }
 
   // verbs_send.cc
