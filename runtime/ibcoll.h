@@ -19,6 +19,7 @@
  *     of the team that is alive; one whose own part was complete, or could be completed, is told in its next call on the
  *     team. The team accepts no further collective: free it.
  *   - Any thread may call any function; calls on one context exclude each other by one lock.
+ *   - A child that fork() makes while there is a context has no part in the job: there every call is UNSUPPORTED.
  */
 #ifndef IBCOLL_H
 #define IBCOLL_H
@@ -64,7 +65,8 @@ typedef struct ibcoll_request* ibcoll_request_t;
 typedef struct ibcoll_op* ibcoll_op_t;
 
 /* As send buffer: the data is in the receive buffer already (MPI_IN_PLACE). For allgather(v) that is this rank's own
- * block; for alltoall(v) and allreduce the whole buffer, which the result replaces. */
+ * block; for alltoall(v) and allreduce the whole buffer, which the result replaces: in alltoallv block i, where and as long as
+ * recv_displacements and recv_counts say, goes to rank i, and as much comes back from it. */
 #define IBCOLL_IN_PLACE ((const void*)-1)
 
 /* ---------------------------------------------------------------- version and errors */
@@ -80,8 +82,9 @@ IBCOLL_EXPORT const char* ibcoll_last_error(void);
 /* ---------------------------------------------------------------- context */
 
 /* How ranks find each other when the host program has its own means. `allgather` gathers `bytes` bytes from each rank
- * into `recv` (size x bytes, rank order), blocks until done and returns 0 on success. It is called by all ranks in the
- * same order, during context creation and destruction only. */
+ * into `recv` (size x bytes, rank order), blocks until done and returns 0 on success; anything else becomes BOOTSTRAP. It is
+ * called by all ranks in the same order, during context creation and destruction only. The struct is copied; what `user`
+ * points to must stay until the context is gone. */
 typedef struct ibcoll_bootstrap {
   size_t struct_size; /* sizeof(ibcoll_bootstrap_t) */
   int rank;
@@ -96,11 +99,13 @@ typedef struct ibcoll_context_params {
 } ibcoll_context_params_t;
 
 /* Collective over all ranks of the job. `params` may be NULL. Settings come from IBCOLL_* variables and the
- * configuration file (ibcoll_info -c lists them).
- * Errors: CONFIG (names variable, value and what is allowed), BOOTSTRAP, TRANSPORT, NO_MEMORY, TIMEOUT. */
+ * configuration file (ibcoll_info -c lists them). A process's first context takes SIGUSR1, where that has its default action,
+ * to print what collectives wait for.
+ * Errors: INVALID_ARGUMENT (params), CONFIG (names variable, value and what is allowed), BOOTSTRAP, UNSUPPORTED (a network that
+ * this machine or build does not have), TRANSPORT, NO_MEMORY, SYSTEM, TIMEOUT. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_context_create(const ibcoll_context_params_t* params, ibcoll_context_t* context);
 /* Collective. BUSY while teams other than the world or requests exist: then the context stays as it was. After any other result
- * it is gone, also after an error, and the handle must not be used again. */
+ * it is gone, also after an error, and the handle must not be used again. NULL is allowed. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_context_destroy(ibcoll_context_t context);
 IBCOLL_EXPORT int ibcoll_context_rank(ibcoll_context_t context);
 IBCOLL_EXPORT int ibcoll_context_size(ibcoll_context_t context);
@@ -112,8 +117,10 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_progress(ibcoll_context_t context);
 IBCOLL_EXPORT size_t ibcoll_context_describe(ibcoll_context_t context, char* text, size_t bytes);
 
 /* Memory that every transport handles best (page aligned, huge pages where there are any). NULL when `bytes` is 0 or
- * memory is short (ibcoll_last_error tells). Freed by ibcoll_mem_free only; NULL is allowed there. */
+ * memory is short (ibcoll_last_error tells). The caller's until it is freed by ibcoll_mem_free, with this or another context of
+ * the process, so before the last one is destroyed. */
 IBCOLL_EXPORT void* ibcoll_mem_alloc(ibcoll_context_t context, size_t bytes);
+/* INVALID_ARGUMENT: not the begin of such memory, or freed already. `memory` may be NULL. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_mem_free(ibcoll_context_t context, void* memory);
 
 /* ---------------------------------------------------------------- teams */
@@ -122,13 +129,15 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_mem_free(ibcoll_context_t context, void* me
 IBCOLL_EXPORT ibcoll_team_t ibcoll_team_world(ibcoll_context_t context);
 /* Collective over `parent`: ranks[i] (a rank of parent, no duplicates) becomes rank i. All ranks of parent call with the
  * same list; a rank not in it gets *team = NULL. A list that cannot be a team is INVALID_ARGUMENT on the rank that gives it
- * and MISMATCH on all others; lists that differ are MISMATCH on all ranks of parent. */
+ * and MISMATCH on all others; lists that differ are MISMATCH on all ranks of parent. Other errors are those of a collective on
+ * parent, and NO_MEMORY (of the node's shared memory, too). A NULL parent or team is refused on this rank alone: the others
+ * wait for it. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_team_create(ibcoll_team_t parent, const int* ranks, int count,
                                                  ibcoll_team_t* team);
 /* Collective over `parent`: one team per color, ordered by key, then by rank in parent. A negative color: no team
- * (*team = NULL). Source: MPI_Comm_split. */
+ * (*team = NULL). Errors as above. Source: MPI_Comm_split. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_team_split(ibcoll_team_t parent, int color, int key, ibcoll_team_t* team);
-/* Local. BUSY while requests of the team exist. Whether the last collective of the team fitted together, a rank whose own part
+/* Local. BUSY while requests of the team exist; INVALID_ARGUMENT for the world. NULL is allowed. Whether the last collective of the team fitted together, a rank whose own part
  * was complete no longer learns: a barrier before tells. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_team_free(ibcoll_team_t team);
 IBCOLL_EXPORT int ibcoll_team_rank(ibcoll_team_t team);
@@ -175,7 +184,7 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_op_free(ibcoll_op_t op);
 
 typedef enum ibcoll_scheme {
   IBCOLL_SCHEME_AUTO = 0, /* by size: copy below the transport's switch-over, zero-copy above */
-  IBCOLL_SCHEME_COPY,     /* through landing slots; user memory is never exposed to peers */
+  IBCOLL_SCHEME_COPY,     /* through landing slots: no network writes into user memory */
   IBCOLL_SCHEME_ZERO_COPY /* straight into the advertised receive buffer */
 } ibcoll_scheme_t;
 
@@ -211,24 +220,27 @@ typedef struct ibcoll_collective_args {
 /* Local. Errors: INVALID_ARGUMENT, NOT_APPLICABLE (says which algorithms would apply), NO_MEMORY, PEER_FAILED,... */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collective_args_t* args,
                                                      ibcoll_request_t* request);
-/* BUSY when it is already in flight. */
+/* Local: returns at once. BUSY when it is already in flight; once the team has failed, that failure. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_start(ibcoll_request_t request);
 /* OK: complete. IN_PROGRESS: not yet. Anything else: the collective failed; its request is complete, but for the one case that
- * ibcoll_wait names. An idle request is complete. */
+ * ibcoll_wait names. An idle request tells again how its last run ended; one that was never started is OK. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_test(ibcoll_request_t request);
 /* Blocks until complete or until IBCOLL_TIMEOUT seconds passed without completion (then the team fails). A failed request is
  * complete, and its buffers are the caller's again. But for one case: a process that was stopped (SIGSTOP) in the middle of a
  * write to the buffers could still finish it. After IBCOLL_TIMEOUT more the call gives up with TIMEOUT, which says so, and the
  * request stays in flight until that process goes on or ends. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_wait(ibcoll_request_t request);
-/* As ibcoll_wait, but gives up after `seconds` with TIMEOUT; the request stays in flight and can be waited for again. */
+/* As ibcoll_wait, but gives up after `seconds` (0 or less: after one look; not a number: INVALID_ARGUMENT) with TIMEOUT; the
+ * request stays in flight and can be waited for again. A collective that IBCOLL_TIMEOUT has ended returns TIMEOUT too, and is
+ * complete: ibcoll_last_error tells which, and ibcoll_test says IN_PROGRESS after the former only. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds);
 /* BUSY while in flight. NULL is allowed. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_request_free(ibcoll_request_t request);
 /* The algorithm that runs, e.g. "pap_direct"; valid as long as the request. */
 IBCOLL_EXPORT const char* ibcoll_request_algorithm(ibcoll_request_t request);
 
-/* Blocking shorthands. */
+/* Blocking shorthands: init, start and wait in one, with the errors of these. After the TIMEOUT with which ibcoll_wait gives up on
+ * a stopped process the buffers stay in use, and ending the team or the context is BUSY, until that process goes on or ends. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_barrier(ibcoll_team_t team);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_bcast(ibcoll_team_t team, void* buffer, uint64_t bytes, int root);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_allgather(ibcoll_team_t team, const void* send, void* recv, uint64_t bytes);
@@ -255,8 +267,8 @@ IBCOLL_EXPORT const char* ibcoll_algorithm_about(ibcoll_collective_t collective,
 IBCOLL_EXPORT ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_t* args, char* text,
                                              size_t bytes);
 /* JSON of the whole state: bootstrap, topology, transports with the reason why one is not used, settings with default,
- * value, origin and meaning, counters. Same contract as ibcoll_context_describe. `context` may be NULL: what can be
- * known without a job. */
+ * value, origin and meaning; transports and topology with their counters. Same contract as ibcoll_context_describe. `context`
+ * may be NULL: build and settings alone, or, where these are malformed, "error" in their place. */
 IBCOLL_EXPORT size_t ibcoll_info_json(ibcoll_context_t context, char* text, size_t bytes);
 
 #ifdef __cplusplus

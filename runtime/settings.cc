@@ -40,7 +40,9 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_VERBS_TIMEOUT", Kind::kInteger, "16", "1..31",
      "an unanswered packet is sent again after 4.096 us times 2 to this power"},
     {"IBCOLL_VERBS_RETRIES", Kind::kInteger, "6", "0..6",
-     "so often; after that the peer counts as lost (7 would mean without end to some devices)"},
+     "so often; after that a new connection is tried, and a peer that does not answer counts as lost (7 would mean "
+     "without end "
+     "to some devices)"},
     {"IBCOLL_VERBS_QUEUE_PAIRS", Kind::kInteger, "4096", "1..1000000", "most peers that a rank connects to"},
 
     {"IBCOLL_REGISTRATION_CACHE", Kind::kChoice, "auto", "auto|off",
@@ -61,7 +63,7 @@ constexpr Setting kSettings[] = {
      "copy large blocks between processes of a node by process_vm_readv and process_vm_writev, where the kernel "
      "permits it"},
     {"IBCOLL_SCHEME", Kind::kChoice, "auto", "auto|copy|zero_copy",
-     "copy: through landing slots; zero_copy: straight into the receive buffer; auto: by size"},
+     "of messages, copy: through landing slots; zero_copy: straight into the receive buffer; auto: by size"},
 
     {"IBCOLL_BARRIER", Kind::kAlgorithm, "auto", "", "algorithm of barrier; auto: lowest predicted cost"},
     {"IBCOLL_BCAST", Kind::kAlgorithm, "auto", "", "algorithm of bcast; auto: lowest predicted cost"},

@@ -129,7 +129,8 @@ void describe_options(CLI::App& app, Options& options) {
   app.add_option("--memory", text->memory, "Where the buffers come from; ibcoll: ibcoll_mem_alloc")
       ->check(CLI::IsMember({"malloc", "ibcoll"}))
       ->capture_default_str();
-  app.add_option("--scheme", text->scheme, "copy: landing slots; zero_copy: straight into the receive buffer")
+  app.add_option("--scheme", text->scheme,
+                 "Of messages, copy: landing slots; zero_copy: straight into the receive buffer")
       ->check(CLI::IsMember(schemes))
       ->capture_default_str();
   app.add_option("--format", text->format, "How to print")->check(CLI::IsMember(formats))->capture_default_str();

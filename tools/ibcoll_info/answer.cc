@@ -46,7 +46,7 @@ std::string settings_text(const json& state) {
 
 std::string devices_text(const json& state, const json& ranks) {
   std::string text;
-  for (const char* name : {"bootstrap", "topology", "transports", "counters"}) {
+  for (const char* name : {"bootstrap", "topology", "transports"}) {
     if (state.contains(name)) text += fmt::format("{}\n", name) + text_tree(state[name], 2);
   }
   return text + "ranks\n" + facts_text(ranks);
@@ -95,8 +95,7 @@ std::string answer(const Options& options, ibcoll_context_t context, std::string
     if (options.version) document["build"] = section(state, "build");
     if (options.settings) document["settings"] = section(state, "settings");
     if (options.devices) {
-      for (const char* name : {"bootstrap", "topology", "transports", "counters"})
-        document[name] = section(state, name);
+      for (const char* name : {"bootstrap", "topology", "transports"}) document[name] = section(state, name);
       document["ranks"] = ranks;
     }
     if (options.algorithms && team != nullptr) document["collectives"] = collectives_json(options, team);
