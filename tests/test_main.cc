@@ -7,6 +7,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstdio>
 
 #include "runtime/log.h"
 
@@ -54,5 +55,8 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   ibcoll::show_places_of_aborts();
   testing::UnitTest::GetInstance()->listeners().Append(new ibcoll::ErrorLineWatch);  // GoogleTest deletes it
-  return RUN_ALL_TESTS();
+  const int status = RUN_ALL_TESTS();
+  const bool none = !GTEST_FLAG_GET(list_tests) && testing::UnitTest::GetInstance()->test_to_run_count() == 0;
+  if (none) std::fputs("no test fits the filter\n", stderr);
+  return none ? 1 : status;
 }
