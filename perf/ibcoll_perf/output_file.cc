@@ -7,14 +7,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
+#include "perf/behind_links.h"
 #include "perf/ibcoll_perf/report.h"
 
 namespace ibcoll::perf {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string failure(const std::string& path, int error) {
   return fmt::format("{}: {}", path.empty() ? "standard output" : path, std::strerror(error));
@@ -25,18 +23,6 @@ mode_t new_file_mode() {
   const mode_t mask = ::umask(0);
   ::umask(mask);
   return 0666 & ~mask;
-}
-
-// Where a file of this name would be written: also when it is a symbolic link to a file that does not exist yet.
-fs::path behind_links(fs::path path) {
-  constexpr int kMostLinks = 40;  // as the kernel follows
-  std::error_code none;
-  for (int i = 0; i < kMostLinks && fs::is_symlink(fs::symlink_status(path, none)); ++i) {
-    const fs::path target = fs::read_symlink(path, none);
-    if (none) break;
-    path = path.parent_path() / target;  // or the target alone, when that is absolute
-  }
-  return path;
 }
 
 }  // namespace

@@ -127,6 +127,48 @@ class RadixTest(unittest.TestCase):
         self.assertEqual(self.radix(2, target=link).returncode, 0)
         self.assertTrue(link.is_symlink())
         self.assertEqual(real.read_bytes(), sorted_bytes(self.input.read_bytes()))
+        real.unlink()  # the link now leads to a file that does not exist yet
+        self.assertEqual(self.radix(2, target=link).returncode, 0)
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(real.read_bytes(), sorted_bytes(self.input.read_bytes()))
+
+    def test_output_with_the_longest_name(self):
+        keys = random_keys(100, 4)
+        self.input.write_bytes(keys)
+        target = self.folder / ("x" * 255)
+        self.assertEqual(self.radix(2, target=target).returncode, 0)
+        self.assertEqual(target.read_bytes(), sorted_bytes(keys))
+
+    def test_output_keeps_its_owner(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root may give files away")
+        self.input.write_bytes(random_keys(100, 4))
+        self.input.chmod(0o600)
+        os.chown(self.input, 65534, 65534)
+        self.assertEqual(self.radix(2, target=self.input).returncode, 0)
+        after = self.input.stat()
+        self.assertEqual((after.st_uid, after.st_gid, after.st_mode & 0o777), (65534, 65534, 0o600))
+
+    def test_ignored_signals_stay_ignored(self):
+        self.input.write_bytes(os.urandom(64 << 20))
+        command = [BUILD / "bin/ibcoll_radix", self.input, self.output]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                              preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as run:
+            while run.poll() is None and not any(entry.name.startswith(".ibcoll_radix.") for entry in self.folder.iterdir()):
+                time.sleep(0.001)
+            self.assertIsNone(run.poll(), "it was over before the signal")
+            run.send_signal(signal.SIGHUP)
+            self.assertEqual((run.wait(SECONDS), run.stderr.read()), (0, ""))
+
+    def test_report_that_cannot_be_written(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        self.input.write_bytes(random_keys(100, 4))
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([BUILD / "bin/ibcoll_radix", self.input, self.output], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, timeout=SECONDS, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output: No space left on device", done.stderr)
 
     # ------------------------------------------------------------ bad input
 
@@ -220,7 +262,7 @@ class RadixTest(unittest.TestCase):
     def kill_rank_when_sorting(self, run, victim):
         """Kills the victim-th process of the program once the temporary file is there; False when the job is over."""
         while run.poll() is None:
-            if any(entry.name.startswith(".out.") for entry in self.folder.iterdir()):
+            if any(entry.name.startswith(".ibcoll_radix.") for entry in self.folder.iterdir()):
                 found = [pid for pid in ranks.descendants(run.pid) if command_of(pid) == "ibcoll_radix"]
                 if len(found) > victim:
                     os.kill(sorted(found)[victim], signal.SIGKILL)

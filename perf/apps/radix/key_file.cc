@@ -17,6 +17,8 @@
 #include <random>
 #include <utility>
 
+#include "perf/behind_links.h"
+
 namespace radix {
 namespace {
 
@@ -107,24 +109,18 @@ OutputFile::~OutputFile() {
 void OutputFile::guard(std::string temporary) {
   temporary_ = std::move(temporary);
   std::copy_n(temporary_.c_str(), temporary_.size() + 1, removed_on_signal.begin());
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, remove_and_die);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})  // but for what is ignored, as nohup has it
+    if (std::signal(signal, remove_and_die) == SIG_IGN) std::signal(signal, SIG_IGN);
 }
 
 Error OutputFile::choose(const std::string& path) {
   struct stat existing {};
-  path_ = path;
-  if (stat(path.c_str(), &existing) == 0) {
-    if (!S_ISREG(existing.st_mode))
-      return fmt::format("{} exists and is not a regular file; name another output", path);
-    // The file that a symbolic link points to is replaced, not the link.
-    std::error_code unresolved;
-    path_ = std::filesystem::canonical(path, unresolved).string();
-    if (unresolved) return fmt::format("cannot write {}: {}", path, unresolved.message());
-  }
+  if (stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode))
+    return fmt::format("{} exists and is not a regular file; name another output", path);
+  path_ = behind_links(path).string();  // the file that a symbolic link points to is replaced, not the link
   std::random_device random;
   const uint64_t tag = static_cast<uint64_t>(random()) << 32 | random();
-  temporary_ =
-      fmt::format("{}/.{}.{:016x}", directory_of(path_), std::filesystem::path(path_).filename().string(), tag);
+  temporary_ = fmt::format("{}/.ibcoll_radix.{:016x}", directory_of(path_), tag);
   if (temporary_.size() >= removed_on_signal.size()) return failed("cannot write", path, ENAMETOOLONG);
   return {};
 }
@@ -164,6 +160,9 @@ Error OutputFile::write(const uint32_t* keys, uint64_t first, uint64_t count) co
 }
 
 Error OutputFile::rename() {
+  // Whose it was, where this process may give it away; first, as that takes away some permissions.
+  struct stat existing {};
+  if (stat(path_.c_str(), &existing) == 0 && fchown(fd_.get(), existing.st_uid, existing.st_gid) != 0) errno = 0;
   if (fchmod(fd_.get(), mode_for(path_)) != 0) return failed("cannot set the permissions of", temporary_, errno);
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("cannot put in place", path_, errno);
   // The new name is there for every process; that it survives a power failure is for the directory's fsync to see to,

@@ -6,9 +6,12 @@
 
 #include <CLI/CLI.hpp>
 #include <bit>
+#include <cerrno>
 #include <chrono>
 #include <climits>
 #include <csignal>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <vector>
@@ -105,6 +108,13 @@ void print_phases(Job& job, uint64_t keys, const Phases& phases) {
   }
 }
 
+// Exit status: what was printed is where it belongs.
+int output_written() {
+  if (std::fflush(stdout) == 0) return 0;
+  fmt::print(stderr, "ibcoll_radix: standard output: {}\n", std::strerror(errno));
+  return 1;
+}
+
 int run(int argc, char** argv) {
   Job job;
   const Error error = job.open();
@@ -124,7 +134,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& wrong) {
     // All ranks got the same arguments; one of them tells.
     if (job.rank() == 0) app.exit(wrong);
-    return wrong.get_exit_code() == 0 ? 0 : 2;
+    return wrong.get_exit_code() == 0 ? output_written() : 2;
   }
   // A limit on file sizes is an error from the call that meets it.
   std::signal(SIGXFSZ, SIG_IGN);
@@ -132,7 +142,7 @@ int run(int argc, char** argv) {
   Phases phases;
   if (!sort_file(job, in, out, keys, phases)) return 1;
   print_phases(job, keys, phases);
-  return 0;
+  return output_written();
 }
 
 }  // namespace
