@@ -63,4 +63,9 @@ inline uint64_t irregular_bytes(uint64_t bytes, int source, int destination) noe
   return bytes / 2 + bytes * weight / 4;
 }
 
+// Bytes of an element of an allreduce of `bytes` bytes, the widest that divides it: 8 double, 4 float, else an unsigned integer.
+inline size_t element_width(uint64_t bytes) noexcept {
+  return bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
+}
+
 }  // namespace ibcoll::perf

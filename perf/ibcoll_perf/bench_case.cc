@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "perf/call_times.h"
 #include "tools/own_calls.h"
 
 namespace ibcoll::perf {
@@ -25,8 +26,6 @@ ibcoll_type_t element_type(uint64_t bytes, bool exact) {
 }  // namespace
 
 std::string shown(const std::string& algorithm) { return algorithm.empty() ? "default" : algorithm; }
-
-size_t element_width(uint64_t bytes) { return bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1; }
 
 LayoutParams layout_params(const Options& options, const Job& job, uint64_t bytes) {
   return {options.collective, bytes, job.rank(), job.size(), options.root, options.in_place, options.check};

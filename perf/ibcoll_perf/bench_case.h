@@ -14,8 +14,6 @@
 namespace ibcoll::perf {
 
 LayoutParams layout_params(const Options& options, const Job& job, uint64_t bytes);
-// Bytes of an element of an allreduce of `bytes` bytes: the widest that divides it.
-size_t element_width(uint64_t bytes);
 // What stands for an algorithm before it is known which one runs.
 std::string shown(const std::string& algorithm);
 

@@ -21,12 +21,18 @@ class Payload {
  public:
   explicit Payload(BenchCase& bench) : bench_(bench), layout_(bench.layout()) {}
 
-  void prepare(uint64_t iteration) {
-    iteration_ = iteration;
+  // Before the first call of a round: nothing of an earlier one is left.
+  void prepare(uint64_t round) {
     std::byte* recv = bench_.buffers().recv();
     std::memset(recv - kGuardBytes, static_cast<int>(kGuard), kGuardBytes + layout_.recv_bytes + kGuardBytes);
-    const int poison = 0x5A ^ static_cast<int>(iteration % 7);
+    const int poison = 0x5A ^ static_cast<int>(round % 7);
     for (const Block& block : layout_.recv) std::memset(recv + block.offset, poison, block.bytes);
+    send_afresh(round, 0);
+  }
+
+  // Other data for the next call, number `call` of the round.
+  void send_afresh(uint64_t round, uint64_t call) {
+    iteration_ = round * kMostCalls + call;
     for (const Block& block : layout_.send) {
       if (is_reduction()) {
         fill_elements(sent(block), width(), key(block), kPatternStep);
@@ -95,7 +101,7 @@ class Payload {
       fmt::print(
           stderr,
           "ibcoll_perf: rank {}: {}: round {}: {}: {} wrong, the first at {}, which is {:#04x} and not {:#04x}\n",
-          bench_.job().rank(), bench_.title(), iteration_, where, damage->bytes, damage->first,
+          bench_.job().rank(), bench_.title(), iteration_ / kMostCalls, where, damage->bytes, damage->first,
           std::to_integer<int>(damage->found), std::to_integer<int>(damage->expected));
     }
     return damage->bytes;
@@ -107,13 +113,12 @@ class Payload {
   int reported_ = 0;
 };
 
-// One round: fill, some calls but `most` at most, verify. Appends the time of each call.
-bool run_round(BenchCase& bench, Payload& payload, uint64_t iteration, uint64_t most, std::vector<double>& calls,
+// One round: fill, some calls but `most` at most, verify the last one. Appends the time of each call.
+bool run_round(BenchCase& bench, Payload& payload, uint64_t round, uint64_t most, std::vector<double>& calls,
                uint64_t& wrong) {
-  // In place a second call would start from the result of the first.
-  const uint64_t burst = bench.options().in_place ? 1 : std::min(1 + iteration % kMostCalls, most);
-  payload.prepare(iteration);
-  for (uint64_t i = 0; i < burst; ++i) {
+  payload.prepare(round);
+  for (uint64_t i = 0; i < std::min(1 + round % kMostCalls, most); ++i) {
+    if (i > 0) payload.send_afresh(round, i);
     const double begin = now_us();
     if (!bench.call()) return false;
     calls.push_back(now_us() - begin);
@@ -124,12 +129,12 @@ bool run_round(BenchCase& bench, Payload& payload, uint64_t iteration, uint64_t 
 
 bool run_rounds(BenchCase& bench, const LoopPlan& plan, std::vector<double>& calls, uint64_t& wrong) {
   Payload payload(bench);
-  uint64_t iteration = 0;
+  uint64_t round = 0;
   double round_us = 0;  // of the last warm-up: the first one connects and touches memory
   const auto warmup = static_cast<uint64_t>(std::max<int64_t>(plan.warmup, 2));
-  for (; iteration < warmup; ++iteration) {
+  for (; round < warmup; ++round) {
     const double begin = now_us();
-    if (!run_round(bench, payload, iteration, kMostCalls, calls, wrong)) return false;
+    if (!run_round(bench, payload, round, kMostCalls, calls, wrong)) return false;
     round_us = now_us() - begin;
   }
   if (!bench.largest(round_us)) return false;
@@ -137,7 +142,7 @@ bool run_rounds(BenchCase& bench, const LoopPlan& plan, std::vector<double>& cal
   const uint64_t wanted = plan.iterations > 0 ? plan.iterations : static_cast<uint64_t>(fitting);
   calls.clear();
   while (calls.size() < wanted) {
-    if (!run_round(bench, payload, iteration++, wanted - calls.size(), calls, wrong)) return false;
+    if (!run_round(bench, payload, round++, wanted - calls.size(), calls, wrong)) return false;
   }
   return bench.job().sum(wrong);
 }
@@ -147,15 +152,18 @@ bool check_barriers(BenchCase& bench, const LoopPlan& plan, std::vector<double>&
                     std::optional<uint64_t>& errors) {
   const uint64_t count = plan.iterations > 0 ? plan.iterations : 1000;
   std::vector<double> times, all;
+  for (int64_t i = 0; i < std::max<int64_t>(plan.warmup, 2); ++i) {
+    if (!bench.call()) return false;
+  }
   for (uint64_t i = 0; i < count; ++i) {
     times.push_back(now_us());
     if (!bench.call()) return false;
     times.push_back(now_us());
     calls.push_back(times[2 * i + 1] - times[2 * i]);
   }
-  bool one_clock = false;
-  if (!same_kernel(bench.job(), one_clock) || !bench.job().gather(times, all)) return false;
-  if (!one_clock) return true;
+  int one_clock = 0;
+  if (!ranks_on_this_kernel(bench.job(), one_clock) || !bench.job().gather(times, all)) return false;
+  if (one_clock < bench.job().size()) return true;
   errors = 0;
   for (uint64_t i = 0; i < count && !all.empty(); ++i) {
     double last_in = 0;

@@ -76,20 +76,21 @@ bool measure_all(Job& job, const Options& options, const Buffers& buffers, Repor
 
 // Buffers for the largest size, on all ranks or on none.
 bool allocate(Job& job, const Options& options, Buffers& buffers) {
-  bool one_machine = false;
-  if (!same_kernel(job, one_machine)) return false;
-  const uint64_t share = available_memory() / (one_machine ? static_cast<uint64_t>(job.size()) : 1);
+  int here = 0;
+  if (!ranks_on_this_kernel(job, here)) return false;
+  const uint64_t share = available_memory() / static_cast<uint64_t>(here);
   const uint64_t largest = options.collective == IBCOLL_BARRIER ? 0 : options.sizes.back();
-  std::string problem;
-  if (largest > share / 2 / static_cast<uint64_t>(job.size())) {  // before sums of sizes could overflow
-    problem =
-        fmt::format("buffers for --bytes {} over {} ranks do not fit into {} MB, a rank's share of the free memory",
-                    largest, job.size(), share >> 20);
-  } else {
-    const Layout most = make_layout(layout_params(options, job, largest));
-    problem = buffers.allocate(options.library_memory ? job.context() : nullptr, most.send_bytes, most.recv_bytes);
+  Layout most;
+  bool fits = largest <= UINT64_MAX / 8 / static_cast<uint64_t>(job.size());  // no sum of sizes overflows
+  if (fits) {
+    most = make_layout(layout_params(options, job, largest));
+    fits = most.send_bytes + most.recv_bytes <= share;
   }
-  return job.agree(problem);
+  return job.agree(
+      fits
+          ? buffers.allocate(options.library_memory ? job.context() : nullptr, most.send_bytes, most.recv_bytes)
+          : fmt::format("buffers for --bytes {} over {} ranks do not fit into {} MB, a rank's share of the free memory",
+                        largest, job.size(), share >> 20));
 }
 
 bool run(Job& job, const Options& options, OutputFile& output, Outcome& outcome) {

@@ -2,6 +2,7 @@
 #include "perf/ibcoll_perf/job.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <fstream>
 #include <functional>
@@ -106,14 +107,20 @@ bool Job::gather(const std::vector<double>& mine, std::vector<double>& all) {
   return run_own(args, "gathering times");
 }
 
-bool same_kernel(Job& job, bool& answer) {
+bool Job::gather_everywhere(double mine, std::vector<double>& all) {
+  all.resize(static_cast<size_t>(size_));
+  ibcoll_collective_args_t args = own_call(IBCOLL_ALLGATHER, &mine, all.data());
+  args.bytes = sizeof mine;
+  return run_own(args, "gathering values");
+}
+
+bool ranks_on_this_kernel(Job& job, int& count) {
   std::string boot_id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
-  // 50 bits, which a double holds exactly: the largest and the least are equal only where all are.
-  const auto mine = static_cast<double>(std::hash<std::string>{}(boot_id) >> 14);
-  double most = mine, least = -mine;
-  if (!job.largest(most) || !job.largest(least)) return false;
-  answer = most == -least;
+  const auto mine = static_cast<double>(std::hash<std::string>{}(boot_id) >> 14);  // 50 bits: exact
+  std::vector<double> all;
+  if (!job.gather_everywhere(mine, all)) return false;
+  count = static_cast<int>(std::count(all.begin(), all.end(), mine));
   return true;
 }
 

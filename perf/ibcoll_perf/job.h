@@ -37,6 +37,9 @@ class Job {
   // All ranks' values, in rank order, on rank 0; elsewhere empty. The same number on every rank.
   bool gather(const std::vector<double>& mine, std::vector<double>& all);
 
+  // All ranks' values, in rank order, on all ranks.
+  bool gather_everywhere(double mine, std::vector<double>& all);
+
   // Notes what failed, with ibcoll_last_error, and returns false.
   bool fail(std::string_view what, ibcoll_status_t status);
   // Collective. True where `problem` is empty on every rank. Else false, and the text becomes failure() on the lowest of
@@ -54,7 +57,7 @@ class Job {
   std::string failure_;
 };
 
-// True where all ranks run on one kernel, so that their monotonic clocks are one.
-bool same_kernel(Job& job, bool& answer);
+// How many ranks, this one included, run on this rank's kernel: their monotonic clocks are one, and they share its memory.
+bool ranks_on_this_kernel(Job& job, int& count);
 
 }  // namespace ibcoll::perf

@@ -47,7 +47,30 @@ class PerfTest(unittest.TestCase):
             self.assertIn(part, done.stderr)
 
 
+# A library of which every second call in a row of one request does nothing.
+LAZY = """#define _GNU_SOURCE
+#include <dlfcn.h>
+int ibcoll_start(void* request) {
+  static void* last;
+  static int calls;
+  calls = request == last ? calls + 1 : 0;
+  last = request;
+  return calls % 2 ? 0 : ((int (*)(void*))dlsym(RTLD_NEXT, "ibcoll_start"))(request);
+}
+"""
+
+
 class Figures(PerfTest):
+    def test_calls_that_do_nothing_are_wrong(self):
+        with tempfile.TemporaryDirectory() as folder:
+            library = pathlib.Path(folder) / "lazy.so"
+            subprocess.run(["cc", "-shared", "-fPIC", "-xc", "-", "-o", library, "-ldl"], input=LAZY, text=True, check=True)
+            for words in ([], ["--in-place"]):
+                done = perf(2, "allgather", "--bytes", "8", "--check", "--iterations", "12", "--format", "csv", *words,
+                            environment={"LD_PRELOAD": str(library), "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"})
+                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+                self.assertGreater(int(rows_of(done)[0]["errors"]), 0)
+
     def test_every_collective_is_right(self):
         for collective in COLLECTIVES:
             for ranks in (0, 3):
@@ -223,6 +246,14 @@ class BadOptions(PerfTest):
         done = perf(3, "alltoall", "--algorithm", "fastest")
         self.check_refused(done, "no algorithm 'fastest'")
         self.assertEqual(done.stderr.count("no algorithm"), 1, done.stderr)
+
+    def test_buffers_that_fit_for_one_collective_and_not_for_another(self):
+        with open("/proc/meminfo", encoding="ascii") as file:
+            available = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
+        ranks = 48
+        size = available * 3 // 4 // ranks // ranks  # 2 x 48 blocks are 1.5 times a rank's share
+        self.check_refused(perf(ranks, "alltoall", "--bytes", size), "do not fit", status=1)
+        self.check_runs(perf(ranks, "bcast", "--bytes", size, "--iterations", "1", "--warmup", "0"))
 
     def test_more_memory_than_there_is(self):
         for size in ("1024G", "18446744073709551615"):
