@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How perf/compare builds and starts the libraries: with the flags that a knowing user would give each."""
 
+import contextlib
 import csv
 import os
 import pathlib
@@ -95,6 +96,16 @@ def environment():
     return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
 
+def end(process):
+    """Ends a launcher, TERM first: it takes its ranks along, which live in process groups of their own."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=10)
+            return
+
+
 def run(name, program, ranks, nodes, words, timeout):
     """Rows of one launch: {bytes: (t_avg, algorithm)}; raises CompareError with the program's own words."""
     command = [str(word) for word in start_words(name, program, ranks, nodes) + [program] + words]
@@ -104,14 +115,11 @@ def run(name, program, ranks, nodes, words, timeout):
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            # TERM first: launchers take their ranks along, which live in process groups of their own.
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.communicate(timeout=10)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
+            end(process)
             raise CompareError(f"{said}: not done after {timeout} s") from None
+        except BaseException:  # Ctrl-C does not reach a session of its own
+            end(process)
+            raise
     if process.returncode != 0:
         raise CompareError(f"{said}: exit status {process.returncode}\n{err.strip()[-2000:]}")
     lines = out.splitlines()

@@ -94,7 +94,8 @@ class Case {
                       recv_blocks_.counts.data(), recv_blocks_.displacements.data(), MPI_BYTE, MPI_COMM_WORLD);
         break;
       case kAllreduce:
-        MPI_Allreduce(send_, recv_, count / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        MPI_Allreduce(send_, recv_, count / static_cast<int>(ibcoll::perf::element_width(bytes_)), element_type(),
+                      MPI_SUM, MPI_COMM_WORLD);
         break;
     }
     return true;
@@ -120,6 +121,19 @@ class Case {
   size_t ranks() const { return static_cast<size_t>(size_); }
 
  private:
+  MPI_Datatype element_type() const {
+    switch (ibcoll::perf::element_width(bytes_)) {
+      case 1:
+        return MPI_UINT8_T;
+      case 2:
+        return MPI_UINT16_T;
+      case 4:
+        return MPI_FLOAT;
+      default:
+        return MPI_DOUBLE;
+    }
+  }
+
   Collective collective_;
   uint64_t bytes_;
   int rank_ = 0, size_ = 1;

@@ -5,8 +5,10 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -69,6 +71,36 @@ class CompareTest(unittest.TestCase):
         self.assertIn("MPICH left out", done.stdout)
         self.assertRegex(done.stdout, r"barrier +0 +2\.00 +6\.00 +3\.00")
         self.assertIn("cells below 1: none", done.stdout)
+
+    def test_libraries_of_which_none_is_left(self):
+        for options in (["--libraries", "mpich", "--ranks", str(CORES + 1)], ["--libraries", "mpich", "--nodes", "2"]):
+            done = self.compare("--collectives", "barrier", *options)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("--libraries: none is left for", done.stderr)
+
+    def test_numbers_that_are_none(self):
+        for option in ("--factor", "--rounds", "--seconds"):
+            done = self.compare(option, "0")
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("--factor is at least 2, --rounds at least 1, --seconds above 0", done.stderr)
+
+    def test_what_it_has_started_ends_with_it(self):
+        self.write("path/mpirun.openmpi", "#!/bin/bash\n[[ $1 != --version ]] || exit 0\necho $$ >%s\nsleep 1000\n"
+                   % (self.folder / "pid"))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            command = [ROOT / "perf/compare", "--build", self.folder / "build", "--ranks", "1", "--collectives", "barrier",
+                       "--libraries", "openmpi"]
+            path = f"{self.folder / 'path'}:{os.environ['PATH']}"
+            (self.folder / "pid").unlink(missing_ok=True)
+            with subprocess.Popen(command, env=dict(os.environ, PATH=path), stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL) as run:
+                end = time.monotonic() + 30
+                while not ((self.folder / "pid").exists() and (self.folder / "pid").read_text()) and time.monotonic() < end:
+                    time.sleep(0.02)
+                pid = int((self.folder / "pid").read_text())
+                run.send_signal(number)
+                self.assertNotEqual(run.wait(30), 0)
+                self.assertFalse(os.path.exists(f"/proc/{pid}"))
 
     def test_two_ranks_know_how_far_apart_their_cores_are(self):
         if CORES < 2:
