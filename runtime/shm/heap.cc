@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/shm/heap.h"
 
-#include <time.h>
-
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace ibcoll {
 namespace {
 
-constexpr time_t kPatience = 2;  // seconds; the lock is held for less than a microsecond
+constexpr std::chrono::seconds kPatience{2};  // the lock is held for less than a microsecond
 
 }  // namespace
 
@@ -26,19 +26,21 @@ void Heap::prepare(uint64_t bytes) noexcept {
 }
 
 Status Heap::lock() noexcept {
-  timespec deadline{};
-  ::clock_gettime(CLOCK_REALTIME, &deadline);
-  deadline.tv_sec += kPatience;
-  switch (const int code = ::pthread_mutex_timedlock(&mutex_, &deadline); code) {
+  // pthread_mutex_timedlock() goes by a clock that can be set.
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  int code = ::pthread_mutex_trylock(&mutex_);
+  for (; code == EBUSY && std::chrono::steady_clock::now() < deadline; code = ::pthread_mutex_trylock(&mutex_))
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  switch (code) {
     case EOWNERDEAD:  // its changes are all there, or not at all
       ::pthread_mutex_consistent(&mutex_);
       return {};
     case 0:
       return {};
-    case ETIMEDOUT:
+    case EBUSY:
       return error(IBCOLL_ERR_TIMEOUT,
                    "shm: another rank of the node has held the lock of the node's heap for {} s; is one stopped?",
-                   kPatience);
+                   kPatience.count());
     default:
       return error(IBCOLL_ERR_SYSTEM, "shm: the lock of the node's heap: {}", std::strerror(code));
   }

@@ -62,11 +62,18 @@ Status Segment::map() {
   if (memory != MAP_FAILED) {
     reserved_ = static_cast<std::byte*>(memory);
     std::byte* const aligned = reserved_ + (kChunk - reinterpret_cast<uintptr_t>(reserved_) % kChunk);
-    memory = ::mmap(aligned, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd_, 0);
+    memory = ::mmap(aligned, bytes_, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd_, 0);
   }
+  // Where the program locks all its future memory (mlockall), the kernel would make every page of this now.
+  if (memory != MAP_FAILED &&
+      (::munlock(memory, bytes_) != 0 || ::mprotect(memory, bytes_, PROT_READ | PROT_WRITE) != 0))
+    memory = MAP_FAILED;
   if (memory == MAP_FAILED)
-    return error(IBCOLL_ERR_NO_MEMORY, "shm: mmap of the node's segment ({} bytes of address space): {}; see ulimit -v",
-                 bytes_, std::strerror(errno));
+    return error(
+        IBCOLL_ERR_NO_MEMORY,
+        "shm: mmap of the node's segment ({} bytes of address space): {}; see ulimit -v, and ulimit -l where the "
+        "program calls mlockall",
+        bytes_, std::strerror(errno));
   base_ = static_cast<std::byte*>(memory);
   ::madvise(base_, bytes_, MADV_DONTDUMP);
   infos_ = reinterpret_cast<RankInfo*>(base_ + pages(sizeof(Header)));
@@ -77,8 +84,17 @@ Status Segment::map() {
 
 // Touching a page of a memfd that cannot be had is a SIGBUS; asking for it first is an error that can be reported.
 Status Segment::allocate_pages(uint64_t offset, uint64_t bytes) noexcept {
-  while (::fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) {
-    if (errno == EINTR) continue;
+  constexpr uint64_t kPiece = 64 * 1024;
+  bool interrupted = false;
+  for (uint64_t done = 0, piece = 0; done < bytes; done += piece) {
+    // Before Linux 6.10 a signal undoes what a call has done so far: all of it might never fit between two of a profiler.
+    piece = interrupted ? std::min(kPiece, bytes - done) : bytes;
+    if (::fallocate(fd_, 0, static_cast<off_t>(offset + done), static_cast<off_t>(piece)) == 0) continue;
+    if (errno == EINTR) {
+      interrupted = true;
+      piece = 0;
+      continue;
+    }
     return error(IBCOLL_ERR_NO_MEMORY,
                  "shm: {} bytes of shared memory were refused: {}; free memory, raise the cgroup's "
                  "limit, or lower IBCOLL_SHM_SLOT_BYTES and IBCOLL_SHM_RING_BYTES",

@@ -66,6 +66,7 @@ size_t ShmTransport::report_failures(std::span<Event> events) {
     const bool drained = in != incoming_.end() ? in->head == in->block->tail.load(std::memory_order_acquire)
                                                : !segment_->open(local, rank_).load(std::memory_order_acquire);
     if (!drained) {
+      if (in == incoming_.end()) find_senders();  // it opened its ring, and may have been killed before it counted that
       ++at;
       continue;
     }

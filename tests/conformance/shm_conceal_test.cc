@@ -65,5 +65,24 @@ TEST_F(ShmConceal, AnEndedWriterWritesNoMore) {
   EXPECT_EQ(word() & 3, Exposure::kFree);
 }
 
+// Killed between opening its ring and counting that, it is reported all the same.
+TEST_F(ShmConceal, AnEndJustAfterTheFirstRingWasOpened) {
+  ASSERT_TRUE(segment_->ensure_pair(1, 0).ok());
+  segment_->open(1, 0) = 1;
+  ::kill(writer_, SIGKILL);
+  siginfo_t info;
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(writer_), &info, WEXITED | WNOWAIT), 0);
+  std::array<Event, 4> events;
+  size_t count = 0;
+  for (int i = 0; i < 1000 && count == 0; ++i) {
+    transport_->check_peers();
+    count = transport_->poll(events);
+    ::usleep(1000);
+  }
+  ASSERT_EQ(count, 1u);
+  EXPECT_EQ(events[0].kind, Event::Kind::kPeerFailed);
+  EXPECT_EQ(events[0].peer, 1);
+}
+
 }  // namespace
 }  // namespace ibcoll::conformance

@@ -4,9 +4,15 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <string>
 
 namespace ibcoll {
 namespace {
@@ -53,6 +59,46 @@ TEST_F(SegmentTest, HeapHasMemoryInHugePagesWhereTheKernelMakesThem) {
     EXPECT_EQ(segment_->huge_bytes(), segment_->heap_bytes());
   else
     EXPECT_LE(segment_->huge_bytes(), segment_->heap_bytes());
+}
+
+uint64_t locked_kilobytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "VmLck:") {
+      uint64_t kilobytes = 0;
+      status >> kilobytes;
+      return kilobytes;
+    }
+  return 0;
+}
+
+TEST(SegmentAlone, IsNotMadeWholeWhereAllFutureMemoryIsLocked) {
+  if (::mlockall(MCL_FUTURE) != 0) GTEST_SKIP() << "mlockall: " << std::strerror(errno);
+  const uint64_t before = locked_kilobytes();
+  const Result<std::unique_ptr<Segment>> made = Segment::create(3, 4096);
+  const uint64_t after = locked_kilobytes();
+  ::munlockall();
+  if (!made.ok()) GTEST_SKIP() << made.status().text();  // for want of the right to lock so much, which it then names
+  EXPECT_LT(after, before + 100 * 1024);
+}
+
+// As under a profiler, which sends a signal every now and then.
+TEST_F(SegmentTest, MemoryIsHadAlthoughSignalsComeAllTheTime) {
+  struct sigaction before {
+  }, counted{};
+  counted.sa_handler = [](int) {};
+  ::sigaction(SIGPROF, &counted, &before);
+  timer_t timer{};
+  sigevent event{};
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = SIGPROF;
+  ASSERT_EQ(::timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+  const itimerspec every{{0, 200'000}, {0, 200'000}};
+  ::timer_settime(timer, 0, &every, nullptr);
+  std::byte* const memory = allocated(64 * kMegabyte);
+  ::timer_delete(timer);
+  ::sigaction(SIGPROF, &before, nullptr);
+  EXPECT_TRUE(std::all_of(memory, memory + 64 * kMegabyte, [](std::byte b) { return b == std::byte(0); }));
 }
 
 TEST_F(SegmentTest, MemoryIsZeroAtFirstAndKeptWhenItIsGivenBack) {
