@@ -142,7 +142,8 @@ std::vector<int> ProcessWatch::ended() {
   const bool look = now >= next_look_;
   if (look) next_look_ = now + kLookPeriod;
   for (size_t i = handles_.size(); i-- > 0;) {
-    const bool told = polled && handles_[i].revents != 0;
+    if (polled && (handles_[i].revents & POLLNVAL) != 0) handles_[i].fd = -1;  // somebody closed what was not theirs
+    const bool told = polled && (handles_[i].revents & POLLIN) != 0;
     const bool by_proc = look && (until_ == Until::kEnding || handles_[i].fd < 0 || !polled);
     if (!watched_[i].gone && !told && !(by_proc && ended_by_proc(watched_[i]))) continue;
     result.push_back(watched_[i].rank);
@@ -155,7 +156,8 @@ bool ProcessWatch::alive(int rank) const {
   const auto found = std::find_if(watched_.begin(), watched_.end(), [=](const Watched& w) { return w.rank == rank; });
   if (found == watched_.end() || found->gone) return false;
   pollfd handle = handles_[static_cast<size_t>(found - watched_.begin())];
-  return handle.fd >= 0 ? ::poll(&handle, 1, 0) <= 0 : !ended_by_proc(*found);
+  if (handle.fd >= 0 && ::poll(&handle, 1, 0) >= 0 && (handle.revents & POLLNVAL) == 0) return handle.revents == 0;
+  return !ended_by_proc(*found);
 }
 
 }  // namespace ibcoll

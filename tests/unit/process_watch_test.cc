@@ -88,6 +88,29 @@ TEST(ProcessWatch, TellsOfAnEndWhereDescriptorsHaveBecomeShort) {
 }
 
 // Its first thread ends, another one lives on.
+// A library that closes all descriptors that it does not know (closefrom).
+TEST(ProcessWatch, GoesOnWhereSomebodyClosesItsDescriptors) {
+  const Sleeper lasting, ending;
+  ProcessWatch watch(ProcessWatch::Until::kEnded);
+  const int next = ::dup(0);
+  ::close(next);
+  ASSERT_TRUE(watch.add(3, lasting.pid(), 0).ok());
+  ASSERT_TRUE(watch.add(4, ending.pid(), 0).ok());
+  ::close(next);
+  ::close(next + 1);
+  EXPECT_TRUE(watch.alive(3));
+  EXPECT_EQ(watch.ended(), std::vector<int>());
+  ending.end();
+  EXPECT_FALSE(watch.alive(4));
+  std::vector<int> ended;
+  for (int i = 0; i < 30 && ended.empty(); ++i) {
+    ended = watch.ended();
+    ::usleep(100'000);  // /proc is looked at once a second
+  }
+  EXPECT_EQ(ended, std::vector<int>{4});
+  EXPECT_TRUE(watch.alive(3));
+}
+
 TEST(ProcessWatch, AThreadThatEndsIsNotTheProcess) {
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);
