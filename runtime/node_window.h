@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "runtime/buffer.h"
@@ -178,7 +179,8 @@ class NodeWindow {
     std::byte data[kInlineBytes];
   };
   static_assert(sizeof(Line) == 512);
-  static constexpr uint32_t kPatience = 1024;  // looks: some 50 us
+  static constexpr int kPatience =
+      256;  // looks: where a rank spins, twice the time in which another reads half of the lines
   static constexpr uint64_t flag(uint64_t step, uint64_t parts) noexcept { return step * (kWhole + 1) | parts; }
   // Areas do not start at the same place of the caches, of which each page has its own and contiguous ones have neighbouring ones.
   static constexpr uint64_t kSkew = 325 * 64;
@@ -196,15 +198,21 @@ class NodeWindow {
   }
   bool begin_step(uint64_t banks) noexcept {
     if (step_ + 1 >= banks) {
-      // Looking half of the banks further ahead than needed makes most steps look at nobody. With many of them, and a core for
-      // each rank, this is what a rank that has used all waits for, a while: to follow the slowest one step by step would
-      // take the line from that one each time.
+      // Looking half of the banks further ahead than needed makes most steps look at nobody.
       needed_ = step_ + 2 - banks;
       if (all_published_ < needed_ && !seen_by_all(std::min(step_, needed_ + banks / 2)) &&
-          ((banks == kLines && !crowded_ && ++fruitless_looks_ % kPatience != 0) || !seen_by_all(needed_)))
+          !(banks == kLines && !crowded_ ? seen_in_the_end() : seen_by_all(needed_)))
         return false;
     }
     ++step_;
+    return true;
+  }
+  // With many banks, and a core for each rank, half of them is what a rank that has used all waits for, a while: to follow the
+  // slowest one step by step would take the line from that one each time. After that it takes what there is.
+  [[gnu::noinline]] bool seen_in_the_end() noexcept {
+    if (std::exchange(patient_for_, needed_) != needed_) looks_ = 0;
+    if (++looks_ < kPatience || !seen_by_all(needed_)) return false;
+    for (uint64_t more = kLines / 4; more > 0; more /= 2) seen_by_all(std::min(step_, all_published_ + more));
     return true;
   }
   // True when every other rank has published the step; then that is remembered.
@@ -245,7 +253,8 @@ class NodeWindow {
   uint64_t lenders_ = 0;        // in that run
   uint64_t needed_ = 0;         // to be published by all before the next step can begin; 0: nothing so far
   uint64_t all_published_ = 0;  // every rank has published this step
-  uint32_t fruitless_looks_ = 0;
+  uint64_t patient_for_ = 0;    // the needed_ for which seen_in_the_end() waits, since so many looks
+  int looks_ = 0;
   uint64_t turn_ = 0;
   uint64_t next_turn_ = 0;
   std::vector<uint64_t> ended_;  // turns that ended before their time
