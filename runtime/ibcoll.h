@@ -174,7 +174,7 @@ typedef enum ibcoll_type {
 IBCOLL_EXPORT extern const ibcoll_op_t IBCOLL_SUM, IBCOLL_PROD, IBCOLL_MIN, IBCOLL_MAX, IBCOLL_BAND, IBCOLL_BOR,
     IBCOLL_BXOR, IBCOLL_LAND, IBCOLL_LOR, IBCOLL_LXOR;
 
-/* inout[i] = in[i] op inout[i] for i in [0, count): `in` comes from the lower ranks (MPI_User_function). Must be
+/* inout[i] = in[i] op inout[i] for i in [0, count), which is never empty: `in` comes from the lower ranks (MPI_User_function). Must be
  * associative; called inside ibcoll with its lock held, so it must not call ibcoll. */
 typedef void (*ibcoll_reduce_fn)(const void* in, void* inout, uint64_t count, ibcoll_type_t type, void* user);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_op_create(ibcoll_reduce_fn function, void* user, int commutative, ibcoll_op_t* op);

@@ -17,6 +17,7 @@ bool all_combine_all(int p, uint64_t bytes) { return p <= 2 || bytes <= kShort; 
 void combine_all(Comm& c, const Args& a, std::byte* to, const std::byte* own, uint64_t at, uint64_t count,
                  uint64_t area, int steps_back) {
   const auto operand = [&](int i) { return (i == c.rank() ? own : c.node().area(i, area, steps_back)) + at; };
+  if (count == 0) return;  // a segment of a piece with fewer elements than ranks
   const int p = c.size();
   const uint64_t bytes = count * a.reduction.element_bytes();
   if (p == 1)

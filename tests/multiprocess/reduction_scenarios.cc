@@ -109,6 +109,7 @@ void same_bits_everywhere(Rank& self) {
 
 // x -> a x + b modulo 2^32, as one 64-bit element. Composition is associative and not commutative.
 void compose_affine(const void* in, void* inout, uint64_t count, ibcoll_type_t, void* calls) {
+  expect(count > 0, "the operation is called for no elements");
   ++*static_cast<uint64_t*>(calls);
   const auto* first = static_cast<const uint64_t*>(in);
   auto* second = static_cast<uint64_t*>(inout);
@@ -121,6 +122,7 @@ void compose_affine(const void* in, void* inout, uint64_t count, ibcoll_type_t, 
 
 // 2 x 2 matrices of bytes modulo 256, as one 32-bit element: in times inout.
 void multiply_matrices(const void* in, void* inout, uint64_t count, ibcoll_type_t, void* calls) {
+  expect(count > 0, "the operation is called for no elements");
   ++*static_cast<uint64_t*>(calls);
   const auto* a = static_cast<const uint8_t*>(in);
   auto* b = static_cast<uint8_t*>(inout);
@@ -149,7 +151,7 @@ void check_user_operation(ibcoll_team_t team, ibcoll_reduce_fn function, ibcoll_
   ibcoll_op_t op = nullptr;
   expect_ok(ibcoll_op_create(function, &calls, 0, &op), "ibcoll_op_create");
   const int p = ibcoll_team_size(team), rank = ibcoll_team_rank(team);
-  for (const size_t count : {size_t{1}, size_t{9}, size_t{3000}, size_t{20'000}}) {
+  for (const size_t count : {size_t{1}, size_t{9}, size_t{3000}, size_t{20'000}, size_t{65'537}}) {
     std::vector<T> wanted = random_elements<T>(count, p - 1);
     for (int r = p - 2; r >= 0; --r) function(random_elements<T>(count, r).data(), wanted.data(), count, type, &unused);
     const std::vector<T> mine = random_elements<T>(count, rank);
