@@ -81,13 +81,6 @@ Status Context::make_engine() {
   }
   EngineLimits limits;
   limits.eager_bytes = config_.bytes("IBCOLL_EAGER_BYTES");
-  for (const Transport* const t :
-       {static_cast<const Transport*>(job_.shm.get()), static_cast<const Transport*>(job_.net.get())})
-    if (t && limits.eager_bytes > t->slot_bytes())
-      return error(IBCOLL_ERR_CONFIG,
-                   "rank {}: IBCOLL_EAGER_BYTES={} is more than a landing slot of {} holds; set it to {} or less{}",
-                   rank(), limits.eager_bytes, t->name(), t->slot_bytes(),
-                   t == job_.shm.get() ? ", or IBCOLL_SHM_RING_BYTES to four times it" : "");
   const double timeout = config_.seconds("IBCOLL_TIMEOUT");
   limits.timeout_ns = timeout < kForEver ? static_cast<Time>(timeout * 1e9) : 0;
 

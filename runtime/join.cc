@@ -325,7 +325,23 @@ class Joining {
     return network_->set_addresses(std::move(addresses));
   }
 
-  Status probe_node() { return job_.shm ? job_.shm->probe() : Status(); }
+  Status probe_node() {
+    if (Status status = fit_slots(); !status.ok()) return status;
+    return job_.shm ? job_.shm->probe() : Status();
+  }
+
+  // A rank alone on its node has no rings, and meets the other ranks' eager messages all the same.
+  Status fit_slots() const {
+    const uint64_t eager = config_.bytes("IBCOLL_EAGER_BYTES");
+    for (const Transport* const t :
+         {static_cast<const Transport*>(job_.shm.get()), static_cast<const Transport*>(job_.net.get())})
+      if (t && eager > t->slot_bytes())
+        return error(IBCOLL_ERR_CONFIG,
+                     "rank {}: IBCOLL_EAGER_BYTES={} is more than a landing slot of {} holds; set it to {} or less{}",
+                     rank(), eager, t->name(), t->slot_bytes(),
+                     t == job_.shm.get() ? ", or IBCOLL_SHM_RING_BYTES to four times it" : "");
+    return {};
+  }
 
   Status time_node() {
     if (job_.shm) timed_ = job_.shm->time_memory();

@@ -90,6 +90,16 @@ void settings_differ(Rank&) {
   use_once(2);
 }
 
+// Settings that some ranks alone could notice, as the others have nobody on their node, are refused on all.
+void rings_too_small(Rank&) {
+  set_rank_of_lines(launched_rank());
+  {
+    const Variable rings("IBCOLL_SHM_RING_BYTES", "16K");
+    expect_refused({"IBCOLL_EAGER_BYTES=8192", "landing slot of shm holds; set it to 4096 or less"});
+  }
+  use_once(3);
+}
+
 // Rank 1's variable is malformed: it says so and goes, with it the job.
 void one_malformed(Rank&) {
   set_rank_of_lines(launched_rank());
@@ -230,6 +240,7 @@ constexpr Scenario kContextScenarios[] = {
     {"contexts_again", contexts_again, false},
     {"malformed_settings", malformed_settings, false},
     {"settings_differ", settings_differ, false},
+    {"rings_too_small", rings_too_small, false},
     {"one_malformed", one_malformed, false},
     {"bad_parameters", bad_parameters, false},
     {"forked_child", forked_child},

@@ -2,6 +2,7 @@
 // One rank calls something else than the others. No rank hangs, no memory outside of its own blocks is written, and
 // every rank of the team learns of it, soon, in this call or in a later one on the team.
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <tuple>
 
@@ -273,12 +274,41 @@ void last_calls_differ(Rank&) {
   }
 }
 
+// A team that has failed makes no others, and takes nothing for them.
+void teams_of_a_failed_team(Rank& self) {
+  const TeamOwner failed = split(self.world, 0, self.rank);
+  const double end = seconds_now() + kSeconds;
+  std::vector<std::byte> buffer(16);
+  (void)ibcoll_bcast(failed.get(), buffer.data(), self.rank == 0 ? 8 : 16, 0);
+  ibcoll_status_t status = IBCOLL_OK;
+  while (status == IBCOLL_OK && seconds_now() < end) status = ibcoll_barrier(failed.get());
+  expect_error(status, IBCOLL_ERR_MISMATCH, "rank ", "bcast of 8 and of 16 bytes");
+  std::vector<int> all(static_cast<size_t>(self.size));
+  std::iota(all.begin(), all.end(), 0);
+  for (int i = 0; i < 1500; ++i) {
+    ibcoll_team_t team = nullptr;
+    expect_error(ibcoll_team_create(failed.get(), all.data(), self.size, &team), IBCOLL_ERR_MISMATCH, "rank ",
+                 "a team of a failed team");
+    expect_error(ibcoll_team_split(failed.get(), 0, 0, &team), IBCOLL_ERR_MISMATCH, "rank ",
+                 "a split of a failed team");
+    if (complaints() > 0) return;
+  }
+  const TeamOwner sound = split(self.world, 0, self.rank);
+  expect_ok(ibcoll_barrier(sound.get()), "barrier of a sound team");
+}
+
 constexpr Scenario kMismatchScenarios[] = {
-    {"sizes_differ", sizes_differ},   {"calls_differ", calls_differ},
-    {"roots_differ", roots_differ},   {"blocks_differ", blocks_differ},
-    {"order_differs", order_differs}, {"lists_differ", lists_differ},
-    {"freed_at_once", freed_at_once}, {"one_call_fewer", one_call_fewer},
-    {"split_differs", split_differs}, {"last_calls_differ", last_calls_differ, false},
+    {"teams_of_a_failed_team", teams_of_a_failed_team},
+    {"sizes_differ", sizes_differ},
+    {"calls_differ", calls_differ},
+    {"roots_differ", roots_differ},
+    {"blocks_differ", blocks_differ},
+    {"order_differs", order_differs},
+    {"lists_differ", lists_differ},
+    {"freed_at_once", freed_at_once},
+    {"one_call_fewer", one_call_fewer},
+    {"split_differs", split_differs},
+    {"last_calls_differ", last_calls_differ, false},
 };
 
 }  // namespace

@@ -38,6 +38,7 @@ LAYOUTS = {
     "bad_arguments": ["1x1", "3x1", "4x2"],
     "bad_parameters": ["1x1"],
     "contexts_again": ["1x1", "3x1", "4x2"],
+    "rings_too_small": ["2x1", "3x2"],
     "sizes_differ": ["3x1", "4x2"],
     "blocks_differ": ["3x1", "4x2"],
     "last_calls_differ": ["3x1", "5x2"],
@@ -86,7 +87,7 @@ class Api(unittest.TestCase):
 
 SCENARIOS = {
     *LAYOUTS, "busy", "wait_timeout", "describe", "progress", "forked_child", "several_teams_in_flight", "bad_teams", "one_speaks",
-    "library_memory", "read_only_sources", "types_and_operations", "malformed_settings", "settings_differ", "calls_differ",
+    "library_memory", "read_only_sources", "types_and_operations", "malformed_settings", "settings_differ", "calls_differ", "teams_of_a_failed_team",
     "roots_differ", "order_differs", "lists_differ"}
 
 ONE_LAYOUT = os.environ.get("IBCOLL_TEST_LAYOUTS") == "one"
