@@ -23,6 +23,10 @@ class BedError(Exception):
     """The machine did not boot, panicked, or was lost: nothing is known about the command it should have run."""
 
 
+class BootTimeout(BedError):
+    """Nothing has run yet, so all of it may be tried again."""
+
+
 class Machine:
     """One QEMU process. `boot_files` is (kernel, initramfs); `settings` goes to inside/start as shell variables; `job` is
     the text of a script; `shares` are folders that the machine writes to, under the same path; `links` maps the names of
@@ -180,8 +184,8 @@ def link_up(link, address, mtu):
     return [f"link set {link} mtu {mtu}", f"addr add {address} dev {link}", f"link set {link} up"]
 
 
-def failure(machine, text):
-    return BedError(f"{machine.name}: {text}; the end of its console:\n{machine.tail()}")
+def failure(machine, text, kind=BedError):
+    return kind(f"{machine.name}: {text}; the end of its console:\n{machine.tail()}")
 
 
 def check(machine, boot_end, end):
@@ -193,7 +197,7 @@ def check(machine, boot_end, end):
         what = "ended while the command ran (a kernel panic?)" if machine.ready else "did not boot"
         raise failure(machine, f"{what}; QEMU's status: {machine.process.returncode}")
     if not machine.ready and now > boot_end:
-        raise failure(machine, "did not boot in time")
+        raise failure(machine, "did not boot in time", BootTimeout)
     if end is not None and now > end:
         raise failure(machine, "does not answer: the command's time is over and it has not ended it")
 

@@ -105,7 +105,7 @@ class RunInVm(unittest.TestCase):
     def test_a_boot_has_a_deadline(self):
         done = run_in_vm("--boot-timeout", "0.5", "--", "true")
         self.assertEqual(done.returncode, 125)
-        self.assertIn("did not boot in time", done.stderr)
+        self.assertRegex(done.stderr, r"\Atests/vm: did not boot within 0\.5 s; trying once more\ntests/vm: vm1: did not boot in time")
 
     def test_missing_programs_are_named(self):
         with tempfile.TemporaryDirectory() as empty:
