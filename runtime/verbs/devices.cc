@@ -134,7 +134,9 @@ Status add_ports(ibv_device* handle, const Locality* locality, std::vector<Port>
   return {};
 }
 
-const char* type_text(GidEntry::Type type) {
+}  // namespace
+
+const char* protocol_text(GidEntry::Type type) {
   switch (type) {
     case GidEntry::Type::kRoceV2:
       return "RoCE v2";
@@ -144,8 +146,6 @@ const char* type_text(GidEntry::Type type) {
       return "InfiniBand";
   }
 }
-
-}  // namespace
 
 bool is_ipv4(const Gid& gid) {
   return std::all_of(gid.begin(), gid.begin() + 10, [](uint8_t byte) { return byte == 0; }) && gid[10] == 0xff &&
@@ -159,7 +159,7 @@ std::string gid_text(const Gid& gid) {
 }
 
 std::string gid_entry_text(const GidEntry& gid) {
-  return fmt::format("{} {} ({})", gid.index, gid_text(gid.gid), type_text(gid.type));
+  return fmt::format("{} {} ({})", gid.index, gid_text(gid.gid), protocol_text(gid.type));
 }
 
 const char* unfitness(ibv_transport_type transport) {

@@ -17,7 +17,7 @@ namespace ibcoll::verbs {
 using Gid = std::array<uint8_t, 16>;
 
 struct GidEntry {
-  enum class Type { kInfiniBand, kRoceV1, kRoceV2 };
+  enum class Type : uint8_t { kInfiniBand, kRoceV1, kRoceV2 };
   int index = 0;
   Type type = Type::kInfiniBand;
   Gid gid{};
@@ -59,6 +59,8 @@ std::string gid_text(const Gid& gid);
 // The address within is an IPv4 one.
 bool is_ipv4(const Gid& gid);
 
+// "RoCE v2".
+const char* protocol_text(GidEntry::Type type);
 // "3 ::ffff:10.0.0.1 (RoCE v2)".
 std::string gid_entry_text(const GidEntry& gid);
 

@@ -42,7 +42,7 @@ class Greetings final : public ConnectionManager {
   static constexpr size_t kRouteHeader = 40;  // the device puts it before every datagram
   static constexpr uint32_t kKey = 0x11ac011;
 
-  struct Memory {
+  struct alignas(4096) Memory {  // on pages of its own, as Channel
     struct {
       std::byte route[kRouteHeader];
       Greeting greeting;

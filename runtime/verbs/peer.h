@@ -38,8 +38,9 @@ struct Outgoing {
   Registration* source = nullptr;  // null: the source could not be pinned, and goes through the bounce buffers
 };
 
-// Memory that the device knows, for one peer.
-struct Channel {
+// Memory that the device knows, for one peer. On pages of its own: before Linux 5.12 children do not get those that a device
+// knows.
+struct alignas(4096) Channel {
   Landing landing;                     // the peer writes
   alignas(64) uint64_t told_consumed;  // the device reads this and the following
   Rekeys rekeys;                       // for the peer
@@ -76,9 +77,10 @@ struct Peer {
   Time greeting_pause = 0;
   Time ready_since = 0;         // the connection
   Time out_of_reach_since = 0;  // greetings cannot leave; 0: they can
-  bool heard = false;           // an answer of their device, since the last look at peers
-  Time last_heard = 0;          // when that look was
-  Time first_asked = 0;         // when it was first asked for one since; 0: it was not
+  Time no_way_since = 0;  // the queue pair cannot be made ready for the peer's address; 0: it can, or was not tried
+  bool heard = false;     // an answer of their device, since the last look at peers
+  Time last_heard = 0;    // when that look was
+  Time first_asked = 0;   // when it was first asked for one since; 0: it was not
   Time last_asked = 0;
   Time answer_by = 0;     // to a greeting, or the peer is lost; 0: no such time
   uint32_t attempts = 0;  // to connect anew, after so many messages in both directions; 0 again when a connection holds
@@ -123,7 +125,8 @@ struct Peer {
     const uint64_t told = std::atomic_ref(channel->landing.consumed).load(std::memory_order_acquire);
     return told > consumed ? told : consumed;
   }
-  bool has_slot() const { return accepted - known_consumed() < kSlots; }
+  // The peer may have consumed a put of which this rank's device does not know yet that it arrived, and may send again.
+  bool has_slot() const { return accepted - known_consumed() < kSlots && !outgoing[accepted % kSlots].unsent; }
   uint32_t send_room() const { return kSendDepth - static_cast<uint32_t>(posted - completed); }
 };
 

@@ -123,6 +123,7 @@ rdma_conn_param RdmaCm::parameters(const Greeting& greeting) {
 
 void RdmaCm::tell_address(Address& own) const {
   own.gid = ip_;
+  own.protocol = {}, own.subnet = 0;  // librdmacm finds paths between those that differ
   own.queue_pair = ntohs(rdma_get_src_port(listener_.get()));
 }
 

@@ -48,6 +48,7 @@ struct Exposure {
   MemoryRegion exact;                    // elsewhere
   bool bound = false;                    // on the peer's present queue pair
   uint32_t key = 0;
+  uint32_t advertised = 0;  // the key at first
 };
 
 }  // namespace ibcoll::verbs

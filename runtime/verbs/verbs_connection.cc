@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "runtime/log.h"
 #include "runtime/verbs/verbs_transport.h"
@@ -18,6 +19,11 @@ namespace {
 
 constexpr uint32_t kMostInline = 220;
 constexpr Time kBusyFactor = 2;  // a peer that computes answers after so many times of what a device tries
+
+// What the kernel says where it does not know, or not now, how to reach an address.
+bool out_of_reach(int code) {
+  return code == ETIMEDOUT || code == EHOSTUNREACH || code == ENETUNREACH || code == EAGAIN;
+}
 
 }  // namespace
 
@@ -55,7 +61,10 @@ bool VerbsTransport::start(Peer& peer) {
   peer.mine.epoch = peer.epoch;
   peer.mine.queue_pair = peer.queue_pair->qp_num;
   // Far from those of the epoch before, of which packets may still be under way to a queue pair of the same number.
-  peer.mine.first_packet = (peer.queue_pair->qp_num * 2654435761u + peer.epoch * 0x9e3779b9u) >> 8;
+  // And not what another job had, of whose ended processes devices may still send.
+  peer.mine.first_packet =
+      (static_cast<uint32_t>(job_ ^ job_ >> 32) + peer.queue_pair->qp_num * 2654435761u + peer.epoch * 0x9e3779b9u) >>
+      8;
   peer.mine.landing_key = peer.landing_region->rkey;
   peer.mine.landing_address = reinterpret_cast<uint64_t>(&peer.channel->landing);
   peer.mine.delivered = delivered(peer);
@@ -68,7 +77,7 @@ bool VerbsTransport::start(Peer& peer) {
   // However long it took to get here, the peer may have to drain as well, and greetings may be lost.
   if (peer.answer_by != 0)
     peer.answer_by = std::max(peer.answer_by, now() + kDrainPatience + 2 * connections_->delay_of_loss());
-  peer.next_greeting = peer.greeting_pause = peer.out_of_reach_since = 0;
+  peer.next_greeting = peer.greeting_pause = peer.out_of_reach_since = peer.no_way_since = 0;
   greeted_.push_back(&peer);
   return true;
 }
@@ -76,14 +85,14 @@ bool VerbsTransport::start(Peer& peer) {
 Status VerbsTransport::make_channel(Peer& peer) {
   if (peer.channel) return {};
   auto channel = std::make_unique<Channel>();
-  peer.landing_region.reset(ibv_reg_mr(domain_.get(), &channel->landing, sizeof channel->landing,
-                                       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
-  if (!peer.landing_region)
-    return verbs_error(device(), fmt::format("ibv_reg_mr of {} bytes", sizeof channel->landing), errno);
+  MemoryRegion landing(ibv_reg_mr(domain_.get(), &channel->landing, sizeof channel->landing,
+                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+  if (!landing) return verbs_error(device(), fmt::format("ibv_reg_mr of {} bytes", sizeof channel->landing), errno);
   peer.staging_region.reset(ibv_reg_mr(domain_.get(), &channel->told_consumed,
                                        sizeof *channel - offsetof(Channel, told_consumed), kLocalWrite));
   if (!peer.staging_region)
     return verbs_error(device(), fmt::format("ibv_reg_mr of {} bytes", sizeof channel->staging), errno);
+  peer.landing_region = std::move(landing);
   peer.channel = std::move(channel);
   return {};
 }
@@ -128,7 +137,8 @@ Status VerbsTransport::make_queue_pair(Peer& peer) {
   return {};
 }
 
-// Ready to receive, and to send as soon as the peer is known to be ready too. TRANSPORT: the greeting is out of date.
+// Ready to receive, and to send as soon as the peer is known to be ready too. TRANSPORT: the greeting is out of date. TIMEOUT:
+// there is no way to the peer now; nothing has changed.
 Status VerbsTransport::get_ready(Peer& peer, const Greeting& theirs) {
   ibv_qp_attr attributes{};
   if (Status status = connections_->find_path(theirs, attributes); !status.ok()) return status;
@@ -139,6 +149,8 @@ Status VerbsTransport::get_ready(Peer& peer, const Greeting& theirs) {
   int code = ibv_modify_qp(peer.queue_pair.get(), &attributes,
                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  if (out_of_reach(code))
+    return error(IBCOLL_ERR_TIMEOUT, "{}", verbs_error(device(), "ibv_modify_qp to RTR", code).text());
   if (code != 0) return verbs_error(device(), "ibv_modify_qp to RTR", code);
   attributes.qp_state = IBV_QPS_RTS;
   attributes.timeout = settings_.timeout;

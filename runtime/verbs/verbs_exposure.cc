@@ -83,6 +83,7 @@ RemoteRegion VerbsTransport::expose(int rank, std::span<std::byte> memory) {
   if (exposure.number <= kExposureIndex) exposure.number += kExposureIndex + 1;  // never 0 in the upper half
   exposure.peer = rank;
   exposure.bound = false;
+  exposure.advertised = exposure.key;
   peer->exposures.push_back(exposure.number);
   if (choice_.opens_windows) peer->unbound.push_back(exposure.number);
   if (peer->state == Peer::State::kReady) pump(*peer);  // not later: the caller may tell the peer by another way
@@ -197,7 +198,7 @@ void VerbsTransport::refresh_exposures(Peer& peer) {
       if (keys.count == std::size(keys.keys) || !make_key(exposed))
         return fail(
             peer, fmt::format("{} regions cannot be exposed again after the connection broke", peer.exposures.size()));
-      keys.keys[keys.count++] = {number, exposed.key};
+      keys.keys[keys.count++] = {number, exposed.advertised, exposed.key};
     }
     peer.unbound.push_back(number);
   }

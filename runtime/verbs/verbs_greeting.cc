@@ -27,16 +27,16 @@ void VerbsTransport::greet(Peer& peer) {
   if (sent.ok())
     peer.out_of_reach_since = 0;
   else
-    cannot_greet(peer, sent);
+    cannot_reach(peer, peer.out_of_reach_since, sent);
 }
 
 // Out of reach is not lost yet: links come up, and switches learn.
-void VerbsTransport::cannot_greet(Peer& peer, const Status& why) {
-  if (peer.out_of_reach_since == 0) {
-    peer.out_of_reach_since = now();
+void VerbsTransport::cannot_reach(Peer& peer, Time& since, const Status& why) {
+  if (since == 0) {
+    since = now();
     log(LogLevel::kWarning, "verbs: rank {}: rank {} is out of reach: {}; tried again for {:.0f} s", rank_, peer.rank,
         why.text(), static_cast<double>(time_to_answer()) / 1e9);
-  } else if (now() - peer.out_of_reach_since > time_to_answer()) {
+  } else if (now() - since > time_to_answer()) {
     fail(peer, why.text());
   }
 }
@@ -72,14 +72,18 @@ void VerbsTransport::serve_greetings() {
       connected(peer);
     } else if (begin >= std::max(peer.next_greeting, no_greeting_before_) && connections_->has_room()) {
       greet(peer);
-      const Time end = now();
       peer.greeting_pause = std::clamp(2 * peer.greeting_pause, kFirstPause, kLongestPause);
-      peer.next_greeting = end + peer.greeting_pause;
-      // Where nobody answers for the peer's address, that has kept the rank for a second: now others have their turn.
-      if (end - begin > kFirstPause) no_greeting_before_ = 2 * end - begin;
+      peer.next_greeting = now() + peer.greeting_pause;
+      rest_after(begin);
     }
     if (i < greeted_.size() && greeted_[i] == &peer) ++i;  // else it is out of the list
   }
+}
+
+// Where nobody answers for a peer's address, what began then has kept the rank for a second: now others have their turn.
+void VerbsTransport::rest_after(Time begin) {
+  const Time end = now();
+  if (end - begin > kFirstPause) no_greeting_before_ = 2 * end - begin;
 }
 
 void VerbsTransport::on_greeting(const Greeting& theirs) {
@@ -103,8 +107,14 @@ void VerbsTransport::answer(Peer& peer, const Greeting& theirs) {
   // A sign of life: it may now compute for as long as others may. This rank may have been away itself until now.
   if (peer.answer_by != 0) peer.answer_by = std::max(peer.answer_by, now() + time_to_answer());
   if (!peer.has_theirs) {
+    const Time begin = now();
     const Status status = get_ready(peer, theirs);
     if (status.code() == IBCOLL_ERR_TRANSPORT) return;
+    if (status.code() == IBCOLL_ERR_TIMEOUT) {
+      rest_after(begin);
+      return cannot_reach(peer, peer.no_way_since, status);  // it repeats its greeting
+    }
+    peer.no_way_since = 0;
     if (!status.ok()) return fail(peer, status.text());
     bind_windows_now(peer);
     if (peer.state != Peer::State::kGreeting) return;

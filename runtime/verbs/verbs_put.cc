@@ -85,7 +85,7 @@ void VerbsTransport::report_copies(const Status& why) {
 
 uint32_t VerbsTransport::key_at(const Peer& peer, const RemoteRegion& to) const {
   for (const Rekey& rekey : peer.rekeyed)
-    if (rekey.exposure == to.key >> 32) return rekey.key;
+    if (rekey.is_of(to)) return rekey.key;
   return static_cast<uint32_t>(to.key);
 }
 

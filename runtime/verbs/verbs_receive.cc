@@ -39,7 +39,16 @@ size_t VerbsTransport::take_completions() {
   ibv_wc done[kBatch];
   const int count = ibv_poll_cq(completions_.get(), kBatch, done);
   for (int i = 0; i < count; ++i) on_completion(done[i]);
+  if (count < 0) [[unlikely]]
+    lose_device();
   return static_cast<size_t>(std::max(count, 0));
+}
+
+// Nothing is known of any connection any more.
+void VerbsTransport::lose_device() {
+  for (const std::unique_ptr<Peer>& peer : peers_)
+    if (peer && peer->queue_pair && !peer->failing && peer->state != Peer::State::kFailed)
+      fail(*peer, fmt::format("{}, this rank's own device, fails: ibv_poll_cq", device()));
 }
 
 void VerbsTransport::on_completion(const ibv_wc& done) {

@@ -39,7 +39,6 @@ bool VerbsTransport::acceptable(int rank, Peer*& found) {
 Slot& VerbsTransport::stage(Peer& peer, SlotKind kind, const Note& note, std::span<const std::byte> payload) {
   const uint64_t sequence = ++peer.accepted;
   Outgoing& out = peer.out(sequence);
-  if (out.unsent) give_sent(peer, out);  // its slot is free, so the peer has consumed it
   out = {};
   out.sequence = sequence;
   out.kind = kind;
@@ -63,7 +62,7 @@ bool VerbsTransport::send(int rank, const Note& note, std::span<const std::byte>
 
 void VerbsTransport::give_sent(Peer& peer, Outgoing& out) {
   // The number of the exposure may come again, with a key of its own.
-  std::erase_if(peer.rekeyed, [&](const Rekey& rekey) { return rekey.exposure == out.to.key >> 32; });
+  std::erase_if(peer.rekeyed, [&](const Rekey& rekey) { return rekey.is_of(out.to); });
   if (out.source) registrations_->release(out.source);
   out.source = nullptr;
   sent_.push_back({peer.rank, out.token});

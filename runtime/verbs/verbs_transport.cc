@@ -7,6 +7,7 @@
 #include "runtime/json.h"
 #include "runtime/log.h"
 #include "runtime/registration_cache/memlock.h"
+#include "runtime/verbs/addresses.h"
 #include "runtime/verbs/link_trial.h"
 
 namespace ibcoll {
@@ -71,7 +72,9 @@ Status VerbsTransport::prepare(const Config& config) {
                                                       : Greetings::open(domain_.get(), route_, choice_.port.mtu);
   if (!connections.ok()) return connections.status();
   connections_ = std::move(*connections);
-  gate_notify(config, measure_link());
+  const bool in_order = measure_link();
+  // librdmacm takes the service level that the subnet manager says, which has not been asked about.
+  gate_notify(config, in_order && config.text("IBCOLL_VERBS_CONNECT") != "rdmacm");
   return {};
 }
 
@@ -144,11 +147,7 @@ VerbsTransport::~VerbsTransport() {
 }
 
 std::vector<std::byte> VerbsTransport::address() const {
-  Address own;
-  own.gid = choice_.gid;
-  own.lid = choice_.port.lid;
-  own.mtu = static_cast<uint8_t>(choice_.port.mtu);
-  own.global = choice_.global;
+  Address own = address_of(choice_);
   own.process = processes_.own();
   connections_->tell_address(own);
   const auto bytes = std::as_bytes(std::span(&own, 1));
@@ -164,13 +163,11 @@ Status VerbsTransport::set_addresses(std::vector<std::vector<std::byte>> by_rank
       return error(IBCOLL_ERR_INVALID_ARGUMENT, "verbs: the address of rank {} has {} bytes, not {}", rank,
                    by_rank[rank].size(), sizeof(Address));
     std::memcpy(&addresses[rank], by_rank[rank].data(), sizeof(Address));
-    if ((addresses[rank].global != 0) != choice_.global)
-      return error(
-          IBCOLL_ERR_CONFIG,
-          "verbs: rank {} is addressed by {} and rank {} by {}; set IBCOLL_VERBS_GID and IBCOLL_VERBS_DEVICE so "
-          "that all ranks use the same",
-          rank_, choice_.global ? "GID" : "LID", rank, choice_.global ? "LID" : "GID");
   }
+  const auto self = static_cast<size_t>(rank_);
+  for (size_t rank = 0; rank < by_rank.size(); ++rank)
+    if (Status status = check_reach(rank_, addresses[self], static_cast<int>(rank), addresses[rank]); !status.ok())
+      return status;
   connections_->set_addresses(addresses);
   addresses_ = std::move(addresses);
   return {};

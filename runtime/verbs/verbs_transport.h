@@ -131,6 +131,7 @@ class VerbsTransport final : public NetworkTransport {
 
   // verbs_receive.cc
   size_t take_completions();
+  void lose_device();
   void on_completion(const ibv_wc& done);
   void on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t request);
   void complete(Peer& peer, uint32_t request);
@@ -153,7 +154,8 @@ class VerbsTransport final : public NetworkTransport {
 
   // verbs_greeting.cc
   void greet(Peer& peer);
-  void cannot_greet(Peer& peer, const Status& why);
+  void cannot_reach(Peer& peer, Time& since, const Status& why);
+  void rest_after(Time begin);
   void refuse(const Peer& peer, uint32_t epoch);
   void serve_greetings();
   void on_greeting(const verbs::Greeting& theirs);

@@ -20,9 +20,11 @@ struct Address {
   uint16_t lid = 0;
   uint8_t mtu = 0;  // ibv_mtu
   uint8_t global = 0;
+  GidEntry::Type protocol = GidEntry::Type::kInfiniBand;
+  uint64_t subnet = 0;  // of an InfiniBand port: the upper half of its GIDs
   ProcessId process;
 };
-static_assert(sizeof(Address) == 48);
+static_assert(sizeof(Address) == 64);
 
 // How a rank wants to learn of messages.
 enum class Notify : uint8_t {
@@ -53,10 +55,14 @@ struct Greeting {
 };
 static_assert(sizeof(Greeting) == 56);
 
-// An exposure keeps its number, but has another key on another queue pair.
+// An exposure keeps its number, but has another key on another queue pair. Numbers come again, and its peer may keep this for
+// longer than the exposure lasts: the key that it was advertised with tells it from later ones.
 struct Rekey {
   uint32_t exposure = 0;
+  uint32_t advertised = 0;
   uint32_t key = 0;
+
+  bool is_of(const RemoteRegion& region) const { return region.key == (uint64_t{exposure} << 32 | advertised); }
 };
 
 // Exposures of the sender to the receiver that have outlived their queue pair. Follows the greetings as an RDMA Write into
@@ -70,11 +76,14 @@ struct Rekeys {
   size_t bytes() const { return offsetof(Rekeys, keys) + count * sizeof(Rekey); }
   uint64_t digest_now() const {
     uint64_t sum = 0xcbf29ce484222325 ^ (uint64_t{epoch} << 32 | count);
-    for (uint32_t i = 0; i < count; ++i) sum = (sum ^ (uint64_t{keys[i].exposure} << 32 | keys[i].key)) * 0x100000001b3;
+    for (uint32_t i = 0; i < count; ++i) {
+      sum = (sum ^ (uint64_t{keys[i].exposure} << 32 | keys[i].key)) * 0x100000001b3;
+      sum = (sum ^ keys[i].advertised) * 0x100000001b3;
+    }
     return sum;
   }
 };
-static_assert(sizeof(Rekeys) == 2048);
+static_assert(sizeof(Rekeys) == 3064);
 
 // A slot holds one message: [ ... payload, padding to 8 bytes, header ], so that the header, and its last word, end where the
 // slot ends, whatever the length of the payload. One RDMA Write carries payload and header.

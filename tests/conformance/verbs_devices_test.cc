@@ -2,6 +2,8 @@
 // Which port and GID are chosen of those that a machine has, and what is said when none can be.
 #include "runtime/verbs/devices.h"
 
+#include "runtime/verbs/addresses.h"
+
 #include <gtest/gtest.h>
 
 namespace ibcoll::verbs {
@@ -168,6 +170,29 @@ TEST(PortChoice, DevicesThatLackWhatIsNeeded) {
   Result<PortChoice> choice = choose({iwarp, ethernet_port("mlx5_0")});
   ASSERT_TRUE(choice.ok()) << choice.status().text();
   EXPECT_EQ(choice->port.device, "mlx5_0");
+}
+
+TEST(Addresses, RanksThatCannotReachEachOtherAreTold) {
+  const auto address = [](const Port& port, const char* setting = nullptr) {
+    Result<PortChoice> choice = choose({port}, setting ? setting : "IBCOLL_LOG=error");
+    EXPECT_TRUE(choice.ok()) << choice.status().text();
+    return address_of(*choice);
+  };
+  Port routed = infiniband_port("mlx5_1"), elsewhere = infiniband_port("mlx5_2");
+  routed.needs_gid = true;
+  elsewhere.gids[0].gid[7] = 1;
+  const Address v2 = address(ethernet_port("mlx5_0")), v1 = address(ethernet_port("mlx5_0"), "IBCOLL_VERBS_GID=2"),
+                by_lid = address(infiniband_port("mlx5_0")), by_gid = address(routed), far = address(elsewhere);
+  for (const Address& alike : {v2, v1, by_lid, by_gid, far}) EXPECT_TRUE(check_reach(0, alike, 1, alike).ok());
+  const auto expect_refused = [](const Address& own, const Address& other, std::string_view why) {
+    const Status status = check_reach(3, own, 4, other);
+    EXPECT_EQ(status.code(), IBCOLL_ERR_CONFIG);
+    EXPECT_NE(status.text().find(why), std::string::npos) << status.text();
+  };
+  expect_refused(v2, v1, "rank 3 uses RoCE v2 and rank 4 RoCE v1");
+  expect_refused(v2, by_lid, "rank 3 is addressed by GID and rank 4 by LID");
+  expect_refused(by_gid, v2, "rank 3 uses InfiniBand and rank 4 RoCE v2");
+  expect_refused(by_lid, far, "rank 3 and rank 4 are on different InfiniBand subnets");
 }
 
 }  // namespace

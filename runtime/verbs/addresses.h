@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a rank tells of its port, and whether two ranks can reach each other: datagrams that lead nowhere are no error.
+#pragma once
+
+#include "runtime/status.h"
+#include "runtime/verbs/wire.h"
+
+namespace ibcoll::verbs {
+
+// Of the port itself; how greetings arrive there, the connection manager adds.
+Address address_of(const PortChoice& choice);
+
+// CONFIG when they have ports that no packet of the other reaches: by LID and by GID, of different protocols, or of different
+// InfiniBand subnets without GIDs that a router knows.
+Status check_reach(int rank, const Address& own, int other_rank, const Address& other);
+
+}  // namespace ibcoll::verbs
