@@ -10,14 +10,19 @@
 namespace ibcoll {
 namespace {
 
-// result = theirs op result, or result op theirs when they come from higher ranks.
+// result = theirs op result, or result op theirs when they come from higher ranks. Both partners in that order, also where the
+// operation commutes: the larger of a number and NaN, or of 0 and -0, is the one that stands in a certain place.
 void combine(Comm& c, const Args& a, std::byte* result, std::byte* theirs, bool from_lower) {
-  if (from_lower || a.reduction.op->commutative) {
+  if (from_lower) {
     a.reduction(theirs, result, a.count);
-    return;
+  } else if (a.reduction.kernel) {
+    a.reduction.combine(result, theirs, result, a.count);
+  } else if (a.reduction.op->commutative) {  // as the user says
+    a.reduction(theirs, result, a.count);
+  } else {
+    a.reduction(result, theirs, a.count);
+    c.copy(Bytes(result, a.bytes), ConstBytes(theirs, a.bytes));
   }
-  a.reduction(result, theirs, a.count);
-  c.copy(Bytes(result, a.bytes), ConstBytes(theirs, a.bytes));
 }
 
 Task allreduce_recursive_doubling(Comm& c, Args a) {
@@ -25,10 +30,8 @@ Task allreduce_recursive_doubling(Comm& c, Args a) {
   const int core = static_cast<int>(std::bit_floor(static_cast<unsigned>(p)));
   const int paired = p - core;  // pairs that act as one rank
   const Bytes result(a.recv.base, a.bytes);
-  std::byte* const incoming = c.scratch(a.bytes);
-  if (!incoming) co_return;
-  const Bytes theirs(incoming, a.bytes);
   if (!a.in_place) c.copy(result, ConstBytes(a.send.base, a.bytes));
+  if (p == 1 || a.bytes == 0) co_return;
 
   if (rank < 2 * paired && rank % 2 == 0) {  // hands its data to rank + 1 and gets the result from there
     c.put(rank + 1, result);
@@ -37,6 +40,9 @@ Task allreduce_recursive_doubling(Comm& c, Args a) {
     co_await c.received();
     co_return;
   }
+  std::byte* const incoming = c.scratch(a.bytes);
+  if (!incoming) co_return;
+  const Bytes theirs(incoming, a.bytes);
   if (rank < 2 * paired) {
     c.announce(rank - 1, theirs);
     co_await c.received();

@@ -105,6 +105,22 @@ void same_bits_everywhere(Rank& self) {
   }
 }
 
+// The larger of two is the one that stands in a certain place, where they are a number and NaN, or 0 and -0.
+void same_extremes_everywhere(Rank& self) {
+  const double odd[] = {1.0, std::numeric_limits<double>::quiet_NaN(), 0.0, -0.0, -1.0};
+  for (const size_t count : {size_t{25}, size_t{4000}})
+    for (const ibcoll_op_t op : {IBCOLL_MIN, IBCOLL_MAX}) {
+      std::vector<double> mine(count), result(count), first(count);
+      for (size_t i = 0; i < count; ++i)
+        mine[i] = odd[(i / (self.rank % 2 == 0 ? 1 : 5) + static_cast<size_t>(self.rank / 2)) % 5];
+      expect_ok(ibcoll_allreduce(self.world, mine.data(), result.data(), count, IBCOLL_DOUBLE, op), "allreduce");
+      first = result;
+      expect_ok(ibcoll_bcast(self.world, first.data(), count * sizeof(double), 0), "bcast");
+      expect(std::memcmp(first.data(), result.data(), count * sizeof(double)) == 0,
+             "an extreme of {} doubles differs from that of rank 0", count);
+    }
+}
+
 // ---------------------------------------------------------------- operations of the user
 
 // x -> a x + b modulo 2^32, as one 64-bit element. Composition is associative and not commutative.
@@ -151,9 +167,10 @@ void check_user_operation(ibcoll_team_t team, ibcoll_reduce_fn function, ibcoll_
   ibcoll_op_t op = nullptr;
   expect_ok(ibcoll_op_create(function, &calls, 0, &op), "ibcoll_op_create");
   const int p = ibcoll_team_size(team), rank = ibcoll_team_rank(team);
-  for (const size_t count : {size_t{1}, size_t{9}, size_t{3000}, size_t{20'000}, size_t{65'537}}) {
+  for (const size_t count : {size_t{0}, size_t{1}, size_t{9}, size_t{3000}, size_t{20'000}, size_t{65'537}}) {
     std::vector<T> wanted = random_elements<T>(count, p - 1);
-    for (int r = p - 2; r >= 0; --r) function(random_elements<T>(count, r).data(), wanted.data(), count, type, &unused);
+    for (int r = p - 2; r >= 0 && count > 0; --r)
+      function(random_elements<T>(count, r).data(), wanted.data(), count, type, &unused);
     const std::vector<T> mine = random_elements<T>(count, rank);
     std::vector<T> result = in_place ? mine : std::vector<T>(count);
     expect_ok(ibcoll_allreduce(team, in_place ? IBCOLL_IN_PLACE : mine.data(), result.data(), count, type, op),
@@ -179,6 +196,7 @@ void non_commutative(Rank& self) {
 constexpr Scenario kReductionScenarios[] = {
     {"types_and_operations", types_and_operations},
     {"same_bits_everywhere", same_bits_everywhere},
+    {"same_extremes_everywhere", same_extremes_everywhere},
     {"non_commutative", non_commutative},
 };
 

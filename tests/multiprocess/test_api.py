@@ -34,6 +34,7 @@ LAYOUTS = {
     "every_algorithm": ["3x1", "4x1", "5x2"],
     "non_commutative": ["9x1", "6x3"],
     "same_bits_everywhere": ["5x1", "6x2"],
+    "same_extremes_everywhere": ["2x2", "5x1", "6x2"],
     "far_apart": ["3x1", "3x2"],
     "bad_arguments": ["1x1", "3x1", "4x2"],
     "bad_parameters": ["1x1"],
