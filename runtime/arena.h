@@ -48,7 +48,7 @@ class Arena {
       release(first_);
       first_ = nullptr;
       at_ = end_ = nullptr;
-      grow(wanted);
+      grow(wanted + kFirstChunk);  // how much is alive at once depends on who comes first
     }
     used_ = 0;
     if (first_) at_ = first_->begin();

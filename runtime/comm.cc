@@ -44,6 +44,7 @@ void Comm::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noexcept
 
 void Comm::announce(int peer, Bytes into) noexcept {
   if (into.empty()) return;
+  ++messages_expected_;
   Channel* const c = channel(peer);
   Message* const m = c ? message() : nullptr;
   if (!m) return;
@@ -51,7 +52,6 @@ void Comm::announce(int peer, Bytes into) noexcept {
   m->bytes = into.size();
   c->announced.push(m);
   ++c->announced_count;
-  ++messages_expected_;
   if (eager(m->bytes)) {
     m->told = true;  // nothing to tell
     while (c->unexpected && c->announced.head) {
@@ -67,7 +67,7 @@ void Comm::announce(int peer, Bytes into) noexcept {
 }
 
 void Comm::put(int peer, ConstBytes from) noexcept {
-  if (from.empty()) return;
+  if (from.empty() || !team_.failure().ok()) return;  // what has failed has nothing to send on
   Channel* const c = channel(peer);
   Message* const m = c ? message() : nullptr;
   if (!m) return;

@@ -68,14 +68,20 @@ void Request::begin(uint32_t op) noexcept {
 Args Request::with_own_copy() noexcept {
   Args args = args_;
   args.in_place = false;
-  uint64_t end = 0;
-  for (int i = 0; i < team_.size(); ++i)  // where an empty block is said to be means nothing
-    if (args.recv.size(i) > 0) end = std::max(end, args.recv.offset(i) + args.recv.size(i));
-  std::byte* const copy = comm_.scratch(end);
-  if (!copy) return args;  // the team has failed
-  for (int i = 0; i < team_.size(); ++i)
-    if (args.recv.size(i) > 0) Comm::copy(Bytes(copy + args.recv.offset(i), args.recv.size(i)), args.recv[i]);
-  args.send = {copy, args.recv.bytes, args.recv.counts, args.recv.displacements};
+  // One after the other, however far apart they are.
+  uint64_t total = 0;
+  for (int i = 0; i < team_.size(); ++i) total += args.recv.size(i);
+  std::byte* const copy = comm_.scratch(total);
+  auto* const places =
+      reinterpret_cast<uint64_t*>(comm_.scratch(static_cast<uint64_t>(team_.size()) * sizeof(uint64_t)));
+  if (!copy || !places) return args;  // the team has failed
+  uint64_t at = 0;
+  for (int i = 0; i < team_.size(); ++i) {
+    places[i] = at;
+    Comm::copy(Bytes(copy + at, args.recv.size(i)), args.recv[i]);
+    at += args.recv.size(i);
+  }
+  args.send = {copy, args.recv.bytes, args.recv.counts, args.recv.counts ? places : nullptr};
   return args;
 }
 

@@ -205,6 +205,7 @@ bool Team::may_send_eager(int peer, uint32_t op) noexcept {
   if (!p) return false;
   constexpr uint32_t most = TeamPeer::kMostAhead;
   const uint32_t ahead = std::min(most, engine_.limits().collectives_ahead);
+  if (p->eager_op_count == 0) p->completed = op - 1;  // of nothing that went to it; 0 may be half of all numbers away
   if (p->eager_op_count > 0 && p->eager_ops[(p->eager_op_count - 1) % most] == op) return true;
   // Only older collectives hold a younger one back, so that the oldest can always go on, whatever was sent before.
   uint32_t older = 0;
@@ -225,7 +226,8 @@ uint32_t Team::owed_limit() const noexcept {
 void Team::completed_with_eager_from(int peer, uint32_t op) noexcept {
   TeamPeer* const p = peers_.at(peer);
   if (!p) return;
-  if (static_cast<int32_t>(op - p->owed_through) > 0) p->owed_through = op;  // the numbers begin anew after 2^32 - 1
+  // The numbers begin anew after 2^32 - 1: one that is owed to nobody any more may look as if it were to come.
+  if (p->owed == 0 || static_cast<int32_t>(op - p->owed_through) > 0) p->owed_through = op;
   if (++p->owed >= owed_limit()) engine_.teams_owe();
 }
 
@@ -238,6 +240,7 @@ void Team::told(int peer) noexcept {
 }
 
 bool Team::settle_owed() noexcept {
+  if (!failure_.ok()) return true;  // it starts no more collectives
   bool settled = true;
   for (const TeamPeer* p = peers_.first(); p; p = p->next_peer) {
     if (p->owed < owed_limit()) continue;
