@@ -37,16 +37,27 @@ Context::~Context() {
 }
 
 Status Context::open(const ibcoll_bootstrap_t* callbacks) {
-  Result<Config> config = Config::load();
-  if (!config.ok()) return config.status();
-  config_ = std::move(*config);
+  const Status settings = read_settings();
+  if (!settings.ok() && !callbacks) return settings;  // a launcher tells the others that this rank has not come
   Result<std::unique_ptr<Bootstrap>> bootstrap = make_bootstrap(callbacks);
   if (!bootstrap.ok()) return bootstrap.status();
   bootstrap_ = std::move(*bootstrap);
   set_log_rank(size() > 1 ? rank() : -1);
+  if (callbacks)
+    if (Status all = agree(*bootstrap_, settings); !all.ok()) return all;
   if (rank() == 0) {
     for (const std::string& warning : config_.warnings()) log(LogLevel::kWarning, "{}", warning);
   }
+  Result<Job> job = join_job(*bootstrap_, config_);
+  if (!job.ok()) return job.status();
+  job_ = std::move(*job);
+  return make_engine();
+}
+
+Status Context::read_settings() {
+  Result<Config> config = Config::load();
+  if (!config.ok()) return config.status();
+  config_ = std::move(*config);
   for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
     const auto collective = static_cast<ibcoll_collective_t>(i);
     std::string name = fmt::format("IBCOLL_{}", ibcoll_collective_name(collective));
@@ -64,10 +75,7 @@ Status Context::open(const ibcoll_bootstrap_t* callbacks) {
                     : scheme == "zero_copy" ? IBCOLL_SCHEME_ZERO_COPY
                                             : IBCOLL_SCHEME_AUTO;
   area_bytes_ = config_.bytes("IBCOLL_SHM_SLOT_BYTES") / 64 * 64;
-  Result<Job> job = join_job(*bootstrap_, config_);
-  if (!job.ok()) return job.status();
-  job_ = std::move(*job);
-  return make_engine();
+  return {};
 }
 
 Status Context::make_engine() {

@@ -131,6 +131,7 @@ class Context {
   void let_others_in(std::unique_lock<std::mutex>& guard) noexcept;
   bool rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::mutex>& guard) noexcept;
   Status open(const ibcoll_bootstrap_t* callbacks);
+  Status read_settings();
   Status make_engine();
   // Gathers one equally long piece from each rank of the parent.
   using Exchange = std::function<Status(ConstBytes mine, Bytes all)>;

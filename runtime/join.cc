@@ -75,6 +75,17 @@ Result<std::vector<T>> gather(Bootstrap& bootstrap, const T& mine) {
   return all;
 }
 
+// "rank 3 could not join the job: ..."
+Status error_of_rank(size_t rank, int32_t code, const char* text) {
+  return error(static_cast<ibcoll_status_t>(code), "rank {} could not join the job: {}", rank, text);
+}
+
+template <size_t kBytes>
+void copy_text(std::string text, char (&to)[kBytes]) {
+  if (text.size() >= kBytes) text = text.substr(0, kBytes - 4) + "...";
+  std::memcpy(to, text.data(), text.size());
+}
+
 class Joining {
  public:
   Joining(Bootstrap& bootstrap, const Config& config) : bootstrap_(bootstrap), config_(config) {}
@@ -112,10 +123,7 @@ class Joining {
     verdict.streamed_copy_us_per_byte = static_cast<float>(timed_.streamed_copy_us_per_byte);
     verdict.cache_bytes = static_cast<float>(last_level_cache_bytes());
     verdict.own_cache_bytes = static_cast<float>(own_cache_bytes());
-    constexpr size_t kMostText = sizeof verdict.text - 1;
-    std::string why = mine.ok() ? verbs_reason_ : mine.text();
-    if (why.size() > kMostText) why = why.substr(0, kMostText - 3) + "...";
-    std::memcpy(verdict.text, why.data(), why.size());
+    copy_text(mine.ok() ? verbs_reason_ : mine.text(), verdict.text);
     Result<std::vector<Verdict>> all = gather(bootstrap_, verdict);
     if (!all.ok()) return all.status();
     longest_address_ = 0;
@@ -128,8 +136,7 @@ class Joining {
     for (size_t i = 0; i < all->size(); ++i) {
       const Verdict& v = (*all)[i];
       if (v.code != IBCOLL_OK && i == static_cast<size_t>(rank())) return mine;
-      if (v.code != IBCOLL_OK)
-        return error(static_cast<ibcoll_status_t>(v.code), "rank {} could not join the job: {}", i, v.text);
+      if (v.code != IBCOLL_OK) return error_of_rank(i, v.code, v.text);
       longest_address_ = std::max<size_t>(longest_address_, v.address_bytes);
       job_.net_model.alpha_us = std::max<double>(job_.net_model.alpha_us, v.alpha_us);
       job_.net_model.beta_us_per_byte = std::max<double>(job_.net_model.beta_us_per_byte, v.beta_us_per_byte);
@@ -367,6 +374,20 @@ class Joining {
 };
 
 }  // namespace
+
+Status agree(Bootstrap& bootstrap, const Status& mine) {
+  struct Word {
+    int32_t code = IBCOLL_OK;
+    char text[508] = {};
+  } word;
+  word.code = mine.code();
+  if (!mine.ok()) copy_text(mine.text(), word.text);
+  Result<std::vector<Word>> all = gather(bootstrap, word);
+  if (!mine.ok() || !all.ok()) return mine.ok() ? all.status() : mine;
+  for (size_t i = 0; i < all->size(); ++i)
+    if ((*all)[i].code != IBCOLL_OK) return error_of_rank(i, (*all)[i].code, (*all)[i].text);
+  return {};
+}
 
 Result<Job> join_job(Bootstrap& bootstrap, const Config& config) { return Joining(bootstrap, config).run(); }
 

@@ -30,6 +30,9 @@ struct Job {
   std::string net_reason;          // why there is none, or why this one
 };
 
+// Collective over the job, before anything else: the error of the first rank that has one, on all ranks.
+Status agree(Bootstrap& bootstrap, const Status& mine);
+
 // Collective over the job. BOOTSTRAP, CONFIG, TRANSPORT, TIMEOUT,...: names the rank where it failed.
 Result<Job> join_job(Bootstrap& bootstrap, const Config& config);
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 
@@ -95,6 +96,18 @@ class InsideMpi(Job):
 
     def test_open_mpi(self):
         self.check(OPENMPI, "openmpi")
+
+    def test_a_setting_that_is_wrong_on_one_rank_is_told_to_all(self):
+        program = BIN / "ibcoll_mpi_program_openmpi"
+        if not program.exists():
+            self.skipTest("openmpi is not installed")
+        begin = time.monotonic()
+        for setting in ("IBCOLL_WAIT=sometimes", "IBCOLL_ALLREDUCE=magic"):
+            done = run(*OPENMPI, "-n", 1, "-x", setting, program, ":", "-n", 4, program)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stderr.count(setting), 3, done.stderr)  # ranks 0, 2 and 4 are a job of their own
+            self.assertEqual(done.stderr.count("rank 2 could not join the job"), 2, done.stderr)
+        self.assertLess(time.monotonic() - begin, 40)
 
     def test_mpich(self):
         self.check(["mpirun.mpich"], "mpich")
