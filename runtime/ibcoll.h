@@ -137,8 +137,8 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_team_create(ibcoll_team_t parent, const int
 /* Collective over `parent`: one team per color, ordered by key, then by rank in parent. A negative color: no team
  * (*team = NULL). Errors as above. Source: MPI_Comm_split. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_team_split(ibcoll_team_t parent, int color, int key, ibcoll_team_t* team);
-/* Local. BUSY while requests of the team exist; INVALID_ARGUMENT for the world. NULL is allowed. Whether the last collective of the team fitted together, a rank whose own part
- * was complete no longer learns: a barrier before tells. */
+/* Local. BUSY while requests of the team exist; INVALID_ARGUMENT for the world. NULL is allowed. Whether the last collective of the
+ * team fitted together, a rank whose own part was complete no longer learns: a barrier before tells. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_team_free(ibcoll_team_t team);
 IBCOLL_EXPORT int ibcoll_team_rank(ibcoll_team_t team);
 IBCOLL_EXPORT int ibcoll_team_size(ibcoll_team_t team);
@@ -174,8 +174,8 @@ typedef enum ibcoll_type {
 IBCOLL_EXPORT extern const ibcoll_op_t IBCOLL_SUM, IBCOLL_PROD, IBCOLL_MIN, IBCOLL_MAX, IBCOLL_BAND, IBCOLL_BOR,
     IBCOLL_BXOR, IBCOLL_LAND, IBCOLL_LOR, IBCOLL_LXOR;
 
-/* inout[i] = in[i] op inout[i] for i in [0, count), which is never empty: `in` comes from the lower ranks (MPI_User_function). Must be
- * associative; called inside ibcoll with its lock held, so it must not call ibcoll. */
+/* inout[i] = in[i] op inout[i] for i in [0, count), which is never empty: `in` comes from the lower ranks (MPI_User_function).
+ * Must be associative; called inside ibcoll with its lock held, so it must not call ibcoll. */
 typedef void (*ibcoll_reduce_fn)(const void* in, void* inout, uint64_t count, ibcoll_type_t type, void* user);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_op_create(ibcoll_reduce_fn function, void* user, int commutative, ibcoll_op_t* op);
 /* Local. BUSY while requests with it exist, or a blocking call with it is in flight, or given up (ibcoll_wait) and its team not
