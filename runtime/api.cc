@@ -141,17 +141,12 @@ size_t ibcoll_context_describe(ibcoll_context_t context, char* text, size_t byte
 }
 
 void* ibcoll_mem_alloc(ibcoll_context_t context, size_t bytes) {
-  if (!context) {
-    (void)refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_mem_alloc: context is NULL");
-    return nullptr;
-  }
-  if (bytes == 0) {
-    (void)refuse(IBCOLL_ERR_INVALID_ARGUMENT,
-                 "ibcoll_mem_alloc: 0 bytes; ask for one or more; a buffer of nothing may be NULL");
-    return nullptr;
-  }
   void* memory = nullptr;
   (void)guarded([&] {
+    if (!context) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_mem_alloc: context is NULL");
+    if (bytes == 0)
+      return refuse(IBCOLL_ERR_INVALID_ARGUMENT,
+                    "ibcoll_mem_alloc: 0 bytes; ask for one or more; a buffer of nothing may be NULL");
     const Result<void*> allocated = allocate_memory(bytes);
     if (allocated.ok()) memory = allocated.value();
     return report(allocated.status());

@@ -173,8 +173,8 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
 
 Result<TeamHandle*> Context::make_team(TeamHandle& parent, const Members& members, uint64_t epoch,
                                        std::unique_lock<std::mutex>& guard) {
-  const Team& from = *parent.team;
-  if (parent.team->refuses()) return parent.team->refusal();
+  Team& from = *parent.team;
+  if (from.refuses()) return from.refusal();
   const auto all = [&](ConstBytes mine, Bytes theirs) { return exchange(parent, mine, theirs, guard); };
   Result<std::unique_ptr<TeamHandle>> made = form_team(epoch, members, from.placement().job_ranks(), from.rank(), all);
   if (!made.ok()) return made.status();

@@ -16,10 +16,9 @@ bool ForkWatch::in_child_ = false;
 
 ForkWatch::ForkWatch() {
   // Once, and for good. Where that fails, for want of memory, children are not told.
-  static const int watches = ::pthread_atfork(nullptr, nullptr, [] {
+  [[maybe_unused]] static const int watches = ::pthread_atfork(nullptr, nullptr, [] {
     if (contexts.load(std::memory_order_relaxed) > 0) in_child_ = true;
   });
-  (void)watches;
   contexts.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -383,7 +383,8 @@ Status agree(Bootstrap& bootstrap, const Status& mine) {
   word.code = mine.code();
   if (!mine.ok()) copy_text(mine.text(), word.text);
   Result<std::vector<Word>> all = gather(bootstrap, word);
-  if (!mine.ok() || !all.ok()) return mine.ok() ? all.status() : mine;
+  if (!mine.ok()) return mine;
+  if (!all.ok()) return all.status();
   for (size_t i = 0; i < all->size(); ++i)
     if ((*all)[i].code != IBCOLL_OK) return error_of_rank(i, (*all)[i].code, (*all)[i].text);
   return {};

@@ -179,8 +179,8 @@ class NodeWindow {
     std::byte data[kInlineBytes];
   };
   static_assert(sizeof(Line) == 512);
-  static constexpr int kPatience =
-      256;  // looks: where a rank spins, twice the time in which another reads half of the lines
+  // Looks: where a rank spins, twice the time in which another reads half of the lines.
+  static constexpr int kPatience = 256;
   static constexpr uint64_t flag(uint64_t step, uint64_t parts) noexcept { return step * (kWhole + 1) | parts; }
   // Areas do not start at the same place of the caches, of which each page has its own and contiguous ones have neighbouring ones.
   static constexpr uint64_t kSkew = 325 * 64;

@@ -41,8 +41,7 @@ constexpr Setting kSettings[] = {
      "an unanswered packet is sent again after 4.096 us times 2 to this power"},
     {"IBCOLL_VERBS_RETRIES", Kind::kInteger, "6", "0..6",
      "so often; after that a new connection is tried, and a peer that does not answer counts as lost (7 would mean "
-     "without end "
-     "to some devices)"},
+     "without end to some devices)"},
     {"IBCOLL_VERBS_QUEUE_PAIRS", Kind::kInteger, "4096", "1..1000000", "most peers that a rank connects to"},
 
     {"IBCOLL_REGISTRATION_CACHE", Kind::kChoice, "auto", "auto|off",

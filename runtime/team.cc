@@ -205,8 +205,10 @@ bool Team::may_send_eager(int peer, uint32_t op) noexcept {
   if (!p) return false;
   constexpr uint32_t most = TeamPeer::kMostAhead;
   const uint32_t ahead = std::min(most, engine_.limits().collectives_ahead);
-  if (p->eager_op_count == 0) p->completed = op - 1;  // of nothing that went to it; 0 may be half of all numbers away
-  if (p->eager_op_count > 0 && p->eager_ops[(p->eager_op_count - 1) % most] == op) return true;
+  if (p->eager_op_count == 0)
+    p->completed = op - 1;  // of nothing that went to it; 0 may be half of all numbers away
+  else if (p->eager_ops[(p->eager_op_count - 1) % most] == op)
+    return true;
   // Only older collectives hold a younger one back, so that the oldest can always go on, whatever was sent before.
   uint32_t older = 0;
   for (uint32_t i = 0; i < std::min(p->eager_op_count, most); ++i) {

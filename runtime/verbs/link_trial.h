@@ -11,8 +11,8 @@ namespace ibcoll::verbs {
 
 struct LinkTrial {
   LinkModel model;
-  bool in_order =
-      false;  // the bytes of one RDMA Write land in the order of their addresses (ibv_query_qp_data_in_order)
+  // The bytes of one RDMA Write land in the order of their addresses (ibv_query_qp_data_in_order).
+  bool in_order = false;
 };
 
 // RDMA Writes of this rank to itself: they leave through the device and come back, which is the way of a message but for

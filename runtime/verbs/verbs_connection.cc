@@ -149,8 +149,7 @@ Status VerbsTransport::get_ready(Peer& peer, const Greeting& theirs) {
   int code = ibv_modify_qp(peer.queue_pair.get(), &attributes,
                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-  if (out_of_reach(code))
-    return error(IBCOLL_ERR_TIMEOUT, "{}", verbs_error(device(), "ibv_modify_qp to RTR", code).text());
+  if (out_of_reach(code)) return Status(IBCOLL_ERR_TIMEOUT, verbs_error(device(), "ibv_modify_qp to RTR", code).text());
   if (code != 0) return verbs_error(device(), "ibv_modify_qp to RTR", code);
   attributes.qp_state = IBV_QPS_RTS;
   attributes.timeout = settings_.timeout;

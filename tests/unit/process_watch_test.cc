@@ -87,7 +87,6 @@ TEST(ProcessWatch, TellsOfAnEndWhereDescriptorsHaveBecomeShort) {
   EXPECT_EQ(ended, std::vector<int>{100});
 }
 
-// Its first thread ends, another one lives on.
 // A library that closes all descriptors that it does not know (closefrom).
 TEST(ProcessWatch, GoesOnWhereSomebodyClosesItsDescriptors) {
   const Sleeper lasting, ending;
@@ -111,6 +110,7 @@ TEST(ProcessWatch, GoesOnWhereSomebodyClosesItsDescriptors) {
   EXPECT_TRUE(watch.alive(3));
 }
 
+// Its first thread ends, another one lives on.
 TEST(ProcessWatch, AThreadThatEndsIsNotTheProcess) {
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);

@@ -84,8 +84,8 @@ TEST(SegmentAlone, IsNotMadeWholeWhereAllFutureMemoryIsLocked) {
 
 // As under a profiler, which sends a signal every now and then.
 TEST_F(SegmentTest, MemoryIsHadAlthoughSignalsComeAllTheTime) {
-  struct sigaction before {
-  }, counted{};
+  struct sigaction before {};
+  struct sigaction counted {};
   counted.sa_handler = [](int) {};
   ::sigaction(SIGPROF, &counted, &before);
   timer_t timer{};

@@ -44,10 +44,8 @@ std::string directory_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-// Permissions for the output: those of the file it replaces, else what the user's mask says.
-mode_t mode_for(const std::string& path) {
-  struct stat existing {};
-  if (stat(path.c_str(), &existing) == 0) return existing.st_mode & 07777;
+// Permissions of a new file: what the user's mask says.
+mode_t new_file_mode() {
   const mode_t mask = umask(0);
   umask(mask);
   return 0666 & ~mask;
@@ -160,10 +158,13 @@ Error OutputFile::write(const uint32_t* keys, uint64_t first, uint64_t count) co
 }
 
 Error OutputFile::rename() {
-  // Whose it was, where this process may give it away; first, as that takes away some permissions.
+  // Owner and permissions are those of the file that it replaces. The owner first, as giving a file away takes away some of the
+  // permissions; where this process may not, the file stays its own.
   struct stat existing {};
-  if (stat(path_.c_str(), &existing) == 0 && fchown(fd_.get(), existing.st_uid, existing.st_gid) != 0) errno = 0;
-  if (fchmod(fd_.get(), mode_for(path_)) != 0) return failed("cannot set the permissions of", temporary_, errno);
+  const bool replaces = stat(path_.c_str(), &existing) == 0;
+  [[maybe_unused]] const bool given = replaces && fchown(fd_.get(), existing.st_uid, existing.st_gid) == 0;
+  if (fchmod(fd_.get(), replaces ? existing.st_mode & 07777 : new_file_mode()) != 0)
+    return failed("cannot set the permissions of", temporary_, errno);
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("cannot put in place", path_, errno);
   // The new name is there for every process; that it survives a power failure is for the directory's fsync to see to,
   // which not every file system offers.
