@@ -110,7 +110,8 @@ class JobTest(unittest.TestCase):
         wait_until(lambda: not [pid for pid in pids if alive(pid)], seconds)
         left = [pid for pid in pids if alive(pid)]
         for pid in left:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it may end just now
+                os.kill(pid, signal.SIGKILL)
         self.assertEqual(left, [], "processes that outlived the job")
 
 

@@ -77,7 +77,8 @@ class Stuck:
     def end(self):
         for pid in self.pids:
             if alive(pid):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it may end just now
+                    os.kill(pid, signal.SIGKILL)
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
