@@ -6,11 +6,10 @@
 #include <ucm/api/ucm.h>
 #endif
 
-#include <array>
-#include <csignal>
-#include <cstdlib>
 #include <utility>
 
+#include "runtime/kept_signals.h"
+#include "runtime/mremap_mend.h"
 #include "runtime/registration_cache/unmap_trial.h"
 
 namespace ibcoll {
@@ -27,13 +26,17 @@ class MemoryEvents::Subscription {
  public:
   static Result<std::unique_ptr<Subscription>> make(const Functions& ucm, UnmapQueue& queue) {
     constexpr int kAfterOthers = 1000;  // order among handlers; the event itself always comes before the unmapping
+    std::unique_ptr<Subscription> made(new Subscription(ucm, queue));
     const ucs_status_t status = ucm.set(UCM_EVENT_VM_UNMAPPED, kAfterOthers, &on_event, &queue);
     if (status != UCS_OK)
       return error(IBCOLL_ERR_UNSUPPORTED, "UCX gives no memory events (status {}; see UCX_MEM_EVENTS and {})",
                    static_cast<int>(status), "UCX_MEM_MMAP_HOOK_MODE");
-    return std::unique_ptr<Subscription>(new Subscription(ucm, queue));
+    made->set_ = true;
+    return made;
   }
-  ~Subscription() { ucm_.unset(UCM_EVENT_VM_UNMAPPED, &on_event, &queue_); }
+  ~Subscription() {
+    if (set_) ucm_.unset(UCM_EVENT_VM_UNMAPPED, &on_event, &queue_);
+  }
   Subscription(const Subscription&) = delete;
   Subscription& operator=(const Subscription&) = delete;
 
@@ -46,31 +49,12 @@ class MemoryEvents::Subscription {
   }
   Functions ucm_;
   UnmapQueue& queue_;
+  bool set_ = false;
 };
 
 namespace {
 
 constexpr const char* kLibrary = "libucs.so.0";  // brings libucm, which cannot be loaded alone
-
-// libucs takes the signals of crashes when it is loaded; in a host program these are not ours to take.
-class KeptSignals {
- public:
-  KeptSignals() {
-    for (size_t i = 0; i < kNumbers.size(); ++i) kept_[i] = ::sigaction(kNumbers[i], nullptr, &before_[i]) == 0;
-  }
-  ~KeptSignals() {
-    if (std::getenv("UCX_HANDLE_ERRORS") != nullptr) return;  // the user wants it so
-    for (size_t i = 0; i < kNumbers.size(); ++i)
-      if (kept_[i]) ::sigaction(kNumbers[i], &before_[i], nullptr);
-  }
-  KeptSignals(const KeptSignals&) = delete;
-  KeptSignals& operator=(const KeptSignals&) = delete;
-
- private:
-  static constexpr std::array kNumbers{SIGILL, SIGSEGV, SIGBUS, SIGFPE};
-  std::array<struct sigaction, kNumbers.size()> before_{};
-  std::array<bool, kNumbers.size()> kept_{};
-};
 
 // A sanitizer's allocator unmaps by system calls of its own, which no one sees.
 bool has_sanitizer() {
@@ -110,10 +94,15 @@ Result<std::unique_ptr<MemoryEvents>> MemoryEvents::start(UnmapQueue& queue) {
   {
     Result<std::unique_ptr<Subscription>> trial = Subscription::make(ucm, *trial_queue);
     if (!trial.ok()) return trial.status();
+    if (Status status = mend_mremap(); !status.ok()) return status;
     if (Status status = try_unmappings(*trial_queue); !status.ok()) return status;
   }
   Result<std::unique_ptr<Subscription>> subscription = Subscription::make(ucm, queue);
   if (!subscription.ok()) return subscription.status();
+  // As UCX_MEM_MMAP_HOOK_MODE=reloc has it: what the C library calls by itself, the end of a thread's stack say, goes unseen.
+  if (!munmap.patched())
+    return error(IBCOLL_ERR_UNSUPPORTED, "UCX's memory events see only calls from outside of the C library (see {})",
+                 "UCX_MEM_MMAP_HOOK_MODE");
   munmap.remember();
   return std::unique_ptr<MemoryEvents>(new MemoryEvents(std::move(*subscription), munmap));
 }

@@ -53,7 +53,7 @@ Interval RegistrationCache::with_neighbours(const Interval& wanted) const {
 Result<Registration*> RegistrationCache::pin_new(std::span<std::byte> memory) {
   const Interval range = interval(memory);
   const Interval wanted = pages(range);
-  if (wanted.begin >= wanted.end || range.end < range.begin)
+  if (wanted.begin >= wanted.end || range.end <= range.begin)
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "registration cache: {} bytes at {} are no memory", memory.size(),
                  static_cast<const void*>(memory.data()));
   ++counters_.misses;

@@ -24,7 +24,9 @@ class UnmapQueue {
   void push(const Interval& range) noexcept {
     uint64_t place = claimed_.load(std::memory_order_relaxed);
     do {
-      if (place - taken_.load(std::memory_order_acquire) >= kPlaces) {
+      // Signed: others may have claimed and taken more since `place` was read; then it is read anew.
+      const auto ahead = static_cast<int64_t>(place - taken_.load(std::memory_order_acquire));
+      if (ahead >= static_cast<int64_t>(kPlaces)) {
         overflowed_.store(true, std::memory_order_relaxed);
         events_.fetch_add(1, std::memory_order_release);
         return;

@@ -30,7 +30,7 @@ Status unseen(const char* what) {
   return error(IBCOLL_ERR_UNSUPPORTED, "a trial of {} was not reported by UCX's memory events", what);
 }
 
-// `area`: two pages. Each trial leaves it mapped.
+// `area`: two pages, of which the first stays mapped.
 Status try_calls(UnmapQueue& queue, std::byte* area) {
   ::munmap(area + page, page);
   if (!reported(queue, area + page, page)) return unseen("munmap()");
@@ -59,7 +59,7 @@ Status try_unmappings(UnmapQueue& queue) {
   void* const area = map(nullptr, 2 * page, 0);
   if (area == MAP_FAILED) return error(IBCOLL_ERR_NO_MEMORY, "mmap of {} bytes: {}", 2 * page, std::strerror(errno));
   Status status = try_calls(queue, static_cast<std::byte*>(area));
-  ::munmap(area, 2 * page);
+  ::munmap(area, page);  // not the second one: it may be another thread's by now
   return status.ok() ? try_free(queue) : status;
 }
 

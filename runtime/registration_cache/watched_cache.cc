@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/registration_cache/watched_cache.h"
 
+#include <dlfcn.h>
+#include <link.h>
+
 #include <utility>
 
 #include "runtime/json.h"
@@ -19,6 +22,13 @@ uint64_t half_of_memlock() {
 
 void on_free(void* cache, const void* address, size_t bytes) {
   static_cast<RegistrationCache*>(cache)->invalidate(address, bytes);
+}
+
+// Static memory of a library goes with dlclose(), by system calls of the dynamic linker that no one sees.
+bool of_a_library(std::span<const std::byte> memory) {
+  dl_find_object object{};
+  const bool found = ::_dl_find_object(const_cast<std::byte*>(memory.data()), &object) == 0;
+  return found && object.dlfo_link_map != nullptr && object.dlfo_link_map->l_name[0] != '\0';
 }
 
 const char* name(WatchedCache::Scope scope) {
@@ -48,7 +58,7 @@ WatchedCache::WatchedCache(Registrar& registrar, const Settings& settings)
     reason_ = "IBCOLL_REGISTRATION_CACHE is off";
     return;
   }
-  watch_frees(&on_free, &cache_);
+  frees_.watch();
   Result<std::unique_ptr<MemoryEvents>> events = MemoryEvents::start(cache_.unmapped());
   if (events.ok()) {
     scope_ = Scope::kAll;
@@ -59,10 +69,12 @@ WatchedCache::WatchedCache(Registrar& registrar, const Settings& settings)
   }
 }
 
-WatchedCache::~WatchedCache() { unwatch_frees(&on_free, &cache_); }
+void WatchedCache::Frees::watch() { watch_frees(&on_free, &cache_); }
+
+WatchedCache::Frees::~Frees() { unwatch_frees(&on_free, &cache_); }
 
 bool WatchedCache::keeps(std::span<const std::byte> memory) const {
-  return scope_ == Scope::kAll || (scope_ == Scope::kAllocated && is_allocated(memory));
+  return (scope_ == Scope::kAll && !of_a_library(memory)) || (scope_ == Scope::kAllocated && is_allocated(memory));
 }
 
 // Unmappings may have gone unseen already: nothing that is pinned counts any more.

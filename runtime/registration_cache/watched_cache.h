@@ -30,7 +30,6 @@ class WatchedCache {
 
   // Loads UCX, unless the settings say off. `registrar` outlives this.
   WatchedCache(Registrar& registrar, const Settings& settings);
-  ~WatchedCache();
   WatchedCache(const WatchedCache&) = delete;
   WatchedCache& operator=(const WatchedCache&) = delete;
 
@@ -56,9 +55,23 @@ class WatchedCache {
  private:
   void distrust();
 
+  // Tells the cache what ibcoll_mem_free frees, from watch() on.
+  class Frees {
+   public:
+    explicit Frees(RegistrationCache& cache) : cache_(cache) {}
+    ~Frees();
+    Frees(const Frees&) = delete;
+    Frees& operator=(const Frees&) = delete;
+    void watch();
+
+   private:
+    RegistrationCache& cache_;
+  };
+
   Scope scope_;
   std::string reason_;
   RegistrationCache cache_;
+  Frees frees_{cache_};
   std::unique_ptr<MemoryEvents> events_;
 };
 

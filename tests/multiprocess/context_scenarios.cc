@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contexts: made and destroyed again, settings that are wrong or differ, and jobs for the test of the launcher's part.
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "tests/multiprocess/checked_call.h"
 #include "tests/multiprocess/scenario.h"
@@ -32,6 +36,44 @@ void use_once(uint64_t round) {
 void contexts_again(Rank&) {
   set_rank_of_lines(launched_rank());
   for (uint64_t round = 0; round < 3; ++round) use_once(round);
+}
+
+// A program whose terminal was closed, with a signal stack of its own, that moves memory to a place it chose.
+void the_program_stays_as_it_was(Rank&) {
+  set_rank_of_lines(launched_rank());
+  std::vector<std::byte> stack(size_t{64} << 10);
+  stack_t own{};
+  own.ss_sp = stack.data();
+  own.ss_size = stack.size();
+  stack_t before{};
+  expect(::sigaltstack(&own, &before) == 0, "sigaltstack: {}", std::strerror(errno));
+  ::signal(SIGHUP, SIG_IGN);
+  constexpr std::array kSignals{SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGHUP};
+  std::array<struct sigaction, kSignals.size()> actions{};
+  for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], nullptr, &actions[i]);
+
+  ibcoll_context_t context = nullptr;
+  if (!expect_ok(ibcoll_context_create(nullptr, &context), "ibcoll_context_create")) return;
+  const ibcoll_team_t world = ibcoll_team_world(context);
+  for (const CallParams& params : every_collective(100'000, ibcoll_team_size(world))) CheckedCall(world, params).run(1);
+
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    struct sigaction now {};
+    ::sigaction(kSignals[i], nullptr, &now);
+    expect(now.sa_handler == actions[i].sa_handler, "signal {} is handled by another function", kSignals[i]);
+  }
+  stack_t now{};
+  expect(::sigaltstack(nullptr, &now) == 0 && now.ss_sp == own.ss_sp, "the signal stack is another one");
+  constexpr size_t kBytes = size_t{1} << 20;
+  const auto map = [&] { return ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); };
+  void* const from = map();
+  void* const to = map();
+  *static_cast<char*>(from) = 7;
+  void* const moved = ::mremap(from, kBytes, kBytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+  expect(moved == to && *static_cast<char*>(to) == 7, "mremap() moved memory to {}, not to {}", moved, to);
+  ::munmap(to, kBytes);
+  expect_ok(ibcoll_context_destroy(context), "ibcoll_context_destroy");
+  ::sigaltstack(&before, nullptr);
 }
 
 // Sets a variable while it lives.
@@ -238,6 +280,7 @@ void stuck_at_the_end(Rank&) {
 
 constexpr Scenario kContextScenarios[] = {
     {"contexts_again", contexts_again, false},
+    {"the_program_stays_as_it_was", the_program_stays_as_it_was, false},
     {"malformed_settings", malformed_settings, false},
     {"settings_differ", settings_differ, false},
     {"rings_too_small", rings_too_small, false},

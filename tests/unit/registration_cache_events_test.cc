@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -98,6 +99,36 @@ TEST_F(MemoryEventsTest, EveryWayToLosePagesIsSeen) {
   EXPECT_TRUE(loses(memory, kBytes, [&] { ::shmdt(memory); })) << "shmdt";
 }
 
+TEST_F(MemoryEventsTest, MemoryThatIsMovedToAGivenPlaceGoesThereAndBothPlacesAreLost) {
+  constexpr size_t kBytes = 8 * kPage;
+  constexpr int kMove = MREMAP_MAYMOVE | MREMAP_FIXED;
+  std::byte* const from = map(kBytes);
+  std::byte* const to = map(kBytes);
+  from[kPage] = std::byte{7};
+  void* const source = handle_of(from, kBytes);
+  EXPECT_TRUE(loses(to, kBytes, [&] { EXPECT_EQ(::mremap(from, kBytes, kBytes, kMove, to), to); }));
+  EXPECT_FALSE(registrar_.holds(source));
+  EXPECT_EQ(to[kPage], std::byte{7});
+  EXPECT_EQ(::msync(from, kBytes, MS_ASYNC), -1) << "it is still mapped";
+
+  // What the system refuses is refused, and harms nothing.
+  EXPECT_EQ(::mremap(to, kBytes, kBytes, kMove, to + kPage), MAP_FAILED) << "onto itself";
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(::mremap(to, kBytes, kBytes, kMove, from + 1), MAP_FAILED) << "not at a page";
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(::mremap(from, kBytes, kBytes, kMove, to), MAP_FAILED) << "from where nothing is";
+  EXPECT_EQ(errno, EFAULT);
+  EXPECT_EQ(to[kPage], std::byte{7});
+
+  std::byte* const kept =
+      static_cast<std::byte*>(::mremap(to, kBytes, kBytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr));
+  ASSERT_NE(kept, MAP_FAILED);
+  EXPECT_EQ(kept[kPage], std::byte{7});
+  EXPECT_EQ(to[kPage], std::byte{0});
+  ::munmap(kept, kBytes);
+  ::munmap(to, kBytes);
+}
+
 TEST_F(MemoryEventsTest, FreedMemoryIsSeen) {
   constexpr size_t kLarge = size_t{64} << 20;  // always a mapping of its own
   auto* const large = static_cast<std::byte*>(std::malloc(kLarge));
@@ -141,9 +172,11 @@ TEST_F(MemoryEventsTest, TwoCachesAreServed) {
 
 TEST_F(MemoryEventsTest, TheSignalsOfCrashesStayTheProgramsOwn) {
   if (std::getenv("UCX_HANDLE_ERRORS") != nullptr) GTEST_SKIP() << "UCX_HANDLE_ERRORS is set";
-  struct sigaction action {};
-  ASSERT_EQ(::sigaction(SIGSEGV, nullptr, &action), 0);
-  EXPECT_EQ(action.sa_handler, SIG_DFL);
+  for (const int number : {SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGHUP}) {
+    struct sigaction action {};
+    ASSERT_EQ(::sigaction(number, nullptr, &action), 0);
+    EXPECT_EQ(action.sa_handler, SIG_DFL) << "signal " << number;
+  }
 }
 
 TEST(UnmapTrial, WithoutReportsItNamesTheCall) {
