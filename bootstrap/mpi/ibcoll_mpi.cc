@@ -55,19 +55,25 @@ struct Blocks {
   std::unique_ptr<char[]> all;
 };
 
+// The exchange may go on without us: MPI writes to its blocks, and no other exchange may follow.
+void give_up_on(Communicator& peers, Blocks& blocks) noexcept {
+  peers.stuck = true;
+  static_cast<void>(blocks.mine.release());
+  static_cast<void>(blocks.all.release());
+}
+
 int wait_for_all(Communicator& peers, MPI_Request& request, Blocks& blocks) noexcept {
   const auto give_up = std::chrono::steady_clock::now() + kDeadline;
   for (int done = 0;;) {
     if (const int code = keep("MPI_Test", peers.rank, MPI_Test(&request, &done, MPI_STATUS_IGNORE)); code != 0) {
+      give_up_on(peers, blocks);
       return code;
     }
     if (done != 0) return 0;
     if (std::chrono::steady_clock::now() > give_up) break;
     sched_yield();
   }
-  peers.stuck = true;
-  static_cast<void>(blocks.mine.release());
-  static_cast<void>(blocks.all.release());
+  give_up_on(peers, blocks);
   std::snprintf(
       last_error, sizeof last_error,
       "rank %d: MPI_Iallgather: not all %d ranks came within %lld s; does every rank of the communicator create "
@@ -79,7 +85,7 @@ int wait_for_all(Communicator& peers, MPI_Request& request, Blocks& blocks) noex
 int allgather(void* user, const void* send, void* recv, size_t bytes) {
   Communicator& peers = *static_cast<Communicator*>(user);
   if (peers.stuck || bytes > INT_MAX || !mpi_is_running()) {
-    refuse(IBCOLL_ERR_BOOTSTRAP, peers.stuck       ? "an earlier exchange timed out"
+    refuse(IBCOLL_ERR_BOOTSTRAP, peers.stuck       ? "an earlier exchange failed or timed out"
                                  : bytes > INT_MAX ? "an exchange of more than 2 GiB per rank"
                                                    : "MPI is not running: destroy the context before MPI_Finalize");
     return MPI_ERR_OTHER;
