@@ -124,6 +124,7 @@ void UcxTransport::fail(Peer& peer) {
     param.flags = UCP_EP_CLOSE_FLAG_FORCE;
     const ucs_status_ptr_t request = ucp_ep_close_nbx(peer.endpoint, &param);
     if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);  // UCX frees it when it has ended
+    if (UCS_PTR_IS_ERR(request)) worker_->abandon();  // a transport that tells of no errors closes nothing by force
     peer.endpoint = nullptr;
   }
   give_up_pieces(peer);
@@ -194,6 +195,7 @@ bool UcxTransport::everything_left() const {
 // What was accepted last may still lie in this process. The peers are told that this rank leaves, so that they do not
 // take it for dead, and are asked whether they have everything.
 void UcxTransport::say_goodbye() {
+  serve_connections();
   std::vector<Peer*> untold;
   for (const std::unique_ptr<Peer>& peer : peers_) {
     if (peer != nullptr && peer->state == Peer::State::kConnected) untold.push_back(peer.get());
@@ -203,6 +205,7 @@ void UcxTransport::say_goodbye() {
     std::erase_if(untold, [&](Peer* peer) { return send_control(*peer, ControlHeader::Kind::kLeaving); });
     if (untold.empty() && everything_left() && leaving_.empty()) return;
     if (!worker_->progress()) pause_briefly();
+    if (!with_pieces_.empty()) post_pieces();
     serve_connections();
   }
   log(LogLevel::kInfo, "rank {}: ucx: left without the word of all peers that they have everything", rank_);
@@ -210,21 +213,27 @@ void UcxTransport::say_goodbye() {
 }
 
 void UcxTransport::close_endpoints() {
-  std::vector<ucs_status_ptr_t> requests;
+  struct Close {
+    ucs_status_ptr_t request;
+    bool left;
+  };
+  std::vector<Close> closes;
   for (const std::unique_ptr<Peer>& peer : peers_) {
     if (peer == nullptr || peer->endpoint == nullptr) continue;
     ucp_request_param_t param{};  // flushes
     const ucs_status_ptr_t request = ucp_ep_close_nbx(peer->endpoint, &param);
     peer->endpoint = nullptr;
     peer->state = Peer::State::kFailed;
-    if (UCS_PTR_IS_PTR(request)) requests.push_back(request);
+    if (UCS_PTR_IS_PTR(request)) closes.push_back({request, peer->left});
+    if (UCS_PTR_IS_ERR(request)) worker_->abandon();
   }
   const auto deadline = Clock::now() + kAfterClose;
-  for (const ucs_status_ptr_t request : requests) {
+  for (const auto& [request, left] : closes) {
     while (ucp_request_check_status(request) == UCS_INPROGRESS && Clock::now() < deadline) {
       if (!worker_->progress()) pause_briefly();
     }
-    if (ucp_request_check_status(request) == UCS_INPROGRESS) worker_->abandon();
+    const ucs_status_t status = ucp_request_check_status(request);
+    if (status == UCS_INPROGRESS || (status != UCS_OK && !left)) worker_->abandon();  // it died meanwhile
     ucp_request_free(request);
   }
   if (counters_.failed_peers > 0) worker_->abandon();

@@ -99,17 +99,21 @@ ucs_status_t UcxTransport::on_put(void* argument, const void* raw, size_t header
   std::memcpy(&header, raw, sizeof(header));
   Entry* entry = self.place(*peer, header.message);
   if (entry == nullptr) return UCS_OK;
-  if (entry->state == Entry::State::kMissing) {  // the first piece of it
+  const bool rendezvous = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
+  const bool first = entry->state == Entry::State::kMissing;
+  if (entry->rendezvous || (rendezvous && !first)) return UCS_OK;  // two for one number: no rank of ibcoll sends so
+  if (first) {
     entry->note = header.message.note;
     entry->bytes = header.total;
     self.settle(*peer, header.message.sequence, Entry::State::kLanding);
   }
   Exposures::Exposure* exposure = self.writable(*peer, header, bytes);
-  if (exposure == nullptr || bytes > entry->bytes) {
+  const bool whole = header.offset == 0 && bytes == header.total;
+  if (exposure == nullptr || bytes > entry->bytes || (rendezvous && !whole)) {
     self.refuse(*peer, *entry);
-  } else if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
-    self.land(*peer, header, *exposure, data, bytes);
-    return UCS_INPROGRESS;
+  } else if (rendezvous) {
+    entry->rendezvous = true;
+    return self.land(*peer, header, *exposure, data, bytes) ? UCS_INPROGRESS : UCS_OK;
   } else if (bytes > 0) {
     std::memcpy(reinterpret_cast<void*>(header.address + header.offset), data, bytes);
   }
@@ -140,14 +144,13 @@ void UcxTransport::piece_landed(Peer& peer, uint32_t sequence, Entry& entry, siz
   settle(peer, sequence, entry.refused ? Entry::State::kDropped : Entry::State::kReady);
 }
 
-// Lets UCX receive a rendezvous put straight into the region.
-void UcxTransport::land(Peer& peer, const PutHeader& header, Exposures::Exposure& exposure, void* descriptor,
+// Lets UCX receive a rendezvous put straight into the region. False: there is no memory, and UCX keeps the data.
+bool UcxTransport::land(Peer& peer, const PutHeader& header, Exposures::Exposure& exposure, void* descriptor,
                         size_t bytes) {
   Buffer* record = pool_.take(0);
   if (record == nullptr) {
-    ucp_am_data_release(worker_->handle(), descriptor);
     broken(peer, UCS_ERR_NO_MEMORY);
-    return;
+    return false;
   }
   ++exposure.landing;
   record->peer = &peer;
@@ -166,6 +169,7 @@ void UcxTransport::land(Peer& peer, const PutHeader& header, Exposures::Exposure
   const ucs_status_ptr_t request =
       ucp_am_recv_data_nbx(worker_->handle(), descriptor, reinterpret_cast<void*>(header.address), bytes, &param);
   if (request == nullptr || UCS_PTR_IS_ERR(request)) landed(record, UCS_PTR_STATUS(request));
+  return true;
 }
 
 void UcxTransport::on_landed(void* request, ucs_status_t status, size_t, void* user_data) {
@@ -179,8 +183,8 @@ void UcxTransport::landed(Buffer* record, ucs_status_t status) {
   if (Exposures::Exposure* exposure = exposures_.find(record->token); exposure != nullptr) --exposure->landing;
   // After a failure the entry stays as it is: what came behind it must not be handed out over a gap.
   if (status == UCS_OK && peer.state != Peer::State::kFailed) {
-    Entry& entry = *peer.receive.place(record->sequence);
-    piece_landed(peer, record->sequence, entry, entry.bytes);
+    if (Entry* entry = peer.receive.place(record->sequence); entry != nullptr)
+      piece_landed(peer, record->sequence, *entry, entry->bytes);
   }
   pool_.give(record);
   if (status != UCS_OK) broken(peer, status);
@@ -198,6 +202,7 @@ ucs_status_t UcxTransport::on_control(void* argument, const void* raw, size_t he
     case ControlHeader::Kind::kCredit:
       break;
     case ControlHeader::Kind::kLeaving:
+      if (peer->asked_all_received) break;  // asked twice: nobody does
       peer->left = true;
       peer->expected_total = header.sequence;
       peer->asked_all_received = true;
@@ -214,8 +219,11 @@ size_t UcxTransport::poll(std::span<Event> events) {
   for (Buffer* buffer : lent_) pool_.give(buffer);
   lent_.clear();
   constexpr int kRounds = 4;  // UCX takes a batch from one socket in each
-  for (int i = 0; i < kRounds && worker_->progress(); ++i) {
+  for (int i = 0; i < kRounds; ++i) {
+    const bool more = worker_->progress();
+    // Even when nothing went on: pieces before them may have left while something else was waited for.
     if (!with_pieces_.empty()) post_pieces();
+    if (!more) break;
   }
   serve_connections();
   const size_t count = hand_out(events);

@@ -71,6 +71,7 @@ UcxTransport::UcxTransport(const NetworkParams& params, DevicePlan plan, LargePu
                                             : large == LargePuts::kRendezvous),
       exposures_(key_seed(params.rank)),
       peers_(static_cast<size_t>(params.size)),
+      context_(worker->context()),
       worker_(std::move(worker)) {}
 
 UcxTransport::~UcxTransport() {
@@ -138,7 +139,7 @@ ucp_mem_h UcxTransport::pin(std::span<const std::byte> memory) {
   params.length = memory.size();
   params.memory_type = UCS_MEMORY_TYPE_HOST;
   ucp_mem_h pinned = nullptr;
-  const ucs_status_t status = ucp_mem_map(worker_->context(), &params, &pinned);
+  const ucs_status_t status = ucp_mem_map(context_, &params, &pinned);
   next_pin_ = status == UCS_OK ? 0 : now() + kAfterFailedPin;
   if (status == UCS_OK) return pinned;
   if (counters_.failed_pins++ == 0) {
@@ -151,7 +152,7 @@ ucp_mem_h UcxTransport::pin(std::span<const std::byte> memory) {
 }
 
 void UcxTransport::unpin(ucp_mem_h pinned) {
-  if (pinned != nullptr) ucp_mem_unmap(worker_->context(), pinned);
+  if (pinned != nullptr) ucp_mem_unmap(context_, pinned);
 }
 
 Time UcxTransport::now() const {

@@ -117,7 +117,7 @@ class UcxTransport final : public NetworkTransport {
   ucx::Exposures::Exposure* writable(const Peer& peer, const ucx::PutHeader& header, size_t bytes);
   void refuse(Peer& peer, ucx::ReceiveWindow::Entry& entry);
   void piece_landed(Peer& peer, uint32_t sequence, ucx::ReceiveWindow::Entry& entry, size_t bytes);
-  void land(Peer& peer, const ucx::PutHeader& header, ucx::Exposures::Exposure& exposure, void* descriptor,
+  bool land(Peer& peer, const ucx::PutHeader& header, ucx::Exposures::Exposure& exposure, void* descriptor,
             size_t bytes);
   void landed(Buffer* record, ucs_status_t status);
   void settle(Peer& peer, uint32_t sequence, ucx::ReceiveWindow::Entry::State state);
@@ -166,6 +166,7 @@ class UcxTransport final : public NetworkTransport {
   std::atomic<int> unsent_messages_ = 0;  // accepted, and still with UCX
   std::atomic<Time> connected_at_ = 0;    // the last time
   Counters counters_;
+  const ucp_context_h context_;          // of worker_, for what its end calls back
   std::unique_ptr<ucx::Worker> worker_;  // destroyed first: it calls back into all of the above
 };
 

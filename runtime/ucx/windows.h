@@ -54,6 +54,7 @@ class ReceiveWindow {
     enum class State : uint8_t { kMissing, kLanding, kReady, kDropped };
     State state = State::kMissing;
     bool refused = false;      // a put that may not write: dropped when all of it has come
+    bool rendezvous = false;   // UCX receives all of it at once
     uint64_t bytes = 0;        // of a message's payload; of a landing put: what is still to come
     Buffer* buffer = nullptr;  // the payload of a message; nullptr: none
     Note note;

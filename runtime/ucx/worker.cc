@@ -7,10 +7,12 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <mutex>
 #include <span>
 #include <utility>
 
 #include "runtime/log.h"
+#include "runtime/mremap_mend.h"
 
 namespace ibcoll::ucx {
 namespace {
@@ -96,6 +98,10 @@ Result<std::unique_ptr<Worker>> Worker::open(int rank, int size, const DevicePla
   std::unique_ptr<Worker> worker(new Worker);
   Status status = worker->open_context(size, plan);
   if (status.ok()) status = worker->open_worker();
+  static std::once_flag once;
+  std::call_once(once, [] {
+    if (Status mended = mend_mremap(); !mended.ok()) log(LogLevel::kWarning, "ucx: {}", mended.text());
+  });
   if (status.ok()) return worker;
   return error(status.code(), "rank {}: {} (transports {}, devices {}); ucx_info -d shows what UCX finds here", rank,
                status.text(), plan.tls, plan.net_devices.empty() ? "all" : plan.net_devices);
@@ -143,8 +149,10 @@ Status Worker::open_worker() {
 
 Worker::~Worker() {
   if (abandoned_) {
-    static auto& abandoned =
-        *new std::vector<std::pair<ucp_worker_h, ucp_context_h>>;  // no leak to who looks for leaks
+    // Never destroyed: no leak to who looks for leaks. Contexts of one process may end in several threads.
+    static auto& mutex = *new std::mutex;
+    static auto& abandoned = *new std::vector<std::pair<ucp_worker_h, ucp_context_h>>;
+    const std::lock_guard lock(mutex);
     abandoned.emplace_back(worker_, context_);
     return;
   }

@@ -5,11 +5,16 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <latch>
+#include <memory>
 #include <random>
+#include <thread>
+#include <vector>
 
 #include "runtime/ucx/exposures.h"
 #include "runtime/ucx/ucx_transport.h"
 #include "runtime/ucx/windows.h"
+#include "runtime/ucx/worker.h"
 #include "tests/conformance/world.h"
 
 namespace ibcoll::ucx {
@@ -131,6 +136,29 @@ TEST(UcxHost, SignalsStayTheHostsOwn) {
     if (action.sa_handler == SIG_DFL || ::dladdr(reinterpret_cast<void*>(action.sa_handler), &owner) == 0) continue;
     EXPECT_EQ(std::string(owner.dli_fname).find("libucs"), std::string::npos) << "signal " << number;
   }
+}
+
+// What UCX cannot end is kept until the process ends, however many contexts end at once.
+TEST(UcxHost, WorkersAreAbandonedInManyThreads) {
+  constexpr int kWorkers = 16;
+  DevicePlan plan;
+  plan.tls = "self";
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (int i = 0; i < kWorkers; ++i) {
+    Result<std::unique_ptr<Worker>> worker = Worker::open(0, 1, plan);
+    ASSERT_TRUE(worker.ok()) << worker.status().text();
+    (*worker)->abandon();
+    workers.push_back(std::move(*worker));
+  }
+  std::latch all(kWorkers);
+  std::vector<std::thread> threads;
+  for (std::unique_ptr<Worker>& worker : workers) {
+    threads.emplace_back([&] {
+      all.arrive_and_wait();
+      worker.reset();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace
