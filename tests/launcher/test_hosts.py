@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Host files, several hosts through a remote shell command, and what ranks find in their environment."""
 
+import contextlib
 import ctypes
 import os
 import re
