@@ -35,6 +35,16 @@ using LoneWindow = std::unique_ptr<std::byte, FreeMemory>;
 
 // A team and what belongs to it on this rank.
 struct TeamHandle {
+  TeamHandle() = default;
+  TeamHandle(const TeamHandle&) = delete;
+  TeamHandle& operator=(const TeamHandle&) = delete;
+  // Requests end before their team; buffers that others still have are freed after it, as its end looks once more for news.
+  ~TeamHandle() {
+    for (Shorthand& shorthand : shorthands) shorthand.request.reset();
+    for (GivenUp& one : given_up) one.request.reset();
+    team.reset();
+  }
+
   Context* context = nullptr;
   LoneWindow lone_window;
   std::unique_ptr<Team> team;

@@ -48,6 +48,12 @@ void Engine::add(Team& team) {
     recycle(message);
   }
   orphans_ = std::move(others);
+  if (const Expected* const expected = find_expected(team.epoch()); expected && expected->lost)
+    team.fail(error(
+        IBCOLL_ERR_NO_MEMORY,
+        "rank {}: the other ranks of a new team were so far ahead that there was no room for what they sent; more "
+        "memory, or a barrier after the team was made, helps",
+        rank_));
   // Deaths are reported to the teams of their time: this one may have been agreed upon with a rank's last words.
   for (size_t rank = 0; rank < dead_.size(); ++rank)
     if (const int peer = dead_[rank] ? team.team_rank(static_cast<int>(rank)) : -1; peer >= 0)
@@ -55,7 +61,7 @@ void Engine::add(Team& team) {
 }
 
 void Engine::expect_team_no_more(uint64_t epoch) noexcept {
-  std::erase(expected_, epoch);
+  std::erase_if(expected_, [&](const Expected& expected) { return expected.epoch == epoch; });
   std::erase_if(orphans_, [&](const auto& orphan) {
     if (orphan.first == epoch) recycle(orphan.second);
     return orphan.first == epoch;
@@ -223,7 +229,8 @@ void Engine::dispatch(const Event& event) noexcept {
 // A team that is not expected was freed here. Unless it had failed, all its collectives have ended. Of a failure the others were told,
 // but for those who had no room for that: they ask.
 void Engine::hold_orphan(const Event& event) {
-  if (std::find(expected_.begin(), expected_.end(), event.note.epoch) == expected_.end()) {
+  Expected* const expected = find_expected(event.note.epoch);
+  if (!expected) {
     if (static_cast<NoteKind>(event.note.kind) != NoteKind::kProbe) return;
     for (const auto& [epoch, failure] : failed_teams_) {
       if (epoch != event.note.epoch) continue;
@@ -237,14 +244,23 @@ void Engine::hold_orphan(const Event& event) {
     (void)transport(event.peer).send(event.peer, ended, {});
     return;
   }
-  if (orphans_.size() >= kMostOrphans) {
-    log(LogLevel::kError,
-        "rank {} sent a note for the unknown team {:x}; {} such notes wait already, this one is dropped", event.peer,
-        event.note.epoch, orphans_.size());
+  if (expected->lost) return;  // the team fails as soon as it is made
+  EarlyMessage* const message =
+      orphans_.size() < kMostOrphans ? early_message(event.peer, event.note, event.payload) : nullptr;
+  if (message) {
+    orphans_.emplace_back(event.note.epoch, message);
     return;
   }
-  if (EarlyMessage* const message = early_message(event.peer, event.note, event.payload))
-    orphans_.emplace_back(event.note.epoch, message);
+  expected->lost = true;
+  log(LogLevel::kError,
+      "rank {} sent a note for the team {:x}, which is being made; there is no room for it, {} wait already",
+      event.peer, event.note.epoch, orphans_.size());
+}
+
+Engine::Expected* Engine::find_expected(uint64_t epoch) noexcept {
+  const auto found = std::find_if(expected_.begin(), expected_.end(),
+                                  [&](const Expected& expected) { return expected.epoch == epoch; });
+  return found == expected_.end() ? nullptr : &*found;
 }
 
 void Engine::peer_failed(int job_rank, const std::string& why) {

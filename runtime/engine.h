@@ -59,7 +59,7 @@ class Engine {
 
   // A team of this epoch is being made: notes that come for it are kept until add(). To be called before this rank does
   // what lets other ranks make theirs. Notes of any other unknown team are credit that comes late: the team was freed here.
-  void expect_team(uint64_t epoch) { expected_.push_back(epoch); }
+  void expect_team(uint64_t epoch) { expected_.push_back({epoch}); }
   // It is there, or will not be.
   void expect_team_no_more(uint64_t epoch) noexcept;
   void add(Team& team);
@@ -89,6 +89,11 @@ class Engine {
  private:
   void dispatch(const Event& event) noexcept;
   void hold_orphan(const Event& event);
+  struct Expected {  // a team that is being made
+    uint64_t epoch;
+    bool lost = false;  // a note that came for it: there was no room
+  };
+  Expected* find_expected(uint64_t epoch) noexcept;
   bool poll_transports() noexcept;
   bool run_memory_waits() noexcept;
   bool retry_blocked() noexcept;
@@ -102,9 +107,9 @@ class Engine {
   std::unordered_map<uint64_t, Team*> teams_;
   Team* last_team_ = nullptr;
   std::vector<std::pair<uint64_t, Status>>
-      failed_teams_;                // epoch and failure of teams that had failed when they were freed
-  std::vector<uint64_t> expected_;  // epochs of teams that are being made
-  std::vector<std::pair<uint64_t, EarlyMessage*>> orphans_;  // of these; peer: job rank
+      failed_teams_;  // epoch and failure of teams that had failed when they were freed
+  std::vector<Expected> expected_;
+  std::vector<std::pair<uint64_t, EarlyMessage*>> orphans_;  // of teams that are being made; peer: job rank
   std::vector<Request*> memory_waits_;                       // tasks that wait for a flag in shared memory
   std::vector<Channel*> blocked_;
   bool owing_ = false;

@@ -3,6 +3,7 @@
 
 #include <malloc.h>
 
+#include "tests/test_main.h"
 #include "tests/unit/engine_wire.h"
 
 namespace ibcoll {
@@ -65,6 +66,24 @@ TEST_F(EngineTest, WhatComesEarlyIsKept) {
     EXPECT_TRUE(calls[i]->right(static_cast<uint8_t>(i < 6 ? 1 + i / 2 : i - 5))) << i;
   }
   calls.clear();
+}
+
+// ... as far as there is room. What was lost is not waited for: the team fails, and the others hear why.
+TEST_F(EngineTest, ATeamOfWhichTooMuchCameEarlyFails) {
+  expect_error_lines();
+  engines_[2]->expect_team(77);
+  auto first = make_team(0, 77), second = make_team(1, 77);
+  constexpr uint64_t kTooMany = (1 << 16) + 10;
+  const Note early{77, 0, 1, 0, 1, static_cast<uint16_t>(NoteKind::kConsumed), 0};
+  for (uint64_t i = 0; i < kTooMany; ++i) EXPECT_TRUE(transports_[0]->send(2, early, {}));
+  while (!wire_.boxes[2].empty()) engines_[2]->progress();
+  auto third = make_team(2, 77);
+  EXPECT_EQ(third->failure().code(), IBCOLL_ERR_NO_MEMORY) << third->failure().text();
+  progress();
+  EXPECT_EQ(first->failure().code(), IBCOLL_ERR_NO_MEMORY) << first->failure().text();
+  EXPECT_EQ(second->failure().code(), IBCOLL_ERR_NO_MEMORY);
+  EXPECT_TRUE(team(2).failure().ok());
+  engines_[2]->expect_team_no_more(77);
 }
 
 // A call may be complete with some of what came before it, or with none: the rest is too much.
