@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <mutex>
 #include <vector>
 
 #include "bootstrap/pmix/pending.h"
@@ -41,8 +42,10 @@ class Client {
   pmix_status_t reason_;
 };
 
-// For the keys of exchanges, over all contexts of the process: PMIx keys are written once.
+// For the keys of exchanges, over all contexts of the process: PMIx keys are written once. And its fences have no names, so
+// exchanges of several threads come one after the other.
 uint64_t exchanges = 0;
+std::mutex exchanging;
 
 }  // namespace
 
@@ -82,6 +85,7 @@ Status PmixBootstrap::allgather(std::span<const std::byte> mine, std::span<std::
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: pmix exchange: room for {} bytes, {} ranks of {} bytes", rank_,
                  all.size(), size_, mine.size());
   }
+  const std::lock_guard one_at_a_time(exchanging);
   const std::string key = fmt::format("ibcoll.{}", exchanges++);
   if (Status status = publish(key, mine); !status.ok()) return status;
   if (Status status = fence(); !status.ok()) return status;
