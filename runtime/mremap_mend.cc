@@ -50,7 +50,7 @@ void* move_to(void* old, size_t old_bytes, size_t new_bytes, int flags, void* wh
   return got;
 }
 
-void* mended_mremap(void* old, size_t old_bytes, size_t new_bytes, int flags, ...) {
+[[maybe_unused]] void* mended_mremap(void* old, size_t old_bytes, size_t new_bytes, int flags, ...) {
   if ((flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) == 0)
     return ucx.load(std::memory_order_acquire)(old, old_bytes, new_bytes, flags);
   va_list more;
@@ -147,7 +147,7 @@ Status mend_mremap() {
   if (code == nullptr || reinterpret_cast<uint64_t>(code) % sizeof(uint64_t) != 0)
     return unsupported("its code is not where it should be");
   const std::byte* const target = jump_target(code);
-  if (target == nullptr || (springboard != nullptr && target == springboard)) return {};
+  if (target == nullptr || target == springboard) return {};
   if (target != ucx_mremap) return unsupported("another library has patched it after UCX");
   if (springboard == nullptr) springboard = make_springboard(code);
   if (springboard == nullptr) return unsupported("no room for code within 2 GB of it");

@@ -183,8 +183,8 @@ void UcxTransport::landed(Buffer* record, ucs_status_t status) {
   if (Exposures::Exposure* exposure = exposures_.find(record->token); exposure != nullptr) --exposure->landing;
   // After a failure the entry stays as it is: what came behind it must not be handed out over a gap.
   if (status == UCS_OK && peer.state != Peer::State::kFailed) {
-    if (Entry* entry = peer.receive.place(record->sequence); entry != nullptr)
-      piece_landed(peer, record->sequence, *entry, entry->bytes);
+    Entry& entry = *peer.receive.place(record->sequence);  // there: nothing else settles the entry of a rendezvous
+    piece_landed(peer, record->sequence, entry, entry.bytes);
   }
   pool_.give(record);
   if (status != UCS_OK) broken(peer, status);
