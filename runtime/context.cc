@@ -13,7 +13,8 @@
 namespace ibcoll {
 namespace {
 
-constexpr int kLeaving = 1;  // as the root of a barrier, which has none: no program's barrier fits this one
+constexpr int kLeaving = 1;        // as the root of a barrier, which has none: no program's barrier fits this one
+constexpr int kLastLooks = 1'000;  // for messages, while there are any
 
 // ", ring, bruck"
 std::string names_of_algorithms(ibcoll_collective_t collective) {
@@ -108,16 +109,24 @@ Status Context::make_engine() {
   return {};
 }
 
-// The barrier ends what ranks still wait for from each other, and tells whether their last calls did not fit together, this
-// one included: it is not taken for a barrier of the program. Closing the network transport sends what is still in it; and
-// the exchange keeps this process alive, for those that watch it, until all are through. After a failure ranks part at once.
+// Barriers end what ranks still wait for from each other, and tell whether their last calls did not fit together, these
+// included: they are not taken for barriers of the program. The first one may pass before a message that nobody asked for has
+// come; the second one gives it time; and the third one passes on no rank if it has come to any. Closing the network transport
+// sends what is still in it; and the exchange keeps this process alive, for those that watch it, until all are through. After a
+// failure ranks part at once.
 Status Context::leave(std::unique_lock<std::mutex>& guard) {
   const bool told_before = world_->team->failure_told();
   Args barrier;
   barrier.collective = IBCOLL_BARRIER;
   barrier.root = kLeaving;
   std::vector<std::byte> no_buffers;
-  const Status together = run_own(*world_, barrier, no_buffers, guard);
+  Status together;
+  for (int round = 0; round < 3 && together.ok(); ++round) {
+    together = run_own(*world_, barrier, no_buffers, guard);
+    for (int looks = 0; looks < kLastLooks && engine_->progress(); ++looks) {
+    }
+    if (together.ok() && round < 2) together = world_->team->failure();
+  }
   world_.reset();
   engine_.reset();
   job_.net.reset();

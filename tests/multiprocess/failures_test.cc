@@ -268,6 +268,47 @@ TEST(Joined, AreToldOnceThereIsNoDoubt) {
   for (const int rank : {0, 1, 3}) EXPECT_EQ(endings[static_cast<size_t>(rank)].code, 0) << "rank " << rank;
 }
 
+// Both roots are through with their bcast at once, and what they sent may come to a rank that has met all others in leaving
+// by then. No rank may go on to the exchange, which the ranks that know better do not come to.
+TEST(Leaving, TellsEveryRankThatTheLastCallsDidNotFitTogether) {
+  const auto body = [](ForkedRank& self) {
+    ibcoll_context_t context = nullptr;
+    const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
+    if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
+    {
+      CheckedCall call(ibcoll_team_world(context), {.collective = IBCOLL_BCAST,
+                                                    .bytes = 16,
+                                                    .root = self.rank == self.size - 1 ? self.rank : 0,
+                                                    .algorithm = "binomial"});
+      const ibcoll_collective_args_t args = call.args();
+      ibcoll_request_t request = nullptr;
+      if (!expect_ok(ibcoll_collective_init(ibcoll_team_world(context), &args, &request), "init")) return 1;
+      ibcoll_status_t status = ibcoll_start(request);
+      if (status == IBCOLL_OK) status = ibcoll_wait(request);
+      if (status != IBCOLL_OK) expect_error(status, IBCOLL_ERR_MISMATCH, "rank ", "the last call");
+      expect_ok(ibcoll_request_free(request), "ibcoll_request_free");
+      const ibcoll_status_t left = ibcoll_context_destroy(context);
+      if (status == IBCOLL_OK) expect_error(left, IBCOLL_ERR_MISMATCH, "rank ", "leaving after calls that differ");
+      if (status != IBCOLL_OK) expect_ok(left, "leaving after a failure that was told");
+    }
+    return complaints() > 0 ? 1 : 0;
+  };
+  ::setenv("UCX_TLS", "tcp", 1);
+  ::setenv("UCX_NET_DEVICES", "lo", 1);
+  ::setenv("IBCOLL_LOG", "error", 1);
+  ::setenv("IBCOLL_TIMEOUT", "600", 1);
+  for (int round = 0; round < 10; ++round) {
+    for (const auto& [ranks, nodes] : {std::pair(2, 1), std::pair(4, 1), std::pair(4, 2), std::pair(4, 4)}) {
+      if (nodes > 1 && !ForkJob::can_emulate_nodes()) continue;
+      const std::vector<Ending> endings = ForkJob(ranks, nodes).run(body, patience());
+      for (int rank = 0; rank < ranks; ++rank) {
+        EXPECT_FALSE(endings[static_cast<size_t>(rank)].overdue) << ranks << "x" << nodes << ", rank " << rank;
+        EXPECT_EQ(endings[static_cast<size_t>(rank)].code, 0) << ranks << "x" << nodes << ", rank " << rank;
+      }
+    }
+  }
+}
+
 // A death concerns the teams that the rank was in; the others work on.
 TEST(Teams, WithoutTheDeadRankWorkOn) {
   const auto body = [](ForkedRank& self) {
