@@ -76,7 +76,7 @@ Result<std::vector<T>> gather(Bootstrap& bootstrap, const T& mine) {
 }
 
 // "rank 3 could not join the job: ..."
-Status error_of_rank(size_t rank, int32_t code, const char* text) {
+Status error_of_rank(size_t rank, int32_t code, std::string_view text) {
   return error(static_cast<ibcoll_status_t>(code), "rank {} could not join the job: {}", rank, text);
 }
 
@@ -84,6 +84,11 @@ template <size_t kBytes>
 void copy_text(std::string text, char (&to)[kBytes]) {
   if (text.size() >= kBytes) text = text.substr(0, kBytes - 4) + "...";
   std::memcpy(to, text.data(), text.size());
+}
+
+template <size_t kBytes>
+std::string_view text_of(const char (&text)[kBytes]) {
+  return {text, ::strnlen(text, kBytes)};
 }
 
 class Joining {
@@ -136,7 +141,7 @@ class Joining {
     for (size_t i = 0; i < all->size(); ++i) {
       const Verdict& v = (*all)[i];
       if (v.code != IBCOLL_OK && i == static_cast<size_t>(rank())) return mine;
-      if (v.code != IBCOLL_OK) return error_of_rank(i, v.code, v.text);
+      if (v.code != IBCOLL_OK) return error_of_rank(i, v.code, text_of(v.text));
       longest_address_ = std::max<size_t>(longest_address_, v.address_bytes);
       job_.net_model.alpha_us = std::max<double>(job_.net_model.alpha_us, v.alpha_us);
       job_.net_model.beta_us_per_byte = std::max<double>(job_.net_model.beta_us_per_byte, v.beta_us_per_byte);
@@ -145,7 +150,7 @@ class Joining {
       timed.push_back({v.copy_us_per_byte, v.read_us, v.read_us_per_byte, v.streamed_copy_us_per_byte});
       job_.cache_bytes = std::min<double>(job_.cache_bytes, v.cache_bytes);
       job_.own_cache_bytes = std::max<double>(job_.own_cache_bytes, v.own_cache_bytes);
-      if (v.verbs == 0 && without_verbs_.empty()) without_verbs_ = fmt::format("rank {}: {}", i, v.text);
+      if (v.verbs == 0 && without_verbs_.empty()) without_verbs_ = fmt::format("rank {}: {}", i, text_of(v.text));
       any_expects_verbs_ = any_expects_verbs_ || v.verbs_expected != 0;
     }
     job_.memory_model = middle_of(std::move(timed));
@@ -386,7 +391,7 @@ Status agree(Bootstrap& bootstrap, const Status& mine) {
   if (!mine.ok()) return mine;
   if (!all.ok()) return all.status();
   for (size_t i = 0; i < all->size(); ++i)
-    if ((*all)[i].code != IBCOLL_OK) return error_of_rank(i, (*all)[i].code, (*all)[i].text);
+    if ((*all)[i].code != IBCOLL_OK) return error_of_rank(i, (*all)[i].code, text_of((*all)[i].text));
   return {};
 }
 

@@ -69,8 +69,12 @@ Result<std::unique_ptr<PmixBootstrap>> PmixBootstrap::create() {
 
 Result<uint32_t> PmixBootstrap::job_number(const char* key) const {
   const pmix_proc_t whole_job = process(job_, PMIX_RANK_WILDCARD);
+  // What the server gave at the start, so that nobody waits for it now.
+  bool at_hand = true;
+  pmix_info_t info;
+  PMIX_INFO_LOAD(&info, PMIX_OPTIONAL, &at_hand, PMIX_BOOL);
   pmix_value_t* value = nullptr;
-  const pmix_status_t reason = PMIx_Get(&whole_job, key, nullptr, 0, &value);
+  const pmix_status_t reason = PMIx_Get(&whole_job, key, &info, 1, &value);
   if (reason != PMIX_SUCCESS) {
     return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: PMIx_Get({}): {}", rank_, key, PMIx_Error_string(reason));
   }
