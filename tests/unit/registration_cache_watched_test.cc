@@ -2,8 +2,10 @@
 #include "runtime/registration_cache/watched_cache.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -11,6 +13,7 @@
 
 #include "runtime/json.h"
 #include "runtime/memory.h"
+#include "runtime/registration_cache/memlock.h"
 #include "tests/unit/recording_registrar.h"
 
 namespace ibcoll {
@@ -53,6 +56,23 @@ TEST(WatchedCache, TheLimitIsTheSettingOrHalfOfMemlock) {
   } else {
     EXPECT_TRUE(limit.rlim_cur == RLIM_INFINITY || ::geteuid() == 0) << limit.rlim_cur;
   }
+}
+
+// Root of a container that an unprivileged user has started may not pin beyond the limit.
+TEST(Memlock, BindsWhoIsRootOfAUserNamespaceOnly) {
+  constexpr rlim_t kLimit = 1 << 20;
+  enum Answer { kBinds, kDoesNot, kNoNamespaces };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit limit{kLimit, kLimit};
+    if (::unshare(CLONE_NEWUSER) != 0 || ::setrlimit(RLIMIT_MEMLOCK, &limit) != 0) ::_exit(kNoNamespaces);
+    ::_exit(memlock_limit() == kLimit ? kBinds : kDoesNot);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoNamespaces) GTEST_SKIP() << "no user namespaces here";
+  EXPECT_EQ(WEXITSTATUS(status), kBinds);
 }
 
 TEST(WatchedCache, OffPinsForEachUse) {
