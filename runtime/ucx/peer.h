@@ -54,4 +54,7 @@ inline bool credit_is_due(const Peer& peer) {
   return peer.receive.consumed() - peer.told_consumed >= kWindowMessages / 2 || peer.bytes_consumed >= kWindowBytes / 2;
 }
 
+// Of a peer that has said how much that is.
+inline bool all_has_come(const Peer& peer) { return peer.receive.received() == peer.expected_total; }
+
 }  // namespace ibcoll::ucx

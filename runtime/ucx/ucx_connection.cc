@@ -108,8 +108,7 @@ void UcxTransport::serve_connections() {
   }
   size_t kept = 0;
   for (Peer* peer : leaving_) {
-    const bool answered =
-        peer->receive.received() == peer->expected_total && send_control(*peer, ControlHeader::Kind::kAllReceived);
+    const bool answered = all_has_come(*peer) && send_control(*peer, ControlHeader::Kind::kAllReceived);
     if (!answered && peer->state != Peer::State::kFailed) leaving_[kept++] = peer;
   }
   leaving_.resize(kept);
@@ -128,15 +127,18 @@ void UcxTransport::fail(Peer& peer) {
     peer.endpoint = nullptr;
   }
   give_up_pieces(peer);
-  // A peer that has said goodbye has done its part. Only who still wants something of it has to know.
-  if (!peer.left) report_failure(peer);
+  // A peer that has said goodbye, and of which all has come, has done its part. Only who still wants something of it has to
+  // know.
+  if (!peer.left || !all_has_come(peer)) report_failure(peer);
 }
 
 void UcxTransport::report_failure(Peer& peer) {
   if (!peer.failure.empty()) return;
-  peer.failure = peer.left
-                     ? fmt::format("rank {}: ucx: rank {} has left the job", rank_, peer.rank)
-                     : fmt::format("rank {}: ucx: lost rank {}: {}", rank_, peer.rank, ucs_status_string(peer.error));
+  if (!peer.left)
+    peer.failure = fmt::format("rank {}: ucx: lost rank {}: {}", rank_, peer.rank, ucs_status_string(peer.error));
+  else
+    peer.failure = fmt::format("rank {}: ucx: rank {} has left the job{}", rank_, peer.rank,
+                               all_has_come(peer) ? "" : ", and not all that it had sent has come");
   failures_.push_back(&peer);
   ++counters_.failed_peers;
   log(LogLevel::kInfo, "{}", peer.failure);

@@ -99,6 +99,17 @@ TEST_P(DeathTest, LastWordsArrive) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
+// [C1] Who leaves while a peer takes nothing has sent all, or is lost.
+TEST_P(DeathTest, ADeserterIsReported) {
+  if (GetParam().starts_with("shm")) GTEST_SKIP() << "who puts writes by itself, before it leaves";
+  Processes ranks(GetParam(), 2, "desertion");
+  ASSERT_TRUE(ranks.started());
+  EXPECT_NE(ranks.wait(0, kPatience), -1);
+  const std::optional<std::string> word = ranks.hear(1, kPatience);
+  ASSERT_TRUE(word) << "rank 1 still waits for what rank 0 sent last";
+  EXPECT_TRUE(*word == "ready" || *word == "lost 0") << *word;
+}
+
 std::vector<std::string> transports() {
   std::vector<std::string> found{"shm", "shm_copy", "shm_no_pidfd", "shm_no_writev"};
 #ifdef IBCOLL_TEST_UCX

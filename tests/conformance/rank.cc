@@ -5,6 +5,7 @@
 //   listen    rank 0 sends one message to each and falls silent; the others only listen; "ready" likewise
 //   puts      as chat, and large puts all the time
 //   farewell  rank 0 sends 50 messages of 3000 bytes to each and leaves at once; the others begin to poll 200 ms later
+//   desertion rank 0 puts 256 MB to each and leaves at once; the others begin to poll 5 s later, and are "ready" when all came
 // Said at any time: "lost N"; asked "refuses N": "yes" when send and put to N are refused; asked "alive": "yes" when
 // messages have come from all ranks that were not lost, since the question; asked "stop": "stopped", and silence;
 // asked "end": leaves.
@@ -42,6 +43,7 @@ namespace {
 constexpr int kSocket = 3;
 constexpr unsigned kLongestLife = 120;  // seconds
 constexpr size_t kPutBytes = 1 << 20;
+constexpr size_t kLastPutBytes = 256 << 20;  // more than sockets hold
 
 [[noreturn]] void give_up(const std::string& why) {
   std::fprintf(stderr, "%s\n", why.c_str());
@@ -172,7 +174,13 @@ class Scenario {
     if (options_.scenario == "farewell" && options_.rank == 0) return farewell();
     if (options_.scenario == "farewell") ::usleep(200'000);
     if (options_.scenario == "listen" && options_.rank == 0) talk_to_all(0);
-    if (options_.scenario == "puts") expose();
+    if (options_.scenario == "puts") expose(kPutBytes);
+    if (options_.scenario == "desertion") {
+      if (options_.rank == 0) return desert();
+      expose(kLastPutBytes);
+      for (int i = 0; i < 200; ++i) take_events();  // until connected
+      ::sleep(5);
+    }
     auto next_check = std::chrono::steady_clock::now();
     for (int turn = 0; !ended_; ++turn) {
       if (talks() && !stopped_ && turn % 8 == 0) talk_to_all(64);
@@ -222,12 +230,12 @@ class Scenario {
   }
 
   // Everybody tells everybody else where to put; a rank's own region goes out in a message's payload.
-  void expose() {
+  void expose(size_t bytes) {
     memory_.resize(static_cast<size_t>(options_.size));
-    source_.resize(kPutBytes);
+    source_.resize(bytes);
     for (int rank = 0; rank < options_.size; ++rank) {
       if (rank == options_.rank) continue;
-      memory_[static_cast<size_t>(rank)].resize(kPutBytes);
+      memory_[static_cast<size_t>(rank)].resize(bytes);
       const RemoteRegion region = transport_.expose(rank, memory_[static_cast<size_t>(rank)]);
       Note note;
       note.kind = 1;
@@ -285,6 +293,13 @@ class Scenario {
       }
     }
     say("ready");
+  }
+
+  void desert() {
+    source_.resize(kLastPutBytes);
+    while (regions_.size() + 1 < static_cast<size_t>(options_.size)) take_events();
+    for (const auto& [rank, region] : regions_)
+      while (transport_.put(rank, region, source_, Note{}, 0) == PutResult::kBusy) take_events();
   }
 
   const Options& options_;
