@@ -41,6 +41,7 @@ class WatchedCache {
   }
   void release(Registration* registration) noexcept { cache_.release(registration); }
   void collect() { cache_.collect(); }
+  void clear() noexcept { cache_.clear(); }
 
   // Does this memory stay pinned between uses? Where it does not, every acquire() costs a pin.
   bool keeps(std::span<const std::byte> memory) const;

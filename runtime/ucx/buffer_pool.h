@@ -4,12 +4,14 @@
 // windows bound how many there can be.
 #pragma once
 
-#include <ucp/api/ucp.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+namespace ibcoll {
+class Registration;
+}
 
 namespace ibcoll::ucx {
 
@@ -26,10 +28,10 @@ struct Buffer {
   };
   Buffer* next = nullptr;  // in the pool's list, or in one of its holder's
   Peer* peer = nullptr;
-  Buffer* whole = nullptr;     // of a piece
-  ucp_mem_h source = nullptr;  // of a put that UCX reads by RDMA: pinned
-  uint64_t token = 0;          // of a put; the exposure's key of a landing
-  uint32_t sequence = 0;       // of a landing
+  Buffer* whole = nullptr;         // of a piece
+  Registration* source = nullptr;  // of a put that UCX reads by RDMA: pinned
+  uint64_t token = 0;              // of a put; the exposure's key of a landing
+  uint32_t sequence = 0;           // of a landing
   Use use = Use::kMessage;
   uint8_t size_class = 0;
 

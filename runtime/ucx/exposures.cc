@@ -13,7 +13,7 @@ uint64_t scramble(uint64_t value) {
 
 }  // namespace
 
-RemoteRegion Exposures::add(int peer, std::span<std::byte> memory, ucp_mem_h pinned) {
+RemoteRegion Exposures::add(int peer, std::span<std::byte> memory, Registration* pinned) {
   if (free_.empty()) {
     if (table_.size() >= (size_t{1} << kIndexBits) - 1) return {};
     free_.push_back(static_cast<uint32_t>(table_.size()));

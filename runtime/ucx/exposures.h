@@ -3,14 +3,16 @@
 // within the region: everything is checked against this table, nothing is believed of what the wire says.
 #pragma once
 
-#include <ucp/api/ucp.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "runtime/transport.h"
+
+namespace ibcoll {
+class Registration;
+}
 
 namespace ibcoll::ucx {
 
@@ -20,15 +22,15 @@ class Exposures {
     uint64_t key = 0;  // 0: this place is free
     int peer = -1;
     std::span<std::byte> memory;
-    ucp_mem_h pinned = nullptr;  // where UCX writes by RDMA
-    uint32_t landing = 0;        // receives by UCX into the region under way
-    bool concealing = false;     // waits for these to end; no new ones
+    Registration* pinned = nullptr;  // where UCX writes by RDMA
+    uint32_t landing = 0;            // receives by UCX into the region under way
+    bool concealing = false;         // waits for these to end; no new ones
   };
 
   // `seed` makes keys differ between ranks and runs, so that a stale or invented one is very unlikely to fit.
   explicit Exposures(uint64_t seed) : state_(seed) {}
 
-  RemoteRegion add(int peer, std::span<std::byte> memory, ucp_mem_h pinned = nullptr);
+  RemoteRegion add(int peer, std::span<std::byte> memory, Registration* pinned = nullptr);
   // nullptr: no such exposure to this peer, or [address, address + bytes) is not within it.
   Exposure* find(uint64_t key, int peer, uint64_t address, size_t bytes);
   Exposure* find(uint64_t key);

@@ -64,14 +64,14 @@ PutResult UcxTransport::put_eager(Peer& peer, const PutHeader& header, std::span
 
 PutResult UcxTransport::put_by_rendezvous(Peer& peer, const PutHeader& header, std::span<const std::byte> from,
                                           uint64_t token) {
-  const ucp_mem_h source = pin(from);
+  Registration* const source = pin(from);
   if (source == nullptr) return put_in_pieces(peer, header, from, token);
   return put_whole(peer, header, from, token, UCP_AM_SEND_FLAG_RNDV, source);
 }
 
 // One active message from the caller's memory, which `source`, if any, keeps pinned meanwhile.
 PutResult UcxTransport::put_whole(Peer& peer, const PutHeader& header, std::span<const std::byte> from, uint64_t token,
-                                  unsigned flags, ucp_mem_h source) {
+                                  unsigned flags, Registration* source) {
   Buffer* buffer = pool_.take(sizeof(header));
   if (buffer == nullptr) {
     unpin(source);

@@ -164,7 +164,7 @@ bool UcxTransport::land(Peer& peer, const PutHeader& header, Exposures::Exposure
   param.user_data = record;
   if (exposure.pinned != nullptr) {
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
-    param.memh = exposure.pinned;
+    param.memh = memory_of(*exposure.pinned);
   }
   const ucs_status_ptr_t request =
       ucp_am_recv_data_nbx(worker_->handle(), descriptor, reinterpret_cast<void*>(header.address), bytes, &param);
@@ -218,6 +218,7 @@ ucs_status_t UcxTransport::on_control(void* argument, const void* raw, size_t he
 size_t UcxTransport::poll(std::span<Event> events) {
   for (Buffer* buffer : lent_) pool_.give(buffer);
   lent_.clear();
+  if (rendezvous_) memory_->registrations->collect();
   constexpr int kRounds = 4;  // UCX takes a batch from one socket in each
   for (int i = 0; i < kRounds; ++i) {
     const bool more = worker_->progress();

@@ -78,7 +78,7 @@ UcxTransport::Posted UcxTransport::post(Peer& peer, const Outgoing& out, Buffer*
   param.user_data = buffer;
   if (buffer->source != nullptr) {
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
-    param.memh = buffer->source;
+    param.memh = memory_of(*buffer->source);
   }
   const ucs_status_ptr_t request = ucp_am_send_nbx(peer.endpoint, out.id, out.header, out.header_bytes,
                                                    out.payload.data(), out.payload.size(), &param);

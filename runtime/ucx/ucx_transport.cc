@@ -69,10 +69,13 @@ UcxTransport::UcxTransport(const NetworkParams& params, DevicePlan plan, LargePu
       model_(guess_model(plan_)),
       rendezvous_(large == LargePuts::kAuto ? plan_.rdma || !(plan_.tcp || plan_.shared_memory)
                                             : large == LargePuts::kRendezvous),
-      exposures_(key_seed(params.rank)),
-      peers_(static_cast<size_t>(params.size)),
-      context_(worker->context()),
-      worker_(std::move(worker)) {}
+      worker_(std::move(worker)),
+      memory_(std::make_unique<Memory>(worker_->context(), key_seed(params.rank))),
+      peers_(static_cast<size_t>(params.size)) {
+  if (rendezvous_)
+    memory_->registrations =
+        std::make_unique<WatchedCache>(memory_->registrar, WatchedCache::Settings::from(*params.config));
+}
 
 UcxTransport::~UcxTransport() {
   say_goodbye();
@@ -83,8 +86,7 @@ UcxTransport::~UcxTransport() {
     else
       worker_->abandon();  // UCX still holds it
   });
-  worker_.reset();
-  for (Buffer* buffer : lent_) pool_.give(buffer);
+  worker_->end(memory_);
 }
 
 Status UcxTransport::register_handlers() {
@@ -118,7 +120,7 @@ Status UcxTransport::set_addresses(std::vector<std::vector<std::byte>> by_rank) 
 
 RemoteRegion UcxTransport::expose(int rank, std::span<std::byte> memory) {
   if (rank < 0 || rank >= size_) return {};
-  ucp_mem_h pinned = nullptr;
+  Registration* pinned = nullptr;
   if (rendezvous_ && memory.size() > kSlotBytes) {  // now, while the peer is on its way, and not when its data comes
     pinned = pin(memory);
     if (pinned == nullptr) return {};
@@ -130,29 +132,23 @@ RemoteRegion UcxTransport::expose(int rank, std::span<std::byte> memory) {
 
 // For a rendezvous: UCX would do so by itself, but ends the process where it cannot (1.13). NULL: it cannot, which is told once.
 // UCX prints an error of its own at each failure, so the next attempt is a second later.
-ucp_mem_h UcxTransport::pin(std::span<const std::byte> memory) {
+Registration* UcxTransport::pin(std::span<const std::byte> memory) {
   if (next_pin_ != 0 && now() < next_pin_) return nullptr;
-  ucp_mem_map_params_t params{};
-  params.field_mask =
-      UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
-  params.address = const_cast<std::byte*>(memory.data());
-  params.length = memory.size();
-  params.memory_type = UCS_MEMORY_TYPE_HOST;
-  ucp_mem_h pinned = nullptr;
-  const ucs_status_t status = ucp_mem_map(context_, &params, &pinned);
-  next_pin_ = status == UCS_OK ? 0 : now() + kAfterFailedPin;
-  if (status == UCS_OK) return pinned;
+  const Result<Registration*> pinned =
+      memory_->registrations->acquire({const_cast<std::byte*>(memory.data()), memory.size()});
+  next_pin_ = pinned.ok() ? 0 : now() + kAfterFailedPin;
+  if (pinned.ok()) return pinned.value();
   if (counters_.failed_pins++ == 0) {
-    log(LogLevel::kWarning, "ucx: rank {} cannot pin its buffers and copies instead: ucp_mem_map of {} bytes: {}; {}",
-        rank_, memory.size(), ucs_status_string(status),
+    log(LogLevel::kWarning, "ucx: rank {} cannot pin its buffers and copies instead: {}; {}", rank_,
+        pinned.status().text(),
         memlock_limit() != kNoMemlock ? memlock_advice() + ", or see what UCX printed"
                                       : "see what UCX printed, and dmesg");
   }
   return nullptr;
 }
 
-void UcxTransport::unpin(ucp_mem_h pinned) {
-  if (pinned != nullptr) ucp_mem_unmap(context_, pinned);
+void UcxTransport::unpin(Registration* pinned) {
+  if (pinned != nullptr) memory_->registrations->release(pinned);
 }
 
 Time UcxTransport::now() const {
@@ -166,32 +162,35 @@ Json UcxTransport::describe() const {
     return std::count_if(peers_.begin(), peers_.end(),
                          [&](const auto& p) { return p != nullptr && p->state == state; });
   };
-  return {{"name", "ucx"},
-          {"version", ucp_get_version_string()},
-          {"tls", plan_.tls},
-          {"devices", plan_.net_devices.empty() ? "all" : plan_.net_devices},
-          {"reasons", plan_.reasons},
-          {"connections", count(Peer::State::kConnected)},
-          {"reports_dead_peers", !error_mode_none_},
-          {"large_puts", rendezvous_ ? "rendezvous" : "pieces"},
-          {"slot_bytes", kSlotBytes},
-          {"model",
-           {{"alpha_us", model_.alpha_us}, {"beta_us_per_byte", model_.beta_us_per_byte}, {"cpu_us", model_.cpu_us}}},
-          {"buffer_bytes", pool_.allocated_bytes()},
-          {"exposed_regions", exposures_.count()},
-          {"counters",
-           {{"messages_sent", counters_.messages_sent},
-            {"puts_sent", counters_.puts_sent},
-            {"bytes_sent", counters_.bytes_sent},
-            {"messages_received", counters_.messages_received},
-            {"puts_received", counters_.puts_received},
-            {"bytes_received", counters_.bytes_received},
-            {"failed_pins", counters_.failed_pins},
-            {"dropped", counters_.dropped},
-            {"no_credit", counters_.no_credit},
-            {"credits_returned", counters_.credits_returned},
-            {"connections_made", counters_.connections},
-            {"failed_peers", counters_.failed_peers}}}};
+  Json out = {
+      {"name", "ucx"},
+      {"version", ucp_get_version_string()},
+      {"tls", plan_.tls},
+      {"devices", plan_.net_devices.empty() ? "all" : plan_.net_devices},
+      {"reasons", plan_.reasons},
+      {"connections", count(Peer::State::kConnected)},
+      {"reports_dead_peers", !error_mode_none_},
+      {"large_puts", rendezvous_ ? "rendezvous" : "pieces"},
+      {"slot_bytes", kSlotBytes},
+      {"model",
+       {{"alpha_us", model_.alpha_us}, {"beta_us_per_byte", model_.beta_us_per_byte}, {"cpu_us", model_.cpu_us}}},
+      {"buffer_bytes", pool_.allocated_bytes()},
+      {"exposed_regions", exposures_.count()},
+      {"counters",
+       {{"messages_sent", counters_.messages_sent},
+        {"puts_sent", counters_.puts_sent},
+        {"bytes_sent", counters_.bytes_sent},
+        {"messages_received", counters_.messages_received},
+        {"puts_received", counters_.puts_received},
+        {"bytes_received", counters_.bytes_received},
+        {"failed_pins", counters_.failed_pins},
+        {"dropped", counters_.dropped},
+        {"no_credit", counters_.no_credit},
+        {"credits_returned", counters_.credits_returned},
+        {"connections_made", counters_.connections},
+        {"failed_peers", counters_.failed_peers}}}};
+  if (rendezvous_) out.set("registration_cache", memory_->registrations->describe());
+  return out;
 }
 
 }  // namespace ibcoll

@@ -15,8 +15,7 @@
 #include <vector>
 
 #include "runtime/process_watch.h"
-#include "runtime/ucx/buffer_pool.h"
-#include "runtime/ucx/exposures.h"
+#include "runtime/ucx/memory.h"
 #include "runtime/ucx/peer.h"
 #include "runtime/ucx/ucx_module.h"
 #include "runtime/ucx/wire.h"
@@ -77,8 +76,8 @@ class UcxTransport final : public NetworkTransport {
 
   UcxTransport(const NetworkParams& params, ucx::DevicePlan plan, LargePuts large, std::unique_ptr<ucx::Worker> worker);
   Status register_handlers();
-  ucp_mem_h pin(std::span<const std::byte> memory);
-  void unpin(ucp_mem_h pinned);
+  Registration* pin(std::span<const std::byte> memory);
+  void unpin(Registration* pinned);
 
   // ucx_send.cc
   Peer* ready_to_send(int rank, size_t bytes);
@@ -94,7 +93,7 @@ class UcxTransport final : public NetworkTransport {
   // ucx_put.cc
   PutResult put_eager(Peer& peer, const ucx::PutHeader& header, std::span<const std::byte> from, uint64_t token);
   PutResult put_whole(Peer& peer, const ucx::PutHeader& header, std::span<const std::byte> from, uint64_t token,
-                      unsigned flags, ucp_mem_h source = nullptr);
+                      unsigned flags, Registration* source = nullptr);
   PutResult put_by_rendezvous(Peer& peer, const ucx::PutHeader& header, std::span<const std::byte> from,
                               uint64_t token);
   PutResult put_in_pieces(Peer& peer, const ucx::PutHeader& header, std::span<const std::byte> from, uint64_t token);
@@ -147,8 +146,10 @@ class UcxTransport final : public NetworkTransport {
   std::vector<std::vector<std::byte>> addresses_;
 
   ProcessWatch processes_{ProcessWatch::Until::kEnding};
-  ucx::BufferPool pool_;
-  ucx::Exposures exposures_;
+  std::unique_ptr<ucx::Worker> worker_;
+  std::unique_ptr<ucx::Memory> memory_;
+  ucx::BufferPool& pool_ = memory_->pool;
+  ucx::Exposures& exposures_ = memory_->exposures;
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; NULL: never talked to
   std::vector<Peer*> unconnected_;            // have sent something; an endpoint shows when they die
   std::vector<Peer*> broken_;
@@ -166,8 +167,6 @@ class UcxTransport final : public NetworkTransport {
   std::atomic<int> unsent_messages_ = 0;  // accepted, and still with UCX
   std::atomic<Time> connected_at_ = 0;    // the last time
   Counters counters_;
-  const ucp_context_h context_;          // of worker_, for what its end calls back
-  std::unique_ptr<ucx::Worker> worker_;  // destroyed first: it calls back into all of the above
 };
 
 }  // namespace ibcoll

@@ -114,6 +114,9 @@ Status Worker::open_context(int size, const DevicePlan& plan) {
   }
   const ConfigHandle config(raw);
   Status status = modify(raw, "TLS", plan.tls.c_str());
+  // Or UCX 1.13 takes memory that is pinned here, and that the program has freed, for a chunk of its own, and frees that chunk
+  // when it is unpinned here.
+  if (status.ok()) status = modify(raw, "RCACHE_ENABLE", "n");
   if (status.ok() && !plan.net_devices.empty()) status = modify(raw, "NET_DEVICES", plan.net_devices.c_str());
   if (status.ok()) status = modify_all(raw, kOptions);
   if (status.ok() && plan.tcp) status = modify_all(raw, kTcpOptions);
@@ -147,15 +150,25 @@ Status Worker::open_worker() {
   return {};
 }
 
-Worker::~Worker() {
-  if (abandoned_) {
-    // Never destroyed: no leak to who looks for leaks. Contexts of one process may end in several threads.
-    static auto& mutex = *new std::mutex;
-    static auto& abandoned = *new std::vector<std::pair<ucp_worker_h, ucp_context_h>>;
-    const std::lock_guard lock(mutex);
-    abandoned.emplace_back(worker_, context_);
+void Worker::end(std::unique_ptr<Memory>& memory) {
+  if (!abandoned_) {
+    ucp_worker_destroy(std::exchange(worker_, nullptr));
     return;
   }
+  if (memory->registrations) memory->registrations->clear();
+  // Never destroyed: no leak to who looks for leaks. Contexts of one process may end in several threads.
+  struct Abandoned {
+    ucp_worker_h worker;
+    ucp_context_h context;
+    std::unique_ptr<Memory> memory;
+  };
+  static auto& mutex = *new std::mutex;
+  static auto& abandoned = *new std::vector<Abandoned>;
+  const std::lock_guard lock(mutex);
+  abandoned.push_back({std::exchange(worker_, nullptr), std::exchange(context_, nullptr), std::move(memory)});
+}
+
+Worker::~Worker() {
   if (worker_ != nullptr) ucp_worker_destroy(worker_);
   if (context_ != nullptr) ucp_cleanup(context_);
 }

@@ -10,6 +10,7 @@
 
 #include "runtime/status.h"
 #include "runtime/ucx/devices.h"
+#include "runtime/ucx/memory.h"
 
 namespace ibcoll::ucx {
 
@@ -28,9 +29,11 @@ class Worker {
   ucp_context_h context() const { return context_; }
   const std::vector<std::byte>& address() const { return address_; }
   bool progress() { return ucp_worker_progress(worker_) != 0; }
-  // From now on UCX keeps what it has until the process ends. UCX 1.13 ends the process by an assertion when a worker is
+  // From now on UCX keeps what it has, also of the memory given to end(), until the process ends. UCX 1.13 ends the process by an assertion when a worker is
   // destroyed after a peer died in the middle of a rendezvous or of a connection.
   void abandon() { abandoned_ = true; }
+  // Destroys the worker, which calls back. Nothing but the destructor may follow.
+  void end(std::unique_ptr<Memory>& memory);
   // INTERNAL: UCX refused the handler.
   Status on_message(unsigned id, ucp_am_recv_callback_t handler, void* argument);
 

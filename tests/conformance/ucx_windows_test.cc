@@ -154,7 +154,9 @@ TEST(UcxHost, WorkersAreAbandonedInManyThreads) {
   std::vector<std::thread> threads;
   for (std::unique_ptr<Worker>& worker : workers) {
     threads.emplace_back([&] {
+      auto memory = std::make_unique<Memory>(worker->context(), 0);
       all.arrive_and_wait();
+      worker->end(memory);
       worker.reset();
     });
   }
