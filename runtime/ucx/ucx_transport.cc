@@ -202,7 +202,7 @@ ibcoll::NetworkTransport* ibcoll_ucx_open(const ibcoll::NetworkParams& params, i
 }
 
 void ibcoll_ucx_devices(const ibcoll::Config& config, ibcoll::Json* devices) {
-  ibcoll::ucx::leave_host_alone();
+  ibcoll::ucx::quieten();
   const ibcoll::Result<ibcoll::ucx::DevicePlan> plan = ibcoll::plan_here(config, /*local_job=*/false);
   *devices = ibcoll::Json();
   devices->set("reason", plan.ok() ? "usable" : plan.status().text());

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/ucx/worker.h"
 
-#include <dlfcn.h>
 #include <ucs/config/global_opts.h>
-#include <ucs/debug/debug.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <mutex>
 #include <span>
@@ -65,26 +62,9 @@ Status modify_all(ucp_config_t* config, std::span<const Option> options) {
   return {};
 }
 
-// libucs takes the signals of crashes when it is loaded. In a host program these are not ours to take: what was there
-// before comes back.
-void give_back_signals() {
-  Dl_info ucs{};
-  if (::dladdr(reinterpret_cast<void*>(&ucs_debug_disable_signal), &ucs) == 0) return;
-  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
-    struct sigaction present {};
-    Dl_info owner{};
-    if (::sigaction(number, nullptr, &present) != 0 || present.sa_handler == SIG_DFL || present.sa_handler == SIG_IGN) {
-      continue;
-    }
-    if (::dladdr(reinterpret_cast<void*>(present.sa_handler), &owner) == 0) continue;
-    if (owner.dli_fbase == ucs.dli_fbase) ucs_debug_disable_signal(number);
-  }
-}
-
 }  // namespace
 
-void leave_host_alone() {
-  if (std::getenv("UCX_HANDLE_ERRORS") == nullptr) give_back_signals();
+void quieten() {
   if (std::getenv("UCX_LOG_LEVEL") == nullptr && !log_enabled(LogLevel::kInfo)) {
     // A peer that dies is an event to ibcoll; UCX would print a warning as well.
     if (ucs_global_opts_set_value("LOG_LEVEL", "error") != UCS_OK) {
@@ -94,7 +74,7 @@ void leave_host_alone() {
 }
 
 Result<std::unique_ptr<Worker>> Worker::open(int rank, int size, const DevicePlan& plan) {
-  leave_host_alone();
+  quieten();
   std::unique_ptr<Worker> worker(new Worker);
   Status status = worker->open_context(size, plan);
   if (status.ok()) status = worker->open_worker();

@@ -14,8 +14,8 @@
 
 namespace ibcoll::ucx {
 
-// To be called before anything else of UCX: its handlers of crash signals go, and its warnings of what is an event here.
-void leave_host_alone();
+// To be called before anything else of UCX: its warnings of what is an event here go, unless the user wants them.
+void quieten();
 
 class Worker {
  public:

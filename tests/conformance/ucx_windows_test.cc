@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bookkeeping below UCX: credit, order, exposures; and what UCX must leave alone in a host program.
-#include <dlfcn.h>
+// The bookkeeping below UCX: credit, order, exposures; and the end of its workers.
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <latch>
@@ -120,22 +118,6 @@ TEST(UcxPool, ReusesAndRefuses) {
   ASSERT_NE(large, nullptr);
   std::fill_n(large->data(), BufferPool::kLargest, std::byte{1});
   pool.give(large);
-}
-
-// libucs catches SIGSEGV and others as soon as it is loaded; ibcoll gives these back.
-TEST(UcxHost, SignalsStayTheHostsOwn) {
-  if (std::getenv("UCX_HANDLE_ERRORS") != nullptr) GTEST_SKIP() << "UCX_HANDLE_ERRORS is set";
-  const Config config;
-  const Result<std::unique_ptr<UcxTransport>> transport = UcxTransport::open({0, 1, &config, true, 1});
-  ASSERT_TRUE(transport.ok()) << transport.status().text();
-  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
-    struct sigaction action {};
-    ASSERT_EQ(::sigaction(number, nullptr, &action), 0);
-    // Under a sanitizer its own handler; never UCX's, which would print a backtrace and hang on UCX_ERROR freeze.
-    Dl_info owner{};
-    if (action.sa_handler == SIG_DFL || ::dladdr(reinterpret_cast<void*>(action.sa_handler), &owner) == 0) continue;
-    EXPECT_EQ(std::string(owner.dli_fname).find("libucs"), std::string::npos) << "signal " << number;
-  }
 }
 
 // What UCX cannot end is kept until the process ends, however many contexts end at once.
