@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -116,6 +117,17 @@ TEST(WatchedCache, OtherMemoryIsKeptWithEventsOnly) {
   ::munmap(memory, kPage);
   cache.collect();
   EXPECT_EQ(registrar.pinned(), 0U);
+}
+
+// dlclose() unmaps it unseen. The program's own goes with the program.
+TEST(WatchedCache, StaticMemoryOfALibraryIsNotKept) {
+  RecordingRegistrar registrar;
+  WatchedCache cache(registrar, {});
+  if (cache.scope() != WatchedCache::Scope::kAll) GTEST_SKIP() << cache.reason();
+  static std::byte own[kPage];
+  EXPECT_TRUE(cache.keeps(own));
+  const auto* const of_the_c_library = reinterpret_cast<const std::byte*>(stdout);
+  EXPECT_FALSE(cache.keeps({of_the_c_library, 1}));
 }
 
 // Changes a byte of munmap() behind the jump that UCX has put there: nothing runs it.
