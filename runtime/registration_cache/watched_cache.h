@@ -42,6 +42,14 @@ class WatchedCache {
   void release(Registration* registration) noexcept { cache_.release(registration); }
   void collect() { cache_.collect(); }
   void clear() noexcept { cache_.clear(); }
+  // What `make` returns. Where that is a shortage of memory, what it returns when nothing stays pinned beyond its use.
+  template <typename Make>
+  Status with_room(Make make) {
+    Status status = make();
+    if (status.code() != IBCOLL_ERR_NO_MEMORY || cache_.counters().regions == 0) return status;
+    clear();
+    return make();
+  }
 
   // Does this memory stay pinned between uses? Where it does not, every acquire() costs a pin.
   bool keeps(std::span<const std::byte> memory) const;

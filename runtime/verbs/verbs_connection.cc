@@ -43,12 +43,16 @@ Time VerbsTransport::time_to_answer() const { return kBusyFactor * patience() + 
 // From kNew to kGreeting. False: the peer has failed instead.
 bool VerbsTransport::start(Peer& peer) {
   peer.epoch = std::max(peer.epoch + 1, peer.wanted_epoch);
-  Status status = queue_pairs_ < settings_.most_queue_pairs
-                      ? make_channel(peer)
-                      : error(IBCOLL_ERR_TRANSPORT,
-                              "it would take queue pair number {}; IBCOLL_VERBS_QUEUE_PAIRS or the device allows {}",
-                              queue_pairs_ + 1, settings_.most_queue_pairs);
-  if (status.ok()) status = make_queue_pair(peer);
+  const auto make = [&] {
+    Status made = make_channel(peer);
+    return made.ok() ? make_queue_pair(peer) : made;
+  };
+  const Status status =
+      queue_pairs_ < settings_.most_queue_pairs
+          ? registrations_->with_room(make)
+          : error(IBCOLL_ERR_TRANSPORT,
+                  "it would take queue pair number {}; IBCOLL_VERBS_QUEUE_PAIRS or the device allows {}",
+                  queue_pairs_ + 1, settings_.most_queue_pairs);
   if (!status.ok()) {
     fail(peer, status.text());
     return false;

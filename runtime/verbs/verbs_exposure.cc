@@ -27,10 +27,12 @@ Status VerbsTransport::pin(Exposure& exposure) {
     return pinned.status();
   }
   const int remote = choice_.opens_windows ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_WRITE;
-  exposure.exact.reset(ibv_reg_mr(domain_.get(), exposure.memory.data(), exposure.memory.size(),
-                                  static_cast<unsigned>(IBV_ACCESS_LOCAL_WRITE | remote)));
-  if (exposure.exact) return {};
-  return verbs_error(device(), fmt::format("ibv_reg_mr of {} bytes", exposure.memory.size()), errno);
+  return registrations_->with_room([&]() -> Status {
+    exposure.exact.reset(ibv_reg_mr(domain_.get(), exposure.memory.data(), exposure.memory.size(),
+                                    static_cast<unsigned>(IBV_ACCESS_LOCAL_WRITE | remote)));
+    if (exposure.exact) return {};
+    return verbs_error(device(), fmt::format("ibv_reg_mr of {} bytes", exposure.memory.size()), errno);
+  });
 }
 
 void VerbsTransport::unpin(Exposure& exposure) {

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <memory>
 
 #include "tests/multiprocess/checked_call.h"
 #include "tests/multiprocess/scenario.h"
@@ -213,6 +214,19 @@ void library_memory(Rank& self) {
   }
 }
 
+// A ring (where the environment asks for one) talks to two ranks only, and uses several buffers. Then all talk to all.
+void neighbours_first(Rank& self) {
+  std::vector<std::unique_ptr<CheckedCall>> rings;
+  for (uint64_t salt = 0; salt < 6; ++salt) {
+    CallParams params{IBCOLL_ALLGATHER, 256 * 1024};
+    params.salt = salt;
+    rings.push_back(std::make_unique<CheckedCall>(self.world, params));
+    if (!rings.back()->run(0)) return;
+  }
+  CheckedCall(self.world, {IBCOLL_ALLTOALL, 8}).run(0);
+  rings.front()->run(1);
+}
+
 constexpr Scenario kDataScenarios[] = {
     {"in_place", in_place},
     {"little_or_nothing", little_or_nothing},
@@ -221,6 +235,7 @@ constexpr Scenario kDataScenarios[] = {
     {"every_algorithm", every_algorithm},
     {"library_memory", library_memory},
     {"read_only_sources", read_only_sources},
+    {"neighbours_first", neighbours_first},
 };
 
 }  // namespace

@@ -130,6 +130,32 @@ TEST(WatchedCache, StaticMemoryOfALibraryIsNotKept) {
   EXPECT_FALSE(cache.keeps({of_the_c_library, 1}));
 }
 
+TEST(WatchedCache, WhatIsKeptGivesWayOnce) {
+  RecordingRegistrar registrar;
+  WatchedCache cache(registrar, {});
+  int calls = 0;
+  const auto lacks_memory_while_pinned = [&] {
+    ++calls;
+    return registrar.pinned() > 0 ? error(IBCOLL_ERR_NO_MEMORY, "full") : Status();
+  };
+  void* const kept = allocate(kPage);
+  void* const used = allocate(kPage);
+  use(cache, kept, kPage);
+  EXPECT_TRUE(cache.with_room(lacks_memory_while_pinned).ok());
+  EXPECT_EQ(calls, 2);
+  Result<Registration*> held = cache.acquire({static_cast<std::byte*>(used), kPage});
+  ASSERT_TRUE(held.ok());
+  EXPECT_EQ(cache.with_room(lacks_memory_while_pinned).code(), IBCOLL_ERR_NO_MEMORY) << "what is in use stays";
+  EXPECT_EQ(calls, 4);
+  cache.release(*held);
+  const auto fails = [&] { return ++calls, error(IBCOLL_ERR_SYSTEM, "no"); };
+  EXPECT_EQ(cache.with_room(fails).code(), IBCOLL_ERR_SYSTEM);
+  EXPECT_EQ(calls, 5);
+  EXPECT_EQ(registrar.pinned(), 1U) << "other errors cost nothing";
+  EXPECT_TRUE(free_memory(kept).ok());
+  EXPECT_TRUE(free_memory(used).ok());
+}
+
 // Changes a byte of munmap() behind the jump that UCX has put there: nothing runs it.
 void change_munmap() {
   const HookedFunction munmap("munmap");
