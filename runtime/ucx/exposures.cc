@@ -23,7 +23,7 @@ RemoteRegion Exposures::add(int peer, std::span<std::byte> memory, Registration*
   free_.pop_back();
   state_ += 0x9e3779b97f4a7c15;
   const uint64_t key = (scramble(state_) << kIndexBits) | (index + 1);  // never 0
-  table_[index] = Exposure{key, peer, memory, pinned, 0, false};
+  table_[index] = Exposure{.key = key, .peer = peer, .memory = memory, .pinned = pinned};
   ++count_;
   return {reinterpret_cast<uint64_t>(memory.data()), memory.size(), key};
 }

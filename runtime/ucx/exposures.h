@@ -25,6 +25,8 @@ class Exposures {
     Registration* pinned = nullptr;  // where UCX writes by RDMA
     uint32_t landing = 0;            // receives by UCX into the region under way
     bool concealing = false;         // waits for these to end; no new ones
+    bool held = false;               // by UCX although the endpoint is closed
+    Time patience_until = 0;         // with concealing
   };
 
   // `seed` makes keys differ between ranks and runs, so that a stale or invented one is very unlikely to fit.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Endpoints: made on first use, closed when UCX reports an error, and the orderly end.
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <utility>
@@ -15,12 +14,11 @@ using namespace ucx;
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr auto kGoodbye = std::chrono::seconds(2);
-constexpr auto kLandingPatience = std::chrono::seconds(2);
+constexpr Time kGoodbye = 2'000'000'000;
+constexpr Time kLandingPatience = 2'000'000'000;
 constexpr int kLastReads = 1000;
-constexpr auto kQuietBeforeEnd = std::chrono::milliseconds(10);
-constexpr auto kAfterClose = std::chrono::seconds(1);
+constexpr Time kQuietBeforeEnd = 10'000'000;
+constexpr Time kAfterClose = 1'000'000'000;
 constexpr Time kSettling = 20'000'000;  // a peer that waits has answered by then; nobody waits longer for a late one
 
 // Lets other ranks run that share the core: all waits here are for them.
@@ -159,32 +157,32 @@ void UcxTransport::check_peers() {
   serve_connections();
 }
 
-// Closing the endpoint ends a receive that is under way. Should UCX hold the memory even then, it stays with it: whoever asks
-// again is told at once.
+// A receive that is under way has some time to end; then the endpoint is closed, which ends it. Should UCX hold the memory even
+// then, it stays with it.
 bool UcxTransport::conceal(int, const RemoteRegion& region) {
-  Exposures::Exposure* exposure = exposures_.find(region.key);
-  if (exposure == nullptr) return true;
-  const bool asked_again = std::exchange(exposure->concealing, true);
-  const int writer = exposure->peer;
-  auto deadline = Clock::now() + (asked_again ? Clock::duration::zero() : Clock::duration(kLandingPatience));
-  bool closed = asked_again;
-  while (exposures_.find(region.key)->landing > 0) {
-    if (!worker_->progress()) pause_briefly();
-    serve_connections();
-    if (Clock::now() < deadline) continue;
-    if (closed) {
-      if (!asked_again)
-        log(LogLevel::kError, "rank {}: ucx: UCX still holds memory that rank {} was writing to: a fault of UCX", rank_,
-            writer);
-      return false;
-    }
-    broken(*peers_[static_cast<size_t>(writer)], UCS_ERR_TIMED_OUT);
-    closed = true;
-    deadline = Clock::now() + kAfterClose;
+  if (exposures_.find(region.key) == nullptr) return true;
+  worker_->progress();
+  serve_connections();
+  Exposures::Exposure& exposure = *exposures_.find(region.key);
+  if (exposure.landing == 0) {
+    unpin(exposure.pinned);
+    exposures_.remove(region.key);
+    return true;
   }
-  unpin(exposures_.find(region.key)->pinned);
-  exposures_.remove(region.key);
-  return true;
+  if (!exposure.concealing) {
+    exposure.concealing = true;
+    exposure.patience_until = now() + kLandingPatience;
+  } else if (now() > exposure.patience_until) {
+    Peer& writer = *peers_[static_cast<size_t>(exposure.peer)];
+    exposure.patience_until = now() + kAfterClose;
+    if (writer.state != Peer::State::kFailed) {
+      broken(writer, UCS_ERR_TIMED_OUT);
+    } else if (!std::exchange(exposure.held, true)) {
+      log(LogLevel::kError, "rank {}: ucx: UCX still holds memory that rank {} was writing to: a fault of UCX", rank_,
+          writer.rank);
+    }
+  }
+  return false;
 }
 
 bool UcxTransport::everything_left() const {
@@ -202,8 +200,8 @@ void UcxTransport::say_goodbye() {
   for (const std::unique_ptr<Peer>& peer : peers_) {
     if (peer != nullptr && peer->state == Peer::State::kConnected) untold.push_back(peer.get());
   }
-  const auto deadline = Clock::now() + kGoodbye;
-  while (Clock::now() < deadline) {
+  const Time deadline = now() + kGoodbye;
+  while (now() < deadline) {
     std::erase_if(untold, [&](Peer* peer) { return send_control(*peer, ControlHeader::Kind::kLeaving); });
     if (untold.empty() && everything_left() && leaving_.empty()) return;
     if (!worker_->progress()) pause_briefly();
@@ -229,9 +227,9 @@ void UcxTransport::close_endpoints() {
     if (UCS_PTR_IS_PTR(request)) closes.push_back({request, peer->left});
     if (UCS_PTR_IS_ERR(request)) worker_->abandon();
   }
-  const auto deadline = Clock::now() + kAfterClose;
+  const Time deadline = now() + kAfterClose;
   for (const auto& [request, left] : closes) {
-    while (ucp_request_check_status(request) == UCS_INPROGRESS && Clock::now() < deadline) {
+    while (ucp_request_check_status(request) == UCS_INPROGRESS && now() < deadline) {
       if (!worker_->progress()) pause_briefly();
     }
     const ucs_status_t status = ucp_request_check_status(request);
@@ -240,8 +238,8 @@ void UcxTransport::close_endpoints() {
   }
   if (counters_.failed_peers > 0) worker_->abandon();
   // A peer that nothing was sent to may be connecting just now, and UCX wants to answer it.
-  const auto quiet = Clock::now() + kQuietBeforeEnd;
-  while (Clock::now() < quiet) {
+  const Time quiet = now() + kQuietBeforeEnd;
+  while (now() < quiet) {
     if (!worker_->progress()) pause_briefly();
   }
 }
