@@ -160,28 +160,28 @@ void UcxTransport::check_peers() {
 // A receive that is under way has some time to end; then the endpoint is closed, which ends it. Should UCX hold the memory even
 // then, it stays with it.
 bool UcxTransport::conceal(int, const RemoteRegion& region) {
-  if (exposures_.find(region.key) == nullptr) return true;
-  worker_->progress();
-  serve_connections();
-  Exposures::Exposure& exposure = *exposures_.find(region.key);
-  if (exposure.landing == 0) {
-    unpin(exposure.pinned);
+  Exposures::Exposure* const exposure = exposures_.find(region.key);
+  if (exposure == nullptr) return true;
+  if (exposure->landing == 0) {
+    unpin(exposure->pinned);
     exposures_.remove(region.key);
     return true;
   }
-  if (!exposure.concealing) {
-    exposure.concealing = true;
-    exposure.patience_until = now() + kLandingPatience;
-  } else if (now() > exposure.patience_until) {
-    Peer& writer = *peers_[static_cast<size_t>(exposure.peer)];
-    exposure.patience_until = now() + kAfterClose;
+  if (!exposure->concealing) {
+    exposure->concealing = true;
+    exposure->patience_until = now() + kLandingPatience;
+  } else if (now() > exposure->patience_until) {
+    Peer& writer = *peers_[static_cast<size_t>(exposure->peer)];
+    exposure->patience_until = now() + kAfterClose;
     if (writer.state != Peer::State::kFailed) {
       broken(writer, UCS_ERR_TIMED_OUT);
-    } else if (!std::exchange(exposure.held, true)) {
+    } else if (!std::exchange(exposure->held, true)) {
       log(LogLevel::kError, "rank {}: ucx: UCX still holds memory that rank {} was writing to: a fault of UCX", rank_,
           writer.rank);
     }
   }
+  worker_->progress();
+  serve_connections();
   return false;
 }
 
