@@ -200,8 +200,10 @@ class Comm {
   }
   // Until all local peers have.
   Awaiter all_published() noexcept { return {*this, {Wait::Kind::kAllPublished, -1, NodeWindow::kWhole, nullptr}}; }
-  // A step may come in parts; publish() is the last one. Until the local peer has published so many parts of it, or all.
-  void publish_part() noexcept { window_->publish_part(signature_); }
+  // A step may come in parts; publish() is the last one. Who sleeps until this rank publishes is woken by that, and by parts
+  // that are worth it.
+  void publish_part(bool worth_waking = false) noexcept { window_->publish_part(signature_, worth_waking); }
+  // Until the local peer has published so many parts of the step, or all.
   Awaiter published(int local, uint64_t parts) noexcept {
     return {*this, {Wait::Kind::kPublished, local, parts, nullptr}};
   }
@@ -241,6 +243,9 @@ class Comm {
   bool runnable() noexcept { return satisfied(wait_); }
   const Wait& wait() const noexcept { return wait_; }
   bool polls_memory() const noexcept { return wait_.kind >= Wait::Kind::kStep; }
+  bool awaits_part() const noexcept {
+    return wait_.kind == Wait::Kind::kPublished && wait_.value != NodeWindow::kWhole;
+  }
   // The bell of the rank of the node that the wait is for.
   static constexpr int kNoBell = Doorbell::kNoBell;  // messages are on their way, too, or nobody would ring
   static constexpr int kOwnTurn = -2;                // it is for an earlier collective of this rank

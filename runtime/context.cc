@@ -80,7 +80,7 @@ Status Context::read_settings() {
 }
 
 Status Context::make_engine() {
-  waiting_ = std::make_unique<WaitStrategy>(config_.text("IBCOLL_WAIT"), job_.ranks_per_core);
+  waiting_ = std::make_unique<WaitStrategy>(config_.text("IBCOLL_WAIT"), job_.ranks_per_core, job_.one_cpu);
   // The same on all ranks of the node: one that never sleeps rings all the same.
   if (job_.shm && job_.ranks_per_core > 1) {
     std::vector<Bell*> bells;

@@ -244,7 +244,8 @@ void Context::let_others_in(std::unique_lock<std::mutex>& guard) noexcept {
 // One pause without the lock, or a sleep that a rank of the node ends, not beyond `end` (0: none). A thread sleeps so only while
 // it is the one that waits: others might complete what it waits for, and wake nobody. Returns what Pause::pause() does.
 bool Context::rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::mutex>& guard) noexcept {
-  const int awaited = doorbell_ && pause.tired() && !settling() && waiting_threads_.load(std::memory_order_relaxed) == 1
+  const int awaited = doorbell_ && pause.tired(engine_->awaits_leaders()) && !settling() &&
+                              waiting_threads_.load(std::memory_order_relaxed) == 1
                           ? engine_->awaited_bell()
                           : Comm::kNoBell;
   if (awaited < 0) {
@@ -256,13 +257,12 @@ bool Context::rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::m
   const uint32_t rung = doorbell_->leave_word(awaited);
   bool news = engine_->progress() || engine_->awaited_bell() != awaited;
   if (!news) {
-    Time longest_ns = pause.longest_sleep_ns();
+    Time longest_ns = WaitStrategy::Pause::kLongestBellNs;
     if (end != 0) longest_ns = std::min(longest_ns, end - std::min(end, engine_->now()));
     guard.unlock();
-    news = doorbell_->sleep(rung, static_cast<uint32_t>(longest_ns));
+    news = doorbell_->sleep(awaited, rung, static_cast<uint32_t>(longest_ns));
     enter_again(guard);
   }
-  doorbell_->take_back(awaited);
   return pause.slept(news);
 }
 

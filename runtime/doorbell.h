@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a rank that has waited long for another of its node gets off the core, where ranks share cores: it leaves word with that
-// rank and sleeps; who publishes wakes those who have left word.
+// How a rank that waits for another of its node gets off the core, where ranks share cores: it leaves word with that rank and
+// sleeps; who publishes wakes all who have left word, by one system call, as each one that is woken may take the core from it.
 //
 // Neither may miss the other: the sleeper leaves word, then looks once more; the publisher publishes, then looks for word. Both
 // change the word to do so (the publisher by nothing), and changes of one word have an order: who comes second sees what the
-// first did, and what it did before. Whatever is lost all the same, by the death of a rank or between the threads of one,
-// costs the sleeper its longest sleep.
+// first did, and what it did before. Who leaves word while others are being woken has read `rung` before, so that it does not
+// sleep. Whatever is lost all the same, by the death of a rank or between the threads of one, costs the sleeper its longest sleep.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@ namespace ibcoll {
 
 // One rank's, in memory that the ranks of a node share.
 struct Bell {
-  std::atomic<uint64_t> sleepers;  // bit i mod 64: local rank i sleeps until this rank publishes
-  std::atomic<uint32_t> rung;      // the rank itself sleeps on this: it changes when somebody wakes it
+  std::atomic<uint32_t> word;  // 1: somebody sleeps until this rank publishes
+  std::atomic<uint32_t> rung;  // what they sleep on: it changes when this rank wakes them
 };
 
 class Doorbell {
@@ -32,26 +32,22 @@ class Doorbell {
 
   // Wakes who sleeps until this rank publishes, as it just did.
   void ring() noexcept {
-    if (own().sleepers.fetch_or(0, std::memory_order_acq_rel) != 0) [[unlikely]]
+    if (own().word.fetch_or(0, std::memory_order_acq_rel) != 0) [[unlikely]]
       wake();
   }
 
-  // ---- who sleeps: leave_word(), look again, sleep() with what leave_word() returned, take_back()
+  // ---- who sleeps: leave_word(), look again, sleep() with what leave_word() returned. Word that is left in vain costs the
+  // publisher one system call.
 
-  // For local rank `local`, which this one waits for.
+  // With local rank `local`, which this one waits for.
   uint32_t leave_word(int local) noexcept {
-    const uint32_t rung = own().rung.load(std::memory_order_acquire);
-    bells_[static_cast<size_t>(local)]->sleepers.fetch_or(bit(self_), std::memory_order_acq_rel);
+    const uint32_t rung = bell(local).rung.load(std::memory_order_acquire);
+    bell(local).word.fetch_or(1, std::memory_order_acq_rel);
     return rung;
   }
-  // Until this rank is woken, at once if it was since leave_word(), or so much time, below a second, has passed. False: that.
-  bool sleep(uint32_t rung, uint32_t longest_ns) noexcept;
-  // Nobody need wake this rank any more.
-  void take_back(int local) noexcept {
-    std::atomic<uint64_t>& sleepers = bells_[static_cast<size_t>(local)]->sleepers;
-    if (sleepers.load(std::memory_order_relaxed) & bit(self_))
-      sleepers.fetch_and(~bit(self_), std::memory_order_relaxed);
-  }
+  // Until that rank wakes those who wait for it, at once if it did since leave_word(), or so much time, below a second, has passed.
+  // False: that.
+  bool sleep(int local, uint32_t rung, uint32_t longest_ns) noexcept;
 
   // ---- how often, for ibcoll_info
 
@@ -60,8 +56,8 @@ class Doorbell {
   uint64_t times_others_woken() const noexcept { return times_others_woken_; }
 
  private:
-  static constexpr uint64_t bit(int local) noexcept { return uint64_t{1} << (local % 64); }
-  Bell& own() noexcept { return *bells_[static_cast<size_t>(self_)]; }
+  Bell& bell(int local) noexcept { return *bells_[static_cast<size_t>(local)]; }
+  Bell& own() noexcept { return bell(self_); }
   void wake() noexcept;
 
   std::vector<Bell*> bells_;

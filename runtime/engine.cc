@@ -131,6 +131,11 @@ int Engine::awaited_bell() const noexcept {
   return awaited;
 }
 
+bool Engine::awaits_leaders() const noexcept {
+  return !memory_waits_.empty() && std::all_of(memory_waits_.begin(), memory_waits_.end(),
+                                               [](Request* request) { return request->comm().awaits_part(); });
+}
+
 void Engine::take_from_memory() noexcept {
   while (run_memory_waits()) {
   }

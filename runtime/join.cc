@@ -206,10 +206,14 @@ class Joining {
     job_.nodes = number_nodes(identities);
     job_.node_count = 1 + *std::max_element(job_.nodes.begin(), job_.nodes.end());
     std::map<uint64_t, std::vector<CpuShare>> machines;
+    std::vector<CpuShare> local;
     for (size_t i = 0; i < all.size(); ++i) {
       machines[all[i].machine].push_back(all[i].cpus);
-      if (all[i].node == own_node) locals_.push_back(static_cast<int>(i));
+      if (all[i].node != own_node) continue;
+      locals_.push_back(static_cast<int>(i));
+      local.push_back(all[i].cpus);
     }
+    job_.one_cpu = share_one_cpu(local);
     for (const auto& [machine, ranks] : machines)
       job_.ranks_per_core = std::max(job_.ranks_per_core, ranks_per_core(ranks));
   }

@@ -134,12 +134,13 @@ class NodeWindow {
     if (doorbell_) doorbell_->ring();
     prefetch_to_write(&line(rank_, step_ + 2));
   }
-  // One more part of the step; publish() ends it.
-  void publish_part(uint32_t signature) noexcept {
+  // One more part of the step; publish() ends it. Who sleeps until this rank publishes is woken by that, and by parts that are
+  // `worth_waking` for.
+  void publish_part(uint32_t signature, bool worth_waking) noexcept {
     sign(signature);
     stores_.fence();
     line(rank_, step_).published.store(flag(step_, ++parts_), std::memory_order_release);
-    if (doorbell_) doorbell_->ring();
+    if (worth_waking && doorbell_) doorbell_->ring();
   }
   // True when the rank has published so many parts of the step, or kWhole: all of it.
   bool published(int local, uint64_t parts) const noexcept {

@@ -48,6 +48,16 @@ uint64_t cache_bytes(int index, uint64_t unknown) {
   return kilobytes > 0 && size.back() == 'K' ? kilobytes << 10 : unknown;
 }
 
+// How many CPUs one or another of these ranks may run on.
+int cpus_of(const std::vector<CpuShare>& ranks) {
+  CpuShare together;
+  for (const CpuShare& rank : ranks)
+    for (size_t i = 0; i < together.cpus.size(); ++i) together.cpus[i] |= rank.cpus[i];
+  int cpus = 0;
+  for (const uint64_t bits : together.cpus) cpus += std::popcount(bits);
+  return cpus;
+}
+
 }  // namespace
 
 // A line of /proc/self/cgroup is "4:cpu,cpuacct:/some/group" in version 1 and "0::/some/group" in version 2. The quotas of
@@ -89,15 +99,13 @@ CpuShare cpu_share() {
   return share;
 }
 
+bool share_one_cpu(const std::vector<CpuShare>& ranks) { return cpus_of(ranks) == 1; }
+
 double ranks_per_core(const std::vector<CpuShare>& ranks) {
-  CpuShare together;
-  for (const CpuShare& rank : ranks) {
-    together.quota = std::min(together.quota, rank.quota);
-    for (size_t i = 0; i < together.cpus.size(); ++i) together.cpus[i] |= rank.cpus[i];
-  }
-  double cores = 0;
-  for (const uint64_t bits : together.cpus) cores += std::popcount(bits);
-  return std::max(1.0, static_cast<double>(ranks.size()) / std::max(0.01, std::min(cores, together.quota)));
+  double quota = kNoQuota;
+  for (const CpuShare& rank : ranks) quota = std::min(quota, rank.quota);
+  const double cores = std::min(static_cast<double>(cpus_of(ranks)), quota);
+  return std::max(1.0, static_cast<double>(ranks.size()) / std::max(0.01, cores));
 }
 
 uint64_t last_level_cache_bytes() noexcept {

@@ -24,6 +24,8 @@ CpuShare cpu_share();
 double cgroup_cores(const std::string& root);
 // Ranks per core where these ranks, all of one machine, share what they may use together; at least 1.
 double ranks_per_core(const std::vector<CpuShare>& ranks);
+// True when there is just one CPU that these ranks may run on.
+bool share_one_cpu(const std::vector<CpuShare>& ranks);
 
 // Dense node numbers, in the order of the lowest rank, from one text per rank.
 std::vector<int> number_nodes(const std::vector<std::string>& identities);

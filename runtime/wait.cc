@@ -19,8 +19,6 @@ constexpr long kLongestSleepNs = 500'000;
 // of all who share the core. Where these sleep already, they pass in no time.
 constexpr uint32_t kYieldsBeforeBell = 16;
 constexpr uint64_t kTimeBeforeBellNs = 50'000;
-constexpr uint32_t kShortestBellNs = 500'000;
-constexpr uint32_t kBellDoublings = 3;
 constexpr uint32_t kSleepsPerCheck = 8;
 
 uint64_t now_ns() noexcept {
@@ -31,7 +29,7 @@ uint64_t now_ns() noexcept {
 
 }  // namespace
 
-WaitStrategy::WaitStrategy(std::string_view mode, double ranks_per_core) {
+WaitStrategy::WaitStrategy(std::string_view mode, double ranks_per_core, bool one_cpu) : one_cpu_(one_cpu) {
   const bool shared = ranks_per_core > 1.0;
   if (mode == "spin" || (mode == "auto" && !shared)) {
     name_ = mode == "spin" ? "spin, then yield" : "spin, then yield, then sleep";
@@ -48,15 +46,13 @@ WaitStrategy::WaitStrategy(std::string_view mode, double ranks_per_core) {
   }
 }
 
-bool WaitStrategy::Pause::tired() noexcept {
-  if (count_ < kYieldsBeforeBell || strategy_.yields_ == UINT32_MAX) return false;
+bool WaitStrategy::Pause::tired(bool for_a_leader) noexcept {
+  if (!strategy_.sleeps()) return false;
+  if (for_a_leader && strategy_.one_cpu_) return true;
+  if (count_ < kYieldsBeforeBell) return false;
   const uint64_t now = now_ns();
   if (tired_at_ == 0) tired_at_ = now + kTimeBeforeBellNs;
   return now >= tired_at_;
-}
-
-uint32_t WaitStrategy::Pause::longest_sleep_ns() const noexcept {
-  return kShortestBellNs << std::min(sleeps_, kBellDoublings);
 }
 
 bool WaitStrategy::Pause::slept(bool woken) noexcept {

@@ -2,7 +2,8 @@
 // How a rank waits: spin while every rank has a core, yield where they share cores, sleep once nothing has moved for
 // long. The sleep is bounded, so that a rank sees new work within half a millisecond whatever happens. Where ranks share
 // cores and one knows whom of its node it waits for, it sleeps sooner, until that one wakes it (doorbell.h); other news it
-// then sees after half a millisecond, and once it has slept for several, after four.
+// then sees after four milliseconds. Who waits for what a leader brings from other nodes, and has one processor with it, sleeps
+// at once.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,13 @@ namespace ibcoll {
 
 class WaitStrategy {
  public:
-  // `mode`: auto, spin, yield or sleep (IBCOLL_WAIT). `ranks_per_core`: of this node.
-  WaitStrategy(std::string_view mode, double ranks_per_core);
+  // `mode`: auto, spin, yield or sleep (IBCOLL_WAIT). `ranks_per_core`: of this node. `one_cpu`: which all its ranks share.
+  WaitStrategy(std::string_view mode, double ranks_per_core, bool one_cpu = false);
 
   // Polls in a row before the first pause.
   uint32_t spins() const noexcept { return spins_; }
+  // Sleeping is allowed.
+  bool sleeps() const noexcept { return yields_ != UINT32_MAX; }
   const char* name() const noexcept { return name_; }
 
   // One wait: pause() after each run of fruitless polls, from fresh() on.
@@ -29,10 +32,11 @@ class WaitStrategy {
     }
     // True when the rank has waited for long: time to look for dead peers and deadlines.
     bool pause() noexcept;
-    // True when the rank has yielded for so long that it had better sleep until it is woken, where somebody would wake it.
-    bool tired() noexcept;
-    // That sleep ends by itself after so long.
-    uint32_t longest_sleep_ns() const noexcept;
+    // True when the rank had better sleep until it is woken, where somebody would wake it: it has yielded for so long, or waits
+    // `for_a_leader` that only it keeps from the core.
+    bool tired(bool for_a_leader) noexcept;
+    // That sleep ends by itself after so long. Not sooner: so the kernel has no timer to set, as its own tick comes before.
+    static constexpr uint32_t kLongestBellNs = 4'000'000;
     // Instead of pause(): the rank has slept so, and was woken or not. Returns what pause() does.
     bool slept(bool woken) noexcept;
 
@@ -47,6 +51,7 @@ class WaitStrategy {
   const char* name_;
   uint32_t spins_;
   uint32_t yields_;
+  bool one_cpu_;
 };
 
 // Tells the core that this is a spin loop.

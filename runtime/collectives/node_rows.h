@@ -32,12 +32,12 @@ class NodeRows {
     const int locals = window_.size();
     return window_.area(node % locals, bytes_) + head_ + row_bytes_ * static_cast<uint64_t>(node / locals);
   }
-  // The leader tells the others of its node that the row of `node` is there, the k-th of `count`. Before, it has published a
-  // part with its own data.
+  // The leader tells the others of its node that the row of `node` is there, the k-th of `count`; the first is the node's own.
+  // Before, it has published a part with its own data.
   void tell(int k, int count, int node) const noexcept {
     there()[k] = node;
     if (k + 1 < count)
-      comm_.publish_part();
+      comm_.publish_part(/*worth_waking=*/k > 0 && row_bytes_ >= kWorthWaking);
     else
       comm_.publish();
   }
@@ -47,6 +47,10 @@ class NodeRows {
   int node(int k) const noexcept { return there()[k]; }
 
  private:
+  // Bytes of a row that ranks which sleep had better copy while the leader waits for the next one; shorter ones they copy when all
+  // are there, as each time that they take the core costs more.
+  static constexpr uint64_t kWorthWaking = 65536;
+
   int32_t* there() const noexcept { return reinterpret_cast<int32_t*>(window_.area(0, head_ > 0 ? bytes_ : 0)); }
   // Rows that fill an area leave no room for the order in which they have landed; it is beside the leader's flag then. Short rows
   // are there themselves, with the order in front.

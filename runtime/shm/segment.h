@@ -29,7 +29,7 @@ constexpr uint64_t kSegmentPage = 4096;             // bytes; what the heap is g
 constexpr uint64_t kChunk = uint64_t{2} << 20;      // bytes, one huge page; what the heap gets its memory in
 constexpr uint64_t kHeapBytes = uint64_t{4} << 30;  // of address space; memory only as it is used
 
-struct RankInfo {
+struct alignas(64) RankInfo {
   std::atomic<int32_t> pid;
   std::atomic<int32_t> open_count;  // changes when a sender has opened a ring to this rank
   std::atomic<uint64_t> probe;      // address of a word in the rank's private memory: probe_word()

@@ -6,9 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <new>
 #include <thread>
+#include <vector>
 
 namespace ibcoll {
 namespace {
@@ -40,15 +42,13 @@ TEST(Doorbell, NobodyIsWokenWhoDoesNotSleep) {
   publisher.ring();
   waiter.leave_word(2);  // it sleeps for another
   publisher.ring();
-  waiter.leave_word(0);
-  waiter.take_back(0);
-  publisher.ring();
-  EXPECT_EQ(publisher.times_others_woken(), 0u);
+  EXPECT_EQ(node.bell(0).rung.load(), 0u);
   waiter.leave_word(0);
   publisher.ring();
-  EXPECT_EQ(publisher.times_others_woken(), 1u);
+  EXPECT_EQ(node.bell(0).rung.load(), 1u);
   publisher.ring();  // word is good for one time
-  EXPECT_EQ(publisher.times_others_woken(), 1u);
+  EXPECT_EQ(node.bell(0).rung.load(), 1u);
+  EXPECT_EQ(publisher.times_others_woken(), 0u) << "who left word and does not sleep is not counted";
 }
 
 TEST(Doorbell, WhatRingsBeforeTheSleepEndsIt) {
@@ -56,7 +56,7 @@ TEST(Doorbell, WhatRingsBeforeTheSleepEndsIt) {
   Doorbell publisher = node.of(0), waiter = node.of(1);
   const uint32_t rung = waiter.leave_word(0);
   publisher.ring();
-  EXPECT_TRUE(waiter.sleep(rung, kLongestNs));
+  EXPECT_TRUE(waiter.sleep(0, rung, kLongestNs));
   EXPECT_EQ(waiter.times_woken(), 1u);
 }
 
@@ -64,29 +64,39 @@ TEST(Doorbell, ASleepThatNobodyEndsIsShort) {
   const Node node(2);
   Doorbell waiter = node.of(1);
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_FALSE(waiter.sleep(waiter.leave_word(0), kLongestNs));
+  EXPECT_FALSE(waiter.sleep(0, waiter.leave_word(0), kLongestNs));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::microseconds(400));
   EXPECT_EQ(waiter.sleeps(), 1u);
   EXPECT_EQ(waiter.times_woken(), 0u);
 }
 
-// More ranks than word has room for: two of them share a bit, and are woken together.
-TEST(Doorbell, ManyRanksOnANode) {
-  const Node node(130);
-  Doorbell publisher = node.of(129), waiter = node.of(64), other = node.of(1);
-  const uint32_t rung = waiter.leave_word(129);
-  publisher.ring();
-  EXPECT_TRUE(waiter.sleep(rung, kLongestNs));
-  EXPECT_EQ(publisher.times_others_woken(), 3u);  // 0, 64, 128
-  other.leave_word(129);
-  publisher.ring();
-  EXPECT_EQ(publisher.times_others_woken(), 5u);  // 1, 65; not itself
+// By one call, and nobody else is.
+TEST(Doorbell, AllWhoSleepForARankAreWokenTogether) {
+  constexpr int kSleepers = 3;
+  constexpr uint32_t kForLongNs = 900'000'000;
+  const Node node(kSleepers + 2);
+  std::vector<std::thread> sleepers;
+  std::atomic<int> left_word{0}, woken{0};
+  for (int rank = 1; rank <= kSleepers; ++rank)
+    sleepers.emplace_back([&, rank] {
+      Doorbell waiter = node.of(rank);
+      const uint32_t rung = waiter.leave_word(0);
+      ++left_word;
+      woken += waiter.sleep(0, rung, kForLongNs);
+    });
+  while (left_word < kSleepers) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // now they sleep
+  node.of(0).ring();
+  for (std::thread& sleeper : sleepers) sleeper.join();
+  EXPECT_EQ(woken, kSleepers);
+  EXPECT_EQ(node.bell(0).rung.load(), 1u);
+  EXPECT_EQ(node.bell(kSleepers + 1).rung.load(), 0u);
 }
 
 // For long: the publisher may have been interrupted before it looked.
 bool word_is_left(const Bell& bell) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (bell.sleepers.load() != 0)
+  while (bell.word.load() != 0)
     if (std::chrono::steady_clock::now() > end) return true;
   return false;
 }
@@ -106,10 +116,9 @@ TEST(Doorbell, NoWakeUpIsLost) {
       while (awaited.load(std::memory_order_acquire) < round) {
         const uint32_t rung = doorbell.leave_word(1 - rank);
         // Published before it slept, and not told for long either: that must not be. Once is enough.
-        if (awaited.load(std::memory_order_acquire) < round && !doorbell.sleep(rung, kLongestNs) &&
+        if (awaited.load(std::memory_order_acquire) < round && !doorbell.sleep(1 - rank, rung, kLongestNs) &&
             awaited.load(std::memory_order_acquire) >= round)
           slept_out[rank] = slept_out[rank] > 0 || word_is_left(node.bell(1 - rank));
-        doorbell.take_back(1 - rank);
       }
     }
   };
@@ -126,15 +135,14 @@ TEST(Doorbell, RingsInAnotherProcess) {
   if (child == 0) {
     Doorbell waiter = node.of(1);
     for (int i = 0; i < 20000 && waiter.times_woken() == 0; ++i) {
-      waiter.sleep(waiter.leave_word(0), kLongestNs);
-      waiter.take_back(0);
+      waiter.sleep(0, waiter.leave_word(0), kLongestNs);
     }
     ::_exit(waiter.times_woken() > 0 ? 0 : 1);
   }
   Doorbell publisher = node.of(0);
   int status = 0;
   while (::waitpid(child, &status, WNOHANG) == 0) {
-    if (node.bell(0).sleepers.load() != 0) {
+    if (node.bell(0).word.load() != 0) {
       ::usleep(100);  // now it sleeps
       publisher.ring();
     }
@@ -157,7 +165,8 @@ TEST(Doorbell, TheDeadAreForgotten) {
   Doorbell publisher = node.of(0);
   publisher.ring();
   publisher.ring();
-  EXPECT_EQ(publisher.times_others_woken(), 1u);
+  EXPECT_EQ(node.bell(0).rung.load(), 1u);
+  EXPECT_EQ(publisher.times_others_woken(), 0u);
 }
 
 }  // namespace

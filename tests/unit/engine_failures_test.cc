@@ -213,6 +213,7 @@ TEST_F(EngineOfANodeTest, KnowsForWhomItMaySleep) {
   EXPECT_EQ(engine.awaited_bell(), Comm::kNoBell) << "nothing is in flight";
   const auto first = start_barrier(*teams[1]);
   EXPECT_EQ(engine.awaited_bell(), 2);
+  EXPECT_FALSE(engine.awaits_leaders()) << "of a barrier each rank publishes all";
   const auto later = start_barrier(*teams[1]);
   EXPECT_EQ(engine.awaited_bell(), 2) << "the second one waits for the first";
   const auto last = start_barrier(*teams[2]);

@@ -64,7 +64,7 @@ class Rank {
           std::memset(place(step, window_.rank(), written_), mark(window_.rank(), written_),
                       std::min(step.bytes, kLooked));
         if (++written_ < step.parts)
-          window_.publish_part(1);
+          window_.publish_part(1, false);
         else
           window_.publish(1);
         continue;
@@ -152,7 +152,7 @@ TEST(NodeWindow, OneFreeLineIsEnoughInTheEnd) {
   EXPECT_GE(root.at(), ahead + reader.at());
 }
 
-// Every part of a step is news.
+// Who publishes a part says whether it is worth it.
 TEST(NodeWindow, WakesWhoSleepsForTheRankThatPublishes) {
   const auto memory = std::make_unique<std::byte[]>(NodeWindow::footprint(2, kAreaBytes) + 64);
   std::byte* const base = memory.get() + (64 - reinterpret_cast<uintptr_t>(memory.get()) % 64) % 64;
@@ -167,20 +167,22 @@ TEST(NodeWindow, WakesWhoSleepsForTheRankThatPublishes) {
   reader.use(doorbells[1], {2, 1});
   ASSERT_EQ(reader.bell(0), 2);
   ASSERT_TRUE(writer.try_next_step(8));
-  writer.publish_part(1);
-  EXPECT_EQ(doorbells[0].times_others_woken(), 0u);
+  writer.publish_part(1, /*worth_waking=*/true);
+  EXPECT_EQ(bells[2].rung.load(), 0u);
   doorbells[1].leave_word(reader.bell(0));
-  writer.publish_part(1);
-  EXPECT_EQ(doorbells[0].times_others_woken(), 1u);
+  writer.publish_part(1, /*worth_waking=*/false);
+  EXPECT_EQ(bells[2].rung.load(), 0u);
+  writer.publish_part(1, /*worth_waking=*/true);
+  EXPECT_EQ(bells[2].rung.load(), 1u);
   doorbells[1].leave_word(reader.bell(0));
   writer.publish(1);
-  EXPECT_EQ(doorbells[0].times_others_woken(), 2u);
+  EXPECT_EQ(bells[2].rung.load(), 2u);
   while (writer.try_next_step(8)) writer.publish(1);
   EXPECT_EQ(writer.behind(), 1);
   doorbells[0].leave_word(writer.bell(writer.behind()));
   ASSERT_TRUE(reader.try_next_step(8));
   reader.publish(1);
-  EXPECT_EQ(doorbells[1].times_others_woken(), 1u);
+  EXPECT_EQ(bells[1].rung.load(), 1u);
   EXPECT_TRUE(writer.try_next_step(8));
 }
 

@@ -31,6 +31,14 @@ TEST(Topology, RanksThatShareCoresAreCounted) {
   EXPECT_EQ(ranks_per_core({share(0xFF)}), 1.0);               // never less than one
 }
 
+TEST(Topology, OneCpuForAllIsWhatNobodyExceeds) {
+  EXPECT_TRUE(share_one_cpu({share(0b10), share(0b10)}));
+  EXPECT_TRUE(share_one_cpu({share(0b10)}));
+  EXPECT_FALSE(share_one_cpu({share(0b10), share(0b01)}));
+  EXPECT_FALSE(share_one_cpu({share(0b11), share(0b11)}));
+  EXPECT_FALSE(share_one_cpu({share(0b11, 1.0), share(0b11, 1.0)})) << "a quota says how long, not where";
+}
+
 TEST(Topology, AQuotaIsWorthCores) {
   EXPECT_EQ(ranks_per_core({share(0xFF, 2.0), share(0xFF, 2.0), share(0xFF, 2.0), share(0xFF, 2.0)}), 2.0);
   EXPECT_EQ(ranks_per_core({share(0b11, 0.5)}), 2.0);

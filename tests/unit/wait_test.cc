@@ -40,21 +40,27 @@ TEST(WaitStrategy, TiredOnlyOfYieldingForAWhile) {
     const WaitStrategy strategy(mode, 4.0);
     WaitStrategy::Pause pause(strategy);
     for (int round = 0; round < 2; ++round) {
-      EXPECT_FALSE(pause.tired()) << mode;
+      EXPECT_FALSE(pause.tired(/*for_a_leader=*/false)) << mode;
+      EXPECT_FALSE(pause.tired(/*for_a_leader=*/true)) << mode << ": the leader may come to another processor";
       const std::chrono::milliseconds patience(mode == std::string("spin") ? 100 : 20'000);
       const auto end = std::chrono::steady_clock::now() + patience;
-      while (!pause.tired() && std::chrono::steady_clock::now() < end) pause.pause();
-      EXPECT_EQ(pause.tired(), std::string(mode) != "spin");
+      while (!pause.tired(false) && std::chrono::steady_clock::now() < end) pause.pause();
+      EXPECT_EQ(pause.tired(false), std::string(mode) != "spin");
       pause.slept(/*woken=*/true);  // all anew
     }
-    const uint32_t shortest = pause.longest_sleep_ns();
     int told = 0;
     for (int i = 0; i < 100; ++i) told += pause.slept(/*woken=*/false);
     EXPECT_GE(told, 5) << "it looks for dead peers now and then";
     EXPECT_LE(told, 20);
-    EXPECT_EQ(pause.longest_sleep_ns(), 8 * shortest);
-    pause.fresh();
-    EXPECT_EQ(pause.longest_sleep_ns(), shortest);
+  }
+}
+
+TEST(WaitStrategy, TiredAtOnceOfKeepingALeaderFromTheOnlyProcessor) {
+  for (const char* const mode : {"auto", "spin"}) {
+    const WaitStrategy strategy(mode, 4.0, /*one_cpu=*/true);
+    WaitStrategy::Pause pause(strategy);
+    EXPECT_EQ(pause.tired(/*for_a_leader=*/true), std::string(mode) != "spin");
+    EXPECT_FALSE(pause.tired(/*for_a_leader=*/false)) << mode;
   }
 }
 
