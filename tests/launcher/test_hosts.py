@@ -334,6 +334,12 @@ class Environment(JobTest):
         _, output, _ = self.run_job("python3", "-c", show)  # one rank for each core
         sets = [set(map(int, re.findall(r"\d+", line))) for line in output.splitlines()]
         self.assertEqual(sorted(cpu for cpus in sets for cpu in cpus), mine, "every core has one rank")
+        cores = output.splitlines()
+        _, output, _ = self.run_job("-n", 4 * len(cores), "--nodes", 2 * len(cores), "python3", "-c", show)
+        self.assertEqual(sorted(output.splitlines()), sorted(cores * 4), "two nodes have a core together")
+        if len(cores) > 1:
+            _, output, _ = self.run_job("-n", 4 * len(cores), "--nodes", 2 * len(cores) + 1, "python3", "-c", show)
+            self.assertEqual(set(output.splitlines()), {str(mine)}, "nodes that the cores cannot be shared out to: free")
 
     def test_binding_within_what_is_allowed(self):
         one = max(os.sched_getaffinity(0))

@@ -52,7 +52,7 @@ Status Agent::spawn_all() {
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return error(IBCOLL_ERR_SYSTEM, "pipe2: {}", std::strerror(errno));
   const UniqueFd write_end(ends[1]);
   watch_failures(UniqueFd(ends[0]));
-  const CoreBinding binding = job_.bind ? CoreBinding::for_ranks(job_.count) : CoreBinding();
+  const CoreBinding binding = job_.bind ? CoreBinding::for_ranks(job_.count, job_.nodes) : CoreBinding();
   const SpawnSettings settings{path_, job_.program, &defaults_, &binding, write_end.get()};
   const std::vector<std::string> base = base_environment_of_rank(job_, secret->get());
   ranks_.reserve(static_cast<size_t>(job_.count));  // callbacks hold references

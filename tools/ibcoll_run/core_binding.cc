@@ -36,11 +36,30 @@ CoreBinding::Topology CoreBinding::load() {
   return hwloc_topology_load(raw) == 0 ? std::move(topology) : nullptr;
 }
 
-CoreBinding CoreBinding::for_ranks(int ranks) {
+// Empty: ranks are not bound.
+std::vector<CoreBinding::Cores> CoreBinding::share_out(int ranks, const std::vector<std::string>& nodes, int cores) {
+  std::vector<Cores> shares;
+  if (ranks <= cores) {
+    for (int i = 0; i < ranks; ++i) shares.push_back({i, 1});
+    return shares;
+  }
+  int count = 0;
+  std::vector<int> node_of;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (i == 0 || nodes[i] != nodes[i - 1]) ++count;
+    node_of.push_back(count - 1);
+  }
+  if (count < 2 || (count % cores != 0 && cores % count != 0)) return shares;
+  for (const int node : node_of) shares.push_back({node * cores / count, std::max(1, cores / count)});
+  return shares;
+}
+
+CoreBinding CoreBinding::for_ranks(int ranks, const std::vector<std::string>& nodes) {
   CoreBinding binding;
-  if (ranks > processor_count()) return binding;
+  if (ranks > processor_count() && nodes.empty()) return binding;
   Topology topology = load();
-  if (topology && ranks <= cores_of(topology.get())) binding.topology_ = std::move(topology);
+  if (topology) binding.cores_of_rank_ = share_out(ranks, nodes, cores_of(topology.get()));
+  if (!binding.cores_of_rank_.empty()) binding.topology_ = std::move(topology);
   return binding;
 }
 
@@ -49,11 +68,18 @@ int CoreBinding::core_count() {
   return std::max(1, topology ? cores_of(topology.get()) : processor_count());
 }
 
-void CoreBinding::bind(int core) const noexcept {
+void CoreBinding::bind(int index) const noexcept {
   const bool by_core = hwloc_get_nbobjs_by_type(topology_.get(), HWLOC_OBJ_CORE) > 0;
-  const hwloc_obj* object =
-      hwloc_get_obj_by_type(topology_.get(), by_core ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU, static_cast<unsigned>(core));
-  if (object != nullptr) hwloc_set_cpubind(topology_.get(), object->cpuset, HWLOC_CPUBIND_PROCESS);
+  const Cores mine = cores_of_rank_[static_cast<size_t>(index)];
+  hwloc_bitmap_t set = hwloc_bitmap_alloc();
+  if (set == nullptr) return;
+  for (int core = mine.first; core < mine.first + mine.count; ++core) {
+    const hwloc_obj* const object =
+        hwloc_get_obj_by_type(topology_.get(), by_core ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU, static_cast<unsigned>(core));
+    if (object != nullptr) hwloc_bitmap_or(set, set, object->cpuset);
+  }
+  hwloc_set_cpubind(topology_.get(), set, HWLOC_CPUBIND_PROCESS);
+  hwloc_bitmap_free(set);
 }
 
 }  // namespace ibcoll::run

@@ -4,20 +4,25 @@
 #include <hwloc.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace ibcoll::run {
 
-// Binds rank i of a host to its i-th core, when there are enough cores among the processors this process may use.
+// Binds rank i of a host to its i-th core, when there are enough cores among the processors this process may use. When not,
+// the emulated nodes share these out, as machines would not share theirs: each has as many of its own, or with so many others
+// one together. Where that leaves something over, nothing is bound.
 class CoreBinding {
  public:
-  // Looks at the machine only as far as needed: reading the topology takes longer than starting a rank.
-  static CoreBinding for_ranks(int ranks);
+  // `nodes[i]`: the emulated node of rank i, its ranks one after the other; empty: there are none. Looks at the machine only as far
+  // as needed: reading the topology takes longer than starting a rank.
+  static CoreBinding for_ranks(int ranks, const std::vector<std::string>& nodes);
   // Number of cores this process may use; at least 1.
   static int core_count();
 
   explicit operator bool() const { return topology_ != nullptr; }
-  // Binds the calling process, which must have one thread.
-  void bind(int core) const noexcept;
+  // Binds the calling process, which must have one thread, as rank `index` of the host.
+  void bind(int index) const noexcept;
 
  private:
   struct Destroy {
@@ -26,7 +31,13 @@ class CoreBinding {
   using Topology = std::unique_ptr<hwloc_topology, Destroy>;
   static Topology load();
 
+  struct Cores {
+    int first = 0, count = 1;
+  };
+  static std::vector<Cores> share_out(int ranks, const std::vector<std::string>& nodes, int cores);
+
   Topology topology_;
+  std::vector<Cores> cores_of_rank_;
 };
 
 }  // namespace ibcoll::run

@@ -69,7 +69,9 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("-x", options.exports, "set a variable for all ranks, or hand on one of here; may be repeated")
       ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);
-  app.add_flag("--no-bind", options.no_bind, "do not bind ranks to cores (done where there are enough cores)");
+  app.add_flag(
+      "--no-bind", options.no_bind,
+      "do not bind ranks to cores (done where there are enough cores, or where emulated nodes share them out)");
   app.add_option("--address", options.address, "address of this machine that the other hosts reach; default: by route")
       ->type_name("ADDRESS")
       ->check(not_blank);
