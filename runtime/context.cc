@@ -111,7 +111,8 @@ Status Context::make_engine() {
 
 // Barriers end what ranks still wait for from each other, and tell whether their last calls did not fit together, these
 // included: they are not taken for barriers of the program. The first one may pass before a message that nobody asked for has
-// come; the second one gives it time; and the third one passes on no rank if it has come to any. Closing the network transport
+// come; the second one gives it time; and the third one passes on no rank if it has come to any. Who is through that one goes,
+// so what another rank still owes it is not sent. Closing the network transport
 // sends what is still in it; and the exchange keeps this process alive, for those that watch it, until all are through. After a
 // failure ranks part at once.
 Status Context::leave(std::unique_lock<std::mutex>& guard) {
@@ -122,6 +123,7 @@ Status Context::leave(std::unique_lock<std::mutex>& guard) {
   std::vector<std::byte> no_buffers;
   Status together;
   for (int round = 0; round < 3 && together.ok(); ++round) {
+    if (round == 2) world_->team->part();
     together = run_own(*world_, barrier, no_buffers, guard);
     for (int looks = 0; looks < kLastLooks && engine_->progress(); ++looks) {
     }

@@ -242,7 +242,7 @@ void Team::told(int peer) noexcept {
 }
 
 bool Team::settle_owed() noexcept {
-  if (!failure_.ok()) return true;  // it starts no more collectives
+  if (!failure_.ok() || parting_) return true;  // it starts no more collectives
   bool settled = true;
   for (const TeamPeer* p = peers_.first(); p; p = p->next_peer) {
     if (p->owed < owed_limit()) continue;

@@ -88,6 +88,8 @@ class Team {
   Request& request_of(const Comm& comm) noexcept { return *active_[comm.op() & (active_.size() - 1)]; }
   // False while a peer is owed credit that it could not be sent.
   bool settle_owed() noexcept;
+  // The next collective is the last one. Who has completed it may be gone, and wants no credit any more.
+  void part() noexcept { parting_ = true; }
   void check(Time now) noexcept;
   std::string describe() const;
 
@@ -138,6 +140,7 @@ class Team {
   EarlyMessage** early_tail_ = &early_;
   Status failure_;
   bool failure_told_ = false;
+  bool parting_ = false;
   Time failed_at_ = 0;
   Doubt doubt_ = Doubt::kNone;  // whether the failure may be an effect of another
   Time doubtful_until_ = 0;

@@ -3,6 +3,8 @@
 
 #include <malloc.h>
 
+#include <algorithm>
+
 #include "tests/test_main.h"
 #include "tests/unit/engine_wire.h"
 
@@ -151,6 +153,32 @@ TEST_F(EngineTest, AFastRankWaitsForTheSlowOne) {
     ASSERT_FALSE(call->request->in_flight());
     EXPECT_TRUE(call->right(1));
   }
+}
+
+// Credit goes to ranks that send and get nothing back; but not from the last collective on, from which they may have left.
+TEST_F(EngineTest, WhoPartsOwesNothingAnyMore) {
+  const auto run = [this](int calls) {
+    for (int i = 0; i < calls; ++i) {
+      std::vector<std::unique_ptr<Call>> ring;
+      for (int rank = 0; rank < kRanks; ++rank) {
+        ring.push_back(make_call(team(rank), 100));
+        EXPECT_TRUE(ring.back()->request->start().ok());
+      }
+      progress();
+      for (const auto& call : ring) EXPECT_FALSE(call->request->in_flight());
+    }
+  };
+  const auto credits = [this] {
+    return std::count(wire_.kinds.begin(), wire_.kinds.end(), static_cast<uint16_t>(NoteKind::kCompleted));
+  };
+  const int enough = static_cast<int>(limits_.collectives_ahead / 2);
+  run(enough);
+  EXPECT_EQ(credits(), kRanks);
+  run(enough - 1);
+  EXPECT_EQ(credits(), kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) team(rank).part();
+  run(1);
+  EXPECT_EQ(credits(), kRanks);
 }
 
 // A program may make and free teams all its life, and credit of each may come late.
