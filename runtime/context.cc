@@ -86,7 +86,7 @@ Status Context::make_engine() {
     std::vector<Bell*> bells;
     bells.reserve(static_cast<size_t>(job_.shm->segment().ranks()));
     for (int i = 0; i < job_.shm->segment().ranks(); ++i) bells.push_back(&job_.shm->segment().info(i).bell);
-    doorbell_ = std::make_unique<Doorbell>(std::move(bells), job_.shm->self());
+    doorbell_ = std::make_unique<Doorbell>(std::move(bells), job_.shm->self(), job_.one_cpu);
   }
   EngineLimits limits;
   limits.eager_bytes = config_.bytes("IBCOLL_EAGER_BYTES");
@@ -123,7 +123,10 @@ Status Context::leave(std::unique_lock<std::mutex>& guard) {
   std::vector<std::byte> no_buffers;
   Status together;
   for (int round = 0; round < 3 && together.ok(); ++round) {
-    if (round == 2) world_->team->part();
+    if (round == 2) {
+      for (int looks = 0; looks < kLastLooks && !world_->team->settle_owed(); ++looks) engine_->progress();
+      world_->team->part();
+    }
     together = run_own(*world_, barrier, no_buffers, guard);
     for (int looks = 0; looks < kLastLooks && engine_->progress(); ++looks) {
     }

@@ -25,8 +25,9 @@ class Doorbell {
  public:
   static constexpr int kNoBell = -1;  // in place of a local rank: nobody would ring
 
-  // `bells[i]`: of local rank i.
-  Doorbell(std::vector<Bell*> bells, int self) : bells_(std::move(bells)), self_(self) {}
+  // `bells[i]`: of local rank i. `one_cpu`: which all ranks of the node share.
+  Doorbell(std::vector<Bell*> bells, int self, bool one_cpu = false)
+      : bells_(std::move(bells)), self_(self), one_cpu_(one_cpu) {}
 
   // ---- who publishes
 
@@ -35,6 +36,9 @@ class Doorbell {
     if (own().word.fetch_or(0, std::memory_order_acq_rel) != 0) [[unlikely]]
       wake();
   }
+
+  // Whom this rank wakes can only take its own core from it.
+  bool one_cpu() const noexcept { return one_cpu_; }
 
   // ---- who sleeps: leave_word(), look again, sleep() with what leave_word() returned. Word that is left in vain costs the
   // publisher one system call.
@@ -62,6 +66,7 @@ class Doorbell {
 
   std::vector<Bell*> bells_;
   int self_;
+  bool one_cpu_;
   std::atomic<uint64_t> sleeps_{0};  // counted without the context's lock
   std::atomic<uint64_t> times_woken_{0};
   uint64_t times_others_woken_ = 0;

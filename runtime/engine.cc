@@ -132,8 +132,13 @@ int Engine::awaited_bell() const noexcept {
 }
 
 bool Engine::awaits_leaders() const noexcept {
-  return !memory_waits_.empty() && std::all_of(memory_waits_.begin(), memory_waits_.end(),
-                                               [](Request* request) { return request->comm().awaits_part(); });
+  bool any = false;
+  for (Request* const request : memory_waits_) {
+    const bool part = request->comm().awaits_part();
+    if (!part && request->comm().awaited_bell() != Comm::kOwnTurn) return false;
+    any |= part;
+  }
+  return any;
 }
 
 void Engine::take_from_memory() noexcept {

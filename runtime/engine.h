@@ -52,7 +52,7 @@ class Engine {
 
   // All that is in flight waits for one rank of this node: its bell. Comm::kNoBell: there is none.
   int awaited_bell() const noexcept;
-  // All that waits for shared memory waits for what the leader of this node brings from other nodes.
+  // All that waits for shared memory waits for the rows that the leader of this node collects, its own and those of other nodes.
   bool awaits_leaders() const noexcept;
   // One round; true when anything moved. Never blocks.
   bool progress() noexcept;

@@ -205,17 +205,17 @@ class Joining {
     for (const Hello& hello : all) identities.push_back(std::to_string(hello.node));
     job_.nodes = number_nodes(identities);
     job_.node_count = 1 + *std::max_element(job_.nodes.begin(), job_.nodes.end());
-    std::map<uint64_t, std::vector<CpuShare>> machines;
-    std::vector<CpuShare> local;
+    std::map<uint64_t, std::vector<CpuShare>> machines, nodes;
     for (size_t i = 0; i < all.size(); ++i) {
       machines[all[i].machine].push_back(all[i].cpus);
-      if (all[i].node != own_node) continue;
-      locals_.push_back(static_cast<int>(i));
-      local.push_back(all[i].cpus);
+      nodes[all[i].node].push_back(all[i].cpus);
+      if (all[i].node == own_node) locals_.push_back(static_cast<int>(i));
     }
-    job_.one_cpu = share_one_cpu(local);
-    for (const auto& [machine, ranks] : machines)
-      job_.ranks_per_core = std::max(job_.ranks_per_core, ranks_per_core(ranks));
+    job_.one_cpu = share_one_cpu(nodes[own_node]);
+    // Emulated nodes of one machine may each have a part of its cores.
+    for (const auto& groups : {machines, nodes})
+      for (const auto& [group, ranks] : groups)
+        job_.ranks_per_core = std::max(job_.ranks_per_core, ranks_per_core(ranks));
   }
 
   // Other users see the names of sockets, and shall not learn the number of the job.

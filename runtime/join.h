@@ -18,7 +18,7 @@ namespace ibcoll {
 struct Job {
   std::vector<int> nodes;  // job rank -> node
   int node_count = 1;
-  double ranks_per_core = 1.0;        // on the fullest machine
+  double ranks_per_core = 1.0;        // on the fullest machine or node
   bool one_cpu = false;               // all ranks of this node share one processor
   uint64_t id = 0;                    // random, the same on all ranks
   std::unique_ptr<ShmTransport> shm;  // nullptr: alone on the node

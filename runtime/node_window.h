@@ -140,7 +140,7 @@ class NodeWindow {
     sign(signature);
     stores_.fence();
     line(rank_, step_).published.store(flag(step_, ++parts_), std::memory_order_release);
-    if (worth_waking && doorbell_) doorbell_->ring();
+    if (doorbell_ && (worth_waking || !doorbell_->one_cpu())) doorbell_->ring();
   }
   // True when the rank has published so many parts of the step, or kWhole: all of it.
   bool published(int local, uint64_t parts) const noexcept {

@@ -56,9 +56,8 @@ bool WaitStrategy::Pause::tired(bool for_a_leader) noexcept {
 }
 
 bool WaitStrategy::Pause::slept(bool woken) noexcept {
-  if (!woken) return ++sleeps_ % kSleepsPerCheck == 0;
-  fresh();
-  return false;
+  if (woken) fresh();
+  return ++sleeps_ % kSleepsPerCheck == 0;
 }
 
 bool WaitStrategy::Pause::pause() noexcept {

@@ -13,7 +13,8 @@ namespace ibcoll {
 
 class WaitStrategy {
  public:
-  // `mode`: auto, spin, yield or sleep (IBCOLL_WAIT). `ranks_per_core`: of this node. `one_cpu`: which all its ranks share.
+  // `mode`: auto, spin, yield or sleep (IBCOLL_WAIT). `ranks_per_core`: on the fullest node. `one_cpu`:
+  // which all ranks of this node share.
   WaitStrategy(std::string_view mode, double ranks_per_core, bool one_cpu = false);
 
   // Polls in a row before the first pause.
@@ -27,7 +28,7 @@ class WaitStrategy {
    public:
     explicit Pause(const WaitStrategy& strategy) noexcept : strategy_(strategy) {}
     void fresh() noexcept {
-      count_ = sleeps_ = 0;
+      count_ = 0;
       tired_at_ = 0;
     }
     // True when the rank has waited for long: time to look for dead peers and deadlines.
@@ -35,7 +36,7 @@ class WaitStrategy {
     // True when the rank had better sleep until it is woken, where somebody would wake it: it has yielded for so long, or waits
     // `for_a_leader` that only it keeps from the core.
     bool tired(bool for_a_leader) noexcept;
-    // That sleep ends by itself after so long. Not sooner: so the kernel has no timer to set, as its own tick comes before.
+    // That sleep ends by itself after so long. Not sooner: most kernels then have no timer to set, as their tick comes before.
     static constexpr uint32_t kLongestBellNs = 4'000'000;
     // Instead of pause(): the rank has slept so, and was woken or not. Returns what pause() does.
     bool slept(bool woken) noexcept;
@@ -43,7 +44,7 @@ class WaitStrategy {
    private:
     const WaitStrategy& strategy_;
     uint32_t count_ = 0;
-    uint32_t sleeps_ = 0;    // in a row that nobody has ended
+    uint32_t sleeps_ = 0;    // in this wait, until woken
     uint64_t tired_at_ = 0;  // 0: not known yet
   };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allgather(v), PAP_Shm_Direct: (1) the ranks of a node write their blocks side by side into shared memory; (2) the leaders
 // of the nodes exchange these rows directly, in the order in which nodes arrive, and what arrives lands in memory that the
-// node shares; (3) all ranks copy each row out as it lands.
+// node shares; (3) all ranks copy the rows out: each as it lands, or where they share one core, short ones when all have landed.
 // Source: Qian, Afsahi, "Process Arrival Pattern Aware Alltoall and Allgather on InfiniBand Clusters".
 // Cost, with N nodes of L ranks: (N - 1) messages per node, p - L blocks over the network per node instead of per rank.
 #include <algorithm>

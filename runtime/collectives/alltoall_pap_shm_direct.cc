@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Alltoall, PAP_Shm_Direct: (1) the ranks of a node write their blocks into shared memory, those for one node side by side;
 // (2) the leaders of the nodes exchange these rows directly, in the order in which nodes arrive, and what arrives lands in
-// memory that the node shares; (3) all ranks copy their blocks out of each row as it lands.
+// memory that the node shares; (3) all ranks copy their blocks out of the rows: of each as it lands, or where they share one
+// core, of short ones when all have landed.
 // Source: Qian, Afsahi, "Process Arrival Pattern Aware Alltoall and Allgather on InfiniBand Clusters".
 // Cost, with N nodes of L ranks: (N - 1) messages of L^2 blocks per node instead of p - 1 messages per rank.
 #include <algorithm>

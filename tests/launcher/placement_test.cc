@@ -5,6 +5,8 @@
 
 #include <numeric>
 
+#include "tools/ibcoll_run/core_binding.h"
+
 namespace ibcoll::run {
 namespace {
 
@@ -56,6 +58,21 @@ TEST(Placement, EmulatedNodesAreConsecutiveAndEven) {
   }
   EXPECT_EQ(split_evenly(5, 2), (std::vector<int>{3, 2}));
   EXPECT_FALSE(emulated_nodes(3, 4).ok());
+}
+
+TEST(CoreBinding, EmulatedNodesShareCoresOut) {
+  using Shares = std::vector<CoreBinding::Cores>;
+  const auto shares = [](int ranks, int nodes, int cores) {
+    return CoreBinding::share_out(ranks, emulated_nodes(ranks, nodes).value(), cores);
+  };
+  EXPECT_EQ(shares(6, 2, 4), (Shares{{0, 2}, {0, 2}, {0, 2}, {2, 2}, {2, 2}, {2, 2}})) << "several cores each";
+  EXPECT_EQ(shares(5, 2, 2), (Shares{{0, 1}, {0, 1}, {0, 1}, {1, 1}, {1, 1}})) << "one core each";
+  EXPECT_EQ(shares(6, 4, 2), (Shares{{0, 1}, {0, 1}, {1, 1}, {1, 1}, {0, 1}, {1, 1}}))
+      << "the larger nodes on both cores";
+  EXPECT_EQ(shares(4, 2, 4), (Shares{{0, 1}, {1, 1}, {2, 1}, {3, 1}})) << "a core for each rank";
+  EXPECT_EQ(shares(6, 3, 2), Shares{}) << "half a core each";
+  EXPECT_EQ(shares(6, 1, 2), Shares{}) << "one node is no emulation";
+  EXPECT_EQ(CoreBinding::share_out(6, {}, 2), Shares{});
 }
 
 }  // namespace

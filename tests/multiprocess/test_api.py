@@ -49,6 +49,7 @@ LAYOUTS = {
     "split_differs": ["3x1", "3x2"],
     "computes_afterwards": ["5x2"],
     "sleepers_are_woken": ["4x1"],
+    "a_leader_wakes_its_node": ["6x3"],
     "random_programs": ["3x1", "6x1", "7x4", "4x2"],
 }
 # Started by test_endings.py, or with settings of their own.

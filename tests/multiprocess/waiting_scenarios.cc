@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/multiprocess/checked_call.h"
+#include "tests/multiprocess/persistent_call.h"
 #include "tests/multiprocess/scenario.h"
 
 namespace ibcoll::multiprocess {
@@ -260,15 +261,22 @@ int counter(ibcoll_context_t context, const std::string& name) {
   return expect(at != std::string::npos, "no {} among the counters", name) ? std::atoi(&text[at + key.size()]) : 0;
 }
 
-// All ranks share one core, and wait for rank 0 so long that they sleep: it wakes them.
-void sleepers_are_woken(Rank& self) {
-  constexpr int kRounds = 20, kFewest = 5;  // some may just be awake, and all of them on a machine that is busy
+// Binds this rank, before it has a context, to a core that it shares with all others.
+void share_one_core() {
   cpu_set_t cores, one;
   CPU_ZERO(&one);
   expect(::sched_getaffinity(0, sizeof cores, &cores) == 0, "sched_getaffinity");
   for (int core = 0; CPU_COUNT(&one) == 0; ++core)
     if (CPU_ISSET(core, &cores)) CPU_SET(core, &one);
   expect(::sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity");
+}
+
+// Of that many calls for which a rank was late. Others may just be awake, and all of them on a machine that is busy.
+constexpr int kLateCalls = 20, kFewestWoken = 5;
+
+// All ranks share one core, and wait for rank 0 so long that they sleep: it wakes them.
+void sleepers_are_woken(Rank& self) {
+  share_one_core();
   if (!expect_ok(ibcoll_context_create(nullptr, &self.context), "context_create")) return;
   const ibcoll_team_t world = ibcoll_team_world(self.context);
   const int rank = ibcoll_context_rank(self.context);
@@ -276,9 +284,9 @@ void sleepers_are_woken(Rank& self) {
   const double end = seconds_now() + 30;
   int64_t fewest = 0;
   int over = 0;
-  while (fewest < kFewest && over == 0) {
+  while (fewest < kFewestWoken && over == 0) {
     const int before = counter(self.context, name);
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < kLateCalls; ++round) {
       if (rank == 0) sleep_seconds(0.01);
       expect_ok(ibcoll_barrier(world), "barrier");
     }
@@ -287,9 +295,38 @@ void sleepers_are_woken(Rank& self) {
     over = seconds_now() > end;
     expect_ok(ibcoll_bcast(world, &over, sizeof over, 0), "bcast");
   }
-  expect(fewest >= kFewest, "of {} barriers for which rank 0 was late a rank was woken, or woke others, in {}", kRounds,
-         fewest);
+  expect(fewest >= kFewestWoken, "of {} barriers for which rank 0 was late a rank was woken, or woke others, in {}",
+         kLateCalls, fewest);
   expect(counter(self.context, "sleeps_until_woken") >= counter(self.context, "times_woken"), "woken without sleep");
+  expect_ok(ibcoll_context_destroy(self.context), "context_destroy");
+}
+
+// Three nodes of two ranks on one core. Leaders wait for one that is late, and wake their ranks when rows are there: short ones when
+// all are, long ones each.
+void a_leader_wakes_its_node(Rank& self) {
+  share_one_core();
+  if (!expect_ok(ibcoll_context_create(nullptr, &self.context), "context_create")) return;
+  const ibcoll_team_t world = ibcoll_team_world(self.context);
+  const int rank = ibcoll_context_rank(self.context);
+  for (const uint64_t bytes : {uint64_t{8}, uint64_t{50'000}}) {
+    PersistentCall call(world, {.collective = IBCOLL_ALLGATHER, .bytes = bytes, .algorithm = "pap_shm_direct"});
+    const double end = seconds_now() + 30;
+    int32_t fewest = 0, over = 0;
+    while (fewest < kFewestWoken && over == 0) {
+      const int before = counter(self.context, "times_woken");
+      for (int round = 0; round < kLateCalls; ++round) {
+        if (rank == 2 * (round % 3)) sleep_seconds(0.01);
+        const auto number = static_cast<uint64_t>(round);
+        if (!call.start(number) || !call.wait(number)) return;
+      }
+      const int32_t times = rank % 2 == 0 ? kLateCalls : counter(self.context, "times_woken") - before;
+      expect_ok(ibcoll_allreduce(world, &times, &fewest, 1, IBCOLL_INT32, IBCOLL_MIN), "allreduce");
+      over = seconds_now() > end;
+      expect_ok(ibcoll_bcast(world, &over, sizeof over, 0), "bcast");
+    }
+    expect(fewest >= kFewestWoken, "of {} calls of {} bytes with a late leader a rank was woken in {}", kLateCalls,
+           bytes, fewest);
+  }
   expect_ok(ibcoll_context_destroy(self.context), "context_destroy");
 }
 
@@ -305,6 +342,7 @@ constexpr Scenario kWaitingScenarios[] = {
     {"same_shorthand", same_shorthand},
     {"computes_afterwards", computes_afterwards, false},
     {"sleepers_are_woken", sleepers_are_woken, false},
+    {"a_leader_wakes_its_node", a_leader_wakes_its_node, false},
 };
 
 }  // namespace

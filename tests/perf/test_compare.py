@@ -17,7 +17,7 @@ CORES = len(os.sched_getaffinity(0))
 # A benchmark that takes `base` us for 8 bytes and ten times as long for the last size.
 BENCHMARK = """#!/bin/bash
 while [[ $1 == -* || $1 == [0-9]* || $1 == core || $1 == none || $1 == pml || $1 == ob1 || $1 == btl || $1 == self* ||
-         $1 == mpi_yield_when_idle || $1 == */bin/* || $1 == */peers/* ]]; do
+         $1 == mpi_yield_when_idle || $1 == */bin/* || $1 == */peers/* || $1 == n0:* || $1 == plm_rsh_agent ]]; do
   [[ $1 != --version && $1 != -v ]] || { echo "version 1"; exit 0; }
   shift
 done
@@ -64,6 +64,18 @@ class CompareTest(unittest.TestCase):
         self.assertEqual([(cell["bytes"], cell["ratio"]) for cell in figures["cells"]], [(8, 0.5), (64, 0.5)])
         self.assertIn("cells below 1: 2 (of 2)", done.stdout)
         self.assertRegex(done.stdout, r"all +0\.50")
+
+    def test_emulated_nodes_have_the_same_cores_for_all(self):
+        self.write("path/mpirun.openmpi", BENCHMARK.replace("BASE", "6").replace("#!/bin/bash\n", "#!/bin/bash\n"
+                   f"echo \"$NODE_CPUS|$*\" >>{self.folder / 'started'}\n"))
+        cpus = sorted(os.sched_getaffinity(0))
+        for tcp in ([], ["--tcp-alone"]):
+            done = self.compare("--ranks", str(4 * CORES), "--nodes", str(2 * CORES), "--collectives", "barrier", *tcp)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual("Open MPI over TCP alone" in done.stdout, bool(tcp))
+            shares, words = (self.folder / "started").read_text().splitlines()[-1].split("|")
+            self.assertEqual(shares.split(), [f"n{node}={cpus[node % CORES]}" for node in range(2 * CORES)])
+            self.assertIn("btl self,tcp " if tcp else "btl self,vader,tcp ", words)
 
     def test_mpich_only_where_ranks_have_cores(self):
         done = self.compare("--ranks", str(CORES + 1), "--collectives", "barrier")

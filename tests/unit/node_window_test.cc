@@ -157,7 +157,7 @@ TEST(NodeWindow, WakesWhoSleepsForTheRankThatPublishes) {
   const auto memory = std::make_unique<std::byte[]>(NodeWindow::footprint(2, kAreaBytes) + 64);
   std::byte* const base = memory.get() + (64 - reinterpret_cast<uintptr_t>(memory.get()) % 64) % 64;
   Bell bells[3] = {};  // of the node; the window's ranks are the last two, in the other order
-  Doorbell doorbells[] = {Doorbell({&bells[0], &bells[1], &bells[2]}, 2),
+  Doorbell doorbells[] = {Doorbell({&bells[0], &bells[1], &bells[2]}, 2, /*one_cpu=*/true),
                           Doorbell({&bells[0], &bells[1], &bells[2]}, 1)};
   NoNode none;
   NodeWindow writer(&none, base, kAreaBytes, {0, 1}, 0, NodeWindow::Limits{}, true);
@@ -183,6 +183,11 @@ TEST(NodeWindow, WakesWhoSleepsForTheRankThatPublishes) {
   ASSERT_TRUE(reader.try_next_step(8));
   reader.publish(1);
   EXPECT_EQ(bells[1].rung.load(), 1u);
+  ASSERT_TRUE(reader.try_next_step(8));
+  doorbells[0].leave_word(writer.bell(1));
+  reader.publish_part(1, /*worth_waking=*/false);
+  EXPECT_EQ(bells[1].rung.load(), 2u) << "who sleeps may run on another processor";
+  reader.publish(1);
   EXPECT_TRUE(writer.try_next_step(8));
 }
 

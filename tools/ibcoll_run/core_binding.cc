@@ -36,7 +36,6 @@ CoreBinding::Topology CoreBinding::load() {
   return hwloc_topology_load(raw) == 0 ? std::move(topology) : nullptr;
 }
 
-// Empty: ranks are not bound.
 std::vector<CoreBinding::Cores> CoreBinding::share_out(int ranks, const std::vector<std::string>& nodes, int cores) {
   std::vector<Cores> shares;
   if (ranks <= cores) {
@@ -50,7 +49,8 @@ std::vector<CoreBinding::Cores> CoreBinding::share_out(int ranks, const std::vec
     node_of.push_back(count - 1);
   }
   if (count < 2 || (count % cores != 0 && cores % count != 0)) return shares;
-  for (const int node : node_of) shares.push_back({node * cores / count, std::max(1, cores / count)});
+  const int each = std::max(1, cores / count);
+  for (const int node : node_of) shares.push_back({node * each % cores, each});
   return shares;
 }
 

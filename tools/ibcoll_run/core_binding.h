@@ -17,6 +17,12 @@ class CoreBinding {
   // `nodes[i]`: the emulated node of rank i, its ranks one after the other; empty: there are none. Looks at the machine only as far
   // as needed: reading the topology takes longer than starting a rank.
   static CoreBinding for_ranks(int ranks, const std::vector<std::string>& nodes);
+  // Of each rank, of `cores` in all; empty: ranks are not bound.
+  struct Cores {
+    int first = 0, count = 1;
+    bool operator==(const Cores&) const = default;
+  };
+  static std::vector<Cores> share_out(int ranks, const std::vector<std::string>& nodes, int cores);
   // Number of cores this process may use; at least 1.
   static int core_count();
 
@@ -30,11 +36,6 @@ class CoreBinding {
   };
   using Topology = std::unique_ptr<hwloc_topology, Destroy>;
   static Topology load();
-
-  struct Cores {
-    int first = 0, count = 1;
-  };
-  static std::vector<Cores> share_out(int ranks, const std::vector<std::string>& nodes, int cores);
 
   Topology topology_;
   std::vector<Cores> cores_of_rank_;
