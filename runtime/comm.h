@@ -201,7 +201,7 @@ class Comm {
   // Until all local peers have.
   Awaiter all_published() noexcept { return {*this, {Wait::Kind::kAllPublished, -1, NodeWindow::kWhole, nullptr}}; }
   // A step may come in parts; publish() is the last one. Who sleeps until this rank publishes is woken by that, and by parts
-  // that are worth it.
+  // that are worth it or that it can take on another processor.
   void publish_part(bool worth_waking = false) noexcept { window_->publish_part(signature_, worth_waking); }
   // Until the local peer has published so many parts of the step, or all.
   Awaiter published(int local, uint64_t parts) noexcept {

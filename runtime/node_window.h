@@ -135,7 +135,7 @@ class NodeWindow {
     prefetch_to_write(&line(rank_, step_ + 2));
   }
   // One more part of the step; publish() ends it. Who sleeps until this rank publishes is woken by that, and by parts that are
-  // `worth_waking` for.
+  // `worth_waking` for or that it can take on another processor.
   void publish_part(uint32_t signature, bool worth_waking) noexcept {
     sign(signature);
     stores_.fence();

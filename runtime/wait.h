@@ -44,7 +44,7 @@ class WaitStrategy {
    private:
     const WaitStrategy& strategy_;
     uint32_t count_ = 0;
-    uint32_t sleeps_ = 0;    // in this wait, until woken
+    uint32_t sleeps_ = 0;    // of this wait, however they ended
     uint64_t tired_at_ = 0;  // 0: not known yet
   };
 

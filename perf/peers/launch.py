@@ -104,7 +104,8 @@ def start_words(name, program, ranks, nodes, tcp_alone=False):
 
 
 def environment(ranks, nodes):
-    """Open MPI refuses to run as root, as in a container, unless told twice."""
+    """Open MPI refuses to run as root, as in a container, unless told twice. Nodes have cores of their own where ibcoll_run gives
+    them some: with more ranks than cores."""
     cpus = node_cpus(nodes) if 1 < nodes and ranks > cores() else ""
     return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", NODE_CPUS=cpus)
 
