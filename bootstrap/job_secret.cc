@@ -12,7 +12,7 @@
 #include <mutex>
 #include <optional>
 
-#include "bootstrap/unique_fd.h"
+#include "runtime/base/unique_fd.h"
 
 namespace ibcoll {
 namespace {

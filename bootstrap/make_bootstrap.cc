@@ -4,9 +4,9 @@
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/tcp.h"
-#include "runtime/config.h"
-#include "runtime/log.h"
-#include "runtime/module.h"
+#include "runtime/base/config.h"
+#include "runtime/base/log.h"
+#include "runtime/machine/module.h"
 
 namespace ibcoll {
 namespace {

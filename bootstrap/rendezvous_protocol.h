@@ -19,7 +19,7 @@
 #include <span>
 #include <string_view>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace ibcoll::rendezvous {
 

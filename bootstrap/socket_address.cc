@@ -9,7 +9,7 @@
 #include <cstring>
 #include <memory>
 
-#include "runtime/private_address.h"
+#include "runtime/machine/private_address.h"
 
 namespace ibcoll {
 namespace {

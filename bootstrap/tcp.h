@@ -7,7 +7,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/rendezvous_protocol.h"
-#include "bootstrap/unique_fd.h"
+#include "runtime/base/unique_fd.h"
 
 namespace ibcoll {
 

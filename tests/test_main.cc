@@ -9,7 +9,7 @@
 #include <csignal>
 #include <cstdio>
 
-#include "runtime/log.h"
+#include "runtime/base/log.h"
 
 namespace ibcoll {
 namespace {

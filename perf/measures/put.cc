@@ -24,8 +24,8 @@
 
 #include "perf/call_times.h"
 #include "perf/measures/cores.h"
-#include "runtime/json.h"
-#include "runtime/verbs/verbs_transport.h"
+#include "runtime/base/json.h"
+#include "runtime/verbs/transport.h"
 
 namespace ibcoll::perf {
 namespace {

@@ -8,8 +8,8 @@
 
 #include <utility>
 
-#include "runtime/kept_signals.h"
-#include "runtime/mremap_mend.h"
+#include "runtime/machine/kept_signals.h"
+#include "runtime/machine/mremap_mend.h"
 #include "runtime/registration_cache/unmap_trial.h"
 
 namespace ibcoll {

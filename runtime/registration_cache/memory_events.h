@@ -10,9 +10,9 @@
 
 #include <memory>
 
+#include "runtime/base/status.h"
 #include "runtime/registration_cache/hooked_function.h"
 #include "runtime/registration_cache/unmap_queue.h"
-#include "runtime/status.h"
 
 namespace ibcoll {
 

@@ -17,9 +17,9 @@
 #include <limits>
 #include <span>
 
+#include "runtime/base/status.h"
 #include "runtime/registration_cache/interval_map.h"
 #include "runtime/registration_cache/unmap_queue.h"
-#include "runtime/status.h"
 
 namespace ibcoll {
 

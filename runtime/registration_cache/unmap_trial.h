@@ -2,8 +2,8 @@
 // Unmaps memory in the ways that programs do, and looks whether each was reported.
 #pragma once
 
+#include "runtime/base/status.h"
 #include "runtime/registration_cache/unmap_queue.h"
-#include "runtime/status.h"
 
 namespace ibcoll {
 

@@ -6,9 +6,9 @@
 
 #include <utility>
 
-#include "runtime/json.h"
-#include "runtime/log.h"
-#include "runtime/memory.h"
+#include "runtime/base/json.h"
+#include "runtime/base/log.h"
+#include "runtime/machine/user_memory.h"
 #include "runtime/registration_cache/memlock.h"
 
 namespace ibcoll {

@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/config.h"
+#include "runtime/base/config.h"
 #include "runtime/registration_cache/memory_events.h"
 #include "runtime/registration_cache/registration_cache.h"
 

@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace ibcoll {
 

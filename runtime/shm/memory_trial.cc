@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/copy.h"
+#include "runtime/machine/copy.h"
 #include "runtime/shm/single_copy.h"
 
 namespace ibcoll {
@@ -26,7 +26,7 @@ constexpr int kRounds = 3;
 constexpr size_t kTries = 5;    // in each round
 constexpr size_t kWarmUps = 2;  // pages, and what the caches held before
 
-// Windows and rings use what is faster for them (runtime/store_choice.h), so the faster one is what a copy costs. (Not quite:
+// Windows and rings use what is faster for them (runtime/machine/store_choice.h), so the faster one is what a copy costs. (Not quite:
 // they look at the writer's time alone, and rows for leaders of other nodes are always stored into the caches.)
 constexpr auto kWays = [] {
   std::array<bool, kHasStreamingStores ? 2 : 1> past_caches{};

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/shm/segment.h"
-#include "runtime/transport.h"
+#include "runtime/transport/transport.h"
 
 namespace ibcoll {
 

@@ -19,9 +19,9 @@
 #include <span>
 #include <string>
 
-#include "runtime/doorbell.h"
+#include "runtime/base/status.h"
+#include "runtime/machine/doorbell.h"
 #include "runtime/shm/heap.h"
-#include "runtime/status.h"
 
 namespace ibcoll {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace ibcoll {
 

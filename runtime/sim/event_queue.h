@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/transport.h"
+#include "runtime/transport/transport.h"
 
 namespace ibcoll {
 

@@ -15,7 +15,7 @@
 #include "runtime/sim/message.h"
 #include "runtime/sim/params.h"
 #include "runtime/sim/random.h"
-#include "runtime/sim/sim_transport.h"
+#include "runtime/sim/transport.h"
 
 namespace ibcoll {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/sim/random.h"
-#include "runtime/transport.h"
+#include "runtime/transport/transport.h"
 
 namespace ibcoll {
 

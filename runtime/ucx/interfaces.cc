@@ -11,7 +11,7 @@
 #include <fstream>
 #include <memory>
 
-#include "runtime/private_address.h"
+#include "runtime/machine/private_address.h"
 #include "runtime/ucx/devices.h"
 
 namespace ibcoll::ucx {

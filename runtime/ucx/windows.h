@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/transport.h"
+#include "runtime/transport/transport.h"
 #include "runtime/ucx/buffer_pool.h"
 
 namespace ibcoll::ucx {

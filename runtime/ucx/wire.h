@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "runtime/transport.h"
+#include "runtime/transport/transport.h"
 
 namespace ibcoll::ucx {
 

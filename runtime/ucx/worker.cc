@@ -8,8 +8,8 @@
 #include <span>
 #include <utility>
 
-#include "runtime/log.h"
-#include "runtime/mremap_mend.h"
+#include "runtime/base/log.h"
+#include "runtime/machine/mremap_mend.h"
 
 namespace ibcoll::ucx {
 namespace {

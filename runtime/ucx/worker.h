@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "runtime/ucx/devices.h"
 #include "runtime/ucx/memory.h"
 

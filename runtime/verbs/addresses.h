@@ -2,7 +2,7 @@
 // What a rank tells of its port, and whether two ranks can reach each other: datagrams that lead nowhere are no error.
 #pragma once
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "runtime/verbs/wire.h"
 
 namespace ibcoll::verbs {

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "runtime/verbs/wire.h"
 
 namespace ibcoll::verbs {

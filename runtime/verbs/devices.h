@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/config.h"
-#include "runtime/status.h"
+#include "runtime/base/config.h"
+#include "runtime/base/status.h"
 
 namespace ibcoll::verbs {
 

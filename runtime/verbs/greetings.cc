@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "runtime/log.h"
+#include "runtime/base/log.h"
 #include "runtime/verbs/devices.h"
 
 namespace ibcoll::verbs {

@@ -4,7 +4,7 @@
 // of a connection, which drivers tell only of one that is made.
 #pragma once
 
-#include "runtime/transport.h"
+#include "runtime/transport/transport.h"
 #include "runtime/verbs/greetings.h"
 
 namespace ibcoll::verbs {

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/log.h"
-#include "runtime/status.h"
+#include "runtime/base/log.h"
+#include "runtime/base/status.h"
 
 namespace ibcoll::verbs {
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <optional>
 
-#include "runtime/private_address.h"
-#include "runtime/subnet.h"
+#include "runtime/base/subnet.h"
+#include "runtime/machine/private_address.h"
 #include "runtime/verbs/devices.h"
 
 namespace ibcoll::verbs {

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "runtime/log.h"
-#include "runtime/private_address.h"
+#include "runtime/base/log.h"
+#include "runtime/machine/private_address.h"
 
 namespace ibcoll::verbs {
 namespace {

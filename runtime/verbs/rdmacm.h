@@ -17,7 +17,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/config.h"
+#include "runtime/base/config.h"
 #include "runtime/verbs/connection_manager.h"
 #include "runtime/verbs/objects.h"
 

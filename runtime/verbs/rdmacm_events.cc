@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What librdmacm tells of calls.
-#include "runtime/log.h"
+#include "runtime/base/log.h"
 #include "runtime/verbs/rdmacm.h"
 
 namespace ibcoll::verbs {

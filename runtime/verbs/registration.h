@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/registration_cache/watched_cache.h"
-#include "runtime/transport.h"
+#include "runtime/transport/transport.h"
 #include "runtime/verbs/objects.h"
 
 namespace ibcoll::verbs {

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/process_watch.h"
-#include "runtime/transport.h"
+#include "runtime/machine/process_watch.h"
+#include "runtime/transport/transport.h"
 #include "runtime/verbs/devices.h"
 
 namespace ibcoll::verbs {

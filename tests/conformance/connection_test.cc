@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // [C10]: connections are made on first use, and only to peers talked to.
-#include "runtime/json.h"
+#include "runtime/base/json.h"
 #include "tests/conformance/world.h"
 
 namespace ibcoll::conformance {

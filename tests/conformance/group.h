@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/transport.h"
+#include "runtime/transport/transport.h"
 
 namespace ibcoll::conformance {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "runtime/network_transport.h"
+#include "runtime/transport/network_transport.h"
 #include "tests/conformance/group.h"
 
 namespace ibcoll::conformance {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "runtime/shm/segment.h"
-#include "runtime/shm/shm_transport.h"
+#include "runtime/shm/transport.h"
 #include "tests/conformance/group.h"
 
 namespace ibcoll::conformance {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // UCX over TCP on loopback, over its own shared memory, and over the RDMA device of the machine.
-#include "runtime/ucx/ucx_transport.h"
+#include "runtime/ucx/transport.h"
 #include "tests/conformance/group_network.h"
 
 namespace ibcoll::conformance {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Verbs on the first active RDMA port of the machine, with either way of noticing messages, of making connections, and of
 // opening memory to a peer.
-#include "runtime/verbs/verbs_transport.h"
+#include "runtime/verbs/transport.h"
 #include "tests/conformance/group_network.h"
 
 namespace ibcoll::conformance {

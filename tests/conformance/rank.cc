@@ -26,15 +26,15 @@
 #include <string>
 #include <vector>
 
-#include "runtime/log.h"
+#include "runtime/base/log.h"
 #include "runtime/shm/segment.h"
-#include "runtime/shm/shm_transport.h"
+#include "runtime/shm/transport.h"
 #include "tests/conformance/refuse_system_call.h"
 #ifdef IBCOLL_TEST_UCX
-#include "runtime/ucx/ucx_transport.h"
+#include "runtime/ucx/transport.h"
 #endif
 #ifdef IBCOLL_TEST_VERBS
-#include "runtime/verbs/verbs_transport.h"
+#include "runtime/verbs/transport.h"
 #endif
 
 namespace ibcoll::conformance {

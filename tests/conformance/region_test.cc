@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/json.h"
+#include "runtime/base/json.h"
 #include "tests/conformance/world.h"
 
 namespace ibcoll::conformance {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/json.h"
+#include "runtime/base/json.h"
 #include "tests/conformance/world.h"
 
 namespace ibcoll::conformance {

@@ -8,7 +8,7 @@
 
 #include <array>
 
-#include "runtime/shm/shm_transport.h"
+#include "runtime/shm/transport.h"
 
 namespace ibcoll::conformance {
 namespace {

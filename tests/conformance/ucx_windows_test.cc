@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/ucx/exposures.h"
-#include "runtime/ucx/ucx_transport.h"
+#include "runtime/ucx/transport.h"
 #include "runtime/ucx/windows.h"
 #include "runtime/ucx/worker.h"
 #include "tests/conformance/world.h"

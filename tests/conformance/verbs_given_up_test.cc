@@ -3,7 +3,7 @@
 // may take.
 #include <algorithm>
 
-#include "runtime/verbs/verbs_transport.h"
+#include "runtime/verbs/transport.h"
 #include "tests/conformance/group_network.h"
 #include "tests/conformance/world.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // More work requests than a send queue has places: the rest waits, in order, and nothing is lost or sent twice.
-#include "runtime/verbs/verbs_transport.h"
+#include "runtime/verbs/transport.h"
 #include "tests/conformance/group_network.h"
 #include "tests/conformance/world.h"
 

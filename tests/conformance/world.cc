@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "runtime/json.h"
+#include "runtime/base/json.h"
 
 namespace ibcoll::conformance {
 namespace {

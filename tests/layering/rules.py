@@ -4,46 +4,37 @@
 import re
 from pathlib import Path
 
-# The simulator's transport; the rest of runtime/sim/ runs whole jobs on it and knows the layer on top.
-SIMULATED_NETWORK = ["runtime/sim/event_queue.", "runtime/sim/message.", "runtime/sim/network.", "runtime/sim/params.",
-                     "runtime/sim/random.", "runtime/sim/sim_transport.", "runtime/sim/node_memory."]
-
-# Bottom to top: a file includes files of its own layer or of one below. The first prefix that fits decides; what is
-# named nowhere belongs to the layer on top.
+# The folders of the library, bottom to top, a line for each: a file includes files of its own folder or of one below. Folders of
+# one line are side by side and do not know each other. A file outside of these folders is in no layer.
 LAYERS = [
-    ("base", ["runtime/ibcoll.h", "runtime/status.h", "runtime/buffer.h", "runtime/config", "runtime/settings",
-              "runtime/log.", "runtime/json.", "runtime/wait.", "runtime/copy.", "runtime/store_choice.", "runtime/memory.",
-              "runtime/module.", "runtime/doorbell.", "runtime/placement.", "runtime/process_watch.",
-              "runtime/private_address.", "runtime/subnet.", "runtime/fork_watch.", "runtime/kept_signals.",
-              "runtime/mremap_mend."]),
-    ("transport", ["runtime/transport.h", "runtime/network_transport.h", "runtime/arena.", "runtime/task.", "runtime/topology.",
-                   "runtime/reduce_ops.", "runtime/node_window.", "runtime/peer_table.", "runtime/shm/",
-                   "runtime/ucx/", "runtime/verbs/", "runtime/registration_cache/", *SIMULATED_NETWORK]),
-    # The header is what algorithms see; behind it, comm.cc is part of the engine, in the layer on top.
-    ("comm", ["runtime/comm.h"]),
-    ("collectives", ["runtime/collectives/"]),
-    ("runtime", ["runtime/", "bootstrap/bootstrap.h"]),
+    ["runtime/include/"],
+    ["runtime/base/"],
+    ["runtime/machine/"],
+    ["bootstrap/"],
+    ["runtime/transport/"],
+    ["runtime/registration_cache/"],
+    ["runtime/shm/", "runtime/ucx/", "runtime/verbs/", "runtime/sim/"],
+    ["runtime/comm/"],
+    ["runtime/collectives/framework/"],
+    ["runtime/collectives/"],
+    ["runtime/engine/"],
+    ["runtime/context/"],
+    ["runtime/api/"],
 ]
 
 # Folders that see only a few files of the others: prefix -> prefixes of what they may include.
 ONLY = {
-    "bootstrap/mpi/": ["bootstrap/mpi/", "runtime/ibcoll.h"],
-    "bootstrap/": ["bootstrap/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h", "runtime/log.h",
-                   "runtime/module.h", "runtime/private_address.h"],
-    "tools/ibcoll_run": ["tools/ibcoll_run", "bootstrap/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h",
-                         "runtime/log.h"],
-    "tools/": ["tools/", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h"],
+    "bootstrap/mpi/": ["bootstrap/mpi/", "runtime/include/"],
+    "tools/ibcoll_run/": ["tools/ibcoll_run/", "bootstrap/", "runtime/include/", "runtime/base/"],
+    "tools/ibcoll_sim/": ["tools/ibcoll_sim/", "runtime/"],  # the runtime itself, in one process
+    "tools/": ["tools/", "runtime/include/", "runtime/base/"],
     "perf/peers/": ["perf/"],
-    "perf/apps/": ["perf/apps/", "perf/behind_links.h", "runtime/ibcoll.h"],
+    "perf/apps/": ["perf/apps/", "perf/behind_links.h", "runtime/include/"],
     # These measure parts that no program sees.
-    "perf/measures/registration_cache": ["runtime/registration_cache/", "runtime/status.h", "runtime/config.h"],
-    "perf/measures/put": ["perf/call_times.h", "perf/measures/cores.h", "runtime/verbs/", "runtime/status.h", "runtime/config.h",
-                          "runtime/json.h"],
-    "perf/": ["perf/", "tools/own_calls.h", "runtime/ibcoll.h", "runtime/status.h", "runtime/config.h"],
+    "perf/measures/registration_cache": ["runtime/registration_cache/", "runtime/base/"],
+    "perf/measures/put": ["perf/call_times.h", "perf/measures/cores.h", "runtime/verbs/", "runtime/base/"],
+    "perf/": ["perf/", "tools/own_calls.h", "runtime/include/", "runtime/base/"],
 }
-
-# Transports do not know each other.
-APART = ["runtime/shm/", "runtime/ucx/", "runtime/verbs/", "runtime/sim/"]
 
 # What an algorithm must not know: fabrics, clocks, threads, random numbers. It runs unchanged in the simulator.
 NOT_IN_COLLECTIVES = re.compile(
@@ -61,10 +52,12 @@ SOURCES = ("*.h", "*.cc", "*.c", "*.inc")
 
 
 def layer(path):
-    for number, (_, prefixes) in enumerate(LAYERS):
-        if path.startswith(tuple(prefixes)):
-            return number
-    return len(LAYERS)
+    """The number of the layer and the folder in it; None: a file that is in no layer."""
+    for number, folders in enumerate(LAYERS):
+        for folder in folders:
+            if path.startswith(folder):
+                return number, folder
+    return None
 
 
 class Tree:
@@ -81,7 +74,7 @@ class Tree:
 
     def resolve(self, path, name):
         """A quoted or angled include as a path in the tree, or None for a system header."""
-        for candidate in (name, f"runtime/{name}", str(Path(path).parent / name)):
+        for candidate in (name, f"runtime/include/{name}", str(Path(path).parent / name)):
             if candidate in self.code:
                 return candidate
         return None
@@ -110,15 +103,18 @@ class Tree:
 
 
 def wrong_direction(tree):
-    """Includes from a lower layer into a higher one, or between transports."""
-    for path in tree.below("runtime/"):
+    """Includes from a lower layer into a higher one, or between folders that are side by side."""
+    for path in tree.below("runtime/") + tree.below("bootstrap/"):
+        here = layer(path)
+        if here is None:
+            yield f"{path} is in no layer: tests/layering/rules.py lists the folders"
+            continue
         for own in tree.includes(path)[0]:
-            if layer(own) > layer(path):
+            there = layer(own)
+            if there is None or there[0] > here[0]:
                 yield f"{path} includes {own}: a dependency from below to above"
-            here = next((prefix for prefix in APART if path.startswith(prefix)), None)
-            there = next((prefix for prefix in APART if own.startswith(prefix)), None)
-            if here and there and here != there:
-                yield f"{path} includes {own}: transports do not know each other"
+            elif there[0] == here[0] and there[1] != here[1]:
+                yield f"{path} includes {own}: folders that do not know each other"
 
 
 def beyond_the_interface(tree):
@@ -145,7 +141,7 @@ def impure_collectives(tree):
 
 def unregistered(tree):
     """Algorithms that no one can select: defined, but not listed exactly once in registry.cc, or not built."""
-    listed = LISTED.findall(tree.code["runtime/collectives/registry.cc"])
+    listed = LISTED.findall(tree.code["runtime/collectives/framework/registry.cc"])
     built = (tree.root / "runtime/CMakeLists.txt").read_text()
     for path in tree.below("runtime/collectives/"):
         if not path.endswith(".cc"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dependencies point one way: tools, perf -> ibcoll.h -> context/team/request -> collectives -> comm -> transport."""
+"""Dependencies point one way: tools, perf -> ibcoll.h -> api -> context -> engine -> collectives -> comm -> transport."""
 
 import sys
 import tempfile
@@ -36,7 +36,7 @@ class ThisTree(unittest.TestCase):
 
     def test_every_algorithm_is_registered(self):
         self.assert_none(rules.unregistered(self.tree))
-        self.assertGreater(len(rules.LISTED.findall(self.tree.code["runtime/collectives/registry.cc"])), 10)
+        self.assertGreater(len(rules.LISTED.findall(self.tree.code["runtime/collectives/framework/registry.cc"])), 10)
 
     def test_every_source_states_its_license(self):
         unmarked = [path for path in self.tree.code
@@ -57,28 +57,31 @@ class TheRulesThemselves(unittest.TestCase):
         return rules.Tree(folder.name)
 
     def test_transport_may_not_include_comm(self):
-        tree = self.tree(runtime__comm_h="", runtime__shm__ring_cc='#include "runtime/comm.h"\n')
+        tree = self.tree(runtime__comm__comm_h="", runtime__shm__ring_cc='#include "runtime/comm/comm.h"\n')
         self.assertEqual(len(list(rules.wrong_direction(tree))), 1)
 
     def test_comm_may_include_transport(self):
-        tree = self.tree(runtime__transport_h="", runtime__comm_cc='#include "transport.h"\n')
+        tree = self.tree(runtime__transport__t_h="", runtime__comm__c_cc='#include "runtime/transport/t.h"\n')
         self.assertEqual(list(rules.wrong_direction(tree)), [])
 
     def test_transports_stay_apart(self):
         tree = self.tree(runtime__shm__ring_h="", runtime__ucx__put_cc='#include "runtime/shm/ring.h"\n')
         self.assertEqual(len(list(rules.wrong_direction(tree))), 1)
 
+    def test_a_file_outside_of_the_folders_is_found(self):
+        self.assertEqual(len(list(rules.wrong_direction(self.tree(runtime__stray_h="")))), 1)
+
     def test_tools_may_not_include_internals(self):
         tree = self.tree(runtime__team_h="", perf__loop_cc='#include "runtime/team.h"\n')
         self.assertEqual(len(list(rules.beyond_the_interface(tree))), 1)
 
     def test_a_clock_behind_a_header_is_found(self):
-        tree = self.tree(runtime__wait_h="#include <chrono>\n",
-                         runtime__collectives__ring_cc='#include "runtime/wait.h"\n')
+        tree = self.tree(runtime__base__wait_h="#include <chrono>\n",
+                         runtime__collectives__ring_cc='#include "runtime/base/wait.h"\n')
         self.assertEqual(len(list(rules.impure_collectives(tree))), 1)
 
     def test_an_algorithm_that_is_not_listed_is_found(self):
-        tree = self.tree(runtime__collectives__registry_cc="x = {&kOld};\n", runtime__CMakeLists="registry.cc ring.cc",
+        tree = self.tree(runtime__collectives__framework__registry_cc="x = {&kOld};\n", runtime__CMakeLists="registry.cc ring.cc",
                          runtime__collectives__ring_cc="extern const Algorithm kOld{}; const Algorithm kNew = {};\n")
         (tree.root / "runtime/CMakeLists").rename(tree.root / "runtime/CMakeLists.txt")
         found = list(rules.unregistered(tree))

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/ibcoll.h"
+#include "runtime/include/ibcoll.h"
 
 namespace ibcoll::multiprocess {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/ibcoll.h"
+#include "runtime/include/ibcoll.h"
 
 namespace ibcoll::multiprocess {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/collectives/registry.h"
+#include "runtime/collectives/framework/registry.h"
 #include "tests/simulated/replay.h"
 #include "tests/simulated/scenario.h"
 

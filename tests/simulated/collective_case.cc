@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/arguments.h"
+#include "runtime/collectives/framework/arguments.h"
 
 namespace ibcoll {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/collectives/algorithm.h"
+#include "runtime/collectives/framework/algorithm.h"
 #include "runtime/sim/random.h"
 
 namespace ibcoll {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A simulated job that gets nowhere ends all the same, and says who waits for what.
-#include "runtime/sim/job.h"
+#include "tools/ibcoll_sim/job.h"
 
 #include <gtest/gtest.h>
 
-#include "runtime/collectives/registry.h"
-#include "runtime/json.h"
+#include "runtime/base/json.h"
+#include "runtime/collectives/framework/registry.h"
 #include "tests/simulated/scenario.h"
 
 namespace ibcoll {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "runtime/arguments.h"
-#include "runtime/collectives/registry.h"
+#include "runtime/collectives/framework/arguments.h"
+#include "runtime/collectives/framework/registry.h"
 
 namespace ibcoll {
 namespace {

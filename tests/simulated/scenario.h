@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/collectives/algorithm.h"
-#include "runtime/sim/job.h"
+#include "runtime/collectives/framework/algorithm.h"
 #include "tests/simulated/collective_case.h"
+#include "tools/ibcoll_sim/job.h"
 
 namespace ibcoll {
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "runtime/collectives/registry.h"
+#include "runtime/collectives/framework/registry.h"
 #include "tests/simulated/replay.h"
 #include "tests/simulated/scenario.h"
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/ibcoll.h"
+#include "runtime/include/ibcoll.h"
 #include "tests/unit/arguments_of.h"
 #ifdef IBCOLL_COUNTS_ALLOCATIONS
 #include "perf/measures/count_allocations.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/arena.h"
+#include "runtime/base/arena.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // Arguments that tests of the C interface start from.
 #pragma once
 
-#include "runtime/arguments.h"
+#include "runtime/collectives/framework/arguments.h"
 
 namespace ibcoll {
 

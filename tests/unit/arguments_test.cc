@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/arguments.h"
+#include "runtime/collectives/framework/arguments.h"
 
 #include <gtest/gtest.h>
 

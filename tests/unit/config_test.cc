@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/config.h"
+#include "runtime/base/config.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,8 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "runtime/config_values.h"
-#include "runtime/json.h"
+#include "runtime/base/config_values.h"
+#include "runtime/base/json.h"
 
 namespace ibcoll {
 namespace {

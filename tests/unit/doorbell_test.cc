@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/doorbell.h"
+#include "runtime/machine/doorbell.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 
 #include <malloc.h>
 

@@ -9,12 +9,12 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/arguments.h"
-#include "runtime/collectives/registry.h"
-#include "runtime/engine.h"
-#include "runtime/json.h"
-#include "runtime/request.h"
-#include "runtime/team.h"
+#include "runtime/base/json.h"
+#include "runtime/collectives/framework/arguments.h"
+#include "runtime/collectives/framework/registry.h"
+#include "runtime/engine/engine.h"
+#include "runtime/engine/request.h"
+#include "runtime/engine/team.h"
 
 namespace ibcoll {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/log.h"
+#include "runtime/base/log.h"
 
 #include <gtest/gtest.h>
 

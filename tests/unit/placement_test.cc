@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/placement.h"
+#include "runtime/comm/placement.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/process_watch.h"
+#include "runtime/machine/process_watch.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

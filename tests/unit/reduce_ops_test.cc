@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/reduce_ops.h"
+#include "runtime/comm/reduce_ops.h"
 
 #include <gtest/gtest.h>
 

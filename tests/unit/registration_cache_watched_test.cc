@@ -12,8 +12,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "runtime/json.h"
-#include "runtime/memory.h"
+#include "runtime/base/json.h"
+#include "runtime/machine/user_memory.h"
 #include "runtime/registration_cache/memlock.h"
 #include "tests/unit/recording_registrar.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/collectives/select.h"
+#include "runtime/collectives/framework/select.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "runtime/collectives/registry.h"
+#include "runtime/collectives/framework/registry.h"
 
 namespace ibcoll {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 #include <gtest/gtest.h>
 

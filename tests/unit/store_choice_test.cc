@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/store_choice.h"
+#include "runtime/machine/store_choice.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/task.h"
+#include "runtime/comm/task.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 
-#include "runtime/engine.h"
-#include "runtime/team.h"
+#include "runtime/engine/engine.h"
+#include "runtime/engine/team.h"
 
 namespace ibcoll {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/topology.h"
+#include "runtime/machine/topology.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

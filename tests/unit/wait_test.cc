@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/wait.h"
+#include "runtime/machine/back_off.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "tools/ibcoll_run/byte_queue.h"
 #include "tools/ibcoll_run/host.h"
 

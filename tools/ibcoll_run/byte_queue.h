@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "bootstrap/unique_fd.h"
+#include "runtime/base/unique_fd.h"
 #include "tools/ibcoll_run/event_loop.h"
 
 namespace ibcoll::run {

@@ -10,8 +10,8 @@
 #include <memory>
 #include <unordered_map>
 
-#include "bootstrap/unique_fd.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
 
 namespace ibcoll::run {
 

@@ -3,8 +3,8 @@
 
 #include <sys/types.h>
 
-#include "bootstrap/unique_fd.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
 
 namespace ibcoll::run {
 

@@ -12,7 +12,7 @@
 #include <map>
 #include <sstream>
 
-#include "runtime/config.h"
+#include "runtime/base/config.h"
 #include "tools/ibcoll_run/agent.h"
 #include "tools/ibcoll_run/core_binding.h"
 #include "tools/ibcoll_run/hosts.h"

@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 
-#include "bootstrap/unique_fd.h"
+#include "runtime/base/unique_fd.h"
 
 namespace ibcoll::run {
 namespace {

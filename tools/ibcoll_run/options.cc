@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "runtime/ibcoll.h"
+#include "runtime/include/ibcoll.h"
 
 namespace ibcoll::run {
 namespace {

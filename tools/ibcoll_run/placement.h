@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 #include "tools/ibcoll_run/hosts.h"
 
 namespace ibcoll::run {

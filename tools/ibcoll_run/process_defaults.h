@@ -4,8 +4,8 @@
 #include <sys/resource.h>
 #include <csignal>
 
-#include "bootstrap/unique_fd.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
 
 namespace ibcoll::run {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/unique_fd.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
 #include "tools/ibcoll_run/core_binding.h"
 #include "tools/ibcoll_run/host.h"
 #include "tools/ibcoll_run/process_defaults.h"

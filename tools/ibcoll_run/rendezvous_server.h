@@ -9,7 +9,7 @@
 
 #include "bootstrap/rendezvous_protocol.h"
 #include "bootstrap/socket_address.h"
-#include "bootstrap/unique_fd.h"
+#include "runtime/base/unique_fd.h"
 #include "tools/ibcoll_run/event_loop.h"
 #include "tools/ibcoll_run/exchange.h"
 

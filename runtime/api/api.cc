@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The C interface: version, errors, contexts, memory, teams, operations. Argument checks, the context's lock, and statuses
+// with their texts. No logic.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/api/handles.h"
+#include "runtime/context/signal_report.h"
+#include "runtime/context/split.h"
+#include "runtime/machine/user_memory.h"
+
+using namespace ibcoll;
+using namespace ibcoll::api;
+
+namespace ibcoll::api {
+
+static thread_local std::string last_error;
+
+ibcoll_status_t report(const Status& status) {
+  if (!status.ok()) last_error = status.text();
+  return status.code();
+}
+
+ibcoll_status_t refuse_in_child() {
+  return refuse(
+      IBCOLL_ERR_UNSUPPORTED,
+      "process {} was forked by one that uses ibcoll, and has no part in the job: let only the parent call, fork "
+      "before ibcoll_context_create, or start another program (exec)",
+      ::getpid());
+}
+
+size_t hand_out(const std::string& from, char* text, size_t bytes) {
+  if (text && bytes > 0) {
+    const size_t copied = std::min(from.size(), bytes - 1);
+    std::memcpy(text, from.data(), copied);
+    text[copied] = '\0';
+  }
+  return from.size();
+}
+
+}  // namespace ibcoll::api
+
+extern "C" {
+
+const char* ibcoll_version_string(void) {
+  static const std::string version =
+      fmt::format("{}.{}.{}", IBCOLL_VERSION_MAJOR, IBCOLL_VERSION_MINOR, IBCOLL_VERSION_PATCH);
+  return version.c_str();
+}
+
+const char* ibcoll_status_string(ibcoll_status_t status) {
+  switch (status) {
+    case IBCOLL_OK:
+      return "ok";
+    case IBCOLL_IN_PROGRESS:
+      return "in progress";
+    case IBCOLL_ERR_INVALID_ARGUMENT:
+      return "invalid argument";
+    case IBCOLL_ERR_NO_MEMORY:
+      return "out of memory";
+    case IBCOLL_ERR_UNSUPPORTED:
+      return "not supported here";
+    case IBCOLL_ERR_NOT_APPLICABLE:
+      return "the algorithm does not apply";
+    case IBCOLL_ERR_MISMATCH:
+      return "the ranks' calls do not fit together";
+    case IBCOLL_ERR_PEER_FAILED:
+      return "a rank failed";
+    case IBCOLL_ERR_TIMEOUT:
+      return "timed out";
+    case IBCOLL_ERR_TRANSPORT:
+      return "transport failure";
+    case IBCOLL_ERR_BOOTSTRAP:
+      return "the ranks could not find each other";
+    case IBCOLL_ERR_CONFIG:
+      return "malformed setting";
+    case IBCOLL_ERR_SYSTEM:
+      return "a system call failed";
+    case IBCOLL_ERR_BUSY:
+      return "in use";
+    case IBCOLL_ERR_INTERNAL:
+      return "internal fault of ibcoll";
+  }
+  return "unknown status";
+}
+
+const char* ibcoll_last_error(void) { return last_error.c_str(); }
+
+// ---------------------------------------------------------------- context
+
+ibcoll_status_t ibcoll_context_create(const ibcoll_context_params_t* params, ibcoll_context_t* context) {
+  return guarded([&] {
+    if (!context) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_context_create: context is NULL");
+    *context = nullptr;
+    if (params && params->struct_size < sizeof(ibcoll_context_params_t))
+      return refuse(IBCOLL_ERR_INVALID_ARGUMENT,
+                    "ibcoll_context_params_t.struct_size is {}: set it to sizeof, {} bytes", params->struct_size,
+                    sizeof(ibcoll_context_params_t));
+    Result<std::unique_ptr<Context>> made = Context::create(params ? params->bootstrap : nullptr);
+    if (!made.ok()) return report(made.status());
+    *context = new ibcoll_context{std::move(*made)};
+    report_on_signal((*context)->context.get());
+    return IBCOLL_OK;
+  });
+}
+
+ibcoll_status_t ibcoll_context_destroy(ibcoll_context_t context) {
+  return guarded([&] {
+    if (!context) return IBCOLL_OK;
+    Context& c = *context->context;
+    Guard guard = c.enter();
+    if (c.teams() > 0)
+      return refuse(IBCOLL_ERR_BUSY, "ibcoll_context_destroy: {} teams exist; free them first", c.teams());
+    if (Status status = c.world().may_end("ibcoll_context_destroy"); !status.ok()) return report(status);
+    const Status left = c.leave(guard);
+    report_on_signal_no_more(&c);
+    guard.unlock();
+    delete context;
+    return report(left);
+  });
+}
+
+int ibcoll_context_rank(ibcoll_context_t context) { return context ? context->context->rank() : -1; }
+int ibcoll_context_size(ibcoll_context_t context) { return context ? context->context->size() : 0; }
+
+ibcoll_status_t ibcoll_progress(ibcoll_context_t context) {
+  return guarded([&] {
+    if (!context) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_progress: context is NULL");
+    const Guard guard = context->context->enter();
+    context->context->progress();
+    return IBCOLL_OK;
+  });
+}
+
+size_t ibcoll_context_describe(ibcoll_context_t context, char* text, size_t bytes) {
+  if (!context || ForkWatch::in_child()) return hand_out("", text, bytes);
+  const Guard guard = context->context->enter();
+  return hand_out(context->context->describe(), text, bytes);
+}
+
+void* ibcoll_mem_alloc(ibcoll_context_t context, size_t bytes) {
+  void* memory = nullptr;
+  (void)guarded([&] {
+    if (!context) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_mem_alloc: context is NULL");
+    if (bytes == 0)
+      return refuse(IBCOLL_ERR_INVALID_ARGUMENT,
+                    "ibcoll_mem_alloc: 0 bytes; ask for one or more; a buffer of nothing may be NULL");
+    const Result<void*> allocated = allocate_memory(bytes);
+    if (allocated.ok()) memory = allocated.value();
+    return report(allocated.status());
+  });
+  return memory;
+}
+
+ibcoll_status_t ibcoll_mem_free(ibcoll_context_t context, void* memory) {
+  return guarded([&] {
+    if (!context) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_mem_free: context is NULL");
+    return report(free_memory(memory));
+  });
+}
+
+// ---------------------------------------------------------------- teams
+
+ibcoll_team_t ibcoll_team_world(ibcoll_context_t context) {
+  return context ? opaque(&context->context->world()) : nullptr;
+}
+
+ibcoll_status_t ibcoll_team_create(ibcoll_team_t parent, const int* ranks, int count, ibcoll_team_t* team) {
+  return guarded([&] {
+    if (!parent || !team) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_create: parent or team is NULL");
+    *team = nullptr;
+    TeamHandle& from = *handle(parent);
+    Guard guard = from.context->enter();
+    Result<TeamHandle*> made = create_team(from, ranks, count, guard);
+    if (!made.ok()) return report(made.status());
+    *team = opaque(*made);
+    return IBCOLL_OK;
+  });
+}
+
+ibcoll_status_t ibcoll_team_split(ibcoll_team_t parent, int color, int key, ibcoll_team_t* team) {
+  return guarded([&] {
+    if (!parent || !team) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_split: parent or team is NULL");
+    *team = nullptr;
+    TeamHandle& from = *handle(parent);
+    Guard guard = from.context->enter();
+    Result<TeamHandle*> made = split_team(from, color, key, guard);
+    if (!made.ok()) return report(made.status());
+    *team = opaque(*made);
+    return IBCOLL_OK;
+  });
+}
+
+ibcoll_status_t ibcoll_team_free(ibcoll_team_t team) {
+  return guarded([&] {
+    if (!team) return IBCOLL_OK;
+    TeamHandle& t = *handle(team);
+    const Guard guard = t.context->enter();
+    if (&t == &t.context->world())
+      return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_free: the world team belongs to its context");
+    if (Status status = t.may_end("ibcoll_team_free"); !status.ok()) return report(status);
+    t.context->free_team(t);
+    return IBCOLL_OK;
+  });
+}
+
+int ibcoll_team_rank(ibcoll_team_t team) { return team ? handle(team)->team->rank() : -1; }
+int ibcoll_team_size(ibcoll_team_t team) { return team ? handle(team)->team->size() : 0; }
+
+// ---------------------------------------------------------------- operations
+
+ibcoll_status_t ibcoll_op_create(ibcoll_reduce_fn function, void* user, int commutative, ibcoll_op_t* op) {
+  return guarded([&] {
+    if (!function || !op) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_op_create: function or op is NULL");
+    *op = new ibcoll_op{"user-defined", commutative != 0, -1, function, user};
+    return IBCOLL_OK;
+  });
+}
+
+ibcoll_status_t ibcoll_op_free(ibcoll_op_t op) {
+  if (!op) return IBCOLL_OK;
+  if (!op->user_defined()) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_op_free: {} is predefined", op->name);
+  if (const int requests = op->requests.load(std::memory_order_acquire); requests > 0)
+    return refuse(IBCOLL_ERR_BUSY, "ibcoll_op_free: {} requests use the operation; free them first", requests);
+  delete op;
+  return IBCOLL_OK;
+}
+
+}  // extern "C"

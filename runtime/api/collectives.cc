@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The C interface: persistent requests and blocking shorthands.
+#include <cmath>
+
+#include "runtime/api/handles.h"
+#include "runtime/collectives/framework/arguments.h"
+
+using namespace ibcoll;
+using namespace ibcoll::api;
+
+extern "C" {
+
+// ---------------------------------------------------------------- requests
+
+ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collective_args_t* args,
+                                       ibcoll_request_t* request) {
+  return guarded([&] {
+    if (!team || !args || !request)
+      return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_collective_init: team, args or request is NULL");
+    *request = nullptr;
+    TeamHandle& t = *handle(team);
+    const Guard guard = t.context->enter();
+    if (t.team->refuses()) return report(t.team->refusal());
+    Result<Args> checked = check_arguments(*args, t.team->rank(), t.team->size());
+    if (!checked.ok()) return report(checked.status());
+    Result<std::unique_ptr<Request>> made =
+        t.context->make_request(t, *checked, t.context->forced(args->collective, args->algorithm), args->scheme);
+    if (!made.ok()) return report(made.status());
+    *request = new ibcoll_request{t.context, std::move(*made)};
+    return IBCOLL_OK;
+  });
+}
+
+ibcoll_status_t ibcoll_start(ibcoll_request_t request) {
+  return guarded([&] {
+    if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_start: request is NULL");
+    const Guard guard = request->context->enter();
+    return report(request->context->start(*request->request));
+  });
+}
+
+ibcoll_status_t ibcoll_test(ibcoll_request_t request) {
+  return guarded([&] {
+    if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_test: request is NULL");
+    const Guard guard = request->context->enter();
+    Request& r = *request->request;
+    if (r.in_flight()) request->context->progress();
+    if (!r.in_flight()) return report(r.status());
+    const Status overdue = r.overdue();
+    return overdue.ok() ? IBCOLL_IN_PROGRESS : report(overdue);
+  });
+}
+
+ibcoll_status_t ibcoll_wait(ibcoll_request_t request) { return ibcoll_wait_timeout(request, INFINITY); }
+
+ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds) {
+  return guarded([&] {
+    if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_wait: request is NULL");
+    if (std::isnan(seconds)) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_wait_timeout: seconds is not a number");
+    if (request->request->done() && !request->context->settling()) return IBCOLL_OK;
+    Guard guard = request->context->enter();
+    return report(request->context->wait(*request->request, seconds, guard));
+  });
+}
+
+ibcoll_status_t ibcoll_request_free(ibcoll_request_t request) {
+  return guarded([&] {
+    if (!request) return IBCOLL_OK;
+    const Guard guard = request->context->enter();
+    if (request->request->in_flight())
+      return refuse(IBCOLL_ERR_BUSY, "ibcoll_request_free: {} is in flight; wait for it first",
+                    request->request->call());
+    delete request;
+    return IBCOLL_OK;
+  });
+}
+
+const char* ibcoll_request_algorithm(ibcoll_request_t request) {
+  return request ? request->request->algorithm().name : "";
+}
+
+// ---------------------------------------------------------------- blocking shorthands
+
+static ibcoll_status_t blocking(ibcoll_team_t team, const ibcoll_collective_args_t& args) {
+  return guarded([&] {
+    if (!team) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "{}: team is NULL", ibcoll_collective_name(args.collective));
+    TeamHandle& t = *handle(team);
+    Guard guard = t.context->enter();
+    return report(t.context->run_blocking(t, args, guard));
+  });
+}
+
+ibcoll_status_t ibcoll_barrier(ibcoll_team_t team) {
+  return blocking(team, arguments_of(IBCOLL_BARRIER, nullptr, nullptr, 0));
+}
+
+ibcoll_status_t ibcoll_bcast(ibcoll_team_t team, void* buffer, uint64_t bytes, int root) {
+  ibcoll_collective_args_t args = arguments_of(IBCOLL_BCAST, nullptr, buffer, bytes);
+  args.root = root;
+  return blocking(team, args);
+}
+
+ibcoll_status_t ibcoll_allgather(ibcoll_team_t team, const void* send, void* recv, uint64_t bytes) {
+  return blocking(team, arguments_of(IBCOLL_ALLGATHER, send, recv, bytes));
+}
+
+ibcoll_status_t ibcoll_allgatherv(ibcoll_team_t team, const void* send, void* recv, const uint64_t* recv_counts,
+                                  const uint64_t* recv_displacements) {
+  ibcoll_collective_args_t args = arguments_of(IBCOLL_ALLGATHERV, send, recv, 0);
+  args.recv_counts = recv_counts;
+  args.recv_displacements = recv_displacements;
+  return blocking(team, args);
+}
+
+ibcoll_status_t ibcoll_alltoall(ibcoll_team_t team, const void* send, void* recv, uint64_t bytes) {
+  return blocking(team, arguments_of(IBCOLL_ALLTOALL, send, recv, bytes));
+}
+
+ibcoll_status_t ibcoll_alltoallv(ibcoll_team_t team, const void* send, const uint64_t* send_counts,
+                                 const uint64_t* send_displacements, void* recv, const uint64_t* recv_counts,
+                                 const uint64_t* recv_displacements) {
+  ibcoll_collective_args_t args = arguments_of(IBCOLL_ALLTOALLV, send, recv, 0);
+  args.send_counts = send_counts;
+  args.send_displacements = send_displacements;
+  args.recv_counts = recv_counts;
+  args.recv_displacements = recv_displacements;
+  return blocking(team, args);
+}
+
+ibcoll_status_t ibcoll_allreduce(ibcoll_team_t team, const void* send, void* recv, uint64_t count, ibcoll_type_t type,
+                                 ibcoll_op_t op) {
+  ibcoll_collective_args_t args = arguments_of(IBCOLL_ALLREDUCE, send, recv, 0);
+  args.count = count;
+  args.type = type;
+  args.op = op;
+  return blocking(team, args);
+}
+
+}  // extern "C"

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the files of the C interface share: the handles, and how a Status becomes a status.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include "runtime/context/context.h"
+#include "runtime/machine/fork_watch.h"
+
+struct ibcoll_team : ibcoll::TeamHandle {};  // never made: a handle is a TeamHandle*
+struct ibcoll_context {
+  std::unique_ptr<ibcoll::Context> context;
+};
+struct ibcoll_request {
+  ibcoll::Context* context;
+  std::unique_ptr<ibcoll::Request> request;
+};
+
+namespace ibcoll::api {
+
+// Remembers the text for ibcoll_last_error().
+ibcoll_status_t report(const Status& status);
+
+template <typename... Values>
+ibcoll_status_t refuse(ibcoll_status_t code, fmt::format_string<Values...> format, Values&&... values) {
+  return report(error(code, format, std::forward<Values>(values)...));
+}
+
+// In a process that has its contexts from its parent.
+ibcoll_status_t refuse_in_child();
+
+// What comes out of C++ becomes a status: only memory can run out unforeseen.
+template <typename Body>
+ibcoll_status_t guarded(Body body) noexcept {
+  try {
+    if (ForkWatch::in_child()) [[unlikely]]
+      return refuse_in_child();
+    return body();
+  } catch (const std::bad_alloc&) {
+    return refuse(IBCOLL_ERR_NO_MEMORY, "memory for the call's own data was refused");
+  } catch (const std::exception& e) {
+    return refuse(IBCOLL_ERR_INTERNAL, "ibcoll itself failed: {}", e.what());
+  }
+}
+
+using Guard = std::unique_lock<std::mutex>;
+
+inline TeamHandle* handle(ibcoll_team_t team) { return reinterpret_cast<TeamHandle*>(team); }
+inline ibcoll_team_t opaque(TeamHandle* team) { return reinterpret_cast<ibcoll_team_t>(team); }
+
+// Copies to a caller's buffer, cut and terminated; the length that the whole has.
+size_t hand_out(const std::string& from, char* text, size_t bytes);
+
+}  // namespace ibcoll::api

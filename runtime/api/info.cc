@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The C interface: what there is, and what would run.
+
+#include "runtime/api/handles.h"
+#include "runtime/base/build_info.h"
+#include "runtime/collectives/framework/registry.h"
+
+using namespace ibcoll;
+using namespace ibcoll::api;
+
+extern "C" {
+
+const char* ibcoll_collective_name(ibcoll_collective_t collective) {
+  static constexpr const char* kNames[] = {"barrier",  "bcast",     "allgather", "allgatherv",
+                                           "alltoall", "alltoallv", "allreduce"};
+  return collective >= 0 && collective < IBCOLL_COLLECTIVE_COUNT ? kNames[collective] : nullptr;
+}
+
+const char* ibcoll_algorithm_name(ibcoll_collective_t collective, int index) {
+  for (const Algorithm* const a : algorithms())
+    if (a->collective == collective && index-- == 0) return a->name;
+  return nullptr;
+}
+
+const char* ibcoll_algorithm_about(ibcoll_collective_t collective, const char* algorithm) {
+  const Algorithm* const a = algorithm ? find_algorithm(collective, algorithm) : nullptr;
+  return a ? a->about : nullptr;
+}
+
+ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_t* args, char* text, size_t bytes) {
+  return guarded([&] {
+    if (!team || !args || !text)
+      return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_explain: team, args or text is NULL");
+    TeamHandle& t = *handle(team);
+    const Guard guard = t.context->enter();
+    const Result<std::string> decision = t.context->explain(t, *args);
+    if (!decision.ok()) return report(decision.status());
+    hand_out(decision.value(), text, bytes);
+    return IBCOLL_OK;
+  });
+}
+
+size_t ibcoll_info_json(ibcoll_context_t context, char* text, size_t bytes) {
+  if (ForkWatch::in_child()) return hand_out("", text, bytes);
+  if (context) {
+    const Guard guard = context->context->enter();
+    return hand_out(context->context->info_json(), text, bytes);
+  }
+  const Result<Config> config = Config::load();
+  Json state = {{"build", build_json()}};
+  if (config.ok())
+    state.set("settings", settings_json(config.value()));
+  else
+    state.set("error", config.status().text());
+  return hand_out(state.dump(), text, bytes);
+}
+
+}  // extern "C"

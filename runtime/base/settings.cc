@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every setting there is. To add one, add a row: ibcoll_info -c and the check at start follow from it.
+#include "runtime/base/config.h"
+
+namespace ibcoll {
+namespace {
+
+using Kind = Setting::Kind;
+
+constexpr Setting kSettings[] = {
+    // Name, kind, default, allowed, meaning.
+    {"IBCOLL_CONFIG_FILE", Kind::kText, "", "",
+     "configuration file; empty: ~/.config/ibcoll.conf, else /etc/ibcoll.conf, where there is one"},
+    {"IBCOLL_LOG", Kind::kChoice, "warn", "error|warn|info|debug", "least severe message that is written to stderr"},
+    {"IBCOLL_TIMEOUT", Kind::kSeconds, "600", "0.1..inf",
+     "a collective that takes longer fails on all ranks that are still in it; the start under ibcoll_run waits as long "
+     "for a rank"},
+    {"IBCOLL_WAIT", Kind::kChoice, "auto", "auto|spin|yield|sleep",
+     "how a rank waits; auto: from the cores that it may use and the ranks that share them"},
+
+    {"IBCOLL_NET", Kind::kChoice, "auto", "auto|ucx|verbs|shm", "transport between nodes; shm: one node only"},
+    {"IBCOLL_ALLOW_PUBLIC", Kind::kBoolean, "no", "",
+     "listen on addresses outside the private ranges (10/8, 172.16/12, 192.168/16, ...)"},
+    {"IBCOLL_UCX_TLS", Kind::kTransports, "", "",
+     "UCX transports to use, as UCX_TLS; empty: what is safe between the nodes of this job"},
+
+    {"IBCOLL_VERBS_DEVICE", Kind::kText, "", "",
+     "RDMA device, name or name:port; empty: an active port, near and fast"},
+    {"IBCOLL_VERBS_GID", Kind::kGid, "auto", "0..255",
+     "address on RoCE: auto, an index of the port's GID table (0 to 255), or a subnet such as 10.1.0.0/16"},
+    {"IBCOLL_VERBS_CONNECT", Kind::kChoice, "datagrams", "datagrams|rdmacm",
+     "how ranks exchange what a connection needs: by datagrams of their own, or by librdmacm"},
+    {"IBCOLL_VERBS_NOTIFY", Kind::kChoice, "auto", "auto|imm|memory",
+     "how messages are noticed: by immediate data, or by polling memory, which needs a device that writes in order"},
+    {"IBCOLL_VERBS_WINDOWS", Kind::kChoice, "auto", "auto|on|off",
+     "open memory by memory windows, to one peer each; off: by regions, open to whoever has their key"},
+    {"IBCOLL_VERBS_SERVICE_LEVEL", Kind::kInteger, "0", "0..15",
+     "InfiniBand service level; with rdmacm the subnet manager says"},
+    {"IBCOLL_VERBS_TRAFFIC_CLASS", Kind::kInteger, "0", "0..255", "traffic class (DSCP and ECN) of RoCE packets"},
+    {"IBCOLL_VERBS_TIMEOUT", Kind::kInteger, "16", "1..31",
+     "an unanswered packet is sent again after 4.096 us times 2 to this power"},
+    {"IBCOLL_VERBS_RETRIES", Kind::kInteger, "6", "0..6",
+     "so often; after that a new connection is tried, and a peer that does not answer counts as lost (7 would mean "
+     "without end to some devices)"},
+    {"IBCOLL_VERBS_QUEUE_PAIRS", Kind::kInteger, "4096", "1..1000000", "most peers that a rank connects to"},
+
+    {"IBCOLL_REGISTRATION_CACHE", Kind::kChoice, "auto", "auto|off",
+     "keep user memory pinned between uses, where its unmapping is noticed; off: pin for each use"},
+    {"IBCOLL_REGISTRATION_BYTES", Kind::kBytes, "0", "",
+     "most bytes that stay pinned after their use; 0: half of the memlock limit (ulimit -l), where it binds"},
+    {"IBCOLL_REGISTRATION_REGIONS", Kind::kInteger, "65536", "0..1000000",
+     "most regions that stay pinned after their use"},
+
+    {"IBCOLL_SHM_SLOT_BYTES", Kind::kBytes, "256K", "4K..4M", "node window: bytes for each rank in each of its banks"},
+    {"IBCOLL_SHM_RING_BYTES", Kind::kBytes, "64K", "16K..16M",
+     "ring of notes and small payload between two ranks of a node, rounded up to a power of two; at least four times "
+     "IBCOLL_EAGER_BYTES"},
+    {"IBCOLL_EAGER_BYTES", Kind::kBytes, "8K", "0..1M",
+     "largest block that goes through a landing slot without an advertisement; at most what the slots of all "
+     "transports in use hold (ibcoll_info -d)"},
+    {"IBCOLL_SINGLE_COPY", Kind::kChoice, "auto", "auto|off",
+     "copy large blocks between processes of a node by process_vm_readv and process_vm_writev, where the kernel "
+     "permits it"},
+    {"IBCOLL_SCHEME", Kind::kChoice, "auto", "auto|copy|zero_copy",
+     "of messages, copy: through landing slots; zero_copy: straight into the receive buffer; auto: by size"},
+
+    {"IBCOLL_BARRIER", Kind::kAlgorithm, "auto", "", "algorithm of barrier; auto: lowest predicted cost"},
+    {"IBCOLL_BCAST", Kind::kAlgorithm, "auto", "", "algorithm of bcast; auto: lowest predicted cost"},
+    {"IBCOLL_ALLGATHER", Kind::kAlgorithm, "auto", "", "algorithm of allgather; auto: lowest predicted cost"},
+    {"IBCOLL_ALLGATHERV", Kind::kAlgorithm, "auto", "", "algorithm of allgatherv; auto: lowest predicted cost"},
+    {"IBCOLL_ALLTOALL", Kind::kAlgorithm, "auto", "", "algorithm of alltoall; auto: lowest predicted cost"},
+    {"IBCOLL_ALLTOALLV", Kind::kAlgorithm, "auto", "", "algorithm of alltoallv; auto: lowest predicted cost"},
+    {"IBCOLL_ALLREDUCE", Kind::kAlgorithm, "auto", "", "algorithm of allreduce; auto: lowest predicted cost"},
+};
+
+}  // namespace
+
+std::span<const Setting> Config::settings() { return kSettings; }
+
+}  // namespace ibcoll

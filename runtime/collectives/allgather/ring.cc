@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Allgather(v), ring: in round i each rank sends to rank + 1 the block that it received from rank - 1 in round i - 1.
+// Source: Thakur, Gropp, allgather for long messages. Rounds: p - 1. Cost: (p - 1) alpha + (p - 1)/p n beta for n bytes
+// in all. Empty blocks are neither sent nor received.
+#include "runtime/collectives/framework/algorithm.h"
+
+namespace ibcoll {
+namespace {
+
+Task allgather_ring(Comm& c, Args a) {
+  const int right = c.peer(1), left = c.peer(-1);
+  for (int i = 1; i < c.size(); ++i) c.announce(left, a.recv[c.peer(-i)]);
+  c.copy(a.recv[c.rank()], a.own(c.rank()));
+  uint64_t landed = 0;
+  for (int i = 1; i < c.size(); ++i) {
+    c.put(right, a.recv[c.peer(1 - i)]);
+    if (!a.recv[c.peer(-i)].empty()) ++landed;
+    co_await c.received_from(left, landed);
+  }
+  co_await c.flushed();
+}
+
+double cost_us(const Shape& s, const CostModel& m) { return (s.p - 1) * m.message_us(static_cast<double>(s.bytes)); }
+
+constexpr const char* kAbout = "Thakur, Gropp; (p-1) alpha + (p-1)/p n beta";
+
+}  // namespace
+
+extern const Algorithm kAllgatherRing{IBCOLL_ALLGATHER, "ring", kAbout, allgather_ring, applies_always, cost_us, false};
+extern const Algorithm kAllgathervRing{IBCOLL_ALLGATHERV, "ring",  kAbout, allgather_ring,
+                                       applies_always,    cost_us, false};
+
+}  // namespace ibcoll

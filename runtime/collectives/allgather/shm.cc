@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Allgather(v) on one node: every rank writes its block into the node window and copies out those of all others, the
+// nearest ones first. Blocks larger than an area take several steps.
+// Cost: ceil(max m_i / area) steps; every block is written once and read p - 1 times.
+#include <algorithm>
+
+#include "runtime/collectives/framework/algorithm.h"
+
+namespace ibcoll {
+namespace {
+
+Task allgather_shm(Comm& c, Args a) {
+  NodeWindow& w = c.node();
+  const ConstBytes own = a.own(c.rank());
+  const uint64_t most = a.longest(c.size());
+  const auto p = static_cast<uint64_t>(c.size());
+  const uint64_t node_total = most * p * p;  // all receive buffers
+  for (uint64_t at = 0; at < most; at += w.area_bytes()) {
+    co_await c.next_step(std::min(most - at, w.area_bytes()));
+    const ConstBytes mine = part(own, at, w.area_bytes());
+    w.write(Bytes(w.area(c.rank(), mine.size()), mine.size()), mine);
+    c.publish();
+    for (int i = 1; i < c.size(); ++i) {
+      const int from = c.peer(-i);
+      const Bytes theirs = part(a.recv[from], at, w.area_bytes());
+      if (theirs.empty()) continue;
+      co_await c.published(from);
+      c.copy_within(node_total, theirs, ConstBytes(w.area(from, theirs.size()), theirs.size()));
+    }
+  }
+  c.copy(a.recv[c.rank()], own);
+}
+
+double cost_us(const Shape& s, const CostModel& m) {
+  const double steps = 1 + static_cast<double>(s.bytes) / static_cast<double>(s.area_bytes);
+  const double block = static_cast<double>(s.bytes);
+  const double total = static_cast<double>(s.total);
+  const double touched = touched_areas(s);
+  return steps * m.step_us(s.p) + m.copies_us(block, touched) + m.own_copies_us(block) +
+         m.shared_copies_us(total - block, touched);
+}
+
+constexpr const char* kAbout = "blocks through the node window; ceil(max m_i / area) steps";
+
+}  // namespace
+
+extern const Algorithm kAllgatherShm{IBCOLL_ALLGATHER,    "shm",   kAbout, allgather_shm,
+                                     applies_on_one_node, cost_us, true};
+extern const Algorithm kAllgathervShm{IBCOLL_ALLGATHERV,   "shm",   kAbout, allgather_shm,
+                                      applies_on_one_node, cost_us, true};
+
+}  // namespace ibcoll

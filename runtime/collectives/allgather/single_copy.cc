@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Allgather(v) on one node: ranks publish where their block is and read those of all others with one copy, the nearest ones
+// first; a second step tells that nobody reads any more.
+// Cost: 2 steps, p - 1 reads. Who has the smallest block reads most.
+#include "runtime/collectives/framework/single_copy.h"
+
+namespace ibcoll {
+namespace {
+
+Task allgather_single_copy(Comm& c, Args a) {
+  NodeWindow& w = c.node();
+  const ConstBytes own = a.own(c.rank());
+  co_await c.next_step(kAddressBytes);
+  publish_address(w, own.data());
+  c.publish();
+  c.copy(a.recv[c.rank()], own);
+  for (int i = 1; i < c.size(); ++i) {
+    const int from = c.peer(-i);
+    co_await c.published(from);
+    if (!c.read(from, published_address(w, from), a.recv[from])) co_return;
+  }
+  co_await c.next_step(0);
+  c.publish();
+  co_await c.all_published();
+}
+
+double cost_us(const Shape& s, const CostModel& m) {
+  const double total = static_cast<double>(s.total);
+  const double smallest = (total - static_cast<double>(s.bytes)) / (s.p - 1);  // or smaller
+  return 2 * m.step_us(s.p) + m.own_copies_us(smallest) + m.reads_us(s.p - 1, total - smallest);
+}
+
+constexpr const char* kAbout = "all read each other's memory; 2 steps, one copy";
+
+}  // namespace
+
+extern const Algorithm kAllgatherSingleCopy{IBCOLL_ALLGATHER,         "single_copy", kAbout, allgather_single_copy,
+                                            applies_with_single_copy, cost_us,       true};
+extern const Algorithm kAllgathervSingleCopy{IBCOLL_ALLGATHERV,        "single_copy", kAbout, allgather_single_copy,
+                                             applies_with_single_copy, cost_us,       true};
+
+}  // namespace ibcoll

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Allreduce on one node. Short buffers: every rank publishes its operand and combines all p of them itself. Long ones:
+// rank i combines segment i of all operands and publishes it, then everyone collects the p segments. Operands are
+// combined in rank order, alike on all ranks: results are bitwise the same everywhere, and the operation need not commute.
+// Cost: short: 1 step, p n read per rank; long: 2 steps per area, 3 n moved per rank.
+#include "runtime/collectives/framework/algorithm.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr uint64_t kShort = 2048;
+
+bool all_combine_all(int p, uint64_t bytes) { return p <= 2 || bytes <= kShort; }
+
+// to = operand(0) op ... op operand(p - 1), over `count` elements from byte `at` of each rank's area, and of `own`, this rank's
+// operand.
+void combine_all(Comm& c, const Args& a, std::byte* to, const std::byte* own, uint64_t at, uint64_t count,
+                 uint64_t area, int steps_back) {
+  const auto operand = [&](int i) { return (i == c.rank() ? own : c.node().area(i, area, steps_back)) + at; };
+  if (count == 0) return;  // a segment of a piece with fewer elements than ranks
+  const int p = c.size();
+  const uint64_t bytes = count * a.reduction.element_bytes();
+  if (p == 1)
+    c.copy(Bytes(to, bytes), ConstBytes(operand(0), bytes));
+  else
+    a.reduction.combine(operand(p - 2), operand(p - 1), to, count);
+  for (int i = p - 3; i >= 0; --i) a.reduction(operand(i), to, count);
+}
+
+// True when no element of this rank's private operand is read after its place has got one of the result. (A user's operation
+// finds the upper operand where the result goes.)
+bool stays(const Comm& c, const Args& a, ConstBytes operand, Bytes result) {
+  return operand.data() != result.data() || (c.size() <= 2 && a.reduction.kernel);
+}
+
+Task allreduce_shm(Comm& c, Args a) {
+  NodeWindow& w = c.node();
+  const uint64_t element = a.reduction.element_bytes();
+  const uint64_t most = w.area_bytes() / element * element;
+  const auto p = static_cast<uint64_t>(c.size());
+  const ConstBytes operand(a.in_place ? a.recv.base : a.send.base, a.bytes);
+  const Bytes result(a.recv.base, a.bytes);
+  for (uint64_t at = 0; at < a.bytes; at += most) {
+    const ConstBytes mine = part(operand, at, most);
+    const Bytes piece = part(result, at, most);
+    const uint64_t n = piece.size();
+    co_await c.next_step(n);
+    w.write(Bytes(w.area(c.rank(), n), n), mine);
+    c.publish();
+    co_await c.all_published();
+    if (all_combine_all(c.size(), a.bytes)) {
+      const std::byte* const own = stays(c, a, mine, piece) ? mine.data() : w.area(c.rank(), n);
+      combine_all(c, a, piece.data(), own, 0, n / element, n, 0);
+      continue;
+    }
+    // Segment i is [i, i + 1) * count / p. The operands' bank is free for reuse only after the next publish().
+    co_await c.next_step(n);
+    const uint64_t count = n / element;
+    const auto start = [=](int i) { return static_cast<uint64_t>(i) * count / p * element; };
+    const uint64_t from = start(c.rank()), to = start(c.rank() + 1);
+    combine_all(c, a, w.area(c.rank(), n) + from, mine.data(), from, (to - from) / element, n, 1);
+    c.publish();
+    for (int i = 0; i < c.size(); ++i) {
+      const int owner = c.peer(-i);
+      const uint64_t first = start(owner), bytes = start(owner + 1) - first;
+      if (owner != c.rank()) co_await c.published(owner);
+      c.copy(piece.subspan(first, bytes), ConstBytes(w.area(owner, n) + first, bytes));
+    }
+  }
+}
+
+const char* why_not(const Shape& s) {
+  if (const char* const reason = applies_on_one_node(s)) return reason;
+  return s.area_bytes >= s.element_bytes ? nullptr : "the node window is smaller than one element";
+}
+
+double cost_us(const Shape& s, const CostModel& m) {
+  const double n = static_cast<double>(s.bytes);
+  const double steps = 1 + n / static_cast<double>(s.area_bytes);
+  const double touched = touched_areas(s);
+  if (all_combine_all(s.p, s.bytes))
+    return steps * m.step_us(s.p) + m.copies_us(n, touched) + m.own_copies_us(n) +
+           m.shared_copies_us((s.p - 1) * n, touched);
+  return 2 * steps * m.step_us(s.p) + m.copies_us(2 * n, touched) + m.shared_copies_us(n, touched);
+}
+
+}  // namespace
+
+extern const Algorithm kAllreduceShm{
+    IBCOLL_ALLREDUCE, "shm", "operands in the node window, combined in rank order", allreduce_shm, why_not,
+    cost_us,          true};
+
+}  // namespace ibcoll

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Alltoall(v), pairwise exchange: p - 1 rounds; in round i, rank r exchanges with r xor i when p is a power of two, else
+// sends to r + i and receives from r - i. One message is under way per rank and direction.
+// Source: Thakur, Gropp, alltoall for long messages, and alltoallv. Cost: (p - 1) (alpha + m beta).
+#include <bit>
+
+#include "runtime/collectives/framework/algorithm.h"
+
+namespace ibcoll {
+namespace {
+
+Task alltoall_pairwise(Comm& c, Args a) {
+  const bool exchange = std::has_single_bit(static_cast<unsigned>(c.size()));
+  c.copy(a.recv[c.rank()], a.send[c.rank()]);
+  for (int i = 1; i < c.size(); ++i) {
+    const int to = exchange ? c.rank() ^ i : c.peer(i);
+    const int from = exchange ? to : c.peer(-i);
+    c.announce(from, a.recv[from]);
+    c.put(to, a.send[to]);
+    co_await c.received();
+    co_await c.flushed();
+  }
+}
+
+double cost_us(const Shape& s, const CostModel& m) { return (s.p - 1) * m.message_us(static_cast<double>(s.bytes)); }
+
+constexpr const char* kAbout = "Thakur, Gropp; (p-1) (alpha + m beta), one message at a time";
+
+}  // namespace
+
+extern const Algorithm kAlltoallPairwise{IBCOLL_ALLTOALL, "pairwise", kAbout, alltoall_pairwise,
+                                         applies_always,  cost_us,    false};
+extern const Algorithm kAlltoallvPairwise{IBCOLL_ALLTOALLV, "pairwise", kAbout, alltoall_pairwise,
+                                          applies_always,   cost_us,    false};
+
+}  // namespace ibcoll

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Alltoall on one node, through the node window: every rank writes all its blocks side by side into its area, then picks its
+// own block from every other rank's. What does not fit takes several steps.
+// Cost: 1 + p m / area steps, 2 copies.
+#include <algorithm>
+
+#include "runtime/collectives/framework/algorithm.h"
+
+namespace ibcoll {
+namespace {
+
+Task alltoall_shm(Comm& c, Args a) {
+  NodeWindow& w = c.node();
+  const auto p = static_cast<uint64_t>(c.size());
+  const uint64_t cell = std::min(w.area_bytes() / p / 8 * 8, a.recv.bytes);
+  const uint64_t node_total = a.recv.bytes * p * p;  // all receive buffers
+  for (uint64_t at = 0; at < a.recv.bytes; at += cell) {
+    co_await c.next_step(cell * p);
+    std::byte* const mine = w.area(c.rank(), cell * p);
+    for (int i = 1; i < c.size(); ++i) {
+      const int to = c.peer(i);
+      const ConstBytes block = part(a.send[to], at, cell);
+      w.write(Bytes(mine + cell * static_cast<uint64_t>(to), block.size()), block, to);
+    }
+    c.publish();
+    for (int i = 1; i < c.size(); ++i) {
+      const int from = c.peer(-i);
+      const Bytes block = part(a.recv[from], at, cell);
+      co_await c.published(from);
+      c.copy_within(node_total, block,
+                    ConstBytes(w.area(from, cell * p) + cell * static_cast<uint64_t>(c.rank()), block.size()));
+    }
+  }
+  c.copy(a.recv[c.rank()], a.send[c.rank()]);
+}
+
+const char* why_not(const Shape& s) {
+  if (const char* const reason = applies_on_one_node(s)) return reason;
+  return s.area_bytes / static_cast<uint64_t>(s.p) >= 8 ? nullptr
+                                                        : "the node window has less than 8 bytes per pair of ranks";
+}
+
+double cost_us(const Shape& s, const CostModel& m) {
+  const double block = static_cast<double>(s.bytes);
+  const double cell = std::min(block, static_cast<double>(s.area_bytes) / s.p);
+  const double touched = NodeWindow::kBanks * m.sharing * 2 * (s.p - 1) * cell;
+  return (1 + block * s.p / static_cast<double>(s.area_bytes)) * m.step_us(s.p) + m.own_copies_us(block) +
+         m.copies_us(2 * block * (s.p - 1), touched) + m.beyond_caches_us(s.p, block);
+}
+
+}  // namespace
+
+extern const Algorithm kAlltoallShm{
+    IBCOLL_ALLTOALL, "shm", "through the node window; 1 + p m / area steps, two copies", alltoall_shm, why_not,
+    cost_us,         true};
+
+}  // namespace ibcoll

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Alltoall on one node: ranks publish where their send buffer is and read their blocks from each other's memory with one
+// copy; a second step tells that nobody reads any more.
+// Cost: 2 steps, p - 1 reads.
+#include "runtime/collectives/framework/single_copy.h"
+
+namespace ibcoll {
+namespace {
+
+Task alltoall_single_copy(Comm& c, Args a) {
+  NodeWindow& w = c.node();
+  co_await c.next_step(kAddressBytes);
+  publish_address(w, a.send.base);
+  c.publish();
+  c.copy(a.recv[c.rank()], a.send[c.rank()]);
+  for (int i = 1; i < c.size(); ++i) {
+    const int from = c.peer(-i);
+    co_await c.published(from);
+    const uint64_t address = published_address(w, from) + a.recv.bytes * static_cast<uint64_t>(c.rank());
+    if (!c.read(from, address, a.recv[from])) co_return;
+  }
+  co_await c.next_step(0);
+  c.publish();
+  co_await c.all_published();
+}
+
+double cost_us(const Shape& s, const CostModel& m) {
+  const double block = static_cast<double>(s.bytes);
+  return 2 * m.step_us(s.p) + m.own_copies_us(block) + m.reads_us(s.p - 1, block * (s.p - 1));
+}
+
+}  // namespace
+
+extern const Algorithm kAlltoallSingleCopy{IBCOLL_ALLTOALL,
+                                           "single_copy",
+                                           "all read each other's memory; 2 steps, one copy",
+                                           alltoall_single_copy,
+                                           applies_with_single_copy,
+                                           cost_us,
+                                           true};
+
+}  // namespace ibcoll

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Barrier, dissemination: in round k each rank tells rank + 2^k and hears from rank - 2^k.
+// Source: Hensgen, Finkel, Manber, "Two Algorithms for Barrier Synchronization", 1988.
+// Rounds: ceil(lg p). Cost: ceil(lg p) alpha.
+#include "runtime/collectives/framework/algorithm.h"
+
+namespace ibcoll {
+namespace {
+
+Task barrier_dissemination(Comm& c, Args) {
+  std::byte* const token = c.scratch(2);
+  if (!token) co_return;
+  token[0] = token[1] = std::byte{0};
+  for (int distance = 1; distance < c.size(); distance *= 2) {
+    const int from = c.peer(-distance);
+    c.announce(from, Bytes(token, 1));
+    c.put(c.peer(distance), ConstBytes(token + 1, 1));
+    co_await c.received();
+  }
+  co_await c.flushed();
+}
+
+double cost_us(const Shape& s, const CostModel& m) { return ceil_log2(s.p) * m.message_us(1); }
+
+}  // namespace
+
+extern const Algorithm kBarrierDissemination{IBCOLL_BARRIER,
+                                             "dissemination",
+                                             "Hensgen, Finkel, Manber 1988; ceil(lg p) alpha",
+                                             barrier_dissemination,
+                                             applies_always,
+                                             cost_us,
+                                             false};
+
+}  // namespace ibcoll

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Barrier on one node: every rank sets its own flag and looks at all others.
+// Rounds: 1 step of the node window, no messages.
+#include "runtime/collectives/framework/algorithm.h"
+
+namespace ibcoll {
+namespace {
+
+Task barrier_shm(Comm& c, Args) {
+  co_await c.next_step(0);
+  c.publish();
+  co_await c.all_published();
+}
+
+double cost_us(const Shape& s, const CostModel& m) { return m.step_us(s.p); }
+
+}  // namespace
+
+extern const Algorithm kBarrierShm{
+    IBCOLL_BARRIER, "shm", "flags in the node window; 1 step", barrier_shm, applies_on_one_node, cost_us, true};
+
+}  // namespace ibcoll

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Broadcast on one node: the root writes the buffer into the node window piece by piece, all others copy it out; as many
+// pieces are under way as the window has banks.
+// Cost: (1 + p) copies of n bytes on the node, ceil(n / piece) steps.
+#include <algorithm>
+
+#include "runtime/collectives/framework/algorithm.h"
+
+namespace ibcoll {
+namespace {
+
+// Small enough that writing and reading overlap, large enough to pay for a step; where ranks share cores nothing overlaps.
+uint64_t piece_bytes(uint64_t bytes, uint64_t area_bytes, bool crowded) {
+  return crowded ? area_bytes : std::min(area_bytes, std::max<uint64_t>(8192, bytes / 8));
+}
+
+Task bcast_shm(Comm& c, Args a) {
+  NodeWindow& w = c.node();
+  const uint64_t piece = std::min(a.bytes, piece_bytes(a.bytes, w.area_bytes(), w.crowded()));
+  for (uint64_t at = 0; at < a.bytes; at += piece) {
+    const Bytes now = part(a.buffer(), at, piece);
+    co_await c.next_sole_step(piece);
+    if (c.rank() == a.root) {
+      w.write(Bytes(w.sole_area(a.root, piece), now.size()), now);
+      c.publish();
+    } else {
+      c.publish();
+      co_await c.published(a.root);
+      c.copy(now, ConstBytes(w.sole_area(a.root, piece), now.size()));
+    }
+  }
+}
+
+double cost_us(const Shape& s, const CostModel& m) {
+  const double n = static_cast<double>(s.bytes);
+  const double pieces = 1 + n / static_cast<double>(piece_bytes(s.bytes, s.area_bytes, s.crowded));
+  return m.copy_us * n / pieces + pieces * m.step_us(2) / 3 + m.shared_copies_us(n);
+}
+
+}  // namespace
+
+extern const Algorithm kBcastShm{
+    IBCOLL_BCAST, "shm", "root writes to the node window, all read; pipelined pieces", bcast_shm, applies_on_one_node,
+    cost_us,      true};
+
+}  // namespace ibcoll

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Broadcast on one node: the root publishes where its buffer is, all others read it with one copy; the root stays until
+// they have.
+// Cost: 2 steps, one read of n bytes per rank. All pin the same pages; how much that hinders them where each has a core is
+// not measured, so the model lets them read one after the other.
+#include "runtime/collectives/framework/single_copy.h"
+
+namespace ibcoll {
+namespace {
+
+Task bcast_single_copy(Comm& c, Args a) {
+  NodeWindow& w = c.node();
+  co_await c.next_step(kAddressBytes);
+  if (c.rank() == a.root) publish_address(w, a.recv.base);
+  c.publish();
+  if (c.rank() != a.root) {
+    co_await c.published(a.root);
+    if (!c.read(a.root, published_address(w, a.root), a.buffer())) co_return;
+  }
+  co_await c.next_step(0);
+  c.publish();
+  if (c.rank() == a.root) co_await c.all_published();
+}
+
+double cost_us(const Shape& s, const CostModel& m) {
+  const double n = static_cast<double>(s.bytes);
+  return 2 * m.step_us(s.p) + (s.p - 1) * (m.read_us + m.read_us_per_byte * n);
+}
+
+}  // namespace
+
+extern const Algorithm kBcastSingleCopy{IBCOLL_BCAST,
+                                        "single_copy",
+                                        "all read the root's memory; 2 steps, one copy",
+                                        bcast_single_copy,
+                                        applies_with_single_copy,
+                                        cost_us,
+                                        true};
+
+}  // namespace ibcoll

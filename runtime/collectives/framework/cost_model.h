@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Predicted times, in the alpha-beta terms of the papers, with two additions. When a node has more ranks than cores, a rank
+// that waits for another costs a pass over all ranks of its core. And bytes cost more the further away the core is that has
+// touched them last, and more again where they are in no cache.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "runtime/comm/node_window.h"
+
+namespace ibcoll {
+
+struct CostModel {
+  static constexpr double kNever = 1e15;  // bytes
+
+  double alpha_us = 1.0;           // start-up of a message on the slowest link of the team
+  double beta_us = 1e-3;           // per byte there
+  double copy_us = 6e-5;           // per byte of a copy of what another core has touched last
+  double streamed_copy_us = 6e-5;  // the same, among more than own_cache_bytes
+  double own_cache_bytes = 1 << 20;
+  double cached_copy_us = 3.5e-5;  // and of a copy of what this core has
+  double memory_us = 1e-4;         // more per byte of a block on its way through shared memory that no cache holds
+  double cache_bytes = 1 << 25;
+  double read_us = 1.6;  // start-up of a single-copy read
+  double read_us_per_byte = 9e-5;
+  double flag_us = 0.1;   // until a flag set in shared memory is seen by another core
+  double cpu_us = 0.1;    // handling of one message by its sender or receiver
+  bool by_ranks = false;  // ranks that share a core take turns at the bytes of messages, too
+  double turn_us = 0.0;   // until all other ranks of the core had their turn; 0 with a core per rank
+  double sharing = 1.0;   // ranks per core, at least 1: copies of a node's ranks take turns
+
+  // One message of m bytes that its receiver waits for.
+  double message_us(double m) const { return alpha_us + turn_us + beta_us * m + 2 * cpu_us * sharing; }
+  // One more message in a stream to other ranks, nobody waiting in between.
+  double stream_us(double m) const { return 2 * cpu_us * sharing + beta_us * m; }
+  // Per byte, where a core goes through `touched` bytes of shared memory before it comes back to the same place. It may be
+  // cheaper to find bytes in a cache that the cores share than to take them out of each other's. (allgather, alltoall and
+  // allreduce on one node; alltoallv chooses block by block, by read_from() and stream_from(); others reuse less memory.)
+  double copy_us_of(double touched) const { return touched < own_cache_bytes ? copy_us : streamed_copy_us; }
+  // All ranks of the node copy m bytes each, from or to where other cores look for them.
+  double copies_us(double m, double touched = 0) const { return sharing * copy_us_of(touched) * m; }
+  // All copy the same m bytes: the first one of a core takes them across, the others find them there.
+  double shared_copies_us(double m, double touched = 0) const {
+    return (copy_us_of(touched) + (sharing - 1) * cached_copy_us) * m;
+  }
+  // All copy m bytes of their own, for themselves.
+  double own_copies_us(double m) const { return sharing * cached_copy_us * m; }
+  // All make `reads` single-copy reads of m bytes together.
+  double reads_us(double reads, double m) const { return sharing * (read_us * reads + read_us_per_byte * m); }
+  // Blocks of m bytes that p ranks exchange through shared memory: what they take longer when all that is sent, received and
+  // between the two exceeds the caches.
+  double beyond_caches_us(int p, double m) const {
+    return m > leaves_caches(p) ? sharing * memory_us * m * (p - 1) : 0;
+  }
+  double leaves_caches(int p) const { return cache_bytes / (3.0 * p * p); }
+  // From this block size on, where p ranks of a node exchange blocks, one read beats two copies.
+  uint64_t read_from(int p) const;
+  // And from this one on, up to what leaves the caches, two copies in a long stream through areas of so many bytes beat the
+  // read.
+  uint64_t stream_from(int p, uint64_t area_bytes) const;
+  // All ranks publish a step of the node window and see each other's.
+  double step_us(int p) const { return flag_us + turn_us + sharing * 0.01 * p; }
+};
+
+inline uint64_t CostModel::stream_from(int p, uint64_t area_bytes) const {
+  const double touched = 2.0 * NodeWindow::kBanks * static_cast<double>(area_bytes);
+  const bool faster = sharing <= 1 && touched >= own_cache_bytes && 2 * streamed_copy_us < read_us_per_byte;
+  return static_cast<uint64_t>(faster ? own_cache_bytes / (2 * p) : kNever);
+}
+
+inline uint64_t CostModel::read_from(int p) const {
+  const auto equal_at = [this](double beyond) {
+    const double gain = 2 * copy_us + beyond - read_us_per_byte;
+    return gain > 0 ? read_us / gain : kNever;
+  };
+  return static_cast<uint64_t>(std::min(equal_at(0), std::max(equal_at(memory_us), leaves_caches(p))));
+}
+
+inline int ceil_log2(int p) { return p <= 1 ? 0 : std::bit_width(static_cast<unsigned>(p - 1)); }
+
+}  // namespace ibcoll

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One step of the node window as the algorithms see it in which a leader talks for its node: a row of memory for each node
+// of the team, for what goes to it or comes from it, and the order in which rows have landed.
+#pragma once
+
+#include <algorithm>
+
+#include "runtime/collectives/framework/algorithm.h"
+
+namespace ibcoll {
+
+class NodeRows {
+ public:
+  // Rows of at most `row_bytes` bytes; the same on all ranks of the node.
+  NodeRows(Comm& c, uint64_t row_bytes) noexcept : comm_(c), window_(c.node()), row_bytes_((row_bytes + 7) / 8 * 8) {
+    const int nodes = c.placement().node_count();
+    const uint64_t rows = rows_per_area(nodes, window_.size()) * row_bytes_;
+    if (rows <= NodeWindow::kInlineBytes || !head_beside_flag(window_.area_bytes(), nodes)) head_ = head_bytes(nodes);
+    bytes_ = head_ + rows;
+  }
+
+  // The longest row that every node's window has room for; 0: there is none.
+  static uint64_t longest(uint64_t area_bytes, int nodes, int fewest_local) noexcept {
+    const uint64_t head = head_beside_flag(area_bytes, nodes) ? 0 : head_bytes(nodes);
+    return area_bytes < head ? 0 : (area_bytes - head) / rows_per_area(nodes, fewest_local) / 8 * 8;
+  }
+
+  // What next_step() is told.
+  uint64_t step_bytes() const noexcept { return bytes_; }
+  // The rows are spread over the areas of all ranks of the node.
+  std::byte* row(int node) const noexcept {
+    const int locals = window_.size();
+    return window_.area(node % locals, bytes_) + head_ + row_bytes_ * static_cast<uint64_t>(node / locals);
+  }
+  // The leader tells the others of its node that the row of `node` is there, the k-th of `count`; the first is the node's own.
+  // Before, it has published a part with its own data.
+  void tell(int k, int count, int node) const noexcept {
+    there()[k] = node;
+    if (k + 1 < count)
+      comm_.publish_part(/*worth_waking=*/k > 0 && row_bytes_ >= kWorthWaking);
+    else
+      comm_.publish();
+  }
+  // Until the leader has told of the k-th row.
+  Comm::Awaiter told(int k) const noexcept { return comm_.published(0, static_cast<uint64_t>(k) + 2); }
+  // Of which node it is.
+  int node(int k) const noexcept { return there()[k]; }
+
+ private:
+  // Bytes of a row that ranks which sleep had better copy while the leader waits for the next one; shorter ones they copy when all
+  // are there, as each time that they take the core costs more.
+  static constexpr uint64_t kWorthWaking = 65536;
+
+  int32_t* there() const noexcept { return reinterpret_cast<int32_t*>(window_.area(0, head_ > 0 ? bytes_ : 0)); }
+  // Rows that fill an area leave no room for the order in which they have landed; it is beside the leader's flag then. Short rows
+  // are there themselves, with the order in front.
+  static bool head_beside_flag(uint64_t area_bytes, int nodes) noexcept {
+    return head_bytes(nodes) <= NodeWindow::kInlineBytes && area_bytes >= 2 * NodeWindow::kInlineBytes;
+  }
+  static uint64_t head_bytes(int nodes) noexcept {
+    return (sizeof(int32_t) * static_cast<uint64_t>(nodes) + 7) / 8 * 8;
+  }
+  static uint64_t rows_per_area(int nodes, int locals) noexcept {
+    return static_cast<uint64_t>((nodes + locals - 1) / locals);
+  }
+
+  Comm& comm_;
+  NodeWindow& window_;
+  uint64_t row_bytes_;
+  uint64_t head_ = 0;  // bytes in front of the rows
+  uint64_t bytes_ = 0;
+};
+
+// Microseconds of `rounds` exchanges in which each leader sends `bytes` bytes in all to the others, with the steps around them.
+// Where ranks move the bytes themselves, fewer take turns at it: the leaders of a core. But those who wait look whether something
+// has come, which costs half as much again (docs/design/0005-selection.md).
+inline double leaders_exchange_us(const Shape& s, const CostModel& m, double rounds, double bytes) {
+  CostModel leaders = m;
+  if (m.by_ranks) {
+    leaders.sharing = std::max(1.0, m.sharing / s.most_local);
+    leaders.beta_us *= std::min(1.0, 1.5 * leaders.sharing / m.sharing);
+  }
+  const double start_ups = leaders.message_us(0) + (s.nodes - 2) * leaders.stream_us(0);
+  return rounds * (2 * m.step_us(s.most_local) + start_ups) + leaders.beta_us * bytes;
+}
+
+// How many rounds blocks of `bytes` bytes take, of which `cell`, more than 0, move in each.
+inline double rounds_of(uint64_t bytes, uint64_t cell) {
+  const uint64_t before_the_last = bytes == 0 ? 0 : (bytes - 1) / std::max<uint64_t>(cell, 1);
+  return 1.0 + static_cast<double>(before_the_last);
+}
+
+inline const char* applies_to_nodes_of_ranks(const Shape& s, uint64_t cell_bytes) {
+  if (s.nodes == 1) return "all ranks of the team share one node's memory";
+  if (s.area_bytes == 0) return "no two ranks of the team share a node";
+  return cell_bytes > 0 ? nullptr : "the node window is too small for so many nodes and ranks (IBCOLL_SHM_SLOT_BYTES)";
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What algorithms share in which ranks of one node read from each other's private memory, with one copy: the address goes
+// through the lines of the node window. A reader is done with it when it has published a later step.
+#pragma once
+
+#include <cstring>
+
+#include "runtime/collectives/framework/algorithm.h"
+
+namespace ibcoll {
+
+constexpr uint64_t kAddressBytes = sizeof(uint64_t);
+
+// In a step of at least kAddressBytes bytes, before publish().
+inline void publish_address(NodeWindow& w, const std::byte* memory) noexcept {
+  const auto address = reinterpret_cast<uint64_t>(memory);
+  std::memcpy(w.area(w.rank(), kAddressBytes), &address, sizeof address);
+}
+
+// What the local rank has published in the current step.
+inline uint64_t published_address(NodeWindow& w, int local) noexcept {
+  uint64_t address = 0;
+  std::memcpy(&address, w.area(local, kAddressBytes), sizeof address);
+  return address;
+}
+
+inline const char* applies_with_single_copy(const Shape& shape) {
+  if (const char* const reason = applies_on_one_node(shape)) return reason;
+  return shape.single_copy ? nullptr : "the kernel does not let the ranks read each other's memory";
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Shared memory of the ranks of one team on one node: for each rank, lines (step number, digest of the call, a little
+// data) and areas (much data), both used in turn. A step: write the own line or area, publish, read the others' once they
+// published.
+//
+// Every rank publishes every step, with data or without, before it reads. So "a rank published step s" also means "it has
+// left step s - 1", and with b banks the one of step s is free when all have published step s - b + 1.
+//
+// A rank may publish a step in parts, as what others have sent it lands: the others read each part as it comes.
+//
+// Where one rank alone writes (broadcast), it borrows the areas of the others, four of each in turn, and so runs further
+// ahead. Area b of any rank is written in steps s with s mod 4 = b only, so steps of both kinds may follow each other. Should
+// ranks disagree on who writes, two may write one area: the digests tell, at the latest in the next call.
+// One writer of each flag; release on publish, acquire on read.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/buffer.h"
+#include "runtime/machine/back_off.h"
+#include "runtime/machine/doorbell.h"
+#include "runtime/machine/store_choice.h"
+#include "runtime/transport/transport.h"
+
+namespace ibcoll {
+
+class NodeWindow {
+ public:
+  static constexpr int kBanks = 4;    // of areas
+  static constexpr int kLines = 128;  // of lines: steps with little data may run further ahead
+  static constexpr uint64_t kInlineBytes = 496;
+  static constexpr uint64_t kWhole = (1 << 20) - 1;  // more parts than a step has
+
+  // How blocks of a size that only two ranks know pass between these.
+  struct Limits {
+    uint64_t read_from = 0;    // bytes: rather read by one copy than copied through an area, where the kernel allows it
+    uint64_t stream_from = 0;  // up to stream_to: rather copied all the same, in pieces, one after the other
+    uint64_t stream_to = 0;
+    bool streams(uint64_t bytes) const noexcept { return bytes >= stream_from && bytes < stream_to; }
+  };
+
+  // Bytes of node memory that a window of `ranks` ranks takes.
+  static uint64_t footprint(int ranks, uint64_t area_bytes) noexcept {
+    return static_cast<uint64_t>(ranks) * (kLines * sizeof(Line) + kBanks * (area_bytes + kSkew));
+  }
+
+  // Makes memory that others have used ready for the window of `ranks` ranks: no step has been published yet.
+  static void prepare(std::byte* base, int ranks) noexcept {
+    std::memset(base, 0, static_cast<uint64_t>(ranks) * kLines * sizeof(Line));
+  }
+
+  // `jobs[i]`: job rank of local rank i. `memory` (nullptr for a rank alone on its node) and `base` (prepared before
+  // first use) outlive the window.
+  NodeWindow(NodeMemory* memory, std::byte* base, uint64_t area_bytes, std::vector<int> jobs, int rank, Limits limits,
+             bool crowded)
+      : memory_(memory),
+        lines_(reinterpret_cast<Line*>(base)),
+        areas_(base + jobs.size() * kLines * sizeof(Line)),
+        area_bytes_(area_bytes),
+        jobs_(std::move(jobs)),
+        rank_(rank),
+        limits_(limits),
+        crowded_(crowded),
+        stores_(StoreCosts(size() + 1)) {}
+
+  // Ranks that wait for others of this window may sleep: `bells[i]` is the place of local rank i in `doorbell`, which outlives
+  // the window.
+  void use(Doorbell& doorbell, std::vector<int> bells) {
+    doorbell_ = &doorbell;
+    bells_ = std::move(bells);
+  }
+  // The bell of a local rank, or Doorbell::kNoBell.
+  int bell(int local) const noexcept { return doorbell_ ? bells_[static_cast<size_t>(local)] : Doorbell::kNoBell; }
+  // Who has not published what the last try for a step looked for.
+  int behind() const noexcept { return behind_; }
+  // True when `local` has not published what that step needs, so that nobody can begin it.
+  bool holds_back(int local) const noexcept {
+    return needed_ > 0 && line(local, needed_).published.load(std::memory_order_acquire) < flag(needed_, kWhole);
+  }
+
+  int size() const noexcept { return static_cast<int>(jobs_.size()); }
+  int rank() const noexcept { return rank_; }
+  int next(int local) const noexcept { return local + 1 == size() ? 0 : local + 1; }
+  // Largest piece that one rank can publish in one step.
+  uint64_t area_bytes() const noexcept { return area_bytes_; }
+  // Where rank `local` puts (or put) `bytes` bytes in the current step: beside its flag when they fit there. With
+  // steps_back = 1, in the step before: readable until this rank publishes the current one.
+  std::byte* area(int local, uint64_t bytes, int steps_back = 0) noexcept {
+    const uint64_t step = step_ - static_cast<uint64_t>(steps_back);
+    return bytes <= kInlineBytes ? line(local, step).data : areas_ + area_offset(local, step);
+  }
+  // The same in a step in which `writer` alone writes.
+  std::byte* sole_area(int writer, uint64_t bytes) noexcept {
+    return area(bytes <= kInlineBytes ? writer : static_cast<int>(step_ / kBanks % lenders(bytes)), bytes);
+  }
+  // Copies into an area of the current step what `reader` reads, or all others do, once it is published.
+  void write(Bytes to, ConstBytes from, int reader) noexcept { stores_.copy(reader, to, from); }
+  void write(Bytes to, ConstBytes from) noexcept { stores_.copy(size(), to, from); }
+  int job_rank(int local) const noexcept { return jobs_[static_cast<size_t>(local)]; }
+  NodeMemory& memory() noexcept { return *memory_; }
+  const Limits& limits() const noexcept { return limits_; }
+  // True when ranks outnumber cores: a step costs a turn of all ranks of a core, so steps should be few.
+  bool crowded() const noexcept { return crowded_; }
+
+  // ---- for Comm: steps and turns
+
+  // Begins the next step, in which no rank publishes more than `bytes` bytes; false: its place is not free yet.
+  bool try_next_step(uint64_t bytes) noexcept {
+    const bool in_line = bytes <= kInlineBytes;
+    if (!begin_step(in_line ? kLines : kBanks)) return false;
+    if (!in_line) shared_step_ = step_;
+    return true;
+  }
+  // The same for a step in which one rank alone writes: such steps in a row use the areas of all ranks in turn.
+  bool try_next_sole_step(uint64_t bytes) noexcept {
+    if (bytes <= kInlineBytes) return begin_step(kLines);
+    const uint64_t lenders_now = lenders(bytes);
+    if (lenders_now != lenders_) shared_step_ = step_;
+    lenders_ = lenders_now;
+    const uint64_t since = step_ + 1 - shared_step_;
+    return begin_step(std::clamp<uint64_t>(since, kBanks, std::min<uint64_t>(kLines, kBanks * lenders_)));
+  }
+  // All of the step, or all that is left of it.
+  void publish(uint32_t signature) noexcept {
+    sign(signature);
+    stores_.fence();
+    line(rank_, step_).published.store(flag(step_, kWhole), std::memory_order_release);
+    parts_ = 0;
+    if (doorbell_) doorbell_->ring();
+    prefetch_to_write(&line(rank_, step_ + 2));
+  }
+  // One more part of the step; publish() ends it. Who sleeps until this rank publishes is woken by that, and by parts that are
+  // `worth_waking` for or that it can take on another processor.
+  void publish_part(uint32_t signature, bool worth_waking) noexcept {
+    sign(signature);
+    stores_.fence();
+    line(rank_, step_).published.store(flag(step_, ++parts_), std::memory_order_release);
+    if (doorbell_ && (worth_waking || !doorbell_->one_cpu())) doorbell_->ring();
+  }
+  // True when the rank has published so many parts of the step, or kWhole: all of it.
+  bool published(int local, uint64_t parts) const noexcept {
+    return line(local, step_).published.load(std::memory_order_acquire) >= flag(step_, parts);
+  }
+  // Of all calls up to this step, so that a call in which nobody looked at the odd rank is noticed in the next one.
+  // Meaningful once the rank has published the step, as this one has.
+  uint32_t digest(int local) const noexcept { return line(local, step_).digest; }
+  uint64_t step() const noexcept { return step_; }
+
+  // The team has failed on this rank, with this status: before long its private memory is its caller's again, so the
+  // exchange comes before what the caller then writes.
+  void leave(int status) noexcept { line(rank_, 0).left.exchange(status, std::memory_order_acq_rel); }
+  // 0: what was read from the private memory of `local` up to now was still what that rank had published. Reads are
+  // system calls, which end before this load begins.
+  int left(int local) const noexcept { return line(local, 0).left.load(std::memory_order_seq_cst); }
+
+  // Collectives use the window one after another, in the order in which they were started.
+  uint64_t take_turn() noexcept { return next_turn_++; }
+  bool has_turn(uint64_t turn) const noexcept { return turn == turn_; }
+  // A collective that moves nothing ends without a step, perhaps before those that were started earlier.
+  void end_turn(uint64_t turn) noexcept {
+    if (turn != turn_) {
+      ended_.push_back(turn);
+      return;
+    }
+    do {
+      ++turn_;
+    } while (std::erase(ended_, turn_) > 0);
+  }
+
+ private:
+  struct alignas(64) Line {
+    std::atomic<uint64_t> published;  // flag()
+    uint32_t digest;
+    std::atomic<int32_t> left;  // of the lines of step 0 only: a status
+    std::byte data[kInlineBytes];
+  };
+  static_assert(sizeof(Line) == 512);
+  // Looks: where a rank spins, twice the time in which another reads half of the lines.
+  static constexpr int kPatience = 256;
+  static constexpr uint64_t flag(uint64_t step, uint64_t parts) noexcept { return step * (kWhole + 1) | parts; }
+  // Areas do not start at the same place of the caches, of which each page has its own and contiguous ones have neighbouring ones.
+  static constexpr uint64_t kSkew = 325 * 64;
+  // What a rank that alone writes may be ahead: about what a core's own cache holds.
+  static constexpr uint64_t kSoleBytes = 1 << 19;
+
+  void sign(uint32_t signature) noexcept {
+    if (parts_ > 0) return;
+    digest_ = (digest_ ^ signature) * 0x9e3779b1 + 1;
+    line(rank_, step_).digest = digest_;
+  }
+  // How many ranks' areas a rank that alone writes uses in turn: as many as caches hold, at least one's.
+  uint64_t lenders(uint64_t bytes) const noexcept {
+    return std::clamp<uint64_t>(kSoleBytes / (kBanks * bytes), 1, jobs_.size());
+  }
+  bool begin_step(uint64_t banks) noexcept {
+    if (step_ + 1 >= banks) {
+      // Looking half of the banks further ahead than needed makes most steps look at nobody.
+      needed_ = step_ + 2 - banks;
+      if (all_published_ < needed_ && !seen_by_all(std::min(step_, needed_ + banks / 2)) &&
+          !(banks == kLines && !crowded_ ? seen_in_the_end() : seen_by_all(needed_)))
+        return false;
+    }
+    ++step_;
+    return true;
+  }
+  // With many banks, and a core for each rank, half of them is what a rank that has used all waits for, a while: to follow the
+  // slowest one step by step would take the line from that one each time. After that it takes what there is.
+  [[gnu::noinline]] bool seen_in_the_end() noexcept {
+    if (std::exchange(patient_for_, needed_) != needed_) looks_ = 0;
+    if (++looks_ < kPatience || !seen_by_all(needed_)) return false;
+    for (uint64_t more = kLines / 4; more > 0; more /= 2) seen_by_all(std::min(step_, all_published_ + more));
+    return true;
+  }
+  // True when every other rank has published the step; then that is remembered.
+  bool seen_by_all(uint64_t step) noexcept {
+    for (int i = 0; i < size(); ++i)
+      if (i != rank_ && line(i, step).published.load(std::memory_order_acquire) < flag(step, kWhole)) {
+        behind_ = i;
+        return false;
+      }
+    all_published_ = step;
+    return true;
+  }
+
+  // The lines of one step lie together.
+  Line& line(int local, uint64_t step) const noexcept {
+    return lines_[step % kLines * jobs_.size() + static_cast<uint64_t>(local)];
+  }
+  uint64_t area_offset(int local, uint64_t step) const noexcept {
+    return (static_cast<uint64_t>(local) * kBanks + step % kBanks) * (area_bytes_ + kSkew);
+  }
+
+  NodeMemory* memory_;
+  Line* lines_;
+  std::byte* areas_;
+  uint64_t area_bytes_;
+  std::vector<int> jobs_;
+  int rank_;
+  Limits limits_;
+  bool crowded_;
+  StoreChoice stores_;
+  Doorbell* doorbell_ = nullptr;
+  std::vector<int> bells_;
+  int behind_ = 0;              // behind()
+  uint64_t step_ = 0;           // current
+  uint64_t parts_ = 0;          // of it that this rank has published
+  uint32_t digest_ = 0;         // of the calls that this rank published
+  uint64_t shared_step_ = 0;    // up to here areas were used otherwise than in a run of steps of one writer
+  uint64_t lenders_ = 0;        // in that run
+  uint64_t needed_ = 0;         // to be published by all before the next step can begin; 0: nothing so far
+  uint64_t all_published_ = 0;  // every rank has published this step
+  uint64_t patient_for_ = 0;    // the needed_ for which seen_in_the_end() waits, since so many looks
+  int looks_ = 0;
+  uint64_t turn_ = 0;
+  uint64_t next_turn_ = 0;
+  std::vector<uint64_t> ended_;  // turns that ended before their time
+};
+
+}  // namespace ibcoll

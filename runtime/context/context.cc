@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/context/context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "runtime/base/log.h"
+#include "runtime/collectives/framework/registry.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr int kLeaving = 1;        // as the root of a barrier, which has none: no program's barrier fits this one
+constexpr int kLastLooks = 1'000;  // for messages, while there are any
+
+// ", ring, bruck"
+std::string names_of_algorithms(ibcoll_collective_t collective) {
+  std::string names;
+  for (const Algorithm* const algorithm : algorithms())
+    if (algorithm->collective == collective) names += fmt::format(", {}", algorithm->name);
+  return names;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Context>> Context::create(const ibcoll_bootstrap_t* callbacks) {
+  std::unique_ptr<Context> context(new Context());
+  if (Status status = context->open(callbacks); !status.ok()) return status;
+  return context;
+}
+
+Context::~Context() {
+  world_.reset();
+  engine_.reset();
+}
+
+Status Context::open(const ibcoll_bootstrap_t* callbacks) {
+  const Status settings = read_settings();
+  if (!settings.ok() && !callbacks) return settings;  // a launcher tells the others that this rank has not come
+  Result<std::unique_ptr<Bootstrap>> bootstrap = make_bootstrap(callbacks);
+  if (!bootstrap.ok()) return bootstrap.status();
+  bootstrap_ = std::move(*bootstrap);
+  set_log_rank(size() > 1 ? rank() : -1);
+  if (callbacks)
+    if (Status all = agree(*bootstrap_, settings); !all.ok()) return all;
+  if (rank() == 0) {
+    for (const std::string& warning : config_.warnings()) log(LogLevel::kWarning, "{}", warning);
+  }
+  Result<Job> job = join_job(*bootstrap_, config_);
+  if (!job.ok()) return job.status();
+  job_ = std::move(*job);
+  return make_engine();
+}
+
+Status Context::read_settings() {
+  Result<Config> config = Config::load();
+  if (!config.ok()) return config.status();
+  config_ = std::move(*config);
+  for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
+    const auto collective = static_cast<ibcoll_collective_t>(i);
+    std::string name = fmt::format("IBCOLL_{}", ibcoll_collective_name(collective));
+    std::transform(name.begin(), name.end(), name.begin(), [](char c) { return std::toupper(c); });
+    const Config::Value& value = config_.value(name);
+    if (value.text == "auto") continue;
+    if (!find_algorithm(collective, value.text))
+      return error(IBCOLL_ERR_CONFIG, "{}={} ({}): there is no such algorithm; there are auto{}", name, value.text,
+                   value.origin, names_of_algorithms(collective));
+    forced_[i] = value.text;
+    forced_origin_[i] = name;
+  }
+  const std::string& scheme = config_.text("IBCOLL_SCHEME");
+  default_scheme_ = scheme == "copy"        ? IBCOLL_SCHEME_COPY
+                    : scheme == "zero_copy" ? IBCOLL_SCHEME_ZERO_COPY
+                                            : IBCOLL_SCHEME_AUTO;
+  area_bytes_ = config_.bytes("IBCOLL_SHM_SLOT_BYTES") / 64 * 64;
+  return {};
+}
+
+Status Context::make_engine() {
+  waiting_ = std::make_unique<WaitStrategy>(config_.text("IBCOLL_WAIT"), job_.ranks_per_core, job_.one_cpu);
+  // The same on all ranks of the node: one that never sleeps rings all the same.
+  if (job_.shm && job_.ranks_per_core > 1) {
+    std::vector<Bell*> bells;
+    bells.reserve(static_cast<size_t>(job_.shm->segment().ranks()));
+    for (int i = 0; i < job_.shm->segment().ranks(); ++i) bells.push_back(&job_.shm->segment().info(i).bell);
+    doorbell_ = std::make_unique<Doorbell>(std::move(bells), job_.shm->self(), job_.one_cpu);
+  }
+  EngineLimits limits;
+  limits.eager_bytes = config_.bytes("IBCOLL_EAGER_BYTES");
+  const double timeout = config_.seconds("IBCOLL_TIMEOUT");
+  limits.timeout_ns = timeout < kForEver ? static_cast<Time>(timeout * 1e9) : 0;
+
+  std::vector<Transport*> route(static_cast<size_t>(size()), nullptr);
+  std::vector<int> all(route.size());
+  for (int i = 0; i < size(); ++i) {
+    const bool local = job_.nodes[static_cast<size_t>(i)] == job_.nodes[static_cast<size_t>(rank())];
+    all[static_cast<size_t>(i)] = i;
+    if (i != rank()) route[static_cast<size_t>(i)] = local ? static_cast<Transport*>(job_.shm.get()) : job_.net.get();
+  }
+  engine_ = std::make_unique<Engine>(rank(), std::move(route), limits);
+
+  const auto exchange = [this](ConstBytes mine, Bytes theirs) { return bootstrap_->allgather(mine, theirs); };
+  Result<std::unique_ptr<TeamHandle>> world = form_team(/*epoch=*/1, {all}, all, rank(), exchange);
+  if (!world.ok()) return world.status();
+  world_ = std::move(*world);
+  return {};
+}
+
+// Barriers end what ranks still wait for from each other, and tell whether their last calls did not fit together, these
+// included: they are not taken for barriers of the program. The first one may pass before a message that nobody asked for has
+// come; the second one gives it time; and the third one passes on no rank if it has come to any. Who is through that one goes,
+// so what another rank still owes it is not sent. Closing the network transport
+// sends what is still in it; and the exchange keeps this process alive, for those that watch it, until all are through. After a
+// failure ranks part at once.
+Status Context::leave(std::unique_lock<std::mutex>& guard) {
+  const bool told_before = world_->team->failure_told();
+  Args barrier;
+  barrier.collective = IBCOLL_BARRIER;
+  barrier.root = kLeaving;
+  std::vector<std::byte> no_buffers;
+  Status together;
+  for (int round = 0; round < 3 && together.ok(); ++round) {
+    if (round == 2) {
+      for (int looks = 0; looks < kLastLooks && !world_->team->settle_owed(); ++looks) engine_->progress();
+      world_->team->part();
+    }
+    together = run_own(*world_, barrier, no_buffers, guard);
+    for (int looks = 0; looks < kLastLooks && engine_->progress(); ++looks) {
+    }
+    if (together.ok() && round < 2) together = world_->team->failure();
+  }
+  world_.reset();
+  engine_.reset();
+  job_.net.reset();
+  if (told_before) return {};
+  if (!together.ok()) return together;
+  const std::byte mine{1};
+  std::vector<std::byte> all(static_cast<size_t>(size()));
+  return bootstrap_->allgather(std::span(&mine, 1), all);
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The state of one process: settings, the job it belongs to, transports, engine, teams. The C API is a thin layer over it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "bootstrap/bootstrap.h"
+#include "runtime/base/config.h"
+#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/select.h"
+#include "runtime/context/join.h"
+#include "runtime/engine/engine.h"
+#include "runtime/engine/request.h"
+#include "runtime/engine/team.h"
+#include "runtime/machine/back_off.h"
+#include "runtime/machine/doorbell.h"
+#include "runtime/machine/fork_watch.h"
+#include "runtime/machine/user_memory.h"
+
+namespace ibcoll {
+
+class Context;
+
+// The node window of a rank that is alone on its node, in a team some of whose ranks are not.
+struct FreeMemory {
+  void operator()(std::byte* memory) const noexcept { (void)free_memory(memory); }
+};
+using LoneWindow = std::unique_ptr<std::byte, FreeMemory>;
+
+// A team and what belongs to it on this rank.
+struct TeamHandle {
+  TeamHandle() = default;
+  TeamHandle(const TeamHandle&) = delete;
+  TeamHandle& operator=(const TeamHandle&) = delete;
+  // Requests end before their team; buffers that others still have are freed after it, as its end looks once more for news.
+  ~TeamHandle() {
+    for (Shorthand& shorthand : shorthands) shorthand.request.reset();
+    for (GivenUp& one : given_up) one.request.reset();
+    team.reset();
+  }
+
+  Context* context = nullptr;
+  LoneWindow lone_window;
+  std::unique_ptr<Team> team;
+  uint64_t window_offset = 0;
+  uint64_t window_bytes = 0;  // in the node's shared memory; 0: there is none
+  Shape shape;                // what selection knows of every call on the team
+  CostModel model;
+  // The last request of each blocking shorthand: a loop that repeats a call pays for its set-up once. One with much scratch
+  // memory is not kept: large calls take longer than their set-up, and the memory is the program's. Nor is one with an operation
+  // of the user, who may free it.
+  struct Shorthand {
+    ibcoll_collective_args_t args{};
+    std::unique_ptr<Request> request;
+    bool waited_for = false;  // by a thread, which looks at the request after others have completed it
+  };
+  std::array<Shorthand, IBCOLL_COLLECTIVE_COUNT> shorthands;
+  // Of the runtime itself, given up while somebody still had the buffers (Request::overdue).
+  struct GivenUp {
+    std::unique_ptr<Request> request;
+    std::vector<std::byte> buffers;
+  };
+  std::vector<GivenUp> given_up;
+  int further_threads = 0;  // inside a shorthand that another thread is inside of, each with a request of its own
+
+  // BUSY: requests of the program or of the runtime are left, so `call`, which ends the team, must be refused.
+  Status may_end(const char* call) const;
+};
+
+class Context {
+ public:
+  static Result<std::unique_ptr<Context>> create(const ibcoll_bootstrap_t* callbacks);
+  ~Context();
+
+  // The lock that every call holds. Who waits for a collective lets go of it as soon as somebody else wants it.
+  std::unique_lock<std::mutex> enter() noexcept {
+    std::unique_lock<std::mutex> guard(lock_, std::try_to_lock);
+    if (!guard.owns_lock()) enter_again(guard);
+    return guard;
+  }
+  std::mutex& lock() noexcept { return lock_; }
+  int rank() const noexcept { return bootstrap_->rank(); }
+  int size() const noexcept { return bootstrap_->size(); }
+  TeamHandle& world() noexcept { return *world_; }
+  int teams() const noexcept { return static_cast<int>(teams_.size()); }
+  const Config& config() const noexcept { return config_; }
+  // Collective: waits for all ranks and closes what is open. Nothing but destruction may follow.
+  Status leave(std::unique_lock<std::mutex>& guard);
+
+  // Who shall be in a new team: ranks of its parent, in the new order.
+  struct Members {
+    std::vector<int> ranks;
+    bool same_everywhere = true;  // every rank of the parent gives the same; false: those that it lists do
+    Status refusal = {};          // why this rank's list is none; the other ranks are told
+  };
+  // Collective over the parent; nullptr where this rank is not a member. `guard` holds the lock, as for wait().
+  Result<TeamHandle*> make_team(TeamHandle& parent, const Members& members, uint64_t epoch,
+                                std::unique_lock<std::mutex>& guard);
+  void free_team(TeamHandle& team);
+
+  // Blocking allgather over a team: `all` holds one `mine.size()` per rank.
+  Status exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::unique_lock<std::mutex>& guard);
+
+  // What the call, or else the environment, forces.
+  Forced forced(ibcoll_collective_t collective, const char* algorithm) const;
+  // The algorithm for a call and its scheme; the rest of the request comes from `args`.
+  Result<std::unique_ptr<Request>> make_request(TeamHandle& team, const Args& args, Forced forced,
+                                                ibcoll_scheme_t scheme);
+  // What the library does for itself, whatever the user has forced: runs and waits. `buffers` are those of the call, and kept
+  // for it where it does not end.
+  Status run_own(TeamHandle& team, const Args& args, std::vector<std::byte>& buffers,
+                 std::unique_lock<std::mutex>& guard);
+  // Checks, runs and waits: a blocking shorthand.
+  Status run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given, std::unique_lock<std::mutex>& guard);
+  // What make_request() would select, and why; refuses what that, or check_without_buffers(), refuses.
+  Result<std::string> explain(TeamHandle& team, const ibcoll_collective_args_t& given) const;
+
+  Status start(Request& request) noexcept;
+  // Moves everything; false: nothing moved.
+  bool progress() noexcept;
+  // Messages of complete collectives are on their way, and leave only while somebody waits.
+  bool settling() const noexcept { return job_.net && job_.net->settling(); }
+  // Blocks until the request is complete and all has settled, or until `seconds` have passed (TIMEOUT; the request stays in
+  // flight). `guard` holds the lock, and holds it again on return.
+  Status wait(Request& request, double seconds, std::unique_lock<std::mutex>& guard);
+  // A thread is inside of wait(), with or without the lock.
+  bool waiting() const noexcept { return waiting_threads_.load(std::memory_order_relaxed) > 0; }
+  std::string describe() const { return engine_->describe(); }
+  std::string info_json();
+
+ private:
+  Context() = default;
+  void after_a_look() noexcept;
+  void enter_again(std::unique_lock<std::mutex>& guard) noexcept;
+  void let_others_in(std::unique_lock<std::mutex>& guard) noexcept;
+  bool rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::mutex>& guard) noexcept;
+  Status open(const ibcoll_bootstrap_t* callbacks);
+  Status read_settings();
+  Status make_engine();
+  // Gathers one equally long piece from each rank of the parent.
+  using Exchange = std::function<Status(ConstBytes mine, Bytes all)>;
+  // Collective over the parent, whose ranks are `parent_jobs`; `self`: rank of the parent. NULL: not a member.
+  Result<std::unique_ptr<TeamHandle>> form_team(uint64_t epoch, const Members& members,
+                                                const std::vector<int>& parent_jobs, int self,
+                                                const Exchange& exchange);
+  Result<std::unique_ptr<TeamHandle>> build_team(uint64_t epoch, Placement placement, int rank, uint64_t window_offset,
+                                                 LoneWindow lone_window);
+  uint64_t window_footprint(int locals) const;
+  Status allocate_window(int locals, uint64_t& offset);
+  Status allocate_lone_window(LoneWindow& window) const;
+  static Shape shape_of(const TeamHandle& team, const Args& args);
+  ibcoll_scheme_t scheme_of(ibcoll_scheme_t scheme) const noexcept;
+  void fill_model(TeamHandle& team) const;
+
+  ForkWatch fork_watch_;
+  std::mutex lock_;
+  std::atomic<int> wanting_{0};  // threads that wait for the lock
+  Config config_;
+  std::unique_ptr<Bootstrap> bootstrap_;
+  Job job_;
+  uint64_t area_bytes_ = 0;
+  ibcoll_scheme_t default_scheme_ = IBCOLL_SCHEME_AUTO;
+  std::string forced_[IBCOLL_COLLECTIVE_COUNT];  // by IBCOLL_<COLLECTIVE>; empty: auto
+  std::string forced_origin_[IBCOLL_COLLECTIVE_COUNT];
+  std::unique_ptr<WaitStrategy> waiting_;
+  std::unique_ptr<Doorbell> doorbell_;  // nullptr: each rank has a core, or this one is alone on its node
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<TeamHandle> world_;
+  std::vector<std::unique_ptr<TeamHandle>> teams_;
+  uint32_t rounds_ = 0;  // of progress, for after_a_look()
+  uint32_t starts_ = 0;  // of collectives that were complete at once
+  Time checked_at_ = 0;
+  std::atomic<int> waiting_threads_{0};
+};
+
+}  // namespace ibcoll

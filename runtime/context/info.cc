@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The state of a context as ibcoll_info shows it.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "runtime/base/build_info.h"
+#include "runtime/base/json.h"
+#include "runtime/context/context.h"
+#include "runtime/machine/module.h"
+#include "runtime/transport/network_transport.h"
+
+namespace ibcoll {
+namespace {
+
+Json devices_of(const char* name, const Config& config) {
+  const Result<void*> list =
+      module_function(fmt::format("libibcoll_{}.so", name).c_str(), fmt::format("ibcoll_{}_devices", name).c_str());
+  if (!list.ok()) return {{"reason", list.status().text()}};
+  Json devices;
+  reinterpret_cast<ListDevices>(list.value())(config, &devices);
+  return devices;
+}
+
+std::string timed_at_start(const MemoryModel& model) {
+  if (model.copy_us_per_byte == 0) return "no, the machine was busy; defaults are used";
+  std::string text = fmt::format("{:.3f} ns per byte copied through shared memory", 1e3 * model.copy_us_per_byte);
+  if (model.streamed_copy_us_per_byte > 0)
+    text += fmt::format(", {:.3f} in long streams", 1e3 * model.streamed_copy_us_per_byte);
+  if (model.read_us_per_byte > 0)
+    text +=
+        fmt::format(", single-copy reads {:.1f} us + {:.3f} ns per byte", model.read_us, 1e3 * model.read_us_per_byte);
+  return text;
+}
+
+}  // namespace
+
+std::string Context::info_json() {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  Json transports = Json::list();
+  if (job_.shm) {
+    Json shm = job_.shm->describe();
+    shm.set("timed_at_start", timed_at_start(job_.memory_model));
+    transports.push_back(shm);
+  } else {
+    transports.push_back({{"name", "shm"}, {"reason", "not used: this rank is alone on its node"}});
+  }
+  // Both network transports are shown: the one that is used with its state, the other with the reason why not.
+  const std::string used = job_.net ? job_.net->name() : "";
+  for (const char* name : {"ucx", "verbs"}) {
+    Json transport = used == name ? job_.net->describe() : devices_of(name, config_);
+    transport.set("name", name);
+    if (used == name)
+      transport.set("reason", job_.net_reason);
+    else if (used.empty() || used == "verbs")
+      transport.set("job", used.empty() ? job_.net_reason : "not used: verbs is");
+    transports.push_back(transport);
+  }
+  const Json state = {{"build", build_json()},
+                      {"settings", settings_json(config_)},
+                      {"bootstrap", {{"name", bootstrap_->name()}, {"rank", rank()}, {"size", size()}}},
+                      {"topology",
+                       {{"host", host},
+                        {"node", job_.nodes[static_cast<size_t>(rank())]},
+                        {"nodes", job_.node_count},
+                        {"ranks_per_core", job_.ranks_per_core},
+                        {"waiting", waiting_->name()},
+                        {"sleeps_until_woken", doorbell_ ? doorbell_->sleeps() : 0},
+                        {"times_woken", doorbell_ ? doorbell_->times_woken() : 0},
+                        {"times_others_woken", doorbell_ ? doorbell_->times_others_woken() : 0}}},
+                      {"transports", transports}};
+  return state.dump();
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How the ranks of a job come together: over the bootstrap they compare settings, find their nodes, share a segment per
+// node and exchange network addresses. Every step ends with the same answer on all ranks.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bootstrap/bootstrap.h"
+#include "runtime/base/config.h"
+#include "runtime/shm/transport.h"
+#include "runtime/transport/transport.h"
+
+namespace ibcoll {
+
+// What a job of ranks looks like once it has come together.
+struct Job {
+  std::vector<int> nodes;  // job rank -> node
+  int node_count = 1;
+  double ranks_per_core = 1.0;        // on the fullest machine or node
+  bool one_cpu = false;               // all ranks of this node share one processor
+  uint64_t id = 0;                    // random, the same on all ranks
+  std::unique_ptr<ShmTransport> shm;  // nullptr: alone on the node
+  std::unique_ptr<ShmNodeMemory> memory;
+  std::unique_ptr<Transport> net;  // nullptr: one node
+  LinkModel net_model;             // of the slowest link of the job: all ranks choose their algorithms by it
+  MemoryModel memory_model;        // of the ranks in the middle
+  double cache_bytes = 0;          // of the smallest last-level cache
+  double own_cache_bytes = 0;      // of the largest second-level cache
+  std::string net_reason;          // why there is none, or why this one
+};
+
+// Collective over the job, before anything else: the error of the first rank that has one, on all ranks.
+Status agree(Bootstrap& bootstrap, const Status& mine);
+
+// Collective over the job. BOOTSTRAP, CONFIG, TRANSPORT, TIMEOUT,...: names the rank where it failed.
+Result<Job> join_job(Bootstrap& bootstrap, const Config& config);
+
+}  // namespace ibcoll

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which algorithm a call gets, and how calls move forward.
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/collectives/framework/arguments.h"
+#include "runtime/context/context.h"
+#include "runtime/context/signal_report.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr size_t kMostKept = 1 << 20;     // bytes of scratch memory in the last request of a blocking shorthand
+constexpr uint32_t kRoundsPerLook = 64;   // at the clock
+constexpr uint32_t kStartsPerRound = 16;  // of progress, where collectives complete as they are started
+constexpr uint32_t kRoundsPerTurn = 64;   // until a thread that waits lets others in; that costs as much as some rounds
+constexpr int kHandOverYields = 1000;     // where nobody else wants the core, a third of a millisecond
+constexpr Time kBetweenChecks = 10'000'000;  // of peers, stalls and deadlines, whatever else moves
+
+}  // namespace
+
+void Context::fill_model(TeamHandle& team) const {
+  CostModel& m = team.model;
+  const MemoryModel& memory = job_.memory_model;
+  if (memory.copy_us_per_byte > 0) m.copy_us = memory.copy_us_per_byte;
+  m.cached_copy_us = std::min(m.cached_copy_us, m.copy_us);
+  m.streamed_copy_us = memory.streamed_copy_us_per_byte > 0 ? memory.streamed_copy_us_per_byte : m.copy_us;
+  m.own_cache_bytes = job_.own_cache_bytes;
+  if (memory.read_us_per_byte > 0) m.read_us = memory.read_us, m.read_us_per_byte = memory.read_us_per_byte;
+  m.cache_bytes = job_.cache_bytes;
+  if (team.shape.nodes > 1 || job_.shm) {
+    const LinkModel link = team.shape.nodes > 1 ? job_.net_model : job_.shm->model();
+    m.alpha_us = link.alpha_us;
+    m.cpu_us = link.cpu_us;
+    m.by_ranks = link.by_ranks;
+    double beta = link.beta_us_per_byte;
+    if (team.shape.nodes == 1) beta = 2 * m.copy_us;
+    if (team.shape.single_copy) {
+      // A message beyond the eager limit is a single-copy write, which is no cheaper per byte than two copies: the lines that
+      // its receiver has read must be taken from the other core first. (Small messages do not decide on a node.)
+      m.cpu_us += m.read_us / 2;
+      beta = std::max(beta, m.read_us_per_byte);
+    }
+    // Where ranks share cores they take turns at moving bytes, too.
+    m.beta_us = beta * job_.ranks_per_core;
+  }
+  m.sharing = job_.ranks_per_core;
+  m.turn_us = 1.2 * (job_.ranks_per_core - 1.0);
+}
+
+Shape Context::shape_of(const TeamHandle& team, const Args& args) {
+  Shape shape = team.shape;
+  const auto p = static_cast<uint64_t>(shape.p);
+  shape.bytes = args.bytes + args.recv.bytes;
+  shape.total = args.recv.bytes * p;
+  if (args.recv.counts && args.collective == IBCOLL_ALLGATHERV) {
+    for (uint64_t i = 0; i < p; ++i) {
+      shape.bytes = std::max(shape.bytes, args.recv.counts[i]);
+      shape.total += args.recv.counts[i];
+    }
+  }
+  shape.sizes_known = args.collective != IBCOLL_ALLTOALLV;
+  if (!shape.sizes_known) shape.bytes = shape.total = 0;
+  if (args.reduction.op) {
+    shape.commutative = args.reduction.op->commutative;
+    shape.element_bytes = args.reduction.element_bytes();
+  }
+  return shape;
+}
+
+Forced Context::forced(ibcoll_collective_t collective, const char* algorithm) const {
+  if (!algorithm || !*algorithm) return {forced_[collective], forced_origin_[collective]};
+  if (std::string_view(algorithm) == "auto") return {};
+  return {algorithm, "the call"};
+}
+
+ibcoll_scheme_t Context::scheme_of(ibcoll_scheme_t scheme) const noexcept {
+  return scheme == IBCOLL_SCHEME_AUTO ? default_scheme_ : scheme;
+}
+
+Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, const Args& args, Forced forced,
+                                                       ibcoll_scheme_t wanted) {
+  const ibcoll_scheme_t scheme = scheme_of(wanted);
+  Result<const Algorithm*> selected = select(args.collective, shape_of(team, args), team.model, forced);
+  if (!selected.ok()) return selected.status();
+  const uint32_t signature = call_signature(args, (*selected)->name, scheme, team.team->size());
+  auto request = std::make_unique<Request>(*team.team, args, **selected, scheme, signature);
+  request->hold_counts();
+  return request;
+}
+
+Status TeamHandle::may_end(const char* call) const {
+  int own = further_threads, in_flight = further_threads;
+  const auto count = [&](const auto& holder, bool waited_for) {  // may be complete, which its thread has not seen yet
+    own += holder.request != nullptr;
+    in_flight += holder.request && (waited_for || holder.request->in_flight());
+  };
+  for (const Shorthand& shorthand : shorthands) count(shorthand, shorthand.waited_for);
+  for (const GivenUp& request : given_up) count(request, false);
+  if (team->requests() > own)
+    return error(IBCOLL_ERR_BUSY, "{}: {} requests exist; free them first", call, team->requests() - own);
+  if (in_flight > 0)
+    return error(
+        IBCOLL_ERR_BUSY,
+        "{}: {} blocking calls are in flight still, in other threads, or given up while a peer may yet write to "
+        "their buffers; let them end first (ibcoll_progress)",
+        call, in_flight);
+  return {};
+}
+
+namespace {
+
+// The same call as last time, but for what the count arrays hold now.
+bool same_counts(const Args& held, const ibcoll_collective_args_t& given, size_t p) {
+  const auto same = [p](const uint64_t* a, const uint64_t* b) {
+    return (!a && !b) || (a && b && std::equal(a, a + p, b));
+  };
+  if (!same(held.recv.counts, given.recv_counts) || !same(held.recv.displacements, given.recv_displacements))
+    return false;
+  return held.in_place ||
+         (same(held.send.counts, given.send_counts) && same(held.send.displacements, given.send_displacements));
+}
+
+bool same_call(const ibcoll_collective_args_t& a, const ibcoll_collective_args_t& b) {
+  return a.send == b.send && a.recv == b.recv && a.bytes == b.bytes && a.count == b.count && a.type == b.type &&
+         a.op == b.op && a.root == b.root;
+}
+
+}  // namespace
+
+Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given,
+                             std::unique_lock<std::mutex>& guard) {
+  TeamHandle::Shorthand& last = team.shorthands[given.collective];
+  const auto p = static_cast<size_t>(team.team->size());
+  const bool repeat =
+      last.request && !last.waited_for && same_call(last.args, given) && same_counts(last.request->args(), given, p);
+  if (!repeat) {
+    if (team.team->refuses()) return team.team->refusal();
+    const Result<Args> args = check_arguments(given, team.team->rank(), team.team->size());
+    if (!args.ok()) return args.status();
+    Result<std::unique_ptr<Request>> made =
+        make_request(team, args.value(), forced(given.collective, nullptr), IBCOLL_SCHEME_AUTO);
+    if (!made.ok()) return made.status();
+    if (last.waited_for) {  // another thread is inside the same shorthand
+      if (Status status = start(**made); !status.ok()) return status;
+      ++team.further_threads;
+      Status status = wait(**made, INFINITY, guard);
+      --team.further_threads;
+      if ((*made)->in_flight()) team.given_up.push_back({std::move(*made), {}});
+      return status;
+    }
+    if (last.request && last.request->in_flight()) team.given_up.push_back({std::move(last.request), {}});
+    last = {given, std::move(*made), false};
+  }
+  Request& request = *last.request;
+  if (Status status = start(request); !status.ok()) return status;
+  last.waited_for = true;
+  const Status status = wait(request, INFINITY, guard);
+  last.waited_for = false;
+  // The user may free an operation as soon as the call has returned.
+  const bool keep = !request.holds_operation() && request.comm().arena().bytes() <= kMostKept;
+  if (!request.in_flight() && !keep) last.request.reset();
+  return status;
+}
+
+Status Context::run_own(TeamHandle& team, const Args& args, std::vector<std::byte>& buffers,
+                        std::unique_lock<std::mutex>& guard) {
+  Result<std::unique_ptr<Request>> request = make_request(team, args, Forced{}, IBCOLL_SCHEME_AUTO);
+  if (!request.ok()) return request.status();
+  if (Status status = start(**request); !status.ok()) return status;
+  Status status = wait(**request, INFINITY, guard);
+  if ((*request)->in_flight()) team.given_up.push_back({std::move(*request), std::move(buffers)});
+  return status;
+}
+
+Result<std::string> Context::explain(TeamHandle& team, const ibcoll_collective_args_t& given) const {
+  if (team.team->refuses()) return team.team->refusal();
+  const Result<Args> args = check_without_buffers(given, team.team->rank(), team.team->size());
+  if (!args.ok()) return args.status();
+  return ibcoll::explain(given.collective, shape_of(team, args.value()), team.model,
+                         forced(given.collective, given.algorithm));
+}
+
+// ---------------------------------------------------------------- progress
+
+namespace {
+
+// Changes under the context's lock only, so that no atomic read-modify-write is needed.
+class WaitingThread {
+ public:
+  explicit WaitingThread(std::atomic<int>& count) : count_(count) { add(1); }
+  WaitingThread(const WaitingThread&) = delete;
+  WaitingThread& operator=(const WaitingThread&) = delete;
+  ~WaitingThread() { add(-1); }
+
+ private:
+  void add(int change) { count_.store(count_.load(std::memory_order_relaxed) + change, std::memory_order_relaxed); }
+  std::atomic<int>& count_;
+};
+
+}  // namespace
+
+bool Context::progress() noexcept {
+  const bool moved = engine_->progress();
+  after_a_look();
+  return moved;
+}
+
+// What comes up now and then. A host program may poll rarely, and other teams may keep a waiting thread busy: the time decides.
+void Context::after_a_look() noexcept {
+  if (report_asked()) [[unlikely]]
+    report_if_asked(*this);
+  if (++rounds_ % kRoundsPerLook != 0) return;
+  const Time now = engine_->now();
+  if (now - checked_at_ < kBetweenChecks) return;
+  checked_at_ = now;
+  engine_->check();
+}
+
+// The last rank to come finds in the node window all that it waits for. If that is always the same one, it never waits, yet
+// other collectives, and ranks that fail, need it to look at its messages now and then.
+Status Context::start(Request& request) noexcept {
+  Status status = request.start();
+  if (!request.in_flight() && ++starts_ % kStartsPerRound == 0) progress();
+  return status;
+}
+
+void Context::enter_again(std::unique_lock<std::mutex>& guard) noexcept {
+  if (guard.try_lock()) return;
+  wanting_.fetch_add(1, std::memory_order_relaxed);
+  guard.lock();
+  wanting_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// A mutex goes to whoever comes first, which would be this thread again before another one has woken up.
+void Context::let_others_in(std::unique_lock<std::mutex>& guard) noexcept {
+  guard.unlock();
+  for (int i = 0; i < kHandOverYields && wanting_.load(std::memory_order_relaxed) > 0; ++i) ::sched_yield();
+  enter_again(guard);
+}
+
+// One pause without the lock, or a sleep that a rank of the node ends, not beyond `end` (0: none). A thread sleeps so only while
+// it is the one that waits: others might complete what it waits for, and wake nobody. Returns what Pause::pause() does.
+bool Context::rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::mutex>& guard) noexcept {
+  const int awaited = doorbell_ && pause.tired(engine_->awaits_leaders()) && !settling() &&
+                              waiting_threads_.load(std::memory_order_relaxed) == 1
+                          ? engine_->awaited_bell()
+                          : Comm::kNoBell;
+  if (awaited < 0) {
+    guard.unlock();
+    const bool long_wait = pause.pause();
+    enter_again(guard);
+    return long_wait;
+  }
+  const uint32_t rung = doorbell_->leave_word(awaited);
+  bool news = engine_->progress() || engine_->awaited_bell() != awaited;
+  if (!news) {
+    Time longest_ns = WaitStrategy::Pause::kLongestBellNs;
+    if (end != 0) longest_ns = std::min(longest_ns, end - std::min(end, engine_->now()));
+    guard.unlock();
+    news = doorbell_->sleep(awaited, rung, static_cast<uint32_t>(longest_ns));
+    enter_again(guard);
+  }
+  return pause.slept(news);
+}
+
+Status Context::wait(Request& request, double seconds, std::unique_lock<std::mutex>& guard) {
+  const auto ended = [&] { return !request.in_flight() && !settling(); };
+  if (ended()) return request.status();
+  const WaitingThread inside(waiting_threads_);
+  WaitStrategy::Pause pause(*waiting_);
+  const bool limited = seconds < kForEver;
+  const Time end = limited ? engine_->now() + static_cast<Time>(std::max(0.0, seconds) * 1e9) : 0;
+  for (;;) {
+    for (uint32_t i = 0; i < waiting_->spins(); ++i) {
+      if (engine_->progress()) pause.fresh();
+      if (ended()) return request.status();
+      if (i % kRoundsPerTurn == kRoundsPerTurn - 1 && wanting_.load(std::memory_order_relaxed) > 0) {
+        let_others_in(guard);
+        if (ended()) return request.status();
+      }
+      relax();
+    }
+    if (limited && engine_->now() >= end) {
+      after_a_look();  // a host program may wait for no time at all, again and again
+      if (!request.in_flight()) return request.status();
+      return error(IBCOLL_ERR_TIMEOUT, "rank {}: {} is not complete after {} s: it {}", request.team().rank(),
+                   request.call(), seconds, request.comm().describe_wait());
+    }
+    if (Status overdue = request.overdue(); !overdue.ok()) return overdue;
+    const bool long_wait = rest(pause, limited ? end : 0, guard);
+    if (ended()) return request.status();
+    if (long_wait) engine_->check();
+    after_a_look();
+  }
+}
+
+}  // namespace ibcoll

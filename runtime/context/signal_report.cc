@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/context/signal_report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <string>
+
+#include "runtime/context/context.h"
+
+namespace ibcoll {
+namespace {
+
+std::atomic<Context*> watched{nullptr};
+std::atomic<bool> asked{false};
+
+void write_now(const char* text, size_t bytes) {
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, bytes);
+}
+
+// A thread inside of ibcoll reports soon. One outside of it says so now, and reports when it next calls.
+void on_signal(int) {
+  Context* const context = watched.load(std::memory_order_acquire);
+  if (!context) return;
+  asked.store(true, std::memory_order_release);
+  if (context->waiting() || !context->lock().try_lock()) return;
+  char text[96];
+  const int bytes = std::snprintf(text, sizeof text, "ibcoll rank %d: outside of ibcoll\n", context->rank());
+  context->lock().unlock();
+  if (bytes > 0) write_now(text, static_cast<size_t>(bytes));
+}
+
+}  // namespace
+
+bool report_asked() noexcept { return asked.load(std::memory_order_relaxed); }
+
+void report_if_asked(Context& context) {
+  if (!asked.exchange(false, std::memory_order_acq_rel)) return;
+  std::string text = context.describe();
+  if (text.empty()) text = fmt::format("rank {}: no collective in flight\n", context.rank());
+  std::string lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    lines += "ibcoll " + text.substr(at, end - at) + "\n";
+    at = end + 1;
+  }
+  write_now(lines.data(), lines.size());
+}
+
+void report_on_signal(Context* context) {
+  Context* none = nullptr;
+  if (!watched.compare_exchange_strong(none, context)) return;  // one context reports for the process
+  struct sigaction old {};
+  if (::sigaction(SIGUSR1, nullptr, &old) != 0 || old.sa_handler != SIG_DFL) return;
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGUSR1, &action, nullptr);
+}
+
+void report_on_signal_no_more(Context* context) {
+  Context* mine = context;
+  if (!watched.compare_exchange_strong(mine, nullptr)) return;
+  struct sigaction old {};
+  if (::sigaction(SIGUSR1, nullptr, &old) == 0 && old.sa_handler == on_signal) std::signal(SIGUSR1, SIG_DFL);
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Making and freeing teams: who is in, where they are, and the window that those on one node share.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "runtime/context/context.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr uint64_t kNoWindow = ~uint64_t{0};
+constexpr int kExchanging = 1;  // as the root of an allgather, which has none: no program's allgather fits this one
+
+// In front of a node window: the last rank of the node that frees the team gives the memory back.
+struct alignas(64) WindowUsers {
+  std::atomic<int32_t> count;
+};
+
+// What the leader of each node says of the window that it made.
+struct WindowOffer {
+  uint64_t offset = kNoWindow;
+  int32_t code = IBCOLL_OK;
+  uint32_t members = 0;  // digest of the list that this rank was called with
+};
+
+uint32_t digest_of(const std::vector<int>& members) {
+  uint32_t digest = 1;
+  for (const int member : members) digest = (digest ^ static_cast<uint32_t>(member)) * 0x9e3779b1 + 1;
+  return digest;
+}
+
+// Ok, or why no team can be made of what the ranks of the parent say.
+Status judge(const std::vector<WindowOffer>& offers, const Context::Members& members, const std::vector<int>& jobs) {
+  for (size_t i = 0; i < offers.size(); ++i) {
+    if (offers[i].code == IBCOLL_ERR_INVALID_ARGUMENT)
+      return error(IBCOLL_ERR_MISMATCH, "rank {} of the parent was given a list of ranks that cannot be a team", i);
+    if (offers[i].code != IBCOLL_OK)
+      return error(static_cast<ibcoll_status_t>(offers[i].code),
+                   "rank {} could not get the node window of a new team ({}); what it returns says why", jobs[i],
+                   ibcoll_status_string(static_cast<ibcoll_status_t>(offers[i].code)));
+  }
+  if (!members.same_everywhere) return {};
+  for (size_t i = 0; i < offers.size(); ++i)
+    if (offers[i].members != offers[0].members)
+      return error(
+          IBCOLL_ERR_MISMATCH,
+          "rank {} of the parent was given another list of ranks for the new team than rank 0; all ranks of the "
+          "parent must call ibcoll_team_create with the same list",
+          i);
+  return {};
+}
+
+// While a team is being made.
+class ExpectedTeam {
+ public:
+  ExpectedTeam(Engine& engine, uint64_t epoch) : engine_(engine), epoch_(epoch) { engine_.expect_team(epoch_); }
+  ExpectedTeam(const ExpectedTeam&) = delete;
+  ExpectedTeam& operator=(const ExpectedTeam&) = delete;
+  ~ExpectedTeam() { engine_.expect_team_no_more(epoch_); }
+
+ private:
+  Engine& engine_;
+  const uint64_t epoch_;
+};
+
+}  // namespace
+
+uint64_t Context::window_footprint(int locals) const {
+  return sizeof(WindowUsers) + NodeWindow::footprint(locals, area_bytes_);
+}
+
+Status Context::allocate_window(int locals, uint64_t& offset) {
+  Result<uint64_t> made = job_.memory->allocate(window_footprint(locals));
+  if (!made.ok()) return made.status();
+  offset = *made;
+  std::byte* const memory = job_.memory->at(offset);
+  NodeWindow::prepare(memory + sizeof(WindowUsers), locals);
+  reinterpret_cast<WindowUsers*>(memory)->count.store(locals, std::memory_order_release);
+  return {};
+}
+
+Status Context::allocate_lone_window(LoneWindow& window) const {
+  Result<void*> made = allocate_memory(NodeWindow::footprint(1, area_bytes_));
+  if (!made.ok())
+    return error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory for the node window of a new team: {}", rank(),
+                 made.status().text());
+  window.reset(static_cast<std::byte*>(*made));
+  return {};
+}
+
+Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placement placement, int team_rank,
+                                                        uint64_t window_offset, LoneWindow lone_window) {
+  auto handle = std::make_unique<TeamHandle>();
+  handle->context = this;
+  const std::span<const int> locals = placement.ranks_of(placement.node_of(team_rank));
+  handle->shape.p = placement.size();
+  handle->shape.nodes = placement.node_count();
+  handle->shape.fewest_local = placement.fewest_local();
+  handle->shape.most_local = placement.most_local();
+  if (placement.most_local() > 1) handle->shape.area_bytes = area_bytes_;
+  std::vector<int> jobs, shm_locals;
+  for (const int i : locals) jobs.push_back(placement.job_rank(i));
+  if (window_offset != kNoWindow) {
+    for (const int job : jobs) shm_locals.push_back(job_.shm->local(job));
+    handle->shape.crowded = placement.node_count() == 1 && job_.ranks_per_core > 1;
+    handle->shape.single_copy = placement.node_count() == 1 && job_.shm->all_may_copy(shm_locals);
+  }
+  fill_model(*handle);
+  std::unique_ptr<NodeWindow> window;
+  if (window_offset != kNoWindow) {
+    const CostModel& model = handle->model;
+    const auto p = static_cast<int>(locals.size());
+    const NodeWindow::Limits limits{model.read_from(p), model.stream_from(p, area_bytes_),
+                                    static_cast<uint64_t>(model.leaves_caches(p))};
+    const auto self = static_cast<int>(std::find(locals.begin(), locals.end(), team_rank) - locals.begin());
+    window = std::make_unique<NodeWindow>(job_.memory.get(), job_.memory->at(window_offset) + sizeof(WindowUsers),
+                                          area_bytes_, std::move(jobs), self, limits, job_.ranks_per_core > 1);
+    if (doorbell_) window->use(*doorbell_, shm_locals);
+    handle->window_offset = window_offset;
+    handle->window_bytes = window_footprint(static_cast<int>(locals.size()));
+  } else if (lone_window) {
+    window = std::make_unique<NodeWindow>(nullptr, lone_window.get(), area_bytes_, std::move(jobs), 0,
+                                          NodeWindow::Limits{}, false);
+    handle->lone_window = std::move(lone_window);
+  }
+  handle->team = std::make_unique<Team>(*engine_, epoch, std::move(placement), team_rank, std::move(window));
+  return handle;
+}
+
+Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Members& wanted,
+                                                       const std::vector<int>& parent_jobs, int self,
+                                                       const Exchange& exchange) {
+  const ExpectedTeam expected(*engine_, epoch);
+  const std::vector<int>& members = wanted.ranks;
+  const auto found = std::find(members.begin(), members.end(), self);
+  const bool member = found != members.end();
+  const auto team_rank = static_cast<int>(found - members.begin());
+  Placement placement;
+  std::span<const int> locals;
+  LoneWindow lone_window;
+  WindowOffer offer;
+  offer.members = digest_of(members);
+  offer.code = wanted.refusal.code();
+  Status mine = wanted.refusal;
+  if (member) {
+    std::vector<int> jobs;
+    jobs.reserve(members.size());
+    for (const int r : members) jobs.push_back(parent_jobs[static_cast<size_t>(r)]);
+    placement = Placement(std::move(jobs), job_.nodes);
+    locals = placement.ranks_of(placement.node_of(team_rank));
+    if (locals.size() > 1 && locals.front() == team_rank)
+      mine = allocate_window(static_cast<int>(locals.size()), offer.offset);
+    else if (locals.size() == 1 && placement.most_local() > 1)
+      mine = allocate_lone_window(lone_window);
+    if (!mine.ok()) offer.code = mine.code();
+  }
+  std::vector<WindowOffer> offers(parent_jobs.size());
+  if (Status status = exchange(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(std::span(offers)));
+      !status.ok())
+    return status;
+  if (!mine.ok()) return mine;
+  if (Status refused = judge(offers, wanted, parent_jobs); !refused.ok()) {
+    if (offer.offset != kNoWindow)
+      job_.memory->release(offer.offset, window_footprint(static_cast<int>(locals.size())));
+    return refused;
+  }
+  if (!member) return std::unique_ptr<TeamHandle>();
+  const int leader = members[static_cast<size_t>(locals.front())];
+  return build_team(epoch, std::move(placement), team_rank, offers[static_cast<size_t>(leader)].offset,
+                    std::move(lone_window));
+}
+
+Result<TeamHandle*> Context::make_team(TeamHandle& parent, const Members& members, uint64_t epoch,
+                                       std::unique_lock<std::mutex>& guard) {
+  Team& from = *parent.team;
+  if (from.refuses()) return from.refusal();
+  const auto all = [&](ConstBytes mine, Bytes theirs) { return exchange(parent, mine, theirs, guard); };
+  Result<std::unique_ptr<TeamHandle>> made = form_team(epoch, members, from.placement().job_ranks(), from.rank(), all);
+  if (!made.ok()) return made.status();
+  if (!*made) return static_cast<TeamHandle*>(nullptr);
+  teams_.push_back(std::move(*made));
+  return teams_.back().get();
+}
+
+void Context::free_team(TeamHandle& team) {
+  const uint64_t offset = team.window_offset, bytes = team.window_bytes;
+  std::erase_if(teams_, [&](const auto& handle) { return handle.get() == &team; });
+  if (bytes == 0) return;
+  auto* const users = reinterpret_cast<WindowUsers*>(job_.memory->at(offset));
+  if (users->count.fetch_sub(1, std::memory_order_acq_rel) == 1) job_.memory->release(offset, bytes);
+}
+
+Status Context::exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::unique_lock<std::mutex>& guard) {
+  std::vector<std::byte> buffers(mine.size() + all.size());
+  std::copy(mine.begin(), mine.end(), buffers.begin());
+  Args args;
+  args.collective = IBCOLL_ALLGATHER;
+  args.root = kExchanging;
+  args.send.base = buffers.data();
+  args.recv = {buffers.data() + mine.size(), mine.size(), nullptr, nullptr};
+  Status status = run_own(team, args, buffers, guard);
+  if (status.ok()) std::copy(buffers.begin() + static_cast<std::ptrdiff_t>(mine.size()), buffers.end(), all.begin());
+  return status;
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the notes of a collective do when they arrive.
+#include "runtime/comm/comm.h"
+
+#include <cstring>
+
+#include "runtime/engine/engine.h"
+#include "runtime/engine/team.h"
+
+namespace ibcoll {
+
+void Comm::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
+  Channel* const c = channel(peer);
+  if (!c) return;
+  if (note.signature != signature_) {
+    other_call(peer);
+    return;
+  }
+  switch (static_cast<NoteKind>(note.kind)) {
+    case NoteKind::kAnnounce:
+      on_announce(*c, note, payload);
+      break;
+    case NoteKind::kEager:
+      on_eager(*c, note, payload);
+      break;
+    case NoteKind::kFragment:
+      on_fragment(*c, note, payload);
+      break;
+    case NoteKind::kLanded:
+      on_landed(*c, note);
+      break;
+    case NoteKind::kConsumed:
+      c->eager_consumed = static_cast<uint32_t>(note.bytes);
+      break;
+    default:
+      return;
+  }
+  if (!pump(*c)) retry_later(*c);
+}
+
+void Comm::on_announce(Channel& c, const Note& note, ConstBytes payload) noexcept {
+  Message* const m = message();
+  if (!m || payload.size() != sizeof(RemoteRegion)) return;
+  std::memcpy(&m->region, payload.data(), sizeof(RemoteRegion));
+  m->bytes = note.bytes;
+  c.advertisements.push(m);
+  mark_arrived(c);
+}
+
+void Comm::on_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
+  mark_arrived(c);
+  if (c.announced.head && !c.unexpected) {
+    take_eager(c, note, payload);
+    return;
+  }
+  EarlyMessage* const early = team_.engine().early_message(c.peer, note, payload);
+  if (!early) {
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to keep {} bytes that rank {} sent early", rank_,
+               payload.size(), c.peer));
+    return;
+  }
+  early->next = nullptr;
+  *c.unexpected_tail = early;
+  c.unexpected_tail = &early->next;
+}
+
+void Comm::take_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
+  Message* const m = c.announced.head;
+  if (m->bytes != payload.size() || note.bytes != payload.size()) {
+    mismatch(c.peer, payload.size(), m->bytes, "bytes of a message from it");
+    return;
+  }
+  std::memcpy(m->data, payload.data(), payload.size());
+  ++c.eager_taken;
+  land(c);
+}
+
+void Comm::on_fragment(Channel& c, const Note& note, ConstBytes payload) noexcept {
+  Message* const m = c.announced.head;
+  if (!m || !m->told || m->bytes != note.bytes || payload.size() > m->bytes - m->moved) {
+    mismatch(c.peer, note.bytes, m ? m->bytes : 0, "bytes of a message from it");
+    return;
+  }
+  std::memcpy(m->data + m->moved, payload.data(), payload.size());
+  m->moved += payload.size();
+  if (m->moved == m->bytes) land(c);
+}
+
+void Comm::on_landed(Channel& c, const Note& note) noexcept {
+  Message* const m = c.announced.head;
+  if (!m || m->region.key == 0 || m->bytes != note.bytes) {
+    mismatch(c.peer, note.bytes, m ? m->bytes : 0, "bytes of a message from it");
+    return;
+  }
+  if (!conceal(c.peer, *m)) {
+    team_.suspect(error(IBCOLL_ERR_MISMATCH, "rank {}: rank {} writes once more to memory where its message has landed",
+                        rank_, c.peer));
+    return;
+  }
+  land(c);
+}
+
+// The oldest announced message is complete.
+void Comm::land(Channel& c) noexcept {
+  Message* const m = c.announced.pop();
+  if (c.untold == m) c.untold = m->next;
+  ++c.landed;
+  ++messages_landed_;
+  m->next = free_messages_;
+  free_messages_ = m;
+  if (!c.announced.head && !c.in_landings) {
+    c.in_landings = true;
+    c.next_landing = nullptr;
+    *landings_tail_ = &c;
+    landings_tail_ = &c.next_landing;
+  }
+  if (!pump_consumed(c)) retry_later(c);
+}
+
+void Comm::mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept {
+  team_.suspect(
+      error(IBCOLL_ERR_MISMATCH,
+            "rank {} and rank {} do not fit together in {}: {} is {} there and {} here; all ranks must make the same "
+            "calls in the same order, with sizes that agree",
+            rank_, peer, team_.describe_call(op_), what, theirs, mine));
+}
+
+void Comm::other_call(int peer) noexcept {
+  team_.suspect(error(
+      IBCOLL_ERR_MISMATCH,
+      "rank {} is in {}, and rank {} in a call that differs in collective, algorithm, scheme, root, type, operation or "
+      "a size that must agree; all ranks must make the same calls in the same order",
+      rank_, team_.describe_call(op_), peer));
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/engine/engine.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/base/log.h"
+#include "runtime/engine/request.h"
+#include "runtime/engine/team.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr size_t kFirstWaits = 64;        // collectives in flight before a list grows
+constexpr uint32_t kSmallEarly = 64;      // payload of the small kind of early message
+constexpr size_t kMostOrphans = 1 << 16;  // notes of teams that are being made
+
+}  // namespace
+
+Engine::Engine(int rank, std::vector<Transport*> route, EngineLimits limits)
+    : rank_(rank), route_(std::move(route)), limits_(limits) {
+  limits_.eager_ahead = std::max<uint32_t>(2, limits_.eager_ahead);  // credit is returned for half of them at a time
+  memory_waits_.reserve(kFirstWaits);
+  blocked_.reserve(kFirstWaits);
+  for (Transport* const t : route_)
+    if (t && std::find(transports_.begin(), transports_.end(), t) == transports_.end()) transports_.push_back(t);
+}
+
+Engine::~Engine() {
+  for (auto& [epoch, message] : orphans_) recycle(message);
+  for (EarlyMessage* list : {free_small_, free_large_})
+    while (list) std::free(std::exchange(list, list->next));
+}
+
+Time Engine::now() const noexcept { return transports_.empty() ? 0 : transports_.front()->now(); }
+
+void Engine::add(Team& team) {
+  teams_[team.epoch()] = &team;
+  std::vector<std::pair<uint64_t, EarlyMessage*>> others;
+  for (auto& [epoch, message] : std::exchange(orphans_, {})) {
+    if (epoch != team.epoch()) {
+      others.emplace_back(epoch, message);
+      continue;
+    }
+    if (const int peer = team.team_rank(message->peer); peer >= 0)
+      team.on_note(peer, message->note, ConstBytes(message->payload(), message->bytes));
+    recycle(message);
+  }
+  orphans_ = std::move(others);
+  if (const Expected* const expected = find_expected(team.epoch()); expected && expected->lost)
+    team.fail(error(
+        IBCOLL_ERR_NO_MEMORY,
+        "rank {}: the other ranks of a new team were so far ahead that there was no room for what they sent; more "
+        "memory, or a barrier after the team was made, helps",
+        rank_));
+  // Deaths are reported to the teams of their time: this one may have been agreed upon with a rank's last words.
+  for (size_t rank = 0; rank < dead_.size(); ++rank)
+    if (const int peer = dead_[rank] ? team.team_rank(static_cast<int>(rank)) : -1; peer >= 0)
+      team.on_peer_failed(peer, "its process has ended");
+}
+
+void Engine::expect_team_no_more(uint64_t epoch) noexcept {
+  std::erase_if(expected_, [&](const Expected& expected) { return expected.epoch == epoch; });
+  std::erase_if(orphans_, [&](const auto& orphan) {
+    if (orphan.first == epoch) recycle(orphan.second);
+    return orphan.first == epoch;
+  });
+}
+
+void Engine::remove(Team& team) {
+  if (!team.failure().ok()) failed_teams_.emplace_back(team.epoch(), team.failure());
+  teams_.erase(team.epoch());
+  if (last_team_ == &team) last_team_ = nullptr;
+}
+
+// ---------------------------------------------------------------- progress
+
+bool Engine::progress() noexcept {
+  bool moved = !blocked_.empty() && retry_blocked();
+  moved |= poll_transports();
+  moved |= !memory_waits_.empty() && run_memory_waits();
+  if (owing_) [[unlikely]] {
+    owing_ = false;
+    for (auto& [epoch, team] : teams_) owing_ |= !team->settle_owed();
+  }
+  if (failed_) [[unlikely]]
+    end_failed();
+  return moved;
+}
+
+bool Engine::poll_transports() noexcept {
+  bool moved = false;
+  for (Transport* const transport : transports_) {
+    const size_t count = transport->poll(events_);
+    for (size_t i = 0; i < count; ++i) dispatch(events_[i]);
+    moved |= count > 0;
+  }
+  return moved;
+}
+
+bool Engine::run_memory_waits() noexcept {
+  bool moved = false;
+  for (size_t i = 0; i < memory_waits_.size();) {
+    Request* const request = memory_waits_[i];
+    if (!request->team().failure().ok() || !request->comm().runnable()) {
+      ++i;
+      continue;
+    }
+    memory_waits_[i] = memory_waits_.back();
+    memory_waits_.pop_back();
+    request->waits_for_memory = false;
+    run(*request);
+    moved = true;
+  }
+  return moved;
+}
+
+int Engine::awaited_bell() const noexcept {
+  if (memory_waits_.empty() || !blocked_.empty() || owing_ || failed_) return Comm::kNoBell;
+  size_t in_flight = 0;
+  for (const auto& [epoch, team] : teams_) in_flight += static_cast<size_t>(team->in_flight());
+  if (in_flight != memory_waits_.size()) return Comm::kNoBell;
+  int awaited = Comm::kNoBell;
+  for (Request* const request : memory_waits_) {
+    const int bell = request->comm().awaited_bell();
+    if (bell == Comm::kOwnTurn || bell == awaited) continue;
+    if (bell < 0 || awaited >= 0) return Comm::kNoBell;
+    awaited = bell;
+  }
+  return awaited;
+}
+
+bool Engine::awaits_leaders() const noexcept {
+  bool any = false;
+  for (Request* const request : memory_waits_) {
+    const bool part = request->comm().awaits_part();
+    if (!part && request->comm().awaited_bell() != Comm::kOwnTurn) return false;
+    any |= part;
+  }
+  return any;
+}
+
+void Engine::take_from_memory() noexcept {
+  while (run_memory_waits()) {
+  }
+}
+
+bool Engine::retry_blocked() noexcept {
+  bool moved = false;
+  for (size_t i = 0; i < blocked_.size();) {
+    Channel* const channel = blocked_[i];
+    const uint32_t sent = channel->sent;
+    if (channel->comm->team().failure().ok() && !channel->comm->pump(*channel)) {
+      moved |= sent != channel->sent;
+      ++i;
+      continue;
+    }
+    moved = true;
+    channel->blocked = false;
+    blocked_[i] = blocked_.back();
+    blocked_.pop_back();
+    Comm& comm = *channel->comm;
+    if (comm.team().failure().ok() && comm.runnable()) run(comm.team().request_of(comm));
+  }
+  return moved;
+}
+
+void Engine::forget(Channel& channel) noexcept {
+  channel.blocked = false;
+  std::erase(blocked_, &channel);
+}
+
+void Engine::forget(Request& request) noexcept {
+  request.waits_for_memory = false;
+  std::erase(memory_waits_, &request);
+}
+
+void Engine::run(Request& request) noexcept {
+  request.task().resume();
+  if (!request.team().failure().ok()) return;  // end_failed() takes over
+  if (request.task().done()) {
+    if (request.comm().matched()) request.team().finish(request);
+  } else if (request.comm().polls_memory() && !request.waits_for_memory) {
+    request.waits_for_memory = true;
+    memory_waits_.push_back(&request);
+  }
+}
+
+void Engine::team_failed() noexcept {
+  failed_ = true;
+  for (Transport* const transport : transports_) transport->expect_disorder();
+}
+
+void Engine::end_failed() noexcept {
+  failed_ = false;
+  for (auto& [epoch, team] : teams_) failed_ |= !team->end_requests();
+}
+
+void Engine::check() noexcept {
+  for (Transport* const transport : transports_) transport->check_peers();
+  const Time at = now();
+  for (auto& [epoch, team] : teams_) team->check(at);
+}
+
+// ---------------------------------------------------------------- events
+
+void Engine::dispatch(const Event& event) noexcept {
+  switch (event.kind) {
+    case Event::Kind::kSent: {
+      Comm& comm = *reinterpret_cast<Comm*>(event.token);
+      comm.on_sent();
+      if (comm.team().failure().ok() && comm.runnable()) run(comm.team().request_of(comm));
+      return;
+    }
+    case Event::Kind::kPeerFailed:
+      peer_failed(event.peer, std::string(reinterpret_cast<const char*>(event.payload.data()), event.payload.size()));
+      return;
+    case Event::Kind::kMessage:
+      break;
+  }
+  if (!last_team_ || last_team_->epoch() != event.note.epoch) {
+    const auto found = teams_.find(event.note.epoch);
+    if (found == teams_.end()) {
+      hold_orphan(event);
+      return;
+    }
+    last_team_ = found->second;
+  }
+  const int peer = last_team_->team_rank(event.peer);
+  if (peer < 0) {
+    log(LogLevel::kWarning, "a note of rank {}, which is not in the team {:x} that it names, was dropped", event.peer,
+        event.note.epoch);
+    return;
+  }
+  last_team_->on_note(peer, event.note, event.payload);
+}
+
+// A team that is not expected was freed here. Unless it had failed, all its collectives have ended. Of a failure the others were told,
+// but for those who had no room for that: they ask.
+void Engine::hold_orphan(const Event& event) {
+  Expected* const expected = find_expected(event.note.epoch);
+  if (!expected) {
+    if (static_cast<NoteKind>(event.note.kind) != NoteKind::kProbe) return;
+    for (const auto& [epoch, failure] : failed_teams_) {
+      if (epoch != event.note.epoch) continue;
+      (void)transport(event.peer).send(event.peer, Team::abort_note(epoch, failure, 0), Team::abort_text(failure));
+      return;
+    }
+    Note ended = event.note;
+    ended.bytes = 0;
+    ended.completed = ended.op;
+    ended.kind = static_cast<uint16_t>(NoteKind::kEnded);
+    (void)transport(event.peer).send(event.peer, ended, {});
+    return;
+  }
+  if (expected->lost) return;  // the team fails as soon as it is made
+  EarlyMessage* const message =
+      orphans_.size() < kMostOrphans ? early_message(event.peer, event.note, event.payload) : nullptr;
+  if (message) {
+    orphans_.emplace_back(event.note.epoch, message);
+    return;
+  }
+  expected->lost = true;
+  log(LogLevel::kError,
+      "rank {} sent a note for the team {:x}, which is being made; there is no room for it, {} wait already",
+      event.peer, event.note.epoch, orphans_.size());
+}
+
+Engine::Expected* Engine::find_expected(uint64_t epoch) noexcept {
+  const auto found = std::find_if(expected_.begin(), expected_.end(),
+                                  [&](const Expected& expected) { return expected.epoch == epoch; });
+  return found == expected_.end() ? nullptr : &*found;
+}
+
+void Engine::peer_failed(int job_rank, const std::string& why) {
+  if (dead_.empty()) dead_.resize(route_.size());
+  if (dead_[static_cast<size_t>(job_rank)]) return;
+  dead_[static_cast<size_t>(job_rank)] = true;
+  log(LogLevel::kInfo, "rank {} failed: {}", job_rank, why);
+  take_from_memory();
+  for (auto& [epoch, team] : teams_)
+    if (const int peer = team->team_rank(job_rank); peer >= 0) team->on_peer_failed(peer, why);
+}
+
+EarlyMessage* Engine::early_message(int peer, const Note& note, ConstBytes payload) noexcept {
+  const auto bytes = static_cast<uint32_t>(payload.size());
+  const bool small = bytes <= kSmallEarly;
+  EarlyMessage*& list = small ? free_small_ : free_large_;
+  EarlyMessage* message = nullptr;
+  if (list && list->capacity >= bytes) {
+    message = std::exchange(list, list->next);
+  } else {
+    const auto most = static_cast<uint32_t>(std::max<uint64_t>(limits_.eager_bytes, kSmallEarly + 1));
+    const uint32_t capacity = small ? kSmallEarly : std::max(bytes, most);
+    message = static_cast<EarlyMessage*>(std::malloc(sizeof(EarlyMessage) + capacity));
+    if (!message) return nullptr;
+    message->capacity = capacity;
+  }
+  message->next = nullptr;
+  message->note = note;
+  message->peer = peer;
+  message->bytes = bytes;
+  if (bytes) std::memcpy(message->payload(), payload.data(), bytes);
+  return message;
+}
+
+void Engine::recycle(EarlyMessage* message) noexcept {
+  EarlyMessage*& list = message->capacity <= kSmallEarly ? free_small_ : free_large_;
+  message->next = std::exchange(list, message);
+}
+
+std::string Engine::describe() const {
+  std::string text;
+  for (const auto& [epoch, team] : teams_) text += team->describe();
+  return text;
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Moves everything of one process forward: takes events from the transports to the collectives that wait for them,
+// resumes tasks, retries what had no credit, notices stalls. One per context (or per simulated rank). Not thread safe:
+// the context's lock is held around every call.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/comm/comm.h"
+#include "runtime/transport/transport.h"
+
+namespace ibcoll {
+
+class Team;
+class Request;
+
+struct EngineLimits {
+  uint64_t eager_bytes = 8192;        // largest message that goes without an advertisement; the same on all ranks
+  uint32_t eager_ahead = 32;          // eager messages to one peer in one collective that it has not taken yet
+  uint32_t collectives_ahead = 16;    // collectives with eager messages to one peer that it has not completed yet
+  Time timeout_ns = 600'000'000'000;  // of a collective; 0: none
+  Time stall_ns = 1'000'000'000;      // a wait this long makes ranks compare their calls
+};
+
+// A note that came before the collective (or the announcement) that it belongs to. Payload follows.
+struct EarlyMessage {
+  EarlyMessage* next;
+  Note note;
+  int peer;  // team rank
+  uint32_t bytes;
+  uint32_t capacity;
+  std::byte* payload() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
+};
+
+class Engine {
+ public:
+  // `route[r]`: the transport that reaches job rank r; nullptr for oneself and in a job of one. All outlive the engine.
+  Engine(int rank, std::vector<Transport*> route, EngineLimits limits);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return static_cast<int>(route_.size()); }
+  const EngineLimits& limits() const noexcept { return limits_; }
+  Time now() const noexcept;
+
+  // All that is in flight waits for one rank of this node: its bell. Comm::kNoBell: there is none.
+  int awaited_bell() const noexcept;
+  // All that waits for shared memory waits for the rows that the leader of this node collects, its own and those of other nodes.
+  bool awaits_leaders() const noexcept;
+  // One round; true when anything moved. Never blocks.
+  bool progress() noexcept;
+  // For a rank that has waited for a while: looks for dead peers, stalls and deadlines.
+  void check() noexcept;
+
+  // A team of this epoch is being made: notes that come for it are kept until add(). To be called before this rank does
+  // what lets other ranks make theirs. Notes of any other unknown team are credit that comes late: the team was freed here.
+  void expect_team(uint64_t epoch) { expected_.push_back({epoch}); }
+  // It is there, or will not be.
+  void expect_team_no_more(uint64_t epoch) noexcept;
+  void add(Team& team);
+  void remove(Team& team);
+  // One line per collective in flight.
+  std::string describe() const;
+
+  // ---- for Team and Comm
+
+  Transport& transport(int job_rank) noexcept { return *route_[static_cast<size_t>(job_rank)]; }
+  // Resumes the request's task until it waits or ends.
+  void run(Request& request) noexcept;
+  void retry(Channel& channel) { blocked_.push_back(&channel); }
+  void forget(Channel& channel) noexcept;
+  void forget(Request& request) noexcept;
+  void teams_owe() noexcept { owing_ = true; }
+  // A team has failed: its requests end in the next progress().
+  void team_failed() noexcept;
+  EarlyMessage* early_message(int peer, const Note& note, ConstBytes payload) noexcept;
+  void recycle(EarlyMessage* message) noexcept;
+  void peer_failed(int job_rank, const std::string& why);
+  // Goes on with what shared memory holds until nothing moves. What a rank has published counts, though it ended or gave
+  // up before others looked: to be called between the news of that and what follows from it.
+  void take_from_memory() noexcept;
+  bool dead(int job_rank) const noexcept { return !dead_.empty() && dead_[static_cast<size_t>(job_rank)]; }
+
+ private:
+  void dispatch(const Event& event) noexcept;
+  void hold_orphan(const Event& event);
+  struct Expected {  // a team that is being made
+    uint64_t epoch;
+    bool lost = false;  // a note that came for it: there was no room
+  };
+  Expected* find_expected(uint64_t epoch) noexcept;
+  bool poll_transports() noexcept;
+  bool run_memory_waits() noexcept;
+  bool retry_blocked() noexcept;
+  void end_failed() noexcept;
+
+  int rank_;
+  std::vector<Transport*> route_;
+  std::vector<Transport*> transports_;  // distinct
+  EngineLimits limits_;
+  std::array<Event, 16> events_;
+  std::unordered_map<uint64_t, Team*> teams_;
+  Team* last_team_ = nullptr;
+  std::vector<std::pair<uint64_t, Status>>
+      failed_teams_;  // epoch and failure of teams that had failed when they were freed
+  std::vector<Expected> expected_;
+  std::vector<std::pair<uint64_t, EarlyMessage*>> orphans_;  // of teams that are being made; peer: job rank
+  std::vector<Request*> memory_waits_;                       // tasks that wait for a flag in shared memory
+  std::vector<Channel*> blocked_;
+  bool owing_ = false;
+  bool failed_ = false;
+  EarlyMessage* free_small_ = nullptr;
+  EarlyMessage* free_large_ = nullptr;
+  std::vector<bool> dead_;  // by job rank, once a peer failed; empty before
+};
+
+}  // namespace ibcoll

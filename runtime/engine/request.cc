@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/engine/request.h"
+
+#include <fmt/format.h>
+
+#include "runtime/engine/team.h"
+
+namespace ibcoll {
+
+Request::Request(Team& team, const Args& args, const Algorithm& algorithm, ibcoll_scheme_t scheme, uint32_t signature)
+    : team_(team), args_(args), algorithm_(algorithm), scheme_(scheme), comm_(team, signature) {
+  team_.adopt(1);
+  if (holds_operation()) args_.reduction.op->requests.fetch_add(1, std::memory_order_relaxed);
+}
+
+// In flight still: given up, and its team ends; or there is no memory to say so. Nobody must find it any more.
+Request::~Request() {
+  if (in_flight_) team_.finish(*this);
+  team_.adopt(-1);
+  if (holds_operation()) args_.reduction.op->requests.fetch_sub(1, std::memory_order_release);
+}
+
+void Request::hold_counts() {
+  const auto p = static_cast<size_t>(team_.size());
+  counts_.reserve(4 * p);
+  const auto hold = [&](const uint64_t*& array) {
+    if (!array) return;
+    counts_.insert(counts_.end(), array, array + p);
+    array = counts_.data() + counts_.size() - p;
+  };
+  hold(args_.send.counts);
+  hold(args_.send.displacements);
+  hold(args_.recv.counts);
+  hold(args_.recv.displacements);
+}
+
+Status Request::start() noexcept {
+  if (team_.refuses()) return team_.refusal();
+  if (in_flight_)
+    return error(IBCOLL_ERR_BUSY, "rank {}: {} is in flight already; wait for it before it is started again",
+                 team_.rank(), call());
+  in_flight_ = true;
+  done_.store(false, std::memory_order_relaxed);
+  status_ = Status();
+  seen_at = 0;
+  team_.start(*this);
+  return Status();
+}
+
+Status Request::overdue() const {
+  const Engine& engine = team_.engine();
+  const Time patience = engine.limits().timeout_ns;
+  if (!in_flight_ || !team_.refuses() || patience == 0 || engine.now() - team_.failed_at() <= patience) return {};
+  return error(
+      IBCOLL_ERR_TIMEOUT,
+      "rank {}: {} has failed ({}), but its buffers are not free yet: {}; it is still in flight. Let that process "
+      "go on or end it, then wait again",
+      team_.rank(), call(), team_.failure().text(), comm_.describe_end());
+}
+
+void Request::begin(uint32_t op) noexcept {
+  comm_.reset(op, scheme_, algorithm_.uses_window);
+  const bool replaces = args_.in_place && (args_.collective == IBCOLL_ALLTOALL || args_.collective == IBCOLL_ALLTOALLV);
+  task_ = algorithm_.run(comm_, replaces ? with_own_copy() : args_);
+}
+
+// alltoall(v) in place: what this rank sends is what the result replaces, so it sends from a copy.
+Args Request::with_own_copy() noexcept {
+  Args args = args_;
+  args.in_place = false;
+  // One after the other, however far apart they are.
+  uint64_t total = 0;
+  for (int i = 0; i < team_.size(); ++i) total += args.recv.size(i);
+  std::byte* const copy = comm_.scratch(total);
+  auto* const places =
+      reinterpret_cast<uint64_t*>(comm_.scratch(static_cast<uint64_t>(team_.size()) * sizeof(uint64_t)));
+  if (!copy || !places) return args;  // the team has failed
+  uint64_t at = 0;
+  for (int i = 0; i < team_.size(); ++i) {
+    places[i] = at;
+    Comm::copy(Bytes(copy + at, args.recv.size(i)), args.recv[i]);
+    at += args.recv.size(i);
+  }
+  args.send = {copy, args.recv.bytes, args.recv.counts, args.recv.counts ? places : nullptr};
+  return args;
+}
+
+void Request::end(Status status) noexcept {
+  if (waits_for_memory) team_.engine().forget(*this);
+  comm_.close();
+  task_ = Task();
+  comm_.release();
+  status_ = std::move(status);
+  in_flight_ = false;
+  if (status_.ok()) done_.store(true, std::memory_order_release);
+}
+
+PairBytes Request::pair_bytes(int peer) const noexcept {
+  if (args_.collective != IBCOLL_ALLTOALLV) return {};
+  return {args_.in_place ? args_.recv.size(peer) : args_.send.size(peer), args_.recv.size(peer)};
+}
+
+std::string Request::call() const {
+  return fmt::format("{} ({})", ibcoll_collective_name(args_.collective), algorithm_.name);
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A persistent collective: checked arguments, the selected algorithm, and its runs.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/args.h"
+#include "runtime/comm/comm.h"
+#include "runtime/comm/task.h"
+
+namespace ibcoll {
+
+class Team;
+
+class Request {
+ public:
+  // `args` point to arrays of `counts_` once hold_counts() ran. `algorithm` applies to the team and the call.
+  Request(Team& team, const Args& args, const Algorithm& algorithm, ibcoll_scheme_t scheme, uint32_t signature);
+  ~Request();
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  // Takes a private copy of the count and displacement arrays that `args` points to.
+  void hold_counts();
+
+  // BUSY when in flight, or the team's failure.
+  Status start() noexcept;
+  bool in_flight() const noexcept { return in_flight_; }
+  // The last run has ended well. The one question that may be asked without the context's lock.
+  bool done() const noexcept { return done_.load(std::memory_order_acquire); }
+  // Of the last run that ended.
+  const Status& status() const noexcept { return status_; }
+  // Ok, or TIMEOUT: the team failed IBCOLL_TIMEOUT ago, and somebody still has buffers of this request, so that it cannot
+  // end. It stays in flight.
+  Status overdue() const;
+
+  Team& team() noexcept { return team_; }
+  Comm& comm() noexcept { return comm_; }
+  const Args& args() const noexcept { return args_; }
+  const Algorithm& algorithm() const noexcept { return algorithm_; }
+  // One of the user, who must not free it before this request.
+  bool holds_operation() const noexcept { return args_.reduction.op && args_.reduction.op->user_defined(); }
+  // "allgatherv (ring)"
+  std::string call() const;
+  // What this call sends to the peer and expects from it; 0 and 0 where the signature says it all.
+  PairBytes pair_bytes(int peer) const noexcept;
+
+  // ---- for the team and the engine
+
+  void begin(uint32_t op) noexcept;  // makes the task
+  Task& task() noexcept { return task_; }
+  void end(Status status) noexcept;  // drops the task
+  bool waits_for_memory = false;     // in the engine's list
+  Time seen_at = 0;                  // first check() that saw this run; for deadlines
+  Time probed_at = 0;
+
+ private:
+  Args with_own_copy() noexcept;
+
+  Team& team_;
+  Args args_;
+  const Algorithm& algorithm_;
+  ibcoll_scheme_t scheme_;
+  Comm comm_;
+  Task task_;
+  bool in_flight_ = false;
+  std::atomic<bool> done_{false};
+  Status status_;
+  std::vector<uint64_t> counts_;
+};
+
+}  // namespace ibcoll

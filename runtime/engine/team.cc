@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/engine/team.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/engine/request.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr size_t kFirstRing = 64;
+
+std::string text_of(ConstBytes payload) { return {reinterpret_cast<const char*>(payload.data()), payload.size()}; }
+
+}  // namespace
+
+Team::Team(Engine& engine, uint64_t epoch, Placement placement, int rank, std::unique_ptr<NodeWindow> window)
+    : engine_(engine),
+      epoch_(epoch),
+      placement_(std::move(placement)),
+      rank_(rank),
+      window_(std::move(window)),
+      active_(kFirstRing, nullptr),
+      calls_(kFirstRing) {
+  bool same = true;
+  for (int i = 0; i < size(); ++i) same = same && job_rank(i) == i;
+  if (!same) {
+    team_ranks_.assign(static_cast<size_t>(engine_.size()), -1);
+    for (int i = 0; i < size(); ++i) team_ranks_[static_cast<size_t>(job_rank(i))] = i;
+  }
+  peers_.reset(arena_);
+  engine_.add(*this);
+}
+
+Team::~Team() {
+  tell_untold();
+  while (EarlyMessage* const early = early_) {
+    early_ = early->next;
+    engine_.recycle(early);
+  }
+  engine_.remove(*this);
+}
+
+int Team::team_rank(int job_rank) const noexcept {
+  if (team_ranks_.empty()) return job_rank < size() ? job_rank : -1;
+  return team_ranks_[static_cast<size_t>(job_rank)];
+}
+
+// ---------------------------------------------------------------- collectives
+
+void Team::start(Request& request) noexcept {
+  const uint32_t op = next_op_++;
+  make_room(op);
+  active_[op & (active_.size() - 1)] = &request;
+  calls_[op % calls_.size()] = {op, request.comm().signature()};
+  request.begin(op);
+  if (!request.task()) {
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank_, request.call()));
+    return;
+  }
+  if (!failure_.ok()) return;
+  engine_.run(request);
+  if (early_) deliver_early(request);
+}
+
+// The ring holds the collectives in flight; it grows when one is that old.
+void Team::make_room(uint32_t op) {
+  while (active_[op & (active_.size() - 1)]) {
+    std::vector<Request*> larger(2 * active_.size(), nullptr);
+    for (Request* const r : active_)
+      if (r) larger[r->comm().op() & (larger.size() - 1)] = r;
+    active_ = std::move(larger);
+  }
+}
+
+Request* Team::active(uint32_t op) const noexcept {
+  Request* const request = active_[op & (active_.size() - 1)];
+  return request && request->comm().op() == op ? request : nullptr;
+}
+
+// The call may be complete before the last of them: what it does not take any more is as wrong as if it came later.
+void Team::deliver_early(Request& request) noexcept {
+  const uint32_t op = request.comm().op();
+  for (EarlyMessage** at = &early_; *at && failure_.ok();) {
+    EarlyMessage* const early = *at;
+    if (early->note.op != op) {
+      at = &early->next;
+      continue;
+    }
+    *at = early->next;
+    if (!*at) early_tail_ = at;
+    on_message(early->peer, early->note, ConstBytes(early->payload(), early->bytes));
+    engine_.recycle(early);
+  }
+}
+
+void Team::finish(Request& request) noexcept {
+  const uint32_t op = request.comm().op();
+  active_[op & (active_.size() - 1)] = nullptr;
+  failure_told_ |= !failure_.ok();
+  request.end(failure_);
+  while (completed_ + 1 != next_op_ && !active(completed_ + 1)) ++completed_;
+}
+
+// ---------------------------------------------------------------- notes
+
+void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
+  if (TeamPeer* const known = peers_.find(peer); known && static_cast<int32_t>(note.completed - known->completed) > 0)
+    known->completed = note.completed;
+  const auto kind = static_cast<NoteKind>(note.kind);
+  if (kind == NoteKind::kAbort && failure_.ok()) engine_.take_from_memory();
+  if (kind == NoteKind::kAbort && doubt_ != Doubt::kNone) {  // the story that was waited for
+    failure_ = Status();
+    doubt_ = Doubt::kNone;
+    abort_untold_.clear();  // who sent it tells them
+  }
+  if (!failure_.ok() && kind == NoteKind::kProbe && doubt_ == Doubt::kNone) tell_abort(peer);  // it may have missed it
+  if (!failure_.ok() || kind == NoteKind::kCompleted) return;
+  if (kind == NoteKind::kAbort) {
+    fail(error(static_cast<ibcoll_status_t>(static_cast<int64_t>(note.bytes)), "{} (told by rank {} of the team)",
+               text_of(payload), peer),
+         false);
+    return;
+  }
+  if (kind == NoteKind::kProbe) {
+    on_probe(peer, note, payload);
+    return;
+  }
+  if (kind == NoteKind::kEnded) {
+    if (Request* const request = active(note.op)) request->comm().on_ended(peer);
+    return;
+  }
+  if (static_cast<int32_t>(note.op - next_op_) < 0) {
+    on_message(peer, note, payload);
+    return;
+  }
+  EarlyMessage* const early = engine_.early_message(peer, note, payload);
+  if (!early) {
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to keep {} bytes that rank {} sent early", rank_,
+               payload.size(), peer));
+    return;
+  }
+  early->next = nullptr;
+  *early_tail_ = early;
+  early_tail_ = &early->next;
+}
+
+// Of a collective that was started here. When it has ended, credit may still come, data may not.
+void Team::on_message(int peer, const Note& note, ConstBytes payload) noexcept {
+  if (Request* const request = active(note.op)) {
+    request->comm().on_note(peer, note, payload);
+    if (failure_.ok() && request->comm().runnable()) engine_.run(*request);
+  } else if (static_cast<NoteKind>(note.kind) != NoteKind::kConsumed) {
+    suspect(error(
+        IBCOLL_ERR_MISMATCH,
+        "rank {}: rank {} sent {} bytes (message {}, note {}) in collective #{}, which has ended here without them; "
+        "all ranks must make the same calls in the same order, with sizes that agree",
+        rank_, peer, note.bytes, note.index, note.kind, note.op));
+  }
+}
+
+void Team::on_probe(int peer, const Note& note, ConstBytes payload) noexcept {
+  if (payload.size() < sizeof(PairBytes)) return;
+  const Call& call = calls_[note.op % calls_.size()];
+  if (call.op == note.op && call.signature != note.signature) {
+    suspect(error(
+        IBCOLL_ERR_MISMATCH,
+        "collective #{} of the team is {} on rank {} but {} on rank {}; all ranks must make the same calls in the "
+        "same order, with sizes that agree",
+        note.op, text_of(payload.subspan(sizeof(PairBytes))), peer, describe_call(note.op), rank_));
+    return;
+  }
+  if (Request* const request = active(note.op)) {
+    PairBytes theirs;
+    std::memcpy(&theirs, payload.data(), sizeof theirs);
+    const PairBytes mine = request->pair_bytes(peer);
+    if (theirs.sent != mine.received)
+      request->comm().mismatch(peer, theirs.sent, mine.received, "bytes that it sends here");
+    else if (theirs.received != mine.sent)
+      request->comm().mismatch(peer, theirs.received, mine.sent, "bytes that it gets from here");
+  } else if (static_cast<int32_t>(note.op - next_op_) < 0) {
+    (void)send(peer, {epoch_, 0, note.op, note.signature, completed_, static_cast<uint16_t>(NoteKind::kEnded), 0}, {});
+  }
+}
+
+bool Team::send(int peer, const Note& note, ConstBytes payload) noexcept {
+  if (!transport(peer).send(job_rank(peer), note, payload)) return false;
+  told(peer);
+  return true;
+}
+
+PutResult Team::put(int peer, const RemoteRegion& to, ConstBytes from, const Note& note, uint64_t token) noexcept {
+  const PutResult result = transport(peer).put(job_rank(peer), to, from, note, token);
+  if (result != PutResult::kBusy) told(peer);
+  return result;
+}
+
+// ---------------------------------------------------------------- credit across collectives
+
+bool Team::may_send_eager(int peer, uint32_t op) noexcept {
+  TeamPeer* const p = peers_.at(peer);
+  if (!p) return false;
+  constexpr uint32_t most = TeamPeer::kMostAhead;
+  const uint32_t ahead = std::min(most, engine_.limits().collectives_ahead);
+  if (p->eager_op_count == 0)
+    p->completed = op - 1;  // of nothing that went to it; 0 may be half of all numbers away
+  else if (p->eager_ops[(p->eager_op_count - 1) % most] == op)
+    return true;
+  // Only older collectives hold a younger one back, so that the oldest can always go on, whatever was sent before.
+  uint32_t older = 0;
+  for (uint32_t i = 0; i < std::min(p->eager_op_count, most); ++i) {
+    const uint32_t other = p->eager_ops[i];
+    if (other == op) return true;
+    older += static_cast<int32_t>(other - op) < 0 && static_cast<int32_t>(other - p->completed) > 0;
+  }
+  if (older >= ahead) return false;
+  p->eager_ops[p->eager_op_count++ % most] = op;
+  return true;
+}
+
+uint32_t Team::owed_limit() const noexcept {
+  return std::max<uint32_t>(1, std::min(TeamPeer::kMostAhead, engine_.limits().collectives_ahead) / 2);
+}
+
+void Team::completed_with_eager_from(int peer, uint32_t op) noexcept {
+  TeamPeer* const p = peers_.at(peer);
+  if (!p) return;
+  // The numbers begin anew after 2^32 - 1: one that is owed to nobody any more may look as if it were to come.
+  if (p->owed == 0 || static_cast<int32_t>(op - p->owed_through) > 0) p->owed_through = op;
+  if (++p->owed >= owed_limit()) engine_.teams_owe();
+}
+
+// Any note tells the peer how far this rank is.
+void Team::told(int peer) noexcept {
+  TeamPeer* const p = peers_.find(peer);
+  if (!p) return;
+  p->told = completed_;
+  if (static_cast<int32_t>(completed_ - p->owed_through) >= 0) p->owed = 0;
+}
+
+bool Team::settle_owed() noexcept {
+  if (!failure_.ok() || parting_) return true;  // it starts no more collectives
+  bool settled = true;
+  for (const TeamPeer* p = peers_.first(); p; p = p->next_peer) {
+    if (p->owed < owed_limit()) continue;
+    const Note note{epoch_, 0, 0, 0, completed_, static_cast<uint16_t>(NoteKind::kCompleted), 0};
+    if (p->told != completed_) (void)send(p->peer, note, {});
+    settled = settled && p->owed < owed_limit();
+  }
+  return settled;
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A group of ranks and the collectives in flight on it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/peer_table.h"
+#include "runtime/base/status.h"
+#include "runtime/comm/comm.h"
+#include "runtime/comm/node_window.h"
+#include "runtime/comm/placement.h"
+#include "runtime/engine/engine.h"
+
+namespace ibcoll {
+
+class Request;
+
+// Flow control between this rank and one other, over all collectives of the team.
+struct TeamPeer {
+  static constexpr uint32_t kMostAhead = 16;
+  int peer = -1;
+  TeamPeer* next_peer = nullptr;
+  uint32_t completed = 0;               // collectives that the peer has completed
+  uint32_t eager_ops[kMostAhead] = {};  // the last ones in which eager messages went to it
+  uint32_t eager_op_count = 0;
+  uint32_t owed = 0;          // completed collectives with eager messages of the peer that it was not told of
+  uint32_t owed_through = 0;  // the last of them
+  uint32_t told = 0;          // last Note.completed sent to it
+};
+
+class Team {
+ public:
+  // `epoch` differs from that of every other team of the job and is the same on all its ranks. `window`: nullptr when
+  // no two ranks of the team share a node.
+  Team(Engine& engine, uint64_t epoch, Placement placement, int rank, std::unique_ptr<NodeWindow> window);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  Engine& engine() noexcept { return engine_; }
+  uint64_t epoch() const noexcept { return epoch_; }
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return placement_.size(); }
+  const Placement& placement() const noexcept { return placement_; }
+  NodeWindow* window() noexcept { return window_.get(); }
+  int job_rank(int rank) const noexcept { return placement_.job_rank(rank); }
+  int team_rank(int job_rank) const noexcept;  // -1: not a member
+
+  // ---- collectives in flight
+
+  // Gives the request the next sequence number and runs it up to its first wait.
+  void start(Request& request) noexcept;
+  // Ok, or why the team accepts no collectives any more.
+  const Status& failure() const noexcept { return failure_; }
+  // False while the failure is in doubt: a call that is started then ends with what is found.
+  bool refuses() const noexcept { return !failure_.ok() && doubt_ == Doubt::kNone; }
+  // The failure, for a call that is refused.
+  const Status& refusal() noexcept {
+    failure_told_ = true;
+    return failure_;
+  }
+  // A call of the program has failed, or was refused, for this team's failure.
+  bool failure_told() const noexcept { return failure_told_; }
+  // Ends everything in flight on all ranks of the team with this error.
+  void fail(Status status, bool tell = true) noexcept;
+  Time failed_at() const noexcept { return failed_at_; }
+  // As fail(), where a peer may know better why, or a death explain it: that is waited for a little, and told instead.
+  void suspect(Status status) noexcept;
+  int requests() const noexcept { return requests_; }
+  int in_flight() const noexcept;
+  void adopt(int change) noexcept { requests_ += change; }
+  uint32_t children() noexcept { return ++children_; }
+
+  // ---- for the engine
+
+  // What tells another rank that a team has failed.
+  static Note abort_note(uint64_t epoch, const Status& failure, uint32_t completed) noexcept;
+  static ConstBytes abort_text(const Status& failure) noexcept;
+
+  void on_note(int peer, const Note& note, ConstBytes payload) noexcept;
+  void on_peer_failed(int peer, const std::string& why) noexcept;
+  // After a failure: tells the other ranks and ends what is in flight. False while there is more to do.
+  bool end_requests() noexcept;
+  void finish(Request& request) noexcept;
+  Request& request_of(const Comm& comm) noexcept { return *active_[comm.op() & (active_.size() - 1)]; }
+  // False while a peer is owed credit that it could not be sent.
+  bool settle_owed() noexcept;
+  // The next collective is the last one. Who has completed it may be gone, and wants no credit any more.
+  void part() noexcept { parting_ = true; }
+  void check(Time now) noexcept;
+  std::string describe() const;
+
+  // ---- for Comm
+
+  Transport& transport(int rank) noexcept { return engine_.transport(job_rank(rank)); }
+  bool send(int peer, const Note& note, ConstBytes payload) noexcept;
+  bool tell_abort(int peer) noexcept;
+  void look_who_left(Request& request) noexcept;
+  void tell_untold() noexcept;
+  PutResult put(int peer, const RemoteRegion& to, ConstBytes from, const Note& note, uint64_t token) noexcept;
+  uint32_t completed() const noexcept { return completed_; }
+  // True when an eager message of collective `op` may go to the peer now; then it is counted.
+  bool may_send_eager(int peer, uint32_t op) noexcept;
+  void completed_with_eager_from(int peer, uint32_t op) noexcept;
+  // "allgatherv (ring) #12"
+  std::string describe_call(uint32_t op) const;
+
+ private:
+  Request* active(uint32_t op) const noexcept;
+  void make_room(uint32_t op);
+  void deliver_early(Request& request) noexcept;
+  void on_message(int peer, const Note& note, ConstBytes payload) noexcept;
+  void on_probe(int peer, const Note& note, ConstBytes payload) noexcept;
+  enum class Doubt { kNone, kSuspicion, kDeath };
+  void fail_in_doubt(Status status, Doubt doubt) noexcept;
+  void told(int peer) noexcept;
+  uint32_t owed_limit() const noexcept;
+
+  Engine& engine_;
+  uint64_t epoch_;
+  Placement placement_;
+  int rank_;
+  std::unique_ptr<NodeWindow> window_;
+  std::vector<int> team_ranks_;  // job rank -> team rank; empty when they are the same
+  Arena arena_;                  // of peers_
+  PeerTable<TeamPeer> peers_;
+
+  uint32_t next_op_ = 1;
+  uint32_t completed_ = 0;        // all collectives up to this one
+  std::vector<Request*> active_;  // ring, indexed by op
+  struct Call {
+    uint32_t op = 0;
+    uint32_t signature = 0;
+  };
+  std::vector<Call> calls_;        // the last ones, indexed by op: for probes of slower ranks
+  EarlyMessage* early_ = nullptr;  // of collectives not started here yet, in order of arrival
+  EarlyMessage** early_tail_ = &early_;
+  Status failure_;
+  bool failure_told_ = false;
+  bool parting_ = false;
+  Time failed_at_ = 0;
+  Doubt doubt_ = Doubt::kNone;  // whether the failure may be an effect of another
+  Time doubtful_until_ = 0;
+  std::vector<int> abort_untold_;  // ranks that do not know of the failure yet
+  int abort_tries_ = 0;
+  int requests_ = 0;
+  uint32_t children_ = 0;
+};
+
+}  // namespace ibcoll

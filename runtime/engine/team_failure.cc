@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a team fails: what is known, what is doubted, and who is told.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/base/log.h"
+#include "runtime/engine/request.h"
+#include "runtime/engine/team.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr Time kDoubt = 100'000'000;  // the note of a rank that knows better is here by then
+constexpr Time kTurn = 37'000'000;    // ranks come out of doubt one after the other, and the first one tells the others
+
+}  // namespace
+
+void Team::fail(Status status, bool tell) noexcept {
+  if (!failure_.ok()) return;
+  failure_ = std::move(status);
+  failed_at_ = engine_.now();
+  log(LogLevel::kInfo, "team {:x}: {}", epoch_, failure_.text());
+  if (tell)
+    for (int i = 0; i < size(); ++i)
+      if (i != rank_) abort_untold_.push_back(i);
+  abort_tries_ = 0;
+  engine_.team_failed();
+}
+
+void Team::suspect(Status status) noexcept { fail_in_doubt(std::move(status), Doubt::kSuspicion); }
+
+void Team::on_peer_failed(int peer, const std::string& why) noexcept {
+  fail_in_doubt(
+      error(IBCOLL_ERR_PEER_FAILED, "rank {} of the job (rank {} of the team) failed: {}", job_rank(peer), peer, why),
+      Doubt::kDeath);
+}
+
+// A death explains what was suspected. It may itself be an effect: a rank that is told of a failure ends, too, and its
+// neighbours see that before the note that told it has come to them.
+void Team::fail_in_doubt(Status status, Doubt doubt) noexcept {
+  const bool explains = doubt_ == Doubt::kSuspicion && doubt == Doubt::kDeath;
+  if (explains) failure_ = Status();
+  if (!failure_.ok()) return;
+  fail(std::move(status), !explains);  // else whom to tell is listed already
+  doubt_ = doubt;
+  doubtful_until_ = engine_.now() + kDoubt + rank_ * kTurn % kDoubt;
+}
+
+// False: not now. Whoever is not told in time asks by a probe.
+bool Team::tell_abort(int peer) noexcept {
+  return send(peer, abort_note(epoch_, failure_, completed_), abort_text(failure_));
+}
+
+Note Team::abort_note(uint64_t epoch, const Status& failure, uint32_t completed) noexcept {
+  const auto code = static_cast<uint64_t>(static_cast<int64_t>(failure.code()));
+  return {epoch, code, 0, 0, completed, static_cast<uint16_t>(NoteKind::kAbort), 0};
+}
+
+ConstBytes Team::abort_text(const Status& failure) noexcept {
+  constexpr size_t kMostText = 1024;
+  return std::as_bytes(std::span(failure.text())).first(std::min(failure.text().size(), kMostText));
+}
+
+// For a team that is freed: others may wait for what this rank knows, and it may have learned that in the call before. Requests
+// that were given up may be gone already.
+void Team::tell_untold() noexcept {
+  constexpr int kMostTries = 1'000;
+  doubt_ = Doubt::kNone;
+  for (int tries = 0; !abort_untold_.empty() && tries < kMostTries; ++tries) {
+    std::erase_if(abort_untold_, [&](int i) { return engine_.dead(job_rank(i)) || tell_abort(i); });
+    if (in_flight() > 0) return;
+    if (!abort_untold_.empty()) engine_.progress();
+  }
+}
+
+bool Team::end_requests() noexcept {
+  if (failure_.ok()) return true;
+  if (doubt_ != Doubt::kNone) {
+    if (engine_.now() < doubtful_until_) return false;
+    doubt_ = Doubt::kNone;
+    failed_at_ = engine_.now();
+  }
+  if (window_) window_->leave(failure_.code());
+  constexpr int kMostTries = 10'000;
+  std::erase_if(abort_untold_, [&](int i) { return engine_.dead(job_rank(i)) || tell_abort(i); });
+  const bool told = abort_untold_.empty() || ++abort_tries_ >= kMostTries;
+  bool idle = true;
+  for (size_t i = 0; i < active_.size(); ++i) {
+    Request* const request = active_[i];
+    if (!request) continue;
+    // Buffers must not be given back while the transport reads them, or a peer writes to them.
+    if (told && request->comm().puts_pending() == 0 && request->comm().conceal())
+      finish(*request);
+    else
+      idle = false;
+  }
+  return told && idle;
+}
+
+void Team::check(Time now) noexcept {
+  for (Request* const request : active_) {
+    if (!request || !failure_.ok()) continue;
+    if (request->seen_at == 0) {
+      request->seen_at = request->probed_at = now;
+      continue;
+    }
+    const EngineLimits& limits = engine_.limits();
+    if (limits.timeout_ns != 0 && now - request->seen_at > limits.timeout_ns) {
+      fail(error(IBCOLL_ERR_TIMEOUT, "rank {}: {} did not complete in {:.1f} s (IBCOLL_TIMEOUT): it {}", rank_,
+                 describe_call(request->comm().op()), static_cast<double>(limits.timeout_ns) / 1e9,
+                 request->comm().describe_wait()));
+    } else if (now - request->probed_at > limits.stall_ns) {
+      request->probed_at = now;
+      request->comm().probe(*request);
+      if (failure_.ok() && request->comm().polls_memory()) look_who_left(*request);
+    }
+  }
+}
+
+// A rank that has given up says so in the node window as well; it may never take another note.
+void Team::look_who_left(Request& request) noexcept {
+  NodeWindow& window = request.comm().node();
+  for (int local = 0; local < window.size(); ++local) {
+    const int status = window.left(local);
+    if (local == window.rank() || status == 0) continue;
+    engine_.take_from_memory();
+    if (!request.in_flight() || !failure_.ok()) return;
+    return suspect(error(static_cast<ibcoll_status_t>(status),
+                         "rank {}: {} cannot complete: rank {} of the job has given it up", rank_,
+                         describe_call(request.comm().op()), window.job_rank(local)));
+  }
+}
+
+std::string Team::describe_call(uint32_t op) const {
+  const Request* const request = active(op);
+  return request ? fmt::format("{} #{}", request->call(), op) : fmt::format("collective #{} (ended)", op);
+}
+
+int Team::in_flight() const noexcept {
+  int count = 0;
+  for (uint32_t op = completed_ + 1; op != next_op_; ++op) count += active(op) != nullptr;
+  return count;
+}
+
+std::string Team::describe() const {
+  std::string text;
+  for (uint32_t op = completed_ + 1; op != next_op_; ++op)
+    if (Request* const request = active(op))
+      text += fmt::format("rank {}: {} {}\n", rank_, describe_call(op), request->comm().describe_wait());
+  return text;
+}
+
+}  // namespace ibcoll

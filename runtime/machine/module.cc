@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/machine/module.h"
+
+#include <dlfcn.h>
+
+#include <string>
+
+#include "runtime/machine/kept_signals.h"
+
+namespace ibcoll {
+
+Result<void*> module_function(const char* file, const char* symbol) {
+  Dl_info self{};
+  std::string folder;
+  if (::dladdr(reinterpret_cast<void*>(&module_function), &self) != 0 && self.dli_fname) {
+    folder = self.dli_fname;
+    folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.find_last_of('/') + 1);
+  }
+  std::string why;
+  const KeptSignals kept;
+  for (const std::string& path : {folder + file, folder + "../lib/" + file, std::string(file)}) {
+    void* const module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!module) {
+      if (why.empty()) why = ::dlerror();
+      continue;
+    }
+    if (void* const function = ::dlsym(module, symbol)) return function;
+    return error(IBCOLL_ERR_UNSUPPORTED, "{} has no {}: it is not of this version of ibcoll", path, symbol);
+  }
+  return error(IBCOLL_ERR_UNSUPPORTED, "the module {} cannot be loaded: {}", file, why);
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Libraries that libibcoll.so loads when a job needs them (transports, PMIx), so that it runs where they are missing.
+#pragma once
+
+#include "runtime/base/status.h"
+
+namespace ibcoll {
+
+// The function `symbol` of the module `file` ("libibcoll_ucx.so"): beside libibcoll.so (or the program that contains this
+// code), in ../lib of that place, then wherever the loader looks. The module stays loaded. UNSUPPORTED: why not.
+Result<void*> module_function(const char* file, const char* symbol);
+
+}  // namespace ibcoll

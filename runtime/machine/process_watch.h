@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Peers on the same machine are watched as processes, which is quicker than what networks notice. UCX's own check of shared
+// memory peers even misses some deaths: those of peers that only ever sent. And a process that was killed may take long to
+// end, while its network device answers for it: the kernel waits for the device.
+//
+// A pidfd tells of an end. Where the kernel or a sandbox has none, or descriptors are short, /proc/PID/stat is read instead.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+
+namespace ibcoll {
+
+// Tells a process apart from all others that ever ran under this kernel. Travels with the address.
+struct IBCOLL_MODULE_API ProcessId {
+  uint64_t machine = 0;  // kernel and PID namespace; 0: not known
+  int64_t pid = 0;
+  uint64_t start = 0;  // when it started, so that a reused PID is not taken for it; 0: not known
+
+  static ProcessId own();
+};
+static_assert(sizeof(ProcessId) == 24);
+
+class IBCOLL_MODULE_API ProcessWatch {
+ public:
+  // kEnding: a process counts as ended as soon as the kernel has begun to end it.
+  enum class Until { kEnded, kEnding };
+  explicit ProcessWatch(Until until) : own_(ProcessId::own()), until_(until) {}
+  ~ProcessWatch();
+  ProcessWatch(const ProcessWatch&) = delete;
+  ProcessWatch& operator=(const ProcessWatch&) = delete;
+
+  const ProcessId& own() const { return own_; }
+  // From now on ended() looks at the process of this rank, which is on this machine. SYSTEM: there is no way to watch it.
+  Status add(int rank, int64_t pid, uint64_t start);
+  // The same for a rank that may be elsewhere and whose end its network notices as well, if later: where it cannot be
+  // watched, nothing happens.
+  void add_if_local(int rank, const ProcessId& id);
+  void remove(int rank);
+  // Ranks whose processes have ended; each is removed from the watch.
+  std::vector<int> ended();
+  // The same for one that is watched, at once. False for one that is not watched (any more).
+  bool alive(int rank) const;
+  // "pidfd", or why it is not.
+  const std::string& method() const { return method_; }
+
+ private:
+  struct Watched {
+    int rank;
+    int64_t pid;
+    uint64_t start;
+    bool gone;  // had ended when it was added
+  };
+  bool ended_by_proc(const Watched& process) const;
+  void remove_at(size_t i);
+
+  const ProcessId own_;
+  const Until until_;
+  std::vector<pollfd> handles_;   // pidfds; -1: none
+  std::vector<Watched> watched_;  // in the same order
+  std::string method_ = "pidfd";
+  std::chrono::steady_clock::time_point next_look_{};
+};
+
+}  // namespace ibcoll

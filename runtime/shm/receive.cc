@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the rings of the other ranks hold, and which ranks are gone.
+#include <algorithm>
+
+#include "runtime/shm/transport.h"
+
+namespace ibcoll {
+
+void ShmTransport::find_senders() {
+  seen_open_count_ = segment_->info(rank_).open_count.load(std::memory_order_acquire);
+  for (int i = 0; i < segment_->ranks(); ++i) {
+    if (!segment_->open(i, rank_).load(std::memory_order_acquire)) continue;
+    if (std::any_of(incoming_.begin(), incoming_.end(), [&](const Incoming& in) { return in.local == i; })) continue;
+    incoming_.push_back({i, &segment_->pair(i, rank_), segment_->ring(i, rank_), 0, false});
+  }
+}
+
+size_t ShmTransport::take(Incoming& in, std::span<Event> events) noexcept {
+  const uint64_t tail = in.block->tail.load(std::memory_order_acquire);
+  size_t count = 0;
+  while (in.head != tail && count < events.size()) {
+    const auto* const record = reinterpret_cast<const Record*>(in.ring + (in.head & mask_));
+    in.taken = true;
+    if (record->length == Record::kFiller) {
+      in.head += mask_ + 1 - (in.head & mask_);
+      continue;
+    }
+    Event& event = events[count++];
+    event.kind = Event::Kind::kMessage;
+    event.peer = jobs_[static_cast<size_t>(in.local)];
+    event.note = record->note;
+    event.payload = {reinterpret_cast<const std::byte*>(record + 1), record->length};
+    in.head += Record::bytes(record->length);
+  }
+  return count;
+}
+
+size_t ShmTransport::poll(std::span<Event> events) {
+  size_t count = 0;
+  if (segment_->info(rank_).open_count.load(std::memory_order_relaxed) != seen_open_count_) [[unlikely]]
+    find_senders();
+  const size_t senders = incoming_.size();
+  for (size_t i = 0; i < senders; ++i) {
+    Incoming& in = incoming_[i];
+    if (!in.taken) continue;
+    in.block->head.store(in.head, std::memory_order_release);  // what the last poll gave out may be overwritten now
+    in.taken = false;
+  }
+  for (size_t i = 0; i < senders && count < events.size(); ++i) {
+    if (next_incoming_ >= senders) next_incoming_ = 0;
+    count += take(incoming_[next_incoming_++], events.subspan(count));
+  }
+  if (!failures_.empty()) [[unlikely]]
+    count += report_failures(events.subspan(count));
+  return count;
+}
+
+// In the order in which they were noticed, and each after all that the peer sent: what it had to say of the failure of
+// another rank comes before its own end.
+size_t ShmTransport::report_failures(std::span<Event> events) {
+  size_t count = 0;
+  for (auto at = failures_.begin(); at != failures_.end() && count < events.size();) {
+    const int local = at->local;
+    const auto in =
+        std::find_if(incoming_.begin(), incoming_.end(), [local](const Incoming& i) { return i.local == local; });
+    const bool drained = in != incoming_.end() ? in->head == in->block->tail.load(std::memory_order_acquire)
+                                               : !segment_->open(local, rank_).load(std::memory_order_acquire);
+    if (!drained) {
+      if (in == incoming_.end()) find_senders();  // it opened its ring, and may have been killed before it counted that
+      ++at;
+      continue;
+    }
+    reported_.push_back(std::make_unique<std::string>(std::move(at->why)));
+    events[count++] = {Event::Kind::kPeerFailed,
+                       jobs_[static_cast<size_t>(local)],
+                       {},
+                       std::as_bytes(std::span(*reported_.back())),
+                       0};
+    at = failures_.erase(at);
+  }
+  return count;
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/shm/transport.h"
+
+#include <fmt/format.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/base/json.h"
+#include "runtime/shm/memory_trial.h"
+#include "runtime/shm/single_copy.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr std::chrono::milliseconds kTrialLimit{50};  // a fraction of what a start takes; it needs two to five
+
+}  // namespace
+
+ShmTransport::ShmTransport(std::shared_ptr<Segment> segment, std::vector<int> jobs, int rank, bool single_copy)
+    : segment_(std::move(segment)),
+      jobs_(std::move(jobs)),
+      rank_(rank),
+      single_copy_(single_copy),
+      mask_(segment_->ring_bytes() - 1),
+      outgoing_(jobs_.size()),
+      stores_(StoreCosts(static_cast<int>(jobs_.size()))),
+      known_dead_(jobs_.size(), false) {
+  locals_.assign(static_cast<size_t>(*std::max_element(jobs_.begin(), jobs_.end())) + 1, -1);
+  for (size_t i = 0; i < jobs_.size(); ++i) locals_[static_cast<size_t>(jobs_[i])] = static_cast<int>(i);
+  RankInfo& info = segment_->info(rank_);
+  info.probe.store(reinterpret_cast<uint64_t>(probe_word()), std::memory_order_relaxed);
+  info.start.store(processes_.own().start, std::memory_order_relaxed);
+  info.pid.store(::getpid(), std::memory_order_release);
+}
+
+Status ShmTransport::probe() {
+  for (int i = 0; i < segment_->ranks(); ++i) {
+    if (i == rank_) continue;
+    const RankInfo& peer = segment_->info(i);
+    if (Status status = processes_.add(i, pid(i), peer.start.load(std::memory_order_relaxed)); !status.ok())
+      return error(status.code(), "shm: rank {}: {}", jobs_[static_cast<size_t>(rank_)], status.text());
+    const bool may = single_copy_ && may_copy_process(pid(i), peer.probe.load(std::memory_order_relaxed));
+    segment_->may_copy(rank_, i).store(may, std::memory_order_release);
+  }
+  return {};
+}
+
+MemoryModel ShmTransport::time_memory() {
+  const int partner = trial_partner(rank_, segment_->ranks());
+  if (partner < 0) return {};
+  const bool reads = segment_->may_copy(rank_, partner).load(std::memory_order_acquire) != 0;
+  return ibcoll::time_memory(*segment_, rank_, partner, reads, kTrialLimit);
+}
+
+bool ShmTransport::all_may_copy(const std::vector<int>& locals) const {
+  for (const int i : locals)
+    for (const int j : locals)
+      if (i != j && !segment_->may_copy(i, j).load(std::memory_order_acquire)) return false;
+  return true;
+}
+
+// ---------------------------------------------------------------- sending
+
+ShmTransport::Outgoing* ShmTransport::outgoing(int local) noexcept {
+  Outgoing& out = outgoing_[static_cast<size_t>(local)];
+  if (out.block) return out.dead ? nullptr : &out;
+  if (out.dead) return nullptr;
+  if (Status status = segment_->ensure_pair(rank_, local); !status.ok()) {
+    failed(local, status.text());
+    return nullptr;
+  }
+  out.block = &segment_->pair(rank_, local);
+  out.ring = segment_->ring(rank_, local);
+  segment_->open(rank_, local).store(1, std::memory_order_release);
+  segment_->info(local).open_count.fetch_add(1, std::memory_order_release);
+  return &out;
+}
+
+// Room for one record in one piece; nullptr: the ring is full.
+std::byte* ShmTransport::reserve(Outgoing& out, uint64_t bytes) noexcept {
+  const uint64_t to_end = mask_ + 1 - (out.tail & mask_);
+  const uint64_t needed = bytes <= to_end ? bytes : to_end + bytes;
+  if (out.tail + needed - out.head > mask_ + 1) {
+    out.head = out.block->head.load(std::memory_order_acquire);
+    if (out.tail + needed - out.head > mask_ + 1) return nullptr;
+  }
+  if (bytes > to_end) {
+    reinterpret_cast<Record*>(out.ring + (out.tail & mask_))->length = Record::kFiller;
+    out.tail += to_end;
+  }
+  return out.ring + (out.tail & mask_);
+}
+
+void ShmTransport::write_record(Outgoing& out, std::byte* at, const Note& note,
+                                std::span<const std::byte> payload) noexcept {
+  auto* const record = reinterpret_cast<Record*>(at);
+  record->length = payload.size();
+  record->note = note;
+  stores_.copy(static_cast<int>(&out - outgoing_.data()), {reinterpret_cast<std::byte*>(record + 1), payload.size()},
+               payload);
+  stores_.fence();
+  out.tail += Record::bytes(payload.size());
+  out.block->tail.store(out.tail, std::memory_order_release);
+  ++messages_sent_;
+}
+
+bool ShmTransport::send(int peer, const Note& note, std::span<const std::byte> payload) {
+  Outgoing* const out = outgoing(local(peer));
+  if (!out) return false;
+  std::byte* const at = reserve(*out, Record::bytes(payload.size()));
+  if (!at) return false;
+  write_record(*out, at, note, payload);
+  return true;
+}
+
+// ---------------------------------------------------------------- liveness
+
+void ShmTransport::failed(int local, std::string why) {
+  outgoing_[static_cast<size_t>(local)].dead = true;
+  if (known_dead_[static_cast<size_t>(local)]) return;
+  known_dead_[static_cast<size_t>(local)] = true;
+  failures_.push_back({local, std::move(why)});
+}
+
+void ShmTransport::check_peers() {
+  for (const int i : processes_.ended()) failed(i, fmt::format("its process {} on this node is gone", pid(i)));
+}
+
+Time ShmTransport::now() const {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<Time>(time.tv_sec) * 1'000'000'000 + static_cast<Time>(time.tv_nsec);
+}
+
+Json ShmTransport::describe() const {
+  // Of all ranks, not of this one alone: collectives go by what all may do.
+  const int ranks = segment_->ranks();
+  int allowed = 0;
+  std::string refused;
+  for (int i = 0; i < ranks; ++i)
+    for (int j = 0; j < ranks; ++j)
+      if (i != j && segment_->may_copy(i, j).load())
+        ++allowed;
+      else if (i != j && refused.empty())
+        refused = fmt::format("rank {} with rank {}", jobs_[static_cast<size_t>(i)], jobs_[static_cast<size_t>(j)]);
+  const int pairs = ranks * (ranks - 1);
+  const std::string why =
+      !single_copy_      ? "off (IBCOLL_SINGLE_COPY)"
+      : allowed == pairs ? "process_vm_readv and process_vm_writev work between all ranks of the node"
+                         : fmt::format(
+                               "the kernel refuses process_vm_readv or process_vm_writev (ptrace scope, seccomp or "
+                               "user namespaces), first to {}",
+                               refused);
+  return {{"name", name()},
+          {"ranks_on_node", ranks},
+          {"single_copy_pairs", fmt::format("{} of {}", allowed, pairs)},
+          {"single_copy", why},
+          {"ends_noticed_by", processes_.method()},
+          {"heap",
+           fmt::format("{} MB, {} MB of it in huge pages", segment_->heap_bytes() >> 20, segment_->huge_bytes() >> 20)},
+          {"slot_bytes", slot_bytes()},
+          {"ring_bytes", segment_->ring_bytes()},
+          {"connections", std::count_if(outgoing_.begin(), outgoing_.end(), [](const Outgoing& o) { return o.block; })},
+          {"messages_sent", messages_sent_},
+          {"single_copy_puts", single_copies_},
+          {"puts_dropped", puts_dropped_}};
+}
+
+// ---------------------------------------------------------------- node memory
+
+bool ShmNodeMemory::can_read(int peer) const {
+  return transport_.segment().may_copy(transport_.self(), transport_.local(peer)).load(std::memory_order_acquire);
+}
+
+Status ShmNodeMemory::read(int peer, uint64_t address, std::span<std::byte> into) {
+  const int local = transport_.local(peer);
+  Status status = read_process(transport_.pid(local), address, into);
+  if (status.ok() || (status.code() != IBCOLL_ERR_PEER_FAILED && transport_.alive(local))) return status;
+  return error(IBCOLL_ERR_PEER_FAILED, "rank {} of the job failed: its process {} on this node is gone", peer,
+               transport_.pid(local));
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The transport contract: what shm, ucx, sim (and verbs) promise, in words and in code. tests/conformance/ runs every
+// sentence marked [Cn] on each of them.
+//
+// A transport moves notes (32 bytes that say what a message means), landing-slot messages (a note with a payload copied
+// through pre-arranged memory) and puts (a payload written straight into an exposed region, followed by a note).
+// Ranks here are job ranks.
+//
+//  [C1] Every accepted message and put is delivered exactly once, or its peer is reported as failed.
+//  [C2] A visible note implies that its payload is visible: all of it, whether slot or put.
+//  [C3] Notes from one peer come in the order in which they were accepted, messages and puts alike.
+//       NOT promised: any order across peers, nor between a note and memory that other calls wrote.
+//  [C4] Nothing here blocks. A call that cannot be accepted now (no credit, queue full) returns false or kBusy, changes
+//       nothing, and can be repeated after a poll(). A peer that never polls does not stop traffic to other peers.
+//       But conceal() may wait for a device that has to finish what was asked of it before, a second after its last sign.
+//  [C5] The source of send() is reusable on return. The source of put() is reusable after kDone, or after the kSent event
+//       with its token. Local completion says nothing of remote visibility.
+//  [C6] An event's payload stays valid until the next poll() of the same transport; the slot is reused only after that.
+//  [C7] put() writes [to.address, to.address + from.size()) and nothing else; to a region that was concealed, never
+//       exposed, exposed to another peer, or is too small it writes nothing: the put is dropped and the peer that owns
+//       the memory stays unharmed. After conceal() returned true, no write to the region begins or continues.
+//  [C8] An empty payload is allowed everywhere: a pure note.
+//  [C9] A peer that died or cannot be reached any more is reported by one kPeerFailed event; calls to it then return
+//       false/kBusy forever without harm. Detection may need check_peers(), and takes at most a few seconds. Puts to it
+//       that were pending still get their kSent.
+//  [C10] State is O(peers talked to); connections are made on first use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "runtime/base/status.h"
+
+namespace ibcoll {
+
+class Json;
+
+// Nanoseconds; virtual in the simulator.
+using Time = uint64_t;
+
+// Seconds; from here on a timeout is none: more need not fit into a Time.
+constexpr double kForEver = 1e9;
+
+// What a message means. Transports carry it as it is, 32 bytes on every wire, and look at nothing in it.
+struct Note {
+  uint64_t epoch = 0;      // the team
+  uint64_t bytes = 0;      // length of the message that the note is about
+  uint32_t op = 0;         // sequence number of the collective in its team
+  uint32_t signature = 0;  // digest of the call; the same on all ranks that call the same
+  uint32_t completed = 0;  // collectives of this team that the sender has completed (returns credit)
+  uint16_t kind = 0;       // comm.h
+  uint16_t index = 0;      // position of the message in its (collective, sender, receiver) sequence, modulo 2^16
+};
+static_assert(sizeof(Note) == 32);
+
+// The right to write to one peer's memory; travels to that peer inside an announcement.
+struct RemoteRegion {
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+  uint64_t key = 0;  // 0: not exposed
+};
+
+struct Event {
+  enum class Kind {
+    kMessage,    // a note with the payload of send(), or the note of a put() whose payload has landed
+    kSent,       // the source of put(token) is reusable
+    kPeerFailed  // payload: text why
+  };
+  Kind kind = Kind::kMessage;
+  int peer = -1;
+  Note note;
+  std::span<const std::byte> payload;  // empty for a put's note
+  uint64_t token = 0;
+};
+
+enum class PutResult {
+  kBusy,     // not accepted: try again after poll()
+  kPending,  // accepted; kSent will follow
+  kDone      // accepted, and the source is reusable already
+};
+
+// Costs of a path, for the cost model: start-up of a message, each byte, and what its sender and its receiver spend on one of
+// many messages in a row.
+struct LinkModel {
+  double alpha_us = 1.0;
+  double beta_us_per_byte = 1e-3;
+  double cpu_us = 0.1;
+  // Ranks copy the bytes themselves, through sockets: those that share a core take turns at it.
+  bool by_ranks = false;
+};
+
+// Costs of moving bytes between two ranks of a node that run on different cores. What is not known is 0.
+struct MemoryModel {
+  double copy_us_per_byte = 0;  // of a copy into memory that they share, when the other one has read it, or out of it
+  double read_us = 0;           // start-up of a single-copy read
+  double read_us_per_byte = 0;
+  double streamed_copy_us_per_byte = 0;  // of such copies in a row that no core's own cache holds together
+};
+
+class IBCOLL_MODULE_API Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual const char* name() const = 0;
+  // Largest payload of send(), in bytes. At least 4096.
+  virtual size_t slot_bytes() const = 0;
+
+  // Copies note and payload towards the peer. False: not now [C4].
+  virtual bool send(int peer, const Note& note, std::span<const std::byte> payload) = 0;
+
+  // Where the caller has the choice, a message of fewer bytes goes through slots: to expose memory for it costs more than
+  // the copies. Ranks may differ in it.
+  virtual size_t least_worth_exposing() const { return 0; }
+  // Gives `peer` the right to write `memory` by put(). key 0: not possible now, or never between these two: the caller
+  // receives through slots instead. The memory stays the caller's; it must call conceal(), until that returns true.
+  virtual RemoteRegion expose(int peer, std::span<std::byte> memory) = 0;
+  // Takes the right back. False: not now, the peer is in the middle of a write that nobody can stop; it ends by itself, or
+  // with the peer's process. A process that was stopped (SIGSTOP) holds it up until it goes on; a library that keeps the
+  // memory although the connection is closed, for ever.
+  virtual bool conceal(int peer, const RemoteRegion& region) = 0;
+  // Writes `from` to the start of `to`, then delivers the note. from.size() <= to.bytes.
+  virtual PutResult put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
+                        uint64_t token) = 0;
+
+  // Moves everything forward and fills in at most events.size() events; returns how many.
+  virtual size_t poll(std::span<Event> events) = 0;
+  // Looks whether peers are alive; called now and then while a rank waits. Failures come as events.
+  virtual void check_peers() = 0;
+  // True for a moment after a connection was begun: messages that were accepted for it leave only while poll() is called. A
+  // rank that turned to other things now would keep them from peers that wait. Any thread may ask.
+  virtual bool settling() const noexcept { return false; }
+  // A collective has failed: peers may end from now on in the middle of anything. Not all of what leads to them can be taken
+  // down in order when this transport ends.
+  virtual void expect_disorder() noexcept {}
+
+  virtual Time now() const = 0;
+  virtual LinkModel model() const = 0;
+  // For ibcoll_info -d: devices, what was chosen and why, counters.
+  virtual Json describe() const = 0;
+};
+
+// Memory that all ranks of one node share, and single-copy reads between them. Given by shm, and by sim.
+class NodeMemory {
+ public:
+  virtual ~NodeMemory() = default;
+  // 4096-byte aligned memory of the node's segment, as its last user left it, zeros at first; the offset means the same to every
+  // rank of the node. It is the same pages for ever, so that they may stay registered.
+  // NO_MEMORY names how much was asked. Called by a team's leader on the node only.
+  virtual Result<uint64_t> allocate(uint64_t bytes) = 0;
+  virtual void release(uint64_t offset, uint64_t bytes) = 0;
+  virtual std::byte* at(uint64_t offset) = 0;
+  // True when this rank may read the private memory of `peer` (decided by trying, at start).
+  virtual bool can_read(int peer) const = 0;
+  // Copies [address, address + into.size()) of the peer's address space into `into`: one copy, no help of the peer.
+  virtual Status read(int peer, uint64_t address, std::span<std::byte> into) = 0;
+};
+
+}  // namespace ibcoll

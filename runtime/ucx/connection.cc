@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Endpoints: made on first use, closed when UCX reports an error, and the orderly end.
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/ucx/transport.h"
+
+namespace ibcoll {
+
+using namespace ucx;
+
+namespace {
+
+constexpr Time kGoodbye = 2'000'000'000;
+constexpr Time kLandingPatience = 2'000'000'000;
+constexpr int kLastReads = 1000;
+constexpr Time kQuietBeforeEnd = 10'000'000;
+constexpr Time kAfterClose = 1'000'000'000;
+constexpr Time kSettling = 20'000'000;  // a peer that waits has answered by then; nobody waits longer for a late one
+
+// Lets other ranks run that share the core: all waits here are for them.
+void pause_briefly() {
+  const timespec moment{0, 20'000};
+  ::nanosleep(&moment, nullptr);
+}
+
+}  // namespace
+
+Peer* UcxTransport::find_or_make(int rank) {
+  if (rank < 0 || rank >= size_ || addresses_.empty()) return nullptr;
+  std::unique_ptr<Peer>& slot = peers_[static_cast<size_t>(rank)];
+  if (slot == nullptr) {
+    slot = std::make_unique<Peer>();
+    slot->transport = this;
+    slot->rank = rank;
+  }
+  return slot.get();
+}
+
+ucs_status_t UcxTransport::create_endpoint(Peer& peer, ucp_err_handling_mode_t mode) {
+  ucp_ep_params_t params{};
+  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+  const std::vector<std::byte>& address = addresses_[static_cast<size_t>(peer.rank)];
+  params.address = reinterpret_cast<const ucp_address_t*>(address.data() + sizeof(ProcessId));
+  params.err_mode = mode;
+  if (mode == UCP_ERR_HANDLING_MODE_PEER) {
+    params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER;
+    params.err_handler = {&UcxTransport::on_error, &peer};
+  }
+  return ucp_ep_create(worker_->handle(), &params, &peer.endpoint);
+}
+
+bool UcxTransport::connect(Peer& peer) {
+  ucs_status_t status = UCS_ERR_UNREACHABLE;
+  if (!error_mode_none_) status = create_endpoint(peer, UCP_ERR_HANDLING_MODE_PEER);
+  if (status == UCS_ERR_UNREACHABLE || status == UCS_ERR_UNSUPPORTED) {
+    status = create_endpoint(peer, UCP_ERR_HANDLING_MODE_NONE);
+    if (status == UCS_OK && !error_mode_none_) {
+      error_mode_none_ = true;
+      log(LogLevel::kInfo,
+          "rank {}: ucx: the transports {} cannot report the death of a peer on another machine; such a rank is found "
+          "by IBCOLL_TIMEOUT or by the launcher",
+          rank_, plan_.tls);
+    }
+  }
+  if (status != UCS_OK) {
+    peer.endpoint = nullptr;
+    broken(peer, status);
+    return false;
+  }
+  peer.state = Peer::State::kConnected;
+  connected_at_.store(now(), std::memory_order_relaxed);
+  ++counters_.connections;
+  ProcessId process;
+  std::memcpy(&process, addresses_[static_cast<size_t>(peer.rank)].data(), sizeof(process));
+  processes_.add_if_local(peer.rank, process);
+  return true;
+}
+
+void UcxTransport::on_error(void* argument, ucp_ep_h, ucs_status_t status) {
+  Peer& peer = *static_cast<Peer*>(argument);
+  peer.transport->broken(peer, status);
+}
+
+// UCX's callbacks come here: the endpoint is closed later, outside of these.
+void UcxTransport::broken(Peer& peer, ucs_status_t status) {
+  if (peer.state == Peer::State::kBroken || peer.state == Peer::State::kFailed) return;
+  peer.state = Peer::State::kBroken;
+  peer.error = status;
+  broken_.push_back(&peer);
+}
+
+void UcxTransport::serve_connections() {
+  while (!broken_.empty()) {
+    Peer* peer = broken_.back();
+    broken_.pop_back();
+    fail(*peer);
+  }
+  while (!unconnected_.empty()) {
+    Peer* peer = unconnected_.back();
+    unconnected_.pop_back();
+    if (peer->state == Peer::State::kNew) connect(*peer);
+  }
+  size_t kept = 0;
+  for (Peer* peer : leaving_) {
+    const bool answered = all_has_come(*peer) && send_control(*peer, ControlHeader::Kind::kAllReceived);
+    if (!answered && peer->state != Peer::State::kFailed) leaving_[kept++] = peer;
+  }
+  leaving_.resize(kept);
+}
+
+void UcxTransport::fail(Peer& peer) {
+  peer.state = Peer::State::kFailed;
+  processes_.remove(peer.rank);
+  if (peer.endpoint != nullptr) {
+    ucp_request_param_t param{};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    param.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    const ucs_status_ptr_t request = ucp_ep_close_nbx(peer.endpoint, &param);
+    if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);  // UCX frees it when it has ended
+    if (UCS_PTR_IS_ERR(request)) worker_->abandon();  // a transport that tells of no errors closes nothing by force
+    peer.endpoint = nullptr;
+  }
+  give_up_pieces(peer);
+  // A peer that has said goodbye, and of which all has come, has done its part. Only who still wants something of it has to
+  // know.
+  if (!peer.left || !all_has_come(peer)) report_failure(peer);
+}
+
+void UcxTransport::report_failure(Peer& peer) {
+  if (!peer.failure.empty()) return;
+  if (!peer.left)
+    peer.failure = fmt::format("rank {}: ucx: lost rank {}: {}", rank_, peer.rank, ucs_status_string(peer.error));
+  else
+    peer.failure = fmt::format("rank {}: ucx: rank {} has left the job{}", rank_, peer.rank,
+                               all_has_come(peer) ? "" : ", and not all that it had sent has come");
+  failures_.push_back(&peer);
+  ++counters_.failed_peers;
+  log(LogLevel::kInfo, "{}", peer.failure);
+}
+
+bool UcxTransport::settling() const noexcept {
+  return unsent_messages_.load(std::memory_order_relaxed) > 0 &&
+         now() - connected_at_.load(std::memory_order_relaxed) < kSettling;
+}
+
+// UCX looks after endpoints by itself, every second, but only while it makes progress. A process that has ended may have
+// left messages behind that are to be read first.
+void UcxTransport::check_peers() {
+  const std::vector<int> ended = processes_.ended();
+  for (int i = 0; i < (ended.empty() ? 1 : kLastReads) && worker_->progress(); ++i) {
+  }
+  for (const int rank : ended) broken(*peers_[static_cast<size_t>(rank)], UCS_ERR_CONNECTION_RESET);
+  serve_connections();
+}
+
+// A receive that is under way has some time to end; then the endpoint is closed, which ends it. Should UCX hold the memory even
+// then, it stays with it.
+bool UcxTransport::conceal(int, const RemoteRegion& region) {
+  Exposures::Exposure* const exposure = exposures_.find(region.key);
+  if (exposure == nullptr) return true;
+  if (exposure->landing == 0) {
+    unpin(exposure->pinned);
+    exposures_.remove(region.key);
+    return true;
+  }
+  if (!exposure->concealing) {
+    exposure->concealing = true;
+    exposure->patience_until = now() + kLandingPatience;
+  } else if (now() > exposure->patience_until) {
+    Peer& writer = *peers_[static_cast<size_t>(exposure->peer)];
+    exposure->patience_until = now() + kAfterClose;
+    if (writer.state != Peer::State::kFailed) {
+      broken(writer, UCS_ERR_TIMED_OUT);
+    } else if (!std::exchange(exposure->held, true)) {
+      log(LogLevel::kError, "rank {}: ucx: UCX still holds memory that rank {} was writing to: a fault of UCX", rank_,
+          writer.rank);
+    }
+  }
+  worker_->progress();
+  serve_connections();
+  return false;
+}
+
+bool UcxTransport::everything_left() const {
+  return std::all_of(peers_.begin(), peers_.end(), [](const std::unique_ptr<Peer>& peer) {
+    return peer == nullptr || peer->state != Peer::State::kConnected || peer->all_received ||
+           peer->send.in_flight() == 0;
+  });
+}
+
+// What was accepted last may still lie in this process. The peers are told that this rank leaves, so that they do not
+// take it for dead, and are asked whether they have everything.
+void UcxTransport::say_goodbye() {
+  serve_connections();
+  std::vector<Peer*> untold;
+  for (const std::unique_ptr<Peer>& peer : peers_) {
+    if (peer != nullptr && peer->state == Peer::State::kConnected) untold.push_back(peer.get());
+  }
+  const Time deadline = now() + kGoodbye;
+  while (now() < deadline) {
+    std::erase_if(untold, [&](Peer* peer) { return send_control(*peer, ControlHeader::Kind::kLeaving); });
+    if (untold.empty() && everything_left() && leaving_.empty()) return;
+    if (!worker_->progress()) pause_briefly();
+    if (!with_pieces_.empty()) post_pieces();
+    serve_connections();
+  }
+  log(LogLevel::kInfo, "rank {}: ucx: left without the word of all peers that they have everything", rank_);
+  worker_->abandon();
+}
+
+void UcxTransport::close_endpoints() {
+  struct Close {
+    ucs_status_ptr_t request;
+    bool left;
+  };
+  std::vector<Close> closes;
+  for (const std::unique_ptr<Peer>& peer : peers_) {
+    if (peer == nullptr || peer->endpoint == nullptr) continue;
+    ucp_request_param_t param{};  // flushes
+    const ucs_status_ptr_t request = ucp_ep_close_nbx(peer->endpoint, &param);
+    peer->endpoint = nullptr;
+    peer->state = Peer::State::kFailed;
+    if (UCS_PTR_IS_PTR(request)) closes.push_back({request, peer->left});
+    if (UCS_PTR_IS_ERR(request)) worker_->abandon();
+  }
+  const Time deadline = now() + kAfterClose;
+  for (const auto& [request, left] : closes) {
+    while (ucp_request_check_status(request) == UCS_INPROGRESS && now() < deadline) {
+      if (!worker_->progress()) pause_briefly();
+    }
+    const ucs_status_t status = ucp_request_check_status(request);
+    if (status == UCS_INPROGRESS || (status != UCS_OK && !left)) worker_->abandon();  // it died meanwhile
+    ucp_request_free(request);
+  }
+  if (counters_.failed_peers > 0) worker_->abandon();
+  // A peer that nothing was sent to may be connecting just now, and UCX wants to answer it.
+  const Time quiet = now() + kQuietBeforeEnd;
+  while (now() < quiet) {
+    if (!worker_->progress()) pause_briefly();
+  }
+}
+
+}  // namespace ibcoll

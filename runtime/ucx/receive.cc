@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The receiver's side: UCX's handlers fill the peers' windows, poll() empties these in order.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/base/log.h"
+#include "runtime/ucx/transport.h"
+
+namespace ibcoll {
+
+using namespace ucx;
+using Entry = ReceiveWindow::Entry;
+
+// nullptr: not of this job, or of a peer that was given up.
+Peer* UcxTransport::sender_of(const void* header, size_t header_bytes, size_t expected_bytes) {
+  uint64_t job = 0;
+  uint32_t sender = 0;
+  static_assert(offsetof(MessageHeader, job) == offsetof(ControlHeader, job));
+  static_assert(offsetof(MessageHeader, sender) == offsetof(ControlHeader, sender));
+  if (header_bytes == expected_bytes) {
+    const auto* bytes = static_cast<const std::byte*>(header);
+    std::memcpy(&job, bytes + offsetof(MessageHeader, job), sizeof(job));
+    std::memcpy(&sender, bytes + offsetof(MessageHeader, sender), sizeof(sender));
+  }
+  if (header_bytes != expected_bytes || job != job_ || sender >= static_cast<uint32_t>(size_)) {
+    ++counters_.dropped;
+    log(LogLevel::kWarning, "rank {}: ucx: dropped a message that is not of this job (header of {} bytes, sender {})",
+        rank_, header_bytes, sender);
+    return nullptr;
+  }
+  Peer* peer = find_or_make(static_cast<int>(sender));
+  if (peer == nullptr || peer->state == Peer::State::kFailed) return nullptr;
+  if (peer->state == Peer::State::kNew &&
+      std::find(unconnected_.begin(), unconnected_.end(), peer) == unconnected_.end()) {
+    unconnected_.push_back(peer);
+  }
+  return peer;
+}
+
+// Takes the credit that the header returns, and finds the message's place in the window.
+Entry* UcxTransport::place(Peer& peer, const MessageHeader& header) {
+  peer.send.consumed(header.consumed);
+  Entry* entry = peer.receive.place(header.sequence);
+  if (entry != nullptr && entry->state <= Entry::State::kLanding) return entry;
+  ++counters_.dropped;
+  log(LogLevel::kWarning, "rank {}: ucx: dropped message {} of rank {}, which is beyond its credit or came before",
+      rank_, header.sequence, peer.rank);
+  return nullptr;
+}
+
+void UcxTransport::settle(Peer& peer, uint32_t sequence, Entry::State state) {
+  peer.receive.settle(sequence, state);
+  if (!peer.in_ready_list && peer.receive.ready()) append_ready(peer);
+}
+
+void UcxTransport::append_ready(Peer& peer) {
+  peer.in_ready_list = true;
+  peer.next_ready = nullptr;
+  (ready_tail_ == nullptr ? ready_head_ : ready_tail_->next_ready) = &peer;
+  ready_tail_ = &peer;
+}
+
+ucs_status_t UcxTransport::on_message(void* argument, const void* raw, size_t header_bytes, void* data, size_t bytes,
+                                      const ucp_am_recv_param_t* param) {
+  auto& self = *static_cast<UcxTransport*>(argument);
+  Peer* peer = self.sender_of(raw, header_bytes, sizeof(MessageHeader));
+  if (peer == nullptr) return UCS_OK;
+  MessageHeader header;
+  std::memcpy(&header, raw, sizeof(header));
+  if (bytes > kSlotBytes || (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
+    ++self.counters_.dropped;
+    self.broken(*peer, UCS_ERR_MESSAGE_TRUNCATED);
+    return UCS_OK;
+  }
+  Entry* entry = self.place(*peer, header);
+  if (entry == nullptr || entry->state != Entry::State::kMissing) return UCS_OK;
+  if (bytes > 0) {
+    entry->buffer = self.pool_.take(bytes);
+    if (entry->buffer == nullptr) {  // without this message the peer's stream is of no use any more
+      self.broken(*peer, UCS_ERR_NO_MEMORY);
+      return UCS_OK;
+    }
+    std::memcpy(entry->buffer->data(), data, bytes);
+  }
+  entry->note = header.note;
+  entry->bytes = bytes;
+  ++self.counters_.messages_received;
+  self.counters_.bytes_received += bytes;
+  self.settle(*peer, header.sequence, Entry::State::kReady);
+  return UCS_OK;
+}
+
+ucs_status_t UcxTransport::on_put(void* argument, const void* raw, size_t header_bytes, void* data, size_t bytes,
+                                  const ucp_am_recv_param_t* param) {
+  auto& self = *static_cast<UcxTransport*>(argument);
+  Peer* peer = self.sender_of(raw, header_bytes, sizeof(PutHeader));
+  if (peer == nullptr) return UCS_OK;
+  PutHeader header;
+  std::memcpy(&header, raw, sizeof(header));
+  Entry* entry = self.place(*peer, header.message);
+  if (entry == nullptr) return UCS_OK;
+  const bool rendezvous = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
+  const bool first = entry->state == Entry::State::kMissing;
+  if (entry->rendezvous || (rendezvous && !first)) return UCS_OK;  // two for one number: no rank of ibcoll sends so
+  if (first) {
+    entry->note = header.message.note;
+    entry->bytes = header.total;
+    self.settle(*peer, header.message.sequence, Entry::State::kLanding);
+  }
+  Exposures::Exposure* exposure = self.writable(*peer, header, bytes);
+  const bool whole = header.offset == 0 && bytes == header.total;
+  if (exposure == nullptr || bytes > entry->bytes || (rendezvous && !whole)) {
+    self.refuse(*peer, *entry);
+  } else if (rendezvous) {
+    entry->rendezvous = true;
+    return self.land(*peer, header, *exposure, data, bytes) ? UCS_INPROGRESS : UCS_OK;
+  } else if (bytes > 0) {
+    std::memcpy(reinterpret_cast<void*>(header.address + header.offset), data, bytes);
+  }
+  self.piece_landed(*peer, header.message.sequence, *entry, bytes);
+  return UCS_OK;
+}
+
+// nullptr: this peer may not write all of the put, or the piece is not within it.
+Exposures::Exposure* UcxTransport::writable(const Peer& peer, const PutHeader& header, size_t bytes) {
+  Exposures::Exposure* exposure = exposures_.find(header.key, peer.rank, header.address, header.total);
+  const bool within = header.offset <= header.total && bytes <= header.total - header.offset;
+  return exposure != nullptr && within && !exposure->concealing ? exposure : nullptr;
+}
+
+void UcxTransport::refuse(Peer& peer, Entry& entry) {
+  if (entry.refused) return;
+  entry.refused = true;
+  ++counters_.dropped;
+  log(LogLevel::kWarning,
+      "rank {}: ucx: dropped a put of rank {} ({} bytes): it names memory that is not exposed to it", rank_, peer.rank,
+      entry.bytes);
+}
+
+void UcxTransport::piece_landed(Peer& peer, uint32_t sequence, Entry& entry, size_t bytes) {
+  entry.bytes -= std::min<uint64_t>(bytes, entry.bytes);
+  if (entry.bytes > 0) return;
+  if (!entry.refused) ++counters_.puts_received;
+  settle(peer, sequence, entry.refused ? Entry::State::kDropped : Entry::State::kReady);
+}
+
+// Lets UCX receive a rendezvous put straight into the region. False: there is no memory, and UCX keeps the data.
+bool UcxTransport::land(Peer& peer, const PutHeader& header, Exposures::Exposure& exposure, void* descriptor,
+                        size_t bytes) {
+  Buffer* record = pool_.take(0);
+  if (record == nullptr) {
+    broken(peer, UCS_ERR_NO_MEMORY);
+    return false;
+  }
+  ++exposure.landing;
+  record->peer = &peer;
+  record->use = Buffer::Use::kLanding;
+  record->token = header.key;
+  record->sequence = header.message.sequence;
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  param.cb.recv_am = &UcxTransport::on_landed;
+  param.user_data = record;
+  if (exposure.pinned != nullptr) {
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+    param.memh = memory_of(*exposure.pinned);
+  }
+  const ucs_status_ptr_t request =
+      ucp_am_recv_data_nbx(worker_->handle(), descriptor, reinterpret_cast<void*>(header.address), bytes, &param);
+  if (request == nullptr || UCS_PTR_IS_ERR(request)) landed(record, UCS_PTR_STATUS(request));
+  return true;
+}
+
+void UcxTransport::on_landed(void* request, ucs_status_t status, size_t, void* user_data) {
+  auto* record = static_cast<Buffer*>(user_data);
+  record->peer->transport->landed(record, status);
+  ucp_request_free(request);
+}
+
+void UcxTransport::landed(Buffer* record, ucs_status_t status) {
+  Peer& peer = *record->peer;
+  if (Exposures::Exposure* exposure = exposures_.find(record->token); exposure != nullptr) --exposure->landing;
+  // After a failure the entry stays as it is: what came behind it must not be handed out over a gap.
+  if (status == UCS_OK && peer.state != Peer::State::kFailed) {
+    Entry& entry = *peer.receive.place(record->sequence);  // there: nothing else settles the entry of a rendezvous
+    piece_landed(peer, record->sequence, entry, entry.bytes);
+  }
+  pool_.give(record);
+  if (status != UCS_OK) broken(peer, status);
+}
+
+ucs_status_t UcxTransport::on_control(void* argument, const void* raw, size_t header_bytes, void*, size_t,
+                                      const ucp_am_recv_param_t*) {
+  auto& self = *static_cast<UcxTransport*>(argument);
+  Peer* peer = self.sender_of(raw, header_bytes, sizeof(ControlHeader));
+  if (peer == nullptr) return UCS_OK;
+  ControlHeader header;
+  std::memcpy(&header, raw, sizeof(header));
+  peer->send.consumed(header.consumed);
+  switch (header.kind) {
+    case ControlHeader::Kind::kCredit:
+      break;
+    case ControlHeader::Kind::kLeaving:
+      if (peer->asked_all_received) break;  // asked twice: nobody does
+      peer->left = true;
+      peer->expected_total = header.sequence;
+      peer->asked_all_received = true;
+      self.leaving_.push_back(peer);
+      break;
+    case ControlHeader::Kind::kAllReceived:
+      peer->all_received = true;
+      break;
+  }
+  return UCS_OK;
+}
+
+size_t UcxTransport::poll(std::span<Event> events) {
+  for (Buffer* buffer : lent_) pool_.give(buffer);
+  lent_.clear();
+  if (rendezvous_) memory_->registrations->collect();
+  constexpr int kRounds = 4;  // UCX takes a batch from one socket in each
+  for (int i = 0; i < kRounds; ++i) {
+    const bool more = worker_->progress();
+    // Even when nothing went on: pieces before them may have left while something else was waited for.
+    if (!with_pieces_.empty()) post_pieces();
+    if (!more) break;
+  }
+  serve_connections();
+  const size_t count = hand_out(events);
+  if (!in_debt_.empty()) return_credit();
+  return count;
+}
+
+// Peers take turns, so that a busy one does not keep the others' messages back.
+size_t UcxTransport::hand_out_messages(std::span<Event> events) {
+  size_t count = 0;
+  while (count < events.size() && ready_head_ != nullptr) {
+    Peer& peer = *ready_head_;
+    ready_head_ = peer.next_ready;
+    if (ready_head_ == nullptr) ready_tail_ = nullptr;
+    peer.in_ready_list = false;
+    Entry entry;
+    if (peer.receive.pop(entry)) {
+      Event& event = events[count++];
+      event = Event{Event::Kind::kMessage, peer.rank, entry.note, {}, 0};
+      if (entry.buffer != nullptr) {
+        event.payload = {entry.buffer->data(), entry.bytes};
+        lent_.push_back(entry.buffer);
+        peer.bytes_consumed += static_cast<uint32_t>(entry.bytes);
+      }
+    }
+    if (!peer.in_debt && credit_is_due(peer)) {
+      peer.in_debt = true;
+      in_debt_.push_back(&peer);
+    }
+    if (peer.receive.ready()) append_ready(peer);
+  }
+  return count;
+}
+
+size_t UcxTransport::hand_out(std::span<Event> events) {
+  size_t count = 0;
+  for (; count < events.size() && sent_first_ < sent_.size(); ++sent_first_) {
+    events[count++] = Event{Event::Kind::kSent, sent_[sent_first_].peer, {}, {}, sent_[sent_first_].token};
+  }
+  if (sent_first_ == sent_.size()) {
+    sent_.clear();
+    sent_first_ = 0;
+  }
+  count += hand_out_messages(events.subspan(count));
+  // A failure comes after all that had arrived from the peer.
+  for (size_t i = 0; i < failures_.size() && count < events.size();) {
+    Peer& peer = *failures_[i];
+    if (peer.in_ready_list) {
+      ++i;
+      continue;
+    }
+    events[count++] = Event{Event::Kind::kPeerFailed, peer.rank, {}, std::as_bytes(std::span(peer.failure)), 0};
+    failures_.erase(failures_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return count;
+}
+
+}  // namespace ibcoll

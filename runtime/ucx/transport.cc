@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/ucx/transport.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+
+#include "runtime/base/json.h"
+#include "runtime/base/log.h"
+#include "runtime/registration_cache/memlock.h"
+
+namespace ibcoll {
+
+using namespace ucx;
+
+namespace {
+
+constexpr Time kAfterFailedPin = 1'000'000'000;
+constexpr uint64_t kPinnedByUcx = 80 << 20;  // of each rank, for its own buffers (UCX 1.13, rc_verbs and ud_verbs)
+
+uint64_t key_seed(int rank) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  return static_cast<uint64_t>(now) * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(rank);
+}
+
+// UCX over TCP takes some 10 us for a small message, most of it system calls on both sides; the bytes go at the link's
+// speed, or over loopback at a copy's.
+LinkModel guess_model(const DevicePlan& plan) {
+  constexpr double kLoopbackBeta = 1.0 / 2000;
+  constexpr double kUnknownBeta = 8.0 / 1000;  // 1 Gbit/s
+  if (plan.rdma || !plan.tcp) return {3.0, 1.0 / 4000, 0.3};
+  double beta = plan.net_devices == "lo" ? kLoopbackBeta : kUnknownBeta;
+  const std::string first = plan.net_devices.substr(0, plan.net_devices.find(','));
+  double megabits = 0;
+  if (std::ifstream("/sys/class/net/" + first + "/speed") >> megabits && megabits > 0) beta = 8.0 / megabits;
+  return {12.0, beta, 4.0, /*by_ranks=*/true};
+}
+
+Result<DevicePlan> plan_here(const Config& config, bool local_job) {
+  Result<std::vector<Interface>> interfaces = list_interfaces();
+  if (!interfaces.ok()) return interfaces.status();
+  return plan_devices(config, UserChoice::from_environment(), local_job, *interfaces, list_rdma_ports());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<UcxTransport>> UcxTransport::open(const NetworkParams& params, LargePuts large) {
+  Result<DevicePlan> plan = plan_here(*params.config, params.local_job);
+  if (!plan.ok()) return plan.status();
+  for (const std::string& reason : plan->reasons) log(LogLevel::kInfo, "ucx: {}", reason);
+  if (plan->rdma && memlock_limit() < kPinnedByUcx) {
+    log(LogLevel::kWarning,
+        "ucx: UCX pins some {} MB for RDMA and may not get on with less: {}, or use IBCOLL_UCX_TLS=tcp",
+        kPinnedByUcx >> 20, memlock_advice());
+  }
+  Result<std::unique_ptr<Worker>> worker = Worker::open(params.rank, params.size, *plan);
+  if (!worker.ok()) return worker.status();
+  std::unique_ptr<UcxTransport> transport(new UcxTransport(params, std::move(*plan), large, std::move(*worker)));
+  if (Status status = transport->register_handlers(); !status.ok()) return status;
+  return transport;
+}
+
+UcxTransport::UcxTransport(const NetworkParams& params, DevicePlan plan, LargePuts large,
+                           std::unique_ptr<Worker> worker)
+    : rank_(params.rank),
+      size_(params.size),
+      job_(params.job),
+      plan_(std::move(plan)),
+      model_(guess_model(plan_)),
+      rendezvous_(large == LargePuts::kAuto ? plan_.rdma || !(plan_.tcp || plan_.shared_memory)
+                                            : large == LargePuts::kRendezvous),
+      worker_(std::move(worker)),
+      memory_(std::make_unique<Memory>(worker_->context(), key_seed(params.rank))),
+      peers_(static_cast<size_t>(params.size)) {
+  if (rendezvous_)
+    memory_->registrations =
+        std::make_unique<WatchedCache>(memory_->registrar, WatchedCache::Settings::from(*params.config));
+}
+
+UcxTransport::~UcxTransport() {
+  say_goodbye();
+  close_endpoints();
+  exposures_.for_each([&](Exposures::Exposure& exposure) {
+    if (exposure.landing == 0)
+      unpin(exposure.pinned);
+    else
+      worker_->abandon();  // UCX still holds it
+  });
+  worker_->end(memory_);
+}
+
+Status UcxTransport::register_handlers() {
+  Status status = worker_->on_message(kMessageId, &UcxTransport::on_message, this);
+  if (status.ok()) status = worker_->on_message(kPutId, &UcxTransport::on_put, this);
+  if (status.ok()) status = worker_->on_message(kControlId, &UcxTransport::on_control, this);
+  return status;
+}
+
+// What the process watch needs, then UCX's own.
+std::vector<std::byte> UcxTransport::address() const {
+  const auto id = std::as_bytes(std::span(&processes_.own(), 1));
+  std::vector<std::byte> both(id.begin(), id.end());
+  both.insert(both.end(), worker_->address().begin(), worker_->address().end());
+  return both;
+}
+
+Status UcxTransport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
+  if (by_rank.size() != static_cast<size_t>(size_)) {
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: ucx: {} addresses for {} ranks", rank_, by_rank.size(), size_);
+  }
+  for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+    if (by_rank[rank].size() <= sizeof(ProcessId)) {
+      return error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: ucx: the address of rank {} has only {} bytes", rank_, rank,
+                   by_rank[rank].size());
+    }
+  }
+  addresses_ = std::move(by_rank);
+  return {};
+}
+
+RemoteRegion UcxTransport::expose(int rank, std::span<std::byte> memory) {
+  if (rank < 0 || rank >= size_) return {};
+  Registration* pinned = nullptr;
+  if (rendezvous_ && memory.size() > kSlotBytes) {  // now, while the peer is on its way, and not when its data comes
+    pinned = pin(memory);
+    if (pinned == nullptr) return {};
+  }
+  const RemoteRegion region = exposures_.add(rank, memory, pinned);
+  if (region.key == 0) unpin(pinned);
+  return region;
+}
+
+// For a rendezvous: UCX would do so by itself, but ends the process where it cannot (1.13). NULL: it cannot, which is told once.
+// UCX prints an error of its own at each failure, so the next attempt is a second later.
+Registration* UcxTransport::pin(std::span<const std::byte> memory) {
+  if (next_pin_ != 0 && now() < next_pin_) return nullptr;
+  const Result<Registration*> pinned =
+      memory_->registrations->acquire({const_cast<std::byte*>(memory.data()), memory.size()});
+  next_pin_ = pinned.ok() ? 0 : now() + kAfterFailedPin;
+  if (pinned.ok()) return pinned.value();
+  if (counters_.failed_pins++ == 0) {
+    log(LogLevel::kWarning, "ucx: rank {} cannot pin its buffers and copies instead: {}; {}", rank_,
+        pinned.status().text(),
+        memlock_limit() != kNoMemlock ? memlock_advice() + ", or see what UCX printed"
+                                      : "see what UCX printed, and dmesg");
+  }
+  return nullptr;
+}
+
+void UcxTransport::unpin(Registration* pinned) {
+  if (pinned != nullptr) memory_->registrations->release(pinned);
+}
+
+Time UcxTransport::now() const {
+  return static_cast<Time>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
+
+LinkModel UcxTransport::model() const { return model_; }
+
+Json UcxTransport::describe() const {
+  const auto count = [&](Peer::State state) {
+    return std::count_if(peers_.begin(), peers_.end(),
+                         [&](const auto& p) { return p != nullptr && p->state == state; });
+  };
+  Json out = {
+      {"name", "ucx"},
+      {"version", ucp_get_version_string()},
+      {"tls", plan_.tls},
+      {"devices", plan_.net_devices.empty() ? "all" : plan_.net_devices},
+      {"reasons", plan_.reasons},
+      {"connections", count(Peer::State::kConnected)},
+      {"reports_dead_peers", !error_mode_none_},
+      {"large_puts", rendezvous_ ? "rendezvous" : "pieces"},
+      {"slot_bytes", kSlotBytes},
+      {"model",
+       {{"alpha_us", model_.alpha_us}, {"beta_us_per_byte", model_.beta_us_per_byte}, {"cpu_us", model_.cpu_us}}},
+      {"buffer_bytes", pool_.allocated_bytes()},
+      {"exposed_regions", exposures_.count()},
+      {"counters",
+       {{"messages_sent", counters_.messages_sent},
+        {"puts_sent", counters_.puts_sent},
+        {"bytes_sent", counters_.bytes_sent},
+        {"messages_received", counters_.messages_received},
+        {"puts_received", counters_.puts_received},
+        {"bytes_received", counters_.bytes_received},
+        {"failed_pins", counters_.failed_pins},
+        {"dropped", counters_.dropped},
+        {"no_credit", counters_.no_credit},
+        {"credits_returned", counters_.credits_returned},
+        {"connections_made", counters_.connections},
+        {"failed_peers", counters_.failed_peers}}}};
+  if (rendezvous_) out.set("registration_cache", memory_->registrations->describe());
+  return out;
+}
+
+}  // namespace ibcoll
+
+ibcoll::NetworkTransport* ibcoll_ucx_open(const ibcoll::NetworkParams& params, ibcoll::Status* status) {
+  ibcoll::Result<std::unique_ptr<ibcoll::UcxTransport>> transport = ibcoll::UcxTransport::open(params);
+  *status = transport.status();
+  return transport.ok() ? transport->release() : nullptr;
+}
+
+void ibcoll_ucx_devices(const ibcoll::Config& config, ibcoll::Json* devices) {
+  ibcoll::ucx::quieten();
+  const ibcoll::Result<ibcoll::ucx::DevicePlan> plan = ibcoll::plan_here(config, /*local_job=*/false);
+  *devices = ibcoll::Json();
+  devices->set("reason", plan.ok() ? "usable" : plan.status().text());
+  if (plan.ok()) devices->set("choice", plan->reasons);
+}

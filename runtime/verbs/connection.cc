@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connections: made on first use, made anew after an error completion, given up when the peer does not answer.
+//
+//   kNew -start-> kGreeting -their greeting, and word that they have ours-> kReady           (verbs_greeting.cc)
+//   kReady, kGreeting -an error, or a greeting of a later epoch-> kDraining -> kNew -> ... or kFailed  (verbs_ending.cc)
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "runtime/base/log.h"
+#include "runtime/verbs/transport.h"
+
+namespace ibcoll {
+
+using namespace verbs;
+
+namespace {
+
+constexpr uint32_t kMostInline = 220;
+constexpr Time kBusyFactor = 2;  // a peer that computes answers after so many times of what a device tries
+
+// What the kernel says where it does not know, or not now, how to reach an address.
+bool out_of_reach(int code) {
+  return code == ETIMEDOUT || code == EHOSTUNREACH || code == ENETUNREACH || code == EAGAIN;
+}
+
+}  // namespace
+
+VerbsTransport::Peer* VerbsTransport::find_or_make(int rank) {
+  if (rank < 0 || rank >= size_ || rank == rank_ || addresses_.empty()) return nullptr;
+  std::unique_ptr<Peer>& peer = peers_[static_cast<size_t>(rank)];
+  if (!peer) {
+    peer = std::make_unique<Peer>();
+    peer->rank = rank;
+    processes_.add_if_local(rank, addresses_[static_cast<size_t>(rank)].process);
+  }
+  return peer.get();
+}
+
+Time VerbsTransport::time_to_answer() const { return kBusyFactor * patience() + 2 * connections_->delay_of_loss(); }
+
+// From kNew to kGreeting. False: the peer has failed instead.
+bool VerbsTransport::start(Peer& peer) {
+  peer.epoch = std::max(peer.epoch + 1, peer.wanted_epoch);
+  const auto make = [&] {
+    Status made = make_channel(peer);
+    return made.ok() ? make_queue_pair(peer) : made;
+  };
+  const Status status =
+      queue_pairs_ < settings_.most_queue_pairs
+          ? registrations_->with_room(make)
+          : error(IBCOLL_ERR_TRANSPORT,
+                  "it would take queue pair number {}; IBCOLL_VERBS_QUEUE_PAIRS or the device allows {}",
+                  queue_pairs_ + 1, settings_.most_queue_pairs);
+  if (!status.ok()) {
+    fail(peer, status.text());
+    return false;
+  }
+  peer.state = Peer::State::kGreeting;
+  peer.has_theirs = peer.keys_told = false;
+  peer.mine.job = job_;
+  peer.mine.from = static_cast<uint32_t>(rank_);
+  peer.mine.to = static_cast<uint32_t>(peer.rank);
+  peer.mine.epoch = peer.epoch;
+  peer.mine.queue_pair = peer.queue_pair->qp_num;
+  // Far from those of the epoch before, of which packets may still be under way to a queue pair of the same number.
+  // And not what another job had, of whose ended processes devices may still send.
+  peer.mine.first_packet =
+      (static_cast<uint32_t>(job_ ^ job_ >> 32) + peer.queue_pair->qp_num * 2654435761u + peer.epoch * 0x9e3779b9u) >>
+      8;
+  peer.mine.landing_key = peer.landing_region->rkey;
+  peer.mine.landing_address = reinterpret_cast<uint64_t>(&peer.channel->landing);
+  peer.mine.delivered = delivered(peer);
+  peer.mine.mtu = static_cast<uint8_t>(choice_.port.mtu);
+  peer.mine.notify = settings_.notify;
+  refresh_exposures(peer);
+  if (peer.state != Peer::State::kGreeting) return false;
+  started_at_.store(now(), std::memory_order_relaxed);
+  if (peer.epoch > 1 && peer.answer_by == 0) peer.answer_by = now() + time_to_answer();
+  // However long it took to get here, the peer may have to drain as well, and greetings may be lost.
+  if (peer.answer_by != 0)
+    peer.answer_by = std::max(peer.answer_by, now() + kDrainPatience + 2 * connections_->delay_of_loss());
+  peer.next_greeting = peer.greeting_pause = peer.out_of_reach_since = peer.no_way_since = 0;
+  greeted_.push_back(&peer);
+  return true;
+}
+
+Status VerbsTransport::make_channel(Peer& peer) {
+  if (peer.channel) return {};
+  auto channel = std::make_unique<Channel>();
+  MemoryRegion landing(ibv_reg_mr(domain_.get(), &channel->landing, sizeof channel->landing,
+                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+  if (!landing) return verbs_error(device(), fmt::format("ibv_reg_mr of {} bytes", sizeof channel->landing), errno);
+  peer.staging_region.reset(ibv_reg_mr(domain_.get(), &channel->told_consumed,
+                                       sizeof *channel - offsetof(Channel, told_consumed), kLocalWrite));
+  if (!peer.staging_region)
+    return verbs_error(device(), fmt::format("ibv_reg_mr of {} bytes", sizeof channel->staging), errno);
+  peer.landing_region = std::move(landing);
+  peer.channel = std::move(channel);
+  return {};
+}
+
+Status VerbsTransport::grow_completion_queue(size_t queue_pairs) {
+  const int needed = completions_for(queue_pairs);
+  if (completions_->cqe >= needed) return {};
+  const int wanted = std::min(choice_.port.most_completions, 2 * needed);
+  if (const int code = ibv_resize_cq(completions_.get(), wanted); code != 0)
+    return verbs_error(device(), fmt::format("ibv_resize_cq to {} completions", wanted), code > 0 ? code : errno);
+  return {};
+}
+
+Status VerbsTransport::make_queue_pair(Peer& peer) {
+  if (Status status = grow_completion_queue(queue_pairs_ + 1); !status.ok()) return status;
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = wanted.recv_cq = completions_.get();
+  wanted.cap = {kSendDepth + 1, kReceiveDepth, 1, 1, kMostInline};
+  wanted.qp_type = IBV_QPT_RC;
+  peer.queue_pair.reset(ibv_create_qp(domain_.get(), &wanted));
+  if (!peer.queue_pair) {
+    wanted.cap = {kSendDepth + 1, kReceiveDepth, 1, 1, 0};  // a device without inline data
+    peer.queue_pair.reset(ibv_create_qp(domain_.get(), &wanted));
+  }
+  if (!peer.queue_pair) return verbs_error(device(), "ibv_create_qp (reliable connection)", errno);
+  peer.inline_bytes = wanted.cap.max_inline_data;
+  ++queue_pairs_;
+  active_.push_back(&peer);
+  peer.posted = peer.completed = peer.signaled = 0;
+  peer.bounced = {};
+  peer.send_drained = peer.receive_drained = false;
+
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_INIT;
+  attributes.port_num = route_.port;
+  attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  const int code = ibv_modify_qp(peer.queue_pair.get(), &attributes,
+                                 IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+  if (code != 0) return verbs_error(device(), "ibv_modify_qp to INIT", code);
+  for (uint32_t i = 0; i < kSlots; ++i)
+    if (Status status = post_receive(peer, Work::kReceive); !status.ok()) return status;
+  return {};
+}
+
+// Ready to receive, and to send as soon as the peer is known to be ready too. TRANSPORT: the greeting is out of date. TIMEOUT:
+// there is no way to the peer now; nothing has changed.
+Status VerbsTransport::get_ready(Peer& peer, const Greeting& theirs) {
+  ibv_qp_attr attributes{};
+  if (Status status = connections_->find_path(theirs, attributes); !status.ok()) return status;
+  attributes.qp_state = IBV_QPS_RTR;
+  attributes.dest_qp_num = theirs.queue_pair;
+  attributes.rq_psn = theirs.first_packet;
+  attributes.min_rnr_timer = 12;
+  int code = ibv_modify_qp(peer.queue_pair.get(), &attributes,
+                           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  if (out_of_reach(code)) return Status(IBCOLL_ERR_TIMEOUT, verbs_error(device(), "ibv_modify_qp to RTR", code).text());
+  if (code != 0) return verbs_error(device(), "ibv_modify_qp to RTR", code);
+  attributes.qp_state = IBV_QPS_RTS;
+  attributes.timeout = settings_.timeout;
+  attributes.retry_cnt = settings_.retries;
+  attributes.rnr_retry =
+      settings_.retries;  // never 7, which is without end; the soft-RoCE driver takes it so for retry_cnt too
+  attributes.sq_psn = peer.mine.first_packet;
+  code = ibv_modify_qp(
+      peer.queue_pair.get(), &attributes,
+      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+  if (code != 0) return verbs_error(device(), "ibv_modify_qp to RTS", code);
+  peer.has_theirs = true;
+  peer.they_want = theirs.notify;
+  peer.remote_landing = theirs.landing_address;
+  peer.remote_key = theirs.landing_key;
+  peer.their_delivered = theirs.delivered;
+  peer.keys_due = theirs.rekeys;
+  peer.rekeyed.clear();
+  return {};
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The right to write: a memory window of type 2B, bound to exactly the exposed range on the queue pair of the peer, so that
+// the device itself refuses everybody else, and every byte outside. Binding travels in the send queue before the
+// advertisement; conceal() invalidates and waits until that is done.
+#include <algorithm>
+
+#include "runtime/base/log.h"
+#include "runtime/verbs/transport.h"
+
+namespace ibcoll {
+
+using namespace verbs;
+
+namespace {
+
+constexpr size_t kMostExposures = kExposureIndex + 1;
+constexpr uint64_t kLongestWindow = uint64_t{1} << 31;  // bytes; some devices (mlx5) bind no more
+constexpr Time kBindPatience = 1'000'000'000;
+
+}  // namespace
+
+// From the cache where a window on it keeps the peer within the range; else a region of exactly the range.
+Status VerbsTransport::pin(Exposure& exposure) {
+  if (choice_.opens_windows && choice_.port.good_windows) {
+    const Result<Registration*> pinned = registrations_->acquire(exposure.memory);
+    if (pinned.ok()) exposure.registration = pinned.value();
+    return pinned.status();
+  }
+  const int remote = choice_.opens_windows ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_WRITE;
+  return registrations_->with_room([&]() -> Status {
+    exposure.exact.reset(ibv_reg_mr(domain_.get(), exposure.memory.data(), exposure.memory.size(),
+                                    static_cast<unsigned>(IBV_ACCESS_LOCAL_WRITE | remote)));
+    if (exposure.exact) return {};
+    return verbs_error(device(), fmt::format("ibv_reg_mr of {} bytes", exposure.memory.size()), errno);
+  });
+}
+
+void VerbsTransport::unpin(Exposure& exposure) {
+  if (exposure.registration) registrations_->release(exposure.registration);
+  exposure.registration = nullptr;
+  exposure.exact.reset();
+}
+
+// One that was not used for this window before.
+bool VerbsTransport::make_key(Exposure& exposure) {
+  if (!choice_.opens_windows) {
+    exposure.key = exposure.exact->rkey;
+    return true;
+  }
+  if (!free_windows_.empty()) {
+    exposure.window = std::move(free_windows_.back());
+    free_windows_.pop_back();
+  } else {
+    exposure.window.handle.reset(ibv_alloc_mw(domain_.get(), IBV_MW_TYPE_2));
+    if (!exposure.window.handle) return false;
+    exposure.window.key = exposure.window.handle->rkey;
+  }
+  exposure.key = exposure.window.key = ibv_inc_rkey(exposure.window.key);
+  return true;
+}
+
+RemoteRegion VerbsTransport::expose(int rank, std::span<std::byte> memory) {
+  Peer* const peer = find_or_make(rank);
+  if (peer == nullptr || peer->state == Peer::State::kFailed || memory.empty()) return {};
+  if (free_exposures_.empty()) {
+    if (exposures_.size() == kMostExposures) return {};
+    free_exposures_.push_back(static_cast<uint32_t>(exposures_.size()));
+    exposures_.emplace_back();
+  }
+  if (choice_.opens_windows && memory.size() > kLongestWindow)
+    return not_exposed(error(IBCOLL_ERR_UNSUPPORTED,
+                             "{}: {} bytes are more than a memory window may cover; IBCOLL_VERBS_WINDOWS=off", device(),
+                             memory.size()));
+  const uint32_t index = free_exposures_.back();
+  Exposure& exposure = exposures_[index];
+  exposure.memory = memory;
+  if (Status status = pin(exposure); !status.ok()) return not_exposed(status);
+  if (!make_key(exposure)) {
+    const int code = errno;
+    unpin(exposure);
+    return not_exposed(verbs_error(device(), "ibv_alloc_mw", code));
+  }
+  free_exposures_.pop_back();
+  exposure.number = (exposure.number & ~kExposureIndex) + kExposureIndex + 1 + index;
+  if (exposure.number <= kExposureIndex) exposure.number += kExposureIndex + 1;  // never 0 in the upper half
+  exposure.peer = rank;
+  exposure.bound = false;
+  exposure.advertised = exposure.key;
+  peer->exposures.push_back(exposure.number);
+  if (choice_.opens_windows) peer->unbound.push_back(exposure.number);
+  if (peer->state == Peer::State::kReady) pump(*peer);  // not later: the caller may tell the peer by another way
+  return {reinterpret_cast<uint64_t>(memory.data()), memory.size(),
+          static_cast<uint64_t>(exposure.number) << 32 | exposure.key};
+}
+
+// The caller receives through slots instead, which its peer learns from the advertisement.
+RemoteRegion VerbsTransport::not_exposed(const Status& why) {
+  if (counters_.not_exposed++ == 0)
+    log(LogLevel::kWarning, "verbs: rank {} cannot expose its receive buffer and copies instead: {}", rank_,
+        why.text());
+  return {};
+}
+
+// False: the send queue has no room for all of them.
+bool VerbsTransport::bind_windows(Peer& peer) {
+  while (!peer.unbound.empty()) {
+    Exposure& bound = exposure(peer.unbound.front());
+    ibv_send_wr request{};
+    request.opcode = IBV_WR_BIND_MW;
+    request.bind_mw.mw = bound.window.handle.get();
+    request.bind_mw.rkey = bound.key;
+    request.bind_mw.bind_info = {bound.registration ? region_of(*bound.registration) : bound.exact.get(),
+                                 reinterpret_cast<uint64_t>(bound.memory.data()), bound.memory.size(),
+                                 IBV_ACCESS_REMOTE_WRITE};
+    if (!link(peer, request, {}, Work::kLocal, 0, peer.unbound.size() == 1)) return false;
+    bound.bound = true;
+    peer.unbound.erase(peer.unbound.begin());
+  }
+  return true;
+}
+
+// Before the peer is told that this side is ready: it may know keys already.
+void VerbsTransport::bind_windows_now(Peer& peer) {
+  const Time deadline = now() + kBindPatience;
+  const auto all_posted = [&] {
+    const bool all = bind_windows(peer);
+    ring(peer);
+    return all;
+  };
+  while (peer.has_theirs && !all_posted() && now() < deadline) take_completions();
+  while (peer.state == Peer::State::kGreeting && peer.completed < peer.posted && now() < deadline) take_completions();
+}
+
+Exposure* VerbsTransport::exposure_of(int rank, const RemoteRegion& region) {
+  const auto number = static_cast<uint32_t>(region.key >> 32);
+  const size_t index = number & kExposureIndex;
+  if (index >= exposures_.size() || exposures_[index].number != number || exposures_[index].peer != rank)
+    return nullptr;
+  return &exposures_[index];
+}
+
+bool VerbsTransport::conceal(int rank, const RemoteRegion& region) {
+  Exposure* const found = exposure_of(rank, region);
+  if (found == nullptr) return true;
+  Peer& peer = *peers_[static_cast<size_t>(rank)];
+  if (found->bound) invalidate(peer, *found);
+  forget(*found);
+  return true;
+}
+
+// Until the device writes there no more. The invalidation waits behind all that was posted before; a connection on which
+// nothing completes any more is broken instead, as no write outlives that, and what was not delivered is sent again over the
+// next one.
+void VerbsTransport::invalidate(Peer& peer, Exposure& exposure) {
+  Time deadline = now() + kBindPatience;
+  uint64_t seen = peer.completed;
+  // While this side still greets, the peer may be ready, and write.
+  const auto works = [&] {
+    return peer.state == Peer::State::kReady || (peer.state == Peer::State::kGreeting && peer.has_theirs);
+  };
+  const auto still_bound = [&] {
+    if (std::exchange(seen, peer.completed) != peer.completed) deadline = now() + kBindPatience;
+    return exposure.bound && works() && now() < deadline;
+  };
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_LOCAL_INV;
+  request.invalidate_rkey = exposure.key;
+  bool posted = false;
+  while (still_bound() && !(posted = post(peer, request, Work::kLocal, 0, true))) take_completions();
+  const uint64_t mine = peer.posted;
+  while (still_bound() && peer.completed < mine) take_completions();
+  if (posted && peer.completed >= mine) return;
+  if (works()) break_connection(peer, peer.epoch + 1);
+  if (peer.state == Peer::State::kDraining) wait_until_drained(peer);
+}
+
+void VerbsTransport::forget(Exposure& exposure) {
+  Peer& peer = *peers_[static_cast<size_t>(exposure.peer)];
+  std::erase(peer.exposures, exposure.number);
+  std::erase(peer.unbound, exposure.number);
+  if (exposure.window.handle) free_windows_.push_back(std::move(exposure.window));
+  unpin(exposure);
+  exposure.peer = -1;
+  free_exposures_.push_back(exposure.number & kExposureIndex);
+}
+
+// Windows die with the queue pair that they were bound on: on a new one the exposures of this peer get new ones, whose keys
+// the peer is told.
+void VerbsTransport::refresh_exposures(Peer& peer) {
+  Rekeys& keys = peer.channel->rekeys;
+  keys.epoch = peer.epoch;
+  keys.count = peer.mine.rekeys = 0;
+  if (!choice_.opens_windows) return;
+  peer.unbound.clear();
+  for (const uint32_t number : peer.exposures) {
+    Exposure& exposed = exposure(number);
+    if (peer.epoch > 1) {
+      exposed.window.handle.reset();
+      exposed.bound = false;
+      if (keys.count == std::size(keys.keys) || !make_key(exposed))
+        return fail(
+            peer, fmt::format("{} regions cannot be exposed again after the connection broke", peer.exposures.size()));
+      keys.keys[keys.count++] = {number, exposed.advertised, exposed.key};
+    }
+    peer.unbound.push_back(number);
+  }
+  peer.mine.rekeys = static_cast<uint16_t>(keys.count);
+}
+
+}  // namespace ibcoll

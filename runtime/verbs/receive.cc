@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Completions, and messages on their way in.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "runtime/base/log.h"
+#include "runtime/verbs/transport.h"
+
+namespace ibcoll {
+
+using namespace verbs;
+
+namespace {
+
+constexpr int kBatch = 32;
+
+// The peer's device let a write not in: its own fault or a late one, and no reason to lose the peer.
+bool is_refusal(ibv_wc_status status) {
+  return status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR || status == IBV_WC_REM_OP_ERR;
+}
+
+std::string error_text(const ibv_wc& done) {
+  switch (done.status) {
+    case IBV_WC_RETRY_EXC_ERR:
+      return "it does not answer any more (transport retry counter exceeded); has its process ended, or its link?";
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return "it had no receive posted (receiver-not-ready retry counter exceeded): a fault of ibcoll";
+    default:
+      return fmt::format("{} (vendor error {})", ibv_wc_status_str(done.status), done.vendor_err);
+  }
+}
+
+}  // namespace
+
+size_t VerbsTransport::take_completions() {
+  ibv_wc done[kBatch];
+  const int count = ibv_poll_cq(completions_.get(), kBatch, done);
+  for (int i = 0; i < count; ++i) on_completion(done[i]);
+  if (count < 0) [[unlikely]]
+    lose_device();
+  return static_cast<size_t>(std::max(count, 0));
+}
+
+// Nothing is known of any connection any more.
+void VerbsTransport::lose_device() {
+  for (const std::unique_ptr<Peer>& peer : peers_)
+    if (peer && peer->queue_pair && !peer->failing && peer->state != Peer::State::kFailed)
+      fail(*peer, fmt::format("{}, this rank's own device, fails: ibv_poll_cq", device()));
+}
+
+void VerbsTransport::on_completion(const ibv_wc& done) {
+  const WorkId id(done.wr_id);
+  Peer* const peer = id.rank < peers_.size() ? peers_[id.rank].get() : nullptr;
+  if (peer == nullptr || !peer->queue_pair || id.epoch != (peer->epoch & 0xff)) return;
+  if (id.work == Work::kSendMark) peer->send_drained = true;
+  if (id.work == Work::kReceiveMark) peer->receive_drained = true;
+  if (done.status != IBV_WC_SUCCESS) {
+    if (id.work != Work::kSendMark && id.work != Work::kReceiveMark) on_error(*peer, done, id.work, id.request);
+  } else if (id.work == Work::kReceive) {
+    ++peer->immediates;
+    mark_ready(*peer);
+    if (peer->state != Peer::State::kDraining) {
+      if (const Status status = post_receive(*peer, Work::kReceive); !status.ok()) fail(*peer, status.text());
+      if (peer->state == Peer::State::kGreeting && peer->has_theirs) connected(*peer);
+    }
+  } else if (id.work == Work::kSend || id.work == Work::kLocal) {
+    complete(*peer, id.request);
+  }
+  if (peer->state == Peer::State::kDraining && peer->send_drained && peer->receive_drained) drained(*peer);
+}
+
+// All requests up to this one are done: requests complete in order.
+void VerbsTransport::complete(Peer& peer, uint32_t request) {
+  const uint64_t end = peer.completed + static_cast<uint32_t>(request - static_cast<uint32_t>(peer.completed)) + 1;
+  for (; peer.completed < end; ++peer.completed) {
+    const uint64_t sequence = peer.sequence_of[peer.completed % kSendDepth];
+    if (sequence == 0 || (sequence & kData) != 0) continue;
+    Outgoing& out = peer.out(sequence);
+    if (out.sequence == sequence && out.unsent) give_sent(peer, out);
+  }
+  peer.heard = true;
+}
+
+void VerbsTransport::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t request) {
+  if (done.status == IBV_WC_WR_FLUSH_ERR) {
+    // Only the peer's error shows here: it went first, and will greet anew or be found dead.
+    if (peer.state == Peer::State::kDraining) return;
+    if (!may_reconnect(peer)) return fail(peer, broken_in_a_row(peer));
+    break_connection(peer, peer.epoch + 1);
+    return;
+  }
+  if (is_refusal(done.status) && work == Work::kSend) {
+    const uint64_t sequence = peer.sequence_of[request % kSendDepth] & ~kData;
+    if (sequence != 0 && peer.out(sequence).sequence == sequence && peer.out(sequence).kind == SlotKind::kPut) {
+      peer.out(sequence).refused = true;
+      report_refused(peer, peer.out(sequence).bytes, peer.out(sequence).to.address, ibv_wc_status_str(done.status));
+      break_connection(peer, peer.epoch + 1);
+      return;
+    }
+  }
+  if (done.status == IBV_WC_RETRY_EXC_ERR && try_again(peer)) return;
+  fail(peer, error_text(done));
+}
+
+Status VerbsTransport::post_receive(Peer& peer, Work work) {
+  ibv_recv_wr request{};
+  request.wr_id = work_id(work, peer, 0);
+  ibv_recv_wr* bad = nullptr;
+  if (const int code = ibv_post_recv(peer.queue_pair.get(), &request, &bad); code != 0)
+    return verbs_error(device(), "ibv_post_recv", code);
+  return {};
+}
+
+// Whether message `sequence` is here, when so many immediates of earlier ones have been used up.
+bool VerbsTransport::has_message(const Peer& peer, uint64_t sequence, uint64_t immediates_used) const {
+  if (peer.channel == nullptr) return false;
+  if (settings_.notify == Notify::kImmediate) return peer.immediates > immediates_used;
+  // The sequence number is only read here; a const object has no atomic_ref in C++20.
+  auto& word = const_cast<uint64_t&>(peer.landed(sequence).header.sequence);
+  if (std::atomic_ref(word).load(std::memory_order_acquire) != sequence) return false;
+  return peer.landed(sequence).header.kind != SlotKind::kPut || peer.immediates > immediates_used;
+}
+
+uint64_t VerbsTransport::delivered(const Peer& peer) const {
+  uint64_t sequence = peer.handed_out, used = 0;
+  while (sequence - peer.consumed_here < kSlots && has_message(peer, sequence + 1, used)) {
+    ++sequence;
+    if (settings_.notify == Notify::kImmediate || peer.landed(sequence).header.kind == SlotKind::kPut) ++used;
+  }
+  return sequence;
+}
+
+void VerbsTransport::look_at_slots() {
+  for (Peer* peer : active_)
+    if (!peer->in_ready_list && has_message(*peer, peer->handed_out + 1, 0)) {
+      mark_ready(*peer);
+      if (peer->state == Peer::State::kGreeting && peer->has_theirs) {
+        connected(*peer);
+        return;  // the list may have changed
+      }
+    }
+}
+
+void VerbsTransport::mark_ready(Peer& peer) {
+  if (peer.in_ready_list) return;
+  peer.in_ready_list = true;
+  ready_.push_back(&peer);
+}
+
+size_t VerbsTransport::hand_out(std::span<Event> events) {
+  size_t count = 0;
+  for (; sent_first_ < sent_.size() && count < events.size(); ++sent_first_)
+    events[count++] = {Event::Kind::kSent, sent_[sent_first_].peer, {}, {}, sent_[sent_first_].token};
+  if (sent_first_ == sent_.size()) sent_.clear(), sent_first_ = 0;
+  count += hand_out_messages(events.subspan(count));
+  for (size_t i = 0; i < failures_.size() && count < events.size();) {
+    Peer& peer = *failures_[i];
+    if (has_message(peer, peer.handed_out + 1, 0)) {  // its last words come first
+      ++i;
+      continue;
+    }
+    events[count++] = {Event::Kind::kPeerFailed, peer.rank, {}, std::as_bytes(std::span(peer.failure)), 0};
+    failures_.erase(failures_.begin() + static_cast<ptrdiff_t>(i));
+  }
+  return count;
+}
+
+size_t VerbsTransport::hand_out_messages(std::span<Event> events) {
+  size_t count = 0;
+  while (count < events.size() && ready_first_ < ready_.size()) {
+    Peer& peer = *ready_[ready_first_++];
+    peer.in_ready_list = false;
+    if (!has_message(peer, peer.handed_out + 1, 0)) continue;
+    if (hand_out_message(peer, events[count])) ++count;
+    if (has_message(peer, peer.handed_out + 1, 0)) mark_ready(peer);
+  }
+  if (ready_first_ == ready_.size() || ready_first_ > 1024) {
+    ready_.erase(ready_.begin(), ready_.begin() + static_cast<ptrdiff_t>(ready_first_));
+    ready_first_ = 0;
+  }
+  return count;
+}
+
+bool VerbsTransport::hand_out_message(Peer& peer, Event& event) {
+  const uint64_t sequence = ++peer.handed_out;
+  const Slot& slot = peer.landed(sequence);
+  const SlotHeader& header = slot.header;
+  if (settings_.notify == Notify::kImmediate || header.kind == SlotKind::kPut) --peer.immediates;
+  lent_.push_back(&peer);
+  if (header.sequence != sequence || header.bytes > kSlotPayload) {
+    fail(peer,
+         fmt::format("its message {} came where message {} was due: a fault of ibcoll", header.sequence, sequence));
+    return false;
+  }
+  peer.consumed = std::max(peer.consumed, header.consumed);
+  switch (header.kind) {
+    case SlotKind::kMessage:
+      ++counters_.messages_received;
+      counters_.bytes_received += header.bytes;
+      event = {Event::Kind::kMessage, peer.rank, header.note, {slot.payload_begin(), header.bytes}, 0};
+      return true;
+    case SlotKind::kPut:
+      ++counters_.puts_received;
+      event = {Event::Kind::kMessage, peer.rank, header.note, {}, 0};
+      return true;
+    case SlotKind::kSmallPut:
+      event = {Event::Kind::kMessage, peer.rank, header.note, {}, 0};
+      return take_small_put(peer, slot);
+    case SlotKind::kDropped:
+      report_dropped(peer);
+      return false;
+    case SlotKind::kRefused: {
+      SlotHeader refused;
+      std::memcpy(&refused, slot.payload_begin(), sizeof refused);
+      report_refused(peer, refused.bytes, refused.address, "that rank has not exposed it");
+      return false;
+    }
+    case SlotKind::kLeaving:
+      peer.left = true;
+      return false;
+  }
+  return false;
+}
+
+}  // namespace ibcoll

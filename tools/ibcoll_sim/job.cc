@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/ibcoll_sim/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ibcoll {
+namespace {
+
+constexpr Time kTick = 10'000'000;        // between looks of ranks that wait for long
+constexpr uint64_t kCheckOnceIn = 64;     // turns
+constexpr uint64_t kFirstEpoch = 0x5151;  // of the first team
+
+}  // namespace
+
+SimJob::SimJob(SimJobParams params)
+    : params_(std::move(params)),
+      network_(params_.network),
+      nodes_(network_, params_.reads),
+      random_(SimRandom(params_.network.seed).split(1)),
+      ranks_(static_cast<size_t>(network_.size())) {
+  for (int rank = 0; rank < size(); ++rank) {
+    std::vector<Transport*> route(ranks_.size(), &network_.transport(rank));
+    route[static_cast<size_t>(rank)] = nullptr;
+    ranks_[static_cast<size_t>(rank)].engine = std::make_unique<Engine>(rank, std::move(route), params_.limits);
+    const size_t node = static_cast<size_t>(network_.node(rank));
+    if (node >= node_ranks_.size()) node_ranks_.resize(node + 1);
+    node_ranks_[node].push_back(rank);
+  }
+  touched_.resize(node_ranks_.size());
+}
+
+SimJob::~SimJob() = default;
+
+int SimJob::make_team(const std::vector<int>& jobs) {
+  TeamOfAll team;
+  std::vector<int> job_nodes;
+  job_nodes.reserve(ranks_.size());
+  for (int job = 0; job < size(); ++job) job_nodes.push_back(network_.node(job));
+  team.placement = Placement(jobs, job_nodes);
+  std::vector<uint64_t> offsets(static_cast<size_t>(team.placement.node_count()), 0);
+  const uint64_t epoch = kFirstEpoch + teams_.size();
+  for (int rank = 0; rank < static_cast<int>(jobs.size()); ++rank) {
+    team.members.push_back(std::make_unique<Team>(engine(jobs[static_cast<size_t>(rank)]), epoch, team.placement, rank,
+                                                  make_window(team.placement, rank, offsets)));
+  }
+  teams_.push_back(std::move(team));
+  return static_cast<int>(teams_.size()) - 1;
+}
+
+// The first rank of a node allocates, the others find the offset.
+std::unique_ptr<NodeWindow> SimJob::make_window(const Placement& placement, int rank, std::vector<uint64_t>& offsets) {
+  if (placement.most_local() == 1 || params_.window_area_bytes == 0) return nullptr;
+  const int node = placement.node_of(rank);
+  std::vector<int> jobs;
+  int local = 0;
+  for (const int i : placement.ranks_of(node)) {
+    if (i == rank) local = static_cast<int>(jobs.size());
+    jobs.push_back(placement.job_rank(i));
+  }
+  NodeMemory& memory = nodes_.memory(placement.job_rank(rank));
+  uint64_t& offset = offsets[static_cast<size_t>(node)];
+  if (offset == 0) {
+    Result<uint64_t> made =
+        memory.allocate(NodeWindow::footprint(static_cast<int>(jobs.size()), params_.window_area_bytes));
+    if (!made.ok()) return nullptr;
+    offset = *made;
+    NodeWindow::prepare(memory.at(offset), static_cast<int>(jobs.size()));
+  }
+  return std::make_unique<NodeWindow>(&memory, memory.at(offset), params_.window_area_bytes, std::move(jobs), local,
+                                      params_.blocks, params_.crowded);
+}
+
+void SimJob::add_step(int job_rank, SimStep step) {
+  ranks_[static_cast<size_t>(job_rank)].steps.push_back(std::move(step));
+  arm(job_rank);
+}
+
+// Decides when the next step starts, once what it has to wait for has happened.
+void SimJob::arm(int number) {
+  Rank& rank = ranks_[static_cast<size_t>(number)];
+  if (rank.armed || rank.next == rank.steps.size()) return;
+  const SimStep& step = rank.steps[rank.next];
+  if (step.after_all && !rank.flying.empty()) return;
+  rank.armed = true;
+  rank.due = network_.now() + step.delay_ns;
+  network_.wake_at(number, rank.due);
+}
+
+bool SimJob::start_due(int number) {
+  Rank& rank = ranks_[static_cast<size_t>(number)];
+  bool started = false;
+  while (rank.armed && rank.due <= network_.now()) {
+    const size_t index = rank.next++;
+    rank.armed = false;
+    SimStep& step = rank.steps[index];
+    if (step.before_start) step.before_start();
+    const Status status = step.request->start();
+    started = true;
+    if (status.ok()) {
+      rank.flying.push_back(index);
+    } else if (step.completed) {
+      step.completed(status);
+    }
+    arm(number);
+  }
+  return started;
+}
+
+bool SimJob::collect_completed(int number) {
+  Rank& rank = ranks_[static_cast<size_t>(number)];
+  bool any = false;
+  for (size_t i = 0; i < rank.flying.size();) {
+    const SimStep& step = rank.steps[rank.flying[i]];
+    if (step.request->in_flight()) {
+      ++i;
+      continue;
+    }
+    rank.flying.erase(rank.flying.begin() + static_cast<long>(i));
+    any = true;
+    if (step.completed) step.completed(step.request->status());
+  }
+  if (any) arm(number);
+  return any;
+}
+
+// ---------------------------------------------------------------- the loop
+
+Status SimJob::run() {
+  Status status = loop();
+  bury_dead();
+  return status;
+}
+
+Status SimJob::loop() {
+  while (!all_finished()) {
+    if (turns_ >= params_.most_turns || network_.now() >= params_.deadline_ns) return stuck();
+    const bool late = random_.one_in(params_.lazy) && !network_.idle();
+    if (network_.has_runnable() && !late) {
+      turn(network_.take_runnable());
+    } else if (!network_.advance() && !wake_neighbours()) {
+      tick();
+    }
+  }
+  return Status();
+}
+
+Status SimJob::stuck() {
+  return error(IBCOLL_ERR_TIMEOUT, "after {} ns and {} turns these wait:\n{}", network_.now(), turns_, describe());
+}
+
+// What a dead rank had in flight is given back as its process would have been.
+void SimJob::bury_dead() {
+  for (int number = 0; number < size(); ++number) {
+    Rank& rank = ranks_[static_cast<size_t>(number)];
+    if (network_.alive(number)) continue;
+    for (const size_t step : rank.flying) rank.steps[step].request->end(error(IBCOLL_ERR_PEER_FAILED, "it is dead"));
+    rank.flying.clear();
+  }
+}
+
+void SimJob::turn(int number) {
+  ++turns_;
+  Rank& rank = ranks_[static_cast<size_t>(number)];
+  bool moved = start_due(number);
+  moved |= rank.engine->progress();
+  if (random_.one_in(kCheckOnceIn)) rank.engine->check();
+  moved |= collect_completed(number);
+  if (!moved) return;
+  network_.wake(number);
+  touched_[static_cast<size_t>(network_.node(number))] = true;
+}
+
+// Ranks that wait for a flag in their node's memory look again when a rank of the node has done something.
+bool SimJob::wake_neighbours() {
+  bool any = false;
+  for (size_t node = 0; node < touched_.size(); ++node) {
+    if (!touched_[node]) continue;
+    touched_[node] = false;
+    for (const int number : node_ranks_[node]) {
+      const Rank& rank = ranks_[static_cast<size_t>(number)];
+      const bool waits = std::any_of(rank.flying.begin(), rank.flying.end(),
+                                     [&](size_t step) { return rank.steps[step].request->comm().polls_memory(); });
+      if (!waits || !network_.alive(number)) continue;
+      network_.wake(number);
+      any = true;
+    }
+  }
+  return any;
+}
+
+// Nothing is under way: time goes on and ranks look at their deadlines and peers.
+void SimJob::tick() {
+  network_.advance_to(network_.now() + kTick);
+  for (int number = 0; number < size(); ++number) {
+    if (!network_.alive(number)) continue;
+    engine(number).check();
+    network_.wake(number);
+  }
+}
+
+void SimJob::settle() {
+  constexpr int kQuietTicks = 25;  // 250 ms: longer than a failure is in doubt
+  for (int quiet = 0; quiet < kQuietTicks;) {
+    if (network_.has_runnable()) {
+      turn(network_.take_runnable());
+    } else if (!network_.advance() && !wake_neighbours()) {
+      ++quiet;
+      tick();
+    }
+  }
+}
+
+bool SimJob::all_finished() const {
+  for (int number = 0; number < network_.size(); ++number) {
+    if (network_.alive(number) && !ranks_[static_cast<size_t>(number)].finished()) return false;
+  }
+  return true;
+}
+
+std::string SimJob::describe() {
+  std::string text;
+  for (int number = 0; number < size(); ++number) {
+    if (!network_.alive(number) || ranks_[static_cast<size_t>(number)].finished()) continue;
+    const std::string waits = engine(number).describe();
+    text += waits.empty() ? fmt::format("rank {} has not started its next step\n", number) : waits;
+  }
+  return text;
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A job of p ranks in one process: an Engine per rank over the simulated network, teams with their node windows, and a
+// loop that lets a random rank make progress, or the time go on, until all have done what they were given to do.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/engine.h"
+#include "runtime/engine/request.h"
+#include "runtime/engine/team.h"
+#include "runtime/sim/network.h"
+#include "runtime/sim/node_memory.h"
+
+namespace ibcoll {
+
+struct SimJobParams {
+  SimParams network;
+  EngineLimits limits;
+  SimReads reads = SimReads::kAll;
+  bool crowded = false;  // ranks outnumber cores
+  NodeWindow::Limits blocks{32768, 262144, 1 << 20};
+  uint64_t window_area_bytes = 4096;  // of each rank in a team's node window; 0: teams have no window
+  // Once in so many turns the time goes on although a rank could make progress: ranks are late to poll. 0: never.
+  uint64_t lazy = 8;
+  Time deadline_ns = 60'000'000'000;  // of the whole run, in virtual time
+  uint64_t most_turns = 10'000'000;   // of the whole run: ranks that are busy without getting anywhere
+};
+
+// What one rank does next: start a request.
+struct SimStep {
+  Request* request = nullptr;
+  Time delay_ns = 0;      // since the step before was started, or completed
+  bool after_all = true;  // only when all earlier requests of this rank are complete
+  std::function<void()> before_start;
+  std::function<void(const Status&)> completed;
+};
+
+class SimJob {
+ public:
+  explicit SimJob(SimJobParams params);
+  ~SimJob();
+  SimJob(const SimJob&) = delete;
+  SimJob& operator=(const SimJob&) = delete;
+
+  int size() const { return network_.size(); }
+  SimNetwork& network() { return network_; }
+  SimNodes& nodes() { return nodes_; }
+  Engine& engine(int rank) { return *ranks_[static_cast<size_t>(rank)].engine; }
+
+  // A team of these job ranks (no duplicates), made on all of them at once; returns its number.
+  int make_team(const std::vector<int>& jobs);
+  int team_size(int team) const { return placement(team).size(); }
+  int job_rank(int team, int rank) const { return placement(team).job_rank(rank); }
+  Team& team(int team, int rank) { return *teams_[static_cast<size_t>(team)].members[static_cast<size_t>(rank)]; }
+  const Placement& placement(int team) const { return teams_[static_cast<size_t>(team)].placement; }
+
+  // Steps of one job rank are done in the order in which they were added.
+  void add_step(int job_rank, SimStep step);
+
+  // Until every live rank has completed its steps. Otherwise the text tells what each rank waits for.
+  Status run();
+  // Lets what is still under way arrive, with all live ranks making progress.
+  void settle();
+  // Turns that ranks were given: a measure of work, and of how a run went.
+  uint64_t turns() const { return turns_; }
+
+ private:
+  struct Rank {
+    std::unique_ptr<Engine> engine;
+    std::vector<SimStep> steps;
+    size_t next = 0;     // step to start
+    bool armed = false;  // it starts at `due`
+    Time due = 0;
+    std::vector<size_t> flying;  // steps in flight
+    bool finished() const { return next == steps.size() && flying.empty(); }
+  };
+  struct TeamOfAll {
+    Placement placement;
+    std::vector<std::unique_ptr<Team>> members;
+  };
+
+  Status loop();
+  Status stuck();  // who waits for what
+  void bury_dead();
+  std::unique_ptr<NodeWindow> make_window(const Placement& placement, int rank, std::vector<uint64_t>& offsets);
+  void turn(int rank);
+  bool start_due(int rank);
+  bool collect_completed(int rank);
+  void arm(int rank);
+  bool wake_neighbours();
+  void tick();
+  bool all_finished() const;
+  std::string describe();
+
+  SimJobParams params_;
+  SimNetwork network_;
+  SimNodes nodes_;
+  SimRandom random_;
+  std::vector<Rank> ranks_;
+  std::vector<TeamOfAll> teams_;
+  std::vector<std::vector<int>> node_ranks_;
+  std::vector<bool> touched_;  // nodes whose memory may have changed since its ranks last looked
+  uint64_t turns_ = 0;
+};
+
+}  // namespace ibcoll
