@@ -25,6 +25,7 @@ Placement::Placement(std::vector<int> jobs, const std::vector<int>& job_nodes) :
   std::vector<int> next = first_;
   for (int rank = 0; rank < size(); ++rank)
     by_node_[static_cast<size_t>(next[static_cast<size_t>(node_of(rank))]++)] = rank;
+  for (int node = 0; node < node_count(); ++node) leaders_.push_back(leader_of(node));
   const auto [fewest, most] = std::minmax_element(counts.begin(), counts.end());
   fewest_local_ = *fewest;
   most_local_ = *most;

@@ -27,6 +27,8 @@ class Placement {
   }
   // The first of them, who talks to other nodes for all.
   int leader_of(int node) const noexcept { return ranks_of(node).front(); }
+  // The leaders of all nodes, in the order of the nodes.
+  std::span<const int> leaders() const noexcept { return leaders_; }
   // Ranks on the emptiest and on the fullest node.
   int fewest_local() const noexcept { return fewest_local_; }
   int most_local() const noexcept { return most_local_; }
@@ -36,6 +38,7 @@ class Placement {
   std::vector<int> nodes_;     // team rank -> node
   std::vector<int> by_node_;   // team ranks, node after node
   std::vector<int> first_{0};  // node -> where its ranks begin in by_node_; and the end
+  std::vector<int> leaders_;
   int fewest_local_ = 0;
   int most_local_ = 0;
 };

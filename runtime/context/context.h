@@ -144,11 +144,10 @@ class Context {
   Status read_settings();
   Status make_engine();
   // Gathers one equally long piece from each rank of the parent.
-  using Exchange = std::function<Status(ConstBytes mine, Bytes all)>;
+  using Gather = std::function<Status(ConstBytes mine, Bytes all)>;
   // Collective over the parent, whose ranks are `parent_jobs`; `self`: rank of the parent. NULL: not a member.
   Result<std::unique_ptr<TeamHandle>> form_team(uint64_t epoch, const Members& members,
-                                                const std::vector<int>& parent_jobs, int self,
-                                                const Exchange& exchange);
+                                                const std::vector<int>& parent_jobs, int self, const Gather& gather);
   Result<std::unique_ptr<TeamHandle>> build_team(uint64_t epoch, Placement placement, int rank, uint64_t window_offset,
                                                  LoneWindow lone_window);
   uint64_t window_footprint(int locals) const;

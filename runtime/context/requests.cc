@@ -160,7 +160,7 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
   const Status status = wait(request, INFINITY, guard);
   last.waited_for = false;
   // The user may free an operation as soon as the call has returned.
-  const bool keep = !request.holds_operation() && request.comm().arena().bytes() <= kMostKept;
+  const bool keep = !request.holds_operation() && request.exchange().arena().bytes() <= kMostKept;
   if (!request.in_flight() && !keep) last.request.reset();
   return status;
 }
@@ -247,7 +247,7 @@ bool Context::rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::m
   const int awaited = doorbell_ && pause.tired(engine_->awaits_leaders()) && !settling() &&
                               waiting_threads_.load(std::memory_order_relaxed) == 1
                           ? engine_->awaited_bell()
-                          : Comm::kNoBell;
+                          : Exchange::kNoBell;
   if (awaited < 0) {
     guard.unlock();
     const bool long_wait = pause.pause();
@@ -287,7 +287,7 @@ Status Context::wait(Request& request, double seconds, std::unique_lock<std::mut
       after_a_look();  // a host program may wait for no time at all, again and again
       if (!request.in_flight()) return request.status();
       return error(IBCOLL_ERR_TIMEOUT, "rank {}: {} is not complete after {} s: it {}", request.team().rank(),
-                   request.call(), seconds, request.comm().describe_wait());
+                   request.call(), seconds, request.exchange().describe_wait());
     }
     if (Status overdue = request.overdue(); !overdue.ok()) return overdue;
     const bool long_wait = rest(pause, limited ? end : 0, guard);

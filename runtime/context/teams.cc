@@ -130,7 +130,7 @@ Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placemen
 
 Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Members& wanted,
                                                        const std::vector<int>& parent_jobs, int self,
-                                                       const Exchange& exchange) {
+                                                       const Gather& gather) {
   const ExpectedTeam expected(*engine_, epoch);
   const std::vector<int>& members = wanted.ranks;
   const auto found = std::find(members.begin(), members.end(), self);
@@ -156,7 +156,7 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
     if (!mine.ok()) offer.code = mine.code();
   }
   std::vector<WindowOffer> offers(parent_jobs.size());
-  if (Status status = exchange(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(std::span(offers)));
+  if (Status status = gather(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(std::span(offers)));
       !status.ok())
     return status;
   if (!mine.ok()) return mine;

@@ -103,7 +103,7 @@ bool Engine::run_memory_waits() noexcept {
   bool moved = false;
   for (size_t i = 0; i < memory_waits_.size();) {
     Request* const request = memory_waits_[i];
-    if (!request->team().failure().ok() || !request->comm().runnable()) {
+    if (!request->team().failure().ok() || !request->exchange().runnable()) {
       ++i;
       continue;
     }
@@ -117,15 +117,15 @@ bool Engine::run_memory_waits() noexcept {
 }
 
 int Engine::awaited_bell() const noexcept {
-  if (memory_waits_.empty() || !blocked_.empty() || owing_ || failed_) return Comm::kNoBell;
+  if (memory_waits_.empty() || !blocked_.empty() || owing_ || failed_) return Exchange::kNoBell;
   size_t in_flight = 0;
   for (const auto& [epoch, team] : teams_) in_flight += static_cast<size_t>(team->in_flight());
-  if (in_flight != memory_waits_.size()) return Comm::kNoBell;
-  int awaited = Comm::kNoBell;
+  if (in_flight != memory_waits_.size()) return Exchange::kNoBell;
+  int awaited = Exchange::kNoBell;
   for (Request* const request : memory_waits_) {
-    const int bell = request->comm().awaited_bell();
-    if (bell == Comm::kOwnTurn || bell == awaited) continue;
-    if (bell < 0 || awaited >= 0) return Comm::kNoBell;
+    const int bell = request->exchange().awaited_bell();
+    if (bell == Exchange::kOwnTurn || bell == awaited) continue;
+    if (bell < 0 || awaited >= 0) return Exchange::kNoBell;
     awaited = bell;
   }
   return awaited;
@@ -134,8 +134,8 @@ int Engine::awaited_bell() const noexcept {
 bool Engine::awaits_leaders() const noexcept {
   bool any = false;
   for (Request* const request : memory_waits_) {
-    const bool part = request->comm().awaits_part();
-    if (!part && request->comm().awaited_bell() != Comm::kOwnTurn) return false;
+    const bool part = request->exchange().awaits_part();
+    if (!part && request->exchange().awaited_bell() != Exchange::kOwnTurn) return false;
     any |= part;
   }
   return any;
@@ -151,7 +151,7 @@ bool Engine::retry_blocked() noexcept {
   for (size_t i = 0; i < blocked_.size();) {
     Channel* const channel = blocked_[i];
     const uint32_t sent = channel->sent;
-    if (channel->comm->team().failure().ok() && !channel->comm->pump(*channel)) {
+    if (channel->exchange->team().failure().ok() && !channel->exchange->pump(*channel)) {
       moved |= sent != channel->sent;
       ++i;
       continue;
@@ -160,8 +160,8 @@ bool Engine::retry_blocked() noexcept {
     channel->blocked = false;
     blocked_[i] = blocked_.back();
     blocked_.pop_back();
-    Comm& comm = *channel->comm;
-    if (comm.team().failure().ok() && comm.runnable()) run(comm.team().request_of(comm));
+    Exchange& exchange = *channel->exchange;
+    if (exchange.team().failure().ok() && exchange.runnable()) run(exchange.team().request_of(exchange));
   }
   return moved;
 }
@@ -177,11 +177,11 @@ void Engine::forget(Request& request) noexcept {
 }
 
 void Engine::run(Request& request) noexcept {
-  request.task().resume();
+  const bool ended = request.exchange().resume();
   if (!request.team().failure().ok()) return;  // end_failed() takes over
-  if (request.task().done()) {
-    if (request.comm().matched()) request.team().finish(request);
-  } else if (request.comm().polls_memory() && !request.waits_for_memory) {
+  if (ended) {
+    if (request.exchange().matched()) request.team().finish(request);
+  } else if (request.exchange().polls_memory() && !request.waits_for_memory) {
     request.waits_for_memory = true;
     memory_waits_.push_back(&request);
   }
@@ -208,9 +208,9 @@ void Engine::check() noexcept {
 void Engine::dispatch(const Event& event) noexcept {
   switch (event.kind) {
     case Event::Kind::kSent: {
-      Comm& comm = *reinterpret_cast<Comm*>(event.token);
-      comm.on_sent();
-      if (comm.team().failure().ok() && comm.runnable()) run(comm.team().request_of(comm));
+      Exchange& exchange = *reinterpret_cast<Exchange*>(event.token);
+      exchange.on_sent();
+      if (exchange.team().failure().ok() && exchange.runnable()) run(exchange.team().request_of(exchange));
       return;
     }
     case Event::Kind::kPeerFailed:

@@ -11,7 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/comm/comm.h"
+#include "runtime/base/buffer.h"
+#include "runtime/engine/channel.h"
 #include "runtime/transport/transport.h"
 
 namespace ibcoll {
@@ -50,7 +51,7 @@ class Engine {
   const EngineLimits& limits() const noexcept { return limits_; }
   Time now() const noexcept;
 
-  // All that is in flight waits for one rank of this node: its bell. Comm::kNoBell: there is none.
+  // All that is in flight waits for one rank of this node: its bell. Exchange::kNoBell: there is none.
   int awaited_bell() const noexcept;
   // All that waits for shared memory waits for the rows that the leader of this node collects, its own and those of other nodes.
   bool awaits_leaders() const noexcept;
@@ -69,7 +70,7 @@ class Engine {
   // One line per collective in flight.
   std::string describe() const;
 
-  // ---- for Team and Comm
+  // ---- for Team and Exchange
 
   Transport& transport(int job_rank) noexcept { return *route_[static_cast<size_t>(job_rank)]; }
   // Resumes the request's task until it waits or ends.

@@ -8,7 +8,7 @@
 namespace ibcoll {
 
 Request::Request(Team& team, const Args& args, const Algorithm& algorithm, ibcoll_scheme_t scheme, uint32_t signature)
-    : team_(team), args_(args), algorithm_(algorithm), scheme_(scheme), comm_(team, signature) {
+    : team_(team), args_(args), algorithm_(algorithm), scheme_(scheme), exchange_(team, signature) {
   team_.adopt(1);
   if (holds_operation()) args_.reduction.op->requests.fetch_add(1, std::memory_order_relaxed);
 }
@@ -55,13 +55,14 @@ Status Request::overdue() const {
       IBCOLL_ERR_TIMEOUT,
       "rank {}: {} has failed ({}), but its buffers are not free yet: {}; it is still in flight. Let that process "
       "go on or end it, then wait again",
-      team_.rank(), call(), team_.failure().text(), comm_.describe_end());
+      team_.rank(), call(), team_.failure().text(), exchange_.describe_end());
 }
 
 void Request::begin(uint32_t op) noexcept {
-  comm_.reset(op, scheme_, algorithm_.uses_window);
+  exchange_.reset(op, scheme_, algorithm_.uses_window);
   const bool replaces = args_.in_place && (args_.collective == IBCOLL_ALLTOALL || args_.collective == IBCOLL_ALLTOALLV);
-  task_ = algorithm_.run(comm_, replaces ? with_own_copy() : args_);
+  task_ = algorithm_.run(exchange_.comm(), replaces ? with_own_copy() : args_);
+  if (task_) exchange_.stack().enter(task_);
 }
 
 // alltoall(v) in place: what this rank sends is what the result replaces, so it sends from a copy.
@@ -71,9 +72,9 @@ Args Request::with_own_copy() noexcept {
   // One after the other, however far apart they are.
   uint64_t total = 0;
   for (int i = 0; i < team_.size(); ++i) total += args.recv.size(i);
-  std::byte* const copy = comm_.scratch(total);
+  std::byte* const copy = exchange_.comm().scratch(total);
   auto* const places =
-      reinterpret_cast<uint64_t*>(comm_.scratch(static_cast<uint64_t>(team_.size()) * sizeof(uint64_t)));
+      reinterpret_cast<uint64_t*>(exchange_.comm().scratch(static_cast<uint64_t>(team_.size()) * sizeof(uint64_t)));
   if (!copy || !places) return args;  // the team has failed
   uint64_t at = 0;
   for (int i = 0; i < team_.size(); ++i) {
@@ -87,9 +88,9 @@ Args Request::with_own_copy() noexcept {
 
 void Request::end(Status status) noexcept {
   if (waits_for_memory) team_.engine().forget(*this);
-  comm_.close();
+  exchange_.close();
   task_ = Task();
-  comm_.release();
+  exchange_.release();
   status_ = std::move(status);
   in_flight_ = false;
   if (status_.ok()) done_.store(true, std::memory_order_release);

@@ -10,8 +10,8 @@
 #include "runtime/base/status.h"
 #include "runtime/collectives/framework/algorithm.h"
 #include "runtime/collectives/framework/args.h"
-#include "runtime/comm/comm.h"
 #include "runtime/comm/task.h"
+#include "runtime/engine/exchange.h"
 
 namespace ibcoll {
 
@@ -40,7 +40,7 @@ class Request {
   Status overdue() const;
 
   Team& team() noexcept { return team_; }
-  Comm& comm() noexcept { return comm_; }
+  Exchange& exchange() noexcept { return exchange_; }
   const Args& args() const noexcept { return args_; }
   const Algorithm& algorithm() const noexcept { return algorithm_; }
   // One of the user, who must not free it before this request.
@@ -53,7 +53,7 @@ class Request {
   // ---- for the team and the engine
 
   void begin(uint32_t op) noexcept;  // makes the task
-  Task& task() noexcept { return task_; }
+  bool has_task() const noexcept { return static_cast<bool>(task_); }
   void end(Status status) noexcept;  // drops the task
   bool waits_for_memory = false;     // in the engine's list
   Time seen_at = 0;                  // first check() that saw this run; for deadlines
@@ -66,7 +66,7 @@ class Request {
   Args args_;
   const Algorithm& algorithm_;
   ibcoll_scheme_t scheme_;
-  Comm comm_;
+  Exchange exchange_;
   Task task_;
   bool in_flight_ = false;
   std::atomic<bool> done_{false};

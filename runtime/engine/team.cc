@@ -55,9 +55,9 @@ void Team::start(Request& request) noexcept {
   const uint32_t op = next_op_++;
   make_room(op);
   active_[op & (active_.size() - 1)] = &request;
-  calls_[op % calls_.size()] = {op, request.comm().signature()};
+  calls_[op % calls_.size()] = {op, request.exchange().signature()};
   request.begin(op);
-  if (!request.task()) {
+  if (!request.has_task()) {
     fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank_, request.call()));
     return;
   }
@@ -71,19 +71,19 @@ void Team::make_room(uint32_t op) {
   while (active_[op & (active_.size() - 1)]) {
     std::vector<Request*> larger(2 * active_.size(), nullptr);
     for (Request* const r : active_)
-      if (r) larger[r->comm().op() & (larger.size() - 1)] = r;
+      if (r) larger[r->exchange().op() & (larger.size() - 1)] = r;
     active_ = std::move(larger);
   }
 }
 
 Request* Team::active(uint32_t op) const noexcept {
   Request* const request = active_[op & (active_.size() - 1)];
-  return request && request->comm().op() == op ? request : nullptr;
+  return request && request->exchange().op() == op ? request : nullptr;
 }
 
 // The call may be complete before the last of them: what it does not take any more is as wrong as if it came later.
 void Team::deliver_early(Request& request) noexcept {
-  const uint32_t op = request.comm().op();
+  const uint32_t op = request.exchange().op();
   for (EarlyMessage** at = &early_; *at && failure_.ok();) {
     EarlyMessage* const early = *at;
     if (early->note.op != op) {
@@ -98,7 +98,7 @@ void Team::deliver_early(Request& request) noexcept {
 }
 
 void Team::finish(Request& request) noexcept {
-  const uint32_t op = request.comm().op();
+  const uint32_t op = request.exchange().op();
   active_[op & (active_.size() - 1)] = nullptr;
   failure_told_ |= !failure_.ok();
   request.end(failure_);
@@ -130,7 +130,7 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
     return;
   }
   if (kind == NoteKind::kEnded) {
-    if (Request* const request = active(note.op)) request->comm().on_ended(peer);
+    if (Request* const request = active(note.op)) request->exchange().on_ended(peer);
     return;
   }
   if (static_cast<int32_t>(note.op - next_op_) < 0) {
@@ -151,8 +151,8 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
 // Of a collective that was started here. When it has ended, credit may still come, data may not.
 void Team::on_message(int peer, const Note& note, ConstBytes payload) noexcept {
   if (Request* const request = active(note.op)) {
-    request->comm().on_note(peer, note, payload);
-    if (failure_.ok() && request->comm().runnable()) engine_.run(*request);
+    request->exchange().on_note(peer, note, payload);
+    if (failure_.ok() && request->exchange().runnable()) engine_.run(*request);
   } else if (static_cast<NoteKind>(note.kind) != NoteKind::kConsumed) {
     suspect(error(
         IBCOLL_ERR_MISMATCH,
@@ -178,9 +178,9 @@ void Team::on_probe(int peer, const Note& note, ConstBytes payload) noexcept {
     std::memcpy(&theirs, payload.data(), sizeof theirs);
     const PairBytes mine = request->pair_bytes(peer);
     if (theirs.sent != mine.received)
-      request->comm().mismatch(peer, theirs.sent, mine.received, "bytes that it sends here");
+      request->exchange().mismatch(peer, theirs.sent, mine.received, "bytes that it sends here");
     else if (theirs.received != mine.sent)
-      request->comm().mismatch(peer, theirs.received, mine.sent, "bytes that it gets from here");
+      request->exchange().mismatch(peer, theirs.received, mine.sent, "bytes that it gets from here");
   } else if (static_cast<int32_t>(note.op - next_op_) < 0) {
     (void)send(peer, {epoch_, 0, note.op, note.signature, completed_, static_cast<uint16_t>(NoteKind::kEnded), 0}, {});
   }

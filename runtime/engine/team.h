@@ -9,10 +9,10 @@
 
 #include "runtime/base/peer_table.h"
 #include "runtime/base/status.h"
-#include "runtime/comm/comm.h"
 #include "runtime/comm/node_window.h"
 #include "runtime/comm/placement.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/exchange.h"
 
 namespace ibcoll {
 
@@ -85,7 +85,7 @@ class Team {
   // After a failure: tells the other ranks and ends what is in flight. False while there is more to do.
   bool end_requests() noexcept;
   void finish(Request& request) noexcept;
-  Request& request_of(const Comm& comm) noexcept { return *active_[comm.op() & (active_.size() - 1)]; }
+  Request& request_of(const Exchange& exchange) noexcept { return *active_[exchange.op() & (active_.size() - 1)]; }
   // False while a peer is owed credit that it could not be sent.
   bool settle_owed() noexcept;
   // The next collective is the last one. Who has completed it may be gone, and wants no credit any more.
@@ -93,7 +93,7 @@ class Team {
   void check(Time now) noexcept;
   std::string describe() const;
 
-  // ---- for Comm
+  // ---- for Exchange
 
   Transport& transport(int rank) noexcept { return engine_.transport(job_rank(rank)); }
   bool send(int peer, const Note& note, ConstBytes payload) noexcept;

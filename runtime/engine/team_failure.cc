@@ -90,7 +90,7 @@ bool Team::end_requests() noexcept {
     Request* const request = active_[i];
     if (!request) continue;
     // Buffers must not be given back while the transport reads them, or a peer writes to them.
-    if (told && request->comm().puts_pending() == 0 && request->comm().conceal())
+    if (told && request->exchange().puts_pending() == 0 && request->exchange().conceal())
       finish(*request);
     else
       idle = false;
@@ -108,19 +108,19 @@ void Team::check(Time now) noexcept {
     const EngineLimits& limits = engine_.limits();
     if (limits.timeout_ns != 0 && now - request->seen_at > limits.timeout_ns) {
       fail(error(IBCOLL_ERR_TIMEOUT, "rank {}: {} did not complete in {:.1f} s (IBCOLL_TIMEOUT): it {}", rank_,
-                 describe_call(request->comm().op()), static_cast<double>(limits.timeout_ns) / 1e9,
-                 request->comm().describe_wait()));
+                 describe_call(request->exchange().op()), static_cast<double>(limits.timeout_ns) / 1e9,
+                 request->exchange().describe_wait()));
     } else if (now - request->probed_at > limits.stall_ns) {
       request->probed_at = now;
-      request->comm().probe(*request);
-      if (failure_.ok() && request->comm().polls_memory()) look_who_left(*request);
+      request->exchange().probe(*request);
+      if (failure_.ok() && request->exchange().polls_memory()) look_who_left(*request);
     }
   }
 }
 
 // A rank that has given up says so in the node window as well; it may never take another note.
 void Team::look_who_left(Request& request) noexcept {
-  NodeWindow& window = request.comm().node();
+  NodeWindow& window = request.exchange().window();
   for (int local = 0; local < window.size(); ++local) {
     const int status = window.left(local);
     if (local == window.rank() || status == 0) continue;
@@ -128,7 +128,7 @@ void Team::look_who_left(Request& request) noexcept {
     if (!request.in_flight() || !failure_.ok()) return;
     return suspect(error(static_cast<ibcoll_status_t>(status),
                          "rank {}: {} cannot complete: rank {} of the job has given it up", rank_,
-                         describe_call(request.comm().op()), window.job_rank(local)));
+                         describe_call(request.exchange().op()), window.job_rank(local)));
   }
 }
 
@@ -147,7 +147,7 @@ std::string Team::describe() const {
   std::string text;
   for (uint32_t op = completed_ + 1; op != next_op_; ++op)
     if (Request* const request = active(op))
-      text += fmt::format("rank {}: {} {}\n", rank_, describe_call(op), request->comm().describe_wait());
+      text += fmt::format("rank {}: {} {}\n", rank_, describe_call(op), request->exchange().describe_wait());
   return text;
 }
 

@@ -59,8 +59,9 @@ PutResult ShmTransport::put(int peer, const RemoteRegion& to, std::span<const st
         from.size(), peer);
     return PutResult::kDone;
   }
-  const bool fits = exposure.address.load(std::memory_order_relaxed) == to.address &&
-                    from.size() <= exposure.bytes.load(std::memory_order_relaxed);
+  const uint64_t offset = to.address - exposure.address.load(std::memory_order_relaxed);  // huge: before the region
+  const uint64_t bytes = exposure.bytes.load(std::memory_order_relaxed);
+  const bool fits = offset <= bytes && from.size() <= bytes - offset;
   Status status;
   if (fits && !from.empty()) status = write_process(pid(to_local), to.address, from);
   exposure.word.store(generation << 2 | Exposure::kExposed, std::memory_order_release);

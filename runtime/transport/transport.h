@@ -24,6 +24,8 @@
 //       false/kBusy forever without harm. Detection may need check_peers(), and takes at most a few seconds. Puts to it
 //       that were pending still get their kSent.
 //  [C10] State is O(peers talked to); connections are made on first use.
+//  [C11] A region may be written by several puts, each at its own offset: `to` may name any part of an exposed region, by the
+//       region's key. Nothing is promised of bytes that two puts write.
 #pragma once
 
 #include <cstddef>
@@ -119,7 +121,7 @@ class IBCOLL_MODULE_API Transport {
   // with the peer's process. A process that was stopped (SIGSTOP) holds it up until it goes on; a library that keeps the
   // memory although the connection is closed, for ever.
   virtual bool conceal(int peer, const RemoteRegion& region) = 0;
-  // Writes `from` to the start of `to`, then delivers the note. from.size() <= to.bytes.
+  // Writes `from` to the start of `to`, a region or a part of one [C11], then delivers the note. from.size() <= to.bytes.
   virtual PutResult put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                         uint64_t token) = 0;
 

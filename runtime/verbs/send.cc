@@ -61,8 +61,8 @@ bool VerbsTransport::send(int rank, const Note& note, std::span<const std::byte>
 }
 
 void VerbsTransport::give_sent(Peer& peer, Outgoing& out) {
-  // The number of the exposure may come again, with a key of its own.
-  std::erase_if(peer.rekeyed, [&](const Rekey& rekey) { return rekey.is_of(out.to); });
+  // After the last piece: the number of the exposure may come again, with a key of its own.
+  if (out.bytes == out.to.bytes) std::erase_if(peer.rekeyed, [&](const Rekey& rekey) { return rekey.is_of(out.to); });
   if (out.source) registrations_->release(out.source);
   out.source = nullptr;
   sent_.push_back({peer.rank, out.token});

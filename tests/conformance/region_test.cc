@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// [C2] [C5] [C7] [C8]: puts write what they may and nothing else.
+// [C2] [C5] [C7] [C8] [C11]: puts write what they may and nothing else.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -72,6 +72,33 @@ TEST_P(RegionTest, EachPutHasOneSentOrIsDone) {
   }
   EXPECT_TRUE(pending.empty());
   world->at(1).conceal(0, region);
+}
+
+// [C11]: pieces of many sizes fill a region, one after the other; each note means that its piece is there.
+TEST_P(RegionTest, PiecesAtTheirOffsets) {
+  auto world = make_world(2);
+  ASSERT_TRUE(world);
+  GuardedMemory memory(1'500'000, uniform(0, 63));
+  const RemoteRegion region = world->at(1).expose(0, memory.bytes());
+  if (region.key == 0) GTEST_SKIP() << "no puts between these ranks";
+  std::vector<std::byte> source(memory.bytes().size());
+  fill(source, 9);
+  uint32_t number = 0;
+  for (size_t at = 0; at < source.size(); ++number) {
+    const size_t most = uniform(0, 1) == 0 ? 5'000 : 200'000;
+    const size_t bytes = std::min(uniform(1, most), source.size() - at);
+    const RemoteRegion rest{region.address + at, region.bytes - at, region.key};
+    ASSERT_TRUE(world->put(0, 1, rest, std::span(source).subspan(at, bytes), numbered(number)));
+    ASSERT_TRUE(world->pump_until([&] { return !world->got(1).empty(); })) << "piece at " << at;
+    EXPECT_EQ(world->got(1).front().note.op, number);
+    world->got(1).clear();
+    at += bytes;
+    ASSERT_EQ(first_wrong(memory.bytes().first(at), 9), at);
+    const auto beyond = memory.bytes().subspan(at);
+    ASSERT_TRUE(std::all_of(beyond.begin(), beyond.end(), [](std::byte b) { return b == std::byte{0xA5}; }));
+  }
+  EXPECT_TRUE(memory.guards_intact());
+  world->conceal(1, 0, region);
 }
 
 // Puts that must be dropped, of several sizes: afterwards the memory is as it was, and the traffic goes on.

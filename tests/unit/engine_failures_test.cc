@@ -210,7 +210,7 @@ class EngineOfANodeTest : public EngineTest {
 TEST_F(EngineOfANodeTest, KnowsForWhomItMaySleep) {
   const auto teams = make_teams();
   Engine& engine = *engines_[1];
-  EXPECT_EQ(engine.awaited_bell(), Comm::kNoBell) << "nothing is in flight";
+  EXPECT_EQ(engine.awaited_bell(), Exchange::kNoBell) << "nothing is in flight";
   const auto first = start_barrier(*teams[1]);
   EXPECT_EQ(engine.awaited_bell(), 2);
   EXPECT_FALSE(engine.awaits_leaders()) << "of a barrier each rank publishes all";
@@ -221,7 +221,7 @@ TEST_F(EngineOfANodeTest, KnowsForWhomItMaySleep) {
   EXPECT_EQ(engine.awaited_bell(), 0);
   const auto call = make_call(team(1), 100);
   ASSERT_TRUE(call->request->start().ok());
-  EXPECT_EQ(engine.awaited_bell(), Comm::kNoBell) << "messages are awaited, too";
+  EXPECT_EQ(engine.awaited_bell(), Exchange::kNoBell) << "messages are awaited, too";
   teams[1]->fail(error(IBCOLL_ERR_INTERNAL, "enough"));
   team(1).fail(error(IBCOLL_ERR_INTERNAL, "enough"));
   progress();

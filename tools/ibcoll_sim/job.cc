@@ -181,7 +181,7 @@ bool SimJob::wake_neighbours() {
     for (const int number : node_ranks_[node]) {
       const Rank& rank = ranks_[static_cast<size_t>(number)];
       const bool waits = std::any_of(rank.flying.begin(), rank.flying.end(),
-                                     [&](size_t step) { return rank.steps[step].request->comm().polls_memory(); });
+                                     [&](size_t step) { return rank.steps[step].request->exchange().polls_memory(); });
       if (!waits || !network_.alive(number)) continue;
       network_.wake(number);
       any = true;

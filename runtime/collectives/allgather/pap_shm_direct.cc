@@ -55,7 +55,9 @@ Task allgather_pap_shm_direct(Comm& c, Args a) {
       const int node = (here + i) % nodes.node_count();
       const uint64_t coming = row_bytes(a, nodes.ranks_of(node), at, cell);
       if (coming > 0) ++count;
-      if (leads) c.announce(nodes.leader_of(node), Bytes(rows.row(node), coming));
+      if (!leads || coming == 0) continue;
+      c.announce(nodes.leader_of(node), Bytes(rows.row(node), coming));
+      c.watch(nodes.leader_of(node));
     }
     if (leads) {
       c.publish_part();

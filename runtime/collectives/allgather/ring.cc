@@ -11,11 +11,12 @@ Task allgather_ring(Comm& c, Args a) {
   const int right = c.peer(1), left = c.peer(-1);
   for (int i = 1; i < c.size(); ++i) c.announce(left, a.recv[c.peer(-i)]);
   c.copy(a.recv[c.rank()], a.own(c.rank()));
-  uint64_t landed = 0;
+  uint64_t coming = 0;
+  for (int i = 1; i < c.size(); ++i) coming += a.recv.size(c.peer(-i));
   for (int i = 1; i < c.size(); ++i) {
     c.put(right, a.recv[c.peer(1 - i)]);
-    if (!a.recv[c.peer(-i)].empty()) ++landed;
-    co_await c.received_from(left, landed);
+    coming -= a.recv.size(c.peer(-i));
+    co_await c.received_from(left, coming);
   }
   co_await c.flushed();
 }

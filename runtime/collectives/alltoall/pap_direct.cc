@@ -11,8 +11,9 @@ namespace {
 Task alltoall_pap_direct(Comm& c, Args a) {
   for (int i = 1; i < c.size(); ++i) c.announce(c.peer(i), a.recv[c.peer(i)]);  // the arrival notice
   c.copy(a.recv[c.rank()], a.send[c.rank()]);
+  for (int i = 1; i < c.size(); ++i) c.serve(c.peer(i), a.send.size(c.peer(i)));
   for (int i = 1; i < c.size(); ++i) {
-    const int to = co_await c.next_arrival(a.send);
+    const int to = co_await c.next_arrival();
     c.put(to, a.send[to]);
   }
   co_await c.received();

@@ -34,7 +34,10 @@ Task alltoall_pap_shm_direct(Comm& c, Args a) {
       const int node = (here + i) % nodes.node_count();
       const std::span<const int> theirs = nodes.ranks_of(node);
       const uint64_t row_bytes = now * locals * theirs.size();
-      if (leads && i > 0) c.announce(nodes.leader_of(node), Bytes(rows.row(node) + row_bytes, row_bytes));
+      if (leads && i > 0) {
+        c.announce(nodes.leader_of(node), Bytes(rows.row(node) + row_bytes, row_bytes));
+        c.watch(nodes.leader_of(node));
+      }
       std::byte* to = rows.row(node) + now * local * theirs.size();
       for (const int rank : theirs) {
         c.copy(Bytes(to, now), part(a.send[rank], at, now));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the notes of a collective do when they arrive.
-#include "runtime/comm/comm.h"
+#include "runtime/engine/exchange.h"
 
 #include <cstring>
 
@@ -9,7 +9,7 @@
 
 namespace ibcoll {
 
-void Comm::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
+void Exchange::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
   Channel* const c = channel(peer);
   if (!c) return;
   if (note.signature != signature_) {
@@ -38,7 +38,7 @@ void Comm::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
   if (!pump(*c)) retry_later(*c);
 }
 
-void Comm::on_announce(Channel& c, const Note& note, ConstBytes payload) noexcept {
+void Exchange::on_announce(Channel& c, const Note& note, ConstBytes payload) noexcept {
   Message* const m = message();
   if (!m || payload.size() != sizeof(RemoteRegion)) return;
   std::memcpy(&m->region, payload.data(), sizeof(RemoteRegion));
@@ -47,7 +47,7 @@ void Comm::on_announce(Channel& c, const Note& note, ConstBytes payload) noexcep
   mark_arrived(c);
 }
 
-void Comm::on_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
+void Exchange::on_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
   mark_arrived(c);
   if (c.announced.head && !c.unexpected) {
     take_eager(c, note, payload);
@@ -55,7 +55,7 @@ void Comm::on_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
   }
   EarlyMessage* const early = team_.engine().early_message(c.peer, note, payload);
   if (!early) {
-    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to keep {} bytes that rank {} sent early", rank_,
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to keep {} bytes that rank {} sent early", team_.rank(),
                payload.size(), c.peer));
     return;
   }
@@ -64,73 +64,73 @@ void Comm::on_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
   c.unexpected_tail = &early->next;
 }
 
-void Comm::take_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
+void Exchange::take_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
   Message* const m = c.announced.head;
-  if (m->bytes != payload.size() || note.bytes != payload.size()) {
-    mismatch(c.peer, payload.size(), m->bytes, "bytes of a message from it");
+  if (m->bytes != note.bytes || payload.size() > m->bytes - m->moved) {
+    mismatch(c.peer, note.bytes, m->bytes, "bytes of a message from it");
     return;
   }
-  std::memcpy(m->data, payload.data(), payload.size());
+  std::memcpy(m->data + m->moved, payload.data(), payload.size());
   ++c.eager_taken;
-  land(c);
+  land(c, payload.size());
 }
 
-void Comm::on_fragment(Channel& c, const Note& note, ConstBytes payload) noexcept {
+void Exchange::on_fragment(Channel& c, const Note& note, ConstBytes payload) noexcept {
   Message* const m = c.announced.head;
   if (!m || !m->told || m->bytes != note.bytes || payload.size() > m->bytes - m->moved) {
     mismatch(c.peer, note.bytes, m ? m->bytes : 0, "bytes of a message from it");
     return;
   }
   std::memcpy(m->data + m->moved, payload.data(), payload.size());
-  m->moved += payload.size();
-  if (m->moved == m->bytes) land(c);
+  land(c, payload.size());
 }
 
-void Comm::on_landed(Channel& c, const Note& note) noexcept {
+void Exchange::on_landed(Channel& c, const Note& note) noexcept {
   Message* const m = c.announced.head;
-  if (!m || m->region.key == 0 || m->bytes != note.bytes) {
-    mismatch(c.peer, note.bytes, m ? m->bytes : 0, "bytes of a message from it");
+  if (!m || m->region.key == 0 || note.bytes > m->bytes - m->moved) {
+    mismatch(c.peer, note.bytes, m ? m->bytes - m->moved : 0, "bytes of a message from it");
     return;
   }
-  if (!conceal(c.peer, *m)) {
+  if (m->moved + note.bytes == m->bytes && !conceal(c.peer, *m)) {
     team_.suspect(error(IBCOLL_ERR_MISMATCH, "rank {}: rank {} writes once more to memory where its message has landed",
-                        rank_, c.peer));
+                        team_.rank(), c.peer));
     return;
   }
-  land(c);
+  land(c, note.bytes);
 }
 
-// The oldest announced message is complete.
-void Comm::land(Channel& c) noexcept {
-  Message* const m = c.announced.pop();
-  if (c.untold == m) c.untold = m->next;
-  ++c.landed;
-  ++messages_landed_;
-  m->next = free_messages_;
-  free_messages_ = m;
-  if (!c.announced.head && !c.in_landings) {
-    c.in_landings = true;
-    c.next_landing = nullptr;
-    *landings_tail_ = &c;
-    landings_tail_ = &c.next_landing;
+// The next bytes of the oldest announced message.
+void Exchange::land(Channel& c, uint64_t bytes) noexcept {
+  Message* const m = c.announced.head;
+  m->moved += bytes;
+  c.bytes_landed += bytes;
+  if (m->moved == m->bytes) {
+    c.announced.pop();
+    if (c.untold == m) c.untold = m->next;
+    ++messages_landed_;
+    recycle(m);
+    if (c.watched && !c.announced.head) {
+      c.watched = false;
+      landings_.push(c);
+    }
   }
   if (!pump_consumed(c)) retry_later(c);
 }
 
-void Comm::mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept {
+void Exchange::mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept {
   team_.suspect(
       error(IBCOLL_ERR_MISMATCH,
             "rank {} and rank {} do not fit together in {}: {} is {} there and {} here; all ranks must make the same "
             "calls in the same order, with sizes that agree",
-            rank_, peer, team_.describe_call(op_), what, theirs, mine));
+            team_.rank(), peer, team_.describe_call(op_), what, theirs, mine));
 }
 
-void Comm::other_call(int peer) noexcept {
+void Exchange::other_call(int peer) noexcept {
   team_.suspect(error(
       IBCOLL_ERR_MISMATCH,
       "rank {} is in {}, and rank {} in a call that differs in collective, algorithm, scheme, root, type, operation or "
       "a size that must agree; all ranks must make the same calls in the same order",
-      rank_, team_.describe_call(op_), peer));
+      team_.rank(), team_.describe_call(op_), peer));
 }
 
 }  // namespace ibcoll

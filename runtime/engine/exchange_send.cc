@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How a collective's messages leave: eager, by put, or in fragments; as far as there is credit.
-#include "runtime/comm/comm.h"
+#include "runtime/engine/exchange.h"
 
 #include "runtime/engine/engine.h"
 #include "runtime/engine/team.h"
 
 namespace ibcoll {
 
-bool Comm::pump(Channel& c) noexcept {
+bool Exchange::pump(Channel& c) noexcept {
   const bool told = pump_consumed(c);
   const bool advertised = pump_advertisements(c);
   return pump_puts(c) && advertised && told;
 }
 
-bool Comm::pump_advertisements(Channel& c) noexcept {
+bool Exchange::pump_advertisements(Channel& c) noexcept {
   for (Message* m = c.untold ? c.untold : c.announced.head; m; m = m->next) {
     c.untold = m;
     if (m->told) continue;
@@ -28,56 +28,55 @@ bool Comm::pump_advertisements(Channel& c) noexcept {
   return true;
 }
 
-bool Comm::pump_puts(Channel& c) noexcept {
+bool Exchange::pump_puts(Channel& c) noexcept {
   while (Message* const m = c.puts.head) {
-    const Sent sent = eager(m->bytes) ? send_eager(c, *m) : send_announced(c, *m);
+    const Sent sent = eager(m->total) ? send_eager(c, *m) : send_announced(c, *m);
     if (sent == Sent::kWaits) return true;  // for the peer's advertisement or credit: its note will pump again
     if (sent == Sent::kBusy) return false;
     c.puts.pop();
     ++c.sent;
     --puts_queued_;
-    m->next = free_messages_;
-    free_messages_ = m;
+    recycle(m);
   }
   return true;
 }
 
-Comm::Sent Comm::send_eager(Channel& c, Message& put) noexcept {
+Exchange::Sent Exchange::send_eager(Channel& c, Message& put) noexcept {
   if (c.eager_sent - c.eager_consumed >= team_.engine().limits().eager_ahead) return Sent::kWaits;
   if (!team_.may_send_eager(c.peer, op_)) return Sent::kBusy;
-  if (!team_.send(c.peer, note(NoteKind::kEager, put.bytes, c.sent), ConstBytes(put.data, put.bytes)))
+  if (!team_.send(c.peer, note(NoteKind::kEager, put.total, c.sent), ConstBytes(put.data, put.bytes)))
     return Sent::kBusy;
   ++c.eager_sent;
   return Sent::kYes;
 }
 
-Comm::Sent Comm::send_announced(Channel& c, Message& put) noexcept {
+Exchange::Sent Exchange::send_announced(Channel& c, Message& put) noexcept {
   Message* const to = c.advertisements.head;
   if (!to) return Sent::kWaits;
-  if (to->bytes != put.bytes) {
-    mismatch(c.peer, to->bytes, put.bytes, "bytes of a message to it");
+  if (to->bytes != put.total) {
+    mismatch(c.peer, to->bytes, put.total, "bytes of a message to it");
     return Sent::kWaits;
   }
   if (to->region.key != 0) {
-    const PutResult result = team_.put(c.peer, to->region, ConstBytes(put.data, put.bytes),
+    const RemoteRegion rest{to->region.address + to->moved, to->bytes - to->moved, to->region.key};
+    const PutResult result = team_.put(c.peer, rest, ConstBytes(put.data, put.bytes),
                                        note(NoteKind::kLanded, put.bytes, c.sent), reinterpret_cast<uint64_t>(this));
     if (result == PutResult::kBusy) return Sent::kBusy;
     if (result == PutResult::kPending) ++puts_pending_;
   } else {
     const uint64_t slot = team_.transport(c.peer).slot_bytes();
     while (put.moved < put.bytes) {
-      const ConstBytes piece = part(ConstBytes(put.data, put.bytes), put.moved, slot);
-      if (!team_.send(c.peer, note(NoteKind::kFragment, put.bytes, c.sent), piece)) return Sent::kBusy;
-      put.moved += piece.size();
+      const ConstBytes fragment = part(ConstBytes(put.data, put.bytes), put.moved, slot);
+      if (!team_.send(c.peer, note(NoteKind::kFragment, put.total, c.sent), fragment)) return Sent::kBusy;
+      put.moved += fragment.size();
     }
   }
-  Message* const used = c.advertisements.pop();
-  used->next = free_messages_;
-  free_messages_ = used;
+  to->moved += put.bytes;
+  if (to->moved == to->bytes) recycle(c.advertisements.pop());
   return Sent::kYes;
 }
 
-bool Comm::pump_consumed(Channel& c) noexcept {
+bool Exchange::pump_consumed(Channel& c) noexcept {
   if (c.eager_taken - c.eager_taken_told < team_.engine().limits().eager_ahead / 2) return true;
   if (!team_.send(c.peer, note(NoteKind::kConsumed, c.eager_taken, 0), {})) return false;
   c.eager_taken_told = c.eager_taken;

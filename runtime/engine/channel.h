@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One peer's part in one collective: the messages in both directions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/transport/transport.h"
+
+namespace ibcoll {
+
+class Exchange;
+struct EarlyMessage;
+
+// Note.kind on the wire.
+enum class NoteKind : uint16_t {
+  kAnnounce = 1,  // payload: RemoteRegion (key 0: send fragments); bytes: size of the region
+  kEager,         // payload: a message or the next piece of one; bytes: size of the message
+  kFragment,      // payload: the next piece of an announced message; bytes: size of the message
+  kLanded,    // a put's data has landed: the next piece of an announced message; payload none; bytes: size of the piece
+  kConsumed,  // bytes: eager pieces of this collective taken so far (credit)
+  kCompleted,  // only Note.completed matters (credit)
+  kProbe,      // "I wait for you in this call"; payload: PairBytes and text; compared with the receiver's own call
+  kAbort,      // the team failed; bytes: status code; payload: text
+  kEnded       // answer to a probe: the collective has ended at the sender
+};
+
+// What two ranks of an alltoallv exchange, as the one sees it that tells the other; nobody else knows.
+struct PairBytes {
+  uint64_t sent = 0;
+  uint64_t received = 0;
+};
+
+// A queued put, an announced region, or the peer's advertisement of one.
+struct Message {
+  Message* next = nullptr;
+  std::byte* data = nullptr;  // const in a put
+  uint64_t bytes = 0;         // of a put: of this piece
+  uint64_t total = 0;         // of a put: of the message that it is a piece of
+  uint64_t moved = 0;         // of the bytes: landed; left in fragments; used by pieces
+  RemoteRegion region;        // announced: as exposed to the peer
+  bool told = false;          // announced: the advertisement has left
+};
+
+struct MessageQueue {
+  Message* head = nullptr;
+  Message** tail = &head;
+  void push(Message* message) noexcept {
+    message->next = nullptr;
+    *tail = message;
+    tail = &message->next;
+  }
+  Message* pop() noexcept {
+    Message* const message = head;
+    head = message->next;
+    if (!head) tail = &head;
+    return message;
+  }
+};
+
+// Channels in the order in which they were added.
+template <typename Channel, Channel* Channel::*kNext>
+class ChannelList {
+ public:
+  bool empty() const noexcept { return head_ == nullptr; }
+  Channel* front() const noexcept { return head_; }
+  void clear() noexcept {
+    head_ = nullptr;
+    tail_ = &head_;
+  }
+  void push(Channel& channel) noexcept {
+    channel.*kNext = nullptr;
+    *tail_ = &channel;
+    tail_ = &(channel.*kNext);
+  }
+  Channel& pop() noexcept {
+    Channel& channel = *head_;
+    head_ = channel.*kNext;
+    if (!head_) tail_ = &head_;
+    return channel;
+  }
+
+ private:
+  Channel* head_ = nullptr;
+  Channel** tail_ = &head_;
+};
+
+struct Channel {
+  int peer = -1;    // team rank
+  int called = -1;  // by the algorithm: its rank in the Comm that last announced to it or serves it
+  Channel* next_peer = nullptr;
+  Exchange* exchange = nullptr;
+  // receiving
+  MessageQueue announced;              // not landed yet, in order
+  Message* untold = nullptr;           // first announced one whose advertisement has not left
+  EarlyMessage* unexpected = nullptr;  // eager messages that came before their announcement, in order
+  EarlyMessage** unexpected_tail = &unexpected;
+  uint64_t bytes_announced = 0;
+  uint64_t bytes_landed = 0;
+  uint32_t eager_taken = 0;
+  uint32_t eager_taken_told = 0;
+  // sending
+  MessageQueue puts;            // not sent yet, in order
+  MessageQueue advertisements;  // the peer's, not used up yet
+  uint32_t sent = 0;            // pieces
+  uint32_t eager_sent = 0;
+  uint32_t eager_consumed = 0;  // told by the peer
+  bool blocked = false;         // in the engine's list of channels to retry
+  // arrival
+  bool arrived = false;  // a note of this collective came from the peer
+  bool serves = false;   // next_arrival() shall return it
+  uint64_t bytes_to_serve = 0;
+  Channel* next_arrived = nullptr;
+  bool in_ready = false;  // in the list that next_ready makes
+  Channel* next_ready = nullptr;
+  // landing
+  bool watched = false;  // next_landing() shall return it
+  Channel* next_landing = nullptr;
+};
+
+}  // namespace ibcoll

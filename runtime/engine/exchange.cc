@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/engine/exchange.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "runtime/engine/engine.h"
+#include "runtime/engine/team.h"
+
+namespace ibcoll {
+
+Exchange::Exchange(Team& team, uint32_t signature) noexcept
+    : team_(team),
+      signature_(signature),
+      window_(team.window()),
+      eager_limit_(team.engine().limits().eager_bytes),
+      comm_(*this, team.placement(), window_, signature, nullptr, team.rank(), team.size()) {}
+
+void Exchange::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noexcept {
+  op_ = op;
+  scheme_ = scheme;
+  uses_window_ = uses_window;
+  if (uses_window) window_turn_ = window_->take_turn();
+  wait_ = Wait();
+  messages_expected_ = messages_landed_ = 0;
+  puts_queued_ = puts_pending_ = 0;
+  forget_run();
+  arena_.reset();
+  channels_.reset(arena_);
+}
+
+// All that lies in the arena.
+void Exchange::forget_run() noexcept {
+  on_node_ = leaders_ = nullptr;
+  arrivals_.clear();
+  ready_.clear();
+  landings_.clear();
+  free_messages_ = nullptr;
+}
+
+bool Exchange::resume() noexcept {
+  wait_ = Wait();
+  const bool ended = stack_.resume([this] { return !team_.failure().ok(); });
+  if (stack_.short_of_memory())
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory for a part of a collective", team_.rank()));
+  return ended;
+}
+
+// ---------------------------------------------------------------- what Comm asks for
+
+void Exchange::announce(int peer, Bytes into, int called) noexcept {
+  if (into.empty()) return;
+  ++messages_expected_;
+  Channel* const c = channel(peer);
+  Message* const m = c ? message() : nullptr;
+  if (!m) return;
+  c->called = called;
+  m->data = into.data();
+  m->bytes = into.size();
+  c->announced.push(m);
+  c->bytes_announced += m->bytes;
+  if (eager(m->bytes)) {
+    m->told = true;  // nothing to tell
+    while (c->unexpected && c->announced.head) {
+      EarlyMessage* const early = c->unexpected;
+      c->unexpected = early->next;
+      if (!c->unexpected) c->unexpected_tail = &c->unexpected;
+      take_eager(*c, early->note, ConstBytes(early->payload(), early->bytes));
+      team_.engine().recycle(early);
+    }
+  } else if (!pump_advertisements(*c)) {
+    retry_later(*c);
+  }
+}
+
+void Exchange::put(int peer, ConstBytes piece, uint64_t total) noexcept {
+  if (piece.empty() || !team_.failure().ok()) return;  // what has failed has nothing to send on
+  Channel* const c = channel(peer);
+  Message* const m = c ? message() : nullptr;
+  if (!m) return;
+  m->data = const_cast<std::byte*>(piece.data());
+  m->bytes = piece.size();
+  m->total = total;
+  c->puts.push(m);
+  ++puts_queued_;
+  if (!pump_puts(*c)) retry_later(*c);
+}
+
+void Exchange::serve(int peer, uint64_t bytes, int called) noexcept {
+  Channel* const c = channel(peer);
+  if (!c) return;
+  c->called = called;
+  c->serves = true;
+  c->bytes_to_serve = bytes;
+  if (c->arrived)
+    arrivals_.push(*c);
+  else if ((bytes == 0 || eager(bytes)) && !std::exchange(c->in_ready, true))
+    ready_.push(*c);
+}
+
+void Exchange::watch(int peer, int called) noexcept {
+  Channel* const c = channel(peer);
+  if (!c) return;
+  c->called = called;
+  if (c->announced.head)
+    c->watched = true;
+  else
+    landings_.push(*c);
+}
+
+// The window's reader must not take for data what it read of memory that its owner used again: an owner that has failed says
+// so before it returns the memory. Said before the read, nothing is read; said meanwhile, what was read counts for nothing.
+bool Exchange::read(int local, uint64_t address, Bytes into) noexcept {
+  int left = window_->left(local);
+  if (left == 0) {
+    if (Status status = window_->memory().read(window_->job_rank(local), address, into); !status.ok()) {
+      team_.suspect(std::move(status));
+      return false;
+    }
+    left = window_->left(local);
+  }
+  if (left != 0)
+    team_.suspect(error(static_cast<ibcoll_status_t>(left), "rank {}: rank {} failed while its memory was read",
+                        team_.rank(), team_rank_of(local)));
+  return left == 0;
+}
+
+void Exchange::fail(Status status) noexcept { team_.fail(std::move(status)); }
+
+// ---------------------------------------------------------------- Comms of fewer ranks
+
+// On failure the Comm of the team takes its place: nothing that is asked of it has an effect any more.
+Comm& Exchange::make_comm(const int* ranks, int rank, int size) noexcept {
+  void* const memory = arena_.allocate(sizeof(Comm));
+  if (!memory) {
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory for a group of {} ranks", team_.rank(), size));
+    return comm_;
+  }
+  return *new (memory) Comm(*this, team_.placement(), window_, signature_, ranks, rank, size);
+}
+
+Comm& Exchange::on_node() noexcept {
+  const Placement& placement = team_.placement();
+  const std::span<const int> ranks = placement.ranks_of(placement.node_of(team_.rank()));
+  if (!on_node_) on_node_ = &make_comm(ranks.data(), window_ ? window_->rank() : 0, static_cast<int>(ranks.size()));
+  return *on_node_;
+}
+
+Comm& Exchange::leaders() noexcept {
+  const Placement& placement = team_.placement();
+  if (!leaders_)
+    leaders_ = &make_comm(placement.leaders().data(), placement.node_of(team_.rank()), placement.node_count());
+  return *leaders_;
+}
+
+Comm& Exchange::among(const Comm& comm, std::span<const int> ranks) noexcept {
+  auto* const mine = static_cast<int*>(arena_.allocate(ranks.size() * sizeof(int)));
+  if (!mine) return make_comm(nullptr, 0, static_cast<int>(ranks.size()));
+  int self = 0;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    mine[i] = comm.team_rank(ranks[i]);
+    if (ranks[i] == comm.rank()) self = static_cast<int>(i);
+  }
+  return make_comm(mine, self, static_cast<int>(ranks.size()));
+}
+
+// ---------------------------------------------------------------- waiting
+
+bool Exchange::has_arrival() noexcept {
+  while (!ready_.empty() && !ready_.front()->serves) ready_.pop().in_ready = false;  // arrived and was served meanwhile
+  return !arrivals_.empty() || !ready_.empty();
+}
+
+int Exchange::take_arrival() noexcept {
+  const bool arrived = !arrivals_.empty();
+  Channel& c = arrived ? arrivals_.pop() : ready_.pop();
+  if (!arrived) c.in_ready = false;
+  c.serves = false;
+  return c.called;
+}
+
+int Exchange::take_landing() noexcept { return landings_.pop().called; }
+
+void Exchange::mark_arrived(Channel& c) noexcept {
+  if (c.arrived) return;
+  c.arrived = true;
+  if (c.serves) arrivals_.push(c);
+}
+
+bool Exchange::peer_published(int local, uint64_t parts) noexcept {
+  if (!window_->published(local, parts)) return false;
+  if (window_->digest(local) == window_->digest(window_->rank())) return true;
+  other_call(team_rank_of(local));
+  return false;
+}
+
+int Exchange::team_rank_of(int local) const noexcept { return team_.team_rank(window_->job_rank(local)); }
+
+int Exchange::awaited_bell() const noexcept {
+  if (!all_landed() || !all_flushed() || !polls_memory()) return kNoBell;
+  return wait_.kind->bell(*this, wait_);
+}
+
+// ---------------------------------------------------------------- bookkeeping
+
+Channel* Exchange::channel(int peer) noexcept {
+  Channel* const c = channels_.at(peer);
+  if (!c)
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory for the state of peer {}", team_.rank(), peer));
+  else
+    c->exchange = this;
+  return c;
+}
+
+Message* Exchange::message() noexcept {
+  if (Message* const m = free_messages_) {
+    free_messages_ = m->next;
+    return new (m) Message();
+  }
+  Message* const m = arena_.create<Message>();
+  if (!m) fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory for one more message", team_.rank()));
+  return m;
+}
+
+void Exchange::recycle(Message* message) noexcept {
+  message->next = free_messages_;
+  free_messages_ = message;
+}
+
+Note Exchange::note(NoteKind kind, uint64_t bytes, uint32_t index) const noexcept {
+  return {team_.epoch(),
+          bytes,
+          op_,
+          signature_,
+          team_.completed(),
+          static_cast<uint16_t>(kind),
+          static_cast<uint16_t>(index)};
+}
+
+void Exchange::retry_later(Channel& c) noexcept {
+  if (c.blocked) return;
+  c.blocked = true;
+  team_.engine().retry(c);
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The engine's half of a Comm: what is under way between this rank and its peers in one collective, and what its task waits
+// for. Ranks are team ranks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/base/peer_table.h"
+#include "runtime/comm/comm.h"
+#include "runtime/engine/channel.h"
+#include "runtime/engine/waits.h"
+#include "runtime/include/ibcoll.h"
+
+namespace ibcoll {
+
+class Team;
+class Request;
+
+class Exchange {
+ public:
+  Exchange(Team& team, uint32_t signature) noexcept;
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  // Ready for a new run; keeps memory.
+  void reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noexcept;
+  // The Comm of the whole team.
+  Comm& comm() noexcept { return comm_; }
+  Arena& arena() noexcept { return arena_; }
+  CallStack& stack() noexcept { return stack_; }
+  Team& team() noexcept { return team_; }
+  const Team& team() const noexcept { return team_; }
+  NodeWindow& window() const noexcept { return *window_; }
+  uint32_t op() const noexcept { return op_; }
+  uint32_t signature() const noexcept { return signature_; }
+
+  // ---- the task
+
+  // Resumes the innermost task until it waits; true: the collective's task has ended.
+  bool resume() noexcept;
+  bool satisfied(const Wait& wait) noexcept { return wait.kind->satisfied(*this, wait); }
+  void suspend(const Wait& wait) noexcept { wait_ = wait; }
+  // The wait of the suspended task is over.
+  bool runnable() noexcept { return !wait_.kind || satisfied(wait_); }
+  const Wait& wait() const noexcept { return wait_; }
+  bool polls_memory() const noexcept { return wait_.kind && wait_.kind->bell != nullptr; }
+  bool awaits_part() const noexcept { return wait_.kind == &waits::kPublished && wait_.value != NodeWindow::kWhole; }
+  // The bell of the rank of the node that the wait is for.
+  static constexpr int kNoBell = Doorbell::kNoBell;  // messages are on their way, too, or nobody would ring
+  static constexpr int kOwnTurn = -2;                // it is for an earlier collective of this rank
+  int awaited_bell() const noexcept;
+  // "waits for data of rank 6 (3 bytes landed)".
+  std::string describe_wait() const;
+
+  // ---- what Comm asks for
+
+  void announce(int peer, Bytes into, int called) noexcept;
+  void put(int peer, ConstBytes piece, uint64_t total) noexcept;
+  void serve(int peer, uint64_t bytes, int called) noexcept;
+  void watch(int peer, int called) noexcept;
+  int take_arrival() noexcept;
+  int take_landing() noexcept;
+  [[nodiscard]] bool read(int local, uint64_t address, Bytes into) noexcept;
+  void fail(Status status) noexcept;
+  Comm& on_node() noexcept;
+  Comm& leaders() noexcept;
+  Comm& among(const Comm& comm, std::span<const int> ranks) noexcept;
+
+  // ---- for the team and the engine
+
+  // A message of this collective from `peer`.
+  void on_note(int peer, const Note& note, ConstBytes payload) noexcept;
+  void on_sent() noexcept { --puts_pending_; }
+  uint32_t puts_pending() const noexcept { return puts_pending_; }
+  // Sends what can leave; true when nothing is left to retry.
+  bool pump(Channel& channel) noexcept;
+  // Tells those it waits for which call this is.
+  void probe(const Request& request) noexcept;
+  // The answer of a peer to a probe.
+  void on_ended(int peer) noexcept;
+  // When the task is done: true when peers sent and wanted no more than it took and gave. Else the collective fails.
+  bool matched() noexcept;
+  // After a failure: takes back every right to write to user memory. False: a peer is writing just now, repeat.
+  bool conceal() noexcept;
+  // After success, or a failure and conceal(): credits are returned.
+  void close() noexcept;
+  // Which ranks still have the buffers of a collective that has failed.
+  std::string describe_end() const;
+  // Gives all memory of the run back to the arena, in one piece: the next run allocates none.
+  void release() noexcept;
+  // Fails: `what` is `theirs` at the peer and `mine` here.
+  void mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept;
+  // Fails: the digest of the peer's call, or of its calls so far, is another one.
+  void other_call(int peer) noexcept;
+
+  // ---- for waits
+
+  const Channel* find(int peer) const noexcept { return channels_.find(peer); }
+  const Channel* first_channel() const noexcept { return channels_.first(); }
+  bool eager(uint64_t bytes) const noexcept { return scheme_ != IBCOLL_SCHEME_ZERO_COPY && bytes <= eager_limit_; }
+  bool has_arrival() noexcept;
+  bool has_landing() const noexcept { return !landings_.empty(); }
+  bool all_landed() const noexcept { return messages_landed_ == messages_expected_; }
+  bool all_flushed() const noexcept { return puts_queued_ == 0 && puts_pending_ == 0; }
+  bool has_turn() const noexcept { return window_->has_turn(window_turn_); }
+  bool peer_published(int local, uint64_t parts) noexcept;
+  int team_rank_of(int local) const noexcept;
+  // "(3 of 7 messages landed)"
+  std::string describe_landed() const;
+
+ private:
+  Channel* channel(int peer) noexcept;
+  Message* message() noexcept;
+  void recycle(Message* message) noexcept;
+  Note note(NoteKind kind, uint64_t bytes, uint32_t index) const noexcept;
+
+  bool pump_advertisements(Channel& channel) noexcept;
+  bool pump_puts(Channel& channel) noexcept;
+  bool pump_consumed(Channel& channel) noexcept;
+  enum class Sent { kYes, kWaits, kBusy };
+  Sent send_eager(Channel& channel, Message& put) noexcept;
+  Sent send_announced(Channel& channel, Message& put) noexcept;
+  void retry_later(Channel& channel) noexcept;
+
+  void on_announce(Channel& channel, const Note& note, ConstBytes payload) noexcept;
+  void on_eager(Channel& channel, const Note& note, ConstBytes payload) noexcept;
+  void on_fragment(Channel& channel, const Note& note, ConstBytes payload) noexcept;
+  void on_landed(Channel& channel, const Note& note) noexcept;
+  bool conceal(int peer, Message& announced) noexcept;
+  void take_eager(Channel& channel, const Note& note, ConstBytes payload) noexcept;
+  void land(Channel& channel, uint64_t bytes) noexcept;
+  void mark_arrived(Channel& channel) noexcept;
+  Comm& make_comm(const int* ranks, int rank, int size) noexcept;
+  void forget_run() noexcept;
+
+  Team& team_;
+  uint32_t signature_;
+  uint32_t op_ = 0;
+  ibcoll_scheme_t scheme_ = IBCOLL_SCHEME_AUTO;
+  bool uses_window_ = false;
+  NodeWindow* window_;
+  uint64_t window_turn_ = 0;
+  uint64_t eager_limit_ = 0;
+
+  Comm comm_;
+  Comm* on_node_ = nullptr;  // made when first asked for
+  Comm* leaders_ = nullptr;
+  CallStack stack_;
+  Wait wait_;
+  uint64_t messages_expected_ = 0;
+  uint64_t messages_landed_ = 0;
+  uint32_t puts_queued_ = 0;                               // pieces that were not handed to the transport yet
+  uint32_t puts_pending_ = 0;                              // handed over, source not reusable yet
+  ChannelList<Channel, &Channel::next_arrived> arrivals_;  // arrived, to be served
+  ChannelList<Channel, &Channel::next_ready> ready_;       // to be served, arrived or not; some were served meanwhile
+  ChannelList<Channel, &Channel::next_landing> landings_;  // watched, all has landed
+  Message* free_messages_ = nullptr;
+  PeerTable<Channel> channels_;
+  Arena arena_;
+};
+
+}  // namespace ibcoll

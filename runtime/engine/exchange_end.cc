@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A collective that stalls, ends or is given up.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <vector>
+
+#include "runtime/engine/engine.h"
+#include "runtime/engine/exchange.h"
+#include "runtime/engine/request.h"
+#include "runtime/engine/team.h"
+
+namespace ibcoll {
+
+void Exchange::probe(const Request& request) noexcept {
+  if (!wait_.kind) return;
+  const std::string call = request.call();
+  std::vector<std::byte> payload(sizeof(PairBytes) + call.size());
+  std::memcpy(payload.data() + sizeof(PairBytes), call.data(), call.size());
+  auto ask = [&](int peer) {
+    const PairBytes bytes = request.pair_bytes(peer);
+    std::memcpy(payload.data(), &bytes, sizeof bytes);
+    (void)team_.send(peer, note(NoteKind::kProbe, payload.size(), 0), payload);
+  };
+  wait_.kind->awaited(
+      *this, wait_, [](void* to, int peer) { (*static_cast<decltype(ask)*>(to))(peer); }, &ask);
+}
+
+// The peer has completed this collective. What it sent is here, and more will not come; nor will it take more.
+void Exchange::on_ended(int peer) noexcept {
+  const Channel* const c = channels_.find(peer);
+  if (c && c->announced.head)
+    mismatch(peer, 0, c->announced.head->bytes, "bytes of the next message from it");
+  else if (c && c->puts.head)
+    mismatch(peer, 0, c->puts.head->total, "bytes of the next message to it");
+  else if (wait_.kind)
+    wait_.kind->ended(*this, wait_, peer);
+}
+
+bool Exchange::matched() noexcept {
+  for (const Channel* c = channels_.first(); c; c = c->next_peer) {
+    if (c->unexpected)
+      mismatch(c->peer, c->unexpected->bytes, 0, "bytes of one more message from it");
+    else if (c->advertisements.head)
+      mismatch(c->peer, c->advertisements.head->bytes, 0, "bytes of one more message to it");
+    else if (c->announced.head)
+      mismatch(c->peer, 0, c->announced.head->bytes, "bytes of the next message from it");
+    else
+      continue;
+    return false;
+  }
+  return true;
+}
+
+void Exchange::release() noexcept {
+  forget_run();
+  channels_.reset(arena_);
+  arena_.reset();
+}
+
+bool Exchange::conceal(int peer, Message& announced) noexcept {
+  if (announced.region.key == 0) return true;
+  if (!team_.transport(peer).conceal(team_.job_rank(peer), announced.region)) return false;
+  announced.region.key = 0;
+  return true;
+}
+
+bool Exchange::conceal() noexcept {
+  bool all = true;
+  for (Channel* c = channels_.first(); c; c = c->next_peer)
+    for (Message* m = c->announced.head; m; m = m->next) all = conceal(c->peer, *m) && all;
+  return all;
+}
+
+void Exchange::close() noexcept {
+  for (Channel* c = channels_.first(); c; c = c->next_peer) {
+    while (EarlyMessage* const early = c->unexpected) {
+      c->unexpected = early->next;
+      team_.engine().recycle(early);
+    }
+    if (c->blocked) team_.engine().forget(*c);
+    if (c->eager_taken > 0) team_.completed_with_eager_from(c->peer, op_);
+  }
+  if (uses_window_) window_->end_turn(window_turn_);
+}
+
+std::string Exchange::describe_end() const {
+  std::string writers;
+  for (const Channel* c = channels_.first(); c; c = c->next_peer)
+    for (const Message* m = c->announced.head; m; m = m->next)
+      if (m->region.key != 0) {
+        writers += fmt::format("{}{}", writers.empty() ? "" : ", ", c->peer);
+        break;
+      }
+  if (writers.empty()) return fmt::format("{} messages of it are still being sent", puts_pending_);
+  return fmt::format("rank {} is in the middle of a write to them, and does not go on", writers);
+}
+
+std::string Exchange::describe_wait() const {
+  return wait_.kind ? wait_.kind->describe(*this, wait_) : "is about to run";
+}
+
+std::string Exchange::describe_landed() const {
+  return fmt::format("({} of {} messages landed)", messages_landed_, messages_expected_);
+}
+
+}  // namespace ibcoll

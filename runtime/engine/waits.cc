@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/engine/waits.h"
+
+#include <fmt/format.h>
+
+#include "runtime/engine/exchange.h"
+#include "runtime/engine/team.h"
+
+namespace ibcoll::waits {
+namespace {
+
+using Ask = void (*)(void* to, int rank);
+
+bool landed(const Channel* c, uint64_t bytes) { return bytes == 0 || (c && c->bytes_landed >= bytes); }
+
+// "2,5" : the peers that `is_one` holds for.
+template <typename IsOne>
+std::string peers(const Exchange& x, IsOne is_one) {
+  std::string ranks;
+  for (const Channel* c = x.first_channel(); c; c = c->next_peer)
+    if (is_one(*c)) ranks += fmt::format("{}{}", ranks.empty() ? "" : ",", c->peer);
+  return ranks.empty() ? "?" : ranks;
+}
+
+std::string describe_data(const Exchange& x, const Wait&) {
+  return fmt::format("waits for data of ranks {} {}",
+                     peers(x, [](const Channel& c) { return c.announced.head != nullptr; }), x.describe_landed());
+}
+
+// All with messages under way.
+void ask_all(const Exchange& x, const Wait&, Ask ask, void* to) {
+  for (const Channel* c = x.first_channel(); c; c = c->next_peer)
+    if (c->announced.head || c->puts.head) ask(to, c->peer);
+}
+void ask_peer(const Exchange&, const Wait& wait, Ask ask, void* to) { ask(to, wait.peer); }
+void says_nothing(Exchange&, const Wait&, int) {}
+
+// What other nodes owe, this node's leader waits for.
+void ask_node(const Exchange& x, const Wait&, Ask ask, void* to) {
+  for (int local = 0; local < x.window().size(); ++local)
+    if (local != x.window().rank()) ask(to, x.team_rank_of(local));
+}
+
+std::string describe_step(const Exchange& x, const Wait&) {
+  return fmt::format("waits for the ranks of its node to leave step {} of the node window", x.window().step());
+}
+
+int step_bell(const Exchange& x, const Wait&) {
+  return x.has_turn() ? x.window().bell(x.window().behind()) : Exchange::kOwnTurn;
+}
+
+// -1: the peer is on another node, or this rank itself.
+int local_of(const Exchange& x, int peer) {
+  for (int local = 0; local < x.window().size(); ++local)
+    if (local != x.window().rank() && x.team_rank_of(local) == peer) return local;
+  return -1;
+}
+
+void step_ended(Exchange& x, const Wait&, int peer) {
+  const int local = local_of(x, peer);
+  if (local >= 0 && x.has_turn() && x.window().holds_back(local)) x.other_call(peer);
+}
+
+// The local rank that a wait for all of them is for just now; the own rank where none is behind any more.
+int first_behind(const Exchange& x) {
+  NodeWindow& window = x.window();
+  int local = window.next(window.rank());
+  while (local != window.rank() && window.published(local, NodeWindow::kWhole)) local = window.next(local);
+  return local;
+}
+
+std::string describe_published(const Exchange& x, const Wait& wait) {
+  return fmt::format("waits for data of rank {} in step {} of the node window",
+                     x.team_rank_of(wait.peer < 0 ? first_behind(x) : wait.peer), x.window().step());
+}
+
+void publisher_ended(Exchange& x, const Wait& wait, int peer) {
+  const int local = local_of(x, peer);
+  if (local >= 0 && (wait.peer < 0 || wait.peer == local) && !x.window().published(local, wait.value))
+    x.other_call(peer);
+}
+
+}  // namespace
+
+const WaitKind kReady{.satisfied =
+                          [](Exchange& x, const Wait& wait) {
+                            if (wait.value == 0 || x.eager(wait.value)) return true;
+                            const Channel* const c = x.find(wait.peer);
+                            return c && c->advertisements.head && !c->puts.head;
+                          },
+                      .describe =
+                          [](const Exchange&, const Wait& wait) {
+                            return fmt::format("waits for rank {} to arrive, to send it {} bytes", wait.peer,
+                                               wait.value);
+                          },
+                      .awaited = ask_peer,
+                      .ended =
+                          [](Exchange& x, const Wait& wait, int peer) {
+                            if (peer == wait.peer && !x.satisfied(wait))
+                              x.mismatch(peer, 0, wait.value, "bytes of a message to it");
+                          },
+                      .bell = nullptr};
+
+const WaitKind kArrival{.satisfied = [](Exchange& x, const Wait&) { return x.has_arrival(); },
+                        .describe =
+                            [](const Exchange& x, const Wait&) {
+                              return fmt::format("waits for an arrival among ranks {} {}",
+                                                 peers(x, [](const Channel& c) { return c.serves && !c.arrived; }),
+                                                 x.describe_landed());
+                            },
+                        .awaited =
+                            [](const Exchange& x, const Wait&, Ask ask, void* to) {
+                              for (const Channel* c = x.first_channel(); c; c = c->next_peer)
+                                if (c->announced.head || c->puts.head || (c->serves && !c->arrived)) ask(to, c->peer);
+                            },
+                        .ended =
+                            [](Exchange& x, const Wait& wait, int peer) {
+                              const Channel* const c = x.find(peer);
+                              if (!x.satisfied(wait) && c && c->serves && !c->arrived)
+                                x.mismatch(peer, 0, c->bytes_to_serve, "bytes of a message to it");
+                            },
+                        .bell = nullptr};
+
+const WaitKind kReceived{.satisfied = [](Exchange& x, const Wait&) { return x.all_landed(); },
+                         .describe = describe_data,
+                         .awaited = ask_all,
+                         .ended = says_nothing,
+                         .bell = nullptr};
+
+const WaitKind kReceivedFrom{
+    .satisfied = [](Exchange& x, const Wait& wait) { return landed(x.find(wait.peer), wait.value); },
+    .describe =
+        [](const Exchange& x, const Wait& wait) {
+          const Channel* const c = x.find(wait.peer);
+          return fmt::format("waits for data of rank {} ({} of {} bytes landed)", wait.peer, c ? c->bytes_landed : 0,
+                             wait.value);
+        },
+    .awaited = ask_peer,
+    .ended =
+        [](Exchange& x, const Wait& wait, int peer) {
+          if (peer == wait.peer && !x.satisfied(wait)) x.mismatch(peer, 0, wait.value, "bytes from it");
+        },
+    .bell = nullptr};
+
+const WaitKind kLanding{.satisfied = [](Exchange& x, const Wait&) { return x.has_landing(); },
+                        .describe = describe_data,
+                        .awaited = ask_all,
+                        .ended = says_nothing,
+                        .bell = nullptr};
+
+const WaitKind kFlushed{.satisfied = [](Exchange& x, const Wait&) { return x.all_flushed(); },
+                        .describe =
+                            [](const Exchange& x, const Wait&) {
+                              return fmt::format("waits to send its data to ranks {} {}",
+                                                 peers(x, [](const Channel& c) { return c.puts.head != nullptr; }),
+                                                 x.describe_landed());
+                            },
+                        .awaited = ask_all,
+                        .ended = says_nothing,
+                        .bell = nullptr};
+
+const WaitKind kStep{
+    .satisfied = [](Exchange& x, const Wait& wait) { return x.has_turn() && x.window().try_next_step(wait.value); },
+    .describe = describe_step,
+    .awaited = ask_node,
+    .ended = step_ended,
+    .bell = step_bell};
+
+const WaitKind kSoleStep{
+    .satisfied = [](Exchange& x,
+                    const Wait& wait) { return x.has_turn() && x.window().try_next_sole_step(wait.value); },
+    .describe = describe_step,
+    .awaited = ask_node,
+    .ended = step_ended,
+    .bell = step_bell};
+
+const WaitKind kPublished{
+    .satisfied = [](Exchange& x, const Wait& wait) { return x.peer_published(wait.peer, wait.value); },
+    .describe = describe_published,
+    .awaited = ask_node,
+    .ended = publisher_ended,
+    .bell = [](const Exchange& x, const Wait& wait) { return x.window().bell(wait.peer); }};
+
+const WaitKind kAllPublished{.satisfied =
+                                 [](Exchange& x, const Wait& wait) {
+                                   const NodeWindow& window = x.window();
+                                   for (int local = window.next(window.rank()); local != window.rank();
+                                        local = window.next(local))
+                                     if (!x.peer_published(local, wait.value)) return false;
+                                   return true;
+                                 },
+                             .describe = describe_published,
+                             .awaited = ask_node,
+                             .ended = publisher_ended,
+                             .bell =
+                                 [](const Exchange& x, const Wait&) {
+                                   const int local = first_behind(x);
+                                   return local != x.window().rank() ? x.window().bell(local) : Exchange::kNoBell;
+                                 }};
+
+}  // namespace ibcoll::waits
