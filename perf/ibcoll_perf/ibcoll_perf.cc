@@ -15,6 +15,7 @@
 #include "perf/ibcoll_perf/options.h"
 #include "perf/ibcoll_perf/progress.h"
 #include "perf/ibcoll_perf/report.h"
+#include "runtime/base/catalog.h"
 
 namespace ibcoll::perf {
 namespace {
@@ -112,7 +113,7 @@ bool open_output(Job& job, const Options& options, OutputFile& output) {
 }
 
 void list() {
-  for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
+  for (int i = 0; i < kCollectives; ++i) {
     const auto collective = static_cast<ibcoll_collective_t>(i);
     fmt::print("{}\n", ibcoll_collective_name(collective));
     for (int k = 0; const char* name = ibcoll_algorithm_name(collective, k); ++k) {

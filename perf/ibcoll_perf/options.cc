@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "perf/ibcoll_perf/options.h"
+#include "runtime/base/catalog.h"
 
 #include <fmt/format.h>
 
@@ -15,8 +16,8 @@ namespace {
 
 std::vector<std::string> collective_names() {
   std::vector<std::string> names;
-  names.reserve(IBCOLL_COLLECTIVE_COUNT);
-  for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
+  names.reserve(kCollectives);
+  for (int i = 0; i < kCollectives; ++i) {
     names.emplace_back(ibcoll_collective_name(static_cast<ibcoll_collective_t>(i)));
   }
   return names;

@@ -9,15 +9,16 @@
 
 #include "ibcoll.h"
 #include "perf/timed_loop.h"
+#include "runtime/base/catalog.h"
 
 namespace ibcoll::perf {
 
 struct Options {
   enum class Format { kTable, kCsv, kJson };
 
-  ibcoll_collective_t collective = IBCOLL_COLLECTIVE_COUNT;  // COUNT: none given, as with --list
-  std::string algorithm;                                     // a name, "auto" or "all"; empty: none given
-  std::vector<uint64_t> sizes;                               // bytes, ascending
+  ibcoll_collective_t collective = static_cast<ibcoll_collective_t>(kCollectives);  // COUNT: none given, as with --list
+  std::string algorithm;        // a name, "auto" or "all"; empty: none given
+  std::vector<uint64_t> sizes;  // bytes, ascending
   LoopPlan plan;
   int root = 0;
   bool in_place = false;

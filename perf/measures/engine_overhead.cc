@@ -16,6 +16,7 @@
 #include "ibcoll.h"
 #include "perf/call_times.h"
 #include "perf/measures/count_allocations.h"
+#include "runtime/base/catalog.h"
 
 namespace {
 
@@ -110,7 +111,7 @@ int run() {
                ibcoll_team_size(team), alone ? "" : "s", kBytes);
     fmt::print("{:<12}{:>11}{:>11}{:>13}  {}\n", "collective", "least ns", "median ns", "allocations", "algorithm");
   }
-  for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
+  for (int i = 0; i < ibcoll::kCollectives; ++i) {
     const auto collective = static_cast<ibcoll_collective_t>(i);
     Measured measured(team, collective);
     Overhead overhead = measure(measured, alone ? 20000 : 200);

@@ -23,8 +23,9 @@ ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collecti
     if (t.team->refuses()) return report(t.team->refusal());
     Result<Args> checked = check_arguments(*args, t.team->rank(), t.team->size());
     if (!checked.ok()) return report(checked.status());
-    Result<std::unique_ptr<Request>> made =
-        t.context->make_request(t, *checked, t.context->forced(args->collective, args->algorithm), args->scheme);
+    const Result<Forced> forced = t.context->forced(args->collective, args->algorithm);
+    if (!forced.ok()) return report(forced.status());
+    Result<std::unique_ptr<Request>> made = t.context->make_request(t, *checked, forced.value(), args->scheme);
     if (!made.ok()) return report(made.status());
     *request = new ibcoll_request{t.context, std::move(*made)};
     return IBCOLL_OK;
@@ -76,7 +77,7 @@ ibcoll_status_t ibcoll_request_free(ibcoll_request_t request) {
 }
 
 const char* ibcoll_request_algorithm(ibcoll_request_t request) {
-  return request ? request->request->algorithm().name : "";
+  return request ? request->request->algorithm_name().c_str() : "";
 }
 
 // ---------------------------------------------------------------- blocking shorthands
@@ -90,14 +91,26 @@ static ibcoll_status_t blocking(ibcoll_team_t team, const ibcoll_collective_args
   });
 }
 
+static ibcoll_status_t rooted(ibcoll_team_t team, ibcoll_collective_args_t args, int root) {
+  args.root = root;
+  return blocking(team, args);
+}
+
+static ibcoll_collective_args_t reduction_of(ibcoll_collective_t collective, const void* send, void* recv,
+                                             uint64_t count, ibcoll_type_t type, ibcoll_op_t op) {
+  ibcoll_collective_args_t args = arguments_of(collective, send, recv, 0);
+  args.count = count;
+  args.type = type;
+  args.op = op;
+  return args;
+}
+
 ibcoll_status_t ibcoll_barrier(ibcoll_team_t team) {
   return blocking(team, arguments_of(IBCOLL_BARRIER, nullptr, nullptr, 0));
 }
 
 ibcoll_status_t ibcoll_bcast(ibcoll_team_t team, void* buffer, uint64_t bytes, int root) {
-  ibcoll_collective_args_t args = arguments_of(IBCOLL_BCAST, nullptr, buffer, bytes);
-  args.root = root;
-  return blocking(team, args);
+  return rooted(team, arguments_of(IBCOLL_BCAST, nullptr, buffer, bytes), root);
 }
 
 ibcoll_status_t ibcoll_allgather(ibcoll_team_t team, const void* send, void* recv, uint64_t bytes) {
@@ -129,11 +142,58 @@ ibcoll_status_t ibcoll_alltoallv(ibcoll_team_t team, const void* send, const uin
 
 ibcoll_status_t ibcoll_allreduce(ibcoll_team_t team, const void* send, void* recv, uint64_t count, ibcoll_type_t type,
                                  ibcoll_op_t op) {
-  ibcoll_collective_args_t args = arguments_of(IBCOLL_ALLREDUCE, send, recv, 0);
-  args.count = count;
-  args.type = type;
-  args.op = op;
+  return blocking(team, reduction_of(IBCOLL_ALLREDUCE, send, recv, count, type, op));
+}
+
+ibcoll_status_t ibcoll_gather(ibcoll_team_t team, const void* send, void* recv, uint64_t bytes, int root) {
+  return rooted(team, arguments_of(IBCOLL_GATHER, send, recv, bytes), root);
+}
+
+ibcoll_status_t ibcoll_gatherv(ibcoll_team_t team, const void* send, uint64_t bytes, void* recv,
+                               const uint64_t* recv_counts, const uint64_t* recv_displacements, int root) {
+  ibcoll_collective_args_t args = arguments_of(IBCOLL_GATHERV, send, recv, bytes);
+  args.recv_counts = recv_counts;
+  args.recv_displacements = recv_displacements;
+  return rooted(team, args, root);
+}
+
+ibcoll_status_t ibcoll_scatter(ibcoll_team_t team, const void* send, void* recv, uint64_t bytes, int root) {
+  return rooted(team, arguments_of(IBCOLL_SCATTER, send, recv, bytes), root);
+}
+
+ibcoll_status_t ibcoll_scatterv(ibcoll_team_t team, const void* send, const uint64_t* send_counts,
+                                const uint64_t* send_displacements, void* recv, uint64_t bytes, int root) {
+  ibcoll_collective_args_t args = arguments_of(IBCOLL_SCATTERV, send, recv, bytes);
+  args.send_counts = send_counts;
+  args.send_displacements = send_displacements;
+  return rooted(team, args, root);
+}
+
+ibcoll_status_t ibcoll_reduce(ibcoll_team_t team, const void* send, void* recv, uint64_t count, ibcoll_type_t type,
+                              ibcoll_op_t op, int root) {
+  return rooted(team, reduction_of(IBCOLL_REDUCE, send, recv, count, type, op), root);
+}
+
+ibcoll_status_t ibcoll_reduce_scatter(ibcoll_team_t team, const void* send, void* recv, const uint64_t* recv_counts,
+                                      ibcoll_type_t type, ibcoll_op_t op) {
+  ibcoll_collective_args_t args = reduction_of(IBCOLL_REDUCE_SCATTER, send, recv, 0, type, op);
+  args.recv_counts = recv_counts;
   return blocking(team, args);
+}
+
+ibcoll_status_t ibcoll_reduce_scatter_block(ibcoll_team_t team, const void* send, void* recv, uint64_t count,
+                                            ibcoll_type_t type, ibcoll_op_t op) {
+  return blocking(team, reduction_of(IBCOLL_REDUCE_SCATTER_BLOCK, send, recv, count, type, op));
+}
+
+ibcoll_status_t ibcoll_scan(ibcoll_team_t team, const void* send, void* recv, uint64_t count, ibcoll_type_t type,
+                            ibcoll_op_t op) {
+  return blocking(team, reduction_of(IBCOLL_SCAN, send, recv, count, type, op));
+}
+
+ibcoll_status_t ibcoll_exscan(ibcoll_team_t team, const void* send, void* recv, uint64_t count, ibcoll_type_t type,
+                              ibcoll_op_t op) {
+  return blocking(team, reduction_of(IBCOLL_EXSCAN, send, recv, count, type, op));
 }
 
 }  // extern "C"

@@ -3,6 +3,7 @@
 
 #include "runtime/api/handles.h"
 #include "runtime/base/build_info.h"
+#include "runtime/base/catalog.h"
 #include "runtime/collectives/framework/registry.h"
 
 using namespace ibcoll;
@@ -11,9 +12,8 @@ using namespace ibcoll::api;
 extern "C" {
 
 const char* ibcoll_collective_name(ibcoll_collective_t collective) {
-  static constexpr const char* kNames[] = {"barrier",  "bcast",     "allgather", "allgatherv",
-                                           "alltoall", "alltoallv", "allreduce"};
-  return collective >= 0 && collective < IBCOLL_COLLECTIVE_COUNT ? kNames[collective] : nullptr;
+  const Collective* const row = find_collective(collective);
+  return row ? row->name : nullptr;
 }
 
 const char* ibcoll_algorithm_name(ibcoll_collective_t collective, int index) {

@@ -21,6 +21,7 @@
 namespace ibcoll {
 
 class Json;
+struct Collective;
 
 struct Setting {
   enum class Kind { kText, kChoice, kInteger, kBytes, kSeconds, kBoolean, kAlgorithm, kGid, kTransports };
@@ -63,6 +64,9 @@ class IBCOLL_MODULE_API Config {
   std::map<std::string, Value, std::less<>> values_;
   std::vector<std::string> warnings_;
 };
+
+// IBCOLL_<COLLECTIVE>, the setting that forces its algorithm.
+std::string algorithm_setting(const Collective& collective);
 
 // One object for each setting: name, kind, default, allowed, value, origin, meaning.
 Json settings_json(const Config& config);

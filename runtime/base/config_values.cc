@@ -55,9 +55,11 @@ bool accepts_choice(const Setting& setting, std::string_view text) {
   return found;
 }
 
+// Names with parameters and ranges; the registry knows the grammar (collectives/framework/forced.h).
 bool is_algorithm_name(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+           std::string_view("_:.,KMG").find(c) != std::string_view::npos;
   });
 }
 

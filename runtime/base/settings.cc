@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Every setting there is. To add one, add a row: ibcoll_info -c and the check at start follow from it.
+#include <algorithm>
+#include <cctype>
+#include <deque>
+
+#include "runtime/base/catalog.h"
 #include "runtime/base/config.h"
 
 namespace ibcoll {
@@ -64,17 +69,35 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_SCHEME", Kind::kChoice, "auto", "auto|copy|zero_copy",
      "of messages, copy: through landing slots; zero_copy: straight into the receive buffer; auto: by size"},
 
-    {"IBCOLL_BARRIER", Kind::kAlgorithm, "auto", "", "algorithm of barrier; auto: lowest predicted cost"},
-    {"IBCOLL_BCAST", Kind::kAlgorithm, "auto", "", "algorithm of bcast; auto: lowest predicted cost"},
-    {"IBCOLL_ALLGATHER", Kind::kAlgorithm, "auto", "", "algorithm of allgather; auto: lowest predicted cost"},
-    {"IBCOLL_ALLGATHERV", Kind::kAlgorithm, "auto", "", "algorithm of allgatherv; auto: lowest predicted cost"},
-    {"IBCOLL_ALLTOALL", Kind::kAlgorithm, "auto", "", "algorithm of alltoall; auto: lowest predicted cost"},
-    {"IBCOLL_ALLTOALLV", Kind::kAlgorithm, "auto", "", "algorithm of alltoallv; auto: lowest predicted cost"},
-    {"IBCOLL_ALLREDUCE", Kind::kAlgorithm, "auto", "", "algorithm of allreduce; auto: lowest predicted cost"},
 };
+
+// The table above, then the algorithm of each collective.
+std::vector<Setting> all_settings() {
+  static std::deque<std::string> texts;  // their addresses stay
+  std::vector<Setting> all(std::begin(kSettings), std::end(kSettings));
+  for (const Collective& row : kCatalog) {
+    const char* const name = texts.emplace_back(algorithm_setting(row)).c_str();
+    const char* const meaning =
+        texts
+            .emplace_back(std::string("algorithm of ") + row.name +
+                          ", as in NAME[:PARAMETER][:FROM..TO][,...]; auto: lowest predicted cost")
+            .c_str();
+    all.push_back({name, Kind::kAlgorithm, "auto", "", meaning});
+  }
+  return all;
+}
 
 }  // namespace
 
-std::span<const Setting> Config::settings() { return kSettings; }
+std::string algorithm_setting(const Collective& collective) {
+  std::string name = std::string("IBCOLL_") + collective.name;
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return name;
+}
+
+std::span<const Setting> Config::settings() {
+  static const std::vector<Setting> all = all_settings();
+  return all;
+}
 
 }  // namespace ibcoll

@@ -16,14 +16,6 @@ namespace {
 constexpr int kLeaving = 1;        // as the root of a barrier, which has none: no program's barrier fits this one
 constexpr int kLastLooks = 1'000;  // for messages, while there are any
 
-// ", ring, bruck"
-std::string names_of_algorithms(ibcoll_collective_t collective) {
-  std::string names;
-  for (const Algorithm* const algorithm : algorithms())
-    if (algorithm->collective == collective) names += fmt::format(", {}", algorithm->name);
-  return names;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Context>> Context::create(const ibcoll_bootstrap_t* callbacks) {
@@ -59,17 +51,13 @@ Status Context::read_settings() {
   Result<Config> config = Config::load();
   if (!config.ok()) return config.status();
   config_ = std::move(*config);
-  for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
-    const auto collective = static_cast<ibcoll_collective_t>(i);
-    std::string name = fmt::format("IBCOLL_{}", ibcoll_collective_name(collective));
-    std::transform(name.begin(), name.end(), name.begin(), [](char c) { return std::toupper(c); });
+  for (const Collective& row : kCatalog) {
+    const std::string name = algorithm_setting(row);
     const Config::Value& value = config_.value(name);
-    if (value.text == "auto") continue;
-    if (!find_algorithm(collective, value.text))
-      return error(IBCOLL_ERR_CONFIG, "{}={} ({}): there is no such algorithm; there are auto{}", name, value.text,
-                   value.origin, names_of_algorithms(collective));
-    forced_[i] = value.text;
-    forced_origin_[i] = name;
+    Result<std::vector<ForcedEntry>> entries =
+        parse_forced(row.id, value.text, fmt::format("{} ({})", name, value.origin), IBCOLL_ERR_CONFIG);
+    if (!entries.ok()) return entries.status();
+    forced_[static_cast<size_t>(row.id)] = {std::move(entries.value()), name};
   }
   const std::string& scheme = config_.text("IBCOLL_SCHEME");
   default_scheme_ = scheme == "copy"        ? IBCOLL_SCHEME_COPY

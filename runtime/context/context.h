@@ -60,7 +60,7 @@ struct TeamHandle {
     std::unique_ptr<Request> request;
     bool waited_for = false;  // by a thread, which looks at the request after others have completed it
   };
-  std::array<Shorthand, IBCOLL_COLLECTIVE_COUNT> shorthands;
+  std::array<Shorthand, kCollectives> shorthands;
   // Of the runtime itself, given up while somebody still had the buffers (Request::overdue).
   struct GivenUp {
     std::unique_ptr<Request> request;
@@ -108,9 +108,9 @@ class Context {
   Status exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::unique_lock<std::mutex>& guard);
 
   // What the call, or else the environment, forces.
-  Forced forced(ibcoll_collective_t collective, const char* algorithm) const;
+  Result<Forced> forced(ibcoll_collective_t collective, const char* algorithm) const;
   // The algorithm for a call and its scheme; the rest of the request comes from `args`.
-  Result<std::unique_ptr<Request>> make_request(TeamHandle& team, const Args& args, Forced forced,
+  Result<std::unique_ptr<Request>> make_request(TeamHandle& team, const Args& args, const Forced& forced,
                                                 ibcoll_scheme_t scheme);
   // What the library does for itself, whatever the user has forced: runs and waits. `buffers` are those of the call, and kept
   // for it where it does not end.
@@ -165,8 +165,7 @@ class Context {
   Job job_;
   uint64_t area_bytes_ = 0;
   ibcoll_scheme_t default_scheme_ = IBCOLL_SCHEME_AUTO;
-  std::string forced_[IBCOLL_COLLECTIVE_COUNT];  // by IBCOLL_<COLLECTIVE>; empty: auto
-  std::string forced_origin_[IBCOLL_COLLECTIVE_COUNT];
+  std::array<Forced, kCollectives> forced_;  // by IBCOLL_<COLLECTIVE>
   std::unique_ptr<WaitStrategy> waiting_;
   std::unique_ptr<Doorbell> doorbell_;  // nullptr: each rank has a core, or this one is alone on its node
   std::unique_ptr<Engine> engine_;

@@ -51,18 +51,21 @@ void Context::fill_model(TeamHandle& team) const {
 }
 
 Shape Context::shape_of(const TeamHandle& team, const Args& args) {
+  const Collective& row = kCatalog[args.collective];
   Shape shape = team.shape;
   const auto p = static_cast<uint64_t>(shape.p);
-  shape.bytes = args.bytes + args.recv.bytes;
-  shape.total = args.recv.bytes * p;
-  if (args.recv.counts && args.collective == IBCOLL_ALLGATHERV) {
+  const bool p_blocks = row.send.extent == Extent::kBlocks || row.recv.extent == Extent::kBlocks;
+  shape.bytes = row.irregular() ? 0 : args.bytes;
+  shape.total = p_blocks ? shape.bytes * p : 0;
+  const uint64_t* const counts = row.reduces() ? args.send.counts : args.recv.counts;
+  shape.sizes_known = !row.irregular() || row.sizes == SizesKnown::kToAll;
+  if (row.sizes == SizesKnown::kToAll) {
     for (uint64_t i = 0; i < p; ++i) {
-      shape.bytes = std::max(shape.bytes, args.recv.counts[i]);
-      shape.total += args.recv.counts[i];
+      const uint64_t bytes = counts ? counts[i] : args.bytes;
+      shape.bytes = std::max(shape.bytes, bytes);
+      shape.total += bytes;
     }
   }
-  shape.sizes_known = args.collective != IBCOLL_ALLTOALLV;
-  if (!shape.sizes_known) shape.bytes = shape.total = 0;
   if (args.reduction.op) {
     shape.commutative = args.reduction.op->commutative;
     shape.element_bytes = args.reduction.element_bytes();
@@ -70,23 +73,26 @@ Shape Context::shape_of(const TeamHandle& team, const Args& args) {
   return shape;
 }
 
-Forced Context::forced(ibcoll_collective_t collective, const char* algorithm) const {
-  if (!algorithm || !*algorithm) return {forced_[collective], forced_origin_[collective]};
-  if (std::string_view(algorithm) == "auto") return {};
-  return {algorithm, "the call"};
+Result<Forced> Context::forced(ibcoll_collective_t collective, const char* algorithm) const {
+  const bool known = find_collective(collective) != nullptr;
+  if (!known) return Forced{};
+  if (!algorithm || !*algorithm) return forced_[collective];
+  Result<std::vector<ForcedEntry>> entries = parse_forced(collective, algorithm, "the call", IBCOLL_ERR_NOT_APPLICABLE);
+  if (!entries.ok()) return entries.status();
+  return Forced{std::move(entries.value()), "the call"};
 }
 
 ibcoll_scheme_t Context::scheme_of(ibcoll_scheme_t scheme) const noexcept {
   return scheme == IBCOLL_SCHEME_AUTO ? default_scheme_ : scheme;
 }
 
-Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, const Args& args, Forced forced,
+Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, const Args& args, const Forced& forced,
                                                        ibcoll_scheme_t wanted) {
   const ibcoll_scheme_t scheme = scheme_of(wanted);
-  Result<const Algorithm*> selected = select(args.collective, shape_of(team, args), team.model, forced);
+  Result<Choice> selected = select(args.collective, shape_of(team, args), team.model, forced);
   if (!selected.ok()) return selected.status();
-  const uint32_t signature = call_signature(args, (*selected)->name, scheme, team.team->size());
-  auto request = std::make_unique<Request>(*team.team, args, **selected, scheme, signature);
+  const uint32_t signature = call_signature(args, (*selected).name(), scheme, team.team->size());
+  auto request = std::make_unique<Request>(*team.team, args, *selected, scheme, signature);
   request->hold_counts();
   return request;
 }
@@ -114,13 +120,17 @@ namespace {
 
 // The same call as last time, but for what the count arrays hold now.
 bool same_counts(const Args& held, const ibcoll_collective_args_t& given, size_t p) {
+  const Collective& row = kCatalog[held.collective];
   const auto same = [p](const uint64_t* a, const uint64_t* b) {
     return (!a && !b) || (a && b && std::equal(a, a + p, b));
   };
-  if (!same(held.recv.counts, given.recv_counts) || !same(held.recv.displacements, given.recv_displacements))
-    return false;
-  return held.in_place ||
-         (same(held.send.counts, given.send_counts) && same(held.send.displacements, given.send_displacements));
+  if (!row.irregular()) return true;
+  if (row.reduces()) return same(held.send.counts, given.recv_counts);
+  const auto same_blocks = [&](const auto& blocks, const uint64_t* counts, const uint64_t* displacements) {
+    return !blocks.counts || (same(blocks.counts, counts) && same(blocks.displacements, displacements));
+  };
+  return same_blocks(held.recv, given.recv_counts, given.recv_displacements) &&
+         same_blocks(held.send, given.send_counts, given.send_displacements);
 }
 
 bool same_call(const ibcoll_collective_args_t& a, const ibcoll_collective_args_t& b) {
@@ -141,7 +151,7 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
     const Result<Args> args = check_arguments(given, team.team->rank(), team.team->size());
     if (!args.ok()) return args.status();
     Result<std::unique_ptr<Request>> made =
-        make_request(team, args.value(), forced(given.collective, nullptr), IBCOLL_SCHEME_AUTO);
+        make_request(team, args.value(), forced_[given.collective], IBCOLL_SCHEME_AUTO);
     if (!made.ok()) return made.status();
     if (last.waited_for) {  // another thread is inside the same shorthand
       if (Status status = start(**made); !status.ok()) return status;
@@ -179,8 +189,12 @@ Result<std::string> Context::explain(TeamHandle& team, const ibcoll_collective_a
   if (team.team->refuses()) return team.team->refusal();
   const Result<Args> args = check_without_buffers(given, team.team->rank(), team.team->size());
   if (!args.ok()) return args.status();
-  return ibcoll::explain(given.collective, shape_of(team, args.value()), team.model,
-                         forced(given.collective, given.algorithm));
+  const Result<Forced> wanted = forced(given.collective, given.algorithm);
+  if (!wanted.ok()) return wanted.status();
+  const Result<Json> decision =
+      ibcoll::explain(given.collective, shape_of(team, args.value()), team.model, wanted.value());
+  if (!decision.ok()) return decision.status();
+  return decision.value().dump();
 }
 
 // ---------------------------------------------------------------- progress

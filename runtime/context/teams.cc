@@ -197,6 +197,7 @@ Status Context::exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::uniq
   Args args;
   args.collective = IBCOLL_ALLGATHER;
   args.root = kExchanging;
+  args.bytes = mine.size();
   args.send.base = buffers.data();
   args.recv = {buffers.data() + mine.size(), mine.size(), nullptr, nullptr};
   Status status = run_own(team, args, buffers, guard);

@@ -3,12 +3,20 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "runtime/engine/team.h"
 
 namespace ibcoll {
 
-Request::Request(Team& team, const Args& args, const Algorithm& algorithm, ibcoll_scheme_t scheme, uint32_t signature)
-    : team_(team), args_(args), algorithm_(algorithm), scheme_(scheme), exchange_(team, signature) {
+Request::Request(Team& team, const Args& args, Choice choice, ibcoll_scheme_t scheme, uint32_t signature)
+    : team_(team),
+      args_(args),
+      algorithm_(*choice.algorithm),
+      algorithm_name_(choice.name()),
+      scheme_(scheme),
+      exchange_(team, signature) {
+  args_.parameter = choice.parameter;
   team_.adopt(1);
   if (holds_operation()) args_.reduction.op->requests.fetch_add(1, std::memory_order_relaxed);
 }
@@ -22,7 +30,7 @@ Request::~Request() {
 
 void Request::hold_counts() {
   const auto p = static_cast<size_t>(team_.size());
-  counts_.reserve(4 * p);
+  counts_.reserve(4 * p);  // never moved from here on
   const auto hold = [&](const uint64_t*& array) {
     if (!array) return;
     counts_.insert(counts_.end(), array, array + p);
@@ -32,6 +40,12 @@ void Request::hold_counts() {
   hold(args_.send.displacements);
   hold(args_.recv.counts);
   hold(args_.recv.displacements);
+  if (args_.send.counts && !args_.send.displacements) {  // reduce_scatter: one block after the other
+    const auto end = static_cast<std::ptrdiff_t>(counts_.size());
+    counts_.resize(counts_.size() + p);
+    std::exclusive_scan(args_.send.counts, args_.send.counts + p, counts_.begin() + end, uint64_t{0});
+    args_.send.displacements = counts_.data() + end;
+  }
 }
 
 Status Request::start() noexcept {
@@ -60,7 +74,8 @@ Status Request::overdue() const {
 
 void Request::begin(uint32_t op) noexcept {
   exchange_.reset(op, scheme_, algorithm_.uses_window);
-  const bool replaces = args_.in_place && (args_.collective == IBCOLL_ALLTOALL || args_.collective == IBCOLL_ALLTOALLV);
+  const Collective& row = kCatalog[args_.collective];
+  const bool replaces = args_.in_place && !row.rooted && !row.reduces() && row.send.extent == Extent::kBlocks;
   task_ = algorithm_.run(exchange_.comm(), replaces ? with_own_copy() : args_);
   if (task_) exchange_.stack().enter(task_);
 }
@@ -97,12 +112,16 @@ void Request::end(Status status) noexcept {
 }
 
 PairBytes Request::pair_bytes(int peer) const noexcept {
-  if (args_.collective != IBCOLL_ALLTOALLV) return {};
-  return {args_.in_place ? args_.recv.size(peer) : args_.send.size(peer), args_.recv.size(peer)};
+  const Collective& row = kCatalog[args_.collective];
+  if (row.sizes == SizesKnown::kToPairs)
+    return {args_.in_place ? args_.recv.size(peer) : args_.send.size(peer), args_.recv.size(peer)};
+  if (row.sizes != SizesKnown::kToRoot) return {};
+  const bool gathers = row.recv.extent == Extent::kBlocks, here = team_.rank() == args_.root;
+  if (!here && peer != args_.root) return {};
+  const uint64_t bytes = !here ? args_.bytes : gathers ? args_.recv.size(peer) : args_.send.size(peer);
+  return gathers == here ? PairBytes{0, bytes} : PairBytes{bytes, 0};
 }
 
-std::string Request::call() const {
-  return fmt::format("{} ({})", ibcoll_collective_name(args_.collective), algorithm_.name);
-}
+std::string Request::call() const { return fmt::format("{} ({})", kCatalog[args_.collective].name, algorithm_name_); }
 
 }  // namespace ibcoll

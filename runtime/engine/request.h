@@ -10,6 +10,7 @@
 #include "runtime/base/status.h"
 #include "runtime/collectives/framework/algorithm.h"
 #include "runtime/collectives/framework/args.h"
+#include "runtime/collectives/framework/forced.h"
 #include "runtime/comm/task.h"
 #include "runtime/engine/exchange.h"
 
@@ -19,8 +20,8 @@ class Team;
 
 class Request {
  public:
-  // `args` point to arrays of `counts_` once hold_counts() ran. `algorithm` applies to the team and the call.
-  Request(Team& team, const Args& args, const Algorithm& algorithm, ibcoll_scheme_t scheme, uint32_t signature);
+  // `args` point to arrays of `counts_` once hold_counts() ran. `choice` applies to the team and the call.
+  Request(Team& team, const Args& args, Choice choice, ibcoll_scheme_t scheme, uint32_t signature);
   ~Request();
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
@@ -42,7 +43,8 @@ class Request {
   Team& team() noexcept { return team_; }
   Exchange& exchange() noexcept { return exchange_; }
   const Args& args() const noexcept { return args_; }
-  const Algorithm& algorithm() const noexcept { return algorithm_; }
+  // "ring_pipelined:65536"
+  const std::string& algorithm_name() const noexcept { return algorithm_name_; }
   // One of the user, who must not free it before this request.
   bool holds_operation() const noexcept { return args_.reduction.op && args_.reduction.op->user_defined(); }
   // "allgatherv (ring)"
@@ -65,6 +67,7 @@ class Request {
   Team& team_;
   Args args_;
   const Algorithm& algorithm_;
+  std::string algorithm_name_;
   ibcoll_scheme_t scheme_;
   Exchange exchange_;
   Task task_;

@@ -64,9 +64,14 @@ typedef struct ibcoll_team* ibcoll_team_t;
 typedef struct ibcoll_request* ibcoll_request_t;
 typedef struct ibcoll_op* ibcoll_op_t;
 
-/* As send buffer: the data is in the receive buffer already (MPI_IN_PLACE). For allgather(v) that is this rank's own
- * block; for alltoall(v) and allreduce the whole buffer, which the result replaces: in alltoallv block i, where and as long as
- * recv_displacements and recv_counts say, goes to rank i, and as much comes back from it. */
+/* As send buffer: the data is in the receive buffer already (MPI_IN_PLACE).
+ *   allgather(v)       this rank's own block.
+ *   gather(v)          at the root: its own block.
+ *   alltoall(v)        the whole buffer, which the result replaces. In alltoallv block i, where and as long as recv_displacements
+ *                      and recv_counts say, goes to rank i, and as much comes back from it.
+ *   allreduce, scan, exscan, and reduce at the root: the operand, which the result replaces.
+ *   reduce_scatter(_block)  the p blocks of the operand; this rank's result replaces the beginning of them.
+ * As receive buffer, at the root of scatter(v): its own block stays where it is in the send buffer. */
 #define IBCOLL_IN_PLACE ((const void*)-1)
 
 /* ---------------------------------------------------------------- version and errors */
@@ -153,7 +158,15 @@ typedef enum ibcoll_collective {
   IBCOLL_ALLTOALL,
   IBCOLL_ALLTOALLV,
   IBCOLL_ALLREDUCE,
-  IBCOLL_COLLECTIVE_COUNT
+  IBCOLL_GATHER,
+  IBCOLL_GATHERV,
+  IBCOLL_SCATTER,
+  IBCOLL_SCATTERV,
+  IBCOLL_REDUCE,
+  IBCOLL_REDUCE_SCATTER,
+  IBCOLL_REDUCE_SCATTER_BLOCK,
+  IBCOLL_SCAN,
+  IBCOLL_EXSCAN
 } ibcoll_collective_t;
 
 typedef enum ibcoll_type {
@@ -196,7 +209,20 @@ typedef enum ibcoll_scheme {
  *               send: recv_counts[rank] bytes
  *   ALLTOALL    send, recv: size blocks of `bytes`; block i of send goes to rank i
  *   ALLTOALLV   send_counts, send_displacements, recv_counts, recv_displacements: size entries each, in bytes
- *   ALLREDUCE   send, recv: `count` elements of `type`, reduced by `op`; aligned only where a user's operation asks for it
+ *   GATHER      send: `bytes` bytes; root; recv (root): size blocks of `bytes`, rank order
+ *   GATHERV     send: `bytes` bytes, which may differ from rank to rank; root; at the root recv_counts, recv_displacements: size
+ *               entries each, in bytes, and recv. recv_counts[root] and the root's `bytes` agree, unless it is in place
+ *   SCATTER     root; send (root): size blocks of `bytes`, rank order; recv: `bytes` bytes
+ *   SCATTERV    recv: `bytes` bytes, which may differ; root; at the root send_counts, send_displacements and send
+ *   ALLREDUCE   send, recv: `count` elements of `type`, reduced by `op` in rank order; aligned only where a user's operation asks
+ *               for it
+ *   REDUCE      the same; root; recv is significant at the root only
+ *   REDUCE_SCATTER_BLOCK  send: size blocks of `count` elements; recv: block `rank` of the reduced vector, `count` elements
+ *   REDUCE_SCATTER  recv_counts: size entries, in bytes, whole elements, the same on all ranks; send: blocks of these sizes, one
+ *               after the other; recv: recv_counts[rank] bytes
+ *   SCAN        send, recv: `count` elements; at rank r the reduction over ranks 0 to r
+ *   EXSCAN      the same over ranks 0 to r - 1; at rank 0 recv is not written
+ * What is significant at the root only is ignored on the other ranks.
  * Arrays given here are copied; data buffers belong to the caller and must stay valid and (send) unchanged, (recv)
  * untouched from start to completion. Receive blocks must not overlap each other or the send buffer. */
 typedef struct ibcoll_collective_args {
@@ -214,7 +240,9 @@ typedef struct ibcoll_collective_args {
   ibcoll_op_t op;
   int root;
   ibcoll_scheme_t scheme; /* AUTO: IBCOLL_SCHEME, else by size */
-  const char* algorithm;  /* NULL: IBCOLL_<COLLECTIVE>, else as "auto"; "auto": the lowest predicted cost */
+  const char*
+      algorithm; /* as IBCOLL_<COLLECTIVE>: "ring", "knomial:4", "ring:64K..,shm"; NULL: what that variable says; "auto":
+                             the lowest predicted cost */
 } ibcoll_collective_args_t;
 
 /* Local. Errors: INVALID_ARGUMENT, NOT_APPLICABLE (says which algorithms would apply), NO_MEMORY, PEER_FAILED,... */
@@ -236,7 +264,7 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_wait(ibcoll_request_t request);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds);
 /* BUSY while in flight. NULL is allowed. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_request_free(ibcoll_request_t request);
-/* The algorithm that runs, e.g. "pap_direct"; valid as long as the request. */
+/* The algorithm that runs, with its parameter, e.g. "pap_direct" or "ring_pipelined:65536"; valid as long as the request. */
 IBCOLL_EXPORT const char* ibcoll_request_algorithm(ibcoll_request_t request);
 
 /* Blocking shorthands: init, start and wait in one, with the errors of these. After the TIMEOUT with which ibcoll_wait gives up on
@@ -252,17 +280,43 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_alltoallv(ibcoll_team_t team, const void* s
                                                const uint64_t* recv_counts, const uint64_t* recv_displacements);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_allreduce(ibcoll_team_t team, const void* send, void* recv, uint64_t count,
                                                ibcoll_type_t type, ibcoll_op_t op);
+IBCOLL_EXPORT ibcoll_status_t ibcoll_gather(ibcoll_team_t team, const void* send, void* recv, uint64_t bytes, int root);
+/* `bytes`: of this rank's block. recv, recv_counts, recv_displacements: at the root only. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_gatherv(ibcoll_team_t team, const void* send, uint64_t bytes, void* recv,
+                                             const uint64_t* recv_counts, const uint64_t* recv_displacements, int root);
+IBCOLL_EXPORT ibcoll_status_t ibcoll_scatter(ibcoll_team_t team, const void* send, void* recv, uint64_t bytes,
+                                             int root);
+/* send, send_counts, send_displacements: at the root only. `bytes`: of this rank's block. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_scatterv(ibcoll_team_t team, const void* send, const uint64_t* send_counts,
+                                              const uint64_t* send_displacements, void* recv, uint64_t bytes, int root);
+IBCOLL_EXPORT ibcoll_status_t ibcoll_reduce(ibcoll_team_t team, const void* send, void* recv, uint64_t count,
+                                            ibcoll_type_t type, ibcoll_op_t op, int root);
+/* recv_counts: bytes, whole elements, the same on all ranks. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_reduce_scatter(ibcoll_team_t team, const void* send, void* recv,
+                                                    const uint64_t* recv_counts, ibcoll_type_t type, ibcoll_op_t op);
+/* `count`: elements of one block. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_reduce_scatter_block(ibcoll_team_t team, const void* send, void* recv,
+                                                          uint64_t count, ibcoll_type_t type, ibcoll_op_t op);
+IBCOLL_EXPORT ibcoll_status_t ibcoll_scan(ibcoll_team_t team, const void* send, void* recv, uint64_t count,
+                                          ibcoll_type_t type, ibcoll_op_t op);
+IBCOLL_EXPORT ibcoll_status_t ibcoll_exscan(ibcoll_team_t team, const void* send, void* recv, uint64_t count,
+                                            ibcoll_type_t type, ibcoll_op_t op);
 
 /* ---------------------------------------------------------------- asking what there is */
 
-/* The name as used in variables and tools, e.g. "alltoallv"; NULL outside the enumeration. */
+/* The name as used in variables and tools, e.g. "alltoallv"; NULL outside the enumeration. Collectives are numbered from 0
+ * without gaps; later versions have more. */
 IBCOLL_EXPORT const char* ibcoll_collective_name(ibcoll_collective_t collective);
 /* Name of the index-th algorithm of a collective; NULL when index is past the last. */
 IBCOLL_EXPORT const char* ibcoll_algorithm_name(ibcoll_collective_t collective, int index);
 /* One line about it: source and cost. NULL when there is no such algorithm. */
 IBCOLL_EXPORT const char* ibcoll_algorithm_about(ibcoll_collective_t collective, const char* algorithm);
-/* As ibcoll_collective_init would decide, without buffers: writes the name and the reason ("demanded by IBCOLL_ALLTOALL",
- * "lowest predicted cost: shm 3.1 us, pap_direct 9.8 us, ..."). Counts may be NULL for v-collectives: `bytes` each.
+/* As ibcoll_collective_init would decide, without buffers. Writes JSON to `text`, as ibcoll_context_describe does:
+ *   {"algorithm": "shm", "reason": "lowest predicted cost",
+ *    "candidates": [{"algorithm": "shm", "cost_us": 3.1}, ...],
+ *    "not_applicable": [{"algorithm": "ring", "why": "..."}, ...]}
+ * A forced algorithm has the reason "demanded by IBCOLL_ALLTOALL" or "demanded by the call". Counts may be NULL for
+ * v-collectives: `bytes` each.
  * Errors: those of ibcoll_collective_init, but for what concerns buffers and displacements. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_t* args, char* text,
                                              size_t bytes);

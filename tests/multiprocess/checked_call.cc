@@ -260,7 +260,7 @@ bool CheckedCall::run(uint64_t round) {
 
 std::vector<CallParams> every_collective(uint64_t bytes, int team_size) {
   std::vector<CallParams> calls;
-  for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
+  for (int i = 0; i < kFirstCollectives; ++i) {
     CallParams params;
     params.collective = static_cast<ibcoll_collective_t>(i);
     params.bytes = params.collective == IBCOLL_BARRIER ? 0 : bytes;

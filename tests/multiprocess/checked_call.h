@@ -12,6 +12,9 @@
 
 namespace ibcoll::multiprocess {
 
+// Those that CheckedCall knows.
+constexpr int kFirstCollectives = IBCOLL_ALLREDUCE + 1;
+
 struct CallParams {
   ibcoll_collective_t collective = IBCOLL_BARRIER;
   uint64_t bytes = 0;  // of a block; v: blocks have 0, bytes / 2, bytes and 2 bytes + 1

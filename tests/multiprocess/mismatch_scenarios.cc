@@ -70,7 +70,7 @@ void sizes_differ(Rank& self) {
   constexpr std::pair<uint64_t, uint64_t> kSizes[] = {
       {104, 96}, {96, 104}, {20'000, 24'000}, {24'000, 100}, {100, 24'000}};
   size_t turn = 0;
-  for (int c = IBCOLL_BCAST; c < IBCOLL_COLLECTIVE_COUNT; ++c) {
+  for (int c = IBCOLL_BCAST; c < kFirstCollectives; ++c) {
     const auto collective = static_cast<ibcoll_collective_t>(c);
     for (int i = 0; const char* const algorithm = ibcoll_algorithm_name(collective, i); ++i) {
       CallParams theirs{.collective = collective, .algorithm = algorithm}, its = theirs;

@@ -77,7 +77,7 @@ void RandomProgram::free_team(size_t index) {
 
 CallParams RandomProgram::draw() {
   CallParams params;
-  params.collective = static_cast<ibcoll_collective_t>(common_.below(IBCOLL_COLLECTIVE_COUNT));
+  params.collective = static_cast<ibcoll_collective_t>(common_.below(kFirstCollectives));
   const uint64_t magnitude = common_.below(18);
   params.bytes = params.collective == IBCOLL_BARRIER ? 0 : common_.below((uint64_t{2} << magnitude) / 2 + 1);
   params.gap = common_.below(3) * 7;

@@ -18,7 +18,7 @@ class StuckJob : public ::testing::Test {
     params.network.ranks = 2;
     SimJob job(params);
     const int team = job.make_team({0, 1});
-    CaseParams barrier;
+    CallParams barrier;
     barrier.p = 2;
     CollectiveCase call(barrier, 1);
     const auto request = make_request(job.team(team, 0), call, *find_algorithm(IBCOLL_BARRIER, "dissemination"));
@@ -65,7 +65,7 @@ TEST(AbsentRank, OnlyLeadersTalkToOtherNodes) {
   params.deadline_ns = 3 * params.limits.stall_ns;
   SimJob job(params);
   const int team = job.make_team({0, 1, 2, 3, 4, 5});
-  CaseParams allgather;
+  CallParams allgather;
   allgather.collective = IBCOLL_ALLGATHER;
   allgather.p = 6;
   allgather.bytes = 100;

@@ -23,7 +23,7 @@ class Mismatch {
   void run();
 
  private:
-  CaseParams other_call(const CaseParams& call);
+  CallParams other_call(const CallParams& call);
   void differ_with(std::vector<uint64_t>& counts, const std::vector<uint64_t>& others, int rank);
   const Algorithm& choose(const CollectiveCase& call);
   void add(int rank, CollectiveCase& call, const Algorithm& algorithm);
@@ -64,9 +64,9 @@ Mismatch::Mismatch(uint64_t seed, Odd odd)
   const ibcoll_collective_t collective = odd == Odd::kRoot     ? IBCOLL_BCAST
                                          : odd == Odd::kCounts ? counted[random_.below(2)]
                                                                : sized[random_.below(3)];
-  CaseParams call = random_case(random_, collective, p_, 3000, {params_.limits.eager_bytes});
+  CallParams call = random_case(random_, collective, p_, 3000, {params_.limits.eager_bytes});
   if (odd != Odd::kCounts) call.bytes = 1 + call.bytes;
-  const CaseParams other = other_call(call);
+  const CallParams other = other_call(call);
   const uint64_t buffers_seed = random_.next();
   theirs_ = std::make_unique<CollectiveCase>(call, buffers_seed);
   its_ = std::make_unique<CollectiveCase>(other, buffers_seed);
@@ -80,8 +80,8 @@ Mismatch::Mismatch(uint64_t seed, Odd odd)
                        call.describe(), algorithm.name);
 }
 
-CaseParams Mismatch::other_call(const CaseParams& call) {
-  CaseParams other = call;
+CallParams Mismatch::other_call(const CallParams& call) {
+  CallParams other = call;
   switch (odd_) {
     case Odd::kBytes:
       other.bytes += 1 + random_.below(2 * call.bytes);
@@ -130,11 +130,11 @@ void Mismatch::add(int rank, CollectiveCase& call, const Algorithm& algorithm) {
   SimStep step;
   step.request = requests_.back().get();
   step.delay_ns = random_.below(5000);
-  step.before_start = [&call, rank] { call.fill(rank, 0); };
+  step.before_start = [&call, rank] { call.at(rank).fill(0); };
   step.completed = [this, &call, rank](const Status& status) {
     errors_ += !status.ok();
-    EXPECT_EQ(call.check_guards(rank, 0), "") << story_;
-    call.scribble(rank);
+    EXPECT_EQ(call.at(rank).check_guards(0), "") << story_;
+    call.at(rank).scribble();
   };
   job_.add_step(rank, std::move(step));
 }
@@ -154,7 +154,7 @@ void Mismatch::run() {
     const bool known = failure.code() == IBCOLL_ERR_MISMATCH || failure.code() == IBCOLL_ERR_TIMEOUT;
     EXPECT_TRUE(known || !noticed) << "rank " << rank << ": '" << failure.text() << "'; " << story_;
     if (rank == odd_rank_ && odd_ == Odd::kAbsent) continue;
-    EXPECT_EQ((rank == odd_rank_ ? *its_ : *theirs_).check_scribbled(rank), "") << story_;
+    EXPECT_EQ((rank == odd_rank_ ? *its_ : *theirs_).at(rank).check_scribbled(), "") << story_;
   }
 }
 

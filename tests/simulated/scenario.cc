@@ -73,6 +73,7 @@ class Scenario {
   void make_teams();
   bool make_call();
   const Algorithm* choose_algorithm(const Shape& shape, ibcoll_collective_t collective);
+  uint64_t choose_parameter(const Algorithm& algorithm, const Shape& shape);
   void plan(int rounds);
   void add_step(Call& call, int rank, uint64_t round, Time delay, bool after_all);
   void check_end();
@@ -113,8 +114,8 @@ bool Scenario::make_call() {
   auto call = std::make_unique<Call>();
   call->team = team_numbers_[random_.below(team_numbers_.size())];
   const int p = job_.team_size(call->team);
-  const auto collective = params_.algorithm ? params_.algorithm->collective
-                                            : static_cast<ibcoll_collective_t>(random_.below(IBCOLL_COLLECTIVE_COUNT));
+  const auto collective =
+      params_.algorithm ? params_.algorithm->collective : static_cast<ibcoll_collective_t>(random_.below(kCollectives));
   const uint64_t most = p <= 6 ? 20000 : p <= 16 ? 2000 : p <= 40 ? 300 : 60;
   const std::vector<uint64_t> edges{job_params_.limits.eager_bytes, job_params_.window_area_bytes,
                                     NodeWindow::kInlineBytes, job_params_.network.slot_bytes, 16384};
@@ -122,8 +123,9 @@ bool Scenario::make_call() {
   const Shape shape = shape_of(job_, call->team, *call->buffers, job_params_.reads, job_params_.window_area_bytes);
   call->algorithm = choose_algorithm(shape, collective);
   if (!call->algorithm) return false;
+  const uint64_t parameter = choose_parameter(*call->algorithm, shape);
   for (int rank = 0; rank < p; ++rank) {
-    call->requests.push_back(make_request(job_.team(call->team, rank), *call->buffers, *call->algorithm));
+    call->requests.push_back(make_request(job_.team(call->team, rank), *call->buffers, *call->algorithm, parameter));
     if (!call->requests.back()) return false;
   }
   calls_.push_back(std::move(call));
@@ -137,6 +139,15 @@ const Algorithm* Scenario::choose_algorithm(const Shape& shape, ibcoll_collectiv
     if (a->collective == collective && !a->why_not(shape)) applicable.push_back(a);
   }
   return applicable[random_.below(applicable.size())];
+}
+
+// What the algorithm would choose, or any that it takes, small ones more often.
+uint64_t Scenario::choose_parameter(const Algorithm& algorithm, const Shape& shape) {
+  const Parameter& parameter = algorithm.parameter;
+  if (parameter.unit == Parameter::Unit::kNone) return 0;
+  if (algorithm.choose && random_.one_in(3)) return algorithm.choose(shape, CostModel());
+  const uint64_t most = std::min(parameter.most, parameter.least + random_.below(uint64_t{1} << random_.below(16)));
+  return parameter.least + random_.below(most - parameter.least + 1);
 }
 
 // All ranks start the calls in the same order, each in its own time, with waits in between or not.
@@ -160,17 +171,17 @@ void Scenario::add_step(Call& call, int rank, uint64_t round, Time delay, bool a
   step.delay_ns = delay;
   step.after_all = after_all;
   CollectiveCase* const buffers = call.buffers.get();
-  step.before_start = [=] { buffers->fill(rank, round); };
+  step.before_start = [=] { buffers->at(rank).fill(round); };
   step.completed = [=, this](const Status& status) {
     const bool expected = params_.kill >= 0 && status.code() == IBCOLL_ERR_PEER_FAILED;
     if (status.ok()) {
-      fail(buffers->check(rank, round));
+      fail(buffers->at(rank).check(round));
     } else if (!expected) {
       fail(fmt::format("rank {}: {}", rank, status.text()));
     } else {
       ++failed_;
     }
-    buffers->scribble(rank);
+    buffers->at(rank).scribble();
   };
   job_.add_step(job_.job_rank(call.team, rank), std::move(step));
 }
@@ -183,7 +194,7 @@ void Scenario::check_end() {
   job_.settle();
   for (const auto& call : calls_) {
     for (int rank = 0; rank < job_.team_size(call->team); ++rank) {
-      if (job_.network().alive(job_.job_rank(call->team, rank))) fail(call->buffers->check_scribbled(rank));
+      if (job_.network().alive(job_.job_rank(call->team, rank))) fail(call->buffers->at(rank).check_scribbled());
     }
   }
   for (int rank = 0; rank < p_; ++rank) {
@@ -304,13 +315,16 @@ Shape shape_of(SimJob& job, int team, const CollectiveCase& call, SimReads reads
   return shape_on(call.shape(), job.placement(team), reads == SimReads::kAll, area_bytes);
 }
 
-std::unique_ptr<Request> make_request(Team& team, CollectiveCase& call, const Algorithm& algorithm) {
+std::unique_ptr<Request> make_request(Team& team, CollectiveCase& call, const Algorithm& algorithm,
+                                      uint64_t parameter) {
   const Result<Args> args = call.args(team.rank());
   EXPECT_TRUE(args.ok()) << args.status().text();
   if (!args.ok()) return nullptr;
   const ibcoll_scheme_t scheme = call.params().scheme;
-  auto request = std::make_unique<Request>(team, args.value(), algorithm, scheme,
-                                           call_signature(args.value(), algorithm.name, scheme, team.size()));
+  if (parameter == 0 && algorithm.choose) parameter = algorithm.choose(call.shape(), CostModel());
+  const Choice choice{&algorithm, parameter};
+  auto request = std::make_unique<Request>(team, args.value(), choice, scheme,
+                                           call_signature(args.value(), choice.name(), scheme, team.size()));
   request->hold_counts();
   return request;
 }

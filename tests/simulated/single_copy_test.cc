@@ -31,7 +31,7 @@ int run_reader(uint64_t seed, ibcoll_collective_t collective, const char* algori
   std::vector<int> all(static_cast<size_t>(p));
   std::iota(all.begin(), all.end(), 0);
   const int team = job.make_team(all);
-  CaseParams wanted = random_case(random, collective, p, 100'000, {});
+  CallParams wanted = random_case(random, collective, p, 100'000, {});
   if (collective == IBCOLL_ALLREDUCE) wanted.count = random.below(100'000);
   CollectiveCase call(wanted, random.next());
   std::vector<std::unique_ptr<Request>> requests;
@@ -41,11 +41,11 @@ int run_reader(uint64_t seed, ibcoll_collective_t collective, const char* algori
     SimStep step;
     step.request = requests.back().get();
     step.delay_ns = random.below(50'000);
-    step.before_start = [&call, rank] { call.fill(rank, 0); };
+    step.before_start = [&call, rank] { call.at(rank).fill(0); };
     step.completed = [&call, &went_well, rank](const Status& status) {
       if (!status.ok()) return;
       ++went_well;
-      EXPECT_EQ(call.check(rank, 0), "") << "rank " << rank << " was told that all is well";
+      EXPECT_EQ(call.at(rank).check(0), "") << "rank " << rank << " was told that all is well";
     };
     job.add_step(rank, std::move(step));
   }

@@ -14,6 +14,7 @@
 #include "tests/unit/arguments_of.h"
 #ifdef IBCOLL_COUNTS_ALLOCATIONS
 #include "perf/measures/count_allocations.h"
+#include "runtime/base/catalog.h"
 #endif
 
 namespace {
@@ -47,9 +48,9 @@ TEST(ApiTexts, StatusesHaveTextsOfTheirOwn) {
 
 TEST(ApiTexts, CollectivesAndAlgorithmsHaveNames) {
   EXPECT_STREQ(ibcoll_collective_name(IBCOLL_ALLTOALLV), "alltoallv");
-  EXPECT_EQ(ibcoll_collective_name(IBCOLL_COLLECTIVE_COUNT), nullptr);
+  EXPECT_EQ(ibcoll_collective_name(static_cast<ibcoll_collective_t>(ibcoll::kCollectives)), nullptr);
   EXPECT_EQ(ibcoll_collective_name(static_cast<ibcoll_collective_t>(-1)), nullptr);
-  for (int c = 0; c < IBCOLL_COLLECTIVE_COUNT; ++c) {
+  for (int c = 0; c < ibcoll::kCollectives; ++c) {
     const auto collective = static_cast<ibcoll_collective_t>(c);
     ASSERT_NE(ibcoll_algorithm_name(collective, 0), nullptr);
     for (int i = 0; const char* const name = ibcoll_algorithm_name(collective, i); ++i)
@@ -57,7 +58,7 @@ TEST(ApiTexts, CollectivesAndAlgorithmsHaveNames) {
   }
   EXPECT_EQ(ibcoll_algorithm_name(IBCOLL_BARRIER, 1000), nullptr);
   EXPECT_EQ(ibcoll_algorithm_name(IBCOLL_BARRIER, -1), nullptr);
-  EXPECT_EQ(ibcoll_algorithm_name(IBCOLL_COLLECTIVE_COUNT, 0), nullptr);
+  EXPECT_EQ(ibcoll_algorithm_name(static_cast<ibcoll_collective_t>(ibcoll::kCollectives), 0), nullptr);
   EXPECT_EQ(ibcoll_algorithm_about(IBCOLL_BARRIER, "no such"), nullptr);
   EXPECT_EQ(ibcoll_algorithm_about(IBCOLL_BARRIER, nullptr), nullptr);
 }
@@ -79,7 +80,7 @@ TEST_F(Api, OneRankIsAJob) {
 }
 
 TEST_F(Api, EveryCollectiveGivesItsData) {
-  for (int c = IBCOLL_BCAST; c < IBCOLL_COLLECTIVE_COUNT; ++c) {
+  for (int c = IBCOLL_BCAST; c < IBCOLL_EXSCAN; ++c) {  // exscan gives one rank nothing
     const auto collective = static_cast<ibcoll_collective_t>(c);
     for (int i = -1; i < 0 || ibcoll_algorithm_name(collective, i); ++i) {
       ibcoll_collective_args_t a = args(collective);
@@ -187,7 +188,7 @@ TEST_F(Api, ABlockingCallKeepsLittleMemory) {
 
 #ifdef IBCOLL_COUNTS_ALLOCATIONS
 TEST_F(Api, AStartAfterTheFirstAllocatesNothing) {
-  for (int c = 0; c < IBCOLL_COLLECTIVE_COUNT; ++c) {
+  for (int c = 0; c < ibcoll::kCollectives; ++c) {
     const auto collective = static_cast<ibcoll_collective_t>(c);
     ibcoll_request_t request = nullptr;
     const ibcoll_collective_args_t a = args(collective);

@@ -192,7 +192,8 @@ class EngineOfANodeTest : public EngineTest {
   std::unique_ptr<Request> start_barrier(Team& team) {
     Args args;
     args.collective = IBCOLL_BARRIER;
-    auto barrier = std::make_unique<Request>(team, args, *find_algorithm(IBCOLL_BARRIER, "shm"), IBCOLL_SCHEME_AUTO, 1);
+    auto barrier =
+        std::make_unique<Request>(team, args, Choice{find_algorithm(IBCOLL_BARRIER, "shm")}, IBCOLL_SCHEME_AUTO, 1);
     EXPECT_TRUE(barrier->start().ok());
     return barrier;
   }

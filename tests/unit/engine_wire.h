@@ -112,10 +112,11 @@ class EngineTest : public testing::Test {
     call->recv.assign(bytes * kRanks, 0xFF);
     Args args;
     args.collective = IBCOLL_ALLGATHER;
+    args.bytes = bytes;
     args.send.base = reinterpret_cast<std::byte*>(call->send.data());
     args.recv = {reinterpret_cast<std::byte*>(call->recv.data()), bytes, nullptr, nullptr};
     const uint32_t signature = call_signature(args, algorithm, IBCOLL_SCHEME_AUTO, kRanks);
-    call->request = std::make_unique<Request>(team, args, *find_algorithm(IBCOLL_ALLGATHER, algorithm),
+    call->request = std::make_unique<Request>(team, args, Choice{find_algorithm(IBCOLL_ALLGATHER, algorithm)},
                                               IBCOLL_SCHEME_AUTO, signature);
     return call;
   }

@@ -34,9 +34,9 @@ TEST(TextTree, EmptyAndUnknownAreSaid) {
 }
 
 TEST(SelectionText, JoinsNeighboursWithOneAlgorithm) {
-  const std::string text = selection_text({{8, "ring", "ring: lowest predicted cost: ring 1 us"},
-                                           {16, "ring", "ring: lowest predicted cost: ring 2 us"},
-                                           {32, "bruck", "bruck: demanded by IBCOLL_ALLGATHER"},
+  const std::string text = selection_text({{8, "ring", "lowest predicted cost: ring 1 us"},
+                                           {16, "ring", "lowest predicted cost: ring 2 us"},
+                                           {32, "bruck", "demanded by IBCOLL_ALLGATHER"},
                                            {64, "", "'x' does not apply"}});
   EXPECT_EQ(text,
             "    8 to 16        ring\n"

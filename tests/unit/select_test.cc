@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "runtime/base/catalog.h"
 #include "runtime/collectives/framework/registry.h"
 
 namespace ibcoll {
@@ -24,17 +25,24 @@ Shape shape(int p, int nodes, uint64_t bytes) {
 
 constexpr ibcoll_collective_t collective(int i) { return static_cast<ibcoll_collective_t>(i); }
 
+bool sizes_known(int c) { return !kCatalog[c].irregular() || kCatalog[c].sizes == SizesKnown::kToAll; }
+
+Forced forced(ibcoll_collective_t collective, const char* text, const char* origin) {
+  return {parse_forced(collective, text, origin, IBCOLL_ERR_CONFIG).value(), origin};
+}
+
 TEST(Select, SomethingAlwaysApplies) {
-  for (int c = 0; c < IBCOLL_COLLECTIVE_COUNT; ++c)
+  for (int c = 0; c < kCollectives; ++c)
     for (int p = 1; p <= 40; ++p)
       for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{8192}, uint64_t{1} << 30, uint64_t{1} << 50})
         for (const int nodes : {1, 2}) {
           Shape s = shape(p, nodes, bytes);
-          s.sizes_known = collective(c) != IBCOLL_ALLTOALLV;
-          const Result<const Algorithm*> chosen = select(collective(c), s, CostModel(), {});
+          s.sizes_known = sizes_known(c);
+          const Result<Choice> chosen = select(collective(c), s, CostModel(), {});
           ASSERT_TRUE(chosen.ok());
-          ASSERT_NE(chosen.value(), nullptr) << ibcoll_collective_name(collective(c)) << " p " << p;
-          EXPECT_EQ(chosen.value()->why_not(s), nullptr);
+          ASSERT_NE(chosen.value().algorithm, nullptr) << ibcoll_collective_name(collective(c)) << " p " << p;
+          s.parameter = chosen.value().parameter;
+          EXPECT_EQ(chosen.value().algorithm->why_not(s), nullptr);
         }
 }
 
@@ -42,14 +50,15 @@ TEST(Select, SomethingAlwaysApplies) {
 TEST(Select, TheLowestCostWins) {
   for (const double alpha : {0.1, 1.0, 50.0})
     for (const uint64_t bytes : {uint64_t{8}, uint64_t{5000}, uint64_t{1} << 20})
-      for (int c = 0; c < IBCOLL_COLLECTIVE_COUNT; ++c) {
+      for (int c = 0; c < kCollectives; ++c) {
         CostModel model;
         model.alpha_us = alpha;
         const Shape s = shape(8, 2, bytes);
-        const double lowest = select(collective(c), s, model, {}).value()->cost_us(s, model);
+        const double lowest = cost_us(select(collective(c), s, model, {}).value(), s, model);
         for (const Algorithm* const a : algorithms())
           if (a->collective == collective(c) && !a->why_not(s)) {
-            EXPECT_LE(lowest, a->cost_us(s, model)) << a->name;
+            const uint64_t parameter = a->choose ? a->choose(s, model) : 0;
+            EXPECT_LE(lowest, cost_us({a, parameter}, s, model)) << a->name;
           }
       }
 }
@@ -57,10 +66,11 @@ TEST(Select, TheLowestCostWins) {
 TEST(Select, CostsArePositiveAndGrowWithTheBlocks) {
   for (const Algorithm* const a : algorithms()) {
     for (const int p : {2, 7, 16}) {
-      const Shape small = shape(p, 1, 64), large = shape(p, 1, 1 << 22);
+      Shape small = shape(p, 1, 64), large = shape(p, 1, 1 << 22);
+      for (Shape* s : {&small, &large}) s->parameter = a->choose ? a->choose(*s, CostModel()) : 0;
       if (a->why_not(small)) continue;
       EXPECT_GT(a->cost_us(small, CostModel()), 0) << a->name;
-      if (a->collective != IBCOLL_BARRIER && a->collective != IBCOLL_ALLTOALLV) {
+      if (kCatalog[a->collective].moves_data() && sizes_known(a->collective)) {
         EXPECT_GT(a->cost_us(large, CostModel()), a->cost_us(small, CostModel())) << a->name << " p " << p;
       }
     }
@@ -73,7 +83,7 @@ TEST(Select, LeadersExchangeForTheirNodesWhereMessagesCost) {
   for (const double cpu_us : {0.0, 4.0}) {
     model.cpu_us = cpu_us;
     const Shape s = shape(64, 8, 512);
-    const bool leaders = std::string(select(IBCOLL_ALLTOALL, s, model, {}).value()->name) == "pap_shm_direct";
+    const bool leaders = std::string(select(IBCOLL_ALLTOALL, s, model, {}).value().algorithm->name) == "pap_shm_direct";
     EXPECT_EQ(leaders, cpu_us > 0) << cpu_us;
   }
   const Algorithm& a = *find_algorithm(IBCOLL_ALLTOALL, "pap_shm_direct");
@@ -92,8 +102,9 @@ TEST(Select, LeadersShareTheirCoreWithFewer) {
   for (const bool by_ranks : {false, true}) {
     model.by_ranks = by_ranks;
     const Shape medium = shape(16, 4, 8192), large = shape(16, 4, 1 << 16);
-    EXPECT_STREQ(select(IBCOLL_ALLTOALL, medium, model, {}).value()->name, by_ranks ? "pap_shm_direct" : "pap_direct");
-    EXPECT_STREQ(select(IBCOLL_ALLTOALL, large, model, {}).value()->name, "pap_direct");
+    EXPECT_STREQ(select(IBCOLL_ALLTOALL, medium, model, {}).value().algorithm->name,
+                 by_ranks ? "pap_shm_direct" : "pap_direct");
+    EXPECT_STREQ(select(IBCOLL_ALLTOALL, large, model, {}).value().algorithm->name, "pap_direct");
   }
 }
 
@@ -105,10 +116,10 @@ TEST(Select, OneCopyOrTwoIsAMatterOfWhatTheyCost) {
   for (const ibcoll_collective_t c : {IBCOLL_BCAST, IBCOLL_ALLGATHER, IBCOLL_ALLTOALL, IBCOLL_ALLREDUCE}) {
     Shape s = shape(2, 1, 1 << 18);
     s.single_copy = true;
-    EXPECT_STREQ(select(c, s, near, {}).value()->name, "shm") << ibcoll_collective_name(c);
-    EXPECT_STREQ(select(c, s, far, {}).value()->name, "single_copy") << ibcoll_collective_name(c);
+    EXPECT_STREQ(select(c, s, near, {}).value().algorithm->name, "shm") << ibcoll_collective_name(c);
+    EXPECT_STREQ(select(c, s, far, {}).value().algorithm->name, "single_copy") << ibcoll_collective_name(c);
     s.bytes = s.total = 1024;
-    EXPECT_STREQ(select(c, s, far, {}).value()->name, "shm") << ibcoll_collective_name(c);
+    EXPECT_STREQ(select(c, s, far, {}).value().algorithm->name, "shm") << ibcoll_collective_name(c);
     s = shape(2, 1, 1 << 18);
     EXPECT_NE(find_algorithm(c, "single_copy")->why_not(s), nullptr) << "the kernel refuses it";
   }
@@ -121,9 +132,9 @@ TEST(Select, LongStreamsMayGoThroughSharedMemory) {
   for (const ibcoll_collective_t c : {IBCOLL_ALLGATHER, IBCOLL_ALLTOALL, IBCOLL_ALLREDUCE}) {
     Shape s = shape(2, 1, 1 << 20);
     s.single_copy = true;
-    EXPECT_STREQ(select(c, s, m, {}).value()->name, "shm") << ibcoll_collective_name(c);
+    EXPECT_STREQ(select(c, s, m, {}).value().algorithm->name, "shm") << ibcoll_collective_name(c);
     m.own_cache_bytes = 1 << 23;  // all that is under way stays in them
-    EXPECT_STREQ(select(c, s, m, {}).value()->name, "single_copy") << ibcoll_collective_name(c);
+    EXPECT_STREQ(select(c, s, m, {}).value().algorithm->name, "single_copy") << ibcoll_collective_name(c);
     m.own_cache_bytes = 1 << 20;
   }
 }
@@ -146,7 +157,7 @@ TEST(Select, ManyRanksDoNotReadFromOne) {
   s.single_copy = true;
   CostModel far;
   far.copy_us = 2.4e-4, far.read_us_per_byte = 1.6e-4;
-  EXPECT_STREQ(select(IBCOLL_BCAST, s, far, {}).value()->name, "shm");
+  EXPECT_STREQ(select(IBCOLL_BCAST, s, far, {}).value().algorithm->name, "shm");
 }
 
 // Where the bytes of the two ways of alltoall cost the same; steps are left out.
@@ -179,36 +190,64 @@ TEST(CostModel, StreamsPayWhereTwoCopiesInThemAreCheaperThanARead) {
 
 TEST(Select, TheForcedOneRunsEvenIfItIsDearer) {
   const Shape s = shape(16, 1, 1 << 20);
-  const Result<const Algorithm*> chosen = select(IBCOLL_ALLTOALL, s, CostModel(), {"direct", "the call"});
+  const Forced direct = forced(IBCOLL_ALLTOALL, "direct", "IBCOLL_ALLTOALL");
+  const Result<Choice> chosen = select(IBCOLL_ALLTOALL, s, CostModel(), direct);
   ASSERT_TRUE(chosen.ok());
-  EXPECT_STREQ(chosen.value()->name, "direct");
-  const Result<std::string> text = explain(IBCOLL_ALLTOALL, s, CostModel(), {"direct", "IBCOLL_ALLTOALL"});
-  ASSERT_TRUE(text.ok());
-  EXPECT_NE(text.value().find("demanded by IBCOLL_ALLTOALL"), std::string::npos) << text.value();
+  EXPECT_EQ(chosen.value().name(), "direct");
+  const Result<Json> decision = explain(IBCOLL_ALLTOALL, s, CostModel(), direct);
+  ASSERT_TRUE(decision.ok());
+  EXPECT_EQ(decision.value().text("reason"), "demanded by IBCOLL_ALLTOALL");
 }
 
 TEST(Select, WhatDoesNotApplyIsAnErrorThatSaysWhatWould) {
-  const Result<const Algorithm*> wrong_p =
-      select(IBCOLL_ALLGATHER, shape(3, 2, 8), CostModel(), {"recursive_doubling", "IBCOLL_ALLGATHER"});
+  const Result<Choice> wrong_p = select(IBCOLL_ALLGATHER, shape(3, 2, 8), CostModel(),
+                                        forced(IBCOLL_ALLGATHER, "recursive_doubling", "IBCOLL_ALLGATHER"));
   ASSERT_FALSE(wrong_p.ok());
   EXPECT_EQ(wrong_p.status().code(), IBCOLL_ERR_NOT_APPLICABLE);
-  for (const char* const part : {"allgather", "recursive_doubling", "IBCOLL_ALLGATHER", "power of two", "ring, bruck"})
+  for (const char* const part :
+       {"allgather", "recursive_doubling", "IBCOLL_ALLGATHER", "power of two", "ring, ", "bruck"})
     EXPECT_NE(wrong_p.status().text().find(part), std::string::npos) << part << ": " << wrong_p.status().text();
-  EXPECT_EQ(wrong_p.status().text().find(" shm"), std::string::npos) << "shm does not apply on two nodes";
-
-  const Result<const Algorithm*> unknown = select(IBCOLL_BARRIER, shape(3, 1, 0), CostModel(), {"ring", "the call"});
-  ASSERT_FALSE(unknown.ok());
-  EXPECT_EQ(explain(IBCOLL_BARRIER, shape(3, 1, 0), CostModel(), {"ring", "the call"}).status().text(),
-            unknown.status().text());
-  EXPECT_NE(unknown.status().text().find("no such algorithm; these apply: dissemination, shm"), std::string::npos)
-      << unknown.status().text();
+  EXPECT_EQ(wrong_p.status().text().find(" shm,"), std::string::npos) << "shm does not apply on two nodes";
 }
 
 TEST(Select, ExplainsItself) {
-  const std::string text = explain(IBCOLL_ALLGATHER, shape(3, 2, 1000), CostModel(), {}).value();
-  for (const char* const part :
-       {"lowest predicted cost", "ring ", "bruck ", " us", "not shm: ", "not recursive_doubling: "})
+  const std::string text = explain(IBCOLL_ALLGATHER, shape(3, 2, 1000), CostModel(), {}).value().dump();
+  for (const char* const part : {"lowest predicted cost", "\"ring\"", "\"bruck\"", "cost_us", "not_applicable",
+                                 "\"algorithm\":\"recursive_doubling\",\"why\""})
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+}
+
+TEST(Forced, ParametersAndRanges) {
+  const auto entries = parse_forced(IBCOLL_ALLGATHER, "ring:64K..,bruck:..1K,shm", "the call", IBCOLL_ERR_CONFIG);
+  ASSERT_TRUE(entries.ok()) << entries.status().text();
+  const auto at = [&](uint64_t bytes) { return std::string(entry_for(entries.value(), bytes).choice.algorithm->name); };
+  EXPECT_EQ(at(0), "bruck");
+  EXPECT_EQ(at(1023), "bruck");
+  EXPECT_EQ(at(1024), "shm");
+  EXPECT_EQ(at(65535), "shm");
+  EXPECT_EQ(at(65536), "ring");
+  EXPECT_EQ(at(UINT64_MAX), "ring");
+  EXPECT_TRUE(parse_forced(IBCOLL_ALLGATHER, "auto", "x", IBCOLL_ERR_CONFIG).value().empty());
+}
+
+TEST(Forced, WhatIsWrongIsAnErrorThatShowsTheGrammar) {
+  const std::pair<const char*, const char*> wrong[] = {{"magic", "there is no such algorithm 'magic'"},
+                                                       {"ring:4", "takes no parameter"},
+                                                       {"ring:..1K", "sizes from 1024 on have no entry"},
+                                                       {"ring:1K..", "sizes from 0 to 1024 have no entry"},
+                                                       {"ring:..4K,bruck:1K..", "have two entries"},
+                                                       {"ring,bruck", "two entries have no range"},
+                                                       {"ring:4K..1K,bruck", "is empty"},
+                                                       {"ring:1x..,bruck", "is no size"},
+                                                       {"ring:..1K:7,bruck", "a part too many"},
+                                                       {"ring,", "there is no such algorithm ''"}};
+  for (const auto& [text, part] : wrong) {
+    const auto result = parse_forced(IBCOLL_ALLGATHER, text, "IBCOLL_ALLGATHER", IBCOLL_ERR_CONFIG);
+    ASSERT_FALSE(result.ok()) << text;
+    EXPECT_EQ(result.status().code(), IBCOLL_ERR_CONFIG);
+    for (const std::string& wanted : {std::string(part), std::string("NAME[:PARAMETER][:FROM..TO]"), std::string(text)})
+      EXPECT_NE(result.status().text().find(wanted), std::string::npos) << result.status().text();
+  }
 }
 
 TEST(Registry, NamesAreUniqueAndFound) {

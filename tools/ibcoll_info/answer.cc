@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "runtime/base/catalog.h"
 #include "tools/ibcoll_info/rank_facts.h"
 #include "tools/ibcoll_info/selection.h"
 #include "tools/ibcoll_info/text_tree.h"
@@ -54,7 +55,7 @@ std::string devices_text(const json& state, const json& ranks) {
 
 std::vector<ibcoll_collective_t> asked(const Options& options) {
   std::vector<ibcoll_collective_t> list;
-  for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
+  for (int i = 0; i < kCollectives; ++i) {
     const auto collective = static_cast<ibcoll_collective_t>(i);
     if (options.collective.empty() || options.collective == ibcoll_collective_name(collective))
       list.push_back(collective);

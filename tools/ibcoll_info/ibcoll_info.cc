@@ -14,6 +14,7 @@
 #include <set>
 
 #include "ibcoll.h"
+#include "runtime/base/catalog.h"
 #include "tools/ibcoll_info/answer.h"
 
 namespace ibcoll::info {
@@ -58,7 +59,7 @@ void describe_options(CLI::App& app, Options& options) {
   app.add_flag("-d,--devices", options.devices, "Ranks, nodes and transports, and why one is not used");
   app.add_flag("-A,--algorithms", options.algorithms, "Algorithms, and which would run at which sizes, and why");
   std::set<std::string> names;
-  for (int i = 0; i < IBCOLL_COLLECTIVE_COUNT; ++i) {
+  for (int i = 0; i < kCollectives; ++i) {
     names.insert(ibcoll_collective_name(static_cast<ibcoll_collective_t>(i)));
   }
   app.add_option("--collective", options.collective, "With -A: this one only")->check(CLI::IsMember(names));

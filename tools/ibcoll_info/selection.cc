@@ -5,50 +5,55 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/catalog.h"
+
 namespace ibcoll::info {
 namespace {
 
-constexpr const char* kNameCharacters = "abcdefghijklmnopqrstuvwxyz0123456789_";
-
-ibcoll_collective_args_t arguments(ibcoll_collective_t collective, uint64_t bytes) {
+ibcoll_collective_args_t arguments(const Collective& row, uint64_t bytes) {
   ibcoll_collective_args_t args{};
   args.struct_size = sizeof args;
-  args.collective = collective;
-  if (collective == IBCOLL_ALLREDUCE) {
+  args.collective = row.id;
+  args.bytes = bytes;
+  if (row.reduces()) {
     const bool doubles = bytes % sizeof(double) == 0;
     args.type = doubles ? IBCOLL_DOUBLE : IBCOLL_UINT8;
     args.count = doubles ? bytes / sizeof(double) : bytes;
     args.op = IBCOLL_SUM;
-  } else if (collective != IBCOLL_BARRIER) {
-    args.bytes = bytes;
   }
   return args;
 }
 
-Choice ask(ibcoll_team_t team, ibcoll_collective_t collective, uint64_t bytes) {
-  const ibcoll_collective_args_t args = arguments(collective, bytes);
-  char text[4096] = "";
-  const ibcoll_status_t status = ibcoll_explain(team, &args, text, sizeof text);
-  if (status != IBCOLL_OK) return {bytes, "", ibcoll_last_error()};
-  const std::string_view answer = text;
-  const size_t end = answer.find_first_not_of(kNameCharacters);
-  // "name: reason"; anything else says why none would run.
-  const bool named = end != std::string_view::npos && answer[end] == ':';
-  return {bytes, named ? std::string(answer.substr(0, end)) : "", std::string(answer)};
+// "lowest predicted cost: shm 3.10 us, ring 9.82 us; not single_copy: the kernel ..."
+std::string reason_of(const nlohmann::json& decision) {
+  std::string text = decision["reason"];
+  if (text.starts_with("demanded")) return text;
+  const char* separator = ": ";
+  for (const auto& one : decision["candidates"]) {
+    text += fmt::format("{}{} {:.2f} us", separator, one["algorithm"].get<std::string>(), one["cost_us"].get<double>());
+    separator = ", ";
+  }
+  for (const auto& one : decision["not_applicable"])
+    text += fmt::format("; not {}: {}", one["algorithm"].get<std::string>(), one["why"].get<std::string>());
+  return text;
 }
 
-std::string without_name(const Choice& choice) {
-  if (choice.algorithm.empty()) return choice.reason;
-  return choice.reason.substr(choice.reason.find_first_not_of(": ", choice.algorithm.size()));
+Choice ask(ibcoll_team_t team, const Collective& row, uint64_t bytes) {
+  const ibcoll_collective_args_t args = arguments(row, bytes);
+  char text[16384] = "";
+  if (ibcoll_explain(team, &args, text, sizeof text) != IBCOLL_OK) return {bytes, "", ibcoll_last_error()};
+  const auto decision = nlohmann::json::parse(text);
+  return {bytes, decision["algorithm"], reason_of(decision)};
 }
 
 }  // namespace
 
 std::vector<Choice> choices(ibcoll_team_t team, ibcoll_collective_t collective, uint64_t min, uint64_t max) {
-  if (collective == IBCOLL_BARRIER) return {ask(team, collective, 0)};
+  const Collective& row = kCatalog[collective];
+  if (!row.moves_data()) return {ask(team, row, 0)};
   std::vector<Choice> result;
   for (uint64_t bytes = min;; bytes = bytes == 0 ? 1 : bytes * 2) {
-    result.push_back(ask(team, collective, bytes));
+    result.push_back(ask(team, row, bytes));
     if (bytes >= max || bytes > max / 2) break;
   }
   return result;
@@ -71,11 +76,12 @@ std::string selection_text(const std::vector<Choice>& choices) {
     while (end < choices.size() && choices[end].algorithm == choices[i].algorithm) ++end;
     const Choice &first = choices[i], &last = choices[end - 1];
     if (end - i == 1) {
-      text += fmt::format("    {:<14} {}\n", size_text(first.bytes), first.reason);
+      const char* const colon = first.algorithm.empty() ? "" : ": ";
+      text += fmt::format("    {:<14} {}{}{}\n", size_text(first.bytes), first.algorithm, colon, first.reason);
     } else {
       text += fmt::format("    {:<14} {}\n", size_text(first.bytes) + " to " + size_text(last.bytes), first.algorithm);
-      text += fmt::format("      at {}: {}\n      at {}: {}\n", size_text(first.bytes), without_name(first),
-                          size_text(last.bytes), without_name(last));
+      text += fmt::format("      at {}: {}\n      at {}: {}\n", size_text(first.bytes), first.reason,
+                          size_text(last.bytes), last.reason);
     }
     i = end;
   }

@@ -7,7 +7,7 @@
 
 #include "runtime/collectives/framework/algorithm.h"
 
-namespace ibcoll {
+namespace ibcoll::allgather::bruck {
 namespace {
 
 // Bytes of the blocks first, first + 1, ..., first + count - 1 (modulo p).
@@ -17,7 +17,7 @@ uint64_t run_bytes(const Comm& c, const Args& a, int first, int count) {
   return bytes;
 }
 
-Task allgather_bruck(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   const int p = c.size();
   std::byte* const gathered = c.scratch(run_bytes(c, a, 0, p));
   if (!gathered) co_return;
@@ -53,9 +53,11 @@ constexpr const char* kAbout = "Bruck et al. 1997; any p; ceil(lg p) alpha + (p-
 
 }  // namespace
 
-extern const Algorithm kAllgatherBruck{IBCOLL_ALLGATHER, "bruck", kAbout, allgather_bruck,
-                                       applies_always,   cost_us, false};
-extern const Algorithm kAllgathervBruck{IBCOLL_ALLGATHERV, "bruck", kAbout, allgather_bruck,
-                                        applies_always,    cost_us, false};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {
+      {.collective = IBCOLL_ALLGATHER, .name = "bruck", .about = kAbout, .run = run, .cost_us = cost_us},
+      {.collective = IBCOLL_ALLGATHERV, .name = "bruck", .about = kAbout, .run = run, .cost_us = cost_us}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::allgather::bruck

@@ -9,7 +9,7 @@
 #include "runtime/collectives/framework/algorithm.h"
 #include "runtime/collectives/framework/node_rows.h"
 
-namespace ibcoll {
+namespace ibcoll::allgather::pap_shm_direct {
 namespace {
 
 // Blocks longer than this move in several rounds.
@@ -33,7 +33,7 @@ void copy_out(Comm& c, const Args& a, std::span<const int> ranks, const std::byt
   }
 }
 
-Task allgather_pap_shm_direct(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   const Placement& nodes = c.placement();
   const int here = nodes.node_of(c.rank()), others = nodes.node_count() - 1;
   const std::span<const int> locals = nodes.ranks_of(here);
@@ -99,9 +99,22 @@ constexpr const char* kAbout =
 
 }  // namespace
 
-extern const Algorithm kAllgatherPapShmDirect{IBCOLL_ALLGATHER, "pap_shm_direct", kAbout, allgather_pap_shm_direct,
-                                              why_not,          cost_us,          true};
-extern const Algorithm kAllgathervPapShmDirect{IBCOLL_ALLGATHERV, "pap_shm_direct", kAbout, allgather_pap_shm_direct,
-                                               why_not,           cost_us,          true};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLGATHER,
+                                         .name = "pap_shm_direct",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .why_not = why_not,
+                                         .cost_us = cost_us,
+                                         .uses_window = true},
+                                        {.collective = IBCOLL_ALLGATHERV,
+                                         .name = "pap_shm_direct",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .why_not = why_not,
+                                         .cost_us = cost_us,
+                                         .uses_window = true}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::allgather::pap_shm_direct

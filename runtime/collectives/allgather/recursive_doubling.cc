@@ -6,7 +6,7 @@
 
 #include "runtime/collectives/framework/algorithm.h"
 
-namespace ibcoll {
+namespace ibcoll::allgather::recursive_doubling {
 namespace {
 
 // Calls each(region) for the blocks [first, first + count): one region where they are regular, and so lie together.
@@ -19,7 +19,7 @@ void regions(const Blocks& blocks, int first, int count, Each each) {
   for (int i = first; i < first + count; ++i) each(blocks[i]);
 }
 
-Task allgather_recursive_doubling(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   c.copy(a.recv[c.rank()], a.own(c.rank()));
   for (int distance = 1; distance < c.size(); distance *= 2) {
     const int partner = c.rank() ^ distance;
@@ -50,9 +50,20 @@ constexpr const char* kAbout = "Thakur, Gropp; p = 2^k; lg p alpha + (p-1)/p n b
 
 }  // namespace
 
-extern const Algorithm kAllgatherRecursiveDoubling{
-    IBCOLL_ALLGATHER, "recursive_doubling", kAbout, allgather_recursive_doubling, why_not, cost_us, false};
-extern const Algorithm kAllgathervRecursiveDoubling{
-    IBCOLL_ALLGATHERV, "recursive_doubling", kAbout, allgather_recursive_doubling, why_not, cost_v_us, false};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLGATHER,
+                                         .name = "recursive_doubling",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .why_not = why_not,
+                                         .cost_us = cost_us},
+                                        {.collective = IBCOLL_ALLGATHERV,
+                                         .name = "recursive_doubling",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .why_not = why_not,
+                                         .cost_us = cost_v_us}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::allgather::recursive_doubling

@@ -4,10 +4,10 @@
 // in all. Empty blocks are neither sent nor received.
 #include "runtime/collectives/framework/algorithm.h"
 
-namespace ibcoll {
+namespace ibcoll::allgather::ring {
 namespace {
 
-Task allgather_ring(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   const int right = c.peer(1), left = c.peer(-1);
   for (int i = 1; i < c.size(); ++i) c.announce(left, a.recv[c.peer(-i)]);
   c.copy(a.recv[c.rank()], a.own(c.rank()));
@@ -27,8 +27,11 @@ constexpr const char* kAbout = "Thakur, Gropp; (p-1) alpha + (p-1)/p n beta";
 
 }  // namespace
 
-extern const Algorithm kAllgatherRing{IBCOLL_ALLGATHER, "ring", kAbout, allgather_ring, applies_always, cost_us, false};
-extern const Algorithm kAllgathervRing{IBCOLL_ALLGATHERV, "ring",  kAbout, allgather_ring,
-                                       applies_always,    cost_us, false};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {
+      {.collective = IBCOLL_ALLGATHER, .name = "ring", .about = kAbout, .run = run, .cost_us = cost_us},
+      {.collective = IBCOLL_ALLGATHERV, .name = "ring", .about = kAbout, .run = run, .cost_us = cost_us}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::allgather::ring

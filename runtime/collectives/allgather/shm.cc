@@ -6,10 +6,10 @@
 
 #include "runtime/collectives/framework/algorithm.h"
 
-namespace ibcoll {
+namespace ibcoll::allgather::shm {
 namespace {
 
-Task allgather_shm(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const ConstBytes own = a.own(c.rank());
   const uint64_t most = a.longest(c.size());
@@ -44,9 +44,22 @@ constexpr const char* kAbout = "blocks through the node window; ceil(max m_i / a
 
 }  // namespace
 
-extern const Algorithm kAllgatherShm{IBCOLL_ALLGATHER,    "shm",   kAbout, allgather_shm,
-                                     applies_on_one_node, cost_us, true};
-extern const Algorithm kAllgathervShm{IBCOLL_ALLGATHERV,   "shm",   kAbout, allgather_shm,
-                                      applies_on_one_node, cost_us, true};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLGATHER,
+                                         .name = "shm",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .why_not = applies_on_one_node,
+                                         .cost_us = cost_us,
+                                         .uses_window = true},
+                                        {.collective = IBCOLL_ALLGATHERV,
+                                         .name = "shm",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .why_not = applies_on_one_node,
+                                         .cost_us = cost_us,
+                                         .uses_window = true}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::allgather::shm

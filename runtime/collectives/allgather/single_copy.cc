@@ -4,10 +4,10 @@
 // Cost: 2 steps, p - 1 reads. Who has the smallest block reads most.
 #include "runtime/collectives/framework/single_copy.h"
 
-namespace ibcoll {
+namespace ibcoll::allgather::single_copy {
 namespace {
 
-Task allgather_single_copy(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const ConstBytes own = a.own(c.rank());
   co_await c.next_step(kAddressBytes);
@@ -34,9 +34,22 @@ constexpr const char* kAbout = "all read each other's memory; 2 steps, one copy"
 
 }  // namespace
 
-extern const Algorithm kAllgatherSingleCopy{IBCOLL_ALLGATHER,         "single_copy", kAbout, allgather_single_copy,
-                                            applies_with_single_copy, cost_us,       true};
-extern const Algorithm kAllgathervSingleCopy{IBCOLL_ALLGATHERV,        "single_copy", kAbout, allgather_single_copy,
-                                             applies_with_single_copy, cost_us,       true};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLGATHER,
+                                         .name = "single_copy",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .why_not = applies_with_single_copy,
+                                         .cost_us = cost_us,
+                                         .uses_window = true},
+                                        {.collective = IBCOLL_ALLGATHERV,
+                                         .name = "single_copy",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .why_not = applies_with_single_copy,
+                                         .cost_us = cost_us,
+                                         .uses_window = true}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::allgather::single_copy

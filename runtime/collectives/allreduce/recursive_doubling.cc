@@ -7,7 +7,7 @@
 
 #include "runtime/collectives/framework/algorithm.h"
 
-namespace ibcoll {
+namespace ibcoll::allreduce::recursive_doubling {
 namespace {
 
 // result = theirs op result, or result op theirs when they come from higher ranks. Both partners in that order, also where the
@@ -25,7 +25,7 @@ void combine(Comm& c, const Args& a, std::byte* result, std::byte* theirs, bool 
   }
 }
 
-Task allreduce_recursive_doubling(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   const int p = c.size(), rank = c.rank();
   const int core = static_cast<int>(std::bit_floor(static_cast<unsigned>(p)));
   const int paired = p - core;  // pairs that act as one rank
@@ -70,12 +70,13 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 }  // namespace
 
-extern const Algorithm kAllreduceRecursiveDoubling{IBCOLL_ALLREDUCE,
-                                                   "recursive_doubling",
-                                                   "Thakur, Gropp; any p; lg p (alpha + n beta + n gamma)",
-                                                   allreduce_recursive_doubling,
-                                                   applies_always,
-                                                   cost_us,
-                                                   false};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLREDUCE,
+                                         .name = "recursive_doubling",
+                                         .about = "Thakur, Gropp; any p; lg p (alpha + n beta + n gamma)",
+                                         .run = run,
+                                         .cost_us = cost_us}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::allreduce::recursive_doubling

@@ -5,7 +5,7 @@
 // Cost: short: 1 step, p n read per rank; long: 2 steps per area, 3 n moved per rank.
 #include "runtime/collectives/framework/algorithm.h"
 
-namespace ibcoll {
+namespace ibcoll::allreduce::shm {
 namespace {
 
 constexpr uint64_t kShort = 2048;
@@ -33,7 +33,7 @@ bool stays(const Comm& c, const Args& a, ConstBytes operand, Bytes result) {
   return operand.data() != result.data() || (c.size() <= 2 && a.reduction.kernel);
 }
 
-Task allreduce_shm(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const uint64_t element = a.reduction.element_bytes();
   const uint64_t most = w.area_bytes() / element * element;
@@ -86,8 +86,15 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 }  // namespace
 
-extern const Algorithm kAllreduceShm{
-    IBCOLL_ALLREDUCE, "shm", "operands in the node window, combined in rank order", allreduce_shm, why_not,
-    cost_us,          true};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLREDUCE,
+                                         .name = "shm",
+                                         .about = "operands in the node window, combined in rank order",
+                                         .run = run,
+                                         .why_not = why_not,
+                                         .cost_us = cost_us,
+                                         .uses_window = true}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::allreduce::shm

@@ -7,7 +7,7 @@
 
 #include "runtime/collectives/framework/single_copy.h"
 
-namespace ibcoll {
+namespace ibcoll::allreduce::single_copy {
 namespace {
 
 constexpr uint64_t kPiece = 32768;  // combined at a time: stays in the cache of a core
@@ -26,7 +26,7 @@ bool combine(Comm& c, const Args& a, const std::byte* operand, uint64_t at, Byte
   return true;
 }
 
-Task allreduce_single_copy(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const uint64_t element = a.reduction.element_bytes();
   const auto p = static_cast<uint64_t>(c.size());
@@ -77,12 +77,15 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 }  // namespace
 
-extern const Algorithm kAllreduceSingleCopy{IBCOLL_ALLREDUCE,
-                                            "single_copy",
-                                            "rank i combines segment i in others' memory; 3 steps",
-                                            allreduce_single_copy,
-                                            applies_with_single_copy,
-                                            cost_us,
-                                            true};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLREDUCE,
+                                         .name = "single_copy",
+                                         .about = "rank i combines segment i in others' memory; 3 steps",
+                                         .run = run,
+                                         .why_not = applies_with_single_copy,
+                                         .cost_us = cost_us,
+                                         .uses_window = true}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::allreduce::single_copy

@@ -5,10 +5,10 @@
 // clusters", section 4.2. Messages: p - 1 per rank. Cost: alpha + (p - 1) m beta.
 #include "runtime/collectives/framework/algorithm.h"
 
-namespace ibcoll {
+namespace ibcoll::alltoall::direct {
 namespace {
 
-Task alltoall_direct(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   for (int i = 1; i < c.size(); ++i) c.announce(c.peer(-i), a.recv[c.peer(-i)]);
   c.copy(a.recv[c.rank()], a.send[c.rank()]);
   for (int i = 1; i < c.size(); ++i) {
@@ -29,9 +29,11 @@ constexpr const char* kAbout = "Qian, Afsahi, base algorithm; alpha + (p-1) m be
 
 }  // namespace
 
-extern const Algorithm kAlltoallDirect{IBCOLL_ALLTOALL, "direct", kAbout, alltoall_direct,
-                                       applies_always,  cost_us,  false};
-extern const Algorithm kAlltoallvDirect{IBCOLL_ALLTOALLV, "direct", kAbout, alltoall_direct,
-                                        applies_always,   cost_us,  false};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {
+      {.collective = IBCOLL_ALLTOALL, .name = "direct", .about = kAbout, .run = run, .cost_us = cost_us},
+      {.collective = IBCOLL_ALLTOALLV, .name = "direct", .about = kAbout, .run = run, .cost_us = cost_us}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::alltoall::direct

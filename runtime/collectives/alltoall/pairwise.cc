@@ -6,10 +6,10 @@
 
 #include "runtime/collectives/framework/algorithm.h"
 
-namespace ibcoll {
+namespace ibcoll::alltoall::pairwise {
 namespace {
 
-Task alltoall_pairwise(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   const bool exchange = std::has_single_bit(static_cast<unsigned>(c.size()));
   c.copy(a.recv[c.rank()], a.send[c.rank()]);
   for (int i = 1; i < c.size(); ++i) {
@@ -28,9 +28,11 @@ constexpr const char* kAbout = "Thakur, Gropp; (p-1) (alpha + m beta), one messa
 
 }  // namespace
 
-extern const Algorithm kAlltoallPairwise{IBCOLL_ALLTOALL, "pairwise", kAbout, alltoall_pairwise,
-                                         applies_always,  cost_us,    false};
-extern const Algorithm kAlltoallvPairwise{IBCOLL_ALLTOALLV, "pairwise", kAbout, alltoall_pairwise,
-                                          applies_always,   cost_us,    false};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {
+      {.collective = IBCOLL_ALLTOALL, .name = "pairwise", .about = kAbout, .run = run, .cost_us = cost_us},
+      {.collective = IBCOLL_ALLTOALLV, .name = "pairwise", .about = kAbout, .run = run, .cost_us = cost_us}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::alltoall::pairwise

@@ -5,10 +5,10 @@
 // figure 5. Messages: p - 1 per rank. Cost: alpha + (p - 1) m beta.
 #include "runtime/collectives/framework/algorithm.h"
 
-namespace ibcoll {
+namespace ibcoll::alltoall::pap_direct {
 namespace {
 
-Task alltoall_pap_direct(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   for (int i = 1; i < c.size(); ++i) c.announce(c.peer(i), a.recv[c.peer(i)]);  // the arrival notice
   c.copy(a.recv[c.rank()], a.send[c.rank()]);
   for (int i = 1; i < c.size(); ++i) c.serve(c.peer(i), a.send.size(c.peer(i)));
@@ -28,9 +28,11 @@ constexpr const char* kAbout = "Qian, Afsahi, PAP_Direct; serves peers as they a
 
 }  // namespace
 
-extern const Algorithm kAlltoallPapDirect{IBCOLL_ALLTOALL, "pap_direct", kAbout, alltoall_pap_direct,
-                                          applies_always,  cost_us,      false};
-extern const Algorithm kAlltoallvPapDirect{IBCOLL_ALLTOALLV, "pap_direct", kAbout, alltoall_pap_direct,
-                                           applies_always,   cost_us,      false};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {
+      {.collective = IBCOLL_ALLTOALL, .name = "pap_direct", .about = kAbout, .run = run, .cost_us = cost_us},
+      {.collective = IBCOLL_ALLTOALLV, .name = "pap_direct", .about = kAbout, .run = run, .cost_us = cost_us}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::alltoall::pap_direct

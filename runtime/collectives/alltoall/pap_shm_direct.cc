@@ -10,7 +10,7 @@
 #include "runtime/collectives/framework/algorithm.h"
 #include "runtime/collectives/framework/node_rows.h"
 
-namespace ibcoll {
+namespace ibcoll::alltoall::pap_shm_direct {
 namespace {
 
 // Blocks longer than this move in several rounds. A row holds what goes to a node, and behind it what comes from there.
@@ -19,7 +19,7 @@ uint64_t longest_cell(uint64_t area_bytes, int nodes, int fewest_local, int most
   return NodeRows::longest(area_bytes, nodes, fewest_local) / (2 * most * most);
 }
 
-Task alltoall_pap_shm_direct(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   const Placement& nodes = c.placement();
   const int here = nodes.node_of(c.rank()), others = nodes.node_count() - 1;
   const auto local = static_cast<uint64_t>(c.node().rank()), locals = static_cast<uint64_t>(c.node().size());
@@ -88,13 +88,16 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 }  // namespace
 
-extern const Algorithm kAlltoallPapShmDirect{
-    IBCOLL_ALLTOALL,
-    "pap_shm_direct",
-    "Qian, Afsahi, PAP_Shm_Direct; alpha + L (p-L) m beta, N-1 messages for each of N nodes",
-    alltoall_pap_shm_direct,
-    why_not,
-    cost_us,
-    true};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {
+      {.collective = IBCOLL_ALLTOALL,
+       .name = "pap_shm_direct",
+       .about = "Qian, Afsahi, PAP_Shm_Direct; alpha + L (p-L) m beta, N-1 messages for each of N nodes",
+       .run = run,
+       .why_not = why_not,
+       .cost_us = cost_us,
+       .uses_window = true}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::alltoall::pap_shm_direct

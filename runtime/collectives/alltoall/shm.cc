@@ -6,10 +6,10 @@
 
 #include "runtime/collectives/framework/algorithm.h"
 
-namespace ibcoll {
+namespace ibcoll::alltoall::shm {
 namespace {
 
-Task alltoall_shm(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const auto p = static_cast<uint64_t>(c.size());
   const uint64_t cell = std::min(w.area_bytes() / p / 8 * 8, a.recv.bytes);
@@ -50,8 +50,15 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 }  // namespace
 
-extern const Algorithm kAlltoallShm{
-    IBCOLL_ALLTOALL, "shm", "through the node window; 1 + p m / area steps, two copies", alltoall_shm, why_not,
-    cost_us,         true};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLTOALL,
+                                         .name = "shm",
+                                         .about = "through the node window; 1 + p m / area steps, two copies",
+                                         .run = run,
+                                         .why_not = why_not,
+                                         .cost_us = cost_us,
+                                         .uses_window = true}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::alltoall::shm

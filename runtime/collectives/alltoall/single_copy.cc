@@ -4,10 +4,10 @@
 // Cost: 2 steps, p - 1 reads.
 #include "runtime/collectives/framework/single_copy.h"
 
-namespace ibcoll {
+namespace ibcoll::alltoall::single_copy {
 namespace {
 
-Task alltoall_single_copy(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   co_await c.next_step(kAddressBytes);
   publish_address(w, a.send.base);
@@ -31,12 +31,15 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 }  // namespace
 
-extern const Algorithm kAlltoallSingleCopy{IBCOLL_ALLTOALL,
-                                           "single_copy",
-                                           "all read each other's memory; 2 steps, one copy",
-                                           alltoall_single_copy,
-                                           applies_with_single_copy,
-                                           cost_us,
-                                           true};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLTOALL,
+                                         .name = "single_copy",
+                                         .about = "all read each other's memory; 2 steps, one copy",
+                                         .run = run,
+                                         .why_not = applies_with_single_copy,
+                                         .cost_us = cost_us,
+                                         .uses_window = true}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::alltoall::single_copy

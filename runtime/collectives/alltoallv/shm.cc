@@ -10,7 +10,7 @@
 
 #include "runtime/collectives/framework/single_copy.h"
 
-namespace ibcoll {
+namespace ibcoll::alltoallv::shm {
 namespace {
 
 enum Where : uint64_t { kLine, kArea, kPrivate, kPieces };
@@ -123,7 +123,7 @@ bool take_block(Comm& c, int from, const Published& theirs, Bytes block) {
   return true;
 }
 
-Task alltoallv_shm(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   co_await c.next_step(w.area_bytes());
   const Rest mine = write_table(c, a, Published(w, c.rank()));
@@ -173,13 +173,16 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 }  // namespace
 
-extern const Algorithm kAlltoallvShm{
-    IBCOLL_ALLTOALLV,
-    "shm",
-    "small blocks through the node window, large ones by single-copy reads or in pieces",
-    alltoallv_shm,
-    why_not,
-    cost_us,
-    true};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {
+      {.collective = IBCOLL_ALLTOALLV,
+       .name = "shm",
+       .about = "small blocks through the node window, large ones by single-copy reads or in pieces",
+       .run = run,
+       .why_not = why_not,
+       .cost_us = cost_us,
+       .uses_window = true}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::alltoallv::shm

@@ -4,10 +4,10 @@
 // Rounds: ceil(lg p). Cost: ceil(lg p) alpha.
 #include "runtime/collectives/framework/algorithm.h"
 
-namespace ibcoll {
+namespace ibcoll::barrier::dissemination {
 namespace {
 
-Task barrier_dissemination(Comm& c, Args) {
+Task run(Comm& c, Args) {
   std::byte* const token = c.scratch(2);
   if (!token) co_return;
   token[0] = token[1] = std::byte{0};
@@ -24,12 +24,13 @@ double cost_us(const Shape& s, const CostModel& m) { return ceil_log2(s.p) * m.m
 
 }  // namespace
 
-extern const Algorithm kBarrierDissemination{IBCOLL_BARRIER,
-                                             "dissemination",
-                                             "Hensgen, Finkel, Manber 1988; ceil(lg p) alpha",
-                                             barrier_dissemination,
-                                             applies_always,
-                                             cost_us,
-                                             false};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_BARRIER,
+                                         .name = "dissemination",
+                                         .about = "Hensgen, Finkel, Manber 1988; ceil(lg p) alpha",
+                                         .run = run,
+                                         .cost_us = cost_us}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::barrier::dissemination

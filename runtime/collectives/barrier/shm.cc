@@ -3,10 +3,10 @@
 // Rounds: 1 step of the node window, no messages.
 #include "runtime/collectives/framework/algorithm.h"
 
-namespace ibcoll {
+namespace ibcoll::barrier::shm {
 namespace {
 
-Task barrier_shm(Comm& c, Args) {
+Task run(Comm& c, Args) {
   co_await c.next_step(0);
   c.publish();
   co_await c.all_published();
@@ -16,7 +16,15 @@ double cost_us(const Shape& s, const CostModel& m) { return m.step_us(s.p); }
 
 }  // namespace
 
-extern const Algorithm kBarrierShm{
-    IBCOLL_BARRIER, "shm", "flags in the node window; 1 step", barrier_shm, applies_on_one_node, cost_us, true};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_BARRIER,
+                                         .name = "shm",
+                                         .about = "flags in the node window; 1 step",
+                                         .run = run,
+                                         .why_not = applies_on_one_node,
+                                         .cost_us = cost_us,
+                                         .uses_window = true}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::barrier::shm

@@ -5,10 +5,10 @@
 // for short messages. Rounds: ceil(lg p). Cost: ceil(lg p) (alpha + n beta).
 #include "runtime/collectives/framework/algorithm.h"
 
-namespace ibcoll {
+namespace ibcoll::bcast::binomial {
 namespace {
 
-Task bcast_binomial(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   const int p = c.size();
   const int v = (c.rank() - a.root + p) % p;
   int bit = 1;
@@ -29,8 +29,13 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 }  // namespace
 
-extern const Algorithm kBcastBinomial{IBCOLL_BCAST,   "binomial",     "Thakur, Gropp; ceil(lg p) (alpha + n beta)",
-                                      bcast_binomial, applies_always, cost_us,
-                                      false};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_BCAST,
+                                         .name = "binomial",
+                                         .about = "Thakur, Gropp; ceil(lg p) (alpha + n beta)",
+                                         .run = run,
+                                         .cost_us = cost_us}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::bcast::binomial

@@ -6,7 +6,7 @@
 
 #include "runtime/collectives/framework/algorithm.h"
 
-namespace ibcoll {
+namespace ibcoll::bcast::shm {
 namespace {
 
 // Small enough that writing and reading overlap, large enough to pay for a step; where ranks share cores nothing overlaps.
@@ -14,7 +14,7 @@ uint64_t piece_bytes(uint64_t bytes, uint64_t area_bytes, bool crowded) {
   return crowded ? area_bytes : std::min(area_bytes, std::max<uint64_t>(8192, bytes / 8));
 }
 
-Task bcast_shm(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const uint64_t piece = std::min(a.bytes, piece_bytes(a.bytes, w.area_bytes(), w.crowded()));
   for (uint64_t at = 0; at < a.bytes; at += piece) {
@@ -39,8 +39,15 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 }  // namespace
 
-extern const Algorithm kBcastShm{
-    IBCOLL_BCAST, "shm", "root writes to the node window, all read; pipelined pieces", bcast_shm, applies_on_one_node,
-    cost_us,      true};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_BCAST,
+                                         .name = "shm",
+                                         .about = "root writes to the node window, all read; pipelined pieces",
+                                         .run = run,
+                                         .why_not = applies_on_one_node,
+                                         .cost_us = cost_us,
+                                         .uses_window = true}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::bcast::shm

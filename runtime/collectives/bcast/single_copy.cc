@@ -5,10 +5,10 @@
 // not measured, so the model lets them read one after the other.
 #include "runtime/collectives/framework/single_copy.h"
 
-namespace ibcoll {
+namespace ibcoll::bcast::single_copy {
 namespace {
 
-Task bcast_single_copy(Comm& c, Args a) {
+Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   co_await c.next_step(kAddressBytes);
   if (c.rank() == a.root) publish_address(w, a.recv.base);
@@ -29,12 +29,15 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 }  // namespace
 
-extern const Algorithm kBcastSingleCopy{IBCOLL_BCAST,
-                                        "single_copy",
-                                        "all read the root's memory; 2 steps, one copy",
-                                        bcast_single_copy,
-                                        applies_with_single_copy,
-                                        cost_us,
-                                        true};
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_BCAST,
+                                         .name = "single_copy",
+                                         .about = "all read the root's memory; 2 steps, one copy",
+                                         .run = run,
+                                         .why_not = applies_with_single_copy,
+                                         .cost_us = cost_us,
+                                         .uses_window = true}};
+  return kRows;
+}
 
-}  // namespace ibcoll
+}  // namespace ibcoll::bcast::single_copy

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an algorithm says of itself. Each lives in one file of this folder; registry.cc lists them.
+// What an algorithm says of itself. Each lives in one file, COLLECTIVE/NAME.cc, whose namespace is COLLECTIVE::NAME and whose
+// function rows() has a row for each collective that it serves. registry.cc lists the files.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
+#include <span>
 
 #include "runtime/collectives/framework/args.h"
 #include "runtime/collectives/framework/cost_model.h"
@@ -22,25 +23,41 @@ struct Shape {
   bool single_copy = false;  // every rank may read every other's memory
   bool crowded = false;      // ranks outnumber cores
   uint64_t area_bytes = 0;   // of the node windows; 0: no two ranks share a node
-  uint64_t bytes = 0;        // one block (allgather, alltoall), the largest (allgatherv), or the buffer
-  uint64_t total = 0;        // sum of all blocks (allgatherv)
-  bool sizes_known = true;   // false: alltoallv, whose sizes are known to sender and receiver only
+  uint64_t bytes = 0;        // one block, the largest (sizes known to all), or the vector (reductions of one block)
+  uint64_t total = 0;        // sum of all p blocks, where there are p
+  bool sizes_known =
+      true;  // false: sizes that not all ranks know (gatherv, scatterv, alltoallv); bytes and total are 0
   bool commutative = true;
   uint64_t element_bytes = 1;
+  uint64_t parameter = 0;  // of the algorithm (see Parameter)
 
   bool one_node() const noexcept { return nodes == 1 && area_bytes > 0; }
 };
+
+// A number that may follow an algorithm's name, as in knomial:4 or ring_pipelined:64K.
+struct Parameter {
+  enum class Unit { kNone, kCount, kBytes };
+  Unit unit = Unit::kNone;
+  const char* name = "";  // "radix"
+  uint64_t least = 1;
+  uint64_t most = 0;
+};
+
+inline const char* applies_always(const Shape&) { return nullptr; }
 
 struct Algorithm {
   ibcoll_collective_t collective;
   const char* name;
   const char* about;  // source and cost in one line
+  Parameter parameter = {};
   Task (*run)(Comm& c, Args a);
   // nullptr: it applies; else why not.
-  const char* (*why_not)(const Shape& shape);
+  const char* (*why_not)(const Shape& shape) = applies_always;
+  // The parameter where the name has none. nullptr: it has no parameter.
+  uint64_t (*choose)(const Shape& shape, const CostModel& model) = nullptr;
   // Predicted time in microseconds.
   double (*cost_us)(const Shape& shape, const CostModel& model);
-  bool uses_window;
+  bool uses_window = false;
 };
 
 // Bytes of the node window that a rank goes through where all publish blocks of shape.bytes, and read all of them.
@@ -49,8 +66,6 @@ inline double touched_areas(const Shape& shape) {
          static_cast<double>(std::min(shape.bytes, shape.area_bytes));
 }
 
-// why_not of what applies everywhere, and of what needs one node.
-inline const char* applies_always(const Shape&) { return nullptr; }
 inline const char* applies_on_one_node(const Shape& shape) {
   return shape.one_node() ? nullptr : "the ranks of the team do not share one node's memory";
 }

@@ -5,31 +5,35 @@
 #include <algorithm>
 
 #include "runtime/base/buffer.h"
+#include "runtime/base/catalog.h"
 #include "runtime/comm/reduce_ops.h"
 #include "runtime/include/ibcoll.h"
 
 namespace ibcoll {
 
+// Which of the two views of blocks have sizes, and so which other fields count, follows from the collective's row in
+// base/catalog.h. What is significant at the root only is empty elsewhere.
 struct Args {
   ibcoll_collective_t collective = IBCOLL_BARRIER;
-  bool in_place = false;
-  int root = 0;        // bcast
-  uint64_t bytes = 0;  // of the buffer (bcast, allreduce)
-  uint64_t count = 0;  // elements (allreduce)
-  ConstBlocks send;    // alltoall(v): p blocks; otherwise send.base is the one buffer
-  Blocks recv;         // alltoall(v), allgather(v): p blocks; otherwise recv.base is the one buffer
+  bool in_place = false;  // the input is in the receive buffer; of scatter(v), at the root: its block stays where it is
+  int root = 0;           // rooted collectives
+  uint64_t bytes = 0;     // of this rank's one block: what it sends where send is one block, else what it receives
+  uint64_t count = 0;     // elements of that block (reductions)
+  uint64_t parameter = 0;  // of the algorithm; see Parameter
+  ConstBlocks send;        // p blocks; or base alone: the one block
+  Blocks recv;             // the same
   Reduction reduction;
 
-  // allgather(v): this rank's contribution.
-  ConstBytes own(int rank) const noexcept {
-    return in_place ? ConstBytes(recv[rank]) : ConstBytes(send.base, recv.size(rank));
-  }
+  // gather(v), allgather(v): this rank's contribution.
+  ConstBytes own(int rank) const noexcept { return in_place ? ConstBytes(recv[rank]) : ConstBytes(send.base, bytes); }
   // allgather(v): the longest block.
   uint64_t longest(int p) const noexcept {
     return recv.counts ? *std::max_element(recv.counts, recv.counts + p) : recv.bytes;
   }
-  // bcast: the buffer, on all ranks.
+  // bcast: the buffer, on all ranks. scatter(v), reductions: where this rank's block comes.
   Bytes buffer() const noexcept { return {recv.base, bytes}; }
+  // Reductions of one block (reduce, allreduce, scan, exscan): this rank's operand.
+  ConstBytes operand() const noexcept { return {in_place ? recv.base : send.base, bytes}; }
 };
 
 }  // namespace ibcoll

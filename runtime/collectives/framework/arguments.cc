@@ -3,14 +3,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string_view>
 #include <vector>
+
+#include "runtime/base/hash.h"
 
 namespace ibcoll {
 namespace {
 
 // A block of caller memory, for the overlap check.
-struct Extent {
+struct Stretch {
   const std::byte* start;
   const std::byte* end;
   const char* buffer;  // "send" or "recv"
@@ -20,45 +21,16 @@ struct Extent {
 class Check {
  public:
   Check(const ibcoll_collective_args_t& given, int rank, int size, bool buffers)
-      : given_(given), rank_(rank), size_(size), buffers_(buffers) {
+      : given_(given), row_(find_collective(given.collective)), rank_(rank), size_(size), buffers_(buffers) {
     args_.collective = given.collective;
-    args_.in_place = given.send == IBCOLL_IN_PLACE;
-    args_.send.base = args_.in_place ? nullptr : static_cast<const std::byte*>(given.send);
-    args_.recv.base = static_cast<std::byte*>(given.recv);
   }
 
   Result<Args> run() {
-    switch (given_.collective) {
-      case IBCOLL_BARRIER:
-        break;
-      case IBCOLL_BCAST:
-        bcast();
-        break;
-      case IBCOLL_ALLGATHER:
-        args_.recv.bytes = given_.bytes;
-        regular("recv", args_.recv.base, given_.bytes);
-        own_block(given_.bytes);
-        break;
-      case IBCOLL_ALLGATHERV:
-        args_.recv.counts = given_.recv_counts;
-        args_.recv.displacements = given_.recv_displacements;
-        irregular("recv", args_.recv);
-        if (status_.ok()) own_block(args_.recv.size(rank_));
-        break;
-      case IBCOLL_ALLTOALL:
-        args_.recv.bytes = args_.send.bytes = given_.bytes;
-        regular("recv", args_.recv.base, given_.bytes);
-        if (!args_.in_place) regular("send", args_.send.base, given_.bytes);
-        break;
-      case IBCOLL_ALLTOALLV:
-        alltoallv();
-        break;
-      case IBCOLL_ALLREDUCE:
-        allreduce();
-        break;
-      default:
-        fail("collective is {}, which is none of ibcoll_collective_t", static_cast<int>(given_.collective));
-    }
+    if (!row_) fail("collective is {}, which is none of ibcoll_collective_t", static_cast<int>(given_.collective));
+    if (row_ && row_->rooted) root();
+    if (status_.ok() && row_->reduces()) reduction();
+    if (status_.ok()) sizes();
+    if (status_.ok()) blocks();
     if (given_.scheme < IBCOLL_SCHEME_AUTO || given_.scheme > IBCOLL_SCHEME_ZERO_COPY)
       fail("scheme is {}, which is none of ibcoll_scheme_t", static_cast<int>(given_.scheme));
     if (status_.ok()) disjoint();
@@ -70,9 +42,88 @@ class Check {
   template <typename... Values>
   void fail(fmt::format_string<Values...> format, Values&&... values) {
     if (!status_.ok()) return;
-    const char* const name = ibcoll_collective_name(given_.collective);
-    status_ = error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: {}: {}", rank_, name ? name : "collective",
+    status_ = error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: {}: {}", rank_, row_ ? row_->name : "collective",
                     fmt::format(format, std::forward<Values>(values)...));
+  }
+
+  bool significant(const Buffer& buffer) const {
+    return buffer.extent != Extent::kNothing && (!buffer.at_root_only || rank_ == given_.root);
+  }
+
+  void root() {
+    args_.root = given_.root;
+    if (given_.root < 0 || given_.root >= size_) fail("root is {}, the team has ranks 0 to {}", given_.root, size_ - 1);
+  }
+
+  void reduction() {
+    const uint64_t element = type_bytes(given_.type);
+    if (element == 0) return fail("type is {}, which is none of ibcoll_type_t", static_cast<int>(given_.type));
+    if (!given_.op) return fail("op is NULL");
+    args_.reduction = {given_.op, given_.type, reduce_kernel(given_.op, given_.type)};
+    if (given_.op->index >= 0 && !args_.reduction.kernel)
+      fail("operation {} is not defined for {}", given_.op->name, type_name(given_.type));
+  }
+
+  // What the two buffers hold. Irregular sizes are looked at in blocks().
+  void sizes() {
+    args_.bytes = given_.bytes;
+    if (row_->reduces() && !row_->irregular()) {
+      args_.count = given_.count;
+      if (__builtin_mul_overflow(given_.count, args_.reduction.element_bytes(), &args_.bytes))
+        fail("{} elements of {} bytes overflow 64 bits", given_.count, args_.reduction.element_bytes());
+    }
+    if (!row_->irregular()) {
+      if (row_->send.extent == Extent::kBlocks) args_.send.bytes = args_.bytes;
+      if (row_->recv.extent == Extent::kBlocks) args_.recv.bytes = args_.bytes;
+    }
+    const bool scatters = row_->recv.extent == Extent::kBlock && row_->send.extent == Extent::kBlocks;
+    const void* const in_place = scatters && row_->rooted ? given_.recv : given_.send;
+    args_.in_place = row_->may_be_in_place(rank_, given_.root) && in_place == IBCOLL_IN_PLACE;
+    if (significant(row_->recv)) args_.recv.base = static_cast<std::byte*>(given_.recv);
+    if (significant(row_->send) && !row_->one_buffer) args_.send.base = static_cast<const std::byte*>(given_.send);
+    if (!args_.in_place) return;
+    if (scatters && row_->rooted)
+      args_.recv.base = nullptr;
+    else if (row_->reduces())
+      args_.send.base = args_.recv.base;
+    else
+      args_.send.base = nullptr;
+  }
+
+  void blocks() {
+    if (significant(row_->recv) && row_->recv.extent == Extent::kBlocks)
+      p_blocks("recv", args_.recv, given_.recv_counts, given_.recv_displacements);
+    if (significant(row_->send) && row_->send.extent == Extent::kBlocks) {
+      if (row_->reduces() && row_->irregular())
+        vectors(given_.recv_counts);
+      else if (!args_.in_place || row_->rooted)
+        p_blocks("send", args_.send, given_.send_counts, given_.send_displacements);
+    }
+    if (!status_.ok()) return;
+    own_size();
+    const char* const recv = row_->one_buffer ? "recv (the buffer)" : "recv";
+    if (significant(row_->recv) && row_->recv.extent == Extent::kBlock && !(args_.in_place && args_.send.base))
+      extent(recv, rank_, args_.recv.base, 0, args_.bytes);
+    if (row_->reduces() && args_.in_place && row_->send.extent == Extent::kBlock)
+      extent("recv", rank_, args_.recv.base, 0, args_.bytes);
+    if (significant(row_->send) && row_->send.extent == Extent::kBlock && !args_.in_place && !row_->one_buffer)
+      extent("send", rank_, args_.send.base, 0, args_.bytes);
+  }
+
+  // This rank's one block, where sizes are irregular: all know it, or `bytes` says it and the root's list must agree.
+  void own_size() {
+    if (row_->sizes == SizesKnown::kToPairs) {
+      if (!args_.in_place && args_.send.size(rank_) != args_.recv.size(rank_))
+        fail("this rank sends {} bytes to itself but receives {}", args_.send.size(rank_), args_.recv.size(rank_));
+      return;
+    }
+    const bool gathers = row_->recv.extent == Extent::kBlocks;
+    const uint64_t* const counts = gathers ? args_.recv.counts : args_.send.counts;
+    if (!row_->irregular() || !counts) return;
+    if (row_->sizes == SizesKnown::kToRoot && !args_.in_place && args_.bytes != counts[rank_])
+      return fail("bytes is {}, but the root's list says {} for its own block", args_.bytes, counts[rank_]);
+    args_.bytes = counts[rank_];
+    if (row_->reduces()) args_.count = args_.bytes / args_.reduction.element_bytes();
   }
 
   void extent(const char* buffer, int block, const std::byte* base, uint64_t offset, uint64_t bytes) {
@@ -88,80 +139,57 @@ class Check {
       extents_.push_back({base + offset, base + offset + bytes, buffer, block});
   }
 
-  void regular(const char* buffer, const std::byte* base, uint64_t bytes) {
+  template <typename Byte>
+  void p_blocks(const char* buffer, BasicBlocks<Byte>& blocks, const uint64_t* counts, const uint64_t* displacements) {
+    if (row_->irregular()) {
+      blocks.counts = counts;
+      blocks.displacements = displacements;
+      if (buffers_ || counts) return irregular(buffer, blocks);
+      blocks.bytes = given_.bytes;  // without buffers, where no counts are given
+    }
     uint64_t total = 0;
-    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(size_), &total))
-      fail("{} blocks of {} bytes overflow 64 bits", size_, bytes);
+    if (__builtin_mul_overflow(blocks.bytes, static_cast<uint64_t>(size_), &total))
+      fail("{} blocks of {} bytes overflow 64 bits", size_, blocks.bytes);
     else
-      extent(buffer, 0, base, 0, total);
+      extent(buffer, 0, blocks.base, 0, total);
   }
 
   template <typename Byte>
   void irregular(const char* buffer, BasicBlocks<Byte>& blocks) {
-    if (!buffers_) {
-      if (!blocks.counts) regular(buffer, blocks.base, blocks.bytes = given_.bytes);
-      return;
-    }
-    if (!blocks.counts || !blocks.displacements) {
-      fail("{}_{} is NULL", buffer, blocks.counts ? "displacements" : "counts");
-      return;
-    }
+    if (!buffers_) return;
+    if (!blocks.counts || !blocks.displacements)
+      return fail("{}_{} is NULL", buffer, blocks.counts ? "displacements" : "counts");
     for (int i = 0; i < size_; ++i) extent(buffer, i, blocks.base, blocks.displacements[i], blocks.counts[i]);
   }
 
-  void own_block(uint64_t bytes) {
-    if (!args_.in_place) extent("send", rank_, args_.send.base, 0, bytes);
-  }
-
-  void bcast() {
-    args_.bytes = given_.bytes;
-    args_.in_place = false;
-    args_.root = given_.root;
-    if (given_.root < 0 || given_.root >= size_) fail("root is {}, the team has ranks 0 to {}", given_.root, size_ - 1);
-    extent("recv (the buffer)", 0, args_.recv.base, 0, given_.bytes);
-  }
-
-  void alltoallv() {
-    args_.recv.counts = given_.recv_counts;
-    args_.recv.displacements = given_.recv_displacements;
-    irregular("recv", args_.recv);
-    if (args_.in_place) return;
-    args_.send.counts = given_.send_counts;
-    args_.send.displacements = given_.send_displacements;
-    irregular("send", args_.send);
-    if (!args_.send.counts || !args_.recv.counts) return;
-    if (status_.ok() && args_.send.counts[rank_] != args_.recv.counts[rank_])
-      fail("this rank sends {} bytes to itself but receives {}", args_.send.counts[rank_], args_.recv.counts[rank_]);
-  }
-
-  void allreduce() {
-    const uint64_t element = type_bytes(given_.type);
-    args_.count = given_.count;
-    if (element == 0) {
-      fail("type is {}, which is none of ibcoll_type_t", static_cast<int>(given_.type));
+  // reduce_scatter: one block for each rank, one after the other, of whole elements.
+  void vectors(const uint64_t* counts) {
+    args_.send.counts = counts;
+    if (!counts) {
+      if (buffers_) return fail("recv_counts is NULL");
+      args_.send.bytes = given_.bytes;
       return;
     }
-    if (!given_.op) {
-      fail("op is NULL");
-      return;
+    const uint64_t element = args_.reduction.element_bytes();
+    uint64_t total = 0;
+    for (int i = 0; i < size_; ++i) {
+      if (counts[i] % element != 0)
+        return fail("recv_counts[{}] is {} bytes, which is no multiple of the {} bytes of an element", i, counts[i],
+                    element);
+      if (__builtin_add_overflow(total, counts[i], &total)) return fail("the sum of recv_counts overflows 64 bits");
     }
-    args_.reduction = {given_.op, given_.type, reduce_kernel(given_.op, given_.type)};
-    if (given_.op->index >= 0 && !args_.reduction.kernel)
-      fail("operation {} is not defined for {}", given_.op->name, type_name(given_.type));
-    if (__builtin_mul_overflow(given_.count, element, &args_.bytes))
-      fail("{} elements of {} bytes overflow 64 bits", given_.count, element);
-    extent("recv", 0, args_.recv.base, 0, args_.bytes);
-    own_block(args_.bytes);
+    extent(args_.in_place ? "recv" : "send", 0, args_.send.base, 0, total);
   }
 
   // What is written must not be read or written by another block.
   void disjoint() {
-    std::sort(extents_.begin(), extents_.end(), [](const Extent& a, const Extent& b) { return a.start < b.start; });
-    const Extent* reaches[2] = {nullptr, nullptr};  // of the recv and of the send blocks so far: the one that ends last
-    for (const Extent& e : extents_) {
+    std::sort(extents_.begin(), extents_.end(), [](const Stretch& a, const Stretch& b) { return a.start < b.start; });
+    const Stretch* reaches[2] = {nullptr,
+                                 nullptr};  // of the recv and of the send blocks so far: the one that ends last
+    for (const Stretch& e : extents_) {
       const int kind = e.buffer[0] == 's';
       for (const int other : {0, 1}) {
-        const Extent* const before = reaches[other];
+        const Stretch* const before = reaches[other];
         if (before && before->end > e.start && !(kind == 1 && other == 1)) {
           fail("{} block {} and {} block {} overlap", before->buffer, before->block, e.buffer, e.block);
           return;
@@ -172,18 +200,14 @@ class Check {
   }
 
   const ibcoll_collective_args_t& given_;
+  const Collective* row_;
   int rank_;
   int size_;
   bool buffers_;  // false: they, and where blocks lie, are not looked at
   Args args_;
   Status status_;
-  std::vector<Extent> extents_;
+  std::vector<Stretch> extents_;
 };
-
-uint64_t mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * 0x9e3779b97f4a7c15;
-  return hash ^ hash >> 29;
-}
 
 Result<Args> check(const ibcoll_collective_args_t& given, int rank, int size, bool buffers) {
   if (given.struct_size < sizeof given)  // then not all of it may be read
@@ -202,16 +226,19 @@ Result<Args> check_without_buffers(const ibcoll_collective_args_t& given, int ra
   return check(given, rank, size, false);
 }
 
-uint32_t call_signature(const Args& args, const char* algorithm, ibcoll_scheme_t scheme, int size) {
-  uint64_t hash = mix(1, static_cast<uint64_t>(args.collective));
-  for (const char c : std::string_view(algorithm)) hash = mix(hash, static_cast<unsigned char>(c));
-  for (const uint64_t value : {static_cast<uint64_t>(scheme), static_cast<uint64_t>(args.root), args.bytes, args.count,
-                               args.recv.bytes, static_cast<uint64_t>(args.reduction.type),
-                               static_cast<uint64_t>(args.reduction.op ? args.reduction.op->index : 0)})
-    hash = mix(hash, value);
-  if (args.collective == IBCOLL_ALLGATHERV)
-    for (int i = 0; i < size; ++i) hash = mix(hash, args.recv.counts[i]);
-  return static_cast<uint32_t>(hash ^ hash >> 32);
+uint32_t call_signature(const Args& args, std::string_view algorithm, ibcoll_scheme_t scheme, int size) {
+  const Collective& row = kCatalog[args.collective];
+  Digest digest;
+  digest.add(static_cast<uint64_t>(args.collective)).add(algorithm).add(static_cast<uint64_t>(scheme));
+  digest.add(static_cast<uint64_t>(args.root));
+  if (row.reduces())
+    digest.add(static_cast<uint64_t>(args.reduction.type)).add(static_cast<uint64_t>(args.reduction.op->index));
+  if (!row.irregular()) digest.add(args.bytes);
+  if (row.sizes == SizesKnown::kToAll) {
+    const uint64_t* const counts = row.reduces() ? args.send.counts : args.recv.counts;
+    for (int i = 0; i < size; ++i) digest.add(counts[i]);
+  }
+  return digest.folded();
 }
 
 }  // namespace ibcoll

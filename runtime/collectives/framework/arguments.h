@@ -2,7 +2,9 @@
 // The checks between the C interface and the algorithms.
 #pragma once
 
+#include <string_view>
 #include "runtime/base/status.h"
+
 #include "runtime/collectives/framework/args.h"
 
 namespace ibcoll {
@@ -27,6 +29,6 @@ Result<Args> check_arguments(const ibcoll_collective_args_t& given, int rank, in
 Result<Args> check_without_buffers(const ibcoll_collective_args_t& given, int rank, int size);
 
 // A digest of what must be the same on all ranks of a call; goes with every message of it.
-uint32_t call_signature(const Args& args, const char* algorithm, ibcoll_scheme_t scheme, int size);
+uint32_t call_signature(const Args& args, std::string_view algorithm, ibcoll_scheme_t scheme, int size);
 
 }  // namespace ibcoll

@@ -1,60 +1,66 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/collectives/framework/registry.h"
 
+#include <vector>
+
+// The files, a line each: folder and name, which are their namespaces.
+#define IBCOLL_ALGORITHM_FILES(FILE)  \
+  FILE(barrier, dissemination)        \
+  FILE(barrier, shm)                  \
+  FILE(bcast, binomial)               \
+  FILE(bcast, shm)                    \
+  FILE(bcast, single_copy)            \
+  FILE(allgather, ring)               \
+  FILE(allgather, recursive_doubling) \
+  FILE(allgather, bruck)              \
+  FILE(allgather, shm)                \
+  FILE(allgather, single_copy)        \
+  FILE(allgather, pap_shm_direct)     \
+  FILE(alltoall, direct)              \
+  FILE(alltoall, pairwise)            \
+  FILE(alltoall, pap_direct)          \
+  FILE(alltoall, shm)                 \
+  FILE(alltoall, single_copy)         \
+  FILE(alltoall, pap_shm_direct)      \
+  FILE(alltoallv, shm)                \
+  FILE(allreduce, recursive_doubling) \
+  FILE(allreduce, shm)                \
+  FILE(allreduce, single_copy)        \
+  FILE(gather, linear)                \
+  FILE(scatter, linear)               \
+  FILE(reduce, linear)                \
+  FILE(reduce_scatter, linear)        \
+  FILE(scan, linear)
+
 namespace ibcoll {
 
-extern const Algorithm kBarrierDissemination, kBarrierShm;
-extern const Algorithm kBcastBinomial, kBcastShm, kBcastSingleCopy;
-extern const Algorithm kAllgatherRing, kAllgatherRecursiveDoubling, kAllgatherBruck, kAllgatherShm,
-    kAllgatherSingleCopy, kAllgatherPapShmDirect;
-extern const Algorithm kAllgathervRing, kAllgathervRecursiveDoubling, kAllgathervBruck, kAllgathervShm,
-    kAllgathervSingleCopy, kAllgathervPapShmDirect;
-extern const Algorithm kAlltoallDirect, kAlltoallPairwise, kAlltoallPapDirect, kAlltoallShm, kAlltoallSingleCopy,
-    kAlltoallPapShmDirect;
-extern const Algorithm kAlltoallvDirect, kAlltoallvPairwise, kAlltoallvPapDirect, kAlltoallvShm;
-extern const Algorithm kAllreduceRecursiveDoubling, kAllreduceShm, kAllreduceSingleCopy;
+#define IBCOLL_DECLARE(folder, name) \
+  namespace folder::name {           \
+  std::span<const Algorithm> rows(); \
+  }
+IBCOLL_ALGORITHM_FILES(IBCOLL_DECLARE)
+#undef IBCOLL_DECLARE
 
 namespace {
 
-constexpr const Algorithm* kAlgorithms[] = {
-    &kBarrierDissemination,
-    &kBarrierShm,  //
-    &kBcastBinomial,
-    &kBcastShm,
-    &kBcastSingleCopy,  //
-    &kAllgatherRing,
-    &kAllgatherRecursiveDoubling,
-    &kAllgatherBruck,
-    &kAllgatherShm,
-    &kAllgatherSingleCopy,
-    &kAllgatherPapShmDirect,  //
-    &kAllgathervRing,
-    &kAllgathervRecursiveDoubling,
-    &kAllgathervBruck,
-    &kAllgathervShm,
-    &kAllgathervSingleCopy,
-    &kAllgathervPapShmDirect,  //
-    &kAlltoallDirect,
-    &kAlltoallPairwise,
-    &kAlltoallPapDirect,
-    &kAlltoallShm,
-    &kAlltoallSingleCopy,
-    &kAlltoallPapShmDirect,  //
-    &kAlltoallvDirect,
-    &kAlltoallvPairwise,
-    &kAlltoallvPapDirect,
-    &kAlltoallvShm,  //
-    &kAllreduceRecursiveDoubling,
-    &kAllreduceShm,
-    &kAllreduceSingleCopy,
-};
+std::vector<const Algorithm*> all_rows() {
+  std::vector<const Algorithm*> all;
+#define IBCOLL_APPEND(folder, name) \
+  for (const Algorithm& row : folder::name::rows()) all.push_back(&row);
+  IBCOLL_ALGORITHM_FILES(IBCOLL_APPEND)
+#undef IBCOLL_APPEND
+  return all;
+}
 
 }  // namespace
 
-std::span<const Algorithm* const> algorithms() { return kAlgorithms; }
+std::span<const Algorithm* const> algorithms() {
+  static const std::vector<const Algorithm*> all = all_rows();
+  return all;
+}
 
 const Algorithm* find_algorithm(ibcoll_collective_t collective, std::string_view name) {
-  for (const Algorithm* const algorithm : kAlgorithms)
+  for (const Algorithm* const algorithm : algorithms())
     if (algorithm->collective == collective && algorithm->name == name) return algorithm;
   return nullptr;
 }

@@ -10,7 +10,7 @@
 namespace ibcoll {
 
 std::span<const Algorithm* const> algorithms();
-// nullptr: there is none of that name for the collective.
+// nullptr: there is none of that name (without parameter) for the collective.
 const Algorithm* find_algorithm(ibcoll_collective_t collective, std::string_view name);
 
 }  // namespace ibcoll

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/catalog.h"
 #include "runtime/collectives/framework/registry.h"
 
 namespace ibcoll {
@@ -16,44 +17,59 @@ std::string applicable(ibcoll_collective_t collective, const Shape& shape) {
   return names;
 }
 
-Result<const Algorithm*> find_forced(ibcoll_collective_t collective, const Shape& shape, Forced forced) {
-  const Algorithm* const a = find_algorithm(collective, forced.name);
-  const char* const why = a ? a->why_not(shape) : "there is no such algorithm";
-  if (!why) return a;
-  return error(IBCOLL_ERR_NOT_APPLICABLE, "{} algorithm '{}', demanded by {}: {}; these apply: {}",
-               ibcoll_collective_name(collective), forced.name, forced.origin, why, applicable(collective, shape));
+// With the parameter that the algorithm chooses where none is given.
+Choice completed(Choice choice, const Shape& shape, const CostModel& model) {
+  if (choice.parameter == 0 && choice.algorithm->choose) choice.parameter = choice.algorithm->choose(shape, model);
+  return choice;
 }
 
 }  // namespace
 
-Result<const Algorithm*> select(ibcoll_collective_t collective, const Shape& shape, const CostModel& model,
-                                Forced forced) {
-  if (!forced.name.empty()) return find_forced(collective, shape, forced);
-  const Algorithm* best = nullptr;
+double cost_us(const Choice& choice, Shape shape, const CostModel& model) {
+  shape.parameter = choice.parameter;
+  return choice.algorithm->cost_us(shape, model);
+}
+
+Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced) {
+  if (!forced.entries.empty()) {
+    const Choice choice = completed(entry_for(forced.entries, shape.bytes).choice, shape, model);
+    shape.parameter = choice.parameter;
+    const char* const why = choice.algorithm->why_not(shape);
+    if (!why) return choice;
+    return error(IBCOLL_ERR_NOT_APPLICABLE, "{} algorithm '{}', demanded by {}: {}; these apply: {}",
+                 kCatalog[collective].name, choice.algorithm->name, forced.origin, why, applicable(collective, shape));
+  }
+  Choice best;
   double lowest = 0;
   for (const Algorithm* const a : algorithms()) {
     if (a->collective != collective || a->why_not(shape)) continue;
-    const double cost = a->cost_us(shape, model);
-    if (best && cost >= lowest) continue;
-    best = a;
+    const Choice choice = completed({a, 0}, shape, model);
+    const double cost = cost_us(choice, shape, model);
+    if (best.algorithm && cost >= lowest) continue;
+    best = choice;
     lowest = cost;
   }
   return best;  // every collective has an algorithm that applies always
 }
 
-Result<std::string> explain(ibcoll_collective_t collective, const Shape& shape, const CostModel& model, Forced forced) {
-  const Result<const Algorithm*> selected = select(collective, shape, model, forced);
+Result<Json> explain(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced) {
+  const Result<Choice> selected = select(collective, shape, model, forced);
   if (!selected.ok()) return selected.status();
-  if (!forced.name.empty()) return fmt::format("{}: demanded by {}", forced.name, forced.origin);
-  std::string costs, others;
+  Json candidates = Json::list(), others = Json::list();
   for (const Algorithm* const a : algorithms()) {
     if (a->collective != collective) continue;
-    if (const char* const why = a->why_not(shape))
-      others += fmt::format("; not {}: {}", a->name, why);
-    else
-      costs += fmt::format("{}{} {:.2f} us", costs.empty() ? "" : ", ", a->name, a->cost_us(shape, model));
+    if (const char* const why = a->why_not(shape)) {
+      others.push_back({{"algorithm", a->name}, {"why", why}});
+    } else {
+      const Choice choice = completed({a, 0}, shape, model);
+      candidates.push_back({{"algorithm", choice.name()}, {"cost_us", cost_us(choice, shape, model)}});
+    }
   }
-  return fmt::format("{}: lowest predicted cost: {}{}", selected.value()->name, costs, others);
+  const std::string reason = forced.entries.empty() ? "lowest predicted cost" : "demanded by " + forced.origin;
+  return Json{{"algorithm", selected.value().name()},
+              {"reason", reason},
+              {"candidates", candidates},
+              {"not_applicable", others}};
 }
 
 }  // namespace ibcoll

@@ -4,23 +4,25 @@
 #pragma once
 
 #include <string>
-#include <string_view>
+#include <vector>
 
-#include "runtime/base/status.h"
+#include "runtime/base/json.h"
 #include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/forced.h"
 
 namespace ibcoll {
 
-// A name that the user demands, and where it comes from ("IBCOLL_ALLTOALL", "the call"); an empty name: none.
+// What the user demands, and where that comes from ("IBCOLL_ALLTOALL", "the call"); no entries: nothing.
 struct Forced {
-  std::string_view name;
-  std::string_view origin;
+  std::vector<ForcedEntry> entries;
+  std::string origin;
 };
 
-// NOT_APPLICABLE: the forced algorithm does not exist or does not apply; the text says why and which would.
-Result<const Algorithm*> select(ibcoll_collective_t collective, const Shape& shape, const CostModel& model,
-                                Forced forced);
-// The decision and its reason, in one line; or the error of select().
-Result<std::string> explain(ibcoll_collective_t collective, const Shape& shape, const CostModel& model, Forced forced);
+// NOT_APPLICABLE: the forced algorithm does not apply; the text says why and which would.
+Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced);
+// The predicted time of a choice.
+double cost_us(const Choice& choice, Shape shape, const CostModel& model);
+// The decision and its reason, as ibcoll_explain gives it; or the error of select().
+Result<Json> explain(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced);
 
 }  // namespace ibcoll

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Gather(v), linear: every rank sends its block to the root, which takes them as they come.
+// Source: Thakur, Gropp, gather for long messages. Messages: p - 1, all to the root. Cost: (p - 1) alpha + beta sum of m_i.
+#include "runtime/collectives/framework/algorithm.h"
+
+namespace ibcoll::gather::linear {
+namespace {
+
+Task run(Comm& c, Args a) {
+  if (c.rank() != a.root) {
+    c.put(a.root, a.own(c.rank()));
+    co_await c.flushed();
+    co_return;
+  }
+  for (int i = 1; i < c.size(); ++i) c.announce(c.peer(i), a.recv[c.peer(i)]);
+  if (!a.in_place) c.copy(a.recv[c.rank()], a.own(c.rank()));
+  co_await c.received();
+}
+
+double cost_us(const Shape& s, const CostModel& m) {
+  return m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(s.bytes));
+}
+
+constexpr const char* kAbout = "Thakur, Gropp; all to the root; (p-1) alpha + beta sum m_i";
+
+}  // namespace
+
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {
+      {.collective = IBCOLL_GATHER, .name = "linear", .about = kAbout, .run = run, .cost_us = cost_us},
+      {.collective = IBCOLL_GATHERV, .name = "linear", .about = kAbout, .run = run, .cost_us = cost_us}};
+  return kRows;
+}
+
+}  // namespace ibcoll::gather::linear
