@@ -35,10 +35,9 @@ class Bed:
     def title(self):
         """What the head of a table says of it."""
         if self.cluster:
-            shares = launch.cpu_shares(self.nodes)
-            cpus = f"{len(shares[0])} CPU{'s' * (len(shares[0]) > 1)}" if shares else "all CPUs"
-            return (f", {self.nodes} node{'s' * (self.nodes > 1)} of perf/cluster at {self.cluster.state()['rate']}, "
-                    f"each with {cpus}")
+            state = self.cluster.state_or_error()
+            return (f", {self.nodes} node{'s' * (self.nodes > 1)} of perf/cluster at {state['rate']}, "
+                    f"{cluster_nodes.share_text(state)}")
         return f", {self.nodes} nodes" if self.nodes > 1 else ""
 
     def _hosts(self, ranks):
@@ -53,7 +52,7 @@ class Bed:
             if self.cluster:
                 words += ["--host", self._hosts(ranks), "--rsh", cluster_nodes.AGENT]
                 # Where nodes have all CPUs, each would bind its first rank to the first CPU.
-                return words if launch.cpu_shares(self.nodes) else words + ["--no-bind"]
+                return words if self.cluster.state_or_error()["cpus"][0] else words + ["--no-bind"]
             return words + ["-n", ranks] + (["--nodes", self.nodes] if self.nodes > 1 else [])
         if name == "mpich":
             return ["mpirun.mpich", "-bind-to", "none" if crowded else "core", "-n", ranks]

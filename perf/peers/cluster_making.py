@@ -62,22 +62,26 @@ def make_node(nodes, node, rate):
     run("mount", "-t", "tmpfs", "-o", "mode=1777", namespace, str(nodes.folder / node / "shm"))
 
 
-def make(nodes, count, rate):
-    """Makes all nodes, or none: what is left of a cluster that was not finished goes first."""
+def plan(count, rate, all_cpus):
+    """What Nodes.state() will say of such a cluster."""
+    shares = [] if all_cpus else launch.cpu_shares(count)
+    return {"nodes": count, "rate": rate, "cpus": [",".join(map(str, share)) for share in shares] or [""] * count}
+
+
+def make(nodes, wanted):
+    """Makes all nodes of a plan, or none: what is left of a cluster that was not finished goes first."""
     remove(nodes)
     try:
         nodes.folder.mkdir(parents=True)
         run("ip", "netns", "add", nodes.switch)
         run("ip", "-n", nodes.switch, "link", "add", "switch", "type", "bridge")
         run("ip", "-n", nodes.switch, "link", "set", "switch", "up")
-        names = node_names(count)
+        names = node_names(wanted["nodes"])
         hosts = "127.0.0.1 localhost\n" + "".join(f"{address(node)} {node}\n" for node in names)
         (nodes.folder / "hosts").write_text(hosts, encoding="utf-8")
         for node in names:
-            make_node(nodes, node, rate)
-        cpus = [",".join(map(str, share)) for share in launch.cpu_shares(count)] or [""] * count
-        state = json.dumps({"nodes": count, "rate": rate, "cpus": cpus})
-        (nodes.folder / "state.json").write_text(state, encoding="utf-8")
+            make_node(nodes, node, wanted["rate"])
+        (nodes.folder / "state.json").write_text(json.dumps(wanted), encoding="utf-8")
     except BaseException:
         remove(nodes)
         raise

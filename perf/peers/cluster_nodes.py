@@ -75,14 +75,20 @@ class Nodes:
         return f"{self.name}-{node}"
 
     def state(self):
-        """{"nodes": N, "rate": text, "cpus": ["0,1", ...]} of a cluster that is up; None where none is, or only a part
-        of one."""
+        """{"nodes": N, "rate": text, "cpus": ["0,1", ...]} of a cluster that is up, where "" stands for all CPUs; None
+        where none is, or only a part of one."""
         try:
             state = json.loads((self.folder / "state.json").read_text(encoding="utf-8"))
         except (FileNotFoundError, json.JSONDecodeError):
             return None
         wanted = {self.switch, *(self.namespace(node) for node in node_names(state["nodes"]))}
         return state if wanted == set(self.namespaces()) else None
+
+    def state_or_error(self):
+        state = self.state()
+        if state is None:
+            raise ClusterError("no cluster is up; start one: perf/cluster up N")
+        return state
 
     def namespaces(self):
         """Names of the namespaces that exist, also of a cluster that was only begun."""
@@ -109,9 +115,7 @@ class Nodes:
     def enter(self, node, command):
         """Words that run `command` on a node: under its name, with its addresses, its own /dev/shm and its share of the
         CPUs."""
-        state = self.state()
-        if state is None:
-            raise ClusterError("no cluster is up; start one: perf/cluster up N")
+        state = self.state_or_error()
         names = node_names(state["nodes"])
         if node not in names:
             raise ClusterError(f"{node!r} is not a node; there is {names[0]}" + f" to {names[-1]}" * (len(names) > 1))
@@ -124,6 +128,12 @@ class Nodes:
 
 def node_names(count):
     return [f"n{i}" for i in range(1, count + 1)]
+
+
+def share_text(state):
+    """What each node of a cluster has of this machine's CPUs."""
+    count = len(state["cpus"][0].split(",")) if state["cpus"][0] else 0
+    return f"{count} CPU{'s' * (count > 1)} for each" if count else "all CPUs for each"
 
 
 def address(node):

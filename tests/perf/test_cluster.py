@@ -115,7 +115,7 @@ class Nodes(NeedsNamespaces):
         self.assertRegex(self.done(CLUSTER, "up", "2"), r"n1 +10\.200\.0\.1 +1gbit .*\nn2 +10\.200\.0\.2 +1gbit")
         self.assertIn("is up already", self.done(CLUSTER, "up", "2"))
         for words in (["up", "3"], ["up", "2", "--rate", "100mbit"]):
-            self.assertIn("a cluster of 2 nodes at 1gbit is up already", self.done(CLUSTER, *words, status=1))
+            self.assertRegex(self.done(CLUSTER, *words, status=1), "cluster of 2 nodes at 1gbit with .* is up already")
         told = self.done(COMPARE, "--cluster", "3", "--build", BIN.parent, "--libraries", "ibcoll", status=1)
         self.assertIn("--cluster 3: a cluster of 2 nodes is up already", told)
         self.assertRegex(self.done(CLUSTER, "status"), r"(?s)n1 .*n2 ")
@@ -139,6 +139,21 @@ class Nodes(NeedsNamespaces):
         self.done(CLUSTER, "down")
         self.assert_nothing_is_left()
         self.assertIn("no cluster is up", self.done(CLUSTER, "exec", "n1", "true", status=1))
+
+    def test_nodes_share_the_cpus_out_or_have_all(self):
+        cpus = sorted(os.sched_getaffinity(0))
+        self.done(CLUSTER, "up", str(len(cpus)))
+        for i, cpu in enumerate(cpus):
+            told = self.done(CLUSTER, "exec", f"n{i + 1}", "python3", "-c", "import os; print(os.sched_getaffinity(0))")
+            self.assertEqual(told, f"{{{cpu}}}\n")
+        if len(cpus) > 1:
+            told = self.done(CLUSTER, "up", str(len(cpus)), "--all-cpus", status=1)
+            self.assertIn("with 1 CPU for each is up already", told)
+        self.done(CLUSTER, "down")
+        self.assertIn("all CPUs", self.done(CLUSTER, "up", "2", "--all-cpus"))
+        told = self.done(CLUSTER, "exec", "n2", "python3", "-c", "import os; print(sorted(os.sched_getaffinity(0)))")
+        self.assertEqual(told, f"{cpus}\n")
+        self.assertIn("all CPUs for each", self.done(*Compare.words, "--libraries", "ibcoll", "--rounds", "1"))
 
     def test_a_link_carries_its_rate_and_no_more(self):
         self.done(CLUSTER, "up", "2", "--rate", "20mbit")
