@@ -21,6 +21,28 @@ CLUSTER, COMPARE, AGENT = ROOT / "perf/cluster", ROOT / "perf/compare", ROOT / "
 NAME = f"t{os.getpid()}"  # a cluster that somebody works with stays as it is
 ENVIRONMENT = {**os.environ, "PERF_CLUSTER": NAME, "PYTHONDONTWRITEBYTECODE": "1"}
 
+# SINK ADDRESS prints its port, then bytes, time of the first, time of the last. SOURCE ADDRESS PORT sends for 3 s.
+SINK = """
+import socket, sys, time
+listener = socket.create_server((sys.argv[1], 0))
+listener.settimeout(30)
+print(listener.getsockname()[1], flush=True)
+peer = listener.accept()[0]
+peer.settimeout(30)
+times, count = [], 0
+while data := peer.recv(65536):
+    times.append(time.monotonic())
+    count += len(data)
+print(count, times[0], times[-1])
+"""
+SOURCE = """
+import socket, sys, time
+sink = socket.create_connection((sys.argv[1], int(sys.argv[2])), 30)
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    sink.sendall(bytes(65536))
+"""
+
 
 def run(*words, **more):
     return subprocess.run([str(word) for word in words], env={**ENVIRONMENT, **more}, capture_output=True, text=True,
@@ -155,17 +177,32 @@ class Nodes(NeedsNamespaces):
         self.assertEqual(told, f"{cpus}\n")
         self.assertIn("all CPUs for each", self.done(*Compare.words, "--libraries", "ibcoll", "--rounds", "1"))
 
-    def test_a_link_carries_its_rate_and_no_more(self):
-        self.done(CLUSTER, "up", "2", "--rate", "20mbit")
-        for client, server in (("n1", "n2"), ("n2", "n1")):
-            address = f"10.200.0.{server[1:]}"
-            with subprocess.Popen([CLUSTER, "exec", server, BIN / "ibcoll_tcp_stream", address], env=ENVIRONMENT,
-                                  stdout=subprocess.PIPE, text=True) as listening:
-                port = listening.stdout.readline().strip()
-                trip, stream = self.done(CLUSTER, "exec", client, BIN / "ibcoll_tcp_stream", address, port, "1").split()
-                self.assertEqual(listening.wait(30), 0)
-            self.assertGreater(float(trip), 0)
-            self.assertTrue(10 < float(stream) < 22, f"{stream} Mbit/s from {client} to {server}")
+    def rate(self, *pairs):
+        """Mbit/s of payload that all pairs of source and sink move together."""
+        sinks, sources = [], []
+        for source, sink in pairs:
+            listening = self.start("exec", sink, "python3", "-c", SINK, f"10.200.0.{sink[1:]}")
+            sinks.append(listening)
+            port = listening.stdout.readline().strip()
+            sources.append(self.start("exec", source, "python3", "-c", SOURCE, f"10.200.0.{sink[1:]}", port))
+        told = [sink.communicate(timeout=60)[0].split() for sink in sinks]
+        self.assertEqual([source.wait(30) for source in sources], [0] * len(pairs))
+        begin, end = min(float(first) for _, first, _ in told), max(float(last) for _, _, last in told)
+        return sum(int(count) for count, _, _ in told) * 8e-6 / (end - begin)
+
+    def start(self, *words):
+        process = subprocess.Popen([str(CLUSTER), *words], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_a_link_carries_its_rate_in_each_direction_and_no_more(self):
+        self.done(CLUSTER, "up", "3", "--rate", "20mbit")
+        for pairs in ([("n1", "n2")], [("n1", "n2"), ("n1", "n3")], [("n2", "n1"), ("n3", "n1")]):
+            total = self.rate(*pairs)
+            self.assertTrue(10 < total < 22, f"{total} Mbit/s over one link: {pairs}")
+        total = self.rate(("n1", "n2"), ("n2", "n3"), ("n3", "n1"))
+        self.assertTrue(25 < total < 66, f"{total} Mbit/s over three links")
 
     def test_ranks_on_two_nodes(self):
         self.done(CLUSTER, "up", "2")
