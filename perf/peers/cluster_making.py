@@ -8,6 +8,7 @@ import socket
 import time
 
 import cluster_nodes
+import cluster_processes
 import launch
 from cluster_nodes import ClusterError, address, node_names, run
 
@@ -90,10 +91,10 @@ def make(nodes, wanted):
 def remove(nodes):
     """Kills what runs on the nodes and removes them, also where they are only a part of a cluster, or none."""
     namespaces = nodes.namespaces()
-    if cluster_nodes.on_one_of(namespaces):
+    if cluster_processes.own_is_among(namespaces):
         raise ClusterError("this process is on one of the nodes; call perf/cluster from outside")
     (nodes.folder / "state.json").unlink(missing_ok=True)  # from here on it is no cluster any more
-    nodes.kill_all(namespaces)
+    cluster_processes.kill_all(namespaces)
     for folder in sorted(nodes.folder.glob("n*/shm")):
         if os.path.ismount(folder):
             run("umount", "--lazy", str(folder))

@@ -7,16 +7,12 @@ bridge that joins the links, so that the machine's own network is left as it is.
 folder for temporary files.
 """
 
-import contextlib
 import json
 import os
 import pathlib
 import re
-import select
 import shutil
-import signal
 import subprocess
-import time
 
 NAMESPACES = pathlib.Path("/run/netns")
 ROOT_FOLDER = pathlib.Path("/run/ibcoll-cluster")
@@ -95,23 +91,6 @@ class Nodes:
         own = re.compile(re.escape(self.name) + r"-(n[0-9]+|switch)")
         return sorted(entry.name for entry in NAMESPACES.glob(f"{self.name}-*") if own.fullmatch(entry.name))
 
-    def processes(self, namespaces):
-        """Ids of all processes in the named namespaces."""
-        wanted = networks(namespaces)
-        pids = [folder.name for folder in pathlib.Path("/proc").glob("[0-9]*")]
-        return [int(pid) for pid in pids if network_of(pid) in wanted]
-
-    def kill_all(self, namespaces):
-        """Kills what runs there until nothing does: a process may start another one while it is being killed."""
-        end = time.monotonic() + PATIENCE
-        while pids := self.processes(namespaces):
-            if time.monotonic() > end:
-                raise ClusterError(f"processes {', '.join(map(str, pids))} have not ended {PATIENCE} s after SIGKILL; "
-                                   f"look at /proc/PID/stack and call perf/cluster down again")
-            for pid in pids:
-                with contextlib.suppress(ProcessLookupError):
-                    kill(pid, namespaces)
-
     def enter(self, node, command):
         """Words that run `command` on a node: under its name, with its addresses, its own /dev/shm and its share of the
         CPUs."""
@@ -138,34 +117,3 @@ def share_text(state):
 
 def address(node):
     return f"10.200.0.{node[1:]}"
-
-
-def on_one_of(namespaces):
-    """True when this process is on one of the nodes."""
-    return network_of("self") in networks(namespaces)
-
-
-def networks(namespaces):
-    """What tells these namespaces from all others."""
-    stats = [(NAMESPACES / name).stat() for name in namespaces]
-    return {(stat.st_dev, stat.st_ino) for stat in stats}
-
-
-def network_of(pid):
-    """The same for that of a process; None where it has just ended."""
-    try:
-        stat = os.stat(f"/proc/{pid}/ns/net")
-    except OSError:
-        return None
-    return stat.st_dev, stat.st_ino
-
-
-def kill(pid, namespaces):
-    """Kills a process if it is in one of these namespaces: the id may have passed to another one since it was read."""
-    handle = os.pidfd_open(pid)
-    try:
-        if network_of(pid) in networks(namespaces):
-            signal.pidfd_send_signal(handle, signal.SIGKILL)
-            select.select([handle], [], [], 1)  # it becomes readable when the process has ended
-    finally:
-        os.close(handle)
