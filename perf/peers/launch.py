@@ -12,7 +12,6 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COLLECTIVES = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce"]
 TITLES = {"ibcoll": "ibcoll", "openmpi": "Open MPI", "mpich": "MPICH"}
-NODE_AGENT = pathlib.Path(__file__).resolve().parent / "on_emulated_node"
 SOURCES = ["perf/peers/mpi_perf.cc", "perf/timed_loop.h", "perf/call_times.h"]
 
 
@@ -71,43 +70,14 @@ def core_distance(build, ranks):
     return [float(done.stdout)]
 
 
-def node_cpus(nodes):
-    """The CPUs of each emulated node, as ibcoll_run shares them out; empty where that leaves something over. As NODE_CPUS of
-    on_emulated_node."""
+def cpu_shares(nodes):
+    """The CPUs of each of several nodes on this machine, as ibcoll_run shares them out; empty where that leaves
+    something over."""
     cpus = sorted(os.sched_getaffinity(0))
     if nodes % len(cpus) != 0 and len(cpus) % nodes != 0:
-        return ""
+        return []
     count = max(1, len(cpus) // nodes)
-    shares = [cpus[node * count % len(cpus):][:count] for node in range(nodes)]
-    return " ".join(f"n{node}={','.join(map(str, share))}" for node, share in enumerate(shares))
-
-
-def start_words(name, program, ranks, nodes, tcp_alone=False):
-    """Words before the program, for `ranks` ranks on this machine, as if on `nodes` machines. `tcp_alone`: Open MPI without shared
-    memory."""
-    crowded = ranks > cores()
-    if name == "ibcoll":
-        words = [program.parent / "ibcoll_run", "-n", str(ranks)]  # binds and yields by itself
-        return words if nodes == 1 else words + ["--nodes", str(nodes)]
-    if name == "mpich":
-        return ["mpirun.mpich", "-bind-to", "none" if crowded else "core", "-n", str(ranks)]
-    # What Open MPI takes by itself inside a node, without the other devices' progress functions in its loop; and TCP
-    # between nodes.
-    transports = "self,tcp" if tcp_alone else "self,vader" if nodes == 1 else "self,vader,tcp"
-    words = ["mpirun.openmpi", "--mca", "pml", "ob1", "--mca", "btl", transports, "-n", str(ranks)]
-    if nodes > 1:
-        hosts = [f"n{i}:{ranks * (i + 1) // nodes - ranks * i // nodes}" for i in range(nodes)]
-        words += ["--mca", "plm_rsh_agent", NODE_AGENT, "--host", ",".join(hosts)]
-    if crowded:
-        return words + ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
-    return words + ["--bind-to", "core"]
-
-
-def environment(ranks, nodes):
-    """Open MPI refuses to run as root, as in a container, unless told twice. Nodes have cores of their own where ibcoll_run gives
-    them some: with more ranks than cores."""
-    cpus = node_cpus(nodes) if 1 < nodes and ranks > cores() else ""
-    return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", NODE_CPUS=cpus)
+    return [cpus[node * count % len(cpus):][:count] for node in range(nodes)]
 
 
 def end(process):
@@ -120,12 +90,12 @@ def end(process):
             return
 
 
-def run(name, program, ranks, nodes, words, timeout, tcp_alone=False):
-    """Rows of one launch: {bytes: (t_avg, algorithm)}; raises CompareError with the program's own words."""
-    command = [str(word) for word in start_words(name, program, ranks, nodes, tcp_alone) + [program] + words]
+def run(name, program, ranks, bed, words, timeout):
+    """Rows of one launch on a beds.Bed: {bytes: (t_avg, algorithm)}; a CompareError has the program's own words."""
+    command = bed.command(name, ranks, [program] + words)
     said = f"{TITLES[name]}: {' '.join(command)}"
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-                          env=environment(ranks, nodes), start_new_session=True) as process:
+                          env=bed.environment(), start_new_session=True) as process:
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:

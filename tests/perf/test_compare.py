@@ -77,6 +77,19 @@ class CompareTest(unittest.TestCase):
             self.assertEqual(shares.split(), [f"n{node}={cpus[node % CORES]}" for node in range(2 * CORES)])
             self.assertIn("btl self,tcp " if tcp else "btl self,vader,tcp ", words)
 
+    def test_emulated_nodes_with_a_core_for_each_rank(self):
+        """Open MPI would bind the first rank of every node to the first core."""
+        if CORES < 2:
+            self.skipTest("one core")
+        self.write("path/mpirun.openmpi", BENCHMARK.replace("BASE", "6").replace("#!/bin/bash\n", "#!/bin/bash\n"
+                   f"echo \"$NODE_CPUS|$*\" >>{self.folder / 'started'}\n"))
+        done = self.compare("--ranks", str(CORES), "--nodes", str(CORES), "--collectives", "barrier")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shares, words = (self.folder / "started").read_text().splitlines()[-1].split("|")
+        self.assertEqual(shares.split(), [f"n{node}={cpu}" for node, cpu in enumerate(sorted(os.sched_getaffinity(0)))])
+        self.assertIn("--bind-to none", words)
+        self.assertNotIn("mpi_yield_when_idle", words)
+
     def test_mpich_only_where_ranks_have_cores(self):
         done = self.compare("--ranks", str(CORES + 1), "--collectives", "barrier")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -139,6 +152,7 @@ class CompareTest(unittest.TestCase):
 
     def test_bad_options(self):
         for options, word in ((["--bytes", "9"], "'9'"), (["--ranks", "0"], "'0'"), (["--rounds", "-1"], "--rounds"),
+                              (["--nodes", "0"], "'0'"),
                               (["--collectives", "alltoal"], "'alltoal'"), (["--libraries", "nccl"], "'nccl'")):
             with self.subTest(options=options):
                 done = self.compare(*options)

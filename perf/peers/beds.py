@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where the ranks of perf/compare run: on this machine, as if on several (emulated nodes), or on the nodes of
+perf/cluster; and with which words a library starts them there."""
+
+import dataclasses
+import os
+import pathlib
+
+import cluster_nodes
+import launch
+
+EMULATED_NODE_AGENT = pathlib.Path(__file__).resolve().parent / "on_emulated_node"
+
+
+@dataclasses.dataclass
+class Bed:
+    nodes: int = 1
+    cluster: cluster_nodes.Nodes | None = None  # None: the nodes are emulated
+    tcp_alone: bool = False  # Open MPI without shared memory
+
+    def command(self, name, ranks, program):
+        """Words that start `ranks` ranks of a program, given with its arguments, on a library."""
+        words = [*self._starter(name, ranks, program[0]), *program]
+        if self.cluster:
+            words = self.cluster.enter("n1", words)
+        return [str(word) for word in words]
+
+    def environment(self):
+        """Open MPI refuses to run as root, as in a container, unless told twice. Emulated nodes have cores of their
+        own, as ibcoll_run gives them some."""
+        own = self.nodes > 1 and not self.cluster
+        return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                    NODE_CPUS=emulated_node_cpus(self.nodes) if own else "")
+
+    def title(self):
+        """What the head of a table says of it."""
+        if self.cluster:
+            state = self.cluster.state_or_error()
+            return (f", {self.nodes} node{'s' * (self.nodes > 1)} of perf/cluster at {state['rate']}, "
+                    f"{cluster_nodes.share_text(state)}")
+        return f", {self.nodes} nodes" if self.nodes > 1 else ""
+
+    def _hosts(self, ranks):
+        first = 1 if self.cluster else 0
+        counts = [ranks * (i + 1) // self.nodes - ranks * i // self.nodes for i in range(self.nodes)]
+        return ",".join(f"n{first + i}:{count}" for i, count in enumerate(counts))
+
+    def _starter(self, name, ranks, program):
+        crowded = ranks > launch.cores()
+        if name == "ibcoll":
+            words = [program.parent / "ibcoll_run"]  # binds and yields by itself
+            if self.cluster:
+                words += ["--host", self._hosts(ranks), "--rsh", cluster_nodes.AGENT]
+                # Where nodes have all CPUs, each would bind its first rank to the first CPU.
+                return words if self.cluster.state_or_error()["cpus"][0] else words + ["--no-bind"]
+            return words + ["-n", ranks] + (["--nodes", self.nodes] if self.nodes > 1 else [])
+        if name == "mpich":
+            return ["mpirun.mpich", "-bind-to", "none" if crowded else "core", "-n", ranks]
+        words = ["mpirun.openmpi", "--mca", "pml", "ob1", "--mca", "btl", self._transports(), "-n", ranks]
+        if self.cluster:
+            words += ["--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0"]
+        if self.cluster or self.nodes > 1:
+            agent = cluster_nodes.AGENT if self.cluster else EMULATED_NODE_AGENT
+            words += ["--mca", "plm_rsh_agent", agent, "--host", self._hosts(ranks)]
+        if crowded:
+            words += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
+        # Open MPI takes the cores of one node for those of all: it would bind the first ranks of all nodes to one core.
+        return words + ["--bind-to", "core" if self.nodes == 1 and not crowded else "none"]
+
+    def _transports(self):
+        """What Open MPI takes by itself inside a node, without the other devices' progress functions in its loop; and
+        TCP between nodes."""
+        if self.tcp_alone:
+            return "self,tcp"
+        return "self,vader,tcp" if self.nodes > 1 else "self,vader"
+
+
+def emulated_node_cpus(nodes):
+    """The CPUs of each emulated node, as NODE_CPUS of on_emulated_node."""
+    return " ".join(f"n{node}={','.join(map(str, share))}" for node, share in enumerate(launch.cpu_shares(nodes)))

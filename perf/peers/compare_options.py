@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line of perf/compare."""
+
+import argparse
+import pathlib
+
+import cluster_nodes
+import launch
+
+
+def size_range(text):
+    """8:1M -> (8, 1048576)"""
+    units = {"K": 1 << 10, "M": 1 << 20}
+    try:
+        low, high = [int(part.rstrip("KM")) * units.get(part[-1:], 1) for part in text.split(":")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not MIN:MAX, for example 8:1M") from None
+    if not 0 < low <= high:
+        raise argparse.ArgumentTypeError(f"{text!r}: 0 < MIN <= MAX is wanted")
+    return low, high
+
+
+def names(allowed):
+    def parse(text):
+        for name in text.split(","):
+            if name not in allowed:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(allowed)}")
+        return text.split(",")
+    return parse
+
+
+def numbers(text):
+    try:
+        values = [int(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if not values or min(values) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers of ranks, for example 16,2")
+    return values
+
+
+def node_count(text):
+    most = cluster_nodes.MOST_NODES
+    if not text.isdecimal() or not 1 <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of nodes from 1 to {most}")
+    return int(text)
+
+
+def parse(description):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer sizes and calls: under 2 minutes for 16,2 ranks")
+    parser.add_argument("--ranks", type=numbers, metavar="LIST", help="default 16,2; with --cluster 4 for each node")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--nodes", type=node_count, default=1, metavar="N", help="as if on N machines: Open MPI over "
+                       "TCP between them, ibcoll over what it takes by itself or IBCOLL_NET says; no MPICH (default 1)")
+    where.add_argument("--cluster", type=node_count, metavar="N", help="on N nodes of perf/cluster, joined by shaped "
+                       "links: those that are up, or at 1gbit for as long as this takes; needs root; no MPICH")
+    parser.add_argument("--tcp-alone", action="store_true", help="Open MPI over TCP inside a node, too")
+    parser.add_argument("--collectives", type=names(launch.COLLECTIVES), default=launch.COLLECTIVES, metavar="LIST")
+    parser.add_argument("--libraries", type=names(list(launch.TITLES)), default=list(launch.TITLES), metavar="LIST")
+    parser.add_argument("--bytes", type=size_range, default=(8, 1 << 20), metavar="MIN:MAX", help="default 8:1M")
+    parser.add_argument("--factor", type=int, help="from one size to the next: 4, with --quick 8")
+    parser.add_argument("--rounds", type=int, help="5, with --quick 3")
+    parser.add_argument("--seconds", type=float, help="of timed calls per size: 0.2, with --quick 0.02")
+    parser.add_argument("--build", type=pathlib.Path, default=launch.ROOT / "build/release", help="tree of ibcoll")
+    parser.add_argument("--timeout", type=float, default=120, help="seconds that one launch may take")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write every figure there as well")
+    options = parser.parse_args()
+    options.build = options.build.resolve()  # what runs on other nodes is named in full
+    options.nodes = options.cluster or options.nodes
+    options.ranks = options.ranks or ([4 * options.cluster] if options.cluster else [16, 2])
+    if options.nodes > 1 or options.cluster:
+        if min(options.ranks) < options.nodes:
+            parser.error(f"{'--cluster' if options.cluster else '--nodes'}: a node has at least one rank")
+        options.libraries = [name for name in options.libraries if name != "mpich"]
+    for ranks in options.ranks:
+        if not launch.libraries_for(ranks, options.libraries):
+            parser.error(f"--libraries: none is left for {ranks} ranks (MPICH takes part where every rank has a core, "
+                         f"on one node, without --cluster)")
+    quick = options.quick
+    for name, fast, slow in (("factor", 8, 4), ("rounds", 3, 5), ("seconds", 0.02, 0.2)):
+        if getattr(options, name) is None:
+            setattr(options, name, fast if quick else slow)
+    if options.factor < 2 or options.rounds < 1 or options.seconds <= 0:
+        parser.error("--factor is at least 2, --rounds at least 1, --seconds above 0")
+    return options
