@@ -138,7 +138,7 @@ void overlaps(Refusals& r) {
 void algorithms(Refusals& r, int p) {
   constexpr auto kStatus = IBCOLL_ERR_NOT_APPLICABLE;
   r.refuse(
-      IBCOLL_ALLTOALL, "these apply: direct, pairwise, pap_direct", [](auto& a, auto&) { a.algorithm = "magic"; },
+      IBCOLL_ALLTOALL, "there are auto, direct, pairwise, pap_direct", [](auto& a, auto&) { a.algorithm = "magic"; },
       kStatus);
   r.refuse(
       IBCOLL_ALLGATHER, "there is no such algorithm", [](auto& a, auto&) { a.algorithm = "binomial"; }, kStatus);
