@@ -46,7 +46,7 @@ NOT_USED_IN_COLLECTIVES = re.compile(
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
-LISTED = re.compile(r"FILE\((\w+), (\w+)\)")
+LISTED = re.compile(r"ALGORITHM\((\w+), (\w+)\)")
 SOURCES = ("*.h", "*.cc", "*.c", "*.inc")
 
 
@@ -139,8 +139,8 @@ def impure_collectives(tree):
 
 
 def unregistered(tree):
-    """Algorithms that no one can select: files that registry.cc does not list exactly once, or that are not built."""
-    listed = LISTED.findall(tree.code["runtime/collectives/framework/registry.cc"])
+    """Algorithms that no one can select: files that algorithm_files.inc does not list exactly once, or that are not built."""
+    listed = LISTED.findall(tree.code["runtime/collectives/framework/algorithm_files.inc"])
     built = (tree.root / "runtime/CMakeLists.txt").read_text()
     for path in tree.below("runtime/collectives/"):
         folder, file = path.split("/")[-2:]
@@ -150,7 +150,7 @@ def unregistered(tree):
             yield f"{path} is not in runtime/CMakeLists.txt"
         times = listed.count((folder, file.removesuffix(".cc")))
         if "rows()" in tree.code[path] and folder != "framework" and times != 1:
-            yield f"{path} is {times} times in registry.cc"
+            yield f"{path} is {times} times in algorithm_files.inc"
 
 
 def own_header_not_first(tree):

@@ -3,52 +3,23 @@
 
 #include <vector>
 
-// The files, a line each: folder and name, which are their namespaces.
-#define IBCOLL_ALGORITHM_FILES(FILE)  \
-  FILE(barrier, dissemination)        \
-  FILE(barrier, shm)                  \
-  FILE(bcast, binomial)               \
-  FILE(bcast, shm)                    \
-  FILE(bcast, single_copy)            \
-  FILE(allgather, ring)               \
-  FILE(allgather, recursive_doubling) \
-  FILE(allgather, bruck)              \
-  FILE(allgather, shm)                \
-  FILE(allgather, single_copy)        \
-  FILE(allgather, pap_shm_direct)     \
-  FILE(alltoall, direct)              \
-  FILE(alltoall, pairwise)            \
-  FILE(alltoall, pap_direct)          \
-  FILE(alltoall, shm)                 \
-  FILE(alltoall, single_copy)         \
-  FILE(alltoall, pap_shm_direct)      \
-  FILE(alltoallv, shm)                \
-  FILE(allreduce, recursive_doubling) \
-  FILE(allreduce, shm)                \
-  FILE(allreduce, single_copy)        \
-  FILE(gather, linear)                \
-  FILE(scatter, linear)               \
-  FILE(reduce, linear)                \
-  FILE(reduce_scatter, linear)        \
-  FILE(scan, linear)
-
 namespace ibcoll {
 
-#define IBCOLL_DECLARE(folder, name) \
+#define ALGORITHM(folder, name)      \
   namespace folder::name {           \
   std::span<const Algorithm> rows(); \
   }
-IBCOLL_ALGORITHM_FILES(IBCOLL_DECLARE)
-#undef IBCOLL_DECLARE
+#include "runtime/collectives/framework/algorithm_files.inc"
+#undef ALGORITHM
 
 namespace {
 
 std::vector<const Algorithm*> all_rows() {
   std::vector<const Algorithm*> all;
-#define IBCOLL_APPEND(folder, name) \
+#define ALGORITHM(folder, name) \
   for (const Algorithm& row : folder::name::rows()) all.push_back(&row);
-  IBCOLL_ALGORITHM_FILES(IBCOLL_APPEND)
-#undef IBCOLL_APPEND
+#include "runtime/collectives/framework/algorithm_files.inc"
+#undef ALGORITHM
   return all;
 }
 
