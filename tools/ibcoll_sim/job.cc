@@ -139,7 +139,7 @@ Status SimJob::loop() {
     const bool late = random_.one_in(params_.lazy) && !network_.idle();
     if (network_.has_runnable() && !late) {
       turn(network_.take_runnable());
-    } else if (!network_.advance() && !wake_neighbours()) {
+    } else if ((late || !wake_neighbours()) && !network_.advance() && !wake_neighbours()) {
       tick();
     }
   }

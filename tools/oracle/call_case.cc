@@ -224,6 +224,16 @@ std::string CallCase::check(uint64_t round) const {
   return !wrong.empty() ? wrong : compare("send", send_, before(send_, round, true), true);
 }
 
+bool CallCase::has_block(int index, uint64_t round) const {
+  const std::vector<std::byte> wanted = after(round);
+  return std::all_of(recv_.blocks.begin(), recv_.blocks.end(), [&](const Block& block) {
+    const auto begin = static_cast<std::ptrdiff_t>(recv_.begin + block.offset);
+    const auto end = begin + static_cast<std::ptrdiff_t>(block.bytes);
+    return block.index != index ||
+           std::equal(wanted.begin() + begin, wanted.begin() + end, recv_.bytes.begin() + begin);
+  });
+}
+
 void CallCase::scribble() {
   for (Memory* const memory : {&send_, &recv_}) std::fill(memory->bytes.begin(), memory->bytes.end(), kScribble);
 }

@@ -49,6 +49,8 @@ class CallCase {
   void fill(uint64_t round);
   // After completion: "", or what is wrong in either buffer.
   std::string check(uint64_t round) const;
+  // Block `index` of the receive buffer has arrived.
+  bool has_block(int index, uint64_t round) const;
   // The caller's right after completion: both buffers get other content, which stays if nobody writes late.
   void scribble();
   std::string check_scribbled() const;

@@ -48,6 +48,7 @@ Task run(Comm& c, Args a) {
   const uint64_t node_total = longest * static_cast<uint64_t>(c.size()) * locals.size();
   const NodeRows rows(c, cell * static_cast<uint64_t>(nodes.most_local()));
   const ConstBytes own = a.own(c.rank());
+  c.copy(a.recv[c.rank()], own);
   for (uint64_t at = 0; at < longest; at += cell) {
     co_await c.next_step(rows.step_bytes());
     const ConstBytes mine = part(own, at, cell);
@@ -88,7 +89,6 @@ Task run(Comm& c, Args a) {
     }
     co_await c.flushed();
   }
-  c.copy(a.recv[c.rank()], own);
 }
 
 const char* why_not(const Shape& s) {

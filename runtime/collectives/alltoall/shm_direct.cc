@@ -29,6 +29,7 @@ Task run(Comm& c, Args a) {
   const uint64_t cell = std::min(
       a.recv.bytes, longest_cell(c.node().area_bytes(), nodes.node_count(), nodes.fewest_local(), nodes.most_local()));
   const NodeRows rows(c, 2 * cell * locals * static_cast<uint64_t>(nodes.most_local()));
+  c.copy(a.recv[c.rank()], a.send[c.rank()]);
   for (uint64_t at = 0; at < a.recv.bytes; at += cell) {
     const uint64_t now = std::min(cell, a.recv.bytes - at);
     co_await c.next_step(rows.step_bytes());
@@ -42,7 +43,7 @@ Task run(Comm& c, Args a) {
       }
       std::byte* to = rows.row(node) + now * local * theirs.size();
       for (const int rank : theirs) {
-        c.copy(Bytes(to, now), part(a.send[rank], at, now));
+        if (rank != c.rank()) c.copy(Bytes(to, now), part(a.send[rank], at, now));
         to += now;
       }
     }
@@ -72,7 +73,7 @@ Task run(Comm& c, Args a) {
       const std::span<const int> theirs = nodes.ranks_of(node);
       const std::byte* from = rows.row(node) + (node == here ? 0 : now * locals * theirs.size()) + now * local;
       for (const int rank : theirs) {
-        c.copy(part(a.recv[rank], at, now), ConstBytes(from, now));
+        if (rank != c.rank()) c.copy(part(a.recv[rank], at, now), ConstBytes(from, now));
         from += now * locals;
       }
     }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Arrival awareness: while one rank is late, the others finish all that is among themselves, and when it comes, only its own
+// blocks are left. The advertisement is the arrival notice: no message exists for that alone.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+
+#include "runtime/collectives/framework/registry.h"
+#include "tests/simulated/replay.h"
+#include "tests/simulated/scenario.h"
+
+namespace ibcoll {
+namespace {
+
+struct Late {
+  ibcoll_collective_t collective;
+  const char* algorithm;
+  ibcoll_scheme_t scheme;
+  uint64_t bytes;
+  std::vector<int> nodes;  // of each rank
+  int rank;                // the late one
+  Time by;
+};
+
+struct Outcome {
+  bool others_were_done = true;  // when the late rank came
+  std::string missing;           // blocks that were not there then
+  Time after_arrival = 0;        // from then to the last exit
+  SimCounters counters;
+};
+
+Outcome run_late(const Late& late) {
+  const int p = static_cast<int>(late.nodes.size());
+  SimJobParams params;
+  params.network.ranks = p;
+  params.network.node_of = late.nodes;
+  params.network.between_nodes.jitter_ns = params.network.within_node.jitter_ns = 0;
+  params.lazy = 0;
+  params.window_area_bytes = 1 << 20;
+  SimJob job(params);
+  std::vector<int> all(static_cast<size_t>(p));
+  std::iota(all.begin(), all.end(), 0);
+  const int team = job.make_team(all);
+  CallParams wanted;
+  wanted.collective = late.collective;
+  wanted.p = p;
+  wanted.bytes = late.bytes;
+  wanted.scheme = late.scheme;
+  CollectiveCase call(wanted, 17);
+  Outcome outcome;
+  Time arrived = 0;
+  std::vector<std::unique_ptr<Request>> requests;
+  for (int rank = 0; rank < p; ++rank) {
+    requests.push_back(make_request(job.team(team, rank), call, *find_algorithm(late.collective, late.algorithm)));
+    SimStep step;
+    step.request = requests.back().get();
+    if (rank == late.rank) step.delay_ns = late.by;
+    step.before_start = [&, rank] {
+      call.at(rank).fill(0);
+      if (rank != late.rank) return;
+      arrived = job.network().now();
+      // The blocks of its node's ranks may wait for it, where a leader sends for all.
+      const auto absent = [&](int other) {
+        const bool shm = std::string_view(late.algorithm).find("shm") != std::string_view::npos;
+        return other == late.rank ||
+               (shm && late.nodes[static_cast<size_t>(other)] == late.nodes[static_cast<size_t>(late.rank)]);
+      };
+      for (int to = 0; to < p; ++to)
+        for (int from = 0; from < p; ++from)
+          if (!absent(to) && !absent(from))
+            if (!call.at(to).has_block(from, 0)) {
+              outcome.others_were_done = false;
+              outcome.missing += fmt::format(" {}->{}", from, to);
+            }
+    };
+    step.completed = [&, rank](const Status& status) {
+      EXPECT_TRUE(status.ok()) << status.text();
+      EXPECT_EQ(call.at(rank).check(0), "");
+      outcome.after_arrival = job.network().now() - arrived;
+    };
+    job.add_step(rank, std::move(step));
+  }
+  const Status status = job.run();
+  EXPECT_TRUE(status.ok()) << status.text();
+  outcome.counters = job.network().counters();
+  return outcome;
+}
+
+constexpr Time kLate = 50'000'000;
+
+std::vector<int> node_layout(int p, int kind) {
+  std::vector<int> nodes(static_cast<size_t>(p));
+  SimRandom random(static_cast<uint64_t>(100 * p + kind));
+  for (int rank = 0; rank < p; ++rank)
+    nodes[static_cast<size_t>(rank)] = kind == 0   ? rank
+                                       : kind == 1 ? rank / 4
+                                                   : static_cast<int>(random.below(static_cast<uint64_t>(1 + p / 3)));
+  return nodes;
+}
+
+class ArrivalAware : public ::testing::TestWithParam<std::tuple<ibcoll_collective_t, const char*>> {};
+
+TEST_P(ArrivalAware, TheOthersAreDoneBeforeTheLateRankComes) {
+  const auto [collective, algorithm] = GetParam();
+  for (const int p : {2, 3, 4, 7, 11, 16, 23, 40})
+    for (int kind = 0; kind < 3; ++kind)
+      for (const ibcoll_scheme_t scheme : {IBCOLL_SCHEME_COPY, IBCOLL_SCHEME_ZERO_COPY})
+        for (const uint64_t bytes : {uint64_t{8}, uint64_t{3000}, uint64_t{20'000}}) {
+          // Through the node window longer blocks take rounds, which all nodes do together.
+          const bool shm = std::string_view(algorithm).find("shm") != std::string_view::npos;
+          if ((shm || p > 16) && bytes > (p > 16 ? 100 : 3000)) continue;
+          Late late{collective, algorithm, scheme, bytes, node_layout(p, kind), p / 2, kLate};
+          const Placement placement(
+              [&] {
+                std::vector<int> all(static_cast<size_t>(p));
+                std::iota(all.begin(), all.end(), 0);
+                return all;
+              }(),
+              late.nodes);
+          Shape shape;
+          shape.p = p;
+          shape.nodes = placement.node_count();
+          shape.fewest_local = placement.fewest_local();
+          shape.most_local = placement.most_local();
+          shape.area_bytes = placement.most_local() > 1 ? 1 << 20 : 0;
+          shape.bytes = bytes;
+          if (find_algorithm(collective, algorithm)->why_not(shape)) continue;
+          const Outcome outcome = run_late(late);
+          ASSERT_TRUE(outcome.others_were_done)
+              << "p " << p << " layout " << kind << " bytes " << bytes << ":" << outcome.missing;
+          // What is left: its own blocks, in both directions, and a few start-ups.
+          late.by = 0;
+          const Time alone = 40'000 + static_cast<Time>(4 * p) * (1'000 + bytes / 5);
+          ASSERT_LT(outcome.after_arrival, alone) << "p " << p << " layout " << kind << " bytes " << bytes;
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(Paper, ArrivalAware,
+                         ::testing::Combine(::testing::Values(IBCOLL_ALLTOALL, IBCOLL_ALLGATHER),
+                                            ::testing::Values("pap_direct", "pap_shm_direct")));
+
+// What the plain form is for: it waits for the late rank before it serves those behind it.
+TEST(Direct, WaitsForTheLateRank) {
+  for (const ibcoll_collective_t collective : {IBCOLL_ALLTOALL, IBCOLL_ALLGATHER})
+    for (const int p : {4, 8, 16}) {
+      const Late late{collective, "direct", IBCOLL_SCHEME_ZERO_COPY, 3000, node_layout(p, 0), p / 2, kLate};
+      EXPECT_FALSE(run_late(late).others_were_done) << p;
+    }
+}
+
+// p (p - 1) messages and nothing else: advertisements and puts, or the data alone.
+TEST(ArrivalNotice, IsTheAdvertisementOrTheDataItself) {
+  for (const ibcoll_collective_t collective : {IBCOLL_ALLTOALL, IBCOLL_ALLGATHER})
+    for (const char* const algorithm : {"direct", "pap_direct"})
+      for (const int p : {2, 5, 12}) {
+        const auto pairs = static_cast<uint64_t>(p * (p - 1));
+        const Late zero_copy{collective, algorithm, IBCOLL_SCHEME_ZERO_COPY, 3000, node_layout(p, 0), 0, 100'000};
+        const SimCounters announced = run_late(zero_copy).counters;
+        EXPECT_EQ(announced.messages, pairs) << algorithm << " p " << p;
+        EXPECT_EQ(announced.puts, pairs) << algorithm << " p " << p;
+        const Late copy{collective, algorithm, IBCOLL_SCHEME_COPY, 1000, node_layout(p, 0), 0, 100'000};
+        const SimCounters copied = run_late(copy).counters;
+        EXPECT_EQ(copied.messages, pairs) << algorithm << " p " << p;
+        EXPECT_EQ(copied.puts, 0u) << algorithm << " p " << p;
+      }
+}
+
+}  // namespace
+}  // namespace ibcoll
