@@ -63,6 +63,10 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_EAGER_BYTES", Kind::kBytes, "8K", "0..1M",
      "largest block that goes through a landing slot without an advertisement; at most what the slots of all "
      "transports in use hold (ibcoll_info -d)"},
+    {"IBCOLL_SPILL_BYTES", Kind::kBytes, "2M", "0..1G",
+     "for a rank that has not come to a collective yet: how much the others may send ahead, in all, which it keeps "
+     "until it comes; "
+     "0: nothing"},
     {"IBCOLL_SINGLE_COPY", Kind::kChoice, "auto", "auto|off",
      "copy large blocks between processes of a node by process_vm_readv and process_vm_writev, where the kernel "
      "permits it"},

@@ -78,6 +78,7 @@ Status Context::make_engine() {
   }
   EngineLimits limits;
   limits.eager_bytes = config_.bytes("IBCOLL_EAGER_BYTES");
+  limits.spill_bytes = config_.bytes("IBCOLL_SPILL_BYTES");
   const double timeout = config_.seconds("IBCOLL_TIMEOUT");
   limits.timeout_ns = timeout < kForEver ? static_cast<Time>(timeout * 1e9) : 0;
 

@@ -16,7 +16,8 @@ struct EarlyMessage;
 enum class NoteKind : uint16_t {
   kAnnounce = 1,  // payload: RemoteRegion (key 0: send fragments); bytes: size of the region
   kEager,         // payload: a message or the next piece of one; bytes: size of the message
-  kFragment,      // payload: the next piece of an announced message; bytes: size of the message
+  kSpill,  // the same as kEager, of an announced message before its advertisement has come; the last byte waits for that
+  kFragment,  // payload: the next piece of an announced message; bytes: size of the message
   kLanded,    // a put's data has landed: the next piece of an announced message; payload none; bytes: size of the piece
   kConsumed,  // bytes: eager pieces of this collective taken so far (credit)
   kCompleted,  // only Note.completed matters (credit)
@@ -37,7 +38,8 @@ struct Message {
   std::byte* data = nullptr;  // const in a put
   uint64_t bytes = 0;         // of a put: of this piece
   uint64_t total = 0;         // of a put: of the message that it is a piece of
-  uint64_t moved = 0;         // of the bytes: landed; left in fragments; used by pieces
+  uint64_t moved = 0;         // of the bytes: landed; left as spill or in fragments; used by pieces
+  uint64_t spilled = 0;       // of a put: left as spill
   RemoteRegion region;        // announced: as exposed to the peer
   bool told = false;          // announced: the advertisement has left
 };
@@ -110,6 +112,8 @@ struct Channel {
   bool arrived = false;  // a note of this collective came from the peer
   bool serves = false;   // next_arrival() shall return it
   uint64_t bytes_to_serve = 0;
+  bool spills = false;   // the peer is away: what is put now may go to its landing memory
+  uint64_t spilled = 0;  // bytes that went there
   Channel* next_arrived = nullptr;
   bool in_ready = false;  // in the list that next_ready makes
   Channel* next_ready = nullptr;

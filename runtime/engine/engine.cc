@@ -22,6 +22,7 @@ Engine::Engine(int rank, std::vector<Transport*> route, EngineLimits limits)
     : rank_(rank), route_(std::move(route)), limits_(limits) {
   limits_.eager_ahead = std::max<uint32_t>(2, limits_.eager_ahead);  // credit is returned for half of them at a time
   memory_waits_.reserve(kFirstWaits);
+  arrival_waits_.reserve(kFirstWaits);
   blocked_.reserve(kFirstWaits);
   for (Transport* const t : route_)
     if (t && std::find(transports_.begin(), transports_.end(), t) == transports_.end()) transports_.push_back(t);
@@ -80,6 +81,7 @@ bool Engine::progress() noexcept {
   bool moved = !blocked_.empty() && retry_blocked();
   moved |= poll_transports();
   moved |= !memory_waits_.empty() && run_memory_waits();
+  if (!arrival_waits_.empty()) moved |= moved ? still_busy() : serve_the_absent();
   if (owing_) [[unlikely]] {
     owing_ = false;
     for (auto& [epoch, team] : teams_) owing_ |= !team->settle_owed();
@@ -141,6 +143,33 @@ bool Engine::awaits_leaders() const noexcept {
   return any;
 }
 
+bool Engine::still_busy() noexcept {
+  idle_rounds_ = 0;
+  return true;
+}
+
+// Early ranks' links are idle, and peers are away: what will go to these may go to their landing memory meanwhile.
+bool Engine::serve_the_absent() noexcept {
+  if (idle_rounds_++ == 0) idle_since_ = now();
+  if (now() < idle_since_ + kPatience) return false;
+  std::vector<Request*>& waits = arrival_waits_;
+  for (size_t i = 0; i < waits.size();) {
+    Request& request = *waits[i];
+    if (request.team().failure().ok() && request.exchange().awaits_arrival()) {
+      if (request.exchange().serve_absent()) {
+        run(request);
+        return true;  // the list may have changed
+      }
+      ++i;
+      continue;
+    }
+    request.waits_for_arrival = false;
+    waits[i] = waits.back();
+    waits.pop_back();
+  }
+  return false;
+}
+
 void Engine::take_from_memory() noexcept {
   while (run_memory_waits()) {
   }
@@ -174,6 +203,7 @@ void Engine::forget(Channel& channel) noexcept {
 void Engine::forget(Request& request) noexcept {
   request.waits_for_memory = false;
   std::erase(memory_waits_, &request);
+  if (std::exchange(request.waits_for_arrival, false)) std::erase(arrival_waits_, &request);
 }
 
 void Engine::run(Request& request) noexcept {
@@ -184,6 +214,10 @@ void Engine::run(Request& request) noexcept {
   } else if (request.exchange().polls_memory() && !request.waits_for_memory) {
     request.waits_for_memory = true;
     memory_waits_.push_back(&request);
+  } else if (request.exchange().awaits_arrival() && !request.waits_for_arrival) {
+    if (arrival_waits_.empty()) idle_rounds_ = 0, idle_since_ = now();
+    request.waits_for_arrival = true;
+    arrival_waits_.push_back(&request);
   }
 }
 

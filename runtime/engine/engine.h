@@ -21,8 +21,9 @@ class Team;
 class Request;
 
 struct EngineLimits {
-  uint64_t eager_bytes = 8192;        // largest message that goes without an advertisement; the same on all ranks
-  uint32_t eager_ahead = 32;          // eager messages to one peer in one collective that it has not taken yet
+  uint64_t eager_bytes = 8192;     // largest message that goes without an advertisement; the same on all ranks
+  uint32_t eager_ahead = 32;       // eager messages to one peer in one collective that it has not taken yet
+  uint64_t spill_bytes = 2 << 20;  // for a rank that is away, others leave so many bytes in its landing memory; 0: none
   uint32_t collectives_ahead = 16;    // collectives with eager messages to one peer that it has not completed yet
   Time timeout_ns = 600'000'000'000;  // of a collective; 0: none
   Time stall_ns = 1'000'000'000;      // a wait this long makes ranks compare their calls
@@ -57,6 +58,8 @@ class Engine {
   bool awaits_leaders() const noexcept;
   // One round; true when anything moved. Never blocks.
   bool progress() noexcept;
+  // When progress() will send to ranks that are away, unless something happens before; 0: not at all. For simulated time.
+  Time spills_at() const noexcept { return arrival_waits_.empty() ? 0 : idle_since_ + kPatience; }
   // For a rank that has waited for a while: looks for dead peers, stalls and deadlines.
   void check() noexcept;
 
@@ -100,6 +103,8 @@ class Engine {
   bool poll_transports() noexcept;
   bool run_memory_waits() noexcept;
   bool retry_blocked() noexcept;
+  bool serve_the_absent() noexcept;
+  bool still_busy() noexcept;
   void end_failed() noexcept;
 
   int rank_;
@@ -115,6 +120,11 @@ class Engine {
   std::vector<std::pair<uint64_t, EarlyMessage*>> orphans_;  // of teams that are being made; peer: job rank
   std::vector<Request*> memory_waits_;                       // tasks that wait for a flag in shared memory
   std::vector<Channel*> blocked_;
+  // Tasks that wait for an arrival although they could send to peers that are away, and since when nothing has moved.
+  static constexpr Time kPatience = 50'000;
+  std::vector<Request*> arrival_waits_;
+  Time idle_since_ = 0;
+  uint32_t idle_rounds_ = 0;
   bool owing_ = false;
   bool failed_ = false;
   EarlyMessage* free_small_ = nullptr;

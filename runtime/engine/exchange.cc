@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/engine/engine.h"
@@ -15,6 +16,7 @@ Exchange::Exchange(Team& team, uint32_t signature) noexcept
       signature_(signature),
       window_(team.window()),
       eager_limit_(team.engine().limits().eager_bytes),
+      spill_share_(team.engine().limits().spill_bytes / static_cast<uint64_t>(std::max(1, team.size() - 1))),
       comm_(*this, team.placement(), window_, signature, nullptr, team.rank(), team.size()) {}
 
 void Exchange::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noexcept {
@@ -60,18 +62,9 @@ void Exchange::announce(int peer, Bytes into, int called) noexcept {
   m->bytes = into.size();
   c->announced.push(m);
   c->bytes_announced += m->bytes;
-  if (eager(m->bytes)) {
-    m->told = true;  // nothing to tell
-    while (c->unexpected && c->announced.head) {
-      EarlyMessage* const early = c->unexpected;
-      c->unexpected = early->next;
-      if (!c->unexpected) c->unexpected_tail = &c->unexpected;
-      take_eager(*c, early->note, ConstBytes(early->payload(), early->bytes));
-      team_.engine().recycle(early);
-    }
-  } else if (!pump_advertisements(*c)) {
-    retry_later(*c);
-  }
+  m->told = eager(m->bytes);  // then there is nothing to tell
+  if (c->unexpected) take_unexpected(*c);
+  if (!pump_advertisements(*c)) retry_later(*c);
 }
 
 void Exchange::put(int peer, ConstBytes piece, uint64_t total) noexcept {
@@ -166,6 +159,16 @@ Comm& Exchange::among(const Comm& comm, std::span<const int> ranks) noexcept {
 }
 
 // ---------------------------------------------------------------- waiting
+
+bool Exchange::serve_absent() noexcept {
+  for (Channel* c = channels_.first(); c; c = c->next_peer) {
+    if (!c->serves || c->arrived || c->in_ready || c->bytes_to_serve == 0) continue;
+    c->spills = c->in_ready = true;
+    ready_.push(*c);
+    return true;
+  }
+  return false;
+}
 
 bool Exchange::has_arrival() noexcept {
   while (!ready_.empty() && !ready_.front()->serves) ready_.pop().in_ready = false;  // arrived and was served meanwhile

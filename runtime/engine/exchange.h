@@ -46,6 +46,12 @@ class Exchange {
   const Wait& wait() const noexcept { return wait_; }
   bool polls_memory() const noexcept { return wait_.kind && wait_.kind->bell != nullptr; }
   bool awaits_part() const noexcept { return wait_.kind == &waits::kPublished && wait_.value != NodeWindow::kWhole; }
+  // The task waits for an arrival although peers that it serves are away and have landing memory left.
+  bool awaits_arrival() const noexcept {
+    return wait_.kind == &waits::kArrival && spill_share_ > 0 && scheme_ != IBCOLL_SCHEME_ZERO_COPY;
+  }
+  // One of these peers counts as ready from now on: what is put goes to its landing memory. False: there is none.
+  bool serve_absent() noexcept;
   // The bell of the rank of the node that the wait is for.
   static constexpr int kNoBell = Doorbell::kNoBell;  // messages are on their way, too, or nobody would ring
   static constexpr int kOwnTurn = -2;                // it is for an earlier collective of this rank
@@ -121,14 +127,18 @@ class Exchange {
   enum class Sent { kYes, kWaits, kBusy };
   Sent send_eager(Channel& channel, Message& put) noexcept;
   Sent send_announced(Channel& channel, Message& put) noexcept;
+  Sent spill(Channel& channel, Message& put) noexcept;
   void retry_later(Channel& channel) noexcept;
 
   void on_announce(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void on_eager(Channel& channel, const Note& note, ConstBytes payload) noexcept;
+  void on_spill(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void on_fragment(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void on_landed(Channel& channel, const Note& note) noexcept;
   bool conceal(int peer, Message& announced) noexcept;
   void take_eager(Channel& channel, const Note& note, ConstBytes payload) noexcept;
+  void keep_unexpected(Channel& channel, const Note& note, ConstBytes payload) noexcept;
+  void take_unexpected(Channel& channel) noexcept;
   void land(Channel& channel, uint64_t bytes) noexcept;
   void mark_arrived(Channel& channel) noexcept;
   Comm& make_comm(const int* ranks, int rank, int size) noexcept;
@@ -142,6 +152,7 @@ class Exchange {
   NodeWindow* window_;
   uint64_t window_turn_ = 0;
   uint64_t eager_limit_ = 0;
+  uint64_t spill_share_ = 0;  // of this rank, in another's landing memory
 
   Comm comm_;
   Comm* on_node_ = nullptr;  // made when first asked for

@@ -23,6 +23,9 @@ void Exchange::on_note(int peer, const Note& note, ConstBytes payload) noexcept 
     case NoteKind::kEager:
       on_eager(*c, note, payload);
       break;
+    case NoteKind::kSpill:
+      on_spill(*c, note, payload);
+      break;
     case NoteKind::kFragment:
       on_fragment(*c, note, payload);
       break;
@@ -49,10 +52,21 @@ void Exchange::on_announce(Channel& c, const Note& note, ConstBytes payload) noe
 
 void Exchange::on_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
   mark_arrived(c);
-  if (c.announced.head && !c.unexpected) {
+  if (c.announced.head && !c.unexpected)
     take_eager(c, note, payload);
-    return;
-  }
+  else
+    keep_unexpected(c, note, payload);
+}
+
+void Exchange::on_spill(Channel& c, const Note& note, ConstBytes payload) noexcept {
+  mark_arrived(c);
+  if (c.announced.head && !c.unexpected)
+    on_fragment(c, note, payload);
+  else
+    keep_unexpected(c, note, payload);
+}
+
+void Exchange::keep_unexpected(Channel& c, const Note& note, ConstBytes payload) noexcept {
   EarlyMessage* const early = team_.engine().early_message(c.peer, note, payload);
   if (!early) {
     fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to keep {} bytes that rank {} sent early", team_.rank(),
@@ -62,6 +76,20 @@ void Exchange::on_eager(Channel& c, const Note& note, ConstBytes payload) noexce
   early->next = nullptr;
   *c.unexpected_tail = early;
   c.unexpected_tail = &early->next;
+}
+
+void Exchange::take_unexpected(Channel& c) noexcept {
+  while (c.unexpected && c.announced.head) {
+    EarlyMessage* const early = c.unexpected;
+    c.unexpected = early->next;
+    if (!c.unexpected) c.unexpected_tail = &c.unexpected;
+    const ConstBytes payload(early->payload(), early->bytes);
+    if (static_cast<NoteKind>(early->note.kind) == NoteKind::kSpill)
+      on_fragment(c, early->note, payload);
+    else
+      take_eager(c, early->note, payload);
+    team_.engine().recycle(early);
+  }
 }
 
 void Exchange::take_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
@@ -77,7 +105,7 @@ void Exchange::take_eager(Channel& c, const Note& note, ConstBytes payload) noex
 
 void Exchange::on_fragment(Channel& c, const Note& note, ConstBytes payload) noexcept {
   Message* const m = c.announced.head;
-  if (!m || !m->told || m->bytes != note.bytes || payload.size() > m->bytes - m->moved) {
+  if (!m || m->bytes != note.bytes || payload.size() > m->bytes - m->moved) {
     mismatch(c.peer, note.bytes, m ? m->bytes : 0, "bytes of a message from it");
     return;
   }

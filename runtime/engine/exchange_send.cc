@@ -2,6 +2,8 @@
 // How a collective's messages leave: eager, by put, or in fragments; as far as there is credit.
 #include "runtime/engine/exchange.h"
 
+#include <algorithm>
+
 #include "runtime/engine/engine.h"
 #include "runtime/engine/team.h"
 
@@ -52,15 +54,17 @@ Exchange::Sent Exchange::send_eager(Channel& c, Message& put) noexcept {
 
 Exchange::Sent Exchange::send_announced(Channel& c, Message& put) noexcept {
   Message* const to = c.advertisements.head;
-  if (!to) return Sent::kWaits;
+  if (!to) return c.spills ? spill(c, put) : Sent::kWaits;
   if (to->bytes != put.total) {
     mismatch(c.peer, to->bytes, put.total, "bytes of a message to it");
     return Sent::kWaits;
   }
+  if (to->moved == 0) to->moved = put.spilled;  // that is there already, or on its way
+  const ConstBytes left(put.data + put.spilled, put.bytes - put.spilled);
   if (to->region.key != 0) {
     const RemoteRegion rest{to->region.address + to->moved, to->bytes - to->moved, to->region.key};
-    const PutResult result = team_.put(c.peer, rest, ConstBytes(put.data, put.bytes),
-                                       note(NoteKind::kLanded, put.bytes, c.sent), reinterpret_cast<uint64_t>(this));
+    const PutResult result =
+        team_.put(c.peer, rest, left, note(NoteKind::kLanded, left.size(), c.sent), reinterpret_cast<uint64_t>(this));
     if (result == PutResult::kBusy) return Sent::kBusy;
     if (result == PutResult::kPending) ++puts_pending_;
   } else {
@@ -71,9 +75,25 @@ Exchange::Sent Exchange::send_announced(Channel& c, Message& put) noexcept {
       put.moved += fragment.size();
     }
   }
-  to->moved += put.bytes;
+  to->moved += left.size();
   if (to->moved == to->bytes) recycle(c.advertisements.pop());
   return Sent::kYes;
+}
+
+// The peer's engine keeps the pieces until it announces; how much it keeps of all ranks is bounded by their shares. The last byte
+// goes with the advertisement, so that every message ends in one way.
+Exchange::Sent Exchange::spill(Channel& c, Message& put) noexcept {
+  if (put.bytes != put.total || !team_.may_send_eager(c.peer, op_)) return Sent::kWaits;
+  const uint64_t slot = team_.transport(c.peer).slot_bytes();
+  const uint64_t most = put.moved + std::min(spill_share_ - c.spilled, put.bytes - 1 - put.moved);
+  while (put.moved < most) {
+    const ConstBytes piece = part(ConstBytes(put.data, most), put.moved, slot);
+    if (!team_.send(c.peer, note(NoteKind::kSpill, put.total, c.sent), piece)) return Sent::kBusy;
+    put.moved += piece.size();
+    c.spilled += piece.size();
+    put.spilled = put.moved;
+  }
+  return Sent::kWaits;
 }
 
 bool Exchange::pump_consumed(Channel& c) noexcept {

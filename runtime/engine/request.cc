@@ -102,7 +102,7 @@ Args Request::with_own_copy() noexcept {
 }
 
 void Request::end(Status status) noexcept {
-  if (waits_for_memory) team_.engine().forget(*this);
+  if (waits_for_memory || waits_for_arrival) team_.engine().forget(*this);
   exchange_.close();
   task_ = Task();
   exchange_.release();

@@ -58,6 +58,7 @@ class Request {
   bool has_task() const noexcept { return static_cast<bool>(task_); }
   void end(Status status) noexcept;  // drops the task
   bool waits_for_memory = false;     // in the engine's list
+  bool waits_for_arrival = false;    // in the other one
   Time seen_at = 0;                  // first check() that saw this run; for deadlines
   Time probed_at = 0;
 

@@ -28,6 +28,7 @@ struct Outcome {
   bool others_were_done = true;  // when the late rank came
   std::string missing;           // blocks that were not there then
   Time after_arrival = 0;        // from then to the last exit
+  Time late_rank_done = 0;       // from its arrival to when all was there for it
   SimCounters counters;
 };
 
@@ -79,6 +80,7 @@ Outcome run_late(const Late& late) {
       EXPECT_TRUE(status.ok()) << status.text();
       EXPECT_EQ(call.at(rank).check(0), "");
       outcome.after_arrival = job.network().now() - arrived;
+      if (rank == late.rank) outcome.late_rank_done = outcome.after_arrival;
     };
     job.add_step(rank, std::move(step));
   }
@@ -140,6 +142,23 @@ TEST_P(ArrivalAware, TheOthersAreDoneBeforeTheLateRankComes) {
 INSTANTIATE_TEST_SUITE_P(Paper, ArrivalAware,
                          ::testing::Combine(::testing::Values(IBCOLL_ALLTOALL, IBCOLL_ALLGATHER),
                                             ::testing::Values("pap_direct", "pap_shm_direct")));
+
+// Long blocks for the late rank travel to its landing memory while it is away, all but their last bytes.
+TEST(Spill, BlocksForTheLateRankTravelWhileItIsAway) {
+  for (const ibcoll_collective_t collective : {IBCOLL_ALLTOALL, IBCOLL_ALLGATHER})
+    for (const int p : {4, 9}) {
+      Late late{collective, "pap_direct", IBCOLL_SCHEME_AUTO, 100'000, node_layout(p, 0), p / 2, kLate};
+      const Outcome spilled = run_late(late);
+      EXPECT_TRUE(spilled.others_were_done) << p;
+      late.scheme = IBCOLL_SCHEME_ZERO_COPY;
+      const Outcome waited = run_late(late);
+      // Its own blocks go out in both cases, while those for it come in: with a link of its own it gains nothing, and loses no
+      // more than a start-up for each peer.
+      EXPECT_LT(spilled.late_rank_done, waited.late_rank_done + static_cast<Time>(p) * 1'000) << p;
+      const uint64_t slots = static_cast<uint64_t>(p - 1) * (late.bytes / 4096);
+      EXPECT_GE(spilled.counters.messages, waited.counters.messages + slots) << p;
+    }
+}
 
 // What the plain form is for: it waits for the late rank before it serves those behind it.
 TEST(Direct, WaitsForTheLateRank) {

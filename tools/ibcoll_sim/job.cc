@@ -167,6 +167,7 @@ void SimJob::turn(int number) {
   moved |= rank.engine->progress();
   if (random_.one_in(kCheckOnceIn)) rank.engine->check();
   moved |= collect_completed(number);
+  if (const Time look = rank.engine->spills_at(); look > network_.now()) network_.wake_at(number, look);
   if (!moved) return;
   network_.wake(number);
   touched_[static_cast<size_t>(network_.node(number))] = true;
