@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runtime/api/handles.h"
+#include "runtime/api/taken.h"
 #include "runtime/context/signal_report.h"
 #include "runtime/context/split.h"
 #include "runtime/machine/user_memory.h"
@@ -94,11 +95,19 @@ ibcoll_status_t ibcoll_context_create(const ibcoll_context_params_t* params, ibc
   return guarded([&] {
     if (!context) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_context_create: context is NULL");
     *context = nullptr;
-    if (params && params->struct_size < sizeof(ibcoll_context_params_t))
-      return refuse(IBCOLL_ERR_INVALID_ARGUMENT,
-                    "ibcoll_context_params_t.struct_size is {}: set it to sizeof, {} bytes", params->struct_size,
-                    sizeof(ibcoll_context_params_t));
-    Result<std::unique_ptr<Context>> made = Context::create(params ? params->bootstrap : nullptr);
+    ibcoll_context_params_t known{};
+    ibcoll_bootstrap_t callbacks{};
+    if (params) {
+      const auto all = taken(*params, sizeof(ibcoll_context_params_t), "ibcoll_context_params_t");
+      if (!all.ok()) return report(all.status());
+      known = all.value();
+    }
+    if (known.bootstrap) {
+      const auto all = taken(*known.bootstrap, sizeof(ibcoll_bootstrap_t), "ibcoll_bootstrap_t");
+      if (!all.ok()) return report(all.status());
+      callbacks = all.value();
+    }
+    Result<std::unique_ptr<Context>> made = Context::create(known.bootstrap ? &callbacks : nullptr);
     if (!made.ok()) return report(made.status());
     *context = new ibcoll_context{std::move(*made)};
     report_on_signal((*context)->context.get());

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/api/handles.h"
+#include "runtime/api/taken.h"
 #include "runtime/collectives/framework/arguments.h"
 
 using namespace ibcoll;
@@ -18,6 +19,9 @@ ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collecti
     if (!team || !args || !request)
       return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_collective_init: team, args or request is NULL");
     *request = nullptr;
+    const auto known = taken_args(*args);
+    if (!known.ok()) return report(known.status());
+    args = &known.value();
     TeamHandle& t = *handle(team);
     const Guard guard = t.context->enter();
     if (t.team->refuses()) return report(t.team->refusal());

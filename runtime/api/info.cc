@@ -2,6 +2,7 @@
 // The C interface: what there is, and what would run.
 
 #include "runtime/api/handles.h"
+#include "runtime/api/taken.h"
 #include "runtime/base/build_info.h"
 #include "runtime/base/catalog.h"
 #include "runtime/collectives/framework/registry.h"
@@ -31,6 +32,9 @@ ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_
   return guarded([&] {
     if (!team || !args || !text)
       return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_explain: team, args or text is NULL");
+    const auto known = taken_args(*args);
+    if (!known.ok()) return report(known.status());
+    args = &known.value();
     TeamHandle& t = *handle(team);
     const Guard guard = t.context->enter();
     const Result<std::string> decision = t.context->explain(t, *args);

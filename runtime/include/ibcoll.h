@@ -18,6 +18,8 @@
  *   - A failed argument check leaves everything as it was. A collective that fails once started fails on every rank
  *     of the team that is alive; one whose own part was complete, or could be completed, is told in its next call on the
  *     team. The team accepts no further collective: free it.
+ *   - Structs carry their size, so that they can grow at their end: set struct_size to sizeof. A shorter struct, of an older
+ *     header, counts as filled with zeros; a longer one is taken as long as what this version does not know is zero.
  *   - Any thread may call any function; calls on one context exclude each other by one lock.
  *   - A child that fork() makes while there is a context has no part in the job: there every call is UNSUPPORTED.
  */

@@ -2,6 +2,8 @@
 // The C interface in a job of one rank. Jobs of several: tests/multiprocess.
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -155,6 +157,39 @@ TEST_F(Api, AnOperationInUseIsNotFreed) {
   EXPECT_EQ(ibcoll_allreduce(world_, a.send, a.recv, a.count, a.type, op), IBCOLL_OK);
   EXPECT_EQ(ibcoll_op_free(op), IBCOLL_OK) << ibcoll_last_error();
   EXPECT_EQ(ibcoll_op_free(nullptr), IBCOLL_OK);
+}
+
+// What a program hands over that was compiled against an older header, at the end of a page behind which nothing may be read; and
+// one that was compiled against a newer one.
+TEST_F(Api, StructsOfOtherVersionsAreTaken) {
+  constexpr size_t kOlder = offsetof(ibcoll_collective_args_t, algorithm) + sizeof(const char*);
+  const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  auto* const memory =
+      static_cast<std::byte*>(::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  ASSERT_EQ(::mprotect(memory + page, page, PROT_NONE), 0);
+  ibcoll_collective_args_t a = args(IBCOLL_ALLGATHER);
+  a.struct_size = kOlder;
+  std::memcpy(memory + page - kOlder, &a, kOlder);
+  const auto* const older = reinterpret_cast<const ibcoll_collective_args_t*>(memory + page - kOlder);
+  ibcoll_request_t request = nullptr;
+  EXPECT_EQ(ibcoll_collective_init(world_, older, &request), IBCOLL_OK) << ibcoll_last_error();
+  EXPECT_EQ(ibcoll_start(request), IBCOLL_OK);
+  EXPECT_EQ(ibcoll_wait(request), IBCOLL_OK);
+  EXPECT_EQ(std::memcmp(send_, recv_, sizeof recv_), 0);
+  EXPECT_EQ(ibcoll_request_free(request), IBCOLL_OK);
+  ::munmap(memory, 2 * page);
+
+  struct Newer {
+    ibcoll_collective_args_t known;
+    uint64_t unknown = 0;
+  } newer{args(IBCOLL_ALLGATHER)};
+  newer.known.struct_size = sizeof newer;
+  char text[4096];
+  EXPECT_EQ(ibcoll_explain(world_, &newer.known, text, sizeof text), IBCOLL_OK) << ibcoll_last_error();
+  newer.unknown = 1;
+  EXPECT_EQ(ibcoll_explain(world_, &newer.known, text, sizeof text), IBCOLL_ERR_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(ibcoll_last_error()).find("what is beyond is set"), std::string::npos) << ibcoll_last_error();
 }
 
 TEST_F(Api, ExplainsAndDescribesItself) {
