@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What sums cost, against memcpy moving as many bytes: for each set of instructions that this processor has, in caches and out of
-// them. A sum of n bytes moves 3 n: it reads two operands and writes one result. memcpy of n moves 2 n. Both are timed in turn, by
-// the processor's time of this thread, so that other work on the machine disturbs little; `of_memcpy` is the ratio of their bytes per
-// second. Run: ibcoll_reduce_benchmark --benchmark_repetitions=9 --benchmark_report_aggregates_only=true
+// What sums cost, against memcpy moving as many bytes: for each set of instructions that this processor has, in caches
+// and out of them. A sum of n bytes moves 3 n: it reads two operands and writes one result. memcpy of n moves 2 n. Both
+// are timed in turn, by the processor's time of this thread, so that other work on the machine disturbs little;
+// `of_memcpy` is the ratio of their bytes per second. Run: ibcoll_reduce_benchmark --benchmark_repetitions=9
+// --benchmark_report_aggregates_only=true
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -26,7 +27,8 @@ struct Free {
 };
 class Buffer {
  public:
-  // Each begins at another place of its page, as buffers of programs do: at the same place, loads wait for stores of other pages.
+  // Each begins at another place of its page, as buffers of programs do: at the same place, loads wait for stores of
+  // other pages.
   explicit Buffer(uint64_t bytes, uint64_t number)
       : memory_(static_cast<std::byte*>(std::aligned_alloc(4096, (bytes / 4096 + 2) * 4096))),
         offset_(number * 17 * 64) {}
@@ -68,7 +70,8 @@ double seconds(uint64_t times, Work&& work) {
 template <typename T>
 void sum(benchmark::State& state, ReduceKernel kernel, Form form, uint64_t bytes) {
   const Buffer lower = filled<T>(bytes, 0), upper = filled<T>(bytes, 1), apart = filled<T>(bytes, 2);
-  // A sum in place goes through two operands of n bytes; the copy beside it moves 1.5 n, from one half of as much memory to another.
+  // A sum in place goes through two operands of n bytes; the copy beside it moves 1.5 n, from one half of as much
+  // memory to another.
   const uint64_t copied = bytes / 2 * 3;
   const Buffer from = filled<T>(copied, 0), to = filled<T>(copied, 1);
   std::byte* const result = form == Form::kInPlace ? upper.get() : apart.get();

@@ -210,8 +210,8 @@ typedef enum ibcoll_type {
 
 /* Predefined operations.
  *   SUM, PROD         numbers. Integers wrap.
- *   MIN, MAX          real numbers. NaN wins: the result is NaN where an operand is (which NaN is not specified), and -0 is less
- *                     than 0 (IEEE 754-2019, minimum and maximum).
+ *   MIN, MAX          real numbers. NaN wins: the result is NaN where an operand is (which NaN is not specified), and
+ *                     -0 is less than 0 (IEEE 754-2019, minimum and maximum).
  *   MINLOC, MAXLOC    pairs: the one whose value MIN or MAX takes, of equal values the one with the lowest index
  *   BAND, BOR, BXOR   integers
  *   LAND, LOR, LXOR   real numbers and BOOL. The result is 0 or 1, on a team of one rank, too.
@@ -220,9 +220,10 @@ typedef enum ibcoll_type {
 IBCOLL_EXPORT extern const ibcoll_op_t IBCOLL_SUM, IBCOLL_PROD, IBCOLL_MIN, IBCOLL_MAX, IBCOLL_BAND, IBCOLL_BOR,
     IBCOLL_BXOR, IBCOLL_LAND, IBCOLL_LOR, IBCOLL_LXOR, IBCOLL_MINLOC, IBCOLL_MAXLOC, IBCOLL_REPLACE;
 
-/* inout[i] = in[i] op inout[i] for i in [0, count), which is never empty: `in` comes from the lower ranks (MPI_User_function).
- * `count` is that of whole elements of `type`: a long message is cut between them only. What an operation has to see together is
- * one element: a structure is IBCOLL_OPAQUE. Must be associative; called inside ibcoll with its lock held, so it must not call ibcoll. */
+/* inout[i] = in[i] op inout[i] for i in [0, count), which is never empty: `in` comes from the lower ranks
+ * (MPI_User_function). `count` is that of whole elements of `type`: a long message is cut between them only. What an
+ * operation has to see together is one element: a structure is IBCOLL_OPAQUE. Must be associative; called inside ibcoll
+ * with its lock held, so it must not call ibcoll. */
 typedef void (*ibcoll_reduce_fn)(const void* in, void* inout, uint64_t count, ibcoll_type_t type, void* user);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_op_create(ibcoll_reduce_fn function, void* user, int commutative, ibcoll_op_t* op);
 /* Local. BUSY while requests with it exist, or a blocking call with it is in flight, or given up (ibcoll_wait) and its team not

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every type with every operation, of every set of kernels that this processor runs, against tests/unit/reduce_reference.h.
+// Every type with every operation, of every set of kernels that this processor runs, against
+// tests/unit/reduce_reference.h.
 #include "runtime/comm/reduce/kernels.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +70,8 @@ std::string called(const ReferenceType& type, OpIndex op, uint64_t count) {
   return std::string(operation_name(op)) + " of " + std::to_string(count) + " " + type_name(type.type);
 }
 
-// In one run of all pairs of values: long enough for the loop of vectors, its rest and, of short floats, several blocks.
+// In one run of all pairs of values: long enough for the loop of vectors, its rest and, of short floats, several
+// blocks.
 TEST_P(Kernels, EveryPairOfValues) {
   for_all([](const ReferenceType& type, OpIndex op, ReduceKernel kernel) {
     const uint64_t values = type.values.size() / type.bytes, count = values * values;

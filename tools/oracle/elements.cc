@@ -83,7 +83,8 @@ const Operation* find(ibcoll_op_t op) {
 
 }  // namespace
 
-// Small numbers, so that floating point results are exact (a sum of bfloat16 over 100 ranks has 8 bits); products stay powers of two.
+// Small numbers, so that floating point results are exact (a sum of bfloat16 over 100 ranks has 8 bits); products stay
+// powers of two.
 uint64_t operand(uint64_t key, uint64_t index, ibcoll_type_t type, ibcoll_op_t op) {
   const uint64_t word = scramble(key + index * kGoldenRatio);
   if (type == IBCOLL_OPAQUE || op == composition()) return word;

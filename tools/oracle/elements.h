@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operands whose reductions are exact in any order, and what comes out: computed in integers, not by the library's kernels. An
-// element is an integer; store() says which element of its type it stands for.
+// Operands whose reductions are exact in any order, and what comes out: computed in integers, not by the library's
+// kernels. An element is an integer; store() says which element of its type it stands for.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace ibcoll::oracle {
 uint64_t element_bytes(ibcoll_type_t type);
 // False: the operation is not one that the type has.
 bool has(ibcoll_type_t type, ibcoll_op_t op);
-// Element `index` of the operand with this key, as an integer. Complex numbers have the imaginary part in the upper half, pairs
-// the value there and the index below.
+// Element `index` of the operand with this key, as an integer. Complex numbers have the imaginary part in the upper
+// half, pairs the value there and the index below.
 uint64_t operand(uint64_t key, uint64_t index, ibcoll_type_t type, ibcoll_op_t op);
 // A reduction over this operand alone.
 uint64_t alone(uint64_t operand, ibcoll_op_t op);
@@ -24,11 +24,11 @@ uint64_t combine(uint64_t lower, uint64_t upper, ibcoll_op_t op);
 // `bytes`: of an element.
 void store(std::byte* to, ibcoll_type_t type, uint64_t bytes, uint64_t value);
 
-// Composition of x -> a x + b (mod 2^32), packed in 64 bits, for IBCOLL_UINT64: associative and not commutative. Made at first
-// use, never freed.
+// Composition of x -> a x + b (mod 2^32), packed in 64 bits, for IBCOLL_UINT64: associative and not commutative. Made
+// at first use, never freed.
 ibcoll_op_t composition();
-// The same for opaque elements of kSealedBytes: the map, and words that tell whether an element was cut or put together. What comes
-// out of such elements is not what is expected.
+// The same for opaque elements of kSealedBytes: the map, and words that tell whether an element was cut or put
+// together. What comes out of such elements is not what is expected.
 inline constexpr uint64_t kSealedBytes = 24;
 ibcoll_op_t sealed_composition();
 // The predefined operations.

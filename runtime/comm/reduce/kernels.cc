@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/comm/reduce/kernels.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace ibcoll {
 
 extern const KernelTable kBaselineKernels;
@@ -12,8 +16,13 @@ namespace {
 
 bool always() noexcept { return true; }
 #if defined(__x86_64__)
+// clang's __builtin_cpu_supports() knows no "f16c".
+bool has_f16c() noexcept {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
 // Also asks whether the system saves the registers.
-bool has_avx2() noexcept { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"); }
+bool has_avx2() noexcept { return __builtin_cpu_supports("avx2") && has_f16c(); }
 bool has_avx512() noexcept {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");

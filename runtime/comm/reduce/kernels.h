@@ -11,8 +11,9 @@
 
 namespace ibcoll {
 
-// result[i] = lower[i] op upper[i], where `lower` comes from the lower ranks. `result` may be one of the two, but not overlap
-// it otherwise. None needs to be aligned. Padding of long double is written as 0; a pair is copied with its padding.
+// result[i] = lower[i] op upper[i], where `lower` comes from the lower ranks. `result` may be one of the two, but not
+// overlap it otherwise. None needs to be aligned. Padding of long double is written as 0; a pair is copied with its
+// padding.
 using ReduceKernel = void (*)(const void* lower, const void* upper, void* result, uint64_t count);
 
 using KernelColumn = std::array<ReduceKernel, kOpCount>;   // of one type, by OpIndex; nullptr: not in this table
@@ -31,7 +32,8 @@ const KernelSet& chosen_kernels() noexcept;         // the last one that this pr
 // What the sets do not have.
 extern const KernelTable kScalarKernels;
 
-// From the chosen set, or a scalar one; nullptr when the operation is not defined for the type. Of IBCOLL_OPAQUE: it counts bytes.
+// From the chosen set, or a scalar one; nullptr when the operation is not defined for the type. Of IBCOLL_OPAQUE: it
+// counts bytes.
 ReduceKernel reduce_kernel(const ibcoll_op& op, ibcoll_type_t type) noexcept;
 
 }  // namespace ibcoll

@@ -44,8 +44,8 @@ class Reduction {
       op->function(lower, result, count, type, op->user);
     }
   }
-  // The result of a reduction over one operand: that operand, but 0 or 1 for logical operations. To be used wherever a result
-  // has one operand (a team of one, the first rank of a scan). `result` may be `operand`.
+  // The result of a reduction over one operand: that operand, but 0 or 1 for logical operations. To be used wherever a
+  // result has one operand (a team of one, the first rank of a scan). `result` may be `operand`.
   void single(void* result, const void* operand, uint64_t count) const {
     if (to_truth_)
       to_truth_(operand, operand, result, count);
