@@ -135,7 +135,7 @@ bool same_counts(const Args& held, const ibcoll_collective_args_t& given, size_t
 
 bool same_call(const ibcoll_collective_args_t& a, const ibcoll_collective_args_t& b) {
   return a.send == b.send && a.recv == b.recv && a.bytes == b.bytes && a.count == b.count && a.type == b.type &&
-         a.op == b.op && a.root == b.root;
+         a.op == b.op && a.element_bytes == b.element_bytes && a.root == b.root;
 }
 
 }  // namespace

@@ -171,6 +171,7 @@ typedef enum ibcoll_collective {
   IBCOLL_EXSCAN
 } ibcoll_collective_t;
 
+/* Types of the elements of a reduction. None needs to be aligned. */
 typedef enum ibcoll_type {
   IBCOLL_INT8 = 0,
   IBCOLL_UINT8,
@@ -182,15 +183,49 @@ typedef enum ibcoll_type {
   IBCOLL_UINT64,
   IBCOLL_FLOAT,
   IBCOLL_DOUBLE,
-  IBCOLL_TYPE_COUNT
+  IBCOLL_LONG_DOUBLE,
+  IBCOLL_FLOAT16,       /* IEEE 754 binary16; each operation is done in float, and its result rounded (to even) */
+  IBCOLL_BFLOAT16,      /* the upper half of a float; in the same way */
+  IBCOLL_COMPLEX_FLOAT, /* C: float _Complex; C++: std::complex<float>; products are (ac - bd) + (ad + bc)i */
+  IBCOLL_COMPLEX_DOUBLE,
+  IBCOLL_COMPLEX_LONG_DOUBLE,
+  IBCOLL_BOOL,      /* one byte; anything but 0 is true */
+  IBCOLL_FLOAT_INT, /* struct { float value; int index; }, as C lays it out (MPI_FLOAT_INT); so are the next five */
+  IBCOLL_DOUBLE_INT,
+  IBCOLL_LONG_DOUBLE_INT,
+  IBCOLL_SHORT_INT,
+  IBCOLL_INT_INT, /* MPI_2INT */
+  IBCOLL_LONG_INT,
+  IBCOLL_OPAQUE, /* args.element_bytes bytes, for operations of the program; of the predefined ones REPLACE */
+
+  /* C's own names for the integers above */
+  IBCOLL_CHAR = '\xff' < 0 ? IBCOLL_INT8 : IBCOLL_UINT8,
+  IBCOLL_SHORT = IBCOLL_INT16,
+  IBCOLL_UNSIGNED_SHORT = IBCOLL_UINT16,
+  IBCOLL_INT = IBCOLL_INT32,
+  IBCOLL_UNSIGNED = IBCOLL_UINT32,
+  IBCOLL_LONG = sizeof(long) == 8 ? IBCOLL_INT64 : IBCOLL_INT32,
+  IBCOLL_UNSIGNED_LONG = sizeof(long) == 8 ? IBCOLL_UINT64 : IBCOLL_UINT32,
+  IBCOLL_LONG_LONG = IBCOLL_INT64,
+  IBCOLL_UNSIGNED_LONG_LONG = IBCOLL_UINT64
 } ibcoll_type_t;
 
-/* Predefined operations. BAND, BOR, BXOR need an integer type. PROD, SUM on integers wrap. LAND, LOR, LXOR give 0 or 1. */
+/* Predefined operations.
+ *   SUM, PROD         numbers. Integers wrap.
+ *   MIN, MAX          real numbers. NaN wins: the result is NaN where an operand is (which NaN is not specified), and
+ *                     -0 is less than 0 (IEEE 754-2019, minimum and maximum).
+ *   MINLOC, MAXLOC    pairs: the one whose value MIN or MAX takes, of equal values the one with the lowest index
+ *   BAND, BOR, BXOR   integers
+ *   LAND, LOR, LXOR   real numbers and BOOL. The result is 0 or 1, on a team of one rank, too.
+ *   REPLACE           all types: the operand of the highest rank. The only one that is not commutative.
+ * These rules hold for every algorithm, number of ranks and length. */
 IBCOLL_EXPORT extern const ibcoll_op_t IBCOLL_SUM, IBCOLL_PROD, IBCOLL_MIN, IBCOLL_MAX, IBCOLL_BAND, IBCOLL_BOR,
-    IBCOLL_BXOR, IBCOLL_LAND, IBCOLL_LOR, IBCOLL_LXOR;
+    IBCOLL_BXOR, IBCOLL_LAND, IBCOLL_LOR, IBCOLL_LXOR, IBCOLL_MINLOC, IBCOLL_MAXLOC, IBCOLL_REPLACE;
 
-/* inout[i] = in[i] op inout[i] for i in [0, count), which is never empty: `in` comes from the lower ranks (MPI_User_function).
- * Must be associative; called inside ibcoll with its lock held, so it must not call ibcoll. */
+/* inout[i] = in[i] op inout[i] for i in [0, count), which is never empty: `in` comes from the lower ranks
+ * (MPI_User_function). `count` is that of whole elements of `type`: a long message is cut between them only. What an
+ * operation has to see together is one element: a structure is IBCOLL_OPAQUE. Must be associative; called inside ibcoll
+ * with its lock held, so it must not call ibcoll. */
 typedef void (*ibcoll_reduce_fn)(const void* in, void* inout, uint64_t count, ibcoll_type_t type, void* user);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_op_create(ibcoll_reduce_fn function, void* user, int commutative, ibcoll_op_t* op);
 /* Local. BUSY while requests with it exist, or a blocking call with it is in flight, or given up (ibcoll_wait) and its team not
@@ -224,6 +259,7 @@ typedef enum ibcoll_scheme {
  *               after the other; recv: recv_counts[rank] bytes
  *   SCAN        send, recv: `count` elements; at rank r the reduction over ranks 0 to r
  *   EXSCAN      the same over ranks 0 to r - 1; at rank 0 recv is not written
+ * What reduces takes element_bytes, too: of one element, for IBCOLL_OPAQUE; else 0.
  * What is significant at the root only is ignored on the other ranks.
  * Arrays given here are copied; data buffers belong to the caller and must stay valid and (send) unchanged, (recv)
  * untouched from start to completion. Receive blocks must not overlap each other or the send buffer. */
@@ -240,6 +276,7 @@ typedef struct ibcoll_collective_args {
   uint64_t count;
   ibcoll_type_t type;
   ibcoll_op_t op;
+  uint64_t element_bytes;
   int root;
   ibcoll_scheme_t scheme; /* AUTO: IBCOLL_SCHEME, else by size */
   const char*

@@ -32,6 +32,7 @@ ONLY = {
     "perf/apps/": ["perf/apps/", "perf/behind_links.h", "runtime/include/"],
     # These measure parts that no program sees.
     "perf/measures/registration_cache": ["runtime/registration_cache/", "runtime/base/"],
+    "perf/measures/reduce": ["runtime/comm/reduce/"],
     "perf/measures/put": ["perf/call_times.h", "perf/measures/cores.h", "runtime/verbs/", "runtime/base/"],
     "perf/": ["perf/", "tools/own_calls.h", "tools/oracle/", "runtime/include/", "runtime/base/"],
 }

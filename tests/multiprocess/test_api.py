@@ -33,6 +33,8 @@ LAYOUTS = {
     "in_place": ["1x1", "4x1", "3x2"],
     "every_algorithm": ["3x1", "4x1", "5x2"],
     "non_commutative": ["9x1", "6x3"],
+    "opaque_elements": ["1x1", "5x1", "6x3"],
+    "types_and_operations": ["1x1", "4x1", "4x2"],
     "same_bits_everywhere": ["5x1", "6x2"],
     "same_extremes_everywhere": ["2x2", "5x1", "6x2"],
     "far_apart": ["3x1", "3x2"],
@@ -90,7 +92,7 @@ class Api(unittest.TestCase):
 
 SCENARIOS = {
     *LAYOUTS, "busy", "wait_timeout", "describe", "progress", "forked_child", "several_teams_in_flight", "bad_teams", "one_speaks",
-    "library_memory", "read_only_sources", "neighbours_first", "types_and_operations", "malformed_settings", "settings_differ", "calls_differ", "teams_of_a_failed_team",
+    "library_memory", "read_only_sources", "neighbours_first", "malformed_settings", "settings_differ", "calls_differ", "teams_of_a_failed_team",
     "roots_differ", "order_differs", "lists_differ"}
 
 ONE_LAYOUT = os.environ.get("IBCOLL_TEST_LAYOUTS") == "one"

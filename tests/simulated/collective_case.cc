@@ -31,8 +31,8 @@ Shape CollectiveCase::shape() const {
       shape.total += n;
     }
   if (row.reduces()) {
-    shape.commutative = params_.op != oracle::composition();
-    shape.element_bytes = oracle::element_bytes(params_.type);
+    shape.commutative = params_.op->commutative;
+    shape.element_bytes = params_.element_bytes();
   }
   return shape;
 }

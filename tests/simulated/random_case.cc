@@ -20,22 +20,24 @@ uint64_t random_bytes(SimRandom& random, uint64_t most, const std::vector<uint64
 }
 
 void choose_reduction(SimRandom& random, CallParams& params, uint64_t bytes) {
-  params.type = static_cast<ibcoll_type_t>(random.below(IBCOLL_DOUBLE + 1));
-  params.op = oracle::operation(static_cast<int>(random.below(oracle::kOperations)));
-  const bool bitwise = params.op == IBCOLL_BAND || params.op == IBCOLL_BOR || params.op == IBCOLL_BXOR;
-  if (bitwise && params.type >= IBCOLL_FLOAT) params.op = IBCOLL_SUM;
+  params.type = static_cast<ibcoll_type_t>(random.below(IBCOLL_OPAQUE + 1));
+  do params.op = oracle::operation(static_cast<int>(random.below(oracle::kOperations)));
+  while (!oracle::has(params.type, params.op));
   if (random.one_in(3)) {
-    params.type = IBCOLL_UINT64;
-    params.op = oracle::composition();
+    const bool sealed = random.one_in(2);
+    params.type = sealed ? IBCOLL_OPAQUE : IBCOLL_UINT64;
+    params.op = sealed ? oracle::sealed_composition() : oracle::composition();
   }
-  params.count = bytes / oracle::element_bytes(params.type);
+  if (params.type == IBCOLL_OPAQUE)
+    params.opaque_bytes = params.op == IBCOLL_REPLACE ? 1 + random.below(40) : oracle::kSealedBytes;
+  params.count = bytes / params.element_bytes();
 }
 
 // Symmetric where the exchange is in place; whole elements of what is reduced.
 void choose_counts(SimRandom& random, CallParams& params, uint64_t most, const std::vector<uint64_t>& edges) {
   const size_t p = static_cast<size_t>(params.p);
   const uint64_t zeros = 1 + random.below(5);  // one in so many blocks is empty, or all
-  const uint64_t unit = params.row().reduces() ? oracle::element_bytes(params.type) : 1;
+  const uint64_t unit = params.row().reduces() ? params.element_bytes() : 1;
   const auto size = [&] { return random.one_in(zeros) ? 0 : random_bytes(random, most, edges) / unit * unit; };
   if (params.row().sizes != SizesKnown::kToPairs) {
     for (size_t i = 0; i < p; ++i) params.counts.push_back(size());

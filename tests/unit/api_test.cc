@@ -192,6 +192,31 @@ TEST_F(Api, StructsOfOtherVersionsAreTaken) {
   EXPECT_NE(std::string(ibcoll_last_error()).find("what is beyond is set"), std::string::npos) << ibcoll_last_error();
 }
 
+// Nothing is combined on a team of one rank: a truth value all the same. By every algorithm that there is, and in place.
+TEST_F(Api, LogicalOperationsOnOneRankGiveZeroOrOne) {
+  const int64_t truths[] = {256, 0, -1};
+  for (int i = 0; const char* const name = ibcoll_algorithm_name(IBCOLL_ALLREDUCE, i); ++i)
+    for (const ibcoll_op_t op : {IBCOLL_LAND, IBCOLL_LOR, IBCOLL_LXOR})
+      for (const bool in_place : {false, true}) {
+        std::copy(std::begin(truths), std::end(truths), in_place ? recv_ : send_);
+        ibcoll_collective_args_t a = args(IBCOLL_ALLREDUCE);
+        a.op = op, a.algorithm = name;
+        if (in_place) a.send = IBCOLL_IN_PLACE;
+        ibcoll_request_t request = nullptr;
+        const ibcoll_status_t made = ibcoll_collective_init(world_, &a, &request);
+        if (made == IBCOLL_ERR_NOT_APPLICABLE) continue;
+        ASSERT_EQ(made, IBCOLL_OK) << ibcoll_last_error();
+        EXPECT_EQ(ibcoll_start(request), IBCOLL_OK);
+        EXPECT_EQ(ibcoll_wait(request), IBCOLL_OK);
+        EXPECT_TRUE(recv_[0] == 1 && recv_[1] == 0 && recv_[2] == 1) << name << (in_place ? " in place" : "");
+        EXPECT_EQ(ibcoll_request_free(request), IBCOLL_OK);
+      }
+  const double half = 0.5;
+  double result = 0;
+  EXPECT_EQ(ibcoll_allreduce(world_, &half, &result, 1, IBCOLL_DOUBLE, IBCOLL_LOR), IBCOLL_OK) << ibcoll_last_error();
+  EXPECT_EQ(result, 1);
+}
+
 TEST_F(Api, ExplainsAndDescribesItself) {
   char text[1000];
   const ibcoll_collective_args_t a = args(IBCOLL_ALLGATHER);

@@ -145,6 +145,33 @@ TEST_F(Arguments, WithoutBuffersTheRestIsChecked) {
   EXPECT_NE(refusal_of(a).find("overflow"), std::string::npos);
 }
 
+TEST_F(Arguments, OperationsFitTheirTypes) {
+  ibcoll_collective_args_t a = args(IBCOLL_ALLREDUCE);
+  a.op = IBCOLL_MINLOC;
+  EXPECT_NE(refusal(a).find("operation minloc is not defined for int32, which has sum, prod,"), std::string::npos);
+  a.op = IBCOLL_BAND, a.type = IBCOLL_COMPLEX_FLOAT;
+  EXPECT_NE(refusal(a).find("band is not defined for complex_float, which has sum, prod, replace"), std::string::npos);
+  a.op = IBCOLL_MAXLOC, a.type = IBCOLL_DOUBLE_INT;
+  EXPECT_EQ(refusal(a), "");
+  EXPECT_EQ(check_arguments(a, kRank, kRanks)->bytes, 4u * 16);
+}
+
+TEST_F(Arguments, OnlyOpaqueElementsHaveASizeOfTheCaller) {
+  ibcoll_collective_args_t a = args(IBCOLL_ALLREDUCE);
+  a.element_bytes = 4;  // of int32
+  EXPECT_EQ(refusal(a), "");
+  a.element_bytes = 16;
+  EXPECT_NE(refusal(a).find("element_bytes is 16, but type int32 has 4"), std::string::npos) << refusal(a);
+  a.type = IBCOLL_OPAQUE, a.op = IBCOLL_REPLACE;
+  EXPECT_EQ(refusal(a), "");
+  EXPECT_EQ(check_arguments(a, kRank, kRanks)->bytes, 4u * 16);
+  EXPECT_EQ(check_arguments(a, kRank, kRanks)->reduction.element_bytes(), 16u);
+  a.element_bytes = 0;
+  EXPECT_NE(refusal(a).find("element_bytes is 0"), std::string::npos) << refusal(a);
+  a.element_bytes = ~uint64_t{0} / 2;
+  EXPECT_NE(refusal(a).find("overflow 64 bits"), std::string::npos) << refusal(a);
+}
+
 TEST_F(Arguments, SignaturesTellCallsApart) {
   const uint32_t one = signature(args(IBCOLL_ALLGATHER));
   EXPECT_EQ(one, signature(args(IBCOLL_ALLGATHER)));
@@ -165,6 +192,10 @@ TEST_F(Arguments, SignaturesTellCallsApart) {
   a = args(IBCOLL_ALLREDUCE);
   a.type = IBCOLL_FLOAT;
   EXPECT_NE(sum, signature(a));
+  a.type = IBCOLL_OPAQUE, a.op = IBCOLL_REPLACE, a.element_bytes = 8, a.count = 0;
+  const uint32_t eight = signature(a);
+  a.element_bytes = 16;
+  EXPECT_NE(eight, signature(a));
 }
 
 // What only this rank knows must not be part of it: buffers, and the counts of alltoallv.

@@ -1,140 +1,156 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/comm/reduce_ops.h"
+#include "runtime/comm/reduce/reduction.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
+
+#include "tests/unit/reduce_reference.h"
 
 namespace ibcoll {
 namespace {
 
-const std::vector<ibcoll_op_t> kAll = {IBCOLL_SUM, IBCOLL_PROD, IBCOLL_MIN,  IBCOLL_MAX, IBCOLL_BAND,
-                                       IBCOLL_BOR, IBCOLL_BXOR, IBCOLL_LAND, IBCOLL_LOR, IBCOLL_LXOR};
+const std::vector<ibcoll_op_t> kAll = {IBCOLL_SUM,    IBCOLL_PROD,   IBCOLL_MIN,    IBCOLL_MAX, IBCOLL_BAND,
+                                       IBCOLL_BOR,    IBCOLL_BXOR,   IBCOLL_LAND,   IBCOLL_LOR, IBCOLL_LXOR,
+                                       IBCOLL_MINLOC, IBCOLL_MAXLOC, IBCOLL_REPLACE};
 
+// Through the handles that programs use.
 template <typename T>
 T reduce(ibcoll_op_t op, ibcoll_type_t type, T in, T inout) {
-  const ReduceKernel kernel = reduce_kernel(op, type);
-  if (!kernel) return T{};
-  kernel(&in, &inout, &inout, 1);
+  const Reduction reduction(op, type);
+  EXPECT_TRUE(reduction.defined());
+  reduction(&in, &inout, 1);
   return inout;
 }
 
-TEST(ReduceOps, EveryOperationIsThereForEveryTypeThatHasIt) {
-  for (int i = 0; i < IBCOLL_TYPE_COUNT; ++i) {
-    const auto type = static_cast<ibcoll_type_t>(i);
-    for (const ibcoll_op_t op : kAll) {
-      const bool bitwise = op == IBCOLL_BAND || op == IBCOLL_BOR || op == IBCOLL_BXOR;
-      const bool floating = type == IBCOLL_FLOAT || type == IBCOLL_DOUBLE;
-      EXPECT_EQ(reduce_kernel(op, type) != nullptr, !(bitwise && floating)) << op->name << " " << type_name(type);
-    }
+TEST(ReduceOps, TypesHaveTheirSizesAndOperations) {
+  std::vector<bool> seen(kTypeCount);
+  for (const ReferenceType& type : reference_types()) {
+    seen[type.type] = true;
+    EXPECT_EQ(type_bytes(type.type), type.bytes) << type_name(type.type);
+    for (const ibcoll_op_t op : kAll)
+      EXPECT_EQ(Reduction(op, type.type).defined(), type.has(OpIndex{op->index}))
+          << op->name << " " << type_name(type.type);
   }
+  seen[IBCOLL_OPAQUE] = true;
+  EXPECT_EQ(std::vector<bool>(kTypeCount, true), seen);
+  EXPECT_EQ(type_bytes(IBCOLL_OPAQUE), 0u);
+  EXPECT_EQ(operations_of(IBCOLL_OPAQUE), "replace");
+  EXPECT_EQ(operations_of(IBCOLL_COMPLEX_FLOAT), "sum, prod, replace");
 }
 
-TEST(ReduceOps, TypesHaveTheirSizes) {
-  constexpr uint64_t kSizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
-  for (int i = 0; i < IBCOLL_TYPE_COUNT; ++i) EXPECT_EQ(type_bytes(static_cast<ibcoll_type_t>(i)), kSizes[i]);
-  EXPECT_EQ(type_bytes(IBCOLL_TYPE_COUNT), 0u);
+TEST(ReduceOps, OutsideOfTheEnumerationThereIsNothing) {
   EXPECT_EQ(type_bytes(static_cast<ibcoll_type_t>(-1)), 0u);
+  EXPECT_EQ(type_bytes(static_cast<ibcoll_type_t>(kTypeCount)), 0u);
   EXPECT_STREQ(type_name(static_cast<ibcoll_type_t>(-1)), "?");
-  EXPECT_EQ(reduce_kernel(IBCOLL_SUM, static_cast<ibcoll_type_t>(77)), nullptr);
+  EXPECT_EQ(reduce_kernel(*IBCOLL_SUM, static_cast<ibcoll_type_t>(kTypeCount)), nullptr);
 }
 
-TEST(ReduceOps, IntegersWrap) {
-  EXPECT_EQ(reduce<int8_t>(IBCOLL_SUM, IBCOLL_INT8, 127, 1), -128);
-  EXPECT_EQ(reduce<int16_t>(IBCOLL_PROD, IBCOLL_INT16, 300, 300), static_cast<int16_t>(90'000));
-  EXPECT_EQ(reduce<uint16_t>(IBCOLL_PROD, IBCOLL_UINT16, 65'535, 65'535), 1);
-  EXPECT_EQ(reduce<int32_t>(IBCOLL_SUM, IBCOLL_INT32, std::numeric_limits<int32_t>::max(), 1),
-            std::numeric_limits<int32_t>::min());
-  EXPECT_EQ(reduce<int64_t>(IBCOLL_SUM, IBCOLL_INT64, std::numeric_limits<int64_t>::min(), -1),
-            std::numeric_limits<int64_t>::max());
+TEST(ReduceOps, NamesOfCAreTheTypesOfTheirSize) {
+  EXPECT_EQ(type_bytes(IBCOLL_CHAR), sizeof(char));
+  EXPECT_EQ(type_bytes(IBCOLL_UNSIGNED_SHORT), sizeof(unsigned short));
+  EXPECT_EQ(type_bytes(IBCOLL_INT), sizeof(int));
+  EXPECT_EQ(type_bytes(IBCOLL_UNSIGNED_LONG), sizeof(unsigned long));
+  EXPECT_EQ(type_bytes(IBCOLL_LONG_LONG), sizeof(long long));
+  EXPECT_EQ(reduce<char>(IBCOLL_MIN, IBCOLL_CHAR, '\xff', 1), std::min('\xff', '\1'));
+  EXPECT_EQ(reduce<long>(IBCOLL_MIN, IBCOLL_LONG, -1, 1), -1);
 }
 
-TEST(ReduceOps, SignMatters) {
-  EXPECT_EQ(reduce<int8_t>(IBCOLL_MIN, IBCOLL_INT8, -1, 1), -1);
-  EXPECT_EQ(reduce<uint8_t>(IBCOLL_MIN, IBCOLL_UINT8, 255, 1), 1);
-  EXPECT_EQ(reduce<int64_t>(IBCOLL_MAX, IBCOLL_INT64, -5, -7), -5);
-  EXPECT_EQ(reduce<double>(IBCOLL_MIN, IBCOLL_DOUBLE, -0.5, 2.0), -0.5);
+// Each handle is bound to its own row: one result that no other operation gives.
+TEST(ReduceOps, HandlesAreTheirOperations) {
+  EXPECT_EQ(reduce<int32_t>(IBCOLL_SUM, IBCOLL_INT32, 6, 11), 17);
+  EXPECT_EQ(reduce<int32_t>(IBCOLL_PROD, IBCOLL_INT32, 6, 11), 66);
+  EXPECT_EQ(reduce<int32_t>(IBCOLL_MIN, IBCOLL_INT32, 11, 6), 6);
+  EXPECT_EQ(reduce<int32_t>(IBCOLL_MAX, IBCOLL_INT32, 11, 6), 11);
+  EXPECT_EQ(reduce<int32_t>(IBCOLL_BAND, IBCOLL_INT32, 6, 11), 2);
+  EXPECT_EQ(reduce<int32_t>(IBCOLL_BOR, IBCOLL_INT32, 6, 11), 15);
+  EXPECT_EQ(reduce<int32_t>(IBCOLL_BXOR, IBCOLL_INT32, 6, 11), 13);
+  EXPECT_EQ(reduce<int32_t>(IBCOLL_LAND, IBCOLL_INT32, 6, 0), 0);
+  EXPECT_EQ(reduce<int32_t>(IBCOLL_LOR, IBCOLL_INT32, 6, 0), 1);
+  EXPECT_EQ(reduce<int32_t>(IBCOLL_LXOR, IBCOLL_INT32, 6, 11), 0);
+  EXPECT_EQ(reduce<int32_t>(IBCOLL_REPLACE, IBCOLL_INT32, 6, 11), 11);
+  for (const ibcoll_op_t op : kAll) {
+    EXPECT_STREQ(op->name, operation_name(OpIndex{op->index}));
+    EXPECT_EQ(op->commutative, op != IBCOLL_REPLACE) << op->name;
+  }
 }
 
-TEST(ReduceOps, LogicalOnesAreZeroOrOne) {
-  EXPECT_EQ(reduce<int32_t>(IBCOLL_LAND, IBCOLL_INT32, 4, 2), 1);
-  EXPECT_EQ(reduce<int32_t>(IBCOLL_LXOR, IBCOLL_INT32, 4, 2), 0);
-  EXPECT_EQ(reduce<float>(IBCOLL_LOR, IBCOLL_FLOAT, 0.0f, 0.25f), 1.0f);
-  EXPECT_EQ(reduce<double>(IBCOLL_LXOR, IBCOLL_DOUBLE, 0.0, -3.0), 1.0);
-  EXPECT_EQ(reduce<uint64_t>(IBCOLL_BXOR, IBCOLL_UINT64, 0b1100, 0b1010), 0b0110u);
+TEST(ReduceOps, NotANumberWins) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const ibcoll_op_t op : {IBCOLL_MIN, IBCOLL_MAX}) {
+    EXPECT_TRUE(std::isnan(reduce(op, IBCOLL_DOUBLE, nan, 1.0)));
+    EXPECT_TRUE(std::isnan(reduce(op, IBCOLL_DOUBLE, 1.0, nan)));
+  }
+  EXPECT_TRUE(std::signbit(reduce(IBCOLL_MIN, IBCOLL_DOUBLE, 0.0, -0.0)));
+  EXPECT_FALSE(std::signbit(reduce(IBCOLL_MAX, IBCOLL_DOUBLE, -0.0, 0.0)));
+  for (const ibcoll_op_t op : {IBCOLL_MINLOC, IBCOLL_MAXLOC}) {
+    EXPECT_EQ(reduce(op, IBCOLL_DOUBLE_INT, Pair<double>{nan, 5}, Pair<double>{1, 2}).index, 5);
+    EXPECT_EQ(reduce(op, IBCOLL_DOUBLE_INT, Pair<double>{nan, 5}, Pair<double>{nan, 2}).index, 2);
+    EXPECT_EQ(reduce(op, IBCOLL_INT_INT, Pair<int>{7, 1}, Pair<int>{7, 2}).index, 1);
+  }
 }
 
-TEST(ReduceOps, WorksOnUnalignedCountsAndLeavesTheRest) {
-  std::vector<int16_t> in(1001, 2), inout(1002, 3);
-  reduce_kernel(IBCOLL_SUM, IBCOLL_INT16)(in.data(), inout.data(), inout.data(), 1001);
-  EXPECT_EQ(std::vector<int16_t>(1001, 5), std::vector<int16_t>(inout.begin(), inout.end() - 1));
-  EXPECT_EQ(inout.back(), 3);
+// ---------------------------------------------------------------- one operand
+
+template <typename T>
+T single(ibcoll_op_t op, ibcoll_type_t type, T operand) {
+  T result{}, in_place = operand;
+  const Reduction reduction(op, type);
+  reduction.single(&result, &operand, 1);
+  reduction.single(&in_place, &in_place, 1);
+  EXPECT_EQ(std::memcmp(&result, &in_place, sizeof result), 0);
+  return result;
 }
 
-TEST(ReduceOps, OperandsMayLieAnywhere) {
-  constexpr uint64_t kCount = 100;
-  for (int i = 0; i < IBCOLL_TYPE_COUNT; ++i) {
-    const auto type = static_cast<ibcoll_type_t>(i);
-    const uint64_t bytes = kCount * type_bytes(type);
-    std::vector<std::byte> lower(bytes), upper(bytes), result(bytes);
-    for (uint64_t at = 0; at < bytes; ++at) {
-      lower[at] = static_cast<std::byte>(at * 5 % 61);  // as a floating-point number, too
-      upper[at] = static_cast<std::byte>(at * 11 % 59);
-    }
+TEST(OneOperand, IsTrueOrFalseForLogicalOperations) {
+  for (const ibcoll_op_t op : {IBCOLL_LAND, IBCOLL_LOR, IBCOLL_LXOR}) {
+    EXPECT_EQ(single<int32_t>(op, IBCOLL_INT32, 256), 1) << op->name;
+    EXPECT_EQ(single<int32_t>(op, IBCOLL_INT32, 0), 0) << op->name;
+    EXPECT_EQ(single<double>(op, IBCOLL_DOUBLE, 0.5), 1) << op->name;
+    EXPECT_EQ(single<double>(op, IBCOLL_DOUBLE, -0.0), 0) << op->name;
+    EXPECT_EQ(single<long double>(op, IBCOLL_LONG_DOUBLE, -3), 1) << op->name;
+    EXPECT_EQ(single<uint16_t>(op, IBCOLL_FLOAT16, 0x8001), 0x3c00) << op->name;
+    EXPECT_EQ(single<uint16_t>(op, IBCOLL_BFLOAT16, 0x8001), 0x3f80) << op->name;
+    EXPECT_EQ(single<uint8_t>(op, IBCOLL_BOOL, 200), 1) << op->name;
+  }
+}
+
+TEST(OneOperand, IsTheResultOfOthers) {
+  for (const ReferenceType& type : reference_types()) {
+    const uint64_t count = type.values.size() / type.bytes;
     for (const ibcoll_op_t op : kAll) {
-      const ReduceKernel kernel = reduce_kernel(op, type);
-      if (!kernel) continue;
-      kernel(lower.data(), upper.data(), result.data(), kCount);
-      for (uint64_t shift = 1; shift < 8; ++shift) {
-        std::vector<std::byte> a(shift), b(shift + 1), c(bytes + shift);
-        a.insert(a.end(), lower.begin(), lower.end());
-        b.insert(b.end(), upper.begin(), upper.end());
-        kernel(a.data() + shift, b.data() + shift + 1, c.data() + shift, kCount);
-        c.erase(c.begin(), c.begin() + static_cast<long>(shift));
-        EXPECT_EQ(c, result) << op->name << " of " << type_name(type) << ", shifted by " << shift;
-      }
+      if (!type.has(OpIndex{op->index}) || (op->index >= kLand && op->index <= kLxor)) continue;
+      Elements result(type.values.size());
+      Reduction(op, type.type).single(result.data(), type.values.data(), count);
+      EXPECT_EQ(result, type.values) << op->name << " " << type_name(type.type);
     }
   }
+  char operand[] = "opaque.", result[8] = "";
+  Reduction(IBCOLL_REPLACE, IBCOLL_OPAQUE, 4).single(result, operand, 2);
+  EXPECT_STREQ(result, operand);
 }
 
-// The result in a place of its own, or in that of one operand.
-TEST(ReduceOps, TheResultMayReplaceAnOperand) {
-  for (const uint64_t count : {1, 7, 1000}) {
-    std::vector<int32_t> lower(count), upper(count), differences(count);
-    for (uint64_t i = 0; i < count; ++i) {
-      lower[i] = static_cast<int32_t>(3 * i);
-      upper[i] = static_cast<int32_t>(7 * i + 1);
-      differences[i] = lower[i] ^ upper[i];
-    }
-    const ReduceKernel kernel = reduce_kernel(IBCOLL_BXOR, IBCOLL_INT32);
-    std::vector<int32_t> result(count);
-    kernel(lower.data(), upper.data(), result.data(), count);
-    EXPECT_EQ(result, differences);
-    result = upper;
-    kernel(lower.data(), result.data(), result.data(), count);
-    EXPECT_EQ(result, differences);
-    result = lower;
-    kernel(result.data(), upper.data(), result.data(), count);
-    EXPECT_EQ(result, differences);
-  }
+// ---------------------------------------------------------------- operations of the user
+
+struct Seen {
+  uint64_t count = 0;
+  ibcoll_type_t type = IBCOLL_INT8;
+};
+void subtract(const void* in, void* inout, uint64_t count, ibcoll_type_t type, void* user) {
+  *static_cast<Seen*>(user) = {count, type};
+  *static_cast<double*>(inout) -= *static_cast<const double*>(in);
 }
 
-TEST(ReduceOps, UserOperationsGetTheirTypeAndPointer) {
-  struct Seen {
-    uint64_t count = 0;
-    ibcoll_type_t type = IBCOLL_INT8;
-  } seen;
-  ibcoll_op op{"mine", false, -1,
-               [](const void* in, void* inout, uint64_t count, ibcoll_type_t type, void* user) {
-                 *static_cast<Seen*>(user) = {count, type};
-                 *static_cast<double*>(inout) -= *static_cast<const double*>(in);
-               },
-               &seen};
+TEST(UserOperations, GetTheirTypeAndPointer) {
+  Seen seen;
+  ibcoll_op op{"mine", false, kUserDefined, subtract, &seen};
   double in = 1, inout = 5;
-  const Reduction reduction{&op, IBCOLL_DOUBLE, reduce_kernel(&op, IBCOLL_DOUBLE)};
-  EXPECT_EQ(reduction.kernel, nullptr);
+  const Reduction reduction(&op, IBCOLL_DOUBLE);
+  EXPECT_TRUE(reduction.defined());
+  EXPECT_FALSE(reduction.result_may_replace_lower());
   reduction(&in, &inout, 1);
   EXPECT_EQ(inout, 4);
   EXPECT_EQ(seen.count, 1u);
@@ -143,6 +159,31 @@ TEST(ReduceOps, UserOperationsGetTheirTypeAndPointer) {
   reduction.combine(&in, &inout, &result, 1);
   EXPECT_EQ(result, 3);
   EXPECT_EQ(inout, 4);
+  reduction.combine(&in, &result, &result, 1);
+  EXPECT_EQ(result, 2);
+  reduction.single(&result, &inout, 1);
+  EXPECT_EQ(result, 4);
+}
+
+TEST(UserOperations, CountOpaqueElements) {
+  Seen seen;
+  ibcoll_op op{"mine", false, kUserDefined, subtract, &seen};
+  const double in[6] = {1, 1, 1, 1, 1, 1};
+  double inout[6] = {5, 5, 5, 5, 5, 5}, result[6] = {};
+  const Reduction reduction(&op, IBCOLL_OPAQUE, 24);
+  EXPECT_EQ(reduction.element_bytes(), 24u);
+  reduction.combine(in, inout, result, 2);
+  EXPECT_EQ(seen.count, 2u);
+  EXPECT_EQ(seen.type, IBCOLL_OPAQUE);
+  EXPECT_EQ(result[0], 4);
+  EXPECT_EQ(result[5], 5);
+}
+
+TEST(UserOperations, OpaqueElementsAreReplacedWhole) {
+  const char lower[] = "abcdefghi", upper[] = "123456789";
+  char result[] = ".........";
+  Reduction(IBCOLL_REPLACE, IBCOLL_OPAQUE, 3).combine(lower, upper, result, 2);
+  EXPECT_STREQ(result, "123456...");
 }
 
 }  // namespace

@@ -37,10 +37,14 @@ T* junk() {
 
 }  // namespace
 
+uint64_t CallParams::element_bytes() const {
+  return type == IBCOLL_OPAQUE ? opaque_bytes : oracle::element_bytes(type);
+}
+
 uint64_t CallParams::block_bytes(int source, int destination) const {
   switch (row().sizes) {
     case SizesKnown::kRegular:
-      return row().reduces() ? count * element_bytes(type) : bytes;
+      return row().reduces() ? count * element_bytes() : bytes;
     case SizesKnown::kToPairs:
       return counts[static_cast<size_t>(source) * static_cast<size_t>(p) + static_cast<size_t>(destination)];
     case SizesKnown::kToAll:
@@ -120,6 +124,7 @@ ibcoll_collective_args_t CallCase::args() const {
   args.type = params_.type;
   args.op = params_.op;
   args.count = params_.count;
+  args.element_bytes = params_.opaque_bytes;
   args.bytes = row.sizes == SizesKnown::kToRoot ? params_.block_bytes(rank_, rank_) : params_.bytes;
   const auto start = [](const Memory& memory) {
     return memory.significant ? const_cast<std::byte*>(memory.bytes.data()) + memory.begin : junk<std::byte>();
@@ -148,8 +153,9 @@ void CallCase::write(std::byte* to, int source, int destination, uint64_t bytes,
   if (params_.row().send.extent != Extent::kBlocks) destination = 0;
   const uint64_t key = key_of(params_.seed, source, destination, round);
   if (!params_.row().reduces()) return fill_pattern(to, bytes, key);
-  const uint64_t element = element_bytes(params_.type);
-  for (uint64_t i = 0; i * element < bytes; ++i) store(to + i * element, params_.type, operand(key, i, params_.op));
+  const uint64_t element = params_.element_bytes();
+  for (uint64_t i = 0; i * element < bytes; ++i)
+    store(to + i * element, params_.type, element, operand(key, i, params_.type, params_.op));
 }
 
 void CallCase::write_result(std::byte* to, const Block& block, uint64_t round) const {
@@ -161,16 +167,16 @@ void CallCase::write_result(std::byte* to, const Block& block, uint64_t round) c
   const int sources = row.combines == Combines::kAll ? params_.p : rank_ + (row.combines == Combines::kUpToSelf);
   if (sources == 0) return;  // exscan at rank 0: not written
   const int destination = row.send.extent == Extent::kBlocks ? rank_ : 0;
-  const uint64_t element = element_bytes(params_.type), count = block.bytes / element;
+  const uint64_t element = params_.element_bytes(), count = block.bytes / element;
   std::vector<uint64_t> values(count);
   for (int source = 0; source < sources; ++source) {
     const uint64_t key = key_of(params_.seed, source, destination, round);
     for (uint64_t i = 0; i < count; ++i) {
-      const uint64_t mine = operand(key, i, params_.op);
-      values[i] = source == 0 ? mine : combine(values[i], mine, params_.op);
+      const uint64_t mine = operand(key, i, params_.type, params_.op);
+      values[i] = source == 0 ? alone(mine, params_.op) : combine(values[i], mine, params_.op);
     }
   }
-  for (uint64_t i = 0; i < count; ++i) store(to + i * element, params_.type, values[i]);
+  for (uint64_t i = 0; i < count; ++i) store(to + i * element, params_.type, element, values[i]);
 }
 
 // A buffer before the start.

@@ -25,6 +25,7 @@ struct CallParams {
   uint64_t count = 0;  // elements of a block (regular reductions)
   ibcoll_type_t type = IBCOLL_UINT32;
   ibcoll_op_t op = nullptr;
+  uint64_t opaque_bytes = 0;  // of an element of IBCOLL_OPAQUE
   ibcoll_scheme_t scheme = IBCOLL_SCHEME_AUTO;
   const char* algorithm = nullptr;  // nullptr: the setting's
   uint64_t seed = 1;                // of data and layout
@@ -32,6 +33,7 @@ struct CallParams {
   uint64_t misaligned = 0;          // buffers begin so many bytes beside a multiple of 64
 
   const Collective& row() const { return kCatalog[collective]; }
+  uint64_t element_bytes() const;
   // Bytes of what `source` sends `destination`; of one operand, for reductions of one block.
   uint64_t block_bytes(int source, int destination) const;
   std::string describe() const;

@@ -9,33 +9,6 @@
 namespace ibcoll::oracle {
 namespace {
 
-struct Type {
-  ibcoll_type_t type;
-  uint64_t bytes;
-  void (*store)(std::byte* to, uint64_t value);
-};
-
-template <typename T>
-void store_as(std::byte* to, uint64_t value) {
-  const T element = static_cast<T>(value);
-  std::memcpy(to, &element, sizeof element);
-}
-
-template <typename T>
-constexpr Type type(ibcoll_type_t name) {
-  return {name, sizeof(T), store_as<T>};
-}
-
-constexpr Type kTypes[] = {type<int8_t>(IBCOLL_INT8),     type<uint8_t>(IBCOLL_UINT8),   type<int16_t>(IBCOLL_INT16),
-                           type<uint16_t>(IBCOLL_UINT16), type<int32_t>(IBCOLL_INT32),   type<uint32_t>(IBCOLL_UINT32),
-                           type<int64_t>(IBCOLL_INT64),   type<uint64_t>(IBCOLL_UINT64), type<float>(IBCOLL_FLOAT),
-                           type<double>(IBCOLL_DOUBLE)};
-
-const Type* find(ibcoll_type_t type) {
-  const auto found = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const Type& t) { return t.type == type; });
-  return found == std::end(kTypes) ? nullptr : found;
-}
-
 uint64_t compose(uint64_t first, uint64_t second) {
   const auto a1 = static_cast<uint32_t>(first >> 32), b1 = static_cast<uint32_t>(first);
   const auto a2 = static_cast<uint32_t>(second >> 32), b2 = static_cast<uint32_t>(second);
@@ -51,6 +24,33 @@ void compose_all(const void* in, void* inout, uint64_t count, ibcoll_type_t, voi
     upper = compose(lower, upper);
     std::memcpy(static_cast<std::byte*>(inout) + 8 * i, &upper, 8);
   }
+}
+
+// The same of elements that are sealed. An element of which a part is of another one becomes one without a seal.
+void compose_sealed(const void* in, void* inout, uint64_t count, ibcoll_type_t, void*) {
+  for (uint64_t i = 0; i < count; ++i) {
+    const std::byte* const first = static_cast<const std::byte*>(in) + kSealedBytes * i;
+    std::byte* const second = static_cast<std::byte*>(inout) + kSealedBytes * i;
+    std::byte whole_first[kSealedBytes], whole_second[kSealedBytes];
+    uint64_t lower = 0, upper = 0;
+    std::memcpy(&lower, first, 8);
+    std::memcpy(&upper, second, 8);
+    store(whole_first, IBCOLL_OPAQUE, kSealedBytes, lower);
+    store(whole_second, IBCOLL_OPAQUE, kSealedBytes, upper);
+    const bool whole =
+        std::memcmp(first, whole_first, kSealedBytes) == 0 && std::memcmp(second, whole_second, kSealedBytes) == 0;
+    if (whole)
+      store(second, IBCOLL_OPAQUE, kSealedBytes, compose(lower, upper));
+    else
+      std::memset(second, 0, kSealedBytes);
+  }
+}
+
+// Never freed.
+ibcoll_op_t made(ibcoll_reduce_fn function) {
+  ibcoll_op_t op = nullptr;
+  (void)ibcoll_op_create(function, nullptr, 0, &op);
+  return op;
 }
 
 struct Operation {
@@ -69,7 +69,11 @@ constexpr Operation kTable[kOperations] = {
     {"bxor", &IBCOLL_BXOR, [](uint64_t a, uint64_t b) { return a ^ b; }},
     {"land", &IBCOLL_LAND, [](uint64_t a, uint64_t b) -> uint64_t { return a && b; }},
     {"lor", &IBCOLL_LOR, [](uint64_t a, uint64_t b) -> uint64_t { return a || b; }},
-    {"lxor", &IBCOLL_LXOR, [](uint64_t a, uint64_t b) -> uint64_t { return !a != !b; }}};
+    {"lxor", &IBCOLL_LXOR, [](uint64_t a, uint64_t b) -> uint64_t { return !a != !b; }},
+    {"minloc", &IBCOLL_MINLOC, [](uint64_t a, uint64_t b) { return std::min(a, b); }},
+    {"maxloc", &IBCOLL_MAXLOC,
+     [](uint64_t a, uint64_t b) { return a >> 32 == b >> 32 ? std::min(a, b) : std::max(a, b); }},
+    {"replace", &IBCOLL_REPLACE, [](uint64_t, uint64_t b) { return b; }}};
 
 const Operation* find(ibcoll_op_t op) {
   const auto found =
@@ -79,19 +83,20 @@ const Operation* find(ibcoll_op_t op) {
 
 }  // namespace
 
-uint64_t element_bytes(ibcoll_type_t type) {
-  const Type* const known = find(type);
-  return known ? known->bytes : 0;
+// Small numbers, so that floating point results are exact (a sum of bfloat16 over 100 ranks has 8 bits); products stay
+// powers of two.
+uint64_t operand(uint64_t key, uint64_t index, ibcoll_type_t type, ibcoll_op_t op) {
+  const uint64_t word = scramble(key + index * kGoldenRatio);
+  if (type == IBCOLL_OPAQUE || op == composition()) return word;
+  if (op == IBCOLL_PROD) return 1 + (word % 8 == 0);
+  const uint64_t value = type == IBCOLL_BFLOAT16 ? word % 2 : word % 8, other = word >> 32 & 7;
+  if (has(type, IBCOLL_MINLOC)) return value << 32 | other;
+  const bool is_complex = type >= IBCOLL_COMPLEX_FLOAT && type <= IBCOLL_COMPLEX_LONG_DOUBLE;
+  return is_complex ? other << 32 | value : value;
 }
 
-// Small numbers, so that floating point results are exact; products stay powers of two. Of logical operations 0 and 1: what one
-// rank alone returns is then no question.
-uint64_t operand(uint64_t key, uint64_t index, ibcoll_op_t op) {
-  const uint64_t word = scramble(key + index * kGoldenRatio);
-  if (op == composition()) return word;
-  if (op == IBCOLL_PROD) return 1 + (word % 8 == 0);
-  if (op == IBCOLL_LAND || op == IBCOLL_LOR || op == IBCOLL_LXOR) return word % 2;
-  return word % 8;
+uint64_t alone(uint64_t operand, ibcoll_op_t op) {
+  return op == IBCOLL_LAND || op == IBCOLL_LOR || op == IBCOLL_LXOR ? operand != 0 : operand;
 }
 
 uint64_t combine(uint64_t lower, uint64_t upper, ibcoll_op_t op) {
@@ -99,14 +104,12 @@ uint64_t combine(uint64_t lower, uint64_t upper, ibcoll_op_t op) {
   return known ? known->apply(lower, upper) : compose(lower, upper);
 }
 
-void store(std::byte* to, ibcoll_type_t type, uint64_t value) { find(type)->store(to, value); }
-
 ibcoll_op_t composition() {
-  static const ibcoll_op_t op = [] {
-    ibcoll_op_t made = nullptr;
-    (void)ibcoll_op_create(compose_all, nullptr, 0, &made);
-    return made;
-  }();
+  static const ibcoll_op_t op = made(compose_all);
+  return op;
+}
+ibcoll_op_t sealed_composition() {
+  static const ibcoll_op_t op = made(compose_sealed);
   return op;
 }
 
@@ -114,7 +117,7 @@ ibcoll_op_t operation(int index) { return *kTable[index].op; }
 
 const char* operation_name(ibcoll_op_t op) {
   const Operation* const known = find(op);
-  return known ? known->name : op ? "composition" : "-";
+  return known ? known->name : op == sealed_composition() ? "sealed composition" : op ? "composition" : "-";
 }
 
 }  // namespace ibcoll::oracle

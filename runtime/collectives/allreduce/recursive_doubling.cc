@@ -11,11 +11,11 @@ namespace ibcoll::allreduce::recursive_doubling {
 namespace {
 
 // result = theirs op result, or result op theirs when they come from higher ranks. Both partners in that order, also where the
-// operation commutes: the larger of a number and NaN, or of 0 and -0, is the one that stands in a certain place.
+// operation commutes: which of two NaNs a sum keeps depends on their places.
 void combine(Comm& c, const Args& a, std::byte* result, std::byte* theirs, bool from_lower) {
   if (from_lower) {
     a.reduction(theirs, result, a.count);
-  } else if (a.reduction.kernel) {
+  } else if (a.reduction.result_may_replace_lower()) {
     a.reduction.combine(result, theirs, result, a.count);
   } else if (a.reduction.op->commutative) {  // as the user says
     a.reduction(theirs, result, a.count);
@@ -30,8 +30,9 @@ Task run(Comm& c, Args a) {
   const int core = static_cast<int>(std::bit_floor(static_cast<unsigned>(p)));
   const int paired = p - core;  // pairs that act as one rank
   const Bytes result(a.recv.base, a.bytes);
-  if (!a.in_place) c.copy(result, ConstBytes(a.send.base, a.bytes));
+  if (p == 1) a.reduction.single(a.recv.base, a.in_place ? a.recv.base : a.send.base, a.count);
   if (p == 1 || a.bytes == 0) co_return;
+  if (!a.in_place) c.copy(result, ConstBytes(a.send.base, a.bytes));
 
   if (rank < 2 * paired && rank % 2 == 0) {  // hands its data to rank + 1 and gets the result from there
     c.put(rank + 1, result);

@@ -19,9 +19,8 @@ void combine_all(Comm& c, const Args& a, std::byte* to, const std::byte* own, ui
   const auto operand = [&](int i) { return (i == c.rank() ? own : c.node().area(i, area, steps_back)) + at; };
   if (count == 0) return;  // a segment of a piece with fewer elements than ranks
   const int p = c.size();
-  const uint64_t bytes = count * a.reduction.element_bytes();
   if (p == 1)
-    c.copy(Bytes(to, bytes), ConstBytes(operand(0), bytes));
+    a.reduction.single(to, operand(0), count);
   else
     a.reduction.combine(operand(p - 2), operand(p - 1), to, count);
   for (int i = p - 3; i >= 0; --i) a.reduction(operand(i), to, count);
@@ -30,7 +29,7 @@ void combine_all(Comm& c, const Args& a, std::byte* to, const std::byte* own, ui
 // True when no element of this rank's private operand is read after its place has got one of the result. (A user's operation
 // finds the upper operand where the result goes.)
 bool stays(const Comm& c, const Args& a, ConstBytes operand, Bytes result) {
-  return operand.data() != result.data() || (c.size() <= 2 && a.reduction.kernel);
+  return operand.data() != result.data() || (c.size() <= 2 && a.reduction.result_may_replace_lower());
 }
 
 Task run(Comm& c, Args a) {

@@ -19,7 +19,10 @@ bool combine(Comm& c, const Args& a, const std::byte* operand, uint64_t at, Byte
     const bool last = i == c.size() - 1;
     const Bytes into = last ? sum : work;
     if (i != c.rank() && !c.read(i, published_address(c.node(), i) + at, into)) return false;
-    if (last && i == c.rank()) c.copy(sum, ConstBytes(operand + at, sum.size()));
+    if (c.size() == 1)
+      a.reduction.single(sum.data(), operand + at, sum.size() / a.reduction.element_bytes());
+    else if (last && i == c.rank())
+      c.copy(sum, ConstBytes(operand + at, sum.size()));
     if (!last)
       a.reduction(i == c.rank() ? operand + at : work.data(), sum.data(), sum.size() / a.reduction.element_bytes());
   }

@@ -6,7 +6,7 @@
 
 #include "runtime/base/buffer.h"
 #include "runtime/base/catalog.h"
-#include "runtime/comm/reduce_ops.h"
+#include "runtime/comm/reduce/reduction.h"
 #include "runtime/include/ibcoll.h"
 
 namespace ibcoll {

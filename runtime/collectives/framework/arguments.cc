@@ -56,12 +56,18 @@ class Check {
   }
 
   void reduction() {
-    const uint64_t element = type_bytes(given_.type);
-    if (element == 0) return fail("type is {}, which is none of ibcoll_type_t", static_cast<int>(given_.type));
+    if (!is_type(given_.type)) return fail("type is {}, which is none of ibcoll_type_t", static_cast<int>(given_.type));
     if (!given_.op) return fail("op is NULL");
-    args_.reduction = {given_.op, given_.type, reduce_kernel(given_.op, given_.type)};
-    if (given_.op->index >= 0 && !args_.reduction.kernel)
-      fail("operation {} is not defined for {}", given_.op->name, type_name(given_.type));
+    const uint64_t fixed = type_bytes(given_.type);  // 0: the caller says how long an element is
+    args_.reduction = {given_.op, given_.type, given_.element_bytes};
+    if (fixed == 0 && given_.element_bytes == 0)
+      fail("element_bytes is 0: elements of type {} need a size", type_name(given_.type));
+    else if (fixed > 0 && given_.element_bytes > 0 && given_.element_bytes != fixed)
+      fail("element_bytes is {}, but type {} has {}: only IBCOLL_OPAQUE takes another size", given_.element_bytes,
+           type_name(given_.type), fixed);
+    else if (!args_.reduction.defined())
+      fail("operation {} is not defined for {}, which has {}", given_.op->name, type_name(given_.type),
+           operations_of(given_.type));
   }
 
   // What the two buffers hold. Irregular sizes are looked at in blocks().
@@ -232,7 +238,9 @@ uint32_t call_signature(const Args& args, std::string_view algorithm, ibcoll_sch
   digest.add(static_cast<uint64_t>(args.collective)).add(algorithm).add(static_cast<uint64_t>(scheme));
   digest.add(static_cast<uint64_t>(args.root));
   if (row.reduces())
-    digest.add(static_cast<uint64_t>(args.reduction.type)).add(static_cast<uint64_t>(args.reduction.op->index));
+    digest.add(static_cast<uint64_t>(args.reduction.type))
+        .add(args.reduction.element_bytes())
+        .add(static_cast<uint64_t>(args.reduction.op->index));
   if (!row.irregular()) digest.add(args.bytes);
   if (row.sizes == SizesKnown::kToAll) {
     const uint64_t* const counts = row.reduces() ? args.send.counts : args.recv.counts;

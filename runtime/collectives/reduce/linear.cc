@@ -34,7 +34,10 @@ Task run(Comm& c, Args a) {
     // In rank order from above, so that each operand is read once: result = x_i op result.
     std::byte* const sum = theirs + mine.size() * static_cast<uint64_t>(c.rank());
     const uint64_t count = mine.size() / element;
-    c.copy(Bytes(sum, mine.size()), of(c.size() - 1));
+    if (c.size() == 1)
+      a.reduction.single(sum, mine.data(), count);
+    else
+      c.copy(Bytes(sum, mine.size()), of(c.size() - 1));
     for (int i = c.size() - 2; i >= 0; --i) a.reduction(of(i).data(), sum, count);
     c.copy(part(a.buffer(), at, piece), ConstBytes(sum, mine.size()));
   }

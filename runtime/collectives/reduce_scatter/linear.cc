@@ -13,7 +13,10 @@ Task run(Comm& c, Args a) {
   const auto block = [&](int rank) { return Bytes(theirs + bytes * static_cast<uint64_t>(rank), bytes); };
   for (int i = 1; i < c.size(); ++i) c.announce(c.peer(i), block(c.peer(i)));
   for (int i = 1; i < c.size(); ++i) c.put(c.peer(i), a.send[c.peer(i)]);
-  c.copy(block(c.rank()), a.send[c.rank()]);
+  if (c.size() == 1)
+    a.reduction.single(theirs, a.send[0].data(), bytes / a.reduction.element_bytes());
+  else
+    c.copy(block(c.rank()), a.send[c.rank()]);
   co_await c.received();
   co_await c.flushed();  // in place the result replaces what was sent
   for (int i = c.size() - 2; i >= 0 && bytes > 0; --i)

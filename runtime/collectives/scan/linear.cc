@@ -12,8 +12,10 @@ Task run(Comm& c, Args a) {
   std::byte* const memory = c.scratch(2 * a.bytes);
   if (!memory) co_return;
   const Bytes below(memory, a.bytes), upto(memory + a.bytes, a.bytes);
-  c.copy(upto, operand);
-  if (c.rank() > 0) {
+  if (c.rank() == 0) {
+    a.reduction.single(upto.data(), operand.data(), a.count);
+  } else {
+    c.copy(upto, operand);
     c.announce(c.rank() - 1, below);
     co_await c.received();
     if (a.bytes > 0) a.reduction(below.data(), upto.data(), a.count);

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// allreduce with operations of the program: in rank order, and of whole elements.
+#include <cstring>
+
+#include "tests/multiprocess/scenario.h"
+#include "tools/own_calls.h"
+
+namespace ibcoll::multiprocess {
+namespace {
+
+// x -> a x + b modulo 2^32, as one 64-bit element. Composition is associative and not commutative.
+void compose_affine(const void* in, void* inout, uint64_t count, ibcoll_type_t, void* calls) {
+  expect(count > 0, "the operation is called for no elements");
+  ++*static_cast<uint64_t*>(calls);
+  const auto* first = static_cast<const uint64_t*>(in);
+  auto* second = static_cast<uint64_t*>(inout);
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto a1 = static_cast<uint32_t>(first[i] >> 32), b1 = static_cast<uint32_t>(first[i]);
+    const auto a2 = static_cast<uint32_t>(second[i] >> 32), b2 = static_cast<uint32_t>(second[i]);
+    second[i] = static_cast<uint64_t>(a1 * a2) << 32 | static_cast<uint32_t>(a2 * b1 + b2);
+  }
+}
+
+// 2 x 2 matrices of bytes modulo 256, as one 32-bit element: in times inout.
+void multiply_matrices(const void* in, void* inout, uint64_t count, ibcoll_type_t, void* calls) {
+  expect(count > 0, "the operation is called for no elements");
+  ++*static_cast<uint64_t*>(calls);
+  const auto* a = static_cast<const uint8_t*>(in);
+  auto* b = static_cast<uint8_t*>(inout);
+  for (uint64_t i = 0; i < count; ++i, a += 4, b += 4) {
+    const uint8_t product[] = {
+        static_cast<uint8_t>(a[0] * b[0] + a[1] * b[2]), static_cast<uint8_t>(a[0] * b[1] + a[1] * b[3]),
+        static_cast<uint8_t>(a[2] * b[0] + a[3] * b[2]), static_cast<uint8_t>(a[2] * b[1] + a[3] * b[3])};
+    std::memcpy(b, product, 4);
+  }
+}
+
+template <typename T>
+std::vector<T> random_elements(size_t count, int rank) {
+  std::vector<T> elements(count);
+  uint64_t state = 0x1234567 + static_cast<uint64_t>(rank) * 0x9e3779b97f4a7c15;
+  for (T& e : elements) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    e = static_cast<T>((state ^ state >> 29) * 0xbf58476d1ce4e5b9 >> (64 - 8 * sizeof(T)));
+  }
+  return elements;
+}
+
+template <typename T>
+void check_user_operation(ibcoll_team_t team, ibcoll_reduce_fn function, ibcoll_type_t type, bool in_place) {
+  uint64_t calls = 0, unused = 0;
+  ibcoll_op_t op = nullptr;
+  expect_ok(ibcoll_op_create(function, &calls, 0, &op), "ibcoll_op_create");
+  const int p = ibcoll_team_size(team), rank = ibcoll_team_rank(team);
+  for (const size_t count : {size_t{0}, size_t{1}, size_t{9}, size_t{3000}, size_t{20'000}, size_t{65'537}}) {
+    std::vector<T> wanted = random_elements<T>(count, p - 1);
+    for (int r = p - 2; r >= 0 && count > 0; --r)
+      function(random_elements<T>(count, r).data(), wanted.data(), count, type, &unused);
+    const std::vector<T> mine = random_elements<T>(count, rank);
+    std::vector<T> result = in_place ? mine : std::vector<T>(count);
+    expect_ok(ibcoll_allreduce(team, in_place ? IBCOLL_IN_PLACE : mine.data(), result.data(), count, type, op),
+              "allreduce");
+    expect(result == wanted, "p = {}, {} elements{}: not the product in rank order", p, count,
+           in_place ? " in place" : "");
+  }
+  expect_ok(ibcoll_op_free(op), "ibcoll_op_free");
+}
+
+// For every p from 1 up to the size of the job: the first p ranks, also in descending order.
+void non_commutative(Rank& self) {
+  for (int p = 1; p <= self.size; ++p) {
+    const TeamOwner team = split(self.world, self.rank < p ? 0 : -1, p % 2 == 0 ? self.rank : -self.rank);
+    if (!team.get()) continue;
+    for (const bool in_place : {false, true}) {
+      check_user_operation<uint64_t>(team.get(), compose_affine, IBCOLL_UINT64, in_place);
+      check_user_operation<uint32_t>(team.get(), multiply_matrices, IBCOLL_UINT32, in_place);
+    }
+  }
+}
+
+// A structure of a size that divides no window and no segment. It tells when it is not whole.
+struct Structure {
+  uint64_t map, complement, product;
+
+  explicit Structure(uint64_t map = 0) : map(map), complement(~map), product(map * 3) {}
+  bool whole() const { return complement == ~map && product == map * 3; }
+};
+
+void compose_structures(const void* in, void* inout, uint64_t count, ibcoll_type_t type, void* calls) {
+  expect(type == IBCOLL_OPAQUE, "the operation is called for type {}", int{type});
+  const auto* first = static_cast<const Structure*>(in);
+  auto* second = static_cast<Structure*>(inout);
+  for (uint64_t i = 0; i < count; ++i) {
+    expect(first[i].whole() && second[i].whole(), "element {} of {} is not whole", i, count);
+    compose_affine(&first[i].map, &second[i].map, 1, IBCOLL_UINT64, calls);
+    second[i] = Structure(second[i].map);
+  }
+}
+
+void opaque_elements(Rank& self) {
+  uint64_t calls = 0;
+  ibcoll_op_t op = nullptr;
+  expect_ok(ibcoll_op_create(compose_structures, &calls, 0, &op), "ibcoll_op_create");
+  const auto operand = [](int rank, size_t count) {
+    const std::vector<uint64_t> maps = random_elements<uint64_t>(count, rank);
+    return std::vector<Structure>(maps.begin(), maps.end());
+  };
+  for (const size_t count : {size_t{1}, size_t{700}, size_t{3001}, size_t{50'021}}) {
+    std::vector<Structure> wanted = operand(self.size - 1, count), mine = operand(self.rank, count), result(count);
+    for (int r = self.size - 2; r >= 0; --r)
+      compose_structures(operand(r, count).data(), wanted.data(), count, IBCOLL_OPAQUE, &calls);
+    ibcoll_collective_args_t args = own_call(IBCOLL_ALLREDUCE, mine.data(), result.data());
+    args.algorithm = nullptr;  // what is being tested
+    args.count = count, args.type = IBCOLL_OPAQUE, args.op = op, args.element_bytes = sizeof(Structure);
+    expect_ok(run_blocking(self.world, args), "allreduce");
+    expect(std::memcmp(result.data(), wanted.data(), count * sizeof(Structure)) == 0,
+           "{} structures: not the product in rank order", count);
+  }
+  expect_ok(ibcoll_op_free(op), "ibcoll_op_free");
+}
+
+constexpr Scenario kUserOperationScenarios[] = {
+    {"non_commutative", non_commutative},
+    {"opaque_elements", opaque_elements},
+};
+
+}  // namespace
+
+std::span<const Scenario> user_operation_scenarios() { return kUserOperationScenarios; }
+
+}  // namespace ibcoll::multiprocess
