@@ -25,7 +25,7 @@ class HostFiles(JobTest):
 
     def test_mistakes_name_file_and_line(self):
         for text, line, about in (("h1\nh2:x\n", 2, "'x' is not a number of ranks"), ("h1 slots=0", 1, "not a number"),
-                                  ("# c\n\nh1\nh1\n", 4, "twice"), ("-oProxyCommand=x\n", 1, "not a host name"),
+                                  ("# c\n\nh1\nh1 max_slots=x\n", 4, "not a number"), ("-oProxyCommand=x\n", 1, "not a host name"),
                                   ("h1 four\n", 1, "expected HOST"), ("\xffh1\n", 1, "not a host name")):
             path = self.hostfile(text)
             code, output, errors = self.run_job("--hostfile", path, "true")

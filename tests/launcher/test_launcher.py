@@ -46,5 +46,6 @@ if __name__ == "__main__":
     from test_output import BrokenOutput, Input, Lines, Terminal, Volume
     from test_rendezvous import Exchanges, Secret, Strangers
     from test_silence import Silence
+    from test_typed import Bindings, OtherHosts, Terminals, Typed
     classes = sorted(name for name, value in globals().items() if isinstance(value, type) and issubclass(value, unittest.TestCase))
     unittest.main(argv=[sys.argv[0], *(classes[part - 1::parts] if parts > 1 else []), *rest])
