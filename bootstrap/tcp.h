@@ -35,7 +35,8 @@ class TcpBootstrap : public Bootstrap {
   Status read_environment();
   std::string who() const;  // for errors
   Status connect(Clock::time_point deadline);
-  Status prove(const rendezvous::Secret& secret, Clock::time_point deadline);
+  Status prove(const rendezvous::Secret& secret, Clock::time_point deadline, bool& dropped);
+  Status receive_admission(Clock::time_point deadline);
   Status receive_gathered(std::span<std::byte> all, Clock::time_point deadline);
   Status ask_who_is_missing();
   Result<std::string> receive_text(uint32_t length, Clock::time_point deadline);

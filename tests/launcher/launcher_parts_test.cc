@@ -138,7 +138,7 @@ TEST(RankEnvironment, TheJobsVariablesWin) {
   job.ranks = {4};
   job.environment = {"IBCOLL_LAUNCHER_TEST=of the job"};
   const RankProgram program{{"prog"}, {"IBCOLL_LAUNCHER_TEST=inner"}, "/folder"};
-  const auto environment = with_rank(base_environment_of_rank(job, program, 64), job, 0);
+  const auto environment = with_rank(base_environment_of_rank(job, program, {64, "/file"}), job, 0);
   ::unsetenv("IBCOLL_RUN_RANK");
   EXPECT_EQ(std::count(environment.begin(), environment.end(), "IBCOLL_LAUNCHER_TEST=inner"), 1);
   EXPECT_EQ(std::count(environment.begin(), environment.end(), "IBCOLL_LAUNCHER_TEST=outer"), 0);

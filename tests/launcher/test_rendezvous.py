@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import time
@@ -24,6 +25,7 @@ while not os.path.exists(sys.argv[1]):
     time.sleep(0.02)
 os.execv(sys.argv[2], ["probe", "exchange", "3"])
 """
+ADMITTED = struct.pack("<II", 6, 0)
 
 
 class Exchanges(JobTest):
@@ -97,8 +99,7 @@ class Exchanges(JobTest):
         self.assertIn(b": rank 1 has not come\n", said)
 
     def test_a_damaged_environment(self):
-        for variable, value in (("RANK", "x"), ("RANK", "7"), ("SIZE", "0"), ("ADDRESS", "nowhere"), ("SECRET_FD", "1"),
-                                ("ADDRESS", "127.0.0.1:1")):
+        for variable, value in (("RANK", "x"), ("RANK", "7"), ("SIZE", "0"), ("ADDRESS", "nowhere"), ("ADDRESS", "127.0.0.1:1")):
             code, _, errors = self.run_job("-n", 2, "env", f"IBCOLL_RUN_{variable}={value}", tool(PROBE))
             self.assertEqual(code, 3, variable)
             self.assertIn("127.0.0.1:1" if value == "127.0.0.1:1" else f"IBCOLL_RUN_{variable}", errors)
@@ -146,10 +147,58 @@ class Secret(JobTest):
         program = "import os; os.pwrite(int(os.environ['IBCOLL_RUN_SECRET_FD']), b'x' * 32, 0)"
         self.assertIn("Operation not permitted", self.run_job("-n", 1, "python3", "-c", program)[2])
 
-    def test_does_not_reach_what_a_rank_starts(self):
+    def test_what_a_rank_starts_is_no_rank(self):
         code, output, errors = self.run_job("-n", 2, tool(PROBE), "child")
         self.assertEqual((code, output), (0, "child 3\n" * 2))
-        self.assertIn("no job secret there", errors)
+        for rank in (0, 1):
+            self.assertRegex(errors, rf"rank {rank} on host \S+: another process is rank {rank} and connected to ibcoll_run")
+
+    def test_behind_wrappers_that_close_descriptors(self):
+        program = f"import subprocess, sys; sys.exit(subprocess.call(['{tool(PROBE)}', 'exchange', '2']))"
+        code, output, errors = self.run_job("-n", 3, "python3", "-c", program)
+        self.assertEqual((code, output.count(": ok\n"), errors), (0, 3, ""))
+
+    def secret_folders(self, place):
+        return [path for path in place.iterdir() if path.name.startswith("ibcoll_run.")]
+
+    def test_is_in_a_file_for_this_user_alone(self):
+        for variable in ("XDG_RUNTIME_DIR", "TMPDIR"):
+            place = self.folder / variable
+            place.mkdir()
+            env = {name: value for name, value in os.environ.items() if name not in ("XDG_RUNTIME_DIR", "TMPDIR")}
+            show = "import os; print(os.environ['IBCOLL_RUN_SECRET_FILE']); input()"
+            with self.started("-n", 1, "python3", "-c", show, env={**env, variable: str(place)}, stdin=subprocess.PIPE) as job:
+                path = self.read_lines(job, 1)[0]
+                folder, = self.secret_folders(place)
+                self.assertEqual(path, str(folder / "secret"))
+                self.assertEqual((stat.S_IMODE(folder.stat().st_mode), stat.S_IMODE(os.stat(path).st_mode)), (0o700, 0o600))
+                self.assertEqual(os.stat(path).st_size, 32)
+                job.stdin.write(b"\n")
+                job.stdin.flush()
+                self.assertEqual(job.wait(20), 0)
+            self.assertEqual(self.secret_folders(place), [])
+
+    def test_does_not_outlive_a_launcher_that_was_killed(self):
+        with self.started("-n", 2, "sh", "-c", "echo; exec sleep 1000", env={**os.environ, "XDG_RUNTIME_DIR": str(self.folder)}) as job:
+            self.read_lines(job, 2)
+            self.assertEqual(len(self.secret_folders(self.folder)), 1)
+            job.kill()
+            job.wait(10)
+            self.assertTrue(wait_until(lambda: not self.secret_folders(self.folder)))
+
+    def test_files_that_others_could_have_written_are_refused(self):
+        good, link = self.folder / "good", self.folder / "link"
+        good.write_bytes(bytes(32))
+        good.chmod(0o640)
+        link.symlink_to(good)
+        for path, about in ((good, "not a file that this user alone can read"), (link, "Too many levels of symbolic links"),
+                            (self.folder, "not a file"), (self.folder / "none", "No such file"), ("", "no file, as neither")):
+            code, _, errors = self.run_job("-n", 1, "env", "IBCOLL_RUN_SECRET_FD=1", f"IBCOLL_RUN_SECRET_FILE={path}", tool(PROBE))
+            self.assertEqual(code, 3)
+            self.assertIn(f"IBCOLL_RUN_SECRET_FILE={path}: {about}", errors)
+        good.chmod(0o600)
+        code, _, errors = self.run_job("-n", 1, "env", "IBCOLL_RUN_SECRET_FD=1", f"IBCOLL_RUN_SECRET_FILE={good}", tool(PROBE))
+        self.assertIn("closed the connection", errors, "it is read, and is not the secret")
 
     def test_nothing_but_the_secret_is_inherited(self):
         program = "import os; print(sorted(int(n) for n in os.listdir('/proc/self/fd'))[:-1])"
@@ -187,16 +236,16 @@ class Strangers(JobTest):
             received += chunk
         return received
 
-    def claim(self, connection, secret, rank, size):
+    def claim(self, connection, secret, rank, size, process=1):
         """Proves to be a rank with that secret; the server's answer, empty when it hung up."""
         nonce = self.receive(connection, 32)
         mine = os.urandom(32)
-        body = mine + struct.pack("<II", rank, size)
-        label = b"ibcoll rendezvous 1 client"
+        body = mine + struct.pack("<IIQ", rank, size, process)
+        label = b"ibcoll rendezvous 2 client"
         connection.sendall(body + hmac.new(secret, label + nonce + body, hashlib.sha256).digest())
         answer = self.receive(connection, 32)
         if answer:
-            label = b"ibcoll rendezvous 1 server"
+            label = b"ibcoll rendezvous 2 server"
             self.assertEqual(answer, hmac.new(secret, label + nonce + body, hashlib.sha256).digest())
         return answer
 
@@ -215,11 +264,11 @@ class Strangers(JobTest):
     def test_garbage(self):
         with self.job() as job:
             address = self.read_lines(job, 3)[0].split()[0]
-            for garbage in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\0" * 72, b"\xff" * 100_000, os.urandom(71)):
+            for garbage in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\0" * 80, b"\xff" * 100_000, os.urandom(79)):
                 connection = self.connect(address)
                 try:
                     connection.sendall(garbage)
-                    if len(garbage) >= 72:
+                    if len(garbage) >= 80:
                         self.receive(connection, 32)
                         self.assertEqual(self.receive(connection, 1), b"")
                 except ConnectionError:
@@ -257,6 +306,7 @@ class Strangers(JobTest):
                 address, secret = self.read_lines(job, 3)[0].split()
                 connection = self.connect(address)
                 self.assertNotEqual(self.claim(connection, bytes.fromhex(secret), 0, 3), b"")
+                self.assertEqual(self.receive(connection, 8), ADMITTED)
                 connection.sendall(frame)
                 self.assertEqual(self.receive(connection, 1), b"")
                 # It took the place of rank 0 in the first series.
@@ -274,7 +324,7 @@ class Strangers(JobTest):
             connection, _ = server.accept()
             self.addCleanup(connection.close)
             connection.sendall(bytes(32))
-            self.assertEqual(len(self.receive(connection, 72)), 72)
+            self.assertEqual(len(self.receive(connection, 80)), 80)
             connection.sendall(bytes(32))
             self.assertTrue(wait_until(lambda: job.poll() is not None))
             self.assertRegex(job.stderr.read().decode(),

@@ -38,7 +38,7 @@ Agent::~Agent() {
 
 void Agent::start() {
   for (const RankProgram& program : job_.programs) {
-    const std::vector<std::string> environment = base_environment_of_rank(job_, program, -1);
+    const std::vector<std::string> environment = base_environment_of_rank(job_, program, {});
     const ProgramPath found = find_program(program.words.front(), search_path(environment), program.folder);
     if (found.exit_code != 0) return fail(found.exit_code, found.text);
     programs_.push_back({found.path, {}});
@@ -48,7 +48,8 @@ void Agent::start() {
 }
 
 Status Agent::spawn_all() {
-  Result<Guard> guard = Guard::start();
+  secret_folder_.make(job_.secret);
+  Result<Guard> guard = Guard::start(secret_folder_.folder());
   if (!guard.ok()) return guard.status();
   guard_ = std::move(guard.value());
   Result<UniqueFd> secret = secret_file(job_.secret);
@@ -61,7 +62,7 @@ Status Agent::spawn_all() {
   const Result<CoreBinding> binding = CoreBinding::for_ranks(job_.binding, count, job_.nodes);
   if (!binding.ok()) return binding.status();
   for (size_t i = 0; i < programs_.size(); ++i)
-    programs_[i].environment = base_environment_of_rank(job_, job_.programs[i], secret->get());
+    programs_[i].environment = base_environment_of_rank(job_, job_.programs[i], {secret->get(), secret_folder_.file()});
   const SpawnSettings settings{&defaults_, &binding.value(), secret->get(), write_end.get()};
   ranks_.reserve(job_.ranks.size());  // callbacks hold references
   for (int i = 0; i < count; ++i) {

@@ -8,6 +8,7 @@
 #include "tools/ibcoll_run/host.h"
 #include "tools/ibcoll_run/program_path.h"
 #include "tools/ibcoll_run/rank_process.h"
+#include "tools/ibcoll_run/secret_folder.h"
 
 namespace ibcoll::run {
 
@@ -65,7 +66,8 @@ class Agent : public Host {
   HostEvents& events_;
   const ProcessDefaults& defaults_;
   const Input input_mode_;
-  Guard guard_;
+  SecretFolder secret_folder_;
+  Guard guard_;  // gone before the folder is
   ByteQueue input_;
   UniqueFd failures_;
   std::vector<Rank> ranks_;

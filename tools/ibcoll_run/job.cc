@@ -55,6 +55,7 @@ Status Job::prepare(std::vector<HostJob> jobs) {
   Result<std::unique_ptr<RendezvousServer>> server = open_rendezvous(loop_, options_, jobs);
   if (!server.ok()) return server.status();
   server_ = std::move(server.value());
+  server_->on_trouble = [this](const std::string& text) { say(text); };
   const bool forward = forwards_input(jobs.front());
   ranks_.resize(static_cast<size_t>(jobs.front().size));
   for (HostJob& job : jobs) {

@@ -114,7 +114,7 @@ Result<Patience> chosen_patience() {
 // --allow-public, or what a rank here would read for itself, the variables of -x included.
 Result<bool> public_allowed(const HostJob& job, const Options& options) {
   if (options.allow_public) return true;
-  const std::vector<std::string> environment = base_environment_of_rank(job, job.programs.front(), -1);
+  const std::vector<std::string> environment = base_environment_of_rank(job, job.programs.front(), {});
   std::vector<const char*> entries;
   for (const std::string& entry : environment) entries.push_back(entry.c_str());
   entries.push_back(nullptr);

@@ -23,7 +23,8 @@ void set(std::vector<std::string>& environment, std::string entry) {
 
 }  // namespace
 
-std::vector<std::string> base_environment_of_rank(const HostJob& job, const RankProgram& program, int secret) {
+std::vector<std::string> base_environment_of_rank(const HostJob& job, const RankProgram& program,
+                                                  const SecretPlaces& secret) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     // A launcher inside of a rank: nothing of the outer job may reach the inner one.
@@ -40,7 +41,8 @@ std::vector<std::string> base_environment_of_rank(const HostJob& job, const Rank
   add(rendezvous::kLocalVariable, job.local ? 1 : 0);
   add(rendezvous::kLocalRanksVariable, job.ranks.size());
   add(rendezvous::kAddressVariable, job.address);
-  add(rendezvous::kSecretVariable, secret);
+  add(rendezvous::kSecretVariable, secret.descriptor);
+  add(rendezvous::kSecretPathVariable, secret.file);
   return environment;
 }
 
