@@ -4,6 +4,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import select
 import signal
 import subprocess
@@ -96,6 +97,11 @@ class JobTest(unittest.TestCase):
                 lines.append(buffer.decode().rstrip("\n"))
                 buffer = b""
         return lines
+
+    def peak_memory(self, process):
+        """In megabytes."""
+        with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+            return int(re.search(r"VmHWM:\s+(\d+) kB", status.read())[1]) / 1024
 
     def script(self, name, text):
         """An executable file in the test's folder."""

@@ -129,10 +129,6 @@ class Volume(JobTest):
         program = options.pop("program", FLOOD)
         return self.started("-n", ranks, "python3", "-c", program, megabytes, env=env, **options)
 
-    def peak_memory(self, process):
-        with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
-            return int(re.search(r"VmHWM:\s+(\d+) kB", status.read())[1]) / 1024
-
     def test_a_gigabyte_of_each_rank(self):
         with self.flood(2, 1024) as job:
             received, peak = 0, 0

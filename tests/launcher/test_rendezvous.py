@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The exchange between the ranks, the job secret, and strangers at the rendezvous port."""
 
+import contextlib
 import hashlib
 import hmac
 import os
@@ -11,6 +12,8 @@ import socket
 import stat
 import struct
 import subprocess
+import sys
+import threading
 import time
 
 from job import SOON, JobTest, tool, wait_until
@@ -26,6 +29,22 @@ while not os.path.exists(sys.argv[1]):
 os.execv(sys.argv[2], ["probe", "exchange", "3"])
 """
 ADMITTED = struct.pack("<II", 6, 0)
+
+# Opens connections as fast as it can, and keeps as many as it may.
+FLOOD = """
+import collections, resource, socket, sys
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+most = min(hard, 4000) - 50
+resource.setrlimit(resource.RLIMIT_NOFILE, (most + 50, hard))
+host, _, port = sys.argv[1].rpartition(":")
+kept = collections.deque()
+while True:
+    connection = socket.socket()
+    connection.setblocking(False)
+    connection.connect_ex((host, int(port)))
+    kept.append(connection)
+    if len(kept) > most: kept.popleft().close()
+"""
 
 
 class Exchanges(JobTest):
@@ -281,6 +300,67 @@ class Strangers(JobTest):
             connections = [self.connect(address) for _ in range(700)]
             self.assertEqual(len(connections), 700)
             self.finish(job)
+
+    def test_a_flood_of_connections_stops_no_start(self):
+        with self.job() as job, contextlib.ExitStack() as floods:
+            address = self.read_lines(job, 3)[0].split()[0]
+            for _ in range(3):
+                flood = floods.enter_context(subprocess.Popen([sys.executable, "-c", FLOOD, address]))
+                floods.callback(flood.kill)
+            time.sleep(1)
+            self.finish(job)
+
+    def test_another_process_does_not_take_the_place_of_a_rank(self):
+        with self.job() as job:
+            address, secret = self.read_lines(job, 3)[0].split()
+            secret = bytes.fromhex(secret)
+            first = self.connect(address)
+            self.claim(first, secret, 0, 3, process=1)
+            self.assertEqual(self.receive(first, 8), ADMITTED)
+            again = self.connect(address)
+            self.claim(again, secret, 0, 3, process=1)
+            self.assertEqual(self.receive(again, 8), ADMITTED, "one process may have several contexts")
+            second = self.connect(address)
+            self.claim(second, secret, 0, 3, process=2)
+            kind, length = struct.unpack("<II", self.receive(second, 8))
+            self.assertEqual(kind, 3)
+            self.assertIn(b"another process is rank 0", self.receive(second, length))
+            for other in (1, 2):
+                connection = self.connect(address)
+                self.claim(connection, secret, other, 3, process=3)
+                self.assertEqual(self.receive(connection, 8), ADMITTED)
+                connection.sendall(struct.pack("<II", 1, 1) + b"o")
+            first.sendall(struct.pack("<II", 1, 1) + b"f")
+            self.assertEqual(self.receive(first, 11), struct.pack("<II", 2, 3) + b"foo", "it takes part as before")
+            third = self.connect(address)
+            nonce_read = threading.Timer(0.3, lambda: (first.close(), again.close()))
+            nonce_read.start()
+            self.claim(third, secret, 0, 3, process=4)
+            self.assertEqual(self.receive(third, 8), ADMITTED, "the one before is on its way out")
+
+    def test_a_rank_far_ahead_of_the_others_is_refused(self):
+        with self.job() as job:
+            address, secret = self.read_lines(job, 3)[0].split()
+            for i in range(65):
+                connection = self.connect(address)
+                self.claim(connection, bytes.fromhex(secret), 1, 3)
+                kind, length = struct.unpack("<II", self.receive(connection, 8))
+                self.assertEqual(kind, 6 if i < 64 else 3)
+            self.assertIn(b"rank 1 is 64 contexts ahead of rank 0", self.receive(connection, length))
+
+    def test_a_rank_that_reads_nothing_costs_no_memory(self):
+        questions = struct.pack("<II", 4, 0) * 100_000
+        blobs = (struct.pack("<II", 1, 0) + struct.pack("<II", 1, 1) + b"x") * 50_000  # lengths that differ: failures
+        for flood in (questions, blobs):
+            with self.job() as job:
+                address, secret = self.read_lines(job, 3)[0].split()
+                connection = self.connect(address)
+                self.claim(connection, bytes.fromhex(secret), 1, 3)
+                before = self.peak_memory(job)
+                with self.assertRaises(ConnectionError):  # the launcher hangs up
+                    for _ in range(20):
+                        connection.sendall(flood)
+                self.assertLess(self.peak_memory(job) - before, 16)
 
     def test_silence_has_a_deadline(self):
         with self.job() as job:
