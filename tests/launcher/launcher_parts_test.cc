@@ -110,8 +110,9 @@ TEST(RemoteCommand, QuotesForTheOtherShell) {
 }
 
 TEST(ProcessScan, StatAndStatus) {
-  EXPECT_EQ(group_in_stat("17 (a) b) (c) S 4 2115 9 0 -1"), 2115);
-  EXPECT_EQ(group_in_stat("17"), 0);
+  EXPECT_EQ(parse_stat("17 (a) b) (c) S 4 2115 9 0 -1").group, 2115);
+  EXPECT_EQ(parse_stat("17 (a) b) (c) S 4 2115 9 0 -1").state, 'S');
+  EXPECT_EQ(parse_stat("17").group, 0);
   EXPECT_TRUE(catches("Name:\tx\nSigCgt:\t0000000000000200\n", SIGUSR1));
   EXPECT_FALSE(catches("Name:\tx\nSigCgt:\t0000000000000400\n", SIGUSR1));
   EXPECT_FALSE(catches("", SIGUSR1));

@@ -209,6 +209,30 @@ class Signals(JobTest):
             time.sleep(0.3)
             self.assertIsNone(job.poll())
 
+    def test_quit_does_not_kill_who_gives_its_handler_up(self):
+        # As a rank does that ends its context: caught one moment, deadly the next.
+        flips = ("import os, signal\nprint(os.getpid(), flush=True)\nwhile True:\n"
+                 "  signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b'asked\\n'))\n"
+                 "  signal.signal(signal.SIGUSR1, signal.SIG_DFL)\n")
+        with self.started("-n", 1, "python3", "-c", flips) as job:
+            self.read_lines(job, 1)
+            for _ in range(300):
+                job.send_signal(signal.SIGQUIT)
+                time.sleep(0.004)
+            self.assertIsNone(job.poll(), "killed by SIGUSR1")
+            self.read_lines(job, 5)  # and yet it is asked, often enough
+
+    def test_quit_leaves_a_stopped_process_stopped(self):
+        with self.started("-n", 1, "sh", "-c", "trap 'echo asked' USR1; echo $$; while :; do sleep 0.05; done") as job:
+            pid = int(self.read_lines(job, 1)[0])
+            os.kill(pid, signal.SIGSTOP)
+            self.assertTrue(wait_until(lambda: state(pid) == "T"))
+            job.send_signal(signal.SIGQUIT)
+            time.sleep(0.2)
+            self.assertEqual(state(pid), "T")
+            os.kill(pid, signal.SIGCONT)
+            self.assertEqual(self.read_lines(job, 1), ["asked"])
+
     def test_stop_and_continue(self):
         with self.started("-n", 1, "sh", "-c", "echo ready; while :; do echo tick; sleep 0.05; done") as job:
             self.read_lines(job, 1)

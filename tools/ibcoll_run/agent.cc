@@ -259,7 +259,7 @@ void Agent::ask() {
   for (const Rank& rank : ranks_) {
     if (!rank.exited) groups.push_back(rank.process.pid);
   }
-  for (const pid_t pid : processes_that_catch(SIGUSR1, groups)) ::kill(pid, SIGUSR1);
+  signal_those_that_catch(SIGUSR1, groups);
 }
 
 void Agent::pause_output(bool paused) {
