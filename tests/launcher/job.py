@@ -24,6 +24,12 @@ shift
 exec env -i PATH="$PATH" FAKE_HOST="$host" sh -c "exec $*"
 """
 HOSTS = ("--host", "127.0.0.2:2,127.0.0.3:3")
+# What a parent like nohup(1) ignores or blocks, ranks would ignore as well, and tests of signals wait for them for ever.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP,
+               signal.SIGTTIN, signal.SIGTTOU, signal.SIGCHLD):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
 def tool(name):

@@ -280,6 +280,14 @@ class Limits(JobTest):
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr, r"\Aibcoll_run: host \S+: rank \d+: .*Too many open files.*ulimit -n\)\n\Z")
 
+    def test_no_more_files_for_the_connections_of_the_ranks(self):
+        command = f"ulimit -n 78; {tool('ibcoll_run')} -n 20 {tool('ibcoll_launcher_probe')}"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=30, check=False,
+                              env={**os.environ, "IBCOLL_TIMEOUT": "1"})
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertEqual(done.stderr.count("ibcoll_run: cannot take in the connections of all ranks: Too many open files; "
+                                           "raise the limit of open files (ulimit -n)\n"), 1, done.stderr)
+
     def test_low_limit_of_open_files(self):
         command = f"ulimit -S -n 64; {tool('ibcoll_run')} -n 40 sh -c 'ulimit -S -n'"
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=30, check=False)

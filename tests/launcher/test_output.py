@@ -180,6 +180,20 @@ class Volume(JobTest):
                     break
             self.assertEqual(job.wait(20), 143)
 
+    def test_one_signal_gives_up_output_of_ranks_that_have_succeeded(self):
+        with self.started("-n", 1, "sh", "-c", "head -c 200000 /dev/zero; echo done >&2") as job:
+            self.assertEqual(job.stderr.readline(), b"done\n")
+            time.sleep(0.3)
+            self.assertIsNone(job.poll())
+            job.terminate()
+            self.assertEqual(job.wait(10), 143)
+
+    def test_standard_error_is_written_out_before_the_end(self):
+        with self.started("-n", 1, "sh", "-c", "head -c 200000 /dev/zero >&2") as job:
+            time.sleep(1)  # all ranks have ended, and a pipe does not take all of it
+            self.assertEqual(len(job.stderr.read()), 200_000)
+            self.assertEqual(job.wait(10), 0)
+
     def test_one_signal_gives_up_output_that_nobody_takes_once_all_ranks_have_ended(self):
         with self.started("-n", 2, "--timeout", 1, "yes") as job:
             self.assertTrue(select.select([job.stdout], [], [], 20)[0])

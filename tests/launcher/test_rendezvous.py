@@ -395,6 +395,17 @@ class Strangers(JobTest):
                 self.assertIn(b"rank 0 closed its connection to ibcoll_run", job.stderr.read())
                 self.gate.unlink()
 
+    def test_a_launcher_that_says_nothing_is_waited_for_as_long_as_the_ranks_are(self):
+        server = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(server.close)
+        begin = time.monotonic()
+        code, _, errors = self.run_job("-n", 1, "env", f"IBCOLL_RUN_ADDRESS=127.0.0.1:{server.getsockname()[1]}", tool(PROBE),
+                                       env={"IBCOLL_TIMEOUT": "1"})
+        self.assertEqual(code, 3)
+        self.assertRegex(errors, r"rank 0 on host \S+: ibcoll_run at 127\.0\.0\.1:\d+ does not answer")
+        self.assertGreater(time.monotonic() - begin, 0.8)
+        self.assertLess(time.monotonic() - begin, SOON)
+
     def test_a_false_launcher_is_found_out(self):
         server = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(server.close)

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,6 +42,7 @@ void end_when_interrupted() {
 
 // The child of look_up(): getaddrinfo() can neither be interrupted nor told how long to wait.
 [[noreturn]] void look_up_into(int pipe, const std::string& host) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_UNBLOCK, &all, nullptr);
