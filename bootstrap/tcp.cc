@@ -27,9 +27,13 @@ using rendezvous::FrameHeader;
 using rendezvous::Kind;
 using Clock = TcpBootstrap::Clock;
 
-constexpr auto kJoinPatience = 30s;   // for the launcher's part of the handshake
-constexpr auto kFirstPause = 20ms;    // before the second attempt to join; doubles each time
-constexpr int kMostAttempts = 9;      // within 5 to 10 s
+constexpr auto kJoinPatience = 30s;  // for the launcher's part of the handshake
+constexpr auto kFirstPause = 20ms;   // before the next attempt to join when one was dropped; doubles each time
+constexpr auto kLongestPause = 640ms;
+constexpr int kMostDrops = 14;  // within 6 to 12 s where each comes at once
+// TCP itself asks again after 1, 3 and 7 s, which is too seldom where a flood fills the launcher's queue.
+constexpr auto kFirstConnectPatience = 250ms;
+constexpr auto kLongestConnectPatience = 2000ms;
 constexpr auto kAnswerPatience = 5s;  // for its word on who is missing
 
 Clock::time_point after(double seconds) {
@@ -88,17 +92,22 @@ Result<std::unique_ptr<TcpBootstrap>> TcpBootstrap::join(double exchange_seconds
   if (Status status = bootstrap->read_environment(); !status.ok()) return status;
   const Result<rendezvous::Secret> secret = job_secret();
   if (!secret.ok()) return error(IBCOLL_ERR_BOOTSTRAP, "{}: {}", bootstrap->who(), secret.status().text());
-  // A launcher that strangers flood with connections may drop one of ours before it is heard.
+  // A launcher that strangers flood with connections may drop one of ours before it is heard, or not take it in.
   const Clock::time_point deadline = std::min(Clock::now() + kJoinPatience, after(exchange_seconds));
   auto pause = kFirstPause;
-  for (int attempt = 1;; ++attempt) {
+  auto connect_patience = kFirstConnectPatience;
+  for (int drops = 0;;) {
+    Status status = bootstrap->connect(std::min(deadline, Clock::now() + connect_patience));
+    if (status.code() == IBCOLL_ERR_TIMEOUT && Clock::now() < deadline) {
+      connect_patience = std::min(2 * connect_patience, kLongestConnectPatience);
+      continue;
+    }
     bool dropped = false;
-    Status status = bootstrap->connect(deadline);
     if (status.ok()) status = bootstrap->prove(secret.value(), deadline, dropped);
     if (status.ok()) return bootstrap;
-    if (!dropped || attempt == kMostAttempts || Clock::now() + pause >= deadline) return status;
+    if (!dropped || ++drops == kMostDrops || Clock::now() + pause >= deadline) return status;
     std::this_thread::sleep_for(pause + pause * (bootstrap->rank_ % 16) / 16);  // not all ranks at once
-    pause *= 2;
+    pause = std::min(2 * pause, kLongestPause);
   }
 }
 

@@ -112,9 +112,9 @@ class RemoteHosts(RemoteJobTest):
         return self.run_job("--rsh", self.shell, *HOSTS, *words, **options)
 
     def test_a_late_rank_is_named_with_its_host(self):
-        code, _, errors = self.run_remote(tool(PROBE), "late", 3, 60, env={"IBCOLL_TIMEOUT": "6"})
+        code, _, errors = self.run_remote(tool(PROBE), "late", 3, 60, env={"IBCOLL_TIMEOUT": "3"})
         self.assertEqual(code, 3)
-        self.assertIn("within 6 s (IBCOLL_TIMEOUT): rank 3 on host 127.0.0.3 has not come", errors)
+        self.assertIn("within 3 s (IBCOLL_TIMEOUT): rank 3 on host 127.0.0.3 has not come", errors)
 
     def test_exchange(self):
         code, output, errors = self.run_remote(tool(PROBE), "exchange", 3)

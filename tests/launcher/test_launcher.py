@@ -60,5 +60,6 @@ if __name__ == "__main__":
     from test_rendezvous import Exchanges, Secret, Strangers
     from test_silence import Silence
     from test_typed import Bindings, OtherHosts, Terminals, Typed
-    classes = sorted(name for name, value in globals().items() if isinstance(value, type) and issubclass(value, unittest.TestCase))
-    unittest.main(argv=[sys.argv[0], *(classes[part - 1::parts] if parts > 1 else []), *rest])
+    classes = [value for value in globals().values() if isinstance(value, type) and issubclass(value, unittest.TestCase)]
+    names = sorted(f"{value.__name__}.{test}" for value in classes for test in unittest.defaultTestLoader.getTestCaseNames(value))
+    unittest.main(argv=[sys.argv[0], *(names[part - 1::parts] if parts > 1 else []), *rest])

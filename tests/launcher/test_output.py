@@ -197,7 +197,7 @@ class Volume(JobTest):
     def test_one_signal_gives_up_output_that_nobody_takes_once_all_ranks_have_ended(self):
         with self.started("-n", 2, "--timeout", 1, "yes") as job:
             self.assertTrue(select.select([job.stdout], [], [], 20)[0])
-            time.sleep(4)  # they were killed
+            time.sleep(2.5)  # they were killed
             self.assertIsNone(job.poll())
             job.terminate()
             self.assertEqual(job.wait(10), 124)

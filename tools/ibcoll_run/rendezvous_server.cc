@@ -19,19 +19,20 @@ using rendezvous::Claim;
 using rendezvous::FrameHeader;
 using rendezvous::Kind;
 
-constexpr auto kStrangerPatience = 10s;  // to prove that it is a rank
-constexpr auto kNewsPatience = 200ms;    // between the end of a connection and the end of its process
-constexpr size_t kMostStrangers = 512;   // at a time beside those that may be ranks; the oldest goes first
-constexpr int kAcceptedAtOnce = 64;      // before what has been accepted is listened to
-constexpr auto kPlacePatience = 1s;      // for another process to give up the place of a rank
-constexpr size_t kMostUnread = 4;        // answers that wait for one rank to read them
+constexpr auto kNewsPatience = 200ms;   // between the end of a connection and the end of its process
+constexpr size_t kMostStrangers = 512;  // at a time beside those that may be ranks; the oldest goes first
+constexpr int kAcceptedAtOnce = 64;     // before what has been accepted is listened to
+constexpr auto kPlacePatience = 1s;     // for another process to give up the place of a rank
+constexpr size_t kMostUnread = 4;       // answers that wait for one rank to read them
 
 std::string lost(int rank) { return fmt::format("rank {} closed its connection to ibcoll_run", rank); }
 
 }  // namespace
 
-RendezvousServer::RendezvousServer(EventLoop& loop, const rendezvous::Secret& secret, std::vector<std::string> hosts)
+RendezvousServer::RendezvousServer(EventLoop& loop, const rendezvous::Secret& secret, std::vector<std::string> hosts,
+                                   Seconds stranger_patience)
     : loop_(loop),
+      stranger_patience_(stranger_patience),
       secret_(secret),
       hosts_(std::move(hosts)),
       size_(static_cast<int>(hosts_.size())),
@@ -69,9 +70,6 @@ void RendezvousServer::accept_all(int listener) {
     }
     if (!socket) return pause_when_out_of_files(listener);
     while (strangers_.size() >= ranks + kMostStrangers) drop_a_stranger();
-    const int on = 1;
-    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     auto connection = std::make_unique<Connection>();
     Connection* raw = connection.get();
     const int fd = socket.get();
@@ -81,7 +79,7 @@ void RendezvousServer::accept_all(int listener) {
         !loop_.watch(fd, EPOLLIN, [this, raw](uint32_t events) { on_ready(*raw, events); }).ok()) {
       continue;
     }
-    raw->deadline = loop_.after(kStrangerPatience, [this, raw] { close(*raw, ""); });
+    raw->deadline = loop_.after(stranger_patience_, [this, raw] { close(*raw, ""); });
     connections_[fd] = std::move(connection);
     strangers_.push_back(fd);
   }
@@ -155,6 +153,9 @@ bool RendezvousServer::check_claim(Connection& connection) {
   if (!expected.ok() || !answer.ok() || !rendezvous::equal_in_constant_time(expected.value(), claim.tag)) return false;
   // From here on it is one of ours.
   if (claim.size != static_cast<uint32_t>(size_) || claim.rank >= claim.size) return false;
+  const int on = 1;
+  ::setsockopt(connection.socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  ::setsockopt(connection.socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   loop_.cancel(connection.deadline);
   std::erase(strangers_, connection.socket.get());
   const auto& bytes = answer.value();
@@ -178,7 +179,7 @@ bool RendezvousServer::admit(Connection& connection, const Claim& claim) {
   }
   if (!refusal.empty()) {
     connection.refused = true;
-    connection.deadline = loop_.after(kStrangerPatience, [this, &connection] { close(connection, ""); });
+    connection.deadline = loop_.after(stranger_patience_, [this, &connection] { close(connection, ""); });
     return answer(connection, Kind::kFailed, std::move(refusal));
   }
   connection.rank = static_cast<int>(claim.rank);

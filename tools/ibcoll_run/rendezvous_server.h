@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
@@ -22,8 +23,11 @@ namespace ibcoll::run {
 // tries again. What ranks send costs no more than one blob each, what they do not read no more than a few answers. The loop must not run any more once the server is gone.
 class RendezvousServer {
  public:
-  // `hosts`: by rank.
-  RendezvousServer(EventLoop& loop, const rendezvous::Secret& secret, std::vector<std::string> hosts);
+  using Seconds = std::chrono::duration<double>;
+
+  // `hosts`: by rank. `stranger_patience`: for a connection to prove that it is a rank.
+  RendezvousServer(EventLoop& loop, const rendezvous::Secret& secret, std::vector<std::string> hosts,
+                   Seconds stranger_patience);
   ~RendezvousServer();
 
   // Listens on `address` (port 0: any) and returns where. May be called for several addresses.
@@ -71,6 +75,7 @@ class RendezvousServer {
   void leave(int series, int rank, const std::string& why);
 
   EventLoop& loop_;
+  const Seconds stranger_patience_;
   const rendezvous::Secret secret_;
   const std::vector<std::string> hosts_;  // by rank
   const int size_;
