@@ -122,7 +122,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   app.set_version_flag("--version", fmt::format("ibcoll_run {}.{}.{}", IBCOLL_VERSION_MAJOR, IBCOLL_VERSION_MINOR,
                                                 IBCOLL_VERSION_PATCH));
   app.footer(kFooter);
-  const std::span<const char* const> words(argv + 1, static_cast<size_t>(argc) - 1);
+  const std::span<const char* const> words(argv + 1, static_cast<size_t>(std::max(argc, 1)) - 1);
   options.programs.resize(1 + static_cast<size_t>(std::count(words.begin(), words.end(), std::string_view(":"))));
   declare(app, options.programs.front());
   declare(app, options);
