@@ -4,7 +4,8 @@
 //   server -> client   nonce                                32 bytes
 //   client -> server   Claim: nonce, rank ..., tag          80 bytes, tag = HMAC(secret, "client", both nonces, claim)
 //   server -> client   tag                                  32 bytes, tag = HMAC(secret, "server", both nonces, claim)
-//   then frames of a header and `length` bytes: kAdmitted or kFailed, then any number of exchanges, until either side closes.
+//   then frames of a header and `length` bytes: kAdmitted or kFailed, then any number of exchanges, until either side
+//   closes.
 //
 // Neither side looks at a byte of the other before its tag is right; all that is read before has a fixed length. The secret
 // itself never travels here. Frames have no tag: they come on a connection whose two ends have shown that they know the

@@ -31,6 +31,9 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, sig
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
+# A build with AddressSanitizer keeps freed memory for a while; not what tests of memory measure.
+LITTLE_QUARANTINE = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"}
+
 
 def tool(name):
     return str(BIN / name)

@@ -8,7 +8,7 @@ import select
 import subprocess
 import time
 
-from job import JobTest, tool
+from job import LITTLE_QUARANTINE, JobTest, tool
 
 # Rank r writes 3000 lines of many lengths, in pieces, to both streams.
 CHATTER = r"""
@@ -124,10 +124,8 @@ class Terminal(JobTest):
 
 class Volume(JobTest):
     def flood(self, ranks, megabytes, **options):
-        # A build with AddressSanitizer keeps freed memory for a while; not what is measured here.
-        env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"}
         program = options.pop("program", FLOOD)
-        return self.started("-n", ranks, "python3", "-c", program, megabytes, env=env, **options)
+        return self.started("-n", ranks, "python3", "-c", program, megabytes, env=LITTLE_QUARANTINE, **options)
 
     def test_a_gigabyte_of_each_rank(self):
         with self.flood(2, 1024) as job:

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 
-from job import SOON, JobTest, tool, wait_until
+from job import LITTLE_QUARANTINE, SOON, JobTest, tool, wait_until
 
 PROBE = "ibcoll_launcher_probe"
 # Shows where the rendezvous is and the secret, then waits for a line and becomes the probe.
@@ -198,7 +198,8 @@ class Secret(JobTest):
             self.assertEqual(self.secret_folders(place), [])
 
     def test_does_not_outlive_a_launcher_that_was_killed(self):
-        with self.started("-n", 2, "sh", "-c", "echo; exec sleep 1000", env={**os.environ, "XDG_RUNTIME_DIR": str(self.folder)}) as job:
+        env = {**os.environ, "XDG_RUNTIME_DIR": str(self.folder)}
+        with self.started("-n", 2, "sh", "-c", "echo; exec sleep 1000", env=env) as job:
             self.read_lines(job, 2)
             self.assertEqual(len(self.secret_folders(self.folder)), 1)
             job.kill()
@@ -353,7 +354,7 @@ class Strangers(JobTest):
         questions = struct.pack("<II", 4, 0) * 100_000
         blobs = (struct.pack("<II", 1, 0) + struct.pack("<II", 1, 1) + b"x") * 50_000  # lengths that differ: failures
         for flood in (questions, blobs):
-            with self.job() as job:
+            with self.job(env=LITTLE_QUARANTINE) as job:
                 address, secret = self.read_lines(job, 3)[0].split()
                 connection = self.connect(address)
                 self.claim(connection, bytes.fromhex(secret), 1, 3)

@@ -16,7 +16,8 @@ struct Allocation {
   std::vector<HostEntry> hosts;
 };
 
-// From the environment: Slurm, PBS, LSF. None: not in an allocation. INVALID_ARGUMENT: what is there cannot be understood.
+// From the environment: Slurm, PBS, LSF. None: not in an allocation. INVALID_ARGUMENT: what is there cannot be
+// understood.
 Result<std::optional<Allocation>> allocation_here();
 
 // "n[001-003,7],m" -> n001 n002 n003 n7 m.

@@ -13,8 +13,8 @@ namespace ibcoll::run {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-// Until `fd` can be read. TIMEOUT: not before the deadline. SIGINT, SIGTERM and SIGHUP, which the process must have blocked, end the
-// process as if they were not.
+// Until `fd` can be read. TIMEOUT: not before the deadline. SIGINT, SIGTERM and SIGHUP, which the process must have
+// blocked, end the process as if they were not.
 Status wait_readable(int fd, Deadline deadline);
 
 // The text of a file, of a pipe too. INVALID_ARGUMENT: it cannot be read, is above 16 MB, or does not end within 10 s.

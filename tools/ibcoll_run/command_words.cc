@@ -10,7 +10,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Spellings of Open MPI, MPICH (Hydra), srun and older versions of them. Those with one dash are found by their names with two.
+// Spellings of Open MPI, MPICH (Hydra), srun and older versions of them. Those with one dash are found by their names
+// with two.
 const std::map<std::string, Words, std::less<>> kSpellings = {
     {"--np", {"-n"}},
     {"--ntasks", {"-n"}},

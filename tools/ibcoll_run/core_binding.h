@@ -12,13 +12,13 @@
 
 namespace ibcoll::run {
 
-// Binds the ranks of a host to cores or NUMA nodes, among the processors that this process may use. By default only where the
-// ranks fill these: a core for each rank, or emulated nodes that share the cores out, as machines would not share theirs
-// (each node has as many of its own, or with so many others one together).
+// Binds the ranks of a host to cores or NUMA nodes, among the processors that this process may use. By default only
+// where the ranks fill these: a core for each rank, or emulated nodes that share the cores out, as machines would not
+// share theirs (each node has as many of its own, or with so many others one together).
 class CoreBinding {
  public:
-  // `nodes[i]`: the emulated node of rank i; empty: there are none. Looks at the machine only as far as needed: reading the
-  // topology takes longer than starting a rank. INVALID_ARGUMENT: there are too few cores for what is asked for.
+  // `nodes[i]`: the emulated node of rank i; empty: there are none. Looks at the machine only as far as needed: reading
+  // the topology takes longer than starting a rank. INVALID_ARGUMENT: there are too few cores for what is asked for.
   static Result<CoreBinding> for_ranks(const Binding& wanted, int ranks, const std::vector<std::string>& nodes);
   // Of each rank, of `cores` in all; empty: ranks are not bound.
   struct Cores {

@@ -72,7 +72,8 @@ Guard::~Guard() {
   if (!pipe_) return;
   pipe_.reset();
   if (process_ <= 0) return;  // fork() has failed
-  // A child that hangs on its way to becoming a program holds the pipe, too. Then the guard ends with that one, on its own.
+  // A child that hangs on its way to becoming a program holds the pipe, too. Then the guard ends with that one, on its
+  // own.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   while (::waitpid(process_, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::microseconds(200));

@@ -11,8 +11,8 @@
 namespace ibcoll::run {
 
 // A process that outlives this one by a moment: when this process ends without having said goodbye (SIGKILL), it kills
-// the process groups it was told of, and removes the folder of the job secret. PR_SET_PDEATHSIG alone reaches neither what a rank started nor a program that
-// gained privileges.
+// the process groups it was told of, and removes the folder of the job secret. PR_SET_PDEATHSIG alone reaches neither
+// what a rank started nor a program that gained privileges.
 class Guard {
  public:
   Guard() = default;

@@ -20,7 +20,8 @@ struct HostEntry {
 // "h1:4,h2:4,[fd00::1]:2". "h1,h1" is "h1:2". INVALID_ARGUMENT names the entry that is wrong.
 Result<std::vector<HostEntry>> parse_host_list(std::string_view text);
 
-// One host a line: `h1`, `h1:4`, `h1 slots=4` or `h1 slots=4 max_slots=8`, or one line for each slot; # starts a comment. `path` is for messages: "PATH:LINE: ...".
+// One host a line: `h1`, `h1:4`, `h1 slots=4` or `h1 slots=4 max_slots=8`, or one line for each slot; # starts a
+// comment. `path` is for messages: "PATH:LINE: ...".
 Result<std::vector<HostEntry>> parse_hostfile(std::string_view content, std::string_view path);
 
 }  // namespace ibcoll::run

@@ -226,8 +226,8 @@ void Job::end_job(int exit_code, std::string_view text) {
   });
 }
 
-// Gives up the hosts that have not ended, but for those from which output still comes, slowly perhaps, as its reader is. What
-// else they have to say comes behind it.
+// Gives up the hosts that have not ended, but for those from which output still comes, slowly perhaps, as its reader
+// is. What else they have to say comes behind it.
 void Job::look_at_the_end() {
   if (unfinished_hosts_ == 0) return;
   loop_.after(kLastPatience, [this] { look_at_the_end(); });

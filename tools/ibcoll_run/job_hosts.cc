@@ -21,7 +21,8 @@ std::string own_host_name() {
   return name;
 }
 
-// Of two names of which one has no domain, the first parts count: node lists of batch systems and gethostname() differ so.
+// Of two names of which one has no domain, the first parts count: node lists of batch systems and gethostname() differ
+// so.
 bool same_name(const std::string& one, const std::string& other) {
   if (one == other) return true;
   const bool numeric = one.find_first_not_of("0123456789.:") == std::string::npos;
@@ -49,8 +50,8 @@ Result<std::vector<HostEntry>> named_hosts(const Options& options) {
   return std::move(allocation.hosts);
 }
 
-// Where nothing says how many: a rank for each core, or for so many cores as each is to have, and one for each emulated node
-// where there are more of these.
+// Where nothing says how many: a rank for each core, or for so many cores as each is to have, and one for each emulated
+// node where there are more of these.
 int default_ranks(const Options& options) {
   return std::max({1, CoreBinding::core_count() / options.cpus_per_rank.value_or(1), options.nodes});
 }

@@ -15,8 +15,8 @@ struct ProgramPath {
   std::string text;
 };
 
-// As execvp(3) searches: `name` with a slash is a path, else the folders of `search_path` (PATH). What is relative begins in
-// `folder`; "": the current one.
+// As execvp(3) searches: `name` with a slash is a path, else the folders of `search_path` (PATH). What is relative
+// begins in `folder`; "": the current one.
 ProgramPath find_program(const std::string& name, const std::string& search_path, const std::string& folder = "");
 
 // What a file begins with, to tell a script without a #! line from a program that the kernel does not know.

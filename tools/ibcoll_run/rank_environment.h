@@ -14,8 +14,8 @@ struct SecretPlaces {
   std::string file;
 };
 
-// The environment that all ranks of a host with one program share: this process's own, the job's and the program's on top,
-// and where the rendezvous is.
+// The environment that all ranks of a host with one program share: this process's own, the job's and the program's on
+// top, and where the rendezvous is.
 std::vector<std::string> base_environment_of_rank(const HostJob& job, const RankProgram& program,
                                                   const SecretPlaces& secret);
 // With what tells the index-th rank of the host apart.

@@ -25,13 +25,13 @@ struct RankProcess {
   UniqueFd output;      // read ends, non-blocking; that of a terminal ends with EIO
   UniqueFd error_output;
 
-  // How it ended; to be asked once `descriptor` is readable. Nothing yet while a debugger that is attached to it has not seen
-  // its end. Leaves the zombie.
+  // How it ended; to be asked once `descriptor` is readable. Nothing yet while a debugger that is attached to it has
+  // not seen its end. Leaves the zombie.
   std::optional<RankExit> exit_status() const;
   // What is left of the process group.
   void kill() const;
-  // Lets go of the process, after kill(). One that cannot be killed (another user's, or one in an uninterruptible call) is waited
-  // for until the deadline; false: it may still run.
+  // Lets go of the process, after kill(). One that cannot be killed (another user's, or one in an uninterruptible call)
+  // is waited for until the deadline; false: it may still run.
   bool reap(std::chrono::steady_clock::time_point deadline);
 };
 

@@ -19,8 +19,9 @@
 namespace ibcoll::run {
 
 // The server side of bootstrap/rendezvous_protocol.h. Connections of strangers cost a descriptor and a few bytes for a
-// few seconds, and nothing they send is looked at. However many there are, who answers the challenge gets in, at the latest when it
-// tries again. What ranks send costs no more than one blob each, what they do not read no more than a few answers. The loop must not run any more once the server is gone.
+// few seconds, and nothing they send is looked at. However many there are, who answers the challenge gets in, at the
+// latest when it tries again. What ranks send costs no more than one blob each, what they do not read no more than a
+// few answers. The loop must not run any more once the server is gone.
 class RendezvousServer {
  public:
   using Seconds = std::chrono::duration<double>;

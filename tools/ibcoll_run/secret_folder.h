@@ -7,8 +7,8 @@
 
 namespace ibcoll::run {
 
-// The job secret as a file that only this user can read, in a folder that only this user can enter: for programs behind a wrapper
-// that closes the descriptor by which ranks get it otherwise.
+// The job secret as a file that only this user can read, in a folder that only this user can enter: for programs behind
+// a wrapper that closes the descriptor by which ranks get it otherwise.
 class SecretFolder {
  public:
   SecretFolder() = default;
@@ -16,7 +16,8 @@ class SecretFolder {
   SecretFolder& operator=(const SecretFolder&) = delete;
   ~SecretFolder() { remove(folder_); }
 
-  // In XDG_RUNTIME_DIR, TMPDIR or /tmp, the first that takes it. Where none does there is no file: the descriptor is the only way.
+  // In XDG_RUNTIME_DIR, TMPDIR or /tmp, the first that takes it. Where none does there is no file: the descriptor is
+  // the only way.
   void make(const rendezvous::Secret& secret);
   const std::string& folder() const { return folder_; }
   // "" where there is none.
