@@ -64,8 +64,9 @@ Status expand(std::string_view piece, const std::string& before, std::vector<std
   std::vector<std::string> texts;
   for (const std::string_view range : pieces(piece.substr(open + 1, close - open - 1)))
     if (Status status = add_range(range, texts); !status.ok()) return status;
+  const std::string_view stem = piece.substr(0, open);
   for (const std::string& text : texts) {
-    Status status = expand(piece.substr(close + 1), before + std::string(piece.substr(0, open)) + text, hosts);
+    Status status = expand(piece.substr(close + 1), fmt::format("{}{}{}", before, stem, text), hosts);
     if (!status.ok()) return status;
   }
   return {};

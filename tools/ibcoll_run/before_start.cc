@@ -17,6 +17,8 @@
 #include <cstring>
 #include <memory>
 
+#include "runtime/base/unique_fd.h"
+
 namespace ibcoll::run {
 namespace {
 

@@ -41,6 +41,7 @@ std::vector<Cores> by_node(const std::vector<std::string>& nodes, int cores) {
   if (count < 2 || (count % cores != 0 && cores % count != 0)) return {};
   const int each = std::max(1, cores / count);
   std::vector<Cores> shares;
+  shares.reserve(nodes.size());
   for (const std::string& node : nodes) shares.push_back({numbers[node] * each % cores, each});
   return shares;
 }

@@ -19,6 +19,7 @@ Result<bool> public_allowed(const HostJob& job, const Options& options) {
   if (options.allow_public) return true;
   const std::vector<std::string> environment = base_environment_of_rank(job, job.programs.front(), {});
   std::vector<const char*> entries;
+  entries.reserve(environment.size() + 1);
   for (const std::string& entry : environment) entries.push_back(entry.c_str());
   entries.push_back(nullptr);
   const Result<Config> config = Config::load_from(entries.data());

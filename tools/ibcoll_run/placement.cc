@@ -86,6 +86,7 @@ Status too_few(const std::vector<HostEntry>& hosts, const PlacementRules& rules,
 std::vector<HostRanks> numbered(const std::vector<HostEntry>& hosts, const std::vector<int>& counts,
                                 const std::vector<size_t>* dealt) {
   std::vector<HostRanks> placed;
+  placed.reserve(hosts.size());
   for (const HostEntry& host : hosts) placed.push_back({host.name, {}});
   int next = 0;
   if (dealt != nullptr) {
