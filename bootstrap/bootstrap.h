@@ -24,8 +24,8 @@ class Bootstrap {
   virtual std::string node() const { return {}; }
   // True when all ranks of the job run on this machine, so that loopback is enough. Known before any exchange.
   virtual bool local_job() const { return false; }
-  // Gathers `mine` (the same length on all ranks) from every rank into `all` (size x length, rank order). Collective and
-  // blocking, with a deadline; TIMEOUT and BOOTSTRAP errors name the ranks that are missing where that is known.
+  // Gathers `mine` (the same length on all ranks) from every rank into `all` (size x length, rank order). Collective
+  // and blocking, with a deadline; TIMEOUT and BOOTSTRAP errors name the ranks that are missing where that is known.
   virtual Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 };
 

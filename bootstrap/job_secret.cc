@@ -29,7 +29,8 @@ bool is_secret_file(int fd) {
          ::fcntl(fd, F_GET_SEALS) >= 0;
 }
 
-Result<Secret> read_secret() {
+// The number in IBCOLL_RUN_SECRET_FD, where the secret is there; else none.
+UniqueFd inherited_file() {
   const char* text = std::getenv(rendezvous::kSecretVariable);
   int number = -1;
   if (text != nullptr) {
@@ -37,21 +38,36 @@ Result<Secret> read_secret() {
     const auto [rest, reason] = std::from_chars(text, end, number);
     if (reason != std::errc() || rest != end) number = -1;
   }
-  if (number < 0 || !is_secret_file(number)) {
-    return error(IBCOLL_ERR_BOOTSTRAP,
-                 "{}={}: no job secret there; only the program that ibcoll_run starts has it, not what that program "
-                 "starts in turn, and a wrapper between must leave the descriptor open",
-                 rendezvous::kSecretVariable, text == nullptr ? "" : text);
-  }
-  const UniqueFd fd(number);
+  return UniqueFd(number >= 0 && is_secret_file(number) ? number : -1);
+}
+
+// The file of IBCOLL_RUN_SECRET_FILE: nobody but this user can have put it there, or can read it.
+Result<UniqueFd> private_file() {
+  const char* path = std::getenv(rendezvous::kSecretPathVariable);
+  const auto failed = [path](std::string_view why) {
+    return error(IBCOLL_ERR_BOOTSTRAP, "no job secret: {} is closed, perhaps by a wrapper, and {}={}: {}",
+                 rendezvous::kSecretVariable, rendezvous::kSecretPathVariable, path == nullptr ? "" : path, why);
+  };
+  if (path == nullptr || *path == '\0')
+    return failed("no file, as neither XDG_RUNTIME_DIR nor TMPDIR nor /tmp takes one");
+  UniqueFd file(::open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat about {};
+  if (!file || ::fstat(file.get(), &about) != 0) return failed(std::strerror(errno));
+  if (!S_ISREG(about.st_mode) || about.st_uid != ::geteuid() || (about.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    return failed("not a file that this user alone can read");
+  return file;
+}
+
+Result<Secret> read_secret() {
+  Result<UniqueFd> file = inherited_file();
+  if (!*file) file = private_file();
+  if (!file.ok()) return file.status();
   Secret secret;
   // Not read(): the ranks share one open file, hence one position.
-  const ssize_t got = ::pread(fd.get(), secret.data(), secret.size(), 0);
-  if (got != static_cast<ssize_t>(secret.size())) {
-    return error(IBCOLL_ERR_BOOTSTRAP, "{}={}: the job secret cannot be read: {}", rendezvous::kSecretVariable, text,
-                 got < 0 ? std::strerror(errno) : "it is too short");
-  }
-  return secret;
+  const ssize_t got = ::pread(file->get(), secret.data(), secret.size(), 0);
+  if (got == static_cast<ssize_t>(secret.size())) return secret;
+  return error(IBCOLL_ERR_BOOTSTRAP, "the job secret cannot be read: {}",
+               got < 0 ? std::strerror(errno) : "it is too short");
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 
 namespace ibcoll {
 
-// The secret that ibcoll_run handed to this process: read from the inherited descriptor at the first call, which
-// closes it so that programs started from here do not get it; remembered for later calls. Any thread may call.
-// BOOTSTRAP when the descriptor is not there or is something else.
+// The secret that ibcoll_run handed to this process: read at the first call from the inherited descriptor, which is
+// then closed, or, where a wrapper closed that, from the file that only this user can read; remembered for later calls.
+// Any thread may call. BOOTSTRAP when it is in neither, or the file is one that others could have written.
 Result<rendezvous::Secret> job_secret();
 
 }  // namespace ibcoll

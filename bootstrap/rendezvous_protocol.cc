@@ -10,8 +10,8 @@
 namespace ibcoll::rendezvous {
 namespace {
 
-constexpr std::string_view kClientLabel = "ibcoll rendezvous 1 client";
-constexpr std::string_view kServerLabel = "ibcoll rendezvous 1 server";
+constexpr std::string_view kClientLabel = "ibcoll rendezvous 2 client";
+constexpr std::string_view kServerLabel = "ibcoll rendezvous 2 server";
 
 static_assert(sizeof(Secret) == crypto_auth_hmacsha256_KEYBYTES && sizeof(Tag) == crypto_auth_hmacsha256_BYTES);
 
@@ -27,6 +27,7 @@ Result<Tag> hmac(const Secret& secret, std::string_view label, const Nonce& serv
   append(claim.nonce.data(), claim.nonce.size());
   append(&claim.rank, sizeof(claim.rank));
   append(&claim.size, sizeof(claim.size));
+  append(&claim.process, sizeof(claim.process));
   Tag tag;
   crypto_auth_hmacsha256_final(&state, reinterpret_cast<unsigned char*>(tag.data()));
   return tag;

@@ -2,9 +2,10 @@
 // What ibcoll_run (server) and its ranks (clients) say to each other on the rendezvous connection.
 //
 //   server -> client   nonce                                32 bytes
-//   client -> server   Claim: nonce, rank, size, tag        72 bytes, tag = HMAC(secret, "client", both nonces, claim)
+//   client -> server   Claim: nonce, rank ..., tag          80 bytes, tag = HMAC(secret, "client", both nonces, claim)
 //   server -> client   tag                                  32 bytes, tag = HMAC(secret, "server", both nonces, claim)
-//   then frames of a header and `length` bytes, any number of exchanges, until either side closes.
+//   then frames of a header and `length` bytes: kAdmitted or kFailed, then any number of exchanges, until either side
+//   closes.
 //
 // Neither side looks at a byte of the other before its tag is right; all that is read before has a fixed length. The secret
 // itself never travels here. Frames have no tag: they come on a connection whose two ends have shown that they know the
@@ -38,7 +39,9 @@ inline constexpr const char* kLocalVariable = "IBCOLL_RUN_LOCAL";             //
 inline constexpr const char* kLocalRanksVariable = "IBCOLL_RUN_LOCAL_RANKS";  // ranks of the job on this machine
 inline constexpr const char* kAddressVariable = "IBCOLL_RUN_ADDRESS";         // "127.0.0.1:4711", "[fd00::1]:4711"
 inline constexpr const char* kSecretVariable = "IBCOLL_RUN_SECRET_FD";        // a sealed memfd that holds the secret
-inline constexpr const char* kSecretFileName = "ibcoll_job_secret";           // the name of that memfd
+inline constexpr const char* kSecretPathVariable =
+    "IBCOLL_RUN_SECRET_FILE";                                        // a file that holds it, too; "": there is none
+inline constexpr const char* kSecretFileName = "ibcoll_job_secret";  // the name of that memfd
 
 inline constexpr uint32_t kMaxRanks = 1U << 20;
 inline constexpr uint32_t kMaxBlob = 1U << 20;      // bytes that one rank gives to an exchange
@@ -49,9 +52,10 @@ struct Claim {
   Nonce nonce;
   uint32_t rank;
   uint32_t size;
+  uint64_t process;  // random, the same in all claims of one process: a second one is not the rank
   Tag tag;
 };
-static_assert(sizeof(Claim) == 72);
+static_assert(sizeof(Claim) == 80);
 
 enum class Kind : uint32_t {
   kGather = 1,        // client: its blob
@@ -59,6 +63,7 @@ enum class Kind : uint32_t {
   kFailed = 3,        // server: text, this exchange cannot complete
   kWhoIsMissing = 4,  // client: nothing; its patience is over
   kMissing = 5,       // server: text, the ranks that have not come
+  kAdmitted = 6,      // server: nothing; instead of kFailed, which says why the rank is not
 };
 
 struct FrameHeader {

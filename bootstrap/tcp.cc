@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +13,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <thread>
 
 #include "bootstrap/job_secret.h"
 #include "bootstrap/socket_address.h"
@@ -24,7 +27,13 @@ using rendezvous::FrameHeader;
 using rendezvous::Kind;
 using Clock = TcpBootstrap::Clock;
 
-constexpr auto kJoinPatience = 30s;   // for the launcher's part of the handshake
+constexpr auto kJoinPatience = 30s;  // for the launcher's part of the handshake
+constexpr auto kFirstPause = 20ms;   // before the next attempt to join when one was dropped; doubles each time
+constexpr auto kLongestPause = 640ms;
+constexpr int kMostDrops = 14;  // within 6 to 12 s where each comes at once
+// TCP itself asks again after 1, 3 and 7 s, which is too seldom where a flood fills the launcher's queue.
+constexpr auto kFirstConnectPatience = 250ms;
+constexpr auto kLongestConnectPatience = 2000ms;
 constexpr auto kAnswerPatience = 5s;  // for its word on who is missing
 
 Clock::time_point after(double seconds) {
@@ -50,6 +59,19 @@ std::string text_of(const char* variable) {
   return text == nullptr ? "" : text;
 }
 
+// Of a process that was forked from this one, another.
+uint64_t number_of_this_process() {
+  static std::mutex mutex;
+  static pid_t owner = 0;
+  static uint64_t number = 0;
+  const std::lock_guard lock(mutex);
+  // Without randomness the pid tells most processes apart.
+  if (owner != ::getpid() && !rendezvous::fill_random(std::as_writable_bytes(std::span(&number, 1))).ok())
+    number = static_cast<uint64_t>(::getpid());
+  owner = ::getpid();
+  return number;
+}
+
 template <typename T>
 std::span<const std::byte> bytes_of(const T& object) {
   return std::as_bytes(std::span(&object, 1));
@@ -70,10 +92,23 @@ Result<std::unique_ptr<TcpBootstrap>> TcpBootstrap::join(double exchange_seconds
   if (Status status = bootstrap->read_environment(); !status.ok()) return status;
   const Result<rendezvous::Secret> secret = job_secret();
   if (!secret.ok()) return error(IBCOLL_ERR_BOOTSTRAP, "{}: {}", bootstrap->who(), secret.status().text());
-  const Clock::time_point deadline = Clock::now() + kJoinPatience;
-  if (Status status = bootstrap->connect(deadline); !status.ok()) return status;
-  if (Status status = bootstrap->prove(secret.value(), deadline); !status.ok()) return status;
-  return bootstrap;
+  // A launcher that strangers flood with connections may drop one of ours before it is heard, or not take it in.
+  const Clock::time_point deadline = std::min(Clock::now() + kJoinPatience, after(exchange_seconds));
+  auto pause = kFirstPause;
+  auto connect_patience = kFirstConnectPatience;
+  for (int drops = 0;;) {
+    Status status = bootstrap->connect(std::min(deadline, Clock::now() + connect_patience));
+    if (status.code() == IBCOLL_ERR_TIMEOUT && Clock::now() < deadline) {
+      connect_patience = std::min(2 * connect_patience, kLongestConnectPatience);
+      continue;
+    }
+    bool dropped = false;
+    if (status.ok()) status = bootstrap->prove(secret.value(), deadline, dropped);
+    if (status.ok()) return bootstrap;
+    if (!dropped || ++drops == kMostDrops || Clock::now() + pause >= deadline) return status;
+    std::this_thread::sleep_for(pause + pause * (bootstrap->rank_ % 16) / 16);  // not all ranks at once
+    pause = std::min(2 * pause, kLongestPause);
+  }
 }
 
 Status TcpBootstrap::read_environment() {
@@ -111,12 +146,18 @@ Status TcpBootstrap::connect(Clock::time_point deadline) {
   return reason == 0 ? Status() : lost("connect", reason);
 }
 
-Status TcpBootstrap::prove(const rendezvous::Secret& secret, Clock::time_point deadline) {
+// `dropped`: the connection was closed by the other side, which may not have heard us.
+Status TcpBootstrap::prove(const rendezvous::Secret& secret, Clock::time_point deadline, bool& dropped) {
   rendezvous::Nonce server_nonce;
-  if (Status status = receive(server_nonce, deadline); !status.ok()) return status;
+  const auto heard = [&](Status status) {
+    dropped = status.code() == IBCOLL_ERR_BOOTSTRAP;
+    return status;
+  };
+  if (Status status = heard(receive(server_nonce, deadline)); !status.ok()) return status;
   rendezvous::Claim claim{};
   claim.rank = static_cast<uint32_t>(rank_);
   claim.size = static_cast<uint32_t>(size_);
+  claim.process = number_of_this_process();
   if (Status status = rendezvous::fill_random(claim.nonce); !status.ok()) {
     return error(status.code(), "{}: {}", who(), status.text());
   }
@@ -126,13 +167,25 @@ Status TcpBootstrap::prove(const rendezvous::Secret& secret, Clock::time_point d
     return error(IBCOLL_ERR_BOOTSTRAP, "{}: {}", who(), (mine.ok() ? expected : mine).status().text());
   }
   claim.tag = mine.value();
-  if (Status status = send(bytes_of(claim), deadline); !status.ok()) return status;
+  if (Status status = heard(send(bytes_of(claim), deadline)); !status.ok()) return status;
   rendezvous::Tag answer;
-  if (Status status = receive(answer, deadline); !status.ok()) return status;
+  if (Status status = heard(receive(answer, deadline)); !status.ok()) return status;
   if (!rendezvous::equal_in_constant_time(answer, expected.value())) {
     return error(IBCOLL_ERR_BOOTSTRAP, "{}: who listens at {} does not know the secret of this job", who(), address_);
   }
-  return {};
+  return receive_admission(deadline);
+}
+
+Status TcpBootstrap::receive_admission(Clock::time_point deadline) {
+  FrameHeader header;
+  if (Status status = receive(writable_bytes_of(header), deadline); !status.ok()) return status;
+  if (header.kind == Kind::kAdmitted && header.length == 0) return {};
+  if (header.kind != Kind::kFailed) {
+    return error(IBCOLL_ERR_BOOTSTRAP, "{}: ibcoll_run at {} sent a frame of kind {} before the first exchange", who(),
+                 address_, static_cast<uint32_t>(header.kind));
+  }
+  const Result<std::string> why = receive_text(header.length, deadline);
+  return why.ok() ? error(IBCOLL_ERR_BOOTSTRAP, "{}: {}", who(), why.value()) : why.status();
 }
 
 Status TcpBootstrap::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {

@@ -19,8 +19,9 @@ class TcpBootstrap : public Bootstrap {
   static bool available();
   // Connects and proves to the launcher, and has it prove, that both know the job's secret. Each exchange ends after
   // `exchange_seconds` (infinity: never) when not all ranks have come. May be called again later in the process: the
-  // n-th bootstrap of one rank meets the n-th of the others.
-  // BOOTSTRAP: the environment is damaged, the launcher is gone or is not ours. TIMEOUT: it does not answer.
+  // n-th bootstrap of one rank meets the n-th of the others. Joining takes 30 s at most, and no longer than an exchange
+  // may; a connection that is dropped is tried again. BOOTSTRAP: the environment is damaged, the launcher is gone or is
+  // not ours. TIMEOUT: it does not answer.
   static Result<std::unique_ptr<TcpBootstrap>> join(double exchange_seconds);
 
   std::string name() const override { return "ibcoll_run"; }
@@ -35,7 +36,8 @@ class TcpBootstrap : public Bootstrap {
   Status read_environment();
   std::string who() const;  // for errors
   Status connect(Clock::time_point deadline);
-  Status prove(const rendezvous::Secret& secret, Clock::time_point deadline);
+  Status prove(const rendezvous::Secret& secret, Clock::time_point deadline, bool& dropped);
+  Status receive_admission(Clock::time_point deadline);
   Status receive_gathered(std::span<std::byte> all, Clock::time_point deadline);
   Status ask_who_is_missing();
   Result<std::string> receive_text(uint32_t length, Clock::time_point deadline);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 namespace ibcoll::run {
 namespace {
 
@@ -11,7 +13,8 @@ std::string shown(const Result<std::vector<HostEntry>>& hosts) {
   std::string text;
   for (const HostEntry& host : hosts.value()) {
     text += text.empty() ? "" : " ";
-    text += host.name + (host.slots ? fmt::format("={}", *host.slots) : "");
+    text += host.name + (host.slots ? fmt::format("={}", *host.slots) : "") +
+            (host.max_slots ? fmt::format("<{}", *host.max_slots) : "");
   }
   return text;
 }
@@ -24,8 +27,8 @@ TEST(HostList, NamesAndSlots) {
 }
 
 TEST(HostList, Mistakes) {
-  for (const char* text : {"", ",", "h1,", "h1:", "h1:0", "h1:-1", "h1:4x", "h1:99999999999", "h1:4,h1:2",
-                           "-oProxyCommand=x", "h1;reboot", "h 1", "fd00::1", "[fd00::1", "[fd00::1]4", "h1:$(x)"}) {
+  for (const char* text : {"", ",", "h1,", "h1:", "h1:0", "h1:-1", "h1:4x", "h1:99999999999", "-oProxyCommand=x",
+                           "h1;reboot", "h 1", "fd00::1", "[fd00::1", "[fd00::1]4", "h1:$(x)"}) {
     const auto hosts = parse_host_list(text);
     ASSERT_FALSE(hosts.ok()) << text;
     EXPECT_EQ(hosts.status().code(), IBCOLL_ERR_INVALID_ARGUMENT);
@@ -40,12 +43,38 @@ TEST(Hostfile, LinesAndComments) {
 
 TEST(Hostfile, MistakesNameTheLine) {
   EXPECT_EQ(shown(parse_hostfile("h1\nh2 slots=x\n", "dir/f")), "error: dir/f:2: 'x' is not a number of ranks");
-  EXPECT_EQ(shown(parse_hostfile("h1\n#\n\nh1:2\n", "f")),
-            "error: f:4: host h1 is listed twice; add its ranks up in one entry");
-  EXPECT_EQ(shown(parse_hostfile("h1 4\n", "f")), "error: f:1: 'h1 4': expected HOST, HOST:RANKS or HOST slots=RANKS");
-  EXPECT_EQ(shown(parse_hostfile("h1:2 slots=4\n", "f")),
-            "error: f:1: 'h1:2 slots=4': expected HOST, HOST:RANKS or HOST slots=RANKS");
+  for (const char* line : {"h1 4", "h1:2 slots=4", "h1 slots=2 slots=2", "h1 slots", "h1 =", "h1 max=3"}) {
+    EXPECT_EQ(
+        shown(parse_hostfile(line, "f")),
+        fmt::format("error: f:1: '{}': expected HOST, HOST:RANKS, HOST slots=RANKS or HOST slots=RANKS max_slots=RANKS",
+                    line));
+  }
+  EXPECT_EQ(shown(parse_hostfile("h1 slots=4 max_slots=2\n", "f")),
+            "error: f:1: host h1: max_slots=2 is below slots=4");
+  EXPECT_EQ(shown(parse_hostfile(std::string(1 << 20, '\1'), "f")).size(),
+            80 + std::string("error: f:1: '' is not a host name").size());
   EXPECT_EQ(shown(parse_hostfile("# nothing\n", "f")), "error: f: no host in it");
+}
+
+TEST(HostList, MentionsOfOneHostAddUp) {
+  EXPECT_EQ(shown(parse_host_list("h1,h1")), "h1=2");
+  EXPECT_EQ(shown(parse_host_list("h1,h2,h1")), "h1=2 h2=1") << "in the order of their first mention";
+  EXPECT_EQ(shown(parse_host_list("h1:4,h1,h2")), "h1=5 h2=1");
+  EXPECT_EQ(shown(parse_host_list("h1:1000000,h1:1000000")), "h1=1048576");
+}
+
+TEST(Hostfile, ALineForEachSlot) { EXPECT_EQ(shown(parse_hostfile("h1\nh1\nh2\nh2\nh2\n", "f")), "h1=2 h2=3"); }
+
+TEST(Hostfile, MaxSlots) {
+  EXPECT_EQ(shown(parse_hostfile("h1 slots=2 max_slots=4\nh2 max-slots=3\n", "f")), "h1=2<4 h2<3");
+}
+
+TEST(Hostfile, ManyLinesAreReadInNoTime) {
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += fmt::format("h{}\n", i);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(parse_hostfile(text, "f").value().size(), 200'000U);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
 }
 
 }  // namespace

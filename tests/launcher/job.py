@@ -4,6 +4,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import select
 import signal
 import subprocess
@@ -23,6 +24,15 @@ shift
 exec env -i PATH="$PATH" FAKE_HOST="$host" sh -c "exec $*"
 """
 HOSTS = ("--host", "127.0.0.2:2,127.0.0.3:3")
+# What a parent like nohup(1) ignores or blocks, ranks would ignore as well, and tests of signals wait for them for ever.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP,
+               signal.SIGTTIN, signal.SIGTTOU, signal.SIGCHLD):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+# A build with AddressSanitizer keeps freed memory for a while; not what tests of memory measure.
+LITTLE_QUARANTINE = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"}
 
 
 def tool(name):
@@ -96,6 +106,11 @@ class JobTest(unittest.TestCase):
                 lines.append(buffer.decode().rstrip("\n"))
                 buffer = b""
         return lines
+
+    def peak_memory(self, process):
+        """In megabytes."""
+        with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+            return int(re.search(r"VmHWM:\s+(\d+) kB", status.read())[1]) / 1024
 
     def script(self, name, text):
         """An executable file in the test's folder."""

@@ -19,53 +19,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-ParsedOptions parsed(std::vector<const char*> words) {
-  words.insert(words.begin(), "ibcoll_run");
-  return parse_options(static_cast<int>(words.size()), words.data());
-}
-
-TEST(Options, EndAtTheProgram) {
-  const ParsedOptions result =
-      parsed({"-n", "4", "--nodes", "2", "-x", "A=1", "-x", "B", "prog", "-n", "7", "--help", "--", "x"});
-  ASSERT_FALSE(result.stop) << result.text;
-  EXPECT_EQ(result.options.ranks, 4);
-  EXPECT_EQ(result.options.nodes, 2);
-  EXPECT_EQ(result.options.exports, (std::vector<std::string>{"A=1", "B"}));
-  EXPECT_EQ(result.options.program, (std::vector<std::string>{"prog", "-n", "7", "--help", "--", "x"}));
-}
-
-TEST(Options, DashesMaySeparateTheProgram) {
-  EXPECT_EQ(parsed({"-n", "1", "--", "prog", "-x"}).options.program, (std::vector<std::string>{"prog", "-x"}));
-}
-
-TEST(Options, Mistakes) {
-  for (const std::vector<const char*>& words :
-       std::vector<std::vector<const char*>>{{},
-                                             {"-n", "4"},
-                                             {"-n", "0", "prog"},
-                                             {"-n", "x", "prog"},
-                                             {"--nodes", "0", "prog"},
-                                             {"--net", "smoke", "prog"},
-                                             {"--timeout", "-1", "prog"},
-                                             {"--timeout", "soon", "prog"},
-                                             {"--timeout", "nan", "prog"},
-                                             {"--timeout", "inf", "prog"},
-                                             {"--unknown", "prog"},
-                                             {"--host", "a", "--hostfile", "f", "prog"},
-                                             {"--host", "a", "--nodes", "2", "prog"}}) {
-    const ParsedOptions result = parsed(words);
-    EXPECT_TRUE(result.stop);
-    EXPECT_EQ(result.exit_code, 2);
-    EXPECT_TRUE(result.text.starts_with("ibcoll_run: ")) << result.text;
-  }
-}
-
-TEST(Options, Help) {
-  const ParsedOptions result = parsed({"--help"});
-  EXPECT_EQ(result.exit_code, 0);
-  EXPECT_NE(result.text.find("ibcoll_run [OPTIONS] PROGRAM [ARGUMENTS...]"), std::string::npos) << result.text;
-}
-
 TEST(Exports, TakeTheirValueFromHere) {
   ::setenv("IBCOLL_LAUNCHER_TEST", "a=b", 1);
   const auto variables = exported_variables({"X=", "Y=1=2", "IBCOLL_LAUNCHER_TEST"});
@@ -89,11 +42,13 @@ TEST(SignalPolicy, ASecondRequestWithinSecondsKills) {
 TEST(AgentChannel, FramesSurviveAnyCut) {
   HostJob job;
   job.host = "h1";
-  job.first_rank = 2;
-  job.count = 2;
+  job.ranks = {2, 4};
   job.size = 5;
   job.nodes = {"emulated-0", "emulated-1"};
-  job.program = {"prog", "\xff\xfe", ""};
+  job.programs = {{{"prog", "\xff\xfe", ""}, {"C=3"}, "/folder"}, {{"other"}, {}, ""}};
+  job.program_of = {1, 0};
+  job.binding = {Binding::To::kNuma, 3, true};
+  job.terminal = {Terminal::Use::kYes, 11, 33};
   job.environment = {"A=\xc3", "B=2"};
   job.secret.fill(std::byte{0x9d});
   const std::string body = pack_job(job);
@@ -120,7 +75,17 @@ TEST(AgentChannel, FramesSurviveAnyCut) {
         if (frame.message != Message::kJob) continue;
         const auto copy = unpack_job(frame.body);
         ASSERT_TRUE(copy.ok()) << copy.status().text();
-        EXPECT_EQ(copy.value().program, job.program);
+        EXPECT_EQ(copy.value().ranks, job.ranks);
+        EXPECT_EQ(copy.value().program_of, job.program_of);
+        ASSERT_EQ(copy.value().programs.size(), 2U);
+        EXPECT_EQ(copy.value().programs[0].words, job.programs[0].words);
+        EXPECT_EQ(copy.value().programs[0].environment, job.programs[0].environment);
+        EXPECT_EQ(copy.value().programs[0].folder, job.programs[0].folder);
+        EXPECT_EQ(copy.value().binding.to, job.binding.to);
+        EXPECT_EQ(copy.value().binding.cores_per_rank, 3);
+        EXPECT_TRUE(copy.value().binding.report);
+        EXPECT_EQ(copy.value().terminal.use, job.terminal.use);
+        EXPECT_EQ(copy.value().terminal.columns, 33);
         EXPECT_EQ(copy.value().environment, job.environment);
         EXPECT_EQ(copy.value().secret, job.secret);
         EXPECT_EQ(copy.value().nodes, job.nodes);
@@ -145,8 +110,9 @@ TEST(RemoteCommand, QuotesForTheOtherShell) {
 }
 
 TEST(ProcessScan, StatAndStatus) {
-  EXPECT_EQ(group_in_stat("17 (a) b) (c) S 4 2115 9 0 -1"), 2115);
-  EXPECT_EQ(group_in_stat("17"), 0);
+  EXPECT_EQ(parse_stat("17 (a) b) (c) S 4 2115 9 0 -1").group, 2115);
+  EXPECT_EQ(parse_stat("17 (a) b) (c) S 4 2115 9 0 -1").state, 'S');
+  EXPECT_EQ(parse_stat("17").group, 0);
   EXPECT_TRUE(catches("Name:\tx\nSigCgt:\t0000000000000200\n", SIGUSR1));
   EXPECT_FALSE(catches("Name:\tx\nSigCgt:\t0000000000000400\n", SIGUSR1));
   EXPECT_FALSE(catches("", SIGUSR1));
@@ -160,19 +126,26 @@ TEST(ProgramPath, AsAShellSays) {
   EXPECT_EQ(find_program("/tmp", "/bin").exit_code, 126);
 }
 
+TEST(ProgramPath, BeginsInTheFolder) {
+  EXPECT_EQ(find_program("./sh", "/usr", "/bin").path, "/bin/./sh");
+  EXPECT_EQ(find_program("/bin/sh", "/usr", "/no/such/folder").path, "/bin/sh");
+  EXPECT_EQ(find_program("sh", ":/usr", "/bin").path, "/bin/./sh") << "an empty place of PATH";
+}
+
 TEST(RankEnvironment, TheJobsVariablesWin) {
   ::setenv("IBCOLL_LAUNCHER_TEST", "outer", 1);
   ::setenv("IBCOLL_RUN_RANK", "17", 1);  // a launcher inside of a rank
   HostJob job;
-  job.first_rank = 4;
-  job.count = 1;
-  job.environment = {"IBCOLL_LAUNCHER_TEST=inner"};
-  const auto environment = with_rank(base_environment_of_rank(job, 64), job, 0);
+  job.ranks = {4};
+  job.environment = {"IBCOLL_LAUNCHER_TEST=of the job"};
+  const RankProgram program{{"prog"}, {"IBCOLL_LAUNCHER_TEST=inner"}, "/folder"};
+  const auto environment = with_rank(base_environment_of_rank(job, program, {64, "/file"}), job, 0);
   ::unsetenv("IBCOLL_RUN_RANK");
   EXPECT_EQ(std::count(environment.begin(), environment.end(), "IBCOLL_LAUNCHER_TEST=inner"), 1);
   EXPECT_EQ(std::count(environment.begin(), environment.end(), "IBCOLL_LAUNCHER_TEST=outer"), 0);
   EXPECT_EQ(std::count(environment.begin(), environment.end(), "IBCOLL_RUN_RANK=4"), 1);
   EXPECT_EQ(std::count(environment.begin(), environment.end(), "IBCOLL_RUN_RANK=17"), 0);
+  EXPECT_EQ(std::count(environment.begin(), environment.end(), "PWD=/folder"), 1);
 }
 
 TEST(SocketAddress, TextAndBack) {

@@ -209,6 +209,30 @@ class Signals(JobTest):
             time.sleep(0.3)
             self.assertIsNone(job.poll())
 
+    def test_quit_does_not_kill_who_gives_its_handler_up(self):
+        # As a rank does that ends its context: caught one moment, deadly the next.
+        flips = ("import os, signal\nprint(os.getpid(), flush=True)\nwhile True:\n"
+                 "  signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b'asked\\n'))\n"
+                 "  signal.signal(signal.SIGUSR1, signal.SIG_DFL)\n")
+        with self.started("-n", 1, "python3", "-c", flips) as job:
+            self.read_lines(job, 1)
+            for _ in range(300):
+                job.send_signal(signal.SIGQUIT)
+                time.sleep(0.004)
+            self.assertIsNone(job.poll(), "killed by SIGUSR1")
+            self.read_lines(job, 5)  # and yet it is asked, often enough
+
+    def test_quit_leaves_a_stopped_process_stopped(self):
+        with self.started("-n", 1, "sh", "-c", "trap 'echo asked' USR1; echo $$; while :; do sleep 0.05; done") as job:
+            pid = int(self.read_lines(job, 1)[0])
+            os.kill(pid, signal.SIGSTOP)
+            self.assertTrue(wait_until(lambda: state(pid) == "T"))
+            job.send_signal(signal.SIGQUIT)
+            time.sleep(0.2)
+            self.assertEqual(state(pid), "T")
+            os.kill(pid, signal.SIGCONT)
+            self.assertEqual(self.read_lines(job, 1), ["asked"])
+
     def test_stop_and_continue(self):
         with self.started("-n", 1, "sh", "-c", "echo ready; while :; do echo tick; sleep 0.05; done") as job:
             self.read_lines(job, 1)
@@ -255,6 +279,14 @@ class Limits(JobTest):
             done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=30, check=False)
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr, r"\Aibcoll_run: host \S+: rank \d+: .*Too many open files.*ulimit -n\)\n\Z")
+
+    def test_no_more_files_for_the_connections_of_the_ranks(self):
+        command = f"ulimit -n 78; {tool('ibcoll_run')} -n 20 {tool('ibcoll_launcher_probe')}"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=30, check=False,
+                              env={**os.environ, "IBCOLL_TIMEOUT": "1"})
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertEqual(done.stderr.count("ibcoll_run: cannot take in the connections of all ranks: Too many open files; "
+                                           "raise the limit of open files (ulimit -n)\n"), 1, done.stderr)
 
     def test_low_limit_of_open_files(self):
         command = f"ulimit -S -n 64; {tool('ibcoll_run')} -n 40 sh -c 'ulimit -S -n'"

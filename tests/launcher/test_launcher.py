@@ -4,6 +4,7 @@
 
 import argparse
 import pathlib
+import signal
 import subprocess
 import sys
 import unittest
@@ -20,6 +21,18 @@ def part_of(text):
 
 
 class Parts(unittest.TestCase):
+    def test_under_nohup(self):
+        def ignore():
+            for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+                signal.signal(number, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+
+        program = ("import job, subprocess\nfor name in ('HUP', 'INT', 'QUIT', 'TERM'):\n"
+                   "  print(name, subprocess.call(['sh', '-c', f'kill -{name} $$; exit 0']))")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False,
+                              cwd=pathlib.Path(__file__).parent, preexec_fn=ignore)
+        self.assertEqual(done.stdout, "HUP -1\nINT -2\nQUIT -3\nTERM -15\n", done.stderr)
+
     def test_mistakes(self):
         for text in ("x", "1", "/", "0/2", "3/2", "1/2/3"):
             done = subprocess.run([sys.executable, __file__, "--part", text], capture_output=True, text=True, timeout=30,
@@ -42,9 +55,11 @@ if __name__ == "__main__":
             sys.exit(f"{job.BIN / name} is not built")
     # pylint: disable=unused-import,wrong-import-position
     from test_ends import ExitCodes, Limits, NobodyLeft, Signals, TimeLimit
-    from test_hosts import Environment, HostFiles, RemoteHosts, SecureShell
+    from test_hosts import Environment, HostFiles, NameServers, RemoteHosts, SecureShell
     from test_output import BrokenOutput, Input, Lines, Terminal, Volume
     from test_rendezvous import Exchanges, Secret, Strangers
     from test_silence import Silence
-    classes = sorted(name for name, value in globals().items() if isinstance(value, type) and issubclass(value, unittest.TestCase))
-    unittest.main(argv=[sys.argv[0], *(classes[part - 1::parts] if parts > 1 else []), *rest])
+    from test_typed import Bindings, OtherHosts, Terminals, Typed
+    classes = [value for value in globals().values() if isinstance(value, type) and issubclass(value, unittest.TestCase)]
+    names = sorted(f"{value.__name__}.{test}" for value in classes for test in unittest.defaultTestLoader.getTestCaseNames(value))
+    unittest.main(argv=[sys.argv[0], *(names[part - 1::parts] if parts > 1 else []), *rest])

@@ -8,7 +8,7 @@ import select
 import subprocess
 import time
 
-from job import JobTest, tool
+from job import LITTLE_QUARANTINE, JobTest, tool
 
 # Rank r writes 3000 lines of many lengths, in pieces, to both streams.
 CHATTER = r"""
@@ -124,14 +124,8 @@ class Terminal(JobTest):
 
 class Volume(JobTest):
     def flood(self, ranks, megabytes, **options):
-        # A build with AddressSanitizer keeps freed memory for a while; not what is measured here.
-        env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"}
         program = options.pop("program", FLOOD)
-        return self.started("-n", ranks, "python3", "-c", program, megabytes, env=env, **options)
-
-    def peak_memory(self, process):
-        with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
-            return int(re.search(r"VmHWM:\s+(\d+) kB", status.read())[1]) / 1024
+        return self.started("-n", ranks, "python3", "-c", program, megabytes, env=LITTLE_QUARANTINE, **options)
 
     def test_a_gigabyte_of_each_rank(self):
         with self.flood(2, 1024) as job:
@@ -184,10 +178,24 @@ class Volume(JobTest):
                     break
             self.assertEqual(job.wait(20), 143)
 
+    def test_one_signal_gives_up_output_of_ranks_that_have_succeeded(self):
+        with self.started("-n", 1, "sh", "-c", "head -c 200000 /dev/zero; echo done >&2") as job:
+            self.assertEqual(job.stderr.readline(), b"done\n")
+            time.sleep(0.3)
+            self.assertIsNone(job.poll())
+            job.terminate()
+            self.assertEqual(job.wait(10), 143)
+
+    def test_standard_error_is_written_out_before_the_end(self):
+        with self.started("-n", 1, "sh", "-c", "head -c 200000 /dev/zero >&2") as job:
+            time.sleep(1)  # all ranks have ended, and a pipe does not take all of it
+            self.assertEqual(len(job.stderr.read()), 200_000)
+            self.assertEqual(job.wait(10), 0)
+
     def test_one_signal_gives_up_output_that_nobody_takes_once_all_ranks_have_ended(self):
         with self.started("-n", 2, "--timeout", 1, "yes") as job:
             self.assertTrue(select.select([job.stdout], [], [], 20)[0])
-            time.sleep(4)  # they were killed
+            time.sleep(2.5)  # they were killed
             self.assertIsNone(job.poll())
             job.terminate()
             self.assertEqual(job.wait(10), 124)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The exchange between the ranks, the job secret, and strangers at the rendezvous port."""
 
+import contextlib
 import hashlib
 import hmac
 import os
@@ -8,11 +9,14 @@ import re
 import select
 import signal
 import socket
+import stat
 import struct
 import subprocess
+import sys
+import threading
 import time
 
-from job import SOON, JobTest, tool, wait_until
+from job import LITTLE_QUARANTINE, SOON, JobTest, tool, wait_until
 
 PROBE = "ibcoll_launcher_probe"
 # Shows where the rendezvous is and the secret, then waits for a line and becomes the probe.
@@ -23,6 +27,23 @@ print(os.environ["IBCOLL_RUN_ADDRESS"], secret, flush=True)
 while not os.path.exists(sys.argv[1]):
     time.sleep(0.02)
 os.execv(sys.argv[2], ["probe", "exchange", "3"])
+"""
+ADMITTED = struct.pack("<II", 6, 0)
+
+# Opens connections as fast as it can, and keeps as many as it may.
+FLOOD = """
+import collections, resource, socket, sys
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+most = min(hard, 4000) - 50
+resource.setrlimit(resource.RLIMIT_NOFILE, (most + 50, hard))
+host, _, port = sys.argv[1].rpartition(":")
+kept = collections.deque()
+while True:
+    connection = socket.socket()
+    connection.setblocking(False)
+    connection.connect_ex((host, int(port)))
+    kept.append(connection)
+    if len(kept) > most: kept.popleft().close()
 """
 
 
@@ -97,8 +118,7 @@ class Exchanges(JobTest):
         self.assertIn(b": rank 1 has not come\n", said)
 
     def test_a_damaged_environment(self):
-        for variable, value in (("RANK", "x"), ("RANK", "7"), ("SIZE", "0"), ("ADDRESS", "nowhere"), ("SECRET_FD", "1"),
-                                ("ADDRESS", "127.0.0.1:1")):
+        for variable, value in (("RANK", "x"), ("RANK", "7"), ("SIZE", "0"), ("ADDRESS", "nowhere"), ("ADDRESS", "127.0.0.1:1")):
             code, _, errors = self.run_job("-n", 2, "env", f"IBCOLL_RUN_{variable}={value}", tool(PROBE))
             self.assertEqual(code, 3, variable)
             self.assertIn("127.0.0.1:1" if value == "127.0.0.1:1" else f"IBCOLL_RUN_{variable}", errors)
@@ -146,10 +166,60 @@ class Secret(JobTest):
         program = "import os; os.pwrite(int(os.environ['IBCOLL_RUN_SECRET_FD']), b'x' * 32, 0)"
         self.assertIn("Operation not permitted", self.run_job("-n", 1, "python3", "-c", program)[2])
 
-    def test_does_not_reach_what_a_rank_starts(self):
+    def test_what_a_rank_starts_is_no_rank(self):
         code, output, errors = self.run_job("-n", 2, tool(PROBE), "child")
         self.assertEqual((code, output), (0, "child 3\n" * 2))
-        self.assertIn("no job secret there", errors)
+        for rank in (0, 1):
+            self.assertRegex(errors, rf"rank {rank} on host \S+: another process is rank {rank} and connected to ibcoll_run")
+
+    def test_behind_wrappers_that_close_descriptors(self):
+        program = f"import subprocess, sys; sys.exit(subprocess.call(['{tool(PROBE)}', 'exchange', '2']))"
+        code, output, errors = self.run_job("-n", 3, "python3", "-c", program)
+        self.assertEqual((code, output.count(": ok\n"), errors), (0, 3, ""))
+
+    def secret_folders(self, place):
+        return [path for path in place.iterdir() if path.name.startswith("ibcoll_run.")]
+
+    def test_is_in_a_file_for_this_user_alone(self):
+        for variable in ("XDG_RUNTIME_DIR", "TMPDIR"):
+            place = self.folder / variable
+            place.mkdir()
+            env = {name: value for name, value in os.environ.items() if name not in ("XDG_RUNTIME_DIR", "TMPDIR")}
+            show = "import os; print(os.environ['IBCOLL_RUN_SECRET_FILE']); input()"
+            with self.started("-n", 1, "python3", "-c", show, env={**env, variable: str(place)}, stdin=subprocess.PIPE) as job:
+                path = self.read_lines(job, 1)[0]
+                folder, = self.secret_folders(place)
+                self.assertEqual(path, str(folder / "secret"))
+                self.assertEqual((stat.S_IMODE(folder.stat().st_mode), stat.S_IMODE(os.stat(path).st_mode)), (0o700, 0o600))
+                self.assertEqual(os.stat(path).st_size, 32)
+                job.stdin.write(b"\n")
+                job.stdin.flush()
+                self.assertEqual(job.wait(20), 0)
+            self.assertEqual(self.secret_folders(place), [])
+
+    def test_does_not_outlive_a_launcher_that_was_killed(self):
+        env = {**os.environ, "XDG_RUNTIME_DIR": str(self.folder)}
+        with self.started("-n", 2, "sh", "-c", "echo; exec sleep 1000", env=env) as job:
+            self.read_lines(job, 2)
+            self.assertEqual(len(self.secret_folders(self.folder)), 1)
+            job.kill()
+            job.wait(10)
+            self.assertTrue(wait_until(lambda: not self.secret_folders(self.folder)))
+
+    def test_files_that_others_could_have_written_are_refused(self):
+        good, link = self.folder / "good", self.folder / "link"
+        good.write_bytes(bytes(32))
+        good.chmod(0o640)
+        link.symlink_to(good)
+        for path, about in ((good, "not a file that this user alone can read"), (link, "Too many levels of symbolic links"),
+                            (self.folder, "not a file"), (self.folder / "none", "No such file"), ("", "no file, as neither")):
+            code, _, errors = self.run_job("-n", 1, "env", "IBCOLL_RUN_SECRET_FD=1", f"IBCOLL_RUN_SECRET_FILE={path}", tool(PROBE))
+            self.assertEqual(code, 3)
+            self.assertIn(f"IBCOLL_RUN_SECRET_FILE={path}: {about}", errors)
+        good.chmod(0o600)
+        code, _, errors = self.run_job("-n", 1, "env", "IBCOLL_RUN_SECRET_FD=1", f"IBCOLL_RUN_SECRET_FILE={good}", tool(PROBE),
+                                       env={"IBCOLL_TIMEOUT": "0.5"})
+        self.assertIn("closed the connection", errors, "it is read, and is not the secret")
 
     def test_nothing_but_the_secret_is_inherited(self):
         program = "import os; print(sorted(int(n) for n in os.listdir('/proc/self/fd'))[:-1])"
@@ -164,8 +234,8 @@ class Strangers(JobTest):
         super().setUp()
         self.gate = self.folder / "gate"
 
-    def job(self, ranks=3):
-        return self.started("-n", ranks, "python3", "-c", HOLD, self.gate, tool(PROBE))
+    def job(self, ranks=3, **options):
+        return self.started("-n", ranks, "python3", "-c", HOLD, self.gate, tool(PROBE), **options)
 
     def connect(self, address):
         host, _, port = address.rpartition(":")
@@ -187,16 +257,16 @@ class Strangers(JobTest):
             received += chunk
         return received
 
-    def claim(self, connection, secret, rank, size):
+    def claim(self, connection, secret, rank, size, process=1):
         """Proves to be a rank with that secret; the server's answer, empty when it hung up."""
         nonce = self.receive(connection, 32)
         mine = os.urandom(32)
-        body = mine + struct.pack("<II", rank, size)
-        label = b"ibcoll rendezvous 1 client"
+        body = mine + struct.pack("<IIQ", rank, size, process)
+        label = b"ibcoll rendezvous 2 client"
         connection.sendall(body + hmac.new(secret, label + nonce + body, hashlib.sha256).digest())
         answer = self.receive(connection, 32)
         if answer:
-            label = b"ibcoll rendezvous 1 server"
+            label = b"ibcoll rendezvous 2 server"
             self.assertEqual(answer, hmac.new(secret, label + nonce + body, hashlib.sha256).digest())
         return answer
 
@@ -215,11 +285,11 @@ class Strangers(JobTest):
     def test_garbage(self):
         with self.job() as job:
             address = self.read_lines(job, 3)[0].split()[0]
-            for garbage in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\0" * 72, b"\xff" * 100_000, os.urandom(71)):
+            for garbage in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\0" * 80, b"\xff" * 100_000, os.urandom(79)):
                 connection = self.connect(address)
                 try:
                     connection.sendall(garbage)
-                    if len(garbage) >= 72:
+                    if len(garbage) >= 80:
                         self.receive(connection, 32)
                         self.assertEqual(self.receive(connection, 1), b"")
                 except ConnectionError:
@@ -233,13 +303,74 @@ class Strangers(JobTest):
             self.assertEqual(len(connections), 700)
             self.finish(job)
 
-    def test_silence_has_a_deadline(self):
+    def test_a_flood_of_connections_stops_no_start(self):
+        with self.job() as job, contextlib.ExitStack() as floods:
+            address = self.read_lines(job, 3)[0].split()[0]
+            for _ in range(2):
+                flood = floods.enter_context(subprocess.Popen([sys.executable, "-c", FLOOD, address]))
+                floods.callback(flood.kill)
+            time.sleep(1)
+            self.finish(job)
+
+    def test_another_process_does_not_take_the_place_of_a_rank(self):
         with self.job() as job:
+            address, secret = self.read_lines(job, 3)[0].split()
+            secret = bytes.fromhex(secret)
+            first = self.connect(address)
+            self.claim(first, secret, 0, 3, process=1)
+            self.assertEqual(self.receive(first, 8), ADMITTED)
+            again = self.connect(address)
+            self.claim(again, secret, 0, 3, process=1)
+            self.assertEqual(self.receive(again, 8), ADMITTED, "one process may have several contexts")
+            second = self.connect(address)
+            self.claim(second, secret, 0, 3, process=2)
+            kind, length = struct.unpack("<II", self.receive(second, 8))
+            self.assertEqual(kind, 3)
+            self.assertIn(b"another process is rank 0", self.receive(second, length))
+            for other in (1, 2):
+                connection = self.connect(address)
+                self.claim(connection, secret, other, 3, process=3)
+                self.assertEqual(self.receive(connection, 8), ADMITTED)
+                connection.sendall(struct.pack("<II", 1, 1) + b"o")
+            first.sendall(struct.pack("<II", 1, 1) + b"f")
+            self.assertEqual(self.receive(first, 11), struct.pack("<II", 2, 3) + b"foo", "it takes part as before")
+            third = self.connect(address)
+            nonce_read = threading.Timer(0.3, lambda: (first.close(), again.close()))
+            nonce_read.start()
+            self.claim(third, secret, 0, 3, process=4)
+            self.assertEqual(self.receive(third, 8), ADMITTED, "the one before is on its way out")
+
+    def test_a_rank_far_ahead_of_the_others_is_refused(self):
+        with self.job() as job:
+            address, secret = self.read_lines(job, 3)[0].split()
+            for i in range(65):
+                connection = self.connect(address)
+                self.claim(connection, bytes.fromhex(secret), 1, 3)
+                kind, length = struct.unpack("<II", self.receive(connection, 8))
+                self.assertEqual(kind, 6 if i < 64 else 3)
+            self.assertIn(b"rank 1 is 64 contexts ahead of rank 0", self.receive(connection, length))
+
+    def test_a_rank_that_reads_nothing_costs_no_memory(self):
+        questions = struct.pack("<II", 4, 0) * 100_000
+        blobs = (struct.pack("<II", 1, 0) + struct.pack("<II", 1, 1) + b"x") * 50_000  # lengths that differ: failures
+        for flood in (questions, blobs):
+            with self.job(env=LITTLE_QUARANTINE) as job:
+                address, secret = self.read_lines(job, 3)[0].split()
+                connection = self.connect(address)
+                self.claim(connection, bytes.fromhex(secret), 1, 3)
+                before = self.peak_memory(job)
+                with self.assertRaises(ConnectionError):  # the launcher hangs up
+                    for _ in range(20):
+                        connection.sendall(flood)
+                self.assertLess(self.peak_memory(job) - before, 16)
+
+    def test_silence_has_a_deadline(self):
+        with self.job(env={**os.environ, "IBCOLL_RUN_PATIENCE": "1.5"}) as job:
             connection = self.connect(self.read_lines(job, 3)[0].split()[0])
             connection.settimeout(15)
             begin = time.monotonic()
             self.assertEqual(len(self.receive(connection, 33)), 32)
-            self.assertGreater(time.monotonic() - begin, 5)
+            self.assertGreater(time.monotonic() - begin, 1.2)
             self.finish(job)
 
     def test_only_who_knows_the_secret_is_a_rank(self):
@@ -257,6 +388,7 @@ class Strangers(JobTest):
                 address, secret = self.read_lines(job, 3)[0].split()
                 connection = self.connect(address)
                 self.assertNotEqual(self.claim(connection, bytes.fromhex(secret), 0, 3), b"")
+                self.assertEqual(self.receive(connection, 8), ADMITTED)
                 connection.sendall(frame)
                 self.assertEqual(self.receive(connection, 1), b"")
                 # It took the place of rank 0 in the first series.
@@ -264,6 +396,17 @@ class Strangers(JobTest):
                 self.assertEqual(job.wait(20), 3)
                 self.assertIn(b"rank 0 closed its connection to ibcoll_run", job.stderr.read())
                 self.gate.unlink()
+
+    def test_a_launcher_that_says_nothing_is_waited_for_as_long_as_the_ranks_are(self):
+        server = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(server.close)
+        begin = time.monotonic()
+        code, _, errors = self.run_job("-n", 1, "env", f"IBCOLL_RUN_ADDRESS=127.0.0.1:{server.getsockname()[1]}", tool(PROBE),
+                                       env={"IBCOLL_TIMEOUT": "1"})
+        self.assertEqual(code, 3)
+        self.assertRegex(errors, r"rank 0 on host \S+: ibcoll_run at 127\.0\.0\.1:\d+ does not answer")
+        self.assertGreater(time.monotonic() - begin, 0.8)
+        self.assertLess(time.monotonic() - begin, SOON)
 
     def test_a_false_launcher_is_found_out(self):
         server = socket.create_server(("127.0.0.1", 0))
@@ -274,7 +417,7 @@ class Strangers(JobTest):
             connection, _ = server.accept()
             self.addCleanup(connection.close)
             connection.sendall(bytes(32))
-            self.assertEqual(len(self.receive(connection, 72)), 72)
+            self.assertEqual(len(self.receive(connection, 80)), 80)
             connection.sendall(bytes(32))
             self.assertTrue(wait_until(lambda: job.poll() is not None))
             self.assertRegex(job.stderr.read().decode(),

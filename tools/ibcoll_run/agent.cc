@@ -4,13 +4,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 
 #include "tools/ibcoll_run/process_scan.h"
-#include "tools/ibcoll_run/program_path.h"
 #include "tools/ibcoll_run/rank_environment.h"
 
 namespace ibcoll::run {
@@ -21,6 +21,7 @@ using namespace std::chrono_literals;
 // How long output is waited for after all ranks ended, when something they started still holds it open.
 constexpr auto kStreamPatience = 500ms;
 constexpr auto kSecondLook = 50ms;
+constexpr int kMistake = 2;  // exit code
 
 }  // namespace
 
@@ -36,14 +37,19 @@ Agent::~Agent() {
 }
 
 void Agent::start() {
-  const ProgramPath program = find_program(job_.program.front(), search_path(base_environment_of_rank(job_, -1)));
-  if (program.exit_code != 0) return fail(program.exit_code, program.text);
-  path_ = program.path;
-  if (Status status = spawn_all(); !status.ok()) fail(1, status.text());
+  for (const RankProgram& program : job_.programs) {
+    const std::vector<std::string> environment = base_environment_of_rank(job_, program, {});
+    const ProgramPath found = find_program(program.words.front(), search_path(environment), program.folder);
+    if (found.exit_code != 0) return fail(found.exit_code, found.text);
+    programs_.push_back({found.path, {}});
+  }
+  if (Status status = spawn_all(); !status.ok())
+    fail(status.code() == IBCOLL_ERR_INVALID_ARGUMENT ? kMistake : 1, status.text());
 }
 
 Status Agent::spawn_all() {
-  Result<Guard> guard = Guard::start();
+  secret_folder_.make(job_.secret);
+  Result<Guard> guard = Guard::start(secret_folder_.folder());
   if (!guard.ok()) return guard.status();
   guard_ = std::move(guard.value());
   Result<UniqueFd> secret = secret_file(job_.secret);
@@ -52,23 +58,53 @@ Status Agent::spawn_all() {
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return error(IBCOLL_ERR_SYSTEM, "pipe2: {}", std::strerror(errno));
   const UniqueFd write_end(ends[1]);
   watch_failures(UniqueFd(ends[0]));
-  const CoreBinding binding = job_.bind ? CoreBinding::for_ranks(job_.count, job_.nodes) : CoreBinding();
-  const SpawnSettings settings{path_, job_.program, &defaults_, &binding, write_end.get()};
-  const std::vector<std::string> base = base_environment_of_rank(job_, secret->get());
-  ranks_.reserve(static_cast<size_t>(job_.count));  // callbacks hold references
-  for (int i = 0; i < job_.count; ++i) {
-    const int number = job_.first_rank + i;
-    const auto failed = [number](const Status& why) { return error(why.code(), "rank {}: {}", number, why.text()); };
-    const Result<UniqueFd> input = input_of(number);
-    if (!input.ok()) return failed(input.status());
-    Result<RankProcess> process =
-        spawn_rank(settings, number, i, with_rank(base, job_, i), input.value().get(), secret->get());
-    if (!process.ok()) return failed(process.status());
-    guard_.add(process->pid);
-    ranks_.push_back({number, std::move(process.value())});
-    watch_rank(ranks_.back());
+  const auto count = static_cast<int>(job_.ranks.size());
+  const Result<CoreBinding> binding = CoreBinding::for_ranks(job_.binding, count, job_.nodes);
+  if (!binding.ok()) return binding.status();
+  for (size_t i = 0; i < programs_.size(); ++i)
+    programs_[i].environment = base_environment_of_rank(job_, job_.programs[i], {secret->get(), secret_folder_.file()});
+  const SpawnSettings settings{&defaults_, &binding.value(), secret->get(), write_end.get()};
+  ranks_.reserve(job_.ranks.size());  // callbacks hold references
+  for (int i = 0; i < count; ++i) {
+    const int number = job_.ranks[static_cast<size_t>(i)];
+    if (Status status = spawn(settings, i); !status.ok())
+      return error(status.code(), "rank {}: {}", number, status.text());
+    if (job_.binding.report) events_.host_says(*this, fmt::format("rank {} {}", number, binding.value().describe(i)));
   }
   return {};
+}
+
+Status Agent::spawn(const SpawnSettings& settings, int index) {
+  const int number = job_.ranks[static_cast<size_t>(index)];
+  const auto program = static_cast<size_t>(job_.program_of[static_cast<size_t>(index)]);
+  const Result<UniqueFd> input = input_of(number);
+  if (!input.ok()) return input.status();
+  Result<Channel> output = output_of_rank();
+  if (!output.ok()) return output.status();
+  const RankStart start{number,
+                        index,
+                        programs_[program].path,
+                        &job_.programs[program],
+                        with_rank(programs_[program].environment, job_, index),
+                        input.value().get()};
+  Result<RankProcess> process = spawn_rank(settings, start, std::move(output.value()));
+  if (!process.ok()) return process.status();
+  guard_.add(process->pid);
+  ranks_.push_back({number, std::move(process.value())});
+  watch_rank(ranks_.back());
+  return {};
+}
+
+Result<Channel> Agent::output_of_rank() {
+  if (job_.terminal.use == Terminal::Use::kNo) return open_pipe();
+  winsize size{};
+  size.ws_row = static_cast<unsigned short>(job_.terminal.rows);
+  size.ws_col = static_cast<unsigned short>(job_.terminal.columns);
+  Result<Channel> terminal = open_pseudo_terminal(size);
+  if (terminal.ok() || job_.terminal.use == Terminal::Use::kYes) return terminal;
+  events_.host_says(*this, fmt::format("ranks get pipes instead of pseudo-terminals: {}", terminal.status().text()));
+  job_.terminal.use = Terminal::Use::kNo;
+  return open_pipe();
 }
 
 Result<UniqueFd> Agent::input_of(int rank) {
@@ -109,12 +145,21 @@ void Agent::watch_failures(UniqueFd read_end) {
   if (!status.ok()) fail(1, status.text());
 }
 
+ProgramPath Agent::explain(const ExecFailure& failure) const {
+  const auto place = std::lower_bound(job_.ranks.begin(), job_.ranks.end(), failure.rank) - job_.ranks.begin();
+  const auto program = static_cast<size_t>(job_.program_of[static_cast<size_t>(place)]);
+  if (failure.what == ExecFailure::kExecute) return cannot_execute(programs_[program].path, failure.reason);
+  return {"", 1,
+          fmt::format("cannot enter the working directory {}: {}", job_.programs[program].folder,
+                      std::strerror(failure.reason))};
+}
+
 void Agent::report_exec_failures() {
   ExecFailure failure{};
   while (failures_) {
     const ssize_t got = ::read(failures_.get(), &failure, sizeof(failure));
     if (got == sizeof(failure)) {
-      const ProgramPath why = cannot_execute(path_, failure.reason);
+      const ProgramPath why = explain(failure);
       events_.host_failed(*this, why.exit_code, fmt::format("rank {}: {}", failure.rank, why.text));
     } else if (got == 0) {  // every child became the program, or ended
       loop_.forget(failures_.get());
@@ -154,7 +199,7 @@ bool Agent::read_output(Rank& rank, int stream) {
     events_.rank_output(rank.number, stream, {buffer.data(), static_cast<size_t>(got)});
     return true;
   }
-  if (got == 0) end_stream(rank, stream);
+  if (got == 0 || (got < 0 && errno == EIO)) end_stream(rank, stream);  // EIO: of a terminal
   return false;
 }
 
@@ -195,9 +240,18 @@ void Agent::end_streams_that_others_hold() {
 }
 
 void Agent::signal(int number) {
+  if (number == SIGWINCH) resize_terminals();
   for (const Rank& rank : ranks_) {
     if (rank.process.pid > 0) ::kill(-rank.process.pid, number);
   }
+}
+
+// Where this process has the user's terminal itself. Those on other hosts keep the size that they began with.
+void Agent::resize_terminals() const {
+  if (job_.terminal.use == Terminal::Use::kNo || ::isatty(STDOUT_FILENO) == 0) return;
+  const winsize size = terminal_size(STDOUT_FILENO);
+  for (const Rank& rank : ranks_)
+    if (rank.process.output) ::ioctl(rank.process.output.get(), TIOCSWINSZ, &size);
 }
 
 void Agent::ask() {
@@ -205,7 +259,7 @@ void Agent::ask() {
   for (const Rank& rank : ranks_) {
     if (!rank.exited) groups.push_back(rank.process.pid);
   }
-  for (const pid_t pid : processes_that_catch(SIGUSR1, groups)) ::kill(pid, SIGUSR1);
+  signal_those_that_catch(SIGUSR1, groups);
 }
 
 void Agent::pause_output(bool paused) {

@@ -6,7 +6,9 @@
 #include "tools/ibcoll_run/byte_queue.h"
 #include "tools/ibcoll_run/guard.h"
 #include "tools/ibcoll_run/host.h"
+#include "tools/ibcoll_run/program_path.h"
 #include "tools/ibcoll_run/rank_process.h"
+#include "tools/ibcoll_run/secret_folder.h"
 
 namespace ibcoll::run {
 
@@ -36,10 +38,14 @@ class Agent : public Host {
   };
 
   Status spawn_all();
+  Status spawn(const SpawnSettings& settings, int index);
   Result<UniqueFd> input_of(int rank);
+  Result<Channel> output_of_rank();
   void watch_rank(Rank& rank);
   void watch_failures(UniqueFd read_end);
   void report_exec_failures();
+  ProgramPath explain(const ExecFailure& failure) const;
+  void resize_terminals() const;
   void on_exit(Rank& rank);
   void look_again();
   // Reads once; false when nothing was there.
@@ -51,12 +57,17 @@ class Agent : public Host {
   void fail(int exit_code, const std::string& text);
 
   EventLoop& loop_;
-  const HostJob job_;
-  std::string path_;  // of the program
+  HostJob job_;
+  struct Program {
+    std::string path;
+    std::vector<std::string> environment;  // of all its ranks
+  };
+  std::vector<Program> programs_;
   HostEvents& events_;
   const ProcessDefaults& defaults_;
   const Input input_mode_;
-  Guard guard_;
+  SecretFolder secret_folder_;
+  Guard guard_;  // gone before the folder is
   ByteQueue input_;
   UniqueFd failures_;
   std::vector<Rank> ranks_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ibcoll_run/agent_channel.h"
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -53,17 +54,25 @@ Result<bool> AgentFrameReader::next(AgentFrame& frame) {
 std::string pack_job(const HostJob& job) {
   std::vector<int> secret;
   for (const std::byte byte : job.secret) secret.push_back(std::to_integer<int>(byte));
+  json programs = json::array();
+  for (const RankProgram& program : job.programs)
+    programs.push_back({{"words", program.words}, {"environment", program.environment}, {"folder", program.folder}});
   const json fields = {{"host", job.host},
-                       {"first_rank", job.first_rank},
-                       {"count", job.count},
+                       {"ranks", job.ranks},
                        {"size", job.size},
                        {"nodes", job.nodes},
                        {"address", job.address},
                        {"local", job.local},
-                       {"bind", job.bind},
+                       {"bind_to", job.binding.to},
+                       {"cores_per_rank", job.binding.cores_per_rank},
+                       {"report_bindings", job.binding.report},
+                       {"terminal", job.terminal.use},
+                       {"rows", job.terminal.rows},
+                       {"columns", job.terminal.columns},
                        {"secret", secret},
                        {"folder", job.folder},
-                       {"program", job.program},
+                       {"program_of", job.program_of},
+                       {"programs", programs},
                        {"environment", job.environment},
                        {"patience", job.patience.with_launcher}};
   std::string packed;
@@ -71,23 +80,45 @@ std::string pack_job(const HostJob& job) {
   return packed;
 }
 
+namespace {
+
+bool is_whole(const HostJob& job) {
+  const auto runs = [&](int program) { return program >= 0 && static_cast<size_t>(program) < job.programs.size(); };
+  return !job.ranks.empty() && job.program_of.size() == job.ranks.size() &&
+         (job.nodes.empty() || job.nodes.size() == job.ranks.size()) && job.binding.cores_per_rank >= 1 &&
+         std::all_of(job.program_of.begin(), job.program_of.end(), runs) &&
+         std::none_of(job.programs.begin(), job.programs.end(),
+                      [](const auto& program) { return program.words.empty(); });
+}
+
+}  // namespace
+
 Result<HostJob> unpack_job(std::string_view bytes) try {
   const json packed = json::from_msgpack(bytes.begin(), bytes.end());
   HostJob job;
   packed.at("host").get_to(job.host);
-  packed.at("first_rank").get_to(job.first_rank);
-  packed.at("count").get_to(job.count);
+  packed.at("ranks").get_to(job.ranks);
   packed.at("size").get_to(job.size);
   packed.at("nodes").get_to(job.nodes);
   packed.at("address").get_to(job.address);
   packed.at("local").get_to(job.local);
-  packed.at("bind").get_to(job.bind);
+  packed.at("bind_to").get_to(job.binding.to);
+  packed.at("cores_per_rank").get_to(job.binding.cores_per_rank);
+  packed.at("report_bindings").get_to(job.binding.report);
+  packed.at("terminal").get_to(job.terminal.use);
+  packed.at("rows").get_to(job.terminal.rows);
+  packed.at("columns").get_to(job.terminal.columns);
   packed.at("folder").get_to(job.folder);
-  packed.at("program").get_to(job.program);
+  packed.at("program_of").get_to(job.program_of);
+  for (const json& program : packed.at("programs")) {
+    job.programs.push_back({program.at("words").get<std::vector<std::string>>(),
+                            program.at("environment").get<std::vector<std::string>>(),
+                            program.at("folder").get<std::string>()});
+  }
   packed.at("environment").get_to(job.environment);
   packed.at("patience").get_to(job.patience.with_launcher);
   const auto secret = packed.at("secret").get<std::vector<int>>();
-  if (secret.size() != job.secret.size() || job.program.empty() || job.count < 1) {
+  if (secret.size() != job.secret.size() || !is_whole(job)) {
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "the job description is damaged");
   }
   for (size_t i = 0; i < secret.size(); ++i) job.secret[i] = static_cast<std::byte>(secret[i]);

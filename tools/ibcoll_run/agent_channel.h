@@ -16,7 +16,7 @@
 namespace ibcoll::run {
 
 // The bytes around the text do not occur in what shells print; versions must be equal.
-inline constexpr std::string_view kGreeting{"\0\1ibcoll agent 2\2\n", 18};
+inline constexpr std::string_view kGreeting{"\0\1ibcoll agent 3\2\n", 18};
 
 enum class Message : uint32_t {
   // to the agent
@@ -30,6 +30,7 @@ enum class Message : uint32_t {
   kExited,      // rank, value: status, or 256 + signal
   kOutput,      // rank, value: stream, bytes
   kInputTaken,  // value: bytes
+  kSays,        // text
   kFailed,      // value: exit code, text
   kFinished,
   // to either: a sign of life

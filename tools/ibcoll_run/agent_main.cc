@@ -112,7 +112,7 @@ class AgentServer : public HostEvents {
     }
     heartbeat_.start(Heartbeat::Seconds(job->patience.with_launcher),
                      [this, host = job->host, seconds = job->patience.with_launcher] { on_silence(host, seconds); });
-    const Agent::Input input = job->first_rank == 0 ? Agent::Input::kForward : Agent::Input::kInherit;
+    const Agent::Input input = job->ranks.front() == 0 ? Agent::Input::kForward : Agent::Input::kInherit;
     agent_ = std::make_unique<Agent>(loop_, std::move(job.value()), *this, defaults_, input);
     agent_->start();
   }
@@ -157,6 +157,7 @@ class AgentServer : public HostEvents {
   void input_taken(size_t bytes) override {
     send({.message = Message::kInputTaken, .value = static_cast<int32_t>(bytes), .body = {}});
   }
+  void host_says(Host&, std::string text) override { send({.message = Message::kSays, .body = text}); }
   void host_failed(Host&, int exit_code, std::string text) override {
     send({.message = Message::kFailed, .value = exit_code, .body = text});
   }

@@ -5,9 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 
 namespace ibcoll::run {
 namespace {
+
+using Cores = CoreBinding::Cores;
 
 // Processors that the scheduler gives this process; an upper bound of its cores. Machines with more than 1024 of them
 // answer through sysconf.
@@ -17,9 +21,29 @@ int processor_count() {
   return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-int cores_of(hwloc_topology* topology) {
-  const int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
-  return cores > 0 ? cores : hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
+std::vector<hwloc_obj*> objects(hwloc_topology* topology, hwloc_obj_type_t type) {
+  std::vector<hwloc_obj*> found;
+  for (hwloc_obj* object = nullptr; (object = hwloc_get_next_obj_by_type(topology, type, object)) != nullptr;)
+    if (object->cpuset != nullptr && hwloc_bitmap_iszero(object->cpuset) == 0) found.push_back(object);
+  return found;
+}
+
+std::vector<hwloc_obj*> cores_of(hwloc_topology* topology) {
+  std::vector<hwloc_obj*> cores = objects(topology, HWLOC_OBJ_CORE);
+  return cores.empty() ? objects(topology, HWLOC_OBJ_PU) : cores;
+}
+
+// Emulated nodes with more ranks than there are cores; empty: the cores cannot be shared out evenly.
+std::vector<Cores> by_node(const std::vector<std::string>& nodes, int cores) {
+  std::map<std::string_view, int> numbers;  // in the order in which the nodes come
+  for (const std::string& node : nodes) numbers.try_emplace(node, static_cast<int>(numbers.size()));
+  const auto count = static_cast<int>(numbers.size());
+  if (count < 2 || (count % cores != 0 && cores % count != 0)) return {};
+  const int each = std::max(1, cores / count);
+  std::vector<Cores> shares;
+  shares.reserve(nodes.size());
+  for (const std::string& node : nodes) shares.push_back({numbers[node] * each % cores, each});
+  return shares;
 }
 
 }  // namespace
@@ -36,50 +60,79 @@ CoreBinding::Topology CoreBinding::load() {
   return hwloc_topology_load(raw) == 0 ? std::move(topology) : nullptr;
 }
 
-std::vector<CoreBinding::Cores> CoreBinding::share_out(int ranks, const std::vector<std::string>& nodes, int cores) {
+Result<std::vector<Cores>> CoreBinding::share_out(const Binding& wanted, int ranks,
+                                                  const std::vector<std::string>& nodes, int cores) {
+  const int64_t needed = int64_t{ranks} * wanted.cores_per_rank;
   std::vector<Cores> shares;
-  if (ranks <= cores) {
-    for (int i = 0; i < ranks; ++i) shares.push_back({i, 1});
-    return shares;
+  if (needed > cores) {
+    if (wanted.cores_per_rank == 1) shares = by_node(nodes, cores);
+    if (!shares.empty() || wanted.to == Binding::To::kAuto) return shares;
+    return error(IBCOLL_ERR_INVALID_ARGUMENT,
+                 "--bind-to core: {} ranks with {} cores each need {} cores, and there are {} that they may use; "
+                 "--bind-to none binds none",
+                 ranks, wanted.cores_per_rank, needed, cores);
   }
-  int count = 0;
-  std::vector<int> node_of;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (i == 0 || nodes[i] != nodes[i - 1]) ++count;
-    node_of.push_back(count - 1);
-  }
-  if (count < 2 || (count % cores != 0 && cores % count != 0)) return shares;
-  const int each = std::max(1, cores / count);
-  for (const int node : node_of) shares.push_back({node * each % cores, each});
+  if (wanted.to == Binding::To::kAuto && needed < cores) return shares;
+  for (int i = 0; i < ranks; ++i) shares.push_back({i * wanted.cores_per_rank, wanted.cores_per_rank});
   return shares;
 }
 
-CoreBinding CoreBinding::for_ranks(int ranks, const std::vector<std::string>& nodes) {
+Result<CoreBinding> CoreBinding::for_ranks(const Binding& wanted, int ranks, const std::vector<std::string>& nodes) {
   CoreBinding binding;
-  if (ranks > processor_count() && nodes.empty()) return binding;
-  Topology topology = load();
-  if (topology) binding.cores_of_rank_ = share_out(ranks, nodes, cores_of(topology.get()));
-  if (!binding.cores_of_rank_.empty()) binding.topology_ = std::move(topology);
+  const bool surely_free = wanted.to == Binding::To::kNone ||
+                           (wanted.to == Binding::To::kAuto && nodes.empty() && ranks > processor_count());
+  if (surely_free && !wanted.report) return binding;
+  binding.topology_ = load();
+  if (!binding.topology_) {
+    if (wanted.to == Binding::To::kAuto || wanted.to == Binding::To::kNone) return binding;
+    return error(IBCOLL_ERR_SYSTEM, "--bind-to: hwloc cannot read the machine's topology; --bind-to none binds none");
+  }
+  if (surely_free) return binding;
+  binding.numa_ = wanted.to == Binding::To::kNuma;
+  binding.units_ =
+      binding.numa_ ? objects(binding.topology_.get(), HWLOC_OBJ_NUMANODE) : cores_of(binding.topology_.get());
+  const auto units = static_cast<int>(binding.units_.size());
+  if (binding.numa_) {
+    for (int i = 0; i < ranks && units > 0; ++i)
+      binding.units_of_rank_.push_back({static_cast<int>(int64_t{i} * units / ranks), 1});
+    return binding;
+  }
+  Result<std::vector<Cores>> shares = share_out(wanted, ranks, nodes, std::max(1, units));
+  if (!shares.ok()) return shares.status();
+  if (units > 0) binding.units_of_rank_ = std::move(shares.value());
   return binding;
 }
 
 int CoreBinding::core_count() {
   const Topology topology = load();
-  return std::max(1, topology ? cores_of(topology.get()) : processor_count());
+  return std::max(1, topology ? static_cast<int>(cores_of(topology.get()).size()) : processor_count());
+}
+
+CoreBinding::Set CoreBinding::processors_of(int index) const {
+  Set set(hwloc_bitmap_alloc());
+  const Cores mine = units_of_rank_[static_cast<size_t>(index)];
+  for (int unit = mine.first; set && unit < mine.first + mine.count; ++unit)
+    hwloc_bitmap_or(set.get(), set.get(), units_[static_cast<size_t>(unit)]->cpuset);
+  return set;
 }
 
 void CoreBinding::bind(int index) const noexcept {
-  const bool by_core = hwloc_get_nbobjs_by_type(topology_.get(), HWLOC_OBJ_CORE) > 0;
-  const Cores mine = cores_of_rank_[static_cast<size_t>(index)];
-  hwloc_bitmap_t set = hwloc_bitmap_alloc();
-  if (set == nullptr) return;
-  for (int core = mine.first; core < mine.first + mine.count; ++core) {
-    const hwloc_obj* const object =
-        hwloc_get_obj_by_type(topology_.get(), by_core ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU, static_cast<unsigned>(core));
-    if (object != nullptr) hwloc_bitmap_or(set, set, object->cpuset);
+  if (units_of_rank_.empty()) return;
+  if (const Set set = processors_of(index)) hwloc_set_cpubind(topology_.get(), set.get(), HWLOC_CPUBIND_PROCESS);
+}
+
+std::string CoreBinding::describe(int index) const {
+  if (!topology_) return "not bound";
+  std::array<char, 256> list{};
+  if (units_of_rank_.empty()) {
+    hwloc_bitmap_list_snprintf(list.data(), list.size(), hwloc_get_root_obj(topology_.get())->cpuset);
+    return fmt::format("not bound (processors {})", list.data());
   }
-  hwloc_set_cpubind(topology_.get(), set, HWLOC_CPUBIND_PROCESS);
-  hwloc_bitmap_free(set);
+  hwloc_bitmap_list_snprintf(list.data(), list.size(), processors_of(index).get());
+  const Cores mine = units_of_rank_[static_cast<size_t>(index)];
+  const std::string which = mine.count == 1 ? fmt::format(" {}", mine.first)
+                                            : fmt::format("s {}-{}", mine.first, mine.first + mine.count - 1);
+  return fmt::format("bound to {}{} (processors {})", numa_ ? "NUMA node" : "core", which, list.data());
 }
 
 }  // namespace ibcoll::run

@@ -7,38 +7,50 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/status.h"
+#include "tools/ibcoll_run/host.h"
+
 namespace ibcoll::run {
 
-// Binds rank i of a host to its i-th core, when there are enough cores among the processors this process may use. When not,
-// the emulated nodes share these out, as machines would not share theirs: each has as many of its own, or with so many others
-// one together. Where that leaves something over, nothing is bound.
+// Binds the ranks of a host to cores or NUMA nodes, among the processors that this process may use. By default only
+// where the ranks fill these: a core for each rank, or emulated nodes that share the cores out, as machines would not
+// share theirs (each node has as many of its own, or with so many others one together).
 class CoreBinding {
  public:
-  // `nodes[i]`: the emulated node of rank i, its ranks one after the other; empty: there are none. Looks at the machine only as far
-  // as needed: reading the topology takes longer than starting a rank.
-  static CoreBinding for_ranks(int ranks, const std::vector<std::string>& nodes);
+  // `nodes[i]`: the emulated node of rank i; empty: there are none. Looks at the machine only as far as needed: reading
+  // the topology takes longer than starting a rank. INVALID_ARGUMENT: there are too few cores for what is asked for.
+  static Result<CoreBinding> for_ranks(const Binding& wanted, int ranks, const std::vector<std::string>& nodes);
   // Of each rank, of `cores` in all; empty: ranks are not bound.
   struct Cores {
     int first = 0, count = 1;
     bool operator==(const Cores&) const = default;
   };
-  static std::vector<Cores> share_out(int ranks, const std::vector<std::string>& nodes, int cores);
+  static Result<std::vector<Cores>> share_out(const Binding& wanted, int ranks, const std::vector<std::string>& nodes,
+                                              int cores);
   // Number of cores this process may use; at least 1.
   static int core_count();
 
-  explicit operator bool() const { return topology_ != nullptr; }
   // Binds the calling process, which must have one thread, as rank `index` of the host.
   void bind(int index) const noexcept;
+  // "bound to cores 2-3 (processors 2,3,6,7)", "not bound (processors 0-7)"
+  std::string describe(int index) const;
 
  private:
   struct Destroy {
     void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
   };
+  struct Free {
+    void operator()(hwloc_bitmap_s* set) const { hwloc_bitmap_free(set); }
+  };
   using Topology = std::unique_ptr<hwloc_topology, Destroy>;
+  using Set = std::unique_ptr<hwloc_bitmap_s, Free>;
   static Topology load();
+  Set processors_of(int index) const;
 
   Topology topology_;
-  std::vector<Cores> cores_of_rank_;
+  std::vector<hwloc_obj*> units_;  // cores (hardware threads where there are none) or NUMA nodes
+  bool numa_ = false;
+  std::vector<Cores> units_of_rank_;  // empty: not bound
 };
 
 }  // namespace ibcoll::run

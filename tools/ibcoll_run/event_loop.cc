@@ -46,12 +46,16 @@ void EventLoop::forget(int fd) {
 
 EventLoop::TimerId EventLoop::after(std::chrono::duration<double> delay, OnTime on_time) {
   const TimerId id = next_id_++;
-  timers_.emplace(Clock::now() + std::chrono::duration_cast<Clock::duration>(delay), Timer{id, std::move(on_time)});
+  const auto when = Clock::now() + std::chrono::duration_cast<Clock::duration>(delay);
+  places_[id] = timers_.emplace(when, Timer{id, std::move(on_time)});
   return id;
 }
 
 void EventLoop::cancel(TimerId id) {
-  std::erase_if(timers_, [id](const auto& entry) { return entry.second.id == id; });
+  const auto place = places_.find(id);
+  if (place == places_.end()) return;
+  timers_.erase(place->second);
+  places_.erase(place);
 }
 
 int EventLoop::milliseconds_to_next_timer() const {
@@ -63,6 +67,7 @@ int EventLoop::milliseconds_to_next_timer() const {
 void EventLoop::run_due_timers() {
   while (!timers_.empty() && timers_.begin()->first <= Clock::now()) {
     const OnTime on_time = std::move(timers_.begin()->second.on_time);
+    places_.erase(timers_.begin()->second.id);
     timers_.erase(timers_.begin());
     on_time();
   }

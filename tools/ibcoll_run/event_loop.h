@@ -57,6 +57,7 @@ class EventLoop {
   std::unordered_map<int, std::shared_ptr<Watch>> watches_;
   std::unordered_map<uint64_t, std::shared_ptr<Watch>> by_id_;  // events carry the id: a reused fd is another watch
   std::multimap<Clock::time_point, Timer> timers_;
+  std::unordered_map<TimerId, std::multimap<Clock::time_point, Timer>::iterator> places_;  // in timers_
 };
 
 }  // namespace ibcoll::run

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "bootstrap/rendezvous_protocol.h"
 
@@ -20,7 +19,6 @@ std::string Exchange::give(int rank, std::span<const std::byte> blob) {
       return fmt::format("an exchange of {} ranks with {} bytes each is above {} bytes", ranks_.size(), length_,
                          rendezvous::kMaxGathered);
     }
-    blobs_.resize(length_ * ranks_.size());
   }
   giver.given = true;
   ++given_;
@@ -28,7 +26,7 @@ std::string Exchange::give(int rank, std::span<const std::byte> blob) {
     return fmt::format("rank {} gave {} bytes to an exchange where rank {} gave {}; do all ranks run the same program?",
                        rank, blob.size(), first_giver_, length_);
   }
-  if (length_ > 0) std::memcpy(blobs_.data() + static_cast<size_t>(rank) * length_, blob.data(), length_);
+  giver.blob.assign(reinterpret_cast<const char*>(blob.data()), blob.size());
   return verdict();
 }
 
@@ -51,8 +49,11 @@ std::string Exchange::verdict() const {
 }
 
 std::shared_ptr<const std::string> Exchange::take() {
+  std::string blobs;
+  blobs.reserve(length_ * ranks_.size());
+  for (const Rank& rank : ranks_) blobs += rank.blob;
   take_waiting();
-  return std::make_shared<const std::string>(std::move(blobs_));
+  return std::make_shared<const std::string>(std::move(blobs));
 }
 
 std::vector<int> Exchange::take_waiting() {
@@ -60,6 +61,7 @@ std::vector<int> Exchange::take_waiting() {
   for (size_t i = 0; i < ranks_.size(); ++i) {
     if (ranks_[i].given) waiting.push_back(static_cast<int>(i));
     ranks_[i].given = false;
+    std::string().swap(ranks_[i].blob);
   }
   given_ = 0;
   return waiting;

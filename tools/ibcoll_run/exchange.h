@@ -41,6 +41,7 @@ class Exchange {
     bool given = false;
     bool left = false;
     std::string why;
+    std::string blob;  // kept as it came: a round that is not complete costs no more than what ranks sent
   };
   // Why the open round cannot complete: the first rank that left without giving.
   std::string verdict() const;
@@ -52,7 +53,6 @@ class Exchange {
   int left_ = 0;
   int first_giver_ = -1;
   size_t length_ = 0;
-  std::string blobs_;
 };
 
 // "3, 5-8"; at most some, then "and 12 more".

@@ -12,11 +12,13 @@
 #include <thread>
 #include <vector>
 
+#include "tools/ibcoll_run/secret_folder.h"
+
 namespace ibcoll::run {
 namespace {
 
 // Pids as they come: positive ones are added, negative ones removed. Messages are smaller than PIPE_BUF, hence whole.
-[[noreturn]] void watch_over(int pipe) {
+[[noreturn]] void watch_over(int pipe, const std::string& secret_folder) {
   std::vector<pid_t> groups;
   pid_t message = 0;
   for (;;) {
@@ -30,10 +32,11 @@ namespace {
     }
   }
   for (const pid_t group : groups) ::kill(-group, SIGKILL);
+  SecretFolder::remove(secret_folder);
   ::_exit(0);
 }
 
-[[noreturn]] void run_guard(int pipe, int launchers_end) {
+[[noreturn]] void run_guard(int pipe, int launchers_end, const std::string& secret_folder) {
   ::setsid();  // out of reach of the terminal's Ctrl-C and hang-up
   sigset_t all;
   sigfillset(&all);
@@ -46,12 +49,12 @@ namespace {
   if (::close_range(4, ~0U, 0) != 0)
     for (long fd = 4; fd < ::sysconf(_SC_OPEN_MAX); ++fd) ::close(static_cast<int>(fd));
   if (::chdir("/") != 0) ::_exit(1);
-  watch_over(3);
+  watch_over(3, secret_folder);
 }
 
 }  // namespace
 
-Result<Guard> Guard::start() {
+Result<Guard> Guard::start(const std::string& secret_folder) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return error(IBCOLL_ERR_SYSTEM, "pipe2: {}", std::strerror(errno));
   UniqueFd read_end(ends[0]);
@@ -61,7 +64,7 @@ Result<Guard> Guard::start() {
   if (guard.process_ < 0) {
     return error(IBCOLL_ERR_SYSTEM, "fork: {}; is the limit of processes (ulimit -u) reached?", std::strerror(errno));
   }
-  if (guard.process_ == 0) run_guard(read_end.get(), ends[1]);
+  if (guard.process_ == 0) run_guard(read_end.get(), ends[1], secret_folder);
   return guard;
 }
 
@@ -69,7 +72,8 @@ Guard::~Guard() {
   if (!pipe_) return;
   pipe_.reset();
   if (process_ <= 0) return;  // fork() has failed
-  // A child that hangs on its way to becoming a program holds the pipe, too. Then the guard ends with that one, on its own.
+  // A child that hangs on its way to becoming a program holds the pipe, too. Then the guard ends with that one, on its
+  // own.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   while (::waitpid(process_, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::microseconds(200));

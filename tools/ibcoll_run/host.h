@@ -12,30 +12,56 @@
 
 namespace ibcoll::run {
 
-// For how many seconds an end of the way between launcher and agent may hear nothing before it takes the other for gone.
+// For how many seconds launcher and agents may hear nothing before they take the other end for gone.
 struct Patience {
   // An agent is never stopped by intent, and one that gets no processor for so long is as good as gone.
   double with_agent = 30;
   // A launcher may be: by a debugger or SIGSTOP, or while it writes to a file server that has a break. As long as, by
   // default, a collective waits for its ranks.
   double with_launcher = 600;
+  // Who connects to the rendezvous proves at once that it is a rank.
+  double with_stranger = 10;
+};
+
+// One of the programs of a job.
+struct RankProgram {
+  std::vector<std::string> words;        // with arguments
+  std::vector<std::string> environment;  // NAME=VALUE, on top of that of the job
+  std::string folder;                    // working directory; "": the host's
+};
+
+// What ranks are bound to.
+struct Binding {
+  enum class To { kAuto, kNone, kCore, kNuma };  // kAuto: cores, where the ranks fill the machine
+  To to = To::kAuto;
+  int cores_per_rank = 1;
+  bool report = false;
+};
+
+// Whether the ranks' standard output is a pseudo-terminal, and of what size.
+struct Terminal {
+  enum class Use { kNo, kIfThereAreSome, kYes };
+  Use use = Use::kNo;
+  int rows = 24;
+  int columns = 80;
 };
 
 // All that a host needs to know to start its ranks.
 struct HostJob {
   std::string host;
-  int first_rank = 0;
-  int count = 0;                   // ranks on this host
+  std::vector<int> ranks;          // on this host, ascending
   int size = 0;                    // ranks of the job
   std::vector<std::string> nodes;  // node text of each rank here; empty: the host itself is the node
-  std::string address;             // of the rendezvous, as this host reaches it
-  bool remote = false;             // not the launcher's machine
-  bool local = false;              // the whole job is on the launcher's machine
-  bool bind = true;
+  std::vector<int> program_of;     // of each rank here, as an index of `programs`
+  std::vector<RankProgram> programs;
+  std::string address;  // of the rendezvous, as this host reaches it
+  bool remote = false;  // not the launcher's machine
+  bool local = false;   // the whole job is on the launcher's machine
+  Binding binding;
+  Terminal terminal;
   rendezvous::Secret secret{};
   Patience patience;
   std::string folder;                    // working directory
-  std::vector<std::string> program;      // with arguments
   std::vector<std::string> environment;  // NAME=VALUE, on top of what the host has
 };
 
@@ -56,6 +82,8 @@ class HostEvents {
   virtual void rank_output(int rank, int stream, std::string_view bytes) = 0;
   // Rank 0 took so many bytes of its standard input: as many more may be sent.
   virtual void input_taken(size_t bytes) = 0;
+  // Something to tell the user.
+  virtual void host_says(Host& host, std::string text) = 0;
   // The ranks cannot be started or are lost; `exit_code` is what the launcher should end with.
   virtual void host_failed(Host& host, int exit_code, std::string text) = 0;
   // No rank runs any more and all output was told. The last call.

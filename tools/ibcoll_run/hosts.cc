@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_map>
 
 #include "bootstrap/rendezvous_protocol.h"
 
@@ -17,12 +18,15 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
+// For messages: a file that is no host file may be one line of many megabytes.
+std::string_view beginning(std::string_view text) { return text.substr(0, 80); }
+
 Result<int> parse_slots(std::string_view text) {
   int slots = 0;
   const auto [rest, reason] = std::from_chars(text.data(), text.data() + text.size(), slots);
   if (reason != std::errc() || rest != text.data() + text.size() || slots < 1 ||
       slots > static_cast<int>(rendezvous::kMaxRanks)) {
-    return error(IBCOLL_ERR_INVALID_ARGUMENT, "'{}' is not a number of ranks", text);
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "'{}' is not a number of ranks", beginning(text));
   }
   return slots;
 }
@@ -35,7 +39,7 @@ Status check_name(std::string_view name) {
            std::string_view("._-@:%").find(static_cast<char>(c)) != std::string_view::npos;
   };
   if (name.front() == '-' || !std::all_of(name.begin(), name.end(), allowed)) {
-    return error(IBCOLL_ERR_INVALID_ARGUMENT, "'{}' is not a host name", name);
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "'{}' is not a host name", beginning(name));
   }
   return {};
 }
@@ -49,14 +53,14 @@ Result<HostEntry> parse_entry(std::string_view text) {
     const size_t close = text.find(']');
     const std::string_view tail = close == std::string_view::npos ? "?" : text.substr(close + 1);
     if (!tail.empty() && tail.front() != ':') {
-      return error(IBCOLL_ERR_INVALID_ARGUMENT, "'{}' is not of the form [ADDRESS]:RANKS", text);
+      return error(IBCOLL_ERR_INVALID_ARGUMENT, "'{}' is not of the form [ADDRESS]:RANKS", beginning(text));
     }
     name = text.substr(1, close - 1);
     if (!tail.empty()) slots = tail.substr(1);
   } else if (const size_t colon = text.find(':'); colon != std::string_view::npos) {
     if (text.find(':', colon + 1) != std::string_view::npos) {
       return error(IBCOLL_ERR_INVALID_ARGUMENT,
-                   "'{}' has more than one colon; write an IPv6 address as [ADDRESS]:RANKS", text);
+                   "'{}' has more than one colon; write an IPv6 address as [ADDRESS]:RANKS", beginning(text));
     }
     name = text.substr(0, colon);
     slots = text.substr(colon + 1);
@@ -71,46 +75,86 @@ Result<HostEntry> parse_entry(std::string_view text) {
   return entry;
 }
 
-// "h1 slots=4" as well.
+// "h1 slots=4 max_slots=8" as well.
 Result<HostEntry> parse_line(std::string_view line) {
   const size_t blank = line.find_first_of(kBlank);
   Result<HostEntry> entry = parse_entry(line.substr(0, blank));
   if (!entry.ok() || blank == std::string_view::npos) return entry;
-  const std::string_view rest = trim(line.substr(blank));
-  constexpr std::string_view kSlots = "slots=";
-  if (!rest.starts_with(kSlots) || entry->slots) {
-    return error(IBCOLL_ERR_INVALID_ARGUMENT, "'{}': expected HOST, HOST:RANKS or HOST slots=RANKS", line);
+  const auto malformed = [&] {
+    return error(IBCOLL_ERR_INVALID_ARGUMENT,
+                 "'{}': expected HOST, HOST:RANKS, HOST slots=RANKS or HOST slots=RANKS max_slots=RANKS",
+                 beginning(line));
+  };
+  std::string_view rest = trim(line.substr(blank));
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find_first_of(kBlank), rest.size());
+    const std::string_view word = rest.substr(0, end);
+    rest = trim(rest.substr(end));
+    const size_t equals = std::min(word.find('='), word.size() - 1);
+    const std::string_view name = word.substr(0, equals);
+    std::optional<int>* field = nullptr;
+    if (name == "slots") field = &entry->slots;
+    if (name == "max_slots" || name == "max-slots") field = &entry->max_slots;
+    if (field == nullptr || field->has_value()) return malformed();
+    const Result<int> number = parse_slots(word.substr(equals + 1));
+    if (!number.ok()) return number.status();
+    *field = number.value();
   }
-  const Result<int> number = parse_slots(rest.substr(kSlots.size()));
-  if (!number.ok()) return number.status();
-  entry->slots = number.value();
+  if (entry->max_slots && *entry->max_slots < entry->slots.value_or(1)) {
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "host {}: max_slots={} is below slots={}", entry->name, *entry->max_slots,
+                 *entry->slots);
+  }
   return entry;
 }
 
-Status add(std::vector<HostEntry>& hosts, HostEntry entry) {
-  if (std::any_of(hosts.begin(), hosts.end(), [&](const HostEntry& other) { return other.name == entry.name; })) {
-    return error(IBCOLL_ERR_INVALID_ARGUMENT, "host {} is listed twice; add its ranks up in one entry", entry.name);
+// Hosts as they are mentioned, each perhaps several times.
+class Mentions {
+ public:
+  void add(const HostEntry& entry) {
+    const auto [place, is_new] = places_.try_emplace(entry.name, hosts_.size());
+    if (is_new) {
+      hosts_.push_back({entry.name, {}, {}});
+      bare_.push_back(0);
+    }
+    repeated_ = repeated_ || !is_new;
+    HostEntry& host = hosts_[place->second];
+    bare_[place->second] += entry.slots ? 0 : 1;
+    for (const auto& [sum, more] : {std::pair(&host.slots, entry.slots), std::pair(&host.max_slots, entry.max_slots)})
+      if (more) *sum = static_cast<int>(std::min<int64_t>(int64_t{sum->value_or(0)} + *more, rendezvous::kMaxRanks));
   }
-  hosts.push_back(std::move(entry));
-  return {};
-}
+
+  // Where one host stands there several times, as in the node file of PBS, every mention without a number is a slot.
+  std::vector<HostEntry> hosts() {
+    for (size_t i = 0; repeated_ && i < hosts_.size(); ++i)
+      if (bare_[i] > 0) hosts_[i].slots = hosts_[i].slots.value_or(0) + bare_[i];
+    for (HostEntry& host : hosts_)
+      if (host.max_slots && host.slots) host.max_slots = std::max(*host.max_slots, *host.slots);
+    return std::move(hosts_);
+  }
+
+ private:
+  std::vector<HostEntry> hosts_;
+  std::vector<int> bare_;  // mentions without a number
+  std::unordered_map<std::string, size_t> places_;
+  bool repeated_ = false;
+};
 
 }  // namespace
 
 Result<std::vector<HostEntry>> parse_host_list(std::string_view text) {
-  std::vector<HostEntry> hosts;
+  Mentions mentions;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     Result<HostEntry> entry = parse_entry(trim(text.substr(begin, end - begin)));
-    Status status = entry.ok() ? add(hosts, std::move(entry.value())) : entry.status();
-    if (!status.ok()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "--host {}: {}", text, status.text());
+    if (!entry.ok()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "--host {}: {}", text, entry.status().text());
+    mentions.add(entry.value());
     begin = end + 1;
   }
-  return hosts;
+  return mentions.hosts();
 }
 
 Result<std::vector<HostEntry>> parse_hostfile(std::string_view content, std::string_view path) {
-  std::vector<HostEntry> hosts;
+  Mentions mentions;
   int number = 0;
   for (size_t begin = 0; begin < content.size();) {
     const size_t end = std::min(content.find('\n', begin), content.size());
@@ -120,9 +164,10 @@ Result<std::vector<HostEntry>> parse_hostfile(std::string_view content, std::str
     line = trim(line.substr(0, line.find('#')));
     if (line.empty()) continue;
     Result<HostEntry> entry = parse_line(line);
-    Status status = entry.ok() ? add(hosts, std::move(entry.value())) : entry.status();
-    if (!status.ok()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}:{}: {}", path, number, status.text());
+    if (!entry.ok()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}:{}: {}", path, number, entry.status().text());
+    mentions.add(entry.value());
   }
+  std::vector<HostEntry> hosts = mentions.hosts();
   if (hosts.empty()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: no host in it", path);
   return hosts;
 }

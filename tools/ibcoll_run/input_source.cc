@@ -25,8 +25,8 @@ InputSource::~InputSource() {
   if (waits_) loop_.forget(fd_);
 }
 
-// Whoever reads the same pipe or terminal may have taken what the loop saw: reading must not wait for more then. A second open
-// file of it has a flag of its own.
+// Whoever reads the same pipe or terminal may have taken what the loop saw: reading must not wait for more then. A
+// second open file of it has a flag of its own.
 void InputSource::open() {
   struct stat about {};
   if (::fstat(STDIN_FILENO, &about) != 0) return;

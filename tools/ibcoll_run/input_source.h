@@ -8,8 +8,8 @@
 
 namespace ibcoll::run {
 
-// Brings the launcher's standard input to rank 0, up to kInputWindow and a pipe more than that one has read. What is not read
-// here stays for whoever reads the same file or terminal next, or at the same time.
+// Brings the launcher's standard input to rank 0, up to kInputWindow and a pipe more than that one has read. What is
+// not read here stays for whoever reads the same file or terminal next, or at the same time.
 class InputSource {
  public:
   InputSource(EventLoop& loop, Host& host) : loop_(loop), host_(host) {}

@@ -55,17 +55,19 @@ Status Job::prepare(std::vector<HostJob> jobs) {
   Result<std::unique_ptr<RendezvousServer>> server = open_rendezvous(loop_, options_, jobs);
   if (!server.ok()) return server.status();
   server_ = std::move(server.value());
+  server_->on_trouble = [this](const std::string& text) { say(text); };
   const bool forward = forwards_input(jobs.front());
+  ranks_.resize(static_cast<size_t>(jobs.front().size));
   for (HostJob& job : jobs) {
-    for (int i = 0; i < job.count; ++i) {
-      const int number = job.first_rank + i;
+    for (const int number : job.ranks) {
       const std::string tag = options_.tag_output ? fmt::format("[{}] ", number) : "";
-      ranks_.push_back({.host = hosts_.size(),
-                        .output = LineAssembler(tag, output_->terminal()),
-                        .error_output = LineAssembler(tag, error_output_->terminal())});
+      ranks_[static_cast<size_t>(number)] = {.host = hosts_.size(),
+                                             .output = LineAssembler(tag, output_->terminal()),
+                                             .error_output = LineAssembler(tag, error_output_->terminal())};
     }
-    std::string name = job.host;
-    hosts_.push_back({std::move(name), make_host(loop_, std::move(job), *this, options_, defaults_)});
+    HostEntry entry{.name = job.host, .host = nullptr, .ranks = job.ranks};
+    entry.host = make_host(loop_, std::move(job), *this, options_, defaults_);
+    hosts_.push_back(std::move(entry));
   }
   unended_ranks_ = ranks_.size();
   if (forward) input_ = std::make_unique<InputSource>(loop_, *hosts_.front().host);
@@ -167,6 +169,8 @@ void Job::input_taken(size_t bytes) {
   if (input_) input_->taken(bytes);
 }
 
+void Job::host_says(Host& host, std::string text) { say(fmt::format("host {}: {}", entry_of(host).name, text)); }
+
 void Job::host_failed(Host& host, int exit_code, std::string text) {
   end_job(exit_code, fmt::format("host {}: {}", entry_of(host).name, text));
 }
@@ -181,11 +185,9 @@ Job::HostEntry& Job::entry_of(const Host& host) {
 void Job::finish(HostEntry& entry) {
   if (std::exchange(entry.finished, true)) return;
   --unfinished_hosts_;
-  for (size_t i = 0; i < ranks_.size(); ++i) {
-    Rank& rank = ranks_[i];
-    if (&hosts_[rank.host] != &entry) continue;
-    rank_ended(rank);
-    for (const int stream : {1, 2}) rank_output(static_cast<int>(i), stream, {});
+  for (const int number : entry.ranks) {
+    rank_ended(ranks_[static_cast<size_t>(number)]);
+    for (const int stream : {1, 2}) rank_output(number, stream, {});
   }
 }
 
@@ -224,8 +226,8 @@ void Job::end_job(int exit_code, std::string_view text) {
   });
 }
 
-// Gives up the hosts that have not ended, but for those from which output still comes, slowly perhaps, as its reader is. What
-// else they have to say comes behind it.
+// Gives up the hosts that have not ended, but for those from which output still comes, slowly perhaps, as its reader
+// is. What else they have to say comes behind it.
 void Job::look_at_the_end() {
   if (unfinished_hosts_ == 0) return;
   loop_.after(kLastPatience, [this] { look_at_the_end(); });

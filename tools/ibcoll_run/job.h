@@ -33,15 +33,16 @@ class Job : public HostEvents {
 
  private:
   struct Rank {
-    size_t host;  // as an index of hosts_
+    size_t host = 0;  // as an index of hosts_
     pid_t pid = -1;
     bool ended = false;
-    LineAssembler output;
-    LineAssembler error_output;
+    LineAssembler output{""};
+    LineAssembler error_output{""};
   };
   struct HostEntry {
     std::string name;
     std::unique_ptr<Host> host;
+    std::vector<int> ranks;
     bool finished = false;
     bool output_has_come = false;  // since the last look at the end
   };
@@ -50,6 +51,7 @@ class Job : public HostEvents {
   void rank_exited(int rank, RankExit exit) override;
   void rank_output(int rank, int stream, std::string_view bytes) override;
   void input_taken(size_t bytes) override;
+  void host_says(Host& host, std::string text) override;
   void host_failed(Host& host, int exit_code, std::string text) override;
   void host_finished(Host& host) override;
 

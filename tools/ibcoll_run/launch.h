@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From the command line to what each host has to do.
+// Where the ranks of a job meet, and what runs them.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,6 @@
 #include "tools/ibcoll_run/rendezvous_server.h"
 
 namespace ibcoll::run {
-
-// One entry for each host that gets ranks, without secret and address. INVALID_ARGUMENT: options or host file.
-Result<std::vector<HostJob>> plan_job(const Options& options);
 
 // Makes the job secret, starts to listen where the hosts reach this machine, and tells both to `jobs`.
 Result<std::unique_ptr<RendezvousServer>> open_rendezvous(EventLoop& loop, const Options& options,

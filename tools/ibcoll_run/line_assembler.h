@@ -12,8 +12,8 @@ namespace ibcoll::run {
 inline constexpr std::string_view kPassingEnd = "\033[K\r";
 
 // Turns the chunks that a pipe yields into whole lines, so that lines of several ranks can be written to one place
-// without being torn. Memory is bounded: a line longer than the limit is handed on in pieces. A line ends with a newline,
-// for a terminal with kPassingEnd as well.
+// without being torn. Memory is bounded: a line longer than the limit is handed on in pieces. A line ends with a
+// newline, for a terminal with kPassingEnd as well.
 class LineAssembler {
  public:
   static constexpr size_t kLimit = size_t{1} << 20;

@@ -3,7 +3,6 @@
 
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -12,14 +11,15 @@
 #include <optional>
 
 #include "runtime/base/unique_fd.h"
+#include "tools/ibcoll_run/before_start.h"
 
 namespace ibcoll::run {
 namespace {
 
 // Asks the kernel for the route; nothing is sent.
-std::optional<SocketAddress> source_towards(const addrinfo& target) {
-  const UniqueFd socket(::socket(target.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!socket || ::connect(socket.get(), target.ai_addr, target.ai_addrlen) != 0) return std::nullopt;
+std::optional<SocketAddress> source_towards(const SocketAddress& target) {
+  const UniqueFd socket(::socket(target.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket || ::connect(socket.get(), target.get(), target.length) != 0) return std::nullopt;
   SocketAddress source;
   source.length = sizeof(source.storage);
   if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&source.storage), &source.length) != 0) {
@@ -30,19 +30,14 @@ std::optional<SocketAddress> source_towards(const addrinfo& target) {
 }
 
 std::optional<SocketAddress> source_towards(const std::string& host) {
-  // A name server that does not answer takes ten seconds: only for the first name.
+  // A name server that does not answer costs seconds: only for the first name.
   static bool is_answered = true;
   if (!is_answered) return std::nullopt;
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  const int reason = ::getaddrinfo(host.c_str(), "9", &hints, &found);
-  is_answered = reason != EAI_AGAIN;
-  if (reason != 0) return std::nullopt;
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
-  for (const addrinfo* target = found; target != nullptr; target = target->ai_next) {
-    if (std::optional<SocketAddress> source = source_towards(*target)) return source;
-  }
+  const Result<std::vector<SocketAddress>> targets = look_up(host);
+  is_answered = targets.status().code() != IBCOLL_ERR_TIMEOUT;
+  if (!targets.ok()) return std::nullopt;
+  for (const SocketAddress& target : targets.value())
+    if (std::optional<SocketAddress> source = source_towards(target)) return source;
   return std::nullopt;
 }
 

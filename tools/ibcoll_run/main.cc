@@ -4,8 +4,8 @@
 
 #include "tools/ibcoll_run/agent_main.h"
 #include "tools/ibcoll_run/job.h"
-#include "tools/ibcoll_run/launch.h"
 #include "tools/ibcoll_run/options.h"
+#include "tools/ibcoll_run/plan.h"
 #include "tools/ibcoll_run/process_defaults.h"
 
 namespace ibcoll::run {

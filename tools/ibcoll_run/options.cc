@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ibcoll_run/options.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <span>
 
 #include "runtime/include/ibcoll.h"
+#include "tools/ibcoll_run/command_words.h"
+#include "tools/ibcoll_run/option_declarations.h"
 
 namespace ibcoll::run {
 namespace {
@@ -21,64 +22,20 @@ constexpr const char* kFooter =
     "  ibcoll_run -n 16 --nodes 4 ./program        16 ranks here, as if on 4 nodes of 4\n"
     "  ibcoll_run --host h1:4,h2:4 ./program       4 ranks each on h1 and h2, started through ssh\n"
     "  ibcoll_run -n 8 --tag-output -x DEBUG=1 ./program --option-of-the-program\n"
+    "  ibcoll_run -n 1 ./manager : -n 8 ./worker   two programs in one job\n"
     "\n"
-    "Hosts: the file has one host a line, `h1`, `h1:4` or `h1 slots=4`; # starts a comment. ibcoll_run must be at the "
+    "Hosts: the file has one host a line, `h1`, `h1:4` or `h1 slots=4 max_slots=8`, or one line for each rank; # "
+    "starts a\n"
+    "comment. Where nothing is named, those of the Slurm, PBS or LSF allocation are taken. ibcoll_run must be at the "
     "same\n"
     "path on every host. Ranks on other hosts get the variables IBCOLL_*, UCX_* and those of -x; ranks here get all.\n"
+    "What users of mpirun and srun type is taken as well: -np, -ppn, -wdir, --ntasks, --cpus-per-task ...\n"
     "Signals: INT, TERM, HUP, USR1, USR2 and WINCH go to every rank; a second Ctrl-C within 5 seconds kills. Ctrl-\\ "
     "has\n"
     "every rank print what its collectives wait for.\n"
     "Exit code: of the first rank that failed, 128+N when signal N killed it; 124 after --timeout, 127 when PROGRAM is "
     "not\n"
     "found, 126 when it cannot be executed, 2 for a mistake in the command line, 1 when the job could not be run.\n";
-
-constexpr const char* kNoValue = "a value is missing";
-
-// Most likely the value of a variable that is not set: not the same as an option that is not given.
-const CLI::Validator not_blank(
-    [](const std::string& text) {
-      return text.find_first_not_of(" \t\r\n") == std::string::npos ? std::string(kNoValue) : std::string();
-    },
-    "");
-
-void declare(CLI::App& app, Options& options) {
-  app.add_option("-n", options.ranks, "ranks; default: one for each core, or what the hosts offer")
-      ->type_name("RANKS")
-      ->check(CLI::Range(1, 1 << 20));
-  auto* nodes =
-      app.add_option("--nodes", options.nodes, "emulate K nodes on this machine: shared memory only within one")
-          ->type_name("K")
-          ->check(CLI::Range(1, 1 << 20));
-  auto* host =
-      app.add_option("--host", options.hosts, "hosts and their ranks: h1:4,h2:4")->type_name("HOSTS")->check(not_blank);
-  auto* hostfile =
-      app.add_option("--hostfile", options.hostfile, "hosts from a file")->type_name("FILE")->check(not_blank);
-  host->excludes(hostfile)->excludes(nodes);
-  hostfile->excludes(nodes);
-  app.add_option("--rsh", options.rsh,
-                 "run commands on hosts by CMD HOST COMMAND...; default: ssh -x -o BatchMode=yes -o ConnectTimeout=10")
-      ->type_name("CMD")
-      ->check(not_blank);
-  app.add_option("--net", options.net, "transport between nodes (sets IBCOLL_NET)")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"auto", "ucx", "verbs", "shm"}));
-  app.add_option("--timeout", options.timeout, "end the job after so long, with exit code 124")
-      ->type_name("SECONDS")
-      ->check([](const std::string& text) { return parse_seconds(text).status().text(); });
-  app.add_flag("--tag-output", options.tag_output, "put [RANK] before every line of output");
-  app.add_option("-x", options.exports, "set a variable for all ranks, or hand on one of here; may be repeated")
-      ->type_name("NAME[=VALUE]")
-      ->allow_extra_args(false);
-  app.add_flag(
-      "--no-bind", options.no_bind,
-      "do not bind ranks to cores (done where there are enough cores, or where emulated nodes share them out)");
-  app.add_option("--address", options.address, "address of this machine that the other hosts reach; default: by route")
-      ->type_name("ADDRESS")
-      ->check(not_blank);
-  app.add_flag("--allow-public", options.allow_public,
-               "listen on addresses outside the private ranges too (sets IBCOLL_ALLOW_PUBLIC)");
-  app.add_flag("--agent", options.agent)->group("");  // how a remote host is asked to run its ranks
-}
 
 // CLI11 does not know of what comes after the options.
 std::string help_of(const CLI::App& app) {
@@ -89,45 +46,108 @@ std::string help_of(const CLI::App& app) {
   return help;
 }
 
+OptionKind kind_of(const CLI::App& app, const std::string& name) {
+  const CLI::Option* option = app.get_option_no_throw(name);
+  if (option == nullptr || !name.starts_with('-')) return OptionKind::kUnknown;
+  return option->get_items_expected_min() > 0 ? OptionKind::kValue : OptionKind::kFlag;
+}
+
+// One part of the command line. Exceptions of CLI11; INVALID_ARGUMENT for what that does not find.
+Status parse_part(const CommandPart& part, CLI::App& app) {
+  app.allow_extras();
+  app.parse(std::vector<std::string>(part.options.rbegin(), part.options.rend()));
+  for (const std::string& word : part.options) {
+    // CLI11 would take the next word.
+    if (word.starts_with("--") && word.ends_with('=')) {
+      return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: {}", word.substr(0, word.size() - 1), kNoValue);
+    }
+  }
+  const std::vector<std::string> unknown = app.remaining();
+  if (unknown.empty()) return {};
+  return error(IBCOLL_ERR_INVALID_ARGUMENT, "unknown option {}", unknown.front());
+}
+
+// What stands behind a ":".
+Status parse_further_part(const CommandPart& part, const CLI::App& whole, ProgramOptions& options) {
+  CLI::App app;
+  app.set_help_flag();
+  declare(app, options);
+  Status status = parse_part(part, app);
+  for (const std::string& word : app.remaining()) {
+    if (kind_of(whole, word) == OptionKind::kUnknown) continue;
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "{} is for all programs: it stands before the first", word);
+  }
+  return status;
+}
+
+Status check_programs(Options& options) {
+  for (const ProgramOptions& one : options.programs) {
+    if (one.program.empty()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "which PROGRAM?");
+    if (options.programs.size() > 1 && !one.ranks) {
+      return error(
+          IBCOLL_ERR_INVALID_ARGUMENT,
+          "{}: how many ranks? Each of several programs (separated by ':') needs -n; where ':' is an argument, "
+          "put -- before the program",
+          one.program.front());
+    }
+  }
+  if (options.cpus_per_rank && options.bind_to.empty()) options.bind_to = "core";
+  if (!options.cpus_per_rank || options.bind_to == "core") return {};
+  return error(IBCOLL_ERR_INVALID_ARGUMENT, "--cpus-per-rank goes with --bind-to core, not with {}", options.bind_to);
+}
+
+Status parse_parts(const std::vector<CommandPart>& parts, CLI::App& app, Options& options) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    ProgramOptions& one = options.programs[i];
+    Status status = i == 0 ? parse_part(parts[i], app) : parse_further_part(parts[i], app, one);
+    if (!status.ok()) return status;
+    one.program = parts[i].program;
+  }
+  return options.agent ? Status() : check_programs(options);
+}
+
 }  // namespace
+
+std::optional<int> Options::ranks() const {
+  std::optional<int> sum;
+  for (const ProgramOptions& one : programs)
+    if (one.ranks) sum = sum.value_or(0) + *one.ranks;
+  return sum;
+}
 
 ParsedOptions parse_options(int argc, const char* const* argv) {
   ParsedOptions parsed;
+  Options& options = parsed.options;
   CLI::App app(kDescription, "ibcoll_run");
-  app.prefix_command();  // options end at PROGRAM
   app.set_version_flag("--version", fmt::format("ibcoll_run {}.{}.{}", IBCOLL_VERSION_MAJOR, IBCOLL_VERSION_MINOR,
                                                 IBCOLL_VERSION_PATCH));
   app.footer(kFooter);
-  declare(app, parsed.options);
+  const std::span<const char* const> words(argv + 1, static_cast<size_t>(std::max(argc, 1)) - 1);
+  options.programs.resize(1 + static_cast<size_t>(std::count(words.begin(), words.end(), std::string_view(":"))));
+  declare(app, options.programs.front());
+  declare(app, options);
   const auto stop = [&](int code, std::string text) {
     parsed.stop = true;
     parsed.exit_code = code;
     parsed.text = std::move(text);
     return parsed;
   };
+  const auto mistake = [&](std::string_view what) {
+    return stop(2, fmt::format("ibcoll_run: {}; see ibcoll_run --help\n", what));
+  };
+  const Result<std::vector<CommandPart>> parts =
+      split_command(words, [&app](const std::string& name) { return kind_of(app, name); });
+  if (!parts.ok()) return mistake(parts.status().text());
+  options.programs.resize(parts.value().size());
   try {
-    app.parse(argc, argv);
+    const Status status = parse_parts(parts.value(), app, options);
+    if (!status.ok()) return mistake(status.text());
   } catch (const CLI::CallForHelp&) {
     return stop(0, help_of(app));
   } catch (const CLI::CallForVersion& version) {
     return stop(0, std::string(version.what()) + "\n");
-  } catch (const CLI::ParseError& mistake) {
-    return stop(2, fmt::format("ibcoll_run: {}; see ibcoll_run --help\n", mistake.what()));
-  }
-  parsed.options.program = app.remaining();
-  std::vector<std::string>& program = parsed.options.program;
-  for (const std::string_view word : std::span(argv, static_cast<size_t>(argc) - program.size())) {
-    // CLI11 would take the next word.
-    if (word.starts_with("--") && word.ends_with('=')) {
-      return stop(
-          2, fmt::format("ibcoll_run: {}: {}; see ibcoll_run --help\n", word.substr(0, word.size() - 1), kNoValue));
-    }
-  }
-  if (!program.empty() && program.front() == "--") program.erase(program.begin());
-  if (parsed.options.agent) return parsed;
-  if (program.empty()) return stop(2, "ibcoll_run: which PROGRAM? See ibcoll_run --help\n");
-  if (program.front().starts_with('-')) {
-    return stop(2, fmt::format("ibcoll_run: unknown option {}; see ibcoll_run --help\n", program.front()));
+  } catch (const CLI::ParseError& reason) {
+    return mistake(reason.what());
   }
   return parsed;
 }

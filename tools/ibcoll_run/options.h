@@ -10,22 +10,37 @@
 
 namespace ibcoll::run {
 
+// One program of the command line, which may name several: -n 1 ./manager : -n 8 ./worker
+struct ProgramOptions {
+  std::optional<int> ranks;
+  std::string folder;                // working directory; "": the launcher's
+  std::vector<std::string> exports;  // NAME or NAME=VALUE
+  std::vector<std::string> program;  // with arguments
+};
+
 // The command line of ibcoll_run.
 struct Options {
-  std::optional<int> ranks;
-  int nodes = 0;  // emulated nodes; 0: none
+  int nodes = 0;                // emulated nodes; 0: none
+  std::optional<int> per_node;  // ranks on each host, or on each emulated node
+  std::string map_by = "slot";  // or "node"
+  bool oversubscribe = false;   // hosts take more ranks than they have slots
+  std::string bind_to;          // "none", "core", "numa"; "": cores where the job fills the machine
+  std::optional<int> cpus_per_rank;
+  bool report_bindings = false;
   std::string hosts;
   std::string hostfile;
   std::string rsh;
   std::string net;
   double timeout = 0;  // seconds; 0: none
   bool tag_output = false;
-  bool no_bind = false;
-  std::string address;  // to listen on for ranks on other hosts
+  std::optional<bool> pty;  // none: where standard output is a terminal
+  std::string address;      // to listen on for ranks on other hosts
   bool allow_public = false;
-  std::vector<std::string> exports;  // NAME or NAME=VALUE
   bool agent = false;
-  std::vector<std::string> program;
+  std::vector<ProgramOptions> programs;
+
+  // What -n says, of all programs together; none: it is not there.
+  std::optional<int> ranks() const;
 };
 
 // Either options, or what to print and the exit code: help and version (0), a mistake (2).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which rank runs where. Ranks of one host, and of one emulated node, are consecutive.
+// Which rank runs where.
 #pragma once
 
 #include <optional>
@@ -13,19 +13,27 @@ namespace ibcoll::run {
 
 struct HostRanks {
   std::string host;
-  int first_rank;
-  int count;
+  std::vector<int> ranks;  // ascending
 };
 
-// Fills the hosts in their order. With `ranks`: hosts with slots take up to so many; what is left over goes, as evenly
-// as possible, to the hosts without. Without `ranks`: every slot, and one rank on a host without.
-// A host that gets no rank is left out. INVALID_ARGUMENT when the hosts offer too few slots.
-Result<std::vector<HostRanks>> place_on_hosts(const std::vector<HostEntry>& hosts, std::optional<int> ranks);
+struct PlacementRules {
+  std::optional<int> ranks = {};     // of the job; none: as many as the hosts offer
+  std::optional<int> per_host = {};  // so many on each host
+  bool in_turn = false;              // rank i + 1 on the next host; else ranks of one host are consecutive
+  bool oversubscribe = false;        // more ranks than slots
+};
+
+// Without `in_turn`: hosts with slots take up to so many, in their order; what is left over goes, as evenly as
+// possible, to the hosts without, and where it is allowed then to all, up to their max_slots. Without `ranks`: every
+// slot, and one rank on a host without. A host that gets no rank is left out. INVALID_ARGUMENT when the hosts offer too
+// few slots.
+Result<std::vector<HostRanks>> place_on_hosts(const std::vector<HostEntry>& hosts, const PlacementRules& rules);
 
 // `total` in `parts` as even as possible, larger parts first: 5 in 2 -> 3, 2. parts >= 1.
 std::vector<int> split_evenly(int total, int parts);
 
-// The node text of each rank: "emulated-0", ... for `nodes` emulated nodes. INVALID_ARGUMENT when nodes > ranks.
-Result<std::vector<std::string>> emulated_nodes(int ranks, int nodes);
+// The node text of each rank: "emulated-0", ... for `nodes` emulated nodes, consecutive or in turn. INVALID_ARGUMENT
+// when nodes > ranks.
+Result<std::vector<std::string>> emulated_nodes(int ranks, int nodes, bool in_turn = false);
 
 }  // namespace ibcoll::run

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ibcoll_run/process_scan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 namespace ibcoll::run {
 namespace {
@@ -18,17 +23,39 @@ std::string content_of(const std::filesystem::path& path) {
   return content.str();
 }
 
+ProcessStat stat_of(pid_t pid) { return parse_stat(content_of(fmt::format("/proc/{}/stat", pid))); }
+
+bool catches_now(pid_t pid, int signal) { return catches(content_of(fmt::format("/proc/{}/status", pid)), signal); }
+
+bool is_stopped(char state) { return state == 'T' || state == 't'; }
+
+// A stopped process runs nothing before the signal that came meanwhile. One that does not stop, as in a call that
+// cannot be interrupted, is left alone.
+void signal_while_stopped(pid_t pid, const ProcessStat& before, int signal) {
+  constexpr auto kPatience = std::chrono::milliseconds(100);
+  const bool by_us = !is_stopped(before.state);
+  if (by_us && ::kill(pid, SIGSTOP) != 0) return;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  ProcessStat now = stat_of(pid);
+  while (!is_stopped(now.state) && now.group == before.group && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    now = stat_of(pid);
+  }
+  if (is_stopped(now.state) && catches_now(pid, signal)) ::kill(pid, signal);
+  if (by_us) ::kill(pid, SIGCONT);
+}
+
 }  // namespace
 
-pid_t group_in_stat(std::string_view stat) {
+ProcessStat parse_stat(std::string_view stat) {
   // "PID (NAME) STATE PARENT GROUP ...", where NAME may hold anything, brackets too.
   const size_t close = stat.rfind(')');
-  if (close == std::string_view::npos) return 0;
+  if (close == std::string_view::npos) return {};
   std::istringstream fields{std::string(stat.substr(close + 1))};
   char state = 0;
   pid_t parent = 0;
   pid_t group = 0;
-  return fields >> state >> parent >> group ? group : 0;
+  return fields >> state >> parent >> group ? ProcessStat{group, state} : ProcessStat{};
 }
 
 bool catches(std::string_view status, int signal) {
@@ -41,8 +68,7 @@ bool catches(std::string_view status, int signal) {
   return (mask >> (signal - 1) & 1) != 0;
 }
 
-std::vector<pid_t> processes_that_catch(int signal, const std::vector<pid_t>& groups) {
-  std::vector<pid_t> found;
+void signal_those_that_catch(int signal, const std::vector<pid_t>& groups) {
   std::error_code failed;
   for (std::filesystem::directory_iterator entry("/proc", failed), end; !failed && entry != end;
        entry.increment(failed)) {
@@ -50,11 +76,10 @@ std::vector<pid_t> processes_that_catch(int signal, const std::vector<pid_t>& gr
     pid_t pid = 0;
     const auto [rest, reason] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (reason != std::errc() || rest != name.data() + name.size()) continue;
-    const pid_t group = group_in_stat(content_of(entry->path() / "stat"));
-    if (std::find(groups.begin(), groups.end(), group) == groups.end()) continue;
-    if (catches(content_of(entry->path() / "status"), signal)) found.push_back(pid);
+    const ProcessStat about = stat_of(pid);
+    if (std::find(groups.begin(), groups.end(), about.group) == groups.end() || !catches_now(pid, signal)) continue;
+    signal_while_stopped(pid, about, signal);
   }
-  return found;
 }
 
 }  // namespace ibcoll::run

@@ -8,8 +8,16 @@
 
 namespace ibcoll::run {
 
-// The environment that all ranks of a host share: this process's own, the job's on top, and where the rendezvous is.
-std::vector<std::string> base_environment_of_rank(const HostJob& job, int secret);
+// Where a rank finds the job secret.
+struct SecretPlaces {
+  int descriptor = -1;
+  std::string file;
+};
+
+// The environment that all ranks of a host with one program share: this process's own, the job's and the program's on
+// top, and where the rendezvous is.
+std::vector<std::string> base_environment_of_rank(const HostJob& job, const RankProgram& program,
+                                                  const SecretPlaces& secret);
 // With what tells the index-th rank of the host apart.
 std::vector<std::string> with_rank(std::vector<std::string> base, const HostJob& job, int index);
 // The value of PATH in an environment, else the system's default.

@@ -15,23 +15,10 @@
 #include <thread>
 #include <utility>
 
+#include "tools/ibcoll_run/program_path.h"
+
 namespace ibcoll::run {
 namespace {
-
-struct Pipe {
-  UniqueFd read_end;
-  UniqueFd write_end;
-};
-
-Result<Pipe> make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    return error(IBCOLL_ERR_SYSTEM, "pipe2: {}; raise the limit of open files (ulimit -n)", std::strerror(errno));
-  }
-  Pipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  return pipe;
-}
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
   std::vector<char*> result;
@@ -41,7 +28,8 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
-// Where it says that standard error leads to a terminal, it says so of this pipe, and of no other that a rank may put there.
+// Where it says that standard error leads to a terminal, it says so of this pipe, and of no other that a rank may put
+// there.
 std::vector<std::string> with_pipe(std::vector<std::string> environment, int error_output) {
   struct stat about {};
   for (std::string& entry : environment)
@@ -50,25 +38,37 @@ std::vector<std::string> with_pipe(std::vector<std::string> environment, int err
   return environment;
 }
 
-struct ChildFiles {
-  int input, output, error_output, secret;
+struct ChildWords {
+  char* const* argv;
+  char* const* envp;
 };
 
-[[noreturn]] void become_rank(const SpawnSettings& settings, pid_t parent, int rank, int index_on_host,
-                              const ChildFiles& files, char* const* argv, char* const* envp) {
+[[noreturn]] void report(const SpawnSettings& settings, const RankStart& start, ExecFailure::What what) {
+  const ExecFailure failure{start.rank, errno, what};
+  if (::write(settings.failures, &failure, sizeof(failure)) < 0) ::_exit(125);
+  ::_exit(failure.reason == ENOENT ? 127 : 126);
+}
+
+[[noreturn]] void become_rank(const SpawnSettings& settings, pid_t parent, const RankStart& start, int output,
+                              int error_output, const ChildWords& words) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);  // it died before the line above
-  ::dup2(files.input, STDIN_FILENO);
-  ::dup2(files.output, STDOUT_FILENO);
-  ::dup2(files.error_output, STDERR_FILENO);
-  ::fcntl(files.secret, F_SETFD, 0);
-  if (*settings.binding) settings.binding->bind(index_on_host);
+  ::dup2(start.input, STDIN_FILENO);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(error_output, STDERR_FILENO);
+  ::fcntl(settings.secret, F_SETFD, 0);
+  settings.binding->bind(start.index_on_host);
+  const std::string& folder = start.program->folder;
+  if (!folder.empty() && ::chdir(folder.c_str()) != 0) report(settings, start, ExecFailure::kEnterFolder);
   settings.defaults->restore();
-  ::execvpe(settings.path.c_str(), argv, envp);  // the path has a slash: no search; scripts without #! go to sh
-  const ExecFailure failure{rank, errno};
-  if (::write(settings.failures, &failure, sizeof(failure)) < 0) ::_exit(125);
-  ::_exit(failure.reason == ENOENT ? 127 : 126);
+  ::execve(start.path.c_str(), words.argv, words.envp);
+  // The path has a slash: no search. Scripts without #! go to sh, programs for other machines do not.
+  if (errno == ENOEXEC) {
+    if (beginning_of(start.path).is_text()) ::execvpe(start.path.c_str(), words.argv, words.envp);
+    errno = ENOEXEC;
+  }
+  report(settings, start, ExecFailure::kExecute);
 }
 
 }  // namespace
@@ -102,26 +102,25 @@ bool RankProcess::reap(std::chrono::steady_clock::time_point deadline) {
   }
 }
 
-Result<RankProcess> spawn_rank(const SpawnSettings& settings, int rank, int index_on_host,
-                               const std::vector<std::string>& environment, int input, int secret) {
-  Result<Pipe> output = make_pipe();
-  if (!output.ok()) return output.status();
-  Result<Pipe> error_output = make_pipe();
+Result<RankProcess> spawn_rank(const SpawnSettings& settings, const RankStart& start, Channel output) {
+  Result<Channel> error_output = open_pipe();
   if (!error_output.ok()) return error_output.status();
-  const std::vector<char*> argv = pointers(settings.program);
-  const std::vector<std::string> variables = with_pipe(environment, error_output->write_end.get());
+  const std::vector<char*> argv = pointers(start.program->words);
+  const std::vector<std::string> variables = with_pipe(start.environment, error_output->write_end.get());
   const std::vector<char*> envp = pointers(variables);
-  const ChildFiles files{input, output->write_end.get(), error_output->write_end.get(), secret};
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) {
     return error(IBCOLL_ERR_SYSTEM, "fork: {}; is the limit of processes (ulimit -u) reached?", std::strerror(errno));
   }
-  if (pid == 0) become_rank(settings, parent, rank, index_on_host, files, argv.data(), envp.data());
+  if (pid == 0) {
+    become_rank(settings, parent, start, output.write_end.get(), error_output->write_end.get(),
+                {argv.data(), envp.data()});
+  }
   ::setpgid(pid, pid);  // in the child too: whoever comes first
   RankProcess process;
   process.pid = pid;
-  process.output = std::move(output->read_end);
+  process.output = std::move(output.read_end);
   process.error_output = std::move(error_output->read_end);
   Result<UniqueFd> descriptor = open_process(pid);
   if (!descriptor.ok()) {

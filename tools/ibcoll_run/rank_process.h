@@ -13,6 +13,7 @@
 #include "tools/ibcoll_run/core_binding.h"
 #include "tools/ibcoll_run/host.h"
 #include "tools/ibcoll_run/process_defaults.h"
+#include "tools/ibcoll_run/pseudo_terminal.h"
 
 namespace ibcoll::run {
 
@@ -21,36 +22,45 @@ namespace ibcoll::run {
 struct RankProcess {
   pid_t pid = -1;
   UniqueFd descriptor;  // readable once the process ended
-  UniqueFd output;      // read ends, non-blocking
+  UniqueFd output;      // read ends, non-blocking; that of a terminal ends with EIO
   UniqueFd error_output;
 
-  // How it ended; to be asked once `descriptor` is readable. Nothing yet while a debugger that is attached to it has not seen
-  // its end. Leaves the zombie.
+  // How it ended; to be asked once `descriptor` is readable. Nothing yet while a debugger that is attached to it has
+  // not seen its end. Leaves the zombie.
   std::optional<RankExit> exit_status() const;
   // What is left of the process group.
   void kill() const;
-  // Lets go of the process, after kill(). One that cannot be killed (another user's, or one in an uninterruptible call) is waited
-  // for until the deadline; false: it may still run.
+  // Lets go of the process, after kill(). One that cannot be killed (another user's, or one in an uninterruptible call)
+  // is waited for until the deadline; false: it may still run.
   bool reap(std::chrono::steady_clock::time_point deadline);
 };
 
-// What execve(2) refused in a child, as it comes through SpawnSettings::failures.
+// What a child could not do, as it comes through SpawnSettings::failures.
 struct ExecFailure {
   int rank;
   int reason;  // errno
+  enum What { kExecute, kEnterFolder } what;
 };
 
+// What all ranks of a host have in common.
 struct SpawnSettings {
-  std::string path;                  // file to execute
-  std::vector<std::string> program;  // argv
   const ProcessDefaults* defaults;
   const CoreBinding* binding;
+  int secret;    // stays open in a rank
   int failures;  // write end of a pipe, close-on-exec
 };
 
-// Starts one rank. `input` becomes its standard input; `secret` stays open in it. SYSTEM errors name the call.
-Result<RankProcess> spawn_rank(const SpawnSettings& settings, int rank, int index_on_host,
-                               const std::vector<std::string>& environment, int input, int secret);
+struct RankStart {
+  int rank;
+  int index_on_host;
+  std::string path;  // file to execute
+  const RankProgram* program;
+  std::vector<std::string> environment;
+  int input;  // becomes its standard input
+};
+
+// Starts one rank, which writes to `output`. SYSTEM errors name the call.
+Result<RankProcess> spawn_rank(const SpawnSettings& settings, const RankStart& start, Channel output);
 
 // A descriptor of a child process that is readable once it ended, close-on-exec.
 Result<UniqueFd> open_process(pid_t pid);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -158,7 +159,7 @@ void RemoteHost::on_silence() {
 
 void RemoteHost::handle(const AgentFrame& frame) {
   const int rank = frame.rank;
-  const bool ours = rank >= job_.first_rank && rank < job_.first_rank + job_.count;
+  const bool ours = std::binary_search(job_.ranks.begin(), job_.ranks.end(), rank);
   switch (frame.message) {
     case Message::kStarted:
       if (ours) events_.rank_started(rank, frame.value);
@@ -172,6 +173,8 @@ void RemoteHost::handle(const AgentFrame& frame) {
       return;
     case Message::kInputTaken:
       return events_.input_taken(static_cast<size_t>(frame.value));
+    case Message::kSays:
+      return events_.host_says(*this, std::string(frame.body));
     case Message::kFailed:
       return events_.host_failed(*this, frame.value, std::string(frame.body));
     case Message::kFinished:

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace ibcoll::run {
 namespace {
@@ -18,18 +19,24 @@ using rendezvous::Claim;
 using rendezvous::FrameHeader;
 using rendezvous::Kind;
 
-constexpr auto kStrangerPatience = 10s;  // to prove that it is a rank
-constexpr auto kNewsPatience = 200ms;    // between the end of a connection and the end of its process
-constexpr size_t kMostStrangers = 512;   // at a time beside those that may be ranks; the oldest goes first
+constexpr auto kNewsPatience = 200ms;   // between the end of a connection and the end of its process
+constexpr size_t kMostStrangers = 512;  // at a time beside those that may be ranks; the oldest goes first
+constexpr int kAcceptedAtOnce = 64;     // before what has been accepted is listened to
+constexpr auto kPlacePatience = 1s;     // for another process to give up the place of a rank
+constexpr size_t kMostUnread = 4;       // answers that wait for one rank to read them
+
+std::string lost(int rank) { return fmt::format("rank {} closed its connection to ibcoll_run", rank); }
 
 }  // namespace
 
-RendezvousServer::RendezvousServer(EventLoop& loop, const rendezvous::Secret& secret, std::vector<std::string> hosts)
+RendezvousServer::RendezvousServer(EventLoop& loop, const rendezvous::Secret& secret, std::vector<std::string> hosts,
+                                   Seconds stranger_patience)
     : loop_(loop),
+      stranger_patience_(stranger_patience),
       secret_(secret),
       hosts_(std::move(hosts)),
       size_(static_cast<int>(hosts_.size())),
-      next_series_(hosts_.size()) {}
+      places_(hosts_.size()) {}
 
 RendezvousServer::~RendezvousServer() {
   for (const UniqueFd& listener : listeners_) loop_.forget(listener.get());
@@ -54,18 +61,15 @@ Result<SocketAddress> RendezvousServer::listen(SocketAddress address) {
 }
 
 void RendezvousServer::accept_all(int listener) {
-  for (;;) {
+  const auto ranks = static_cast<size_t>(size_);
+  for (int i = 0; i < kAcceptedAtOnce; ++i) {
     UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    const auto ranks = static_cast<size_t>(size_);
     if (!socket && (errno == EMFILE || errno == ENFILE) && strangers_.size() > ranks) {
-      drop_oldest_stranger();
+      drop_a_stranger();
       continue;
     }
     if (!socket) return pause_when_out_of_files(listener);
-    if (strangers_.size() >= ranks + kMostStrangers) drop_oldest_stranger();
-    const int on = 1;
-    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    while (strangers_.size() >= ranks + kMostStrangers) drop_a_stranger();
     auto connection = std::make_unique<Connection>();
     Connection* raw = connection.get();
     const int fd = socket.get();
@@ -75,7 +79,7 @@ void RendezvousServer::accept_all(int listener) {
         !loop_.watch(fd, EPOLLIN, [this, raw](uint32_t events) { on_ready(*raw, events); }).ok()) {
       continue;
     }
-    raw->deadline = loop_.after(kStrangerPatience, [this, raw] { close(*raw, ""); });
+    raw->deadline = loop_.after(stranger_patience_, [this, raw] { close(*raw, ""); });
     connections_[fd] = std::move(connection);
     strangers_.push_back(fd);
   }
@@ -84,16 +88,26 @@ void RendezvousServer::accept_all(int listener) {
 // The connection stays in the backlog and the listener readable: without a pause the loop would spin.
 void RendezvousServer::pause_when_out_of_files(int listener) {
   if (errno != EMFILE && errno != ENFILE) return;
+  if (on_trouble && !std::exchange(trouble_told_, true)) {
+    on_trouble(fmt::format("cannot take in the connections of all ranks: {}; raise the limit of open files (ulimit -n)",
+                           std::strerror(errno)));
+  }
   loop_.change(listener, 0);
   loop_.after(100ms, [this, listener] { loop_.change(listener, EPOLLIN); });
 }
 
-void RendezvousServer::drop_oldest_stranger() { close(*connections_.at(strangers_.front()), ""); }
+// The oldest one, unless its answer has come meanwhile.
+void RendezvousServer::drop_a_stranger() {
+  const int fd = strangers_.front();
+  Connection& oldest = *connections_.at(fd);
+  const bool alive = receive(oldest);
+  if (!alive || (!strangers_.empty() && strangers_.front() == fd)) close(oldest, lost(oldest.rank));
+}
 
 void RendezvousServer::on_ready(Connection& connection, uint32_t events) {
   const bool alive = (events & EPOLLOUT) == 0 || flush(connection);
   if (alive && (events & ~uint32_t{EPOLLOUT}) != 0 && !receive(connection)) {
-    close(connection, fmt::format("rank {} closed its connection to ibcoll_run", connection.rank));
+    close(connection, lost(connection.rank));
   } else if (!alive) {
     close(connection, fmt::format("rank {} lost its connection to ibcoll_run", connection.rank));
   }
@@ -102,58 +116,93 @@ void RendezvousServer::on_ready(Connection& connection, uint32_t events) {
 // False: the connection is to be closed.
 bool RendezvousServer::receive(Connection& connection) {
   std::array<char, 65536> buffer;
-  const size_t room = connection.rank < 0 ? sizeof(Claim) - connection.received.size() : buffer.size();
+  const bool awaits_claim = connection.rank < 0 && !connection.refused;
+  const size_t room = awaits_claim ? sizeof(Claim) - connection.received.size() : buffer.size();
+  if (room == 0) return true;  // its claim waits for a decision
   const ssize_t got = ::recv(connection.socket.get(), buffer.data(), room, 0);
   if (got < 0) return errno == EAGAIN || errno == EINTR;
   if (got == 0) return false;
+  if (connection.refused) return true;
   connection.received.append(buffer.data(), static_cast<size_t>(got));
   return parse(connection);
 }
 
 bool RendezvousServer::parse(Connection& connection) {
   std::string& received = connection.received;
-  if (connection.rank < 0) return received.size() < sizeof(Claim) || admit(connection);
-  for (;;) {
+  if (connection.rank < 0) return received.size() < sizeof(Claim) || check_claim(connection);
+  size_t taken = 0;
+  bool good = true;
+  while (good && received.size() - taken >= sizeof(FrameHeader)) {
     FrameHeader header;
-    if (received.size() < sizeof(header)) return true;
-    std::memcpy(&header, received.data(), sizeof(header));
-    if (header.length > rendezvous::kMaxBlob) return false;
-    if (received.size() < sizeof(header) + header.length) return true;
-    const std::string body = received.substr(sizeof(header), header.length);
-    received.erase(0, sizeof(header) + header.length);
-    if (!handle_frame(connection, header.kind, body)) return false;
+    std::memcpy(&header, received.data() + taken, sizeof(header));
+    good = header.length <= rendezvous::kMaxBlob;
+    if (!good || received.size() - taken < sizeof(header) + header.length) break;
+    const std::string_view body = std::string_view(received).substr(taken + sizeof(header), header.length);
+    taken += sizeof(header) + header.length;
+    good = handle_frame(connection, header.kind, body);
   }
+  received.erase(0, taken);
+  return good;
 }
 
-bool RendezvousServer::admit(Connection& connection) {
+bool RendezvousServer::check_claim(Connection& connection) {
   Claim claim;
   std::memcpy(&claim, connection.received.data(), sizeof(claim));
-  connection.received.clear();
   const Result<rendezvous::Tag> expected = rendezvous::client_tag(secret_, connection.nonce, claim);
   const Result<rendezvous::Tag> answer = rendezvous::server_tag(secret_, connection.nonce, claim);
   if (!expected.ok() || !answer.ok() || !rendezvous::equal_in_constant_time(expected.value(), claim.tag)) return false;
   // From here on it is one of ours.
   if (claim.size != static_cast<uint32_t>(size_) || claim.rank >= claim.size) return false;
+  const int on = 1;
+  ::setsockopt(connection.socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  ::setsockopt(connection.socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   loop_.cancel(connection.deadline);
   std::erase(strangers_, connection.socket.get());
-  connection.rank = static_cast<int>(claim.rank);
-  connection.series = next_series_[claim.rank]++;
-  exchange_of(connection.series);
-  members_[{connection.series, connection.rank}] = &connection;
   const auto& bytes = answer.value();
   connection.to_send.push_back({std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), nullptr});
+  if (!places_.held_by_other(claim.rank, claim.process)) return admit(connection, claim);
+  // The end of that process, or of its connection, may be on its way here.
+  loop_.change(connection.socket.get(), 0);
+  connection.deadline = loop_.after(kPlacePatience, [this, &connection, claim] {
+    if (!admit(connection, claim)) close(connection, lost(connection.rank));
+  });
+  return true;
+}
+
+bool RendezvousServer::admit(Connection& connection, const Claim& claim) {
+  connection.received.clear();
+  std::string refusal = places_.too_far_ahead(claim.rank);
+  if (places_.held_by_other(claim.rank, claim.process)) {
+    refusal = fmt::format(
+        "another process is rank {} and connected to ibcoll_run; a program that a rank starts is none itself",
+        claim.rank);
+  }
+  if (!refusal.empty()) {
+    connection.refused = true;
+    connection.deadline = loop_.after(stranger_patience_, [this, &connection] { close(connection, ""); });
+    return answer(connection, Kind::kFailed, std::move(refusal));
+  }
+  connection.rank = static_cast<int>(claim.rank);
+  connection.series = places_.take(claim.rank, claim.process);
+  exchange_of(connection.series);
+  members_[{connection.series, connection.rank}] = &connection;
+  return answer(connection, Kind::kAdmitted, "");
+}
+
+bool RendezvousServer::answer(Connection& connection, Kind kind, std::string text) {
+  queue(connection, kind, std::make_shared<const std::string>(std::move(text)));
   return flush(connection);
 }
 
 bool RendezvousServer::handle_frame(Connection& connection, Kind kind, std::string_view body) {
+  if (connection.to_send.size() >= kMostUnread) return false;  // a rank reads one answer before it sends more
   Exchange& exchange = exchange_of(connection.series);
   if (kind == Kind::kGather) {
     conclude(connection.series, exchange.give(connection.rank, std::as_bytes(std::span(body))));
     return true;
   }
   if (kind == Kind::kWhoIsMissing) {
-    queue(connection, Kind::kMissing, std::make_shared<const std::string>(exchange.missing()));
-    return flush(connection);
+    return answer(connection, Kind::kMissing, exchange.missing());
   }
   return false;
 }
@@ -234,6 +283,7 @@ void RendezvousServer::close(Connection& connection, const std::string& why) {
   const int rank = connection.rank;
   const int series = connection.series;
   if (rank >= 0) members_.erase({series, rank});
+  if (rank >= 0) places_.leave(rank);
   connections_.erase(fd);  // ends `connection`
   if (rank < 0) return;
   // When the process has died, the news of that says more, and comes in a moment.

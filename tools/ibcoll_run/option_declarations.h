@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "tools/ibcoll_run/options.h"
+
+namespace ibcoll::run {
+
+// Says of an option that is there without a value.
+inline constexpr const char* kNoValue = "a value is missing";
+
+// The options of one program, which may stand behind a ":" too.
+void declare(CLI::App& app, ProgramOptions& options);
+// Those of the whole job.
+void declare(CLI::App& app, Options& options);
+
+}  // namespace ibcoll::run

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/ibcoll_run/plan.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "tools/ibcoll_run/job_hosts.h"
+#include "tools/ibcoll_run/listen_address.h"
+#include "tools/ibcoll_run/pseudo_terminal.h"
+
+namespace ibcoll::run {
+namespace {
+
+// What a remote host does not have: it knows nothing of the shell the job is started from.
+std::vector<std::string> settings_of_this_process() {
+  std::vector<std::string> settings;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (text.starts_with("UCX_") || (text.starts_with("IBCOLL_") && !text.starts_with("IBCOLL_RUN_"))) {
+      settings.emplace_back(text);
+    }
+  }
+  return settings;
+}
+
+// IBCOLL_RUN_PATIENCE=SECONDS is for tests, which have less patience, and the same at both ends.
+Result<Patience> chosen_patience() {
+  Patience patience;
+  const char* text = std::getenv("IBCOLL_RUN_PATIENCE");
+  if (text == nullptr) return patience;
+  const Result<double> seconds = parse_seconds(text);
+  if (!seconds.ok()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "IBCOLL_RUN_PATIENCE: {}", seconds.status().text());
+  patience.with_agent = patience.with_launcher = patience.with_stranger = seconds.value();
+  return patience;
+}
+
+Result<std::vector<RankProgram>> programs_of(const Options& options) {
+  std::vector<RankProgram> programs;
+  for (const ProgramOptions& one : options.programs) {
+    Result<std::vector<std::string>> exported = exported_variables(one.exports);
+    if (!exported.ok()) return exported.status();
+    const std::string folder = one.folder.empty() ? "" : std::filesystem::absolute(one.folder).lexically_normal();
+    programs.push_back({one.program, std::move(exported.value()), folder});
+  }
+  return programs;
+}
+
+// Which program each rank of the job runs.
+std::vector<int> program_of_ranks(const Options& options, int size) {
+  if (options.programs.size() == 1) return std::vector<int>(static_cast<size_t>(size), 0);
+  std::vector<int> programs;
+  for (size_t i = 0; i < options.programs.size(); ++i)
+    programs.insert(programs.end(), static_cast<size_t>(*options.programs[i].ranks), static_cast<int>(i));
+  return programs;
+}
+
+Binding binding_of(const Options& options) {
+  const std::map<std::string, Binding::To> choices = {{"", Binding::To::kAuto},
+                                                      {"none", Binding::To::kNone},
+                                                      {"core", Binding::To::kCore},
+                                                      {"numa", Binding::To::kNuma}};
+  return {choices.at(options.bind_to), options.cpus_per_rank.value_or(1), options.report_bindings};
+}
+
+Terminal terminal_of(const Options& options) {
+  const winsize size = terminal_size(STDOUT_FILENO);
+  Terminal terminal{Terminal::Use::kNo, size.ws_row, size.ws_col};
+  if (options.pty ? *options.pty : ::isatty(STDOUT_FILENO) == 1)
+    terminal.use = options.pty ? Terminal::Use::kYes : Terminal::Use::kIfThereAreSome;
+  return terminal;
+}
+
+// Beside what each program gets.
+std::vector<std::string> environment_of_job(const Options& options) {
+  std::vector<std::string> variables;
+  if (!options.net.empty()) variables.push_back("IBCOLL_NET=" + options.net);
+  // A rank's standard error is a pipe, and yet a progress line has its place where this leads to a terminal.
+  if (::isatty(STDERR_FILENO) == 1) variables.emplace_back("IBCOLL_RUN_TERMINAL=1");
+  if (options.allow_public) variables.emplace_back("IBCOLL_ALLOW_PUBLIC=yes");
+  return variables;
+}
+
+// All that the hosts have in common.
+Result<HostJob> plan_common(const Options& options) {
+  HostJob job;
+  Result<std::vector<RankProgram>> programs = programs_of(options);
+  if (!programs.ok()) return programs.status();
+  job.programs = std::move(programs.value());
+  job.environment = environment_of_job(options);
+  job.binding = binding_of(options);
+  job.terminal = terminal_of(options);
+  const Result<Patience> patience = chosen_patience();
+  if (!patience.ok()) return patience.status();
+  job.patience = patience.value();
+  std::error_code failed;
+  job.folder = std::filesystem::current_path(failed);
+  return job;
+}
+
+}  // namespace
+
+Result<std::vector<HostJob>> plan_job(const Options& options) {
+  if (!options.address.empty()) {
+    // A mistake is one also where no other host needs the address. Whether it may be public is asked where it is used.
+    const Result<SocketAddress> address = given_listen_address(options.address, true);
+    if (!address.ok()) return address.status();
+  }
+  const Result<HostJob> common = plan_common(options);
+  if (!common.ok()) return common.status();
+  const Result<std::vector<HostRanks>> placed = place_job(options);
+  if (!placed.ok()) return placed.status();
+  size_t size = 0;
+  for (const HostRanks& host : placed.value()) size += host.ranks.size();
+  const std::vector<int> programs = program_of_ranks(options, static_cast<int>(size));
+  std::vector<HostJob> jobs;
+  for (const HostRanks& host : placed.value()) {
+    HostJob job = common.value();
+    job.host = host.host;
+    job.remote = !is_this_machine(host.host);
+    job.ranks = host.ranks;
+    job.size = static_cast<int>(size);
+    for (const int rank : host.ranks) job.program_of.push_back(programs[static_cast<size_t>(rank)]);
+    if (job.remote) {
+      const std::vector<std::string> settings = settings_of_this_process();
+      job.environment.insert(job.environment.begin(), settings.begin(), settings.end());
+    }
+    jobs.push_back(std::move(job));
+  }
+  if (options.nodes > 0) {
+    Result<std::vector<std::string>> nodes =
+        emulated_nodes(static_cast<int>(size), options.nodes, options.map_by == "node");
+    if (!nodes.ok()) return nodes.status();
+    jobs.front().nodes = std::move(nodes.value());
+  }
+  return jobs;
+}
+
+}  // namespace ibcoll::run

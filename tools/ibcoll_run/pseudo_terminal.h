@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <sys/ioctl.h>
+
+#include "runtime/base/status.h"
+#include "runtime/base/unique_fd.h"
+
+namespace ibcoll::run {
+
+// What a rank writes to, and where this process reads it: a pipe, or a terminal of which the rank's end is as raw as
+// one. Programs write each line at once to a terminal, and to a pipe only what fills a buffer.
+struct Channel {
+  UniqueFd read_end;  // non-blocking
+  UniqueFd write_end;
+};
+
+Result<Channel> open_pipe();
+// Reading from it ends with EIO. SYSTEM: there are none, or no more.
+Result<Channel> open_pseudo_terminal(const winsize& size);
+
+// Of the terminal behind `fd`; 24 x 80 where it has none.
+winsize terminal_size(int fd);
+
+}  // namespace ibcoll::run

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+#include "bootstrap/rendezvous_protocol.h"
+
+namespace ibcoll::run {
+
+// The job secret as a file that only this user can read, in a folder that only this user can enter: for programs behind
+// a wrapper that closes the descriptor by which ranks get it otherwise.
+class SecretFolder {
+ public:
+  SecretFolder() = default;
+  SecretFolder(const SecretFolder&) = delete;
+  SecretFolder& operator=(const SecretFolder&) = delete;
+  ~SecretFolder() { remove(folder_); }
+
+  // In XDG_RUNTIME_DIR, TMPDIR or /tmp, the first that takes it. Where none does there is no file: the descriptor is
+  // the only way.
+  void make(const rendezvous::Secret& secret);
+  const std::string& folder() const { return folder_; }
+  // "" where there is none.
+  std::string file() const { return folder_.empty() ? "" : file_in(folder_); }
+
+  // Of another process, too. "": nothing to do.
+  static void remove(const std::string& folder) noexcept;
+
+ private:
+  static std::string file_in(const std::string& folder) { return folder + "/secret"; }
+
+  std::string folder_;
+};
+
+}  // namespace ibcoll::run
