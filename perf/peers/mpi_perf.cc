@@ -18,10 +18,13 @@
 #include <vector>
 
 #include "perf/timed_loop.h"
+#include "tools/oracle/distributions.h"
 
 namespace {
 
-using ibcoll::perf::irregular_bytes;
+uint64_t irregular_bytes(uint64_t bytes, int source, int destination) {
+  return ibcoll::oracle::distributed(ibcoll::oracle::Distribution::kMild, bytes, source, 1, destination);
+}
 
 enum Collective { kBarrier, kBcast, kAllgather, kAllgatherv, kAlltoall, kAlltoallv, kAllreduce };
 const std::vector<std::string> kNames = {"barrier",  "bcast",     "allgather", "allgatherv",

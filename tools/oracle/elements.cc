@@ -11,25 +11,30 @@ namespace {
 
 struct Type {
   ibcoll_type_t type;
+  const char* name;
   uint64_t bytes;
-  void (*store)(std::byte* to, uint64_t value);
+  void (*store)(std::byte* to, std::span<const uint64_t> values);
 };
 
 template <typename T>
-void store_as(std::byte* to, uint64_t value) {
-  const T element = static_cast<T>(value);
-  std::memcpy(to, &element, sizeof element);
+void store_as(std::byte* to, std::span<const uint64_t> values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const T element = static_cast<T>(values[i]);
+    std::memcpy(to + i * sizeof element, &element, sizeof element);
+  }
 }
 
 template <typename T>
-constexpr Type type(ibcoll_type_t name) {
-  return {name, sizeof(T), store_as<T>};
+constexpr Type type(ibcoll_type_t type, const char* name) {
+  return {type, name, sizeof(T), store_as<T>};
 }
 
-constexpr Type kTypes[] = {type<int8_t>(IBCOLL_INT8),     type<uint8_t>(IBCOLL_UINT8),   type<int16_t>(IBCOLL_INT16),
-                           type<uint16_t>(IBCOLL_UINT16), type<int32_t>(IBCOLL_INT32),   type<uint32_t>(IBCOLL_UINT32),
-                           type<int64_t>(IBCOLL_INT64),   type<uint64_t>(IBCOLL_UINT64), type<float>(IBCOLL_FLOAT),
-                           type<double>(IBCOLL_DOUBLE)};
+constexpr Type kTypes[] = {
+    type<int8_t>(IBCOLL_INT8, "int8"),       type<uint8_t>(IBCOLL_UINT8, "uint8"),
+    type<int16_t>(IBCOLL_INT16, "int16"),    type<uint16_t>(IBCOLL_UINT16, "uint16"),
+    type<int32_t>(IBCOLL_INT32, "int32"),    type<uint32_t>(IBCOLL_UINT32, "uint32"),
+    type<int64_t>(IBCOLL_INT64, "int64"),    type<uint64_t>(IBCOLL_UINT64, "uint64"),
+    type<float>(IBCOLL_FLOAT, "float"),      type<double>(IBCOLL_DOUBLE, "double")};
 
 const Type* find(ibcoll_type_t type) {
   const auto found = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const Type& t) { return t.type == type; });
@@ -53,23 +58,32 @@ void compose_all(const void* in, void* inout, uint64_t count, ibcoll_type_t, voi
   }
 }
 
+using Values = std::span<uint64_t>;
+using Others = std::span<const uint64_t>;
+
 struct Operation {
   const char* name;
   const ibcoll_op_t* op;
-  uint64_t (*apply)(uint64_t a, uint64_t b);
+  void (*apply)(Values values, Others upper);
 };
 
+template <typename Apply>
+void each(Values values, Others upper, Apply apply) {
+  for (size_t i = 0; i < values.size(); ++i) values[i] = apply(values[i], upper[i]);
+}
+
+using Word = uint64_t;
 constexpr Operation kTable[kOperations] = {
-    {"sum", &IBCOLL_SUM, [](uint64_t a, uint64_t b) { return a + b; }},
-    {"prod", &IBCOLL_PROD, [](uint64_t a, uint64_t b) { return a * b; }},
-    {"min", &IBCOLL_MIN, [](uint64_t a, uint64_t b) { return std::min(a, b); }},
-    {"max", &IBCOLL_MAX, [](uint64_t a, uint64_t b) { return std::max(a, b); }},
-    {"band", &IBCOLL_BAND, [](uint64_t a, uint64_t b) { return a & b; }},
-    {"bor", &IBCOLL_BOR, [](uint64_t a, uint64_t b) { return a | b; }},
-    {"bxor", &IBCOLL_BXOR, [](uint64_t a, uint64_t b) { return a ^ b; }},
-    {"land", &IBCOLL_LAND, [](uint64_t a, uint64_t b) -> uint64_t { return a && b; }},
-    {"lor", &IBCOLL_LOR, [](uint64_t a, uint64_t b) -> uint64_t { return a || b; }},
-    {"lxor", &IBCOLL_LXOR, [](uint64_t a, uint64_t b) -> uint64_t { return !a != !b; }}};
+    {"sum", &IBCOLL_SUM, [](Values v, Others u) { each(v, u, [](Word a, Word b) { return a + b; }); }},
+    {"prod", &IBCOLL_PROD, [](Values v, Others u) { each(v, u, [](Word a, Word b) { return a * b; }); }},
+    {"min", &IBCOLL_MIN, [](Values v, Others u) { each(v, u, [](Word a, Word b) { return std::min(a, b); }); }},
+    {"max", &IBCOLL_MAX, [](Values v, Others u) { each(v, u, [](Word a, Word b) { return std::max(a, b); }); }},
+    {"band", &IBCOLL_BAND, [](Values v, Others u) { each(v, u, [](Word a, Word b) { return a & b; }); }},
+    {"bor", &IBCOLL_BOR, [](Values v, Others u) { each(v, u, [](Word a, Word b) { return a | b; }); }},
+    {"bxor", &IBCOLL_BXOR, [](Values v, Others u) { each(v, u, [](Word a, Word b) { return a ^ b; }); }},
+    {"land", &IBCOLL_LAND, [](Values v, Others u) { each(v, u, [](Word a, Word b) -> Word { return a && b; }); }},
+    {"lor", &IBCOLL_LOR, [](Values v, Others u) { each(v, u, [](Word a, Word b) -> Word { return a || b; }); }},
+    {"lxor", &IBCOLL_LXOR, [](Values v, Others u) { each(v, u, [](Word a, Word b) -> Word { return !a != !b; }); }}};
 
 const Operation* find(ibcoll_op_t op) {
   const auto found =
@@ -84,22 +98,27 @@ uint64_t element_bytes(ibcoll_type_t type) {
   return known ? known->bytes : 0;
 }
 
+const char* type_name(ibcoll_type_t type) {
+  const Type* const known = find(type);
+  return known ? known->name : nullptr;
+}
+
 // Small numbers, so that floating point results are exact; products stay powers of two. Of logical operations 0 and 1: what one
 // rank alone returns is then no question.
-uint64_t operand(uint64_t key, uint64_t index, ibcoll_op_t op) {
-  const uint64_t word = scramble(key + index * kGoldenRatio);
-  if (op == composition()) return word;
-  if (op == IBCOLL_PROD) return 1 + (word % 8 == 0);
-  if (op == IBCOLL_LAND || op == IBCOLL_LOR || op == IBCOLL_LXOR) return word % 2;
-  return word % 8;
+void operands(std::span<uint64_t> values, uint64_t key, uint64_t first, ibcoll_op_t op) {
+  const bool logical = op == IBCOLL_LAND || op == IBCOLL_LOR || op == IBCOLL_LXOR;
+  const uint64_t mask = op == composition() ? ~uint64_t{0} : logical ? 1 : 7;
+  for (size_t i = 0; i < values.size(); ++i) values[i] = scramble(key + (first + i) * kGoldenRatio) & mask;
+  if (op == IBCOLL_PROD)
+    for (uint64_t& value : values) value = 1 + (value == 0);
 }
 
-uint64_t combine(uint64_t lower, uint64_t upper, ibcoll_op_t op) {
+void combine(std::span<uint64_t> values, std::span<const uint64_t> upper, ibcoll_op_t op) {
   const Operation* const known = find(op);
-  return known ? known->apply(lower, upper) : compose(lower, upper);
+  return known ? known->apply(values, upper) : each(values, upper, compose);
 }
 
-void store(std::byte* to, ibcoll_type_t type, uint64_t value) { find(type)->store(to, value); }
+void store(std::byte* to, ibcoll_type_t type, std::span<const uint64_t> values) { find(type)->store(to, values); }
 
 ibcoll_op_t composition() {
   static const ibcoll_op_t op = [] {
@@ -116,5 +135,7 @@ const char* operation_name(ibcoll_op_t op) {
   const Operation* const known = find(op);
   return known ? known->name : op ? "composition" : "-";
 }
+
+bool bitwise(ibcoll_op_t op) { return op == IBCOLL_BAND || op == IBCOLL_BOR || op == IBCOLL_BXOR; }
 
 }  // namespace ibcoll::oracle
