@@ -17,10 +17,7 @@ BufferBytes buffer_bytes(const Job& job, const Options& options, const Collectiv
 }
 
 BenchCase::BenchCase(Job& job, const Options& options, const Buffers& buffers, const Collective& row, uint64_t bytes)
-    : job_(job),
-      options_(options),
-      bytes_(bytes),
-      layout_(call_params(options, row, job.size(), bytes), job.rank()) {
+    : job_(job), options_(options), bytes_(bytes), layout_(call_params(options, row, job.size(), bytes), job.rank()) {
   if (options.check) {
     checked_.emplace(layout_.params(), job.rank(), oracle::Room{buffers.send(), buffers.recv()});
     args_ = checked_->args();
@@ -31,9 +28,7 @@ BenchCase::BenchCase(Job& job, const Options& options, const Buffers& buffers, c
 
 BenchCase::~BenchCase() { (void)ibcoll_request_free(request_); }
 
-std::string BenchCase::title() const {
-  return fmt::format("{} of {} bytes by {}", row().name, bytes_, algorithm_);
-}
+std::string BenchCase::title() const { return fmt::format("{} of {} bytes by {}", row().name, bytes_, algorithm_); }
 
 bool BenchCase::fail(const char* step, ibcoll_status_t status) {
   return job_.fail(fmt::format("{}: {}", title(), step), status);

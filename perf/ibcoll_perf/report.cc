@@ -24,12 +24,12 @@ std::string quoted(const std::string& text) {
 
 struct Column {
   const char* name;
-  double CallTimes::* value;
+  double CallTimes::*value;
   bool full = false;  // shown on demand
 };
-constexpr Column kTimes[] = {{"t_min", &CallTimes::t_min},     {"t_avg", &CallTimes::t_avg},
-                             {"t_max", &CallTimes::t_max},     {"p50", &CallTimes::p50, true},
-                             {"p90", &CallTimes::p90, true},   {"p99", &CallTimes::p99}};
+constexpr Column kTimes[] = {{"t_min", &CallTimes::t_min},   {"t_avg", &CallTimes::t_avg},
+                             {"t_max", &CallTimes::t_max},   {"p50", &CallTimes::p50, true},
+                             {"p90", &CallTimes::p90, true}, {"p99", &CallTimes::p99}};
 
 // What `text` makes of each column that is shown, one after the other.
 template <typename Text>
@@ -54,8 +54,11 @@ std::string table_line(const Row& row, bool full) {
     return fmt::format(" {:>11}", ran ? time_text(row.times.*column.value) : "");
   };
   return fmt::format("{:>10} {:>10}{} {:>8}  {}{}\n", row.bytes, ran ? std::to_string(row.iterations) : "n/a",
-                     times_text(full, time), !ran ? "" : row.errors ? std::to_string(*row.errors) : "-", row.algorithm,
-                     ran ? "" : ": " + row.not_applicable);
+                     times_text(full, time),
+                     !ran         ? ""
+                     : row.errors ? std::to_string(*row.errors)
+                                  : "-",
+                     row.algorithm, ran ? "" : ": " + row.not_applicable);
 }
 
 std::string csv_line(const Row& row, bool full) {
@@ -87,15 +90,16 @@ Report::Report(OutputFile& output, Options::Format format, Heading heading)
 
 void Report::begin() {
   if (format_ != Options::Format::kCsv) return;
-  output_.write(fmt::format(
-      "collective,bytes,iterations,{}errors,algorithm,not_applicable\n",
-      times_text(heading_.full, [](const Column& column) { return std::string(column.name) + ","; })));
+  output_.write(
+      fmt::format("collective,bytes,iterations,{}errors,algorithm,not_applicable\n",
+                  times_text(heading_.full, [](const Column& column) { return std::string(column.name) + ","; })));
 }
 
 void Report::begin_collective(const std::string& name) {
   collectives_.push_back(name);
   if (format_ != Options::Format::kTable) return;
-  output_.write(fmt::format("# {} over {} rank{}; times in us{}\n", name, heading_.ranks, heading_.ranks == 1 ? "" : "s",
+  output_.write(fmt::format("# {} over {} rank{}; times in us{}\n", name, heading_.ranks,
+                            heading_.ranks == 1 ? "" : "s",
                             heading_.checked ? ", which include waiting for ranks that verify" : ""));
   output_.write(table_heading(heading_.full));
 }

@@ -163,10 +163,11 @@ void CallCase::compare(bool sends, bool blocks, Damage& damage) const {
     if (found.bytes[i] == image_[i] || ignored[i]) continue;
     ++damage.bytes;
     if (!damage.text.empty()) continue;
-    damage.text = fmt::format("{}: rank {}: byte {} of the {} buffer of {} is {:02x} instead of {:02x}{}",
-                              params().describe(), layout_.rank(), static_cast<long>(i) - static_cast<long>(found.begin),
-                              sends ? "send" : "receive", end - found.begin, static_cast<int>(found.bytes[i]),
-                              static_cast<int>(image_[i]), i < found.begin || i >= end ? " (a guard)" : "");
+    damage.text =
+        fmt::format("{}: rank {}: byte {} of the {} buffer of {} is {:02x} instead of {:02x}{}", params().describe(),
+                    layout_.rank(), static_cast<long>(i) - static_cast<long>(found.begin), sends ? "send" : "receive",
+                    end - found.begin, static_cast<int>(found.bytes[i]), static_cast<int>(image_[i]),
+                    i < found.begin || i >= end ? " (a guard)" : "");
   }
 }
 

@@ -65,9 +65,7 @@ class CallLayout {
   // This rank gives IBCOLL_IN_PLACE.
   bool in_place() const { return params_.in_place && row().may_be_in_place(rank_, params_.root); }
   // reduce_scatter in place: the receive buffer holds all blocks of the operand, and the result takes the place of the first.
-  bool result_in_operand() const {
-    return in_place() && row().reduces() && row().send.extent == Extent::kBlocks;
-  }
+  bool result_in_operand() const { return in_place() && row().reduces() && row().send.extent == Extent::kBlocks; }
 
   // As a caller says it, with buffers that begin there. What is not significant on this rank is junk that must not be looked
   // at. Arrays belong to this object.

@@ -33,8 +33,8 @@ enum class Distribution {
 
 // In the order of the enumeration.
 inline constexpr std::string_view kDistributions[] = {
-    "mild",      "ragged", "regular", "broadcast", "spike",  "half_full",         "decreasing",
-    "geometric", "same",   "random",  "spikes",    "decreasing_gather", "alternating", "two_blocks"};
+    "mild", "ragged", "regular", "broadcast",         "spike",       "half_full", "decreasing", "geometric",
+    "same", "random", "spikes",  "decreasing_gather", "alternating", "two_blocks"};
 static_assert(std::size(kDistributions) == static_cast<size_t>(Distribution::kTwoBlocks) + 1);
 
 // splitmix64's finalizer (Steele, Lea, Flood 2014): the same draws wherever the program runs.

@@ -29,12 +29,11 @@ constexpr Type type(ibcoll_type_t type, const char* name) {
   return {type, name, sizeof(T), store_as<T>};
 }
 
-constexpr Type kTypes[] = {
-    type<int8_t>(IBCOLL_INT8, "int8"),       type<uint8_t>(IBCOLL_UINT8, "uint8"),
-    type<int16_t>(IBCOLL_INT16, "int16"),    type<uint16_t>(IBCOLL_UINT16, "uint16"),
-    type<int32_t>(IBCOLL_INT32, "int32"),    type<uint32_t>(IBCOLL_UINT32, "uint32"),
-    type<int64_t>(IBCOLL_INT64, "int64"),    type<uint64_t>(IBCOLL_UINT64, "uint64"),
-    type<float>(IBCOLL_FLOAT, "float"),      type<double>(IBCOLL_DOUBLE, "double")};
+constexpr Type kTypes[] = {type<int8_t>(IBCOLL_INT8, "int8"),    type<uint8_t>(IBCOLL_UINT8, "uint8"),
+                           type<int16_t>(IBCOLL_INT16, "int16"), type<uint16_t>(IBCOLL_UINT16, "uint16"),
+                           type<int32_t>(IBCOLL_INT32, "int32"), type<uint32_t>(IBCOLL_UINT32, "uint32"),
+                           type<int64_t>(IBCOLL_INT64, "int64"), type<uint64_t>(IBCOLL_UINT64, "uint64"),
+                           type<float>(IBCOLL_FLOAT, "float"),   type<double>(IBCOLL_DOUBLE, "double")};
 
 const Type* find(ibcoll_type_t type) {
   const auto found = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const Type& t) { return t.type == type; });
