@@ -19,7 +19,7 @@ USUAL = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv",
 # A rank may leave these long before the last one has what it waits for: the slowest rank tells what they take.
 SLOWEST = ["gather", "gatherv", "scatter", "scatterv", "reduce", "scan", "exscan"]
 TITLES = {"ibcoll": "ibcoll", "openmpi": "Open MPI", "mpich": "MPICH"}
-SOURCES = ["perf/peers/mpi_perf.cc", "perf/timed_loop.h", "perf/call_times.h", CATALOG, DISTRIBUTIONS]
+SOURCES = ["perf/peers/mpi_perf.cc", "perf/peers/mpi_case.h", "perf/timed_loop.h", "perf/call_times.h", CATALOG, DISTRIBUTIONS]
 
 
 def figure(collective):
