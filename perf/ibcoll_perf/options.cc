@@ -25,6 +25,7 @@ std::vector<std::string> collective_names() {
 
 std::vector<std::string> type_names() {
   std::vector<std::string> names;
+  names.reserve(IBCOLL_TYPE_COUNT);
   for (int i = 0; i < IBCOLL_TYPE_COUNT; ++i) names.emplace_back(oracle::type_name(static_cast<ibcoll_type_t>(i)));
   return names;
 }
@@ -32,6 +33,7 @@ std::vector<std::string> type_names() {
 // And a user's operation that is not commutative.
 std::vector<std::string> operation_names() {
   std::vector<std::string> names;
+  names.reserve(oracle::kOperations + 1);
   for (int i = 0; i < oracle::kOperations; ++i) names.emplace_back(oracle::operation_name(oracle::operation(i)));
   names.emplace_back(oracle::operation_name(oracle::composition()));
   return names;

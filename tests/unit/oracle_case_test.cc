@@ -25,6 +25,7 @@ CallParams irregular(ibcoll_collective_t collective, uint64_t gaps) {
 
 std::vector<CallCase> all_ranks(const CallParams& params) {
   std::vector<CallCase> ranks;
+  ranks.reserve(kRanks);
   for (int rank = 0; rank < params.p; ++rank) ranks.emplace_back(params, rank);
   for (CallCase& one : ranks) one.fill(5);
   return ranks;
