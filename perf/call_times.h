@@ -21,6 +21,7 @@ struct CallTimes {
   double t_avg = 0;  // mean over ranks and iterations
   double t_max = 0;  // mean call of the rank whose mean is greatest
   double p99 = 0;    // 99 of 100 calls of all ranks took no longer
+  double p50 = 0, p90 = 0;
 };
 
 inline double now_us() noexcept {
@@ -44,9 +45,14 @@ inline CallTimes summarize(std::vector<double>& calls, size_t ranks) {
     sum += mean;
   }
   times.t_avg = sum / static_cast<double>(ranks);
-  const size_t index = (calls.size() * 99 + 99) / 100 - 1;  // nearest rank
-  std::nth_element(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(index), calls.end());
-  times.p99 = calls[index];
+  const auto percentile = [&calls](size_t percent) {
+    const size_t index = (calls.size() * percent + 99) / 100 - 1;  // nearest rank
+    std::nth_element(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(index), calls.end());
+    return calls[index];
+  };
+  times.p50 = percentile(50);
+  times.p90 = percentile(90);
+  times.p99 = percentile(99);
   return times;
 }
 
@@ -56,14 +62,7 @@ inline uint64_t iterations_for(double call_us, double budget_us) noexcept {
   return static_cast<uint64_t>(std::clamp(budget_us / std::max(call_us, 0.01), 5.0, 20000.0));
 }
 
-// Block from `source` to `destination` of the irregular collectives: between 1/2 and 3/2 of `bytes`, `bytes` on average.
-// allgatherv uses destination 0 for all.
-inline uint64_t irregular_bytes(uint64_t bytes, int source, int destination) noexcept {
-  const auto weight = (static_cast<uint64_t>(source) * 7 + static_cast<uint64_t>(destination) * 3) % 5;
-  return bytes / 2 + bytes * weight / 4;
-}
-
-// Bytes of an element of an allreduce of `bytes` bytes, the widest that divides it: 8 double, 4 float, else an unsigned integer.
+// Bytes of an element of a reduction of `bytes` bytes, the widest that divides it: 8 double, 4 float, else an unsigned integer.
 inline size_t element_width(uint64_t bytes) noexcept {
   return bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
 }

@@ -3,26 +3,33 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "ibcoll.h"
 #include "perf/ibcoll_perf/buffers.h"
 #include "perf/ibcoll_perf/job.h"
-#include "perf/ibcoll_perf/layout.h"
 #include "perf/ibcoll_perf/options.h"
+#include "tools/oracle/call_case.h"
 
 namespace ibcoll::perf {
 
-LayoutParams layout_params(const Options& options, const Job& job, uint64_t bytes);
 // What stands for an algorithm before it is known which one runs.
 std::string shown(const std::string& algorithm);
+
+// Bytes of the buffers that a case needs.
+struct BufferBytes {
+  uint64_t send = 0, recv = 0;
+};
+BufferBytes buffer_bytes(const Job& job, const Options& options, const Collective& row, uint64_t bytes);
 
 // As run_timed_loop() wants it.
 class BenchCase {
  public:
   enum class Ready { kYes, kNotApplicable, kFailed };
 
-  BenchCase(Job& job, const Options& options, const Buffers& buffers, uint64_t bytes);
+  // `buffers` has room for this size: buffer_bytes().
+  BenchCase(Job& job, const Options& options, const Buffers& buffers, const Collective& row, uint64_t bytes);
   BenchCase(const BenchCase&) = delete;
   BenchCase& operator=(const BenchCase&) = delete;
   ~BenchCase();
@@ -39,22 +46,22 @@ class BenchCase {
 
   Job& job() { return job_; }
   const Options& options() const { return options_; }
-  const Buffers& buffers() const { return buffers_; }
-  const Layout& layout() const { return layout_; }
+  const Collective& row() const { return layout_.row(); }
+  // Its bytes, before and after a call; with --check only.
+  oracle::CallCase& checked() { return *checked_; }
   uint64_t bytes() const { return bytes_; }
   // "alltoall of 64 bytes by pap_direct"
   std::string title() const;
 
  private:
-  void fill_arguments();
   bool fail(const char* step, ibcoll_status_t status);
   ibcoll_status_t blocking_call();
 
   Job& job_;
   const Options& options_;
-  const Buffers& buffers_;
   const uint64_t bytes_;
-  const Layout layout_;
+  const oracle::CallLayout layout_;
+  std::optional<oracle::CallCase> checked_;
   ibcoll_collective_args_t args_{};
   ibcoll_request_t request_ = nullptr;
   std::string wanted_, algorithm_, why_;

@@ -32,29 +32,28 @@ Buffers::~Buffers() {
   give_back(recv_);
 }
 
-std::byte* Buffers::take(uint64_t bytes) {
-  const uint64_t rounded = (bytes + kPage - 1) / kPage * kPage;
+std::span<std::byte> Buffers::take(uint64_t bytes) {
+  constexpr size_t kPage = 4096;
+  const uint64_t rounded = (bytes / kPage + 1) * kPage;
   void* memory = context_ != nullptr ? ibcoll_mem_alloc(context_, rounded) : std::aligned_alloc(kPage, rounded);
-  if (memory != nullptr) {
-    std::memset(memory, 1, rounded);
-    total_ += rounded;
-  }
-  return static_cast<std::byte*>(memory);
+  if (memory == nullptr) return {};
+  std::memset(memory, 1, rounded);
+  return {static_cast<std::byte*>(memory), rounded};
 }
 
-void Buffers::give_back(std::byte* memory) {
+void Buffers::give_back(std::span<std::byte> memory) {
   if (context_ == nullptr) {
-    std::free(memory);
+    std::free(memory.data());
   } else {
-    (void)ibcoll_mem_free(context_, memory);
+    (void)ibcoll_mem_free(context_, memory.data());
   }
 }
 
 std::string Buffers::allocate(ibcoll_context_t context, uint64_t send_bytes, uint64_t recv_bytes) {
   context_ = context;
-  send_ = take(send_bytes + 1);
-  recv_ = take(recv_bytes + 2 * kPage);
-  if (send_ == nullptr || recv_ == nullptr) {
+  send_ = take(send_bytes);
+  recv_ = take(recv_bytes);
+  if (send_.empty() || recv_.empty()) {
     return fmt::format("no memory for buffers of {} and {} bytes; try a smaller --bytes", send_bytes, recv_bytes);
   }
   return {};

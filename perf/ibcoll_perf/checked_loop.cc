@@ -4,121 +4,49 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
-#include <cstring>
-
-#include "perf/ibcoll_perf/pattern.h"
+#include <thread>
 
 namespace ibcoll::perf {
 namespace {
 
-constexpr std::byte kGuard{0xC3};
 constexpr uint64_t kMostCalls = 3;  // between two verifications
-constexpr int kReported = 3;        // damages of one size that get a line
+constexpr int kReported = 3;        // damages of one row that get a line
+constexpr std::chrono::microseconds kLate(50);
 
 // Buffers of one rank before and after a call.
 class Payload {
  public:
-  explicit Payload(BenchCase& bench) : bench_(bench), layout_(bench.layout()) {}
+  explicit Payload(BenchCase& bench) : bench_(bench) {}
 
-  // Before the first call of a round: nothing of an earlier one is left.
-  void prepare(uint64_t round) {
-    std::byte* recv = bench_.buffers().recv();
-    std::memset(recv - kGuardBytes, static_cast<int>(kGuard), kGuardBytes + layout_.recv_bytes + kGuardBytes);
-    const int poison = 0x5A ^ static_cast<int>(round % 7);
-    for (const Block& block : layout_.recv) std::memset(recv + block.offset, poison, block.bytes);
-    send_afresh(round, 0);
+  // New data, and nothing of an earlier call is left: for call number `call` of the round.
+  void prepare(uint64_t round, uint64_t call) {
+    round_ = round;
+    key_ = round * kMostCalls + call;
+    bench_.checked().fill(key_);
   }
 
-  // Other data for the next call, number `call` of the round.
-  void send_afresh(uint64_t round, uint64_t call) {
-    iteration_ = round * kMostCalls + call;
-    for (const Block& block : layout_.send) {
-      if (is_reduction()) {
-        fill_elements(sent(block), width(), key(block), kPatternStep);
-      } else {
-        fill_pattern(sent(block), key(block));
-      }
-    }
-  }
-
-  // Wrong bytes of this rank.
+  // Wrong bytes of this rank after the last call.
   uint64_t verify() {
-    uint64_t wrong = 0;
-    for (const Block& block : layout_.recv) wrong += count_block(verify_received(block), "received", block);
-    if (!layout_.send_in_recv) {
-      for (const Block& block : layout_.send) {
-        const auto damage = is_reduction() ? verify_elements(sent(block), width(), key(block), kPatternStep)
-                                           : verify_pattern(sent(block), key(block));
-        wrong += count_block(damage, "sent (must stay as they are)", block);
-      }
-    }
-    return wrong + verify_guards();
+    const oracle::Damage damage = bench_.checked().damage(key_);
+    if (damage.bytes > 0 && reported_++ < kReported)
+      fmt::print(stderr, "ibcoll_perf: rank {}: {}: round {}: {} wrong bytes, the first: {}\n", bench_.job().rank(),
+                 bench_.title(), round_, damage.bytes, damage.text);
+    return damage.bytes;
   }
 
  private:
-  bool is_reduction() const { return bench_.options().collective == IBCOLL_ALLREDUCE; }
-  size_t width() const { return element_width(bench_.bytes()); }
-  uint64_t key(const Block& block) const { return pattern_key(block.source, block.destination, iteration_); }
-  std::span<std::byte> sent(const Block& block) const {
-    std::byte* base = layout_.send_in_recv ? bench_.buffers().recv() : bench_.buffers().send();
-    return {base + block.offset, block.bytes};
-  }
-  std::span<std::byte> received(uint64_t offset, uint64_t bytes) const {
-    return {bench_.buffers().recv() + offset, bytes};
-  }
-
-  std::optional<Damage> verify_received(const Block& block) const {
-    const auto bytes = received(block.offset, block.bytes);
-    if (!is_reduction()) return verify_pattern(bytes, key(block));
-    const int ranks = bench_.job().size();
-    uint64_t sum = 0;
-    for (int rank = 0; rank < ranks; ++rank) sum += pattern_key(rank, 0, iteration_);
-    return verify_elements(bytes, width(), sum, static_cast<uint64_t>(ranks) * kPatternStep);
-  }
-
-  // In front of, between and behind the blocks, which lie in ascending order.
-  uint64_t verify_guards() {
-    uint64_t wrong = count(verify_constant(bench_.buffers().guard_before(), kGuard), "in front of the receive buffer");
-    uint64_t end = 0;
-    for (const Block& block : layout_.recv) {
-      const auto gap = verify_constant(received(end, block.offset - end), kGuard);
-      if (gap) wrong += count(gap, fmt::format("in the gap at byte {} of the receive buffer", end));
-      end = block.offset + block.bytes;
-    }
-    return wrong + count(verify_constant(bench_.buffers().guard_after(end), kGuard), "behind the receive buffer");
-  }
-
-  uint64_t count_block(const std::optional<Damage>& damage, const char* what, const Block& block) {
-    if (!damage) return 0;
-    return count(
-        damage, fmt::format("{} {} bytes from rank {} to rank {}", what, block.bytes, block.source, block.destination));
-  }
-
-  uint64_t count(const std::optional<Damage>& damage, const std::string& where) {
-    if (!damage) return 0;
-    if (reported_++ < kReported) {
-      fmt::print(
-          stderr,
-          "ibcoll_perf: rank {}: {}: round {}: {}: {} wrong, the first at {}, which is {:#04x} and not {:#04x}\n",
-          bench_.job().rank(), bench_.title(), iteration_ / kMostCalls, where, damage->bytes, damage->first,
-          std::to_integer<int>(damage->found), std::to_integer<int>(damage->expected));
-    }
-    return damage->bytes;
-  }
-
   BenchCase& bench_;
-  const Layout& layout_;
-  uint64_t iteration_ = 0;
+  uint64_t round_ = 0, key_ = 0;
   int reported_ = 0;
 };
 
 // One round: fill, some calls but `most` at most, verify the last one. Appends the time of each call.
 bool run_round(BenchCase& bench, Payload& payload, uint64_t round, uint64_t most, std::vector<double>& calls,
                uint64_t& wrong) {
-  payload.prepare(round);
   for (uint64_t i = 0; i < std::min(1 + round % kMostCalls, most); ++i) {
-    if (i > 0) payload.send_afresh(round, i);
+    payload.prepare(round, i);
     const double begin = now_us();
     if (!bench.call()) return false;
     calls.push_back(now_us() - begin);
@@ -147,15 +75,19 @@ bool run_rounds(BenchCase& bench, const LoopPlan& plan, std::vector<double>& cal
   return bench.job().sum(wrong);
 }
 
-// Compares, call by call, when the last rank entered and the first one left.
+// Compares, call by call, when the last rank entered and the first one left. One rank after the other comes late, so that
+// a barrier that lets the others go shows.
 bool check_barriers(BenchCase& bench, const LoopPlan& plan, std::vector<double>& calls,
                     std::optional<uint64_t>& errors) {
   const uint64_t count = plan.iterations > 0 ? plan.iterations : 1000;
+  const auto ranks = static_cast<uint64_t>(bench.job().size());
   std::vector<double> times, all;
   for (int64_t i = 0; i < std::max<int64_t>(plan.warmup, 2); ++i) {
     if (!bench.call()) return false;
   }
+  if (!bench.barrier()) return false;
   for (uint64_t i = 0; i < count; ++i) {
+    if (i % ranks == static_cast<uint64_t>(bench.job().rank())) std::this_thread::sleep_for(kLate);
     times.push_back(now_us());
     if (!bench.call()) return false;
     times.push_back(now_us());
@@ -183,7 +115,7 @@ bool run_checked_loop(BenchCase& bench, const LoopPlan& plan, std::vector<double
                       std::optional<uint64_t>& errors) {
   calls.clear();
   errors.reset();
-  if (bench.options().collective == IBCOLL_BARRIER) return check_barriers(bench, plan, calls, errors);
+  if (!bench.row().moves_data()) return check_barriers(bench, plan, calls, errors);
   uint64_t wrong = 0;
   if (!run_rounds(bench, plan, calls, wrong)) return false;
   errors = wrong;

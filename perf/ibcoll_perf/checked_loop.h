@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The loop of --check: every call gets fresh data and a poisoned receive buffer, and is verified to the last byte.
+// The loop of --check: every call gets fresh data and a receive buffer without any, and is verified to the last byte.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ibcoll_perf: times one collective over a range of sizes, and verifies it.
+// ibcoll_perf: times one collective or all over a range of sizes, and verifies them.
 //
 //   ibcoll_run -n 16 --nodes 4 ibcoll_perf alltoall --algorithm all --bytes 1:1M --check
 //
 // Exit status: 0; 1: wrong bytes, a failure or a forced algorithm that does not apply; 2: wrong options.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "perf/ibcoll_perf/bench_case.h"
 #include "perf/ibcoll_perf/checked_loop.h"
 #include "perf/ibcoll_perf/options.h"
+#include "perf/ibcoll_perf/plan.h"
 #include "perf/ibcoll_perf/progress.h"
 #include "perf/ibcoll_perf/report.h"
 #include "runtime/base/catalog.h"
@@ -20,15 +22,16 @@
 namespace ibcoll::perf {
 namespace {
 
-std::vector<std::string> algorithms_to_run(const Options& options) {
+std::vector<std::string> algorithms_to_run(const Options& options, const Collective& collective) {
   if (options.algorithm != "all") return {options.algorithm};
   std::vector<std::string> names;
-  for (int i = 0; const char* name = ibcoll_algorithm_name(options.collective, i); ++i) names.emplace_back(name);
+  for (int i = 0; const char* name = ibcoll_algorithm_name(collective.id, i); ++i) names.emplace_back(name);
   return names;
 }
 
 // True in `row`: measured or not applicable. False: the job failed.
 bool measure(BenchCase& bench, const std::string& algorithm, Row& row) {
+  row.collective = bench.row().name;
   row.bytes = bench.bytes();
   const BenchCase::Ready ready = bench.select(algorithm);
   if (ready == BenchCase::Ready::kFailed) return false;
@@ -52,13 +55,15 @@ struct Outcome {
   bool not_applicable = false;
 };
 
-bool measure_all(Job& job, const Options& options, const Buffers& buffers, Report* report, Outcome& outcome) {
-  const std::vector<std::string> algorithms = algorithms_to_run(options);
-  const std::vector<uint64_t> sizes = options.collective == IBCOLL_BARRIER ? std::vector<uint64_t>{0} : options.sizes;
+bool measure_collective(Job& job, const Options& options, const Collective& collective, const Buffers& buffers,
+                        Report* report, Outcome& outcome) {
+  const std::vector<std::string> algorithms = algorithms_to_run(options, collective);
+  const std::vector<uint64_t> sizes = sizes_of(options, collective);
+  if (report != nullptr) report->begin_collective(collective.name);
   Progress progress(report != nullptr);
   size_t done = 0;
   for (const uint64_t bytes : sizes) {
-    BenchCase bench(job, options, buffers, bytes);
+    BenchCase bench(job, options, buffers, collective, bytes);
     for (const std::string& algorithm : algorithms) {
       progress.show(fmt::format("{} of {} rows done; {} bytes, {}", done, sizes.size() * algorithms.size(), bytes,
                                 shown(algorithm)));
@@ -75,35 +80,39 @@ bool measure_all(Job& job, const Options& options, const Buffers& buffers, Repor
   return true;
 }
 
-// Buffers for the largest size, on all ranks or on none.
+// Buffers for the largest size of any collective, on all ranks or on none. What --check compares with takes as much again as
+// the larger one.
 bool allocate(Job& job, const Options& options, Buffers& buffers) {
   int here = 0;
   if (!ranks_on_this_kernel(job, here)) return false;
   const uint64_t share = available_memory() / static_cast<uint64_t>(here);
-  const uint64_t largest = options.collective == IBCOLL_BARRIER ? 0 : options.sizes.back();
-  Layout most;
-  bool fits = largest <= UINT64_MAX / 8 / static_cast<uint64_t>(job.size());  // no sum of sizes overflows
-  if (fits) {
-    most = make_layout(layout_params(options, job, largest));
-    fits = most.send_bytes + most.recv_bytes <= share;
+  const auto ranks = static_cast<uint64_t>(job.size());
+  const bool fits_in_sums = options.sizes.back() <= UINT64_MAX / 32 / ranks / ranks;  // no sum of sizes overflows
+  BufferBytes most;
+  for (const ibcoll_collective_t id : fits_in_sums ? options.collectives : std::vector<ibcoll_collective_t>()) {
+    const Collective& collective = kCatalog[id];
+    const BufferBytes bytes = buffer_bytes(job, options, collective, sizes_of(options, collective).back());
+    most = {std::max(most.send, bytes.send), std::max(most.recv, bytes.recv)};
   }
+  const uint64_t wanted = most.send + most.recv + (options.check ? std::max(most.send, most.recv) : 0);
   return job.agree(
-      fits
-          ? buffers.allocate(options.library_memory ? job.context() : nullptr, most.send_bytes, most.recv_bytes)
+      fits_in_sums && wanted <= share
+          ? buffers.allocate(options.library_memory ? job.context() : nullptr, most.send, most.recv)
           : fmt::format("buffers for --bytes {} over {} ranks do not fit into {} MB, a rank's share of the free memory",
-                        largest, job.size(), share >> 20));
+                        options.sizes.back(), job.size(), share >> 20));
 }
 
 bool run(Job& job, const Options& options, OutputFile& output, Outcome& outcome) {
   Buffers buffers;
   if (!allocate(job, options, buffers)) return false;
-  const bool prints = job.rank() == 0;
-  Report report(output, options.format, {ibcoll_collective_name(options.collective), job.size(), options.check});
-  if (prints) report.begin();
-  if (!measure_all(job, options, buffers, prints ? &report : nullptr, outcome)) return false;
+  Report writer(output, options.format, {job.size(), options.check, options.full});
+  Report* const report = job.rank() == 0 ? &writer : nullptr;
+  if (report != nullptr) report->begin();
+  for (const ibcoll_collective_t id : options.collectives)
+    if (!measure_collective(job, options, kCatalog[id], buffers, report, outcome)) return false;
   auto held = static_cast<double>(private_memory()), own = static_cast<double>(buffers.total_bytes());
   if (!job.largest(held) || !job.largest(own)) return false;
-  if (prints) report.end(static_cast<uint64_t>(held), static_cast<uint64_t>(own));
+  if (report != nullptr) report->end(static_cast<uint64_t>(held), static_cast<uint64_t>(own));
   return true;
 }
 
@@ -142,9 +151,9 @@ int report_failure(Job& job) {
 // Options that make no sense together or for so many ranks. "" or what is wrong.
 std::string problem_with(const Options& options, const Job& job) {
   if (options.root >= job.size()) return fmt::format("--root {}: there are {} ranks", options.root, job.size());
-  if (options.in_place && (options.collective == IBCOLL_BARRIER || options.collective == IBCOLL_BCAST)) {
-    return fmt::format("--in-place: {} has no send buffer", ibcoll_collective_name(options.collective));
-  }
+  const Collective& first = kCatalog[options.collectives[0]];
+  if (options.in_place && options.collectives.size() == 1 && !first.may_be_in_place(options.root, options.root))
+    return fmt::format("--in-place: {} has no send buffer", first.name);
   return {};
 }
 

@@ -1,25 +1,41 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "perf/ibcoll_perf/options.h"
-#include "runtime/base/catalog.h"
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
-#include <memory>
 #include <sstream>
+
+#include "runtime/base/catalog.h"
+#include "tools/oracle/elements.h"
 
 namespace ibcoll::perf {
 namespace {
 
 std::vector<std::string> collective_names() {
   std::vector<std::string> names;
-  names.reserve(kCollectives);
-  for (int i = 0; i < kCollectives; ++i) {
-    names.emplace_back(ibcoll_collective_name(static_cast<ibcoll_collective_t>(i)));
-  }
+  for (const Collective& row : kCatalog) names.emplace_back(row.name);
+  names.emplace_back("all");
+  return names;
+}
+
+std::vector<std::string> type_names() {
+  std::vector<std::string> names;
+  names.reserve(IBCOLL_OPAQUE);
+  for (int i = 0; i < IBCOLL_OPAQUE; ++i) names.emplace_back(oracle::type_name(static_cast<ibcoll_type_t>(i)));
+  return names;
+}
+
+// And a user's operation that is not commutative.
+std::vector<std::string> operation_names() {
+  std::vector<std::string> names;
+  names.reserve(oracle::kOperations + 1);
+  for (int i = 0; i < oracle::kOperations; ++i) names.emplace_back(oracle::operation_name(oracle::operation(i)));
+  names.emplace_back(oracle::operation_name(oracle::composition()));
   return names;
 }
 
@@ -28,59 +44,6 @@ template <typename Enumeration>
 Enumeration chosen(const std::vector<std::string>& words, const std::string& word) {
   return static_cast<Enumeration>(std::find(words.begin(), words.end(), word) - words.begin());
 }
-
-bool read_size(const std::string& text, uint64_t& value) {
-  if (text.empty() || text[0] < '0' || text[0] > '9') return false;
-  std::string digits = text;  // the validator replaces its argument by the number
-  try {
-    const CLI::AsSizeValue as_size(false);  // K is 1024
-    if (!as_size(digits).empty()) return false;
-  } catch (const CLI::ValidationError&) {  // above 64 bits with its suffix
-    return false;
-  }
-  // The last: a number that is too large was read as the largest one.
-  return CLI::detail::lexical_cast(digits, value) && std::to_string(value) == digits;
-}
-
-uint64_t parse_size(const std::string& text, const std::string& range) {
-  uint64_t value = 0;
-  if (read_size(text, value)) return value;
-  throw CLI::ValidationError(
-      "--bytes", fmt::format("'{}': MIN:MAX or one size is wanted, below 2^64, with suffixes K, M, G", range));
-}
-
-void check_algorithm(const Options& options) {
-  if (options.algorithm.empty() || options.algorithm == "auto" || options.algorithm == "all") return;
-  std::string known = "auto, all";
-  for (int i = 0; const char* name = ibcoll_algorithm_name(options.collective, i); ++i) {
-    if (options.algorithm == name) return;
-    known += fmt::format(", {}", name);
-  }
-  throw CLI::ValidationError(
-      "--algorithm", fmt::format("{} has no algorithm '{}'; there are {}", ibcoll_collective_name(options.collective),
-                                 options.algorithm, known));
-}
-
-}  // namespace
-
-std::vector<uint64_t> parse_sizes(const std::string& range, uint64_t factor) {
-  const size_t colon = range.find(':');
-  const uint64_t first = parse_size(range.substr(0, colon), range);
-  const uint64_t last = colon == std::string::npos ? first : parse_size(range.substr(colon + 1), range);
-  if (first > last) {
-    throw CLI::ValidationError("--bytes", fmt::format("'{}': MIN must not be larger than MAX", range));
-  }
-  std::vector<uint64_t> sizes;
-  for (uint64_t bytes = first; bytes < last;) {
-    sizes.push_back(bytes);
-    if (bytes > std::numeric_limits<uint64_t>::max() / factor) break;
-    bytes = bytes == 0 ? 1 : bytes * factor;
-  }
-  sizes.push_back(last);
-  return sizes;
-}
-
-namespace {
 
 // NaN compares false, so that it is in every CLI::Range.
 const CLI::Validator not_nan(
@@ -91,64 +54,90 @@ const CLI::Validator not_nan(
     },
     "");
 
-// Sets up `app` so that its parse() fills `options`.
-void describe_options(CLI::App& app, Options& options) {
-  const std::vector<std::string> collectives = collective_names();
-  const std::vector<std::string> schemes = {"auto", "copy", "zero_copy"};  // as ibcoll_scheme_t
-  const std::vector<std::string> formats = {"table", "csv", "json"};       // as Options::Format
-  struct Text {
-    std::string collective, range = "1:1M", memory = "malloc", scheme = "auto", format = "table";
-    uint64_t factor = 2;
-    double seconds = 0.2;
-  };
-  const auto text = std::make_shared<Text>();
-  app.add_option("COLLECTIVE", text->collective, "What to measure")->check(CLI::IsMember(collectives))->type_name("");
+// As the options have them.
+struct Text {
+  std::string collective, range = "1:1M", memory = "malloc", scheme = "auto", format = "table", distribution, type;
+  uint64_t factor = 2;
+  double seconds = 0.2;
+};
+
+const std::vector<std::string> kSchemes = {"auto", "copy", "zero_copy"};  // as ibcoll_scheme_t
+const std::vector<std::string> kFormats = {"table", "csv", "json"};       // as Options::Format
+
+void describe_calls(CLI::App& app, Options& options, Text& text) {
+  app.add_option("COLLECTIVE", text.collective, "What to measure, or all")
+      ->check(CLI::IsMember(collective_names()))
+      ->type_name("");
   app.add_option(
          "--algorithm", options.algorithm,
          "A name (see --list), auto: lowest predicted cost, or all (default: as IBCOLL_<COLLECTIVE> says, else auto)")
       ->check(CLI::Validator([](const std::string& name) { return name.empty() ? "a name is missing" : std::string(); },
                              ""));
-  app.add_option("--bytes", text->range, "MIN:MAX or one size; bytes per block (bcast, allreduce: in all)")
+  app.add_option("-m,--bytes", text.range,
+                 "MIN:MAX or one size; bytes per block, in all where a rank has one block to send and to receive")
       ->capture_default_str();
-  app.add_option("--factor", text->factor, "From one size to the next")
+  app.add_option("--factor", text.factor, "From one size to the next")
       ->check(CLI::Range(uint64_t{2}, uint64_t{1} << 32))
       ->capture_default_str();
-  app.add_option("--iterations", options.plan.iterations, "Timed calls per row (default: as --seconds says)")
+  app.add_option("--distribution", text.distribution,
+                 "Of irregular blocks around --bytes (default: mild, with --check ragged)")
+      ->check(CLI::IsMember(
+          std::vector<std::string>(std::begin(oracle::kDistributions), std::end(oracle::kDistributions))));
+  app.add_option("--type", text.type, "Of reductions (default: the widest that divides the size)")
+      ->check(CLI::IsMember(type_names()));
+  app.add_option("--op", options.op, "Of reductions; composition: an operation of the user, not commutative")
+      ->check(CLI::IsMember(operation_names()))
+      ->capture_default_str();
+  app.add_option("--root", options.root, "Where a collective has one")->check(CLI::Range(0, (1 << 20) - 1));
+  app.add_flag("--in-place", options.in_place, "IBCOLL_IN_PLACE on the ranks that may give it");
+  app.add_flag("--blocking", options.blocking, "Blocking calls instead of one persistent request");
+  app.add_option("--memory", text.memory, "Where the buffers come from; ibcoll: ibcoll_mem_alloc")
+      ->check(CLI::IsMember({"malloc", "ibcoll"}))
+      ->capture_default_str();
+  app.add_option("--scheme", text.scheme,
+                 "Of messages, copy: landing slots; zero_copy: straight into the receive buffer")
+      ->check(CLI::IsMember(kSchemes))
+      ->capture_default_str();
+}
+
+void describe_loop(CLI::App& app, Options& options, Text& text) {
+  app.add_option("-i,--iterations", options.plan.iterations, "Timed calls per row (default: as --seconds says)")
       ->check(CLI::Range(uint64_t{1}, uint64_t{100000000}));
-  app.add_option("--seconds", text->seconds, "Time for the timed calls of a row, of which there are 5 to 20000")
+  app.add_option("--seconds", text.seconds, "Time for the timed calls of a row, of which there are 5 to 20000")
       ->check(CLI::Range(1e-6, 86400.0))
       ->check(not_nan)
       ->capture_default_str();
-  app.add_option("--warmup", options.plan.warmup,
+  app.add_option("-x,--warmup", options.plan.warmup,
                  "Calls before the timed ones (default: as many as fill a quarter of --seconds)")
       ->check(CLI::Range(int64_t{0}, int64_t{100000000}));
-  app.add_option("--root", options.root, "Root of bcast")->check(CLI::Range(0, (1 << 20) - 1));
-  app.add_flag("--in-place", options.in_place, "Send from the receive buffer (IBCOLL_IN_PLACE)");
   app.add_flag("--check", options.check,
                "Verify every byte after one, two and three calls in turn; times then include waiting for it");
-  app.add_flag("--blocking", options.blocking, "Blocking calls instead of one persistent request");
-  app.add_option("--memory", text->memory, "Where the buffers come from; ibcoll: ibcoll_mem_alloc")
-      ->check(CLI::IsMember({"malloc", "ibcoll"}))
-      ->capture_default_str();
-  app.add_option("--scheme", text->scheme,
-                 "Of messages, copy: landing slots; zero_copy: straight into the receive buffer")
-      ->check(CLI::IsMember(schemes))
-      ->capture_default_str();
-  app.add_option("--format", text->format, "How to print")->check(CLI::IsMember(formats))->capture_default_str();
+}
+
+void describe_output(CLI::App& app, Options& options, Text& text) {
+  app.add_flag("-f,--full", options.full, "Half (p50) and nine in ten calls (p90) as well");
+  app.add_option("--format", text.format, "How to print")->check(CLI::IsMember(kFormats))->capture_default_str();
   app.add_option("--output", options.output, "Write to this file instead of standard output");
   app.add_flag("--list", options.list, "List collectives and algorithms");
   app.set_version_flag("--version", ibcoll_version_string());
-  app.callback([&options, text, collectives, schemes, formats] {
-    if (options.list) return;
-    if (text->collective.empty()) throw CLI::RequiredError("COLLECTIVE");
-    options.collective = chosen<ibcoll_collective_t>(collectives, text->collective);
-    options.scheme = chosen<ibcoll_scheme_t>(schemes, text->scheme);
-    options.format = chosen<Options::Format>(formats, text->format);
-    options.sizes = parse_sizes(text->range, text->factor);
-    options.plan.budget_us = text->seconds * 1e6;
-    options.library_memory = text->memory == "ibcoll";
-    check_algorithm(options);
-  });
+}
+
+void read(const Text& text, Options& options) {
+  if (text.collective.empty()) throw CLI::RequiredError("COLLECTIVE");
+  for (const Collective& row : kCatalog)
+    if (text.collective == "all" || text.collective == row.name) options.collectives.push_back(row.id);
+  options.scheme = chosen<ibcoll_scheme_t>(kSchemes, text.scheme);
+  options.format = chosen<Options::Format>(kFormats, text.format);
+  if (!text.distribution.empty())
+    options.distribution = static_cast<oracle::Distribution>(
+        std::find(std::begin(oracle::kDistributions), std::end(oracle::kDistributions), text.distribution) -
+        std::begin(oracle::kDistributions));
+  if (!text.type.empty()) options.type = chosen<ibcoll_type_t>(type_names(), text.type);
+  options.sizes = parse_sizes(text.range, text.factor);
+  options.plan.budget_us = text.seconds * 1e6;
+  options.library_memory = text.memory == "ibcoll";
+  check_algorithm(options);
+  check_operation(options);
 }
 
 }  // namespace
@@ -158,7 +147,13 @@ std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options
   app.failure_message([](const CLI::App*, const CLI::Error& problem) {
     return fmt::format("ibcoll_perf: {}; see ibcoll_perf --help\n", problem.what());
   });
-  describe_options(app, options);
+  Text text;
+  describe_calls(app, options, text);
+  describe_loop(app, options, text);
+  describe_output(app, options, text);
+  app.callback([&] {
+    if (!options.list) read(text, options);
+  });
   try {
     app.parse(argc, argv);
     return {};

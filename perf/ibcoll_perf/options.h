@@ -9,19 +9,23 @@
 
 #include "ibcoll.h"
 #include "perf/timed_loop.h"
-#include "runtime/base/catalog.h"
+#include "tools/oracle/distributions.h"
 
 namespace ibcoll::perf {
 
 struct Options {
   enum class Format { kTable, kCsv, kJson };
 
-  ibcoll_collective_t collective = static_cast<ibcoll_collective_t>(kCollectives);  // COUNT: none given, as with --list
-  std::string algorithm;        // a name, "auto" or "all"; empty: none given
+  std::vector<ibcoll_collective_t> collectives;  // one, or all
+  std::string algorithm;        // as ibcoll_collective_args_t has it, "auto" or "all"; empty: none given
   std::vector<uint64_t> sizes;  // bytes, ascending
   LoopPlan plan;
+  std::optional<oracle::Distribution> distribution;  // of irregular blocks
+  std::optional<ibcoll_type_t> type;                 // of reductions
+  std::string op = "sum";
   int root = 0;
   bool in_place = false;
+  bool full = false;  // more columns
   bool check = false;
   bool blocking = false;
   bool library_memory = false;  // buffers from ibcoll_mem_alloc
@@ -31,12 +35,19 @@ struct Options {
   std::string output;  // empty: standard output
 };
 
+// The operation that --op names.
+ibcoll_op_t operation_of(const Options& options);
+
 // What ends the program before it begins: help and version (0), a mistake (2).
 struct EarlyEnd {
   int exit_code = 0;
   std::string output, error_output;
 };
 std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options& options);
+
+// Throw CLI::ValidationError where --algorithm is none of the collective's, or --op and --type do not go together.
+void check_algorithm(const Options& options);
+void check_operation(const Options& options);
 
 // "8", "1:1M": MIN, MIN * factor, ... and MAX. Throws CLI::ValidationError on anything else.
 std::vector<uint64_t> parse_sizes(const std::string& range, uint64_t factor);

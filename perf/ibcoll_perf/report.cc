@@ -22,62 +22,94 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
+struct Column {
+  const char* name;
+  double CallTimes::*value;
+  bool full = false;  // shown on demand
+};
+constexpr Column kTimes[] = {{"t_min", &CallTimes::t_min},   {"t_avg", &CallTimes::t_avg},
+                             {"t_max", &CallTimes::t_max},   {"p50", &CallTimes::p50, true},
+                             {"p90", &CallTimes::p90, true}, {"p99", &CallTimes::p99}};
+
+// What `text` makes of each column that is shown, one after the other.
+template <typename Text>
+std::string times_text(bool full, Text text) {
+  std::string result;
+  for (const Column& column : kTimes)
+    if (full || !column.full) result += text(column);
+  return result;
+}
+
+std::string table_heading(bool full) {
+  return fmt::format("{:>10} {:>10}{} {:>8}  {}\n", "bytes", "iterations",
+                     times_text(full, [](const Column& column) { return fmt::format(" {:>11}", column.name); }),
+                     "errors", "algorithm");
+}
+
 }  // namespace
 
-std::string table_line(const Row& row) {
-  if (!row.not_applicable.empty()) {
-    return fmt::format("{:>10} {:>10} {:>11} {:>11} {:>11} {:>11} {:>8}  {}: {}\n", row.bytes, "n/a", "", "", "", "",
-                       "", row.algorithm, row.not_applicable);
-  }
-  return fmt::format("{:>10} {:>10} {:>11} {:>11} {:>11} {:>11} {:>8}  {}\n", row.bytes, row.iterations,
-                     time_text(row.times.t_min), time_text(row.times.t_avg), time_text(row.times.t_max),
-                     time_text(row.times.p99), row.errors ? std::to_string(*row.errors) : "-", row.algorithm);
+std::string table_line(const Row& row, bool full) {
+  const bool ran = row.not_applicable.empty();
+  const auto time = [&](const Column& column) {
+    return fmt::format(" {:>11}", ran ? time_text(row.times.*column.value) : "");
+  };
+  return fmt::format("{:>10} {:>10}{} {:>8}  {}{}\n", row.bytes, ran ? std::to_string(row.iterations) : "n/a",
+                     times_text(full, time),
+                     !ran         ? ""
+                     : row.errors ? std::to_string(*row.errors)
+                                  : "-",
+                     row.algorithm, ran ? "" : ": " + row.not_applicable);
 }
 
-std::string csv_line(const std::string& collective, const Row& row) {
-  if (!row.not_applicable.empty()) {
-    return fmt::format("{},{},0,,,,,,{},{}\n", collective, row.bytes, row.algorithm, quoted(row.not_applicable));
-  }
-  return fmt::format("{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{},{},\n", collective, row.bytes, row.iterations,
-                     row.times.t_min, row.times.t_avg, row.times.t_max, row.times.p99,
-                     row.errors ? std::to_string(*row.errors) : "", row.algorithm);
+std::string csv_line(const Row& row, bool full) {
+  const bool ran = row.not_applicable.empty();
+  const auto time = [&](const Column& column) {
+    return ran ? fmt::format("{:.3f},", row.times.*column.value) : std::string(",");
+  };
+  return fmt::format("{},{},{},{}{},{},{}\n", row.collective, row.bytes, row.iterations, times_text(full, time),
+                     ran && row.errors ? std::to_string(*row.errors) : "", row.algorithm, quoted(row.not_applicable));
 }
 
-nlohmann::json json_row(const Row& row) {
-  nlohmann::json json = {{"bytes", row.bytes}, {"iterations", row.iterations}, {"algorithm", row.algorithm}};
+nlohmann::json json_row(const Row& row, bool full) {
+  nlohmann::json json = {{"collective", row.collective},
+                         {"bytes", row.bytes},
+                         {"iterations", row.iterations},
+                         {"algorithm", row.algorithm}};
   if (!row.not_applicable.empty()) {
     json["not_applicable"] = row.not_applicable;
     return json;
   }
-  json["t_min"] = row.times.t_min;
-  json["t_avg"] = row.times.t_avg;
-  json["t_max"] = row.times.t_max;
-  json["p99"] = row.times.p99;
+  for (const Column& column : kTimes)
+    if (full || !column.full) json[column.name] = row.times.*column.value;
   json["errors"] = row.errors ? nlohmann::json(*row.errors) : nlohmann::json(nullptr);
   return json;
 }
 
 Report::Report(OutputFile& output, Options::Format format, Heading heading)
-    : output_(output), format_(format), heading_(std::move(heading)) {}
+    : output_(output), format_(format), heading_(heading) {}
 
 void Report::begin() {
-  if (format_ == Options::Format::kCsv) {
-    output_.write("collective,bytes,iterations,t_min,t_avg,t_max,p99,errors,algorithm,not_applicable\n");
-  } else if (format_ == Options::Format::kTable) {
-    output_.write(fmt::format("# {} over {} rank{}; times in us{}\n", heading_.collective, heading_.ranks,
-                              heading_.ranks == 1 ? "" : "s",
-                              heading_.checked ? ", which include waiting for ranks that verify" : ""));
-    output_.write(fmt::format("{:>10} {:>10} {:>11} {:>11} {:>11} {:>11} {:>8}  {}\n", "bytes", "iterations", "t_min",
-                              "t_avg", "t_max", "p99", "errors", "algorithm"));
-  }
+  if (format_ != Options::Format::kCsv) return;
+  output_.write(
+      fmt::format("collective,bytes,iterations,{}errors,algorithm,not_applicable\n",
+                  times_text(heading_.full, [](const Column& column) { return std::string(column.name) + ","; })));
+}
+
+void Report::begin_collective(const std::string& name) {
+  collectives_.push_back(name);
+  if (format_ != Options::Format::kTable) return;
+  output_.write(fmt::format("# {} over {} rank{}; times in us{}\n", name, heading_.ranks,
+                            heading_.ranks == 1 ? "" : "s",
+                            heading_.checked ? ", which include waiting for ranks that verify" : ""));
+  output_.write(table_heading(heading_.full));
 }
 
 void Report::add(const Row& row) {
   switch (format_) {
     case Options::Format::kTable:
-      return output_.write(table_line(row));
+      return output_.write(table_line(row, heading_.full));
     case Options::Format::kCsv:
-      return output_.write(csv_line(heading_.collective, row));
+      return output_.write(csv_line(row, heading_.full));
     case Options::Format::kJson:
       rows_.push_back(row);
   }
@@ -90,8 +122,8 @@ void Report::end(uint64_t private_memory, uint64_t buffer_memory) {
                               static_cast<double>(buffer_memory) / 1048576));
   } else if (format_ == Options::Format::kJson) {
     auto rows = nlohmann::json::array();
-    for (const Row& row : rows_) rows.push_back(json_row(row));
-    const nlohmann::json document = {{"collective", heading_.collective},
+    for (const Row& row : rows_) rows.push_back(json_row(row, heading_.full));
+    const nlohmann::json document = {{"collective", collectives_.size() == 1 ? collectives_[0] : "all"},
                                      {"ranks", heading_.ranks},
                                      {"version", ibcoll_version_string()},
                                      {"unit", "us"},

@@ -15,6 +15,7 @@
 namespace ibcoll::perf {
 
 struct Row {
+  std::string collective;
   uint64_t bytes = 0;
   uint64_t iterations = 0;
   CallTimes times;
@@ -24,9 +25,9 @@ struct Row {
 };
 
 struct Heading {
-  std::string collective;
   int ranks = 1;
   bool checked = false;
+  bool full = false;  // with p50 and p90
 };
 
 // A file that appears whole or not at all: written beside its place and renamed by commit(). A device or a pipe is written
@@ -54,6 +55,7 @@ class Report {
   Report(OutputFile& output, Options::Format format, Heading heading);
 
   void begin();
+  void begin_collective(const std::string& name);
   void add(const Row& row);
   // Bytes per rank, the largest of all ranks.
   void end(uint64_t private_memory, uint64_t buffer_memory);
@@ -62,11 +64,12 @@ class Report {
   OutputFile& output_;
   Options::Format format_;
   Heading heading_;
+  std::vector<std::string> collectives_;
   std::vector<Row> rows_;  // for JSON
 };
 
-std::string table_line(const Row& row);
-std::string csv_line(const std::string& collective, const Row& row);
-nlohmann::json json_row(const Row& row);
+std::string table_line(const Row& row, bool full);
+std::string csv_line(const Row& row, bool full);
+nlohmann::json json_row(const Row& row, bool full);
 
 }  // namespace ibcoll::perf

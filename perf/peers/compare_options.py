@@ -56,7 +56,10 @@ def parse(description):
     where.add_argument("--cluster", type=node_count, metavar="N", help="on N nodes of perf/cluster, joined by shaped "
                        "links: those that are up, or at 1gbit for as long as this takes; needs root; no MPICH")
     parser.add_argument("--tcp-alone", action="store_true", help="Open MPI over TCP inside a node, too")
-    parser.add_argument("--collectives", type=names(launch.COLLECTIVES), default=launch.COLLECTIVES, metavar="LIST")
+    parser.add_argument("--collectives", type=names(launch.COLLECTIVES + ["all"]), default=launch.USUAL, metavar="LIST",
+                        help="or all (default: barrier, bcast, allgather(v), alltoall(v), allreduce)")
+    parser.add_argument("--distribution", default="mild", metavar="NAME", help="of irregular blocks, as ibcoll_perf has them")
+    parser.add_argument("--root", type=int, default=0, metavar="RANK", help="where a collective has one (default 0)")
     parser.add_argument("--libraries", type=names(list(launch.TITLES)), default=list(launch.TITLES), metavar="LIST")
     parser.add_argument("--bytes", type=size_range, default=(8, 1 << 20), metavar="MIN:MAX", help="default 8:1M")
     parser.add_argument("--factor", type=int, help="from one size to the next: 4, with --quick 8")
@@ -77,6 +80,10 @@ def parse(description):
         if not launch.libraries_for(ranks, options.libraries):
             parser.error(f"--libraries: none is left for {ranks} ranks (MPICH takes part where every rank has a core, "
                          f"on one node, without --cluster)")
+    if "all" in options.collectives:
+        options.collectives = launch.COLLECTIVES
+    if not 0 <= options.root < min(options.ranks):
+        parser.error(f"--root {options.root}: there are {min(options.ranks)} ranks")
     quick = options.quick
     for name, fast, slow in (("factor", 8, 4), ("rounds", 3, 5), ("seconds", 0.02, 0.2)):
         if getattr(options, name) is None:

@@ -5,14 +5,26 @@ import contextlib
 import csv
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COLLECTIVES = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce"]
+CATALOG = "runtime/base/catalog.h"
+COLLECTIVES = re.findall(r'\.name = "(\w+)"', (ROOT / CATALOG).read_text(encoding="utf-8"))
+DISTRIBUTIONS = "tools/oracle/distributions.h"
+# Compared where nothing else is said.
+USUAL = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce"]
+# A rank may leave these long before the last one has what it waits for: the slowest rank tells what they take.
+SLOWEST = ["gather", "gatherv", "scatter", "scatterv", "reduce", "scan", "exscan"]
 TITLES = {"ibcoll": "ibcoll", "openmpi": "Open MPI", "mpich": "MPICH"}
-SOURCES = ["perf/peers/mpi_perf.cc", "perf/timed_loop.h", "perf/call_times.h"]
+SOURCES = ["perf/peers/mpi_perf.cc", "perf/peers/mpi_case.h", "perf/timed_loop.h", "perf/call_times.h", CATALOG, DISTRIBUTIONS]
+
+
+def figure(collective):
+    """The column that is compared."""
+    return "t_max" if collective in SLOWEST else "t_avg"
 
 
 class CompareError(Exception):
@@ -91,7 +103,7 @@ def end(process):
 
 
 def run(name, program, ranks, bed, words, timeout):
-    """Rows of one launch on a beds.Bed: {bytes: (t_avg, algorithm)}; a CompareError has the program's own words."""
+    """Rows of one launch on a beds.Bed: {bytes: (microseconds, algorithm)}; a CompareError has the program's own words."""
     command = bed.command(name, ranks, [program] + words)
     said = f"{TITLES[name]}: {' '.join(command)}"
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
@@ -114,5 +126,5 @@ def run(name, program, ranks, bed, words, timeout):
     for row in csv.DictReader(lines[header:]):
         if not row["t_avg"]:
             raise CompareError(f"{said}: no time for {row['bytes']} bytes: {row.get('not_applicable')}")
-        rows[int(row["bytes"])] = (float(row["t_avg"]), row["algorithm"])
+        rows[int(row["bytes"])] = (float(row[figure(row["collective"])]), row["algorithm"])
     return rows

@@ -4,7 +4,7 @@
 import math
 import statistics
 
-from launch import TITLES
+from launch import TITLES, figure
 
 
 def geometric_mean(values):
@@ -45,7 +45,7 @@ class Cell:
 
     def as_json(self):
         return {"ranks": self.ranks, "collective": self.collective, "bytes": self.size, "algorithm": self.algorithm,
-                "t_avg_us": self.times, "ratio": self.ratio()}
+                "figure": figure(self.collective), "times_us": self.times, "ratio": self.ratio()}
 
 
 def distance_line(distances):
@@ -55,12 +55,17 @@ def distance_line(distances):
             f"{max(distances):.0f}); before {far} of {len(distances)} groups of launches over 1.5 times the least")
 
 
+def name_width(collectives):
+    return max([10, *map(len, collectives)]) + 1
+
+
 def table(cells, libraries):
     """Lines of the table for one number of ranks."""
-    head = f"{'collective':<11}{'bytes':>6}" + "".join(f"{TITLES[name] + ' us':>13}" for name in libraries)
+    width = name_width(cell.collective for cell in cells)
+    head = f"{'collective':<{width}}{'bytes':>6}" + "".join(f"{TITLES[name] + ' us':>13}" for name in libraries)
     lines = [head + f"{'ratio':>8}  {'min..max':<13}algorithm"]
     for cell in cells:
-        line = f"{cell.collective:<11}{size_text(cell.size):>6}"
+        line = f"{cell.collective:<{width}}{size_text(cell.size):>6}"
         for name in libraries:
             line += f"{cell.median(name):>13.2f}" if name in cell.times else f"{'-':>13}"
         ratio = cell.ratio()
@@ -76,12 +81,13 @@ def summary(cells, collectives):
     rated = [cell for cell in cells if cell.ratio() is not None]
     if not rated:
         return []
+    width = name_width(collectives)
     lines = ["", "geometric mean of the ratio to the faster peer:"]
     for collective in collectives:
         values = [cell.ratio() for cell in rated if cell.collective == collective]
         if values:
-            lines.append(f"  {collective:<11}{geometric_mean(values):6.2f}")
-    lines.append(f"  {'all':<11}{geometric_mean([cell.ratio() for cell in rated]):6.2f}")
+            lines.append(f"  {collective:<{width}}{geometric_mean(values):6.2f}")
+    lines.append(f"  {'all':<{width}}{geometric_mean([cell.ratio() for cell in rated]):6.2f}")
     below = sorted((cell for cell in rated if round(cell.ratio(), 2) < 1), key=Cell.ratio)
     lines.append(f"cells below 1: {len(below) or 'none'} (of {len(rated)})")
     lines += [f"  {cell.ratio():.2f}  {cell.collective} {size_text(cell.size)}" for cell in below]

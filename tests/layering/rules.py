@@ -28,7 +28,7 @@ ONLY = {
     "tools/ibcoll_run/": ["tools/ibcoll_run/", "bootstrap/", "runtime/include/", "runtime/base/"],
     "tools/ibcoll_sim/": ["tools/ibcoll_sim/", "tools/oracle/", "runtime/"],  # the runtime itself, in one process
     "tools/": ["tools/", "runtime/include/", "runtime/base/"],
-    "perf/peers/": ["perf/"],
+    "perf/peers/": ["perf/", "tools/oracle/distributions.h", "runtime/base/catalog.h"],
     "perf/apps/": ["perf/apps/", "perf/behind_links.h", "runtime/include/"],
     # These measure parts that no program sees.
     "perf/measures/registration_cache": ["runtime/registration_cache/", "runtime/base/"],

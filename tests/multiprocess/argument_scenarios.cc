@@ -52,6 +52,17 @@ class Refusals {
     expect_error(ibcoll_collective_init(self_.world, &args, &request), status, why, name ? name : "no collective");
     expect(request == nullptr, "a refused call gave a request");
   }
+  // What is significant at the root alone, which is rank 0: the others do not look at it.
+  void refuse_at_root(ibcoll_collective_t collective, const char* why, const Spoil& spoil) {
+    if (self_.rank == 0) return refuse(collective, why, spoil);
+    Arguments arguments(self_.size);
+    ibcoll_collective_args_t args = arguments.of(collective);
+    spoil(args, arguments);
+    ibcoll_request_t request = nullptr;
+    expect_ok(ibcoll_collective_init(self_.world, &args, &request),
+              fmt::format("{} on a rank that is not the root: {}", ibcoll_collective_name(collective), why));
+    expect_ok(ibcoll_request_free(request), "free");
+  }
   template <typename... Collectives>
   void refuse_all(const char* why, const Spoil& spoil, Collectives... collectives) {
     (refuse(collectives, why, spoil), ...);
@@ -64,23 +75,40 @@ class Refusals {
 void null_pointers(Refusals& r) {
   r.refuse_all(
       "recv", [](auto& a, auto&) { a.recv = nullptr; }, IBCOLL_BCAST, IBCOLL_ALLGATHER, IBCOLL_ALLGATHERV,
-      IBCOLL_ALLTOALL, IBCOLL_ALLTOALLV, IBCOLL_ALLREDUCE);
+      IBCOLL_ALLTOALL, IBCOLL_ALLTOALLV, IBCOLL_ALLREDUCE, IBCOLL_SCATTER, IBCOLL_SCATTERV, IBCOLL_REDUCE_SCATTER,
+      IBCOLL_REDUCE_SCATTER_BLOCK, IBCOLL_SCAN, IBCOLL_EXSCAN);
   r.refuse_all(
       "send is NULL", [](auto& a, auto&) { a.send = nullptr; }, IBCOLL_ALLGATHER, IBCOLL_ALLGATHERV, IBCOLL_ALLTOALL,
-      IBCOLL_ALLTOALLV, IBCOLL_ALLREDUCE);
+      IBCOLL_ALLTOALLV, IBCOLL_ALLREDUCE, IBCOLL_GATHER, IBCOLL_GATHERV, IBCOLL_REDUCE, IBCOLL_REDUCE_SCATTER,
+      IBCOLL_REDUCE_SCATTER_BLOCK, IBCOLL_SCAN, IBCOLL_EXSCAN);
+  for (const auto collective : {IBCOLL_GATHER, IBCOLL_GATHERV, IBCOLL_REDUCE})
+    r.refuse_at_root(collective, "recv is NULL", [](auto& a, auto&) { a.recv = nullptr; });
+  for (const auto collective : {IBCOLL_SCATTER, IBCOLL_SCATTERV})
+    r.refuse_at_root(collective, "send is NULL", [](auto& a, auto&) { a.send = nullptr; });
+  r.refuse_at_root(IBCOLL_GATHERV, "recv_counts is NULL", [](auto& a, auto&) { a.recv_counts = nullptr; });
+  r.refuse_at_root(IBCOLL_GATHERV, "recv_displacements is NULL",
+                   [](auto& a, auto&) { a.recv_displacements = nullptr; });
+  r.refuse_at_root(IBCOLL_SCATTERV, "send_counts is NULL", [](auto& a, auto&) { a.send_counts = nullptr; });
+  r.refuse_at_root(IBCOLL_SCATTERV, "send_displacements is NULL",
+                   [](auto& a, auto&) { a.send_displacements = nullptr; });
   r.refuse_all(
-      "recv_counts is NULL", [](auto& a, auto&) { a.recv_counts = nullptr; }, IBCOLL_ALLGATHERV, IBCOLL_ALLTOALLV);
+      "recv_counts is NULL", [](auto& a, auto&) { a.recv_counts = nullptr; }, IBCOLL_ALLGATHERV, IBCOLL_ALLTOALLV,
+      IBCOLL_REDUCE_SCATTER);
   r.refuse_all(
       "recv_displacements is NULL", [](auto& a, auto&) { a.recv_displacements = nullptr; }, IBCOLL_ALLGATHERV,
       IBCOLL_ALLTOALLV);
   r.refuse(IBCOLL_ALLTOALLV, "send_counts is NULL", [](auto& a, auto&) { a.send_counts = nullptr; });
   r.refuse(IBCOLL_ALLTOALLV, "send_displacements is NULL", [](auto& a, auto&) { a.send_displacements = nullptr; });
-  r.refuse(IBCOLL_ALLREDUCE, "op is NULL", [](auto& a, auto&) { a.op = nullptr; });
+  r.refuse_all(
+      "op is NULL", [](auto& a, auto&) { a.op = nullptr; }, IBCOLL_ALLREDUCE, IBCOLL_REDUCE, IBCOLL_REDUCE_SCATTER,
+      IBCOLL_REDUCE_SCATTER_BLOCK, IBCOLL_SCAN, IBCOLL_EXSCAN);
 }
 
 void beyond_the_range(Refusals& r, int p) {
   for (const int root : {-1, p, 1 << 30})
-    r.refuse(IBCOLL_BCAST, fmt::format("root is {}", root).c_str(), [=](auto& a, auto&) { a.root = root; });
+    r.refuse_all(
+        fmt::format("root is {}", root).c_str(), [=](auto& a, auto&) { a.root = root; }, IBCOLL_BCAST, IBCOLL_GATHER,
+        IBCOLL_GATHERV, IBCOLL_SCATTER, IBCOLL_SCATTERV, IBCOLL_REDUCE);
   r.refuse(IBCOLL_ALLREDUCE, "type is 99", [](auto& a, auto&) { a.type = static_cast<ibcoll_type_t>(99); });
   r.refuse(IBCOLL_ALLREDUCE, "type is -1", [](auto& a, auto&) { a.type = static_cast<ibcoll_type_t>(-1); });
   r.refuse(IBCOLL_ALLREDUCE, "bxor is not defined for double", [](auto& a, auto&) {
@@ -90,6 +118,14 @@ void beyond_the_range(Refusals& r, int p) {
   });
   r.refuse(static_cast<ibcoll_collective_t>(42), "collective is 42", [](auto&, auto&) {});
   r.refuse(static_cast<ibcoll_collective_t>(-1), "collective is -1", [](auto&, auto&) {});
+  for (const auto collective : {IBCOLL_GATHERV, IBCOLL_SCATTERV})
+    r.refuse_at_root(collective, "bytes is 32, but the root's list says 64",
+                     [](auto& a, auto&) { a.bytes = kBlock / 2; });
+  r.refuse(IBCOLL_REDUCE_SCATTER, "recv_counts[0] is 63 bytes, which is no multiple of the 8 bytes",
+           [](auto& a, Arguments& own) {
+             a.type = IBCOLL_DOUBLE;
+             own.counts[0] = 63;
+           });
   r.refuse_all(
       "scheme is 7", [](auto& a, auto&) { a.scheme = static_cast<ibcoll_scheme_t>(7); }, IBCOLL_BARRIER,
       IBCOLL_ALLGATHER);
@@ -100,16 +136,31 @@ void beyond_the_range(Refusals& r, int p) {
   });
 }
 
-void overflows(Refusals& r) {
+void overflows(Refusals& r, int p) {
   constexpr uint64_t kMost = ~uint64_t{0};
   for (const uint64_t bytes : {kMost, kMost / 2, kMost / 4 + 100})
     r.refuse_all(
         "", [=](auto& a, auto&) { a.bytes = bytes; }, IBCOLL_ALLGATHER, IBCOLL_ALLTOALL);
+  for (const uint64_t bytes : {kMost / 2, kMost / 4 + 100})
+    for (const auto collective : {IBCOLL_GATHER, IBCOLL_SCATTER})
+      r.refuse_at_root(collective, "", [=](auto& a, auto&) { a.bytes = bytes; });
   r.refuse(IBCOLL_BCAST, "address space", [](auto& a, auto&) { a.bytes = kMost; });
-  r.refuse(IBCOLL_ALLREDUCE, "overflow 64 bits", [](auto& a, auto&) {
-    a.count = kMost / 4;
-    a.type = IBCOLL_DOUBLE;
-  });
+  r.refuse_all(
+      "overflow 64 bits",
+      [](auto& a, auto&) {
+        a.count = kMost / 4;
+        a.type = IBCOLL_DOUBLE;
+      },
+      IBCOLL_ALLREDUCE, IBCOLL_REDUCE, IBCOLL_REDUCE_SCATTER_BLOCK, IBCOLL_SCAN, IBCOLL_EXSCAN);
+  if (p > 1)
+    r.refuse(IBCOLL_REDUCE_SCATTER, "the sum of recv_counts overflows 64 bits",
+             [](auto&, Arguments& own) { own.counts.assign(own.p, ~uint64_t{0} / 2 + 1); });
+  for (const auto collective : {IBCOLL_GATHERV, IBCOLL_SCATTERV}) {
+    r.refuse_at_root(collective, "address space",
+                     [](auto&, Arguments& own) { own.displacements.back() = ~uint64_t{0} - 10; });
+    if (p > 1)
+      r.refuse_at_root(collective, "address space", [](auto&, Arguments& own) { own.counts.back() = ~uint64_t{0}; });
+  }
   r.refuse_all(
       "address space", [](auto&, Arguments& own) { own.displacements.back() = ~uint64_t{0} - 10; }, IBCOLL_ALLGATHERV,
       IBCOLL_ALLTOALLV);
@@ -155,7 +206,7 @@ void bad_arguments(Rank& self) {
   Refusals r(self);
   null_pointers(r);
   beyond_the_range(r, self.size);
-  overflows(r);
+  overflows(r, self.size);
   if (self.size > 1) overlaps(r);
   algorithms(r, self.size);
   ibcoll_request_t request = nullptr;

@@ -14,7 +14,7 @@ namespace {
 void in_place(Rank& self) {
   for (const uint64_t bytes : {uint64_t{1}, uint64_t{48}, uint64_t{3001}, uint64_t{50'000}}) {
     for (CallParams params : every_collective(bytes, self.size)) {
-      if (params.collective == IBCOLL_BARRIER || params.collective == IBCOLL_BCAST) continue;
+      if (!kCatalog[params.collective].may_be_in_place(params.root, params.root)) continue;
       params.in_place = true;
       CheckedCall call(self.world, params);
       for (uint64_t round = 0; round < 3; ++round)
@@ -38,6 +38,17 @@ void little_or_nothing(Rank& self) {
   expect_ok(ibcoll_alltoallv(self.world, nullptr, none.data(), none.data(), nullptr, none.data(), none.data()),
             "alltoallv of nothing");
   expect_ok(ibcoll_allreduce(self.world, nullptr, nullptr, 0, IBCOLL_DOUBLE, IBCOLL_SUM), "allreduce of nothing");
+  expect_ok(ibcoll_gather(self.world, nullptr, nullptr, 0, 0), "gather of nothing");
+  expect_ok(ibcoll_gatherv(self.world, nullptr, 0, nullptr, none.data(), none.data(), 0), "gatherv of nothing");
+  expect_ok(ibcoll_scatter(self.world, nullptr, nullptr, 0, 0), "scatter of nothing");
+  expect_ok(ibcoll_scatterv(self.world, nullptr, none.data(), none.data(), nullptr, 0, 0), "scatterv of nothing");
+  expect_ok(ibcoll_reduce(self.world, nullptr, nullptr, 0, IBCOLL_DOUBLE, IBCOLL_SUM, 0), "reduce of nothing");
+  expect_ok(ibcoll_reduce_scatter(self.world, nullptr, nullptr, none.data(), IBCOLL_DOUBLE, IBCOLL_SUM),
+            "reduce_scatter of nothing");
+  expect_ok(ibcoll_reduce_scatter_block(self.world, nullptr, nullptr, 0, IBCOLL_DOUBLE, IBCOLL_SUM),
+            "reduce_scatter_block of nothing");
+  expect_ok(ibcoll_scan(self.world, nullptr, nullptr, 0, IBCOLL_DOUBLE, IBCOLL_SUM), "scan of nothing");
+  expect_ok(ibcoll_exscan(self.world, nullptr, nullptr, 0, IBCOLL_DOUBLE, IBCOLL_SUM), "exscan of nothing");
 }
 
 // Only one rank has anything to say, in turn; blocks of nothing may lie anywhere.

@@ -142,6 +142,9 @@ std::vector<Death> deaths() {
          {IBCOLL_BARRIER, IBCOLL_BCAST, IBCOLL_ALLGATHER, IBCOLL_ALLTOALL, IBCOLL_ALLREDUCE})
       if (nodes < 4 || collective == IBCOLL_ALLTOALL)
         all.push_back({collective, collective == IBCOLL_BARRIER ? 0u : 30'000u, nodes});
+  // In these a rank need not hear of the victim in its own part.
+  for (int i = IBCOLL_GATHER; i < kCollectives; ++i)
+    all.push_back({static_cast<ibcoll_collective_t>(i), 30'000, 1 + i % 2});
   for (const int nodes : {1, 2}) {
     all.push_back({IBCOLL_ALLTOALL, 100, nodes});
     all.push_back({IBCOLL_ALLTOALLV, 300'000, nodes});

@@ -26,17 +26,22 @@ ibcoll_status_t start_and_wait(ibcoll_team_t team, const ibcoll_collective_args_
   return status;
 }
 
+using Names = std::vector<std::string>;  // what an error has in it
+void expect_named(ibcoll_status_t status, const Names& named, const std::string& what) {
+  for (const std::string& name : named) expect_error(status, IBCOLL_ERR_MISMATCH, name, what);
+}
+
 // Runs the body on a team of its own, then barriers, until they fail on every rank. The world stays as it was.
-void expect_mismatch(Rank& self, const std::string& what, const Body& body) {
+void expect_mismatch(Rank& self, const std::string& what, const Body& body, const Names& named = {"rank "}) {
   if (complaints() > 0) return;
   const TeamOwner team = split(self.world, 0, self.rank);
   const double begin = seconds_now();
   const ibcoll_status_t status = body(team.get());
-  if (status != IBCOLL_OK) expect_error(status, IBCOLL_ERR_MISMATCH, "rank ", what);
+  if (status != IBCOLL_OK) expect_named(status, named, what);
   // A rank whose own part was complete is told later; it may pass barriers until then.
   ibcoll_status_t next = IBCOLL_OK;
   while (next == IBCOLL_OK && seconds_now() - begin < kSeconds) next = ibcoll_barrier(team.get());
-  expect_error(next, IBCOLL_ERR_MISMATCH, "rank ", what + ", then barriers");
+  expect_named(next, named, what + ", then barriers");
   const double took = seconds_now() - begin;
   expect(took < kSeconds, "{}: {:.1f} s until this rank knew", what, took);
   expect_ok(ibcoll_barrier(self.world), "barrier of the world");
@@ -70,7 +75,7 @@ void sizes_differ(Rank& self) {
   constexpr std::pair<uint64_t, uint64_t> kSizes[] = {
       {104, 96}, {96, 104}, {20'000, 24'000}, {24'000, 100}, {100, 24'000}};
   size_t turn = 0;
-  for (int c = IBCOLL_BCAST; c < kFirstCollectives; ++c) {
+  for (int c = IBCOLL_BCAST; c < kCollectives; ++c) {
     const auto collective = static_cast<ibcoll_collective_t>(c);
     for (int i = 0; const char* const algorithm = ibcoll_algorithm_name(collective, i); ++i) {
       CallParams theirs{.collective = collective, .algorithm = algorithm}, its = theirs;
@@ -146,6 +151,35 @@ void blocks_differ(Rank& self) {
           if (!expect(recv[k * 40'000 + at] == std::byte{2}, "byte {} behind block {} was written", at, k)) return;
     }
   }
+}
+
+// The root's list says something else of rank 1's block than rank 1 does. Both are named, on every rank. One algorithm meets all
+// sizes, the others one each.
+void root_counts_differ(Rank& self) {
+  constexpr std::pair<uint64_t, uint64_t> kSizes[] = {{50, 0}, {0, 50}, {50, 60}, {30'000, 50}, {50, 30'000}};
+  for (const ibcoll_collective_t collective : {IBCOLL_GATHERV, IBCOLL_SCATTERV})
+    for (int i = 0; const char* const algorithm = ibcoll_algorithm_name(collective, i); ++i)
+      for (const auto& [roots, its] :
+           i == 0 ? std::span(kSizes) : std::span(kSizes).subspan(static_cast<size_t>(i) % 5, 1)) {
+        CallParams params{.collective = collective, .bytes = 10, .gap = 13, .algorithm = algorithm};
+        if (!applies(self, params)) continue;
+        oracle::CallParams exact = params.on(self.size);
+        exact.sizes = nullptr;
+        exact.counts.assign(static_cast<size_t>(self.size), 10);
+        exact.counts[1] = self.rank == 1 ? its : roots;
+        std::optional<CheckedCall> call;
+        const std::string what = fmt::format("{}: {} bytes at the root, {} at rank 1", params.describe(), roots, its);
+        const auto body = [&](ibcoll_team_t team) {
+          call.emplace(team, params, exact);
+          call->fill(1);
+          const ibcoll_status_t status = start_and_wait(team, call->args());
+          call->verify_guards();
+          call->scribble();
+          return status;
+        };
+        expect_mismatch(self, what, body, {"rank 0", "rank 1"});
+        expect(!call || call->scribbled(), "{}: memory was written after the call had returned", what);
+      }
 }
 
 // Two collectives, started in one order here and in the other there.
@@ -303,6 +337,7 @@ constexpr Scenario kMismatchScenarios[] = {
     {"calls_differ", calls_differ},
     {"roots_differ", roots_differ},
     {"blocks_differ", blocks_differ},
+    {"root_counts_differ", root_counts_differ},
     {"order_differs", order_differs},
     {"lists_differ", lists_differ},
     {"freed_at_once", freed_at_once},

@@ -77,12 +77,13 @@ void RandomProgram::free_team(size_t index) {
 
 CallParams RandomProgram::draw() {
   CallParams params;
-  params.collective = static_cast<ibcoll_collective_t>(common_.below(kFirstCollectives));
+  params.collective = static_cast<ibcoll_collective_t>(common_.below(kCollectives));
   const uint64_t magnitude = common_.below(18);
-  params.bytes = params.collective == IBCOLL_BARRIER ? 0 : common_.below((uint64_t{2} << magnitude) / 2 + 1);
+  const Collective& row = kCatalog[params.collective];
+  params.bytes = !row.moves_data() ? 0 : common_.below((uint64_t{2} << magnitude) / 2 + 1);
   params.gap = common_.below(3) * 7;
   params.scheme = static_cast<ibcoll_scheme_t>(common_.below(3));
-  params.in_place = common_.one_in(4) && params.collective != IBCOLL_BARRIER && params.collective != IBCOLL_BCAST;
+  params.in_place = common_.one_in(4) && row.moves_data() && !row.one_buffer;
   params.salt = common_.below(1 << 20);
   root_ = static_cast<int>(common_.below(1 << 20));
   const int algorithm = static_cast<int>(common_.below(20));  // often past the last: then the library chooses
@@ -93,7 +94,7 @@ CallParams RandomProgram::draw() {
 // Smaller blocks where many ranks receive one from each.
 void RandomProgram::fit(CallParams& params, ibcoll_team_t team) const {
   const int p = ibcoll_team_size(team);
-  params.root = params.collective == IBCOLL_BCAST ? root_ % p : 0;
+  params.root = kCatalog[params.collective].rooted ? root_ % p : 0;
   params.bytes = std::min<uint64_t>(params.bytes, (uint64_t{1} << 19) / static_cast<uint64_t>(p * p));
 }
 

@@ -80,7 +80,7 @@ void in_flight(Rank& self) {
 void many_in_flight(Rank& self) {
   Requests requests;
   for (uint64_t i = 0; i < 150; ++i) {
-    CallParams params = every_collective(1 + i * 97 % 700, self.size)[i % kFirstCollectives];
+    CallParams params = every_collective(1 + i * 97 % 700, self.size)[i % kCollectives];
     params.salt = i;
     requests.push_back(std::make_unique<PersistentCall>(self.world, params));
   }

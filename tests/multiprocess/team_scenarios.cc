@@ -107,7 +107,7 @@ void several_teams_in_flight(Rank& self) {
   std::vector<ibcoll_request_t> requests;
   uint64_t salt = 0;
   for (const uint64_t bytes : {uint64_t{50}, uint64_t{20'000}}) {
-    for (int i = 0; i < kFirstCollectives; ++i) {
+    for (int i = 0; i < kCollectives; ++i) {
       for (const TeamOwner& team : teams) {
         CallParams params = every_collective(bytes, ibcoll_team_size(team.get()))[static_cast<size_t>(i)];
         params.salt = ++salt;

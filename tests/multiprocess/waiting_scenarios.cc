@@ -21,7 +21,7 @@ void late(Rank& self) {
   for (const uint64_t bytes : {uint64_t{64}, uint64_t{30'000}}) {
     for (const CallParams& params : every_collective(bytes, self.size)) {
       CheckedCall call(self.world, params);
-      if (turn++ % self.size == self.rank) sleep_seconds(0.3);
+      if (turn++ % self.size == self.rank) sleep_seconds(0.12);
       if (!call.run(static_cast<uint64_t>(turn))) return;
     }
   }
@@ -159,7 +159,7 @@ void threads(Rank& self) {
   std::vector<std::thread> running;
   for (int i = 0; i < kThreads; ++i)
     running.emplace_back([team = teams[static_cast<size_t>(i)].get(), i, size = self.size] {
-      for (uint64_t round = 0; round < 12 && complaints() == 0; ++round)
+      for (uint64_t round = 0; round < 6 && complaints() == 0; ++round)
         for (CallParams params : every_collective(round % 4 == 3 ? 20'000 : 300, size)) {
           params.salt += 100 * static_cast<uint64_t>(i);
           CheckedCall(team, params).run(round);

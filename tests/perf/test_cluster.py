@@ -298,7 +298,7 @@ class Compare(NeedsNamespaces):
         self.assertIn("2 nodes of perf/cluster at 1gbit", told)
         self.assertRegex(told, r"raw TCP from n1 to n2, 2 times in between: \d+ Mbit/s .*round trip of 8 bytes \d+ us")
         self.assertRegex(told, r"barrier +0 +[0-9.]+ +[0-9.]+ +[0-9.]+ ")
-        self.assertEqual([sorted(cell["t_avg_us"]) for cell in figures["cells"]], [["ibcoll", "openmpi"]])
+        self.assertEqual([sorted(cell["times_us"]) for cell in figures["cells"]], [["ibcoll", "openmpi"]])
         self.assertEqual(len(figures["raw_tcp_us_mbit"]), 2)
         self.assert_nothing_is_left()
 

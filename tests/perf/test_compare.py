@@ -136,6 +136,27 @@ class CompareTest(unittest.TestCase):
         done = self.compare("--ranks", "1", "--collectives", "barrier")
         self.assertNotIn("from core to core", done.stdout, done.stderr)
 
+    def test_the_slowest_rank_counts_where_others_leave_early(self):
+        done = self.compare("--ranks", "1", "--collectives", "gatherv", "--json", str(self.folder / "figures"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        cells = json.loads((self.folder / "figures").read_text(encoding="utf-8"))["cells"]
+        self.assertEqual([(cell["figure"], cell["ratio"]) for cell in cells], [("t_max", 1), ("t_max", 1)])
+
+    def test_all_collectives_with_a_distribution_and_a_root(self):
+        words = self.folder / "words"
+        for program in ("build/bin/ibcoll_run", "path/mpirun.openmpi"):
+            self.write(program, BENCHMARK.replace("BASE", "6").replace("#!/bin/bash\n", f"#!/bin/bash\necho \"$*\" >>{words}\n"))
+        done = self.compare("--ranks", "4", "--collectives", "all", "--distribution", "spikes", "--root", "2", "--libraries",
+                            "ibcoll,openmpi", "--rounds", "1", "--json", str(self.folder / "figures"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        figures = json.loads((self.folder / "figures").read_text(encoding="utf-8"))
+        self.assertEqual((figures["distribution"], figures["root"]), ("spikes", 2))
+        self.assertEqual(len({cell["collective"] for cell in figures["cells"]}), 16)
+        runs = [line for line in words.read_text().splitlines() if "--bytes" in line]
+        self.assertEqual(len(runs), 2 * 16)
+        for line in runs:
+            self.assertIn("--distribution spikes --root 2", line)
+
     def test_geometric_mean(self):
         self.program("path/mpirun.mpich", 8)
         done = self.compare("--ranks", "1", "--collectives", "barrier,bcast", "--libraries", "ibcoll,openmpi,mpich")
@@ -152,7 +173,7 @@ class CompareTest(unittest.TestCase):
 
     def test_bad_options(self):
         for options, word in ((["--bytes", "9"], "'9'"), (["--ranks", "0"], "'0'"), (["--rounds", "-1"], "--rounds"),
-                              (["--nodes", "0"], "'0'"),
+                              (["--nodes", "0"], "'0'"), (["--ranks", "16,2", "--root", "2"], "--root 2: there are 2 ranks"),
                               (["--collectives", "alltoal"], "'alltoal'"), (["--libraries", "nccl"], "'nccl'")):
             with self.subTest(options=options):
                 done = self.compare(*options)

@@ -19,7 +19,9 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = (ROOT / os.environ.get("build", "build/release")).resolve()
-COLLECTIVES = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce"]
+COLLECTIVES = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce", "gather", "gatherv", "scatter",
+               "scatterv", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan"]
+IRREGULAR = ["allgatherv", "alltoallv", "gatherv", "scatterv", "reduce_scatter"]
 COLUMNS = ["bytes", "iterations", "t_min", "t_avg", "t_max", "p99", "errors", "algorithm"]
 
 
@@ -47,55 +49,111 @@ class PerfTest(unittest.TestCase):
             self.assertIn(part, done.stderr)
 
 
-# A library of which every second call in a row of one request does nothing.
-LAZY = """#define _GNU_SOURCE
+# A library of which some calls of the request that is measured do nothing; what ibcoll_perf calls for itself asks for "auto".
+BROKEN = """#define _GNU_SOURCE
 #include <dlfcn.h>
-int ibcoll_start(void* request) {
-  static void* last;
-  static int calls;
-  calls = request == last ? calls + 1 : 0;
-  last = request;
-  return calls % 2 ? 0 : ((int (*)(void*))dlsym(RTLD_NEXT, "ibcoll_start"))(request);
+#include "runtime/include/ibcoll.h"
+static ibcoll_request_t measured;
+static int calls;
+ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collective_args_t* args, ibcoll_request_t* request) {
+  ibcoll_status_t (*init)(ibcoll_team_t, const ibcoll_collective_args_t*, ibcoll_request_t*) =
+      dlsym(RTLD_NEXT, "ibcoll_collective_init");
+  const ibcoll_status_t status = init(team, args, request);
+  if (!args->algorithm) measured = *request;
+  else if (measured == *request) measured = 0;
+  return status;
+}
+ibcoll_status_t ibcoll_start(ibcoll_request_t request) {
+  if (request == measured && calls++ % OF == OF - 1) return IBCOLL_OK;
+  return ((ibcoll_status_t(*)(ibcoll_request_t))dlsym(RTLD_NEXT, "ibcoll_start"))(request);
 }
 """
 
 
-class Figures(PerfTest):
-    def test_calls_that_do_nothing_are_wrong(self):
+class Broken(PerfTest):
+    """Libraries that do not do their work: --check must tell."""
+
+    def rows_with(self, of, *words):
+        """One in `of` calls does nothing."""
         with tempfile.TemporaryDirectory() as folder:
-            library = pathlib.Path(folder) / "lazy.so"
-            subprocess.run(["cc", "-shared", "-fPIC", "-xc", "-", "-o", library, "-ldl"], input=LAZY, text=True, check=True)
-            for words in ([], ["--in-place"]):
-                done = perf(2, "allgather", "--bytes", "8", "--check", "--iterations", "12", "--format", "csv", *words,
-                            environment={"LD_PRELOAD": str(library), "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"})
-                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-                self.assertGreater(int(rows_of(done)[0]["errors"]), 0)
+            library = pathlib.Path(folder) / "broken.so"
+            subprocess.run(["cc", "-shared", "-fPIC", f"-DOF={of}", "-I", ROOT, "-xc", "-", "-o", library, "-ldl"],
+                           input=BROKEN, text=True, check=True)
+            done = perf(2, *words, "--check", "--format", "csv",
+                        environment={"LD_PRELOAD": str(library), "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"})
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        return rows_of(done)
 
+    def test_calls_that_do_nothing_are_wrong(self):
+        for words in ([], ["--in-place"]):
+            rows = self.rows_with(2, "all", "--bytes", "64", "--iterations", "12", *words)
+            self.assertEqual([row["collective"] for row in rows if int(row["errors"]) > 0], COLLECTIVES)
+
+    def test_barriers_that_do_nothing_are_wrong(self):
+        # In each call one of the two ranks comes late, and the other one does not wait for it.
+        row, = self.rows_with(1, "barrier", "--iterations", "50")
+        self.assertGreaterEqual(int(row["errors"]), 25)
+
+
+class Figures(PerfTest):
     def test_every_collective_is_right(self):
-        for collective in COLLECTIVES:
-            for ranks in (0, 3):
-                with self.subTest(collective=collective, ranks=ranks):
-                    done = self.check_runs(perf(ranks, collective, "--check", "--bytes", "1:64K", "--factor", "16",
-                                                "--iterations", "4", "--format", "csv"))
-                    rows = rows_of(done)
-                    self.assertEqual([row["bytes"] for row in rows],
+        for ranks, words in ((0, []), (3, []), (4, ["--in-place", "--root", "2"]),
+                             (3, ["--blocking", "--memory", "ibcoll", "--root", "1"])):
+            with self.subTest(ranks=ranks, words=words):
+                done = self.check_runs(perf(ranks, "all", "--check", "--bytes", "1:64K", "--factor", "16", "--iterations", "4",
+                                            "--format", "csv", *words))
+                rows = rows_of(done)
+                self.assertEqual(list(dict.fromkeys(row["collective"] for row in rows)), COLLECTIVES)
+                for collective in COLLECTIVES:
+                    self.assertEqual([row["bytes"] for row in rows if row["collective"] == collective],
                                      ["0"] if collective == "barrier" else ["1", "16", "256", "4096", "65536"])
-                    self.assertEqual({row["errors"] for row in rows}, {"0"})
+                self.assertEqual({row["errors"] for row in rows}, {"0"})
 
-    def test_in_place_is_right(self):
-        for collective in COLLECTIVES[2:]:
-            with self.subTest(collective=collective):
-                self.check_runs(perf(3, collective, "--in-place", "--check", "--bytes", "1:64K", "--factor", "64",
-                                     "--iterations", "4"))
+    def test_schemes_are_right(self):
+        for scheme in ("copy", "zero_copy"):
+            for words in ([], ["--blocking"]):
+                with self.subTest(scheme=scheme, words=words):
+                    self.check_runs(perf(2, "alltoallv", "--check", "--bytes", "64K", "--iterations", "4", "--scheme", scheme,
+                                         *words))
 
-    def test_blocking_and_library_memory_are_right(self):
-        for words in (["--blocking"], ["--memory", "ibcoll"], ["--blocking", "--scheme", "zero_copy"],
-                      ["--scheme", "copy"]):
-            with self.subTest(words=words):
-                self.check_runs(perf(2, "alltoallv", "--check", "--bytes", "64K", "--iterations", "4", *words))
+    def test_every_distribution_is_right(self):
+        words = perf(0, "allgatherv", "--distribution", "x").stderr.split("{")[1].split("}")[0].split(",")
+        self.assertEqual(len(words), 14)
+        for distribution in words:
+            for collective in IRREGULAR if distribution == "geometric" else ["gatherv"]:
+                with self.subTest(distribution=distribution, collective=collective):
+                    self.check_runs(perf(4, collective, "--distribution", distribution, "--check", "--bytes", "1:4K", "--factor",
+                                         "64", "--iterations", "4"))
 
-    def test_any_root(self):
-        self.check_runs(perf(3, "bcast", "--root", "2", "--check", "--bytes", "100", "--iterations", "4"))
+    def test_types_and_operations_are_right(self):
+        for words, sizes in ((["--type", "int16", "--op", "max"], ["2", "16", "256"]),
+                             (["--op", "composition"], ["1", "16", "256"]), (["--op", "band"], ["1", "16", "256"])):
+            if "composition" in words:
+                sizes = ["8", "16", "256"]
+                words = words + ["--type", "uint64"]
+            for collective in ("allreduce", "scan", "reduce_scatter"):
+                with self.subTest(words=words, collective=collective):
+                    done = self.check_runs(perf(3, collective, "--check", "--bytes", "1:256", "--factor", "16", "--iterations",
+                                                "4", "--format", "csv", *words))
+                    self.assertEqual([row["bytes"] for row in rows_of(done)], sizes)
+
+    def test_words_of_the_osu_benchmarks(self):
+        done = self.check_runs(perf(2, "gather", "-m", "4:16", "-i", "7", "-x", "3", "-f", "--format", "csv"))
+        rows = rows_of(done)
+        self.assertEqual([(row["bytes"], row["iterations"]) for row in rows], [("4", "7"), ("8", "7"), ("16", "7")])
+        for row in rows:
+            self.assertLessEqual(float(row["p50"]), float(row["p90"]))
+            self.assertLessEqual(float(row["p90"]), float(row["p99"]))
+
+    def test_all_algorithms_of_all_collectives(self):
+        done = self.check_runs(perf(3, "all", "--algorithm", "all", "--check", "--bytes", "8", "--iterations", "4", "--format",
+                                    "csv"))
+        listed, collective = [], ""
+        for line in perf(0, "--list").stdout.splitlines():
+            if line.startswith(" "):
+                listed.append((collective, line.split()[0]))
+            collective = collective if line.startswith(" ") else line
+        self.assertEqual([(row["collective"], row["algorithm"].split(":")[0]) for row in rows_of(done)], listed)
 
     def test_every_algorithm_or_why_not(self):
         done = self.check_runs(perf(3, "allgather", "--algorithm", "all", "--check", "--bytes", "8", "--iterations", "4",
@@ -104,6 +162,11 @@ class Figures(PerfTest):
         self.assertEqual({row["algorithm"] for row in rows_of(done)}, {line.split()[0] for line in listed.splitlines()})
         for row in rows_of(done):
             self.assertEqual(row["errors"] == "0", row["not_applicable"] == "", row)
+
+    def test_algorithm_with_a_parameter_or_by_size(self):
+        done = self.check_runs(perf(3, "allgather", "--algorithm", "ring:1K..,bruck", "--bytes", "8:8K", "--factor", "1024",
+                                    "--iterations", "4", "--format", "csv"))
+        self.assertEqual([row["algorithm"] for row in rows_of(done)], ["bruck", "ring"])
 
     def test_iterations_are_as_given(self):
         done = self.check_runs(perf(2, "allreduce", "--bytes", "8:16", "--iterations", "17", "--format", "csv"))
@@ -234,13 +297,18 @@ class BadOptions(PerfTest):
                 (["alltoall", "--bytes", "x"], "'x'"), (["alltoall", "--algorithm", "fastest"], "fastest"),
                 (["alltoall", "--bytes", "16E"], "--bytes: '16E'"), (["alltoall", "--warmup", "-1"], "--warmup"),
                 (["bcast", "--root", "-1"], "--root"), (["alltoall", "--iterations", "0"], "--iterations"),
-                (["alltoall", "--scheme", "both"], "both"),
+                (["alltoall", "--scheme", "both"], "both"), (["gatherv", "--distribution", "flat"], "flat"),
+                (["reduce", "--op", "minus"], "minus"), (["reduce", "--type", "quad"], "quad"),
+                (["reduce", "--op", "bor", "--type", "float"], "needs an integer --type"),
+                (["reduce", "--op", "composition", "--type", "int8"], "uint64"), (["gather", "--root", "1"], "--root 1"),
+                (["all", "--algorithm", "ring"], "'ring' with all collectives"),
+                (["allgather", "--algorithm", "ring,nonsense:8"], "no algorithm 'nonsense'"),
                 (["bcast", "--root", "1"], "--root 1"), (["bcast", "--in-place"], "--in-place"),
                 (["alltoall", "--speed"], "--speed")]:
             with self.subTest(words=words):
                 done = perf(0, *words)
                 self.check_refused(done, part)
-                self.assertRegex(done.stderr, r"\Aibcoll_perf: .{,200}\n\Z")
+                self.assertRegex(done.stderr, r"\Aibcoll_perf: .{,300}\n\Z")
 
     def test_one_rank_speaks_for_all(self):
         done = perf(3, "alltoall", "--algorithm", "fastest")
@@ -272,7 +340,8 @@ class BadOptions(PerfTest):
         self.assertIn("IBCOLL_ALLTOALL", rows_of(done)[0]["not_applicable"])
 
     def test_forced_algorithms_are_for_what_is_measured(self):
-        shm = {f"IBCOLL_{name.upper()}": "shm" for name in COLLECTIVES if name != "alltoall"}
+        shm = {f"IBCOLL_{name.upper()}": "shm" for name in ("barrier", "bcast", "allgather", "allgatherv", "alltoallv",
+                                                            "allreduce")}
         self.check_runs(perf(4, "alltoall", "--bytes", "8", "--iterations", "5", "--check", environment=shm,
                              launch=["--nodes", "2", "--net", "ucx"]))
 

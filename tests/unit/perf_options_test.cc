@@ -6,6 +6,8 @@
 #include <CLI/Error.hpp>
 #include <iterator>
 
+#include "perf/ibcoll_perf/plan.h"
+
 namespace ibcoll::perf {
 namespace {
 
@@ -42,6 +44,54 @@ TEST(ParseOptions, SecondsAreANumberInRange) {
   Options options;
   EXPECT_FALSE(parse_options(std::size(words), words, options));
   EXPECT_EQ(options.plan.budget_us, 1.5e6);
+}
+
+Options parsed(std::vector<const char*> words) {
+  words.insert(words.begin(), "ibcoll_perf");
+  Options options;
+  const std::optional<EarlyEnd> end = parse_options(static_cast<int>(words.size()), words.data(), options);
+  EXPECT_FALSE(end) << end->error_output;
+  return options;
+}
+
+TEST(ParseOptions, AllCollectivesInTheirOrder) {
+  const Options options = parsed({"all"});
+  ASSERT_EQ(options.collectives.size(), static_cast<size_t>(kCollectives));
+  for (int i = 0; i < kCollectives; ++i) EXPECT_EQ(options.collectives[static_cast<size_t>(i)], i);
+  EXPECT_EQ(parsed({"gatherv"}).collectives, (std::vector{IBCOLL_GATHERV}));
+}
+
+TEST(ParseOptions, ShortWordsMeanTheLongOnes) {
+  const Options options = parsed({"scan", "-m", "4:16", "-i", "20", "-x", "3", "-f"});
+  EXPECT_EQ(options.sizes, (Sizes{4, 8, 16}));
+  EXPECT_EQ(options.plan.iterations, 20u);
+  EXPECT_EQ(options.plan.warmup, 3);
+  EXPECT_TRUE(options.full);
+}
+
+TEST(Plan, SizesAreWholeElementsOfTheType) {
+  const Options options = parsed({"all", "-m", "1:16", "--type", "double"});
+  EXPECT_EQ(sizes_of(options, kCatalog[IBCOLL_REDUCE]), (Sizes{8, 16}));
+  EXPECT_EQ(sizes_of(options, kCatalog[IBCOLL_GATHER]), (Sizes{1, 2, 4, 8, 16}));
+  EXPECT_EQ(sizes_of(options, kCatalog[IBCOLL_BARRIER]), (Sizes{0}));
+}
+
+TEST(Plan, TypesFitTheSizeAndTheOperation) {
+  EXPECT_EQ(element_type(parsed({"reduce"}), 24), IBCOLL_DOUBLE);
+  EXPECT_EQ(element_type(parsed({"reduce"}), 12), IBCOLL_FLOAT);
+  EXPECT_EQ(element_type(parsed({"reduce"}), 3), IBCOLL_UINT8);
+  EXPECT_EQ(element_type(parsed({"reduce", "--op", "bor"}), 12), IBCOLL_UINT32);
+  EXPECT_EQ(element_type(parsed({"reduce", "--op", "composition"}), 3), IBCOLL_UINT64);
+}
+
+TEST(Plan, BlocksAreThoseOfTheDistribution) {
+  const Options options = parsed({"all", "--distribution", "half_full", "--root", "1"});
+  EXPECT_EQ(call_params(options, kCatalog[IBCOLL_GATHERV], 4, 10).block_bytes(2, 1), 20u);
+  EXPECT_EQ(call_params(options, kCatalog[IBCOLL_SCATTERV], 4, 10).block_bytes(1, 3), 0u);
+  EXPECT_EQ(call_params(options, kCatalog[IBCOLL_ALLTOALLV], 4, 10).block_bytes(2, 3), 20u);
+  EXPECT_EQ(call_params(options, kCatalog[IBCOLL_REDUCE_SCATTER], 4, 16).block_bytes(3, 2), 32u);
+  EXPECT_EQ(call_params(options, kCatalog[IBCOLL_GATHER], 4, 10).block_bytes(3, 1), 10u);
+  EXPECT_EQ(call_params(options, kCatalog[IBCOLL_SCATTERV], 4, 10).root, 1);
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <numeric>
 
 #include "runtime/base/hash.h"
 #include "tools/oracle/elements.h"
@@ -13,7 +13,8 @@
 namespace ibcoll::oracle {
 namespace {
 
-constexpr uint64_t kGuard = 64;  // bytes before and after each buffer, at least
+constexpr uint64_t kGuard = 64;      // bytes before and after each buffer, at least
+constexpr uint64_t kAlignment = 64;  // of what CallParams.misaligned counts from
 constexpr std::byte kScribble{0x5c};
 
 uint64_t key_of(uint64_t seed, int source, int destination, uint64_t round) {
@@ -25,218 +26,166 @@ uint64_t key_of(uint64_t seed, int source, int destination, uint64_t round) {
       .value();
 }
 
+// Words, at memory speed: each one of a block is another one, as the step is odd.
 void fill_pattern(std::byte* to, uint64_t bytes, uint64_t key) {
-  for (uint64_t i = 0; i < bytes; ++i) to[i] = static_cast<std::byte>((key + i * kGoldenRatio) >> 56);
-}
-
-// An address that nobody may look at.
-template <typename T>
-T* junk() {
-  return reinterpret_cast<T*>(uintptr_t{4096 - 8});
+  const uint64_t words = bytes / 8;
+  for (uint64_t i = 0; i < words; ++i) {
+    const uint64_t word = key + i * kGoldenRatio;
+    std::memcpy(to + i * 8, &word, 8);
+  }
+  const uint64_t rest = key + words * kGoldenRatio;
+  for (uint64_t i = words * 8; i < bytes; ++i) to[i] = static_cast<std::byte>(rest >> i % 8 * 8);
 }
 
 }  // namespace
 
-uint64_t CallParams::element_bytes() const {
-  return type == IBCOLL_OPAQUE ? opaque_bytes : oracle::element_bytes(type);
+uint64_t room_for(const BufferLayout& layout) {
+  return layout.significant ? kGuard + kAlignment - 1 + kAlignment - 1 + layout.extent + kGuard : 0;
 }
 
-uint64_t CallParams::block_bytes(int source, int destination) const {
-  switch (row().sizes) {
-    case SizesKnown::kRegular:
-      return row().reduces() ? count * element_bytes() : bytes;
-    case SizesKnown::kToPairs:
-      return counts[static_cast<size_t>(source) * static_cast<size_t>(p) + static_cast<size_t>(destination)];
-    case SizesKnown::kToAll:
-    case SizesKnown::kToRoot:
-      break;
+CallCase::CallCase(CallParams params, int rank) : CallCase(std::move(params), rank, Room{}) {}
+
+CallCase::CallCase(CallParams params, int rank, Room room) : layout_(std::move(params), rank) {
+  take(send_, layout_.send(), room.send);
+  take(recv_, layout_.recv(), room.recv);
+}
+
+void CallCase::take(Memory& memory, const BufferLayout& layout, std::span<std::byte> room) {
+  if (!layout.significant) return;
+  if (room.empty()) {
+    memory.own.resize(room_for(layout));
+    room = memory.own;
   }
-  return counts[static_cast<size_t>(row().recv.extent == Extent::kBlocks ? source : destination)];
-}
-
-std::string CallParams::describe() const {
-  const uint64_t total = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
-  return fmt::format("{} p={} bytes={} total={} count={} type={} op={} root={}{} scheme={}{}{}", row().name, p, bytes,
-                     total, count, static_cast<int>(type), operation_name(op), root, in_place ? " in place" : "",
-                     static_cast<int>(scheme), algorithm ? " algorithm=" : "", algorithm ? algorithm : "");
-}
-
-CallCase::CallCase(CallParams params, int rank) : params_(std::move(params)), rank_(rank) {
-  const Collective& row = params_.row();
-  if (!row.one_buffer && !(in_place() && !result_in_operand() && row.recv.extent == Extent::kBlocks) &&
-      !(in_place() && row.reduces()))
-    lay_out(send_, row.send, true);
-  const bool stays = in_place() && row.rooted && row.send.extent == Extent::kBlocks;  // scatter: nothing is received
-  if (!stays)
-    lay_out(recv_, in_place() && result_in_operand() ? row.send : row.recv, in_place() && result_in_operand());
-}
-
-// reduce_scatter in place: the receive buffer holds all blocks of the operand.
-bool CallCase::result_in_operand() const {
-  return params_.row().reduces() && params_.row().send.extent == Extent::kBlocks;
-}
-
-void CallCase::lay_out(Memory& memory, const Buffer& buffer, bool sends) {
-  memory.significant = buffer.extent != Extent::kNothing && (!buffer.at_root_only || rank_ == params_.root);
-  if (!memory.significant) return;
-  const int blocks = buffer.extent == Extent::kBlocks ? params_.p : 1;
-  for (int i = 0; i < blocks; ++i) {
-    const int index = buffer.extent == Extent::kBlocks ? i : rank_;
-    const uint64_t bytes = sends ? params_.block_bytes(rank_, index) : params_.block_bytes(index, rank_);
-    memory.blocks.push_back({0, bytes, index});
-  }
-  place(memory, sends ? 1 : 2);
-}
-
-// Irregular blocks lie in random order with gaps, but for those of reduce_scatter.
-void CallCase::place(Memory& memory, uint64_t stream) const {
-  const bool scattered = params_.row().irregular() && !params_.row().reduces() && memory.blocks.size() > 1;
-  uint64_t state = Digest().add(params_.seed).add(static_cast<uint64_t>(rank_)).add(stream).value();
-  const auto below = [&](uint64_t n) { return (state = scramble(state + kGoldenRatio)) % n; };
-  std::vector<size_t> order(memory.blocks.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  if (scattered)
-    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[below(i)]);
-  uint64_t end = 0;
-  for (const size_t i : order) {
-    if (scattered && params_.gaps > 0) end += below(params_.gaps + 1);
-    memory.blocks[i].offset = end;
-    end += memory.blocks[i].bytes;
-  }
-  for (const Block& block : memory.blocks) {
-    memory.counts.push_back(block.bytes);
-    memory.displacements.push_back(block.offset);
-  }
-  memory.bytes.reserve(kGuard + 64 + end + kGuard);  // not moved below
-  const auto start = reinterpret_cast<uintptr_t>(memory.bytes.data()) + kGuard;
-  memory.begin = kGuard + (params_.misaligned % 64 + 64 - start % 64) % 64;
-  memory.bytes.resize(memory.begin + end + kGuard);
+  const auto start = reinterpret_cast<uintptr_t>(room.data()) + kGuard;
+  memory.begin = kGuard + (kAlignment - start % kAlignment) % kAlignment + params().misaligned % kAlignment;
+  memory.bytes = room.first(memory.begin + layout.extent + kGuard);
 }
 
 ibcoll_collective_args_t CallCase::args() const {
-  const Collective& row = params_.row();
-  ibcoll_collective_args_t args{};
-  args.struct_size = sizeof args;
-  args.collective = params_.collective;
-  args.scheme = params_.scheme;
-  args.algorithm = params_.algorithm;
-  args.root = params_.root;
-  args.type = params_.type;
-  args.op = params_.op;
-  args.count = params_.count;
-  args.element_bytes = params_.opaque_bytes;
-  args.bytes = row.sizes == SizesKnown::kToRoot ? params_.block_bytes(rank_, rank_) : params_.bytes;
-  const auto start = [](const Memory& memory) {
-    return memory.significant ? const_cast<std::byte*>(memory.bytes.data()) + memory.begin : junk<std::byte>();
-  };
-  args.send = start(send_);
-  args.recv = start(recv_);
-  if (in_place()) {
-    const bool scatters = row.rooted && row.send.extent == Extent::kBlocks;
-    (scatters ? *const_cast<const void**>(&args.recv) : args.send) = IBCOLL_IN_PLACE;
-  }
-  if (row.sizes == SizesKnown::kRegular) return args;
-  const auto arrays = [](const Memory& memory, const uint64_t*& counts, const uint64_t*& displacements) {
-    counts = memory.significant ? memory.counts.data() : junk<const uint64_t>();
-    displacements = memory.significant ? memory.displacements.data() : junk<const uint64_t>();
-  };
-  arrays(send_, args.send_counts, args.send_displacements);
-  arrays(recv_, args.recv_counts, args.recv_displacements);
-  if (row.reduces()) args.recv_counts = params_.counts.data();
-  return args;
+  return layout_.args(send_.bytes.data() + send_.begin, recv_.bytes.data() + recv_.begin);
 }
 
 // ---------------------------------------------------------------- content
 
 // What `source` sends `destination`; 0 where all get the same.
 void CallCase::write(std::byte* to, int source, int destination, uint64_t bytes, uint64_t round) const {
-  if (params_.row().send.extent != Extent::kBlocks) destination = 0;
-  const uint64_t key = key_of(params_.seed, source, destination, round);
-  if (!params_.row().reduces()) return fill_pattern(to, bytes, key);
-  const uint64_t element = params_.element_bytes();
-  for (uint64_t i = 0; i * element < bytes; ++i)
-    store(to + i * element, params_.type, element, operand(key, i, params_.type, params_.op));
+  if (layout_.row().send.extent != Extent::kBlocks) destination = 0;
+  const uint64_t key = key_of(params().seed, source, destination, round);
+  if (!layout_.row().reduces()) return fill_pattern(to, bytes, key);
+  const uint64_t width = params().element_bytes();
+  for (uint64_t i = 0; i * width < bytes; ++i)
+    store(to + i * width, params().type, width, operand(key, i, params().type, params().op));
 }
 
-void CallCase::write_result(std::byte* to, const Block& block, uint64_t round) const {
-  const Collective& row = params_.row();
-  if (!row.reduces()) {
-    const bool from_each = row.recv.extent == Extent::kBlocks;
-    return write(to, from_each ? block.index : params_.root, rank_, block.bytes, round);
-  }
-  const int sources = row.combines == Combines::kAll ? params_.p : rank_ + (row.combines == Combines::kUpToSelf);
+// What this rank gets: piece by piece, the operands of all ranks that take part.
+void CallCase::write_reduced(std::byte* to, uint64_t bytes, uint64_t round) const {
+  const Collective& row = layout_.row();
+  const int sources =
+      row.combines == Combines::kAll ? params().p : layout_.rank() + (row.combines == Combines::kUpToSelf);
   if (sources == 0) return;  // exscan at rank 0: not written
-  const int destination = row.send.extent == Extent::kBlocks ? rank_ : 0;
-  const uint64_t element = params_.element_bytes(), count = block.bytes / element;
-  std::vector<uint64_t> values(count);
-  for (int source = 0; source < sources; ++source) {
-    const uint64_t key = key_of(params_.seed, source, destination, round);
-    for (uint64_t i = 0; i < count; ++i) {
-      const uint64_t mine = operand(key, i, params_.type, params_.op);
-      values[i] = source == 0 ? alone(mine, params_.op) : combine(values[i], mine, params_.op);
+  const int destination = row.send.extent == Extent::kBlocks ? layout_.rank() : 0;
+  const uint64_t width = params().element_bytes(), count = bytes / width;
+  std::array<uint64_t, 512> values;
+  for (uint64_t first = 0; first < count; first += values.size()) {
+    const uint64_t piece = std::min<uint64_t>(values.size(), count - first);
+    for (int source = 0; source < sources; ++source) {
+      const uint64_t key = key_of(params().seed, source, destination, round);
+      for (uint64_t i = 0; i < piece; ++i) {
+        const uint64_t mine = operand(key, first + i, params().type, params().op);
+        values[i] = source == 0 ? alone(mine, params().op) : combine(values[i], mine, params().op);
+      }
     }
+    for (uint64_t i = 0; i < piece; ++i) store(to + (first + i) * width, params().type, width, values[i]);
   }
-  for (uint64_t i = 0; i < count; ++i) store(to + i * element, params_.type, element, values[i]);
+}
+
+void CallCase::write_result(std::byte* to, const BufferLayout::Block& block, uint64_t round) const {
+  const Collective& row = layout_.row();
+  if (row.reduces()) return write_reduced(to, block.bytes, round);
+  const int source = row.recv.extent == Extent::kBlocks ? block.index : params().root;
+  write(to, source, layout_.rank(), block.bytes, round);
 }
 
 // A buffer before the start.
-std::vector<std::byte> CallCase::before(const Memory& memory, uint64_t round, bool sends) const {
-  const Collective& row = params_.row();
-  std::vector<std::byte> image(memory.bytes.size());
-  fill_pattern(image.data(), image.size(), key_of(params_.seed, rank_, sends ? -2 : -1, round));
-  const bool holds_root_data = row.one_buffer && rank_ == params_.root;
-  for (const Block& block : memory.blocks) {
-    std::byte* const to = image.data() + memory.begin + block.offset;
-    const bool own = in_place() && (row.reduces() || row.send.extent == Extent::kBlocks || block.index == rank_);
-    if (sends || own || holds_root_data) write(to, rank_, block.index, block.bytes, round);
+void CallCase::write_before(std::span<std::byte> image, bool sends, uint64_t round) const {
+  const Collective& row = layout_.row();
+  const int rank = layout_.rank();
+  fill_pattern(image.data(), image.size(), key_of(params().seed, rank, sends ? -2 : -1, round));
+  const bool holds_root_data = row.one_buffer && rank == params().root;
+  for (const BufferLayout::Block& block : layout(sends).blocks) {
+    const bool own = layout_.in_place() && (row.reduces() || row.send.extent == Extent::kBlocks || block.index == rank);
+    if (!sends && !own && !holds_root_data) continue;
+    write(image.data() + memory(sends).begin + block.offset, rank, block.index, block.bytes, round);
   }
-  return image;
 }
 
-std::vector<std::byte> CallCase::after(uint64_t round) const {
-  std::vector<std::byte> image = before(recv_, round, false);
-  for (const Block& block : recv_.blocks) {
-    if (in_place() && result_in_operand() && block.index != rank_) continue;
-    const uint64_t offset = in_place() && result_in_operand() ? 0 : block.offset;
+// The receive buffer after completion.
+void CallCase::write_after(std::span<std::byte> image, uint64_t round) const {
+  write_before(image, false, round);
+  for (const BufferLayout::Block& block : layout_.recv().blocks) {
+    if (layout_.result_in_operand() && block.index != layout_.rank()) continue;
+    const uint64_t offset = layout_.result_in_operand() ? 0 : block.offset;
     write_result(image.data() + recv_.begin + offset, block, round);
   }
-  return image;
 }
 
 void CallCase::fill(uint64_t round) {
-  // Persistent requests hold the addresses: the memory stays where it is.
-  const std::vector<std::byte> send = before(send_, round, true), recv = before(recv_, round, false);
-  std::copy(send.begin(), send.end(), send_.bytes.begin());
-  std::copy(recv.begin(), recv.end(), recv_.bytes.begin());
+  write_before(send_.bytes, true, round);
+  write_before(recv_.bytes, false, round);
 }
 
-std::string CallCase::compare(const char* name, const Memory& memory, const std::vector<std::byte>& wanted,
-                              bool blocks) const {
-  const uint64_t end = memory.bytes.size() < kGuard ? 0 : memory.bytes.size() - kGuard;
-  // reduce_scatter in place: what the result does not replace may be anything.
-  const uint64_t defined = in_place() && result_in_operand() ? memory.begin + params_.block_bytes(rank_, rank_) : end;
-  for (uint64_t i = 0; i < memory.bytes.size(); ++i) {
-    const bool guard = i < memory.begin || i >= end;
-    if (memory.bytes[i] == wanted[i] || (!guard && (!blocks || i >= defined))) continue;
-    return fmt::format("{}: rank {}: byte {} of the {} buffer of {} is {:02x} instead of {:02x}{}", params_.describe(),
-                       rank_, static_cast<long>(i) - static_cast<long>(memory.begin), name, end - memory.begin,
-                       static_cast<int>(memory.bytes[i]), static_cast<int>(wanted[i]), guard ? " (a guard)" : "");
+// ---------------------------------------------------------------- verification
+
+// Of the buffer after completion. reduce_scatter in place: what the result does not replace may be anything.
+uint64_t CallCase::defined_bytes(bool sends) const {
+  return !sends && layout_.result_in_operand() ? params().block_bytes(layout_.rank(), layout_.rank())
+                                               : layout(sends).extent;
+}
+
+// Of a buffer and image_; without `blocks`, the guards and gaps alone count.
+void CallCase::compare(bool sends, bool blocks, Damage& damage) const {
+  const Memory& found = memory(sends);
+  const uint64_t size = found.bytes.size();
+  if (size == 0 || std::memcmp(found.bytes.data(), image_.data(), size) == 0) return;
+  std::vector<bool> ignored(size);
+  const auto ignore = [&](uint64_t from, uint64_t to) {
+    std::fill(ignored.begin() + static_cast<ptrdiff_t>(from), ignored.begin() + static_cast<ptrdiff_t>(to), true);
+  };
+  const uint64_t end = found.begin + layout(sends).extent;
+  if (blocks) ignore(found.begin + defined_bytes(sends), end);
+  if (!blocks)
+    for (const auto& block : layout(sends).blocks)
+      ignore(found.begin + block.offset, found.begin + block.offset + block.bytes);
+  for (uint64_t i = 0; i < size; ++i) {
+    if (found.bytes[i] == image_[i] || ignored[i]) continue;
+    ++damage.bytes;
+    if (!damage.text.empty()) continue;
+    damage.text =
+        fmt::format("{}: rank {}: byte {} of the {} buffer of {} is {:02x} instead of {:02x}{}", params().describe(),
+                    layout_.rank(), static_cast<long>(i) - static_cast<long>(found.begin), sends ? "send" : "receive",
+                    end - found.begin, static_cast<int>(found.bytes[i]), static_cast<int>(image_[i]),
+                    i < found.begin || i >= end ? " (a guard)" : "");
   }
-  return "";
 }
 
-std::string CallCase::check(uint64_t round) const {
-  std::string wrong = compare("receive", recv_, after(round), true);
-  return !wrong.empty() ? wrong : compare("send", send_, before(send_, round, true), true);
+Damage CallCase::damage(uint64_t round) const {
+  Damage damage;
+  image_.resize(std::max(send_.bytes.size(), recv_.bytes.size()));
+  write_after(std::span(image_).first(recv_.bytes.size()), round);
+  compare(false, true, damage);
+  write_before(std::span(image_).first(send_.bytes.size()), true, round);
+  compare(true, true, damage);
+  return damage;
 }
 
 bool CallCase::has_block(int index, uint64_t round) const {
-  const std::vector<std::byte> wanted = after(round);
-  return std::all_of(recv_.blocks.begin(), recv_.blocks.end(), [&](const Block& block) {
-    const auto begin = static_cast<std::ptrdiff_t>(recv_.begin + block.offset);
-    const auto end = begin + static_cast<std::ptrdiff_t>(block.bytes);
-    return block.index != index ||
-           std::equal(wanted.begin() + begin, wanted.begin() + end, recv_.bytes.begin() + begin);
+  image_.resize(recv_.bytes.size());
+  write_after(image_, round);
+  const auto& blocks = layout_.recv().blocks;
+  return std::all_of(blocks.begin(), blocks.end(), [&](const BufferLayout::Block& block) {
+    const uint64_t begin = recv_.begin + block.offset;
+    return block.index != index || block.bytes == 0 ||
+           std::memcmp(image_.data() + begin, recv_.bytes.data() + begin, block.bytes) == 0;
   });
 }
 
@@ -247,13 +196,18 @@ void CallCase::scribble() {
 std::string CallCase::check_scribbled() const {
   for (const Memory* const memory : {&send_, &recv_})
     if (!std::all_of(memory->bytes.begin(), memory->bytes.end(), [](std::byte b) { return b == kScribble; }))
-      return fmt::format("{}: rank {}: memory was written after the end", params_.describe(), rank_);
+      return fmt::format("{}: rank {}: memory was written after the end", params().describe(), layout_.rank());
   return "";
 }
 
 std::string CallCase::check_guards(uint64_t round) const {
-  std::string wrong = compare("receive", recv_, before(recv_, round, false), false);
-  return !wrong.empty() ? wrong : compare("send", send_, before(send_, round, true), false);
+  Damage damage;
+  image_.resize(std::max(send_.bytes.size(), recv_.bytes.size()));
+  for (const bool sends : {false, true}) {
+    write_before(std::span(image_).first(memory(sends).bytes.size()), sends, round);
+    compare(sends, false, damage);
+  }
+  return damage.text;
 }
 
 }  // namespace ibcoll::oracle

@@ -120,4 +120,6 @@ const char* operation_name(ibcoll_op_t op) {
   return known ? known->name : op == sealed_composition() ? "sealed composition" : op ? "composition" : "-";
 }
 
+bool bitwise(ibcoll_op_t op) { return op == IBCOLL_BAND || op == IBCOLL_BOR || op == IBCOLL_BXOR; }
+
 }  // namespace ibcoll::oracle

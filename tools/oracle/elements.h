@@ -12,6 +12,8 @@ namespace ibcoll::oracle {
 
 // Bytes of an element; 0 for IBCOLL_OPAQUE, whose size the caller gives.
 uint64_t element_bytes(ibcoll_type_t type);
+// "uint8", "double", ...; nullptr: none of ibcoll_type_t.
+const char* type_name(ibcoll_type_t type);
 // False: the operation is not one that the type has.
 bool has(ibcoll_type_t type, ibcoll_op_t op);
 // Element `index` of the operand with this key, as an integer. Complex numbers have the imaginary part in the upper
@@ -35,5 +37,7 @@ ibcoll_op_t sealed_composition();
 inline constexpr int kOperations = 13;
 ibcoll_op_t operation(int index);
 const char* operation_name(ibcoll_op_t op);
+// BAND, BOR, BXOR, which need an integer type.
+bool bitwise(ibcoll_op_t op);
 
 }  // namespace ibcoll::oracle

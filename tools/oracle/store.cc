@@ -99,6 +99,18 @@ static_assert(std::size(kTypes) == IBCOLL_OPAQUE + 1);
 
 }  // namespace
 
+const char* type_name(ibcoll_type_t type) {
+  static constexpr const char* kNames[] = {"int8",      "uint8",         "int16",          "uint16",
+                                           "int32",     "uint32",        "int64",          "uint64",
+                                           "float",     "double",        "long_double",    "float16",
+                                           "bfloat16",  "complex_float", "complex_double", "complex_long_double",
+                                           "bool",      "float_int",     "double_int",     "long_double_int",
+                                           "short_int", "int_int",       "long_int",       "opaque"};
+  static_assert(std::size(kNames) == std::size(kTypes));
+  const auto index = static_cast<size_t>(type);
+  return index < std::size(kNames) ? kNames[index] : nullptr;
+}
+
 uint64_t element_bytes(ibcoll_type_t type) { return kTypes[type].bytes; }
 
 bool has(ibcoll_type_t type, ibcoll_op_t op) {
