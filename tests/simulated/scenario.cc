@@ -46,6 +46,7 @@ Shape shape_on(Shape shape, const Placement& placement, bool reads, uint64_t are
   shape.nodes = placement.node_count();
   shape.fewest_local = placement.fewest_local();
   shape.most_local = placement.most_local();
+  shape.nodes_in_rank_order = placement.in_rank_order();
   shape.area_bytes = placement.most_local() > 1 ? area_bytes : 0;
   shape.single_copy = shape.p > 1 && shape.nodes == 1 && reads;
   return shape;

@@ -20,6 +20,7 @@ struct Shape {
   int nodes = 1;
   int fewest_local = 1;      // ranks on the emptiest node
   int most_local = 1;        // and on the fullest one
+  bool nodes_in_rank_order = true;  // the ranks of each node are neighbours
   bool single_copy = false;  // every rank may read every other's memory
   bool crowded = false;      // ranks outnumber cores
   uint64_t area_bytes = 0;   // of the node windows; 0: no two ranks share a node

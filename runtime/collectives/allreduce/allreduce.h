@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the algorithms of allreduce offer each other: each combines in place a piece of the vector among the ranks of a Comm,
+// which may be the whole team, the leaders of nodes or counterparts on them.
+#pragma once
+
+#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/pieces.h"
+
+namespace ibcoll::allreduce {
+
+// The operand is in a.recv, where the result replaces it. `work` is as long. Not for empty vectors.
+using Among = Task (*)(Comm& c, Args a, std::byte* work);
+
+// The whole call: the operand copied to the result, and then piece by piece.
+template <Among kAmong>
+Task in_pieces(Comm& c, Args a) {
+  const uint64_t piece = std::min(a.bytes, whole_elements(kReductionPiece, a.reduction.element_bytes()));
+  if (!a.in_place) c.copy(a.buffer(), a.operand());
+  if (c.size() == 1 || a.bytes == 0) co_return;
+  std::byte* const work = c.scratch(piece);
+  if (!work) co_return;
+  for (uint64_t at = 0; at < a.bytes; at += piece) co_await kAmong(c, piece_of(a, at, piece), work);
+}
+
+// mine = theirs op mine, or mine op theirs when they come from higher ranks. Both partners of an exchange in that order, also where
+// the operation commutes: the larger of a number and NaN, or of 0 and -0, is the one that stands in a certain place.
+void combine_in_order(const Reduction& reduction, Bytes mine, std::byte* theirs, bool from_lower);
+
+// Ranks that stand for pairs combine the operands of both; the others are idle until unfold() brings them the result.
+Task fold(Comm& c, Args a, std::byte* work);
+Task unfold(Comm& c, Args a);
+
+// Costs of a call on s.p ranks.
+namespace recursive_doubling {
+Task among(Comm& c, Args a, std::byte* work);
+double cost_us(const Shape& s, const CostModel& m);
+}  // namespace recursive_doubling
+namespace rabenseifner {
+Task among(Comm& c, Args a, std::byte* work);
+double cost_us(const Shape& s, const CostModel& m);
+}  // namespace rabenseifner
+namespace ring {
+Task among(Comm& c, Args a, std::byte* work);
+double cost_us(const Shape& s, const CostModel& m);
+}  // namespace ring
+namespace circulant {
+Task among(Comm& c, Args a, std::byte* work);
+double cost_us(const Shape& s, const CostModel& m);
+}  // namespace circulant
+
+inline const char* needs_commutative(const Shape& s) {
+  return s.commutative ? nullptr : "the operation does not commute";
+}
+
+}  // namespace ibcoll::allreduce

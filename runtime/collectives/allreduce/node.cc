@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Allreduce in three phases: (1) the ranks of a node combine their operands in the node window, (2) the leaders of the nodes
+// combine the results between nodes, (3) the node window takes the result to all. With k leaders per node each owns a segment:
+// a reduce-scatter on the node, k exchanges of counterparts at once, an allgather on the node.
+// Sources: Thakur, Gropp for phase 2, by recursive doubling (short), reduce-scatter and allgather, ring, or on a circulant graph
+// (long); phases 1 and 3 as in Qian, Afsahi, Shm_Direct.
+// Operands stay in rank order where the ranks of each node are neighbours; elsewhere the operation must commute.
+// Cost: that of phase 2 on N nodes for n / k bytes, two steps of the node window, and 4 copies of n on the node.
+#include "runtime/collectives/allreduce/allreduce.h"
+#include "runtime/collectives/framework/node_reduce.h"
+
+namespace ibcoll::allreduce::node {
+namespace {
+
+using Cost = double (*)(const Shape&, const CostModel&);
+
+// The owners of the same segment on all nodes. On failure nothing that is asked of it has an effect.
+Comm& counterparts(Comm& c, int segment) {
+  const Placement& nodes = c.placement();
+  if (segment == 0) return c.leaders();
+  const auto count = static_cast<size_t>(nodes.node_count());
+  auto* const ranks = reinterpret_cast<int*>(c.scratch(count * sizeof(int)));
+  if (!ranks) return c;
+  for (size_t i = 0; i < count; ++i) ranks[i] = nodes.ranks_of(static_cast<int>(i))[static_cast<size_t>(segment)];
+  return c.among(std::span<const int>(ranks, count));
+}
+
+template <Among kAmong>
+Task run(Comm& c, Args a) {
+  const uint64_t element = a.reduction.element_bytes();
+  const int owners = owners_of(a.parameter, c.placement().fewest_local(), c.node().area_bytes(), element);
+  const int own = c.node().rank();
+  const uint64_t piece = std::min(a.bytes, whole_elements(kReductionPiece, element));
+  std::byte* const work = own < owners ? c.scratch(piece) : nullptr;
+  if (own < owners && !work) co_return;
+  Comm& others = own < owners ? counterparts(c, own) : c;
+  for (uint64_t at = 0; at < a.bytes; at += piece) {
+    const Bytes result = part(a.buffer(), at, piece);
+    const Segments segments{result.size() / element, element, owners};
+    const NodeOwners owned{segments, 0};
+    const Bytes segment = own < owners ? segments.of(result, own) : Bytes();
+    co_await reduce_on_node(c, owned, a.reduction, part(a.operand(), at, piece), segment);
+    if (!segment.empty()) co_await kAmong(others, piece_of(a, at + segments.start(own), segment.size()), work);
+    co_await share_on_node(c, owned, result);
+  }
+}
+
+template <Cost kCost>
+double cost_us(const Shape& s, const CostModel& m) {
+  const int owners = owners_of(s.parameter, s.fewest_local, s.area_bytes, s.element_bytes);
+  return reduce_on_node_us(s, m, owners) + kCost(counterparts_of(s, owners), model_of_owners(s, m, owners)) +
+         share_on_node_us(s, m, owners);
+}
+
+// Powers of two, and as many as there are.
+template <Cost kCost>
+uint64_t choose(const Shape& s, const CostModel& m) {
+  const int most = owners_of(UINT64_MAX, s.fewest_local, s.area_bytes, s.element_bytes);
+  Shape with = s;
+  uint64_t best = 1;
+  double lowest = 0;
+  for (int owners = 1;; owners = std::min(2 * owners, most)) {
+    with.parameter = static_cast<uint64_t>(owners);
+    const double cost = cost_us<kCost>(with, m);
+    if (owners == 1 || cost < lowest) best = with.parameter, lowest = cost;
+    if (owners >= most) return best;
+  }
+}
+
+const char* why_not_in_any_order(const Shape& s) {
+  const char* const reason = needs_commutative(s);
+  return reason ? reason : applies_to_reductions_of_nodes(s);
+}
+
+template <Among kAmong, Cost kCost>
+constexpr Algorithm row(const char* name, const char* about, bool any_order) {
+  return {.collective = IBCOLL_ALLREDUCE,
+          .name = name,
+          .about = about,
+          .parameter = {Parameter::Unit::kCount, "leaders", 1, 1024},
+          .run = run<kAmong>,
+          .why_not = any_order ? why_not_in_any_order : applies_to_reductions_of_nodes,
+          .choose = choose<kCost>,
+          .cost_us = cost_us<kCost>,
+          .uses_window = true};
+}
+
+}  // namespace
+
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {
+      row<recursive_doubling::among, recursive_doubling::cost_us>(
+          "node_recursive_doubling", "node window, leaders by recursive doubling; lg N (alpha + n beta)", false),
+      row<rabenseifner::among, rabenseifner::cost_us>(
+          "node_rabenseifner", "node window, leaders by rabenseifner; 2 lg N alpha + 2 n beta", false),
+      row<ring::among, ring::cost_us>("node_ring", "node window, leaders in a ring; 2 (N-1) alpha + 2 n beta", true),
+      row<circulant::among, circulant::cost_us>(
+          "node_circulant", "node window, leaders on a circulant graph; 2 ceil(lg N) alpha + 2 n beta", true)};
+  return kRows;
+}
+
+}  // namespace ibcoll::allreduce::node

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Parts of the vector of a reduction, cut between elements: pieces one after the other, and segments of which each rank has one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "runtime/collectives/framework/args.h"
+
+namespace ibcoll {
+
+// Most bytes of a vector that an algorithm works on at a time, so that its scratch stays bounded.
+constexpr uint64_t kReductionPiece = 4 << 20;
+
+// As many whole elements as fit into `bytes`, at least one.
+inline uint64_t whole_elements(uint64_t bytes, uint64_t element) noexcept {
+  return std::max<uint64_t>(bytes / element, 1) * element;
+}
+
+// The call for bytes [at, at + most) of the result, whose operand is there already.
+inline Args piece_of(Args a, uint64_t at, uint64_t most) noexcept {
+  const Bytes now = part(a.buffer(), at, most);
+  a.in_place = true;
+  a.recv.base = now.data();
+  a.bytes = now.size();
+  a.count = now.size() / a.reduction.element_bytes();
+  return a;
+}
+
+// A vector in `parts` segments of equal length, give or take an element.
+struct Segments {
+  uint64_t count;    // elements
+  uint64_t element;  // bytes
+  int parts;
+
+  // Offset in bytes of segment i; of `parts`: the end.
+  uint64_t start(int i) const noexcept {
+    return static_cast<uint64_t>(i) * (count / static_cast<uint64_t>(parts)) * element + extra(i) * element;
+  }
+  uint64_t bytes(int i) const noexcept { return start(i + 1) - start(i); }
+  template <typename Byte>
+  std::span<Byte> of(std::span<Byte> vector, int i) const noexcept {
+    return vector.subspan(start(i), bytes(i));
+  }
+
+ private:
+  // The first count % parts segments have an element more.
+  uint64_t extra(int i) const noexcept {
+    return std::min(static_cast<uint64_t>(i), count % static_cast<uint64_t>(parts));
+  }
+};
+
+}  // namespace ibcoll
