@@ -19,16 +19,8 @@ Task in_pieces(Comm& c, Args a) {
   if (c.size() == 1 || a.bytes == 0) co_return;
   std::byte* const work = c.scratch(piece);
   if (!work) co_return;
-  for (uint64_t at = 0; at < a.bytes; at += piece) co_await kAmong(c, piece_of(a, at, piece), work);
+  for (uint64_t at = 0; at < a.bytes; at += piece) co_await kAmong(c, in_place_call(a, part(a.buffer(), at, piece)), work);
 }
-
-// mine = theirs op mine, or mine op theirs when they come from higher ranks. Both partners of an exchange in that order, also where
-// the operation commutes: the larger of a number and NaN, or of 0 and -0, is the one that stands in a certain place.
-void combine_in_order(const Reduction& reduction, Bytes mine, std::byte* theirs, bool from_lower);
-
-// Ranks that stand for pairs combine the operands of both; the others are idle until unfold() brings them the result.
-Task fold(Comm& c, Args a, std::byte* work);
-Task unfold(Comm& c, Args a);
 
 // Costs of a call on s.p ranks.
 namespace recursive_doubling {

@@ -7,13 +7,14 @@
 // Rounds: 2 q. Cost: 2 q alpha + 2 (p-1)/p n beta + (p-1)/p n gamma.
 #include "runtime/collectives/allreduce/allreduce.h"
 #include "runtime/collectives/framework/circulant_skips.h"
+#include "runtime/collectives/framework/halving.h"
 
 namespace ibcoll::allreduce::circulant {
 
 // Segments `first`, first + 1, ..., `count` of them, of a vector that ends after segment p - 1 and goes on with segment 0.
-struct Run {
+struct Neighbours {
   Bytes until_end, from_start;
-  Run(const Segments& segments, Bytes vector, int first, int count) noexcept {
+  Neighbours(const Segments& segments, Bytes vector, int first, int count) noexcept {
     const int here = std::min(count, segments.parts - first);
     until_end = vector.subspan(segments.start(first), segments.start(first + here) - segments.start(first));
     from_start = vector.first(segments.start(count - here));
@@ -26,7 +27,7 @@ Task among(Comm& c, Args a, std::byte* work) {
   const CirculantSkips skip(c.size());
   for (int k = skip.rounds() - 1; k >= 0; --k) {
     const int to = c.peer(skip[k]), from = c.peer(-skip[k]), count = skip[k + 1] - skip[k];
-    const Run leaving(segments, result, to, count), mine(segments, result, c.rank(), count);
+    const Neighbours leaving(segments, result, to, count), mine(segments, result, c.rank(), count);
     const Bytes first(work, mine.until_end.size());
     const Bytes second(work + first.size(), mine.from_start.size());
     c.announce(from, first);
@@ -40,7 +41,7 @@ Task among(Comm& c, Args a, std::byte* work) {
   co_await c.flushed();  // results replace what was sent
   for (int k = 0; k < skip.rounds(); ++k) {
     const int to = c.peer(-skip[k]), from = c.peer(skip[k]), count = skip[k + 1] - skip[k];
-    const Run leaving(segments, result, c.rank(), count), coming(segments, result, from, count);
+    const Neighbours leaving(segments, result, c.rank(), count), coming(segments, result, from, count);
     c.announce(from, coming.until_end);
     c.announce(from, coming.from_start);
     c.put(to, leaving.until_end);

@@ -14,17 +14,6 @@ namespace {
 
 using Cost = double (*)(const Shape&, const CostModel&);
 
-// The owners of the same segment on all nodes. On failure nothing that is asked of it has an effect.
-Comm& counterparts(Comm& c, int segment) {
-  const Placement& nodes = c.placement();
-  if (segment == 0) return c.leaders();
-  const auto count = static_cast<size_t>(nodes.node_count());
-  auto* const ranks = reinterpret_cast<int*>(c.scratch(count * sizeof(int)));
-  if (!ranks) return c;
-  for (size_t i = 0; i < count; ++i) ranks[i] = nodes.ranks_of(static_cast<int>(i))[static_cast<size_t>(segment)];
-  return c.among(std::span<const int>(ranks, count));
-}
-
 template <Among kAmong>
 Task run(Comm& c, Args a) {
   const uint64_t element = a.reduction.element_bytes();
@@ -39,9 +28,9 @@ Task run(Comm& c, Args a) {
     const Segments segments{result.size() / element, element, owners};
     const NodeOwners owned{segments, 0};
     const Bytes segment = own < owners ? segments.of(result, own) : Bytes();
-    co_await reduce_on_node(c, owned, a.reduction, part(a.operand(), at, piece), segment);
-    if (!segment.empty()) co_await kAmong(others, piece_of(a, at + segments.start(own), segment.size()), work);
-    co_await share_on_node(c, owned, result);
+    co_await reduce_on_node(c, owned, a.reduction, a.any_order(), part(a.operand(), at, piece), segment);
+    if (!segment.empty()) co_await kAmong(others, in_place_call(a, segment), work);
+    co_await share_on_node(c, owned, segment, result);
   }
 }
 
@@ -50,21 +39,6 @@ double cost_us(const Shape& s, const CostModel& m) {
   const int owners = owners_of(s.parameter, s.fewest_local, s.area_bytes, s.element_bytes);
   return reduce_on_node_us(s, m, owners) + kCost(counterparts_of(s, owners), model_of_owners(s, m, owners)) +
          share_on_node_us(s, m, owners);
-}
-
-// Powers of two, and as many as there are.
-template <Cost kCost>
-uint64_t choose(const Shape& s, const CostModel& m) {
-  const int most = owners_of(UINT64_MAX, s.fewest_local, s.area_bytes, s.element_bytes);
-  Shape with = s;
-  uint64_t best = 1;
-  double lowest = 0;
-  for (int owners = 1;; owners = std::min(2 * owners, most)) {
-    with.parameter = static_cast<uint64_t>(owners);
-    const double cost = cost_us<kCost>(with, m);
-    if (owners == 1 || cost < lowest) best = with.parameter, lowest = cost;
-    if (owners >= most) return best;
-  }
 }
 
 const char* why_not_in_any_order(const Shape& s) {
@@ -80,7 +54,7 @@ constexpr Algorithm row(const char* name, const char* about, bool any_order) {
           .parameter = {Parameter::Unit::kCount, "leaders", 1, 1024},
           .run = run<kAmong>,
           .why_not = any_order ? why_not_in_any_order : applies_to_reductions_of_nodes,
-          .choose = choose<kCost>,
+          .choose = best_owners<cost_us<kCost>>,
           .cost_us = cost_us<kCost>,
           .uses_window = true};
 }

@@ -5,62 +5,37 @@
 // Source: Thakur, Gropp, allreduce for long messages (Rabenseifner). Any p. Neighbours come first, so partial results are those of
 // neighbouring ranks, in rank order, and the operation need not commute.
 // Rounds: 2 floor(lg p) (+ 2). Cost: 2 lg p alpha + 2 (p-1)/p n beta + (p-1)/p n gamma (+ 2 n beta + n gamma).
-#include <array>
-
 #include "runtime/collectives/allreduce/allreduce.h"
-#include "runtime/collectives/framework/power_of_two.h"
+#include "runtime/collectives/framework/halving.h"
 
 namespace ibcoll::allreduce::rabenseifner {
 
-// A run of elements, and how it is halved.
-struct Range {
-  uint64_t first = 0, count = 0;
-  Range half(bool upper) const noexcept {
-    return upper ? Range{first + count / 2, count - count / 2} : Range{first, count / 2};
-  }
-  Bytes in(const Args& a) const noexcept {
-    const uint64_t element = a.reduction.element_bytes();
-    return a.buffer().subspan(first * element, count * element);
-  }
-};
-
 Task among(Comm& c, Args a, std::byte* work) {
   const PowerOfTwo pairs(c.size());
-  co_await fold(c, a, work);
+  co_await fold(c, a, work, pairs);
   if (!pairs.idle(c.rank())) {
     const int self = pairs.virtual_of(c.rank());
-    std::array<Range, 32> before;  // what the partners of round k share
-    Range own{0, a.count};
-    size_t round = 0;
-    for (int distance = 1; distance < pairs.core; distance *= 2, ++round) {
+    Halves halves;
+    co_await halve(c, a, work, pairs, &halves);
+    auto round = static_cast<size_t>(std::countr_zero(static_cast<unsigned>(pairs.core())));
+    for (int distance = pairs.core() / 2; distance > 0; distance /= 2) {
       const bool upper = (self & distance) != 0;
       const int partner = pairs.rank_of(self ^ distance);
-      before[round] = own;
-      c.put(partner, own.half(!upper).in(a));
-      own = own.half(upper);
-      c.announce(partner, Bytes(work, own.in(a).size()));
-      co_await c.received();
-      co_await c.flushed();
-      combine_in_order(a.reduction, own.in(a), work, upper);
-    }
-    for (int distance = pairs.core / 2; distance > 0; distance /= 2) {
-      const bool upper = (self & distance) != 0;
-      const int partner = pairs.rank_of(self ^ distance);
-      const Range both = before[--round];
+      const Run both = halves.before[--round];
       c.announce(partner, both.half(!upper).in(a));
       c.put(partner, both.half(upper).in(a));
       co_await c.received();
       co_await c.flushed();
     }
   }
-  co_await unfold(c, a);
+  co_await unfold(c, a, pairs);
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const PowerOfTwo pairs(s.p);
-  const double moved = n * (pairs.core - 1) / pairs.core, folded = pairs.paired > 0 ? 1 : 0;
-  return 2 * ceil_log2(pairs.core) * m.message_us(0) + 2 * m.beta_us * moved + m.own_copies_us(2 * moved) +
+  const double moved = n * (pairs.core() - 1) / pairs.core(), folded = pairs.pairs() > 0 ? 1 : 0;
+  return 2 * ceil_log2(pairs.core()) * m.message_us(0) + 2 * m.beta_us * moved + m.own_copies_us(2 * moved) +
          folded * (2 * m.message_us(n) + m.own_copies_us(2 * n));
 }
 

@@ -4,16 +4,16 @@
 // Source: Thakur, Gropp, allreduce. Any p; operands stay in rank order, so the operation need not commute.
 // Rounds: floor(lg p) (+ 2). Cost: lg p (alpha + n beta + n gamma).
 #include "runtime/collectives/allreduce/allreduce.h"
-#include "runtime/collectives/framework/power_of_two.h"
+#include "runtime/collectives/framework/halving.h"
 
 namespace ibcoll::allreduce::recursive_doubling {
 
 Task among(Comm& c, Args a, std::byte* work) {
   const PowerOfTwo pairs(c.size());
   const Bytes result = a.buffer(), theirs(work, a.bytes);
-  co_await fold(c, a, work);
+  co_await fold(c, a, work, pairs);
   const int self = pairs.virtual_of(c.rank());
-  for (int distance = 1; distance < pairs.core && !pairs.idle(c.rank()); distance *= 2) {
+  for (int distance = 1; distance < pairs.core() && !pairs.idle(c.rank()); distance *= 2) {
     const int other = self ^ distance, partner = pairs.rank_of(other);
     c.announce(partner, theirs);
     c.put(partner, result);
@@ -21,7 +21,7 @@ Task among(Comm& c, Args a, std::byte* work) {
     co_await c.flushed();
     combine_in_order(a.reduction, result, work, other < self);
   }
-  co_await unfold(c, a);
+  co_await unfold(c, a, pairs);
 }
 
 double cost_us(const Shape& s, const CostModel& m) {

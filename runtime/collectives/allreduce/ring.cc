@@ -5,6 +5,7 @@
 // combined in ring order, so the operation must commute; every rank gets the same bits.
 // Rounds: 2 (p - 1). Cost: 2 (p-1) alpha + 2 (p-1)/p n beta + (p-1)/p n gamma.
 #include "runtime/collectives/allreduce/allreduce.h"
+#include "runtime/collectives/framework/halving.h"
 
 namespace ibcoll::allreduce::ring {
 

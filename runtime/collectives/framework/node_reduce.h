@@ -27,11 +27,16 @@ void combine_areas(NodeWindow& window, const Reduction& reduction, std::byte* re
 // operand where the result goes.)
 bool stays(const NodeWindow& window, const Reduction& reduction, const std::byte* operand, const std::byte* result);
 
-// Combines the operands of the node's ranks. `result`: where this rank's segment goes, if it owns one; it may be where that
-// segment of the operand is.
-Task reduce_on_node(Comm& c, NodeOwners owners, Reduction reduction, ConstBytes operand, Bytes result);
-// The owners' segments of the vector to all ranks of the node.
-Task share_on_node(Comm& c, NodeOwners owners, Bytes vector);
+// Combines the operands of the node's ranks, in the order of the ranks or, with `any_order`, in which they come. `result`: where this
+// rank's segment goes, if it owns one; it may be where that segment of the operand is.
+Task reduce_on_node(Comm& c, NodeOwners owners, Reduction reduction, bool any_order, ConstBytes operand, Bytes result);
+// The owners' segments to the ranks of the node that give memory for the vector. `own`: this rank's segment, if it owns one; it may
+// be where it is in the vector.
+Task share_on_node(Comm& c, NodeOwners owners, ConstBytes own, Bytes vector);
+
+// The ranks that own this segment on all nodes, in the order of the nodes, this rank among them. On one node owners are counted
+// from another local rank than the first. On failure nothing that is asked of the result has an effect.
+Comm& counterparts(Comm& c, int segment, int node = 0, int first = 0);
 
 // What the two take, for `owners` owners of s.bytes.
 double reduce_on_node_us(const Shape& s, const CostModel& m, int owners);
@@ -43,10 +48,28 @@ Shape counterparts_of(Shape s, int owners);
 // something has come, which costs half as much again (docs/design/0005-selection.md).
 CostModel model_of_owners(const Shape& s, CostModel m, int owners);
 
+// The parameter of algorithms that have owners: the number that costs least, of powers of two and as many as there may be.
+template <double (*kCost)(const Shape&, const CostModel&)>
+uint64_t best_owners(const Shape& s, const CostModel& m);
+
 // How many owners a call may have, at most `wanted`: each node has that many ranks, and the window room for an element of each.
 inline int owners_of(uint64_t wanted, int fewest_local, uint64_t area_bytes, uint64_t element_bytes) {
   const uint64_t room = std::max<uint64_t>(area_bytes / element_bytes, 1);
   return static_cast<int>(std::clamp<uint64_t>(std::min(wanted, room), 1, static_cast<uint64_t>(fewest_local)));
+}
+
+template <double (*kCost)(const Shape&, const CostModel&)>
+uint64_t best_owners(const Shape& s, const CostModel& m) {
+  const int most = owners_of(UINT64_MAX, s.fewest_local, s.area_bytes, s.element_bytes);
+  Shape with = s;
+  uint64_t best = 1;
+  double lowest = 0;
+  for (int owners = 1;; owners = std::min(2 * owners, most)) {
+    with.parameter = static_cast<uint64_t>(owners);
+    const double cost = kCost(with, m);
+    if (owners == 1 || cost < lowest) best = with.parameter, lowest = cost;
+    if (owners >= most) return best;
+  }
 }
 
 inline const char* applies_to_reductions_of_nodes(const Shape& s) {

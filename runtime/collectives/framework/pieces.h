@@ -17,13 +17,13 @@ inline uint64_t whole_elements(uint64_t bytes, uint64_t element) noexcept {
   return std::max<uint64_t>(bytes / element, 1) * element;
 }
 
-// The call for bytes [at, at + most) of the result, whose operand is there already.
-inline Args piece_of(Args a, uint64_t at, uint64_t most) noexcept {
-  const Bytes now = part(a.buffer(), at, most);
+// The call for a vector that is the operand, and that the result replaces.
+inline Args in_place_call(Args a, Bytes vector) noexcept {
   a.in_place = true;
-  a.recv.base = now.data();
-  a.bytes = now.size();
-  a.count = now.size() / a.reduction.element_bytes();
+  a.recv.base = vector.data();
+  a.send.base = vector.data();
+  a.bytes = vector.size();
+  a.count = vector.size() / a.reduction.element_bytes();
   return a;
 }
 
