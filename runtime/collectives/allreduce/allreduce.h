@@ -15,8 +15,9 @@ using Among = Task (*)(Comm& c, Args a, std::byte* work);
 template <Among kAmong>
 Task in_pieces(Comm& c, Args a) {
   const uint64_t piece = std::min(a.bytes, whole_elements(kReductionPiece, a.reduction.element_bytes()));
-  if (!a.in_place) c.copy(a.buffer(), a.operand());
+  if (c.size() == 1) a.reduction.single(a.recv.base, a.operand().data(), a.count);
   if (c.size() == 1 || a.bytes == 0) co_return;
+  c.copy(a.buffer(), a.operand());
   std::byte* const work = c.scratch(piece);
   if (!work) co_return;
   for (uint64_t at = 0; at < a.bytes; at += piece) co_await kAmong(c, in_place_call(a, part(a.buffer(), at, piece)), work);
@@ -39,9 +40,5 @@ namespace circulant {
 Task among(Comm& c, Args a, std::byte* work);
 double cost_us(const Shape& s, const CostModel& m);
 }  // namespace circulant
-
-inline const char* needs_commutative(const Shape& s) {
-  return s.commutative ? nullptr : "the operation does not commute";
-}
 
 }  // namespace ibcoll::allreduce

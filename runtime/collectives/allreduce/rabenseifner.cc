@@ -12,7 +12,7 @@ namespace ibcoll::allreduce::rabenseifner {
 
 Task among(Comm& c, Args a, std::byte* work) {
   const PowerOfTwo pairs(c.size());
-  co_await fold(c, a, work, pairs);
+  co_await fold(c, a.reduction, a.buffer(), work, pairs);
   if (!pairs.idle(c.rank())) {
     const int self = pairs.virtual_of(c.rank());
     Halves halves;
@@ -28,7 +28,7 @@ Task among(Comm& c, Args a, std::byte* work) {
       co_await c.flushed();
     }
   }
-  co_await unfold(c, a, pairs);
+  co_await unfold(c, a.buffer(), pairs);
 }
 
 double cost_us(const Shape& s, const CostModel& m) {

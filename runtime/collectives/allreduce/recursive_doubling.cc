@@ -11,7 +11,7 @@ namespace ibcoll::allreduce::recursive_doubling {
 Task among(Comm& c, Args a, std::byte* work) {
   const PowerOfTwo pairs(c.size());
   const Bytes result = a.buffer(), theirs(work, a.bytes);
-  co_await fold(c, a, work, pairs);
+  co_await fold(c, a.reduction, a.buffer(), work, pairs);
   const int self = pairs.virtual_of(c.rank());
   for (int distance = 1; distance < pairs.core() && !pairs.idle(c.rank()); distance *= 2) {
     const int other = self ^ distance, partner = pairs.rank_of(other);
@@ -21,7 +21,7 @@ Task among(Comm& c, Args a, std::byte* work) {
     co_await c.flushed();
     combine_in_order(a.reduction, result, work, other < self);
   }
-  co_await unfold(c, a, pairs);
+  co_await unfold(c, a.buffer(), pairs);
 }
 
 double cost_us(const Shape& s, const CostModel& m) {

@@ -67,6 +67,10 @@ inline double touched_areas(const Shape& shape) {
          static_cast<double>(std::min(shape.bytes, shape.area_bytes));
 }
 
+inline const char* needs_commutative(const Shape& shape) {
+  return shape.commutative ? nullptr : "the operation does not commute";
+}
+
 inline const char* applies_on_one_node(const Shape& shape) {
   return shape.one_node() ? nullptr : "the ranks of the team do not share one node's memory";
 }

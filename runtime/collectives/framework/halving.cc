@@ -8,7 +8,7 @@ void combine_in_order(const Reduction& reduction, Bytes mine, std::byte* theirs,
   const uint64_t count = mine.size() / reduction.element_bytes();
   if (from_lower) {
     reduction(theirs, mine.data(), count);
-  } else if (reduction.kernel) {
+  } else if (reduction.result_may_replace_lower()) {
     reduction.combine(mine.data(), theirs, mine.data(), count);
   } else if (reduction.op->commutative) {  // as the user says
     reduction(theirs, mine.data(), count);
@@ -18,25 +18,25 @@ void combine_in_order(const Reduction& reduction, Bytes mine, std::byte* theirs,
   }
 }
 
-Task fold(Comm& c, Args a, std::byte* work, PowerOfTwo pairs) {
+Task fold(Comm& c, Reduction reduction, Bytes vector, std::byte* work, PowerOfTwo pairs) {
   if (!pairs.in_pair(c.rank())) co_return;
   const int other = c.rank() ^ 1;
   if (pairs.idle(c.rank())) {
-    c.put(other, a.buffer());
+    c.put(other, vector);
   } else {
-    c.announce(other, Bytes(work, a.bytes));
+    c.announce(other, Bytes(work, vector.size()));
     co_await c.received_from(other);
-    combine_in_order(a.reduction, a.buffer(), work, other < c.rank());
+    combine_in_order(reduction, vector, work, other < c.rank());
   }
   co_await c.flushed();
 }
 
-Task unfold(Comm& c, Args a, PowerOfTwo pairs) {
+Task unfold(Comm& c, Bytes vector, PowerOfTwo pairs) {
   if (!pairs.in_pair(c.rank())) co_return;
   if (pairs.idle(c.rank()))
-    c.announce(c.rank() ^ 1, a.buffer());
+    c.announce(c.rank() ^ 1, vector);
   else
-    c.put(c.rank() ^ 1, a.buffer());
+    c.put(c.rank() ^ 1, vector);
   co_await c.received();
   co_await c.flushed();
 }

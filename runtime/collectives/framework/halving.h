@@ -39,9 +39,9 @@ class PowerOfTwo {
 void combine_in_order(const Reduction& reduction, Bytes mine, std::byte* theirs, bool from_lower);
 
 // The ranks that act combine the operands of both of their pair; the others are idle until unfold() brings them the result.
-// Here and below: vectors are in a.recv, and `work` is as long.
-Task fold(Comm& c, Args a, std::byte* work, PowerOfTwo pairs);
-Task unfold(Comm& c, Args a, PowerOfTwo pairs);
+// Here and below `work` is as long as the vector.
+Task fold(Comm& c, Reduction reduction, Bytes vector, std::byte* work, PowerOfTwo pairs);
+Task unfold(Comm& c, Bytes vector, PowerOfTwo pairs);
 
 // A run of elements, and how it is halved.
 struct Run {
@@ -61,7 +61,7 @@ struct Halves {
   Run own;  // after the last round
 };
 
-// Reduce-scatter among the ranks that act: in round k, ranks at distance 2^k halve what they still share, and each combines one half.
+// Reduce-scatter of the vector in a.recv among the ranks that act: in round k, ranks at distance 2^k halve what they still share, and each combines one half.
 // Neighbours come first, so partial results are those of neighbouring ranks, in rank order, and the operation need not commute.
 Task halve(Comm& c, Args a, std::byte* work, PowerOfTwo pairs, Halves* halves);
 

@@ -40,16 +40,15 @@ void combine_areas(NodeWindow& window, const Reduction& reduction, std::byte* re
   };
   if (count == 0) return;  // a segment of a piece with fewer elements than ranks
   const int ranks = window.size();
-  const uint64_t bytes = count * reduction.element_bytes();
   if (ranks == 1)
-    Comm::copy(Bytes(result, bytes), ConstBytes(operand(0), bytes));
+    reduction.single(result, operand(0), count);
   else
     reduction.combine(operand(ranks - 2), operand(ranks - 1), result, count);
   for (int i = ranks - 3; i >= 0; --i) reduction(operand(i), result, count);
 }
 
 bool stays(const NodeWindow& window, const Reduction& reduction, const std::byte* operand, const std::byte* result) {
-  return operand != result || (window.size() <= 2 && reduction.kernel);
+  return operand != result || (window.size() <= 2 && reduction.result_may_replace_lower());
 }
 
 Task reduce_on_node(Comm& c, NodeOwners owners, Reduction reduction, bool any_order, ConstBytes operand, Bytes result) {

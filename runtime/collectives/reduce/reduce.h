@@ -40,7 +40,7 @@ template <Among kAmong, Slots kSlots>
 Task in_pieces(Comm& c, Args a) {
   const auto slots = static_cast<uint64_t>(kSlots(c.size()));
   const bool root = c.rank() == a.root;
-  if (c.size() == 1) c.copy(a.buffer(), a.operand());
+  if (c.size() == 1) a.reduction.single(a.recv.base, a.operand().data(), a.count);
   if (c.size() == 1 || a.bytes == 0) co_return;
   const uint64_t piece = std::min(a.bytes, whole_elements(kReductionPiece / slots, a.reduction.element_bytes()));
   std::byte* const work = c.scratch(piece * (slots + (root ? 0 : 1)));

@@ -11,7 +11,7 @@ namespace ibcoll::reduce::reduce_scatter_gather {
 Task among(Comm& c, Args a, std::byte* work) {
   const PowerOfTwo pairs(c.size(), a.root);
   c.copy(a.buffer(), ConstBytes(a.send.base, a.bytes));
-  co_await fold(c, a, work, pairs);
+  co_await fold(c, a.reduction, a.buffer(), work, pairs);
   if (pairs.idle(c.rank())) co_return;
   Halves halves;
   co_await halve(c, a, work, pairs, &halves);
