@@ -125,8 +125,10 @@ bool Scenario::make_call() {
   call->algorithm = choose_algorithm(shape, collective);
   if (!call->algorithm) return false;
   const uint64_t parameter = choose_parameter(*call->algorithm, shape);
+  const bool fixed_order = call->buffers->params().row().reduces() && random_.one_in(3);
   for (int rank = 0; rank < p; ++rank) {
-    call->requests.push_back(make_request(job_.team(call->team, rank), *call->buffers, *call->algorithm, parameter));
+    call->requests.push_back(
+        make_request(job_.team(call->team, rank), *call->buffers, *call->algorithm, parameter, fixed_order));
     if (!call->requests.back()) return false;
   }
   calls_.push_back(std::move(call));
@@ -317,10 +319,11 @@ Shape shape_of(SimJob& job, int team, const CollectiveCase& call, SimReads reads
 }
 
 std::unique_ptr<Request> make_request(Team& team, CollectiveCase& call, const Algorithm& algorithm,
-                                      uint64_t parameter) {
-  const Result<Args> args = call.args(team.rank());
+                                      uint64_t parameter, bool fixed_order) {
+  Result<Args> args = call.args(team.rank());
   EXPECT_TRUE(args.ok()) << args.status().text();
   if (!args.ok()) return nullptr;
+  args.value().fixed_order = fixed_order;
   const ibcoll_scheme_t scheme = call.params().scheme;
   if (parameter == 0 && algorithm.choose) parameter = algorithm.choose(call.shape(), CostModel());
   const Choice choice{&algorithm, parameter};

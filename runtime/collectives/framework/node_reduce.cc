@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/collectives/framework/node_reduce.h"
 
+#include <functional>
+
 namespace ibcoll {
 namespace {
 
@@ -31,6 +33,14 @@ Task combine_as_published(Comm& c, Reduction reduction, const std::byte* own, By
   }
 }
 
+// True when the owner of a segment may read its own operand where it is, though the result is written meanwhile. (Otherwise than at the
+// same place they overlap in reduce_scatter in place.)
+bool may_stay(const NodeWindow& window, const Reduction& reduction, bool any_order, ConstBytes operand, Bytes result) {
+  if (operand.data() == result.data()) return any_order || stays(window, reduction, operand.data(), result.data());
+  const std::less_equal<const std::byte*> before;
+  return before(operand.data() + operand.size(), result.data()) || before(result.data() + result.size(), operand.data());
+}
+
 }  // namespace
 
 void combine_areas(NodeWindow& window, const Reduction& reduction, std::byte* result, const std::byte* own, uint64_t at,
@@ -59,11 +69,11 @@ Task reduce_on_node(Comm& c, NodeOwners owners, Reduction reduction, bool any_or
     c.copy(result, operand);
     co_return;
   }
-  const uint64_t longest = segments.bytes(0), parts = static_cast<uint64_t>(segments.parts);
+  const uint64_t longest = segments.longest(), parts = static_cast<uint64_t>(segments.parts);
   const uint64_t cell = std::min(longest, whole_elements(w.area_bytes() / parts, segments.element));
   const uint64_t area = cell * parts;
   const bool owns = own < segments.parts;
-  const bool aside = owns && !any_order && !stays(w, reduction, segments.of(operand, own).data(), result.data());
+  const bool aside = owns && !may_stay(w, reduction, any_order, segments.of(operand, own), result);
   for (uint64_t at = 0; at < longest; at += cell) {
     co_await c.next_step(area);
     for (int i = 0; i < segments.parts; ++i) {
@@ -77,12 +87,12 @@ Task reduce_on_node(Comm& c, NodeOwners owners, Reduction reduction, bool any_or
     const Bytes sum = part(result, at, cell);
     const std::byte* const mine = segments.of(operand, own).data() + at;
     const uint64_t offset = cell * static_cast<uint64_t>(own);
+    const std::byte* const own_operand = aside ? w.area(w.rank(), area) + offset : mine;
     if (any_order) {
-      co_await combine_as_published(c, reduction, mine, sum, offset, area);
+      co_await combine_as_published(c, reduction, own_operand, sum, offset, area);
     } else {
       co_await c.all_published();
-      combine_areas(w, reduction, sum.data(), aside ? w.area(w.rank(), area) + offset : mine, offset,
-                    sum.size() / segments.element, area);
+      combine_areas(w, reduction, sum.data(), own_operand, offset, sum.size() / segments.element, area);
     }
   }
 }
@@ -93,7 +103,7 @@ Task share_on_node(Comm& c, NodeOwners owners, ConstBytes own, Bytes vector) {
   const int first = owners.owned_by(w.rank(), w.size());
   const bool alone = segments.parts == 1;
   if (w.size() == 1) co_return;
-  const uint64_t longest = segments.bytes(0);
+  const uint64_t longest = segments.longest();
   const uint64_t piece = shared_piece(longest, w.area_bytes(), w.crowded());
   for (uint64_t at = 0; at < longest; at += piece) {
     if (alone)

@@ -27,17 +27,24 @@ inline Args in_place_call(Args a, Bytes vector) noexcept {
   return a;
 }
 
-// A vector in `parts` segments of equal length, give or take an element.
+// A vector in segments that lie one after the other: `parts` of equal length, give or take an element, or any others.
 struct Segments {
   uint64_t count;    // elements
   uint64_t element;  // bytes
   int parts;
+  const uint64_t* starts = nullptr;  // parts + 1 offsets; nullptr: equal segments
 
   // Offset in bytes of segment i; of `parts`: the end.
   uint64_t start(int i) const noexcept {
+    if (starts) return starts[i];
     return static_cast<uint64_t>(i) * (count / static_cast<uint64_t>(parts)) * element + extra(i) * element;
   }
   uint64_t bytes(int i) const noexcept { return start(i + 1) - start(i); }
+  uint64_t longest() const noexcept {
+    uint64_t most = bytes(0);  // of equal ones the first are the longer ones
+    for (int i = 1; starts && i < parts; ++i) most = std::max(most, bytes(i));
+    return most;
+  }
   template <typename Byte>
   std::span<Byte> of(std::span<Byte> vector, int i) const noexcept {
     return vector.subspan(start(i), bytes(i));

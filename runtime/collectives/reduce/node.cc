@@ -4,7 +4,7 @@
 // the segments to the root through the window.
 // Sources: Thakur, Gropp for phase 2, by a binomial tree (short) or reduce-scatter and gather (long).
 // Operands stay in rank order where the ranks of each node are neighbours; elsewhere the operation must commute.
-// Cost: that of phase 2 on N nodes for n / k bytes, a step of the node window, and 2 copies of n on the node.
+// On one node ("shm") there is no phase 2. Cost: that of phase 2 on N nodes for n / k bytes, a step of the node window, and 2 copies of n on the node.
 #include <algorithm>
 
 #include "runtime/collectives/framework/node_reduce.h"
@@ -56,14 +56,22 @@ double cost_us(const Shape& s, const CostModel& m) {
   return reduce_on_node_us(s, m, owners) + between + shared;
 }
 
+double nothing_us(const Shape&, const CostModel&) { return 0; }
+
+const char* why_not_shm(const Shape& s) {
+  if (const char* const reason = applies_on_one_node(s)) return reason;
+  return s.area_bytes >= s.element_bytes ? nullptr : "the node window is smaller than one element";
+}
+
 template <Among kAmong, Slots kSlots, Cost kCost>
-constexpr Algorithm row(const char* name, const char* about) {
+constexpr Algorithm row(const char* name, const char* about,
+                        const char* (*why_not)(const Shape&) = applies_to_reductions_of_nodes) {
   return {.collective = IBCOLL_REDUCE,
           .name = name,
           .about = about,
           .parameter = {Parameter::Unit::kCount, "leaders", 1, 1024},
           .run = run<kAmong, kSlots>,
-          .why_not = applies_to_reductions_of_nodes,
+          .why_not = why_not,
           .choose = best_owners<cost_us<kCost>>,
           .cost_us = cost_us<kCost>,
           .uses_window = true};
@@ -76,7 +84,9 @@ std::span<const Algorithm> rows() {
       row<binomial::among, binomial::slots, binomial::cost_us>(
           "node_binomial", "node window, then a binomial tree of nodes; ceil(lg N) (alpha + n beta)"),
       row<reduce_scatter_gather::among, reduce_scatter_gather::slots, reduce_scatter_gather::cost_us>(
-          "node_reduce_scatter_gather", "node window, then halving and gather; 2 lg N alpha + 2 n beta")};
+          "node_reduce_scatter_gather", "node window, then halving and gather; 2 lg N alpha + 2 n beta"),
+      row<binomial::among, binomial::slots, nothing_us>("shm", "operands in the node window; `leaders` ranks combine",
+                                                        why_not_shm)};
   return kRows;
 }
 

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reductions: the same bits in every run where that is wanted, and vectors of several pieces with bounded scratch.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <numeric>
+
+#include "runtime/base/catalog.h"
+#include "runtime/collectives/framework/pieces.h"
+#include "runtime/collectives/framework/registry.h"
+#include "tests/simulated/replay.h"
+#include "tests/simulated/scenario.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr uint64_t kElements = 300;  // of a block
+constexpr int kRanks = 7;
+const std::vector<int> kInterleaved{0, 1, 0, 1, 2, 1, 0}, kNeighbours{0, 0, 1, 1, 1, 2, 2};
+
+// One call of a sum of floats that depends on the order of its operands.
+class FloatSum {
+ public:
+  FloatSum(const Algorithm& algorithm, bool fixed_order) : algorithm_(algorithm), fixed_order_(fixed_order) {
+    const bool blocks = kCatalog[algorithm.collective].send.extent == Extent::kBlocks;
+    SimRandom random(7);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      sends_.emplace_back(kElements * (blocks ? kRanks : 1));
+      for (float& x : sends_.back()) x = static_cast<float>(random.below(1 << 20)) * (random.one_in(2) ? 1e-4F : 1.1F);
+      receives_.emplace_back(kElements);
+    }
+  }
+
+  // Where the algorithm applies; "" elsewhere. The bits of all results.
+  std::string run(uint64_t seed, const std::vector<int>& nodes) {
+    SimRandom random(seed);
+    SimJobParams params = random_job(random, kRanks);
+    params.network.node_of = nodes;
+    params.window_area_bytes = 4096;
+    SimJob job(params);
+    std::vector<int> all(kRanks);
+    std::iota(all.begin(), all.end(), 0);
+    const int team = job.make_team(all);
+    const Placement& placement = job.placement(team);
+    Shape shape;
+    shape.p = kRanks, shape.nodes = placement.node_count(), shape.element_bytes = sizeof(float);
+    shape.fewest_local = placement.fewest_local(), shape.most_local = placement.most_local();
+    shape.nodes_in_rank_order = placement.in_rank_order(), shape.area_bytes = params.window_area_bytes;
+    shape.bytes = kElements * sizeof(float), shape.total = shape.bytes * kRanks;
+    if (algorithm_.why_not(shape)) return "";
+    const uint64_t parameter = algorithm_.choose ? algorithm_.choose(shape, CostModel()) : 0;
+    const std::vector<Time> arrivals = random_arrivals(random, kRanks);
+    std::vector<std::unique_ptr<Request>> requests;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const Args args = args_of(rank);
+      requests.push_back(std::make_unique<Request>(job.team(team, rank), args, Choice{&algorithm_, parameter},
+                                                   IBCOLL_SCHEME_AUTO, 1));
+      SimStep step;
+      step.request = requests.back().get();
+      step.delay_ns = arrivals[static_cast<size_t>(rank)];
+      job.add_step(rank, std::move(step));
+    }
+    const Status status = job.run();
+    EXPECT_TRUE(status.ok()) << status.text();
+    std::string bits;
+    for (const auto& receive : receives_)
+      bits.append(reinterpret_cast<const char*>(receive.data()), receive.size() * sizeof(float));
+    return bits;
+  }
+
+ private:
+  Args args_of(int rank) {
+    Args args;
+    args.collective = algorithm_.collective;
+    args.root = 3;
+    args.bytes = kElements * sizeof(float);
+    args.count = kElements;
+    args.send.base = reinterpret_cast<const std::byte*>(sends_[static_cast<size_t>(rank)].data());
+    args.send.bytes = args.bytes;
+    args.recv.base = reinterpret_cast<std::byte*>(receives_[static_cast<size_t>(rank)].data());
+    args.recv.bytes = args.bytes;
+    args.reduction = {IBCOLL_SUM, IBCOLL_FLOAT};
+    args.fixed_order = fixed_order_;
+    return args;
+  }
+
+  const Algorithm& algorithm_;
+  bool fixed_order_;
+  std::vector<std::vector<float>> sends_, receives_;
+};
+
+std::string same_bits(const Algorithm& algorithm, bool fixed_order, const std::vector<int>& nodes, uint64_t runs) {
+  const std::string first = FloatSum(algorithm, fixed_order).run(1, nodes);
+  for (uint64_t seed = 2; seed <= runs && !first.empty(); ++seed)
+    if (FloatSum(algorithm, fixed_order).run(seed, nodes) != first)
+      return std::string(algorithm.name) + " gives other bits with seed " + std::to_string(seed);
+  return "";
+}
+
+TEST(Deterministic, ReductionsGiveTheSameBitsWhoeverComesFirst) {
+  for (const Algorithm* const algorithm : algorithms()) {
+    if (!kCatalog[algorithm->collective].reduces()) continue;
+    for (const auto& nodes : {std::vector<int>(kRanks, 0), kInterleaved, kNeighbours})
+      EXPECT_EQ(same_bits(*algorithm, true, nodes, number_from("IBCOLL_TEST_SEEDS", 10)), "")
+          << ibcoll_collective_name(algorithm->collective);
+  }
+}
+
+TEST(Deterministic, OtherwiseOperandsAreCombinedAsTheyCome) {
+  EXPECT_NE(same_bits(*find_algorithm(IBCOLL_REDUCE, "binomial"), false, kInterleaved, 40), "");
+  EXPECT_NE(same_bits(*find_algorithm(IBCOLL_REDUCE, "shm"), false, std::vector<int>(kRanks, 0), 40), "");
+  EXPECT_NE(same_bits(*find_algorithm(IBCOLL_ALLREDUCE, "node_recursive_doubling"), false, kInterleaved, 40), "");
+}
+
+// Both combine in rank order.
+TEST(Deterministic, AlgorithmsOfOneNodeGiveTheSameBits) {
+  const std::vector<int> one_node(kRanks, 0);
+  const std::string copies = FloatSum(*find_algorithm(IBCOLL_ALLREDUCE, "shm"), true).run(3, one_node);
+  const std::string sum = FloatSum(*find_algorithm(IBCOLL_REDUCE, "shm"), true).run(4, one_node);
+  const size_t root = 3 * kElements * sizeof(float), bytes = kElements * sizeof(float);
+  EXPECT_EQ(copies.substr(root, bytes), sum.substr(root, bytes));
+}
+
+class LongVectors : public ::testing::TestWithParam<const Algorithm*> {};
+
+// Several pieces, the last one short; the scratch of a rank holds some pieces, not the vector again.
+TEST_P(LongVectors, PassInPieces) {
+  const Algorithm& algorithm = *GetParam();
+  constexpr int p = 3;
+  SimJobParams job_params;
+  job_params.network.ranks = p;
+  job_params.network.node_of = {0, 0, 1};
+  job_params.network.slot_bytes = 1 << 16;
+  job_params.window_area_bytes = 1 << 18;
+  SimJob job(job_params);
+  const int team = job.make_team({0, 1, 2});
+  CallParams params;
+  params.collective = algorithm.collective;
+  params.p = p;
+  params.type = IBCOLL_UINT32;
+  params.op = IBCOLL_SUM;
+  params.root = 1;
+  params.count = 4 * (kReductionPiece + 4000) / sizeof(uint32_t);
+  CollectiveCase call(params, 5);
+  const Shape shape = shape_of(job, team, call, SimReads::kNone, job_params.window_area_bytes);
+  const uint64_t parameter = algorithm.choose ? algorithm.choose(shape, CostModel()) : 0;
+  std::vector<std::unique_ptr<Request>> requests;
+  for (int rank = 0; rank < p; ++rank) {
+    requests.push_back(make_request(job.team(team, rank), call, algorithm, parameter));
+    SimStep step;
+    step.request = requests.back().get();
+    step.before_start = [&call, rank] { call.at(rank).fill(0); };
+    step.completed = [&call, rank](const Status&) { EXPECT_EQ(call.at(rank).check(0), "") << "rank " << rank; };
+    job.add_step(rank, std::move(step));
+  }
+  const Status status = job.run();
+  EXPECT_TRUE(status.ok()) << status.text();
+  for (const auto& request : requests) EXPECT_LT(request->exchange().arena().bytes(), 3 * kReductionPiece);
+}
+
+// Those between nodes, but for linear reduce, which is for short vectors.
+std::vector<const Algorithm*> of_one_vector() {
+  Shape shape;
+  shape.p = 3, shape.nodes = 2, shape.most_local = 2, shape.area_bytes = 1 << 18;
+  std::vector<const Algorithm*> some;
+  for (const Algorithm* const a : algorithms()) {
+    const bool linear = a->collective == IBCOLL_REDUCE && std::string(a->name) == "linear";
+    if ((a->collective == IBCOLL_ALLREDUCE || a->collective == IBCOLL_REDUCE) && !linear && !a->why_not(shape))
+      some.push_back(a);
+  }
+  return some;
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, LongVectors, ::testing::ValuesIn(of_one_vector()), [](const auto& info) {
+  return std::string(ibcoll_collective_name(info.param->collective)) + "_" + info.param->name;
+});
+
+}  // namespace
+}  // namespace ibcoll
