@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <tuple>
 
 #include "runtime/base/catalog.h"
 #include "runtime/collectives/framework/pieces.h"
@@ -16,7 +17,7 @@ namespace ibcoll {
 namespace {
 
 constexpr uint64_t kElements = 300;  // of a block
-constexpr int kRanks = 7;
+constexpr int kRanks = 7, kRoot = 3;
 const std::vector<int> kInterleaved{0, 1, 0, 1, 2, 1, 0}, kNeighbours{0, 0, 1, 1, 1, 2, 2};
 
 // One call of a sum of floats that depends on the order of its operands.
@@ -73,7 +74,7 @@ class FloatSum {
   Args args_of(int rank) {
     Args args;
     args.collective = algorithm_.collective;
-    args.root = 3;
+    args.root = kRoot;
     args.bytes = kElements * sizeof(float);
     args.count = kElements;
     args.send.base = reinterpret_cast<const std::byte*>(sends_[static_cast<size_t>(rank)].data());
@@ -113,13 +114,31 @@ TEST(Deterministic, OtherwiseOperandsAreCombinedAsTheyCome) {
   EXPECT_NE(same_bits(*find_algorithm(IBCOLL_ALLREDUCE, "node_recursive_doubling"), false, kInterleaved, 40), "");
 }
 
-// Both combine in rank order.
-TEST(Deterministic, AlgorithmsOfOneNodeGiveTheSameBits) {
+// The result at the root.
+std::string bits_at_root(ibcoll_collective_t collective, const char* name, const std::vector<int>& nodes) {
+  constexpr size_t kBytes = kElements * sizeof(float);
+  return FloatSum(*find_algorithm(collective, name), true).run(3, nodes).substr(kRoot * kBytes, kBytes);
+}
+
+// The table of docs/algorithms/reductions.md.
+TEST(Deterministic, AlgorithmsOfOneOrderGiveTheSameBits) {
+  using Row = std::pair<ibcoll_collective_t, const char*>;
   const std::vector<int> one_node(kRanks, 0);
-  const std::string copies = FloatSum(*find_algorithm(IBCOLL_ALLREDUCE, "shm"), true).run(3, one_node);
-  const std::string sum = FloatSum(*find_algorithm(IBCOLL_REDUCE, "shm"), true).run(4, one_node);
-  const size_t root = 3 * kElements * sizeof(float), bytes = kElements * sizeof(float);
-  EXPECT_EQ(copies.substr(root, bytes), sum.substr(root, bytes));
+  const std::tuple<std::vector<int>, std::vector<Row>> vectors[] = {
+      {one_node, {{IBCOLL_ALLREDUCE, "shm"}, {IBCOLL_REDUCE, "linear"}, {IBCOLL_REDUCE, "shm"}}},
+      {kInterleaved,
+       {{IBCOLL_ALLREDUCE, "recursive_doubling"},
+        {IBCOLL_ALLREDUCE, "rabenseifner"},
+        {IBCOLL_REDUCE, "reduce_scatter_gather"}}},
+      {kInterleaved,
+       {{IBCOLL_ALLREDUCE, "node_recursive_doubling"},
+        {IBCOLL_ALLREDUCE, "node_rabenseifner"},
+        {IBCOLL_REDUCE, "node_reduce_scatter_gather"}}},
+      {one_node, {{IBCOLL_REDUCE_SCATTER_BLOCK, "linear"}, {IBCOLL_REDUCE_SCATTER_BLOCK, "shm"}}}};
+  for (const auto& [nodes, rows] : vectors)
+    for (const auto& [collective, name] : rows)
+      EXPECT_EQ(bits_at_root(collective, name, nodes), bits_at_root(rows[0].first, rows[0].second, nodes)) << name;
+  EXPECT_NE(bits_at_root(IBCOLL_ALLREDUCE, "ring", one_node), bits_at_root(IBCOLL_ALLREDUCE, "shm", one_node));
 }
 
 class LongVectors : public ::testing::TestWithParam<const Algorithm*> {};

@@ -53,8 +53,10 @@ Shape shape_on(Shape shape, const Placement& placement, bool reads, uint64_t are
 }
 
 bool applies(const Algorithm& algorithm, int p, const SimJobParams& job) {
+  Shape shape;
+  shape.element_bytes = 16;  // as most types have at most
   return !algorithm.why_not(
-      shape_on({}, Placement(all_ranks(p), job.network.node_of), job.reads == SimReads::kAll, job.window_area_bytes));
+      shape_on(shape, Placement(all_ranks(p), job.network.node_of), job.reads == SimReads::kAll, job.window_area_bytes));
 }
 
 // The requests of one run.

@@ -157,7 +157,7 @@ Shape counterparts_of(Shape s, int owners) {
 
 CostModel model_of_owners(const Shape& s, CostModel m, int owners) {
   const double sharing = std::max(1.0, m.sharing * owners / s.most_local);
-  if (m.by_ranks) m.beta_us *= std::min(1.0, 1.5 * sharing / m.sharing);
+  if (m.by_ranks) m.beta_us *= 1.5 * sharing / m.sharing;
   m.sharing = sharing;
   return m;
 }
