@@ -23,7 +23,12 @@ Task in_pieces(Comm& c, Args a) {
   for (uint64_t at = 0; at < a.bytes; at += piece) co_await kAmong(c, in_place_call(a, part(a.buffer(), at, piece)), work);
 }
 
-// Costs of a call on s.p ranks.
+// And what it costs, by that of kCost on s.p ranks.
+template <double (*kCost)(const Shape&, const CostModel&)>
+double whole_us(const Shape& s, const CostModel& m) {
+  return kCost(s, m) + m.own_copies_us(static_cast<double>(s.bytes));
+}
+
 namespace recursive_doubling {
 Task among(Comm& c, Args a, std::byte* work);
 double cost_us(const Shape& s, const CostModel& m);

@@ -18,7 +18,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const double moved = n * (s.p - 1) / s.p;
   // Half of the messages go past the end of the vector.
-  return ceil_log2(s.p) * (2 * m.message_us(0) + m.stream_us(0)) + 2 * m.beta_us * moved + m.own_copies_us(2 * moved);
+  return ceil_log2(s.p) * (2 * m.message_us(0) + m.stream_us(0)) + 2 * m.beta_us * moved + combine_landed_us(m, moved);
 }
 
 std::span<const Algorithm> rows() {
@@ -27,7 +27,7 @@ std::span<const Algorithm> rows() {
                                          .about = "Traff 2024; commutative; 2 ceil(lg p) alpha + 2 n beta + n gamma",
                                          .run = in_pieces<among>,
                                          .why_not = needs_commutative,
-                                         .cost_us = cost_us}};
+                                         .cost_us = whole_us<cost_us>}};
   return kRows;
 }
 

@@ -27,7 +27,7 @@ Task among(Comm& c, Args a, std::byte* work) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const int rounds = ceil_log2(s.p) + (std::has_single_bit(static_cast<unsigned>(s.p)) ? 0 : 1);
-  return rounds * (m.message_us(n) + m.own_copies_us(2 * n));
+  return rounds * (m.message_us(n) + combine_landed_us(m, n));
 }
 
 std::span<const Algorithm> rows() {
@@ -35,7 +35,7 @@ std::span<const Algorithm> rows() {
                                          .name = "recursive_doubling",
                                          .about = "Thakur, Gropp; any p; lg p (alpha + n beta + n gamma)",
                                          .run = in_pieces<among>,
-                                         .cost_us = cost_us}};
+                                         .cost_us = whole_us<cost_us>}};
   return kRows;
 }
 

@@ -65,4 +65,7 @@ struct Halves {
 // Neighbours come first, so partial results are those of neighbouring ranks, in rank order, and the operation need not commute.
 Task halve(Comm& c, Args a, std::byte* work, PowerOfTwo pairs, Halves* halves);
 
+// All ranks combine m bytes that have just landed with m bytes of their own.
+inline double combine_landed_us(const CostModel& m, double bytes) { return m.copies_us(bytes) + m.own_copies_us(bytes); }
+
 }  // namespace ibcoll

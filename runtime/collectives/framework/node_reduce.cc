@@ -139,7 +139,10 @@ Comm& counterparts(Comm& c, int segment, int node, int first) {
 double reduce_on_node_us(const Shape& s, const CostModel& m, int owners) {
   const double n = static_cast<double>(s.bytes), area = static_cast<double>(s.area_bytes);
   const CostModel mine = model_of_owners(s, m, owners);
-  return (1 + n / area) * m.step_us(s.most_local) + m.copies_us(n) + mine.copies_us(n * s.most_local / owners);
+  const double segment = n / owners;
+  const double written = owners == s.most_local ? n - segment : n;  // all but their own
+  return (1 + n / area) * m.step_us(s.most_local) + m.copies_us(written) +
+         mine.copies_us(segment * (s.most_local - 1)) + mine.own_copies_us(segment);
 }
 
 double share_on_node_us(const Shape& s, const CostModel& m, int owners) {

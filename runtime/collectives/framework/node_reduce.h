@@ -48,7 +48,8 @@ Shape counterparts_of(Shape s, int owners);
 // something has come, which costs half as much again (docs/design/0005-selection.md).
 CostModel model_of_owners(const Shape& s, CostModel m, int owners);
 
-// The parameter of algorithms that have owners: the number that costs least, of powers of two and as many as there may be.
+// The parameter of algorithms that have owners: the number that costs least, of powers of two and as many as there may be. Not more
+// than the node has cores for its ranks: those would take turns, with more messages.
 template <double (*kCost)(const Shape&, const CostModel&)>
 uint64_t best_owners(const Shape& s, const CostModel& m);
 
@@ -60,7 +61,8 @@ inline int owners_of(uint64_t wanted, int fewest_local, uint64_t area_bytes, uin
 
 template <double (*kCost)(const Shape&, const CostModel&)>
 uint64_t best_owners(const Shape& s, const CostModel& m) {
-  const int most = owners_of(UINT64_MAX, s.fewest_local, s.area_bytes, s.element_bytes);
+  const auto cores = static_cast<uint64_t>(std::max(s.most_local / m.sharing, 1.0));
+  const int most = owners_of(cores, s.fewest_local, s.area_bytes, s.element_bytes);
   Shape with = s;
   uint64_t best = 1;
   double lowest = 0;

@@ -50,7 +50,7 @@ int slots(int p) { return std::max(ceil_log2(p), 1); }
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
-  return (ceil_log2(s.p) + (s.commutative ? 0 : 1)) * (m.message_us(n) + m.own_copies_us(n));
+  return (ceil_log2(s.p) + (s.commutative ? 0 : 1)) * (m.message_us(n) + combine_landed_us(m, n));
 }
 
 std::span<const Algorithm> rows() {

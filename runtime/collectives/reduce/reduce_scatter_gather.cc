@@ -37,8 +37,8 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const PowerOfTwo pairs(s.p);
   const double moved = n * (pairs.core() - 1) / pairs.core(), folded = pairs.pairs() > 0 ? 1 : 0;
-  return 2 * ceil_log2(pairs.core()) * m.message_us(0) + 2 * m.beta_us * moved + m.own_copies_us(n + 2 * moved) +
-         folded * (m.message_us(n) + m.own_copies_us(2 * n));
+  return 2 * ceil_log2(pairs.core()) * m.message_us(0) + 2 * m.beta_us * moved + m.own_copies_us(n) + combine_landed_us(m, moved) +
+         folded * (m.message_us(n) + combine_landed_us(m, n));
 }
 
 std::span<const Algorithm> rows() {

@@ -14,7 +14,7 @@ Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double moved = static_cast<double>(s.total) * (s.p - 1) / s.p;
   // Half of the messages go past the end of the vector.
-  return ceil_log2(s.p) * (m.message_us(0) + m.stream_us(0) / 2) + m.beta_us * moved + m.own_copies_us(moved) +
+  return ceil_log2(s.p) * (m.message_us(0) + m.stream_us(0) / 2) + m.beta_us * moved + combine_landed_us(m, moved) +
          packing_us(s, m);
 }
 

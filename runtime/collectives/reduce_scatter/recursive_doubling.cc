@@ -34,8 +34,8 @@ double cost_us(const Shape& s, const CostModel& m) {
   const PowerOfTwo pairs(s.p);
   const int rounds = ceil_log2(pairs.core());
   const double moved = n * std::max(rounds - 1.0 + 1.0 / pairs.core(), 0.0);
-  const double folded = pairs.pairs() > 0 ? 2 * m.message_us(n / 2) + m.own_copies_us(n) : 0;
-  return rounds * (m.message_us(0) + m.stream_us(0)) + m.beta_us * moved + m.own_copies_us(moved) + folded +
+  const double folded = pairs.pairs() > 0 ? 2 * m.message_us(n / 2) + combine_landed_us(m, n) : 0;
+  return rounds * (m.message_us(0) + m.stream_us(0)) + m.beta_us * moved + combine_landed_us(m, moved) + folded +
          packing_us(s, m);
 }
 

@@ -34,8 +34,8 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.total);
   const PowerOfTwo pairs(s.p);
   const double moved = n * (pairs.core() - 1) / pairs.core();
-  const double folded = pairs.pairs() > 0 ? 2 * m.message_us(n / 2) + m.own_copies_us(n) : 0;
-  return ceil_log2(pairs.core()) * m.message_us(0) + m.beta_us * moved + m.own_copies_us(moved) + folded +
+  const double folded = pairs.pairs() > 0 ? 2 * m.message_us(n / 2) + combine_landed_us(m, n) : 0;
+  return ceil_log2(pairs.core()) * m.message_us(0) + m.beta_us * moved + combine_landed_us(m, moved) + folded +
          packing_us(s, m);
 }
 

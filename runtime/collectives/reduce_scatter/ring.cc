@@ -13,7 +13,7 @@ Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work) {
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double moved = static_cast<double>(s.total) * (s.p - 1) / s.p;
-  return (s.p - 1) * m.message_us(0) + m.beta_us * moved + m.own_copies_us(moved) + packing_us(s, m);
+  return (s.p - 1) * m.message_us(0) + m.beta_us * moved + combine_landed_us(m, moved) + packing_us(s, m);
 }
 
 std::span<const Algorithm> rows() {
