@@ -166,7 +166,7 @@ class Context {
   Job job_;
   uint64_t area_bytes_ = 0;
   ibcoll_scheme_t default_scheme_ = IBCOLL_SCHEME_AUTO;
-  bool deterministic_ = false;  // reductions give the same bits in every run
+  bool deterministic_ = false;               // reductions give the same bits in every run
   std::array<Forced, kCollectives> forced_;  // by IBCOLL_<COLLECTIVE>
   std::unique_ptr<WaitStrategy> waiting_;
   std::unique_ptr<Doorbell> doorbell_;  // nullptr: each rank has a core, or this one is alone on its node

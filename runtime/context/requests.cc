@@ -198,9 +198,8 @@ Result<std::string> Context::explain(TeamHandle& team, const ibcoll_collective_a
   if (!args.ok()) return args.status();
   const Result<Forced> wanted = forced(given.collective, given.algorithm);
   if (!wanted.ok()) return wanted.status();
-  const Result<Json> decision =
-      ibcoll::explain(given.collective, shape_of(team, args.value()),
-                      model_for(team, given.collective), wanted.value());
+  const Result<Json> decision = ibcoll::explain(given.collective, shape_of(team, args.value()),
+                                                model_for(team, given.collective), wanted.value());
   if (!decision.ok()) return decision.status();
   return decision.value().dump();
 }

@@ -55,8 +55,8 @@ Shape shape_on(Shape shape, const Placement& placement, bool reads, uint64_t are
 bool applies(const Algorithm& algorithm, int p, const SimJobParams& job) {
   Shape shape;
   shape.element_bytes = 16;  // as most types have at most
-  return !algorithm.why_not(
-      shape_on(shape, Placement(all_ranks(p), job.network.node_of), job.reads == SimReads::kAll, job.window_area_bytes));
+  return !algorithm.why_not(shape_on(shape, Placement(all_ranks(p), job.network.node_of), job.reads == SimReads::kAll,
+                                     job.window_area_bytes));
 }
 
 // The requests of one run.
@@ -320,8 +320,8 @@ Shape shape_of(SimJob& job, int team, const CollectiveCase& call, SimReads reads
   return shape_on(call.shape(), job.placement(team), reads == SimReads::kAll, area_bytes);
 }
 
-std::unique_ptr<Request> make_request(Team& team, CollectiveCase& call, const Algorithm& algorithm,
-                                      uint64_t parameter, bool fixed_order) {
+std::unique_ptr<Request> make_request(Team& team, CollectiveCase& call, const Algorithm& algorithm, uint64_t parameter,
+                                      bool fixed_order) {
   Result<Args> args = call.args(team.rank());
   EXPECT_TRUE(args.ok()) << args.status().text();
   if (!args.ok()) return nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the algorithms of allreduce offer each other: each combines in place a piece of the vector among the ranks of a Comm,
-// which may be the whole team, the leaders of nodes or counterparts on them.
+// What the algorithms of allreduce offer each other: each combines in place a piece of the vector among the ranks of a
+// Comm, which may be the whole team, the leaders of nodes or counterparts on them.
 #pragma once
 
 #include "runtime/collectives/framework/algorithm.h"
@@ -20,7 +20,8 @@ Task in_pieces(Comm& c, Args a) {
   c.copy(a.buffer(), a.operand());
   std::byte* const work = c.scratch(piece);
   if (!work) co_return;
-  for (uint64_t at = 0; at < a.bytes; at += piece) co_await kAmong(c, in_place_call(a, part(a.buffer(), at, piece)), work);
+  for (uint64_t at = 0; at < a.bytes; at += piece)
+    co_await kAmong(c, in_place_call(a, part(a.buffer(), at, piece)), work);
 }
 
 // And what it costs, by that of kCost on s.p ranks.

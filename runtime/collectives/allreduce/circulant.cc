@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allreduce on a circulant graph: a reduce-scatter in which ranks at falling distances of the graph exchange parts of the vector in
-// a row, and the same rounds backwards (framework/scatter_rounds.h).
-// Source: Traff 2024, reduce-scatter in q = ceil(lg p) rounds. Any p; the operation must commute; every rank gets the same bits.
-// Rounds: 2 q. Cost: 2 q alpha + 2 (p-1)/p n beta + (p-1)/p n gamma.
+// Allreduce on a circulant graph: a reduce-scatter in which ranks at falling distances of the graph exchange parts of
+// the vector in a row, and the same rounds backwards (framework/scatter_rounds.h).
+// Source: Traff 2024, reduce-scatter in q = ceil(lg p) rounds. Any p; the operation must commute; every rank gets the
+// same bits. Rounds: 2 q. Cost: 2 q alpha + 2 (p-1)/p n beta + (p-1)/p n gamma.
 #include "runtime/collectives/allreduce/allreduce.h"
 #include "runtime/collectives/framework/scatter_rounds.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allreduce, ring: segment i of the vector goes around once, from rank i + 1 on, and each rank adds its own operand; rank i, which
-// completes it, sends the result around once more. Every rank sends to rank + 1 only.
-// Source: Thakur, Gropp, reduce-scatter and allgather as rings (Patarasuk, Yuan 2009 for the bound). Any p; operands are
-// combined in ring order, so the operation must commute; every rank gets the same bits.
+// Allreduce, ring: segment i of the vector goes around once, from rank i + 1 on, and each rank adds its own operand;
+// rank i, which completes it, sends the result around once more. Every rank sends to rank + 1 only.
+// Source: Thakur, Gropp, reduce-scatter and allgather as rings (Patarasuk, Yuan 2009 for the bound). Any p; operands
+// are combined in ring order, so the operation must commute; every rank gets the same bits.
 // Rounds: 2 (p - 1). Cost: 2 (p-1) alpha + 2 (p-1)/p n beta + (p-1)/p n gamma.
 #include "runtime/collectives/allreduce/allreduce.h"
 #include "runtime/collectives/framework/scatter_rounds.h"

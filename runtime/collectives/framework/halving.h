@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Recursive halving of a vector that all ranks of a Comm have, for reductions of any p: what allreduce, reduce and others have in
-// common.
+// Recursive halving of a vector that all ranks of a Comm have, for reductions of any p: what allreduce, reduce and
+// others have in common.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace ibcoll {
 
-// For algorithms whose core needs a power of two: the first 2 (p - core) ranks pair up, and one of each pair acts for both. Pairs are
-// neighbours, so virtual ranks are in the order of the ranks.
+// For algorithms whose core needs a power of two: the first 2 (p - core) ranks pair up, and one of each pair acts for
+// both. Pairs are neighbours, so virtual ranks are in the order of the ranks.
 class PowerOfTwo {
  public:
   // `acts`: a rank that shall act; -1: any.
@@ -34,12 +34,12 @@ class PowerOfTwo {
   int core_, pairs_, acts_;
 };
 
-// mine = theirs op mine, or mine op theirs when they come from higher ranks. Both partners of an exchange in that order, also where
-// the operation commutes: of two NaNs a sum keeps the one that stands in a certain place.
+// mine = theirs op mine, or mine op theirs when they come from higher ranks. Both partners of an exchange in that
+// order, also where the operation commutes: of two NaNs a sum keeps the one that stands in a certain place.
 void combine_in_order(const Reduction& reduction, Bytes mine, std::byte* theirs, bool from_lower);
 
-// The ranks that act combine the operands of both of their pair; the others are idle until unfold() brings them the result.
-// Here and below `work` is as long as the vector.
+// The ranks that act combine the operands of both of their pair; the others are idle until unfold() brings them the
+// result. Here and below `work` is as long as the vector.
 Task fold(Comm& c, Reduction reduction, Bytes vector, std::byte* work, PowerOfTwo pairs);
 Task unfold(Comm& c, Bytes vector, PowerOfTwo pairs);
 
@@ -61,11 +61,14 @@ struct Halves {
   Run own;  // after the last round
 };
 
-// Reduce-scatter of the vector in a.recv among the ranks that act: in round k, ranks at distance 2^k halve what they still share, and each combines one half.
-// Neighbours come first, so partial results are those of neighbouring ranks, in rank order, and the operation need not commute.
+// Reduce-scatter of the vector in a.recv among the ranks that act: in round k, ranks at distance 2^k halve what they
+// still share, and each combines one half. Neighbours come first, so partial results are those of neighbouring ranks,
+// in rank order, and the operation need not commute.
 Task halve(Comm& c, Args a, std::byte* work, PowerOfTwo pairs, Halves* halves);
 
 // All ranks combine m bytes that have just landed with m bytes of their own.
-inline double combine_landed_us(const CostModel& m, double bytes) { return m.copies_us(bytes) + m.own_copies_us(bytes); }
+inline double combine_landed_us(const CostModel& m, double bytes) {
+  return m.copies_us(bytes) + m.own_copies_us(bytes);
+}
 
 }  // namespace ibcoll

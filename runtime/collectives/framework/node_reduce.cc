@@ -6,13 +6,16 @@
 namespace ibcoll {
 namespace {
 
-// Small enough that writing and reading overlap, large enough to pay for a step; where ranks share cores nothing overlaps.
+// Small enough that writing and reading overlap, large enough to pay for a step; where ranks share cores nothing
+// overlaps.
 uint64_t shared_piece(uint64_t segment, uint64_t area_bytes, bool crowded) {
   return std::min(segment, crowded ? area_bytes : std::min(area_bytes, std::max<uint64_t>(8192, segment / 8)));
 }
 
-// The same as combine_areas(), in the order in which the other ranks publish. result: this rank's operand, or where it goes.
-Task combine_as_published(Comm& c, Reduction reduction, const std::byte* own, Bytes result, uint64_t at, uint64_t area) {
+// The same as combine_areas(), in the order in which the other ranks publish. result: this rank's operand, or where it
+// goes.
+Task combine_as_published(Comm& c, Reduction reduction, const std::byte* own, Bytes result, uint64_t at,
+                          uint64_t area) {
   NodeWindow& w = c.node();
   const uint64_t count = result.size() / reduction.element_bytes();
   uint64_t taken = 0;  // by bits, of the first 64 ranks
@@ -33,12 +36,13 @@ Task combine_as_published(Comm& c, Reduction reduction, const std::byte* own, By
   }
 }
 
-// True when the owner of a segment may read its own operand where it is, though the result is written meanwhile. (Otherwise than at the
-// same place they overlap in reduce_scatter in place.)
+// True when the owner of a segment may read its own operand where it is, though the result is written meanwhile.
+// (Otherwise than at the same place they overlap in reduce_scatter in place.)
 bool may_stay(const NodeWindow& window, const Reduction& reduction, bool any_order, ConstBytes operand, Bytes result) {
   if (operand.data() == result.data()) return any_order || stays(window, reduction, operand.data(), result.data());
   const std::less_equal<const std::byte*> before;
-  return before(operand.data() + operand.size(), result.data()) || before(result.data() + result.size(), operand.data());
+  return before(operand.data() + operand.size(), result.data()) ||
+         before(result.data() + result.size(), operand.data());
 }
 
 }  // namespace
@@ -111,7 +115,8 @@ Task share_on_node(Comm& c, NodeOwners owners, ConstBytes own, Bytes vector) {
     else
       co_await c.next_step(piece);
     const ConstBytes mine = part(own, at, piece);
-    if (!mine.empty()) w.write(Bytes(alone ? w.sole_area(w.rank(), piece) : w.area(w.rank(), piece), mine.size()), mine);
+    if (!mine.empty())
+      w.write(Bytes(alone ? w.sole_area(w.rank(), piece) : w.area(w.rank(), piece), mine.size()), mine);
     c.publish();
     for (int i = 0; i < segments.parts && !vector.empty(); ++i) {
       const int segment = (first + i) % segments.parts, owner = owners.owner(segment, w.size());
@@ -134,35 +139,6 @@ Comm& counterparts(Comm& c, int segment, int node, int first) {
     ranks[i] = locals[static_cast<size_t>(segment + (i == node ? first : 0)) % locals.size()];
   }
   return c.among(std::span<const int>(ranks, count));
-}
-
-double reduce_on_node_us(const Shape& s, const CostModel& m, int owners) {
-  const double n = static_cast<double>(s.bytes), area = static_cast<double>(s.area_bytes);
-  const CostModel mine = model_of_owners(s, m, owners);
-  const double segment = n / owners;
-  const double written = owners == s.most_local ? n - segment : n;  // all but their own
-  return (1 + n / area) * m.step_us(s.most_local) + m.copies_us(written) +
-         mine.copies_us(segment * (s.most_local - 1)) + mine.own_copies_us(segment);
-}
-
-double share_on_node_us(const Shape& s, const CostModel& m, int owners) {
-  const double n = static_cast<double>(s.bytes), segment = n / owners;
-  const double pieces = 1 + n / static_cast<double>(s.area_bytes) / owners;
-  return pieces * m.step_us(owners) + model_of_owners(s, m, owners).copies_us(segment) + m.shared_copies_us(n);
-}
-
-Shape counterparts_of(Shape s, int owners) {
-  s.p = s.nodes;
-  s.bytes = (s.bytes + static_cast<uint64_t>(owners) - 1) / static_cast<uint64_t>(owners);
-  s.fewest_local = s.most_local = 1;
-  return s;
-}
-
-CostModel model_of_owners(const Shape& s, CostModel m, int owners) {
-  const double sharing = std::max(1.0, m.sharing * owners / s.most_local);
-  if (m.by_ranks) m.beta_us *= 1.5 * sharing / m.sharing;
-  m.sharing = sharing;
-  return m;
 }
 
 }  // namespace ibcoll

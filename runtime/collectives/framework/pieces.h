@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parts of the vector of a reduction, cut between elements: pieces one after the other, and segments of which each rank has one.
+// Parts of the vector of a reduction, cut between elements: pieces one after the other, and segments of which each rank
+// has one.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce-scatter in place, and its reverse, for a vector in p parts that lie one after the other: rank i's part is complete in the end
-// (and with the reverse all are). Both algorithms need an operation that commutes; every part is combined by one rank last, so
-// all ranks see the same bits. What allreduce and reduce_scatter have in common. `Layout` has parts, start(i) in bytes and bytes(i),
-// as Segments has.
+// Reduce-scatter in place, and its reverse, for a vector in p parts that lie one after the other: rank i's part is
+// complete in the end (and with the reverse all are). Both algorithms need an operation that commutes; every part is
+// combined by one rank last, so all ranks see the same bits. What allreduce and reduce_scatter have in common. `Layout`
+// has parts, start(i) in bytes and bytes(i), as Segments has.
 #pragma once
 
 #include "runtime/collectives/framework/circulant_skips.h"
@@ -14,7 +14,8 @@ namespace ibcoll {
 template <typename Layout>
 Task ring_reduce_scatter(Comm& c, Reduction reduction, Bytes vector, Layout layout, std::byte* work) {
   const int p = c.size(), left = c.peer(-1), right = c.peer(1);
-  // Parts rank - 2, rank - 3, ... rank come one after the other; each has its place in `work`, so all are announced at once.
+  // Parts rank - 2, rank - 3, ... rank come one after the other; each has its place in `work`, so all are announced at
+  // once.
   uint64_t coming = vector.size() - layout.bytes(left);
   for (int i = 2; i <= p; ++i) c.announce(left, layout.of(Bytes(work, vector.size()), c.peer(-i % p)));
   c.put(right, layout.of(vector, left));
@@ -55,9 +56,9 @@ struct PartsInARow {
   }
 };
 
-// On a circulant graph: with R[i] the part of rank r + i, in round k = q - 1, ..., 0 rank r sends R[skip(k)] up to, not including,
-// R[skip(k + 1)] to r + skip(k), and adds to R[0], R[1], ... what arrives. Nothing is packed: parts leave as they lie, in two
-// messages where they go past the end of the vector. `work`: as long as the vector.
+// On a circulant graph: with R[i] the part of rank r + i, in round k = q - 1, ..., 0 rank r sends R[skip(k)] up to, not
+// including, R[skip(k + 1)] to r + skip(k), and adds to R[0], R[1], ... what arrives. Nothing is packed: parts leave as
+// they lie, in two messages where they go past the end of the vector. `work`: as long as the vector.
 // Source: Traff 2024. Rounds: q = ceil(lg p). Moved: p - 1 parts.
 template <typename Layout>
 Task circulant_reduce_scatter(Comm& c, Reduction reduction, Bytes vector, Layout layout, std::byte* work) {

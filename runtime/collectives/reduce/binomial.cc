@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce, binomial tree: with v = (rank - root) mod p, rank v combines what comes from v + 2^k for every 2^k below its lowest set bit,
-// in the order in which it comes, and sends the result to v without that bit. An operation that does not commute has a tree with
-// rank 0 on top, whose subtrees are ranks in a row; rank 0 sends the result to the root.
+// Reduce, binomial tree: with v = (rank - root) mod p, rank v combines what comes from v + 2^k for every 2^k below its
+// lowest set bit, in the order in which it comes, and sends the result to v without that bit. An operation that does
+// not commute has a tree with rank 0 on top, whose subtrees are ranks in a row; rank 0 sends the result to the root.
 // Source: Thakur, Gropp, reduce. Rounds: ceil(lg p) (+ 1). Cost: ceil(lg p) (alpha + n beta + n gamma).
 #include <bit>
 

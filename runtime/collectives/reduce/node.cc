@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce in two phases: the ranks of a node combine their operands in the node window, then ranks that stand for their nodes (the
-// root for its own) combine the results between nodes. With k such ranks per node each owns a segment, and a third phase takes
-// the segments to the root through the window.
+// Reduce in two phases: the ranks of a node combine their operands in the node window, then ranks that stand for their
+// nodes (the root for its own) combine the results between nodes. With k such ranks per node each owns a segment, and a
+// third phase takes the segments to the root through the window.
 // Sources: Thakur, Gropp for phase 2, by a binomial tree (short) or reduce-scatter and gather (long).
 // Operands stay in rank order where the ranks of each node are neighbours; elsewhere the operation must commute.
-// On one node ("shm") there is no phase 2. Cost: that of phase 2 on N nodes for n / k bytes, a step of the node window, and 2 copies of n on the node.
+// On one node ("shm") there is no phase 2. Cost: that of phase 2 on N nodes for n / k bytes, a step of the node window,
+// and 2 copies of n on the node.
 #include <algorithm>
 
 #include "runtime/collectives/framework/node_reduce.h"

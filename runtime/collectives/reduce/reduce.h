@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the algorithms of reduce offer each other: each combines a piece of the vector among the ranks of a Comm, which may be the
-// whole team or ranks that stand for their nodes.
+// What the algorithms of reduce offer each other: each combines a piece of the vector among the ranks of a Comm, which
+// may be the whole team or ranks that stand for their nodes.
 #pragma once
 
 #include "runtime/collectives/framework/algorithm.h"
@@ -8,8 +8,8 @@
 
 namespace ibcoll::reduce {
 
-// a.send.base: the operand. a.recv.base: memory of its length on all ranks, which may be the operand; at the root the result goes
-// there. `work`: slots(p) times as long. Not for empty vectors.
+// a.send.base: the operand. a.recv.base: memory of its length on all ranks, which may be the operand; at the root the
+// result goes there. `work`: slots(p) times as long. Not for empty vectors.
 using Among = Task (*)(Comm& c, Args a, std::byte* work);
 using Slots = int (*)(int p);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce by reduce-scatter and gather: ranks at distance 1, 2, 4, ... halve the part of the vector that they still share and combine
-// one half each; then the same rounds backwards take the halves to the root.
-// Source: Thakur, Gropp, reduce for long messages (Rabenseifner). Any p; operands stay in rank order, so the operation need not
-// commute. Rounds: 2 floor(lg p) (+ 1). Cost: 2 lg p alpha + 2 (p-1)/p n beta + (p-1)/p n gamma (+ n beta + n gamma).
+// Reduce by reduce-scatter and gather: ranks at distance 1, 2, 4, ... halve the part of the vector that they still
+// share and combine one half each; then the same rounds backwards take the halves to the root.
+// Source: Thakur, Gropp, reduce for long messages (Rabenseifner). Any p; operands stay in rank order, so the operation
+// need not commute. Rounds: 2 floor(lg p) (+ 1). Cost: 2 lg p alpha + 2 (p-1)/p n beta + (p-1)/p n gamma (+ n beta + n
+// gamma).
 #include "runtime/collectives/framework/halving.h"
 #include "runtime/collectives/reduce/reduce.h"
 
@@ -37,8 +38,8 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const PowerOfTwo pairs(s.p);
   const double moved = n * (pairs.core() - 1) / pairs.core(), folded = pairs.pairs() > 0 ? 1 : 0;
-  return 2 * ceil_log2(pairs.core()) * m.message_us(0) + 2 * m.beta_us * moved + m.own_copies_us(n) + combine_landed_us(m, moved) +
-         folded * (m.message_us(n) + combine_landed_us(m, n));
+  return 2 * ceil_log2(pairs.core()) * m.message_us(0) + 2 * m.beta_us * moved + m.own_copies_us(n) +
+         combine_landed_us(m, moved) + folded * (m.message_us(n) + combine_landed_us(m, n));
 }
 
 std::span<const Algorithm> rows() {

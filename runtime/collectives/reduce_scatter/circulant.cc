@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reduce-scatter on a circulant graph: ranks at falling distances of the graph exchange blocks in a row
 // (framework/scatter_rounds.h).
-// Source: Traff 2024. Any p; the operation must commute. Rounds: q = ceil(lg p). Cost: q alpha + (p-1)/p n (beta + gamma).
+// Source: Traff 2024. Any p; the operation must commute. Rounds: q = ceil(lg p). Cost: q alpha + (p-1)/p n (beta +
+// gamma).
 #include "runtime/collectives/framework/scatter_rounds.h"
 #include "runtime/collectives/reduce_scatter/reduce_scatter.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce-scatter in three phases: (1) the ranks of a node combine their vectors in the node window, (2) the leaders of the nodes do a
-// reduce-scatter of the blocks of whole nodes, (3) the node window takes each rank its block. Blocks are packed node after node.
-// Sources: Thakur, Gropp and Traff 2024 for phase 2; phases 1 and 3 as in Qian, Afsahi, Shm_Direct.
+// Reduce-scatter in three phases: (1) the ranks of a node combine their vectors in the node window, (2) the leaders of
+// the nodes do a reduce-scatter of the blocks of whole nodes, (3) the node window takes each rank its block. Blocks are
+// packed node after node. Sources: Thakur, Gropp and Traff 2024 for phase 2; phases 1 and 3 as in Qian, Afsahi,
+// Shm_Direct.
 // Operands stay in rank order where the ranks of each node are neighbours; elsewhere the operation must commute.
 // Cost: that of phase 2 on N nodes for L blocks each, two steps of the node window, and 3 copies of n on the node.
 #include "runtime/collectives/framework/node_reduce.h"
@@ -101,11 +102,12 @@ constexpr Algorithm halving(ibcoll_collective_t collective) {
 }
 constexpr Algorithm doubling(ibcoll_collective_t collective) {
   return node_row<recursive_doubling::among, recursive_doubling::cost_us>(
-      collective, "node_recursive_doubling", "node window, leaders by recursive doubling; lg N (alpha + n beta)", false);
+      collective, "node_recursive_doubling", "node window, leaders by recursive doubling; lg N (alpha + n beta)",
+      false);
 }
 constexpr Algorithm pairs(ibcoll_collective_t collective) {
-  return node_row<pairwise::among, pairwise::cost_us>(
-      collective, "node_pairwise", "node window, leaders pairwise; (N-1) alpha + n beta", true);
+  return node_row<pairwise::among, pairwise::cost_us>(collective, "node_pairwise",
+                                                      "node window, leaders pairwise; (N-1) alpha + n beta", true);
 }
 constexpr Algorithm graph(ibcoll_collective_t collective) {
   return node_row<circulant::among, circulant::cost_us>(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce-scatter, pairwise exchange: in round i, each rank sends rank + i its block and combines what comes from rank - i.
-// Source: Thakur, Gropp, reduce-scatter for long messages. Any p; the operation must commute.
+// Reduce-scatter, pairwise exchange: in round i, each rank sends rank + i its block and combines what comes from rank -
+// i. Source: Thakur, Gropp, reduce-scatter for long messages. Any p; the operation must commute.
 // Rounds: p - 1. Cost: (p-1) alpha + (p-1)/p n (beta + gamma).
 #include "runtime/collectives/framework/halving.h"
 #include "runtime/collectives/reduce_scatter/reduce_scatter.h"

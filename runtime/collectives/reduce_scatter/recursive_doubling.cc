@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce-scatter, recursive doubling: in round k, ranks at distance 2^k exchange their partial results, but for the blocks of the ranks
-// that they have heard of already. When p is no power of two, the first 2 (p - 2^floor(lg p)) ranks pair up before, and one of each
-// pair gets its block after.
-// Source: Thakur, Gropp, reduce-scatter for operations that do not commute: neighbours come first, so operands stay in rank order.
-// Rounds: floor(lg p) (+ 2). Cost: lg p alpha + n (lg p - (p-1)/p) (beta + gamma).
+// Reduce-scatter, recursive doubling: in round k, ranks at distance 2^k exchange their partial results, but for the
+// blocks of the ranks that they have heard of already. When p is no power of two, the first 2 (p - 2^floor(lg p)) ranks
+// pair up before, and one of each pair gets its block after.
+// Source: Thakur, Gropp, reduce-scatter for operations that do not commute: neighbours come first, so operands stay in
+// rank order. Rounds: floor(lg p) (+ 2). Cost: lg p alpha + n (lg p - (p-1)/p) (beta + gamma).
 #include "runtime/collectives/reduce_scatter/paired_blocks.h"
 #include "runtime/collectives/reduce_scatter/reduce_scatter.h"
 
@@ -41,8 +41,9 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 std::span<const Algorithm> rows() {
   static constexpr const char* kAbout = "Thakur, Gropp; any order; lg p alpha + n (lg p - (p-1)/p) (beta + gamma)";
-  static constexpr Algorithm kRows[] = {row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "recursive_doubling", kAbout, false),
-                                        row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "recursive_doubling", kAbout, false)};
+  static constexpr Algorithm kRows[] = {
+      row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "recursive_doubling", kAbout, false),
+      row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "recursive_doubling", kAbout, false)};
   return kRows;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce-scatter, recursive halving: in each round, ranks at distance p/2, p/4, ..., 1 send each other the half of the blocks that the
-// other one's side owns, and combine their own half. When p is no power of two, the first 2 (p - 2^floor(lg p)) ranks pair up
-// before, and one of each pair gets its block after.
+// Reduce-scatter, recursive halving: in each round, ranks at distance p/2, p/4, ..., 1 send each other the half of the
+// blocks that the other one's side owns, and combine their own half. When p is no power of two, the first 2 (p -
+// 2^floor(lg p)) ranks pair up before, and one of each pair gets its block after.
 // Source: Thakur, Gropp. Any p; the operation must commute.
 // Rounds: floor(lg p) (+ 2). Cost: lg p alpha + (p-1)/p n (beta + gamma) (+ n (beta + gamma)).
 #include "runtime/collectives/reduce_scatter/paired_blocks.h"
@@ -41,8 +41,9 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 std::span<const Algorithm> rows() {
   static constexpr const char* kAbout = "Thakur, Gropp; commutative; lg p alpha + (p-1)/p n (beta + gamma)";
-  static constexpr Algorithm kRows[] = {row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "recursive_halving", kAbout, true),
-                                        row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "recursive_halving", kAbout, true)};
+  static constexpr Algorithm kRows[] = {
+      row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "recursive_halving", kAbout, true),
+      row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "recursive_halving", kAbout, true)};
   return kRows;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the algorithms of reduce_scatter(_block) have in common: they work in place on vectors that are packed into scratch, in pieces
-// of every block, so that scratch stays bounded.
+// What the algorithms of reduce_scatter(_block) have in common: they work in place on vectors that are packed into
+// scratch, in pieces of every block, so that scratch stays bounded.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ struct Packed {
   Bytes between(int from, int to) const noexcept { return {base + starts[from], starts[to] - starts[from]}; }
 };
 
-// Combines the vectors of all ranks of c; block i of the result is in its place at rank i, and nothing is promised of the others.
-// `work`: as long as the vector, which is not empty.
+// Combines the vectors of all ranks of c; block i of the result is in its place at rank i, and nothing is promised of
+// the others. `work`: as long as the vector, which is not empty.
 using Among = Task (*)(Comm& c, Reduction reduction, Packed blocks, std::byte* work);
 
 inline uint64_t longest_block(const Args& a, int p) {
@@ -37,8 +37,8 @@ inline uint64_t longest_block(const Args& a, int p) {
 
 // So many bytes of every block move at a time.
 inline uint64_t cell_bytes(const Args& a, int p) {
-  return std::min(longest_block(a, p), whole_elements(kReductionPiece / static_cast<uint64_t>(p),
-                                                      a.reduction.element_bytes()));
+  return std::min(longest_block(a, p),
+                  whole_elements(kReductionPiece / static_cast<uint64_t>(p), a.reduction.element_bytes()));
 }
 
 // The whole call, piece by piece. In place, the result replaces what has been packed before.

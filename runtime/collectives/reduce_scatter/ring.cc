@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce-scatter, ring: block i goes around once, from rank i + 1 on, and each rank adds its own operand; every rank sends to
-// rank + 1 only (framework/scatter_rounds.h).
-// Source: Thakur, Gropp. Any p; the operation must commute. Rounds: p - 1. Cost: (p-1) alpha + (p-1)/p n (beta + gamma).
+// Reduce-scatter, ring: block i goes around once, from rank i + 1 on, and each rank adds its own operand; every rank
+// sends to rank + 1 only (framework/scatter_rounds.h).
+// Source: Thakur, Gropp. Any p; the operation must commute. Rounds: p - 1. Cost: (p-1) alpha + (p-1)/p n (beta +
+// gamma).
 #include "runtime/collectives/framework/scatter_rounds.h"
 #include "runtime/collectives/reduce_scatter/reduce_scatter.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce-scatter on one node: every rank writes its blocks into the node window, but for its own, and combines its block of all.
-// Operands are combined as they come, or in rank order where the operation does not commute.
+// Reduce-scatter on one node: every rank writes its blocks into the node window, but for its own, and combines its
+// block of all. Operands are combined as they come, or in rank order where the operation does not commute.
 // Cost: p m written and p m read per rank for blocks of m bytes, a step for each area.
 #include "runtime/collectives/framework/node_reduce.h"
 #include "runtime/collectives/reduce_scatter/reduce_scatter.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scan and exscan, recursive doubling: before round k each rank has the result over the 2^k ranks up to itself, as far as there are
-// so many; it sends it to rank + 2^k and puts in front of it what comes from rank - 2^k.
-// Source: Thakur, Gropp, scan; Hillis, Steele 1986. Any p; operands stay in rank order, so the operation need not commute.
-// Rounds: ceil(lg p). Cost: ceil(lg p) (alpha + n beta + n gamma); exscan combines twice.
+// Scan and exscan, recursive doubling: before round k each rank has the result over the 2^k ranks up to itself, as far
+// as there are so many; it sends it to rank + 2^k and puts in front of it what comes from rank - 2^k.
+// Source: Thakur, Gropp, scan; Hillis, Steele 1986. Any p; operands stay in rank order, so the operation need not
+// commute. Rounds: ceil(lg p). Cost: ceil(lg p) (alpha + n beta + n gamma); exscan combines twice.
 #include "runtime/collectives/scan/scan.h"
 
 namespace ibcoll::scan::recursive_doubling {
@@ -52,16 +52,9 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 std::span<const Algorithm> rows() {
   static constexpr const char* kAbout = "Thakur, Gropp; any p; ceil(lg p) (alpha + n beta + n gamma)";
-  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_SCAN,
-                                         .name = "recursive_doubling",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us},
-                                        {.collective = IBCOLL_EXSCAN,
-                                         .name = "recursive_doubling",
-                                         .about = kAbout,
-                                         .run = run,
-                                         .cost_us = cost_us}};
+  static constexpr Algorithm kRows[] = {
+      {.collective = IBCOLL_SCAN, .name = "recursive_doubling", .about = kAbout, .run = run, .cost_us = cost_us},
+      {.collective = IBCOLL_EXSCAN, .name = "recursive_doubling", .about = kAbout, .run = run, .cost_us = cost_us}};
   return kRows;
 }
 
