@@ -14,24 +14,42 @@ namespace {
 
 using Cost = double (*)(const Shape&, const CostModel&);
 
+// Least bytes of a piece of a long vector: shorter ones would take too many rounds between nodes.
+constexpr uint64_t kLeastPiece = 1 << 19;
+
+NodeOwners owners_of_piece(Bytes piece, uint64_t element, int owners) {
+  return {Segments{piece.size() / element, element, owners}, 0};
+}
+
+Task share(Comm& c, Bytes piece, uint64_t element, int owners) {
+  const NodeOwners owned = owners_of_piece(piece, element, owners);
+  const int own = c.node().rank();
+  co_await share_on_node(c, owned, own < owners ? owned.segments.of(piece, own) : Bytes(), piece);
+}
+
+// Of a long vector one piece is on its way between nodes while the ranks of the node write the next one and read the
+// one before.
 template <Among kAmong>
 Task run(Comm& c, Args a) {
   const uint64_t element = a.reduction.element_bytes();
   const int owners = owners_of(a.parameter, c.placement().fewest_local(), c.node().area_bytes(), element);
   const int own = c.node().rank();
-  const uint64_t piece = std::min(a.bytes, whole_elements(kReductionPiece, element));
+  const uint64_t piece =
+      std::min(a.bytes, whole_elements(std::clamp(a.bytes / 4, kLeastPiece, kReductionPiece), element));
   std::byte* const work = own < owners ? c.scratch(piece) : nullptr;
   if (own < owners && !work) co_return;
   Comm& others = own < owners ? counterparts(c, own) : c;
+  Bytes before;  // the piece before, which the node's ranks have not got yet
   for (uint64_t at = 0; at < a.bytes; at += piece) {
     const Bytes result = part(a.buffer(), at, piece);
-    const Segments segments{result.size() / element, element, owners};
-    const NodeOwners owned{segments, 0};
-    const Bytes segment = own < owners ? segments.of(result, own) : Bytes();
+    const NodeOwners owned = owners_of_piece(result, element, owners);
+    const Bytes segment = own < owners ? owned.segments.of(result, own) : Bytes();
     co_await reduce_on_node(c, owned, a.reduction, a.any_order(), part(a.operand(), at, piece), segment);
+    if (!before.empty()) co_await share(c, before, element, owners);
     if (!segment.empty()) co_await kAmong(others, in_place_call(a, segment), work);
-    co_await share_on_node(c, owned, segment, result);
+    before = result;
   }
+  if (!before.empty()) co_await share(c, before, element, owners);
 }
 
 template <Cost kCost>
