@@ -72,7 +72,10 @@ constexpr Setting kSettings[] = {
      "permits it"},
     {"IBCOLL_SCHEME", Kind::kChoice, "auto", "auto|copy|zero_copy",
      "of messages, copy: through landing slots; zero_copy: straight into the receive buffer; auto: by size"},
-
+    {"IBCOLL_DETERMINISTIC", Kind::kBoolean, "no", "",
+     "reductions give the same bits in every run with the same number of ranks and the same ranks on each node: "
+     "nothing "
+     "depends on who comes first or on what was timed at start"},
 };
 
 // The table above, then the algorithm of each collective.

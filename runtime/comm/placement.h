@@ -2,6 +2,7 @@
 // Where the ranks of a team are: on which nodes, and who shares one.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -32,6 +33,8 @@ class Placement {
   // Ranks on the emptiest and on the fullest node.
   int fewest_local() const noexcept { return fewest_local_; }
   int most_local() const noexcept { return most_local_; }
+  // True when the ranks of each node are neighbours: node after node is the order of the ranks.
+  bool in_rank_order() const noexcept { return std::is_sorted(nodes_.begin(), nodes_.end()); }
 
  private:
   std::vector<int> jobs_;

@@ -63,6 +63,7 @@ Status Context::read_settings() {
   default_scheme_ = scheme == "copy"        ? IBCOLL_SCHEME_COPY
                     : scheme == "zero_copy" ? IBCOLL_SCHEME_ZERO_COPY
                                             : IBCOLL_SCHEME_AUTO;
+  deterministic_ = config_.boolean("IBCOLL_DETERMINISTIC");
   area_bytes_ = config_.bytes("IBCOLL_SHM_SLOT_BYTES") / 64 * 64;
   return {};
 }

@@ -110,7 +110,7 @@ class Context {
   // What the call, or else the environment, forces.
   Result<Forced> forced(ibcoll_collective_t collective, const char* algorithm) const;
   // The algorithm for a call and its scheme; the rest of the request comes from `args`.
-  Result<std::unique_ptr<Request>> make_request(TeamHandle& team, const Args& args, const Forced& forced,
+  Result<std::unique_ptr<Request>> make_request(TeamHandle& team, Args args, const Forced& forced,
                                                 ibcoll_scheme_t scheme);
   // What the library does for itself, whatever the user has forced: runs and waits. `buffers` are those of the call, and kept
   // for it where it does not end.
@@ -154,6 +154,7 @@ class Context {
   Status allocate_window(int locals, uint64_t& offset);
   Status allocate_lone_window(LoneWindow& window) const;
   static Shape shape_of(const TeamHandle& team, const Args& args);
+  const CostModel& model_for(const TeamHandle& team, ibcoll_collective_t collective) const noexcept;
   ibcoll_scheme_t scheme_of(ibcoll_scheme_t scheme) const noexcept;
   void fill_model(TeamHandle& team) const;
 
@@ -165,6 +166,7 @@ class Context {
   Job job_;
   uint64_t area_bytes_ = 0;
   ibcoll_scheme_t default_scheme_ = IBCOLL_SCHEME_AUTO;
+  bool deterministic_ = false;               // reductions give the same bits in every run
   std::array<Forced, kCollectives> forced_;  // by IBCOLL_<COLLECTIVE>
   std::unique_ptr<WaitStrategy> waiting_;
   std::unique_ptr<Doorbell> doorbell_;  // nullptr: each rank has a core, or this one is alone on its node

@@ -86,15 +86,22 @@ ibcoll_scheme_t Context::scheme_of(ibcoll_scheme_t scheme) const noexcept {
   return scheme == IBCOLL_SCHEME_AUTO ? default_scheme_ : scheme;
 }
 
-Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, const Args& args, const Forced& forced,
+Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, Args args, const Forced& forced,
                                                        ibcoll_scheme_t wanted) {
   const ibcoll_scheme_t scheme = scheme_of(wanted);
-  Result<Choice> selected = select(args.collective, shape_of(team, args), team.model, forced);
+  args.fixed_order = deterministic_;
+  Result<Choice> selected = select(args.collective, shape_of(team, args), model_for(team, args.collective), forced);
   if (!selected.ok()) return selected.status();
   const uint32_t signature = call_signature(args, (*selected).name(), scheme, team.team->size());
   auto request = std::make_unique<Request>(*team.team, args, *selected, scheme, signature);
   request->hold_counts();
   return request;
+}
+
+// What was timed at start differs from run to run, and the algorithm decides in which order operands are combined.
+const CostModel& Context::model_for(const TeamHandle& team, ibcoll_collective_t collective) const noexcept {
+  static constexpr CostModel kFixed;
+  return deterministic_ && kCatalog[collective].reduces() ? kFixed : team.model;
 }
 
 Status TeamHandle::may_end(const char* call) const {
@@ -191,8 +198,8 @@ Result<std::string> Context::explain(TeamHandle& team, const ibcoll_collective_a
   if (!args.ok()) return args.status();
   const Result<Forced> wanted = forced(given.collective, given.algorithm);
   if (!wanted.ok()) return wanted.status();
-  const Result<Json> decision =
-      ibcoll::explain(given.collective, shape_of(team, args.value()), team.model, wanted.value());
+  const Result<Json> decision = ibcoll::explain(given.collective, shape_of(team, args.value()),
+                                                model_for(team, given.collective), wanted.value());
   if (!decision.ok()) return decision.status();
   return decision.value().dump();
 }

@@ -98,6 +98,7 @@ Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placemen
   handle->shape.nodes = placement.node_count();
   handle->shape.fewest_local = placement.fewest_local();
   handle->shape.most_local = placement.most_local();
+  handle->shape.nodes_in_rank_order = placement.in_rank_order();
   if (placement.most_local() > 1) handle->shape.area_bytes = area_bytes_;
   std::vector<int> jobs, shm_locals;
   for (const int i : locals) jobs.push_back(placement.job_rank(i));

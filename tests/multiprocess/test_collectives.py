@@ -38,6 +38,9 @@ class Collectives(unittest.TestCase):
                          {"IBCOLL_LOG": "error", **environment})
         self.assertEqual(done.returncode, 0, ranks.story(done))
 
+    def test_every_algorithm_in_a_fixed_order(self):
+        self.every_algorithm("5x2", IBCOLL_DETERMINISTIC="yes")
+
     def test_every_algorithm_over_the_shared_memory_of_ucx(self):
         self.every_algorithm("4x2", UCX_TLS="sm")
         self.every_algorithm("5x4", UCX_TLS="tcp,sm")

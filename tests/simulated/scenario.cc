@@ -46,14 +46,17 @@ Shape shape_on(Shape shape, const Placement& placement, bool reads, uint64_t are
   shape.nodes = placement.node_count();
   shape.fewest_local = placement.fewest_local();
   shape.most_local = placement.most_local();
+  shape.nodes_in_rank_order = placement.in_rank_order();
   shape.area_bytes = placement.most_local() > 1 ? area_bytes : 0;
   shape.single_copy = shape.p > 1 && shape.nodes == 1 && reads;
   return shape;
 }
 
 bool applies(const Algorithm& algorithm, int p, const SimJobParams& job) {
-  return !algorithm.why_not(
-      shape_on({}, Placement(all_ranks(p), job.network.node_of), job.reads == SimReads::kAll, job.window_area_bytes));
+  Shape shape;
+  shape.element_bytes = 16;  // as most types have at most
+  return !algorithm.why_not(shape_on(shape, Placement(all_ranks(p), job.network.node_of), job.reads == SimReads::kAll,
+                                     job.window_area_bytes));
 }
 
 // The requests of one run.
@@ -124,8 +127,10 @@ bool Scenario::make_call() {
   call->algorithm = choose_algorithm(shape, collective);
   if (!call->algorithm) return false;
   const uint64_t parameter = choose_parameter(*call->algorithm, shape);
+  const bool fixed_order = call->buffers->params().row().reduces() && random_.one_in(3);
   for (int rank = 0; rank < p; ++rank) {
-    call->requests.push_back(make_request(job_.team(call->team, rank), *call->buffers, *call->algorithm, parameter));
+    call->requests.push_back(
+        make_request(job_.team(call->team, rank), *call->buffers, *call->algorithm, parameter, fixed_order));
     if (!call->requests.back()) return false;
   }
   calls_.push_back(std::move(call));
@@ -315,11 +320,12 @@ Shape shape_of(SimJob& job, int team, const CollectiveCase& call, SimReads reads
   return shape_on(call.shape(), job.placement(team), reads == SimReads::kAll, area_bytes);
 }
 
-std::unique_ptr<Request> make_request(Team& team, CollectiveCase& call, const Algorithm& algorithm,
-                                      uint64_t parameter) {
-  const Result<Args> args = call.args(team.rank());
+std::unique_ptr<Request> make_request(Team& team, CollectiveCase& call, const Algorithm& algorithm, uint64_t parameter,
+                                      bool fixed_order) {
+  Result<Args> args = call.args(team.rank());
   EXPECT_TRUE(args.ok()) << args.status().text();
   if (!args.ok()) return nullptr;
+  args.value().fixed_order = fixed_order;
   const ibcoll_scheme_t scheme = call.params().scheme;
   if (parameter == 0 && algorithm.choose) parameter = algorithm.choose(call.shape(), CostModel());
   const Choice choice{&algorithm, parameter};

@@ -48,7 +48,7 @@ int random_p(SimRandom& random);
 std::vector<Time> random_arrivals(SimRandom& random, int p);
 // A request of one rank of a team; nullptr, and a test failure, when the arguments are refused.
 std::unique_ptr<Request> make_request(Team& team, CollectiveCase& call, const Algorithm& algorithm,
-                                      uint64_t parameter = 0);
+                                      uint64_t parameter = 0, bool fixed_order = false);
 // The shape of a call on a team of the job.
 Shape shape_of(SimJob& job, int team, const CollectiveCase& call, SimReads reads, uint64_t area_bytes);
 

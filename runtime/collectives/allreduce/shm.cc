@@ -3,7 +3,7 @@
 // rank i combines segment i of all operands and publishes it, then everyone collects the p segments. Operands are
 // combined in rank order, alike on all ranks: results are bitwise the same everywhere, and the operation need not commute.
 // Cost: short: 1 step, p n read per rank; long: 2 steps per area, 3 n moved per rank.
-#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/node_reduce.h"
 
 namespace ibcoll::allreduce::shm {
 namespace {
@@ -11,26 +11,6 @@ namespace {
 constexpr uint64_t kShort = 2048;
 
 bool all_combine_all(int p, uint64_t bytes) { return p <= 2 || bytes <= kShort; }
-
-// to = operand(0) op ... op operand(p - 1), over `count` elements from byte `at` of each rank's area, and of `own`, this rank's
-// operand.
-void combine_all(Comm& c, const Args& a, std::byte* to, const std::byte* own, uint64_t at, uint64_t count,
-                 uint64_t area, int steps_back) {
-  const auto operand = [&](int i) { return (i == c.rank() ? own : c.node().area(i, area, steps_back)) + at; };
-  if (count == 0) return;  // a segment of a piece with fewer elements than ranks
-  const int p = c.size();
-  if (p == 1)
-    a.reduction.single(to, operand(0), count);
-  else
-    a.reduction.combine(operand(p - 2), operand(p - 1), to, count);
-  for (int i = p - 3; i >= 0; --i) a.reduction(operand(i), to, count);
-}
-
-// True when no element of this rank's private operand is read after its place has got one of the result. (A user's operation
-// finds the upper operand where the result goes.)
-bool stays(const Comm& c, const Args& a, ConstBytes operand, Bytes result) {
-  return operand.data() != result.data() || (c.size() <= 2 && a.reduction.result_may_replace_lower());
-}
 
 Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
@@ -48,8 +28,8 @@ Task run(Comm& c, Args a) {
     c.publish();
     co_await c.all_published();
     if (all_combine_all(c.size(), a.bytes)) {
-      const std::byte* const own = stays(c, a, mine, piece) ? mine.data() : w.area(c.rank(), n);
-      combine_all(c, a, piece.data(), own, 0, n / element, n, 0);
+      const std::byte* const own = stays(w, a.reduction, mine.data(), piece.data()) ? mine.data() : w.area(c.rank(), n);
+      combine_areas(w, a.reduction, piece.data(), own, 0, n / element, n);
       continue;
     }
     // Segment i is [i, i + 1) * count / p. The operands' bank is free for reuse only after the next publish().
@@ -57,7 +37,7 @@ Task run(Comm& c, Args a) {
     const uint64_t count = n / element;
     const auto start = [=](int i) { return static_cast<uint64_t>(i) * count / p * element; };
     const uint64_t from = start(c.rank()), to = start(c.rank() + 1);
-    combine_all(c, a, w.area(c.rank(), n) + from, mine.data(), from, (to - from) / element, n, 1);
+    combine_areas(w, a.reduction, w.area(c.rank(), n) + from, mine.data() + from, from, (to - from) / element, n, 1);
     c.publish();
     for (int i = 0; i < c.size(); ++i) {
       const int owner = c.peer(-i);

@@ -18,13 +18,14 @@ namespace ibcoll {
 struct Shape {
   int p = 1;
   int nodes = 1;
-  int fewest_local = 1;      // ranks on the emptiest node
-  int most_local = 1;        // and on the fullest one
-  bool single_copy = false;  // every rank may read every other's memory
-  bool crowded = false;      // ranks outnumber cores
-  uint64_t area_bytes = 0;   // of the node windows; 0: no two ranks share a node
-  uint64_t bytes = 0;        // one block, the largest (sizes known to all), or the vector (reductions of one block)
-  uint64_t total = 0;        // sum of all p blocks, where there are p
+  int fewest_local = 1;             // ranks on the emptiest node
+  int most_local = 1;               // and on the fullest one
+  bool nodes_in_rank_order = true;  // the ranks of each node are neighbours
+  bool single_copy = false;         // every rank may read every other's memory
+  bool crowded = false;             // ranks outnumber cores
+  uint64_t area_bytes = 0;          // of the node windows; 0: no two ranks share a node
+  uint64_t bytes = 0;  // one block, the largest (sizes known to all), or the vector (reductions of one block)
+  uint64_t total = 0;  // sum of all p blocks, where there are p
   bool sizes_known =
       true;  // false: sizes that not all ranks know (gatherv, scatterv, alltoallv); bytes and total are 0
   bool commutative = true;
@@ -64,6 +65,10 @@ struct Algorithm {
 inline double touched_areas(const Shape& shape) {
   return static_cast<double>(NodeWindow::kBanks) * shape.p *
          static_cast<double>(std::min(shape.bytes, shape.area_bytes));
+}
+
+inline const char* needs_commutative(const Shape& shape) {
+  return shape.commutative ? nullptr : "the operation does not commute";
 }
 
 inline const char* applies_on_one_node(const Shape& shape) {

@@ -45,7 +45,7 @@ Task run(Comm& c, Args a) {
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
-  return m.message_us(0) + (s.p - 1) * (m.stream_us(n) + m.cached_copy_us * n);
+  return m.message_us(0) + (s.p - 1) * (m.stream_us(n) + (m.copy_us + m.cached_copy_us) * n);
 }
 
 }  // namespace

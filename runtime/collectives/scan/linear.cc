@@ -1,39 +1,49 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Scan and exscan, linear: rank r gets the result over ranks 0 to r - 1 from rank r - 1, and passes on that over 0 to r.
-// Rounds: p - 1. Cost: (p - 1) (alpha + n beta + n gamma).
+// Long vectors move in pieces, one behind the other.
+// Rounds: p - 1 + pieces - 1. Cost: that many times alpha + b beta + b gamma for pieces of b bytes.
 #include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/pieces.h"
 
 namespace ibcoll::scan::linear {
 namespace {
 
+constexpr uint64_t kPiece = 1 << 17;  // while one is under way further on, the next follows
+
 Task run(Comm& c, Args a) {
   const bool inclusive = a.collective == IBCOLL_SCAN;
-  const ConstBytes operand = a.operand();
-  std::byte* const memory = c.scratch(2 * a.bytes);
+  const uint64_t element = a.reduction.element_bytes(), piece = std::min(a.bytes, whole_elements(kPiece, element));
+  std::byte* const memory = c.scratch(2 * piece);
   if (!memory) co_return;
-  const Bytes below(memory, a.bytes), upto(memory + a.bytes, a.bytes);
-  if (c.rank() == 0) {
-    a.reduction.single(upto.data(), operand.data(), a.count);
-  } else {
-    c.copy(upto, operand);
-    c.announce(c.rank() - 1, below);
-    co_await c.received();
-    if (a.bytes > 0) a.reduction(below.data(), upto.data(), a.count);
+  for (uint64_t at = 0; at < a.bytes; at += piece) {
+    const ConstBytes operand = part(a.operand(), at, piece);
+    const Bytes below(memory, operand.size()), upto(memory + piece, operand.size());
+    const uint64_t count = operand.size() / element;
+    if (c.rank() == 0) {
+      a.reduction.single(upto.data(), operand.data(), count);
+    } else {
+      c.copy(upto, operand);
+      c.announce(c.rank() - 1, below);
+      co_await c.received();
+      a.reduction(below.data(), upto.data(), count);
+    }
+    if (c.rank() + 1 < c.size()) c.put(c.rank() + 1, upto);
+    co_await c.flushed();
+    if (inclusive)
+      c.copy(part(a.buffer(), at, piece), upto);
+    else if (c.rank() > 0)
+      c.copy(part(a.buffer(), at, piece), below);
   }
-  if (c.rank() + 1 < c.size()) c.put(c.rank() + 1, upto);
-  co_await c.flushed();
-  if (inclusive)
-    c.copy(a.buffer(), upto);
-  else if (c.rank() > 0)
-    c.copy(a.buffer(), below);
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
-  return (s.p - 1) * m.message_us(n) + m.own_copies_us(3 * n);
+  const double piece = std::clamp(n, 1.0, static_cast<double>(kPiece));
+  const double rounds = s.p - 1 + n / piece;
+  return rounds * (m.message_us(piece) + m.own_copies_us(3 * piece));
 }
 
-constexpr const char* kAbout = "from rank to rank; (p-1) (alpha + n beta + n gamma)";
+constexpr const char* kAbout = "from rank to rank, long vectors in pieces; (p-1) (alpha + n beta + n gamma)";
 
 }  // namespace
 

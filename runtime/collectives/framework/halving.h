@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Recursive halving of a vector that all ranks of a Comm have, for reductions of any p: what allreduce, reduce and
+// others have in common.
+#pragma once
+
+#include <array>
+#include <bit>
+
+#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/pieces.h"
+
+namespace ibcoll {
+
+// For algorithms whose core needs a power of two: the first 2 (p - core) ranks pair up, and one of each pair acts for
+// both. Pairs are neighbours, so virtual ranks are in the order of the ranks.
+class PowerOfTwo {
+ public:
+  // `acts`: a rank that shall act; -1: any.
+  explicit PowerOfTwo(int p, int acts = -1) noexcept
+      : core_(static_cast<int>(std::bit_floor(static_cast<unsigned>(p)))), pairs_(p - core_), acts_(acts) {}
+
+  int core() const noexcept { return core_; }    // virtual ranks
+  int pairs() const noexcept { return pairs_; }  // that act as one
+  bool in_pair(int rank) const noexcept { return rank < 2 * pairs_; }
+  bool idle(int rank) const noexcept { return in_pair(rank) && rank != rank_of(rank / 2); }
+  int virtual_of(int rank) const noexcept { return in_pair(rank) ? rank / 2 : rank - pairs_; }
+  // The one that acts.
+  int rank_of(int virtual_rank) const noexcept {
+    if (virtual_rank >= pairs_) return virtual_rank + pairs_;
+    return acts_ / 2 == virtual_rank && acts_ >= 0 ? acts_ : 2 * virtual_rank + 1;
+  }
+
+ private:
+  int core_, pairs_, acts_;
+};
+
+// mine = theirs op mine, or mine op theirs when they come from higher ranks. Both partners of an exchange in that
+// order, also where the operation commutes: of two NaNs a sum keeps the one that stands in a certain place.
+void combine_in_order(const Reduction& reduction, Bytes mine, std::byte* theirs, bool from_lower);
+
+// The ranks that act combine the operands of both of their pair; the others are idle until unfold() brings them the
+// result. Here and below `work` is as long as the vector.
+Task fold(Comm& c, Reduction reduction, Bytes vector, std::byte* work, PowerOfTwo pairs);
+Task unfold(Comm& c, Bytes vector, PowerOfTwo pairs);
+
+// A run of elements, and how it is halved.
+struct Run {
+  uint64_t first = 0, count = 0;
+  Run half(bool upper) const noexcept {
+    return upper ? Run{first + count / 2, count - count / 2} : Run{first, count / 2};
+  }
+  Bytes in(const Args& a) const noexcept {
+    const uint64_t element = a.reduction.element_bytes();
+    return a.buffer().subspan(first * element, count * element);
+  }
+};
+
+// before[k]: what the partners of round k, at distance 2^k, share before it.
+struct Halves {
+  std::array<Run, 32> before;
+  Run own;  // after the last round
+};
+
+// Reduce-scatter of the vector in a.recv among the ranks that act: in round k, ranks at distance 2^k halve what they
+// still share, and each combines one half. Neighbours come first, so partial results are those of neighbouring ranks,
+// in rank order, and the operation need not commute.
+Task halve(Comm& c, Args a, std::byte* work, PowerOfTwo pairs, Halves* halves);
+
+// All ranks combine m bytes that have just landed with m bytes of their own.
+inline double combine_landed_us(const CostModel& m, double bytes) {
+  return m.copies_us(bytes) + m.own_copies_us(bytes);
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The phases on a node around an exchange between nodes, for reductions: the vector of a node's ranks is cut into
+// segments, and each segment has an owner, who combines it out of the node window, talks to other nodes about it, and
+// hands it to the others. With one owner, the leader, this is the usual composition; several share the work and the
+// network where messages are long.
+#pragma once
+
+#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/pieces.h"
+
+namespace ibcoll {
+
+// The owner of segment i is local rank first + i.
+struct NodeOwners {
+  Segments segments;
+  int first = 0;
+
+  int owner(int segment, int locals) const noexcept { return (first + segment) % locals; }
+  // Which segment the local rank owns; segments.parts or more: none.
+  int owned_by(int local, int locals) const noexcept { return (local - first + locals) % locals; }
+};
+
+// result = operand(0) op ... op operand(ranks - 1) over `count` elements from byte `at` of each rank's area of `area`
+// bytes in the current step, in the order of the ranks. `own` stands for this rank's area.
+void combine_areas(NodeWindow& window, const Reduction& reduction, std::byte* result, const std::byte* own, uint64_t at,
+                   uint64_t count, uint64_t area, int steps_back = 0);
+// True when no element of a private operand is read after the result has taken its place. (A user's operation finds the
+// upper operand where the result goes.)
+bool stays(const NodeWindow& window, const Reduction& reduction, const std::byte* operand, const std::byte* result);
+
+// Combines the operands of the node's ranks, in the order of the ranks or, with `any_order`, in which they come.
+// `result`: where this rank's segment goes, if it owns one; it may be where that segment of the operand is.
+Task reduce_on_node(Comm& c, NodeOwners owners, Reduction reduction, bool any_order, ConstBytes operand, Bytes result);
+// The owners' segments to the ranks of the node that give memory for the vector. `own`: this rank's segment, if it owns
+// one; it may be where it is in the vector.
+Task share_on_node(Comm& c, NodeOwners owners, ConstBytes own, Bytes vector);
+
+// The ranks that own this segment on all nodes, in the order of the nodes, this rank among them. On one node owners are
+// counted from another local rank than the first. On failure nothing that is asked of the result has an effect.
+Comm& counterparts(Comm& c, int segment, int node = 0, int first = 0);
+
+// What the two take, for `owners` owners of s.bytes.
+double reduce_on_node_us(const Shape& s, const CostModel& m, int owners);
+double share_on_node_us(const Shape& s, const CostModel& m, int owners);
+
+// The call as so many owners of each node see it, which exchange their segments with their counterparts.
+Shape counterparts_of(Shape s, int owners);
+// And what things cost them: where ranks move the bytes themselves, fewer take turns at it. But those who wait look
+// whether something has come, which costs half as much again (docs/design/0005-selection.md).
+CostModel model_of_owners(const Shape& s, CostModel m, int owners);
+
+// The parameter of algorithms that have owners: the number that costs least, of powers of two and as many as there may
+// be. Not more than the node has cores for its ranks: those would take turns, with more messages.
+template <double (*kCost)(const Shape&, const CostModel&)>
+uint64_t best_owners(const Shape& s, const CostModel& m);
+
+// How many owners a call may have, at most `wanted`: each node has that many ranks, and the window room for an element
+// of each.
+inline int owners_of(uint64_t wanted, int fewest_local, uint64_t area_bytes, uint64_t element_bytes) {
+  const uint64_t room = std::max<uint64_t>(area_bytes / element_bytes, 1);
+  return static_cast<int>(std::clamp<uint64_t>(std::min(wanted, room), 1, static_cast<uint64_t>(fewest_local)));
+}
+
+template <double (*kCost)(const Shape&, const CostModel&)>
+uint64_t best_owners(const Shape& s, const CostModel& m) {
+  const auto cores = static_cast<uint64_t>(std::max(s.most_local / m.sharing, 1.0));
+  const int most = owners_of(cores, s.fewest_local, s.area_bytes, s.element_bytes);
+  Shape with = s;
+  uint64_t best = 1;
+  double lowest = 0;
+  for (int owners = 1;; owners = std::min(2 * owners, most)) {
+    with.parameter = static_cast<uint64_t>(owners);
+    const double cost = kCost(with, m);
+    if (owners == 1 || cost < lowest) best = with.parameter, lowest = cost;
+    if (owners >= most) return best;
+  }
+}
+
+inline const char* applies_to_reductions_of_nodes(const Shape& s) {
+  if (s.nodes == 1) return "all ranks of the team share one node's memory";
+  if (s.area_bytes == 0) return "no two ranks of the team share a node";
+  if (s.area_bytes < s.element_bytes) return "the node window is smaller than one element";
+  if (!s.commutative && !s.nodes_in_rank_order)
+    return "the operation does not commute, and the ranks of a node are not neighbours";
+  return nullptr;
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reduce-scatter, pairwise exchange: in round i, each rank sends rank + i its block and combines what comes from rank -
+// i. Source: Thakur, Gropp, reduce-scatter for long messages. Any p; the operation must commute.
+// Rounds: p - 1. Cost: (p-1) alpha + (p-1)/p n (beta + gamma).
+#include "runtime/collectives/framework/halving.h"
+#include "runtime/collectives/reduce_scatter/reduce_scatter.h"
+
+namespace ibcoll::reduce_scatter::pairwise {
+
+Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work) {
+  const Bytes own = blocks[c.rank()];
+  for (int i = 1; i < c.size(); ++i) {
+    c.announce(c.peer(-i), Bytes(work, own.size()));
+    c.put(c.peer(i), blocks[c.peer(i)]);
+    co_await c.received();
+    combine_in_order(reduction, own, work, true);
+  }
+  co_await c.flushed();
+}
+
+double cost_us(const Shape& s, const CostModel& m) {
+  const double moved = static_cast<double>(s.total) * (s.p - 1) / s.p;
+  return (s.p - 1) * m.message_us(0) + m.beta_us * moved + combine_landed_us(m, moved) + packing_us(s, m);
+}
+
+std::span<const Algorithm> rows() {
+  static constexpr const char* kAbout = "Thakur, Gropp; commutative; (p-1) alpha + (p-1)/p n (beta + gamma)";
+  static constexpr Algorithm kRows[] = {row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "pairwise", kAbout, true),
+                                        row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "pairwise", kAbout, true)};
+  return kRows;
+}
+
+}  // namespace ibcoll::reduce_scatter::pairwise

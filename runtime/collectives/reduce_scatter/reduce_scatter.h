@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the algorithms of reduce_scatter(_block) have in common: they work in place on vectors that are packed into
+// scratch, in pieces of every block, so that scratch stays bounded.
+#pragma once
+
+#include <algorithm>
+
+#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/pieces.h"
+
+namespace ibcoll::reduce_scatter {
+
+// Blocks one after the other: block i is [starts[i], starts[i + 1]).
+struct Packed {
+  std::byte* base;
+  const uint64_t* starts;
+  int parts;
+
+  uint64_t start(int i) const noexcept { return starts[i]; }
+  uint64_t bytes(int i) const noexcept { return starts[i + 1] - starts[i]; }
+  Bytes of(Bytes vector, int i) const noexcept { return vector.subspan(start(i), bytes(i)); }
+  Bytes vector() const noexcept { return {base, starts[parts]}; }
+  Bytes operator[](int i) const noexcept { return of(vector(), i); }
+  // Blocks [from, to).
+  Bytes between(int from, int to) const noexcept { return {base + starts[from], starts[to] - starts[from]}; }
+};
+
+// Combines the vectors of all ranks of c; block i of the result is in its place at rank i, and nothing is promised of
+// the others. `work`: as long as the vector, which is not empty.
+using Among = Task (*)(Comm& c, Reduction reduction, Packed blocks, std::byte* work);
+
+inline uint64_t longest_block(const Args& a, int p) {
+  uint64_t longest = 0;
+  for (int i = 0; i < p; ++i) longest = std::max(longest, a.send.size(i));
+  return longest;
+}
+
+// So many bytes of every block move at a time.
+inline uint64_t cell_bytes(const Args& a, int p) {
+  return std::min(longest_block(a, p),
+                  whole_elements(kReductionPiece / static_cast<uint64_t>(p), a.reduction.element_bytes()));
+}
+
+// The whole call, piece by piece. In place, the result replaces what has been packed before.
+template <Among kAmong>
+Task in_pieces(Comm& c, Args a) {
+  const int p = c.size();
+  const uint64_t longest = longest_block(a, p), cell = cell_bytes(a, p);
+  if (p == 1) a.reduction.single(a.recv.base, a.send.base, a.bytes / a.reduction.element_bytes());
+  if (p == 1 || longest == 0) co_return;
+  uint64_t most = 0;
+  for (int i = 0; i < p; ++i) most += std::min(cell, a.send.size(i));
+  auto* const starts = reinterpret_cast<uint64_t*>(c.scratch((static_cast<uint64_t>(p) + 1) * sizeof(uint64_t)));
+  std::byte* const memory = c.scratch(2 * most);
+  if (!starts || !memory) co_return;
+  for (uint64_t at = 0; at < longest; at += cell) {
+    const Packed blocks{memory, starts, p};
+    starts[0] = 0;
+    for (int i = 0; i < p; ++i) {
+      const ConstBytes block = part(a.send[i], at, cell);
+      c.copy(Bytes(memory + starts[i], block.size()), block);
+      starts[i + 1] = starts[i] + block.size();
+    }
+    co_await kAmong(c, a.reduction, blocks, memory + most);
+    c.copy(part(a.buffer(), at, cell), blocks[c.rank()]);
+  }
+}
+
+// Costs of a call on s.p ranks.
+namespace recursive_halving {
+Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work);
+double cost_us(const Shape& s, const CostModel& m);
+}  // namespace recursive_halving
+namespace recursive_doubling {
+Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work);
+double cost_us(const Shape& s, const CostModel& m);
+}  // namespace recursive_doubling
+namespace pairwise {
+Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work);
+double cost_us(const Shape& s, const CostModel& m);
+}  // namespace pairwise
+namespace ring {
+Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work);
+double cost_us(const Shape& s, const CostModel& m);
+}  // namespace ring
+namespace circulant {
+Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work);
+double cost_us(const Shape& s, const CostModel& m);
+}  // namespace circulant
+
+// Packing and the like: a copy of all blocks.
+inline double packing_us(const Shape& s, const CostModel& m) { return m.own_copies_us(static_cast<double>(s.total)); }
+
+template <Among kAmong, double (*kCost)(const Shape&, const CostModel&)>
+constexpr Algorithm row(ibcoll_collective_t collective, const char* name, const char* about, bool any_order) {
+  return {.collective = collective,
+          .name = name,
+          .about = about,
+          .run = in_pieces<kAmong>,
+          .why_not = any_order ? needs_commutative : applies_always,
+          .cost_us = kCost};
+}
+
+}  // namespace ibcoll::reduce_scatter

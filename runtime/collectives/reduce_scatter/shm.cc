@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reduce-scatter on one node: every rank writes its blocks into the node window, but for its own, and combines its
+// block of all. Operands are combined as they come, or in rank order where the operation does not commute.
+// Cost: p m written and p m read per rank for blocks of m bytes, a step for each area.
+#include "runtime/collectives/framework/node_reduce.h"
+#include "runtime/collectives/reduce_scatter/reduce_scatter.h"
+
+namespace ibcoll::reduce_scatter::shm {
+namespace {
+
+Task run(Comm& c, Args a) {
+  const int p = c.size();
+  auto* const starts = reinterpret_cast<uint64_t*>(c.scratch((static_cast<uint64_t>(p) + 1) * sizeof(uint64_t)));
+  if (!starts || longest_block(a, p) == 0) co_return;
+  for (int i = 0; i < p; ++i) starts[i] = a.send.offset(i);
+  starts[p] = starts[p - 1] + a.send.size(p - 1);
+  const uint64_t element = a.reduction.element_bytes();
+  const NodeOwners all{Segments{starts[p] / element, element, p, starts}, 0};
+  co_await reduce_on_node(c, all, a.reduction, a.any_order(), ConstBytes(a.send.base, starts[p]), a.buffer());
+}
+
+const char* why_not(const Shape& s) {
+  if (const char* const reason = applies_on_one_node(s)) return reason;
+  const bool room = s.area_bytes >= s.element_bytes * static_cast<uint64_t>(s.p);
+  return room ? nullptr : "the node window is too small for an element of each block (IBCOLL_SHM_SLOT_BYTES)";
+}
+
+double cost_us(const Shape& s, const CostModel& m) {
+  Shape all = s;
+  all.bytes = s.total;
+  return reduce_on_node_us(all, m, s.p);
+}
+
+constexpr const char* kAbout = "blocks in the node window, each rank combines its own; p m written and read";
+
+}  // namespace
+
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_REDUCE_SCATTER,
+                                         .name = "shm",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .why_not = why_not,
+                                         .cost_us = cost_us,
+                                         .uses_window = true},
+                                        {.collective = IBCOLL_REDUCE_SCATTER_BLOCK,
+                                         .name = "shm",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .why_not = why_not,
+                                         .cost_us = cost_us,
+                                         .uses_window = true}};
+  return kRows;
+}
+
+}  // namespace ibcoll::reduce_scatter::shm

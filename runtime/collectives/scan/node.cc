@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Scan and exscan by nodes whose ranks are neighbours: (1) each rank combines the operands of the lower ranks of its
+// node in the node window, and the leader those of all; (2) the leaders of the nodes do an exclusive scan of these; (3)
+// the window takes its result to all ranks of the node, which put it in front of theirs.
+// Source: Thakur, Gropp, for phase 2 (recursive doubling). Operands stay in rank order, so the operation need not
+// commute. On one node phase 1 is all. Cost: ceil(lg N) (alpha + n beta + n gamma), two steps of the node window, and L
+// n read by its last rank.
+#include "runtime/collectives/framework/node_reduce.h"
+#include "runtime/collectives/scan/scan.h"
+
+namespace ibcoll::scan::node {
+namespace {
+
+// result = operand(0) op ... op operand(count - 1), and then `own` where it is one of them; count > 0.
+void combine_below(NodeWindow& w, const Reduction& reduction, Bytes result, const std::byte* own, int count) {
+  const uint64_t elements = result.size() / reduction.element_bytes();
+  const auto operand = [&](int i) { return i == w.rank() ? own : w.area(i, result.size()); };
+  if (count == 1) return reduction.single(result.data(), operand(0), elements);
+  reduction.combine(operand(count - 2), operand(count - 1), result.data(), elements);
+  for (int i = count - 3; i >= 0; --i) reduction(operand(i), result.data(), elements);
+}
+
+Task run(Comm& c, Args a) {
+  NodeWindow& w = c.node();
+  const Placement& nodes = c.placement();
+  const bool inclusive = a.collective == IBCOLL_SCAN;
+  const int here = nodes.node_of(c.rank()), local = w.rank();
+  const bool leads = local == 0, between = leads && nodes.node_count() > 1;
+  const uint64_t element = a.reduction.element_bytes();
+  const uint64_t piece = std::min(a.bytes, whole_elements(w.area_bytes(), element));
+  std::byte* const memory = between && a.bytes > 0 ? c.scratch(3 * piece) : nullptr;
+  if (between && a.bytes > 0 && !memory) co_return;
+  for (uint64_t at = 0; at < a.bytes; at += piece) {
+    const ConstBytes operand = part(a.operand(), at, piece);
+    const Bytes result = part(a.buffer(), at, piece);
+    const uint64_t n = result.size();
+    const Bytes total(memory, between ? n : 0), before(memory + piece, between ? n : 0);
+    co_await c.next_step(n);
+    w.write(Bytes(w.area(local, n), n), operand);
+    c.publish();
+    for (int i = 0; i < (between ? w.size() : local); ++i)
+      if (i != local) co_await c.published(i);
+    if (between) combine_below(w, a.reduction, total, w.area(local, n), w.size());
+    if (inclusive || local > 0) combine_below(w, a.reduction, result, operand.data(), local + (inclusive ? 1 : 0));
+    if (between) co_await recursive_doubling::among(c.leaders(), a.reduction, total, before, memory + 2 * piece);
+    if (here == 0) continue;  // nothing comes before
+    co_await c.next_sole_step(n);
+    if (leads) w.write(Bytes(w.sole_area(0, n), n), before);
+    c.publish();
+    if (!leads) co_await c.published(0);
+    const std::byte* const front = leads ? before.data() : w.sole_area(0, n);
+    if (inclusive || local > 0)
+      a.reduction(front, result.data(), n / element);
+    else
+      c.copy(result, ConstBytes(front, n));
+  }
+}
+
+const char* why_not(const Shape& s) {
+  if (s.area_bytes == 0) return "no two ranks of the team share a node";
+  if (s.area_bytes < s.element_bytes) return "the node window is smaller than one element";
+  return s.nodes_in_rank_order ? nullptr : "the ranks of a node are not neighbours";
+}
+
+double cost_us(const Shape& s, const CostModel& m) {
+  const double n = static_cast<double>(s.bytes);
+  const double rounds = 1 + n / static_cast<double>(s.area_bytes);
+  const double between = recursive_doubling::cost_us(counterparts_of(s, 1), model_of_owners(s, m, 1));
+  const double shared = s.nodes > 1 ? rounds * m.step_us(2) + 2 * m.shared_copies_us(n) : 0;
+  return rounds * m.step_us(s.most_local) + m.copies_us(n) + m.shared_copies_us(n * (s.most_local + 1) / 2) +
+         (s.nodes > 1 ? between : 0) + shared;
+}
+
+constexpr const char* kAbout = "node window, leaders by recursive doubling, node window; ceil(lg N) (alpha + n beta)";
+
+}  // namespace
+
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_SCAN,
+                                         .name = "node",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .why_not = why_not,
+                                         .cost_us = cost_us,
+                                         .uses_window = true},
+                                        {.collective = IBCOLL_EXSCAN,
+                                         .name = "node",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .why_not = why_not,
+                                         .cost_us = cost_us,
+                                         .uses_window = true}};
+  return kRows;
+}
+
+}  // namespace ibcoll::scan::node

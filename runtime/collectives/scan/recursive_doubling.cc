@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Scan and exscan, recursive doubling: before round k each rank has the result over the 2^k ranks up to itself, as far
+// as there are so many; it sends it to rank + 2^k and puts in front of it what comes from rank - 2^k.
+// Source: Thakur, Gropp, scan; Hillis, Steele 1986. Any p; operands stay in rank order, so the operation need not
+// commute. Rounds: ceil(lg p). Cost: ceil(lg p) (alpha + n beta + n gamma); exscan combines twice.
+#include "runtime/collectives/scan/scan.h"
+
+namespace ibcoll::scan::recursive_doubling {
+namespace {
+
+Task run(Comm& c, Args a) {
+  const bool inclusive = a.collective == IBCOLL_SCAN;
+  const uint64_t piece = std::min(a.bytes, whole_elements(kReductionPiece, a.reduction.element_bytes()));
+  std::byte* const memory = c.scratch(2 * piece);
+  if (!memory) co_return;
+  for (uint64_t at = 0; at < a.bytes; at += piece) {
+    const ConstBytes operand = part(a.operand(), at, piece);
+    const Bytes result = part(a.buffer(), at, piece);
+    const Bytes upto = inclusive ? result : Bytes(memory + piece, operand.size());
+    if (inclusive && c.rank() == 0)
+      a.reduction.single(upto.data(), operand.data(), operand.size() / a.reduction.element_bytes());
+    else
+      c.copy(upto, operand);
+    co_await among(c, a.reduction, upto, inclusive ? Bytes() : result, memory);
+  }
+}
+
+}  // namespace
+
+Task among(Comm& c, Reduction reduction, Bytes upto, Bytes below, std::byte* work) {
+  const uint64_t count = upto.size() / reduction.element_bytes();
+  for (int distance = 1; distance < c.size(); distance *= 2) {
+    const int lower = c.rank() - distance, upper = c.rank() + distance;
+    if (lower >= 0) c.announce(lower, Bytes(work, upto.size()));
+    if (upper < c.size()) c.put(upper, upto);
+    co_await c.received();
+    co_await c.flushed();
+    if (lower < 0) continue;
+    reduction(work, upto.data(), count);
+    if (below.empty()) continue;
+    if (distance == 1)
+      reduction.single(below.data(), work, count);
+    else
+      reduction(work, below.data(), count);
+  }
+}
+
+double cost_us(const Shape& s, const CostModel& m) {
+  const double n = static_cast<double>(s.bytes);
+  return ceil_log2(s.p) * (m.message_us(n) + m.own_copies_us(2 * n)) + m.own_copies_us(n);
+}
+
+std::span<const Algorithm> rows() {
+  static constexpr const char* kAbout = "Thakur, Gropp; any p; ceil(lg p) (alpha + n beta + n gamma)";
+  static constexpr Algorithm kRows[] = {
+      {.collective = IBCOLL_SCAN, .name = "recursive_doubling", .about = kAbout, .run = run, .cost_us = cost_us},
+      {.collective = IBCOLL_EXSCAN, .name = "recursive_doubling", .about = kAbout, .run = run, .cost_us = cost_us}};
+  return kRows;
+}
+
+}  // namespace ibcoll::scan::recursive_doubling

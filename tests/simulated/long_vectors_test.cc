@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reductions of vectors that take several pieces, with bounded scratch.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/collectives/framework/pieces.h"
+#include "runtime/collectives/framework/registry.h"
+#include "tests/simulated/scenario.h"
+
+namespace ibcoll {
+namespace {
+
+class LongVectors : public ::testing::TestWithParam<const Algorithm*> {};
+
+// Several pieces, the last one short; the scratch of a rank holds some pieces, not the vector again.
+TEST_P(LongVectors, PassInPieces) {
+  const Algorithm& algorithm = *GetParam();
+  constexpr int p = 3;
+  SimJobParams job_params;
+  job_params.network.ranks = p;
+  job_params.network.node_of = {0, 0, 1};
+  job_params.network.slot_bytes = 1 << 16;
+  job_params.window_area_bytes = 1 << 18;
+  SimJob job(job_params);
+  const int team = job.make_team({0, 1, 2});
+  CallParams params;
+  params.collective = algorithm.collective;
+  params.p = p;
+  params.type = IBCOLL_UINT32;
+  params.op = IBCOLL_SUM;
+  params.root = 1;
+  params.count = 4 * (kReductionPiece + 4000) / sizeof(uint32_t);
+  CollectiveCase call(params, 5);
+  const Shape shape = shape_of(job, team, call, SimReads::kNone, job_params.window_area_bytes);
+  const uint64_t parameter = algorithm.choose ? algorithm.choose(shape, CostModel()) : 0;
+  std::vector<std::unique_ptr<Request>> requests;
+  for (int rank = 0; rank < p; ++rank) {
+    requests.push_back(make_request(job.team(team, rank), call, algorithm, parameter));
+    SimStep step;
+    step.request = requests.back().get();
+    step.before_start = [&call, rank] { call.at(rank).fill(0); };
+    step.completed = [&call, rank](const Status&) { EXPECT_EQ(call.at(rank).check(0), "") << "rank " << rank; };
+    job.add_step(rank, std::move(step));
+  }
+  const Status status = job.run();
+  EXPECT_TRUE(status.ok()) << status.text();
+  for (const auto& request : requests) EXPECT_LT(request->exchange().arena().bytes(), 3 * kReductionPiece);
+}
+
+// Those between nodes, but for linear reduce, which is for short vectors.
+std::vector<const Algorithm*> of_one_vector() {
+  Shape shape;
+  shape.p = 3, shape.nodes = 2, shape.most_local = 2, shape.area_bytes = 1 << 18;
+  std::vector<const Algorithm*> some;
+  for (const Algorithm* const a : algorithms()) {
+    const bool linear = a->collective == IBCOLL_REDUCE && std::string(a->name) == "linear";
+    if ((a->collective == IBCOLL_ALLREDUCE || a->collective == IBCOLL_REDUCE) && !linear && !a->why_not(shape))
+      some.push_back(a);
+  }
+  return some;
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, LongVectors, ::testing::ValuesIn(of_one_vector()), [](const auto& info) {
+  return std::string(ibcoll_collective_name(info.param->collective)) + "_" + info.param->name;
+});
+
+}  // namespace
+}  // namespace ibcoll
