@@ -76,6 +76,10 @@ class NodeWindow {
   }
   // The bell of a local rank, or Doorbell::kNoBell.
   int bell(int local) const noexcept { return doorbell_ ? bells_[static_cast<size_t>(local)] : Doorbell::kNoBell; }
+  // Wakes who sleeps until this rank publishes, for another reason.
+  void ring() noexcept {
+    if (doorbell_) doorbell_->ring();
+  }
   // Who has not published what the last try for a step looked for.
   int behind() const noexcept { return behind_; }
   // True when `local` has not published what that step needs, so that nobody can begin it.
@@ -157,6 +161,10 @@ class NodeWindow {
   // 0: what was read from the private memory of `local` up to now was still what that rank had published. Reads are
   // system calls, which end before this load begins.
   int left(int local) const noexcept { return line(local, 0).left.load(std::memory_order_seq_cst); }
+
+  // Since this rank published last, it has read private memory of others, and nobody has asked yet whether they live.
+  bool has_unconfirmed_reads() const noexcept { return unconfirmed_reads_; }
+  void set_unconfirmed_reads(bool any) noexcept { unconfirmed_reads_ = any; }
 
   // Collectives use the window one after another, in the order in which they were started.
   uint64_t take_turn() noexcept { return next_turn_++; }
@@ -246,6 +254,7 @@ class NodeWindow {
   StoreChoice stores_;
   Doorbell* doorbell_ = nullptr;
   std::vector<int> bells_;
+  bool unconfirmed_reads_ = false;
   int behind_ = 0;              // behind()
   uint64_t step_ = 0;           // current
   uint64_t parts_ = 0;          // of it that this rank has published

@@ -149,7 +149,7 @@ class Context {
   Result<std::unique_ptr<TeamHandle>> form_team(uint64_t epoch, const Members& members,
                                                 const std::vector<int>& parent_jobs, int self, const Gather& gather);
   Result<std::unique_ptr<TeamHandle>> build_team(uint64_t epoch, Placement placement, int rank, uint64_t window_offset,
-                                                 LoneWindow lone_window);
+                                                 LoneWindow lone_window, bool may_copy);
   uint64_t window_footprint(int locals) const;
   Status allocate_window(int locals, uint64_t& offset);
   Status allocate_lone_window(LoneWindow& window) const;

@@ -22,6 +22,8 @@ struct WindowOffer {
   uint64_t offset = kNoWindow;
   int32_t code = IBCOLL_OK;
   uint32_t members = 0;  // digest of the list that this rank was called with
+  int32_t refused =
+      0;  // the kernel has refused to let this rank use another one's memory, which it allowed at the start
 };
 
 uint32_t digest_of(const std::vector<int>& members) {
@@ -90,7 +92,7 @@ Status Context::allocate_lone_window(LoneWindow& window) const {
 }
 
 Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placement placement, int team_rank,
-                                                        uint64_t window_offset, LoneWindow lone_window) {
+                                                        uint64_t window_offset, LoneWindow lone_window, bool may_copy) {
   auto handle = std::make_unique<TeamHandle>();
   handle->context = this;
   const std::span<const int> locals = placement.ranks_of(placement.node_of(team_rank));
@@ -104,7 +106,7 @@ Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placemen
   if (window_offset != kNoWindow) {
     for (const int job : jobs) shm_locals.push_back(job_.shm->local(job));
     handle->shape.crowded = placement.node_count() == 1 && job_.ranks_per_core > 1;
-    handle->shape.single_copy = placement.node_count() == 1 && job_.shm->all_may_copy(shm_locals);
+    handle->shape.single_copy = may_copy && placement.node_count() == 1 && job_.shm->all_may_copy(shm_locals);
   }
   fill_model(*handle);
   std::unique_ptr<NodeWindow> window;
@@ -141,6 +143,7 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
   LoneWindow lone_window;
   WindowOffer offer;
   offer.members = digest_of(members);
+  offer.refused = job_.shm && job_.shm->any_refused();
   offer.code = wanted.refusal.code();
   Status mine = wanted.refusal;
   if (member) {
@@ -166,9 +169,11 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
     return refused;
   }
   if (!member) return std::unique_ptr<TeamHandle>();
+  // Alike on all ranks, as they choose their algorithms by it.
+  const bool may_copy = std::none_of(offers.begin(), offers.end(), [](const WindowOffer& o) { return o.refused != 0; });
   const int leader = members[static_cast<size_t>(locals.front())];
   return build_team(epoch, std::move(placement), team_rank, offers[static_cast<size_t>(leader)].offset,
-                    std::move(lone_window));
+                    std::move(lone_window), may_copy);
 }
 
 Result<TeamHandle*> Context::make_team(TeamHandle& parent, const Members& members, uint64_t epoch,

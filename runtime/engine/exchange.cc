@@ -27,6 +27,7 @@ void Exchange::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noex
   wait_ = Wait();
   messages_expected_ = messages_landed_ = 0;
   puts_queued_ = puts_pending_ = 0;
+  lent_count_ = 0;
   forget_run();
   arena_.reset();
   channels_.reset(arena_);
@@ -100,23 +101,6 @@ void Exchange::watch(int peer, int called) noexcept {
     c->watched = true;
   else
     landings_.push(*c);
-}
-
-// The window's reader must not take for data what it read of memory that its owner used again: an owner that has failed says
-// so before it returns the memory. Said before the read, nothing is read; said meanwhile, what was read counts for nothing.
-bool Exchange::read(int local, uint64_t address, Bytes into) noexcept {
-  int left = window_->left(local);
-  if (left == 0) {
-    if (Status status = window_->memory().read(window_->job_rank(local), address, into); !status.ok()) {
-      team_.suspect(std::move(status));
-      return false;
-    }
-    left = window_->left(local);
-  }
-  if (left != 0)
-    team_.suspect(error(static_cast<ibcoll_status_t>(left), "rank {}: rank {} failed while its memory was read",
-                        team_.rank(), team_rank_of(local)));
-  return left == 0;
 }
 
 void Exchange::fail(Status status) noexcept { team_.fail(std::move(status)); }

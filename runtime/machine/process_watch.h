@@ -48,6 +48,8 @@ class IBCOLL_MODULE_API ProcessWatch {
   std::vector<int> ended();
   // The same for one that is watched, at once. False for one that is not watched (any more).
   bool alive(int rank) const;
+  // The first of these ranks that is not alive(), or -1: one system call for all of them.
+  int first_ended(const std::vector<int>& ranks);
   // "pidfd", or why it is not.
   const std::string& method() const { return method_; }
 
@@ -59,12 +61,14 @@ class IBCOLL_MODULE_API ProcessWatch {
     bool gone;  // had ended when it was added
   };
   bool ended_by_proc(const Watched& process) const;
+  std::vector<Watched>::const_iterator find(int rank) const;
   void remove_at(size_t i);
 
   const ProcessId own_;
   const Until until_;
   std::vector<pollfd> handles_;   // pidfds; -1: none
   std::vector<Watched> watched_;  // in the same order
+  std::vector<pollfd> asked_;     // of first_ended()
   std::string method_ = "pidfd";
   std::chrono::steady_clock::time_point next_look_{};
 };

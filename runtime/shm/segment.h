@@ -77,6 +77,9 @@ class Segment {
   int ranks() const noexcept { return ranks_; }
   uint64_t ring_bytes() const noexcept { return ring_bytes_; }
   RankInfo& info(int rank) noexcept { return infos_[rank]; }
+  // Whether `rank` may read and write the memory of `owner`: as found out at the start, which does not change for all who choose
+  // by it; kRefused: but not any more.
+  enum MayCopy : uint8_t { kNever = 0, kMayCopy = 1, kRefused = 2 };
   std::atomic<uint8_t>& may_copy(int rank, int owner) noexcept { return may_copy_[rank * ranks_ + owner]; }
 
   // 1: `from` uses the ring to `to`. In memory that exists from the start, unlike the rings.

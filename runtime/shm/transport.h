@@ -48,9 +48,18 @@ class ShmTransport : public Transport {
   Segment& segment() noexcept { return *segment_; }
   int self() const noexcept { return rank_; }
   int local(int job_rank) const noexcept { return locals_[static_cast<size_t>(job_rank)]; }
+  int job(int local) const noexcept { return jobs_[static_cast<size_t>(local)]; }
   // False once the process has ended.
   bool alive(int local) const { return processes_.alive(local); }
-  pid_t pid(int local) const noexcept { return segment_->info(local).pid.load(std::memory_order_relaxed); }
+  // The first of these ranks whose process has ended, or -1: one system call.
+  int first_ended(const std::vector<int>& locals) { return processes_.first_ended(locals); }
+  pid_t pid(int local) const noexcept { return pids_[static_cast<size_t>(local)]; }
+  // This rank may use the memory of `local`; false for good once the kernel has refused it.
+  bool may_use(int local) const noexcept {
+    return segment_->may_copy(rank_, local).load(std::memory_order_acquire) == Segment::kMayCopy;
+  }
+  void refused(int local, const Status& why) noexcept;
+  bool any_refused() const noexcept;
 
  private:
   struct Outgoing {  // to one peer
@@ -87,6 +96,7 @@ class ShmTransport : public Transport {
   std::shared_ptr<Segment> segment_;
   std::vector<int> jobs_;
   std::vector<int> locals_;  // job rank -> local rank, -1: on another node
+  std::vector<pid_t> pids_;  // by local rank
   int rank_;
   bool single_copy_;
   uint64_t mask_;
@@ -111,15 +121,21 @@ class ShmTransport : public Transport {
 // The node's heap and single-copy reads, on the same segment.
 class ShmNodeMemory : public NodeMemory {
  public:
-  explicit ShmNodeMemory(ShmTransport& transport) : transport_(transport) {}
+  explicit ShmNodeMemory(ShmTransport& transport) : transport_(transport) {
+    read_.reserve(static_cast<size_t>(transport.segment().ranks()));
+  }
   Result<uint64_t> allocate(uint64_t bytes) override { return transport_.segment().allocate(bytes); }
   void release(uint64_t offset, uint64_t bytes) override { transport_.segment().release(offset, bytes); }
   std::byte* at(uint64_t offset) override { return transport_.segment().heap(offset); }
   bool can_read(int peer) const override;
   Status read(int peer, uint64_t address, std::span<std::byte> into) override;
+  Status confirm() override;
 
  private:
+  Status gone(int local) const;
+
   ShmTransport& transport_;
+  std::vector<int> read_;  // local ranks, since the last confirm(), each once
 };
 
 }  // namespace ibcoll

@@ -15,7 +15,8 @@ namespace ibcoll {
 class SimNetwork;
 
 // Which ranks of a node may read each other's private memory.
-enum class SimReads { kAll, kNone, kSomePairs };
+// kSomeFail: all may, and for some pairs it does not work.
+enum class SimReads { kAll, kNone, kSomePairs, kSomeFail };
 
 // The segment of one node.
 class SimNode {
@@ -50,8 +51,11 @@ class SimNodeMemory final : public NodeMemory {
   std::byte* at(uint64_t offset) override { return reinterpret_cast<std::byte*>(static_cast<uintptr_t>(offset)); }
   bool can_read(int peer) const override;
   Status read(int peer, uint64_t address, std::span<std::byte> into) override;
+  Status confirm() override { return {}; }  // the dead keep their memory here
 
  private:
+  bool one_of_some(int peer) const;
+
   SimNode& node_;
   const SimNetwork& network_;
   const int rank_;

@@ -23,6 +23,7 @@ class NoNode : public NodeMemory {
   std::byte* at(uint64_t) override { return nullptr; }
   bool can_read(int) const override { return false; }
   Status read(int, uint64_t, std::span<std::byte>) override { return error(IBCOLL_ERR_INTERNAL, "not asked"); }
+  Status confirm() override { return error(IBCOLL_ERR_INTERNAL, "not asked"); }
 };
 
 // One step of the script that all ranks follow.

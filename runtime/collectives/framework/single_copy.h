@@ -12,9 +12,10 @@ namespace ibcoll {
 constexpr uint64_t kAddressBytes = sizeof(uint64_t);
 
 // In a step of at least kAddressBytes bytes, before publish().
-inline void publish_address(NodeWindow& w, const std::byte* memory) noexcept {
-  const auto address = reinterpret_cast<uint64_t>(memory);
-  std::memcpy(w.area(w.rank(), kAddressBytes), &address, sizeof address);
+inline void publish_address(Comm& c, ConstBytes memory) noexcept {
+  const auto address = reinterpret_cast<uint64_t>(memory.data());
+  c.lend(memory);
+  std::memcpy(c.node().area(c.node().rank(), kAddressBytes), &address, sizeof address);
 }
 
 // What the local rank has published in the current step.
