@@ -142,7 +142,7 @@ class Comm {
   // Until the local peer has published so many parts of the step, or all.
   Awaiter published(int local, uint64_t parts) noexcept { return {*this, {&waits::kPublished, local, parts}}; }
   // Memory that local peers may read until this rank has seen them publish a later step; what it publishes is an address
-  // in there. The last two count, and `memory` may be more than what is read.
+  // in there. The last two count, and `memory` may be more than what is read. A call that lends ends after flushed().
   void lend(ConstBytes memory) noexcept;
   // One copy from the private memory of a local peer, at an address in what it has lent. Where the kernel does not allow that
   // any more, the peer puts the bytes here, while it waits for a later step of this rank. Result false: the collective has

@@ -21,7 +21,7 @@ Task run(Comm& c, Args a) {
   }
   co_await c.next_step(0);
   c.publish();
-  co_await c.all_published();
+  co_await all_have_read(c);
 }
 
 double cost_us(const Shape& s, const CostModel& m) {

@@ -178,7 +178,7 @@ Task run(Comm& c, Args a) {
   if (!rest.is_read) co_return;
   co_await c.next_step(0);
   c.publish();
-  if (mine.is_read) co_await c.all_published();
+  if (mine.is_read) co_await all_have_read(c);
 }
 
 const char* why_not(const Shape& s) {

@@ -25,6 +25,12 @@ inline uint64_t published_address(NodeWindow& w, int local) noexcept {
   return address;
 }
 
+// What was lent is this rank's alone again: all have published the step after they read, and what they could not read has left.
+inline Task all_have_read(Comm& c) {
+  co_await c.all_published();
+  co_await c.flushed();
+}
+
 inline const char* applies_with_single_copy(const Shape& shape) {
   if (const char* const reason = applies_on_one_node(shape)) return reason;
   return shape.single_copy ? nullptr : "the kernel does not let the ranks read each other's memory";
