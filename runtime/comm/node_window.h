@@ -12,6 +12,9 @@
 // ahead. Area b of any rank is written in steps s with s mod 4 = b only, so steps of both kinds may follow each other. Should
 // ranks disagree on who writes, two may write one area: the digests tell, at the latest in the next call.
 // One writer of each flag; release on publish, acquire on read.
+//
+// The window gets its memory when a rank first uses it: lines, and of areas either all, or as much of each as steps have needed
+// so far. A page in front of the lines is there from the start; it says how far that has come, and who has left.
 #pragma once
 
 #include <algorithm>
@@ -46,21 +49,27 @@ class NodeWindow {
 
   // Bytes of node memory that a window of `ranks` ranks takes.
   static uint64_t footprint(int ranks, uint64_t area_bytes) noexcept {
-    return static_cast<uint64_t>(ranks) * (kLines * sizeof(Line) + kBanks * (area_bytes + kSkew));
+    return control_bytes(ranks) +
+           static_cast<uint64_t>(ranks) * (kLines * sizeof(Line) + kBanks * (area_bytes + kSkew));
   }
 
-  // Makes memory that others have used ready for the window of `ranks` ranks: no step has been published yet.
-  static void prepare(std::byte* base, int ranks) noexcept {
-    std::memset(base, 0, static_cast<uint64_t>(ranks) * kLines * sizeof(Line));
-  }
+  // Makes a part of the node's memory, which others may have used, ready for the window of a team of `ranks` ranks here; `tag` is
+  // no other team's. Called once, before any rank uses it.
+  static Status prepare(NodeMemory& memory, uint64_t offset, uint64_t tag, int ranks, uint64_t area_bytes);
+  // Local rank `rank` uses the window no more. The last rank that does so gives the memory back; the dead count as having done so.
+  // False: others use it still, and one of them will give it back, unless it dies; then any of those that got false may try again.
+  static bool leave_for_good(NodeMemory& memory, uint64_t offset, uint64_t tag, const std::vector<int>& jobs, int rank,
+                             uint64_t area_bytes);
 
-  // `jobs[i]`: job rank of local rank i. `memory` (nullptr for a rank alone on its node) and `base` (prepared before
-  // first use) outlive the window.
+  // `jobs[i]`: job rank of local rank i. `base`: where `memory` has the window that begins at `offset` and is prepared. For a
+  // rank alone on its node `memory` is nullptr, and `base` memory of its own, zeros. Both outlive the window.
   NodeWindow(NodeMemory* memory, std::byte* base, uint64_t area_bytes, std::vector<int> jobs, int rank, Limits limits,
-             bool crowded)
+             bool crowded, uint64_t offset = 0)
       : memory_(memory),
-        lines_(reinterpret_cast<Line*>(base)),
-        areas_(base + jobs.size() * kLines * sizeof(Line)),
+        offset_(offset),
+        control_(reinterpret_cast<Control*>(base)),
+        lines_(reinterpret_cast<Line*>(base + control_bytes(static_cast<int>(jobs.size())))),
+        areas_(reinterpret_cast<std::byte*>(lines_ + jobs.size() * kLines)),
         area_bytes_(area_bytes),
         jobs_(std::move(jobs)),
         rank_(rank),
@@ -115,6 +124,8 @@ class NodeWindow {
 
   // Begins the next step, in which no rank publishes more than `bytes` bytes; false: its place is not free yet.
   bool try_next_step(uint64_t bytes) noexcept {
+    if (static_cast<int64_t>(bytes) > usable_ && !make_usable(bytes)) [[unlikely]]
+      return false;
     const bool in_line = bytes <= kInlineBytes;
     if (!begin_step(in_line ? kLines : kBanks)) return false;
     if (!in_line) shared_step_ = step_;
@@ -122,6 +133,8 @@ class NodeWindow {
   }
   // The same for a step in which one rank alone writes: such steps in a row use the areas of all ranks in turn.
   bool try_next_sole_step(uint64_t bytes) noexcept {
+    if (static_cast<int64_t>(bytes) > usable_ && !make_usable(bytes)) [[unlikely]]
+      return false;
     if (bytes <= kInlineBytes) return begin_step(kLines);
     const uint64_t lenders_now = lenders(bytes);
     if (lenders_now != lenders_) shared_step_ = step_;
@@ -157,10 +170,14 @@ class NodeWindow {
 
   // The team has failed on this rank, with this status: before long its private memory is its caller's again, so the
   // exchange comes before what the caller then writes.
-  void leave(int status) noexcept { line(rank_, 0).left.exchange(status, std::memory_order_acq_rel); }
+  void leave(int status) noexcept { control_->members[rank_].left.exchange(status, std::memory_order_acq_rel); }
   // 0: what was read from the private memory of `local` up to now was still what that rank had published. Reads are
   // system calls, which end before this load begins.
-  int left(int local) const noexcept { return line(local, 0).left.load(std::memory_order_seq_cst); }
+  int left(int local) const noexcept { return control_->members[local].left.load(std::memory_order_seq_cst); }
+  // The window has its lines. No step can begin before, and none has.
+  bool has_lines() const noexcept { return usable_ >= 0; }
+  // Why a step cannot begin for want of memory; ok: for another reason.
+  const Status& trouble() const noexcept { return trouble_; }
 
   // Since this rank published last, it has read private memory of others, and nobody has asked yet whether they live.
   bool has_unconfirmed_reads() const noexcept { return unconfirmed_reads_; }
@@ -184,10 +201,28 @@ class NodeWindow {
   struct alignas(64) Line {
     std::atomic<uint64_t> published;  // flag()
     uint32_t digest;
-    std::atomic<int32_t> left;  // of the lines of step 0 only: a status
+    uint32_t unused;
     std::byte data[kInlineBytes];
   };
   static_assert(sizeof(Line) == 512);
+  struct Member {
+    std::atomic<int32_t> left;  // a status
+    std::atomic<int32_t> gone;  // not 0: left for good
+  };
+  struct Control {
+    enum State : uint64_t { kUnused = 0, kMaking = 1, kUsed = 2, kReleased = 3 };
+    std::atomic<uint64_t> state;   // tag << 2 | State
+    std::atomic<uint64_t> backed;  // bytes of each area that have memory
+    Member members[];
+  };
+  static uint64_t control_bytes(int ranks) noexcept {
+    constexpr uint64_t kPage = 4096;
+    return (sizeof(Control) + static_cast<uint64_t>(ranks) * sizeof(Member) + kPage - 1) / kPage * kPage;
+  }
+  bool make_usable(uint64_t bytes) noexcept;
+  bool make_lines() noexcept;
+  Status back_lines() noexcept;
+  Status back_areas(uint64_t bytes) noexcept;
   // Looks: where a rank spins, twice the time in which another reads half of the lines.
   static constexpr int kPatience = 256;
   static constexpr uint64_t flag(uint64_t step, uint64_t parts) noexcept { return step * (kWhole + 1) | parts; }
@@ -244,6 +279,8 @@ class NodeWindow {
   }
 
   NodeMemory* memory_;
+  uint64_t offset_;
+  Control* control_;
   Line* lines_;
   std::byte* areas_;
   uint64_t area_bytes_;
@@ -254,6 +291,9 @@ class NodeWindow {
   StoreChoice stores_;
   Doorbell* doorbell_ = nullptr;
   std::vector<int> bells_;
+  // Bytes of each area that have memory, as far as this rank knows; at least those of a line. -1: not even lines.
+  int64_t usable_ = -1;
+  Status trouble_;
   bool unconfirmed_reads_ = false;
   int behind_ = 0;              // behind()
   uint64_t step_ = 0;           // current

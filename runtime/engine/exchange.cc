@@ -175,6 +175,12 @@ void Exchange::mark_arrived(Channel& c) noexcept {
   if (c.serves) arrivals_.push(c);
 }
 
+bool Exchange::no_memory_for_step() noexcept {
+  if (const Status& trouble = window_->trouble(); !trouble.ok()) [[unlikely]]
+    fail(error(trouble.code(), "rank {}: no memory for the node window of the team: {}", team_.rank(), trouble.text()));
+  return false;
+}
+
 bool Exchange::peer_published(int local, uint64_t parts) noexcept {
   if (!window_->published(local, parts)) return false;
   if (window_->digest(local) == window_->digest(window_->rank())) return true;

@@ -114,6 +114,8 @@ class Exchange {
   bool all_landed() const noexcept { return messages_landed_ == messages_expected_; }
   bool all_flushed() const noexcept { return puts_queued_ == 0 && puts_pending_ == 0; }
   bool has_turn() const noexcept { return window_->has_turn(window_turn_); }
+  // Fails when the next step of the window cannot begin for that reason. Never true: the wait is not over.
+  bool no_memory_for_step() noexcept;
   bool peer_published(int local, uint64_t parts) noexcept;
   int team_rank_of(int local) const noexcept;
   // "(3 of 7 messages landed)"

@@ -81,6 +81,11 @@ ProcessId ProcessId::own() {
   return {machine == 0 ? 1 : machine, ::getpid(), stat_of(::getpid()).start};
 }
 
+uint64_t ProcessId::start_of(int64_t pid) {
+  const ProcessStat stat = stat_of(pid);
+  return stat.failure == 0 && !stat.ended() ? stat.start : 0;
+}
+
 ProcessWatch::~ProcessWatch() {
   while (!handles_.empty()) remove_at(handles_.size() - 1);
 }

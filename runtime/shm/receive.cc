@@ -11,6 +11,10 @@ void ShmTransport::find_senders() {
   for (int i = 0; i < segment_->ranks(); ++i) {
     if (!segment_->open(i, rank_).load(std::memory_order_acquire)) continue;
     if (std::any_of(incoming_.begin(), incoming_.end(), [&](const Incoming& in) { return in.local == i; })) continue;
+    if (Status status = segment_->map_pair(i, rank_); !status.ok()) {
+      failed(i, status.text());
+      continue;
+    }
     incoming_.push_back({i, &segment_->pair(i, rank_), segment_->ring(i, rank_), 0, false});
   }
 }

@@ -124,14 +124,21 @@ class ShmNodeMemory : public NodeMemory {
   explicit ShmNodeMemory(ShmTransport& transport) : transport_(transport) {
     read_.reserve(static_cast<size_t>(transport.segment().ranks()));
   }
-  Result<uint64_t> allocate(uint64_t bytes) override { return transport_.segment().allocate(bytes); }
-  void release(uint64_t offset, uint64_t bytes) override { transport_.segment().release(offset, bytes); }
-  std::byte* at(uint64_t offset) override { return transport_.segment().heap(offset); }
+  Result<uint64_t> allocate(uint64_t bytes) override { return segment().reserve(bytes); }
+  void release(uint64_t offset, uint64_t bytes) override { segment().release(offset, bytes); }
+  Result<std::byte*> at(uint64_t offset, uint64_t bytes) override { return segment().map_heap(offset, bytes); }
+  Status back(uint64_t offset, uint64_t bytes) override { return segment().back(offset, bytes); }
+  bool back_all(uint64_t offset, uint64_t bytes) override { return segment().back_all(offset, bytes); }
+  bool alive(int peer) const override {
+    const int local = transport_.local(peer);
+    return local == transport_.self() || transport_.alive(local);
+  }
   bool can_read(int peer) const override;
   Status read(int peer, uint64_t address, std::span<std::byte> into) override;
   Status confirm() override;
 
  private:
+  Segment& segment() noexcept { return transport_.segment(); }
   Status gone(int local) const;
 
   ShmTransport& transport_;

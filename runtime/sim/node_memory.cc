@@ -46,6 +46,8 @@ bool SimNodeMemory::can_read(int peer) const {
   return one_of_some(peer);
 }
 
+bool SimNodeMemory::alive(int peer) const { return network_.alive(peer); }
+
 bool SimNodeMemory::one_of_some(int peer) const {
   const uint64_t ranks = static_cast<uint64_t>(rank_) << 32 | static_cast<uint64_t>(peer);
   return peer == rank_ || mix64(network_.params().seed ^ mix64(ranks)) % 2 == 0;

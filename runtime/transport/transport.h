@@ -148,12 +148,19 @@ class IBCOLL_MODULE_API Transport {
 class NodeMemory {
  public:
   virtual ~NodeMemory() = default;
-  // 4096-byte aligned memory of the node's segment, as its last user left it, zeros at first; the offset means the same to every
-  // rank of the node. It is the same pages for ever, so that they may stay registered.
-  // NO_MEMORY names how much was asked. Called by a team's leader on the node only.
+  // A 4096-byte aligned part of the node's segment; the offset means the same to every rank of the node. Nobody must touch it
+  // before it has memory: that is as its last user left it, zeros at first, and the same pages for ever, so that they may stay
+  // registered. NO_MEMORY names how much was asked. Called by a team's leader on the node only.
   virtual Result<uint64_t> allocate(uint64_t bytes) = 0;
   virtual void release(uint64_t offset, uint64_t bytes) = 0;
-  virtual std::byte* at(uint64_t offset) = 0;
+  // Where this process has it.
+  virtual Result<std::byte*> at(uint64_t offset, uint64_t bytes) = 0;
+  // It has memory after this. Repeated for the same bytes, by any rank: no effect.
+  virtual Status back(uint64_t offset, uint64_t bytes) = 0;
+  // The same for more than is needed just now, in a way that makes it quicker to use. False: that is too much.
+  virtual bool back_all(uint64_t offset, uint64_t bytes) = 0;
+  // The process of a rank of the node has not ended.
+  virtual bool alive(int peer) const = 0;
   // True when this rank may read the private memory of `peer` (decided by trying, at start).
   virtual bool can_read(int peer) const = 0;
   // Copies [address, address + into.size()) of the peer's address space into `into`: one copy, no help of the peer.

@@ -167,7 +167,10 @@ class OwnMemory : public NodeMemory {
  public:
   Result<uint64_t> allocate(uint64_t) override { return uint64_t{0}; }
   void release(uint64_t, uint64_t) override {}
-  std::byte* at(uint64_t) override { return nullptr; }
+  Result<std::byte*> at(uint64_t, uint64_t) override { return error(IBCOLL_ERR_INTERNAL, "not asked"); }
+  Status back(uint64_t, uint64_t) override { return {}; }
+  bool back_all(uint64_t, uint64_t) override { return false; }
+  bool alive(int) const override { return true; }
   bool can_read(int) const override { return false; }
   Status read(int, uint64_t, std::span<std::byte>) override {
     if (while_read) while_read();
