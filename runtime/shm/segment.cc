@@ -18,16 +18,13 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 // What a node can do with; the file is larger where files may be.
 constexpr uint64_t kLeastHeap = uint64_t{64} << 20;
 
-constexpr uint64_t up_to(uint64_t unit, uint64_t bytes) { return (bytes + unit - 1) / unit * unit; }
-constexpr uint64_t pages(uint64_t bytes) { return up_to(kSegmentPage, bytes); }
-
 }  // namespace
 
 Segment::Segment(int fd, int ranks, uint64_t ring_bytes) : fd_(fd), ranks_(ranks), ring_bytes_(ring_bytes) {
   const auto n = static_cast<uint64_t>(ranks);
-  pair_bytes_ = pages(sizeof(PairBlock)) + pages(ring_bytes);
-  pairs_start_ = pages(sizeof(Header)) + pages(n * sizeof(RankInfo) + 2 * n * n);
-  heap_start_ = up_to(kChunk, pairs_start_ + n * n * pair_bytes_);
+  pair_bytes_ = whole_pages(sizeof(PairBlock)) + whole_pages(ring_bytes);
+  pairs_start_ = whole_pages(sizeof(Header)) + whole_pages(n * sizeof(RankInfo) + 2 * n * n);
+  heap_start_ = round_up(kChunk, pairs_start_ + n * n * pair_bytes_);
   pairs_mapped_.resize(n * n);
 }
 
@@ -76,7 +73,7 @@ Status Segment::map() {
   if (!base.ok()) return base.status();
   base_ = *base;
   if (Status status = map_at(base_, 0, pairs_start_); !status.ok()) return status;
-  infos_ = reinterpret_cast<RankInfo*>(base_ + pages(sizeof(Header)));
+  infos_ = reinterpret_cast<RankInfo*>(base_ + whole_pages(sizeof(Header)));
   may_copy_ = reinterpret_cast<std::atomic<uint8_t>*>(infos_ + ranks_);
   open_ = may_copy_ + ranks_ * ranks_;
   return {};
@@ -153,6 +150,8 @@ PairBlock& Segment::pair(int from, int to) noexcept {
   return *reinterpret_cast<PairBlock*>(base_ + pair_offset(from, to));
 }
 
-std::byte* Segment::ring(int from, int to) noexcept { return base_ + pair_offset(from, to) + pages(sizeof(PairBlock)); }
+std::byte* Segment::ring(int from, int to) noexcept {
+  return base_ + pair_offset(from, to) + whole_pages(sizeof(PairBlock));
+}
 
 }  // namespace ibcoll

@@ -34,6 +34,9 @@ constexpr uint64_t kChunk = uint64_t{2} << 20;  // bytes, one huge page; what th
 constexpr uint64_t kUnit = uint64_t{1} << 30;   // bytes of address space that a process takes for the heap at a time
 constexpr uint64_t kHeapBytes = 64 * kUnit;     // at most; memory only as it is used
 
+constexpr uint64_t round_up(uint64_t unit, uint64_t bytes) { return (bytes + unit - 1) / unit * unit; }
+constexpr uint64_t whole_pages(uint64_t bytes) { return round_up(kSegmentPage, bytes); }
+
 struct alignas(64) RankInfo {
   std::atomic<int32_t> pid;
   std::atomic<int32_t> open_count;  // changes when a sender has opened a ring to this rank
@@ -70,11 +73,11 @@ class Segment {
   static Result<std::unique_ptr<Segment>> create(int ranks, uint64_t ring_bytes);
   // The leader: listens under `name` ...
   Status offer(const std::string& name);
-  // ... and hands the segment to the other ranks - 1. Only processes of the same user get it.
-  Status serve(Deadline deadline);
-  // The others, once the leader has called offer().
-  static Result<std::unique_ptr<Segment>> receive(const std::string& name, int ranks, uint64_t ring_bytes,
-                                                  Deadline deadline);
+  // ... and hands the segment to the other ranks - 1. Only processes of the same user that know the key get it.
+  Status serve(uint64_t key, Deadline deadline);
+  // The others, once the leader has called offer(). `rank`: the local one.
+  static Result<std::unique_ptr<Segment>> receive(const std::string& name, uint64_t key, int rank, int ranks,
+                                                  uint64_t ring_bytes, Deadline deadline);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;

@@ -15,9 +15,6 @@ constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1; the C library of the
 // Of memory that windows have before all of it is used. A node's first windows are used most.
 constexpr uint64_t kMostAtOnce = uint64_t{1} << 30;
 
-constexpr uint64_t up_to(uint64_t unit, uint64_t bytes) { return (bytes + unit - 1) / unit * unit; }
-constexpr uint64_t pages(uint64_t bytes) { return up_to(kSegmentPage, bytes); }
-
 }  // namespace
 
 Result<uint64_t> Segment::allocate(uint64_t bytes) {
@@ -31,10 +28,10 @@ Result<uint64_t> Segment::allocate(uint64_t bytes) {
   return status;
 }
 
-Result<uint64_t> Segment::reserve(uint64_t bytes) { return header().heap.take(pages(bytes)); }
+Result<uint64_t> Segment::reserve(uint64_t bytes) { return header().heap.take(whole_pages(bytes)); }
 
 Status Segment::back(uint64_t offset, uint64_t bytes) noexcept {
-  const uint64_t begin = offset / kSegmentPage * kSegmentPage, end = pages(offset + bytes);
+  const uint64_t begin = offset / kSegmentPage * kSegmentPage, end = whole_pages(offset + bytes);
   bool whole = true;
   for (uint64_t number = begin / kChunk; whole && number * kChunk < end; ++number)
     whole = header().chunks[number].load(std::memory_order_acquire) != Chunk::kNone;
@@ -108,6 +105,6 @@ uint64_t Segment::count_chunks(Chunk kind) noexcept {
 
 // The pages stay: given back to the system they would be others next time, and devices that have them registered would go
 // on with the old ones; nothing tells a registration cache of that.
-void Segment::release(uint64_t offset, uint64_t bytes) noexcept { header().heap.give_back(offset, pages(bytes)); }
+void Segment::release(uint64_t offset, uint64_t bytes) noexcept { header().heap.give_back(offset, whole_pages(bytes)); }
 
 }  // namespace ibcoll
