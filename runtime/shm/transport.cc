@@ -100,7 +100,14 @@ std::byte* ShmTransport::reserve(Outgoing& out, uint64_t bytes) noexcept {
   const uint64_t to_end = mask_ + 1 - (out.tail & mask_);
   const uint64_t needed = bytes <= to_end ? bytes : to_end + bytes;
   if (out.tail + needed - out.head > mask_ + 1) {
-    out.head = out.block->head.load(std::memory_order_acquire);
+    const uint64_t head = out.block->head.load(std::memory_order_acquire);
+    if (out.tail - head > mask_ + 1) [[unlikely]] {
+      failed(
+          static_cast<int>(&out - outgoing_.data()),
+          "it has taken more than was sent to it: shared memory is spoiled; run the program with a checker of memory");
+      return nullptr;
+    }
+    out.head = head;
     if (out.tail + needed - out.head > mask_ + 1) return nullptr;
   }
   if (bytes > to_end) {

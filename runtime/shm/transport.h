@@ -74,7 +74,8 @@ class ShmTransport : public Transport {
     PairBlock* block = nullptr;
     const std::byte* ring = nullptr;
     uint64_t head = 0;
-    bool taken = false;  // since the last poll: head must be published
+    bool taken = false;    // since the last poll: head must be published
+    bool spoiled = false;  // nothing more is taken
   };
   // In the ring, 16-byte aligned. length: of the payload; kFiller: skip to the start of the ring.
   struct Record {
@@ -90,6 +91,7 @@ class ShmTransport : public Transport {
   void write_record(Outgoing& out, std::byte* at, const Note& note, std::span<const std::byte> payload) noexcept;
   void find_senders();
   size_t take(Incoming& in, std::span<Event> events) noexcept;
+  void spoiled(Incoming& in);
   size_t report_failures(std::span<Event> events);
   void failed(int local, std::string why);
 

@@ -208,8 +208,8 @@ class EngineOfANodeTest : public EngineTest {
     args.collective = IBCOLL_BCAST;
     args.bytes = args.recv.bytes = buffer.size();
     args.recv.base = buffer.data();
-    auto call =
-        std::make_unique<Request>(team, args, *find_algorithm(IBCOLL_BCAST, "single_copy"), IBCOLL_SCHEME_AUTO, 1);
+    auto call = std::make_unique<Request>(team, args, Choice{find_algorithm(IBCOLL_BCAST, "single_copy")},
+                                          IBCOLL_SCHEME_AUTO, 1);
     EXPECT_TRUE(call->start().ok());
     return call;
   }
