@@ -16,8 +16,7 @@ struct WindowOffer {
   uint64_t offset = kNoWindow;
   int32_t code = IBCOLL_OK;
   uint32_t members = 0;  // digest of the list that this rank was called with
-  int32_t refused =
-      0;  // the kernel has refused to let this rank use another one's memory, which it allowed at the start
+  uint64_t refused = 0;  // not 0: the kernel has refused this rank the use of another's memory, since the start
 };
 
 uint32_t digest_of(const std::vector<int>& members) {

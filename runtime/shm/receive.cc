@@ -14,7 +14,7 @@ void ShmTransport::find_senders() {
     if (!segment_->open(i, rank_).load(std::memory_order_acquire)) continue;
     if (std::any_of(incoming_.begin(), incoming_.end(), [&](const Incoming& in) { return in.local == i; })) continue;
     if (Status status = segment_->map_pair(i, rank_); !status.ok()) {
-      failed(i, status.text());
+      failed(i, status.text(), status.code());
       continue;
     }
     incoming_.push_back({i, &segment_->pair(i, rank_), segment_->ring(i, rank_), 0, false, false});
@@ -98,11 +98,13 @@ size_t ShmTransport::report_failures(std::span<Event> events) {
       continue;
     }
     reported_.push_back(std::make_unique<std::string>(std::move(at->why)));
-    events[count++] = {Event::Kind::kPeerFailed,
-                       jobs_[static_cast<size_t>(local)],
-                       {},
-                       std::as_bytes(std::span(*reported_.back())),
-                       0};
+    Event& event = events[count++];
+    event = {Event::Kind::kPeerFailed,
+             jobs_[static_cast<size_t>(local)],
+             {},
+             std::as_bytes(std::span(*reported_.back())),
+             0};
+    event.token = static_cast<uint64_t>(static_cast<int64_t>(at->of_this_rank));
     at = failures_.erase(at);
   }
   return count;

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/machine/memory_limit.h"
+
 namespace ibcoll {
 namespace {
 
@@ -53,6 +55,7 @@ Result<std::unique_ptr<Segment>> Segment::create(int ranks, uint64_t ring_bytes)
                  std::strerror(errno));
   if (::fcntl(fd, F_ADD_SEALS, kSeals) != 0)
     return error(IBCOLL_ERR_SYSTEM, "shm: the shared segment cannot be sealed: {}", std::strerror(errno));
+  if (Status status = check_limit(segment->pairs_start_); !status.ok()) return status;
   if (Status status = segment->allocate_pages(0, segment->pairs_start_); !status.ok()) return status;
   if (Status status = segment->map(); !status.ok()) return status;
   segment->header().heap.prepare(segment->heap_size_, kUnit);
@@ -106,6 +109,18 @@ Status Segment::map_at(std::byte* address, uint64_t offset, uint64_t bytes) noex
   return {};
 }
 
+// What a control group does not allow is not refused: the kernel ends a process of it. Some is left for what is not asked for.
+Status Segment::check_limit(uint64_t bytes) noexcept {
+  constexpr uint64_t kReserve = 4 << 20;
+  const uint64_t left = memory_left();
+  if (left == UINT64_MAX || bytes + kReserve <= left) return {};
+  return error(
+      IBCOLL_ERR_NO_MEMORY,
+      "shm: {} bytes of shared memory are more than the memory limit of this process's control group allows: {} are "
+      "left; raise the limit, or lower IBCOLL_SHM_SLOT_BYTES and IBCOLL_SHM_RING_BYTES",
+      bytes, left);
+}
+
 // Touching a page of a memfd that cannot be had is a SIGBUS; asking for it first is an error that can be reported.
 Status Segment::allocate_pages(uint64_t offset, uint64_t bytes) noexcept {
   constexpr uint64_t kPiece = 64 * 1024;
@@ -133,6 +148,7 @@ uint64_t Segment::pair_offset(int from, int to) const noexcept {
 }
 
 Status Segment::ensure_pair(int from, int to) noexcept {
+  if (Status status = check_limit(pair_bytes_); !status.ok()) return status;
   if (Status status = allocate_pages(pair_offset(from, to), pair_bytes_); !status.ok()) return status;
   return map_pair(from, to);
 }

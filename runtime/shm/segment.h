@@ -132,6 +132,7 @@ class Segment {
   Status map_chunks(uint64_t first, uint64_t last) noexcept;
   uint64_t pair_offset(int from, int to) const noexcept;
   Header& header() noexcept { return *reinterpret_cast<Header*>(base_); }
+  static Status check_limit(uint64_t bytes) noexcept;
   Status allocate_pages(uint64_t offset, uint64_t bytes) noexcept;
   Status allocate_chunk(uint64_t number) noexcept;
   uint64_t count_chunks(Chunk kind) noexcept;

@@ -20,7 +20,8 @@ constexpr uint64_t kMostAtOnce = uint64_t{1} << 30;
 Result<uint64_t> Segment::allocate(uint64_t bytes) {
   Result<uint64_t> offset = reserve(bytes);
   if (!offset.ok()) return offset;
-  Status status = map_heap(*offset, bytes).status();
+  Status status = check_limit(bytes);
+  if (status.ok()) status = map_heap(*offset, bytes).status();
   for (uint64_t number = *offset / kChunk; status.ok() && number * kChunk < *offset + bytes; ++number)
     status = allocate_chunk(number);
   if (status.ok()) return offset;
@@ -35,12 +36,14 @@ Status Segment::back(uint64_t offset, uint64_t bytes) noexcept {
   bool whole = true;
   for (uint64_t number = begin / kChunk; whole && number * kChunk < end; ++number)
     whole = header().chunks[number].load(std::memory_order_acquire) != Chunk::kNone;
-  return whole ? Status() : allocate_pages(heap_start_ + begin, end - begin);
+  if (whole) return {};
+  if (Status status = check_limit(end - begin); !status.ok()) return status;
+  return allocate_pages(heap_start_ + begin, end - begin);
 }
 
 bool Segment::back_all(uint64_t offset, uint64_t bytes) noexcept {
   const uint64_t there = heap_bytes();
-  if (there > 0 && (there + bytes > kMostAtOnce || bytes > memory_left() / 2)) return false;
+  if (bytes > memory_left() / 2 || (there > 0 && there + bytes > kMostAtOnce)) return false;
   for (uint64_t number = offset / kChunk; number * kChunk < offset + bytes; ++number)
     if (!allocate_chunk(number).ok()) return false;
   return true;

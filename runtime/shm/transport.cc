@@ -85,7 +85,7 @@ ShmTransport::Outgoing* ShmTransport::outgoing(int local) noexcept {
   if (out.block) return out.dead ? nullptr : &out;
   if (out.dead) return nullptr;
   if (Status status = segment_->ensure_pair(rank_, local); !status.ok()) {
-    failed(local, status.text());
+    failed(local, status.text(), status.code());
     return nullptr;
   }
   out.block = &segment_->pair(rank_, local);
@@ -141,11 +141,11 @@ bool ShmTransport::send(int peer, const Note& note, std::span<const std::byte> p
 
 // ---------------------------------------------------------------- liveness
 
-void ShmTransport::failed(int local, std::string why) {
+void ShmTransport::failed(int local, std::string why, ibcoll_status_t of_this_rank) {
   outgoing_[static_cast<size_t>(local)].dead = true;
   if (known_dead_[static_cast<size_t>(local)]) return;
   known_dead_[static_cast<size_t>(local)] = true;
-  failures_.push_back({local, std::move(why)});
+  failures_.push_back({local, std::move(why), of_this_rank});
 }
 
 void ShmTransport::check_peers() {

@@ -93,7 +93,7 @@ class ShmTransport : public Transport {
   size_t take(Incoming& in, std::span<Event> events) noexcept;
   void spoiled(Incoming& in);
   size_t report_failures(std::span<Event> events);
-  void failed(int local, std::string why);
+  void failed(int local, std::string why, ibcoll_status_t of_this_rank = IBCOLL_OK);
 
   std::shared_ptr<Segment> segment_;
   std::vector<int> jobs_;
@@ -111,6 +111,7 @@ class ShmTransport : public Transport {
   struct Failure {
     int local;
     std::string why;
+    ibcoll_status_t of_this_rank;  // OK: it is the peer that failed
   };
   std::vector<Failure> failures_;                       // not reported yet
   std::vector<std::unique_ptr<std::string>> reported_;  // texts of events

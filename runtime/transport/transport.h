@@ -68,7 +68,7 @@ struct Event {
   enum class Kind {
     kMessage,    // a note with the payload of send(), or the note of a put() whose payload has landed
     kSent,       // the source of put(token) is reusable
-    kPeerFailed  // payload: text why
+    kPeerFailed  // payload: text why; token: not 0 where this rank lacks what it needs to reach the peer, a status
   };
   Kind kind = Kind::kMessage;
   int peer = -1;

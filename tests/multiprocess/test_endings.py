@@ -204,9 +204,11 @@ class SharedMemory(unittest.TestCase):
 
     def test_a_limit_of_file_sizes_is_told(self):
         command = ranks.job(2, 1, ranks.tool("ibcoll_api_ranks"), "in_place")
-        done = ranks.run(["bash", "-c", 'ulimit -f 4000000 && exec "$@"', "bash", *command])
+        done = ranks.run(["bash", "-c", 'ulimit -f 60000 && exec "$@"', "bash", *command])
         self.assertEqual(done.returncode, 1, ranks.story(done))
         self.assertIn("ulimit -f", done.stderr)
+        done = ranks.run(["bash", "-c", 'ulimit -f 200000 && exec "$@"', "bash", *command])
+        self.assertEqual(done.returncode, 0, ranks.story(done))
 
     def test_little_dev_shm(self):
         """With 1 MB in /dev/shm everything works or says what is missing; nobody dies of SIGBUS."""
