@@ -146,7 +146,7 @@ class NodeWindow {
   void publish(uint32_t signature) noexcept {
     sign(signature);
     stores_.fence();
-    line(rank_, step_).published.store(flag(step_, kWhole), std::memory_order_release);
+    store_flag(flag(step_, kWhole));
     parts_ = 0;
     if (doorbell_) doorbell_->ring();
     prefetch_to_write(&line(rank_, step_ + 2));
@@ -156,7 +156,7 @@ class NodeWindow {
   void publish_part(uint32_t signature, bool worth_waking) noexcept {
     sign(signature);
     stores_.fence();
-    line(rank_, step_).published.store(flag(step_, ++parts_), std::memory_order_release);
+    store_flag(flag(step_, ++parts_));
     if (doorbell_ && (worth_waking || !doorbell_->one_cpu())) doorbell_->ring();
   }
   // True when the rank has published so many parts of the step, or kWhole: all of it.
@@ -167,6 +167,16 @@ class NodeWindow {
   // Meaningful once the rank has published the step, as this one has.
   uint32_t digest(int local) const noexcept { return line(local, step_).digest; }
   uint64_t step() const noexcept { return step_; }
+  // False: somebody else has written to the line in which this rank published last.
+  bool own_line_intact() const noexcept {
+    if (last_flag_ == 0) return true;
+    const Line& own = line(rank_, last_flag_ / (kWhole + 1));
+    return own.published.load(std::memory_order_relaxed) == last_flag_ && own.digest == digest_;
+  }
+  // False: no rank can have published what stands in the line of the current step.
+  bool plausible(int local) const noexcept {
+    return line(local, step_).published.load(std::memory_order_relaxed) / (kWhole + 1) <= step_ + kLines;
+  }
 
   // The team has failed on this rank, with this status: before long its private memory is its caller's again, so the
   // exchange comes before what the caller then writes.
@@ -231,6 +241,10 @@ class NodeWindow {
   // What a rank that alone writes may be ahead: about what a core's own cache holds.
   static constexpr uint64_t kSoleBytes = 1 << 19;
 
+  void store_flag(uint64_t value) noexcept {
+    last_flag_ = value;
+    line(rank_, step_).published.store(value, std::memory_order_release);
+  }
   void sign(uint32_t signature) noexcept {
     if (parts_ > 0) return;
     digest_ = (digest_ ^ signature) * 0x9e3779b1 + 1;
@@ -298,6 +312,7 @@ class NodeWindow {
   int behind_ = 0;              // behind()
   uint64_t step_ = 0;           // current
   uint64_t parts_ = 0;          // of it that this rank has published
+  uint64_t last_flag_ = 0;      // that this rank published
   uint32_t digest_ = 0;         // of the calls that this rank published
   uint64_t shared_step_ = 0;    // up to here areas were used otherwise than in a run of steps of one writer
   uint64_t lenders_ = 0;        // in that run

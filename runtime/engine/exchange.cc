@@ -184,7 +184,15 @@ bool Exchange::no_memory_for_step() noexcept {
 bool Exchange::peer_published(int local, uint64_t parts) noexcept {
   if (!window_->published(local, parts)) return false;
   if (window_->digest(local) == window_->digest(window_->rank())) return true;
-  other_call(team_rank_of(local));
+  team_.check_own_line();
+  if (window_->plausible(local))
+    other_call(team_rank_of(local));
+  else
+    fail(error(
+        IBCOLL_ERR_SYSTEM,
+        "rank {}: what rank {} has published in the node window is spoiled: a process has written to the node's shared "
+        "memory what ibcoll did not tell it to; run the program with a checker of memory",
+        team_.rank(), team_rank_of(local)));
   return false;
 }
 

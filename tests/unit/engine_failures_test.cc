@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How ranks learn that a collective cannot go on, and what they are told.
+#include <cstring>
 #include <functional>
 #include <utility>
 
@@ -222,6 +223,13 @@ class EngineOfANodeTest : public EngineTest {
     return barrier;
   }
 
+  // What somebody writes who has no business there: over all lines.
+  void spoil(std::byte junk) {
+    constexpr size_t kControl = 4096 / sizeof(Cacheline);
+    std::memset(static_cast<void*>(memory_.data() + kControl), static_cast<int>(junk),
+                kRanks * NodeWindow::kLines * 512);
+  }
+
   OwnMemory node_;
 
  private:
@@ -307,6 +315,21 @@ TEST_F(EngineOfANodeTest, WhatWasReadCountsOnceItIsKnownWhoseItWas) {
   wait_seconds(1);
   EXPECT_EQ(received->status().code(), IBCOLL_ERR_PEER_FAILED);
   EXPECT_FALSE(sent->status().ok()) << "the root cannot know of it otherwise";
+}
+
+// Neither a mismatch nor a timeout, which would blame ranks that did nothing wrong.
+TEST_F(EngineOfANodeTest, SharedMemoryThatIsSpoiledIsNamed) {
+  for (const std::byte junk : {std::byte{0xff}, std::byte{0x5a}, std::byte{0}}) {
+    spoil(std::byte{0});
+    const auto teams = make_teams();
+    const auto first = start_barrier(*teams[0]), second = start_barrier(*teams[1]);
+    spoil(junk);
+    const auto third = start_barrier(*teams[2]);
+    wait_seconds(5);
+    EXPECT_EQ(teams[2]->failure().code(), IBCOLL_ERR_SYSTEM);
+    EXPECT_NE(teams[2]->failure().text().find("spoiled"), std::string::npos) << teams[2]->failure().text();
+    EXPECT_EQ(first->status().code(), IBCOLL_ERR_SYSTEM);
+  }
 }
 
 // Its part was complete, and it did not wait for the others to look.
