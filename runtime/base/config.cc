@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "runtime/base/config_values.h"
-#include "runtime/base/start_folder.h"
 #include "runtime/base/log.h"
+#include "runtime/base/start_folder.h"
 
 namespace ibcoll {
 namespace {

@@ -186,11 +186,13 @@ void bad_parameters(Rank&) {
   bootstrap.allgather = [](void*, const void*, void*, size_t) { return 77; };
   expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_BOOTSTRAP, "returned 77", "a bootstrap that fails");
   bootstrap.allgather = [](void*, const void*, void*, size_t) -> int { throw std::runtime_error("no such job"); };
-  expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_BOOTSTRAP, "no such job", "a bootstrap that throws");
+  expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_BOOTSTRAP, "no such job",
+               "a bootstrap that throws");
   bootstrap.allgather = [](void*, const void*, void*, size_t) -> int { throw 7; };
   expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_BOOTSTRAP, "threw", "a bootstrap that throws");
   bootstrap.allgather = [](void*, const void*, void*, size_t) { return 0; };
-  expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_BOOTSTRAP, "own bytes", "a bootstrap that does nothing");
+  expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_BOOTSTRAP, "own bytes",
+               "a bootstrap that does nothing");
   expect_ok(ibcoll_context_destroy(nullptr), "destroy of NULL");
   expect(ibcoll_context_rank(nullptr) == -1 && ibcoll_context_size(nullptr) == 0, "NULL is no context");
   expect_error(ibcoll_progress(nullptr), IBCOLL_ERR_INVALID_ARGUMENT, "NULL", "progress of NULL");
