@@ -161,7 +161,7 @@ class Exchange {
   NodeWindow* window_;
   uint64_t window_turn_ = 0;
   uint64_t eager_limit_ = 0;
-  uint64_t spill_share_ = 0;  // of this rank, in another's landing memory
+  uint64_t spill_share_ = 0;        // of this rank, in another's landing memory
   std::array<ConstBytes, 2> lent_;  // lend()
   uint32_t lent_count_ = 0;
 
