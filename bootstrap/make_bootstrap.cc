@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cxxabi.h>
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <string_view>
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/tcp.h"
@@ -20,13 +26,26 @@ class CallbackBootstrap : public Bootstrap {
   int rank() const override { return callbacks_.rank; }
   int size() const override { return callbacks_.size; }
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    const int reason = callbacks_.allgather(callbacks_.user, mine.data(), all.data(), mine.size());
-    if (reason == 0) return {};
-    return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: the host program's allgather of {} bytes returned {}", rank(),
-                 mine.size(), reason);
+    try {
+      const int reason = callbacks_.allgather(callbacks_.user, mine.data(), all.data(), mine.size());
+      if (reason != 0) return failed(mine.size(), fmt::format("returned {}", reason));
+    } catch (const std::exception& e) {
+      return failed(mine.size(), fmt::format("threw an exception: {}", e.what()));
+    } catch (const abi::__forced_unwind&) {  // the thread is cancelled, or ends itself
+      throw;
+    } catch (...) {
+      return failed(mine.size(), "threw an exception of a type that is not known here");
+    }
+    const auto own = all.subspan(static_cast<size_t>(rank()) * mine.size(), mine.size());
+    if (std::equal(mine.begin(), mine.end(), own.begin())) return {};
+    return failed(mine.size(), "does not return this rank's own bytes in their place");
   }
 
  private:
+  Status failed(size_t bytes, std::string_view how) const {
+    return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: the host program's allgather of {} bytes {}", rank(), bytes, how);
+  }
+
   ibcoll_bootstrap_t callbacks_;
 };
 

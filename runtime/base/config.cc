@@ -10,6 +10,7 @@
 
 #include "runtime/base/config_values.h"
 #include "runtime/base/log.h"
+#include "runtime/base/start_folder.h"
 
 namespace ibcoll {
 namespace {
@@ -64,7 +65,7 @@ class ConfigLoader {
  private:
   Status read_file() {
     if (const std::string path(variable(environment_, kFileSetting)); !path.empty()) {
-      std::ifstream file(path);
+      std::ifstream file(from_start_folder(path));
       if (!file) {
         return error(IBCOLL_ERR_CONFIG, "{}={}: {}; name a readable file or unset the variable", kFileSetting, path,
                      std::strerror(errno));

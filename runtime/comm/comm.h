@@ -57,6 +57,17 @@ class Comm {
   struct [[nodiscard]] LandingAwaiter : Awaiter {
     int await_resume() const noexcept { return comm.take_landing(); }
   };
+  struct [[nodiscard]] ReadAwaiter {
+    Comm& comm;
+    int local;
+    uint64_t address;
+    Bytes into;
+    Wait wait = {};
+    bool failed = false;
+    bool await_ready() noexcept { return comm.begin_read(*this); }
+    void await_suspend(std::coroutine_handle<>) const noexcept { comm.suspend(wait); }
+    bool await_resume() const noexcept { return !failed; }
+  };
 
   // ---- who
 
@@ -116,7 +127,11 @@ class Comm {
   Awaiter next_step(uint64_t bytes) noexcept { return {*this, {&waits::kStep, -1, bytes}}; }
   // The same for a step in which one rank alone writes; it may run further ahead.
   Awaiter next_sole_step(uint64_t bytes) noexcept { return {*this, {&waits::kSoleStep, -1, bytes}}; }
-  void publish() noexcept { window_->publish(signature_); }
+  void publish() noexcept {
+    if (window_->has_unconfirmed_reads() && !confirm_reads()) [[unlikely]]
+      return;
+    window_->publish(signature_);
+  }
   // Until the local peer has published the current step.
   Awaiter published(int local) noexcept { return published(local, NodeWindow::kWhole); }
   // Until all local peers have.
@@ -126,9 +141,14 @@ class Comm {
   void publish_part(bool worth_waking = false) noexcept { window_->publish_part(signature_, worth_waking); }
   // Until the local peer has published so many parts of the step, or all.
   Awaiter published(int local, uint64_t parts) noexcept { return {*this, {&waits::kPublished, local, parts}}; }
-  // One copy from the private memory of a local peer, at an address that it published. False: the collective has failed;
-  // co_return, before others take what was not read for data.
-  [[nodiscard]] bool read(int local, uint64_t address, Bytes into) noexcept;
+  // Memory that local peers may read until this rank has seen them publish a later step; what it publishes is an address
+  // in there. The last two count, and `memory` may be more than what is read. A call that lends ends after flushed().
+  void lend(ConstBytes memory) noexcept;
+  // One copy from the private memory of a local peer, at an address in what it has lent. Where the kernel does not allow that
+  // any more, the peer puts the bytes here, while it waits for a later step of this rank. Result false: the collective has
+  // failed; co_return, before others take what was not read for data. The next publish() first makes sure that the bytes are
+  // the peer's.
+  ReadAwaiter read(int local, uint64_t address, Bytes into) noexcept { return {*this, local, address, into}; }
 
   // ---- local
 
@@ -164,6 +184,8 @@ class Comm {
   void suspend(const Wait& wait) noexcept;
   int take_arrival() noexcept;
   int take_landing() noexcept;
+  bool begin_read(ReadAwaiter& read) noexcept;
+  bool confirm_reads() noexcept;
 
   Exchange* exchange_;
   const Placement* placement_;

@@ -12,6 +12,9 @@
 // ahead. Area b of any rank is written in steps s with s mod 4 = b only, so steps of both kinds may follow each other. Should
 // ranks disagree on who writes, two may write one area: the digests tell, at the latest in the next call.
 // One writer of each flag; release on publish, acquire on read.
+//
+// The window gets its memory when a rank first uses it: lines, and of areas either all, or as much of each as steps have needed
+// so far. A page in front of the lines is there from the start; it says how far that has come, and who has left.
 #pragma once
 
 #include <algorithm>
@@ -46,21 +49,27 @@ class NodeWindow {
 
   // Bytes of node memory that a window of `ranks` ranks takes.
   static uint64_t footprint(int ranks, uint64_t area_bytes) noexcept {
-    return static_cast<uint64_t>(ranks) * (kLines * sizeof(Line) + kBanks * (area_bytes + kSkew));
+    return control_bytes(ranks) +
+           static_cast<uint64_t>(ranks) * (kLines * sizeof(Line) + kBanks * (area_bytes + kSkew));
   }
 
-  // Makes memory that others have used ready for the window of `ranks` ranks: no step has been published yet.
-  static void prepare(std::byte* base, int ranks) noexcept {
-    std::memset(base, 0, static_cast<uint64_t>(ranks) * kLines * sizeof(Line));
-  }
+  // Makes a part of the node's memory, which others may have used, ready for the window of a team of `ranks` ranks here; `tag` is
+  // no other team's. Called once, before any rank uses it.
+  static Status prepare(NodeMemory& memory, uint64_t offset, uint64_t tag, int ranks, uint64_t area_bytes);
+  // Local rank `rank` uses the window no more. The last rank that does so gives the memory back; the dead count as having done so.
+  // False: others use it still, and one of them will give it back, unless it dies; then any of those that got false may try again.
+  static bool leave_for_good(NodeMemory& memory, uint64_t offset, uint64_t tag, const std::vector<int>& jobs, int rank,
+                             uint64_t area_bytes);
 
-  // `jobs[i]`: job rank of local rank i. `memory` (nullptr for a rank alone on its node) and `base` (prepared before
-  // first use) outlive the window.
+  // `jobs[i]`: job rank of local rank i. `base`: where `memory` has the window that begins at `offset` and is prepared. For a
+  // rank alone on its node `memory` is nullptr, and `base` memory of its own, zeros. Both outlive the window.
   NodeWindow(NodeMemory* memory, std::byte* base, uint64_t area_bytes, std::vector<int> jobs, int rank, Limits limits,
-             bool crowded)
+             bool crowded, uint64_t offset = 0)
       : memory_(memory),
-        lines_(reinterpret_cast<Line*>(base)),
-        areas_(base + jobs.size() * kLines * sizeof(Line)),
+        offset_(offset),
+        control_(reinterpret_cast<Control*>(base)),
+        lines_(reinterpret_cast<Line*>(base + control_bytes(static_cast<int>(jobs.size())))),
+        areas_(reinterpret_cast<std::byte*>(lines_ + jobs.size() * kLines)),
         area_bytes_(area_bytes),
         jobs_(std::move(jobs)),
         rank_(rank),
@@ -76,6 +85,10 @@ class NodeWindow {
   }
   // The bell of a local rank, or Doorbell::kNoBell.
   int bell(int local) const noexcept { return doorbell_ ? bells_[static_cast<size_t>(local)] : Doorbell::kNoBell; }
+  // Wakes who sleeps until this rank publishes, for another reason.
+  void ring() noexcept {
+    if (doorbell_) doorbell_->ring();
+  }
   // Who has not published what the last try for a step looked for.
   int behind() const noexcept { return behind_; }
   // True when `local` has not published what that step needs, so that nobody can begin it.
@@ -111,6 +124,8 @@ class NodeWindow {
 
   // Begins the next step, in which no rank publishes more than `bytes` bytes; false: its place is not free yet.
   bool try_next_step(uint64_t bytes) noexcept {
+    if (static_cast<int64_t>(bytes) > usable_ && !make_usable(bytes)) [[unlikely]]
+      return false;
     const bool in_line = bytes <= kInlineBytes;
     if (!begin_step(in_line ? kLines : kBanks)) return false;
     if (!in_line) shared_step_ = step_;
@@ -118,6 +133,8 @@ class NodeWindow {
   }
   // The same for a step in which one rank alone writes: such steps in a row use the areas of all ranks in turn.
   bool try_next_sole_step(uint64_t bytes) noexcept {
+    if (static_cast<int64_t>(bytes) > usable_ && !make_usable(bytes)) [[unlikely]]
+      return false;
     if (bytes <= kInlineBytes) return begin_step(kLines);
     const uint64_t lenders_now = lenders(bytes);
     if (lenders_now != lenders_) shared_step_ = step_;
@@ -129,7 +146,7 @@ class NodeWindow {
   void publish(uint32_t signature) noexcept {
     sign(signature);
     stores_.fence();
-    line(rank_, step_).published.store(flag(step_, kWhole), std::memory_order_release);
+    store_flag(flag(step_, kWhole));
     parts_ = 0;
     if (doorbell_) doorbell_->ring();
     prefetch_to_write(&line(rank_, step_ + 2));
@@ -139,7 +156,7 @@ class NodeWindow {
   void publish_part(uint32_t signature, bool worth_waking) noexcept {
     sign(signature);
     stores_.fence();
-    line(rank_, step_).published.store(flag(step_, ++parts_), std::memory_order_release);
+    store_flag(flag(step_, ++parts_));
     if (doorbell_ && (worth_waking || !doorbell_->one_cpu())) doorbell_->ring();
   }
   // True when the rank has published so many parts of the step, or kWhole: all of it.
@@ -150,13 +167,31 @@ class NodeWindow {
   // Meaningful once the rank has published the step, as this one has.
   uint32_t digest(int local) const noexcept { return line(local, step_).digest; }
   uint64_t step() const noexcept { return step_; }
+  // False: somebody else has written to the line in which this rank published last.
+  bool own_line_intact() const noexcept {
+    if (last_flag_ == 0) return true;
+    const Line& own = line(rank_, last_flag_ / (kWhole + 1));
+    return own.published.load(std::memory_order_relaxed) == last_flag_ && own.digest == digest_;
+  }
+  // False: no rank can have published what stands in the line of the current step.
+  bool plausible(int local) const noexcept {
+    return line(local, step_).published.load(std::memory_order_relaxed) / (kWhole + 1) <= step_ + kLines;
+  }
 
   // The team has failed on this rank, with this status: before long its private memory is its caller's again, so the
   // exchange comes before what the caller then writes.
-  void leave(int status) noexcept { line(rank_, 0).left.exchange(status, std::memory_order_acq_rel); }
+  void leave(int status) noexcept { control_->members[rank_].left.exchange(status, std::memory_order_acq_rel); }
   // 0: what was read from the private memory of `local` up to now was still what that rank had published. Reads are
   // system calls, which end before this load begins.
-  int left(int local) const noexcept { return line(local, 0).left.load(std::memory_order_seq_cst); }
+  int left(int local) const noexcept { return control_->members[local].left.load(std::memory_order_seq_cst); }
+  // The window has its lines. No step can begin before, and none has.
+  bool has_lines() const noexcept { return usable_ >= 0; }
+  // Why a step cannot begin for want of memory; ok: for another reason.
+  const Status& trouble() const noexcept { return trouble_; }
+
+  // Since this rank published last, it has read private memory of others, and nobody has asked yet whether they live.
+  bool has_unconfirmed_reads() const noexcept { return unconfirmed_reads_; }
+  void set_unconfirmed_reads(bool any) noexcept { unconfirmed_reads_ = any; }
 
   // Collectives use the window one after another, in the order in which they were started.
   uint64_t take_turn() noexcept { return next_turn_++; }
@@ -176,10 +211,28 @@ class NodeWindow {
   struct alignas(64) Line {
     std::atomic<uint64_t> published;  // flag()
     uint32_t digest;
-    std::atomic<int32_t> left;  // of the lines of step 0 only: a status
+    uint32_t unused;
     std::byte data[kInlineBytes];
   };
   static_assert(sizeof(Line) == 512);
+  struct Member {
+    std::atomic<int32_t> left;  // a status
+    std::atomic<int32_t> gone;  // not 0: left for good
+  };
+  struct Control {
+    enum State : uint64_t { kUnused = 0, kMaking = 1, kUsed = 2, kReleased = 3 };
+    std::atomic<uint64_t> state;   // tag << 2 | State
+    std::atomic<uint64_t> backed;  // bytes of each area that have memory
+    Member members[];
+  };
+  static uint64_t control_bytes(int ranks) noexcept {
+    constexpr uint64_t kPage = 4096;
+    return (sizeof(Control) + static_cast<uint64_t>(ranks) * sizeof(Member) + kPage - 1) / kPage * kPage;
+  }
+  bool make_usable(uint64_t bytes) noexcept;
+  bool make_lines() noexcept;
+  Status back_lines() noexcept;
+  Status back_areas(uint64_t bytes) noexcept;
   // Looks: where a rank spins, twice the time in which another reads half of the lines.
   static constexpr int kPatience = 256;
   static constexpr uint64_t flag(uint64_t step, uint64_t parts) noexcept { return step * (kWhole + 1) | parts; }
@@ -188,6 +241,10 @@ class NodeWindow {
   // What a rank that alone writes may be ahead: about what a core's own cache holds.
   static constexpr uint64_t kSoleBytes = 1 << 19;
 
+  void store_flag(uint64_t value) noexcept {
+    last_flag_ = value;
+    line(rank_, step_).published.store(value, std::memory_order_release);
+  }
   void sign(uint32_t signature) noexcept {
     if (parts_ > 0) return;
     digest_ = (digest_ ^ signature) * 0x9e3779b1 + 1;
@@ -236,6 +293,8 @@ class NodeWindow {
   }
 
   NodeMemory* memory_;
+  uint64_t offset_;
+  Control* control_;
   Line* lines_;
   std::byte* areas_;
   uint64_t area_bytes_;
@@ -246,9 +305,14 @@ class NodeWindow {
   StoreChoice stores_;
   Doorbell* doorbell_ = nullptr;
   std::vector<int> bells_;
+  // Bytes of each area that have memory, as far as this rank knows; at least those of a line. -1: not even lines.
+  int64_t usable_ = -1;
+  Status trouble_;
+  bool unconfirmed_reads_ = false;
   int behind_ = 0;              // behind()
   uint64_t step_ = 0;           // current
   uint64_t parts_ = 0;          // of it that this rank has published
+  uint64_t last_flag_ = 0;      // that this rank published
   uint32_t digest_ = 0;         // of the calls that this rank published
   uint64_t shared_step_ = 0;    // up to here areas were used otherwise than in a run of steps of one writer
   uint64_t lenders_ = 0;        // in that run

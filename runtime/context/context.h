@@ -33,6 +33,14 @@ struct FreeMemory {
 };
 using LoneWindow = std::unique_ptr<std::byte, FreeMemory>;
 
+// A node window in the node's shared memory.
+struct SharedWindow {
+  uint64_t offset = 0;
+  uint64_t tag = 0;
+  std::vector<int> jobs;  // empty: there is none
+  int rank = 0;           // the local one
+};
+
 // A team and what belongs to it on this rank.
 struct TeamHandle {
   TeamHandle() = default;
@@ -48,9 +56,8 @@ struct TeamHandle {
   Context* context = nullptr;
   LoneWindow lone_window;
   std::unique_ptr<Team> team;
-  uint64_t window_offset = 0;
-  uint64_t window_bytes = 0;  // in the node's shared memory; 0: there is none
-  Shape shape;                // what selection knows of every call on the team
+  SharedWindow shared_window;
+  Shape shape;  // what selection knows of every call on the team
   CostModel model;
   // The last request of each blocking shorthand: a loop that repeats a call pays for its set-up once. One with much scratch
   // memory is not kept: large calls take longer than their set-up, and the memory is the program's. Nor is one with an operation
@@ -149,9 +156,9 @@ class Context {
   Result<std::unique_ptr<TeamHandle>> form_team(uint64_t epoch, const Members& members,
                                                 const std::vector<int>& parent_jobs, int self, const Gather& gather);
   Result<std::unique_ptr<TeamHandle>> build_team(uint64_t epoch, Placement placement, int rank, uint64_t window_offset,
-                                                 LoneWindow lone_window);
-  uint64_t window_footprint(int locals) const;
-  Status allocate_window(int locals, uint64_t& offset);
+                                                 LoneWindow lone_window, bool may_copy);
+  Status allocate_window(uint64_t tag, int locals, uint64_t& offset);
+  void give_back_windows();
   Status allocate_lone_window(LoneWindow& window) const;
   static Shape shape_of(const TeamHandle& team, const Args& args);
   const CostModel& model_for(const TeamHandle& team, ibcoll_collective_t collective) const noexcept;
@@ -173,8 +180,9 @@ class Context {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<TeamHandle> world_;
   std::vector<std::unique_ptr<TeamHandle>> teams_;
-  uint32_t rounds_ = 0;  // of progress, for after_a_look()
-  uint32_t starts_ = 0;  // of collectives that were complete at once
+  std::vector<SharedWindow> left_windows_;  // of teams that were freed here, not yet by all
+  uint32_t rounds_ = 0;                     // of progress, for after_a_look()
+  uint32_t starts_ = 0;                     // of collectives that were complete at once
   Time checked_at_ = 0;
   std::atomic<int> waiting_threads_{0};
 };

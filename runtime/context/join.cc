@@ -223,6 +223,9 @@ class Joining {
     return fmt::format("ibcoll-{:016x}-{}", segment_id_, job_.nodes[static_cast<size_t>(rank())]);
   }
 
+  // What ranks of this job say to each other to get the segment, unlike the name unseen by others.
+  uint64_t segment_key() const { return fnv1a(fmt::format("segment of {:016x}", job_.id)); }
+
   // The leader of each node makes the segment; who has an RDMA device opens it, where several nodes need a network.
   Status open_node() {
     if (locals_.size() > 1 && locals_.front() == rank()) {
@@ -306,15 +309,16 @@ class Joining {
     if (lost_) return status;
     if (locals_.size() > 1) {
       const auto deadline = std::chrono::steady_clock::now() + kJoinDeadline;
+      const auto self = std::find(locals_.begin(), locals_.end(), rank()) - locals_.begin();
       if (segment_) {
-        if (Status served = segment_->serve(deadline); !served.ok()) return served;
+        if (Status served = segment_->serve(segment_key(), deadline); !served.ok()) return served;
       } else {
         Result<std::unique_ptr<Segment>> received =
-            Segment::receive(segment_name(), static_cast<int>(locals_.size()), ring_bytes(), deadline);
+            Segment::receive(segment_name(), segment_key(), static_cast<int>(self), static_cast<int>(locals_.size()),
+                             ring_bytes(), deadline);
         if (!received.ok()) return received.status();
         segment_ = std::move(*received);
       }
-      const auto self = std::find(locals_.begin(), locals_.end(), rank()) - locals_.begin();
       job_.shm = std::make_unique<ShmTransport>(std::move(segment_), locals_, static_cast<int>(self),
                                                 config_.text("IBCOLL_SINGLE_COPY") != "off");
       job_.memory = std::make_unique<ShmNodeMemory>(*job_.shm);

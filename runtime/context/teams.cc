@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Making and freeing teams: who is in, where they are, and the window that those on one node share.
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
 #include "runtime/context/context.h"
@@ -12,16 +11,12 @@ namespace {
 constexpr uint64_t kNoWindow = ~uint64_t{0};
 constexpr int kExchanging = 1;  // as the root of an allgather, which has none: no program's allgather fits this one
 
-// In front of a node window: the last rank of the node that frees the team gives the memory back.
-struct alignas(64) WindowUsers {
-  std::atomic<int32_t> count;
-};
-
 // What the leader of each node says of the window that it made.
 struct WindowOffer {
   uint64_t offset = kNoWindow;
   int32_t code = IBCOLL_OK;
   uint32_t members = 0;  // digest of the list that this rank was called with
+  uint64_t refused = 0;  // not 0: the kernel has refused this rank the use of another's memory, since the start
 };
 
 uint32_t digest_of(const std::vector<int>& members) {
@@ -66,18 +61,17 @@ class ExpectedTeam {
 
 }  // namespace
 
-uint64_t Context::window_footprint(int locals) const {
-  return sizeof(WindowUsers) + NodeWindow::footprint(locals, area_bytes_);
-}
-
-Status Context::allocate_window(int locals, uint64_t& offset) {
-  Result<uint64_t> made = job_.memory->allocate(window_footprint(locals));
+Status Context::allocate_window(uint64_t tag, int locals, uint64_t& offset) {
+  give_back_windows();
+  const uint64_t bytes = NodeWindow::footprint(locals, area_bytes_);
+  Result<uint64_t> made = job_.memory->allocate(bytes);
   if (!made.ok()) return made.status();
-  offset = *made;
-  std::byte* const memory = job_.memory->at(offset);
-  NodeWindow::prepare(memory + sizeof(WindowUsers), locals);
-  reinterpret_cast<WindowUsers*>(memory)->count.store(locals, std::memory_order_release);
-  return {};
+  Status status = NodeWindow::prepare(*job_.memory, *made, tag, locals, area_bytes_);
+  if (status.ok())
+    offset = *made;
+  else
+    job_.memory->release(*made, bytes);
+  return status;
 }
 
 Status Context::allocate_lone_window(LoneWindow& window) const {
@@ -90,7 +84,7 @@ Status Context::allocate_lone_window(LoneWindow& window) const {
 }
 
 Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placement placement, int team_rank,
-                                                        uint64_t window_offset, LoneWindow lone_window) {
+                                                        uint64_t window_offset, LoneWindow lone_window, bool may_copy) {
   auto handle = std::make_unique<TeamHandle>();
   handle->context = this;
   const std::span<const int> locals = placement.ranks_of(placement.node_of(team_rank));
@@ -105,28 +99,35 @@ Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placemen
   if (window_offset != kNoWindow) {
     for (const int job : jobs) shm_locals.push_back(job_.shm->local(job));
     handle->shape.crowded = placement.node_count() == 1 && job_.ranks_per_core > 1;
-    handle->shape.single_copy = placement.node_count() == 1 && job_.shm->all_may_copy(shm_locals);
+    handle->shape.single_copy = may_copy && placement.node_count() == 1 && job_.shm->all_may_copy(shm_locals);
   }
   fill_model(*handle);
   std::unique_ptr<NodeWindow> window;
+  Status unmapped;
   if (window_offset != kNoWindow) {
     const CostModel& model = handle->model;
     const auto p = static_cast<int>(locals.size());
     const NodeWindow::Limits limits{model.read_from(p), model.stream_from(p, area_bytes_),
                                     static_cast<uint64_t>(model.leaves_caches(p))};
     const auto self = static_cast<int>(std::find(locals.begin(), locals.end(), team_rank) - locals.begin());
-    window = std::make_unique<NodeWindow>(job_.memory.get(), job_.memory->at(window_offset) + sizeof(WindowUsers),
-                                          area_bytes_, std::move(jobs), self, limits, job_.ranks_per_core > 1);
-    if (doorbell_) window->use(*doorbell_, shm_locals);
-    handle->window_offset = window_offset;
-    handle->window_bytes = window_footprint(static_cast<int>(locals.size()));
+    Result<std::byte*> base = job_.memory->at(window_offset, NodeWindow::footprint(p, area_bytes_));
+    if (base.ok()) {
+      handle->shared_window = {window_offset, epoch, jobs, self};
+      window = std::make_unique<NodeWindow>(job_.memory.get(), *base, area_bytes_, std::move(jobs), self, limits,
+                                            job_.ranks_per_core > 1, window_offset);
+      if (doorbell_) window->use(*doorbell_, shm_locals);
+    } else {
+      unmapped = base.status();
+    }
   } else if (lone_window) {
     window = std::make_unique<NodeWindow>(nullptr, lone_window.get(), area_bytes_, std::move(jobs), 0,
                                           NodeWindow::Limits{}, false);
     handle->lone_window = std::move(lone_window);
   }
   handle->team = std::make_unique<Team>(*engine_, epoch, std::move(placement), team_rank, std::move(window));
-  return handle;
+  if (unmapped.ok()) return handle;
+  handle->team->fail(unmapped);  // the others have the team, and are told
+  return unmapped;
 }
 
 Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Members& wanted,
@@ -142,6 +143,7 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
   LoneWindow lone_window;
   WindowOffer offer;
   offer.members = digest_of(members);
+  offer.refused = job_.shm && job_.shm->any_refused();
   offer.code = wanted.refusal.code();
   Status mine = wanted.refusal;
   if (member) {
@@ -151,7 +153,7 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
     placement = Placement(std::move(jobs), job_.nodes);
     locals = placement.ranks_of(placement.node_of(team_rank));
     if (locals.size() > 1 && locals.front() == team_rank)
-      mine = allocate_window(static_cast<int>(locals.size()), offer.offset);
+      mine = allocate_window(epoch, static_cast<int>(locals.size()), offer.offset);
     else if (locals.size() == 1 && placement.most_local() > 1)
       mine = allocate_lone_window(lone_window);
     if (!mine.ok()) offer.code = mine.code();
@@ -163,13 +165,15 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
   if (!mine.ok()) return mine;
   if (Status refused = judge(offers, wanted, parent_jobs); !refused.ok()) {
     if (offer.offset != kNoWindow)
-      job_.memory->release(offer.offset, window_footprint(static_cast<int>(locals.size())));
+      job_.memory->release(offer.offset, NodeWindow::footprint(static_cast<int>(locals.size()), area_bytes_));
     return refused;
   }
   if (!member) return std::unique_ptr<TeamHandle>();
+  // Alike on all ranks, as they choose their algorithms by it.
+  const bool may_copy = std::none_of(offers.begin(), offers.end(), [](const WindowOffer& o) { return o.refused != 0; });
   const int leader = members[static_cast<size_t>(locals.front())];
   return build_team(epoch, std::move(placement), team_rank, offers[static_cast<size_t>(leader)].offset,
-                    std::move(lone_window));
+                    std::move(lone_window), may_copy);
 }
 
 Result<TeamHandle*> Context::make_team(TeamHandle& parent, const Members& members, uint64_t epoch,
@@ -185,11 +189,17 @@ Result<TeamHandle*> Context::make_team(TeamHandle& parent, const Members& member
 }
 
 void Context::free_team(TeamHandle& team) {
-  const uint64_t offset = team.window_offset, bytes = team.window_bytes;
+  SharedWindow window = std::move(team.shared_window);
   std::erase_if(teams_, [&](const auto& handle) { return handle.get() == &team; });
-  if (bytes == 0) return;
-  auto* const users = reinterpret_cast<WindowUsers*>(job_.memory->at(offset));
-  if (users->count.fetch_sub(1, std::memory_order_acq_rel) == 1) job_.memory->release(offset, bytes);
+  if (!window.jobs.empty()) left_windows_.push_back(std::move(window));
+  give_back_windows();
+}
+
+// Of ranks that die without a word nobody frees the team; the others find that sooner or later.
+void Context::give_back_windows() {
+  std::erase_if(left_windows_, [&](const SharedWindow& w) {
+    return NodeWindow::leave_for_good(*job_.memory, w.offset, w.tag, w.jobs, w.rank, area_bytes_);
+  });
 }
 
 Status Context::exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::unique_lock<std::mutex>& guard) {

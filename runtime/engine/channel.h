@@ -23,7 +23,8 @@ enum class NoteKind : uint16_t {
   kCompleted,  // only Note.completed matters (credit)
   kProbe,      // "I wait for you in this call"; payload: PairBytes and text; compared with the receiver's own call
   kAbort,      // the team failed; bytes: status code; payload: text
-  kEnded       // answer to a probe: the collective has ended at the sender
+  kEnded,      // answer to a probe: the collective has ended at the sender
+  kWanted      // "put this, I may not read it"; bytes: how much; payload: its address, in what the receiver has lent
 };
 
 // What two ranks of an alltoallv exchange, as the one sees it that tells the other; nobody else knows.
@@ -104,6 +105,7 @@ struct Channel {
   // sending
   MessageQueue puts;            // not sent yet, in order
   MessageQueue advertisements;  // the peer's, not used up yet
+  MessageQueue wanted;          // to be asked for: addresses at the peer
   uint32_t sent = 0;            // pieces
   uint32_t eager_sent = 0;
   uint32_t eager_consumed = 0;  // told by the peer

@@ -35,7 +35,9 @@ void Comm::suspend(const Wait& wait) noexcept { exchange_->suspend(wait); }
 int Comm::take_arrival() noexcept { return exchange_->take_arrival(); }
 int Comm::take_landing() noexcept { return exchange_->take_landing(); }
 
-bool Comm::read(int local, uint64_t address, Bytes into) noexcept { return exchange_->read(local, address, into); }
+void Comm::lend(ConstBytes memory) noexcept { exchange_->lend(memory); }
+bool Comm::begin_read(ReadAwaiter& read) noexcept { return exchange_->begin_read(read); }
+bool Comm::confirm_reads() noexcept { return exchange_->confirm_reads(); }
 
 void Comm::copy(Bytes to, ConstBytes from) noexcept {
   if (!from.empty() && to.data() != from.data()) std::memcpy(to.data(), from.data(), from.size());

@@ -59,6 +59,8 @@ void Engine::add(Team& team) {
   for (size_t rank = 0; rank < dead_.size(); ++rank)
     if (const int peer = dead_[rank] ? team.team_rank(static_cast<int>(rank)) : -1; peer >= 0)
       team.on_peer_failed(peer, "its process has ended");
+  for (const auto& [rank, why] : lacking_)
+    if (team.team_rank(rank) >= 0) team.fail(why);
 }
 
 void Engine::expect_team_no_more(uint64_t epoch) noexcept {
@@ -248,7 +250,7 @@ void Engine::dispatch(const Event& event) noexcept {
       return;
     }
     case Event::Kind::kPeerFailed:
-      peer_failed(event.peer, std::string(reinterpret_cast<const char*>(event.payload.data()), event.payload.size()));
+      on_failure(event);
       return;
     case Event::Kind::kMessage:
       break;
@@ -305,6 +307,16 @@ Engine::Expected* Engine::find_expected(uint64_t epoch) noexcept {
   const auto found = std::find_if(expected_.begin(), expected_.end(),
                                   [&](const Expected& expected) { return expected.epoch == epoch; });
   return found == expected_.end() ? nullptr : &*found;
+}
+
+void Engine::on_failure(const Event& event) {
+  const std::string why(reinterpret_cast<const char*>(event.payload.data()), event.payload.size());
+  if (event.token == 0) return peer_failed(event.peer, why);
+  // The peer lives; this rank is to blame.
+  lacking_.emplace_back(event.peer, error(static_cast<ibcoll_status_t>(static_cast<int64_t>(event.token)),
+                                          "rank {} cannot reach rank {}: {}", rank_, event.peer, why));
+  for (auto& [epoch, team] : teams_)
+    if (team->team_rank(event.peer) >= 0) team->fail(lacking_.back().second);
 }
 
 void Engine::peer_failed(int job_rank, const std::string& why) {

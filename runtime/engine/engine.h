@@ -86,6 +86,7 @@ class Engine {
   void team_failed() noexcept;
   EarlyMessage* early_message(int peer, const Note& note, ConstBytes payload) noexcept;
   void recycle(EarlyMessage* message) noexcept;
+  void on_failure(const Event& event);
   void peer_failed(int job_rank, const std::string& why);
   // Goes on with what shared memory holds until nothing moves. What a rank has published counts, though it ended or gave
   // up before others looked: to be called between the news of that and what follows from it.
@@ -129,7 +130,8 @@ class Engine {
   bool failed_ = false;
   EarlyMessage* free_small_ = nullptr;
   EarlyMessage* free_large_ = nullptr;
-  std::vector<bool> dead_;  // by job rank, once a peer failed; empty before
+  std::vector<bool> dead_;                       // by job rank, once a peer failed; empty before
+  std::vector<std::pair<int, Status>> lacking_;  // job ranks that this one has not the means to reach
 };
 
 }  // namespace ibcoll

@@ -27,6 +27,7 @@ void Exchange::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noex
   wait_ = Wait();
   messages_expected_ = messages_landed_ = 0;
   puts_queued_ = puts_pending_ = 0;
+  lent_count_ = 0;
   forget_run();
   arena_.reset();
   channels_.reset(arena_);
@@ -102,23 +103,6 @@ void Exchange::watch(int peer, int called) noexcept {
     landings_.push(*c);
 }
 
-// The window's reader must not take for data what it read of memory that its owner used again: an owner that has failed says
-// so before it returns the memory. Said before the read, nothing is read; said meanwhile, what was read counts for nothing.
-bool Exchange::read(int local, uint64_t address, Bytes into) noexcept {
-  int left = window_->left(local);
-  if (left == 0) {
-    if (Status status = window_->memory().read(window_->job_rank(local), address, into); !status.ok()) {
-      team_.suspect(std::move(status));
-      return false;
-    }
-    left = window_->left(local);
-  }
-  if (left != 0)
-    team_.suspect(error(static_cast<ibcoll_status_t>(left), "rank {}: rank {} failed while its memory was read",
-                        team_.rank(), team_rank_of(local)));
-  return left == 0;
-}
-
 void Exchange::fail(Status status) noexcept { team_.fail(std::move(status)); }
 
 // ---------------------------------------------------------------- Comms of fewer ranks
@@ -191,10 +175,24 @@ void Exchange::mark_arrived(Channel& c) noexcept {
   if (c.serves) arrivals_.push(c);
 }
 
+bool Exchange::no_memory_for_step() noexcept {
+  if (const Status& trouble = window_->trouble(); !trouble.ok()) [[unlikely]]
+    fail(error(trouble.code(), "rank {}: no memory for the node window of the team: {}", team_.rank(), trouble.text()));
+  return false;
+}
+
 bool Exchange::peer_published(int local, uint64_t parts) noexcept {
   if (!window_->published(local, parts)) return false;
   if (window_->digest(local) == window_->digest(window_->rank())) return true;
-  other_call(team_rank_of(local));
+  team_.check_own_line();
+  if (window_->plausible(local))
+    other_call(team_rank_of(local));
+  else
+    fail(error(
+        IBCOLL_ERR_SYSTEM,
+        "rank {}: what rank {} has published in the node window is spoiled: a process has written to the node's shared "
+        "memory what ibcoll did not tell it to; run the program with a checker of memory",
+        team_.rank(), team_rank_of(local)));
   return false;
 }
 

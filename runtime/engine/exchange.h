@@ -3,6 +3,7 @@
 // for. Ranks are team ranks.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -67,7 +68,10 @@ class Exchange {
   void watch(int peer, int called) noexcept;
   int take_arrival() noexcept;
   int take_landing() noexcept;
-  [[nodiscard]] bool read(int local, uint64_t address, Bytes into) noexcept;
+  void lend(ConstBytes memory) noexcept { lent_[lent_count_++ % lent_.size()] = memory; }
+  // True: it was read, or the collective has failed; false: the owner was asked to send it, and read.wait is for that.
+  bool begin_read(Comm::ReadAwaiter& read) noexcept;
+  bool confirm_reads() noexcept;
   void fail(Status status) noexcept;
   Comm& on_node() noexcept;
   Comm& leaders() noexcept;
@@ -110,6 +114,8 @@ class Exchange {
   bool all_landed() const noexcept { return messages_landed_ == messages_expected_; }
   bool all_flushed() const noexcept { return puts_queued_ == 0 && puts_pending_ == 0; }
   bool has_turn() const noexcept { return window_->has_turn(window_turn_); }
+  // Fails when the next step of the window cannot begin for that reason. Never true: the wait is not over.
+  bool no_memory_for_step() noexcept;
   bool peer_published(int local, uint64_t parts) noexcept;
   int team_rank_of(int local) const noexcept;
   // "(3 of 7 messages landed)"
@@ -124,6 +130,7 @@ class Exchange {
   bool pump_advertisements(Channel& channel) noexcept;
   bool pump_puts(Channel& channel) noexcept;
   bool pump_consumed(Channel& channel) noexcept;
+  bool pump_wanted(Channel& channel) noexcept;
   enum class Sent { kYes, kWaits, kBusy };
   Sent send_eager(Channel& channel, Message& put) noexcept;
   Sent send_announced(Channel& channel, Message& put) noexcept;
@@ -135,6 +142,8 @@ class Exchange {
   void on_spill(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void on_fragment(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void on_landed(Channel& channel, const Note& note) noexcept;
+  void on_wanted(Channel& channel, const Note& note, ConstBytes payload) noexcept;
+  void ask_for(Comm::ReadAwaiter& read) noexcept;
   bool conceal(int peer, Message& announced) noexcept;
   void take_eager(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void keep_unexpected(Channel& channel, const Note& note, ConstBytes payload) noexcept;
@@ -152,7 +161,9 @@ class Exchange {
   NodeWindow* window_;
   uint64_t window_turn_ = 0;
   uint64_t eager_limit_ = 0;
-  uint64_t spill_share_ = 0;  // of this rank, in another's landing memory
+  uint64_t spill_share_ = 0;        // of this rank, in another's landing memory
+  std::array<ConstBytes, 2> lent_;  // lend()
+  uint32_t lent_count_ = 0;
 
   Comm comm_;
   Comm* on_node_ = nullptr;  // made when first asked for

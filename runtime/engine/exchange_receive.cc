@@ -35,6 +35,9 @@ void Exchange::on_note(int peer, const Note& note, ConstBytes payload) noexcept 
     case NoteKind::kConsumed:
       c->eager_consumed = static_cast<uint32_t>(note.bytes);
       break;
+    case NoteKind::kWanted:
+      on_wanted(*c, note, payload);
+      break;
     default:
       return;
   }
@@ -110,6 +113,9 @@ void Exchange::on_fragment(Channel& c, const Note& note, ConstBytes payload) noe
     return;
   }
   std::memcpy(m->data + m->moved, payload.data(), payload.size());
+  // A peer that the kernel does not let write to the region any more sends fragments.
+  if (m->moved + payload.size() == m->bytes && !conceal(c.peer, *m))
+    return mismatch(c.peer, note.bytes, m->bytes, "bytes of a message that it writes twice");
   land(c, payload.size());
 }
 

@@ -12,7 +12,8 @@ namespace ibcoll {
 bool Exchange::pump(Channel& c) noexcept {
   const bool told = pump_consumed(c);
   const bool advertised = pump_advertisements(c);
-  return pump_puts(c) && advertised && told;
+  const bool asked = !c.wanted.head || pump_wanted(c);
+  return pump_puts(c) && advertised && told && asked;
 }
 
 bool Exchange::pump_advertisements(Channel& c) noexcept {
@@ -67,7 +68,9 @@ Exchange::Sent Exchange::send_announced(Channel& c, Message& put) noexcept {
         team_.put(c.peer, rest, left, note(NoteKind::kLanded, left.size(), c.sent), reinterpret_cast<uint64_t>(this));
     if (result == PutResult::kBusy) return Sent::kBusy;
     if (result == PutResult::kPending) ++puts_pending_;
-  } else {
+    if (result == PutResult::kRefused) to->region.key = 0;
+  }
+  if (to->region.key == 0) {
     const uint64_t slot = team_.transport(c.peer).slot_bytes();
     while (put.moved < put.bytes) {
       const ConstBytes fragment = part(ConstBytes(put.data, put.bytes), put.moved, slot);

@@ -164,6 +164,8 @@ void Team::on_message(int peer, const Note& note, ConstBytes payload) noexcept {
 
 void Team::on_probe(int peer, const Note& note, ConstBytes payload) noexcept {
   if (payload.size() < sizeof(PairBytes)) return;
+  check_own_line();
+  if (!failure_.ok()) return;
   const Call& call = calls_[note.op % calls_.size()];
   if (call.op == note.op && call.signature != note.signature) {
     suspect(error(

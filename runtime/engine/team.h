@@ -91,6 +91,7 @@ class Team {
   // The next collective is the last one. Who has completed it may be gone, and wants no credit any more.
   void part() noexcept { parting_ = true; }
   void check(Time now) noexcept;
+  void check_own_line() noexcept;
   std::string describe() const;
 
   // ---- for Exchange

@@ -113,9 +113,20 @@ void Team::check(Time now) noexcept {
     } else if (now - request->probed_at > limits.stall_ns) {
       request->probed_at = now;
       request->exchange().probe(*request);
+      check_own_line();
       if (failure_.ok() && request->exchange().polls_memory()) look_who_left(*request);
     }
   }
+}
+
+// Others wait in vain for what was overwritten, and would blame this rank.
+void Team::check_own_line() noexcept {
+  if (!window_ || !failure_.ok() || window_->own_line_intact()) return;
+  fail(error(
+      IBCOLL_ERR_SYSTEM,
+      "rank {}: what this rank has published in the node window is spoiled: a process has written to the node's shared "
+      "memory what ibcoll did not tell it to; run the program with a checker of memory",
+      rank_));
 }
 
 // A rank that has given up says so in the node window as well; it may never take another note.

@@ -46,7 +46,8 @@ std::string describe_step(const Exchange& x, const Wait&) {
 }
 
 int step_bell(const Exchange& x, const Wait&) {
-  return x.has_turn() ? x.window().bell(x.window().behind()) : Exchange::kOwnTurn;
+  if (!x.has_turn()) return Exchange::kOwnTurn;
+  return x.window().has_lines() ? x.window().bell(x.window().behind()) : Exchange::kNoBell;
 }
 
 // -1: the peer is on another node, or this rank itself.
@@ -159,20 +160,24 @@ const WaitKind kFlushed{.satisfied = [](Exchange& x, const Wait&) { return x.all
                         .ended = says_nothing,
                         .bell = nullptr};
 
-const WaitKind kStep{
-    .satisfied = [](Exchange& x, const Wait& wait) { return x.has_turn() && x.window().try_next_step(wait.value); },
-    .describe = describe_step,
-    .awaited = ask_node,
-    .ended = step_ended,
-    .bell = step_bell};
+const WaitKind kStep{.satisfied =
+                         [](Exchange& x, const Wait& wait) {
+                           return x.has_turn() && (x.window().try_next_step(wait.value) || x.no_memory_for_step());
+                         },
+                     .describe = describe_step,
+                     .awaited = ask_node,
+                     .ended = step_ended,
+                     .bell = step_bell};
 
-const WaitKind kSoleStep{
-    .satisfied = [](Exchange& x,
-                    const Wait& wait) { return x.has_turn() && x.window().try_next_sole_step(wait.value); },
-    .describe = describe_step,
-    .awaited = ask_node,
-    .ended = step_ended,
-    .bell = step_bell};
+const WaitKind kSoleStep{.satisfied =
+                             [](Exchange& x, const Wait& wait) {
+                               return x.has_turn() &&
+                                      (x.window().try_next_sole_step(wait.value) || x.no_memory_for_step());
+                             },
+                         .describe = describe_step,
+                         .awaited = ask_node,
+                         .ended = step_ended,
+                         .bell = step_bell};
 
 const WaitKind kPublished{
     .satisfied = [](Exchange& x, const Wait& wait) { return x.peer_published(wait.peer, wait.value); },

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "runtime/base/start_folder.h"
 #include "runtime/machine/kept_signals.h"
 
 namespace ibcoll {
@@ -13,7 +14,7 @@ Result<void*> module_function(const char* file, const char* symbol) {
   Dl_info self{};
   std::string folder;
   if (::dladdr(reinterpret_cast<void*>(&module_function), &self) != 0 && self.dli_fname) {
-    folder = self.dli_fname;
+    folder = from_start_folder(self.dli_fname);  // relative where LD_LIBRARY_PATH is
     folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.find_last_of('/') + 1);
   }
   std::string why;

@@ -81,6 +81,11 @@ ProcessId ProcessId::own() {
   return {machine == 0 ? 1 : machine, ::getpid(), stat_of(::getpid()).start};
 }
 
+uint64_t ProcessId::start_of(int64_t pid) {
+  const ProcessStat stat = stat_of(pid);
+  return stat.failure == 0 && !stat.ended() ? stat.start : 0;
+}
+
 ProcessWatch::~ProcessWatch() {
   while (!handles_.empty()) remove_at(handles_.size() - 1);
 }
@@ -108,6 +113,7 @@ Status ProcessWatch::add(int rank, int64_t pid, uint64_t start) {
     log(LogLevel::kInfo, "processes of this machine are watched by {}", method_);
   }
   handles_.push_back({handle, POLLIN, 0});
+  asked_.reserve(handles_.capacity());
   watched_.push_back({rank, pid, start, gone});
   return {};
 }
@@ -121,7 +127,7 @@ void ProcessWatch::remove_at(size_t i) {
 }
 
 void ProcessWatch::remove(int rank) {
-  const auto found = std::find_if(watched_.begin(), watched_.end(), [=](const Watched& w) { return w.rank == rank; });
+  const auto found = find(rank);
   if (found != watched_.end()) remove_at(static_cast<size_t>(found - watched_.begin()));
 }
 
@@ -152,8 +158,26 @@ std::vector<int> ProcessWatch::ended() {
   return result;
 }
 
+std::vector<ProcessWatch::Watched>::const_iterator ProcessWatch::find(int rank) const {
+  return std::find_if(watched_.begin(), watched_.end(), [=](const Watched& w) { return w.rank == rank; });
+}
+
+int ProcessWatch::first_ended(const std::vector<int>& ranks) {
+  asked_.clear();
+  for (const int rank : ranks) {
+    const auto found = find(rank);
+    if (found == watched_.end() || found->gone) return rank;
+    asked_.push_back(handles_[static_cast<size_t>(found - watched_.begin())]);
+    asked_.back().revents = 0;
+  }
+  const bool polled = ::poll(asked_.data(), asked_.size(), 0) >= 0;
+  for (size_t i = 0; i < asked_.size(); ++i)
+    if ((!polled || asked_[i].fd < 0 || asked_[i].revents != 0) && !alive(ranks[i])) return ranks[i];
+  return -1;
+}
+
 bool ProcessWatch::alive(int rank) const {
-  const auto found = std::find_if(watched_.begin(), watched_.end(), [=](const Watched& w) { return w.rank == rank; });
+  const auto found = find(rank);
   if (found == watched_.end() || found->gone) return false;
   pollfd handle = handles_[static_cast<size_t>(found - watched_.begin())];
   if (handle.fd >= 0 && ::poll(&handle, 1, 0) >= 0 && (handle.revents & POLLNVAL) == 0) return handle.revents == 0;

@@ -25,6 +25,8 @@ struct IBCOLL_MODULE_API ProcessId {
   uint64_t start = 0;  // when it started, so that a reused PID is not taken for it; 0: not known
 
   static ProcessId own();
+  // Of a process of this machine that has this PID; 0: there is none, or it has ended and was not waited for.
+  static uint64_t start_of(int64_t pid);
 };
 static_assert(sizeof(ProcessId) == 24);
 
@@ -48,6 +50,8 @@ class IBCOLL_MODULE_API ProcessWatch {
   std::vector<int> ended();
   // The same for one that is watched, at once. False for one that is not watched (any more).
   bool alive(int rank) const;
+  // The first of these ranks that is not alive(), or -1: one system call for all of them.
+  int first_ended(const std::vector<int>& ranks);
   // "pidfd", or why it is not.
   const std::string& method() const { return method_; }
 
@@ -59,12 +63,14 @@ class IBCOLL_MODULE_API ProcessWatch {
     bool gone;  // had ended when it was added
   };
   bool ended_by_proc(const Watched& process) const;
+  std::vector<Watched>::const_iterator find(int rank) const;
   void remove_at(size_t i);
 
   const ProcessId own_;
   const Until until_;
   std::vector<pollfd> handles_;   // pidfds; -1: none
   std::vector<Watched> watched_;  // in the same order
+  std::vector<pollfd> asked_;     // of first_ended()
   std::string method_ = "pidfd";
   std::chrono::steady_clock::time_point next_look_{};
 };

@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the node's segment gets from its leader to the other ranks: its descriptor travels over an abstract UNIX socket,
-// whose name holds random bytes that only the job's ranks know; both ends check that the other runs as the same user.
+// How the node's segment gets from its leader to the other ranks: its descriptor travels over an abstract UNIX socket. Everybody
+// on the machine sees the socket's name and may connect, so both ends check that the other runs as the same user, and a rank
+// says a number that only the job's ranks know, before it gets the descriptor. Callers that say nothing hold nobody up.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
+#include <utility>
+#include <vector>
 
+#include "runtime/base/unique_fd.h"
 #include "runtime/shm/segment.h"
 
 namespace ibcoll {
 namespace {
 
-class Socket {
- public:
-  explicit Socket(int fd) : fd_(fd) {}
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  ~Socket() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int fd() const { return fd_; }
+constexpr size_t kMostCallers = 64;  // at a time, who have said nothing yet
+constexpr auto kBetweenTries = std::chrono::milliseconds(5);
 
- private:
-  int fd_;
+// What a rank says first.
+struct Claim {
+  uint64_t key;
+  int64_t rank;  // local
 };
 
 struct Address {
@@ -47,16 +48,15 @@ bool same_user(int fd) {
   return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == ::geteuid();
 }
 
-// Waits until `fd` is readable; false at the deadline.
-bool readable(int fd, Segment::Deadline deadline) {
+// Waits until one of them is readable; false at the deadline.
+bool ready(std::vector<pollfd>& entries, Segment::Deadline deadline) {
   for (;;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0) return false;
-    pollfd entry{fd, POLLIN, 0};
-    const int ready = ::poll(&entry, 1, static_cast<int>(left.count()));
-    if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return false;
+    const int count = ::poll(entries.data(), entries.size(), static_cast<int>(left.count()));
+    if (count > 0) return true;
+    if (count < 0 && errno != EINTR) return false;
   }
 }
 
@@ -99,44 +99,99 @@ int receive_descriptor(int socket) {
   return descriptor;
 }
 
+// Gives the segment to ranks that say the key.
+class Server {
+ public:
+  Server(int listener, int segment, uint64_t key, int ranks)
+      : listener_(listener), segment_(segment), key_(key), served_(static_cast<size_t>(ranks)) {
+    served_[0] = true;  // the leader
+  }
+  bool done() const { return missing() == 0; }
+  std::ptrdiff_t missing() const { return std::count(served_.begin(), served_.end(), false); }
+  // Until something has happened, or the deadline has passed: false.
+  bool serve(Segment::Deadline deadline) {
+    std::vector<pollfd> entries{{listener_, POLLIN, 0}};
+    for (const UniqueFd& caller : callers_) entries.push_back({caller.get(), POLLIN, 0});
+    if (!ready(entries, deadline)) return false;
+    for (size_t i = callers_.size(); i-- > 0;)
+      if (entries[i + 1].revents != 0) {
+        answer(callers_[i].get());
+        callers_.erase(callers_.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    if (entries[0].revents != 0) take_caller();
+    return true;
+  }
+
+ private:
+  void take_caller() {
+    UniqueFd caller(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (caller.get() < 0 || !same_user(caller.get())) return;
+    if (callers_.size() == kMostCallers) callers_.erase(callers_.begin());  // a rank tries again
+    callers_.push_back(std::move(caller));
+  }
+  void answer(int caller) {
+    Claim claim{};
+    if (::recv(caller, &claim, sizeof claim, MSG_DONTWAIT) != sizeof claim || claim.key != key_) return;
+    if (claim.rank < 0 || claim.rank >= std::ssize(served_)) return;
+    if (send_descriptor(caller, segment_)) served_[static_cast<size_t>(claim.rank)] = true;
+  }
+
+  int listener_;
+  int segment_;
+  uint64_t key_;
+  std::vector<bool> served_;  // by local rank
+  std::vector<UniqueFd> callers_;
+};
+
+// A connection to the leader, or why there is none.
+Result<UniqueFd> connect(const Address& address, Segment::Deadline deadline) {
+  for (;;) {
+    UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (socket.get() >= 0 && ::connect(socket.get(), address.get(), address.length) == 0) return socket;
+    if ((errno != EAGAIN && errno != EINTR) || std::chrono::steady_clock::now() >= deadline)
+      return error(IBCOLL_ERR_SYSTEM, "shm: connecting to the leader of this node for the shared segment: {}",
+                   std::strerror(errno));
+    std::this_thread::sleep_for(kBetweenTries);  // others are before this one
+  }
+}
+
 }  // namespace
 
 Status Segment::offer(const std::string& name) {
-  listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  listener_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const Address address(name);
   if (listener_ < 0 || ::bind(listener_, address.get(), address.length) != 0 || ::listen(listener_, ranks_ + 8) != 0)
     return error(IBCOLL_ERR_SYSTEM, "shm: UNIX socket for handing over the node's segment: {}", std::strerror(errno));
   return {};
 }
 
-Status Segment::serve(Deadline deadline) {
-  for (int served = 1; served < ranks_;) {
-    if (!readable(listener_, deadline))
+Status Segment::serve(uint64_t key, Deadline deadline) {
+  Server server(listener_, fd_, key, ranks_);
+  while (!server.done())
+    if (!server.serve(deadline))
       return error(IBCOLL_ERR_TIMEOUT, "shm: {} of {} ranks of this node did not fetch the shared segment in time",
-                   ranks_ - served, ranks_ - 1);
-    const Socket peer(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
-    if (peer.fd() >= 0 && same_user(peer.fd()) && send_descriptor(peer.fd(), fd_)) ++served;
-  }
-  ::close(listener_);
-  listener_ = -1;
+                   server.missing(), ranks_ - 1);
+  ::close(std::exchange(listener_, -1));
   return {};
 }
 
-Result<std::unique_ptr<Segment>> Segment::receive(const std::string& name, int ranks, uint64_t ring_bytes,
-                                                  Deadline deadline) {
-  const Socket socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const Address address(name);
-  if (socket.fd() < 0 || ::connect(socket.fd(), address.get(), address.length) != 0)
-    return error(IBCOLL_ERR_SYSTEM, "shm: connecting to the leader of this node for the shared segment: {}",
-                 std::strerror(errno));
-  if (!same_user(socket.fd()))
-    return error(IBCOLL_ERR_SYSTEM, "shm: the process that offers the node's segment runs as another user");
-  if (!readable(socket.fd(), deadline))
-    return error(IBCOLL_ERR_TIMEOUT, "shm: the leader of this node did not hand over the shared segment in time");
-  const int fd = receive_descriptor(socket.fd());
-  if (fd < 0)
-    return error(IBCOLL_ERR_SYSTEM,
-                 "shm: the leader of this node closed the connection without handing over the shared segment");
+Result<std::unique_ptr<Segment>> Segment::receive(const std::string& name, uint64_t key, int rank, int ranks,
+                                                  uint64_t ring_bytes, Deadline deadline) {
+  int fd = -1;
+  while (fd < 0) {
+    Result<UniqueFd> connected = connect(Address(name), deadline);
+    if (!connected.ok()) return connected.status();
+    const int socket = connected.value().get();
+    if (!same_user(socket))
+      return error(IBCOLL_ERR_SYSTEM, "shm: the process that offers the node's segment runs as another user");
+    const Claim claim{key, rank};
+    std::vector<pollfd> entries{{socket, POLLIN, 0}};
+    if (::send(socket, &claim, sizeof claim, MSG_NOSIGNAL) == sizeof claim && ready(entries, deadline))
+      fd = receive_descriptor(socket);
+    if (fd < 0 && std::chrono::steady_clock::now() >= deadline)
+      return error(IBCOLL_ERR_TIMEOUT, "shm: the leader of this node did not hand over the shared segment in time");
+    if (fd < 0) std::this_thread::sleep_for(kBetweenTries);  // the leader had too many strangers to listen to
+  }
   std::unique_ptr<Segment> segment(new Segment(fd, ranks, ring_bytes));
   if (Status status = segment->map(); !status.ok()) return status;
   return segment;

@@ -1,49 +1,66 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/shm/heap.h"
 
-#include <cerrno>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstring>
 #include <thread>
+
+#include "runtime/machine/process_watch.h"
 
 namespace ibcoll {
 namespace {
 
 constexpr std::chrono::seconds kPatience{2};  // the lock is held for less than a microsecond
+constexpr int kLooksPerQuestion = 50;         // at the lock, 20 us each, before its owner is asked for
+
+constexpr uint64_t word_of(const ProcessId& id) noexcept {
+  return static_cast<uint64_t>(id.pid) << 32 | static_cast<uint32_t>(id.start);
+}
+
+// Of this process, whether it was forked or not.
+uint64_t own_word() noexcept {
+  static uint64_t word = 0;
+  if (word >> 32 != static_cast<uint64_t>(::getpid())) word = word_of(ProcessId::own());
+  return word;
+}
+
+bool owner_runs(uint64_t word) noexcept {
+  const auto pid = static_cast<int64_t>(word >> 32);
+  return word_of({0, pid, ProcessId::start_of(pid)}) == word;
+}
 
 }  // namespace
 
-void Heap::prepare(uint64_t bytes) noexcept {
-  pthread_mutexattr_t attributes;
-  ::pthread_mutexattr_init(&attributes);
-  ::pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-  ::pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-  ::pthread_mutex_init(&mutex_, &attributes);
-  ::pthread_mutexattr_destroy(&attributes);
+void Heap::prepare(uint64_t bytes, uint64_t unit) noexcept {
+  owner_.store(0, std::memory_order_relaxed);
   current_.store(0, std::memory_order_relaxed);
+  bytes_ = bytes;
+  unit_ = unit;
   lists_[0].count = 1;
   lists_[0].extents[0] = {0, bytes};
 }
 
 Status Heap::lock() noexcept {
-  // pthread_mutex_timedlock() goes by a clock that can be set.
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  int code = ::pthread_mutex_trylock(&mutex_);
-  for (; code == EBUSY && std::chrono::steady_clock::now() < deadline; code = ::pthread_mutex_trylock(&mutex_))
+  for (int looks = 0;; ++looks) {
+    uint64_t owner = 0;
+    if (owner_.compare_exchange_strong(owner, own_word(), std::memory_order_acquire)) return {};
+    // The changes of one that has ended are all there, or not at all.
+    if (looks % kLooksPerQuestion == kLooksPerQuestion - 1 && !owner_runs(owner) &&
+        owner_.compare_exchange_strong(owner, own_word(), std::memory_order_acquire))
+      return {};
+    if (std::chrono::steady_clock::now() >= deadline)
+      return error(IBCOLL_ERR_TIMEOUT, "shm: process {} has held the lock of the node's heap for {} s; is it stopped?",
+                   owner >> 32, kPatience.count());
     std::this_thread::sleep_for(std::chrono::microseconds(20));
-  switch (code) {
-    case EOWNERDEAD:  // its changes are all there, or not at all
-      ::pthread_mutex_consistent(&mutex_);
-      return {};
-    case 0:
-      return {};
-    case EBUSY:
-      return error(IBCOLL_ERR_TIMEOUT,
-                   "shm: another rank of the node has held the lock of the node's heap for {} s; is one stopped?",
-                   kPatience.count());
-    default:
-      return error(IBCOLL_ERR_SYSTEM, "shm: the lock of the node's heap: {}", std::strerror(code));
   }
+}
+
+void Heap::unlock() noexcept {
+  uint64_t mine = own_word();
+  owner_.compare_exchange_strong(mine, 0, std::memory_order_release);
 }
 
 void Heap::FreeList::insert(uint32_t at, Extent extent) noexcept {
@@ -55,23 +72,54 @@ void Heap::FreeList::erase(uint32_t at) noexcept {
   std::memmove(&extents[at], &extents[at + 1], (--count - at) * sizeof(Extent));
 }
 
-Heap::FreeList& Heap::draft() noexcept {
-  const FreeList& now = lists_[current_.load(std::memory_order_acquire)];
-  FreeList& next = lists_[1 - current_.load(std::memory_order_relaxed)];
-  next.count = now.count;
-  std::memcpy(next.extents, now.extents, now.count * sizeof(Extent));
-  return next;
+Heap::FreeList* Heap::draft() noexcept {
+  const uint32_t current = current_.load(std::memory_order_acquire);
+  if (current > 1 || unit_ == 0) return nullptr;
+  const FreeList& now = lists_[current];
+  FreeList& next = lists_[1 - current];
+  const uint32_t count = now.count;
+  if (count > FreeList::kMostExtents) return nullptr;
+  next.count = count;
+  std::memcpy(next.extents, now.extents, count * sizeof(Extent));
+  uint64_t end = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const Extent& extent = next.extents[i];
+    if (extent.offset < end || extent.offset > bytes_ || extent.bytes > bytes_ - extent.offset) return nullptr;
+    end = extent.offset + extent.bytes;
+  }
+  return &next;
+}
+
+Status Heap::spoiled() const noexcept {
+  return error(
+      IBCOLL_ERR_SYSTEM,
+      "shm: the list of the node's heap is spoiled: another process has written to the node's shared memory, or this "
+      "program out of its own; run the program with a checker of memory");
 }
 
 Result<uint64_t> Heap::take(uint64_t bytes) noexcept {
   if (Status status = lock(); !status.ok()) return status;
-  FreeList& free = draft();
-  for (uint32_t i = 0; i < free.count; ++i) {
-    Extent& extent = free.extents[i];
-    if (extent.bytes < bytes) continue;
-    const uint64_t offset = extent.offset;
-    extent = {offset + bytes, extent.bytes - bytes};
-    if (extent.bytes == 0) free.erase(i);
+  FreeList* const free = draft();
+  if (!free) {
+    unlock();
+    return spoiled();
+  }
+  for (uint32_t i = 0; i < free->count; ++i) {
+    Extent& extent = free->extents[i];
+    const uint64_t into = extent.offset % unit_;
+    const uint64_t skipped = into > 0 && into + bytes > unit_ ? unit_ - into : 0;
+    if (extent.bytes < skipped || extent.bytes - skipped < bytes) continue;
+    const uint64_t offset = extent.offset + skipped;
+    const Extent rest{offset + bytes, extent.bytes - skipped - bytes};
+    if (skipped > 0 && rest.bytes > 0 && free->count == FreeList::kMostExtents) continue;
+    if (skipped > 0) {
+      extent.bytes = skipped;
+      if (rest.bytes > 0) free->insert(i + 1, rest);
+    } else if (rest.bytes > 0) {
+      extent = rest;
+    } else {
+      free->erase(i);
+    }
     commit();
     unlock();
     return offset;
@@ -83,20 +131,21 @@ Result<uint64_t> Heap::take(uint64_t bytes) noexcept {
 
 void Heap::give_back(uint64_t offset, uint64_t bytes) noexcept {
   if (!lock().ok()) return;
-  FreeList& free = draft();
+  FreeList* const free = draft();
+  if (!free) return unlock();
   uint32_t i = 0;
-  while (i < free.count && free.extents[i].offset < offset) ++i;
-  const bool before = i > 0 && free.extents[i - 1].offset + free.extents[i - 1].bytes == offset;
-  const bool after = i < free.count && free.extents[i].offset == offset + bytes;
+  while (i < free->count && free->extents[i].offset < offset) ++i;
+  const bool before = i > 0 && free->extents[i - 1].offset + free->extents[i - 1].bytes == offset;
+  const bool after = i < free->count && free->extents[i].offset == offset + bytes;
   if (before && after) {
-    free.extents[i - 1].bytes += bytes + free.extents[i].bytes;
-    free.erase(i);
+    free->extents[i - 1].bytes += bytes + free->extents[i].bytes;
+    free->erase(i);
   } else if (before) {
-    free.extents[i - 1].bytes += bytes;
+    free->extents[i - 1].bytes += bytes;
   } else if (after) {
-    free.extents[i] = {offset, free.extents[i].bytes + bytes};
-  } else if (free.count < FreeList::kMostExtents) {
-    free.insert(i, {offset, bytes});
+    free->extents[i] = {offset, free->extents[i].bytes + bytes};
+  } else if (free->count < FreeList::kMostExtents) {
+    free->insert(i, {offset, bytes});
   }
   commit();
   unlock();

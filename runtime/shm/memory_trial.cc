@@ -175,7 +175,9 @@ class Trial {
     meet();
     const uint32_t theirs = theirs_.trial_page.load(std::memory_order_relaxed);
     if (!stream_ || theirs == kNoPage || late_) return;
-    their_stream_ = segment_.heap(theirs * kSegmentPage);
+    if (Result<std::byte*> there = segment_.map_heap(theirs * kSegmentPage, stream_bytes_); there.ok())
+      their_stream_ = *there;
+    if (!their_stream_) return;
     for (uint64_t at = 0; at < stream_bytes_; at += kSegmentPage)
       (void)static_cast<const volatile std::byte*>(their_stream_)[at];
   }

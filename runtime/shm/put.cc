@@ -9,7 +9,7 @@ namespace ibcoll {
 RemoteRegion ShmTransport::expose(int peer, std::span<std::byte> memory) {
   const int from = local(peer);
   const RemoteRegion none{reinterpret_cast<uint64_t>(memory.data()), memory.size(), 0};
-  if (!segment_->may_copy(from, rank_).load(std::memory_order_acquire)) return none;
+  if (segment_->may_copy(from, rank_).load(std::memory_order_acquire) != Segment::kMayCopy) return none;
   if (!segment_->ensure_pair(from, rank_).ok()) return none;
   PairBlock& block = segment_->pair(from, rank_);
   for (uint64_t i = 0; i < PairBlock::kExposures; ++i) {
@@ -63,13 +63,21 @@ PutResult ShmTransport::put(int peer, const RemoteRegion& to, std::span<const st
   const uint64_t bytes = exposure.bytes.load(std::memory_order_relaxed);
   const bool fits = offset <= bytes && from.size() <= bytes - offset;
   Status status;
-  if (fits && !from.empty()) status = write_process(pid(to_local), to.address, from);
+  // Another process may have the number of one that has ended, and must not be written to.
+  if (fits && !from.empty())
+    status = !may_use(to_local) ? error(IBCOLL_ERR_UNSUPPORTED, "it was refused before")
+             : alive(to_local)  ? write_process(pid(to_local), to.address, from)
+                                : error(IBCOLL_ERR_PEER_FAILED, "its process {} on this node is gone", pid(to_local));
   exposure.word.store(generation << 2 | Exposure::kExposed, std::memory_order_release);
   if (!fits) {
     ++puts_dropped_;
     log(LogLevel::kWarning, "shm: a put of {} bytes to rank {} was dropped: it is outside of the exposed region",
         from.size(), peer);
     return PutResult::kDone;
+  }
+  if (status.code() == IBCOLL_ERR_UNSUPPORTED) {
+    if (may_use(to_local)) refused(to_local, status);
+    return PutResult::kRefused;
   }
   if (!status.ok()) {
     failed(to_local, status.text());

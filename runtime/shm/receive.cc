@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the rings of the other ranks hold, and which ranks are gone.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "runtime/shm/transport.h"
@@ -11,7 +13,11 @@ void ShmTransport::find_senders() {
   for (int i = 0; i < segment_->ranks(); ++i) {
     if (!segment_->open(i, rank_).load(std::memory_order_acquire)) continue;
     if (std::any_of(incoming_.begin(), incoming_.end(), [&](const Incoming& in) { return in.local == i; })) continue;
-    incoming_.push_back({i, &segment_->pair(i, rank_), segment_->ring(i, rank_), 0, false});
+    if (Status status = segment_->map_pair(i, rank_); !status.ok()) {
+      failed(i, status.text(), status.code());
+      continue;
+    }
+    incoming_.push_back({i, &segment_->pair(i, rank_), segment_->ring(i, rank_), 0, false, false});
   }
 }
 
@@ -20,19 +26,37 @@ size_t ShmTransport::take(Incoming& in, std::span<Event> events) noexcept {
   size_t count = 0;
   while (in.head != tail && count < events.size()) {
     const auto* const record = reinterpret_cast<const Record*>(in.ring + (in.head & mask_));
+    const uint64_t length = record->length;  // looked at once: whoever can write here may do so at any time
+    const uint64_t here = std::min(tail - in.head, mask_ + 1 - (in.head & mask_));
+    const bool is_filler = length == Record::kFiller;
+    if (tail - in.head > mask_ + 1 || (!is_filler && (length > slot_bytes() || Record::bytes(length) > here)))
+        [[unlikely]] {
+      spoiled(in);
+      return count;
+    }
     in.taken = true;
-    if (record->length == Record::kFiller) {
-      in.head += mask_ + 1 - (in.head & mask_);
+    if (is_filler) {
+      in.head += here;
       continue;
     }
     Event& event = events[count++];
     event.kind = Event::Kind::kMessage;
     event.peer = jobs_[static_cast<size_t>(in.local)];
     event.note = record->note;
-    event.payload = {reinterpret_cast<const std::byte*>(record + 1), record->length};
-    in.head += Record::bytes(record->length);
+    event.payload = {reinterpret_cast<const std::byte*>(record + 1), length};
+    in.head += Record::bytes(length);
   }
   return count;
+}
+
+// Nothing that comes later could be found.
+void ShmTransport::spoiled(Incoming& in) {
+  failed(in.local,
+         fmt::format(
+             "what it sent is spoiled: its process {} has written to shared memory what ibcoll did not tell it to, or "
+             "another process has; run the program with a checker of memory",
+             pid(in.local)));
+  in.spoiled = true;
 }
 
 size_t ShmTransport::poll(std::span<Event> events) {
@@ -48,7 +72,9 @@ size_t ShmTransport::poll(std::span<Event> events) {
   }
   for (size_t i = 0; i < senders && count < events.size(); ++i) {
     if (next_incoming_ >= senders) next_incoming_ = 0;
-    count += take(incoming_[next_incoming_++], events.subspan(count));
+    Incoming& in = incoming_[next_incoming_++];
+    if (!in.spoiled) [[likely]]
+      count += take(in, events.subspan(count));
   }
   if (!failures_.empty()) [[unlikely]]
     count += report_failures(events.subspan(count));
@@ -63,19 +89,22 @@ size_t ShmTransport::report_failures(std::span<Event> events) {
     const int local = at->local;
     const auto in =
         std::find_if(incoming_.begin(), incoming_.end(), [local](const Incoming& i) { return i.local == local; });
-    const bool drained = in != incoming_.end() ? in->head == in->block->tail.load(std::memory_order_acquire)
-                                               : !segment_->open(local, rank_).load(std::memory_order_acquire);
+    const bool drained = in != incoming_.end()
+                             ? in->spoiled || in->head == in->block->tail.load(std::memory_order_acquire)
+                             : !segment_->open(local, rank_).load(std::memory_order_acquire);
     if (!drained) {
       if (in == incoming_.end()) find_senders();  // it opened its ring, and may have been killed before it counted that
       ++at;
       continue;
     }
     reported_.push_back(std::make_unique<std::string>(std::move(at->why)));
-    events[count++] = {Event::Kind::kPeerFailed,
-                       jobs_[static_cast<size_t>(local)],
-                       {},
-                       std::as_bytes(std::span(*reported_.back())),
-                       0};
+    Event& event = events[count++];
+    event = {Event::Kind::kPeerFailed,
+             jobs_[static_cast<size_t>(local)],
+             {},
+             std::as_bytes(std::span(*reported_.back())),
+             0};
+    event.token = static_cast<uint64_t>(static_cast<int64_t>(at->of_this_rank));
     at = failures_.erase(at);
   }
   return count;

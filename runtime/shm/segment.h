@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory that the ranks of one node share: one memfd, handed over on an abstract UNIX socket, so that nothing is left
-// behind however the ranks end. Layout, in this order, each part page aligned:
+// behind however the ranks end. Its length is sealed: nobody can cut it off under the others. Layout, in this order, each part
+// page aligned:
 //   Header, RankInfo[n], matrices n x n (who may copy to and from whom, whose ring is open), pair blocks n x n (sender
 //   major), heap
-// A pair block holds what one rank sends to one other: a ring and the exposures that guard puts. Its pages are allocated
-// when either of the two first needs it, and so are those of the heap: running out of memory is an error there and then,
-// not a SIGBUS later. The heap lies in huge pages where the kernel can make them: ranks that share a core find less of the
-// address translations that they need, each time that it is their turn.
+// A pair block holds what one rank sends to one other: a ring and the exposures that guard puts.
+//
+// The file is large and has holes. A process maps a part when it first needs it, and memory is behind a part once somebody has
+// asked for it: running out of memory is an error there and then, not a SIGBUS later. The heap lies in huge pages where the
+// kernel can make them and memory is taken in large pieces: ranks that share a core find less of the address translations that
+// they need, each time that it is their turn.
 #pragma once
 
 #include <sys/types.h>
@@ -18,6 +21,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/base/status.h"
 #include "runtime/machine/doorbell.h"
@@ -25,9 +29,13 @@
 
 namespace ibcoll {
 
-constexpr uint64_t kSegmentPage = 4096;             // bytes; what the heap is given out in
-constexpr uint64_t kChunk = uint64_t{2} << 20;      // bytes, one huge page; what the heap gets its memory in
-constexpr uint64_t kHeapBytes = uint64_t{4} << 30;  // of address space; memory only as it is used
+constexpr uint64_t kSegmentPage = 4096;         // bytes; what the heap is given out in
+constexpr uint64_t kChunk = uint64_t{2} << 20;  // bytes, one huge page; what the heap gets its memory in
+constexpr uint64_t kUnit = uint64_t{1} << 30;   // bytes of address space that a process takes for the heap at a time
+constexpr uint64_t kHeapBytes = 64 * kUnit;     // at most; memory only as it is used
+
+constexpr uint64_t round_up(uint64_t unit, uint64_t bytes) { return (bytes + unit - 1) / unit * unit; }
+constexpr uint64_t whole_pages(uint64_t bytes) { return round_up(kSegmentPage, bytes); }
 
 struct alignas(64) RankInfo {
   std::atomic<int32_t> pid;
@@ -65,11 +73,11 @@ class Segment {
   static Result<std::unique_ptr<Segment>> create(int ranks, uint64_t ring_bytes);
   // The leader: listens under `name` ...
   Status offer(const std::string& name);
-  // ... and hands the segment to the other ranks - 1. Only processes of the same user get it.
-  Status serve(Deadline deadline);
-  // The others, once the leader has called offer().
-  static Result<std::unique_ptr<Segment>> receive(const std::string& name, int ranks, uint64_t ring_bytes,
-                                                  Deadline deadline);
+  // ... and hands the segment to the other ranks - 1. Only processes of the same user that know the key get it.
+  Status serve(uint64_t key, Deadline deadline);
+  // The others, once the leader has called offer(). `rank`: the local one.
+  static Result<std::unique_ptr<Segment>> receive(const std::string& name, uint64_t key, int rank, int ranks,
+                                                  uint64_t ring_bytes, Deadline deadline);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -77,21 +85,35 @@ class Segment {
   int ranks() const noexcept { return ranks_; }
   uint64_t ring_bytes() const noexcept { return ring_bytes_; }
   RankInfo& info(int rank) noexcept { return infos_[rank]; }
+  // Whether `rank` may read and write the memory of `owner`: as found out at the start, which does not change for all who choose
+  // by it; kRefused: but not any more.
+  enum MayCopy : uint8_t { kNever = 0, kMayCopy = 1, kRefused = 2 };
   std::atomic<uint8_t>& may_copy(int rank, int owner) noexcept { return may_copy_[rank * ranks_ + owner]; }
 
   // 1: `from` uses the ring to `to`. In memory that exists from the start, unlike the rings.
   std::atomic<uint8_t>& open(int from, int to) noexcept { return open_[to * ranks_ + from]; }
 
-  // Pages of the pair block exist after this.
+  // The pair block has memory, and this process has it mapped, after this.
   Status ensure_pair(int from, int to) noexcept;
+  // The same of a pair block that has memory.
+  Status map_pair(int from, int to) noexcept;
   PairBlock& pair(int from, int to) noexcept;
   std::byte* ring(int from, int to) noexcept;
 
-  // Heap of the segment, for node windows. Offsets count from the start of the heap.
+  // Heap of the segment, for node windows. Offsets count from the start of the heap. A part of it that is reserved has no memory
+  // before somebody asks for some, and each process maps it for itself.
+  Result<uint64_t> reserve(uint64_t bytes);
+  Status back(uint64_t offset, uint64_t bytes) noexcept;
+  // All of it, in huge pages where the kernel makes them. False: it is too much for what windows may have before they are used.
+  bool back_all(uint64_t offset, uint64_t bytes) noexcept;
+  Result<std::byte*> map_heap(uint64_t offset, uint64_t bytes) noexcept;
+  // All three.
   Result<uint64_t> allocate(uint64_t bytes);
   void release(uint64_t offset, uint64_t bytes) noexcept;
-  std::byte* heap(uint64_t offset) noexcept { return base_ + heap_start_ + offset; }
-  // Bytes of memory that the heap has, and of these in huge pages.
+  // Of what this process has mapped.
+  std::byte* heap(uint64_t offset) noexcept { return units_[offset / kUnit] + offset % kUnit; }
+  uint64_t heap_size() const noexcept { return heap_size_; }
+  // Bytes of memory that the heap has in large pieces, and of these in huge pages.
   uint64_t heap_bytes() noexcept { return count_chunks(Chunk::kPages) + huge_bytes(); }
   uint64_t huge_bytes() noexcept { return count_chunks(Chunk::kHugePage); }
 
@@ -103,9 +125,14 @@ class Segment {
   };
 
   Segment(int fd, int ranks, uint64_t ring_bytes);
+  Status size_to(uint64_t most);
   Status map();
+  Result<std::byte*> take_addresses(uint64_t bytes) noexcept;
+  Status map_at(std::byte* address, uint64_t offset, uint64_t bytes) noexcept;
+  Status map_chunks(uint64_t first, uint64_t last) noexcept;
   uint64_t pair_offset(int from, int to) const noexcept;
   Header& header() noexcept { return *reinterpret_cast<Header*>(base_); }
+  static Status check_limit(uint64_t bytes) noexcept;
   Status allocate_pages(uint64_t offset, uint64_t bytes) noexcept;
   Status allocate_chunk(uint64_t number) noexcept;
   uint64_t count_chunks(Chunk kind) noexcept;
@@ -117,9 +144,16 @@ class Segment {
   uint64_t pair_bytes_;
   uint64_t pairs_start_;
   uint64_t heap_start_;
-  uint64_t bytes_;
-  std::byte* reserved_ = nullptr;  // address space around base_
-  std::byte* base_ = nullptr;
+  uint64_t heap_size_ = 0;
+  struct Taken {  // address space
+    std::byte* start;
+    uint64_t bytes;
+  };
+  std::vector<Taken> taken_;
+  std::byte* base_ = nullptr;      // of all before the heap
+  std::vector<std::byte*> units_;  // of the heap; nullptr: not mapped in any part
+  std::vector<bool> pairs_mapped_;
+  std::vector<bool> chunks_mapped_;
   RankInfo* infos_ = nullptr;
   std::atomic<uint8_t>* may_copy_ = nullptr;
   std::atomic<uint8_t>* open_ = nullptr;

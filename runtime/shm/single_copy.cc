@@ -26,10 +26,12 @@ Status move(Call call, const char* name, pid_t pid, uint64_t address, std::byte*
     }
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == ESRCH) return error(IBCOLL_ERR_PEER_FAILED, "shm: process {} is gone", pid);
-    return error(IBCOLL_ERR_SYSTEM,
-                 "shm: {} of {} bytes at {:#x} of process {}: {}; a buffer may be shorter than the call said; "
-                 "IBCOLL_SINGLE_COPY=off avoids the call",
-                 name, bytes - moved, address + moved, pid, count == 0 ? "nothing moved" : std::strerror(errno));
+    const int failure = count < 0 ? errno : 0;
+    const bool refused = failure == EPERM || failure == EACCES || failure == ENOSYS;
+    return error(refused ? IBCOLL_ERR_UNSUPPORTED : IBCOLL_ERR_SYSTEM,
+                 "shm: {} of {} bytes at {:#x} of process {}: {}{}; IBCOLL_SINGLE_COPY=off avoids the call", name,
+                 bytes - moved, address + moved, pid, count == 0 ? "nothing moved" : std::strerror(failure),
+                 failure == EFAULT ? "; a buffer may be shorter than the call said" : "");
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "runtime/base/json.h"
+#include "runtime/base/log.h"
 #include "runtime/shm/memory_trial.h"
 #include "runtime/shm/single_copy.h"
 
@@ -22,6 +23,7 @@ constexpr std::chrono::milliseconds kTrialLimit{50};  // a fraction of what a st
 ShmTransport::ShmTransport(std::shared_ptr<Segment> segment, std::vector<int> jobs, int rank, bool single_copy)
     : segment_(std::move(segment)),
       jobs_(std::move(jobs)),
+      pids_(jobs_.size(), ::getpid()),
       rank_(rank),
       single_copy_(single_copy),
       mask_(segment_->ring_bytes() - 1),
@@ -40,10 +42,11 @@ Status ShmTransport::probe() {
   for (int i = 0; i < segment_->ranks(); ++i) {
     if (i == rank_) continue;
     const RankInfo& peer = segment_->info(i);
+    pids_[static_cast<size_t>(i)] = peer.pid.load(std::memory_order_acquire);
     if (Status status = processes_.add(i, pid(i), peer.start.load(std::memory_order_relaxed)); !status.ok())
       return error(status.code(), "shm: rank {}: {}", jobs_[static_cast<size_t>(rank_)], status.text());
     const bool may = single_copy_ && may_copy_process(pid(i), peer.probe.load(std::memory_order_relaxed));
-    segment_->may_copy(rank_, i).store(may, std::memory_order_release);
+    segment_->may_copy(rank_, i).store(may ? Segment::kMayCopy : Segment::kNever, std::memory_order_release);
   }
   return {};
 }
@@ -58,8 +61,21 @@ MemoryModel ShmTransport::time_memory() {
 bool ShmTransport::all_may_copy(const std::vector<int>& locals) const {
   for (const int i : locals)
     for (const int j : locals)
-      if (i != j && !segment_->may_copy(i, j).load(std::memory_order_acquire)) return false;
+      if (i != j && segment_->may_copy(i, j).load(std::memory_order_acquire) == Segment::kNever) return false;
   return true;
+}
+
+// A process that changes its user, or forbids that its memory is read, is not asked again.
+void ShmTransport::refused(int local, const Status& why) noexcept {
+  segment_->may_copy(rank_, local).store(Segment::kRefused, std::memory_order_release);
+  log(LogLevel::kInfo, "shm: large blocks go to and from rank {} by two copies from now on: {}",
+      jobs_[static_cast<size_t>(local)], why.text());
+}
+
+bool ShmTransport::any_refused() const noexcept {
+  for (int i = 0; i < segment_->ranks(); ++i)
+    if (segment_->may_copy(rank_, i).load(std::memory_order_relaxed) == Segment::kRefused) return true;
+  return false;
 }
 
 // ---------------------------------------------------------------- sending
@@ -69,7 +85,7 @@ ShmTransport::Outgoing* ShmTransport::outgoing(int local) noexcept {
   if (out.block) return out.dead ? nullptr : &out;
   if (out.dead) return nullptr;
   if (Status status = segment_->ensure_pair(rank_, local); !status.ok()) {
-    failed(local, status.text());
+    failed(local, status.text(), status.code());
     return nullptr;
   }
   out.block = &segment_->pair(rank_, local);
@@ -84,7 +100,14 @@ std::byte* ShmTransport::reserve(Outgoing& out, uint64_t bytes) noexcept {
   const uint64_t to_end = mask_ + 1 - (out.tail & mask_);
   const uint64_t needed = bytes <= to_end ? bytes : to_end + bytes;
   if (out.tail + needed - out.head > mask_ + 1) {
-    out.head = out.block->head.load(std::memory_order_acquire);
+    const uint64_t head = out.block->head.load(std::memory_order_acquire);
+    if (out.tail - head > mask_ + 1) [[unlikely]] {
+      failed(
+          static_cast<int>(&out - outgoing_.data()),
+          "it has taken more than was sent to it: shared memory is spoiled; run the program with a checker of memory");
+      return nullptr;
+    }
+    out.head = head;
     if (out.tail + needed - out.head > mask_ + 1) return nullptr;
   }
   if (bytes > to_end) {
@@ -118,11 +141,11 @@ bool ShmTransport::send(int peer, const Note& note, std::span<const std::byte> p
 
 // ---------------------------------------------------------------- liveness
 
-void ShmTransport::failed(int local, std::string why) {
+void ShmTransport::failed(int local, std::string why, ibcoll_status_t of_this_rank) {
   outgoing_[static_cast<size_t>(local)].dead = true;
   if (known_dead_[static_cast<size_t>(local)]) return;
   known_dead_[static_cast<size_t>(local)] = true;
-  failures_.push_back({local, std::move(why)});
+  failures_.push_back({local, std::move(why), of_this_rank});
 }
 
 void ShmTransport::check_peers() {
@@ -142,7 +165,7 @@ Json ShmTransport::describe() const {
   std::string refused;
   for (int i = 0; i < ranks; ++i)
     for (int j = 0; j < ranks; ++j)
-      if (i != j && segment_->may_copy(i, j).load())
+      if (i != j && segment_->may_copy(i, j).load() == Segment::kMayCopy)
         ++allowed;
       else if (i != j && refused.empty())
         refused = fmt::format("rank {} with rank {}", jobs_[static_cast<size_t>(i)], jobs_[static_cast<size_t>(j)]);
@@ -171,16 +194,31 @@ Json ShmTransport::describe() const {
 
 // ---------------------------------------------------------------- node memory
 
-bool ShmNodeMemory::can_read(int peer) const {
-  return transport_.segment().may_copy(transport_.self(), transport_.local(peer)).load(std::memory_order_acquire);
-}
+bool ShmNodeMemory::can_read(int peer) const { return transport_.may_use(transport_.local(peer)); }
 
 Status ShmNodeMemory::read(int peer, uint64_t address, std::span<std::byte> into) {
   const int local = transport_.local(peer);
+  if (!transport_.may_use(local))
+    return error(IBCOLL_ERR_UNSUPPORTED, "shm: the kernel does not let this rank read the memory of rank {}", peer);
   Status status = read_process(transport_.pid(local), address, into);
-  if (status.ok() || (status.code() != IBCOLL_ERR_PEER_FAILED && transport_.alive(local))) return status;
-  return error(IBCOLL_ERR_PEER_FAILED, "rank {} of the job failed: its process {} on this node is gone", peer,
-               transport_.pid(local));
+  if (status.ok()) {
+    if (std::find(read_.begin(), read_.end(), local) == read_.end()) read_.push_back(local);
+    return status;
+  }
+  if (status.code() == IBCOLL_ERR_PEER_FAILED || !transport_.alive(local)) return gone(local);
+  if (status.code() == IBCOLL_ERR_UNSUPPORTED) transport_.refused(local, status);
+  return status;
+}
+
+Status ShmNodeMemory::confirm() {
+  const int ended = transport_.first_ended(read_);
+  read_.clear();
+  return ended < 0 ? Status() : gone(ended);
+}
+
+Status ShmNodeMemory::gone(int local) const {
+  return error(IBCOLL_ERR_PEER_FAILED, "rank {} of the job failed: its process {} on this node is gone",
+               transport_.job(local), transport_.pid(local));
 }
 
 }  // namespace ibcoll

@@ -48,9 +48,18 @@ class ShmTransport : public Transport {
   Segment& segment() noexcept { return *segment_; }
   int self() const noexcept { return rank_; }
   int local(int job_rank) const noexcept { return locals_[static_cast<size_t>(job_rank)]; }
+  int job(int local) const noexcept { return jobs_[static_cast<size_t>(local)]; }
   // False once the process has ended.
   bool alive(int local) const { return processes_.alive(local); }
-  pid_t pid(int local) const noexcept { return segment_->info(local).pid.load(std::memory_order_relaxed); }
+  // The first of these ranks whose process has ended, or -1: one system call.
+  int first_ended(const std::vector<int>& locals) { return processes_.first_ended(locals); }
+  pid_t pid(int local) const noexcept { return pids_[static_cast<size_t>(local)]; }
+  // This rank may use the memory of `local`; false for good once the kernel has refused it.
+  bool may_use(int local) const noexcept {
+    return segment_->may_copy(rank_, local).load(std::memory_order_acquire) == Segment::kMayCopy;
+  }
+  void refused(int local, const Status& why) noexcept;
+  bool any_refused() const noexcept;
 
  private:
   struct Outgoing {  // to one peer
@@ -65,7 +74,8 @@ class ShmTransport : public Transport {
     PairBlock* block = nullptr;
     const std::byte* ring = nullptr;
     uint64_t head = 0;
-    bool taken = false;  // since the last poll: head must be published
+    bool taken = false;    // since the last poll: head must be published
+    bool spoiled = false;  // nothing more is taken
   };
   // In the ring, 16-byte aligned. length: of the payload; kFiller: skip to the start of the ring.
   struct Record {
@@ -81,12 +91,14 @@ class ShmTransport : public Transport {
   void write_record(Outgoing& out, std::byte* at, const Note& note, std::span<const std::byte> payload) noexcept;
   void find_senders();
   size_t take(Incoming& in, std::span<Event> events) noexcept;
+  void spoiled(Incoming& in);
   size_t report_failures(std::span<Event> events);
-  void failed(int local, std::string why);
+  void failed(int local, std::string why, ibcoll_status_t of_this_rank = IBCOLL_OK);
 
   std::shared_ptr<Segment> segment_;
   std::vector<int> jobs_;
   std::vector<int> locals_;  // job rank -> local rank, -1: on another node
+  std::vector<pid_t> pids_;  // by local rank
   int rank_;
   bool single_copy_;
   uint64_t mask_;
@@ -99,6 +111,7 @@ class ShmTransport : public Transport {
   struct Failure {
     int local;
     std::string why;
+    ibcoll_status_t of_this_rank;  // OK: it is the peer that failed
   };
   std::vector<Failure> failures_;                       // not reported yet
   std::vector<std::unique_ptr<std::string>> reported_;  // texts of events
@@ -111,15 +124,28 @@ class ShmTransport : public Transport {
 // The node's heap and single-copy reads, on the same segment.
 class ShmNodeMemory : public NodeMemory {
  public:
-  explicit ShmNodeMemory(ShmTransport& transport) : transport_(transport) {}
-  Result<uint64_t> allocate(uint64_t bytes) override { return transport_.segment().allocate(bytes); }
-  void release(uint64_t offset, uint64_t bytes) override { transport_.segment().release(offset, bytes); }
-  std::byte* at(uint64_t offset) override { return transport_.segment().heap(offset); }
+  explicit ShmNodeMemory(ShmTransport& transport) : transport_(transport) {
+    read_.reserve(static_cast<size_t>(transport.segment().ranks()));
+  }
+  Result<uint64_t> allocate(uint64_t bytes) override { return segment().reserve(bytes); }
+  void release(uint64_t offset, uint64_t bytes) override { segment().release(offset, bytes); }
+  Result<std::byte*> at(uint64_t offset, uint64_t bytes) override { return segment().map_heap(offset, bytes); }
+  Status back(uint64_t offset, uint64_t bytes) override { return segment().back(offset, bytes); }
+  bool back_all(uint64_t offset, uint64_t bytes) override { return segment().back_all(offset, bytes); }
+  bool alive(int peer) const override {
+    const int local = transport_.local(peer);
+    return local == transport_.self() || transport_.alive(local);
+  }
   bool can_read(int peer) const override;
   Status read(int peer, uint64_t address, std::span<std::byte> into) override;
+  Status confirm() override;
 
  private:
+  Segment& segment() noexcept { return transport_.segment(); }
+  Status gone(int local) const;
+
   ShmTransport& transport_;
+  std::vector<int> read_;  // local ranks, since the last confirm(), each once
 };
 
 }  // namespace ibcoll

@@ -36,17 +36,26 @@ void SimNode::release(uint64_t offset) {
 bool SimNodeMemory::can_read(int peer) const {
   switch (reads_) {
     case SimReads::kAll:
+    case SimReads::kSomeFail:
       return true;
     case SimReads::kNone:
       return false;
     case SimReads::kSomePairs:
       break;
   }
+  return one_of_some(peer);
+}
+
+bool SimNodeMemory::alive(int peer) const { return network_.alive(peer); }
+
+bool SimNodeMemory::one_of_some(int peer) const {
   const uint64_t ranks = static_cast<uint64_t>(rank_) << 32 | static_cast<uint64_t>(peer);
   return peer == rank_ || mix64(network_.params().seed ^ mix64(ranks)) % 2 == 0;
 }
 
 Status SimNodeMemory::read(int peer, uint64_t address, std::span<std::byte> into) {
+  if (reads_ == SimReads::kSomeFail && !one_of_some(peer))
+    return error(IBCOLL_ERR_SYSTEM, "rank {}: sim: reading the memory of rank {} failed", rank_, peer);
   if (!can_read(peer)) {
     return error(IBCOLL_ERR_UNSUPPORTED, "rank {}: sim: may not read the memory of rank {}", rank_, peer);
   }

@@ -15,7 +15,8 @@ namespace ibcoll {
 class SimNetwork;
 
 // Which ranks of a node may read each other's private memory.
-enum class SimReads { kAll, kNone, kSomePairs };
+// kSomeFail: all may, and for some pairs it does not work.
+enum class SimReads { kAll, kNone, kSomePairs, kSomeFail };
 
 // The segment of one node.
 class SimNode {
@@ -47,11 +48,19 @@ class SimNodeMemory final : public NodeMemory {
 
   Result<uint64_t> allocate(uint64_t bytes) override { return node_.allocate(bytes); }
   void release(uint64_t offset, uint64_t) override { node_.release(offset); }
-  std::byte* at(uint64_t offset) override { return reinterpret_cast<std::byte*>(static_cast<uintptr_t>(offset)); }
+  Result<std::byte*> at(uint64_t offset, uint64_t) override {
+    return reinterpret_cast<std::byte*>(static_cast<uintptr_t>(offset));
+  }
+  Status back(uint64_t, uint64_t) override { return {}; }
+  bool back_all(uint64_t offset, uint64_t) override { return offset / 4096 % 2 == 0; }
+  bool alive(int peer) const override;
   bool can_read(int peer) const override;
   Status read(int peer, uint64_t address, std::span<std::byte> into) override;
+  Status confirm() override { return {}; }  // the dead keep their memory here
 
  private:
+  bool one_of_some(int peer) const;
+
   SimNode& node_;
   const SimNetwork& network_;
   const int rank_;

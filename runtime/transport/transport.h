@@ -68,7 +68,7 @@ struct Event {
   enum class Kind {
     kMessage,    // a note with the payload of send(), or the note of a put() whose payload has landed
     kSent,       // the source of put(token) is reusable
-    kPeerFailed  // payload: text why
+    kPeerFailed  // payload: text why; token: not 0 where this rank lacks what it needs to reach the peer, a status
   };
   Kind kind = Kind::kMessage;
   int peer = -1;
@@ -80,7 +80,9 @@ struct Event {
 enum class PutResult {
   kBusy,     // not accepted: try again after poll()
   kPending,  // accepted; kSent will follow
-  kDone      // accepted, and the source is reusable already
+  kDone,     // accepted, and the source is reusable already
+  kRefused  // not accepted, and never will be: the kernel no longer lets this rank write there. The region may hold a part
+            // of the data; the caller sends all of it through slots
 };
 
 // Costs of a path, for the cost model: start-up of a message, each byte, and what its sender and its receiver spend on one of
@@ -146,16 +148,27 @@ class IBCOLL_MODULE_API Transport {
 class NodeMemory {
  public:
   virtual ~NodeMemory() = default;
-  // 4096-byte aligned memory of the node's segment, as its last user left it, zeros at first; the offset means the same to every
-  // rank of the node. It is the same pages for ever, so that they may stay registered.
-  // NO_MEMORY names how much was asked. Called by a team's leader on the node only.
+  // A 4096-byte aligned part of the node's segment; the offset means the same to every rank of the node. Nobody must touch it
+  // before it has memory: that is as its last user left it, zeros at first, and the same pages for ever, so that they may stay
+  // registered. NO_MEMORY names how much was asked. Called by a team's leader on the node only.
   virtual Result<uint64_t> allocate(uint64_t bytes) = 0;
   virtual void release(uint64_t offset, uint64_t bytes) = 0;
-  virtual std::byte* at(uint64_t offset) = 0;
+  // Where this process has it.
+  virtual Result<std::byte*> at(uint64_t offset, uint64_t bytes) = 0;
+  // It has memory after this. Repeated for the same bytes, by any rank: no effect.
+  virtual Status back(uint64_t offset, uint64_t bytes) = 0;
+  // The same for more than is needed just now, in a way that makes it quicker to use. False: that is too much.
+  virtual bool back_all(uint64_t offset, uint64_t bytes) = 0;
+  // The process of a rank of the node has not ended.
+  virtual bool alive(int peer) const = 0;
   // True when this rank may read the private memory of `peer` (decided by trying, at start).
   virtual bool can_read(int peer) const = 0;
   // Copies [address, address + into.size()) of the peer's address space into `into`: one copy, no help of the peer.
+  // UNSUPPORTED: the kernel does not let this rank read there any more, as after setuid(); the peer itself has to send it.
   virtual Status read(int peer, uint64_t address, std::span<std::byte> into) = 0;
+  // Ok: all that was read since the last confirm() came from the peers. A process that got the number of a dead peer can be
+  // read as well, so nobody may rely on what was read before this. One system call, however much was read.
+  virtual Status confirm() = 0;
 };
 
 }  // namespace ibcoll

@@ -87,7 +87,7 @@ void VerbsTransport::rest_after(Time begin) {
 }
 
 void VerbsTransport::on_greeting(const Greeting& theirs) {
-  if (theirs.job != job_ || theirs.to != static_cast<uint32_t>(rank_)) return;
+  if (theirs.job != job_ || theirs.to != static_cast<uint32_t>(rank_) || !theirs.fits()) return;
   Peer* const found = find_or_make(static_cast<int>(theirs.from));
   if (found == nullptr) return;
   const auto given_up = [found] { return found->state == Peer::State::kFailed || found->failing; };
@@ -174,7 +174,8 @@ bool VerbsTransport::keys_have_come(Peer& peer) {
   if (peer.rekeyed.size() == peer.keys_due) return true;
   std::atomic_thread_fence(std::memory_order_acquire);
   const Rekeys keys = peer.channel->landing.rekeys;
-  if (keys.epoch != peer.epoch || keys.count != peer.keys_due || keys.digest != keys.digest_now()) return false;
+  if (keys.epoch != peer.epoch || !keys.fits() || keys.count != peer.keys_due || keys.digest != keys.digest_now())
+    return false;
   peer.rekeyed.assign(keys.keys, keys.keys + keys.count);
   return true;
 }

@@ -123,7 +123,7 @@ struct Peer {
   Outgoing& out(uint64_t sequence) { return outgoing[(sequence - 1) % kSlots]; }
   uint64_t known_consumed() const {
     const uint64_t told = std::atomic_ref(channel->landing.consumed).load(std::memory_order_acquire);
-    return told > consumed ? told : consumed;
+    return told > consumed && told <= accepted ? told : consumed;  // the peer may write anything there
   }
   // The peer may have consumed a put of which this rank's device does not know yet that it arrived, and may send again.
   bool has_slot() const { return accepted - known_consumed() < kSlots && !outgoing[accepted % kSlots].unsent; }

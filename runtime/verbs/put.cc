@@ -90,12 +90,11 @@ uint32_t VerbsTransport::key_at(const Peer& peer, const RemoteRegion& to) const 
 }
 
 // Under the same rights that the device enforces on a large one. False: the peer has none; it is told.
-bool VerbsTransport::take_small_put(Peer& peer, const Slot& slot) {
-  const SlotHeader& header = slot.header;
+bool VerbsTransport::take_small_put(Peer& peer, const SlotHeader& header, const std::byte* payload) {
   const Exposure* const to = exposure_of(peer.rank, {0, 0, uint64_t{header.exposure} << 32});
   const uint64_t offset = to ? header.address - reinterpret_cast<uint64_t>(to->memory.data()) : 0;  // huge: before it
   if (to && offset <= to->memory.size() && header.bytes <= to->memory.size() - offset) {
-    if (header.bytes > 0) std::memcpy(to->memory.data() + offset, slot.payload_begin(), header.bytes);
+    if (header.bytes > 0) std::memcpy(to->memory.data() + offset, payload, header.bytes);
     ++counters_.puts_received;
     return true;
   }

@@ -187,7 +187,7 @@ size_t VerbsTransport::hand_out_messages(std::span<Event> events) {
 bool VerbsTransport::hand_out_message(Peer& peer, Event& event) {
   const uint64_t sequence = ++peer.handed_out;
   const Slot& slot = peer.landed(sequence);
-  const SlotHeader& header = slot.header;
+  const SlotHeader header = slot.header;  // the peer may write there at any time
   if (settings_.notify == Notify::kImmediate || header.kind == SlotKind::kPut) --peer.immediates;
   lent_.push_back(&peer);
   if (header.sequence != sequence || header.bytes > kSlotPayload) {
@@ -195,12 +195,12 @@ bool VerbsTransport::hand_out_message(Peer& peer, Event& event) {
          fmt::format("its message {} came where message {} was due: a fault of ibcoll", header.sequence, sequence));
     return false;
   }
-  peer.consumed = std::max(peer.consumed, header.consumed);
+  if (header.consumed <= peer.accepted) peer.consumed = std::max(peer.consumed, header.consumed);
   switch (header.kind) {
     case SlotKind::kMessage:
       ++counters_.messages_received;
       counters_.bytes_received += header.bytes;
-      event = {Event::Kind::kMessage, peer.rank, header.note, {slot.payload_begin(), header.bytes}, 0};
+      event = {Event::Kind::kMessage, peer.rank, header.note, {slot.payload_of(header.bytes), header.bytes}, 0};
       return true;
     case SlotKind::kPut:
       ++counters_.puts_received;
@@ -208,13 +208,14 @@ bool VerbsTransport::hand_out_message(Peer& peer, Event& event) {
       return true;
     case SlotKind::kSmallPut:
       event = {Event::Kind::kMessage, peer.rank, header.note, {}, 0};
-      return take_small_put(peer, slot);
+      return take_small_put(peer, header, slot.payload_of(header.bytes));
     case SlotKind::kDropped:
       report_dropped(peer);
       return false;
     case SlotKind::kRefused: {
       SlotHeader refused;
-      std::memcpy(&refused, slot.payload_begin(), sizeof refused);
+      if (header.bytes < sizeof refused) return false;
+      std::memcpy(&refused, slot.payload_of(header.bytes), sizeof refused);
       report_refused(peer, refused.bytes, refused.address, "that rank has not exposed it");
       return false;
     }

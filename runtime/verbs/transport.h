@@ -124,7 +124,7 @@ class VerbsTransport final : public NetworkTransport {
   bool post_put(Peer& peer, uint64_t sequence, verbs::Outgoing& out);
   static std::byte (*free_bounce(Peer& peer))[verbs::kBounceBytes];
   uint32_t key_at(const Peer& peer, const RemoteRegion& to) const;
-  bool take_small_put(Peer& peer, const verbs::Slot& slot);
+  bool take_small_put(Peer& peer, const verbs::SlotHeader& header, const std::byte* payload);
   void report_copies(const Status& why);
   void report_refused(const Peer& peer, uint64_t bytes, uint64_t address, const char* why);
   void report_dropped(const Peer& peer);

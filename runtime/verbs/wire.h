@@ -32,6 +32,8 @@ enum class Notify : uint8_t {
   kMemory      // messages are Writes; the last word of the slot is the notice. Puts still end with an immediate.
 };
 
+constexpr uint32_t kMostRekeys = 254;
+
 // Both sides of a connection send the same: there is no caller and no called, so simultaneous connects need no settling.
 // Repeated until the peer's greeting of the same epoch says that it has this one. As long as the private data of a
 // connection request may be.
@@ -52,6 +54,9 @@ struct Greeting {
   uint8_t confirmed = 0;  // and knows that the receiver has the sender's: it wants no answer
   uint8_t given_up = 0;   // none of all this: the sender has given the receiver up, and connects to it no more
   uint8_t zero = 0;
+
+  // It promises no more keys than there is room for.
+  bool fits() const { return rekeys <= kMostRekeys; }
 };
 static_assert(sizeof(Greeting) == 56);
 
@@ -71,8 +76,10 @@ struct Rekeys {
   uint64_t digest = 0;
   uint32_t epoch = 0;
   uint32_t count = 0;  // used elements of `keys`
-  Rekey keys[254];
+  Rekey keys[kMostRekeys];
 
+  // The other functions may be asked.
+  bool fits() const { return count <= kMostRekeys; }
   size_t bytes() const { return offsetof(Rekeys, keys) + count * sizeof(Rekey); }
   uint64_t digest_now() const {
     uint64_t sum = 0xcbf29ce484222325 ^ (uint64_t{epoch} << 32 | count);
@@ -117,7 +124,11 @@ static_assert(sizeof(SlotHeader) == 64);
 struct Slot {
   std::byte payload[kSlotPayload];
   SlotHeader header;
-  const std::byte* payload_begin() const { return payload + kSlotPayload - ((header.bytes + size_t{7}) & ~size_t{7}); }
+  // Of a payload of so many bytes, at most kSlotPayload. The header says how many, and is the peer's: whoever has looked at it
+  // once must not look again.
+  const std::byte* payload_of(size_t bytes) const {
+    return payload + kSlotPayload - ((bytes + size_t{7}) & ~size_t{7});
+  }
 };
 static_assert(sizeof(Slot) == kSlotPayload + 64);
 

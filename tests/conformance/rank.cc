@@ -85,7 +85,7 @@ struct Options {
 
 std::unique_ptr<Transport> open_shm(const Options& options, bool single_copy) {
   const std::string name = "ibcoll-conformance-" + options.job;
-  constexpr uint64_t kRing = 64 * 1024;
+  constexpr uint64_t kRing = 64 * 1024, kKey = 1;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   std::shared_ptr<Segment> segment;
   if (options.rank == 0) {
@@ -96,9 +96,9 @@ std::unique_ptr<Transport> open_shm(const Options& options, bool single_copy) {
   }
   exchange("offered");
   if (options.rank == 0) {
-    if (Status status = segment->serve(deadline); !status.ok()) give_up(status.text());
+    if (Status status = segment->serve(kKey, deadline); !status.ok()) give_up(status.text());
   } else {
-    Result<std::unique_ptr<Segment>> got = Segment::receive(name, options.size, kRing, deadline);
+    Result<std::unique_ptr<Segment>> got = Segment::receive(name, kKey, options.rank, options.size, kRing, deadline);
     if (!got.ok()) give_up(got.status().text());
     segment = std::move(*got);
   }

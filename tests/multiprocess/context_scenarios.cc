@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -152,6 +153,15 @@ void one_malformed(Rank&) {
   std::exit(launched_rank() == 1 && status == IBCOLL_ERR_CONFIG ? 9 : 1);
 }
 
+// What was found by relative paths when the program began is found after it has changed its directory.
+void from_another_folder(Rank&) {
+  expect(::chdir("/") == 0, "chdir");
+  ibcoll_context_t context = nullptr;
+  if (!expect_ok(ibcoll_context_create(nullptr, &context), "ibcoll_context_create")) return;
+  expect_ok(ibcoll_barrier(ibcoll_team_world(context)), "barrier");
+  expect_ok(ibcoll_context_destroy(context), "ibcoll_context_destroy");
+}
+
 void bad_parameters(Rank&) {
   ibcoll_context_t context = nullptr;
   ibcoll_bootstrap_t bootstrap{sizeof bootstrap, 0, 1, [](void*, const void*, void*, size_t) { return 0; }, nullptr};
@@ -175,6 +185,14 @@ void bad_parameters(Rank&) {
   refused("allgather is NULL");
   bootstrap.allgather = [](void*, const void*, void*, size_t) { return 77; };
   expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_BOOTSTRAP, "returned 77", "a bootstrap that fails");
+  bootstrap.allgather = [](void*, const void*, void*, size_t) -> int { throw std::runtime_error("no such job"); };
+  expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_BOOTSTRAP, "no such job",
+               "a bootstrap that throws");
+  bootstrap.allgather = [](void*, const void*, void*, size_t) -> int { throw 7; };
+  expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_BOOTSTRAP, "threw", "a bootstrap that throws");
+  bootstrap.allgather = [](void*, const void*, void*, size_t) { return 0; };
+  expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_BOOTSTRAP, "own bytes",
+               "a bootstrap that does nothing");
   expect_ok(ibcoll_context_destroy(nullptr), "destroy of NULL");
   expect(ibcoll_context_rank(nullptr) == -1 && ibcoll_context_size(nullptr) == 0, "NULL is no context");
   expect_error(ibcoll_progress(nullptr), IBCOLL_ERR_INVALID_ARGUMENT, "NULL", "progress of NULL");
@@ -286,6 +304,7 @@ constexpr Scenario kContextScenarios[] = {
     {"rings_too_small", rings_too_small, false},
     {"one_malformed", one_malformed, false},
     {"bad_parameters", bad_parameters, false},
+    {"from_another_folder", from_another_folder, false},
     {"forked_child", forked_child},
     {"die_in_barrier", die_in<IBCOLL_BARRIER>},
     {"die_in_bcast", die_in<IBCOLL_BCAST>},

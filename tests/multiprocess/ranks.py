@@ -28,9 +28,9 @@ def environment(more=None):
     return {**os.environ, "UCX_TLS": "tcp", "IBCOLL_TIMEOUT": "40", **(more or {})}
 
 
-def run(command, env=None, seconds=SECONDS):
+def run(command, env=None, seconds=SECONDS, folder=None):
     return subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=False,
-                          stdin=subprocess.DEVNULL, env=environment(env))
+                          stdin=subprocess.DEVNULL, env=environment(env), cwd=folder)
 
 
 def story(done):

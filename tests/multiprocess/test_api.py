@@ -6,9 +6,11 @@ IBCOLL_TEST_LAYOUTS=one: every scenario once, on its last layout (for builds tha
 
 import os
 import re
+import tempfile
 import unittest
 
 import ranks
+from test_checkers import Checkers  # noqa: F401  pylint: disable=unused-import
 from test_endings import Deaths, Reports, SharedMemory  # noqa: F401  pylint: disable=unused-import
 
 # Scenario: layouts (ranks x nodes). 4x1 and 4x2 where nothing else is said.
@@ -55,7 +57,7 @@ LAYOUTS = {
     "random_programs": ["3x1", "6x1", "7x4", "4x2"],
 }
 # Started by test_endings.py, or with settings of their own.
-ELSEWHERE = re.compile("die_in_.*|stuck.*|first_call_is_late|one_malformed|forced_where_it_does_not_apply")
+ELSEWHERE = re.compile("die_in_.*|stuck.*|first_call_is_late|one_malformed|forced_where_it_does_not_apply|from_another_folder")
 # Scenarios that run once more with each way to wait, and once without the single-copy path.
 WAITING = ["in_flight", "late", "threads"]
 # These provoke errors that the runtime logs.
@@ -79,6 +81,16 @@ class Api(unittest.TestCase):
 
     def test_forced_where_it_does_not_apply(self):
         self.check("forced_where_it_does_not_apply", "4x2", {**QUIET, "IBCOLL_BARRIER": "shm", "IBCOLL_ALLGATHER": "shm"})
+
+    def test_from_another_folder(self):
+        """A relative path of the libraries, and of the configuration file, and a program that changes its directory."""
+        folder = ranks.BIN.parent
+        with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".conf") as config:
+            config.write("IBCOLL_WAIT = yield\n")
+            config.flush()
+            env = {"LD_LIBRARY_PATH": "lib", "IBCOLL_CONFIG_FILE": os.path.basename(config.name)}
+            done = ranks.run(ranks.job(2, 2, ranks.tool("ibcoll_api_ranks"), "from_another_folder"), env, folder=folder)
+        self.assertEqual(done.returncode, 0, ranks.story(done))
 
     @classmethod
     def add(cls, name, scenario, layout, env):

@@ -53,6 +53,25 @@ def wait_until(condition, seconds):
     return condition()
 
 
+def control_group(limit):
+    """A new one in that of this process, of either version; None: that is not allowed."""
+    for line in pathlib.Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers not in ("", "memory"):
+            continue
+        root = pathlib.Path("/sys/fs/cgroup", controllers)
+        for parent in (root / path.lstrip("/"), root):
+            group = parent / f"ibcoll-test-{os.getpid()}"
+            with contextlib.suppress(OSError):
+                group.mkdir()
+                for name in ("memory.max", "memory.limit_in_bytes"):
+                    if (group / name).exists():
+                        (group / name).write_text(limit, encoding="ascii")
+                        return group
+                group.rmdir()
+    return None
+
+
 class Stuck:
     """A job in which all wait for rank 0: it does not take part in the alltoall, or in the end of a context."""
 
@@ -204,9 +223,24 @@ class SharedMemory(unittest.TestCase):
 
     def test_a_limit_of_file_sizes_is_told(self):
         command = ranks.job(2, 1, ranks.tool("ibcoll_api_ranks"), "in_place")
-        done = ranks.run(["bash", "-c", 'ulimit -f 4000000 && exec "$@"', "bash", *command])
+        done = ranks.run(["bash", "-c", 'ulimit -f 60000 && exec "$@"', "bash", *command])
         self.assertEqual(done.returncode, 1, ranks.story(done))
         self.assertIn("ulimit -f", done.stderr)
+        done = ranks.run(["bash", "-c", 'ulimit -f 200000 && exec "$@"', "bash", *command])
+        self.assertEqual(done.returncode, 0, ranks.story(done))
+
+    def test_a_tight_control_group(self):
+        """16 ranks that all talk to each other need more than the group may have: an error, not the kernel's kill."""
+        group = control_group("40M")
+        if group is None:
+            self.skipTest("no control group can be made here")
+        self.addCleanup(group.rmdir)
+        command = ranks.job(16, 1, ranks.tool("ibcoll_perf"), "alltoall", "--bytes", "10K", "--iterations", 20, "--algorithm",
+                            "pairwise")
+        done = ranks.run(["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh", *command])
+        self.assertNotEqual(done.returncode, 0, ranks.story(done))
+        self.assertIn("memory limit of this process's control group", done.stderr, ranks.story(done))
+        self.assertNotIn("killed by signal 9", done.stderr, ranks.story(done))
 
     def test_little_dev_shm(self):
         """With 1 MB in /dev/shm everything works or says what is missing; nobody dies of SIGBUS."""

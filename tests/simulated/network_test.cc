@@ -231,9 +231,9 @@ TEST(SimNodes, RanksOfANodeShareMemory) {
   SimNodes nodes(network, SimReads::kAll, 1 << 20);
   Result<uint64_t> offset = nodes.memory(0).allocate(10000);
   ASSERT_TRUE(offset.ok());
-  EXPECT_EQ(nodes.memory(0).at(*offset), nodes.memory(2).at(*offset));
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(nodes.memory(2).at(*offset)) % 4096, 0u);
-  for (int i = 0; i < 10000; ++i) ASSERT_EQ(nodes.memory(2).at(*offset)[i], std::byte{0});
+  EXPECT_EQ(*nodes.memory(0).at(*offset, 10000), *nodes.memory(2).at(*offset, 10000));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(*nodes.memory(2).at(*offset, 1)) % 4096, 0u);
+  for (int i = 0; i < 10000; ++i) ASSERT_EQ((*nodes.memory(2).at(*offset, 10000))[i], std::byte{0});
   EXPECT_EQ(nodes.memory(2).allocate(1 << 20).status().code(), IBCOLL_ERR_NO_MEMORY);
   nodes.memory(0).release(*offset, 10000);
   EXPECT_EQ(nodes.blocks(), 0u);

@@ -61,13 +61,21 @@ TEST(SingleCopyCollectives, MoveBuffersOfManyPieces) {
       EXPECT_EQ(run_reader(seed, collective, algorithm, SimReads::kAll), 0) << replay_command(seed);
 }
 
+TEST(SingleCopyCollectives, WhatMayNotBeReadAnyMoreIsSent) {
+  const Seeds seeds(40);
+  for (uint64_t seed = seeds.first; seed <= seeds.last && !HasFailure(); ++seed)
+    for (const auto& [collective, algorithm] : kReaders)
+      for (const SimReads reads : {SimReads::kSomePairs, SimReads::kNone})
+        EXPECT_EQ(run_reader(seed, collective, algorithm, reads), 0) << replay_command(seed);
+}
+
 TEST(SingleCopyCollectives, AReadThatFailsSpoilsNobodysData) {
   const Seeds seeds(40);
   int failed = 0;
   for (uint64_t seed = seeds.first; seed <= seeds.last && !HasFailure(); ++seed) {
     SCOPED_TRACE(replay_command(seed));
     for (const auto& [collective, algorithm] : kReaders)
-      failed += run_reader(seed, collective, algorithm, SimReads::kSomePairs);
+      failed += run_reader(seed, collective, algorithm, SimReads::kSomeFail);
   }
   EXPECT_TRUE(failed > 0 || seeds.first == seeds.last);
 }

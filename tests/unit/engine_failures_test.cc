@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How ranks learn that a collective cannot go on, and what they are told.
+#include <cstring>
+#include <functional>
+#include <utility>
+
 #include "tests/unit/engine_wire.h"
 
 namespace ibcoll {
@@ -164,9 +168,19 @@ class OwnMemory : public NodeMemory {
  public:
   Result<uint64_t> allocate(uint64_t) override { return uint64_t{0}; }
   void release(uint64_t, uint64_t) override {}
-  std::byte* at(uint64_t) override { return nullptr; }
+  Result<std::byte*> at(uint64_t, uint64_t) override { return error(IBCOLL_ERR_INTERNAL, "not asked"); }
+  Status back(uint64_t, uint64_t) override { return {}; }
+  bool back_all(uint64_t, uint64_t) override { return false; }
+  bool alive(int) const override { return true; }
   bool can_read(int) const override { return false; }
-  Status read(int, uint64_t, std::span<std::byte>) override { return {}; }
+  Status read(int, uint64_t, std::span<std::byte>) override {
+    if (while_read) while_read();
+    return {};
+  }
+  Status confirm() override { return std::exchange(confirmed, Status()); }
+
+  std::function<void()> while_read;
+  Status confirmed;
 };
 
 struct alignas(64) Cacheline {
@@ -189,6 +203,17 @@ class EngineOfANodeTest : public EngineTest {
     }
     return made;
   }
+  // All ranks but the root read its memory.
+  std::unique_ptr<Request> start_bcast(Team& team, std::vector<std::byte>& buffer) {
+    Args args;
+    args.collective = IBCOLL_BCAST;
+    args.bytes = args.recv.bytes = buffer.size();
+    args.recv.base = buffer.data();
+    auto call = std::make_unique<Request>(team, args, Choice{find_algorithm(IBCOLL_BCAST, "single_copy")},
+                                          IBCOLL_SCHEME_AUTO, 1);
+    EXPECT_TRUE(call->start().ok());
+    return call;
+  }
   std::unique_ptr<Request> start_barrier(Team& team) {
     Args args;
     args.collective = IBCOLL_BARRIER;
@@ -198,10 +223,18 @@ class EngineOfANodeTest : public EngineTest {
     return barrier;
   }
 
+  // What somebody writes who has no business there: over all lines.
+  void spoil(std::byte junk) {
+    constexpr size_t kControl = 4096 / sizeof(Cacheline);
+    std::memset(static_cast<void*>(memory_.data() + kControl), static_cast<int>(junk),
+                kRanks * NodeWindow::kLines * 512);
+  }
+
+  OwnMemory node_;
+
  private:
   static constexpr uint64_t kArea = 64;
   std::vector<Cacheline> memory_{NodeWindow::footprint(kRanks, kArea) / sizeof(Cacheline) + 1};
-  OwnMemory node_;
   Bell bells_[kRanks] = {};
   Doorbell doorbells_[kRanks] = {{all_bells(), 0}, {all_bells(), 1}, {all_bells(), 2}};
   std::vector<Bell*> all_bells() { return {&bells_[0], &bells_[1], &bells_[2]}; }
@@ -255,6 +288,48 @@ TEST_F(EngineOfANodeTest, WhoIsInDoubtHasNotLeftTheNodeWindow) {
   EXPECT_EQ(left->left(0), 0);
   wait_seconds(1);
   EXPECT_EQ(left->left(0), IBCOLL_ERR_PEER_FAILED);
+}
+
+// Its memory is its caller's again, whatever the read brought.
+TEST_F(EngineOfANodeTest, WhoGivesUpWhileItsMemoryIsReadHasGivenNothing) {
+  const auto teams = make_teams();
+  const auto root = make_window(0);
+  std::vector<std::byte> buffers[2] = {std::vector<std::byte>(100), std::vector<std::byte>(100)};
+  const auto sent = start_bcast(*teams[0], buffers[0]);
+  node_.while_read = [&] { root->leave(IBCOLL_ERR_SYSTEM); };
+  const auto received = start_bcast(*teams[1], buffers[1]);
+  EXPECT_EQ(teams[1]->failure().code(), IBCOLL_ERR_SYSTEM);
+  EXPECT_NE(teams[1]->failure().text().find("rank 0 failed while its memory was read"), std::string::npos)
+      << teams[1]->failure().text();
+  wait_seconds(1);
+  EXPECT_EQ(received->status().code(), IBCOLL_ERR_SYSTEM);
+}
+
+// Another process may have got the number of one that has ended.
+TEST_F(EngineOfANodeTest, WhatWasReadCountsOnceItIsKnownWhoseItWas) {
+  const auto teams = make_teams();
+  std::vector<std::byte> buffers[2] = {std::vector<std::byte>(100), std::vector<std::byte>(100)};
+  const auto sent = start_bcast(*teams[0], buffers[0]);
+  node_.confirmed = error(IBCOLL_ERR_PEER_FAILED, "it was not rank 0");
+  const auto received = start_bcast(*teams[1], buffers[1]);
+  wait_seconds(1);
+  EXPECT_EQ(received->status().code(), IBCOLL_ERR_PEER_FAILED);
+  EXPECT_FALSE(sent->status().ok()) << "the root cannot know of it otherwise";
+}
+
+// Neither a mismatch nor a timeout, which would blame ranks that did nothing wrong.
+TEST_F(EngineOfANodeTest, SharedMemoryThatIsSpoiledIsNamed) {
+  for (const std::byte junk : {std::byte{0xff}, std::byte{0x5a}, std::byte{0}}) {
+    spoil(std::byte{0});
+    const auto teams = make_teams();
+    const auto first = start_barrier(*teams[0]), second = start_barrier(*teams[1]);
+    spoil(junk);
+    const auto third = start_barrier(*teams[2]);
+    wait_seconds(5);
+    EXPECT_EQ(teams[2]->failure().code(), IBCOLL_ERR_SYSTEM);
+    EXPECT_NE(teams[2]->failure().text().find("spoiled"), std::string::npos) << teams[2]->failure().text();
+    EXPECT_EQ(first->status().code(), IBCOLL_ERR_SYSTEM);
+  }
 }
 
 // Its part was complete, and it did not wait for the others to look.

@@ -18,7 +18,7 @@ constexpr uint64_t kBytes = uint64_t{1} << 20;
 
 class HeapTest : public testing::Test {
  protected:
-  HeapTest() { heap().prepare(kBytes); }
+  HeapTest() { heap().prepare(kBytes, kBytes); }
   ~HeapTest() override { ::munmap(memory_, sizeof(Heap)); }
   Heap& heap() { return *static_cast<Heap*>(memory_); }
   uint64_t take(uint64_t bytes) {
@@ -59,6 +59,37 @@ TEST_F(HeapTest, JoinsWhatIsGivenBack) {
   }
   for (const auto& [offset, bytes] : taken) heap().give_back(offset, bytes);
   EXPECT_EQ(take(kBytes), 0u);
+}
+
+TEST_F(HeapTest, GivesOutNothingAcrossUnits) {
+  heap().prepare(kBytes, kBytes / 4);
+  EXPECT_EQ(take(1000), 0u);
+  EXPECT_EQ(take(kBytes / 4), kBytes / 4);
+  EXPECT_EQ(take(kBytes / 2), kBytes / 2) << "more than a unit begins at one";
+  EXPECT_EQ(take(kBytes / 4 - 1000), 1000u);
+  EXPECT_EQ(heap().take(1).status().code(), IBCOLL_ERR_NO_MEMORY);
+  heap().give_back(kBytes / 4, kBytes / 4);
+  EXPECT_EQ(take(kBytes / 4), kBytes / 4);
+}
+
+// Whatever another process of the user, or a program that runs wild, has written there.
+TEST_F(HeapTest, NamesWhatIsSpoiled) {
+  take(1000);
+  std::mt19937_64 random(1);
+  int named = 0;
+  for (int i = 0; i < 300; ++i) {
+    auto* const words = reinterpret_cast<uint64_t*>(&heap());
+    const bool all = i % 3 == 0;
+    for (size_t at = 1; at < sizeof(Heap) / sizeof(uint64_t); ++at)
+      if (all || random() % 50 == 0) words[at] = random();
+    const Result<uint64_t> taken = heap().take(16);
+    heap().give_back(random(), 16);
+    if (taken.ok()) continue;
+    ++named;
+    if (taken.status().code() == IBCOLL_ERR_NO_MEMORY) continue;
+    EXPECT_NE(taken.status().text().find("is spoiled"), std::string::npos) << taken.status().text();
+  }
+  EXPECT_GT(named, 100);
 }
 
 // What a full list cannot hold is lost, and nothing else.

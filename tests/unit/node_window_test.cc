@@ -20,9 +20,13 @@ class NoNode : public NodeMemory {
  public:
   Result<uint64_t> allocate(uint64_t) override { return error(IBCOLL_ERR_INTERNAL, "not asked"); }
   void release(uint64_t, uint64_t) override {}
-  std::byte* at(uint64_t) override { return nullptr; }
+  Result<std::byte*> at(uint64_t, uint64_t) override { return error(IBCOLL_ERR_INTERNAL, "not asked"); }
+  Status back(uint64_t, uint64_t) override { return {}; }
+  bool back_all(uint64_t, uint64_t) override { return false; }
+  bool alive(int) const override { return true; }
   bool can_read(int) const override { return false; }
   Status read(int, uint64_t, std::span<std::byte>) override { return error(IBCOLL_ERR_INTERNAL, "not asked"); }
+  Status confirm() override { return error(IBCOLL_ERR_INTERNAL, "not asked"); }
 };
 
 // One step of the script that all ranks follow.
@@ -191,11 +195,117 @@ TEST(NodeWindow, WakesWhoSleepsForTheRankThatPublishes) {
   EXPECT_TRUE(writer.try_next_step(8));
 }
 
+// A node's memory that remembers what was asked for, and refuses to give more than `most` bytes.
+class CountedMemory : public NoNode {
+ public:
+  explicit CountedMemory(uint64_t bytes) : memory_(std::make_unique<std::byte[]>(bytes + 4096)) {
+    base_ = memory_.get() + (4096 - reinterpret_cast<uintptr_t>(memory_.get()) % 4096) % 4096;
+    std::memset(base_, 0xa5, bytes);  // as the last user left it
+  }
+  void release(uint64_t, uint64_t) override { ++released; }
+  Result<std::byte*> at(uint64_t offset, uint64_t) override { return base_ + offset; }
+  Status back(uint64_t, uint64_t bytes) override {
+    backed += bytes;
+    return backed <= most ? Status() : error(IBCOLL_ERR_NO_MEMORY, "no {} bytes", bytes);
+  }
+  bool back_all(uint64_t, uint64_t bytes) override {
+    if (gives_all) backed += bytes;
+    return gives_all;
+  }
+  bool alive(int peer) const override { return peer != dead; }
+
+  uint64_t backed = 0, most = UINT64_MAX;
+  bool gives_all = false;
+  int dead = -1;
+  int released = 0;
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  std::byte* base_;
+};
+
+class NodeWindowMemory : public testing::Test {
+ protected:
+  static constexpr uint64_t kTag = 77;
+  NodeWindowMemory() { EXPECT_TRUE(NodeWindow::prepare(memory_, 0, kTag, 2, kAreaBytes).ok()); }
+  NodeWindow window(int rank) { return {&memory_, *memory_.at(0, 1), kAreaBytes, jobs_, rank, {}, true, 0}; }
+  bool leave(int rank, uint64_t tag = kTag) {
+    return NodeWindow::leave_for_good(memory_, 0, tag, jobs_, rank, kAreaBytes);
+  }
+  const std::vector<int> jobs_{4, 6};
+  CountedMemory memory_{NodeWindow::footprint(2, kAreaBytes)};
+};
+
+TEST_F(NodeWindowMemory, ComesWithTheFirstStepsThatNeedIt) {
+  NodeWindow one = window(0), other = window(1);
+  const uint64_t at_first = memory_.backed;
+  EXPECT_LE(at_first, 4096u);
+  EXPECT_EQ(one.left(1), 0);
+  ASSERT_TRUE(one.try_next_step(8));
+  const uint64_t lines = memory_.backed - at_first;
+  EXPECT_EQ(lines, 2u * NodeWindow::kLines * 512);
+  one.publish(1);
+  ASSERT_TRUE(other.try_next_step(8));
+  EXPECT_TRUE(other.published(0, NodeWindow::kWhole));
+  EXPECT_FALSE(one.published(1, NodeWindow::kWhole)) << "what the last user left is no step";
+  other.publish(1);
+  EXPECT_EQ(memory_.backed, at_first + lines) << "it is there once";
+  ASSERT_TRUE(one.try_next_step(5000));
+  EXPECT_EQ(memory_.backed, at_first + lines + 2 * NodeWindow::kBanks * 8192);
+  one.publish(1);
+  ASSERT_TRUE(other.try_next_step(5000));
+  other.publish(1);
+  ASSERT_TRUE(other.try_next_sole_step(8192));
+  EXPECT_EQ(memory_.backed, at_first + lines + 2 * NodeWindow::kBanks * 8192);
+}
+
+TEST_F(NodeWindowMemory, ComesAllAtOnceWhereThereIsEnough) {
+  memory_.gives_all = true;
+  NodeWindow one = window(0);
+  ASSERT_TRUE(one.try_next_step(8));
+  const uint64_t backed = memory_.backed;
+  one.publish(1);
+  ASSERT_TRUE(one.try_next_step(kAreaBytes));
+  EXPECT_EQ(memory_.backed, backed);
+}
+
+TEST_F(NodeWindowMemory, IsAskedForBeforeItIsTouched) {
+  memory_.most = memory_.backed;
+  NodeWindow one = window(0), other = window(1);
+  EXPECT_FALSE(one.try_next_step(8));
+  EXPECT_EQ(one.trouble().code(), IBCOLL_ERR_NO_MEMORY);
+  memory_.most += 2u * NodeWindow::kLines * 512 + memory_.backed;
+  EXPECT_TRUE(other.try_next_step(8));
+  EXPECT_TRUE(other.trouble().ok());
+  other.publish(1);
+  EXPECT_FALSE(other.try_next_step(kAreaBytes));
+  EXPECT_EQ(other.trouble().code(), IBCOLL_ERR_NO_MEMORY);
+}
+
+TEST_F(NodeWindowMemory, IsGivenBackByTheLastRank) {
+  EXPECT_FALSE(leave(1));
+  EXPECT_EQ(memory_.released, 0);
+  EXPECT_TRUE(leave(0));
+  EXPECT_EQ(memory_.released, 1);
+  EXPECT_TRUE(leave(1)) << "asks again";
+  EXPECT_EQ(memory_.released, 1);
+}
+
+TEST_F(NodeWindowMemory, IsGivenBackWithoutTheDead) {
+  EXPECT_FALSE(leave(1));
+  memory_.dead = 4;
+  EXPECT_TRUE(leave(1));
+  EXPECT_EQ(memory_.released, 1);
+  ASSERT_TRUE(NodeWindow::prepare(memory_, 0, kTag + 1, 2, kAreaBytes).ok());
+  EXPECT_TRUE(leave(1)) << "it is another team's now";
+  EXPECT_TRUE(leave(0));
+  EXPECT_EQ(memory_.released, 1);
+}
+
 // Who has not tried to begin a step is held back by nobody.
 TEST(NodeWindow, HeldBackOnlyByWhatATryHasLookedFor) {
   const auto memory = std::make_unique<std::byte[]>(NodeWindow::footprint(2, kAreaBytes) + 64);
   auto* const base = memory.get() + (64 - reinterpret_cast<uintptr_t>(memory.get()) % 64) % 64;
-  NodeWindow::prepare(base, 2);
   NoNode none;
   NodeWindow ahead(&none, base, kAreaBytes, {0, 1}, 0, NodeWindow::Limits{}, true);
   NodeWindow behind(&none, base, kAreaBytes, {0, 1}, 1, NodeWindow::Limits{}, true);

@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -80,6 +82,73 @@ TEST(SegmentAlone, IsNotMadeWholeWhereAllFutureMemoryIsLocked) {
   ::munlockall();
   if (!made.ok()) GTEST_SKIP() << made.status().text();  // for want of the right to lock so much, which it then names
   EXPECT_LT(after, before + 100 * 1024);
+}
+
+// Bytes of the segment that this process may use.
+uint64_t mapped_bytes() {
+  uint64_t sum = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    uint64_t begin = 0, end = 0;
+    char may_write = '-';
+    if (line.find("memfd:ibcoll") == std::string::npos) continue;
+    if (std::sscanf(line.c_str(), "%lx-%lx r%c", &begin, &end, &may_write) == 3 && may_write == 'w') sum += end - begin;
+  }
+  return sum;
+}
+
+// A checker of memory pays for each byte that is mapped.
+TEST_F(SegmentTest, IsMappedAsItIsUsed) {
+  EXPECT_LT(mapped_bytes(), kMegabyte);
+  ASSERT_TRUE(segment_->ensure_pair(0, 1).ok());
+  EXPECT_LT(mapped_bytes(), kMegabyte);
+  Result<uint64_t> offset = segment_->reserve(100 * kMegabyte);
+  ASSERT_TRUE(offset.ok());
+  ASSERT_TRUE(segment_->map_heap(*offset, 10 * kMegabyte).ok());
+  EXPECT_GE(mapped_bytes(), 10 * kMegabyte);
+  EXPECT_LT(mapped_bytes(), 13 * kMegabyte);
+}
+
+TEST_F(SegmentTest, HasRoomForAThousandWindows) {
+  constexpr uint64_t kWindow = 18'700'000;  // of 16 ranks
+  for (int i = 0; i < 1000; ++i) {
+    Result<uint64_t> offset = segment_->reserve(kWindow);
+    ASSERT_TRUE(offset.ok()) << "window " << i << ": " << offset.status().text();
+    ASSERT_TRUE(segment_->back(*offset, 4096).ok());
+    Result<std::byte*> memory = segment_->map_heap(*offset, kWindow);
+    ASSERT_TRUE(memory.ok()) << memory.status().text();
+    **memory = std::byte(1);
+    EXPECT_EQ(*memory, segment_->heap(*offset));
+  }
+  EXPECT_EQ(segment_->heap_bytes(), 0u);
+  EXPECT_EQ(segment_->map_heap(segment_->heap_size() - 4096, 8192).status().code(), IBCOLL_ERR_INTERNAL);
+}
+
+TEST_F(SegmentTest, MoreThanAUnitIsContiguous) {
+  Result<uint64_t> small = segment_->allocate(4096);
+  ASSERT_TRUE(small.ok());
+  *segment_->heap(*small) = std::byte(1);
+  Result<uint64_t> large = segment_->reserve(2 * kUnit + 4096);
+  ASSERT_TRUE(large.ok());
+  Result<std::byte*> memory = segment_->map_heap(*large, 2 * kUnit + 4096);
+  ASSERT_TRUE(memory.ok()) << memory.status().text();
+  ASSERT_TRUE(segment_->back(*large + 2 * kUnit, 4096).ok());
+  (*memory)[2 * kUnit] = std::byte(7);
+  EXPECT_EQ(*segment_->heap(*large + 2 * kUnit), std::byte(7));
+  EXPECT_EQ(*segment_->heap(*small), std::byte(1));
+}
+
+// What is cut off would be a SIGBUS for all who touch it.
+TEST_F(SegmentTest, CannotBeCutOff) {
+  int tried = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code failure;
+    if (std::filesystem::read_symlink(entry, failure).string().find("memfd:ibcoll") == std::string::npos) continue;
+    ++tried;
+    EXPECT_NE(::truncate(entry.path().c_str(), 4096), 0);
+    EXPECT_EQ(errno, EPERM);
+  }
+  EXPECT_GT(tried, 0);
 }
 
 // As under a profiler, which sends a signal every now and then.

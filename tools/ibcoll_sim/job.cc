@@ -66,10 +66,14 @@ std::unique_ptr<NodeWindow> SimJob::make_window(const Placement& placement, int 
         memory.allocate(NodeWindow::footprint(static_cast<int>(jobs.size()), params_.window_area_bytes));
     if (!made.ok()) return nullptr;
     offset = *made;
-    NodeWindow::prepare(memory.at(offset), static_cast<int>(jobs.size()));
+    if (!NodeWindow::prepare(memory, offset, teams_.size(), static_cast<int>(jobs.size()), params_.window_area_bytes)
+             .ok())
+      return nullptr;
   }
-  return std::make_unique<NodeWindow>(&memory, memory.at(offset), params_.window_area_bytes, std::move(jobs), local,
-                                      params_.blocks, params_.crowded);
+  std::byte* const base =
+      *memory.at(offset, NodeWindow::footprint(static_cast<int>(jobs.size()), params_.window_area_bytes));
+  return std::make_unique<NodeWindow>(&memory, base, params_.window_area_bytes, std::move(jobs), local, params_.blocks,
+                                      params_.crowded, offset);
 }
 
 void SimJob::add_step(int job_rank, SimStep step) {

@@ -11,17 +11,17 @@ Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const ConstBytes own = a.own(c.rank());
   co_await c.next_step(kAddressBytes);
-  publish_address(w, own.data());
+  publish_address(c, own);
   c.publish();
   c.copy(a.recv[c.rank()], own);
   for (int i = 1; i < c.size(); ++i) {
     const int from = c.peer(-i);
     co_await c.published(from);
-    if (!c.read(from, published_address(w, from), a.recv[from])) co_return;
+    if (!co_await c.read(from, published_address(w, from), a.recv[from])) co_return;
   }
   co_await c.next_step(0);
   c.publish();
-  co_await c.all_published();
+  co_await all_have_read(c);
 }
 
 double cost_us(const Shape& s, const CostModel& m) {

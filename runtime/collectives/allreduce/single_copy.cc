@@ -12,23 +12,6 @@ namespace {
 
 constexpr uint64_t kPiece = 32768;  // combined at a time: stays in the cache of a core
 
-// sum = operand(0) op ... op operand(p - 1) over sum.size() bytes from byte `at` of all operands. `work` is as long as sum.
-// False: a read has failed.
-bool combine(Comm& c, const Args& a, const std::byte* operand, uint64_t at, Bytes sum, Bytes work) {
-  for (int i = c.size() - 1; i >= 0; --i) {
-    const bool last = i == c.size() - 1;
-    const Bytes into = last ? sum : work;
-    if (i != c.rank() && !c.read(i, published_address(c.node(), i) + at, into)) return false;
-    if (c.size() == 1)
-      a.reduction.single(sum.data(), operand + at, sum.size() / a.reduction.element_bytes());
-    else if (last && i == c.rank())
-      c.copy(sum, ConstBytes(operand + at, sum.size()));
-    if (!last)
-      a.reduction(i == c.rank() ? operand + at : work.data(), sum.data(), sum.size() / a.reduction.element_bytes());
-  }
-  return true;
-}
-
 Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const uint64_t element = a.reduction.element_bytes();
@@ -43,7 +26,7 @@ Task run(Comm& c, Args a) {
   const auto offset = [&](Bytes part) { return static_cast<uint64_t>(part.data() - result.data()); };
 
   co_await c.next_step(kAddressBytes);
-  publish_address(w, operand);
+  publish_address(c, ConstBytes(operand, a.bytes));
   c.publish();
   co_await c.all_published();
   const Bytes own = segment(c.rank());
@@ -55,21 +38,33 @@ Task run(Comm& c, Args a) {
   for (uint64_t at = 0; at < own.size(); at += most) {
     const Bytes piece = part(own, at, most);
     const Bytes sum = aside ? Bytes(work + most, piece.size()) : piece;
-    if (!combine(c, a, operand, offset(piece), sum, Bytes(work, piece.size()))) co_return;
+    const std::byte* const own_operand = operand + offset(piece);
+    for (int i = c.size() - 1; i >= 0; --i) {
+      const bool last = i == c.size() - 1;
+      const Bytes into = last ? sum : Bytes(work, piece.size());
+      if (i != c.rank()) {
+        if (!co_await c.read(i, published_address(w, i) + offset(piece), into)) co_return;
+      } else if (c.size() == 1) {
+        a.reduction.single(sum.data(), own_operand, sum.size() / element);
+      } else if (last) {
+        c.copy(sum, ConstBytes(own_operand, sum.size()));
+      }
+      if (!last) a.reduction(i == c.rank() ? own_operand : work, sum.data(), sum.size() / element);
+    }
     c.copy(piece, sum);
   }
 
   co_await c.next_step(kAddressBytes);
-  publish_address(w, result.data());
+  publish_address(c, result);
   c.publish();
   for (int i = 1; i < c.size(); ++i) {
     const int owner = c.peer(-i);
     co_await c.published(owner);
-    if (!c.read(owner, published_address(w, owner) + offset(segment(owner)), segment(owner))) co_return;
+    if (!co_await c.read(owner, published_address(w, owner) + offset(segment(owner)), segment(owner))) co_return;
   }
   co_await c.next_step(0);
   c.publish();
-  co_await c.all_published();
+  co_await all_have_read(c);
 }
 
 double cost_us(const Shape& s, const CostModel& m) {

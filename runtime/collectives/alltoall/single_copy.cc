@@ -10,18 +10,18 @@ namespace {
 Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   co_await c.next_step(kAddressBytes);
-  publish_address(w, a.send.base);
+  publish_address(c, ConstBytes(a.send.base, a.recv.bytes * static_cast<uint64_t>(c.size())));
   c.publish();
   c.copy(a.recv[c.rank()], a.send[c.rank()]);
   for (int i = 1; i < c.size(); ++i) {
     const int from = c.peer(-i);
     co_await c.published(from);
     const uint64_t address = published_address(w, from) + a.recv.bytes * static_cast<uint64_t>(c.rank());
-    if (!c.read(from, address, a.recv[from])) co_return;
+    if (!co_await c.read(from, address, a.recv[from])) co_return;
   }
   co_await c.next_step(0);
   c.publish();
-  co_await c.all_published();
+  co_await all_have_read(c);
 }
 
 double cost_us(const Shape& s, const CostModel& m) {

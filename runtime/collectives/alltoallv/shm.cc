@@ -77,6 +77,19 @@ bool in_pieces(const NodeWindow& w, uint64_t bytes) {
   return bytes > 0 && w.limits().streams(bytes) && cell_bytes(w) > 0;
 }
 
+// From the first byte of the first block to the last one of the last.
+ConstBytes all_blocks(const ConstBlocks& blocks, int p) {
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;
+  for (int i = 0; i < p; ++i) {
+    const ConstBytes block = blocks[i];
+    if (block.empty()) continue;
+    if (!begin || block.data() < begin) begin = block.data();
+    end = std::max(end, block.data() + block.size());
+  }
+  return begin ? ConstBytes(begin, end) : ConstBytes();
+}
+
 Rest write_table(Comm& c, const Args& a, const Published& mine) {
   NodeWindow& w = c.node();
   const uint64_t window_below = w.limits().read_from;
@@ -104,8 +117,8 @@ Rest write_table(Comm& c, const Args& a, const Published& mine) {
   return rest;
 }
 
-// False: the collective has failed.
-bool take_block(Comm& c, int from, const Published& theirs, Bytes block) {
+// False: the collective has failed. `address`: where the block is to be read; else 0.
+bool take_block(Comm& c, int from, const Published& theirs, Bytes block, uint64_t& address) {
   Entry entry;
   std::memcpy(&entry, theirs.entry(c.rank()), sizeof entry);
   const uint64_t end = entry.where == kLine ? NodeWindow::kInlineBytes : c.node().area_bytes();
@@ -114,7 +127,10 @@ bool take_block(Comm& c, int from, const Published& theirs, Bytes block) {
     return false;
   }
   if (entry.where == kPieces) return true;  // to come
-  if (entry.where == kPrivate) return c.read(from, entry.place, block);
+  if (entry.where == kPrivate) {
+    address = entry.place;
+    return true;
+  }
   if (!Room{nullptr, end, entry.place}.fits(entry.bytes)) {
     c.mismatch(from, entry.place, end, "place of its block");
     return false;
@@ -127,6 +143,7 @@ Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   co_await c.next_step(w.area_bytes());
   const Rest mine = write_table(c, a, Published(w, c.rank()));
+  if (mine.is_read) c.lend(all_blocks(a.send, c.size()));
   c.publish();
   c.copy(a.recv[c.rank()], a.send[c.rank()]);
   Rest rest = mine;  // of all ranks
@@ -137,7 +154,9 @@ Task run(Comm& c, Args a) {
     Rest theirs;
     std::memcpy(&theirs, published.line, sizeof theirs);
     rest.add(theirs);
-    if (!take_block(c, from, published, a.recv[from])) co_return;
+    uint64_t address = 0;
+    if (!take_block(c, from, published, a.recv[from], address)) co_return;
+    if (address != 0 && !co_await c.read(from, address, a.recv[from])) co_return;
   }
   const uint64_t length = rest.pieces > 0 ? cell_bytes(w) : 0;
   for (uint64_t at = 0; at < rest.pieces * length; at += length) {
@@ -159,7 +178,7 @@ Task run(Comm& c, Args a) {
   if (!rest.is_read) co_return;
   co_await c.next_step(0);
   c.publish();
-  if (mine.is_read) co_await c.all_published();
+  if (mine.is_read) co_await all_have_read(c);
 }
 
 const char* why_not(const Shape& s) {

@@ -11,15 +11,15 @@ namespace {
 Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   co_await c.next_step(kAddressBytes);
-  if (c.rank() == a.root) publish_address(w, a.recv.base);
+  if (c.rank() == a.root) publish_address(c, a.buffer());
   c.publish();
   if (c.rank() != a.root) {
     co_await c.published(a.root);
-    if (!c.read(a.root, published_address(w, a.root), a.buffer())) co_return;
+    if (!co_await c.read(a.root, published_address(w, a.root), a.buffer())) co_return;
   }
   co_await c.next_step(0);
   c.publish();
-  if (c.rank() == a.root) co_await c.all_published();
+  if (c.rank() == a.root) co_await all_have_read(c);
 }
 
 double cost_us(const Shape& s, const CostModel& m) {

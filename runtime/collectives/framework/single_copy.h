@@ -12,9 +12,10 @@ namespace ibcoll {
 constexpr uint64_t kAddressBytes = sizeof(uint64_t);
 
 // In a step of at least kAddressBytes bytes, before publish().
-inline void publish_address(NodeWindow& w, const std::byte* memory) noexcept {
-  const auto address = reinterpret_cast<uint64_t>(memory);
-  std::memcpy(w.area(w.rank(), kAddressBytes), &address, sizeof address);
+inline void publish_address(Comm& c, ConstBytes memory) noexcept {
+  const auto address = reinterpret_cast<uint64_t>(memory.data());
+  c.lend(memory);
+  std::memcpy(c.node().area(c.node().rank(), kAddressBytes), &address, sizeof address);
 }
 
 // What the local rank has published in the current step.
@@ -22,6 +23,12 @@ inline uint64_t published_address(NodeWindow& w, int local) noexcept {
   uint64_t address = 0;
   std::memcpy(&address, w.area(local, kAddressBytes), sizeof address);
   return address;
+}
+
+// What was lent is this rank's alone again: all have published the step after they read, and what they could not read has left.
+inline Task all_have_read(Comm& c) {
+  co_await c.all_published();
+  co_await c.flushed();
 }
 
 inline const char* applies_with_single_copy(const Shape& shape) {

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/base/start_folder.h"
+
+#include <filesystem>
+#include <system_error>
+
+namespace ibcoll {
+namespace {
+
+const std::filesystem::path& start_folder() {
+  static const std::filesystem::path folder = [] {
+    std::error_code failure;  // a directory that is gone: paths stay relative
+    return std::filesystem::current_path(failure);
+  }();
+  return folder;
+}
+// Before main(): the program has not changed its directory yet.
+[[gnu::constructor]] void settle_start_folder() { (void)start_folder(); }
+
+}  // namespace
+
+std::string from_start_folder(const std::string& path) { return (start_folder() / path).string(); }
+
+}  // namespace ibcoll

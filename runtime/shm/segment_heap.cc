@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The heap of the segment: who has which part, what has memory, what this process has mapped.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "runtime/machine/memory_limit.h"
+#include "runtime/shm/segment.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1; the C library of then does not name it
+// Of memory that windows have before all of it is used. A node's first windows are used most.
+constexpr uint64_t kMostAtOnce = uint64_t{1} << 30;
+
+}  // namespace
+
+Result<uint64_t> Segment::allocate(uint64_t bytes) {
+  Result<uint64_t> offset = reserve(bytes);
+  if (!offset.ok()) return offset;
+  Status status = check_limit(bytes);
+  if (status.ok()) status = map_heap(*offset, bytes).status();
+  for (uint64_t number = *offset / kChunk; status.ok() && number * kChunk < *offset + bytes; ++number)
+    status = allocate_chunk(number);
+  if (status.ok()) return offset;
+  release(*offset, bytes);
+  return status;
+}
+
+Result<uint64_t> Segment::reserve(uint64_t bytes) { return header().heap.take(whole_pages(bytes)); }
+
+Status Segment::back(uint64_t offset, uint64_t bytes) noexcept {
+  const uint64_t begin = offset / kSegmentPage * kSegmentPage, end = whole_pages(offset + bytes);
+  bool whole = true;
+  for (uint64_t number = begin / kChunk; whole && number * kChunk < end; ++number)
+    whole = header().chunks[number].load(std::memory_order_acquire) != Chunk::kNone;
+  if (whole) return {};
+  if (Status status = check_limit(end - begin); !status.ok()) return status;
+  return allocate_pages(heap_start_ + begin, end - begin);
+}
+
+bool Segment::back_all(uint64_t offset, uint64_t bytes) noexcept {
+  const uint64_t there = heap_bytes();
+  if (bytes > memory_left() / 2 || (there > 0 && there + bytes > kMostAtOnce)) return false;
+  for (uint64_t number = offset / kChunk; number * kChunk < offset + bytes; ++number)
+    if (!allocate_chunk(number).ok()) return false;
+  return true;
+}
+
+// Parts of a unit stay where they are mapped, so that devices may keep them registered.
+Result<std::byte*> Segment::map_heap(uint64_t offset, uint64_t bytes) noexcept {
+  if (bytes == 0 || offset >= heap_size_ || bytes > heap_size_ - offset)
+    return error(IBCOLL_ERR_INTERNAL, "shm: {} bytes at {} are not in the node's heap of {} bytes", bytes, offset,
+                 heap_size_);
+  const uint64_t first = offset / kUnit, last = (offset + bytes - 1) / kUnit;
+  bool contiguous = units_[first] != nullptr;
+  for (uint64_t unit = first; unit < last; ++unit) contiguous = contiguous && units_[unit + 1] == units_[unit] + kUnit;
+  if (!contiguous) {
+    Result<std::byte*> start = take_addresses(std::min((last + 1 - first) * kUnit, heap_size_ - first * kUnit));
+    if (!start.ok()) return start;
+    for (uint64_t unit = first; unit <= last; ++unit) units_[unit] = *start + (unit - first) * kUnit;
+    const auto chunk = chunks_mapped_.begin();
+    std::fill(chunk + static_cast<std::ptrdiff_t>(first * (kUnit / kChunk)),
+              chunk + static_cast<std::ptrdiff_t>(std::min((last + 1) * (kUnit / kChunk), chunks_mapped_.size())),
+              false);
+  }
+  if (Status status = map_chunks(offset / kChunk, (offset + bytes - 1) / kChunk); !status.ok()) return status;
+  return heap(offset);
+}
+
+Status Segment::map_chunks(uint64_t first, uint64_t last) noexcept {
+  for (uint64_t at = first; at <= last;) {
+    uint64_t end = at;
+    while (end <= last && !chunks_mapped_[end] && (end == at || end % (kUnit / kChunk) != 0)) ++end;
+    if (end > at) {
+      if (Status status = map_at(heap(at * kChunk), heap_start_ + at * kChunk, (end - at) * kChunk); !status.ok())
+        return status;
+      for (uint64_t chunk = at; chunk < end; ++chunk) chunks_mapped_[chunk] = true;
+    }
+    at = std::max(end, at + 1);
+  }
+  return {};
+}
+
+// Ranks that need one chunk at the same time both do all of it. One alone of them may be told that it is a huge page now.
+Status Segment::allocate_chunk(uint64_t number) noexcept {
+  std::atomic<Chunk>& chunk = header().chunks[number];
+  if (chunk.load(std::memory_order_acquire) != Chunk::kNone) return {};
+  if (Status status = allocate_pages(heap_start_ + number * kChunk, kChunk); !status.ok()) return status;
+  std::byte* const memory = heap(number * kChunk);
+  const bool huge = ::madvise(memory, kChunk, kCollapse) == 0;
+  // Mapped where and when it is used, and not counted as this rank's before others use it.
+  ::madvise(memory, kChunk, MADV_DONTNEED);
+  Chunk none = Chunk::kNone;
+  if (huge)
+    chunk.store(Chunk::kHugePage, std::memory_order_release);
+  else
+    chunk.compare_exchange_strong(none, Chunk::kPages, std::memory_order_release, std::memory_order_relaxed);
+  return {};
+}
+
+uint64_t Segment::count_chunks(Chunk kind) noexcept {
+  const auto* const chunks = header().chunks;
+  return kChunk * static_cast<uint64_t>(std::count(chunks, chunks + chunks_mapped_.size(), kind));
+}
+
+// The pages stay: given back to the system they would be others next time, and devices that have them registered would go
+// on with the old ones; nothing tells a registration cache of that.
+void Segment::release(uint64_t offset, uint64_t bytes) noexcept { header().heap.give_back(offset, whole_pages(bytes)); }
+
+}  // namespace ibcoll

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a program changes after it has its context: its user, its directory, who may read its memory. Nothing of that may
+// matter to collectives.
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "tests/multiprocess/fork_job.h"
+#include "tests/multiprocess/persistent_call.h"
+#include "tests/multiprocess/scenario.h"
+
+namespace ibcoll::multiprocess {
+namespace {
+
+constexpr int kRanks = 4;
+constexpr double kSeconds = 60;
+
+// From now on the kernel lets no other process of this kind read this one's memory.
+bool become_unreadable() {
+  if (::geteuid() != 0) return ::prctl(PR_SET_DUMPABLE, 0) == 0;
+  return ::setgid(65534) == 0 && ::setuid(65534) == 0;
+}
+
+struct Change {
+  const char* name;
+  bool (*changes)(int rank, int round);  // whether the rank changes before this round
+};
+
+constexpr Change kChanges[] = {
+    {"All", [](int, int round) { return round == 1; }},
+    {"One", [](int rank, int round) { return round == 1 && rank == 2; }},
+    {"OneByOne", [](int rank, int round) { return round == rank + 1; }},
+};
+
+struct Move {
+  ibcoll_collective_t collective;
+  uint64_t bytes;
+  const char* algorithm;
+};
+
+constexpr Move kMoves[] = {{IBCOLL_BCAST, 300'000, "single_copy"},     {IBCOLL_ALLGATHER, 100'000, "single_copy"},
+                           {IBCOLL_ALLGATHERV, 30'000, "single_copy"}, {IBCOLL_ALLTOALL, 100'000, "single_copy"},
+                           {IBCOLL_ALLTOALL, 100'000, "direct"},       {IBCOLL_ALLTOALL, 100'000, nullptr},
+                           {IBCOLL_ALLTOALLV, 100'000, "shm"},         {IBCOLL_ALLREDUCE, 400'000, "single_copy"},
+                           {IBCOLL_ALLREDUCE, 400'000, nullptr},       {IBCOLL_BCAST, 3'000'000, nullptr}};
+
+int change_between_rounds(ForkedRank& self, const Change& change) {
+  ibcoll_context_t context = nullptr;
+  const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
+  if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
+  {
+    std::vector<std::unique_ptr<PersistentCall>> calls;
+    for (const Move& move : kMoves)
+      calls.push_back(std::make_unique<PersistentCall>(
+          ibcoll_team_world(context),
+          CallParams{.collective = move.collective, .bytes = move.bytes, .algorithm = move.algorithm}));
+    for (int round = 0; round < kRanks + 2 && complaints() == 0; ++round) {
+      if (change.changes(self.rank, round)) expect(become_unreadable(), "this process stays readable");
+      for (auto& call : calls)
+        if (!call->start(static_cast<uint64_t>(round)) || !call->wait(static_cast<uint64_t>(round))) break;
+    }
+    // A team that is made now selects by what is allowed now, alike on all ranks.
+    const TeamOwner again = split(ibcoll_team_world(context), 0, self.rank);
+    if (again.get()) {
+      PersistentCall call(again.get(), {.collective = IBCOLL_ALLTOALL, .bytes = 200'000});
+      if (call.start(0)) call.wait(0);
+    }
+  }
+  expect_ok(ibcoll_context_destroy(context), "ibcoll_context_destroy");
+  return complaints() > 0 ? 1 : 0;
+}
+
+class Unreadable : public testing::TestWithParam<Change> {};
+
+TEST_P(Unreadable, LargeBlocksGoByCopies) {
+  ::setenv("IBCOLL_LOG", "error", 1);
+  ::setenv("IBCOLL_TIMEOUT", "30", 1);
+  const std::vector<Ending> endings =
+      ForkJob(kRanks, 1).run([](ForkedRank& self) { return change_between_rounds(self, GetParam()); }, kSeconds);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_FALSE(endings[static_cast<size_t>(rank)].overdue) << "rank " << rank << " hangs";
+    EXPECT_TRUE(endings[static_cast<size_t>(rank)].exited) << "rank " << rank;
+    EXPECT_EQ(endings[static_cast<size_t>(rank)].code, 0) << "rank " << rank;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Unreadable, testing::ValuesIn(kChanges),
+                         [](const testing::TestParamInfo<Change>& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace ibcoll::multiprocess

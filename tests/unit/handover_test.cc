@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who gets the node's segment: the ranks of the job, whoever else asks for it, and how often.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/unique_fd.h"
+#include "runtime/shm/segment.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr uint64_t kKey = 4711;
+constexpr uint64_t kRing = 4096;
+
+Segment::Deadline in_seconds(double seconds) {
+  return std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<int>(seconds * 1000));
+}
+
+class Handover : public testing::Test {
+ protected:
+  void SetUp() override {
+    Result<std::unique_ptr<Segment>> made = Segment::create(3, kRing);
+    ASSERT_TRUE(made.ok()) << made.status().text();
+    segment_ = std::move(*made);
+    ASSERT_TRUE(segment_->offer(name_).ok());
+    server_ = std::thread([this] { served_ = segment_->serve(kKey, in_seconds(20)); });
+  }
+  void TearDown() override {
+    if (server_.joinable()) server_.join();
+  }
+  Result<std::unique_ptr<Segment>> receive(uint64_t key, int rank, double seconds = 15) {
+    return Segment::receive(name_, key, rank, 3, kRing, in_seconds(seconds));
+  }
+  // Both ranks get it, and nothing else was handed out to them.
+  void expect_handover() {
+    for (int rank = 1; rank < 3; ++rank) {
+      Result<std::unique_ptr<Segment>> got = receive(kKey, rank);
+      ASSERT_TRUE(got.ok()) << got.status().text();
+      segment_->info(rank).pid = 100 + rank;
+      EXPECT_EQ((*got)->info(rank).pid.load(), 100 + rank) << "another segment";
+    }
+    server_.join();
+    EXPECT_TRUE(served_.ok()) << served_.text();
+  }
+
+  const std::string name_ = "ibcoll-test-" + std::to_string(::getpid());
+  std::unique_ptr<Segment> segment_;
+  std::thread server_;
+  Status served_;
+};
+
+TEST_F(Handover, IsToTheRanksOfTheJob) { expect_handover(); }
+
+TEST_F(Handover, IsNotToWhoDoesNotKnowTheKey) {
+  EXPECT_EQ(receive(kKey + 1, 1, 0.3).status().code(), IBCOLL_ERR_TIMEOUT);
+  EXPECT_EQ(receive(kKey, 3, 0.3).status().code(), IBCOLL_ERR_TIMEOUT) << "there is no such rank";
+  expect_handover();
+}
+
+TEST_F(Handover, IsNotToAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setuid(65534) != 0) ::_exit(2);
+    // Past its own check of the leader, as an attacker would go.
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path + 1, name_.data(), name_.size());
+    const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET, 0));
+    const timeval patience{2, 0};
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const int64_t claim[] = {kKey, 1};
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name_.size());
+    if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) ::_exit(3);
+    (void)::send(socket.get(), claim, sizeof claim, MSG_NOSIGNAL);
+    char byte = 0;
+    ::_exit(::recv(socket.get(), &byte, 1, 0) > 0 ? 1 : 0);
+  }
+  int status = 1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "1: it was handed over";
+  expect_handover();
+}
+
+TEST_F(Handover, IsHeldUpByNoStrangers) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name_.data(), name_.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name_.size());
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 200; ++i) {
+    strangers.emplace_back(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    (void)::connect(strangers.back().get(), reinterpret_cast<sockaddr*>(&address), length);
+    if (i % 2 == 0) (void)::send(strangers.back().get(), "hello", 5, MSG_NOSIGNAL);
+  }
+  expect_handover();
+}
+
+}  // namespace
+}  // namespace ibcoll
