@@ -19,6 +19,8 @@ constexpr Time kLandingPatience = 2'000'000'000;
 constexpr int kLastReads = 1000;
 constexpr Time kQuietBeforeEnd = 10'000'000;
 constexpr Time kAfterClose = 1'000'000'000;
+constexpr Time kBetweenLooks = 500'000'000;  // at what the sockets hear
+constexpr Time kBetweenAdoptions = 10'000'000;
 constexpr Time kSettling = 20'000'000;  // a peer that waits has answered by then; nobody waits longer for a late one
 
 // Lets other ranks run that share the core: all waits here are for them.
@@ -36,6 +38,7 @@ Peer* UcxTransport::find_or_make(int rank) {
     slot = std::make_unique<Peer>();
     slot->transport = this;
     slot->rank = rank;
+    has_new_sockets_ = sockets_ != nullptr;
   }
   return slot.get();
 }
@@ -73,6 +76,7 @@ bool UcxTransport::connect(Peer& peer) {
   }
   peer.state = Peer::State::kConnected;
   connected_at_.store(now(), std::memory_order_relaxed);
+  has_new_sockets_ = sockets_ != nullptr;
   ++counters_.connections;
   ProcessId process;
   std::memcpy(&process, addresses_[static_cast<size_t>(peer.rank)].data(), sizeof(process));
@@ -104,6 +108,11 @@ void UcxTransport::serve_connections() {
     unconnected_.pop_back();
     if (peer->state == Peer::State::kNew) connect(*peer);
   }
+  if (has_new_sockets_ && now() >= next_adoption_) {
+    has_new_sockets_ = false;
+    next_adoption_ = now() + kBetweenAdoptions;
+    sockets_->adopt();
+  }
   size_t kept = 0;
   for (Peer* peer : leaving_) {
     const bool answered = all_has_come(*peer) && send_control(*peer, ControlHeader::Kind::kAllReceived);
@@ -132,8 +141,10 @@ void UcxTransport::fail(Peer& peer) {
 
 void UcxTransport::report_failure(Peer& peer) {
   if (!peer.failure.empty()) return;
+  const std::string silence = sockets_ ? sockets_->silence_of(peer.rank) : std::string();
   if (!peer.left)
-    peer.failure = fmt::format("rank {}: ucx: lost rank {}: {}", rank_, peer.rank, ucs_status_string(peer.error));
+    peer.failure = fmt::format("rank {}: ucx: lost rank {}: {}", rank_, peer.rank,
+                               silence.empty() ? ucs_status_string(peer.error) : silence.c_str());
   else
     peer.failure = fmt::format("rank {}: ucx: rank {} has left the job{}", rank_, peer.rank,
                                all_has_come(peer) ? "" : ", and not all that it had sent has come");
@@ -154,7 +165,15 @@ void UcxTransport::check_peers() {
   for (int i = 0; i < (ended.empty() ? 1 : kLastReads) && worker_->progress(); ++i) {
   }
   for (const int rank : ended) broken(*peers_[static_cast<size_t>(rank)], UCS_ERR_CONNECTION_RESET);
+  if (sockets_) look_at_sockets();
   serve_connections();
+}
+
+void UcxTransport::look_at_sockets() {
+  if (now() < next_look_) return;
+  next_look_ = now() + kBetweenLooks;
+  for (const int rank : sockets_->silent_ranks(now()))
+    if (Peer* const peer = find_or_make(rank)) broken(*peer, UCS_ERR_TIMED_OUT);
 }
 
 // A receive that is under way has some time to end; then the endpoint is closed, which ends it. Should UCX hold the memory even

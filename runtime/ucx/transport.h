@@ -18,6 +18,7 @@
 #include "runtime/ucx/memory.h"
 #include "runtime/ucx/module.h"
 #include "runtime/ucx/peer.h"
+#include "runtime/ucx/socket_watch.h"
 #include "runtime/ucx/wire.h"
 #include "runtime/ucx/worker.h"
 
@@ -74,7 +75,8 @@ class UcxTransport final : public NetworkTransport {
 
   static constexpr size_t kImmediateBytes = 2048;  // up to here UCX is asked to take it at once, without a copy of ours
 
-  UcxTransport(const NetworkParams& params, ucx::DevicePlan plan, LargePuts large, std::unique_ptr<ucx::Worker> worker);
+  UcxTransport(const NetworkParams& params, ucx::DevicePlan plan, LargePuts large, std::unique_ptr<ucx::Worker> worker,
+               std::unique_ptr<ucx::SocketWatch> sockets);
   Status register_handlers();
   Registration* pin(std::span<const std::byte> memory);
   void unpin(Registration* pinned);
@@ -131,6 +133,7 @@ class UcxTransport final : public NetworkTransport {
   static void on_error(void* peer, ucp_ep_h endpoint, ucs_status_t status);
   void broken(Peer& peer, ucs_status_t status);
   void serve_connections();
+  void look_at_sockets();
   void fail(Peer& peer);
   void report_failure(Peer& peer);
   void say_goodbye();
@@ -146,6 +149,10 @@ class UcxTransport final : public NetworkTransport {
   std::vector<std::vector<std::byte>> addresses_;
 
   ProcessWatch processes_{ProcessWatch::Until::kEnding};
+  std::unique_ptr<ucx::SocketWatch> sockets_;  // nullptr: no TCP
+  Time next_look_ = 0;                         // at what the sockets hear
+  Time next_adoption_ = 0;                     // of new sockets, while has_new_sockets_
+  bool has_new_sockets_ = false;
   std::unique_ptr<ucx::Worker> worker_;
   std::unique_ptr<ucx::Memory> memory_;
   ucx::BufferPool& pool_ = memory_->pool;

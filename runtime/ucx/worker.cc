@@ -3,6 +3,7 @@
 
 #include <ucs/config/global_opts.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <span>
@@ -20,17 +21,16 @@ struct Option {
   const char* value;
 };
 
-// A dead peer is looked for every second; a host that fell silent is found by TCP keepalive after 2 + 3 * 1 s. connect()
-// must not block. (SYN_CNT stays alone: UCX 1.13 writes it over another field.) Options of a transport that is not used
-// are reported by UCX as invalid, hence WARN_INVALID_CONFIG.
+// A dead peer is looked for every second. connect() must not block. (SYN_CNT stays alone: UCX 1.13 writes it over another
+// field.) Options of a transport that is not used are reported by UCX as invalid, hence WARN_INVALID_CONFIG.
 constexpr Option kOptions[] = {
     {"WARN_INVALID_CONFIG", "UCX_WARN_INVALID_CONFIG", "n"},
     {"KEEPALIVE_INTERVAL", "UCX_KEEPALIVE_INTERVAL", "1s"},
 };
 constexpr Option kTcpOptions[] = {
-    {"CONN_NB", "UCX_TCP_CONN_NB", "y"},           {"KEEPIDLE", "UCX_TCP_KEEPIDLE", "2s"},
-    {"KEEPCNT", "UCX_TCP_KEEPCNT", "3"},           {"KEEPINTVL", "UCX_TCP_KEEPINTVL", "1s"},
-    {"MAX_NUM_EPS", "UCX_TCP_MAX_NUM_EPS", "inf"}, {"RX_BUFS_GROW", "UCX_TCP_RX_BUFS_GROW", "4"},
+    {"CONN_NB", "UCX_TCP_CONN_NB", "y"},
+    {"MAX_NUM_EPS", "UCX_TCP_MAX_NUM_EPS", "inf"},
+    {"RX_BUFS_GROW", "UCX_TCP_RX_BUFS_GROW", "4"},
 };
 // Without MM_ERROR_HANDLING a dead peer is never noticed; 512 receive buffers at once would be 4 MB per rank.
 constexpr Option kSharedMemoryOptions[] = {
@@ -62,6 +62,21 @@ Status modify_all(ucp_config_t* config, std::span<const Option> options) {
   return {};
 }
 
+// A silent host is found by TCP keepalive after half of the time, or what is left of it in probes (socket_watch.h: where
+// data is on its way).
+Status set_keepalive(ucp_config_t* config, double peer_timeout) {
+  constexpr int kProbes = 4;
+  const int idle = std::clamp(static_cast<int>(peer_timeout / 2), 1, 30'000);
+  const int interval = std::clamp(static_cast<int>((peer_timeout - idle) / kProbes), 1, 30'000);
+  const int probes = std::clamp(static_cast<int>((peer_timeout - idle) / interval), 1, kProbes);
+  const std::string idle_text = fmt::format("{}s", idle), interval_text = fmt::format("{}s", interval);
+  const std::string probes_text = fmt::format("{}", probes);
+  const Option options[] = {{"KEEPIDLE", "UCX_TCP_KEEPIDLE", idle_text.c_str()},
+                            {"KEEPINTVL", "UCX_TCP_KEEPINTVL", interval_text.c_str()},
+                            {"KEEPCNT", "UCX_TCP_KEEPCNT", probes_text.c_str()}};
+  return modify_all(config, options);
+}
+
 }  // namespace
 
 void quieten() {
@@ -73,10 +88,10 @@ void quieten() {
   }
 }
 
-Result<std::unique_ptr<Worker>> Worker::open(int rank, int size, const DevicePlan& plan) {
+Result<std::unique_ptr<Worker>> Worker::open(int rank, int size, const DevicePlan& plan, double peer_timeout) {
   quieten();
   std::unique_ptr<Worker> worker(new Worker);
-  Status status = worker->open_context(size, plan);
+  Status status = worker->open_context(size, plan, peer_timeout);
   if (status.ok()) status = worker->open_worker();
   static std::once_flag once;
   std::call_once(once, [] {
@@ -87,7 +102,7 @@ Result<std::unique_ptr<Worker>> Worker::open(int rank, int size, const DevicePla
                status.text(), plan.tls, plan.net_devices.empty() ? "all" : plan.net_devices);
 }
 
-Status Worker::open_context(int size, const DevicePlan& plan) {
+Status Worker::open_context(int size, const DevicePlan& plan, double peer_timeout) {
   ucp_config_t* raw = nullptr;
   if (const ucs_status_t status = ucp_config_read(nullptr, nullptr, &raw); status != UCS_OK) {
     return failed("ucp_config_read (a malformed UCX_* variable?)", status);
@@ -100,6 +115,7 @@ Status Worker::open_context(int size, const DevicePlan& plan) {
   if (status.ok() && !plan.net_devices.empty()) status = modify(raw, "NET_DEVICES", plan.net_devices.c_str());
   if (status.ok()) status = modify_all(raw, kOptions);
   if (status.ok() && plan.tcp) status = modify_all(raw, kTcpOptions);
+  if (status.ok() && plan.tcp) status = set_keepalive(raw, peer_timeout);
   if (status.ok() && plan.shared_memory) status = modify_all(raw, kSharedMemoryOptions);
   if (!status.ok()) return status;
 

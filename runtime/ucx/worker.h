@@ -20,7 +20,8 @@ void quieten();
 class Worker {
  public:
   // SYSTEM: what UCX answered, and which devices it was given.
-  static Result<std::unique_ptr<Worker>> open(int rank, int size, const DevicePlan& plan);
+  // `peer_timeout` in seconds: so long after its last sign UCX's own sockets find a silent host, where nothing is sent.
+  static Result<std::unique_ptr<Worker>> open(int rank, int size, const DevicePlan& plan, double peer_timeout);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();
@@ -39,7 +40,7 @@ class Worker {
 
  private:
   Worker() = default;
-  Status open_context(int size, const DevicePlan& plan);
+  Status open_context(int size, const DevicePlan& plan, double peer_timeout);
   Status open_worker();
 
   ucp_context_h context_ = nullptr;

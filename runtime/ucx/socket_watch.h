@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Looks after the TCP sockets that UCX has, as UCX does not:
+//
+// - A host that falls silent is found within IBCOLL_PEER_TIMEOUT. TCP's keepalive does not run while data is unacknowledged,
+//   the kernel sends that again for a quarter of an hour. (TCP_USER_TIMEOUT would also end connections to a rank that lives
+//   and computes: its window is closed, which counts as silence.)
+// - A program that a rank starts, or a child that it forks, does not keep the sockets open: its peers would never notice
+//   that the rank has died.
+// - Strangers of other machines cannot connect: the kernel drops what does not come from a host of the job.
+//
+// Which sockets are UCX's: those that listen since UCX has begun to, those that were accepted there, and those that lead to
+// where another rank listens. Ranks tell each other where that is.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/transport/transport.h"
+#include "runtime/ucx/tcp_sockets.h"
+
+namespace ibcoll::ucx {
+
+class SocketWatch {
+ public:
+  explicit SocketWatch(Time patience);
+  SocketWatch(const SocketWatch&) = delete;
+  SocketWatch& operator=(const SocketWatch&) = delete;
+  ~SocketWatch();
+
+  // Of all sockets of the process that listen.
+  static std::vector<uint64_t> listening();
+  // UCX's listeners: they were not there `before`, and UCX's address names their ports.
+  void find_listeners(const std::vector<uint64_t>& before, std::span<const std::byte> ucx_address);
+  // Where this rank listens, for the other ranks. Begins with its length.
+  std::vector<std::byte> doors() const;
+  static size_t bytes_of(std::span<const std::byte> doors);  // 0: these are none
+  void set_doors(int rank, std::span<const std::byte> doors);
+  // All ranks' doors are known: closes this rank's to others.
+  void lock_doors();
+
+  // Takes new sockets of UCX under watch.
+  void adopt();
+  // The same; ranks to which a connection is silent. A connection of which only UCX knows to whom it leads is shut down, and
+  // UCX reports the rank.
+  std::vector<int> silent_ranks(Time now);
+  // Why, for the report of its loss; empty: its host is not known to be silent.
+  std::string silence_of(int rank) const;
+  const std::string& doors_text() const { return doors_text_; }
+
+ private:
+  struct Socket {
+    uint64_t identity = 0;
+    int rank = -1;  // -1: accepted
+    Host peer{};
+    Time since = 0;             // first seen
+    Time unanswered_since = 0;  // 0: nothing is
+  };
+  struct Door {
+    std::vector<uint16_t> ports;
+    std::vector<Host> hosts;
+  };
+
+  void adopt_locked(Time now);
+  void take(int socket, Time now);
+  bool silent(int descriptor, Socket& socket, Time now);
+  bool is_listener(uint16_t port) const;
+  static void before_fork();
+  static void after_fork();
+  static void in_child();
+
+  const Time patience_;
+  std::mutex mutex_;
+  std::map<int, uint64_t> listeners_;   // descriptor -> identity
+  Door own_;
+  std::vector<Door> by_rank_;
+  std::map<TcpAddress, int> ranks_;     // by where they listen
+  std::map<int, Socket> sockets_;       // by descriptor
+  std::map<int, Time> connecting_;      // rank -> since when, in vain
+  std::vector<Host> silent_hosts_;
+  std::string doors_text_ = "everybody who reaches the devices above";
+};
+
+}  // namespace ibcoll::ucx
