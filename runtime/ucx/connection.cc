@@ -20,7 +20,7 @@ constexpr int kLastReads = 1000;
 constexpr Time kQuietBeforeEnd = 10'000'000;
 constexpr Time kAfterClose = 1'000'000'000;
 constexpr Time kBetweenLooks = 500'000'000;  // at what the sockets hear
-constexpr Time kBetweenAdoptions = 10'000'000;
+constexpr Time kAdoptionShare = 10;  // while connections are made, at most one part in so many of the time
 constexpr Time kSettling = 20'000'000;  // a peer that waits has answered by then; nobody waits longer for a late one
 
 // Lets other ranks run that share the core: all waits here are for them.
@@ -108,11 +108,7 @@ void UcxTransport::serve_connections() {
     unconnected_.pop_back();
     if (peer->state == Peer::State::kNew) connect(*peer);
   }
-  if (has_new_sockets_ && now() >= next_adoption_) {
-    has_new_sockets_ = false;
-    next_adoption_ = now() + kBetweenAdoptions;
-    sockets_->adopt();
-  }
+  if (has_new_sockets_) adopt_sockets();
   size_t kept = 0;
   for (Peer* peer : leaving_) {
     const bool answered = all_has_come(*peer) && send_control(*peer, ControlHeader::Kind::kAllReceived);
@@ -167,6 +163,15 @@ void UcxTransport::check_peers() {
   for (const int rank : ended) broken(*peers_[static_cast<size_t>(rank)], UCS_ERR_CONNECTION_RESET);
   if (sockets_) look_at_sockets();
   serve_connections();
+}
+
+void UcxTransport::adopt_sockets() {
+  const Time begin = now();
+  if (begin < next_adoption_) return;
+  has_new_sockets_ = false;
+  sockets_->adopt();
+  const Time end = now();
+  next_adoption_ = end + kAdoptionShare * (end - begin);
 }
 
 void UcxTransport::look_at_sockets() {

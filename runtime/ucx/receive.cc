@@ -34,6 +34,7 @@ Peer* UcxTransport::sender_of(const void* header, size_t header_bytes, size_t ex
       std::find(unconnected_.begin(), unconnected_.end(), peer) == unconnected_.end()) {
     unconnected_.push_back(peer);
   }
+  if (peer->receive.received() == 0) has_new_sockets_ = sockets_ != nullptr;  // this came through another one
   return peer;
 }
 

@@ -133,6 +133,7 @@ class UcxTransport final : public NetworkTransport {
   static void on_error(void* peer, ucp_ep_h endpoint, ucs_status_t status);
   void broken(Peer& peer, ucs_status_t status);
   void serve_connections();
+  void adopt_sockets();
   void look_at_sockets();
   void fail(Peer& peer);
   void report_failure(Peer& peer);

@@ -19,7 +19,7 @@ namespace ibcoll::multiprocess {
 namespace {
 
 constexpr int kRanks = 4;
-constexpr int kVictim = 3;         // on the second machine
+constexpr int kVictim = 3;          // on the second machine
 constexpr double kPeerTimeout = 3;  // IBCOLL_PEER_TIMEOUT in seconds
 
 // More where the machine has other things to do.
@@ -41,11 +41,11 @@ class Remote : public testing::Test {
     ::setenv("IBCOLL_PEER_TIMEOUT", fmt::format("{}", kPeerTimeout).c_str(), 1);
     ::setenv("IBCOLL_LOG", "error", 1);
   }
-  // All ranks but those of `dead` must end with 0.
-  void run(const std::function<int(ForkedRank&)>& body, double seconds, std::vector<int> dead = {}) {
-    const std::vector<Ending> endings = ForkJob(kRanks, 2, *machines_).run(body, seconds);
-    for (int rank = 0; rank < kRanks; ++rank) {
-      if (std::find(dead.begin(), dead.end(), rank) != dead.end()) continue;
+  // All ranks but `dead` must end with 0.
+  void run(int ranks, const std::function<int(ForkedRank&)>& body, double seconds, int dead = -1) {
+    const std::vector<Ending> endings = ForkJob(ranks, 2, *machines_).run(body, seconds);
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (rank == dead) continue;
       const Ending& ending = endings[static_cast<size_t>(rank)];
       EXPECT_FALSE(ending.overdue) << "rank " << rank << " hangs";
       EXPECT_TRUE(ending.exited) << "rank " << rank << " died of signal " << ending.code;
@@ -99,6 +99,7 @@ TEST_P(SilentHost, IsFoundWithinThePeerTimeout) {
   const Silence& silence = GetParam();
   const double limit = kPeerTimeout + slack();
   run(
+      kRanks,
       [&](ForkedRank& self) {
         const ibcoll_context_t context = join(self);
         if (context == nullptr) return 1;
@@ -126,6 +127,69 @@ INSTANTIATE_TEST_SUITE_P(
                     Silence{"LargeBlocks", {.collective = IBCOLL_ALLTOALL, .bytes = 4'000'000}},
                     Silence{"FirstCall", {.collective = IBCOLL_ALLTOALL, .bytes = 64}, 0}),
     [](const testing::TestParamInfo<Silence>& info) { return info.param.name; });
+
+// A rank that is stopped, or computes, for longer than the timeout, while much is on its way to it: its kernel answers.
+TEST_F(Remote, ABusyRankIsNotSilent) {
+  run(
+      kRanks,
+      [&](ForkedRank& self) {
+        const ibcoll_context_t context = join(self);
+        if (context == nullptr) return 1;
+        CheckedCall call(ibcoll_team_world(context), {.collective = IBCOLL_ALLTOALL, .bytes = 4'000'000});
+        for (uint64_t round = 0; round < 2; ++round) {
+          const ibcoll_collective_args_t args = call.args();
+          ibcoll_request_t request = nullptr;
+          if (!expect_ok(ibcoll_collective_init(ibcoll_team_world(context), &args, &request), "init")) return 1;
+          call.fill(round);
+          expect_ok(ibcoll_start(request), "start");
+          for (int i = 0; i < 100 && self.rank == kVictim; ++i) ibcoll_progress(context);  // tells the others where to
+          if (self.rank == kVictim) sleep_seconds(2.5 * kPeerTimeout);
+          if (expect_ok(ibcoll_wait(request), "wait")) call.verify(round);
+          expect_ok(ibcoll_request_free(request), "free");
+        }
+        expect_ok(ibcoll_context_destroy(context), "ibcoll_context_destroy");
+        return complaints() > 0 ? 1 : 0;
+      },
+      10 * kPeerTimeout + 5 * slack());
+}
+
+// A child that a rank forked, and a program that it started, live on when the rank dies; they must not hold its sockets.
+enum class Child { kNone, kForked, kProgram };
+class RemoteDeath : public Remote, public testing::WithParamInterface<Child> {};
+
+constexpr int kLone = 1;  // nobody on its machine tells the others
+
+TEST_P(RemoteDeath, IsFound) {
+  run(
+      /*ranks=*/2,
+      [&](ForkedRank& self) {
+        const ibcoll_context_t context = join(self);
+        if (context == nullptr) return 1;
+        if (self.rank == kLone) {
+          expect_ok(ibcoll_barrier(ibcoll_team_world(context)), "barrier");
+          CheckedCall(ibcoll_team_world(context), {.collective = IBCOLL_ALLTOALL, .bytes = 64}).run(0);
+          if (GetParam() == Child::kForked && ::fork() == 0) {
+            sleep_seconds(60);
+            ::_exit(0);
+          }
+          if (GetParam() == Child::kProgram && std::system("sleep 60 &") != 0) return 1;
+          ::raise(SIGKILL);
+        }
+        if (ibcoll_barrier(ibcoll_team_world(context)) == IBCOLL_OK)
+          CheckedCall(ibcoll_team_world(context), {.collective = IBCOLL_ALLTOALL, .bytes = 64}).run(0);
+        const Failure failure = call_until_failure(context, {.collective = IBCOLL_ALLTOALL, .bytes = 64});
+        expect(failure.seconds < kPeerTimeout, "{:.1f} s until the death was noticed", failure.seconds);
+        return complaints() > 0 ? 1 : 0;
+      },
+      5 * slack(), kLone);
+}
+
+std::string name_of(const testing::TestParamInfo<Child>& info) {
+  constexpr const char* kNames[] = {"NoChild", "AForkedChild", "AProgramStarted"};
+  return kNames[static_cast<int>(info.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(With, RemoteDeath, testing::Values(Child::kNone, Child::kForked, Child::kProgram), name_of);
 
 }  // namespace
 }  // namespace ibcoll::multiprocess
