@@ -124,6 +124,9 @@ class IBCOLL_MODULE_API Transport {
   // Writes `from` to the start of `to`, a region or a part of one [C11], then delivers the note. from.size() <= to.bytes.
   virtual PutResult put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                         uint64_t token) = 0;
+  // The sources of puts to this peer are wanted back; to be repeated until all have their kSent. A peer that has taken nothing
+  // for two seconds, stopped perhaps, is given up for that: it fails.
+  virtual void want_back(int /*peer*/) {}
 
   // Moves everything forward and fills in at most events.size() events; returns how many.
   virtual size_t poll(std::span<Event> events) = 0;

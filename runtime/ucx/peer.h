@@ -42,6 +42,8 @@ struct Peer {
   Buffer* large_first = nullptr;  // puts of which pieces are still to be posted, in order
   Buffer* large_last = nullptr;
   uint32_t pieces_in_flight = 0;
+  uint32_t puts_pending = 0;  // whose sources UCX may read
+  Time patience_until = 0;    // with want_back(): until the next of them is through; 0: not asked since the last one was
 
   SendWindow send;
   ReceiveWindow receive;

@@ -44,6 +44,7 @@ class UcxTransport final : public NetworkTransport {
   void expect_disorder() noexcept override { worker_->abandon(); }
   PutResult put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                 uint64_t token) override;
+  void want_back(int rank) override;
   size_t poll(std::span<Event> events) override;
   void check_peers() override;
   Time now() const override;
@@ -104,6 +105,7 @@ class UcxTransport final : public NetworkTransport {
   void piece_done(Peer& peer, Buffer* whole);
   void finish_large(Buffer* whole);
   void give_up_pieces(Peer& peer);
+  void put_sent(Peer& peer, uint64_t token);
 
   // ucx_receive.cc
   static ucs_status_t on_message(void* self, const void* header, size_t header_bytes, void* data, size_t bytes,

@@ -44,11 +44,10 @@ void give_up_on_the_stopped_one(ibcoll_context_t context, CheckedCall& call, con
   }
   expect_error(status, IBCOLL_ERR_TIMEOUT, "IBCOLL_TIMEOUT", "the wait for a stopped rank");
   expect(seconds_now() - begin < kTimeout + 20, "{:.1f} s until the wait gave up", seconds_now() - begin);
-  expect(ibcoll_test(request) == status, "the request is in flight still: {}", ibcoll_last_error());
+  expect_ok(ibcoll_request_free(request), "ibcoll_request_free");
   call.scribble();
   ::kill(shared.pid, SIGCONT);
   for (const double end = seconds_now() + 1; seconds_now() < end;) ibcoll_progress(context);
-  expect_ok(ibcoll_request_free(request), "ibcoll_request_free");
   expect(call.scribbled(), "memory was written after the wait had returned");
   const ibcoll_status_t left = ibcoll_context_destroy(context);
   expect(left != IBCOLL_ERR_BUSY, "ibcoll_context_destroy: {}", ibcoll_last_error());
@@ -82,7 +81,7 @@ TEST_P(StoppedInATransfer, MemoryIsTheCallersAfterTheError) {
   ::setenv("IBCOLL_LOG", "error", 1);
   void* const memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
-  for (const double after : {0.002, 0.01, 0.03, 0.06}) {
+  for (const double after : {0.01, 0.05}) {
     auto* const shared = new (memory) Shared();
     const std::vector<Ending> endings =
         ForkJob(2, nodes).run([&](ForkedRank& self) { return body(self, {48'000'000, after}, *shared); }, 60);
