@@ -19,6 +19,7 @@ constexpr Time kLandingPatience = 2'000'000'000;
 constexpr int kLastReads = 1000;
 constexpr Time kQuietBeforeEnd = 10'000'000;
 constexpr Time kAfterClose = 1'000'000'000;
+constexpr Time kReportPatience = 1'000'000'000;
 constexpr Time kBetweenLooks = 500'000'000;  // at what the sockets hear
 constexpr Time kAdoptionShare = 10;  // while connections are made, at most one part in so many of the time
 constexpr Time kSettling = 20'000'000;  // a peer that waits has answered by then; nobody waits longer for a late one
@@ -57,6 +58,7 @@ ucs_status_t UcxTransport::create_endpoint(Peer& peer, ucp_err_handling_mode_t m
 }
 
 bool UcxTransport::connect(Peer& peer) {
+  const int descriptor = sockets_ ? SocketWatch::next_descriptor() : -1;
   ucs_status_t status = UCS_ERR_UNREACHABLE;
   if (!error_mode_none_) status = create_endpoint(peer, UCP_ERR_HANDLING_MODE_PEER);
   if (status == UCS_ERR_UNREACHABLE || status == UCS_ERR_UNSUPPORTED) {
@@ -74,6 +76,7 @@ bool UcxTransport::connect(Peer& peer) {
     broken(peer, status);
     return false;
   }
+  if (descriptor >= 0) peer.own_port = sockets_->connected(peer.rank, descriptor);
   peer.state = Peer::State::kConnected;
   connected_at_.store(now(), std::memory_order_relaxed);
   has_new_sockets_ = sockets_ != nullptr;
@@ -93,11 +96,29 @@ void UcxTransport::on_error(void* argument, ucp_ep_h, ucs_status_t status) {
 void UcxTransport::broken(Peer& peer, ucs_status_t status) {
   if (peer.state == Peer::State::kBroken || peer.state == Peer::State::kFailed) return;
   peer.state = Peer::State::kBroken;
-  peer.error = status;
+  peer.error = peer.cut != UCS_OK ? peer.cut : status;
   broken_.push_back(&peer);
 }
 
+// UCX then reports the peer as one that has died. Should it not, or where no socket is known, the endpoint is closed as it is.
+void UcxTransport::cut(Peer& peer, ucs_status_t why) {
+  if (peer.cut != UCS_OK) return;
+  if (peer.state != Peer::State::kConnected || !sockets_ || !sockets_->cut(peer.rank)) return broken(peer, why);
+  peer.cut = why;
+  peer.report_until = now() + kReportPatience;
+  cut_.push_back(&peer);
+}
+
+void UcxTransport::learn_port(Peer& peer, uint32_t port) {
+  peer.its_port = port;
+  if (sockets_ && port != 0) sockets_->learn_port(peer.rank, static_cast<uint16_t>(port));
+}
+
 void UcxTransport::serve_connections() {
+  std::erase_if(cut_, [&](Peer* peer) {
+    if (peer->state == Peer::State::kConnected && now() > peer->report_until) broken(*peer, peer->cut);
+    return peer->state != Peer::State::kConnected;
+  });
   while (!broken_.empty()) {
     Peer* peer = broken_.back();
     broken_.pop_back();
@@ -160,7 +181,7 @@ void UcxTransport::check_peers() {
   const std::vector<int> ended = processes_.ended();
   for (int i = 0; i < (ended.empty() ? 1 : kLastReads) && worker_->progress(); ++i) {
   }
-  for (const int rank : ended) broken(*peers_[static_cast<size_t>(rank)], UCS_ERR_CONNECTION_RESET);
+  for (const int rank : ended) cut(*peers_[static_cast<size_t>(rank)], UCS_ERR_CONNECTION_RESET);
   if (sockets_) look_at_sockets();
   serve_connections();
 }
@@ -178,7 +199,7 @@ void UcxTransport::look_at_sockets() {
   if (now() < next_look_) return;
   next_look_ = now() + kBetweenLooks;
   for (const int rank : sockets_->silent_ranks(now()))
-    if (Peer* const peer = find_or_make(rank)) broken(*peer, UCS_ERR_TIMED_OUT);
+    if (Peer* const peer = find_or_make(rank)) cut(*peer, UCS_ERR_TIMED_OUT);
 }
 
 // A receive that is under way has some time to end; then the endpoint is closed, which ends it. Should UCX hold the memory even
@@ -198,7 +219,7 @@ bool UcxTransport::conceal(int, const RemoteRegion& region) {
     Peer& writer = *peers_[static_cast<size_t>(exposure->peer)];
     exposure->patience_until = now() + kAfterClose;
     if (writer.state != Peer::State::kFailed) {
-      broken(writer, UCS_ERR_TIMED_OUT);
+      cut(writer, UCS_ERR_TIMED_OUT);
     } else if (!std::exchange(exposure->held, true)) {
       log(LogLevel::kError, "rank {}: ucx: UCX still holds memory that rank {} was writing to: a fault of UCX", rank_,
           writer.rank);

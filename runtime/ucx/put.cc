@@ -181,7 +181,7 @@ void UcxTransport::want_back(int rank) {
   if (peer->patience_until == 0)
     peer->patience_until = now() + kSendingPatience;
   else if (now() > peer->patience_until)
-    broken(*peer, UCS_ERR_TIMED_OUT);
+    cut(*peer, UCS_ERR_TIMED_OUT);
 }
 
 // The peer has failed: nothing more is posted; the sources go back to the caller.

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -126,23 +127,57 @@ bool SocketWatch::is_listener(uint16_t port) const {
   return std::find(own_.ports.begin(), own_.ports.end(), port) != own_.ports.end();
 }
 
+int SocketWatch::rank_at(int descriptor) const {
+  const std::optional<TcpAddress> peer = peer_address(descriptor);
+  const auto found = peer ? ranks_.find(*peer) : ranks_.end();
+  return found == ranks_.end() ? -1 : found->second;
+}
+
 void SocketWatch::take(int descriptor, Time now) {
-  const std::optional<TcpAddress> local = local_address(descriptor), peer = peer_address(descriptor);
-  if (listens(descriptor)) return;
-  TcpAddress to;
-  int rank = -1;
-  if (peer) {
-    const auto found = ranks_.find(*peer);
-    if (found != ranks_.end()) rank = found->second;
-    to = *peer;
-  }
-  if (rank < 0 && !(local && is_listener(local->port))) return;
-  Socket& socket = sockets_[descriptor];
   const uint64_t identity = identity_of(descriptor);
-  if (socket.identity == identity && socket.rank == rank) return;
-  socket = {identity, rank, to.host, now, 0};
+  const auto known = sockets_.find(descriptor);
+  if (known != sockets_.end() && known->second.identity == identity) {
+    if (known->second.rank < 0) known->second.rank = rank_at(descriptor);
+    return;
+  }
+  const int rank = rank_at(descriptor);
+  const std::optional<TcpAddress> local = local_address(descriptor), peer = peer_address(descriptor);
+  const bool accepted = local && is_listener(local->port) && !listens(descriptor);
+  if (rank < 0 && !accepted) return;
+  sockets_[descriptor] = {identity, rank, peer ? peer->host : Host{}, now, 0};
   ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-  if (rank < 0) ::setsockopt(descriptor, SOL_SOCKET, SO_DETACH_FILTER, nullptr, 0);  // it has passed the door
+  if (accepted) ::setsockopt(descriptor, SOL_SOCKET, SO_DETACH_FILTER, nullptr, 0);  // it has passed the door
+}
+
+int SocketWatch::next_descriptor() {
+  const int descriptor = ::eventfd(0, EFD_CLOEXEC);
+  if (descriptor >= 0) ::close(descriptor);
+  return descriptor;
+}
+
+uint16_t SocketWatch::connected(int rank, int descriptor) {
+  const std::lock_guard lock(mutex_);
+  const std::optional<TcpAddress> local = is_tcp(descriptor) ? local_address(descriptor) : std::nullopt;
+  if (!local || listens(descriptor) || static_cast<size_t>(rank) >= by_rank_.size()) return 0;
+  const std::vector<Host>& hosts = by_rank_[static_cast<size_t>(rank)].hosts;
+  sockets_[descriptor] = {identity_of(descriptor), rank, hosts.empty() ? Host{} : hosts.front(), steady_now(), 0};
+  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  return local->port;
+}
+
+void SocketWatch::learn_port(int rank, uint16_t port) {
+  const std::lock_guard lock(mutex_);
+  if (static_cast<size_t>(rank) >= by_rank_.size()) return;
+  for (const Host& host : by_rank_[static_cast<size_t>(rank)].hosts) ranks_[{host, port}] = rank;
+}
+
+bool SocketWatch::cut(int rank) {
+  const std::lock_guard lock(mutex_);
+  adopt_locked(steady_now());
+  bool any = false;
+  for (const auto& [descriptor, socket] : sockets_)
+    if (socket.rank == rank) any = ::shutdown(descriptor, SHUT_RDWR) == 0 || any;
+  return any;
 }
 
 void SocketWatch::adopt_locked(Time now) {

@@ -7,9 +7,12 @@
 // - A program that a rank starts, or a child that it forks, does not keep the sockets open: its peers would never notice
 //   that the rank has died.
 // - Strangers of other machines cannot connect: the kernel drops what does not come from a host of the job.
+// - A peer is given up by shutting its sockets down: UCX notices that as it notices a death. When it is told to close an
+//   endpoint of which half a message has left, UCX 1.13 sends memory of its own as the rest of it.
 //
-// Which sockets are UCX's: those that listen since UCX has begun to, those that were accepted there, and those that lead to
-// where another rank listens. Ranks tell each other where that is.
+// Which sockets are UCX's: those that listen since UCX has begun to, those that were accepted there, and those that were made
+// when a connection was begun, or lead to where another rank listens. Ranks tell each other where that is, and from which port
+// they have connected.
 #pragma once
 
 #include <map>
@@ -41,10 +44,17 @@ class SocketWatch {
   // All ranks' doors are known: closes this rank's to others.
   void lock_doors();
 
+  // The descriptor that the next one to be opened gets. -1: none.
+  static int next_descriptor();
+  // UCX has begun a connection to this rank, and would have done so by this descriptor. Its port; 0: it uses another socket.
+  uint16_t connected(int rank, int descriptor);
+  // The rank says that it has connected from this port.
+  void learn_port(int rank, uint16_t port);
   // Takes new sockets of UCX under watch.
   void adopt();
-  // The same; ranks to which a connection is silent. A connection of which only UCX knows to whom it leads is shut down, and
-  // UCX reports the rank.
+  // Shuts down all that lead to this rank. False: none is known.
+  bool cut(int rank);
+  // Takes new sockets, too. Ranks to which a connection is silent; one that leads to nobody knows whom is shut down at once.
   std::vector<int> silent_ranks(Time now);
   // Why, for the report of its loss; empty: its host is not known to be silent.
   std::string silence_of(int rank) const;
@@ -53,7 +63,7 @@ class SocketWatch {
  private:
   struct Socket {
     uint64_t identity = 0;
-    int rank = -1;  // -1: accepted
+    int rank = -1;  // -1: accepted, and the rank has not said from where it has connected
     Host peer{};
     Time since = 0;             // first seen
     Time unanswered_since = 0;  // 0: nothing is
@@ -64,7 +74,8 @@ class SocketWatch {
   };
 
   void adopt_locked(Time now);
-  void take(int socket, Time now);
+  void take(int descriptor, Time now);
+  int rank_at(int descriptor) const;
   bool silent(int descriptor, Socket& socket, Time now);
   bool is_listener(uint16_t port) const;
   static void before_fork();
@@ -76,7 +87,7 @@ class SocketWatch {
   std::map<int, uint64_t> listeners_;   // descriptor -> identity
   Door own_;
   std::vector<Door> by_rank_;
-  std::map<TcpAddress, int> ranks_;     // by where they listen
+  std::map<TcpAddress, int> ranks_;     // by where they listen, and from where they have connected
   std::map<int, Socket> sockets_;       // by descriptor
   std::map<int, Time> connecting_;      // rank -> since when, in vain
   std::vector<Host> silent_hosts_;

@@ -81,10 +81,12 @@ bool for_each_tcp_socket(const std::function<void(int)>& visit) {
   while (const dirent* entry = ::readdir(folder.get())) {
     if (entry->d_name[0] == '.') continue;
     const int descriptor = std::atoi(entry->d_name);
-    if (option_of(descriptor, SO_PROTOCOL) == IPPROTO_TCP) visit(descriptor);
+    if (is_tcp(descriptor)) visit(descriptor);
   }
   return true;
 }
+
+bool is_tcp(int descriptor) { return option_of(descriptor, SO_PROTOCOL) == IPPROTO_TCP; }
 
 bool listens(int socket) { return option_of(socket, SO_ACCEPTCONN) == 1; }
 

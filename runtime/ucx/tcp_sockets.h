@@ -24,6 +24,7 @@ struct TcpAddress {
 
 // False: there is no /proc/self/fd.
 bool for_each_tcp_socket(const std::function<void(int)>& visit);
+bool is_tcp(int descriptor);
 bool listens(int socket);
 std::optional<TcpAddress> local_address(int socket);
 std::optional<TcpAddress> peer_address(int socket);

@@ -134,6 +134,8 @@ class UcxTransport final : public NetworkTransport {
   ucs_status_t create_endpoint(Peer& peer, ucp_err_handling_mode_t mode);
   static void on_error(void* peer, ucp_ep_h endpoint, ucs_status_t status);
   void broken(Peer& peer, ucs_status_t status);
+  void cut(Peer& peer, ucs_status_t why);
+  void learn_port(Peer& peer, uint32_t port);
   void serve_connections();
   void adopt_sockets();
   void look_at_sockets();
@@ -163,6 +165,7 @@ class UcxTransport final : public NetworkTransport {
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; NULL: never talked to
   std::vector<Peer*> unconnected_;            // have sent something; an endpoint shows when they die
   std::vector<Peer*> broken_;
+  std::vector<Peer*> cut_;          // their sockets are shut down, which UCX has not noticed yet
   std::vector<Peer*> in_debt_;      // are to be told what was consumed, each once
   std::vector<Peer*> failures_;     // to be reported
   std::vector<Peer*> with_pieces_;  // of large puts to post
