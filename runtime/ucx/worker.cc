@@ -11,6 +11,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/machine/mremap_mend.h"
+#include "runtime/ucx/system_calls.h"
 
 namespace ibcoll::ucx {
 namespace {
@@ -90,10 +91,13 @@ void quieten() {
 
 Result<std::unique_ptr<Worker>> Worker::open(int rank, int size, const DevicePlan& plan, double peer_timeout) {
   quieten();
+  static std::once_flag calls, once;
+  std::call_once(calls, [] {
+    if (Status mended = mend_system_calls(); !mended.ok()) log(LogLevel::kWarning, "ucx: {}", mended.text());
+  });
   std::unique_ptr<Worker> worker(new Worker);
   Status status = worker->open_context(size, plan, peer_timeout);
   if (status.ok()) status = worker->open_worker();
-  static std::once_flag once;
   std::call_once(once, [] {
     if (Status mended = mend_mremap(); !mended.ok()) log(LogLevel::kWarning, "ucx: {}", mended.text());
   });
