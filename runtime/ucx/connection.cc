@@ -54,11 +54,11 @@ ucs_status_t UcxTransport::create_endpoint(Peer& peer, ucp_err_handling_mode_t m
     params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER;
     params.err_handler = {&UcxTransport::on_error, &peer};
   }
+  SocketWatch::working = sockets_.get();
   return ucp_ep_create(worker_->handle(), &params, &peer.endpoint);
 }
 
 bool UcxTransport::connect(Peer& peer) {
-  const int descriptor = sockets_ ? SocketWatch::next_descriptor() : -1;
   ucs_status_t status = UCS_ERR_UNREACHABLE;
   if (!error_mode_none_) status = create_endpoint(peer, UCP_ERR_HANDLING_MODE_PEER);
   if (status == UCS_ERR_UNREACHABLE || status == UCS_ERR_UNSUPPORTED) {
@@ -76,7 +76,6 @@ bool UcxTransport::connect(Peer& peer) {
     broken(peer, status);
     return false;
   }
-  if (descriptor >= 0) peer.own_port = sockets_->connected(peer.rank, descriptor);
   peer.state = Peer::State::kConnected;
   connected_at_.store(now(), std::memory_order_relaxed);
   has_new_sockets_ = sockets_ != nullptr;
@@ -107,11 +106,6 @@ void UcxTransport::cut(Peer& peer, ucs_status_t why) {
   peer.cut = why;
   peer.report_until = now() + kReportPatience;
   cut_.push_back(&peer);
-}
-
-void UcxTransport::learn_port(Peer& peer, uint32_t port) {
-  peer.its_port = port;
-  if (sockets_ && port != 0) sockets_->learn_port(peer.rank, static_cast<uint16_t>(port));
 }
 
 void UcxTransport::serve_connections() {

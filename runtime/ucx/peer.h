@@ -38,8 +38,6 @@ struct Peer {
   ucs_status_t error = UCS_OK;  // of a broken one
   ucs_status_t cut = UCS_OK;    // why its sockets were shut down: UCX has not reported that yet
   Time report_until = 0;        // of that report
-  uint32_t own_port = 0;        // of the socket by which this rank has connected to it
-  uint32_t its_port = 0;        // the other way round
   std::string failure;          // the text of kPeerFailed
   Peer* next_ready = nullptr;
 

@@ -41,7 +41,6 @@ Peer* UcxTransport::sender_of(const void* header, size_t header_bytes, size_t ex
 // Takes the credit that the header returns, and finds the message's place in the window.
 Entry* UcxTransport::place(Peer& peer, const MessageHeader& header) {
   peer.send.consumed(header.consumed);
-  if (header.port != peer.its_port) learn_port(peer, header.port);
   Entry* entry = peer.receive.place(header.sequence);
   if (entry != nullptr && entry->state <= Entry::State::kLanding) return entry;
   ++counters_.dropped;
@@ -200,7 +199,6 @@ ucs_status_t UcxTransport::on_control(void* argument, const void* raw, size_t he
   ControlHeader header;
   std::memcpy(&header, raw, sizeof(header));
   peer->send.consumed(header.consumed);
-  if (header.port != peer->its_port) self.learn_port(*peer, header.port);
   switch (header.kind) {
     case ControlHeader::Kind::kCredit:
       break;

@@ -42,7 +42,6 @@ MessageHeader UcxTransport::next_header(const Peer& peer, const Note& note) cons
   header.sender = static_cast<uint32_t>(rank_);
   header.sequence = peer.send.next();
   header.consumed = peer.receive.consumed();
-  header.port = peer.own_port;
   header.note = note;
   return header;
 }
@@ -144,8 +143,7 @@ bool UcxTransport::send(int rank, const Note& note, std::span<const std::byte> p
 bool UcxTransport::send_control(Peer& peer, ControlHeader::Kind kind) {
   if (peer.state != Peer::State::kConnected) return true;  // nobody to tell
   if (peer.control_in_flight) return false;
-  const ControlHeader header{
-      job_, static_cast<uint32_t>(rank_), peer.send.next(), peer.receive.consumed(), kind, peer.own_port};
+  const ControlHeader header{job_, static_cast<uint32_t>(rank_), peer.send.next(), peer.receive.consumed(), kind};
   if (!post_now(peer, {kControlId, &header, sizeof(header), {}, UCP_AM_SEND_FLAG_EAGER})) {
     if (peer.state != Peer::State::kConnected) return true;
     Buffer* buffer = pool_.take(sizeof(header));

@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,11 +14,13 @@
 #include <cstring>
 
 #include "runtime/base/log.h"
+#include "runtime/ucx/system_calls.h"
 
 namespace ibcoll::ucx {
 namespace {
 
 constexpr size_t kMostPorts = 15, kMostHosts = 15;  // of a rank, in what it tells others
+constexpr size_t kDoorHeader = 4;
 constexpr uint64_t kNanosecondsPerMillisecond = 1'000'000;
 
 // All watches of the process, for children.
@@ -71,26 +72,28 @@ void SocketWatch::find_listeners(const std::vector<uint64_t>& before, std::span<
     own_.ports.push_back(address->port);
     if (is_loopback(address->host)) own_.hosts.push_back(address->host);
   });
+  if (connects_are_seen() && !own_.ports.empty()) reserve_source();
   const std::vector<Host> hosts = own_hosts();
   own_.hosts.insert(own_.hosts.end(), hosts.begin(), hosts.end());
   if (own_.ports.size() > kMostPorts || own_.hosts.size() > kMostHosts) own_ = {};
 }
 
-// Two counts of a byte each, the ports, the hosts.
+// Two counts of a byte each, the port of connections, the ports to listen, the hosts.
 std::vector<std::byte> SocketWatch::doors() const {
   const auto ports = std::as_bytes(std::span(own_.ports)), hosts = std::as_bytes(std::span(own_.hosts));
-  std::vector<std::byte> bytes(2 + ports.size() + hosts.size());
+  std::vector<std::byte> bytes(kDoorHeader + ports.size() + hosts.size());
   bytes[0] = std::byte(own_.ports.size());
   bytes[1] = std::byte(own_.hosts.size());
-  std::copy(ports.begin(), ports.end(), bytes.begin() + 2);
+  std::memcpy(&bytes[2], &own_.source, sizeof own_.source);
+  std::copy(ports.begin(), ports.end(), bytes.begin() + kDoorHeader);
   std::copy(hosts.begin(), hosts.end(), bytes.end() - static_cast<std::ptrdiff_t>(hosts.size()));
   return bytes;
 }
 
 size_t SocketWatch::bytes_of(std::span<const std::byte> doors) {
-  if (doors.size() < 2) return 0;
+  if (doors.size() < kDoorHeader) return 0;
   const size_t ports = std::to_integer<size_t>(doors[0]), hosts = std::to_integer<size_t>(doors[1]);
-  const size_t bytes = 2 + ports * sizeof(uint16_t) + hosts * sizeof(Host);
+  const size_t bytes = kDoorHeader + ports * sizeof(uint16_t) + hosts * sizeof(Host);
   return ports <= kMostPorts && hosts <= kMostHosts && bytes <= doors.size() ? bytes : 0;
 }
 
@@ -99,25 +102,37 @@ void SocketWatch::set_doors(int rank, std::span<const std::byte> doors) {
   door.ports.resize(std::to_integer<size_t>(doors[0]));
   door.hosts.resize(std::to_integer<size_t>(doors[1]));
   const size_t port_bytes = door.ports.size() * sizeof(uint16_t);
-  if (!door.ports.empty()) std::memcpy(door.ports.data(), doors.data() + 2, port_bytes);
-  if (!door.hosts.empty()) std::memcpy(door.hosts.data(), doors.data() + 2 + port_bytes, door.hosts.size() * sizeof(Host));
-  for (const Host& host : door.hosts)
+  std::memcpy(&door.source, doors.data() + 2, sizeof door.source);
+  doors = doors.subspan(kDoorHeader);
+  if (!door.ports.empty()) std::memcpy(door.ports.data(), doors.data(), port_bytes);
+  if (!door.hosts.empty()) std::memcpy(door.hosts.data(), doors.data() + port_bytes, door.hosts.size() * sizeof(Host));
+  for (const Host& host : door.hosts) {
     for (const uint16_t port : door.ports) ranks_[{host, port}] = rank;
+    if (door.source != 0) ranks_[{host, door.source}] = rank;
+  }
   if (by_rank_.size() <= static_cast<size_t>(rank)) by_rank_.resize(static_cast<size_t>(rank) + 1);
   by_rank_[static_cast<size_t>(rank)] = std::move(door);
 }
 
 void SocketWatch::lock_doors() {
-  std::vector<Host> hosts;
+  std::map<Host, std::vector<uint16_t>> sources;
+  bool all = true;
   for (const Door& door : by_rank_) {
     if (door.hosts.empty()) return;  // it has more than it can tell
-    hosts.insert(hosts.end(), door.hosts.begin(), door.hosts.end());
+    all = all && door.source != 0;
+    for (const Host& host : door.hosts) sources[host].push_back(door.source);
   }
-  std::sort(hosts.begin(), hosts.end());
-  hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
-  bool locked = !listeners_.empty();
-  for (const auto& [socket, identity] : listeners_) locked = admit_only(socket, hosts) && locked;
-  if (locked) doors_text_ = "hosts of this job only";
+  const auto lock = [&] {
+    for (const auto& [socket, identity] : listeners_)
+      if (!admit_only(socket, sources)) return false;
+    return !listeners_.empty();
+  };
+  if (all && lock()) {
+    doors_text_ = "ranks of this job only";
+  } else {  // a filter has its limits
+    for (auto& [host, ports] : sources) ports.clear();
+    if (lock()) doors_text_ = "hosts of this job only";
+  }
   log(LogLevel::kInfo, "ucx: {} ports are open to {}", listeners_.size(), doors_text_);
 }
 
@@ -127,8 +142,7 @@ bool SocketWatch::is_listener(uint16_t port) const {
   return std::find(own_.ports.begin(), own_.ports.end(), port) != own_.ports.end();
 }
 
-int SocketWatch::rank_at(int descriptor) const {
-  const std::optional<TcpAddress> peer = peer_address(descriptor);
+int SocketWatch::rank_at(const std::optional<TcpAddress>& peer) const {
   const auto found = peer ? ranks_.find(*peer) : ranks_.end();
   return found == ranks_.end() ? -1 : found->second;
 }
@@ -136,12 +150,9 @@ int SocketWatch::rank_at(int descriptor) const {
 void SocketWatch::take(int descriptor, Time now) {
   const uint64_t identity = identity_of(descriptor);
   const auto known = sockets_.find(descriptor);
-  if (known != sockets_.end() && known->second.identity == identity) {
-    if (known->second.rank < 0) known->second.rank = rank_at(descriptor);
-    return;
-  }
-  const int rank = rank_at(descriptor);
+  if (known != sockets_.end() && known->second.identity == identity) return;
   const std::optional<TcpAddress> local = local_address(descriptor), peer = peer_address(descriptor);
+  const int rank = rank_at(peer);
   const bool accepted = local && is_listener(local->port) && !listens(descriptor);
   if (rank < 0 && !accepted) return;
   sockets_[descriptor] = {identity, rank, peer ? peer->host : Host{}, now, 0};
@@ -149,26 +160,53 @@ void SocketWatch::take(int descriptor, Time now) {
   if (accepted) ::setsockopt(descriptor, SOL_SOCKET, SO_DETACH_FILTER, nullptr, 0);  // it has passed the door
 }
 
-int SocketWatch::next_descriptor() {
-  const int descriptor = ::eventfd(0, EFD_CLOEXEC);
-  if (descriptor >= 0) ::close(descriptor);
-  return descriptor;
+// A port that nobody else on this machine gets as long as it is held, but for sockets of this user that ask to share it.
+void SocketWatch::reserve_source() {
+  for (const int family : {AF_INET6, AF_INET}) {
+    UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const int on = 1;
+    sockaddr_storage any{};
+    any.ss_family = static_cast<sa_family_t>(family);
+    const socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    if (socket.get() < 0 || ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0 ||
+        ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&any), length) != 0)
+      continue;
+    const std::optional<TcpAddress> address = local_address(socket.get());
+    if (!address) continue;
+    own_.source = address->port;
+    reservation_ = std::move(socket);
+    return;
+  }
 }
 
-uint16_t SocketWatch::connected(int rank, int descriptor) {
+void SocketWatch::bind_source(int descriptor, const TcpAddress& to) {
   const std::lock_guard lock(mutex_);
-  const std::optional<TcpAddress> local = is_tcp(descriptor) ? local_address(descriptor) : std::nullopt;
-  if (!local || listens(descriptor) || static_cast<size_t>(rank) >= by_rank_.size()) return 0;
-  const std::vector<Host>& hosts = by_rank_[static_cast<size_t>(rank)].hosts;
-  sockets_[descriptor] = {identity_of(descriptor), rank, hosts.empty() ? Host{} : hosts.front(), steady_now(), 0};
-  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-  return local->port;
+  const auto found = ranks_.find(to);
+  if (found == ranks_.end()) return;
+  sockets_[descriptor] = {identity_of(descriptor), found->second, to.host, steady_now(), 0};
+  if (own_.source == 0) return;
+  const int on = 1;
+  sockaddr_storage any{};
+  any.ss_family = is_ipv4(to.host) ? AF_INET : AF_INET6;
+  (is_ipv4(to.host) ? reinterpret_cast<sockaddr_in&>(any).sin_port : reinterpret_cast<sockaddr_in6&>(any).sin6_port) =
+      htons(own_.source);
+  const socklen_t length = is_ipv4(to.host) ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  if (::setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0 ||
+      ::bind(descriptor, reinterpret_cast<const sockaddr*>(&any), length) != 0)
+    log(LogLevel::kInfo, "ucx: a socket was not bound to port {}: {}", own_.source, std::strerror(errno));
 }
 
-void SocketWatch::learn_port(int rank, uint16_t port) {
-  const std::lock_guard lock(mutex_);
-  if (static_cast<size_t>(rank) >= by_rank_.size()) return;
-  for (const Host& host : by_rank_[static_cast<size_t>(rank)].hosts) ranks_[{host, port}] = rank;
+thread_local SocketWatch* SocketWatch::working = nullptr;
+
+void SocketWatch::connects(int descriptor, const sockaddr* to) {
+  const std::optional<TcpAddress> address = address_of(to);
+  if (!address) return;
+  SocketWatch* watch = working;
+  if (watch == nullptr) {
+    const std::lock_guard lock(all_mutex());
+    if (all_watches().size() == 1) watch = all_watches().front();
+  }
+  if (watch != nullptr) watch->bind_source(descriptor, *address);
 }
 
 bool SocketWatch::cut(int rank) {

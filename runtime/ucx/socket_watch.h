@@ -6,21 +6,25 @@
 //   and computes: its window is closed, which counts as silence.)
 // - A program that a rank starts, or a child that it forks, does not keep the sockets open: its peers would never notice
 //   that the rank has died.
-// - Strangers of other machines cannot connect: the kernel drops what does not come from a host of the job.
+// - Strangers cannot connect, neither from other machines nor as other users of these: every rank connects from one port, which
+//   it holds, and the kernel drops what does not come from the port and the host of a rank.
 // - A peer is given up by shutting its sockets down: UCX notices that as it notices a death. When it is told to close an
 //   endpoint of which half a message has left, UCX 1.13 sends memory of its own as the rest of it.
 //
-// Which sockets are UCX's: those that listen since UCX has begun to, those that were accepted there, and those that were made
-// when a connection was begun, or lead to where another rank listens. Ranks tell each other where that is, and from which port
-// they have connected.
+// Which sockets are UCX's: those that listen since UCX has begun to, those that were accepted there, and those that lead to
+// where another rank listens. Ranks tell each other where that is, and from which port they connect.
 #pragma once
+
+#include <sys/socket.h>
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "runtime/base/unique_fd.h"
 #include "runtime/transport/transport.h"
 #include "runtime/ucx/tcp_sockets.h"
 
@@ -44,12 +48,9 @@ class SocketWatch {
   // All ranks' doors are known: closes this rank's to others.
   void lock_doors();
 
-  // The descriptor that the next one to be opened gets. -1: none.
-  static int next_descriptor();
-  // UCX has begun a connection to this rank, and would have done so by this descriptor. Its port; 0: it uses another socket.
-  uint16_t connected(int rank, int descriptor);
-  // The rank says that it has connected from this port.
-  void learn_port(int rank, uint16_t port);
+  // UCX calls connect() for this socket, in a thread that works for `working`, or one of UCX's own: gives it the port.
+  static thread_local SocketWatch* working;
+  static void connects(int descriptor, const sockaddr* to);
   // Takes new sockets of UCX under watch.
   void adopt();
   // Shuts down all that lead to this rank. False: none is known.
@@ -63,7 +64,7 @@ class SocketWatch {
  private:
   struct Socket {
     uint64_t identity = 0;
-    int rank = -1;  // -1: accepted, and the rank has not said from where it has connected
+    int rank = -1;  // -1: accepted, not known from whom
     Host peer{};
     Time since = 0;             // first seen
     Time unanswered_since = 0;  // 0: nothing is
@@ -71,11 +72,14 @@ class SocketWatch {
   struct Door {
     std::vector<uint16_t> ports;
     std::vector<Host> hosts;
+    uint16_t source = 0;  // port from which it connects; 0: any
   };
 
   void adopt_locked(Time now);
   void take(int descriptor, Time now);
-  int rank_at(int descriptor) const;
+  int rank_at(const std::optional<TcpAddress>& peer) const;
+  void reserve_source();
+  void bind_source(int descriptor, const TcpAddress& to);
   bool silent(int descriptor, Socket& socket, Time now);
   bool is_listener(uint16_t port) const;
   static void before_fork();
@@ -84,6 +88,7 @@ class SocketWatch {
 
   const Time patience_;
   std::mutex mutex_;
+  UniqueFd reservation_;                // holds own_.source
   std::map<int, uint64_t> listeners_;   // descriptor -> identity
   Door own_;
   std::vector<Door> by_rank_;

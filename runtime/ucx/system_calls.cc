@@ -9,10 +9,13 @@
 #include <ucs/type/status.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <span>
 #include <string_view>
+
+#include "runtime/ucx/socket_watch.h"
 
 namespace ibcoll::ucx {
 namespace {
@@ -47,6 +50,13 @@ int mended_accept(int listener, sockaddr* address, socklen_t* length) {
   return ::accept4(listener, address, length, SOCK_CLOEXEC);
 }
 
+int mended_connect(int socket, const sockaddr* to, socklen_t length) {
+  if (is_tcp(socket)) SocketWatch::connects(socket, to);
+  return ::connect(socket, to, length);
+}
+
+std::atomic<bool> all_mended{false};
+
 struct Replacement {
   std::string_view name;
   void* function;
@@ -54,7 +64,8 @@ struct Replacement {
 const Replacement kReplacements[] = {{"send", reinterpret_cast<void*>(&mended_send)},
                                      {"sendmsg", reinterpret_cast<void*>(&mended_sendmsg)},
                                      {"socket", reinterpret_cast<void*>(&mended_socket)},
-                                     {"accept", reinterpret_cast<void*>(&mended_accept)}};
+                                     {"accept", reinterpret_cast<void*>(&mended_accept)},
+                                     {"connect", reinterpret_cast<void*>(&mended_connect)}};
 
 // Of a loaded library: its base address, and where its calls of others are listed.
 struct Calls {
@@ -107,10 +118,13 @@ Status mend_system_calls() {
       if (name == replacement.name && replace(reinterpret_cast<void**>(calls.base + slot.r_offset), replacement.function))
         ++mended;
   }
-  if (mended == std::size(kReplacements)) return {};
+  all_mended = mended == std::size(kReplacements);
+  if (all_mended) return {};
   return error(IBCOLL_ERR_UNSUPPORTED,
                "only {} of {} calls of libucs could be mended: a rank may be ended by UCX when a peer dies as they connect",
                mended, std::size(kReplacements));
 }
+
+bool connects_are_seen() { return all_mended; }
 
 }  // namespace ibcoll::ucx

@@ -50,21 +50,30 @@ int option_of(int socket, int option) {
   return ::getsockopt(socket, SOL_SOCKET, option, &value, &length) == 0 ? value : -1;
 }
 
-// One word after the other of the source address, as the IP header has it. All must be those of one of the hosts.
-std::vector<sock_filter> filter_of(const std::vector<Host>& hosts, bool ipv4) {
-  const uint32_t source = static_cast<uint32_t>(SKF_NET_OFF) + (ipv4 ? 12 : 8);
+// One word after the other of the source address, as the IP header has it, then the source port. No jump is longer than 255
+// steps, so each port has its own way out.
+std::vector<sock_filter> filter_of(const std::map<Host, std::vector<uint16_t>>& sources, bool ipv4) {
+  const uint32_t at = static_cast<uint32_t>(SKF_NET_OFF) + (ipv4 ? 12 : 8);
   const unsigned words = ipv4 ? 1 : 4;
   std::vector<sock_filter> code;
-  for (const Host& host : hosts) {
+  for (const auto& [host, ports] : sources) {
     if (is_ipv4(host) != ipv4) continue;
     for (unsigned word = 0; word < words; ++word) {
       uint32_t wanted = 0;
       std::memcpy(&wanted, host.data() + (ipv4 ? 12 : 4 * word), sizeof wanted);
-      const auto to_next_host = static_cast<uint8_t>(2 * (words - word) - 1);
-      code.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, source + 4 * word));
-      code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(wanted), 0, to_next_host));
+      // Over the jump to the next host, or over the rest of the words to it.
+      const uint8_t equal = word + 1 == words ? 1 : 0, other = static_cast<uint8_t>(2 * (words - 1 - word));
+      code.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at + 4 * word));
+      code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(wanted), equal, other));
     }
-    code.push_back(BPF_STMT(BPF_RET | BPF_K, 0xffffffff));
+    const auto rest = static_cast<uint32_t>(ports.empty() ? 1 : 2 + 2 * ports.size());
+    code.push_back(BPF_STMT(BPF_JMP | BPF_JA, rest));
+    if (!ports.empty()) code.push_back(BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 0));
+    for (const uint16_t port : ports) {
+      code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 0, 1));
+      code.push_back(BPF_STMT(BPF_RET | BPF_K, 0xffffffff));
+    }
+    code.push_back(BPF_STMT(BPF_RET | BPF_K, ports.empty() ? 0xffffffff : 0));
   }
   code.push_back(BPF_STMT(BPF_RET | BPF_K, 0));
   return code;
@@ -89,6 +98,8 @@ bool for_each_tcp_socket(const std::function<void(int)>& visit) {
 bool is_tcp(int descriptor) { return option_of(descriptor, SO_PROTOCOL) == IPPROTO_TCP; }
 
 bool listens(int socket) { return option_of(socket, SO_ACCEPTCONN) == 1; }
+
+std::optional<TcpAddress> address_of(const sockaddr* address) { return from(address); }
 
 std::optional<TcpAddress> local_address(int socket) { return ask(socket, ::getsockname); }
 
@@ -127,10 +138,10 @@ std::vector<Host> own_hosts() {
   return hosts;
 }
 
-bool admit_only(int listener, const std::vector<Host>& hosts) {
+bool admit_only(int listener, const std::map<Host, std::vector<uint16_t>>& sources) {
   const std::optional<TcpAddress> own = local_address(listener);
   if (!own) return false;
-  std::vector<sock_filter> code = filter_of(hosts, is_ipv4(own->host));
+  std::vector<sock_filter> code = filter_of(sources, is_ipv4(own->host));
   if (code.size() > BPF_MAXINSNS) return false;
   const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
   return ::setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;

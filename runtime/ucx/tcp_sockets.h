@@ -2,11 +2,14 @@
 // UCX keeps its sockets to itself. They are found among the descriptors of the process.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +29,7 @@ struct TcpAddress {
 bool for_each_tcp_socket(const std::function<void(int)>& visit);
 bool is_tcp(int descriptor);
 bool listens(int socket);
+std::optional<TcpAddress> address_of(const sockaddr* address);
 std::optional<TcpAddress> local_address(int socket);
 std::optional<TcpAddress> peer_address(int socket);
 // Another one for another socket, although descriptors are used again. 0: it was closed.
@@ -37,8 +41,8 @@ std::string text_of(const Host& host);
 // The addresses of this machine's devices, without loopback.
 std::vector<Host> own_hosts();
 
-// Lets nobody else begin a connection to a listening socket: the kernel drops the packets of other hosts. False: the kernel
-// refuses, or these are too many.
-bool admit_only(int listener, const std::vector<Host>& hosts);
+// Lets nobody else begin a connection to a listening socket: the kernel drops what does not come from these ports of these
+// hosts; no port: any. False: the kernel refuses, or these are too many.
+bool admit_only(int listener, const std::map<Host, std::vector<uint16_t>>& sources);
 
 }  // namespace ibcoll::ucx

@@ -81,6 +81,7 @@ UcxTransport::UcxTransport(const NetworkParams& params, DevicePlan plan, LargePu
       worker_(std::move(worker)),
       memory_(std::make_unique<Memory>(worker_->context(), key_seed(params.rank))),
       peers_(static_cast<size_t>(params.size)) {
+  worker_->sockets = sockets_.get();
   if (rendezvous_)
     memory_->registrations =
         std::make_unique<WatchedCache>(memory_->registrar, WatchedCache::Settings::from(*params.config));
@@ -109,7 +110,7 @@ Status UcxTransport::register_handlers() {
 std::vector<std::byte> UcxTransport::address() const {
   const auto id = std::as_bytes(std::span(&processes_.own(), 1));
   std::vector<std::byte> all(id.begin(), id.end());
-  const std::vector<std::byte> doors = sockets_ ? sockets_->doors() : std::vector<std::byte>(2);
+  const std::vector<std::byte> doors = sockets_ ? sockets_->doors() : std::vector<std::byte>(4);
   all.insert(all.end(), doors.begin(), doors.end());
   all.insert(all.end(), worker_->address().begin(), worker_->address().end());
   return all;

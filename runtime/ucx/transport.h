@@ -135,7 +135,6 @@ class UcxTransport final : public NetworkTransport {
   static void on_error(void* peer, ucp_ep_h endpoint, ucs_status_t status);
   void broken(Peer& peer, ucs_status_t status);
   void cut(Peer& peer, ucs_status_t why);
-  void learn_port(Peer& peer, uint32_t port);
   void serve_connections();
   void adopt_sockets();
   void look_at_sockets();

@@ -18,7 +18,7 @@ struct MessageHeader {
   uint32_t sender = 0;    // job rank
   uint32_t sequence = 0;  // of messages and puts from this sender to this receiver, from 0
   uint32_t consumed = 0;  // how many messages and puts of the receiver the sender has handed out: returns credit
-  uint32_t port = 0;  // of the sender's socket to the receiver, if it has begun the connection; 0: it has not, or not known
+  uint32_t zero = 0;
   Note note;
 };
 static_assert(sizeof(MessageHeader) == 56);
@@ -44,9 +44,7 @@ struct ControlHeader {
   uint32_t sequence = 0;
   uint32_t consumed = 0;
   Kind kind = Kind::kCredit;
-  uint32_t port = 0;
-  uint32_t zero = 0;
 };
-static_assert(sizeof(ControlHeader) == 32);
+static_assert(sizeof(ControlHeader) == 24);
 
 }  // namespace ibcoll::ucx

@@ -11,6 +11,7 @@
 #include "runtime/base/status.h"
 #include "runtime/ucx/devices.h"
 #include "runtime/ucx/memory.h"
+#include "runtime/ucx/socket_watch.h"
 
 namespace ibcoll::ucx {
 
@@ -29,7 +30,10 @@ class Worker {
   ucp_worker_h handle() const { return worker_; }
   ucp_context_h context() const { return context_; }
   const std::vector<std::byte>& address() const { return address_; }
-  bool progress() { return ucp_worker_progress(worker_) != 0; }
+  bool progress() {
+    SocketWatch::working = sockets;
+    return ucp_worker_progress(worker_) != 0;
+  }
   // From now on UCX keeps what it has, also of the memory given to end(), until the process ends. UCX 1.13 ends the process by an assertion when a worker is
   // destroyed after a peer died in the middle of a rendezvous or of a connection.
   void abandon() { abandoned_ = true; }
@@ -37,6 +41,8 @@ class Worker {
   void end(std::unique_ptr<Memory>& memory);
   // INTERNAL: UCX refused the handler.
   Status on_message(unsigned id, ucp_am_recv_callback_t handler, void* argument);
+
+  SocketWatch* sockets = nullptr;  // whose connections UCX makes
 
  private:
   Worker() = default;
