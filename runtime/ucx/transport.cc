@@ -7,6 +7,7 @@
 
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
+#include "runtime/machine/descriptors.h"
 #include "runtime/registration_cache/memlock.h"
 
 namespace ibcoll {
@@ -15,6 +16,8 @@ using namespace ucx;
 
 namespace {
 
+constexpr uint64_t kOwnDescriptors = 24;
+constexpr uint64_t kDescriptorsPerPeer = 3;  // a socket, perhaps one that crosses it, and a pidfd
 constexpr Time kAfterFailedPin = 1'000'000'000;
 constexpr uint64_t kPinnedByUcx = 80 << 20;  // of each rank, for its own buffers (UCX 1.13, rc_verbs and ud_verbs)
 
@@ -53,6 +56,9 @@ Result<std::unique_ptr<UcxTransport>> UcxTransport::open(const NetworkParams& pa
         "ucx: UCX pins some {} MB for RDMA and may not get on with less: {}, or use IBCOLL_UCX_TLS=tcp",
         kPinnedByUcx >> 20, memlock_advice());
   }
+  const auto remote = static_cast<uint64_t>(params.size - 1 - params.near);
+  Status room = ensure_descriptors(kOwnDescriptors + kDescriptorsPerPeer * remote, "UCX");
+  if (!room.ok()) return error(room.code(), "rank {}: ucx: {}", params.rank, room.text());
   const double peer_timeout = params.config->seconds("IBCOLL_PEER_TIMEOUT");
   const std::vector<uint64_t> others = plan->tcp ? SocketWatch::listening() : std::vector<uint64_t>();
   Result<std::unique_ptr<Worker>> worker = Worker::open(params.rank, params.size, *plan, peer_timeout);
