@@ -155,7 +155,7 @@ RemoteRegion UcxTransport::expose(int rank, std::span<std::byte> memory) {
 }
 
 // For a rendezvous: UCX would do so by itself, but ends the process where it cannot (1.13). NULL: it cannot, which is told once.
-// UCX prints an error of its own at each failure, so the next attempt is a second later.
+// The next attempt is a second later.
 Registration* UcxTransport::pin(std::span<const std::byte> memory) {
   if (next_pin_ != 0 && now() < next_pin_) return nullptr;
   const Result<Registration*> pinned =
@@ -165,8 +165,8 @@ Registration* UcxTransport::pin(std::span<const std::byte> memory) {
   if (counters_.failed_pins++ == 0) {
     log(LogLevel::kWarning, "ucx: rank {} cannot pin its buffers and copies instead: {}; {}", rank_,
         pinned.status().text(),
-        memlock_limit() != kNoMemlock ? memlock_advice() + ", or see what UCX printed"
-                                      : "see what UCX printed, and dmesg");
+        memlock_limit() != kNoMemlock ? memlock_advice() + ", or see what UCX says with IBCOLL_LOG=info"
+                                      : "see what UCX says with IBCOLL_LOG=info, and dmesg");
   }
   return nullptr;
 }
@@ -227,7 +227,7 @@ ibcoll::NetworkTransport* ibcoll_ucx_open(const ibcoll::NetworkParams& params, i
 }
 
 void ibcoll_ucx_devices(const ibcoll::Config& config, ibcoll::Json* devices) {
-  ibcoll::ucx::quieten();
+  ibcoll::ucx::quieten("error");
   const ibcoll::Result<ibcoll::ucx::DevicePlan> plan = ibcoll::plan_here(config, /*local_job=*/false);
   *devices = ibcoll::Json();
   devices->set("reason", plan.ok() ? "usable" : plan.status().text());

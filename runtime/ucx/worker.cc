@@ -80,17 +80,14 @@ Status set_keepalive(ucp_config_t* config, double peer_timeout) {
 
 }  // namespace
 
-void quieten() {
-  if (std::getenv("UCX_LOG_LEVEL") == nullptr && !log_enabled(LogLevel::kInfo)) {
-    // A peer that dies is an event to ibcoll; UCX would print a warning as well.
-    if (ucs_global_opts_set_value("LOG_LEVEL", "error") != UCS_OK) {
-      log(LogLevel::kInfo, "ucx: its log level cannot be set: UCX may print warnings of its own");
-    }
-  }
+void quieten(const char* level) {
+  if (std::getenv("UCX_LOG_LEVEL") != nullptr || log_enabled(LogLevel::kInfo)) return;
+  if (ucs_global_opts_set_value("LOG_LEVEL", level) != UCS_OK)
+    log(LogLevel::kInfo, "ucx: its log level cannot be set: UCX may print lines of its own");
 }
 
 Result<std::unique_ptr<Worker>> Worker::open(int rank, int size, const DevicePlan& plan, double peer_timeout) {
-  quieten();
+  quieten("error");
   static std::once_flag calls, once;
   std::call_once(calls, [] {
     if (Status mended = mend_system_calls(); !mended.ok()) log(LogLevel::kWarning, "ucx: {}", mended.text());
@@ -101,7 +98,10 @@ Result<std::unique_ptr<Worker>> Worker::open(int rank, int size, const DevicePla
   std::call_once(once, [] {
     if (Status mended = mend_mremap(); !mended.ok()) log(LogLevel::kWarning, "ucx: {}", mended.text());
   });
-  if (status.ok()) return worker;
+  if (status.ok()) {
+    quieten("fatal");  // a peer that dies is an event to ibcoll, and an error to UCX
+    return worker;
+  }
   return error(status.code(), "rank {}: {} (transports {}, devices {}); ucx_info -d shows what UCX finds here", rank,
                status.text(), plan.tls, plan.net_devices.empty() ? "all" : plan.net_devices);
 }

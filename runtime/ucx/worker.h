@@ -15,8 +15,8 @@
 
 namespace ibcoll::ucx {
 
-// To be called before anything else of UCX: its warnings of what is an event here go, unless the user wants them.
-void quieten();
+// To be called before anything else of UCX: its lines less severe than `level` go, unless the user wants them.
+void quieten(const char* level);
 
 class Worker {
  public:

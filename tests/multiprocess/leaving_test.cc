@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <thread>
@@ -57,6 +58,7 @@ TEST_P(DyingRank, EndsNobodyElse) {
   ::setenv("IBCOLL_LOG", "error", 1);
   const char* const number = std::getenv("IBCOLL_TEST_SEEDS");
   const unsigned last = number ? static_cast<unsigned>(std::atoi(number)) : 30;
+  testing::internal::CaptureStderr();  // the ranks' too
   for (unsigned seed = 1; seed <= last && !HasFailure(); ++seed) {
     const std::vector<Ending> endings =
         ForkJob(4, nodes).run([&](ForkedRank& self) { return die_in(when, self, seed); }, 60);
@@ -70,6 +72,9 @@ TEST_P(DyingRank, EndsNobodyElse) {
     }
     EXPECT_LE(killed, 1);
   }
+  const std::string lines = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(lines.find("UCX"), std::string::npos) << "UCX speaks: " << lines;
+  if (HasFailure()) std::fputs(lines.c_str(), stderr);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, DyingRank,
