@@ -135,6 +135,10 @@ class IBCOLL_MODULE_API Transport {
   // True for a moment after a connection was begun: messages that were accepted for it leave only while poll() is called. A
   // rank that turned to other things now would keep them from peers that wait. Any thread may ask.
   virtual bool settling() const noexcept { return false; }
+  // Messages that were accepted have not left. push() moves these, and whatever else needs no event; the events of the last
+  // poll() stay valid.
+  virtual bool unsent() const noexcept { return false; }
+  virtual void push() {}
   // A collective has failed: peers may end from now on in the middle of anything. Not all of what leads to them can be taken
   // down in order when this transport ends.
   virtual void expect_disorder() noexcept {}

@@ -40,6 +40,8 @@ class UcxTransport final : public NetworkTransport {
   RemoteRegion expose(int rank, std::span<std::byte> memory) override;
   bool conceal(int rank, const RemoteRegion& region) override;
   bool settling() const noexcept override;
+  bool unsent() const noexcept override { return unsent_messages_.load(std::memory_order_relaxed) > 0; }
+  void push() override;
   // UCX cannot destroy a worker to which a peer is just connecting: it aborts the process (ucp_request_send_state_ff).
   void expect_disorder() noexcept override { worker_->abandon(); }
   PutResult put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
