@@ -59,7 +59,7 @@ typedef enum ibcoll_status {
   IBCOLL_ERR_SYSTEM = -11,          /* a system call failed */
   IBCOLL_ERR_BUSY = -12,            /* the object is in use: a request in flight, a team with requests */
   IBCOLL_ERR_INTERNAL = -13,        /* a fault of ibcoll itself */
-  IBCOLL_ERR_BUFFERS_HELD = -14     /* the collective failed, and its buffers are not the caller's again (ibcoll_wait) */
+  IBCOLL_ERR_BUFFERS_HELD = -14     /* the collective failed, and others still have its buffers (ibcoll_wait) */
 } ibcoll_status_t;
 
 typedef struct ibcoll_context* ibcoll_context_t;

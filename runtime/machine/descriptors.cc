@@ -36,12 +36,13 @@ Status ensure_descriptors(uint64_t more, const char* what) {
   const rlim_t before = limit.rlim_cur;
   limit.rlim_cur = std::max<rlim_t>(before, std::min<rlim_t>(needed + kSpare, limit.rlim_max));
   if (limit.rlim_cur < needed || (limit.rlim_cur != before && ::setrlimit(RLIMIT_NOFILE, &limit) != 0))
-    return error(IBCOLL_ERR_SYSTEM,
-                 "{} needs {} descriptors, {} are open already, and the limit is {}: raise it (ulimit -Hn, LimitNOFILE= "
-                 "of the service, --ulimit nofile= of the container)",
-                 what, more, used, limit.rlim_max);
-  log(LogLevel::kInfo, "the limit of descriptors was raised from {} to {}, as {} needs {}", before, limit.rlim_cur, what,
-      more);
+    return error(
+        IBCOLL_ERR_SYSTEM,
+        "{} needs {} descriptors, {} are open already, and the limit is {}: raise it (ulimit -Hn, LimitNOFILE= "
+        "of the service, --ulimit nofile= of the container)",
+        what, more, used, limit.rlim_max);
+  log(LogLevel::kInfo, "the limit of descriptors was raised from {} to {}, as {} needs {}", before, limit.rlim_cur,
+      what, more);
   return {};
 }
 

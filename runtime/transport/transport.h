@@ -21,8 +21,8 @@
 //       the memory stays unharmed. After conceal() returned true, no write to the region begins or continues.
 //  [C8] An empty payload is allowed everywhere: a pure note.
 //  [C9] A peer that died or cannot be reached any more is reported by one kPeerFailed event; calls to it then return
-//       false/kBusy forever without harm. Detection may need check_peers(), and takes at most a few seconds. Puts to it
-//       that were pending still get their kSent.
+//       false/kBusy forever without harm. Detection may need check_peers(), and takes at most a few seconds, that of a host
+//       which fell silent as long as docs/reliability.md says. Puts to it that were pending still get their kSent.
 //  [C10] State is O(peers talked to); connections are made on first use.
 //  [C11] A region may be written by several puts, each at its own offset: `to` may name any part of an exposed region, by the
 //       region's key. Nothing is promised of bytes that two puts write.

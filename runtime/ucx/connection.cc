@@ -21,7 +21,7 @@ constexpr Time kQuietBeforeEnd = 10'000'000;
 constexpr Time kAfterClose = 1'000'000'000;
 constexpr Time kReportPatience = 1'000'000'000;
 constexpr Time kBetweenLooks = 500'000'000;  // at what the sockets hear
-constexpr Time kAdoptionShare = 10;  // while connections are made, at most one part in so many of the time
+constexpr Time kAdoptionShare = 10;          // while connections are made, at most one part in so many of the time
 constexpr Time kSettling = 20'000'000;  // a peer that waits has answered by then; nobody waits longer for a late one
 
 // Lets other ranks run that share the core: all waits here are for them.

@@ -45,7 +45,7 @@ struct Peer {
   Buffer* large_last = nullptr;
   uint32_t pieces_in_flight = 0;
   uint32_t puts_pending = 0;  // whose sources UCX may read
-  Time patience_until = 0;    // with want_back(): until the next of them is through; 0: not asked since the last one was
+  Time patience_until = 0;  // with want_back(): until the next of them is through; 0: not asked since the last one was
 
   SendWindow send;
   ReceiveWindow receive;

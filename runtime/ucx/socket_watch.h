@@ -75,6 +75,7 @@ class SocketWatch {
     uint16_t source = 0;  // port from which it connects; 0: any
   };
 
+  static Time now();
   void adopt_locked(Time now);
   void take(int descriptor, Time now);
   int rank_at(const std::optional<TcpAddress>& peer) const;
@@ -88,13 +89,13 @@ class SocketWatch {
 
   const Time patience_;
   std::mutex mutex_;
-  UniqueFd reservation_;                // holds own_.source
-  std::map<int, uint64_t> listeners_;   // descriptor -> identity
+  UniqueFd reservation_;               // holds own_.source
+  std::map<int, uint64_t> listeners_;  // descriptor -> identity
   Door own_;
   std::vector<Door> by_rank_;
-  std::map<TcpAddress, int> ranks_;     // by where they listen, and from where they have connected
-  std::map<int, Socket> sockets_;       // by descriptor
-  std::map<int, Time> connecting_;      // rank -> since when, in vain
+  std::map<TcpAddress, int> ranks_;  // by where they listen, and from where they have connected
+  std::map<int, Socket> sockets_;    // by descriptor
+  std::map<int, Time> connecting_;   // rank -> since when, in vain
   std::vector<Host> silent_hosts_;
   std::string doors_text_ = "everybody who reaches the devices above";
 };

@@ -26,7 +26,8 @@ constexpr int kTries = 16;
 
 ssize_t patiently(int socket, ssize_t result) {
   thread_local int last = -1, tries = 0;
-  if (result >= 0 || (errno != EPIPE && errno != ECONNRESET && errno != ETIMEDOUT && errno != ECONNABORTED)) return result;
+  if (result >= 0 || (errno != EPIPE && errno != ECONNRESET && errno != ETIMEDOUT && errno != ECONNABORTED))
+    return result;
   if (socket != last) tries = 0;
   last = socket;
   if (++tries < kTries)
@@ -71,7 +72,7 @@ const Replacement kReplacements[] = {{"send", reinterpret_cast<void*>(&mended_se
 struct Calls {
   ElfW(Addr) base = 0;
   std::span<const ElfW(Rela)> slots;
-  const ElfW(Sym)* symbols = nullptr;
+  const ElfW(Sym) * symbols = nullptr;
   const char* names = nullptr;
 };
 
@@ -115,14 +116,16 @@ Status mend_system_calls() {
   for (const ElfW(Rela) & slot : calls.slots) {
     const std::string_view name = calls.names + calls.symbols[ELF64_R_SYM(slot.r_info)].st_name;
     for (const Replacement& replacement : kReplacements)
-      if (name == replacement.name && replace(reinterpret_cast<void**>(calls.base + slot.r_offset), replacement.function))
+      if (name == replacement.name &&
+          replace(reinterpret_cast<void**>(calls.base + slot.r_offset), replacement.function))
         ++mended;
   }
   all_mended = mended == std::size(kReplacements);
   if (all_mended) return {};
-  return error(IBCOLL_ERR_UNSUPPORTED,
-               "only {} of {} calls of libucs could be mended: a rank may be ended by UCX when a peer dies as they connect",
-               mended, std::size(kReplacements));
+  return error(
+      IBCOLL_ERR_UNSUPPORTED,
+      "only {} of {} calls of libucs could be mended: a rank may be ended by UCX when a peer dies as they connect",
+      mended, std::size(kReplacements));
 }
 
 bool connects_are_seen() { return all_mended; }

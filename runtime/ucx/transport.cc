@@ -232,4 +232,6 @@ void ibcoll_ucx_devices(const ibcoll::Config& config, ibcoll::Json* devices) {
   *devices = ibcoll::Json();
   devices->set("reason", plan.ok() ? "usable" : plan.status().text());
   if (plan.ok()) devices->set("choice", plan->reasons);
+  if (plan.ok() && plan->tcp)
+    devices->set("listens", "on TCP, to ranks of the job only where the kernel filters (docs/security.md)");
 }

@@ -29,7 +29,8 @@ int die_in(When when, ForkedRank& self, unsigned seed) {
     if (when == When::kLeaving) (void)ibcoll_barrier(ibcoll_team_world(context));
     end = std::thread([after] { sleep_seconds(after), ::raise(SIGKILL); });
   }
-  ibcoll_status_t status = when == When::kLeaving && !is_victim ? ibcoll_barrier(ibcoll_team_world(context)) : IBCOLL_OK;
+  ibcoll_status_t status =
+      when == When::kLeaving && !is_victim ? ibcoll_barrier(ibcoll_team_world(context)) : IBCOLL_OK;
   for (uint64_t round = 0; when == When::kFirstCalls && status == IBCOLL_OK && (is_victim || round < 50); ++round) {
     CheckedCall call(ibcoll_team_world(context), {.collective = IBCOLL_ALLTOALL, .bytes = 100});
     call.fill(round);

@@ -120,13 +120,12 @@ TEST_P(SilentHost, IsFoundWithinThePeerTimeout) {
       3 * limit + 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Of, SilentHost,
-    testing::Values(Silence{"Barrier", {.collective = IBCOLL_BARRIER}},
-                    Silence{"SmallBlocks", {.collective = IBCOLL_ALLTOALL, .bytes = 64}},
-                    Silence{"LargeBlocks", {.collective = IBCOLL_ALLTOALL, .bytes = 4'000'000}},
-                    Silence{"FirstCall", {.collective = IBCOLL_ALLTOALL, .bytes = 64}, 0}),
-    [](const testing::TestParamInfo<Silence>& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Of, SilentHost,
+                         testing::Values(Silence{"Barrier", {.collective = IBCOLL_BARRIER}},
+                                         Silence{"SmallBlocks", {.collective = IBCOLL_ALLTOALL, .bytes = 64}},
+                                         Silence{"LargeBlocks", {.collective = IBCOLL_ALLTOALL, .bytes = 4'000'000}},
+                                         Silence{"FirstCall", {.collective = IBCOLL_ALLTOALL, .bytes = 64}, 0}),
+                         [](const testing::TestParamInfo<Silence>& info) { return info.param.name; });
 
 // A rank that is stopped, or computes, for longer than the timeout, while much is on its way to it: its kernel answers.
 TEST_F(Remote, ABusyRankIsNotSilent) {

@@ -90,8 +90,11 @@ TEST_P(StoppedInATransfer, MemoryIsTheCallersAfterTheError) {
   ASSERT_NE(memory, MAP_FAILED);
   for (const double after : {0.005, 0.02, 0.05}) {
     auto* const shared = new (memory) Shared();
-    const std::vector<Ending> endings =
-        ForkJob(2, nodes).run([&](ForkedRank& self) { return body(self, {nodes, 48'000'000, after}, *shared); }, 60);
+    const std::vector<Ending> endings = ForkJob(2, nodes).run(
+        [&](ForkedRank& self) {
+          return body(self, {nodes, 48'000'000, after}, *shared);
+        },
+        60);
     EXPECT_FALSE(endings[0].overdue) << after;
     EXPECT_TRUE(endings[0].exited) << after;
     EXPECT_EQ(endings[0].code, 0) << after;

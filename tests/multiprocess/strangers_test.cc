@@ -57,8 +57,8 @@ bool enter(const std::string& address, int port) {
   pollfd entry{socket, POLLOUT, 0};
   int error = 1;
   socklen_t length = sizeof error;
-  const bool entered = ::poll(&entry, 1, 1000) == 1 &&
-                       ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0;
+  const bool entered =
+      ::poll(&entry, 1, 1000) == 1 && ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0;
   std::string bytes(4096, '\x01');
   std::memcpy(bytes.data(), "\xCA\xBF\x0C\xEA\x0D\xF0\xAD\xDE", 8);
   if (entered) (void)!::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
