@@ -83,6 +83,8 @@ const char* ibcoll_status_string(ibcoll_status_t status) {
       return "in use";
     case IBCOLL_ERR_INTERNAL:
       return "internal fault of ibcoll";
+    case IBCOLL_ERR_BUFFERS_HELD:
+      return "failed, and the buffers are still in use";
   }
   return "unknown status";
 }

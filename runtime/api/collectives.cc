@@ -50,7 +50,10 @@ ibcoll_status_t ibcoll_test(ibcoll_request_t request) {
     const Guard guard = request->context->enter();
     Request& r = *request->request;
     if (r.in_flight()) request->context->progress();
-    if (!r.in_flight()) return report(r.status());
+    if (!r.in_flight()) {
+      request->context->settle_later();
+      return report(r.status());
+    }
     const Status overdue = r.overdue();
     return overdue.ok() ? IBCOLL_IN_PROGRESS : report(overdue);
   });

@@ -20,6 +20,8 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_TIMEOUT", Kind::kSeconds, "600", "0.1..inf",
      "a collective that takes longer fails on all ranks that are still in it; the start under ibcoll_run waits as long "
      "for a rank"},
+    {"IBCOLL_PEER_TIMEOUT", Kind::kSeconds, "10", "1..86400",
+     "over TCP, a rank whose host does not answer for so long counts as failed; one that lives and is busy does not"},
     {"IBCOLL_WAIT", Kind::kChoice, "auto", "auto|spin|yield|sleep",
      "how a rank waits; auto: from the cores that it may use and the ranks that share them"},
 

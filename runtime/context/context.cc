@@ -25,6 +25,7 @@ Result<std::unique_ptr<Context>> Context::create(const ibcoll_bootstrap_t* callb
 }
 
 Context::~Context() {
+  settler_.reset();
   world_.reset();
   engine_.reset();
 }
@@ -96,6 +97,7 @@ Status Context::make_engine() {
   Result<std::unique_ptr<TeamHandle>> world = form_team(/*epoch=*/1, {all}, all, rank(), exchange);
   if (!world.ok()) return world.status();
   world_ = std::move(*world);
+  if (job_.net) settler_ = std::make_unique<Settler>(lock_, *job_.net);
   return {};
 }
 
@@ -122,6 +124,7 @@ Status Context::leave(std::unique_lock<std::mutex>& guard) {
     }
     if (together.ok() && round < 2) together = world_->team->failure();
   }
+  settler_.reset();
   world_.reset();
   engine_.reset();
   job_.net.reset();

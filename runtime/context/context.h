@@ -15,6 +15,7 @@
 #include "runtime/collectives/framework/algorithm.h"
 #include "runtime/collectives/framework/select.h"
 #include "runtime/context/join.h"
+#include "runtime/context/settler.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/request.h"
 #include "runtime/engine/team.h"
@@ -133,6 +134,10 @@ class Context {
   bool progress() noexcept;
   // Messages of complete collectives are on their way, and leave only while somebody waits.
   bool settling() const noexcept { return job_.net && job_.net->settling(); }
+  // A call of the program returns, the lock is held: what could not settle leaves without another call.
+  void settle_later() noexcept {
+    if (settler_) settler_->look();
+  }
   // Blocks until the request is complete and all has settled, or until `seconds` have passed (TIMEOUT; the request stays in
   // flight). `guard` holds the lock, and holds it again on return.
   Status wait(Request& request, double seconds, std::unique_lock<std::mutex>& guard);
@@ -178,6 +183,7 @@ class Context {
   std::unique_ptr<WaitStrategy> waiting_;
   std::unique_ptr<Doorbell> doorbell_;  // nullptr: each rank has a core, or this one is alone on its node
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Settler> settler_;  // nullptr: no network
   std::unique_ptr<TeamHandle> world_;
   std::vector<std::unique_ptr<TeamHandle>> teams_;
   std::vector<SharedWindow> left_windows_;  // of teams that were freed here, not yet by all

@@ -288,6 +288,10 @@ bool Context::rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::m
 }
 
 Status Context::wait(Request& request, double seconds, std::unique_lock<std::mutex>& guard) {
+  const struct AtReturn {
+    Context& context;
+    ~AtReturn() { context.settle_later(); }
+  } at_return{*this};
   const auto ended = [&] { return !request.in_flight() && !settling(); };
   if (ended()) return request.status();
   const WaitingThread inside(waiting_threads_);

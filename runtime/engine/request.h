@@ -36,7 +36,7 @@ class Request {
   bool done() const noexcept { return done_.load(std::memory_order_acquire); }
   // Of the last run that ended.
   const Status& status() const noexcept { return status_; }
-  // Ok, or TIMEOUT: the team failed IBCOLL_TIMEOUT ago, and somebody still has buffers of this request, so that it cannot
+  // Ok, or BUFFERS_HELD: the team failed ten seconds ago, and somebody still has buffers of this request, so that it cannot
   // end. It stays in flight.
   Status overdue() const;
 

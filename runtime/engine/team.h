@@ -101,6 +101,7 @@ class Team {
   bool tell_abort(int peer) noexcept;
   void look_who_left(Request& request) noexcept;
   void tell_untold() noexcept;
+  void want_back() noexcept;
   PutResult put(int peer, const RemoteRegion& to, ConstBytes from, const Note& note, uint64_t token) noexcept;
   uint32_t completed() const noexcept { return completed_; }
   // True when an eager message of collective `op` may go to the peer now; then it is counted.

@@ -89,13 +89,22 @@ bool Team::end_requests() noexcept {
   for (size_t i = 0; i < active_.size(); ++i) {
     Request* const request = active_[i];
     if (!request) continue;
-    // Buffers must not be given back while the transport reads them, or a peer writes to them.
-    if (told && request->exchange().puts_pending() == 0 && request->exchange().conceal())
+    // Buffers must not be given back while the transport reads them, or a peer writes to them. The right to write is taken back
+    // at once, whatever else is under way.
+    const bool concealed = request->exchange().conceal();
+    const bool sent = request->exchange().puts_pending() == 0;
+    if (!sent) want_back();
+    if (told && concealed && sent)
       finish(*request);
     else
       idle = false;
   }
   return told && idle;
+}
+
+void Team::want_back() noexcept {
+  for (int i = 0; i < size(); ++i)
+    if (i != rank_) transport(i).want_back(job_rank(i));
 }
 
 void Team::check(Time now) noexcept {

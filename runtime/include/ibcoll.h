@@ -58,7 +58,8 @@ typedef enum ibcoll_status {
   IBCOLL_ERR_CONFIG = -10,          /* a setting has a malformed value */
   IBCOLL_ERR_SYSTEM = -11,          /* a system call failed */
   IBCOLL_ERR_BUSY = -12,            /* the object is in use: a request in flight, a team with requests */
-  IBCOLL_ERR_INTERNAL = -13         /* a fault of ibcoll itself */
+  IBCOLL_ERR_INTERNAL = -13,        /* a fault of ibcoll itself */
+  IBCOLL_ERR_BUFFERS_HELD = -14     /* the collective failed, and others still have its buffers (ibcoll_wait) */
 } ibcoll_status_t;
 
 typedef struct ibcoll_context* ibcoll_context_t;
@@ -294,8 +295,8 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_start(ibcoll_request_t request);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_test(ibcoll_request_t request);
 /* Blocks until complete or until IBCOLL_TIMEOUT seconds passed without completion (then the team fails). A failed request is
  * complete, and its buffers are the caller's again. But for one case: a process that was stopped (SIGSTOP) in the middle of a
- * write to the buffers could still finish it. After IBCOLL_TIMEOUT more the call gives up with TIMEOUT, which says so, and the
- * request stays in flight until that process goes on or ends. */
+ * write to the buffers could still finish it. After 10 seconds more the call gives up with BUFFERS_HELD, and the request stays in
+ * flight until that process goes on or ends. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_wait(ibcoll_request_t request);
 /* As ibcoll_wait, but gives up after `seconds` (0 or less: after one look; not a number: INVALID_ARGUMENT) with TIMEOUT; the
  * request stays in flight and can be waited for again. A collective that IBCOLL_TIMEOUT has ended returns TIMEOUT too, and is
@@ -306,8 +307,8 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_request_free(ibcoll_request_t request);
 /* The algorithm that runs, with its parameter, e.g. "pap_direct" or "ring_pipelined:65536"; valid as long as the request. */
 IBCOLL_EXPORT const char* ibcoll_request_algorithm(ibcoll_request_t request);
 
-/* Blocking shorthands: init, start and wait in one, with the errors of these. After the TIMEOUT with which ibcoll_wait gives up on
- * a stopped process the buffers stay in use, and ending the team or the context is BUSY, until that process goes on or ends. */
+/* Blocking shorthands: init, start and wait in one, with the errors of these. After the BUFFERS_HELD with which ibcoll_wait gives up
+ * on a stopped process the buffers stay in use, and ending the team or the context is BUSY, until that process goes on or ends. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_barrier(ibcoll_team_t team);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_bcast(ibcoll_team_t team, void* buffer, uint64_t bytes, int root);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_allgather(ibcoll_team_t team, const void* send, void* recv, uint64_t bytes);

@@ -21,8 +21,8 @@
 //       the memory stays unharmed. After conceal() returned true, no write to the region begins or continues.
 //  [C8] An empty payload is allowed everywhere: a pure note.
 //  [C9] A peer that died or cannot be reached any more is reported by one kPeerFailed event; calls to it then return
-//       false/kBusy forever without harm. Detection may need check_peers(), and takes at most a few seconds. Puts to it
-//       that were pending still get their kSent.
+//       false/kBusy forever without harm. Detection may need check_peers(), and takes at most a few seconds, that of a host
+//       which fell silent as long as docs/reliability.md says. Puts to it that were pending still get their kSent.
 //  [C10] State is O(peers talked to); connections are made on first use.
 //  [C11] A region may be written by several puts, each at its own offset: `to` may name any part of an exposed region, by the
 //       region's key. Nothing is promised of bytes that two puts write.
@@ -126,6 +126,9 @@ class IBCOLL_MODULE_API Transport {
   // Writes `from` to the start of `to`, a region or a part of one [C11], then delivers the note. from.size() <= to.bytes.
   virtual PutResult put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                         uint64_t token) = 0;
+  // The sources of puts to this peer are wanted back; to be repeated until all have their kSent. A peer that has taken nothing
+  // for two seconds, stopped perhaps, is given up for that: it fails.
+  virtual void want_back(int /*peer*/) {}
 
   // Moves everything forward and fills in at most events.size() events; returns how many.
   virtual size_t poll(std::span<Event> events) = 0;
@@ -134,6 +137,10 @@ class IBCOLL_MODULE_API Transport {
   // True for a moment after a connection was begun: messages that were accepted for it leave only while poll() is called. A
   // rank that turned to other things now would keep them from peers that wait. Any thread may ask.
   virtual bool settling() const noexcept { return false; }
+  // Messages that were accepted have not left. push() moves these, and whatever else needs no event; the events of the last
+  // poll() stay valid.
+  virtual bool unsent() const noexcept { return false; }
+  virtual void push() {}
   // A collective has failed: peers may end from now on in the middle of anything. Not all of what leads to them can be taken
   // down in order when this transport ends.
   virtual void expect_disorder() noexcept {}

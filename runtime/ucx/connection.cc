@@ -19,6 +19,9 @@ constexpr Time kLandingPatience = 2'000'000'000;
 constexpr int kLastReads = 1000;
 constexpr Time kQuietBeforeEnd = 10'000'000;
 constexpr Time kAfterClose = 1'000'000'000;
+constexpr Time kReportPatience = 1'000'000'000;
+constexpr Time kBetweenLooks = 500'000'000;  // at what the sockets hear
+constexpr Time kAdoptionShare = 10;          // while connections are made, at most one part in so many of the time
 constexpr Time kSettling = 20'000'000;  // a peer that waits has answered by then; nobody waits longer for a late one
 
 // Lets other ranks run that share the core: all waits here are for them.
@@ -36,6 +39,7 @@ Peer* UcxTransport::find_or_make(int rank) {
     slot = std::make_unique<Peer>();
     slot->transport = this;
     slot->rank = rank;
+    has_new_sockets_ = sockets_ != nullptr;
   }
   return slot.get();
 }
@@ -50,6 +54,7 @@ ucs_status_t UcxTransport::create_endpoint(Peer& peer, ucp_err_handling_mode_t m
     params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER;
     params.err_handler = {&UcxTransport::on_error, &peer};
   }
+  SocketWatch::working = sockets_.get();
   return ucp_ep_create(worker_->handle(), &params, &peer.endpoint);
 }
 
@@ -73,6 +78,7 @@ bool UcxTransport::connect(Peer& peer) {
   }
   peer.state = Peer::State::kConnected;
   connected_at_.store(now(), std::memory_order_relaxed);
+  has_new_sockets_ = sockets_ != nullptr;
   ++counters_.connections;
   ProcessId process;
   std::memcpy(&process, addresses_[static_cast<size_t>(peer.rank)].data(), sizeof(process));
@@ -89,11 +95,24 @@ void UcxTransport::on_error(void* argument, ucp_ep_h, ucs_status_t status) {
 void UcxTransport::broken(Peer& peer, ucs_status_t status) {
   if (peer.state == Peer::State::kBroken || peer.state == Peer::State::kFailed) return;
   peer.state = Peer::State::kBroken;
-  peer.error = status;
+  peer.error = peer.cut != UCS_OK ? peer.cut : status;
   broken_.push_back(&peer);
 }
 
+// UCX then reports the peer as one that has died. Should it not, or where no socket is known, the endpoint is closed as it is.
+void UcxTransport::cut(Peer& peer, ucs_status_t why) {
+  if (peer.cut != UCS_OK) return;
+  if (peer.state != Peer::State::kConnected || !sockets_ || !sockets_->cut(peer.rank)) return broken(peer, why);
+  peer.cut = why;
+  peer.report_until = now() + kReportPatience;
+  cut_.push_back(&peer);
+}
+
 void UcxTransport::serve_connections() {
+  std::erase_if(cut_, [&](Peer* peer) {
+    if (peer->state == Peer::State::kConnected && now() > peer->report_until) broken(*peer, peer->cut);
+    return peer->state != Peer::State::kConnected;
+  });
   while (!broken_.empty()) {
     Peer* peer = broken_.back();
     broken_.pop_back();
@@ -104,6 +123,7 @@ void UcxTransport::serve_connections() {
     unconnected_.pop_back();
     if (peer->state == Peer::State::kNew) connect(*peer);
   }
+  if (has_new_sockets_) adopt_sockets();
   size_t kept = 0;
   for (Peer* peer : leaving_) {
     const bool answered = all_has_come(*peer) && send_control(*peer, ControlHeader::Kind::kAllReceived);
@@ -132,8 +152,10 @@ void UcxTransport::fail(Peer& peer) {
 
 void UcxTransport::report_failure(Peer& peer) {
   if (!peer.failure.empty()) return;
+  const std::string silence = sockets_ ? sockets_->silence_of(peer.rank) : std::string();
   if (!peer.left)
-    peer.failure = fmt::format("rank {}: ucx: lost rank {}: {}", rank_, peer.rank, ucs_status_string(peer.error));
+    peer.failure = fmt::format("rank {}: ucx: lost rank {}: {}", rank_, peer.rank,
+                               silence.empty() ? ucs_status_string(peer.error) : silence.c_str());
   else
     peer.failure = fmt::format("rank {}: ucx: rank {} has left the job{}", rank_, peer.rank,
                                all_has_come(peer) ? "" : ", and not all that it had sent has come");
@@ -153,8 +175,25 @@ void UcxTransport::check_peers() {
   const std::vector<int> ended = processes_.ended();
   for (int i = 0; i < (ended.empty() ? 1 : kLastReads) && worker_->progress(); ++i) {
   }
-  for (const int rank : ended) broken(*peers_[static_cast<size_t>(rank)], UCS_ERR_CONNECTION_RESET);
+  for (const int rank : ended) cut(*peers_[static_cast<size_t>(rank)], UCS_ERR_CONNECTION_RESET);
+  if (sockets_) look_at_sockets();
   serve_connections();
+}
+
+void UcxTransport::adopt_sockets() {
+  const Time begin = now();
+  if (begin < next_adoption_) return;
+  has_new_sockets_ = false;
+  sockets_->adopt();
+  const Time end = now();
+  next_adoption_ = end + kAdoptionShare * (end - begin);
+}
+
+void UcxTransport::look_at_sockets() {
+  if (now() < next_look_) return;
+  next_look_ = now() + kBetweenLooks;
+  for (const int rank : sockets_->silent_ranks(now()))
+    if (Peer* const peer = find_or_make(rank)) cut(*peer, UCS_ERR_TIMED_OUT);
 }
 
 // A receive that is under way has some time to end; then the endpoint is closed, which ends it. Should UCX hold the memory even
@@ -174,7 +213,7 @@ bool UcxTransport::conceal(int, const RemoteRegion& region) {
     Peer& writer = *peers_[static_cast<size_t>(exposure->peer)];
     exposure->patience_until = now() + kAfterClose;
     if (writer.state != Peer::State::kFailed) {
-      broken(writer, UCS_ERR_TIMED_OUT);
+      cut(writer, UCS_ERR_TIMED_OUT);
     } else if (!std::exchange(exposure->held, true)) {
       log(LogLevel::kError, "rank {}: ucx: UCX still holds memory that rank {} was writing to: a fault of UCX", rank_,
           writer.rank);

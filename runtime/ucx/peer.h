@@ -36,12 +36,16 @@ struct Peer {
 
   ucp_ep_h endpoint = nullptr;
   ucs_status_t error = UCS_OK;  // of a broken one
+  ucs_status_t cut = UCS_OK;    // why its sockets were shut down: UCX has not reported that yet
+  Time report_until = 0;        // of that report
   std::string failure;          // the text of kPeerFailed
   Peer* next_ready = nullptr;
 
   Buffer* large_first = nullptr;  // puts of which pieces are still to be posted, in order
   Buffer* large_last = nullptr;
   uint32_t pieces_in_flight = 0;
+  uint32_t puts_pending = 0;  // whose sources UCX may read
+  Time patience_until = 0;  // with want_back(): until the next of them is through; 0: not asked since the last one was
 
   SendWindow send;
   ReceiveWindow receive;

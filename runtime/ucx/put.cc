@@ -18,6 +18,7 @@ namespace {
 constexpr size_t kCopiedPutBytes = 8 * 1024;  // up to here a put is copied when it cannot leave at once
 constexpr size_t kPieceBytes = UcxTransport::kSlotBytes;
 constexpr uint32_t kPiecesInFlight = 4;  // of one peer
+constexpr Time kSendingPatience = 2'000'000'000;
 
 }  // namespace
 
@@ -36,6 +37,7 @@ PutResult UcxTransport::put(int rank, const RemoteRegion& to, std::span<const st
   }
   if (result == PutResult::kBusy) return result;
   accepted(*peer, 0);
+  if (result == PutResult::kPending) ++peer->puts_pending;
   ++counters_.puts_sent;
   counters_.bytes_sent += from.size();
   if (peer->large_first != nullptr) post_pieces(*peer);
@@ -155,14 +157,31 @@ void UcxTransport::post_pieces() {
 
 void UcxTransport::piece_done(Peer& peer, Buffer* whole) {
   --peer.pieces_in_flight;
+  peer.patience_until = 0;
   LargePut& put = LargePut::in(whole);
   --put.pieces;
   if (put.finished()) finish_large(whole);
 }
 
 void UcxTransport::finish_large(Buffer* whole) {
-  sent_.push_back({whole->peer->rank, whole->token});
+  put_sent(*whole->peer, whole->token);
   pool_.give(whole);
+}
+
+void UcxTransport::put_sent(Peer& peer, uint64_t token) {
+  --peer.puts_pending;
+  peer.patience_until = 0;
+  sent_.push_back({peer.rank, token});
+}
+
+// What TCP has not taken yet, UCX reads from the caller's memory; only closing the connection makes it let go.
+void UcxTransport::want_back(int rank) {
+  Peer* const peer = rank < 0 || rank >= size_ ? nullptr : peers_[static_cast<size_t>(rank)].get();
+  if (peer == nullptr || peer->puts_pending == 0 || peer->state != Peer::State::kConnected) return;
+  if (peer->patience_until == 0)
+    peer->patience_until = now() + kSendingPatience;
+  else if (now() > peer->patience_until)
+    cut(*peer, UCS_ERR_TIMED_OUT);
 }
 
 // The peer has failed: nothing more is posted; the sources go back to the caller.

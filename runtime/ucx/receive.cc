@@ -34,6 +34,7 @@ Peer* UcxTransport::sender_of(const void* header, size_t header_bytes, size_t ex
       std::find(unconnected_.begin(), unconnected_.end(), peer) == unconnected_.end()) {
     unconnected_.push_back(peer);
   }
+  if (peer->receive.received() == 0) has_new_sockets_ = sockets_ != nullptr;  // this came through another one
   return peer;
 }
 
@@ -219,6 +220,13 @@ size_t UcxTransport::poll(std::span<Event> events) {
   for (Buffer* buffer : lent_) pool_.give(buffer);
   lent_.clear();
   if (rendezvous_) memory_->registrations->collect();
+  push();
+  const size_t count = hand_out(events);
+  if (!in_debt_.empty()) return_credit();
+  return count;
+}
+
+void UcxTransport::push() {
   constexpr int kRounds = 4;  // UCX takes a batch from one socket in each
   for (int i = 0; i < kRounds; ++i) {
     const bool more = worker_->progress();
@@ -227,9 +235,6 @@ size_t UcxTransport::poll(std::span<Event> events) {
     if (!more) break;
   }
   serve_connections();
-  const size_t count = hand_out(events);
-  if (!in_debt_.empty()) return_credit();
-  return count;
 }
 
 // Peers take turns, so that a busy one does not keep the others' messages back.

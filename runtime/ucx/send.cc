@@ -101,7 +101,7 @@ void UcxTransport::on_sent(void* request, ucs_status_t status, void* user_data) 
   if (buffer->use == Buffer::Use::kMessage) self.unsent_messages_.fetch_sub(1, std::memory_order_relaxed);
   if (buffer->use == Buffer::Use::kControl) peer.control_in_flight = false;
   // Also when the peer failed: the source is the caller's again.
-  if (buffer->use == Buffer::Use::kPut) self.sent_.push_back({peer.rank, buffer->token});
+  if (buffer->use == Buffer::Use::kPut) self.put_sent(peer, buffer->token);
   if (buffer->use == Buffer::Use::kPiece) self.piece_done(peer, buffer->whole);
   self.give_back(buffer);
   ucp_request_free(request);

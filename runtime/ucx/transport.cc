@@ -7,6 +7,7 @@
 
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
+#include "runtime/machine/descriptors.h"
 #include "runtime/registration_cache/memlock.h"
 
 namespace ibcoll {
@@ -15,6 +16,8 @@ using namespace ucx;
 
 namespace {
 
+constexpr uint64_t kOwnDescriptors = 24;
+constexpr uint64_t kDescriptorsPerPeer = 3;  // a socket, perhaps one that crosses it, and a pidfd
 constexpr Time kAfterFailedPin = 1'000'000'000;
 constexpr uint64_t kPinnedByUcx = 80 << 20;  // of each rank, for its own buffers (UCX 1.13, rc_verbs and ud_verbs)
 
@@ -53,15 +56,26 @@ Result<std::unique_ptr<UcxTransport>> UcxTransport::open(const NetworkParams& pa
         "ucx: UCX pins some {} MB for RDMA and may not get on with less: {}, or use IBCOLL_UCX_TLS=tcp",
         kPinnedByUcx >> 20, memlock_advice());
   }
-  Result<std::unique_ptr<Worker>> worker = Worker::open(params.rank, params.size, *plan);
+  const auto remote = static_cast<uint64_t>(params.size - 1 - params.near);
+  Status room = ensure_descriptors(kOwnDescriptors + kDescriptorsPerPeer * remote, "UCX");
+  if (!room.ok()) return error(room.code(), "rank {}: ucx: {}", params.rank, room.text());
+  const double peer_timeout = params.config->seconds("IBCOLL_PEER_TIMEOUT");
+  const std::vector<uint64_t> others = plan->tcp ? SocketWatch::listening() : std::vector<uint64_t>();
+  Result<std::unique_ptr<Worker>> worker = Worker::open(params.rank, params.size, *plan, peer_timeout);
   if (!worker.ok()) return worker.status();
-  std::unique_ptr<UcxTransport> transport(new UcxTransport(params, std::move(*plan), large, std::move(*worker)));
+  std::unique_ptr<SocketWatch> sockets;
+  if (plan->tcp) {
+    sockets = std::make_unique<SocketWatch>(static_cast<Time>(peer_timeout * 1e9));
+    sockets->find_listeners(others, (*worker)->address());
+  }
+  std::unique_ptr<UcxTransport> transport(
+      new UcxTransport(params, std::move(*plan), large, std::move(*worker), std::move(sockets)));
   if (Status status = transport->register_handlers(); !status.ok()) return status;
   return transport;
 }
 
 UcxTransport::UcxTransport(const NetworkParams& params, DevicePlan plan, LargePuts large,
-                           std::unique_ptr<Worker> worker)
+                           std::unique_ptr<Worker> worker, std::unique_ptr<SocketWatch> sockets)
     : rank_(params.rank),
       size_(params.size),
       job_(params.job),
@@ -69,9 +83,11 @@ UcxTransport::UcxTransport(const NetworkParams& params, DevicePlan plan, LargePu
       model_(guess_model(plan_)),
       rendezvous_(large == LargePuts::kAuto ? plan_.rdma || !(plan_.tcp || plan_.shared_memory)
                                             : large == LargePuts::kRendezvous),
+      sockets_(std::move(sockets)),
       worker_(std::move(worker)),
       memory_(std::make_unique<Memory>(worker_->context(), key_seed(params.rank))),
       peers_(static_cast<size_t>(params.size)) {
+  worker_->sockets = sockets_.get();
   if (rendezvous_)
     memory_->registrations =
         std::make_unique<WatchedCache>(memory_->registrar, WatchedCache::Settings::from(*params.config));
@@ -96,12 +112,14 @@ Status UcxTransport::register_handlers() {
   return status;
 }
 
-// What the process watch needs, then UCX's own.
+// What the process watch needs, where this rank listens, then UCX's own.
 std::vector<std::byte> UcxTransport::address() const {
   const auto id = std::as_bytes(std::span(&processes_.own(), 1));
-  std::vector<std::byte> both(id.begin(), id.end());
-  both.insert(both.end(), worker_->address().begin(), worker_->address().end());
-  return both;
+  std::vector<std::byte> all(id.begin(), id.end());
+  const std::vector<std::byte> doors = sockets_ ? sockets_->doors() : std::vector<std::byte>(4);
+  all.insert(all.end(), doors.begin(), doors.end());
+  all.insert(all.end(), worker_->address().begin(), worker_->address().end());
+  return all;
 }
 
 Status UcxTransport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
@@ -109,11 +127,17 @@ Status UcxTransport::set_addresses(std::vector<std::vector<std::byte>> by_rank) 
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: ucx: {} addresses for {} ranks", rank_, by_rank.size(), size_);
   }
   for (size_t rank = 0; rank < by_rank.size(); ++rank) {
-    if (by_rank[rank].size() <= sizeof(ProcessId)) {
+    const auto doors = std::span(by_rank[rank]).subspan(std::min(by_rank[rank].size(), sizeof(ProcessId)));
+    const size_t door_bytes = SocketWatch::bytes_of(doors);
+    if (door_bytes == 0 || door_bytes == doors.size()) {
       return error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: ucx: the address of rank {} has only {} bytes", rank_, rank,
                    by_rank[rank].size());
     }
+    if (sockets_) sockets_->set_doors(static_cast<int>(rank), doors);
+    by_rank[rank].erase(by_rank[rank].begin() + sizeof(ProcessId),
+                        by_rank[rank].begin() + static_cast<std::ptrdiff_t>(sizeof(ProcessId) + door_bytes));
   }
+  if (sockets_) sockets_->lock_doors();
   addresses_ = std::move(by_rank);
   return {};
 }
@@ -131,7 +155,7 @@ RemoteRegion UcxTransport::expose(int rank, std::span<std::byte> memory) {
 }
 
 // For a rendezvous: UCX would do so by itself, but ends the process where it cannot (1.13). NULL: it cannot, which is told once.
-// UCX prints an error of its own at each failure, so the next attempt is a second later.
+// The next attempt is a second later.
 Registration* UcxTransport::pin(std::span<const std::byte> memory) {
   if (next_pin_ != 0 && now() < next_pin_) return nullptr;
   const Result<Registration*> pinned =
@@ -141,8 +165,8 @@ Registration* UcxTransport::pin(std::span<const std::byte> memory) {
   if (counters_.failed_pins++ == 0) {
     log(LogLevel::kWarning, "ucx: rank {} cannot pin its buffers and copies instead: {}; {}", rank_,
         pinned.status().text(),
-        memlock_limit() != kNoMemlock ? memlock_advice() + ", or see what UCX printed"
-                                      : "see what UCX printed, and dmesg");
+        memlock_limit() != kNoMemlock ? memlock_advice() + ", or see what UCX says with IBCOLL_LOG=info"
+                                      : "see what UCX says with IBCOLL_LOG=info, and dmesg");
   }
   return nullptr;
 }
@@ -167,6 +191,7 @@ Json UcxTransport::describe() const {
       {"version", ucp_get_version_string()},
       {"tls", plan_.tls},
       {"devices", plan_.net_devices.empty() ? "all" : plan_.net_devices},
+      {"open_to", sockets_ ? sockets_->doors_text() : "whom these devices let in"},
       {"reasons", plan_.reasons},
       {"connections", count(Peer::State::kConnected)},
       {"reports_dead_peers", !error_mode_none_},
@@ -202,9 +227,11 @@ ibcoll::NetworkTransport* ibcoll_ucx_open(const ibcoll::NetworkParams& params, i
 }
 
 void ibcoll_ucx_devices(const ibcoll::Config& config, ibcoll::Json* devices) {
-  ibcoll::ucx::quieten();
+  ibcoll::ucx::quieten("error");
   const ibcoll::Result<ibcoll::ucx::DevicePlan> plan = ibcoll::plan_here(config, /*local_job=*/false);
   *devices = ibcoll::Json();
   devices->set("reason", plan.ok() ? "usable" : plan.status().text());
   if (plan.ok()) devices->set("choice", plan->reasons);
+  if (plan.ok() && plan->tcp)
+    devices->set("listens", "on TCP, to ranks of the job only where the kernel filters (docs/security.md)");
 }

@@ -18,6 +18,7 @@
 #include "runtime/ucx/memory.h"
 #include "runtime/ucx/module.h"
 #include "runtime/ucx/peer.h"
+#include "runtime/ucx/socket_watch.h"
 #include "runtime/ucx/wire.h"
 #include "runtime/ucx/worker.h"
 
@@ -39,10 +40,13 @@ class UcxTransport final : public NetworkTransport {
   RemoteRegion expose(int rank, std::span<std::byte> memory) override;
   bool conceal(int rank, const RemoteRegion& region) override;
   bool settling() const noexcept override;
+  bool unsent() const noexcept override { return unsent_messages_.load(std::memory_order_relaxed) > 0; }
+  void push() override;
   // UCX cannot destroy a worker to which a peer is just connecting: it aborts the process (ucp_request_send_state_ff).
   void expect_disorder() noexcept override { worker_->abandon(); }
   PutResult put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                 uint64_t token) override;
+  void want_back(int rank) override;
   size_t poll(std::span<Event> events) override;
   void check_peers() override;
   Time now() const override;
@@ -74,7 +78,8 @@ class UcxTransport final : public NetworkTransport {
 
   static constexpr size_t kImmediateBytes = 2048;  // up to here UCX is asked to take it at once, without a copy of ours
 
-  UcxTransport(const NetworkParams& params, ucx::DevicePlan plan, LargePuts large, std::unique_ptr<ucx::Worker> worker);
+  UcxTransport(const NetworkParams& params, ucx::DevicePlan plan, LargePuts large, std::unique_ptr<ucx::Worker> worker,
+               std::unique_ptr<ucx::SocketWatch> sockets);
   Status register_handlers();
   Registration* pin(std::span<const std::byte> memory);
   void unpin(Registration* pinned);
@@ -102,6 +107,7 @@ class UcxTransport final : public NetworkTransport {
   void piece_done(Peer& peer, Buffer* whole);
   void finish_large(Buffer* whole);
   void give_up_pieces(Peer& peer);
+  void put_sent(Peer& peer, uint64_t token);
 
   // ucx_receive.cc
   static ucs_status_t on_message(void* self, const void* header, size_t header_bytes, void* data, size_t bytes,
@@ -130,7 +136,10 @@ class UcxTransport final : public NetworkTransport {
   ucs_status_t create_endpoint(Peer& peer, ucp_err_handling_mode_t mode);
   static void on_error(void* peer, ucp_ep_h endpoint, ucs_status_t status);
   void broken(Peer& peer, ucs_status_t status);
+  void cut(Peer& peer, ucs_status_t why);
   void serve_connections();
+  void adopt_sockets();
+  void look_at_sockets();
   void fail(Peer& peer);
   void report_failure(Peer& peer);
   void say_goodbye();
@@ -146,6 +155,10 @@ class UcxTransport final : public NetworkTransport {
   std::vector<std::vector<std::byte>> addresses_;
 
   ProcessWatch processes_{ProcessWatch::Until::kEnding};
+  std::unique_ptr<ucx::SocketWatch> sockets_;  // nullptr: no TCP
+  Time next_look_ = 0;                         // at what the sockets hear
+  Time next_adoption_ = 0;                     // of new sockets, while has_new_sockets_
+  bool has_new_sockets_ = false;
   std::unique_ptr<ucx::Worker> worker_;
   std::unique_ptr<ucx::Memory> memory_;
   ucx::BufferPool& pool_ = memory_->pool;
@@ -153,6 +166,7 @@ class UcxTransport final : public NetworkTransport {
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; NULL: never talked to
   std::vector<Peer*> unconnected_;            // have sent something; an endpoint shows when they die
   std::vector<Peer*> broken_;
+  std::vector<Peer*> cut_;          // their sockets are shut down, which UCX has not noticed yet
   std::vector<Peer*> in_debt_;      // are to be told what was consumed, each once
   std::vector<Peer*> failures_;     // to be reported
   std::vector<Peer*> with_pieces_;  // of large puts to post

@@ -3,6 +3,7 @@
 
 #include <ucs/config/global_opts.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <span>
@@ -10,6 +11,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/machine/mremap_mend.h"
+#include "runtime/ucx/system_calls.h"
 
 namespace ibcoll::ucx {
 namespace {
@@ -20,17 +22,16 @@ struct Option {
   const char* value;
 };
 
-// A dead peer is looked for every second; a host that fell silent is found by TCP keepalive after 2 + 3 * 1 s. connect()
-// must not block. (SYN_CNT stays alone: UCX 1.13 writes it over another field.) Options of a transport that is not used
-// are reported by UCX as invalid, hence WARN_INVALID_CONFIG.
+// A dead peer is looked for every second. connect() must not block. (SYN_CNT stays alone: UCX 1.13 writes it over another
+// field.) Options of a transport that is not used are reported by UCX as invalid, hence WARN_INVALID_CONFIG.
 constexpr Option kOptions[] = {
     {"WARN_INVALID_CONFIG", "UCX_WARN_INVALID_CONFIG", "n"},
     {"KEEPALIVE_INTERVAL", "UCX_KEEPALIVE_INTERVAL", "1s"},
 };
 constexpr Option kTcpOptions[] = {
-    {"CONN_NB", "UCX_TCP_CONN_NB", "y"},           {"KEEPIDLE", "UCX_TCP_KEEPIDLE", "2s"},
-    {"KEEPCNT", "UCX_TCP_KEEPCNT", "3"},           {"KEEPINTVL", "UCX_TCP_KEEPINTVL", "1s"},
-    {"MAX_NUM_EPS", "UCX_TCP_MAX_NUM_EPS", "inf"}, {"RX_BUFS_GROW", "UCX_TCP_RX_BUFS_GROW", "4"},
+    {"CONN_NB", "UCX_TCP_CONN_NB", "y"},
+    {"MAX_NUM_EPS", "UCX_TCP_MAX_NUM_EPS", "inf"},
+    {"RX_BUFS_GROW", "UCX_TCP_RX_BUFS_GROW", "4"},
 };
 // Without MM_ERROR_HANDLING a dead peer is never noticed; 512 receive buffers at once would be 4 MB per rank.
 constexpr Option kSharedMemoryOptions[] = {
@@ -62,32 +63,50 @@ Status modify_all(ucp_config_t* config, std::span<const Option> options) {
   return {};
 }
 
-}  // namespace
-
-void quieten() {
-  if (std::getenv("UCX_LOG_LEVEL") == nullptr && !log_enabled(LogLevel::kInfo)) {
-    // A peer that dies is an event to ibcoll; UCX would print a warning as well.
-    if (ucs_global_opts_set_value("LOG_LEVEL", "error") != UCS_OK) {
-      log(LogLevel::kInfo, "ucx: its log level cannot be set: UCX may print warnings of its own");
-    }
-  }
+// A silent host is found by TCP keepalive after half of the time, or what is left of it in probes (socket_watch.h: where
+// data is on its way).
+Status set_keepalive(ucp_config_t* config, double peer_timeout) {
+  constexpr int kProbes = 4;
+  const int idle = std::clamp(static_cast<int>(peer_timeout / 2), 1, 30'000);
+  const int interval = std::clamp(static_cast<int>((peer_timeout - idle) / kProbes), 1, 30'000);
+  const int probes = std::clamp(static_cast<int>((peer_timeout - idle) / interval), 1, kProbes);
+  const std::string idle_text = fmt::format("{}s", idle), interval_text = fmt::format("{}s", interval);
+  const std::string probes_text = fmt::format("{}", probes);
+  const Option options[] = {{"KEEPIDLE", "UCX_TCP_KEEPIDLE", idle_text.c_str()},
+                            {"KEEPINTVL", "UCX_TCP_KEEPINTVL", interval_text.c_str()},
+                            {"KEEPCNT", "UCX_TCP_KEEPCNT", probes_text.c_str()}};
+  return modify_all(config, options);
 }
 
-Result<std::unique_ptr<Worker>> Worker::open(int rank, int size, const DevicePlan& plan) {
-  quieten();
+}  // namespace
+
+void quieten(const char* level) {
+  if (std::getenv("UCX_LOG_LEVEL") != nullptr || log_enabled(LogLevel::kInfo)) return;
+  if (ucs_global_opts_set_value("LOG_LEVEL", level) != UCS_OK)
+    log(LogLevel::kInfo, "ucx: its log level cannot be set: UCX may print lines of its own");
+}
+
+Result<std::unique_ptr<Worker>> Worker::open(int rank, int size, const DevicePlan& plan, double peer_timeout) {
+  quieten("error");
+  static std::once_flag calls, once;
+  std::call_once(calls, [] {
+    if (Status mended = mend_system_calls(); !mended.ok()) log(LogLevel::kWarning, "ucx: {}", mended.text());
+  });
   std::unique_ptr<Worker> worker(new Worker);
-  Status status = worker->open_context(size, plan);
+  Status status = worker->open_context(size, plan, peer_timeout);
   if (status.ok()) status = worker->open_worker();
-  static std::once_flag once;
   std::call_once(once, [] {
     if (Status mended = mend_mremap(); !mended.ok()) log(LogLevel::kWarning, "ucx: {}", mended.text());
   });
-  if (status.ok()) return worker;
+  if (status.ok()) {
+    quieten("fatal");  // a peer that dies is an event to ibcoll, and an error to UCX
+    return worker;
+  }
   return error(status.code(), "rank {}: {} (transports {}, devices {}); ucx_info -d shows what UCX finds here", rank,
                status.text(), plan.tls, plan.net_devices.empty() ? "all" : plan.net_devices);
 }
 
-Status Worker::open_context(int size, const DevicePlan& plan) {
+Status Worker::open_context(int size, const DevicePlan& plan, double peer_timeout) {
   ucp_config_t* raw = nullptr;
   if (const ucs_status_t status = ucp_config_read(nullptr, nullptr, &raw); status != UCS_OK) {
     return failed("ucp_config_read (a malformed UCX_* variable?)", status);
@@ -100,6 +119,7 @@ Status Worker::open_context(int size, const DevicePlan& plan) {
   if (status.ok() && !plan.net_devices.empty()) status = modify(raw, "NET_DEVICES", plan.net_devices.c_str());
   if (status.ok()) status = modify_all(raw, kOptions);
   if (status.ok() && plan.tcp) status = modify_all(raw, kTcpOptions);
+  if (status.ok() && plan.tcp) status = set_keepalive(raw, peer_timeout);
   if (status.ok() && plan.shared_memory) status = modify_all(raw, kSharedMemoryOptions);
   if (!status.ok()) return status;
 

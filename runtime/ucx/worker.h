@@ -11,16 +11,18 @@
 #include "runtime/base/status.h"
 #include "runtime/ucx/devices.h"
 #include "runtime/ucx/memory.h"
+#include "runtime/ucx/socket_watch.h"
 
 namespace ibcoll::ucx {
 
-// To be called before anything else of UCX: its warnings of what is an event here go, unless the user wants them.
-void quieten();
+// To be called before anything else of UCX: its lines less severe than `level` go, unless the user wants them.
+void quieten(const char* level);
 
 class Worker {
  public:
   // SYSTEM: what UCX answered, and which devices it was given.
-  static Result<std::unique_ptr<Worker>> open(int rank, int size, const DevicePlan& plan);
+  // `peer_timeout` in seconds: so long after its last sign UCX's own sockets find a silent host, where nothing is sent.
+  static Result<std::unique_ptr<Worker>> open(int rank, int size, const DevicePlan& plan, double peer_timeout);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();
@@ -28,7 +30,10 @@ class Worker {
   ucp_worker_h handle() const { return worker_; }
   ucp_context_h context() const { return context_; }
   const std::vector<std::byte>& address() const { return address_; }
-  bool progress() { return ucp_worker_progress(worker_) != 0; }
+  bool progress() {
+    SocketWatch::working = sockets;
+    return ucp_worker_progress(worker_) != 0;
+  }
   // From now on UCX keeps what it has, also of the memory given to end(), until the process ends. UCX 1.13 ends the process by an assertion when a worker is
   // destroyed after a peer died in the middle of a rendezvous or of a connection.
   void abandon() { abandoned_ = true; }
@@ -37,9 +42,11 @@ class Worker {
   // INTERNAL: UCX refused the handler.
   Status on_message(unsigned id, ucp_am_recv_callback_t handler, void* argument);
 
+  SocketWatch* sockets = nullptr;  // whose connections UCX makes
+
  private:
   Worker() = default;
-  Status open_context(int size, const DevicePlan& plan);
+  Status open_context(int size, const DevicePlan& plan, double peer_timeout);
   Status open_worker();
 
   ucp_context_h context_ = nullptr;

@@ -61,8 +61,8 @@ bool ForkJob::can_emulate_nodes() {
 }
 
 void ForkJob::enter_node(int rank) const {
-  if (nodes_ == 1) return;
-  const std::string name = fmt::format("ibcoll-node-{}", rank * nodes_ / ranks_);
+  if (nodes_ == 1 || machines_ != nullptr) return;
+  const std::string name = fmt::format("ibcoll-node-{}", node_of(rank));
   if (::unshare(CLONE_NEWUTS) != 0 || ::sethostname(name.data(), name.size()) != 0) ::_exit(98);
 }
 
@@ -79,7 +79,7 @@ std::vector<Ending> ForkJob::run(const std::function<int(ForkedRank&)>& body, do
   for (int rank = 0; rank < ranks_; ++rank) {
     int pair[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) std::abort();
-    const pid_t pid = ::fork();
+    const pid_t pid = machines_ != nullptr ? machines_->fork_on(node_of(rank)) : ::fork();
     if (pid == 0) {
       ::close(pair[0]);
       become_rank(rank, pair[1], body);

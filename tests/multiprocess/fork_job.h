@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/include/ibcoll.h"
+#include "tests/multiprocess/machines.h"
 
 namespace ibcoll::multiprocess {
 
@@ -34,6 +35,8 @@ class ForkJob {
   // Ranks are dealt to the nodes in blocks. `nodes` > 1: ranks of different nodes have host names of their own, so that
   // they do not share memory.
   ForkJob(int ranks, int nodes) : ranks_(ranks), nodes_(nodes) {}
+  // The same on machines of their own, one for each node.
+  ForkJob(int ranks, int nodes, const Machines& machines) : ranks_(ranks), nodes_(nodes), machines_(&machines) {}
 
   // Forks; each rank runs the body and ends with what it returns. This process serves their exchanges until all have
   // ended, or stopped for good: a dead rank makes every exchange from then on fail. What still runs after `seconds` is killed.
@@ -47,6 +50,7 @@ class ForkJob {
     bool reaped = false, stopped = false;
   };
   [[noreturn]] void become_rank(int rank, int socket, const std::function<int(ForkedRank&)>& body) const;
+  int node_of(int rank) const { return rank * nodes_ / ranks_; }
   void enter_node(int rank) const;
   void serve();
   void read_from(Process& process);
@@ -56,6 +60,7 @@ class ForkJob {
 
   int ranks_;
   int nodes_;
+  const Machines* machines_ = nullptr;
   std::vector<Process> processes_;
   bool broken_ = false;  // a rank is gone
 };

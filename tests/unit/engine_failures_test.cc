@@ -99,12 +99,12 @@ TEST_F(EngineTest, BuffersThatAPeerWritesToAreNotGivenBack) {
   auto call = make_call(team(0), 20'000);
   EXPECT_TRUE(call->request->start().ok());
   team(0).fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
-  wait_seconds(590);
+  wait_seconds(9);
   EXPECT_TRUE(call->request->in_flight());
   EXPECT_TRUE(call->request->overdue().ok());
-  wait_seconds(20);
+  wait_seconds(2);
   const Status overdue = call->request->overdue();
-  EXPECT_EQ(overdue.code(), IBCOLL_ERR_TIMEOUT);
+  EXPECT_EQ(overdue.code(), IBCOLL_ERR_BUFFERS_HELD);
   EXPECT_NE(overdue.text().find("it broke"), std::string::npos) << overdue.text();
   EXPECT_NE(overdue.text().find("rank 2 is in the middle of a write"), std::string::npos) << overdue.text();
   EXPECT_TRUE(call->request->in_flight());

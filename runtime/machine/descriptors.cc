@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/machine/descriptors.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "runtime/base/log.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr uint64_t kSpare = 32;  // for the program, which may have counted on what there was
+
+uint64_t open_descriptors() {
+  std::error_code failure;
+  uint64_t count = 0;
+  for (auto at = std::filesystem::directory_iterator("/proc/self/fd", failure);
+       !failure && at != std::filesystem::directory_iterator(); at.increment(failure))
+    ++count;
+  return count;
+}
+
+}  // namespace
+
+Status ensure_descriptors(uint64_t more, const char* what) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return error(IBCOLL_ERR_SYSTEM, "getrlimit(RLIMIT_NOFILE): {}", std::strerror(errno));
+  const uint64_t used = open_descriptors(), needed = used + more;
+  if (limit.rlim_cur == RLIM_INFINITY || needed + kSpare <= limit.rlim_cur) return {};
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = std::max<rlim_t>(before, std::min<rlim_t>(needed + kSpare, limit.rlim_max));
+  if (limit.rlim_cur < needed || (limit.rlim_cur != before && ::setrlimit(RLIMIT_NOFILE, &limit) != 0))
+    return error(
+        IBCOLL_ERR_SYSTEM,
+        "{} needs {} descriptors, {} are open already, and the limit is {}: raise it (ulimit -Hn, LimitNOFILE= "
+        "of the service, --ulimit nofile= of the container)",
+        what, more, used, limit.rlim_max);
+  log(LogLevel::kInfo, "the limit of descriptors was raised from {} to {}, as {} needs {}", before, limit.rlim_cur,
+      what, more);
+  return {};
+}
+
+}  // namespace ibcoll

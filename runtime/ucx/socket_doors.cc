@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where a rank listens and from where it connects: what ranks tell each other of it, and who is let in.
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "runtime/base/log.h"
+#include "runtime/ucx/socket_watch.h"
+#include "runtime/ucx/system_calls.h"
+
+namespace ibcoll::ucx {
+namespace {
+
+constexpr size_t kMostPorts = 15, kMostHosts = 15;  // of a rank, in what it tells others
+constexpr size_t kDoorHeader = 4;
+
+}  // namespace
+
+std::vector<uint64_t> SocketWatch::listening() {
+  std::vector<uint64_t> identities;
+  for_each_tcp_socket([&](int socket) {
+    if (listens(socket)) identities.push_back(identity_of(socket));
+  });
+  return identities;
+}
+
+void SocketWatch::find_listeners(const std::vector<uint64_t>& before, std::span<const std::byte> ucx_address) {
+  for_each_tcp_socket([&](int socket) {
+    if (!listens(socket) || std::find(before.begin(), before.end(), identity_of(socket)) != before.end()) return;
+    const std::optional<TcpAddress> address = local_address(socket);
+    if (!address) return;
+    const std::byte port[2] = {std::byte(address->port >> 8), std::byte(address->port & 0xff)};
+    if (std::search(ucx_address.begin(), ucx_address.end(), port, port + 2) == ucx_address.end()) return;
+    listeners_[socket] = identity_of(socket);
+    ::fcntl(socket, F_SETFD, FD_CLOEXEC);
+    own_.ports.push_back(address->port);
+    if (is_loopback(address->host)) own_.hosts.push_back(address->host);
+  });
+  if (connects_are_seen() && !own_.ports.empty()) reserve_source();
+  const std::vector<Host> hosts = own_hosts();
+  own_.hosts.insert(own_.hosts.end(), hosts.begin(), hosts.end());
+  if (own_.ports.size() > kMostPorts || own_.hosts.size() > kMostHosts) own_ = {};
+}
+
+// Two counts of a byte each, the port of connections, the ports to listen, the hosts.
+std::vector<std::byte> SocketWatch::doors() const {
+  const auto ports = std::as_bytes(std::span(own_.ports)), hosts = std::as_bytes(std::span(own_.hosts));
+  std::vector<std::byte> bytes(kDoorHeader + ports.size() + hosts.size());
+  bytes[0] = std::byte(own_.ports.size());
+  bytes[1] = std::byte(own_.hosts.size());
+  std::memcpy(&bytes[2], &own_.source, sizeof own_.source);
+  std::copy(ports.begin(), ports.end(), bytes.begin() + kDoorHeader);
+  std::copy(hosts.begin(), hosts.end(), bytes.end() - static_cast<std::ptrdiff_t>(hosts.size()));
+  return bytes;
+}
+
+size_t SocketWatch::bytes_of(std::span<const std::byte> doors) {
+  if (doors.size() < kDoorHeader) return 0;
+  const size_t ports = std::to_integer<size_t>(doors[0]), hosts = std::to_integer<size_t>(doors[1]);
+  const size_t bytes = kDoorHeader + ports * sizeof(uint16_t) + hosts * sizeof(Host);
+  return ports <= kMostPorts && hosts <= kMostHosts && bytes <= doors.size() ? bytes : 0;
+}
+
+void SocketWatch::set_doors(int rank, std::span<const std::byte> doors) {
+  Door door;
+  door.ports.resize(std::to_integer<size_t>(doors[0]));
+  door.hosts.resize(std::to_integer<size_t>(doors[1]));
+  const size_t port_bytes = door.ports.size() * sizeof(uint16_t);
+  std::memcpy(&door.source, doors.data() + 2, sizeof door.source);
+  doors = doors.subspan(kDoorHeader);
+  if (!door.ports.empty()) std::memcpy(door.ports.data(), doors.data(), port_bytes);
+  if (!door.hosts.empty()) std::memcpy(door.hosts.data(), doors.data() + port_bytes, door.hosts.size() * sizeof(Host));
+  for (const Host& host : door.hosts) {
+    for (const uint16_t port : door.ports) ranks_[{host, port}] = rank;
+    if (door.source != 0) ranks_[{host, door.source}] = rank;
+  }
+  if (by_rank_.size() <= static_cast<size_t>(rank)) by_rank_.resize(static_cast<size_t>(rank) + 1);
+  by_rank_[static_cast<size_t>(rank)] = std::move(door);
+}
+
+void SocketWatch::lock_doors() {
+  std::map<Host, std::vector<uint16_t>> sources;
+  bool all = true;
+  for (const Door& door : by_rank_) {
+    if (door.hosts.empty()) return;  // it has more than it can tell
+    all = all && door.source != 0;
+    for (const Host& host : door.hosts) sources[host].push_back(door.source);
+  }
+  const auto lock = [&] {
+    for (const auto& [socket, identity] : listeners_)
+      if (!admit_only(socket, sources)) return false;
+    return !listeners_.empty();
+  };
+  if (all && lock()) {
+    doors_text_ = "ranks of this job only";
+  } else {  // a filter has its limits
+    for (auto& [host, ports] : sources) ports.clear();
+    if (lock()) doors_text_ = "hosts of this job only";
+  }
+  log(LogLevel::kInfo, "ucx: {} ports are open to {}", listeners_.size(), doors_text_);
+}
+
+bool SocketWatch::is_listener(uint16_t port) const {
+  return std::find(own_.ports.begin(), own_.ports.end(), port) != own_.ports.end();
+}
+
+// A port that nobody else on this machine gets as long as it is held, but for sockets of this user that ask to share it.
+void SocketWatch::reserve_source() {
+  for (const int family : {AF_INET6, AF_INET}) {
+    UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const int on = 1;
+    sockaddr_storage any{};
+    any.ss_family = static_cast<sa_family_t>(family);
+    const socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    if (socket.get() < 0 || ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0 ||
+        ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&any), length) != 0)
+      continue;
+    const std::optional<TcpAddress> address = local_address(socket.get());
+    if (!address) continue;
+    own_.source = address->port;
+    reservation_ = std::move(socket);
+    return;
+  }
+}
+
+void SocketWatch::bind_source(int descriptor, const TcpAddress& to) {
+  const std::lock_guard lock(mutex_);
+  const auto found = ranks_.find(to);
+  if (found == ranks_.end()) return;
+  sockets_[descriptor] = {identity_of(descriptor), found->second, to.host, now(), 0};
+  if (own_.source == 0) return;
+  const int on = 1;
+  sockaddr_storage any{};
+  any.ss_family = is_ipv4(to.host) ? AF_INET : AF_INET6;
+  (is_ipv4(to.host) ? reinterpret_cast<sockaddr_in&>(any).sin_port : reinterpret_cast<sockaddr_in6&>(any).sin6_port) =
+      htons(own_.source);
+  const socklen_t length = is_ipv4(to.host) ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  if (::setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0 ||
+      ::bind(descriptor, reinterpret_cast<const sockaddr*>(&any), length) != 0)
+    log(LogLevel::kInfo, "ucx: a socket was not bound to port {}: {}", own_.source, std::strerror(errno));
+}
+
+}  // namespace ibcoll::ucx

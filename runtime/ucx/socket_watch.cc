@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/ucx/socket_watch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "runtime/base/log.h"
+
+namespace ibcoll::ucx {
+namespace {
+
+constexpr uint64_t kNanosecondsPerMillisecond = 1'000'000;
+
+// All watches of the process, for children.
+std::mutex& all_mutex() {
+  static auto& mutex = *new std::mutex;
+  return mutex;
+}
+std::vector<SocketWatch*>& all_watches() {
+  static auto& watches = *new std::vector<SocketWatch*>;
+  return watches;
+}
+
+}  // namespace
+
+Time SocketWatch::now() {
+  return static_cast<Time>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
+
+SocketWatch::SocketWatch(Time patience) : patience_(patience) {
+  [[maybe_unused]] static const int watched = ::pthread_atfork(&before_fork, &after_fork, &in_child);
+  const std::lock_guard lock(all_mutex());
+  all_watches().push_back(this);
+}
+
+SocketWatch::~SocketWatch() {
+  const std::lock_guard lock(all_mutex());
+  std::erase(all_watches(), this);
+}
+
+int SocketWatch::rank_at(const std::optional<TcpAddress>& peer) const {
+  const auto found = peer ? ranks_.find(*peer) : ranks_.end();
+  return found == ranks_.end() ? -1 : found->second;
+}
+
+void SocketWatch::take(int descriptor, Time now) {
+  const uint64_t identity = identity_of(descriptor);
+  const auto known = sockets_.find(descriptor);
+  if (known != sockets_.end() && known->second.identity == identity) return;
+  const std::optional<TcpAddress> local = local_address(descriptor), peer = peer_address(descriptor);
+  const int rank = rank_at(peer);
+  const bool accepted = local && is_listener(local->port) && !listens(descriptor);
+  if (rank < 0 && !accepted) return;
+  sockets_[descriptor] = {identity, rank, peer ? peer->host : Host{}, now, 0};
+  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  if (accepted) ::setsockopt(descriptor, SOL_SOCKET, SO_DETACH_FILTER, nullptr, 0);  // it has passed the door
+}
+
+thread_local SocketWatch* SocketWatch::working = nullptr;
+
+void SocketWatch::connects(int descriptor, const sockaddr* to) {
+  const std::optional<TcpAddress> address = address_of(to);
+  if (!address) return;
+  SocketWatch* watch = working;
+  if (watch == nullptr) {
+    const std::lock_guard lock(all_mutex());
+    if (all_watches().size() == 1) watch = all_watches().front();
+  }
+  if (watch != nullptr) watch->bind_source(descriptor, *address);
+}
+
+bool SocketWatch::cut(int rank) {
+  const std::lock_guard lock(mutex_);
+  adopt_locked(now());
+  bool any = false;
+  for (const auto& [descriptor, socket] : sockets_)
+    if (socket.rank == rank) any = ::shutdown(descriptor, SHUT_RDWR) == 0 || any;
+  return any;
+}
+
+void SocketWatch::adopt_locked(Time now) {
+  std::erase_if(sockets_, [](const auto& it) { return identity_of(it.first) != it.second.identity; });
+  for_each_tcp_socket([&](int socket) { take(socket, now); });
+}
+
+void SocketWatch::adopt() {
+  const std::lock_guard lock(mutex_);
+  adopt_locked(now());
+}
+
+// What the kernel says: how long ago the peer was heard, and whether something that was sent waits for an answer. A rank that
+// lives and does not read, stopped or computing, answers by its kernel.
+bool SocketWatch::silent(int descriptor, Socket& socket, Time now) {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
+  if (info.tcpi_state == TCP_SYN_SENT) {
+    const auto [since, fresh] = connecting_.try_emplace(socket.rank, socket.since);
+    return now - since->second > patience_;
+  }
+  if (info.tcpi_state != TCP_ESTABLISHED) return false;
+  if (socket.rank >= 0) connecting_.erase(socket.rank);
+  const bool unanswered = info.tcpi_retransmits > 0 || info.tcpi_probes > 0;
+  if (!unanswered) {
+    socket.unanswered_since = 0;
+    return false;
+  }
+  if (socket.unanswered_since == 0) socket.unanswered_since = now;
+  const Time heard = kNanosecondsPerMillisecond * std::min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv);
+  return heard > patience_ && now - socket.since > patience_ && now - socket.unanswered_since > patience_ / 2;
+}
+
+std::vector<int> SocketWatch::silent_ranks(Time now) {
+  const std::lock_guard lock(mutex_);
+  adopt_locked(now);
+  std::vector<int> ranks;
+  for (auto& [descriptor, socket] : sockets_) {
+    if (!silent(descriptor, socket, now)) continue;
+    if (std::find(silent_hosts_.begin(), silent_hosts_.end(), socket.peer) == silent_hosts_.end())
+      silent_hosts_.push_back(socket.peer);
+    if (socket.rank >= 0)
+      ranks.push_back(socket.rank);
+    else
+      ::shutdown(descriptor, SHUT_RDWR);
+  }
+  return ranks;
+}
+
+std::string SocketWatch::silence_of(int rank) const {
+  if (static_cast<size_t>(rank) >= by_rank_.size()) return {};
+  for (const Host& host : by_rank_[static_cast<size_t>(rank)].hosts)
+    if (std::find(silent_hosts_.begin(), silent_hosts_.end(), host) != silent_hosts_.end())
+      return fmt::format("its host {} has not answered for {:.0f} s (IBCOLL_PEER_TIMEOUT)", text_of(host),
+                         static_cast<double>(patience_) / 1e9);
+  return {};
+}
+
+// ---------------------------------------------------------------- children
+
+void SocketWatch::before_fork() {
+  all_mutex().lock();
+  for (SocketWatch* const watch : all_watches()) {
+    watch->mutex_.lock();
+    watch->adopt_locked(now());
+  }
+}
+
+void SocketWatch::after_fork() {
+  for (SocketWatch* const watch : all_watches()) watch->mutex_.unlock();
+  all_mutex().unlock();
+}
+
+void SocketWatch::in_child() {
+  for (SocketWatch* const watch : all_watches()) {
+    for (const auto& [socket, identity] : watch->listeners_)
+      if (identity_of(socket) == identity) ::close(socket);
+    for (const auto& [socket, state] : watch->sockets_) ::close(socket);
+  }
+  after_fork();
+}
+
+}  // namespace ibcoll::ucx

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/ucx/system_calls.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <ucs/type/status.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "runtime/ucx/socket_watch.h"
+
+namespace ibcoll::ucx {
+namespace {
+
+// What UCX takes for the end of a connection. So often in a row for one socket it is told to try again. In between UCX reads, at
+// most some 64 KB, until it has come to the end; but where it sends the first bytes of a connection it tries in a loop, for some
+// 50 ms then.
+constexpr int kTries = 100'000;
+
+ssize_t patiently(int socket, ssize_t result) {
+  thread_local int last = -1, tries = 0;
+  if (result >= 0 || (errno != EPIPE && errno != ECONNRESET && errno != ETIMEDOUT && errno != ECONNABORTED))
+    return result;
+  if (socket != last) tries = 0;
+  last = socket;
+  if (++tries < kTries)
+    errno = EAGAIN;
+  else
+    tries = 0;
+  return result;
+}
+
+ssize_t mended_send(int socket, const void* data, size_t bytes, int flags) {
+  return patiently(socket, ::send(socket, data, bytes, flags));
+}
+
+ssize_t mended_sendmsg(int socket, const msghdr* message, int flags) {
+  return patiently(socket, ::sendmsg(socket, message, flags));
+}
+
+int mended_socket(int domain, int type, int protocol) { return ::socket(domain, type | SOCK_CLOEXEC, protocol); }
+
+int mended_accept(int listener, sockaddr* address, socklen_t* length) {
+  return ::accept4(listener, address, length, SOCK_CLOEXEC);
+}
+
+int mended_connect(int socket, const sockaddr* to, socklen_t length) {
+  if (is_tcp(socket)) SocketWatch::connects(socket, to);
+  return ::connect(socket, to, length);
+}
+
+std::atomic<bool> all_mended{false};
+
+struct Replacement {
+  std::string_view name;
+  void* function;
+};
+const Replacement kReplacements[] = {{"send", reinterpret_cast<void*>(&mended_send)},
+                                     {"sendmsg", reinterpret_cast<void*>(&mended_sendmsg)},
+                                     {"socket", reinterpret_cast<void*>(&mended_socket)},
+                                     {"accept", reinterpret_cast<void*>(&mended_accept)},
+                                     {"connect", reinterpret_cast<void*>(&mended_connect)}};
+
+// Of a loaded library: its base address, and where its calls of others are listed.
+struct Calls {
+  ElfW(Addr) base = 0;
+  std::span<const ElfW(Rela)> slots;
+  const ElfW(Sym) * symbols = nullptr;
+  const char* names = nullptr;
+};
+
+int find_calls(dl_phdr_info* library, size_t, void* argument) {
+  auto& calls = *static_cast<Calls*>(argument);
+  if (library->dlpi_addr != calls.base) return 0;
+  size_t bytes = 0;
+  const ElfW(Rela)* first = nullptr;
+  for (int i = 0; i < library->dlpi_phnum; ++i) {
+    if (library->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+    const auto* entry = reinterpret_cast<const ElfW(Dyn)*>(calls.base + library->dlpi_phdr[i].p_vaddr);
+    for (; entry->d_tag != DT_NULL; ++entry) {
+      if (entry->d_tag == DT_JMPREL) first = reinterpret_cast<const ElfW(Rela)*>(entry->d_un.d_ptr);
+      if (entry->d_tag == DT_PLTRELSZ) bytes = entry->d_un.d_val;
+      if (entry->d_tag == DT_SYMTAB) calls.symbols = reinterpret_cast<const ElfW(Sym)*>(entry->d_un.d_ptr);
+      if (entry->d_tag == DT_STRTAB) calls.names = reinterpret_cast<const char*>(entry->d_un.d_ptr);
+    }
+  }
+  if (first != nullptr) calls.slots = {first, bytes / sizeof(ElfW(Rela))};
+  return 1;
+}
+
+bool replace(void** slot, void* function) {
+  const auto page_bytes = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(slot) / page_bytes * page_bytes;
+  // Read-only where the library was linked so; what else lies on the page is written at any time, so it stays writable.
+  if (::mprotect(reinterpret_cast<void*>(begin), page_bytes, PROT_READ | PROT_WRITE) != 0) return false;
+  __atomic_store_n(slot, function, __ATOMIC_RELEASE);
+  return true;
+}
+
+}  // namespace
+
+Status mend_system_calls() {
+  Dl_info libucs{};
+  Calls calls;
+  if (::dladdr(reinterpret_cast<void*>(&ucs_status_string), &libucs) != 0)
+    calls.base = reinterpret_cast<ElfW(Addr)>(libucs.dli_fbase);
+  ::dl_iterate_phdr(&find_calls, &calls);
+  size_t mended = 0;
+  for (const ElfW(Rela) & slot : calls.slots) {
+    const std::string_view name = calls.names + calls.symbols[ELF64_R_SYM(slot.r_info)].st_name;
+    for (const Replacement& replacement : kReplacements)
+      if (name == replacement.name &&
+          replace(reinterpret_cast<void**>(calls.base + slot.r_offset), replacement.function))
+        ++mended;
+  }
+  all_mended = mended == std::size(kReplacements);
+  if (all_mended) return {};
+  return error(
+      IBCOLL_ERR_UNSUPPORTED,
+      "only {} of {} calls of libucs could be mended: a rank may be ended by UCX when a peer dies as they connect",
+      mended, std::size(kReplacements));
+}
+
+bool connects_are_seen() { return all_mended; }
+
+}  // namespace ibcoll::ucx

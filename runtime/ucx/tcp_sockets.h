@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// UCX keeps its sockets to itself. They are found among the descriptors of the process.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ibcoll::ucx {
+
+// An IPv6 address, or an IPv4 one as ::ffff:a.b.c.d.
+using Host = std::array<uint8_t, 16>;
+
+struct TcpAddress {
+  Host host{};
+  uint16_t port = 0;
+  friend auto operator<=>(const TcpAddress&, const TcpAddress&) = default;
+};
+
+// False: there is no /proc/self/fd.
+bool for_each_tcp_socket(const std::function<void(int)>& visit);
+bool is_tcp(int descriptor);
+bool listens(int socket);
+std::optional<TcpAddress> address_of(const sockaddr* address);
+std::optional<TcpAddress> local_address(int socket);
+std::optional<TcpAddress> peer_address(int socket);
+// Another one for another socket, although descriptors are used again. 0: it was closed.
+uint64_t identity_of(int socket);
+
+bool is_ipv4(const Host& host);
+bool is_loopback(const Host& host);
+std::string text_of(const Host& host);
+// The addresses of this machine's devices, without loopback.
+std::vector<Host> own_hosts();
+
+// Lets nobody else begin a connection to a listening socket: the kernel drops what does not come from these ports of these
+// hosts; no port: any. False: the kernel refuses, or these are too many.
+bool admit_only(int listener, const std::map<Host, std::vector<uint16_t>>& sources);
+
+}  // namespace ibcoll::ucx

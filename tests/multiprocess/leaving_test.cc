@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A rank dies while others leave the job, or while they meet for the first time: an error is what they get, and they live.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <thread>
+
+#include "tests/multiprocess/checked_call.h"
+#include "tests/multiprocess/fork_job.h"
+#include "tests/multiprocess/scenario.h"
+
+namespace ibcoll::multiprocess {
+namespace {
+
+enum class When { kLeaving, kFirstCalls };
+
+int die_in(When when, ForkedRank& self, unsigned seed) {
+  std::mt19937 random(seed);
+  const bool is_victim = static_cast<int>(random() % static_cast<unsigned>(self.size)) == self.rank;
+  const double after = 1e-6 * (random() % (when == When::kLeaving ? 4'000 : 8'000));
+  ibcoll_context_t context = nullptr;
+  const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
+  if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
+  std::thread end;
+  if (is_victim) {
+    if (when == When::kLeaving) (void)ibcoll_barrier(ibcoll_team_world(context));
+    end = std::thread([after] { sleep_seconds(after), ::raise(SIGKILL); });
+  }
+  ibcoll_status_t status =
+      when == When::kLeaving && !is_victim ? ibcoll_barrier(ibcoll_team_world(context)) : IBCOLL_OK;
+  for (uint64_t round = 0; when == When::kFirstCalls && status == IBCOLL_OK && (is_victim || round < 50); ++round) {
+    CheckedCall call(ibcoll_team_world(context), {.collective = IBCOLL_ALLTOALL, .bytes = 100});
+    call.fill(round);
+    status = call.call();
+  }
+  if (status != IBCOLL_OK) expect(status == IBCOLL_ERR_PEER_FAILED, "{}", ibcoll_last_error());
+  const double begin = seconds_now();
+  (void)ibcoll_context_destroy(context);  // may say that a rank failed
+  expect(seconds_now() - begin < 20, "{:.1f} s to leave", seconds_now() - begin);
+  if (end.joinable()) end.join();
+  return complaints() > 0 ? 1 : 0;
+}
+
+struct Case {
+  When when;
+  int nodes;
+};
+class DyingRank : public testing::TestWithParam<Case> {};
+
+TEST_P(DyingRank, EndsNobodyElse) {
+  const auto& [when, nodes] = GetParam();
+  if (!ForkJob::can_emulate_nodes()) GTEST_SKIP() << "no host names of our own here";
+  ::setenv("UCX_TLS", "tcp", 1);
+  ::setenv("UCX_NET_DEVICES", "lo", 1);
+  ::setenv("IBCOLL_TIMEOUT", "600", 1);
+  ::setenv("IBCOLL_LOG", "error", 1);
+  const char* const number = std::getenv("IBCOLL_TEST_SEEDS");
+  const unsigned last = number ? static_cast<unsigned>(std::atoi(number)) : 30;
+  testing::internal::CaptureStderr();  // the ranks' too
+  for (unsigned seed = 1; seed <= last && !HasFailure(); ++seed) {
+    const std::vector<Ending> endings =
+        ForkJob(4, nodes).run([&](ForkedRank& self) { return die_in(when, self, seed); }, 60);
+    int killed = 0;
+    for (const Ending& ending : endings) {
+      EXPECT_FALSE(ending.overdue) << "seed " << seed;
+      if (!ending.exited && ending.code == SIGKILL)
+        ++killed;
+      else
+        EXPECT_TRUE(ending.exited && ending.code == 0) << "code " << ending.code << ", seed " << seed;
+    }
+    EXPECT_LE(killed, 1);
+  }
+  const std::string lines = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(lines.find("UCX"), std::string::npos) << "UCX speaks: " << lines;
+  if (HasFailure()) std::fputs(lines.c_str(), stderr);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, DyingRank,
+                         testing::Values(Case{When::kLeaving, 2}, Case{When::kLeaving, 4}, Case{When::kFirstCalls, 4}),
+                         [](const testing::TestParamInfo<Case>& info) {
+                           return fmt::format("{}_{}nodes",
+                                              info.param.when == When::kLeaving ? "Leaving" : "FirstCalls",
+                                              info.param.nodes);
+                         });
+
+}  // namespace
+}  // namespace ibcoll::multiprocess
