@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoall, Bruck to base r: block i of a rank is the one for rank + i. For each digit of i, blocks whose digit there is d > 0 move by d
-// times that digit's weight, as one message for each d. Long blocks move in cells, so that scratch memory is bounded.
-// Source: Bruck et al., "Efficient Algorithms for All-to-All Communications in Multiport Message-Passing Systems", 1997, section 3.
-// Any p. Rounds: ceil(log_r p), r - 1 messages in each. Cost: ceil(log_r p) (alpha + (r - 1)/r p m beta), and blocks are copied in each round.
+// Alltoall, Bruck to base r: block i of a rank is the one for rank + i. For each digit of i, blocks whose digit there
+// is d > 0 move by d times that digit's weight, as one message for each d. Long blocks move in cells, so that scratch
+// memory is bounded.
+// Source: Bruck et al., "Efficient Algorithms for All-to-All Communications in Multiport Message-Passing Systems",
+// 1997, section 3.
+// Any p. Rounds: ceil(log_r p), r - 1 messages in each. Cost: ceil(log_r p) (alpha + (r - 1)/r p m beta), and blocks
+// are copied in each round.
 #include <algorithm>
 
 #include "runtime/collectives/framework/cost_patterns.h"
@@ -15,8 +18,8 @@ constexpr uint64_t kScratch = uint64_t{1}
 
 uint64_t longest_cell(uint64_t p) { return std::max<uint64_t>(1, kScratch / p); }
 
-// Moves the blocks of `now` bytes whose digit of this weight is not 0; `cells` holds block i at i * now. Of the packed messages
-// the one of digit 1 comes first; what is sent lies at `packed`, what is received behind it.
+// Moves the blocks of `now` bytes whose digit of this weight is not 0; `cells` holds block i at i * now. Of the packed
+// messages the one of digit 1 comes first; what is sent lies at `packed`, what is received behind it.
 struct Digit {
   int64_t weight;
   int64_t radix;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barrier in three phases: the ranks of a node set flags in its window, the leaders of the nodes run a dissemination barrier, and
-// each sets its flag when that has ended.
-// Source: phase 2 is barrier/dissemination. Rounds: ceil(lg N) for N nodes. Cost: ceil(lg N) alpha and 2 steps of the window.
+// Barrier in three phases: the ranks of a node set flags in its window, the leaders of the nodes run a dissemination
+// barrier, and each sets its flag when that has ended.
+// Source: phase 2 is barrier/dissemination. Rounds: ceil(lg N) for N nodes. Cost: ceil(lg N) alpha and 2 steps of the
+// window.
 #include "runtime/collectives/barrier/barrier.h"
 #include "runtime/collectives/framework/cost_patterns.h"
 #include "runtime/collectives/framework/node_rows.h"

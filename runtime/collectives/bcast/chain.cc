@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Broadcast, chain: the message goes from rank to rank in pieces of B bytes; a rank sends a piece while it receives the next one.
-// Ranks of a node are neighbours in the chain, so each link between nodes carries the message once.
-// Source: the pipelined chain of e.g. Traeff, Ripke, Siebert, "A Pipelined Algorithm for Large, Irregular All-gather Problems", section 2.
+// Broadcast, chain: the message goes from rank to rank in pieces of B bytes; a rank sends a piece while it receives the
+// next one. Ranks of a node are neighbours in the chain, so each link between nodes carries the message once.
+// Source: the pipelined chain of e.g. Traeff, Ripke, Siebert, "A Pipelined Algorithm for Large, Irregular All-gather
+// Problems", section 2.
 // Rounds: p - 2 + n / B. Cost: (p - 2 + n / B) (alpha + B beta).
 #include "runtime/collectives/bcast/trees.h"
 #include "runtime/collectives/framework/node_order.h"

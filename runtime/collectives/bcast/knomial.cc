@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Broadcast, k-nomial tree: the binomial tree with r - 1 children per level instead of one. Fewer rounds, more messages of one rank.
-// Source: as Thakur, Gropp, broadcast for short messages, to any base r. Rounds: ceil(log_r p). Cost: ceil(log_r p) (alpha + (r - 1) n beta).
+// Broadcast, k-nomial tree: the binomial tree with r - 1 children per level instead of one. Fewer rounds, more messages
+// of one rank.
+// Source: as Thakur, Gropp, broadcast for short messages, to any base r. Rounds: ceil(log_r p). Cost: ceil(log_r p)
+// (alpha + (r - 1) n beta).
 #include "runtime/collectives/bcast/trees.h"
 
 namespace ibcoll::bcast::knomial {
@@ -23,10 +25,10 @@ double cost_us(const Shape& s, const CostModel& m) {
   const auto n = static_cast<double>(s.bytes);
   const auto radix = static_cast<int>(s.parameter);
   const TreeShape shape = KnomialTree::shape(s.p, radix);
-  const double behind =
-      std::min(shape.fanout - shape.depth, shape.depth * (radix - 2));  // messages in front of the last one
+  // The last of r - 1 children waits for the others.
+  const double behind = std::max(0.0, std::min(shape.fanout - shape.depth, shape.depth * (radix - 2)));
   const double beta = m.by_ranks ? m.beta_us / m.sharing : m.beta_us;
-  return tree_us(shape, m, n, n) + std::max(0.0, behind) * beta * n;
+  return tree_us(shape, m, n, n) + behind * (2 * m.cpu_us + beta * n) / 2;
 }
 
 uint64_t choose(const Shape& s, const CostModel& m) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Broadcast in two phases, piece by piece: one rank of each node, its leader or the root, receives a piece, sends it on to those of other
-// nodes, and writes it into the node window, from where the others copy it while the next piece is on its way.
+// Broadcast in two phases, piece by piece: one rank of each node, its leader or the root, receives a piece, sends it on
+// to those of other nodes, and writes it into the node window, from where the others copy it while the next piece is on
+// its way.
 // Between nodes: a binomial tree ("leaders", for short messages), or a chain ("leaders_chain", for long ones).
 // Source: phase 1 is Thakur, Gropp, broadcast for short messages, on N nodes. Rounds: ceil(lg N), or N - 2 + n / piece.
 // Cost: ceil(lg N) (alpha + n beta), or (N - 2 + n / B) (alpha + B beta); and 1 + L copies of n on a node of L ranks.
@@ -12,7 +13,8 @@ namespace {
 
 constexpr uint64_t kLeastPiece = 256, kMostPiece = uint64_t{1} << 24;
 
-// The ranks that stand for the nodes: the root for its own, leaders for the others. nullptr: no memory, the collective has failed.
+// The ranks that stand for the nodes: the root for its own, leaders for the others. nullptr: no memory, the collective
+// has failed.
 int* heads_of_nodes(Comm& c, int root) {
   const Placement& nodes = c.placement();
   const auto count = static_cast<uint64_t>(nodes.node_count());

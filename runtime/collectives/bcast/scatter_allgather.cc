@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Broadcast, scatter and allgather: a binomial tree scatters p blocks, a ring gathers them everywhere. Any p, any root. A rank in the
-// middle of the tree has the blocks of all below it; those do not come to it again in the ring.
+// Broadcast, scatter and allgather: a binomial tree scatters p blocks, a ring gathers them everywhere. Any p, any root.
+// A rank in the middle of the tree has the blocks of all below it; those do not come to it again in the ring.
 // Source: van de Geijn's broadcast in Thakur, Gropp, broadcast for long messages.
 // Rounds: ceil(lg p) + p - 1. Cost: (ceil(lg p) + p - 1) alpha + 2 (p - 1)/p n beta.
 #include "runtime/collectives/bcast/trees.h"

@@ -8,15 +8,16 @@
 
 namespace ibcoll::bcast {
 
-// The digits of v to base r name the way from the root: the parent of v is v without its lowest digit that is not 0, and its
-// children have one digit more, below that one. r = 2: the binomial tree.
+// The digits of v to base r name the way from the root: the parent of v is v without its lowest digit that is not 0,
+// and its children have one digit more, below that one. r = 2: the binomial tree.
 class KnomialTree {
  public:
   KnomialTree(int p, int v, int radix) : p_(p), v_(v), radix_(radix) {
     while (weight_ < p && v / weight_ % radix == 0) weight_ *= radix, slots_ += radix - 1;
   }
   int parent() const { return static_cast<int>(v_ - v_ / weight_ % radix_ * weight_); }
-  // The children, the one with most ranks below it first, are child(0) to child(slots() - 1), without those of p and more.
+  // The children, the one with most ranks below it first, are child(0) to child(slots() - 1), without those of p and
+  // more.
   int slots() const { return slots_; }
   int64_t child(int slot) const {
     int64_t weight = weight_ / radix_;

@@ -9,9 +9,9 @@
 
 namespace ibcoll {
 
-// The model where one rank of each node exchanges messages and the others wait for it. Where ranks move the bytes themselves, fewer
-// take turns at it: the leaders of a core. But those that wait look whether something has come, which costs half as much again
-// (docs/design/0005-selection.md).
+// The model where one rank of each node exchanges messages and the others wait for it. Where ranks move the bytes
+// themselves, fewer take turns at it: the leaders of a core. But those that wait look whether something has come, which
+// costs half as much again (docs/design/0005-selection.md).
 inline CostModel model_of_leaders(const Shape& s, const CostModel& m) {
   CostModel leaders = m;
   if (m.by_ranks) {
@@ -29,16 +29,18 @@ struct TreeShape {
   double messages;  // in all
 };
 
-// A message of `bytes` bytes down (or up) a tree in pieces of `piece` bytes. Most ranks wait most of the time, so a message does
-// not take turns with those of all other ranks of its core; but a core cannot do more than all that its ranks have to do.
+// A message of `bytes` bytes down (or up) a tree in pieces of `piece` bytes. Most ranks wait most of the time, so a
+// message does not take turns with those of all other ranks of its core; but a core cannot do more than all that its
+// ranks have to do. Calls in a row overlap, as no rank waits for those below it: so half of the answer is when the last
+// rank has the message, and half how long the busiest rank, or core, is at it.
 inline double tree_us(const TreeShape& t, const CostModel& m, double bytes, double piece) {
   const double pieces = bytes > piece ? std::ceil(bytes / piece) : 1;
   const double beta = m.by_ranks ? m.beta_us / m.sharing : m.beta_us;
   const double one = 2 * m.cpu_us + beta * std::min(bytes, piece);
-  const double start_up = t.depth * (m.alpha_us + m.turn_us);
-  const double path = t.depth * one + (pieces - 1) * t.fanout * one + (t.fanout - 1) * 2 * m.cpu_us;
+  const double path = t.depth * one + (pieces - 1) * t.fanout * one;
+  const double busiest = t.fanout * (pieces * 2 * m.cpu_us + beta * bytes);
   const double work = m.sharing * t.messages * (pieces * 2 * m.cpu_us + (m.by_ranks ? beta * bytes : 0)) / t.p;
-  return start_up + std::max(path, work);
+  return (t.depth * (m.alpha_us + m.turn_us) + std::max(path, work) + std::max(busiest, work)) / 2;
 }
 
 // The piece, a power of two from `least` to `most`, or all in one, that makes cost_us(piece) lowest.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The ranks of a team in an order in which those of a node are neighbours, whatever their numbers: pipelines cross the links between
-// nodes once.
+// The ranks of a team in an order in which those of a node are neighbours, whatever their numbers: pipelines cross the
+// links between nodes once.
 #pragma once
 
 #include "runtime/comm/comm.h"
