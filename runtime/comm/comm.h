@@ -139,6 +139,8 @@ class Comm {
   // A step may come in parts; publish() is the last one. A rank that sleeps until this rank publishes is woken by publish(), and
   // by parts that are worth it or that it can take on another processor.
   void publish_part(bool worth_waking = false) noexcept { window_->publish_part(signature_, worth_waking); }
+  // A part that holds no data and wakes nobody: before it, or publish(), this rank may not wait for what others publish.
+  void publish_call() noexcept { window_->publish_call(signature_); }
   // Until the local peer has published so many parts of the step, or all.
   Awaiter published(int local, uint64_t parts) noexcept { return {*this, {&waits::kPublished, local, parts}}; }
   // Memory that local peers may read until this rank has seen them publish a later step; what it publishes is an address

@@ -159,6 +159,11 @@ class NodeWindow {
     store_flag(flag(step_, ++parts_));
     if (doorbell_ && (worth_waking || !doorbell_->one_cpu())) doorbell_->ring();
   }
+  // A part for which nobody waits: it holds the digest of the call alone, without which this rank may not look at others.
+  void publish_call(uint32_t signature) noexcept {
+    sign(signature);
+    line(rank_, step_).published.store(flag(step_, ++parts_), std::memory_order_release);
+  }
   // True when the rank has published so many parts of the step, or kWhole: all of it.
   bool published(int local, uint64_t parts) const noexcept {
     return line(local, step_).published.load(std::memory_order_acquire) >= flag(step_, parts);

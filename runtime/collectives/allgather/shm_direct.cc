@@ -64,7 +64,7 @@ Task run(Comm& c, Args a) {
       c.watch(nodes.leader_of(node));
     }
     if (leads) {
-      c.publish_part();
+      c.publish_call();
       co_await c.all_published();
       const ConstBytes row(rows.row(here), row_bytes(a, locals, at, cell));
       for (int i = 1; i <= others; ++i) {

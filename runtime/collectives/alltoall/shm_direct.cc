@@ -48,7 +48,7 @@ Task run(Comm& c, Args a) {
       }
     }
     if (leads) {
-      c.publish_part();
+      c.publish_call();
       co_await c.all_published();
       for (int i = 1; i <= others; ++i) {
         const int node = (here + i) % nodes.node_count();

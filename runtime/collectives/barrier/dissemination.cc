@@ -2,10 +2,10 @@
 // Barrier, dissemination: in round k each rank tells rank + 2^k and hears from rank - 2^k.
 // Source: Hensgen, Finkel, Manber, "Two Algorithms for Barrier Synchronization", 1988.
 // Rounds: ceil(lg p). Cost: ceil(lg p) alpha.
+#include "runtime/collectives/barrier/barrier.h"
 #include "runtime/collectives/framework/algorithm.h"
 
 namespace ibcoll::barrier::dissemination {
-namespace {
 
 Task run(Comm& c, Args) {
   std::byte* const token = c.scratch(2);
@@ -19,6 +19,8 @@ Task run(Comm& c, Args) {
   }
   co_await c.flushed();
 }
+
+namespace {
 
 double cost_us(const Shape& s, const CostModel& m) { return ceil_log2(s.p) * m.message_us(1); }
 

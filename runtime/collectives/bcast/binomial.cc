@@ -3,7 +3,7 @@
 // to v + 2^k for every 2^k below that bit, largest first.
 // Source: Thakur, Gropp, "Improving the Performance of Collective Operations in MPICH on switched networks", broadcast
 // for short messages. Rounds: ceil(lg p). Cost: ceil(lg p) (alpha + n beta).
-#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/bcast/trees.h"
 
 namespace ibcoll::bcast::binomial {
 namespace {
@@ -24,7 +24,8 @@ Task run(Comm& c, Args a) {
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
-  return ceil_log2(s.p) * m.message_us(static_cast<double>(s.bytes));
+  const auto n = static_cast<double>(s.bytes);
+  return tree_us(KnomialTree::shape(s.p, 2), m, n, n);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/cost_patterns.h"
 
 namespace ibcoll {
 
@@ -72,14 +72,8 @@ class NodeRows {
 };
 
 // Microseconds of `rounds` exchanges in which each leader sends `bytes` bytes in all to the others, with the steps around them.
-// Where ranks move the bytes themselves, fewer take turns at it: the leaders of a core. But those who wait look whether something
-// has come, which costs half as much again (docs/design/0005-selection.md).
 inline double leaders_exchange_us(const Shape& s, const CostModel& m, double rounds, double bytes) {
-  CostModel leaders = m;
-  if (m.by_ranks) {
-    leaders.sharing = std::max(1.0, m.sharing / s.most_local);
-    leaders.beta_us *= std::min(1.0, 1.5 * leaders.sharing / m.sharing);
-  }
+  const CostModel leaders = model_of_leaders(s, m);
   const double start_ups = leaders.message_us(0) + (s.nodes - 2) * leaders.stream_us(0);
   return rounds * (2 * m.step_us(s.most_local) + start_ups) + leaders.beta_us * bytes;
 }
