@@ -28,7 +28,7 @@ class RootSide {
   }
   explicit operator bool() const noexcept { return carrier_ && loads_; }
 
-  // Finds who carries the blocks of the cube beside the root's of a level. `told`: by that cube, where sizes are told. False: they
+  // Finds who carries the blocks of the cube beside the root's of a level. `told`: by that cube (not kEqual). False: they
   // are not those of the root's list, and the collective has failed.
   bool add(int level, const CubeData* told) noexcept;
   // The units that the last add() found; each carries something.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How blocks move down a tree: the mirror image of gather/move.cc. The root sends from where the caller has the blocks, in pieces
 // where these are no neighbours there, from a packed copy where pieces would be short. A rank without children receives in place.
-#include <bit>
-
 #include "runtime/collectives/gather/root_side.h"
 #include "runtime/collectives/scatter/scatter.h"
 
@@ -19,27 +17,25 @@ using gather::Sizes;
 // Stretches that are longer on average are sent from where they are.
 constexpr uint64_t kPacked = 4096;
 
-// Queues what the last add() found, each load until its unit has arrived; false: the collective has failed.
-bool put_loads(Comm& c, RootSide& root, const ConstBlocks& send) {
-  for (const int unit : root.added()) {
-    const Load& load = root.load(unit);
-    uint64_t stretches = 0;
-    root.each_stretch(unit, [&](uint64_t, uint64_t) { ++stretches; });
-    if (stretches == 1 || load.bytes > stretches * kPacked) {
-      root.each_stretch(unit, [&](uint64_t offset, uint64_t bytes) {
-        c.put_piece(unit, ConstBytes(send.base + offset, bytes), load.bytes);
-      });
-      continue;
-    }
-    std::byte* const packed = c.scratch(load.bytes);
-    if (!packed) return false;
-    std::byte* to = packed;
+// Queues the load of a unit; false: the collective has failed.
+bool put_load(Comm& c, RootSide& root, int unit, const ConstBlocks& send) {
+  const Load& load = root.load(unit);
+  uint64_t stretches = 0;
+  root.each_stretch(unit, [&](uint64_t, uint64_t) { ++stretches; });
+  if (stretches == 1 || load.bytes > stretches * kPacked) {
     root.each_stretch(unit, [&](uint64_t offset, uint64_t bytes) {
-      c.copy(Bytes(to, bytes), ConstBytes(send.base + offset, bytes));
-      to += bytes;
+      c.put_piece(unit, ConstBytes(send.base + offset, bytes), load.bytes);
     });
-    c.put(unit, ConstBytes(packed, load.bytes));
+    return true;
   }
+  std::byte* const packed = c.scratch(load.bytes);
+  if (!packed) return false;
+  std::byte* to = packed;
+  root.each_stretch(unit, [&](uint64_t offset, uint64_t bytes) {
+    c.copy(Bytes(to, bytes), ConstBytes(send.base + offset, bytes));
+    to += bytes;
+  });
+  c.put(unit, ConstBytes(packed, load.bytes));
   return true;
 }
 
@@ -59,36 +55,38 @@ Task receive_down(Comm& c, gather::Trees trees, CubeData about, Bytes own) {
     std::byte* const mine = place->lay_out(c.rank(), buffer, own.size());
     c.announce(place->parent, Bytes(buffer, total));
     co_await c.received_from(place->parent);
-    for (int i = place->count; i-- > 0;)
+    for (int i = place->count; i-- > 0;) {
+      if (trees.sizes != Sizes::kEqual) co_await c.ready(place->children[i].unit, place->children[i].bytes);
       c.put(place->children[i].unit, ConstBytes(place->children[i].at, place->children[i].bytes));
+    }
     c.copy(own, ConstBytes(mine, own.size()));
   }
   co_await c.received();
   co_await c.flushed();
 }
 
-// A cube is served when it has told its sizes; its units in the order in which they are ready to receive.
+// The largest cube is served first, as its blocks have the longest way. Where cubes tell their sizes, one that has told them is in
+// the collective with all its ranks: to wait until it and its unit are ready is no wait for a late rank of smaller cubes. Else who is
+// not ready is passed over.
 Task distribute(Comm& c, gather::Trees trees, Args a, Comm* team) {
   RootSide root(*team, trees, a.send, c.size());
   auto* const told = reinterpret_cast<CubeData*>(c.scratch(sizeof(CubeData) * Place::kMost));
   if (!root || !told) co_return;
-  int open = 0;
+  const bool tells = trees.sizes != Sizes::kEqual;
+  for (int level = 0; tells && level < ceil_log2(c.size()); ++level) {
+    const Cube cube = Cube::beside(trees.root, level, c.size());
+    if (!cube.empty())
+      c.announce(trees.teller(cube), Bytes(reinterpret_cast<std::byte*>(&told[level]), sizeof(CubeData)));
+  }
   for (int level = ceil_log2(c.size()); level-- > 0;) {
     const Cube cube = Cube::beside(trees.root, level, c.size());
     if (cube.empty()) continue;
-    if (trees.sizes == Sizes::kEqual) {
-      root.add(level, nullptr);
-      if (!put_loads(c, root, a.send)) co_return;
-      continue;
+    if (tells) co_await c.received_from(trees.teller(cube));
+    if (!root.add(level, &told[level])) co_return;
+    for (const int unit : root.added()) {
+      if (tells) co_await c.ready(unit, root.load(unit).bytes);
+      if (!put_load(c, root, unit, a.send)) co_return;
     }
-    c.announce(trees.teller(cube), Bytes(reinterpret_cast<std::byte*>(&told[level]), sizeof(CubeData)));
-    c.watch(trees.teller(cube));
-    ++open;
-  }
-  for (; open > 0; --open) {
-    const int unit = co_await c.next_landing();
-    const int level = std::bit_width(static_cast<unsigned>(unit ^ trees.root)) - 1;
-    if (!root.add(level, &told[level]) || !put_loads(c, root, a.send)) co_return;
   }
   co_await c.flushed();
 }
