@@ -14,7 +14,7 @@
 namespace ibcoll {
 namespace {
 
-enum class Odd { kBytes, kRoot, kCollective, kCounts, kAbsent };
+enum class Odd { kBytes, kRoot, kCollective, kCounts, kAbsent, kRootsList };
 
 // All ranks but one call `theirs`, that one calls `its`.
 class Mismatch {
@@ -24,10 +24,13 @@ class Mismatch {
 
  private:
   CallParams other_call(const CallParams& call);
+  void list_of_root(std::vector<uint64_t>& counts);
   void differ_with(std::vector<uint64_t>& counts, const std::vector<uint64_t>& others, int rank);
   const Algorithm& choose(const CollectiveCase& call);
   void add(int rank, CollectiveCase& call, const Algorithm& algorithm);
   std::string where() const;
+
+  static constexpr uint64_t kLeastCount = 8;  // of kRootsList
 
   SimRandom random_;
   Odd odd_;
@@ -36,11 +39,16 @@ class Mismatch {
   SimJob job_;
   int team_ = 0;
   int odd_rank_;
+  int named_ = -1;  // the one rank with which the odd one disagrees
   std::unique_ptr<CollectiveCase> theirs_, its_;
   std::vector<std::unique_ptr<Request>> requests_;
   int errors_ = 0;
   std::string story_;
 };
+
+bool names(const std::string& text, int rank) {
+  return text.find(fmt::format("rank {} ", rank)) != text.npos || text.find(fmt::format("rank {}:", rank)) != text.npos;
+}
 
 SimJobParams impatient(SimJobParams params) {
   params.limits.stall_ns = 50'000'000;
@@ -61,11 +69,17 @@ Mismatch::Mismatch(uint64_t seed, Odd odd)
   team_ = job_.make_team(all);
   constexpr ibcoll_collective_t sized[] = {IBCOLL_BCAST, IBCOLL_ALLGATHER, IBCOLL_ALLTOALL};
   constexpr ibcoll_collective_t counted[] = {IBCOLL_ALLGATHERV, IBCOLL_ALLTOALLV};
-  const ibcoll_collective_t collective = odd == Odd::kRoot     ? IBCOLL_BCAST
-                                         : odd == Odd::kCounts ? counted[random_.below(2)]
-                                                               : sized[random_.below(3)];
+  constexpr ibcoll_collective_t known_to_root[] = {IBCOLL_GATHERV, IBCOLL_SCATTERV};
+  const ibcoll_collective_t collective = odd == Odd::kRoot        ? IBCOLL_BCAST
+                                         : odd == Odd::kCounts    ? counted[random_.below(2)]
+                                         : odd == Odd::kRootsList ? known_to_root[random_.below(2)]
+                                                                  : sized[random_.below(3)];
   CallParams call = random_case(random_, collective, p_, 3000, {params_.limits.eager_bytes});
   if (odd != Odd::kCounts) call.bytes = 1 + call.bytes;
+  if (odd == Odd::kRootsList) {
+    call.root = odd_rank_;
+    for (uint64_t& count : call.counts) count += kLeastCount;
+  }
   const CallParams other = other_call(call);
   const uint64_t buffers_seed = random_.next();
   theirs_ = std::make_unique<CollectiveCase>(call, buffers_seed);
@@ -97,6 +111,9 @@ CallParams Mismatch::other_call(const CallParams& call) {
       for (uint64_t& count : other.counts) count = random_.below(2 * count + 5);
       differ_with(other.counts, call.counts, (odd_rank_ + 1) % p_);
       break;
+    case Odd::kRootsList:
+      list_of_root(other.counts);
+      break;
     case Odd::kAbsent:
       break;
   }
@@ -114,6 +131,21 @@ void Mismatch::differ_with(std::vector<uint64_t>& counts, const std::vector<uint
   for (const size_t at : {odd * p + other, other * p + odd}) {
     counts[at] = others[at] > more && random_.one_in(2) ? others[at] - more : others[at] + more;
   }
+}
+
+// The root, which is the odd rank, is wrong about one rank, or about three whose sum is right.
+void Mismatch::list_of_root(std::vector<uint64_t>& counts) {
+  const auto count = [&](int i) -> uint64_t& { return counts[static_cast<size_t>((odd_rank_ + i) % p_)]; };
+  if (p_ >= 4 && random_.one_in(2)) {
+    const uint64_t by = 1 + random_.below(kLeastCount / 2);
+    count(1) += by;
+    count(2) -= 2 * by;
+    count(3) += by;
+    return;
+  }
+  const int i = 1 + static_cast<int>(random_.below(static_cast<uint64_t>(p_ - 1)));
+  named_ = (odd_rank_ + i) % p_;
+  count(i) = random_.one_in(2) ? random_.below(count(i)) : count(i) + 1 + random_.below(500);
 }
 
 const Algorithm& Mismatch::choose(const CollectiveCase& call) {
@@ -153,6 +185,12 @@ void Mismatch::run() {
     const Status& failure = job_.team(team_, rank).failure();
     const bool known = failure.code() == IBCOLL_ERR_MISMATCH || failure.code() == IBCOLL_ERR_TIMEOUT;
     EXPECT_TRUE(known || !noticed) << "rank " << rank << ": '" << failure.text() << "'; " << story_;
+    if (odd_ == Odd::kRootsList) {
+      EXPECT_EQ(failure.code(), IBCOLL_ERR_MISMATCH) << "rank " << rank << ": '" << failure.text() << "'; " << story_;
+      for (const int name : {odd_rank_, named_})
+        EXPECT_TRUE(name < 0 || names(failure.text(), name))
+            << "rank " << rank << ": '" << failure.text() << "'; " << story_;
+    }
     if (rank == odd_rank_ && odd_ == Odd::kAbsent) continue;
     EXPECT_EQ((rank == odd_rank_ ? *its_ : *theirs_).at(rank).check_scribbled(), "") << story_;
   }
@@ -169,12 +207,13 @@ TEST_P(Mismatches, EndInErrorsEverywhereAndWriteNothingWrong) {
 }
 
 std::string name_of(const ::testing::TestParamInfo<Odd>& info) {
-  constexpr const char* names[] = {"Bytes", "Root", "Collective", "Counts", "Absent"};
+  constexpr const char* names[] = {"Bytes", "Root", "Collective", "Counts", "Absent", "RootsList"};
   return names[static_cast<int>(info.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(Odd, Mismatches,
-                         ::testing::Values(Odd::kBytes, Odd::kRoot, Odd::kCollective, Odd::kCounts, Odd::kAbsent),
+                         ::testing::Values(Odd::kBytes, Odd::kRoot, Odd::kCollective, Odd::kCounts, Odd::kAbsent,
+                                           Odd::kRootsList),
                          name_of);
 
 }  // namespace

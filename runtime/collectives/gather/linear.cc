@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Gather(v), linear: every rank sends its block to the root, which takes them as they come.
 // Source: Thakur, Gropp, gather for long messages. Messages: p - 1, all to the root. Cost: (p - 1) alpha + beta sum of m_i.
-#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/gather/costs.h"
 
 namespace ibcoll::gather::linear {
 namespace {
@@ -17,18 +17,14 @@ Task run(Comm& c, Args a) {
   co_await c.received();
 }
 
-double cost_us(const Shape& s, const CostModel& m) {
-  return m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(s.bytes));
-}
-
 constexpr const char* kAbout = "Thakur, Gropp; all to the root; (p-1) alpha + beta sum m_i";
 
 }  // namespace
 
 std::span<const Algorithm> rows() {
   static constexpr Algorithm kRows[] = {
-      {.collective = IBCOLL_GATHER, .name = "linear", .about = kAbout, .run = run, .cost_us = cost_us},
-      {.collective = IBCOLL_GATHERV, .name = "linear", .about = kAbout, .run = run, .cost_us = cost_us}};
+      {.collective = IBCOLL_GATHER, .name = "linear", .about = kAbout, .run = run, .cost_us = linear_us},
+      {.collective = IBCOLL_GATHERV, .name = "linear", .about = kAbout, .run = run, .cost_us = linear_us}};
   return kRows;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Scatter(v), linear: the root sends each rank its block, to those that have arrived first.
 // Source: Thakur, Gropp, scatter for long messages. Messages: p - 1, all from the root. Cost: (p - 1) alpha + beta sum of m_i.
-#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/gather/costs.h"
 
 namespace ibcoll::scatter::linear {
 namespace {
@@ -21,18 +21,14 @@ Task run(Comm& c, Args a) {
   co_await c.flushed();
 }
 
-double cost_us(const Shape& s, const CostModel& m) {
-  return m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(s.bytes));
-}
-
 constexpr const char* kAbout = "Thakur, Gropp; the root to all, in arrival order; (p-1) alpha + beta sum m_i";
 
 }  // namespace
 
 std::span<const Algorithm> rows() {
   static constexpr Algorithm kRows[] = {
-      {.collective = IBCOLL_SCATTER, .name = "linear", .about = kAbout, .run = run, .cost_us = cost_us},
-      {.collective = IBCOLL_SCATTERV, .name = "linear", .about = kAbout, .run = run, .cost_us = cost_us}};
+      {.collective = IBCOLL_SCATTER, .name = "linear", .about = kAbout, .run = run, .cost_us = gather::linear_us},
+      {.collective = IBCOLL_SCATTERV, .name = "linear", .about = kAbout, .run = run, .cost_us = gather::linear_us}};
   return kRows;
 }
 

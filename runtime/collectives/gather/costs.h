@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What gather(v) and scatter(v) cost, by tree or straight.
+#pragma once
+
+#include "runtime/collectives/framework/algorithm.h"
+
+namespace ibcoll::gather {
+
+// Where not all ranks know the sizes, algorithms are compared as if every block had so many bytes.
+inline constexpr uint64_t kAssumedBlock = 1024;
+inline uint64_t block_of(const Shape& s) { return s.sizes_known ? s.bytes : kAssumedBlock; }
+
+inline double linear_us(const Shape& s, const CostModel& m) {
+  return m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(block_of(s)));
+}
+
+// `units` units of `block` bytes, in a tree in which each byte waits for the root's link only.
+inline double tree_of_us(int units, double block, const CostModel& m) {
+  return ceil_log2(units) * m.message_us(0) + m.beta_us * block * (units - 1);
+}
+inline double tree_us(const Shape& s, const CostModel& m) {
+  return tree_of_us(s.p, static_cast<double>(block_of(s)), m);
+}
+
+// The same where sizes travel first and the tree may be wrong for them: on half of the levels all waits for one long block.
+inline double oblivious_tree_us(const Shape& s, const CostModel& m) {
+  const int levels = ceil_log2(s.p);
+  const double all = static_cast<double>(block_of(s)) * (s.p - 1);
+  return 2 * levels * m.message_us(0) + m.beta_us * all * std::max(1.0, 0.5 * levels);
+}
+// The theorem, without a penalty.
+inline double built_of_us(int units, double block, const CostModel& m) {
+  return 2 * ceil_log2(units) * m.message_us(0) + tree_of_us(units, block, m);
+}
+inline double built_tree_us(const Shape& s, const CostModel& m) {
+  return built_of_us(s.p, static_cast<double>(block_of(s)), m);
+}
+
+inline constexpr Parameter kThreshold{Parameter::Unit::kBytes, "threshold", 1, uint64_t{1} << 50};
+
+// A cube that sends straight to the root costs that a start-up: less than a sixteenth of the time of its bytes.
+inline uint64_t choose_threshold(const Shape&, const CostModel& m) {
+  const double start_up = (m.alpha_us + m.turn_us + 2 * m.cpu_us * m.sharing) / std::max(m.beta_us, 1e-9);
+  return static_cast<uint64_t>(std::clamp(16 * start_up, 4096.0, 64e6));
+}
+
+// Trees of 2^levels equal blocks, all of which send straight to the root.
+inline double degraded_us(const Shape& s, const CostModel& m, int levels) {
+  const double straight = std::max(0.0, (s.p - 1.0) / static_cast<double>(uint64_t{1} << levels) - 1);
+  return levels * m.message_us(0) + m.message_us(0) + straight * m.stream_us(0) +
+         m.beta_us * static_cast<double>(s.bytes) * (s.p - 1);
+}
+inline int levels_within(uint64_t threshold, const Shape& s) {
+  int levels = 0;
+  while (levels < ceil_log2(s.p) && s.bytes << levels <= threshold) ++levels;
+  return levels;
+}
+inline double degraded_tree_us(const Shape& s, const CostModel& m) {
+  return degraded_us(s, m, levels_within(s.parameter, s));
+}
+inline uint64_t choose_equal_threshold(const Shape& s, const CostModel& m) {
+  int best = 0;
+  for (int levels = 1; levels <= ceil_log2(s.p); ++levels)
+    if (degraded_us(s, m, levels) < degraded_us(s, m, best)) best = levels;
+  return std::clamp<uint64_t>((s.bytes << best) - (s.bytes > 0), kThreshold.least, kThreshold.most);
+}
+
+}  // namespace ibcoll::gather

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the root of a gather(v) or scatter(v) knows of the tree: it has all sizes, so it can tell which unit carries which blocks,
+// and whether the sizes that the others told agree with its list.
+#pragma once
+
+#include <span>
+
+#include "runtime/collectives/gather/tree.h"
+
+namespace ibcoll::gather {
+
+// What one unit carries to or from the root: the blocks of those units of a cube that it carries, in rank order.
+struct Load {
+  Cube cube;
+  uint64_t bytes = 0;
+  std::byte* landing = nullptr;  // gather: where it lands when it cannot land in place
+};
+
+class RootSide {
+ public:
+  // `team`: where ranks are those of `blocks`. Takes scratch memory; false(): there is none.
+  RootSide(Comm& team, Trees trees, ConstBlocks blocks, int p) noexcept
+      : team_(team), trees_(trees), blocks_(blocks), p_(p) {
+    const auto units = static_cast<uint64_t>(p);
+    carrier_ = reinterpret_cast<int*>(team.scratch(2 * sizeof(int) * units));
+    loads_ = reinterpret_cast<Load*>(team.scratch(sizeof(Load) * units));
+    added_ = carrier_ + units;
+  }
+  explicit operator bool() const noexcept { return carrier_ && loads_; }
+
+  // Finds who carries the blocks of the cube beside the root's of a level. `told`: by that cube (not kEqual). False: they
+  // are not those of the root's list, and the collective has failed.
+  bool add(int level, const CubeData* told) noexcept;
+  // The units that the last add() found; each carries something.
+  std::span<const int> added() const noexcept { return {added_, static_cast<size_t>(count_)}; }
+  Load& load(int unit) noexcept { return loads_[unit]; }
+
+  // The blocks of a load that are not empty.
+  template <typename Each>
+  void each_block(int carrier, Each each) const noexcept {
+    const Cube cube = loads_[carrier].cube;
+    for (int unit = cube.from; unit < cube.to; ++unit)
+      if (carrier_[unit] == carrier)
+        trees_.units.each_rank(unit, [&](int rank) {
+          if (travels(rank)) each(rank);
+        });
+  }
+  // Stretches of the caller's buffer that make the load: each starts at an offset and has so many bytes.
+  template <typename Each>
+  void each_stretch(int carrier, Each each) const noexcept {
+    uint64_t start = 0, end = 0;
+    each_block(carrier, [&](int rank) {
+      if (end > start && blocks_.offset(rank) != end) each(start, end - start);
+      if (end == start || blocks_.offset(rank) != end) start = blocks_.offset(rank);
+      end = blocks_.offset(rank) + blocks_.size(rank);
+    });
+    if (end > start) each(start, end - start);
+  }
+
+ private:
+  bool travels(int rank) const noexcept { return blocks_.size(rank) > 0 && blocks_.size(rank) <= trees_.units.longest; }
+  CubeData data_of(int unit) const noexcept;
+  CubeData carried(Cube cube, int level) noexcept;
+  bool agrees(Cube cube, const CubeData& told) noexcept;
+  void carry(int carrier, Cube cube) noexcept;
+
+  Comm& team_;
+  Trees trees_;
+  ConstBlocks blocks_;
+  int p_;
+  int count_ = 0;
+  int* carrier_;  // of the blocks of each unit; -1: none so far
+  int* added_;
+  Load* loads_;  // by carrier
+};
+
+}  // namespace ibcoll::gather

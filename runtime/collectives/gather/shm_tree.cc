@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Gather(v), node-aware: the ranks of a node write their blocks to the node window; its speaker (the root on the root's node, else
+// the leader) sends them on together, along the ordered tree of nodes. The root copies the blocks of its own node from the window to
+// their places. Blocks of more bytes than the threshold, or than an area of the window, go straight to the root. For any placement.
+// Source: the leaders of Qian, Afsahi; between nodes Traeff's trees, which gatherv builds from what nodes have.
+// Cost, N nodes: a step of the window, 2 copies; between nodes that of ordered_tree with p = N.
+#include "runtime/collectives/gather/node_stage.h"
+
+namespace ibcoll::gather::shm_tree {
+namespace {
+
+// The blocks of the node, side by side.
+void pack(Comm& c, const NodeStage& stage, ConstBytes own, std::byte* to) {
+  for (size_t local = 0; local < stage.locals().size(); ++local) {
+    const uint64_t bytes = stage.size(static_cast<int>(local));
+    if (!stage.fits(bytes)) continue;
+    const bool mine = stage.locals()[local] == c.rank();
+    c.copy(Bytes(to, bytes), mine ? own : ConstBytes(stage.block(static_cast<int>(local), bytes), bytes));
+    to += bytes;
+  }
+}
+
+void place(Comm& c, const NodeStage& stage, const Args& a) {
+  for (size_t local = 0; local < stage.locals().size(); ++local) {
+    const int rank = stage.locals()[local];
+    const uint64_t bytes = a.recv.size(rank);
+    if (rank != c.rank() && stage.fits(bytes))
+      c.copy(a.recv[rank], ConstBytes(stage.block(static_cast<int>(local), bytes), bytes));
+  }
+}
+
+template <Sizes kSizes>
+Task run(Comm& c, Args a) {
+  NodeStage stage(c, a.root, a.parameter);
+  NodeWindow& w = c.node();
+  const ConstBytes own = a.own(c.rank());
+  const bool is_root = c.rank() == a.root, speaks = c.rank() == stage.speaker();
+  if (is_root) {
+    for (int i = 1; i < c.size(); ++i)
+      if (a.recv.size(c.peer(i)) > stage.longest()) c.announce(c.peer(i), a.recv[c.peer(i)]);
+    c.copy(a.recv[a.root], own);
+  } else if (own.size() > stage.longest()) {
+    c.put(a.root, own);
+  }
+  co_await c.next_step(stage.step_bytes());
+  stage.write_size(own.size());
+  if (!speaks && stage.fits(own.size()))
+    w.write(Bytes(stage.block(w.rank(), own.size()), own.size()), own, stage.local_speaker());
+  c.publish();
+  if (!speaks) {
+    co_await c.flushed();
+    co_return;
+  }
+  co_await c.all_published();
+  Comm* const speakers = stage.speakers();
+  if (!speakers) co_return;
+  const Trees trees = stage.trees(kSizes, a.bytes, a.parameter);
+  if (is_root) {
+    const ConstBlocks blocks{a.recv.base, a.recv.bytes, a.recv.counts, a.recv.displacements};
+    if (!stage.agrees(blocks)) co_return;
+    place(c, stage, a);
+    co_await collect(*speakers, trees, a, &c);
+    co_await c.received();
+    co_return;
+  }
+  const CubeData about = stage.about();
+  std::byte* const node = c.scratch(about.bytes());
+  if (!node) co_return;
+  pack(c, stage, own, node);
+  co_await send_up(*speakers, trees, about, ConstBytes(node, about.bytes()));
+}
+
+double cost_us(const Shape& s, const CostModel& m) { return shm_tree_us(s, m, 1, !s.sizes_known); }
+
+constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args)) {
+  return {.collective = collective,
+          .name = "shm_tree",
+          .about = "through the node window to a rank of each node; Traeff's ordered tree between nodes",
+          .parameter = kThreshold,
+          .run = run,
+          .why_not = applies_to_shared_nodes,
+          .choose = choose_threshold,
+          .cost_us = cost_us,
+          .uses_window = true};
+}
+
+}  // namespace
+
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {row(IBCOLL_GATHER, run<Sizes::kEqual>),
+                                        row(IBCOLL_GATHERV, run<Sizes::kBuild>)};
+  return kRows;
+}
+
+}  // namespace ibcoll::gather::shm_tree

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The trees along which gather(v) and scatter(v) move blocks. Units (ranks, or the nodes of a team) form ordered cubes: units
+// [k 2^d, (k + 1) 2^d), cut at p. Two neighbours of level d make the cube of level d + 1, and one of them sends all that it has
+// to the other. So each message is of neighbours, in rank order, and no buffer is ever reordered. The root always receives:
+// it gets one message from its neighbour cube of each level, and more from units that leave the tree and send straight to it.
+// Source: Traeff, "Practical, linear-time, fully distributed algorithms for irregular gather and scatter".
+#pragma once
+
+#include <algorithm>
+
+#include "runtime/collectives/framework/algorithm.h"
+
+namespace ibcoll::gather {
+
+// Units [from, to).
+struct Cube {
+  int from = 0;
+  int to = 0;
+  // The cube of a level that has this unit, or its neighbour, which may be empty.
+  static Cube of(int unit, int level, int p) { return at(unit >> level, level, p); }
+  static Cube beside(int unit, int level, int p) { return at(unit >> level ^ 1, level, p); }
+  static Cube at(int64_t index, int level, int p) {
+    const int64_t from = index << level;
+    return {static_cast<int>(std::min<int64_t>(p, from)),
+            static_cast<int>(std::min(p + int64_t{0}, from + (int64_t{1} << level)))};
+  }
+  bool empty() const { return from >= to; }
+  bool has(int unit) const { return from <= unit && unit < to; }
+  // Who speaks for the cube while the tree is built.
+  int fixed_root() const { return to - 1; }
+};
+
+// Makes a disagreement about the size of any block show in a sum over many.
+inline uint64_t weight_of(int rank) {
+  uint64_t x = (static_cast<uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15u;
+  x ^= x >> 31;
+  return x * 0xbf58476d1ce4e5b9u | 1;
+}
+
+// What one rank knows of a cube: the content of every message of the construction. The last two fields let the root compare
+// the sizes with its own list.
+struct CubeData {
+  uint64_t gather_bytes = 0;  // what the gather root receives: the gather time, without start-ups
+  uint64_t root_bytes = 0;    // what the gather root has itself
+  uint64_t gather_root = 0;
+  uint64_t all_bytes = 0;  // with the blocks that go straight to the root
+  uint64_t weighted = 0;   // sum of size times weight of all ranks, modulo 2^64
+
+  uint64_t bytes() const { return gather_bytes + root_bytes; }
+  void add(int rank, uint64_t bytes) {
+    all_bytes += bytes;
+    weighted += bytes * weight_of(rank);
+  }
+  // Its blocks go straight to the root.
+  void leave_tree() { gather_bytes = root_bytes = 0; }
+};
+
+// The cube of both: the gather root with less to wait for sends to the other one; the one with less data when that is equal.
+inline CubeData join(const CubeData& lower, const CubeData& upper) {
+  const bool to_lower = lower.gather_bytes != upper.gather_bytes ? lower.gather_bytes > upper.gather_bytes
+                                                                 : lower.bytes() >= upper.bytes();
+  const CubeData &to = to_lower ? lower : upper, &from = to_lower ? upper : lower;
+  return {to.gather_bytes + from.bytes(), to.root_bytes, to.gather_root, lower.all_bytes + upper.all_bytes,
+          lower.weighted + upper.weighted};
+}
+
+// The ranks of the team as units, or its nodes; blocks of more than `longest` bytes do not travel with their unit.
+struct Units {
+  const Placement* nodes = nullptr;  // nullptr: unit i is rank i
+  uint64_t longest = UINT64_MAX;
+
+  template <typename Each>
+  void each_rank(int unit, Each each) const {
+    if (!nodes) return each(unit);
+    for (const int rank : nodes->ranks_of(unit)) each(rank);
+  }
+};
+
+struct Child {
+  int unit = 0;
+  Cube cube;
+  uint64_t bytes = 0;
+  std::byte* at = nullptr;  // its blocks, in this unit's buffer
+};
+
+// The place of a unit that is not the root. A coroutine may fill it through a pointer.
+struct Place {
+  static constexpr int kMost = 31;
+  int parent = 0;
+  int count = 0;
+  Child children[kMost];  // innermost cube first
+
+  void add(int unit, Cube cube, uint64_t bytes) { children[count++] = {unit, cube, bytes, nullptr}; }
+  uint64_t below() const {
+    uint64_t sum = 0;
+    for (int i = 0; i < count; ++i) sum += children[i].bytes;
+    return sum;
+  }
+  // Gives each child its part of a buffer in rank order that has `own` bytes of this unit among them; returns where these are.
+  std::byte* lay_out(int unit, std::byte* buffer, uint64_t own);
+};
+
+enum class Sizes { kEqual, kToldUp, kBuild };
+
+// Which tree.
+struct Trees {
+  int root = 0;
+  // kEqual: every block has `block` bytes, no message is needed. kToldUp: sizes travel up first. In both, the lowest unit of a cube
+  // gathers it. kBuild: as sizes demand (Lemma 3).
+  Sizes sizes = Sizes::kEqual;
+  uint64_t block = 0;
+  uint64_t threshold = UINT64_MAX;  // cubes with more bytes send straight to the root (not kToldUp)
+  Units units;
+
+  // kEqual: full cubes of this level have more than the threshold; all of the level send straight to the root.
+  int straight_level() const {
+    const uint64_t unit = units.nodes ? block * static_cast<uint64_t>(units.nodes->most_local()) : block;
+    int level = 0;
+    while (level < Place::kMost && unit <= threshold >> level) ++level;
+    return level;
+  }
+  // kToldUp, kBuild: who tells the root of its neighbour cube.
+  int teller(Cube cube) const { return sizes == Sizes::kBuild ? cube.fixed_root() : cube.from; }
+};
+
+// The place of this unit, which knows `own` of itself.
+Task find_place(Comm& c, Trees trees, CubeData own, Place* place);
+// Lemma 3, a part of it.
+Task build(Comm& c, Trees trees, CubeData own, Place* place);
+
+// Blocks of this unit, neighbours in rank order, go to the root. Not on the root.
+Task send_up(Comm& c, Trees trees, CubeData about, ConstBytes own);
+// All units' blocks come to the root, but for its own unit's. `team`: where ranks are a.recv's.
+Task collect(Comm& c, Trees trees, Args a, Comm* team);
+
+}  // namespace ibcoll::gather

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Scatter(v), node-aware: the mirror image of gather/shm_tree.cc. For scatterv the ranks of a node first write the sizes that they wait
+// for to the node window. Blocks come down the ordered tree of nodes to the speaker of each (the root on the root's node, else the
+// leader), which writes them to the window. Blocks of more bytes than the threshold, or than an area of the window, come straight
+// from the root. For any placement.
+// Source: the leaders of Qian, Afsahi; between nodes Traeff's trees, which scatterv builds from what nodes wait for.
+// Cost, N nodes: a step of the window (scatterv: two), 2 copies; between nodes that of ordered_tree with p = N.
+#include "runtime/collectives/gather/node_stage.h"
+#include "runtime/collectives/scatter/scatter.h"
+
+namespace ibcoll::scatter::shm_tree {
+namespace {
+
+using gather::NodeStage;
+using gather::Sizes;
+
+void place_for(NodeStage& stage, NodeWindow& w, int local, ConstBytes block) {
+  w.write(Bytes(stage.block(local, block.size()), block.size()), block, local);
+}
+
+// At the root, for the others of its node.
+void place(NodeStage& stage, NodeWindow& w, const ConstBlocks& blocks) {
+  for (int local = w.next(w.rank()); local != w.rank(); local = w.next(local)) {
+    const int rank = stage.locals()[static_cast<size_t>(local)];
+    if (stage.fits(blocks.size(rank))) place_for(stage, w, local, blocks[rank]);
+  }
+}
+
+// At a leader, from the blocks of the node side by side. `sizes`: of its ranks.
+void unpack(NodeStage& stage, NodeWindow& w, const uint64_t* sizes, const std::byte* from, Bytes own) {
+  for (int local = 0; local < w.size(); ++local) {
+    const uint64_t bytes = sizes[local];
+    if (!stage.fits(bytes)) continue;
+    const ConstBytes block(from, bytes);
+    if (local == w.rank())
+      Comm::copy(own, block);
+    else
+      place_for(stage, w, local, block);
+    from += bytes;
+  }
+}
+
+template <Sizes kSizes>
+Task run(Comm& c, Args a) {
+  NodeStage stage(c, a.root, a.parameter);
+  NodeWindow& w = c.node();
+  const bool is_root = c.rank() == a.root, speaks = c.rank() == stage.speaker();
+  if (is_root) {
+    for (int i = 1; i < c.size(); ++i)
+      if (a.send.size(c.peer(i)) > stage.longest()) c.put(c.peer(i), a.send[c.peer(i)]);
+    if (!a.in_place) c.copy(a.buffer(), a.send[a.root]);
+  } else if (a.bytes > stage.longest()) {
+    c.announce(a.root, a.buffer());
+  }
+  auto* const sizes = reinterpret_cast<uint64_t*>(c.scratch(sizeof(uint64_t) * stage.locals().size()));
+  if (!sizes) co_return;
+  std::fill_n(sizes, stage.locals().size(), a.bytes);
+  gather::CubeData about;
+  if (kSizes == Sizes::kEqual) {
+    about.root_bytes = stage.fits(a.bytes) ? a.bytes * stage.locals().size() : 0;
+  } else {
+    co_await c.next_step(stage.sizes_bytes());
+    stage.write_size(a.bytes);
+    c.publish();
+    if (speaks) {
+      co_await c.all_published();
+      if (is_root && !stage.agrees(a.send)) co_return;
+      about = stage.about();
+      for (int local = 0; local < w.size(); ++local) sizes[local] = stage.size(local);
+    }
+  }
+  Comm* const speakers = speaks ? stage.speakers() : nullptr;
+  if (speaks && !speakers) co_return;
+  const gather::Trees trees = stage.trees(kSizes, a.bytes, a.parameter);
+  const std::byte* node = nullptr;
+  if (speaks && !is_root) {
+    std::byte* const landing = c.scratch(about.bytes());
+    if (!landing) co_return;
+    node = landing;
+    co_await receive_down(*speakers, trees, about, Bytes(landing, about.bytes()));
+  }
+  co_await c.next_step(stage.step_bytes());
+  if (is_root) place(stage, w, a.send);
+  if (speaks && !is_root) unpack(stage, w, sizes, node, a.buffer());
+  c.publish();
+  if (is_root) co_await distribute(*speakers, trees, a, &c);
+  if (!speaks && stage.fits(a.bytes)) {
+    co_await c.published(stage.local_speaker());
+    c.copy(a.buffer(), ConstBytes(stage.block(w.rank(), a.bytes), a.bytes));
+  }
+  co_await c.received();
+  co_await c.flushed();
+}
+
+double equal_cost_us(const Shape& s, const CostModel& m) { return gather::shm_tree_us(s, m, 1, false); }
+double cost_us(const Shape& s, const CostModel& m) { return gather::shm_tree_us(s, m, 2, true); }
+
+constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args),
+                        double (*cost)(const Shape&, const CostModel&)) {
+  return {.collective = collective,
+          .name = "shm_tree",
+          .about = "Traeff's ordered tree to a rank of each node, from there through the node window",
+          .parameter = gather::kThreshold,
+          .run = run,
+          .why_not = gather::applies_to_shared_nodes,
+          .choose = gather::choose_threshold,
+          .cost_us = cost,
+          .uses_window = true};
+}
+
+}  // namespace
+
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {row(IBCOLL_SCATTER, run<Sizes::kEqual>, equal_cost_us),
+                                        row(IBCOLL_SCATTERV, run<Sizes::kBuild>, cost_us)};
+  return kRows;
+}
+
+}  // namespace ibcoll::scatter::shm_tree
