@@ -16,6 +16,7 @@
   FILE(allgather, shm)                \
   FILE(allgather, single_copy)        \
   FILE(allgather, pap_shm_direct)     \
+  FILE(allgather, ring_pipelined)     \
   FILE(alltoall, direct)              \
   FILE(alltoall, pairwise)            \
   FILE(alltoall, pap_direct)          \
