@@ -10,6 +10,7 @@
   FILE(bcast, binomial)               \
   FILE(bcast, shm)                    \
   FILE(bcast, single_copy)            \
+  FILE(bcast, circulant)              \
   FILE(allgather, ring)               \
   FILE(allgather, recursive_doubling) \
   FILE(allgather, bruck)              \
@@ -17,6 +18,7 @@
   FILE(allgather, single_copy)        \
   FILE(allgather, pap_shm_direct)     \
   FILE(allgather, ring_pipelined)     \
+  FILE(allgather, circulant)          \
   FILE(alltoall, direct)              \
   FILE(alltoall, pairwise)            \
   FILE(alltoall, pap_direct)          \
