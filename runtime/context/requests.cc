@@ -64,6 +64,7 @@ Shape Context::shape_of(const TeamHandle& team, const Args& args) {
       const uint64_t bytes = counts ? counts[i] : args.bytes;
       shape.bytes = std::max(shape.bytes, bytes);
       shape.total += bytes;
+      shape.empty_blocks += bytes == 0;
     }
   }
   if (args.reduction.op) {

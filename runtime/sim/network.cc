@@ -119,6 +119,7 @@ void SimNetwork::depart(MessageId id) {
   SimPair& way = pairs_[message.pair];
   const SimLink& link = this->link(message.from, message.to);
   Host& sender = hosts_[static_cast<size_t>(message.from)];
+  counters_.between_nodes += message.bytes > 0 && &link == &params_.between_nodes;
   const Time start = std::max(now_, sender.out_free);
   message.left = sender.out_free = start + link.transfer_ns(message.bytes);
   way.last_arrival = std::max(way.last_arrival, start + link.alpha_ns + jitter(link));

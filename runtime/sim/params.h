@@ -48,6 +48,7 @@ struct SimCounters {
   uint64_t messages = 0;
   uint64_t puts = 0;
   uint64_t bytes = 0;
+  uint64_t between_nodes = 0;  // messages and puts with payload from one node to another
   uint64_t no_credit = 0;      // refused because slots or puts were used up
   uint64_t refused = 0;        // refused at random
   uint64_t dropped_puts = 0;   // to memory that was not exposed to the sender

@@ -29,6 +29,7 @@ Shape CollectiveCase::shape() const {
     for (const uint64_t n : params_.counts) {
       shape.bytes = std::max(shape.bytes, n);
       shape.total += n;
+      shape.empty_blocks += n == 0;
     }
   if (row.reduces()) {
     shape.commutative = params_.op->commutative;
