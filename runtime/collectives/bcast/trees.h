@@ -12,7 +12,7 @@ namespace ibcoll::bcast {
 // and its children have one digit more, below that one. r = 2: the binomial tree.
 class KnomialTree {
  public:
-  KnomialTree(int p, int v, int radix) : p_(p), v_(v), radix_(radix) {
+  KnomialTree(int p, int v, int radix) : v_(v), radix_(radix) {
     while (weight_ < p && v / weight_ % radix == 0) weight_ *= radix, slots_ += radix - 1;
   }
   int parent() const { return static_cast<int>(v_ - v_ / weight_ % radix_ * weight_); }
@@ -32,7 +32,7 @@ class KnomialTree {
   }
 
  private:
-  int p_, v_, radix_;
+  int v_, radix_;
   int64_t weight_ = 1;  // of the lowest digit of v that is not 0; of the root: the first power of r that is not below p
   int slots_ = 0;
 };
