@@ -162,7 +162,7 @@ class NodeWindow {
   // A part for which nobody waits: it holds the digest of the call alone, without which this rank may not look at others.
   void publish_call(uint32_t signature) noexcept {
     sign(signature);
-    line(rank_, step_).published.store(flag(step_, ++parts_), std::memory_order_release);
+    store_flag(flag(step_, ++parts_));
   }
   // True when the rank has published so many parts of the step, or kWhole: all of it.
   bool published(int local, uint64_t parts) const noexcept {

@@ -15,7 +15,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = (ROOT / os.environ.get("build", "build/release")).resolve()
-COLLECTIVES = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce"]
+COLLECTIVES = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce", "gather", "gatherv", "scatter",
+               "scatterv", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan"]
 
 
 def info(ranks, *words, environment=None, launch=()):
@@ -144,7 +145,7 @@ class InfoTest(unittest.TestCase):
         self.assertIn("would run, by bytes:", text)
 
     def test_bad_options(self):
-        for words in (["--colour"], ["-A", "--collective", "scan"], ["-A", "--bytes", "9:8"], ["-A", "--bytes", "x"]):
+        for words in (["--colour"], ["-A", "--collective", "scam"], ["-A", "--bytes", "9:8"], ["-A", "--bytes", "x"]):
             with self.subTest(words=words):
                 done = info(2, *words)
                 self.assertEqual(done.returncode, 2, done.stderr)
