@@ -189,17 +189,14 @@ void overlaps(Refusals& r) {
 void algorithms(Refusals& r, int p) {
   constexpr auto kStatus = IBCOLL_ERR_NOT_APPLICABLE;
   r.refuse(
-      IBCOLL_ALLTOALL, "there are auto, direct, pairwise, ", [](auto& a, auto&) { a.algorithm = "magic"; },
-      kStatus);
+      IBCOLL_ALLTOALL, "there are auto, direct, pairwise, ", [](auto& a, auto&) { a.algorithm = "magic"; }, kStatus);
   r.refuse(
       IBCOLL_ALLGATHER, "there is no such algorithm", [](auto& a, auto&) { a.algorithm = "binomial"; }, kStatus);
   if ((p & (p - 1)) == 0) return;
   r.refuse(
-      IBCOLL_ALLGATHER, "these apply: ring, ", [](auto& a, auto&) { a.algorithm = "recursive_doubling"; },
-      kStatus);
+      IBCOLL_ALLGATHER, "these apply: ring, ", [](auto& a, auto&) { a.algorithm = "recursive_doubling"; }, kStatus);
   r.refuse(
-      IBCOLL_ALLGATHERV, "these apply: ring, ", [](auto& a, auto&) { a.algorithm = "recursive_doubling"; },
-      kStatus);
+      IBCOLL_ALLGATHERV, "these apply: ring, ", [](auto& a, auto&) { a.algorithm = "recursive_doubling"; }, kStatus);
 }
 
 void bad_arguments(Rank& self) {
