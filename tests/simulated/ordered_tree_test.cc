@@ -219,6 +219,25 @@ TEST(OrderedTree, EachRankLearnsWhatLemma3SendsItInFewSteps) {
     }
 }
 
+// The paper's graceful degradation: two long blocks side by side far from the root move once each, not twice.
+TEST(OrderedTree, CubesAboveTheThresholdGoStraightToTheRoot) {
+  for (const ibcoll_collective_t collective : {IBCOLL_GATHERV, IBCOLL_SCATTERV})
+    for (const int p : {16, 21}) {
+      std::vector<uint64_t> sizes(static_cast<size_t>(p), 10);
+      sizes[14] = sizes[15] = 100'000;
+      const Reference tree(sizes, 0);
+      const auto moved = [&](uint64_t threshold) {
+        return Call(collective, tree, *find_algorithm(collective, "ordered_tree"), threshold, 1000, 100)
+            .counters()
+            .bytes;
+      };
+      const uint64_t small = 100 * static_cast<uint64_t>(p) * 4;
+      EXPECT_GT(moved(kNoLimit), 300'000u);
+      EXPECT_LT(moved(50'000), 200'000 + small);
+      EXPECT_LT(moved(99'999), 200'000 + small);
+    }
+}
+
 class LinearTime : public ::testing::TestWithParam<ibcoll_collective_t> {};
 
 // 3 ceil(lg p) alpha + beta sum m_i + penalty, and one alpha a level for the advertisements.
