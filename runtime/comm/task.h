@@ -5,7 +5,8 @@
 // resume deep.
 //
 // Rules for algorithms (g++ 12 miscompiles what they forbid): arguments by value; no lambda with captures and no braced
-// temporary inside a co_await expression; no structured binding of a co_await; noexcept in spirit: nothing throws.
+// temporary inside a co_await expression, nor a conditional (both sides are evaluated); no structured binding of a co_await;
+// noexcept in spirit: nothing throws.
 #pragma once
 
 #include <coroutine>

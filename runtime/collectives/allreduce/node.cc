@@ -24,7 +24,9 @@ NodeOwners owners_of_piece(Bytes piece, uint64_t element, int owners) {
 Task share(Comm& c, Bytes piece, uint64_t element, int owners) {
   const NodeOwners owned = owners_of_piece(piece, element, owners);
   const int own = c.node().rank();
-  co_await share_on_node(c, owned, own < owners ? owned.segments.of(piece, own) : Bytes(), piece);
+  // Not within the co_await: g++ 12 evaluates both sides of a conditional there.
+  const Bytes segment = own < owners ? owned.segments.of(piece, own) : Bytes();
+  co_await share_on_node(c, owned, segment, piece);
 }
 
 // Of a long vector one piece is on its way between nodes while the ranks of the node write the next one and read the

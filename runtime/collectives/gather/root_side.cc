@@ -17,7 +17,8 @@ CubeData RootSide::data_of(int unit) const noexcept {
 
 // As the units of the cube have built it; finds those that leave the tree.
 CubeData RootSide::carried(Cube cube, int level) noexcept {
-  const Cube lower = Cube::of(cube.from, level - 1, p_), upper = Cube::beside(cube.from, level - 1, p_);
+  Cube lower, upper;
+  if (level > 0) lower = Cube::of(cube.from, level - 1, p_), upper = Cube::beside(cube.from, level - 1, p_);
   CubeData data;
   if (level == 0)
     data = data_of(cube.from);
