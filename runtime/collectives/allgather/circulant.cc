@@ -71,7 +71,8 @@ Task run(Comm& c, Args a) {
     if (i < 0) continue;
     const CirculantRound round = rounds[i];
     c.put(c.peer(round.skip), pack(c, a, round, packed));
-    co_await c.received_from(c.peer(-round.skip), table->q() == 1 ? next.size() : 0);
+    const uint64_t but = table->q() == 1 ? next.size() : 0;
+    co_await c.received_from(c.peer(-round.skip), but);
     if (coming.data() == packed + (1 + i % 2) * static_cast<int64_t>(most)) unpack(c, a, round, coming.data());
     co_await c.flushed();
   }

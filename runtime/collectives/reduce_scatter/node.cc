@@ -61,7 +61,8 @@ Task run(Comm& c, Args a) {
     pack(a, nodes, at, cell, memory, starts);
     const Packed blocks{memory, starts, nodes.node_count()};
     const NodeOwners leader{Segments{blocks.vector().size() / element, element, 1}, 0};
-    co_await reduce_on_node(c, leader, a.reduction, a.any_order(), blocks.vector(), leads ? blocks.vector() : Bytes());
+    const Bytes sum = leads ? blocks.vector() : Bytes();
+    co_await reduce_on_node(c, leader, a.reduction, a.any_order(), blocks.vector(), sum);
     if (leads) co_await kAmong(c.leaders(), a.reduction, blocks, memory + most);
     uint64_t before = 0;
     for (const int rank : nodes.ranks_of(here))

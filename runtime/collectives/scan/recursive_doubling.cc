@@ -21,7 +21,8 @@ Task run(Comm& c, Args a) {
       a.reduction.single(upto.data(), operand.data(), operand.size() / a.reduction.element_bytes());
     else
       c.copy(upto, operand);
-    co_await among(c, a.reduction, upto, inclusive ? Bytes() : result, memory);
+    const Bytes below = inclusive ? Bytes() : result;
+    co_await among(c, a.reduction, upto, below, memory);
   }
 }
 
