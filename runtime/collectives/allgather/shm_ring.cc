@@ -181,8 +181,8 @@ Task run(Comm& c, Args a) {
 
 // Blocks of a ring, one per rank that uses it.
 uint64_t blocks_of_ring(const Shape& s) {
-  return static_cast<uint64_t>(s.nodes) *
-         static_cast<uint64_t>((s.most_local + s.fewest_local - 1) / std::max(1, s.fewest_local));
+  const int fewest = std::max(1, s.fewest_local);
+  return static_cast<uint64_t>(s.nodes) * static_cast<uint64_t>(std::max(1, (s.most_local + fewest - 1) / fewest));
 }
 
 const char* why_not(const Shape& s) { return applies_to_nodes_of_ranks(s, s.area_bytes / blocks_of_ring(s)); }
