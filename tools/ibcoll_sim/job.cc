@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace ibcoll {
 namespace {
@@ -174,11 +175,12 @@ void SimJob::turn(int number) {
   if (const Time look = rank.engine->spills_at(); look > network_.now()) network_.wake_at(number, look);
   if (!moved) return;
   network_.wake(number);
-  touched_[static_cast<size_t>(network_.node(number))] = true;
+  touched_[static_cast<size_t>(network_.node(number))] = any_touched_ = true;
 }
 
 // Ranks that wait for a flag in their node's memory look again when a rank of the node has done something.
 bool SimJob::wake_neighbours() {
+  if (!std::exchange(any_touched_, false)) return false;
   bool any = false;
   for (size_t node = 0; node < touched_.size(); ++node) {
     if (!touched_[node]) continue;

@@ -103,6 +103,7 @@ class SimJob {
   std::vector<TeamOfAll> teams_;
   std::vector<std::vector<int>> node_ranks_;
   std::vector<bool> touched_;  // nodes whose memory may have changed since its ranks last looked
+  bool any_touched_ = false;
   uint64_t turns_ = 0;
 };
 
