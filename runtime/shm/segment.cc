@@ -147,7 +147,9 @@ uint64_t Segment::pair_offset(int from, int to) const noexcept {
          (static_cast<uint64_t>(from) * static_cast<uint64_t>(ranks_) + static_cast<uint64_t>(to)) * pair_bytes_;
 }
 
+// Called for each region that is exposed: no system call but the first time.
 Status Segment::ensure_pair(int from, int to) noexcept {
+  if (pairs_mapped_[static_cast<size_t>(from * ranks_ + to)]) return {};
   if (Status status = check_limit(pair_bytes_); !status.ok()) return status;
   if (Status status = allocate_pages(pair_offset(from, to), pair_bytes_); !status.ok()) return status;
   return map_pair(from, to);

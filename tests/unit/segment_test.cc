@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -107,6 +108,19 @@ TEST_F(SegmentTest, IsMappedAsItIsUsed) {
   ASSERT_TRUE(segment_->map_heap(*offset, 10 * kMegabyte).ok());
   EXPECT_GE(mapped_bytes(), 10 * kMegabyte);
   EXPECT_LT(mapped_bytes(), 13 * kMegabyte);
+}
+
+// Regions are exposed in every call; the kernel is asked once. Here it could not be asked again.
+TEST_F(SegmentTest, APairThatHasItsMemoryCostsNoSystemCall) {
+  ASSERT_TRUE(segment_->ensure_pair(0, 1).ok());
+  int status = 1;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (int fd = 3; fd < 100; ++fd) ::close(fd);
+    ::_exit(segment_->ensure_pair(0, 1).ok() && !segment_->ensure_pair(1, 0).ok() ? 0 : 1);
+  }
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(SegmentTest, HasRoomForAThousandWindows) {
