@@ -174,7 +174,8 @@ void every_algorithm(Rank& self) {
   for (const uint64_t bytes : {uint64_t{33}, uint64_t{20'000}}) {
     for (CallParams params : every_collective(bytes, self.size)) {
       for (int i = 0; (params.algorithm = ibcoll_algorithm_name(params.collective, i)) != nullptr; ++i) {
-        for (const ibcoll_scheme_t scheme : {IBCOLL_SCHEME_AUTO, IBCOLL_SCHEME_COPY, IBCOLL_SCHEME_ZERO_COPY}) {
+        // AUTO takes one of these two, by size.
+        for (const ibcoll_scheme_t scheme : {IBCOLL_SCHEME_COPY, IBCOLL_SCHEME_ZERO_COPY}) {
           params.scheme = scheme;
           CheckedCall call(self.world, params);
           const ibcoll_collective_args_t args = call.args();
@@ -187,7 +188,7 @@ void every_algorithm(Rank& self) {
           if (!expect_ok(made, params.describe())) return;
           const std::string_view runs = ibcoll_request_algorithm(request);  // with its parameter, where it has one
           expect(runs.substr(0, runs.find(':')) == params.algorithm, "{} runs {}", params.describe(), runs);
-          for (uint64_t round = 0; round < 3; ++round) {
+          for (uint64_t round = 0; round < 2; ++round) {
             call.fill(round);
             expect_ok(ibcoll_start(request), params.describe());
             expect_ok(ibcoll_wait(request), params.describe());
