@@ -27,6 +27,7 @@
 #include "runtime/base/buffer.h"
 #include "runtime/machine/back_off.h"
 #include "runtime/machine/doorbell.h"
+#include "runtime/machine/simulation.h"
 #include "runtime/machine/store_choice.h"
 #include "runtime/transport/transport.h"
 
@@ -248,7 +249,11 @@ class NodeWindow {
 
   void store_flag(uint64_t value) noexcept {
     last_flag_ = value;
-    line(rank_, step_).published.store(value, std::memory_order_release);
+    std::atomic<uint64_t>& published = line(rank_, step_).published;
+    if (Simulation::current) [[unlikely]]
+      Simulation::current->sets(published, value);
+    else
+      published.store(value, std::memory_order_release);
   }
   void sign(uint32_t signature) noexcept {
     if (parts_ > 0) return;

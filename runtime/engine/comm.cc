@@ -7,6 +7,7 @@
 #include "runtime/engine/exchange.h"
 #include "runtime/engine/team.h"
 #include "runtime/machine/copy.h"
+#include "runtime/machine/simulation.h"
 
 namespace ibcoll {
 
@@ -40,11 +41,12 @@ bool Comm::begin_read(ReadAwaiter& read) noexcept { return exchange_->begin_read
 bool Comm::confirm_reads() noexcept { return exchange_->confirm_reads(); }
 
 void Comm::copy(Bytes to, ConstBytes from) noexcept {
-  if (!from.empty() && to.data() != from.data()) std::memcpy(to.data(), from.data(), from.size());
+  if (from.empty() || to.data() == from.data() || work_is_simulated(to.data(), from.data(), from.size())) return;
+  std::memcpy(to.data(), from.data(), from.size());
 }
 
 void Comm::copy_within(uint64_t total, Bytes to, ConstBytes from) noexcept {
-  if (total <= last_level_cache_bytes() || from.size() < kLeastToStream) return copy(to, from);
+  if (Simulation::current || total <= last_level_cache_bytes() || from.size() < kLeastToStream) return copy(to, from);
   copy_streaming(to.data(), from.data(), from.size());
   fence_streaming();
 }

@@ -8,6 +8,7 @@
 #include "runtime/base/log.h"
 #include "runtime/engine/request.h"
 #include "runtime/engine/team.h"
+#include "runtime/machine/simulation.h"
 
 namespace ibcoll {
 namespace {
@@ -19,13 +20,19 @@ constexpr size_t kMostOrphans = 1 << 16;  // notes of teams that are being made
 }  // namespace
 
 Engine::Engine(int rank, std::vector<Transport*> route, EngineLimits limits)
-    : rank_(rank), route_(std::move(route)), limits_(limits) {
+    : rank_(rank), size_(static_cast<int>(route.size())), route_(std::move(route)), limits_(limits) {
   limits_.eager_ahead = std::max<uint32_t>(2, limits_.eager_ahead);  // credit is returned for half of them at a time
   memory_waits_.reserve(kFirstWaits);
   arrival_waits_.reserve(kFirstWaits);
   blocked_.reserve(kFirstWaits);
   for (Transport* const t : route_)
     if (t && std::find(transports_.begin(), transports_.end(), t) == transports_.end()) transports_.push_back(t);
+}
+
+Engine::Engine(int rank, int size, Transport& transport, EngineLimits limits)
+    : Engine(rank, std::vector<Transport*>{&transport}, limits) {
+  size_ = size;
+  route_mask_ = 0;
 }
 
 Engine::~Engine() {
@@ -320,7 +327,7 @@ void Engine::on_failure(const Event& event) {
 }
 
 void Engine::peer_failed(int job_rank, const std::string& why) {
-  if (dead_.empty()) dead_.resize(route_.size());
+  if (dead_.empty()) dead_.resize(static_cast<size_t>(size_));
   if (dead_[static_cast<size_t>(job_rank)]) return;
   dead_[static_cast<size_t>(job_rank)] = true;
   log(LogLevel::kInfo, "rank {} failed: {}", job_rank, why);
@@ -347,7 +354,8 @@ EarlyMessage* Engine::early_message(int peer, const Note& note, ConstBytes paylo
   message->note = note;
   message->peer = peer;
   message->bytes = bytes;
-  if (bytes) std::memcpy(message->payload(), payload.data(), bytes);
+  if (bytes && !landing_is_simulated(message->payload(), payload.data()))
+    std::memcpy(message->payload(), payload.data(), bytes);
   return message;
 }
 

@@ -43,12 +43,14 @@ class Engine {
  public:
   // `route[r]`: the transport that reaches job rank r; nullptr for oneself and in a job of one. All outlive the engine.
   Engine(int rank, std::vector<Transport*> route, EngineLimits limits);
+  // One transport reaches all: simulated ranks, of which there may be too many for a list of p each.
+  Engine(int rank, int size, Transport& transport, EngineLimits limits);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   int rank() const noexcept { return rank_; }
-  int size() const noexcept { return static_cast<int>(route_.size()); }
+  int size() const noexcept { return size_; }
   const EngineLimits& limits() const noexcept { return limits_; }
   Time now() const noexcept;
 
@@ -75,7 +77,7 @@ class Engine {
 
   // ---- for Team and Exchange
 
-  Transport& transport(int job_rank) noexcept { return *route_[static_cast<size_t>(job_rank)]; }
+  Transport& transport(int job_rank) noexcept { return *route_[static_cast<size_t>(job_rank) & route_mask_]; }
   // Resumes the request's task until it waits or ends.
   void run(Request& request) noexcept;
   void retry(Channel& channel) { blocked_.push_back(&channel); }
@@ -109,6 +111,8 @@ class Engine {
   void end_failed() noexcept;
 
   int rank_;
+  int size_;
+  size_t route_mask_ = ~size_t{0};  // 0: the first one reaches all
   std::vector<Transport*> route_;
   std::vector<Transport*> transports_;  // distinct
   EngineLimits limits_;

@@ -6,6 +6,7 @@
 
 #include "runtime/engine/engine.h"
 #include "runtime/engine/team.h"
+#include "runtime/machine/simulation.h"
 
 namespace ibcoll {
 
@@ -101,7 +102,8 @@ void Exchange::take_eager(Channel& c, const Note& note, ConstBytes payload) noex
     mismatch(c.peer, note.bytes, m->bytes, "bytes of a message from it");
     return;
   }
-  std::memcpy(m->data + m->moved, payload.data(), payload.size());
+  if (!landing_is_simulated(m->data + m->moved, payload.data()))
+    std::memcpy(m->data + m->moved, payload.data(), payload.size());
   ++c.eager_taken;
   land(c, payload.size());
 }
@@ -112,7 +114,8 @@ void Exchange::on_fragment(Channel& c, const Note& note, ConstBytes payload) noe
     mismatch(c.peer, note.bytes, m ? m->bytes : 0, "bytes of a message from it");
     return;
   }
-  std::memcpy(m->data + m->moved, payload.data(), payload.size());
+  if (!landing_is_simulated(m->data + m->moved, payload.data()))
+    std::memcpy(m->data + m->moved, payload.data(), payload.size());
   // A peer that the kernel does not let write to the region any more sends fragments.
   if (m->moved + payload.size() == m->bytes && !conceal(c.peer, *m))
     return mismatch(c.peer, note.bytes, m->bytes, "bytes of a message that it writes twice");

@@ -17,7 +17,8 @@ std::string text_of(ConstBytes payload) { return {reinterpret_cast<const char*>(
 
 }  // namespace
 
-Team::Team(Engine& engine, uint64_t epoch, Placement placement, int rank, std::unique_ptr<NodeWindow> window)
+Team::Team(Engine& engine, uint64_t epoch, std::shared_ptr<const Placement> placement, int rank,
+           std::unique_ptr<NodeWindow> window)
     : engine_(engine),
       epoch_(epoch),
       placement_(std::move(placement)),

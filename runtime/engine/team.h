@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/peer_table.h"
@@ -35,7 +36,11 @@ class Team {
  public:
   // `epoch` differs from that of every other team of the job and is the same on all its ranks. `window`: nullptr when
   // no two ranks of the team share a node.
-  Team(Engine& engine, uint64_t epoch, Placement placement, int rank, std::unique_ptr<NodeWindow> window);
+  Team(Engine& engine, uint64_t epoch, Placement placement, int rank, std::unique_ptr<NodeWindow> window)
+      : Team(engine, epoch, std::make_shared<const Placement>(std::move(placement)), rank, std::move(window)) {}
+  // Simulated ranks are too many for a placement each.
+  Team(Engine& engine, uint64_t epoch, std::shared_ptr<const Placement> placement, int rank,
+       std::unique_ptr<NodeWindow> window);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -43,10 +48,10 @@ class Team {
   Engine& engine() noexcept { return engine_; }
   uint64_t epoch() const noexcept { return epoch_; }
   int rank() const noexcept { return rank_; }
-  int size() const noexcept { return placement_.size(); }
-  const Placement& placement() const noexcept { return placement_; }
+  int size() const noexcept { return placement_->size(); }
+  const Placement& placement() const noexcept { return *placement_; }
   NodeWindow* window() noexcept { return window_.get(); }
-  int job_rank(int rank) const noexcept { return placement_.job_rank(rank); }
+  int job_rank(int rank) const noexcept { return placement_->job_rank(rank); }
   int team_rank(int job_rank) const noexcept;  // -1: not a member
 
   // ---- collectives in flight
@@ -123,7 +128,7 @@ class Team {
 
   Engine& engine_;
   uint64_t epoch_;
-  Placement placement_;
+  std::shared_ptr<const Placement> placement_;
   int rank_;
   std::unique_ptr<NodeWindow> window_;
   std::vector<int> team_ranks_;  // job rank -> team rank; empty when they are the same

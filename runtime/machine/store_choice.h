@@ -16,6 +16,7 @@
 
 #include "runtime/base/buffer.h"
 #include "runtime/machine/copy.h"
+#include "runtime/machine/simulation.h"
 
 namespace ibcoll {
 
@@ -75,8 +76,9 @@ class StoreChoice {
   explicit StoreChoice(StoreCosts costs) : costs_(std::move(costs)) {}
 
   void copy(int reader, Bytes to, ConstBytes from) noexcept {
-    if (!kHasStreamingStores || from.size() < kLeastToStream) {
-      if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+    if (Simulation::current || !kHasStreamingStores || from.size() < kLeastToStream) {
+      if (!from.empty() && !work_is_simulated(to.data(), from.data(), from.size()))
+        std::memcpy(to.data(), from.data(), from.size());
       return;
     }
     const auto [streams, timed] = costs_.next(reader);

@@ -13,6 +13,8 @@ namespace ibcoll {
 
 struct SimEvent {
   enum Kind : uint8_t {
+    kDepart,   // subject: message; its sender has come to it
+    kFlag,     // subject: index of a flag that is set now
     kArrive,   // subject: message; its first byte is at the receiver's link
     kDeliver,  // subject: message; its last byte is in memory
     kSent,     // subject: message; its source has been read

@@ -36,6 +36,8 @@ struct SimMessage {
   uint64_t bytes = 0;
   RemoteRegion target;
   uint64_t token = 0;
+  const std::byte* nothing = nullptr;  // of a send: the payload, where it is not moved
+  uint32_t depth = 0;                  // for observers
 };
 
 // Traffic in one direction between two ranks.

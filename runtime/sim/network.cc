@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace ibcoll {
 
@@ -11,6 +12,7 @@ SimNetwork::SimNetwork(SimParams params)
   for (int rank = 0; rank < params_.ranks; ++rank) {
     const size_t i = static_cast<size_t>(rank);
     hosts_[i].node = params_.node_of.empty() ? rank : params_.node_of[i];
+    if (static_cast<size_t>(hosts_[i].node) >= node_ports_.size()) node_ports_.resize(static_cast<size_t>(hosts_[i].node) + 1);
     transports_.push_back(std::make_unique<SimTransport>(*this, rank));
   }
 }
@@ -33,11 +35,23 @@ void SimNetwork::advance_to(Time time) {
 
 void SimNetwork::handle(const SimEvent& event) {
   switch (event.kind()) {
+    case SimEvent::kDepart:
+      return leave(event.subject);
+    case SimEvent::kFlag: {
+      const Flag flag = flags_[event.subject];
+      free_flags_.push_back(event.subject);
+      flag.flag->store(flag.value, std::memory_order_release);
+      new_flags_.push_back(flag.rank);
+      if (observer_) observer_->shows(flag.rank, now_);
+      return;
+    }
     case SimEvent::kArrive:
       return arrive(event.subject);
-    case SimEvent::kDeliver:
-      --hosts_[static_cast<size_t>(messages_[event.subject].to)].delivering;
+    case SimEvent::kDeliver: {
+      const SimMessage& message = messages_[event.subject];
+      --port(message, message.to).delivering;
       return deliver(event.subject);
+    }
     case SimEvent::kSent:
       return sent(event.subject);
     case SimEvent::kCredit:
@@ -59,6 +73,12 @@ void SimNetwork::wake(int rank) {
 }
 
 int SimNetwork::take_runnable() {
+  if (!params_.random) {
+    const int first = runnable_[first_runnable_++];
+    if (first_runnable_ == runnable_.size()) runnable_.clear(), first_runnable_ = 0;
+    hosts_[static_cast<size_t>(first)].runnable = false;
+    return first;
+  }
   const size_t at = random_.below(runnable_.size());
   const int rank = runnable_[at];
   runnable_[at] = runnable_.back();
@@ -93,6 +113,7 @@ MessageId SimNetwork::make_message(SimMessage::Kind kind, int from, int to) {
   made.landed = made.reports_sent = false;
   made.uses = 1;
   made.source = nullptr;
+  made.nothing = nullptr;
   made.payload.clear();
   return id;
 }
@@ -104,9 +125,25 @@ void SimNetwork::release(MessageId id) {
   free_messages_.push_back(id);
 }
 
-const SimLink& SimNetwork::link(int from, int to) const {
-  const bool near = hosts_[static_cast<size_t>(from)].node == hosts_[static_cast<size_t>(to)].node;
-  return near ? params_.within_node : params_.between_nodes;
+void SimNetwork::charge(int rank, Time duration) {
+  Time& until = hosts_[static_cast<size_t>(rank)].busy_until;
+  until = std::max(until, now_) + duration;
+}
+
+void SimNetwork::set_flag(int rank, std::atomic<uint64_t>& flag, uint64_t value, Time later) {
+  if (free_flags_.empty()) {
+    free_flags_.push_back(static_cast<uint32_t>(flags_.size()));
+    flags_.emplace_back();
+  }
+  const uint32_t index = free_flags_.back();
+  free_flags_.pop_back();
+  flags_[index] = {&flag, value, rank};
+  queue_.push(std::max(now_, busy_until(rank)) + later, SimEvent::kFlag, index);
+}
+
+SimNetwork::Port& SimNetwork::port(const SimMessage& message, int rank) {
+  const bool shared = params_.ports == SimPorts::kNode && !near(message.from, message.to);
+  return shared ? node_ports_[static_cast<size_t>(node(rank))] : hosts_[static_cast<size_t>(rank)].port;
 }
 
 Time SimNetwork::jitter(const SimLink& link) {
@@ -116,12 +153,20 @@ Time SimNetwork::jitter(const SimLink& link) {
 
 void SimNetwork::depart(MessageId id) {
   SimMessage& message = messages_[id];
+  if (observer_) observer_->posts(message);
+  if (busy_until(message.from) > now_) return queue_.push(busy_until(message.from), SimEvent::kDepart, id);
+  leave(id);
+}
+
+void SimNetwork::leave(MessageId id) {
+  SimMessage& message = messages_[id];
   SimPair& way = pairs_[message.pair];
   const SimLink& link = this->link(message.from, message.to);
-  Host& sender = hosts_[static_cast<size_t>(message.from)];
+  Port& sender = port(message, message.from);
   counters_.between_nodes += message.bytes > 0 && &link == &params_.between_nodes;
   const Time start = std::max(now_, sender.out_free);
-  message.left = sender.out_free = start + link.transfer_ns(message.bytes);
+  message.left = start + link.transfer_ns(message.bytes);
+  sender.out_free = message.left + link.gap_ns;
   way.last_arrival = std::max(way.last_arrival, start + link.alpha_ns + jitter(link));
   trace(message.note.epoch ^ message.note.bytes << 20);
   trace(static_cast<uint64_t>(message.note.op) << 32 ^ message.note.signature);
@@ -131,17 +176,19 @@ void SimNetwork::depart(MessageId id) {
   if (message.reports_sent && message.landing == SimMessage::Landing::kBuffered) {
     queue_.push(message.left, SimEvent::kSent, id);
   }
+  if (observer_) observer_->departs(message, start, sender.out_free);
   queue_.push(way.last_arrival, SimEvent::kArrive, id);
 }
 
 void SimNetwork::arrive(MessageId id) {
   const SimMessage& message = messages_[id];
-  Host& receiver = hosts_[static_cast<size_t>(message.to)];
-  const Time transfer = link(message.from, message.to).transfer_ns(message.bytes);
-  receiver.in_free = std::max(now_, receiver.in_free) + transfer;
-  if (receiver.in_free <= now_ && receiver.delivering == 0) return deliver(id);
+  const SimLink& link = this->link(message.from, message.to);
+  Port& receiver = port(message, message.to);
+  const Time done = std::max(now_, receiver.in_free) + link.transfer_ns(message.bytes);
+  receiver.in_free = done + link.gap_ns;
+  if (done <= now_ && receiver.delivering == 0) return deliver(id);
   ++receiver.delivering;
-  queue_.push(receiver.in_free, SimEvent::kDeliver, id);
+  queue_.push(done, SimEvent::kDeliver, id);
 }
 
 bool SimNetwork::lost(const SimMessage& message) const {
@@ -167,7 +214,7 @@ void SimNetwork::deliver(MessageId id) {
     return release(id);
   }
   if (put && sent_follows) {
-    queue_.push(now_ + link(message.to, message.from).alpha_ns, SimEvent::kSent, id);
+    queue_.push(now_ + (params_.random ? link(message.to, message.from).alpha_ns : 0), SimEvent::kSent, id);
   } else if (put && !message.reports_sent) {
     finish_put(pairs_[message.pair]);
   }
@@ -183,6 +230,7 @@ void SimNetwork::deliver(MessageId id) {
     receiver.peers_[message.from];
     if (!alive(message.from)) detect_later(message.to, message.from);
   }
+  if (observer_) observer_->arrives(message, now_);
   receiver.ready_.push_back({Event::Kind::kMessage, message.from, id, 0});
   wake(message.to);
 }
@@ -192,7 +240,7 @@ bool SimNetwork::land(SimMessage& message) {
   std::byte* const memory = transport(message.to).writable(message.from, message.target, message.bytes);
   if (!memory) return false;
   const std::byte* const from = message.source ? message.source : message.payload.data();
-  if (message.bytes) std::memcpy(memory, from, message.bytes);
+  if (message.bytes && !is_nothing(from) && !is_nothing(memory)) std::memcpy(memory, from, message.bytes);
   message.source = nullptr;
   message.landed = true;
   return true;
@@ -265,6 +313,7 @@ void SimNetwork::die(int rank) {
   if (host.dead) return;
   host.dead = true;
   host.died = now_;
+  runnable_.erase(runnable_.begin(), runnable_.begin() + static_cast<std::ptrdiff_t>(std::exchange(first_runnable_, 0)));
   std::erase(runnable_, rank);
   for (int other = 0; other < size(); ++other) {
     if (alive(other) && (params_.report_to_all || transport(other).knows(rank))) detect_later(other, rank);

@@ -2,17 +2,19 @@
 // A network of p ranks in one process, in virtual time, from a seed. One thread. Same parameters and same calls: same
 // run, to the nanosecond; trace_hash() tells two runs apart.
 //
-// Model: a sender's link sends one message after the other; a message's first byte takes alpha + jitter; a receiver's
-// link takes one message after the other. Messages of one pair of ranks keep their order, others do not. Work of a
-// rank itself takes no time.
+// Model: a sender's port sends one message after the other; a message's first byte takes alpha + jitter; a receiver's
+// port takes one message after the other; each is busy for the bytes and the gap. Messages of one pair of ranks keep their
+// order, others do not. Work of a rank itself takes the time that charge() says: what it sends afterwards leaves later.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <vector>
 
 #include "runtime/sim/event_queue.h"
 #include "runtime/sim/message.h"
+#include "runtime/sim/observer.h"
 #include "runtime/sim/params.h"
 #include "runtime/sim/random.h"
 #include "runtime/sim/transport.h"
@@ -42,12 +44,26 @@ class SimNetwork {
   // The rank does nothing and gets nothing from then on; the others are told as params().detection says. What it sent
   // and has left its link still arrives.
   void kill(int rank, Time when) { queue_.push(when, SimEvent::kDeath, static_cast<uint32_t>(rank)); }
+  // The rank works for so long; until busy_until() it should not get another turn.
+  void charge(int rank, Time duration);
+  Time busy_until(int rank) const { return hosts_[static_cast<size_t>(rank)].busy_until; }
+  // Sets a flag of the rank when it has come to it, and `later` after that.
+  void set_flag(int rank, std::atomic<uint64_t>& flag, uint64_t value, Time later);
+  std::vector<int>& ranks_with_new_flags() { return new_flags_; }
+  // Not owned; nullptr: nobody watches.
+  void watch(SimObserver* observer) { observer_ = observer; }
+  SimObserver* observer() const { return observer_; }
+  // True for memory that stands for buffers.
+  bool is_nothing(const void* memory) const {
+    const auto* const at = static_cast<const std::byte*>(memory);
+    return at >= params_.nothing.data() && at < params_.nothing.data() + params_.nothing.size();
+  }
   int node(int rank) const { return hosts_[static_cast<size_t>(rank)].node; }
   bool alive(int rank) const { return !hosts_[static_cast<size_t>(rank)].dead; }
 
   // Ranks for which something has happened: an event to poll for, a credit, a wake-up.
-  bool has_runnable() const { return !runnable_.empty(); }
-  // One of them, at random; no longer runnable until something happens again.
+  bool has_runnable() const { return first_runnable_ < runnable_.size(); }
+  // One of them, at random, or without chance the first; no longer runnable until something happens again.
   int take_runnable();
 
   uint64_t trace_hash() const { return trace_; }
@@ -55,10 +71,14 @@ class SimNetwork {
 
  private:
   friend class SimTransport;
-  struct Host {
-    Time out_free = 0;  // when the link can send the next message
+  struct Port {
+    Time out_free = 0;  // when it can send the next message
     Time in_free = 0;   // when it can receive the next
     uint32_t delivering = 0;
+  };
+  struct Host {
+    Port port;
+    Time busy_until = 0;
     int node = 0;
     bool dead = false;
     bool runnable = false;
@@ -77,6 +97,7 @@ class SimNetwork {
   bool refuse(int rank);
   SimRandom& random() { return random_; }
 
+  void leave(MessageId id);
   void handle(const SimEvent& event);
   void arrive(MessageId id);
   void deliver(MessageId id);
@@ -91,7 +112,10 @@ class SimNetwork {
   void die(int rank);
   void detect_later(int rank, int dead);
   void detect(int rank, int dead);
-  const SimLink& link(int from, int to) const;
+  bool near(int from, int to) const { return node(from) == node(to); }
+  const SimLink& link(int from, int to) const { return near(from, to) ? params_.within_node : params_.between_nodes; }
+  // Of `rank`, which is one end.
+  Port& port(const SimMessage& message, int rank);
   Time jitter(const SimLink& link);
   void trace(uint64_t word) { trace_ = (trace_ ^ word) * 0x9fb21c651e98df25u, trace_ ^= trace_ >> 29; }
 
@@ -105,6 +129,17 @@ class SimNetwork {
   std::vector<MessageId> free_messages_;
   std::deque<SimPair> pairs_;
   std::vector<int> runnable_;
+  size_t first_runnable_ = 0;
+  std::vector<Port> node_ports_;
+  struct Flag {
+    std::atomic<uint64_t>* flag;
+    uint64_t value;
+    int rank;
+  };
+  std::vector<Flag> flags_;  // to be set
+  std::vector<uint32_t> free_flags_;
+  std::vector<int> new_flags_;  // whose flags have been set since somebody asked
+  SimObserver* observer_ = nullptr;
   SimCounters counters_;
   uint64_t trace_ = 0;
 };

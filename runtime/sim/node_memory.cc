@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/sim/node_memory.h"
 
+#include <sys/mman.h>
+
 #include <cstring>
 
+#include "runtime/machine/simulation.h"
 #include "runtime/sim/network.h"
 
 namespace ibcoll {
 
 namespace {
 constexpr uint64_t kPage = 4096;
+// From so many bytes on, pages are made when they are touched: windows of many ranks are mostly not.
+constexpr uint64_t kMapped = 8 << 20;
 }
 
 Result<uint64_t> SimNode::allocate(uint64_t bytes) {
@@ -17,13 +22,31 @@ Result<uint64_t> SimNode::allocate(uint64_t bytes) {
     return error(IBCOLL_ERR_NO_MEMORY, "sim: node memory: {} bytes asked for, {} of {} left", bytes, capacity_ - used_,
                  capacity_);
   }
+  if (wanted >= kMapped) return map(wanted);
   std::byte* const memory = static_cast<std::byte*>(std::aligned_alloc(kPage, wanted ? wanted : kPage));
   if (!memory) return error(IBCOLL_ERR_NO_MEMORY, "sim: node memory: no {} bytes on the heap", wanted);
   std::memset(memory, 0, wanted ? wanted : kPage);
   used_ += wanted;
   const uint64_t offset = reinterpret_cast<uintptr_t>(memory);
-  blocks_.emplace(offset, Block{std::unique_ptr<std::byte, Free>(memory), wanted});
+  blocks_.emplace(offset, Block{std::unique_ptr<std::byte, Free>(memory, Free{0}), wanted});
   return offset;
+}
+
+Result<uint64_t> SimNode::map(uint64_t bytes) {
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return error(IBCOLL_ERR_NO_MEMORY, "sim: node memory: no {} bytes of addresses", bytes);
+  used_ += bytes;
+  const auto offset = reinterpret_cast<uint64_t>(memory);
+  blocks_.emplace(offset, Block{std::unique_ptr<std::byte, Free>(static_cast<std::byte*>(memory), Free{bytes}), bytes});
+  return offset;
+}
+
+void SimNode::Free::operator()(std::byte* memory) const {
+  if (mapped > 0)
+    munmap(memory, mapped);
+  else
+    std::free(memory);
 }
 
 void SimNode::release(uint64_t offset) {
@@ -62,7 +85,7 @@ Status SimNodeMemory::read(int peer, uint64_t address, std::span<std::byte> into
   if (!network_.alive(peer)) {
     return error(IBCOLL_ERR_PEER_FAILED, "rank {}: sim: reading the memory of rank {}: it is dead", rank_, peer);
   }
-  if (!into.empty())
+  if (!into.empty() && !work_is_simulated(into.data(), reinterpret_cast<const void*>(static_cast<uintptr_t>(address)), into.size()))
     std::memcpy(into.data(), reinterpret_cast<const void*>(static_cast<uintptr_t>(address)), into.size());
   return {};
 }

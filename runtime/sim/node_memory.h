@@ -28,8 +28,10 @@ class SimNode {
   size_t blocks() const { return blocks_.size(); }
 
  private:
+  Result<uint64_t> map(uint64_t bytes);
   struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
+    uint64_t mapped;  // bytes; 0: from the heap
+    void operator()(std::byte* memory) const;
   };
   uint64_t capacity_;
   uint64_t used_ = 0;

@@ -2,7 +2,9 @@
 // What a simulated network is like.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "runtime/transport/transport.h"
@@ -10,14 +12,19 @@
 namespace ibcoll {
 
 // A message takes alpha + jitter + bytes x beta, where jitter is uniform in [0, jitter_ns) and once in 64 messages
-// sixteen times that.
+// sixteen times that. It occupies the sender's port and the receiver's for its bytes and the gap. A gap of alpha is the linear
+// model of the papers: k messages in a row through one port take k (alpha + beta m).
 struct SimLink {
   Time alpha_ns = 1000;
   Time jitter_ns = 500;
   uint64_t beta_ps_per_byte = 100;  // 10 GB/s
+  Time gap_ns = 0;
 
   Time transfer_ns(uint64_t bytes) const noexcept { return bytes * beta_ps_per_byte / 1000; }
 };
+
+// Whose port a message between two nodes goes through. Inside a node each rank has its own.
+enum class SimPorts { kRank, kNode };
 
 enum class SimDetection {
   kByItself,    // a transport reports a dead peer without being asked
@@ -29,7 +36,7 @@ struct SimParams {
   uint64_t seed = 1;
   std::vector<int> node_of;  // node of each rank; empty: one rank per node
   SimLink between_nodes;
-  SimLink within_node{200, 100, 50};
+  SimLink within_node{200, 100, 50, 0};
   size_t slot_bytes = 4096;
   uint32_t slots_per_pair = 8;  // messages that may be under way or unread from one rank to another
   uint32_t puts_per_pair = 8;
@@ -41,6 +48,15 @@ struct SimParams {
   // False: a dead rank is reported only to ranks that had sent to it or heard from it, or try to.
   bool report_to_all = true;
   bool poison = true;  // overwrite a slot when it is given back, so that who reads it too late reads nonsense
+  SimPorts ports = SimPorts::kRank;
+  // False: nothing is left to chance. Ranks have their turns in the order in which something has happened to them, and a put reads
+  // its source and writes its target when it is delivered, which its sender learns at once.
+  bool random = true;
+  // Without chance, work of ranks takes time as well: copies, operations of reductions, and flags in a node's memory.
+  uint64_t work_ps_per_byte = 0;
+  Time flag_ns = 0;
+  // Memory that stands for the buffers of all ranks: what comes from there or goes there takes time, but no byte moves.
+  std::span<std::byte> nothing;
 };
 
 struct SimCounters {

@@ -28,7 +28,10 @@ bool SimTransport::send(int peer, const Note& note, std::span<const std::byte> p
   message.pair = peers_[peer].pair;
   message.note = note;
   message.bytes = payload.size();
-  message.payload.assign(payload.begin(), payload.end());
+  if (network_.is_nothing(payload.data()))
+    message.nothing = payload.data();
+  else
+    message.payload.assign(payload.begin(), payload.end());
   ++network_.counters_.messages;
   network_.counters_.bytes += payload.size();
   network_.depart(id);
@@ -99,6 +102,12 @@ PutResult SimTransport::put(int peer, const RemoteRegion& to, std::span<const st
 
 void SimTransport::choose_landing(SimMessage& message) {
   using Landing = SimMessage::Landing;
+  if (!network_.params().random) {
+    message.landing = Landing::kLast;
+    message.reports_sent = true;
+    message.uses = 2;
+    return;
+  }
   const uint64_t choice = network_.random().below(4);
   message.landing = choice == 0 ? Landing::kAtOnce : choice == 1 ? Landing::kLast : Landing::kBuffered;
   message.reports_sent = choice == 1 || choice == 2;
@@ -126,7 +135,11 @@ size_t SimTransport::poll(std::span<Event> events) {
     if (ready.kind == Event::Kind::kSent) continue;
     const SimMessage& message = network_.message(ready.message);
     event.note = message.note;
-    if (message.kind != SimMessage::Kind::kPut) event.payload = message.payload;
+    if (SimObserver* const observer = network_.observer()) observer->taken(message, network_.now());
+    if (message.nothing)
+      event.payload = {message.nothing, message.bytes};
+    else if (message.kind != SimMessage::Kind::kPut)
+      event.payload = message.payload;
     held_.push_back(ready.message);
   }
   return count;

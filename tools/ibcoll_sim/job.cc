@@ -18,18 +18,18 @@ constexpr uint64_t kFirstEpoch = 0x5151;  // of the first team
 SimJob::SimJob(SimJobParams params)
     : params_(std::move(params)),
       network_(params_.network),
-      nodes_(network_, params_.reads),
+      nodes_(network_, params_.reads, params_.node_bytes),
       random_(SimRandom(params_.network.seed).split(1)),
       ranks_(static_cast<size_t>(network_.size())) {
   for (int rank = 0; rank < size(); ++rank) {
-    std::vector<Transport*> route(ranks_.size(), &network_.transport(rank));
-    route[static_cast<size_t>(rank)] = nullptr;
-    ranks_[static_cast<size_t>(rank)].engine = std::make_unique<Engine>(rank, std::move(route), params_.limits);
+    ranks_[static_cast<size_t>(rank)].engine =
+        std::make_unique<Engine>(rank, size(), network_.transport(rank), params_.limits);
     const size_t node = static_cast<size_t>(network_.node(rank));
     if (node >= node_ranks_.size()) node_ranks_.resize(node + 1);
     node_ranks_[node].push_back(rank);
   }
   touched_.resize(node_ranks_.size());
+  if (!params_.network.random) machine_ = std::make_unique<SimMachine>(network_);
 }
 
 SimJob::~SimJob() = default;
@@ -39,12 +39,13 @@ int SimJob::make_team(const std::vector<int>& jobs) {
   std::vector<int> job_nodes;
   job_nodes.reserve(ranks_.size());
   for (int job = 0; job < size(); ++job) job_nodes.push_back(network_.node(job));
-  team.placement = Placement(jobs, job_nodes);
-  std::vector<uint64_t> offsets(static_cast<size_t>(team.placement.node_count()), 0);
+  team.placement = std::make_shared<const Placement>(jobs, job_nodes);
+  const Placement& placement = *team.placement;
+  std::vector<uint64_t> offsets(static_cast<size_t>(placement.node_count()), 0);
   const uint64_t epoch = kFirstEpoch + teams_.size();
   for (int rank = 0; rank < static_cast<int>(jobs.size()); ++rank) {
     team.members.push_back(std::make_unique<Team>(engine(jobs[static_cast<size_t>(rank)]), epoch, team.placement, rank,
-                                                  make_window(team.placement, rank, offsets)));
+                                                  make_window(placement, rank, offsets)));
   }
   teams_.push_back(std::move(team));
   return static_cast<int>(teams_.size()) - 1;
@@ -79,6 +80,7 @@ std::unique_ptr<NodeWindow> SimJob::make_window(const Placement& placement, int 
 
 void SimJob::add_step(int job_rank, SimStep step) {
   ranks_[static_cast<size_t>(job_rank)].steps.push_back(std::move(step));
+  first_unfinished_ = std::min(first_unfinished_, job_rank);
   arm(job_rank);
 }
 
@@ -141,7 +143,7 @@ Status SimJob::run() {
 Status SimJob::loop() {
   while (!all_finished()) {
     if (turns_ >= params_.most_turns || network_.now() >= params_.deadline_ns) return stuck();
-    const bool late = random_.one_in(params_.lazy) && !network_.idle();
+    const bool late = params_.network.random && random_.one_in(params_.lazy) && !network_.idle();
     if (network_.has_runnable() && !late) {
       turn(network_.take_runnable());
     } else if ((late || !wake_neighbours()) && !network_.advance() && !wake_neighbours()) {
@@ -166,30 +168,53 @@ void SimJob::bury_dead() {
 }
 
 void SimJob::turn(int number) {
+  if (network_.busy_until(number) > network_.now()) return turn_later(number);
   ++turns_;
+  if (machine_) machine_->run_as(number);
+  if (network_.observer() && polls_memory(number)) network_.observer()->looks(number);
   Rank& rank = ranks_[static_cast<size_t>(number)];
   bool moved = start_due(number);
   moved |= rank.engine->progress();
-  if (random_.one_in(kCheckOnceIn)) rank.engine->check();
+  if (params_.network.random && random_.one_in(kCheckOnceIn)) rank.engine->check();
   moved |= collect_completed(number);
   if (const Time look = rank.engine->spills_at(); look > network_.now()) network_.wake_at(number, look);
   if (!moved) return;
+  if (machine_) return turn_later(number);  // the flags that it has set are shown in time
   network_.wake(number);
-  touched_[static_cast<size_t>(network_.node(number))] = any_touched_ = true;
+  touch(network_.node(number));
+}
+
+// When it has done what it does now.
+void SimJob::turn_later(int number) {
+  Rank& rank = ranks_[static_cast<size_t>(number)];
+  const Time at = network_.busy_until(number);
+  if (at <= network_.now()) return network_.wake(number);
+  if (rank.resumes == at) return;
+  rank.resumes = at;
+  network_.wake_at(number, at);
+}
+
+void SimJob::touch(int node) {
+  if (touched_[static_cast<size_t>(node)]) return;
+  touched_[static_cast<size_t>(node)] = true;
+  touched_nodes_.push_back(node);
+}
+
+bool SimJob::polls_memory(int number) {
+  const Rank& rank = ranks_[static_cast<size_t>(number)];
+  return std::any_of(rank.flying.begin(), rank.flying.end(),
+                     [&](size_t step) { return rank.steps[step].request->exchange().polls_memory(); });
 }
 
 // Ranks that wait for a flag in their node's memory look again when a rank of the node has done something.
 bool SimJob::wake_neighbours() {
-  if (!std::exchange(any_touched_, false)) return false;
+  for (const int rank : network_.ranks_with_new_flags()) touch(network_.node(rank));
+  network_.ranks_with_new_flags().clear();
   bool any = false;
-  for (size_t node = 0; node < touched_.size(); ++node) {
-    if (!touched_[node]) continue;
-    touched_[node] = false;
-    for (const int number : node_ranks_[node]) {
-      const Rank& rank = ranks_[static_cast<size_t>(number)];
-      const bool waits = std::any_of(rank.flying.begin(), rank.flying.end(),
-                                     [&](size_t step) { return rank.steps[step].request->exchange().polls_memory(); });
-      if (!waits || !network_.alive(number)) continue;
+  for (const int node : std::exchange(touched_nodes_, {})) {
+    touched_[static_cast<size_t>(node)] = false;
+    for (const int number : node_ranks_[static_cast<size_t>(node)]) {
+      if (!polls_memory(number) || !network_.alive(number)) continue;
       network_.wake(number);
       any = true;
     }
@@ -219,11 +244,11 @@ void SimJob::settle() {
   }
 }
 
-bool SimJob::all_finished() const {
-  for (int number = 0; number < network_.size(); ++number) {
-    if (network_.alive(number) && !ranks_[static_cast<size_t>(number)].finished()) return false;
-  }
-  return true;
+bool SimJob::all_finished() {
+  while (first_unfinished_ < size() &&
+         (!network_.alive(first_unfinished_) || ranks_[static_cast<size_t>(first_unfinished_)].finished()))
+    ++first_unfinished_;
+  return first_unfinished_ == size();
 }
 
 std::string SimJob::describe() {

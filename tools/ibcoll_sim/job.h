@@ -11,6 +11,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/request.h"
 #include "runtime/engine/team.h"
+#include "runtime/sim/machine.h"
 #include "runtime/sim/network.h"
 #include "runtime/sim/node_memory.h"
 
@@ -22,7 +23,8 @@ struct SimJobParams {
   SimReads reads = SimReads::kAll;
   bool crowded = false;  // ranks outnumber cores
   NodeWindow::Limits blocks{32768, 262144, 1 << 20};
-  uint64_t window_area_bytes = 4096;  // of each rank in a team's node window; 0: teams have no window
+  uint64_t window_area_bytes = 4096;         // of each rank in a team's node window; 0: teams have no window
+  uint64_t node_bytes = uint64_t{1} << 30;  // memory that the ranks of a node can share
   // Once in so many turns the time goes on although a rank could make progress: ranks are late to poll. 0: never.
   uint64_t lazy = 8;
   Time deadline_ns = 60'000'000'000;  // of the whole run, in virtual time
@@ -54,8 +56,10 @@ class SimJob {
   int make_team(const std::vector<int>& jobs);
   int team_size(int team) const { return placement(team).size(); }
   int job_rank(int team, int rank) const { return placement(team).job_rank(rank); }
+  // Virtual time at which the rank has done all that it has been given turns for.
+  Time time_of(int rank) const { return std::max(network_.now(), network_.busy_until(rank)); }
   Team& team(int team, int rank) { return *teams_[static_cast<size_t>(team)].members[static_cast<size_t>(rank)]; }
-  const Placement& placement(int team) const { return teams_[static_cast<size_t>(team)].placement; }
+  const Placement& placement(int team) const { return *teams_[static_cast<size_t>(team)].placement; }
 
   // Steps of one job rank are done in the order in which they were added.
   void add_step(int job_rank, SimStep step);
@@ -74,11 +78,12 @@ class SimJob {
     size_t next = 0;     // step to start
     bool armed = false;  // it starts at `due`
     Time due = 0;
+    Time resumes = 0;  // the last time for which it was woken because it was busy
     std::vector<size_t> flying;  // steps in flight
     bool finished() const { return next == steps.size() && flying.empty(); }
   };
   struct TeamOfAll {
-    Placement placement;
+    std::shared_ptr<const Placement> placement;
     std::vector<std::unique_ptr<Team>> members;
   };
 
@@ -92,19 +97,24 @@ class SimJob {
   void arm(int rank);
   bool wake_neighbours();
   void tick();
-  bool all_finished() const;
+  void touch(int node);
+  bool polls_memory(int rank);
+  bool all_finished();
+  void turn_later(int rank);
   std::string describe();
 
   SimJobParams params_;
   SimNetwork network_;
   SimNodes nodes_;
   SimRandom random_;
+  std::unique_ptr<SimMachine> machine_;  // without chance
   std::vector<Rank> ranks_;
   std::vector<TeamOfAll> teams_;
   std::vector<std::vector<int>> node_ranks_;
   std::vector<bool> touched_;  // nodes whose memory may have changed since its ranks last looked
-  bool any_touched_ = false;
+  std::vector<int> touched_nodes_;
   uint64_t turns_ = 0;
+  int first_unfinished_ = 0;  // all before it are finished or dead
 };
 
 }  // namespace ibcoll

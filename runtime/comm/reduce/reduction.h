@@ -9,6 +9,7 @@
 #include "runtime/comm/reduce/kernels.h"
 #include "runtime/comm/reduce/operation.h"
 #include "runtime/comm/reduce/types.h"
+#include "runtime/machine/simulation.h"
 
 namespace ibcoll {
 
@@ -30,6 +31,7 @@ class Reduction {
 
   // inout = in op inout
   void operator()(const void* in, void* inout, uint64_t count) const {
+    if (work_is_simulated(inout, in, count * element_bytes_)) return;
     if (kernel_)
       kernel_(in, inout, inout, count * units_);
     else
@@ -37,6 +39,7 @@ class Reduction {
   }
   // result = lower op upper, one pass less than a copy and an operation in place.
   void combine(const void* lower, const void* upper, void* result, uint64_t count) const {
+    if (work_is_simulated(result, result == lower ? upper : lower, count * element_bytes_)) return;
     if (kernel_) {
       kernel_(lower, upper, result, count * units_);
     } else {
@@ -47,6 +50,7 @@ class Reduction {
   // The result of a reduction over one operand: that operand, but 0 or 1 for logical operations. To be used wherever a
   // result has one operand (a team of one, the first rank of a scan). `result` may be `operand`.
   void single(void* result, const void* operand, uint64_t count) const {
+    if (result != operand && work_is_simulated(result, operand, count * element_bytes_)) return;
     if (to_truth_)
       to_truth_(operand, operand, result, count);
     else if (result != operand && count > 0)

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a simulator takes over from the processor, so that the work of a rank takes virtual time. Programs have no simulation:
+// there each question below costs one load and a branch that is always predicted.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace ibcoll {
+
+class Simulation {
+ public:
+  virtual ~Simulation() = default;
+  // The running rank copies, or goes through operands: that takes time. True: nothing shall move.
+  virtual bool works(const void* to, const void* from, uint64_t bytes) noexcept = 0;
+  // A message that has landed is put where it belongs, which is part of its time. True: nothing shall move.
+  virtual bool lands(const void* to, const void* from) noexcept = 0;
+  // The running rank sets a flag that others look at: when all that it has done before has taken its time.
+  virtual void sets(std::atomic<uint64_t>& flag, uint64_t value) noexcept = 0;
+
+  // nullptr: there is none.
+  static inline constinit Simulation* current = nullptr;
+};
+
+// True: a simulation has done the copy.
+inline bool work_is_simulated(const void* to, const void* from, uint64_t bytes) noexcept {
+  return Simulation::current && Simulation::current->works(to, from, bytes);
+}
+inline bool landing_is_simulated(const void* to, const void* from) noexcept {
+  return Simulation::current && Simulation::current->lands(to, from);
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who is told what happens in a simulated network: to count it, or to write it down.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/sim/message.h"
+
+namespace ibcoll {
+
+class SimObserver {
+ public:
+  virtual ~SimObserver() = default;
+  // The sender has handed it over; `depth` may be set, and is carried to the receiver.
+  virtual void posts(SimMessage& message) = 0;
+  // Its first byte leaves; the sender's port is busy until `free`.
+  virtual void departs(const SimMessage& message, Time at, Time free) = 0;
+  // Its last byte is there.
+  virtual void arrives(const SimMessage& message, Time at) = 0;
+  // The receiver's engine takes it.
+  virtual void taken(const SimMessage& message, Time at) = 0;
+  // A rank copies or combines so many bytes, up to `end`.
+  virtual void works(int rank, uint64_t bytes, Time at, Time end) = 0;
+  // A flag of the rank in its node's memory can be seen.
+  virtual void shows(int rank, Time at) = 0;
+  // A rank that waits for such flags looks at them.
+  virtual void looks(int rank) = 0;
+};
+
+}  // namespace ibcoll
