@@ -9,6 +9,7 @@
 
 #include "ibcoll.h"
 #include "perf/timed_loop.h"
+#include "tools/options/sizes.h"
 #include "tools/oracle/distributions.h"
 
 namespace ibcoll::perf {
@@ -48,8 +49,5 @@ std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options
 // Throw CLI::ValidationError where --algorithm is none of the collective's, or --op and --type do not go together.
 void check_algorithm(const Options& options);
 void check_operation(const Options& options);
-
-// "8", "1:1M": MIN, MIN * factor, ... and MAX. Throws CLI::ValidationError on anything else.
-std::vector<uint64_t> parse_sizes(const std::string& range, uint64_t factor);
 
 }  // namespace ibcoll::perf

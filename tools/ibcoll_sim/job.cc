@@ -147,6 +147,7 @@ Status SimJob::loop() {
     if (network_.has_runnable() && !late) {
       turn(network_.take_runnable());
     } else if ((late || !wake_neighbours()) && !network_.advance() && !wake_neighbours()) {
+      if (!params_.network.random) return stuck();  // without chance, time alone changes nothing
       tick();
     }
   }

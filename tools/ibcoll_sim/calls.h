@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The arguments of all ranks of a call. With bytes: the oracle's buffers, verified afterwards. Without: one stretch of addresses
+// stands for the buffers of all ranks, and lists of sizes that are the same on all ranks are there once.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/collectives/framework/args.h"
+#include "tools/oracle/call_case.h"
+
+namespace ibcoll::simulator {
+
+// Addresses without memory behind them, until somebody writes there.
+class Addresses {
+ public:
+  explicit Addresses(uint64_t bytes);
+  ~Addresses();
+  Addresses(const Addresses&) = delete;
+  Addresses& operator=(const Addresses&) = delete;
+  // Fails where so many are not to be had.
+  const Status& status() const { return status_; }
+  std::span<std::byte> all() const { return all_; }
+
+ private:
+  std::span<std::byte> all_;
+  Status status_;
+};
+
+class Calls {
+ public:
+  // Fails where the blocks do not fit into the address space, or with bytes not into `most_bytes` of memory.
+  static Status possible(const oracle::CallParams& params, bool with_bytes);
+  Calls(oracle::CallParams params, bool with_bytes);
+
+  std::span<std::byte> nothing() const { return addresses_.all(); }
+  const Status& status() const { return addresses_.status(); }
+  Result<Args> args(int rank);
+  // With bytes.
+  void fill(int rank) { cases_[static_cast<size_t>(rank)].fill(1); }
+  oracle::Damage damage(int rank) const { return cases_[static_cast<size_t>(rank)].damage(1); }
+
+ private:
+  struct Blocks {
+    std::vector<uint64_t> counts, displacements;
+    void add(uint64_t bytes) {
+      displacements.push_back(counts.empty() ? 0 : displacements.back() + counts.back());
+      counts.push_back(bytes);
+    }
+  };
+
+  oracle::CallParams params_;
+  bool with_bytes_;
+  Addresses addresses_;
+  uint64_t send_bytes_;                // of the addresses
+  std::deque<oracle::CallCase> cases_;  // with bytes
+  Blocks all_;                         // that all ranks, or the root, know
+  std::deque<Blocks> of_pairs_;        // two for each rank
+};
+
+}  // namespace ibcoll::simulator

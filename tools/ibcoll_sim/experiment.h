@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Runs of one collective: which algorithms, and what each took.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "tools/ibcoll_sim/ledger.h"
+#include "tools/ibcoll_sim/options.h"
+
+namespace ibcoll::simulator {
+
+struct Row {
+  uint64_t bytes = 0;
+  std::string algorithm;    // with its parameter
+  std::string why_not;      // not empty: it does not apply, and nothing else is known
+  bool selected = false;    // what auto takes
+  double time_us = 0;       // from 0 until the last rank has ended
+  double mean_us = 0;       // in the call, over all ranks
+  double predicted_us = 0;  // what selection expects
+  uint32_t rounds = 0;
+  Traffic between_nodes, within_nodes;
+  uint64_t control_messages = 0;
+  uint64_t errors = 0;  // bytes that are wrong, with --check
+  std::string damage;   // the first of them
+};
+
+// All rows of one size. `trace`: an open file, or nullptr. Fails for a call that cannot be made, and an algorithm that was asked
+// for by name and is not there or does not apply.
+Result<std::vector<Row>> run_size(const Options& options, uint64_t bytes, std::FILE* trace);
+
+}  // namespace ibcoll::simulator

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/ibcoll_sim/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <sstream>
+
+namespace ibcoll::simulator {
+namespace {
+
+constexpr int kMostRanks = 1 << 20;
+constexpr double kMostUs = 1e6;
+const std::vector<std::string> kSchemes = {"auto", "copy", "zero_copy"};  // as ibcoll_scheme_t
+const std::vector<std::string> kFormats = {"table", "csv", "json"};       // as Options::Format
+const std::vector<std::string> kPorts = {"rank", "node"};                 // as SimPorts
+
+// As the options have them.
+struct Text {
+  std::string collective, algorithm = "auto", distribution = "regular", range = "1:1M", arrival = "none", scheme = "auto";
+  std::string ports = "rank", format = "table", eager = "8K", window = "256K";
+  uint64_t factor = 4;
+  double gap_us = -1, node_gap_us = -1;
+};
+
+// Position of a word that was checked to be in the list.
+template <typename Enumeration, typename Words>
+Enumeration chosen(const Words& words, std::string_view word) {
+  return static_cast<Enumeration>(std::find(std::begin(words), std::end(words), word) - std::begin(words));
+}
+
+// NaN compares false, so that it is in every CLI::Range.
+const CLI::Validator not_nan(
+    [](const std::string& text) {
+      double value = 0;
+      return CLI::detail::lexical_cast(text, value) && std::isnan(value) ? fmt::format("'{}' is not a number", text)
+                                                                         : std::string();
+    },
+    "");
+
+std::vector<std::string> words_of(const std::string& list, char separator) {
+  std::vector<std::string> words;
+  std::istringstream stream(list);
+  for (std::string word; std::getline(stream, word, separator);) words.push_back(word);
+  if (list.empty() || list.back() == separator) words.emplace_back();
+  return words;
+}
+
+template <typename Number>
+bool read_number(const std::string& text, Number least, Number most, Number& number) {
+  return !text.empty() && CLI::detail::lexical_cast(text, number) && number >= least && number <= most;
+}
+
+Arrival parse_arrival(const std::string& text, int ranks) {
+  Arrival arrival;
+  const std::vector<std::string> words = words_of(text, ':');
+  if (text == "none") return arrival;
+  if (words.size() == 3 && words[0] == "late") {
+    arrival.kind = Arrival::Kind::kLate;
+    if (read_number(words[1], 0, ranks - 1, arrival.rank) && read_number(words[2], 0.0, kMostUs, arrival.us))
+      return arrival;
+  } else if (words.size() == 2 && words[0] == "random") {
+    arrival.kind = Arrival::Kind::kRandom;
+    if (read_number(words[1], 0.0, kMostUs, arrival.us)) return arrival;
+  }
+  throw CLI::ValidationError(
+      "--arrival", fmt::format("'{}': none, late:RANK:US or random:US is wanted, with ranks 0 to {} and at most {:.0f} us",
+                               text, ranks - 1, kMostUs));
+}
+
+uint64_t parse_one_size(const char* option, const std::string& text, uint64_t least, uint64_t most) {
+  std::vector<uint64_t> sizes;
+  if (text.find(':') == std::string::npos) {
+    try {
+      sizes = parse_sizes(text, 2);
+    } catch (const CLI::ValidationError&) {  // it names another option
+      sizes.clear();
+    }
+  }
+  if (sizes.size() == 1 && sizes[0] >= least && sizes[0] <= most) return sizes[0];
+  throw CLI::ValidationError(option, fmt::format("'{}': a size from {} to {} is wanted, with suffixes K, M", text, least, most));
+}
+
+void describe_call(CLI::App& app, Options& options, Text& text) {
+  std::vector<std::string> names;
+  for (const Collective& row : kCatalog) names.emplace_back(row.name);
+  app.add_option("COLLECTIVE", text.collective, "What to simulate")->required()->check(CLI::IsMember(names))->type_name("");
+  app.add_option("--ranks", options.ranks, "How many")->required()->check(CLI::Range(1, kMostRanks));
+  app.add_option("--nodes", options.nodes, "On so many nodes, in blocks as equal as can be (default: one for each rank)")
+      ->check(CLI::Range(1, kMostRanks));
+  app.add_option("--algorithm", text.algorithm,
+                 "Names with parameters, as in ring,ring_pipelined:64K; auto: lowest predicted cost; or all")
+      ->capture_default_str();
+  app.add_option("-m,--bytes", text.range,
+                 "MIN:MAX or one size; bytes per block, in all where a rank has one block to send and to receive")
+      ->capture_default_str();
+  app.add_option("--factor", text.factor, "From one size to the next")
+      ->check(CLI::Range(uint64_t{2}, uint64_t{1} << 32))
+      ->capture_default_str();
+  app.add_option("--distribution", text.distribution, "Of irregular blocks around --bytes")
+      ->check(CLI::IsMember(
+          std::vector<std::string>(std::begin(oracle::kDistributions), std::end(oracle::kDistributions))))
+      ->capture_default_str();
+  app.add_option("--root", options.root, "Where a collective has one")->capture_default_str();
+  app.add_option("--arrival", text.arrival, "When ranks start: none (all at once), late:RANK:US, random:US")
+      ->capture_default_str();
+  app.add_option("--scheme", text.scheme, "Of messages, as IBCOLL_SCHEME")->check(CLI::IsMember(kSchemes))->capture_default_str();
+  app.add_flag("--check", options.check, "Move the bytes and verify them all; for small sizes");
+}
+
+void describe_model(CLI::App& app, Options& options, Text& text) {
+  const auto time = [&](const char* name, double& value, const char* about) {
+    return app.add_option(name, value, about)->check(CLI::Range(0.0, kMostUs))->check(not_nan);
+  };
+  const auto speed = [&](const char* name, double& value, double least, const char* about) {
+    app.add_option(name, value, about)->check(CLI::Range(least, 1000.0))->check(not_nan)->capture_default_str();
+  };
+  time("--alpha", options.alpha_us, "Start-up of a message between nodes, us")->capture_default_str();
+  speed("--bandwidth", options.bandwidth, 0.001, "Between nodes, GB/s");
+  time("--gap", text.gap_us, "More than its bytes that a message occupies the ports, us (default: alpha)");
+  app.add_option("--ports", text.ports, "Whose they are: each rank's own, or shared by the ranks of a node")
+      ->check(CLI::IsMember(kPorts))
+      ->capture_default_str();
+  time("--node-alpha", options.node_alpha_us, "The same within a node")->capture_default_str();
+  speed("--node-bandwidth", options.node_bandwidth, 0.001, "Within a node, GB/s");
+  time("--node-gap", text.node_gap_us, "Within a node, us (default: node-alpha)");
+  speed("--copy-bandwidth", options.copy_bandwidth, 0.0, "Of copies and operations of a rank, GB/s; 0: they take no time");
+  time("--flag", options.flag_us, "Until a flag in a node's memory is seen, us")->capture_default_str();
+  app.add_option("--eager", text.eager, "As IBCOLL_EAGER_BYTES")->capture_default_str();
+  app.add_option("--window", text.window, "As IBCOLL_SHM_SLOT_BYTES")->capture_default_str();
+}
+
+void describe_output(CLI::App& app, Options& options, Text& text) {
+  app.add_option("--format", text.format, "How to print")->check(CLI::IsMember(kFormats))->capture_default_str();
+  app.add_option("--trace", options.trace, "Write what every rank does when to this file, a JSON object a line");
+  app.set_version_flag("--version", ibcoll_version_string());
+}
+
+void read(const Text& text, Options& options) {
+  for (const Collective& row : kCatalog)
+    if (text.collective == row.name) options.collective = &row;
+  if (options.nodes == 0) options.nodes = options.ranks;
+  if (options.nodes > options.ranks)
+    throw CLI::ValidationError("--nodes", fmt::format("{} nodes are more than {} ranks: each node has at least one",
+                                                      options.nodes, options.ranks));
+  if (options.root < 0 || options.root >= options.ranks)
+    throw CLI::ValidationError("--root", fmt::format("{}: ranks are 0 to {}", options.root, options.ranks - 1));
+  options.algorithms = words_of(text.algorithm, ',');
+  if (options.algorithms.size() > 1)
+    for (const std::string& name : options.algorithms)
+      if (name == "all" || name == "auto")
+        throw CLI::ValidationError("--algorithm", fmt::format("'{}' stands alone, not in a list", name));
+  options.sizes = options.collective->moves_data() ? parse_sizes(text.range, text.factor) : std::vector<uint64_t>{0};
+  options.distribution = chosen<oracle::Distribution>(oracle::kDistributions, text.distribution);
+  options.scheme = chosen<ibcoll_scheme_t>(kSchemes, text.scheme);
+  options.arrival = parse_arrival(text.arrival, options.ranks);
+  options.ports = chosen<SimPorts>(kPorts, text.ports);
+  options.gap_us = text.gap_us < 0 ? options.alpha_us : text.gap_us;
+  options.node_gap_us = text.node_gap_us < 0 ? options.node_alpha_us : text.node_gap_us;
+  options.eager_bytes = parse_one_size("--eager", text.eager, 0, 1 << 20);
+  options.window_bytes = parse_one_size("--window", text.window, 4096, 4 << 20) / 64 * 64;
+  options.format = chosen<Options::Format>(kFormats, text.format);
+}
+
+}  // namespace
+
+Time Arrival::of(int at) const {
+  const double most = us * 1000;
+  if (kind == Kind::kNone || (kind == Kind::kLate && at != rank)) return 0;
+  if (kind == Kind::kLate) return static_cast<Time>(most);
+  const auto share = static_cast<double>(oracle::draw(static_cast<uint64_t>(at)) >> 11) * 0x1p-53;
+  return static_cast<Time>(most * share);
+}
+
+std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options& options) {
+  CLI::App app("Runs a collective's algorithms over a modelled network and tells what they take there.");
+  app.failure_message([](const CLI::App*, const CLI::Error& problem) {
+    return fmt::format("ibcoll_sim: {}; see ibcoll_sim --help\n", problem.what());
+  });
+  Text text;
+  describe_call(app, options, text);
+  describe_model(app, options, text);
+  describe_output(app, options, text);
+  app.callback([&] { read(text, options); });
+  try {
+    app.parse(argc, argv);
+    return {};
+  } catch (const CLI::ParseError& problem) {
+    std::ostringstream output, error_output;
+    const int code = app.exit(problem, output, error_output);
+    return EarlyEnd{code == 0 ? 0 : 2, output.str(), error_output.str()};
+  }
+}
+
+}  // namespace ibcoll::simulator
