@@ -12,7 +12,8 @@ SimNetwork::SimNetwork(SimParams params)
   for (int rank = 0; rank < params_.ranks; ++rank) {
     const size_t i = static_cast<size_t>(rank);
     hosts_[i].node = params_.node_of.empty() ? rank : params_.node_of[i];
-    if (static_cast<size_t>(hosts_[i].node) >= node_ports_.size()) node_ports_.resize(static_cast<size_t>(hosts_[i].node) + 1);
+    if (static_cast<size_t>(hosts_[i].node) >= node_ports_.size())
+      node_ports_.resize(static_cast<size_t>(hosts_[i].node) + 1);
     transports_.push_back(std::make_unique<SimTransport>(*this, rank));
   }
 }
@@ -313,7 +314,8 @@ void SimNetwork::die(int rank) {
   if (host.dead) return;
   host.dead = true;
   host.died = now_;
-  runnable_.erase(runnable_.begin(), runnable_.begin() + static_cast<std::ptrdiff_t>(std::exchange(first_runnable_, 0)));
+  runnable_.erase(runnable_.begin(),
+                  runnable_.begin() + static_cast<std::ptrdiff_t>(std::exchange(first_runnable_, 0)));
   std::erase(runnable_, rank);
   for (int other = 0; other < size(); ++other) {
     if (alive(other) && (params_.report_to_all || transport(other).knows(rank))) detect_later(other, rank);

@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t kPage = 4096;
 // From so many bytes on, pages are made when they are touched: windows of many ranks are mostly not.
 constexpr uint64_t kMapped = 8 << 20;
-}
+}  // namespace
 
 Result<uint64_t> SimNode::allocate(uint64_t bytes) {
   const uint64_t wanted = (bytes + kPage - 1) / kPage * kPage;
@@ -33,8 +33,7 @@ Result<uint64_t> SimNode::allocate(uint64_t bytes) {
 }
 
 Result<uint64_t> SimNode::map(uint64_t bytes) {
-  void* const memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return error(IBCOLL_ERR_NO_MEMORY, "sim: node memory: no {} bytes of addresses", bytes);
   used_ += bytes;
   const auto offset = reinterpret_cast<uint64_t>(memory);
@@ -85,7 +84,8 @@ Status SimNodeMemory::read(int peer, uint64_t address, std::span<std::byte> into
   if (!network_.alive(peer)) {
     return error(IBCOLL_ERR_PEER_FAILED, "rank {}: sim: reading the memory of rank {}: it is dead", rank_, peer);
   }
-  if (!into.empty() && !work_is_simulated(into.data(), reinterpret_cast<const void*>(static_cast<uintptr_t>(address)), into.size()))
+  if (!into.empty() &&
+      !work_is_simulated(into.data(), reinterpret_cast<const void*>(static_cast<uintptr_t>(address)), into.size()))
     std::memcpy(into.data(), reinterpret_cast<const void*>(static_cast<uintptr_t>(address)), into.size());
   return {};
 }

@@ -51,10 +51,10 @@ uint64_t recv_extent(const oracle::CallParams& params) { return extent_of(params
 
 Addresses::Addresses(uint64_t bytes) {
   if (bytes == 0) return;
-  void* const memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    status_ = error(IBCOLL_ERR_NO_MEMORY, "no {} bytes of addresses: {}; use smaller blocks", bytes, std::strerror(errno));
+    status_ =
+        error(IBCOLL_ERR_NO_MEMORY, "no {} bytes of addresses: {}; use smaller blocks", bytes, std::strerror(errno));
   else
     all_ = {static_cast<std::byte*>(memory), bytes};
 }
@@ -67,12 +67,12 @@ Status Calls::possible(const oracle::CallParams& params, bool with_bytes) {
   const uint64_t send = send_extent(params), recv = recv_extent(params);
   if (send == kTooMany || recv == kTooMany)
     return error(IBCOLL_ERR_INVALID_ARGUMENT,
-                 "the blocks of {} ranks are more than {} TB in one buffer; use fewer ranks or smaller blocks", params.p,
-                 kMostAddresses >> 40);
+                 "the blocks of {} ranks are more than {} TB in one buffer; use fewer ranks or smaller blocks",
+                 params.p, kMostAddresses >> 40);
   if (!with_bytes) return {};
   const auto holders = [&](const Buffer& buffer) { return buffer.at_root_only ? 1.0 : params.p; };
-  const double bytes = static_cast<double>(send) * holders(params.row().send) +
-                       static_cast<double>(recv) * holders(params.row().recv);
+  const double bytes =
+      static_cast<double>(send) * holders(params.row().send) + static_cast<double>(recv) * holders(params.row().recv);
   if (bytes <= static_cast<double>(kMostMemory)) return {};
   return error(IBCOLL_ERR_INVALID_ARGUMENT,
                "--check holds the buffers of all ranks, {:.1f} GB here and at most {} GB; use fewer ranks or smaller "

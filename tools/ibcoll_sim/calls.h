@@ -56,10 +56,10 @@ class Calls {
   oracle::CallParams params_;
   bool with_bytes_;
   Addresses addresses_;
-  uint64_t send_bytes_;                // of the addresses
+  uint64_t send_bytes_;                 // of the addresses
   std::deque<oracle::CallCase> cases_;  // with bytes
-  Blocks all_;                         // that all ranks, or the root, know
-  std::deque<Blocks> of_pairs_;        // two for each rank
+  Blocks all_;                          // that all ranks, or the root, know
+  std::deque<Blocks> of_pairs_;         // two for each rank
 };
 
 }  // namespace ibcoll::simulator

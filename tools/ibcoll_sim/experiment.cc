@@ -141,8 +141,10 @@ Result<std::vector<Candidate>> candidates(const Options& options, const Shape& s
 
 void write_heading(const Options& options, uint64_t bytes, const Row& row, std::FILE* trace) {
   if (!trace) return;
-  fmt::print(trace, R"({{"event": "run", "collective": "{}", "algorithm": "{}", "bytes": {}, "ranks": {}, "nodes": {}}})"
-             "\n", options.collective->name, row.algorithm, bytes, options.ranks, options.nodes);
+  fmt::print(trace,
+             R"({{"event": "run", "collective": "{}", "algorithm": "{}", "bytes": {}, "ranks": {}, "nodes": {}}})"
+             "\n",
+             options.collective->name, row.algorithm, bytes, options.ranks, options.nodes);
 }
 
 }  // namespace
@@ -169,7 +171,8 @@ Result<std::vector<Row>> run_size(const Options& options, uint64_t bytes, std::F
       write_heading(options, bytes, row, trace);
       Run run(options, params, candidate.choice, trace);
       if (Status status = run.run(); !status.ok())
-        return error(status.code(), "{} ({}), {} bytes: {}", options.collective->name, row.algorithm, bytes, status.text());
+        return error(status.code(), "{} ({}), {} bytes: {}", options.collective->name, row.algorithm, bytes,
+                     status.text());
       run.fill(row);
     }
     rows.push_back(std::move(row));

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <new>
 
 #include "tools/ibcoll_sim/experiment.h"
 #include "tools/ibcoll_sim/options.h"
@@ -69,5 +70,9 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}", end->error);
     return end->status;
   }
-  return simulate(options);
+  try {
+    return simulate(options);
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory; use fewer ranks or smaller blocks", 1);
+  }
 }

@@ -23,7 +23,7 @@ struct SimJobParams {
   SimReads reads = SimReads::kAll;
   bool crowded = false;  // ranks outnumber cores
   NodeWindow::Limits blocks{32768, 262144, 1 << 20};
-  uint64_t window_area_bytes = 4096;         // of each rank in a team's node window; 0: teams have no window
+  uint64_t window_area_bytes = 4096;        // of each rank in a team's node window; 0: teams have no window
   uint64_t node_bytes = uint64_t{1} << 30;  // memory that the ranks of a node can share
   // Once in so many turns the time goes on although a rank could make progress: ranks are late to poll. 0: never.
   uint64_t lazy = 8;
@@ -78,7 +78,7 @@ class SimJob {
     size_t next = 0;     // step to start
     bool armed = false;  // it starts at `due`
     Time due = 0;
-    Time resumes = 0;  // the last time for which it was woken because it was busy
+    Time resumes = 0;            // the last time for which it was woken because it was busy
     std::vector<size_t> flying;  // steps in flight
     bool finished() const { return next == steps.size() && flying.empty(); }
   };

@@ -20,7 +20,8 @@ const std::vector<std::string> kPorts = {"rank", "node"};                 // as 
 
 // As the options have them.
 struct Text {
-  std::string collective, algorithm = "auto", distribution = "regular", range = "1:1M", arrival = "none", scheme = "auto";
+  std::string collective, algorithm = "auto", distribution = "regular", range = "1:1M", arrival = "none",
+                          scheme = "auto";
   std::string ports = "rank", format = "table", eager = "8K", window = "256K";
   uint64_t factor = 4;
   double gap_us = -1, node_gap_us = -1;
@@ -67,8 +68,9 @@ Arrival parse_arrival(const std::string& text, int ranks) {
     if (read_number(words[1], 0.0, kMostUs, arrival.us)) return arrival;
   }
   throw CLI::ValidationError(
-      "--arrival", fmt::format("'{}': none, late:RANK:US or random:US is wanted, with ranks 0 to {} and at most {:.0f} us",
-                               text, ranks - 1, kMostUs));
+      "--arrival",
+      fmt::format("'{}': none, late:RANK:US or random:US is wanted, with ranks 0 to {} and at most {:.0f} us", text,
+                  ranks - 1, kMostUs));
 }
 
 uint64_t parse_one_size(const char* option, const std::string& text, uint64_t least, uint64_t most) {
@@ -81,15 +83,20 @@ uint64_t parse_one_size(const char* option, const std::string& text, uint64_t le
     }
   }
   if (sizes.size() == 1 && sizes[0] >= least && sizes[0] <= most) return sizes[0];
-  throw CLI::ValidationError(option, fmt::format("'{}': a size from {} to {} is wanted, with suffixes K, M", text, least, most));
+  throw CLI::ValidationError(
+      option, fmt::format("'{}': a size from {} to {} is wanted, with suffixes K, M", text, least, most));
 }
 
 void describe_call(CLI::App& app, Options& options, Text& text) {
   std::vector<std::string> names;
   for (const Collective& row : kCatalog) names.emplace_back(row.name);
-  app.add_option("COLLECTIVE", text.collective, "What to simulate")->required()->check(CLI::IsMember(names))->type_name("");
+  app.add_option("COLLECTIVE", text.collective, "What to simulate")
+      ->required()
+      ->check(CLI::IsMember(names))
+      ->type_name("");
   app.add_option("--ranks", options.ranks, "How many")->required()->check(CLI::Range(1, kMostRanks));
-  app.add_option("--nodes", options.nodes, "On so many nodes, in blocks as equal as can be (default: one for each rank)")
+  app.add_option("--nodes", options.nodes,
+                 "On so many nodes, in blocks as equal as can be (default: one for each rank)")
       ->check(CLI::Range(1, kMostRanks));
   app.add_option("--algorithm", text.algorithm,
                  "Names with parameters, as in ring,ring_pipelined:64K; auto: lowest predicted cost; or all")
@@ -101,13 +108,15 @@ void describe_call(CLI::App& app, Options& options, Text& text) {
       ->check(CLI::Range(uint64_t{2}, uint64_t{1} << 32))
       ->capture_default_str();
   app.add_option("--distribution", text.distribution, "Of irregular blocks around --bytes")
-      ->check(CLI::IsMember(
-          std::vector<std::string>(std::begin(oracle::kDistributions), std::end(oracle::kDistributions))))
+      ->check(
+          CLI::IsMember(std::vector<std::string>(std::begin(oracle::kDistributions), std::end(oracle::kDistributions))))
       ->capture_default_str();
   app.add_option("--root", options.root, "Where a collective has one")->capture_default_str();
   app.add_option("--arrival", text.arrival, "When ranks start: none (all at once), late:RANK:US, random:US")
       ->capture_default_str();
-  app.add_option("--scheme", text.scheme, "Of messages, as IBCOLL_SCHEME")->check(CLI::IsMember(kSchemes))->capture_default_str();
+  app.add_option("--scheme", text.scheme, "Of messages, as IBCOLL_SCHEME")
+      ->check(CLI::IsMember(kSchemes))
+      ->capture_default_str();
   app.add_flag("--check", options.check, "Move the bytes and verify them all; for small sizes");
 }
 
@@ -127,7 +136,8 @@ void describe_model(CLI::App& app, Options& options, Text& text) {
   time("--node-alpha", options.node_alpha_us, "The same within a node")->capture_default_str();
   speed("--node-bandwidth", options.node_bandwidth, 0.001, "Within a node, GB/s");
   time("--node-gap", text.node_gap_us, "Within a node, us (default: node-alpha)");
-  speed("--copy-bandwidth", options.copy_bandwidth, 0.0, "Of copies and operations of a rank, GB/s; 0: they take no time");
+  speed("--copy-bandwidth", options.copy_bandwidth, 0.0,
+        "Of copies and operations of a rank, GB/s; 0: they take no time");
   time("--flag", options.flag_us, "Until a flag in a node's memory is seen, us")->capture_default_str();
   app.add_option("--eager", text.eager, "As IBCOLL_EAGER_BYTES")->capture_default_str();
   app.add_option("--window", text.window, "As IBCOLL_SHM_SLOT_BYTES")->capture_default_str();
@@ -149,10 +159,11 @@ void read(const Text& text, Options& options) {
   if (options.root < 0 || options.root >= options.ranks)
     throw CLI::ValidationError("--root", fmt::format("{}: ranks are 0 to {}", options.root, options.ranks - 1));
   options.algorithms = words_of(text.algorithm, ',');
-  if (options.algorithms.size() > 1)
-    for (const std::string& name : options.algorithms)
-      if (name == "all" || name == "auto")
-        throw CLI::ValidationError("--algorithm", fmt::format("'{}' stands alone, not in a list", name));
+  for (const std::string& name : options.algorithms) {
+    if (name.empty()) throw CLI::ValidationError("--algorithm", fmt::format("'{}': a name is missing", text.algorithm));
+    if (options.algorithms.size() > 1 && (name == "all" || name == "auto"))
+      throw CLI::ValidationError("--algorithm", fmt::format("'{}' stands alone, not in a list", name));
+  }
   options.sizes = options.collective->moves_data() ? parse_sizes(text.range, text.factor) : std::vector<uint64_t>{0};
   options.distribution = chosen<oracle::Distribution>(oracle::kDistributions, text.distribution);
   options.scheme = chosen<ibcoll_scheme_t>(kSchemes, text.scheme);

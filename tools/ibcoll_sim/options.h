@@ -49,9 +49,7 @@ struct Options {
   Format format = Format::kTable;
   std::string trace;  // file; empty: none
 
-  int node_of(int rank) const {
-    return static_cast<int>(static_cast<int64_t>(rank) * nodes / ranks);
-  }
+  int node_of(int rank) const { return static_cast<int>(static_cast<int64_t>(rank) * nodes / ranks); }
 };
 
 // Why the program ends before it simulates anything: its status, and what goes to standard output and error.

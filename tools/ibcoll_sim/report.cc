@@ -15,8 +15,8 @@ const char* const kColumns =
 std::string table_line(const Row& row, bool check) {
   const std::string name = row.algorithm + (row.selected ? " *" : "");
   if (!row.why_not.empty()) return fmt::format("{:>10}  {:<28} n/a: {}\n", row.bytes, name, row.why_not);
-  std::string line = fmt::format("{:>10}  {:<28} {:>12.2f} {:>12.2f} {:>7} {:>10} {:>14} {:>10} {:>14}", row.bytes, name,
-                                 row.time_us, row.mean_us, row.rounds, row.between_nodes.messages,
+  std::string line = fmt::format("{:>10}  {:<28} {:>12.2f} {:>12.2f} {:>7} {:>10} {:>14} {:>10} {:>14}", row.bytes,
+                                 name, row.time_us, row.mean_us, row.rounds, row.between_nodes.messages,
                                  row.between_nodes.bytes, row.within_nodes.messages, row.within_nodes.bytes);
   if (check) line += fmt::format(" {:>8}", row.errors);
   return line + "\n";
@@ -69,16 +69,15 @@ nlohmann::ordered_json json_model(const Options& options) {
 void Report::begin() {
   if (options_.format == Options::Format::kCsv) fmt::print(output_, "{}\n", kColumns);
   if (options_.format != Options::Format::kTable) return;
-  fmt::print(output_, "# {}, {} ranks on {} nodes; virtual time in us; * is what auto takes\n", options_.collective->name,
-             options_.ranks, options_.nodes);
-  fmt::print(output_, "{:>10}  {:<28} {:>12} {:>12} {:>7} {:>10} {:>14} {:>10} {:>14}{}\n", "bytes", "algorithm", "time",
-             "mean", "rounds", "between", "bytes", "within", "bytes", options_.check ? "   errors" : "");
+  fmt::print(output_, "# {}, {} ranks on {} nodes; virtual time in us; * is what auto takes\n",
+             options_.collective->name, options_.ranks, options_.nodes);
+  fmt::print(output_, "{:>10}  {:<28} {:>12} {:>12} {:>7} {:>10} {:>14} {:>10} {:>14}{}\n", "bytes", "algorithm",
+             "time", "mean", "rounds", "between", "bytes", "within", "bytes", options_.check ? "   errors" : "");
 }
 
 void Report::add(const Row& row) {
   if (options_.format == Options::Format::kJson) return rows_.push_back(row);
-  fmt::print(output_, "{}",
-             options_.format == Options::Format::kCsv ? csv_line(row) : table_line(row, options_.check));
+  fmt::print(output_, "{}", options_.format == Options::Format::kCsv ? csv_line(row) : table_line(row, options_.check));
   std::fflush(output_);
 }
 
