@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One algorithm on all ranks of a simulated job.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "runtime/collectives/framework/forced.h"
+#include "tools/ibcoll_sim/calls.h"
+#include "tools/ibcoll_sim/experiment.h"
+#include "tools/ibcoll_sim/job.h"
+#include "tools/ibcoll_sim/ledger.h"
+
+namespace ibcoll::simulator {
+
+class Run {
+ public:
+  // `options` and `trace` (an open file, or nullptr) outlive it.
+  Run(const Options& options, const oracle::CallParams& params, const Choice& choice, std::FILE* trace);
+
+  // Until all ranks have ended.
+  Status run();
+  // What it took.
+  void fill(Row& row) const;
+
+ private:
+  Status make_requests();
+  void add_step(int rank);
+
+  const Options& options_;
+  Calls calls_;
+  SimJob job_;
+  Ledger ledger_;
+  Choice choice_;
+  std::vector<std::unique_ptr<Request>> requests_;
+  std::vector<Time> ended_;
+  Status failure_;
+};
+
+}  // namespace ibcoll::simulator
