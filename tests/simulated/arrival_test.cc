@@ -29,6 +29,7 @@ struct Outcome {
   std::string missing;           // blocks that were not there then
   Time after_arrival = 0;        // from then to the last exit
   Time late_rank_done = 0;       // from its arrival to when all was there for it
+  SimCounters at_arrival;        // what had been sent when it came
   SimCounters counters;
 };
 
@@ -48,6 +49,7 @@ Outcome run_late(const Late& late) {
   wanted.collective = late.collective;
   wanted.p = p;
   wanted.bytes = late.bytes;
+  if (wanted.row().reduces()) wanted.op = IBCOLL_SUM, wanted.count = late.bytes / wanted.element_bytes();
   wanted.scheme = late.scheme;
   CollectiveCase call(wanted, 17);
   Outcome outcome;
@@ -62,6 +64,8 @@ Outcome run_late(const Late& late) {
       call.at(rank).fill(0);
       if (rank != late.rank) return;
       arrived = job.network().now();
+      outcome.at_arrival = job.network().counters();
+      if (wanted.row().reduces()) return;
       // The blocks of its node's ranks may wait for it, where a leader sends for all.
       const auto absent = [&](int other) {
         const bool shm = std::string_view(late.algorithm).find("shm") != std::string_view::npos;
@@ -184,6 +188,19 @@ TEST(ArrivalNotice, IsTheAdvertisementOrTheDataItself) {
         EXPECT_EQ(copied.messages, pairs) << algorithm << " p " << p;
         EXPECT_EQ(copied.puts, 0u) << algorithm << " p " << p;
       }
+}
+
+// While one rank is late, the others have reduce-scattered among themselves; each has one operand left to add.
+TEST(Allreduce, OthersHaveCombinedBeforeTheLateRankComes) {
+  for (const int p : {4, 8, 13}) {
+    Late late{IBCOLL_ALLREDUCE, "pap_direct", IBCOLL_SCHEME_ZERO_COPY, 400'000, node_layout(p, 0), p / 2, kLate};
+    const Outcome pap = run_late(late);
+    EXPECT_EQ(pap.at_arrival.puts, static_cast<uint64_t>((p - 1) * (p - 2))) << p;
+    late.algorithm = "ring";
+    const Outcome ring = run_late(late);
+    EXPECT_LT(ring.at_arrival.puts, static_cast<uint64_t>((p - 1) * (p - 2))) << p;
+    EXPECT_LT(pap.after_arrival, ring.after_arrival) << p;
+  }
 }
 
 }  // namespace

@@ -8,8 +8,13 @@
 
 namespace ibcoll::allreduce {
 
-// The operand is in a.recv, where the result replaces it. `work` is as long. Not for empty vectors.
+// The operand is in a.recv, where the result replaces it. `work` has work_bytes() for it. Not for empty vectors.
 using Among = Task (*)(Comm& c, Args a, std::byte* work);
+
+// For a vector of so many bytes on p ranks: p equal segments of it, all as long as the longest.
+inline uint64_t work_bytes(const Args& a, uint64_t bytes, int p) noexcept {
+  return bytes + static_cast<uint64_t>(p) * a.reduction.element_bytes();
+}
 
 // The whole call: the operand copied to the result, and then piece by piece.
 template <Among kAmong>
@@ -18,7 +23,7 @@ Task in_pieces(Comm& c, Args a) {
   if (c.size() == 1) a.reduction.single(a.recv.base, a.operand().data(), a.count);
   if (c.size() == 1 || a.bytes == 0) co_return;
   c.copy(a.buffer(), a.operand());
-  std::byte* const work = c.scratch(piece);
+  std::byte* const work = c.scratch(work_bytes(a, piece, c.size()));
   if (!work) co_return;
   for (uint64_t at = 0; at < a.bytes; at += piece)
     co_await kAmong(c, in_place_call(a, part(a.buffer(), at, piece)), work);
@@ -46,5 +51,9 @@ namespace circulant {
 Task among(Comm& c, Args a, std::byte* work);
 double cost_us(const Shape& s, const CostModel& m);
 }  // namespace circulant
+namespace pap_direct {
+Task among(Comm& c, Args a, std::byte* work);
+double cost_us(const Shape& s, const CostModel& m);
+}  // namespace pap_direct
 
 }  // namespace ibcoll::allreduce

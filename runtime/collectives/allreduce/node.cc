@@ -38,7 +38,7 @@ Task run(Comm& c, Args a) {
   const int own = c.node().rank();
   const uint64_t piece =
       std::min(a.bytes, whole_elements(std::clamp(a.bytes / 4, kLeastPiece, kReductionPiece), element));
-  std::byte* const work = own < owners ? c.scratch(piece) : nullptr;
+  std::byte* const work = own < owners ? c.scratch(work_bytes(a, piece, c.placement().node_count())) : nullptr;
   if (own < owners && !work) co_return;
   Comm& others = own < owners ? counterparts(c, own) : c;
   Bytes before;  // the piece before, which the node's ranks have not got yet
@@ -89,7 +89,9 @@ std::span<const Algorithm> rows() {
           "node_rabenseifner", "node window, leaders by rabenseifner; 2 lg N alpha + 2 n beta", false),
       row<ring::among, ring::cost_us>("node_ring", "node window, leaders in a ring; 2 (N-1) alpha + 2 n beta", true),
       row<circulant::among, circulant::cost_us>(
-          "node_circulant", "node window, leaders on a circulant graph; 2 ceil(lg N) alpha + 2 n beta", true)};
+          "node_circulant", "node window, leaders on a circulant graph; 2 ceil(lg N) alpha + 2 n beta", true),
+      row<pap_direct::among, pap_direct::cost_us>("node_pap_direct",
+                                                  "node window, leaders by pap_direct; 2 alpha + 2 n beta", true)};
   return kRows;
 }
 
