@@ -47,7 +47,7 @@ class Bed:
 
     def _starter(self, name, ranks, program):
         crowded = ranks > launch.cores()
-        if name == "ibcoll":
+        if name in launch.OWN:
             words = [program.parent / "ibcoll_run"]  # binds and yields by itself
             if self.cluster:
                 words += ["--host", self._hosts(ranks), "--rsh", cluster_nodes.AGENT]

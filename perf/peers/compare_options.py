@@ -8,6 +8,9 @@ import cluster_nodes
 import launch
 
 
+PEERS = [name for name in launch.TITLES if name != "before"]
+
+
 def size_range(text):
     """8:1M -> (8, 1048576)"""
     units = {"K": 1 << 10, "M": 1 << 20}
@@ -60,16 +63,20 @@ def parse(description):
                         help="or all (default: barrier, bcast, allgather(v), alltoall(v), allreduce)")
     parser.add_argument("--distribution", default="mild", metavar="NAME", help="of irregular blocks, as ibcoll_perf has them")
     parser.add_argument("--root", type=int, default=0, metavar="RANK", help="where a collective has one (default 0)")
-    parser.add_argument("--libraries", type=names(list(launch.TITLES)), default=list(launch.TITLES), metavar="LIST")
+    parser.add_argument("--libraries", type=names(PEERS), default=PEERS, metavar="LIST")
     parser.add_argument("--bytes", type=size_range, default=(8, 1 << 20), metavar="MIN:MAX", help="default 8:1M")
     parser.add_argument("--factor", type=int, help="from one size to the next: 4, with --quick 8")
     parser.add_argument("--rounds", type=int, help="5, with --quick 3")
     parser.add_argument("--seconds", type=float, help="of timed calls per size: 0.2, with --quick 0.02")
     parser.add_argument("--build", type=pathlib.Path, default=launch.ROOT / "build/release", help="tree of ibcoll")
+    parser.add_argument("--before", type=pathlib.Path, metavar="BUILD", help="tree of an older ibcoll: one more library")
     parser.add_argument("--timeout", type=float, default=120, help="seconds that one launch may take")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write every figure there as well")
     options = parser.parse_args()
     options.build = options.build.resolve()  # what runs on other nodes is named in full
+    if options.before:
+        options.before = options.before.resolve()
+        options.libraries = ["before"] + options.libraries
     options.nodes = options.cluster or options.nodes
     options.ranks = options.ranks or ([4 * options.cluster] if options.cluster else [16, 2])
     if options.nodes > 1 or options.cluster:

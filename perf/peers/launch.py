@@ -18,7 +18,8 @@ DISTRIBUTIONS = "tools/oracle/distributions.h"
 USUAL = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce"]
 # A rank may leave these long before the last one has what it waits for: the slowest rank tells what they take.
 SLOWEST = ["gather", "gatherv", "scatter", "scatterv", "reduce", "scan", "exscan"]
-TITLES = {"ibcoll": "ibcoll", "openmpi": "Open MPI", "mpich": "MPICH"}
+TITLES = {"ibcoll": "ibcoll", "before": "before", "openmpi": "Open MPI", "mpich": "MPICH"}
+OWN = ["ibcoll", "before"]  # builds of ibcoll
 SOURCES = ["perf/peers/mpi_perf.cc", "perf/peers/mpi_case.h", "perf/timed_loop.h", "perf/call_times.h", CATALOG, DISTRIBUTIONS]
 
 
@@ -62,7 +63,7 @@ def build_peer(name, directory):
 
 def find_program(name, build):
     """Path of the benchmark of one library; CompareError tells how to get it."""
-    if name != "ibcoll":
+    if name not in OWN:
         return build_peer(name, build / "peers")
     program = build / "bin/ibcoll_perf"
     if not program.exists():
