@@ -19,8 +19,8 @@ class Bootstrap {
   virtual std::string name() const = 0;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // What tells apart the nodes of the job: ranks with the same text share memory. Empty: the host's own identity
-  // (boot id and IPC namespaces) decides. ibcoll_run --nodes K answers "emulated-0" ... here.
+  // The node of this rank: ranks with the same text share memory. Empty: the identity of the host decides
+  // (machine/topology.cc). Under ibcoll_run --nodes K it is "emulated-0" and so on.
   virtual std::string node() const { return {}; }
   // True when all ranks of the job run on this machine, so that loopback is enough. Known before any exchange.
   virtual bool local_job() const { return false; }
@@ -29,8 +29,8 @@ class Bootstrap {
   virtual Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 };
 
-// The bootstrap that this process was started under: ibcoll_run (environment of runtime/../bootstrap/tcp.h), else PMIx
-// (module libibcoll_pmix.so), else one rank alone. `callbacks` wins when given.
+// `callbacks` where given; else what started this process: ibcoll_run (environment, see tcp.h), PMIx (module
+// libibcoll_pmix.so), or neither: then it is a job of one rank.
 Result<std::unique_ptr<Bootstrap>> make_bootstrap(const ibcoll_bootstrap_t* callbacks);
 
 }  // namespace ibcoll

@@ -23,8 +23,7 @@ struct SocketAddress {
   // The address without the port, and with it.
   std::string host_text() const;
   std::string text() const;
-  // Not reachable from the public internet (IANA special-purpose registries): loopback, link-local, 10/8, 172.16/12,
-  // 192.168/16, 100.64/10, documentation and benchmark ranges, fc00::/7.
+  // Not routed on the public internet: the ranges that runtime/machine/private_address.h names.
   bool is_private() const;
   bool is_loopback() const;
   // Unspecified (0.0.0.0, ::) or a group: nobody can be reached there by it.

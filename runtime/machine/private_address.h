@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where a job may listen without being told to (IBCOLL_ALLOW_PUBLIC): addresses that are not routed on the internet.
+// Addresses that are not routed on the public internet. A job listens on others only with IBCOLL_ALLOW_PUBLIC=yes.
 #pragma once
 
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@ inline bool is_private(const in_addr& address) {
          ip >> 16 == 0xa9fe;                                        // 169.254/16
 }
 
-// Loopback, fc00::/7, fe80::/10, and IPv4 addresses in IPv6's clothes.
+// Loopback, fc00::/7, fe80::/10, and IPv4-mapped addresses whose IPv4 address is private.
 inline bool is_private(const in6_addr& address) {
   if (IN6_IS_ADDR_V4MAPPED(&address)) {
     in_addr mapped{};
