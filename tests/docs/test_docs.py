@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Markdown files: links, length of lines, and that what they name exists: settings, options of tools, paths.
+
+    python3 tests/docs/test_docs.py [BUILD]     BUILD: the tree whose tools are asked for --help; default: build/release
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "build" / "release"
+TOOLS = ("ibcoll_run", "ibcoll_perf", "ibcoll_info", "ibcoll_sim")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+# Not IBCOLL_RUN_*, IBCOLL_<COLLECTIVE>: a name is whole.
+NAME = re.compile(r"\bIBCOLL_[A-Z0-9_]*[A-Z0-9]\b(?!_?[*<])")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]\b")
+PATH = re.compile(r"(?<![\w/.$-])(?:runtime|bootstrap|tools|perf|tests|docs)/[\w/-]+(?:\.[a-z]+)?\b(?![*{])")
+
+
+def documents(root=ROOT):
+    """The Markdown files of a tree and their lines."""
+    paths = [path for path in root.rglob("*.md") if path.relative_to(root).parts[0] not in ("build", ".git")]
+    return {path: path.read_text().splitlines() for path in sorted(paths)}
+
+
+def anchors(lines):
+    """The anchors that a page offers: its headings, as web pages of repositories spell them."""
+    headings = (line.lstrip("#").strip().lower() for line in lines if re.match(r"#+ ", line))
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in headings}
+
+
+def wrong_links(pages):
+    for page, lines in pages.items():
+        for number, line in enumerate(lines, 1):
+            for target in LINK.findall(line):
+                if "://" in target:
+                    continue
+                path, _, anchor = target.partition("#")
+                file = (page.parent / path).resolve() if path else page
+                if not file.exists():
+                    yield f"{page}:{number}: {target}: no such file"
+                elif anchor and anchor not in anchors(pages.get(file) or file.read_text().splitlines()):
+                    yield f"{page}:{number}: {target}: no such heading"
+
+
+def long_lines(pages):
+    for page, lines in pages.items():
+        yield from (f"{page}:{number}: {len(line)} columns" for number, line in enumerate(lines, 1) if len(line) > 120)
+
+
+def settings():
+    """Every setting: the table, and one for each collective."""
+    table = set(re.findall(r'^\s*\{"(IBCOLL_\w+)", Kind::', (ROOT / "runtime/base/settings.cc").read_text(), re.M))
+    rows = re.findall(r'\.name = "(\w+)"', (ROOT / "runtime/base/catalog.h").read_text())
+    return table, {"IBCOLL_" + name.upper() for name in rows}
+
+
+def named_in_sources():
+    """What the interface and the tools call IBCOLL_ and is no setting: constants, and variables that tools set."""
+    names = set()
+    for folder in ("runtime/include", "bootstrap", "tools", "tests", "perf", "CMakeLists.txt"):
+        path = ROOT / folder
+        for file in [path] if path.is_file() else path.rglob("*"):
+            if file.is_file() and file.suffix not in (".md", ".pyc") and "docs" not in file.parts:
+                names.update(NAME.findall(file.read_text(errors="replace")))
+    return names
+
+
+def own_options(tool):
+    """The options that --help of a tool names; for ibcoll_run also the spellings of other launchers that it takes."""
+    text = subprocess.run([BUILD / "bin" / tool, "--help"], capture_output=True, text=True, timeout=20).stdout
+    options = set(OPTION.findall(text))
+    if tool == "ibcoll_run":
+        words = (ROOT / "tools/ibcoll_run/command_words.cc").read_text()
+        options.update("--" + word.lstrip("-") for word in re.findall(r'"(-*[a-z][a-z-]+)"', words))
+    return options
+
+
+class Documents(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.pages = documents()
+
+    def assert_none(self, found):
+        found = sorted(set(found))
+        if found:
+            self.fail("\n" + "\n".join(found))
+
+    def named(self, pattern, pages=None):
+        for page, lines in (pages or self.pages).items():
+            for number, line in enumerate(lines, 1):
+                for name in pattern.findall(line):
+                    yield f"{page.relative_to(ROOT)}:{number}", line, name
+
+    def test_links_resolve(self):
+        self.assert_none(wrong_links(self.pages))
+
+    def test_lines_end_at_120_columns(self):
+        self.assert_none(long_lines(self.pages))
+
+    def test_settings_that_are_named_exist(self):
+        table, collectives = settings()
+        known = table | collectives | named_in_sources()
+        self.assertGreater(len(table), 20)
+        self.assert_none(f"{where}: {name} is no setting" for where, _, name in self.named(NAME) if name not in known)
+
+    def test_settings_are_documented(self):
+        text = (ROOT / "docs/settings.md").read_text()
+        table, collectives = settings()
+        self.assertGreater(len(collectives), 10)
+        self.assert_none(f"docs/settings.md lacks {name}" for name in table | collectives if f"`{name}`" not in text)
+
+    def test_paths_that_are_named_exist(self):
+        self.assert_none(f"{where}: {name}: no such file" for where, _, name in self.named(PATH)
+                         if not (ROOT / name).exists() and not (ROOT / name.rstrip(".")).exists())
+
+    def test_options_on_the_pages_of_tools_exist(self):
+        tools = {tool for tool in TOOLS if (BUILD / "bin" / tool).exists()}
+        if not tools:
+            self.skipTest(f"no tools in {BUILD / 'bin'}")
+        options = {tool: own_options(tool) for tool in tools}
+        for tool in tools:
+            page = ROOT / "docs" / f"{tool}.md"
+            if not page.exists():
+                continue
+            for where, line, name in self.named(OPTION, {page: self.pages[page]}):
+                known = set().union(*(options[other] for other in tools if other == tool or other in line))
+                with self.subTest(where=where, option=name):
+                    self.assertIn(name, known)
+
+
+class TheChecksThemselves(unittest.TestCase):
+    """Each finds what it is for."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.page = Path(folder.name).resolve() / "page.md"
+
+    def pages(self, text):
+        self.page.write_text(text)
+        return documents(self.page.parent)
+
+    def test_a_link_to_nowhere(self):
+        self.assertEqual(len(list(wrong_links(self.pages("[a](gone.md) [b](page.md#a-b) [c](#no)\n# A: b\n")))), 2)
+
+    def test_a_long_line(self):
+        self.assertEqual(len(list(long_lines(self.pages("x" * 120 + "\n" + "y" * 121)))), 1)
+
+    def test_names(self):
+        self.assertEqual(NAME.findall("IBCOLL_RUN_* IBCOLL_<X> IBCOLL_LOG"), ["IBCOLL_LOG"])
+        self.assertEqual(OPTION.findall("`--bytes` -x--no a--b -- --net-x."), ["--bytes", "--net-x"])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
+        BUILD = Path(sys.argv.pop(1)).resolve()
+    unittest.main()
