@@ -44,11 +44,12 @@ inline uint64_t choose_threshold(const Shape&, const CostModel& m) {
   return static_cast<uint64_t>(std::clamp(16 * start_up, 4096.0, 64e6));
 }
 
-// Trees of 2^levels equal blocks, all of which send straight to the root.
+// Trees of 2^levels equal blocks; all but the root's own send straight to it. Without levels: linear. With all: one tree.
 inline double degraded_us(const Shape& s, const CostModel& m, int levels) {
-  const double straight = std::max(0.0, (s.p - 1.0) / static_cast<double>(uint64_t{1} << levels) - 1);
-  return levels * m.message_us(0) + m.message_us(0) + straight * m.stream_us(0) +
-         m.beta_us * static_cast<double>(s.bytes) * (s.p - 1);
+  if (levels == 0) return linear_us(s, m);
+  if (levels >= ceil_log2(s.p)) return tree_us(s, m);
+  const int straight = (s.p - 1) >> levels;  // ceil(p / 2^levels) - 1
+  return tree_us(s, m) - (ceil_log2(s.p) - levels - 1) * m.message_us(0) + straight * m.stream_us(0);
 }
 inline int levels_within(uint64_t threshold, const Shape& s) {
   int levels = 0;
