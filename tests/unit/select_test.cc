@@ -130,6 +130,32 @@ TEST(Select, NodePhasesOfBarrierAndBroadcast) {
   EXPECT_EQ(chosen(IBCOLL_BARRIER, shape(16, 16, 0)), "dissemination") << "where they are not, few rounds do";
 }
 
+// Without levels of a tree all blocks go straight, with all levels none does: both are other algorithms, which come first then.
+TEST(Select, ATreeWithoutLevelsIsNoBargain) {
+  for (const ibcoll_collective_t c : {IBCOLL_GATHER, IBCOLL_SCATTER})
+    for (const int p : {2, 3, 4, 5, 8, 13, 16, 40})
+      for (const double cpu_us : {0.01, 0.1, 1.0})
+        for (const double alpha_us : {0.5, 2.0, 30.0})
+          for (uint64_t bytes = 2; bytes <= 1 << 24; bytes *= 8) {
+            CostModel model;
+            model.cpu_us = cpu_us, model.alpha_us = alpha_us;
+            const Shape s = shape(p, p, bytes);
+            const auto of = [&](const char* name, uint64_t threshold) {
+              return cost_us({find_algorithm(c, name), threshold}, s, model);
+            };
+            EXPECT_DOUBLE_EQ(of("ordered_tree", 1), of("linear", 0)) << p << " " << bytes;
+            EXPECT_DOUBLE_EQ(of("ordered_tree", bytes * 64), of("binomial", 0)) << p << " " << bytes;
+            const Choice chosen = select(c, s, model, {}).value();
+            if (chosen.algorithm->name != std::string("ordered_tree")) continue;
+            EXPECT_LT(cost_us(chosen, s, model), std::min(of("linear", 0), of("binomial", 0))) << p << " " << bytes;
+            EXPECT_GE(chosen.parameter, 2 * bytes - 1) << "a level at least";
+          }
+  CostModel model;
+  model.cpu_us = 0.1, model.alpha_us = 2;
+  EXPECT_STREQ(select(IBCOLL_GATHER, shape(4, 4, 1024), model, {}).value().algorithm->name, "linear");
+  EXPECT_STREQ(select(IBCOLL_SCATTER, shape(4, 4, 1024), model, {}).value().algorithm->name, "linear");
+}
+
 // Two ranks on near cores, and on far ones: copies cost seven times as much there, reads half as much again.
 TEST(Select, OneCopyOrTwoIsAMatterOfWhatTheyCost) {
   CostModel near, far;

@@ -38,17 +38,22 @@ inline double built_tree_us(const Shape& s, const CostModel& m) {
 
 inline constexpr Parameter kThreshold{Parameter::Unit::kBytes, "threshold", 1, uint64_t{1} << 50};
 
-// A cube that sends straight to the root costs that a start-up: less than a sixteenth of the time of its bytes.
-inline uint64_t choose_threshold(const Shape&, const CostModel& m) {
+// A cube that sends straight to the root costs that a start-up: less than so small a part of the time of its bytes.
+inline uint64_t threshold_of(double start_ups, const CostModel& m) {
   const double start_up = (m.alpha_us + m.turn_us + 2 * m.cpu_us * m.sharing) / std::max(m.beta_us, 1e-9);
-  return static_cast<uint64_t>(std::clamp(16 * start_up, 4096.0, 64e6));
+  return static_cast<uint64_t>(std::clamp(start_ups * start_up, 4096.0, 64e6));
 }
+// Of ranks: the theorem's bound holds but for 1/256.
+inline uint64_t choose_threshold(const Shape&, const CostModel& m) { return threshold_of(256, m); }
+// Of nodes, and of blocks in a node's window: these are copied twice more than those that go straight.
+inline uint64_t choose_node_threshold(const Shape&, const CostModel& m) { return threshold_of(16, m); }
 
-// Trees of 2^levels equal blocks, all of which send straight to the root.
+// Trees of 2^levels equal blocks; all but the root's own send straight to it. Without levels: linear. With all: one tree.
 inline double degraded_us(const Shape& s, const CostModel& m, int levels) {
-  const double straight = std::max(0.0, (s.p - 1.0) / static_cast<double>(uint64_t{1} << levels) - 1);
-  return levels * m.message_us(0) + m.message_us(0) + straight * m.stream_us(0) +
-         m.beta_us * static_cast<double>(s.bytes) * (s.p - 1);
+  if (levels == 0) return linear_us(s, m);
+  if (levels >= ceil_log2(s.p)) return tree_us(s, m);
+  const int straight = (s.p - 1) >> levels;  // ceil(p / 2^levels) - 1
+  return tree_us(s, m) - (ceil_log2(s.p) - levels - 1) * m.message_us(0) + straight * m.stream_us(0);
 }
 inline int levels_within(uint64_t threshold, const Shape& s) {
   int levels = 0;

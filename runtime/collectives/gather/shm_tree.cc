@@ -79,7 +79,7 @@ constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args)
           .parameter = kThreshold,
           .run = run,
           .why_not = applies_to_shared_nodes,
-          .choose = choose_threshold,
+          .choose = choose_node_threshold,
           .cost_us = cost_us,
           .uses_window = true};
 }

@@ -103,7 +103,7 @@ constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args)
           .parameter = gather::kThreshold,
           .run = run,
           .why_not = gather::applies_to_shared_nodes,
-          .choose = gather::choose_threshold,
+          .choose = gather::choose_node_threshold,
           .cost_us = cost,
           .uses_window = true};
 }
