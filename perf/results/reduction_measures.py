@@ -109,7 +109,7 @@ def perf_rows(algorithm, quick):
 
 def choice(quick):
     """How much longer the algorithm that selection takes runs than the best one of the registry, on 2 ranks."""
-    rounds = 2 if quick else 5
+    rounds = 3 if quick else 5
     every = [perf_rows("all", quick) for _ in range(rounds)]
     fill_choice(every, perf_rows("auto", quick))
 
