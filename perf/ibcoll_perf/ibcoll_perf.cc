@@ -50,11 +50,6 @@ bool measure(BenchCase& bench, const std::string& algorithm, Row& row) {
   return true;
 }
 
-struct Outcome {
-  uint64_t errors = 0;
-  bool not_applicable = false;
-};
-
 bool measure_collective(Job& job, const Options& options, const Collective& collective, const Buffers& buffers,
                         Report* report, Outcome& outcome) {
   const std::vector<std::string> algorithms = algorithms_to_run(options, collective);
@@ -72,8 +67,13 @@ bool measure_collective(Job& job, const Options& options, const Collective& coll
       progress.clear();
       if (!fine) return false;
       ++done;
-      outcome.errors += row.errors.value_or(0);
-      outcome.not_applicable |= !row.not_applicable.empty();
+      if (row.not_applicable.empty()) {
+        outcome.measured += 1;
+        outcome.errors += row.errors.value_or(0);
+        outcome.unverifiable += row.errors ? 0 : 1;
+      } else {
+        outcome.not_applicable += 1;
+      }
       if (report != nullptr) report->add(row);
     }
   }
@@ -112,7 +112,7 @@ bool run(Job& job, const Options& options, OutputFile& output, Outcome& outcome)
     if (!measure_collective(job, options, kCatalog[id], buffers, report, outcome)) return false;
   auto held = static_cast<double>(private_memory()), own = static_cast<double>(buffers.total_bytes());
   if (!job.largest(held) || !job.largest(own)) return false;
-  if (report != nullptr) report->end(static_cast<uint64_t>(held), static_cast<uint64_t>(own));
+  if (report != nullptr) report->end(outcome, static_cast<uint64_t>(held), static_cast<uint64_t>(own));
   return true;
 }
 
@@ -190,7 +190,7 @@ int run_program(int argc, char** argv) {
   }
   if (!job.close()) return report_failure(job);
   // With all of them, some do not apply; else one was demanded, also by a variable.
-  return outcome.errors > 0 || (outcome.not_applicable && options.algorithm != "all") ? 1 : 0;
+  return outcome.errors > 0 || (outcome.not_applicable > 0 && options.algorithm != "all") ? 1 : 0;
 }
 
 }  // namespace

@@ -70,6 +70,13 @@ std::string csv_line(const Row& row, bool full) {
                      ran && row.errors ? std::to_string(*row.errors) : "", row.algorithm, quoted(row.not_applicable));
 }
 
+std::string summary_line(const Outcome& outcome) {
+  return fmt::format("# {}: {} rows verified, {} errors; {} not applicable{}\n",
+                     outcome.errors == 0 ? "passed" : "FAILED", outcome.measured - outcome.unverifiable, outcome.errors,
+                     outcome.not_applicable,
+                     outcome.unverifiable > 0 ? fmt::format("; {} not verifiable", outcome.unverifiable) : "");
+}
+
 nlohmann::json json_row(const Row& row, bool full) {
   nlohmann::json json = {{"collective", row.collective},
                          {"bytes", row.bytes},
@@ -115,8 +122,9 @@ void Report::add(const Row& row) {
   }
 }
 
-void Report::end(uint64_t private_memory, uint64_t buffer_memory) {
+void Report::end(const Outcome& outcome, uint64_t private_memory, uint64_t buffer_memory) {
   if (format_ == Options::Format::kTable) {
+    if (heading_.checked) output_.write(summary_line(outcome));
     output_.write(fmt::format("# private memory: {:.1f} MB per rank at most, {:.1f} MB of it buffers of this program\n",
                               static_cast<double>(private_memory) / 1048576,
                               static_cast<double>(buffer_memory) / 1048576));

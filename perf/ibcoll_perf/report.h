@@ -24,6 +24,14 @@ struct Row {
   std::string not_applicable;  // why; empty: it ran
 };
 
+// What came out of all rows.
+struct Outcome {
+  uint64_t measured = 0;        // rows of algorithms that ran
+  uint64_t not_applicable = 0;  // and of those that did not
+  uint64_t unverifiable = 0;    // of the measured: with --check, and yet nobody can tell
+  uint64_t errors = 0;          // wrong bytes, and whatever else makes the run fail
+};
+
 struct Heading {
   int ranks = 1;
   bool checked = false;
@@ -58,7 +66,7 @@ class Report {
   void begin_collective(const std::string& name);
   void add(const Row& row);
   // Bytes per rank, the largest of all ranks.
-  void end(uint64_t private_memory, uint64_t buffer_memory);
+  void end(const Outcome& outcome, uint64_t private_memory, uint64_t buffer_memory);
 
  private:
   OutputFile& output_;
@@ -70,6 +78,8 @@ class Report {
 
 std::string table_line(const Row& row, bool full);
 std::string csv_line(const Row& row, bool full);
+// With --check: how many rows were verified, and the sum of their errors.
+std::string summary_line(const Outcome& outcome);
 nlohmann::json json_row(const Row& row, bool full);
 
 }  // namespace ibcoll::perf

@@ -49,6 +49,12 @@ def node_count(text):
     return int(text)
 
 
+def busy_count(text):
+    if not text.isdecimal() or int(text) > 1024:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes from 0 to 1024")
+    return int(text)
+
+
 def parse(description):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer sizes and calls: under 2 minutes for 16,2 ranks")
@@ -59,6 +65,8 @@ def parse(description):
     where.add_argument("--cluster", type=node_count, metavar="N", help="on N nodes of perf/cluster, joined by shaped "
                        "links: those that are up, or at 1gbit for as long as this takes; needs root; no MPICH")
     parser.add_argument("--tcp-alone", action="store_true", help="Open MPI over TCP inside a node, too")
+    parser.add_argument("--busy", type=busy_count, default=0, metavar="N",
+                        help="so many other processes compute on this machine all the time")
     parser.add_argument("--collectives", type=names(launch.COLLECTIVES + ["all"]), default=launch.USUAL, metavar="LIST",
                         help="or all (default: barrier, bcast, allgather(v), alltoall(v), allreduce)")
     parser.add_argument("--distribution", default="mild", metavar="NAME", help="of irregular blocks, as ibcoll_perf has them")

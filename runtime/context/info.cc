@@ -5,6 +5,7 @@
 
 #include "runtime/base/build_info.h"
 #include "runtime/base/json.h"
+#include "runtime/comm/reduce/kernels.h"
 #include "runtime/context/context.h"
 #include "runtime/machine/module.h"
 #include "runtime/transport/network_transport.h"
@@ -64,6 +65,7 @@ std::string Context::info_json() {
                         {"node", job_.nodes[static_cast<size_t>(rank())]},
                         {"nodes", job_.node_count},
                         {"ranks_per_core", job_.ranks_per_core},
+                        {"reduction_kernels", chosen_kernels().instructions},
                         {"waiting", waiting_->name()},
                         {"sleeps_until_woken", doorbell_ ? doorbell_->sleeps() : 0},
                         {"times_woken", doorbell_ ? doorbell_->times_woken() : 0},

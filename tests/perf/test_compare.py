@@ -162,6 +162,15 @@ class CompareTest(unittest.TestCase):
         done = self.compare("--ranks", "1", "--collectives", "barrier,bcast", "--libraries", "ibcoll,openmpi,mpich")
         self.assertRegex(done.stdout, r"bcast +3\.00\n +all +3\.00")
 
+    def test_beside_busy_processes_which_end_with_it(self):
+        self.write("build/bin/ibcoll_run", "#!/bin/bash\npgrep -P $PPID -f 'sum.range' >${0%/*}/busy\nexit 3\n")
+        done = self.compare("--ranks", "16", "--collectives", "bcast", "--busy", "2")
+        self.assertIn("; beside 2 busy processes\n", done.stdout)
+        busy = (self.folder / "build/bin/busy").read_text(encoding="utf-8").split()
+        self.assertEqual(len(busy), 2)
+        for process in busy:
+            self.assertFalse(os.path.exists(f"/proc/{process}"))
+
     def test_failing_peer_is_told_and_the_rest_is_shown(self):
         self.program("path/mpirun.mpich", 1, fails="bcast")
         done = self.compare("--ranks", "1", "--collectives", "barrier,bcast")
@@ -173,7 +182,8 @@ class CompareTest(unittest.TestCase):
 
     def test_bad_options(self):
         for options, word in ((["--bytes", "9"], "'9'"), (["--ranks", "0"], "'0'"), (["--rounds", "-1"], "--rounds"),
-                              (["--nodes", "0"], "'0'"), (["--ranks", "16,2", "--root", "2"], "--root 2: there are 2 ranks"),
+                              (["--nodes", "0"], "'0'"), (["--busy", "some"], "'some'"),
+                              (["--ranks", "16,2", "--root", "2"], "--root 2: there are 2 ranks"),
                               (["--collectives", "alltoal"], "'alltoal'"), (["--libraries", "nccl"], "'nccl'")):
             with self.subTest(options=options):
                 done = self.compare(*options)

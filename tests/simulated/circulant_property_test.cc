@@ -54,6 +54,21 @@ TEST(CirculantBroadcast, KeepsTheLinksOfPowersOfTwoBusy) {
       EXPECT_EQ(run_circulant(broadcast(p, n * 64), n, 0, 64).rounds, papers_rounds(p, n)) << "p " << p << " n " << n;
 }
 
+TEST(CirculantReduce, TakesTheLeastRounds) {
+  for (int p = 2; p <= 40; ++p)
+    for (const uint64_t n : {1, 2, 5, 11, 40}) {
+      CallParams params;
+      params.collective = IBCOLL_REDUCE;
+      params.p = p;
+      params.root = p / 3;
+      params.op = IBCOLL_SUM;
+      params.count = n * 4;
+      const OneCallResult result = run_circulant(params, n, kAlpha, kAlpha);
+      EXPECT_LE(result.rounds, papers_rounds(p, n) + 0.1) << "p " << p << " n " << n;
+      EXPECT_EQ(result.counters.messages, static_cast<uint64_t>(p - 1) * n) << "each block once from each rank";
+    }
+}
+
 TEST(CirculantAllgatherv, TakesTheSameRoundsForAllDistributions) {
   for (int p = 2; p <= 40; ++p)
     for (const uint64_t n : {1, 4, 9}) {

@@ -15,7 +15,8 @@ namespace {
 
 class LongVectors : public ::testing::TestWithParam<const Algorithm*> {};
 
-// Several pieces, the last one short; the scratch of a rank holds some pieces, not the vector again.
+// Several pieces, the last one short; the scratch of a rank holds some pieces, not the vector again. The root comes late, when
+// the others may have used all their scratch.
 TEST_P(LongVectors, PassInPieces) {
   const Algorithm& algorithm = *GetParam();
   constexpr int p = 3;
@@ -24,6 +25,7 @@ TEST_P(LongVectors, PassInPieces) {
   job_params.network.node_of = {0, 0, 1};
   job_params.network.slot_bytes = 1 << 16;
   job_params.window_area_bytes = 1 << 18;
+  job_params.lazy = 0;  // the others go on until they need the root
   SimJob job(job_params);
   const int team = job.make_team({0, 1, 2});
   CallParams params;
@@ -41,6 +43,7 @@ TEST_P(LongVectors, PassInPieces) {
     requests.push_back(make_request(job.team(team, rank), call, algorithm, parameter));
     SimStep step;
     step.request = requests.back().get();
+    step.delay_ns = rank == params.root ? 1'000'000'000 : 0;
     step.before_start = [&call, rank] { call.at(rank).fill(0); };
     step.completed = [&call, rank](const Status&) { EXPECT_EQ(call.at(rank).check(0), "") << "rank " << rank; };
     job.add_step(rank, std::move(step));

@@ -52,6 +52,16 @@ class InfoTest(unittest.TestCase):
         self.assertIn("IBCOLL_TIMEOUT = 30  (environment; default 600)",
                       self.said(0, "-c", environment={"IBCOLL_TIMEOUT": "30"}))
 
+    def test_kernels_of_reductions_are_the_best_that_the_processor_runs(self):
+        with open("/proc/cpuinfo", encoding="ascii") as file:
+            flags = next((set(line.split()) for line in file if line.startswith("flags")), set())
+        best = "baseline"
+        if {"avx2", "f16c"} <= flags:
+            best = "avx2"
+            if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags:
+                best = "avx512"
+        self.assertIn(f"\n  reduction_kernels: {best}\n", self.said(0, "-d"))
+
     def test_settings_from_a_file_name_its_line(self):
         with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
             file.write("# here\nIBCOLL_LOG = error\n")

@@ -155,6 +155,19 @@ class Figures(PerfTest):
             collective = collective if line.startswith(" ") else line
         self.assertEqual([(row["collective"], row["algorithm"].split(":")[0]) for row in rows_of(done)], listed)
 
+    def test_one_command_verifies_all_on_every_layout(self):
+        for ranks, launch in ((2, []), (4, ["--nodes", "2", "--net", "ucx"]), (5, ["--nodes", "3", "--net", "ucx"])):
+            with self.subTest(ranks=ranks, launch=launch):
+                done = self.check_runs(perf(ranks, "all", "--algorithm", "all", "--check", "--bytes", "8:32K", "--factor", "4096",
+                                            "--iterations", "3", "--warmup", "0", launch=launch))
+                lines = done.stdout.splitlines()
+                self.assertEqual(sum(line.endswith(f" over {ranks} ranks; times in us, which include waiting for ranks that verify")
+                                     for line in lines), len(COLLECTIVES))
+                rows = [line.split() for line in lines if line[0] == " " and line.split()[0] != "bytes"]
+                not_applicable = sum(row[1] == "n/a" for row in rows)
+                self.assertIn(f"# passed: {len(rows) - not_applicable} rows verified, 0 errors; {not_applicable} not applicable",
+                              lines)
+
     def test_every_algorithm_or_why_not(self):
         done = self.check_runs(perf(3, "allgather", "--algorithm", "all", "--check", "--bytes", "8", "--iterations", "4",
                                     "--format", "csv", launch=["--nodes", "2", "--net", "ucx"]))

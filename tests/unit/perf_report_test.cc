@@ -118,6 +118,13 @@ TEST(Report, JsonTellsUncheckedFromRight) {
   EXPECT_FALSE(json_row(not_applicable(), false).contains("t_avg"));
 }
 
+TEST(Report, SummaryCountsRows) {
+  EXPECT_EQ(summary_line({.measured = 12, .not_applicable = 3}),
+            "# passed: 12 rows verified, 0 errors; 3 not applicable\n");
+  EXPECT_EQ(summary_line({.measured = 12, .unverifiable = 2, .errors = 7}),
+            "# FAILED: 10 rows verified, 7 errors; 0 not applicable; 2 not verifiable\n");
+}
+
 TEST(Report, TableLineNamesTheReason) {
   EXPECT_NE(table_line(measured(), false).find("1234.5"), std::string::npos);
   EXPECT_NE(table_line(not_applicable(), false).find("bruck: needs"), std::string::npos);
