@@ -96,8 +96,8 @@ Error make_report(Job& job, Report& report) {
 
 std::string text_of(const Report& report, const std::string& title, int ranks) {
   std::string text = fmt::format("{}; {} rank{} over {}\n{:<12}{:>7}{:>10}{:>14}{:>15}{:>13}{:>14}{:>12}\n", title,
-                                 ranks, Library::name(), "collective", "calls", "bytes", "in calls ms", "after last ms",
-                                 "message us", "average-case", "worst-case");
+                                 ranks, ranks == 1 ? "" : "s", Library::name(), "collective", "calls", "bytes",
+                                 "in calls ms", "after last ms", "message us", "average-case", "worst-case");
   double in_calls = 0;
   for (const Row& row : report.rows) {
     in_calls += row.in_calls_us;
