@@ -20,7 +20,8 @@ BUILD = (ROOT / os.environ.get("build", "build/release")).resolve()
 SECONDS = 120
 CORES = len(os.sched_getaffinity(0))
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "UCX_TLS": "tcp"}
-LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"], "mpich": ["mpirun.mpich"]}
+LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
+             "mpich": ["mpirun.mpich"]}
 
 
 def start(*words, environment=None):
@@ -95,7 +96,8 @@ class FtTest(Case):
         self.check_refused(over_ibcoll(3, "ft"), "ibcoll_ft", "class S on 3 ranks", "must divide 64 and 64")
 
     def test_unknown_class(self):
-        self.check_refused(over_ibcoll(2, "ft", "--class", "B"), "ibcoll_ft", "--class: B not in {S,W,A}", "ibcoll_ft --help")
+        self.check_refused(over_ibcoll(2, "ft", "--class", "B"), "ibcoll_ft", "--class: B not in {S,W,A}",
+                           "ibcoll_ft --help")
 
 
 class NBodyTest(Case):
@@ -112,7 +114,8 @@ class NBodyTest(Case):
         self.assertTrue(-0.35 < alone < -0.15, alone)
         for ranks, nodes in ((3, 1), (4, 2), (7, 1), (16, 1)):
             with self.subTest(ranks=ranks, nodes=nodes):
-                self.assertAlmostEqual(self.energy(over_ibcoll(ranks, "nbody", *words, nodes=nodes)), alone, delta=2e-12)
+                together = self.energy(over_ibcoll(ranks, "nbody", *words, nodes=nodes))
+                self.assertAlmostEqual(together, alone, delta=2e-12)
         self.assertAlmostEqual(self.energy(self.over_mpi("openmpi", 3, "nbody", *words)), alone, delta=2e-12)
 
     def test_more_ranks_than_bodies(self):
@@ -140,7 +143,8 @@ class NBodyTest(Case):
 
     def test_ranks_without_a_common_clock(self):
         """Rank 1's CLOCK_MONOTONIC is ahead by a day."""
-        shifted = ('[ "$IBCOLL_RUN_RANK" = 1 ] || exec "$0" "$@"; exec unshare --time --monotonic 86400 --fork "$0" "$@"')
+        shifted = ('[ "$IBCOLL_RUN_RANK" = 1 ] || exec "$0" "$@"; '
+                   'exec unshare --time --monotonic 86400 --fork "$0" "$@"')
         if subprocess.run(["unshare", "--time", "--monotonic", "86400", "--fork", "true"], check=False,
                           stderr=subprocess.DEVNULL).returncode != 0:
             self.skipTest("no namespace of time to be had here")
@@ -156,7 +160,8 @@ class RadixOverMpiTest(Case):
             source.write_bytes(os.urandom(40_000))
             rows = self.table(self.over_mpi("openmpi", 3, "radix", source, target, "--csv"))
             self.assertEqual({name: row["calls"] for name, row in rows.items()}, {"allgather": "3", "alltoallv": "3"})
-            self.assertEqual(array.array("I", target.read_bytes()), array.array("I", sorted(array.array("I", source.read_bytes()))))
+            keys = array.array("I", source.read_bytes())
+            self.assertEqual(array.array("I", target.read_bytes()), array.array("I", sorted(keys)))
             missing = self.over_mpi("openmpi", 3, "radix", source.with_name("missing"), target)
             self.check_refused(missing, "radix_openmpi", "No such file")
 
@@ -168,8 +173,8 @@ class SideBySideTest(Case):
     def test_ratio(self):
         self.over_mpi("openmpi", 1, "nbody", "--bodies", 2)  # or there is nothing to compare with
         with tempfile.NamedTemporaryFile(prefix="ibcoll_apps.") as figures:
-            done = self.compare("--ranks", 3, "--apps", "nbody,radix", "--bodies", 60, "--steps", 5, "--keys", 1000, "--rounds", 2,
-                                "--libraries", "ibcoll,openmpi", "--json", figures.name)
+            done = self.compare("--ranks", 3, "--apps", "nbody,radix", "--bodies", 60, "--steps", 5, "--keys", 1000,
+                                "--rounds", 2, "--libraries", "ibcoll,openmpi", "--json", figures.name)
             self.assertEqual(done.returncode, 0, done.stderr)
             cells = json.loads(pathlib.Path(figures.name).read_text(encoding="utf-8"))["cells"]
         self.assertEqual([(cell["application"], cell["ranks"]) for cell in cells], [("nbody", 3), ("radix", 3)])
@@ -181,8 +186,10 @@ class SideBySideTest(Case):
         self.assertIn("geometric mean of the ratios", done.stdout)
 
     def test_bad_options(self):
-        for words, said in ((["--apps", "ftp"], "'ftp' is none of ft, nbody, radix"), (["--rounds", "0"], "'0' is not a number above 0"),
-                            (["--ranks", "x"], "'x' is not a list of numbers"), (["--nodes", "4", "--ranks", "2"], "at least one rank"),
+        for words, said in ((["--apps", "ftp"], "'ftp' is none of ft, nbody, radix"),
+                            (["--rounds", "0"], "'0' is not a number above 0"),
+                            (["--ranks", "x"], "'x' is not a list of numbers"),
+                            (["--nodes", "4", "--ranks", "2"], "at least one rank"),
                             (["--class", "B"], "invalid choice: 'B'")):
             with self.subTest(words=words):
                 done = self.compare(*words)

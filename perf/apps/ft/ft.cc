@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The benchmark FT: solves a diffusion equation by a three-dimensional Fourier transform forth and, in each iteration,
-// back. Source: D. Bailey et al., "The NAS Parallel Benchmarks", NASA report RNR-94-007, 1994, section 2.2 of the kernels.
+// back. Source: D. Bailey et al., "The NAS Parallel Benchmarks", NASA report RNR-94-007, 1994, kernel FT.
 #include <fmt/format.h>
 
 #include <algorithm>

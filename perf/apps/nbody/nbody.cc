@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// N bodies that attract each other, each pair directly; in each step an allgather of all positions. The energy must stay
-// what it was. Sources: S. Aarseth, M. Henon, R. Wielen, "A Comparison of Numerical Methods for the Study of Star Cluster
-// Dynamics", Astronomy and Astrophysics 37, 1974 (Plummer's model to start with); leapfrog: L. Verlet, Physical Review
-// 159, 1967.
+// N bodies that attract each other, each pair directly; in each step an allgather of all positions. The energy must
+// stay what it was. Sources: S. Aarseth, M. Henon, R. Wielen, "A Comparison of Numerical Methods for the Study of Star
+// Cluster Dynamics", Astronomy and Astrophysics 37, 1974 (Plummer's model to start with); leapfrog: L. Verlet,
+// Physical Review 159, 1967.
 #include <fmt/format.h>
 
 #include <algorithm>
