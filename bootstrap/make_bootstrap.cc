@@ -94,9 +94,11 @@ Result<std::unique_ptr<Bootstrap>> from_pmix() {
         "start the program by ibcoll_run, or unset PMIX_RANK",
         std::getenv("PMIX_RANK"), factory.status().text());
   }
-  const auto create = reinterpret_cast<Bootstrap* (*)(Status*)>(factory.value());
+  const Result<Config> config = Config::load();
+  if (!config.ok()) return config.status();
+  const auto create = reinterpret_cast<Bootstrap* (*)(double, Status*)>(factory.value());
   Status status;
-  std::unique_ptr<Bootstrap> bootstrap(create(&status));
+  std::unique_ptr<Bootstrap> bootstrap(create(config.value().seconds("IBCOLL_TIMEOUT"), &status));
   if (!bootstrap) return status;
   return bootstrap;
 }

@@ -4,16 +4,27 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <climits>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
 
 namespace {
 
-constexpr std::chrono::seconds kDeadline{60};
+// IBCOLL_TIMEOUT of the environment; its default where it is not set, or is malformed, of which the context complains.
+double patience_seconds() noexcept {
+  constexpr double kDefault = 600, kLongest = 1e8;
+  const char* text = std::getenv("IBCOLL_TIMEOUT");
+  if (text == nullptr) return kDefault;
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  return end != text && *end == '\0' && seconds > 0 ? std::min(seconds, kLongest) : kDefault;
+}
 
 thread_local char last_error[MPI_MAX_ERROR_STRING + 256] = "";
 
@@ -63,7 +74,9 @@ void give_up_on(Communicator& peers, Blocks& blocks) noexcept {
 }
 
 int wait_for_all(Communicator& peers, MPI_Request& request, Blocks& blocks) noexcept {
-  const auto give_up = std::chrono::steady_clock::now() + kDeadline;
+  const double seconds = patience_seconds();
+  const auto give_up =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3));
   for (int done = 0;;) {
     if (const int code = keep("MPI_Test", peers.rank, MPI_Test(&request, &done, MPI_STATUS_IGNORE)); code != 0) {
       give_up_on(peers, blocks);
@@ -74,11 +87,11 @@ int wait_for_all(Communicator& peers, MPI_Request& request, Blocks& blocks) noex
     sched_yield();
   }
   give_up_on(peers, blocks);
-  std::snprintf(
-      last_error, sizeof last_error,
-      "rank %d: MPI_Iallgather: not all %d ranks came within %lld s; does every rank of the communicator create "
-      "and destroy its context?",
-      peers.rank, peers.size, static_cast<long long>(kDeadline.count()));
+  std::snprintf(last_error, sizeof last_error,
+                "rank %d: MPI_Iallgather: not all %d ranks came within %g s (IBCOLL_TIMEOUT); does every rank of the "
+                "communicator create "
+                "and destroy its context?",
+                peers.rank, peers.size, seconds);
   return MPI_ERR_OTHER;
 }
 

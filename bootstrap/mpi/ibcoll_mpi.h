@@ -19,8 +19,9 @@
 extern "C" {
 #endif
 
-/* Collective over `comm`, an intracommunicator, of which it takes a duplicate; fills all of *bootstrap. Its exchange
- * waits at most 60 seconds for ranks that do not come. It calls MPI from the thread that creates or destroys the context.
+/* Collective over `comm`, an intracommunicator, of which it takes a duplicate; fills all of *bootstrap. An exchange
+ * waits for ranks that do not come for as many seconds as the environment's IBCOLL_TIMEOUT says (default 600). It calls MPI
+ * from the thread that creates or destroys the context.
  * Errors: INVALID_ARGUMENT (a NULL, MPI not running, an intercommunicator), NO_MEMORY, BOOTSTRAP (MPI failed). */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_mpi_bootstrap(MPI_Comm comm, ibcoll_bootstrap_t* bootstrap);
 /* Collective as MPI_Comm_free is; after the context was destroyed, before MPI_Finalize. NULL and a bootstrap that is free

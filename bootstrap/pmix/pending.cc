@@ -45,9 +45,9 @@ void Pending::value_arrived(pmix_status_t reason, pmix_value_t* value, void* dat
   slot->pending->answer(slot->index, reason, bytes);
 }
 
-bool Pending::wait() {
+bool Pending::wait(double seconds) {
   std::unique_lock lock(mutex_);
-  return all_answered_.wait_for(lock, kDeadline, [this] { return outstanding_ == 0; });
+  return all_answered_.wait_for(lock, patience(seconds), [this] { return outstanding_ == 0; });
 }
 
 int Pending::first_failed() {

@@ -5,9 +5,11 @@
 
 #include <pmix.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -15,10 +17,13 @@
 
 namespace ibcoll {
 
+// As a condition variable takes it; infinity becomes three years.
+inline std::chrono::milliseconds patience(double seconds) noexcept {
+  return std::chrono::milliseconds(static_cast<int64_t>(std::clamp(seconds, 0.0, 1e8) * 1e3));
+}
+
 class Pending {
  public:
-  static constexpr std::chrono::seconds kDeadline{60};
-
   // One operation in flight; passed to PMIx as its call back's data, which then owns it.
   struct Slot {
     std::shared_ptr<Pending> pending;
@@ -33,8 +38,8 @@ class Pending {
   static void fence_done(pmix_status_t reason, void* data) noexcept;
   static void value_arrived(pmix_status_t reason, pmix_value_t* value, void* data) noexcept;
 
-  // False: some operation has not answered by the deadline.
-  bool wait();
+  // False: some operation has not answered in time.
+  bool wait(double seconds);
   // After wait(): the first operation without a good answer, -1 if there is none, and why.
   int first_failed();
   pmix_status_t reason();

@@ -4,8 +4,11 @@
 #include <pmix.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "bootstrap/pmix/pending.h"
@@ -23,23 +26,50 @@ pmix_proc_t process(const std::string& job, pmix_rank_t rank) {
   return proc;
 }
 
+// What PMIx_Init brings. It has no deadline of its own, and nothing ends it: a thread waits for it, which may outlive
+// the wish to have it.
+struct Beginning {
+  std::mutex mutex;
+  std::condition_variable over;
+  bool done = false;
+  pmix_status_t reason = PMIX_SUCCESS;
+  pmix_proc_t self{};
+
+  void run() noexcept {
+    pmix_proc_t own{};
+    const pmix_status_t how = PMIx_Init(&own, nullptr, 0);
+    const std::lock_guard lock(mutex);
+    self = own, reason = how, done = true;
+    over.notify_all();
+  }
+  // False: it has not come about in time.
+  bool wait(double seconds) {
+    std::unique_lock lock(mutex);
+    return over.wait_for(lock, patience(seconds), [this] { return done; });
+  }
+};
+
 // This process and its PMIx server. Once, up to the end of the process: a rank that left between two contexts would break
 // the exchanges in which others make the next one.
 class Client {
  public:
-  Client() : reason_(PMIx_Init(&self_, nullptr, 0)) {}
+  Client() : beginning_(std::make_shared<Beginning>()) {
+    std::thread([beginning = beginning_] { beginning->run(); }).detach();
+  }
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   ~Client() {
-    if (reason_ == PMIX_SUCCESS && ::getpid() == process_) PMIx_Finalize(nullptr, 0);  // not in one that was forked off
+    if (::getpid() != process_) return;  // one that was forked off
+    if (beginning_->wait(0) && beginning_->reason == PMIX_SUCCESS) PMIx_Finalize(nullptr, 0);
   }
-  pmix_status_t reason() const { return reason_; }
-  const pmix_proc_t& self() const { return self_; }
+  bool wait(double seconds) const { return beginning_->wait(seconds); }
+  // After that:
+  pmix_status_t reason() const { return beginning_->reason; }
+  const pmix_proc_t& self() const { return beginning_->self; }
 
  private:
   const pid_t process_ = ::getpid();
-  pmix_proc_t self_{};
-  pmix_status_t reason_;
+  const std::shared_ptr<Beginning> beginning_;
 };
 
 // For the keys of exchanges, over all contexts of the process: PMIx keys are written once. And its fences have no names, so
@@ -49,15 +79,21 @@ std::mutex exchanging;
 
 }  // namespace
 
-Result<std::unique_ptr<PmixBootstrap>> PmixBootstrap::create() {
+Result<std::unique_ptr<PmixBootstrap>> PmixBootstrap::create(double seconds) {
   static const Client client;
+  if (!client.wait(seconds)) {
+    return error(IBCOLL_ERR_TIMEOUT,
+                 "PMIx_Init: the PMIx server did not answer within {} s (IBCOLL_TIMEOUT); does the launcher that set "
+                 "PMIX_RANK still run, or is it stopped?",
+                 seconds);
+  }
   const pmix_status_t reason = client.reason();
   if (reason != PMIX_SUCCESS) {
     return error(IBCOLL_ERR_BOOTSTRAP, "PMIx_Init: {}; is the launcher that set PMIX_RANK still running?",
                  PMIx_Error_string(reason));
   }
   std::unique_ptr<PmixBootstrap> bootstrap(
-      new PmixBootstrap(client.self().nspace, static_cast<int>(client.self().rank)));
+      new PmixBootstrap(client.self().nspace, static_cast<int>(client.self().rank), seconds));
   const Result<uint32_t> size = bootstrap->job_number(PMIX_JOB_SIZE);
   if (!size.ok()) return size.status();
   bootstrap->size_ = static_cast<int>(size.value());
@@ -120,10 +156,11 @@ Status PmixBootstrap::fence() const {
   if (reason == PMIX_OPERATION_SUCCEEDED) return {};  // done at once: no call back
   if (reason != PMIX_SUCCESS) return pmix_error(rank_, "PMIx_Fence", reason, "is the launcher still running?");
   static_cast<void>(slot.release());  // the call back owns it, however late it comes
-  if (!pending->wait()) {
+  if (!pending->wait(seconds_)) {
     return error(IBCOLL_ERR_TIMEOUT,
-                 "rank {}: PMIx_Fence: not all {} ranks came within {} s; does every rank create its context?", rank_,
-                 size_, Pending::kDeadline.count());
+                 "rank {}: PMIx_Fence: not all {} ranks came within {} s (IBCOLL_TIMEOUT); does every rank create its "
+                 "context?",
+                 rank_, size_, seconds_);
   }
   if (pending->reason() != PMIX_SUCCESS) {
     return pmix_error(rank_, "PMIx_Fence", pending->reason(), "a rank may have ended early");
@@ -143,7 +180,7 @@ Status PmixBootstrap::collect(const std::string& key, size_t bytes, std::span<st
     }
     static_cast<void>(slot.release());
   }
-  const bool in_time = pending->wait();
+  const bool in_time = pending->wait(seconds_);
   if (const int peer = pending->first_failed(); peer >= 0) {
     return error(in_time ? IBCOLL_ERR_BOOTSTRAP : IBCOLL_ERR_TIMEOUT, "rank {}: PMIx_Get of rank {}: {}", rank_, peer,
                  in_time ? PMIx_Error_string(pending->reason()) : "the PMIx server did not answer in time");
@@ -154,9 +191,14 @@ Status PmixBootstrap::collect(const std::string& key, size_t bytes, std::span<st
 
 }  // namespace ibcoll
 
-extern "C" ibcoll::Bootstrap* ibcoll_pmix_bootstrap(ibcoll::Status* status) {
-  ibcoll::Result<std::unique_ptr<ibcoll::PmixBootstrap>> bootstrap = ibcoll::PmixBootstrap::create();
-  if (bootstrap.ok()) return bootstrap.value().release();
-  *status = bootstrap.status();
+extern "C" ibcoll::Bootstrap* ibcoll_pmix_bootstrap(double seconds, ibcoll::Status* status) {
+  try {
+    ibcoll::Result<std::unique_ptr<ibcoll::PmixBootstrap>> bootstrap = ibcoll::PmixBootstrap::create(seconds);
+    if (bootstrap.ok()) return bootstrap.value().release();
+    *status = bootstrap.status();
+  } catch (const std::system_error& refused) {
+    *status = ibcoll::error(IBCOLL_ERR_SYSTEM, "no thread for PMIx_Init: {}; raise the limit of processes (ulimit -u)",
+                            refused.what());
+  }
   return nullptr;
 }

@@ -10,8 +10,9 @@ namespace ibcoll {
 
 class PmixBootstrap : public Bootstrap {
  public:
-  // Connects to the PMIx server that started this process. BOOTSTRAP when there is none or it does not answer.
-  static Result<std::unique_ptr<PmixBootstrap>> create();
+  // Connects to the PMIx server that started this process. BOOTSTRAP when there is none; TIMEOUT when it does not answer
+  // within `seconds`. An exchange waits as long for ranks that do not come.
+  static Result<std::unique_ptr<PmixBootstrap>> create(double seconds);
 
   std::string name() const override { return "pmix"; }
   int rank() const override { return rank_; }
@@ -20,7 +21,7 @@ class PmixBootstrap : public Bootstrap {
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override;
 
  private:
-  PmixBootstrap(std::string job, int rank) : job_(std::move(job)), rank_(rank) {}
+  PmixBootstrap(std::string job, int rank, double seconds) : job_(std::move(job)), rank_(rank), seconds_(seconds) {}
   Result<uint32_t> job_number(const char* key) const;
   Status publish(const std::string& key, std::span<const std::byte> mine) const;
   Status fence() const;
@@ -30,10 +31,11 @@ class PmixBootstrap : public Bootstrap {
   int rank_ = 0;
   int size_ = 0;
   bool local_job_ = false;
+  const double seconds_;
 };
 
 }  // namespace ibcoll
 
 // What libibcoll.so looks up after it has loaded this module: a new bootstrap, owned by the caller, or nullptr with the
 // reason in *status.
-extern "C" IBCOLL_MODULE_API ibcoll::Bootstrap* ibcoll_pmix_bootstrap(ibcoll::Status* status);
+extern "C" IBCOLL_MODULE_API ibcoll::Bootstrap* ibcoll_pmix_bootstrap(double seconds, ibcoll::Status* status);

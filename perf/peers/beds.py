@@ -2,6 +2,7 @@
 """Where the ranks of perf/compare run: on this machine, as if on several (emulated nodes), or on the nodes of
 perf/cluster; and with which words a library starts them there."""
 
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -78,3 +79,25 @@ class Bed:
 def emulated_node_cpus(nodes):
     """The CPUs of each emulated node, as NODE_CPUS of on_emulated_node."""
     return " ".join(f"n{node}={','.join(map(str, share))}" for node, share in enumerate(launch.cpu_shares(nodes)))
+
+
+@contextlib.contextmanager
+def bed_of(options):
+    """Where the ranks run. The nodes of perf/cluster are those that are up, or exist for as long as this takes."""
+    if not options.cluster:
+        yield Bed(options.nodes, tcp_alone=options.tcp_alone)
+        return
+    cluster_nodes.require_rights()
+    nodes = cluster_nodes.Nodes()
+    state = nodes.state()
+    if state and state["nodes"] != options.cluster:
+        raise cluster_nodes.ClusterError(f"--cluster {options.cluster}: a cluster of {state['nodes']} nodes is up "
+                                         f"already; name that number, or take it down first: perf/cluster down")
+    try:
+        if not state:
+            cluster_nodes.run(str(cluster_nodes.COMMAND), "up", str(options.cluster),
+                              patience=cluster_nodes.PATIENCE_FOR_ALL)
+        yield Bed(options.cluster, nodes, options.tcp_alone)
+    finally:
+        if not state:
+            cluster_nodes.run(str(cluster_nodes.COMMAND), "down", patience=cluster_nodes.PATIENCE_FOR_ALL)

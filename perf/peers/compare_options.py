@@ -55,9 +55,8 @@ def busy_count(text):
     return int(text)
 
 
-def parse(description):
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer sizes and calls: under 2 minutes for 16,2 ranks")
+def add_where(parser):
+    """Where ranks run, and how many."""
     parser.add_argument("--ranks", type=numbers, metavar="LIST", help="default 16,2; with --cluster 4 for each node")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--nodes", type=node_count, default=1, metavar="N", help="as if on N machines: Open MPI over "
@@ -65,6 +64,26 @@ def parse(description):
     where.add_argument("--cluster", type=node_count, metavar="N", help="on N nodes of perf/cluster, joined by shaped "
                        "links: those that are up, or at 1gbit for as long as this takes; needs root; no MPICH")
     parser.add_argument("--tcp-alone", action="store_true", help="Open MPI over TCP inside a node, too")
+
+
+def settle_where(parser, options):
+    """Defaults of the same, and what does not go together. Needs options.libraries."""
+    options.nodes = options.cluster or options.nodes
+    options.ranks = options.ranks or ([4 * options.cluster] if options.cluster else [16, 2])
+    if options.nodes > 1 or options.cluster:
+        if min(options.ranks) < options.nodes:
+            parser.error(f"{'--cluster' if options.cluster else '--nodes'}: a node has at least one rank")
+        options.libraries = [name for name in options.libraries if name != "mpich"]
+    for ranks in options.ranks:
+        if not launch.libraries_for(ranks, options.libraries):
+            parser.error(f"--libraries: none is left for {ranks} ranks (MPICH takes part where every rank has a core, "
+                         f"on one node, without --cluster)")
+
+
+def parse(description):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer sizes and calls: under 2 minutes for 16,2 ranks")
+    add_where(parser)
     parser.add_argument("--busy", type=busy_count, default=0, metavar="N",
                         help="so many other processes compute on this machine all the time")
     parser.add_argument("--collectives", type=names(launch.COLLECTIVES + ["all"]), default=launch.USUAL, metavar="LIST",
@@ -85,16 +104,7 @@ def parse(description):
     if options.before:
         options.before = options.before.resolve()
         options.libraries = ["before"] + options.libraries
-    options.nodes = options.cluster or options.nodes
-    options.ranks = options.ranks or ([4 * options.cluster] if options.cluster else [16, 2])
-    if options.nodes > 1 or options.cluster:
-        if min(options.ranks) < options.nodes:
-            parser.error(f"{'--cluster' if options.cluster else '--nodes'}: a node has at least one rank")
-        options.libraries = [name for name in options.libraries if name != "mpich"]
-    for ranks in options.ranks:
-        if not launch.libraries_for(ranks, options.libraries):
-            parser.error(f"--libraries: none is left for {ranks} ranks (MPICH takes part where every rank has a core, "
-                         f"on one node, without --cluster)")
+    settle_where(parser, options)
     if "all" in options.collectives:
         options.collectives = launch.COLLECTIVES
     if not 0 <= options.root < min(options.ranks):

@@ -5,6 +5,7 @@ import contextlib
 import csv
 import os
 import pathlib
+import platform
 import re
 import shutil
 import signal
@@ -34,6 +35,21 @@ class CompareError(Exception):
 
 def cores():
     return len(os.sched_getaffinity(0))
+
+
+def machine():
+    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
+                  if line.startswith("model name")), platform.machine())
+    return f"{cores()} cores ({model}), Linux {platform.release()}, load {os.getloadavg()[0]:.1f}"
+
+
+def version(name, programs):
+    """One line: what is compared."""
+    own = name in OWN
+    command = [programs[name].parent / "ibcoll_info", "-v"] if own else [f"mpirun.{name}", "--version"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+    wanted = [line for line in lines if "ersion" in line or "(Open MPI)" in line or line.startswith("mpirun (")]
+    return " ".join((wanted or lines or ["version unknown"])[0].split())
 
 
 def libraries_for(ranks, wanted):
@@ -103,8 +119,8 @@ def end(process):
             return
 
 
-def run(name, program, ranks, bed, words, timeout):
-    """Rows of one launch on a beds.Bed: {bytes: (microseconds, algorithm)}; a CompareError has the program's own words."""
+def output(name, program, ranks, bed, words, timeout):
+    """What one launch on a beds.Bed prints; a CompareError has the program's own words."""
     command = bed.command(name, ranks, [program] + words)
     said = f"{TITLES[name]}: {' '.join(command)}"
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
@@ -119,10 +135,17 @@ def run(name, program, ranks, bed, words, timeout):
             raise
     if process.returncode != 0:
         raise CompareError(f"{said}: exit status {process.returncode}\n{err.strip()[-2000:]}")
+    return out
+
+
+def run(name, program, ranks, bed, words, timeout):
+    """Rows of one launch of the benchmark: {bytes: (microseconds, algorithm)}."""
+    out = output(name, program, ranks, bed, words, timeout)
+    said = f"{TITLES[name]}, {ranks} ranks, {' '.join(words)}"
     lines = out.splitlines()
     header = next((i for i, line in enumerate(lines) if line.startswith("collective,")), None)
     if header is None:
-        raise CompareError(f"{said}: printed no table:\n{out[-500:]}{err[-500:]}")
+        raise CompareError(f"{said}: printed no table:\n{out[-500:]}")
     rows = {}
     for row in csv.DictReader(lines[header:]):
         if not row["t_avg"]:

@@ -18,7 +18,7 @@ constexpr Setting kSettings[] = {
      "configuration file; empty: ~/.config/ibcoll.conf, else /etc/ibcoll.conf, where there is one"},
     {"IBCOLL_LOG", Kind::kChoice, "warn", "error|warn|info|debug", "least severe message that is written to stderr"},
     {"IBCOLL_TIMEOUT", Kind::kSeconds, "600", "0.1..inf",
-     "a collective that takes longer fails on all ranks that are still in it; the start under ibcoll_run waits as long "
+     "a collective that takes longer fails on all ranks that are still in it; the start of the job waits as long "
      "for a rank"},
     {"IBCOLL_PEER_TIMEOUT", Kind::kSeconds, "10", "1..86400",
      "over TCP, a rank whose host does not answer for so long counts as failed; one that lives and is busy does not"},

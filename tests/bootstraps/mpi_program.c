@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * An MPI program that runs ibcoll on a communicator of its own: the odd and the even ranks apart, in reverse order. */
+ * An MPI program that runs ibcoll on a communicator of its own: the odd and the even ranks apart, in reverse order. With an
+ * argument, the first rank of each of these never creates its context. */
 #include <ibcoll_mpi.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "alltoall.h"
 
@@ -32,8 +34,13 @@ int main(int argc, char** argv) {
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   bad += bootstrap.rank != split_rank || bootstrap.size != split_size;
+  while (argc > 1 && split_rank == 0) sleep(1); /* until another rank aborts the job */
   const ibcoll_context_params_t params = {sizeof params, &bootstrap};
   const long wrong = checked_alltoall(&params, 5000);
+  if (argc > 1) { /* nor does that rank take part in what ends MPI */
+    fprintf(stderr, "%s\n", ibcoll_mpi_last_error());
+    MPI_Abort(MPI_COMM_WORLD, 3);
+  }
   bad += ibcoll_mpi_bootstrap_free(&bootstrap) != IBCOLL_OK;
   MPI_Comm_free(&split);
   printf("%d of %d: %ld wrong, %d bad\n", split_rank, split_size, wrong, bad);

@@ -10,7 +10,7 @@
 
 namespace {
 
-using Factory = ibcoll::Bootstrap* (*)(ibcoll::Status*);
+using Factory = ibcoll::Bootstrap* (*)(double, ibcoll::Status*);
 
 std::byte pattern(int rank, size_t index, size_t round) {
   return static_cast<std::byte>(static_cast<size_t>(rank) * 31 + index * 7 + round);
@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   ibcoll::Status status;
-  const std::unique_ptr<ibcoll::Bootstrap> bootstrap(reinterpret_cast<Factory>(symbol)(&status));
+  const std::unique_ptr<ibcoll::Bootstrap> bootstrap(reinterpret_cast<Factory>(symbol)(60, &status));
   if (!bootstrap) {
     std::fprintf(stderr, "%s\n", status.text().c_str());
     return 1;

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <string>
 
-#include "perf/apps/radix/job.h"
+#include "perf/apps/layer/library.h"
 
 namespace radix {
+
+using apps::Error;
 
 // Owns a file descriptor.
 class FileDescriptor {

@@ -4,19 +4,14 @@
 // OUT is either the sorted file or as it was before; it may be IN. The directory of OUT is shared by all hosts.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <bit>
-#include <cerrno>
 #include <chrono>
 #include <climits>
 #include <csignal>
-#include <cstdio>
-#include <cstring>
-#include <exception>
 #include <string>
 #include <vector>
 
-#include "perf/apps/radix/job.h"
+#include "perf/apps/layer/program.h"
 #include "perf/apps/radix/key_file.h"
 #include "perf/apps/radix/sort.h"
 
@@ -79,6 +74,7 @@ bool sort_file(Job& job, const std::string& in, const std::string& out, uint64_t
   if (!job.agree(keys && spare ? Error() : fmt::format("no memory for twice {} keys; use more hosts", count))) {
     return false;
   }
+  if (!job.agree(job.begin())) return false;
   Stopwatch watch;
   if (!job.agree(input.read(keys.get(), first, count))) return false;
   phases.read_us = watch.lap();
@@ -87,72 +83,55 @@ bool sort_file(Job& job, const std::string& in, const std::string& out, uint64_t
   if (!job.agree(output.write(keys.get(), first, count))) return false;
   if (!job.agree(job.rank() == 0 ? output.rename() : Error())) return false;
   phases.write_us = watch.lap();
+  job.end();
   output.keep();
   return true;
 }
 
-void print_phases(Job& job, uint64_t keys, const Phases& phases) {
+std::string phases_text(Job& job, uint64_t keys, const Phases& phases) {
   const double read = job.largest(phases.read_us), write = job.largest(phases.write_us);
   const double local = job.largest(phases.sort.local_us), exchange = job.largest(phases.sort.exchange_us);
-  if (job.rank() != 0) return;
   const double total = read + local + exchange + write;
   const auto rate = [keys](double us) { return us > 0 ? static_cast<double>(keys) / us : 0; };
-  fmt::print("{} keys, {} ranks; the slowest rank of each phase:\n", keys, job.size());
-  fmt::print("{:<10}{:>12}{:>16}\n", "phase", "ms", "million keys/s");
+  std::string text = fmt::format("{} keys, {} ranks; the slowest rank of each phase:\n{:<10}{:>12}{:>16}\n", keys,
+                                 job.size(), "phase", "ms", "million keys/s");
   for (const auto& [name, us] : {std::pair<const char*, double>{"read", read},
                                  {"local", local},
                                  {"exchange", exchange},
                                  {"write", write},
                                  {"total", total}}) {
-    fmt::print("{:<10}{:>12.3f}{:>16.2f}\n", name, us / 1e3, rate(us));
+    text += fmt::format("{:<10}{:>12.3f}{:>16.2f}\n", name, us / 1e3, rate(us));
   }
+  return text + "\n";
 }
 
-// Exit status: what was printed is where it belongs.
-int output_written() {
-  if (std::fflush(stdout) == 0) return 0;
-  fmt::print(stderr, "ibcoll_radix: standard output: {}\n", std::strerror(errno));
-  return 1;
-}
+class Radix final : public apps::Application {
+ public:
+  const char* about() const override {
+    return "Sorts a file of 32-bit little-endian unsigned keys with all ranks of the job";
+  }
+  void add_options(CLI::App& options) override {
+    options.add_option("IN", in_, "keys to sort")->required();
+    options.add_option("OUT", out_, "sorted keys; untouched unless all went well; may be IN")->required();
+  }
+  bool run(Job& job) override {
+    // A limit on file sizes is an error from the call that meets it.
+    std::signal(SIGXFSZ, SIG_IGN);
+    return sort_file(job, in_, out_, keys_, phases_);
+  }
+  std::string title() const override { return fmt::format("RADIX: {} keys, sorted", keys_); }
+  std::string details(Job& job) override { return phases_text(job, keys_, phases_); }
 
-int run(int argc, char** argv) {
-  Job job;
-  const Error error = job.open();
-  if (!error.empty()) {
-    fmt::print(stderr, "ibcoll_radix: {}\n", error);
-    return 1;
-  }
-  CLI::App app("Sorts a file of 32-bit little-endian unsigned keys with all ranks of the job", "ibcoll_radix");
-  app.failure_message([](const CLI::App*, const CLI::Error& wrong) {
-    return fmt::format("ibcoll_radix: {}; see ibcoll_radix --help\n", wrong.what());
-  });
-  std::string in, out;
-  app.add_option("IN", in, "keys to sort")->required();
-  app.add_option("OUT", out, "sorted keys; untouched unless all went well; may be IN")->required();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& wrong) {
-    // All ranks got the same arguments; one of them tells.
-    if (job.rank() == 0) app.exit(wrong);
-    return wrong.get_exit_code() == 0 ? output_written() : 2;
-  }
-  // A limit on file sizes is an error from the call that meets it.
-  std::signal(SIGXFSZ, SIG_IGN);
-  uint64_t keys = 0;
-  Phases phases;
-  if (!sort_file(job, in, out, keys, phases)) return 1;
-  print_phases(job, keys, phases);
-  return output_written();
-}
+ private:
+  std::string in_, out_;
+  uint64_t keys_ = 0;
+  Phases phases_;
+};
 
 }  // namespace
 }  // namespace radix
 
 int main(int argc, char** argv) {
-  try {
-    return radix::run(argc, argv);
-  } catch (const std::exception& unexpected) {
-    fmt::print(stderr, "ibcoll_radix: {}\n", unexpected.what());
-    return 1;
-  }
+  radix::Radix application;
+  return apps::run_application(application, argc, argv);
 }

@@ -87,13 +87,11 @@ Error sort(Job& job, uint64_t total, Keys& keys, Keys& spare, SortTimes& times) 
     times.local_us += microseconds_since(begin);
 
     begin = std::chrono::steady_clock::now();
-    Error error = check(ibcoll_allgather(job.team(), own.data(), histograms.data(), sizeof(Histogram)),
-                        "gathering the histograms");
+    Error error = job.allgather(own.data(), histograms.data(), sizeof(Histogram));
     if (!error.empty()) return error;
     const Exchange plan = plan_exchange(histograms, total, job.rank(), job.size());
-    error = check(ibcoll_alltoallv(job.team(), spare.get(), plan.send_counts.data(), plan.send_displacements.data(),
-                                   keys.get(), plan.recv_counts.data(), plan.recv_displacements.data()),
-                  "exchanging the keys");
+    error = job.alltoallv(spare.get(), plan.send_counts.data(), plan.send_displacements.data(), keys.get(),
+                          plan.recv_counts.data(), plan.recv_displacements.data());
     if (!error.empty()) return error;
     times.exchange_us += microseconds_since(begin);
 

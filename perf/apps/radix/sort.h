@@ -7,9 +7,12 @@
 #include <cstdint>
 #include <memory>
 
-#include "perf/apps/radix/job.h"
+#include "perf/apps/layer/job.h"
 
 namespace radix {
+
+using apps::Error;
+using apps::Job;
 
 // First position that `rank` owns of `keys` positions; rank == ranks gives `keys`.
 inline uint64_t first_key(uint64_t keys, int rank, int ranks) noexcept {
