@@ -43,6 +43,10 @@ class BenchCase {
   bool call();
   bool barrier() { return job_.barrier(); }
   bool largest(double& value) { return job_.largest(value); }
+  bool progress() {
+    const ibcoll_status_t status = ibcoll_progress(job_.context());
+    return status == IBCOLL_OK || fail("progress", status);
+  }
 
   Job& job() { return job_; }
   const Options& options() const { return options_; }

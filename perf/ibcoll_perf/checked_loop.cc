@@ -1,51 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "perf/ibcoll_perf/checked_loop.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <thread>
+
+#include "perf/ibcoll_perf/payload.h"
 
 namespace ibcoll::perf {
 namespace {
 
-constexpr uint64_t kMostCalls = 3;  // between two verifications
-constexpr int kReported = 3;        // damages of one row that get a line
 constexpr std::chrono::microseconds kLate(50);
-
-// Buffers of one rank before and after a call.
-class Payload {
- public:
-  explicit Payload(BenchCase& bench) : bench_(bench) {}
-
-  // New data, and nothing of an earlier call is left: for call number `call` of the round.
-  void prepare(uint64_t round, uint64_t call) {
-    round_ = round;
-    key_ = round * kMostCalls + call;
-    bench_.checked().fill(key_);
-  }
-
-  // Wrong bytes of this rank after the last call.
-  uint64_t verify() {
-    const oracle::Damage damage = bench_.checked().damage(key_);
-    if (damage.bytes > 0 && reported_++ < kReported)
-      fmt::print(stderr, "ibcoll_perf: rank {}: {}: round {}: {} wrong bytes, the first: {}\n", bench_.job().rank(),
-                 bench_.title(), round_, damage.bytes, damage.text);
-    return damage.bytes;
-  }
-
- private:
-  BenchCase& bench_;
-  uint64_t round_ = 0, key_ = 0;
-  int reported_ = 0;
-};
 
 // One round: fill, some calls but `most` at most, verify the last one. Appends the time of each call.
 bool run_round(BenchCase& bench, Payload& payload, uint64_t round, uint64_t most, std::vector<double>& calls,
                uint64_t& wrong) {
-  for (uint64_t i = 0; i < std::min(1 + round % kMostCalls, most); ++i) {
+  for (uint64_t i = 0; i < std::min(1 + round % Payload::kMostCalls, most); ++i) {
     payload.prepare(round, i);
     const double begin = now_us();
     if (!bench.call()) return false;
@@ -62,7 +32,7 @@ bool run_rounds(BenchCase& bench, const LoopPlan& plan, std::vector<double>& cal
   const auto warmup = static_cast<uint64_t>(std::max<int64_t>(plan.warmup, 2));
   for (; round < warmup; ++round) {
     const double begin = now_us();
-    if (!run_round(bench, payload, round, kMostCalls, calls, wrong)) return false;
+    if (!run_round(bench, payload, round, Payload::kMostCalls, calls, wrong)) return false;
     round_us = now_us() - begin;
   }
   if (!bench.largest(round_us)) return false;

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "perf/ibcoll_perf/arrivals.h"
 #include "perf/ibcoll_perf/bench_case.h"
 #include "perf/ibcoll_perf/checked_loop.h"
 #include "perf/ibcoll_perf/options.h"
@@ -30,16 +31,18 @@ std::vector<std::string> algorithms_to_run(const Options& options, const Collect
 }
 
 // True in `row`: measured or not applicable. False: the job failed.
-bool measure(BenchCase& bench, const std::string& algorithm, Row& row) {
+bool measure(BenchCase& bench, const std::string& algorithm, Arrivals* arrivals, Row& row) {
   row.collective = bench.row().name;
   row.bytes = bench.bytes();
   const BenchCase::Ready ready = bench.select(algorithm);
   if (ready == BenchCase::Ready::kFailed) return false;
   row.algorithm = bench.algorithm();
+  if (arrivals != nullptr) row.arrival.emplace();
   if (ready == BenchCase::Ready::kNotApplicable) {
     row.not_applicable = bench.why();
     return true;
   }
+  if (arrivals != nullptr) return arrivals->measure(bench, row);
   std::vector<double> calls, all;
   const Options& options = bench.options();
   const bool done = options.check ? run_checked_loop(bench, options.plan, calls, row.errors)
@@ -51,7 +54,7 @@ bool measure(BenchCase& bench, const std::string& algorithm, Row& row) {
 }
 
 bool measure_collective(Job& job, const Options& options, const Collective& collective, const Buffers& buffers,
-                        Report* report, Outcome& outcome) {
+                        Arrivals* arrivals, Report* report, Outcome& outcome) {
   const std::vector<std::string> algorithms = algorithms_to_run(options, collective);
   const std::vector<uint64_t> sizes = sizes_of(options, collective);
   if (report != nullptr) report->begin_collective(collective.name);
@@ -63,7 +66,7 @@ bool measure_collective(Job& job, const Options& options, const Collective& coll
       progress.show(fmt::format("{} of {} rows done; {} bytes, {}", done, sizes.size() * algorithms.size(), bytes,
                                 shown(algorithm)));
       Row row;
-      const bool fine = measure(bench, algorithm, row);
+      const bool fine = measure(bench, algorithm, arrivals, row);
       progress.clear();
       if (!fine) return false;
       ++done;
@@ -105,11 +108,15 @@ bool allocate(Job& job, const Options& options, Buffers& buffers) {
 bool run(Job& job, const Options& options, OutputFile& output, Outcome& outcome) {
   Buffers buffers;
   if (!allocate(job, options, buffers)) return false;
-  Report writer(output, options.format, {job.size(), options.check, options.full});
+  std::optional<Arrivals> arrivals;
+  if (!options.arrival.empty() && !arrivals.emplace(job, options).open()) return false;
+  Report writer(output, options.format,
+                {job.size(), options.check, options.full, arrivals ? arrivals->heading() : std::string()});
   Report* const report = job.rank() == 0 ? &writer : nullptr;
   if (report != nullptr) report->begin();
   for (const ibcoll_collective_t id : options.collectives)
-    if (!measure_collective(job, options, kCatalog[id], buffers, report, outcome)) return false;
+    if (!measure_collective(job, options, kCatalog[id], buffers, arrivals ? &*arrivals : nullptr, report, outcome))
+      return false;
   auto held = static_cast<double>(private_memory()), own = static_cast<double>(buffers.total_bytes());
   if (!job.largest(held) || !job.largest(own)) return false;
   if (report != nullptr) report->end(outcome, static_cast<uint64_t>(held), static_cast<uint64_t>(own));

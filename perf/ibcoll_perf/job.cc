@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 
-#include <fstream>
-#include <functional>
-
+#include "perf/arrival/prepare.h"
 #include "tools/own_calls.h"
 
 namespace ibcoll::perf {
@@ -115,9 +113,7 @@ bool Job::gather_everywhere(double mine, std::vector<double>& all) {
 }
 
 bool ranks_on_this_kernel(Job& job, int& count) {
-  std::string boot_id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
-  const auto mine = static_cast<double>(std::hash<std::string>{}(boot_id) >> 14);  // 50 bits: exact
+  const double mine = kernel_identity();
   std::vector<double> all;
   if (!job.gather_everywhere(mine, all)) return false;
   count = static_cast<int>(std::count(all.begin(), all.end(), mine));

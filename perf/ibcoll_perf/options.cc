@@ -10,6 +10,7 @@
 #include <limits>
 #include <sstream>
 
+#include "perf/arrival/prepare.h"
 #include "runtime/base/catalog.h"
 #include "tools/oracle/elements.h"
 
@@ -56,7 +57,8 @@ const CLI::Validator not_nan(
 
 // As the options have them.
 struct Text {
-  std::string collective, range = "1:1M", memory = "malloc", scheme = "auto", format = "table", distribution, type;
+  std::string collective, range = "1:1M", memory = "malloc", scheme = "auto", format = "table", distribution, type,
+                          message_cost;
   uint64_t factor = 2;
   double seconds = 0.2;
 };
@@ -114,6 +116,13 @@ void describe_loop(CLI::App& app, Options& options, Text& text) {
                "Verify every byte after one, two and three calls in turn; times then include waiting for it");
 }
 
+void describe_arrival(CLI::App& app, Options& options, Text& text) {
+  app.add_option("--arrival", options.arrival,
+                 "Barrier and delays before each call: none, random:MIF, late:PERCENT:MIF or file:TRACE");
+  app.add_option("--message-cost", text.message_cost,
+                 "With --arrival, ALPHA:BETA: a message of m bytes takes ALPHA + BETA m us (default: measured)");
+}
+
 void describe_output(CLI::App& app, Options& options, Text& text) {
   app.add_flag("-f,--full", options.full, "Half (p50) and nine in ten calls (p90) as well");
   app.add_option("--format", text.format, "How to print")->check(CLI::IsMember(kFormats))->capture_default_str();
@@ -136,6 +145,15 @@ void read(const Text& text, Options& options) {
   options.sizes = parse_sizes(text.range, text.factor);
   options.plan.budget_us = text.seconds * 1e6;
   options.library_memory = text.memory == "ibcoll";
+  if (!options.arrival.empty()) {
+    const std::string problem = parse_arrival(options.arrival, options.pattern);
+    if (!problem.empty()) throw CLI::ValidationError("--arrival", problem);
+  }
+  if (!text.message_cost.empty()) {
+    if (options.arrival.empty()) throw CLI::ValidationError("--message-cost", "it goes with --arrival");
+    const std::string problem = parse_message_cost(text.message_cost, options.message_cost);
+    if (!problem.empty()) throw CLI::ValidationError("--message-cost", problem);
+  }
   check_algorithm(options);
   check_operation(options);
 }
@@ -150,6 +168,7 @@ std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options
   Text text;
   describe_calls(app, options, text);
   describe_loop(app, options, text);
+  describe_arrival(app, options, text);
   describe_output(app, options, text);
   app.callback([&] {
     if (!options.list) read(text, options);

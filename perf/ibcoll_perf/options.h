@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "ibcoll.h"
+#include "perf/arrival/figures.h"
+#include "perf/arrival/pattern.h"
 #include "perf/timed_loop.h"
 #include "tools/options/sizes.h"
 #include "tools/oracle/distributions.h"
@@ -31,6 +33,9 @@ struct Options {
   bool blocking = false;
   bool library_memory = false;  // buffers from ibcoll_mem_alloc
   bool list = false;
+  std::string arrival;  // as given; empty: calls back to back
+  ArrivalPattern pattern;
+  std::optional<MessageCost> message_cost;  // nothing: measured
   ibcoll_scheme_t scheme = IBCOLL_SCHEME_AUTO;
   Format format = Format::kTable;
   std::string output;  // empty: standard output

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 namespace ibcoll::perf {
@@ -40,10 +41,14 @@ std::string times_text(bool full, Text text) {
   return result;
 }
 
-std::string table_heading(bool full) {
-  return fmt::format("{:>10} {:>10}{} {:>8}  {}\n", "bytes", "iterations",
-                     times_text(full, [](const Column& column) { return fmt::format(" {:>11}", column.name); }),
-                     "errors", "algorithm");
+constexpr size_t kShownArrival = 4;  // columns of arrival figures in a table; the heading has the rest
+
+std::string table_heading(const Heading& heading) {
+  std::string times =
+      times_text(heading.full, [](const Column& column) { return fmt::format(" {:>11}", column.name); });
+  for (size_t i = 0; i < kShownArrival && !heading.arrival.empty(); ++i)
+    times += fmt::format(" {:>14}", kArrivalColumns[i].name);
+  return fmt::format("{:>10} {:>10}{} {:>8}  {}\n", "bytes", "iterations", times, "errors", "algorithm");
 }
 
 }  // namespace
@@ -53,8 +58,10 @@ std::string table_line(const Row& row, bool full) {
   const auto time = [&](const Column& column) {
     return fmt::format(" {:>11}", ran ? time_text(row.times.*column.value) : "");
   };
-  return fmt::format("{:>10} {:>10}{} {:>8}  {}{}\n", row.bytes, ran ? std::to_string(row.iterations) : "n/a",
-                     times_text(full, time),
+  std::string times = times_text(full, time);
+  for (size_t i = 0; i < kShownArrival && row.arrival; ++i)
+    times += fmt::format(" {:>14}", ran ? time_text(kArrivalColumns[i].value(*row.arrival)) : "");
+  return fmt::format("{:>10} {:>10}{} {:>8}  {}{}\n", row.bytes, ran ? std::to_string(row.iterations) : "n/a", times,
                      !ran         ? ""
                      : row.errors ? std::to_string(*row.errors)
                                   : "-",
@@ -66,7 +73,9 @@ std::string csv_line(const Row& row, bool full) {
   const auto time = [&](const Column& column) {
     return ran ? fmt::format("{:.3f},", row.times.*column.value) : std::string(",");
   };
-  return fmt::format("{},{},{},{}{},{},{}\n", row.collective, row.bytes, row.iterations, times_text(full, time),
+  std::string times = times_text(full, time);
+  if (row.arrival) times += ran ? arrival_csv_values(*row.arrival) : std::string(std::size(kArrivalColumns) + 1, ',');
+  return fmt::format("{},{},{},{}{},{},{}\n", row.collective, row.bytes, row.iterations, times,
                      ran && row.errors ? std::to_string(*row.errors) : "", row.algorithm, quoted(row.not_applicable));
 }
 
@@ -88,6 +97,10 @@ nlohmann::json json_row(const Row& row, bool full) {
   }
   for (const Column& column : kTimes)
     if (full || !column.full) json[column.name] = row.times.*column.value;
+  if (row.arrival) {
+    for (const ArrivalColumn& column : kArrivalColumns) json[column.name] = column.value(*row.arrival);
+    json["delays"] = delays_text(*row.arrival);
+  }
   json["errors"] = row.errors ? nlohmann::json(*row.errors) : nlohmann::json(nullptr);
   return json;
 }
@@ -98,8 +111,9 @@ Report::Report(OutputFile& output, Options::Format format, Heading heading)
 void Report::begin() {
   if (format_ != Options::Format::kCsv) return;
   output_.write(
-      fmt::format("collective,bytes,iterations,{}errors,algorithm,not_applicable\n",
-                  times_text(heading_.full, [](const Column& column) { return std::string(column.name) + ","; })));
+      fmt::format("collective,bytes,iterations,{}{}errors,algorithm,not_applicable\n",
+                  times_text(heading_.full, [](const Column& column) { return std::string(column.name) + ","; }),
+                  heading_.arrival.empty() ? "" : arrival_csv_names()));
 }
 
 void Report::begin_collective(const std::string& name) {
@@ -108,7 +122,7 @@ void Report::begin_collective(const std::string& name) {
   output_.write(fmt::format("# {} over {} rank{}; times in us{}\n", name, heading_.ranks,
                             heading_.ranks == 1 ? "" : "s",
                             heading_.checked ? ", which include waiting for ranks that verify" : ""));
-  output_.write(table_heading(heading_.full));
+  output_.write(heading_.arrival + table_heading(heading_));
 }
 
 void Report::add(const Row& row) {
@@ -131,13 +145,14 @@ void Report::end(const Outcome& outcome, uint64_t private_memory, uint64_t buffe
   } else if (format_ == Options::Format::kJson) {
     auto rows = nlohmann::json::array();
     for (const Row& row : rows_) rows.push_back(json_row(row, heading_.full));
-    const nlohmann::json document = {{"collective", collectives_.size() == 1 ? collectives_[0] : "all"},
-                                     {"ranks", heading_.ranks},
-                                     {"version", ibcoll_version_string()},
-                                     {"unit", "us"},
-                                     {"private_bytes_per_rank", private_memory},
-                                     {"buffer_bytes_per_rank", buffer_memory},
-                                     {"rows", rows}};
+    nlohmann::json document = {{"collective", collectives_.size() == 1 ? collectives_[0] : "all"},
+                               {"ranks", heading_.ranks},
+                               {"version", ibcoll_version_string()},
+                               {"unit", "us"},
+                               {"private_bytes_per_rank", private_memory},
+                               {"buffer_bytes_per_rank", buffer_memory},
+                               {"rows", rows}};
+    if (!heading_.arrival.empty()) document["arrival"] = heading_.arrival.substr(2, heading_.arrival.size() - 3);
     output_.write(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "perf/arrival/figures.h"
 #include "perf/call_times.h"
 #include "perf/ibcoll_perf/options.h"
 
@@ -21,7 +22,8 @@ struct Row {
   CallTimes times;
   std::optional<uint64_t> errors;  // nothing: not checked
   std::string algorithm;
-  std::string not_applicable;  // why; empty: it ran
+  std::optional<ArrivalFigures> arrival;  // with --arrival, also where it did not run
+  std::string not_applicable;             // why; empty: it ran
 };
 
 // What came out of all rows.
@@ -35,7 +37,8 @@ struct Outcome {
 struct Heading {
   int ranks = 1;
   bool checked = false;
-  bool full = false;  // with p50 and p90
+  bool full = false;    // with p50 and p90
+  std::string arrival;  // line about the pattern; empty: none
 };
 
 // A file that appears whole or not at all: written beside its place and renamed by commit(). A device or a pipe is written

@@ -42,6 +42,18 @@ def numbers(text):
     return values
 
 
+def arrival_pattern(text):
+    """Of other machines and folders as well: a file is named in full. The programs say what is wrong with the rest."""
+    kind, _, path = text.partition(":")
+    if kind not in ("none", "random", "late", "file"):
+        raise argparse.ArgumentTypeError(f"{text!r} is none of none, random:MIF, late:PERCENT:MIF, file:TRACE")
+    if kind != "file":
+        return text
+    if not pathlib.Path(path).is_file():
+        raise argparse.ArgumentTypeError(f"{text!r}: there is no such file; ibcoll_trace --arrivals FILE writes one")
+    return f"file:{pathlib.Path(path).resolve()}"
+
+
 def node_count(text):
     most = cluster_nodes.MOST_NODES
     if not text.isdecimal() or not 1 <= int(text) <= most:
@@ -90,6 +102,9 @@ def parse(description):
                         help="or all (default: barrier, bcast, allgather(v), alltoall(v), allreduce)")
     parser.add_argument("--distribution", default="mild", metavar="NAME", help="of irregular blocks, as ibcoll_perf has them")
     parser.add_argument("--root", type=int, default=0, metavar="RANK", help="where a collective has one (default 0)")
+    parser.add_argument("--arrival", type=arrival_pattern, metavar="PATTERN", help="a barrier and delays before each "
+                        "call: none, random:MIF, late:PERCENT:MIF or file:TRACE, as in ibcoll_perf; what is compared "
+                        "is the time from the last arrival to the last exit")
     parser.add_argument("--libraries", type=names(PEERS), default=PEERS, metavar="LIST")
     parser.add_argument("--bytes", type=size_range, default=(8, 1 << 20), metavar="MIN:MAX", help="default 8:1M")
     parser.add_argument("--factor", type=int, help="from one size to the next: 4, with --quick 8")

@@ -21,11 +21,15 @@ USUAL = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv",
 SLOWEST = ["gather", "gatherv", "scatter", "scatterv", "reduce", "scan", "exscan"]
 TITLES = {"ibcoll": "ibcoll", "before": "before", "openmpi": "Open MPI", "mpich": "MPICH"}
 OWN = ["ibcoll", "before"]  # builds of ibcoll
-SOURCES = ["perf/peers/mpi_perf.cc", "perf/peers/mpi_case.h", "perf/timed_loop.h", "perf/call_times.h", CATALOG, DISTRIBUTIONS]
+SOURCES = ["perf/peers/mpi_perf.cc", "perf/peers/mpi_case.h", "perf/peers/mpi_pairs.h", "perf/peers/mpi_arrivals.h",
+           *[f"perf/arrival/{name}.h" for name in ("figures", "link", "loop", "pattern", "prepare")],
+           "perf/timed_loop.h", "perf/call_times.h", CATALOG, DISTRIBUTIONS]
 
 
-def figure(collective):
-    """The column that is compared."""
+def figure(collective, arrival=None):
+    """The column that is compared. With a pattern of arrivals: from the last arrival to the last exit."""
+    if arrival:
+        return "t_last"
     return "t_max" if collective in SLOWEST else "t_avg"
 
 
@@ -138,17 +142,29 @@ def output(name, program, ranks, bed, words, timeout):
     return out
 
 
-def run(name, program, ranks, bed, words, timeout):
-    """Rows of one launch of the benchmark: {bytes: (microseconds, algorithm)}."""
+def table(name, program, ranks, bed, words, timeout):
+    """Rows of one launch of the benchmark, as it prints them."""
     out = output(name, program, ranks, bed, words, timeout)
     said = f"{TITLES[name]}, {ranks} ranks, {' '.join(words)}"
     lines = out.splitlines()
     header = next((i for i, line in enumerate(lines) if line.startswith("collective,")), None)
     if header is None:
         raise CompareError(f"{said}: printed no table:\n{out[-500:]}")
+    return list(csv.DictReader(lines[header:]))
+
+
+def run(name, program, ranks, bed, words, timeout, arrival=None):
+    """{bytes: (microseconds, algorithm, row)} of one launch."""
     rows = {}
-    for row in csv.DictReader(lines[header:]):
+    for row in table(name, program, ranks, bed, words + (["--arrival", arrival] if arrival else []), timeout):
         if not row["t_avg"]:
-            raise CompareError(f"{said}: no time for {row['bytes']} bytes: {row.get('not_applicable')}")
-        rows[int(row["bytes"])] = (float(row[figure(row["collective"])]), row["algorithm"])
+            raise CompareError(f"{TITLES[name]}: no time for {row['bytes']} bytes: {row.get('not_applicable')}")
+        rows[int(row["bytes"])] = (float(row[figure(row["collective"], arrival)]), row["algorithm"], row)
     return rows
+
+
+def message_cost(name, program, ranks, bed, timeout):
+    """ALPHA:BETA of a message, for --message-cost: measured once, so that delays are the same in all libraries."""
+    words = ["alltoall", "--bytes", "8:8", "--iterations", "1", "--format", "csv", "--arrival", "none"]
+    row = table(name, program, ranks, bed, words, timeout)[0]
+    return f"{row['alpha']}:{row['beta']}"

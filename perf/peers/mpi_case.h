@@ -131,6 +131,7 @@ class Case {
     return all;
   }
   const char* name() const { return row_.name; }
+  const Collective& row() const { return row_; }
   uint64_t bytes() const { return bytes_; }
   bool prints() const { return rank_ == 0; }
   size_t ranks() const { return static_cast<size_t>(size_); }

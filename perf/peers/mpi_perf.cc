@@ -10,11 +10,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "perf/peers/mpi_case.h"
+#include "perf/peers/mpi_arrivals.h"
 #include "perf/timed_loop.h"
 
 namespace {
@@ -22,6 +24,7 @@ namespace {
 using ibcoll::Collective;
 using ibcoll::oracle::Distribution;
 using ibcoll::peers::Case;
+using ibcoll::peers::MpiArrivals;
 using ibcoll::peers::Wanted;
 
 struct Free {
@@ -87,12 +90,27 @@ Wanted wanted(const std::string& collective, const std::string& distribution, in
   return {&ibcoll::kCatalog[row], static_cast<Distribution>(chosen), root};
 }
 
+// Nothing without --arrival. A pattern that cannot be read ends the program with the reason.
+std::unique_ptr<MpiArrivals> arrivals(const std::string& text, const std::string& cost_text) {
+  if (text.empty()) return nullptr;
+  ibcoll::perf::ArrivalPattern pattern;
+  std::optional<ibcoll::perf::MessageCost> cost;
+  int ranks = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  std::string problem = ibcoll::perf::parse_arrival(text, pattern);
+  if (problem.empty()) problem = ibcoll::perf::load_arrivals(pattern, ranks);
+  if (!problem.empty()) refuse("--arrival: " + problem);
+  if (!cost_text.empty()) problem = ibcoll::perf::parse_message_cost(cost_text, cost);
+  if (!problem.empty()) refuse("--message-cost: " + problem);
+  return std::make_unique<MpiArrivals>(std::move(pattern), cost);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   CLI::App app("The timed loop of ibcoll_perf over MPI; prints CSV");
-  std::string name, range = "8:1048576", format = "csv", distribution = "mild";
+  std::string name, range = "8:1048576", format = "csv", distribution = "mild", arrival, message_cost;
   uint64_t factor = 2;
   int root = 0;
   double seconds = 0.2;
@@ -105,6 +123,8 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", seconds, "for the timed calls of one size")->check(CLI::PositiveNumber);
   app.add_option("--iterations", plan.iterations, "timed calls; 0: as --seconds says");
   app.add_option("--warmup", plan.warmup, "calls before; negative: chosen");
+  app.add_option("--arrival", arrival, "as in ibcoll_perf");
+  app.add_option("--message-cost", message_cost, "as in ibcoll_perf");
   app.add_option("--format", format)->check(CLI::IsMember({"csv"}));
   CLI11_PARSE(app, argc, argv);
 
@@ -117,12 +137,16 @@ int main(int argc, char** argv) {
   const auto sizes = what.row->moves_data() ? sizes_between(min, max, factor) : std::vector<uint64_t>{0};
   const Case largest(what, sizes.back());
   const Buffer send = make_buffer(largest.send_bytes()), recv = make_buffer(largest.recv_bytes());
-  if (largest.prints()) std::printf("collective,bytes,iterations,t_min,t_avg,t_max,p99,errors,algorithm\n");
+  std::unique_ptr<MpiArrivals> late = arrivals(arrival, message_cost);
+  if (largest.prints())
+    std::printf("%scollective,bytes,iterations,t_min,t_avg,t_max,p99,%serrors,algorithm\n",
+                late ? late->heading(arrival).c_str() : "", late ? ibcoll::perf::arrival_csv_names().c_str() : "");
   for (const uint64_t bytes : sizes) {
     Case one(what, bytes);
     one.use(send.get(), recv.get());
-    run_case(one, plan);
+    late ? late->run(one, plan) : run_case(one, plan);
   }
+  late.reset();
   MPI_Finalize();
   return 0;
 }

@@ -21,13 +21,24 @@ def size_text(count):
 class Cell:
     """One collective at one size on one number of ranks: microseconds of each library in each round."""
 
-    def __init__(self, ranks, collective, size):
+    def __init__(self, ranks, collective, size, arrival=None):
         self.ranks, self.collective, self.size = ranks, collective, size
+        self.figure = figure(collective, arrival)
+        self.mean_times, self.bounds = {}, []  # with a pattern of arrivals: as `times`, mean time in the call
         self.times = {}  # library -> list of t_avg, one per round
         self.algorithm = ""
 
     def median(self, library):
         return statistics.median(self.times[library])
+
+    def add(self, library, time_us, row):
+        self.times.setdefault(library, []).append(time_us)
+        if self.figure == "t_last":
+            self.mean_times.setdefault(library, []).append(float(row["t_avg"]))
+            self.bounds.append(float(row["bound"]))
+
+    def bound(self):
+        return statistics.median(self.bounds)
 
     def peers(self):
         return [name for name in self.times if name != "ibcoll"]
@@ -44,8 +55,9 @@ class Cell:
         return [min(peers) / own for peers, own in zip(rounds, self.times["ibcoll"])]
 
     def as_json(self):
+        arrival = {"mean_times_us": self.mean_times, "bound_us": self.bound()} if self.bounds else {}
         return {"ranks": self.ranks, "collective": self.collective, "bytes": self.size, "algorithm": self.algorithm,
-                "figure": figure(self.collective), "times_us": self.times, "ratio": self.ratio()}
+                "figure": self.figure, "times_us": self.times, "ratio": self.ratio(), **arrival}
 
 
 def distance_line(distances):
@@ -63,7 +75,9 @@ def table(cells, libraries):
     """Lines of the table for one number of ranks."""
     width = name_width(cell.collective for cell in cells)
     head = f"{'collective':<{width}}{'bytes':>6}" + "".join(f"{TITLES[name] + ' us':>13}" for name in libraries)
-    lines = [head + f"{'ratio':>8}  {'min..max':<13}algorithm"]
+    lines = [head + f"{'ratio':>8}  {'min..max':<13}"]
+    bounded = any(cell.bounds for cell in cells)
+    lines[0] += f"{'bound us':<11}algorithm" if bounded else "algorithm"
     for cell in cells:
         line = f"{cell.collective:<{width}}{size_text(cell.size):>6}"
         for name in libraries:
@@ -71,7 +85,8 @@ def table(cells, libraries):
         ratio = cell.ratio()
         if ratio is not None:
             spread = cell.ratios()
-            line += f"{ratio:>8.2f}  {f'{min(spread):.2f}..{max(spread):.2f}':<13}{cell.algorithm}"
+            line += f"{ratio:>8.2f}  {f'{min(spread):.2f}..{max(spread):.2f}':<13}"
+            line += (f"{cell.bound():<11.2f}" if cell.bounds else "") + cell.algorithm
         lines.append(line)
     return lines
 

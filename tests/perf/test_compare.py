@@ -97,6 +97,34 @@ class CompareTest(unittest.TestCase):
         self.assertRegex(done.stdout, r"barrier +0 +2\.00 +6\.00 +3\.00")
         self.assertIn("cells below 1: none", done.stdout)
 
+    def arrival_program(self, name, last):
+        """Prints a row of --arrival, with its words in a file."""
+        self.write(name, "#!/bin/bash\n" + f'[[ $1 != --version && $1 != -v ]] || {{ echo "version 1"; exit 0; }}\n'
+                   f'echo "$*" >>{self.folder / "words"}\n'
+                   "echo '# arrival'\necho collective,bytes,iterations,t_avg,t_last,bound,alpha,beta,errors,algorithm\n"
+                   f"echo alltoall,8,10,90,{last},2.5,20,0.008,0,way\n")
+
+    def test_arrivals_compare_what_is_after_the_last_one(self):
+        self.arrival_program("build/bin/ibcoll_run", 4)
+        self.arrival_program("path/mpirun.openmpi", 6)
+        done = self.compare("--ranks", str(CORES + 1), "--collectives", "alltoall", "--arrival", "random:32",
+                            "--json", str(self.folder / "figures"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"alltoall +8 +4\.00 +6\.00 +1\.50 .* 2\.50 +way")
+        cell, = json.loads((self.folder / "figures").read_text(encoding="utf-8"))["cells"]
+        self.assertEqual((cell["figure"], cell["bound_us"], cell["mean_times_us"]["openmpi"]), ("t_last", 2.5, [90, 90]))
+        measuring, *compared = (self.folder / "words").read_text(encoding="utf-8").splitlines()
+        self.assertIn("--arrival none", measuring)
+        self.assertEqual(len(compared), 4)
+        for words in compared:  # all have the delays of one measurement
+            self.assertIn("--message-cost 20:0.008 --arrival random:32", words)
+
+    def test_arrivals_that_are_none(self):
+        for pattern, part in (("sometimes", "is none of none, random:MIF"), ("file:/nowhere", "there is no such file")):
+            done = self.compare("--arrival", pattern)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(part, done.stderr)
+
     def test_libraries_of_which_none_is_left(self):
         for options in (["--libraries", "mpich", "--ranks", str(CORES + 1)], ["--libraries", "mpich", "--nodes", "2"]):
             done = self.compare("--collectives", "barrier", *options)

@@ -223,6 +223,71 @@ class Formats(PerfTest):
             self.assertEqual(ran("--algorithm", "auto", *words, IBCOLL_ALLTOALL=other), [auto])
 
 
+class Arrivals(PerfTest):
+    def trace(self, text):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = pathlib.Path(folder.name) / "arrivals"
+        path.write_text(text, encoding="ascii")
+        return path
+
+    def test_ranks_come_as_late_as_the_pattern_says(self):
+        # Sleeps end late, never early. T is 10 us, as --message-cost says.
+        trace = self.trace("# ibcoll arrivals 1 ranks 4\n0 0 0 20000\n20000 0 0 0\n")
+        for pattern, least in (("late:25:2000", 2000), (f"file:{trace}", 2000), ("random:4000", 100)):
+            with self.subTest(pattern=pattern):
+                row, = rows_of(self.check_runs(perf(4, "alltoall", "--bytes", "8", "--arrival", pattern, "--message-cost",
+                                                    "10:0", "--iterations", "4", "--format", "csv")))
+                self.assertGreater(float(row["worst_factor"]), least * 0.8)
+                self.assertGreater(float(row["worst_factor"]), float(row["average_factor"]))
+                # All but one rank wait for the late one, and who waits is not counted after the last arrival.
+                self.assertGreater(float(row["t_avg"]), float(row["t_last"]))
+                self.assertEqual((row["message"], row["bound"], row["clock_error"]), ("10", "10", "0"))
+                self.assertEqual(row["iterations"], "4")
+
+    def test_every_collective_is_right(self):
+        for ranks in (1, 3):
+            rows = rows_of(self.check_runs(perf(ranks, "all", "--check", "--bytes", "8:64K", "--factor", "64", "--iterations",
+                                                "4", "--arrival", "late:1:10", "--format", "csv")))
+            self.assertEqual(list(dict.fromkeys(row["collective"] for row in rows)), COLLECTIVES)
+            self.assertEqual({row["errors"] for row in rows}, {"0"})
+
+    def test_formats_say_how_ranks_wait_and_what_a_message_takes(self):
+        words = ["alltoall", "--bytes", "8", "--iterations", "3", "--arrival", "none"]
+        table = self.check_runs(perf(1, *words)).stdout
+        self.assertRegex(table, r"# arrival none: delays spin; one clock .* \(measured\)\n +bytes .* t_last +bound +average_factor")
+        document = json.loads(self.check_runs(perf(os.cpu_count() + 1, *words, "--format", "json")).stdout)
+        self.assertIn("delays sleep", document["arrival"])
+        row, = document["rows"]
+        self.assertEqual(row["delays"], "sleep")
+        self.assertGreater(row["alpha"], 0)
+        self.assertGreater(row["message"], 0)
+
+    def test_algorithms_that_do_not_apply_leave_columns_empty(self):
+        rows = rows_of(self.check_runs(perf(3, "allgather", "--algorithm", "all", "--bytes", "8", "--iterations", "3",
+                                            "--arrival", "none", "--format", "csv")))
+        without = [row for row in rows if row["not_applicable"]]
+        self.assertIn("recursive_doubling", [row["algorithm"] for row in without])
+        self.assertEqual({row["t_last"] for row in without}, {""})
+
+    def test_wrong_patterns_are_named(self):
+        for pattern, part in (("random", "try random:32"), ("random:nan", "random:nan"), ("late:101:3", "try late:25:128"),
+                              ("late:5", "late:5"), ("sometimes", "try none, random:MIF"), ("file:", "a file name")):
+            self.check_refused(perf(0, "alltoall", "--arrival", pattern), "--arrival", part)
+        self.check_refused(perf(0, "alltoall", "--arrival", "none", "--message-cost", "7"), "try 20:0.008")
+        self.check_refused(perf(0, "alltoall", "--message-cost", "7:1"), "it goes with --arrival")
+
+    def test_wrong_traces_are_named_with_their_line(self):
+        head = "# ibcoll arrivals 1 ranks 2\n"
+        for text, part in (("0 1\n", "line 1: '# ibcoll arrivals"), ("", "line 1"), (head, "line 2: there is no call"),
+                           (head + "0 1\n0\n", "line 3: 1 delays, where 2"), (head + "0 x\n", "line 2: 'x' is no delay"),
+                           (head + "0 -1\n", "'-1'"), (head.replace("2", "5") + "0 1\n", "of 5 ranks and the job has 2")):
+            with self.subTest(text=text):
+                done = perf(2, "alltoall", "--bytes", "8", "--arrival", f"file:{self.trace(text)}")
+                self.check_refused(done, part, status=1)
+        self.check_refused(perf(2, "alltoall", "--arrival", "file:/nowhere/a"), "/nowhere/a: cannot be opened", status=1)
+
+
 class Output(PerfTest):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="ibcoll_perf.")
