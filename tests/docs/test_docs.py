@@ -18,7 +18,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 # Not IBCOLL_RUN_*, IBCOLL_<COLLECTIVE>: a name is whole.
 NAME = re.compile(r"\bIBCOLL_[A-Z0-9_]*[A-Z0-9]\b(?!_?[*<])")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]\b")
-PATH = re.compile(r"(?<![\w/.$-])(?:runtime|bootstrap|tools|perf|tests|docs)/[\w/-]+(?:\.[a-z]+)?\b(?![*{])")
+PATH = re.compile(r"(?<![\w/.$-])(?:runtime|bootstrap|tools|perf|tests|docs)/[\w/-]+(?:\.[a-z]+)?\b(?![\w/*{-])")
 
 
 def documents(root=ROOT):
