@@ -127,8 +127,9 @@ class Documents(unittest.TestCase):
             page = ROOT / "docs" / f"{tool}.md"
             if not page.exists():
                 continue
-            for where, line, name in self.named(OPTION, {page: self.pages[page]}):
-                known = set().union(*(options[other] for other in tools if other == tool or other in line))
+            text = "\n".join(self.pages[page])
+            known = set().union(*(options[other] for other in tools if other in text))
+            for where, _, name in self.named(OPTION, {page: self.pages[page]}):
                 with self.subTest(where=where, option=name):
                     self.assertIn(name, known)
 
