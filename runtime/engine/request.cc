@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "runtime/comm/reduce/types.h"
 #include "runtime/engine/team.h"
 
 namespace ibcoll {
@@ -121,6 +122,13 @@ PairBytes Request::pair_bytes(int peer) const noexcept {
   return gathers == here ? PairBytes{0, bytes} : PairBytes{bytes, 0};
 }
 
-std::string Request::call() const { return fmt::format("{} ({})", kCatalog[args_.collective].name, algorithm_name_); }
+std::string Request::call() const {
+  const Collective& row = kCatalog[args_.collective];
+  std::string text = fmt::format("{} ({})", row.name, algorithm_name_);
+  if (!row.reduces()) return text;
+  const Reduction& reduction = args_.reduction;
+  if (!row.irregular()) text += fmt::format(" of {} elements", args_.count);
+  return text + fmt::format(" of type {}, operation {}", type_name(reduction.type), reduction.op->name);
+}
 
 }  // namespace ibcoll

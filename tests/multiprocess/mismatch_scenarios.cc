@@ -106,6 +106,35 @@ void calls_differ(Rank& self) {
   differ(self, direct, pairwise);
 }
 
+// The last rank has another type of the same size, another operation, or one element less. Every rank is told which ranks
+// differ, and the call of one of them with its type and operation.
+void reductions_differ(Rank& self) {
+  oracle::CallParams sums;
+  sums.p = self.size, sums.count = 3000, sums.type = IBCOLL_INT64, sums.op = IBCOLL_SUM;
+  for (const auto collective : {IBCOLL_ALLREDUCE, IBCOLL_REDUCE, IBCOLL_REDUCE_SCATTER_BLOCK, IBCOLL_SCAN})
+    for (const char* const odd : {"type", "operation", "count"}) {
+      oracle::CallParams exact = sums;
+      exact.collective = collective;
+      if (self.rank == self.size - 1) {
+        if (odd == std::string("type")) exact.type = IBCOLL_UINT64;
+        if (odd == std::string("operation")) exact.op = IBCOLL_BXOR;
+        if (odd == std::string("count")) exact.count -= 1;
+      }
+      std::optional<CheckedCall> call;
+      const std::string what = fmt::format("{}: another {} on one rank", ibcoll_collective_name(collective), odd);
+      const auto body = [&](ibcoll_team_t team) {
+        call.emplace(team, CallParams{.collective = collective}, exact);
+        call->fill(1);
+        const ibcoll_status_t status = start_and_wait(team, call->args());
+        expect(call->verify_guards(), "{}: memory outside of the blocks was written", what);
+        call->scribble();
+        return status;
+      };
+      expect_mismatch(self, what, body, {"rank ", ibcoll_collective_name(collective), "int64, operation "});
+      expect(!call || call->scribbled(), "{}: memory was written after the call had returned", what);
+    }
+}
+
 void roots_differ(Rank& self) {
   for (const uint64_t bytes : {uint64_t{16}, uint64_t{30'000}}) {
     for (int i = 0; const char* const algorithm = ibcoll_algorithm_name(IBCOLL_BCAST, i); ++i) {
@@ -335,6 +364,7 @@ constexpr Scenario kMismatchScenarios[] = {
     {"teams_of_a_failed_team", teams_of_a_failed_team},
     {"sizes_differ", sizes_differ},
     {"calls_differ", calls_differ},
+    {"reductions_differ", reductions_differ},
     {"roots_differ", roots_differ},
     {"blocks_differ", blocks_differ},
     {"root_counts_differ", root_counts_differ},
