@@ -39,10 +39,10 @@ struct ArrivalFigures {
   ArrivalSetting setting;
 };
 
-// Bytes that the link of a rank's node, or the rank itself where there is one node, has to carry after the rank came when
-// all others have finished among themselves. Alltoall: a block from and to each rank of other nodes, both directions at
-// once. Other collectives that move blocks of all ranks: the late rank's block once to each other node; the rest: one
-// buffer once.
+// Bytes that the link of a rank's node, or the rank itself where there is one node, has to carry after the rank came
+// when all others have finished among themselves. Alltoall: a block from and to each rank of other nodes, both
+// directions at once. Other collectives that move blocks of all ranks: the late rank's block once to each other node;
+// the rest: one buffer once.
 inline double late_rank_bytes(const Collective& row, double bytes, const ArrivalSetting& setting) {
   const double ranks = setting.ranks, nodes = setting.nodes;
   if (!row.moves_data() || setting.ranks == 1) return 0;
@@ -58,8 +58,8 @@ inline double late_rank_bytes(const Collective& row, double bytes, const Arrival
   }
 }
 
-// `stamps`: arrival and exit of every call of rank 0, then of rank 1, ..., microseconds of one clock. Leaves the time in
-// each call, in the same order, in `calls`.
+// `stamps`: arrival and exit of every call of rank 0, then of rank 1, ..., microseconds of one clock. Leaves the time
+// in each call, in the same order, in `calls`.
 inline ArrivalFigures arrival_figures(const std::vector<double>& stamps, size_t ranks, double message_us,
                                       std::vector<double>& calls) {
   ArrivalFigures figures;

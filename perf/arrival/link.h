@@ -2,9 +2,9 @@
 // What a message costs between the first and the last rank, which are on two nodes where there are several; and how far
 // apart clocks are. Written once for ibcoll and for the libraries it is compared with.
 //
-// `Pairs` gives, on every rank alike: `bool open(int first, int second, void* buffer, uint64_t bytes)` prepares messages
-// between two ranks, `bool message(bool forward)` sends or receives one and is for these two alone, `bool close()`; and
-// `int rank()`, `int size()`, `bool largest(double&)`. False means failed.
+// `Pairs` gives, on every rank alike: `bool open(int first, int second, void* buffer, uint64_t bytes)` prepares
+// messages between two ranks, `bool message(bool forward)` sends or receives one and is for these two alone, `bool
+// close()`; and `int rank()`, `int size()`, `bool largest(double&)`. False means failed.
 #pragma once
 
 #include <algorithm>

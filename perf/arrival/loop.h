@@ -2,8 +2,9 @@
 // The loop of --arrival, written once for ibcoll and for the libraries it is compared with: barrier, delay, call.
 //
 // The barrier agrees on an instant of the common clock, a little ahead; each rank enters the call its delay after that
-// instant. So the order in which ranks leave a library's barrier, and how long it takes, are no part of the pattern, and
-// each library gets the same one. The agreement is a maximum over all ranks, which nobody has before all have come.
+// instant. So the order in which ranks leave a library's barrier, and how long it takes, are no part of the pattern,
+// and each library gets the same one. The agreement is a maximum over all ranks, which nobody has before all have
+// come.
 #pragma once
 
 #include <sys/prctl.h>
@@ -41,9 +42,9 @@ struct ArrivalRun {
   double offset_us = 0;  // from this rank's clock to the common one
 };
 
-// Leaves arrival and exit of each timed call, on the common clock, in `stamps`. `before(i)` and `after(i)` surround call i
-// outside the time. `library`: as run_timed_loop() has
-// it, and `bool progress()`, which lets the library send and receive, and does not wait.
+// Leaves arrival and exit of each timed call, on the common clock, in `stamps`. `before(i)` and `after(i)` surround
+// call i outside the time. `library`: as run_timed_loop() has it, and `bool progress()`, which lets the library send
+// and receive, and does not wait.
 template <typename Library, typename Before, typename After>
 bool run_arrival_loop(Library& library, const LoopPlan& plan, const ArrivalRun& run, Before before, After after,
                       std::vector<double>& stamps) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who comes how late: the delays of every rank in every call. ibcoll_perf and the programs it is compared with share it,
-// so that the same pattern gives the same delays in each library.
+// Who comes how late: the delays of every rank in every call. ibcoll_perf and the programs it is compared with share
+// it, so that the same pattern gives the same delays in each library.
 //
-// Source: Qian, Afsahi, "Process arrival pattern aware alltoall and allgather", section 3: after a barrier a rank computes
-// for at most MIF times T, T being the time of one message of the collective's size.
+// Source: Qian, Afsahi, "Process arrival pattern aware alltoall and allgather", section 3: after a barrier a rank
+// computes for at most MIF times T, T being the time of one message of the collective's size.
 #pragma once
 
 #include <algorithm>

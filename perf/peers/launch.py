@@ -123,8 +123,9 @@ def end(process):
             return
 
 
-def output(name, program, ranks, bed, words, timeout):
-    """What one launch on a beds.Bed prints; a CompareError has the program's own words."""
+def output(name, program, ranks, bed, words, timeout, accepted=(0,)):
+    """What one launch on a beds.Bed prints; a CompareError has the program's own words. `accepted`: exit statuses with
+    which that counts."""
     command = bed.command(name, ranks, [program] + words)
     said = f"{TITLES[name]}: {' '.join(command)}"
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
@@ -137,14 +138,14 @@ def output(name, program, ranks, bed, words, timeout):
         except BaseException:  # Ctrl-C does not reach a session of its own
             end(process)
             raise
-    if process.returncode != 0:
+    if process.returncode not in accepted:
         raise CompareError(f"{said}: exit status {process.returncode}\n{err.strip()[-2000:]}")
     return out
 
 
-def table(name, program, ranks, bed, words, timeout):
+def table(name, program, ranks, bed, words, timeout, accepted=(0,)):
     """Rows of one launch of the benchmark, as it prints them."""
-    out = output(name, program, ranks, bed, words, timeout)
+    out = output(name, program, ranks, bed, words, timeout, accepted)
     said = f"{TITLES[name]}, {ranks} ranks, {' '.join(words)}"
     lines = out.splitlines()
     header = next((i for i, line in enumerate(lines) if line.startswith("collective,")), None)

@@ -13,7 +13,53 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "perf/results"))
+sys.path.insert(0, str(ROOT / "perf/peers"))
+import arrival_figures  # pylint: disable=wrong-import-position
+import arrival_tables  # pylint: disable=wrong-import-position
 import reduction_measures  # pylint: disable=wrong-import-position
+
+
+class Arrival(unittest.TestCase):
+    FORMS = ["Open MPI", "direct", "pap_direct", "chosen"]
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ibcoll_results.")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.page = self.folder / "arrival.md"
+        shutil.copy(ROOT / "docs/results/arrival.md", self.page)
+        times = {"Open MPI": (60, 900), "direct": (80, 600), "pap_direct": (40, 300), "chosen": (20, 450)}
+        self.cells = [{"ranks": 16, "nodes": 4, "pattern": "random:32", "collective": "alltoall", "bytes": size, "form": form,
+                       "algorithm": "way", "t_last": last, "t_avg": mean, "bound": 10, "average_factor": 8, "worst_factor": 30}
+                      for size in (2, 8192) for form, (last, mean) in times.items()]
+
+    def test_ratios_stand_beside_those_of_the_paper(self):
+        figures = {("alltoall", 16, "random:32"): "one.svg"}
+        for _ in range(2):  # what was written before is replaced
+            arrival_tables.write(self.page, self.cells, self.FORMS, figures, "today")
+        text = self.page.read_text(encoding="utf-8")
+        self.assertEqual(text.count("Measured today."), 1)
+        self.assertNotIn("No measurement", text)
+        self.assertIn("| alltoall | 16 | random:32 | 3.00 | 3.00 at 2 | 2.00 |", text)
+        self.assertIn("| alltoall | 32 | 8K | pap_direct | 3.1 | 3.00 | 1.50 | 2.00 |", text)
+        self.assertIn("| alltoall | 32 | 2 | pap_shm_direct | 3.5 | - | - | - |", text)  # that form was not measured
+        self.assertIn("| 8K | 60 / 900 | 80 / 600 | 40 / 300 | 20 / 450 | 10 | way |", text)
+        self.assertIn("(figures/one.svg)", text)
+
+    def test_a_page_without_markers_is_left_alone(self):
+        self.page.write_text("words", encoding="utf-8")
+        with self.assertRaisesRegex(arrival_tables.PageError, "expected once each"):
+            arrival_tables.write(self.page, self.cells, self.FORMS, {}, "today")
+        self.assertEqual(self.page.read_text(encoding="utf-8"), "words")
+
+    def test_figures_have_a_line_for_every_form_and_the_bound(self):
+        if not shutil.which("gnuplot"):
+            self.skipTest("no gnuplot")
+        (key, name), = arrival_figures.draw(self.cells, self.FORMS, self.folder).items()
+        self.assertEqual((key, name), (("alltoall", 16, "random:32"), "arrival_alltoall_16_random_32.svg"))
+        drawn = (self.folder / name).read_text(encoding="utf-8")
+        for word in [*self.FORMS, "bound", "alltoall, 16 ranks on 4 nodes, arrival random:32"]:
+            self.assertIn(word, drawn)
 
 
 class Reductions(unittest.TestCase):
