@@ -13,6 +13,7 @@
 #include <new>
 
 #include "runtime/base/log.h"
+#include "runtime/base/start_folder.h"
 
 namespace ibcoll {
 namespace {
@@ -99,7 +100,7 @@ void complain_of_trace(const std::string& path, const char* why) {
 
 std::unique_ptr<TraceFile> TraceFile::open(const std::string& setting, size_t calls, int rank) {
   if (setting.empty()) return nullptr;
-  std::string path = trace_path(setting, rank);
+  std::string path = trace_path(from_start_folder(setting), rank);
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!fd) {
     complain_of_trace(path, std::strerror(errno));
