@@ -57,7 +57,7 @@ Status Request::start() noexcept {
   done_.store(false, std::memory_order_relaxed);
   status_ = Status();
   seen_at = 0;
-  if (trace_) arrived_at_ = team_.engine().now();
+  if (trace_) arrived_at_ = TraceRing::now_ns();
   team_.start(*this);
   return Status();
 }
@@ -113,8 +113,8 @@ void Request::end(Status status) noexcept {
 }
 
 void Request::add_to_trace() noexcept {
-  trace_->add({static_cast<int64_t>(arrived_at_), static_cast<int64_t>(team_.engine().now()), team_.epoch(),
-               &algorithm_, args_.parameter, traced_bytes(args_, team_.size()), site_, exchange_.op(),
+  trace_->add({arrived_at_, TraceRing::now_ns(), team_.epoch(), &algorithm_, args_.parameter,
+               traced_bytes(args_, team_.size()), site_, exchange_.op(),
                static_cast<uint32_t>(team_.size()) & 0x7fffffffU, !status_.ok()});
 }
 

@@ -86,7 +86,7 @@ class Request {
   std::vector<uint64_t> counts_;
   TraceRing* trace_ = nullptr;
   const void* site_ = nullptr;
-  Time arrived_at_ = 0;
+  int64_t arrived_at_ = 0;  // ns, of the run that is traced
 };
 
 }  // namespace ibcoll

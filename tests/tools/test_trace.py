@@ -10,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -150,8 +151,8 @@ class BadInput(TraceTest):
 
 
 class Recorded(TraceTest):
-    def traced(self, *words, setting=None, **settings):
-        command = [str(word) for word in (BUILD / "bin/ibcoll_run", "-n", RANKS, BUILD / "bin/ibcoll_perf", *words)]
+    def traced(self, *words, setting=None, ranks=RANKS, **settings):
+        command = [str(word) for word in (BUILD / "bin/ibcoll_run", "-n", ranks, BUILD / "bin/ibcoll_perf", *words)]
         environment = dict(os.environ, IBCOLL_TRACE=str(setting or self.file), **settings)
         done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, env=environment)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -173,6 +174,19 @@ class Recorded(TraceTest):
         data = re.search(r"const trace = (.*);\nconst canvas", page.read_text()).group(1)
         self.assertEqual(len(json.loads(data)["calls"]), sum(row["calls"] for row in answer["rows"]))
         self.assertNotRegex(page.read_text(), r"https?://")
+
+    def test_times(self):
+        """Those of CLOCK_MONOTONIC, also of a rank that is alone."""
+        for ranks in (1, 2):
+            begin = time.monotonic_ns()
+            self.traced("allreduce", "--bytes", "8", ranks=ranks)
+            end = time.monotonic_ns()
+            for rank in range(ranks):
+                lines = (self.folder / f"t.{rank}").read_text().splitlines()[1:-1]
+                self.assertTrue(lines)
+                for line in lines:
+                    arrival, leaving = map(int, line.split()[:2])
+                    self.assertTrue(begin <= arrival < leaving <= end, line)
 
     def test_folder(self):
         self.traced("barrier", setting=self.folder)

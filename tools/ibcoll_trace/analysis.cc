@@ -99,7 +99,7 @@ std::vector<Row> table_one(const Job& job) {
     row.worst_factor += factor(static_cast<double>(call.last_ns - call.first_ns), message_us);
     row.spread_us += static_cast<double>(call.last_ns - call.first_ns) / 1e3;
     row.after_last_us += static_cast<double>(exit_ns - call.last_ns) / 1e3;
-    ++late[{call.collective, call.site}][call.late];
+    if (call.last_ns > call.first_ns) ++late[{call.collective, call.site}][call.late];
   }
   std::vector<Row> list;
   for (auto& [key, row] : rows) {
