@@ -64,6 +64,7 @@ class Analysis(TraceTest):
         self.assertAlmostEqual(row["worst_factor"], 5)
         self.assertAlmostEqual(row["spread_us"], 50)
         self.assertAlmostEqual(row["after_last_us"], 30)
+        self.assertEqual((row["late_rank"], row["late_calls"]), (1, 1))  # in the second call nobody is late
 
     def test_rows_by_collective_and_site(self):
         calls = [("alltoall", "p+0x10"), ("alltoall", "p+0x20"), ("bcast", "p+0x10"), ("alltoall", "p+0x10")]

@@ -9,6 +9,12 @@
 namespace ibcoll::tracing {
 namespace {
 
+std::string late(const Row& row) {
+  if (row.late_calls == 0) return "-";
+  return fmt::format("{}: {:.0f} %", row.late_rank,
+                     100.0 * static_cast<double>(row.late_calls) / static_cast<double>(row.calls));
+}
+
 std::string table(const Job& job, const std::vector<Row>& rows) {
   std::string text =
       fmt::format("{:<20} {:>8} {:>12} {:>10} {:>10} {:>12} {:>12} {:>12}  {:<12} {}\n", "collective", "calls",
@@ -16,10 +22,7 @@ std::string table(const Job& job, const std::vector<Row>& rows) {
   for (const Row& row : rows)
     text += fmt::format("{:<20} {:>8} {:>12.0f} {:>10.2f} {:>10.1f} {:>12.1f} {:>12.2f} {:>12.2f}  {:<12} {}\n",
                         row.collective, row.calls, row.mean_bytes, row.message_us, row.average_factor, row.worst_factor,
-                        row.spread_us, row.after_last_us,
-                        fmt::format("{}: {:.0f} %", row.late_rank,
-                                    100.0 * static_cast<double>(row.late_calls) / static_cast<double>(row.calls)),
-                        row.site);
+                        row.spread_us, row.after_last_us, late(row), row.site);
   text += fmt::format("{} ranks; T = {:.3g} us + {:.3g} us per byte\n", job.ranks, job.alpha_us, job.beta_us_per_byte);
   if (job.dropped > 0)
     text += fmt::format("{} records were dropped, the oldest ones: raise IBCOLL_TRACE_CALLS\n", job.dropped);
