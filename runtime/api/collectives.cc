@@ -37,10 +37,11 @@ ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collecti
 }
 
 ibcoll_status_t ibcoll_start(ibcoll_request_t request) {
+  const void* const site = __builtin_return_address(0);
   return guarded([&] {
     if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_start: request is NULL");
     const Guard guard = request->context->enter();
-    return report(request->context->start(*request->request));
+    return report(request->context->start(*request->request, site));
   });
 }
 
@@ -89,16 +90,20 @@ const char* ibcoll_request_algorithm(ibcoll_request_t request) {
 
 // ---------------------------------------------------------------- blocking shorthands
 
-static ibcoll_status_t blocking(ibcoll_team_t team, const ibcoll_collective_args_t& args) {
+// Inlined, so that the return address is that of the public function: the call site of a trace.
+[[gnu::always_inline]] static inline ibcoll_status_t blocking(ibcoll_team_t team,
+                                                              const ibcoll_collective_args_t& args) {
+  const void* const site = __builtin_return_address(0);
   return guarded([&] {
     if (!team) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "{}: team is NULL", ibcoll_collective_name(args.collective));
     TeamHandle& t = *handle(team);
     Guard guard = t.context->enter();
-    return report(t.context->run_blocking(t, args, guard));
+    return report(t.context->run_blocking(t, args, guard, site));
   });
 }
 
-static ibcoll_status_t rooted(ibcoll_team_t team, ibcoll_collective_args_t args, int root) {
+[[gnu::always_inline]] static inline ibcoll_status_t rooted(ibcoll_team_t team, ibcoll_collective_args_t args,
+                                                            int root) {
   args.root = root;
   return blocking(team, args);
 }

@@ -17,6 +17,11 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_CONFIG_FILE", Kind::kText, "", "",
      "configuration file; empty: ~/.config/ibcoll.conf, else /etc/ibcoll.conf, where there is one"},
     {"IBCOLL_LOG", Kind::kChoice, "warn", "error|warn|info|debug", "least severe message that is written to stderr"},
+    {"IBCOLL_TRACE", Kind::kText, "", "",
+     "record the arrival and exit of every call: FILE, written as FILE.RANK when the context ends, or an existing "
+     "folder; for ibcoll_trace"},
+    {"IBCOLL_TRACE_CALLS", Kind::kInteger, "65536", "1..16777216",
+     "calls that a trace keeps, the last ones, in 64 bytes of memory each"},
     {"IBCOLL_TIMEOUT", Kind::kSeconds, "600", "0.1..inf",
      "a collective that takes longer fails on all ranks that are still in it; the start of the job waits as long "
      "for a rank"},

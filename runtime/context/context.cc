@@ -25,9 +25,18 @@ Result<std::unique_ptr<Context>> Context::create(const ibcoll_bootstrap_t* callb
 }
 
 Context::~Context() {
+  write_trace();
   settler_.reset();
   world_.reset();
   engine_.reset();
+}
+
+void Context::write_trace() noexcept {
+  if (!trace_ || !world_) return;
+  TraceHeader header{rank(), size(), job_.id, {}};
+  header.link.alpha_us = world_->model.alpha_us;
+  header.link.beta_us_per_byte = world_->model.beta_us;
+  trace_->write(header);
 }
 
 Status Context::open(const ibcoll_bootstrap_t* callbacks) {
@@ -97,6 +106,8 @@ Status Context::make_engine() {
   Result<std::unique_ptr<TeamHandle>> world = form_team(/*epoch=*/1, {all}, all, rank(), exchange);
   if (!world.ok()) return world.status();
   world_ = std::move(*world);
+  trace_ =
+      TraceFile::open(config_.text("IBCOLL_TRACE"), static_cast<size_t>(config_.integer("IBCOLL_TRACE_CALLS")), rank());
   if (job_.net) settler_ = std::make_unique<Settler>(lock_, *job_.net);
   return {};
 }
@@ -108,6 +119,7 @@ Status Context::make_engine() {
 // sends what is still in it; and the exchange keeps this process alive, for those that watch it, until all are through. After a
 // failure ranks part at once.
 Status Context::leave(std::unique_lock<std::mutex>& guard) {
+  write_trace();
   const bool told_before = world_->team->failure_told();
   Args barrier;
   barrier.collective = IBCOLL_BARRIER;

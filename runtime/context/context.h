@@ -16,6 +16,7 @@
 #include "runtime/collectives/framework/select.h"
 #include "runtime/context/join.h"
 #include "runtime/context/settler.h"
+#include "runtime/context/trace_file.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/request.h"
 #include "runtime/engine/team.h"
@@ -124,12 +125,18 @@ class Context {
   // for it where it does not end.
   Status run_own(TeamHandle& team, const Args& args, std::vector<std::byte>& buffers,
                  std::unique_lock<std::mutex>& guard);
-  // Checks, runs and waits: a blocking shorthand.
-  Status run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given, std::unique_lock<std::mutex>& guard);
+  // Checks, runs and waits: a blocking shorthand, called from `site`.
+  Status run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given, std::unique_lock<std::mutex>& guard,
+                      const void* site);
   // What make_request() would select, and why; refuses what that, or check_without_buffers(), refuses.
   Result<std::string> explain(TeamHandle& team, const ibcoll_collective_args_t& given) const;
 
   Status start(Request& request) noexcept;
+  // A call of the program, from `site`, which a trace records.
+  Status start(Request& request, const void* site) noexcept {
+    if (trace_) request.trace(trace_->ring(), site);
+    return start(request);
+  }
   // Moves everything; false: nothing moved.
   bool progress() noexcept;
   // Messages of complete collectives are on their way, and leave only while somebody waits.
@@ -164,6 +171,7 @@ class Context {
                                                  LoneWindow lone_window, bool may_copy);
   Status allocate_window(uint64_t tag, int locals, uint64_t& offset);
   void give_back_windows();
+  void write_trace() noexcept;
   Status allocate_lone_window(LoneWindow& window) const;
   static Shape shape_of(const TeamHandle& team, const Args& args);
   const CostModel& model_for(const TeamHandle& team, ibcoll_collective_t collective) const noexcept;
@@ -182,6 +190,7 @@ class Context {
   std::array<Forced, kCollectives> forced_;  // by IBCOLL_<COLLECTIVE>
   std::unique_ptr<WaitStrategy> waiting_;
   std::unique_ptr<Doorbell> doorbell_;  // nullptr: each rank has a core, or this one is alone on its node
+  std::unique_ptr<TraceFile> trace_;    // nullptr: not traced
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Settler> settler_;  // nullptr: no network
   std::unique_ptr<TeamHandle> world_;

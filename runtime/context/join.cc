@@ -33,8 +33,9 @@ uint64_t fnv1a(std::string_view text) {
 
 // Settings that each rank may have as it likes.
 bool private_setting(std::string_view name) {
-  for (const char* const own : {"IBCOLL_LOG", "IBCOLL_CONFIG_FILE", "IBCOLL_WAIT", "IBCOLL_TIMEOUT",
-                                "IBCOLL_PEER_TIMEOUT", "IBCOLL_VERBS_DEVICE", "IBCOLL_VERBS_GID"})
+  for (const char* const own :
+       {"IBCOLL_LOG", "IBCOLL_CONFIG_FILE", "IBCOLL_WAIT", "IBCOLL_TIMEOUT", "IBCOLL_PEER_TIMEOUT", "IBCOLL_TRACE",
+        "IBCOLL_TRACE_CALLS", "IBCOLL_VERBS_DEVICE", "IBCOLL_VERBS_GID"})
     if (name == own) return true;
   return false;
 }

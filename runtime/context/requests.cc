@@ -149,7 +149,7 @@ bool same_call(const ibcoll_collective_args_t& a, const ibcoll_collective_args_t
 }  // namespace
 
 Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given,
-                             std::unique_lock<std::mutex>& guard) {
+                             std::unique_lock<std::mutex>& guard, const void* site) {
   TeamHandle::Shorthand& last = team.shorthands[given.collective];
   const auto p = static_cast<size_t>(team.team->size());
   const bool repeat =
@@ -162,7 +162,7 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
         make_request(team, args.value(), forced_[given.collective], IBCOLL_SCHEME_AUTO);
     if (!made.ok()) return made.status();
     if (last.waited_for) {  // another thread is inside the same shorthand
-      if (Status status = start(**made); !status.ok()) return status;
+      if (Status status = start(**made, site); !status.ok()) return status;
       ++team.further_threads;
       Status status = wait(**made, INFINITY, guard);
       --team.further_threads;
@@ -173,7 +173,7 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
     last = {given, std::move(*made), false};
   }
   Request& request = *last.request;
-  if (Status status = start(request); !status.ok()) return status;
+  if (Status status = start(request, site); !status.ok()) return status;
   last.waited_for = true;
   const Status status = wait(request, INFINITY, guard);
   last.waited_for = false;

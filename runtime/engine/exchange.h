@@ -59,6 +59,8 @@ class Exchange {
   int awaited_bell() const noexcept;
   // "waits for data of rank 6 (3 bytes landed)".
   std::string describe_wait() const;
+  // Calls ask(to, rank) for the team ranks that the task waits for.
+  void awaited(void (*ask)(void* to, int rank), void* to) const;
 
   // ---- what Comm asks for
 

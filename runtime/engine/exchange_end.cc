@@ -100,6 +100,10 @@ std::string Exchange::describe_wait() const {
   return wait_.kind ? wait_.kind->describe(*this, wait_) : "is about to run";
 }
 
+void Exchange::awaited(void (*ask)(void* to, int rank), void* to) const {
+  if (wait_.kind) wait_.kind->awaited(*this, wait_, ask, to);
+}
+
 std::string Exchange::describe_landed() const {
   return fmt::format("({} of {} messages landed)", messages_landed_, messages_expected_);
 }

@@ -58,6 +58,7 @@ Status Request::start() noexcept {
   done_.store(false, std::memory_order_relaxed);
   status_ = Status();
   seen_at = 0;
+  if (trace_) arrived_at_ = TraceRing::now_ns();
   team_.start(*this);
   return Status();
 }
@@ -108,7 +109,14 @@ void Request::end(Status status) noexcept {
   exchange_.release();
   status_ = std::move(status);
   in_flight_ = false;
+  if (trace_) add_to_trace();
   if (status_.ok()) done_.store(true, std::memory_order_release);
+}
+
+void Request::add_to_trace() noexcept {
+  trace_->add({arrived_at_, TraceRing::now_ns(), team_.epoch(), &algorithm_, args_.parameter,
+               traced_bytes(args_, team_.size()), site_, exchange_.op(),
+               static_cast<uint32_t>(team_.size()) & 0x7fffffffU, !status_.ok()});
 }
 
 PairBytes Request::pair_bytes(int peer) const noexcept {

@@ -13,6 +13,7 @@
 #include "runtime/collectives/framework/forced.h"
 #include "runtime/comm/task.h"
 #include "runtime/engine/exchange.h"
+#include "runtime/engine/trace.h"
 
 namespace ibcoll {
 
@@ -62,8 +63,15 @@ class Request {
   Time seen_at = 0;                  // first check() that saw this run; for deadlines
   Time probed_at = 0;
 
+  // Adds what runs from now on to a trace, which outlives the request, as called from `site`.
+  void trace(TraceRing& ring, const void* site) noexcept {
+    trace_ = &ring;
+    site_ = site;
+  }
+
  private:
   Args with_own_copy() noexcept;
+  void add_to_trace() noexcept;
 
   Team& team_;
   Args args_;
@@ -76,6 +84,9 @@ class Request {
   std::atomic<bool> done_{false};
   Status status_;
   std::vector<uint64_t> counts_;
+  TraceRing* trace_ = nullptr;
+  const void* site_ = nullptr;
+  int64_t arrived_at_ = 0;  // ns, of the run that is traced
 };
 
 }  // namespace ibcoll

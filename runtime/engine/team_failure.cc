@@ -163,11 +163,21 @@ int Team::in_flight() const noexcept {
   return count;
 }
 
+// Ends in what ibcoll_run reads (tools/ibcoll_run/late_ranks.h), in ranks of the job.
 std::string Team::describe() const {
   std::string text;
-  for (uint32_t op = completed_ + 1; op != next_op_; ++op)
-    if (Request* const request = active(op))
-      text += fmt::format("rank {}: {} {}\n", rank_, describe_call(op), request->exchange().describe_wait());
+  for (uint32_t op = completed_ + 1; op != next_op_; ++op) {
+    Request* const request = active(op);
+    if (!request) continue;
+    std::string awaited;
+    auto add = [&](int rank) { awaited += fmt::format("{}{}", awaited.empty() ? "" : ",", job_rank(rank)); };
+    request->exchange().awaited([](void* to, int rank) { (*static_cast<decltype(add)*>(to))(rank); }, &add);
+    const Time seen = request->seen_at;
+    const double seconds = seen == 0 ? 0 : static_cast<double>(engine_.now() - seen) / 1e9;
+    text += fmt::format("rank {}: {} {} [call of team {} #{} by rank {} for {:.1f} s, awaits {}]\n", rank_,
+                        describe_call(op), request->exchange().describe_wait(), epoch_, op, job_rank(rank_), seconds,
+                        awaited);
+  }
   return text;
 }
 

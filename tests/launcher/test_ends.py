@@ -4,11 +4,12 @@
 import ctypes
 import os
 import re
+import select
 import signal
 import subprocess
 import time
 
-from job import SOON, JobTest, state, tool, wait_until
+from job import SECONDS, SOON, JobTest, state, tool, wait_until
 
 # Prints its own and its child's pid, then waits for the child.
 WITH_CHILD = "sleep 1000 & echo $$ $!; wait"
@@ -221,6 +222,28 @@ class Signals(JobTest):
                 time.sleep(0.004)
             self.assertIsNone(job.poll(), "killed by SIGUSR1")
             self.read_lines(job, 5)  # and yet it is asked, often enough
+
+    def test_quit_names_who_is_late(self):
+        """Rank 1 is stopped in a loop of barriers; the summary names it, and the two that wait for it."""
+        program = f"echo $IBCOLL_RUN_RANK $$; exec {tool('ibcoll_perf')} barrier -i 100000000"
+        files = [self.folder / f"trace.{rank}" for rank in range(3)]  # each is made when its rank's context is complete
+        said = b""
+        with self.started("-n", 3, "sh", "-c", program, env={**os.environ, "IBCOLL_TRACE": str(self.folder)}) as job:
+            pids = dict(map(int, line.split()) for line in self.read_lines(job, 3))
+            self.assertTrue(wait_until(lambda: all(file.exists() for file in files), SECONDS))
+            time.sleep(0.5)
+            os.kill(pids[1], signal.SIGSTOP)
+            end = time.monotonic() + SECONDS
+            while b" late for " not in said and time.monotonic() < end:
+                job.send_signal(signal.SIGQUIT)
+                time.sleep(1.5)
+                while select.select([job.stderr], [], [], 0)[0]:
+                    said += os.read(job.stderr.fileno(), 4096)
+            os.kill(pids[1], signal.SIGCONT)
+            job.send_signal(signal.SIGINT)
+            self.assertEqual(job.wait(SOON), 130)
+        self.assertRegex(said.decode(), r"(?m)^ibcoll_run: rank 1 is late for barrier \(\w+\) #\d+: ranks 0,2 wait for it "
+                                        r"since \d+\.\d s$")
 
     def test_quit_leaves_a_stopped_process_stopped(self):
         with self.started("-n", 1, "sh", "-c", "trap 'echo asked' USR1; echo $$; while :; do sleep 0.05; done") as job:

@@ -24,6 +24,7 @@ constexpr auto kLastPatience = 3s;  // after SIGKILL and with no output, before 
 constexpr int kLauncher = -1;       // as source of lines
 constexpr int kTimeoutExitCode = 124;
 constexpr std::chrono::milliseconds kTimeForTheCause{200};
+constexpr auto kTimeToAnswer = 1s;  // for the ranks that were asked
 
 bool same_file(int a, int b) {
   if (((::fcntl(a, F_GETFL) ^ ::fcntl(b, F_GETFL)) & O_ACCMODE) != 0) return false;  // /dev/null for a closed output
@@ -152,7 +153,10 @@ void Job::rank_exited(int rank, RankExit exit) {
 void Job::rank_output(int rank, int stream, std::string_view bytes) {
   Rank& entry = ranks_[static_cast<size_t>(rank)];
   const std::shared_ptr<OutputStream>& target = stream == 1 ? output_ : error_output_;
-  const auto emit = [&](std::string_view text) { target->write(rank * 2 + stream, text); };
+  const auto emit = [&](std::string_view text) {
+    target->write(rank * 2 + stream, text);
+    if (stream == 2 && late_ranks_) late_ranks_->read(text);
+  };
   LineAssembler& lines = stream == 1 ? entry.output : entry.error_output;
   if (bytes.empty()) {
     lines.finish(emit);
@@ -245,10 +249,17 @@ void Job::signal_all(int number) {
 
 // The ranks know what their collectives wait for; who has not come to the exchanges of a context is known here.
 void Job::ask() {
+  if (!late_ranks_) loop_.after(kTimeToAnswer, [this] { say_who_is_late(); });
+  late_ranks_ = std::make_unique<LateRanks>();
   for (const HostEntry& entry : hosts_) entry.host->ask();
   if (const std::string missing = server_->missing(); !missing.empty()) {
     say("ranks wait in the creation or the end of a context: " + missing);
   }
+}
+
+void Job::say_who_is_late() {
+  for (const std::string& line : late_ranks_->summary()) say(line);
+  late_ranks_.reset();
 }
 
 Status Job::watch_signals() {

@@ -8,6 +8,7 @@
 #include "tools/ibcoll_run/event_loop.h"
 #include "tools/ibcoll_run/host.h"
 #include "tools/ibcoll_run/input_source.h"
+#include "tools/ibcoll_run/late_ranks.h"
 #include "tools/ibcoll_run/line_assembler.h"
 #include "tools/ibcoll_run/options.h"
 #include "tools/ibcoll_run/output_stream.h"
@@ -65,6 +66,7 @@ class Job : public HostEvents {
   HostEntry& entry_of(const Host& host);
   void signal_all(int number);
   void ask();
+  void say_who_is_late();
   void pause_when_full();
   void set_paused(bool paused);
   void on_output_broken(const OutputStream& stream);
@@ -79,6 +81,7 @@ class Job : public HostEvents {
   std::vector<HostEntry> hosts_;
   std::vector<Rank> ranks_;
   std::unique_ptr<InputSource> input_;
+  std::unique_ptr<LateRanks> late_ranks_;  // while the ranks answer ask()
   UniqueFd signals_;
   SignalPolicy signal_policy_;
   size_t unfinished_hosts_ = 0;

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/context/trace_file.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <new>
+
+#include "runtime/base/log.h"
+#include "runtime/base/start_folder.h"
+
+namespace ibcoll {
+namespace {
+
+constexpr size_t kTracePiece = 1 << 16;  // bytes of text per write
+
+// A folder: one file per rank in it. A device: itself. Else the name with the rank behind it.
+std::string trace_path(const std::string& setting, int rank) {
+  struct stat there {};
+  const bool exists = ::stat(setting.c_str(), &there) == 0;
+  if (exists && S_ISDIR(there.st_mode)) return fmt::format("{}/trace.{}", setting, rank);
+  if (exists && !S_ISREG(there.st_mode)) return setting;
+  return fmt::format("{}.{}", setting, rank);
+}
+
+// "sum+0x11f3", or "sum+0x11f3(main+0x33)" where the symbol is an exported one. addr2line takes the first.
+std::string site_name(const void* site) {
+  Dl_info info{};
+  if (!site || ::dladdr(site, &info) == 0 || !info.dli_fname) return "?";
+  const auto distance = [&](const void* from) {
+    return static_cast<const char*>(site) - static_cast<const char*>(from);
+  };
+  const char* const slash = std::strrchr(info.dli_fname, '/');
+  std::string name = fmt::format("{}+{:#x}", slash ? slash + 1 : info.dli_fname, distance(info.dli_fbase));
+  if (info.dli_sname) name += fmt::format("({}+{:#x})", info.dli_sname, distance(info.dli_saddr));
+  for (char& c : name)
+    if (static_cast<unsigned char>(c) <= ' ') c = '_';  // a word of a line
+  return name;
+}
+
+Status write_trace_text(int fd, std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t written = ::write(fd, text.data() + at, text.size() - at);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return error(IBCOLL_ERR_INTERNAL, "{}", std::strerror(written < 0 ? errno : ENOSPC));
+    at += static_cast<size_t>(written);
+  }
+  text.clear();
+  return {};
+}
+
+std::string trace_line(const TracedCall& call, const std::string& site) {
+  const Algorithm& a = *call.algorithm;
+  const std::string parameter = a.parameter.unit == Parameter::Unit::kNone ? "" : fmt::format(":{}", call.parameter);
+  return fmt::format("{} {} {} {} {}{} {:x} {} {} {} {}\n", call.arrival_ns, call.exit_ns, kCatalog[a.collective].name,
+                     call.bytes, a.name, parameter, call.team, call.op, static_cast<uint32_t>(call.ranks),
+                     call.failed ? "failed" : "ok", site);
+}
+
+// CLOCK_MONOTONIC is one clock until this machine boots again.
+std::string trace_clock() {
+  char text[64] = "?";
+  const UniqueFd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  const ssize_t bytes = fd ? ::read(fd.get(), text, 36) : 0;
+  if (bytes > 0) text[bytes] = 0;
+  return text;
+}
+
+Status write_trace_to(int fd, const TraceRing& ring, const TraceHeader& header) {
+  std::string text = fmt::format(
+      "# ibcoll trace 1 rank {} ranks {} job {:016x} clock {} alpha_us {:.6g} beta_us_per_byte {:.6g} ", header.rank,
+      header.ranks, header.job, trace_clock(), header.link.alpha_us, header.link.beta_us_per_byte);
+  text += fmt::format("calls {} dropped {}\n", ring.kept(), ring.dropped());
+  std::map<const void*, std::string> names;
+  for (uint64_t i = 0; i < ring.kept(); ++i) {
+    std::string& name = names[ring[i].site];
+    if (name.empty()) name = site_name(ring[i].site);
+    text += trace_line(ring[i], name);
+    if (text.size() < kTracePiece) continue;
+    if (Status status = write_trace_text(fd, text); !status.ok()) return status;
+  }
+  text += "end\n";
+  return write_trace_text(fd, text);
+}
+
+void complain_of_trace(const std::string& path, const char* why) {
+  log(LogLevel::kError,
+      "IBCOLL_TRACE: cannot write {}: {}; the program goes on and this rank has no trace: name a file in a folder that "
+      "exists and has room",
+      path, why);
+}
+
+}  // namespace
+
+std::unique_ptr<TraceFile> TraceFile::open(const std::string& setting, size_t calls, int rank) {
+  if (setting.empty()) return nullptr;
+  std::string path = trace_path(from_start_folder(setting), rank);
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0644));
+  if (!fd) {
+    complain_of_trace(path, std::strerror(errno));
+    return nullptr;
+  }
+  try {
+    return std::unique_ptr<TraceFile>(new TraceFile(path, std::move(fd), calls));
+  } catch (const std::bad_alloc&) {
+    complain_of_trace(path, "no memory for IBCOLL_TRACE_CALLS calls of 64 bytes");
+    return nullptr;
+  }
+}
+
+void TraceFile::write(const TraceHeader& header) noexcept {
+  if (!fd_) return;
+  try {
+    const Status status = write_trace_to(fd_.get(), ring_, header);
+    if (!status.ok()) complain_of_trace(path_, status.text().c_str());
+    const int fd = fd_.release();
+    if (::close(fd) != 0 && status.ok()) complain_of_trace(path_, std::strerror(errno));
+  } catch (const std::bad_alloc&) {
+    complain_of_trace(path_, "no memory");
+  }
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/ibcoll_run/late_ranks.h"
+
+#include <gtest/gtest.h>
+
+namespace ibcoll::run {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+TEST(LateRanks, NamesWhoIsAwaitedAndNotInTheCall) {
+  LateRanks late;
+  late.read(
+      "ibcoll rank 0: allreduce (ring) #12 waits for data of ranks 1 (0 of 2 messages landed) "
+      "[call of team 1 #12 by rank 0 for 4.2 s, awaits 1]\n");
+  late.read(
+      "[1] ibcoll rank 1: allreduce (ring) #12 waits for data of rank 2 [call of team 1 #12 by rank 1 for 3.1 s, "
+      "awaits "
+      "2]\nibcoll rank 2: outside of ibcoll\n");
+  EXPECT_EQ(late.summary(), Lines{"rank 2 is late for allreduce (ring) #12: ranks 0,1 wait for it since 4.2 s"});
+}
+
+TEST(LateRanks, EachCallByItself) {
+  LateRanks late;
+  late.read("ibcoll rank 0: barrier (tree) #3 waits [call of team 1 #3 by rank 4 for 1.0 s, awaits 5,6]\n");
+  late.read("ibcoll rank 0: barrier (tree) #3 waits [call of team 2 #3 by rank 0 for 2.0 s, awaits 1]\n");
+  EXPECT_EQ(late.summary(), (Lines{"ranks 5,6 are late for barrier (tree) #3: rank 4 waits for them since 1.0 s",
+                                   "rank 1 is late for barrier (tree) #3: rank 0 waits for it since 2.0 s"}));
+}
+
+TEST(LateRanks, NobodyIsLateWhereAllAreThere) {
+  LateRanks late;
+  late.read("ibcoll rank 0: barrier (tree) #3 waits [call of team 1 #3 by rank 0 for 1.0 s, awaits 1]\n");
+  late.read("ibcoll rank 1: barrier (tree) #3 waits [call of team 1 #3 by rank 1 for 1.0 s, awaits 0]\n");
+  EXPECT_TRUE(late.summary().empty());
+}
+
+TEST(LateRanks, PassesOverOtherLines) {
+  LateRanks late;
+  late.read("\nhello\nibcoll rank 0: [call of team x\n[call of team 1 #3 by rank 0 for 1.0 s, awaits 1]\n");
+  late.read("ibcoll rank 0: a #1 waits [call of team 1 #3 by rank 0 for 1.0 s]\n");
+  EXPECT_TRUE(late.summary().empty());
+}
+
+}  // namespace
+}  // namespace ibcoll::run

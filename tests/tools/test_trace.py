@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""IBCOLL_TRACE and ibcoll_trace as their users meet them. The build tree is taken from $build, else build/release."""
+
+import csv
+import io
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = (ROOT / os.environ.get("build", "build/release")).resolve()
+RANKS = 4
+HEADER = "# ibcoll trace 1 rank {} ranks {} job {} clock {} alpha_us 2 beta_us_per_byte 0.001 calls {} dropped {}\n"
+
+
+class TraceTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.file = self.folder / "t"
+
+    def tool(self, *words):
+        command = [str(word) for word in (BUILD / "bin/ibcoll_trace", *words)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    def answer(self, *words):
+        done = self.tool(*words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def refused(self, *parts, path=None):
+        done = self.tool(path or self.file)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for part in parts:
+            self.assertIn(str(part), done.stderr)
+
+    def write(self, rank, records, ranks=2, job="a", clock="m", dropped=0, name=None, end="end\n"):
+        text = HEADER.format(rank, ranks, job, clock, len(records), dropped) + "".join(r + "\n" for r in records) + end
+        (self.folder / (name or f"t.{rank}")).write_text(text)
+
+    @staticmethod
+    def record(arrival, end, op=1, collective="alltoall", size=8000, ranks=2, how="ok", site="p+0x10"):
+        return f"{arrival} {end} {collective} {size} direct 1 {op} {ranks} {how} {site}"
+
+
+class Analysis(TraceTest):
+    def test_figures_of_the_paper(self):
+        """T is 2 + 8 = 10 us; arrivals at 0 and 100 us: d-bar 50, theta 100."""
+        self.write(0, [self.record(0, 130_000), self.record(200_000, 230_000, op=2)])
+        self.write(1, [self.record(100_000, 120_000), self.record(200_000, 230_000, op=2)])
+        row, = json.loads(self.answer(self.file, "--format", "json"))["rows"]
+        self.assertEqual((row["calls"], row["mean_bytes"], row["message_us"]), (2, 8000, 10))
+        self.assertAlmostEqual(row["average_factor"], 2.5)
+        self.assertAlmostEqual(row["worst_factor"], 5)
+        self.assertAlmostEqual(row["spread_us"], 50)
+        self.assertAlmostEqual(row["after_last_us"], 30)
+        self.assertEqual((row["late_rank"], row["late_calls"]), (1, 1))  # in the second call nobody is late
+
+    def test_rows_by_collective_and_site(self):
+        calls = [("alltoall", "p+0x10"), ("alltoall", "p+0x20"), ("bcast", "p+0x10"), ("alltoall", "p+0x10")]
+        for rank in range(2):
+            self.write(rank, [self.record(op * 1000 + rank * 500, op * 1000 + 800, op=op, collective=collective, site=site)
+                              for op, (collective, site) in enumerate(calls, 1)])
+        rows = list(csv.DictReader(io.StringIO(self.answer(self.file, "--format", "csv"))))
+        self.assertEqual([(r["collective"], r["site"], r["calls"], r["late_rank"], r["late_calls"]) for r in rows],
+                         [("alltoall", "p+0x10", "2", "1", "2"), ("alltoall", "p+0x20", "1", "1", "1"),
+                          ("bcast", "p+0x10", "1", "1", "1")])
+
+    def test_arrivals(self):
+        self.write(0, [self.record(5_000, 90_000), self.record(200_000, 230_000, op=2, ranks=1)])
+        self.write(1, [self.record(6_500, 90_000)])
+        out = self.folder / "out"
+        self.answer(self.file, "--arrivals", out)
+        self.assertEqual(out.read_text(), "# ibcoll arrivals 1 ranks 2\n0.000 1.500\n")
+
+    def test_clocks_of_two_machines(self):
+        """Rank 1's clock is 1 ms ahead. Bounds: it arrives at 10 us and leaves at 20 us, rank 0 at 0 and 20 us."""
+        self.write(0, [self.record(0, 20_000)])
+        self.write(1, [self.record(1_010_000, 1_020_000)], clock="other")
+        clock, = json.loads(self.answer(self.file, "--format", "json"))["clocks"]
+        self.assertEqual((clock["clock"], clock["known"]), ("other", True))
+        self.assertLessEqual(abs(clock["offset_us"] + 1000), clock["error_us"])
+        self.assertAlmostEqual(clock["error_us"], 15)  # between 0 - 1020 and 20 - 1010
+
+    def test_left_out(self):
+        self.write(0, [self.record(0, 10), self.record(20, 30, op=2), self.record(40, 50, op=3, how="failed")], dropped=7)
+        self.write(1, [self.record(20, 30, op=2), self.record(40, 50, op=3, how="failed")])
+        text = self.answer(self.file)
+        for line in ("7 records were dropped", "1 calls are left out: not all", "1 calls are left out: they failed"):
+            self.assertIn(line, text)
+
+
+class BadInput(TraceTest):
+    def test_missing_and_empty(self):
+        self.refused("t.0", "No such file")
+        self.write(0, [])
+        self.refused("t.1", "No such file")
+        (self.folder / "t.1").write_text("")
+        self.refused("t.1: line 1", "empty", "ibcoll_context_destroy")
+
+    def test_malformed(self):
+        (self.folder / "t.0").write_text("hello\n")
+        self.refused("t.0: line 1", "not the first line")
+        good = self.record(0, 10)
+        for bad in ("", "1 2 3", self.record(10, 0), self.record("x", 10), self.record(0, 10, collective="alltoal"),
+                    self.record(0, 10, ranks=3), self.record(0, 10, how="maybe"), good + " more"):
+            self.write(0, [good, bad])
+            self.refused("t.0: line 3", "record 2 of 2 is malformed")
+
+    def test_cut_off(self):
+        """Wherever a trace is cut, the file and the record are named."""
+        self.write(1, [self.record(0, 10)])
+        self.write(0, [self.record(0, 10), self.record(20, 30, op=2)])
+        whole = (self.folder / "t.0").read_text()
+        for length in range(1, len(whole)):
+            (self.folder / "t.0").write_text(whole[:length])
+            if whole[:length].endswith("end"):
+                continue  # all of it but the last newline
+            self.refused("t.0: line ")
+        (self.folder / "t.0").write_text(whole + "more\n")
+        self.refused("t.0: line 5", "behind the end")
+
+    def test_mixed(self):
+        self.write(0, [])
+        self.write(1, [], job="b")
+        self.refused("t.1: line 1", "two jobs")
+        self.write(1, [], ranks=3)
+        self.refused("t.1: line 1", "two jobs")
+        self.write(0, [], name="t.1")
+        self.refused("t.1: line 1", "rank 0, not of rank 1")
+        self.write(0, [self.record(0, 10)])
+        self.write(1, [self.record(0, 10, collective="bcast")])
+        self.refused("t.1", "bcast", "alltoall")
+
+    def test_output(self):
+        self.write(0, [self.record(0, 10, ranks=1)], ranks=1)
+        for option in ("--html", "--arrivals"):
+            self.assertEqual(self.tool(self.file, option, self.folder / "no/such").returncode, 2)
+            done = self.tool(self.file, option, "/dev/full")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("No space left", done.stderr)
+
+
+class Recorded(TraceTest):
+    def traced(self, *words, setting=None, ranks=RANKS, **settings):
+        command = [str(word) for word in (BUILD / "bin/ibcoll_run", "-n", ranks, BUILD / "bin/ibcoll_perf", *words)]
+        environment = dict(os.environ, IBCOLL_TRACE=str(setting or self.file), **settings)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, env=environment)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stderr
+
+    def test_program(self):
+        self.assertEqual(self.traced("alltoall", "--bytes", "64", "--algorithm", "direct"), "")
+        answer = json.loads(self.answer(self.file, "--format", "json"))
+        rows = [row for row in answer["rows"] if row["collective"] == "alltoall"]
+        self.assertTrue(rows)
+        self.assertEqual({row["mean_bytes"] for row in rows}, {64})
+        self.assertEqual((answer["ranks"], answer["dropped"], answer["incomplete"]), (RANKS, 0, 0))
+        for row in rows:
+            self.assertRegex(row["site"], r"^ibcoll_perf\+0x[0-9a-f]+")
+            self.assertGreater(row["message_us"], 0)
+        self.assertIn(" direct ", (self.folder / "t.0").read_text())
+        page = self.folder / "page"
+        self.answer(self.file, "--html", page)
+        data = re.search(r"const trace = (.*);\nconst canvas", page.read_text()).group(1)
+        self.assertEqual(len(json.loads(data)["calls"]), sum(row["calls"] for row in answer["rows"]))
+        self.assertNotRegex(page.read_text(), r"https?://")
+
+    def test_times(self):
+        """Those of CLOCK_MONOTONIC, also of a rank that is alone."""
+        for ranks in (1, 2):
+            begin = time.monotonic_ns()
+            self.traced("allreduce", "--bytes", "8", ranks=ranks)
+            end = time.monotonic_ns()
+            for rank in range(ranks):
+                lines = (self.folder / f"t.{rank}").read_text().splitlines()[1:-1]
+                self.assertTrue(lines)
+                for line in lines:
+                    arrival, leaving = map(int, line.split()[:2])
+                    self.assertTrue(begin <= arrival < leaving <= end, line)
+
+    def test_folder(self):
+        self.traced("barrier", setting=self.folder)
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), [f"trace.{rank}" for rank in range(RANKS)])
+        self.answer(self.folder)
+
+    def test_full_ring(self):
+        self.traced("barrier", IBCOLL_TRACE_CALLS="5")
+        answer = json.loads(self.answer(self.file, "--format", "json"))
+        self.assertLessEqual(sum(row["calls"] for row in answer["rows"]), 5)
+        self.assertGreater(answer["dropped"], 0)
+
+    def test_not_writable(self):
+        """The program ends well, and each rank complains once."""
+        for setting, reason in ((self.folder / "no/such", "No such file"), ("/dev/full", "No space left")):
+            errors = self.traced("barrier", setting=setting)
+            self.assertEqual(errors.count("IBCOLL_TRACE: cannot write"), RANKS, errors)
+            self.assertEqual(errors.count(reason), RANKS, errors)
+            self.assertEqual(errors.count("\n"), RANKS, errors)
+
+
+if __name__ == "__main__":
+    unittest.main()

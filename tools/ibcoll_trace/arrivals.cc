@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include "tools/ibcoll_trace/output.h"
+
+namespace ibcoll::tracing {
+
+std::string arrivals(const Job& job) {
+  std::string text = fmt::format("# ibcoll arrivals 1 ranks {}\n", job.ranks);
+  for (const Call& call : job.calls) {
+    if (static_cast<int>(call.parts.size()) != job.ranks) continue;
+    const char* separator = "";
+    for (const Part& part : call.parts) {
+      text += fmt::format("{}{:.3f}", separator, static_cast<double>(part.arrival_ns - call.first_ns) / 1e3);
+      separator = " ";
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace ibcoll::tracing

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What ibcoll_trace prints and writes.
+#pragma once
+
+#include <string>
+
+#include "tools/ibcoll_trace/trace.h"
+
+namespace ibcoll::tracing {
+
+// `format`: "table", "csv" or "json".
+std::string report(const Job& job, const std::string& format);
+// For ibcoll_perf --arrival file: the calls of teams of all ranks of the job.
+std::string arrivals(const Job& job);
+// One page that needs nothing else.
+std::string page(const Job& job);
+
+}  // namespace ibcoll::tracing

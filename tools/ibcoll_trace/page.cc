@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The page: data as one JSON text, and the script that draws them on a canvas.
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tools/ibcoll_trace/output.h"
+
+namespace ibcoll::tracing {
+namespace {
+
+const char* const kHead = R"(<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>ibcoll trace</title>
+<style>
+body { font: 14px sans-serif; margin: 12px; color: #222; }
+canvas { border: 1px solid #bbb; display: block; cursor: grab; }
+#tip { position: fixed; background: #fffde8; border: 1px solid #888; padding: 4px 8px; white-space: pre; display: none;
+  pointer-events: none; }
+.key { display: inline-block; width: 12px; height: 12px; margin: 0 4px 0 14px; vertical-align: -1px; }
+</style></head><body>
+<h3 style="margin:4px 0">ibcoll trace</h3>
+<div id="legend"></div>
+<p style="margin:6px 0">Hatched: the rank waits for the last arrival. Red edge: the rank that arrived last. Wheel: zoom;
+drag: move; double click: all.</p>
+<canvas id="c"></canvas><div id="tip"></div>
+<script>
+"use strict";
+const trace = )";
+
+const char* const kScript = R"js(;
+const canvas = document.getElementById("c"), ctx = canvas.getContext("2d"), tip = document.getElementById("tip");
+const left = 70, top_ = 8, row = Math.max(8, Math.min(34, 600 / trace.ranks));
+const end = trace.calls.reduce((most, c) => Math.max(most, ...c.exit), 1);
+const names = [...new Set(trace.calls.map(c => c.name))];
+const colour = name => `hsl(${Math.round(200 + 360 * names.indexOf(name) / Math.max(1, names.length)) % 360} 60% 58%)`;
+let from = 0, to = end, dragged = null, width = 0;
+for (const name of names) {
+  const key = document.createElement("span"), text = document.createElement("span");
+  key.className = "key"; key.style.background = colour(name); text.textContent = name;
+  document.getElementById("legend").append(key, text);
+}
+const x = t => left + (t - from) / (to - from) * (width - left);
+const time = px => from + (px - left) / (width - left) * (to - from);
+const us = t => t >= 1e6 ? (t / 1e6).toFixed(3) + " s" : t >= 1e3 ? (t / 1e3).toFixed(3) + " ms" : t.toFixed(2) + " us";
+function hatch() {
+  const p = document.createElement("canvas"); p.width = p.height = 6;
+  const g = p.getContext("2d"); g.strokeStyle = "rgba(255,255,255,0.75)"; g.lineWidth = 1.5;
+  g.beginPath(); g.moveTo(0, 6); g.lineTo(6, 0); g.stroke();
+  return ctx.createPattern(p, "repeat");
+}
+const pattern = hatch();
+function axis() {
+  const raw = (to - from) / 8, power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].find(k => k * power >= raw) * power, bottom = top_ + row * trace.ranks;
+  ctx.textAlign = "center"; ctx.fillStyle = "#444"; ctx.strokeStyle = "#ddd";
+  for (let t = Math.ceil(from / step) * step; t <= to; t += step) {
+    ctx.beginPath(); ctx.moveTo(x(t), top_); ctx.lineTo(x(t), bottom + 4); ctx.stroke();
+    ctx.fillText(us(t), x(t), bottom + 18);
+  }
+}
+function bar(call, i) {
+  const y = top_ + row * call.rank[i] + 1, h = row - 2, a = x(call.arrival[i]), b = x(call.exit[i]);
+  const w = Math.max(1, b - a), wait = Math.min(x(call.last), b) - a;
+  ctx.fillStyle = colour(call.name); ctx.fillRect(a, y, w, h);
+  if (wait > 2) { ctx.fillStyle = pattern; ctx.fillRect(a, y, wait, h); }
+  if (call.rank[i] === call.late && w > 2) { ctx.fillStyle = "#d00"; ctx.fillRect(a - 1, y, 3, h); }
+}
+function draw() {
+  ctx.clearRect(0, 0, canvas.width, canvas.height);
+  axis();
+  ctx.save(); ctx.beginPath(); ctx.rect(left, 0, width - left, canvas.height); ctx.clip();
+  for (const call of trace.calls)
+    for (let i = 0; i < call.rank.length; ++i)
+      if (call.exit[i] >= from && call.arrival[i] <= to) bar(call, i);
+  ctx.restore();
+  ctx.fillStyle = "#222"; ctx.textAlign = "right";
+  const each = Math.ceil(14 / row);
+  for (let r = 0; r < trace.ranks; r += each) ctx.fillText("rank " + r, left - 6, top_ + row * (r + 0.5) + 4);
+}
+function resize() {
+  const height = top_ + row * trace.ranks + 28, scale = devicePixelRatio || 1;
+  width = document.body.clientWidth - 2;
+  canvas.width = width * scale; canvas.height = height * scale;
+  canvas.style.width = width + "px"; canvas.style.height = height + "px";
+  ctx.setTransform(scale, 0, 0, scale, 0, 0); ctx.font = "12px sans-serif"; draw();
+}
+function show(a, b) {
+  const span = Math.min(end * 1.05, Math.max(0.05, b - a));
+  from = Math.max(-0.05 * end, Math.min(a, end * 1.05 - span)); to = from + span; draw();
+}
+canvas.addEventListener("wheel", e => {
+  e.preventDefault();
+  const at = time(e.offsetX), k = Math.exp(e.deltaY * 0.0015);
+  show(at - (at - from) * k, at + (to - at) * k);
+}, { passive: false });
+canvas.addEventListener("mousedown", e => { dragged = { at: e.clientX, from, to }; });
+window.addEventListener("mouseup", () => { dragged = null; });
+window.addEventListener("mousemove", e => {
+  if (!dragged) return;
+  const by = (e.clientX - dragged.at) / (width - left) * (dragged.to - dragged.from);
+  show(dragged.from - by, dragged.to - by);
+});
+canvas.addEventListener("dblclick", () => show(0, end));
+canvas.addEventListener("mouseleave", () => { tip.style.display = "none"; });
+canvas.addEventListener("mousemove", e => {
+  const rank = Math.floor((e.offsetY - top_) / row), at = time(e.offsetX), slack = (to - from) / width;
+  let text = "";
+  for (const c of trace.calls) {
+    const i = c.rank.indexOf(rank);
+    if (i < 0 || at < c.arrival[i] - slack || at > c.exit[i] + slack) continue;
+    text = `${c.name} (${c.algorithm}), ${Math.round(c.bytes)} bytes\n${c.site}\nrank ${rank}: arrived ${us(c.arrival[i])}, ` +
+      `in the call ${us(c.exit[i] - c.arrival[i])}\nwaited for the last arrival ${us(Math.max(0, c.last - c.arrival[i]))}\n` +
+      `last: rank ${c.late}, ${us(c.last - Math.min(...c.arrival))} after the first`;
+  }
+  tip.style.display = text && !dragged ? "block" : "none"; tip.textContent = text;
+  tip.style.left = Math.min(e.clientX + 14, innerWidth - 420) + "px"; tip.style.top = e.clientY + 14 + "px";
+});
+window.addEventListener("resize", resize);
+resize();
+</script></body></html>
+)js";
+
+double us_since(int64_t begin, int64_t ns) { return static_cast<double>(ns - begin) / 1e3; }
+
+}  // namespace
+
+std::string page(const Job& job) {
+  nlohmann::ordered_json all = {{"ranks", job.ranks}, {"calls", nlohmann::ordered_json::array()}};
+  const int64_t begin = job.calls.empty() ? 0 : job.calls.front().first_ns;
+  for (const Call& call : job.calls) {
+    nlohmann::ordered_json one = {{"name", call.collective}, {"algorithm", call.algorithm},
+                                  {"site", call.site},       {"bytes", call.mean_bytes},
+                                  {"late", call.late},       {"last", us_since(begin, call.last_ns)}};
+    for (const Part& part : call.parts) {
+      one["rank"].push_back(part.rank);
+      one["arrival"].push_back(us_since(begin, part.arrival_ns));
+      one["exit"].push_back(us_since(begin, part.exit_ns));
+    }
+    all["calls"].push_back(std::move(one));
+  }
+  std::string data = all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  // A name must not end the script.
+  for (size_t at = 0; (at = data.find('<', at)) != std::string::npos;) data.replace(at, 1, "\\u003c");
+  return kHead + data + kScript;
+}
+
+}  // namespace ibcoll::tracing

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "runtime/base/catalog.h"
+#include "tools/ibcoll_trace/trace.h"
+
+namespace ibcoll::tracing {
+namespace {
+
+constexpr int kMostRanks = 1 << 20;
+
+Status wrong(const std::string& path, uint64_t line, const std::string& what) {
+  return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: line {}: {}", path, line, what);
+}
+
+template <typename Number>
+bool number(const std::string& text, Number& value, int base = 10) {
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  return problem == std::errc() && end == text.data() + text.size();
+}
+
+bool real(const std::string& text, double& value) {
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return problem == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value >= 0;
+}
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream stream(line);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+bool known(const std::string& collective) {
+  for (const Collective& row : kCatalog)
+    if (collective == row.name) return true;
+  return false;
+}
+
+// Name and value in turn, behind "# ibcoll trace 1".
+bool read_header(const std::string& line, RankTrace& trace, uint64_t& calls) {
+  const std::vector<std::string> words = words_of(line);
+  if (line.rfind("# ibcoll trace 1 ", 0) != 0 || words.size() % 2 != 0) return false;
+  std::map<std::string, std::string> fields;
+  for (size_t i = 4; i + 1 < words.size(); i += 2) fields[words[i]] = words[i + 1];
+  trace.job = fields["job"];
+  trace.clock = fields["clock"];
+  return number(fields["rank"], trace.rank) && number(fields["ranks"], trace.ranks) && trace.rank >= 0 &&
+         trace.rank < trace.ranks && trace.ranks <= kMostRanks && !trace.job.empty() && !trace.clock.empty() &&
+         real(fields["alpha_us"], trace.alpha_us) && real(fields["beta_us_per_byte"], trace.beta_us_per_byte) &&
+         number(fields["calls"], calls) && number(fields["dropped"], trace.dropped);
+}
+
+bool read_record(const std::string& line, int ranks, Record& r) {
+  const std::vector<std::string> words = words_of(line);
+  if (words.size() != 10) return false;
+  r.collective = words[2], r.algorithm = words[4], r.failed = words[8] == "failed", r.site = words[9];
+  return number(words[0], r.arrival_ns) && number(words[1], r.exit_ns) && r.exit_ns >= r.arrival_ns &&
+         known(r.collective) && number(words[3], r.bytes) && number(words[5], r.team, 16) && number(words[6], r.op) &&
+         number(words[7], r.team_ranks) && r.team_ranks >= 1 && r.team_ranks <= ranks && (r.failed || words[8] == "ok");
+}
+
+Result<RankTrace> read_one(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: {}", path, std::strerror(errno));
+  RankTrace trace;
+  trace.path = path;
+  std::string line;
+  if (!std::getline(file, line))
+    return wrong(path, 1,
+                 "the trace is empty: its rank has not ended its context (ibcoll_context_destroy) yet, or never did");
+  uint64_t calls = 0;
+  if (!read_header(line, trace, calls)) return wrong(path, 1, "not the first line of an ibcoll trace of version 1");
+  for (uint64_t i = 1; std::getline(file, line) && line != "end"; ++i) {
+    Record record;
+    if (i > calls) return wrong(path, i + 1, fmt::format("record {} of {}: one too many", i, calls));
+    // The end of a file without a newline may be half a record.
+    if (file.eof()) return wrong(path, i + 1, fmt::format("record {} of {} is cut off", i, calls));
+    if (!read_record(line, trace.ranks, record))
+      return wrong(path, i + 1, fmt::format("record {} of {} is malformed: '{}'", i, calls, line.substr(0, 80)));
+    trace.records.push_back(std::move(record));
+  }
+  if (trace.records.size() != calls || line != "end")
+    return wrong(path, trace.records.size() + 2,
+                 fmt::format("the trace ends after record {} of {}: it was cut off", trace.records.size(), calls));
+  if (std::getline(file, line)) return wrong(path, calls + 3, "there is more behind the end");
+  return trace;
+}
+
+}  // namespace
+
+Result<std::vector<RankTrace>> read_traces(const std::string& path) {
+  std::error_code problem;
+  const std::string base = std::filesystem::is_directory(path, problem) ? path + "/trace" : path;
+  std::vector<RankTrace> traces;
+  for (int rank = 0; rank == 0 || rank < traces.front().ranks; ++rank) {
+    Result<RankTrace> one = read_one(fmt::format("{}.{}", base, rank));
+    if (!one.ok()) return one.status();
+    const RankTrace& trace = one.value();
+    if (trace.rank != rank)
+      return wrong(trace.path, 1, fmt::format("this is the trace of rank {}, not of rank {}", trace.rank, rank));
+    if (rank > 0 && (trace.job != traces.front().job || trace.ranks != traces.front().ranks))
+      return wrong(trace.path, 1,
+                   fmt::format("job {} of {} ranks, but {} is of job {} of {} ranks: traces of two jobs are mixed",
+                               trace.job, trace.ranks, traces.front().path, traces.front().job, traces.front().ranks));
+    traces.push_back(std::move(one.value()));
+  }
+  return traces;
+}
+
+}  // namespace ibcoll::tracing

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/ibcoll_trace/analysis.h"
+#include "tools/ibcoll_trace/output.h"
+
+namespace ibcoll::tracing {
+namespace {
+
+std::string late(const Row& row) {
+  if (row.late_calls == 0) return "-";
+  return fmt::format("{}: {:.0f} %", row.late_rank,
+                     100.0 * static_cast<double>(row.late_calls) / static_cast<double>(row.calls));
+}
+
+std::string table(const Job& job, const std::vector<Row>& rows) {
+  std::string text =
+      fmt::format("{:<20} {:>8} {:>12} {:>10} {:>10} {:>12} {:>12} {:>12}  {:<12} {}\n", "collective", "calls",
+                  "mean bytes", "T us", "average/T", "worst/T", "spread us", "after us", "late", "call site");
+  for (const Row& row : rows)
+    text += fmt::format("{:<20} {:>8} {:>12.0f} {:>10.2f} {:>10.1f} {:>12.1f} {:>12.2f} {:>12.2f}  {:<12} {}\n",
+                        row.collective, row.calls, row.mean_bytes, row.message_us, row.average_factor, row.worst_factor,
+                        row.spread_us, row.after_last_us, late(row), row.site);
+  text += fmt::format("{} ranks; T = {:.3g} us + {:.3g} us per byte\n", job.ranks, job.alpha_us, job.beta_us_per_byte);
+  if (job.dropped > 0)
+    text += fmt::format("{} records were dropped, the oldest ones: raise IBCOLL_TRACE_CALLS\n", job.dropped);
+  if (job.incomplete > 0) text += fmt::format("{} calls are left out: not all ranks have a record\n", job.incomplete);
+  if (job.failed > 0) text += fmt::format("{} calls are left out: they failed\n", job.failed);
+  for (const ClockOffset& offset : job.clocks)
+    text += offset.known
+                ? fmt::format("clock of machine {}: offset {:.1f} us, error up to {:.1f} us\n", offset.clock,
+                              static_cast<double>(offset.offset_ns) / 1e3, static_cast<double>(offset.error_ns) / 1e3)
+                : fmt::format(
+                      "clock of machine {}: offset unknown, no synchronizing call with rank 0's "
+                      "machine; its times cannot be compared\n",
+                      offset.clock);
+  return text;
+}
+
+std::string csv(const std::vector<Row>& rows) {
+  std::string text =
+      "collective,site,calls,mean_bytes,message_us,average_factor,worst_factor,spread_us,after_last_us,late_rank,"
+      "late_calls\n";
+  for (const Row& row : rows)
+    text += fmt::format("{},\"{}\",{},{:.1f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{}\n", row.collective, row.site,
+                        row.calls, row.mean_bytes, row.message_us, row.average_factor, row.worst_factor, row.spread_us,
+                        row.after_last_us, row.late_rank, row.late_calls);
+  return text;
+}
+
+std::string json(const Job& job, const std::vector<Row>& rows) {
+  nlohmann::ordered_json all = {{"ranks", job.ranks},
+                                {"alpha_us", job.alpha_us},
+                                {"beta_us_per_byte", job.beta_us_per_byte},
+                                {"dropped", job.dropped},
+                                {"incomplete", job.incomplete},
+                                {"failed", job.failed},
+                                {"clocks", nlohmann::ordered_json::array()},
+                                {"rows", nlohmann::ordered_json::array()}};
+  for (const ClockOffset& offset : job.clocks)
+    all["clocks"].push_back({{"clock", offset.clock},
+                             {"known", offset.known},
+                             {"offset_us", static_cast<double>(offset.offset_ns) / 1e3},
+                             {"error_us", static_cast<double>(offset.error_ns) / 1e3}});
+  for (const Row& row : rows)
+    all["rows"].push_back({{"collective", row.collective},
+                           {"site", row.site},
+                           {"calls", row.calls},
+                           {"mean_bytes", row.mean_bytes},
+                           {"message_us", row.message_us},
+                           {"average_factor", row.average_factor},
+                           {"worst_factor", row.worst_factor},
+                           {"spread_us", row.spread_us},
+                           {"after_last_us", row.after_last_us},
+                           {"late_rank", row.late_rank},
+                           {"late_calls", row.late_calls}});
+  return all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string report(const Job& job, const std::string& format) {
+  const std::vector<Row> rows = table_one(job);
+  return format == "json" ? json(job, rows) : format == "csv" ? csv(rows) : table(job, rows);
+}
+
+}  // namespace ibcoll::tracing

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The traces of a job, as read from the files that IBCOLL_TRACE made, and its calls, put together over the ranks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+
+namespace ibcoll::tracing {
+
+struct Record {
+  int64_t arrival_ns = 0;
+  int64_t exit_ns = 0;
+  std::string collective;
+  uint64_t bytes = 0;
+  std::string algorithm;
+  uint64_t team = 0;
+  uint32_t op = 0;
+  int team_ranks = 1;
+  bool failed = false;
+  std::string site;
+};
+
+struct RankTrace {
+  std::string path;
+  int rank = 0;
+  int ranks = 1;
+  std::string job;
+  std::string clock;
+  double alpha_us = 0;
+  double beta_us_per_byte = 0;
+  uint64_t dropped = 0;
+  std::vector<Record> records;
+};
+
+// What one rank did in a call.
+struct Part {
+  int rank = 0;
+  int64_t arrival_ns = 0;  // on the clock of rank 0
+  int64_t exit_ns = 0;
+  uint64_t bytes = 0;
+};
+
+// Parts of all ranks of the team, by rank.
+struct Call {
+  std::string collective, algorithm, site;
+  uint64_t team = 0;
+  uint32_t op = 0;
+  double mean_bytes = 0;
+  std::vector<Part> parts;
+  int64_t first_ns = 0;  // arrival
+  int64_t last_ns = 0;
+  int late = 0;  // the rank that arrived last
+};
+
+// Between machines: what was added to the clock of the ranks of one, and how wrong that may be.
+struct ClockOffset {
+  std::string clock;
+  int64_t offset_ns = 0;
+  int64_t error_ns = 0;
+  bool known = true;
+};
+
+struct Job {
+  int ranks = 1;
+  double alpha_us = 0, beta_us_per_byte = 0;
+  uint64_t dropped = 0;     // records that the rings did not keep, over all ranks
+  uint64_t failed = 0;      // calls that failed on a rank
+  uint64_t incomplete = 0;  // calls that are not in the traces of all ranks of their team
+  std::vector<ClockOffset> clocks;
+  std::vector<Call> calls;  // by first arrival
+};
+
+// FILE, which stands for FILE.0, FILE.1, ..., or a folder with trace.0, trace.1, ...: one for each rank of the job.
+Result<std::vector<RankTrace>> read_traces(const std::string& path);
+// Brings all to the clock of rank 0.
+std::vector<ClockOffset> align_clocks(std::vector<RankTrace>& traces);
+// INVALID_ARGUMENT: two ranks made different calls where they should have made the same.
+Result<Job> put_together(std::vector<RankTrace> traces);
+
+}  // namespace ibcoll::tracing
