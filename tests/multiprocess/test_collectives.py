@@ -19,8 +19,8 @@ LAYOUTS = ["2x1", "5x1", "8x1", "11x1", "16x1", "2x2", "3x2", "8x2", "11x2", "16
 if ALL:
     LAYOUTS = [f"{ranks_}x{nodes}" for nodes in (1, 2, 3, 4) for ranks_ in range(2, 17) if nodes <= ranks_]
 # Where ibcoll_perf goes through sizes, and the scheme; each collective meets each scheme, in place and not.
-SIZES_ON = {"3x1": "auto", "16x1": "copy", "5x2": "zero_copy", "16x4": "auto"}
-IN_PLACE_ON = {"3x1": "copy", "5x2": "auto", "8x4": "zero_copy"}
+SIZES_ON = {"3x1": "auto", "7x1": "copy", "5x2": "zero_copy", "9x4": "auto"}
+IN_PLACE_ON = {"3x1": "copy", "5x2": "auto", "6x4": "zero_copy"}
 
 
 def chosen(layouts):
