@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/hash.h"
+
 namespace ibcoll::perf {
 
 struct ArrivalPattern {
@@ -39,13 +41,8 @@ inline bool number(std::string_view text, double least, double most, double& val
   return error == std::errc() && stop == end && value >= least && value <= most;  // NaN compares false
 }
 
-// splitmix64 (Steele, Lea, Flood 2014): every call and draw has its own value, in any order.
-inline uint64_t mixed(uint64_t x) noexcept {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
+// Every call and draw has its own value, in any order.
+inline uint64_t mixed(uint64_t x) noexcept { return scramble(x + kGoldenRatio); }
 inline double uniform(uint64_t call, uint64_t draw) noexcept {  // in [0, 1)
   return static_cast<double>(mixed(mixed(call) + draw) >> 11) * 0x1p-53;
 }

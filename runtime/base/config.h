@@ -30,6 +30,8 @@ struct Setting {
   const char* fallback;  // default, as a user would write it
   const char* allowed;   // choices separated by '|', or a range "1..64" / "1K..1M" / "0.1..inf"; "": kind says it all
   const char* meaning;   // one line
+  enum class Ranks { kAgree, kMayDiffer };
+  Ranks ranks = Ranks::kAgree;  // whether all ranks of a job must have the same value; joining checks it
 };
 
 class IBCOLL_MODULE_API Config {

@@ -42,6 +42,7 @@ Json settings_json(const Config& config) {
                         {"value", value.text},
                         {"origin", value.origin},
                         {"allowed", allowed_text(setting)},
+                        {"ranks", setting.ranks == Setting::Ranks::kAgree ? "agree" : "may differ"},
                         {"meaning", setting.meaning}});
   }
   return settings;

@@ -11,24 +11,29 @@ namespace ibcoll {
 namespace {
 
 using Kind = Setting::Kind;
+constexpr auto kMayDiffer = Setting::Ranks::kMayDiffer;
 
 constexpr Setting kSettings[] = {
-    // Name, kind, default, allowed, meaning.
+    // Name, kind, default, allowed, meaning, and kMayDiffer where ranks need not agree.
     {"IBCOLL_CONFIG_FILE", Kind::kText, "", "",
-     "configuration file; empty: ~/.config/ibcoll.conf, else /etc/ibcoll.conf, where there is one"},
-    {"IBCOLL_LOG", Kind::kChoice, "warn", "error|warn|info|debug", "least severe message that is written to stderr"},
+     "configuration file; empty: ~/.config/ibcoll.conf, else /etc/ibcoll.conf, where there is one", kMayDiffer},
+    {"IBCOLL_LOG", Kind::kChoice, "warn", "error|warn|info|debug", "least severe message that is written to stderr",
+     kMayDiffer},
     {"IBCOLL_TRACE", Kind::kText, "", "",
      "record the arrival and exit of every call: FILE, written as FILE.RANK when the context ends, or an existing "
-     "folder; for ibcoll_trace"},
+     "folder; for ibcoll_trace",
+     kMayDiffer},
     {"IBCOLL_TRACE_CALLS", Kind::kInteger, "65536", "1..16777216",
-     "calls that a trace keeps, the last ones, in 64 bytes of memory each"},
+     "calls that a trace keeps, the last ones, in 64 bytes of memory each", kMayDiffer},
     {"IBCOLL_TIMEOUT", Kind::kSeconds, "600", "0.1..inf",
      "a collective that takes longer fails on all ranks that are still in it; the start of the job waits as long "
-     "for a rank"},
+     "for a rank",
+     kMayDiffer},
     {"IBCOLL_PEER_TIMEOUT", Kind::kSeconds, "10", "1..86400",
-     "over TCP, a rank whose host does not answer for so long counts as failed; one that lives and is busy does not"},
+     "over TCP, a rank whose host does not answer for so long counts as failed; one that lives and is busy does not",
+     kMayDiffer},
     {"IBCOLL_WAIT", Kind::kChoice, "auto", "auto|spin|yield|sleep",
-     "how a rank waits; auto: from the cores that it may use and the ranks that share them"},
+     "how a rank waits; auto: from the cores that it may use and the ranks that share them", kMayDiffer},
 
     {"IBCOLL_NET", Kind::kChoice, "auto", "auto|ucx|verbs|shm", "transport between nodes; shm: one node only"},
     {"IBCOLL_ALLOW_PUBLIC", Kind::kBoolean, "no", "",
@@ -36,10 +41,10 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_UCX_TLS", Kind::kTransports, "", "",
      "UCX transports to use, as UCX_TLS; empty: what is safe between the nodes of this job"},
 
-    {"IBCOLL_VERBS_DEVICE", Kind::kText, "", "",
-     "RDMA device, name or name:port; empty: an active port, near and fast"},
+    {"IBCOLL_VERBS_DEVICE", Kind::kText, "", "", "RDMA device, name or name:port; empty: an active port, near and fast",
+     kMayDiffer},
     {"IBCOLL_VERBS_GID", Kind::kGid, "auto", "0..255",
-     "address on RoCE: auto, an index of the port's GID table (0 to 255), or a subnet such as 10.1.0.0/16"},
+     "address on RoCE: auto, an index of the port's GID table (0 to 255), or a subnet such as 10.1.0.0/16", kMayDiffer},
     {"IBCOLL_VERBS_CONNECT", Kind::kChoice, "datagrams", "datagrams|rdmacm",
      "how ranks exchange what a connection needs: by datagrams of their own, or by librdmacm"},
     {"IBCOLL_VERBS_NOTIFY", Kind::kChoice, "auto", "auto|imm|memory",

@@ -12,6 +12,7 @@
 #include <map>
 
 #include "runtime/base/config_values.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/log.h"
 #include "runtime/machine/copy.h"
 #include "runtime/machine/module.h"
@@ -25,20 +26,7 @@ namespace {
 constexpr size_t kMostSettings = 64;
 constexpr auto kJoinDeadline = std::chrono::seconds(60);
 
-uint64_t fnv1a(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
-// Settings that each rank may have as it likes.
-bool private_setting(std::string_view name) {
-  for (const char* const own :
-       {"IBCOLL_LOG", "IBCOLL_CONFIG_FILE", "IBCOLL_WAIT", "IBCOLL_TIMEOUT", "IBCOLL_PEER_TIMEOUT", "IBCOLL_TRACE",
-        "IBCOLL_TRACE_CALLS", "IBCOLL_VERBS_DEVICE", "IBCOLL_VERBS_GID"})
-    if (name == own) return true;
-  return false;
-}
+uint64_t digest_of(std::string_view text) { return Digest().add(text).value(); }
 
 struct Hello {
   uint64_t node = 0;     // ranks with the same share memory
@@ -166,16 +154,18 @@ class Joining {
   // Nodes, cores and settings of all ranks.
   Status meet() {
     Hello mine;
-    mine.node = fnv1a(node_identity() + "/" + bootstrap_.node());
-    mine.machine = fnv1a(bootstrap_.local_job() ? "one" : node_identity());
+    mine.node = digest_of(node_identity() + "/" + bootstrap_.node());
+    mine.machine = digest_of(bootstrap_.local_job() ? "one" : node_identity());
     mine.version = IBCOLL_VERSION_MAJOR << 16 | IBCOLL_VERSION_MINOR;
     mine.cpus = cpu_share();
     if (::getentropy(&mine.nonce, sizeof mine.nonce) != 0)
       return error(IBCOLL_ERR_SYSTEM, "getentropy: {}", std::strerror(errno));
     const std::span<const Setting> settings = Config::settings();
-    for (size_t i = 0; i < settings.size() && i < kMostSettings; ++i)
-      if (!private_setting(settings[i].name))
-        mine.settings[i] = fnv1a(normal_form(settings[i], config_.text(settings[i].name)));
+    if (settings.size() > kMostSettings)
+      return error(IBCOLL_ERR_INTERNAL, "{} settings, but ranks compare {} only", settings.size(), kMostSettings);
+    for (size_t i = 0; i < settings.size(); ++i)
+      if (settings[i].ranks == Setting::Ranks::kAgree)
+        mine.settings[i] = digest_of(normal_form(settings[i], config_.text(settings[i].name)));
     Result<std::vector<Hello>> all = gather(bootstrap_, mine);
     if (!all.ok()) return lost(all.status());
     job_.id = all->front().nonce;
@@ -191,7 +181,7 @@ class Joining {
       return error(IBCOLL_ERR_BOOTSTRAP, "rank 0 and rank {} use different versions of ibcoll; install one version",
                    rank);
     const std::span<const Setting> settings = Config::settings();
-    for (size_t i = 0; i < settings.size() && i < kMostSettings; ++i)
+    for (size_t i = 0; i < settings.size(); ++i)
       if (first.settings[i] != other.settings[i])
         return error(IBCOLL_ERR_CONFIG,
                      "{} differs between rank 0 and rank {}; it must be the same on all ranks (see "
@@ -225,7 +215,7 @@ class Joining {
   }
 
   // What ranks of this job say to each other to get the segment, unlike the name unseen by others.
-  uint64_t segment_key() const { return fnv1a(fmt::format("segment of {:016x}", job_.id)); }
+  uint64_t segment_key() const { return digest_of(fmt::format("segment of {:016x}", job_.id)); }
 
   // The leader of each node makes the segment; who has an RDMA device opens it, where several nodes need a network.
   Status open_node() {

@@ -4,16 +4,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include "runtime/base/hash.h"
+
 namespace ibcoll {
 namespace {
 
 // Teams of one parent are made in the same order on all its ranks, so a digest of (parent, how many before, color) names
 // a team everywhere without asking anyone.
 uint64_t child_epoch(Team& parent, int color) {
-  uint64_t hash = parent.epoch() * 0x9e3779b97f4a7c15 + parent.children();
-  hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9 + static_cast<uint32_t>(color);
-  hash = (hash ^ hash >> 27) * 0x94d049bb133111eb;
-  return hash ^ hash >> 31;
+  return Digest().add(parent.epoch()).add(parent.children()).add(static_cast<uint32_t>(color)).value();
 }
 
 Status check_ranks(const int* ranks, int count, int parent_size) {

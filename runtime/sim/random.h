@@ -5,15 +5,12 @@
 
 #include <cstdint>
 
+#include "runtime/base/hash.h"
+
 namespace ibcoll {
 
 // One step of splitmix64; also good for mixing words into a hash.
-constexpr uint64_t mix64(uint64_t x) noexcept {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
+constexpr uint64_t mix64(uint64_t x) noexcept { return scramble(x + kGoldenRatio); }
 
 class SimRandom {
   __extension__ using Wide = unsigned __int128;

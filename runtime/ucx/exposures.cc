@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/ucx/exposures.h"
 
+#include "runtime/base/hash.h"
+
 namespace ibcoll::ucx {
-namespace {
-
-// splitmix64: spreads a counter over 64 bits.
-uint64_t scramble(uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
-}
-
-}  // namespace
 
 RemoteRegion Exposures::add(int peer, std::span<std::byte> memory, Registration* pinned) {
   if (free_.empty()) {
@@ -21,7 +13,7 @@ RemoteRegion Exposures::add(int peer, std::span<std::byte> memory, Registration*
   }
   const uint32_t index = free_.back();
   free_.pop_back();
-  state_ += 0x9e3779b97f4a7c15;
+  state_ += kGoldenRatio;
   const uint64_t key = (scramble(state_) << kIndexBits) | (index + 1);  // never 0
   table_[index] = Exposure{.key = key, .peer = peer, .memory = memory, .pinned = pinned};
   ++count_;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <fstream>
 
+#include "runtime/base/hash.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/machine/descriptors.h"
@@ -23,7 +24,7 @@ constexpr uint64_t kPinnedByUcx = 80 << 20;  // of each rank, for its own buffer
 
 uint64_t key_seed(int rank) {
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  return static_cast<uint64_t>(now) * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(rank);
+  return static_cast<uint64_t>(now) * kGoldenRatio + static_cast<uint64_t>(rank);
 }
 
 // UCX over TCP takes some 10 us for a small message, most of it system calls on both sides; the bytes go at the link's

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "runtime/base/hash.h"
 #include "runtime/base/json.h"
 
 namespace ibcoll::conformance {
@@ -14,13 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kStandstill = std::chrono::seconds(20);
 
-uint64_t scramble(uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
-}
-
-uint64_t pattern_word(uint64_t id, size_t word) { return scramble(scramble(id) + word * 0x9e3779b97f4a7c15); }
+uint64_t pattern_word(uint64_t id, size_t word) { return scramble(scramble(id) + word * kGoldenRatio); }
 
 }  // namespace
 

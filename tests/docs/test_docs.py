@@ -108,6 +108,12 @@ class Documents(unittest.TestCase):
         self.assertGreater(len(table), 20)
         self.assert_none(f"{where}: {name} is no setting" for where, _, name in self.named(NAME) if name not in known)
 
+    def test_settings_that_may_differ_between_ranks(self):
+        rows = re.findall(r'^\s*\{"(IBCOLL_\w+)", Kind::(.*?)\}', (ROOT / "runtime/base/settings.cc").read_text(), re.M | re.S)
+        in_code = {name for name, row in rows if "kMayDiffer" in row}
+        items = re.findall(r"^- `(IBCOLL_\w+)`(.*?)(?=^- |^$)", (ROOT / "docs/settings.md").read_text(), re.M | re.S)
+        self.assertEqual({name for name, text in items if "May differ." in text}, in_code)
+
     def test_settings_are_documented(self):
         text = (ROOT / "docs/settings.md").read_text()
         table, collectives = settings()

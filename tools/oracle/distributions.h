@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/base/hash.h"
+
 namespace ibcoll::oracle {
 
 // Of p blocks m_i with base size c.
@@ -37,13 +39,8 @@ inline constexpr std::string_view kDistributions[] = {
     "same", "random", "spikes",  "decreasing_gather", "alternating", "two_blocks"};
 static_assert(std::size(kDistributions) == static_cast<size_t>(Distribution::kTwoBlocks) + 1);
 
-// splitmix64's finalizer (Steele, Lea, Flood 2014): the same draws wherever the program runs.
-constexpr uint64_t draw(uint64_t index) noexcept {
-  uint64_t x = (index + 1) * 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
+// The same draws wherever the program runs.
+constexpr uint64_t draw(uint64_t index) noexcept { return scramble((index + 1) * kGoldenRatio); }
 
 // a * b / n, rounded down, without overflow where the result fits.
 constexpr uint64_t fraction(uint64_t a, uint64_t b, uint64_t n) noexcept {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/hash.h"
 #include "runtime/collectives/framework/algorithm.h"
 
 namespace ibcoll::gather {
@@ -31,11 +32,7 @@ struct Cube {
 };
 
 // Makes a disagreement about the size of any block show in a sum over many.
-inline uint64_t weight_of(int rank) {
-  uint64_t x = (static_cast<uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15u;
-  x ^= x >> 31;
-  return x * 0xbf58476d1ce4e5b9u | 1;
-}
+inline uint64_t weight_of(int rank) { return scramble((static_cast<uint64_t>(rank) + 1) * kGoldenRatio) | 1; }
 
 // What one rank knows of a cube: the content of every message of the construction. The last two fields let the root compare
 // the sizes with its own list.
