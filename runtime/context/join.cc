@@ -28,11 +28,17 @@ constexpr auto kJoinDeadline = std::chrono::seconds(60);
 
 uint64_t digest_of(std::string_view text) { return Digest().add(text).value(); }
 
+constexpr uint64_t kVersion = uint64_t{IBCOLL_VERSION_MAJOR} << 32 | IBCOLL_VERSION_MINOR << 16 | IBCOLL_VERSION_PATCH;
+
+std::string version_text(uint64_t version) {
+  return fmt::format("{}.{}.{}", version >> 32, version >> 16 & 0xffff, version & 0xffff);
+}
+
 struct Hello {
-  uint64_t node = 0;     // ranks with the same share memory
-  uint64_t machine = 0;  // ranks with the same share cores
-  uint64_t version = 0;
-  uint64_t nonce = 0;  // rank 0's is the job's
+  uint64_t version = kVersion;  // the first field of every version
+  uint64_t node = 0;            // ranks with the same share memory
+  uint64_t machine = 0;         // ranks with the same share cores
+  uint64_t nonce = 0;           // rank 0's is the job's
   CpuShare cpus;
   uint64_t settings[kMostSettings] = {};
 };
@@ -156,7 +162,6 @@ class Joining {
     Hello mine;
     mine.node = digest_of(node_identity() + "/" + bootstrap_.node());
     mine.machine = digest_of(bootstrap_.local_job() ? "one" : node_identity());
-    mine.version = IBCOLL_VERSION_MAJOR << 16 | IBCOLL_VERSION_MINOR;
     mine.cpus = cpu_share();
     if (::getentropy(&mine.nonce, sizeof mine.nonce) != 0)
       return error(IBCOLL_ERR_SYSTEM, "getentropy: {}", std::strerror(errno));
@@ -178,8 +183,9 @@ class Joining {
 
   static Status compare(const Hello& first, const Hello& other, size_t rank) {
     if (first.version != other.version)
-      return error(IBCOLL_ERR_BOOTSTRAP, "rank 0 and rank {} use different versions of ibcoll; install one version",
-                   rank);
+      return error(IBCOLL_ERR_BOOTSTRAP,
+                   "rank 0 has version {} of ibcoll, rank {} has {}; install one version on all hosts",
+                   version_text(first.version), rank, version_text(other.version));
     const std::span<const Setting> settings = Config::settings();
     for (size_t i = 0; i < settings.size(); ++i)
       if (first.settings[i] != other.settings[i])

@@ -193,6 +193,16 @@ void bad_parameters(Rank&) {
   bootstrap.allgather = [](void*, const void*, void*, size_t) { return 0; };
   expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_BOOTSTRAP, "own bytes",
                "a bootstrap that does nothing");
+  // Rank 1 answers as this one does, but from a later version.
+  bootstrap.allgather = [](void*, const void* send, void* recv, size_t bytes) {
+    for (size_t rank = 0; rank < 2; ++rank) std::memcpy(static_cast<char*>(recv) + rank * bytes, send, bytes);
+    constexpr uint64_t kVersion = uint64_t{IBCOLL_VERSION_MAJOR} << 32 | IBCOLL_VERSION_MINOR << 16;
+    if (uint64_t first = 0; std::memcpy(&first, send, sizeof first), first == kVersion)
+      ++static_cast<char*>(recv)[bytes];
+    return 0;
+  };
+  expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_BOOTSTRAP,
+               "rank 0 has version 0.1.0 of ibcoll, rank 1 has 0.1.1", "ranks of different versions");
   expect_ok(ibcoll_context_destroy(nullptr), "destroy of NULL");
   expect(ibcoll_context_rank(nullptr) == -1 && ibcoll_context_size(nullptr) == 0, "NULL is no context");
   expect_error(ibcoll_progress(nullptr), IBCOLL_ERR_INVALID_ARGUMENT, "NULL", "progress of NULL");
