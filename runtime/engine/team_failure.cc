@@ -147,7 +147,7 @@ void Team::look_who_left(Request& request) noexcept {
     engine_.take_from_memory();
     if (!request.in_flight() || !failure_.ok()) return;
     return suspect(error(static_cast<ibcoll_status_t>(status),
-                         "rank {}: {} cannot complete: rank {} of the job has given it up", rank_,
+                         "rank {}: {} cannot complete: rank {} of the job ended it with an error", rank_,
                          describe_call(request.exchange().op()), window.job_rank(local)));
   }
 }

@@ -97,7 +97,7 @@ void VerbsTransport::on_greeting(const Greeting& theirs) {
 
 void VerbsTransport::answer(Peer& peer, const Greeting& theirs) {
   if (theirs.epoch < peer.epoch) return;
-  if (theirs.given_up != 0) return fail(peer, "it has given this rank up; its own error says why");
+  if (theirs.given_up != 0) return fail(peer, "it closed the connection to this rank; its own error says why");
   if (theirs.epoch > peer.epoch || peer.state == Peer::State::kNew) {
     peer.wanted_epoch = std::max(peer.wanted_epoch, theirs.epoch);
     if (peer.state == Peer::State::kGreeting || peer.state == Peer::State::kReady) break_connection(peer, theirs.epoch);

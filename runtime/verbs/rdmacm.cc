@@ -138,7 +138,7 @@ Status RdmaCm::send(int to, const Greeting& greeting) {
   call.epoch = greeting.epoch;
   call.mine = greeting;
   if (greeting.given_up != 0 && call.state != Call::State::kNone && call.state != Call::State::kInvited) {
-    end(to, call, "this rank has given it up");  // the answer to its next request says so
+    end(to, call, "this rank has closed the connection");  // the answer to its next request says so
     return {};
   }
   rdma_conn_param response = parameters(call.mine);

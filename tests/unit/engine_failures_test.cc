@@ -271,7 +271,7 @@ TEST_F(EngineOfANodeTest, WhoHasGivenUpIsSeenInTheNodeWindow) {
   teams[2]->fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
   wait_seconds(3);
   EXPECT_EQ(teams[0]->failure().code(), IBCOLL_ERR_SYSTEM);
-  EXPECT_NE(teams[0]->failure().text().find("rank 2 of the job has given it up"), std::string::npos)
+  EXPECT_NE(teams[0]->failure().text().find("rank 2 of the job ended it with an error"), std::string::npos)
       << teams[0]->failure().text();
   wire_.full = false;
   progress();
