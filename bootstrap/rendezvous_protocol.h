@@ -7,10 +7,10 @@
 //   then frames of a header and `length` bytes: kAdmitted or kFailed, then any number of exchanges, until either side
 //   closes.
 //
-// Neither side looks at a byte of the other before its tag is right; all that is read before has a fixed length. The secret
-// itself never travels here. Frames have no tag: they come on a connection whose two ends have shown that they know the
-// secret, and who can write into it in between, as a router on the way could, is not kept out. All machines of a job have
-// the same byte order (little endian).
+// Neither side looks at a byte of the other before its tag is right; all that is read before has a fixed length. The
+// secret itself never travels here. Frames have no tag: they come on a connection whose two ends have shown that they
+// know the secret, and who can write into it in between, as a router on the way could, is not kept out. All machines of
+// a job have the same byte order (little endian).
 #pragma once
 
 #include <array>

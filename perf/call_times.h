@@ -62,7 +62,8 @@ inline uint64_t iterations_for(double call_us, double budget_us) noexcept {
   return static_cast<uint64_t>(std::clamp(budget_us / std::max(call_us, 0.01), 5.0, 20000.0));
 }
 
-// Bytes of an element of a reduction of `bytes` bytes, the widest that divides it: 8 double, 4 float, else an unsigned integer.
+// Bytes of an element of a reduction of `bytes` bytes, the widest that divides it: 8 double, 4 float, else an unsigned
+// integer.
 inline size_t element_width(uint64_t bytes) noexcept {
   return bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
 }

@@ -20,12 +20,13 @@ extern "C" {
 #endif
 
 /* Collective over `comm`, an intracommunicator, of which it takes a duplicate; fills all of *bootstrap. An exchange
- * waits for ranks that do not come for as many seconds as the environment's IBCOLL_TIMEOUT says (default 600). It calls MPI
- * from the thread that creates or destroys the context.
+ * waits for ranks that do not come for as many seconds as the environment's IBCOLL_TIMEOUT says (default 600). It calls
+ * MPI from the thread that creates or destroys the context.
  * Errors: INVALID_ARGUMENT (a NULL, MPI not running, an intercommunicator), NO_MEMORY, BOOTSTRAP (MPI failed). */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_mpi_bootstrap(MPI_Comm comm, ibcoll_bootstrap_t* bootstrap);
-/* Collective as MPI_Comm_free is; after the context was destroyed, before MPI_Finalize. NULL and a bootstrap that is free
- * already are allowed. Errors: BOOTSTRAP (MPI has ended, or an exchange that timed out still holds the communicator). */
+/* Collective as MPI_Comm_free is; after the context was destroyed, before MPI_Finalize. NULL and a bootstrap that is
+ * free already are allowed. Errors: BOOTSTRAP (MPI has ended, or an exchange that timed out still holds the
+ * communicator). */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_mpi_bootstrap_free(ibcoll_bootstrap_t* bootstrap);
 /* Why the last call or exchange on this thread failed; "" when none did. Valid until the next failure. */
 IBCOLL_EXPORT const char* ibcoll_mpi_last_error(void);

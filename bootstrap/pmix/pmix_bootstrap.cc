@@ -49,8 +49,8 @@ struct Beginning {
   }
 };
 
-// This process and its PMIx server. Once, up to the end of the process: a rank that left between two contexts would break
-// the exchanges in which others make the next one.
+// This process and its PMIx server. Once, up to the end of the process: a rank that left between two contexts would
+// break the exchanges in which others make the next one.
 class Client {
  public:
   Client() : beginning_(std::make_shared<Beginning>()) {
@@ -72,8 +72,8 @@ class Client {
   const std::shared_ptr<Beginning> beginning_;
 };
 
-// For the keys of exchanges, over all contexts of the process: PMIx keys are written once. And its fences have no names, so
-// exchanges of several threads come one after the other.
+// For the keys of exchanges, over all contexts of the process: PMIx keys are written once. And its fences have no
+// names, so exchanges of several threads come one after the other.
 uint64_t exchanges = 0;
 std::mutex exchanging;
 

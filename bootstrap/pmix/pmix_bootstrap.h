@@ -10,8 +10,8 @@ namespace ibcoll {
 
 class PmixBootstrap : public Bootstrap {
  public:
-  // Connects to the PMIx server that started this process. BOOTSTRAP when there is none; TIMEOUT when it does not answer
-  // within `seconds`. An exchange waits as long for ranks that do not come.
+  // Connects to the PMIx server that started this process. BOOTSTRAP when there is none; TIMEOUT when it does not
+  // answer within `seconds`. An exchange waits as long for ranks that do not come.
   static Result<std::unique_ptr<PmixBootstrap>> create(double seconds);
 
   std::string name() const override { return "pmix"; }

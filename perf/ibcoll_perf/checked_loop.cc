@@ -45,8 +45,8 @@ bool run_rounds(BenchCase& bench, const LoopPlan& plan, std::vector<double>& cal
   return bench.job().sum(wrong);
 }
 
-// Compares, call by call, when the last rank entered and the first one left. One rank after the other comes late, so that
-// a barrier that lets the others go shows.
+// Compares, call by call, when the last rank entered and the first one left. One rank after the other comes late, so
+// that a barrier that lets the others go shows.
 bool check_barriers(BenchCase& bench, const LoopPlan& plan, std::vector<double>& calls,
                     std::optional<uint64_t>& errors) {
   const uint64_t count = plan.iterations > 0 ? plan.iterations : 1000;

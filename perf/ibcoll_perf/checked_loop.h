@@ -10,8 +10,8 @@
 
 namespace ibcoll::perf {
 
-// Leaves this rank's times in `calls` (filling and verifying not counted; waiting for a rank that still verifies is) and
-// the number of wrong bytes of all ranks in `errors`: nothing where it cannot be told. What is wrong first goes to
+// Leaves this rank's times in `calls` (filling and verifying not counted; waiting for a rank that still verifies is)
+// and the number of wrong bytes of all ranks in `errors`: nothing where it cannot be told. What is wrong first goes to
 // stderr. False: a call failed.
 //
 // Rounds of one, two and three calls back to back alternate, so that a call that meets the tail of the one before is

@@ -83,8 +83,8 @@ bool measure_collective(Job& job, const Options& options, const Collective& coll
   return true;
 }
 
-// Buffers for the largest size of any collective, on all ranks or on none. What --check compares with takes as much again as
-// the larger one.
+// Buffers for the largest size of any collective, on all ranks or on none. What --check compares with takes as much
+// again as the larger one.
 bool allocate(Job& job, const Options& options, Buffers& buffers) {
   int here = 0;
   if (!ranks_on_this_kernel(job, here)) return false;

@@ -42,8 +42,8 @@ class Job {
 
   // Notes what failed, with ibcoll_last_error, and returns false.
   bool fail(std::string_view what, ibcoll_status_t status);
-  // Collective. True where `problem` is empty on every rank. Else false, and the text becomes failure() on the lowest of
-  // the ranks that have one; the others have nothing to say.
+  // Collective. True where `problem` is empty on every rank. Else false, and the text becomes failure() on the lowest
+  // of the ranks that have one; the others have nothing to say.
   bool agree(const std::string& problem);
   const std::string& failure() const { return failure_; }
 
@@ -57,7 +57,8 @@ class Job {
   std::string failure_;
 };
 
-// How many ranks, this one included, run on this rank's kernel: their monotonic clocks are one, and they share its memory.
+// How many ranks, this one included, run on this rank's kernel: their monotonic clocks are one, and they share its
+// memory.
 bool ranks_on_this_kernel(Job& job, int& count);
 
 }  // namespace ibcoll::perf

@@ -10,8 +10,8 @@
 
 namespace ibcoll::perf {
 
-// A message is a bcast on a team of the two, by the binomial tree: there is no other traffic. Functions return false after
-// a failure, which the job has the text of.
+// A message is a bcast on a team of the two, by the binomial tree: there is no other traffic. Functions return false
+// after a failure, which the job has the text of.
 class JobPairs {
  public:
   explicit JobPairs(Job& job) : job_(job) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One line on a terminal that says how far a long run is. A thread of its own writes it once a second: nothing is added to
-// what is timed, and the time goes on where a call hangs.
+// One line on a terminal that says how far a long run is. A thread of its own writes it once a second: nothing is added
+// to what is timed, and the time goes on where a call hangs.
 #pragma once
 
 #include <chrono>

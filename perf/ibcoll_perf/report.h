@@ -41,8 +41,8 @@ struct Heading {
   std::string arrival;  // line about the pattern; empty: none
 };
 
-// A file that appears whole or not at all: written beside its place and renamed by commit(). A device or a pipe is written
-// directly.
+// A file that appears whole or not at all: written beside its place and renamed by commit(). A device or a pipe is
+// written directly.
 class OutputFile {
  public:
   OutputFile() = default;

@@ -29,7 +29,8 @@ void bind(int cpu) {
   std::exit(1);
 }
 
-// Waits until the line says `turn`, then says the next. Yields, as the other thread may have no core of its own just now.
+// Waits until the line says `turn`, then says the next. Yields, as the other thread may have no core of its own just
+// now.
 void answer(std::atomic<int>& line, int turn) {
   for (int spins = 0; line.load(std::memory_order_acquire) != turn; ++spins)
     if (spins > 10'000) std::this_thread::yield();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two ranks of the transport verbs and nothing above it: what perf/measure verbs puts beside ib_write_lat and ib_write_bw.
+// Two ranks of the transport verbs and nothing above it: what perf/measure verbs puts beside ib_write_lat and
+// ib_write_bw.
 //
 //   ibcoll_put put|message|stream BYTES ITERATIONS
 //
-// put: ping-pong of puts with their notes; message: of messages through landing slots; half a round trip in microseconds.
-// stream: puts one after the other into one region, as many under way as there is credit; MB/s (2^20 bytes, as
-// ib_write_bw has it) from the first put to the completion of the last. Each rank is bound to a core of its own. Prints
-// JSON, with what the transport says of itself. The settings are ibcoll's, IBCOLL_VERBS_NOTIFY for one.
+// put: ping-pong of puts with their notes; message: of messages through landing slots; half a round trip in
+// microseconds. stream: puts one after the other into one region, as many under way as there is credit; MB/s (2^20
+// bytes, as ib_write_bw has it) from the first put to the completion of the last. Each rank is bound to a core of its
+// own. Prints JSON, with what the transport says of itself. The settings are ibcoll's, IBCOLL_VERBS_NOTIFY for one.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>

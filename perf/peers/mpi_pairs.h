@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What --arrival needs of an MPI library: single messages, the barrier that agrees on an instant, and the number of nodes.
+// What --arrival needs of an MPI library: single messages, the barrier that agrees on an instant, and the number of
+// nodes.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +25,8 @@ class MpiPairs {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  // The largest value of all ranks by dissemination (Hensgen, Finkel, Manber 1988): a barrier of the same rounds in every
-  // MPI library, whatever its own one is.
+  // The largest value of all ranks by dissemination (Hensgen, Finkel, Manber 1988): a barrier of the same rounds in
+  // every MPI library, whatever its own one is.
   bool largest(double& value) {
     for (int distance = 1; distance < size_; distance *= 2) {
       double other = 0;

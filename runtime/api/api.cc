@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The C interface: version, errors, contexts, memory, teams, operations. Argument checks, the context's lock, and statuses
-// with their texts. No logic.
+// The C interface: version, errors, contexts, memory, teams, operations. Argument checks, the context's lock, and
+// statuses with their texts. No logic.
 #include <unistd.h>
 
 #include <algorithm>

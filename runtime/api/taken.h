@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Structs of the C interface grow at their end. A program that was compiled against another version hands over a shorter or a
-// longer one, and `struct_size` says how long it is.
+// Structs of the C interface grow at their end. A program that was compiled against another version hands over a
+// shorter or a longer one, and `struct_size` says how long it is.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace ibcoll::api {
 
-// The struct with zeros for what an older program does not know. INVALID_ARGUMENT: it is shorter than `least` bytes, which the
-// first version had, or a newer program has set a field that this library does not know.
+// The struct with zeros for what an older program does not know. INVALID_ARGUMENT: it is shorter than `least` bytes,
+// which the first version had, or a newer program has set a field that this library does not know.
 template <typename T>
 Result<T> taken(const T& given, size_t least, const char* name) {
   constexpr size_t kMost = 4096;  // more is no struct of ours, but a field that was never set

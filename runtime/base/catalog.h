@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What each collective is, one row each. Argument checks, the digest of a call, shapes, settings, tools, benchmarks and the
-// tests' oracle follow from these rows.
+// What each collective is, one row each. Argument checks, the digest of a call, shapes, settings, tools, benchmarks and
+// the tests' oracle follow from these rows.
 //
 // A rank's part of a buffer is one block or p blocks in rank order. Which data comes where follows from that:
 //   recv has p blocks      block i comes from rank i: its one block, or the block for this rank where send has p blocks
-//   recv has one block     it is rank r's block of what the root sends (p blocks), or all that the root sends (one block)
+//   recv has one block     it is rank r's block of what the root sends (p blocks), or all that the root sends (one
+//                          block)
 //   with an operation      the same block of several ranks' send buffers, combined in rank order
 #pragma once
 

@@ -73,8 +73,8 @@ std::string algorithm_setting(const Collective& collective);
 // One object for each setting: name, kind, default, allowed, value, origin, meaning.
 Json settings_json(const Config& config);
 
-// "64K" -> 65536. Digits and at most one suffix K, M or G, in either case; anything else is INVALID_ARGUMENT. The tools'
-// options use it, too.
+// "64K" -> 65536. Digits and at most one suffix K, M or G, in either case; anything else is INVALID_ARGUMENT. The
+// tools' options use it, too.
 IBCOLL_MODULE_API Result<uint64_t> parse_bytes(std::string_view text);
 
 }  // namespace ibcoll

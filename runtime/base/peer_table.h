@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Per-peer state, made when a peer is first talked to: open addressing by rank, so that consecutive ranks never collide.
-// Entries live as long as the table and never move.
+// Per-peer state, made when a peer is first talked to: open addressing by rank, so that consecutive ranks never
+// collide. Entries live as long as the table and never move.
 #pragma once
 
 #include <cstdint>

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an algorithm sees of the world: the communication of one collective on one rank. A Comm speaks for an ordered list of
-// ranks: those of the team, those of a node, the leaders of the nodes, or any list that all its members know. Ranks are
-// positions in that list.
+// What an algorithm sees of the world: the communication of one collective on one rank. A Comm speaks for an ordered
+// list of ranks: those of the team, those of a node, the leaders of the nodes, or any list that all its members know.
+// Ranks are positions in that list.
 //
-// Messages between two ranks form one sequence in each direction: the k-th message that rank a puts to rank b lands in the
-// k-th region that b announced to a. Sizes must agree. Empty messages do not exist: announce and put of nothing are no-ops.
-// All Comms of one collective share these sequences, so the steps of a composed algorithm come in the same order on all ranks.
+// Messages between two ranks form one sequence in each direction: the k-th message that rank a puts to rank b lands in
+// the k-th region that b announced to a. Sizes must agree. Empty messages do not exist: announce and put of nothing are
+// no-ops. All Comms of one collective share these sequences, so the steps of a composed algorithm come in the same
+// order on all ranks.
 //
 // How a message travels depends on its size and the scheme, alike on both sides:
 //   eager      (copy-based, up to the eager limit) into a landing slot at once; announce() costs nothing on the wire.
-//   announced  announce() sends an advertisement, which is the arrival notice; the put waits for it. zero-copy: RDMA-like
-//              write to the advertised region. Forced copy, or no right to write: fragments through landing slots.
+//   announced  announce() sends an advertisement, which is the arrival notice; the put waits for it. zero-copy:
+//              RDMA-like write to the advertised region. Forced copy, or no right to write: fragments through landing
+//              slots.
 // put() never blocks: what cannot leave yet is queued and leaves while other things are awaited.
 #pragma once
 
@@ -87,8 +89,8 @@ class Comm {
   Comm& on_node() noexcept;
   // The leaders of the team's nodes, one per node, in the order of the nodes. This rank must be one.
   Comm& leaders() noexcept;
-  // These ranks of this Comm, this rank among them; the array must last as long as the collective. On failure for lack of
-  // memory the collective has failed, and nothing that is asked of the result has an effect.
+  // These ranks of this Comm, this rank among them; the array must last as long as the collective. On failure for lack
+  // of memory the collective has failed, and nothing that is asked of the result has an effect.
   Comm& among(std::span<const int> ranks) noexcept;
 
   // ---- messages
@@ -104,8 +106,8 @@ class Comm {
   Awaiter ready(int peer, uint64_t bytes) noexcept { return {*this, {&waits::kReady, team_rank(peer), bytes}}; }
   // next_arrival() shall return the peer, to which a message of `bytes` bytes will go.
   void serve(int peer, uint64_t bytes) noexcept;
-  // The next peer to serve, each once: those that have arrived, in arrival order; while none has, peers whose message needs
-  // no arrival (eager or empty), in the order of serve().
+  // The next peer to serve, each once: those that have arrived, in arrival order; while none has, peers whose message
+  // needs no arrival (eager or empty), in the order of serve().
   ArrivalAwaiter next_arrival() noexcept { return {{*this, {&waits::kArrival, -1, 0}}}; }
   // Until all that was announced has landed.
   Awaiter received() noexcept { return {*this, {&waits::kReceived, -1, 0}}; }
@@ -122,8 +124,8 @@ class Comm {
   // others' areas after published(). Peers are indices within the node: ranks of on_node().
 
   NodeWindow& node() noexcept { return *window_; }
-  // Until this collective has its turn on the window and the bank of the next step, in which no rank publishes more than
-  // `bytes` bytes (the same on all), is free on all ranks.
+  // Until this collective has its turn on the window and the bank of the next step, in which no rank publishes more
+  // than `bytes` bytes (the same on all), is free on all ranks.
   Awaiter next_step(uint64_t bytes) noexcept { return {*this, {&waits::kStep, -1, bytes}}; }
   // The same for a step in which one rank alone writes; it may run further ahead.
   Awaiter next_sole_step(uint64_t bytes) noexcept { return {*this, {&waits::kSoleStep, -1, bytes}}; }
@@ -136,27 +138,29 @@ class Comm {
   Awaiter published(int local) noexcept { return published(local, NodeWindow::kWhole); }
   // Until all local peers have.
   Awaiter all_published() noexcept { return {*this, {&waits::kAllPublished, -1, NodeWindow::kWhole}}; }
-  // A step may come in parts; publish() is the last one. A rank that sleeps until this rank publishes is woken by publish(), and
-  // by parts that are worth it or that it can take on another processor.
+  // A step may come in parts; publish() is the last one. A rank that sleeps until this rank publishes is woken by
+  // publish(), and by parts that are worth it or that it can take on another processor.
   void publish_part(bool worth_waking = false) noexcept { window_->publish_part(signature_, worth_waking); }
-  // A part that holds no data and wakes nobody: before it, or publish(), this rank may not wait for what others publish.
+  // A part that holds no data and wakes nobody: before it, or publish(), this rank may not wait for what others
+  // publish.
   void publish_call() noexcept { window_->publish_call(signature_); }
   // Until the local peer has published so many parts of the step, or all.
   Awaiter published(int local, uint64_t parts) noexcept { return {*this, {&waits::kPublished, local, parts}}; }
-  // Memory that local peers may read until this rank has seen them publish a later step; what it publishes is an address
-  // in there. The last two count, and `memory` may be more than what is read. A call that lends ends after flushed().
+  // Memory that local peers may read until this rank has seen them publish a later step; what it publishes is an
+  // address in there. The last two count, and `memory` may be more than what is read. A call that lends ends after
+  // flushed().
   void lend(ConstBytes memory) noexcept;
-  // One copy from the private memory of a local peer, at an address in what it has lent. Where the kernel does not allow that
-  // any more, the peer puts the bytes here, while it waits for a later step of this rank. Result false: the collective has
-  // failed; co_return, before others take what was not read for data. The next publish() first makes sure that the bytes are
-  // the peer's.
+  // One copy from the private memory of a local peer, at an address in what it has lent. Where the kernel does not
+  // allow that any more, the peer puts the bytes here, while it waits for a later step of this rank. Result false: the
+  // collective has failed; co_return, before others take what was not read for data. The next publish() first makes
+  // sure that the bytes are the peer's.
   ReadAwaiter read(int local, uint64_t address, Bytes into) noexcept { return {*this, local, address, into}; }
 
   // ---- local
 
   static void copy(Bytes to, ConstBytes from) noexcept;
-  // The same, as a part of `total` bytes that the ranks of the node write in this collective: past the caches when these
-  // cannot hold them.
+  // The same, as a part of `total` bytes that the ranks of the node write in this collective: past the caches when
+  // these cannot hold them.
   static void copy_within(uint64_t total, Bytes to, ConstBytes from) noexcept;
   // Uninitialised memory until the collective ends. nullptr: the collective has failed; co_return.
   std::byte* scratch(uint64_t bytes) noexcept;

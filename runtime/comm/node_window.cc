@@ -46,7 +46,8 @@ bool NodeWindow::make_usable(uint64_t bytes) noexcept {
   if (static_cast<int64_t>(bytes) <= usable_) return true;
   uint64_t backed = control_->backed.load(std::memory_order_acquire);
   if (backed < std::min(bytes, area_bytes_)) {
-    // More each time, so that it is not asked for often; areas begin at no page, so the first part of one may be less than that.
+    // More each time, so that it is not asked for often; areas begin at no page, so the first part of one may be less
+    // than that.
     const uint64_t wanted =
         std::min(area_bytes_, std::max<uint64_t>(4096, std::bit_ceil(std::min(bytes, area_bytes_))));
     trouble_ = back_areas(wanted);

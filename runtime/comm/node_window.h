@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Shared memory of the ranks of one team on one node: for each rank, lines (step number, digest of the call, a little
-// data) and areas (much data), both used in turn. A step: write the own line or area, publish, read the others' once they
-// published.
+// data) and areas (much data), both used in turn. A step: write the own line or area, publish, read the others' once
+// they published.
 //
-// Every rank publishes every step, with data or without, before it reads. So "a rank published step s" also means "it has
-// left step s - 1", and with b banks the one of step s is free when all have published step s - b + 1.
+// Every rank publishes every step, with data or without, before it reads. So "a rank published step s" also means "it
+// has left step s - 1", and with b banks the one of step s is free when all have published step s - b + 1.
 //
 // A rank may publish a step in parts, as what others have sent it lands: the others read each part as it comes.
 //
-// Where one rank alone writes (broadcast), it borrows the areas of the others, four of each in turn, and so runs further
-// ahead. Area b of any rank is written in steps s with s mod 4 = b only, so steps of both kinds may follow each other. Should
-// ranks disagree on who writes, two may write one area: the digests tell, at the latest in the next call.
+// Where one rank alone writes (broadcast), it borrows the areas of the others, four of each in turn, and so runs
+// further ahead. Area b of any rank is written in steps s with s mod 4 = b only, so steps of both kinds may follow each
+// other. Should ranks disagree on who writes, two may write one area: the digests tell, at the latest in the next call.
 // One writer of each flag; release on publish, acquire on read.
 //
-// The window gets its memory when a rank first uses it: lines, and of areas either all, or as much of each as steps have needed
-// so far. A page in front of the lines is there from the start; it says how far that has come, and who has left.
+// The window gets its memory when a rank first uses it: lines, and of areas either all, or as much of each as steps
+// have needed so far. A page in front of the lines is there from the start; it says how far that has come, and who has
+// left.
 #pragma once
 
 #include <algorithm>
@@ -54,16 +55,17 @@ class NodeWindow {
            static_cast<uint64_t>(ranks) * (kLines * sizeof(Line) + kBanks * (area_bytes + kSkew));
   }
 
-  // Makes a part of the node's memory, which others may have used, ready for the window of a team of `ranks` ranks here; `tag` is
-  // no other team's. Called once, before any rank uses it.
+  // Makes a part of the node's memory, which others may have used, ready for the window of a team of `ranks` ranks
+  // here; `tag` is no other team's. Called once, before any rank uses it.
   static Status prepare(NodeMemory& memory, uint64_t offset, uint64_t tag, int ranks, uint64_t area_bytes);
-  // Local rank `rank` uses the window no more. The last rank that does so gives the memory back; the dead count as having done so.
-  // False: others use it still, and one of them will give it back, unless it dies; then any of those that got false may try again.
+  // Local rank `rank` uses the window no more. The last rank that does so gives the memory back; the dead count as
+  // having done so. False: others use it still, and one of them will give it back, unless it dies; then any of those
+  // that got false may try again.
   static bool leave_for_good(NodeMemory& memory, uint64_t offset, uint64_t tag, const std::vector<int>& jobs, int rank,
                              uint64_t area_bytes);
 
-  // `jobs[i]`: job rank of local rank i. `base`: where `memory` has the window that begins at `offset` and is prepared. For a
-  // rank alone on its node `memory` is nullptr, and `base` memory of its own, zeros. Both outlive the window.
+  // `jobs[i]`: job rank of local rank i. `base`: where `memory` has the window that begins at `offset` and is prepared.
+  // For a rank alone on its node `memory` is nullptr, and `base` memory of its own, zeros. Both outlive the window.
   NodeWindow(NodeMemory* memory, std::byte* base, uint64_t area_bytes, std::vector<int> jobs, int rank, Limits limits,
              bool crowded, uint64_t offset = 0)
       : memory_(memory),
@@ -78,8 +80,8 @@ class NodeWindow {
         crowded_(crowded),
         stores_(StoreCosts(size() + 1)) {}
 
-  // Ranks that wait for others of this window may sleep: `bells[i]` is the place of local rank i in `doorbell`, which outlives
-  // the window.
+  // Ranks that wait for others of this window may sleep: `bells[i]` is the place of local rank i in `doorbell`, which
+  // outlives the window.
   void use(Doorbell& doorbell, std::vector<int> bells) {
     doorbell_ = &doorbell;
     bells_ = std::move(bells);
@@ -152,15 +154,16 @@ class NodeWindow {
     if (doorbell_) doorbell_->ring();
     prefetch_to_write(&line(rank_, step_ + 2));
   }
-  // One more part of the step; publish() ends it. Who sleeps until this rank publishes is woken by that, and by parts that are
-  // `worth_waking` for or that it can take on another processor.
+  // One more part of the step; publish() ends it. Who sleeps until this rank publishes is woken by that, and by parts
+  // that are `worth_waking` for or that it can take on another processor.
   void publish_part(uint32_t signature, bool worth_waking) noexcept {
     sign(signature);
     stores_.fence();
     store_flag(flag(step_, ++parts_));
     if (doorbell_ && (worth_waking || !doorbell_->one_cpu())) doorbell_->ring();
   }
-  // A part for which nobody waits: it holds the digest of the call alone, without which this rank may not look at others.
+  // A part for which nobody waits: it holds the digest of the call alone, without which this rank may not look at
+  // others.
   void publish_call(uint32_t signature) noexcept {
     sign(signature);
     store_flag(flag(step_, ++parts_));
@@ -242,7 +245,8 @@ class NodeWindow {
   // Looks: where a rank spins, twice the time in which another reads half of the lines.
   static constexpr int kPatience = 256;
   static constexpr uint64_t flag(uint64_t step, uint64_t parts) noexcept { return step * (kWhole + 1) | parts; }
-  // Areas do not start at the same place of the caches, of which each page has its own and contiguous ones have neighbouring ones.
+  // Areas do not start at the same place of the caches, of which each page has its own and contiguous ones have
+  // neighbouring ones.
   static constexpr uint64_t kSkew = 325 * 64;
   // What a rank that alone writes may be ahead: about what a core's own cache holds.
   static constexpr uint64_t kSoleBytes = 1 << 19;
@@ -275,8 +279,8 @@ class NodeWindow {
     ++step_;
     return true;
   }
-  // With many banks, and a core for each rank, half of them is what a rank that has used all waits for, a while: to follow the
-  // slowest one step by step would take the line from that one each time. After that it takes what there is.
+  // With many banks, and a core for each rank, half of them is what a rank that has used all waits for, a while: to
+  // follow the slowest one step by step would take the line from that one each time. After that it takes what there is.
   [[gnu::noinline]] bool seen_in_the_end() noexcept {
     if (std::exchange(patient_for_, needed_) != needed_) looks_ = 0;
     if (++looks_ < kPatience || !seen_by_all(needed_)) return false;

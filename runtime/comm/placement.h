@@ -12,7 +12,8 @@ namespace ibcoll {
 class Placement {
  public:
   Placement() = default;
-  // `jobs`: team rank -> job rank, without duplicates. `job_nodes`: job rank -> node, by any numbers that are not negative.
+  // `jobs`: team rank -> job rank, without duplicates. `job_nodes`: job rank -> node, by any numbers that are not
+  // negative.
   Placement(std::vector<int> jobs, const std::vector<int>& job_nodes);
 
   int size() const noexcept { return static_cast<int>(jobs_.size()); }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The coroutine of a collective, or of a part of one: a task may await another task, as a function calls another. Frames come
-// from the arena of the collective. There is no symmetric transfer (it needs tail calls, which g++ leaves out without
-// optimisation): the engine resumes the innermost task, and when that ends, its caller, so the machine's stack stays one
-// resume deep.
+// The coroutine of a collective, or of a part of one: a task may await another task, as a function calls another.
+// Frames come from the arena of the collective. There is no symmetric transfer (it needs tail calls, which g++ leaves
+// out without optimisation): the engine resumes the innermost task, and when that ends, its caller, so the machine's
+// stack stays one resume deep.
 //
 // Rules for algorithms (g++ 12 miscompiles what they forbid): arguments by value; no lambda with captures and no braced
-// temporary inside a co_await expression, nor a conditional (both sides are evaluated); no structured binding of a co_await;
-// noexcept in spirit: nothing throws.
+// temporary inside a co_await expression, nor a conditional (both sides are evaluated); no structured binding of a
+// co_await; noexcept in spirit: nothing throws.
 #pragma once
 
 #include <coroutine>

@@ -113,11 +113,11 @@ Status Context::make_engine() {
 }
 
 // Barriers end what ranks still wait for from each other, and tell whether their last calls did not fit together, these
-// included: they are not taken for barriers of the program. The first one may pass before a message that nobody asked for has
-// come; the second one gives it time; and the third one passes on no rank if it has come to any. Who is through that one goes,
-// so what another rank still owes it is not sent. Closing the network transport
-// sends what is still in it; and the exchange keeps this process alive, for those that watch it, until all are through. After a
-// failure ranks part at once.
+// included: they are not taken for barriers of the program. The first one may pass before a message that nobody asked
+// for has come; the second one gives it time; and the third one passes on no rank if it has come to any. Who is through
+// that one goes, so what another rank still owes it is not sent. Closing the network transport
+// sends what is still in it; and the exchange keeps this process alive, for those that watch it, until all are through.
+// After a failure ranks part at once.
 Status Context::leave(std::unique_lock<std::mutex>& guard) {
   write_trace();
   const bool told_before = world_->team->failure_told();

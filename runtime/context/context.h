@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The state of one process: settings, the job it belongs to, transports, engine, teams. The C API is a thin layer over it.
+// The state of one process: settings, the job it belongs to, transports, engine, teams. The C API is a thin layer over
+// it.
 #pragma once
 
 #include <array>
@@ -48,7 +49,8 @@ struct TeamHandle {
   TeamHandle() = default;
   TeamHandle(const TeamHandle&) = delete;
   TeamHandle& operator=(const TeamHandle&) = delete;
-  // Requests end before their team; buffers that others still have are freed after it, as its end looks once more for news.
+  // Requests end before their team; buffers that others still have are freed after it, as its end looks once more for
+  // news.
   ~TeamHandle() {
     for (Shorthand& shorthand : shorthands) shorthand.request.reset();
     for (GivenUp& one : given_up) one.request.reset();
@@ -61,9 +63,9 @@ struct TeamHandle {
   SharedWindow shared_window;
   Shape shape;  // what selection knows of every call on the team
   CostModel model;
-  // The last request of each blocking shorthand: a loop that repeats a call pays for its set-up once. One with much scratch
-  // memory is not kept: large calls take longer than their set-up, and the memory is the program's. Nor is one with an operation
-  // of the user, who may free it.
+  // The last request of each blocking shorthand: a loop that repeats a call pays for its set-up once. One with much
+  // scratch memory is not kept: large calls take longer than their set-up, and the memory is the program's. Nor is one
+  // with an operation of the user, who may free it.
   struct Shorthand {
     ibcoll_collective_args_t args{};
     std::unique_ptr<Request> request;
@@ -121,8 +123,8 @@ class Context {
   // The algorithm for a call and its scheme; the rest of the request comes from `args`.
   Result<std::unique_ptr<Request>> make_request(TeamHandle& team, Args args, const Forced& forced,
                                                 ibcoll_scheme_t scheme);
-  // What the library does for itself, whatever the user has forced: runs and waits. `buffers` are those of the call, and kept
-  // for it where it does not end.
+  // What the library does for itself, whatever the user has forced: runs and waits. `buffers` are those of the call,
+  // and kept for it where it does not end.
   Status run_own(TeamHandle& team, const Args& args, std::vector<std::byte>& buffers,
                  std::unique_lock<std::mutex>& guard);
   // Checks, runs and waits: a blocking shorthand, called from `site`.
@@ -145,8 +147,8 @@ class Context {
   void settle_later() noexcept {
     if (settler_) settler_->look();
   }
-  // Blocks until the request is complete and all has settled, or until `seconds` have passed (TIMEOUT; the request stays in
-  // flight). `guard` holds the lock, and holds it again on return.
+  // Blocks until the request is complete and all has settled, or until `seconds` have passed (TIMEOUT; the request
+  // stays in flight). `guard` holds the lock, and holds it again on return.
   Status wait(Request& request, double seconds, std::unique_lock<std::mutex>& guard);
   // A thread is inside of wait(), with or without the lock.
   bool waiting() const noexcept { return waiting_threads_.load(std::memory_order_relaxed) > 0; }

@@ -38,8 +38,9 @@ void Context::fill_model(TeamHandle& team) const {
     double beta = link.beta_us_per_byte;
     if (team.shape.nodes == 1) beta = 2 * m.copy_us;
     if (team.shape.single_copy) {
-      // A message beyond the eager limit is a single-copy write, which is no cheaper per byte than two copies: the lines that
-      // its receiver has read must be taken from the other core first. (Small messages do not decide on a node.)
+      // A message beyond the eager limit is a single-copy write, which is no cheaper per byte than two copies: the
+      // lines that its receiver has read must be taken from the other core first. (Small messages do not decide on a
+      // node.)
       m.cpu_us += m.read_us / 2;
       beta = std::max(beta, m.read_us_per_byte);
     }
@@ -230,7 +231,8 @@ bool Context::progress() noexcept {
   return moved;
 }
 
-// What comes up now and then. A host program may poll rarely, and other teams may keep a waiting thread busy: the time decides.
+// What comes up now and then. A host program may poll rarely, and other teams may keep a waiting thread busy: the time
+// decides.
 void Context::after_a_look() noexcept {
   if (report_asked()) [[unlikely]]
     report_if_asked(*this);
@@ -241,8 +243,8 @@ void Context::after_a_look() noexcept {
   engine_->check();
 }
 
-// The last rank to come finds in the node window all that it waits for. If that is always the same one, it never waits, yet
-// other collectives, and ranks that fail, need it to look at its messages now and then.
+// The last rank to come finds in the node window all that it waits for. If that is always the same one, it never waits,
+// yet other collectives, and ranks that fail, need it to look at its messages now and then.
 Status Context::start(Request& request) noexcept {
   Status status = request.start();
   if (!request.in_flight() && ++starts_ % kStartsPerRound == 0) progress();
@@ -263,8 +265,9 @@ void Context::let_others_in(std::unique_lock<std::mutex>& guard) noexcept {
   enter_again(guard);
 }
 
-// One pause without the lock, or a sleep that a rank of the node ends, not beyond `end` (0: none). A thread sleeps so only while
-// it is the one that waits: others might complete what it waits for, and wake nobody. Returns what Pause::pause() does.
+// One pause without the lock, or a sleep that a rank of the node ends, not beyond `end` (0: none). A thread sleeps so
+// only while it is the one that waits: others might complete what it waits for, and wake nobody. Returns what
+// Pause::pause() does.
 bool Context::rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::mutex>& guard) noexcept {
   const int awaited = doorbell_ && pause.tired(engine_->awaits_leaders()) && !settling() &&
                               waiting_threads_.load(std::memory_order_relaxed) == 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first messages to a peer leave once it has answered, which it does in its next call. A rank whose calls are complete is not
-// kept waiting for that: a thread sends what is left, and ends. It takes nothing from the transport, so no collective goes on
-// and no code of the program runs there.
+// The first messages to a peer leave once it has answered, which it does in its next call. A rank whose calls are
+// complete is not kept waiting for that: a thread sends what is left, and ends. It takes nothing from the transport, so
+// no collective goes on and no code of the program runs there.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@ class Settler {
   Settler& operator=(const Settler&) = delete;
   ~Settler();
 
-  // The lock is held. Starts the thread where it is needed and does not run; where the system gives none, the messages leave
-  // in the next call.
+  // The lock is held. Starts the thread where it is needed and does not run; where the system gives none, the messages
+  // leave in the next call.
   void look() noexcept {
     if (network_.unsent() && !running_.load(std::memory_order_relaxed)) [[unlikely]]
       start();

@@ -9,8 +9,8 @@
 namespace ibcoll {
 namespace {
 
-// Teams of one parent are made in the same order on all its ranks, so a digest of (parent, how many before, color) names
-// a team everywhere without asking anyone.
+// Teams of one parent are made in the same order on all its ranks, so a digest of (parent, how many before, color)
+// names a team everywhere without asking anyone.
 uint64_t child_epoch(Team& parent, int color) {
   return Digest().add(parent.epoch()).add(parent.children()).add(static_cast<uint32_t>(color)).value();
 }

@@ -11,8 +11,8 @@
 namespace ibcoll {
 
 // Collective over the parent; nullptr on ranks that are not members. `guard` holds the context's lock.
-// INVALID_ARGUMENT: no list, an empty one, a rank outside of the parent, or twice the same. MISMATCH: another rank's list is
-// different, or refused there.
+// INVALID_ARGUMENT: no list, an empty one, a rank outside of the parent, or twice the same. MISMATCH: another rank's
+// list is different, or refused there.
 Result<TeamHandle*> create_team(TeamHandle& parent, const int* ranks, int count, std::unique_lock<std::mutex>& guard);
 Result<TeamHandle*> split_team(TeamHandle& parent, int color, int key, std::unique_lock<std::mutex>& guard);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// IBCOLL_TRACE: the file of this rank. It is opened at start, so that a bad name is reported there, and written when the
-// context ends. docs/ibcoll_trace.md has its format.
+// IBCOLL_TRACE: the file of this rank. It is opened at start, so that a bad name is reported there, and written when
+// the context ends. docs/ibcoll_trace.md has its format.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,8 @@ struct EarlyMessage;
 enum class NoteKind : uint16_t {
   kAnnounce = 1,  // payload: RemoteRegion (key 0: send fragments); bytes: size of the region
   kEager,         // payload: a message or the next piece of one; bytes: size of the message
-  kSpill,  // the same as kEager, of an announced message before its advertisement has come; the last byte waits for that
+  // As kEager, of an announced message before its advertisement has come; the last byte waits for that.
+  kSpill,
   kFragment,  // payload: the next piece of an announced message; bytes: size of the message
   kLanded,    // a put's data has landed: the next piece of an announced message; payload none; bytes: size of the piece
   kConsumed,  // bytes: eager pieces of this collective taken so far (credit)

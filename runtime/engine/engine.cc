@@ -279,8 +279,8 @@ void Engine::dispatch(const Event& event) noexcept {
   last_team_->on_note(peer, event.note, event.payload);
 }
 
-// A team that is not expected was freed here. Unless it had failed, all its collectives have ended. Of a failure the others were told,
-// but for those who had no room for that: they ask.
+// A team that is not expected was freed here. Unless it had failed, all its collectives have ended. Of a failure the
+// others were told, but for those who had no room for that: they ask.
 void Engine::hold_orphan(const Event& event) {
   Expected* const expected = find_expected(event.note.epoch);
   if (!expected) {

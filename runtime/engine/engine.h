@@ -56,17 +56,20 @@ class Engine {
 
   // All that is in flight waits for one rank of this node: its bell. Exchange::kNoBell: there is none.
   int awaited_bell() const noexcept;
-  // All that waits for shared memory waits for the rows that the leader of this node collects, its own and those of other nodes.
+  // All that waits for shared memory waits for the rows that the leader of this node collects, its own and those of
+  // other nodes.
   bool awaits_leaders() const noexcept;
   // One round; true when anything moved. Never blocks.
   bool progress() noexcept;
-  // When progress() will send to ranks that are away, unless something happens before; 0: not at all. For simulated time.
+  // When progress() will send to ranks that are away, unless something happens before; 0: not at all. For simulated
+  // time.
   Time spills_at() const noexcept { return arrival_waits_.empty() ? 0 : idle_since_ + kPatience; }
   // For a rank that has waited for a while: looks for dead peers, stalls and deadlines.
   void check() noexcept;
 
   // A team of this epoch is being made: notes that come for it are kept until add(). To be called before this rank does
-  // what lets other ranks make theirs. Notes of any other unknown team are credit that comes late: the team was freed here.
+  // what lets other ranks make theirs. Notes of any other unknown team are credit that comes late: the team was freed
+  // here.
   void expect_team(uint64_t epoch) { expected_.push_back({epoch}); }
   // It is there, or will not be.
   void expect_team_no_more(uint64_t epoch) noexcept;
@@ -90,8 +93,8 @@ class Engine {
   void recycle(EarlyMessage* message) noexcept;
   void on_failure(const Event& event);
   void peer_failed(int job_rank, const std::string& why);
-  // Goes on with what shared memory holds until nothing moves. What a rank has published counts, though it ended or gave
-  // up before others looked: to be called between the news of that and what follows from it.
+  // Goes on with what shared memory holds until nothing moves. What a rank has published counts, though it ended or
+  // gave up before others looked: to be called between the news of that and what follows from it.
   void take_from_memory() noexcept;
   bool dead(int job_rank) const noexcept { return !dead_.empty() && dead_[static_cast<size_t>(job_rank)]; }
 

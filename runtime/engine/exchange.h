@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The engine's half of a Comm: what is under way between this rank and its peers in one collective, and what its task waits
-// for. Ranks are team ranks.
+// The engine's half of a Comm: what is under way between this rank and its peers in one collective, and what its task
+// waits for. Ranks are team ranks.
 #pragma once
 
 #include <array>

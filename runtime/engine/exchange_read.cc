@@ -9,8 +9,8 @@
 
 namespace ibcoll {
 
-// Who has given up may use its memory again, and says so before: known before the read, nothing is read; said meanwhile, what
-// was read counts for nothing.
+// Who has given up may use its memory again, and says so before: known before the read, nothing is read; said
+// meanwhile, what was read counts for nothing.
 bool Exchange::begin_read(Comm::ReadAwaiter& read) noexcept {
   int left = window_->left(read.local);
   if (left == 0 && !read.into.empty()) {

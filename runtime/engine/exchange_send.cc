@@ -83,8 +83,8 @@ Exchange::Sent Exchange::send_announced(Channel& c, Message& put) noexcept {
   return Sent::kYes;
 }
 
-// The peer's engine keeps the pieces until it announces; how much it keeps of all ranks is bounded by their shares. The last byte
-// goes with the advertisement, so that every message ends in one way.
+// The peer's engine keeps the pieces until it announces; how much it keeps of all ranks is bounded by their shares. The
+// last byte goes with the advertisement, so that every message ends in one way.
 Exchange::Sent Exchange::spill(Channel& c, Message& put) noexcept {
   if (put.bytes != put.total || !team_.may_send_eager(c.peer, op_)) return Sent::kWaits;
   const uint64_t slot = team_.transport(c.peer).slot_bytes();

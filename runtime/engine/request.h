@@ -37,8 +37,8 @@ class Request {
   bool done() const noexcept { return done_.load(std::memory_order_acquire); }
   // Of the last run that ended.
   const Status& status() const noexcept { return status_; }
-  // Ok, or BUFFERS_HELD: the team failed ten seconds ago, and somebody still has buffers of this request, so that it cannot
-  // end. It stays in flight.
+  // Ok, or BUFFERS_HELD: the team failed ten seconds ago, and somebody still has buffers of this request, so that it
+  // cannot end. It stays in flight.
   Status overdue() const;
 
   Team& team() noexcept { return team_; }

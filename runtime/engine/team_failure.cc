@@ -62,8 +62,8 @@ ConstBytes Team::abort_text(const Status& failure) noexcept {
   return std::as_bytes(std::span(failure.text())).first(std::min(failure.text().size(), kMostText));
 }
 
-// For a team that is freed: others may wait for what this rank knows, and it may have learned that in the call before. Requests
-// that were given up may be gone already.
+// For a team that is freed: others may wait for what this rank knows, and it may have learned that in the call before.
+// Requests that were given up may be gone already.
 void Team::tell_untold() noexcept {
   constexpr int kMostTries = 1'000;
   doubt_ = Doubt::kNone;
@@ -89,8 +89,8 @@ bool Team::end_requests() noexcept {
   for (size_t i = 0; i < active_.size(); ++i) {
     Request* const request = active_[i];
     if (!request) continue;
-    // Buffers must not be given back while the transport reads them, or a peer writes to them. The right to write is taken back
-    // at once, whatever else is under way.
+    // Buffers must not be given back while the transport reads them, or a peer writes to them. The right to write is
+    // taken back at once, whatever else is under way.
     const bool concealed = request->exchange().conceal();
     const bool sent = request->exchange().puts_pending() == 0;
     if (!sent) want_back();

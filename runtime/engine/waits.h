@@ -16,7 +16,8 @@ struct WaitKind {
   std::string (*describe)(const Exchange& x, const Wait& wait);
   // Calls ask(to, rank) for the team ranks that the wait is for.
   void (*awaited)(const Exchange& x, const Wait& wait, void (*ask)(void* to, int rank), void* to);
-  // `peer` has completed the collective, and no message is under way between the two: fails the team when the wait is for it.
+  // `peer` has completed the collective, and no message is under way between the two: fails the team when the wait is
+  // for it.
   void (*ended)(Exchange& x, const Wait& wait, int peer);
   // Of a wait for what shared memory holds: the bell of the local rank that it is for. nullptr: a wait for messages.
   int (*bell)(const Exchange& x, const Wait& wait);

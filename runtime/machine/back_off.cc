@@ -15,8 +15,8 @@ constexpr uint32_t kYields = 2000;
 constexpr uint32_t kYieldsPerCheck = 1024;
 constexpr long kShortestSleepNs = 20'000;
 constexpr long kLongestSleepNs = 500'000;
-// Before a rank sleeps until it is woken. Yields are the better measure of how fast this machine is just now: each is a turn
-// of all who share the core. Where these sleep already, they pass in no time.
+// Before a rank sleeps until it is woken. Yields are the better measure of how fast this machine is just now: each is a
+// turn of all who share the core. Where these sleep already, they pass in no time.
 constexpr uint32_t kYieldsBeforeBell = 16;
 constexpr uint64_t kTimeBeforeBellNs = 50'000;
 constexpr uint32_t kSleepsPerCheck = 8;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How a rank waits: spin while every rank has a core, yield where they share cores, sleep once nothing has moved for
-// long. The sleep is bounded, so that a rank sees new work within half a millisecond whatever happens. Where ranks share
-// cores and one knows whom of its node it waits for, it sleeps sooner, until that one wakes it (doorbell.h); other news it
-// then sees after four milliseconds. Who waits for what a leader brings from other nodes, and has one processor with it, sleeps
-// at once.
+// long. The sleep is bounded, so that a rank sees new work within half a millisecond whatever happens. Where ranks
+// share cores and one knows whom of its node it waits for, it sleeps sooner, until that one wakes it (doorbell.h);
+// other news it then sees after four milliseconds. Who waits for what a leader brings from other nodes, and has one
+// processor with it, sleeps at once.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,11 @@ class WaitStrategy {
     }
     // True when the rank has waited for long: time to look for dead peers and deadlines.
     bool pause() noexcept;
-    // True when the rank had better sleep until it is woken, where somebody would wake it: it has yielded for so long, or waits
-    // `for_a_leader` that only it keeps from the core.
+    // True when the rank had better sleep until it is woken, where somebody would wake it: it has yielded for so long,
+    // or waits `for_a_leader` that only it keeps from the core.
     bool tired(bool for_a_leader) noexcept;
-    // That sleep ends by itself after so long. Not sooner: most kernels then have no timer to set, as their tick comes before.
+    // That sleep ends by itself after so long. Not sooner: most kernels then have no timer to set, as their tick comes
+    // before.
     static constexpr uint32_t kLongestBellNs = 4'000'000;
     // Instead of pause(): the rank has slept so, and was woken or not. Returns what pause() does.
     bool slept(bool woken) noexcept;

@@ -12,8 +12,8 @@
 
 namespace ibcoll {
 
-// Of one socket, as the kernel says (virtual machines let the C library answer for the host's whole package); 32 MB where
-// it does not say.
+// Of one socket, as the kernel says (virtual machines let the C library answer for the host's whole package); 32 MB
+// where it does not say.
 uint64_t last_level_cache_bytes() noexcept;
 // Of the second-level cache of processor 0, on most machines a core's own; 1 MB where the kernel does not say.
 uint64_t own_cache_bytes() noexcept;
@@ -30,8 +30,8 @@ constexpr bool kHasStreamingStores = false;
 // With fewer bytes a core goes on before they are stored, whichever way.
 constexpr size_t kLeastToStream = 1024;
 
-// The stores bypass the caches: lines are not read before they are overwritten, nor taken out of another core's cache. Ordered
-// before later stores of this thread by fence_streaming().
+// The stores bypass the caches: lines are not read before they are overwritten, nor taken out of another core's cache.
+// Ordered before later stores of this thread by fence_streaming().
 inline void copy_streaming(std::byte* to, const std::byte* from, size_t bytes) noexcept {
 #if defined(__SSE2__)
   const size_t head = (kLineBytes - reinterpret_cast<uintptr_t>(to) % kLineBytes) % kLineBytes;

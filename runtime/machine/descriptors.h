@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Libraries that run out of descriptors fail in their own ways: UCX ends the process, or reports ranks that live as dead.
+// Libraries that run out of descriptors fail in their own ways: UCX ends the process, or reports ranks that live as
+// dead.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace ibcoll {
 
-// So many more descriptors can be opened from now on; for that the soft limit of the process is raised. SYSTEM: the hard limit
-// forbids it. `what` needs them.
+// So many more descriptors can be opened from now on; for that the soft limit of the process is raised. SYSTEM: the
+// hard limit forbids it. `what` needs them.
 IBCOLL_MODULE_API Status ensure_descriptors(uint64_t more, const char* what);
 
 }  // namespace ibcoll

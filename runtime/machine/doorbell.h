@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a rank that waits for another of its node gets off the core, where ranks share cores: it leaves word with that rank and
-// sleeps; who publishes wakes all who have left word, by one system call, as each one that is woken may take the core from it.
+// How a rank that waits for another of its node gets off the core, where ranks share cores: it leaves word with that
+// rank and sleeps; who publishes wakes all who have left word, by one system call, as each one that is woken may take
+// the core from it.
 //
-// Neither may miss the other: the sleeper leaves word, then looks once more; the publisher publishes, then looks for word. Both
-// change the word to do so (the publisher by nothing), and changes of one word have an order: who comes second sees what the
-// first did, and what it did before. Who leaves word while others are being woken has read `rung` before, so that it does not
-// sleep. Whatever is lost all the same, by the death of a rank or between the threads of one, costs the sleeper its longest sleep.
+// Neither may miss the other: the sleeper leaves word, then looks once more; the publisher publishes, then looks for
+// word. Both change the word to do so (the publisher by nothing), and changes of one word have an order: who comes
+// second sees what the first did, and what it did before. Who leaves word while others are being woken has read `rung`
+// before, so that it does not sleep. Whatever is lost all the same, by the death of a rank or between the threads of
+// one, costs the sleeper its longest sleep.
 #pragma once
 
 #include <atomic>
@@ -40,8 +42,8 @@ class Doorbell {
   // Whom this rank wakes can only take its own core from it.
   bool one_cpu() const noexcept { return one_cpu_; }
 
-  // ---- who sleeps: leave_word(), look again, sleep() with what leave_word() returned. Word that is left in vain costs the
-  // publisher one system call.
+  // ---- who sleeps: leave_word(), look again, sleep() with what leave_word() returned. Word that is left in vain costs
+  // the publisher one system call.
 
   // With local rank `local`, which this one waits for.
   uint32_t leave_word(int local) noexcept {
@@ -49,8 +51,8 @@ class Doorbell {
     bell(local).word.fetch_or(1, std::memory_order_acq_rel);
     return rung;
   }
-  // Until that rank wakes those who wait for it, at once if it did since leave_word(), or so much time, below a second, has passed.
-  // False: that.
+  // Until that rank wakes those who wait for it, at once if it did since leave_word(), or so much time, below a second,
+  // has passed. False: that.
   bool sleep(int local, uint32_t rung, uint32_t longest_ns) noexcept;
 
   // ---- how often, for ibcoll_info

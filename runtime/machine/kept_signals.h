@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// While a library of UCX is loaded: libucs takes the signals of crashes then, SIGHUP (UCX_DEBUG_SIGNO, to raise its log level)
-// and the signal stack of the thread. In a host program these are not ours to take: all is put back as it was.
+// While a library of UCX is loaded: libucs takes the signals of crashes then, SIGHUP (UCX_DEBUG_SIGNO, to raise its log
+// level) and the signal stack of the thread. In a host program these are not ours to take: all is put back as it was.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much memory the control groups of this process still allow: who takes more is killed by the kernel, and gets no error.
+// How much memory the control groups of this process still allow: who takes more is killed by the kernel, and gets no
+// error.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,9 @@ namespace ibcoll {
 // Bytes; UINT64_MAX where nothing limits them or it cannot be found out. A few system calls.
 uint64_t memory_left();
 
-// The same for the group `path` ("/job/step") of a hierarchy that is mounted at `root`, version 2 or 1: of it and of all groups
-// around it, the one that has the least left. Pages that hold files and were not used for long count as free.
+// The same for the group `path` ("/job/step") of a hierarchy that is mounted at `root`, version 2 or 1: of it and of
+// all groups around it, the one that has the least left. Pages that hold files and were not used for long count as
+// free.
 uint64_t memory_left_in(const std::string& root, const std::string& path, bool version_2);
 
 }  // namespace ibcoll

@@ -6,8 +6,8 @@
 
 namespace ibcoll {
 
-// The function `symbol` of the module `file` ("libibcoll_ucx.so"): beside libibcoll.so (or the program that contains this
-// code), in ../lib of that place, then wherever the loader looks. The module stays loaded. UNSUPPORTED: why not.
+// The function `symbol` of the module `file` ("libibcoll_ucx.so"): beside libibcoll.so (or the program that contains
+// this code), in ../lib of that place, then wherever the loader looks. The module stays loaded. UNSUPPORTED: why not.
 Result<void*> module_function(const char* file, const char* symbol);
 
 }  // namespace ibcoll

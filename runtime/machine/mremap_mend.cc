@@ -29,8 +29,8 @@ void* system_mremap(void* old, size_t old_bytes, size_t new_bytes, int flags, vo
   return reinterpret_cast<void*>(::syscall(SYS_mremap, old, old_bytes, new_bytes, flags, where));
 }
 
-// What is at the old place and at the new one is reported by calls that UCX knows, before it goes: the first changes nothing,
-// the second leaves a mapping that only this call replaces. May run within malloc().
+// What is at the old place and at the new one is reported by calls that UCX knows, before it goes: the first changes
+// nothing, the second leaves a mapping that only this call replaces. May run within malloc().
 void* move_to(void* old, size_t old_bytes, size_t new_bytes, int flags, void* where) {
   const Mremap resize = ucx.load(std::memory_order_acquire);
   if (old_bytes != 0 && resize(old, old_bytes, old_bytes, 0) == MAP_FAILED) return MAP_FAILED;
@@ -98,7 +98,8 @@ const std::byte* jump_target(const std::byte* code) {
   return target;
 }
 
-// A page of code within reach of a near jump from `code`, that goes on to mended_mremap(), wherever that is. NULL: no room.
+// A page of code within reach of a near jump from `code`, that goes on to mended_mremap(), wherever that is. NULL: no
+// room.
 const std::byte* make_springboard(const std::byte* code) {
   constexpr int64_t kStep = int64_t{16} << 20;
   constexpr int kSteps = 120;  // 2 GB less some

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Peers on the same machine are watched as processes, which is quicker than what networks notice. UCX's own check of shared
-// memory peers even misses some deaths: those of peers that only ever sent. And a process that was killed may take long to
-// end, while its network device answers for it: the kernel waits for the device.
+// Peers on the same machine are watched as processes, which is quicker than what networks notice. UCX's own check of
+// shared memory peers even misses some deaths: those of peers that only ever sent. And a process that was killed may
+// take long to end, while its network device answers for it: the kernel waits for the device.
 //
-// A pidfd tells of an end. Where the kernel or a sandbox has none, or descriptors are short, /proc/PID/stat is read instead.
+// A pidfd tells of an end. Where the kernel or a sandbox has none, or descriptors are short, /proc/PID/stat is read
+// instead.
 #pragma once
 
 #include <poll.h>
@@ -40,7 +41,8 @@ class IBCOLL_MODULE_API ProcessWatch {
   ProcessWatch& operator=(const ProcessWatch&) = delete;
 
   const ProcessId& own() const { return own_; }
-  // From now on ended() looks at the process of this rank, which is on this machine. SYSTEM: there is no way to watch it.
+  // From now on ended() looks at the process of this rank, which is on this machine. SYSTEM: there is no way to watch
+  // it.
   Status add(int rank, int64_t pid, uint64_t start);
   // The same for a rank that may be elsewhere and whose end its network notices as well, if later: where it cannot be
   // watched, nothing happens.

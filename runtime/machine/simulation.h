@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a simulator takes over from the processor, so that the work of a rank takes virtual time. Programs have no simulation:
-// there each question below costs one load and a branch that is always predicted.
+// What a simulator takes over from the processor, so that the work of a rank takes virtual time. Programs have no
+// simulation: there each question below costs one load and a branch that is always predicted.
 #pragma once
 
 #include <atomic>

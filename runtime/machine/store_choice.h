@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How a rank writes what another core of the node will read.
 //
-// An ordinary store waits until the line has left the cache of the core that read it last: 2 to 7 ns where the two cores share
-// a cache, 28 where they do not. A streaming store goes to memory, past all caches, and nobody waits: 2 ns; but there the reader
-// has to fetch the line, 5 ns instead of 2 from a cache that both share. So it depends on where the reader runs, and in
-// a virtual machine on the moment: both kinds are timed in use, for each reader. (Times of one machine, see
-// docs/design/0003-node-window.md.)
+// An ordinary store waits until the line has left the cache of the core that read it last: 2 to 7 ns where the two
+// cores share a cache, 28 where they do not. A streaming store goes to memory, past all caches, and nobody waits: 2 ns;
+// but there the reader has to fetch the line, 5 ns instead of 2 from a cache that both share. So it depends on where
+// the reader runs, and in a virtual machine on the moment: both kinds are timed in use, for each reader. (Times of one
+// machine, see docs/design/0003-node-window.md.)
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,8 @@ class StoreCosts {
     bool streams;
     bool timed;
   };
-  // The next copy for this reader. Every now and then one goes the way that seems the slower one, to notice when it no longer is.
+  // The next copy for this reader. Every now and then one goes the way that seems the slower one, to notice when it no
+  // longer is.
   Turn next(int reader) noexcept {
     Reader& r = of_[static_cast<size_t>(reader)];
     const bool streams = streaming_.known() && r.ordinary.value > kGain * streaming_.value;
@@ -55,8 +56,8 @@ class StoreCosts {
 
     bool known() const noexcept { return times > 0; }
     bool settled() const noexcept { return times == kFirst; }
-    // At first, when pages may be new, the newest is believed. Later it counts for a step, and a smaller one up than down: an
-    // interruption makes any copy dear.
+    // At first, when pages may be new, the newest is believed. Later it counts for a step, and a smaller one up than
+    // down: an interruption makes any copy dear.
     void add(float cost) noexcept {
       value = settled() ? std::clamp(cost, value * 0.25F, value * 2) : cost;
       if (!settled()) ++times;

@@ -60,8 +60,8 @@ int cpus_of(const std::vector<CpuShare>& ranks) {
 
 }  // namespace
 
-// A line of /proc/self/cgroup is "4:cpu,cpuacct:/some/group" in version 1 and "0::/some/group" in version 2. The quotas of
-// all groups above hold as well; what a container cannot see of its path is passed over.
+// A line of /proc/self/cgroup is "4:cpu,cpuacct:/some/group" in version 1 and "0::/some/group" in version 2. The quotas
+// of all groups above hold as well; what a container cannot see of its path is passed over.
 double cgroup_cores(const std::string& root) {
   std::ifstream groups(root + "/proc/self/cgroup");
   double cores = kNoQuota;

@@ -14,7 +14,8 @@ class HookedFunction {
   // `name`: a function of the C library.
   explicit HookedFunction(const char* name);
 
-  // False: the code is as in the file of the library. True also where that cannot be told: no such function, no such file.
+  // False: the code is as in the file of the library. True also where that cannot be told: no such function, no such
+  // file.
   bool patched() const;
 
   // Remembers the code as it is now; unchanged() compares.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Half-open address intervals [begin, end) with a value each. Intervals may overlap, but none contains another: whoever
 // inserts takes out first what the new one contains, and has no reason to insert what is covered already.
-// So in ascending order of begin the ends ascend as well, and of all intervals that begin at or before an address the last
-// one reaches furthest: whether a range is covered is one binary search, without a tree and without a pointer to follow.
+// So in ascending order of begin the ends ascend as well, and of all intervals that begin at or before an address the
+// last one reaches furthest: whether a range is covered is one binary search, without a tree and without a pointer to
+// follow.
 #pragma once
 
 #include <algorithm>

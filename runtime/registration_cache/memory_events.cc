@@ -99,7 +99,8 @@ Result<std::unique_ptr<MemoryEvents>> MemoryEvents::start(UnmapQueue& queue) {
   }
   Result<std::unique_ptr<Subscription>> subscription = Subscription::make(ucm, queue);
   if (!subscription.ok()) return subscription.status();
-  // As UCX_MEM_MMAP_HOOK_MODE=reloc has it: what the C library calls by itself, the end of a thread's stack say, goes unseen.
+  // As UCX_MEM_MMAP_HOOK_MODE=reloc has it: what the C library calls by itself, the end of a thread's stack say, goes
+  // unseen.
   if (!munmap.patched())
     return error(IBCOLL_ERR_UNSUPPORTED, "UCX's memory events see only calls from outside of the C library (see {})",
                  "UCX_MEM_MMAP_HOOK_MODE");

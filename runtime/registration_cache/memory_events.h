@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reports what this process unmaps, from the events of UCX (libucm). This project hooks no function itself, and only mends a
-// hook of UCX's (mremap_mend.h): two libraries that hook blind each other. UCX is what MPI libraries and many others use for
-// it, and one instance serves all in a process.
+// Reports what this process unmaps, from the events of UCX (libucm). This project hooks no function itself, and only
+// mends a hook of UCX's (mremap_mend.h): two libraries that hook blind each other. UCX is what MPI libraries and many
+// others use for it, and one instance serves all in a process.
 //
-// Seen: munmap, mmap over a mapping, mremap, shmdt, a shrinking heap, madvise that drops pages; called by the program, by
-// libraries or by free(). NOT seen: system calls made without the C library, by dlclose() say; ftruncate and fallocate on a
-// mapped file.
+// Seen: munmap, mmap over a mapping, mremap, shmdt, a shrinking heap, madvise that drops pages; called by the program,
+// by libraries or by free(). NOT seen: system calls made without the C library, by dlclose() say; ftruncate and
+// fallocate on a mapped file.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ namespace ibcoll {
 
 class MemoryEvents {
  public:
-  // Pushes to `queue`, before the pages go, until the object is destroyed. Loads UCX unless it is loaded already, and tries
-  // whether events do come. UNSUPPORTED: the text says why they do not.
+  // Pushes to `queue`, before the pages go, until the object is destroyed. Loads UCX unless it is loaded already, and
+  // tries whether events do come. UNSUPPORTED: the text says why they do not.
   static Result<std::unique_ptr<MemoryEvents>> start(UnmapQueue& queue);
   ~MemoryEvents();
   MemoryEvents(const MemoryEvents&) = delete;

@@ -38,8 +38,8 @@ Interval RegistrationCache::pages(const Interval& range) const noexcept {
 }
 
 // `wanted` and those overlapping registrations that make it at most half as large again. A stricter rule would let a
-// buffer that is used by a sliding window be pinned many times over; a laxer one would pin the blocks of an array, which
-// share the pages at their ends, again and again in an ever larger registration.
+// buffer that is used by a sliding window be pinned many times over; a laxer one would pin the blocks of an array,
+// which share the pages at their ends, again and again in an ever larger registration.
 Interval RegistrationCache::with_neighbours(const Interval& wanted) const {
   Interval all = wanted;
   map_.for_overlapping(wanted, [&](const Interval& other, const Registration*) {
@@ -129,8 +129,8 @@ void RegistrationCache::replace_contained(const Interval& pages) {
   unpin_all(unused);
 }
 
-// A registration that is in use ends with its last release(); another one goes into a list, to be unpinned when the map is
-// whole again.
+// A registration that is in use ends with its last release(); another one goes into a list, to be unpinned when the map
+// is whole again.
 void RegistrationCache::leave_map(Registration& registration, Registration*& unused) noexcept {
   registration.kept_ = false;
   if (registration.references_ > 0) return;

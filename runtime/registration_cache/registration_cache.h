@@ -2,8 +2,8 @@
 // Keeps user memory pinned between uses, because pinning costs more than most messages. Whole pages are pinned; which
 // bytes of them a peer may write is enforced elsewhere.
 //
-// A registration that is in use is never unpinned. One that is not is kept until the limits, a shortage of memory or the
-// unmapping of one of its pages ends it. What overlaps without containing may exist side by side.
+// A registration that is in use is never unpinned. One that is not is kept until the limits, a shortage of memory or
+// the unmapping of one of its pages ends it. What overlaps without containing may exist side by side.
 //
 // Stale pages: memory that was unmapped and mapped again has other pages than those that are pinned. So either every
 // unmapping is reported to invalidate() before it happens, or Options::keep says which memory may be kept.
@@ -27,8 +27,8 @@ namespace ibcoll {
 class Registrar {
  public:
   virtual ~Registrar() = default;
-  // `pages` begin and end on a page boundary. The error says which device and call and why; NO_MEMORY where fewer pinned
-  // pages or registrations could help (ENOMEM, the memlock limit).
+  // `pages` begin and end on a page boundary. The error says which device and call and why; NO_MEMORY where fewer
+  // pinned pages or registrations could help (ENOMEM, the memlock limit).
   virtual Result<void*> pin(std::span<std::byte> pages) = 0;
   virtual void unpin(void* handle) = 0;
 };
@@ -105,8 +105,8 @@ class RegistrationCache {
   // What invalidate() pushes to.
   UnmapQueue& unmapped() noexcept { return unmapped_; }
 
-  // Unpins what was invalidated and is not in use. acquire() does so itself; a caller that polls may call it to give pages
-  // back sooner. One load when there is nothing to do.
+  // Unpins what was invalidated and is not in use. acquire() does so itself; a caller that polls may call it to give
+  // pages back sooner. One load when there is nothing to do.
   void collect() {
     while (unmapped_.changed()) drain();
   }

@@ -7,7 +7,8 @@
 
 namespace ibcoll {
 
-// `queue` receives the events. UNSUPPORTED: names the first way that was not reported; NO_MEMORY: the trial itself failed.
+// `queue` receives the events. UNSUPPORTED: names the first way that was not reported; NO_MEMORY: the trial itself
+// failed.
 Status try_unmappings(UnmapQueue& queue);
 
 }  // namespace ibcoll

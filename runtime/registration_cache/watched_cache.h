@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The registration cache as a transport uses it: with the settings, and with whatever tells of unmapped memory. All user
-// memory is kept pinned where UCX's memory events work; otherwise only memory of ibcoll_mem_alloc, whose end this library
-// knows by itself, and everything else is pinned for the time of its use. ibcoll_info -d shows which, and why.
+// The registration cache as a transport uses it: with the settings, and with whatever tells of unmapped memory. All
+// user memory is kept pinned where UCX's memory events work; otherwise only memory of ibcoll_mem_alloc, whose end this
+// library knows by itself, and everything else is pinned for the time of its use. ibcoll_info -d shows which, and why.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the node's segment gets from its leader to the other ranks: its descriptor travels over an abstract UNIX socket. Everybody
-// on the machine sees the socket's name and may connect, so both ends check that the other runs as the same user, and a rank
-// says a number that only the job's ranks know, before it gets the descriptor. Callers that say nothing hold nobody up.
+// How the node's segment gets from its leader to the other ranks: its descriptor travels over an abstract UNIX socket.
+// Everybody on the machine sees the socket's name and may connect, so both ends check that the other runs as the same
+// user, and a rank says a number that only the job's ranks know, before it gets the descriptor. Callers that say
+// nothing hold nobody up.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>

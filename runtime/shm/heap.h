@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which parts of a node's shared memory are in use: first fit over a short list of free extents. Lies in that memory itself. A
-// rank may die at any place in here, and the others go on: the lock names its owner, and who finds that the owner has ended
-// takes it over; a change is made in a copy of the list, which takes the place of the old one by a single store. What others
-// may have spoiled is looked at before it is used.
+// Which parts of a node's shared memory are in use: first fit over a short list of free extents. Lies in that memory
+// itself. A rank may die at any place in here, and the others go on: the lock names its owner, and who finds that the
+// owner has ended takes it over; a change is made in a copy of the list, which takes the place of the old one by a
+// single store. What others may have spoiled is looked at before it is used.
 #pragma once
 
 #include <atomic>
@@ -14,11 +14,11 @@ namespace ibcoll {
 
 class Heap {
  public:
-  // Memory of [0, bytes). Nothing that is given out lies across a multiple of `unit` bytes, unless it begins at one. Called
-  // once, before any other process sees it.
+  // Memory of [0, bytes). Nothing that is given out lies across a multiple of `unit` bytes, unless it begins at one.
+  // Called once, before any other process sees it.
   void prepare(uint64_t bytes, uint64_t unit) noexcept;
-  // The offset of `bytes` bytes that nobody else uses. NO_MEMORY; TIMEOUT when another rank holds the lock, stopped perhaps;
-  // SYSTEM: something has written here that should not.
+  // The offset of `bytes` bytes that nobody else uses. NO_MEMORY; TIMEOUT when another rank holds the lock, stopped
+  // perhaps; SYSTEM: something has written here that should not.
   Result<uint64_t> take(uint64_t bytes) noexcept;
   // Bytes of take(). What cannot be given back, because the list is full or the lock is held, is lost.
   void give_back(uint64_t offset, uint64_t bytes) noexcept;

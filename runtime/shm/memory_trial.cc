@@ -20,14 +20,15 @@ constexpr uint64_t kFewBytes = 4096;
 constexpr uint64_t kPiece = 1 << 18;  // of a stream
 constexpr uint64_t kMostPieces = 16;
 constexpr uint32_t kNoPage = UINT32_MAX;
-// Something else on the machine may double all times for one or two milliseconds, so what is timed takes turns, and the best
-// turn counts.
+// Something else on the machine may double all times for one or two milliseconds, so what is timed takes turns, and the
+// best turn counts.
 constexpr int kRounds = 3;
 constexpr size_t kTries = 5;    // in each round
 constexpr size_t kWarmUps = 2;  // pages, and what the caches held before
 
-// Windows and rings use what is faster for them (runtime/machine/store_choice.h), so the faster one is what a copy costs. (Not quite:
-// they look at the writer's time alone, and rows for leaders of other nodes are always stored into the caches.)
+// Windows and rings use what is faster for them (runtime/machine/store_choice.h), so the faster one is what a copy
+// costs. (Not quite: they look at the writer's time alone, and rows for leaders of other nodes are always stored into
+// the caches.)
 constexpr auto kWays = [] {
   std::array<bool, kHasStreamingStores ? 2 : 1> past_caches{};
   past_caches.back() = kHasStreamingStores;

@@ -25,8 +25,8 @@ RemoteRegion ShmTransport::expose(int peer, std::span<std::byte> memory) {
   return none;
 }
 
-// The right is the sender's while it writes, and nothing takes it back: the kernel moves the bytes on its behalf. Only its
-// end does; a dead process writes nothing.
+// The right is the sender's while it writes, and nothing takes it back: the kernel moves the bytes on its behalf. Only
+// its end does; a dead process writes nothing.
 bool ShmTransport::conceal(int peer, const RemoteRegion& region) {
   if (region.key == 0) return true;
   const int from = local(peer);

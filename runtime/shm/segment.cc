@@ -109,7 +109,8 @@ Status Segment::map_at(std::byte* address, uint64_t offset, uint64_t bytes) noex
   return {};
 }
 
-// What a control group does not allow is not refused: the kernel ends a process of it. Some is left for what is not asked for.
+// What a control group does not allow is not refused: the kernel ends a process of it. Some is left for what is not
+// asked for.
 Status Segment::check_limit(uint64_t bytes) noexcept {
   constexpr uint64_t kReserve = 4 << 20;
   const uint64_t left = memory_left();
@@ -126,7 +127,8 @@ Status Segment::allocate_pages(uint64_t offset, uint64_t bytes) noexcept {
   constexpr uint64_t kPiece = 64 * 1024;
   bool interrupted = false;
   for (uint64_t done = 0, piece = 0; done < bytes; done += piece) {
-    // Before Linux 6.10 a signal undoes what a call has done so far: all of it might never fit between two of a profiler.
+    // Before Linux 6.10 a signal undoes what a call has done so far: all of it might never fit between two of a
+    // profiler.
     piece = interrupted ? std::min(kPiece, bytes - done) : bytes;
     if (::fallocate(fd_, 0, static_cast<off_t>(offset + done), static_cast<off_t>(piece)) == 0) continue;
     if (errno == EINTR) {

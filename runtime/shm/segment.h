@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory that the ranks of one node share: one memfd, handed over on an abstract UNIX socket, so that nothing is left
-// behind however the ranks end. Its length is sealed: nobody can cut it off under the others. Layout, in this order, each part
-// page aligned:
+// The memory that the ranks of one node share: one memfd, handed over on an abstract UNIX socket, so that nothing is
+// left behind however the ranks end. Its length is sealed: nobody can cut it off under the others. Layout, in this
+// order, each part page aligned:
 //   Header, RankInfo[n], matrices n x n (who may copy to and from whom, whose ring is open), pair blocks n x n (sender
 //   major), heap
 // A pair block holds what one rank sends to one other: a ring and the exposures that guard puts.
 //
-// The file is large and has holes. A process maps a part when it first needs it, and memory is behind a part once somebody has
-// asked for it: running out of memory is an error there and then, not a SIGBUS later. The heap lies in huge pages where the
-// kernel can make them and memory is taken in large pieces: ranks that share a core find less of the address translations that
-// they need, each time that it is their turn.
+// The file is large and has holes. A process maps a part when it first needs it, and memory is behind a part once
+// somebody has asked for it: running out of memory is an error there and then, not a SIGBUS later. The heap lies in
+// huge pages where the kernel can make them and memory is taken in large pieces: ranks that share a core find less of
+// the address translations that they need, each time that it is their turn.
 #pragma once
 
 #include <sys/types.h>
@@ -85,8 +85,8 @@ class Segment {
   int ranks() const noexcept { return ranks_; }
   uint64_t ring_bytes() const noexcept { return ring_bytes_; }
   RankInfo& info(int rank) noexcept { return infos_[rank]; }
-  // Whether `rank` may read and write the memory of `owner`: as found out at the start, which does not change for all who choose
-  // by it; kRefused: but not any more.
+  // Whether `rank` may read and write the memory of `owner`: as found out at the start, which does not change for all
+  // who choose by it; kRefused: but not any more.
   enum MayCopy : uint8_t { kNever = 0, kMayCopy = 1, kRefused = 2 };
   std::atomic<uint8_t>& may_copy(int rank, int owner) noexcept { return may_copy_[rank * ranks_ + owner]; }
 
@@ -100,11 +100,12 @@ class Segment {
   PairBlock& pair(int from, int to) noexcept;
   std::byte* ring(int from, int to) noexcept;
 
-  // Heap of the segment, for node windows. Offsets count from the start of the heap. A part of it that is reserved has no memory
-  // before somebody asks for some, and each process maps it for itself.
+  // Heap of the segment, for node windows. Offsets count from the start of the heap. A part of it that is reserved has
+  // no memory before somebody asks for some, and each process maps it for itself.
   Result<uint64_t> reserve(uint64_t bytes);
   Status back(uint64_t offset, uint64_t bytes) noexcept;
-  // All of it, in huge pages where the kernel makes them. False: it is too much for what windows may have before they are used.
+  // All of it, in huge pages where the kernel makes them. False: it is too much for what windows may have before they
+  // are used.
   bool back_all(uint64_t offset, uint64_t bytes) noexcept;
   Result<std::byte*> map_heap(uint64_t offset, uint64_t bytes) noexcept;
   // All three.

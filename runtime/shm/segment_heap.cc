@@ -84,7 +84,8 @@ Status Segment::map_chunks(uint64_t first, uint64_t last) noexcept {
   return {};
 }
 
-// Ranks that need one chunk at the same time both do all of it. One alone of them may be told that it is a huge page now.
+// Ranks that need one chunk at the same time both do all of it. One alone of them may be told that it is a huge page
+// now.
 Status Segment::allocate_chunk(uint64_t number) noexcept {
   std::atomic<Chunk>& chunk = header().chunks[number];
   if (chunk.load(std::memory_order_acquire) != Chunk::kNone) return {};
@@ -106,8 +107,8 @@ uint64_t Segment::count_chunks(Chunk kind) noexcept {
   return kChunk * static_cast<uint64_t>(std::count(chunks, chunks + chunks_mapped_.size(), kind));
 }
 
-// The pages stay: given back to the system they would be others next time, and devices that have them registered would go
-// on with the old ones; nothing tells a registration cache of that.
+// The pages stay: given back to the system they would be others next time, and devices that have them registered would
+// go on with the old ones; nothing tells a registration cache of that.
 void Segment::release(uint64_t offset, uint64_t bytes) noexcept { header().heap.give_back(offset, whole_pages(bytes)); }
 
 }  // namespace ibcoll

@@ -12,9 +12,9 @@
 
 namespace ibcoll {
 
-// `address` of process `pid` -> into. The error names pid, range and errno. PEER_FAILED: the process has ended, or is about to
-// and has given back its memory already. UNSUPPORTED: the kernel refuses the call, as after one of the two has changed its
-// user, or sees to it that nobody reads its memory (PR_SET_DUMPABLE); a part may have been moved before.
+// `address` of process `pid` -> into. The error names pid, range and errno. PEER_FAILED: the process has ended, or is
+// about to and has given back its memory already. UNSUPPORTED: the kernel refuses the call, as after one of the two has
+// changed its user, or sees to it that nobody reads its memory (PR_SET_DUMPABLE); a part may have been moved before.
 Status read_process(pid_t pid, uint64_t address, std::span<std::byte> into) noexcept;
 // from -> `address` of process `pid`.
 Status write_process(pid_t pid, uint64_t address, std::span<const std::byte> from) noexcept;

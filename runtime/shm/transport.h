@@ -23,11 +23,11 @@ class ShmTransport : public Transport {
   // synchronisation of all its ranks after each: the constructor publishes pid and probe word; then probe().
   ShmTransport(std::shared_ptr<Segment> segment, std::vector<int> jobs, int rank, bool single_copy);
 
-  // Watches the other processes, and tries whose memory this rank may read and write; the other ranks' answers are there
-  // after the next synchronisation. SYSTEM: the end of a process would not be noticed.
+  // Watches the other processes, and tries whose memory this rank may read and write; the other ranks' answers are
+  // there after the next synchronisation. SYSTEM: the end of a process would not be noticed.
   Status probe();
-  // How long two ranks of the node take to move bytes to each other; collective like probe(), after its synchronisation.
-  // All 0 on other ranks, and where it took too long.
+  // How long two ranks of the node take to move bytes to each other; collective like probe(), after its
+  // synchronisation. All 0 on other ranks, and where it took too long.
   MemoryModel time_memory();
   // True when all ranks of `locals` may read and write each other's memory.
   bool all_may_copy(const std::vector<int>& locals) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The processors of simulated ranks: what the running rank copies and combines takes virtual time, and the flags that it sets
-// are seen when it has come to them. One at a time in a process.
+// The processors of simulated ranks: what the running rank copies and combines takes virtual time, and the flags that
+// it sets are seen when it has come to them. One at a time in a process.
 #pragma once
 
 #include "runtime/machine/simulation.h"

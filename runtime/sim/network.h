@@ -3,8 +3,9 @@
 // run, to the nanosecond; trace_hash() tells two runs apart.
 //
 // Model: a sender's port sends one message after the other; a message's first byte takes alpha + jitter; a receiver's
-// port takes one message after the other; each is busy for the bytes and the gap. Messages of one pair of ranks keep their
-// order, others do not. Work of a rank itself takes the time that charge() says: what it sends afterwards leaves later.
+// port takes one message after the other; each is busy for the bytes and the gap. Messages of one pair of ranks keep
+// their order, others do not. Work of a rank itself takes the time that charge() says: what it sends afterwards leaves
+// later.
 #pragma once
 
 #include <atomic>

@@ -12,8 +12,8 @@
 namespace ibcoll {
 
 // A message takes alpha + jitter + bytes x beta, where jitter is uniform in [0, jitter_ns) and once in 64 messages
-// sixteen times that. It occupies the sender's port and the receiver's for its bytes and the gap. A gap of alpha is the linear
-// model of the papers: k messages in a row through one port take k (alpha + beta m).
+// sixteen times that. It occupies the sender's port and the receiver's for its bytes and the gap. A gap of alpha is the
+// linear model of the papers: k messages in a row through one port take k (alpha + beta m).
 struct SimLink {
   Time alpha_ns = 1000;
   Time jitter_ns = 500;
@@ -49,8 +49,8 @@ struct SimParams {
   bool report_to_all = true;
   bool poison = true;  // overwrite a slot when it is given back, so that who reads it too late reads nonsense
   SimPorts ports = SimPorts::kRank;
-  // False: nothing is left to chance. Ranks have their turns in the order in which something has happened to them, and a put reads
-  // its source and writes its target when it is delivered, which its sender learns at once.
+  // False: nothing is left to chance. Ranks have their turns in the order in which something has happened to them, and
+  // a put reads its source and writes its target when it is delivered, which its sender learns at once.
   bool random = true;
   // Without chance, work of ranks takes time as well: copies, operations of reductions, and flags in a node's memory.
   uint64_t work_ps_per_byte = 0;

@@ -35,8 +35,8 @@ class IBCOLL_MODULE_API NetworkTransport : public Transport {
 
 // The caller owns the result (delete). NULL: *status says why.
 using OpenNetwork = NetworkTransport* (*)(const NetworkParams& params, Status* status);
-// What a module finds on this machine, also where a job does not use it: devices, which ones would be used, and the reason
-// why none.
+// What a module finds on this machine, also where a job does not use it: devices, which ones would be used, and the
+// reason why none.
 using ListDevices = void (*)(const Config& config, Json* devices);
 
 }  // namespace ibcoll

@@ -12,20 +12,21 @@
 //       NOT promised: any order across peers, nor between a note and memory that other calls wrote.
 //  [C4] Nothing here blocks. A call that cannot be accepted now (no credit, queue full) returns false or kBusy, changes
 //       nothing, and can be repeated after a poll(). A peer that never polls does not stop traffic to other peers.
-//       But conceal() may wait for a device that has to finish what was asked of it before, a second after its last sign.
-//  [C5] The source of send() is reusable on return. The source of put() is reusable after kDone, or after the kSent event
-//       with its token. Local completion says nothing of remote visibility.
+//       But conceal() may wait for a device that has to finish what was asked of it before, a second after its last
+//       sign.
+//  [C5] The source of send() is reusable on return. The source of put() is reusable after kDone, or after the kSent
+//       event with its token. Local completion says nothing of remote visibility.
 //  [C6] An event's payload stays valid until the next poll() of the same transport; the slot is reused only after that.
 //  [C7] put() writes [to.address, to.address + from.size()) and nothing else; to a region that was concealed, never
 //       exposed, exposed to another peer, or is too small it writes nothing: the put is dropped and the peer that owns
 //       the memory stays unharmed. After conceal() returned true, no write to the region begins or continues.
 //  [C8] An empty payload is allowed everywhere: a pure note.
 //  [C9] A peer that died or cannot be reached any more is reported by one kPeerFailed event; calls to it then return
-//       false/kBusy forever without harm. Detection may need check_peers(), and takes at most a few seconds, that of a host
-//       which fell silent as long as docs/reliability.md says. Puts to it that were pending still get their kSent.
+//       false/kBusy forever without harm. Detection may need check_peers(), and takes at most a few seconds, that of a
+//       host which fell silent as long as docs/reliability.md says. Puts to it that were pending still get their kSent.
 //  [C10] State is O(peers talked to); connections are made on first use.
-//  [C11] A region may be written by several puts, each at its own offset: `to` may name any part of an exposed region, by the
-//       region's key. Nothing is promised of bytes that two puts write.
+//  [C11] A region may be written by several puts, each at its own offset: `to` may name any part of an exposed region,
+//       by the region's key. Nothing is promised of bytes that two puts write.
 #pragma once
 
 #include <cstddef>
@@ -81,12 +82,13 @@ enum class PutResult {
   kBusy,     // not accepted: try again after poll()
   kPending,  // accepted; kSent will follow
   kDone,     // accepted, and the source is reusable already
-  kRefused  // not accepted, and never will be: the kernel no longer lets this rank write there. The region may hold a part
-            // of the data; the caller sends all of it through slots
+  // Not accepted, and never will be: the kernel no longer lets this rank write there. The region may hold a part of the
+  // data; the caller sends all of it through slots.
+  kRefused
 };
 
-// Costs of a path, for the cost model: start-up of a message, each byte, and what its sender and its receiver spend on one of
-// many messages in a row.
+// Costs of a path, for the cost model: start-up of a message, each byte, and what its sender and its receiver spend on
+// one of many messages in a row.
 struct LinkModel {
   double alpha_us = 1.0;
   double beta_us_per_byte = 1e-3;
@@ -113,36 +115,37 @@ class IBCOLL_MODULE_API Transport {
   // Copies note and payload towards the peer. False: not now [C4].
   virtual bool send(int peer, const Note& note, std::span<const std::byte> payload) = 0;
 
-  // Where the caller has the choice, a message of fewer bytes goes through slots: to expose memory for it costs more than
-  // the copies. Ranks may differ in it.
+  // Where the caller has the choice, a message of fewer bytes goes through slots: to expose memory for it costs more
+  // than the copies. Ranks may differ in it.
   virtual size_t least_worth_exposing() const { return 0; }
   // Gives `peer` the right to write `memory` by put(). key 0: not possible now, or never between these two: the caller
   // receives through slots instead. The memory stays the caller's; it must call conceal(), until that returns true.
   virtual RemoteRegion expose(int peer, std::span<std::byte> memory) = 0;
-  // Takes the right back. False: not now, the peer is in the middle of a write that nobody can stop; it ends by itself, or
-  // with the peer's process. A process that was stopped (SIGSTOP) holds it up until it goes on; a library that keeps the
-  // memory although the connection is closed, for ever.
+  // Takes the right back. False: not now, the peer is in the middle of a write that nobody can stop; it ends by itself,
+  // or with the peer's process. A process that was stopped (SIGSTOP) holds it up until it goes on; a library that keeps
+  // the memory although the connection is closed, for ever.
   virtual bool conceal(int peer, const RemoteRegion& region) = 0;
-  // Writes `from` to the start of `to`, a region or a part of one [C11], then delivers the note. from.size() <= to.bytes.
+  // Writes `from` to the start of `to`, a region or a part of one [C11], then delivers the note. from.size() <=
+  // to.bytes.
   virtual PutResult put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                         uint64_t token) = 0;
-  // The sources of puts to this peer are wanted back; to be repeated until all have their kSent. A peer that has taken nothing
-  // for two seconds, stopped perhaps, is given up for that: it fails.
+  // The sources of puts to this peer are wanted back; to be repeated until all have their kSent. A peer that has taken
+  // nothing for two seconds, stopped perhaps, is given up for that: it fails.
   virtual void want_back(int /*peer*/) {}
 
   // Moves everything forward and fills in at most events.size() events; returns how many.
   virtual size_t poll(std::span<Event> events) = 0;
   // Looks whether peers are alive; called now and then while a rank waits. Failures come as events.
   virtual void check_peers() = 0;
-  // True for a moment after a connection was begun: messages that were accepted for it leave only while poll() is called. A
-  // rank that turned to other things now would keep them from peers that wait. Any thread may ask.
+  // True for a moment after a connection was begun: messages that were accepted for it leave only while poll() is
+  // called. A rank that turned to other things now would keep them from peers that wait. Any thread may ask.
   virtual bool settling() const noexcept { return false; }
-  // Messages that were accepted have not left. push() moves these, and whatever else needs no event; the events of the last
-  // poll() stay valid.
+  // Messages that were accepted have not left. push() moves these, and whatever else needs no event; the events of the
+  // last poll() stay valid.
   virtual bool unsent() const noexcept { return false; }
   virtual void push() {}
-  // A collective has failed: peers may end from now on in the middle of anything. Not all of what leads to them can be taken
-  // down in order when this transport ends.
+  // A collective has failed: peers may end from now on in the middle of anything. Not all of what leads to them can be
+  // taken down in order when this transport ends.
   virtual void expect_disorder() noexcept {}
 
   virtual Time now() const = 0;
@@ -155,9 +158,9 @@ class IBCOLL_MODULE_API Transport {
 class NodeMemory {
  public:
   virtual ~NodeMemory() = default;
-  // A 4096-byte aligned part of the node's segment; the offset means the same to every rank of the node. Nobody must touch it
-  // before it has memory: that is as its last user left it, zeros at first, and the same pages for ever, so that they may stay
-  // registered. NO_MEMORY names how much was asked. Called by a team's leader on the node only.
+  // A 4096-byte aligned part of the node's segment; the offset means the same to every rank of the node. Nobody must
+  // touch it before it has memory: that is as its last user left it, zeros at first, and the same pages for ever, so
+  // that they may stay registered. NO_MEMORY names how much was asked. Called by a team's leader on the node only.
   virtual Result<uint64_t> allocate(uint64_t bytes) = 0;
   virtual void release(uint64_t offset, uint64_t bytes) = 0;
   // Where this process has it.
@@ -171,10 +174,11 @@ class NodeMemory {
   // True when this rank may read the private memory of `peer` (decided by trying, at start).
   virtual bool can_read(int peer) const = 0;
   // Copies [address, address + into.size()) of the peer's address space into `into`: one copy, no help of the peer.
-  // UNSUPPORTED: the kernel does not let this rank read there any more, as after setuid(); the peer itself has to send it.
+  // UNSUPPORTED: the kernel does not let this rank read there any more, as after setuid(); the peer itself has to send
+  // it.
   virtual Status read(int peer, uint64_t address, std::span<std::byte> into) = 0;
-  // Ok: all that was read since the last confirm() came from the peers. A process that got the number of a dead peer can be
-  // read as well, so nobody may rely on what was read before this. One system call, however much was read.
+  // Ok: all that was read since the last confirm() came from the peers. A process that got the number of a dead peer
+  // can be read as well, so nobody may rely on what was read before this. One system call, however much was read.
   virtual Status confirm() = 0;
 };
 

@@ -99,7 +99,8 @@ void UcxTransport::broken(Peer& peer, ucs_status_t status) {
   broken_.push_back(&peer);
 }
 
-// UCX then reports the peer as one that has died. Should it not, or where no socket is known, the endpoint is closed as it is.
+// UCX then reports the peer as one that has died. Should it not, or where no socket is known, the endpoint is closed as
+// it is.
 void UcxTransport::cut(Peer& peer, ucs_status_t why) {
   if (peer.cut != UCS_OK) return;
   if (peer.state != Peer::State::kConnected || !sockets_ || !sockets_->cut(peer.rank)) return broken(peer, why);
@@ -145,8 +146,8 @@ void UcxTransport::fail(Peer& peer) {
     peer.endpoint = nullptr;
   }
   give_up_pieces(peer);
-  // A peer that has said goodbye, and of which all has come, has done its part. Only who still wants something of it has to
-  // know.
+  // A peer that has said goodbye, and of which all has come, has done its part. Only who still wants something of it
+  // has to know.
   if (!peer.left || !all_has_come(peer)) report_failure(peer);
 }
 
@@ -169,8 +170,8 @@ bool UcxTransport::settling() const noexcept {
          now() - connected_at_.load(std::memory_order_relaxed) < kSettling;
 }
 
-// UCX looks after endpoints by itself, every second, but only while it makes progress. A process that has ended may have
-// left messages behind that are to be read first.
+// UCX looks after endpoints by itself, every second, but only while it makes progress. A process that has ended may
+// have left messages behind that are to be read first.
 void UcxTransport::check_peers() {
   const std::vector<int> ended = processes_.ended();
   for (int i = 0; i < (ended.empty() ? 1 : kLastReads) && worker_->progress(); ++i) {
@@ -196,8 +197,8 @@ void UcxTransport::look_at_sockets() {
     if (Peer* const peer = find_or_make(rank)) cut(*peer, UCS_ERR_TIMED_OUT);
 }
 
-// A receive that is under way has some time to end; then the endpoint is closed, which ends it. Should UCX hold the memory even
-// then, it stays with it.
+// A receive that is under way has some time to end; then the endpoint is closed, which ends it. Should UCX hold the
+// memory even then, it stays with it.
 bool UcxTransport::conceal(int, const RemoteRegion& region) {
   Exposures::Exposure* const exposure = exposures_.find(region.key);
   if (exposure == nullptr) return true;

@@ -34,8 +34,8 @@ bool any_of(const std::vector<std::string>& items, std::initializer_list<std::st
   });
 }
 
-// UCX's list syntax: names and aliases, "all", or a leading '^' for "all but these"; a name after a backslash is no alias, and
-// one before ":aux" is for connecting only. Both are used all the same.
+// UCX's list syntax: names and aliases, "all", or a leading '^' for "all but these"; a name after a backslash is no
+// alias, and one before ":aux" is for connecting only. Both are used all the same.
 bool may_use(const std::string& tls, std::initializer_list<std::string_view> names) {
   const bool but = tls.starts_with('^');
   std::vector<std::string> items = split(but ? tls.substr(1) : tls);

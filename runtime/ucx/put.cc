@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sender's side of puts. Small ones are one eager message. Large ones are a rendezvous where UCX can read or write
-// the peer's memory by RDMA, and the memory can be pinned. Over TCP a rendezvous is a round trip more and half as fast as
-// eager messages (measured on loopback, 64 KB to 8 MB), and over shared memory it does not survive the death of a peer, so
-// there a large put goes out in pieces of one eager message.
+// the peer's memory by RDMA, and the memory can be pinned. Over TCP a rendezvous is a round trip more and half as fast
+// as eager messages (measured on loopback, 64 KB to 8 MB), and over shared memory it does not survive the death of a
+// peer, so there a large put goes out in pieces of one eager message.
 #include <cstring>
 #include <new>
 

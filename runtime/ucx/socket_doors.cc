@@ -109,7 +109,8 @@ bool SocketWatch::is_listener(uint16_t port) const {
   return std::find(own_.ports.begin(), own_.ports.end(), port) != own_.ports.end();
 }
 
-// A port that nobody else on this machine gets as long as it is held, but for sockets of this user that ask to share it.
+// A port that nobody else on this machine gets as long as it is held, but for sockets of this user that ask to share
+// it.
 void SocketWatch::reserve_source() {
   for (const int family : {AF_INET6, AF_INET}) {
     UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));

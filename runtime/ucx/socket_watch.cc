@@ -97,8 +97,8 @@ void SocketWatch::adopt() {
   adopt_locked(now());
 }
 
-// What the kernel says: how long ago the peer was heard, and whether something that was sent waits for an answer. A rank that
-// lives and does not read, stopped or computing, answers by its kernel.
+// What the kernel says: how long ago the peer was heard, and whether something that was sent waits for an answer. A
+// rank that lives and does not read, stopped or computing, answers by its kernel.
 bool SocketWatch::silent(int descriptor, Socket& socket, Time now) {
   tcp_info info{};
   socklen_t length = sizeof info;

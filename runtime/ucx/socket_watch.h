@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Looks after the TCP sockets that UCX has, as UCX does not:
 //
-// - A host that falls silent is found within IBCOLL_PEER_TIMEOUT. TCP's keepalive does not run while data is unacknowledged,
-//   the kernel sends that again for a quarter of an hour. (TCP_USER_TIMEOUT would also end connections to a rank that lives
-//   and computes: its window is closed, which counts as silence.)
-// - A program that a rank starts, or a child that it forks, does not keep the sockets open: its peers would never notice
-//   that the rank has died.
-// - Strangers cannot connect, neither from other machines nor as other users of these: every rank connects from one port, which
-//   it holds, and the kernel drops what does not come from the port and the host of a rank.
-// - A peer is given up by shutting its sockets down: UCX notices that as it notices a death. When it is told to close an
-//   endpoint of which half a message has left, UCX 1.13 sends memory of its own as the rest of it.
+// - A host that falls silent is found within IBCOLL_PEER_TIMEOUT. TCP's keepalive does not run while data is
+//   unacknowledged, the kernel sends that again for a quarter of an hour. (TCP_USER_TIMEOUT would also end connections
+//   to a rank that lives and computes: its window is closed, which counts as silence.)
+// - A program that a rank starts, or a child that it forks, does not keep the sockets open: its peers would never
+//   notice that the rank has died.
+// - Strangers cannot connect, neither from other machines nor as other users of these: every rank connects from one
+//   port, which it holds, and the kernel drops what does not come from the port and the host of a rank.
+// - A peer is given up by shutting its sockets down: UCX notices that as it notices a death. When it is told to close
+//   an endpoint of which half a message has left, UCX 1.13 sends memory of its own as the rest of it.
 //
-// Which sockets are UCX's: those that listen since UCX has begun to, those that were accepted there, and those that lead to
-// where another rank listens. Ranks tell each other where that is, and from which port they connect.
+// Which sockets are UCX's: those that listen since UCX has begun to, those that were accepted there, and those that
+// lead to where another rank listens. Ranks tell each other where that is, and from which port they connect.
 #pragma once
 
 #include <sys/socket.h>
@@ -55,7 +55,8 @@ class SocketWatch {
   void adopt();
   // Shuts down all that lead to this rank. False: none is known.
   bool cut(int rank);
-  // Takes new sockets, too. Ranks to which a connection is silent; one that leads to nobody knows whom is shut down at once.
+  // Takes new sockets, too. Ranks to which a connection is silent; one that leads to nobody knows whom is shut down at
+  // once.
   std::vector<int> silent_ranks(Time now);
   // Why, for the report of its loss; empty: its host is not known to be silent.
   std::string silence_of(int rank) const;

@@ -20,9 +20,9 @@
 namespace ibcoll::ucx {
 namespace {
 
-// What UCX takes for the end of a connection. So often in a row for one socket it is told to try again. In between UCX reads, at
-// most some 64 KB, until it has come to the end; but where it sends the first bytes of a connection it tries in a loop, for some
-// 50 ms then.
+// What UCX takes for the end of a connection. So often in a row for one socket it is told to try again. In between UCX
+// reads, at most some 64 KB, until it has come to the end; but where it sends the first bytes of a connection it tries
+// in a loop, for some 50 ms then.
 constexpr int kTries = 100'000;
 
 ssize_t patiently(int socket, ssize_t result) {

@@ -50,8 +50,8 @@ int option_of(int socket, int option) {
   return ::getsockopt(socket, SOL_SOCKET, option, &value, &length) == 0 ? value : -1;
 }
 
-// One word after the other of the source address, as the IP header has it, then the source port. No jump is longer than 255
-// steps, so each port has its own way out.
+// One word after the other of the source address, as the IP header has it, then the source port. No jump is longer than
+// 255 steps, so each port has its own way out.
 std::vector<sock_filter> filter_of(const std::map<Host, std::vector<uint16_t>>& sources, bool ipv4) {
   const uint32_t at = static_cast<uint32_t>(SKF_NET_OFF) + (ipv4 ? 12 : 8);
   const unsigned words = ipv4 ? 1 : 4;

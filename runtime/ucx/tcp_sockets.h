@@ -41,8 +41,8 @@ std::string text_of(const Host& host);
 // The addresses of this machine's devices, without loopback.
 std::vector<Host> own_hosts();
 
-// Lets nobody else begin a connection to a listening socket: the kernel drops what does not come from these ports of these
-// hosts; no port: any. False: the kernel refuses, or these are too many.
+// Lets nobody else begin a connection to a listening socket: the kernel drops what does not come from these ports of
+// these hosts; no port: any. False: the kernel refuses, or these are too many.
 bool admit_only(int listener, const std::map<Host, std::vector<uint16_t>>& sources);
 
 }  // namespace ibcoll::ucx

@@ -155,8 +155,8 @@ RemoteRegion UcxTransport::expose(int rank, std::span<std::byte> memory) {
   return region;
 }
 
-// For a rendezvous: UCX would do so by itself, but ends the process where it cannot (1.13). NULL: it cannot, which is told once.
-// The next attempt is a second later.
+// For a rendezvous: UCX would do so by itself, but ends the process where it cannot (1.13). NULL: it cannot, which is
+// told once. The next attempt is a second later.
 Registration* UcxTransport::pin(std::span<const std::byte> memory) {
   if (next_pin_ != 0 && now() < next_pin_) return nullptr;
   const Result<Registration*> pinned =

@@ -22,8 +22,8 @@ struct Option {
   const char* value;
 };
 
-// A dead peer is looked for every second. connect() must not block. (SYN_CNT stays alone: UCX 1.13 writes it over another
-// field.) Options of a transport that is not used are reported by UCX as invalid, hence WARN_INVALID_CONFIG.
+// A dead peer is looked for every second. connect() must not block. (SYN_CNT stays alone: UCX 1.13 writes it over
+// another field.) Options of a transport that is not used are reported by UCX as invalid, hence WARN_INVALID_CONFIG.
 constexpr Option kOptions[] = {
     {"WARN_INVALID_CONFIG", "UCX_WARN_INVALID_CONFIG", "n"},
     {"KEEPALIVE_INTERVAL", "UCX_KEEPALIVE_INTERVAL", "1s"},
@@ -63,8 +63,8 @@ Status modify_all(ucp_config_t* config, std::span<const Option> options) {
   return {};
 }
 
-// A silent host is found by TCP keepalive after half of the time, or what is left of it in probes (socket_watch.h: where
-// data is on its way).
+// A silent host is found by TCP keepalive after half of the time, or what is left of it in probes (socket_watch.h:
+// where data is on its way).
 Status set_keepalive(ucp_config_t* config, double peer_timeout) {
   constexpr int kProbes = 4;
   const int idle = std::clamp(static_cast<int>(peer_timeout / 2), 1, 30'000);
@@ -113,8 +113,8 @@ Status Worker::open_context(int size, const DevicePlan& plan, double peer_timeou
   }
   const ConfigHandle config(raw);
   Status status = modify(raw, "TLS", plan.tls.c_str());
-  // Or UCX 1.13 takes memory that is pinned here, and that the program has freed, for a chunk of its own, and frees that chunk
-  // when it is unpinned here.
+  // Or UCX 1.13 takes memory that is pinned here, and that the program has freed, for a chunk of its own, and frees
+  // that chunk when it is unpinned here.
   if (status.ok()) status = modify(raw, "RCACHE_ENABLE", "n");
   if (status.ok() && !plan.net_devices.empty()) status = modify(raw, "NET_DEVICES", plan.net_devices.c_str());
   if (status.ok()) status = modify_all(raw, kOptions);

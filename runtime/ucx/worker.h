@@ -34,8 +34,9 @@ class Worker {
     SocketWatch::working = sockets;
     return ucp_worker_progress(worker_) != 0;
   }
-  // From now on UCX keeps what it has, also of the memory given to end(), until the process ends. UCX 1.13 ends the process by an assertion when a worker is
-  // destroyed after a peer died in the middle of a rendezvous or of a connection.
+  // From now on UCX keeps what it has, also of the memory given to end(), until the process ends. UCX 1.13 ends the
+  // process by an assertion when a worker is destroyed after a peer died in the middle of a rendezvous or of a
+  // connection.
   void abandon() { abandoned_ = true; }
   // Destroys the worker, which calls back. Nothing but the destructor may follow.
   void end(std::unique_ptr<Memory>& memory);

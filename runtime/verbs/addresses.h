@@ -10,8 +10,8 @@ namespace ibcoll::verbs {
 // Of the port itself; how greetings arrive there, the connection manager adds.
 Address address_of(const PortChoice& choice);
 
-// CONFIG when they have ports that no packet of the other reaches: by LID and by GID, of different protocols, or of different
-// InfiniBand subnets without GIDs that a router knows.
+// CONFIG when they have ports that no packet of the other reaches: by LID and by GID, of different protocols, or of
+// different InfiniBand subnets without GIDs that a router knows.
 Status check_reach(int rank, const Address& own, int other_rank, const Address& other);
 
 }  // namespace ibcoll::verbs

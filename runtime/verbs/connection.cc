@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connections: made on first use, made anew after an error completion, given up when the peer does not answer.
 //
-//   kNew -start-> kGreeting -their greeting, and word that they have ours-> kReady           (verbs_greeting.cc)
-//   kReady, kGreeting -an error, or a greeting of a later epoch-> kDraining -> kNew -> ... or kFailed  (verbs_ending.cc)
+//   kNew -start-> kGreeting -their greeting, and word that they have ours-> kReady                  (greeting.cc)
+//   kReady, kGreeting -an error, or a greeting of a later epoch-> kDraining -> kNew, or kFailed     (ending.cc)
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -141,8 +141,8 @@ Status VerbsTransport::make_queue_pair(Peer& peer) {
   return {};
 }
 
-// Ready to receive, and to send as soon as the peer is known to be ready too. TRANSPORT: the greeting is out of date. TIMEOUT:
-// there is no way to the peer now; nothing has changed.
+// Ready to receive, and to send as soon as the peer is known to be ready too. TRANSPORT: the greeting is out of date.
+// TIMEOUT: there is no way to the peer now; nothing has changed.
 Status VerbsTransport::get_ready(Peer& peer, const Greeting& theirs) {
   ibv_qp_attr attributes{};
   if (Status status = connections_->find_path(theirs, attributes); !status.ok()) return status;

@@ -23,15 +23,15 @@ class ConnectionManager {
   virtual void tell_address(Address& own) const = 0;
   // Where each rank can be reached. Nothing is sent yet.
   virtual void set_addresses(std::vector<Address> by_rank) = 0;
-  // Best effort. An error: this greeting, or with rdmacm the one before, could not leave; the device or call, why, and what to
-  // try. An address that nobody answers for may keep the caller for a second.
+  // Best effort. An error: this greeting, or with rdmacm the one before, could not leave; the device or call, why, and
+  // what to try. An address that nobody answers for may keep the caller for a second.
   virtual Status send(int to, const Greeting& greeting) = 0;
   // False: so many are on their way that one more would be lost. receive() notices those that have left.
   virtual bool has_room() const { return true; }
   // The next one that has come; false: none. Never blocks.
   virtual bool receive(Greeting& greeting) = 0;
-  // The path to the sender of a greeting that was received: ah_attr and path_mtu of `attributes`. TRANSPORT: the greeting is out
-  // of date, its sender begins anew.
+  // The path to the sender of a greeting that was received: ah_attr and path_mtu of `attributes`. TRANSPORT: the
+  // greeting is out of date, its sender begins anew.
   virtual Status find_path(const Greeting& theirs, ibv_qp_attr& attributes) = 0;
 };
 

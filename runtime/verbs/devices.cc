@@ -13,8 +13,8 @@
 namespace ibcoll::verbs {
 namespace {
 
-// The soft-RoCE driver of Linux 6.1 checks writes through a window against the region below it, not the window, and binds a
-// window again, which fails, when it goes back over lost packets.
+// The soft-RoCE driver of Linux 6.1 checks writes through a window against the region below it, not the window, and
+// binds a window again, which fails, when it goes back over lost packets.
 constexpr uint32_t kSoftRoceVendor = 0xffffff;
 
 constexpr uint32_t kLastGidIndex = 255;  // what a queue pair can be told

@@ -71,10 +71,10 @@ const char* unfitness(ibv_transport_type transport);
 // Every port of every device of this machine; a device that cannot be asked is an unfit port. Empty without devices.
 std::vector<Port> list_ports();
 
-// IBCOLL_VERBS_DEVICE, then active ports: InfiniBand before Ethernet, so that ranks near different ones still choose alike, then
-// the nearest and fastest; IBCOLL_VERBS_GID, then RoCE v2 before v1, IPv4 before IPv6, routable before link-local. CONFIG: there
-// is no such device, port or GID, or what is there cannot be used: says what there is. UNSUPPORTED: no device that ibcoll could
-// use.
+// IBCOLL_VERBS_DEVICE, then active ports: InfiniBand before Ethernet, so that ranks near different ones still choose
+// alike, then the nearest and fastest; IBCOLL_VERBS_GID, then RoCE v2 before v1, IPv4 before IPv6, routable before
+// link-local. CONFIG: there is no such device, port or GID, or what is there cannot be used: says what there is.
+// UNSUPPORTED: no device that ibcoll could use.
 Result<PortChoice> choose_port(const Config& config, const std::vector<Port>& ports);
 
 }  // namespace ibcoll::verbs

@@ -24,8 +24,8 @@ constexpr uint32_t kFewestLooks = 10;
 
 }  // namespace
 
-// Into the error state, where nothing is written any more. The completions of what was posted are still to come; marks behind
-// them tell when they have.
+// Into the error state, where nothing is written any more. The completions of what was posted are still to come; marks
+// behind them tell when they have.
 void VerbsTransport::break_connection(Peer& peer, uint32_t next_epoch) {
   peer.wanted_epoch = std::max(peer.wanted_epoch, next_epoch);
   if (peer.state == Peer::State::kDraining || !peer.queue_pair) return;
@@ -46,15 +46,16 @@ void VerbsTransport::break_connection(Peer& peer, uint32_t next_epoch) {
     log(LogLevel::kError, "{}", verbs_error(device(), "ibv_modify_qp to ERR", code).text());
 }
 
-// Some drivers do not flush what is posted to a queue pair in the error state. Destroying it ends all it could still do.
+// Some drivers do not flush what is posted to a queue pair in the error state. Destroying it ends all it could still
+// do.
 void VerbsTransport::end_late_drains() {
   const Time time = now();
   const auto is_late = [=](const std::unique_ptr<Peer>& peer) {
     return peer && peer->state == Peer::State::kDraining && time > peer->drain_deadline;
   };
   if (std::none_of(peers_.begin(), peers_.end(), is_late)) return;
-  // A program may have stayed away for long. What the device has reported meanwhile has happened: a peer may have been told that
-  // its put is here.
+  // A program may have stayed away for long. What the device has reported meanwhile has happened: a peer may have been
+  // told that its put is here.
   while (take_completions() > 0) {
   }
   for (const std::unique_ptr<Peer>& peer : peers_)
@@ -98,8 +99,8 @@ std::string VerbsTransport::broken_in_a_row(const Peer& peer) {
   return fmt::format("{} connections in a row broke before anything came through", peer.attempts);
 }
 
-// A path that loses packets uses up a device's retries as a dead peer does. So the connection is made anew once more, and the
-// peer is lost when it does not answer that.
+// A path that loses packets uses up a device's retries as a dead peer does. So the connection is made anew once more,
+// and the peer is lost when it does not answer that.
 bool VerbsTransport::try_again(Peer& peer) {
   if (peer.state == Peer::State::kDraining) return !peer.failing;  // given up already
   if (!may_reconnect(peer) || is_leaving(peer)) return false;
@@ -139,8 +140,8 @@ void VerbsTransport::report_failure(Peer& peer) {
   log(LogLevel::kInfo, "{}", peer.failure);
 }
 
-// Greetings may go unanswered because the peer computes: not when they cannot even leave, nor after a device has given up,
-// when there is a time to answer.
+// Greetings may go unanswered because the peer computes: not when they cannot even leave, nor after a device has given
+// up, when there is a time to answer.
 void VerbsTransport::check_greeted(Time time) {
   for (Peer* peer : std::vector(greeted_)) {
     if (peer->answer_by != 0 && time > peer->answer_by)
@@ -151,8 +152,8 @@ void VerbsTransport::check_greeted(Time time) {
   }
 }
 
-// While somebody does not answer. Links come back: only one that is down for as long as a device tries is a reason to give a
-// peer up. Of the time between two looks a part counts, as a program that computes looks seldom.
+// While somebody does not answer. Links come back: only one that is down for as long as a device tries is a reason to
+// give a peer up. Of the time between two looks a part counts, as a program that computes looks seldom.
 void VerbsTransport::look_at_port(Time time) {
   const auto asked = [](const Peer* peer) { return peer->first_asked != 0; };
   if (greeted_.empty() && std::none_of(active_.begin(), active_.end(), asked)) {
@@ -188,8 +189,9 @@ void VerbsTransport::check_peers() {
   for (size_t i = 0; i < active_.size(); ++i) check_silence(*active_[i], time);
 }
 
-// A silent device is asked even where it owes an answer already: soft-RoCE may have lost the timer of its retries, and a new
-// request sets it. It does not count packets that its own network card refuses, so a port that is down is looked at here.
+// A silent device is asked even where it owes an answer already: soft-RoCE may have lost the timer of its retries, and
+// a new request sets it. It does not count packets that its own network card refuses, so a port that is down is looked
+// at here.
 void VerbsTransport::check_silence(Peer& peer, Time time) {
   if (std::exchange(peer.heard, false)) {
     peer.last_heard = time;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The right to write: a memory window of type 2B, bound to exactly the exposed range on the queue pair of the peer, so that
-// the device itself refuses everybody else, and every byte outside. Binding travels in the send queue before the
+// The right to write: a memory window of type 2B, bound to exactly the exposed range on the queue pair of the peer, so
+// that the device itself refuses everybody else, and every byte outside. Binding travels in the send queue before the
 // advertisement; conceal() invalidates and waits until that is done.
 #include <algorithm>
 
@@ -148,9 +148,9 @@ bool VerbsTransport::conceal(int rank, const RemoteRegion& region) {
   return true;
 }
 
-// Until the device writes there no more. The invalidation waits behind all that was posted before; a connection on which
-// nothing completes any more is broken instead, as no write outlives that, and what was not delivered is sent again over the
-// next one.
+// Until the device writes there no more. The invalidation waits behind all that was posted before; a connection on
+// which nothing completes any more is broken instead, as no write outlives that, and what was not delivered is sent
+// again over the next one.
 void VerbsTransport::invalidate(Peer& peer, Exposure& exposure) {
   Time deadline = now() + kBindPatience;
   uint64_t seen = peer.completed;
@@ -184,8 +184,8 @@ void VerbsTransport::forget(Exposure& exposure) {
   free_exposures_.push_back(exposure.number & kExposureIndex);
 }
 
-// Windows die with the queue pair that they were bound on: on a new one the exposures of this peer get new ones, whose keys
-// the peer is told.
+// Windows die with the queue pair that they were bound on: on a new one the exposures of this peer get new ones, whose
+// keys the peer is told.
 void VerbsTransport::refresh_exposures(Peer& peer) {
   Rekeys& keys = peer.channel->rekeys;
   keys.epoch = peer.epoch;

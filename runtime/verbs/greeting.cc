@@ -80,7 +80,8 @@ void VerbsTransport::serve_greetings() {
   }
 }
 
-// Where nobody answers for a peer's address, what began then has kept the rank for a second: now others have their turn.
+// Where nobody answers for a peer's address, what began then has kept the rank for a second: now others have their
+// turn.
 void VerbsTransport::rest_after(Time begin) {
   const Time end = now();
   if (end - begin > kFirstPause) no_greeting_before_ = 2 * end - begin;

@@ -74,8 +74,8 @@ Status Greetings::make_ready() {
   return {};
 }
 
-// A datagram that could not leave (soft-RoCE: the link was down for a moment) stops the queue pair. Greetings that are lost by
-// that are repeated.
+// A datagram that could not leave (soft-RoCE: the link was down for a moment) stops the queue pair. Greetings that are
+// lost by that are repeated.
 void Greetings::recover() {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RESET;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Greetings between ranks that are not connected yet: one unreliable datagram queue pair per rank, whatever the number of
-// peers. Datagrams may be lost, repeated or overtaken; whoever sends greetings repeats them.
+// Greetings between ranks that are not connected yet: one unreliable datagram queue pair per rank, whatever the number
+// of peers. Datagrams may be lost, repeated or overtaken; whoever sends greetings repeats them.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a message costs on this port, tried at start: the classes of devices behind verbs differ by a factor of fifty (1 us
-// for an adapter, 20 us and more for the soft-RoCE driver), and neither driver nor port tells. And what the device promises
-// of a connection, which drivers tell only of one that is made.
+// What a message costs on this port, tried at start: the classes of devices behind verbs differ by a factor of fifty (1
+// us for an adapter, 20 us and more for the soft-RoCE driver), and neither driver nor port tells. And what the device
+// promises of a connection, which drivers tell only of one that is made.
 #pragma once
 
 #include "runtime/transport/transport.h"
@@ -15,10 +15,10 @@ struct LinkTrial {
   bool in_order = false;
 };
 
-// RDMA Writes of this rank to itself: they leave through the device and come back, which is the way of a message but for
-// cable and switch (some 0.1 us each). All figures are rounded up to powers of two, so that noise does not change which
-// algorithm a job gets from run to run; beta is at least the port's. Takes some microseconds on an adapter, and at most
-// 100 ms. An error says which call failed; then nothing is known.
+// RDMA Writes of this rank to itself: they leave through the device and come back, which is the way of a message but
+// for cable and switch (some 0.1 us each). All figures are rounded up to powers of two, so that noise does not change
+// which algorithm a job gets from run to run; beta is at least the port's. Takes some microseconds on an adapter, and
+// at most 100 ms. An error says which call failed; then nothing is known.
 Result<LinkTrial> try_link(ibv_pd* domain, const Route& route, const PortChoice& choice);
 
 }  // namespace ibcoll::verbs

@@ -5,8 +5,8 @@
 #include "runtime/base/json.h"
 #include "runtime/transport/network_transport.h"
 
-// An OpenNetwork. UNSUPPORTED: no device that can be used; CONFIG: the one that is wanted is not there; SYSTEM and NO_MEMORY:
-// what verbs answers.
+// An OpenNetwork. UNSUPPORTED: no device that can be used; CONFIG: the one that is wanted is not there; SYSTEM and
+// NO_MEMORY: what verbs answers.
 extern "C" IBCOLL_MODULE_API ibcoll::NetworkTransport* ibcoll_verbs_open(const ibcoll::NetworkParams& params,
                                                                          ibcoll::Status* status);
 

@@ -23,8 +23,8 @@ constexpr int completions_for(size_t connections) {
   return static_cast<int>(connections * (kSendDepth + 1 + kReceiveDepth));
 }
 
-// A message or put that was accepted and has not been consumed by the peer, as far as is known: what is posted again after
-// a new connection.
+// A message or put that was accepted and has not been consumed by the peer, as far as is known: what is posted again
+// after a new connection.
 struct Outgoing {
   uint64_t sequence = 0;
   SlotKind kind = SlotKind::kMessage;
@@ -38,8 +38,8 @@ struct Outgoing {
   Registration* source = nullptr;  // null: the source could not be pinned, and goes through the bounce buffers
 };
 
-// Memory that the device knows, for one peer. On pages of its own: before Linux 5.12 children do not get those that a device
-// knows.
+// Memory that the device knows, for one peer. On pages of its own: before Linux 5.12 children do not get those that a
+// device knows.
 struct alignas(4096) Channel {
   Landing landing;                     // the peer writes
   alignas(64) uint64_t told_consumed;  // the device reads this and the following

@@ -6,8 +6,8 @@
 //   caller: kNone -send()-> kResolving -path found-> kAsked -response-> kAnswered -send()-> kDone
 //   called: kNone -request-> kInvited -send()-> kReplied -ready to use-> kDone
 //
-// Two ranks may call each other at once: the call of the lower rank counts. A call that fails is begun again by the next
-// send().
+// Two ranks may call each other at once: the call of the lower rank counts. A call that fails is begun again by the
+// next send().
 #pragma once
 
 #include <rdma/rdma_cma.h>

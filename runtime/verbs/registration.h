@@ -14,8 +14,8 @@
 
 namespace ibcoll::verbs {
 
-// Pins whole pages for local use, and for windows to be bound on them where the device has such: no peer may write to them by
-// these keys.
+// Pins whole pages for local use, and for windows to be bound on them where the device has such: no peer may write to
+// them by these keys.
 class VerbsRegistrar final : public Registrar {
  public:
   VerbsRegistrar(ibv_pd* domain, bool windows) : domain_(domain), windows_(windows) {}
@@ -29,7 +29,8 @@ class VerbsRegistrar final : public Registrar {
 
 inline ibv_mr* region_of(const Registration& registration) { return static_cast<ibv_mr*>(registration.handle()); }
 
-// A memory window and the last key that was given out for it. ibv_mw.rkey stays what the device knows until the next bind.
+// A memory window and the last key that was given out for it. ibv_mw.rkey stays what the device knows until the next
+// bind.
 struct Window {
   MemoryWindow handle;
   uint32_t key = 0;

@@ -119,8 +119,8 @@ ibv_send_wr VerbsTransport::write_to(const Peer& peer, uint64_t landing_offset) 
 // Writes nothing; its completion tells that the peer's device answers, or that what was posted before has completed.
 ibv_send_wr VerbsTransport::empty_write(const Peer& peer) { return write_to(peer, 0); }
 
-// Behind what is linked already; ring() follows before anything else is done with the queue pair. A piece of no bytes is
-// none. False: the send queue is full.
+// Behind what is linked already; ring() follows before anything else is done with the queue pair. A piece of no bytes
+// is none. False: the send queue is full.
 bool VerbsTransport::link(Peer& peer, const ibv_send_wr& request, ibv_sge piece, Work work, uint64_t sequence,
                           bool signaled) {
   if (peer.send_room() <= (work == Work::kSend ? 1 : 0)) return false;  // the last place is for signs of life

@@ -49,7 +49,8 @@ Status VerbsTransport::prepare(const Config& config) {
   settings_.most_queue_pairs = static_cast<uint32_t>(std::min<int64_t>(
       {config.integer("IBCOLL_VERBS_QUEUE_PAIRS"), by_completions, choice_.port.most_queue_pairs - 1}));
 
-  // A program may call fork() for its own purposes; where the kernel copies registered pages at fork, nothing is needed.
+  // A program may call fork() for its own purposes; where the kernel copies registered pages at fork, nothing is
+  // needed.
   if (ibv_is_fork_initialized() == IBV_FORK_DISABLED)
     if (const int code = ibv_fork_init(); code != 0)
       log(LogLevel::kWarning, "verbs: ibv_fork_init: {}; programs that fork may lose data", std::strerror(code));
@@ -101,8 +102,8 @@ Status VerbsTransport::make_completion_queue() {
   return make(most_connections());
 }
 
-// Each connection pins its slots. What is too little for one is told now; what is too little for all, before another network
-// is out of the question.
+// Each connection pins its slots. What is too little for one is told now; what is too little for all, before another
+// network is out of the question.
 Status VerbsTransport::try_memory(const Config& config) {
   Peer peer;
   if (Status status = make_channel(peer); !status.ok()) return status;

@@ -5,9 +5,9 @@
 //   put  -> RDMA Writes into the exposed region, then a Write with immediate of the note into the next slot
 //
 // The notice of a message is the completion of the immediate (Notify::kImmediate), or the slot's last word
-// (Notify::kMemory). The k-th message of a peer lies in slot k modulo kSlots, and is overwritten after it was consumed here
-// and the peer was told: credit. What was not consumed yet can be sent again over a new connection, so an error completion
-// costs a connection, not messages. Not safe for threads: the context's lock is held around every call.
+// (Notify::kMemory). The k-th message of a peer lies in slot k modulo kSlots, and is overwritten after it was consumed
+// here and the peer was told: credit. What was not consumed yet can be sent again over a new connection, so an error
+// completion costs a connection, not messages. Not safe for threads: the context's lock is held around every call.
 #pragma once
 
 #include <array>

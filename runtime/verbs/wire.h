@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What travels between two ranks: addresses through the bootstrap, greetings as datagrams or by librdmacm, messages into
-// landing slots.
+// What travels between two ranks: addresses through the bootstrap, greetings as datagrams or by librdmacm, messages
+// into landing slots.
 // All ranks of a job run the same build on the same kind of machine: no byte order, no versions.
 #pragma once
 
@@ -34,9 +34,9 @@ enum class Notify : uint8_t {
 
 constexpr uint32_t kMostRekeys = 254;
 
-// Both sides of a connection send the same: there is no caller and no called, so simultaneous connects need no settling.
-// Repeated until the peer's greeting of the same epoch says that it has this one. As long as the private data of a
-// connection request may be.
+// Both sides of a connection send the same: there is no caller and no called, so simultaneous connects need no
+// settling. Repeated until the peer's greeting of the same epoch says that it has this one. As long as the private data
+// of a connection request may be.
 struct Greeting {
   uint64_t job = 0;
   uint32_t from = 0;  // job ranks
@@ -60,8 +60,8 @@ struct Greeting {
 };
 static_assert(sizeof(Greeting) == 56);
 
-// An exposure keeps its number, but has another key on another queue pair. Numbers come again, and its peer may keep this for
-// longer than the exposure lasts: the key that it was advertised with tells it from later ones.
+// An exposure keeps its number, but has another key on another queue pair. Numbers come again, and its peer may keep
+// this for longer than the exposure lasts: the key that it was advertised with tells it from later ones.
 struct Rekey {
   uint32_t exposure = 0;
   uint32_t advertised = 0;
@@ -70,8 +70,8 @@ struct Rekey {
   bool is_of(const RemoteRegion& region) const { return region.key == (uint64_t{exposure} << 32 | advertised); }
 };
 
-// Exposures of the sender to the receiver that have outlived their queue pair. Follows the greetings as an RDMA Write into
-// the landing memory. The digest covers it all, so it does not matter in which order the bytes become visible.
+// Exposures of the sender to the receiver that have outlived their queue pair. Follows the greetings as an RDMA Write
+// into the landing memory. The digest covers it all, so it does not matter in which order the bytes become visible.
 struct Rekeys {
   uint64_t digest = 0;
   uint32_t epoch = 0;
@@ -92,8 +92,8 @@ struct Rekeys {
 };
 static_assert(sizeof(Rekeys) == 3064);
 
-// A slot holds one message: [ ... payload, padding to 8 bytes, header ], so that the header, and its last word, end where the
-// slot ends, whatever the length of the payload. One RDMA Write carries payload and header.
+// A slot holds one message: [ ... payload, padding to 8 bytes, header ], so that the header, and its last word, end
+// where the slot ends, whatever the length of the payload. One RDMA Write carries payload and header.
 constexpr uint32_t kSlots = 32;
 constexpr size_t kSlotPayload = 8192;
 
@@ -106,8 +106,8 @@ enum class SlotKind : uint16_t {
   kLeaving    // the sender closes
 };
 
-// Up to here a put rides in its note's slot: both are one packet then, at the smallest MTU in use (1024), and the second
-// copy costs less than the second work request.
+// Up to here a put rides in its note's slot: both are one packet then, at the smallest MTU in use (1024), and the
+// second copy costs less than the second work request.
 constexpr size_t kSmallPutBytes = 960;
 
 struct SlotHeader {
@@ -124,8 +124,8 @@ static_assert(sizeof(SlotHeader) == 64);
 struct Slot {
   std::byte payload[kSlotPayload];
   SlotHeader header;
-  // Of a payload of so many bytes, at most kSlotPayload. The header says how many, and is the peer's: whoever has looked at it
-  // once must not look again.
+  // Of a payload of so many bytes, at most kSlotPayload. The header says how many, and is the peer's: whoever has
+  // looked at it once must not look again.
   const std::byte* payload_of(size_t bytes) const {
     return payload + kSlotPayload - ((bytes + size_t{7}) & ~size_t{7});
   }

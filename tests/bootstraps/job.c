@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * A program that knows no launcher: it must start under each of them. Prints "W wrong" on every rank; with a number, that of
- * so many contexts one after the other. */
+ * A program that knows no launcher: it must start under each of them. Prints "W wrong" on every rank; with a number,
+ * that of so many contexts one after the other. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * An MPI program that runs ibcoll on a communicator of its own: the odd and the even ranks apart, in reverse order. With an
- * argument, the first rank of each of these never creates its context. */
+ * An MPI program that runs ibcoll on a communicator of its own: the odd and the even ranks apart, in reverse order.
+ * With an argument, the first rank of each of these never creates its context. */
 #include <ibcoll_mpi.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -113,8 +113,8 @@ TEST_P(DeathTest, ADeserterIsReported) {
 std::vector<std::string> transports() {
   std::vector<std::string> found{"shm", "shm_copy", "shm_no_pidfd", "shm_no_writev"};
 #ifdef IBCOLL_TEST_UCX
-  // Not over UCX's shared memory: all who send to a rank share one queue there, and one that is killed between reserving its
-  // place and filling it stops the queue for all others (UCX 1.13).
+  // Not over UCX's shared memory: all who send to a rank share one queue there, and one that is killed between
+  // reserving its place and filling it stops the queue for all others (UCX 1.13).
   found.push_back("ucx_tcp");
   if (machine_has_rdma()) found.push_back("ucx_rdma");
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Verbs on the first active RDMA port of the machine, with either way of noticing messages, of making connections, and of
-// opening memory to a peer.
+// Verbs on the first active RDMA port of the machine, with either way of noticing messages, of making connections, and
+// of opening memory to a peer.
 #include "runtime/verbs/transport.h"
 #include "tests/conformance/group_network.h"
 

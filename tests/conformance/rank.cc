@@ -5,7 +5,8 @@
 //   listen    rank 0 sends one message to each and falls silent; the others only listen; "ready" likewise
 //   puts      as chat, and large puts all the time
 //   farewell  rank 0 sends 50 messages of 3000 bytes to each and leaves at once; the others begin to poll 200 ms later
-//   desertion rank 0 puts 256 MB to each and leaves at once; the others begin to poll 5 s later, and are "ready" when all came
+//   desertion rank 0 puts 256 MB to each and leaves at once; the others begin to poll 5 s later, and are "ready" when
+//   all came
 // Said at any time: "lost N"; asked "refuses N": "yes" when send and put to N are refused; asked "alive": "yes" when
 // messages have come from all ranks that were not lost, since the question; asked "stop": "stopped", and silence;
 // asked "end": leaves.

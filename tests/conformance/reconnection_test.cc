@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// [C1] [C7] after a put that was refused, which may cost a transport its connection: what was exposed before can be written
+// [C1] [C7] after a put that was refused, which may cost a transport its connection: what was exposed before can be
+//      written
 // as before, and nothing of what was under way is lost.
 #include "tests/conformance/world.h"
 

@@ -4,8 +4,8 @@
 
 namespace ibcoll::conformance {
 
-// From now on the call of this number (SYS_...) fails in this process with ENOSYS; that cannot be undone. Ends the process
-// when it cannot be done.
+// From now on the call of this number (SYS_...) fails in this process with ENOSYS; that cannot be undone. Ends the
+// process when it cannot be done.
 void refuse_system_call(unsigned number);
 
 }  // namespace ibcoll::conformance

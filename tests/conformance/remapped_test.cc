@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory that is unmapped between two puts, with other memory mapped at its address: what a transport keeps of the old
-// pages, as a registration does, must not reach the new ones' traffic. Both sides, and the ways in which programs do it.
+// pages, as a registration does, must not reach the new ones' traffic. Both sides, and the ways in which programs do
+// it.
 #include <sys/mman.h>
 
 #include <nlohmann/json.hpp>

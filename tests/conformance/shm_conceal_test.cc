@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// [C4] and [C7] where a write is under way: the writer is a process that the test stops and kills. What it writes to the
+// [C4] and [C7] where a write is under way: the writer is a process that the test stops and kills. What it writes to
+//      the
 // exposure's word is written here on its behalf.
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Shared memory into which somebody else has written, at any place that a rank reads: it is named, and harms nobody else.
+// Shared memory into which somebody else has written, at any place that a rank reads: it is named, and harms nobody
+// else.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A rank that gives a peer up before they are connected tells it, so that the peer need not wait for as long as a collective
-// may take.
+// A rank that gives a peer up before they are connected tells it, so that the peer need not wait for as long as a
+// collective may take.
 #include <algorithm>
 
 #include "runtime/verbs/transport.h"
@@ -30,7 +30,8 @@ TEST_P(GivenUpConnectionTest, TheOtherSideIsTold) {
   ASSERT_TRUE(world.pump_until([&] { return lost(world, 0, 2) && lost(world, 2, 0); }));
   for (const World::Got& event : world.got(2)) {
     const std::string text(reinterpret_cast<const char*>(event.payload.data()), event.payload.size());
-    EXPECT_NE(text.find("rank 2: verbs: lost rank 0: it closed the connection to this rank"), std::string::npos) << text;
+    EXPECT_NE(text.find("rank 2: verbs: lost rank 0: it closed the connection to this rank"), std::string::npos)
+        << text;
   }
   EXPECT_TRUE(world.send(1, 0, Note{}, {}));
   EXPECT_TRUE(world.pump_until([&] { return world.messages(0, 1) == 1; })) << "others go on";

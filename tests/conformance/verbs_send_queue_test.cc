@@ -9,8 +9,8 @@ namespace {
 
 class SendQueueTest : public ::testing::TestWithParam<const char*> {};
 
-// A put of more than 12 MB takes four requests and its note, and 31 puts are accepted before an answer: 155 requests for 128
-// places, long before the first of them is through.
+// A put of more than 12 MB takes four requests and its note, and 31 puts are accepted before an answer: 155 requests
+// for 128 places, long before the first of them is through.
 TEST_P(SendQueueTest, LongPutsFillIt) {
   if (!machine_has_rdma()) GTEST_SKIP() << "needs an RDMA device";
   World world(NetworkGroup<VerbsTransport>::make(2, test_seed(), {"IBCOLL_VERBS_NOTIFY=memory"}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a program changes after it has its context: its user, its directory, who may read its memory. Nothing of that may
-// matter to collectives.
+// What a program changes after it has its context: its user, its directory, who may read its memory. Nothing of that
+// may matter to collectives.
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -172,8 +172,8 @@ void read_only_sources(Rank& self) {
   }
 }
 
-// IBCOLL_TEST_HALF=even or odd: of the combinations of algorithm, size and scheme only every second one, like the black or
-// the white squares of a chessboard. Each algorithm still runs at both sizes and in both schemes.
+// IBCOLL_TEST_HALF=even or odd: of the combinations of algorithm, size and scheme only every second one, like the black
+// or the white squares of a chessboard. Each algorithm still runs at both sizes and in both schemes.
 class Half {
  public:
   Half() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests here set variables that the ranks they fork inherit. After each test the environment is what it was before, so that
-// no test depends on which one ran before it.
+// Tests here set variables that the ranks they fork inherit. After each test the environment is what it was before, so
+// that no test depends on which one ran before it.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -271,8 +271,8 @@ TEST(Joined, AreToldOnceThereIsNoDoubt) {
   for (const int rank : {0, 1, 3}) EXPECT_EQ(endings[static_cast<size_t>(rank)].code, 0) << "rank " << rank;
 }
 
-// Both roots are through with their bcast at once, and what they sent may come to a rank that has met all others in leaving
-// by then. No rank may go on to the exchange, which the ranks that know better do not come to.
+// Both roots are through with their bcast at once, and what they sent may come to a rank that has met all others in
+// leaving by then. No rank may go on to the exchange, which the ranks that know better do not come to.
 TEST(Leaving, TellsEveryRankThatTheLastCallsDidNotFitTogether) {
   const auto body = [](ForkedRank& self) {
     ibcoll_context_t context = nullptr;

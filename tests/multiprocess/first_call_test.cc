@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first messages between two ranks wait for a connection, and that for both. Who is through with its call leaves nothing
-// behind that waits for its next one.
+// The first messages between two ranks wait for a connection, and that for both. Who is through with its call leaves
+// nothing behind that waits for its next one.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

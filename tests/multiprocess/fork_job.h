@@ -39,7 +39,8 @@ class ForkJob {
   ForkJob(int ranks, int nodes, const Machines& machines) : ranks_(ranks), nodes_(nodes), machines_(&machines) {}
 
   // Forks; each rank runs the body and ends with what it returns. This process serves their exchanges until all have
-  // ended, or stopped for good: a dead rank makes every exchange from then on fail. What still runs after `seconds` is killed.
+  // ended, or stopped for good: a dead rank makes every exchange from then on fail. What still runs after `seconds` is
+  // killed.
   std::vector<Ending> run(const std::function<int(ForkedRank&)>& body, double seconds);
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A rank dies while others leave the job, or while they meet for the first time: an error is what they get, and they live.
+// A rank dies while others leave the job, or while they meet for the first time: an error is what they get, and they
+// live.
 #include <gtest/gtest.h>
 #include <signal.h>
 

@@ -23,8 +23,8 @@ class Machines {
   // As fork(); the child is on that machine. The device eth0 there has address().
   pid_t fork_on(int machine) const;
   static std::string address(int machine);
-  // The switch drops what comes from the machine and what goes to it, and tells nobody. Any process of the test or of its
-  // machines may pull a cable.
+  // The switch drops what comes from the machine and what goes to it, and tells nobody. Any process of the test or of
+  // its machines may pull a cable.
   void pull_cable(int machine) const;
 
  private:

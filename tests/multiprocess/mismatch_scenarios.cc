@@ -108,8 +108,8 @@ void calls_differ(Rank& self) {
   differ(self, direct, pairwise);
 }
 
-// The last rank has another type of the same size, another operation, or one element less. Every rank is told which ranks
-// differ, and the call of one of them with its type and operation.
+// The last rank has another type of the same size, another operation, or one element less. Every rank is told which
+// ranks differ, and the call of one of them with its type and operation.
 void reductions_differ(Rank& self) {
   oracle::CallParams sums;
   sums.p = self.size, sums.count = 3000, sums.type = IBCOLL_INT64, sums.op = IBCOLL_SUM;
@@ -149,8 +149,8 @@ void roots_differ(Rank& self) {
   }
 }
 
-// Rank 0 sends rank 1 something else than that expects; all other blocks agree. One algorithm meets all sizes, the others
-// every third.
+// Rank 0 sends rank 1 something else than that expects; all other blocks agree. One algorithm meets all sizes, the
+// others every third.
 void blocks_differ(Rank& self) {
   const auto p = static_cast<size_t>(self.size);
   constexpr std::pair<uint64_t, uint64_t> kSizes[] = {{50, 0},       {0, 50},       {50, 60},          {30'000, 0},
@@ -196,8 +196,8 @@ void blocks_differ(Rank& self) {
   }
 }
 
-// The root's list says something else of rank 1's block than rank 1 does. Both are named, on every rank. One algorithm meets all
-// sizes, the others one each.
+// The root's list says something else of rank 1's block than rank 1 does. Both are named, on every rank. One algorithm
+// meets all sizes, the others one each.
 void root_counts_differ(Rank& self) {
   constexpr std::pair<uint64_t, uint64_t> kSizes[] = {{50, 0}, {0, 50}, {50, 60}, {30'000, 50}, {50, 30'000}};
   for (const ibcoll_collective_t collective : {IBCOLL_GATHERV, IBCOLL_SCATTERV})
@@ -248,8 +248,8 @@ void order_differs(Rank& self) {
   });
 }
 
-// All ranks must give the same list: each is told when another does not, also where the lists have no rank in common, and
-// when one of them is none.
+// All ranks must give the same list: each is told when another does not, also where the lists have no rank in common,
+// and when one of them is none.
 void lists_differ(Rank& self) {
   const std::vector<int> both{0, 1}, turned{1, 0}, others{2, 3}, twice{1, 1};
   const auto refused = [&](const std::vector<int>& list, ibcoll_status_t wanted, const char* why) {
@@ -274,7 +274,8 @@ void lists_differ(Rank& self) {
   if (team) expect_ok(ibcoll_barrier(team), "barrier");
 }
 
-// Whoever is told frees the team, or has freed it before, as its own call was complete: the others still learn why they wait.
+// Whoever is told frees the team, or has freed it before, as its own call was complete: the others still learn why they
+// wait.
 void freed_at_once(Rank& self) {
   std::vector<std::byte> buffer(16);
   for (const bool root_sends : {true, false, true}) {
@@ -292,7 +293,8 @@ void freed_at_once(Rank& self) {
   }
 }
 
-// A root runs ahead of the others as far as there is memory. Should they have freed the team by then, it learns why it waits.
+// A root runs ahead of the others as far as there is memory. Should they have freed the team by then, it learns why it
+// waits.
 void one_call_fewer(Rank& self) {
   std::vector<std::byte> buffer(8192);
   for (const size_t bytes : {size_t{8}, buffer.size()}) {
@@ -329,8 +331,8 @@ void split_differs(Rank& self) {
   });
 }
 
-// In the last call before the end nobody may have looked at the odd rank: leaving the job tells. Nor is that taken for a
-// barrier of one rank alone.
+// In the last call before the end nobody may have looked at the odd rank: leaving the job tells. Nor is that taken for
+// a barrier of one rank alone.
 void last_calls_differ(Rank&) {
   for (const bool barrier : {false, true}) {
     ibcoll_context_t context = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A random program: teams split, used and freed, requests made, started, completed and freed, blocking calls between them. All
-// ranks draw from one source what they do to a team, and each from its own when it does what only concerns itself: which of
-// its requests it completes next and how, and how long it tarries.
+// A random program: teams split, used and freed, requests made, started, completed and freed, blocking calls between
+// them. All ranks draw from one source what they do to a team, and each from its own when it does what only concerns
+// itself: which of its requests it completes next and how, and how long it tarries.
 #pragma once
 
 #include <cstdint>

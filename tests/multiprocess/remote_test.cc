@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What only other machines show: ranks that die where nobody can watch their processes, hosts that fall silent, children
-// that hold a dead rank's sockets. Each node of a job is a machine of its own (machines.h).
+// What only other machines show: ranks that die where nobody can watch their processes, hosts that fall silent,
+// children that hold a dead rank's sockets. Each node of a job is a machine of its own (machines.h).
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -21,7 +21,8 @@ namespace {
 constexpr int kRanks = 4;
 constexpr int kVictim = 3;          // on the second machine
 constexpr double kPeerTimeout = 3;  // IBCOLL_PEER_TIMEOUT in seconds
-// What a rank waits when it leaves, for peers that do not answer: two seconds for their goodbye, one for connections to close.
+// What a rank waits when it leaves, for peers that do not answer: two seconds for their goodbye, one for connections to
+// close.
 constexpr double kLeaving = 3;
 
 // More where the machine has other things to do.
@@ -154,7 +155,8 @@ TEST_F(Remote, ABusyRankIsNotSilent) {
       10 * kPeerTimeout + 5 * slack());
 }
 
-// A child that a rank forked, and a program that it started, live on when the rank dies; they must not hold its sockets.
+// A child that a rank forked, and a program that it started, live on when the rank dies; they must not hold its
+// sockets.
 enum class Child { kNone, kForked, kProgram };
 class RemoteDeath : public Remote, public testing::WithParamInterface<Child> {};
 

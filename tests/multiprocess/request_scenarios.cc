@@ -120,8 +120,8 @@ void allocations_of(Rank& self, const CallParams& params, int rounds) {
   expect_ok(ibcoll_request_free(request), "free");
 }
 
-// After the first runs a start takes no memory from malloc, whatever comes early from other ranks: neither what is selected
-// nor what has scratch memory.
+// After the first runs a start takes no memory from malloc, whatever comes early from other ranks: neither what is
+// selected nor what has scratch memory.
 void allocations(Rank& self) {
   for (const uint64_t bytes : {uint64_t{8}, uint64_t{4000}, uint64_t{60'000}}) {
     for (CallParams params : every_collective(bytes, self.size)) {

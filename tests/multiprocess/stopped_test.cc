@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A rank is stopped in the middle of a transfer, the others give up, and it goes on: what they got back with the error is
-// theirs, and nobody writes to it any more.
+// A rank is stopped in the middle of a transfer, the others give up, and it goes on: what they got back with the error
+// is theirs, and nobody writes to it any more.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// UCX lets in whoever connects, and a malformed message ends the process. So nobody but ranks may connect: no process of
-// another machine, and none of the same.
+// UCX lets in whoever connects, and a malformed message ends the process. So nobody but ranks may connect: no process
+// of another machine, and none of the same.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -60,8 +60,8 @@ void split_by_color_and_key(Rank& self) {
   use(team.get(), static_cast<uint64_t>(color));
 }
 
-// Algorithms for one node are demanded where there are several: that is refused to the caller, and does not concern what the
-// library exchanges for itself. Nor does it concern a call that says "auto".
+// Algorithms for one node are demanded where there are several: that is refused to the caller, and does not concern
+// what the library exchanges for itself. Nor does it concern a call that says "auto".
 void forced_where_it_does_not_apply(Rank& self) {
   int sum = 0;
   expect_error(ibcoll_barrier(self.world), IBCOLL_ERR_NOT_APPLICABLE, "IBCOLL_BARRIER", "barrier");
@@ -131,8 +131,8 @@ void several_teams_in_flight(Rank& self) {
   for (ibcoll_request_t request : requests) expect_ok(ibcoll_request_free(request), "free");
 }
 
-// Each new team gets the node window of the one before, and must not find that one's data there: not by the memory itself,
-// nor by what a device remembers of it.
+// Each new team gets the node window of the one before, and must not find that one's data there: not by the memory
+// itself, nor by what a device remembers of it.
 void remade_teams(Rank& self) {
   for (uint64_t round = 0; round < 4; ++round) {
     const TeamOwner team = split(self.world, 0, self.rank);

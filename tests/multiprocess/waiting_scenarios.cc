@@ -106,7 +106,8 @@ void progress(Rank& self) {
   }
 }
 
-// Broadcasts that are complete as soon as they are started, so that rank 1 never waits: what else is in flight moves on.
+// Broadcasts that are complete as soon as they are started, so that rank 1 never waits: what else is in flight moves
+// on.
 void never_waiting(Rank& self) {
   const TeamOwner team = split(self.world, 0, self.rank);
   CheckedCall call(team.get(), {.collective = IBCOLL_ALLTOALL, .bytes = 20'000, .algorithm = "pairwise"});
@@ -168,8 +169,8 @@ void threads(Rank& self) {
   for (std::thread& thread : running) thread.join();
 }
 
-// A thread that waits for what comes last must not keep another one out, on which all depends. With a core for each rank a wait
-// polls most of the time.
+// A thread that waits for what comes last must not keep another one out, on which all depends. With a core for each
+// rank a wait polls most of the time.
 void another_thread_waits(Rank& self) {
   constexpr int kCalls = 300;
   constexpr double kShare = 10e-3;  // seconds of each call; it takes 0.4 where the other thread has to be tired first
@@ -193,8 +194,8 @@ void another_thread_waits(Rank& self) {
   expect(took < kCalls * kShare, "{} barriers beside a thread that waits took {:.2f} s", kCalls, took);
 }
 
-// Two threads are inside of the same blocking shorthand, with the same buffers or others: each has a call of its own. All
-// calls give and take the same, so that their order does not matter.
+// Two threads are inside of the same blocking shorthand, with the same buffers or others: each has a call of its own.
+// All calls give and take the same, so that their order does not matter.
 void same_shorthand(Rank& self) {
   const auto p = static_cast<size_t>(self.size);
   std::vector<int> first(p), second(p);
@@ -241,8 +242,8 @@ double longest_first_call(double computing) {
   return longest;
 }
 
-// The first collectives go over connections that have only just begun. A rank that is through, and computes from then on,
-// keeps nobody in them. A machine that is busy just then may, once.
+// The first collectives go over connections that have only just begun. A rank that is through, and computes from then
+// on, keeps nobody in them. A machine that is busy just then may, once.
 void computes_afterwards(Rank&) {
   constexpr double kComputing = 1;
   const double first = longest_first_call(kComputing);
@@ -301,8 +302,8 @@ void sleepers_are_woken(Rank& self) {
   expect_ok(ibcoll_context_destroy(self.context), "context_destroy");
 }
 
-// Three nodes of two ranks on one core. Leaders wait for one that is late, and wake their ranks when rows are there: short ones when
-// all are, long ones each.
+// Three nodes of two ranks on one core. Leaders wait for one that is late, and wake their ranks when rows are there:
+// short ones when all are, long ones each.
 void a_leader_wakes_its_node(Rank& self) {
   share_one_core();
   if (!expect_ok(ibcoll_context_create(nullptr, &self.context), "context_create")) return;

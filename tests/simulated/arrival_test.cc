@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Arrival awareness: while one rank is late, the others finish all that is among themselves, and when it comes, only its own
-// blocks are left. The advertisement is the arrival notice: no message exists for that alone.
+// Arrival awareness: while one rank is late, the others finish all that is among themselves, and when it comes, only
+// its own blocks are left. The advertisement is the arrival notice: no message exists for that alone.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -156,8 +156,8 @@ TEST(Spill, BlocksForTheLateRankTravelWhileItIsAway) {
       EXPECT_TRUE(spilled.others_were_done) << p;
       late.scheme = IBCOLL_SCHEME_ZERO_COPY;
       const Outcome waited = run_late(late);
-      // Its own blocks go out in both cases, while those for it come in: with a link of its own it gains nothing, and loses no
-      // more than a start-up for each peer.
+      // Its own blocks go out in both cases, while those for it come in: with a link of its own it gains nothing, and
+      // loses no more than a start-up for each peer.
       EXPECT_LT(spilled.late_rank_done, waited.late_rank_done + static_cast<Time>(p) * 1'000) << p;
       const uint64_t slots = static_cast<uint64_t>(p - 1) * (late.bytes / 4096);
       EXPECT_GE(spilled.counters.messages, waited.counters.messages + slots) << p;

@@ -46,8 +46,9 @@ TEST(CirculantBroadcast, TakesTheLeastRounds) {
     }
 }
 
-// Where a block takes one round on a link, no algorithm takes fewer rounds. For other p some ranks have nothing to do in a round
-// of the first phase, begin the next one early, and what they send delays others on the link that receives it.
+// Where a block takes one round on a link, no algorithm takes fewer rounds. For other p some ranks have nothing to do
+// in a round of the first phase, begin the next one early, and what they send delays others on the link that receives
+// it.
 TEST(CirculantBroadcast, KeepsTheLinksOfPowersOfTwoBusy) {
   for (const int p : {2, 4, 8, 16, 32, 64})
     for (const uint64_t n : {1, 2, 5, 11, 100})

@@ -45,7 +45,8 @@ TEST_F(StuckJob, EndsAtItsDeadline) {
   EXPECT_LT(now_, 4'000'000'000u);
 }
 
-// Busy without an end: nothing is ever accepted, and the time that passes with each try is too short to reach a deadline.
+// Busy without an end: nothing is ever accepted, and the time that passes with each try is too short to reach a
+// deadline.
 TEST_F(StuckJob, EndsAfterTooManyTurns) {
   SimJobParams params;
   params.network.refuse_permille = 1000;
@@ -57,7 +58,8 @@ TEST_F(StuckJob, EndsAfterTooManyTurns) {
   EXPECT_EQ(turns_, 5000u);
 }
 
-// Ranks that wait for long ask those that they wait for, and these only: the others of their node, and leaders each other.
+// Ranks that wait for long ask those that they wait for, and these only: the others of their node, and leaders each
+// other.
 TEST(AbsentRank, OnlyLeadersTalkToOtherNodes) {
   SimJobParams params;
   params.network.ranks = 6;

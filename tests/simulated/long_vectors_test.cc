@@ -15,8 +15,8 @@ namespace {
 
 class LongVectors : public ::testing::TestWithParam<const Algorithm*> {};
 
-// Several pieces, the last one short; the scratch of a rank holds some pieces, not the vector again. The root comes late, when
-// the others may have used all their scratch.
+// Several pieces, the last one short; the scratch of a rank holds some pieces, not the vector again. The root comes
+// late, when the others may have used all their scratch.
 TEST_P(LongVectors, PassInPieces) {
   const Algorithm& algorithm = *GetParam();
   constexpr int p = 3;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ibcoll_sim's model against formulas: what the papers' linear model says of algorithms that are simple enough to know it.
+// ibcoll_sim's model against formulas: what the papers' linear model says of algorithms that are simple enough to know
+// it.
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -12,9 +12,9 @@
 
 namespace ibcoll {
 
-// A round is the time in which a link moves `bytes_per_round` bytes: messages have no start-up, and what a message carries
-// leaves at once, without an advertisement. Each link sends one message and receives one at a time, so that virtual time counts
-// the rounds of the longest chain of dependent messages.
+// A round is the time in which a link moves `bytes_per_round` bytes: messages have no start-up, and what a message
+// carries leaves at once, without an advertisement. Each link sends one message and receives one at a time, so that
+// virtual time counts the rounds of the longest chain of dependent messages.
 struct OneCall {
   CallParams params;
   const char* algorithm = "";

@@ -102,8 +102,8 @@ TEST(PipelinedRing, EmptyBlocksAreNotSent) {
   EXPECT_EQ(run_ring(bytes, kBlock).counters.between_nodes, (3u + 2u) * 6u);
 }
 
-// Section 2.2: however ranks lie on nodes, a block crosses N - 1 borders of nodes, or N where it comes round to the ranks of its
-// node that are before its own rank.
+// Section 2.2: however ranks lie on nodes, a block crosses N - 1 borders of nodes, or N where it comes round to the
+// ranks of its node that are before its own rank.
 TEST(PipelinedRing, OneRankOfANodeSendsToAnotherNode) {
   const std::vector<std::vector<int>> placements{
       {0, 1, 2, 0, 1, 2, 0, 1}, {0, 0, 0, 0, 0, 1, 1, 2}, {2, 1, 1, 0, 1, 2, 1, 3}, {0, 0, 0, 0, 0, 0, 0, 0}};

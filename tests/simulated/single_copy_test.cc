@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives whose ranks read each other's memory: buffers of many pieces, and reads that the kernel refuses although it
-// allowed them at the start.
+// Collectives whose ranks read each other's memory: buffers of many pieces, and reads that the kernel refuses although
+// it allowed them at the start.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -159,8 +159,8 @@ TEST_F(Api, AnOperationInUseIsNotFreed) {
   EXPECT_EQ(ibcoll_op_free(nullptr), IBCOLL_OK);
 }
 
-// What a program hands over that was compiled against an older header, at the end of a page behind which nothing may be read; and
-// one that was compiled against a newer one.
+// What a program hands over that was compiled against an older header, at the end of a page behind which nothing may be
+// read; and one that was compiled against a newer one.
 TEST_F(Api, StructsOfOtherVersionsAreTaken) {
   constexpr size_t kOlder = offsetof(ibcoll_collective_args_t, algorithm) + sizeof(const char*);
   const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
@@ -192,7 +192,8 @@ TEST_F(Api, StructsOfOtherVersionsAreTaken) {
   EXPECT_NE(std::string(ibcoll_last_error()).find("what is beyond is set"), std::string::npos) << ibcoll_last_error();
 }
 
-// Nothing is combined on a team of one rank: a truth value all the same. By every algorithm that there is, and in place.
+// Nothing is combined on a team of one rank: a truth value all the same. By every algorithm that there is, and in
+// place.
 TEST_F(Api, LogicalOperationsOnOneRankGiveZeroOrOne) {
   const int64_t truths[] = {256, 0, -1};
   for (int i = 0; const char* const name = ibcoll_algorithm_name(IBCOLL_ALLREDUCE, i); ++i)

@@ -53,7 +53,8 @@ TEST(Circulant, EveryRankReceivesEveryBlockOnce) {
     }
 }
 
-// Too large for the whole definition: sampled ranks get every block once, each from a rank that received it before, or the root.
+// Too large for the whole definition: sampled ranks get every block once, each from a rank that received it before, or
+// the root.
 TEST(Circulant, SampledRanksOfManyReceiveEveryBlockOnce) {
   SimRandom random(1);
   for (const int p : {65536, 65535, 65537, 43691}) {

@@ -116,7 +116,8 @@ TEST(Doorbell, NoWakeUpIsLost) {
       told[rank].store(round, std::memory_order_release);
       while (awaited.load(std::memory_order_acquire) < round) {
         const uint32_t rung = doorbell.leave_word(1 - rank);
-        // Published, and rung for in vain or not for long, and yet it slept to the end: that must not be. Once is enough.
+        // Published, and rung for in vain or not for long, and yet it slept to the end: that must not be. Once is
+        // enough.
         if (awaited.load(std::memory_order_acquire) < round && !doorbell.sleep(1 - rank, rung, kLongestNs) &&
             awaited.load(std::memory_order_acquire) >= round)
           slept_out[rank] =

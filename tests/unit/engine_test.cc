@@ -155,7 +155,8 @@ TEST_F(EngineTest, AFastRankWaitsForTheSlowOne) {
   }
 }
 
-// Credit goes to ranks that send and get nothing back; but not from the last collective on, from which they may have left.
+// Credit goes to ranks that send and get nothing back; but not from the last collective on, from which they may have
+// left.
 TEST_F(EngineTest, WhoPartsOwesNothingAnyMore) {
   const auto run = [this](int calls) {
     for (int i = 0; i < calls; ++i) {

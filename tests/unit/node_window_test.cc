@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The node window's promise, tried in many random orders: what a rank wrote in a step stays until every rank has left it.
+// The node window's promise, tried in many random orders: what a rank wrote in a step stays until every rank has left
+// it.
 #include "runtime/comm/node_window.h"
 
 #include <gtest/gtest.h>

@@ -27,7 +27,8 @@ TEST(Distributions, OfTheRingPaper) {
   EXPECT_EQ(sizes(Distribution::kSpike, 60, 4), (Sizes{30, 10, 10, 10}));
   EXPECT_EQ(sizes(Distribution::kHalfFull, 60, 5), (Sizes{120, 0, 120, 0, 120}));
   EXPECT_EQ(sizes(Distribution::kDecreasing, 60, 4), (Sizes{120, 80, 40, 0}));
-  // c p / (i log2 p): 60 * 8 / 3 = 160 once, half of it twice, a quarter four times; the last rank begins the next level.
+  // c p / (i log2 p): 60 * 8 / 3 = 160 once, half of it twice, a quarter four times; the last rank begins the next
+  // level.
   EXPECT_EQ(sizes(Distribution::kGeometric, 60, 8), (Sizes{160, 80, 80, 40, 40, 40, 40, 20}));
 }
 

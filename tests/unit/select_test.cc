@@ -130,7 +130,8 @@ TEST(Select, NodePhasesOfBarrierAndBroadcast) {
   EXPECT_EQ(chosen(IBCOLL_BARRIER, shape(16, 16, 0)), "dissemination") << "where they are not, few rounds do";
 }
 
-// Without levels of a tree all blocks go straight, with all levels none does: both are other algorithms, which come first then.
+// Without levels of a tree all blocks go straight, with all levels none does: both are other algorithms, which come
+// first then.
 TEST(Select, ATreeWithoutLevelsIsNoBargain) {
   for (const ibcoll_collective_t c : {IBCOLL_GATHER, IBCOLL_SCATTER})
     for (const int p : {2, 3, 4, 5, 8, 13, 16, 40})

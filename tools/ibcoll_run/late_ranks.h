@@ -18,7 +18,8 @@ class LateRanks {
  public:
   // Whole lines of a rank's standard error. Others than reports are passed over.
   void read(std::string_view lines);
-  // One line per call that somebody is late for: "rank 2 is late for allreduce (ring) #12: ranks 0,1,3 wait since 4.2 s".
+  // One line per call that somebody is late for: "rank 2 is late for allreduce (ring) #12: ranks 0,1,3 wait since 4.2
+  // s".
   std::vector<std::string> summary() const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arguments of all ranks of a call. With bytes: the oracle's buffers, verified afterwards. Without: one stretch of addresses
-// stands for the buffers of all ranks, and lists of sizes that are the same on all ranks are there once.
+// The arguments of all ranks of a call. With bytes: the oracle's buffers, verified afterwards. Without: one stretch of
+// addresses stands for the buffers of all ranks, and lists of sizes that are the same on all ranks are there once.
 #pragma once
 
 #include <cstddef>

@@ -27,8 +27,8 @@ struct Row {
   std::string damage;   // the first of them
 };
 
-// All rows of one size. `trace`: an open file, or nullptr. Fails for a call that cannot be made, and an algorithm that was asked
-// for by name and is not there or does not apply.
+// All rows of one size. `trace`: an open file, or nullptr. Fails for a call that cannot be made, and an algorithm that
+// was asked for by name and is not there or does not apply.
 Result<std::vector<Row>> run_size(const Options& options, uint64_t bytes, std::FILE* trace);
 
 }  // namespace ibcoll::simulator

@@ -8,8 +8,8 @@
 
 namespace ibcoll {
 
-// MIN:MAX or one size, with suffixes K, M, G (1024 times more each): MIN, then `factor` times as much each time, and MAX at the
-// end. Throws CLI::ValidationError, which names --bytes.
+// MIN:MAX or one size, with suffixes K, M, G (1024 times more each): MIN, then `factor` times as much each time, and
+// MAX at the end. Throws CLI::ValidationError, which names --bytes.
 std::vector<uint64_t> parse_sizes(const std::string& range, uint64_t factor);
 
 }  // namespace ibcoll

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The oracle: one collective with its buffers on one rank, whose every byte is known before and after. Blocks hold a pattern
-// of source, destination, offset and round; what lies around and between them must stay as it is. For simulated ranks,
-// processes, and `ibcoll_perf --check`.
+// The oracle: one collective with its buffers on one rank, whose every byte is known before and after. Blocks hold a
+// pattern of source, destination, offset and round; what lies around and between them must stay as it is. For simulated
+// ranks, processes, and `ibcoll_perf --check`.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the blocks of a collective lie in the buffers of one rank, and how a caller says so: from the collective's row in
-// base/catalog.h.
+// Where the blocks of a collective lie in the buffers of one rank, and how a caller says so: from the collective's row
+// in base/catalog.h.
 #pragma once
 
 #include <cstddef>
@@ -66,11 +66,12 @@ class CallLayout {
   const BufferLayout& recv() const { return recv_; }
   // This rank gives IBCOLL_IN_PLACE.
   bool in_place() const { return params_.in_place && row().may_be_in_place(rank_, params_.root); }
-  // reduce_scatter in place: the receive buffer holds all blocks of the operand, and the result takes the place of the first.
+  // reduce_scatter in place: the receive buffer holds all blocks of the operand, and the result takes the place of the
+  // first.
   bool result_in_operand() const { return in_place() && row().reduces() && row().send.extent == Extent::kBlocks; }
 
-  // As a caller says it, with buffers that begin there. What is not significant on this rank is junk that must not be looked
-  // at. Arrays belong to this object.
+  // As a caller says it, with buffers that begin there. What is not significant on this rank is junk that must not be
+  // looked at. Arrays belong to this object.
   ibcoll_collective_args_t args(std::byte* send, std::byte* recv) const;
 
  private:

@@ -158,8 +158,8 @@ Error OutputFile::write(const uint32_t* keys, uint64_t first, uint64_t count) co
 }
 
 Error OutputFile::rename() {
-  // Owner and permissions are those of the file that it replaces. The owner first, as giving a file away takes away some of the
-  // permissions; where this process may not, the file stays its own.
+  // Owner and permissions are those of the file that it replaces. The owner first, as giving a file away takes away
+  // some of the permissions; where this process may not, the file stays its own.
   struct stat existing {};
   const bool replaces = stat(path_.c_str(), &existing) == 0;
   [[maybe_unused]] const bool given = replaces && fchown(fd_.get(), existing.st_uid, existing.st_gid) == 0;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather(v), Bruck: blocks gather in a scratch buffer in the order rank, rank + 1, ...; in round k each rank sends its
-// first min(2^k, p - 2^k) blocks to rank - 2^k and appends as many from rank + 2^k; at the end they go to their places.
-// Source: Bruck et al., "Efficient Algorithms for All-to-All Communications in Multiport Message-Passing Systems", 1997,
-// as in Thakur, Gropp for short messages. Any p. Rounds: ceil(lg p). Cost: ceil(lg p) alpha + (p - 1)/p n beta, 2 n copied.
+// Allgather(v), Bruck: blocks gather in a scratch buffer in the order rank, rank + 1, ...; in round k each rank sends
+// its first min(2^k, p - 2^k) blocks to rank - 2^k and appends as many from rank + 2^k; at the end they go to their
+// places.
+// Source: Bruck et al., "Efficient Algorithms for All-to-All Communications in Multiport Message-Passing Systems",
+// 1997, as in Thakur, Gropp for short messages. Any p. Rounds: ceil(lg p). Cost: ceil(lg p) alpha + (p - 1)/p n beta, 2
+// n copied.
 #include <algorithm>
 
 #include "runtime/collectives/framework/algorithm.h"

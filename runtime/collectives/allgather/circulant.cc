@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather(v), circulant: the round-optimal broadcast (framework/circulant.h) from all ranks at once. Every rank's block is cut
-// into the same number of parts, n; what a rank sends in a round, one part of each block at most, travels as one message.
-// Source: Traff, "(Poly)Logarithmic Time Construction of Round-optimal n-Block Broadcast Schedules for Broadcast and irregular
-// Allgather in MPI", 2022, section 3.
-// Rounds: n - 1 + ceil(lg p), whatever the sizes. Cost: alpha + beta m / n at most per round, for m bytes in all; all bytes copied
-// into messages and out, but for messages of one part.
+// Allgather(v), circulant: the round-optimal broadcast (framework/circulant.h) from all ranks at once. Every rank's
+// block is cut into the same number of parts, n; what a rank sends in a round, one part of each block at most, travels
+// as one message.
+// Source: Traff, "(Poly)Logarithmic Time Construction of Round-optimal n-Block Broadcast Schedules for Broadcast and
+// irregular Allgather in MPI", 2022, section 3.
+// Rounds: n - 1 + ceil(lg p), whatever the sizes. Cost: alpha + beta m / n at most per round, for m bytes in all; all
+// bytes copied into messages and out, but for messages of one part.
 #include <algorithm>
 #include <cmath>
 

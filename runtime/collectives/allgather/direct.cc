@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather(v), Direct: at step i, rank r sends its block to r + i and receives that of r - i. It knows nothing of arrivals: it
-// waits for that peer before it goes on.
-// Source: the base algorithm of Qian, Afsahi, "Process arrival pattern aware alltoall and allgather on InfiniBand clusters".
+// Allgather(v), Direct: at step i, rank r sends its block to r + i and receives that of r - i. It knows nothing of
+// arrivals: it waits for that peer before it goes on.
+// Source: the base algorithm of Qian, Afsahi, "Process arrival pattern aware alltoall and allgather on InfiniBand
+// clusters".
 // Messages: p - 1 per rank. Cost: alpha + (p - 1) m beta.
 #include "runtime/collectives/framework/algorithm.h"
 

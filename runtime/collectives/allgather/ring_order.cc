@@ -6,8 +6,8 @@
 namespace ibcoll::allgather {
 namespace {
 
-// Calls visit(i) for each i in [0, count) once: as many of those without data before each one with data as the others have, or
-// one more; where none has data, all in their order.
+// Calls visit(i) for each i in [0, count) once: as many of those without data before each one with data as the others
+// have, or one more; where none has data, all in their order.
 template <typename HasData, typename Visit>
 void equidistant(int count, HasData has_data, Visit visit) {
   int full = 0;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather(v), pipelined ring: every rank's data is cut into blocks of at most B bytes, and in each round a rank sends a block
-// that it has to its right neighbour and receives one from its left. Ranks without data have no blocks: nothing is sent for them.
-// ring_order.h places the ranks.
-// Source: Traff, Ripke, Siebert, Balaji, Thakur, Gropp, "A Pipelined Algorithm for Large, Irregular All-Gather Problems".
-// Rounds, with b_i = max(1, ceil(m_i / B)) and b their sum: at most max (b - b_i). With z ranks without data, equidistant,
-// 0 < z < p, and more than z / (p - z) blocks at each of the others: sum ceil(m_i / B) - 1 + ceil(z / (p - z)). (The paper has the
-// floor there, which is the same when p - z divides z; else a rank without data needs that one round more in any order.)
+// Allgather(v), pipelined ring: every rank's data is cut into blocks of at most B bytes, and in each round a rank sends
+// a block that it has to its right neighbour and receives one from its left. Ranks without data have no blocks: nothing
+// is sent for them. ring_order.h places the ranks.
+// Source: Traff, Ripke, Siebert, Balaji, Thakur, Gropp, "A Pipelined Algorithm for Large, Irregular All-Gather
+// Problems".
+// Rounds, with b_i = max(1, ceil(m_i / B)) and b their sum: at most max (b - b_i). With z ranks without data,
+// equidistant, 0 < z < p, and more than z / (p - z) blocks at each of the others: sum ceil(m_i / B) - 1 + ceil(z / (p -
+// z)). (The paper has the floor there, which is the same when p - z divides z; else a rank without data needs that one
+// round more in any order.)
 // Cost: alpha + beta B per round.
 #include <algorithm>
 #include <cmath>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather(v), shm_ring: every block is once in the shared memory of each node. (1) Each rank writes its block there. (2) Each
-// rank sends it from there to its counterpart on the next node, which forwards what arrives, until it has been on all nodes.
+// Allgather(v), shm_ring: every block is once in the shared memory of each node. (1) Each rank writes its block there.
+// (2) Each rank sends it from there to its counterpart on the next node, which forwards what arrives, until it has been
+//     on all nodes.
 // (3) The ranks copy out what is there, as it lands.
 // Source: "GASPI-SHAN Benchmarks - AllGather(V)", EPiGRAM-HS: a rank sends one message per node, not per rank.
 //
-// With K ranks on the emptiest node there are K rings of counterparts. Local rank l of a node uses ring l mod K, so that a rank of
-// a fuller node may carry several blocks, in one message. A message moves in pieces of at most B bytes, each forwarded as it
-// lands. Blocks that the node window has no room for move in several rounds.
+// With K ranks on the emptiest node there are K rings of counterparts. Local rank l of a node uses ring l mod K, so
+// that a rank of a fuller node may carry several blocks, in one message. A message moves in pieces of at most B bytes,
+// each forwarded as it lands. Blocks that the node window has no room for move in several rounds.
 // Messages: N - 1 for each of the first K ranks of a node, per round. Cost: (N - 1) alpha + beta (n - n/N).
 #include <algorithm>
 #include <cmath>
@@ -17,8 +18,8 @@
 namespace ibcoll::allgather::shm_ring {
 namespace {
 
-// What a ring carries for a node in a round is a message: the cells of some ranks of the node, one after the other. It lies at
-// the same place in the area of the ring's local rank on all nodes.
+// What a ring carries for a node in a round is a message: the cells of some ranks of the node, one after the other. It
+// lies at the same place in the area of the ring's local rank on all nodes.
 class Rings {
  public:
   Rings(Comm& c, const Args& a) noexcept
@@ -114,8 +115,8 @@ void publish(Comm& c, bool more) {
     c.publish();
 }
 
-// This rank's ring in a round: sends the node's message on, and those of other nodes. Publishes a part for each piece that lands,
-// after one for its own cell.
+// This rank's ring in a round: sends the node's message on, and those of other nodes. Publishes a part for each piece
+// that lands, after one for its own cell.
 Task carry(Comm& c, const Rings* rings, uint64_t piece) {
   const int ring = c.node().rank(), nodes = rings->nodes();
   const int next = rings->rank(rings->node(1), ring), before = rings->rank(rings->node(-1), ring);
@@ -192,8 +193,8 @@ uint64_t cell_bytes(const Shape& s) { return std::max<uint64_t>(1, s.area_bytes 
 
 bool regular(const Shape& s) { return s.total == s.bytes * static_cast<uint64_t>(s.p); }
 
-// Each round: the way around all nodes, and a step of the window. Bytes: what comes to a node; and what one long block takes until
-// the pieces behind the first one follow it.
+// Each round: the way around all nodes, and a step of the window. Bytes: what comes to a node; and what one long block
+// takes until the pieces behind the first one follow it.
 double cost_us(const Shape& s, const CostModel& m) {
   const double nodes = s.nodes, longest = static_cast<double>(s.bytes), total = static_cast<double>(s.total);
   const double piece = static_cast<double>(std::max<uint64_t>(1, std::min(s.parameter, s.bytes)));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allreduce on one node. Short buffers: every rank publishes its operand and combines all p of them itself. Long ones:
 // rank i combines segment i of all operands and publishes it, then everyone collects the p segments. Operands are
-// combined in rank order, alike on all ranks: results are bitwise the same everywhere, and the operation need not commute.
+// combined in rank order, alike on all ranks: results are bitwise the same everywhere, and the operation need not
+// commute.
 // Cost: short: 1 step, p n read per rank; long: 2 steps per area, 3 n moved per rank.
 #include "runtime/collectives/framework/node_reduce.h"
 

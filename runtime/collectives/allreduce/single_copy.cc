@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allreduce on one node: rank i reads segment i of all operands and combines it, then everyone reads the others' segments of
-// the result. Operands are combined in rank order: results are bitwise the same everywhere, and the operation need not
-// commute. In place, segment i of the result replaces an operand that rank i alone has read.
+// Allreduce on one node: rank i reads segment i of all operands and combines it, then everyone reads the others'
+// segments of the result. Operands are combined in rank order: results are bitwise the same everywhere, and the
+// operation need not commute. In place, segment i of the result replaces an operand that rank i alone has read.
 // Cost: 3 steps, 2 (p - 1) reads of n / p bytes per rank.
 #include <algorithm>
 
@@ -33,7 +33,8 @@ Task run(Comm& c, Args a) {
   const uint64_t most = std::min(own.size(), std::max(kPiece / element, uint64_t{1}) * element);
   std::byte* const work = c.scratch(2 * most);
   if (!work) co_return;
-  // In place the result would replace this rank's operand before its turn, but for the last rank's, whose turn is the first.
+  // In place the result would replace this rank's operand before its turn, but for the last rank's, whose turn is the
+  // first.
   const bool aside = a.in_place && c.rank() != c.size() - 1;
   for (uint64_t at = 0; at < own.size(); at += most) {
     const Bytes piece = part(own, at, most);

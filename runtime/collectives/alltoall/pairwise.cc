@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoall(v), pairwise exchange: p - 1 rounds; in round i, rank r exchanges with r xor i when p is a power of two, else
-// sends to r + i and receives from r - i. One message is under way per rank and direction.
+// Alltoall(v), pairwise exchange: p - 1 rounds; in round i, rank r exchanges with r xor i when p is a power of two,
+// else sends to r + i and receives from r - i. One message is under way per rank and direction.
 // Source: Thakur, Gropp, alltoall for long messages, and alltoallv. Cost: (p - 1) (alpha + m beta).
 #include <bit>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoall on one node, through the node window: every rank writes all its blocks side by side into its area, then picks its
-// own block from every other rank's. What does not fit takes several steps.
+// Alltoall on one node, through the node window: every rank writes all its blocks side by side into its area, then
+// picks its own block from every other rank's. What does not fit takes several steps.
 // Cost: 1 + p m / area steps, 2 copies.
 #include <algorithm>
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoall, Shm_Direct and PAP_Shm_Direct: (1) the ranks of a node write their blocks into shared memory, those for one node side by side;
-// (2) the leaders of the nodes exchange these rows directly, and what arrives lands in memory that the node shares; (3) all
-// ranks copy their blocks out of the rows. Shm_Direct sends to node + 1, node + 2, ... and waits for each before it goes on;
-// phase 3 begins when all rows have landed. PAP_Shm_Direct serves nodes as they arrive, and the ranks copy out of each row as it
-// lands (where they share one core, of short rows when all have landed).
+// Alltoall, Shm_Direct and PAP_Shm_Direct: (1) the ranks of a node write their blocks into shared memory, those for one
+// node side by side; (2) the leaders of the nodes exchange these rows directly, and what arrives lands in memory that
+// the node shares; (3) all ranks copy their blocks out of the rows. Shm_Direct sends to node + 1, node + 2, ... and
+// waits for each before it goes on; phase 3 begins when all rows have landed. PAP_Shm_Direct serves nodes as they
+// arrive, and the ranks copy out of each row as it lands (where they share one core, of short rows when all have
+// landed).
 // Source: Qian, Afsahi, "Process Arrival Pattern Aware Alltoall and Allgather on InfiniBand Clusters".
 // Cost, with N nodes of L ranks: (N - 1) messages of L^2 blocks per node instead of p - 1 messages per rank.
 #include <algorithm>

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoallv, PAP_Shm_Direct, for short blocks: (1) the ranks of a node tell each other their sizes in shared memory; (2) they write
-// their blocks there, those for one node side by side behind their sizes; (3) the leaders of the nodes exchange these rows
-// directly, in the order in which nodes arrive, and what arrives lands in memory that the node shares; (4) all ranks check the
-// sizes and copy their blocks out. Blocks of more bytes than a row has room for move in up to kRounds rounds; longer ones go
-// straight to their ranks at the end: both ends know their size.
-// Source: Qian, Afsahi, "Process Arrival Pattern Aware Alltoall and Allgather on InfiniBand Clusters"; irregular sizes are ours.
+// Alltoallv, PAP_Shm_Direct, for short blocks: (1) the ranks of a node tell each other their sizes in shared memory;
+// (2) they write their blocks there, those for one node side by side behind their sizes; (3) the leaders of the nodes
+//     exchange these rows
+// directly, in the order in which nodes arrive, and what arrives lands in memory that the node shares; (4) all ranks
+// check the sizes and copy their blocks out. Blocks of more bytes than a row has room for move in up to kRounds rounds;
+// longer ones go straight to their ranks at the end: both ends know their size.
+// Source: Qian, Afsahi, "Process Arrival Pattern Aware Alltoall and Allgather on InfiniBand Clusters"; irregular sizes
+// are ours.
 // Cost, with N nodes of L ranks: (N - 1) messages of L^2 blocks per node and round instead of p - 1 messages per rank.
 #include <algorithm>
 #include <cstring>
@@ -18,7 +20,8 @@ namespace {
 constexpr uint64_t kRounds = 4;
 using Size = uint32_t;
 
-// Bytes of a block that a round moves. A row holds what goes to a node, and behind it what comes from there, each with its sizes.
+// Bytes of a block that a round moves. A row holds what goes to a node, and behind it what comes from there, each with
+// its sizes.
 uint64_t longest_cell(uint64_t area_bytes, int nodes, int fewest_local, int most_local) {
   const auto most = static_cast<uint64_t>(most_local);
   const uint64_t block = NodeRows::longest(area_bytes, nodes, fewest_local) / (2 * most * most);
@@ -190,7 +193,8 @@ const char* why_not(const Shape& s) {
                                           : "the node window is too small for the sizes (IBCOLL_SHM_SLOT_BYTES)";
 }
 
-// Sizes are not known to all when a call is selected: kTypical bytes are assumed, of which the direct algorithms count none.
+// Sizes are not known to all when a call is selected: kTypical bytes are assumed, of which the direct algorithms count
+// none.
 constexpr double kTypical = 256;
 
 double cost_us(const Shape& s, const CostModel& m) {

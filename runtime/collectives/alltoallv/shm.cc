@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoallv on one node. A rank publishes a table of its p blocks: size, and where the block is. Small blocks are beside the
-// table in its line of the node window, or in its area, while there is room; others stay in its own memory, from where the
-// receiver reads them with one copy. If any rank has such a block, a last step tells that nobody reads any more. In between,
-// blocks that are better copied than read, although they are large, pass through the areas piece by piece.
+// Alltoallv on one node. A rank publishes a table of its p blocks: size, and where the block is. Small blocks are
+// beside the table in its line of the node window, or in its area, while there is room; others stay in its own memory,
+// from where the receiver reads them with one copy. If any rank has such a block, a last step tells that nobody reads
+// any more. In between, blocks that are better copied than read, although they are large, pass through the areas piece
+// by piece.
 // Cost: 1 step, 1 more if any block is read, and max m / cell for those in pieces; 1 or 2 copies per byte.
 #include <algorithm>
 #include <cstring>
@@ -21,7 +22,8 @@ struct Entry {
   uint64_t place;  // offset in the line or the area; address in private memory
 };
 
-// A line begins with what its rank still has to do. The table follows if there is room for it, else the area begins with it.
+// A line begins with what its rank still has to do. The table follows if there is room for it, else the area begins
+// with it.
 struct Rest {
   uint32_t is_read = 0;  // not 0: it has private blocks
   uint32_t pieces = 0;   // of its longest block in pieces
@@ -59,8 +61,8 @@ struct Room {
   uint64_t used;
 };
 
-// True when the block for a rank stays in private memory. Of two about as long as the limit both do or none does: a rank that
-// first writes into the window and then reads takes as long as both.
+// True when the block for a rank stays in private memory. Of two about as long as the limit both do or none does: a
+// rank that first writes into the window and then reads takes as long as both.
 bool stays(uint64_t sent, uint64_t received, uint64_t limit) {
   return sent >= limit || (sent >= limit / 2 && received >= limit);
 }

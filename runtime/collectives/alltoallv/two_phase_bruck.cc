@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoallv, two-phase Bruck of radix r, for small blocks. A block moves from rank s to rank s + d in as many messages as d has
-// digits that are not 0 in base r: for each digit, lowest first, the blocks with the same value v of it travel together to the
-// rank that is v times the digit's weight further on. First go the sizes of these blocks (phase 1), then the blocks, packed
-// (phase 2). Before, all ranks agree on the longest block; if there is none, that is all.
+// Alltoallv, two-phase Bruck of radix r, for small blocks. A block moves from rank s to rank s + d in as many messages
+// as d has digits that are not 0 in base r: for each digit, lowest first, the blocks with the same value v of it travel
+// together to the rank that is v times the digit's weight further on. First go the sizes of these blocks (phase 1),
+// then the blocks, packed (phase 2). Before, all ranks agree on the longest block; if there is none, that is all.
 // Blocks longer than kLongest take no part: both ends know their size, and they go straight to their ranks at the end.
-// Source: Fan, Gilray, Kumar et al., "Optimizing the Bruck Algorithm for Non-uniform All-to-all Communication", HPDC 2022; radix:
-// Bruck et al. 1997, and TuNA, HPDC 2025.
+// Source: Fan, Gilray, Kumar et al., "Optimizing the Bruck Algorithm for Non-uniform All-to-all Communication", HPDC
+// 2022; radix: Bruck et al. 1997, and TuNA, HPDC 2025.
 // Rounds: ceil(lg p) + 2 ceil(log_r p), of 2 (r - 1) ceil(log_r p) messages. Scratch: p longest blocks.
 #include <algorithm>
 #include <cmath>
@@ -175,7 +175,8 @@ int digits(int p, uint64_t radix) {
   return count;
 }
 
-// Sizes are not known to all when a call is selected: kTypical bytes are assumed, of which the direct algorithms count none.
+// Sizes are not known to all when a call is selected: kTypical bytes are assumed, of which the direct algorithms count
+// none.
 constexpr double kTypical = 256;
 
 double cost_us(const Shape& s, const CostModel& m) {

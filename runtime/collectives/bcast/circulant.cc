@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Broadcast, circulant: the buffer in n blocks; in each round a rank sends one block and receives another, as the round-optimal
-// schedule says (framework/circulant.h).
+// Broadcast, circulant: the buffer in n blocks; in each round a rank sends one block and receives another, as the
+// round-optimal schedule says (framework/circulant.h).
 // Source: Traff, "(Poly)Logarithmic Time Construction of Round-optimal n-Block Broadcast Schedules", 2022, algorithm 1.
 // Rounds: n - 1 + ceil(lg p), for any p. Cost: (n - 1 + ceil(lg p)) (alpha + beta m / n) for m bytes.
 #include "runtime/collectives/framework/circulant.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Broadcast on one node: the root writes the buffer into the node window piece by piece, all others copy it out; as many
-// pieces are under way as the window has banks.
+// Broadcast on one node: the root writes the buffer into the node window piece by piece, all others copy it out; as
+// many pieces are under way as the window has banks.
 // Cost: (1 + p) copies of n bytes on the node, ceil(n / piece) steps.
 #include <algorithm>
 
@@ -9,7 +9,8 @@
 namespace ibcoll::bcast::shm {
 namespace {
 
-// Small enough that writing and reading overlap, large enough to pay for a step; where ranks share cores nothing overlaps.
+// Small enough that writing and reading overlap, large enough to pay for a step; where ranks share cores nothing
+// overlaps.
 uint64_t piece_bytes(uint64_t bytes, uint64_t area_bytes, bool crowded) {
   return crowded ? area_bytes : std::min(area_bytes, std::max<uint64_t>(8192, bytes / 8));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an algorithm says of itself. Each lives in one file, COLLECTIVE/NAME.cc, whose namespace is COLLECTIVE::NAME and whose
-// function rows() has a row for each collective that it serves. registry.cc lists the files.
+// What an algorithm says of itself. Each lives in one file, COLLECTIVE/NAME.cc, whose namespace is COLLECTIVE::NAME and
+// whose function rows() has a row for each collective that it serves. registry.cc lists the files.
 #pragma once
 
 #include <algorithm>

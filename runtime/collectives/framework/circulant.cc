@@ -11,8 +11,8 @@
 namespace ibcoll {
 namespace {
 
-// Finds the receive schedule of one rank: a depth-first search for ways to the rank, as sums of different skips, one for each
-// round of a phase; the skip added first says which block comes that way. O(lg p) steps.
+// Finds the receive schedule of one rank: a depth-first search for ways to the rank, as sums of different skips, one
+// for each round of a phase; the skip added first says which block comes that way. O(lg p) steps.
 class Search {
  public:
   Search(int p, int q, const int* skip) noexcept : p_(p), q_(q), skip_(skip) {}
@@ -27,8 +27,8 @@ class Search {
     const int base = base_block(r);
     unlink(base);
     extend(0, 2 * int64_t{p_}, highest_);
-    // The way over skip[q] = p is the shortest one: it brings a block of this phase, the rank's base block. Others bring blocks
-    // of the phase before.
+    // The way over skip[q] = p is the shortest one: it brings a block of this phase, the rank's base block. Others
+    // bring blocks of the phase before.
     for (int k = 0; k < q_; ++k) schedule[k] = static_cast<int8_t>(schedule[k] == q_ ? base : schedule[k] - q_);
   }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Round-optimal schedules on circulant graphs: a broadcast of n blocks to p ranks in n - 1 + q rounds, q = ceil(lg p), the least
-// possible where a rank sends one block and receives one in a round. Reversed it is a reduction; played for all roots at once,
-// an allgather.
-// Source: Traff, "(Poly)Logarithmic Time Construction of Round-optimal n-Block Broadcast Schedules for Broadcast and irregular
-// Allgather in MPI", 2022 (arXiv 2205.10072), and "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms", 2024.
+// Round-optimal schedules on circulant graphs: a broadcast of n blocks to p ranks in n - 1 + q rounds, q = ceil(lg p),
+// the least possible where a rank sends one block and receives one in a round. Reversed it is a reduction; played for
+// all roots at once, an allgather.
+// Source: Traff, "(Poly)Logarithmic Time Construction of Round-optimal n-Block Broadcast Schedules for Broadcast and
+// irregular Allgather in MPI", 2022 (arXiv 2205.10072), and "Optimal, Non-pipelined Reduce-scatter and Allreduce
+// Algorithms", 2024.
 //
-// Ranks count from the root: r stands for (rank - root) mod p. In round i, with k = i mod q, rank r sends to r + skip(k) and
-// receives from r - skip(k), mod p; what, its receive schedule says. What it sends is what the receiver's schedule says.
+// Ranks count from the root: r stands for (rank - root) mod p. In round i, with k = i mod q, rank r sends to r +
+// skip(k) and receives from r - skip(k), mod p; what, its receive schedule says. What it sends is what the receiver's
+// schedule says.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +20,8 @@ class CirculantTable {
  public:
   static constexpr int kMostRounds = 31;  // ceil(lg p)
 
-  // Of p ranks: made at the first call, in O(p lg p), and kept until the process ends, for all teams of this size. Takes no
-  // lock. nullptr: no memory.
+  // Of p ranks: made at the first call, in O(p lg p), and kept until the process ends, for all teams of this size.
+  // Takes no lock. nullptr: no memory.
   static const CirculantTable* of(int p) noexcept;
 
   CirculantTable(const CirculantTable&) = delete;
@@ -29,7 +31,8 @@ class CirculantTable {
   int q() const noexcept { return q_; }
   // Distinct, rising with k; skip(q()) = p.
   int skip(int k) const noexcept { return skip_[k]; }
-  // Which block rank r gets in round k of the first phase; in the f-th one after it, that number + f q. Not for the root.
+  // Which block rank r gets in round k of the first phase; in the f-th one after it, that number + f q. Not for the
+  // root.
   int received(int r, int k) const noexcept { return blocks_[static_cast<int64_t>(r) * q_ + k]; }
   // Which block it sends, likewise; the root, if it receives itself, nothing.
   int sent(int r, int k) const noexcept {

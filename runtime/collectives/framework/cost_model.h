@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Predicted times, in the alpha-beta terms of the papers, with two additions. When a node has more ranks than cores, a rank
-// that waits for another costs a pass over all ranks of its core. And bytes cost more the further away the core is that has
-// touched them last, and more again where they are in no cache.
+// Predicted times, in the alpha-beta terms of the papers, with two additions. When a node has more ranks than cores, a
+// rank that waits for another costs a pass over all ranks of its core. And bytes cost more the further away the core is
+// that has touched them last, and more again where they are in no cache.
 #pragma once
 
 #include <algorithm>
@@ -35,9 +35,10 @@ struct CostModel {
   double message_us(double m) const { return alpha_us + turn_us + beta_us * m + 2 * cpu_us * sharing; }
   // One more message in a stream to other ranks, nobody waiting in between.
   double stream_us(double m) const { return 2 * cpu_us * sharing + beta_us * m; }
-  // Per byte, where a core goes through `touched` bytes of shared memory before it comes back to the same place. It may be
-  // cheaper to find bytes in a cache that the cores share than to take them out of each other's. (allgather, alltoall and
-  // allreduce on one node; alltoallv chooses block by block, by read_from() and stream_from(); others reuse less memory.)
+  // Per byte, where a core goes through `touched` bytes of shared memory before it comes back to the same place. It may
+  // be cheaper to find bytes in a cache that the cores share than to take them out of each other's. (allgather,
+  // alltoall and allreduce on one node; alltoallv chooses block by block, by read_from() and stream_from(); others
+  // reuse less memory.)
   double copy_us_of(double touched) const { return touched < own_cache_bytes ? copy_us : streamed_copy_us; }
   // All ranks of the node copy m bytes each, from or to where other cores look for them.
   double copies_us(double m, double touched = 0) const { return sharing * copy_us_of(touched) * m; }
@@ -49,16 +50,16 @@ struct CostModel {
   double own_copies_us(double m) const { return sharing * cached_copy_us * m; }
   // All make `reads` single-copy reads of m bytes together.
   double reads_us(double reads, double m) const { return sharing * (read_us * reads + read_us_per_byte * m); }
-  // Blocks of m bytes that p ranks exchange through shared memory: what they take longer when all that is sent, received and
-  // between the two exceeds the caches.
+  // Blocks of m bytes that p ranks exchange through shared memory: what they take longer when all that is sent,
+  // received and between the two exceeds the caches.
   double beyond_caches_us(int p, double m) const {
     return m > leaves_caches(p) ? sharing * memory_us * m * (p - 1) : 0;
   }
   double leaves_caches(int p) const { return cache_bytes / (3.0 * p * p); }
   // From this block size on, where p ranks of a node exchange blocks, one read beats two copies.
   uint64_t read_from(int p) const;
-  // And from this one on, up to what leaves the caches, two copies in a long stream through areas of so many bytes beat the
-  // read.
+  // And from this one on, up to what leaves the caches, two copies in a long stream through areas of so many bytes beat
+  // the read.
   uint64_t stream_from(int p, uint64_t area_bytes) const;
   // All ranks publish a step of the node window and see each other's.
   double step_us(int p) const { return flag_us + turn_us + sharing * 0.01 * p; }

@@ -3,8 +3,8 @@
 //
 //   NAME[:PARAMETER][:FROM..TO] [, ...]      ring    knomial:4    ring:64K..,shm    bruck:..1K,pairwise:1K..
 //
-// An entry with a range is for blocks of FROM up to, not including, TO bytes (either may be missing); one without is for all
-// that the others leave. Sizes that not all ranks know count as 0.
+// An entry with a range is for blocks of FROM up to, not including, TO bytes (either may be missing); one without is
+// for all that the others leave. Sizes that not all ranks know count as 0.
 #pragma once
 
 #include <string>
@@ -30,8 +30,8 @@ struct ForcedEntry {
   uint64_t to = UINT64_MAX;  // not included; the largest size counts as included
 };
 
-// Empty: "auto". Else an error of this code: no such algorithm, a parameter that it does not take, ranges that overlap or leave sizes out; the text
-// shows the grammar. `origin` says who demands it.
+// Empty: "auto". Else an error of this code: no such algorithm, a parameter that it does not take, ranges that overlap
+// or leave sizes out; the text shows the grammar. `origin` says who demands it.
 Result<std::vector<ForcedEntry>> parse_forced(ibcoll_collective_t collective, std::string_view text,
                                               std::string_view origin, ibcoll_status_t code);
 // The entry for blocks of so many bytes; the list is not empty.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One step of the node window as the algorithms see it in which a leader talks for its node: a row of memory for each node
-// of the team, for what goes to it or comes from it, and the order in which rows have landed.
+// One step of the node window as the algorithms see it in which a leader talks for its node: a row of memory for each
+// node of the team, for what goes to it or comes from it, and the order in which rows have landed.
 #pragma once
 
 #include <algorithm>
@@ -32,8 +32,8 @@ class NodeRows {
     const int locals = window_.size();
     return window_.area(node % locals, bytes_) + head_ + row_bytes_ * static_cast<uint64_t>(node / locals);
   }
-  // The leader tells the others of its node that the row of `node` is there, the k-th of `count`; the first is the node's own.
-  // Before, it has published a part with its own data.
+  // The leader tells the others of its node that the row of `node` is there, the k-th of `count`; the first is the
+  // node's own. Before, it has published a part with its own data.
   void tell(int k, int count, int node) const noexcept {
     there()[k] = node;
     if (k + 1 < count)
@@ -47,13 +47,13 @@ class NodeRows {
   int node(int k) const noexcept { return there()[k]; }
 
  private:
-  // Bytes of a row that ranks which sleep had better copy while the leader waits for the next one; shorter ones they copy when all
-  // are there, as each time that they take the core costs more.
+  // Bytes of a row that ranks which sleep had better copy while the leader waits for the next one; shorter ones they
+  // copy when all are there, as each time that they take the core costs more.
   static constexpr uint64_t kWorthWaking = 65536;
 
   int32_t* there() const noexcept { return reinterpret_cast<int32_t*>(window_.area(0, head_ > 0 ? bytes_ : 0)); }
-  // Rows that fill an area leave no room for the order in which they have landed; it is beside the leader's flag then. Short rows
-  // are there themselves, with the order in front.
+  // Rows that fill an area leave no room for the order in which they have landed; it is beside the leader's flag then.
+  // Short rows are there themselves, with the order in front.
   static bool head_beside_flag(uint64_t area_bytes, int nodes) noexcept {
     return head_bytes(nodes) <= NodeWindow::kInlineBytes && area_bytes >= 2 * NodeWindow::kInlineBytes;
   }
@@ -71,7 +71,8 @@ class NodeRows {
   uint64_t bytes_ = 0;
 };
 
-// Microseconds of `rounds` exchanges in which each leader sends `bytes` bytes in all to the others, with the steps around them.
+// Microseconds of `rounds` exchanges in which each leader sends `bytes` bytes in all to the others, with the steps
+// around them.
 inline double leaders_exchange_us(const Shape& s, const CostModel& m, double rounds, double bytes) {
   const CostModel leaders = model_of_leaders(s, m);
   const double start_ups = leaders.message_us(0) + (s.nodes - 2) * leaders.stream_us(0);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gather(v), binomial tree: of two neighbour cubes of units, the upper sends all that it has gathered to the lowest rank of the
-// lower one; the root receives from its neighbour cubes. For gatherv each rank first tells its parent how much it has below itself.
-// Source: Thakur, Gropp, "Improving the Performance of Collective Operations in MPICH on switched networks", gather for short
-// messages; ordered as Traeff's trees are, so that any root is fine and no buffer is rotated.
-// Rounds: ceil(lg p), gatherv twice that. Cost: ceil(lg p) alpha + (p - 1) m beta; of gatherv at worst ceil(lg p) (2 alpha + beta sum m_i).
+// Gather(v), binomial tree: of two neighbour cubes of units, the upper sends all that it has gathered to the lowest
+// rank of the lower one; the root receives from its neighbour cubes. For gatherv each rank first tells its parent how
+// much it has below itself.
+// Source: Thakur, Gropp, "Improving the Performance of Collective Operations in MPICH on switched networks", gather for
+// short messages; ordered as Traeff's trees are, so that any root is fine and no buffer is rotated.
+// Rounds: ceil(lg p), gatherv twice that. Cost: ceil(lg p) alpha + (p - 1) m beta; of gatherv at worst ceil(lg p) (2
+// alpha + beta sum m_i).
 #include "runtime/collectives/gather/costs.h"
 #include "runtime/collectives/gather/tree.h"
 

@@ -22,7 +22,8 @@ inline double tree_us(const Shape& s, const CostModel& m) {
   return tree_of_us(s.p, static_cast<double>(block_of(s)), m);
 }
 
-// The same where sizes travel first and the tree may be wrong for them: on half of the levels all waits for one long block.
+// The same where sizes travel first and the tree may be wrong for them: on half of the levels all waits for one long
+// block.
 inline double oblivious_tree_us(const Shape& s, const CostModel& m) {
   const int levels = ceil_log2(s.p);
   const double all = static_cast<double>(block_of(s)) * (s.p - 1);
@@ -48,7 +49,8 @@ inline uint64_t choose_threshold(const Shape&, const CostModel& m) { return thre
 // Of nodes, and of blocks in a node's window: these are copied twice more than those that go straight.
 inline uint64_t choose_node_threshold(const Shape&, const CostModel& m) { return threshold_of(16, m); }
 
-// Trees of 2^levels equal blocks; all but the root's own send straight to it. Without levels: linear. With all: one tree.
+// Trees of 2^levels equal blocks; all but the root's own send straight to it. Without levels: linear. With all: one
+// tree.
 inline double degraded_us(const Shape& s, const CostModel& m, int levels) {
   if (levels == 0) return linear_us(s, m);
   if (levels >= ceil_log2(s.p)) return tree_us(s, m);

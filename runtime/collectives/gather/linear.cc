@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Gather(v), linear: every rank sends its block to the root, which takes them as they come.
-// Source: Thakur, Gropp, gather for long messages. Messages: p - 1, all to the root. Cost: (p - 1) alpha + beta sum of m_i.
+// Source: Thakur, Gropp, gather for long messages. Messages: p - 1, all to the root. Cost: (p - 1) alpha + beta sum of
+// m_i.
 #include "runtime/collectives/gather/costs.h"
 
 namespace ibcoll::gather::linear {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How blocks move up a tree. At the root they land in place where the blocks of a message are neighbours there, too; else in a
-// buffer of its own, from which they are copied when it has landed.
+// How blocks move up a tree. At the root they land in place where the blocks of a message are neighbours there, too;
+// else in a buffer of its own, from which they are copied when it has landed.
 #include <bit>
 
 #include "runtime/collectives/gather/root_side.h"

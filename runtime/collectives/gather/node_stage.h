@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gather(v) and scatter(v) within a node, in one step of the node window: the size of a rank's block stands in its line, a short
-// block beside it, a longer one in its area. A node's blocks go through one of its ranks, its speaker: the root on the root's node,
-// the leader elsewhere. Blocks of more than longest() bytes stay out of the window: they go straight to or from the root.
+// Gather(v) and scatter(v) within a node, in one step of the node window: the size of a rank's block stands in its
+// line, a short block beside it, a longer one in its area. A node's blocks go through one of its ranks, its speaker:
+// the root on the root's node, the leader elsewhere. Blocks of more than longest() bytes stay out of the window: they
+// go straight to or from the root.
 #pragma once
 
 #include "runtime/collectives/gather/costs.h"

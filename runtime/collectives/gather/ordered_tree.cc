@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gather(v), linear-time ordered tree. Of two neighbour cubes of ranks, the one that has gathered sooner sends to the other, so
-// nobody waits for a large block that moves in small steps; the root always receives. Gatherv builds the tree as it goes, with
-// messages of constant size and without a rank that knows all sizes; gather needs none. Cubes with more bytes than the threshold send
-// straight to the root: a start-up more, and large blocks move once.
-// Source: Traeff, "Practical, linear-time, fully distributed algorithms for irregular gather and scatter", theorem 1; the
-// threshold is the graceful degradation that the paper leaves out.
-// Rounds: at most 2 ceil(lg p) - 1 to build, ceil(lg p) to gather. Cost: 3 ceil(lg p) alpha + beta sum m_i, and a penalty of less
-// than beta sum m_i as the root is given. Memory of a rank: less than twice the threshold.
+// Gather(v), linear-time ordered tree. Of two neighbour cubes of ranks, the one that has gathered sooner sends to the
+// other, so nobody waits for a large block that moves in small steps; the root always receives. Gatherv builds the tree
+// as it goes, with messages of constant size and without a rank that knows all sizes; gather needs none. Cubes with
+// more bytes than the threshold send straight to the root: a start-up more, and large blocks move once.
+// Source: Traeff, "Practical, linear-time, fully distributed algorithms for irregular gather and scatter", theorem 1;
+// the threshold is the graceful degradation that the paper leaves out.
+// Rounds: at most 2 ceil(lg p) - 1 to build, ceil(lg p) to gather. Cost: 3 ceil(lg p) alpha + beta sum m_i, and a
+// penalty of less than beta sum m_i as the root is given. Memory of a rank: less than twice the threshold.
 #include "runtime/collectives/gather/costs.h"
 #include "runtime/collectives/gather/tree.h"
 

@@ -67,8 +67,9 @@ Task find_place(Comm& c, Trees trees, CubeData own, Place* place) {
   c.put(place->parent, bytes_of(sum));
 }
 
-// Fixed roots exchange what they know of their cubes and tell their gather roots what they heard. A cube without data has no
-// gather root that must know. A cube beside the root tells the root, and nobody tells it anything: all know who receives.
+// Fixed roots exchange what they know of their cubes and tell their gather roots what they heard. A cube without data
+// has no gather root that must know. A cube beside the root tells the root, and nobody tells it anything: all know who
+// receives.
 Task build(Comm& c, Trees trees, CubeData own, Place* place) {
   const int p = c.size(), self = c.rank();
   auto* const said = reinterpret_cast<CubeData*>(c.scratch(2 * sizeof(CubeData) * Place::kMost));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the root of a gather(v) or scatter(v) knows of the tree: it has all sizes, so it can tell which unit carries which blocks,
-// and whether the sizes that the others told agree with its list.
+// What the root of a gather(v) or scatter(v) knows of the tree: it has all sizes, so it can tell which unit carries
+// which blocks, and whether the sizes that the others told agree with its list.
 #pragma once
 
 #include <span>
@@ -28,8 +28,8 @@ class RootSide {
   }
   explicit operator bool() const noexcept { return carrier_ && loads_; }
 
-  // Finds who carries the blocks of the cube beside the root's of a level. `told`: by that cube (not kEqual). False: they
-  // are not those of the root's list, and the collective has failed.
+  // Finds who carries the blocks of the cube beside the root's of a level. `told`: by that cube (not kEqual). False:
+  // they are not those of the root's list, and the collective has failed.
   bool add(int level, const CubeData* told) noexcept;
   // The units that the last add() found; each carries something.
   std::span<const int> added() const noexcept { return {added_, static_cast<size_t>(count_)}; }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gather(v), node-aware: the ranks of a node write their blocks to the node window; its speaker (the root on the root's node, else
-// the leader) sends them on together, along the ordered tree of nodes. The root copies the blocks of its own node from the window to
-// their places. Blocks of more bytes than the threshold, or than an area of the window, go straight to the root. For any placement.
+// Gather(v), node-aware: the ranks of a node write their blocks to the node window; its speaker (the root on the root's
+// node, else the leader) sends them on together, along the ordered tree of nodes. The root copies the blocks of its own
+// node from the window to their places. Blocks of more bytes than the threshold, or than an area of the window, go
+// straight to the root. For any placement.
 // Source: the leaders of Qian, Afsahi; between nodes Traeff's trees, which gatherv builds from what nodes have.
 // Cost, N nodes: a step of the window, 2 copies; between nodes that of ordered_tree with p = N.
 #include "runtime/collectives/gather/node_stage.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The trees along which gather(v) and scatter(v) move blocks. Units (ranks, or the nodes of a team) form ordered cubes: units
-// [k 2^d, (k + 1) 2^d), cut at p. Two neighbours of level d make the cube of level d + 1, and one of them sends all that it has
-// to the other. So each message is of neighbours, in rank order, and no buffer is ever reordered. The root always receives:
-// it gets one message from its neighbour cube of each level, and more from units that leave the tree and send straight to it.
+// The trees along which gather(v) and scatter(v) move blocks. Units (ranks, or the nodes of a team) form ordered cubes:
+// units [k 2^d, (k + 1) 2^d), cut at p. Two neighbours of level d make the cube of level d + 1, and one of them sends
+// all that it has to the other. So each message is of neighbours, in rank order, and no buffer is ever reordered. The
+// root always receives: it gets one message from its neighbour cube of each level, and more from units that leave the
+// tree and send straight to it.
 // Source: Traeff, "Practical, linear-time, fully distributed algorithms for irregular gather and scatter".
 #pragma once
 
@@ -34,8 +35,8 @@ struct Cube {
 // Makes a disagreement about the size of any block show in a sum over many.
 inline uint64_t weight_of(int rank) { return scramble((static_cast<uint64_t>(rank) + 1) * kGoldenRatio) | 1; }
 
-// What one rank knows of a cube: the content of every message of the construction. The last two fields let the root compare
-// the sizes with its own list.
+// What one rank knows of a cube: the content of every message of the construction. The last two fields let the root
+// compare the sizes with its own list.
 struct CubeData {
   uint64_t gather_bytes = 0;  // what the gather root receives: the gather time, without start-ups
   uint64_t root_bytes = 0;    // what the gather root has itself
@@ -52,7 +53,8 @@ struct CubeData {
   void leave_tree() { gather_bytes = root_bytes = 0; }
 };
 
-// The cube of both: the gather root with less to wait for sends to the other one; the one with less data when that is equal.
+// The cube of both: the gather root with less to wait for sends to the other one; the one with less data when that is
+// equal.
 inline CubeData join(const CubeData& lower, const CubeData& upper) {
   const bool to_lower = lower.gather_bytes != upper.gather_bytes ? lower.gather_bytes > upper.gather_bytes
                                                                  : lower.bytes() >= upper.bytes();
@@ -93,7 +95,8 @@ struct Place {
     for (int i = 0; i < count; ++i) sum += children[i].bytes;
     return sum;
   }
-  // Gives each child its part of a buffer in rank order that has `own` bytes of this unit among them; returns where these are.
+  // Gives each child its part of a buffer in rank order that has `own` bytes of this unit among them; returns where
+  // these are.
   std::byte* lay_out(int unit, std::byte* buffer, uint64_t own);
 };
 
@@ -102,8 +105,8 @@ enum class Sizes { kEqual, kToldUp, kBuild };
 // Which tree.
 struct Trees {
   int root = 0;
-  // kEqual: every block has `block` bytes, no message is needed. kToldUp: sizes travel up first. In both, the lowest unit of a cube
-  // gathers it. kBuild: as sizes demand (Lemma 3).
+  // kEqual: every block has `block` bytes, no message is needed. kToldUp: sizes travel up first. In both, the lowest
+  // unit of a cube gathers it. kBuild: as sizes demand (Lemma 3).
   Sizes sizes = Sizes::kEqual;
   uint64_t block = 0;
   uint64_t threshold = UINT64_MAX;  // cubes with more bytes send straight to the root (not kToldUp)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce, circulant: the vector in n blocks, and the rounds of the round-optimal broadcast (framework/circulant.h) from the
-// last one to the first: where a rank gets a block there, it sends it here, combined with what came before. In the
+// Reduce, circulant: the vector in n blocks, and the rounds of the round-optimal broadcast (framework/circulant.h) from
+// the last one to the first: where a rank gets a block there, it sends it here, combined with what came before. In the
 // broadcast every rank but the root gets each block once, so each operand is combined once.
-// Source: Traff, "Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast, All-Broadcast, Reduction
-// and All-Reduction", 2024 (arXiv 2407.18004). Any p; the operation must commute; blocks are combined in a fixed order.
+// Source: Traff, "Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast, All-Broadcast,
+// Reduction and All-Reduction", 2024 (arXiv 2407.18004). Any p; the operation must commute; blocks are combined in a
+// fixed order.
 // Rounds: n - 1 + q, q = ceil(lg p). Cost: (n - 1 + q) (alpha + (beta + gamma) m / n) for m bytes.
 #include <algorithm>
 #include <cmath>
@@ -14,8 +15,8 @@
 namespace ibcoll::reduce::circulant {
 namespace {
 
-// The vector in blocks of equal length, but the last one. Block b leaves a rank in one of the rounds b to b + 2q - 1 of the
-// broadcast, and what is combined with it comes in those too: a rank works on 2q blocks at a time at most.
+// The vector in blocks of equal length, but the last one. Block b leaves a rank in one of the rounds b to b + 2q - 1 of
+// the broadcast, and what is combined with it comes in those too: a rank works on 2q blocks at a time at most.
 struct BlocksOf {
   int q;
   uint64_t length;  // bytes

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce, linear: every rank sends its operand to the root, which combines them in rank order, a piece at a time so that its
-// memory stays bounded.
+// Reduce, linear: every rank sends its operand to the root, which combines them in rank order, a piece at a time so
+// that its memory stays bounded.
 // Source: Thakur, Gropp. Messages: p - 1, all to the root. Cost: (p - 1) (alpha + n beta + n gamma).
 #include <algorithm>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce-scatter, linear: every rank sends every other one its block of the operand; each combines what it gets in rank order.
+// Reduce-scatter, linear: every rank sends every other one its block of the operand; each combines what it gets in rank
+// order.
 // Messages: p - 1 per rank. Cost: alpha + (p - 1) m (beta + gamma) for blocks of m bytes, of which a
 // piece moves at a time.
 #include "runtime/collectives/reduce_scatter/reduce_scatter.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scan and exscan, linear: rank r gets the result over ranks 0 to r - 1 from rank r - 1, and passes on that over 0 to r.
-// Long vectors move in pieces, one behind the other.
+// Scan and exscan, linear: rank r gets the result over ranks 0 to r - 1 from rank r - 1, and passes on that over 0 to
+// r. Long vectors move in pieces, one behind the other.
 // Rounds: p - 1 + pieces - 1. Cost: that many times alpha + b beta + b gamma for pieces of b bytes.
 #include "runtime/collectives/framework/algorithm.h"
 #include "runtime/collectives/framework/pieces.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scatter(v), binomial tree: gather's tree (gather/binomial.cc), blocks move down it. For scatterv each rank first tells its parent how
-// much it waits for with those below it.
-// Source: Thakur, Gropp, "Improving the Performance of Collective Operations in MPICH on switched networks", scatter for short
-// messages. Rounds: ceil(lg p), scatterv twice that. Cost: ceil(lg p) alpha + (p - 1) m beta; of scatterv at worst
-// ceil(lg p) (2 alpha + beta sum m_i).
+// Scatter(v), binomial tree: gather's tree (gather/binomial.cc), blocks move down it. For scatterv each rank first
+// tells its parent how much it waits for with those below it.
+// Source: Thakur, Gropp, "Improving the Performance of Collective Operations in MPICH on switched networks", scatter
+// for short messages. Rounds: ceil(lg p), scatterv twice that. Cost: ceil(lg p) alpha + (p - 1) m beta; of scatterv at
+// worst ceil(lg p) (2 alpha + beta sum m_i).
 #include "runtime/collectives/gather/costs.h"
 #include "runtime/collectives/scatter/scatter.h"
 

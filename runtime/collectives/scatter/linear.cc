@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Scatter(v), linear: the root sends each rank its block, to those that have arrived first.
-// Source: Thakur, Gropp, scatter for long messages. Messages: p - 1, all from the root. Cost: (p - 1) alpha + beta sum of m_i.
+// Source: Thakur, Gropp, scatter for long messages. Messages: p - 1, all from the root. Cost: (p - 1) alpha + beta sum
+// of m_i.
 #include "runtime/collectives/gather/costs.h"
 
 namespace ibcoll::scatter::linear {

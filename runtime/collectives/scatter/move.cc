@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How blocks move down a tree: the mirror image of gather/move.cc. The root sends from where the caller has the blocks, in pieces
-// where these are no neighbours there, from a packed copy where pieces would be short. A rank without children receives in place.
+// How blocks move down a tree: the mirror image of gather/move.cc. The root sends from where the caller has the blocks,
+// in pieces where these are no neighbours there, from a packed copy where pieces would be short. A rank without
+// children receives in place.
 #include "runtime/collectives/gather/root_side.h"
 #include "runtime/collectives/scatter/scatter.h"
 
@@ -65,9 +66,9 @@ Task receive_down(Comm& c, gather::Trees trees, CubeData about, Bytes own) {
   co_await c.flushed();
 }
 
-// The largest cube is served first, as its blocks have the longest way. Where cubes tell their sizes, one that has told them is in
-// the collective with all its ranks: to wait until it and its unit are ready is no wait for a late rank of smaller cubes. Else who is
-// not ready is passed over.
+// The largest cube is served first, as its blocks have the longest way. Where cubes tell their sizes, one that has told
+// them is in the collective with all its ranks: to wait until it and its unit are ready is no wait for a late rank of
+// smaller cubes. Else who is not ready is passed over.
 Task distribute(Comm& c, gather::Trees trees, Args a, Comm* team) {
   RootSide root(*team, trees, a.send, c.size());
   auto* const told = reinterpret_cast<CubeData*>(c.scratch(sizeof(CubeData) * Place::kMost));

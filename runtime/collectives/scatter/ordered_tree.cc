@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scatter(v), linear-time ordered tree: the mirror image of gather/ordered_tree.cc. The tree is built in the same way, from the sizes
-// that the ranks wait for; blocks move down it, the largest cube first; cubes with more bytes than the threshold receive straight
-// from the root.
+// Scatter(v), linear-time ordered tree: the mirror image of gather/ordered_tree.cc. The tree is built in the same way,
+// from the sizes that the ranks wait for; blocks move down it, the largest cube first; cubes with more bytes than the
+// threshold receive straight from the root.
 // Source: Traeff, "Practical, linear-time, fully distributed algorithms for irregular gather and scatter", theorem 1.
-// Rounds: at most 2 ceil(lg p) - 1 to build, ceil(lg p) to scatter. Cost: 3 ceil(lg p) alpha + beta sum m_i, and a penalty of less
-// than beta sum m_i as the root is given. Memory of a rank: less than twice the threshold and its own block.
+// Rounds: at most 2 ceil(lg p) - 1 to build, ceil(lg p) to scatter. Cost: 3 ceil(lg p) alpha + beta sum m_i, and a
+// penalty of less than beta sum m_i as the root is given. Memory of a rank: less than twice the threshold and its own
+// block.
 #include "runtime/collectives/gather/costs.h"
 #include "runtime/collectives/scatter/scatter.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scatter(v), node-aware: the mirror image of gather/shm_tree.cc. For scatterv the ranks of a node first write the sizes that they wait
-// for to the node window. Blocks come down the ordered tree of nodes to the speaker of each (the root on the root's node, else the
-// leader), which writes them to the window. Blocks of more bytes than the threshold, or than an area of the window, come straight
-// from the root. For any placement.
+// Scatter(v), node-aware: the mirror image of gather/shm_tree.cc. For scatterv the ranks of a node first write the
+// sizes that they wait for to the node window. Blocks come down the ordered tree of nodes to the speaker of each (the
+// root on the root's node, else the leader), which writes them to the window. Blocks of more bytes than the threshold,
+// or than an area of the window, come straight from the root. For any placement.
 // Source: the leaders of Qian, Afsahi; between nodes Traeff's trees, which scatterv builds from what nodes wait for.
 // Cost, N nodes: a step of the window (scatterv: two), 2 copies; between nodes that of ordered_tree with p = N.
 #include "runtime/collectives/gather/node_stage.h"
