@@ -51,6 +51,9 @@ class Bed:
         if name in launch.OWN:
             words = [program.parent / "ibcoll_run"]  # binds and yields by itself
             if self.cluster:
+                # A node cannot see that its CPU is that of other nodes, too. Open MPI is told below, ibcoll here.
+                if crowded:
+                    words = ["env", "IBCOLL_WAIT=yield", *words]
                 words += ["--host", self._hosts(ranks), "--rsh", cluster_nodes.AGENT]
                 # Where nodes have all CPUs, each would bind its first rank to the first CPU.
                 return words if self.cluster.state_or_error()["cpus"][0] else words + ["--no-bind"]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tables of docs/results/arrival.md, which stand between two markers."""
 
+import textwrap
+
 import arrival_figures
 import report
 
@@ -15,6 +17,11 @@ PAPER = [("alltoall", 32, 8192, "pap_direct", 3.1), ("alltoall", 32, 4, "pap_shm
 
 class PageError(Exception):
     """A text for the user."""
+
+
+def micros(value):
+    """Microseconds, short."""
+    return f"{value:.0f}" if value < 100_000 else f"{value / 1000:.0f}k"
 
 
 def by_size(cells):
@@ -34,7 +41,7 @@ def ratio(forms, peer, form, column):
 
 def headlines(cells):
     lines = ["### The paper's headlines", "",
-             "| collective | MIF | bytes | form | paper, over MVAPICH | mean time, over Open MPI | after the last arrival, over Open MPI | mean time, over our direct form |",
+             "| collective | MIF | bytes | form | paper | mean, over Open MPI | after the last, over Open MPI | mean, over direct |",
              "|---|---|---|---|---|---|---|---|"]
     for collective, mif, size, form, factor in PAPER:
         sizes = by_size(arrival_figures.of(cells, collective, 16, f"random:{mif}"))
@@ -70,13 +77,13 @@ def summary(cells):
 def experiment(cells, forms, title, figure):
     present = [form for form in forms if any(cell["form"] == form for cell in cells)]
     lines = [f"### {title}", "", f"![{title}](figures/{figure})", "",
-             "Microseconds from the last arrival to the last exit / mean time in the call.", "",
-             "| bytes | " + " | ".join(present) + " | bound | ran |", "|---" * (len(present) + 3) + "|"]
+             "Microseconds (k: thousands) from the last arrival to the last exit / mean time in the call.", "",
+             "|bytes|" + "|".join(present) + "|bound|ran|", "|---" * (len(present) + 3) + "|"]
     for size, row in by_size(cells).items():
-        figures = [f"{row[form]['t_last']:.0f} / {row[form]['t_avg']:.0f}" if form in row else "-" for form in present]
+        figures = [f"{micros(row[form]['t_last'])} / {micros(row[form]['t_avg'])}" if form in row else "-" for form in present]
         bound = next(iter(row.values()))["bound"]
         ran = row["chosen"]["algorithm"] if "chosen" in row else "-"
-        lines.append(f"| {report.size_text(size)} | " + " | ".join(figures) + f" | {bound:.0f} | {ran} |")
+        lines.append(f"|{report.size_text(size)}|" + "|".join(figures) + f"|{bound:.0f}|{ran}|")
     return lines
 
 
@@ -85,7 +92,7 @@ def write(page, cells, forms, figures, about):
     text = page.read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
         raise PageError(f"{page}: '{BEGIN}' and then '{END}' are expected once each; take the page from the repository")
-    lines = [f"Measured {about}.", "", *summary(cells), "", *headlines(cells)]
+    lines = [textwrap.fill(f"Measured {about}.", 120), "", *summary(cells), "", *headlines(cells)]
     for (collective, ranks, pattern), figure in figures.items():
         title = f"{collective}, {ranks} ranks, arrival {pattern}"
         lines += ["", *experiment(arrival_figures.of(cells, collective, ranks, pattern), forms, title, figure)]
