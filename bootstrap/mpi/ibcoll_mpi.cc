@@ -89,8 +89,7 @@ int wait_for_all(Communicator& peers, MPI_Request& request, Blocks& blocks) noex
   give_up_on(peers, blocks);
   std::snprintf(last_error, sizeof last_error,
                 "rank %d: MPI_Iallgather: not all %d ranks came within %g s (IBCOLL_TIMEOUT); does every rank of the "
-                "communicator create "
-                "and destroy its context?",
+                "communicator create and destroy its context?",
                 peers.rank, peers.size, seconds);
   return MPI_ERR_OTHER;
 }

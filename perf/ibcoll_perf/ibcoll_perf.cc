@@ -171,9 +171,9 @@ int run_program(int argc, char** argv) {
     // One rank speaks for all, where they can be told apart.
     if (!job.open() || job.rank() == 0) {
       fmt::print("{}", end->output);
-      fmt::print(stderr, "{}", end->error_output);
+      fmt::print(stderr, "{}", end->error);
     }
-    return output_is_written() ? end->exit_code : 1;
+    return output_is_written() ? end->status : 1;
   }
   if (!job.open()) return report_failure(job);
   if (options.list) {

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <sstream>
 
 #include "perf/arrival/prepare.h"
 #include "runtime/base/catalog.h"
@@ -162,9 +161,6 @@ void read(const Text& text, Options& options) {
 
 std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options& options) {
   CLI::App app("Times a collective over a range of sizes. Start it under ibcoll_run or a PMIx launcher.");
-  app.failure_message([](const CLI::App*, const CLI::Error& problem) {
-    return fmt::format("ibcoll_perf: {}; see ibcoll_perf --help\n", problem.what());
-  });
   Text text;
   describe_calls(app, options, text);
   describe_loop(app, options, text);
@@ -173,14 +169,7 @@ std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options
   app.callback([&] {
     if (!options.list) read(text, options);
   });
-  try {
-    app.parse(argc, argv);
-    return {};
-  } catch (const CLI::ParseError& problem) {
-    std::ostringstream output, error_output;
-    const int code = app.exit(problem, output, error_output);
-    return EarlyEnd{code == 0 ? 0 : 2, output.str(), error_output.str()};
-  }
+  return parse_command_line(app, "ibcoll_perf", argc, argv);
 }
 
 }  // namespace ibcoll::perf

@@ -11,6 +11,7 @@
 #include "perf/arrival/figures.h"
 #include "perf/arrival/pattern.h"
 #include "perf/timed_loop.h"
+#include "tools/options/early_end.h"
 #include "tools/options/sizes.h"
 #include "tools/oracle/distributions.h"
 
@@ -44,11 +45,6 @@ struct Options {
 // The operation that --op names.
 ibcoll_op_t operation_of(const Options& options);
 
-// What ends the program before it begins: help and version (0), a mistake (2).
-struct EarlyEnd {
-  int exit_code = 0;
-  std::string output, error_output;
-};
 std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options& options);
 
 // Throw CLI::ValidationError where --algorithm is none of the collective's, or --op and --type do not go together.

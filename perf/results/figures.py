@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Line charts by gnuplot, and tables between markers of a Markdown file."""
 
+import pathlib
 import re
 import subprocess
 import sys
 
-
-def size_text(count):
-    for unit, name in ((1 << 20, "M"), (1 << 10, "K")):
-        if count >= unit and count % unit == 0:
-            return f"{count // unit}{name}"
-    return str(count)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "peers"))
+from report import size_text  # pylint: disable=wrong-import-position,unused-import
 
 
 def chart(path, title, x_label, y_label, lines, logarithmic="xy", base=2, floor=None):

@@ -6,7 +6,6 @@ import io
 import json
 import math
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
@@ -16,7 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/results/reductions.md"
 DATA = ROOT / "docs/results/data"
 BIN = ROOT / "build/release/bin"
-sys.path.insert(0, str(ROOT / "perf/peers"))
+sys.path[:0] = [str(ROOT / "perf/results"), str(ROOT / "perf/peers")]
+import figures  # pylint: disable=wrong-import-position
 import launch  # pylint: disable=wrong-import-position
 from report import geometric_mean, size_text  # pylint: disable=wrong-import-position
 
@@ -33,25 +33,13 @@ SIZES = {True: ["--bytes", "8:512K", "--factor", "16"], False: ["--bytes", "8:1M
 
 
 def fill(name, text, page=PAGE):
-    """Puts the text between <!-- NAME --> and <!-- end of NAME -->."""
-    old = page.read_text(encoding="utf-8")
-    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    if old.count(begin) != 1 or old.count(end) != 1:
-        sys.exit(f"{page}: {begin} and {end} must be there once each")
-    pattern = re.escape(begin) + ".*?" + re.escape(end)
-    page.write_text(re.sub(pattern, lambda _: f"{begin}\n\n{text}\n\n{end}", old, flags=re.DOTALL), encoding="utf-8")
+    figures.fill(page, name, text)
 
 
 def write_csv(name, head, rows):
     DATA.mkdir(parents=True, exist_ok=True)
     with open(DATA / f"reductions_{name}.csv", "w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([head, *rows])
-
-
-def table(head, rows):
-    """Lines of a Markdown table; the first column is text."""
-    lines = ["| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
-    return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
 
 
 def judged(ratios, mean, least):
@@ -89,7 +77,7 @@ def fill_comparison(name, document, mean, least):
     head = ["collective", "bytes", "ibcoll us", *[f"{launch.TITLES[peer]} us" for peer in peers], "ratio", "algorithm"]
     about = f"{document['date'][:10]}, {document['machine']}; {document['rounds']} rounds, {document['seconds']} s per size."
     ratios = [cell["ratio"] for cell in cells]
-    fill(name, "\n\n".join([about + "\\\n" + judged(ratios, mean, least), table(head, lines)]))
+    fill(name, "\n\n".join([about + "\\\n" + judged(ratios, mean, least), figures.table(head, lines)]))
 
 
 def perf_rows(algorithm, quick):
@@ -129,7 +117,7 @@ def fill_choice(every, chosen):
     text = (f"{len(rows)} cells: {len(slow) or 'none'} above 1.3 (aim: none), the highest {max(factors):.2f}; geometric mean "
             f"{math.exp(statistics.fmean(map(math.log, factors))):.2f}. The cells above 1.1:")
     shown = [[row[0], size_text(row[1]), *row[2:]] for row in rows if float(row[-1]) > 1.1]
-    fill("choice", "\n\n".join([text, table(head, shown)]))
+    fill("choice", "\n\n".join([text, figures.table(head, shown)]))
 
 
 MEASURES = {**{name: lambda quick, name=name: compared(name, quick) for name in COMPARISONS}, "choice": choice}

@@ -49,15 +49,21 @@ def ratio_lines(found, nodes):
     return [[f"`{d}`, {n} nodes"] + [ratios(found[d, size, n]) for size in SIZES] for d in DISTRIBUTIONS for n in nodes]
 
 
-def shm_ring(place):
-    all_nodes = [n for n in NODES if n <= place.most_nodes]
-    found = cells(DISTRIBUTIONS, all_nodes, "")
+def recorded(place, name, nodes, words):
+    """Measures all cells, writes them down and fills the table of this name."""
+    found = cells(DISTRIBUTIONS, nodes, words)
     names = ("shm_ring", "ring", "recursive_doubling", "bruck", "gatherv_bcast")
-    simulated.write_csv(place.data("shm_ring"), [
-        {"distribution": d, "bytes_of_rank": size, "nodes": n, **{f"{name}_us": us.get(name, "") for name in names}}
+    simulated.write_csv(place.data(name), [
+        {"distribution": d, "bytes_of_rank": size, "nodes": n, **{f"{other}_us": us.get(other, "") for other in names}}
         for (d, size, n), us in found.items()])
     head = ["other / shm_ring"] + [f"{figures.size_text(size)} a rank" for size in SIZES]
-    place.fill("shm_ring", figures.table(head, ratio_lines(found, all_nodes)))
+    place.fill(name, figures.table(head, ratio_lines(found, nodes)))
+    return found
+
+
+def shm_ring(place):
+    all_nodes = [n for n in NODES if n <= place.most_nodes]
+    found = recorded(place, "shm_ring", all_nodes, "")
     for distribution in DISTRIBUTIONS:
         figures.chart(place.figure(f"shm_ring_{distribution}"), f"allgatherv shm_ring, 32 ranks a node, {distribution}",
                       "nodes", "ns per byte gathered",
@@ -68,14 +74,7 @@ def shm_ring(place):
 
 def without_copies(place):
     """The paper leaves the data in the window of the node: nothing is copied out."""
-    nodes = [n for n in (4, 16) if n <= place.most_nodes]
-    found = cells(DISTRIBUTIONS, nodes, "--copy-bandwidth 0")
-    names = ("shm_ring", "ring", "recursive_doubling", "bruck", "gatherv_bcast")
-    simulated.write_csv(place.data("shm_ring_no_copies"), [
-        {"distribution": d, "bytes_of_rank": size, "nodes": n, **{f"{name}_us": us.get(name, "") for name in names}}
-        for (d, size, n), us in found.items()])
-    head = ["other / shm_ring"] + [f"{figures.size_text(size)} a rank" for size in SIZES]
-    place.fill("shm_ring_no_copies", figures.table(head, ratio_lines(found, nodes)))
+    recorded(place, "shm_ring_no_copies", [n for n in (4, 16) if n <= place.most_nodes], "--copy-bandwidth 0")
 
 
 MEASURES = {"shm_ring": shm_ring, "shm_ring_no_copies": without_copies}

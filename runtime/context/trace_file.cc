@@ -14,6 +14,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/start_folder.h"
+#include "runtime/machine/topology.h"
 
 namespace ibcoll {
 namespace {
@@ -65,11 +66,8 @@ std::string trace_line(const TracedCall& call, const std::string& site) {
 
 // CLOCK_MONOTONIC is one clock until this machine boots again.
 std::string trace_clock() {
-  char text[64] = "?";
-  const UniqueFd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  const ssize_t bytes = fd ? ::read(fd.get(), text, 36) : 0;
-  if (bytes > 0) text[bytes] = 0;
-  return text;
+  const std::string boot = boot_id();
+  return boot.empty() ? "?" : boot;
 }
 
 Status write_trace_to(int fd, const TraceRing& ring, const TraceHeader& header) {

@@ -12,12 +12,12 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <sstream>
 #include <string>
 
 #include "runtime/base/log.h"
+#include "runtime/machine/topology.h"
 
 namespace ibcoll {
 namespace {
@@ -73,8 +73,7 @@ bool all_threads_exit(int64_t pid) {
 }  // namespace
 
 ProcessId ProcessId::own() {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  const std::string boot = boot_id();
   struct stat processes {};
   if (boot.empty() || ::stat("/proc/self/ns/pid", &processes) != 0) return {0, ::getpid(), stat_of(::getpid()).start};
   const uint64_t machine = std::hash<std::string>{}(boot + std::to_string(processes.st_ino));

@@ -79,13 +79,15 @@ double cgroup_cores(const std::string& root) {
   return cores;
 }
 
+std::string boot_id() { return first_line("/proc/sys/kernel/random/boot_id"); }
+
 // The network namespace counts, because the node's segment is handed over on an abstract socket; the pid namespace,
 // because single-copy transfers and liveness need pids.
 std::string node_identity() {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
-  return fmt::format("{}/{}/{:x}/{:x}/{:x}", first_line("/proc/sys/kernel/random/boot_id"), host, namespace_of("pid"),
-                     namespace_of("net"), namespace_of("user"));
+  return fmt::format("{}/{}/{:x}/{:x}/{:x}", boot_id(), host, namespace_of("pid"), namespace_of("net"),
+                     namespace_of("user"));
 }
 
 CpuShare cpu_share() {

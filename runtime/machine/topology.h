@@ -13,6 +13,9 @@ namespace ibcoll {
 // whether processes can share memory and read each other's.
 std::string node_identity();
 
+// Of this machine since it booted, a word; empty where the kernel does not tell.
+std::string boot_id();
+
 inline constexpr double kNoQuota = 1e9;
 // The CPUs that this process may run on (its affinity), one bit each, and how many of them its cgroup's quota is worth.
 struct CpuShare {

@@ -38,7 +38,7 @@ TEST(ParseOptions, SecondsAreANumberInRange) {
     const char* const words[] = {"ibcoll_perf", "barrier", "--seconds", text};
     Options options;
     const std::optional<EarlyEnd> end = parse_options(std::size(words), words, options);
-    EXPECT_TRUE(end && end->exit_code == 2 && end->error_output.find("--seconds") != std::string::npos) << text;
+    EXPECT_TRUE(end && end->status == 2 && end->error.find("--seconds") != std::string::npos) << text;
   }
   const char* const words[] = {"ibcoll_perf", "barrier", "--seconds", "1.5"};
   Options options;
@@ -50,7 +50,7 @@ Options parsed(std::vector<const char*> words) {
   words.insert(words.begin(), "ibcoll_perf");
   Options options;
   const std::optional<EarlyEnd> end = parse_options(static_cast<int>(words.size()), words.data(), options);
-  EXPECT_FALSE(end) << end->error_output;
+  EXPECT_FALSE(end) << end->error;
   return options;
 }
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <sstream>
 
 #include "tools/ibcoll_sim/option_values.h"
 
@@ -136,22 +135,12 @@ void read(const Text& text, Options& options) {
 
 std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options& options) {
   CLI::App app("Runs a collective's algorithms over a modelled network and tells what they take there.");
-  app.failure_message([](const CLI::App*, const CLI::Error& problem) {
-    return fmt::format("ibcoll_sim: {}; see ibcoll_sim --help\n", problem.what());
-  });
   Text text;
   describe_call(app, options, text);
   describe_model(app, options, text);
   describe_output(app, options, text);
   app.callback([&] { read(text, options); });
-  try {
-    app.parse(argc, argv);
-    return {};
-  } catch (const CLI::ParseError& problem) {
-    std::ostringstream output, error_output;
-    const int code = app.exit(problem, output, error_output);
-    return EarlyEnd{code == 0 ? 0 : 2, output.str(), error_output.str()};
-  }
+  return parse_command_line(app, "ibcoll_sim", argc, argv);
 }
 
 }  // namespace ibcoll::simulator

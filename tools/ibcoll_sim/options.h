@@ -9,6 +9,7 @@
 
 #include "runtime/base/catalog.h"
 #include "runtime/sim/params.h"
+#include "tools/options/early_end.h"
 #include "tools/options/sizes.h"
 #include "tools/oracle/distributions.h"
 
@@ -52,11 +53,6 @@ struct Options {
   int node_of(int rank) const { return static_cast<int>(static_cast<int64_t>(rank) * nodes / ranks); }
 };
 
-// Why the program ends before it simulates anything: its status, and what goes to standard output and error.
-struct EarlyEnd {
-  int status;
-  std::string output, error;
-};
 std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options& options);
 
 }  // namespace ibcoll::simulator
