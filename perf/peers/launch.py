@@ -113,6 +113,22 @@ def cpu_shares(nodes):
     return [cpus[node * count % len(cpus):][:count] for node in range(nodes)]
 
 
+@contextlib.contextmanager
+def signals_deferred():
+    """A signal that ends this program takes effect at the end of the block: what is started there is known by then."""
+    come = []
+    ending = [number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+              if signal.getsignal(number) is not signal.SIG_IGN]
+    kept = {number: signal.signal(number, lambda number, _: come.append(number)) for number in ending}
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+        for number in come:
+            signal.raise_signal(number)
+
+
 def end(process):
     """Ends a launcher, TERM first: it takes its ranks along, which live in process groups of their own."""
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -128,16 +144,19 @@ def output(name, program, ranks, bed, words, timeout, accepted=(0,)):
     which that counts."""
     command = bed.command(name, ranks, [program] + words)
     said = f"{TITLES[name]}: {' '.join(command)}"
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-                          env=bed.environment(), start_new_session=True) as process:
-        try:
-            out, err = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
+    process = None
+    try:
+        with signals_deferred():
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                                       text=True, env=bed.environment(), start_new_session=True)
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        end(process)
+        raise CompareError(f"{said}: not done after {timeout} s") from None
+    except BaseException:  # Ctrl-C does not reach a session of its own
+        if process:
             end(process)
-            raise CompareError(f"{said}: not done after {timeout} s") from None
-        except BaseException:  # Ctrl-C does not reach a session of its own
-            end(process)
-            raise
+        raise
     if process.returncode not in accepted:
         raise CompareError(f"{said}: exit status {process.returncode}\n{err.strip()[-2000:]}")
     return out

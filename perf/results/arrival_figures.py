@@ -13,7 +13,7 @@ class DrawError(Exception):
 
 def require():
     if not shutil.which("gnuplot"):
-        raise DrawError("gnuplot is not installed; install it, on Debian: apt-get install gnuplot-nox")
+        raise DrawError("gnuplot is missing: tools/install_packages figures")
 
 
 def experiments(cells):

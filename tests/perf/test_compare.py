@@ -7,11 +7,14 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "perf/peers"))
+import launch  # pylint: disable=wrong-import-position
 CORES = len(os.sched_getaffinity(0))
 
 # A benchmark that takes `base` us for 8 bytes and ten times as long for the last size.
@@ -136,6 +139,17 @@ class CompareTest(unittest.TestCase):
             done = self.compare(option, "0")
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn("--factor is at least 2, --rounds at least 1, --seconds above 0", done.stderr)
+
+    def test_a_signal_while_a_process_is_started(self):
+        kept = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored here
+        self.addCleanup(signal.signal, signal.SIGINT, kept)
+        known = False
+        with self.assertRaises(KeyboardInterrupt):
+            with launch.signals_deferred():
+                signal.raise_signal(signal.SIGINT)
+                time.sleep(0.01)
+                known = True
+        self.assertTrue(known)
 
     def test_what_it_has_started_ends_with_it(self):
         self.write("path/mpirun.openmpi", "#!/bin/bash\n[[ $1 != --version ]] || exit 0\necho $$ >%s\nsleep 1000\n"
