@@ -42,6 +42,9 @@ struct Collective {
   constexpr bool reduces() const noexcept { return combines != Combines::kNothing; }
   constexpr bool irregular() const noexcept { return sizes != SizesKnown::kRegular; }
   constexpr bool moves_data() const noexcept { return recv.extent != Extent::kNothing; }
+  constexpr bool scatters() const noexcept {
+    return rooted && send.extent == Extent::kBlocks && recv.extent == Extent::kBlock;
+  }
   // This rank may give IBCOLL_IN_PLACE as its send buffer; of scatter(v), as its receive buffer.
   constexpr bool may_be_in_place(int rank, int root) const noexcept {
     return !one_buffer && moves_data() && (!rooted || rank == root);

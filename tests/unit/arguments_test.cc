@@ -107,10 +107,27 @@ TEST_F(Arguments, InPlaceNeedsNoSendArguments) {
   }
 }
 
-TEST_F(Arguments, ReceivingIntoInPlaceIsRefused) {
-  ibcoll_collective_args_t a = args(IBCOLL_BCAST);
-  a.recv = const_cast<void*>(IBCOLL_IN_PLACE);
-  EXPECT_NE(refusal(a).find("address space"), std::string::npos);
+// Also for blocks of no bytes, for which the address does not matter.
+TEST_F(Arguments, InPlaceElsewhereIsRefused) {
+  const auto refused = [&](ibcoll_collective_t collective, bool as_recv, const char* rule) {
+    for (const uint64_t bytes : {kBlock, uint64_t{0}}) {
+      ibcoll_collective_args_t a = args(collective);
+      a.root = kRank + 1;
+      a.bytes = bytes;
+      if (as_recv)
+        a.recv = const_cast<void*>(IBCOLL_IN_PLACE);
+      else
+        a.send = IBCOLL_IN_PLACE;
+      EXPECT_NE(refusal(a).find(rule), std::string::npos) << kCatalog[collective].name << ": " << refusal(a);
+    }
+  };
+  refused(IBCOLL_BCAST, true, "is IBCOLL_IN_PLACE, which bcast takes nowhere");
+  for (const auto collective : {IBCOLL_GATHER, IBCOLL_GATHERV, IBCOLL_REDUCE})
+    refused(collective, false, "takes as send at the root only (rank 2)");
+  for (const auto collective : {IBCOLL_SCATTER, IBCOLL_SCATTERV})
+    refused(collective, true, "takes as recv at the root only (rank 2)");
+  for (const auto collective : {IBCOLL_ALLGATHER, IBCOLL_ALLREDUCE, IBCOLL_SCAN, IBCOLL_REDUCE_SCATTER_BLOCK})
+    refused(collective, true, "takes as send only");
 }
 
 TEST_F(Arguments, WithoutBuffersTheRestIsChecked) {

@@ -82,18 +82,31 @@ class Check {
       if (row_->send.extent == Extent::kBlocks) args_.send.bytes = args_.bytes;
       if (row_->recv.extent == Extent::kBlocks) args_.recv.bytes = args_.bytes;
     }
-    const bool scatters = row_->recv.extent == Extent::kBlock && row_->send.extent == Extent::kBlocks;
-    const void* const in_place = scatters && row_->rooted ? given_.recv : given_.send;
+    const bool scatters = row_->scatters();
+    const void* const in_place = scatters ? given_.recv : given_.send;
     args_.in_place = row_->may_be_in_place(rank_, given_.root) && in_place == IBCOLL_IN_PLACE;
     if (significant(row_->recv)) args_.recv.base = static_cast<std::byte*>(given_.recv);
     if (significant(row_->send) && !row_->one_buffer) args_.send.base = static_cast<const std::byte*>(given_.send);
+    in_place_elsewhere("recv", args_.recv.base, args_.in_place && scatters);
+    in_place_elsewhere("send", args_.send.base, args_.in_place && !scatters);
     if (!args_.in_place) return;
-    if (scatters && row_->rooted)
+    if (scatters)
       args_.recv.base = nullptr;
     else if (row_->reduces())
       args_.send.base = args_.recv.base;
     else
       args_.send.base = nullptr;
+  }
+
+  void in_place_elsewhere(const char* buffer, const void* base, bool taken) {
+    if (base != IBCOLL_IN_PLACE || taken) return;
+    if (row_->one_buffer)
+      fail("{} is IBCOLL_IN_PLACE, which {} takes nowhere", buffer, row_->name);
+    else if (row_->rooted)
+      fail("{} is IBCOLL_IN_PLACE, which {} takes as {} at the root only (rank {})", buffer, row_->name,
+           row_->scatters() ? "recv" : "send", given_.root);
+    else
+      fail("{} is IBCOLL_IN_PLACE, which {} takes as send only", buffer, row_->name);
   }
 
   void blocks() {
