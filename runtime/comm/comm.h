@@ -40,8 +40,8 @@ struct Wait {
   uint64_t value = 0;  // bytes, or parts of a step
 };
 namespace waits {
-extern const WaitKind kReady, kArrival, kReceived, kReceivedFrom, kLanding, kFlushed, kStep, kSoleStep, kPublished,
-    kAllPublished;
+extern const WaitKind kReady, kArrival, kReceived, kReceivedFrom, kLanding, kFlushed, kStep, kSoleStep, kOwnStep,
+    kPublished, kAllPublished;
 }  // namespace waits
 
 class Comm {
@@ -129,6 +129,9 @@ class Comm {
   Awaiter next_step(uint64_t bytes) noexcept { return {*this, {&waits::kStep, -1, bytes}}; }
   // The same for a step in which one rank alone writes; it may run further ahead.
   Awaiter next_sole_step(uint64_t bytes) noexcept { return {*this, {&waits::kSoleStep, -1, bytes}}; }
+  // The same where each rank says what it writes itself (others need not know): who writes at most a line's bytes may
+  // run further ahead.
+  Awaiter next_own_step(uint64_t bytes) noexcept { return {*this, {&waits::kOwnStep, -1, bytes}}; }
   void publish() noexcept {
     if (window_->has_unconfirmed_reads() && !confirm_reads()) [[unlikely]]
       return;

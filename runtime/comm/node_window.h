@@ -9,7 +9,7 @@
 // A rank may publish a step in parts, as what others have sent it lands: the others read each part as it comes.
 //
 // Where one rank alone writes (broadcast), it borrows the areas of the others, four of each in turn, and so runs
-// further ahead. Area b of any rank is written in steps s with s mod 4 = b only, so steps of both kinds may follow each
+// further ahead. Area b of any rank is written in steps s with s mod 4 = b only, so steps of all kinds may follow each
 // other. Should ranks disagree on who writes, two may write one area: the digests tell, at the latest in the next call.
 // One writer of each flag; release on publish, acquire on read.
 //
@@ -144,6 +144,15 @@ class NodeWindow {
     lenders_ = lenders_now;
     const uint64_t since = step_ + 1 - shared_step_;
     return begin_step(std::clamp<uint64_t>(since, kBanks, std::min<uint64_t>(kLines, kBanks * lenders_)));
+  }
+  // The same for a step in which each rank says what it writes itself, to its own place or to others': who writes to
+  // lines only runs as far ahead as lines go, whatever the others write.
+  bool try_next_own_step(uint64_t bytes) noexcept {
+    if (static_cast<int64_t>(bytes) > usable_ && !make_usable(bytes)) [[unlikely]]
+      return false;
+    if (!begin_step(bytes <= kInlineBytes ? kLines : kBanks)) return false;
+    shared_step_ = step_;  // others may write to areas in it
+    return true;
   }
   // All of the step, or all that is left of it.
   void publish(uint32_t signature) noexcept {

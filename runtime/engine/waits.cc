@@ -179,6 +179,16 @@ const WaitKind kSoleStep{.satisfied =
                          .ended = step_ended,
                          .bell = step_bell};
 
+const WaitKind kOwnStep{.satisfied =
+                            [](Exchange& x, const Wait& wait) {
+                              return x.has_turn() &&
+                                     (x.window().try_next_own_step(wait.value) || x.no_memory_for_step());
+                            },
+                        .describe = describe_step,
+                        .awaited = ask_node,
+                        .ended = step_ended,
+                        .bell = step_bell};
+
 const WaitKind kPublished{
     .satisfied = [](Exchange& x, const Wait& wait) { return x.peer_published(wait.peer, wait.value); },
     .describe = describe_published,

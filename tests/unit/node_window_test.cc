@@ -30,9 +30,12 @@ class NoNode : public NodeMemory {
   Status confirm() override { return error(IBCOLL_ERR_INTERNAL, "not asked"); }
 };
 
+constexpr int kEveryone = -1, kEachItsOwn = -2;
+constexpr uint64_t kSizes[] = {0, 8, 496, 497, 2048, 40000, kAreaBytes};  // few and many areas in turn
+
 // One step of the script that all ranks follow.
 struct Step {
-  int writer;  // alone; -1: everyone writes
+  int writer;  // alone; or kEveryone; or kEachItsOwn: the same, of a number of bytes of its own
   uint64_t bytes;
   int parts = 1;  // in which they publish
 };
@@ -40,10 +43,9 @@ struct Step {
 std::vector<Step> random_script(std::mt19937& random, int ranks, int steps) {
   std::vector<Step> script;
   while (static_cast<int>(script.size()) < steps) {
-    constexpr uint64_t kSizes[] = {0, 8, 496, 497, 2048, 40000, kAreaBytes};  // few and many areas in turn
-    Step step = {static_cast<int>(random() % static_cast<unsigned>(2 * ranks)), kSizes[random() % 7]};
-    if (step.writer >= ranks) step.writer = -1;
-    if (step.bytes >= 4 * kLooked) step.parts = 1 + static_cast<int>(random() % 4);
+    Step step = {static_cast<int>(random() % static_cast<unsigned>(3 * ranks)), kSizes[random() % 7]};
+    if (step.writer >= ranks) step.writer = step.writer < 2 * ranks ? kEveryone : kEachItsOwn;
+    if (step.bytes >= 4 * kLooked && step.writer != kEachItsOwn) step.parts = 1 + static_cast<int>(random() % 4);
     script.insert(script.end(), 1 + random() % 100, step);  // long enough for runs of one writer to come round
   }
   return script;
@@ -61,13 +63,13 @@ class Rank {
     for (; most > 0 && !done(script); --most) {
       const Step& step = script[at_];
       if (!begun_) {
-        begun_ = step.writer < 0 ? window_.try_next_step(step.bytes) : window_.try_next_sole_step(step.bytes);
+        begun_ = begin(step);
         if (!begun_) return true;
       }
       if (written_ < step.parts) {
         if (step.writer < 0 || step.writer == window_.rank())
           std::memset(place(step, window_.rank(), written_), mark(window_.rank(), written_),
-                      std::min(step.bytes, kLooked));
+                      std::min(bytes_of(step, window_.rank()), kLooked));
         if (++written_ < step.parts)
           window_.publish_part(1, false);
         else
@@ -81,7 +83,7 @@ class Rank {
             return true;
           if (window_.digest(from_) != window_.digest(window_.rank())) return false;
           const std::byte* const data = place(step, from_, part_);
-          if (std::any_of(data, data + std::min(step.bytes, kLooked),
+          if (std::any_of(data, data + std::min(bytes_of(step, from_), kLooked),
                           [&](std::byte b) { return b != std::byte(mark(from_, part_)); }))
             return false;
         }
@@ -95,8 +97,16 @@ class Rank {
   size_t at() const { return at_; }
 
  private:
+  bool begin(const Step& step) {
+    if (step.writer == kEachItsOwn) return window_.try_next_own_step(bytes_of(step, window_.rank()));
+    return step.writer == kEveryone ? window_.try_next_step(step.bytes) : window_.try_next_sole_step(step.bytes);
+  }
+  // Runs of steps in which a rank writes to lines only, others to areas.
+  uint64_t bytes_of(const Step& step, int rank) const {
+    return step.writer == kEachItsOwn ? kSizes[(at_ / 50 * 5 + static_cast<size_t>(rank) * 3) % 7] : step.bytes;
+  }
   std::byte* place(const Step& step, int writer, int part) {
-    return (step.writer < 0 ? window_.area(writer, step.bytes) : window_.sole_area(writer, step.bytes)) +
+    return (step.writer < 0 ? window_.area(writer, bytes_of(step, writer)) : window_.sole_area(writer, step.bytes)) +
            kLooked * static_cast<uint64_t>(part);
   }
   int mark(int rank, int part) const {

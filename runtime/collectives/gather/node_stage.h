@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gather(v) and scatter(v) within a node, in one step of the node window: the size of a rank's block stands in its
+// Gather(v) and scatter(v) within a node, in steps of the node window: the size of a rank's block stands in its
 // line, a short block beside it, a longer one in its area. A node's blocks go through one of its ranks, its speaker:
 // the root on the root's node, the leader elsewhere. Blocks of more than longest() bytes stay out of the window: they
 // go straight to or from the root.
@@ -40,11 +40,13 @@ class NodeStage {
     return {root_node(), sizes, block, threshold, {&nodes_, longest_}};
   }
 
-  // What next_step() is told when blocks move in it, and when sizes do.
-  uint64_t step_bytes() const noexcept { return longest_ > kBeside ? std::max(longest_, kBeyond) : kLine; }
-  static uint64_t sizes_bytes() noexcept { return kLine; }
+  // What next_own_step() is told by a rank that writes a block of so many bytes; without one, a size at most.
+  uint64_t step_bytes(uint64_t block = 0) const noexcept {
+    return fits(block) && block > kBeside ? std::max(block, kBeyond) : kLine;
+  }
 
-  void write_size(uint64_t bytes) noexcept { *size_at(window_.rank()) = bytes; }
+  void write_size(uint64_t bytes) noexcept { write_size(window_.rank(), bytes); }
+  void write_size(int local, uint64_t bytes) noexcept { *size_at(local) = bytes; }
   uint64_t size(int local) const noexcept { return *size_at(local); }
   // Where a block of so many bytes is, from or for a local rank.
   std::byte* block(int local, uint64_t bytes) const noexcept {

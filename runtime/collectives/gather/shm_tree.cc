@@ -43,7 +43,7 @@ Task run(Comm& c, Args a) {
   } else if (own.size() > stage.longest()) {
     c.put(a.root, own);
   }
-  co_await c.next_step(stage.step_bytes());
+  co_await c.next_own_step(stage.step_bytes(speaks ? 0 : own.size()));
   stage.write_size(own.size());
   if (!speaks && stage.fits(own.size()))
     w.write(Bytes(stage.block(w.rank(), own.size()), own.size()), own, stage.local_speaker());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scatter(v), node-aware: the mirror image of gather/shm_tree.cc. For scatterv the ranks of a node first write the
-// sizes that they wait for to the node window. Blocks come down the ordered tree of nodes to the speaker of each (the
-// root on the root's node, else the leader), which writes them to the window. Blocks of more bytes than the threshold,
-// or than an area of the window, come straight from the root. For any placement.
+// Scatter(v), node-aware: the mirror image of gather/shm_tree.cc. Blocks come down the ordered tree of nodes to the
+// speaker of each (the root on the root's node, else the leader), which writes them and their sizes to the node window.
+// For scatterv between nodes the ranks of a node first write the sizes that they wait for there. Blocks of more bytes
+// than the threshold, or than an area of the window, come straight from the root. For any placement.
 // Source: the leaders of Qian, Afsahi; between nodes Traeff's trees, which scatterv builds from what nodes wait for.
-// Cost, N nodes: a step of the window (scatterv: two), 2 copies; between nodes that of ordered_tree with p = N.
+// Cost, N nodes: a step of the window (scatterv between nodes: two), 2 copies; between nodes ordered_tree's, p = N.
 #include "runtime/collectives/gather/node_stage.h"
 #include "runtime/collectives/scatter/scatter.h"
 
@@ -15,28 +15,34 @@ using gather::NodeStage;
 using gather::Sizes;
 
 void place_for(NodeStage& stage, NodeWindow& w, int local, ConstBytes block) {
-  w.write(Bytes(stage.block(local, block.size()), block.size()), block, local);
+  stage.write_size(local, block.size());
+  if (stage.fits(block.size())) w.write(Bytes(stage.block(local, block.size()), block.size()), block, local);
 }
 
 // At the root, for the others of its node.
 void place(NodeStage& stage, NodeWindow& w, const ConstBlocks& blocks) {
-  for (int local = w.next(w.rank()); local != w.rank(); local = w.next(local)) {
-    const int rank = stage.locals()[static_cast<size_t>(local)];
-    if (stage.fits(blocks.size(rank))) place_for(stage, w, local, blocks[rank]);
-  }
+  for (int local = w.next(w.rank()); local != w.rank(); local = w.next(local))
+    place_for(stage, w, local, blocks[stage.locals()[static_cast<size_t>(local)]]);
+}
+
+// What the speaker writes for the others of its node: the longest of those blocks that the window takes.
+uint64_t longest_here(const NodeStage& stage, int own, auto size_of) {
+  uint64_t longest = 0;
+  for (int local = 0; local < static_cast<int>(stage.locals().size()); ++local)
+    if (const uint64_t bytes = size_of(local); local != own && stage.fits(bytes)) longest = std::max(longest, bytes);
+  return longest;
 }
 
 // At a leader, from the blocks of the node side by side. `sizes`: of its ranks.
 void unpack(NodeStage& stage, NodeWindow& w, const uint64_t* sizes, const std::byte* from, Bytes own) {
   for (int local = 0; local < w.size(); ++local) {
-    const uint64_t bytes = sizes[local];
-    if (!stage.fits(bytes)) continue;
+    const uint64_t bytes = sizes[local], here = stage.fits(bytes) ? bytes : 0;
     const ConstBytes block(from, bytes);
-    if (local == w.rank())
-      Comm::copy(own, block);
-    else
+    if (local != w.rank())
       place_for(stage, w, local, block);
-    from += bytes;
+    else if (here > 0)
+      Comm::copy(own, block);
+    from += here;
   }
 }
 
@@ -58,8 +64,8 @@ Task run(Comm& c, Args a) {
   gather::CubeData about;
   if (kSizes == Sizes::kEqual) {
     about.root_bytes = stage.fits(a.bytes) ? a.bytes * stage.locals().size() : 0;
-  } else {
-    co_await c.next_step(stage.sizes_bytes());
+  } else if (c.placement().node_count() > 1) {
+    co_await c.next_own_step(stage.step_bytes());
     stage.write_size(a.bytes);
     c.publish();
     if (speaks) {
@@ -79,21 +85,30 @@ Task run(Comm& c, Args a) {
     node = landing;
     co_await receive_down(*speakers, trees, about, Bytes(landing, about.bytes()));
   }
-  co_await c.next_step(stage.step_bytes());
+  uint64_t writes = 0;
+  if (is_root)
+    writes = longest_here(stage, w.rank(), [&](int l) { return a.send.size(stage.locals()[static_cast<size_t>(l)]); });
+  else if (speaks)
+    writes = longest_here(stage, w.rank(), [&](int local) { return sizes[local]; });
+  co_await c.next_own_step(stage.step_bytes(writes));
   if (is_root) place(stage, w, a.send);
   if (speaks && !is_root) unpack(stage, w, sizes, node, a.buffer());
   c.publish();
   if (is_root) co_await distribute(*speakers, trees, a, &c);
-  if (!speaks && stage.fits(a.bytes)) {
+  if (!speaks) {
     co_await c.published(stage.local_speaker());
-    c.copy(a.buffer(), ConstBytes(stage.block(w.rank(), a.bytes), a.bytes));
+    if (const uint64_t sent = stage.size(w.rank()); sent != a.bytes) {
+      c.mismatch(stage.speaker(), sent, a.bytes, "bytes of its block");
+      co_return;
+    }
+    if (stage.fits(a.bytes)) c.copy(a.buffer(), ConstBytes(stage.block(w.rank(), a.bytes), a.bytes));
   }
   co_await c.received();
   co_await c.flushed();
 }
 
 double equal_cost_us(const Shape& s, const CostModel& m) { return gather::shm_tree_us(s, m, 1, false); }
-double cost_us(const Shape& s, const CostModel& m) { return gather::shm_tree_us(s, m, 2, true); }
+double cost_us(const Shape& s, const CostModel& m) { return gather::shm_tree_us(s, m, s.nodes > 1 ? 2 : 1, true); }
 
 constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args),
                         double (*cost)(const Shape&, const CostModel&)) {
