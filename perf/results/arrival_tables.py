@@ -6,7 +6,6 @@ import textwrap
 import arrival_figures
 import report
 
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 # The improvement over MVAPICH that the paper's text states (sections 6.1, 6.2): collective, MIF, bytes, form, factor. It
 # gives no size for MIF 512; that of MIF 32 stands for it.
 PAPER = [("alltoall", 32, 8192, "pap_direct", 3.1), ("alltoall", 32, 4, "pap_shm_direct", 3.5),
@@ -40,9 +39,10 @@ def ratio(forms, peer, form, column):
 
 
 def headlines(cells):
-    lines = ["### The paper's headlines", "",
-             "| collective | MIF | bytes | form | paper | mean, over Open MPI | after the last, over Open MPI | mean, over direct |",
-             "|---|---|---|---|---|---|---|---|"]
+    head = ["### The paper's headlines", "",
+            "| collective | MIF | bytes | form | paper | mean, over Open MPI | after the last, over Open MPI | mean, over direct |",
+            "|---|---|---|---|---|---|---|---|"]
+    lines = []
     for collective, mif, size, form, factor in PAPER:
         sizes = by_size(arrival_figures.of(cells, collective, 16, f"random:{mif}"))
         if not sizes:
@@ -53,7 +53,7 @@ def headlines(cells):
                      f"{ratio(sizes[nearest], 'Open MPI', form, 't_avg')} | "
                      f"{ratio(sizes[nearest], 'Open MPI', form, 't_last')} | "
                      f"{ratio(sizes[nearest], plain, form, 't_avg')} |")
-    return lines
+    return ["", *head, *lines] if lines else []
 
 
 def summary(cells):
@@ -87,14 +87,15 @@ def experiment(cells, forms, title, figure):
     return lines
 
 
-def write(page, cells, forms, figures, about):
-    """Replaces what stands between the markers."""
+def write(page, bed, cells, forms, figures, about):
+    """Replaces what stands between the markers of the bed."""
+    begin, end = f"<!-- {bed}: begin -->", f"<!-- {bed}: end -->"
     text = page.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise PageError(f"{page}: '{BEGIN}' and then '{END}' are expected once each; take the page from the repository")
-    lines = [textwrap.fill(f"Measured {about}.", 120), "", *summary(cells), "", *headlines(cells)]
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise PageError(f"{page}: '{begin}' and then '{end}' are expected once each; take the page from the repository")
+    lines = [textwrap.fill(f"Measured {about}.", 120), "", *summary(cells), *headlines(cells)]
     for (collective, ranks, pattern), figure in figures.items():
         title = f"{collective}, {ranks} ranks, arrival {pattern}"
         lines += ["", *experiment(arrival_figures.of(cells, collective, ranks, pattern), forms, title, figure)]
-    before, after = text[:text.index(BEGIN)], text[text.index(END):]
-    page.write_text(before + BEGIN + "\n" + "\n".join(lines) + "\n" + after, encoding="utf-8")
+    before, after = text[:text.index(begin)], text[text.index(end):]
+    page.write_text(before + begin + "\n" + "\n".join(lines) + "\n" + after, encoding="utf-8")

@@ -36,7 +36,7 @@ class Arrival(unittest.TestCase):
     def test_ratios_stand_beside_those_of_the_paper(self):
         figures = {("alltoall", 16, "random:32"): "one.svg"}
         for _ in range(2):  # what was written before is replaced
-            arrival_tables.write(self.page, self.cells, self.FORMS, figures, "today")
+            arrival_tables.write(self.page, "cluster", self.cells, self.FORMS, figures, "today")
         text = self.page.read_text(encoding="utf-8")
         self.assertEqual(text.count("Measured today."), 1)
         self.assertNotIn("No measurement", text)
@@ -49,7 +49,7 @@ class Arrival(unittest.TestCase):
     def test_a_page_without_markers_is_left_alone(self):
         self.page.write_text("words", encoding="utf-8")
         with self.assertRaisesRegex(arrival_tables.PageError, "expected once each"):
-            arrival_tables.write(self.page, self.cells, self.FORMS, {}, "today")
+            arrival_tables.write(self.page, "cluster", self.cells, self.FORMS, {}, "today")
         self.assertEqual(self.page.read_text(encoding="utf-8"), "words")
 
     def test_figures_have_a_line_for_every_form_and_the_bound(self):
