@@ -248,7 +248,7 @@ void UcxTransport::say_goodbye() {
     if (!with_pieces_.empty()) post_pieces();
     serve_connections();
   }
-  log(LogLevel::kInfo, "rank {}: ucx: left without the word of all peers that they have everything", rank_);
+  log(LogLevel::kInfo, "rank {}: ucx: left although not all peers said that they have everything", rank_);
   worker_->abandon();
 }
 
