@@ -54,6 +54,94 @@ class NodeStage {
   }
   bool fits(uint64_t bytes) const noexcept { return bytes > 0 && bytes <= longest_; }
 
+  // The blocks of a node that travel together, in rank order.
+  template <typename Each>
+  void each_block(const ConstBlocks& blocks, int node, Each each) const {
+    for (const int rank : nodes_.ranks_of(node))
+      if (fits(blocks.size(rank))) each(rank);
+  }
+  uint64_t bytes_of(const ConstBlocks& blocks, int node) const {
+    uint64_t sum = 0;
+    each_block(blocks, node, [&](int rank) { sum += blocks.size(rank); });
+    return sum;
+  }
+  template <typename Each>
+  void each_stretch(const ConstBlocks& blocks, int node, Each each) const {
+    each_stretch_of(
+        blocks, [&](auto visit) { each_block(blocks, node, visit); }, each);
+  }
+
+  // ---- gather(v), in a step of the window
+
+  void write(ConstBytes own) noexcept {
+    write_size(own.size());
+    if (comm_.rank() != speaker() && fits(own.size()))
+      window_.write(Bytes(block(window_.rank(), own.size()), own.size()), own, local_speaker());
+  }
+  // At the speaker: the blocks of the node, side by side.
+  void pack(ConstBytes own, std::byte* to) const noexcept {
+    for (size_t local = 0; local < locals().size(); ++local) {
+      const uint64_t bytes = size(static_cast<int>(local));
+      if (!fits(bytes)) continue;
+      const bool mine = locals()[local] == comm_.rank();
+      Comm::copy(Bytes(to, bytes), mine ? own : ConstBytes(block(static_cast<int>(local), bytes), bytes));
+      to += bytes;
+    }
+  }
+  // At the root: those of the others of its node.
+  void place(const Blocks& recv) const noexcept {
+    for (size_t local = 0; local < locals().size(); ++local) {
+      const int rank = locals()[local];
+      const uint64_t bytes = recv.size(rank);
+      if (rank != root_ && fits(bytes))
+        Comm::copy(recv[rank], ConstBytes(block(static_cast<int>(local), bytes), bytes));
+    }
+  }
+
+  // ---- scatter(v), in a step of the window
+
+  // At the speaker: the size and, where it travels so, the block of another rank of the node.
+  void place_for(int local, ConstBytes block_of_rank) noexcept {
+    const uint64_t bytes = block_of_rank.size();
+    write_size(local, bytes);
+    if (fits(bytes)) window_.write(Bytes(block(local, bytes), bytes), block_of_rank, local);
+  }
+  // At the root.
+  void place_others(const ConstBlocks& send) noexcept {
+    for (int local = window_.next(window_.rank()); local != window_.rank(); local = window_.next(local))
+      place_for(local, send[locals()[static_cast<size_t>(local)]]);
+  }
+  // At a leader, from the blocks of the node side by side. `sizes`: of its ranks.
+  void unpack(const uint64_t* sizes, const std::byte* from, Bytes own) noexcept {
+    for (int local = 0; local < window_.size(); ++local) {
+      const uint64_t bytes = sizes[local], here = fits(bytes) ? bytes : 0;
+      if (local != window_.rank())
+        place_for(local, ConstBytes(from, bytes));
+      else if (here > 0)
+        Comm::copy(own, ConstBytes(from, bytes));
+      from += here;
+    }
+  }
+  // What the speaker writes for others, for step_bytes(): the longest block. `size_of`: of a local rank.
+  template <typename SizeOf>
+  uint64_t longest_written(SizeOf size_of) const {
+    uint64_t longest = 0;
+    for (int local = 0; local < window_.size(); ++local)
+      if (const uint64_t bytes = size_of(local); local != window_.rank() && fits(bytes))
+        longest = std::max(longest, bytes);
+    return longest;
+  }
+  // Not at the speaker, which has published: takes the block. False: it has another size; the collective has failed.
+  bool take(Bytes own) noexcept {
+    const uint64_t sent = size(window_.rank());
+    if (sent != own.size()) {
+      comm_.mismatch(speaker(), sent, own.size(), "bytes of its block");
+      return false;
+    }
+    if (fits(sent)) Comm::copy(own, ConstBytes(block(window_.rank(), sent), sent));
+    return true;
+  }
+
   // Of the sizes that the node's ranks have published: what the node sends or receives as a unit.
   CubeData about() const noexcept {
     CubeData sum;
@@ -98,6 +186,15 @@ inline double node_stage_us(const Shape& s, const CostModel& m, uint64_t block) 
          m.copy_us_of(0) * static_cast<double>(block) * (s.most_local - 1);
 }
 
+// Also where the leaders send straight to the root, each a message, and one more where the root compares sizes.
+inline double shm_linear_us(const Shape& s, const CostModel& m) {
+  const uint64_t block = block_of(s);
+  if (block > std::min(s.parameter, s.area_bytes)) return m.step_us(s.most_local) + 1.02 * linear_us(s, m);
+  const double more = s.sizes_known ? 0 : m.stream_us(8.0 * s.most_local);
+  const double node = static_cast<double>(block) * s.most_local;
+  return node_stage_us(s, m, block) + m.message_us(0) + (s.nodes - 1) * (m.stream_us(node) + more);
+}
+
 // Blocks that are too long for the window all go straight.
 inline double shm_tree_us(const Shape& s, const CostModel& m, int steps, bool built) {
   const uint64_t block = block_of(s);
@@ -109,6 +206,9 @@ inline double shm_tree_us(const Shape& s, const CostModel& m, int steps, bool bu
 
 inline const char* applies_to_shared_nodes(const Shape& s) {
   return s.area_bytes > 0 ? nullptr : "no two ranks of the team share a node";
+}
+inline const char* applies_to_several_nodes(const Shape& s) {
+  return s.nodes > 1 ? applies_to_shared_nodes(s) : "all ranks share a node: there shm_tree is the same";
 }
 
 }  // namespace ibcoll::gather

@@ -45,16 +45,11 @@ class RootSide {
           if (travels(rank)) each(rank);
         });
   }
-  // Stretches of the caller's buffer that make the load: each starts at an offset and has so many bytes.
+  // Stretches of the caller's buffer that make the load.
   template <typename Each>
   void each_stretch(int carrier, Each each) const noexcept {
-    uint64_t start = 0, end = 0;
-    each_block(carrier, [&](int rank) {
-      if (end > start && blocks_.offset(rank) != end) each(start, end - start);
-      if (end == start || blocks_.offset(rank) != end) start = blocks_.offset(rank);
-      end = blocks_.offset(rank) + blocks_.size(rank);
-    });
-    if (end > start) each(start, end - start);
+    each_stretch_of(
+        blocks_, [&](auto visit) { each_block(carrier, visit); }, each);
   }
 
  private:

@@ -10,30 +10,9 @@
 namespace ibcoll::gather::shm_tree {
 namespace {
 
-// The blocks of the node, side by side.
-void pack(Comm& c, const NodeStage& stage, ConstBytes own, std::byte* to) {
-  for (size_t local = 0; local < stage.locals().size(); ++local) {
-    const uint64_t bytes = stage.size(static_cast<int>(local));
-    if (!stage.fits(bytes)) continue;
-    const bool mine = stage.locals()[local] == c.rank();
-    c.copy(Bytes(to, bytes), mine ? own : ConstBytes(stage.block(static_cast<int>(local), bytes), bytes));
-    to += bytes;
-  }
-}
-
-void place(Comm& c, const NodeStage& stage, const Args& a) {
-  for (size_t local = 0; local < stage.locals().size(); ++local) {
-    const int rank = stage.locals()[local];
-    const uint64_t bytes = a.recv.size(rank);
-    if (rank != c.rank() && stage.fits(bytes))
-      c.copy(a.recv[rank], ConstBytes(stage.block(static_cast<int>(local), bytes), bytes));
-  }
-}
-
 template <Sizes kSizes>
 Task run(Comm& c, Args a) {
   NodeStage stage(c, a.root, a.parameter);
-  NodeWindow& w = c.node();
   const ConstBytes own = a.own(c.rank());
   const bool is_root = c.rank() == a.root, speaks = c.rank() == stage.speaker();
   if (is_root) {
@@ -44,9 +23,7 @@ Task run(Comm& c, Args a) {
     c.put(a.root, own);
   }
   co_await c.next_own_step(stage.step_bytes(speaks ? 0 : own.size()));
-  stage.write_size(own.size());
-  if (!speaks && stage.fits(own.size()))
-    w.write(Bytes(stage.block(w.rank(), own.size()), own.size()), own, stage.local_speaker());
+  stage.write(own);
   c.publish();
   if (!speaks) {
     co_await c.flushed();
@@ -59,7 +36,7 @@ Task run(Comm& c, Args a) {
   if (is_root) {
     const ConstBlocks blocks{a.recv.base, a.recv.bytes, a.recv.counts, a.recv.displacements};
     if (!stage.agrees(blocks)) co_return;
-    place(c, stage, a);
+    stage.place(a.recv);
     co_await collect(*speakers, trees, a, &c);
     co_await c.received();
     co_return;
@@ -67,7 +44,7 @@ Task run(Comm& c, Args a) {
   const CubeData about = stage.about();
   std::byte* const node = c.scratch(about.bytes());
   if (!node) co_return;
-  pack(c, stage, own, node);
+  stage.pack(own, node);
   co_await send_up(*speakers, trees, about, ConstBytes(node, about.bytes()));
 }
 

@@ -75,6 +75,19 @@ struct Units {
   }
 };
 
+// Stretches of the caller's buffer that blocks make, which each_block visits in rank order: each starts at an offset and
+// has so many bytes.
+template <typename EachBlock, typename Each>
+void each_stretch_of(const ConstBlocks& blocks, EachBlock each_block, Each each) {
+  uint64_t start = 0, end = 0;
+  each_block([&](int rank) {
+    if (end > start && blocks.offset(rank) != end) each(start, end - start);
+    if (end == start || blocks.offset(rank) != end) start = blocks.offset(rank);
+    end = blocks.offset(rank) + blocks.size(rank);
+  });
+  if (end > start) each(start, end - start);
+}
+
 struct Child {
   int unit = 0;
   Cube cube;

@@ -10,34 +10,13 @@ namespace {
 
 using gather::Cube;
 using gather::CubeData;
-using gather::Load;
 using gather::Place;
 using gather::RootSide;
 using gather::Sizes;
 
-// Stretches that are longer on average are sent from where they are.
-constexpr uint64_t kPacked = 4096;
-
 // Queues the load of a unit; false: the collective has failed.
 bool put_load(Comm& c, RootSide& root, int unit, const ConstBlocks& send) {
-  const Load& load = root.load(unit);
-  uint64_t stretches = 0;
-  root.each_stretch(unit, [&](uint64_t, uint64_t) { ++stretches; });
-  if (stretches == 1 || load.bytes > stretches * kPacked) {
-    root.each_stretch(unit, [&](uint64_t offset, uint64_t bytes) {
-      c.put_piece(unit, ConstBytes(send.base + offset, bytes), load.bytes);
-    });
-    return true;
-  }
-  std::byte* const packed = c.scratch(load.bytes);
-  if (!packed) return false;
-  std::byte* to = packed;
-  root.each_stretch(unit, [&](uint64_t offset, uint64_t bytes) {
-    c.copy(Bytes(to, bytes), ConstBytes(send.base + offset, bytes));
-    to += bytes;
-  });
-  c.put(unit, ConstBytes(packed, load.bytes));
-  return true;
+  return put_stretches(c, unit, root.load(unit).bytes, send, [&](auto each) { root.each_stretch(unit, each); });
 }
 
 }  // namespace

@@ -14,38 +14,6 @@ namespace {
 using gather::NodeStage;
 using gather::Sizes;
 
-void place_for(NodeStage& stage, NodeWindow& w, int local, ConstBytes block) {
-  stage.write_size(local, block.size());
-  if (stage.fits(block.size())) w.write(Bytes(stage.block(local, block.size()), block.size()), block, local);
-}
-
-// At the root, for the others of its node.
-void place(NodeStage& stage, NodeWindow& w, const ConstBlocks& blocks) {
-  for (int local = w.next(w.rank()); local != w.rank(); local = w.next(local))
-    place_for(stage, w, local, blocks[stage.locals()[static_cast<size_t>(local)]]);
-}
-
-// What the speaker writes for the others of its node: the longest of those blocks that the window takes.
-uint64_t longest_here(const NodeStage& stage, int own, auto size_of) {
-  uint64_t longest = 0;
-  for (int local = 0; local < static_cast<int>(stage.locals().size()); ++local)
-    if (const uint64_t bytes = size_of(local); local != own && stage.fits(bytes)) longest = std::max(longest, bytes);
-  return longest;
-}
-
-// At a leader, from the blocks of the node side by side. `sizes`: of its ranks.
-void unpack(NodeStage& stage, NodeWindow& w, const uint64_t* sizes, const std::byte* from, Bytes own) {
-  for (int local = 0; local < w.size(); ++local) {
-    const uint64_t bytes = sizes[local], here = stage.fits(bytes) ? bytes : 0;
-    const ConstBytes block(from, bytes);
-    if (local != w.rank())
-      place_for(stage, w, local, block);
-    else if (here > 0)
-      Comm::copy(own, block);
-    from += here;
-  }
-}
-
 template <Sizes kSizes>
 Task run(Comm& c, Args a) {
   NodeStage stage(c, a.root, a.parameter);
@@ -87,21 +55,17 @@ Task run(Comm& c, Args a) {
   }
   uint64_t writes = 0;
   if (is_root)
-    writes = longest_here(stage, w.rank(), [&](int l) { return a.send.size(stage.locals()[static_cast<size_t>(l)]); });
+    writes = stage.longest_written([&](int l) { return a.send.size(stage.locals()[static_cast<size_t>(l)]); });
   else if (speaks)
-    writes = longest_here(stage, w.rank(), [&](int local) { return sizes[local]; });
+    writes = stage.longest_written([&](int local) { return sizes[local]; });
   co_await c.next_own_step(stage.step_bytes(writes));
-  if (is_root) place(stage, w, a.send);
-  if (speaks && !is_root) unpack(stage, w, sizes, node, a.buffer());
+  if (is_root) stage.place_others(a.send);
+  if (speaks && !is_root) stage.unpack(sizes, node, a.buffer());
   c.publish();
   if (is_root) co_await distribute(*speakers, trees, a, &c);
   if (!speaks) {
     co_await c.published(stage.local_speaker());
-    if (const uint64_t sent = stage.size(w.rank()); sent != a.bytes) {
-      c.mismatch(stage.speaker(), sent, a.bytes, "bytes of its block");
-      co_return;
-    }
-    if (stage.fits(a.bytes)) c.copy(a.buffer(), ConstBytes(stage.block(w.rank(), a.bytes), a.bytes));
+    if (!stage.take(a.buffer())) co_return;
   }
   co_await c.received();
   co_await c.flushed();
