@@ -25,7 +25,8 @@ Team::Team(Engine& engine, uint64_t epoch, std::shared_ptr<const Placement> plac
       rank_(rank),
       window_(std::move(window)),
       active_(kFirstRing, nullptr),
-      calls_(kFirstRing) {
+      calls_(kFirstRing),
+      failure_(rank, size()) {
   bool same = true;
   for (int i = 0; i < size(); ++i) same = same && job_rank(i) == i;
   if (!same) {
@@ -62,7 +63,7 @@ void Team::start(Request& request) noexcept {
     fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank_, request.call()));
     return;
   }
-  if (!failure_.ok()) return;
+  if (!failure_.healthy()) return;
   engine_.run(request);
   if (early_) deliver_early(request);
 }
@@ -85,7 +86,7 @@ Request* Team::active(uint32_t op) const noexcept {
 // The call may be complete before the last of them: what it does not take any more is as wrong as if it came later.
 void Team::deliver_early(Request& request) noexcept {
   const uint32_t op = request.exchange().op();
-  for (EarlyMessage** at = &early_; *at && failure_.ok();) {
+  for (EarlyMessage** at = &early_; *at && failure_.healthy();) {
     EarlyMessage* const early = *at;
     if (early->note.op != op) {
       at = &early->next;
@@ -101,8 +102,7 @@ void Team::deliver_early(Request& request) noexcept {
 void Team::finish(Request& request) noexcept {
   const uint32_t op = request.exchange().op();
   active_[op & (active_.size() - 1)] = nullptr;
-  failure_told_ |= !failure_.ok();
-  request.end(failure_);
+  request.end(failure_.report());
   while (completed_ + 1 != next_op_ && !active(completed_ + 1)) ++completed_;
 }
 
@@ -112,20 +112,12 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
   if (TeamPeer* const known = peers_.find(peer); known && static_cast<int32_t>(note.completed - known->completed) > 0)
     known->completed = note.completed;
   const auto kind = static_cast<NoteKind>(note.kind);
-  if (kind == NoteKind::kAbort && failure_.ok()) engine_.take_from_memory();
-  if (kind == NoteKind::kAbort && doubt_ != Doubt::kNone) {  // the story that was waited for
-    failure_ = Status();
-    doubt_ = Doubt::kNone;
-    abort_untold_.clear();  // who sent it tells them
-  }
-  if (!failure_.ok() && kind == NoteKind::kProbe && doubt_ == Doubt::kNone) tell_abort(peer);  // it may have missed it
-  if (!failure_.ok() || kind == NoteKind::kCompleted) return;
   if (kind == NoteKind::kAbort) {
-    fail(error(static_cast<ibcoll_status_t>(static_cast<int64_t>(note.bytes)), "{} (told by rank {} of the team)",
-               text_of(payload), peer),
-         false);
+    on_abort(peer, note, payload);
     return;
   }
+  if (failure_.certain() && kind == NoteKind::kProbe) tell_abort(peer);  // it may have missed it
+  if (!failure_.healthy() || kind == NoteKind::kCompleted) return;
   if (kind == NoteKind::kProbe) {
     on_probe(peer, note, payload);
     return;
@@ -149,11 +141,20 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
   early_tail_ = &early->next;
 }
 
+// Another rank tells of a failure. What shared memory holds by now came before it.
+void Team::on_abort(int peer, const Note& note, ConstBytes payload) noexcept {
+  if (failure_.healthy()) engine_.take_from_memory();
+  if (failure_.certain()) return;
+  const auto code = static_cast<ibcoll_status_t>(static_cast<int64_t>(note.bytes));
+  Status told = error(code, "{} (told by rank {} of the team)", text_of(payload), peer);
+  if (failure_.learn(std::move(told), engine_.now())) failed();
+}
+
 // Of a collective that was started here. When it has ended, credit may still come, data may not.
 void Team::on_message(int peer, const Note& note, ConstBytes payload) noexcept {
   if (Request* const request = active(note.op)) {
     request->exchange().on_note(peer, note, payload);
-    if (failure_.ok() && request->exchange().runnable()) engine_.run(*request);
+    if (failure_.healthy() && request->exchange().runnable()) engine_.run(*request);
   } else if (static_cast<NoteKind>(note.kind) != NoteKind::kConsumed) {
     suspect(error(
         IBCOLL_ERR_MISMATCH,
@@ -166,7 +167,7 @@ void Team::on_message(int peer, const Note& note, ConstBytes payload) noexcept {
 void Team::on_probe(int peer, const Note& note, ConstBytes payload) noexcept {
   if (payload.size() < sizeof(PairBytes)) return;
   check_own_line();
-  if (!failure_.ok()) return;
+  if (!failure_.healthy()) return;
   const Call& call = calls_[note.op % calls_.size()];
   if (call.op == note.op && call.signature != note.signature) {
     suspect(error(
@@ -245,7 +246,7 @@ void Team::told(int peer) noexcept {
 }
 
 bool Team::settle_owed() noexcept {
-  if (!failure_.ok() || parting_) return true;  // it starts no more collectives
+  if (!failure_.healthy() || parting_) return true;  // it starts no more collectives
   bool settled = true;
   for (const TeamPeer* p = peers_.first(); p; p = p->next_peer) {
     if (p->owed < owed_limit()) continue;

@@ -14,6 +14,7 @@
 #include "runtime/comm/placement.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/exchange.h"
+#include "runtime/engine/team_failure.h"
 
 namespace ibcoll {
 
@@ -59,19 +60,16 @@ class Team {
   // Gives the request the next sequence number and runs it up to its first wait.
   void start(Request& request) noexcept;
   // Ok, or why the team accepts no collectives any more.
-  const Status& failure() const noexcept { return failure_; }
+  const Status& failure() const noexcept { return failure_.status(); }
   // False while the failure is in doubt: a call that is started then ends with what is found.
-  bool refuses() const noexcept { return !failure_.ok() && doubt_ == Doubt::kNone; }
+  bool refuses() const noexcept { return failure_.certain(); }
   // The failure, for a call that is refused.
-  const Status& refusal() noexcept {
-    failure_told_ = true;
-    return failure_;
-  }
+  const Status& refusal() noexcept { return failure_.report(); }
   // A call of the program has failed, or was refused, for this team's failure.
-  bool failure_told() const noexcept { return failure_told_; }
+  bool failure_told() const noexcept { return failure_.reported(); }
   // Ends everything in flight on all ranks of the team with this error.
-  void fail(Status status, bool tell = true) noexcept;
-  Time failed_at() const noexcept { return failed_at_; }
+  void fail(Status status) noexcept;
+  Time failed_at() const noexcept { return failure_.since(); }
   // As fail(), where a peer may know better why, or a death explain it: that is waited for a little, and told instead.
   void suspect(Status status) noexcept;
   int requests() const noexcept { return requests_; }
@@ -121,8 +119,9 @@ class Team {
   void deliver_early(Request& request) noexcept;
   void on_message(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_probe(int peer, const Note& note, ConstBytes payload) noexcept;
-  enum class Doubt { kNone, kSuspicion, kDeath };
-  void fail_in_doubt(Status status, Doubt doubt) noexcept;
+  void on_abort(int peer, const Note& note, ConstBytes payload) noexcept;
+  void failed() noexcept;
+  void tell_failure() noexcept;
   void told(int peer) noexcept;
   uint32_t owed_limit() const noexcept;
 
@@ -145,14 +144,8 @@ class Team {
   std::vector<Call> calls_;        // the last ones, indexed by op: for probes of slower ranks
   EarlyMessage* early_ = nullptr;  // of collectives not started here yet, in order of arrival
   EarlyMessage** early_tail_ = &early_;
-  Status failure_;
-  bool failure_told_ = false;
+  TeamFailure failure_;
   bool parting_ = false;
-  Time failed_at_ = 0;
-  Doubt doubt_ = Doubt::kNone;  // whether the failure may be an effect of another
-  Time doubtful_until_ = 0;
-  std::vector<int> abort_untold_;  // ranks that do not know of the failure yet
-  int abort_tries_ = 0;
   int requests_ = 0;
   uint32_t children_ = 0;
 };

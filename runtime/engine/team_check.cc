@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a team looks at while its collectives take long, and how it describes them.
+#include <fmt/format.h>
+
+#include "runtime/engine/request.h"
+#include "runtime/engine/team.h"
+
+namespace ibcoll {
+
+void Team::check(Time now) noexcept {
+  for (Request* const request : active_) {
+    if (!request || !failure_.healthy()) continue;
+    if (request->seen_at == 0) {
+      request->seen_at = request->probed_at = now;
+      continue;
+    }
+    const EngineLimits& limits = engine_.limits();
+    if (limits.timeout_ns != 0 && now - request->seen_at > limits.timeout_ns) {
+      fail(error(IBCOLL_ERR_TIMEOUT, "rank {}: {} did not complete in {:.1f} s (IBCOLL_TIMEOUT): it {}", rank_,
+                 describe_call(request->exchange().op()), static_cast<double>(limits.timeout_ns) / 1e9,
+                 request->exchange().describe_wait()));
+    } else if (now - request->probed_at > limits.stall_ns) {
+      request->probed_at = now;
+      request->exchange().probe(*request);
+      check_own_line();
+      if (failure_.healthy() && request->exchange().polls_memory()) look_who_left(*request);
+    }
+  }
+}
+
+// Others wait in vain for what was overwritten, and would blame this rank.
+void Team::check_own_line() noexcept {
+  if (!window_ || !failure_.healthy() || window_->own_line_intact()) return;
+  fail(error(
+      IBCOLL_ERR_SYSTEM,
+      "rank {}: what this rank has published in the node window is spoiled: a process has written to the node's shared "
+      "memory what ibcoll did not tell it to; run the program with a checker of memory",
+      rank_));
+}
+
+// A rank that has given up says so in the node window as well; it may never take another note.
+void Team::look_who_left(Request& request) noexcept {
+  NodeWindow& window = request.exchange().window();
+  for (int local = 0; local < window.size(); ++local) {
+    const int status = window.left(local);
+    if (local == window.rank() || status == 0) continue;
+    engine_.take_from_memory();
+    if (!request.in_flight() || !failure_.healthy()) return;
+    return suspect(error(static_cast<ibcoll_status_t>(status),
+                         "rank {}: {} cannot complete: rank {} of the job ended it with an error", rank_,
+                         describe_call(request.exchange().op()), window.job_rank(local)));
+  }
+}
+
+std::string Team::describe_call(uint32_t op) const {
+  const Request* const request = active(op);
+  return request ? fmt::format("{} #{}", request->call(), op) : fmt::format("collective #{} (ended)", op);
+}
+
+int Team::in_flight() const noexcept {
+  int count = 0;
+  for (uint32_t op = completed_ + 1; op != next_op_; ++op) count += active(op) != nullptr;
+  return count;
+}
+
+// Ends in what ibcoll_run reads (tools/ibcoll_run/late_ranks.h), in ranks of the job.
+std::string Team::describe() const {
+  std::string text;
+  for (uint32_t op = completed_ + 1; op != next_op_; ++op) {
+    Request* const request = active(op);
+    if (!request) continue;
+    std::string awaited;
+    auto add = [&](int rank) { awaited += fmt::format("{}{}", awaited.empty() ? "" : ",", job_rank(rank)); };
+    request->exchange().awaited([](void* to, int rank) { (*static_cast<decltype(add)*>(to))(rank); }, &add);
+    const Time seen = request->seen_at;
+    const double seconds = seen == 0 ? 0 : static_cast<double>(engine_.now() - seen) / 1e9;
+    text += fmt::format("rank {}: {} {} [call of team {} #{} by rank {} for {:.1f} s, awaits {}]\n", rank_,
+                        describe_call(op), request->exchange().describe_wait(), epoch_, op, job_rank(rank_), seconds,
+                        awaited);
+  }
+  return text;
+}
+
+}  // namespace ibcoll

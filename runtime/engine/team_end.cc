@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a team ends with an error: what fails it, whom it tells, and when its requests give their buffers back.
+#include <algorithm>
+
+#include "runtime/base/log.h"
+#include "runtime/engine/request.h"
+#include "runtime/engine/team.h"
+
+namespace ibcoll {
+
+void Team::fail(Status status) noexcept {
+  if (failure_.fail(std::move(status), engine_.now())) failed();
+}
+
+void Team::suspect(Status status) noexcept {
+  if (failure_.suspect(std::move(status), engine_.now())) failed();
+}
+
+void Team::on_peer_failed(int peer, const std::string& why) noexcept {
+  Status death =
+      error(IBCOLL_ERR_PEER_FAILED, "rank {} of the job (rank {} of the team) failed: {}", job_rank(peer), peer, why);
+  if (failure_.see_death(std::move(death), engine_.now())) failed();
+}
+
+void Team::failed() noexcept {
+  log(LogLevel::kInfo, "team {:x}: {}", epoch_, failure_.status().text());
+  engine_.team_failed();
+}
+
+// False: not now. Whoever is not told in time asks by a probe.
+bool Team::tell_abort(int peer) noexcept {
+  return send(peer, abort_note(epoch_, failure_.status(), completed_), abort_text(failure_.status()));
+}
+
+// Tries each rank that is not told yet, and is alive, once.
+void Team::tell_failure() noexcept {
+  failure_.tell([this](int peer) { return engine_.dead(job_rank(peer)) || tell_abort(peer); });
+}
+
+Note Team::abort_note(uint64_t epoch, const Status& failure, uint32_t completed) noexcept {
+  const auto code = static_cast<uint64_t>(static_cast<int64_t>(failure.code()));
+  return {epoch, code, 0, 0, completed, static_cast<uint16_t>(NoteKind::kAbort), 0};
+}
+
+ConstBytes Team::abort_text(const Status& failure) noexcept {
+  constexpr size_t kMostText = 1024;
+  return std::as_bytes(std::span(failure.text())).first(std::min(failure.text().size(), kMostText));
+}
+
+// For a team that is freed: others may wait for what this rank knows, and it may have learned that in the call before.
+// Requests that were given up may be gone already.
+void Team::tell_untold() noexcept {
+  constexpr int kMostTries = 1'000;
+  failure_.cut_doubt();
+  for (int tries = 0; !failure_.all_told() && tries < kMostTries; ++tries) {
+    tell_failure();
+    if (in_flight() > 0) return;
+    if (!failure_.all_told()) engine_.progress();
+  }
+}
+
+bool Team::end_requests() noexcept {
+  if (failure_.healthy()) return true;
+  if (failure_.in_doubt() && !failure_.end_doubt(engine_.now())) return false;
+  if (window_) window_->leave(failure_.status().code());
+  tell_failure();
+  const bool told = failure_.state() == TeamFailure::State::kTold;
+  bool idle = true;
+  for (size_t i = 0; i < active_.size(); ++i) {
+    Request* const request = active_[i];
+    if (!request) continue;
+    // Buffers must not be given back while the transport reads them, or a peer writes to them. The right to write is
+    // taken back at once, whatever else is under way.
+    const bool concealed = request->exchange().conceal();
+    const bool sent = request->exchange().puts_pending() == 0;
+    if (!sent) want_back();
+    if (told && concealed && sent)
+      finish(*request);
+    else
+      idle = false;
+  }
+  return told && idle;
+}
+
+void Team::want_back() noexcept {
+  for (int i = 0; i < size(); ++i)
+    if (i != rank_) transport(i).want_back(job_rank(i));
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What this rank knows of the failure of its team, and which ranks it still has to tell.
+//
+//   from                           transition                to
+//   kHealthy                       fail                      kTelling    the cause is certain
+//   kHealthy                       suspect                   kSuspected  another rank may know better, or have died
+//   kHealthy, kSuspected           see_death                 kDeathSeen  a death explains a suspicion
+//   kHealthy, kSuspected,          learn                     kTold       another rank was certain; it tells the others
+//     kDeathSeen
+//   kSuspected, kDeathSeen         end_doubt, cut_doubt      kTelling    no rank knew better
+//   kTelling                       tell                      kTold       all ranks are told, or were tried often enough
+//
+// Any other transition changes nothing: the first certain cause counts, and in doubt only a better one.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/transport/transport.h"
+
+namespace ibcoll {
+
+class TeamFailure {
+ public:
+  enum class State { kHealthy, kSuspected, kDeathSeen, kTelling, kTold };
+  static constexpr int kMostTries = 10'000;  // of tell()
+
+  TeamFailure(int rank, int size) noexcept : rank_(rank), size_(size) {}
+
+  State state() const noexcept { return state_; }
+  bool healthy() const noexcept { return state_ == State::kHealthy; }
+  bool in_doubt() const noexcept { return state_ == State::kSuspected || state_ == State::kDeathSeen; }
+  bool certain() const noexcept { return state_ == State::kTelling || state_ == State::kTold; }
+  // Ok while the team is healthy.
+  const Status& status() const noexcept { return status_; }
+  // When the last of the transitions that take `now` took place. end_doubt() is one of them, cut_doubt() is not.
+  Time since() const noexcept { return since_; }
+
+  // `status` is an error. False: nothing has changed.
+  bool fail(Status status, Time now) noexcept;
+  bool suspect(Status status, Time now) noexcept;
+  bool see_death(Status status, Time now) noexcept;
+  bool learn(Status status, Time now) noexcept;
+  // Ends a doubt that has lasted long enough.
+  bool end_doubt(Time now) noexcept;
+  // Ends a doubt at once: the team is being freed.
+  void cut_doubt() noexcept;
+
+  // Once the failure is certain: `done(rank)` is called for each rank that is not told yet. It returns true when that
+  // rank need not be tried again. The ranks that are left when the tries are used up are still tried in later calls.
+  template <typename Done>
+  void tell(Done done) noexcept {
+    if (!certain()) return;
+    std::erase_if(untold_, done);
+    if (untold_.empty() || ++tries_ >= kMostTries) state_ = State::kTold;
+  }
+  bool all_told() const noexcept { return untold_.empty(); }
+
+  // The status, for a call of the program that ends with it or is refused for it.
+  const Status& report() noexcept {
+    reported_ |= !healthy();
+    return status_;
+  }
+  // The program has seen the failure.
+  bool reported() const noexcept { return reported_; }
+
+ private:
+  bool enter(State state, Status status, Time now) noexcept;
+
+  int rank_;
+  int size_;
+  State state_ = State::kHealthy;
+  bool reported_ = false;
+  int tries_ = 0;
+  Status status_;
+  Time since_ = 0;
+  Time doubt_ends_ = 0;
+  std::vector<int> untold_;  // ranks of the team that do not know of the failure yet
+};
+
+}  // namespace ibcoll
