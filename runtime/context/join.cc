@@ -14,6 +14,7 @@
 #include "runtime/base/config_values.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
+#include "runtime/context/join_messages.h"
 #include "runtime/machine/copy.h"
 #include "runtime/machine/module.h"
 #include "runtime/machine/topology.h"
@@ -23,169 +24,74 @@
 namespace ibcoll {
 namespace {
 
-constexpr size_t kMostSettings = 64;
 constexpr auto kJoinDeadline = std::chrono::seconds(60);
 
 uint64_t digest_of(std::string_view text) { return Digest().add(text).value(); }
 
-constexpr uint64_t kVersion = uint64_t{IBCOLL_VERSION_MAJOR} << 32 | IBCOLL_VERSION_MINOR << 16 | IBCOLL_VERSION_PATCH;
-
 std::string version_text(uint64_t version) {
   return fmt::format("{}.{}.{}", version >> 32, version >> 16 & 0xffff, version & 0xffff);
-}
-
-struct Hello {
-  uint64_t version = kVersion;  // the first field of every version
-  uint64_t node = 0;            // ranks with the same share memory
-  uint64_t machine = 0;         // ranks with the same share cores
-  uint64_t nonce = 0;           // rank 0's is the job's
-  CpuShare cpus;
-  uint64_t settings[kMostSettings] = {};
-};
-
-struct Verdict {
-  int32_t code = IBCOLL_OK;
-  uint32_t address_bytes = 0;
-  uint16_t verbs = 0;           // this rank has an RDMA device that it can use
-  uint16_t verbs_expected = 0;  // or it could have
-  float alpha_us = 0;           // of the network as this rank knows it
-  float beta_us_per_byte = 0;
-  float cpu_us = 0;
-  uint8_t by_ranks = 0;
-  float copy_us_per_byte = 0;  // of the node, if this rank has timed it
-  float read_us = 0;
-  float read_us_per_byte = 0;
-  float streamed_copy_us_per_byte = 0;
-  float cache_bytes = 0;
-  float own_cache_bytes = 0;
-  char text[464] = {};  // of the error, or why this rank has no verbs
-};
-
-template <typename T>
-Result<std::vector<T>> gather(Bootstrap& bootstrap, const T& mine) {
-  std::vector<T> all(static_cast<size_t>(bootstrap.size()));
-  if (Status status = bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-      !status.ok())
-    return status;
-  return all;
-}
-
-// "rank 3 could not join the job: ..."
-Status error_of_rank(size_t rank, int32_t code, std::string_view text) {
-  return error(static_cast<ibcoll_status_t>(code), "rank {} could not join the job: {}", rank, text);
-}
-
-template <size_t kBytes>
-void copy_text(std::string text, char (&to)[kBytes]) {
-  if (text.size() >= kBytes) text.replace(kBytes - 4, std::string::npos, "...");
-  std::memcpy(to, text.data(), text.size());
-}
-
-template <size_t kBytes>
-std::string_view text_of(const char (&text)[kBytes]) {
-  return {text, ::strnlen(text, kBytes)};
 }
 
 class Joining {
  public:
   Joining(Bootstrap& bootstrap, const Config& config) : bootstrap_(bootstrap), config_(config) {}
 
+  // Each step does its part on this rank, exchanges its message (join_messages.h), and takes what the others say.
   Result<Job> run() {
-    for (Status (Joining::*step)() : {&Joining::meet, &Joining::open_node, &Joining::open_network,
-                                      &Joining::connect_transports, &Joining::probe_node, &Joining::time_node}) {
-      const Status mine = (this->*step)();
-      if (Status status = agree(mine); !status.ok()) return status;
-    }
+    for (Status (Joining::*step)() : {&Joining::meet, &Joining::open_node, &Joining::open_network, &Joining::connect,
+                                      &Joining::probe_node, &Joining::time_node})
+      if (Status status = (this->*step)(); !status.ok()) return status;
     return std::move(job_);
   }
 
  private:
   int rank() const { return bootstrap_.rank(); }
 
-  // All ranks leave with the first rank's error, or none does.
-  Status agree(const Status& mine) {
-    if (lost_) return mine;  // the bootstrap itself failed: nobody can be told
-    Verdict verdict;
-    verdict.code = mine.code();
-    verdict.address_bytes = static_cast<uint32_t>(address_.size());
-    verdict.verbs = verbs_ != nullptr;
-    verdict.verbs_expected = verbs_expected_;
-    if (job_.net) {
-      const LinkModel model = job_.net->model();
-      verdict.alpha_us = static_cast<float>(model.alpha_us);
-      verdict.beta_us_per_byte = static_cast<float>(model.beta_us_per_byte);
-      verdict.cpu_us = static_cast<float>(model.cpu_us);
-      verdict.by_ranks = model.by_ranks;
-    }
-    verdict.copy_us_per_byte = static_cast<float>(timed_.copy_us_per_byte);
-    verdict.read_us = static_cast<float>(timed_.read_us);
-    verdict.read_us_per_byte = static_cast<float>(timed_.read_us_per_byte);
-    verdict.streamed_copy_us_per_byte = static_cast<float>(timed_.streamed_copy_us_per_byte);
-    verdict.cache_bytes = static_cast<float>(last_level_cache_bytes());
-    verdict.own_cache_bytes = static_cast<float>(own_cache_bytes());
-    copy_text(mine.ok() ? verbs_reason_ : mine.text(), verdict.text);
-    Result<std::vector<Verdict>> all = gather(bootstrap_, verdict);
-    if (!all.ok()) return all.status();
-    longest_address_ = 0;
-    without_verbs_.clear();
-    job_.net_model = {0, 0, 0, true};
-    job_.cache_bytes = verdict.cache_bytes;
-    job_.own_cache_bytes = verdict.own_cache_bytes;
-    std::vector<MemoryModel> timed;
-    timed.reserve(all->size());
-    for (size_t i = 0; i < all->size(); ++i) {
-      const Verdict& v = (*all)[i];
-      if (v.code != IBCOLL_OK && i == static_cast<size_t>(rank())) return mine;
-      if (v.code != IBCOLL_OK) return error_of_rank(i, v.code, text_of(v.text));
-      longest_address_ = std::max<size_t>(longest_address_, v.address_bytes);
-      job_.net_model.alpha_us = std::max<double>(job_.net_model.alpha_us, v.alpha_us);
-      job_.net_model.beta_us_per_byte = std::max<double>(job_.net_model.beta_us_per_byte, v.beta_us_per_byte);
-      job_.net_model.cpu_us = std::max<double>(job_.net_model.cpu_us, v.cpu_us);
-      job_.net_model.by_ranks = job_.net_model.by_ranks && v.by_ranks != 0;
-      timed.push_back({v.copy_us_per_byte, v.read_us, v.read_us_per_byte, v.streamed_copy_us_per_byte});
-      job_.cache_bytes = std::min<double>(job_.cache_bytes, v.cache_bytes);
-      job_.own_cache_bytes = std::max<double>(job_.own_cache_bytes, v.own_cache_bytes);
-      if (v.verbs == 0 && without_verbs_.empty()) without_verbs_ = fmt::format("rank {}: {}", i, text_of(v.text));
-      any_expects_verbs_ = any_expects_verbs_ || v.verbs_expected != 0;
-    }
-    job_.memory_model = middle_of(std::move(timed));
-    return {};
-  }
+  // ---- step 1
 
-  Status lost(Status status) {
-    lost_ = true;
-    return status;
-  }
-
-  // Nodes, cores and settings of all ranks.
+  // Nodes, cores and settings of all ranks. Only with the same version they can read each other's messages.
   Status meet() {
-    Hello mine;
-    mine.node = digest_of(node_identity() + "/" + bootstrap_.node());
-    mine.machine = digest_of(bootstrap_.local_job() ? "one" : node_identity());
-    mine.cpus = cpu_share();
-    if (::getentropy(&mine.nonce, sizeof mine.nonce) != 0)
-      return error(IBCOLL_ERR_SYSTEM, "getentropy: {}", std::strerror(errno));
-    const std::span<const Setting> settings = Config::settings();
-    if (settings.size() > kMostSettings)
-      return error(IBCOLL_ERR_INTERNAL, "{} settings, but ranks compare {} only", settings.size(), kMostSettings);
-    for (size_t i = 0; i < settings.size(); ++i)
-      if (settings[i].ranks == Setting::Ranks::kAgree)
-        mine.settings[i] = digest_of(normal_form(settings[i], config_.text(settings[i].name)));
-    Result<std::vector<Hello>> all = gather(bootstrap_, mine);
-    if (!all.ok()) return lost(all.status());
+    MeetMessage message;
+    const Status mine = introduce(message);
+    message.answer = answer_of(mine);
+    Result<std::vector<MeetMessage>> all = gather_messages(bootstrap_, message);
+    if (!all.ok()) return all.status();
+    for (size_t i = 0; i < all->size(); ++i)
+      if (Status status = compare_versions(all->front(), (*all)[i], i); !status.ok()) return status;
+    if (Status status = first_error(bootstrap_, mine, *all); !status.ok()) return status;
+    for (size_t i = 0; i < all->size(); ++i)
+      if (Status status = compare_settings(all->front(), (*all)[i], i); !status.ok()) return status;
     job_.id = all->front().nonce;
     segment_id_ = all->back().nonce;
-    number(*all, mine.node);
-    for (size_t i = 0; i < all->size(); ++i)
-      if (Status status = compare(all->front(), (*all)[i], i); !status.ok()) return status;
+    number(*all, message.node);
     return {};
   }
 
-  static Status compare(const Hello& first, const Hello& other, size_t rank) {
+  Status introduce(MeetMessage& message) const {
+    message.node = digest_of(node_identity() + "/" + bootstrap_.node());
+    message.machine = digest_of(bootstrap_.local_job() ? "one" : node_identity());
+    message.cpus = cpu_share();
+    if (::getentropy(&message.nonce, sizeof message.nonce) != 0)
+      return error(IBCOLL_ERR_SYSTEM, "getentropy: {}", std::strerror(errno));
+    const std::span<const Setting> settings = Config::settings();
+    if (settings.size() > MeetMessage::kMostSettings)
+      return error(IBCOLL_ERR_INTERNAL, "{} settings, but ranks compare {} only", settings.size(),
+                   MeetMessage::kMostSettings);
+    for (size_t i = 0; i < settings.size(); ++i)
+      if (settings[i].ranks == Setting::Ranks::kAgree)
+        message.settings[i] = digest_of(normal_form(settings[i], config_.text(settings[i].name)));
+    return {};
+  }
+
+  static Status compare_versions(const MeetMessage& first, const MeetMessage& other, size_t rank) {
     if (first.version != other.version)
       return error(IBCOLL_ERR_BOOTSTRAP,
                    "rank 0 has version {} of ibcoll, rank {} has {}; install one version on all hosts",
                    version_text(first.version), rank, version_text(other.version));
+    return {};
+  }
+
+  static Status compare_settings(const MeetMessage& first, const MeetMessage& other, size_t rank) {
     const std::span<const Setting> settings = Config::settings();
     for (size_t i = 0; i < settings.size(); ++i)
       if (first.settings[i] != other.settings[i])
@@ -196,10 +102,10 @@ class Joining {
     return {};
   }
 
-  void number(const std::vector<Hello>& all, uint64_t own_node) {
+  void number(const std::vector<MeetMessage>& all, uint64_t own_node) {
     std::vector<std::string> identities;
     identities.reserve(all.size());
-    for (const Hello& hello : all) identities.push_back(std::to_string(hello.node));
+    for (const MeetMessage& message : all) identities.push_back(std::to_string(message.node));
     job_.nodes = number_nodes(identities);
     job_.node_count = 1 + *std::max_element(job_.nodes.begin(), job_.nodes.end());
     std::map<uint64_t, std::vector<CpuShare>> machines, nodes;
@@ -223,26 +129,45 @@ class Joining {
   // What ranks of this job say to each other to get the segment, unlike the name unseen by others.
   uint64_t segment_key() const { return digest_of(fmt::format("segment of {:016x}", job_.id)); }
 
+  // ---- step 2
+
   // The leader of each node makes the segment; who has an RDMA device opens it, where several nodes need a network.
   Status open_node() {
-    if (locals_.size() > 1 && locals_.front() == rank()) {
-      Result<std::unique_ptr<Segment>> made = Segment::create(static_cast<int>(locals_.size()), ring_bytes());
-      if (!made.ok()) return made.status();
-      segment_ = std::move(*made);
-      if (Status status = segment_->offer(segment_name()); !status.ok()) return status;
+    OpenNodeMessage message;
+    Status mine = make_segment();
+    if (mine.ok()) mine = open_verbs(message);
+    Result<std::vector<OpenNodeMessage>> all = end_step(bootstrap_, mine, message);
+    if (!all.ok()) return all.status();
+    for (size_t i = 0; i < all->size(); ++i) {
+      const OpenNodeMessage& theirs = (*all)[i];
+      if (theirs.has_verbs == 0 && without_verbs_.empty())
+        without_verbs_ = fmt::format("rank {}: {}", i, read_text(theirs.why_no_verbs));
+      any_expects_verbs_ = any_expects_verbs_ || theirs.expects_verbs != 0;
     }
+    return {};
+  }
+
+  Status make_segment() {
+    if (locals_.size() == 1 || locals_.front() != rank()) return {};
+    Result<std::unique_ptr<Segment>> made = Segment::create(static_cast<int>(locals_.size()), ring_bytes());
+    if (!made.ok()) return made.status();
+    segment_ = std::move(*made);
+    return segment_->offer(segment_name());
+  }
+
+  Status open_verbs(OpenNodeMessage& message) {
     const std::string& wanted = config_.text("IBCOLL_NET");
     if (job_.node_count == 1 || (wanted != "auto" && wanted != "verbs")) return {};
     Result<std::unique_ptr<NetworkTransport>> opened = open_module("libibcoll_verbs.so", "ibcoll_verbs_open");
+    message.has_verbs = opened.ok();
+    message.expects_verbs = opened.status().code() != IBCOLL_ERR_UNSUPPORTED;  // else there is no device
     if (opened.ok()) {
       verbs_ = std::move(*opened);
-      verbs_expected_ = true;
       return {};
     }
-    verbs_reason_ = opened.status().text();
-    verbs_expected_ = opened.status().code() != IBCOLL_ERR_UNSUPPORTED;  // else there is no device
+    copy_text(opened.status().text(), message.why_no_verbs);
     if (wanted == "auto") return {};
-    return error(opened.status().code(), "IBCOLL_NET=verbs: {}", verbs_reason_);
+    return error(opened.status().code(), "IBCOLL_NET=verbs: {}", opened.status().text());
   }
 
   uint64_t ring_bytes() const { return std::bit_ceil(config_.bytes("IBCOLL_SHM_RING_BYTES")); }
@@ -258,8 +183,35 @@ class Joining {
     return opened;
   }
 
-  // Verbs when every rank has it, else UCX: the network transports say where they can be reached.
+  // ---- step 3
+
   Status open_network() {
+    const Status mine = choose_network();
+    OpenNetworkMessage message;
+    message.address_bytes = static_cast<uint32_t>(address_.size());
+    if (job_.net) {
+      const LinkModel model = job_.net->model();
+      message.alpha_us = static_cast<float>(model.alpha_us);
+      message.beta_us_per_byte = static_cast<float>(model.beta_us_per_byte);
+      message.cpu_us = static_cast<float>(model.cpu_us);
+      message.by_ranks = model.by_ranks;
+    }
+    Result<std::vector<OpenNetworkMessage>> all = end_step(bootstrap_, mine, message);
+    if (!all.ok()) return all.status();
+    LinkModel& model = job_.net_model;
+    model = {0, 0, 0, true};
+    for (const OpenNetworkMessage& theirs : *all) {
+      longest_address_ = std::max<size_t>(longest_address_, theirs.address_bytes);
+      model.alpha_us = std::max<double>(model.alpha_us, theirs.alpha_us);
+      model.beta_us_per_byte = std::max<double>(model.beta_us_per_byte, theirs.beta_us_per_byte);
+      model.cpu_us = std::max<double>(model.cpu_us, theirs.cpu_us);
+      model.by_ranks = model.by_ranks && theirs.by_ranks != 0;
+    }
+    return {};
+  }
+
+  // Verbs when every rank has it, else UCX: the network transports say where they can be reached.
+  Status choose_network() {
     const std::string& wanted = config_.text("IBCOLL_NET");
     if (job_.node_count == 1) {
       job_.net_reason = "not used: all ranks are on one node";
@@ -300,40 +252,36 @@ class Joining {
     return {};
   }
 
-  // Segments are handed over, network addresses exchanged.
-  Status connect_transports() {
-    Status status = exchange_addresses();
-    if (lost_) return status;
-    if (locals_.size() > 1) {
-      const auto deadline = std::chrono::steady_clock::now() + kJoinDeadline;
-      const auto self = std::find(locals_.begin(), locals_.end(), rank()) - locals_.begin();
-      if (segment_) {
-        if (Status served = segment_->serve(segment_key(), deadline); !served.ok()) return served;
-      } else {
-        Result<std::unique_ptr<Segment>> received =
-            Segment::receive(segment_name(), segment_key(), static_cast<int>(self), static_cast<int>(locals_.size()),
-                             ring_bytes(), deadline);
-        if (!received.ok()) return received.status();
-        segment_ = std::move(*received);
-      }
-      job_.shm = std::make_unique<ShmTransport>(std::move(segment_), locals_, static_cast<int>(self),
-                                                config_.text("IBCOLL_SINGLE_COPY") != "off");
-      job_.memory = std::make_unique<ShmNodeMemory>(*job_.shm);
-    }
-    return status;
+  // ---- step 4
+
+  // Network addresses are exchanged, segments handed over. A rank that cannot use the addresses still takes part in the
+  // handover, since the other ranks of its node wait for it; the message then tells them.
+  Status connect() {
+    Result<std::vector<std::byte>> slots = gather_addresses();
+    if (!slots.ok()) return slots.status();
+    Status mine = set_addresses(*slots);
+    if (Status shared = share_segment(); !shared.ok()) mine = std::move(shared);
+    return end_step(bootstrap_, mine, ConnectMessage()).status();
   }
 
-  Status exchange_addresses() {
-    if (longest_address_ == 0) return {};
-    const size_t slot = sizeof(uint32_t) + longest_address_;
-    std::vector<std::byte> mine(slot), all(slot * static_cast<size_t>(bootstrap_.size()));
+  // A slot per rank: the length of its address, and the address.
+  size_t address_slot() const { return sizeof(uint32_t) + longest_address_; }
+
+  Result<std::vector<std::byte>> gather_addresses() {
+    if (longest_address_ == 0) return std::vector<std::byte>();
+    std::vector<std::byte> mine(address_slot()), all(address_slot() * static_cast<size_t>(bootstrap_.size()));
     const auto length = static_cast<uint32_t>(address_.size());
     std::memcpy(mine.data(), &length, sizeof length);
     std::memcpy(mine.data() + sizeof length, address_.data(), address_.size());
-    if (Status status = bootstrap_.allgather(mine, all); !status.ok()) return lost(std::move(status));
+    if (Status status = bootstrap_.allgather(mine, all); !status.ok()) return status;
+    return all;
+  }
+
+  Status set_addresses(const std::vector<std::byte>& slots) {
+    if (slots.empty()) return {};
     std::vector<std::vector<std::byte>> addresses;
-    for (int i = 0; i < bootstrap_.size(); ++i) {
-      const std::byte* const from = all.data() + slot * static_cast<size_t>(i);
+    for (size_t at = 0; at < slots.size(); at += address_slot()) {
+      const std::byte* const from = slots.data() + at;
       uint32_t bytes = 0;
       std::memcpy(&bytes, from, sizeof bytes);
       bytes = std::min(bytes, static_cast<uint32_t>(longest_address_));
@@ -342,9 +290,31 @@ class Joining {
     return network_->set_addresses(std::move(addresses));
   }
 
+  Status share_segment() {
+    if (locals_.size() == 1) return {};
+    const auto deadline = std::chrono::steady_clock::now() + kJoinDeadline;
+    const auto self = std::find(locals_.begin(), locals_.end(), rank()) - locals_.begin();
+    if (segment_) {
+      if (Status served = segment_->serve(segment_key(), deadline); !served.ok()) return served;
+    } else {
+      Result<std::unique_ptr<Segment>> received =
+          Segment::receive(segment_name(), segment_key(), static_cast<int>(self), static_cast<int>(locals_.size()),
+                           ring_bytes(), deadline);
+      if (!received.ok()) return received.status();
+      segment_ = std::move(*received);
+    }
+    job_.shm = std::make_unique<ShmTransport>(std::move(segment_), locals_, static_cast<int>(self),
+                                              config_.text("IBCOLL_SINGLE_COPY") != "off");
+    job_.memory = std::make_unique<ShmNodeMemory>(*job_.shm);
+    return {};
+  }
+
+  // ---- step 5
+
   Status probe_node() {
-    if (Status status = fit_slots(); !status.ok()) return status;
-    return job_.shm ? job_.shm->probe() : Status();
+    Status mine = fit_slots();
+    if (mine.ok() && job_.shm) mine = job_.shm->probe();
+    return end_step(bootstrap_, mine, ProbeMessage()).status();
   }
 
   // A rank alone on its node has no rings, and meets the other ranks' eager messages all the same.
@@ -360,8 +330,30 @@ class Joining {
     return {};
   }
 
+  // ---- step 6
+
   Status time_node() {
-    if (job_.shm) timed_ = job_.shm->time_memory();
+    const MemoryModel mine = job_.shm ? job_.shm->time_memory() : MemoryModel();
+    TimeMessage message;
+    message.copy_us_per_byte = static_cast<float>(mine.copy_us_per_byte);
+    message.read_us = static_cast<float>(mine.read_us);
+    message.read_us_per_byte = static_cast<float>(mine.read_us_per_byte);
+    message.streamed_copy_us_per_byte = static_cast<float>(mine.streamed_copy_us_per_byte);
+    message.cache_bytes = static_cast<float>(last_level_cache_bytes());
+    message.own_cache_bytes = static_cast<float>(own_cache_bytes());
+    Result<std::vector<TimeMessage>> all = end_step(bootstrap_, Status(), message);
+    if (!all.ok()) return all.status();
+    job_.cache_bytes = message.cache_bytes;
+    job_.own_cache_bytes = message.own_cache_bytes;
+    std::vector<MemoryModel> timed;
+    timed.reserve(all->size());
+    for (const TimeMessage& theirs : *all) {
+      timed.push_back(
+          {theirs.copy_us_per_byte, theirs.read_us, theirs.read_us_per_byte, theirs.streamed_copy_us_per_byte});
+      job_.cache_bytes = std::min<double>(job_.cache_bytes, theirs.cache_bytes);
+      job_.own_cache_bytes = std::max<double>(job_.own_cache_bytes, theirs.own_cache_bytes);
+    }
+    job_.memory_model = middle_of(std::move(timed));
     return {};
   }
 
@@ -372,32 +364,18 @@ class Joining {
   uint64_t segment_id_ = 0;  // random, and the same on all ranks
   std::unique_ptr<Segment> segment_;
   std::unique_ptr<NetworkTransport> verbs_;  // until it is settled whether all ranks have it
-  std::string verbs_reason_;                 // why this rank has none
-  bool verbs_expected_ = false;              // it has, or could have, as there is a device
   std::string without_verbs_;                // the first rank that has none, and why
   bool any_expects_verbs_ = false;
   NetworkTransport* network_ = nullptr;  // job_.net
   std::vector<std::byte> address_;
   size_t longest_address_ = 0;
-  MemoryModel timed_;  // by this rank
-  bool lost_ = false;
 };
 
 }  // namespace
 
 Status agree(Bootstrap& bootstrap, const Status& mine) {
-  struct Word {
-    int32_t code = IBCOLL_OK;
-    char text[508] = {};
-  } word;
-  word.code = mine.code();
-  if (!mine.ok()) copy_text(mine.text(), word.text);
-  Result<std::vector<Word>> all = gather(bootstrap, word);
-  if (!mine.ok()) return mine;
-  if (!all.ok()) return all.status();
-  for (size_t i = 0; i < all->size(); ++i)
-    if ((*all)[i].code != IBCOLL_OK) return error_of_rank(i, (*all)[i].code, text_of((*all)[i].text));
-  return {};
+  Result<std::vector<AgreeMessage>> all = end_step(bootstrap, mine, AgreeMessage());
+  return mine.ok() ? all.status() : mine;
 }
 
 Result<Job> join_job(Bootstrap& bootstrap, const Config& config) { return Joining(bootstrap, config).run(); }

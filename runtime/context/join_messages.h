@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the ranks of a job tell each other while they join: one message for each step, in one allgather of the
+// bootstrap. The steps are in join.cc. Step 4 has a second
+// allgather, for the network addresses: step 3 tells how long they are.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bootstrap/bootstrap.h"
+#include "runtime/base/status.h"
+#include "runtime/include/ibcoll.h"
+#include "runtime/machine/topology.h"
+
+namespace ibcoll {
+
+// How a step ended on a rank. Every message has one, so all ranks leave with the same error, or none does.
+struct Answer {
+  int32_t code = IBCOLL_OK;
+  char text[508] = {};  // of the error
+};
+
+// agree(): only that.
+struct AgreeMessage {
+  Answer answer;
+};
+
+// Step 1: who is where, and with which settings.
+struct MeetMessage {
+  static constexpr uint64_t kVersion =
+      uint64_t{IBCOLL_VERSION_MAJOR} << 32 | IBCOLL_VERSION_MINOR << 16 | IBCOLL_VERSION_PATCH;
+  static constexpr size_t kMostSettings = 64;
+
+  uint64_t version = kVersion;  // the first field of every version; the others count only where it is the same
+  Answer answer;
+  uint64_t node = 0;     // ranks with the same share memory
+  uint64_t machine = 0;  // ranks with the same share cores
+  uint64_t nonce = 0;    // rank 0's is the job's
+  CpuShare cpus;
+  uint64_t settings[kMostSettings] = {};  // digests of those that must be the same on all ranks
+};
+
+// Step 2: whether this rank could use verbs between nodes.
+struct OpenNodeMessage {
+  Answer answer;
+  uint8_t has_verbs = 0;      // it has an RDMA device that it can use
+  uint8_t expects_verbs = 0;  // or it could have
+  char why_no_verbs[464] = {};
+};
+
+// Step 3: the network transport that it has opened, if the job needs one.
+struct OpenNetworkMessage {
+  Answer answer;
+  uint32_t address_bytes = 0;
+  float alpha_us = 0;  // LinkModel, as this rank knows it
+  float beta_us_per_byte = 0;
+  float cpu_us = 0;
+  uint8_t by_ranks = 0;
+};
+
+// Step 4: this rank has the segment of its node and the addresses of all ranks.
+struct ConnectMessage {
+  Answer answer;
+};
+
+// Step 5: what this rank uses of its node works.
+struct ProbeMessage {
+  Answer answer;
+};
+
+// Step 6: the costs of its node.
+struct TimeMessage {
+  Answer answer;
+  float copy_us_per_byte = 0;  // MemoryModel, if this rank has timed it
+  float read_us = 0;
+  float read_us_per_byte = 0;
+  float streamed_copy_us_per_byte = 0;
+  float cache_bytes = 0;
+  float own_cache_bytes = 0;
+};
+
+// Text that is too long ends in "...".
+template <size_t kBytes>
+void copy_text(std::string text, char (&to)[kBytes]) {
+  if (text.size() >= kBytes) text.replace(kBytes - 4, std::string::npos, "...");
+  std::memcpy(to, text.data(), text.size());
+}
+
+template <size_t kBytes>
+std::string_view read_text(const char (&text)[kBytes]) {
+  return {text, ::strnlen(text, kBytes)};
+}
+
+inline Answer answer_of(const Status& mine) {
+  Answer answer;
+  answer.code = mine.code();
+  copy_text(mine.text(), answer.text);
+  return answer;
+}
+
+template <typename Message>
+Result<std::vector<Message>> gather_messages(Bootstrap& bootstrap, const Message& mine) {
+  std::vector<Message> all(static_cast<size_t>(bootstrap.size()));
+  if (Status status = bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+      !status.ok())
+    return status;
+  return all;
+}
+
+// The error of the first rank that has one: "rank 3 could not join the job: ...". On that rank `mine`, as it is.
+template <typename Message>
+Status first_error(const Bootstrap& bootstrap, const Status& mine, const std::vector<Message>& all) {
+  const auto failed = std::find_if(all.begin(), all.end(), [](const Message& m) { return m.answer.code != IBCOLL_OK; });
+  if (failed == all.end()) return {};
+  const auto rank = static_cast<int>(failed - all.begin());
+  if (rank == bootstrap.rank()) return mine;
+  return error(static_cast<ibcoll_status_t>(failed->answer.code), "rank {} could not join the job: {}", rank,
+               read_text(failed->answer.text));
+}
+
+// Ends a step, which ended with `mine` here: the messages of all ranks, or the error of the first one that has one.
+template <typename Message>
+Result<std::vector<Message>> end_step(Bootstrap& bootstrap, const Status& mine, Message message) {
+  message.answer = answer_of(mine);
+  Result<std::vector<Message>> all = gather_messages(bootstrap, message);
+  if (!all.ok()) return all;
+  if (Status status = first_error(bootstrap, mine, *all); !status.ok()) return status;
+  return all;
+}
+
+}  // namespace ibcoll
