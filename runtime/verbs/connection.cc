@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "runtime/base/hash.h"
 #include "runtime/base/log.h"
 #include "runtime/verbs/transport.h"
 
@@ -19,6 +20,13 @@ namespace {
 
 constexpr uint32_t kMostInline = 220;
 constexpr Time kBusyFactor = 2;  // a peer that computes answers after so many times of what a device tries
+
+// 24 bits. Another job begins elsewhere: devices may still send for its ended processes. Epochs in a row are far from
+// each other, as packets of the one before may still be under way to a queue pair of the same number.
+uint32_t first_packet(uint64_t job, uint32_t queue_pair, uint32_t epoch) {
+  constexpr auto kFarApart = static_cast<uint32_t>(kGoldenRatio >> 32);
+  return (Digest().add(job).add(queue_pair).folded() + epoch * kFarApart) >> 8;
+}
 
 // What the kernel says where it does not know, or not now, how to reach an address.
 bool out_of_reach(int code) {
@@ -64,11 +72,7 @@ bool VerbsTransport::start(Peer& peer) {
   peer.mine.to = static_cast<uint32_t>(peer.rank);
   peer.mine.epoch = peer.epoch;
   peer.mine.queue_pair = peer.queue_pair->qp_num;
-  // Far from those of the epoch before, of which packets may still be under way to a queue pair of the same number.
-  // And not what another job had, of whose ended processes devices may still send.
-  peer.mine.first_packet =
-      (static_cast<uint32_t>(job_ ^ job_ >> 32) + peer.queue_pair->qp_num * 2654435761u + peer.epoch * 0x9e3779b9u) >>
-      8;
+  peer.mine.first_packet = first_packet(job_, peer.queue_pair->qp_num, peer.epoch);
   peer.mine.landing_key = peer.landing_region->rkey;
   peer.mine.landing_address = reinterpret_cast<uint64_t>(&peer.channel->landing);
   peer.mine.delivered = delivered(peer);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/base/hash.h"
 #include "runtime/machine/process_watch.h"
 #include "runtime/transport/transport.h"
 #include "runtime/verbs/devices.h"
@@ -82,12 +83,11 @@ struct Rekeys {
   bool fits() const { return count <= kMostRekeys; }
   size_t bytes() const { return offsetof(Rekeys, keys) + count * sizeof(Rekey); }
   uint64_t digest_now() const {
-    uint64_t sum = 0xcbf29ce484222325 ^ (uint64_t{epoch} << 32 | count);
-    for (uint32_t i = 0; i < count; ++i) {
-      sum = (sum ^ (uint64_t{keys[i].exposure} << 32 | keys[i].key)) * 0x100000001b3;
-      sum = (sum ^ keys[i].advertised) * 0x100000001b3;
-    }
-    return sum;
+    Digest all;
+    all.add(uint64_t{epoch} << 32 | count);
+    for (uint32_t i = 0; i < count; ++i)
+      all.add(uint64_t{keys[i].exposure} << 32 | keys[i].key).add(keys[i].advertised);
+    return all.value();
   }
 };
 static_assert(sizeof(Rekeys) == 3064);

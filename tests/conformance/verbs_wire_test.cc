@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 
 namespace ibcoll::verbs {
 namespace {
@@ -21,6 +22,26 @@ TEST(VerbsWire, MoreKeysThanThereIsRoomForAreNone) {
   EXPECT_TRUE(greeting.fits());
   greeting.rekeys = 65535;
   EXPECT_FALSE(greeting.fits());
+}
+
+// Bytes that are not all there yet, or are those of another epoch, do not fit the digest.
+TEST(VerbsWire, TheDigestCoversAllThatIsSent) {
+  const auto keys = std::make_unique<Rekeys>();
+  keys->epoch = 2;
+  keys->count = 2;
+  keys->keys[0] = {1, 2, 3};
+  keys->keys[1] = {4, 5, 6};
+  const uint64_t digest = keys->digest_now();
+  std::swap(keys->keys[0], keys->keys[1]);
+  EXPECT_NE(keys->digest_now(), digest);
+  std::swap(keys->keys[0], keys->keys[1]);
+  for (uint32_t* word : {&keys->epoch, &keys->count, &keys->keys[0].exposure, &keys->keys[0].advertised,
+                         &keys->keys[0].key, &keys->keys[1].exposure, &keys->keys[1].advertised, &keys->keys[1].key}) {
+    ++*word;
+    EXPECT_NE(keys->digest_now(), digest);
+    --*word;
+  }
+  EXPECT_EQ(keys->digest_now(), digest);
 }
 
 // The length that was looked at counts, not the one that is there by now.
