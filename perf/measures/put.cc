@@ -39,7 +39,7 @@ constexpr uint64_t kWarmUp = 20;        // round trips or puts
   std::exit(1);
 }
 
-std::unique_ptr<VerbsTransport> open_verbs(int rank, int socket) {
+std::unique_ptr<verbs::Transport> open_verbs(int rank, int socket) {
   Result<Config> config = Config::load();
   if (!config.ok()) give_up(config.status().text());
   NetworkParams params;
@@ -47,7 +47,7 @@ std::unique_ptr<VerbsTransport> open_verbs(int rank, int socket) {
   params.size = 2;
   params.config = &*config;
   params.job = static_cast<uint64_t>(rank == 0 ? ::getpid() : ::getppid());
-  Result<std::unique_ptr<VerbsTransport>> transport = VerbsTransport::open(params);
+  Result<std::unique_ptr<verbs::Transport>> transport = verbs::Transport::open(params);
   if (!transport.ok()) give_up(transport.status().text());
   const std::vector<std::byte> mine = (*transport)->address();
   std::vector<std::byte> theirs(mine.size());
@@ -68,7 +68,7 @@ void bind(int rank) {
 
 class Rank {
  public:
-  Rank(int rank, std::unique_ptr<VerbsTransport> transport, uint64_t bytes)
+  Rank(int rank, std::unique_ptr<verbs::Transport> transport, uint64_t bytes)
       : rank_(rank), transport_(std::move(transport)), source_(bytes, std::byte{1}), landing_(bytes) {}
 
   // Each tells the other where it may write.
@@ -153,7 +153,7 @@ class Rank {
   }
 
   const int rank_;
-  std::unique_ptr<VerbsTransport> transport_;
+  std::unique_ptr<verbs::Transport> transport_;
   std::vector<std::byte> source_, landing_;
   RemoteRegion mine_, theirs_;
   std::array<Event, 32> events_;

@@ -12,10 +12,7 @@
 #include "runtime/base/log.h"
 #include "runtime/verbs/transport.h"
 
-namespace ibcoll {
-
-using namespace verbs;
-
+namespace ibcoll::verbs {
 namespace {
 
 constexpr uint32_t kMostInline = 220;
@@ -35,7 +32,7 @@ bool out_of_reach(int code) {
 
 }  // namespace
 
-VerbsTransport::Peer* VerbsTransport::find_or_make(int rank) {
+Peer* Transport::find_or_make(int rank) {
   if (rank < 0 || rank >= size_ || rank == rank_ || addresses_.empty()) return nullptr;
   std::unique_ptr<Peer>& peer = peers_[static_cast<size_t>(rank)];
   if (!peer) {
@@ -46,10 +43,10 @@ VerbsTransport::Peer* VerbsTransport::find_or_make(int rank) {
   return peer.get();
 }
 
-Time VerbsTransport::time_to_answer() const { return kBusyFactor * patience() + 2 * connections_->delay_of_loss(); }
+Time Transport::time_to_answer() const { return kBusyFactor * patience() + 2 * connections_->delay_of_loss(); }
 
 // From kNew to kGreeting. False: the peer has failed instead.
-bool VerbsTransport::start(Peer& peer) {
+bool Transport::start(Peer& peer) {
   peer.epoch = std::max(peer.epoch + 1, peer.wanted_epoch);
   const auto make = [&] {
     Status made = make_channel(peer);
@@ -90,7 +87,7 @@ bool VerbsTransport::start(Peer& peer) {
   return true;
 }
 
-Status VerbsTransport::make_channel(Peer& peer) {
+Status Transport::make_channel(Peer& peer) {
   if (peer.channel) return {};
   auto channel = std::make_unique<Channel>();
   MemoryRegion landing(ibv_reg_mr(domain_.get(), &channel->landing, sizeof channel->landing,
@@ -105,7 +102,7 @@ Status VerbsTransport::make_channel(Peer& peer) {
   return {};
 }
 
-Status VerbsTransport::grow_completion_queue(size_t queue_pairs) {
+Status Transport::grow_completion_queue(size_t queue_pairs) {
   const int needed = completions_for(queue_pairs);
   if (completions_->cqe >= needed) return {};
   const int wanted = std::min(choice_.port.most_completions, 2 * needed);
@@ -114,7 +111,7 @@ Status VerbsTransport::grow_completion_queue(size_t queue_pairs) {
   return {};
 }
 
-Status VerbsTransport::make_queue_pair(Peer& peer) {
+Status Transport::make_queue_pair(Peer& peer) {
   if (Status status = grow_completion_queue(queue_pairs_ + 1); !status.ok()) return status;
   ibv_qp_init_attr wanted{};
   wanted.send_cq = wanted.recv_cq = completions_.get();
@@ -147,7 +144,7 @@ Status VerbsTransport::make_queue_pair(Peer& peer) {
 
 // Ready to receive, and to send as soon as the peer is known to be ready too. TRANSPORT: the greeting is out of date.
 // TIMEOUT: there is no way to the peer now; nothing has changed.
-Status VerbsTransport::get_ready(Peer& peer, const Greeting& theirs) {
+Status Transport::get_ready(Peer& peer, const Greeting& theirs) {
   ibv_qp_attr attributes{};
   if (Status status = connections_->find_path(theirs, attributes); !status.ok()) return status;
   attributes.qp_state = IBV_QPS_RTR;
@@ -179,4 +176,4 @@ Status VerbsTransport::get_ready(Peer& peer, const Greeting& theirs) {
   return {};
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::verbs

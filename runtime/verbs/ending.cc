@@ -10,10 +10,7 @@
 #include "runtime/base/log.h"
 #include "runtime/verbs/transport.h"
 
-namespace ibcoll {
-
-using namespace verbs;
-
+namespace ibcoll::verbs {
 namespace {
 
 constexpr Time kGoodbyePatience = 3'000 * kMillisecond;
@@ -26,7 +23,7 @@ constexpr uint32_t kFewestLooks = 10;
 
 // Into the error state, where nothing is written any more. The completions of what was posted are still to come; marks
 // behind them tell when they have.
-void VerbsTransport::break_connection(Peer& peer, uint32_t next_epoch) {
+void Transport::break_connection(Peer& peer, uint32_t next_epoch) {
   peer.wanted_epoch = std::max(peer.wanted_epoch, next_epoch);
   if (peer.state == Peer::State::kDraining || !peer.queue_pair) return;
   std::erase(greeted_, &peer);
@@ -48,7 +45,7 @@ void VerbsTransport::break_connection(Peer& peer, uint32_t next_epoch) {
 
 // Some drivers do not flush what is posted to a queue pair in the error state. Destroying it ends all it could still
 // do.
-void VerbsTransport::end_late_drains() {
+void Transport::end_late_drains() {
   const Time time = now();
   const auto is_late = [=](const std::unique_ptr<Peer>& peer) {
     return peer && peer->state == Peer::State::kDraining && time > peer->drain_deadline;
@@ -62,12 +59,12 @@ void VerbsTransport::end_late_drains() {
     if (is_late(peer)) drained(*peer);
 }
 
-void VerbsTransport::wait_until_drained(Peer& peer) {
+void Transport::wait_until_drained(Peer& peer) {
   while (peer.state == Peer::State::kDraining)
     if (take_completions() == 0 && now() > peer.drain_deadline) drained(peer);
 }
 
-void VerbsTransport::drained(Peer& peer) {
+void Transport::drained(Peer& peer) {
   std::erase(active_, &peer);
   // What has landed since the slots were last looked at would not be seen any more: its last words.
   if (has_message(peer, peer.handed_out + 1, 0)) mark_ready(peer);
@@ -88,20 +85,20 @@ void VerbsTransport::drained(Peer& peer) {
 }
 
 // False: again and again nothing has come through, in either direction.
-bool VerbsTransport::may_reconnect(Peer& peer) {
+bool Transport::may_reconnect(Peer& peer) {
   const uint64_t come_through = peer.known_consumed() + peer.handed_out;
   if (come_through > peer.attempted_after) peer.attempts = 0;
   peer.attempted_after = come_through;
   return ++peer.attempts <= kMostAttempts;
 }
 
-std::string VerbsTransport::broken_in_a_row(const Peer& peer) {
+std::string Transport::broken_in_a_row(const Peer& peer) {
   return fmt::format("{} connections in a row broke before anything came through", peer.attempts);
 }
 
 // A path that loses packets uses up a device's retries as a dead peer does. So the connection is made anew once more,
 // and the peer is lost when it does not answer that.
-bool VerbsTransport::try_again(Peer& peer) {
+bool Transport::try_again(Peer& peer) {
   if (peer.state == Peer::State::kDraining) return !peer.failing;  // given up already
   if (!may_reconnect(peer) || is_leaving(peer)) return false;
   log(LogLevel::kInfo, "verbs: rank {}: rank {} does not answer: a new connection is tried", rank_, peer.rank);
@@ -110,7 +107,7 @@ bool VerbsTransport::try_again(Peer& peer) {
   return true;
 }
 
-void VerbsTransport::fail(Peer& peer, std::string why) {
+void Transport::fail(Peer& peer, std::string why) {
   if (peer.state == Peer::State::kFailed || peer.failing) return;
   peer.failing = true;
   peer.failure = fmt::format("rank {}: verbs: lost rank {}: {}", rank_, peer.rank, why);
@@ -120,7 +117,7 @@ void VerbsTransport::fail(Peer& peer, std::string why) {
 }
 
 // A peer that said that it leaves has done its part: only who still wants something of it has to know.
-void VerbsTransport::give_up(Peer& peer) {
+void Transport::give_up(Peer& peer) {
   peer.state = Peer::State::kFailed;
   processes_.remove(peer.rank);
   bool wanted = !is_leaving(peer);
@@ -132,7 +129,7 @@ void VerbsTransport::give_up(Peer& peer) {
   if (wanted) report_failure(peer);
 }
 
-void VerbsTransport::report_failure(Peer& peer) {
+void Transport::report_failure(Peer& peer) {
   if (peer.failure_reported) return;
   peer.failure_reported = true;
   failures_.push_back(&peer);
@@ -142,7 +139,7 @@ void VerbsTransport::report_failure(Peer& peer) {
 
 // Greetings may go unanswered because the peer computes: not when they cannot even leave, nor after a device has given
 // up, when there is a time to answer.
-void VerbsTransport::check_greeted(Time time) {
+void Transport::check_greeted(Time time) {
   for (Peer* peer : std::vector(greeted_)) {
     if (peer->answer_by != 0 && time > peer->answer_by)
       fail(*peer,
@@ -154,7 +151,7 @@ void VerbsTransport::check_greeted(Time time) {
 
 // While somebody does not answer. Links come back: only one that is down for as long as a device tries is a reason to
 // give a peer up. Of the time between two looks a part counts, as a program that computes looks seldom.
-void VerbsTransport::look_at_port(Time time) {
+void Transport::look_at_port(Time time) {
   const auto asked = [](const Peer* peer) { return peer->first_asked != 0; };
   if (greeted_.empty() && std::none_of(active_.begin(), active_.end(), asked)) {
     port_state_ = IBV_PORT_ACTIVE;
@@ -169,9 +166,9 @@ void VerbsTransport::look_at_port(Time time) {
   port_down_for_ = was_down ? port_down_for_ + std::min(since, patience() / kFewestLooks) : 0;
 }
 
-bool VerbsTransport::port_stays_down() const { return port_state_ != IBV_PORT_ACTIVE && port_down_for_ > patience(); }
+bool Transport::port_stays_down() const { return port_state_ != IBV_PORT_ACTIVE && port_down_for_ > patience(); }
 
-std::string VerbsTransport::port_failure() const {
+std::string Transport::port_failure() const {
   if (port_error_ != 0)
     return fmt::format("the port {}:{} cannot be asked for its state: {}; is the device still there? (dmesg)", device(),
                        route_.port, std::strerror(port_error_));
@@ -180,7 +177,7 @@ std::string VerbsTransport::port_failure() const {
 }
 
 // A device answers for its process, also while that computes; the process's end shows as a missing answer.
-void VerbsTransport::check_peers() {
+void Transport::check_peers() {
   take_completions();  // its last words
   for (const int rank : processes_.ended()) fail(*peers_[static_cast<size_t>(rank)], "its process has ended");
   const Time time = now();
@@ -192,7 +189,7 @@ void VerbsTransport::check_peers() {
 // A silent device is asked even where it owes an answer already: soft-RoCE may have lost the timer of its retries, and
 // a new request sets it. It does not count packets that its own network card refuses, so a port that is down is looked
 // at here.
-void VerbsTransport::check_silence(Peer& peer, Time time) {
+void Transport::check_silence(Peer& peer, Time time) {
   if (std::exchange(peer.heard, false)) {
     peer.last_heard = time;
     peer.first_asked = 0;
@@ -207,7 +204,7 @@ void VerbsTransport::check_silence(Peer& peer, Time time) {
 }
 
 // Whether its goodbye is among the messages that were not handed out.
-bool VerbsTransport::is_leaving(const Peer& peer) const {
+bool Transport::is_leaving(const Peer& peer) const {
   if (peer.left) return true;
   const uint64_t end = delivered(peer);
   for (uint64_t sequence = peer.handed_out + 1; sequence <= end; ++sequence)
@@ -216,7 +213,7 @@ bool VerbsTransport::is_leaving(const Peer& peer) const {
 }
 
 // What was accepted is delivered before this rank leaves, and the peers are told, so that they do not take it for dead.
-void VerbsTransport::say_goodbye() {
+void Transport::say_goodbye() {
   std::vector<Peer*> untold;
   for (const std::unique_ptr<Peer>& peer : peers_)
     if (peer && peer->state != Peer::State::kFailed && peer->channel) untold.push_back(peer.get());
@@ -246,4 +243,4 @@ void VerbsTransport::say_goodbye() {
   log(LogLevel::kInfo, "verbs: rank {}: left without an answer of all peers", rank_);
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::verbs

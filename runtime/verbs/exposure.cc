@@ -7,10 +7,7 @@
 #include "runtime/base/log.h"
 #include "runtime/verbs/transport.h"
 
-namespace ibcoll {
-
-using namespace verbs;
-
+namespace ibcoll::verbs {
 namespace {
 
 constexpr size_t kMostExposures = kExposureIndex + 1;
@@ -20,7 +17,7 @@ constexpr Time kBindPatience = 1'000'000'000;
 }  // namespace
 
 // From the cache where a window on it keeps the peer within the range; else a region of exactly the range.
-Status VerbsTransport::pin(Exposure& exposure) {
+Status Transport::pin(Exposure& exposure) {
   if (choice_.opens_windows && choice_.port.good_windows) {
     const Result<Registration*> pinned = registrations_->acquire(exposure.memory);
     if (pinned.ok()) exposure.registration = pinned.value();
@@ -35,14 +32,14 @@ Status VerbsTransport::pin(Exposure& exposure) {
   });
 }
 
-void VerbsTransport::unpin(Exposure& exposure) {
+void Transport::unpin(Exposure& exposure) {
   if (exposure.registration) registrations_->release(exposure.registration);
   exposure.registration = nullptr;
   exposure.exact.reset();
 }
 
 // One that was not used for this window before.
-bool VerbsTransport::make_key(Exposure& exposure) {
+bool Transport::make_key(Exposure& exposure) {
   if (!choice_.opens_windows) {
     exposure.key = exposure.exact->rkey;
     return true;
@@ -59,7 +56,7 @@ bool VerbsTransport::make_key(Exposure& exposure) {
   return true;
 }
 
-RemoteRegion VerbsTransport::expose(int rank, std::span<std::byte> memory) {
+RemoteRegion Transport::expose(int rank, std::span<std::byte> memory) {
   Peer* const peer = find_or_make(rank);
   if (peer == nullptr || peer->state == Peer::State::kFailed || memory.empty()) return {};
   if (free_exposures_.empty()) {
@@ -94,7 +91,7 @@ RemoteRegion VerbsTransport::expose(int rank, std::span<std::byte> memory) {
 }
 
 // The caller receives through slots instead, which its peer learns from the advertisement.
-RemoteRegion VerbsTransport::not_exposed(const Status& why) {
+RemoteRegion Transport::not_exposed(const Status& why) {
   if (counters_.not_exposed++ == 0)
     log(LogLevel::kWarning, "verbs: rank {} cannot expose its receive buffer and copies instead: {}", rank_,
         why.text());
@@ -102,7 +99,7 @@ RemoteRegion VerbsTransport::not_exposed(const Status& why) {
 }
 
 // False: the send queue has no room for all of them.
-bool VerbsTransport::bind_windows(Peer& peer) {
+bool Transport::bind_windows(Peer& peer) {
   while (!peer.unbound.empty()) {
     Exposure& bound = exposure(peer.unbound.front());
     ibv_send_wr request{};
@@ -120,7 +117,7 @@ bool VerbsTransport::bind_windows(Peer& peer) {
 }
 
 // Before the peer is told that this side is ready: it may know keys already.
-void VerbsTransport::bind_windows_now(Peer& peer) {
+void Transport::bind_windows_now(Peer& peer) {
   const Time deadline = now() + kBindPatience;
   const auto all_posted = [&] {
     const bool all = bind_windows(peer);
@@ -131,7 +128,7 @@ void VerbsTransport::bind_windows_now(Peer& peer) {
   while (peer.state == Peer::State::kGreeting && peer.completed < peer.posted && now() < deadline) take_completions();
 }
 
-Exposure* VerbsTransport::exposure_of(int rank, const RemoteRegion& region) {
+Exposure* Transport::exposure_of(int rank, const RemoteRegion& region) {
   const auto number = static_cast<uint32_t>(region.key >> 32);
   const size_t index = number & kExposureIndex;
   if (index >= exposures_.size() || exposures_[index].number != number || exposures_[index].peer != rank)
@@ -139,7 +136,7 @@ Exposure* VerbsTransport::exposure_of(int rank, const RemoteRegion& region) {
   return &exposures_[index];
 }
 
-bool VerbsTransport::conceal(int rank, const RemoteRegion& region) {
+bool Transport::conceal(int rank, const RemoteRegion& region) {
   Exposure* const found = exposure_of(rank, region);
   if (found == nullptr) return true;
   Peer& peer = *peers_[static_cast<size_t>(rank)];
@@ -151,7 +148,7 @@ bool VerbsTransport::conceal(int rank, const RemoteRegion& region) {
 // Until the device writes there no more. The invalidation waits behind all that was posted before; a connection on
 // which nothing completes any more is broken instead, as no write outlives that, and what was not delivered is sent
 // again over the next one.
-void VerbsTransport::invalidate(Peer& peer, Exposure& exposure) {
+void Transport::invalidate(Peer& peer, Exposure& exposure) {
   Time deadline = now() + kBindPatience;
   uint64_t seen = peer.completed;
   // While this side still greets, the peer may be ready, and write.
@@ -174,7 +171,7 @@ void VerbsTransport::invalidate(Peer& peer, Exposure& exposure) {
   if (peer.state == Peer::State::kDraining) wait_until_drained(peer);
 }
 
-void VerbsTransport::forget(Exposure& exposure) {
+void Transport::forget(Exposure& exposure) {
   Peer& peer = *peers_[static_cast<size_t>(exposure.peer)];
   std::erase(peer.exposures, exposure.number);
   std::erase(peer.unbound, exposure.number);
@@ -186,7 +183,7 @@ void VerbsTransport::forget(Exposure& exposure) {
 
 // Windows die with the queue pair that they were bound on: on a new one the exposures of this peer get new ones, whose
 // keys the peer is told.
-void VerbsTransport::refresh_exposures(Peer& peer) {
+void Transport::refresh_exposures(Peer& peer) {
   Rekeys& keys = peer.channel->rekeys;
   keys.epoch = peer.epoch;
   keys.count = peer.mine.rekeys = 0;
@@ -207,4 +204,4 @@ void VerbsTransport::refresh_exposures(Peer& peer) {
   peer.mine.rekeys = static_cast<uint16_t>(keys.count);
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::verbs

@@ -6,10 +6,7 @@
 #include "runtime/base/log.h"
 #include "runtime/verbs/transport.h"
 
-namespace ibcoll {
-
-using namespace verbs;
-
+namespace ibcoll::verbs {
 namespace {
 
 constexpr Time kFirstPause = 10 * kMillisecond;  // between greetings
@@ -20,7 +17,7 @@ constexpr int kMostGreetings = 128;  // in one poll: others may send datagrams, 
 
 }  // namespace
 
-void VerbsTransport::greet(Peer& peer) {
+void Transport::greet(Peer& peer) {
   peer.mine.has_yours = peer.has_theirs;
   peer.mine.confirmed = peer.state == Peer::State::kReady;
   const Status sent = connections_->send(peer.rank, peer.mine);
@@ -31,7 +28,7 @@ void VerbsTransport::greet(Peer& peer) {
 }
 
 // Out of reach is not lost yet: links come up, and switches learn.
-void VerbsTransport::cannot_reach(Peer& peer, Time& since, const Status& why) {
+void Transport::cannot_reach(Peer& peer, Time& since, const Status& why) {
   if (since == 0) {
     since = now();
     log(LogLevel::kWarning, "verbs: rank {}: rank {} is out of reach: {}; tried again for {:.0f} s", rank_, peer.rank,
@@ -42,7 +39,7 @@ void VerbsTransport::cannot_reach(Peer& peer, Time& since, const Status& why) {
 }
 
 // Its greetings would find no answer, and it would wait for as long as a collective may take.
-void VerbsTransport::refuse(const Peer& peer, uint32_t epoch) {
+void Transport::refuse(const Peer& peer, uint32_t epoch) {
   Greeting answer;
   answer.job = job_;
   answer.from = static_cast<uint32_t>(rank_);
@@ -52,16 +49,16 @@ void VerbsTransport::refuse(const Peer& peer, uint32_t epoch) {
   (void)connections_->send(peer.rank, answer);
 }
 
-bool VerbsTransport::settling() const noexcept {
+bool Transport::settling() const noexcept {
   return unsent_.load(std::memory_order_relaxed) && now() - started_at_.load(std::memory_order_relaxed) < kSettling;
 }
 
-void VerbsTransport::count_unsent() noexcept {
+void Transport::count_unsent() noexcept {
   const auto unsent = [](const Peer* peer) { return peer->accepted > peer->posted_up_to; };
   unsent_.store(std::any_of(greeted_.begin(), greeted_.end(), unsent), std::memory_order_relaxed);
 }
 
-void VerbsTransport::serve_greetings() {
+void Transport::serve_greetings() {
   Greeting theirs;
   for (int i = 0; i < kMostGreetings && connections_->receive(theirs); ++i) on_greeting(theirs);
   if (greeted_.empty()) return;
@@ -82,12 +79,12 @@ void VerbsTransport::serve_greetings() {
 
 // Where nobody answers for a peer's address, what began then has kept the rank for a second: now others have their
 // turn.
-void VerbsTransport::rest_after(Time begin) {
+void Transport::rest_after(Time begin) {
   const Time end = now();
   if (end - begin > kFirstPause) no_greeting_before_ = 2 * end - begin;
 }
 
-void VerbsTransport::on_greeting(const Greeting& theirs) {
+void Transport::on_greeting(const Greeting& theirs) {
   if (theirs.job != job_ || theirs.to != static_cast<uint32_t>(rank_) || !theirs.fits()) return;
   Peer* const found = find_or_make(static_cast<int>(theirs.from));
   if (found == nullptr) return;
@@ -96,7 +93,7 @@ void VerbsTransport::on_greeting(const Greeting& theirs) {
   if (given_up() && theirs.given_up == 0) refuse(*found, theirs.epoch);
 }
 
-void VerbsTransport::answer(Peer& peer, const Greeting& theirs) {
+void Transport::answer(Peer& peer, const Greeting& theirs) {
   if (theirs.epoch < peer.epoch) return;
   if (theirs.given_up != 0) return fail(peer, "it closed the connection to this rank; its own error says why");
   if (theirs.epoch > peer.epoch || peer.state == Peer::State::kNew) {
@@ -127,7 +124,7 @@ void VerbsTransport::answer(Peer& peer, const Greeting& theirs) {
 }
 
 // Both queue pairs are ready. So is the connection, once the keys are known that have changed.
-void VerbsTransport::connected(Peer& peer) {
+void Transport::connected(Peer& peer) {
   if (!peer.keys_told && !tell_keys(peer)) return;
   if (!keys_have_come(peer)) return;
   peer.state = Peer::State::kReady;
@@ -159,7 +156,7 @@ void VerbsTransport::connected(Peer& peer) {
 }
 
 // False: the send queue has no room now.
-bool VerbsTransport::tell_keys(Peer& peer) {
+bool Transport::tell_keys(Peer& peer) {
   if (peer.mine.rekeys > 0) {
     Rekeys& keys = peer.channel->rekeys;
     keys.digest = keys.digest_now();
@@ -171,7 +168,7 @@ bool VerbsTransport::tell_keys(Peer& peer) {
   return peer.keys_told = peer.state == Peer::State::kGreeting;
 }
 
-bool VerbsTransport::keys_have_come(Peer& peer) {
+bool Transport::keys_have_come(Peer& peer) {
   if (peer.rekeyed.size() == peer.keys_due) return true;
   std::atomic_thread_fence(std::memory_order_acquire);
   const Rekeys keys = peer.channel->landing.rekeys;
@@ -181,4 +178,4 @@ bool VerbsTransport::keys_have_come(Peer& peer) {
   return true;
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::verbs

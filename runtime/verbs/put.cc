@@ -6,10 +6,7 @@
 #include "runtime/base/log.h"
 #include "runtime/verbs/transport.h"
 
-namespace ibcoll {
-
-using namespace verbs;
-
+namespace ibcoll::verbs {
 namespace {
 
 constexpr uint64_t kLongestWrite =
@@ -17,8 +14,8 @@ constexpr uint64_t kLongestWrite =
 
 }  // namespace
 
-PutResult VerbsTransport::put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
-                              uint64_t token) {
+PutResult Transport::put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
+                         uint64_t token) {
   Peer* peer = nullptr;
   if (!acceptable(rank, peer)) return PutResult::kBusy;
   ++counters_.puts_sent;
@@ -44,7 +41,7 @@ PutResult VerbsTransport::put(int rank, const RemoteRegion& to, std::span<const 
   return PutResult::kPending;
 }
 
-bool VerbsTransport::post_put(Peer& peer, uint64_t sequence, Outgoing& out) {
+bool Transport::post_put(Peer& peer, uint64_t sequence, Outgoing& out) {
   while (out.posted < out.bytes) {
     ibv_sge piece{reinterpret_cast<uintptr_t>(out.from) + out.posted,
                   static_cast<uint32_t>(std::min(kLongestWrite, out.bytes - out.posted)), 0};
@@ -71,26 +68,26 @@ bool VerbsTransport::post_put(Peer& peer, uint64_t sequence, Outgoing& out) {
   return post_slot(peer, sequence, true, true);
 }
 
-std::byte (*VerbsTransport::free_bounce(Peer& peer))[kBounceBytes] {
+std::byte (*Transport::free_bounce(Peer& peer))[kBounceBytes] {
   for (size_t i = 0; i < peer.bounced.size(); ++i)
     if (peer.completed >= peer.bounced[i]) return &peer.channel->bounce[i];
   return nullptr;
 }
 
 // Once: what happens to every put after that is the same.
-void VerbsTransport::report_copies(const Status& why) {
+void Transport::report_copies(const Status& why) {
   if (counters_.puts_copied++ == 0)
     log(LogLevel::kWarning, "verbs: rank {} cannot pin its send buffer and copies instead: {}", rank_, why.text());
 }
 
-uint32_t VerbsTransport::key_at(const Peer& peer, const RemoteRegion& to) const {
+uint32_t Transport::key_at(const Peer& peer, const RemoteRegion& to) const {
   for (const Rekey& rekey : peer.rekeyed)
     if (rekey.is_of(to)) return rekey.key;
   return static_cast<uint32_t>(to.key);
 }
 
 // Under the same rights that the device enforces on a large one. False: the peer has none; it is told.
-bool VerbsTransport::take_small_put(Peer& peer, const SlotHeader& header, const std::byte* payload) {
+bool Transport::take_small_put(Peer& peer, const SlotHeader& header, const std::byte* payload) {
   const Exposure* const to = exposure_of(peer.rank, {0, 0, uint64_t{header.exposure} << 32});
   const uint64_t offset = to ? header.address - reinterpret_cast<uint64_t>(to->memory.data()) : 0;  // huge: before it
   if (to && offset <= to->memory.size() && header.bytes <= to->memory.size() - offset) {
@@ -105,16 +102,16 @@ bool VerbsTransport::take_small_put(Peer& peer, const SlotHeader& header, const 
   return false;
 }
 
-void VerbsTransport::report_refused(const Peer& peer, uint64_t bytes, uint64_t address, const char* why) {
+void Transport::report_refused(const Peer& peer, uint64_t bytes, uint64_t address, const char* why) {
   ++counters_.puts_refused;
   log(LogLevel::kWarning, "verbs: rank {} has no right to write {} bytes at {:#x} of rank {}: not written ({})", rank_,
       bytes, address, peer.rank, why);
 }
 
-void VerbsTransport::report_dropped(const Peer& peer) {
+void Transport::report_dropped(const Peer& peer) {
   ++counters_.puts_dropped;
   log(LogLevel::kWarning, "verbs: rank {} tried to write to memory of rank {} that was not exposed to it: not written",
       peer.rank, rank_);
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::verbs

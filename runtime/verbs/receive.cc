@@ -9,10 +9,7 @@
 #include "runtime/base/log.h"
 #include "runtime/verbs/transport.h"
 
-namespace ibcoll {
-
-using namespace verbs;
-
+namespace ibcoll::verbs {
 namespace {
 
 constexpr int kBatch = 32;
@@ -35,7 +32,7 @@ std::string error_text(const ibv_wc& done) {
 
 }  // namespace
 
-size_t VerbsTransport::take_completions() {
+size_t Transport::take_completions() {
   ibv_wc done[kBatch];
   const int count = ibv_poll_cq(completions_.get(), kBatch, done);
   for (int i = 0; i < count; ++i) on_completion(done[i]);
@@ -45,13 +42,13 @@ size_t VerbsTransport::take_completions() {
 }
 
 // Nothing is known of any connection any more.
-void VerbsTransport::lose_device() {
+void Transport::lose_device() {
   for (const std::unique_ptr<Peer>& peer : peers_)
     if (peer && peer->queue_pair && !peer->failing && peer->state != Peer::State::kFailed)
       fail(*peer, fmt::format("{}, this rank's own device, fails: ibv_poll_cq", device()));
 }
 
-void VerbsTransport::on_completion(const ibv_wc& done) {
+void Transport::on_completion(const ibv_wc& done) {
   const WorkId id(done.wr_id);
   Peer* const peer = id.rank < peers_.size() ? peers_[id.rank].get() : nullptr;
   if (peer == nullptr || !peer->queue_pair || id.epoch != (peer->epoch & 0xff)) return;
@@ -73,7 +70,7 @@ void VerbsTransport::on_completion(const ibv_wc& done) {
 }
 
 // All requests up to this one are done: requests complete in order.
-void VerbsTransport::complete(Peer& peer, uint32_t request) {
+void Transport::complete(Peer& peer, uint32_t request) {
   const uint64_t end = peer.completed + static_cast<uint32_t>(request - static_cast<uint32_t>(peer.completed)) + 1;
   for (; peer.completed < end; ++peer.completed) {
     const uint64_t sequence = peer.sequence_of[peer.completed % kSendDepth];
@@ -84,7 +81,7 @@ void VerbsTransport::complete(Peer& peer, uint32_t request) {
   peer.heard = true;
 }
 
-void VerbsTransport::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t request) {
+void Transport::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t request) {
   if (done.status == IBV_WC_WR_FLUSH_ERR) {
     // Only the peer's error shows here: it went first, and will greet anew or be found dead.
     if (peer.state == Peer::State::kDraining) return;
@@ -105,7 +102,7 @@ void VerbsTransport::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_
   fail(peer, error_text(done));
 }
 
-Status VerbsTransport::post_receive(Peer& peer, Work work) {
+Status Transport::post_receive(Peer& peer, Work work) {
   ibv_recv_wr request{};
   request.wr_id = work_id(work, peer, 0);
   ibv_recv_wr* bad = nullptr;
@@ -115,7 +112,7 @@ Status VerbsTransport::post_receive(Peer& peer, Work work) {
 }
 
 // Whether message `sequence` is here, when so many immediates of earlier ones have been used up.
-bool VerbsTransport::has_message(const Peer& peer, uint64_t sequence, uint64_t immediates_used) const {
+bool Transport::has_message(const Peer& peer, uint64_t sequence, uint64_t immediates_used) const {
   if (peer.channel == nullptr) return false;
   if (settings_.notify == Notify::kImmediate) return peer.immediates > immediates_used;
   // The sequence number is only read here; a const object has no atomic_ref in C++20.
@@ -124,7 +121,7 @@ bool VerbsTransport::has_message(const Peer& peer, uint64_t sequence, uint64_t i
   return peer.landed(sequence).header.kind != SlotKind::kPut || peer.immediates > immediates_used;
 }
 
-uint64_t VerbsTransport::delivered(const Peer& peer) const {
+uint64_t Transport::delivered(const Peer& peer) const {
   uint64_t sequence = peer.handed_out, used = 0;
   while (sequence - peer.consumed_here < kSlots && has_message(peer, sequence + 1, used)) {
     ++sequence;
@@ -133,7 +130,7 @@ uint64_t VerbsTransport::delivered(const Peer& peer) const {
   return sequence;
 }
 
-void VerbsTransport::look_at_slots() {
+void Transport::look_at_slots() {
   for (Peer* peer : active_)
     if (!peer->in_ready_list && has_message(*peer, peer->handed_out + 1, 0)) {
       mark_ready(*peer);
@@ -144,13 +141,13 @@ void VerbsTransport::look_at_slots() {
     }
 }
 
-void VerbsTransport::mark_ready(Peer& peer) {
+void Transport::mark_ready(Peer& peer) {
   if (peer.in_ready_list) return;
   peer.in_ready_list = true;
   ready_.push_back(&peer);
 }
 
-size_t VerbsTransport::hand_out(std::span<Event> events) {
+size_t Transport::hand_out(std::span<Event> events) {
   size_t count = 0;
   for (; sent_first_ < sent_.size() && count < events.size(); ++sent_first_)
     events[count++] = {Event::Kind::kSent, sent_[sent_first_].peer, {}, {}, sent_[sent_first_].token};
@@ -168,7 +165,7 @@ size_t VerbsTransport::hand_out(std::span<Event> events) {
   return count;
 }
 
-size_t VerbsTransport::hand_out_messages(std::span<Event> events) {
+size_t Transport::hand_out_messages(std::span<Event> events) {
   size_t count = 0;
   while (count < events.size() && ready_first_ < ready_.size()) {
     Peer& peer = *ready_[ready_first_++];
@@ -184,7 +181,7 @@ size_t VerbsTransport::hand_out_messages(std::span<Event> events) {
   return count;
 }
 
-bool VerbsTransport::hand_out_message(Peer& peer, Event& event) {
+bool Transport::hand_out_message(Peer& peer, Event& event) {
   const uint64_t sequence = ++peer.handed_out;
   const Slot& slot = peer.landed(sequence);
   const SlotHeader header = slot.header;  // the peer may write there at any time
@@ -226,4 +223,4 @@ bool VerbsTransport::hand_out_message(Peer& peer, Event& event) {
   return false;
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::verbs

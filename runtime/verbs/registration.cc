@@ -5,7 +5,7 @@
 
 namespace ibcoll::verbs {
 
-Result<void*> VerbsRegistrar::pin(std::span<std::byte> pages) {
+Result<void*> Registrar::pin(std::span<std::byte> pages) {
   const unsigned access = windows_ ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND : IBV_ACCESS_LOCAL_WRITE;
   void* const region = ibv_reg_mr(domain_, pages.data(), pages.size(), access);
   if (region) return region;

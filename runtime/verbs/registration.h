@@ -16,9 +16,9 @@ namespace ibcoll::verbs {
 
 // Pins whole pages for local use, and for windows to be bound on them where the device has such: no peer may write to
 // them by these keys.
-class VerbsRegistrar final : public Registrar {
+class Registrar final : public ibcoll::Registrar {
  public:
-  VerbsRegistrar(ibv_pd* domain, bool windows) : domain_(domain), windows_(windows) {}
+  Registrar(ibv_pd* domain, bool windows) : domain_(domain), windows_(windows) {}
   Result<void*> pin(std::span<std::byte> pages) override;
   void unpin(void* handle) override { MemoryRegion(static_cast<ibv_mr*>(handle)).reset(); }
 

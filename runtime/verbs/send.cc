@@ -6,10 +6,7 @@
 #include "runtime/base/log.h"
 #include "runtime/verbs/transport.h"
 
-namespace ibcoll {
-
-using namespace verbs;
-
+namespace ibcoll::verbs {
 namespace {
 
 constexpr uint64_t kSignalPeriod = 16;  // work requests
@@ -18,7 +15,7 @@ uint32_t padded(size_t bytes) { return static_cast<uint32_t>((bytes + 7) & ~size
 
 }  // namespace
 
-bool VerbsTransport::acceptable(int rank, Peer*& found) {
+bool Transport::acceptable(int rank, Peer*& found) {
   found = find_or_make(rank);
   if (found == nullptr) return false;
   Peer& peer = *found;
@@ -36,7 +33,7 @@ bool VerbsTransport::acceptable(int rank, Peer*& found) {
   return false;
 }
 
-Slot& VerbsTransport::stage(Peer& peer, SlotKind kind, const Note& note, std::span<const std::byte> payload) {
+Slot& Transport::stage(Peer& peer, SlotKind kind, const Note& note, std::span<const std::byte> payload) {
   const uint64_t sequence = ++peer.accepted;
   Outgoing& out = peer.out(sequence);
   out = {};
@@ -50,7 +47,7 @@ Slot& VerbsTransport::stage(Peer& peer, SlotKind kind, const Note& note, std::sp
   return slot;
 }
 
-bool VerbsTransport::send(int rank, const Note& note, std::span<const std::byte> payload) {
+bool Transport::send(int rank, const Note& note, std::span<const std::byte> payload) {
   Peer* peer = nullptr;
   if (payload.size() > kSlotPayload || !acceptable(rank, peer)) return false;
   stage(*peer, SlotKind::kMessage, note, payload);
@@ -60,7 +57,7 @@ bool VerbsTransport::send(int rank, const Note& note, std::span<const std::byte>
   return true;
 }
 
-void VerbsTransport::give_sent(Peer& peer, Outgoing& out) {
+void Transport::give_sent(Peer& peer, Outgoing& out) {
   // After the last piece: the number of the exposure may come again, with a key of its own.
   if (out.bytes == out.to.bytes) std::erase_if(peer.rekeyed, [&](const Rekey& rekey) { return rekey.is_of(out.to); });
   if (out.source) registrations_->release(out.source);
@@ -70,7 +67,7 @@ void VerbsTransport::give_sent(Peer& peer, Outgoing& out) {
 }
 
 // Posts what was accepted, in order, as far as the send queue has room.
-void VerbsTransport::pump(Peer& peer) {
+void Transport::pump(Peer& peer) {
   if (peer.state != Peer::State::kReady) return;
   bool room = bind_windows(peer);
   while (room && peer.posted_up_to < peer.accepted) {
@@ -86,18 +83,18 @@ void VerbsTransport::pump(Peer& peer) {
   if (!room) pump_later(peer);
 }
 
-void VerbsTransport::pump_later(Peer& peer) {
+void Transport::pump_later(Peer& peer) {
   if (std::find(pumped_.begin(), pumped_.end(), &peer) == pumped_.end()) pumped_.push_back(&peer);
 }
 
-void VerbsTransport::retry_pumps() {
+void Transport::retry_pumps() {
   if (pumped_.empty()) return;
   pumping_.swap(pumped_);
   for (Peer* peer : pumping_) pump(*peer);
   pumping_.clear();
 }
 
-bool VerbsTransport::post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled) {
+bool Transport::post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled) {
   Slot& slot = peer.staged(sequence);
   const uint32_t bytes = padded(slot.header.bytes) + static_cast<uint32_t>(sizeof slot.header);
   const size_t offset = sizeof(Slot) - bytes;
@@ -108,7 +105,7 @@ bool VerbsTransport::post_slot(Peer& peer, uint64_t sequence, bool immediate, bo
   return link(peer, request, piece, Work::kSend, sequence, signaled);
 }
 
-ibv_send_wr VerbsTransport::write_to(const Peer& peer, uint64_t landing_offset) {
+ibv_send_wr Transport::write_to(const Peer& peer, uint64_t landing_offset) {
   ibv_send_wr request{};
   request.opcode = IBV_WR_RDMA_WRITE;
   request.wr.rdma.remote_addr = peer.remote_landing + landing_offset;
@@ -117,12 +114,12 @@ ibv_send_wr VerbsTransport::write_to(const Peer& peer, uint64_t landing_offset) 
 }
 
 // Writes nothing; its completion tells that the peer's device answers, or that what was posted before has completed.
-ibv_send_wr VerbsTransport::empty_write(const Peer& peer) { return write_to(peer, 0); }
+ibv_send_wr Transport::empty_write(const Peer& peer) { return write_to(peer, 0); }
 
 // Behind what is linked already; ring() follows before anything else is done with the queue pair. A piece of no bytes
 // is none. False: the send queue is full.
-bool VerbsTransport::link(Peer& peer, const ibv_send_wr& request, ibv_sge piece, Work work, uint64_t sequence,
-                          bool signaled) {
+bool Transport::link(Peer& peer, const ibv_send_wr& request, ibv_sge piece, Work work, uint64_t sequence,
+                     bool signaled) {
   if (peer.send_room() <= (work == Work::kSend ? 1 : 0)) return false;  // the last place is for signs of life
   if (linked_count_ == linked_.size()) ring(peer);
   Linked& linked = linked_[linked_count_];
@@ -142,7 +139,7 @@ bool VerbsTransport::link(Peer& peer, const ibv_send_wr& request, ibv_sge piece,
 }
 
 // One call of the device, and one doorbell, for all that is linked.
-void VerbsTransport::ring(Peer& peer) {
+void Transport::ring(Peer& peer) {
   if (linked_count_ == 0) return;
   const std::span all = std::span(linked_).first(std::exchange(linked_count_, 0));
   ibv_send_wr* bad = nullptr;
@@ -158,14 +155,14 @@ void VerbsTransport::ring(Peer& peer) {
 }
 
 // By itself. False: the send queue is full.
-bool VerbsTransport::post(Peer& peer, const ibv_send_wr& request, Work work, uint64_t sequence, bool signaled) {
+bool Transport::post(Peer& peer, const ibv_send_wr& request, Work work, uint64_t sequence, bool signaled) {
   if (!link(peer, request, {}, work, sequence, signaled)) return false;
   ring(peer);
   return true;
 }
 
 // The peer runs out of slots when it is not told in time what was consumed; messages tell it as well.
-void VerbsTransport::tell_consumed(Peer& peer) {
+void Transport::tell_consumed(Peer& peer) {
   if (peer.consumed_here - peer.told_consumed < kSlots / 2 || peer.state != Peer::State::kReady) return;
   peer.channel->told_consumed = peer.consumed_here;
   const ibv_sge piece{reinterpret_cast<uintptr_t>(&peer.channel->told_consumed), sizeof(uint64_t),
@@ -178,4 +175,4 @@ void VerbsTransport::tell_consumed(Peer& peer) {
   }
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::verbs

@@ -10,10 +10,7 @@
 #include "runtime/verbs/addresses.h"
 #include "runtime/verbs/link_trial.h"
 
-namespace ibcoll {
-
-using namespace verbs;
-
+namespace ibcoll::verbs {
 namespace {
 
 constexpr uint32_t kPollsPerGreeting = 8;  // while none is awaited: a look at a completion queue less in the others
@@ -21,16 +18,16 @@ constexpr size_t kFirstConnections = 4;    // for which there is a completion qu
 
 }  // namespace
 
-Result<std::unique_ptr<VerbsTransport>> VerbsTransport::open(const NetworkParams& params) {
+Result<std::unique_ptr<Transport>> Transport::open(const NetworkParams& params) {
   Result<PortChoice> choice = choose_port(*params.config, list_ports());
   if (!choice.ok()) return choice.status();
   for (const std::string& reason : choice->reasons) log(LogLevel::kInfo, "verbs: {}", reason);
-  std::unique_ptr<VerbsTransport> transport(new VerbsTransport(params, std::move(*choice)));
+  std::unique_ptr<Transport> transport(new Transport(params, std::move(*choice)));
   if (Status status = transport->prepare(*params.config); !status.ok()) return status;
   return transport;
 }
 
-VerbsTransport::VerbsTransport(const NetworkParams& params, PortChoice choice)
+Transport::Transport(const NetworkParams& params, PortChoice choice)
     : rank_(params.rank),
       size_(params.size),
       near_(params.near),
@@ -38,7 +35,7 @@ VerbsTransport::VerbsTransport(const NetworkParams& params, PortChoice choice)
       choice_(std::move(choice)),
       peers_(static_cast<size_t>(params.size)) {}
 
-Status VerbsTransport::prepare(const Config& config) {
+Status Transport::prepare(const Config& config) {
   route_.port = static_cast<uint8_t>(choice_.port.number);
   route_.gid_index = static_cast<uint8_t>(choice_.gid_index);
   route_.service_level = static_cast<uint8_t>(config.integer("IBCOLL_VERBS_SERVICE_LEVEL"));
@@ -66,7 +63,7 @@ Status VerbsTransport::prepare(const Config& config) {
   if (!domain_) return verbs_error(device(), "ibv_alloc_pd", errno);
   if (Status status = make_completion_queue(); !status.ok()) return status;
   if (Status status = try_memory(config); !status.ok()) return status;
-  registrar_ = std::make_unique<VerbsRegistrar>(domain_.get(), choice_.opens_windows);
+  registrar_ = std::make_unique<Registrar>(domain_.get(), choice_.opens_windows);
   registrations_ = std::make_unique<WatchedCache>(*registrar_, WatchedCache::Settings::from(config));
   Result<std::unique_ptr<ConnectionManager>> connections =
       config.text("IBCOLL_VERBS_CONNECT") == "rdmacm" ? RdmaCm::open(rank_, size_, job_, choice_, config)
@@ -79,12 +76,12 @@ Status VerbsTransport::prepare(const Config& config) {
   return {};
 }
 
-size_t VerbsTransport::most_connections() const noexcept {
+size_t Transport::most_connections() const noexcept {
   return std::min(static_cast<size_t>(size_ - 1 - near_), size_t{settings_.most_queue_pairs});
 }
 
 // For the first connections, where the device can make it larger later; else for all that there may be.
-Status VerbsTransport::make_completion_queue() {
+Status Transport::make_completion_queue() {
   const auto make = [this](size_t queue_pairs) -> Status {
     const int wanted = std::min(choice_.port.most_completions, completions_for(queue_pairs));
     completions_.reset(ibv_create_cq(device_.get(), wanted, nullptr, nullptr, 0));
@@ -104,7 +101,7 @@ Status VerbsTransport::make_completion_queue() {
 
 // Each connection pins its slots. What is too little for one is told now; what is too little for all, before another
 // network is out of the question.
-Status VerbsTransport::try_memory(const Config& config) {
+Status Transport::try_memory(const Config& config) {
   Peer peer;
   if (Status status = make_channel(peer); !status.ok()) return status;
   const uint64_t connections = most_connections();
@@ -118,7 +115,7 @@ Status VerbsTransport::try_memory(const Config& config) {
 }
 
 // Polling memory needs a device that writes the bytes of a message in order.
-void VerbsTransport::gate_notify(const Config& config, bool in_order) {
+void Transport::gate_notify(const Config& config, bool in_order) {
   const std::string& choice = config.text("IBCOLL_VERBS_NOTIFY");
   const char* const promise =
       in_order ? "the device writes messages in order" : "the device promises no order of writes";
@@ -131,7 +128,7 @@ void VerbsTransport::gate_notify(const Config& config, bool in_order) {
         device());
 }
 
-VerbsTransport::~VerbsTransport() {
+Transport::~Transport() {
   if (!connections_) return;
   say_goodbye();
   for (const std::unique_ptr<Peer>& peer : peers_) {
@@ -147,7 +144,7 @@ VerbsTransport::~VerbsTransport() {
   }
 }
 
-std::vector<std::byte> VerbsTransport::address() const {
+std::vector<std::byte> Transport::address() const {
   Address own = address_of(choice_);
   own.process = processes_.own();
   connections_->tell_address(own);
@@ -155,7 +152,7 @@ std::vector<std::byte> VerbsTransport::address() const {
   return {bytes.begin(), bytes.end()};
 }
 
-Status VerbsTransport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
+Status Transport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
   if (by_rank.size() != static_cast<size_t>(size_))
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "verbs: {} addresses for {} ranks", by_rank.size(), size_);
   std::vector<Address> addresses(by_rank.size());
@@ -174,7 +171,7 @@ Status VerbsTransport::set_addresses(std::vector<std::vector<std::byte>> by_rank
   return {};
 }
 
-size_t VerbsTransport::poll(std::span<Event> events) {
+size_t Transport::poll(std::span<Event> events) {
   for (Peer* peer : lent_) {
     peer->consumed_here = peer->handed_out;
     tell_consumed(*peer);
@@ -191,20 +188,18 @@ size_t VerbsTransport::poll(std::span<Event> events) {
   return hand_out(events);
 }
 
-Time VerbsTransport::now() const {
-  return static_cast<Time>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
+Time Transport::now() const { return static_cast<Time>(std::chrono::steady_clock::now().time_since_epoch().count()); }
 
 // With windows, a bind and an invalidation; without them a region is pinned and unpinned each time
 // (measured on soft-RoCE: alltoall of 4 ranks is faster through slots at 20 KB, and as fast at 40 KB).
-size_t VerbsTransport::least_worth_exposing() const {
+size_t Transport::least_worth_exposing() const {
   return choice_.opens_windows && choice_.port.good_windows ? 0 : 40960;
 }
 
-LinkModel VerbsTransport::model() const { return model_; }
+LinkModel Transport::model() const { return model_; }
 
 // True when the device writes the bytes of a message in order.
-bool VerbsTransport::measure_link() {
+bool Transport::measure_link() {
   const Result<LinkTrial> tried = try_link(domain_.get(), route_, choice_);
   if (tried.ok()) {
     model_ = tried->model;
@@ -216,7 +211,7 @@ bool VerbsTransport::measure_link() {
   return false;
 }
 
-Json VerbsTransport::describe() const {
+Json Transport::describe() const {
   const Counters& c = counters_;
   return {{"name", name()},
           {"device", fmt::format("{}:{}", choice_.port.device, choice_.port.number)},
@@ -254,10 +249,10 @@ Json VerbsTransport::describe() const {
           {"failed_peers", c.failed_peers}};
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::verbs
 
 extern "C" ibcoll::NetworkTransport* ibcoll_verbs_open(const ibcoll::NetworkParams& params, ibcoll::Status* status) {
-  ibcoll::Result<std::unique_ptr<ibcoll::VerbsTransport>> opened = ibcoll::VerbsTransport::open(params);
+  ibcoll::Result<std::unique_ptr<ibcoll::verbs::Transport>> opened = ibcoll::verbs::Transport::open(params);
   if (opened.ok()) return opened.value().release();
   *status = opened.status();
   return nullptr;

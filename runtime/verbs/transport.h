@@ -24,21 +24,21 @@
 #include "runtime/verbs/rdmacm.h"
 #include "runtime/verbs/registration.h"
 
-namespace ibcoll {
+namespace ibcoll::verbs {
 
 constexpr Time kMillisecond = 1'000'000;
 constexpr Time kDrainPatience = 1'000 * kMillisecond;  // for the last completions of a queue pair in the error state
 
-class VerbsTransport final : public NetworkTransport {
+class Transport final : public NetworkTransport {
  public:
-  static Result<std::unique_ptr<VerbsTransport>> open(const NetworkParams& params);
-  ~VerbsTransport() override;
+  static Result<std::unique_ptr<Transport>> open(const NetworkParams& params);
+  ~Transport() override;
 
   std::vector<std::byte> address() const override;
   Status set_addresses(std::vector<std::vector<std::byte>> by_rank) override;
 
   const char* name() const override { return "verbs"; }
-  size_t slot_bytes() const override { return verbs::kSlotPayload; }
+  size_t slot_bytes() const override { return kSlotPayload; }
   bool send(int rank, const Note& note, std::span<const std::byte> payload) override;
   size_t least_worth_exposing() const override;
   RemoteRegion expose(int rank, std::span<std::byte> memory) override;
@@ -53,9 +53,8 @@ class VerbsTransport final : public NetworkTransport {
   Json describe() const override;
 
  private:
-  using Peer = verbs::Peer;
   struct Settings {
-    verbs::Notify notify = verbs::Notify::kImmediate;
+    Notify notify = Notify::kImmediate;
     uint8_t timeout = 16;
     uint8_t retries = 6;
     uint32_t most_queue_pairs = 0;
@@ -94,7 +93,7 @@ class VerbsTransport final : public NetworkTransport {
            static_cast<uint64_t>(peer.rank) << 32 | (request & 0xffffffff);
   }
 
-  VerbsTransport(const NetworkParams& params, verbs::PortChoice choice);
+  Transport(const NetworkParams& params, PortChoice choice);
   Status prepare(const Config& config);
   Status make_completion_queue();
   Status try_memory(const Config& config);
@@ -103,9 +102,9 @@ class VerbsTransport final : public NetworkTransport {
   bool measure_link();
   const char* device() const { return choice_.port.device.c_str(); }
 
-  // verbs_send.cc
+  // send.cc
   bool acceptable(int rank, Peer*& peer);
-  verbs::Slot& stage(Peer& peer, verbs::SlotKind kind, const Note& note, std::span<const std::byte> payload);
+  Slot& stage(Peer& peer, SlotKind kind, const Note& note, std::span<const std::byte> payload);
   void pump(Peer& peer);
   void pump_later(Peer& peer);
   void retry_pumps();
@@ -116,20 +115,20 @@ class VerbsTransport final : public NetworkTransport {
   void ring(Peer& peer);
   bool post(Peer& peer, const ibv_send_wr& request, Work work, uint64_t sequence, bool signaled);
   void tell_consumed(Peer& peer);
-  void give_sent(Peer& peer, verbs::Outgoing& out);
+  void give_sent(Peer& peer, Outgoing& out);
   bool bind_windows(Peer& peer);
   void bind_windows_now(Peer& peer);
 
-  // verbs_put.cc
-  bool post_put(Peer& peer, uint64_t sequence, verbs::Outgoing& out);
-  static std::byte (*free_bounce(Peer& peer))[verbs::kBounceBytes];
+  // put.cc
+  bool post_put(Peer& peer, uint64_t sequence, Outgoing& out);
+  static std::byte (*free_bounce(Peer& peer))[kBounceBytes];
   uint32_t key_at(const Peer& peer, const RemoteRegion& to) const;
-  bool take_small_put(Peer& peer, const verbs::SlotHeader& header, const std::byte* payload);
+  bool take_small_put(Peer& peer, const SlotHeader& header, const std::byte* payload);
   void report_copies(const Status& why);
   void report_refused(const Peer& peer, uint64_t bytes, uint64_t address, const char* why);
   void report_dropped(const Peer& peer);
 
-  // verbs_receive.cc
+  // receive.cc
   size_t take_completions();
   void lose_device();
   void on_completion(const ibv_wc& done);
@@ -144,28 +143,28 @@ class VerbsTransport final : public NetworkTransport {
   size_t hand_out_messages(std::span<Event> events);
   bool hand_out_message(Peer& peer, Event& event);
 
-  // verbs_connection.cc
+  // connection.cc
   Peer* find_or_make(int rank);
   bool start(Peer& peer);
   Status make_channel(Peer& peer);
   Status make_queue_pair(Peer& peer);
   Status grow_completion_queue(size_t queue_pairs);
-  Status get_ready(Peer& peer, const verbs::Greeting& theirs);
+  Status get_ready(Peer& peer, const Greeting& theirs);
 
-  // verbs_greeting.cc
+  // greeting.cc
   void greet(Peer& peer);
   void cannot_reach(Peer& peer, Time& since, const Status& why);
   void rest_after(Time begin);
   void refuse(const Peer& peer, uint32_t epoch);
   void serve_greetings();
-  void on_greeting(const verbs::Greeting& theirs);
-  void answer(Peer& peer, const verbs::Greeting& theirs);
+  void on_greeting(const Greeting& theirs);
+  void answer(Peer& peer, const Greeting& theirs);
   void connected(Peer& peer);
   void count_unsent() noexcept;
   bool tell_keys(Peer& peer);
   static bool keys_have_come(Peer& peer);
 
-  // verbs_ending.cc
+  // ending.cc
   void break_connection(Peer& peer, uint32_t next_epoch);
   void drained(Peer& peer);
   static bool may_reconnect(Peer& peer);
@@ -188,34 +187,34 @@ class VerbsTransport final : public NetworkTransport {
   void end_late_drains();
   void wait_until_drained(Peer& peer);
 
-  // verbs_exposure.cc
-  verbs::Exposure* exposure_of(int rank, const RemoteRegion& region);
-  verbs::Exposure& exposure(uint32_t number) { return exposures_[number & verbs::kExposureIndex]; }
-  Status pin(verbs::Exposure& exposure);
-  void unpin(verbs::Exposure& exposure);
-  bool make_key(verbs::Exposure& exposure);
+  // exposure.cc
+  Exposure* exposure_of(int rank, const RemoteRegion& region);
+  Exposure& exposure(uint32_t number) { return exposures_[number & kExposureIndex]; }
+  Status pin(Exposure& exposure);
+  void unpin(Exposure& exposure);
+  bool make_key(Exposure& exposure);
   RemoteRegion not_exposed(const Status& why);
-  void invalidate(Peer& peer, verbs::Exposure& exposure);
-  void forget(verbs::Exposure& exposure);
+  void invalidate(Peer& peer, Exposure& exposure);
+  void forget(Exposure& exposure);
   void refresh_exposures(Peer& peer);
 
   const int rank_;
   const int size_;
   const int near_;  // other ranks that it reaches without the network
   const uint64_t job_;
-  verbs::PortChoice choice_;
-  verbs::Route route_;
+  PortChoice choice_;
+  Route route_;
   Settings settings_;
   std::string notify_reason_;
   LinkModel model_{2, 1e-3, 0.2};  // where the trial fails: a small message of an adapter, and 8 Gbit/s
   std::string model_reason_ = "tried at start; of the slowest rank";
-  verbs::Device device_;
-  verbs::ProtectionDomain domain_;
-  verbs::CompletionQueue completions_;
-  std::unique_ptr<verbs::ConnectionManager> connections_;
-  std::unique_ptr<verbs::VerbsRegistrar> registrar_;
+  Device device_;
+  ProtectionDomain domain_;
+  CompletionQueue completions_;
+  std::unique_ptr<ConnectionManager> connections_;
+  std::unique_ptr<Registrar> registrar_;
   std::unique_ptr<WatchedCache> registrations_;
-  std::vector<verbs::Address> addresses_;
+  std::vector<Address> addresses_;
   ProcessWatch processes_{ProcessWatch::Until::kEnding};
   size_t queue_pairs_ = 0;
   size_t draining_ = 0;                          // peers in that state
@@ -224,9 +223,9 @@ class VerbsTransport final : public NetworkTransport {
   Time port_looked_at_ = 0;
   Time port_down_for_ = 0;  // at every look
 
-  std::vector<verbs::Exposure> exposures_;
+  std::vector<Exposure> exposures_;
   std::vector<uint32_t> free_exposures_;  // indices
-  std::vector<verbs::Window> free_windows_;
+  std::vector<Window> free_windows_;
 
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: never talked to
   std::vector<Peer*> active_;                 // those that have a queue pair
@@ -248,4 +247,4 @@ class VerbsTransport final : public NetworkTransport {
   Counters counters_;
 };
 
-}  // namespace ibcoll
+}  // namespace ibcoll::verbs

@@ -7,7 +7,7 @@
 namespace ibcoll::conformance {
 
 void add_verbs_makers(std::vector<Maker>& makers) {
-  using VerbsGroup = NetworkGroup<VerbsTransport>;
+  using VerbsGroup = NetworkGroup<verbs::Transport>;
   if (!machine_has_rdma()) return;
   makers.push_back(
       {"verbs_imm", [](int size, uint64_t seed) { return VerbsGroup::make(size, seed, {"IBCOLL_VERBS_NOTIFY=imm"}); }});

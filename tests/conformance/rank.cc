@@ -145,11 +145,11 @@ std::unique_ptr<Transport> open(const Options& options) {
 #endif
 #ifdef IBCOLL_TEST_VERBS
   if (options.transport == "verbs_imm")
-    return open_network<VerbsTransport>("IBCOLL_VERBS_NOTIFY=imm", options, NetworkParams());
+    return open_network<verbs::Transport>("IBCOLL_VERBS_NOTIFY=imm", options, NetworkParams());
   if (options.transport == "verbs_memory")
-    return open_network<VerbsTransport>("IBCOLL_VERBS_NOTIFY=memory", options, NetworkParams());
+    return open_network<verbs::Transport>("IBCOLL_VERBS_NOTIFY=memory", options, NetworkParams());
   if (options.transport == "verbs_rdmacm")
-    return open_network<VerbsTransport>("IBCOLL_VERBS_CONNECT=rdmacm", options, NetworkParams());
+    return open_network<verbs::Transport>("IBCOLL_VERBS_CONNECT=rdmacm", options, NetworkParams());
 #endif
   if (options.transport == "shm") return open_shm(options, true);
   if (options.transport == "shm_copy") return open_shm(options, false);

@@ -23,7 +23,7 @@ bool lost(World& world, int rank, int peer) {
 TEST_P(GivenUpConnectionTest, TheOtherSideIsTold) {
   if (!machine_has_rdma()) GTEST_SKIP() << "needs an RDMA device";
   const std::string connect = std::string("IBCOLL_VERBS_CONNECT=") + GetParam();
-  World world(NetworkGroup<VerbsTransport>::make(3, test_seed(), {connect.c_str(), "IBCOLL_VERBS_QUEUE_PAIRS=1"}));
+  World world(NetworkGroup<verbs::Transport>::make(3, test_seed(), {connect.c_str(), "IBCOLL_VERBS_QUEUE_PAIRS=1"}));
   ASSERT_TRUE(world.send(0, 1, Note{}, {}));
   ASSERT_TRUE(world.pump_until([&] { return world.messages(1, 0) == 1; }));
   ASSERT_TRUE(world.send(2, 0, Note{}, {}));

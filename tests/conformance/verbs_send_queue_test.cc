@@ -13,7 +13,7 @@ class SendQueueTest : public ::testing::TestWithParam<const char*> {};
 // for 128 places, long before the first of them is through.
 TEST_P(SendQueueTest, LongPutsFillIt) {
   if (!machine_has_rdma()) GTEST_SKIP() << "needs an RDMA device";
-  World world(NetworkGroup<VerbsTransport>::make(2, test_seed(), {"IBCOLL_VERBS_NOTIFY=memory"}));
+  World world(NetworkGroup<verbs::Transport>::make(2, test_seed(), {"IBCOLL_VERBS_NOTIFY=memory"}));
   constexpr size_t kBytes = (12u << 20) + 4096;
   constexpr uint32_t kPuts = 31;
   GuardedMemory memory(kBytes);
