@@ -47,9 +47,10 @@ Time Transport::time_to_answer() const { return kBusyFactor * patience() + 2 * c
 
 // From kNew to kGreeting. False: the peer has failed instead.
 bool Transport::start(Peer& peer) {
-  peer.epoch = std::max(peer.epoch + 1, peer.wanted_epoch);
+  peer.connection.next_epoch();
+  peer.new_keys.start();
   const auto make = [&] {
-    Status made = make_channel(peer);
+    Status made = peer.make_channel(domain_.get(), settings_.notify);
     return made.ok() ? make_queue_pair(peer) : made;
   };
   const Status status =
@@ -62,44 +63,32 @@ bool Transport::start(Peer& peer) {
     fail(peer, status.text());
     return false;
   }
-  peer.state = Peer::State::kGreeting;
-  peer.has_theirs = peer.keys_told = false;
-  peer.mine.job = job_;
-  peer.mine.from = static_cast<uint32_t>(rank_);
-  peer.mine.to = static_cast<uint32_t>(peer.rank);
-  peer.mine.epoch = peer.epoch;
-  peer.mine.queue_pair = peer.queue_pair->qp_num;
-  peer.mine.first_packet = first_packet(job_, peer.queue_pair->qp_num, peer.epoch);
-  peer.mine.landing_key = peer.landing_region->rkey;
-  peer.mine.landing_address = reinterpret_cast<uint64_t>(&peer.channel->landing);
-  peer.mine.delivered = delivered(peer);
-  peer.mine.mtu = static_cast<uint8_t>(choice_.port.mtu);
-  peer.mine.notify = settings_.notify;
+  peer.connection.greets(my_greeting(peer));
   refresh_exposures(peer);
-  if (peer.state != Peer::State::kGreeting) return false;
-  started_at_.store(now(), std::memory_order_relaxed);
-  if (peer.epoch > 1 && peer.answer_by == 0) peer.answer_by = now() + time_to_answer();
+  if (!peer.connection.is(State::kGreeting)) return false;
+  const Time time = now();
+  started_at_.store(time, std::memory_order_relaxed);
+  if (peer.connection.epoch() > 1 && !peer.liveness.has_deadline()) peer.liveness.answer_by(time + time_to_answer());
   // However long it took to get here, the peer may have to drain as well, and greetings may be lost.
-  if (peer.answer_by != 0)
-    peer.answer_by = std::max(peer.answer_by, now() + kDrainPatience + 2 * connections_->delay_of_loss());
-  peer.next_greeting = peer.greeting_pause = peer.out_of_reach_since = peer.no_way_since = 0;
+  peer.liveness.may_take_until(time + kDrainPatience + 2 * connections_->delay_of_loss());
   greeted_.push_back(&peer);
   return true;
 }
 
-Status Transport::make_channel(Peer& peer) {
-  if (peer.channel) return {};
-  auto channel = std::make_unique<Channel>();
-  MemoryRegion landing(ibv_reg_mr(domain_.get(), &channel->landing, sizeof channel->landing,
-                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
-  if (!landing) return verbs_error(device(), fmt::format("ibv_reg_mr of {} bytes", sizeof channel->landing), errno);
-  peer.staging_region.reset(ibv_reg_mr(domain_.get(), &channel->told_consumed,
-                                       sizeof *channel - offsetof(Channel, told_consumed), kLocalWrite));
-  if (!peer.staging_region)
-    return verbs_error(device(), fmt::format("ibv_reg_mr of {} bytes", sizeof channel->staging), errno);
-  peer.landing_region = std::move(landing);
-  peer.channel = std::move(channel);
-  return {};
+Greeting Transport::my_greeting(const Peer& peer) const {
+  Greeting mine;
+  mine.job = job_;
+  mine.from = static_cast<uint32_t>(rank_);
+  mine.to = static_cast<uint32_t>(peer.rank);
+  mine.epoch = peer.connection.epoch();
+  mine.queue_pair = peer.connection.queue_pair()->qp_num;
+  mine.first_packet = first_packet(job_, mine.queue_pair, mine.epoch);
+  mine.landing_key = peer.channel.landing_key();
+  mine.landing_address = reinterpret_cast<uint64_t>(&peer.channel->landing);
+  mine.delivered = peer.receiving.delivered();
+  mine.mtu = static_cast<uint8_t>(choice_.port.mtu);
+  mine.notify = settings_.notify;
+  return mine;
 }
 
 Status Transport::grow_completion_queue(size_t queue_pairs) {
@@ -117,24 +106,22 @@ Status Transport::make_queue_pair(Peer& peer) {
   wanted.send_cq = wanted.recv_cq = completions_.get();
   wanted.cap = {kSendDepth + 1, kReceiveDepth, 1, 1, kMostInline};
   wanted.qp_type = IBV_QPT_RC;
-  peer.queue_pair.reset(ibv_create_qp(domain_.get(), &wanted));
-  if (!peer.queue_pair) {
+  QueuePair made(ibv_create_qp(domain_.get(), &wanted));
+  if (!made) {
     wanted.cap = {kSendDepth + 1, kReceiveDepth, 1, 1, 0};  // a device without inline data
-    peer.queue_pair.reset(ibv_create_qp(domain_.get(), &wanted));
+    made.reset(ibv_create_qp(domain_.get(), &wanted));
   }
-  if (!peer.queue_pair) return verbs_error(device(), "ibv_create_qp (reliable connection)", errno);
-  peer.inline_bytes = wanted.cap.max_inline_data;
+  if (!made) return verbs_error(device(), "ibv_create_qp (reliable connection)", errno);
+  peer.connection.opened(std::move(made), wanted.cap.max_inline_data);
+  peer.sending.queue = {};
   ++queue_pairs_;
   active_.push_back(&peer);
-  peer.posted = peer.completed = peer.signaled = 0;
-  peer.bounced = {};
-  peer.send_drained = peer.receive_drained = false;
 
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
   attributes.port_num = route_.port;
   attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-  const int code = ibv_modify_qp(peer.queue_pair.get(), &attributes,
+  const int code = ibv_modify_qp(peer.connection.queue_pair(), &attributes,
                                  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   if (code != 0) return verbs_error(device(), "ibv_modify_qp to INIT", code);
   for (uint32_t i = 0; i < kSlots; ++i)
@@ -151,7 +138,7 @@ Status Transport::get_ready(Peer& peer, const Greeting& theirs) {
   attributes.dest_qp_num = theirs.queue_pair;
   attributes.rq_psn = theirs.first_packet;
   attributes.min_rnr_timer = 12;
-  int code = ibv_modify_qp(peer.queue_pair.get(), &attributes,
+  int code = ibv_modify_qp(peer.connection.queue_pair(), &attributes,
                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
   if (out_of_reach(code)) return Status(IBCOLL_ERR_TIMEOUT, verbs_error(device(), "ibv_modify_qp to RTR", code).text());
@@ -161,18 +148,13 @@ Status Transport::get_ready(Peer& peer, const Greeting& theirs) {
   attributes.retry_cnt = settings_.retries;
   attributes.rnr_retry =
       settings_.retries;  // never 7, which is without end; the soft-RoCE driver takes it so for retry_cnt too
-  attributes.sq_psn = peer.mine.first_packet;
+  attributes.sq_psn = peer.connection.handshake.mine.first_packet;
   code = ibv_modify_qp(
-      peer.queue_pair.get(), &attributes,
+      peer.connection.queue_pair(), &attributes,
       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
   if (code != 0) return verbs_error(device(), "ibv_modify_qp to RTS", code);
-  peer.has_theirs = true;
-  peer.they_want = theirs.notify;
-  peer.remote_landing = theirs.landing_address;
-  peer.remote_key = theirs.landing_key;
-  peer.their_delivered = theirs.delivered;
-  peer.keys_due = theirs.rekeys;
-  peer.rekeyed.clear();
+  peer.connection.has_heard(theirs);
+  peer.new_keys.expect(theirs.rekeys);
   return {};
 }
 

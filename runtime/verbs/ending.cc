@@ -14,8 +14,6 @@ namespace ibcoll::verbs {
 namespace {
 
 constexpr Time kGoodbyePatience = 3'000 * kMillisecond;
-constexpr uint32_t kMostAttempts = 16;         // to connect, while nothing comes through
-constexpr Time kQuiet = 1'000 * kMillisecond;  // after so long a silence a peer's device is asked for a sign of life
 constexpr Time kBetweenLooks = 50 * kMillisecond;  // at the port
 constexpr uint32_t kFewestLooks = 10;
 
@@ -24,22 +22,24 @@ constexpr uint32_t kFewestLooks = 10;
 // Into the error state, where nothing is written any more. The completions of what was posted are still to come; marks
 // behind them tell when they have.
 void Transport::break_connection(Peer& peer, uint32_t next_epoch) {
-  peer.wanted_epoch = std::max(peer.wanted_epoch, next_epoch);
-  if (peer.state == Peer::State::kDraining || !peer.queue_pair) return;
+  Connection& connection = peer.connection;
+  connection.want_epoch(next_epoch);
+  if (connection.is(State::kDraining) || !connection.has_queue_pair()) return;
   std::erase(greeted_, &peer);
-  peer.state = Peer::State::kDraining;
+  connection.breaks(now() + kDrainPatience);
   ++draining_;
-  log(LogLevel::kDebug, "verbs: rank {}: the connection to rank {} is broken, epoch {}", rank_, peer.rank, peer.epoch);
-  peer.drain_deadline = now() + kDrainPatience;
-  if (!post_receive(peer, Work::kReceiveMark).ok()) peer.receive_drained = true;
+  log(LogLevel::kDebug, "verbs: rank {}: the connection to rank {} is broken, epoch {}", rank_, peer.rank,
+      connection.epoch());
+  if (!post_receive(peer, Work::kReceiveMark).ok()) connection.draining.receives_done = true;
   ibv_send_wr request = empty_write(peer);
   request.send_flags = IBV_SEND_SIGNALED;
   request.wr_id = work_id(Work::kSendMark, peer, 0);
   ibv_send_wr* bad = nullptr;
-  if (!peer.has_theirs || ibv_post_send(peer.queue_pair.get(), &request, &bad) != 0) peer.send_drained = true;
+  if (!connection.handshake.has_theirs || ibv_post_send(connection.queue_pair(), &request, &bad) != 0)
+    connection.draining.sends_done = true;
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
-  if (const int code = ibv_modify_qp(peer.queue_pair.get(), &attributes, IBV_QP_STATE); code != 0)
+  if (const int code = ibv_modify_qp(connection.queue_pair(), &attributes, IBV_QP_STATE); code != 0)
     log(LogLevel::kError, "{}", verbs_error(device(), "ibv_modify_qp to ERR", code).text());
 }
 
@@ -48,7 +48,7 @@ void Transport::break_connection(Peer& peer, uint32_t next_epoch) {
 void Transport::end_late_drains() {
   const Time time = now();
   const auto is_late = [=](const std::unique_ptr<Peer>& peer) {
-    return peer && peer->state == Peer::State::kDraining && time > peer->drain_deadline;
+    return peer && peer->connection.is(State::kDraining) && time > peer->connection.draining.deadline;
   };
   if (std::none_of(peers_.begin(), peers_.end(), is_late)) return;
   // A program may have stayed away for long. What the device has reported meanwhile has happened: a peer may have been
@@ -60,68 +60,66 @@ void Transport::end_late_drains() {
 }
 
 void Transport::wait_until_drained(Peer& peer) {
-  while (peer.state == Peer::State::kDraining)
-    if (take_completions() == 0 && now() > peer.drain_deadline) drained(peer);
+  while (peer.connection.is(State::kDraining))
+    if (take_completions() == 0 && now() > peer.connection.draining.deadline) drained(peer);
 }
 
 void Transport::drained(Peer& peer) {
   std::erase(active_, &peer);
   // What has landed since the slots were last looked at would not be seen any more: its last words.
-  if (has_message(peer, peer.handed_out + 1, 0)) mark_ready(peer);
-  for (const uint32_t number : peer.exposures) {
+  if (peer.receiving.has_next()) mark_ready(peer);
+  for (const uint32_t number : peer.exposed.all()) {
     if (!exposure(number).bound) continue;
     exposure(number).window.handle.reset();
     exposure(number).bound = false;
   }
-  peer.queue_pair.reset();
+  peer.connection.close();
   --queue_pairs_;
   --draining_;
-  log(LogLevel::kDebug, "verbs: rank {}: the connection to rank {} is drained, epoch {}", rank_, peer.rank, peer.epoch);
-  peer.state = Peer::State::kNew;
-  if (peer.failing) return give_up(peer);
+  log(LogLevel::kDebug, "verbs: rank {}: the connection to rank {} is drained, epoch {}", rank_, peer.rank,
+      peer.connection.epoch());
+  if (peer.liveness.lost()) return give_up(peer);
   // Where nothing is left to say, the next message connects.
-  const bool unsaid = peer.accepted > peer.known_consumed() || peer.wanted_epoch > peer.epoch;
-  if (unsaid) start(peer);
+  if (peer.sending.has_unconsumed() || peer.connection.wants_another()) start(peer);
 }
 
 // False: again and again nothing has come through, in either direction.
 bool Transport::may_reconnect(Peer& peer) {
-  const uint64_t come_through = peer.known_consumed() + peer.handed_out;
-  if (come_through > peer.attempted_after) peer.attempts = 0;
-  peer.attempted_after = come_through;
-  return ++peer.attempts <= kMostAttempts;
+  return peer.liveness.may_reconnect(peer.sending.known_consumed() + peer.receiving.handed_out());
 }
 
-std::string Transport::broken_in_a_row(const Peer& peer) {
-  return fmt::format("{} connections in a row broke before anything came through", peer.attempts);
+void Transport::connect_anew(Peer& peer) {
+  if (!peer.connection.is(State::kDraining) && !may_reconnect(peer))
+    return fail(peer,
+                fmt::format("{} connections in a row broke before anything came through", peer.liveness.attempts()));
+  break_connection(peer, peer.connection.epoch() + 1);
 }
 
 // A path that loses packets uses up a device's retries as a dead peer does. So the connection is made anew once more,
 // and the peer is lost when it does not answer that.
 bool Transport::try_again(Peer& peer) {
-  if (peer.state == Peer::State::kDraining) return !peer.failing;  // given up already
-  if (!may_reconnect(peer) || is_leaving(peer)) return false;
+  if (peer.connection.is(State::kDraining)) return !peer.liveness.lost();  // given up already
+  if (!may_reconnect(peer) || peer.is_leaving()) return false;
   log(LogLevel::kInfo, "verbs: rank {}: rank {} does not answer: a new connection is tried", rank_, peer.rank);
-  peer.answer_by = now() + patience() + 2 * connections_->delay_of_loss();
-  break_connection(peer, peer.epoch + 1);
+  peer.liveness.answer_by(now() + patience() + 2 * connections_->delay_of_loss());
+  break_connection(peer, peer.connection.epoch() + 1);
   return true;
 }
 
 void Transport::fail(Peer& peer, std::string why) {
-  if (peer.state == Peer::State::kFailed || peer.failing) return;
-  peer.failing = true;
-  peer.failure = fmt::format("rank {}: verbs: lost rank {}: {}", rank_, peer.rank, why);
+  if (peer.liveness.lost()) return;
+  peer.liveness.lose(fmt::format("rank {}: verbs: lost rank {}: {}", rank_, peer.rank, why));
   std::erase(greeted_, &peer);
-  if (!peer.queue_pair) return give_up(peer);
-  break_connection(peer, peer.epoch);
+  if (!peer.connection.has_queue_pair()) return give_up(peer);
+  break_connection(peer, peer.connection.epoch());
 }
 
 // A peer that said that it leaves has done its part: only who still wants something of it has to know.
 void Transport::give_up(Peer& peer) {
-  peer.state = Peer::State::kFailed;
+  peer.connection.gives_up();
   processes_.remove(peer.rank);
-  bool wanted = !is_leaving(peer);
-  for (Outgoing& out : peer.outgoing) {
+  bool wanted = !peer.is_leaving();
+  for (Outgoing& out : peer.sending.all()) {
     if (!out.unsent) continue;
     give_sent(peer, out);
     wanted = true;
@@ -130,21 +128,20 @@ void Transport::give_up(Peer& peer) {
 }
 
 void Transport::report_failure(Peer& peer) {
-  if (peer.failure_reported) return;
-  peer.failure_reported = true;
+  if (!peer.liveness.begin_report()) return;
   failures_.push_back(&peer);
   ++counters_.failed_peers;
-  log(LogLevel::kInfo, "{}", peer.failure);
+  log(LogLevel::kInfo, "{}", peer.liveness.failure());
 }
 
 // Greetings may go unanswered because the peer computes: not when they cannot even leave, nor after a device has given
 // up, when there is a time to answer.
 void Transport::check_greeted(Time time) {
   for (Peer* peer : std::vector(greeted_)) {
-    if (peer->answer_by != 0 && time > peer->answer_by)
+    if (peer->liveness.is_overdue(time))
       fail(*peer,
            "it does not answer any more (transport retry counter exceeded); has its process ended, or its link?");
-    else if (peer->answer_by == 0 && port_stays_down())
+    else if (!peer->liveness.has_deadline() && port_stays_down())
       fail(*peer, port_failure());
   }
 }
@@ -152,7 +149,7 @@ void Transport::check_greeted(Time time) {
 // While somebody does not answer. Links come back: only one that is down for as long as a device tries is a reason to
 // give a peer up. Of the time between two looks a part counts, as a program that computes looks seldom.
 void Transport::look_at_port(Time time) {
-  const auto asked = [](const Peer* peer) { return peer->first_asked != 0; };
+  const auto asked = [](const Peer* peer) { return peer->liveness.is_asked(); };
   if (greeted_.empty() && std::none_of(active_.begin(), active_.end(), asked)) {
     port_state_ = IBV_PORT_ACTIVE;
     return;
@@ -190,47 +187,35 @@ void Transport::check_peers() {
 // a new request sets it. It does not count packets that its own network card refuses, so a port that is down is looked
 // at here.
 void Transport::check_silence(Peer& peer, Time time) {
-  if (std::exchange(peer.heard, false)) {
-    peer.last_heard = time;
-    peer.first_asked = 0;
-    if (time - peer.ready_since > patience()) peer.attempts = 0;  // this connection holds
-  }
-  if (peer.state != Peer::State::kReady || peer.left) return;
-  if (peer.first_asked != 0 && time - peer.first_asked > patience() && port_stays_down())
-    return fail(peer, port_failure());
-  if (time - std::max(peer.last_heard, peer.last_asked) < kQuiet) return;
-  if (peer.first_asked == 0) peer.first_asked = time;
-  if (post(peer, empty_write(peer), Work::kLocal, 0, true)) peer.last_asked = time;
-}
-
-// Whether its goodbye is among the messages that were not handed out.
-bool Transport::is_leaving(const Peer& peer) const {
-  if (peer.left) return true;
-  const uint64_t end = delivered(peer);
-  for (uint64_t sequence = peer.handed_out + 1; sequence <= end; ++sequence)
-    if (peer.landed(sequence).header.kind == SlotKind::kLeaving) return true;
-  return false;
+  Liveness& liveness = peer.liveness;
+  liveness.look(time, patience());
+  if (!peer.connection.ready() || liveness.left()) return;
+  if (liveness.owes_answer_for(time, patience()) && port_stays_down()) return fail(peer, port_failure());
+  if (!liveness.is_quiet(time)) return;
+  liveness.ask(time);
+  if (post(peer, empty_write(peer), Work::kLocal, 0, true)) liveness.asked(time);
 }
 
 // What was accepted is delivered before this rank leaves, and the peers are told, so that they do not take it for dead.
 void Transport::say_goodbye() {
   std::vector<Peer*> untold;
   for (const std::unique_ptr<Peer>& peer : peers_)
-    if (peer && peer->state != Peer::State::kFailed && peer->channel) untold.push_back(peer.get());
+    if (peer && !peer->connection.is(State::kFailed) && peer->channel.made()) untold.push_back(peer.get());
   const Time deadline = now() + kGoodbyePatience;
   const auto done = [this](Peer* peer) {
-    if (peer->state == Peer::State::kFailed || is_leaving(*peer)) return true;
-    if (peer->state == Peer::State::kNew && peer->accepted <= peer->known_consumed()) return true;
-    if (peer->state == Peer::State::kGreeting && peer->accepted == 0) return true;
-    if (peer->state != Peer::State::kReady || !peer->has_slot()) return false;
+    const Connection& connection = peer->connection;
+    if (connection.is(State::kFailed) || peer->is_leaving()) return true;
+    if (connection.is(State::kNew) && !peer->sending.has_unconsumed()) return true;
+    if (connection.is(State::kGreeting) && peer->sending.accepted() == 0) return true;
+    if (!connection.ready() || !peer->sending.has_slot()) return false;
     stage(*peer, SlotKind::kLeaving, {}, {});
     pump(*peer);
     return true;
   };
   const auto everything_left = [this] {
-    return std::all_of(peers_.begin(), peers_.end(), [this](const std::unique_ptr<Peer>& peer) {
-      return !peer || peer->state != Peer::State::kReady || is_leaving(*peer) ||
-             (peer->posted_up_to == peer->accepted && (peer->posted == 0 || peer->completed > peer->signaled));
+    return std::all_of(peers_.begin(), peers_.end(), [](const std::unique_ptr<Peer>& peer) {
+      return !peer || !peer->connection.ready() || peer->is_leaving() ||
+             (!peer->sending.has_unposted() && peer->sending.queue.settled());
     });
   };
   while (now() < deadline) {

@@ -58,7 +58,7 @@ bool Transport::make_key(Exposure& exposure) {
 
 RemoteRegion Transport::expose(int rank, std::span<std::byte> memory) {
   Peer* const peer = find_or_make(rank);
-  if (peer == nullptr || peer->state == Peer::State::kFailed || memory.empty()) return {};
+  if (peer == nullptr || peer->connection.is(State::kFailed) || memory.empty()) return {};
   if (free_exposures_.empty()) {
     if (exposures_.size() == kMostExposures) return {};
     free_exposures_.push_back(static_cast<uint32_t>(exposures_.size()));
@@ -83,9 +83,9 @@ RemoteRegion Transport::expose(int rank, std::span<std::byte> memory) {
   exposure.peer = rank;
   exposure.bound = false;
   exposure.advertised = exposure.key;
-  peer->exposures.push_back(exposure.number);
-  if (choice_.opens_windows) peer->unbound.push_back(exposure.number);
-  if (peer->state == Peer::State::kReady) pump(*peer);  // not later: the caller may tell the peer by another way
+  peer->exposed.add(exposure.number);
+  if (choice_.opens_windows) peer->exposed.bind_later(exposure.number);
+  if (peer->connection.ready()) pump(*peer);  // not later: the caller may tell the peer by another way
   return {reinterpret_cast<uint64_t>(memory.data()), memory.size(),
           static_cast<uint64_t>(exposure.number) << 32 | exposure.key};
 }
@@ -100,8 +100,9 @@ RemoteRegion Transport::not_exposed(const Status& why) {
 
 // False: the send queue has no room for all of them.
 bool Transport::bind_windows(Peer& peer) {
-  while (!peer.unbound.empty()) {
-    Exposure& bound = exposure(peer.unbound.front());
+  const std::vector<uint32_t>& unbound = peer.exposed.unbound();
+  while (!unbound.empty()) {
+    Exposure& bound = exposure(unbound.front());
     ibv_send_wr request{};
     request.opcode = IBV_WR_BIND_MW;
     request.bind_mw.mw = bound.window.handle.get();
@@ -109,9 +110,9 @@ bool Transport::bind_windows(Peer& peer) {
     request.bind_mw.bind_info = {bound.registration ? region_of(*bound.registration) : bound.exact.get(),
                                  reinterpret_cast<uint64_t>(bound.memory.data()), bound.memory.size(),
                                  IBV_ACCESS_REMOTE_WRITE};
-    if (!link(peer, request, {}, Work::kLocal, 0, peer.unbound.size() == 1)) return false;
+    if (!link(peer, request, {}, Work::kLocal, 0, unbound.size() == 1)) return false;
     bound.bound = true;
-    peer.unbound.erase(peer.unbound.begin());
+    peer.exposed.bound_first();
   }
   return true;
 }
@@ -124,8 +125,10 @@ void Transport::bind_windows_now(Peer& peer) {
     ring(peer);
     return all;
   };
-  while (peer.has_theirs && !all_posted() && now() < deadline) take_completions();
-  while (peer.state == Peer::State::kGreeting && peer.completed < peer.posted && now() < deadline) take_completions();
+  const SendQueue& queue = peer.sending.queue;
+  while (peer.connection.handshake.has_theirs && !all_posted() && now() < deadline) take_completions();
+  while (peer.connection.is(State::kGreeting) && queue.completed() < queue.posted() && now() < deadline)
+    take_completions();
 }
 
 Exposure* Transport::exposure_of(int rank, const RemoteRegion& region) {
@@ -150,31 +153,26 @@ bool Transport::conceal(int rank, const RemoteRegion& region) {
 // again over the next one.
 void Transport::invalidate(Peer& peer, Exposure& exposure) {
   Time deadline = now() + kBindPatience;
-  uint64_t seen = peer.completed;
-  // While this side still greets, the peer may be ready, and write.
-  const auto works = [&] {
-    return peer.state == Peer::State::kReady || (peer.state == Peer::State::kGreeting && peer.has_theirs);
-  };
+  const SendQueue& queue = peer.sending.queue;
+  uint64_t seen = queue.completed();
   const auto still_bound = [&] {
-    if (std::exchange(seen, peer.completed) != peer.completed) deadline = now() + kBindPatience;
-    return exposure.bound && works() && now() < deadline;
+    if (std::exchange(seen, queue.completed()) != queue.completed()) deadline = now() + kBindPatience;
+    return exposure.bound && peer.connection.receives() && now() < deadline;
   };
   ibv_send_wr request{};
   request.opcode = IBV_WR_LOCAL_INV;
   request.invalidate_rkey = exposure.key;
   bool posted = false;
   while (still_bound() && !(posted = post(peer, request, Work::kLocal, 0, true))) take_completions();
-  const uint64_t mine = peer.posted;
-  while (still_bound() && peer.completed < mine) take_completions();
-  if (posted && peer.completed >= mine) return;
-  if (works()) break_connection(peer, peer.epoch + 1);
-  if (peer.state == Peer::State::kDraining) wait_until_drained(peer);
+  const uint64_t mine = queue.posted();
+  while (still_bound() && queue.completed() < mine) take_completions();
+  if (posted && queue.completed() >= mine) return;
+  if (peer.connection.receives()) break_connection(peer, peer.connection.epoch() + 1);
+  if (peer.connection.is(State::kDraining)) wait_until_drained(peer);
 }
 
 void Transport::forget(Exposure& exposure) {
-  Peer& peer = *peers_[static_cast<size_t>(exposure.peer)];
-  std::erase(peer.exposures, exposure.number);
-  std::erase(peer.unbound, exposure.number);
+  peers_[static_cast<size_t>(exposure.peer)]->exposed.remove(exposure.number);
   if (exposure.window.handle) free_windows_.push_back(std::move(exposure.window));
   unpin(exposure);
   exposure.peer = -1;
@@ -185,23 +183,23 @@ void Transport::forget(Exposure& exposure) {
 // keys the peer is told.
 void Transport::refresh_exposures(Peer& peer) {
   Rekeys& keys = peer.channel->rekeys;
-  keys.epoch = peer.epoch;
-  keys.count = peer.mine.rekeys = 0;
+  keys.epoch = peer.connection.epoch();
+  keys.count = 0;
   if (!choice_.opens_windows) return;
-  peer.unbound.clear();
-  for (const uint32_t number : peer.exposures) {
+  peer.exposed.bind_none();
+  for (const uint32_t number : peer.exposed.all()) {
     Exposure& exposed = exposure(number);
-    if (peer.epoch > 1) {
+    if (keys.epoch > 1) {
       exposed.window.handle.reset();
       exposed.bound = false;
       if (keys.count == std::size(keys.keys) || !make_key(exposed))
-        return fail(
-            peer, fmt::format("{} regions cannot be exposed again after the connection broke", peer.exposures.size()));
+        return fail(peer, fmt::format("{} regions cannot be exposed again after the connection broke",
+                                      peer.exposed.all().size()));
       keys.keys[keys.count++] = {number, exposed.advertised, exposed.key};
     }
-    peer.unbound.push_back(number);
+    peer.exposed.bind_later(number);
   }
-  peer.mine.rekeys = static_cast<uint16_t>(keys.count);
+  peer.connection.handshake.mine.rekeys = static_cast<uint16_t>(keys.count);
 }
 
 }  // namespace ibcoll::verbs

@@ -30,7 +30,7 @@ PutResult Transport::put(int rank, const RemoteRegion& to, std::span<const std::
   const Result<Registration*> source = registrations_->acquire({const_cast<std::byte*>(from.data()), from.size()});
   if (!source.ok()) report_copies(source.status());
   stage(*peer, SlotKind::kPut, note, {});
-  Outgoing& out = peer->out(peer->accepted);
+  Outgoing& out = *peer->sending.find(peer->sending.accepted());
   out.unsent = true;
   out.bytes = from.size();
   out.from = from.data();
@@ -41,49 +41,38 @@ PutResult Transport::put(int rank, const RemoteRegion& to, std::span<const std::
   return PutResult::kPending;
 }
 
-bool Transport::post_put(Peer& peer, uint64_t sequence, Outgoing& out) {
+bool Transport::post_put(Peer& peer, Outgoing& out) {
+  SendQueue& queue = peer.sending.queue;
   while (out.posted < out.bytes) {
     ibv_sge piece{reinterpret_cast<uintptr_t>(out.from) + out.posted,
                   static_cast<uint32_t>(std::min(kLongestWrite, out.bytes - out.posted)), 0};
-    std::byte(*bounce)[kBounceBytes] = nullptr;
+    size_t bounce = kBounces;
     if (out.source) {
       piece.lkey = region_of(*out.source)->lkey;
     } else {
-      bounce = free_bounce(peer);
-      if (bounce == nullptr) return false;
+      bounce = queue.free_bounce();
+      if (bounce == kBounces) return false;
       piece.length = std::min(piece.length, static_cast<uint32_t>(kBounceBytes));
-      std::memcpy(*bounce, out.from + out.posted, piece.length);
-      piece.addr = reinterpret_cast<uintptr_t>(*bounce);
-      piece.lkey = peer.staging_region->lkey;
+      std::memcpy(peer.channel->bounce[bounce], out.from + out.posted, piece.length);
+      piece.addr = reinterpret_cast<uintptr_t>(peer.channel->bounce[bounce]);
+      piece.lkey = peer.channel.staging_key();
     }
     ibv_send_wr request{};
     request.opcode = IBV_WR_RDMA_WRITE;
     request.wr.rdma.remote_addr = out.to.address + out.posted;
-    request.wr.rdma.rkey = key_at(peer, out.to);
-    const bool signaled = bounce != nullptr || piece.length == kLongestWrite;  // who waits sees that it moves
-    if (!link(peer, request, piece, Work::kSend, sequence | kData, signaled)) return false;
-    if (bounce) peer.bounced[static_cast<size_t>(bounce - peer.channel->bounce)] = peer.posted;
+    request.wr.rdma.rkey = peer.new_keys.key_at(out.to);
+    const bool signaled = bounce != kBounces || piece.length == kLongestWrite;  // who waits sees that it moves
+    if (!link(peer, request, piece, Work::kSend, out.sequence | kData, signaled)) return false;
+    if (bounce != kBounces) queue.reads_bounce(bounce);
     out.posted += piece.length;
   }
-  return post_slot(peer, sequence, true, true);
-}
-
-std::byte (*Transport::free_bounce(Peer& peer))[kBounceBytes] {
-  for (size_t i = 0; i < peer.bounced.size(); ++i)
-    if (peer.completed >= peer.bounced[i]) return &peer.channel->bounce[i];
-  return nullptr;
+  return post_slot(peer, out.sequence, true, true);
 }
 
 // Once: what happens to every put after that is the same.
 void Transport::report_copies(const Status& why) {
   if (counters_.puts_copied++ == 0)
     log(LogLevel::kWarning, "verbs: rank {} cannot pin its send buffer and copies instead: {}", rank_, why.text());
-}
-
-uint32_t Transport::key_at(const Peer& peer, const RemoteRegion& to) const {
-  for (const Rekey& rekey : peer.rekeyed)
-    if (rekey.is_of(to)) return rekey.key;
-  return static_cast<uint32_t>(to.key);
 }
 
 // Under the same rights that the device enforces on a large one. False: the peer has none; it is told.
@@ -96,7 +85,7 @@ bool Transport::take_small_put(Peer& peer, const SlotHeader& header, const std::
     return true;
   }
   report_dropped(peer);
-  if (peer.state != Peer::State::kReady || !peer.has_slot()) return false;  // the word of a fault need not arrive
+  if (!peer.connection.ready() || !peer.sending.has_slot()) return false;  // the word of a fault need not arrive
   stage(peer, SlotKind::kRefused, {}, std::as_bytes(std::span(&header, 1)));
   pump(peer);
   return false;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "runtime/base/log.h"
@@ -44,57 +43,54 @@ size_t Transport::take_completions() {
 // Nothing is known of any connection any more.
 void Transport::lose_device() {
   for (const std::unique_ptr<Peer>& peer : peers_)
-    if (peer && peer->queue_pair && !peer->failing && peer->state != Peer::State::kFailed)
+    if (peer && peer->connection.has_queue_pair() && !peer->liveness.lost())
       fail(*peer, fmt::format("{}, this rank's own device, fails: ibv_poll_cq", device()));
 }
 
 void Transport::on_completion(const ibv_wc& done) {
   const WorkId id(done.wr_id);
   Peer* const peer = id.rank < peers_.size() ? peers_[id.rank].get() : nullptr;
-  if (peer == nullptr || !peer->queue_pair || id.epoch != (peer->epoch & 0xff)) return;
-  if (id.work == Work::kSendMark) peer->send_drained = true;
-  if (id.work == Work::kReceiveMark) peer->receive_drained = true;
+  if (peer == nullptr) return;
+  Connection& connection = peer->connection;
+  if (!connection.has_queue_pair() || id.epoch != (connection.epoch() & 0xff)) return;
+  if (id.work == Work::kSendMark) connection.draining.sends_done = true;
+  if (id.work == Work::kReceiveMark) connection.draining.receives_done = true;
   if (done.status != IBV_WC_SUCCESS) {
     if (id.work != Work::kSendMark && id.work != Work::kReceiveMark) on_error(*peer, done, id.work, id.request);
   } else if (id.work == Work::kReceive) {
-    ++peer->immediates;
+    peer->receiving.add_immediate();
     mark_ready(*peer);
-    if (peer->state != Peer::State::kDraining) {
+    if (!connection.is(State::kDraining)) {
       if (const Status status = post_receive(*peer, Work::kReceive); !status.ok()) fail(*peer, status.text());
-      if (peer->state == Peer::State::kGreeting && peer->has_theirs) connected(*peer);
+      if (connection.is(State::kGreeting) && connection.handshake.has_theirs) connected(*peer);
     }
   } else if (id.work == Work::kSend || id.work == Work::kLocal) {
     complete(*peer, id.request);
   }
-  if (peer->state == Peer::State::kDraining && peer->send_drained && peer->receive_drained) drained(*peer);
+  if (connection.is(State::kDraining) && connection.draining.done()) drained(*peer);
 }
 
-// All requests up to this one are done: requests complete in order.
 void Transport::complete(Peer& peer, uint32_t request) {
-  const uint64_t end = peer.completed + static_cast<uint32_t>(request - static_cast<uint32_t>(peer.completed)) + 1;
-  for (; peer.completed < end; ++peer.completed) {
-    const uint64_t sequence = peer.sequence_of[peer.completed % kSendDepth];
-    if (sequence == 0 || (sequence & kData) != 0) continue;
-    Outgoing& out = peer.out(sequence);
-    if (out.sequence == sequence && out.unsent) give_sent(peer, out);
-  }
-  peer.heard = true;
+  peer.sending.queue.complete(request, [&](uint64_t sequence) {
+    Outgoing* const out = peer.sending.find(sequence);
+    if (out != nullptr && out->unsent) give_sent(peer, *out);
+  });
+  peer.liveness.answered();
 }
 
 void Transport::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t request) {
   if (done.status == IBV_WC_WR_FLUSH_ERR) {
     // Only the peer's error shows here: it went first, and will greet anew or be found dead.
-    if (peer.state == Peer::State::kDraining) return;
-    if (!may_reconnect(peer)) return fail(peer, broken_in_a_row(peer));
-    break_connection(peer, peer.epoch + 1);
+    if (!peer.connection.is(State::kDraining)) connect_anew(peer);
     return;
   }
   if (is_refusal(done.status) && work == Work::kSend) {
-    const uint64_t sequence = peer.sequence_of[request % kSendDepth] & ~kData;
-    if (sequence != 0 && peer.out(sequence).sequence == sequence && peer.out(sequence).kind == SlotKind::kPut) {
-      peer.out(sequence).refused = true;
-      report_refused(peer, peer.out(sequence).bytes, peer.out(sequence).to.address, ibv_wc_status_str(done.status));
-      break_connection(peer, peer.epoch + 1);
+    const uint64_t sequence = peer.sending.queue.message_at(request);
+    Outgoing* const out = sequence != 0 ? peer.sending.find(sequence) : nullptr;
+    if (out != nullptr && out->kind == SlotKind::kPut) {
+      out->refused = true;
+      report_refused(peer, out->bytes, out->to.address, ibv_wc_status_str(done.status));
+      break_connection(peer, peer.connection.epoch() + 1);
       return;
     }
   }
@@ -106,35 +102,16 @@ Status Transport::post_receive(Peer& peer, Work work) {
   ibv_recv_wr request{};
   request.wr_id = work_id(work, peer, 0);
   ibv_recv_wr* bad = nullptr;
-  if (const int code = ibv_post_recv(peer.queue_pair.get(), &request, &bad); code != 0)
+  if (const int code = ibv_post_recv(peer.connection.queue_pair(), &request, &bad); code != 0)
     return verbs_error(device(), "ibv_post_recv", code);
   return {};
 }
 
-// Whether message `sequence` is here, when so many immediates of earlier ones have been used up.
-bool Transport::has_message(const Peer& peer, uint64_t sequence, uint64_t immediates_used) const {
-  if (peer.channel == nullptr) return false;
-  if (settings_.notify == Notify::kImmediate) return peer.immediates > immediates_used;
-  // The sequence number is only read here; a const object has no atomic_ref in C++20.
-  auto& word = const_cast<uint64_t&>(peer.landed(sequence).header.sequence);
-  if (std::atomic_ref(word).load(std::memory_order_acquire) != sequence) return false;
-  return peer.landed(sequence).header.kind != SlotKind::kPut || peer.immediates > immediates_used;
-}
-
-uint64_t Transport::delivered(const Peer& peer) const {
-  uint64_t sequence = peer.handed_out, used = 0;
-  while (sequence - peer.consumed_here < kSlots && has_message(peer, sequence + 1, used)) {
-    ++sequence;
-    if (settings_.notify == Notify::kImmediate || peer.landed(sequence).header.kind == SlotKind::kPut) ++used;
-  }
-  return sequence;
-}
-
 void Transport::look_at_slots() {
   for (Peer* peer : active_)
-    if (!peer->in_ready_list && has_message(*peer, peer->handed_out + 1, 0)) {
+    if (!peer->receiving.listed() && peer->receiving.has_next()) {
       mark_ready(*peer);
-      if (peer->state == Peer::State::kGreeting && peer->has_theirs) {
+      if (peer->connection.is(State::kGreeting) && peer->connection.handshake.has_theirs) {
         connected(*peer);
         return;  // the list may have changed
       }
@@ -142,9 +119,7 @@ void Transport::look_at_slots() {
 }
 
 void Transport::mark_ready(Peer& peer) {
-  if (peer.in_ready_list) return;
-  peer.in_ready_list = true;
-  ready_.push_back(&peer);
+  if (peer.receiving.enlist()) ready_.push_back(&peer);
 }
 
 size_t Transport::hand_out(std::span<Event> events) {
@@ -155,11 +130,11 @@ size_t Transport::hand_out(std::span<Event> events) {
   count += hand_out_messages(events.subspan(count));
   for (size_t i = 0; i < failures_.size() && count < events.size();) {
     Peer& peer = *failures_[i];
-    if (has_message(peer, peer.handed_out + 1, 0)) {  // its last words come first
+    if (peer.receiving.has_next()) {  // its last words come first
       ++i;
       continue;
     }
-    events[count++] = {Event::Kind::kPeerFailed, peer.rank, {}, std::as_bytes(std::span(peer.failure)), 0};
+    events[count++] = {Event::Kind::kPeerFailed, peer.rank, {}, std::as_bytes(std::span(peer.liveness.failure())), 0};
     failures_.erase(failures_.begin() + static_cast<ptrdiff_t>(i));
   }
   return count;
@@ -169,10 +144,10 @@ size_t Transport::hand_out_messages(std::span<Event> events) {
   size_t count = 0;
   while (count < events.size() && ready_first_ < ready_.size()) {
     Peer& peer = *ready_[ready_first_++];
-    peer.in_ready_list = false;
-    if (!has_message(peer, peer.handed_out + 1, 0)) continue;
+    peer.receiving.delist();
+    if (!peer.receiving.has_next()) continue;
     if (hand_out_message(peer, events[count])) ++count;
-    if (has_message(peer, peer.handed_out + 1, 0)) mark_ready(peer);
+    if (peer.receiving.has_next()) mark_ready(peer);
   }
   if (ready_first_ == ready_.size() || ready_first_ > 1024) {
     ready_.erase(ready_.begin(), ready_.begin() + static_cast<ptrdiff_t>(ready_first_));
@@ -182,17 +157,16 @@ size_t Transport::hand_out_messages(std::span<Event> events) {
 }
 
 bool Transport::hand_out_message(Peer& peer, Event& event) {
-  const uint64_t sequence = ++peer.handed_out;
-  const Slot& slot = peer.landed(sequence);
-  const SlotHeader header = slot.header;  // the peer may write there at any time
-  if (settings_.notify == Notify::kImmediate || header.kind == SlotKind::kPut) --peer.immediates;
+  SlotHeader header;
+  const Slot& slot = peer.receiving.take_next(header);
+  const uint64_t sequence = peer.receiving.handed_out();
   lent_.push_back(&peer);
   if (header.sequence != sequence || header.bytes > kSlotPayload) {
     fail(peer,
          fmt::format("its message {} came where message {} was due: a fault of ibcoll", header.sequence, sequence));
     return false;
   }
-  if (header.consumed <= peer.accepted) peer.consumed = std::max(peer.consumed, header.consumed);
+  peer.sending.is_consumed(header.consumed);
   switch (header.kind) {
     case SlotKind::kMessage:
       ++counters_.messages_received;
@@ -217,7 +191,7 @@ bool Transport::hand_out_message(Peer& peer, Event& event) {
       return false;
     }
     case SlotKind::kLeaving:
-      peer.left = true;
+      peer.liveness.leave();
       return false;
   }
   return false;

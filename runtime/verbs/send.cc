@@ -9,8 +9,6 @@
 namespace ibcoll::verbs {
 namespace {
 
-constexpr uint64_t kSignalPeriod = 16;  // work requests
-
 uint32_t padded(size_t bytes) { return static_cast<uint32_t>((bytes + 7) & ~size_t{7}); }
 
 }  // namespace
@@ -19,14 +17,14 @@ bool Transport::acceptable(int rank, Peer*& found) {
   found = find_or_make(rank);
   if (found == nullptr) return false;
   Peer& peer = *found;
-  if (peer.state == Peer::State::kNew) start(peer);
-  if (peer.left) {
+  if (peer.connection.is(State::kNew)) start(peer);
+  if (peer.liveness.left()) {
     fail(peer, "it has left the job");
     report_failure(peer);
   }
-  if (peer.state == Peer::State::kFailed || peer.failing) return false;
-  if (peer.has_slot()) {  // what is accepted now leaves when the connection is there
-    if (peer.state != Peer::State::kReady) unsent_.store(true, std::memory_order_relaxed);
+  if (peer.liveness.lost()) return false;
+  if (peer.sending.has_slot()) {  // what is accepted now leaves when the connection is there
+    if (!peer.connection.ready()) unsent_.store(true, std::memory_order_relaxed);
     return true;
   }
   ++counters_.no_credit;
@@ -34,16 +32,12 @@ bool Transport::acceptable(int rank, Peer*& found) {
 }
 
 Slot& Transport::stage(Peer& peer, SlotKind kind, const Note& note, std::span<const std::byte> payload) {
-  const uint64_t sequence = ++peer.accepted;
-  Outgoing& out = peer.out(sequence);
-  out = {};
-  out.sequence = sequence;
-  out.kind = kind;
-  Slot& slot = peer.staged(sequence);
+  const uint64_t sequence = peer.sending.accept(kind).sequence;
+  Slot& slot = peer.sending.staged(sequence);
   const uint32_t room = padded(payload.size());
   if (!payload.empty()) std::memcpy(slot.payload + kSlotPayload - room, payload.data(), payload.size());
-  slot.header = {note, peer.consumed_here, static_cast<uint16_t>(payload.size()), kind, 0, 0, sequence};
-  peer.told_consumed = peer.consumed_here;
+  slot.header = {note, peer.receiving.released(), static_cast<uint16_t>(payload.size()), kind, 0, 0, sequence};
+  peer.receiving.told();
   return slot;
 }
 
@@ -58,8 +52,7 @@ bool Transport::send(int rank, const Note& note, std::span<const std::byte> payl
 }
 
 void Transport::give_sent(Peer& peer, Outgoing& out) {
-  // After the last piece: the number of the exposure may come again, with a key of its own.
-  if (out.bytes == out.to.bytes) std::erase_if(peer.rekeyed, [&](const Rekey& rekey) { return rekey.is_of(out.to); });
+  if (out.bytes == out.to.bytes) peer.new_keys.forget(out.to);  // after the last piece
   if (out.source) registrations_->release(out.source);
   out.source = nullptr;
   sent_.push_back({peer.rank, out.token});
@@ -68,15 +61,15 @@ void Transport::give_sent(Peer& peer, Outgoing& out) {
 
 // Posts what was accepted, in order, as far as the send queue has room.
 void Transport::pump(Peer& peer) {
-  if (peer.state != Peer::State::kReady) return;
+  if (!peer.connection.ready()) return;
   bool room = bind_windows(peer);
-  while (room && peer.posted_up_to < peer.accepted) {
-    const uint64_t sequence = peer.posted_up_to + 1;
-    Outgoing& out = peer.out(sequence);
+  while (room && peer.sending.has_unposted()) {
+    Outgoing& out = peer.sending.next_to_post();
     room = out.kind == SlotKind::kPut
-               ? post_put(peer, sequence, out)
-               : post_slot(peer, sequence, peer.they_want == Notify::kImmediate, out.kind == SlotKind::kLeaving);
-    if (room) peer.posted_up_to = sequence;
+               ? post_put(peer, out)
+               : post_slot(peer, out.sequence, peer.connection.remote.notify == Notify::kImmediate,
+                           out.kind == SlotKind::kLeaving);
+    if (room) peer.sending.posted_next();
   }
   if (room) tell_consumed(peer);
   ring(peer);
@@ -95,21 +88,21 @@ void Transport::retry_pumps() {
 }
 
 bool Transport::post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled) {
-  Slot& slot = peer.staged(sequence);
+  Slot& slot = peer.sending.staged(sequence);
   const uint32_t bytes = padded(slot.header.bytes) + static_cast<uint32_t>(sizeof slot.header);
   const size_t offset = sizeof(Slot) - bytes;
   ibv_send_wr request = write_to(peer, offsetof(Landing, slots) + (sequence - 1) % kSlots * sizeof(Slot) + offset);
   if (immediate) request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   request.imm_data = static_cast<uint32_t>(sequence);
-  const ibv_sge piece{reinterpret_cast<uintptr_t>(&slot) + offset, bytes, peer.staging_region->lkey};
+  const ibv_sge piece{reinterpret_cast<uintptr_t>(&slot) + offset, bytes, peer.channel.staging_key()};
   return link(peer, request, piece, Work::kSend, sequence, signaled);
 }
 
 ibv_send_wr Transport::write_to(const Peer& peer, uint64_t landing_offset) {
   ibv_send_wr request{};
   request.opcode = IBV_WR_RDMA_WRITE;
-  request.wr.rdma.remote_addr = peer.remote_landing + landing_offset;
-  request.wr.rdma.rkey = peer.remote_key;
+  request.wr.rdma.remote_addr = peer.connection.remote.landing_address + landing_offset;
+  request.wr.rdma.rkey = peer.connection.remote.landing_key;
   return request;
 }
 
@@ -120,21 +113,18 @@ ibv_send_wr Transport::empty_write(const Peer& peer) { return write_to(peer, 0);
 // is none. False: the send queue is full.
 bool Transport::link(Peer& peer, const ibv_send_wr& request, ibv_sge piece, Work work, uint64_t sequence,
                      bool signaled) {
-  if (peer.send_room() <= (work == Work::kSend ? 1 : 0)) return false;  // the last place is for signs of life
+  SendQueue& queue = peer.sending.queue;
+  if (queue.room() <= (work == Work::kSend ? 1 : 0)) return false;  // the last place is for signs of life
   if (linked_count_ == linked_.size()) ring(peer);
   Linked& linked = linked_[linked_count_];
   linked = {request, piece};
-  linked.request.wr_id = work_id(work, peer, peer.posted);
+  linked.request.wr_id = work_id(work, peer, queue.posted());
   linked.request.sg_list = &linked.piece;
   linked.request.num_sge = piece.length > 0 ? 1 : 0;
-  if (piece.length > 0 && piece.length <= peer.inline_bytes) linked.request.send_flags |= IBV_SEND_INLINE;
-  if (signaled || peer.posted - peer.signaled >= kSignalPeriod) {
-    linked.request.send_flags |= IBV_SEND_SIGNALED;
-    peer.signaled = peer.posted;
-  }
+  if (piece.length > 0 && piece.length <= peer.connection.inline_bytes()) linked.request.send_flags |= IBV_SEND_INLINE;
+  if (queue.add(sequence, signaled)) linked.request.send_flags |= IBV_SEND_SIGNALED;
   if (linked_count_ > 0) linked_[linked_count_ - 1].request.next = &linked.request;
   ++linked_count_;
-  peer.sequence_of[peer.posted++ % kSendDepth] = sequence;
   return true;
 }
 
@@ -143,15 +133,14 @@ void Transport::ring(Peer& peer) {
   if (linked_count_ == 0) return;
   const std::span all = std::span(linked_).first(std::exchange(linked_count_, 0));
   ibv_send_wr* bad = nullptr;
-  const int code = ibv_post_send(peer.queue_pair.get(), &all[0].request, &bad);
+  const int code = ibv_post_send(peer.connection.queue_pair(), &all[0].request, &bad);
   for (const Linked& linked : all)  // until here it is the key that the device knows
     if (linked.request.opcode == IBV_WR_BIND_MW) linked.request.bind_mw.mw->rkey = linked.request.bind_mw.rkey;
   if (code == 0) return;
   // There was room, so this is the device's trouble: what was not delivered goes out again over a new connection.
   log(LogLevel::kError, "rank {}: to rank {}: {}", rank_, peer.rank,
       verbs_error(device(), "ibv_post_send", code).text());
-  if (peer.state != Peer::State::kDraining && !may_reconnect(peer)) return fail(peer, broken_in_a_row(peer));
-  break_connection(peer, peer.epoch + 1);
+  connect_anew(peer);
 }
 
 // By itself. False: the send queue is full.
@@ -163,12 +152,12 @@ bool Transport::post(Peer& peer, const ibv_send_wr& request, Work work, uint64_t
 
 // The peer runs out of slots when it is not told in time what was consumed; messages tell it as well.
 void Transport::tell_consumed(Peer& peer) {
-  if (peer.consumed_here - peer.told_consumed < kSlots / 2 || peer.state != Peer::State::kReady) return;
-  peer.channel->told_consumed = peer.consumed_here;
+  if (!peer.receiving.owes_credit() || !peer.connection.ready()) return;
+  peer.channel->told_consumed = peer.receiving.released();
   const ibv_sge piece{reinterpret_cast<uintptr_t>(&peer.channel->told_consumed), sizeof(uint64_t),
-                      peer.staging_region->lkey};
+                      peer.channel.staging_key()};
   if (link(peer, write_to(peer, offsetof(Landing, consumed)), piece, Work::kLocal, 0, false)) {
-    peer.told_consumed = peer.consumed_here;
+    peer.receiving.told();
     ++counters_.credits_told;
   } else {
     pump_later(peer);

@@ -102,8 +102,8 @@ Status Transport::make_completion_queue() {
 // Each connection pins its slots. What is too little for one is told now; what is too little for all, before another
 // network is out of the question.
 Status Transport::try_memory(const Config& config) {
-  Peer peer;
-  if (Status status = make_channel(peer); !status.ok()) return status;
+  PinnedChannel one;
+  if (Status status = one.make(domain_.get()); !status.ok()) return status;
   const uint64_t connections = most_connections();
   const uint64_t needed = connections * sizeof(Channel), limit = memlock_limit();
   if (needed <= limit || config.text("IBCOLL_NET") != "auto") return {};
@@ -132,12 +132,14 @@ Transport::~Transport() {
   if (!connections_) return;
   say_goodbye();
   for (const std::unique_ptr<Peer>& peer : peers_) {
-    if (!peer || !peer->queue_pair) continue;
-    peer->failing = peer->left = true;
+    if (!peer || !peer->connection.has_queue_pair()) continue;
+    peer->liveness.leave();
+    if (!peer->liveness.lost())
+      peer->liveness.lose(fmt::format("rank {}: verbs: closes the connection to rank {}", rank_, peer->rank));
     break_connection(*peer, 0);
   }
   for (const std::unique_ptr<Peer>& peer : peers_)
-    if (peer && peer->queue_pair) wait_until_drained(*peer);
+    if (peer && peer->connection.has_queue_pair()) wait_until_drained(*peer);
   for (Exposure& exposure : exposures_) {
     exposure.window.handle.reset();
     unpin(exposure);
@@ -173,7 +175,7 @@ Status Transport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
 
 size_t Transport::poll(std::span<Event> events) {
   for (Peer* peer : lent_) {
-    peer->consumed_here = peer->handed_out;
+    peer->receiving.release();
     tell_consumed(*peer);
     ring(*peer);
   }

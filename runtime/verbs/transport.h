@@ -53,6 +53,7 @@ class Transport final : public NetworkTransport {
   Json describe() const override;
 
  private:
+  using State = Connection::State;
   struct Settings {
     Notify notify = Notify::kImmediate;
     uint8_t timeout = 16;
@@ -89,7 +90,7 @@ class Transport final : public NetworkTransport {
     uint32_t request;
   };
   static uint64_t work_id(Work work, const Peer& peer, uint64_t request) {
-    return static_cast<uint64_t>(work) << 60 | static_cast<uint64_t>(peer.epoch & 0xff) << 52 |
+    return static_cast<uint64_t>(work) << 60 | static_cast<uint64_t>(peer.connection.epoch() & 0xff) << 52 |
            static_cast<uint64_t>(peer.rank) << 32 | (request & 0xffffffff);
   }
 
@@ -120,9 +121,7 @@ class Transport final : public NetworkTransport {
   void bind_windows_now(Peer& peer);
 
   // put.cc
-  bool post_put(Peer& peer, uint64_t sequence, Outgoing& out);
-  static std::byte (*free_bounce(Peer& peer))[kBounceBytes];
-  uint32_t key_at(const Peer& peer, const RemoteRegion& to) const;
+  bool post_put(Peer& peer, Outgoing& out);
   bool take_small_put(Peer& peer, const SlotHeader& header, const std::byte* payload);
   void report_copies(const Status& why);
   void report_refused(const Peer& peer, uint64_t bytes, uint64_t address, const char* why);
@@ -135,8 +134,6 @@ class Transport final : public NetworkTransport {
   void on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t request);
   void complete(Peer& peer, uint32_t request);
   Status post_receive(Peer& peer, Work work);
-  bool has_message(const Peer& peer, uint64_t sequence, uint64_t immediates_used) const;
-  uint64_t delivered(const Peer& peer) const;
   void look_at_slots();
   void mark_ready(Peer& peer);
   size_t hand_out(std::span<Event> events);
@@ -146,8 +143,8 @@ class Transport final : public NetworkTransport {
   // connection.cc
   Peer* find_or_make(int rank);
   bool start(Peer& peer);
-  Status make_channel(Peer& peer);
   Status make_queue_pair(Peer& peer);
+  Greeting my_greeting(const Peer& peer) const;
   Status grow_completion_queue(size_t queue_pairs);
   Status get_ready(Peer& peer, const Greeting& theirs);
 
@@ -160,6 +157,7 @@ class Transport final : public NetworkTransport {
   void on_greeting(const Greeting& theirs);
   void answer(Peer& peer, const Greeting& theirs);
   void connected(Peer& peer);
+  void send_again(Peer& peer);
   void count_unsent() noexcept;
   bool tell_keys(Peer& peer);
   static bool keys_have_come(Peer& peer);
@@ -168,7 +166,7 @@ class Transport final : public NetworkTransport {
   void break_connection(Peer& peer, uint32_t next_epoch);
   void drained(Peer& peer);
   static bool may_reconnect(Peer& peer);
-  static std::string broken_in_a_row(const Peer& peer);
+  void connect_anew(Peer& peer);
   bool try_again(Peer& peer);
   void fail(Peer& peer, std::string why);
   void give_up(Peer& peer);
@@ -182,7 +180,6 @@ class Transport final : public NetworkTransport {
   void look_at_port(Time time);
   bool port_stays_down() const;
   std::string port_failure() const;
-  bool is_leaving(const Peer& peer) const;
   void say_goodbye();
   void end_late_drains();
   void wait_until_drained(Peer& peer);

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/verbs/channel.h"
+
+#include <fmt/format.h>
+
+namespace ibcoll::verbs {
+
+Status PinnedChannel::make(ibv_pd* domain) {
+  if (memory_) return {};
+  auto memory = std::make_unique<Channel>();
+  const auto failed = [domain](size_t bytes) {
+    return verbs_error(ibv_get_device_name(domain->context->device), fmt::format("ibv_reg_mr of {} bytes", bytes),
+                       errno);
+  };
+  MemoryRegion landing(
+      ibv_reg_mr(domain, &memory->landing, sizeof memory->landing, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+  if (!landing) return failed(sizeof memory->landing);
+  constexpr size_t kStagingBytes = sizeof(Channel) - offsetof(Channel, told_consumed);
+  MemoryRegion staging(ibv_reg_mr(domain, &memory->told_consumed, kStagingBytes, kLocalWrite));
+  if (!staging) return failed(kStagingBytes);
+  memory_ = std::move(memory);
+  landing_ = std::move(landing);
+  staging_ = std::move(staging);
+  return {};
+}
+
+}  // namespace ibcoll::verbs

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What one peer may write to here, and the keys to what this rank may write to there.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "runtime/verbs/wire.h"
+
+namespace ibcoll::verbs {
+
+// Exposures to the peer, by their numbers.
+class Exposed {
+ public:
+  const std::vector<uint32_t>& all() const { return all_; }
+  void add(uint32_t number) { all_.push_back(number); }
+  void remove(uint32_t number) {
+    std::erase(all_, number);
+    std::erase(unbound_, number);
+  }
+
+  // Those whose windows still have to be bound on the present queue pair, in order.
+  const std::vector<uint32_t>& unbound() const { return unbound_; }
+  void bind_later(uint32_t number) { unbound_.push_back(number); }
+  void bound_first() { unbound_.erase(unbound_.begin()); }
+  void bind_none() { unbound_.clear(); }
+
+ private:
+  std::vector<uint32_t> all_, unbound_;
+};
+
+// Exposures of the peer whose keys have changed since it announced them. On a new connection new keys follow the
+// greetings, in both directions.
+class NewKeys {
+ public:
+  // For its region.
+  uint32_t key_at(const RemoteRegion& to) const {
+    for (const Rekey& rekey : known_)
+      if (rekey.is_of(to)) return rekey.key;
+    return static_cast<uint32_t>(to.key);
+  }
+  // The region's number may come again, with a key of its own.
+  void forget(const RemoteRegion& to) {
+    std::erase_if(known_, [&](const Rekey& rekey) { return rekey.is_of(to); });
+  }
+
+  // For a new epoch.
+  void start() { told_ = false; }
+  // This rank's have been sent.
+  bool told() const { return told_; }
+  void tell() { told_ = true; }
+  // As their greeting promises.
+  void expect(uint16_t count) {
+    due_ = count;
+    known_.clear();
+  }
+  // Whether all of theirs are here; takes them over from where they land.
+  bool take(const Rekeys& landing, uint32_t epoch) {
+    if (known_.size() == due_) return true;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    const Rekeys keys = landing;
+    if (keys.epoch != epoch || !keys.fits() || keys.count != due_ || keys.digest != keys.digest_now()) return false;
+    known_.assign(keys.keys, keys.keys + keys.count);
+    return true;
+  }
+
+ private:
+  std::vector<Rekey> known_;
+  uint16_t due_ = 0;
+  bool told_ = false;
+};
+
+}  // namespace ibcoll::verbs

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a rank receives from one peer, over all connections, in its landing ring: which messages are there, which were
+// handed out, and what credit the peer is owed.
+//   told <= released <= handed out <= released + kSlots, but for told after a new connection, when it is 0 again.
+#pragma once
+
+#include <atomic>
+#include <utility>
+
+#include "runtime/verbs/channel.h"
+
+namespace ibcoll::verbs {
+
+class Receiving {
+ public:
+  // Before anything else but questions. `notify`: how this rank learns of messages.
+  void use(Channel& channel, Notify notify) {
+    channel_ = &channel;
+    notify_ = notify;
+  }
+
+  // ---- messages
+  uint64_t handed_out() const { return handed_out_; }
+  bool has_next() const { return has(handed_out_ + 1, 0); }
+  // The last one that has landed, handed out or not.
+  uint64_t delivered() const {
+    uint64_t sequence = handed_out_, used = 0;
+    while (sequence - released_ < kSlots && has(sequence + 1, used)) {
+      ++sequence;
+      if (takes_immediate(landed(sequence).header.kind)) ++used;
+    }
+    return sequence;
+  }
+  // Whether a goodbye is among those that were not handed out.
+  bool has_goodbye() const {
+    const uint64_t end = delivered();
+    for (uint64_t sequence = handed_out_ + 1; sequence <= end; ++sequence)
+      if (landed(sequence).header.kind == SlotKind::kLeaving) return true;
+    return false;
+  }
+  void add_immediate() { ++immediates_; }
+  // With has_next(). The slot stays as it is until release(); the header is a copy, as the peer may write there at any
+  // time.
+  const Slot& take_next(SlotHeader& header) {
+    const Slot& slot = landed(++handed_out_);
+    header = slot.header;
+    if (takes_immediate(header.kind)) --immediates_;
+    return slot;
+  }
+
+  // ---- credit
+  uint64_t released() const { return released_; }
+  // The slots of all that was handed out may be written again.
+  void release() { released_ = handed_out_; }
+  // The peer runs out of slots when it is not told in time.
+  bool owes_credit() const { return released_ - told_ >= kSlots / 2; }
+  void told() { told_ = released_; }
+  // The word may have been lost.
+  void told_nothing() { told_ = 0; }
+
+  // ---- the list of peers with messages to hand out. enlist(): false where it is in there already.
+  bool enlist() { return !std::exchange(listed_, true); }
+  void delist() { listed_ = false; }
+  bool listed() const { return listed_; }
+
+ private:
+  const Slot& landed(uint64_t sequence) const { return channel_->landing.slots[(sequence - 1) % kSlots]; }
+  bool takes_immediate(SlotKind kind) const { return notify_ == Notify::kImmediate || kind == SlotKind::kPut; }
+  // Whether this one is here, when so many immediates of earlier ones have been used up.
+  bool has(uint64_t sequence, uint64_t immediates_used) const {
+    if (channel_ == nullptr) return false;
+    if (notify_ == Notify::kImmediate) return immediates_ > immediates_used;
+    // The sequence number is only read here; a const object has no atomic_ref in C++20.
+    auto& word = const_cast<uint64_t&>(landed(sequence).header.sequence);
+    if (std::atomic_ref(word).load(std::memory_order_acquire) != sequence) return false;
+    return landed(sequence).header.kind != SlotKind::kPut || immediates_ > immediates_used;
+  }
+
+  Channel* channel_ = nullptr;
+  Notify notify_ = Notify::kImmediate;
+  bool listed_ = false;
+  uint64_t handed_out_ = 0;
+  uint64_t immediates_ = 0;  // received and not handed out
+  uint64_t released_ = 0;
+  uint64_t told_ = 0;  // of released_, what the peer knows
+};
+
+}  // namespace ibcoll::verbs
