@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages on their way out, and work requests of all kinds.
+// Messages on their way out.
 #include <algorithm>
 #include <cstring>
 
@@ -96,58 +96,6 @@ bool Transport::post_slot(Peer& peer, uint64_t sequence, bool immediate, bool si
   request.imm_data = static_cast<uint32_t>(sequence);
   const ibv_sge piece{reinterpret_cast<uintptr_t>(&slot) + offset, bytes, peer.channel.staging_key()};
   return link(peer, request, piece, Work::kSend, sequence, signaled);
-}
-
-ibv_send_wr Transport::write_to(const Peer& peer, uint64_t landing_offset) {
-  ibv_send_wr request{};
-  request.opcode = IBV_WR_RDMA_WRITE;
-  request.wr.rdma.remote_addr = peer.connection.remote.landing_address + landing_offset;
-  request.wr.rdma.rkey = peer.connection.remote.landing_key;
-  return request;
-}
-
-// Writes nothing; its completion tells that the peer's device answers, or that what was posted before has completed.
-ibv_send_wr Transport::empty_write(const Peer& peer) { return write_to(peer, 0); }
-
-// Behind what is linked already; ring() follows before anything else is done with the queue pair. A piece of no bytes
-// is none. False: the send queue is full.
-bool Transport::link(Peer& peer, const ibv_send_wr& request, ibv_sge piece, Work work, uint64_t sequence,
-                     bool signaled) {
-  SendQueue& queue = peer.sending.queue;
-  if (queue.room() <= (work == Work::kSend ? 1 : 0)) return false;  // the last place is for signs of life
-  if (linked_count_ == linked_.size()) ring(peer);
-  Linked& linked = linked_[linked_count_];
-  linked = {request, piece};
-  linked.request.wr_id = work_id(work, peer, queue.posted());
-  linked.request.sg_list = &linked.piece;
-  linked.request.num_sge = piece.length > 0 ? 1 : 0;
-  if (piece.length > 0 && piece.length <= peer.connection.inline_bytes()) linked.request.send_flags |= IBV_SEND_INLINE;
-  if (queue.add(sequence, signaled)) linked.request.send_flags |= IBV_SEND_SIGNALED;
-  if (linked_count_ > 0) linked_[linked_count_ - 1].request.next = &linked.request;
-  ++linked_count_;
-  return true;
-}
-
-// One call of the device, and one doorbell, for all that is linked.
-void Transport::ring(Peer& peer) {
-  if (linked_count_ == 0) return;
-  const std::span all = std::span(linked_).first(std::exchange(linked_count_, 0));
-  ibv_send_wr* bad = nullptr;
-  const int code = ibv_post_send(peer.connection.queue_pair(), &all[0].request, &bad);
-  for (const Linked& linked : all)  // until here it is the key that the device knows
-    if (linked.request.opcode == IBV_WR_BIND_MW) linked.request.bind_mw.mw->rkey = linked.request.bind_mw.rkey;
-  if (code == 0) return;
-  // There was room, so this is the device's trouble: what was not delivered goes out again over a new connection.
-  log(LogLevel::kError, "rank {}: to rank {}: {}", rank_, peer.rank,
-      verbs_error(device(), "ibv_post_send", code).text());
-  connect_anew(peer);
-}
-
-// By itself. False: the send queue is full.
-bool Transport::post(Peer& peer, const ibv_send_wr& request, Work work, uint64_t sequence, bool signaled) {
-  if (!link(peer, request, {}, work, sequence, signaled)) return false;
-  ring(peer);
-  return true;
 }
 
 // The peer runs out of slots when it is not told in time what was consumed; messages tell it as well.

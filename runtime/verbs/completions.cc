@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the device says of work requests.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/base/log.h"
+#include "runtime/verbs/transport.h"
+
+namespace ibcoll::verbs {
+namespace {
+
+constexpr int kBatch = 32;
+
+// The peer's device let a write not in: its own fault or a late one, and no reason to lose the peer.
+bool is_refusal(ibv_wc_status status) {
+  return status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR || status == IBV_WC_REM_OP_ERR;
+}
+
+std::string error_text(const ibv_wc& done) {
+  switch (done.status) {
+    case IBV_WC_RETRY_EXC_ERR:
+      return "it does not answer any more (transport retry counter exceeded); has its process ended, or its link?";
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return "it had no receive posted (receiver-not-ready retry counter exceeded): a fault of ibcoll";
+    default:
+      return fmt::format("{} (vendor error {})", ibv_wc_status_str(done.status), done.vendor_err);
+  }
+}
+
+}  // namespace
+
+size_t Transport::take_completions() {
+  ibv_wc done[kBatch];
+  const int count = ibv_poll_cq(completions_.get(), kBatch, done);
+  for (int i = 0; i < count; ++i) on_completion(done[i]);
+  if (count < 0) [[unlikely]]
+    lose_device();
+  return static_cast<size_t>(std::max(count, 0));
+}
+
+// Nothing is known of any connection any more.
+void Transport::lose_device() {
+  for (const std::unique_ptr<Peer>& peer : peers_)
+    if (peer && peer->connection.has_queue_pair() && !peer->liveness.lost())
+      fail(*peer, fmt::format("{}, this rank's own device, fails: ibv_poll_cq", device()));
+}
+
+void Transport::on_completion(const ibv_wc& done) {
+  const WorkId id(done.wr_id);
+  Peer* const peer = id.rank < peers_.size() ? peers_[id.rank].get() : nullptr;
+  if (peer == nullptr) return;
+  Connection& connection = peer->connection;
+  if (!connection.has_queue_pair() || id.epoch != (connection.epoch() & 0xff)) return;
+  if (id.work == Work::kSendMark) connection.draining.sends_done = true;
+  if (id.work == Work::kReceiveMark) connection.draining.receives_done = true;
+  if (done.status != IBV_WC_SUCCESS) {
+    if (id.work != Work::kSendMark && id.work != Work::kReceiveMark) on_error(*peer, done, id.work, id.request);
+  } else if (id.work == Work::kReceive) {
+    peer->receiving.add_immediate();
+    mark_ready(*peer);
+    if (!connection.is(State::kDraining)) {
+      if (const Status status = post_receive(*peer, Work::kReceive); !status.ok()) fail(*peer, status.text());
+      if (connection.is(State::kGreeting) && connection.handshake.has_theirs) connected(*peer);
+    }
+  } else if (id.work == Work::kSend || id.work == Work::kLocal) {
+    complete(*peer, id.request);
+  }
+  if (connection.is(State::kDraining) && connection.draining.done()) drained(*peer);
+}
+
+void Transport::complete(Peer& peer, uint32_t request) {
+  peer.sending.queue.complete(request, [&](uint64_t sequence) {
+    Outgoing* const out = peer.sending.find(sequence);
+    if (out != nullptr && out->unsent) give_sent(peer, *out);
+  });
+  peer.liveness.answered();
+}
+
+void Transport::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t request) {
+  if (done.status == IBV_WC_WR_FLUSH_ERR) {
+    // Only the peer's error shows here: it went first, and will greet anew or be found dead.
+    if (!peer.connection.is(State::kDraining)) connect_anew(peer);
+    return;
+  }
+  if (is_refusal(done.status) && work == Work::kSend) {
+    const uint64_t sequence = peer.sending.queue.message_at(request);
+    Outgoing* const out = sequence != 0 ? peer.sending.find(sequence) : nullptr;
+    if (out != nullptr && out->kind == SlotKind::kPut) {
+      out->refused = true;
+      report_refused(peer, out->bytes, out->to.address, ibv_wc_status_str(done.status));
+      break_connection(peer, peer.connection.epoch() + 1);
+      return;
+    }
+  }
+  if (done.status == IBV_WC_RETRY_EXC_ERR && try_again(peer)) return;
+  fail(peer, error_text(done));
+}
+
+Status Transport::post_receive(Peer& peer, Work work) {
+  ibv_recv_wr request{};
+  request.wr_id = work_id(work, peer, 0);
+  ibv_recv_wr* bad = nullptr;
+  if (const int code = ibv_post_recv(peer.connection.queue_pair(), &request, &bad); code != 0)
+    return verbs_error(device(), "ibv_post_recv", code);
+  return {};
+}
+
+}  // namespace ibcoll::verbs

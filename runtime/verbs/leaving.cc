@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a rank leaves.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "runtime/base/log.h"
+#include "runtime/verbs/transport.h"
+
+namespace ibcoll::verbs {
+namespace {
+
+constexpr Time kGoodbyePatience = 3'000 * kMillisecond;
+
+}  // namespace
+
+// What was accepted is delivered before this rank leaves, and the peers are told, so that they do not take it for dead.
+void Transport::say_goodbye() {
+  std::vector<Peer*> untold;
+  for (const std::unique_ptr<Peer>& peer : peers_)
+    if (peer && !peer->connection.is(State::kFailed) && peer->channel.made()) untold.push_back(peer.get());
+  const Time deadline = now() + kGoodbyePatience;
+  const auto done = [this](Peer* peer) {
+    const Connection& connection = peer->connection;
+    if (connection.is(State::kFailed) || peer->is_leaving()) return true;
+    if (connection.is(State::kNew) && !peer->sending.has_unconsumed()) return true;
+    if (connection.is(State::kGreeting) && peer->sending.accepted() == 0) return true;
+    if (!connection.ready() || !peer->sending.has_slot()) return false;
+    stage(*peer, SlotKind::kLeaving, {}, {});
+    pump(*peer);
+    return true;
+  };
+  const auto everything_left = [this] {
+    return std::all_of(peers_.begin(), peers_.end(), [](const std::unique_ptr<Peer>& peer) {
+      return !peer || !peer->connection.ready() || peer->is_leaving() ||
+             (!peer->sending.has_unposted() && peer->sending.queue.settled());
+    });
+  };
+  while (now() < deadline) {
+    std::erase_if(untold, done);
+    if (untold.empty() && everything_left()) return;
+    if (take_completions() == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    serve_greetings();
+    retry_pumps();
+  }
+  log(LogLevel::kInfo, "verbs: rank {}: left without an answer of all peers", rank_);
+}
+
+}  // namespace ibcoll::verbs

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory windows: bound on the queue pair of their peer before it learns of them, invalid before the memory is the
+// caller's again, and new on each new queue pair.
+#include <utility>
+
+#include "runtime/verbs/transport.h"
+
+namespace ibcoll::verbs {
+namespace {
+
+constexpr Time kBindPatience = 1'000'000'000;
+
+}  // namespace
+
+// False: the send queue has no room for all of them.
+bool Transport::bind_windows(Peer& peer) {
+  const std::vector<uint32_t>& unbound = peer.exposed.unbound();
+  while (!unbound.empty()) {
+    Exposure& bound = exposure(unbound.front());
+    ibv_send_wr request{};
+    request.opcode = IBV_WR_BIND_MW;
+    request.bind_mw.mw = bound.window.handle.get();
+    request.bind_mw.rkey = bound.key;
+    request.bind_mw.bind_info = {bound.registration ? region_of(*bound.registration) : bound.exact.get(),
+                                 reinterpret_cast<uint64_t>(bound.memory.data()), bound.memory.size(),
+                                 IBV_ACCESS_REMOTE_WRITE};
+    if (!link(peer, request, {}, Work::kLocal, 0, unbound.size() == 1)) return false;
+    bound.bound = true;
+    peer.exposed.bound_first();
+  }
+  return true;
+}
+
+// Before the peer is told that this side is ready: it may know keys already.
+void Transport::bind_windows_now(Peer& peer) {
+  const Time deadline = now() + kBindPatience;
+  const auto all_posted = [&] {
+    const bool all = bind_windows(peer);
+    ring(peer);
+    return all;
+  };
+  const SendQueue& queue = peer.sending.queue;
+  while (peer.connection.handshake.has_theirs && !all_posted() && now() < deadline) take_completions();
+  while (peer.connection.is(State::kGreeting) && queue.completed() < queue.posted() && now() < deadline)
+    take_completions();
+}
+
+// Until the device writes there no more. The invalidation waits behind all that was posted before; a connection on
+// which nothing completes any more is broken instead, as no write outlives that, and what was not delivered is sent
+// again over the next one.
+void Transport::invalidate(Peer& peer, Exposure& exposure) {
+  Time deadline = now() + kBindPatience;
+  const SendQueue& queue = peer.sending.queue;
+  uint64_t seen = queue.completed();
+  const auto still_bound = [&] {
+    if (std::exchange(seen, queue.completed()) != queue.completed()) deadline = now() + kBindPatience;
+    return exposure.bound && peer.connection.receives() && now() < deadline;
+  };
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_LOCAL_INV;
+  request.invalidate_rkey = exposure.key;
+  bool posted = false;
+  while (still_bound() && !(posted = post(peer, request, Work::kLocal, 0, true))) take_completions();
+  const uint64_t mine = queue.posted();
+  while (still_bound() && queue.completed() < mine) take_completions();
+  if (posted && queue.completed() >= mine) return;
+  if (peer.connection.receives()) break_connection(peer, peer.connection.epoch() + 1);
+  if (peer.connection.is(State::kDraining)) wait_until_drained(peer);
+}
+
+// Windows die with the queue pair that they were bound on: on a new one the exposures of this peer get new ones, whose
+// keys the peer is told.
+void Transport::refresh_exposures(Peer& peer) {
+  Rekeys& keys = peer.channel->rekeys;
+  keys.epoch = peer.connection.epoch();
+  keys.count = 0;
+  if (!choice_.opens_windows) return;
+  peer.exposed.bind_none();
+  for (const uint32_t number : peer.exposed.all()) {
+    Exposure& exposed = exposure(number);
+    if (keys.epoch > 1) {
+      exposed.window.handle.reset();
+      exposed.bound = false;
+      if (keys.count == std::size(keys.keys) || !make_key(exposed))
+        return fail(peer, fmt::format("{} regions cannot be exposed again after the connection broke",
+                                      peer.exposed.all().size()));
+      keys.keys[keys.count++] = {number, exposed.advertised, exposed.key};
+    }
+    peer.exposed.bind_later(number);
+  }
+  peer.connection.handshake.mine.rekeys = static_cast<uint16_t>(keys.count);
+}
+
+}  // namespace ibcoll::verbs
