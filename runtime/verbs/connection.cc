@@ -16,7 +16,6 @@ namespace ibcoll::verbs {
 namespace {
 
 constexpr uint32_t kMostInline = 220;
-constexpr Time kBusyFactor = 2;  // a peer that computes answers after so many times of what a device tries
 
 // 24 bits. Another job begins elsewhere: devices may still send for its ended processes. Epochs in a row are far from
 // each other, as packets of the one before may still be under way to a queue pair of the same number.
@@ -42,8 +41,6 @@ Peer* Transport::find_or_make(int rank) {
   }
   return peer.get();
 }
-
-Time Transport::time_to_answer() const { return kBusyFactor * patience() + 2 * connections_->delay_of_loss(); }
 
 // From kNew to kGreeting. False: the peer has failed instead.
 bool Transport::start(Peer& peer) {

@@ -8,6 +8,7 @@
 #include "runtime/verbs/transport.h"
 
 namespace ibcoll::verbs {
+
 // Into the error state, where nothing is written any more. The completions of what was posted are still to come; marks
 // behind them tell when they have.
 void Transport::break_connection(Peer& peer, uint32_t next_epoch) {

@@ -13,8 +13,11 @@ namespace {
 
 constexpr Time kBetweenLooks = 50 * kMillisecond;  // at the port
 constexpr uint32_t kFewestLooks = 10;
+constexpr Time kBusyFactor = 2;  // a peer that computes answers after so many times of what a device tries
 
 }  // namespace
+
+Time Transport::time_to_answer() const { return kBusyFactor * patience() + 2 * connections_->delay_of_loss(); }
 
 // Greetings may go unanswered because the peer computes: not when they cannot even leave, nor after a device has given
 // up, when there is a time to answer.

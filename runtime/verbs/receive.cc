@@ -9,6 +9,7 @@
 #include "runtime/verbs/transport.h"
 
 namespace ibcoll::verbs {
+
 void Transport::look_at_slots() {
   for (Peer* peer : active_)
     if (!peer->receiving.listed() && peer->receiving.has_next()) {

@@ -109,16 +109,16 @@ class Transport final : public NetworkTransport {
   void pump(Peer& peer);
   void pump_later(Peer& peer);
   void retry_pumps();
+  bool post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled);
+  void tell_consumed(Peer& peer);
+  void give_sent(Peer& peer, Outgoing& out);
+
+  // work_requests.cc
   static ibv_send_wr empty_write(const Peer& peer);
   static ibv_send_wr write_to(const Peer& peer, uint64_t landing_offset);
-  bool post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled);
   bool link(Peer& peer, const ibv_send_wr& request, ibv_sge piece, Work work, uint64_t sequence, bool signaled);
   void ring(Peer& peer);
   bool post(Peer& peer, const ibv_send_wr& request, Work work, uint64_t sequence, bool signaled);
-  void tell_consumed(Peer& peer);
-  void give_sent(Peer& peer, Outgoing& out);
-  bool bind_windows(Peer& peer);
-  void bind_windows_now(Peer& peer);
 
   // put.cc
   bool post_put(Peer& peer, Outgoing& out);
@@ -127,13 +127,15 @@ class Transport final : public NetworkTransport {
   void report_refused(const Peer& peer, uint64_t bytes, uint64_t address, const char* why);
   void report_dropped(const Peer& peer);
 
-  // receive.cc
+  // completions.cc
   size_t take_completions();
   void lose_device();
   void on_completion(const ibv_wc& done);
   void on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t request);
   void complete(Peer& peer, uint32_t request);
   Status post_receive(Peer& peer, Work work);
+
+  // receive.cc
   void look_at_slots();
   void mark_ready(Peer& peer);
   size_t hand_out(std::span<Event> events);
@@ -171,6 +173,10 @@ class Transport final : public NetworkTransport {
   void fail(Peer& peer, std::string why);
   void give_up(Peer& peer);
   void report_failure(Peer& peer);
+  void end_late_drains();
+  void wait_until_drained(Peer& peer);
+
+  // liveness.cc
   // How long a device tries before it gives a packet up.
   Time patience() const { return (settings_.retries + 1) * (Time{4096} << settings_.timeout); }
   // How long a peer whose connection broke may take to answer the greeting of the next one.
@@ -180,9 +186,15 @@ class Transport final : public NetworkTransport {
   void look_at_port(Time time);
   bool port_stays_down() const;
   std::string port_failure() const;
+
+  // leaving.cc
   void say_goodbye();
-  void end_late_drains();
-  void wait_until_drained(Peer& peer);
+
+  // windows.cc
+  bool bind_windows(Peer& peer);
+  void bind_windows_now(Peer& peer);
+  void invalidate(Peer& peer, Exposure& exposure);
+  void refresh_exposures(Peer& peer);
 
   // exposure.cc
   Exposure* exposure_of(int rank, const RemoteRegion& region);
@@ -191,9 +203,7 @@ class Transport final : public NetworkTransport {
   void unpin(Exposure& exposure);
   bool make_key(Exposure& exposure);
   RemoteRegion not_exposed(const Status& why);
-  void invalidate(Peer& peer, Exposure& exposure);
   void forget(Exposure& exposure);
-  void refresh_exposures(Peer& peer);
 
   const int rank_;
   const int size_;
