@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connections: made on first use, made anew after an error completion, given up when the peer does not answer.
-//
-//   kNew -start-> kGreeting -their greeting, and word that they have ours-> kReady                  (greeting.cc)
-//   kReady, kGreeting -an error, or a greeting of a later epoch-> kDraining -> kNew, or kFailed     (ending.cc)
+// Their states stand in connection.h; greeting.cc makes them ready, ending.cc breaks them.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -89,6 +89,9 @@ void Transport::on_greeting(const Greeting& theirs) {
   if (theirs.job != job_ || theirs.to != static_cast<uint32_t>(rank_) || !theirs.fits()) return;
   Peer* const found = find_or_make(static_cast<int>(theirs.from));
   if (found == nullptr) return;
+  // Nobody would read what comes, and a rank that leaves opens no connection. One that was there may come again: the
+  // peer is still owed a goodbye.
+  if (leaving_ && found->connection.epoch() == 0 && theirs.given_up == 0) return refuse(*found, theirs.epoch);
   if (!found->liveness.lost()) answer(*found, theirs);
   if (found->liveness.lost() && theirs.given_up == 0) refuse(*found, theirs.epoch);
 }

@@ -16,6 +16,7 @@ constexpr Time kGoodbyePatience = 3'000 * kMillisecond;
 
 // What was accepted is delivered before this rank leaves, and the peers are told, so that they do not take it for dead.
 void Transport::say_goodbye() {
+  leaving_ = true;
   std::vector<Peer*> untold;
   for (const std::unique_ptr<Peer>& peer : peers_)
     if (peer && !peer->connection.is(State::kFailed) && peer->channel.made()) untold.push_back(peer.get());

@@ -17,10 +17,11 @@ bool Transport::acceptable(int rank, Peer*& found) {
   found = find_or_make(rank);
   if (found == nullptr) return false;
   Peer& peer = *found;
-  if (peer.connection.is(State::kNew)) start(peer);
   if (peer.liveness.left()) {
     fail(peer, "it has left the job");
     report_failure(peer);
+  } else if (peer.connection.is(State::kNew)) {
+    start(peer);
   }
   if (peer.liveness.lost()) return false;
   if (peer.sending.has_slot()) {  // what is accepted now leaves when the connection is there

@@ -249,6 +249,7 @@ class Transport final : public NetworkTransport {
   std::array<Linked, 16> linked_;  // of the peer that pump() is at
   size_t linked_count_ = 0;
   uint32_t polls_ = 0;
+  bool leaving_ = false;
   std::atomic<bool> unsent_ = false;  // messages were accepted for a connection that is not there yet
   std::atomic<Time> started_at_ = 0;  // the last connection
   Counters counters_;

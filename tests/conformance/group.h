@@ -19,6 +19,8 @@ class Group {
   virtual Transport& at(int rank) = 0;
   // Nothing happened in a round of polls: lets time pass (virtual time in the simulator).
   virtual void idle() = 0;
+  // Ends the transport of one rank; at() has it no more. False: the ranks of this group only end together.
+  virtual bool leave(int /*rank*/) { return false; }
   // Ranks may be used by different threads.
   virtual bool threads() const { return true; }
 };

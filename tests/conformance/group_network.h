@@ -46,6 +46,10 @@ class NetworkGroup : public Group {
   int size() const override { return static_cast<int>(transports_.size()); }
   Transport& at(int rank) override { return *transports_[static_cast<size_t>(rank)]; }
   void idle() override { ::usleep(20); }
+  bool leave(int rank) override {
+    transports_[static_cast<size_t>(rank)].reset();
+    return true;
+  }
 
  private:
   static std::unique_ptr<Group> complain(const Status& status) {

@@ -123,15 +123,27 @@ void World::conceal(int rank, int peer, const RemoteRegion& region) {
     EXPECT_TRUE(pump_until([&] { return at(rank).conceal(peer, region); }));
     return;
   }
-  std::atomic<bool> done{false};
-  std::thread thread([&] {
+  beside_others(rank, [&] {
     while (!at(rank).conceal(peer, region)) {
     }
+  });
+  wake_up(rank);
+}
+
+bool World::leave(int rank) {
+  bool left = false;
+  beside_others(rank, [&] { left = group_->leave(rank); });
+  return left;
+}
+
+void World::beside_others(int rank, const std::function<void()>& work) {
+  std::atomic<bool> done{false};
+  put_to_sleep(rank);
+  std::thread thread([&] {
+    work();
     done = true;
   });
-  put_to_sleep(rank);
   while (!done) pump();
-  wake_up(rank);
   thread.join();
 }
 

@@ -80,11 +80,16 @@ class World {
   bool put(int from, int to, const RemoteRegion& region, std::span<const std::byte> source, const Note& note);
   // While the other ranks poll on, as they do in a job: a transport may need its peer to end what is under way.
   void conceal(int rank, int peer, const RemoteRegion& region);
+  // The rank's transport ends, while the other ranks poll on. False: these ranks only end together.
+  bool leave(int rank);
   // Number of messages from `peer` that `rank` has got.
   size_t messages(int rank, int peer) const;
   bool got_sent(int rank, uint64_t token) const;
 
  private:
+  // In a thread of its own, for a rank that does not poll meanwhile, nor afterwards.
+  void beside_others(int rank, const std::function<void()>& work);
+
   std::unique_ptr<Group> group_;
   std::vector<std::vector<Got>> got_;
   std::set<int> asleep_;

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A rank that leaves tells the peers that it has talked to, and no others: it opens no connection.
+#include <algorithm>
+
+#include "runtime/base/json.h"
+#include "tests/conformance/world.h"
+
+namespace ibcoll::conformance {
+namespace {
+
+using LeavingTest = TransportTest;
+
+// Transports whose ranks are connected, each by its own.
+std::vector<Maker> networks() {
+  std::vector<Maker> found = makers();
+  std::erase_if(
+      found, [](const Maker& maker) { return maker.name.rfind("ucx", 0) != 0 && maker.name.rfind("verbs", 0) != 0; });
+  return found;
+}
+
+TEST_P(LeavingTest, OpensNoConnection) {
+  auto world = make_world(4);
+  ASSERT_TRUE(world);
+  for (const auto& [from, to] : {std::pair{0, 1}, {1, 0}, {2, 3}, {3, 2}})
+    ASSERT_TRUE(world->send(from, to, Note{}, {}));
+  ASSERT_TRUE(world->pump_until([&] {
+    return world->messages(0, 1) + world->messages(1, 0) + world->messages(2, 3) + world->messages(3, 2) == 4;
+  }));
+  for (int leaver = 0; leaver < 3; ++leaver) {
+    ASSERT_TRUE(world->leave(leaver));
+    world->pump_for(std::chrono::milliseconds(20));
+    for (int rank = leaver + 1; rank < 4; ++rank)
+      EXPECT_LE(world->counter(rank, "connections"), 1) << "rank " << rank << " when rank " << leaver << " had left";
+  }
+  for (const World::Got& got : world->got(3)) EXPECT_EQ(got.kind, Event::Kind::kMessage) << "they have said goodbye";
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, LeavingTest, ::testing::ValuesIn(networks()),
+                         [](const auto& info) { return info.param.name; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LeavingTest);
+
+}  // namespace
+}  // namespace ibcoll::conformance
