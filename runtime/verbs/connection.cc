@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connections: made on first use, made anew after an error completion, given up when the peer does not answer.
 // Their states stand in connection.h; greeting.cc makes them ready, ending.cc breaks them.
+#include "runtime/verbs/connection.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Signs of life: of the devices of peers, of greetings that are to be answered, and of the port of this rank.
+#include "runtime/verbs/liveness.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
