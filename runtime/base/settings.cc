@@ -25,6 +25,9 @@ constexpr Setting kSettings[] = {
      kMayDiffer},
     {"IBCOLL_TRACE_CALLS", Kind::kInteger, "65536", "1..16777216",
      "calls that a trace keeps, the last ones, in 64 bytes of memory each", kMayDiffer},
+    {"IBCOLL_TRACE_PEERS", Kind::kInteger, "131072", "0..16777216",
+     "peers of these calls for which a trace keeps when they were served, in 32 bytes of memory each; 0: none",
+     kMayDiffer},
     {"IBCOLL_TIMEOUT", Kind::kSeconds, "600", "0.1..inf",
      "a collective that takes longer fails on all ranks that are still in it; the start of the job waits as long "
      "for a rank",

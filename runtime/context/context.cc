@@ -106,8 +106,8 @@ Status Context::make_engine() {
   Result<std::unique_ptr<TeamHandle>> world = form_team(/*epoch=*/1, {all}, all, rank(), exchange);
   if (!world.ok()) return world.status();
   world_ = std::move(*world);
-  trace_ =
-      TraceFile::open(config_.text("IBCOLL_TRACE"), static_cast<size_t>(config_.integer("IBCOLL_TRACE_CALLS")), rank());
+  trace_ = TraceFile::open(config_.text("IBCOLL_TRACE"), static_cast<size_t>(config_.integer("IBCOLL_TRACE_CALLS")),
+                           static_cast<size_t>(config_.integer("IBCOLL_TRACE_PEERS")), rank());
   if (job_.net) settler_ = std::make_unique<Settler>(lock_, *job_.net);
   return {};
 }

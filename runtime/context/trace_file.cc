@@ -56,12 +56,27 @@ Status write_trace_text(int fd, std::string& text) {
   return {};
 }
 
-std::string trace_line(const TracedCall& call, const std::string& site) {
+std::string trace_line(const TracedCall& call, const std::string& site, const std::string& peers) {
   const Algorithm& a = *call.algorithm;
   const std::string parameter = a.parameter.unit == Parameter::Unit::kNone ? "" : fmt::format(":{}", call.parameter);
-  return fmt::format("{} {} {} {} {}{} {:x} {} {} {} {}\n", call.arrival_ns, call.exit_ns, kCatalog[a.collective].name,
-                     call.bytes, a.name, parameter, call.team, call.op, static_cast<uint32_t>(call.ranks),
-                     call.failed ? "failed" : "ok", site);
+  return fmt::format("{} {} {} {} {}{} {:x} {} {} {} {} {}\n", call.arrival_ns, call.exit_ns,
+                     kCatalog[a.collective].name, call.bytes, a.name, parameter, call.team, call.op,
+                     static_cast<uint32_t>(call.ranks), call.failed ? "failed" : "ok", site, peers);
+}
+
+// "1/120/130/145,2/150/-/160": those of the call of this number, in the order in which this rank first talked to them.
+// `next` rises from call to call. "-": none are kept.
+std::string peers_text(const TraceRing& ring, uint32_t number, uint64_t& next) {
+  const auto when = [](int64_t ns) { return ns == TracedPeer::kNever ? "-" : std::to_string(ns); };
+  const auto ahead = [&] { return static_cast<int32_t>(ring.peer(next).call - number); };
+  std::string text;
+  for (; next < ring.peers_kept() && ahead() <= 0; ++next) {
+    const TracedPeer& peer = ring.peer(next);
+    if (ahead() < 0 || ring.cut(number)) continue;
+    text += fmt::format("{}{}/{}/{}/{}", text.empty() ? "" : ",", peer.job_rank, when(peer.begun_ns),
+                        when(peer.sent_ns), when(peer.landed_ns));
+  }
+  return text.empty() ? "-" : text;
 }
 
 // CLOCK_MONOTONIC is one clock until this machine boots again.
@@ -72,14 +87,15 @@ std::string trace_clock() {
 
 Status write_trace_to(int fd, const TraceRing& ring, const TraceHeader& header) {
   std::string text = fmt::format(
-      "# ibcoll trace 1 rank {} ranks {} job {:016x} clock {} alpha_us {:.6g} beta_us_per_byte {:.6g} ", header.rank,
+      "# ibcoll trace 2 rank {} ranks {} job {:016x} clock {} alpha_us {:.6g} beta_us_per_byte {:.6g} ", header.rank,
       header.ranks, header.job, trace_clock(), header.link.alpha_us, header.link.beta_us_per_byte);
   text += fmt::format("calls {} dropped {}\n", ring.kept(), ring.dropped());
   std::map<const void*, std::string> names;
+  uint64_t next_peer = 0;
   for (uint64_t i = 0; i < ring.kept(); ++i) {
     std::string& name = names[ring[i].site];
     if (name.empty()) name = site_name(ring[i].site);
-    text += trace_line(ring[i], name);
+    text += trace_line(ring[i], name, peers_text(ring, ring.number(i), next_peer));
     if (text.size() < kTracePiece) continue;
     if (Status status = write_trace_text(fd, text); !status.ok()) return status;
   }
@@ -96,7 +112,7 @@ void complain_of_trace(const std::string& path, const char* why) {
 
 }  // namespace
 
-std::unique_ptr<TraceFile> TraceFile::open(const std::string& setting, size_t calls, int rank) {
+std::unique_ptr<TraceFile> TraceFile::open(const std::string& setting, size_t calls, size_t peers, int rank) {
   if (setting.empty()) return nullptr;
   std::string path = trace_path(from_start_folder(setting), rank);
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0644));
@@ -105,9 +121,9 @@ std::unique_ptr<TraceFile> TraceFile::open(const std::string& setting, size_t ca
     return nullptr;
   }
   try {
-    return std::unique_ptr<TraceFile>(new TraceFile(path, std::move(fd), calls));
+    return std::unique_ptr<TraceFile>(new TraceFile(path, std::move(fd), calls, peers));
   } catch (const std::bad_alloc&) {
-    complain_of_trace(path, "no memory for IBCOLL_TRACE_CALLS calls of 64 bytes");
+    complain_of_trace(path, "no memory for IBCOLL_TRACE_CALLS calls of 64 bytes and IBCOLL_TRACE_PEERS peers of 32");
     return nullptr;
   }
 }

@@ -23,13 +23,14 @@ struct TraceHeader {
 class TraceFile {
  public:
   // nullptr, after one logged error, where the file cannot be opened or memory for the ring is refused.
-  static std::unique_ptr<TraceFile> open(const std::string& setting, size_t calls, int rank);
+  static std::unique_ptr<TraceFile> open(const std::string& setting, size_t calls, size_t peers, int rank);
   TraceRing& ring() noexcept { return ring_; }
   // Once. An error is logged, and the program goes on.
   void write(const TraceHeader& header) noexcept;
 
  private:
-  TraceFile(std::string path, UniqueFd fd, size_t calls) : path_(std::move(path)), fd_(std::move(fd)), ring_(calls) {}
+  TraceFile(std::string path, UniqueFd fd, size_t calls, size_t peers)
+      : path_(std::move(path)), fd_(std::move(fd)), ring_(calls, peers) {}
   std::string path_;
   UniqueFd fd_;
   TraceRing ring_;

@@ -251,8 +251,9 @@ void Engine::check() noexcept {
 void Engine::dispatch(const Event& event) noexcept {
   switch (event.kind) {
     case Event::Kind::kSent: {
-      Exchange& exchange = *reinterpret_cast<Exchange*>(event.token);
-      exchange.on_sent();
+      Channel& channel = *reinterpret_cast<Channel*>(event.token);
+      Exchange& exchange = *channel.exchange;
+      exchange.on_sent(channel);
       if (exchange.team().failure().ok() && exchange.runnable()) run(exchange.team().request_of(exchange));
       return;
     }

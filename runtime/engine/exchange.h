@@ -17,6 +17,7 @@ namespace ibcoll {
 
 class Team;
 class Request;
+class TraceRing;
 
 class Exchange {
  public:
@@ -83,7 +84,11 @@ class Exchange {
 
   // A message of this collective from `peer`.
   void on_note(int peer, const Note& note, ConstBytes payload) noexcept;
-  void on_sent() noexcept { --puts_pending_; }
+  void on_sent(Channel& channel) noexcept {
+    --puts_pending_;
+    if (traced_) [[unlikely]]
+      note_sent(channel);
+  }
   uint32_t puts_pending() const noexcept { return puts_pending_; }
   // Sends what can leave; true when nothing is left to retry.
   bool pump(Channel& channel) noexcept;
@@ -97,6 +102,10 @@ class Exchange {
   bool conceal() noexcept;
   // After success, or a failure and conceal(): credits are returned.
   void close() noexcept;
+  // From now on channels tell when peers were served.
+  void trace() noexcept { traced_ = true; }
+  // Adds what passed between this rank and each peer to the last call of the trace, which began at `arrival_ns`.
+  void add_peers_to(TraceRing& ring, int64_t arrival_ns) const noexcept;
   // Which ranks still have the buffers of a collective that has failed.
   std::string describe_end() const;
   // Gives all memory of the run back to the arena, in one piece: the next run allocates none.
@@ -154,12 +163,16 @@ class Exchange {
   void mark_arrived(Channel& channel) noexcept;
   Comm& make_comm(const int* ranks, int rank, int size) noexcept;
   void forget_run() noexcept;
+  void note_begun(Channel& channel) noexcept;
+  void note_sent(Channel& channel) noexcept;
+  void note_landed(Channel& channel) noexcept;
 
   Team& team_;
   uint32_t signature_;
   uint32_t op_ = 0;
   ibcoll_scheme_t scheme_ = IBCOLL_SCHEME_AUTO;
   bool uses_window_ = false;
+  bool traced_ = false;
   NodeWindow* window_;
   uint64_t window_turn_ = 0;
   uint64_t eager_limit_ = 0;

@@ -36,6 +36,8 @@ bool Exchange::pump_puts(Channel& c) noexcept {
     const Sent sent = eager(m->total) ? send_eager(c, *m) : send_announced(c, *m);
     if (sent == Sent::kWaits) return true;  // for the peer's advertisement or credit: its note will pump again
     if (sent == Sent::kBusy) return false;
+    if (traced_) [[unlikely]]
+      note_sent(c);
     c.puts.pop();
     ++c.sent;
     --puts_queued_;
@@ -65,7 +67,7 @@ Exchange::Sent Exchange::send_announced(Channel& c, Message& put) noexcept {
   if (to->region.key != 0) {
     const RemoteRegion rest{to->region.address + to->moved, to->bytes - to->moved, to->region.key};
     const PutResult result =
-        team_.put(c.peer, rest, left, note(NoteKind::kLanded, left.size(), c.sent), reinterpret_cast<uint64_t>(this));
+        team_.put(c.peer, rest, left, note(NoteKind::kLanded, left.size(), c.sent), reinterpret_cast<uint64_t>(&c));
     if (result == PutResult::kBusy) return Sent::kBusy;
     if (result == PutResult::kPending) ++puts_pending_;
     if (result == PutResult::kRefused) to->region.key = 0;
@@ -76,6 +78,8 @@ Exchange::Sent Exchange::send_announced(Channel& c, Message& put) noexcept {
       const ConstBytes fragment = part(ConstBytes(put.data, put.bytes), put.moved, slot);
       if (!team_.send(c.peer, note(NoteKind::kFragment, put.total, c.sent), fragment)) return Sent::kBusy;
       put.moved += fragment.size();
+      if (traced_) [[unlikely]]
+        note_begun(c);
     }
   }
   to->moved += left.size();
@@ -95,6 +99,8 @@ Exchange::Sent Exchange::spill(Channel& c, Message& put) noexcept {
     put.moved += piece.size();
     c.spilled += piece.size();
     put.spilled = put.moved;
+    if (traced_) [[unlikely]]
+      note_begun(c);
   }
   return Sent::kWaits;
 }

@@ -58,7 +58,7 @@ Status Request::start() noexcept {
   done_.store(false, std::memory_order_relaxed);
   status_ = Status();
   seen_at = 0;
-  if (trace_) arrived_at_ = TraceRing::now_ns();
+  if (trace_) arrived_at_ = traced_now();
   team_.start(*this);
   return Status();
 }
@@ -106,17 +106,23 @@ void Request::end(Status status) noexcept {
   if (waits_for_memory || waits_for_arrival) team_.engine().forget(*this);
   exchange_.close();
   task_ = Task();
-  exchange_.release();
   status_ = std::move(status);
-  in_flight_ = false;
   if (trace_) add_to_trace();
+  exchange_.release();
+  in_flight_ = false;
   if (status_.ok()) done_.store(true, std::memory_order_release);
 }
 
 void Request::add_to_trace() noexcept {
-  trace_->add({arrived_at_, TraceRing::now_ns(), team_.epoch(), &algorithm_, args_.parameter,
+  trace_->add({arrived_at_, traced_now(), team_.epoch(), &algorithm_, args_.parameter,
                traced_bytes(args_, team_.size()), site_, exchange_.op(),
                static_cast<uint32_t>(team_.size()) & 0x7fffffffU, !status_.ok()});
+  exchange_.add_peers_to(*trace_, arrived_at_);
+}
+
+// A rank that is alone has no transport to ask for the time.
+int64_t Request::traced_now() const noexcept {
+  return team_.size() > 1 ? static_cast<int64_t>(team_.engine().now()) : TraceRing::now_ns();
 }
 
 PairBytes Request::pair_bytes(int peer) const noexcept {

@@ -67,11 +67,13 @@ class Request {
   void trace(TraceRing& ring, const void* site) noexcept {
     trace_ = &ring;
     site_ = site;
+    exchange_.trace();
   }
 
  private:
   Args with_own_copy() noexcept;
   void add_to_trace() noexcept;
+  int64_t traced_now() const noexcept;
 
   Team& team_;
   Args args_;

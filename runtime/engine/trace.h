@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Arrival and exit of the last calls of a rank: a ring of fixed size. Adding a call neither allocates nor locks (the
-// context's lock is held anyway) nor enters the kernel.
+// Arrival and exit of the last calls of a rank, and when their peers were served: rings of fixed size. Adding a call
+// neither allocates nor locks (the context's lock is held anyway) nor enters the kernel.
 #pragma once
 
 #include <algorithm>
@@ -29,12 +29,24 @@ struct TracedCall {
 
 static_assert(sizeof(TracedCall) == 64);
 
+// The messages between this rank and a peer in one call. Nanoseconds after this rank's arrival; kNever: there were none.
+struct TracedPeer {
+  static constexpr int64_t kNever = -1;
+  int64_t begun_ns = kNever;   // the first byte for the peer was handed to the transport
+  int64_t sent_ns = kNever;    // all was, and its source is reusable
+  int64_t landed_ns = kNever;  // all that came from the peer was there
+  int32_t job_rank = 0;
+  uint32_t call = 0;  // TraceRing::number()
+};
+
+static_assert(sizeof(TracedPeer) == 32);
+
 class TraceRing {
  public:
   // Touches all its memory now, so that no call meets a page fault.
-  explicit TraceRing(size_t calls) : ring_(calls) {}
+  explicit TraceRing(size_t calls, size_t peers = 0) : ring_(calls), peers_(peers) {}
 
-  // CLOCK_MONOTONIC, which all ranks of a machine share. A rank that is alone has no transport to ask for the time.
+  // CLOCK_MONOTONIC, which all ranks of a machine share.
   static int64_t now_ns() noexcept {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
@@ -45,6 +57,16 @@ class TraceRing {
     if (++next_ == ring_.size()) next_ = 0;
     ++added_;
   }
+  // Of the call that was added last.
+  void add_peer(TracedPeer peer) noexcept {
+    if (peers_.empty()) return;
+    peer.call = static_cast<uint32_t>(added_);
+    TracedPeer& place = peers_[next_peer_];
+    if (peers_added_ >= peers_.size()) cut_ = place.call;
+    place = peer;
+    if (++next_peer_ == peers_.size()) next_peer_ = 0;
+    ++peers_added_;
+  }
   uint64_t kept() const noexcept { return std::min<uint64_t>(added_, ring_.size()); }
   // The oldest calls, which others have replaced.
   uint64_t dropped() const noexcept { return added_ - kept(); }
@@ -52,11 +74,24 @@ class TraceRing {
   const TracedCall& operator[](uint64_t index) const noexcept {
     return ring_[added_ > ring_.size() ? (next_ + index) % ring_.size() : index];
   }
+  // The calls of a rank are numbered.
+  uint32_t number(uint64_t index) const noexcept { return static_cast<uint32_t>(dropped() + index + 1); }
+  uint64_t peers_kept() const noexcept { return std::min<uint64_t>(peers_added_, peers_.size()); }
+  // From the oldest one that is kept, call after call.
+  const TracedPeer& peer(uint64_t index) const noexcept {
+    return peers_[peers_added_ > peers_.size() ? (next_peer_ + index) % peers_.size() : index];
+  }
+  // Some peers of the call are kept, and others not.
+  bool cut(uint32_t number) const noexcept { return peers_added_ > peers_.size() && number == cut_; }
 
  private:
   std::vector<TracedCall> ring_;
+  std::vector<TracedPeer> peers_;
   size_t next_ = 0;
   uint64_t added_ = 0;
+  size_t next_peer_ = 0;
+  uint64_t peers_added_ = 0;
+  uint32_t cut_ = 0;  // the call whose peer was replaced last
 };
 
 // The block of a call; of irregular blocks that this rank receives from all, their mean.

@@ -16,7 +16,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = (ROOT / os.environ.get("build", "build/release")).resolve()
 RANKS = 4
-HEADER = "# ibcoll trace 1 rank {} ranks {} job {} clock {} alpha_us 2 beta_us_per_byte 0.001 calls {} dropped {}\n"
+HEADER = "# ibcoll trace 2 rank {} ranks {} job {} clock {} alpha_us 2 beta_us_per_byte 0.001 calls {} dropped {}\n"
 
 
 class TraceTest(unittest.TestCase):
@@ -49,8 +49,9 @@ class TraceTest(unittest.TestCase):
         (self.folder / (name or f"t.{rank}")).write_text(text)
 
     @staticmethod
-    def record(arrival, end, op=1, collective="alltoall", size=8000, ranks=2, how="ok", site="p+0x10"):
-        return f"{arrival} {end} {collective} {size} direct 1 {op} {ranks} {how} {site}"
+    def record(arrival, end, op=1, collective="alltoall", size=8000, ranks=2, how="ok", site="p+0x10",
+               peers="-"):
+        return f"{arrival} {end} {collective} {size} direct 1 {op} {ranks} {how} {site} {peers}"
 
 
 class Analysis(TraceTest):
@@ -98,6 +99,46 @@ class Analysis(TraceTest):
         text = self.answer(self.file)
         for line in ("7 records were dropped", "1 calls are left out: not all", "1 calls are left out: they failed"):
             self.assertIn(line, text)
+
+
+class ServedOrder(TraceTest):
+    def setUp(self):
+        super().setUp()
+        peers = {0: ["1/1000/1500/9000,2/500/700/2000", "-"], 1: ["2/100/200/300,0/100/300/400", "0/5/6/7"],
+                 2: ["0/1/2/3,1/9/9/-", "1/-/-/7"]}
+        for rank, (first, second) in peers.items():
+            self.write(rank, [self.record(rank * 1000, 20_000, ranks=3, peers=first),
+                              self.record(50_000 + rank, 60_000, op=2, ranks=3, peers=second)], ranks=3)
+
+    def test_table(self):
+        """The call whose ranks arrived furthest apart; each rank's peers in the order in which it began to send to them."""
+        text = self.answer(self.file, "--served", 1)
+        self.assertIn("call 1 of team 1", text)
+        self.assertNotIn("call 2 of team 1", text)
+        self.assertIn("2 of 3 pairs of peers were served against their order of arrival", text)
+        lines = [line.split(maxsplit=2) for line in text.splitlines()[-3:]]
+        self.assertEqual([line[:2] for line in lines], [["0", "0.0"], ["1", "1.0"], ["2", "2.0"]])
+        self.assertEqual([re.split(r"  +", line[2]) for line in lines],
+                         [["2 0.5, 1 1.0", "2 2.0, 1 9.0"], ["2 1.1, 0 1.1", "2 1.3, 0 1.4"], ["0 2.0, 1 2.0", "0 2.0"]])
+
+    def test_json(self):
+        calls = json.loads(self.answer(self.file, "--served", 5, "--format", "json"))["served"]
+        self.assertEqual([(call["call"], call["pairs"], call["reversed"]) for call in calls], [(1, 3, 2), (2, 0, 0)])
+        first = calls[0]["ranks"][0]
+        self.assertEqual([peer["rank"] for peer in first["peers"]], [2, 1])
+        self.assertEqual(first["peers"][1], {"rank": 1, "begun_us": 1.0, "sent_us": 1.5, "landed_us": 9.0})
+        self.assertIsNone(calls[0]["ranks"][2]["peers"][1]["landed_us"])
+        self.assertNotIn("served", json.loads(self.answer(self.file, "--format", "json")))
+
+    def test_no_calls_in_csv(self):
+        done = self.tool(self.file, "--served", 1, "--format", "csv")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("--served", done.stderr)
+
+    def test_malformed(self):
+        for bad in ("0", "0/1/2", "0/1/2/3/4", "0/1/2/x", "0/-1/2/3", "3/1/2/3", "0/1/2/3,", ",0/1/2/3", ""):
+            self.write(0, [self.record(0, 10, ranks=3, peers=bad)], ranks=3)
+            self.refused("t.0: line 2", "malformed")
 
 
 class BadInput(TraceTest):
@@ -152,8 +193,8 @@ class BadInput(TraceTest):
 
 
 class Recorded(TraceTest):
-    def traced(self, *words, setting=None, ranks=RANKS, **settings):
-        command = [str(word) for word in (BUILD / "bin/ibcoll_run", "-n", ranks, BUILD / "bin/ibcoll_perf", *words)]
+    def traced(self, *words, setting=None, ranks=RANKS, layout=(), **settings):
+        command = [str(word) for word in (BUILD / "bin/ibcoll_run", "-n", ranks, *layout, BUILD / "bin/ibcoll_perf", *words)]
         environment = dict(os.environ, IBCOLL_TRACE=str(setting or self.file), **settings)
         done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, env=environment)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -175,6 +216,38 @@ class Recorded(TraceTest):
         data = re.search(r"const trace = (.*);\nconst canvas", page.read_text()).group(1)
         self.assertEqual(len(json.loads(data)["calls"]), sum(row["calls"] for row in answer["rows"]))
         self.assertNotRegex(page.read_text(), r"https?://")
+
+    def test_served(self):
+        """Every rank tells when it served each other one, within its call; the page draws the same."""
+        for layout, size in (((), 64), ((), 100_000), (("--nodes", 2), 64), (("--nodes", 2), 100_000)):
+            with self.subTest(layout=layout, size=size):
+                self.traced("alltoall", "--bytes", size, "--algorithm", "pap_direct", layout=layout)
+                calls = json.loads(self.answer(self.file, "--format", "json", "--served", 1000))["served"]
+                calls = [call for call in calls if call["collective"] == "alltoall"]
+                self.assertEqual({call["bytes"] for call in calls}, {size})
+                for call in calls:
+                    self.assertEqual(sorted(rank["rank"] for rank in call["ranks"]), list(range(RANKS)))
+                    for rank in call["ranks"]:
+                        others = sorted(set(range(RANKS)) - {rank["rank"]})
+                        self.assertEqual(sorted(peer["rank"] for peer in rank["peers"]), others)
+                        for peer in rank["peers"]:
+                            self.assertLessEqual(rank["arrival_us"], peer["begun_us"])
+                            self.assertLessEqual(peer["begun_us"], peer["sent_us"])
+                            self.assertLess(rank["arrival_us"], peer["landed_us"])
+                page = self.folder / "page"
+                self.answer(self.file, "--html", page)
+                drawn = json.loads(re.search(r"const trace = (.*);\nconst canvas", page.read_text()).group(1))["calls"]
+                self.assertTrue(any(len(peers) == RANKS - 1 for call in drawn for peers in call["served"]))
+
+    def test_few_peers_are_kept(self):
+        """A call is shown with all of its peers or with none."""
+        for most, expected in ((4, {0, 3}), (2, {0}), (0, {0})):
+            self.traced("alltoall", "--bytes", "64", "--algorithm", "pap_direct", IBCOLL_TRACE_PEERS=str(most))
+            for rank in range(RANKS):
+                lines = (self.folder / f"t.{rank}").read_text().splitlines()[1:-1]
+                peers = [0 if line.endswith(" -") else line.split()[-1].count(",") + 1 for line in lines if " alltoall " in line]
+                self.assertLessEqual(set(peers), expected)
+                self.assertLessEqual(sum(peers), most)
 
     def test_times(self):
         """Those of CLOCK_MONOTONIC, also of a rank that is alone."""

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
 namespace ibcoll {
 namespace {
@@ -19,6 +21,40 @@ TEST(TraceRing, KeepsTheLastCallsInOrderAndCountsTheOthers) {
     EXPECT_EQ(ring.dropped(), op > 4 ? op - 4 : 0);
     for (uint64_t i = 0; i < ring.kept(); ++i) EXPECT_EQ(ring[i].op, op - ring.kept() + 1 + i);
   }
+}
+
+// Each call with as many peers as its number modulo 4; a call of which some were replaced is cut.
+TEST(TraceRing, PeersBelongToTheirCallsAndThoseOfTheLastAreKept) {
+  TraceRing ring(4, 5);
+  for (int32_t call = 1; call <= 11; ++call) {
+    ring.add({});
+    for (int32_t i = 0; i < call % 4; ++i) {
+      TracedPeer peer;
+      peer.job_rank = 10 * call + i;
+      ring.add_peer(peer);
+    }
+    std::vector<int32_t> kept;
+    for (uint64_t i = 0; i < ring.peers_kept(); ++i) {
+      EXPECT_EQ(ring.peer(i).call, static_cast<uint32_t>(ring.peer(i).job_rank / 10));
+      kept.push_back(ring.peer(i).job_rank);
+    }
+    EXPECT_TRUE(std::is_sorted(kept.begin(), kept.end()));
+    EXPECT_LE(kept.size(), 5U);
+    for (int32_t other = 1; other <= call; ++other) {
+      const auto there = std::count_if(kept.begin(), kept.end(), [&](int32_t peer) { return peer / 10 == other; });
+      EXPECT_EQ(ring.cut(static_cast<uint32_t>(other)) && there > 0, there > 0 && there < other % 4)
+          << other << " of " << call;
+    }
+    EXPECT_EQ(ring.number(ring.kept() - 1), static_cast<uint32_t>(call));
+  }
+  EXPECT_EQ(ring.peers_kept(), 5U);
+}
+
+TEST(TraceRing, KeepsNoPeersWhereThereIsNoRoom) {
+  TraceRing ring(2);
+  ring.add({});
+  ring.add_peer({});
+  EXPECT_EQ(ring.peers_kept(), 0U);
 }
 
 TEST(TraceRing, BytesAreThoseOfABlock) {

@@ -17,6 +17,7 @@ namespace {
 struct Options {
   std::string path, format = "table", arrivals, html;
   double alpha_us = -1, bandwidth = -1;
+  size_t served = 0;
 };
 
 int fail(const std::string& text, int status) {
@@ -38,6 +39,8 @@ int write_file(const char* option, const std::string& path, const std::string& t
 }
 
 int run(const Options& options) {
+  if (options.served > 0 && options.format == "csv")
+    return fail("--served: the rows of --format csv are no calls; take table or json", 2);
   Result<std::vector<RankTrace>> traces = read_traces(options.path);
   if (!traces.ok()) return fail(traces.status().text(), 2);
   Result<Job> job = put_together(std::move(traces.value()));
@@ -48,7 +51,7 @@ int run(const Options& options) {
     if (const int status = write_file("--arrivals", options.arrivals, arrivals(job.value()))) return status;
   if (!options.html.empty())
     if (const int status = write_file("--html", options.html, page(job.value()))) return status;
-  if (!put(stdout, report(job.value(), options.format)))
+  if (!put(stdout, report(job.value(), options.format, options.served)))
     return fail(fmt::format("cannot write to standard output: {}", std::strerror(errno)), 1);
   return 0;
 }
@@ -69,6 +72,11 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--arrivals", options.arrivals, "Write the delays of all ranks, for ibcoll_perf --arrival file:OUT");
   app.add_option("--html", options.html, "Write a page with the calls on a time line");
+  app.add_option("--served", options.served,
+                 "Show so many calls, those whose ranks arrived furthest apart, with the order in which each rank "
+                 "served its peers")
+      ->type_name("CALLS")
+      ->check(CLI::Range(1, 1 << 24));
   app.add_option("--alpha", options.alpha_us, "Start-up time of a message, us (default: as the traced job timed it)")
       ->check(CLI::Range(0.001, 1e6));
   app.add_option("--bandwidth", options.bandwidth, "GB/s (default: as the traced job timed it)")

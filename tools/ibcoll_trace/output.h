@@ -8,8 +8,9 @@
 
 namespace ibcoll::tracing {
 
-// `format`: "table", "csv" or "json".
-std::string report(const Job& job, const std::string& format);
+// `format`: "table", "csv" or "json"; not csv where calls are to be shown: so many, those whose ranks arrived furthest
+// apart, with the order in which each rank served its peers.
+std::string report(const Job& job, const std::string& format, size_t calls);
 // For ibcoll_perf --arrival file: the calls of teams of all ranks of the job.
 std::string arrivals(const Job& job);
 // One page that needs nothing else.

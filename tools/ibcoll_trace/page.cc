@@ -20,7 +20,8 @@ canvas { border: 1px solid #bbb; display: block; cursor: grab; }
 <h3 style="margin:4px 0">ibcoll trace</h3>
 <div id="legend"></div>
 <p style="margin:6px 0">Hatched: the rank waits for the last arrival. Red edge: the rank that arrived last. Wheel: zoom;
-drag: move; double click: all.</p>
+drag: move; double click: all. Point at a call: lines from when a rank began to send to a peer to when all of that was there;
+solid: of the rank under the pointer.</p>
 <canvas id="c"></canvas><div id="tip"></div>
 <script>
 "use strict";
@@ -32,7 +33,7 @@ const left = 70, top_ = 8, row = Math.max(8, Math.min(34, 600 / trace.ranks));
 const end = trace.calls.reduce((most, c) => Math.max(most, ...c.exit), 1);
 const names = [...new Set(trace.calls.map(c => c.name))];
 const colour = name => `hsl(${Math.round(200 + 360 * names.indexOf(name) / Math.max(1, names.length)) % 360} 60% 58%)`;
-let from = 0, to = end, dragged = null, width = 0;
+let from = 0, to = end, dragged = null, width = 0, shown = null, shownRank = -1;
 for (const name of names) {
   const key = document.createElement("span"), text = document.createElement("span");
   key.className = "key"; key.style.background = colour(name); text.textContent = name;
@@ -64,6 +65,27 @@ function bar(call, i) {
   if (wait > 2) { ctx.fillStyle = pattern; ctx.fillRect(a, y, wait, h); }
   if (call.rank[i] === call.late && w > 2) { ctx.fillStyle = "#d00"; ctx.fillRect(a - 1, y, 3, h); }
 }
+const middle = rank => top_ + row * (rank + 0.5);
+// What went to each peer: from when it began to when the peer had all of it, or, unknown there, to when it had left.
+function messages(call) {
+  const landed = {};
+  call.served.forEach((peers, i) => { for (const [peer, , , at] of peers) landed[peer + ">" + call.rank[i]] = at; });
+  const all = [];
+  call.served.forEach((peers, i) => {
+    for (const [to, begun, sent] of peers)
+      if (begun !== null) all.push({ from: call.rank[i], to, begun, end: landed[call.rank[i] + ">" + to] ?? sent ?? begun });
+  });
+  return all.sort((a, b) => a.begun - b.begun);
+}
+function lines(call) {
+  for (const m of messages(call)) {
+    const own = m.from === shownRank;
+    ctx.strokeStyle = own ? "#000" : "rgba(0,0,0,0.25)"; ctx.lineWidth = own ? 1.5 : 1;
+    ctx.beginPath(); ctx.moveTo(x(m.begun), middle(m.from)); ctx.lineTo(x(m.end), middle(m.to)); ctx.stroke();
+    ctx.fillStyle = ctx.strokeStyle; ctx.fillRect(x(m.end) - 2, middle(m.to) - 2, 4, 4);
+  }
+  ctx.lineWidth = 1;
+}
 function draw() {
   ctx.clearRect(0, 0, canvas.width, canvas.height);
   axis();
@@ -71,6 +93,7 @@ function draw() {
   for (const call of trace.calls)
     for (let i = 0; i < call.rank.length; ++i)
       if (call.exit[i] >= from && call.arrival[i] <= to) bar(call, i);
+  if (shown) lines(shown);
   ctx.restore();
   ctx.fillStyle = "#222"; ctx.textAlign = "right";
   const each = Math.ceil(14 / row);
@@ -100,17 +123,26 @@ window.addEventListener("mousemove", e => {
   show(dragged.from - by, dragged.to - by);
 });
 canvas.addEventListener("dblclick", () => show(0, end));
-canvas.addEventListener("mouseleave", () => { tip.style.display = "none"; });
+function point(call, rank) {
+  if (call === shown && rank === shownRank) return;
+  shown = call; shownRank = rank; draw();
+}
+canvas.addEventListener("mouseleave", () => { tip.style.display = "none"; point(null, -1); });
 canvas.addEventListener("mousemove", e => {
   const rank = Math.floor((e.offsetY - top_) / row), at = time(e.offsetX), slack = (to - from) / width;
-  let text = "";
+  let text = "", under = null;
   for (const c of trace.calls) {
     const i = c.rank.indexOf(rank);
     if (i < 0 || at < c.arrival[i] - slack || at > c.exit[i] + slack) continue;
     text = `${c.name} (${c.algorithm}), ${Math.round(c.bytes)} bytes\n${c.site}\nrank ${rank}: arrived ${us(c.arrival[i])}, ` +
       `in the call ${us(c.exit[i] - c.arrival[i])}\nwaited for the last arrival ${us(Math.max(0, c.last - c.arrival[i]))}\n` +
       `last: rank ${c.late}, ${us(c.last - Math.min(...c.arrival))} after the first`;
+    const order = messages(c).filter(m => m.from === rank).map(m => `${m.to} ${us(m.begun - c.arrival[i])}`);
+    if (order.length > 0) text += `\nserved, after its arrival: ${order.slice(0, 16).join(", ")}`;
+    if (order.length > 16) text += `, and ${order.length - 16} more`;
+    under = c;
   }
+  if (!dragged) point(under, rank);
   tip.style.display = text && !dragged ? "block" : "none"; tip.textContent = text;
   tip.style.left = Math.min(e.clientX + 14, innerWidth - 420) + "px"; tip.style.top = e.clientY + 14 + "px";
 });
@@ -120,6 +152,19 @@ resize();
 )js";
 
 double us_since(int64_t begin, int64_t ns) { return static_cast<double>(ns - begin) / 1e3; }
+
+// [peer, begun, sent, landed] of each peer; null: never.
+nlohmann::ordered_json served(const Part& part, int64_t begin) {
+  const auto moment = [&](int64_t ns) {
+    return ns == Served::kNever ? nlohmann::ordered_json()
+                                : nlohmann::ordered_json(us_since(begin, part.arrival_ns + ns));
+  };
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const Served& peer : part.served)
+    all.push_back(nlohmann::ordered_json::array(
+        {peer.peer, moment(peer.begun_ns), moment(peer.sent_ns), moment(peer.landed_ns)}));
+  return all;
+}
 
 }  // namespace
 
@@ -134,6 +179,7 @@ std::string page(const Job& job) {
       one["rank"].push_back(part.rank);
       one["arrival"].push_back(us_since(begin, part.arrival_ns));
       one["exit"].push_back(us_since(begin, part.exit_ns));
+      one["served"].push_back(served(part, begin));
     }
     all["calls"].push_back(std::move(one));
   }

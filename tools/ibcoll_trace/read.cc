@@ -46,10 +46,10 @@ bool known(const std::string& collective) {
   return false;
 }
 
-// Name and value in turn, behind "# ibcoll trace 1".
+// Name and value in turn, behind "# ibcoll trace 2".
 bool read_header(const std::string& line, RankTrace& trace, uint64_t& calls) {
   const std::vector<std::string> words = words_of(line);
-  if (line.rfind("# ibcoll trace 1 ", 0) != 0 || words.size() % 2 != 0) return false;
+  if (line.rfind("# ibcoll trace 2 ", 0) != 0 || words.size() % 2 != 0) return false;
   std::map<std::string, std::string> fields;
   for (size_t i = 4; i + 1 < words.size(); i += 2) fields[words[i]] = words[i + 1];
   trace.job = fields["job"];
@@ -60,13 +60,40 @@ bool read_header(const std::string& line, RankTrace& trace, uint64_t& calls) {
          number(fields["calls"], calls) && number(fields["dropped"], trace.dropped);
 }
 
+// "-", or the nanoseconds.
+bool moment(const std::string& text, int64_t& ns) {
+  if (text == "-") return true;
+  return number(text, ns) && ns >= 0;
+}
+
+// PEER/BEGUN/SENT/LANDED
+bool read_peer(const std::string& text, int ranks, Served& served) {
+  std::istringstream stream(text);
+  std::string peer, begun, sent, landed;
+  std::getline(stream, peer, '/');
+  std::getline(stream, begun, '/');
+  std::getline(stream, sent, '/');
+  std::getline(stream, landed);
+  return number(peer, served.peer) && served.peer >= 0 && served.peer < ranks && moment(begun, served.begun_ns) &&
+         moment(sent, served.sent_ns) && moment(landed, served.landed_ns);
+}
+
+bool read_peers(const std::string& text, int ranks, std::vector<Served>& all) {
+  if (text == "-") return true;
+  std::istringstream stream(text);
+  for (std::string one; std::getline(stream, one, ',');)
+    if (!read_peer(one, ranks, all.emplace_back())) return false;
+  return !text.ends_with(',');
+}
+
 bool read_record(const std::string& line, int ranks, Record& r) {
   const std::vector<std::string> words = words_of(line);
-  if (words.size() != 10) return false;
+  if (words.size() != 11) return false;
   r.collective = words[2], r.algorithm = words[4], r.failed = words[8] == "failed", r.site = words[9];
   return number(words[0], r.arrival_ns) && number(words[1], r.exit_ns) && r.exit_ns >= r.arrival_ns &&
          known(r.collective) && number(words[3], r.bytes) && number(words[5], r.team, 16) && number(words[6], r.op) &&
-         number(words[7], r.team_ranks) && r.team_ranks >= 1 && r.team_ranks <= ranks && (r.failed || words[8] == "ok");
+         number(words[7], r.team_ranks) && r.team_ranks >= 1 && r.team_ranks <= ranks &&
+         (r.failed || words[8] == "ok") && read_peers(words[10], ranks, r.served);
 }
 
 Result<RankTrace> read_one(const std::string& path) {
@@ -79,7 +106,7 @@ Result<RankTrace> read_one(const std::string& path) {
     return wrong(path, 1,
                  "the trace is empty: its rank has not ended its context (ibcoll_context_destroy) yet, or never did");
   uint64_t calls = 0;
-  if (!read_header(line, trace, calls)) return wrong(path, 1, "not the first line of an ibcoll trace of version 1");
+  if (!read_header(line, trace, calls)) return wrong(path, 1, "not the first line of an ibcoll trace of version 2");
   for (uint64_t i = 1; std::getline(file, line) && line != "end"; ++i) {
     Record record;
     if (i > calls) return wrong(path, i + 1, fmt::format("record {} of {}: one too many", i, calls));

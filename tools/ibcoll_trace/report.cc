@@ -5,6 +5,7 @@
 
 #include "tools/ibcoll_trace/analysis.h"
 #include "tools/ibcoll_trace/output.h"
+#include "tools/ibcoll_trace/served.h"
 
 namespace ibcoll::tracing {
 namespace {
@@ -15,7 +16,7 @@ std::string late(const Row& row) {
                      100.0 * static_cast<double>(row.late_calls) / static_cast<double>(row.calls));
 }
 
-std::string table(const Job& job, const std::vector<Row>& rows) {
+std::string table(const Job& job, const std::vector<Row>& rows, size_t calls) {
   std::string text =
       fmt::format("{:<20} {:>8} {:>12} {:>10} {:>10} {:>12} {:>12} {:>12}  {:<12} {}\n", "collective", "calls",
                   "mean bytes", "T us", "average/T", "worst/T", "spread us", "after us", "late", "call site");
@@ -36,6 +37,7 @@ std::string table(const Job& job, const std::vector<Row>& rows) {
                       "clock of machine {}: offset unknown, no synchronizing call with rank 0's "
                       "machine; its times cannot be compared\n",
                       offset.clock);
+  for (const Call* const call : furthest_apart(job, calls)) text += served_text(*call);
   return text;
 }
 
@@ -50,7 +52,7 @@ std::string csv(const std::vector<Row>& rows) {
   return text;
 }
 
-std::string json(const Job& job, const std::vector<Row>& rows) {
+std::string json(const Job& job, const std::vector<Row>& rows, size_t calls) {
   nlohmann::ordered_json all = {{"ranks", job.ranks},
                                 {"alpha_us", job.alpha_us},
                                 {"beta_us_per_byte", job.beta_us_per_byte},
@@ -76,14 +78,16 @@ std::string json(const Job& job, const std::vector<Row>& rows) {
                            {"after_last_us", row.after_last_us},
                            {"late_rank", row.late_rank},
                            {"late_calls", row.late_calls}});
+  if (calls > 0) all["served"] = nlohmann::ordered_json::array();
+  for (const Call* const call : furthest_apart(job, calls)) all["served"].push_back(served_json(*call));
   return all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
 
-std::string report(const Job& job, const std::string& format) {
+std::string report(const Job& job, const std::string& format, size_t calls) {
   const std::vector<Row> rows = table_one(job);
-  return format == "json" ? json(job, rows) : format == "csv" ? csv(rows) : table(job, rows);
+  return format == "json" ? json(job, rows, calls) : format == "csv" ? csv(rows) : table(job, rows, calls);
 }
 
 }  // namespace ibcoll::tracing

@@ -10,6 +10,15 @@
 
 namespace ibcoll::tracing {
 
+// The messages between a rank and a peer in one call; in ns after that rank's arrival. kNever: there were none.
+struct Served {
+  static constexpr int64_t kNever = -1;
+  int peer = 0;
+  int64_t begun_ns = kNever;   // the first byte for the peer left
+  int64_t sent_ns = kNever;    // all had left
+  int64_t landed_ns = kNever;  // all that came from it was there
+};
+
 struct Record {
   int64_t arrival_ns = 0;
   int64_t exit_ns = 0;
@@ -21,6 +30,7 @@ struct Record {
   int team_ranks = 1;
   bool failed = false;
   std::string site;
+  std::vector<Served> served;
 };
 
 struct RankTrace {
@@ -41,6 +51,7 @@ struct Part {
   int64_t arrival_ns = 0;  // on the clock of rank 0
   int64_t exit_ns = 0;
   uint64_t bytes = 0;
+  std::vector<Served> served;
 };
 
 // Parts of all ranks of the team, by rank.

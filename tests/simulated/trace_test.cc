@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A trace tells who was served when: in virtual time, where it is known when that was.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <numeric>
+
+#include "runtime/collectives/framework/registry.h"
+#include "tests/simulated/replay.h"
+#include "tests/simulated/scenario.h"
+
+namespace ibcoll {
+namespace {
+
+struct Traced {
+  std::vector<TraceRing> rings;
+  std::vector<Time> arrivals;  // by rank
+};
+
+// One alltoall of ranks on nodes of their own, which come at these times.
+Traced run_traced(const char* algorithm, ibcoll_scheme_t scheme, uint64_t bytes, const std::vector<Time>& delays) {
+  const int p = static_cast<int>(delays.size());
+  SimJobParams params;
+  params.network.ranks = p;
+  params.network.node_of.resize(delays.size());
+  std::iota(params.network.node_of.begin(), params.network.node_of.end(), 0);
+  params.network.between_nodes.jitter_ns = 0;
+  params.network.random = false;  // a put reports when its source is reusable
+  SimJob job(params);
+  std::vector<int> all = params.network.node_of;
+  const int team = job.make_team(all);
+  CallParams wanted;
+  wanted.collective = IBCOLL_ALLTOALL;
+  wanted.p = p;
+  wanted.bytes = bytes;
+  wanted.scheme = scheme;
+  CollectiveCase call(wanted, 3);
+  Traced traced;
+  traced.rings.assign(delays.size(), TraceRing(4, 64));
+  traced.arrivals.resize(delays.size());
+  std::vector<std::unique_ptr<Request>> requests;
+  for (int rank = 0; rank < p; ++rank) {
+    const auto at = static_cast<size_t>(rank);
+    requests.push_back(make_request(job.team(team, rank), call, *find_algorithm(IBCOLL_ALLTOALL, algorithm)));
+    requests.back()->trace(traced.rings[at], nullptr);
+    SimStep step;
+    step.request = requests.back().get();
+    step.delay_ns = delays[at];
+    step.before_start = [&, rank, at] {
+      call.at(rank).fill(0);
+      traced.arrivals[at] = job.network().now();
+    };
+    step.completed = [&, rank](const Status& status) {
+      EXPECT_TRUE(status.ok()) << status.text();
+      EXPECT_EQ(call.at(rank).check(0), "");
+    };
+    job.add_step(rank, std::move(step));
+  }
+  const Status status = job.run();
+  EXPECT_TRUE(status.ok()) << status.text();
+  return traced;
+}
+
+std::map<int, TracedPeer> peers_of(const TraceRing& ring) {
+  std::map<int, TracedPeer> peers;
+  for (uint64_t i = 0; i < ring.peers_kept(); ++i) peers[ring.peer(i).job_rank] = ring.peer(i);
+  return peers;
+}
+
+constexpr Time kApart = 1'000'000;  // far longer than the call takes
+
+// Ranks come in the order 2, 0, 3, 1; the early ones are served while the late ones are away.
+TEST(Trace, PeersAreServedInTheOrderOfTheirArrival) {
+  for (const ibcoll_scheme_t scheme : {IBCOLL_SCHEME_ZERO_COPY, IBCOLL_SCHEME_COPY}) {
+    const Traced traced = run_traced("pap_direct", scheme, 20'000, {kApart, 3 * kApart, 0, 2 * kApart});
+    for (size_t rank = 0; rank < 4; ++rank) {
+      const std::map<int, TracedPeer> peers = peers_of(traced.rings[rank]);
+      ASSERT_EQ(peers.size(), 3U);
+      for (const auto& [peer, served] : peers) {
+        // Copied data may leave for a rank that is away as far as it has landing memory; its last byte may not.
+        const Time peer_at = traced.arrivals[static_cast<size_t>(peer)], at = traced.arrivals[rank];
+        const auto together = static_cast<int64_t>(std::max(peer_at, at) - at);
+        EXPECT_GE(served.begun_ns, scheme == IBCOLL_SCHEME_ZERO_COPY ? together : 0) << rank << " " << peer;
+        EXPECT_GE(served.sent_ns, together) << rank << " " << peer;
+        EXPECT_LT(served.sent_ns, together + static_cast<int64_t>(kApart) / 2) << rank << " " << peer;
+        EXPECT_GE(served.landed_ns, together) << rank << " " << peer;
+        EXPECT_LT(served.landed_ns, together + static_cast<int64_t>(kApart) / 2) << rank << " " << peer;
+        EXPECT_LE(served.begun_ns, served.sent_ns);
+      }
+    }
+  }
+}
+
+// The source of a put is reusable later than the put began, by the time that its bytes take.
+TEST(Trace, APutIsCompleteWhenItsSourceIsReusable) {
+  const Traced traced = run_traced("pap_direct", IBCOLL_SCHEME_ZERO_COPY, 200'000, {0, 0});
+  const std::map<int, TracedPeer> peers = peers_of(traced.rings[0]);
+  ASSERT_EQ(peers.size(), 1U);
+  EXPECT_GE(peers.at(1).sent_ns, peers.at(1).begun_ns + 5'000);
+}
+
+// What the plain form is blamed for: rank 0 serves rank 2, which has come, after rank 1, which has not.
+TEST(Trace, ShowsThatTheDirectFormWaits) {
+  const Traced traced = run_traced("direct", IBCOLL_SCHEME_ZERO_COPY, 20'000, {0, kApart, 0});
+  const std::map<int, TracedPeer> peers = peers_of(traced.rings[0]);
+  ASSERT_EQ(peers.size(), 2U);
+  EXPECT_GE(peers.at(1).begun_ns, static_cast<int64_t>(kApart));
+  EXPECT_GE(peers.at(2).begun_ns, peers.at(1).begun_ns);
+}
+
+}  // namespace
+}  // namespace ibcoll

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who was served when, beside who arrived when, for single calls.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/ibcoll_trace/trace.h"
+
+namespace ibcoll::tracing {
+
+// Those of the recorded calls whose ranks arrived furthest apart, in the order in which they were made.
+std::vector<const Call*> furthest_apart(const Job& job, size_t most);
+std::string served_text(const Call& call);
+nlohmann::ordered_json served_json(const Call& call);
+
+}  // namespace ibcoll::tracing
