@@ -37,11 +37,11 @@ struct WaitKind;
 struct Wait {
   const WaitKind* kind = nullptr;
   int peer = -1;       // team rank, or a rank of the node window
-  uint64_t value = 0;  // bytes, or parts of a step
+  uint64_t value = 0;  // bytes, or parts of a step, or where the parts of each local rank stand
 };
 namespace waits {
 extern const WaitKind kReady, kArrival, kReceived, kReceivedFrom, kLanding, kFlushed, kStep, kSoleStep, kOwnStep,
-    kPublished, kAllPublished;
+    kPublished, kAllPublished, kPartOrLanding;
 }  // namespace waits
 
 class Comm {
@@ -58,6 +58,9 @@ class Comm {
   };
   struct [[nodiscard]] LandingAwaiter : Awaiter {
     int await_resume() const noexcept { return comm.take_landing(); }
+  };
+  struct [[nodiscard]] PartOrLandingAwaiter : Awaiter {
+    int await_resume() const noexcept { return comm.take_part(wait); }
   };
   struct [[nodiscard]] ReadAwaiter {
     Comm& comm;
@@ -149,6 +152,11 @@ class Comm {
   void publish_call() noexcept { window_->publish_call(signature_); }
   // Until the local peer has published so many parts of the step, or all.
   Awaiter published(int local, uint64_t parts) noexcept { return {*this, {&waits::kPublished, local, parts}}; }
+  // Until a watched peer's data has landed, -1, or a local peer i has published parts[i] parts of the step: the result is
+  // i. 0: nothing is awaited of it. The array has an entry for each rank of the node.
+  PartOrLandingAwaiter next_part_or_landing(const uint32_t* parts) noexcept {
+    return {{*this, {&waits::kPartOrLanding, -1, reinterpret_cast<uint64_t>(parts)}}};
+  }
   // Memory that local peers may read until this rank has seen them publish a later step; what it publishes is an
   // address in there. The last two count, and `memory` may be more than what is read. A call that lends ends after
   // flushed().
@@ -193,6 +201,7 @@ class Comm {
   void suspend(const Wait& wait) noexcept;
   int take_arrival() noexcept;
   int take_landing() noexcept;
+  int take_part(const Wait& wait) noexcept;
   bool begin_read(ReadAwaiter& read) noexcept;
   bool confirm_reads() noexcept;
 

@@ -27,6 +27,9 @@ class Placement {
     return std::span(by_node_).subspan(static_cast<size_t>(first_[at]),
                                        static_cast<size_t>(first_[at + 1] - first_[at]));
   }
+  // Positions number the ranks node after node: where those of a node begin, and who is at one.
+  int first_of(int node) const noexcept { return first_[static_cast<size_t>(node)]; }
+  int rank_at(int position) const noexcept { return by_node_[static_cast<size_t>(position)]; }
   // The first of them, who talks to other nodes for all.
   int leader_of(int node) const noexcept { return ranks_of(node).front(); }
   // The leaders of all nodes, in the order of the nodes.

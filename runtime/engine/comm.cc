@@ -35,6 +35,9 @@ bool Comm::satisfied(const Wait& wait) noexcept { return exchange_->satisfied(wa
 void Comm::suspend(const Wait& wait) noexcept { exchange_->suspend(wait); }
 int Comm::take_arrival() noexcept { return exchange_->take_arrival(); }
 int Comm::take_landing() noexcept { return exchange_->take_landing(); }
+int Comm::take_part(const Wait& wait) noexcept {
+  return exchange_->has_landing() ? -1 : exchange_->peer_with_part(reinterpret_cast<const uint32_t*>(wait.value));
+}
 
 void Comm::lend(ConstBytes memory) noexcept { exchange_->lend(memory); }
 bool Comm::begin_read(ReadAwaiter& read) noexcept { return exchange_->begin_read(read); }

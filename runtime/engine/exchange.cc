@@ -196,6 +196,12 @@ bool Exchange::peer_published(int local, uint64_t parts) noexcept {
   return false;
 }
 
+int Exchange::peer_with_part(const uint32_t* parts) noexcept {
+  for (int local = window_->next(window_->rank()); local != window_->rank(); local = window_->next(local))
+    if (parts[local] > 0 && peer_published(local, parts[local])) return local;
+  return -1;
+}
+
 int Exchange::team_rank_of(int local) const noexcept { return team_.team_rank(window_->job_rank(local)); }
 
 int Exchange::awaited_bell() const noexcept {

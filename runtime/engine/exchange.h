@@ -128,6 +128,8 @@ class Exchange {
   // Fails when the next step of the window cannot begin for that reason. Never true: the wait is not over.
   bool no_memory_for_step() noexcept;
   bool peer_published(int local, uint64_t parts) noexcept;
+  // A local peer that has published as many parts as are awaited of it (0: none are); -1: nobody has.
+  int peer_with_part(const uint32_t* parts) noexcept;
   int team_rank_of(int local) const noexcept;
   // "(3 of 7 messages landed)"
   std::string describe_landed() const;

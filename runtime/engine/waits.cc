@@ -81,6 +81,20 @@ void publisher_ended(Exchange& x, const Wait& wait, int peer) {
     x.other_call(peer);
 }
 
+// Of a wait for parts: what is awaited of a local rank, and has not been published.
+bool owes_part(const Exchange& x, const Wait& wait, int local) {
+  const uint32_t parts = reinterpret_cast<const uint32_t*>(wait.value)[local];
+  return parts > 0 && !x.window().published(local, parts);
+}
+
+// The first local rank that does so; the own rank: none.
+int first_owing(const Exchange& x, const Wait& wait) {
+  NodeWindow& window = x.window();
+  int local = window.next(window.rank());
+  while (local != window.rank() && !owes_part(x, wait, local)) local = window.next(local);
+  return local;
+}
+
 }  // namespace
 
 const WaitKind kReady{.satisfied =
@@ -212,5 +226,34 @@ const WaitKind kAllPublished{.satisfied =
                                    const int local = first_behind(x);
                                    return local != x.window().rank() ? x.window().bell(local) : Exchange::kNoBell;
                                  }};
+
+const WaitKind kPartOrLanding{.satisfied =
+                                  [](Exchange& x, const Wait& wait) {
+                                    return x.has_landing() ||
+                                           x.peer_with_part(reinterpret_cast<const uint32_t*>(wait.value)) >= 0;
+                                  },
+                              .describe =
+                                  [](const Exchange& x, const Wait& wait) {
+                                    const int owing = first_owing(x, wait);
+                                    if (!x.all_landed() || owing == x.window().rank()) return describe_data(x, wait);
+                                    return fmt::format("waits for data of rank {} in step {} of the node window",
+                                                       x.team_rank_of(owing), x.window().step());
+                                  },
+                              .awaited =
+                                  [](const Exchange& x, const Wait& wait, Ask ask, void* to) {
+                                    ask_all(x, wait, ask, to);
+                                    for (int local = 0; local < x.window().size(); ++local)
+                                      if (owes_part(x, wait, local)) ask(to, x.team_rank_of(local));
+                                  },
+                              .ended =
+                                  [](Exchange& x, const Wait& wait, int peer) {
+                                    const int local = local_of(x, peer);
+                                    if (local >= 0 && owes_part(x, wait, local)) x.other_call(peer);
+                                  },
+                              .bell =
+                                  [](const Exchange& x, const Wait& wait) {
+                                    const int owing = first_owing(x, wait);
+                                    return owing != x.window().rank() ? x.window().bell(owing) : Exchange::kNoBell;
+                                  }};
 
 }  // namespace ibcoll::waits

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <numeric>
+#include <string_view>
 
 #include "runtime/collectives/framework/registry.h"
 #include "tests/simulated/replay.h"
@@ -22,7 +23,24 @@ struct Late {
   std::vector<int> nodes;  // of each rank
   int rank;                // the late one
   Time by;
+  bool nobody_waits_for_its_node = false;  // asked for though the algorithm does not promise it
+
+  bool lanes() const { return nobody_waits_for_its_node || std::string_view(algorithm) == "pap_shm_lanes"; }
+  bool shm() const { return std::string_view(algorithm).find("shm") != std::string_view::npos; }
 };
+
+// Only these blocks may wait for the late rank: its own; and where leaders send for all, those of its node; else, those
+// that it hosts: what ranks of other nodes send to its node by it.
+bool may_wait(const Late& late, const Placement& nodes, int from, int to) {
+  const int there = nodes.node_of(late.rank);
+  if (from == late.rank || to == late.rank) return true;
+  if (!late.lanes()) return late.shm() && (nodes.node_of(from) == there || nodes.node_of(to) == there);
+  if (nodes.node_of(to) != there || nodes.node_of(from) == there) return false;
+  int position = 0;
+  while (nodes.rank_at(position) != from) ++position;
+  const std::span<const int> ranks = nodes.ranks_of(there);
+  return ranks[static_cast<size_t>(position) % ranks.size()] == late.rank;
+}
 
 struct Outcome {
   bool others_were_done = true;  // when the late rank came
@@ -66,19 +84,12 @@ Outcome run_late(const Late& late) {
       arrived = job.network().now();
       outcome.at_arrival = job.network().counters();
       if (wanted.row().reduces()) return;
-      // The blocks of its node's ranks may wait for it, where a leader sends for all.
-      const auto absent = [&](int other) {
-        const bool shm = std::string_view(late.algorithm).find("shm") != std::string_view::npos;
-        return other == late.rank ||
-               (shm && late.nodes[static_cast<size_t>(other)] == late.nodes[static_cast<size_t>(late.rank)]);
-      };
       for (int to = 0; to < p; ++to)
         for (int from = 0; from < p; ++from)
-          if (!absent(to) && !absent(from))
-            if (!call.at(to).has_block(from, 0)) {
-              outcome.others_were_done = false;
-              outcome.missing += fmt::format(" {}->{}", from, to);
-            }
+          if (!may_wait(late, job.placement(team), from, to) && !call.at(to).has_block(from, 0)) {
+            outcome.others_were_done = false;
+            outcome.missing += fmt::format(" {}->{}", from, to);
+          }
     };
     step.completed = [&, rank](const Status& status) {
       EXPECT_TRUE(status.ok()) << status.text();
@@ -106,6 +117,25 @@ std::vector<int> node_layout(int p, int kind) {
   return nodes;
 }
 
+bool applies_to(const Late& late) {
+  std::vector<int> all(late.nodes.size());
+  std::iota(all.begin(), all.end(), 0);
+  const Placement placement(all, late.nodes);
+  Shape shape;
+  shape.p = placement.size();
+  shape.nodes = placement.node_count();
+  shape.fewest_local = placement.fewest_local();
+  shape.most_local = placement.most_local();
+  shape.area_bytes = placement.most_local() > 1 ? 1 << 20 : 0;
+  shape.bytes = late.bytes;
+  return find_algorithm(late.collective, late.algorithm)->why_not(shape) == nullptr;
+}
+
+// What is left when the late rank comes: its own blocks, in both directions, and a few start-ups.
+Time time_of_own_blocks(const Late& late) {
+  return 40'000 + static_cast<Time>(4 * late.nodes.size()) * (1'000 + late.bytes / 5);
+}
+
 class ArrivalAware : public ::testing::TestWithParam<std::tuple<ibcoll_collective_t, const char*>> {};
 
 TEST_P(ArrivalAware, TheOthersAreDoneBeforeTheLateRankComes) {
@@ -115,37 +145,65 @@ TEST_P(ArrivalAware, TheOthersAreDoneBeforeTheLateRankComes) {
       for (const ibcoll_scheme_t scheme : {IBCOLL_SCHEME_COPY, IBCOLL_SCHEME_ZERO_COPY})
         for (const uint64_t bytes : {uint64_t{8}, uint64_t{3000}, uint64_t{20'000}}) {
           // Through the node window longer blocks take rounds, which all nodes do together.
-          const bool shm = std::string_view(algorithm).find("shm") != std::string_view::npos;
-          if ((shm || p > 16) && bytes > (p > 16 ? 100 : 3000)) continue;
-          Late late{collective, algorithm, scheme, bytes, node_layout(p, kind), p / 2, kLate};
-          const Placement placement(
-              [&] {
-                std::vector<int> all(static_cast<size_t>(p));
-                std::iota(all.begin(), all.end(), 0);
-                return all;
-              }(),
-              late.nodes);
-          Shape shape;
-          shape.p = p;
-          shape.nodes = placement.node_count();
-          shape.fewest_local = placement.fewest_local();
-          shape.most_local = placement.most_local();
-          shape.area_bytes = placement.most_local() > 1 ? 1 << 20 : 0;
-          shape.bytes = bytes;
-          if (find_algorithm(collective, algorithm)->why_not(shape)) continue;
+          const Late late{collective, algorithm, scheme, bytes, node_layout(p, kind), p / 2, kLate};
+          if ((late.shm() || p > 16) && bytes > (p > 16 ? 100 : 3000)) continue;
+          if (!applies_to(late)) continue;
           const Outcome outcome = run_late(late);
           ASSERT_TRUE(outcome.others_were_done)
               << "p " << p << " layout " << kind << " bytes " << bytes << ":" << outcome.missing;
-          // What is left: its own blocks, in both directions, and a few start-ups.
-          late.by = 0;
-          const Time alone = 40'000 + static_cast<Time>(4 * p) * (1'000 + bytes / 5);
-          ASSERT_LT(outcome.after_arrival, alone) << "p " << p << " layout " << kind << " bytes " << bytes;
+          ASSERT_LT(outcome.after_arrival, time_of_own_blocks(late))
+              << "p " << p << " layout " << kind << " bytes " << bytes;
         }
 }
 
 INSTANTIATE_TEST_SUITE_P(Paper, ArrivalAware,
                          ::testing::Combine(::testing::Values(IBCOLL_ALLTOALL, IBCOLL_ALLGATHER),
-                                            ::testing::Values("pap_direct", "pap_shm_direct")));
+                                            ::testing::Values("pap_direct", "pap_shm_direct", "pap_shm_lanes")));
+
+// Whoever is late, of random layouts: uneven nodes, nodes of one rank, ranks of a node that are no neighbours.
+TEST(NodeLanes, NoRankWaitsForItsNode) {
+  int runs = 0;
+  for (const int p : {3, 5, 8, 13, 16, 24})
+    for (int layout = 1; layout < 5; ++layout)
+      for (int rank = 0; rank < p; rank += 1 + p / 6)
+        for (const ibcoll_collective_t collective : {IBCOLL_ALLTOALL, IBCOLL_ALLGATHER})
+          for (const ibcoll_scheme_t scheme : {IBCOLL_SCHEME_COPY, IBCOLL_SCHEME_ZERO_COPY}) {
+            const uint64_t bytes = p <= 8 ? 2'000 : 100;
+            const Late late{collective, "pap_shm_lanes", scheme, bytes, node_layout(p, layout), rank, kLate};
+            if (!applies_to(late)) continue;
+            const Outcome outcome = run_late(late);
+            ASSERT_TRUE(outcome.others_were_done)
+                << "p " << p << " layout " << layout << " late " << rank << ":" << outcome.missing;
+            ASSERT_LT(outcome.after_arrival, time_of_own_blocks(late))
+                << "p " << p << " layout " << layout << " late " << rank;
+            ++runs;
+          }
+  EXPECT_GT(runs, 150);
+}
+
+// Where leaders send for all, their node's blocks wait for the late rank, whether it leads or not.
+TEST(NodeLanes, WithLeadersTheNodeWaits) {
+  for (const ibcoll_collective_t collective : {IBCOLL_ALLTOALL, IBCOLL_ALLGATHER})
+    for (const int rank : {4, 6}) {
+      Late late{collective, "pap_shm_direct", IBCOLL_SCHEME_ZERO_COPY, 500, node_layout(16, 1), rank, kLate};
+      late.nobody_waits_for_its_node = true;
+      EXPECT_FALSE(run_late(late).others_were_done) << rank;
+    }
+}
+
+// N - 1 messages per rank, and nothing else.
+TEST(NodeLanes, EachRankSendsOnceToEachOtherNode) {
+  for (const ibcoll_collective_t collective : {IBCOLL_ALLTOALL, IBCOLL_ALLGATHER}) {
+    Late late{collective, "pap_shm_lanes", IBCOLL_SCHEME_ZERO_COPY, 500, node_layout(16, 1), 5, 100'000};
+    const SimCounters announced = run_late(late).counters;
+    EXPECT_EQ(announced.messages, 16u * 3u);
+    EXPECT_EQ(announced.puts, 16u * 3u);
+    late.scheme = IBCOLL_SCHEME_COPY;
+    const SimCounters copied = run_late(late).counters;
+    EXPECT_EQ(copied.messages, 16u * 3u);
+    EXPECT_EQ(copied.puts, 0u);
+  }
+}
 
 // Long blocks for the late rank travel to its landing memory while it is away, all but their last bytes.
 TEST(Spill, BlocksForTheLateRankTravelWhileItIsAway) {
