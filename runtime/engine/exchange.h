@@ -102,8 +102,8 @@ class Exchange {
   bool conceal() noexcept;
   // After success, or a failure and conceal(): credits are returned.
   void close() noexcept;
-  // From now on channels tell when peers were served.
-  void trace() noexcept { traced_ = true; }
+  // From now on channels tell when peers were served, or not.
+  void trace(bool peers) noexcept { traced_ = peers; }
   // Adds what passed between this rank and each peer to the last call of the trace, which began at `arrival_ns`.
   void add_peers_to(TraceRing& ring, int64_t arrival_ns) const noexcept;
   // Which ranks still have the buffers of a collective that has failed.

@@ -67,7 +67,7 @@ class Request {
   void trace(TraceRing& ring, const void* site) noexcept {
     trace_ = &ring;
     site_ = site;
-    exchange_.trace();
+    exchange_.trace(ring.keeps_peers());
   }
 
  private:

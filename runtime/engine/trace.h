@@ -57,9 +57,9 @@ class TraceRing {
     if (++next_ == ring_.size()) next_ = 0;
     ++added_;
   }
+  bool keeps_peers() const noexcept { return !peers_.empty(); }
   // Of the call that was added last.
   void add_peer(TracedPeer peer) noexcept {
-    if (peers_.empty()) return;
     peer.call = static_cast<uint32_t>(added_);
     TracedPeer& place = peers_[next_peer_];
     if (peers_added_ >= peers_.size()) cut_ = place.call;

@@ -239,6 +239,30 @@ class Recorded(TraceTest):
                 drawn = json.loads(re.search(r"const trace = (.*);\nconst canvas", page.read_text()).group(1))["calls"]
                 self.assertTrue(any(len(peers) == RANKS - 1 for call in drawn for peers in call["served"]))
 
+    def test_agreement_of_arrival_patterns(self):
+        """ibcoll_perf --arrival: before each call all ranks meet in an allreduce of 8 bytes, which agrees on an instant;
+        arrivals follow it by the delays of the pattern."""
+        delays = ((0, 0, 60_000, 30_000), (30_000, 0, 0, 0))
+        pattern = self.folder / "pattern"
+        pattern.write_text("# ibcoll arrivals 1 ranks 4\n" + "".join(" ".join(map(str, row)) + "\n" for row in delays))
+        self.traced("alltoall", "--bytes", 8, "--iterations", 6, "--warmup", 2, "--arrival", f"file:{pattern}")
+        calls = list(zip(*map(self.calls_of_all, range(RANKS)), strict=True))
+        measured = [number for number, (first, *_) in enumerate(calls) if first[2] == "alltoall" and first[3] == "8"][-6:]
+        errors = []
+        for count, number in enumerate(measured):
+            agreement = calls[number - 1]
+            self.assertEqual({tuple(part[2:4]) for part in agreement}, {("allreduce", "8")})
+            last = max(int(part[0]) for part in agreement)
+            self.assertTrue(all(int(part[1]) >= last for part in agreement), "a rank left the agreement too early")
+            instants = [int(part[0]) / 1e3 - delay for part, delay in zip(calls[number], delays[count % 2])]
+            self.assertGreater(min(instants), last / 1e3)
+            errors.append(max(instants) - min(instants))
+        self.assertLess(sorted(errors)[3], 10_000, errors)
+
+    def calls_of_all(self, rank):
+        calls = [line.split() for line in (self.folder / f"t.{rank}").read_text().splitlines()[1:-1]]
+        return [words for words in calls if words[7] == str(RANKS)]
+
     def test_few_peers_are_kept(self):
         """A call is shown with all of its peers or with none."""
         for most, expected in ((4, {0, 3}), (2, {0}), (0, {0})):

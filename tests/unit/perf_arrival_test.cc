@@ -2,13 +2,17 @@
 // The parts of --arrival that need no job: patterns, figures, and the clock of another machine.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <barrier>
 #include <cstring>
 #include <set>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 #include "perf/arrival/figures.h"
 #include "perf/arrival/link.h"
+#include "perf/arrival/loop.h"
 #include "perf/arrival/pattern.h"
 
 namespace ibcoll::perf {
@@ -113,6 +117,79 @@ TEST(ArrivalClock, OffsetIsWithinItsError) {
   ASSERT_TRUE(clock_offset(peer, {false, false}, offset, error));
   EXPECT_EQ(offset, 0);
   EXPECT_EQ(error, 0);
+}
+
+constexpr int kThreads = 4;
+constexpr auto kLeaveApart = std::chrono::milliseconds(4);
+
+struct Meeting {
+  std::barrier<> all{kThreads};
+  std::vector<double> values = std::vector<double>(kThreads);
+};
+
+// A library whose ranks are threads. Each leaves the agreement later than the rank before it.
+struct UnevenLibrary {
+  Meeting& meeting;
+  int rank;
+  bool largest(double& value) {
+    meeting.values[static_cast<size_t>(rank)] = value;
+    meeting.all.arrive_and_wait();
+    value = *std::max_element(meeting.values.begin(), meeting.values.end());
+    meeting.all.arrive_and_wait();
+    std::this_thread::sleep_for(rank * kLeaveApart);
+    return true;
+  }
+  bool progress() { return true; }
+  bool call() { return true; }
+};
+
+// Arrivals of `calls` calls, by rank. Rank 2 begins each call late.
+std::vector<std::vector<double>> arrivals_of(const ArrivalPattern& pattern, uint64_t calls,
+                                             std::vector<double>& begun) {
+  Meeting meeting;
+  std::vector<std::vector<double>> stamps(kThreads);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kThreads; ++rank)
+    threads.emplace_back([&, rank] {
+      UnevenLibrary library{meeting, rank};
+      const LoopPlan plan{calls, 3, 0};
+      const auto before = [&](uint64_t) {
+        if (rank != 2) return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        begun.push_back(now_us());
+      };
+      EXPECT_TRUE(run_arrival_loop(
+          library, plan, {pattern, 1, rank, kThreads, true, 0}, before, [](uint64_t) {},
+          stamps[static_cast<size_t>(rank)]));
+    });
+  for (std::thread& thread : threads) thread.join();
+  return stamps;
+}
+
+// The ranks agree on an instant: neither who is late in the agreement nor who leaves it late shows in the arrivals.
+TEST(ArrivalLoop, ArrivalsCountFromTheInstantThatTheRanksAgreeOn) {
+  ArrivalPattern pattern;
+  ASSERT_EQ(parse_arrival("file:x", pattern), "");
+  std::istringstream text("# ibcoll arrivals 1 ranks 4\n0 0 0 0\n9000 3000 0 6000\n");
+  ASSERT_EQ(read_arrivals(text, "x", kThreads, pattern), "");
+  constexpr uint64_t kCalls = 12;
+  std::vector<double> begun;
+  const std::vector<std::vector<double>> stamps = arrivals_of(pattern, kCalls, begun);
+  begun.erase(begun.begin(), begun.end() - kCalls);
+  std::vector<double> errors;  // of each call, the largest of its ranks
+  for (uint64_t call = 0; call < kCalls; ++call) {
+    double error = 0;
+    const auto instant = [&](int rank) {
+      return stamps[static_cast<size_t>(rank)][2 * call] - arrival_delay(pattern, call, rank, kThreads, 1);
+    };
+    for (int rank = 0; rank < kThreads; ++rank) {
+      EXPECT_GT(instant(rank), begun[call]) << "call " << call << " rank " << rank;
+      error = std::max(error, std::abs(instant(rank) - instant(0)));
+    }
+    errors.push_back(error);
+  }
+  std::sort(errors.begin(), errors.end());
+  EXPECT_LT(errors[kCalls / 2], 3000);  // ranks leave the agreement 12 ms apart; another program may have the cores
 }
 
 }  // namespace

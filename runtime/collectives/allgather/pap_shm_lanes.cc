@@ -17,8 +17,8 @@ namespace {
 
 // Longer blocks move in several rounds.
 uint64_t longest_cell(uint64_t area_bytes, int p, int fewest_local) {
-  const auto rows = static_cast<uint64_t>((p + fewest_local - 1) / fewest_local);
-  return NodeLanes::room(area_bytes, p, fewest_local) / rows;
+  const uint64_t room = NodeLanes::room(area_bytes, p, fewest_local);
+  return room == 0 ? 0 : room / static_cast<uint64_t>(NodeLanes::rows_of(p, fewest_local));
 }
 
 Task run(Comm& c, Args a) {

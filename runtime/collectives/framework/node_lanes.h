@@ -29,8 +29,11 @@ class NodeLanes {
         bytes_(head_ + static_cast<uint64_t>(rows_) * row_bytes_ + beside),
         awaited_(reinterpret_cast<uint32_t*>(c.scratch(static_cast<uint64_t>(window_.size()) * sizeof(uint32_t)))) {}
 
+  // Rows of the rank that has most, on a node of `locals` of p ranks.
+  static int rows_of(int p, int locals) noexcept { return (p + locals - 1) / locals; }
   // What an area has for rows, with the fewest ranks on a node; 0: not even for one byte.
   static uint64_t room(uint64_t area_bytes, int p, int fewest_local) noexcept {
+    if (area_bytes == 0) return 0;
     const int rows = rows_of(p, fewest_local);
     const uint64_t lost = head_bytes(rows) + 8 * static_cast<uint64_t>(rows);  // the order of rows; their padding
     return area_bytes > lost ? area_bytes - lost : 0;
@@ -94,7 +97,6 @@ class NodeLanes {
   static constexpr uint64_t kWorthWaking = 65536;
 
   static uint64_t padded(uint64_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
-  static int rows_of(int p, int locals) noexcept { return (p + locals - 1) / locals; }
   static uint64_t head_bytes(int rows) noexcept { return padded(sizeof(int32_t) * static_cast<uint64_t>(rows)); }
   uint64_t beside_bytes() const noexcept { return bytes_ - head_ - static_cast<uint64_t>(rows_) * row_bytes_; }
 
