@@ -80,7 +80,7 @@ function messages(call) {
 function lines(call) {
   for (const m of messages(call)) {
     const own = m.from === shownRank;
-    ctx.strokeStyle = own ? "#000" : "rgba(0,0,0,0.25)"; ctx.lineWidth = own ? 1.5 : 1;
+    ctx.strokeStyle = own ? "#000" : "rgba(0,0,0,0.45)"; ctx.lineWidth = own ? 1.5 : 1;
     ctx.beginPath(); ctx.moveTo(x(m.begun), middle(m.from)); ctx.lineTo(x(m.end), middle(m.to)); ctx.stroke();
     ctx.fillStyle = ctx.strokeStyle; ctx.fillRect(x(m.end) - 2, middle(m.to) - 2, 4, 4);
   }

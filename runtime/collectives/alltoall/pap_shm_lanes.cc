@@ -83,8 +83,9 @@ double cost_us(const Shape& s, const CostModel& m) {
   const uint64_t cell = longest_cell(s.area_bytes, s.p, s.fewest_local, s.most_local);
   const double block = static_cast<double>(s.bytes), leaving = block * s.most_local * (s.p - s.most_local);
   const double packed = s.nodes_in_rank_order && s.bytes <= cell ? 0 : block * (s.p - s.most_local);
-  return lanes_exchange_us(s, m, rounds_of(s.bytes, cell), leaving) +
-         m.copies_us(packed + block * (s.p + s.most_local));
+  const double us =
+      lanes_exchange_us(s, m, rounds_of(s.bytes, cell), leaving) + m.copies_us(packed + block * (s.p + s.most_local));
+  return no_cheaper_than_leaders_us(IBCOLL_ALLTOALL, s, m, us);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "runtime/collectives/framework/cost_patterns.h"
+#include "runtime/collectives/framework/registry.h"
 
 namespace ibcoll {
 
@@ -144,6 +145,14 @@ inline double lanes_exchange_us(const Shape& s, const CostModel& m, double round
   const double start_ups = m.message_us(0) + messages * 2 * m.cpu_us;
   const double beta_us = m.by_ranks ? m.beta_us / s.most_local : m.beta_us;  // ranks that share a core are in m.beta_us
   return rounds * (m.step_us(s.most_local) + start_ups) + beta_us * bytes;
+}
+
+// The model has all ranks come at once, and leaders, whose messages are fewer, serve these as well: `us`, but not below
+// what pap_shm_direct takes where it applies. Who expects late ranks names the lanes.
+inline double no_cheaper_than_leaders_us(ibcoll_collective_t collective, const Shape& s, const CostModel& m,
+                                         double us) {
+  const Algorithm* const leaders = find_algorithm(collective, "pap_shm_direct");
+  return leaders->why_not(s) ? us : std::max(us, 1.05 * leaders->cost_us(s, m));
 }
 
 }  // namespace ibcoll
