@@ -94,6 +94,8 @@ class Exchange {
   bool pump(Channel& channel) noexcept;
   // Tells those it waits for which call this is.
   void probe(const Request& request) noexcept;
+  // Tells one rank. If that is in another call it finds so, and answers in the same way.
+  void ask(const Request& request, int peer) noexcept;
   // The answer of a peer to a probe.
   void on_ended(int peer) noexcept;
   // When the task is done: true when peers sent and wanted no more than it took and gave. Else the collective fails.

@@ -14,16 +14,18 @@ namespace ibcoll {
 
 void Exchange::probe(const Request& request) noexcept {
   if (!wait_.kind) return;
-  const std::string call = request.call();
-  std::vector<std::byte> payload(sizeof(PairBytes) + call.size());
-  std::memcpy(payload.data() + sizeof(PairBytes), call.data(), call.size());
-  auto ask = [&](int peer) {
-    const PairBytes bytes = request.pair_bytes(peer);
-    std::memcpy(payload.data(), &bytes, sizeof bytes);
-    (void)team_.send(peer, note(NoteKind::kProbe, payload.size(), 0), payload);
-  };
+  auto ask_one = [&](int peer) { ask(request, peer); };
   wait_.kind->awaited(
-      *this, wait_, [](void* to, int peer) { (*static_cast<decltype(ask)*>(to))(peer); }, &ask);
+      *this, wait_, [](void* to, int peer) { (*static_cast<decltype(ask_one)*>(to))(peer); }, &ask_one);
+}
+
+void Exchange::ask(const Request& request, int peer) noexcept {
+  const std::string call = request.call();
+  const PairBytes bytes = request.pair_bytes(peer);
+  std::vector<std::byte> payload(sizeof bytes + call.size());
+  std::memcpy(payload.data(), &bytes, sizeof bytes);
+  std::memcpy(payload.data() + sizeof bytes, call.data(), call.size());
+  (void)team_.send(peer, note(NoteKind::kProbe, payload.size(), 0), payload);
 }
 
 // The peer has completed this collective. What it sent is here, and more will not come; nor will it take more.

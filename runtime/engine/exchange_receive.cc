@@ -170,6 +170,7 @@ void Exchange::other_call(int peer) noexcept {
       "rank {} is in {}, and rank {} in a call that differs in collective, algorithm, scheme, root, type, operation or "
       "a size that must agree; all ranks must make the same calls in the same order",
       team_.rank(), team_.describe_call(op_), peer));
+  ask(team_.request_of(*this), peer);  // its answer names both calls
 }
 
 }  // namespace ibcoll

@@ -117,11 +117,11 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
     return;
   }
   if (failure_.certain() && kind == NoteKind::kProbe) tell_abort(peer);  // it may have missed it
-  if (!failure_.healthy() || kind == NoteKind::kCompleted) return;
-  if (kind == NoteKind::kProbe) {
+  if (!failure_.certain() && kind == NoteKind::kProbe) {
     on_probe(peer, note, payload);
     return;
   }
+  if (!failure_.healthy() || kind == NoteKind::kCompleted) return;
   if (kind == NoteKind::kEnded) {
     if (Request* const request = active(note.op)) request->exchange().on_ended(peer);
     return;
@@ -167,16 +167,19 @@ void Team::on_message(int peer, const Note& note, ConstBytes payload) noexcept {
 void Team::on_probe(int peer, const Note& note, ConstBytes payload) noexcept {
   if (payload.size() < sizeof(PairBytes)) return;
   check_own_line();
-  if (!failure_.healthy()) return;
   const Call& call = calls_[note.op % calls_.size()];
   if (call.op == note.op && call.signature != note.signature) {
-    suspect(error(
+    Status calls = error(
         IBCOLL_ERR_MISMATCH,
         "collective #{} of the team is {} on rank {} but {} on rank {}; all ranks must make the same calls in the "
         "same order, with sizes that agree",
-        note.op, text_of(payload.subspan(sizeof(PairBytes))), peer, describe_call(note.op), rank_));
+        note.op, text_of(payload.subspan(sizeof(PairBytes))), peer, describe_call(note.op), rank_);
+    if (failure_.in_doubt()) return failure_.explain(std::move(calls));
+    suspect(std::move(calls));
+    if (Request* const request = active(note.op)) request->exchange().ask(*request, peer);  // who asked may not know
     return;
   }
+  if (!failure_.healthy()) return;
   if (Request* const request = active(note.op)) {
     PairBytes theirs;
     std::memcpy(&theirs, payload.data(), sizeof theirs);

@@ -30,6 +30,12 @@ bool TeamFailure::suspect(Status status, Time now) noexcept {
   return healthy() && enter(State::kSuspected, std::move(status), now);
 }
 
+void TeamFailure::explain(Status status) noexcept {
+  if (state_ != State::kSuspected || explained_ || status.ok()) return;
+  explained_ = true;
+  status_ = std::move(status);
+}
+
 // This is in doubt, too: a rank that learns of a failure ends, and its neighbours may see that before its note arrives.
 bool TeamFailure::see_death(Status status, Time now) noexcept {
   return (healthy() || state_ == State::kSuspected) && enter(State::kDeathSeen, std::move(status), now);

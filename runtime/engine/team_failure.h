@@ -4,6 +4,7 @@
 //   from                           transition                to
 //   kHealthy                       fail                      kTelling    the cause is certain
 //   kHealthy                       suspect                   kSuspected  another rank may know better, or have died
+//   kSuspected                     explain                   kSuspected  the peer has said what it did
 //   kHealthy, kSuspected           see_death                 kDeathSeen  a death explains a suspicion
 //   kHealthy, kSuspected,          learn                     kTold       another rank was certain; it tells the others
 //     kDeathSeen
@@ -40,6 +41,8 @@ class TeamFailure {
   // `status` is an error. False: nothing has changed.
   bool fail(Status status, Time now) noexcept;
   bool suspect(Status status, Time now) noexcept;
+  // Keeps the end of the doubt, and a first explanation.
+  void explain(Status status) noexcept;
   bool see_death(Status status, Time now) noexcept;
   bool learn(Status status, Time now) noexcept;
   // Ends a doubt that has lasted long enough.
@@ -72,6 +75,7 @@ class TeamFailure {
   int size_;
   State state_ = State::kHealthy;
   bool reported_ = false;
+  bool explained_ = false;
   int tries_ = 0;
   Status status_;
   Time since_ = 0;

@@ -59,6 +59,9 @@ const TransitionRow kTransitions[] = {
     {"suspect",
      [](TeamFailure& f) { (void)f.suspect(system_error("second"), 20); },
      {{TeamFailure::State::kHealthy, TeamFailure::State::kSuspected}}},
+    {"explain",
+     [](TeamFailure& f) { f.explain(system_error("second")); },
+     {{TeamFailure::State::kSuspected, TeamFailure::State::kSuspected}}},
     {"see_death",
      [](TeamFailure& f) { (void)f.see_death(system_error("second"), 20); },
      {{TeamFailure::State::kHealthy, TeamFailure::State::kDeathSeen},
@@ -96,6 +99,15 @@ TEST(TeamFailure, EachTransitionLeadsWhereTheTableSays) {
         EXPECT_EQ(one.status().text(), before.text());
       }
     }
+}
+
+TEST(TeamFailure, KeepsTheFirstExplanation) {
+  TeamFailure one = failure_in(TeamFailure::State::kSuspected);
+  one.explain(system_error("second"));
+  one.explain(system_error("third"));
+  EXPECT_EQ(one.status().text(), system_error("second").text());
+  EXPECT_TRUE(one.end_doubt(kPastDoubt));
+  EXPECT_EQ(one.status().text(), system_error("second").text());
 }
 
 TEST(TeamFailure, BeginsHealthy) {
