@@ -27,6 +27,14 @@ class Bootstrap {
   // Gathers `mine` (the same length on all ranks) from every rank into `all` (size x length, rank order). Collective
   // and blocking, with a deadline; TIMEOUT and BOOTSTRAP errors name the ranks that are missing where that is known.
   virtual Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  // A rank whose process has ended: "its process (pid 7 on host a) was killed by signal 9 (Killed)".
+  struct Ended {
+    int rank = 0;
+    std::string how;
+  };
+  // Those that the launcher has reported since the last call. At most one system call where there is no news; never
+  // blocks. Empty where the launcher does not report ends.
+  virtual std::vector<Ended> ended() { return {}; }
 };
 
 // `callbacks` where given; else what started this process: ibcoll_run (environment, see tcp.h), PMIx (module

@@ -10,8 +10,8 @@
 namespace ibcoll::rendezvous {
 namespace {
 
-constexpr std::string_view kClientLabel = "ibcoll rendezvous 2 client";
-constexpr std::string_view kServerLabel = "ibcoll rendezvous 2 server";
+constexpr std::string_view kClientLabel = "ibcoll rendezvous 3 client";
+constexpr std::string_view kServerLabel = "ibcoll rendezvous 3 server";
 
 static_assert(sizeof(Secret) == crypto_auth_hmacsha256_KEYBYTES && sizeof(Tag) == crypto_auth_hmacsha256_BYTES);
 

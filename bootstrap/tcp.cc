@@ -210,7 +210,7 @@ Status TcpBootstrap::allgather(std::span<const std::byte> mine, std::span<std::b
 
 Status TcpBootstrap::receive_gathered(std::span<std::byte> all, Clock::time_point deadline) {
   FrameHeader header;
-  if (Status status = receive(writable_bytes_of(header), deadline); !status.ok()) return status;
+  if (Status status = receive_answer(header, deadline); !status.ok()) return status;
   if (header.kind == Kind::kGathered && header.length == all.size()) return receive(all, deadline);
   if (header.kind == Kind::kFailed) {
     const Result<std::string> text = receive_text(header.length, deadline);
@@ -221,13 +221,24 @@ Status TcpBootstrap::receive_gathered(std::span<std::byte> all, Clock::time_poin
                who(), address_, static_cast<uint32_t>(header.kind), header.length, all.size());
 }
 
+// The header of the next frame that is no report of an end.
+Status TcpBootstrap::receive_answer(FrameHeader& header, Clock::time_point deadline) {
+  for (;;) {
+    if (Status status = receive(writable_bytes_of(header), deadline); !status.ok()) return status;
+    if (header.kind != Kind::kRankEnded) return {};
+    const Result<std::string> body = receive_text(header.length, deadline);
+    if (!body.ok()) return body.status();
+    note_end(body.value());
+  }
+}
+
 // The launcher knows which ranks have not come; a rank does not.
 Status TcpBootstrap::ask_who_is_missing() {
   const Clock::time_point deadline = Clock::now() + kAnswerPatience;
   const FrameHeader question{Kind::kWhoIsMissing, 0};
   FrameHeader answer{};
   Result<std::string> text = std::string("ibcoll_run does not answer");
-  if (send(bytes_of(question), deadline).ok() && receive(writable_bytes_of(answer), deadline).ok() &&
+  if (send(bytes_of(question), deadline).ok() && receive_answer(answer, deadline).ok() &&
       (answer.kind == Kind::kMissing || answer.kind == Kind::kFailed)) {
     text = receive_text(answer.length, deadline);
   }
@@ -259,6 +270,10 @@ Status TcpBootstrap::send(std::span<const std::byte> bytes, Clock::time_point de
 }
 
 Status TcpBootstrap::receive(std::span<std::byte> bytes, Clock::time_point deadline) {
+  const size_t taken = std::min(unread_.size(), bytes.size());
+  std::memcpy(bytes.data(), unread_.data(), taken);
+  unread_.erase(0, taken);
+  bytes = bytes.subspan(taken);
   while (!bytes.empty()) {
     const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
     if (got > 0) {

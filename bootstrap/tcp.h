@@ -30,6 +30,7 @@ class TcpBootstrap : public Bootstrap {
   std::string node() const override { return node_; }
   bool local_job() const override { return local_job_; }
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  std::vector<Ended> ended() override;
 
  private:
   TcpBootstrap() = default;
@@ -39,6 +40,8 @@ class TcpBootstrap : public Bootstrap {
   Status prove(const rendezvous::Secret& secret, Clock::time_point deadline, bool& dropped);
   Status receive_admission(Clock::time_point deadline);
   Status receive_gathered(std::span<std::byte> all, Clock::time_point deadline);
+  Status receive_answer(rendezvous::FrameHeader& header, Clock::time_point deadline);
+  void note_end(std::string_view body);
   Status ask_who_is_missing();
   Result<std::string> receive_text(uint32_t length, Clock::time_point deadline);
   Status send(std::span<const std::byte> bytes, Clock::time_point deadline);
@@ -54,6 +57,8 @@ class TcpBootstrap : public Bootstrap {
   std::string address_;
   double exchange_seconds_ = 0;
   UniqueFd socket_;
+  std::string unread_;  // taken from the socket by ended(), for whoever reads next
+  std::vector<Ended> ended_;
 };
 
 }  // namespace ibcoll

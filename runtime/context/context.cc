@@ -101,6 +101,7 @@ Status Context::make_engine() {
     if (i != rank()) route[static_cast<size_t>(i)] = local ? static_cast<Transport*>(job_.shm.get()) : job_.net.get();
   }
   engine_ = std::make_unique<Engine>(rank(), std::move(route), limits);
+  ended_ranks_ = std::make_unique<EndedRanks>(*bootstrap_, *engine_);
 
   const auto exchange = [this](ConstBytes mine, Bytes theirs) { return bootstrap_->allgather(mine, theirs); };
   Result<std::unique_ptr<TeamHandle>> world = form_team(/*epoch=*/1, {all}, all, rank(), exchange);

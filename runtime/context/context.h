@@ -15,6 +15,7 @@
 #include "runtime/base/config.h"
 #include "runtime/collectives/framework/algorithm.h"
 #include "runtime/collectives/framework/select.h"
+#include "runtime/context/ended_ranks.h"
 #include "runtime/context/join.h"
 #include "runtime/context/settler.h"
 #include "runtime/context/trace_file.h"
@@ -158,6 +159,7 @@ class Context {
  private:
   Context() = default;
   void after_a_look() noexcept;
+  void check() noexcept;
   void enter_again(std::unique_lock<std::mutex>& guard) noexcept;
   void let_others_in(std::unique_lock<std::mutex>& guard) noexcept;
   bool rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::mutex>& guard) noexcept;
@@ -194,6 +196,7 @@ class Context {
   std::unique_ptr<Doorbell> doorbell_;  // nullptr: each rank has a core, or this one is alone on its node
   std::unique_ptr<TraceFile> trace_;    // nullptr: not traced
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<EndedRanks> ended_ranks_;
   std::unique_ptr<Settler> settler_;  // nullptr: no network
   std::unique_ptr<TeamHandle> world_;
   std::vector<std::unique_ptr<TeamHandle>> teams_;

@@ -240,6 +240,12 @@ void Context::after_a_look() noexcept {
   const Time now = engine_->now();
   if (now - checked_at_ < kBetweenChecks) return;
   checked_at_ = now;
+  check();
+}
+
+// Looks for dead peers, stalls and deadlines. These are system calls: not for the loops that wait for little.
+void Context::check() noexcept {
+  ended_ranks_->look();
   engine_->check();
 }
 
@@ -321,7 +327,7 @@ Status Context::wait(Request& request, double seconds, std::unique_lock<std::mut
     if (Status overdue = request.overdue(); !overdue.ok()) return overdue;
     const bool long_wait = rest(pause, limited ? end : 0, guard);
     if (ended()) return request.status();
-    if (long_wait) engine_->check();
+    if (long_wait) check();
     after_a_look();
   }
 }

@@ -337,6 +337,12 @@ void Engine::peer_failed(int job_rank, const std::string& why) {
     if (const int peer = team->team_rank(job_rank); peer >= 0) team->on_peer_failed(peer, why);
 }
 
+void Engine::peer_ended(int job_rank, const std::string& how) {
+  if (!dead(job_rank)) return peer_failed(job_rank, how);
+  for (auto& [epoch, team] : teams_)
+    if (const int peer = team->team_rank(job_rank); peer >= 0) team->explain_death(peer, how);
+}
+
 EarlyMessage* Engine::early_message(int peer, const Note& note, ConstBytes payload) noexcept {
   const auto bytes = static_cast<uint32_t>(payload.size());
   const bool small = bytes <= kSmallEarly;

@@ -93,6 +93,9 @@ class Engine {
   void recycle(EarlyMessage* message) noexcept;
   void on_failure(const Event& event);
   void peer_failed(int job_rank, const std::string& why);
+  // The same from who knows best how the rank ended: where its failure is known already, this is the reason that
+  // counts.
+  void peer_ended(int job_rank, const std::string& how);
   // Goes on with what shared memory holds until nothing moves. What a rank has published counts, though it ended or
   // gave up before others looked: to be called between the news of that and what follows from it.
   void take_from_memory() noexcept;

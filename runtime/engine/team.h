@@ -85,6 +85,8 @@ class Team {
 
   void on_note(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_peer_failed(int peer, const std::string& why) noexcept;
+  // A better reason for that, which counts unless ranks were told the other one.
+  void explain_death(int peer, const std::string& how) noexcept;
   // After a failure: tells the other ranks and ends what is in flight. False while there is more to do.
   bool end_requests() noexcept;
   void finish(Request& request) noexcept;
@@ -121,6 +123,7 @@ class Team {
   void on_probe(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_abort(int peer, const Note& note, ConstBytes payload) noexcept;
   void failed() noexcept;
+  Status death_of(int peer, const std::string& why) const;
   void tell_failure() noexcept;
   void told(int peer) noexcept;
   uint32_t owed_limit() const noexcept;

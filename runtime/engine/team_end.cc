@@ -16,10 +16,17 @@ void Team::suspect(Status status) noexcept {
   if (failure_.suspect(std::move(status), engine_.now())) failed();
 }
 
+Status Team::death_of(int peer, const std::string& why) const {
+  return error(IBCOLL_ERR_PEER_FAILED, "rank {} of the job (rank {} of the team) failed: {}", job_rank(peer), peer,
+               why);
+}
+
 void Team::on_peer_failed(int peer, const std::string& why) noexcept {
-  Status death =
-      error(IBCOLL_ERR_PEER_FAILED, "rank {} of the job (rank {} of the team) failed: {}", job_rank(peer), peer, why);
-  if (failure_.see_death(std::move(death), engine_.now())) failed();
+  if (failure_.see_death(peer, death_of(peer, why), engine_.now())) failed();
+}
+
+void Team::explain_death(int peer, const std::string& how) noexcept {
+  failure_.explain_death(peer, death_of(peer, how));
 }
 
 void Team::failed() noexcept {

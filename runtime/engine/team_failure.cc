@@ -37,8 +37,14 @@ void TeamFailure::explain(Status status) noexcept {
 }
 
 // This is in doubt, too: a rank that learns of a failure ends, and its neighbours may see that before its note arrives.
-bool TeamFailure::see_death(Status status, Time now) noexcept {
-  return (healthy() || state_ == State::kSuspected) && enter(State::kDeathSeen, std::move(status), now);
+bool TeamFailure::see_death(int peer, Status status, Time now) noexcept {
+  if (!healthy() && state_ != State::kSuspected) return false;
+  dead_peer_ = peer;
+  return enter(State::kDeathSeen, std::move(status), now);
+}
+
+void TeamFailure::explain_death(int peer, Status status) noexcept {
+  if (state_ == State::kDeathSeen && dead_peer_ == peer && !status.ok()) status_ = std::move(status);
 }
 
 bool TeamFailure::learn(Status status, Time now) noexcept {

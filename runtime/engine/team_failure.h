@@ -6,6 +6,7 @@
 //   kHealthy                       suspect                   kSuspected  another rank may know better, or have died
 //   kSuspected                     explain                   kSuspected  the peer has said what it did
 //   kHealthy, kSuspected           see_death                 kDeathSeen  a death explains a suspicion
+//   kDeathSeen                     explain_death             kDeathSeen  the launcher knows how that rank ended
 //   kHealthy, kSuspected,          learn                     kTold       another rank was certain; it tells the others
 //     kDeathSeen
 //   kSuspected, kDeathSeen         end_doubt, cut_doubt      kTelling    no rank knew better
@@ -43,7 +44,9 @@ class TeamFailure {
   bool suspect(Status status, Time now) noexcept;
   // Keeps the end of the doubt, and a first explanation.
   void explain(Status status) noexcept;
-  bool see_death(Status status, Time now) noexcept;
+  bool see_death(int peer, Status status, Time now) noexcept;
+  // Of the peer whose death was seen. Keeps the end of the doubt.
+  void explain_death(int peer, Status status) noexcept;
   bool learn(Status status, Time now) noexcept;
   // Ends a doubt that has lasted long enough.
   bool end_doubt(Time now) noexcept;
@@ -76,6 +79,7 @@ class TeamFailure {
   State state_ = State::kHealthy;
   bool reported_ = false;
   bool explained_ = false;
+  int dead_peer_ = -1;  // whose death was seen
   int tries_ = 0;
   Status status_;
   Time since_ = 0;

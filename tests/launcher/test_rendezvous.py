@@ -30,6 +30,19 @@ os.execv(sys.argv[2], ["probe", "exchange", "3"])
 """
 ADMITTED = struct.pack("<II", 6, 0)
 
+# Gives what the probe gives as rank 1 of 3, and ends without waiting for the others.
+GIVE = """
+import hashlib, hmac, os, socket, struct
+secret = os.pread(int(os.environ["IBCOLL_RUN_SECRET_FD"]), 32, 0)
+host, _, port = os.environ["IBCOLL_RUN_ADDRESS"].rpartition(":")
+connection = socket.create_connection((host, int(port)))
+nonce = connection.recv(32, socket.MSG_WAITALL)
+body = os.urandom(32) + struct.pack("<IIQ", 1, 3, 1)
+tag = hmac.new(secret, b"ibcoll rendezvous 3 client" + nonce + body, hashlib.sha256).digest()
+connection.sendall(body + tag + struct.pack("<II", 1, 64) + bytes(31 + i for i in range(64)))
+connection.recv(40, socket.MSG_WAITALL)
+"""
+
 # Opens connections as fast as it can, and keeps as many as it may.
 FLOOD = """
 import collections, resource, socket, sys
@@ -79,6 +92,13 @@ class Exchanges(JobTest):
         self.assertEqual(code, 3)
         self.assertLess(time.monotonic() - begin, SOON)
         self.assertRegex(errors, r"rank [013] on host \S+: rank 2 on host \S+ \(pid \d+\) exited with status 0 and took no part")
+
+    def test_a_rank_that_ends_once_it_has_given(self):
+        """The others are told of its end while they wait in that exchange, and complete it all the same."""
+        program = (f"case $IBCOLL_RUN_RANK in 0) exec {tool(PROBE)};; 1) exec {sys.executable} -c '{GIVE}';; "
+                   f"2) sleep 1; exec {tool(PROBE)};; esac")
+        code, output, errors = self.run_job("-n", 3, "sh", "-c", program)
+        self.assertEqual((code, output.count(": ok\n"), errors), (0, 2, ""))
 
     def test_a_rank_that_dies_early(self):
         begin = time.monotonic()
@@ -262,11 +282,11 @@ class Strangers(JobTest):
         nonce = self.receive(connection, 32)
         mine = os.urandom(32)
         body = mine + struct.pack("<IIQ", rank, size, process)
-        label = b"ibcoll rendezvous 2 client"
+        label = b"ibcoll rendezvous 3 client"
         connection.sendall(body + hmac.new(secret, label + nonce + body, hashlib.sha256).digest())
         answer = self.receive(connection, 32)
         if answer:
-            label = b"ibcoll rendezvous 2 server"
+            label = b"ibcoll rendezvous 3 server"
             self.assertEqual(answer, hmac.new(secret, label + nonce + body, hashlib.sha256).digest())
         return answer
 

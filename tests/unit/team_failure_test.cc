@@ -11,7 +11,7 @@
 namespace ibcoll {
 namespace {
 
-constexpr int kTeller = 1, kTeamSize = 4;
+constexpr int kTeller = 1, kTeamSize = 4, kDead = 2;
 constexpr Time kMilliseconds = 1'000'000;
 constexpr Time kPastDoubt = 1'000 * kMilliseconds;  // no doubt lasts as long
 
@@ -28,7 +28,7 @@ TeamFailure failure_in(TeamFailure::State state) {
       EXPECT_TRUE(one.suspect(system_error("first"), 10));
       break;
     case TeamFailure::State::kDeathSeen:
-      EXPECT_TRUE(one.see_death(system_error("first"), 10));
+      EXPECT_TRUE(one.see_death(kDead, system_error("first"), 10));
       break;
     case TeamFailure::State::kTelling:
       EXPECT_TRUE(one.fail(system_error("first"), 10));
@@ -63,9 +63,13 @@ const TransitionRow kTransitions[] = {
      [](TeamFailure& f) { f.explain(system_error("second")); },
      {{TeamFailure::State::kSuspected, TeamFailure::State::kSuspected}}},
     {"see_death",
-     [](TeamFailure& f) { (void)f.see_death(system_error("second"), 20); },
+     [](TeamFailure& f) { (void)f.see_death(kDead, system_error("second"), 20); },
      {{TeamFailure::State::kHealthy, TeamFailure::State::kDeathSeen},
       {TeamFailure::State::kSuspected, TeamFailure::State::kDeathSeen}}},
+    {"explain_death",
+     [](TeamFailure& f) { f.explain_death(kDead, system_error("second")); },
+     {{TeamFailure::State::kDeathSeen, TeamFailure::State::kDeathSeen}}},
+    {"explain_death of another rank", [](TeamFailure& f) { f.explain_death(kDead + 1, system_error("second")); }, {}},
     {"learn",
      [](TeamFailure& f) { (void)f.learn(system_error("second"), 20); },
      {{TeamFailure::State::kHealthy, TeamFailure::State::kTold},
@@ -129,7 +133,7 @@ TEST(TeamFailure, NoErrorIsNoFailure) {
   TeamFailure one(kTeller, kTeamSize);
   EXPECT_FALSE(one.fail(Status(), 1));
   EXPECT_FALSE(one.suspect(Status(), 1));
-  EXPECT_FALSE(one.see_death(Status(), 1));
+  EXPECT_FALSE(one.see_death(kDead, Status(), 1));
   EXPECT_FALSE(one.learn(Status(), 1));
   EXPECT_TRUE(one.healthy());
   EXPECT_TRUE(one.all_told());
@@ -139,10 +143,10 @@ TEST(TeamFailure, ABetterCauseReplacesADoubtfulOne) {
   TeamFailure one = failure_in(TeamFailure::State::kSuspected);
   EXPECT_FALSE(one.fail(system_error("certain, but later"), 20)) << "it may be an effect as well";
   EXPECT_EQ(one.status().text(), "first");
-  EXPECT_TRUE(one.see_death(system_error("a death"), 20));
+  EXPECT_TRUE(one.see_death(kDead, system_error("a death"), 20));
   EXPECT_EQ(one.status().text(), "a death");
   EXPECT_EQ(one.since(), 20u);
-  EXPECT_FALSE(one.see_death(system_error("another death"), 30));
+  EXPECT_FALSE(one.see_death(kDead, system_error("another death"), 30));
   EXPECT_TRUE(one.learn(system_error("told"), 40));
   EXPECT_EQ(one.status().text(), "told");
   EXPECT_EQ(one.since(), 40u);
@@ -158,7 +162,7 @@ TEST(TeamFailure, ADoubtLastsTillTheRanksTurn) {
     SCOPED_TRACE(rank);
     TeamFailure one(rank, kTeamSize);
     EXPECT_TRUE(one.suspect(system_error("suspicion"), 0));
-    EXPECT_TRUE(one.see_death(system_error("death"), kStart));
+    EXPECT_TRUE(one.see_death(kDead, system_error("death"), kStart));
     const Time end = kStart + kLengths[rank] * kMilliseconds;
     EXPECT_FALSE(one.end_doubt(end - 1));
     EXPECT_TRUE(one.in_doubt());
@@ -198,7 +202,7 @@ TEST(TeamFailure, TellsEachOtherRankOnce) {
 
 TEST(TeamFailure, ADeathThatExplainsDoesNotListTheRanksAgain) {
   TeamFailure one = failure_in(TeamFailure::State::kSuspected);
-  EXPECT_TRUE(one.see_death(system_error("death"), 20));
+  EXPECT_TRUE(one.see_death(kDead, system_error("death"), 20));
   EXPECT_TRUE(one.end_doubt(kPastDoubt));
   EXPECT_EQ(asked_of(one, takes_it), (std::vector<int>{0, 2, 3}));
 }

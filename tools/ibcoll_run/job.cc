@@ -134,10 +134,13 @@ void Job::rank_ended(Rank& rank) {
 
 void Job::rank_exited(int rank, RankExit exit) {
   Rank& entry = ranks_[static_cast<size_t>(rank)];
-  const std::string what =
-      fmt::format("rank {} on host {} (pid {}) {}", rank, hosts_[entry.host].name, entry.pid, describe(exit));
+  const std::string& host = hosts_[entry.host].name;
+  const std::string what = fmt::format("rank {} on host {} (pid {}) {}", rank, host, entry.pid, describe(exit));
   rank_ended(entry);
   server_->rank_ended(rank, what);
+  // Ranks of a job that is ended get a signal instead.
+  if (!ending_)
+    server_->report_end(rank, fmt::format("its process (pid {} on host {}) {}", entry.pid, host, describe(exit)));
   if (exit.code == 0 && exit.signal == 0) return;
   const int code = exit.signal != 0 ? 128 + exit.signal : exit.code;
   const bool gave_up = exit.signal == 0 || exit.signal == SIGABRT;

@@ -304,6 +304,18 @@ void RendezvousServer::rank_ended(int rank, const std::string& why) {
   for (const int series : all) leave(series, rank, why);
 }
 
+void RendezvousServer::report_end(int rank, std::string_view how) {
+  const auto number = static_cast<uint32_t>(rank);
+  std::string text(reinterpret_cast<const char*>(&number), sizeof(number));
+  text += how.substr(0, rendezvous::kMaxText - sizeof(number));
+  const auto body = std::make_shared<const std::string>(std::move(text));
+  for (const auto& [place, member] : members_) {
+    if (place.second == rank || member->to_send.size() + 1 >= kMostUnread) continue;
+    queue(*member, Kind::kRankEnded, body);
+    flush(*member);  // an error shows again as the next event of the socket, and is dealt with there
+  }
+}
+
 std::string RendezvousServer::missing() const {
   std::string text;
   for (const auto& [series, exchange] : exchanges_) {

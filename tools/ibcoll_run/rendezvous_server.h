@@ -35,6 +35,9 @@ class RendezvousServer {
   Result<SocketAddress> listen(SocketAddress address);
   // The process of the rank ended; `why` names rank and cause. Ranks that wait for it, now or later, are told.
   void rank_ended(int rank, const std::string& why);
+  // Reports to the other ranks how the process of this one ended, whatever they do now. One that does not read what it
+  // was sent before is left out: it knows that the job ends.
+  void report_end(int rank, std::string_view how);
   // Told once when no more connections can be taken in: why.
   std::function<void(std::string)> on_trouble;
   // "rank 3 has not come" for the exchange in which ranks wait for others, and so for each of several; "": none wait.

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A rank ends, and ibcoll_run reports to the others how. The ranks are this program, started by the launcher.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "tests/multiprocess/checked_call.h"
+#include "tests/multiprocess/scenario.h"
+
+namespace ibcoll::multiprocess {
+namespace {
+
+constexpr const char* kRole = "IBCOLL_TEST_ENDS";  // how rank 1 ends: "killed", "unseen", or its exit status
+
+// The process that the launcher started ends in half a second; the one that is the rank goes on. So no transport can
+// see anything.
+void run_in_child() {
+  if (::fork() == 0) return;
+  sleep_seconds(0.5);
+  ::_exit(0);
+}
+
+void end_as(const std::string& role) {
+  if (role == "killed") ::raise(SIGKILL);
+  if (role == "unseen") sleep_seconds(3);
+  ::_exit(std::atoi(role.c_str()));
+}
+
+// Waits in a collective for rank 1, and prints what it is told and how soon.
+void be_a_rank(const std::string& role) {
+  ::signal(SIGTERM, SIG_IGN);  // the launcher ends the job, too
+  if (role == "unseen" && std::string(std::getenv("IBCOLL_RUN_RANK")) == "1") run_in_child();
+  ibcoll_context_t context = nullptr;
+  ASSERT_EQ(ibcoll_context_create(nullptr, &context), IBCOLL_OK) << ibcoll_last_error();
+  ASSERT_EQ(ibcoll_barrier(ibcoll_team_world(context)), IBCOLL_OK) << ibcoll_last_error();
+  const double begin = seconds_now();
+  if (ibcoll_context_rank(context) == 1) {
+    sleep_seconds(0.2);  // the others wait for it
+    end_as(role);
+  }
+  const ibcoll_status_t status = ibcoll_barrier(ibcoll_team_world(context));
+  const std::string line = fmt::format("TOLD {} after {:.1f} s: {}\n", status == IBCOLL_ERR_PEER_FAILED,
+                                       seconds_now() - begin, ibcoll_last_error());
+  (void)!::write(STDOUT_FILENO, line.data(), line.size());
+  ::_exit(0);
+}
+
+// What the job prints.
+std::string run_job(const std::string& role, const std::string& nodes) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string launcher = std::filesystem::path(self).parent_path() / "ibcoll_run";
+  const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
+  const std::string filter = fmt::format("--gtest_filter={}.{}", test.test_suite_name(), test.name());
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return "pipe2 fails";
+  const pid_t job = ::fork();
+  if (job == 0) {
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::dup2(ends[1], STDERR_FILENO);
+    ::setenv(kRole, role.c_str(), 1);
+    ::execl(launcher.c_str(), launcher.c_str(), "-n", "4", "--nodes", nodes.c_str(), "--net", "ucx", "--timeout", "60",
+            self.c_str(), filter.c_str(), nullptr);
+    ::_exit(127);
+  }
+  ::close(ends[1]);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t got = 0; (got = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<size_t>(got));
+  ::close(ends[0]);
+  ::waitpid(job, nullptr, 0);
+  return text;
+}
+
+struct HowItEnds {
+  const char* name;
+  const char* role;
+  const char* nodes;
+  const char* how;  // in the others' errors
+};
+class ReportedDeath : public testing::TestWithParam<HowItEnds> {};
+
+TEST_P(ReportedDeath, SaysHowTheRankEnded) {
+  if (const char* const role = std::getenv(kRole); role && std::getenv("IBCOLL_RUN_RANK")) return be_a_rank(role);
+  ::setenv("UCX_TLS", "tcp", 1);
+  ::setenv("IBCOLL_TIMEOUT", "40", 1);
+  ::setenv("IBCOLL_LOG", "error", 1);
+  const std::string text = run_job(GetParam().role, GetParam().nodes);
+  int told = 0;
+  for (size_t at = 0; (at = text.find("TOLD true after ", at)) != std::string::npos; ++told) {
+    const std::string line = text.substr(at, text.find('\n', at) - at);
+    at += line.size();
+    EXPECT_LT(std::atof(line.c_str() + std::string("TOLD true after ").size()), 2.5) << line;
+    EXPECT_NE(line.find("rank 1 of the job"), std::string::npos) << line;
+    EXPECT_NE(line.find(GetParam().how), std::string::npos) << line;
+  }
+  EXPECT_EQ(told, 3) << text;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ReportedDeath,
+                         testing::Values(HowItEnds{"Killed_1node", "killed", "1", ") was killed by signal 9 (Killed)"},
+                                         HowItEnds{"Killed_4nodes", "killed", "4", ") was killed by signal 9 (Killed)"},
+                                         HowItEnds{"Status3_2nodes", "3", "2", ") exited with status 3"},
+                                         HowItEnds{"Unseen_1node", "unseen", "1", ") exited with status 0"},
+                                         HowItEnds{"Unseen_2nodes", "unseen", "2", ") exited with status 0"},
+                                         HowItEnds{"Status0_2nodes", "0", "2", ") exited with status 0"}),
+                         [](const testing::TestParamInfo<HowItEnds>& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace ibcoll::multiprocess
