@@ -17,26 +17,51 @@ Status NodeWindow::prepare(NodeMemory& memory, uint64_t offset, uint64_t tag, in
   Result<std::byte*> base = memory.at(offset, footprint(ranks, area_bytes));
   if (!base.ok()) return base.status();
   auto* const control = reinterpret_cast<Control*>(*base);
-  std::memset(*base + sizeof(Control), 0, static_cast<size_t>(ranks) * sizeof(Member));
+  for (int i = 0; i < ranks; ++i) {
+    control->members[i].left.store(0, std::memory_order_relaxed);
+    control->members[i].presence.store(tag << 2 | kAwaited, std::memory_order_relaxed);
+  }
   control->backed.store(0, std::memory_order_relaxed);
+  control->called_off.store(0, std::memory_order_relaxed);
   control->state.store(tag << 2 | Control::kUnused, std::memory_order_release);
   return {};
 }
 
-bool NodeWindow::leave_for_good(NodeMemory& memory, uint64_t offset, uint64_t tag, const std::vector<int>& jobs,
-                                int rank, uint64_t area_bytes) {
-  const uint64_t bytes = footprint(static_cast<int>(jobs.size()), area_bytes);
-  Result<std::byte*> base = memory.at(offset, bytes);
+// Who comes says so, then looks whether it is called off; who calls it off does that, then looks who has come. The
+// memory may be another team's by then: the tags differ.
+Status NodeWindow::enter(NodeMemory& memory, const Place& place) {
+  Result<std::byte*> base = memory.at(place.offset, footprint(static_cast<int>(place.jobs.size()), place.area_bytes));
+  if (!base.ok()) return base.status();
+  auto* const control = reinterpret_cast<Control*>(*base);
+  uint64_t awaited = place.tag << 2 | kAwaited;
+  const bool there = control->members[place.rank].presence.compare_exchange_strong(awaited, place.tag << 2 | kThere);
+  if (there && control->called_off.load() == 0) return {};
+  return error(IBCOLL_ERR_PEER_FAILED,
+               "rank {}: another rank of the new team found a failure while the team was made; make it without the "
+               "ranks that have failed",
+               place.jobs[static_cast<size_t>(place.rank)]);
+}
+
+bool NodeWindow::leave_for_good(NodeMemory& memory, const Place& place, bool failed) {
+  const uint64_t bytes = footprint(static_cast<int>(place.jobs.size()), place.area_bytes);
+  const uint64_t tag = place.tag << 2;
+  Result<std::byte*> base = memory.at(place.offset, bytes);
   if (!base.ok()) return true;  // it was there before
   auto* const control = reinterpret_cast<Control*>(*base);
   uint64_t state = control->state.load(std::memory_order_acquire);
   // Somebody else has given it back; it may be another team's by now.
-  if ((state & ~uint64_t{3}) != tag << 2 || (state & 3) == Control::kReleased) return true;
-  control->members[rank].gone.store(1, std::memory_order_seq_cst);
-  for (size_t i = 0; i < jobs.size(); ++i)
-    if (control->members[i].gone.load(std::memory_order_seq_cst) == 0 && memory.alive(jobs[i])) return false;
-  if (control->state.compare_exchange_strong(state, tag << 2 | Control::kReleased, std::memory_order_acq_rel))
-    memory.release(offset, bytes);
+  if ((state & ~uint64_t{3}) != tag || (state & 3) == Control::kReleased) return true;
+  for (uint64_t own = control->members[place.rank].presence.load();
+       (own & ~uint64_t{3}) == tag && own != (tag | kGone);)
+    control->members[place.rank].presence.compare_exchange_weak(own, tag | kGone);
+  if (failed) control->called_off.store(1);
+  for (size_t i = 0; i < place.jobs.size(); ++i) {
+    const uint64_t presence = control->members[i].presence.load();
+    const bool never_comes = presence == (tag | kAwaited) && control->called_off.load() != 0;
+    if (presence != (tag | kGone) && !never_comes && memory.alive(place.jobs[i])) return false;
+  }
+  if (control->state.compare_exchange_strong(state, tag | Control::kReleased, std::memory_order_acq_rel))
+    memory.release(place.offset, bytes);
   return true;
 }
 

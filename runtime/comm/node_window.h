@@ -58,11 +58,21 @@ class NodeWindow {
   // Makes a part of the node's memory, which others may have used, ready for the window of a team of `ranks` ranks
   // here; `tag` is no other team's. Called once, before any rank uses it.
   static Status prepare(NodeMemory& memory, uint64_t offset, uint64_t tag, int ranks, uint64_t area_bytes);
-  // Local rank `rank` uses the window no more. The last rank that does so gives the memory back; the dead count as
-  // having done so. False: others use it still, and one of them will give it back, unless it dies; then any of those
-  // that got false may try again.
-  static bool leave_for_good(NodeMemory& memory, uint64_t offset, uint64_t tag, const std::vector<int>& jobs, int rank,
-                             uint64_t area_bytes);
+  // What the ranks of one window know of it before they use it, and after.
+  struct Place {
+    uint64_t offset = 0;
+    uint64_t tag = 0;
+    std::vector<int> jobs;  // as below; empty: there is no window
+    int rank = 0;           // the local one
+    uint64_t area_bytes = 0;
+  };
+  // The local rank is about to use the window. PEER_FAILED: the team could not be made, as others found meanwhile.
+  static Status enter(NodeMemory& memory, const Place& place);
+  // The local rank uses the window no more. The last rank that does so gives the memory back; the dead count as having
+  // done so. False: others use it still, and one of them will give it back, unless it dies; then any of those that got
+  // false may try again. `failed`: the team has failed, or could not be made: ranks that have not come to the window
+  // may never do so, and must not any more.
+  static bool leave_for_good(NodeMemory& memory, const Place& place, bool failed);
 
   // `jobs[i]`: job rank of local rank i. `base`: where `memory` has the window that begins at `offset` and is prepared.
   // For a rank alone on its node `memory` is nullptr, and `base` memory of its own, zeros. Both outlive the window.
@@ -233,14 +243,16 @@ class NodeWindow {
     std::byte data[kInlineBytes];
   };
   static_assert(sizeof(Line) == 512);
+  enum Presence : uint64_t { kAwaited = 0, kThere = 1, kGone = 2 };
   struct Member {
-    std::atomic<int32_t> left;  // a status
-    std::atomic<int32_t> gone;  // not 0: left for good
+    std::atomic<int32_t> left;       // a status
+    std::atomic<uint64_t> presence;  // tag << 2 | Presence
   };
   struct Control {
     enum State : uint64_t { kUnused = 0, kMaking = 1, kUsed = 2, kReleased = 3 };
-    std::atomic<uint64_t> state;   // tag << 2 | State
-    std::atomic<uint64_t> backed;  // bytes of each area that have memory
+    std::atomic<uint64_t> state;       // tag << 2 | State
+    std::atomic<uint64_t> backed;      // bytes of each area that have memory
+    std::atomic<uint64_t> called_off;  // not 0: who is awaited must not come
     Member members[];
   };
   static uint64_t control_bytes(int ranks) noexcept {

@@ -37,14 +37,6 @@ struct FreeMemory {
 };
 using LoneWindow = std::unique_ptr<std::byte, FreeMemory>;
 
-// A node window in the node's shared memory.
-struct SharedWindow {
-  uint64_t offset = 0;
-  uint64_t tag = 0;
-  std::vector<int> jobs;  // empty: there is none
-  int rank = 0;           // the local one
-};
-
 // A team and what belongs to it on this rank.
 struct TeamHandle {
   TeamHandle() = default;
@@ -61,7 +53,7 @@ struct TeamHandle {
   Context* context = nullptr;
   LoneWindow lone_window;
   std::unique_ptr<Team> team;
-  SharedWindow shared_window;
+  NodeWindow::Place shared_window;
   Shape shape;  // what selection knows of every call on the team
   CostModel model;
   // The last request of each blocking shorthand: a loop that repeats a call pays for its set-up once. One with much
@@ -174,6 +166,8 @@ class Context {
   Result<std::unique_ptr<TeamHandle>> build_team(uint64_t epoch, Placement placement, int rank, uint64_t window_offset,
                                                  LoneWindow lone_window, bool may_copy);
   Status allocate_window(uint64_t tag, int locals, uint64_t& offset);
+  void leave_unmade_window(uint64_t epoch, const Placement& placement, int team_rank);
+  void leave_window(NodeWindow::Place window, bool failed);
   void give_back_windows();
   void write_trace() noexcept;
   Status allocate_lone_window(LoneWindow& window) const;
@@ -200,9 +194,13 @@ class Context {
   std::unique_ptr<Settler> settler_;  // nullptr: no network
   std::unique_ptr<TeamHandle> world_;
   std::vector<std::unique_ptr<TeamHandle>> teams_;
-  std::vector<SharedWindow> left_windows_;  // of teams that were freed here, not yet by all
-  uint32_t rounds_ = 0;                     // of progress, for after_a_look()
-  uint32_t starts_ = 0;                     // of collectives that were complete at once
+  struct LeftWindow {  // of a team that was freed here, not yet by all
+    NodeWindow::Place place;
+    bool failed;
+  };
+  std::vector<LeftWindow> left_windows_;
+  uint32_t rounds_ = 0;  // of progress, for after_a_look()
+  uint32_t starts_ = 0;  // of collectives that were complete at once
   Time checked_at_ = 0;
   std::atomic<int> waiting_threads_{0};
 };

@@ -62,7 +62,6 @@ class ExpectedTeam {
 }  // namespace
 
 Status Context::allocate_window(uint64_t tag, int locals, uint64_t& offset) {
-  give_back_windows();
   const uint64_t bytes = NodeWindow::footprint(locals, area_bytes_);
   Result<uint64_t> made = job_.memory->allocate(bytes);
   if (!made.ok()) return made.status();
@@ -111,13 +110,16 @@ Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placemen
                                     static_cast<uint64_t>(model.leaves_caches(p))};
     const auto self = static_cast<int>(std::find(locals.begin(), locals.end(), team_rank) - locals.begin());
     Result<std::byte*> base = job_.memory->at(window_offset, NodeWindow::footprint(p, area_bytes_));
-    if (base.ok()) {
-      handle->shared_window = {window_offset, epoch, jobs, self};
+    NodeWindow::Place place{window_offset, epoch, jobs, self, area_bytes_};
+    const Status entered = base.ok() ? NodeWindow::enter(*job_.memory, place) : base.status();
+    if (entered.ok()) {
+      handle->shared_window = std::move(place);
       window = std::make_unique<NodeWindow>(job_.memory.get(), *base, area_bytes_, std::move(jobs), self, limits,
                                             job_.ranks_per_core > 1, window_offset);
       if (doorbell_) window->use(*doorbell_, shm_locals);
     } else {
-      unmapped = base.status();
+      leave_window(std::move(place), true);
+      unmapped = entered;
     }
   } else if (lone_window) {
     window = std::make_unique<NodeWindow>(nullptr, lone_window.get(), area_bytes_, std::move(jobs), 0,
@@ -130,9 +132,21 @@ Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placemen
   return unmapped;
 }
 
+// The team could not be made, and this rank need not know where its window would be: the leader of the node may have
+// died before it could tell.
+void Context::leave_unmade_window(uint64_t epoch, const Placement& placement, int team_rank) {
+  const std::span<const int> locals = placement.ranks_of(placement.node_of(team_rank));
+  NodeWindow::Place place{0, epoch, {}, 0, area_bytes_};
+  for (const int local : locals) place.jobs.push_back(placement.job_rank(local));
+  place.rank = static_cast<int>(std::find(locals.begin(), locals.end(), team_rank) - locals.begin());
+  place.offset = job_.memory->allocated_last(place.jobs.front());
+  if (place.offset != NodeMemory::kNowhere) leave_window(std::move(place), true);
+}
+
 Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Members& wanted,
                                                        const std::vector<int>& parent_jobs, int self,
                                                        const Gather& gather) {
+  give_back_windows();
   const ExpectedTeam expected(*engine_, epoch);
   const std::vector<int>& members = wanted.ranks;
   const auto found = std::find(members.begin(), members.end(), self);
@@ -160,8 +174,10 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
   }
   std::vector<WindowOffer> offers(parent_jobs.size());
   if (Status status = gather(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(std::span(offers)));
-      !status.ok())
+      !status.ok()) {
+    if (locals.size() > 1) leave_unmade_window(epoch, placement, team_rank);
     return status;
+  }
   if (!mine.ok()) return mine;
   if (Status refused = judge(offers, wanted, parent_jobs); !refused.ok()) {
     if (offer.offset != kNoWindow)
@@ -189,16 +205,21 @@ Result<TeamHandle*> Context::make_team(TeamHandle& parent, const Members& member
 }
 
 void Context::free_team(TeamHandle& team) {
-  SharedWindow window = std::move(team.shared_window);
+  NodeWindow::Place window = std::move(team.shared_window);
+  const bool failed = !team.team->failure().ok();
   std::erase_if(teams_, [&](const auto& handle) { return handle.get() == &team; });
-  if (!window.jobs.empty()) left_windows_.push_back(std::move(window));
+  leave_window(std::move(window), failed);
+}
+
+void Context::leave_window(NodeWindow::Place window, bool failed) {
+  if (!window.jobs.empty()) left_windows_.push_back({std::move(window), failed});
   give_back_windows();
 }
 
 // Of ranks that die without a word nobody frees the team; the others find that sooner or later.
 void Context::give_back_windows() {
-  std::erase_if(left_windows_, [&](const SharedWindow& w) {
-    return NodeWindow::leave_for_good(*job_.memory, w.offset, w.tag, w.jobs, w.rank, area_bytes_);
+  std::erase_if(left_windows_, [&](const LeftWindow& window) {
+    return NodeWindow::leave_for_good(*job_.memory, window.place, window.failed);
   });
 }
 

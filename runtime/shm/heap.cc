@@ -129,6 +129,15 @@ Result<uint64_t> Heap::take(uint64_t bytes) noexcept {
                "shm: no {} bytes left in the node's heap; free teams, or lower IBCOLL_SHM_SLOT_BYTES", bytes);
 }
 
+uint64_t Heap::used() noexcept {
+  if (!lock().ok()) return 0;
+  const FreeList* const free = draft();
+  uint64_t bytes = free ? bytes_ : 0;
+  for (uint32_t i = 0; free && i < free->count; ++i) bytes -= free->extents[i].bytes;
+  unlock();
+  return bytes;
+}
+
 void Heap::give_back(uint64_t offset, uint64_t bytes) noexcept {
   if (!lock().ok()) return;
   FreeList* const free = draft();

@@ -22,6 +22,8 @@ class Heap {
   Result<uint64_t> take(uint64_t bytes) noexcept;
   // Bytes of take(). What cannot be given back, because the list is full or the lock is held, is lost.
   void give_back(uint64_t offset, uint64_t bytes) noexcept;
+  // Bytes that are given out; 0 where the list cannot be read.
+  uint64_t used() noexcept;
 
  private:
   struct Extent {

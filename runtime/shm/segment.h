@@ -47,6 +47,7 @@ struct alignas(64) RankInfo {
   std::atomic<uint64_t> trial_memory;  // address in the rank's private memory
   std::atomic<int32_t> trial_cpu;
   std::atomic<uint32_t> trial_page;  // of the heap; where the rank's stream is
+  std::atomic<uint64_t> window;      // pages before the last window that the rank has reserved, and 1; 0: none
 };
 static_assert(sizeof(RankInfo) == 64);
 
@@ -111,6 +112,7 @@ class Segment {
   // All three.
   Result<uint64_t> allocate(uint64_t bytes);
   void release(uint64_t offset, uint64_t bytes) noexcept;
+  uint64_t reserved() noexcept { return header().heap.used(); }
   // Of what this process has mapped.
   std::byte* heap(uint64_t offset) noexcept { return units_[offset / kUnit] + offset % kUnit; }
   uint64_t heap_size() const noexcept { return heap_size_; }

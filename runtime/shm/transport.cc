@@ -184,6 +184,7 @@ Json ShmTransport::describe() const {
           {"ends_noticed_by", processes_.method()},
           {"heap",
            fmt::format("{} MB, {} MB of it in huge pages", segment_->heap_bytes() >> 20, segment_->huge_bytes() >> 20)},
+          {"heap_reserved_bytes", segment_->reserved()},
           {"slot_bytes", slot_bytes()},
           {"ring_bytes", segment_->ring_bytes()},
           {"connections", std::count_if(outgoing_.begin(), outgoing_.end(), [](const Outgoing& o) { return o.block; })},
@@ -193,6 +194,19 @@ Json ShmTransport::describe() const {
 }
 
 // ---------------------------------------------------------------- node memory
+
+// Where others find it when this rank dies before it can tell them.
+Result<uint64_t> ShmNodeMemory::allocate(uint64_t bytes) {
+  Result<uint64_t> offset = segment().reserve(bytes);
+  if (offset.ok())
+    segment().info(transport_.self()).window.store(*offset / kSegmentPage + 1, std::memory_order_release);
+  return offset;
+}
+
+uint64_t ShmNodeMemory::allocated_last(int peer) {
+  const uint64_t window = segment().info(transport_.local(peer)).window.load(std::memory_order_acquire);
+  return window == 0 || window > kHeapBytes / kSegmentPage ? kNowhere : (window - 1) * kSegmentPage;
+}
 
 bool ShmNodeMemory::can_read(int peer) const { return transport_.may_use(transport_.local(peer)); }
 

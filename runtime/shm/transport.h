@@ -127,8 +127,9 @@ class ShmNodeMemory : public NodeMemory {
   explicit ShmNodeMemory(ShmTransport& transport) : transport_(transport) {
     read_.reserve(static_cast<size_t>(transport.segment().ranks()));
   }
-  Result<uint64_t> allocate(uint64_t bytes) override { return segment().reserve(bytes); }
+  Result<uint64_t> allocate(uint64_t bytes) override;
   void release(uint64_t offset, uint64_t bytes) override { segment().release(offset, bytes); }
+  uint64_t allocated_last(int peer) override;
   Result<std::byte*> at(uint64_t offset, uint64_t bytes) override { return segment().map_heap(offset, bytes); }
   Status back(uint64_t offset, uint64_t bytes) override { return segment().back(offset, bytes); }
   bool back_all(uint64_t offset, uint64_t bytes) override { return segment().back_all(offset, bytes); }

@@ -163,6 +163,9 @@ class NodeMemory {
   // that they may stay registered. NO_MEMORY names how much was asked. Called by a team's leader on the node only.
   virtual Result<uint64_t> allocate(uint64_t bytes) = 0;
   virtual void release(uint64_t offset, uint64_t bytes) = 0;
+  // What `peer`, a rank of the node that may be dead, allocated last; kNowhere: nothing, or nobody knows.
+  static constexpr uint64_t kNowhere = ~uint64_t{0};
+  virtual uint64_t allocated_last(int /*peer*/) { return kNowhere; }
   // Where this process has it.
   virtual Result<std::byte*> at(uint64_t offset, uint64_t bytes) = 0;
   // It has memory after this. Repeated for the same bytes, by any rank: no effect.

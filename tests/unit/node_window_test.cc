@@ -240,8 +240,10 @@ class NodeWindowMemory : public testing::Test {
   static constexpr uint64_t kTag = 77;
   NodeWindowMemory() { EXPECT_TRUE(NodeWindow::prepare(memory_, 0, kTag, 2, kAreaBytes).ok()); }
   NodeWindow window(int rank) { return {&memory_, *memory_.at(0, 1), kAreaBytes, jobs_, rank, {}, true, 0}; }
-  bool leave(int rank, uint64_t tag = kTag) {
-    return NodeWindow::leave_for_good(memory_, 0, tag, jobs_, rank, kAreaBytes);
+  NodeWindow::Place place(int rank, uint64_t tag = kTag) const { return {0, tag, jobs_, rank, kAreaBytes}; }
+  bool enter(int rank) { return NodeWindow::enter(memory_, place(rank)).ok(); }
+  bool leave(int rank, uint64_t tag = kTag, bool failed = false) {
+    return NodeWindow::leave_for_good(memory_, place(rank, tag), failed);
   }
   const std::vector<int> jobs_{4, 6};
   CountedMemory memory_{NodeWindow::footprint(2, kAreaBytes)};
@@ -311,6 +313,35 @@ TEST_F(NodeWindowMemory, IsGivenBackWithoutTheDead) {
   EXPECT_TRUE(leave(1)) << "it is another team's now";
   EXPECT_TRUE(leave(0));
   EXPECT_EQ(memory_.released, 1);
+}
+
+TEST_F(NodeWindowMemory, IsGivenBackWithoutThoseThatNeverCame) {
+  EXPECT_TRUE(enter(0));
+  EXPECT_FALSE(leave(0)) << "the other may come yet";
+  EXPECT_TRUE(leave(0, kTag, true)) << "the team has failed";
+  EXPECT_EQ(memory_.released, 1);
+  EXPECT_FALSE(enter(1));
+  EXPECT_TRUE(leave(1, kTag, true));
+  EXPECT_EQ(memory_.released, 1);
+}
+
+TEST_F(NodeWindowMemory, IsKeptForThoseThatHaveCome) {
+  EXPECT_TRUE(enter(1));
+  EXPECT_FALSE(leave(0, kTag, true));
+  EXPECT_FALSE(leave(0, kTag, true));
+  EXPECT_EQ(memory_.released, 0);
+  EXPECT_TRUE(leave(1));
+  EXPECT_EQ(memory_.released, 1);
+}
+
+TEST_F(NodeWindowMemory, OfAnotherTeamIsLeftAlone) {
+  EXPECT_TRUE(leave(0, kTag + 1, true));
+  EXPECT_EQ(memory_.released, 0);
+  EXPECT_EQ(NodeWindow::enter(memory_, place(0, kTag + 1)).code(), IBCOLL_ERR_PEER_FAILED);
+  EXPECT_TRUE(enter(0)) << "nothing was changed";
+  EXPECT_TRUE(enter(1));
+  EXPECT_FALSE(leave(0));
+  EXPECT_TRUE(leave(1));
 }
 
 // Who has not tried to begin a step is held back by nobody.

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A rank dies before, while or after a team is made or freed: the others get back all of the node's memory that the
+// team had.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "tests/multiprocess/checked_call.h"
+#include "tests/multiprocess/fork_job.h"
+#include "tests/multiprocess/scenario.h"
+
+namespace ibcoll::multiprocess {
+namespace {
+
+constexpr int kDying = 3;
+
+enum class Moment {
+  kInATeam,          // the others free the team afterwards
+  kAfterTheOthers,   // have freed the team
+  kBeforeMaking,     // does not come to the making of the team
+  kMakingAsLeader,   // has given the team its memory, and nobody knows yet
+  kMakingAsAnother,  // has come to the making, before the one who gives the memory
+};
+
+// Bytes of the node's heap that windows have, as ibcoll_info shows them.
+uint64_t reserved(ibcoll_context_t context) {
+  std::string text(ibcoll_info_json(context, nullptr, 0) + 1, '\0');
+  ibcoll_info_json(context, text.data(), text.size());
+  const std::string name = "\"heap_reserved_bytes\":";
+  const size_t at = text.find(name);
+  return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + name.size(), nullptr, 10);
+}
+
+// The first of the list makes the window. `may_fail`: as rank 3 is dead, or dies before long.
+ibcoll_team_t make(ibcoll_team_t parent, std::vector<int> list, bool may_fail = false) {
+  ibcoll_team_t team = nullptr;
+  const ibcoll_status_t status = ibcoll_team_create(parent, list.data(), static_cast<int>(list.size()), &team);
+  if (may_fail && status != IBCOLL_OK)
+    expect_error(status, IBCOLL_ERR_PEER_FAILED, "rank 3", "ibcoll_team_create");
+  else
+    expect_ok(status, "ibcoll_team_create");
+  return team;
+}
+
+void die_while_making(Moment moment, ibcoll_team_t parent) {
+  if (moment == Moment::kBeforeMaking) ::raise(SIGKILL);
+  std::thread end([] { sleep_seconds(0.2), ::raise(SIGKILL); });
+  (void)make(parent, moment == Moment::kMakingAsLeader ? std::vector<int>{3, 0, 1, 2} : std::vector<int>{0, 1, 2, 3});
+  end.join();
+}
+
+void lose_a_rank(Moment moment, bool dies, ibcoll_team_t parent, ibcoll_team_t survivors) {
+  const bool making = moment >= Moment::kBeforeMaking;
+  if (making) {
+    if (dies) return die_while_making(moment, parent);
+    sleep_seconds(0.4);
+    const std::vector<int> leader_dies = {3, 0, 1, 2}, leader_lives = {0, 1, 2, 3};
+    // A rank may get what it needs of the dead one, and learns of the death when it uses the team.
+    ibcoll_team_t team = make(parent, moment == Moment::kMakingAsLeader ? leader_dies : leader_lives, true);
+    expect(team == nullptr || moment != Moment::kBeforeMaking, "a team was made without rank 3");
+    if (team) expect_error(ibcoll_barrier(team), IBCOLL_ERR_PEER_FAILED, "rank 3", "barrier without the dead");
+    if (team) expect_ok(ibcoll_team_free(team), "ibcoll_team_free");
+    return;
+  }
+  ibcoll_team_t team = make(parent, {0, 1, 2, 3});
+  expect_ok(ibcoll_barrier(team), "barrier");
+  if (dies && moment == Moment::kAfterTheOthers) sleep_seconds(0.5);
+  if (dies) ::raise(SIGKILL);
+  if (moment == Moment::kInATeam)
+    expect_error(ibcoll_barrier(team), IBCOLL_ERR_PEER_FAILED, "rank 3", "barrier without the dead");
+  expect_ok(ibcoll_team_free(team), "ibcoll_team_free");
+  sleep_seconds(0.7);
+  expect_ok(ibcoll_barrier(survivors), "barrier of survivors");
+}
+
+int live_on(Moment moment, ForkedRank& self) {
+  ibcoll_context_t context = nullptr;
+  const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
+  if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
+  const bool dies = self.rank == kDying;
+  const ibcoll_team_t world = ibcoll_team_world(context);
+  ibcoll_team_t survivors = make(world, {0, 1, 2});
+  expect_ok(ibcoll_barrier(world), "barrier");
+  const uint64_t before = reserved(context);
+  expect(before > 0, "ibcoll_info_json does not show what is reserved");
+  expect_ok(ibcoll_barrier(world), "barrier");
+  ibcoll_team_t parent = make(world, {0, 1, 2, 3});
+  lose_a_rank(moment, dies, parent, survivors);
+  expect_ok(ibcoll_team_free(parent), "ibcoll_team_free");
+  expect_ok(ibcoll_barrier(survivors), "barrier of survivors");
+  // Who left before the death looks once more.
+  ibcoll_team_t another = make(survivors, {0, 1, 2});
+  expect_ok(ibcoll_team_free(another), "ibcoll_team_free");
+  expect_ok(ibcoll_barrier(survivors), "barrier of survivors");
+  expect(reserved(context) == before, "{} bytes of windows are left", reserved(context) - before);
+  expect_ok(ibcoll_barrier(survivors), "barrier of survivors");
+  expect_ok(ibcoll_team_free(survivors), "ibcoll_team_free");
+  (void)ibcoll_context_destroy(context);  // may say that a rank failed
+  return complaints() > 0 ? 1 : 0;
+}
+
+class DeadWindows : public testing::TestWithParam<Moment> {};
+
+TEST_P(DeadWindows, AreGivenBack) {
+  ::setenv("IBCOLL_LOG", "error", 1);
+  ::setenv("IBCOLL_TIMEOUT", "600", 1);
+  const std::vector<Ending> endings = ForkJob(4, 1).run([](ForkedRank& self) { return live_on(GetParam(), self); }, 60);
+  for (int rank = 0; rank < kDying; ++rank) {
+    EXPECT_FALSE(endings[static_cast<size_t>(rank)].overdue) << "rank " << rank << " hangs";
+    EXPECT_EQ(endings[static_cast<size_t>(rank)].code, 0) << "rank " << rank;
+  }
+}
+
+const char* name_of(Moment moment) {
+  constexpr const char* kNames[] = {"InATeam", "AfterTheOthers", "BeforeMaking", "MakingAsLeader", "MakingAsAnother"};
+  return kNames[static_cast<int>(moment)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, DeadWindows,
+                         testing::Values(Moment::kInATeam, Moment::kAfterTheOthers, Moment::kBeforeMaking,
+                                         Moment::kMakingAsLeader, Moment::kMakingAsAnother),
+                         [](const auto& info) { return name_of(info.param); });
+
+}  // namespace
+}  // namespace ibcoll::multiprocess
