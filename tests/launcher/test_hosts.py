@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 
-from job import HOSTS, SOON, JobTest, RemoteJobTest, state, tool, wait_until
+from job import FAKE_SHELL, HOSTS, SOON, JobTest, RemoteJobTest, state, tool, wait_until
 
 PROBE = "ibcoll_launcher_probe"
 
@@ -51,6 +51,20 @@ class NameServers(JobTest):
             self.assertEqual(job.wait(2), -signal.SIGINT)
             self.assertEqual(job.stderr.read(), b"", "nobody is left who has it open")
 
+    def test_one_that_does_not_answer_is_given_up(self):
+        """Then the address is a guess, and ibcoll_run says so; the remote shell may know the host by other means."""
+        inside = ["unshare", "-n", "-m"]
+        if subprocess.run([*inside, "true"], capture_output=True, check=False, timeout=30).returncode != 0 or not shutil.which("ip"):
+            self.skipTest("needs network and mount namespaces, and ip")
+        shell = self.script("shell", FAKE_SHELL)
+        command = [*inside, "python3", "-c", BLACK_HOLE, self.folder, tool("ibcoll_run"), "--rsh", shell, "--host",
+                   "host-1.example:1,host-2.example:1", "echo", "x"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SOON + 15, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "x\nx\n"), done.stderr)
+        self.assertEqual(done.stderr, "ibcoll_run: looking up the address of host host-1.example\n"
+                         "ibcoll_run: host host-1.example: the name server does not answer within 5 s; ranks will reach this "
+                         "machine at 127.0.0.1, unless --address names another address\n")
+
 
 class HostFiles(JobTest):
     def hostfile(self, text):
@@ -78,7 +92,7 @@ class HostFiles(JobTest):
 
     def test_files_without_an_end(self):
         code, _, errors = self.run_job("--hostfile", "/dev/zero", "true")
-        self.assertEqual((code, errors), (2, "ibcoll_run: --hostfile /dev/zero: cannot be read: it is above 16 MB\n"))
+        self.assertEqual((code, errors), (2, "ibcoll_run: --hostfile /dev/zero: cannot be read: it is above 16 MB, more than a list of hosts has\n"))
 
     def test_pipes(self):
         command = f"{tool('ibcoll_run')} --hostfile <(sleep 0.2; echo localhost slots=2) echo x"
@@ -89,6 +103,14 @@ class HostFiles(JobTest):
             self.assertTrue(wait_until(lambda: signal.SIGINT in blocked_signals(job.pid)))
             job.send_signal(signal.SIGINT)
             self.assertEqual(job.wait(5), -signal.SIGINT, "nobody writes to it, and Ctrl-C ends the waiting")
+
+    def test_pipes_without_an_end(self):
+        os.mkfifo(self.folder / "pipe")
+        begin = time.monotonic()
+        code, _, errors = self.run_job("--hostfile", self.folder / "pipe", "true")
+        self.assertEqual((code, errors), (2, f"ibcoll_run: --hostfile {self.folder}/pipe: cannot be read: no end of it within "
+                                             "10 s; is it a pipe that nobody writes to, or closes?\n"))
+        self.assertLess(time.monotonic() - begin, 10 + SOON)
 
     def test_many_lines(self):
         begin = time.monotonic()

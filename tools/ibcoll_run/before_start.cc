@@ -72,7 +72,9 @@ Result<std::vector<SocketAddress>> receive_addresses(int pipe, const std::string
       told = true;
       continue;
     }
-    if (!status.ok()) return error(IBCOLL_ERR_TIMEOUT, "host {}: the name server does not answer", host);
+    if (!status.ok())
+      return error(IBCOLL_ERR_TIMEOUT, "host {}: the name server does not answer within {} s", host,
+                   kNamePatience.count());
     SocketAddress address;
     const ssize_t got = ::read(pipe, &address, sizeof(address));
     if (got != sizeof(address)) break;
@@ -111,12 +113,13 @@ Result<std::string> read_text_file(const std::string& path) {
   std::vector<char> buffer(size_t{1} << 16);
   for (;;) {
     if (!wait_readable(file.get(), deadline).ok())
-      return failed(fmt::format("no end of it within {} s", kFilePatience.count()));
+      return failed(fmt::format("no end of it within {} s; is it a pipe that nobody writes to, or closes?",
+                                kFilePatience.count()));
     const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
     if (got == 0) return text;
     if (got < 0 && errno != EAGAIN && errno != EINTR) return failed(std::strerror(errno));
     text.append(buffer.data(), static_cast<size_t>(std::max<ssize_t>(0, got)));
-    if (text.size() > kLargestFile) return failed("it is above 16 MB");
+    if (text.size() > kLargestFile) return failed("it is above 16 MB, more than a list of hosts has");
   }
 }
 

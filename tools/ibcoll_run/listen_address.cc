@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -29,12 +30,14 @@ std::optional<SocketAddress> source_towards(const SocketAddress& target) {
   return source;
 }
 
-std::optional<SocketAddress> source_towards(const std::string& host) {
-  // A name server that does not answer costs seconds: only for the first name.
+// `trouble`: a name server that did not answer.
+std::optional<SocketAddress> source_towards(const std::string& host, Status& trouble) {
+  // That costs seconds: only for the first name.
   static bool is_answered = true;
   if (!is_answered) return std::nullopt;
   const Result<std::vector<SocketAddress>> targets = look_up(host);
   is_answered = targets.status().code() != IBCOLL_ERR_TIMEOUT;
+  if (!is_answered) trouble = targets.status();
   if (!targets.ok()) return std::nullopt;
   for (const SocketAddress& target : targets.value())
     if (std::optional<SocketAddress> source = source_towards(target)) return source;
@@ -87,8 +90,14 @@ Result<SocketAddress> checked(const SocketAddress& address, bool allow_public, c
 
 Result<SocketAddress> listen_address_for(const std::string& host, bool allow_public) {
   const std::string name = host.substr(host.rfind('@') + 1);  // npos + 1 is 0
-  std::optional<SocketAddress> address = source_towards(name);
+  Status trouble;
+  std::optional<SocketAddress> address = source_towards(name, trouble);
   if (!address) address = best_interface_address();
+  if (address && !trouble.ok()) {
+    std::fprintf(stderr,
+                 "ibcoll_run: %s; ranks will reach this machine at %s, unless --address names another address\n",
+                 trouble.text().c_str(), address->host_text().c_str());
+  }
   if (!address) {
     return error(IBCOLL_ERR_SYSTEM, "host {}: which address of this machine does it reach? Say it by --address", host);
   }
