@@ -303,8 +303,9 @@ Status TcpBootstrap::wait(short events, Clock::time_point deadline) {
 }
 
 Status TcpBootstrap::lost(std::string_view call, int reason) const {
-  return error(IBCOLL_ERR_BOOTSTRAP, "{}: ibcoll_run at {}: {}: {}; is the launcher still running?", who(), address_,
-               call, reason == 0 ? "closed the connection" : std::strerror(reason));
+  return error(IBCOLL_ERR_BOOTSTRAP,
+               "{}: ibcoll_run at {}: {}: {}; is the launcher still running, and of this version of ibcoll?", who(),
+               address_, call, reason == 0 ? "closed the connection" : std::strerror(reason));
 }
 
 }  // namespace ibcoll
