@@ -158,6 +158,24 @@ TEST_F(EngineTest, AFastRankWaitsForTheSlowOne) {
   }
 }
 
+// After 2^32 collectives their numbers begin anew; credit goes on across that.
+TEST_F(EngineTest, CreditIsCountedAcrossTheLastNumber) {
+  const uint32_t first = 0U - limits_.collectives_ahead / 2, ahead = limits_.collectives_ahead;
+  Team& sender = team(0);
+  const auto completes = [&](uint32_t op) {
+    sender.on_note(1, {1, 0, 0, 0, op, static_cast<uint16_t>(NoteKind::kCompleted), 0}, {});
+  };
+  for (uint32_t i = 0; i < ahead; ++i) EXPECT_TRUE(sender.may_send_eager(1, first + i)) << i;
+  EXPECT_FALSE(sender.may_send_eager(1, first + ahead));
+  completes(first);
+  EXPECT_TRUE(sender.may_send_eager(1, first + ahead));
+  EXPECT_FALSE(sender.may_send_eager(1, first + ahead + 1));
+  completes(first + ahead - 1);  // it is behind the last number
+  for (uint32_t i = 1; i < ahead; ++i) EXPECT_TRUE(sender.may_send_eager(1, first + ahead + i)) << i;
+  completes(first + 1);  // an old note
+  EXPECT_FALSE(sender.may_send_eager(1, first + 2 * ahead));
+}
+
 // Credit goes to ranks that send and get nothing back; but not from the last collective on, from which they may have
 // left.
 TEST_F(EngineTest, WhoPartsOwesNothingAnyMore) {
