@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Every suite, as a test of CTest. tests/run runs those of all build trees; `ctest --test-dir build/release` runs those of
-# one tree.
+# Every suite, as a test of CTest. tests/run runs those of all build trees; `ctest --test-dir build/release` runs
+# those of one tree.
 #
-#   ibcoll_suite(NAME PRESET SECONDS S [TARGETS TARGET...] [BESIDE] [LOCKS LOCK...] COMMAND COMMAND)
+#   ibcoll_suite(NAME PRESET SECONDS S [BESIDE] [TARGETS TARGET...] [LOCKS LOCK...] COMMAND COMMAND)
 #
-# A suite belongs to the build tree of its preset, which is also its label; release has those that need no build. The test
-# build_NAME builds the targets that the suite needs. tests/suite runs the command in the root of the checkout, with
-# $build = the tree, for SECONDS at most; it explains the words of commands.
+# A suite belongs to the build tree of its preset, which is also its label; release has those that need no build. The
+# test build_NAME builds the targets that the suite needs. tests/suite runs the command in the root of the checkout,
+# with $build = the tree, for SECONDS at most; it explains the words of commands.
 #
-# tests/run lets three tests run at a time: one build, which leaves the cores to the suites; one suite that keeps all cores
-# busy; and suites that mostly wait, or have one thread (BESIDE). Of suites with a lock in common one runs at a time. The
-# lock `vm`: virtual machines need gigabytes of memory. No suite changes the network of the machine but cluster: the other
-# namespaces belong to the processes that made them.
+# tests/run lets three tests run at a time: one build, which leaves the cores to the suites; one suite that keeps all
+# cores busy; and suites that mostly wait, or have one thread (BESIDE). Of suites with a lock in common one runs at a
+# time. The lock `vm`: virtual machines need gigabytes of memory. No suite changes the network of the machine but
+# cluster: the other namespaces belong to the processes that made them.
 #
-# asan looks at everything, of the many layouts of ranks at a few. Leaks are looked for in unit, conformance, simulated, failures and launcher; not in ranks that are
-# programs (no_leaks): MPI and PMIx never free some. Options of the sanitizers: tests/sanitizer_defaults.c.
+# asan looks at everything, of the many layouts of ranks at a few. Leaks are looked for in unit, conformance,
+# simulated, failures and launcher; not in ranks that are programs (no_leaks): MPI and PMIx never free some. Options
+# of the sanitizers: tests/sanitizer_defaults.c.
 # debug has the checks of the standard library (indices, empty containers) and no optimization.
 # tsan looks at what is threaded: one rank of many threads on one node. UCX is not built for it: on several nodes it
 # crashes in threads of its own. Traffic between ranks that one thread polls in turn cannot race.
@@ -39,13 +40,13 @@ function(ibcoll_suite name preset)
     # In the order of this file.
     math(EXPR cost "10000 - ${ibcoll_suites}")
     add_test(NAME build_${name} COMMAND nice -n 10 ${runner} -b ${name} ${preset} ${suite_TARGETS})
-    set_tests_properties(build_${name} PROPERTIES LABELS build TIMEOUT 3600 COST ${cost} FIXTURES_SETUP built_${name}
-                         ENVIRONMENT build=${PROJECT_BINARY_DIR} RESOURCE_LOCK build)
+    set_tests_properties(build_${name} PROPERTIES LABELS build TIMEOUT 3600 COST ${cost} RESOURCE_LOCK build
+                         FIXTURES_SETUP built_${name} ENVIRONMENT build=${PROJECT_BINARY_DIR})
     set_tests_properties(${name} PROPERTIES FIXTURES_REQUIRED built_${name})
   endif()
 endfunction()
 
-ibcoll_suite(format release SECONDS 60 BESIDE
+ibcoll_suite(format release SECONDS 120 BESIDE
   COMMAND [[$sources | xargs -0 clang-format --dry-run -Werror --ferror-limit=1 && echo "1 passed, 0 failed"]])
 ibcoll_suite(layering release SECONDS 60 BESIDE
   COMMAND [[python3 tests/layering/test_layering.py]])
@@ -55,7 +56,7 @@ ibcoll_suite(headers release SECONDS 60 TARGETS ibcoll_headers
   COMMAND [[echo "1 passed, 0 failed"]])
 ibcoll_suite(tidy release SECONDS 60 TARGETS ibcoll_tidy
   COMMAND [[echo "1 passed, 0 failed"]])
-ibcoll_suite(unit release SECONDS 60 TARGETS ibcoll_unit_tests
+ibcoll_suite(unit release SECONDS 120 BESIDE TARGETS ibcoll_unit_tests
   COMMAND [[$build/bin/ibcoll_unit_tests]])
 ibcoll_suite(conformance release SECONDS 240 TARGETS ibcoll_conformance_tests
   COMMAND [[$build/bin/ibcoll_conformance_tests]])
@@ -71,13 +72,13 @@ ibcoll_suite(api release SECONDS 500 TARGETS all ibcoll_api_ranks
   COMMAND [[all_of "python3 tests/multiprocess/test_api.py --part "{1,2}/2]])
 ibcoll_suite(failures release SECONDS 300 BESIDE TARGETS all ibcoll_failures_tests
   COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_failures_tests"]])
-ibcoll_suite(remote release SECONDS 200 TARGETS all ibcoll_remote_tests
+ibcoll_suite(remote release SECONDS 200 BESIDE TARGETS all ibcoll_remote_tests
   COMMAND [[$build/bin/ibcoll_remote_tests]])
 ibcoll_suite(collectives release SECONDS 400 TARGETS all ibcoll_api_ranks
   COMMAND [[python3 tests/multiprocess/test_collectives.py]])
 ibcoll_suite(apps release SECONDS 180 TARGETS all
   COMMAND [[all_of "python3 tests/multiprocess/test_apps.py" "python3 tests/multiprocess/test_radix.py"]])
-ibcoll_suite(bootstraps release SECONDS 120 TARGETS all ibcoll_bootstrap_programs
+ibcoll_suite(bootstraps release SECONDS 240 BESIDE TARGETS all ibcoll_bootstrap_programs
   COMMAND [[python3 tests/bootstraps/test_bootstraps.py $build]])
 ibcoll_suite(installed release SECONDS 120 TARGETS all
   COMMAND [[tests/installed/run $build]])
@@ -85,7 +86,7 @@ ibcoll_suite(vm release SECONDS 1200 LOCKS vm TARGETS all ibcoll_conformance_tes
   COMMAND [[each_of "python3 tests/vm/test_bed.py" "tests/vm/steps one_machine" "tests/vm/steps two_machines"]])
 ibcoll_suite(docs release SECONDS 60 TARGETS ibcoll_run ibcoll_perf ibcoll_info ibcoll_sim
   COMMAND [[python3 tests/docs/test_docs.py $build]])
-ibcoll_suite(compare release SECONDS 60 BESIDE
+ibcoll_suite(compare release SECONDS 120 BESIDE
   COMMAND [[all_of "python3 tests/perf/test_compare.py" "python3 tests/perf/test_results.py"]])
 ibcoll_suite(cluster release SECONDS 240 TARGETS all
   COMMAND [[python3 tests/perf/test_cluster.py $build]])
