@@ -2,15 +2,16 @@
 # Every suite, as a test of CTest. tests/run runs those of all build trees; `ctest --test-dir build/release` runs
 # those of one tree.
 #
-#   ibcoll_suite(NAME PRESET SECONDS S [BESIDE] [TARGETS TARGET...] [LOCKS LOCK...] COMMAND COMMAND)
+#   ibcoll_suite(NAME PRESET SECONDS S [BESIDE|ALONE] [TARGETS TARGET...] [LOCKS LOCK...] COMMAND COMMAND)
 #
 # A suite belongs to the build tree of its preset, which is also its label; release has those that need no build. The
 # test build_NAME builds the targets that the suite needs. tests/suite runs the command in the root of the checkout,
 # with $build = the tree, for SECONDS at most; it explains the words of commands.
 #
 # tests/run lets three tests run at a time: one build, which leaves the cores to the suites; one suite that keeps all
-# cores busy; and suites that mostly wait, or have one thread (BESIDE). Of suites with a lock in common one runs at a
-# time. The lock `vm`: virtual machines need gigabytes of memory. No suite changes the network of the machine but
+# cores busy; and suites that mostly wait, or have one thread (BESIDE). Nothing runs beside a suite that is ALONE:
+# packets between two emulated machines time out when others take the cores. Of suites with a lock in common one runs
+# at a time. The lock `vm`: virtual machines need gigabytes of memory. No suite changes the network of the machine but
 # cluster: the other namespaces belong to the processes that made them.
 #
 # asan looks at everything, of the many layouts of ranks at a few. Leaks are looked for in unit, conformance,
@@ -21,7 +22,7 @@
 # crashes in threads of its own. Traffic between ranks that one thread polls in turn cannot race.
 set(ibcoll_suites 0)
 function(ibcoll_suite name preset)
-  cmake_parse_arguments(PARSE_ARGV 2 suite "BESIDE" "SECONDS;COMMAND" "TARGETS;LOCKS")
+  cmake_parse_arguments(PARSE_ARGV 2 suite "BESIDE;ALONE" "SECONDS;COMMAND" "TARGETS;LOCKS")
   math(EXPR ibcoll_suites "${ibcoll_suites} + 1")
   set(ibcoll_suites ${ibcoll_suites} PARENT_SCOPE)
   if(NOT preset STREQUAL IBCOLL_PRESET)
@@ -35,7 +36,7 @@ function(ibcoll_suite name preset)
   # tests/suite ends it in time; CTest ends tests/suite where that hangs.
   math(EXPR timeout "${suite_SECONDS} + 60")
   set_tests_properties(${name} PROPERTIES LABELS ${preset} TIMEOUT ${timeout} COST ${suite_SECONDS}
-                       ENVIRONMENT build=${PROJECT_BINARY_DIR} RESOURCE_LOCK "${suite_LOCKS}")
+                       ENVIRONMENT build=${PROJECT_BINARY_DIR} RESOURCE_LOCK "${suite_LOCKS}" RUN_SERIAL ${suite_ALONE})
   if(suite_TARGETS)
     # In the order of this file.
     math(EXPR cost "10000 - ${ibcoll_suites}")
@@ -82,8 +83,12 @@ ibcoll_suite(bootstraps release SECONDS 240 BESIDE TARGETS all ibcoll_bootstrap_
   COMMAND [[python3 tests/bootstraps/test_bootstraps.py $build]])
 ibcoll_suite(installed release SECONDS 120 TARGETS all
   COMMAND [[tests/installed/run $build]])
-ibcoll_suite(vm release SECONDS 1200 LOCKS vm TARGETS all ibcoll_conformance_tests ibcoll_api_ranks
-  COMMAND [[each_of "python3 tests/vm/test_bed.py" "tests/vm/steps one_machine" "tests/vm/steps two_machines"]])
+ibcoll_suite(vm_bed release SECONDS 400 BESIDE LOCKS vm
+  COMMAND [[python3 tests/vm/test_bed.py]])
+ibcoll_suite(vm release SECONDS 600 LOCKS vm TARGETS all ibcoll_conformance_tests ibcoll_api_ranks
+  COMMAND [[tests/vm/steps one_machine]])
+ibcoll_suite(vm_pair release SECONDS 600 ALONE LOCKS vm TARGETS all ibcoll_api_ranks
+  COMMAND [[tests/vm/steps two_machines]])
 ibcoll_suite(docs release SECONDS 60 TARGETS ibcoll_run ibcoll_perf ibcoll_info ibcoll_sim
   COMMAND [[python3 tests/docs/test_docs.py $build]])
 ibcoll_suite(compare release SECONDS 120 BESIDE

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <string_view>
 
 #include "tests/multiprocess/checked_call.h"
@@ -172,32 +171,40 @@ void read_only_sources(Rank& self) {
   }
 }
 
-// IBCOLL_TEST_HALF=even or odd: of the combinations of algorithm, size and scheme only every second one, like the black
-// or the white squares of a chessboard. Each algorithm still runs at both sizes and in both schemes.
-class Half {
+// IBCOLL_TEST_SHARE=K/N: of the four combinations of size and scheme each algorithm runs only every N-th, from the K-th on;
+// the next algorithm begins with the next one. Halves 0/2 and 1/2: each algorithm at both sizes and in both schemes.
+// Quarters, 0/4 to 3/4: one combination; 0/4 and 2/4 together are 0/2.
+class Share {
  public:
-  Half() {
-    const char* const half = std::getenv("IBCOLL_TEST_HALF");
-    const std::string_view name = half ? half : "";
-    if (name == "even") parity_ = 0;
-    if (name == "odd") parity_ = 1;
-    expect(parity_ || name.empty(), "IBCOLL_TEST_HALF={}: even or odd", name);
+  Share() {
+    const char* const given = std::getenv("IBCOLL_TEST_SHARE");
+    if (given == nullptr) return;
+    const std::string_view text = given;
+    const bool valid =
+        text.size() == 3 && text[1] == '/' && (text[2] == '2' || text[2] == '4') && text[0] >= '0' && text[0] < text[2];
+    if (!expect(valid, "IBCOLL_TEST_SHARE={}: 0/2, 1/2, or 0/4 to 3/4", text)) return;
+    first_ = text[0] - '0';
+    of_ = text[2] - '0';
   }
-  bool takes(int combination) const { return !parity_ || combination % 2 == *parity_; }
+  bool takes(int algorithm, bool large, ibcoll_scheme_t scheme) const {
+    const bool copies = scheme == IBCOLL_SCHEME_COPY;
+    const int combination = large ? (copies ? 2 : 3) : (copies ? 1 : 0);
+    return (algorithm + combination) % of_ == first_;
+  }
 
  private:
-  std::optional<int> parity_;
+  int first_ = 0, of_ = 1;
 };
 
 // Every algorithm that applies, in every scheme; one that does not apply says so on all ranks.
 void every_algorithm(Rank& self) {
-  const Half half;
+  const Share share;
   for (const uint64_t bytes : {uint64_t{33}, uint64_t{20'000}}) {
     for (CallParams params : every_collective(bytes, self.size)) {
       for (int i = 0; (params.algorithm = ibcoll_algorithm_name(params.collective, i)) != nullptr; ++i) {
         // AUTO takes one of these two, by size.
         for (const ibcoll_scheme_t scheme : {IBCOLL_SCHEME_COPY, IBCOLL_SCHEME_ZERO_COPY}) {
-          if (!half.takes(i + (bytes > 33) + (scheme == IBCOLL_SCHEME_COPY))) continue;
+          if (!share.takes(i, bytes > 33, scheme)) continue;
           params.scheme = scheme;
           CheckedCall call(self.world, params);
           const ibcoll_collective_args_t args = call.args();

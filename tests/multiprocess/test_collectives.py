@@ -63,7 +63,7 @@ class Collectives(unittest.TestCase):
 
 def add_every_algorithm(layout):
     """The combinations are shared out: one layout takes half of them, the next one the others."""
-    half = {} if ALL else {"IBCOLL_TEST_HALF": ("even", "odd")[LAYOUTS.index(layout) % 2]}
+    half = {} if ALL else {"IBCOLL_TEST_SHARE": f"{LAYOUTS.index(layout) % 2}/2"}
 
     def case(self):
         self.every_algorithm(layout, **half)
