@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "runtime/base/buffer.h"
-#include "runtime/machine/back_off.h"
+#include "runtime/machine/core_hints.h"
 #include "runtime/machine/doorbell.h"
 #include "runtime/machine/simulation.h"
 #include "runtime/machine/store_choice.h"

@@ -22,10 +22,10 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/request.h"
 #include "runtime/engine/team.h"
-#include "runtime/machine/back_off.h"
 #include "runtime/machine/doorbell.h"
 #include "runtime/machine/fork_watch.h"
 #include "runtime/machine/user_memory.h"
+#include "runtime/machine/wait_strategy.h"
 
 namespace ibcoll {
 
@@ -154,7 +154,7 @@ class Context {
   void check() noexcept;
   void enter_again(std::unique_lock<std::mutex>& guard) noexcept;
   void let_others_in(std::unique_lock<std::mutex>& guard) noexcept;
-  bool rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::mutex>& guard) noexcept;
+  class Waiter;  // of wait(), for WaitLoop
   Status open(const ibcoll_bootstrap_t* callbacks);
   Status read_settings();
   Status make_engine();

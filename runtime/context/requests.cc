@@ -8,15 +8,15 @@
 #include "runtime/collectives/framework/arguments.h"
 #include "runtime/context/context.h"
 #include "runtime/context/signal_report.h"
+#include "runtime/machine/wait_loop.h"
 
 namespace ibcoll {
 namespace {
 
-constexpr size_t kMostKept = 1 << 20;     // bytes of scratch memory in the last request of a blocking shorthand
-constexpr uint32_t kRoundsPerLook = 64;   // at the clock
-constexpr uint32_t kStartsPerRound = 16;  // of progress, where collectives complete as they are started
-constexpr uint32_t kRoundsPerTurn = 64;   // until a thread that waits lets others in; that costs as much as some rounds
-constexpr int kHandOverYields = 1000;     // where nobody else wants the core, a third of a millisecond
+constexpr size_t kMostKept = 1 << 20;        // bytes of scratch memory in the last request of a blocking shorthand
+constexpr uint32_t kRoundsPerLook = 64;      // at the clock
+constexpr uint32_t kStartsPerRound = 16;     // of progress, where collectives complete as they are started
+constexpr int kHandOverYields = 1000;        // where nobody else wants the core, a third of a millisecond
 constexpr Time kBetweenChecks = 10'000'000;  // of peers, stalls and deadlines, whatever else moves
 
 }  // namespace
@@ -208,23 +208,6 @@ Result<std::string> Context::explain(TeamHandle& team, const ibcoll_collective_a
 
 // ---------------------------------------------------------------- progress
 
-namespace {
-
-// Changes under the context's lock only, so that no atomic read-modify-write is needed.
-class WaitingThread {
- public:
-  explicit WaitingThread(std::atomic<int>& count) : count_(count) { add(1); }
-  WaitingThread(const WaitingThread&) = delete;
-  WaitingThread& operator=(const WaitingThread&) = delete;
-  ~WaitingThread() { add(-1); }
-
- private:
-  void add(int change) { count_.store(count_.load(std::memory_order_relaxed) + change, std::memory_order_relaxed); }
-  std::atomic<int>& count_;
-};
-
-}  // namespace
-
 bool Context::progress() noexcept {
   const bool moved = engine_->progress();
   after_a_look();
@@ -271,65 +254,79 @@ void Context::let_others_in(std::unique_lock<std::mutex>& guard) noexcept {
   enter_again(guard);
 }
 
-// One pause without the lock, or a sleep that a rank of the node ends, not beyond `end` (0: none). A thread sleeps so
-// only while it is the one that waits: others might complete what it waits for, and wake nobody. Returns what
-// Pause::pause() does.
-bool Context::rest(WaitStrategy::Pause& pause, Time end, std::unique_lock<std::mutex>& guard) noexcept {
-  const int awaited = doorbell_ && pause.tired(engine_->awaits_leaders()) && !settling() &&
-                              waiting_threads_.load(std::memory_order_relaxed) == 1
-                          ? engine_->awaited_bell()
-                          : Exchange::kNoBell;
-  if (awaited < 0) {
-    guard.unlock();
-    const bool long_wait = pause.pause();
-    enter_again(guard);
-    return long_wait;
+// A request that a thread waits for. Ended: it is complete, and all has settled.
+class Context::Waiter {
+ public:
+  Waiter(Context& context, Request& request, std::unique_lock<std::mutex>& guard) noexcept
+      : context_(context), request_(request), guard_(guard) {
+    count_thread(1);
   }
-  const uint32_t rung = doorbell_->leave_word(awaited);
-  bool news = engine_->progress() || engine_->awaited_bell() != awaited;
-  if (!news) {
-    Time longest_ns = WaitStrategy::Pause::kLongestBellNs;
-    if (end != 0) longest_ns = std::min(longest_ns, end - std::min(end, engine_->now()));
-    guard.unlock();
-    news = doorbell_->sleep(awaited, rung, static_cast<uint32_t>(longest_ns));
-    enter_again(guard);
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
+  ~Waiter() { count_thread(-1); }
+
+  bool look() noexcept { return context_.engine_->progress(); }
+  bool done() const noexcept { return !request_.in_flight() && !context_.settling(); }
+  bool gave_way() noexcept {
+    if (context_.wanting_.load(std::memory_order_relaxed) == 0) return false;
+    context_.let_others_in(guard_);
+    return true;
   }
-  return pause.slept(news);
-}
+  bool gives_up() noexcept {
+    overdue_ = request_.overdue();
+    return !overdue_.ok();
+  }
+  Status overdue() noexcept { return std::move(overdue_); }
+  template <typename F>
+  bool unlocked(F f) noexcept {
+    guard_.unlock();
+    const bool result = f();
+    context_.enter_again(guard_);
+    return result;
+  }
+  void rested(bool long_wait) noexcept {
+    if (long_wait) context_.check();
+    context_.after_a_look();
+  }
+  Doorbell* doorbell() noexcept { return context_.doorbell_.get(); }
+  bool awaits_leaders() noexcept { return context_.engine_->awaits_leaders(); }
+  // A thread sleeps until a ring only while it is the one that waits: others might complete what it waits for, and wake
+  // nobody. Messages that settle wake nobody either.
+  int awaited_bell() noexcept {
+    const bool alone = context_.waiting_threads_.load(std::memory_order_relaxed) == 1;
+    return alone && !context_.settling() ? context_.engine_->awaited_bell() : Doorbell::kNoBell;
+  }
+
+ private:
+  // Changes under the context's lock only, so that no atomic read-modify-write is needed.
+  void count_thread(int change) noexcept {
+    std::atomic<int>& count = context_.waiting_threads_;
+    count.store(count.load(std::memory_order_relaxed) + change, std::memory_order_relaxed);
+  }
+
+  Context& context_;
+  Request& request_;
+  std::unique_lock<std::mutex>& guard_;
+  Status overdue_;
+};
 
 Status Context::wait(Request& request, double seconds, std::unique_lock<std::mutex>& guard) {
   const struct AtReturn {
     Context& context;
     ~AtReturn() { context.settle_later(); }
   } at_return{*this};
-  const auto ended = [&] { return !request.in_flight() && !settling(); };
-  if (ended()) return request.status();
-  const WaitingThread inside(waiting_threads_);
-  WaitStrategy::Pause pause(*waiting_);
+  if (!request.in_flight() && !settling()) return request.status();
   const bool limited = seconds < kForEver;
-  const Time end = limited ? engine_->now() + static_cast<Time>(std::max(0.0, seconds) * 1e9) : 0;
-  for (;;) {
-    for (uint32_t i = 0; i < waiting_->spins(); ++i) {
-      if (engine_->progress()) pause.fresh();
-      if (ended()) return request.status();
-      if (i % kRoundsPerTurn == kRoundsPerTurn - 1 && wanting_.load(std::memory_order_relaxed) > 0) {
-        let_others_in(guard);
-        if (ended()) return request.status();
-      }
-      relax();
-    }
-    if (limited && engine_->now() >= end) {
-      after_a_look();  // a host program may wait for no time at all, again and again
-      if (!request.in_flight()) return request.status();
-      return error(IBCOLL_ERR_TIMEOUT, "rank {}: {} is not complete after {} s: it {}", request.team().rank(),
-                   request.call(), seconds, request.exchange().describe_wait());
-    }
-    if (Status overdue = request.overdue(); !overdue.ok()) return overdue;
-    const bool long_wait = rest(pause, limited ? end : 0, guard);
-    if (ended()) return request.status();
-    if (long_wait) check();
-    after_a_look();
-  }
+  Waiter waiter(*this, request, guard);
+  WaitLoop loop(*waiting_,
+                limited ? Deadline::after_ns(static_cast<uint64_t>(std::max(0.0, seconds) * 1e9)) : Deadline::never());
+  const WaitLoop::End end = loop.run(waiter);
+  if (end == WaitLoop::End::kGivenUp) return waiter.overdue();
+  if (end == WaitLoop::End::kDone) return request.status();
+  after_a_look();  // a host program may wait for no time at all, again and again
+  if (!request.in_flight()) return request.status();
+  return error(IBCOLL_ERR_TIMEOUT, "rank {}: {} is not complete after {} s: it {}", request.team().rank(),
+               request.call(), seconds, request.exchange().describe_wait());
 }
 
 }  // namespace ibcoll

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/machine/wait_loop.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+
+namespace ibcoll {
+namespace {
+
+constexpr uint32_t kYieldsPerCheck = 1024;
+// Before a rank sleeps until it is woken. Yields are the better measure of how fast this machine is just now: each is a
+// turn of all who share the core. Where these sleep already, they pass in no time.
+constexpr uint32_t kYieldsBeforeBell = 16;
+constexpr uint64_t kTimeBeforeBellNs = 50'000;
+constexpr uint32_t kSleepsPerCheck = 8;
+
+uint64_t now_ns() noexcept {
+  return static_cast<uint64_t>(Deadline::Clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
+
+}  // namespace
+
+bool WaitLoop::tired(bool for_a_leader) noexcept {
+  if (!strategy_.sleeps()) return false;
+  if (for_a_leader && strategy_.one_cpu()) return true;
+  if (rests_ < kYieldsBeforeBell) return false;
+  const uint64_t now = now_ns();
+  if (tired_at_ == 0) tired_at_ = now + kTimeBeforeBellNs;
+  return now >= tired_at_;
+}
+
+bool WaitLoop::slept(bool woken) noexcept {
+  if (woken) fresh();
+  return ++sleeps_ % kSleepsPerCheck == 0;
+}
+
+bool WaitLoop::pause() noexcept {
+  if (rests_ < UINT32_MAX) ++rests_;
+  if (rests_ <= strategy_.yields()) {
+    ::sched_yield();
+    return rests_ % kYieldsPerCheck == 0;
+  }
+  const uint32_t longest = strategy_.longest_sleep_ns();
+  const uint32_t steps = longest / strategy_.shortest_sleep_ns();
+  const uint32_t step = std::min(rests_ - strategy_.yields(), steps);
+  const timespec time{0, static_cast<long>(std::min(longest, step * strategy_.shortest_sleep_ns()))};
+  ::nanosleep(&time, nullptr);
+  return step == steps || step % 8 == 0;
+}
+
+}  // namespace ibcoll
