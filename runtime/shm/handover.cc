@@ -12,18 +12,19 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/unique_fd.h"
+#include "runtime/machine/wait_loop.h"
 #include "runtime/shm/segment.h"
 
 namespace ibcoll {
 namespace {
 
-constexpr size_t kMostCallers = 64;  // at a time, who have said nothing yet
-constexpr auto kBetweenTries = std::chrono::milliseconds(5);
+constexpr size_t kMostCallers = 64;                     // at a time, who have said nothing yet
+constexpr uint64_t kLongestPollNs = 3'600'000'000'000;  // an hour; poll() takes milliseconds in an int
+constexpr WaitStrategy kTryingAgain = WaitStrategy::sleeping(5'000'000);
 
 // What a rank says first.
 struct Claim {
@@ -50,12 +51,11 @@ bool same_user(int fd) {
 }
 
 // Waits until one of them is readable; false at the deadline.
-bool ready(std::vector<pollfd>& entries, Segment::Deadline deadline) {
+bool ready(std::vector<pollfd>& entries, Deadline deadline) {
   for (;;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return false;
-    const int count = ::poll(entries.data(), entries.size(), static_cast<int>(left.count()));
+    const uint64_t left_ms = deadline.left_ns(kLongestPollNs) / 1'000'000;
+    if (left_ms == 0) return false;
+    const int count = ::poll(entries.data(), entries.size(), static_cast<int>(left_ms));
     if (count > 0) return true;
     if (count < 0 && errno != EINTR) return false;
   }
@@ -110,7 +110,7 @@ class Server {
   bool done() const { return missing() == 0; }
   std::ptrdiff_t missing() const { return std::count(served_.begin(), served_.end(), false); }
   // Until something has happened, or the deadline has passed: false.
-  bool serve(Segment::Deadline deadline) {
+  bool serve(Deadline deadline) {
     std::vector<pollfd> entries{{listener_, POLLIN, 0}};
     for (const UniqueFd& caller : callers_) entries.push_back({caller.get(), POLLIN, 0});
     if (!ready(entries, deadline)) return false;
@@ -145,15 +145,31 @@ class Server {
 };
 
 // A connection to the leader, or why there is none.
-Result<UniqueFd> connect(const Address& address, Segment::Deadline deadline) {
-  for (;;) {
-    UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (socket.get() >= 0 && ::connect(socket.get(), address.get(), address.length) == 0) return socket;
-    if ((errno != EAGAIN && errno != EINTR) || std::chrono::steady_clock::now() >= deadline)
-      return error(IBCOLL_ERR_SYSTEM, "shm: connecting to the leader of this node for the shared segment: {}",
-                   std::strerror(errno));
-    std::this_thread::sleep_for(kBetweenTries);  // others are before this one
-  }
+Result<UniqueFd> connect(const Address& address, Deadline deadline) {
+  UniqueFd socket;
+  int code = 0;
+  const auto decided = [&] {
+    socket = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const bool connected = socket.get() >= 0 && ::connect(socket.get(), address.get(), address.length) == 0;
+    code = connected ? 0 : errno;
+    return code != EAGAIN && code != EINTR;  // others are before this one
+  };
+  WaitLoop(kTryingAgain, deadline).until(decided);
+  if (code == 0) return socket;
+  return error(IBCOLL_ERR_SYSTEM, "shm: connecting to the leader of this node for the shared segment: {}",
+               std::strerror(code));
+}
+
+// One try to get the segment; -1: the leader had too many strangers to listen to.
+Result<int> fetch(const Address& address, const Claim& claim, Deadline deadline) {
+  Result<UniqueFd> connected = connect(address, deadline);
+  if (!connected.ok()) return connected.status();
+  const int socket = connected.value().get();
+  if (!same_user(socket))
+    return error(IBCOLL_ERR_SYSTEM, "shm: the process that offers the node's segment runs as another user");
+  std::vector<pollfd> entries{{socket, POLLIN, 0}};
+  if (::send(socket, &claim, sizeof claim, MSG_NOSIGNAL) != sizeof claim || !ready(entries, deadline)) return -1;
+  return receive_descriptor(socket);
 }
 
 }  // namespace
@@ -178,22 +194,16 @@ Status Segment::serve(uint64_t key, Deadline deadline) {
 
 Result<std::unique_ptr<Segment>> Segment::receive(const std::string& name, uint64_t key, int rank, int ranks,
                                                   uint64_t ring_bytes, Deadline deadline) {
-  int fd = -1;
-  while (fd < 0) {
-    Result<UniqueFd> connected = connect(Address(name), deadline);
-    if (!connected.ok()) return connected.status();
-    const int socket = connected.value().get();
-    if (!same_user(socket))
-      return error(IBCOLL_ERR_SYSTEM, "shm: the process that offers the node's segment runs as another user");
-    const Claim claim{key, rank};
-    std::vector<pollfd> entries{{socket, POLLIN, 0}};
-    if (::send(socket, &claim, sizeof claim, MSG_NOSIGNAL) == sizeof claim && ready(entries, deadline))
-      fd = receive_descriptor(socket);
-    if (fd < 0 && std::chrono::steady_clock::now() >= deadline)
-      return error(IBCOLL_ERR_TIMEOUT, "shm: the leader of this node did not hand over the shared segment in time");
-    if (fd < 0) std::this_thread::sleep_for(kBetweenTries);  // the leader had too many strangers to listen to
-  }
-  std::unique_ptr<Segment> segment(new Segment(fd, ranks, ring_bytes));
+  const Address address(name);
+  Result<int> fd = -1;
+  const auto decided = [&] {
+    fd = fetch(address, {key, rank}, deadline);
+    return !fd.ok() || fd.value() >= 0;
+  };
+  if (!WaitLoop(kTryingAgain, deadline).until(decided))
+    return error(IBCOLL_ERR_TIMEOUT, "shm: the leader of this node did not hand over the shared segment in time");
+  if (!fd.ok()) return fd.status();
+  std::unique_ptr<Segment> segment(new Segment(fd.value(), ranks, ring_bytes));
   if (Status status = segment->map(); !status.ok()) return status;
   return segment;
 }

@@ -3,17 +3,17 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "runtime/machine/process_watch.h"
+#include "runtime/machine/wait_loop.h"
 
 namespace ibcoll {
 namespace {
 
-constexpr std::chrono::seconds kPatience{2};  // the lock is held for less than a microsecond
-constexpr int kLooksPerQuestion = 50;         // at the lock, 20 us each, before its owner is asked for
+constexpr uint64_t kPatienceNs = 2'000'000'000;  // the lock is held for less than a microsecond
+constexpr WaitStrategy kForTheLock = WaitStrategy::sleeping(20'000);
+constexpr int kLooksPerQuestion = 50;  // at the lock, before its owner is asked for
 
 constexpr uint64_t word_of(const ProcessId& id) noexcept {
   return static_cast<uint64_t>(id.pid) << 32 | static_cast<uint32_t>(id.start);
@@ -43,19 +43,18 @@ void Heap::prepare(uint64_t bytes, uint64_t unit) noexcept {
 }
 
 Status Heap::lock() noexcept {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  for (int looks = 0;; ++looks) {
-    uint64_t owner = 0;
-    if (owner_.compare_exchange_strong(owner, own_word(), std::memory_order_acquire)) return {};
+  uint64_t owner = 0;
+  int looks = 0;
+  const auto taken = [&] {
+    owner = 0;
+    if (owner_.compare_exchange_strong(owner, own_word(), std::memory_order_acquire)) return true;
     // The changes of one that has ended are all there, or not at all.
-    if (looks % kLooksPerQuestion == kLooksPerQuestion - 1 && !owner_runs(owner) &&
-        owner_.compare_exchange_strong(owner, own_word(), std::memory_order_acquire))
-      return {};
-    if (std::chrono::steady_clock::now() >= deadline)
-      return error(IBCOLL_ERR_TIMEOUT, "shm: process {} has held the lock of the node's heap for {} s; is it stopped?",
-                   owner >> 32, kPatience.count());
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
-  }
+    return ++looks % kLooksPerQuestion == 0 && !owner_runs(owner) &&
+           owner_.compare_exchange_strong(owner, own_word(), std::memory_order_acquire);
+  };
+  if (WaitLoop(kForTheLock, Deadline::after_ns(kPatienceNs)).until(taken)) return {};
+  return error(IBCOLL_ERR_TIMEOUT, "shm: process {} has held the lock of the node's heap for {} s; is it stopped?",
+               owner >> 32, kPatienceNs / 1'000'000'000);
 }
 
 void Heap::unlock() noexcept {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/machine/copy.h"
+#include "runtime/machine/wait_loop.h"
 #include "runtime/shm/single_copy.h"
 
 namespace ibcoll {
@@ -36,6 +37,8 @@ constexpr auto kWays = [] {
 }();
 
 using Clock = std::chrono::steady_clock;
+
+constexpr WaitStrategy kForPartner = WaitStrategy::yielding();  // timing begins as soon as it is here
 
 double us_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
@@ -70,7 +73,7 @@ class Moved {
 
 class Trial {
  public:
-  Trial(Segment& segment, int rank, int partner, Clock::time_point deadline)
+  Trial(Segment& segment, int rank, int partner, Deadline deadline)
       : segment_(segment),
         mine_(segment.info(rank)),
         theirs_(segment.info(partner)),
@@ -114,10 +117,8 @@ class Trial {
   // Until the partner is here as well; at once when it does not keep up.
   void meet() {
     mine_.trial_step.store(++step_, std::memory_order_release);
-    while (!late_ && theirs_.trial_step.load(std::memory_order_acquire) < step_) {
-      late_ = Clock::now() > deadline_;
-      ::sched_yield();
-    }
+    const auto here = [this] { return theirs_.trial_step.load(std::memory_order_acquire) >= step_; };
+    late_ = late_ || !WaitLoop(kForPartner, deadline_).until(here);
   }
 
   // Ranks that may run anywhere might run on one core.
@@ -204,7 +205,7 @@ class Trial {
   const std::byte* const in_;
   const bool first_;
   const uint64_t bytes_;
-  const Clock::time_point deadline_;
+  const Deadline deadline_;
   std::vector<std::byte> from_, to_;
   std::byte* stream_ = nullptr;
   const std::byte* their_stream_ = nullptr;  // nullptr: one of the two has none
@@ -243,7 +244,7 @@ int trial_partner(int rank, int ranks) noexcept {
 }
 
 MemoryModel time_memory(Segment& segment, int rank, int partner, bool reads, std::chrono::nanoseconds limit) {
-  const Clock::time_point deadline = Clock::now() + limit;
+  const Deadline deadline(Clock::now() + limit);
   if (!segment.ensure_pair(rank, partner).ok() || !segment.ensure_pair(partner, rank).ok()) return {};
   return Trial(segment, rank, partner, deadline).run(reads);
 }

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/machine/deadline.h"
 #include "runtime/machine/doorbell.h"
 #include "runtime/shm/heap.h"
 
@@ -68,8 +69,6 @@ struct PairBlock {
 
 class Segment {
  public:
-  using Deadline = std::chrono::steady_clock::time_point;
-
   // Creates the segment of a node with `ranks` ranks. ring_bytes: a power of two.
   static Result<std::unique_ptr<Segment>> create(int ranks, uint64_t ring_bytes);
   // The leader: listens under `name` ...

@@ -2,10 +2,10 @@
 // Endpoints: made on first use, closed when UCX reports an error, and the orderly end.
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/machine/wait_loop.h"
 #include "runtime/ucx/transport.h"
 
 namespace ibcoll {
@@ -25,10 +25,7 @@ constexpr Time kAdoptionShare = 10;          // while connections are made, at m
 constexpr Time kSettling = 20'000'000;  // a peer that waits has answered by then; nobody waits longer for a late one
 
 // Lets other ranks run that share the core: all waits here are for them.
-void pause_briefly() {
-  const timespec moment{0, 20'000};
-  ::nanosleep(&moment, nullptr);
-}
+constexpr WaitStrategy kForOthers = WaitStrategy::sleeping(20'000);
 
 }  // namespace
 
@@ -240,14 +237,17 @@ void UcxTransport::say_goodbye() {
   for (const std::unique_ptr<Peer>& peer : peers_) {
     if (peer != nullptr && peer->state == Peer::State::kConnected) untold.push_back(peer.get());
   }
-  const Time deadline = now() + kGoodbye;
-  while (now() < deadline) {
+  const auto all_is_said = [&] {
     std::erase_if(untold, [&](Peer* peer) { return send_control(*peer, ControlHeader::Kind::kLeaving); });
-    if (untold.empty() && everything_left() && leaving_.empty()) return;
-    if (!worker_->progress()) pause_briefly();
+    return untold.empty() && everything_left() && leaving_.empty();
+  };
+  const auto look = [&] {
+    const bool news = worker_->progress();
     if (!with_pieces_.empty()) post_pieces();
     serve_connections();
-  }
+    return news;
+  };
+  if (WaitLoop(kForOthers, Deadline::after_ns(kGoodbye)).until(all_is_said, look)) return;
   log(LogLevel::kInfo, "rank {}: ucx: left although not all peers said that they have everything", rank_);
   worker_->abandon();
 }
@@ -267,21 +267,19 @@ void UcxTransport::close_endpoints() {
     if (UCS_PTR_IS_PTR(request)) closes.push_back({request, peer->left});
     if (UCS_PTR_IS_ERR(request)) worker_->abandon();
   }
-  const Time deadline = now() + kAfterClose;
-  for (const auto& [request, left] : closes) {
-    while (ucp_request_check_status(request) == UCS_INPROGRESS && now() < deadline) {
-      if (!worker_->progress()) pause_briefly();
-    }
+  const auto look = [&] { return worker_->progress(); };
+  const Deadline deadline = Deadline::after_ns(kAfterClose);
+  for (const Close& close : closes) {
+    ucs_status_ptr_t const request = close.request;
+    const auto closed = [&] { return ucp_request_check_status(request) != UCS_INPROGRESS; };
+    WaitLoop(kForOthers, deadline).until(closed, look);
     const ucs_status_t status = ucp_request_check_status(request);
-    if (status == UCS_INPROGRESS || (status != UCS_OK && !left)) worker_->abandon();  // it died meanwhile
+    if (status == UCS_INPROGRESS || (status != UCS_OK && !close.left)) worker_->abandon();  // it died meanwhile
     ucp_request_free(request);
   }
   if (counters_.failed_peers > 0) worker_->abandon();
   // A peer that nothing was sent to may be connecting just now, and UCX wants to answer it.
-  const Time quiet = now() + kQuietBeforeEnd;
-  while (now() < quiet) {
-    if (!worker_->progress()) pause_briefly();
-  }
+  WaitLoop(kForOthers, Deadline::after_ns(kQuietBeforeEnd)).until([] { return false; }, look);
 }
 
 }  // namespace ibcoll

@@ -19,7 +19,7 @@ namespace {
 constexpr uint64_t kKey = 4711;
 constexpr uint64_t kRing = 4096;
 
-Segment::Deadline in_seconds(double seconds) {
+Deadline in_seconds(double seconds) {
   return std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<int>(seconds * 1000));
 }
 
