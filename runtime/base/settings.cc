@@ -39,6 +39,9 @@ constexpr Setting kSettings[] = {
      "how a rank waits; auto: from the cores that it may use and the ranks that share them", kMayDiffer},
 
     {"IBCOLL_NET", Kind::kChoice, "auto", "auto|ucx|verbs|shm", "transport between nodes; shm: one node only"},
+    {"IBCOLL_LINK_MBITS", Kind::kInteger, "0", "0..10000000",
+     "speed of a node's link in Mbit/s, by which algorithms are chosen; 0: over TCP timed at start, else as the device "
+     "reports"},
     {"IBCOLL_ALLOW_PUBLIC", Kind::kBoolean, "no", "",
      "listen on addresses outside the private ranges (10/8, 172.16/12, 192.168/16, ...)"},
     {"IBCOLL_UCX_TLS", Kind::kTransports, "", "",

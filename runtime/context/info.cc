@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
+
 #include "runtime/base/build_info.h"
 #include "runtime/base/json.h"
 #include "runtime/comm/reduce/kernels.h"
@@ -51,10 +53,14 @@ std::string Context::info_json() {
   for (const char* name : {"ucx", "verbs"}) {
     Json transport = used == name ? job_.net->describe() : devices_of(name, config_);
     transport.set("name", name);
-    if (used == name)
+    if (used == name) {
       transport.set("reason", job_.net_reason);
-    else if (used.empty() || used == "verbs")
+      transport.set(
+          "link_mbits",
+          static_cast<int64_t>(std::llround(8 / job_.net_model.beta_us_per_byte)));  // by which algorithms are chosen
+    } else if (used.empty() || used == "verbs") {
       transport.set("job", used.empty() ? job_.net_reason : "not used: verbs is");
+    }
     transports.push_back(transport);
   }
   const Json state = {{"build", build_json()},

@@ -2,6 +2,7 @@
 #include "runtime/context/join.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
 #include "runtime/context/join_messages.h"
+#include "runtime/context/link_trial.h"
 #include "runtime/machine/copy.h"
 #include "runtime/machine/module.h"
 #include "runtime/machine/topology.h"
@@ -25,6 +27,7 @@ namespace ibcoll {
 namespace {
 
 constexpr auto kJoinDeadline = std::chrono::seconds(60);
+constexpr std::chrono::milliseconds kLinkPatience{100};
 
 uint64_t digest_of(std::string_view text) { return Digest().add(text).value(); }
 
@@ -39,7 +42,7 @@ class Joining {
   // Each step does its part on this rank, exchanges its message (join_messages.h), and takes what the others say.
   Result<Job> run() {
     for (Status (Joining::*step)() : {&Joining::meet, &Joining::open_node, &Joining::open_network, &Joining::connect,
-                                      &Joining::probe_node, &Joining::time_node})
+                                      &Joining::probe_node, &Joining::time_node, &Joining::time_link})
       if (Status status = (this->*step)(); !status.ok()) return status;
     return std::move(job_);
   }
@@ -190,11 +193,12 @@ class Joining {
     OpenNetworkMessage message;
     message.address_bytes = static_cast<uint32_t>(address_.size());
     if (job_.net) {
-      const LinkModel model = job_.net->model();
+      const LinkModel model = link_model();
       message.alpha_us = static_cast<float>(model.alpha_us);
       message.beta_us_per_byte = static_cast<float>(model.beta_us_per_byte);
       message.cpu_us = static_cast<float>(model.cpu_us);
       message.by_ranks = model.by_ranks;
+      message.beta = model.beta;
     }
     Result<std::vector<OpenNetworkMessage>> all = end_step(bootstrap_, mine, message);
     if (!all.ok()) return all.status();
@@ -206,8 +210,17 @@ class Joining {
       model.beta_us_per_byte = std::max<double>(model.beta_us_per_byte, theirs.beta_us_per_byte);
       model.cpu_us = std::max<double>(model.cpu_us, theirs.cpu_us);
       model.by_ranks = model.by_ranks && theirs.by_ranks != 0;
+      model.beta = std::max(model.beta, theirs.beta);
     }
     return {};
+  }
+
+  // As the transport knows it, or the user says.
+  LinkModel link_model() const {
+    LinkModel model = job_.net->model();
+    const auto megabits = static_cast<double>(config_.integer("IBCOLL_LINK_MBITS"));
+    if (megabits > 0) model.beta_us_per_byte = 8 / megabits, model.beta = LinkModel::Beta::kKnown;
+    return model;
   }
 
   // Verbs when every rank has it, else UCX: the network transports say where they can be reached.
@@ -355,6 +368,37 @@ class Joining {
     }
     job_.memory_model = middle_of(std::move(timed));
     return {};
+  }
+
+  // ---- step 7
+
+  // What all ranks take for the speed of a link, where devices may report it wrong.
+  Status time_link() {
+    if (job_.net_model.beta == LinkModel::Beta::kKnown) return {};
+    TimeLinkMessage message;
+    const Status mine = time_own_link(message);
+    Result<std::vector<TimeLinkMessage>> all = end_step(bootstrap_, mine, message);
+    if (!all.ok()) return all.status();
+    std::vector<double> timed;
+    for (const TimeLinkMessage& theirs : *all)
+      if (theirs.us_per_byte > 0) timed.push_back(theirs.us_per_byte);
+    job_.net_model.beta_us_per_byte = believed_us_per_byte(job_.net_model, std::move(timed));
+    return {};
+  }
+
+  // The leaders of the nodes time their links, each that of the node before its own. A peer that does not keep up, as
+  // on a busy machine, leaves it to the others, or to what the devices report.
+  Status time_own_link(TimeLinkMessage& message) {
+    if (locals_.front() != rank()) return {};
+    std::vector<int> leaders(static_cast<size_t>(job_.node_count), -1);
+    for (size_t i = 0; i < job_.nodes.size(); ++i)
+      if (int& leader = leaders[static_cast<size_t>(job_.nodes[i])]; leader < 0) leader = static_cast<int>(i);
+    const auto own = static_cast<size_t>(job_.nodes[static_cast<size_t>(rank())]), count = leaders.size();
+    LinkTrial trial(*job_.net, leaders[(own + count - 1) % count], leaders[(own + 1) % count]);
+    const auto end = std::chrono::steady_clock::now() + kLinkPatience;
+    while (!trial.step() && std::chrono::steady_clock::now() < end) ::sched_yield();
+    message.us_per_byte = static_cast<float>(trial.us_per_byte());
+    return trial.failure();
   }
 
   Bootstrap& bootstrap_;

@@ -24,7 +24,7 @@ struct Job {
   std::unique_ptr<ShmTransport> shm;  // nullptr: alone on the node
   std::unique_ptr<ShmNodeMemory> memory;
   std::unique_ptr<Transport> net;  // nullptr: one node
-  LinkModel net_model;             // of the slowest link of the job: all ranks choose their algorithms by it
+  LinkModel net_model;             // of the slowest link of the job, or of the one in the middle where links were timed
   MemoryModel memory_model;        // of the ranks in the middle
   double cache_bytes = 0;          // of the smallest last-level cache
   double own_cache_bytes = 0;      // of the largest second-level cache

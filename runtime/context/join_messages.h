@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the ranks of a job tell each other while they join: one message for each step, in one allgather of the
-// bootstrap. The steps are in join.cc. Step 4 has a second
-// allgather, for the network addresses: step 3 tells how long they are.
+// bootstrap. The steps are in join.cc. Step 4 has a second allgather, for the network addresses: step 3 tells how long they are.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "runtime/base/status.h"
 #include "runtime/include/ibcoll.h"
 #include "runtime/machine/topology.h"
+#include "runtime/transport/transport.h"
 
 namespace ibcoll {
 
@@ -61,6 +61,7 @@ struct OpenNetworkMessage {
   float beta_us_per_byte = 0;
   float cpu_us = 0;
   uint8_t by_ranks = 0;
+  LinkModel::Beta beta = LinkModel::Beta::kKnown;
 };
 
 // Step 4: this rank has the segment of its node and the addresses of all ranks.
@@ -82,6 +83,12 @@ struct TimeMessage {
   float streamed_copy_us_per_byte = 0;
   float cache_bytes = 0;
   float own_cache_bytes = 0;
+};
+
+// Step 7, where the speed of the links is not known: that of this rank's node, if this rank has timed it.
+struct TimeLinkMessage {
+  Answer answer;
+  float us_per_byte = 0;
 };
 
 // Text that is too long ends in "...".

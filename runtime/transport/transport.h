@@ -90,11 +90,18 @@ enum class PutResult {
 // Costs of a path, for the cost model: start-up of a message, each byte, and what its sender and its receiver spend on
 // one of many messages in a row.
 struct LinkModel {
+  // What beta_us_per_byte rests on.
+  enum class Beta : uint8_t {
+    kKnown,     // it was timed, or given, or is a constant of what moves the bytes
+    kReported,  // by the device; something behind it may be slower
+    kAssumed    // the device does not report it
+  };
   double alpha_us = 1.0;
   double beta_us_per_byte = 1e-3;
   double cpu_us = 0.1;
   // Ranks copy the bytes themselves, through sockets: those that share a core take turns at it.
   bool by_ranks = false;
+  Beta beta = Beta::kKnown;
 };
 
 // Costs of moving bytes between two ranks of a node that run on different cores. What is not known is 0.

@@ -28,16 +28,22 @@ uint64_t key_seed(int rank) {
 }
 
 // UCX over TCP takes some 10 us for a small message, most of it system calls on both sides; the bytes go at the link's
-// speed, or over loopback at a copy's.
+// speed, or over loopback at a copy's. A link's speed is timed when the job starts.
 LinkModel guess_model(const DevicePlan& plan) {
   constexpr double kLoopbackBeta = 1.0 / 2000;
   constexpr double kUnknownBeta = 8.0 / 1000;  // 1 Gbit/s
   if (plan.rdma || !plan.tcp) return {3.0, 1.0 / 4000, 0.3};
-  double beta = plan.net_devices == "lo" ? kLoopbackBeta : kUnknownBeta;
+  LinkModel model{12.0, kUnknownBeta, 4.0, /*by_ranks=*/true, LinkModel::Beta::kAssumed};
   const std::string first = plan.net_devices.substr(0, plan.net_devices.find(','));
   double megabits = 0;
-  if (std::ifstream("/sys/class/net/" + first + "/speed") >> megabits && megabits > 0) beta = 8.0 / megabits;
-  return {12.0, beta, 4.0, /*by_ranks=*/true};
+  if (plan.net_devices == "lo") {
+    model.beta_us_per_byte = kLoopbackBeta;
+    model.beta = LinkModel::Beta::kKnown;
+  } else if (std::ifstream("/sys/class/net/" + first + "/speed") >> megabits && megabits > 0) {
+    model.beta_us_per_byte = 8.0 / megabits;
+    model.beta = LinkModel::Beta::kReported;
+  }
+  return model;
 }
 
 Result<DevicePlan> plan_here(const Config& config, bool local_job) {

@@ -196,6 +196,16 @@ class Nodes(NeedsNamespaces):
         self.addCleanup(process.kill)
         return process
 
+    def test_a_job_finds_out_what_a_link_carries(self):
+        self.done(CLUSTER, "up", "2", "--rate", "200mbit")
+        reported = float(self.done(CLUSTER, "exec", "n1", "cat", "/sys/class/net/eth0/speed"))
+        self.assertGreaterEqual(reported, 1000)
+        told = self.done(CLUSTER, "exec", "n1", BIN / "ibcoll_run", "--host", "n1:1,n2:1", "--rsh", AGENT, BIN / "ibcoll_info",
+                         "-d", "--json")
+        timed = [one["link_mbits"] for one in json.loads(told)["transports"] if "link_mbits" in one]
+        self.assertEqual(len(timed), 1)
+        self.assertLess(timed[0], 400)  # less where the machine is busy
+
     def test_a_link_carries_its_rate_in_each_direction_and_no_more(self):
         self.done(CLUSTER, "up", "3", "--rate", "20mbit")
         for pairs in ([("n1", "n2")], [("n1", "n2"), ("n1", "n3")], [("n2", "n1"), ("n3", "n1")]):

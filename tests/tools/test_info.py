@@ -104,6 +104,11 @@ class InfoTest(unittest.TestCase):
         self.assertEqual(text.count("transports\n"), 1)  # one rank speaks
         self.assertRegex(text, r"verbs:\n(?: {4,}.*\n)*? +reason: ")
 
+    def test_the_speed_of_the_links_in_use(self):
+        for given, used in (({}, 16000), ({"IBCOLL_LINK_MBITS": "250"}, 250)):  # loopback; what the user says
+            transports = self.document(2, "-d", environment=given, launch=["--nodes", "2", "--net", "ucx"])["transports"]
+            self.assertEqual([one["link_mbits"] for one in transports if "link_mbits" in one], [used])
+
     def test_devices_of_one_process(self):
         transports = {one["name"]: one for one in self.document(0, "-d")["transports"]}
         self.assertRegex(" ".join(transports["ucx"].get("choice", [transports["ucx"]["reason"]])), r"lo\b|UCX|ucx")
