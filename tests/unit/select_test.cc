@@ -157,6 +157,30 @@ TEST(Select, ATreeWithoutLevelsIsNoBargain) {
   EXPECT_STREQ(select(IBCOLL_SCATTER, shape(4, 4, 1024), model, {}).value().algorithm->name, "linear");
 }
 
+// A tree moves most blocks more than once. 16 ranks on 2 cores, of one node and of 4 emulated ones over TCP.
+TEST(Select, LongBlocksAreGatheredAndScatteredStraight) {
+  CostModel node, tcp;
+  node.alpha_us = 0.8, node.beta_us = 1e-3, node.cpu_us = 0.9, node.turn_us = 8.4, node.sharing = 8;
+  tcp.alpha_us = 12, tcp.beta_us = 4e-3, tcp.cpu_us = 4, tcp.turn_us = 8.4, tcp.sharing = 8, tcp.by_ranks = true;
+  for (const ibcoll_collective_t c : {IBCOLL_GATHER, IBCOLL_SCATTER})
+    for (const uint64_t bytes : {1 << 19, 1 << 20, 1 << 24}) {
+      EXPECT_STREQ(select(c, shape(16, 1, bytes), node, {}).value().algorithm->name, "linear") << bytes;
+      EXPECT_STREQ(select(c, shape(16, 4, bytes), tcp, {}).value().algorithm->name, "linear") << bytes;
+      EXPECT_STREQ(select(c, shape(2, 1, bytes), node, {}).value().algorithm->name, "linear") << bytes;
+    }
+}
+
+TEST(Select, OneRankGetsTheSimplestAlgorithm) {
+  const std::pair<ibcoll_collective_t, const char*> simplest[] = {
+      {IBCOLL_BCAST, "binomial"},  {IBCOLL_GATHER, "linear"},         {IBCOLL_GATHERV, "linear"},
+      {IBCOLL_SCATTER, "linear"},  {IBCOLL_SCATTERV, "linear"},       {IBCOLL_ALLGATHER, "ring"},
+      {IBCOLL_ALLTOALL, "direct"}, {IBCOLL_REDUCE_SCATTER, "linear"}, {IBCOLL_SCAN, "linear"}};
+  for (const auto& [c, name] : simplest)
+    for (const uint64_t bytes : {8, 1 << 20})
+      EXPECT_STREQ(select(c, shape(1, 1, bytes), CostModel(), {}).value().algorithm->name, name);
+  EXPECT_NE(explain(IBCOLL_BCAST, shape(1, 1, 8), CostModel(), {}).value().dump().find("one rank"), std::string::npos);
+}
+
 // Two ranks on near cores, and on far ones: copies cost seven times as much there, reads half as much again.
 TEST(Select, OneCopyOrTwoIsAMatterOfWhatTheyCost) {
   CostModel near, far;

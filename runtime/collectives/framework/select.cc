@@ -17,6 +17,11 @@ std::string applicable(ibcoll_collective_t collective, const Shape& shape) {
   return names;
 }
 
+// Of one rank, algorithms differ only in what they prepare in vain: the first one of each collective is the simplest.
+const char* reason_of(const Shape& shape) {
+  return shape.p == 1 ? "one rank: the simplest one" : "lowest predicted cost";
+}
+
 // With the parameter that the algorithm chooses where none is given.
 Choice completed(Choice choice, const Shape& shape, const CostModel& model) {
   if (choice.parameter == 0 && choice.algorithm->choose) choice.parameter = choice.algorithm->choose(shape, model);
@@ -48,6 +53,7 @@ Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostMod
     if (best.algorithm && cost >= lowest) continue;
     best = choice;
     lowest = cost;
+    if (shape.p == 1) break;
   }
   return best;  // every collective has an algorithm that applies always
 }
@@ -65,7 +71,7 @@ Result<Json> explain(ibcoll_collective_t collective, Shape shape, const CostMode
       candidates.push_back({{"algorithm", choice.name()}, {"cost_us", cost_us(choice, shape, model)}});
     }
   }
-  const std::string reason = forced.entries.empty() ? "lowest predicted cost" : "demanded by " + forced.origin;
+  const std::string reason = forced.entries.empty() ? reason_of(shape) : "demanded by " + forced.origin;
   return Json{{"algorithm", selected.value().name()},
               {"reason", reason},
               {"candidates", candidates},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which algorithm runs: the forced one, else the one with the lowest predicted cost. The same on all ranks, because the
-// shape and the model are.
+// Which algorithm runs: the forced one, else the one with the lowest predicted cost, of one rank the simplest. The same
+// on all ranks, because the shape and the model are.
 #pragma once
 
 #include <string>

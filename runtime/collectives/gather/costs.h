@@ -2,6 +2,8 @@
 // What gather(v) and scatter(v) cost, by tree or straight.
 #pragma once
 
+#include <cmath>
+
 #include "runtime/collectives/framework/algorithm.h"
 
 namespace ibcoll::gather {
@@ -11,12 +13,23 @@ inline constexpr uint64_t kAssumedBlock = 1024;
 inline uint64_t block_of(const Shape& s) { return s.sizes_known ? s.bytes : kAssumedBlock; }
 
 inline double linear_us(const Shape& s, const CostModel& m) {
-  return m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(block_of(s)));
+  const double block = static_cast<double>(block_of(s));
+  return m.message_us(0) + m.beta_us * block + (s.p - 2) * m.stream_us(block);
 }
 
-// `units` units of `block` bytes, in a tree in which each byte waits for the root's link only.
+// How often blocks move in addition, where trees of 2^levels of the units send straight to the root: half a block per
+// level and unit, less what the root has itself.
+inline double forwarded_blocks(int units, int levels) {
+  return std::max(0.0, units * levels / 2.0 - std::exp2(levels) + 1);
+}
+// Their share of the work of each unit. Where ranks move the bytes and share cores, this work keeps others from theirs.
+inline double forward_us(int units, int levels, double block, const CostModel& m) {
+  return m.beta_us * block * forwarded_blocks(units, levels) / units;
+}
+// `units` units of `block` bytes, in a tree in which each byte waits for the root's link.
 inline double tree_of_us(int units, double block, const CostModel& m) {
-  return ceil_log2(units) * m.message_us(0) + m.beta_us * block * (units - 1);
+  const int levels = ceil_log2(units);
+  return levels * m.message_us(0) + m.beta_us * block * (units - 1) + forward_us(units, levels, block, m);
 }
 inline double tree_us(const Shape& s, const CostModel& m) {
   return tree_of_us(s.p, static_cast<double>(block_of(s)), m);
@@ -55,7 +68,9 @@ inline double degraded_us(const Shape& s, const CostModel& m, int levels) {
   if (levels == 0) return linear_us(s, m);
   if (levels >= ceil_log2(s.p)) return tree_us(s, m);
   const int straight = (s.p - 1) >> levels;  // ceil(p / 2^levels) - 1
-  return tree_us(s, m) - (ceil_log2(s.p) - levels - 1) * m.message_us(0) + straight * m.stream_us(0);
+  const auto block = static_cast<double>(block_of(s));
+  return (levels + 1) * m.message_us(0) + straight * m.stream_us(0) + m.beta_us * block * (s.p - 1) +
+         forward_us(s.p, levels, block, m);
 }
 inline int levels_within(uint64_t threshold, const Shape& s) {
   int levels = 0;

@@ -11,11 +11,14 @@ namespace {
 Task run(Comm& c, Args a) {
   const int p = c.size();
   const uint64_t element = a.reduction.element_bytes(), longest = longest_block(a, p), cell = cell_bytes(a, p);
+  if (p == 1) {
+    a.reduction.single(a.recv.base, a.send[0].data(), a.bytes / element);
+    co_return;
+  }
   const uint64_t most = std::min(a.bytes, cell);
   std::byte* const theirs = c.scratch(most * static_cast<uint64_t>(p));
   if (!theirs) co_return;
-  if (p == 1) a.reduction.single(a.recv.base, a.send[0].data(), a.bytes / element);
-  for (uint64_t at = 0; at < longest && p > 1; at += cell) {
+  for (uint64_t at = 0; at < longest; at += cell) {
     const Bytes result = part(a.buffer(), at, cell);
     const auto block = [&](int rank) { return Bytes(theirs + most * static_cast<uint64_t>(rank), result.size()); };
     for (int i = 1; i < p; ++i) c.announce(c.peer(i), block(c.peer(i)));
