@@ -115,6 +115,28 @@ TEST_F(EngineTest, BuffersThatAPeerWritesToAreNotGivenBack) {
   EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_SYSTEM);
 }
 
+// ... nor are those from which the transport still sends.
+TEST_F(EngineTest, BuffersThatAreStillSentAreNotGivenBack) {
+  wire_.slow = true;
+  auto call = make_call(team(0), 20'000), right = make_call(team(1), 20'000);
+  EXPECT_TRUE(right->request->start().ok());
+  EXPECT_TRUE(call->request->start().ok());
+  engines_[0]->progress();
+  ASSERT_FALSE(wire_.puts.empty());
+  const uint64_t token = wire_.puts.front();
+  team(0).fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
+  progress();
+  EXPECT_TRUE(call->request->in_flight());
+  EXPECT_GT(transports_[0]->wanted_back, 0);
+  wait_seconds(11);
+  EXPECT_NE(call->request->overdue().text().find("1 messages of it are still being sent"), std::string::npos)
+      << call->request->overdue().text();
+  for (const uint64_t done : wire_.puts) wire_.boxes[done == token ? 0 : 1].push_back({-1, {}, {}, false, done});
+  progress();
+  EXPECT_FALSE(call->request->in_flight());
+  EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_SYSTEM);
+}
+
 TEST_F(EngineTest, WhatNothingExplainsIsToldAsItIs) {
   auto call = make_call(team(0), 20'000);
   EXPECT_TRUE(call->request->start().ok());

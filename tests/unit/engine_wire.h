@@ -23,6 +23,7 @@ struct Letter {
   Note note;
   std::vector<std::byte> payload;
   bool failure = false;
+  uint64_t put_done = 0;  // the token of a put whose source is reusable
 };
 
 // What all engines share: the time, and what is under way to each.
@@ -30,7 +31,9 @@ struct Wire {
   explicit Wire(int ranks) : boxes(static_cast<size_t>(ranks)), dead(static_cast<size_t>(ranks), false) {}
   Time now = 1'000'000;
   bool full = false;
-  bool writing = false;  // peers are in the middle of their puts
+  bool writing = false;        // peers are in the middle of their puts
+  bool slow = false;           // puts are accepted, and read their sources until the test says that they have ended
+  std::vector<uint64_t> puts;  // tokens of these
   std::vector<std::deque<Letter>> boxes;
   std::vector<bool> dead;
   std::vector<uint16_t> kinds;  // of all notes, in the order of sending
@@ -47,11 +50,16 @@ class WireTransport : public Transport {
     wire_.boxes[static_cast<size_t>(peer)].push_back({rank_, note, {payload.begin(), payload.end()}});
     return true;
   }
-  RemoteRegion expose(int, std::span<std::byte> memory) override { return {0, memory.size(), wire_.writing ? 1u : 0u}; }
-  bool conceal(int, const RemoteRegion&) override { return !wire_.writing; }
-  PutResult put(int, const RemoteRegion&, std::span<const std::byte>, const Note&, uint64_t) override {
-    return PutResult::kBusy;
+  RemoteRegion expose(int, std::span<std::byte> memory) override {
+    return {0, memory.size(), wire_.writing || wire_.slow ? 1u : 0u};
   }
+  bool conceal(int, const RemoteRegion&) override { return !wire_.writing; }
+  PutResult put(int, const RemoteRegion&, std::span<const std::byte>, const Note&, uint64_t token) override {
+    if (!wire_.slow) return PutResult::kBusy;
+    wire_.puts.push_back(token);
+    return PutResult::kPending;
+  }
+  void want_back(int) override { ++wanted_back; }
   size_t poll(std::span<Event> events) override {
     std::deque<Letter>& box = wire_.boxes[static_cast<size_t>(rank_)];
     read_.clear();
@@ -59,9 +67,13 @@ class WireTransport : public Transport {
       read_.push_back(std::move(box.front()));
       box.pop_front();
     }
-    for (size_t i = 0; i < read_.size(); ++i)
-      events[i] = {read_[i].failure ? Event::Kind::kPeerFailed : Event::Kind::kMessage, read_[i].from, read_[i].note,
-                   read_[i].payload, 0};
+    for (size_t i = 0; i < read_.size(); ++i) {
+      const Letter& letter = read_[i];
+      const Event::Kind kind = letter.put_done  ? Event::Kind::kSent
+                               : letter.failure ? Event::Kind::kPeerFailed
+                                                : Event::Kind::kMessage;
+      events[i] = {kind, letter.from, letter.note, letter.payload, letter.put_done};
+    }
     return read_.size();
   }
   void check_peers() override { ++checks; }
@@ -70,6 +82,7 @@ class WireTransport : public Transport {
   Json describe() const override { return {}; }
 
   int checks = 0;
+  int wanted_back = 0;
 
  private:
   Wire& wire_;

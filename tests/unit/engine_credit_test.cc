@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How far a rank may run ahead of a peer: in one collective, into its landing memory, and over all collectives.
+#include <cstring>
+
+#include "tests/unit/engine_wire.h"
+
+namespace ibcoll {
+namespace {
+
+class CreditOfOneCollective : public EngineTest {
+ protected:
+  static constexpr uint32_t kOp = 1, kSignature = 7;
+
+  CreditOfOneCollective() {
+    limits_.eager_bytes = 1000;
+    limits_.eager_ahead = 6;
+    limits_.spill_bytes = 2 * 30'000;  // shared by the two other ranks
+  }
+  Note note(NoteKind kind, uint64_t bytes) { return {1, bytes, kOp, kSignature, 0, static_cast<uint16_t>(kind), 0}; }
+  void start(Exchange& exchange) { exchange.reset(kOp, IBCOLL_SCHEME_AUTO, false); }
+  void put(Exchange& exchange, uint64_t bytes) { exchange.put(1, ConstBytes(memory_).first(bytes), bytes); }
+  // Bytes that left for rank 1 in notes of this kind, and how many notes.
+  uint64_t bytes_sent(NoteKind kind) {
+    uint64_t bytes = 0;
+    for (const Letter& letter : wire_.boxes[1])
+      if (letter.note.kind == static_cast<uint16_t>(kind)) bytes += letter.payload.size();
+    return bytes;
+  }
+  int64_t notes_sent(NoteKind kind) {
+    return std::count(wire_.kinds.begin(), wire_.kinds.end(), static_cast<uint16_t>(kind));
+  }
+
+ private:
+  std::vector<std::byte> memory_ = std::vector<std::byte>(100'000);
+};
+
+// Each message leaves one at a time, so that one too many is seen.
+TEST_F(CreditOfOneCollective, EagerMessagesGoAsFarAheadAsTheLimitSays) {
+  Exchange exchange(team(0), kSignature);
+  start(exchange);
+  for (int i = 0; i < 20; ++i) put(exchange, 10);
+  EXPECT_EQ(notes_sent(NoteKind::kEager), 6);
+  exchange.on_note(1, note(NoteKind::kConsumed, 1), {});
+  EXPECT_EQ(notes_sent(NoteKind::kEager), 7);
+  exchange.on_note(1, note(NoteKind::kConsumed, 5), {});
+  EXPECT_EQ(notes_sent(NoteKind::kEager), 11);
+  exchange.on_note(1, note(NoteKind::kConsumed, 11), {});
+  EXPECT_EQ(notes_sent(NoteKind::kEager), 17);
+  exchange.on_note(1, note(NoteKind::kConsumed, 17), {});
+  EXPECT_EQ(notes_sent(NoteKind::kEager), 20);
+}
+
+// The receiver returns credit for half of them at a time, and counts what it has taken.
+TEST_F(CreditOfOneCollective, HalfOfTheCreditIsReturnedAtATime) {
+  Exchange exchange(team(0), kSignature);
+  start(exchange);
+  std::byte into[100] = {}, from[10] = {};
+  for (int i = 0; i < 7; ++i) exchange.announce(1, Bytes(into).subspan(10 * static_cast<size_t>(i), 10), 1);
+  std::vector<uint64_t> told;
+  for (int i = 0; i < 7; ++i) {
+    exchange.on_note(1, note(NoteKind::kEager, 10), from);
+    if (!wire_.boxes[1].empty()) told.push_back(wire_.boxes[1].back().note.bytes);
+    wire_.boxes[1].clear();
+  }
+  EXPECT_EQ(told, (std::vector<uint64_t>{3, 6}));
+}
+
+// What a rank leaves in the landing memory of one that is away is bounded by its share of that, over all its messages.
+TEST_F(CreditOfOneCollective, SpillsStayWithinTheShare) {
+  Exchange exchange(team(0), kSignature);
+  start(exchange);
+  exchange.serve(1, 100'000, 1);
+  ASSERT_TRUE(exchange.serve_absent());
+  put(exchange, 20'000);
+  EXPECT_EQ(bytes_sent(NoteKind::kSpill), 19'999u) << "the last byte waits for the advertisement";
+  const RemoteRegion none;
+  exchange.on_note(1, note(NoteKind::kAnnounce, 20'000), std::as_bytes(std::span(&none, 1)));
+  EXPECT_EQ(bytes_sent(NoteKind::kFragment), 1u);
+  put(exchange, 100'000);
+  EXPECT_EQ(bytes_sent(NoteKind::kSpill), 30'000u);
+  exchange.on_note(1, note(NoteKind::kAnnounce, 100'000), std::as_bytes(std::span(&none, 1)));
+  EXPECT_EQ(bytes_sent(NoteKind::kSpill) + bytes_sent(NoteKind::kFragment), 120'000u);
+}
+
+// The numbers of collectives begin anew after 2^32 - 1; what a peer has completed must not look older for that.
+TEST_F(EngineTest, CreditOverCollectivesSurvivesTheEndOfTheNumbers) {
+  const uint32_t ahead = limits_.collectives_ahead;
+  uint32_t op = 0u - 2 * ahead;
+  for (int round = 0; round < 6; ++round) {
+    const uint32_t first = op;
+    for (uint32_t i = 0; i < ahead; ++i) EXPECT_TRUE(team(0).may_send_eager(1, op++)) << first << " + " << i;
+    EXPECT_FALSE(team(0).may_send_eager(1, op)) << "rank 1 has completed none of " << first << " and later";
+    const Note completed{1, 0, 0, 0, op - 1, static_cast<uint16_t>(NoteKind::kCompleted), 0};
+    team(0).on_note(1, completed, {});
+    Note older = completed;
+    older.completed = first;  // it may come late, by another way
+    team(0).on_note(1, older, {});
+  }
+}
+
+}  // namespace
+}  // namespace ibcoll
