@@ -73,6 +73,18 @@ TEST(ApiTexts, WhatCanBeKnownWithoutAJobIsJson) {
   EXPECT_TRUE(nlohmann::json::parse(text).contains("settings"));
 }
 
+// What does not fit is cut, and ends within the room.
+TEST(ApiTexts, StayWithinTheirRoom) {
+  char text[8];
+  std::memset(text, 'x', sizeof text);
+  EXPECT_GT(ibcoll_info_json(nullptr, text, 4), 4u);
+  EXPECT_EQ(text[0], '{');
+  EXPECT_EQ(std::strlen(text), 3u);
+  EXPECT_EQ(text[4], 'x');
+  EXPECT_GT(ibcoll_info_json(nullptr, text + 5, 0), 4u);
+  EXPECT_EQ(text[5], 'x');
+}
+
 TEST_F(Api, OneRankIsAJob) {
   EXPECT_EQ(ibcoll_context_rank(context_), 0);
   EXPECT_EQ(ibcoll_context_size(context_), 1);

@@ -82,6 +82,25 @@ TEST_F(CreditOfOneCollective, SpillsStayWithinTheShare) {
   EXPECT_EQ(bytes_sent(NoteKind::kSpill) + bytes_sent(NoteKind::kFragment), 120'000u);
 }
 
+// A peer that may not read asks for bytes of what this rank has lent, and gets nothing else.
+TEST_F(CreditOfOneCollective, OnlyWhatWasLentIsSent) {
+  std::byte lent[100] = {};
+  const auto wants = [&](int64_t offset, uint64_t bytes) {
+    Exchange exchange(team(0), kSignature);
+    start(exchange);
+    exchange.lend(lent);
+    const auto address = reinterpret_cast<uint64_t>(lent) + static_cast<uint64_t>(offset);
+    wire_.boxes[1].clear();
+    exchange.on_note(1, note(NoteKind::kWanted, bytes), std::as_bytes(std::span(&address, 1)));
+    return bytes_sent(NoteKind::kEager);
+  };
+  EXPECT_EQ(wants(0, 100), 100u);
+  EXPECT_EQ(wants(40, 60), 60u);
+  EXPECT_TRUE(team(0).failure().ok());
+  EXPECT_EQ(wants(40, 61), 0u);
+  EXPECT_EQ(team(0).failure().code(), IBCOLL_ERR_MISMATCH);
+}
+
 // The numbers of collectives begin anew after 2^32 - 1; what a peer has completed must not look older for that.
 TEST_F(EngineTest, CreditOverCollectivesSurvivesTheEndOfTheNumbers) {
   const uint32_t ahead = limits_.collectives_ahead;
