@@ -100,6 +100,12 @@ TEST(Environment, MalformedValueIsAnErrorThatNamesItAndWhatIsAllowed) {
   EXPECT_NE(load({"IBCOLL_NET=x"}).status().text().find("one of auto, ucx, verbs, shm"), std::string::npos);
 }
 
+TEST(Environment, BothEndsOfARangeAreTaken) {
+  for (const char* variable :
+       {"IBCOLL_TIMEOUT=0.1", "IBCOLL_TIMEOUT=inf", "IBCOLL_PEER_TIMEOUT=1", "IBCOLL_PEER_TIMEOUT=86400"})
+    EXPECT_TRUE(load({variable}).ok()) << variable;
+}
+
 TEST(Environment, GidsSubnetsAndTransportsAreTaken) {
   for (const char* variable :
        {"IBCOLL_VERBS_GID=auto", "IBCOLL_VERBS_GID=3", "IBCOLL_VERBS_GID=255", "IBCOLL_VERBS_GID=10.1.0.0/16",

@@ -46,6 +46,21 @@ TEST_F(EngineTest, AFullWireIsTriedAgain) {
   }
 }
 
+// Where the kernel refuses a put, its data go in messages.
+TEST_F(EngineTest, ARefusedPutGoesInFragments) {
+  wire_.refuses = true;
+  std::vector<std::unique_ptr<Call>> calls;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    calls.push_back(make_call(team(rank), 20'000));
+    EXPECT_TRUE(calls.back()->request->start().ok());
+  }
+  progress();
+  for (const auto& call : calls) {
+    EXPECT_FALSE(call->request->in_flight());
+    EXPECT_TRUE(call->right(1));
+  }
+}
+
 // Other ranks may be ahead: with a team that does not exist here yet, and with collectives that were not started here.
 TEST_F(EngineTest, WhatComesEarlyIsKept) {
   engines_[2]->expect_team(77);

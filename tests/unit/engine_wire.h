@@ -33,6 +33,7 @@ struct Wire {
   bool full = false;
   bool writing = false;        // peers are in the middle of their puts
   bool slow = false;           // puts are accepted, and read their sources until the test says that they have ended
+  bool refuses = false;        // the kernel lets no rank write to another's memory any more
   std::vector<uint64_t> puts;  // tokens of these
   std::vector<std::deque<Letter>> boxes;
   std::vector<bool> dead;
@@ -51,10 +52,11 @@ class WireTransport : public Transport {
     return true;
   }
   RemoteRegion expose(int, std::span<std::byte> memory) override {
-    return {0, memory.size(), wire_.writing || wire_.slow ? 1u : 0u};
+    return {0, memory.size(), wire_.writing || wire_.slow || wire_.refuses ? 1u : 0u};
   }
   bool conceal(int, const RemoteRegion&) override { return !wire_.writing; }
   PutResult put(int, const RemoteRegion&, std::span<const std::byte>, const Note&, uint64_t token) override {
+    if (wire_.refuses) return PutResult::kRefused;
     if (!wire_.slow) return PutResult::kBusy;
     wire_.puts.push_back(token);
     return PutResult::kPending;
