@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each fault of the list can still be put into the sources."""
+"""Each fault of the list can still be put into the sources, and results.tsv tells of the faults as they are."""
 
 import collections
 import pathlib
 import unittest
 
-from faults import FAULTS, TARGETS
+from faults import FAULTS, SUITES
+from results import Results
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+SHARE = 0.9  # of the faults that were run as they are now: noticed
+LEAST = 60  # faults that were
 
 
 class Faults(unittest.TestCase):
@@ -23,8 +26,17 @@ class Faults(unittest.TestCase):
         names = collections.Counter(fault.name for fault in FAULTS)
         self.assertEqual([name for name, times in names.items() if times > 1], [])
         for fault in FAULTS:
-            self.assertIn(fault.target, TARGETS)
+            self.assertIn(fault.suite, SUITES)
             self.assertTrue(fault.tests)
+
+    def test_results_are_of_these_faults(self):
+        results = Results()
+        names = {fault.name for fault in FAULTS}
+        self.assertEqual(sorted(set(results.rows) - names), [], "faults that are gone: remove their lines")
+        counted = [fault for fault in FAULTS if not fault.same and results.of(fault) != "not run"]
+        others = [f"{fault.name} ({results.of(fault)})" for fault in counted if results.of(fault) != "noticed"]
+        self.assertGreaterEqual(len(counted), LEAST, "tests/mutants/run -n -w")
+        self.assertLessEqual(len(others), (1 - SHARE) * len(counted), f"tests/mutants/run -w: {', '.join(others)}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a fault is, and the suites that should notice some."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    """What is built, and the command that runs `tests` of it. {bin}: folder of the programs; {tests}: the last word."""
+    targets: tuple
+    command: tuple
+
+    def run(self, programs, tests):
+        words = [word.format(bin=programs) for word in self.command[:-1]]
+        names = tests.split() if self.command[-1] == "{tests}" else [self.command[-1].format(tests=tests)]
+        return words + names
+
+
+def google_test(target, *more):
+    return Suite((target, *more), (f"{{bin}}/{target}", "--gtest_fail_fast", "--gtest_filter={tests}"))
+
+
+def python_test(file, *targets):
+    return Suite(targets, ("python3", file, "-f", "{tests}"))
+
+
+UNIT, SIMULATED, CONFORMANCE, FAILURES = "unit", "simulated", "conformance", "failures"
+LAUNCHER_PARTS, LAUNCHER, PERF, API, BOOTSTRAPS = "launcher_parts", "launcher", "perf", "api", "bootstraps"
+SUITES = {
+    UNIT: google_test("ibcoll_unit_tests"),
+    SIMULATED: google_test("ibcoll_simulated_tests"),
+    CONFORMANCE: google_test("ibcoll_conformance_tests", "ibcoll_ucx"),
+    FAILURES: google_test("ibcoll_failures_tests", "ibcoll_ucx"),
+    LAUNCHER_PARTS: google_test("ibcoll_launcher_tests"),
+    LAUNCHER: Suite(("ibcoll_run", "ibcoll_launcher_probe"),
+                    ("python3", "tests/launcher/test_launcher.py", "--bin", "{bin}", "-f", "{tests}")),
+    PERF: python_test("tests/tools/test_perf.py", "ibcoll_run", "ibcoll_perf"),
+    API: python_test("tests/multiprocess/test_api.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_api_ranks"),
+}
+# Of all kinds of messages, in a tenth of the time of all.
+SOME_ALGORITHMS = ":".join(f"*EveryAlgorithm*all*_{name}" for name in ("ring", "bruck", "direct", "two_phase_bruck"))
+ARRIVALS = "*ArrivalAware*:*ArrivalNotice*:*LinearTime*"
+SEEDS = "Seeds.EveryRunCompletesWithTheRightData"
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """Where `old` stands once in `file`, `new` stands instead, and `tests` of the suite should notice."""
+    name: str
+    file: str
+    old: str
+    new: str
+    suite: str
+    tests: str  # a filter of GoogleTest, or names of Python's unittest
+    same: str = ""  # why nothing changes that can be observed; not counted
+
+    def put_into(self, text):
+        return text.replace(self.old, self.new)
