@@ -45,6 +45,7 @@ bool may_wait(const Late& late, const Placement& nodes, int from, int to) {
 struct Outcome {
   bool others_were_done = true;  // when the late rank came
   std::string missing;           // blocks that were not there then
+  bool left_before = false;      // a rank had left the call by then
   Time after_arrival = 0;        // from then to the last exit
   Time late_rank_done = 0;       // from its arrival to when all was there for it
   SimCounters at_arrival;        // what had been sent when it came
@@ -67,6 +68,7 @@ Outcome run_late(const Late& late) {
   wanted.collective = late.collective;
   wanted.p = p;
   wanted.bytes = late.bytes;
+  if (wanted.row().irregular()) wanted.sizes = [bytes = late.bytes](int, int) { return bytes; };
   if (wanted.row().reduces()) wanted.op = IBCOLL_SUM, wanted.count = late.bytes / wanted.element_bytes();
   wanted.scheme = late.scheme;
   CollectiveCase call(wanted, 17);
@@ -94,6 +96,7 @@ Outcome run_late(const Late& late) {
     step.completed = [&, rank](const Status& status) {
       EXPECT_TRUE(status.ok()) << status.text();
       EXPECT_EQ(call.at(rank).check(0), "");
+      outcome.left_before |= arrived == 0;
       outcome.after_arrival = job.network().now() - arrived;
       if (rank == late.rank) outcome.late_rank_done = outcome.after_arrival;
     };
@@ -159,6 +162,9 @@ TEST_P(ArrivalAware, TheOthersAreDoneBeforeTheLateRankComes) {
 INSTANTIATE_TEST_SUITE_P(Paper, ArrivalAware,
                          ::testing::Combine(::testing::Values(IBCOLL_ALLTOALL, IBCOLL_ALLGATHER),
                                             ::testing::Values("pap_direct", "pap_shm_direct", "pap_shm_lanes")));
+INSTANTIATE_TEST_SUITE_P(WithSizes, ArrivalAware,
+                         ::testing::Combine(::testing::Values(IBCOLL_ALLTOALLV),
+                                            ::testing::Values("pap_direct", "pap_shm_direct")));
 
 // Whoever is late, of random layouts: uneven nodes, nodes of one rank, ranks of a node that are no neighbours.
 TEST(NodeLanes, NoRankWaitsForItsNode) {
@@ -219,6 +225,23 @@ TEST(Spill, BlocksForTheLateRankTravelWhileItIsAway) {
       EXPECT_LT(spilled.late_rank_done, waited.late_rank_done + static_cast<Time>(p) * 1'000) << p;
       const uint64_t slots = static_cast<uint64_t>(p - 1) * (late.bytes / 4096);
       EXPECT_GE(spilled.counters.messages, waited.counters.messages + slots) << p;
+    }
+}
+
+// The root does not wait for the late rank before it serves those behind it.
+TEST(Scatter, OthersHaveTheirBlocksBeforeTheLateRankComes) {
+  for (const int p : {3, 8, 13}) {
+    const Late late{IBCOLL_SCATTER, "linear", IBCOLL_SCHEME_ZERO_COPY, 3000, node_layout(p, 0), p / 2, kLate};
+    const Outcome outcome = run_late(late);
+    EXPECT_TRUE(outcome.others_were_done) << p << ":" << outcome.missing;
+  }
+}
+
+TEST(Barrier, NobodyLeavesBeforeTheLateRankHasCome) {
+  for (const int p : {2, 3, 5, 8, 13})
+    for (int rank = 0; rank < p; ++rank) {
+      const Late late{IBCOLL_BARRIER, "dissemination", IBCOLL_SCHEME_AUTO, 0, node_layout(p, 0), rank, kLate};
+      EXPECT_FALSE(run_late(late).left_before) << p << ", rank " << rank;
     }
 }
 
