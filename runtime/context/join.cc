@@ -152,7 +152,7 @@ class Joining {
 
   Status make_segment() {
     if (locals_.size() == 1 || locals_.front() != rank()) return {};
-    Result<std::unique_ptr<Segment>> made = Segment::create(static_cast<int>(locals_.size()), ring_bytes());
+    Result<std::unique_ptr<shm::Segment>> made = shm::Segment::create(static_cast<int>(locals_.size()), ring_bytes());
     if (!made.ok()) return made.status();
     segment_ = std::move(*made);
     return segment_->offer(segment_name());
@@ -310,15 +310,15 @@ class Joining {
     if (segment_) {
       if (Status served = segment_->serve(segment_key(), deadline); !served.ok()) return served;
     } else {
-      Result<std::unique_ptr<Segment>> received =
-          Segment::receive(segment_name(), segment_key(), static_cast<int>(self), static_cast<int>(locals_.size()),
-                           ring_bytes(), deadline);
+      Result<std::unique_ptr<shm::Segment>> received =
+          shm::Segment::receive(segment_name(), segment_key(), static_cast<int>(self), static_cast<int>(locals_.size()),
+                                ring_bytes(), deadline);
       if (!received.ok()) return received.status();
       segment_ = std::move(*received);
     }
-    job_.shm = std::make_unique<ShmTransport>(std::move(segment_), locals_, static_cast<int>(self),
-                                              config_.text("IBCOLL_SINGLE_COPY") != "off");
-    job_.memory = std::make_unique<ShmNodeMemory>(*job_.shm);
+    job_.shm = std::make_unique<shm::Transport>(std::move(segment_), locals_, static_cast<int>(self),
+                                                config_.text("IBCOLL_SINGLE_COPY") != "off");
+    job_.memory = std::make_unique<shm::NodeMemory>(*job_.shm);
     return {};
   }
 
@@ -366,7 +366,7 @@ class Joining {
       job_.cache_bytes = std::min<double>(job_.cache_bytes, theirs.cache_bytes);
       job_.own_cache_bytes = std::max<double>(job_.own_cache_bytes, theirs.own_cache_bytes);
     }
-    job_.memory_model = middle_of(std::move(timed));
+    job_.memory_model = shm::middle_of(std::move(timed));
     return {};
   }
 
@@ -406,7 +406,7 @@ class Joining {
   Job job_;
   std::vector<int> locals_;  // job ranks of this node
   uint64_t segment_id_ = 0;  // random, and the same on all ranks
-  std::unique_ptr<Segment> segment_;
+  std::unique_ptr<shm::Segment> segment_;
   std::unique_ptr<NetworkTransport> verbs_;  // until it is settled whether all ranks have it
   std::string without_verbs_;                // the first rank that has none, and why
   bool any_expects_verbs_ = false;

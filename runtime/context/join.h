@@ -18,11 +18,11 @@ namespace ibcoll {
 struct Job {
   std::vector<int> nodes;  // job rank -> node
   int node_count = 1;
-  double ranks_per_core = 1.0;        // on the fullest machine or node
-  bool one_cpu = false;               // all ranks of this node share one processor
-  uint64_t id = 0;                    // random, the same on all ranks
-  std::unique_ptr<ShmTransport> shm;  // nullptr: alone on the node
-  std::unique_ptr<ShmNodeMemory> memory;
+  double ranks_per_core = 1.0;          // on the fullest machine or node
+  bool one_cpu = false;                 // all ranks of this node share one processor
+  uint64_t id = 0;                      // random, the same on all ranks
+  std::unique_ptr<shm::Transport> shm;  // nullptr: alone on the node
+  std::unique_ptr<shm::NodeMemory> memory;
   std::unique_ptr<Transport> net;  // nullptr: one node
   LinkModel net_model;             // of the slowest link of the job, or of the one in the middle where links were timed
   MemoryModel memory_model;        // of the ranks in the middle

@@ -19,7 +19,7 @@
 #include "runtime/machine/wait_loop.h"
 #include "runtime/shm/segment.h"
 
-namespace ibcoll {
+namespace ibcoll::shm {
 namespace {
 
 constexpr size_t kMostCallers = 64;                     // at a time, who have said nothing yet
@@ -208,4 +208,4 @@ Result<std::unique_ptr<Segment>> Segment::receive(const std::string& name, uint6
   return segment;
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

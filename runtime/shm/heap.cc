@@ -8,7 +8,7 @@
 #include "runtime/machine/process_watch.h"
 #include "runtime/machine/wait_loop.h"
 
-namespace ibcoll {
+namespace ibcoll::shm {
 namespace {
 
 constexpr uint64_t kPatienceNs = 2'000'000'000;  // the lock is held for less than a microsecond
@@ -159,4 +159,4 @@ void Heap::give_back(uint64_t offset, uint64_t bytes) noexcept {
   unlock();
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

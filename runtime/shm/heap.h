@@ -10,7 +10,7 @@
 
 #include "runtime/base/status.h"
 
-namespace ibcoll {
+namespace ibcoll::shm {
 
 class Heap {
  public:
@@ -53,4 +53,4 @@ class Heap {
   FreeList lists_[2];
 };
 
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

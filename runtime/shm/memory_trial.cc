@@ -13,7 +13,7 @@
 #include "runtime/machine/wait_loop.h"
 #include "runtime/shm/single_copy.h"
 
-namespace ibcoll {
+namespace ibcoll::shm {
 namespace {
 
 constexpr uint64_t kMostBytes = 65536;
@@ -249,4 +249,4 @@ MemoryModel time_memory(Segment& segment, int rank, int partner, bool reads, std
   return Trial(segment, rank, partner, deadline).run(reads);
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

@@ -10,7 +10,7 @@
 #include "runtime/shm/segment.h"
 #include "runtime/transport/transport.h"
 
-namespace ibcoll {
+namespace ibcoll::shm {
 
 // The rank whom the local rank times the node with, or -1: the first rank and the one half of the node away time it.
 int trial_partner(int rank, int ranks) noexcept;
@@ -24,4 +24,4 @@ MemoryModel time_memory(Segment& segment, int rank, int partner, bool reads, std
 // the middle; of two, the faster one, as ranks are disturbed in one direction only. Independent of the order.
 MemoryModel middle_of(std::vector<MemoryModel> timed);
 
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

@@ -4,9 +4,9 @@
 #include "runtime/shm/single_copy.h"
 #include "runtime/shm/transport.h"
 
-namespace ibcoll {
+namespace ibcoll::shm {
 
-RemoteRegion ShmTransport::expose(int peer, std::span<std::byte> memory) {
+RemoteRegion Transport::expose(int peer, std::span<std::byte> memory) {
   const int from = local(peer);
   const RemoteRegion none{reinterpret_cast<uint64_t>(memory.data()), memory.size(), 0};
   if (segment_->may_copy(from, rank_).load(std::memory_order_acquire) != Segment::kMayCopy) return none;
@@ -27,7 +27,7 @@ RemoteRegion ShmTransport::expose(int peer, std::span<std::byte> memory) {
 
 // The right is the sender's while it writes, and nothing takes it back: the kernel moves the bytes on its behalf. Only
 // its end does; a dead process writes nothing.
-bool ShmTransport::conceal(int peer, const RemoteRegion& region) {
+bool Transport::conceal(int peer, const RemoteRegion& region) {
   if (region.key == 0) return true;
   const int from = local(peer);
   Exposure& exposure = segment_->pair(from, rank_).exposures[region.key % PairBlock::kExposures];
@@ -41,8 +41,8 @@ bool ShmTransport::conceal(int peer, const RemoteRegion& region) {
   return true;
 }
 
-PutResult ShmTransport::put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
-                            uint64_t) {
+PutResult Transport::put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
+                         uint64_t) {
   const int to_local = local(peer);
   Outgoing* const out = outgoing(to_local);
   if (!out) return PutResult::kBusy;
@@ -88,4 +88,4 @@ PutResult ShmTransport::put(int peer, const RemoteRegion& to, std::span<const st
   return PutResult::kDone;
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

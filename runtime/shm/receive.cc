@@ -6,9 +6,9 @@
 
 #include "runtime/shm/transport.h"
 
-namespace ibcoll {
+namespace ibcoll::shm {
 
-void ShmTransport::find_senders() {
+void Transport::find_senders() {
   seen_open_count_ = segment_->info(rank_).open_count.load(std::memory_order_acquire);
   for (int i = 0; i < segment_->ranks(); ++i) {
     if (!segment_->open(i, rank_).load(std::memory_order_acquire)) continue;
@@ -21,7 +21,7 @@ void ShmTransport::find_senders() {
   }
 }
 
-size_t ShmTransport::take(Incoming& in, std::span<Event> events) noexcept {
+size_t Transport::take(Incoming& in, std::span<Event> events) noexcept {
   const uint64_t tail = in.block->tail.load(std::memory_order_acquire);
   size_t count = 0;
   while (in.head != tail && count < events.size()) {
@@ -50,7 +50,7 @@ size_t ShmTransport::take(Incoming& in, std::span<Event> events) noexcept {
 }
 
 // Nothing that comes later could be found.
-void ShmTransport::spoiled(Incoming& in) {
+void Transport::spoiled(Incoming& in) {
   failed(in.local,
          fmt::format(
              "what it sent is spoiled: its process {} has written to shared memory what ibcoll did not tell it to, or "
@@ -59,7 +59,7 @@ void ShmTransport::spoiled(Incoming& in) {
   in.spoiled = true;
 }
 
-size_t ShmTransport::poll(std::span<Event> events) {
+size_t Transport::poll(std::span<Event> events) {
   size_t count = 0;
   if (segment_->info(rank_).open_count.load(std::memory_order_relaxed) != seen_open_count_) [[unlikely]]
     find_senders();
@@ -83,7 +83,7 @@ size_t ShmTransport::poll(std::span<Event> events) {
 
 // In the order in which they were noticed, and each after all that the peer sent: what it had to say of the failure of
 // another rank comes before its own end.
-size_t ShmTransport::report_failures(std::span<Event> events) {
+size_t Transport::report_failures(std::span<Event> events) {
   size_t count = 0;
   for (auto at = failures_.begin(); at != failures_.end() && count < events.size();) {
     const int local = at->local;
@@ -110,4 +110,4 @@ size_t ShmTransport::report_failures(std::span<Event> events) {
   return count;
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

@@ -13,7 +13,7 @@
 
 #include "runtime/machine/memory_limit.h"
 
-namespace ibcoll {
+namespace ibcoll::shm {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -174,4 +174,4 @@ std::byte* Segment::ring(int from, int to) noexcept {
   return base_ + pair_offset(from, to) + whole_pages(sizeof(PairBlock));
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

@@ -28,7 +28,7 @@
 #include "runtime/machine/doorbell.h"
 #include "runtime/shm/heap.h"
 
-namespace ibcoll {
+namespace ibcoll::shm {
 
 constexpr uint64_t kSegmentPage = 4096;         // bytes; what the heap is given out in
 constexpr uint64_t kChunk = uint64_t{2} << 20;  // bytes, one huge page; what the heap gets its memory in
@@ -161,4 +161,4 @@ class Segment {
   std::atomic<uint8_t>* open_ = nullptr;
 };
 
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

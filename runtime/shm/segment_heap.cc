@@ -8,7 +8,7 @@
 #include "runtime/machine/memory_limit.h"
 #include "runtime/shm/segment.h"
 
-namespace ibcoll {
+namespace ibcoll::shm {
 namespace {
 
 constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1; the C library of then does not name it
@@ -111,4 +111,4 @@ uint64_t Segment::count_chunks(Chunk kind) noexcept {
 // go on with the old ones; nothing tells a registration cache of that.
 void Segment::release(uint64_t offset, uint64_t bytes) noexcept { header().heap.give_back(offset, whole_pages(bytes)); }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

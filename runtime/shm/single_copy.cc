@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace ibcoll {
+namespace ibcoll::shm {
 namespace {
 
 constexpr uint64_t kProbeValue = 0x1bc011'0badca5e;
@@ -55,4 +55,4 @@ bool may_copy_process(pid_t pid, uint64_t probe_address) noexcept {
          write_process(pid, probe_address, bytes).ok();
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

@@ -10,7 +10,7 @@
 
 #include "runtime/base/status.h"
 
-namespace ibcoll {
+namespace ibcoll::shm {
 
 // `address` of process `pid` -> into. The error names pid, range and errno. PEER_FAILED: the process has ended, or is
 // about to and has given back its memory already. UNSUPPORTED: the kernel refuses the call, as after one of the two has
@@ -23,4 +23,4 @@ Status write_process(pid_t pid, uint64_t address, std::span<const std::byte> fro
 const uint64_t* probe_word() noexcept;
 bool may_copy_process(pid_t pid, uint64_t probe_address) noexcept;
 
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

@@ -13,14 +13,14 @@
 #include "runtime/shm/memory_trial.h"
 #include "runtime/shm/single_copy.h"
 
-namespace ibcoll {
+namespace ibcoll::shm {
 namespace {
 
 constexpr std::chrono::milliseconds kTrialLimit{50};  // a fraction of what a start takes; it needs two to five
 
 }  // namespace
 
-ShmTransport::ShmTransport(std::shared_ptr<Segment> segment, std::vector<int> jobs, int rank, bool single_copy)
+Transport::Transport(std::shared_ptr<Segment> segment, std::vector<int> jobs, int rank, bool single_copy)
     : segment_(std::move(segment)),
       jobs_(std::move(jobs)),
       pids_(jobs_.size(), ::getpid()),
@@ -38,7 +38,7 @@ ShmTransport::ShmTransport(std::shared_ptr<Segment> segment, std::vector<int> jo
   info.pid.store(::getpid(), std::memory_order_release);
 }
 
-Status ShmTransport::probe() {
+Status Transport::probe() {
   for (int i = 0; i < segment_->ranks(); ++i) {
     if (i == rank_) continue;
     const RankInfo& peer = segment_->info(i);
@@ -51,14 +51,14 @@ Status ShmTransport::probe() {
   return {};
 }
 
-MemoryModel ShmTransport::time_memory() {
+MemoryModel Transport::time_memory() {
   const int partner = trial_partner(rank_, segment_->ranks());
   if (partner < 0) return {};
   const bool reads = segment_->may_copy(rank_, partner).load(std::memory_order_acquire) != 0;
-  return ibcoll::time_memory(*segment_, rank_, partner, reads, kTrialLimit);
+  return shm::time_memory(*segment_, rank_, partner, reads, kTrialLimit);
 }
 
-bool ShmTransport::all_may_copy(const std::vector<int>& locals) const {
+bool Transport::all_may_copy(const std::vector<int>& locals) const {
   for (const int i : locals)
     for (const int j : locals)
       if (i != j && segment_->may_copy(i, j).load(std::memory_order_acquire) == Segment::kNever) return false;
@@ -66,13 +66,13 @@ bool ShmTransport::all_may_copy(const std::vector<int>& locals) const {
 }
 
 // A process that changes its user, or forbids that its memory is read, is not asked again.
-void ShmTransport::refused(int local, const Status& why) noexcept {
+void Transport::refused(int local, const Status& why) noexcept {
   segment_->may_copy(rank_, local).store(Segment::kRefused, std::memory_order_release);
   log(LogLevel::kInfo, "shm: large blocks go to and from rank {} by two copies from now on: {}",
       jobs_[static_cast<size_t>(local)], why.text());
 }
 
-bool ShmTransport::any_refused() const noexcept {
+bool Transport::any_refused() const noexcept {
   for (int i = 0; i < segment_->ranks(); ++i)
     if (segment_->may_copy(rank_, i).load(std::memory_order_relaxed) == Segment::kRefused) return true;
   return false;
@@ -80,7 +80,7 @@ bool ShmTransport::any_refused() const noexcept {
 
 // ---------------------------------------------------------------- sending
 
-ShmTransport::Outgoing* ShmTransport::outgoing(int local) noexcept {
+Transport::Outgoing* Transport::outgoing(int local) noexcept {
   Outgoing& out = outgoing_[static_cast<size_t>(local)];
   if (out.block) return out.dead ? nullptr : &out;
   if (out.dead) return nullptr;
@@ -96,7 +96,7 @@ ShmTransport::Outgoing* ShmTransport::outgoing(int local) noexcept {
 }
 
 // Room for one record in one piece; nullptr: the ring is full.
-std::byte* ShmTransport::reserve(Outgoing& out, uint64_t bytes) noexcept {
+std::byte* Transport::reserve(Outgoing& out, uint64_t bytes) noexcept {
   const uint64_t to_end = mask_ + 1 - (out.tail & mask_);
   const uint64_t needed = bytes <= to_end ? bytes : to_end + bytes;
   if (out.tail + needed - out.head > mask_ + 1) {
@@ -117,8 +117,8 @@ std::byte* ShmTransport::reserve(Outgoing& out, uint64_t bytes) noexcept {
   return out.ring + (out.tail & mask_);
 }
 
-void ShmTransport::write_record(Outgoing& out, std::byte* at, const Note& note,
-                                std::span<const std::byte> payload) noexcept {
+void Transport::write_record(Outgoing& out, std::byte* at, const Note& note,
+                             std::span<const std::byte> payload) noexcept {
   auto* const record = reinterpret_cast<Record*>(at);
   record->length = payload.size();
   record->note = note;
@@ -130,7 +130,7 @@ void ShmTransport::write_record(Outgoing& out, std::byte* at, const Note& note,
   ++messages_sent_;
 }
 
-bool ShmTransport::send(int peer, const Note& note, std::span<const std::byte> payload) {
+bool Transport::send(int peer, const Note& note, std::span<const std::byte> payload) {
   Outgoing* const out = outgoing(local(peer));
   if (!out) return false;
   std::byte* const at = reserve(*out, Record::bytes(payload.size()));
@@ -141,24 +141,24 @@ bool ShmTransport::send(int peer, const Note& note, std::span<const std::byte> p
 
 // ---------------------------------------------------------------- liveness
 
-void ShmTransport::failed(int local, std::string why, ibcoll_status_t of_this_rank) {
+void Transport::failed(int local, std::string why, ibcoll_status_t of_this_rank) {
   outgoing_[static_cast<size_t>(local)].dead = true;
   if (known_dead_[static_cast<size_t>(local)]) return;
   known_dead_[static_cast<size_t>(local)] = true;
   failures_.push_back({local, std::move(why), of_this_rank});
 }
 
-void ShmTransport::check_peers() {
+void Transport::check_peers() {
   for (const int i : processes_.ended()) failed(i, fmt::format("its process {} on this node is gone", pid(i)));
 }
 
-Time ShmTransport::now() const {
+Time Transport::now() const {
   timespec time{};
   ::clock_gettime(CLOCK_MONOTONIC, &time);
   return static_cast<Time>(time.tv_sec) * 1'000'000'000 + static_cast<Time>(time.tv_nsec);
 }
 
-Json ShmTransport::describe() const {
+Json Transport::describe() const {
   // Of all ranks, not of this one alone: collectives go by what all may do.
   const int ranks = segment_->ranks();
   int allowed = 0;
@@ -196,21 +196,21 @@ Json ShmTransport::describe() const {
 // ---------------------------------------------------------------- node memory
 
 // Where others find it when this rank dies before it can tell them.
-Result<uint64_t> ShmNodeMemory::allocate(uint64_t bytes) {
+Result<uint64_t> NodeMemory::allocate(uint64_t bytes) {
   Result<uint64_t> offset = segment().reserve(bytes);
   if (offset.ok())
     segment().info(transport_.self()).window.store(*offset / kSegmentPage + 1, std::memory_order_release);
   return offset;
 }
 
-uint64_t ShmNodeMemory::allocated_last(int peer) {
+uint64_t NodeMemory::allocated_last(int peer) {
   const uint64_t window = segment().info(transport_.local(peer)).window.load(std::memory_order_acquire);
   return window == 0 || window > kHeapBytes / kSegmentPage ? kNowhere : (window - 1) * kSegmentPage;
 }
 
-bool ShmNodeMemory::can_read(int peer) const { return transport_.may_use(transport_.local(peer)); }
+bool NodeMemory::can_read(int peer) const { return transport_.may_use(transport_.local(peer)); }
 
-Status ShmNodeMemory::read(int peer, uint64_t address, std::span<std::byte> into) {
+Status NodeMemory::read(int peer, uint64_t address, std::span<std::byte> into) {
   const int local = transport_.local(peer);
   if (!transport_.may_use(local))
     return error(IBCOLL_ERR_UNSUPPORTED, "shm: the kernel does not let this rank read the memory of rank {}", peer);
@@ -224,15 +224,15 @@ Status ShmNodeMemory::read(int peer, uint64_t address, std::span<std::byte> into
   return status;
 }
 
-Status ShmNodeMemory::confirm() {
+Status NodeMemory::confirm() {
   const int ended = transport_.first_ended(read_);
   read_.clear();
   return ended < 0 ? Status() : gone(ended);
 }
 
-Status ShmNodeMemory::gone(int local) const {
+Status NodeMemory::gone(int local) const {
   return error(IBCOLL_ERR_PEER_FAILED, "rank {} of the job failed: its process {} on this node is gone",
                transport_.job(local), transport_.pid(local));
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

@@ -15,13 +15,13 @@
 #include "runtime/shm/segment.h"
 #include "runtime/transport/transport.h"
 
-namespace ibcoll {
+namespace ibcoll::shm {
 
-class ShmTransport : public Transport {
+class Transport : public ibcoll::Transport {
  public:
   // `jobs[i]`: job rank of local rank i; `rank`: this one's local index. Collective over the node in two steps, with a
   // synchronisation of all its ranks after each: the constructor publishes pid and probe word; then probe().
-  ShmTransport(std::shared_ptr<Segment> segment, std::vector<int> jobs, int rank, bool single_copy);
+  Transport(std::shared_ptr<Segment> segment, std::vector<int> jobs, int rank, bool single_copy);
 
   // Watches the other processes, and tries whose memory this rank may read and write; the other ranks' answers are
   // there after the next synchronisation. SYSTEM: the end of a process would not be noticed.
@@ -122,9 +122,9 @@ class ShmTransport : public Transport {
 };
 
 // The node's heap and single-copy reads, on the same segment.
-class ShmNodeMemory : public NodeMemory {
+class NodeMemory : public ibcoll::NodeMemory {
  public:
-  explicit ShmNodeMemory(ShmTransport& transport) : transport_(transport) {
+  explicit NodeMemory(Transport& transport) : transport_(transport) {
     read_.reserve(static_cast<size_t>(transport.segment().ranks()));
   }
   Result<uint64_t> allocate(uint64_t bytes) override;
@@ -145,8 +145,8 @@ class ShmNodeMemory : public NodeMemory {
   Segment& segment() noexcept { return transport_.segment(); }
   Status gone(int local) const;
 
-  ShmTransport& transport_;
+  Transport& transport_;
   std::vector<int> read_;  // local ranks, since the last confirm(), each once
 };
 
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

@@ -9,9 +9,9 @@
 
 #include "runtime/transport/transport.h"
 
-namespace ibcoll {
+namespace ibcoll::sim {
 
-struct SimEvent {
+struct QueuedEvent {
   enum Kind : uint8_t {
     kDepart,   // subject: message; its sender has come to it
     kFlag,     // subject: index of a flag that is set now
@@ -29,7 +29,7 @@ struct SimEvent {
   uint32_t other = 0;
 
   Kind kind() const noexcept { return static_cast<Kind>(order_and_kind & 0xff); }
-  bool before(const SimEvent& that) const noexcept {
+  bool before(const QueuedEvent& that) const noexcept {
     return time != that.time ? time < that.time : order_and_kind < that.order_and_kind;
   }
 };
@@ -39,10 +39,10 @@ class EventQueue {
  public:
   bool empty() const noexcept { return heap_.empty(); }
   size_t size() const noexcept { return heap_.size(); }
-  const SimEvent& front() const noexcept { return heap_.front(); }
+  const QueuedEvent& front() const noexcept { return heap_.front(); }
 
-  void push(Time time, SimEvent::Kind kind, uint32_t subject, uint32_t other = 0) {
-    const SimEvent event{time, (++scheduled_ << 8) | kind, subject, other};
+  void push(Time time, QueuedEvent::Kind kind, uint32_t subject, uint32_t other = 0) {
+    const QueuedEvent event{time, (++scheduled_ << 8) | kind, subject, other};
     heap_.push_back(event);
     size_t at = heap_.size() - 1;
     while (at > 0) {
@@ -54,9 +54,9 @@ class EventQueue {
     heap_[at] = event;
   }
 
-  SimEvent pop() {
-    const SimEvent first = heap_.front();
-    const SimEvent last = heap_.back();
+  QueuedEvent pop() {
+    const QueuedEvent first = heap_.front();
+    const QueuedEvent last = heap_.back();
     heap_.pop_back();
     if (!heap_.empty()) sink(last);
     return first;
@@ -65,7 +65,7 @@ class EventQueue {
  private:
   static constexpr size_t kChildren = 4;
 
-  void sink(const SimEvent& event) {
+  void sink(const QueuedEvent& event) {
     const size_t size = heap_.size();
     size_t at = 0;
     for (size_t child = 1; child < size; child = at * kChildren + 1) {
@@ -81,8 +81,8 @@ class EventQueue {
     heap_[at] = event;
   }
 
-  std::vector<SimEvent> heap_;
+  std::vector<QueuedEvent> heap_;
   uint64_t scheduled_ = 0;
 };
 
-}  // namespace ibcoll
+}  // namespace ibcoll::sim

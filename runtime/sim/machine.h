@@ -6,14 +6,14 @@
 #include "runtime/machine/simulation.h"
 #include "runtime/sim/network.h"
 
-namespace ibcoll {
+namespace ibcoll::sim {
 
-class SimMachine final : public Simulation {
+class Machine final : public ibcoll::Simulation {
  public:
-  explicit SimMachine(SimNetwork& network) : network_(network) { Simulation::current = this; }
-  ~SimMachine() override { Simulation::current = nullptr; }
-  SimMachine(const SimMachine&) = delete;
-  SimMachine& operator=(const SimMachine&) = delete;
+  explicit Machine(Network& network) : network_(network) { ibcoll::Simulation::current = this; }
+  ~Machine() override { ibcoll::Simulation::current = nullptr; }
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
 
   // Whose work is done from now on.
   void run_as(int rank) { running_ = rank; }
@@ -27,8 +27,8 @@ class SimMachine final : public Simulation {
   }
 
  private:
-  SimNetwork& network_;
+  Network& network_;
   int running_ = 0;
 };
 
-}  // namespace ibcoll
+}  // namespace ibcoll::sim

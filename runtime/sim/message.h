@@ -7,12 +7,12 @@
 
 #include "runtime/transport/transport.h"
 
-namespace ibcoll {
+namespace ibcoll::sim {
 
 // Index into the network's pool.
 using MessageId = uint32_t;
 
-struct SimMessage {
+struct Message {
   enum class Kind : uint8_t { kSend, kPut, kFailure };
   // When the bytes of a put are read and written. All are within the contract; a run meets all of them.
   enum class Landing : uint8_t {
@@ -41,7 +41,7 @@ struct SimMessage {
 };
 
 // Traffic in one direction between two ranks.
-struct SimPair {
+struct Pair {
   int from = -1;
   int to = -1;
   Time last_arrival = 0;
@@ -54,4 +54,4 @@ struct SimPair {
   bool heard = false;          // something has been delivered
 };
 
-}  // namespace ibcoll
+}  // namespace ibcoll::sim

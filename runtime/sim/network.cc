@@ -5,22 +5,22 @@
 #include <cstring>
 #include <utility>
 
-namespace ibcoll {
+namespace ibcoll::sim {
 
-SimNetwork::SimNetwork(SimParams params)
+Network::Network(Params params)
     : params_(std::move(params)), random_(params_.seed), hosts_(static_cast<size_t>(params_.ranks)) {
   for (int rank = 0; rank < params_.ranks; ++rank) {
     const size_t i = static_cast<size_t>(rank);
     hosts_[i].node = params_.node_of.empty() ? rank : params_.node_of[i];
     if (static_cast<size_t>(hosts_[i].node) >= node_ports_.size())
       node_ports_.resize(static_cast<size_t>(hosts_[i].node) + 1);
-    transports_.push_back(std::make_unique<SimTransport>(*this, rank));
+    transports_.push_back(std::make_unique<Transport>(*this, rank));
   }
 }
 
-bool SimNetwork::advance() {
+bool Network::advance() {
   if (queue_.empty()) return false;
-  const SimEvent event = queue_.pop();
+  const QueuedEvent event = queue_.pop();
   now_ = std::max(now_, event.time);
   ++counters_.events;
   trace(now_);
@@ -29,16 +29,16 @@ bool SimNetwork::advance() {
   return true;
 }
 
-void SimNetwork::advance_to(Time time) {
+void Network::advance_to(Time time) {
   while (!queue_.empty() && queue_.front().time <= time) advance();
   now_ = std::max(now_, time);
 }
 
-void SimNetwork::handle(const SimEvent& event) {
+void Network::handle(const QueuedEvent& event) {
   switch (event.kind()) {
-    case SimEvent::kDepart:
+    case QueuedEvent::kDepart:
       return leave(event.subject);
-    case SimEvent::kFlag: {
+    case QueuedEvent::kFlag: {
       const Flag flag = flags_[event.subject];
       free_flags_.push_back(event.subject);
       flag.flag->store(flag.value, std::memory_order_release);
@@ -46,34 +46,34 @@ void SimNetwork::handle(const SimEvent& event) {
       if (observer_) observer_->shows(flag.rank, now_);
       return;
     }
-    case SimEvent::kArrive:
+    case QueuedEvent::kArrive:
       return arrive(event.subject);
-    case SimEvent::kDeliver: {
-      const SimMessage& message = messages_[event.subject];
+    case QueuedEvent::kDeliver: {
+      const Message& message = messages_[event.subject];
       --port(message, message.to).delivering;
       return deliver(event.subject);
     }
-    case SimEvent::kSent:
+    case QueuedEvent::kSent:
       return sent(event.subject);
-    case SimEvent::kCredit:
+    case QueuedEvent::kCredit:
       return credit(pairs_[event.subject]);
-    case SimEvent::kWake:
+    case QueuedEvent::kWake:
       return wake(static_cast<int>(event.subject));
-    case SimEvent::kDeath:
+    case QueuedEvent::kDeath:
       return die(static_cast<int>(event.subject));
-    case SimEvent::kDetect:
+    case QueuedEvent::kDetect:
       return detect(static_cast<int>(event.subject), static_cast<int>(event.other));
   }
 }
 
-void SimNetwork::wake(int rank) {
+void Network::wake(int rank) {
   Host& host = hosts_[static_cast<size_t>(rank)];
   if (host.runnable || host.dead) return;
   host.runnable = true;
   runnable_.push_back(rank);
 }
 
-int SimNetwork::take_runnable() {
+int Network::take_runnable() {
   if (!params_.random) {
     const int first = runnable_[first_runnable_++];
     if (first_runnable_ == runnable_.size()) runnable_.clear(), first_runnable_ = 0;
@@ -88,8 +88,8 @@ int SimNetwork::take_runnable() {
   return rank;
 }
 
-SimPair& SimNetwork::pair(int from, int to) {
-  SimTransport::Peer& peer = transport(from).peers_[to];
+Pair& Network::pair(int from, int to) {
+  Transport::Peer& peer = transport(from).peers_[to];
   if (peer.pair == UINT32_MAX) {
     peer.pair = static_cast<uint32_t>(pairs_.size());
     pairs_.emplace_back();
@@ -100,14 +100,14 @@ SimPair& SimNetwork::pair(int from, int to) {
   return pairs_[peer.pair];
 }
 
-MessageId SimNetwork::make_message(SimMessage::Kind kind, int from, int to) {
+MessageId Network::make_message(Message::Kind kind, int from, int to) {
   if (free_messages_.empty()) {
     free_messages_.push_back(static_cast<MessageId>(messages_.size()));
     messages_.emplace_back();
   }
   const MessageId id = free_messages_.back();
   free_messages_.pop_back();
-  SimMessage& made = messages_[id];
+  Message& made = messages_[id];
   made.kind = kind;
   made.from = from;
   made.to = to;
@@ -119,19 +119,19 @@ MessageId SimNetwork::make_message(SimMessage::Kind kind, int from, int to) {
   return id;
 }
 
-void SimNetwork::release(MessageId id) {
+void Network::release(MessageId id) {
   if (--messages_[id].uses > 0) return;
   std::vector<std::byte>& payload = messages_[id].payload;
   if (params_.poison && !payload.empty()) std::memset(payload.data(), 0xdb, payload.size());
   free_messages_.push_back(id);
 }
 
-void SimNetwork::charge(int rank, Time duration) {
+void Network::charge(int rank, Time duration) {
   Time& until = hosts_[static_cast<size_t>(rank)].busy_until;
   until = std::max(until, now_) + duration;
 }
 
-void SimNetwork::set_flag(int rank, std::atomic<uint64_t>& flag, uint64_t value, Time later) {
+void Network::set_flag(int rank, std::atomic<uint64_t>& flag, uint64_t value, Time later) {
   if (free_flags_.empty()) {
     free_flags_.push_back(static_cast<uint32_t>(flags_.size()));
     flags_.emplace_back();
@@ -139,30 +139,30 @@ void SimNetwork::set_flag(int rank, std::atomic<uint64_t>& flag, uint64_t value,
   const uint32_t index = free_flags_.back();
   free_flags_.pop_back();
   flags_[index] = {&flag, value, rank};
-  queue_.push(std::max(now_, busy_until(rank)) + later, SimEvent::kFlag, index);
+  queue_.push(std::max(now_, busy_until(rank)) + later, QueuedEvent::kFlag, index);
 }
 
-SimNetwork::Port& SimNetwork::port(const SimMessage& message, int rank) {
-  const bool shared = params_.ports == SimPorts::kNode && !near(message.from, message.to);
+Network::Port& Network::port(const Message& message, int rank) {
+  const bool shared = params_.ports == Ports::kNode && !near(message.from, message.to);
   return shared ? node_ports_[static_cast<size_t>(node(rank))] : hosts_[static_cast<size_t>(rank)].port;
 }
 
-Time SimNetwork::jitter(const SimLink& link) {
+Time Network::jitter(const Link& link) {
   const Time jitter = random_.below(link.jitter_ns);
   return random_.one_in(64) ? 16 * jitter : jitter;
 }
 
-void SimNetwork::depart(MessageId id) {
-  SimMessage& message = messages_[id];
+void Network::depart(MessageId id) {
+  Message& message = messages_[id];
   if (observer_) observer_->posts(message);
-  if (busy_until(message.from) > now_) return queue_.push(busy_until(message.from), SimEvent::kDepart, id);
+  if (busy_until(message.from) > now_) return queue_.push(busy_until(message.from), QueuedEvent::kDepart, id);
   leave(id);
 }
 
-void SimNetwork::leave(MessageId id) {
-  SimMessage& message = messages_[id];
-  SimPair& way = pairs_[message.pair];
-  const SimLink& link = this->link(message.from, message.to);
+void Network::leave(MessageId id) {
+  Message& message = messages_[id];
+  Pair& way = pairs_[message.pair];
+  const Link& link = this->link(message.from, message.to);
   Port& sender = port(message, message.from);
   counters_.between_nodes += message.bytes > 0 && &link == &params_.between_nodes;
   const Time start = std::max(now_, sender.out_free);
@@ -174,36 +174,36 @@ void SimNetwork::leave(MessageId id) {
   trace(static_cast<uint64_t>(message.note.kind) << 32 ^ static_cast<uint64_t>(message.note.index) << 48 ^
         message.note.completed);
   trace(static_cast<uint64_t>(message.from) << 32 ^ static_cast<uint64_t>(message.to) ^ message.bytes << 16);
-  if (message.reports_sent && message.landing == SimMessage::Landing::kBuffered) {
-    queue_.push(message.left, SimEvent::kSent, id);
+  if (message.reports_sent && message.landing == Message::Landing::kBuffered) {
+    queue_.push(message.left, QueuedEvent::kSent, id);
   }
   if (observer_) observer_->departs(message, start, sender.out_free);
-  queue_.push(way.last_arrival, SimEvent::kArrive, id);
+  queue_.push(way.last_arrival, QueuedEvent::kArrive, id);
 }
 
-void SimNetwork::arrive(MessageId id) {
-  const SimMessage& message = messages_[id];
-  const SimLink& link = this->link(message.from, message.to);
+void Network::arrive(MessageId id) {
+  const Message& message = messages_[id];
+  const Link& link = this->link(message.from, message.to);
   Port& receiver = port(message, message.to);
   const Time done = std::max(now_, receiver.in_free) + link.transfer_ns(message.bytes);
   receiver.in_free = done + link.gap_ns;
   if (done <= now_ && receiver.delivering == 0) return deliver(id);
   ++receiver.delivering;
-  queue_.push(done, SimEvent::kDeliver, id);
+  queue_.push(done, QueuedEvent::kDeliver, id);
 }
 
-void SimNetwork::deliver(MessageId id) {
-  SimMessage& message = messages_[id];
-  const bool put = message.kind == SimMessage::Kind::kPut;
-  const bool sent_follows = message.reports_sent && message.landing == SimMessage::Landing::kLast;
+void Network::deliver(MessageId id) {
+  Message& message = messages_[id];
+  const bool put = message.kind == Message::Kind::kPut;
+  const bool sent_follows = message.reports_sent && message.landing == Message::Landing::kLast;
   if (lost(message)) {
     ++counters_.lost_messages;
     // The sender gets its source back when its transport has given up.
-    if (sent_follows) queue_.push(now_ + params_.detection_ns, SimEvent::kSent, id);
+    if (sent_follows) queue_.push(now_ + params_.detection_ns, QueuedEvent::kSent, id);
     return release(id);
   }
   if (put && sent_follows) {
-    queue_.push(now_ + (params_.random ? link(message.to, message.from).alpha_ns : 0), SimEvent::kSent, id);
+    queue_.push(now_ + (params_.random ? link(message.to, message.from).alpha_ns : 0), QueuedEvent::kSent, id);
   } else if (put && !message.reports_sent) {
     finish_put(pairs_[message.pair]);
   }
@@ -212,8 +212,8 @@ void SimNetwork::deliver(MessageId id) {
     put_read(pairs_[message.pair]);
     return release(id);
   }
-  SimTransport& receiver = transport(message.to);
-  SimPair& way = pairs_[message.pair];
+  Transport& receiver = transport(message.to);
+  Pair& way = pairs_[message.pair];
   if (!way.heard) {
     way.heard = true;
     receiver.peers_[message.from];
@@ -224,7 +224,7 @@ void SimNetwork::deliver(MessageId id) {
   wake(message.to);
 }
 
-bool SimNetwork::land(SimMessage& message) {
+bool Network::land(Message& message) {
   if (message.landed) return true;
   std::byte* const memory = transport(message.to).writable(message.from, message.target, message.bytes);
   if (!memory) return false;
@@ -235,11 +235,11 @@ bool SimNetwork::land(SimMessage& message) {
   return true;
 }
 
-void SimNetwork::sent(MessageId id) {
-  const SimMessage& message = messages_[id];
-  SimTransport& sender = transport(message.from);
+void Network::sent(MessageId id) {
+  const Message& message = messages_[id];
+  Transport& sender = transport(message.from);
   if (alive(message.from)) {
-    if (message.landing == SimMessage::Landing::kBuffered && message.source) buffer(messages_[id]);
+    if (message.landing == Message::Landing::kBuffered && message.source) buffer(messages_[id]);
     finish_put(pairs_[message.pair]);
     sender.ready_.push_back({Event::Kind::kSent, message.to, id, message.token});
     wake(message.from);
@@ -247,46 +247,47 @@ void SimNetwork::sent(MessageId id) {
   release(id);
 }
 
-void SimNetwork::buffer(SimMessage& message) {
+void Network::buffer(Message& message) {
   message.payload.assign(message.source, message.source + message.bytes);
   message.source = nullptr;
 }
 
-void SimNetwork::finish_put(SimPair& pair) {
+void Network::finish_put(Pair& pair) {
   --pair.puts_used;
   unstarve(pair);
 }
 
-void SimNetwork::put_read(SimPair& pair) {
+void Network::put_read(Pair& pair) {
   --pair.unread_puts;
   unstarve(pair);
 }
 
-void SimNetwork::unstarve(SimPair& pair) {
+void Network::unstarve(Pair& pair) {
   if (!pair.starved) return;
   pair.starved = false;
   wake(pair.from);
 }
 
-void SimNetwork::free_slot(SimPair& pair) {
+void Network::free_slot(Pair& pair) {
   ++pair.freed;
   if (pair.freed * 2 >= params_.slots_per_pair || pair.starved) return_credits(pair);
 }
 
-void SimNetwork::return_credits(SimPair& pair) {
+void Network::return_credits(Pair& pair) {
   if (pair.freed == 0 || pair.credits_going > 0) return;
   pair.credits_going = pair.freed;
   pair.freed = 0;
-  queue_.push(now_ + link(pair.to, pair.from).alpha_ns, SimEvent::kCredit, transport(pair.from).peers_[pair.to].pair);
+  queue_.push(now_ + link(pair.to, pair.from).alpha_ns, QueuedEvent::kCredit,
+              transport(pair.from).peers_[pair.to].pair);
 }
 
-void SimNetwork::credit(SimPair& pair) {
+void Network::credit(Pair& pair) {
   pair.slots_used -= pair.credits_going;
   pair.credits_going = 0;
   unstarve(pair);
 }
 
-bool SimNetwork::refuse(int rank) {
+bool Network::refuse(int rank) {
   if (!random_.permille(params_.refuse_permille)) return false;
   ++counters_.refused;
   // One wake-up however much is refused: each retries everything, and more than one each would only breed.
@@ -297,4 +298,4 @@ bool SimNetwork::refuse(int rank) {
   return true;
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::sim

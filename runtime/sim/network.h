@@ -20,17 +20,17 @@
 #include "runtime/sim/random.h"
 #include "runtime/sim/transport.h"
 
-namespace ibcoll {
+namespace ibcoll::sim {
 
-class SimNetwork {
+class Network {
  public:
-  explicit SimNetwork(SimParams params);
-  SimNetwork(const SimNetwork&) = delete;
-  SimNetwork& operator=(const SimNetwork&) = delete;
+  explicit Network(Params params);
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
 
-  const SimParams& params() const { return params_; }
+  const Params& params() const { return params_; }
   int size() const { return params_.ranks; }
-  SimTransport& transport(int rank) { return *transports_[static_cast<size_t>(rank)]; }
+  Transport& transport(int rank) { return *transports_[static_cast<size_t>(rank)]; }
   Time now() const { return now_; }
 
   // Lets the next event happen. False: there is none.
@@ -40,11 +40,11 @@ class SimNetwork {
   bool idle() const { return queue_.empty(); }
 
   // Makes `rank` runnable at a time.
-  void wake_at(int rank, Time when) { queue_.push(when, SimEvent::kWake, static_cast<uint32_t>(rank)); }
+  void wake_at(int rank, Time when) { queue_.push(when, QueuedEvent::kWake, static_cast<uint32_t>(rank)); }
   void wake(int rank);
   // The rank does nothing and gets nothing from then on; the others are told as params().detection says. What it sent
   // and has left its link still arrives.
-  void kill(int rank, Time when) { queue_.push(when, SimEvent::kDeath, static_cast<uint32_t>(rank)); }
+  void kill(int rank, Time when) { queue_.push(when, QueuedEvent::kDeath, static_cast<uint32_t>(rank)); }
   // The rank works for so long; until busy_until() it should not get another turn.
   void charge(int rank, Time duration);
   Time busy_until(int rank) const { return hosts_[static_cast<size_t>(rank)].busy_until; }
@@ -52,8 +52,8 @@ class SimNetwork {
   void set_flag(int rank, std::atomic<uint64_t>& flag, uint64_t value, Time later);
   std::vector<int>& ranks_with_new_flags() { return new_flags_; }
   // Not owned; nullptr: nobody watches.
-  void watch(SimObserver* observer) { observer_ = observer; }
-  SimObserver* observer() const { return observer_; }
+  void watch(Observer* observer) { observer_ = observer; }
+  Observer* observer() const { return observer_; }
   // True for memory that stands for buffers.
   bool is_nothing(const void* memory) const {
     const auto* const at = static_cast<const std::byte*>(memory);
@@ -68,10 +68,10 @@ class SimNetwork {
   int take_runnable();
 
   uint64_t trace_hash() const { return trace_; }
-  const SimCounters& counters() const { return counters_; }
+  const Counters& counters() const { return counters_; }
 
  private:
-  friend class SimTransport;
+  friend class Transport;
   struct Port {
     Time out_free = 0;  // when it can send the next message
     Time in_free = 0;   // when it can receive the next
@@ -87,48 +87,48 @@ class SimNetwork {
     Time retries = 0;  // when it is woken after a refusal
   };
 
-  // For SimTransport.
-  SimPair& pair(int from, int to);
-  SimMessage& message(MessageId id) { return messages_[id]; }
-  MessageId make_message(SimMessage::Kind kind, int from, int to);
+  // For Transport.
+  Pair& pair(int from, int to);
+  Message& message(MessageId id) { return messages_[id]; }
+  MessageId make_message(Message::Kind kind, int from, int to);
   void release(MessageId id);
   void depart(MessageId id);
-  void free_slot(SimPair& pair);
-  void return_credits(SimPair& pair);
+  void free_slot(Pair& pair);
+  void return_credits(Pair& pair);
   bool refuse(int rank);
-  SimRandom& random() { return random_; }
+  Random& random() { return random_; }
 
   void leave(MessageId id);
-  void handle(const SimEvent& event);
+  void handle(const QueuedEvent& event);
   void arrive(MessageId id);
   void deliver(MessageId id);
-  bool lost(const SimMessage& message) const;
-  bool land(SimMessage& message);
-  void buffer(SimMessage& message);
+  bool lost(const Message& message) const;
+  bool land(Message& message);
+  void buffer(Message& message);
   void sent(MessageId id);
-  void finish_put(SimPair& pair);
-  void put_read(SimPair& pair);
-  void unstarve(SimPair& pair);
-  void credit(SimPair& pair);
+  void finish_put(Pair& pair);
+  void put_read(Pair& pair);
+  void unstarve(Pair& pair);
+  void credit(Pair& pair);
   void die(int rank);
   void detect_later(int rank, int dead);
   void detect(int rank, int dead);
   bool near(int from, int to) const { return node(from) == node(to); }
-  const SimLink& link(int from, int to) const { return near(from, to) ? params_.within_node : params_.between_nodes; }
+  const Link& link(int from, int to) const { return near(from, to) ? params_.within_node : params_.between_nodes; }
   // Of `rank`, which is one end.
-  Port& port(const SimMessage& message, int rank);
-  Time jitter(const SimLink& link);
+  Port& port(const Message& message, int rank);
+  Time jitter(const Link& link);
   void trace(uint64_t word) { trace_ = (trace_ ^ word) * 0x9fb21c651e98df25u, trace_ ^= trace_ >> 29; }
 
-  SimParams params_;
-  SimRandom random_;
+  Params params_;
+  Random random_;
   Time now_ = 0;
   EventQueue queue_;
   std::vector<Host> hosts_;
-  std::vector<std::unique_ptr<SimTransport>> transports_;
-  std::deque<SimMessage> messages_;
+  std::vector<std::unique_ptr<Transport>> transports_;
+  std::deque<Message> messages_;
   std::vector<MessageId> free_messages_;
-  std::deque<SimPair> pairs_;
+  std::deque<Pair> pairs_;
   std::vector<int> runnable_;
   size_t first_runnable_ = 0;
   std::vector<Port> node_ports_;
@@ -140,9 +140,9 @@ class SimNetwork {
   std::vector<Flag> flags_;  // to be set
   std::vector<uint32_t> free_flags_;
   std::vector<int> new_flags_;  // whose flags have been set since somebody asked
-  SimObserver* observer_ = nullptr;
-  SimCounters counters_;
+  Observer* observer_ = nullptr;
+  Counters counters_;
   uint64_t trace_ = 0;
 };
 
-}  // namespace ibcoll
+}  // namespace ibcoll::sim

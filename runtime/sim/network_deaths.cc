@@ -4,9 +4,9 @@
 
 #include "runtime/sim/network.h"
 
-namespace ibcoll {
+namespace ibcoll::sim {
 
-bool SimNetwork::lost(const SimMessage& message) const {
+bool Network::lost(const Message& message) const {
   const Host& sender = hosts_[static_cast<size_t>(message.from)];
   const Host& receiver = hosts_[static_cast<size_t>(message.to)];
   if (receiver.dead) return true;
@@ -14,11 +14,11 @@ bool SimNetwork::lost(const SimMessage& message) const {
   const auto& peers = transports_[static_cast<size_t>(message.to)]->peers_;
   const auto peer = peers.find(message.from);
   if (peer != peers.end() && peer->second.failed) return true;  // nothing comes after the report
-  const bool in_its_memory = message.kind == SimMessage::Kind::kPut && !message.landed && message.source;
+  const bool in_its_memory = message.kind == Message::Kind::kPut && !message.landed && message.source;
   return message.left > sender.died || in_its_memory;
 }
 
-void SimNetwork::die(int rank) {
+void Network::die(int rank) {
   Host& host = hosts_[static_cast<size_t>(rank)];
   if (host.dead) return;
   host.dead = true;
@@ -31,18 +31,18 @@ void SimNetwork::die(int rank) {
   }
 }
 
-void SimNetwork::detect_later(int rank, int dead) {
-  SimTransport::Peer& peer = transport(rank).peers_[dead];
+void Network::detect_later(int rank, int dead) {
+  Transport::Peer& peer = transport(rank).peers_[dead];
   if (peer.detecting) return;
   peer.detecting = true;
-  queue_.push(now_ + 1 + random_.below(params_.detection_ns), SimEvent::kDetect, static_cast<uint32_t>(rank),
+  queue_.push(now_ + 1 + random_.below(params_.detection_ns), QueuedEvent::kDetect, static_cast<uint32_t>(rank),
               static_cast<uint32_t>(dead));
 }
 
-void SimNetwork::detect(int rank, int dead) {
+void Network::detect(int rank, int dead) {
   if (!alive(rank)) return;
-  if (params_.detection == SimDetection::kByItself) return transport(rank).report_failure(dead);
+  if (params_.detection == Detection::kByItself) return transport(rank).report_failure(dead);
   transport(rank).detected_.push_back(dead);
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::sim

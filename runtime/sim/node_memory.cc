@@ -8,7 +8,7 @@
 #include "runtime/machine/simulation.h"
 #include "runtime/sim/network.h"
 
-namespace ibcoll {
+namespace ibcoll::sim {
 
 namespace {
 constexpr uint64_t kPage = 4096;
@@ -16,7 +16,7 @@ constexpr uint64_t kPage = 4096;
 constexpr uint64_t kMapped = 8 << 20;
 }  // namespace
 
-Result<uint64_t> SimNode::allocate(uint64_t bytes) {
+Result<uint64_t> Node::allocate(uint64_t bytes) {
   const uint64_t wanted = (bytes + kPage - 1) / kPage * kPage;
   if (wanted < bytes || wanted > capacity_ - used_) {
     return error(IBCOLL_ERR_NO_MEMORY, "sim: node memory: {} bytes asked for, {} of {} left", bytes, capacity_ - used_,
@@ -32,7 +32,7 @@ Result<uint64_t> SimNode::allocate(uint64_t bytes) {
   return offset;
 }
 
-Result<uint64_t> SimNode::map(uint64_t bytes) {
+Result<uint64_t> Node::map(uint64_t bytes) {
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return error(IBCOLL_ERR_NO_MEMORY, "sim: node memory: no {} bytes of addresses", bytes);
   used_ += bytes;
@@ -41,42 +41,42 @@ Result<uint64_t> SimNode::map(uint64_t bytes) {
   return offset;
 }
 
-void SimNode::Free::operator()(std::byte* memory) const {
+void Node::Free::operator()(std::byte* memory) const {
   if (mapped > 0)
     munmap(memory, mapped);
   else
     std::free(memory);
 }
 
-void SimNode::release(uint64_t offset) {
+void Node::release(uint64_t offset) {
   const auto block = blocks_.find(offset);
   if (block == blocks_.end()) return;
   used_ -= block->second.bytes;
   blocks_.erase(block);
 }
 
-bool SimNodeMemory::can_read(int peer) const {
+bool NodeMemory::can_read(int peer) const {
   switch (reads_) {
-    case SimReads::kAll:
-    case SimReads::kSomeFail:
+    case Reads::kAll:
+    case Reads::kSomeFail:
       return true;
-    case SimReads::kNone:
+    case Reads::kNone:
       return false;
-    case SimReads::kSomePairs:
+    case Reads::kSomePairs:
       break;
   }
   return one_of_some(peer);
 }
 
-bool SimNodeMemory::alive(int peer) const { return network_.alive(peer); }
+bool NodeMemory::alive(int peer) const { return network_.alive(peer); }
 
-bool SimNodeMemory::one_of_some(int peer) const {
+bool NodeMemory::one_of_some(int peer) const {
   const uint64_t ranks = static_cast<uint64_t>(rank_) << 32 | static_cast<uint64_t>(peer);
   return peer == rank_ || mix64(network_.params().seed ^ mix64(ranks)) % 2 == 0;
 }
 
-Status SimNodeMemory::read(int peer, uint64_t address, std::span<std::byte> into) {
-  if (reads_ == SimReads::kSomeFail && !one_of_some(peer))
+Status NodeMemory::read(int peer, uint64_t address, std::span<std::byte> into) {
+  if (reads_ == Reads::kSomeFail && !one_of_some(peer))
     return error(IBCOLL_ERR_SYSTEM, "rank {}: sim: reading the memory of rank {} failed", rank_, peer);
   if (!can_read(peer)) {
     return error(IBCOLL_ERR_UNSUPPORTED, "rank {}: sim: may not read the memory of rank {}", rank_, peer);
@@ -90,18 +90,18 @@ Status SimNodeMemory::read(int peer, uint64_t address, std::span<std::byte> into
   return {};
 }
 
-SimNodes::SimNodes(const SimNetwork& network, SimReads reads, uint64_t capacity) {
+Nodes::Nodes(const Network& network, Reads reads, uint64_t capacity) {
   for (int rank = 0; rank < network.size(); ++rank) {
     const int number = network.node(rank);
-    SimNode& node = nodes_.try_emplace(number, capacity).first->second;
-    memories_.push_back(std::make_unique<SimNodeMemory>(node, network, rank, reads));
+    Node& node = nodes_.try_emplace(number, capacity).first->second;
+    memories_.push_back(std::make_unique<NodeMemory>(node, network, rank, reads));
   }
 }
 
-size_t SimNodes::blocks() const {
+size_t Nodes::blocks() const {
   size_t sum = 0;
   for (const auto& [number, node] : nodes_) sum += node.blocks();
   return sum;
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::sim

@@ -10,18 +10,18 @@
 #include "runtime/sim/random.h"
 #include "runtime/transport/transport.h"
 
-namespace ibcoll {
+namespace ibcoll::sim {
 
-class SimNetwork;
+class Network;
 
 // Which ranks of a node may read each other's private memory.
 // kSomeFail: all may, and for some pairs it does not work.
-enum class SimReads { kAll, kNone, kSomePairs, kSomeFail };
+enum class Reads { kAll, kNone, kSomePairs, kSomeFail };
 
 // The segment of one node.
-class SimNode {
+class Node {
  public:
-  explicit SimNode(uint64_t capacity) : capacity_(capacity) {}
+  explicit Node(uint64_t capacity) : capacity_(capacity) {}
   Result<uint64_t> allocate(uint64_t bytes);
   void release(uint64_t offset);
   // Blocks that were not released.
@@ -43,9 +43,9 @@ class SimNode {
 };
 
 // What one rank sees of its node.
-class SimNodeMemory final : public NodeMemory {
+class NodeMemory final : public ibcoll::NodeMemory {
  public:
-  SimNodeMemory(SimNode& node, const SimNetwork& network, int rank, SimReads reads)
+  NodeMemory(Node& node, const Network& network, int rank, Reads reads)
       : node_(node), network_(network), rank_(rank), reads_(reads) {}
 
   Result<uint64_t> allocate(uint64_t bytes) override { return node_.allocate(bytes); }
@@ -63,22 +63,22 @@ class SimNodeMemory final : public NodeMemory {
  private:
   bool one_of_some(int peer) const;
 
-  SimNode& node_;
-  const SimNetwork& network_;
+  Node& node_;
+  const Network& network_;
   const int rank_;
-  const SimReads reads_;
+  const Reads reads_;
 };
 
 // The node memories of all ranks of a network, `capacity` bytes for each node.
-class SimNodes {
+class Nodes {
  public:
-  SimNodes(const SimNetwork& network, SimReads reads, uint64_t capacity = uint64_t{1} << 30);
-  NodeMemory& memory(int rank) { return *memories_[static_cast<size_t>(rank)]; }
+  Nodes(const Network& network, Reads reads, uint64_t capacity = uint64_t{1} << 30);
+  ibcoll::NodeMemory& memory(int rank) { return *memories_[static_cast<size_t>(rank)]; }
   size_t blocks() const;
 
  private:
-  std::map<int, SimNode> nodes_;
-  std::vector<std::unique_ptr<SimNodeMemory>> memories_;
+  std::map<int, Node> nodes_;
+  std::vector<std::unique_ptr<NodeMemory>> memories_;
 };
 
-}  // namespace ibcoll
+}  // namespace ibcoll::sim

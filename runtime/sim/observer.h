@@ -6,19 +6,19 @@
 
 #include "runtime/sim/message.h"
 
-namespace ibcoll {
+namespace ibcoll::sim {
 
-class SimObserver {
+class Observer {
  public:
-  virtual ~SimObserver() = default;
+  virtual ~Observer() = default;
   // The sender has handed it over; `depth` may be set, and is carried to the receiver.
-  virtual void posts(SimMessage& message) = 0;
+  virtual void posts(Message& message) = 0;
   // Its first byte leaves; the sender's port is busy until `free`.
-  virtual void departs(const SimMessage& message, Time at, Time free) = 0;
+  virtual void departs(const Message& message, Time at, Time free) = 0;
   // Its last byte is there.
-  virtual void arrives(const SimMessage& message, Time at) = 0;
+  virtual void arrives(const Message& message, Time at) = 0;
   // The receiver's engine takes it.
-  virtual void taken(const SimMessage& message, Time at) = 0;
+  virtual void taken(const Message& message, Time at) = 0;
   // A rank copies or combines so many bytes, up to `end`.
   virtual void works(int rank, uint64_t bytes, Time at, Time end) = 0;
   // A flag of the rank in its node's memory can be seen.
@@ -27,4 +27,4 @@ class SimObserver {
   virtual void looks(int rank) = 0;
 };
 
-}  // namespace ibcoll
+}  // namespace ibcoll::sim

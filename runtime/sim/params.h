@@ -9,12 +9,12 @@
 
 #include "runtime/transport/transport.h"
 
-namespace ibcoll {
+namespace ibcoll::sim {
 
 // A message takes alpha + jitter + bytes x beta, where jitter is uniform in [0, jitter_ns) and once in 64 messages
 // sixteen times that. It occupies the sender's port and the receiver's for its bytes and the gap. A gap of alpha is the
 // linear model of the papers: k messages in a row through one port take k (alpha + beta m).
-struct SimLink {
+struct Link {
   Time alpha_ns = 1000;
   Time jitter_ns = 500;
   uint64_t beta_ps_per_byte = 100;  // 10 GB/s
@@ -24,31 +24,31 @@ struct SimLink {
 };
 
 // Whose port a message between two nodes goes through. Inside a node each rank has its own.
-enum class SimPorts { kRank, kNode };
+enum class Ports { kRank, kNode };
 
-enum class SimDetection {
+enum class Detection {
   kByItself,    // a transport reports a dead peer without being asked
   kWhenChecked  // it reports a dead peer from check_peers() only
 };
 
-struct SimParams {
+struct Params {
   int ranks = 2;
   uint64_t seed = 1;
   std::vector<int> node_of;  // node of each rank; empty: one rank per node
-  SimLink between_nodes;
-  SimLink within_node{200, 100, 50, 0};
+  Link between_nodes;
+  Link within_node{200, 100, 50, 0};
   size_t slot_bytes = 4096;
   uint32_t slots_per_pair = 8;  // messages that may be under way or unread from one rank to another
   uint32_t puts_per_pair = 8;
   uint32_t unread_puts_per_pair = 256;  // puts whose notes the receiver has not read: no queue grows without bound
   uint32_t refuse_permille = 0;         // how often send() and put() say "not now" without need
   uint32_t hide_permille = 0;           // how often expose() gives key 0
-  SimDetection detection = SimDetection::kByItself;
+  Detection detection = Detection::kByItself;
   Time detection_ns = 1'000'000;  // a death is known to a peer after at most this
   // False: a dead rank is reported only to ranks that had sent to it or heard from it, or try to.
   bool report_to_all = true;
   bool poison = true;  // overwrite a slot when it is given back, so that who reads it too late reads nonsense
-  SimPorts ports = SimPorts::kRank;
+  Ports ports = Ports::kRank;
   // False: nothing is left to chance. Ranks have their turns in the order in which something has happened to them, and
   // a put reads its source and writes its target when it is delivered, which its sender learns at once.
   bool random = true;
@@ -59,7 +59,7 @@ struct SimParams {
   std::span<std::byte> nothing;
 };
 
-struct SimCounters {
+struct Counters {
   uint64_t events = 0;
   uint64_t messages = 0;
   uint64_t puts = 0;
@@ -71,4 +71,4 @@ struct SimCounters {
   uint64_t lost_messages = 0;  // to or from a dead rank
 };
 
-}  // namespace ibcoll
+}  // namespace ibcoll::sim

@@ -7,23 +7,23 @@
 
 #include "runtime/base/hash.h"
 
-namespace ibcoll {
+namespace ibcoll::sim {
 
 // One step of splitmix64; also good for mixing words into a hash.
 constexpr uint64_t mix64(uint64_t x) noexcept { return scramble(x + kGoldenRatio); }
 
-class SimRandom {
+class Random {
   __extension__ using Wide = unsigned __int128;
 
  public:
-  explicit SimRandom(uint64_t seed) noexcept : seed_(seed) {
+  explicit Random(uint64_t seed) noexcept : seed_(seed) {
     uint64_t x = seed;
     for (uint64_t& word : state_) word = x = mix64(x);
   }
 
   // A generator that depends on the seed and on `stream` only, not on how many numbers were drawn from this one. So one
   // part of a test can draw more without changing what another part sees.
-  SimRandom split(uint64_t stream) const noexcept { return SimRandom(mix64(seed_ ^ mix64(stream + 1))); }
+  Random split(uint64_t stream) const noexcept { return Random(mix64(seed_ ^ mix64(stream + 1))); }
 
   uint64_t next() noexcept {
     const uint64_t result = rotate(state_[1] * 5, 7) * 9;
@@ -54,4 +54,4 @@ class SimRandom {
   uint64_t state_[4];
 };
 
-}  // namespace ibcoll
+}  // namespace ibcoll::sim

@@ -8,13 +8,13 @@
 #include "runtime/base/json.h"
 #include "runtime/sim/network.h"
 
-namespace ibcoll {
+namespace ibcoll::sim {
 
-size_t SimTransport::slot_bytes() const { return network_.params().slot_bytes; }
-Time SimTransport::now() const { return network_.now(); }
+size_t Transport::slot_bytes() const { return network_.params().slot_bytes; }
+Time Transport::now() const { return network_.now(); }
 
-bool SimTransport::send(int peer, const Note& note, std::span<const std::byte> payload) {
-  SimPair& way = network_.pair(rank_, peer);
+bool Transport::send(int peer, const Note& note, std::span<const std::byte> payload) {
+  Pair& way = network_.pair(rank_, peer);
   if (!network_.alive(rank_) || peers_[peer].failed || network_.refuse(rank_)) return false;
   if (way.slots_used >= network_.params().slots_per_pair) {
     ++network_.counters_.no_credit;
@@ -23,8 +23,8 @@ bool SimTransport::send(int peer, const Note& note, std::span<const std::byte> p
     return false;
   }
   ++way.slots_used;
-  const MessageId id = network_.make_message(SimMessage::Kind::kSend, rank_, peer);
-  SimMessage& message = network_.message(id);
+  const MessageId id = network_.make_message(Message::Kind::kSend, rank_, peer);
+  Message& message = network_.message(id);
   message.pair = peers_[peer].pair;
   message.note = note;
   message.bytes = payload.size();
@@ -38,7 +38,7 @@ bool SimTransport::send(int peer, const Note& note, std::span<const std::byte> p
   return true;
 }
 
-RemoteRegion SimTransport::expose(int peer, std::span<std::byte> memory) {
+RemoteRegion Transport::expose(int peer, std::span<std::byte> memory) {
   if (network_.random().permille(network_.params().hide_permille)) return {};
   if (free_regions_.empty()) {
     free_regions_.push_back(static_cast<uint32_t>(regions_.size()));
@@ -52,7 +52,7 @@ RemoteRegion SimTransport::expose(int peer, std::span<std::byte> memory) {
           static_cast<uint64_t>(region.generation) << 32 | index};
 }
 
-bool SimTransport::conceal(int peer, const RemoteRegion& region) {
+bool Transport::conceal(int peer, const RemoteRegion& region) {
   const uint32_t index = static_cast<uint32_t>(region.key);
   if (region.key == 0 || index >= regions_.size()) return true;
   Region& mine = regions_[index];
@@ -62,7 +62,7 @@ bool SimTransport::conceal(int peer, const RemoteRegion& region) {
   return true;
 }
 
-std::byte* SimTransport::writable(int peer, const RemoteRegion& region, uint64_t bytes) {
+std::byte* Transport::writable(int peer, const RemoteRegion& region, uint64_t bytes) {
   const uint32_t index = static_cast<uint32_t>(region.key);
   if (region.key == 0 || index >= regions_.size()) return nullptr;
   const Region& mine = regions_[index];
@@ -73,9 +73,9 @@ std::byte* SimTransport::writable(int peer, const RemoteRegion& region, uint64_t
   return mine.memory + offset;
 }
 
-PutResult SimTransport::put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
-                            uint64_t token) {
-  SimPair& way = network_.pair(rank_, peer);
+PutResult Transport::put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
+                         uint64_t token) {
+  Pair& way = network_.pair(rank_, peer);
   if (!network_.alive(rank_) || peers_[peer].failed || network_.refuse(rank_)) return PutResult::kBusy;
   if (way.puts_used >= network_.params().puts_per_pair || way.unread_puts >= network_.params().unread_puts_per_pair) {
     ++network_.counters_.no_credit;
@@ -84,8 +84,8 @@ PutResult SimTransport::put(int peer, const RemoteRegion& to, std::span<const st
   }
   ++way.puts_used;
   ++way.unread_puts;
-  const MessageId id = network_.make_message(SimMessage::Kind::kPut, rank_, peer);
-  SimMessage& message = network_.message(id);
+  const MessageId id = network_.make_message(Message::Kind::kPut, rank_, peer);
+  Message& message = network_.message(id);
   message.pair = peers_[peer].pair;
   message.note = note;
   message.bytes = from.size();
@@ -100,8 +100,8 @@ PutResult SimTransport::put(int peer, const RemoteRegion& to, std::span<const st
   return pending ? PutResult::kPending : PutResult::kDone;
 }
 
-void SimTransport::choose_landing(SimMessage& message) {
-  using Landing = SimMessage::Landing;
+void Transport::choose_landing(Message& message) {
+  using Landing = Message::Landing;
   if (!network_.params().random) {
     message.landing = Landing::kLast;
     message.reports_sent = true;
@@ -118,11 +118,11 @@ void SimTransport::choose_landing(SimMessage& message) {
   if (!message.reports_sent && message.source) network_.buffer(message);
 }
 
-size_t SimTransport::poll(std::span<Event> events) {
+size_t Transport::poll(std::span<Event> events) {
   for (const MessageId id : held_) {
-    const SimMessage& message = network_.message(id);
-    if (message.kind == SimMessage::Kind::kSend) network_.free_slot(network_.pairs_[message.pair]);
-    if (message.kind == SimMessage::Kind::kPut) network_.put_read(network_.pairs_[message.pair]);
+    const Message& message = network_.message(id);
+    if (message.kind == Message::Kind::kSend) network_.free_slot(network_.pairs_[message.pair]);
+    if (message.kind == Message::Kind::kPut) network_.put_read(network_.pairs_[message.pair]);
     network_.release(id);
   }
   held_.clear();
@@ -133,29 +133,29 @@ size_t SimTransport::poll(std::span<Event> events) {
     Event& event = events[count];
     event = Event{ready.kind, ready.peer, {}, {}, ready.token};
     if (ready.kind == Event::Kind::kSent) continue;
-    const SimMessage& message = network_.message(ready.message);
+    const Message& message = network_.message(ready.message);
     event.note = message.note;
-    if (SimObserver* const observer = network_.observer()) observer->taken(message, network_.now());
+    if (Observer* const observer = network_.observer()) observer->taken(message, network_.now());
     if (message.nothing)
       event.payload = {message.nothing, message.bytes};
-    else if (message.kind != SimMessage::Kind::kPut)
+    else if (message.kind != Message::Kind::kPut)
       event.payload = message.payload;
     held_.push_back(ready.message);
   }
   return count;
 }
 
-void SimTransport::check_peers() {
+void Transport::check_peers() {
   for (const int dead : detected_) report_failure(dead);
   detected_.clear();
 }
 
-void SimTransport::report_failure(int dead) {
+void Transport::report_failure(int dead) {
   Peer& peer = peers_[dead];
   if (peer.failed) return;
   peer.failed = true;
-  const MessageId id = network_.make_message(SimMessage::Kind::kFailure, dead, rank_);
-  SimMessage& message = network_.message(id);
+  const MessageId id = network_.make_message(Message::Kind::kFailure, dead, rank_);
+  Message& message = network_.message(id);
   message.note = {};
   const std::string why =
       fmt::format("sim: rank {} died at {} ns", dead, network_.hosts_[static_cast<size_t>(dead)].died);
@@ -165,13 +165,13 @@ void SimTransport::report_failure(int dead) {
   network_.wake(rank_);
 }
 
-LinkModel SimTransport::model() const {
-  const SimLink& link = network_.params().between_nodes;
+LinkModel Transport::model() const {
+  const Link& link = network_.params().between_nodes;
   return {static_cast<double>(link.alpha_ns) / 1e3, static_cast<double>(link.beta_ps_per_byte) / 1e6};
 }
 
-Json SimTransport::describe() const {
-  const SimCounters& counters = network_.counters();
+Json Transport::describe() const {
+  const Counters& counters = network_.counters();
   return {{"name", "sim"},
           {"connections", peers_.size()},
           {"ranks", network_.size()},
@@ -187,4 +187,4 @@ Json SimTransport::describe() const {
           {"lost_messages", counters.lost_messages}};
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::sim

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The transport contract over a simulated network: one per rank. Made by SimNetwork.
+// The transport contract over a simulated network: one per rank. Made by Network.
 #pragma once
 
 #include <deque>
@@ -9,13 +9,13 @@
 #include "runtime/sim/message.h"
 #include "runtime/transport/transport.h"
 
-namespace ibcoll {
+namespace ibcoll::sim {
 
-class SimNetwork;
+class Network;
 
-class SimTransport final : public Transport {
+class Transport final : public ibcoll::Transport {
  public:
-  SimTransport(SimNetwork& network, int rank) : network_(network), rank_(rank) {}
+  Transport(Network& network, int rank) : network_(network), rank_(rank) {}
 
   const char* name() const override { return "sim"; }
   size_t slot_bytes() const override;
@@ -34,7 +34,7 @@ class SimTransport final : public Transport {
   size_t exposed_regions() const { return regions_.size() - free_regions_.size(); }
 
  private:
-  friend class SimNetwork;
+  friend class Network;
   struct Ready {
     Event::Kind kind;
     int peer;
@@ -56,11 +56,11 @@ class SimTransport final : public Transport {
   // Where a peer may write now; nullptr: nowhere.
   std::byte* writable(int peer, const RemoteRegion& region, uint64_t bytes);
   // How and when the bytes of a put travel.
-  void choose_landing(SimMessage& message);
+  void choose_landing(Message& message);
   void report_failure(int dead);
   bool knows(int peer) const { return peers_.contains(peer); }
 
-  SimNetwork& network_;
+  Network& network_;
   const int rank_;
   std::deque<Ready> ready_;
   std::vector<MessageId> held_;  // whose payload the last poll gave out
@@ -70,4 +70,4 @@ class SimTransport final : public Transport {
   std::vector<int> detected_;            // dead peers to be reported by check_peers()
 };
 
-}  // namespace ibcoll
+}  // namespace ibcoll::sim

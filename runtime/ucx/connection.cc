@@ -8,7 +8,7 @@
 #include "runtime/machine/wait_loop.h"
 #include "runtime/ucx/transport.h"
 
-namespace ibcoll {
+namespace ibcoll::ucx {
 
 using namespace ucx;
 
@@ -29,7 +29,7 @@ constexpr WaitStrategy kForOthers = WaitStrategy::sleeping(20'000);
 
 }  // namespace
 
-Peer* UcxTransport::find_or_make(int rank) {
+Peer* Transport::find_or_make(int rank) {
   if (rank < 0 || rank >= size_ || addresses_.empty()) return nullptr;
   std::unique_ptr<Peer>& slot = peers_[static_cast<size_t>(rank)];
   if (slot == nullptr) {
@@ -41,7 +41,7 @@ Peer* UcxTransport::find_or_make(int rank) {
   return slot.get();
 }
 
-ucs_status_t UcxTransport::create_endpoint(Peer& peer, ucp_err_handling_mode_t mode) {
+ucs_status_t Transport::create_endpoint(Peer& peer, ucp_err_handling_mode_t mode) {
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
   const std::vector<std::byte>& address = addresses_[static_cast<size_t>(peer.rank)];
@@ -49,13 +49,13 @@ ucs_status_t UcxTransport::create_endpoint(Peer& peer, ucp_err_handling_mode_t m
   params.err_mode = mode;
   if (mode == UCP_ERR_HANDLING_MODE_PEER) {
     params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER;
-    params.err_handler = {&UcxTransport::on_error, &peer};
+    params.err_handler = {&Transport::on_error, &peer};
   }
   SocketWatch::working = sockets_.get();
   return ucp_ep_create(worker_->handle(), &params, &peer.endpoint);
 }
 
-bool UcxTransport::connect(Peer& peer) {
+bool Transport::connect(Peer& peer) {
   ucs_status_t status = UCS_ERR_UNREACHABLE;
   if (!error_mode_none_) status = create_endpoint(peer, UCP_ERR_HANDLING_MODE_PEER);
   if (status == UCS_ERR_UNREACHABLE || status == UCS_ERR_UNSUPPORTED) {
@@ -83,13 +83,13 @@ bool UcxTransport::connect(Peer& peer) {
   return true;
 }
 
-void UcxTransport::on_error(void* argument, ucp_ep_h, ucs_status_t status) {
+void Transport::on_error(void* argument, ucp_ep_h, ucs_status_t status) {
   Peer& peer = *static_cast<Peer*>(argument);
   peer.transport->broken(peer, status);
 }
 
 // UCX's callbacks come here: the endpoint is closed later, outside of these.
-void UcxTransport::broken(Peer& peer, ucs_status_t status) {
+void Transport::broken(Peer& peer, ucs_status_t status) {
   if (peer.state == Peer::State::kBroken || peer.state == Peer::State::kFailed) return;
   peer.state = Peer::State::kBroken;
   peer.error = peer.cut != UCS_OK ? peer.cut : status;
@@ -98,7 +98,7 @@ void UcxTransport::broken(Peer& peer, ucs_status_t status) {
 
 // UCX then reports the peer as one that has died. Should it not, or where no socket is known, the endpoint is closed as
 // it is.
-void UcxTransport::cut(Peer& peer, ucs_status_t why) {
+void Transport::cut(Peer& peer, ucs_status_t why) {
   if (peer.cut != UCS_OK) return;
   if (peer.state != Peer::State::kConnected || !sockets_ || !sockets_->cut(peer.rank)) return broken(peer, why);
   peer.cut = why;
@@ -106,7 +106,7 @@ void UcxTransport::cut(Peer& peer, ucs_status_t why) {
   cut_.push_back(&peer);
 }
 
-void UcxTransport::serve_connections() {
+void Transport::serve_connections() {
   std::erase_if(cut_, [&](Peer* peer) {
     if (peer->state == Peer::State::kConnected && now() > peer->report_until) broken(*peer, peer->cut);
     return peer->state != Peer::State::kConnected;
@@ -130,7 +130,7 @@ void UcxTransport::serve_connections() {
   leaving_.resize(kept);
 }
 
-void UcxTransport::fail(Peer& peer) {
+void Transport::fail(Peer& peer) {
   peer.state = Peer::State::kFailed;
   processes_.remove(peer.rank);
   if (peer.endpoint != nullptr) {
@@ -148,7 +148,7 @@ void UcxTransport::fail(Peer& peer) {
   if (!peer.left || !all_has_come(peer)) report_failure(peer);
 }
 
-void UcxTransport::report_failure(Peer& peer) {
+void Transport::report_failure(Peer& peer) {
   if (!peer.failure.empty()) return;
   const std::string silence = sockets_ ? sockets_->silence_of(peer.rank) : std::string();
   if (!peer.left)
@@ -162,14 +162,14 @@ void UcxTransport::report_failure(Peer& peer) {
   log(LogLevel::kInfo, "{}", peer.failure);
 }
 
-bool UcxTransport::settling() const noexcept {
+bool Transport::settling() const noexcept {
   return unsent_messages_.load(std::memory_order_relaxed) > 0 &&
          now() - connected_at_.load(std::memory_order_relaxed) < kSettling;
 }
 
 // UCX looks after endpoints by itself, every second, but only while it makes progress. A process that has ended may
 // have left messages behind that are to be read first.
-void UcxTransport::check_peers() {
+void Transport::check_peers() {
   const std::vector<int> ended = processes_.ended();
   for (int i = 0; i < (ended.empty() ? 1 : kLastReads) && worker_->progress(); ++i) {
   }
@@ -178,7 +178,7 @@ void UcxTransport::check_peers() {
   serve_connections();
 }
 
-void UcxTransport::adopt_sockets() {
+void Transport::adopt_sockets() {
   const Time begin = now();
   if (begin < next_adoption_) return;
   has_new_sockets_ = false;
@@ -187,7 +187,7 @@ void UcxTransport::adopt_sockets() {
   next_adoption_ = end + kAdoptionShare * (end - begin);
 }
 
-void UcxTransport::look_at_sockets() {
+void Transport::look_at_sockets() {
   if (now() < next_look_) return;
   next_look_ = now() + kBetweenLooks;
   for (const int rank : sockets_->silent_ranks(now()))
@@ -196,7 +196,7 @@ void UcxTransport::look_at_sockets() {
 
 // A receive that is under way has some time to end; then the endpoint is closed, which ends it. Should UCX hold the
 // memory even then, it stays with it.
-bool UcxTransport::conceal(int, const RemoteRegion& region) {
+bool Transport::conceal(int, const RemoteRegion& region) {
   Exposures::Exposure* const exposure = exposures_.find(region.key);
   if (exposure == nullptr) return true;
   if (exposure->landing == 0) {
@@ -222,7 +222,7 @@ bool UcxTransport::conceal(int, const RemoteRegion& region) {
   return false;
 }
 
-bool UcxTransport::everything_left() const {
+bool Transport::everything_left() const {
   return std::all_of(peers_.begin(), peers_.end(), [](const std::unique_ptr<Peer>& peer) {
     return peer == nullptr || peer->state != Peer::State::kConnected || peer->all_received ||
            peer->send.in_flight() == 0;
@@ -231,7 +231,7 @@ bool UcxTransport::everything_left() const {
 
 // What was accepted last may still lie in this process. The peers are told that this rank leaves, so that they do not
 // take it for dead, and are asked whether they have everything.
-void UcxTransport::say_goodbye() {
+void Transport::say_goodbye() {
   serve_connections();
   std::vector<Peer*> untold;
   for (const std::unique_ptr<Peer>& peer : peers_) {
@@ -252,7 +252,7 @@ void UcxTransport::say_goodbye() {
   worker_->abandon();
 }
 
-void UcxTransport::close_endpoints() {
+void Transport::close_endpoints() {
   struct Close {
     ucs_status_ptr_t request;
     bool left;
@@ -282,4 +282,4 @@ void UcxTransport::close_endpoints() {
   WaitLoop(kForOthers, Deadline::after_ns(kQuietBeforeEnd)).until([] { return false; }, look);
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::ucx

@@ -5,7 +5,7 @@
 
 namespace ibcoll::ucx {
 
-Result<void*> UcxRegistrar::pin(std::span<std::byte> pages) {
+Result<void*> Registrar::pin(std::span<std::byte> pages) {
   ucp_mem_map_params_t params{};
   params.field_mask =
       UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;

@@ -15,9 +15,9 @@
 namespace ibcoll::ucx {
 
 // Whole pages, for RDMA by UCX in both directions.
-class UcxRegistrar final : public Registrar {
+class Registrar final : public ibcoll::Registrar {
  public:
-  explicit UcxRegistrar(ucp_context_h context) : context_(context) {}
+  explicit Registrar(ucp_context_h context) : context_(context) {}
   Result<void*> pin(std::span<std::byte> pages) override;
   void unpin(void* handle) override { ucp_mem_unmap(context_, static_cast<ucp_mem_h>(handle)); }
 
@@ -31,7 +31,7 @@ struct Memory {
   Memory(ucp_context_h context, uint64_t seed) : registrar(context), exposures(seed) {}
 
   BufferPool pool;
-  UcxRegistrar registrar;
+  Registrar registrar;
   std::unique_ptr<WatchedCache> registrations;  // where large puts are by rendezvous
   Exposures exposures;
 };

@@ -9,8 +9,8 @@
 
 #include "runtime/ucx/windows.h"
 
-namespace ibcoll {
-class UcxTransport;
+namespace ibcoll::ucx {
+class Transport;
 }
 
 namespace ibcoll::ucx {
@@ -23,7 +23,7 @@ struct Peer {
     kFailed      // reported, or about to be reported, by kPeerFailed
   };
 
-  UcxTransport* transport = nullptr;
+  Transport* transport = nullptr;
   int rank = -1;
   State state = State::kNew;
   bool left = false;  // said that it closes

@@ -9,21 +9,21 @@
 #include "runtime/ucx/large_put.h"
 #include "runtime/ucx/transport.h"
 
-namespace ibcoll {
+namespace ibcoll::ucx {
 
 using namespace ucx;
 
 namespace {
 
 constexpr size_t kCopiedPutBytes = 8 * 1024;  // up to here a put is copied when it cannot leave at once
-constexpr size_t kPieceBytes = UcxTransport::kSlotBytes;
+constexpr size_t kPieceBytes = Transport::kSlotBytes;
 constexpr uint32_t kPiecesInFlight = 4;  // of one peer
 constexpr Time kSendingPatience = 2'000'000'000;
 
 }  // namespace
 
-PutResult UcxTransport::put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
-                            uint64_t token) {
+PutResult Transport::put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
+                         uint64_t token) {
   Peer* peer = ready_to_send(rank, 0);
   if (peer == nullptr) return PutResult::kBusy;
   const PutHeader header{next_header(*peer, note), to.address, to.key, from.size(), 0};
@@ -44,8 +44,7 @@ PutResult UcxTransport::put(int rank, const RemoteRegion& to, std::span<const st
   return result;
 }
 
-PutResult UcxTransport::put_eager(Peer& peer, const PutHeader& header, std::span<const std::byte> from,
-                                  uint64_t token) {
+PutResult Transport::put_eager(Peer& peer, const PutHeader& header, std::span<const std::byte> from, uint64_t token) {
   if (from.size() <= kImmediateBytes) {
     if (post_now(peer, {kPutId, &header, sizeof(header), from, UCP_AM_SEND_FLAG_EAGER})) return PutResult::kDone;
     if (peer.state != Peer::State::kConnected) return PutResult::kBusy;
@@ -64,16 +63,16 @@ PutResult UcxTransport::put_eager(Peer& peer, const PutHeader& header, std::span
   return posted == Posted::kRefused ? PutResult::kBusy : PutResult::kDone;
 }
 
-PutResult UcxTransport::put_by_rendezvous(Peer& peer, const PutHeader& header, std::span<const std::byte> from,
-                                          uint64_t token) {
+PutResult Transport::put_by_rendezvous(Peer& peer, const PutHeader& header, std::span<const std::byte> from,
+                                       uint64_t token) {
   Registration* const source = pin(from);
   if (source == nullptr) return put_in_pieces(peer, header, from, token);
   return put_whole(peer, header, from, token, UCP_AM_SEND_FLAG_RNDV, source);
 }
 
 // One active message from the caller's memory, which `source`, if any, keeps pinned meanwhile.
-PutResult UcxTransport::put_whole(Peer& peer, const PutHeader& header, std::span<const std::byte> from, uint64_t token,
-                                  unsigned flags, Registration* source) {
+PutResult Transport::put_whole(Peer& peer, const PutHeader& header, std::span<const std::byte> from, uint64_t token,
+                               unsigned flags, Registration* source) {
   Buffer* buffer = pool_.take(sizeof(header));
   if (buffer == nullptr) {
     unpin(source);
@@ -96,8 +95,8 @@ PutResult UcxTransport::put_whole(Peer& peer, const PutHeader& header, std::span
 }
 
 // Takes the put; post_pieces() sends it, now and in later polls.
-PutResult UcxTransport::put_in_pieces(Peer& peer, const PutHeader& header, std::span<const std::byte> from,
-                                      uint64_t token) {
+PutResult Transport::put_in_pieces(Peer& peer, const PutHeader& header, std::span<const std::byte> from,
+                                   uint64_t token) {
   Buffer* whole = pool_.take(sizeof(LargePut));
   if (whole == nullptr) return PutResult::kBusy;
   whole->peer = &peer;
@@ -110,7 +109,7 @@ PutResult UcxTransport::put_in_pieces(Peer& peer, const PutHeader& header, std::
   return PutResult::kPending;
 }
 
-void UcxTransport::post_pieces(Peer& peer) {
+void Transport::post_pieces(Peer& peer) {
   while (peer.large_first != nullptr && peer.pieces_in_flight < kPiecesInFlight &&
          peer.state == Peer::State::kConnected) {
     Buffer* whole = peer.large_first;
@@ -144,7 +143,7 @@ void UcxTransport::post_pieces(Peer& peer) {
   }
 }
 
-void UcxTransport::post_pieces() {
+void Transport::post_pieces() {
   size_t kept = 0;
   for (size_t i = 0; i < with_pieces_.size(); ++i) {
     Peer* peer = with_pieces_[i];
@@ -155,7 +154,7 @@ void UcxTransport::post_pieces() {
   with_pieces_.resize(kept);
 }
 
-void UcxTransport::piece_done(Peer& peer, Buffer* whole) {
+void Transport::piece_done(Peer& peer, Buffer* whole) {
   --peer.pieces_in_flight;
   peer.patience_until = 0;
   LargePut& put = LargePut::in(whole);
@@ -163,19 +162,19 @@ void UcxTransport::piece_done(Peer& peer, Buffer* whole) {
   if (put.finished()) finish_large(whole);
 }
 
-void UcxTransport::finish_large(Buffer* whole) {
+void Transport::finish_large(Buffer* whole) {
   put_sent(*whole->peer, whole->token);
   pool_.give(whole);
 }
 
-void UcxTransport::put_sent(Peer& peer, uint64_t token) {
+void Transport::put_sent(Peer& peer, uint64_t token) {
   --peer.puts_pending;
   peer.patience_until = 0;
   sent_.push_back({peer.rank, token});
 }
 
 // What TCP has not taken yet, UCX reads from the caller's memory; only closing the connection makes it let go.
-void UcxTransport::want_back(int rank) {
+void Transport::want_back(int rank) {
   Peer* const peer = rank < 0 || rank >= size_ ? nullptr : peers_[static_cast<size_t>(rank)].get();
   if (peer == nullptr || peer->puts_pending == 0 || peer->state != Peer::State::kConnected) return;
   if (peer->patience_until == 0)
@@ -185,7 +184,7 @@ void UcxTransport::want_back(int rank) {
 }
 
 // The peer has failed: nothing more is posted; the sources go back to the caller.
-void UcxTransport::give_up_pieces(Peer& peer) {
+void Transport::give_up_pieces(Peer& peer) {
   while (Buffer* whole = peer.large_first) {
     peer.large_first = whole->next;
     LargePut& put = LargePut::in(whole);
@@ -194,4 +193,4 @@ void UcxTransport::give_up_pieces(Peer& peer) {
   }
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::ucx

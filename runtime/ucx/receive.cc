@@ -6,13 +6,13 @@
 #include "runtime/base/log.h"
 #include "runtime/ucx/transport.h"
 
-namespace ibcoll {
+namespace ibcoll::ucx {
 
 using namespace ucx;
 using Entry = ReceiveWindow::Entry;
 
 // nullptr: not of this job, or of a peer that was given up.
-Peer* UcxTransport::sender_of(const void* header, size_t header_bytes, size_t expected_bytes) {
+Peer* Transport::sender_of(const void* header, size_t header_bytes, size_t expected_bytes) {
   uint64_t job = 0;
   uint32_t sender = 0;
   static_assert(offsetof(MessageHeader, job) == offsetof(ControlHeader, job));
@@ -39,7 +39,7 @@ Peer* UcxTransport::sender_of(const void* header, size_t header_bytes, size_t ex
 }
 
 // Takes the credit that the header returns, and finds the message's place in the window.
-Entry* UcxTransport::place(Peer& peer, const MessageHeader& header) {
+Entry* Transport::place(Peer& peer, const MessageHeader& header) {
   peer.send.consumed(header.consumed);
   Entry* entry = peer.receive.place(header.sequence);
   if (entry != nullptr && entry->state <= Entry::State::kLanding) return entry;
@@ -49,21 +49,21 @@ Entry* UcxTransport::place(Peer& peer, const MessageHeader& header) {
   return nullptr;
 }
 
-void UcxTransport::settle(Peer& peer, uint32_t sequence, Entry::State state) {
+void Transport::settle(Peer& peer, uint32_t sequence, Entry::State state) {
   peer.receive.settle(sequence, state);
   if (!peer.in_ready_list && peer.receive.ready()) append_ready(peer);
 }
 
-void UcxTransport::append_ready(Peer& peer) {
+void Transport::append_ready(Peer& peer) {
   peer.in_ready_list = true;
   peer.next_ready = nullptr;
   (ready_tail_ == nullptr ? ready_head_ : ready_tail_->next_ready) = &peer;
   ready_tail_ = &peer;
 }
 
-ucs_status_t UcxTransport::on_message(void* argument, const void* raw, size_t header_bytes, void* data, size_t bytes,
-                                      const ucp_am_recv_param_t* param) {
-  auto& self = *static_cast<UcxTransport*>(argument);
+ucs_status_t Transport::on_message(void* argument, const void* raw, size_t header_bytes, void* data, size_t bytes,
+                                   const ucp_am_recv_param_t* param) {
+  auto& self = *static_cast<Transport*>(argument);
   Peer* peer = self.sender_of(raw, header_bytes, sizeof(MessageHeader));
   if (peer == nullptr) return UCS_OK;
   MessageHeader header;
@@ -91,9 +91,9 @@ ucs_status_t UcxTransport::on_message(void* argument, const void* raw, size_t he
   return UCS_OK;
 }
 
-ucs_status_t UcxTransport::on_put(void* argument, const void* raw, size_t header_bytes, void* data, size_t bytes,
-                                  const ucp_am_recv_param_t* param) {
-  auto& self = *static_cast<UcxTransport*>(argument);
+ucs_status_t Transport::on_put(void* argument, const void* raw, size_t header_bytes, void* data, size_t bytes,
+                               const ucp_am_recv_param_t* param) {
+  auto& self = *static_cast<Transport*>(argument);
   Peer* peer = self.sender_of(raw, header_bytes, sizeof(PutHeader));
   if (peer == nullptr) return UCS_OK;
   PutHeader header;
@@ -123,13 +123,13 @@ ucs_status_t UcxTransport::on_put(void* argument, const void* raw, size_t header
 }
 
 // nullptr: this peer may not write all of the put, or the piece is not within it.
-Exposures::Exposure* UcxTransport::writable(const Peer& peer, const PutHeader& header, size_t bytes) {
+Exposures::Exposure* Transport::writable(const Peer& peer, const PutHeader& header, size_t bytes) {
   Exposures::Exposure* exposure = exposures_.find(header.key, peer.rank, header.address, header.total);
   const bool within = header.offset <= header.total && bytes <= header.total - header.offset;
   return exposure != nullptr && within && !exposure->concealing ? exposure : nullptr;
 }
 
-void UcxTransport::refuse(Peer& peer, Entry& entry) {
+void Transport::refuse(Peer& peer, Entry& entry) {
   if (entry.refused) return;
   entry.refused = true;
   ++counters_.dropped;
@@ -138,7 +138,7 @@ void UcxTransport::refuse(Peer& peer, Entry& entry) {
       entry.bytes);
 }
 
-void UcxTransport::piece_landed(Peer& peer, uint32_t sequence, Entry& entry, size_t bytes) {
+void Transport::piece_landed(Peer& peer, uint32_t sequence, Entry& entry, size_t bytes) {
   entry.bytes -= std::min<uint64_t>(bytes, entry.bytes);
   if (entry.bytes > 0) return;
   if (!entry.refused) ++counters_.puts_received;
@@ -146,8 +146,8 @@ void UcxTransport::piece_landed(Peer& peer, uint32_t sequence, Entry& entry, siz
 }
 
 // Lets UCX receive a rendezvous put straight into the region. False: there is no memory, and UCX keeps the data.
-bool UcxTransport::land(Peer& peer, const PutHeader& header, Exposures::Exposure& exposure, void* descriptor,
-                        size_t bytes) {
+bool Transport::land(Peer& peer, const PutHeader& header, Exposures::Exposure& exposure, void* descriptor,
+                     size_t bytes) {
   Buffer* record = pool_.take(0);
   if (record == nullptr) {
     broken(peer, UCS_ERR_NO_MEMORY);
@@ -161,7 +161,7 @@ bool UcxTransport::land(Peer& peer, const PutHeader& header, Exposures::Exposure
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   param.memory_type = UCS_MEMORY_TYPE_HOST;
-  param.cb.recv_am = &UcxTransport::on_landed;
+  param.cb.recv_am = &Transport::on_landed;
   param.user_data = record;
   if (exposure.pinned != nullptr) {
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
@@ -173,13 +173,13 @@ bool UcxTransport::land(Peer& peer, const PutHeader& header, Exposures::Exposure
   return true;
 }
 
-void UcxTransport::on_landed(void* request, ucs_status_t status, size_t, void* user_data) {
+void Transport::on_landed(void* request, ucs_status_t status, size_t, void* user_data) {
   auto* record = static_cast<Buffer*>(user_data);
   record->peer->transport->landed(record, status);
   ucp_request_free(request);
 }
 
-void UcxTransport::landed(Buffer* record, ucs_status_t status) {
+void Transport::landed(Buffer* record, ucs_status_t status) {
   Peer& peer = *record->peer;
   if (Exposures::Exposure* exposure = exposures_.find(record->token); exposure != nullptr) --exposure->landing;
   // After a failure the entry stays as it is: what came behind it must not be handed out over a gap.
@@ -191,9 +191,9 @@ void UcxTransport::landed(Buffer* record, ucs_status_t status) {
   if (status != UCS_OK) broken(peer, status);
 }
 
-ucs_status_t UcxTransport::on_control(void* argument, const void* raw, size_t header_bytes, void*, size_t,
-                                      const ucp_am_recv_param_t*) {
-  auto& self = *static_cast<UcxTransport*>(argument);
+ucs_status_t Transport::on_control(void* argument, const void* raw, size_t header_bytes, void*, size_t,
+                                   const ucp_am_recv_param_t*) {
+  auto& self = *static_cast<Transport*>(argument);
   Peer* peer = self.sender_of(raw, header_bytes, sizeof(ControlHeader));
   if (peer == nullptr) return UCS_OK;
   ControlHeader header;
@@ -216,7 +216,7 @@ ucs_status_t UcxTransport::on_control(void* argument, const void* raw, size_t he
   return UCS_OK;
 }
 
-size_t UcxTransport::poll(std::span<Event> events) {
+size_t Transport::poll(std::span<Event> events) {
   for (Buffer* buffer : lent_) pool_.give(buffer);
   lent_.clear();
   if (rendezvous_) memory_->registrations->collect();
@@ -226,7 +226,7 @@ size_t UcxTransport::poll(std::span<Event> events) {
   return count;
 }
 
-void UcxTransport::push() {
+void Transport::push() {
   constexpr int kRounds = 4;  // UCX takes a batch from one socket in each
   for (int i = 0; i < kRounds; ++i) {
     const bool more = worker_->progress();
@@ -238,7 +238,7 @@ void UcxTransport::push() {
 }
 
 // Peers take turns, so that a busy one does not keep the others' messages back.
-size_t UcxTransport::hand_out_messages(std::span<Event> events) {
+size_t Transport::hand_out_messages(std::span<Event> events) {
   size_t count = 0;
   while (count < events.size() && ready_head_ != nullptr) {
     Peer& peer = *ready_head_;
@@ -264,7 +264,7 @@ size_t UcxTransport::hand_out_messages(std::span<Event> events) {
   return count;
 }
 
-size_t UcxTransport::hand_out(std::span<Event> events) {
+size_t Transport::hand_out(std::span<Event> events) {
   size_t count = 0;
   for (; count < events.size() && sent_first_ < sent_.size(); ++sent_first_) {
     events[count++] = Event{Event::Kind::kSent, sent_[sent_first_].peer, {}, {}, sent_[sent_first_].token};
@@ -287,4 +287,4 @@ size_t UcxTransport::hand_out(std::span<Event> events) {
   return count;
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::ucx

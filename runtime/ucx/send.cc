@@ -6,7 +6,7 @@
 #include "runtime/base/log.h"
 #include "runtime/ucx/transport.h"
 
-namespace ibcoll {
+namespace ibcoll::ucx {
 
 using namespace ucx;
 
@@ -23,7 +23,7 @@ ucp_request_param_t request_param(unsigned flags) {
 }  // namespace
 
 // nullptr: the peer has failed, or there is no credit now.
-Peer* UcxTransport::ready_to_send(int rank, size_t bytes) {
+Peer* Transport::ready_to_send(int rank, size_t bytes) {
   Peer* peer = find_or_make(rank);
   if (peer == nullptr) return nullptr;
   if (peer->state == Peer::State::kFailed && peer->left) report_failure(*peer);
@@ -36,7 +36,7 @@ Peer* UcxTransport::ready_to_send(int rank, size_t bytes) {
   return peer;
 }
 
-MessageHeader UcxTransport::next_header(const Peer& peer, const Note& note) const {
+MessageHeader Transport::next_header(const Peer& peer, const Note& note) const {
   MessageHeader header;
   header.job = job_;
   header.sender = static_cast<uint32_t>(rank_);
@@ -46,14 +46,14 @@ MessageHeader UcxTransport::next_header(const Peer& peer, const Note& note) cons
   return header;
 }
 
-void UcxTransport::accepted(Peer& peer, size_t window_bytes) {
+void Transport::accepted(Peer& peer, size_t window_bytes) {
   peer.send.take(window_bytes);
   peer.told_consumed = peer.receive.consumed();
   peer.bytes_consumed = 0;
 }
 
 // True: UCX has taken all of it, and the sources are reusable.
-bool UcxTransport::post_now(Peer& peer, const Outgoing& out) {
+bool Transport::post_now(Peer& peer, const Outgoing& out) {
   ucp_request_param_t param = request_param(out.flags);
   param.op_attr_mask |= UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
   const ucs_status_ptr_t request = ucp_am_send_nbx(peer.endpoint, out.id, out.header, out.header_bytes,
@@ -71,10 +71,10 @@ bool UcxTransport::post_now(Peer& peer, const Outgoing& out) {
 }
 
 // The buffer goes back to the pool as soon as UCX needs it no more.
-UcxTransport::Posted UcxTransport::post(Peer& peer, const Outgoing& out, Buffer* buffer) {
+Transport::Posted Transport::post(Peer& peer, const Outgoing& out, Buffer* buffer) {
   ucp_request_param_t param = request_param(out.flags);
   param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  param.cb.send = &UcxTransport::on_sent;
+  param.cb.send = &Transport::on_sent;
   param.user_data = buffer;
   if (buffer->source != nullptr) {
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
@@ -89,15 +89,15 @@ UcxTransport::Posted UcxTransport::post(Peer& peer, const Outgoing& out, Buffer*
   return Posted::kRefused;
 }
 
-void UcxTransport::give_back(Buffer* buffer) {
+void Transport::give_back(Buffer* buffer) {
   unpin(std::exchange(buffer->source, nullptr));
   pool_.give(buffer);
 }
 
-void UcxTransport::on_sent(void* request, ucs_status_t status, void* user_data) {
+void Transport::on_sent(void* request, ucs_status_t status, void* user_data) {
   auto* buffer = static_cast<Buffer*>(user_data);
   Peer& peer = *buffer->peer;
-  UcxTransport& self = *peer.transport;
+  Transport& self = *peer.transport;
   if (buffer->use == Buffer::Use::kMessage) self.unsent_messages_.fetch_sub(1, std::memory_order_relaxed);
   if (buffer->use == Buffer::Use::kControl) peer.control_in_flight = false;
   // Also when the peer failed: the source is the caller's again.
@@ -108,7 +108,7 @@ void UcxTransport::on_sent(void* request, ucs_status_t status, void* user_data) 
   if (status != UCS_OK) self.broken(peer, status);
 }
 
-bool UcxTransport::send(int rank, const Note& note, std::span<const std::byte> payload) {
+bool Transport::send(int rank, const Note& note, std::span<const std::byte> payload) {
   if (payload.size() > kSlotBytes) {
     log(LogLevel::kError, "rank {}: ucx: send of {} bytes to rank {}: a slot has {}", rank_, payload.size(), rank,
         kSlotBytes);
@@ -140,7 +140,7 @@ bool UcxTransport::send(int rank, const Note& note, std::span<const std::byte> p
 }
 
 // False: one is still under way, or there is no memory: try again later.
-bool UcxTransport::send_control(Peer& peer, ControlHeader::Kind kind) {
+bool Transport::send_control(Peer& peer, ControlHeader::Kind kind) {
   if (peer.state != Peer::State::kConnected) return true;  // nobody to tell
   if (peer.control_in_flight) return false;
   const ControlHeader header{job_, static_cast<uint32_t>(rank_), peer.send.next(), peer.receive.consumed(), kind};
@@ -161,7 +161,7 @@ bool UcxTransport::send_control(Peer& peer, ControlHeader::Kind kind) {
   return true;
 }
 
-void UcxTransport::return_credit() {
+void Transport::return_credit() {
   size_t kept = 0;
   for (Peer* peer : in_debt_) {
     peer->in_debt = credit_is_due(*peer) && !send_control(*peer, ControlHeader::Kind::kCredit);
@@ -170,4 +170,4 @@ void UcxTransport::return_credit() {
   in_debt_.resize(kept);
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::ucx

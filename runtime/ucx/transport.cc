@@ -11,7 +11,7 @@
 #include "runtime/machine/descriptors.h"
 #include "runtime/registration_cache/memlock.h"
 
-namespace ibcoll {
+namespace ibcoll::ucx {
 
 using namespace ucx;
 
@@ -54,7 +54,7 @@ Result<DevicePlan> plan_here(const Config& config, bool local_job) {
 
 }  // namespace
 
-Result<std::unique_ptr<UcxTransport>> UcxTransport::open(const NetworkParams& params, LargePuts large) {
+Result<std::unique_ptr<Transport>> Transport::open(const NetworkParams& params, LargePuts large) {
   Result<DevicePlan> plan = plan_here(*params.config, params.local_job);
   if (!plan.ok()) return plan.status();
   for (const std::string& reason : plan->reasons) log(LogLevel::kInfo, "ucx: {}", reason);
@@ -75,14 +75,14 @@ Result<std::unique_ptr<UcxTransport>> UcxTransport::open(const NetworkParams& pa
     sockets = std::make_unique<SocketWatch>(static_cast<Time>(peer_timeout * 1e9));
     sockets->find_listeners(others, (*worker)->address());
   }
-  std::unique_ptr<UcxTransport> transport(
-      new UcxTransport(params, std::move(*plan), large, std::move(*worker), std::move(sockets)));
+  std::unique_ptr<Transport> transport(
+      new Transport(params, std::move(*plan), large, std::move(*worker), std::move(sockets)));
   if (Status status = transport->register_handlers(); !status.ok()) return status;
   return transport;
 }
 
-UcxTransport::UcxTransport(const NetworkParams& params, DevicePlan plan, LargePuts large,
-                           std::unique_ptr<Worker> worker, std::unique_ptr<SocketWatch> sockets)
+Transport::Transport(const NetworkParams& params, DevicePlan plan, LargePuts large, std::unique_ptr<Worker> worker,
+                     std::unique_ptr<SocketWatch> sockets)
     : rank_(params.rank),
       size_(params.size),
       job_(params.job),
@@ -100,7 +100,7 @@ UcxTransport::UcxTransport(const NetworkParams& params, DevicePlan plan, LargePu
         std::make_unique<WatchedCache>(memory_->registrar, WatchedCache::Settings::from(*params.config));
 }
 
-UcxTransport::~UcxTransport() {
+Transport::~Transport() {
   say_goodbye();
   close_endpoints();
   exposures_.for_each([&](Exposures::Exposure& exposure) {
@@ -112,15 +112,15 @@ UcxTransport::~UcxTransport() {
   worker_->end(memory_);
 }
 
-Status UcxTransport::register_handlers() {
-  Status status = worker_->on_message(kMessageId, &UcxTransport::on_message, this);
-  if (status.ok()) status = worker_->on_message(kPutId, &UcxTransport::on_put, this);
-  if (status.ok()) status = worker_->on_message(kControlId, &UcxTransport::on_control, this);
+Status Transport::register_handlers() {
+  Status status = worker_->on_message(kMessageId, &Transport::on_message, this);
+  if (status.ok()) status = worker_->on_message(kPutId, &Transport::on_put, this);
+  if (status.ok()) status = worker_->on_message(kControlId, &Transport::on_control, this);
   return status;
 }
 
 // What the process watch needs, where this rank listens, then UCX's own.
-std::vector<std::byte> UcxTransport::address() const {
+std::vector<std::byte> Transport::address() const {
   const auto id = std::as_bytes(std::span(&processes_.own(), 1));
   std::vector<std::byte> all(id.begin(), id.end());
   const std::vector<std::byte> doors = sockets_ ? sockets_->doors() : std::vector<std::byte>(4);
@@ -129,7 +129,7 @@ std::vector<std::byte> UcxTransport::address() const {
   return all;
 }
 
-Status UcxTransport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
+Status Transport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
   if (by_rank.size() != static_cast<size_t>(size_)) {
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: ucx: {} addresses for {} ranks", rank_, by_rank.size(), size_);
   }
@@ -149,7 +149,7 @@ Status UcxTransport::set_addresses(std::vector<std::vector<std::byte>> by_rank) 
   return {};
 }
 
-RemoteRegion UcxTransport::expose(int rank, std::span<std::byte> memory) {
+RemoteRegion Transport::expose(int rank, std::span<std::byte> memory) {
   if (rank < 0 || rank >= size_) return {};
   Registration* pinned = nullptr;
   if (rendezvous_ && memory.size() > kSlotBytes) {  // now, while the peer is on its way, and not when its data comes
@@ -163,7 +163,7 @@ RemoteRegion UcxTransport::expose(int rank, std::span<std::byte> memory) {
 
 // For a rendezvous: UCX would do so by itself, but ends the process where it cannot (1.13). NULL: it cannot, which is
 // told once. The next attempt is a second later.
-Registration* UcxTransport::pin(std::span<const std::byte> memory) {
+Registration* Transport::pin(std::span<const std::byte> memory) {
   if (next_pin_ != 0 && now() < next_pin_) return nullptr;
   const Result<Registration*> pinned =
       memory_->registrations->acquire({const_cast<std::byte*>(memory.data()), memory.size()});
@@ -178,17 +178,17 @@ Registration* UcxTransport::pin(std::span<const std::byte> memory) {
   return nullptr;
 }
 
-void UcxTransport::unpin(Registration* pinned) {
+void Transport::unpin(Registration* pinned) {
   if (pinned != nullptr) memory_->registrations->release(pinned);
 }
 
-Time UcxTransport::now() const {
+Time Transport::now() const {
   return static_cast<Time>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
 }
 
-LinkModel UcxTransport::model() const { return model_; }
+LinkModel Transport::model() const { return model_; }
 
-Json UcxTransport::describe() const {
+Json Transport::describe() const {
   const auto count = [&](Peer::State state) {
     return std::count_if(peers_.begin(), peers_.end(),
                          [&](const auto& p) { return p != nullptr && p->state == state; });
@@ -225,17 +225,17 @@ Json UcxTransport::describe() const {
   return out;
 }
 
-}  // namespace ibcoll
+}  // namespace ibcoll::ucx
 
 ibcoll::NetworkTransport* ibcoll_ucx_open(const ibcoll::NetworkParams& params, ibcoll::Status* status) {
-  ibcoll::Result<std::unique_ptr<ibcoll::UcxTransport>> transport = ibcoll::UcxTransport::open(params);
+  ibcoll::Result<std::unique_ptr<ibcoll::ucx::Transport>> transport = ibcoll::ucx::Transport::open(params);
   *status = transport.status();
   return transport.ok() ? transport->release() : nullptr;
 }
 
 void ibcoll_ucx_devices(const ibcoll::Config& config, ibcoll::Json* devices) {
   ibcoll::ucx::quieten("error");
-  const ibcoll::Result<ibcoll::ucx::DevicePlan> plan = ibcoll::plan_here(config, /*local_job=*/false);
+  const ibcoll::Result<ibcoll::ucx::DevicePlan> plan = ibcoll::ucx::plan_here(config, /*local_job=*/false);
   *devices = ibcoll::Json();
   devices->set("reason", plan.ok() ? "usable" : plan.status().text());
   if (plan.ok()) devices->set("choice", plan->reasons);

@@ -22,14 +22,14 @@
 #include "runtime/ucx/wire.h"
 #include "runtime/ucx/worker.h"
 
-namespace ibcoll {
+namespace ibcoll::ucx {
 
-class UcxTransport final : public NetworkTransport {
+class Transport final : public NetworkTransport {
  public:
   // How large puts travel; kAuto: what suits the transports (ucx_put.cc). The others are for tests.
   enum class LargePuts { kAuto, kPieces, kRendezvous };
-  static Result<std::unique_ptr<UcxTransport>> open(const NetworkParams& params, LargePuts large = LargePuts::kAuto);
-  ~UcxTransport() override;
+  static Result<std::unique_ptr<Transport>> open(const NetworkParams& params, LargePuts large = LargePuts::kAuto);
+  ~Transport() override;
 
   std::vector<std::byte> address() const override;
   Status set_addresses(std::vector<std::vector<std::byte>> by_rank) override;
@@ -78,8 +78,8 @@ class UcxTransport final : public NetworkTransport {
 
   static constexpr size_t kImmediateBytes = 2048;  // up to here UCX is asked to take it at once, without a copy of ours
 
-  UcxTransport(const NetworkParams& params, ucx::DevicePlan plan, LargePuts large, std::unique_ptr<ucx::Worker> worker,
-               std::unique_ptr<ucx::SocketWatch> sockets);
+  Transport(const NetworkParams& params, ucx::DevicePlan plan, LargePuts large, std::unique_ptr<ucx::Worker> worker,
+            std::unique_ptr<ucx::SocketWatch> sockets);
   Status register_handlers();
   Registration* pin(std::span<const std::byte> memory);
   void unpin(Registration* pinned);
@@ -183,4 +183,4 @@ class UcxTransport final : public NetworkTransport {
   Counters counters_;
 };
 
-}  // namespace ibcoll
+}  // namespace ibcoll::ucx

@@ -129,11 +129,11 @@ INSTANTIATE_TEST_SUITE_P(Transports, DeathTest, ::testing::ValuesIn(transports()
 
 // The same in the simulator, where time is virtual.
 TEST(SimDeathTest, ReportedOnceAndRefused) {
-  for (const SimDetection detection : {SimDetection::kByItself, SimDetection::kWhenChecked}) {
-    SimParams params;
+  for (const sim::Detection detection : {sim::Detection::kByItself, sim::Detection::kWhenChecked}) {
+    sim::Params params;
     params.ranks = 3;
     params.detection = detection;
-    SimNetwork network(params);
+    sim::Network network(params);
     for (int from = 0; from < 3; ++from) {
       for (int to = 0; to < 3; ++to) {
         if (from == to) continue;
@@ -143,7 +143,7 @@ TEST(SimDeathTest, ReportedOnceAndRefused) {
     network.kill(2, network.now() + 100'000);
     network.advance_to(network.now() + 100'000'000);
     for (int rank = 0; rank < 2; ++rank) {
-      SimTransport& transport = network.transport(rank);
+      sim::Transport& transport = network.transport(rank);
       transport.check_peers();
       int failures = 0;
       std::array<Event, 4> events;

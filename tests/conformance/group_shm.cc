@@ -13,17 +13,17 @@ namespace {
 class ShmGroup : public Group {
  public:
   static std::unique_ptr<Group> make(int size, uint64_t ring_bytes, bool single_copy) {
-    Result<std::unique_ptr<Segment>> segment = Segment::create(size, ring_bytes);
+    Result<std::unique_ptr<shm::Segment>> segment = shm::Segment::create(size, ring_bytes);
     if (!segment.ok()) {
       std::fprintf(stderr, "%s\n", segment.status().text().c_str());
       return nullptr;
     }
     auto group = std::make_unique<ShmGroup>();
-    const std::shared_ptr<Segment> shared = std::move(*segment);
+    const std::shared_ptr<shm::Segment> shared = std::move(*segment);
     std::vector<int> jobs(static_cast<size_t>(size));
     std::iota(jobs.begin(), jobs.end(), 0);
     for (int rank = 0; rank < size; ++rank) {
-      group->transports_.push_back(std::make_unique<ShmTransport>(shared, jobs, rank, single_copy));
+      group->transports_.push_back(std::make_unique<shm::Transport>(shared, jobs, rank, single_copy));
     }
     for (auto& transport : group->transports_) {
       if (Status status = transport->probe(); !status.ok()) {
@@ -38,7 +38,7 @@ class ShmGroup : public Group {
   void idle() override {}
 
  private:
-  std::vector<std::unique_ptr<ShmTransport>> transports_;
+  std::vector<std::unique_ptr<shm::Transport>> transports_;
 };
 
 }  // namespace

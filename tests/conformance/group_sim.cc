@@ -8,7 +8,7 @@ namespace {
 
 class SimGroup : public Group {
  public:
-  explicit SimGroup(SimParams params) : network_(std::move(params)) {}
+  explicit SimGroup(sim::Params params) : network_(std::move(params)) {}
   int size() const override { return network_.size(); }
   Transport& at(int rank) override { return network_.transport(rank); }
   // At least one event; and all of the next moment, so that wake-ups do not pile up.
@@ -19,11 +19,11 @@ class SimGroup : public Group {
   bool threads() const override { return false; }
 
  private:
-  SimNetwork network_;
+  sim::Network network_;
 };
 
 std::unique_ptr<Group> make(int size, uint64_t seed, uint32_t refuse_permille) {
-  SimParams params;
+  sim::Params params;
   params.ranks = size;
   params.seed = seed;
   params.refuse_permille = refuse_permille;

@@ -6,11 +6,11 @@
 namespace ibcoll::conformance {
 
 void add_ucx_makers(std::vector<Maker>& makers) {
-  using UcxGroup = NetworkGroup<UcxTransport>;
+  using UcxGroup = NetworkGroup<ucx::Transport>;
   makers.push_back(
       {"ucx_tcp", [](int size, uint64_t seed) { return UcxGroup::make(size, seed, {"IBCOLL_UCX_TLS=tcp"}); }});
   makers.push_back({"ucx_tcp_rendezvous", [](int size, uint64_t seed) {
-                      return UcxGroup::make(size, seed, {"IBCOLL_UCX_TLS=tcp"}, UcxTransport::LargePuts::kRendezvous);
+                      return UcxGroup::make(size, seed, {"IBCOLL_UCX_TLS=tcp"}, ucx::Transport::LargePuts::kRendezvous);
                     }});
   makers.push_back({"ucx_shared_memory",
                     [](int size, uint64_t seed) { return UcxGroup::make(size, seed, {"IBCOLL_UCX_TLS=sm,self"}); }});

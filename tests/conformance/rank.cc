@@ -88,9 +88,9 @@ std::unique_ptr<Transport> open_shm(const Options& options, bool single_copy) {
   const std::string name = "ibcoll-conformance-" + options.job;
   constexpr uint64_t kRing = 64 * 1024, kKey = 1;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  std::shared_ptr<Segment> segment;
+  std::shared_ptr<shm::Segment> segment;
   if (options.rank == 0) {
-    Result<std::unique_ptr<Segment>> made = Segment::create(options.size, kRing);
+    Result<std::unique_ptr<shm::Segment>> made = shm::Segment::create(options.size, kRing);
     if (!made.ok()) give_up(made.status().text());
     segment = std::move(*made);
     if (Status status = segment->offer(name); !status.ok()) give_up(status.text());
@@ -99,13 +99,14 @@ std::unique_ptr<Transport> open_shm(const Options& options, bool single_copy) {
   if (options.rank == 0) {
     if (Status status = segment->serve(kKey, deadline); !status.ok()) give_up(status.text());
   } else {
-    Result<std::unique_ptr<Segment>> got = Segment::receive(name, kKey, options.rank, options.size, kRing, deadline);
+    Result<std::unique_ptr<shm::Segment>> got =
+        shm::Segment::receive(name, kKey, options.rank, options.size, kRing, deadline);
     if (!got.ok()) give_up(got.status().text());
     segment = std::move(*got);
   }
   std::vector<int> jobs(static_cast<size_t>(options.size));
   std::iota(jobs.begin(), jobs.end(), 0);
-  auto transport = std::make_unique<ShmTransport>(segment, jobs, options.rank, single_copy);
+  auto transport = std::make_unique<shm::Transport>(segment, jobs, options.rank, single_copy);
   exchange("constructed");
   if (Status status = transport->probe(); !status.ok()) give_up(status.text());
   exchange("probed");
@@ -140,8 +141,8 @@ std::unique_ptr<Transport> open(const Options& options) {
 #ifdef IBCOLL_TEST_UCX
   NetworkParams ucx;
   ucx.local_job = true;
-  if (options.transport == "ucx_tcp") return open_network<UcxTransport>("IBCOLL_UCX_TLS=tcp", options, ucx);
-  if (options.transport == "ucx_rdma") return open_network<UcxTransport>("IBCOLL_UCX_TLS=rc,ud", options, ucx);
+  if (options.transport == "ucx_tcp") return open_network<ucx::Transport>("IBCOLL_UCX_TLS=tcp", options, ucx);
+  if (options.transport == "ucx_rdma") return open_network<ucx::Transport>("IBCOLL_UCX_TLS=rc,ud", options, ucx);
 #endif
 #ifdef IBCOLL_TEST_VERBS
   if (options.transport == "verbs_imm")

@@ -17,7 +17,7 @@ namespace {
 class ShmConceal : public testing::Test {
  protected:
   void SetUp() override {
-    Result<std::unique_ptr<Segment>> made = Segment::create(2, 16 * 1024);
+    Result<std::unique_ptr<shm::Segment>> made = shm::Segment::create(2, 16 * 1024);
     ASSERT_TRUE(made.ok()) << made.status().text();
     segment_ = std::move(*made);
     writer_ = ::fork();
@@ -25,7 +25,7 @@ class ShmConceal : public testing::Test {
       ::alarm(60);
       for (;;) ::pause();
     }
-    transport_ = std::make_unique<ShmTransport>(segment_, std::vector<int>{0, 1}, 0, true);
+    transport_ = std::make_unique<shm::Transport>(segment_, std::vector<int>{0, 1}, 0, true);
     segment_->info(1).pid = writer_;
     ASSERT_TRUE(transport_->probe().ok());
     segment_->may_copy(1, 0) = 1;
@@ -36,12 +36,14 @@ class ShmConceal : public testing::Test {
     ::kill(writer_, SIGKILL);
     ::waitpid(writer_, nullptr, 0);
   }
-  std::atomic<uint64_t>& word() { return segment_->pair(1, 0).exposures[region_.key % PairBlock::kExposures].word; }
-  void begin_write() { word() = (word() & ~uint64_t{3}) | Exposure::kWriting; }
-  void end_write() { word() = (word() & ~uint64_t{3}) | Exposure::kExposed; }
+  std::atomic<uint64_t>& word() {
+    return segment_->pair(1, 0).exposures[region_.key % shm::PairBlock::kExposures].word;
+  }
+  void begin_write() { word() = (word() & ~uint64_t{3}) | shm::Exposure::kWriting; }
+  void end_write() { word() = (word() & ~uint64_t{3}) | shm::Exposure::kExposed; }
 
-  std::shared_ptr<Segment> segment_;
-  std::unique_ptr<ShmTransport> transport_;
+  std::shared_ptr<shm::Segment> segment_;
+  std::unique_ptr<shm::Transport> transport_;
   std::array<std::byte, 4096> memory_{};
   RemoteRegion region_;
   pid_t writer_ = -1;
@@ -54,7 +56,7 @@ TEST_F(ShmConceal, DoesNotWaitForAWriterThatIsStopped) {
   ::kill(writer_, SIGCONT);
   end_write();
   EXPECT_TRUE(transport_->conceal(1, region_));
-  EXPECT_EQ(word() & 3, Exposure::kFree);
+  EXPECT_EQ(word() & 3, shm::Exposure::kFree);
 }
 
 TEST_F(ShmConceal, AnEndedWriterWritesNoMore) {
@@ -63,7 +65,7 @@ TEST_F(ShmConceal, AnEndedWriterWritesNoMore) {
   siginfo_t info;
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(writer_), &info, WEXITED | WNOWAIT), 0);
   EXPECT_TRUE(transport_->conceal(1, region_));
-  EXPECT_EQ(word() & 3, Exposure::kFree);
+  EXPECT_EQ(word() & 3, shm::Exposure::kFree);
 }
 
 // Killed between opening its ring and counting that, it is reported all the same.

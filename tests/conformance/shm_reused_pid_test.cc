@@ -34,13 +34,13 @@ pid_t fork_as(pid_t pid) {
 class ShmReusedPid : public testing::Test {
  protected:
   void SetUp() override {
-    Result<std::unique_ptr<Segment>> made = Segment::create(2, 16 * 1024);
+    Result<std::unique_ptr<shm::Segment>> made = shm::Segment::create(2, 16 * 1024);
     ASSERT_TRUE(made.ok()) << made.status().text();
     segment_ = std::move(*made);
     peer_ = ::fork();
     if (peer_ == 0) rest();
-    transport_ = std::make_unique<ShmTransport>(segment_, std::vector<int>{0, 1}, 0, true);
-    memory_ = std::make_unique<ShmNodeMemory>(*transport_);
+    transport_ = std::make_unique<shm::Transport>(segment_, std::vector<int>{0, 1}, 0, true);
+    memory_ = std::make_unique<shm::NodeMemory>(*transport_);
     segment_->info(1).pid = peer_;
     // Where the peer, which is a copy of this process, has the word that this one has.
     segment_->info(1).probe = segment_->info(0).probe.load();
@@ -63,9 +63,9 @@ class ShmReusedPid : public testing::Test {
   }
   uint64_t address() const { return reinterpret_cast<uint64_t>(&word_); }
 
-  std::shared_ptr<Segment> segment_;
-  std::unique_ptr<ShmTransport> transport_;
-  std::unique_ptr<ShmNodeMemory> memory_;
+  std::shared_ptr<shm::Segment> segment_;
+  std::unique_ptr<shm::Transport> transport_;
+  std::unique_ptr<shm::NodeMemory> memory_;
   uint64_t word_ = 42;
   pid_t peer_ = -1;
 };
@@ -85,17 +85,17 @@ TEST_F(ShmReusedPid, IsFoundOutBeforeWhatWasReadCounts) {
 
 TEST_F(ShmReusedPid, IsNotWrittenTo) {
   ASSERT_TRUE(segment_->ensure_pair(0, 1).ok());
-  Exposure& exposure = segment_->pair(0, 1).exposures[0];
+  shm::Exposure& exposure = segment_->pair(0, 1).exposures[0];
   exposure.address = address();
   exposure.bytes = sizeof word_;
-  exposure.word = 1 << 2 | Exposure::kExposed;
-  const RemoteRegion region{address(), sizeof word_, PairBlock::kExposures};
+  exposure.word = 1 << 2 | shm::Exposure::kExposed;
+  const RemoteRegion region{address(), sizeof word_, shm::PairBlock::kExposures};
   replace_peer();
   if (IsSkipped()) return;
   const uint64_t from = 1;
   EXPECT_EQ(transport_->put(1, region, std::as_bytes(std::span(&from, 1)), {}, 0), PutResult::kBusy);
   uint64_t there = 0;
-  ASSERT_TRUE(read_process(peer_, address(), std::as_writable_bytes(std::span(&there, 1))).ok());
+  ASSERT_TRUE(shm::read_process(peer_, address(), std::as_writable_bytes(std::span(&there, 1))).ok());
   EXPECT_EQ(there, 666u);
   std::array<Event, 4> events;
   ASSERT_EQ(transport_->poll(events), 1u);

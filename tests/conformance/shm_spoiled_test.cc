@@ -18,11 +18,11 @@ constexpr uint64_t kRing = 16 * 1024;
 class ShmSpoiled : public testing::Test {
  protected:
   void SetUp() override {
-    Result<std::unique_ptr<Segment>> made = Segment::create(3, kRing);
+    Result<std::unique_ptr<shm::Segment>> made = shm::Segment::create(3, kRing);
     ASSERT_TRUE(made.ok()) << made.status().text();
     segment_ = std::move(*made);
     for (int rank = 0; rank < 3; ++rank)
-      ranks_.push_back(std::make_unique<ShmTransport>(segment_, std::vector<int>{0, 1, 2}, rank, false));
+      ranks_.push_back(std::make_unique<shm::Transport>(segment_, std::vector<int>{0, 1, 2}, rank, false));
     for (auto& rank : ranks_) ASSERT_TRUE(rank->probe().ok());
     for (int from : {1, 2}) ASSERT_TRUE(ranks_[static_cast<size_t>(from)]->send(0, {}, payload_));
     ASSERT_EQ(take(), 2);
@@ -48,12 +48,12 @@ class ShmSpoiled : public testing::Test {
     EXPECT_EQ(take(), 1);
   }
   uint64_t* next_record() {
-    PairBlock& pair = segment_->pair(1, 0);
+    shm::PairBlock& pair = segment_->pair(1, 0);
     return reinterpret_cast<uint64_t*>(segment_->ring(1, 0) + pair.tail.load() % kRing);
   }
 
-  std::shared_ptr<Segment> segment_;
-  std::vector<std::unique_ptr<ShmTransport>> ranks_;
+  std::shared_ptr<shm::Segment> segment_;
+  std::vector<std::unique_ptr<shm::Transport>> ranks_;
   const std::vector<std::byte> payload_ = std::vector<std::byte>(100);
   std::vector<std::pair<int, std::string>> failed_;
 };

@@ -48,8 +48,8 @@ struct Outcome {
   bool left_before = false;      // a rank had left the call by then
   Time after_arrival = 0;        // from then to the last exit
   Time late_rank_done = 0;       // from its arrival to when all was there for it
-  SimCounters at_arrival;        // what had been sent when it came
-  SimCounters counters;
+  sim::Counters at_arrival;      // what had been sent when it came
+  sim::Counters counters;
 };
 
 Outcome run_late(const Late& late) {
@@ -112,7 +112,7 @@ constexpr Time kLate = 50'000'000;
 
 std::vector<int> node_layout(int p, int kind) {
   std::vector<int> nodes(static_cast<size_t>(p));
-  SimRandom random(static_cast<uint64_t>(100 * p + kind));
+  sim::Random random(static_cast<uint64_t>(100 * p + kind));
   for (int rank = 0; rank < p; ++rank)
     nodes[static_cast<size_t>(rank)] = kind == 0   ? rank
                                        : kind == 1 ? rank / 4
@@ -201,11 +201,11 @@ TEST(NodeLanes, WithLeadersTheNodeWaits) {
 TEST(NodeLanes, EachRankSendsOnceToEachOtherNode) {
   for (const ibcoll_collective_t collective : {IBCOLL_ALLTOALL, IBCOLL_ALLGATHER}) {
     Late late{collective, "pap_shm_lanes", IBCOLL_SCHEME_ZERO_COPY, 500, node_layout(16, 1), 5, 100'000};
-    const SimCounters announced = run_late(late).counters;
+    const sim::Counters announced = run_late(late).counters;
     EXPECT_EQ(announced.messages, 16u * 3u);
     EXPECT_EQ(announced.puts, 16u * 3u);
     late.scheme = IBCOLL_SCHEME_COPY;
-    const SimCounters copied = run_late(late).counters;
+    const sim::Counters copied = run_late(late).counters;
     EXPECT_EQ(copied.messages, 16u * 3u);
     EXPECT_EQ(copied.puts, 0u);
   }
@@ -261,11 +261,11 @@ TEST(ArrivalNotice, IsTheAdvertisementOrTheDataItself) {
       for (const int p : {2, 5, 12}) {
         const auto pairs = static_cast<uint64_t>(p * (p - 1));
         const Late zero_copy{collective, algorithm, IBCOLL_SCHEME_ZERO_COPY, 3000, node_layout(p, 0), 0, 100'000};
-        const SimCounters announced = run_late(zero_copy).counters;
+        const sim::Counters announced = run_late(zero_copy).counters;
         EXPECT_EQ(announced.messages, pairs) << algorithm << " p " << p;
         EXPECT_EQ(announced.puts, pairs) << algorithm << " p " << p;
         const Late copy{collective, algorithm, IBCOLL_SCHEME_COPY, 1000, node_layout(p, 0), 0, 100'000};
-        const SimCounters copied = run_late(copy).counters;
+        const sim::Counters copied = run_late(copy).counters;
         EXPECT_EQ(copied.messages, pairs) << algorithm << " p " << p;
         EXPECT_EQ(copied.puts, 0u) << algorithm << " p " << p;
       }

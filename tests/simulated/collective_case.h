@@ -14,7 +14,7 @@ namespace ibcoll {
 using oracle::CallParams;
 
 // Random parameters for a collective; blocks of at most `most` bytes, often of one of the sizes in `edges`.
-CallParams random_case(SimRandom& random, ibcoll_collective_t collective, int p, uint64_t most,
+CallParams random_case(sim::Random& random, ibcoll_collective_t collective, int p, uint64_t most,
                        const std::vector<uint64_t>& edges);
 
 class CollectiveCase {

@@ -22,7 +22,7 @@ const std::vector<int> kInterleaved{0, 1, 0, 1, 2, 1, 0}, kNeighbours{0, 0, 1, 1
 class FloatSum {
  public:
   FloatSum(const Algorithm& algorithm, bool fixed_order) : algorithm_(algorithm), fixed_order_(fixed_order) {
-    SimRandom random(7);
+    sim::Random random(7);
     for (int rank = 0; rank < kRanks; ++rank) {
       sends_.emplace_back(kElements * kRanks);
       for (float& x : sends_.back()) x = static_cast<float>(random.below(1 << 20)) * (random.one_in(2) ? 1e-4F : 1.1F);
@@ -32,7 +32,7 @@ class FloatSum {
 
   // The bits of all results; "" where the algorithm does not apply.
   std::string run(uint64_t seed, const std::vector<int>& nodes) {
-    SimRandom random(seed);
+    sim::Random random(seed);
     SimJobParams params = random_job(random, kRanks);
     params.network.node_of = nodes;
     params.window_area_bytes = 4096;

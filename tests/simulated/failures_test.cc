@@ -9,11 +9,11 @@
 namespace ibcoll {
 namespace {
 
-void kill_a_rank(uint64_t usual, SimDetection detection, bool report_to_all) {
+void kill_a_rank(uint64_t usual, sim::Detection detection, bool report_to_all) {
   const Seeds seeds(usual);
   uint64_t failed = 0;
   for (uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
-    SimRandom random = SimRandom(seed).split(99);
+    sim::Random random = sim::Random(seed).split(99);
     ScenarioParams params;
     params.seed = seed;
     params.p = 2 + static_cast<int>(random.below(11));
@@ -31,10 +31,10 @@ void kill_a_rank(uint64_t usual, SimDetection detection, bool report_to_all) {
   EXPECT_TRUE(failed > 0 || seeds.first == seeds.last);
 }
 
-TEST(Failures, EveryRankLearnsOfADeath) { kill_a_rank(200, SimDetection::kByItself, true); }
-TEST(Failures, RanksThatHaveToLookLearnOfADeath) { kill_a_rank(100, SimDetection::kWhenChecked, true); }
+TEST(Failures, EveryRankLearnsOfADeath) { kill_a_rank(200, sim::Detection::kByItself, true); }
+TEST(Failures, RanksThatHaveToLookLearnOfADeath) { kill_a_rank(100, sim::Detection::kWhenChecked, true); }
 TEST(Failures, ADeathIsLearntOfByThoseWhoTalkedToTheRankOrWaitForIt) {
-  kill_a_rank(100, SimDetection::kByItself, false);
+  kill_a_rank(100, sim::Detection::kByItself, false);
 }
 
 }  // namespace

@@ -17,20 +17,20 @@ namespace {
 class Ring {
  public:
   Ring(int ranks, uint64_t beta_ps_per_byte) : Ring(params(ranks, beta_ps_per_byte)) {}
-  explicit Ring(const SimParams& params) : network_(params) {
+  explicit Ring(const sim::Params& params) : network_(params) {
     for (int rank = 0; rank < params.ranks; ++rank)
       trials_.push_back(std::make_unique<LinkTrial>(network_.transport(rank), (rank + params.ranks - 1) % params.ranks,
                                                     (rank + 1) % params.ranks));
   }
-  static SimParams params(int ranks, uint64_t beta_ps_per_byte) {
-    SimParams params;
+  static sim::Params params(int ranks, uint64_t beta_ps_per_byte) {
+    sim::Params params;
     params.ranks = ranks;
     params.between_nodes = {20'000, 5'000, beta_ps_per_byte};
     params.slot_bytes = 65536;
     params.slots_per_pair = 32;
     return params;
   }
-  SimNetwork& network() { return network_; }
+  sim::Network& network() { return network_; }
   LinkTrial& trial(int rank) { return *trials_[static_cast<size_t>(rank)]; }
   // False: not all have ended although nothing happens any more, or a second has passed.
   bool run() {
@@ -44,7 +44,7 @@ class Ring {
   }
 
  private:
-  SimNetwork network_;
+  sim::Network network_;
   std::vector<std::unique_ptr<LinkTrial>> trials_;
 };
 
@@ -77,7 +77,7 @@ TEST(LinkTrial, TakesMillisecondsAndEndsEarlyOnSlowLinks) {
 TEST(LinkTrial, TheSameLinkGivesTheSameValueInEveryRun) {
   double first = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    SimParams params = Ring::params(3, 8000);
+    sim::Params params = Ring::params(3, 8000);
     params.seed = seed;
     Ring ring(params);
     ASSERT_TRUE(ring.run());
@@ -87,7 +87,7 @@ TEST(LinkTrial, TheSameLinkGivesTheSameValueInEveryRun) {
 }
 
 TEST(LinkTrial, EndsWhereCreditIsShortAndSendsAreRefused) {
-  SimParams params = Ring::params(3, 8000);
+  sim::Params params = Ring::params(3, 8000);
   params.slot_bytes = 4096;
   params.slots_per_pair = 2;
   params.refuse_permille = 300;

@@ -36,7 +36,7 @@ TEST_P(LongVectors, PassInPieces) {
   params.root = 1;
   params.count = 4 * (kReductionPiece + 4000) / sizeof(uint32_t);
   CollectiveCase call(params, 5);
-  const Shape shape = shape_of(job, team, call, SimReads::kNone, job_params.window_area_bytes);
+  const Shape shape = shape_of(job, team, call, sim::Reads::kNone, job_params.window_area_bytes);
   const uint64_t parameter = algorithm.choose ? algorithm.choose(shape, CostModel()) : 0;
   std::vector<std::unique_ptr<Request>> requests;
   for (int rank = 0; rank < p; ++rank) {

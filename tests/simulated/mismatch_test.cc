@@ -32,7 +32,7 @@ class Mismatch {
 
   static constexpr uint64_t kLeastCount = 8;  // of kRootsList
 
-  SimRandom random_;
+  sim::Random random_;
   Odd odd_;
   int p_;
   SimJobParams params_;

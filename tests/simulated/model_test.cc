@@ -88,9 +88,9 @@ TEST(SimModel, RanksOfANodeShareItsPort) {
     Options options = call(IBCOLL_ALLGATHER, "direct", 2 * k, 2);
     options.node_alpha_us = options.node_gap_us = 0;
     options.node_bandwidth = 1000;
-    options.ports = SimPorts::kNode;
+    options.ports = sim::Ports::kNode;
     expect_time(options, 10000, k * k * (2 + kBeta * 10000));
-    options.ports = SimPorts::kRank;
+    options.ports = sim::Ports::kRank;
     // k messages each; that several ranks send to the same one first costs k - 1 more at most.
     EXPECT_GE(run(options, 10000).time_us, k * (2 + kBeta * 10000) - 0.01);
     EXPECT_LE(run(options, 10000).time_us, (2 * k - 1) * (2 + kBeta * 10000) + 0.01);

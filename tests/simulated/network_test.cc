@@ -19,21 +19,21 @@ Note numbered(uint16_t index) {
   return note;
 }
 
-SimParams calm(int ranks) {
-  SimParams params;
+sim::Params calm(int ranks) {
+  sim::Params params;
   params.ranks = ranks;
   params.between_nodes = {1000, 0, 1000};  // 1 ns per byte
   return params;
 }
 
-std::vector<Event> poll(SimTransport& transport) {
+std::vector<Event> poll(sim::Transport& transport) {
   std::array<Event, 16> events;
   const size_t count = transport.poll(events);
   return {events.begin(), events.begin() + static_cast<long>(count)};
 }
 
 TEST(SimNetwork, AMessageTakesAlphaAndBeta) {
-  SimNetwork network(calm(2));
+  sim::Network network(calm(2));
   const std::array<std::byte, 500> payload{};
   ASSERT_TRUE(network.transport(0).send(1, numbered(1), payload));
   while (network.advance()) {
@@ -47,12 +47,12 @@ TEST(SimNetwork, AMessageTakesAlphaAndBeta) {
 
 TEST(SimNetwork, LinksOfSenderAndReceiverTakeOneMessageAfterTheOther) {
   const std::array<std::byte, 1000> payload{};
-  SimNetwork fan_out(calm(5));
+  sim::Network fan_out(calm(5));
   for (int peer = 1; peer < 5; ++peer) ASSERT_TRUE(fan_out.transport(0).send(peer, numbered(1), payload));
   while (fan_out.advance()) {
   }
   EXPECT_EQ(fan_out.now(), 1000u + 4 * 1000);
-  SimNetwork fan_in(calm(5));
+  sim::Network fan_in(calm(5));
   for (int peer = 1; peer < 5; ++peer) ASSERT_TRUE(fan_in.transport(peer).send(0, numbered(1), payload));
   while (fan_in.advance()) {
   }
@@ -60,10 +60,10 @@ TEST(SimNetwork, LinksOfSenderAndReceiverTakeOneMessageAfterTheOther) {
 }
 
 TEST(SimNetwork, SlotsRunOutAndComeBackAndWakeTheSender) {
-  SimParams params = calm(2);
+  sim::Params params = calm(2);
   params.slots_per_pair = 2;
-  SimNetwork network(params);
-  SimTransport& sender = network.transport(0);
+  sim::Network network(params);
+  sim::Transport& sender = network.transport(0);
   EXPECT_TRUE(sender.send(1, numbered(0), {}));
   EXPECT_TRUE(sender.send(1, numbered(1), {}));
   EXPECT_FALSE(sender.send(1, numbered(2), {}));
@@ -84,9 +84,9 @@ TEST(SimNetwork, SlotsRunOutAndComeBackAndWakeTheSender) {
 
 // It retries all that was refused: a wake-up for each refusal would breed more of them than time can use up.
 TEST(SimNetwork, ARefusedRankIsWokenOnce) {
-  SimParams params = calm(3);
+  sim::Params params = calm(3);
   params.refuse_permille = 1000;
-  SimNetwork network(params);
+  sim::Network network(params);
   for (int round = 0; round < 5; ++round) {
     for (int i = 0; i < 10; ++i) EXPECT_FALSE(network.transport(0).send(1 + i % 2, numbered(1), {}));
     ASSERT_TRUE(network.advance());
@@ -97,11 +97,11 @@ TEST(SimNetwork, ARefusedRankIsWokenOnce) {
 }
 
 TEST(SimNetwork, PairsKeepTheirOrderAndOthersDoNot) {
-  SimParams params = calm(3);
+  sim::Params params = calm(3);
   params.between_nodes.jitter_ns = 100000;
   params.slots_per_pair = 1000;
   bool crossed = false;
-  SimNetwork network(params);
+  sim::Network network(params);
   for (uint16_t i = 0; i < 200; ++i) {
     ASSERT_TRUE(network.transport(0).send(2, numbered(i), {}));
     ASSERT_TRUE(network.transport(1).send(2, numbered(i), {}));
@@ -120,12 +120,12 @@ TEST(SimNetwork, PairsKeepTheirOrderAndOthersDoNot) {
 
 // Runs random traffic of messages and puts; returns the trace.
 uint64_t random_traffic(uint64_t seed) {
-  SimParams params;
+  sim::Params params;
   params.ranks = 4;
   params.seed = seed;
   params.refuse_permille = 100;
-  SimNetwork network(params);
-  SimRandom random(seed);
+  sim::Network network(params);
+  sim::Random random(seed);
   std::vector<std::byte> memory(4 * 64), source(64);
   std::array<RemoteRegion, 4> regions;
   for (int to = 0; to < 4; ++to) {
@@ -151,9 +151,9 @@ TEST(SimNetwork, ASeedGivesTheSameRunEachTime) {
 
 TEST(SimNetwork, PutsReachExposedMemoryOnly) {
   for (uint64_t seed = 1; seed <= 32; ++seed) {  // every way of landing
-    SimParams params = calm(3);
+    sim::Params params = calm(3);
     params.seed = seed;
-    SimNetwork network(params);
+    sim::Network network(params);
     std::array<std::byte, 16> memory{};
     const std::array<std::byte, 8> source{std::byte{1}, std::byte{2}};
     const RemoteRegion region = network.transport(1).expose(0, std::span(memory).first(8));
@@ -185,14 +185,14 @@ TEST(SimNetwork, PutsReachExposedMemoryOnly) {
 }
 
 TEST(SimNetwork, ADeadRankIsReportedOnce) {
-  for (const SimDetection detection : {SimDetection::kByItself, SimDetection::kWhenChecked}) {
-    SimParams params = calm(3);
+  for (const sim::Detection detection : {sim::Detection::kByItself, sim::Detection::kWhenChecked}) {
+    sim::Params params = calm(3);
     params.detection = detection;
-    SimNetwork network(params);
+    sim::Network network(params);
     network.kill(1, 5000);
     while (network.advance()) {
     }
-    if (detection == SimDetection::kWhenChecked) {
+    if (detection == sim::Detection::kWhenChecked) {
       EXPECT_TRUE(poll(network.transport(0)).empty());
       network.transport(0).check_peers();
     }
@@ -209,9 +209,9 @@ TEST(SimNetwork, ADeadRankIsReportedOnce) {
 }
 
 TEST(SimNetwork, WhoNeverTalkedToADeadRankHearsOfItWhenTrying) {
-  SimParams params = calm(3);
+  sim::Params params = calm(3);
   params.report_to_all = false;
-  SimNetwork network(params);
+  sim::Network network(params);
   ASSERT_TRUE(network.transport(1).send(2, numbered(1), {}));
   network.kill(1, 5000);
   while (network.advance()) {
@@ -225,10 +225,10 @@ TEST(SimNetwork, WhoNeverTalkedToADeadRankHearsOfItWhenTrying) {
 }
 
 TEST(SimNodes, RanksOfANodeShareMemory) {
-  SimParams params = calm(4);
+  sim::Params params = calm(4);
   params.node_of = {0, 1, 0, 1};
-  SimNetwork network(params);
-  SimNodes nodes(network, SimReads::kAll, 1 << 20);
+  sim::Network network(params);
+  sim::Nodes nodes(network, sim::Reads::kAll, 1 << 20);
   Result<uint64_t> offset = nodes.memory(0).allocate(10000);
   ASSERT_TRUE(offset.ok());
   EXPECT_EQ(*nodes.memory(0).at(*offset, 10000), *nodes.memory(2).at(*offset, 10000));
@@ -241,8 +241,8 @@ TEST(SimNodes, RanksOfANodeShareMemory) {
 }
 
 TEST(SimNodes, ReadsAreAllowedAsConfigured) {
-  SimNetwork network(calm(2));
-  SimNodes open(network, SimReads::kAll), closed(network, SimReads::kNone);
+  sim::Network network(calm(2));
+  sim::Nodes open(network, sim::Reads::kAll), closed(network, sim::Reads::kNone);
   const std::array<std::byte, 4> from{std::byte{7}};
   std::array<std::byte, 4> into{};
   const uint64_t address = reinterpret_cast<uintptr_t>(from.data());

@@ -28,7 +28,7 @@ struct OneCall {
 struct OneCallResult {
   double rounds = 0;  // that all bytes took
   Time time = 0;
-  SimCounters counters;
+  sim::Counters counters;
 };
 
 OneCallResult run_one_call(const OneCall& call);

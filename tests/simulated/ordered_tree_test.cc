@@ -23,7 +23,7 @@ constexpr Problem kProblems[] = {Problem::kSame,        Problem::kRandom,      P
                                  Problem::kDecreasing,  Problem::kAlternating, Problem::kTwoBlocks,
                                  Problem::kMostlyEmpty, Problem::kEmpty};
 
-std::vector<uint64_t> sizes_of(Problem problem, int p, uint64_t b, SimRandom& random) {
+std::vector<uint64_t> sizes_of(Problem problem, int p, uint64_t b, sim::Random& random) {
   std::vector<uint64_t> sizes(static_cast<size_t>(p), 0);
   for (size_t i = 0; i < sizes.size(); ++i) {
     const uint64_t rest = sizes.size() - i;
@@ -128,7 +128,7 @@ class Call {
     EXPECT_TRUE(status.ok()) << status.text();
   }
   Time time() { return job_.network().now(); }
-  SimCounters counters() { return job_.network().counters(); }
+  sim::Counters counters() { return job_.network().counters(); }
 
  private:
   static SimJobParams params_of(int p, Time alpha_ns, uint64_t beta_ps) {
@@ -181,7 +181,7 @@ std::vector<int> numbers_of_ranks() {
 }
 
 TEST(OrderedTree, EachRankLearnsWhatLemma3SendsItInFewSteps) {
-  SimRandom random(5);
+  sim::Random random(5);
   for (const int p : numbers_of_ranks())
     for (const Problem problem : kProblems) {
       const int root = static_cast<int>(random.below(static_cast<uint64_t>(p)));
@@ -245,7 +245,7 @@ TEST_P(LinearTime, StaysBelowTheBoundOfTheTheorem) {
   constexpr Time kAlpha = 2000;
   constexpr uint64_t kBeta = 80;
   const Algorithm& algorithm = *find_algorithm(GetParam(), "ordered_tree");
-  SimRandom random(6);
+  sim::Random random(6);
   std::vector<int> ranks = numbers_of_ranks();
   ranks.resize(ranks.size() - 2);
   for (const int p : ranks)

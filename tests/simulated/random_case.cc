@@ -8,7 +8,7 @@
 namespace ibcoll {
 namespace {
 
-uint64_t random_bytes(SimRandom& random, uint64_t most, const std::vector<uint64_t>& edges) {
+uint64_t random_bytes(sim::Random& random, uint64_t most, const std::vector<uint64_t>& edges) {
   const uint64_t kind = random.below(6);
   if (kind == 0) return random.below(3);
   if (kind == 1) return random.below(std::min<uint64_t>(most, 64) + 1);
@@ -19,7 +19,7 @@ uint64_t random_bytes(SimRandom& random, uint64_t most, const std::vector<uint64
   return random.below(most + 1);
 }
 
-void choose_reduction(SimRandom& random, CallParams& params, uint64_t bytes) {
+void choose_reduction(sim::Random& random, CallParams& params, uint64_t bytes) {
   params.type = static_cast<ibcoll_type_t>(random.below(IBCOLL_OPAQUE + 1));
   do params.op = oracle::operation(static_cast<int>(random.below(oracle::kOperations)));
   while (!oracle::has(params.type, params.op));
@@ -34,7 +34,7 @@ void choose_reduction(SimRandom& random, CallParams& params, uint64_t bytes) {
 }
 
 // Symmetric where the exchange is in place; whole elements of what is reduced.
-void choose_counts(SimRandom& random, CallParams& params, uint64_t most, const std::vector<uint64_t>& edges) {
+void choose_counts(sim::Random& random, CallParams& params, uint64_t most, const std::vector<uint64_t>& edges) {
   const size_t p = static_cast<size_t>(params.p);
   const uint64_t zeros = 1 + random.below(5);  // one in so many blocks is empty, or all
   const uint64_t unit = params.row().reduces() ? params.element_bytes() : 1;
@@ -51,7 +51,7 @@ void choose_counts(SimRandom& random, CallParams& params, uint64_t most, const s
 
 }  // namespace
 
-CallParams random_case(SimRandom& random, ibcoll_collective_t collective, int p, uint64_t most,
+CallParams random_case(sim::Random& random, ibcoll_collective_t collective, int p, uint64_t most,
                        const std::vector<uint64_t>& edges) {
   CallParams params;
   params.collective = collective;

@@ -9,22 +9,22 @@ namespace ibcoll {
 namespace {
 
 TEST(SimRandom, IsTheSameEverywhere) {
-  SimRandom random(1);
+  sim::Random random(1);
   // Written down once: a change of the generator makes every recorded seed worthless.
   uint64_t digest = 0;
-  for (int i = 0; i < 1000; ++i) digest = mix64(digest ^ random.next());
+  for (int i = 0; i < 1000; ++i) digest = sim::mix64(digest ^ random.next());
   EXPECT_EQ(digest, 14592700659730577741u);
 }
 
 TEST(SimRandom, SplitDoesNotDependOnWhatWasDrawn) {
-  SimRandom fresh(7), used(7);
+  sim::Random fresh(7), used(7);
   for (int i = 0; i < 10; ++i) used.next();
   EXPECT_EQ(fresh.split(3).next(), used.split(3).next());
   EXPECT_NE(fresh.split(3).next(), fresh.split(4).next());
 }
 
 TEST(SimRandom, BoundsAreKeptAndReached) {
-  SimRandom random(2);
+  sim::Random random(2);
   int seen[10] = {};
   for (int i = 0; i < 1000; ++i) ++seen[random.below(10)];
   for (const int count : seen) EXPECT_GT(count, 50);
@@ -39,13 +39,13 @@ TEST(SimRandom, BoundsAreKeptAndReached) {
 }
 
 TEST(EventQueue, GivesTimesInOrderAndKeepsTheOrderOfEqualTimes) {
-  SimRandom random(3);
-  EventQueue queue;
-  for (uint32_t i = 0; i < 5000; ++i) queue.push(random.below(100), SimEvent::kWake, i);
+  sim::Random random(3);
+  sim::EventQueue queue;
+  for (uint32_t i = 0; i < 5000; ++i) queue.push(random.below(100), sim::QueuedEvent::kWake, i);
   Time time = 0;
   uint32_t subject = 0;
   for (int i = 0; i < 5000; ++i) {
-    const SimEvent event = queue.pop();
+    const sim::QueuedEvent event = queue.pop();
     ASSERT_GE(event.time, time);
     if (event.time == time && i > 0) {
       ASSERT_GT(event.subject, subject);

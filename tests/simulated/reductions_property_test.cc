@@ -31,7 +31,7 @@ uint64_t messages(ibcoll_collective_t collective, const char* name, int p, int n
   params.op = IBCOLL_SUM;
   params.count = 64;
   CollectiveCase call(params, 5);
-  const Shape shape = shape_of(job, team, call, SimReads::kNone, job_params.window_area_bytes);
+  const Shape shape = shape_of(job, team, call, sim::Reads::kNone, job_params.window_area_bytes);
   EXPECT_EQ(algorithm.why_not(shape), nullptr) << name;
   std::vector<std::unique_ptr<Request>> requests;
   const uint64_t before = job.network().counters().messages;

@@ -17,11 +17,11 @@ namespace {
 constexpr int kMostTries = 32;
 
 template <typename T, size_t n>
-T one_of(SimRandom& random, const T (&values)[n]) {
+T one_of(sim::Random& random, const T (&values)[n]) {
   return values[random.below(n)];
 }
 
-std::vector<int> random_nodes(SimRandom& random, int p) {
+std::vector<int> random_nodes(sim::Random& random, int p) {
   std::vector<int> nodes(static_cast<size_t>(p), 0);
   const int count = 1 + static_cast<int>(random.below(static_cast<uint64_t>(std::min(p, 6))));
   const uint64_t kind = random.below(4);  // one node, blocks, cyclic, random
@@ -55,7 +55,7 @@ Shape shape_on(Shape shape, const Placement& placement, bool reads, uint64_t are
 bool applies(const Algorithm& algorithm, int p, const SimJobParams& job) {
   Shape shape;
   shape.element_bytes = 16;  // as most types have at most
-  return !algorithm.why_not(shape_on(shape, Placement(all_ranks(p), job.network.node_of), job.reads == SimReads::kAll,
+  return !algorithm.why_not(shape_on(shape, Placement(all_ranks(p), job.network.node_of), job.reads == sim::Reads::kAll,
                                      job.window_area_bytes));
 }
 
@@ -84,7 +84,7 @@ class Scenario {
   void fail(std::string text);
 
   ScenarioParams params_;
-  SimRandom random_;
+  sim::Random random_;
   int p_;
   SimJobParams job_params_;
   SimJob job_;
@@ -239,7 +239,7 @@ ScenarioResult Scenario::run() {
     calls_text +=
         fmt::format("\n  {} on team {}: {}", call->algorithm->name, call->team, call->buffers->params().describe());
   }
-  SimNetwork& network = job_.network();
+  sim::Network& network = job_.network();
   return {failure_.empty() ? "" : failure_ + calls_text,
           network.trace_hash(),
           network.now(),
@@ -251,14 +251,14 @@ ScenarioResult Scenario::run() {
 
 }  // namespace
 
-int random_p(SimRandom& random) {
+int random_p(sim::Random& random) {
   const uint64_t kind = random.below(8);
   if (kind == 0) return 1 + static_cast<int>(random.below(3));
   if (kind == 1) return 20 + static_cast<int>(random.below(21));
   return 2 + static_cast<int>(random.below(15));
 }
 
-SimJobParams random_job(SimRandom& random, int p, const Algorithm* algorithm) {
+SimJobParams random_job(sim::Random& random, int p, const Algorithm* algorithm) {
   SimJobParams job;
   job.network.ranks = p;
   job.network.seed = random.next();
@@ -272,13 +272,13 @@ SimJobParams random_job(SimRandom& random, int p, const Algorithm* algorithm) {
   job.limits.eager_bytes = one_of<uint64_t>(random, {0, 1, 32, 300, 4096});
   job.limits.eager_ahead = one_of<uint32_t>(random, {2, 4, 32});
   job.limits.collectives_ahead = one_of<uint32_t>(random, {1, 2, 5, 16});
-  job.reads = one_of<SimReads>(random, {SimReads::kAll, SimReads::kNone, SimReads::kSomePairs});
+  job.reads = one_of<sim::Reads>(random, {sim::Reads::kAll, sim::Reads::kNone, sim::Reads::kSomePairs});
   job.window_area_bytes = one_of<uint64_t>(random, {64, 512, 4096, 65536});
   // What the algorithm needs: other nodes, reads, a larger window.
   constexpr uint64_t kMostArea = 1 << 22;
   while (algorithm && !applies(*algorithm, p, job)) {
-    if (job.reads != SimReads::kAll) {
-      job.reads = SimReads::kAll;
+    if (job.reads != sim::Reads::kAll) {
+      job.reads = sim::Reads::kAll;
     } else if (job.window_area_bytes < kMostArea) {
       job.window_area_bytes *= 2;
     } else {
@@ -303,7 +303,7 @@ bool applies(const Algorithm& algorithm, int p) {
   return on(1) || on(2);
 }
 
-std::vector<Time> random_arrivals(SimRandom& random, int p) {
+std::vector<Time> random_arrivals(sim::Random& random, int p) {
   std::vector<Time> arrivals(static_cast<size_t>(p), 0);
   const uint64_t kind = random.below(3);
   const Time scale = one_of<Time>(random, {1000, 20000, 500000});
@@ -316,8 +316,8 @@ std::vector<Time> random_arrivals(SimRandom& random, int p) {
   return arrivals;
 }
 
-Shape shape_of(SimJob& job, int team, const CollectiveCase& call, SimReads reads, uint64_t area_bytes) {
-  return shape_on(call.shape(), job.placement(team), reads == SimReads::kAll, area_bytes);
+Shape shape_of(SimJob& job, int team, const CollectiveCase& call, sim::Reads reads, uint64_t area_bytes) {
+  return shape_on(call.shape(), job.placement(team), reads == sim::Reads::kAll, area_bytes);
 }
 
 std::unique_ptr<Request> make_request(Team& team, CollectiveCase& call, const Algorithm& algorithm, uint64_t parameter,

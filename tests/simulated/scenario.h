@@ -22,7 +22,7 @@ struct ScenarioParams {
   // A rank that dies: calls may end with PEER_FAILED then.
   int kill = -1;
   Time kill_at = 0;
-  SimDetection detection = SimDetection::kByItself;
+  sim::Detection detection = sim::Detection::kByItself;
   bool report_to_all = true;
 };
 
@@ -33,7 +33,7 @@ struct ScenarioResult {
   uint64_t turns = 0;
   uint64_t calls = 0;   // collectives that ran
   uint64_t failed = 0;  // steps that ended with PEER_FAILED
-  SimCounters counters;
+  sim::Counters counters;
 };
 
 ScenarioResult run_scenario(const ScenarioParams& params);
@@ -42,14 +42,14 @@ ScenarioResult run_scenario(const ScenarioParams& params);
 bool applies(const Algorithm& algorithm, int p);
 
 // For other tests: a random job; with an algorithm, one in which it applies to some calls.
-SimJobParams random_job(SimRandom& random, int p, const Algorithm* algorithm = nullptr);
-int random_p(SimRandom& random);
+SimJobParams random_job(sim::Random& random, int p, const Algorithm* algorithm = nullptr);
+int random_p(sim::Random& random);
 // Virtual times at which ranks start: all at once, spread, or exactly k ranks late.
-std::vector<Time> random_arrivals(SimRandom& random, int p);
+std::vector<Time> random_arrivals(sim::Random& random, int p);
 // A request of one rank of a team; nullptr, and a test failure, when the arguments are refused.
 std::unique_ptr<Request> make_request(Team& team, CollectiveCase& call, const Algorithm& algorithm,
                                       uint64_t parameter = 0, bool fixed_order = false);
 // The shape of a call on a team of the job.
-Shape shape_of(SimJob& job, int team, const CollectiveCase& call, SimReads reads, uint64_t area_bytes);
+Shape shape_of(SimJob& job, int team, const CollectiveCase& call, sim::Reads reads, uint64_t area_bytes);
 
 }  // namespace ibcoll

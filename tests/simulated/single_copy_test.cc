@@ -19,8 +19,8 @@ constexpr std::pair<ibcoll_collective_t, const char*> kReaders[] = {
     {IBCOLL_ALLTOALL, "single_copy"}, {IBCOLL_ALLTOALLV, "shm"},         {IBCOLL_ALLREDUCE, "single_copy"}};
 
 // Ranks of one node make one call. Who is told that all went well has the right data. How many are not.
-int run_reader(uint64_t seed, ibcoll_collective_t collective, const char* algorithm, SimReads reads) {
-  SimRandom random(seed);
+int run_reader(uint64_t seed, ibcoll_collective_t collective, const char* algorithm, sim::Reads reads) {
+  sim::Random random(seed);
   const int p = 2 + static_cast<int>(random.below(7));
   SimJobParams params = random_job(random, p);
   params.network.node_of = std::vector<int>(static_cast<size_t>(p), 0);
@@ -58,14 +58,14 @@ TEST(SingleCopyCollectives, MoveBuffersOfManyPieces) {
   const Seeds seeds(30);
   for (uint64_t seed = seeds.first; seed <= seeds.last && !HasFailure(); ++seed)
     for (const auto& [collective, algorithm] : kReaders)
-      EXPECT_EQ(run_reader(seed, collective, algorithm, SimReads::kAll), 0) << replay_command(seed);
+      EXPECT_EQ(run_reader(seed, collective, algorithm, sim::Reads::kAll), 0) << replay_command(seed);
 }
 
 TEST(SingleCopyCollectives, WhatMayNotBeReadAnyMoreIsSent) {
   const Seeds seeds(40);
   for (uint64_t seed = seeds.first; seed <= seeds.last && !HasFailure(); ++seed)
     for (const auto& [collective, algorithm] : kReaders)
-      for (const SimReads reads : {SimReads::kSomePairs, SimReads::kNone})
+      for (const sim::Reads reads : {sim::Reads::kSomePairs, sim::Reads::kNone})
         EXPECT_EQ(run_reader(seed, collective, algorithm, reads), 0) << replay_command(seed);
 }
 
@@ -75,7 +75,7 @@ TEST(SingleCopyCollectives, AReadThatFailsSpoilsNobodysData) {
   for (uint64_t seed = seeds.first; seed <= seeds.last && !HasFailure(); ++seed) {
     SCOPED_TRACE(replay_command(seed));
     for (const auto& [collective, algorithm] : kReaders)
-      failed += run_reader(seed, collective, algorithm, SimReads::kSomeFail);
+      failed += run_reader(seed, collective, algorithm, sim::Reads::kSomeFail);
   }
   EXPECT_TRUE(failed > 0 || seeds.first == seeds.last);
 }

@@ -56,7 +56,7 @@ TEST(Circulant, EveryRankReceivesEveryBlockOnce) {
 // Too large for the whole definition: sampled ranks get every block once, each from a rank that received it before, or
 // the root.
 TEST(Circulant, SampledRanksOfManyReceiveEveryBlockOnce) {
-  SimRandom random(1);
+  sim::Random random(1);
   for (const int p : {65536, 65535, 65537, 43691}) {
     const CirculantTable& table = *CirculantTable::of(p);
     for (const int64_t n : {1, 5, 17, 100}) {

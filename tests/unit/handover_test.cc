@@ -13,7 +13,7 @@
 #include "runtime/base/unique_fd.h"
 #include "runtime/shm/segment.h"
 
-namespace ibcoll {
+namespace ibcoll::shm {
 namespace {
 
 constexpr uint64_t kKey = 4711;
@@ -104,4 +104,4 @@ TEST_F(Handover, IsHeldUpByNoStrangers) {
 }
 
 }  // namespace
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

@@ -11,7 +11,7 @@
 #include <map>
 #include <random>
 
-namespace ibcoll {
+namespace ibcoll::shm {
 namespace {
 
 constexpr uint64_t kBytes = uint64_t{1} << 20;
@@ -125,4 +125,4 @@ TEST_F(HeapTest, OutlivesTheDeathOfItsUsers) {
 }
 
 }  // namespace
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

@@ -7,7 +7,7 @@
 
 #include <thread>
 
-namespace ibcoll {
+namespace ibcoll::shm {
 namespace {
 
 constexpr std::chrono::seconds kLong{60};
@@ -127,4 +127,4 @@ TEST(MemoryTrial, OneRankAndTheOneHalfOfTheNodeAwayArePartners) {
 }
 
 }  // namespace
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

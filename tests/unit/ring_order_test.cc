@@ -32,7 +32,7 @@ TEST(RingOrder, RanksWithDataAreEquidistant) {
 }
 
 TEST(RingOrder, RanksOfANodeAreNeighboursWithDataLast) {
-  SimRandom random(1);
+  sim::Random random(1);
   for (int run = 0; run < 2000; ++run) {
     const size_t p = 1 + random.below(20);
     const uint64_t nodes = 2 + random.below(5), zeros = 1 + random.below(4);

@@ -17,7 +17,7 @@
 #include <fstream>
 #include <string>
 
-namespace ibcoll {
+namespace ibcoll::shm {
 namespace {
 
 constexpr uint64_t kMegabyte = 1 << 20;
@@ -198,4 +198,4 @@ TEST_F(SegmentTest, MemoryIsZeroAtFirstAndKeptWhenItIsGivenBack) {
 }
 
 }  // namespace
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

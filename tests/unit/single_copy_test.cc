@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace ibcoll {
+namespace ibcoll::shm {
 namespace {
 
 std::span<std::byte> bytes_of(uint64_t& word) { return std::as_writable_bytes(std::span(&word, 1)); }
@@ -64,4 +64,4 @@ TEST(SingleCopy, AnEndedProcessIsAFailedPeer) {
 }
 
 }  // namespace
-}  // namespace ibcoll
+}  // namespace ibcoll::shm

@@ -18,7 +18,7 @@ SimJob::SimJob(SimJobParams params)
     : params_(std::move(params)),
       network_(params_.network),
       nodes_(network_, params_.reads, params_.node_bytes),
-      random_(SimRandom(params_.network.seed).split(1)),
+      random_(sim::Random(params_.network.seed).split(1)),
       ranks_(static_cast<size_t>(network_.size())) {
   for (int rank = 0; rank < size(); ++rank) {
     ranks_[static_cast<size_t>(rank)].engine =
@@ -28,7 +28,7 @@ SimJob::SimJob(SimJobParams params)
     node_ranks_[node].push_back(rank);
   }
   touched_.resize(node_ranks_.size());
-  if (!params_.network.random) machine_ = std::make_unique<SimMachine>(network_);
+  if (!params_.network.random) machine_ = std::make_unique<sim::Machine>(network_);
 }
 
 SimJob::~SimJob() = default;

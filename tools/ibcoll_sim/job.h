@@ -18,9 +18,9 @@
 namespace ibcoll {
 
 struct SimJobParams {
-  SimParams network;
+  sim::Params network;
   EngineLimits limits;
-  SimReads reads = SimReads::kAll;
+  sim::Reads reads = sim::Reads::kAll;
   bool crowded = false;  // ranks outnumber cores
   NodeWindow::Limits blocks{32768, 262144, 1 << 20};
   uint64_t window_area_bytes = 4096;        // of each rank in a team's node window; 0: teams have no window
@@ -48,8 +48,8 @@ class SimJob {
   SimJob& operator=(const SimJob&) = delete;
 
   int size() const { return network_.size(); }
-  SimNetwork& network() { return network_; }
-  SimNodes& nodes() { return nodes_; }
+  sim::Network& network() { return network_; }
+  sim::Nodes& nodes() { return nodes_; }
   Engine& engine(int rank) { return *ranks_[static_cast<size_t>(rank)].engine; }
 
   // A team of these job ranks (no duplicates), made on all of them at once; returns its number.
@@ -104,10 +104,10 @@ class SimJob {
   std::string describe();
 
   SimJobParams params_;
-  SimNetwork network_;
-  SimNodes nodes_;
-  SimRandom random_;
-  std::unique_ptr<SimMachine> machine_;  // without chance
+  sim::Network network_;
+  sim::Nodes nodes_;
+  sim::Random random_;
+  std::unique_ptr<sim::Machine> machine_;  // without chance
   std::vector<Rank> ranks_;
   std::vector<TeamOfAll> teams_;
   std::vector<std::vector<int>> node_ranks_;

@@ -10,7 +10,7 @@
 namespace ibcoll::simulator {
 namespace {
 
-bool carries_data(const SimMessage& message) {
+bool carries_data(const sim::Message& message) {
   const auto kind = static_cast<NoteKind>(message.note.kind);
   return kind == NoteKind::kEager || kind == NoteKind::kSpill || kind == NoteKind::kFragment ||
          kind == NoteKind::kLanded;
@@ -20,14 +20,14 @@ double us(Time time) { return static_cast<double>(time) / 1000; }
 
 }  // namespace
 
-Ledger::Ledger(const SimNetwork& network, std::FILE* trace)
+Ledger::Ledger(const sim::Network& network, std::FILE* trace)
     : network_(network), trace_(trace), depths_(static_cast<size_t>(network.size()), 0) {
   int nodes = 0;
   for (int rank = 0; rank < network.size(); ++rank) nodes = std::max(nodes, network.node(rank) + 1);
   node_depths_.resize(static_cast<size_t>(nodes), 0);
 }
 
-void Ledger::posts(SimMessage& message) {
+void Ledger::posts(sim::Message& message) {
   const bool data = carries_data(message);
   message.depth = depths_[static_cast<size_t>(message.from)] + data;
   rounds_ = std::max(rounds_, message.depth);
@@ -40,15 +40,15 @@ void Ledger::posts(SimMessage& message) {
   traffic.bytes += message.bytes;
 }
 
-void Ledger::departs(const SimMessage& message, Time at, Time free) {
+void Ledger::departs(const sim::Message& message, Time at, Time free) {
   write(at, message.from, carries_data(message) ? "send" : "send_control", message.to, message.bytes, free);
 }
 
-void Ledger::arrives(const SimMessage& message, Time at) {
+void Ledger::arrives(const sim::Message& message, Time at) {
   write(at, message.to, carries_data(message) ? "receive" : "receive_control", message.from, message.bytes);
 }
 
-void Ledger::taken(const SimMessage& message, Time) {
+void Ledger::taken(const sim::Message& message, Time) {
   uint32_t& depth = depths_[static_cast<size_t>(message.to)];
   depth = std::max(depth, message.depth);
 }

@@ -15,10 +15,10 @@ struct Traffic {
   uint64_t bytes = 0;     // of these
 };
 
-class Ledger final : public SimObserver {
+class Ledger final : public sim::Observer {
  public:
   // `trace`: an open file, or nullptr.
-  Ledger(const SimNetwork& network, std::FILE* trace);
+  Ledger(const sim::Network& network, std::FILE* trace);
 
   const Traffic& between_nodes() const { return between_; }
   const Traffic& within_nodes() const { return within_; }
@@ -31,10 +31,10 @@ class Ledger final : public SimObserver {
   void starts(int rank, Time at) { write(at, rank, "start"); }
   void ends(int rank, Time at) { write(at, rank, "end"); }
 
-  void posts(SimMessage& message) override;
-  void departs(const SimMessage& message, Time at, Time free) override;
-  void arrives(const SimMessage& message, Time at) override;
-  void taken(const SimMessage& message, Time at) override;
+  void posts(sim::Message& message) override;
+  void departs(const sim::Message& message, Time at, Time free) override;
+  void arrives(const sim::Message& message, Time at) override;
+  void taken(const sim::Message& message, Time at) override;
   void works(int rank, uint64_t bytes, Time at, Time end) override;
   void shows(int rank, Time at) override;
   void looks(int rank) override;
@@ -42,7 +42,7 @@ class Ledger final : public SimObserver {
  private:
   void write(Time at, int rank, const char* event, int peer = -1, uint64_t bytes = 0, Time end = 0);
 
-  const SimNetwork& network_;
+  const sim::Network& network_;
   std::FILE* trace_;
   Traffic between_, within_;
   uint64_t control_ = 0;

@@ -20,7 +20,7 @@ double us_per_byte(double bandwidth) { return static_cast<double>(picoseconds_pe
 
 SimJobParams job_params(const Options& options, std::span<std::byte> nothing) {
   SimJobParams params;
-  SimParams& network = params.network;
+  sim::Params& network = params.network;
   network.ranks = options.ranks;
   for (int rank = 0; rank < options.ranks; ++rank) network.node_of.push_back(options.node_of(rank));
   network.between_nodes = {nanoseconds(options.alpha_us), 0, picoseconds_per_byte(options.bandwidth),

@@ -16,7 +16,7 @@ namespace {
 constexpr int kMostRanks = 1 << 20;
 const std::vector<std::string> kSchemes = {"auto", "copy", "zero_copy"};  // as ibcoll_scheme_t
 const std::vector<std::string> kFormats = {"table", "csv", "json"};       // as Options::Format
-const std::vector<std::string> kPorts = {"rank", "node"};                 // as SimPorts
+const std::vector<std::string> kPorts = {"rank", "node"};                 // as sim::Ports
 
 // As the options have them.
 struct Text {
@@ -123,7 +123,7 @@ void read(const Text& text, Options& options) {
   options.distribution = chosen<oracle::Distribution>(oracle::kDistributions, text.distribution);
   options.scheme = chosen<ibcoll_scheme_t>(kSchemes, text.scheme);
   options.arrival = parse_arrival(text.arrival, options.ranks);
-  options.ports = chosen<SimPorts>(kPorts, text.ports);
+  options.ports = chosen<sim::Ports>(kPorts, text.ports);
   options.gap_us = text.gap_us < 0 ? options.alpha_us : text.gap_us;
   options.node_gap_us = text.node_gap_us < 0 ? options.node_alpha_us : text.node_gap_us;
   options.eager_bytes = parse_one_size("--eager", text.eager, 0, 1 << 20);

@@ -45,7 +45,7 @@ struct Options {
   double copy_bandwidth = 10, flag_us = 0.1;  // GB/s, 0: copies take no time
   uint64_t eager_bytes = 8192;
   uint64_t window_bytes = 262144;
-  SimPorts ports = SimPorts::kRank;
+  sim::Ports ports = sim::Ports::kRank;
 
   Format format = Format::kTable;
   std::string trace;  // file; empty: none

@@ -54,7 +54,7 @@ nlohmann::ordered_json json_model(const Options& options) {
   return {{"alpha_us", options.alpha_us},
           {"bandwidth_gbytes", options.bandwidth},
           {"gap_us", options.gap_us},
-          {"ports", options.ports == SimPorts::kNode ? "node" : "rank"},
+          {"ports", options.ports == sim::Ports::kNode ? "node" : "rank"},
           {"node_alpha_us", options.node_alpha_us},
           {"node_bandwidth_gbytes", options.node_bandwidth},
           {"node_gap_us", options.node_gap_us},
