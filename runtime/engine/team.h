@@ -122,7 +122,7 @@ class Team {
   void on_message(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_probe(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_abort(int peer, const Note& note, ConstBytes payload) noexcept;
-  void failed() noexcept;
+  void begin_to_fail() noexcept;
   Status death_of(int peer, const std::string& why) const;
   void tell_failure() noexcept;
   void told(int peer) noexcept;

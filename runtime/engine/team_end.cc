@@ -9,11 +9,11 @@
 namespace ibcoll {
 
 void Team::fail(Status status) noexcept {
-  if (failure_.fail(std::move(status), engine_.now())) failed();
+  if (failure_.fail(std::move(status), engine_.now())) begin_to_fail();
 }
 
 void Team::suspect(Status status) noexcept {
-  if (failure_.suspect(std::move(status), engine_.now())) failed();
+  if (failure_.suspect(std::move(status), engine_.now())) begin_to_fail();
 }
 
 Status Team::death_of(int peer, const std::string& why) const {
@@ -22,14 +22,14 @@ Status Team::death_of(int peer, const std::string& why) const {
 }
 
 void Team::on_peer_failed(int peer, const std::string& why) noexcept {
-  if (failure_.see_death(peer, death_of(peer, why), engine_.now())) failed();
+  if (failure_.see_death(peer, death_of(peer, why), engine_.now())) begin_to_fail();
 }
 
 void Team::explain_death(int peer, const std::string& how) noexcept {
   failure_.explain_death(peer, death_of(peer, how));
 }
 
-void Team::failed() noexcept {
+void Team::begin_to_fail() noexcept {
   log(LogLevel::kInfo, "team {:x}: {}", epoch_, failure_.status().text());
   engine_.team_failed();
 }
