@@ -219,6 +219,9 @@ bool Context::progress() noexcept {
 void Context::after_a_look() noexcept {
   if (report_asked()) [[unlikely]]
     report_if_asked(*this);
+  const bool in_doubt = !world_->team->failure().ok() && !world_->team->refuses();
+  if (in_doubt) [[unlikely]]
+    ended_ranks_->look();  // the launcher may know better what is told to all in a moment
   if (++rounds_ % kRoundsPerLook != 0) return;
   const Time now = engine_->now();
   if (now - checked_at_ < kBetweenChecks) return;
