@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 namespace ibcoll::run {
 namespace {
@@ -72,9 +72,9 @@ TEST(Hostfile, MaxSlots) {
 TEST(Hostfile, ManyLinesAreReadInNoTime) {
   std::string text;
   for (int i = 0; i < 200'000; ++i) text += fmt::format("h{}\n", i);
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // of this process: others may keep the machine busy
   EXPECT_EQ(parse_hostfile(text, "f").value().size(), 200'000U);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+  EXPECT_LT(std::clock() - begin, 3 * CLOCKS_PER_SEC);
 }
 
 }  // namespace
