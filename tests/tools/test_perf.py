@@ -94,6 +94,10 @@ class Broken(PerfTest):
         row, = self.rows_with(1, "barrier", "--iterations", "50")
         self.assertGreaterEqual(int(row["errors"]), 25)
 
+    def test_barriers_that_do_nothing_are_wrong_when_ranks_are_late(self):
+        row, = self.rows_with(1, "barrier", "--arrival", "late:50:100", "--message-cost", "10:0", "--iterations", "50")
+        self.assertGreaterEqual(int(row["errors"]), 25)
+
 
 class Figures(PerfTest):
     def test_every_collective_is_right(self):
