@@ -101,6 +101,7 @@ struct Channel {
   EarlyMessage** unexpected_tail = &unexpected;
   uint64_t bytes_announced = 0;
   uint64_t bytes_landed = 0;
+  uint64_t eager_bytes = 0;  // of eager messages that were taken
   uint32_t eager_taken = 0;
   uint32_t eager_taken_told = 0;
   // sending
@@ -110,6 +111,7 @@ struct Channel {
   uint32_t sent = 0;            // pieces
   uint32_t eager_sent = 0;
   uint32_t eager_consumed = 0;  // told by the peer
+  bool ahead = false;           // this collective is counted among those with eager messages to the peer
   bool blocked = false;         // in the engine's list of channels to retry
   // arrival
   bool arrived = false;  // a note of this collective came from the peer

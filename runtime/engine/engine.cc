@@ -22,6 +22,7 @@ constexpr size_t kMostOrphans = 1 << 16;  // notes of teams that are being made
 Engine::Engine(int rank, std::vector<Transport*> route, EngineLimits limits)
     : rank_(rank), size_(static_cast<int>(route.size())), route_(std::move(route)), limits_(limits) {
   limits_.eager_ahead = std::max<uint32_t>(2, limits_.eager_ahead);  // credit is returned for half of them at a time
+  limits_.bytes_ahead = std::max(limits_.bytes_ahead, 16 * limits_.eager_bytes);
   memory_waits_.reserve(kFirstWaits);
   arrival_waits_.reserve(kFirstWaits);
   blocked_.reserve(kFirstWaits);

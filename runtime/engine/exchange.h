@@ -147,6 +147,7 @@ class Exchange {
   bool pump_consumed(Channel& channel) noexcept;
   bool pump_wanted(Channel& channel) noexcept;
   enum class Sent { kYes, kWaits, kBusy };
+  bool may_run_ahead(Channel& channel) noexcept;
   Sent send_eager(Channel& channel, Message& put) noexcept;
   Sent send_announced(Channel& channel, Message& put) noexcept;
   Sent spill(Channel& channel, Message& put) noexcept;

@@ -81,7 +81,7 @@ void Exchange::close() noexcept {
       team_.engine().recycle(early);
     }
     if (c->blocked) team_.engine().forget(*c);
-    if (c->eager_taken > 0) team_.completed_with_eager_from(c->peer, op_);
+    if (c->eager_taken > 0) team_.completed_with_eager_from(c->peer, op_, c->eager_bytes);
   }
   if (uses_window_) window_->end_turn(window_turn_);
 }

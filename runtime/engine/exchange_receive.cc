@@ -105,6 +105,7 @@ void Exchange::take_eager(Channel& c, const Note& note, ConstBytes payload) noex
   if (!landing_is_simulated(m->data + m->moved, payload.data()))
     std::memcpy(m->data + m->moved, payload.data(), payload.size());
   ++c.eager_taken;
+  c.eager_bytes += payload.size();
   land(c, payload.size());
 }
 

@@ -46,11 +46,17 @@ bool Exchange::pump_puts(Channel& c) noexcept {
   return true;
 }
 
+bool Exchange::may_run_ahead(Channel& c) noexcept {
+  c.ahead = c.ahead || team_.may_send_eager(c.peer, op_);
+  return c.ahead;
+}
+
 Exchange::Sent Exchange::send_eager(Channel& c, Message& put) noexcept {
   if (c.eager_sent - c.eager_consumed >= team_.engine().limits().eager_ahead) return Sent::kWaits;
-  if (!team_.may_send_eager(c.peer, op_)) return Sent::kBusy;
+  if (!may_run_ahead(c)) return Sent::kBusy;
   if (!team_.send(c.peer, note(NoteKind::kEager, put.total, c.sent), ConstBytes(put.data, put.bytes)))
     return Sent::kBusy;
+  team_.sent_eager(c.peer, put.bytes);
   ++c.eager_sent;
   return Sent::kYes;
 }
@@ -90,7 +96,7 @@ Exchange::Sent Exchange::send_announced(Channel& c, Message& put) noexcept {
 // The peer's engine keeps the pieces until it announces; how much it keeps of all ranks is bounded by their shares. The
 // last byte goes with the advertisement, so that every message ends in one way.
 Exchange::Sent Exchange::spill(Channel& c, Message& put) noexcept {
-  if (put.bytes != put.total || !team_.may_send_eager(c.peer, op_)) return Sent::kWaits;
+  if (put.bytes != put.total || !may_run_ahead(c)) return Sent::kWaits;
   const uint64_t slot = team_.transport(c.peer).slot_bytes();
   const uint64_t most = put.moved + std::min(spill_share_ - c.spilled, put.bytes - 1 - put.moved);
   while (put.moved < most) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "runtime/engine/request.h"
 
@@ -39,10 +40,11 @@ Team::Team(Engine& engine, uint64_t epoch, std::shared_ptr<const Placement> plac
 
 Team::~Team() {
   tell_untold();
-  while (EarlyMessage* const early = early_) {
-    early_ = early->next;
-    engine_.recycle(early);
-  }
+  for (uint32_t i = 0; early_ && i < kEarlyLists; ++i)
+    while (EarlyMessage* const early = early_[i].head) {
+      early_[i].head = early->next;
+      engine_.recycle(early);
+    }
   engine_.remove(*this);
 }
 
@@ -86,14 +88,15 @@ Request* Team::active(uint32_t op) const noexcept {
 // The call may be complete before the last of them: what it does not take any more is as wrong as if it came later.
 void Team::deliver_early(Request& request) noexcept {
   const uint32_t op = request.exchange().op();
-  for (EarlyMessage** at = &early_; *at && failure_.healthy();) {
+  EarlyList& list = early_[op % kEarlyLists];
+  for (EarlyMessage** at = &list.head; *at && failure_.healthy();) {
     EarlyMessage* const early = *at;
     if (early->note.op != op) {
       at = &early->next;
       continue;
     }
     *at = early->next;
-    if (!*at) early_tail_ = at;
+    if (!*at) list.tail = at;
     on_message(early->peer, early->note, ConstBytes(early->payload(), early->bytes));
     engine_.recycle(early);
   }
@@ -109,8 +112,7 @@ void Team::finish(Request& request) noexcept {
 // ---------------------------------------------------------------- notes
 
 void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
-  if (TeamPeer* const known = peers_.find(peer); known && static_cast<int32_t>(note.completed - known->completed) > 0)
-    known->completed = note.completed;
+  if (TeamPeer* const known = peers_.find(peer)) known->ahead.completed(note.completed);
   const auto kind = static_cast<NoteKind>(note.kind);
   if (kind == NoteKind::kAbort) {
     on_abort(peer, note, payload);
@@ -130,15 +132,21 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
     on_message(peer, note, payload);
     return;
   }
-  EarlyMessage* const early = engine_.early_message(peer, note, payload);
+  keep_early(peer, note, payload);
+}
+
+void Team::keep_early(int peer, const Note& note, ConstBytes payload) noexcept {
+  if (!early_) early_.reset(new (std::nothrow) EarlyList[kEarlyLists]);
+  EarlyMessage* const early = early_ ? engine_.early_message(peer, note, payload) : nullptr;
   if (!early) {
     fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to keep {} bytes that rank {} sent early", rank_,
                payload.size(), peer));
     return;
   }
+  EarlyList& list = early_[note.op % kEarlyLists];
   early->next = nullptr;
-  *early_tail_ = early;
-  early_tail_ = &early->next;
+  *list.tail = early;
+  list.tail = &early->next;
 }
 
 // Another rank tells of a failure. What shared memory holds by now came before it.
@@ -209,35 +217,24 @@ PutResult Team::put(int peer, const RemoteRegion& to, ConstBytes from, const Not
 
 bool Team::may_send_eager(int peer, uint32_t op) noexcept {
   TeamPeer* const p = peers_.at(peer);
-  if (!p) return false;
-  constexpr uint32_t most = TeamPeer::kMostAhead;
-  const uint32_t ahead = std::min(most, engine_.limits().collectives_ahead);
-  if (p->eager_op_count == 0)
-    p->completed = op - 1;  // of nothing that went to it; 0 may be half of all numbers away
-  else if (p->eager_ops[(p->eager_op_count - 1) % most] == op)
-    return true;
-  // Only older collectives hold a younger one back, so that the oldest can always go on, whatever was sent before.
-  uint32_t older = 0;
-  for (uint32_t i = 0; i < std::min(p->eager_op_count, most); ++i) {
-    const uint32_t other = p->eager_ops[i];
-    if (other == op) return true;
-    older += static_cast<int32_t>(other - op) < 0 && static_cast<int32_t>(other - p->completed) > 0;
-  }
-  if (older >= ahead) return false;
-  p->eager_ops[p->eager_op_count++ % most] = op;
-  return true;
+  const EngineLimits& limits = engine_.limits();
+  return p && p->ahead.begin(op, {limits.collectives_ahead, limits.bytes_ahead});
 }
 
-uint32_t Team::owed_limit() const noexcept {
-  return std::max<uint32_t>(1, std::min(TeamPeer::kMostAhead, engine_.limits().collectives_ahead) / 2);
+// Half of the credit at a time.
+bool Team::owes(const TeamPeer& peer) const noexcept {
+  const EngineLimits& limits = engine_.limits();
+  return peer.owed > 0 && (peer.owed >= limits.collectives_ahead / 2 || peer.owed_bytes >= limits.bytes_ahead / 2);
 }
 
-void Team::completed_with_eager_from(int peer, uint32_t op) noexcept {
+void Team::completed_with_eager_from(int peer, uint32_t op, uint64_t bytes) noexcept {
   TeamPeer* const p = peers_.at(peer);
   if (!p) return;
   // The numbers begin anew after 2^32 - 1: one that is owed to nobody any more may look as if it were to come.
   if (p->owed == 0 || static_cast<int32_t>(op - p->owed_through) > 0) p->owed_through = op;
-  if (++p->owed >= owed_limit()) engine_.teams_owe();
+  ++p->owed;
+  p->owed_bytes += bytes;
+  if (owes(*p)) engine_.teams_owe();
 }
 
 // Any note tells the peer how far this rank is.
@@ -245,17 +242,17 @@ void Team::told(int peer) noexcept {
   TeamPeer* const p = peers_.find(peer);
   if (!p) return;
   p->told = completed_;
-  if (static_cast<int32_t>(completed_ - p->owed_through) >= 0) p->owed = 0;
+  if (static_cast<int32_t>(completed_ - p->owed_through) >= 0) p->owed = 0, p->owed_bytes = 0;
 }
 
 bool Team::settle_owed() noexcept {
   if (!failure_.healthy() || parting_) return true;  // it starts no more collectives
   bool settled = true;
   for (const TeamPeer* p = peers_.first(); p; p = p->next_peer) {
-    if (p->owed < owed_limit()) continue;
+    if (!owes(*p)) continue;
     const Note note{epoch_, 0, 0, 0, completed_, static_cast<uint16_t>(NoteKind::kCompleted), 0};
     if (p->told != completed_) (void)send(p->peer, note, {});
-    settled = settled && p->owed < owed_limit();
+    settled = settled && !owes(*p);
   }
   return settled;
 }

@@ -12,6 +12,7 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/node_window.h"
 #include "runtime/comm/placement.h"
+#include "runtime/engine/ahead.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/exchange.h"
 #include "runtime/engine/team_failure.h"
@@ -22,14 +23,12 @@ class Request;
 
 // Flow control between this rank and one other, over all collectives of the team.
 struct TeamPeer {
-  static constexpr uint32_t kMostAhead = 16;
   int peer = -1;
   TeamPeer* next_peer = nullptr;
-  uint32_t completed = 0;               // collectives that the peer has completed
-  uint32_t eager_ops[kMostAhead] = {};  // the last ones in which eager messages went to it
-  uint32_t eager_op_count = 0;
+  Ahead ahead;
   uint32_t owed = 0;          // completed collectives with eager messages of the peer that it was not told of
   uint32_t owed_through = 0;  // the last of them
+  uint64_t owed_bytes = 0;    // of these messages
   uint32_t told = 0;          // last Note.completed sent to it
 };
 
@@ -109,9 +108,11 @@ class Team {
   void want_back() noexcept;
   PutResult put(int peer, const RemoteRegion& to, ConstBytes from, const Note& note, uint64_t token) noexcept;
   uint32_t completed() const noexcept { return completed_; }
-  // True when an eager message of collective `op` may go to the peer now; then it is counted.
+  // True when the first eager message of collective `op` may go to the peer now; then the collective is counted.
   bool may_send_eager(int peer, uint32_t op) noexcept;
-  void completed_with_eager_from(int peer, uint32_t op) noexcept;
+  void sent_eager(int peer, uint64_t bytes) noexcept { peers_.find(peer)->ahead.sent(bytes); }
+  // Credit for so many bytes of eager messages is to be returned.
+  void completed_with_eager_from(int peer, uint32_t op, uint64_t bytes) noexcept;
   // "allgatherv (ring) #12"
   std::string describe_call(uint32_t op) const;
 
@@ -119,6 +120,7 @@ class Team {
   Request* active(uint32_t op) const noexcept;
   void make_room(uint32_t op);
   void deliver_early(Request& request) noexcept;
+  void keep_early(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_message(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_probe(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_abort(int peer, const Note& note, ConstBytes payload) noexcept;
@@ -126,7 +128,7 @@ class Team {
   Status death_of(int peer, const std::string& why) const;
   void tell_failure() noexcept;
   void told(int peer) noexcept;
-  uint32_t owed_limit() const noexcept;
+  bool owes(const TeamPeer& peer) const noexcept;
 
   Engine& engine_;
   uint64_t epoch_;
@@ -144,9 +146,15 @@ class Team {
     uint32_t op = 0;
     uint32_t signature = 0;
   };
-  std::vector<Call> calls_;        // the last ones, indexed by op: for probes of slower ranks
-  EarlyMessage* early_ = nullptr;  // of collectives not started here yet, in order of arrival
-  EarlyMessage** early_tail_ = &early_;
+  std::vector<Call> calls_;  // the last ones, indexed by op: for probes of slower ranks
+  // Of collectives not started here yet, in order of arrival, by op: each start looks at its own list only. Made when
+  // the first one comes.
+  struct EarlyList {
+    EarlyMessage* head = nullptr;
+    EarlyMessage** tail = &head;
+  };
+  static constexpr uint32_t kEarlyLists = 64;
+  std::unique_ptr<EarlyList[]> early_;
   TeamFailure failure_;
   bool parting_ = false;
   int requests_ = 0;

@@ -271,7 +271,8 @@ SimJobParams random_job(sim::Random& random, int p, const Algorithm* algorithm) 
   job.network.hide_permille = one_of<uint32_t>(random, {0, 0, 100, 1000});
   job.limits.eager_bytes = one_of<uint64_t>(random, {0, 1, 32, 300, 4096});
   job.limits.eager_ahead = one_of<uint32_t>(random, {2, 4, 32});
-  job.limits.collectives_ahead = one_of<uint32_t>(random, {1, 2, 5, 16});
+  job.limits.collectives_ahead = one_of<uint32_t>(random, {1, 2, 5, 16, 128});
+  job.limits.bytes_ahead = one_of<uint64_t>(random, {1, 5000, 1 << 19});
   job.reads = one_of<sim::Reads>(random, {sim::Reads::kAll, sim::Reads::kNone, sim::Reads::kSomePairs});
   job.window_area_bytes = one_of<uint64_t>(random, {64, 512, 4096, 65536});
   // What the algorithm needs: other nodes, reads, a larger window.

@@ -152,7 +152,7 @@ TEST_F(EngineTest, WhoWaitsForARankThatHasEndedLearnsOfIt) {
 
 // However many collectives a fast rank starts, a slow one is not flooded.
 TEST_F(EngineTest, AFastRankWaitsForTheSlowOne) {
-  constexpr int kCalls = 200;
+  constexpr int kCalls = 500;
   std::vector<std::unique_ptr<Call>> calls;
   for (int i = 0; i < kCalls; ++i)
     for (const int rank : {0, 1}) {
@@ -161,7 +161,7 @@ TEST_F(EngineTest, AFastRankWaitsForTheSlowOne) {
     }
   for (int i = 0; i < 50; ++i)
     for (const int rank : {0, 1}) engines_[static_cast<size_t>(rank)]->progress();
-  EXPECT_LE(wire_.boxes[2].size(), 4 * limits_.collectives_ahead);
+  EXPECT_LE(wire_.boxes[2].size(), 3 * limits_.collectives_ahead);
   for (int i = 0; i < kCalls; ++i) {
     calls.push_back(make_call(team(2), 100));
     EXPECT_TRUE(calls.back()->request->start().ok());

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How far a rank may run ahead of a peer with eager messages: in how many collectives that the peer has not completed,
+// and with how many bytes in these. That bounds what the peer keeps for this rank.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace ibcoll {
+
+// The collectives in which eager messages went to one peer, oldest first, in a few groups: a group counts until the peer
+// has completed the last one of it.
+class Ahead {
+ public:
+  static constexpr uint32_t kGroups = 8;
+  struct Limits {
+    uint32_t collectives = 1;
+    uint64_t bytes = 1;
+  };
+
+  // True when the first eager message of collective `op` may go to the peer now; then `op` is counted. Only older
+  // collectives hold a younger one back, so that the oldest can always go on, whatever was sent before.
+  bool begin(uint32_t op, const Limits& limits) noexcept {
+    if (begun_ == 0) completed_ = op - 1;  // of nothing that went to it; 0 may be half of all numbers away
+    uint32_t older = 0;
+    uint64_t bytes = 0;
+    for (const Group& g : groups_)
+      if (open(g) && is_after(op, g.last)) older += g.count, bytes += g.bytes;
+    if (older >= limits.collectives || bytes >= limits.bytes) return false;
+    count(op, std::max<uint32_t>(1, limits.collectives / kGroups));
+    return true;
+  }
+  // Bytes of an eager message left, of a collective that was counted.
+  void sent(uint64_t bytes) noexcept { newest().bytes += bytes; }
+  // The peer has completed all collectives up to `op`.
+  void completed(uint32_t op) noexcept {
+    if (is_after(op, completed_)) completed_ = op;
+  }
+
+ private:
+  struct Group {
+    uint64_t bytes = 0;
+    uint32_t last = 0;
+    uint32_t count = 0;
+  };
+  static bool is_after(uint32_t a, uint32_t b) noexcept { return static_cast<int32_t>(a - b) > 0; }
+  bool open(const Group& g) const noexcept { return g.count > 0 && is_after(g.last, completed_); }
+  Group& newest() noexcept { return groups_[(begun_ - 1) % kGroups]; }
+
+  void count(uint32_t op, uint32_t most) noexcept {
+    if (begun_ > 0 && !open(newest())) {
+      newest() = {0, op, 1};
+      return;
+    }
+    Group* const next = &groups_[begun_ % kGroups];
+    const bool joins = begun_ > 0 && newest().count < most && is_after(op, newest().last);
+    if (!joins && !open(*next)) {
+      ++begun_;
+      *next = {0, op, 1};
+      return;
+    }
+    Group& g = newest();
+    if (is_after(op, g.last)) g.last = op;
+    ++g.count;
+  }
+
+  std::array<Group, kGroups> groups_;
+  uint32_t begun_ = 0;      // groups
+  uint32_t completed_ = 0;  // by the peer, as far as it has told
+};
+
+}  // namespace ibcoll
