@@ -175,18 +175,19 @@ TEST_F(EngineTest, AFastRankWaitsForTheSlowOne) {
 
 // After 2^32 collectives their numbers begin anew; credit goes on across that.
 TEST_F(EngineTest, CreditIsCountedAcrossTheLastNumber) {
-  const uint32_t first = 0U - limits_.collectives_ahead / 2, ahead = limits_.collectives_ahead;
+  const uint32_t ahead = limits_.collectives_ahead, group = std::max(1U, ahead / Ahead::kGroups);
+  const uint32_t first = 0U - ahead / 2;
   Team& sender = team(0);
   const auto completes = [&](uint32_t op) {
     sender.on_note(1, {1, 0, 0, 0, op, static_cast<uint16_t>(NoteKind::kCompleted), 0}, {});
   };
   for (uint32_t i = 0; i < ahead; ++i) EXPECT_TRUE(sender.may_send_eager(1, first + i)) << i;
   EXPECT_FALSE(sender.may_send_eager(1, first + ahead));
-  completes(first);
-  EXPECT_TRUE(sender.may_send_eager(1, first + ahead));
-  EXPECT_FALSE(sender.may_send_eager(1, first + ahead + 1));
+  completes(first + group - 1);
+  for (uint32_t i = 0; i < group; ++i) EXPECT_TRUE(sender.may_send_eager(1, first + ahead + i)) << i;
+  EXPECT_FALSE(sender.may_send_eager(1, first + ahead + group));
   completes(first + ahead - 1);  // it is behind the last number
-  for (uint32_t i = 1; i < ahead; ++i) EXPECT_TRUE(sender.may_send_eager(1, first + ahead + i)) << i;
+  for (uint32_t i = group; i < ahead; ++i) EXPECT_TRUE(sender.may_send_eager(1, first + ahead + i)) << i;
   completes(first + 1);  // an old note
   EXPECT_FALSE(sender.may_send_eager(1, first + 2 * ahead));
 }

@@ -135,7 +135,7 @@ class NodeStage {
   bool take(Bytes own) noexcept {
     const uint64_t sent = size(window_.rank());
     if (sent != own.size()) {
-      comm_.mismatch(speaker(), sent, own.size(), "bytes of its block");
+      comm_.mismatch(root_, sent, own.size(), "bytes of its block");
       return false;
     }
     if (fits(sent)) Comm::copy(own, ConstBytes(block(window_.rank(), sent), sent));

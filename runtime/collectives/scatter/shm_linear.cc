@@ -57,6 +57,10 @@ Task run(Comm& c, Args a) {
   const std::byte* node = nullptr;
   if (leads) {
     if (kTold) co_await receive_sizes(c, a.root, sizes, locals);
+    if (sizes[w.rank()] != a.bytes) {
+      c.mismatch(a.root, sizes[w.rank()], a.bytes, "bytes of its block");
+      co_return;
+    }
     uint64_t bytes = 0;
     for (size_t l = 0; l < locals; ++l) bytes += stage.fits(sizes[l]) ? sizes[l] : 0;
     std::byte* const landing = c.scratch(bytes);
@@ -79,9 +83,6 @@ Task run(Comm& c, Args a) {
   if (!speaks) {
     co_await c.published(stage.local_speaker());
     if (!stage.take(a.buffer())) co_return;
-  } else if (sizes[w.rank()] != a.bytes) {
-    c.mismatch(a.root, sizes[w.rank()], a.bytes, "bytes of its block");
-    co_return;
   }
   co_await c.received();
   co_await c.flushed();
