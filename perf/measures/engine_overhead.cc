@@ -44,19 +44,10 @@ class Measured {
     ibcoll_collective_args_t args{};
     args.struct_size = sizeof args;
     args.collective = collective;
-    args.recv = recv_.data();
-    if (collective != IBCOLL_BCAST && collective != IBCOLL_BARRIER) args.send = send_.data();
-    if (collective == IBCOLL_BARRIER) args.recv = nullptr;
-    if (collective == IBCOLL_ALLREDUCE) {
-      args.count = 1, args.type = IBCOLL_DOUBLE, args.op = IBCOLL_SUM;
-    } else if (collective == IBCOLL_ALLGATHERV || collective == IBCOLL_ALLTOALLV) {
-      args.recv_counts = counts_.data(), args.recv_displacements = displacements_.data();
-    } else if (collective != IBCOLL_BARRIER) {
-      args.bytes = kBytes;
-    }
-    if (collective == IBCOLL_ALLTOALLV) {
-      args.send_counts = counts_.data(), args.send_displacements = displacements_.data();
-    }
+    args.send = send_.data(), args.recv = recv_.data();
+    args.send_counts = args.recv_counts = counts_.data();
+    args.send_displacements = args.recv_displacements = displacements_.data();
+    args.bytes = kBytes, args.count = 1, args.type = IBCOLL_DOUBLE, args.op = IBCOLL_SUM;
     must(ibcoll_collective_init(team, &args, &request_), ibcoll_collective_name(collective));
   }
   ~Measured() { must(ibcoll_request_free(request_), "ibcoll_request_free"); }
