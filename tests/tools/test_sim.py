@@ -116,8 +116,11 @@ class Output(SimTest):
         self.assertEqual([row["messages_between"] for row in rows], [30, 120, 480])
 
     def test_check_counts_no_errors(self):
-        for row in self.rows("scatterv", "--ranks", 9, "--nodes", 2, "--bytes", "1:9K", "--factor", 97, "--algorithm", "all",
-                             "--check", "--distribution", "spikes"):
+        rows = self.rows("scatterv", "--ranks", 9, "--nodes", 2, "--bytes", "1:9K", "--factor", 97, "--algorithm", "all",
+                         "--check", "--distribution", "spikes")
+        checked = [row for row in rows if "not_applicable" not in row]
+        self.assertGreaterEqual(len(checked), 10)
+        for row in checked:
             self.assertEqual(row["errors"], 0)
 
     def test_trace(self):
