@@ -270,8 +270,7 @@ Status TcpBootstrap::send(std::span<const std::byte> bytes, Clock::time_point de
 }
 
 Status TcpBootstrap::receive(std::span<std::byte> bytes, Clock::time_point deadline) {
-  const size_t taken = std::min(unread_.size(), bytes.size());
-  std::memcpy(bytes.data(), unread_.data(), taken);
+  const size_t taken = unread_.copy(reinterpret_cast<char*>(bytes.data()), bytes.size());
   unread_.erase(0, taken);
   bytes = bytes.subspan(taken);
   while (!bytes.empty()) {
