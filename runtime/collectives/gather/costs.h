@@ -59,8 +59,12 @@ inline uint64_t threshold_of(double start_ups, const CostModel& m) {
 }
 // Of ranks: the theorem's bound holds but for 1/256.
 inline uint64_t choose_threshold(const Shape&, const CostModel& m) { return threshold_of(256, m); }
-// Of nodes, and of blocks in a node's window: these are copied twice more than those that go straight.
-inline uint64_t choose_node_threshold(const Shape&, const CostModel& m) { return threshold_of(16, m); }
+// Of nodes, and of blocks in a node's window: these are copied twice more than those that go straight. On a slow link
+// that matters less than a message of their own.
+inline uint64_t choose_node_threshold(const Shape&, const CostModel& m) {
+  const double copied_in_a_message = m.message_us(0) / (2 * m.copy_us * m.sharing);
+  return std::max(threshold_of(16, m), static_cast<uint64_t>(std::min(copied_in_a_message, 64e6)));
+}
 
 // Trees of 2^levels equal blocks; all but the root's own send straight to it. Without levels: linear. With all: one
 // tree.
