@@ -27,6 +27,8 @@ struct Args {
 
   // gather(v), allgather(v): this rank's contribution.
   ConstBytes own(int rank) const noexcept { return in_place ? ConstBytes(recv[rank]) : ConstBytes(send.base, bytes); }
+  // The receive blocks, to be read: what the root of a gather(v) knows of sizes and places.
+  ConstBlocks recv_to_read() const noexcept { return {recv.base, recv.bytes, recv.counts, recv.displacements}; }
   // allgather(v): the longest block.
   uint64_t longest(int p) const noexcept {
     return recv.counts ? *std::max_element(recv.counts, recv.counts + p) : recv.bytes;

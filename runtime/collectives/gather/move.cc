@@ -15,25 +15,10 @@ constexpr uint64_t kCopied = 4096;
 int announce_loads(Comm& c, RootSide& root, const Args& a) {
   for (const int unit : root.added()) {
     Load& load = root.load(unit);
-    int stretches = 0;
-    uint64_t start = 0;
-    root.each_stretch(unit, [&](uint64_t offset, uint64_t) {
-      if (stretches++ == 0) start = offset;
-    });
-    if (stretches > 1 && !(load.landing = c.scratch(load.bytes))) return -1;
-    c.announce(unit, Bytes(load.landing ? load.landing : a.recv.base + start, load.bytes));
-    c.watch(unit);
+    const auto each_stretch = [&](auto each) { root.each_stretch(unit, each); };
+    if (!announce_stretches(c, unit, load.bytes, a.recv, each_stretch, &load.landing)) return -1;
   }
   return static_cast<int>(root.added().size());
-}
-
-void copy_out(Comm& c, RootSide& root, int unit, const Args& a) {
-  const std::byte* from = root.load(unit).landing;
-  if (!from) return;
-  root.each_block(unit, [&](int rank) {
-    c.copy(a.recv[rank], ConstBytes(from, a.recv.size(rank)));
-    from += a.recv.size(rank);
-  });
 }
 
 }  // namespace
@@ -69,8 +54,7 @@ Task send_up(Comm& c, Trees trees, CubeData about, ConstBytes own) {
 
 // What lands from a unit beside the root's cube of a level is first, where sizes are told, what it tells of its cube.
 Task collect(Comm& c, Trees trees, Args a, Comm* team) {
-  const ConstBlocks blocks{a.recv.base, a.recv.bytes, a.recv.counts, a.recv.displacements};
-  RootSide root(*team, trees, blocks, c.size());
+  RootSide root(*team, trees, a.recv_to_read(), c.size());
   auto* const told = reinterpret_cast<CubeData*>(c.scratch(sizeof(CubeData) * Place::kMost));
   if (!root || !told) co_return;
   const bool tells = trees.sizes != Sizes::kEqual;
@@ -94,7 +78,7 @@ Task collect(Comm& c, Trees trees, Args a, Comm* team) {
     const int unit = co_await c.next_landing();
     const int level = std::bit_width(static_cast<unsigned>(unit ^ trees.root)) - 1;
     if (!tells || known >> level & 1) {
-      copy_out(c, root, unit, a);
+      copy_out(root.load(unit).landing, a.recv, [&](auto each) { root.each_block(unit, each); });
       continue;
     }
     known |= 1u << level;

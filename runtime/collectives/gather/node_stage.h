@@ -71,8 +71,19 @@ class NodeStage {
         blocks, [&](auto visit) { each_block(blocks, node, visit); }, each);
   }
 
-  // ---- gather(v), in a step of the window
+  // ---- gather(v)
 
+  // What the window does not take: long blocks go straight to the root, which has its own block already.
+  void move_long(const Args& a, ConstBytes own) noexcept {
+    if (comm_.rank() != root_) {
+      if (own.size() > longest_) comm_.put(root_, own);
+      return;
+    }
+    for (int i = 1; i < comm_.size(); ++i)
+      if (a.recv.size(comm_.peer(i)) > longest_) comm_.announce(comm_.peer(i), a.recv[comm_.peer(i)]);
+    Comm::copy(a.recv[root_], own);
+  }
+  // In a step of the window.
   void write(ConstBytes own) noexcept {
     write_size(own.size());
     if (comm_.rank() != speaker() && fits(own.size()))

@@ -30,19 +30,12 @@ bool announce_sizes(Comm& c, Load& load, int node) {
 }
 
 bool announce_blocks(Comm& c, const NodeStage& stage, const Args& a, Load& load, int node) {
-  const ConstBlocks blocks{a.recv.base, a.recv.bytes, a.recv.counts, a.recv.displacements};
+  const ConstBlocks blocks = a.recv_to_read();
   const uint64_t bytes = stage.bytes_of(blocks, node);
-  if (bytes == 0) return false;
-  int stretches = 0;
-  uint64_t start = 0;
-  stage.each_stretch(blocks, node, [&](uint64_t offset, uint64_t) {
-    if (stretches++ == 0) start = offset;
-  });
-  if (stretches > 1 && !(load.landing = c.scratch(bytes))) return false;
-  load.open = true;
-  c.announce(c.placement().leader_of(node), Bytes(load.landing ? load.landing : a.recv.base + start, bytes));
-  c.watch(c.placement().leader_of(node));
-  return true;
+  const auto each_stretch = [&](auto each) { stage.each_stretch(blocks, node, each); };
+  load.open =
+      bytes > 0 && announce_stretches(c, c.placement().leader_of(node), bytes, a.recv, each_stretch, &load.landing);
+  return load.open;
 }
 
 // The sizes of a node have come. False: they are not those of the root's list, and the collective has failed.
@@ -54,16 +47,6 @@ bool agrees(Comm& c, const Load& load, int node, const Args& a) {
       return false;
     }
   return true;
-}
-
-void copy_out(Comm& c, const NodeStage& stage, const Load& load, int node, const Args& a) {
-  const std::byte* from = load.landing;
-  for (const int rank : c.placement().ranks_of(node)) {
-    const uint64_t bytes = a.recv.size(rank);
-    if (!from || !stage.fits(bytes)) continue;
-    c.copy(a.recv[rank], ConstBytes(from, bytes));
-    from += bytes;
-  }
 }
 
 // At a leader, of what its ranks have published.
@@ -89,31 +72,27 @@ Task run(Comm& c, Args a) {
   const bool is_root = c.rank() == a.root, speaks = c.rank() == stage.speaker();
   Load* loads = nullptr;
   int coming = 0;
+  stage.move_long(a, own);
   if (is_root) {
     const int nodes = c.placement().node_count();
-    for (int i = 1; i < c.size(); ++i)
-      if (a.recv.size(c.peer(i)) > stage.longest()) c.announce(c.peer(i), a.recv[c.peer(i)]);
     loads = reinterpret_cast<Load*>(c.scratch(sizeof(Load) * static_cast<size_t>(nodes)));
     if (!loads) co_return;
     std::fill_n(loads, nodes, Load());
     for (int node = 0; node < nodes; ++node)
       if (node != stage.root_node())
         coming += kTold ? announce_sizes(c, loads[node], node) : announce_blocks(c, stage, a, loads[node], node);
-    c.copy(a.recv[a.root], own);
-  } else if (own.size() > stage.longest()) {
-    c.put(a.root, own);
   }
   co_await c.next_own_step(stage.step_bytes(speaks ? 0 : own.size()));
   stage.write(own);
   c.publish();
   if (speaks) co_await c.all_published();
   if (is_root) {
-    if (!stage.agrees({a.recv.base, a.recv.bytes, a.recv.counts, a.recv.displacements})) co_return;
+    if (!stage.agrees(a.recv_to_read())) co_return;
     stage.place(a.recv);
     while (coming-- > 0) {
       const int node = c.placement().node_of(co_await c.next_landing());
       if (loads[node].open)
-        copy_out(c, stage, loads[node], node, a);
+        copy_out(loads[node].landing, a.recv, [&](auto each) { stage.each_block(a.recv_to_read(), node, each); });
       else if (agrees(c, loads[node], node, a))
         coming += announce_blocks(c, stage, a, loads[node], node);
       else

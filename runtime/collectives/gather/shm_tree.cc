@@ -15,13 +15,7 @@ Task run(Comm& c, Args a) {
   NodeStage stage(c, a.root, a.parameter);
   const ConstBytes own = a.own(c.rank());
   const bool is_root = c.rank() == a.root, speaks = c.rank() == stage.speaker();
-  if (is_root) {
-    for (int i = 1; i < c.size(); ++i)
-      if (a.recv.size(c.peer(i)) > stage.longest()) c.announce(c.peer(i), a.recv[c.peer(i)]);
-    c.copy(a.recv[a.root], own);
-  } else if (own.size() > stage.longest()) {
-    c.put(a.root, own);
-  }
+  stage.move_long(a, own);
   co_await c.next_own_step(stage.step_bytes(speaks ? 0 : own.size()));
   stage.write(own);
   c.publish();
@@ -34,8 +28,7 @@ Task run(Comm& c, Args a) {
   if (!speakers) co_return;
   const Trees trees = stage.trees(kSizes, a.bytes, a.parameter);
   if (is_root) {
-    const ConstBlocks blocks{a.recv.base, a.recv.bytes, a.recv.counts, a.recv.displacements};
-    if (!stage.agrees(blocks)) co_return;
+    if (!stage.agrees(a.recv_to_read())) co_return;
     stage.place(a.recv);
     co_await collect(*speakers, trees, a, &c);
     co_await c.received();

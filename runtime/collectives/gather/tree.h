@@ -88,6 +88,30 @@ void each_stretch_of(const ConstBlocks& blocks, EachBlock each_block, Each each)
   if (end > start) each(start, end - start);
 }
 
+// One message of `bytes` bytes from a rank, for blocks of `recv` that make these stretches: it lands in place where they
+// make one, else in `landing`, from which copy_out() takes them. False: the collective has failed.
+template <typename EachStretch>
+bool announce_stretches(Comm& c, int from, uint64_t bytes, const Blocks& recv, EachStretch each_stretch,
+                        std::byte** landing) {
+  int stretches = 0;
+  uint64_t start = 0;
+  each_stretch([&](uint64_t offset, uint64_t) {
+    if (stretches++ == 0) start = offset;
+  });
+  if (stretches > 1 && !(*landing = c.scratch(bytes))) return false;
+  c.announce(from, Bytes(*landing ? *landing : recv.base + start, bytes));
+  c.watch(from);
+  return true;
+}
+template <typename EachBlock>
+void copy_out(const std::byte* landing, const Blocks& recv, EachBlock each_block) {
+  if (!landing) return;
+  each_block([&](int rank) {
+    Comm::copy(recv[rank], ConstBytes(landing, recv.size(rank)));
+    landing += recv.size(rank);
+  });
+}
+
 struct Child {
   int unit = 0;
   Cube cube;
