@@ -45,6 +45,12 @@ std::string describe_step(const Exchange& x, const Wait&) {
   return fmt::format("waits for the ranks of its node to leave step {} of the node window", x.window().step());
 }
 
+// The step begins, or never will.
+template <bool (NodeWindow::*kTry)(uint64_t) noexcept>
+bool begins(Exchange& x, const Wait& wait) {
+  return x.has_turn() && ((x.window().*kTry)(wait.value) || x.no_memory_for_step());
+}
+
 int step_bell(const Exchange& x, const Wait&) {
   if (!x.has_turn()) return Exchange::kOwnTurn;
   return x.window().has_lines() ? x.window().bell(x.window().behind()) : Exchange::kNoBell;
@@ -174,30 +180,17 @@ const WaitKind kFlushed{.satisfied = [](Exchange& x, const Wait&) { return x.all
                         .ended = says_nothing,
                         .bell = nullptr};
 
-const WaitKind kStep{.satisfied =
-                         [](Exchange& x, const Wait& wait) {
-                           return x.has_turn() && (x.window().try_next_step(wait.value) || x.no_memory_for_step());
-                         },
+const WaitKind kStep{.satisfied = begins<&NodeWindow::try_next_step>,
                      .describe = describe_step,
                      .awaited = ask_node,
                      .ended = step_ended,
                      .bell = step_bell};
-
-const WaitKind kSoleStep{.satisfied =
-                             [](Exchange& x, const Wait& wait) {
-                               return x.has_turn() &&
-                                      (x.window().try_next_sole_step(wait.value) || x.no_memory_for_step());
-                             },
+const WaitKind kSoleStep{.satisfied = begins<&NodeWindow::try_next_sole_step>,
                          .describe = describe_step,
                          .awaited = ask_node,
                          .ended = step_ended,
                          .bell = step_bell};
-
-const WaitKind kOwnStep{.satisfied =
-                            [](Exchange& x, const Wait& wait) {
-                              return x.has_turn() &&
-                                     (x.window().try_next_own_step(wait.value) || x.no_memory_for_step());
-                            },
+const WaitKind kOwnStep{.satisfied = begins<&NodeWindow::try_next_own_step>,
                         .describe = describe_step,
                         .awaited = ask_node,
                         .ended = step_ended,
