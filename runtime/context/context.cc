@@ -13,7 +13,7 @@
 namespace ibcoll {
 namespace {
 
-constexpr int kLeaving = 1;        // as the root of a barrier, which has none: no program's barrier fits this one
+constexpr int kAllRanks = 1;       // as the root of a barrier, which has none: no program's barrier fits this one
 constexpr int kLastLooks = 1'000;  // for messages, while there are any
 
 }  // namespace
@@ -109,8 +109,26 @@ Status Context::make_engine() {
   world_ = std::move(*world);
   trace_ = TraceFile::open(config_.text("IBCOLL_TRACE"), static_cast<size_t>(config_.integer("IBCOLL_TRACE_CALLS")),
                            static_cast<size_t>(config_.integer("IBCOLL_TRACE_PEERS")), rank());
-  if (job_.net) settler_ = std::make_unique<Settler>(lock_, *job_.net);
+  if (!job_.net) return {};
+  std::unique_lock<std::mutex> guard = enter();
+  if (Status met = meet(guard); !met.ok()) return met;
+  settler_ = std::make_unique<Settler>(lock_, *job_.net);
   return {};
+}
+
+// A barrier of the job's own. Whatever selection prefers, it goes along one pattern between nodes: the first one, while
+// the context is created, makes all connections that those of leaving need.
+Status Context::meet(std::unique_lock<std::mutex>& guard) {
+  Forced pattern;
+  if (const Shape& shape = world_->shape; shape.nodes > 1) {
+    const char* const name = shape.most_local > 1 ? "leaders" : "dissemination";
+    pattern = {{{.choice = {find_algorithm(IBCOLL_BARRIER, name)}}}, "ibcoll itself"};
+  }
+  Args barrier;
+  barrier.collective = IBCOLL_BARRIER;
+  barrier.root = kAllRanks;
+  std::vector<std::byte> no_buffers;
+  return run_own(*world_, barrier, no_buffers, guard, pattern);
 }
 
 // Barriers end what ranks still wait for from each other, and tell whether their last calls did not fit together, these
@@ -118,21 +136,18 @@ Status Context::make_engine() {
 // for has come; the second one gives it time; and the third one passes on no rank if it has come to any. Who is through
 // that one goes, so what another rank still owes it is not sent. Closing the network transport
 // sends what is still in it; and the exchange keeps this process alive, for those that watch it, until all are through.
-// After a failure ranks part at once.
+// After a failure ranks part at once. No connection is opened: the rank at its other end may just be going.
 Status Context::leave(std::unique_lock<std::mutex>& guard) {
   write_trace();
   const bool told_before = world_->team->failure_told();
-  Args barrier;
-  barrier.collective = IBCOLL_BARRIER;
-  barrier.root = kLeaving;
-  std::vector<std::byte> no_buffers;
+  world_->team->connect_no_more();
   Status together;
   for (int round = 0; round < 3 && together.ok(); ++round) {
     if (round == 2) {
       for (int looks = 0; looks < kLastLooks && !world_->team->settle_owed(); ++looks) engine_->progress();
       world_->team->part();
     }
-    together = run_own(*world_, barrier, no_buffers, guard);
+    together = meet(guard);
     for (int looks = 0; looks < kLastLooks && engine_->progress(); ++looks) {
     }
     if (together.ok() && round < 2) together = world_->team->failure();

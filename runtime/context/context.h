@@ -119,7 +119,7 @@ class Context {
   // What the library does for itself, whatever the user has forced: runs and waits. `buffers` are those of the call,
   // and kept for it where it does not end.
   Status run_own(TeamHandle& team, const Args& args, std::vector<std::byte>& buffers,
-                 std::unique_lock<std::mutex>& guard);
+                 std::unique_lock<std::mutex>& guard, const Forced& forced = {});
   // Checks, runs and waits: a blocking shorthand, called from `site`.
   Status run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given, std::unique_lock<std::mutex>& guard,
                       const void* site);
@@ -158,6 +158,7 @@ class Context {
   Status open(const ibcoll_bootstrap_t* callbacks);
   Status read_settings();
   Status make_engine();
+  Status meet(std::unique_lock<std::mutex>& guard);
   // Gathers one equally long piece from each rank of the parent.
   using Gather = std::function<Status(ConstBytes mine, Bytes all)>;
   // Collective over the parent, whose ranks are `parent_jobs`; `self`: rank of the parent. NULL: not a member.

@@ -185,8 +185,8 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
 }
 
 Status Context::run_own(TeamHandle& team, const Args& args, std::vector<std::byte>& buffers,
-                        std::unique_lock<std::mutex>& guard) {
-  Result<std::unique_ptr<Request>> request = make_request(team, args, Forced{}, IBCOLL_SCHEME_AUTO);
+                        std::unique_lock<std::mutex>& guard, const Forced& forced) {
+  Result<std::unique_ptr<Request>> request = make_request(team, args, forced, IBCOLL_SCHEME_AUTO);
   if (!request.ok()) return request.status();
   if (Status status = start(**request); !status.ok()) return status;
   Status status = wait(**request, INFINITY, guard);

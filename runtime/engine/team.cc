@@ -155,7 +155,7 @@ void Team::on_abort(int peer, const Note& note, ConstBytes payload) noexcept {
   if (failure_.certain()) return;
   const auto code = static_cast<ibcoll_status_t>(static_cast<int64_t>(note.bytes));
   Status told = error(code, "{} (told by rank {} of the team)", text_of(payload), peer);
-  if (failure_.learn(std::move(told), engine_.now())) begin_to_fail();
+  if (failure_.learn(std::move(told), engine_.now(), note.index == kToBePassedOn)) begin_to_fail();
 }
 
 // Of a collective that was started here. When it has ended, credit may still come, data may not.

@@ -78,7 +78,8 @@ class Team {
 
   // ---- for the engine
 
-  // What tells another rank that a team has failed.
+  // What tells another rank that a team has failed. Its index says what the sender can do for the others.
+  enum AbortIndex : uint16_t { kToldToAll, kToBePassedOn };
   static Note abort_note(uint64_t epoch, const Status& failure, uint32_t completed) noexcept;
   static ConstBytes abort_text(const Status& failure) noexcept;
 
@@ -94,6 +95,8 @@ class Team {
   bool settle_owed() noexcept;
   // The next collective is the last one. Who has completed it may be gone, and wants no credit any more.
   void part() noexcept { parting_ = true; }
+  // The ranks of the team leave: who is not connected with this rank hears of a failure from others.
+  void connect_no_more() noexcept { connects_ = false; }
   void check(Time now) noexcept;
   void check_own_line() noexcept;
   std::string describe() const;
@@ -157,6 +160,7 @@ class Team {
   std::unique_ptr<EarlyList[]> early_;
   TeamFailure failure_;
   bool parting_ = false;
+  bool connects_ = true;
   int requests_ = 0;
   uint32_t children_ = 0;
 };

@@ -34,14 +34,19 @@ void Team::begin_to_fail() noexcept {
   engine_.team_failed();
 }
 
-// False: not now. Whoever is not told in time asks by a probe.
+// False: not now. Whoever is not told in time asks by a probe. Who connects no more may not tell all.
 bool Team::tell_abort(int peer) noexcept {
-  return send(peer, abort_note(epoch_, failure_.status(), completed_), abort_text(failure_.status()));
+  Note note = abort_note(epoch_, failure_.status(), completed_);
+  note.index = connects_ ? kToldToAll : kToBePassedOn;
+  return send(peer, note, abort_text(failure_.status()));
 }
 
-// Tries each rank that is not told yet, and is alive, once.
+// Tries each rank that is not told yet, is alive, and can be reached, once.
 void Team::tell_failure() noexcept {
-  failure_.tell([this](int peer) { return engine_.dead(job_rank(peer)) || tell_abort(peer); });
+  failure_.tell([this](int peer) {
+    const int job = job_rank(peer);
+    return engine_.dead(job) || (!connects_ && transport(peer).would_connect(job)) || tell_abort(peer);
+  });
 }
 
 Note Team::abort_note(uint64_t epoch, const Status& failure, uint32_t completed) noexcept {

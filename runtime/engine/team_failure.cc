@@ -47,9 +47,9 @@ void TeamFailure::explain_death(int peer, Status status) noexcept {
   if (state_ == State::kDeathSeen && dead_peer_ == peer && !status.ok()) status_ = std::move(status);
 }
 
-bool TeamFailure::learn(Status status, Time now) noexcept {
-  if (certain() || !enter(State::kTold, std::move(status), now)) return false;
-  untold_.clear();
+bool TeamFailure::learn(Status status, Time now, bool pass_on) noexcept {
+  if (certain() || !enter(pass_on ? State::kTelling : State::kTold, std::move(status), now)) return false;
+  if (!pass_on) untold_.clear();
   return true;
 }
 

@@ -8,7 +8,7 @@
 //   kHealthy, kSuspected           see_death                 kDeathSeen  a death explains a suspicion
 //   kDeathSeen                     explain_death             kDeathSeen  the launcher knows how that rank ended
 //   kHealthy, kSuspected,          learn                     kTold       another rank was certain; it tells the others
-//     kDeathSeen
+//     kDeathSeen                   learn, to pass it on      kTelling    ... and may not reach all of them
 //   kSuspected, kDeathSeen         end_doubt, cut_doubt      kTelling    no rank knew better
 //   kTelling                       tell                      kTold       all ranks are told, or were tried often enough
 //
@@ -47,7 +47,7 @@ class TeamFailure {
   bool see_death(int peer, Status status, Time now) noexcept;
   // Of the peer whose death was seen. Keeps the end of the doubt.
   void explain_death(int peer, Status status) noexcept;
-  bool learn(Status status, Time now) noexcept;
+  bool learn(Status status, Time now, bool pass_on = false) noexcept;
   // Ends a doubt that has lasted long enough.
   bool end_doubt(Time now) noexcept;
   // Ends a doubt at once: the team is being freed.

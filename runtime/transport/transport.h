@@ -121,6 +121,8 @@ class IBCOLL_MODULE_API Transport {
 
   // Copies note and payload towards the peer. False: not now [C4].
   virtual bool send(int peer, const Note& note, std::span<const std::byte> payload) = 0;
+  // send() to this peer would begin a connection.
+  virtual bool would_connect(int /*peer*/) const { return false; }
 
   // Where the caller has the choice, a message of fewer bytes goes through slots: to expose memory for it costs more
   // than the copies. Ranks may differ in it.

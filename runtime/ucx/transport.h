@@ -37,6 +37,7 @@ class Transport final : public NetworkTransport {
   const char* name() const override { return "ucx"; }
   size_t slot_bytes() const override { return kSlotBytes; }
   bool send(int rank, const Note& note, std::span<const std::byte> payload) override;
+  bool would_connect(int rank) const override { return !peers_[static_cast<size_t>(rank)]; }
   RemoteRegion expose(int rank, std::span<std::byte> memory) override;
   bool conceal(int rank, const RemoteRegion& region) override;
   bool settling() const noexcept override;

@@ -40,6 +40,7 @@ class Transport final : public NetworkTransport {
   const char* name() const override { return "verbs"; }
   size_t slot_bytes() const override { return kSlotPayload; }
   bool send(int rank, const Note& note, std::span<const std::byte> payload) override;
+  bool would_connect(int rank) const override { return !peers_[static_cast<size_t>(rank)]; }
   size_t least_worth_exposing() const override;
   RemoteRegion expose(int rank, std::span<std::byte> memory) override;
   bool conceal(int rank, const RemoteRegion& region) override;

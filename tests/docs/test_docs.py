@@ -20,6 +20,9 @@ NAME = re.compile(r"\bIBCOLL_[A-Z0-9_]*[A-Z0-9]\b(?!_?[*<])")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]\b")
 PATH = re.compile(r"(?<![\w/.$-])(?:runtime|bootstrap|tools|perf|tests|docs)/[\w/-]+(?:\.[a-z]+)?\b(?![\w/*{-])")
 
+SUITE = re.compile(r"\b[Ss]uite +`(\w+)`")
+TEST = re.compile(r"`((?:[A-Z]+[a-z]\w*(?:\.\w+)?)|test_\w+)`")
+
 
 def documents(root=ROOT):
     """The Markdown files of a tree and their lines."""
@@ -68,6 +71,18 @@ def named_in_sources():
             if file.is_file() and file.suffix not in (".md", ".pyc") and "docs" not in file.parts:
                 names.update(NAME.findall(file.read_text(errors="replace")))
     return names
+
+
+def suites_and_tests():
+    """The suites of tests/run, and the tests: `Suite` and `Suite.Name` of GoogleTest, `test_name` of Python."""
+    suites = set(re.findall(r"^ibcoll_suite\((\w+)", (ROOT / "tests/suites.cmake").read_text(), re.M))
+    tests = set()
+    for file in (ROOT / "tests").rglob("*.cc"):
+        for suite, name in re.findall(r"^TEST(?:_F|_P)?\((\w+), (\w+)\)", file.read_text(), re.M):
+            tests.update((suite, f"{suite}.{name}"))
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        tests.update(re.findall(r"^    def (test_\w+)", file.read_text(), re.M))
+    return suites, tests
 
 
 def own_options(tool):
@@ -124,6 +139,16 @@ class Documents(unittest.TestCase):
         self.assert_none(f"{where}: {name}: no such file" for where, _, name in self.named(PATH)
                          if not (ROOT / name).exists() and not (ROOT / name.rstrip(".")).exists())
 
+    def test_tests_that_are_named_exist(self):
+        suites, tests = suites_and_tests()
+        for name in ("reliability.md", "security.md"):
+            page = {ROOT / "docs" / name: self.pages[ROOT / "docs" / name]}
+            text = {path: [" ".join(lines)] for path, lines in page.items()}
+            found = list(self.named(TEST, page))
+            self.assertGreater(len(found), 3)
+            self.assert_none(f"{where}: {test}: no such test" for where, _, test in found if test not in tests)
+            self.assert_none(f"{name}: {suite}: no such suite" for _, _, suite in self.named(SUITE, text) if suite not in suites)
+
     def test_options_on_the_pages_of_tools_exist(self):
         tools = {tool for tool in TOOLS if (BUILD / "bin" / tool).exists()}
         if not tools:
@@ -160,6 +185,9 @@ class TheChecksThemselves(unittest.TestCase):
 
     def test_names(self):
         self.assertEqual(NAME.findall("IBCOLL_RUN_* IBCOLL_<X> IBCOLL_LOG"), ["IBCOLL_LOG"])
+        self.assertEqual(TEST.findall("`Remote.ABusyRank` `DyingRank`, `test_a_b`; `TCP_INFO` `UCX`"),
+                         ["Remote.ABusyRank", "DyingRank", "test_a_b"])
+        self.assertEqual(SUITE.findall("Suite `a`, suite   `b_c`: `Test`"), ["a", "b_c"])
         self.assertEqual(OPTION.findall("`--bytes` -x--no a--b -- --net-x."), ["--bytes", "--net-x"])
 
 

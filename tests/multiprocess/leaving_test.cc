@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A rank dies while others leave the job, or while they meet for the first time: an error is what they get, and they
-// live.
+// Ranks that leave the job open no connection. A rank dies while others leave it, or while they meet for the first time:
+// an error is what they get, and they live.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/syscall.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <thread>
 
+#include "tests/conformance/refuse_system_call.h"
 #include "tests/multiprocess/checked_call.h"
 #include "tests/multiprocess/fork_job.h"
 #include "tests/multiprocess/scenario.h"
@@ -16,12 +18,16 @@
 namespace ibcoll::multiprocess {
 namespace {
 
-enum class When { kLeaving, kFirstCalls };
+// kUnmet: while others leave a job in which no rank has called a collective.
+enum class When { kLeaving, kUnmet, kFirstCalls };
+const char* name_of(When when) {
+  return when == When::kLeaving ? "Leaving" : when == When::kUnmet ? "Unmet" : "FirstCalls";
+}
 
 int die_in(When when, ForkedRank& self, unsigned seed) {
   std::mt19937 random(seed);
   const bool is_victim = static_cast<int>(random() % static_cast<unsigned>(self.size)) == self.rank;
-  const double after = 1e-6 * (random() % (when == When::kLeaving ? 4'000 : 8'000));
+  const double after = 1e-6 * (random() % (when == When::kFirstCalls ? 8'000 : 4'000));
   ibcoll_context_t context = nullptr;
   const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
   if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
@@ -80,11 +86,43 @@ TEST_P(DyingRank, EndsNobodyElse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, DyingRank,
-                         testing::Values(Case{When::kLeaving, 2}, Case{When::kLeaving, 4}, Case{When::kFirstCalls, 4}),
+                         testing::Values(Case{When::kLeaving, 2}, Case{When::kLeaving, 4}, Case{When::kUnmet, 2},
+                                         Case{When::kUnmet, 4}, Case{When::kFirstCalls, 4}),
                          [](const testing::TestParamInfo<Case>& info) {
-                           return fmt::format("{}_{}nodes",
-                                              info.param.when == When::kLeaving ? "Leaving" : "FirstCalls",
-                                              info.param.nodes);
+                           return fmt::format("{}_{}nodes", name_of(info.param.when), info.param.nodes);
+                         });
+
+// No connection can be made any more, and no rank notices.
+int leave_unconnected(ForkedRank& self) {
+  ibcoll_context_t context = nullptr;
+  const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
+  if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
+  conformance::refuse_system_call(SYS_connect);
+  expect_ok(ibcoll_context_destroy(context), "ibcoll_context_destroy");
+  return complaints() > 0 ? 1 : 0;
+}
+
+struct Layout {
+  int ranks;
+  int nodes;
+};
+class UnmetRanks : public testing::TestWithParam<Layout> {};
+
+TEST_P(UnmetRanks, LeaveWithoutAConnection) {
+  const auto& [ranks, nodes] = GetParam();
+  if (!ForkJob::can_emulate_nodes()) GTEST_SKIP() << "no host names of our own here";
+  ::setenv("UCX_TLS", "tcp", 1);
+  ::setenv("UCX_NET_DEVICES", "lo", 1);
+  ::setenv("IBCOLL_LOG", "error", 1);
+  for (const Ending& ending : ForkJob(ranks, nodes).run(leave_unconnected, 60)) {
+    EXPECT_TRUE(ending.exited) << "signal " << ending.code;
+    EXPECT_EQ(ending.code, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, UnmetRanks, testing::Values(Layout{5, 5}, Layout{6, 2}, Layout{7, 5}, Layout{16, 4}),
+                         [](const testing::TestParamInfo<Layout>& info) {
+                           return fmt::format("{}ranks_{}nodes", info.param.ranks, info.param.nodes);
                          });
 
 }  // namespace

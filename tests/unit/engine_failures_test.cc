@@ -94,6 +94,16 @@ TEST_F(EngineTest, ATeamThatIsFreedInDoubtTellsTheOthers) {
   EXPECT_NE(two->failure().text().find("told by rank 1"), std::string::npos) << two->failure().text();
 }
 
+TEST_F(EngineTest, LeavingRanksPassAFailureOnAlongTheirConnections) {
+  wire_.line = true;
+  for (const int rank : {0, 1}) team(rank).connect_no_more();
+  team(0).fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
+  progress();
+  EXPECT_EQ(team(2).failure().code(), IBCOLL_ERR_SYSTEM);
+  EXPECT_NE(team(2).failure().text().find("told by rank 1"), std::string::npos) << team(2).failure().text();
+  EXPECT_EQ(wire_.begun, 0);
+}
+
 TEST_F(EngineTest, BuffersThatAPeerWritesToAreNotGivenBack) {
   wire_.writing = true;
   auto call = make_call(team(0), 20'000);

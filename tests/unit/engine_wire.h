@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -38,6 +39,8 @@ struct Wire {
   std::vector<std::deque<Letter>> boxes;
   std::vector<bool> dead;
   std::vector<uint16_t> kinds;  // of all notes, in the order of sending
+  bool line = false;            // a rank is connected with the ranks before and behind it only
+  int begun = 0;                // connections between others
 };
 
 class WireTransport : public Transport {
@@ -47,10 +50,12 @@ class WireTransport : public Transport {
   size_t slot_bytes() const override { return 4096; }
   bool send(int peer, const Note& note, std::span<const std::byte> payload) override {
     if (wire_.full || wire_.dead[static_cast<size_t>(peer)]) return false;
+    wire_.begun += would_connect(peer);
     wire_.kinds.push_back(note.kind);
     wire_.boxes[static_cast<size_t>(peer)].push_back({rank_, note, {payload.begin(), payload.end()}});
     return true;
   }
+  bool would_connect(int peer) const override { return wire_.line && std::abs(peer - rank_) > 1; }
   RemoteRegion expose(int, std::span<std::byte> memory) override {
     return {0, memory.size(), wire_.writing || wire_.slow || wire_.refuses ? 1u : 0u};
   }
