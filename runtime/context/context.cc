@@ -110,15 +110,24 @@ Status Context::make_engine() {
   trace_ = TraceFile::open(config_.text("IBCOLL_TRACE"), static_cast<size_t>(config_.integer("IBCOLL_TRACE_CALLS")),
                            static_cast<size_t>(config_.integer("IBCOLL_TRACE_PEERS")), rank());
   if (!job_.net) return {};
-  std::unique_lock<std::mutex> guard = enter();
-  if (Status met = meet(guard); !met.ok()) return met;
+  if (Status connected = connect(); !connected.ok()) return connected;
   settler_ = std::make_unique<Settler>(lock_, *job_.net);
   return {};
 }
 
-// A barrier of the job's own. Whatever selection prefers, it goes along one pattern between nodes: the first one, while
-// the context is created, makes all connections that those of leaving need.
-Status Context::meet(std::unique_lock<std::mutex>& guard) {
+// Makes the connections that leaving will need: a barrier opens them, and a second one tells that all ranks have theirs.
+// Who has its context may leave.
+Status Context::connect() {
+  std::unique_lock<std::mutex> guard = enter();
+  if (Status opened = run_own_barrier(guard); !opened.ok()) return opened;
+  world_->team->set_connects(false);
+  Status all_have = run_own_barrier(guard);
+  if (all_have.ok()) world_->team->set_connects(true);
+  return all_have;
+}
+
+// A barrier of the job itself. Between nodes it always goes along the same connections, whatever selection prefers.
+Status Context::run_own_barrier(std::unique_lock<std::mutex>& guard) {
   Forced pattern;
   if (const Shape& shape = world_->shape; shape.nodes > 1) {
     const char* const name = shape.most_local > 1 ? "leaders" : "dissemination";
@@ -140,14 +149,14 @@ Status Context::meet(std::unique_lock<std::mutex>& guard) {
 Status Context::leave(std::unique_lock<std::mutex>& guard) {
   write_trace();
   const bool told_before = world_->team->failure_told();
-  world_->team->connect_no_more();
+  world_->team->set_connects(false);
   Status together;
   for (int round = 0; round < 3 && together.ok(); ++round) {
     if (round == 2) {
       for (int looks = 0; looks < kLastLooks && !world_->team->settle_owed(); ++looks) engine_->progress();
       world_->team->part();
     }
-    together = meet(guard);
+    together = run_own_barrier(guard);
     for (int looks = 0; looks < kLastLooks && engine_->progress(); ++looks) {
     }
     if (together.ok() && round < 2) together = world_->team->failure();

@@ -158,7 +158,8 @@ class Context {
   Status open(const ibcoll_bootstrap_t* callbacks);
   Status read_settings();
   Status make_engine();
-  Status meet(std::unique_lock<std::mutex>& guard);
+  Status connect();
+  Status run_own_barrier(std::unique_lock<std::mutex>& guard);
   // Gathers one equally long piece from each rank of the parent.
   using Gather = std::function<Status(ConstBytes mine, Bytes all)>;
   // Collective over the parent, whose ranks are `parent_jobs`; `self`: rank of the parent. NULL: not a member.

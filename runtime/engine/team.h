@@ -95,8 +95,8 @@ class Team {
   bool settle_owed() noexcept;
   // The next collective is the last one. Who has completed it may be gone, and wants no credit any more.
   void part() noexcept { parting_ = true; }
-  // The ranks of the team leave: who is not connected with this rank hears of a failure from others.
-  void connect_no_more() noexcept { connects_ = false; }
+  // False: ranks may be leaving. Who is not connected with this rank hears of a failure from others.
+  void set_connects(bool connects) noexcept { connects_ = connects; }
   void check(Time now) noexcept;
   void check_own_line() noexcept;
   std::string describe() const;

@@ -114,7 +114,7 @@ typedef struct ibcoll_context_params {
  * configuration file (ibcoll_info -c lists them). The first context of a process installs a handler for SIGUSR1, if
  * that signal has its default action: it prints what the collectives in flight wait for.
  * Errors: INVALID_ARGUMENT (params), CONFIG (names the variable, its value and what is allowed), BOOTSTRAP, UNSUPPORTED
- * (this machine or build lacks the network), TRANSPORT, NO_MEMORY, SYSTEM, TIMEOUT. */
+ * (this machine or build lacks the network), TRANSPORT, PEER_FAILED, NO_MEMORY, SYSTEM, TIMEOUT. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_context_create(const ibcoll_context_params_t* params, ibcoll_context_t* context);
 /* Collective. BUSY while requests, or teams other than the world, exist: the context then stays as it was. After any
  * other result, errors included, the context no longer exists and the handle is invalid. NULL is allowed. */
