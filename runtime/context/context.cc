@@ -116,14 +116,17 @@ Status Context::make_engine() {
 }
 
 // Makes the connections that leaving will need: a barrier opens them, and a second one tells that all ranks have theirs.
-// Who has its context may leave.
+// Who is through it may call anything, and leave. A failure that others hear of before they are through is one of these
+// calls, and told by theirs.
 Status Context::connect() {
   std::unique_lock<std::mutex> guard = enter();
   if (Status opened = run_own_barrier(guard); !opened.ok()) return opened;
-  world_->team->set_connects(false);
-  Status all_have = run_own_barrier(guard);
-  if (all_have.ok()) world_->team->set_connects(true);
-  return all_have;
+  Team& world = *world_->team;
+  world.set_connects(false);
+  if (!world.refuses())
+    if (Status all_have = run_own_barrier(guard); world.failure().ok() && !all_have.ok()) return all_have;
+  world.set_connects(true);
+  return {};
 }
 
 // A barrier of the job itself. Between nodes it always goes along the same connections, whatever selection prefers.

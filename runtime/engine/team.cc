@@ -105,7 +105,7 @@ void Team::deliver_early(Request& request) noexcept {
 void Team::finish(Request& request) noexcept {
   const uint32_t op = request.exchange().op();
   active_[op & (active_.size() - 1)] = nullptr;
-  request.end(failure_.report());
+  request.end(connects_ ? failure_.report() : failure_.status());  // else the call is not the program's
   while (completed_ + 1 != next_op_ && !active(completed_ + 1)) ++completed_;
 }
 

@@ -285,8 +285,8 @@ TEST(Leaving, TellsEveryRankThatTheLastCallsDidNotFitTogether) {
                                                     .algorithm = "binomial"});
       const ibcoll_collective_args_t args = call.args();
       ibcoll_request_t request = nullptr;
-      if (!expect_ok(ibcoll_collective_init(ibcoll_team_world(context), &args, &request), "init")) return 1;
-      ibcoll_status_t status = ibcoll_start(request);
+      ibcoll_status_t status = ibcoll_collective_init(ibcoll_team_world(context), &args, &request);
+      if (status == IBCOLL_OK) status = ibcoll_start(request);  // a late rank may have been told before
       if (status == IBCOLL_OK) status = ibcoll_wait(request);
       if (status != IBCOLL_OK) expect_error(status, IBCOLL_ERR_MISMATCH, "rank ", "the last call");
       expect_ok(ibcoll_request_free(request), "ibcoll_request_free");

@@ -96,7 +96,7 @@ TEST_F(EngineTest, ATeamThatIsFreedInDoubtTellsTheOthers) {
 
 TEST_F(EngineTest, LeavingRanksPassAFailureOnAlongTheirConnections) {
   wire_.line = true;
-  for (const int rank : {0, 1}) team(rank).set_connects(false);
+  for (int rank = 0; rank < kRanks; ++rank) team(rank).set_connects(false);
   team(0).fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
   progress();
   EXPECT_EQ(team(2).failure().code(), IBCOLL_ERR_SYSTEM);
