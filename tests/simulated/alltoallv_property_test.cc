@@ -77,5 +77,24 @@ TEST(PapShmDirectOfAlltoallv, ANodeSendsAMessagePerNode) {
     }
 }
 
+// Each rank sends one message with sizes to each other node, and one with blocks if there are any; long ones add one
+// each.
+TEST(PapShmLanesOfAlltoallv, EmptyRowsAreSizesAlone) {
+  for (const int locals : {2, 3, 4})
+    for (const int nodes : {2, 3, 5}) {
+      const int p = locals * nodes;
+      std::vector<int> node_of;
+      for (int rank = 0; rank < p; ++rank) node_of.push_back(rank % nodes);
+      std::vector<uint64_t> counts = blocks(p, 0);
+      const auto rows = static_cast<uint64_t>(p * (nodes - 1));
+      EXPECT_EQ(alltoallv("pap_shm_lanes", p, counts, 0, node_of).counters.between_nodes, rows);
+      counts[1] = 10;  // from rank 0 to rank 1, on another node
+      EXPECT_EQ(alltoallv("pap_shm_lanes", p, counts, 0, node_of).counters.between_nodes, rows + 1);
+      counts[2 % nodes == 0 ? 3 : 2] = 1'000'000;
+      EXPECT_EQ(alltoallv("pap_shm_lanes", p, counts, 0, node_of).counters.between_nodes, rows + 2);
+      EXPECT_EQ(alltoallv("pap_shm_lanes", p, blocks(p, 10), 0, node_of).counters.between_nodes, 2 * rows);
+    }
+}
+
 }  // namespace
 }  // namespace ibcoll

@@ -163,8 +163,8 @@ INSTANTIATE_TEST_SUITE_P(Paper, ArrivalAware,
                          ::testing::Combine(::testing::Values(IBCOLL_ALLTOALL, IBCOLL_ALLGATHER),
                                             ::testing::Values("pap_direct", "pap_shm_direct", "pap_shm_lanes")));
 INSTANTIATE_TEST_SUITE_P(WithSizes, ArrivalAware,
-                         ::testing::Combine(::testing::Values(IBCOLL_ALLTOALLV),
-                                            ::testing::Values("pap_direct", "pap_shm_direct")));
+                         ::testing::Combine(::testing::Values(IBCOLL_ALLTOALLV, IBCOLL_ALLGATHERV),
+                                            ::testing::Values("pap_direct", "pap_shm_direct", "pap_shm_lanes")));
 
 // Whoever is late, of random layouts: uneven nodes, nodes of one rank, ranks of a node that are no neighbours.
 TEST(NodeLanes, NoRankWaitsForItsNode) {
@@ -172,7 +172,7 @@ TEST(NodeLanes, NoRankWaitsForItsNode) {
   for (const int p : {3, 5, 8, 13, 16, 24})
     for (int layout = 1; layout < 5; ++layout)
       for (int rank = 0; rank < p; rank += 1 + p / 6)
-        for (const ibcoll_collective_t collective : {IBCOLL_ALLTOALL, IBCOLL_ALLGATHER})
+        for (const ibcoll_collective_t collective : {IBCOLL_ALLTOALL, IBCOLL_ALLTOALLV, IBCOLL_ALLGATHER})
           for (const ibcoll_scheme_t scheme : {IBCOLL_SCHEME_COPY, IBCOLL_SCHEME_ZERO_COPY}) {
             const uint64_t bytes = p <= 8 ? 2'000 : 100;
             const Late late{collective, "pap_shm_lanes", scheme, bytes, node_layout(p, layout), rank, kLate};
@@ -184,7 +184,19 @@ TEST(NodeLanes, NoRankWaitsForItsNode) {
                 << "p " << p << " layout " << layout << " late " << rank;
             ++runs;
           }
-  EXPECT_GT(runs, 150);
+  EXPECT_GT(runs, 250);
+}
+
+// Blocks of an alltoallv that no row has room for wait for nobody but their own two ranks.
+TEST(NodeLanes, LongBlocksOfAlltoallvPassTheLateRank) {
+  for (const int layout : {1, 2, 3})
+    for (const int rank : {0, 5, 10}) {
+      const Late late{
+          IBCOLL_ALLTOALLV, "pap_shm_lanes", IBCOLL_SCHEME_ZERO_COPY, 100'000, node_layout(12, layout), rank, kLate};
+      const Outcome outcome = run_late(late);
+      EXPECT_TRUE(outcome.others_were_done) << "layout " << layout << " late " << rank << ":" << outcome.missing;
+      EXPECT_LT(outcome.after_arrival, time_of_own_blocks(late)) << "layout " << layout << " late " << rank;
+    }
 }
 
 // Where leaders send for all, their node's blocks wait for the late rank, whether it leads or not.
@@ -197,16 +209,17 @@ TEST(NodeLanes, WithLeadersTheNodeWaits) {
     }
 }
 
-// N - 1 messages per rank, and nothing else.
+// N - 1 messages per rank, and nothing else; in alltoallv sizes before them.
 TEST(NodeLanes, EachRankSendsOnceToEachOtherNode) {
-  for (const ibcoll_collective_t collective : {IBCOLL_ALLTOALL, IBCOLL_ALLGATHER}) {
+  for (const ibcoll_collective_t collective : {IBCOLL_ALLTOALL, IBCOLL_ALLTOALLV, IBCOLL_ALLGATHER}) {
+    const uint64_t messages = 16 * 3 * (collective == IBCOLL_ALLTOALLV ? 2 : 1);
     Late late{collective, "pap_shm_lanes", IBCOLL_SCHEME_ZERO_COPY, 500, node_layout(16, 1), 5, 100'000};
     const sim::Counters announced = run_late(late).counters;
-    EXPECT_EQ(announced.messages, 16u * 3u);
-    EXPECT_EQ(announced.puts, 16u * 3u);
+    EXPECT_EQ(announced.messages, messages);
+    EXPECT_EQ(announced.puts, messages);
     late.scheme = IBCOLL_SCHEME_COPY;
     const sim::Counters copied = run_late(late).counters;
-    EXPECT_EQ(copied.messages, 16u * 3u);
+    EXPECT_EQ(copied.messages, messages);
     EXPECT_EQ(copied.puts, 0u);
   }
 }
@@ -277,6 +290,8 @@ TEST(Allreduce, OthersHaveCombinedBeforeTheLateRankComes) {
     Late late{IBCOLL_ALLREDUCE, "pap_direct", IBCOLL_SCHEME_ZERO_COPY, 400'000, node_layout(p, 0), p / 2, kLate};
     const Outcome pap = run_late(late);
     EXPECT_EQ(pap.at_arrival.puts, static_cast<uint64_t>((p - 1) * (p - 2))) << p;
+    // Each has told all that it wants an operand of them, and those whose operand it has added that it wants the result.
+    EXPECT_EQ(pap.at_arrival.messages, static_cast<uint64_t>((p - 1) * (p - 1 + p - 2))) << p;
     late.algorithm = "ring";
     const Outcome ring = run_late(late);
     EXPECT_LT(ring.at_arrival.puts, static_cast<uint64_t>((p - 1) * (p - 2))) << p;

@@ -54,6 +54,11 @@ class NodeLanes {
   // Whose row of this rank it is; -1: its own.
   int sender(int row) const noexcept { return sender(window_.rank(), row); }
   std::byte* row(int row) const noexcept { return row_of(window_.rank(), row); }
+  // This rank is the host of what a rank of another node sends here; in which row.
+  bool hosts(int sender) const noexcept {
+    return nodes_.node_of(sender) != here_ && position_of(sender) % window_.size() == window_.rank();
+  }
+  int landing_row(int sender) const noexcept { return position_of(sender) / window_.size(); }
   std::byte* own_row() const noexcept { return row(own_row_of(window_.rank())); }
   std::byte* beside() const noexcept { return window_.area(window_.rank(), bytes_) + bytes_ - beside_bytes(); }
 
@@ -79,7 +84,7 @@ class NodeLanes {
   };
   // What `sender` has sent is in its row: tells the others.
   Row landed(int sender) noexcept {
-    const int row = position_of(sender) / window_.size();
+    const int row = landing_row(sender);
     tell(row);
     --left_;
     return {sender, row_of(window_.rank(), row)};
@@ -138,13 +143,17 @@ class NodeLanes {
   int left_ = 0;       // rows to take, of all ranks of the node
 };
 
+// Microseconds in which each rank of a node sends a short message to each other node. The link takes them one after the
+// other.
+inline double lanes_message_us(const Shape& s, const CostModel& m) {
+  return m.message_us(0) + std::max<double>(s.most_local, m.sharing) * (s.nodes - 1) * 2 * m.cpu_us;
+}
+
 // Microseconds of `rounds` exchanges of `bytes` bytes in all over the link of a node whose ranks each send to each other
-// node. The link takes their messages one after the other.
+// node.
 inline double lanes_exchange_us(const Shape& s, const CostModel& m, double rounds, double bytes) {
-  const double messages = std::max<double>(s.most_local, m.sharing) * (s.nodes - 1);
-  const double start_ups = m.message_us(0) + messages * 2 * m.cpu_us;
   const double beta_us = m.by_ranks ? m.beta_us / s.most_local : m.beta_us;  // ranks that share a core are in m.beta_us
-  return rounds * (m.step_us(s.most_local) + start_ups) + beta_us * bytes;
+  return rounds * (m.step_us(s.most_local) + lanes_message_us(s, m)) + beta_us * bytes;
 }
 
 // The model has all ranks come at once, and leaders, whose messages are fewer, serve these as well: `us`, but not below
