@@ -121,7 +121,7 @@ TEST(SimModel, CopiesAndFlagsTakeTime) {
 
 TEST(SimModel, WhoIsLateDelaysWhoWaitsForIt) {
   Options options = call(IBCOLL_GATHER, "linear", 5, 5);
-  options.arrival = {Arrival::Kind::kLate, 3, 100};
+  options.arrival = {Arrival::Kind::kLate, {3}, 100};
   expect_time(options, 1000, 100 + 2 + kBeta * 1000);
   EXPECT_LT(run(options, 1000).mean_us, 25);
 }

@@ -72,8 +72,9 @@ class BadInput(SimTest):
         self.check_refused("gatherv --ranks 4 --window 1", "--window")
 
     def test_arrivals(self):
-        for text in ("late", "late:4:1", "late:-1:1", "late:0:x", "late:0:-1", "late:0:nan", "random", "random:", "early:1"):
-            self.check_refused(f"gatherv --ranks 4 --arrival {text}", "--arrival", text, "late:RANK:US")
+        for text in ("late", "late:4:1", "late:-1:1", "late:0:x", "late:0:-1", "late:0:nan", "late::1", "late:0,:1",
+                     "late:0,4:1", "random", "random:", "early:1"):
+            self.check_refused(f"gatherv --ranks 4 --arrival {text}", "--arrival", text, "late:RANK[,RANK...]:US")
 
     def test_what_cannot_run(self):
         self.check_refused("allgather --ranks 8 --nodes 2 --algorithm shm", "shm", "do not share", "these apply", "ring")
@@ -98,6 +99,12 @@ class Output(SimTest):
                 self.assertAlmostEqual(row["time_us"], float(line["time_us"]), 3)
                 self.assertEqual(row["messages_between"], int(line["messages_between"]))
         self.assertTrue(any("not_applicable" in row for row in rows))
+
+    def test_several_ranks_are_late(self):
+        """The others wait for them: half of the ranks, or three of four."""
+        for late, waiting in (("1,2", 50), ("1", 75)):
+            row, = self.rows("alltoall", "--ranks", 4, "--bytes", 8, "--arrival", f"late:{late}:100", "--algorithm", "direct")
+            self.assertAlmostEqual(row["mean_us"], waiting, delta=15)
 
     def test_runs_repeat_themselves(self):
         words = [*self.WORDS, "--algorithm", "all", "--arrival", "random:20", "--distribution", "random"]

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <sstream>
 
 #include "tools/oracle/distributions.h"
@@ -32,16 +33,19 @@ Arrival parse_arrival(const std::string& text, int ranks) {
   if (text == "none") return arrival;
   if (words.size() == 3 && words[0] == "late") {
     arrival.kind = Arrival::Kind::kLate;
-    if (read_number(words[1], 0, ranks - 1, arrival.rank) && read_number(words[2], 0.0, kMostUs, arrival.us))
-      return arrival;
+    const std::vector<std::string> late = words_of(words[1], ',');
+    const bool known = std::all_of(late.begin(), late.end(), [&](const std::string& word) {
+      return read_number(word, 0, ranks - 1, arrival.late.emplace_back());
+    });
+    if (known && read_number(words[2], 0.0, kMostUs, arrival.us)) return arrival;
   } else if (words.size() == 2 && words[0] == "random") {
     arrival.kind = Arrival::Kind::kRandom;
     if (read_number(words[1], 0.0, kMostUs, arrival.us)) return arrival;
   }
   throw CLI::ValidationError(
       "--arrival",
-      fmt::format("'{}': none, late:RANK:US or random:US is wanted, with ranks 0 to {} and at most {:.0f} us", text,
-                  ranks - 1, kMostUs));
+      fmt::format("'{}': none, late:RANK[,RANK...]:US or random:US is wanted, with ranks 0 to {} and at most {:.0f} us",
+                  text, ranks - 1, kMostUs));
 }
 
 uint64_t parse_one_size(const char* option, const std::string& text, uint64_t least, uint64_t most) {
@@ -60,8 +64,8 @@ uint64_t parse_one_size(const char* option, const std::string& text, uint64_t le
 
 Time Arrival::of(int at) const {
   const double most = us * 1000;
-  if (kind == Kind::kNone || (kind == Kind::kLate && at != rank)) return 0;
-  if (kind == Kind::kLate) return static_cast<Time>(most);
+  if (kind == Kind::kNone) return 0;
+  if (kind == Kind::kLate) return std::count(late.begin(), late.end(), at) > 0 ? static_cast<Time>(most) : 0;
   const auto share = static_cast<double>(oracle::draw(static_cast<uint64_t>(at)) >> 11) * 0x1p-53;
   return static_cast<Time>(most * share);
 }

@@ -67,7 +67,7 @@ void describe_call(CLI::App& app, Options& options, Text& text) {
           CLI::IsMember(std::vector<std::string>(std::begin(oracle::kDistributions), std::end(oracle::kDistributions))))
       ->capture_default_str();
   app.add_option("--root", options.root, "Where a collective has one")->capture_default_str();
-  app.add_option("--arrival", text.arrival, "When ranks start: none (all at once), late:RANK:US, random:US")
+  app.add_option("--arrival", text.arrival, "When ranks start: none (all at once), late:RANK[,RANK...]:US, random:US")
       ->capture_default_str();
   app.add_option("--scheme", text.scheme, "Of messages, as IBCOLL_SCHEME")
       ->check(CLI::IsMember(kSchemes))

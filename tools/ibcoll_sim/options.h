@@ -19,7 +19,7 @@ namespace ibcoll::simulator {
 struct Arrival {
   enum class Kind { kNone, kLate, kRandom };
   Kind kind = Kind::kNone;
-  int rank = 0;  // that is late
+  std::vector<int> late;  // ranks
   double us = 0;
 
   Time of(int rank) const;
