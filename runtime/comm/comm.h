@@ -136,7 +136,7 @@ class Comm {
   // run further ahead.
   Awaiter next_own_step(uint64_t bytes) noexcept { return {*this, {&waits::kOwnStep, -1, bytes}}; }
   void publish() noexcept {
-    if (window_->has_unconfirmed_reads() && !confirm_reads()) [[unlikely]]
+    if (window_->wants_notice() && !before_publication()) [[unlikely]]
       return;
     window_->publish(signature_);
   }
@@ -146,7 +146,11 @@ class Comm {
   Awaiter all_published() noexcept { return {*this, {&waits::kAllPublished, -1, NodeWindow::kWhole}}; }
   // A step may come in parts; publish() is the last one. A rank that sleeps until this rank publishes is woken by
   // publish(), and by parts that are worth it or that it can take on another processor.
-  void publish_part(bool worth_waking = false) noexcept { window_->publish_part(signature_, worth_waking); }
+  void publish_part(bool worth_waking = false) noexcept {
+    if (window_->wants_notice() && !before_publication()) [[unlikely]]
+      return;
+    window_->publish_part(signature_, worth_waking);
+  }
   // A part that holds no data and wakes nobody: before it, or publish(), this rank may not wait for what others
   // publish.
   void publish_call() noexcept { window_->publish_call(signature_); }
@@ -203,7 +207,7 @@ class Comm {
   int take_landing() noexcept;
   int take_part(const Wait& wait) noexcept;
   bool begin_read(ReadAwaiter& read) noexcept;
-  bool confirm_reads() noexcept;
+  bool before_publication() noexcept;
 
   Exchange* exchange_;
   const Placement* placement_;

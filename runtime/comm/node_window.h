@@ -217,9 +217,13 @@ class NodeWindow {
   // Why a step cannot begin for want of memory; ok: for another reason.
   const Status& trouble() const noexcept { return trouble_; }
 
+  // Before this rank publishes, its collective has something to do: one of the following.
+  bool wants_notice() const noexcept { return unconfirmed_reads_ | traced_; }
   // Since this rank published last, it has read private memory of others, and nobody has asked yet whether they live.
   bool has_unconfirmed_reads() const noexcept { return unconfirmed_reads_; }
   void set_unconfirmed_reads(bool any) noexcept { unconfirmed_reads_ = any; }
+  // From now on a trace tells when this rank publishes.
+  void trace() noexcept { traced_ = true; }
 
   // Collectives use the window one after another, in the order in which they were started.
   uint64_t take_turn() noexcept { return next_turn_++; }
@@ -344,6 +348,7 @@ class NodeWindow {
   int64_t usable_ = -1;
   Status trouble_;
   bool unconfirmed_reads_ = false;
+  bool traced_ = false;
   int behind_ = 0;              // behind()
   uint64_t step_ = 0;           // current
   uint64_t parts_ = 0;          // of it that this rank has published

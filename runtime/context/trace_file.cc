@@ -56,25 +56,34 @@ Status write_trace_text(int fd, std::string& text) {
   return {};
 }
 
+std::string moment_text(int64_t ns) { return ns == TracedPeer::kNever ? "-" : std::to_string(ns); }
+
+// "700/3/800/90000": published at 700, waited for rank 3 from 800 to 90000. "-": nothing passed through the window.
+std::string node_text(const TracedCall& call) {
+  if (call.published_ns == TracedCall::kNever && call.waited_for < 0) return "-";
+  const std::string who = call.waited_for < 0 ? "-" : std::to_string(call.waited_for);
+  return fmt::format("{}/{}/{}/{}", moment_text(call.published_ns), who, moment_text(call.waited_from_ns),
+                     moment_text(call.waited_until_ns));
+}
+
 std::string trace_line(const TracedCall& call, const std::string& site, const std::string& peers) {
   const Algorithm& a = *call.algorithm;
   const std::string parameter = a.parameter.unit == Parameter::Unit::kNone ? "" : fmt::format(":{}", call.parameter);
-  return fmt::format("{} {} {} {} {}{} {:x} {} {} {} {} {}\n", call.arrival_ns, call.exit_ns,
+  return fmt::format("{} {} {} {} {}{} {:x} {} {} {} {} {} {}\n", call.arrival_ns, call.exit_ns,
                      kCatalog[a.collective].name, call.bytes, a.name, parameter, call.team, call.op,
-                     static_cast<uint32_t>(call.ranks), call.failed ? "failed" : "ok", site, peers);
+                     static_cast<uint32_t>(call.ranks), call.failed ? "failed" : "ok", site, peers, node_text(call));
 }
 
 // "1/120/130/145,2/150/-/160": those of the call of this number, in the order in which this rank first talked to them.
 // `next` rises from call to call. "-": none are kept.
 std::string peers_text(const TraceRing& ring, uint32_t number, uint64_t& next) {
-  const auto when = [](int64_t ns) { return ns == TracedPeer::kNever ? "-" : std::to_string(ns); };
   const auto ahead = [&] { return static_cast<int32_t>(ring.peer(next).call - number); };
   std::string text;
   for (; next < ring.peers_kept() && ahead() <= 0; ++next) {
     const TracedPeer& peer = ring.peer(next);
     if (ahead() < 0 || ring.cut(number)) continue;
-    text += fmt::format("{}{}/{}/{}/{}", text.empty() ? "" : ",", peer.job_rank, when(peer.begun_ns),
-                        when(peer.sent_ns), when(peer.landed_ns));
+    text += fmt::format("{}{}/{}/{}/{}", text.empty() ? "" : ",", peer.job_rank, moment_text(peer.begun_ns),
+                        moment_text(peer.sent_ns), moment_text(peer.landed_ns));
   }
   return text.empty() ? "-" : text;
 }
@@ -87,7 +96,7 @@ std::string trace_clock() {
 
 Status write_trace_to(int fd, const TraceRing& ring, const TraceHeader& header) {
   std::string text = fmt::format(
-      "# ibcoll trace 2 rank {} ranks {} job {:016x} clock {} alpha_us {:.6g} beta_us_per_byte {:.6g} ", header.rank,
+      "# ibcoll trace 3 rank {} ranks {} job {:016x} clock {} alpha_us {:.6g} beta_us_per_byte {:.6g} ", header.rank,
       header.ranks, header.job, trace_clock(), header.link.alpha_us, header.link.beta_us_per_byte);
   text += fmt::format("calls {} dropped {}\n", ring.kept(), ring.dropped());
   std::map<const void*, std::string> names;
@@ -123,7 +132,7 @@ std::unique_ptr<TraceFile> TraceFile::open(const std::string& setting, size_t ca
   try {
     return std::unique_ptr<TraceFile>(new TraceFile(path, std::move(fd), calls, peers));
   } catch (const std::bad_alloc&) {
-    complain_of_trace(path, "no memory for IBCOLL_TRACE_CALLS calls of 64 bytes and IBCOLL_TRACE_PEERS peers of 32");
+    complain_of_trace(path, "no memory for IBCOLL_TRACE_CALLS calls of 96 bytes and IBCOLL_TRACE_PEERS peers of 32");
     return nullptr;
   }
 }

@@ -41,7 +41,7 @@ int Comm::take_part(const Wait& wait) noexcept {
 
 void Comm::lend(ConstBytes memory) noexcept { exchange_->lend(memory); }
 bool Comm::begin_read(ReadAwaiter& read) noexcept { return exchange_->begin_read(read); }
-bool Comm::confirm_reads() noexcept { return exchange_->confirm_reads(); }
+bool Comm::before_publication() noexcept { return exchange_->before_publication(); }
 
 void Comm::copy(Bytes to, ConstBytes from) noexcept {
   if (from.empty() || to.data() == from.data() || work_is_simulated(to.data(), from.data(), from.size())) return;

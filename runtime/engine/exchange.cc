@@ -28,6 +28,8 @@ void Exchange::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noex
   messages_expected_ = messages_landed_ = 0;
   puts_queued_ = puts_pending_ = 0;
   lent_count_ = 0;
+  if (traced_) [[unlikely]]
+    node_times_ = {};
   forget_run();
   arena_.reset();
   channels_.reset(arena_);
@@ -43,6 +45,8 @@ void Exchange::forget_run() noexcept {
 }
 
 bool Exchange::resume() noexcept {
+  if (node_times_.suspended_at != 0) [[unlikely]]
+    note_resumed();
   wait_ = Wait();
   const bool ended = stack_.resume([this] { return !team_.failure().ok(); });
   if (stack_.short_of_memory())
@@ -182,7 +186,10 @@ bool Exchange::no_memory_for_step() noexcept {
 }
 
 bool Exchange::peer_published(int local, uint64_t parts) noexcept {
-  if (!window_->published(local, parts)) return false;
+  if (!window_->published(local, parts)) {
+    behind_ = local;
+    return false;
+  }
   if (window_->digest(local) == window_->digest(window_->rank())) return true;
   team_.check_own_line();
   if (window_->plausible(local))

@@ -18,6 +18,18 @@ namespace ibcoll {
 class Team;
 class Request;
 class TraceRing;
+struct TracedCall;
+
+// For a trace: this rank's part in the node window in one collective. 0: not yet.
+struct NodeTimes {
+  Time published_at = 0;  // the first part, or step
+  Time suspended_at = 0;  // the wait that it is in just now; 0: none
+  uint64_t step = 0;      // of the last wait
+  Time step_from = 0;     // when its first wait began
+  Time waited_from = 0;   // the waits of the step in which they took longest
+  Time waited_until = 0;
+  int waited_for = 0;  // local rank, whom the last of them was for
+};
 
 class Exchange {
  public:
@@ -42,7 +54,11 @@ class Exchange {
   // Resumes the innermost task until it waits; true: the collective's task has ended.
   bool resume() noexcept;
   bool satisfied(const Wait& wait) noexcept { return wait.kind->satisfied(*this, wait); }
-  void suspend(const Wait& wait) noexcept { wait_ = wait; }
+  void suspend(const Wait& wait) noexcept {
+    wait_ = wait;
+    if (traced_ && polls_memory()) [[unlikely]]
+      note_suspended();
+  }
   // The wait of the suspended task is over.
   bool runnable() noexcept { return !wait_.kind || satisfied(wait_); }
   const Wait& wait() const noexcept { return wait_; }
@@ -74,7 +90,11 @@ class Exchange {
   void lend(ConstBytes memory) noexcept { lent_[lent_count_++ % lent_.size()] = memory; }
   // True: it was read, or the collective has failed; false: the owner was asked to send it, and read.wait is for that.
   bool begin_read(Comm::ReadAwaiter& read) noexcept;
-  bool confirm_reads() noexcept;
+  // This rank is about to publish in the node window. False: the collective has failed.
+  bool before_publication() noexcept {
+    if (traced_) note_published();
+    return !window_->has_unconfirmed_reads() || confirm_reads();
+  }
   void fail(Status status) noexcept;
   Comm& on_node() noexcept;
   Comm& leaders() noexcept;
@@ -104,8 +124,10 @@ class Exchange {
   bool conceal() noexcept;
   // After success, or a failure and conceal(): credits are returned.
   void close() noexcept;
-  // From now on channels tell when peers were served, or not.
-  void trace(bool peers) noexcept { traced_ = peers; }
+  // From now on it is noted when peers were served, and what passes through the node window, or not.
+  void trace(bool peers) noexcept;
+  // Adds to a call, which has its arrival, what this rank has published and waited for in the node window.
+  void add_node_to(TracedCall& call) const noexcept;
   // Adds what passed between this rank and each peer to the last call of the trace, which began at `arrival_ns`.
   void add_peers_to(TraceRing& ring, int64_t arrival_ns) const noexcept;
   // Which ranks still have the buffers of a collective that has failed.
@@ -171,6 +193,11 @@ class Exchange {
   void note_begun(Channel& channel) noexcept;
   void note_sent(Channel& channel) noexcept;
   void note_landed(Channel& channel) noexcept;
+  void note_published() noexcept;
+  void note_suspended() noexcept;
+  void note_resumed() noexcept;
+  int published_last() noexcept;
+  bool confirm_reads() noexcept;
 
   Team& team_;
   uint32_t signature_;
@@ -178,6 +205,8 @@ class Exchange {
   ibcoll_scheme_t scheme_ = IBCOLL_SCHEME_AUTO;
   bool uses_window_ = false;
   bool traced_ = false;
+  int behind_ = 0;  // the local rank whose publication was looked for last in vain
+  NodeTimes node_times_;
   NodeWindow* window_;
   uint64_t window_turn_ = 0;
   uint64_t eager_limit_ = 0;

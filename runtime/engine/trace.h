@@ -15,6 +15,7 @@ namespace ibcoll {
 
 // One call on one rank. Ranks find their records of the same call by team and op.
 struct TracedCall {
+  static constexpr int64_t kNever = -1;
   int64_t arrival_ns = 0;
   int64_t exit_ns = 0;
   uint64_t team = 0;                     // its epoch
@@ -25,9 +26,15 @@ struct TracedCall {
   uint32_t op = 0;
   uint32_t ranks : 31 = 1;  // of the team
   uint32_t failed : 1 = 0;
+  // In the node window: when this rank published first; the step in which it waited longest for others of the node,
+  // and whose publication ended that. Nanoseconds after its arrival.
+  int64_t published_ns = kNever;
+  int64_t waited_from_ns = kNever;
+  int64_t waited_until_ns = kNever;
+  int32_t waited_for = -1;  // job rank; -1: it waited for nobody
 };
 
-static_assert(sizeof(TracedCall) == 64);
+static_assert(sizeof(TracedCall) == 96);
 
 // The messages between this rank and a peer in one call. Nanoseconds after this rank's arrival; kNever: there were none.
 struct TracedPeer {

@@ -18,17 +18,18 @@ struct Traced {
   std::vector<Time> arrivals;  // by rank
 };
 
-// One alltoall of ranks on nodes of their own, which come at these times.
-Traced run_traced(const char* algorithm, ibcoll_scheme_t scheme, uint64_t bytes, const std::vector<Time>& delays) {
+// One alltoall of ranks which come at these times; where no nodes are given, each is on its own.
+Traced run_traced(const char* algorithm, ibcoll_scheme_t scheme, uint64_t bytes, const std::vector<Time>& delays,
+                  std::vector<int> node_of = {}) {
   const int p = static_cast<int>(delays.size());
   SimJobParams params;
   params.network.ranks = p;
-  params.network.node_of.resize(delays.size());
-  std::iota(params.network.node_of.begin(), params.network.node_of.end(), 0);
+  std::vector<int> all(delays.size());
+  std::iota(all.begin(), all.end(), 0);
+  params.network.node_of = node_of.empty() ? all : std::move(node_of);
   params.network.between_nodes.jitter_ns = 0;
   params.network.random = false;  // a put reports when its source is reusable
   SimJob job(params);
-  std::vector<int> all = params.network.node_of;
   const int team = job.make_team(all);
   CallParams wanted;
   wanted.collective = IBCOLL_ALLTOALL;
@@ -107,6 +108,57 @@ TEST(Trace, ShowsThatTheDirectFormWaits) {
   ASSERT_EQ(peers.size(), 2U);
   EXPECT_GE(peers.at(1).begun_ns, static_cast<int64_t>(kApart));
   EXPECT_GE(peers.at(2).begun_ns, peers.at(1).begun_ns);
+}
+
+constexpr Time kSoon = 1'000;  // at 0 nothing is recorded
+
+// What rank `rank` has published and waited for in the node window, by the time of the job.
+struct InNode {
+  int64_t published, from, until;
+  int who;
+};
+
+InNode in_node(const Traced& traced, size_t rank) {
+  const TracedCall& call = traced.rings[rank][0];
+  return {call.arrival_ns + call.published_ns, call.arrival_ns + call.waited_from_ns,
+          call.arrival_ns + call.waited_until_ns, call.waited_for};
+}
+
+// Ranks of one node come in the order 0, 1, 3, 2: each waits for the last one, whatever the order in which it looks.
+TEST(Trace, InANodeTheLongestWaitEndsWithTheLastRank) {
+  for (const char* const algorithm : {"shm", "single_copy"}) {
+    const Traced traced =
+        run_traced(algorithm, IBCOLL_SCHEME_AUTO, 64, {kSoon, kApart, 3 * kApart, 2 * kApart}, {0, 0, 0, 0});
+    const auto last = static_cast<int64_t>(traced.arrivals[2]), slack = static_cast<int64_t>(kApart) / 10;
+    for (size_t rank = 0; rank < 4; ++rank) {
+      const auto arrival = static_cast<int64_t>(traced.arrivals[rank]);
+      const InNode node = in_node(traced, rank);
+      EXPECT_GE(node.published, arrival) << rank;
+      EXPECT_LT(node.published, arrival + slack) << rank;
+      if (rank == 2) continue;
+      EXPECT_EQ(node.who, 2) << algorithm << " rank " << rank;
+      EXPECT_GE(node.from, arrival) << rank;
+      EXPECT_LT(node.from, arrival + slack) << rank;
+      EXPECT_GE(node.until, last) << rank;
+      EXPECT_LT(node.until, last + slack) << rank;
+    }
+  }
+}
+
+// Two nodes of two ranks, of which rank 3 is late: its leader waits for it, and the other node for its own leader.
+TEST(Trace, InNodePhasesTheLeaderIsWaitedFor) {
+  const std::vector<Time> delays{kSoon, kSoon, kSoon, kApart};
+  const Traced traced = run_traced("pap_shm_direct", IBCOLL_SCHEME_AUTO, 64, delays, {0, 0, 1, 1});
+  EXPECT_EQ(in_node(traced, 2).who, 3);
+  EXPECT_EQ(in_node(traced, 1).who, 0);
+  for (const size_t rank : {size_t{1}, size_t{2}})
+    EXPECT_GE(in_node(traced, rank).until, static_cast<int64_t>(traced.arrivals[3])) << rank;
+}
+
+TEST(Trace, MessagesAloneLeaveTheWindowOut) {
+  const Traced traced = run_traced("pap_direct", IBCOLL_SCHEME_AUTO, 64, {kSoon, kApart}, {0, 0});
+  EXPECT_EQ(traced.rings[0][0].published_ns, TracedCall::kNever);
+  EXPECT_EQ(traced.rings[0][0].waited_for, -1);
 }
 
 }  // namespace

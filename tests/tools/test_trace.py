@@ -16,7 +16,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = (ROOT / os.environ.get("build", "build/release")).resolve()
 RANKS = 4
-HEADER = "# ibcoll trace 2 rank {} ranks {} job {} clock {} alpha_us 2 beta_us_per_byte 0.001 calls {} dropped {}\n"
+HEADER = "# ibcoll trace 3 rank {} ranks {} job {} clock {} alpha_us 2 beta_us_per_byte 0.001 calls {} dropped {}\n"
 
 
 class TraceTest(unittest.TestCase):
@@ -50,8 +50,8 @@ class TraceTest(unittest.TestCase):
 
     @staticmethod
     def record(arrival, end, op=1, collective="alltoall", size=8000, ranks=2, how="ok", site="p+0x10",
-               peers="-"):
-        return f"{arrival} {end} {collective} {size} direct 1 {op} {ranks} {how} {site} {peers}"
+               peers="-", node="-"):
+        return f"{arrival} {end} {collective} {size} direct 1 {op} {ranks} {how} {site} {peers} {node}"
 
 
 class Analysis(TraceTest):
@@ -138,6 +138,37 @@ class ServedOrder(TraceTest):
     def test_malformed(self):
         for bad in ("0", "0/1/2", "0/1/2/3/4", "0/1/2/x", "0/-1/2/3", "3/1/2/3", "0/1/2/3,", ",0/1/2/3", ""):
             self.write(0, [self.record(0, 10, ranks=3, peers=bad)], ranks=3)
+            self.refused("t.0: line 2", "malformed")
+
+
+class InNode(TraceTest):
+    """Ranks of one node: 0 waits for 1, which finds what 0 has published; 2 is alone on its node."""
+
+    def setUp(self):
+        super().setUp()
+        for rank, node in enumerate(("500/1/700/90500", "400/-/-/-", "-")):
+            self.write(rank, [self.record(rank * 90_000, 200_000, ranks=3, node=node)], ranks=3)
+
+    def test_table(self):
+        lines = self.answer(self.file, "--served", 1).splitlines()[-4:]
+        self.assertEqual([re.split(r"  +", line.strip())[-1] for line in lines],
+                         ["publishes in its node", "0.5, waits for 1 from 0.7 to 90.5", "90.4", "-"])
+
+    def test_json(self):
+        call, = json.loads(self.answer(self.file, "--served", 1, "--format", "json"))["served"]
+        self.assertEqual([rank.get("in_node") for rank in call["ranks"]],
+                         [{"published_us": 0.5, "waits_for": 1, "from_us": 0.7, "until_us": 90.5},
+                          {"published_us": 90.4, "waits_for": None, "from_us": None, "until_us": None}, None])
+
+    def test_page(self):
+        page = self.folder / "page"
+        self.answer(self.file, "--html", page)
+        call, = json.loads(re.search(r"const trace = (.*);\nconst canvas", page.read_text()).group(1))["calls"]
+        self.assertEqual(call["node"], [[0.5, 1, 0.7, 90.5], [90.4, None, None, None], None])
+
+    def test_malformed(self):
+        for bad in ("1", "1/-/-", "1/-/-/-/-", "1/3/4/5", "1/2/5/4", "1/2/-/4", "1/2/3/-", "1/-/3/4", "x/-/-/-", "-1/-/-/-"):
+            self.write(0, [self.record(0, 10, ranks=3, node=bad)], ranks=3)
             self.refused("t.0: line 2", "malformed")
 
 
@@ -239,6 +270,29 @@ class Recorded(TraceTest):
                 drawn = json.loads(re.search(r"const trace = (.*);\nconst canvas", page.read_text()).group(1))["calls"]
                 self.assertTrue(any(len(peers) == RANKS - 1 for call in drawn for peers in call["served"]))
 
+    def test_in_node(self):
+        """The early ranks of a node publish at once, and tell whom they waited for: the last one."""
+        pattern = self.folder / "pattern"
+        pattern.write_text("# ibcoll arrivals 1 ranks 4\n0 30000 90000 0\n")
+        self.traced("alltoall", "--bytes", 64, "--algorithm", "shm", "--iterations", 5, "--arrival", f"file:{pattern}")
+        calls = json.loads(self.answer(self.file, "--format", "json", "--served", 1000))["served"]
+        calls = [call for call in calls if call["collective"] == "alltoall"][-5:]
+        for call in calls:
+            ranks = {rank["rank"]: rank for rank in call["ranks"]}
+            last = ranks[2]["arrival_us"]
+            for number, rank in ranks.items():
+                self.assertEqual(rank["peers"], [])
+                self.assertLessEqual(rank["arrival_us"], rank["in_node"]["published_us"])
+                if number != 2:
+                    self.assertLess(rank["in_node"]["published_us"], last)
+                    self.assertLess(rank["in_node"]["from_us"], last)
+                    self.assertLess(last, rank["in_node"]["until_us"])
+        waited_for = [rank["in_node"]["waits_for"] for call in calls for rank in call["ranks"] if rank["rank"] != 2]
+        self.assertGreater(waited_for.count(2), len(waited_for) / 2)  # a rank that is not scheduled may publish later
+        self.traced("alltoall", "--bytes", 64, "--algorithm", "shm", IBCOLL_TRACE_PEERS="0")
+        self.assertEqual({line.split()[-1] for rank in range(RANKS)
+                          for line in (self.folder / f"t.{rank}").read_text().splitlines()[1:-1]}, {"-"})
+
     def test_agreement_of_arrival_patterns(self):
         """ibcoll_perf --arrival: before each call all ranks meet in an allreduce of 8 bytes, which agrees on an instant;
         arrivals follow it by the delays of the pattern."""
@@ -269,7 +323,8 @@ class Recorded(TraceTest):
             self.traced("alltoall", "--bytes", "64", "--algorithm", "pap_direct", IBCOLL_TRACE_PEERS=str(most))
             for rank in range(RANKS):
                 lines = (self.folder / f"t.{rank}").read_text().splitlines()[1:-1]
-                peers = [0 if line.endswith(" -") else line.split()[-1].count(",") + 1 for line in lines if " alltoall " in line]
+                peers = [line.split()[-2] for line in lines if " alltoall " in line]
+                peers = [0 if text == "-" else text.count(",") + 1 for text in peers]
                 self.assertLessEqual(set(peers), expected)
                 self.assertLessEqual(sum(peers), most)
 

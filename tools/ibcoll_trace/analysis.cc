@@ -32,7 +32,7 @@ Status add(Gathered& g, const RankTrace& trace, const Record& r) {
   if (!call.parts.empty() && call.parts.back().rank == trace.rank)
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: collective #{} of team {:x} is recorded twice", trace.path, r.op,
                  r.team);
-  call.parts.push_back({trace.rank, r.arrival_ns, r.exit_ns, r.bytes, r.served});
+  call.parts.push_back({trace.rank, r.arrival_ns, r.exit_ns, r.bytes, r.served, r.in_node});
   g.failed = g.failed || r.failed;
   return {};
 }

@@ -21,7 +21,8 @@ canvas { border: 1px solid #bbb; display: block; cursor: grab; }
 <div id="legend"></div>
 <p style="margin:6px 0">Hatched: the rank waits for the last arrival. Red edge: the rank that arrived last. Wheel: zoom;
 drag: move; double click: all. Point at a call: lines from when a rank began to send to a peer to when all of that was there;
-solid: of the rank under the pointer.</p>
+solid: of the rank under the pointer. Blue: in shared memory, from when a rank published to when another one of its
+node, which waited for it, went on.</p>
 <canvas id="c"></canvas><div id="tip"></div>
 <script>
 "use strict";
@@ -77,7 +78,20 @@ function messages(call) {
   });
   return all.sort((a, b) => a.begun - b.begun);
 }
+// Who waited for whom in a node: from when the awaited rank published, or began to be awaited, to the end of the wait.
+function waits(call) {
+  ctx.strokeStyle = ctx.fillStyle = "#04c";
+  call.node.forEach((node, i) => {
+    if (node === null || node[1] === null) return;
+    const [, on, since, until] = node, other = call.node[call.rank.indexOf(on)];
+    const published = other && other[0] !== null ? other[0] : since, at = middle(call.rank[i]);
+    ctx.lineWidth = call.rank[i] === shownRank ? 1.5 : 1;
+    ctx.beginPath(); ctx.moveTo(x(Math.min(Math.max(published, since), until)), middle(on)); ctx.lineTo(x(until), at);
+    ctx.stroke(); ctx.fillRect(x(until) - 2, at - 2, 4, 4);
+  });
+}
 function lines(call) {
+  waits(call);
   for (const m of messages(call)) {
     const own = m.from === shownRank;
     ctx.strokeStyle = own ? "#000" : "rgba(0,0,0,0.45)"; ctx.lineWidth = own ? 1.5 : 1;
@@ -140,6 +154,9 @@ canvas.addEventListener("mousemove", e => {
     const order = messages(c).filter(m => m.from === rank).map(m => `${m.to} ${us(m.begun - c.arrival[i])}`);
     if (order.length > 0) text += `\nserved, after its arrival: ${order.slice(0, 16).join(", ")}`;
     if (order.length > 16) text += `, and ${order.length - 16} more`;
+    const node = c.node[i];
+    if (node !== null && node[1] !== null)
+      text += `\nwaited for rank ${node[1]} of its node: ${us(node[2] - c.arrival[i])} to ${us(node[3] - c.arrival[i])}`;
     under = c;
   }
   if (!dragged) point(under, rank);
@@ -166,6 +183,19 @@ nlohmann::ordered_json served(const Part& part, int64_t begin) {
   return all;
 }
 
+// [published, who, from, until]; null: nothing in shared memory.
+nlohmann::ordered_json in_node(const Part& part, int64_t begin) {
+  const InNode& node = part.in_node;
+  const auto moment = [&](int64_t ns) {
+    return ns == Served::kNever ? nlohmann::ordered_json()
+                                : nlohmann::ordered_json(us_since(begin, part.arrival_ns + ns));
+  };
+  if (node.empty()) return {};
+  nlohmann::ordered_json who;
+  if (node.waited_for >= 0) who = node.waited_for;
+  return nlohmann::ordered_json::array({moment(node.published_ns), who, moment(node.from_ns), moment(node.until_ns)});
+}
+
 }  // namespace
 
 std::string page(const Job& job) {
@@ -180,6 +210,7 @@ std::string page(const Job& job) {
       one["arrival"].push_back(us_since(begin, part.arrival_ns));
       one["exit"].push_back(us_since(begin, part.exit_ns));
       one["served"].push_back(served(part, begin));
+      one["node"].push_back(in_node(part, begin));
     }
     all["calls"].push_back(std::move(one));
   }

@@ -46,10 +46,10 @@ bool known(const std::string& collective) {
   return false;
 }
 
-// Name and value in turn, behind "# ibcoll trace 2".
+// Name and value in turn, behind "# ibcoll trace 3".
 bool read_header(const std::string& line, RankTrace& trace, uint64_t& calls) {
   const std::vector<std::string> words = words_of(line);
-  if (line.rfind("# ibcoll trace 2 ", 0) != 0 || words.size() % 2 != 0) return false;
+  if (line.rfind("# ibcoll trace 3 ", 0) != 0 || words.size() % 2 != 0) return false;
   std::map<std::string, std::string> fields;
   for (size_t i = 4; i + 1 < words.size(); i += 2) fields[words[i]] = words[i + 1];
   trace.job = fields["job"];
@@ -86,14 +86,31 @@ bool read_peers(const std::string& text, int ranks, std::vector<Served>& all) {
   return !text.ends_with(',');
 }
 
+// PUBLISHED/WAITED_FOR/FROM/UNTIL
+bool read_node(const std::string& text, int ranks, InNode& node) {
+  if (text == "-") return true;
+  std::istringstream stream(text);
+  std::string published, who, from, until;
+  std::getline(stream, published, '/');
+  std::getline(stream, who, '/');
+  std::getline(stream, from, '/');
+  std::getline(stream, until);
+  if (!moment(published, node.published_ns) || !moment(from, node.from_ns) || !moment(until, node.until_ns))
+    return false;
+  if (who == "-") return node.from_ns == Served::kNever && node.until_ns == Served::kNever;
+  return number(who, node.waited_for) && node.waited_for >= 0 && node.waited_for < ranks &&
+         node.from_ns != Served::kNever && node.until_ns >= node.from_ns;
+}
+
 bool read_record(const std::string& line, int ranks, Record& r) {
   const std::vector<std::string> words = words_of(line);
-  if (words.size() != 11) return false;
+  if (words.size() != 12) return false;
   r.collective = words[2], r.algorithm = words[4], r.failed = words[8] == "failed", r.site = words[9];
   return number(words[0], r.arrival_ns) && number(words[1], r.exit_ns) && r.exit_ns >= r.arrival_ns &&
          known(r.collective) && number(words[3], r.bytes) && number(words[5], r.team, 16) && number(words[6], r.op) &&
          number(words[7], r.team_ranks) && r.team_ranks >= 1 && r.team_ranks <= ranks &&
-         (r.failed || words[8] == "ok") && read_peers(words[10], ranks, r.served);
+         (r.failed || words[8] == "ok") && read_peers(words[10], ranks, r.served) &&
+         read_node(words[11], ranks, r.in_node);
 }
 
 Result<RankTrace> read_one(const std::string& path) {
@@ -106,7 +123,7 @@ Result<RankTrace> read_one(const std::string& path) {
     return wrong(path, 1,
                  "the trace is empty: its rank has not ended its context (ibcoll_context_destroy) yet, or never did");
   uint64_t calls = 0;
-  if (!read_header(line, trace, calls)) return wrong(path, 1, "not the first line of an ibcoll trace of version 2");
+  if (!read_header(line, trace, calls)) return wrong(path, 1, "not the first line of an ibcoll trace of version 3");
   for (uint64_t i = 1; std::getline(file, line) && line != "end"; ++i) {
     Record record;
     if (i > calls) return wrong(path, i + 1, fmt::format("record {} of {}: one too many", i, calls));

@@ -29,6 +29,29 @@ std::string listed(const Call& call, const Part& part, int64_t Served::*moment) 
   return text.empty() ? "-" : text;
 }
 
+// "1.2, waits for 3 from 1.5 to 90.1"
+std::string in_node_text(const Call& call, const Part& part) {
+  const InNode& node = part.in_node;
+  if (node.empty()) return "-";
+  std::string text;
+  if (node.published_ns != Served::kNever) text = fmt::format("{:.1f}", us(call, part.arrival_ns + node.published_ns));
+  if (node.waited_for >= 0)
+    text += fmt::format("{}waits for {} from {:.1f} to {:.1f}", text.empty() ? "" : ", ", node.waited_for,
+                        us(call, part.arrival_ns + node.from_ns), us(call, part.arrival_ns + node.until_ns));
+  return text;
+}
+
+// A cell of a column, as wide as the longest one unless nothing follows.
+std::string padded(const std::vector<std::string>& column, size_t line, bool last) {
+  size_t width = 0;
+  for (const std::string& cell : column) width = std::max(width, cell.size());
+  return last ? column[line] : fmt::format("{:<{}}", column[line], width);
+}
+
+bool any_in_node(const Call& call) {
+  return std::any_of(call.parts.begin(), call.parts.end(), [](const Part& part) { return !part.in_node.empty(); });
+}
+
 std::vector<const Part*> by_arrival(const Call& call) {
   std::vector<const Part*> parts;
   for (const Part& part : call.parts) parts.push_back(&part);
@@ -65,7 +88,8 @@ Pairs pairs_of(const Call& call) {
 std::vector<const Call*> furthest_apart(const Job& job, size_t most) {
   std::vector<const Call*> calls;
   for (const Call& call : job.calls)
-    if (std::any_of(call.parts.begin(), call.parts.end(), [](const Part& part) { return !part.served.empty(); }))
+    if (any_in_node(call) ||
+        std::any_of(call.parts.begin(), call.parts.end(), [](const Part& part) { return !part.served.empty(); }))
       calls.push_back(&call);
   const auto spread = [](const Call* call) { return call->last_ns - call->first_ns; };
   std::stable_sort(calls.begin(), calls.end(), [&](const Call* a, const Call* b) { return spread(a) > spread(b); });
@@ -81,12 +105,21 @@ std::string served_text(const Call& call) {
   text +=
       fmt::format("us after the first arrival; {} of {} pairs of peers were served against their order of arrival\n",
                   pairs.reversed, pairs.all);
-  size_t width = 6;
-  for (const Part& part : call.parts) width = std::max(width, listed(call, part, &Served::begun_ns).size());
-  text += fmt::format("{:>5} {:>10}  {:<{}}  {}\n", "rank", "arrived", "serves", width, "gets from");
-  for (const Part* const part : by_arrival(call))
-    text += fmt::format("{:>5} {:>10.1f}  {:<{}}  {}\n", part->rank, us(call, part->arrival_ns),
-                        listed(call, *part, &Served::begun_ns), width, listed(call, *part, &Served::landed_ns));
+  std::vector<std::vector<std::string>> columns = {{"serves"}, {"gets from"}};
+  if (any_in_node(call)) columns.push_back({"publishes in its node"});
+  const std::vector<const Part*> parts = by_arrival(call);
+  for (const Part* const part : parts) {
+    columns[0].push_back(listed(call, *part, &Served::begun_ns));
+    columns[1].push_back(listed(call, *part, &Served::landed_ns));
+    if (columns.size() > 2) columns[2].push_back(in_node_text(call, *part));
+  }
+  for (size_t line = 0; line <= parts.size(); ++line) {
+    text += line == 0 ? fmt::format("{:>5} {:>10}", "rank", "arrived")
+                      : fmt::format("{:>5} {:>10.1f}", parts[line - 1]->rank, us(call, parts[line - 1]->arrival_ns));
+    for (const std::vector<std::string>& column : columns)
+      text += "  " + padded(column, line, &column == &columns.back());
+    text += '\n';
+  }
   return text;
 }
 
@@ -114,6 +147,12 @@ nlohmann::ordered_json served_json(const Call& call) {
     for (const Served& served : part->served)
       if (served.begun_ns == Served::kNever)
         rank["peers"].push_back({{"rank", served.peer}, {"landed_us", moment(*part, served.landed_ns)}});
+    if (const InNode& node = part->in_node; !node.empty())
+      rank["in_node"] = {
+          {"published_us", moment(*part, node.published_ns)},
+          {"waits_for", node.waited_for < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(node.waited_for)},
+          {"from_us", moment(*part, node.from_ns)},
+          {"until_us", moment(*part, node.until_ns)}};
     one["ranks"].push_back(std::move(rank));
   }
   return one;

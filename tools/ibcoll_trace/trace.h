@@ -19,6 +19,15 @@ struct Served {
   int64_t landed_ns = kNever;  // all that came from it was there
 };
 
+// What a rank had to do with the others of its node in their shared memory; in ns after its arrival.
+struct InNode {
+  int64_t published_ns = Served::kNever;  // its first data
+  int waited_for = -1;                    // who ended its longest wait
+  int64_t from_ns = Served::kNever;
+  int64_t until_ns = Served::kNever;
+  bool empty() const { return published_ns == Served::kNever && waited_for < 0; }
+};
+
 struct Record {
   int64_t arrival_ns = 0;
   int64_t exit_ns = 0;
@@ -31,6 +40,7 @@ struct Record {
   bool failed = false;
   std::string site;
   std::vector<Served> served;
+  InNode in_node;
 };
 
 struct RankTrace {
@@ -52,6 +62,7 @@ struct Part {
   int64_t exit_ns = 0;
   uint64_t bytes = 0;
   std::vector<Served> served;
+  InNode in_node;
 };
 
 // Parts of all ranks of the team, by rank.

@@ -28,6 +28,40 @@ FAULTS = [
           "        co_await c.received_from(from);\n"
           "      }",
           SIMULATED, "*ArrivalAware*"),
+    Fault("pap_shm_direct_alltoall_rows_in_fixed_order", COLLECTIVES + "alltoall/shm_direct.cc",
+          "        if (k > 0) from = co_await c.next_landing();",
+          "        if (k > 0) {\n"
+          "          from = nodes.leader_of((here + k) % nodes.node_count());\n"
+          "          co_await c.received_from(from);\n"
+          "        }",
+          SIMULATED, "*ArrivalAware*"),
+    Fault("pap_shm_direct_allgather_rows_in_fixed_order", COLLECTIVES + "allgather/shm_direct.cc",
+          "        if (k > 0) from = co_await c.next_landing();",
+          "        if (k > 0) {\n"
+          "          from = nodes.leader_of((here + k) % nodes.node_count());\n"
+          "          co_await c.received_from(from);\n"
+          "        }",
+          SIMULATED, "*ArrivalAware*"),
+    Fault("pap_shm_lanes_alltoall_fixed_order", COLLECTIVES + "alltoall/pap_shm_lanes.cc",
+          "      room = put_row(",
+          "      co_await c.ready(lanes.host(node), 1);\n"
+          "      room = put_row(",
+          SIMULATED, "*ArrivalAware*:NodeLanes*"),
+    Fault("pap_shm_lanes_allgather_fixed_order", COLLECTIVES + "allgather/pap_shm_lanes.cc",
+          "      c.put(lanes.host((here + i) % nodes.node_count()), mine);\n",
+          "    {\n"
+          "      co_await c.ready(lanes.host((here + i) % nodes.node_count()), mine.size());\n"
+          "      c.put(lanes.host((here + i) % nodes.node_count()), mine);\n"
+          "    }\n",
+          SIMULATED, "*ArrivalAware*:NodeLanes*"),
+    Fault("pap_shm_lanes_long_blocks_before_rows", COLLECTIVES + "alltoall/pap_shm_lanes.cc",
+          " && !lanes.hosts(from))", ")",
+          SIMULATED, every("alltoall", "pap_shm_lanes")),
+    Fault("allreduce_pap_direct_fixed_order", COLLECTIVES + "allreduce/pap_direct.cc",
+          "      const int from = co_await c.next_landing();\n",
+          "      const int from = c.peer(i);\n"
+          "      co_await c.received_from(from);\n",
+          SIMULATED, "Allreduce*"),
     Fault("scatter_linear_fixed_order", COLLECTIVES + "scatter/linear.cc",
           "    const int to = co_await c.next_arrival();\n",
           "    const int to = c.peer(i);\n"

@@ -136,4 +136,11 @@ FAULTS = [
     Fault("early_notes_of_new_teams_without_limit", "runtime/engine/engine.cc",
           "orphans_.size() < kMostOrphans ?", "orphans_.size() < 2 * kMostOrphans ?",
           UNIT, FAILURE),
+    Fault("trace_of_a_node_tells_of_one_wait", "runtime/engine/exchange_trace.cc",
+          "  if (std::exchange(t.step, window_->step()) != window_->step() || awaits_place(wait_))\n",
+          "  t.step = window_->step();\n",
+          SIMULATED, "Trace*"),
+    Fault("trace_of_a_node_tells_of_another_rank", "runtime/engine/exchange_trace.cc",
+          "return awaits_place(wait_) ? window_->behind() : behind_;", "return window_->behind();",
+          SIMULATED, "Trace*"),
 ]
