@@ -23,9 +23,9 @@ struct TracedCall;
 // For a trace: this rank's part in the node window in one collective. 0: not yet.
 struct NodeTimes {
   Time published_at = 0;  // the first part, or step
-  Time suspended_at = 0;  // the wait that it is in just now; 0: none
+  Time suspended_at = 0;  // it is in a wait of the step that counts from then; 0: in none
   uint64_t step = 0;      // of the last wait
-  Time step_from = 0;     // when its first wait began
+  Time step_from = 0;     // when this rank had published in it, or began to wait
   Time waited_from = 0;   // the waits of the step in which they took longest
   Time waited_until = 0;
   int waited_for = 0;  // local rank, whom the last of them was for
