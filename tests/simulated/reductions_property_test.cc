@@ -12,13 +12,18 @@
 namespace ibcoll {
 namespace {
 
+std::vector<int> in_a_row(int p, int nodes) {
+  std::vector<int> node_of;
+  for (int rank = 0; rank < p; ++rank) node_of.push_back(rank * nodes / p);
+  return node_of;
+}
+
 // Of one call of 64 elements per block, on ranks in a row on so many nodes; all go without an advertisement.
-uint64_t messages(ibcoll_collective_t collective, const char* name, int p, int nodes) {
+uint64_t messages(ibcoll_collective_t collective, const char* name, int p, int nodes, uint64_t parameter = 1) {
   const Algorithm& algorithm = *find_algorithm(collective, name);
   SimJobParams job_params;
   job_params.network.ranks = p;
-  job_params.network.node_of.resize(static_cast<size_t>(p));
-  for (int rank = 0; rank < p; ++rank) job_params.network.node_of[static_cast<size_t>(rank)] = rank * nodes / p;
+  job_params.network.node_of = in_a_row(p, nodes);
   job_params.limits.eager_ahead = 1000;
   job_params.window_area_bytes = 65536;
   SimJob job(job_params);
@@ -36,7 +41,7 @@ uint64_t messages(ibcoll_collective_t collective, const char* name, int p, int n
   std::vector<std::unique_ptr<Request>> requests;
   const uint64_t before = job.network().counters().messages;
   for (int rank = 0; rank < p; ++rank) {
-    requests.push_back(make_request(job.team(team, rank), call, algorithm, algorithm.choose ? 1 : 0));
+    requests.push_back(make_request(job.team(team, rank), call, algorithm, algorithm.choose ? parameter : 0));
     SimStep step;
     step.request = requests.back().get();
     step.before_start = [&call, rank] { call.at(rank).fill(0); };
@@ -85,7 +90,58 @@ TEST(MessagesOfReductions, NodePhases) {
   EXPECT_EQ(messages(IBCOLL_REDUCE, "node_binomial", 16, 4), 3u);
   EXPECT_EQ(messages(IBCOLL_REDUCE_SCATTER_BLOCK, "node_recursive_halving", 16, 4), 8u);
   EXPECT_EQ(messages(IBCOLL_EXSCAN, "node", 16, 4), 5u);
+  EXPECT_EQ(messages(IBCOLL_EXSCAN, "node_chain", 16, 4, 65536), 3u);
   EXPECT_EQ(messages(IBCOLL_REDUCE, "shm", 7, 1), 0u);
+}
+
+// How many ranks have ended all of their calls when a rank begins its first one a second late.
+int done_without(int late, ibcoll_collective_t collective, int p, int nodes) {
+  constexpr uint64_t kCalls = 20;
+  SimJobParams job_params;
+  job_params.network.ranks = p;
+  job_params.network.node_of = in_a_row(p, nodes);
+  job_params.window_area_bytes = 65536;
+  job_params.lazy = 0;
+  SimJob job(job_params);
+  std::vector<int> all(static_cast<size_t>(p));
+  std::iota(all.begin(), all.end(), 0);
+  const int team = job.make_team(all);
+  CallParams params;
+  params.collective = collective;
+  params.p = p;
+  params.op = IBCOLL_SUM;
+  params.count = 10;
+  CollectiveCase call(params, 5);
+  std::vector<std::unique_ptr<Request>> requests;
+  int done = 0;
+  bool begun = false;
+  for (int rank = 0; rank < p; ++rank) {
+    requests.push_back(
+        make_request(job.team(team, rank), call, *find_algorithm(collective, "node_chain"), /*parameter=*/4096));
+    for (uint64_t i = 0; i < kCalls; ++i) {
+      SimStep step;
+      step.request = requests.back().get();
+      step.delay_ns = rank == late && i == 0 ? 1'000'000'000 : 0;
+      step.before_start = [&, rank, i] {
+        begun = begun || rank == late;
+        call.at(rank).fill(i);
+      };
+      step.completed = [&, rank, i](const Status&) {
+        EXPECT_EQ(call.at(rank).check(i), "") << "rank " << rank;
+        done += i + 1 == kCalls && !begun;
+      };
+      job.add_step(rank, std::move(step));
+    }
+  }
+  const Status status = job.run();
+  EXPECT_TRUE(status.ok()) << status.text();
+  return done;
+}
+
+TEST(ScanOfNodesInAChain, WaitsForLowerRanksOnly) {
+  for (const ibcoll_collective_t collective : {IBCOLL_SCAN, IBCOLL_EXSCAN})
+    for (const int nodes : {2, 3, 4})
+      for (int late = 0; late < 9; ++late) EXPECT_EQ(done_without(late, collective, 9, nodes), late) << nodes;
 }
 
 }  // namespace
