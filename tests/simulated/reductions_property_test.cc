@@ -91,6 +91,8 @@ TEST(MessagesOfReductions, NodePhases) {
   EXPECT_EQ(messages(IBCOLL_REDUCE_SCATTER_BLOCK, "node_recursive_halving", 16, 4), 8u);
   EXPECT_EQ(messages(IBCOLL_EXSCAN, "node", 16, 4), 5u);
   EXPECT_EQ(messages(IBCOLL_EXSCAN, "node_chain", 16, 4, 65536), 3u);
+  EXPECT_EQ(messages(IBCOLL_ALLREDUCE, "node_direct", 16, 4, 65536), 24u);
+  EXPECT_EQ(messages(IBCOLL_REDUCE_SCATTER_BLOCK, "node_direct", 16, 4, 65536), 12u);
   EXPECT_EQ(messages(IBCOLL_REDUCE, "shm", 7, 1), 0u);
 }
 

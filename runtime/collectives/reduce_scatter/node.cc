@@ -5,15 +5,16 @@
 // Shm_Direct.
 // Operands stay in rank order where the ranks of each node are neighbours; elsewhere the operation must commute.
 // Cost: that of phase 2 on N nodes for L blocks each, two steps of the node window, and 3 copies of n on the node.
-#include "runtime/collectives/framework/node_reduce.h"
-#include "runtime/collectives/reduce_scatter/reduce_scatter.h"
+#include "runtime/collectives/reduce_scatter/node.h"
 
 namespace ibcoll::reduce_scatter::node {
-namespace {
 
-using Cost = double (*)(const Shape&, const CostModel&);
+uint64_t packed_bytes(const Args& a, int p, uint64_t cell) {
+  uint64_t sum = 0;
+  for (int i = 0; i < p; ++i) sum += std::min(cell, a.send.size(i));
+  return sum;
+}
 
-// [at, at + cell) of every block, node after node, to `to`. starts[i]: where those of node i begin.
 void pack(const Args& a, const Placement& nodes, uint64_t at, uint64_t cell, std::byte* to, uint64_t* starts) {
   uint64_t end = 0;
   for (int node = 0; node < nodes.node_count(); ++node) {
@@ -27,9 +28,19 @@ void pack(const Args& a, const Placement& nodes, uint64_t at, uint64_t cell, std
   starts[nodes.node_count()] = end;
 }
 
-// The leader's blocks of the node to its ranks. `before`: how many bytes of them belong to lower ranks than this.
-Task hand_out(Comm& c, ConstBytes blocks, uint64_t before, Bytes own) {
+Task combine_on_node(Comm& c, Reduction reduction, bool any_order, Packed blocks) {
+  const uint64_t element = reduction.element_bytes();
+  const NodeOwners leader{Segments{blocks.vector().size() / element, element, 1}, 0};
+  const Bytes sum = c.node().rank() == 0 ? blocks.vector() : Bytes();
+  co_await reduce_on_node(c, leader, reduction, any_order, blocks.vector(), sum);
+}
+
+Task hand_out(Comm& c, Args a, uint64_t at_block, uint64_t cell, ConstBytes blocks) {
   NodeWindow& w = c.node();
+  const Bytes own = part(a.buffer(), at_block, cell);
+  uint64_t before = 0;  // of lower ranks
+  for (const int rank : c.placement().ranks_of(c.placement().node_of(c.rank())))
+    if (rank < c.rank()) before += part(a.send[rank], at_block, cell).size();
   const uint64_t piece = std::min(blocks.size(), w.area_bytes());
   for (uint64_t at = 0; at < blocks.size(); at += piece) {
     const ConstBytes now = part(blocks, at, piece);
@@ -43,16 +54,18 @@ Task hand_out(Comm& c, ConstBytes blocks, uint64_t before, Bytes own) {
   }
 }
 
+namespace {
+
+using Cost = double (*)(const Shape&, const CostModel&);
+
 template <Among kAmong>
 Task run(Comm& c, Args a) {
   const Placement& nodes = c.placement();
   const int here = nodes.node_of(c.rank());
   const bool leads = c.node().rank() == 0;
   const uint64_t longest = longest_block(a, c.size()), cell = cell_bytes(a, c.size());
-  const uint64_t element = a.reduction.element_bytes();
   if (longest == 0) co_return;
-  uint64_t most = 0;
-  for (int i = 0; i < c.size(); ++i) most += std::min(cell, a.send.size(i));
+  const uint64_t most = packed_bytes(a, c.size(), cell);
   auto* const starts =
       reinterpret_cast<uint64_t*>(c.scratch((static_cast<uint64_t>(nodes.node_count()) + 1) * sizeof(uint64_t)));
   std::byte* const memory = c.scratch(leads ? 2 * most : most);
@@ -60,14 +73,9 @@ Task run(Comm& c, Args a) {
   for (uint64_t at = 0; at < longest; at += cell) {
     pack(a, nodes, at, cell, memory, starts);
     const Packed blocks{memory, starts, nodes.node_count()};
-    const NodeOwners leader{Segments{blocks.vector().size() / element, element, 1}, 0};
-    const Bytes sum = leads ? blocks.vector() : Bytes();
-    co_await reduce_on_node(c, leader, a.reduction, a.any_order(), blocks.vector(), sum);
+    co_await combine_on_node(c, a.reduction, a.any_order(), blocks);
     if (leads) co_await kAmong(c.leaders(), a.reduction, blocks, memory + most);
-    uint64_t before = 0;
-    for (const int rank : nodes.ranks_of(here))
-      if (rank < c.rank()) before += part(a.send[rank], at, cell).size();
-    co_await hand_out(c, blocks[here], before, part(a.buffer(), at, cell));
+    co_await hand_out(c, a, at, cell, blocks[here]);
   }
 }
 
