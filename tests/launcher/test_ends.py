@@ -138,6 +138,16 @@ class NobodyLeft(JobTest):
             self.assertEqual(job.wait(20), 137)
             self.assert_all_gone(pids)
 
+    def test_a_stopped_rank_has_its_last_words(self):
+        program = "trap 'echo farewell; exit' TERM; echo $$; while :; do sleep 0.05; done"
+        with self.started("-n", 2, "sh", "-c", program) as job:
+            pids = [int(line) for line in self.read_lines(job, 2)]
+            os.kill(pids[0], signal.SIGSTOP)
+            os.kill(pids[1], signal.SIGKILL)
+            self.assertEqual(self.read_lines(job, 1), ["farewell"])
+            self.assertEqual(job.wait(20), 137)
+            self.assert_all_gone(pids)
+
     def test_a_rank_whose_end_a_debugger_has_not_seen(self):
         # A process that is traced is its parent's to wait for only once its tracer has waited for it.
         seize = 0x4206

@@ -7,18 +7,8 @@
 namespace ibcoll {
 namespace {
 
-class CreditOfOneCollective : public EngineTest {
+class CreditOfOneCollective : public ExchangeTest {
  protected:
-  static constexpr uint32_t kOp = 1, kSignature = 7;
-
-  CreditOfOneCollective() {
-    limits_.eager_bytes = 1000;
-    limits_.eager_ahead = 6;
-    limits_.spill_bytes = 2 * 30'000;  // shared by the two other ranks
-  }
-  Note note(NoteKind kind, uint64_t bytes) { return {1, bytes, kOp, kSignature, 0, static_cast<uint16_t>(kind), 0}; }
-  void start(Exchange& exchange) { exchange.reset(kOp, IBCOLL_SCHEME_AUTO, false); }
-  void put(Exchange& exchange, uint64_t bytes) { exchange.put(1, ConstBytes(memory_).first(bytes), bytes); }
   // Bytes that left for rank 1 in notes of this kind, and how many notes.
   uint64_t bytes_sent(NoteKind kind) {
     uint64_t bytes = 0;
@@ -29,9 +19,6 @@ class CreditOfOneCollective : public EngineTest {
   int64_t notes_sent(NoteKind kind) {
     return std::count(wire_.kinds.begin(), wire_.kinds.end(), static_cast<uint16_t>(kind));
   }
-
- private:
-  std::vector<std::byte> memory_ = std::vector<std::byte>(100'000);
 };
 
 // Each message leaves one at a time, so that one too many is seen.
@@ -73,12 +60,11 @@ TEST_F(CreditOfOneCollective, SpillsStayWithinTheShare) {
   ASSERT_TRUE(exchange.serve_absent());
   put(exchange, 20'000);
   EXPECT_EQ(bytes_sent(NoteKind::kSpill), 19'999u) << "the last byte waits for the advertisement";
-  const RemoteRegion none;
-  exchange.on_note(1, note(NoteKind::kAnnounce, 20'000), std::as_bytes(std::span(&none, 1)));
+  advertise(exchange, 20'000);
   EXPECT_EQ(bytes_sent(NoteKind::kFragment), 1u);
   put(exchange, 100'000);
   EXPECT_EQ(bytes_sent(NoteKind::kSpill), 30'000u);
-  exchange.on_note(1, note(NoteKind::kAnnounce, 100'000), std::as_bytes(std::span(&none, 1)));
+  advertise(exchange, 100'000);
   EXPECT_EQ(bytes_sent(NoteKind::kSpill) + bytes_sent(NoteKind::kFragment), 120'000u);
 }
 

@@ -170,4 +170,28 @@ class EngineTest : public testing::Test {
   std::vector<std::unique_ptr<Team>> teams_;
 };
 
+// One collective of rank 0, of which a test is the algorithm, and rank 1.
+class ExchangeTest : public EngineTest {
+ protected:
+  static constexpr uint32_t kOp = 1, kSignature = 7;
+
+  ExchangeTest() {
+    limits_.eager_bytes = 1000;
+    limits_.eager_ahead = 6;
+    limits_.spill_bytes = 2 * 30'000;  // shared by the two other ranks
+  }
+  static Note note(NoteKind kind, uint64_t bytes) {
+    return {1, bytes, kOp, kSignature, 0, static_cast<uint16_t>(kind), 0};
+  }
+  void start(Exchange& exchange) { exchange.reset(kOp, IBCOLL_SCHEME_AUTO, false); }
+  void put(Exchange& exchange, uint64_t bytes) { exchange.put(1, ConstBytes(memory_).first(bytes), bytes); }
+  // Rank 1 has memory for a message, to which nobody else may write.
+  void advertise(Exchange& exchange, uint64_t bytes) {
+    const RemoteRegion none;
+    exchange.on_note(1, note(NoteKind::kAnnounce, bytes), std::as_bytes(std::span(&none, 1)));
+  }
+
+  std::vector<std::byte> memory_ = std::vector<std::byte>(100'000);
+};
+
 }  // namespace ibcoll

@@ -95,9 +95,9 @@ TEST_F(Handover, IsHeldUpByNoStrangers) {
   std::memcpy(address.sun_path + 1, name_.data(), name_.size());
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name_.size());
   std::vector<UniqueFd> strangers;
-  for (int i = 0; i < 200; ++i) {
-    strangers.emplace_back(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    (void)::connect(strangers.back().get(), reinterpret_cast<sockaddr*>(&address), length);
+  for (int i = 0; i < 200; ++i) {  // each waits until it is let in
+    strangers.emplace_back(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(strangers.back().get(), reinterpret_cast<sockaddr*>(&address), length), 0);
     if (i % 2 == 0) (void)::send(strangers.back().get(), "hello", 5, MSG_NOSIGNAL);
   }
   expect_handover();

@@ -5,6 +5,7 @@ from .fault import ARRIVALS, Fault, SEEDS, SIMULATED, SOME_ALGORITHMS, UNIT
 
 CREDIT = "*Credit*"
 FAILURE = "Engine*"
+MESSAGES = "ExchangeTest*"
 
 FAULTS = [
     Fault("credit_one_more", "runtime/engine/exchange_send.cc",
@@ -35,13 +36,13 @@ FAULTS = [
     Fault("sizes_not_compared_by_sender", "runtime/engine/exchange_send.cc",
           "if (to->bytes != put.total) {",
           "if (to->bytes < put.total) {",
-          SIMULATED, "*Mismatch*"),
+          UNIT, MESSAGES),
     Fault("sizes_not_compared_by_receiver", "runtime/engine/exchange_receive.cc",
           "if (m->bytes != note.bytes || payload.size() > m->bytes - m->moved) {\n"
           "    mismatch(c.peer, note.bytes, m->bytes,",
           "if (payload.size() > m->bytes - m->moved) {\n"
           "    mismatch(c.peer, note.bytes, m->bytes,",
-          SIMULATED, "*Mismatch*"),
+          UNIT, MESSAGES),
     Fault("signature_not_compared", "runtime/engine/exchange_receive.cc",
           "if (note.signature != signature_) {",
           "if (note.signature == 0) {",
@@ -59,12 +60,13 @@ FAULTS = [
           "    take_eager",
           "  if (c.announced.head)\n"
           "    take_eager",
-          SIMULATED, f"{SOME_ALGORITHMS}:{SEEDS}"),
+          SIMULATED, f"{SOME_ALGORITHMS}:{SEEDS}",
+          same="Exchange::announce takes what came early, until one of both lists is empty"),
     Fault("eager_marks_no_arrival", "runtime/engine/exchange_receive.cc",
           "void Exchange::on_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {\n"
           "  mark_arrived(c);",
           "void Exchange::on_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {",
-          SIMULATED, f"{ARRIVALS}:{SEEDS}"),
+          UNIT, MESSAGES),
     Fault("announcement_marks_no_arrival", "runtime/engine/exchange_receive.cc",
           "  c.advertisements.push(m);\n"
           "  mark_arrived(c);",

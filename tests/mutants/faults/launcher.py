@@ -17,7 +17,7 @@ FAULTS = [
           LAUNCHER, "ExitCodes.test_of_a_rank_killed_by_a_signal"),
     Fault("stopped_ranks_not_continued", RUN + "job.cc",
           "  signal_all(SIGCONT);", "  if (exit_code < 0) signal_all(SIGCONT);",
-          LAUNCHER, "NobodyLeft.test_a_stopped_rank"),
+          LAUNCHER, "NobodyLeft.test_a_stopped_rank_has_its_last_words"),
     Fault("first_to_give_up_is_the_cause", RUN + "job.cc",
           "  if (!gave_up) {", "  if (!gave_up || code > 0) {",
           LAUNCHER, "ExitCodes.test_a_killed_rank_is_the_cause_of_others_giving_up"),
