@@ -182,6 +182,12 @@ TEST(RendezvousProtocol, TagsDependOnEverything) {
   other.rank = 1;
   EXPECT_NE(rendezvous::client_tag(secret, nonce, other).value(), reference);
   other = claim;
+  other.size = 5;
+  EXPECT_NE(rendezvous::client_tag(secret, nonce, other).value(), reference);
+  other = claim;
+  other.process = 1;
+  EXPECT_NE(rendezvous::client_tag(secret, nonce, other).value(), reference);
+  other = claim;
   other.nonce[31] = std::byte{1};
   EXPECT_NE(rendezvous::client_tag(secret, nonce, other).value(), reference);
   rendezvous::Nonce other_nonce{};
