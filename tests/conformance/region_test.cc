@@ -101,6 +101,27 @@ TEST_P(RegionTest, PiecesAtTheirOffsets) {
   world->conceal(1, 0, region);
 }
 
+// Regions that are exposed to one peer at a time keep out of each other's way, in whatever order they are written.
+TEST_P(RegionTest, SeveralAtATime) {
+  auto world = make_world(2);
+  ASSERT_TRUE(world);
+  constexpr size_t kRegions = 4, kBytes = 10'000;
+  GuardedMemory memory(kRegions * kBytes);
+  const auto part = [&](size_t i) { return memory.bytes().subspan(i * kBytes, kBytes); };
+  std::vector<RemoteRegion> regions;
+  for (size_t i = 0; i < kRegions; ++i) regions.push_back(world->at(1).expose(0, part(i)));
+  if (regions.front().key == 0) GTEST_SKIP() << "no puts between these ranks";
+  std::vector<std::byte> source(kBytes);
+  for (const size_t i : {1, 3, 0, 2}) {
+    fill(source, i);
+    ASSERT_TRUE(world->put(0, 1, regions[i], source, numbered(static_cast<uint32_t>(i))));
+  }
+  EXPECT_TRUE(world->pump_until([&] { return world->messages(1, 0) == kRegions; })) << "a put was dropped";
+  for (size_t i = 0; i < kRegions; ++i) EXPECT_EQ(first_wrong(part(i), i), kBytes) << i;
+  EXPECT_TRUE(memory.guards_intact());
+  for (const RemoteRegion& region : regions) world->conceal(1, 0, region);
+}
+
 // Puts that must be dropped, of several sizes: afterwards the memory is as it was, and the traffic goes on.
 class DroppedPut : public RegionTest {
  protected:
