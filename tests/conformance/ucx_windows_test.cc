@@ -96,6 +96,7 @@ TEST(UcxExposures, FindsOnlyWhatFits) {
   EXPECT_EQ(exposures.find(region.key, 3, region.address - 1, 1), nullptr);
   EXPECT_EQ(exposures.find(region.key, 3, region.address, 1001), nullptr);
   EXPECT_EQ(exposures.find(region.key, 3, region.address, ~size_t{0}), nullptr);
+  EXPECT_EQ(exposures.find(region.key, 3, region.address + 1, ~size_t{0}), nullptr) << "its end is beyond all numbers";
   EXPECT_EQ(exposures.find(region.key, 2, region.address, 10), nullptr);
   EXPECT_EQ(exposures.find(region.key + 1, 3, region.address, 10), nullptr);
   EXPECT_EQ(exposures.find(0, 3, region.address, 10), nullptr);

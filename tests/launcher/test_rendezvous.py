@@ -428,6 +428,19 @@ class Strangers(JobTest):
         self.assertGreater(time.monotonic() - begin, 0.8)
         self.assertLess(time.monotonic() - begin, SOON)
 
+    def test_a_rank_that_is_dropped_comes_again(self):
+        server = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(server.close)
+        server.settimeout(10)
+        address = f"IBCOLL_RUN_ADDRESS=127.0.0.1:{server.getsockname()[1]}"
+        with self.started("-n", 1, "env", address, tool(PROBE)):
+            for _ in range(5):
+                server.accept()[0].close()
+            connection, _ = server.accept()
+            self.addCleanup(connection.close)
+            connection.sendall(bytes(32))
+            self.assertEqual(len(self.receive(connection, 80)), 80)
+
     def test_a_false_launcher_is_found_out(self):
         server = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(server.close)

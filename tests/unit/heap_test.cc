@@ -92,6 +92,19 @@ TEST_F(HeapTest, NamesWhatIsSpoiled) {
   EXPECT_GT(named, 100);
 }
 
+// One word that is spoiled, whichever it is, leads to no memory that is not the heap's.
+TEST_F(HeapTest, GivesOutNothingBeyondItsEnd) {
+  std::mt19937_64 random(1);
+  for (size_t at = 1; at < sizeof(Heap) / sizeof(uint64_t); ++at) {
+    heap().prepare(kBytes, kBytes);
+    for (uint64_t i = 0; i < 10; ++i) take(1000);
+    for (uint64_t i = 0; i < 10; i += 2) heap().give_back(1000 * i, 1000);
+    reinterpret_cast<uint64_t*>(&heap())[at] = random();
+    const Result<uint64_t> taken = heap().take(16);
+    if (taken.ok()) ASSERT_LE(*taken, kBytes - 16) << "word " << at;
+  }
+}
+
 // What a full list cannot hold is lost, and nothing else.
 TEST_F(HeapTest, LosesWhatTheListHasNoPlaceFor) {
   for (uint64_t i = 0; i < 4000; ++i) EXPECT_EQ(take(1), i);
