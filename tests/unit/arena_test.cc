@@ -37,6 +37,7 @@ TEST(Arena, GivesMemoryForNothing) {
 
 TEST(Arena, RefusesWhatNobodyHas) {
   Arena arena;
+  EXPECT_NE(arena.allocate(100), nullptr);
   EXPECT_EQ(arena.allocate(~size_t{0}), nullptr);
   EXPECT_EQ(arena.allocate(~size_t{0} - 4096), nullptr);
   EXPECT_NE(arena.allocate(100), nullptr);
