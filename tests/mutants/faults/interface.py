@@ -22,7 +22,7 @@ FAULTS = [
           "requests > 0)", "requests > 1)",
           UNIT, API_UNIT),
     Fault("request_freed_in_flight", "runtime/api/collectives.cc",
-          "    if (request->request->in_flight())\n", "    if (!request->request)\n",
+          "    if (request->request->in_flight())\n", "    if (request->request->call().empty())\n",
           API, "Api.test_in_flight_3x1"),
     Fault("not_a_number_of_seconds", "runtime/api/collectives.cc",
           "if (std::isnan(seconds))", "if (std::isinf(-seconds) && seconds < 0)",
