@@ -323,7 +323,7 @@ class Output(PerfTest):
 class ProgressLine(PerfTest):
     """One row of some seconds, on a terminal."""
 
-    PERF = (BUILD / "bin/ibcoll_perf", "alltoall", "--bytes", "4M", "--seconds", "2")
+    PERF = (BUILD / "bin/ibcoll_perf", "alltoall", "--bytes", "4M", "--iterations", "5000")
 
     def on_terminal(self, *command, **streams):
         """What reaches the terminal of a run whose streams lead there, but for those given."""

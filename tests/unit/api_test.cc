@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -129,6 +130,36 @@ TEST_F(Api, CountArraysAreCopied) {
   EXPECT_EQ(ibcoll_wait(request), IBCOLL_OK);
   EXPECT_EQ(recv_[2], 3);
   EXPECT_EQ(ibcoll_request_free(request), IBCOLL_OK);
+}
+
+// A blocking call keeps its request for the next one like it: what the count arrays hold may have changed.
+TEST_F(Api, BlockingCallsLookAtTheCountsAgain) {
+  for (uint64_t bytes : {bytes_, bytes_ / 3, bytes_}) {
+    const uint64_t counts[1] = {bytes};
+    std::memset(recv_, 0, sizeof recv_);
+    ASSERT_EQ(ibcoll_alltoallv(world_, send_, counts, &zero_, recv_, counts, &zero_), IBCOLL_OK) << ibcoll_last_error();
+    EXPECT_EQ(recv_[0], 1);
+    EXPECT_EQ(recv_[2], bytes == bytes_ ? 3 : 0);
+  }
+}
+
+TEST_F(Api, WaitingTakesANumberOfSeconds) {
+  ibcoll_request_t request = nullptr;
+  const ibcoll_collective_args_t a = args(IBCOLL_ALLGATHER);
+  ASSERT_EQ(ibcoll_collective_init(world_, &a, &request), IBCOLL_OK);
+  EXPECT_EQ(ibcoll_start(request), IBCOLL_OK);
+  EXPECT_EQ(ibcoll_wait_timeout(request, std::nan("")), IBCOLL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(ibcoll_wait_timeout(request, -1), IBCOLL_OK) << "it is complete";
+  EXPECT_EQ(ibcoll_request_free(request), IBCOLL_OK);
+}
+
+TEST_F(Api, ATeamHasARankOnce) {
+  const int twice[] = {0, 0};
+  ibcoll_team_t team = nullptr;
+  EXPECT_EQ(ibcoll_team_create(world_, twice, 2, &team), IBCOLL_ERR_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(ibcoll_last_error()).find("rank 0 is listed twice"), std::string::npos) << ibcoll_last_error();
+  ASSERT_EQ(ibcoll_team_create(world_, twice, 1, &team), IBCOLL_OK) << ibcoll_last_error();
+  EXPECT_EQ(ibcoll_team_free(team), IBCOLL_OK);
 }
 
 TEST_F(Api, ErrorsBelongToTheThreadThatMadeThem) {

@@ -76,6 +76,11 @@ TEST(ArrivalFigures, AreThoseOfThePaper) {
   EXPECT_DOUBLE_EQ(figures.worst_factor, 3);    // 12 and 0
 }
 
+TEST(ArrivalFigures, CountFromTheLastArrivalToTheLastExit) {
+  std::vector<double> calls;
+  EXPECT_DOUBLE_EQ(arrival_figures({0, 20, 6, 18, 12, 19}, 3, 2, calls).last, 8);
+}
+
 TEST(ArrivalFigures, LateRankMovesWhatCrossesItsLink) {
   ArrivalSetting setting;
   setting.ranks = 16;
