@@ -14,8 +14,8 @@
 # at a time. The lock `vm`: virtual machines need gigabytes of memory. No suite changes the network of the machine but
 # cluster: the other namespaces belong to the processes that made them.
 #
-# asan looks at everything, of the many layouts of ranks at a few, with the checks of the standard library (indices,
-# empty containers). Leaks are looked for in unit, conformance, simulated, failures and launcher; not in ranks that are
+# asan looks at everything, of the many layouts of ranks and seeds at a few, with the checks of the standard library
+# (indices, empty containers). Leaks are looked for in unit, conformance, simulated, failures and launcher; not in ranks that are
 # programs (no_leaks): MPI and PMIx never free some. Options of the sanitizers: tests/sanitizer_defaults.c.
 # tsan looks at what is threaded: one rank of many threads on one node. UCX is not built for it: on several nodes it
 # crashes in threads of its own. Traffic between ranks that one thread polls in turn cannot race.
@@ -95,7 +95,7 @@ ibcoll_suite(compare release SECONDS 120 BESIDE
 ibcoll_suite(cluster release SECONDS 240 TARGETS all
   COMMAND [[python3 tests/perf/test_cluster.py $build]])
 ibcoll_suite(asan asan SECONDS 900 TARGETS ibcoll_unit_tests ibcoll_conformance_tests ibcoll_simulated_tests
-  COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_simulated_tests $no_counts" \
+  COMMAND [[all_of "$half="{0,1}" IBCOLL_TEST_SEEDS=2 $build/bin/ibcoll_simulated_tests $no_counts" \
     $build/bin/ibcoll_{conformance,unit}_tests]])
 ibcoll_suite(asan_api asan SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_api_ranks ibcoll_failures_tests
   COMMAND [[all_of "$no_leaks IBCOLL_TEST_LAYOUTS=one python3 tests/multiprocess/test_api.py Api" \
