@@ -105,10 +105,9 @@ ibcoll_suite(asan_tools asan SECONDS 700 TARGETS all ibcoll_launcher_tests ibcol
              ibcoll_bootstrap_programs
   COMMAND [[all_of $build/bin/ibcoll_launcher_tests \
     "python3 tests/launcher/test_launcher.py --bin $build/bin --part "{1,2}/2 \
-    "$no_leaks python3 tests/tools/test_info.py" "$no_leaks python3 tests/tools/test_perf.py" \
-    "python3 tests/tools/test_sim.py" "$no_leaks python3 tests/tools/test_trace.py" \
-    "$no_leaks python3 tests/multiprocess/test_radix.py" \
-    "$no_leaks python3 tests/multiprocess/test_apps.py FtTest.test_class_s_over_ibcoll NBodyTest.test_table" \
+    "$no_leaks python3 tests/tools/test_perf.py Arrivals BadOptions Broken Figures Formats Output" \
+    "$no_leaks python3 tests/tools/test_info.py" "python3 tests/tools/test_sim.py" \
+    "$no_leaks python3 tests/tools/test_trace.py" "$no_leaks python3 tests/multiprocess/test_radix.py" \
     "$no_leaks python3 tests/bootstraps/test_bootstraps.py $build"]])
 ibcoll_suite(asan_ranks asan SECONDS 600 TARGETS all ibcoll_api_ranks
   COMMAND [[$no_leaks IBCOLL_TEST_LAYOUTS=3x1,3x2,5x1,11x4 python3 tests/multiprocess/test_collectives.py]])

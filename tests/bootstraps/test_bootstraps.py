@@ -127,7 +127,7 @@ class InsideMpi(Job):
             self.assertNotEqual(done.returncode, 0)
             self.assertEqual(done.stderr.count("; there are auto" if "magic" in setting else setting), 3, done.stderr)  # ranks 0, 2 and 4 are a job of their own
             self.assertEqual(done.stderr.count("rank 2 could not join the job"), 2, done.stderr)
-        self.assertLess(time.monotonic() - begin, 40)
+        self.assertLess(time.monotonic() - begin, 100)  # well before the deadline of joining, twice
 
     def test_a_rank_that_never_comes_is_given_up_after_the_timeout(self):
         program = BIN / "ibcoll_mpi_program_openmpi"

@@ -244,7 +244,7 @@ class Signals(JobTest):
             time.sleep(0.5)
             os.kill(pids[1], signal.SIGSTOP)
             end = time.monotonic() + SECONDS
-            while b" late for " not in said and time.monotonic() < end:
+            while b": rank 1 is late for " not in said and time.monotonic() < end:
                 job.send_signal(signal.SIGQUIT)
                 time.sleep(1.5)
                 while select.select([job.stderr], [], [], 0)[0]:

@@ -323,7 +323,7 @@ class Output(PerfTest):
 class ProgressLine(PerfTest):
     """One row of some seconds, on a terminal."""
 
-    PERF = (BUILD / "bin/ibcoll_perf", "alltoall", "--bytes", "4M", "--iterations", "5000")
+    PERF = (BUILD / "bin/ibcoll_perf", "alltoall", "--bytes", "4M", "--iterations", "3000")  # takes seconds
 
     def on_terminal(self, *command, **streams):
         """What reaches the terminal of a run whose streams lead there, but for those given."""
@@ -340,9 +340,9 @@ class ProgressLine(PerfTest):
         return seen.decode()
 
     def test_is_shown_and_overwritten(self):
-        for launch in ((), (BUILD / "bin/ibcoll_run", "-n", "2")):
+        for launch, iterations in ((), "20000"), ((BUILD / "bin/ibcoll_run", "-n", "2"), "3000"):
             with self.subTest(launch=launch):
-                lines = self.on_terminal(*launch, *self.PERF).split("\n")
+                lines = self.on_terminal(*launch, *self.PERF[:-1], iterations).split("\n")
                 # Before the row, which is there once it is measured.
                 self.assertRegex(lines[2], r"\A0 of 1 rows done; 4194304 bytes, default, [1-9]\d* s\x1b\[K\r.* 4194304 ")
                 # What is left of each line once it has been overwritten.
