@@ -14,10 +14,8 @@ namespace ibcoll {
 // costs half as much again (docs/design/0005-selection.md).
 inline CostModel model_of_leaders(const Shape& s, const CostModel& m) {
   CostModel leaders = m;
-  if (m.by_ranks) {
-    leaders.sharing = std::max(1.0, m.sharing / s.most_local);
-    leaders.beta_us *= std::min(1.0, 1.5 * leaders.sharing / m.sharing);
-  }
+  leaders.sharing = std::max(1.0, m.sharing / s.most_local);
+  if (m.by_ranks) leaders.beta_us *= std::min(1.0, 1.5 * leaders.sharing / m.sharing);
   return leaders;
 }
 
