@@ -30,14 +30,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   return tree_us(Chain::shape(s.p, 1), m, static_cast<double>(s.bytes), static_cast<double>(s.parameter));
 }
 
-uint64_t choose(const Shape& s, const CostModel& m) {
-  const auto cost = [&](uint64_t piece) {
-    Shape tried = s;
-    tried.parameter = piece;
-    return cost_us(tried, m);
-  };
-  return best_piece(4096, kMostPiece, s.bytes, cost);
-}
+uint64_t choose(const Shape& s, const CostModel& m) { return best_piece<cost_us>(s, m, 4096, kMostPiece, s.bytes); }
 
 }  // namespace
 

@@ -83,12 +83,7 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 template <typename Tree>
 uint64_t choose(const Shape& s, const CostModel& m) {
-  const auto cost = [&](uint64_t piece) {
-    Shape tried = s;
-    tried.parameter = piece;
-    return cost_us<Tree>(tried, m);
-  };
-  return best_piece(4096, std::max(s.area_bytes, kLeastPiece), s.bytes, cost);
+  return best_piece<cost_us<Tree>>(s, m, 4096, std::max(s.area_bytes, kLeastPiece), s.bytes);
 }
 
 const char* why_not(const Shape& s) { return applies_to_nodes_of_ranks(s, s.area_bytes); }

@@ -41,13 +41,18 @@ inline double tree_us(const TreeShape& t, const CostModel& m, double bytes, doub
   return (t.depth * (m.alpha_us + m.turn_us) + std::max(path, work) + std::max(busiest, work)) / 2;
 }
 
-// The piece, a power of two from `least` to `most`, or all in one, that makes cost_us(piece) lowest.
-template <typename CostUs>
-uint64_t best_piece(uint64_t least, uint64_t most, uint64_t bytes, CostUs cost_us) {
+// The piece, a power of two from `least` to `most`, or all in one, by which `bytes` bytes cost least.
+template <double (*kCost)(const Shape&, const CostModel&)>
+uint64_t best_piece(const Shape& s, const CostModel& m, uint64_t least, uint64_t most, uint64_t bytes) {
+  Shape tried = s;
+  const auto cost_of = [&](uint64_t piece) {
+    tried.parameter = piece;
+    return kCost(tried, m);
+  };
   uint64_t best = most;
-  double lowest = cost_us(most);
+  double lowest = cost_of(most);
   for (uint64_t piece = least; piece < std::min(most, bytes); piece *= 2) {
-    const double cost = cost_us(piece);
+    const double cost = cost_of(piece);
     if (cost < lowest) lowest = cost, best = piece;
   }
   return best;

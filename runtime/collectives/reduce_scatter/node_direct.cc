@@ -84,14 +84,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   return on_node + between + (std::ceil(n / piece) - 1) * std::max(on_node, between);
 }
 
-uint64_t choose(const Shape& s, const CostModel& m) {
-  const auto cost = [&](uint64_t piece) {
-    Shape tried = s;
-    tried.parameter = piece;
-    return cost_us(tried, m);
-  };
-  return best_piece(1 << 16, kMostPiece, s.total, cost);
-}
+uint64_t choose(const Shape& s, const CostModel& m) { return best_piece<cost_us>(s, m, 1 << 16, kMostPiece, s.total); }
 
 const char* why_not(const Shape& s) {
   const char* const reason = needs_commutative(s);

@@ -110,12 +110,7 @@ double cost_us(const Shape& s, const CostModel& m) {
 }
 
 uint64_t choose(const Shape& s, const CostModel& m) {
-  const auto cost = [&](uint64_t piece) {
-    Shape tried = s;
-    tried.parameter = piece;
-    return cost_us(tried, m);
-  };
-  return best_piece(4096, std::max(s.area_bytes, kLeastPiece), s.bytes, cost);
+  return best_piece<cost_us>(s, m, 4096, std::max(s.area_bytes, kLeastPiece), s.bytes);
 }
 
 constexpr Algorithm row(ibcoll_collective_t collective) {
