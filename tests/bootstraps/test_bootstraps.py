@@ -84,20 +84,17 @@ class PmixModule(Job):
 
     @unittest.skipUnless(shutil.which("mpirun.openmpi"), "Open MPI is not installed")
     def test_a_rank_that_never_comes_is_given_up_after_the_timeout(self):
-        begin = time.monotonic()
-        done = run(*OPENMPI, "-n", 1, "-x", "IBCOLL_TIMEOUT=1.5", BIN / "ibcoll_job", ":", "-n", 1, "sleep", 40)
-        self.assertLess(time.monotonic() - begin, 30)
-        self.assertNotEqual(done.returncode, 0)
+        done = run("timeout", 80, *OPENMPI, "-n", 1, "-x", "IBCOLL_TIMEOUT=1.5", BIN / "ibcoll_job", ":",
+                   "-n", 1, "sleep", 1000)
+        self.assertNotIn(done.returncode, (0, 124), done.stderr)
         self.assertIn("PMIx_Fence: not all 2 ranks came within 1.5 s (IBCOLL_TIMEOUT)", done.stderr)
 
     def test_a_server_that_does_not_answer_is_given_up_after_the_timeout(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:
             address = f"nobody.0;tcp4://127.0.0.1:{silent.getsockname()[1]}"
             versions = {f"PMIX_SERVER_URI{version}": address for version in ("2", "21", "3", "4", "41")}
-            begin = time.monotonic()
-            done = run("timeout", 40, BIN / "ibcoll_job", PMIX_RANK="0", PMIX_NAMESPACE="nobody", IBCOLL_TIMEOUT="1.5",
+            done = run("timeout", 80, BIN / "ibcoll_job", PMIX_RANK="0", PMIX_NAMESPACE="nobody", IBCOLL_TIMEOUT="1.5",
                        **versions)
-        self.assertLess(time.monotonic() - begin, 30)
         self.assertNotIn(done.returncode, (0, 124), done.stderr)
         self.assertIn("PMIx_Init: the PMIx server did not answer within 1.5 s (IBCOLL_TIMEOUT)", done.stderr)
 
@@ -133,9 +130,7 @@ class InsideMpi(Job):
         program = BIN / "ibcoll_mpi_program_openmpi"
         if not program.exists():
             self.skipTest("openmpi is not installed")
-        begin = time.monotonic()
-        done = run("timeout", 40, *OPENMPI, "-n", 4, program, "absent", IBCOLL_TIMEOUT="1.5")
-        self.assertLess(time.monotonic() - begin, 30)
+        done = run("timeout", 80, *OPENMPI, "-n", 4, program, "absent", IBCOLL_TIMEOUT="1.5")
         self.assertNotIn(done.returncode, (0, 124), done.stderr)
         self.assertIn("not all 2 ranks came within 1.5 s (IBCOLL_TIMEOUT)", done.stderr)
 

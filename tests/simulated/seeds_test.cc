@@ -18,8 +18,8 @@ TEST(Seeds, EveryRunCompletesWithTheRightData) {
     puts += result.counters.puts;
     messages += result.counters.messages;
   }
-  if (seeds.first == seeds.last) return;
-  // The paths that are easy to miss were taken.
+  if (seeds.last - seeds.first < 100) return;
+  // Among so many, the paths that are easy to miss were taken.
   EXPECT_GT(no_credit, 0u);
   EXPECT_GT(puts, 0u);
   EXPECT_GT(messages, 0u);
