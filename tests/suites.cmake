@@ -8,14 +8,14 @@
 # test build_NAME builds the targets that the suite needs. tests/suite runs the command in the root of the checkout,
 # with $build = the tree, for SECONDS at most; it explains the words of commands.
 #
-# tests/run lets three tests run at a time: one build, which leaves the cores to the suites; one suite that keeps all
-# cores busy; and suites that mostly wait, or have one thread (BESIDE). Nothing runs beside a suite that is ALONE:
-# packets between two emulated machines time out when others take the cores. Of suites with a lock in common one runs
-# at a time. The lock `vm`: virtual machines need gigabytes of memory. No suite changes the network of the machine but
-# cluster: the other namespaces belong to the processes that made them.
+# tests/run lets two suites run at a time: one that keeps all cores busy, and one that mostly waits, or has one thread
+# (BESIDE). Trees are built meanwhile by what time the suites leave, release first. No suite runs beside one that is
+# ALONE: packets between two emulated machines time out when others take the cores. Of suites with a lock in common one
+# runs at a time. The lock `vm`: virtual machines need gigabytes of memory. No suite changes the network of the machine
+# but cluster: the other namespaces belong to the processes that made them.
 #
-# asan looks at everything, of the many layouts of ranks and seeds at a few, with the checks of the standard library
-# (indices, empty containers). Leaks are looked for in unit, conformance, simulated, failures and launcher; not in
+# asan looks at the library, at the launcher, and at what reads the bytes of others; of the many layouts of ranks and
+# seeds at a few; with the checks of the standard library (indices, empty containers). Leaks are looked for in unit, conformance, simulated, failures and launcher; not in
 # ranks that are programs (no_leaks): MPI and PMIx never free some. Options of the sanitizers:
 # tests/sanitizer_defaults.c.
 # tsan looks at what is threaded: one rank of many threads on one node. UCX is not built for it: on several nodes it
@@ -29,19 +29,22 @@ function(ibcoll_suite name preset)
     return()
   endif()
   set(runner ${PROJECT_SOURCE_DIR}/tests/suite)
-  if(NOT suite_BESIDE)
+  if(suite_ALONE OR NOT suite_BESIDE)
     list(APPEND suite_LOCKS cores)
+  endif()
+  if(suite_ALONE OR suite_BESIDE)
+    list(APPEND suite_LOCKS beside)
   endif()
   add_test(NAME ${name} COMMAND ${runner} ${name} ${suite_SECONDS} "${suite_COMMAND}")
   # tests/suite ends it in time; CTest ends tests/suite where that hangs.
   math(EXPR timeout "${suite_SECONDS} + 60")
   set_tests_properties(${name} PROPERTIES LABELS ${preset} TIMEOUT ${timeout} COST ${suite_SECONDS}
-                       ENVIRONMENT build=${PROJECT_BINARY_DIR} RESOURCE_LOCK "${suite_LOCKS}" RUN_SERIAL ${suite_ALONE})
+                       ENVIRONMENT build=${PROJECT_BINARY_DIR} RESOURCE_LOCK "${suite_LOCKS}")
   if(suite_TARGETS)
     # In the order of this file.
     math(EXPR cost "10000 - ${ibcoll_suites}")
-    add_test(NAME build_${name} COMMAND nice -n 10 ${runner} -b ${name} ${preset} ${suite_TARGETS})
-    set_tests_properties(build_${name} PROPERTIES LABELS build TIMEOUT 3600 COST ${cost} RESOURCE_LOCK build
+    add_test(NAME build_${name} COMMAND ${runner} -b ${name} ${preset} ${suite_TARGETS})
+    set_tests_properties(build_${name} PROPERTIES LABELS build TIMEOUT 3600 COST ${cost} RESOURCE_LOCK build_${preset}
                          FIXTURES_SETUP built_${name} ENVIRONMENT build=${PROJECT_BINARY_DIR})
     set_tests_properties(${name} PROPERTIES FIXTURES_REQUIRED built_${name})
   endif()
@@ -101,15 +104,13 @@ ibcoll_suite(asan asan SECONDS 900 TARGETS ibcoll_unit_tests ibcoll_conformance_
 ibcoll_suite(asan_api asan SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_api_ranks ibcoll_failures_tests
   COMMAND [[all_of "$no_leaks IBCOLL_TEST_LAYOUTS=one python3 tests/multiprocess/test_api.py Api" \
     $build/bin/ibcoll_failures_tests]])
-ibcoll_suite(asan_tools asan SECONDS 700 TARGETS all ibcoll_launcher_tests ibcoll_launcher_probe
+ibcoll_suite(asan_launcher asan SECONDS 500 TARGETS ibcoll_run ibcoll_launcher_tests ibcoll_launcher_probe ibcoll_trace
              ibcoll_bootstrap_programs
   COMMAND [[all_of $build/bin/ibcoll_launcher_tests \
     "python3 tests/launcher/test_launcher.py --bin $build/bin --part "{1,2}/2 \
-    "$no_leaks python3 tests/tools/test_perf.py Arrivals BadOptions Broken Figures Formats Output" \
-    "$no_leaks python3 tests/tools/test_info.py" "python3 tests/tools/test_sim.py" \
-    "$no_leaks python3 tests/tools/test_trace.py" "$no_leaks python3 tests/multiprocess/test_radix.py" \
-    "$no_leaks python3 tests/bootstraps/test_bootstraps.py $build"]])
-ibcoll_suite(asan_ranks asan SECONDS 600 TARGETS all ibcoll_api_ranks
+    "$no_leaks python3 tests/bootstraps/test_bootstraps.py $build" \
+    "python3 tests/tools/test_trace.py Analysis BadInput InNode ServedOrder"]])
+ibcoll_suite(asan_ranks asan SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_perf ibcoll_api_ranks
   COMMAND [[$no_leaks IBCOLL_TEST_LAYOUTS=3x1,3x2,5x1,11x4 python3 tests/multiprocess/test_collectives.py]])
 ibcoll_suite(asan_vm asan SECONDS 300 LOCKS vm TARGETS ibcoll_conformance_tests
   COMMAND [[tests/vm/steps sanitized]])

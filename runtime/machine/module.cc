@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <cstring>
 #include <string>
 
 #include "runtime/base/start_folder.h"
@@ -25,8 +26,12 @@ Result<void*> module_function(const char* file, const char* symbol) {
       if (why.empty()) why = ::dlerror();
       continue;
     }
-    if (void* const function = ::dlsym(module, symbol)) return function;
-    return error(IBCOLL_ERR_UNSUPPORTED, "{} has no {}: it is not of this version of ibcoll", path, symbol);
+    const auto* const build = static_cast<const char*>(::dlsym(module, "ibcoll_module_build"));
+    void* const function = ::dlsym(module, symbol);
+    if (function && build && std::strcmp(build, ibcoll_module_build) == 0) return function;
+    return error(IBCOLL_ERR_UNSUPPORTED,
+                 "{} is of another build than libibcoll.so ({}, not {}); install both from one build", path,
+                 build && function ? build : "an older one", ibcoll_module_build);
   }
   return error(IBCOLL_ERR_UNSUPPORTED, "the module {} cannot be loaded: {}", file, why);
 }

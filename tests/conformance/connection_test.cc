@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // [C10]: connections are made on first use, and only to peers talked to.
+#include <thread>
+
 #include "runtime/base/json.h"
 #include "tests/conformance/world.h"
 
@@ -41,6 +43,33 @@ TEST_P(ConnectionTest, BothSidesMayBegin) {
     return true;
   }));
   for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(connections(*world, rank), 4);
+}
+
+TEST_P(ConnectionTest, AnotherJobIsNotHeard) {
+  std::unique_ptr<Group> group = GetParam().make(2, seed());
+  ASSERT_TRUE(group);
+  std::unique_ptr<Transport> stranger = group->make_stranger();
+  const bool meets_strangers = GetParam().name.starts_with("ucx") || GetParam().name.starts_with("verbs");
+  ASSERT_EQ(stranger != nullptr, meets_strangers);
+  if (!stranger) GTEST_SKIP() << "ranks of two jobs never meet there";
+  auto world = std::make_unique<World>(std::move(group));
+  std::vector<Event> events(16);
+  bool sent = false;
+  for (const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+       std::chrono::steady_clock::now() < end;) {
+    sent = sent || stranger->send(1, numbered(7), {});
+    stranger->poll(events);
+    world->pump();
+  }
+  EXPECT_TRUE(sent);
+  EXPECT_TRUE(world->got(1).empty());
+  // The rank whose number it has is.
+  ASSERT_TRUE(world->send(0, 1, numbered(8), {}));
+  ASSERT_TRUE(world->pump_until([&] { return !world->got(1).empty(); }));
+  EXPECT_EQ(world->got(1).front().note.op, 8u);
+  std::thread end([&] { stranger.reset(); });
+  world.reset();
+  end.join();
 }
 
 TEST_P(ConnectionTest, NamesItself) {

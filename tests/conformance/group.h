@@ -21,6 +21,9 @@ class Group {
   virtual void idle() = 0;
   // Ends the transport of one rank; at() has it no more. False: the ranks of this group only end together.
   virtual bool leave(int /*rank*/) { return false; }
+  // Rank 0 of another job of as many ranks, which takes this group's ranks for its own, as when addresses are used
+  // again. nullptr: ranks of two jobs never meet there.
+  virtual std::unique_ptr<Transport> make_stranger() { return nullptr; }
   // Ranks may be used by different threads.
   virtual bool threads() const { return true; }
 };

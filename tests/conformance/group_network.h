@@ -4,7 +4,9 @@
 
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -23,17 +25,28 @@ class NetworkGroup : public Group {
     Result<Config> config = Config::load_from(settings.data());
     if (!config.ok()) return complain(config.status());
     auto group = std::make_unique<NetworkGroup>();
-    std::vector<std::vector<std::byte>> addresses;
+    group->open_ = [config = std::move(*config), size, job, more...](int rank, uint64_t other) {
+      return Network::open({rank, size, &config, true, job + other}, more...);
+    };
     for (int rank = 0; rank < size; ++rank) {
-      Result<std::unique_ptr<Network>> transport = Network::open({rank, size, &*config, true, job}, more...);
+      Result<std::unique_ptr<Network>> transport = group->open_(rank, 0);
       if (!transport.ok()) return complain(transport.status());
-      addresses.push_back((*transport)->address());
+      group->addresses_.push_back((*transport)->address());
       group->transports_.push_back(std::move(*transport));
     }
     for (const auto& transport : group->transports_) {
-      if (Status status = transport->set_addresses(addresses); !status.ok()) return complain(status);
+      if (Status status = transport->set_addresses(group->addresses_); !status.ok()) return complain(status);
     }
     return group;
+  }
+
+  std::unique_ptr<Transport> make_stranger() override {
+    Result<std::unique_ptr<Network>> stranger = open_(0, 1);
+    if (!stranger.ok()) return complain(stranger.status());
+    std::vector<std::vector<std::byte>> addresses = addresses_;
+    addresses[0] = (*stranger)->address();
+    if (Status status = (*stranger)->set_addresses(addresses); !status.ok()) return complain(status);
+    return std::move(*stranger);
   }
 
   // All leave at once, as ranks do: the end of a transport waits a while for its peers' answers.
@@ -52,10 +65,12 @@ class NetworkGroup : public Group {
   }
 
  private:
-  static std::unique_ptr<Group> complain(const Status& status) {
+  static std::nullptr_t complain(const Status& status) {
     fprintf(stderr, "%s\n", status.text().c_str());
     return nullptr;
   }
+  std::function<Result<std::unique_ptr<Network>>(int rank, uint64_t other_job)> open_;
+  std::vector<std::vector<std::byte>> addresses_;
   std::vector<std::unique_ptr<Network>> transports_;
 };
 

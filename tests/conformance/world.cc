@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 
 #include "runtime/base/hash.h"
@@ -35,25 +36,29 @@ std::byte pattern(uint64_t id, size_t offset) {
 
 void fill(std::span<std::byte> memory, uint64_t id) {
   for (size_t begin = 0; begin < memory.size(); begin += 8) {
-    uint64_t word = pattern_word(id, begin / 8);
-    for (size_t i = begin; i < std::min(begin + 8, memory.size()); ++i, word >>= 8) {
-      memory[i] = static_cast<std::byte>(word);
-    }
+    const uint64_t word = pattern_word(id, begin / 8);
+    std::memcpy(&memory[begin], &word, std::min<size_t>(8, memory.size() - begin));
   }
 }
 
 size_t first_wrong(std::span<const std::byte> memory, uint64_t id) {
   for (size_t begin = 0; begin < memory.size(); begin += 8) {
-    uint64_t word = pattern_word(id, begin / 8);
-    for (size_t i = begin; i < std::min(begin + 8, memory.size()); ++i, word >>= 8) {
-      if (memory[i] != static_cast<std::byte>(word)) return i;
-    }
+    const uint64_t word = pattern_word(id, begin / 8);
+    const size_t bytes = std::min<size_t>(8, memory.size() - begin);
+    if (std::memcmp(&memory[begin], &word, bytes) == 0) continue;
+    for (size_t i = begin;; ++i)
+      if (memory[i] != pattern(id, i)) return i;
   }
   return memory.size();
 }
 
 GuardedMemory::GuardedMemory(size_t bytes, size_t misalignment)
     : memory_(bytes + 2 * kGuard + misalignment, kFill), begin_(kGuard + misalignment), size_(bytes) {}
+
+bool GuardedMemory::untouched_from(size_t offset) const {
+  return std::all_of(memory_.begin() + static_cast<std::ptrdiff_t>(begin_ + offset), memory_.end(),
+                     [](std::byte b) { return b == kFill; });
+}
 
 bool GuardedMemory::guards_intact() const {
   const auto intact = [](std::byte b) { return b == kFill; };

@@ -36,7 +36,8 @@ class GuardedMemory {
   explicit GuardedMemory(size_t bytes, size_t misalignment = 0);
   std::span<std::byte> bytes() { return {memory_.data() + begin_, size_}; }
   bool guards_intact() const;
-  bool untouched() const;  // neither guards nor inside written since construction
+  bool untouched() const;                    // neither guards nor inside written since construction
+  bool untouched_from(size_t offset) const;  // nor the inside from there on, nor the guard behind it
 
  private:
   static constexpr size_t kGuard = 4096;
