@@ -63,6 +63,7 @@ TEST_P(ConnectionTest, AnotherJobIsNotHeard) {
   }
   EXPECT_TRUE(sent);
   EXPECT_TRUE(world->got(1).empty());
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(connections(*world, rank), 0) << "rank " << rank;
   // The rank whose number it has is.
   ASSERT_TRUE(world->send(0, 1, numbered(8), {}));
   ASSERT_TRUE(world->pump_until([&] { return !world->got(1).empty(); }));
