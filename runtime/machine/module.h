@@ -11,8 +11,8 @@ extern "C" IBCOLL_MODULE_API const char ibcoll_module_build[];
 namespace ibcoll {
 
 // The function `symbol` of the module `file` ("libibcoll_ucx.so"): beside libibcoll.so (or the program that contains
-// this code), in ../lib of that place, then wherever the loader looks. The module stays loaded. UNSUPPORTED: why not, as
-// when it is of another build.
+// this code), in ../lib of that place, then wherever the loader looks. The module stays loaded. UNSUPPORTED: why not,
+// as when it is of another build.
 Result<void*> module_function(const char* file, const char* symbol);
 
 }  // namespace ibcoll
