@@ -241,6 +241,8 @@ Status TcpBootstrap::ask_who_is_missing() {
   if (send(bytes_of(question), deadline).ok() && receive_answer(answer, deadline).ok() &&
       (answer.kind == Kind::kMissing || answer.kind == Kind::kFailed)) {
     text = receive_text(answer.length, deadline);
+  } else if (answer.kind == Kind::kGathered) {
+    text = std::string("the last ones came just afterwards");
   }
   return error(IBCOLL_ERR_TIMEOUT, "{}: the ranks of the job did not all come within {} s (IBCOLL_TIMEOUT): {}", who(),
                exchange_seconds_, text.ok() ? text.value() : text.status().text());

@@ -43,8 +43,12 @@ function(ibcoll_suite name preset)
   if(suite_TARGETS)
     # In the order of this file.
     math(EXPR cost "10000 - ${ibcoll_suites}")
+    set(builder sanitized)
+    if(preset STREQUAL "release")
+      set(builder release)
+    endif()
     add_test(NAME build_${name} COMMAND ${runner} -b ${name} ${preset} ${suite_TARGETS})
-    set_tests_properties(build_${name} PROPERTIES LABELS build TIMEOUT 3600 COST ${cost} RESOURCE_LOCK build_${preset}
+    set_tests_properties(build_${name} PROPERTIES LABELS build TIMEOUT 3600 COST ${cost} RESOURCE_LOCK build_${builder}
                          FIXTURES_SETUP built_${name} ENVIRONMENT build=${PROJECT_BINARY_DIR})
     set_tests_properties(${name} PROPERTIES FIXTURES_REQUIRED built_${name})
   endif()

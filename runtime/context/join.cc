@@ -26,7 +26,6 @@
 namespace ibcoll {
 namespace {
 
-constexpr auto kJoinDeadline = std::chrono::seconds(60);
 constexpr std::chrono::milliseconds kLinkPatience{100};
 
 uint64_t digest_of(std::string_view text) { return Digest().add(text).value(); }
@@ -305,10 +304,10 @@ class Joining {
 
   Status share_segment() {
     if (locals_.size() == 1) return {};
-    const auto deadline = std::chrono::steady_clock::now() + kJoinDeadline;
+    const Deadline deadline = Deadline::after_seconds(config_.seconds("IBCOLL_TIMEOUT"));
     const auto self = std::find(locals_.begin(), locals_.end(), rank()) - locals_.begin();
     if (segment_) {
-      if (Status served = segment_->serve(segment_key(), deadline); !served.ok()) return served;
+      if (Status served = segment_->serve(segment_key(), locals_, deadline); !served.ok()) return served;
     } else {
       Result<std::unique_ptr<shm::Segment>> received =
           shm::Segment::receive(segment_name(), segment_key(), static_cast<int>(self), static_cast<int>(locals_.size()),

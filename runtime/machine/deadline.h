@@ -16,6 +16,11 @@ class Deadline {
   static Deadline after_ns(uint64_t ns) noexcept {
     return Deadline(Clock::now() + std::chrono::nanoseconds(static_cast<int64_t>(ns)));
   }
+  // As a setting says it: infinity is never.
+  static Deadline after_seconds(double seconds) noexcept {
+    constexpr double kCentury = 3e9;
+    return seconds < kCentury ? after_ns(static_cast<uint64_t>(seconds * 1e9)) : never();
+  }
   // For waits that something else ends for certain. No clock is read.
   static constexpr Deadline never() noexcept { return Deadline(Clock::time_point::max()); }
 

@@ -80,9 +80,11 @@ ProcessId ProcessId::own() {
   return {machine == 0 ? 1 : machine, ::getpid(), stat_of(::getpid()).start};
 }
 
-uint64_t ProcessId::start_of(int64_t pid) {
+std::optional<uint64_t> ProcessId::start_of(int64_t pid) {
   const ProcessStat stat = stat_of(pid);
-  return stat.failure == 0 && !stat.ended() ? stat.start : 0;
+  if (stat.failure == 0) return stat.ended() ? 0 : stat.start;
+  if (::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) return 0;
+  return std::nullopt;
 }
 
 ProcessWatch::~ProcessWatch() {

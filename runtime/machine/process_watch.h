@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,9 @@ struct IBCOLL_MODULE_API ProcessId {
   uint64_t start = 0;  // when it started, so that a reused PID is not taken for it; 0: not known
 
   static ProcessId own();
-  // Of a process of this machine that has this PID; 0: there is none, or it has ended and was not waited for.
-  static uint64_t start_of(int64_t pid);
+  // Of a process of this machine that has this PID; 0: there is none, or it has ended and was not waited for. Nothing:
+  // somebody has that PID, and more cannot be seen, as where descriptors are short or processes are hidden.
+  static std::optional<uint64_t> start_of(int64_t pid);
 };
 static_assert(sizeof(ProcessId) == 24);
 

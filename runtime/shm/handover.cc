@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -107,8 +108,14 @@ class Server {
       : listener_(listener), segment_(segment), key_(key), served_(static_cast<size_t>(ranks)) {
     served_[0] = true;  // the leader
   }
-  bool done() const { return missing() == 0; }
-  std::ptrdiff_t missing() const { return std::count(served_.begin(), served_.end(), false); }
+  bool done() const { return std::find(served_.begin(), served_.end(), false) == served_.end(); }
+  // Their names.
+  std::vector<int> missing(std::span<const int> ranks) const {
+    std::vector<int> names;
+    for (size_t i = 0; i < served_.size(); ++i)
+      if (!served_[i]) names.push_back(ranks[i]);
+    return names;
+  }
   // Until something has happened, or the deadline has passed: false.
   bool serve(Deadline deadline) {
     std::vector<pollfd> entries{{listener_, POLLIN, 0}};
@@ -182,12 +189,13 @@ Status Segment::offer(const std::string& name) {
   return {};
 }
 
-Status Segment::serve(uint64_t key, Deadline deadline) {
+Status Segment::serve(uint64_t key, std::span<const int> ranks, Deadline deadline) {
   Server server(listener_, fd_, key, ranks_);
   while (!server.done())
     if (!server.serve(deadline))
-      return error(IBCOLL_ERR_TIMEOUT, "shm: {} of {} ranks of this node did not fetch the shared segment in time",
-                   server.missing(), ranks_ - 1);
+      return error(IBCOLL_ERR_TIMEOUT,
+                   "shm: of this node's ranks these did not fetch the shared segment in time (IBCOLL_TIMEOUT): {}",
+                   fmt::join(server.missing(ranks), ", "));
   ::close(std::exchange(listener_, -1));
   return {};
 }
@@ -201,7 +209,8 @@ Result<std::unique_ptr<Segment>> Segment::receive(const std::string& name, uint6
     return !fd.ok() || fd.value() >= 0;
   };
   if (!WaitLoop(kTryingAgain, deadline).until(decided))
-    return error(IBCOLL_ERR_TIMEOUT, "shm: the leader of this node did not hand over the shared segment in time");
+    return error(IBCOLL_ERR_TIMEOUT,
+                 "shm: the leader of this node did not hand over the shared segment in time (IBCOLL_TIMEOUT)");
   if (!fd.ok()) return fd.status();
   std::unique_ptr<Segment> segment(new Segment(fd.value(), ranks, ring_bytes));
   if (Status status = segment->map(); !status.ok()) return status;

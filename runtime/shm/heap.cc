@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <optional>
 
 #include "runtime/machine/process_watch.h"
 #include "runtime/machine/wait_loop.h"
@@ -26,9 +27,12 @@ uint64_t own_word() noexcept {
   return word;
 }
 
-bool owner_runs(uint64_t word) noexcept {
-  const auto pid = static_cast<int64_t>(word >> 32);
-  return word_of({0, pid, ProcessId::start_of(pid)}) == word;
+// For certain: an owner that is taken for dead while it writes spoils the list.
+bool has_ended(uint64_t owner) noexcept {
+  const auto pid = static_cast<int64_t>(owner >> 32);
+  const std::optional<uint64_t> start = ProcessId::start_of(pid);
+  const bool owner_knew_its_start = static_cast<uint32_t>(owner) != 0;
+  return start && (*start == 0 || (owner_knew_its_start && word_of({0, pid, *start}) != owner));
 }
 
 }  // namespace
@@ -49,7 +53,7 @@ Status Heap::lock() noexcept {
     owner = 0;
     if (owner_.compare_exchange_strong(owner, own_word(), std::memory_order_acquire)) return true;
     // The changes of one that has ended are all there, or not at all.
-    return ++looks % kLooksPerQuestion == 0 && !owner_runs(owner) &&
+    return ++looks % kLooksPerQuestion == 0 && has_ended(owner) &&
            owner_.compare_exchange_strong(owner, own_word(), std::memory_order_acquire);
   };
   if (WaitLoop(kForTheLock, Deadline::after_ns(kPatienceNs)).until(taken)) return {};

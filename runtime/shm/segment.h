@@ -74,7 +74,8 @@ class Segment {
   // The leader: listens under `name` ...
   Status offer(const std::string& name);
   // ... and hands the segment to the other ranks - 1. Only processes of the same user that know the key get it.
-  Status serve(uint64_t key, Deadline deadline);
+  // TIMEOUT names those that did not come, as `ranks` does, by local rank.
+  Status serve(uint64_t key, std::span<const int> ranks, Deadline deadline);
   // The others, once the leader has called offer(). `rank`: the local one.
   static Result<std::unique_ptr<Segment>> receive(const std::string& name, uint64_t key, int rank, int ranks,
                                                   uint64_t ring_bytes, Deadline deadline);

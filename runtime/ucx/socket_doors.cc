@@ -37,10 +37,12 @@ void SocketWatch::find_listeners(const std::vector<uint64_t>& before, std::span<
     const std::byte port[2] = {std::byte(address->port >> 8), std::byte(address->port & 0xff)};
     if (std::search(ucx_address.begin(), ucx_address.end(), port, port + 2) == ucx_address.end()) return;
     listeners_[socket] = identity_of(socket);
+    (void)admit_only(socket, {});
     ::fcntl(socket, F_SETFD, FD_CLOEXEC);
     own_.ports.push_back(address->port);
     if (is_loopback(address->host)) own_.hosts.push_back(address->host);
   });
+  turn_strangers_out();
   if (connects_are_seen() && !own_.ports.empty()) reserve_source();
   const std::vector<Host> hosts = own_hosts();
   own_.hosts.insert(own_.hosts.end(), hosts.begin(), hosts.end());
@@ -83,24 +85,36 @@ void SocketWatch::set_doors(int rank, std::span<const std::byte> doors) {
   by_rank_[static_cast<size_t>(rank)] = std::move(door);
 }
 
-void SocketWatch::lock_doors() {
+// Before any rank connects: who has come in was quicker than the filter.
+void SocketWatch::turn_strangers_out() const {
+  for_each_tcp_socket([&](int socket) {
+    const std::optional<TcpAddress> local = local_address(socket);
+    if (local && is_listener(local->port) && !listens(socket)) ::shutdown(socket, SHUT_RDWR);
+  });
+}
+
+void SocketWatch::open_doors() {
+  turn_strangers_out();  // those whom UCX has accepted later
   std::map<Host, std::vector<uint16_t>> sources;
-  bool all = true;
+  bool all = true, told = true;
   for (const Door& door : by_rank_) {
-    if (door.hosts.empty()) return;  // it has more than it can tell
+    told = told && !door.hosts.empty();  // else it has more than it can tell
     all = all && door.source != 0;
     for (const Host& host : door.hosts) sources[host].push_back(door.source);
   }
-  const auto lock = [&] {
-    for (const auto& [socket, identity] : listeners_)
-      if (!admit_only(socket, sources)) return false;
-    return !listeners_.empty();
+  const auto admit = [&](const auto& whom) {
+    return std::all_of(listeners_.begin(), listeners_.end(), [&](const auto& it) { return whom(it.first); });
   };
-  if (all && lock()) {
+  const auto admit_sources = [&](int listener) { return admit_only(listener, sources); };
+  if (listeners_.empty()) return;
+  if (told && all && admit(admit_sources)) {
     doors_text_ = "ranks of this job only";
   } else {  // a filter has its limits
     for (auto& [host, ports] : sources) ports.clear();
-    if (lock()) doors_text_ = "hosts of this job only";
+    if (told && admit(admit_sources))
+      doors_text_ = "hosts of this job only";
+    else
+      admit(admit_all);
   }
   log(LogLevel::kInfo, "ucx: {} ports are open to {}", listeners_.size(), doors_text_);
 }

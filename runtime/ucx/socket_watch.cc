@@ -62,7 +62,7 @@ void SocketWatch::take(int descriptor, Time now) {
   if (rank < 0 && !accepted) return;
   sockets_[descriptor] = {identity, rank, peer ? peer->host : Host{}, now, 0};
   ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-  if (accepted) ::setsockopt(descriptor, SOL_SOCKET, SO_DETACH_FILTER, nullptr, 0);  // it has passed the door
+  if (accepted) admit_all(descriptor);  // it has passed the door
 }
 
 thread_local SocketWatch* SocketWatch::working = nullptr;
@@ -70,12 +70,9 @@ thread_local SocketWatch* SocketWatch::working = nullptr;
 void SocketWatch::connects(int descriptor, const sockaddr* to) {
   const std::optional<TcpAddress> address = address_of(to);
   if (!address) return;
-  SocketWatch* watch = working;
-  if (watch == nullptr) {
-    const std::lock_guard lock(all_mutex());
-    if (all_watches().size() == 1) watch = all_watches().front();
-  }
-  if (watch != nullptr) watch->bind_source(descriptor, *address);
+  if (working != nullptr) return working->bind_source(descriptor, *address);
+  const std::lock_guard lock(all_mutex());
+  for (SocketWatch* const watch : all_watches()) watch->bind_source(descriptor, *address);  // one knows a rank there
 }
 
 bool SocketWatch::cut(int rank) {

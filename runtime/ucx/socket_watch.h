@@ -39,14 +39,14 @@ class SocketWatch {
 
   // Of all sockets of the process that listen.
   static std::vector<uint64_t> listening();
-  // UCX's listeners: they were not there `before`, and UCX's address names their ports.
+  // UCX's listeners: they were not there `before`, and UCX's address names their ports. From then on nobody gets in.
   void find_listeners(const std::vector<uint64_t>& before, std::span<const std::byte> ucx_address);
   // Where this rank listens, for the other ranks. Begins with its length.
   std::vector<std::byte> doors() const;
   static size_t bytes_of(std::span<const std::byte> doors);  // 0: these are none
   void set_doors(int rank, std::span<const std::byte> doors);
-  // All ranks' doors are known: closes this rank's to others.
-  void lock_doors();
+  // All ranks' doors are known: opens this rank's to them. Before any of them connects.
+  void open_doors();
 
   // UCX calls connect() for this socket, in a thread that works for `working`, or one of UCX's own: gives it the port.
   static thread_local SocketWatch* working;
@@ -84,6 +84,7 @@ class SocketWatch {
   void bind_source(int descriptor, const TcpAddress& to);
   bool silent(int descriptor, Socket& socket, Time now);
   bool is_listener(uint16_t port) const;
+  void turn_strangers_out() const;
   static void before_fork();
   static void after_fork();
   static void in_child();

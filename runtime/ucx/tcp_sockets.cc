@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -145,6 +146,11 @@ bool admit_only(int listener, const std::map<Host, std::vector<uint16_t>>& sourc
   if (code.size() > BPF_MAXINSNS) return false;
   const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
   return ::setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;
+}
+
+bool admit_all(int socket) {
+  const int ignored = 0;  // but wanted
+  return ::setsockopt(socket, SOL_SOCKET, SO_DETACH_FILTER, &ignored, sizeof ignored) == 0 || errno == ENOENT;
 }
 
 }  // namespace ibcoll::ucx

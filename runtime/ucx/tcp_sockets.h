@@ -44,5 +44,7 @@ std::vector<Host> own_hosts();
 // Lets nobody else begin a connection to a listening socket: the kernel drops what does not come from these ports of
 // these hosts; no port: any. False: the kernel refuses, or these are too many.
 bool admit_only(int listener, const std::map<Host, std::vector<uint16_t>>& sources);
+// No filter any more, where there was one.
+bool admit_all(int socket);
 
 }  // namespace ibcoll::ucx

@@ -144,7 +144,7 @@ Status Transport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
     by_rank[rank].erase(by_rank[rank].begin() + sizeof(ProcessId),
                         by_rank[rank].begin() + static_cast<std::ptrdiff_t>(sizeof(ProcessId) + door_bytes));
   }
-  if (sockets_) sockets_->lock_doors();
+  if (sockets_) sockets_->open_doors();
   addresses_ = std::move(by_rank);
   return {};
 }

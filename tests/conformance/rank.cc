@@ -95,17 +95,17 @@ std::unique_ptr<Transport> open_shm(const Options& options, bool single_copy) {
     segment = std::move(*made);
     if (Status status = segment->offer(name); !status.ok()) give_up(status.text());
   }
+  std::vector<int> jobs(static_cast<size_t>(options.size));
+  std::iota(jobs.begin(), jobs.end(), 0);
   exchange("offered");
   if (options.rank == 0) {
-    if (Status status = segment->serve(kKey, deadline); !status.ok()) give_up(status.text());
+    if (Status status = segment->serve(kKey, jobs, deadline); !status.ok()) give_up(status.text());
   } else {
     Result<std::unique_ptr<shm::Segment>> got =
         shm::Segment::receive(name, kKey, options.rank, options.size, kRing, deadline);
     if (!got.ok()) give_up(got.status().text());
     segment = std::move(*got);
   }
-  std::vector<int> jobs(static_cast<size_t>(options.size));
-  std::iota(jobs.begin(), jobs.end(), 0);
   auto transport = std::make_unique<shm::Transport>(segment, jobs, options.rank, single_copy);
   exchange("constructed");
   if (Status status = transport->probe(); !status.ok()) give_up(status.text());

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 
-from job import FAKE_SHELL, HOSTS, SOON, JobTest, RemoteJobTest, state, tool, wait_until
+from job import FAKE_SHELL, HOSTS, SOON, JobTest, RemoteJobTest, alive, state, tool, wait_until
 
 PROBE = "ibcoll_launcher_probe"
 
@@ -273,6 +273,19 @@ sh -c "$*" | python3 -c '{slowly}'
         code, output, errors = self.run_job("--rsh", shell, "--host", "127.0.0.2:1,127.0.0.3:1", "sh", "-c", program)
         self.assertEqual((code, len(output)), (4, 588_895), errors)
         self.assertEqual(errors.count("\n"), 1, errors)
+
+    def test_under_nohup_the_end_of_the_terminal_ends_nothing(self):
+        # Remote shells start what they start with the default action.
+        shell = self.script("default", FAKE_SHELL.replace("env -i", "env -i --default-signal=HUP"))
+        with self.started("--rsh", shell, *HOSTS, "sh", "-c", "echo $$; exec sleep 1000",
+                          preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as job:
+            pids = [int(line) for line in self.read_lines(job, 5)]
+            job.send_signal(signal.SIGHUP)
+            time.sleep(0.5)
+            self.assertTrue(all(alive(pid) for pid in pids))
+            self.assertIsNone(job.poll())
+            job.terminate()
+            self.assertEqual(job.wait(SOON), 143)
 
     def test_an_agent_that_is_told_to_end_takes_its_ranks_along(self):
         self.check_that_the_job_ends_with(

@@ -7,6 +7,8 @@
 
 #include <cstdlib>
 #include <memory>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/multiprocess/fork_job.h"
@@ -23,6 +25,14 @@ constexpr double kSeconds = 60;
 bool become_unreadable() {
   if (::geteuid() != 0) return ::prctl(PR_SET_DUMPABLE, 0) == 0;
   return ::setgid(65534) == 0 && ::setuid(65534) == 0;
+}
+
+// Root hides its memory by setuid(), other users by prctl().
+enum class User { kRoot, kOther };
+
+bool become(User user) {
+  if (user == User::kRoot || ::geteuid() != 0) return true;
+  return ::setgid(65534) == 0 && ::setuid(65534) == 0 && ::prctl(PR_SET_DUMPABLE, 1) == 0;
 }
 
 struct Change {
@@ -74,13 +84,18 @@ int change_between_rounds(ForkedRank& self, const Change& change) {
   return complaints() > 0 ? 1 : 0;
 }
 
-class Unreadable : public testing::TestWithParam<Change> {};
+class Unreadable : public testing::TestWithParam<std::tuple<Change, User>> {};
 
 TEST_P(Unreadable, LargeBlocksGoByCopies) {
   ::setenv("IBCOLL_LOG", "error", 1);
   ::setenv("IBCOLL_TIMEOUT", "30", 1);
-  const std::vector<Ending> endings =
-      ForkJob(kRanks, 1).run([](ForkedRank& self) { return change_between_rounds(self, GetParam()); }, kSeconds);
+  const auto& [change, user] = GetParam();
+  if (user == User::kRoot && ::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  const auto body = [change = change, user = user](ForkedRank& self) {
+    expect(become(user), "the rank cannot become another user");
+    return change_between_rounds(self, change);
+  };
+  const std::vector<Ending> endings = ForkJob(kRanks, 1).run(body, kSeconds);
   for (int rank = 0; rank < kRanks; ++rank) {
     EXPECT_FALSE(endings[static_cast<size_t>(rank)].overdue) << "rank " << rank << " hangs";
     EXPECT_TRUE(endings[static_cast<size_t>(rank)].exited) << "rank " << rank;
@@ -88,8 +103,13 @@ TEST_P(Unreadable, LargeBlocksGoByCopies) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Unreadable, testing::ValuesIn(kChanges),
-                         [](const testing::TestParamInfo<Change>& info) { return info.param.name; });
+std::string name_of(const testing::TestParamInfo<std::tuple<Change, User>>& info) {
+  return fmt::format("{}As{}", std::get<0>(info.param).name, std::get<1>(info.param) == User::kRoot ? "Root" : "User");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Unreadable,
+                         testing::Combine(testing::ValuesIn(kChanges), testing::Values(User::kRoot, User::kOther)),
+                         name_of);
 
 }  // namespace
 }  // namespace ibcoll::multiprocess

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // UCX lets in whoever connects, and a malformed message ends the process. So nobody but ranks may connect: no process
-// of another machine, and none of the same.
+// of another machine, and none of the same, neither while ranks join nor later.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -75,10 +75,27 @@ bool enter(const std::string& address, int port) {
   ::_exit(0);
 }
 
-// Ranks work while strangers try to come in.
-int body(ForkedRank& self, Shared& shared) {
+// Whoever joins listens before it knows the other ranks: strangers knock then, and the rank waits for what comes of it.
+struct KnockedAt {
+  ForkedRank& self;
+  Shared& shared;
+
+  static int allgather(void* user, const void* send, void* receive, size_t bytes) {
+    auto& [self, shared] = *static_cast<KnockedAt*>(user);
+    if (shared.ports[self.rank] == 0) shared.ports[self.rank] = listening_port();
+    for (int i = 0; shared.ports[self.rank] != 0 && shared.knocked < kStrangers && i < 2000; ++i) sleep_seconds(0.01);
+    return self.bootstrap.allgather(self.bootstrap.user, send, receive, bytes);
+  }
+};
+
+enum class Knocks { kWhileRanksJoin, kWhileRanksWork };
+
+// Ranks work, or join, while strangers try to come in.
+int body(ForkedRank& self, Shared& shared, Knocks when) {
   ibcoll_context_t context = nullptr;
-  const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
+  KnockedAt door{self, shared};
+  const ibcoll_bootstrap_t knocked_at{sizeof knocked_at, self.rank, self.size, &KnockedAt::allgather, &door};
+  const ibcoll_context_params_t params{sizeof params, when == Knocks::kWhileRanksJoin ? &knocked_at : &self.bootstrap};
   if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
   shared.ports[self.rank] = listening_port();
   expect(shared.ports[self.rank] != 0, "no listener of UCX was found");
@@ -123,11 +140,15 @@ class Strangers : public testing::Test {
 TEST_F(Strangers, OfTheSameMachineCannotConnect) {
   if (!ForkJob::can_emulate_nodes()) GTEST_SKIP() << "no host names of our own here";
   ::setenv("UCX_NET_DEVICES", "lo", 1);
-  for (int i = 0; i < kStrangers; ++i) {
-    strangers_.push_back(::fork());
-    if (strangers_.back() == 0) knock(*shared_, {"127.0.0.1", "127.0.0.1"});
+  for (const Knocks when : {Knocks::kWhileRanksJoin, Knocks::kWhileRanksWork}) {
+    shared_ = new (shared_) Shared();
+    strangers_.clear();
+    for (int i = 0; i < kStrangers; ++i) {
+      strangers_.push_back(::fork());
+      if (strangers_.back() == 0) knock(*shared_, {"127.0.0.1", "127.0.0.1"});
+    }
+    check(ForkJob(2, 2).run([&](ForkedRank& self) { return body(self, *shared_, when); }, 60));
   }
-  check(ForkJob(2, 2).run([&](ForkedRank& self) { return body(self, *shared_); }, 60));
 }
 
 TEST_F(Strangers, OfMachinesOfTheJobAndOfOthersCannotConnect) {
@@ -138,7 +159,8 @@ TEST_F(Strangers, OfMachinesOfTheJobAndOfOthersCannotConnect) {
     strangers_.push_back(machines.fork_on(machine));
     if (strangers_.back() == 0) knock(*shared_, {Machines::address(0), Machines::address(1)});
   }
-  check(ForkJob(2, 2, machines).run([&](ForkedRank& self) { return body(self, *shared_); }, 60));
+  check(
+      ForkJob(2, 2, machines).run([&](ForkedRank& self) { return body(self, *shared_, Knocks::kWhileRanksWork); }, 60));
 }
 
 }  // namespace

@@ -100,6 +100,7 @@ class InfoTest(unittest.TestCase):
         self.assertEqual((document["bootstrap"]["name"], document["bootstrap"]["size"]), ("ibcoll_run", 4))
         names = {transport["name"] for transport in document["transports"]}
         self.assertLessEqual({"shm", "ucx", "verbs"}, names)
+        self.assertEqual([one["open_to"] for one in document["transports"] if "open_to" in one], ["ranks of this job only"])
         text = self.said(4, "-d", launch=["--nodes", "2", "--net", "ucx"])
         self.assertEqual(text.count("transports\n"), 1)  # one rank speaks
         self.assertRegex(text, r"verbs:\n(?: {4,}.*\n)*? +reason: ")

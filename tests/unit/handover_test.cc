@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Who gets the node's segment: the ranks of the job, whoever else asks for it, and how often.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -18,6 +19,7 @@ namespace {
 
 constexpr uint64_t kKey = 4711;
 constexpr uint64_t kRing = 4096;
+constexpr int kRanks[] = {4, 7, 9};  // in the job
 
 Deadline in_seconds(double seconds) {
   return std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<int>(seconds * 1000));
@@ -30,7 +32,7 @@ class Handover : public testing::Test {
     ASSERT_TRUE(made.ok()) << made.status().text();
     segment_ = std::move(*made);
     ASSERT_TRUE(segment_->offer(name_).ok());
-    server_ = std::thread([this] { served_ = segment_->serve(kKey, in_seconds(20)); });
+    server_ = std::thread([this] { served_ = segment_->serve(kKey, kRanks, in_seconds(20)); });
   }
   void TearDown() override {
     if (server_.joinable()) server_.join();
@@ -62,6 +64,15 @@ TEST_F(Handover, IsNotToWhoDoesNotKnowTheKey) {
   EXPECT_EQ(receive(kKey + 1, 1, 0.3).status().code(), IBCOLL_ERR_TIMEOUT);
   EXPECT_EQ(receive(kKey, 3, 0.3).status().code(), IBCOLL_ERR_TIMEOUT) << "there is no such rank";
   expect_handover();
+}
+
+TEST(HandoverInVain, NamesTheRanksThatDidNotCome) {
+  Result<std::unique_ptr<Segment>> made = Segment::create(3, kRing);
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  ASSERT_TRUE((*made)->offer(fmt::format("ibcoll-in-vain-{}", ::getpid())).ok());
+  const Status served = (*made)->serve(1, kRanks, in_seconds(0.1));
+  EXPECT_EQ(served.code(), IBCOLL_ERR_TIMEOUT);
+  EXPECT_TRUE(served.text().ends_with("(IBCOLL_TIMEOUT): 7, 9")) << served.text();
 }
 
 TEST_F(Handover, IsNotToAnotherUser) {

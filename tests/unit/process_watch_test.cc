@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <optional>
+
 namespace ibcoll {
 namespace {
 
@@ -148,6 +150,25 @@ TEST(ProcessWatch, AnotherProcessOfTheSamePidIsNotTheOneWatched) {
   ASSERT_TRUE(watch.add(1, sleeper.pid(), 12345).ok());
   EXPECT_FALSE(watch.alive(1));
   EXPECT_EQ(watch.ended(), std::vector<int>{1});
+}
+
+// Who cannot look must not take a process that lives for dead.
+TEST(ProcessId, TheStartOfAProcessIsKnownOrItIsNot) {
+  const Sleeper lasting, ending;
+  ending.end();
+  const std::optional<uint64_t> start = ProcessId::start_of(lasting.pid());
+  ASSERT_TRUE(start);
+  EXPECT_NE(*start, 0u);
+  EXPECT_EQ(ProcessId::start_of(ending.pid()), 0u);
+  pid_t gone = 0;
+  {
+    const Sleeper third;
+    gone = third.pid();
+  }
+  EXPECT_EQ(ProcessId::start_of(gone), 0u);
+  const FewDescriptors none(0);
+  EXPECT_EQ(ProcessId::start_of(lasting.pid()), std::nullopt);
+  EXPECT_EQ(ProcessId::start_of(gone), 0u);
 }
 
 TEST(ProcessWatch, WhatCannotBeWatchedIsAnError) {

@@ -12,11 +12,14 @@
 namespace ibcoll::run {
 namespace {
 
+// What the caller ignores, as nohup(1) does, the job does not hear either. A signal that is blocked would be queued all
+// the same.
 sigset_t handled_signals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT}) {
-    sigaddset(&set, number);
+    struct sigaction now {};
+    if (::sigaction(number, nullptr, &now) != 0 || now.sa_handler != SIG_IGN) sigaddset(&set, number);
   }
   return set;
 }

@@ -118,7 +118,10 @@ bool RendezvousServer::receive(Connection& connection) {
   std::array<char, 65536> buffer;
   const bool awaits_claim = connection.rank < 0 && !connection.refused;
   const size_t room = awaits_claim ? sizeof(Claim) - connection.received.size() : buffer.size();
-  if (room == 0) return true;  // its claim waits for a decision
+  if (room == 0) {  // its claim waits for a decision, while it is there
+    const ssize_t more = ::recv(connection.socket.get(), buffer.data(), 1, MSG_PEEK);
+    return more > 0 || (more < 0 && (errno == EAGAIN || errno == EINTR));
+  }
   const ssize_t got = ::recv(connection.socket.get(), buffer.data(), room, 0);
   if (got < 0) return errno == EAGAIN || errno == EINTR;
   if (got == 0) return false;

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whom UCX's listening sockets let in: nobody while ranks join, then as few as the kernel can tell apart.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstring>
+
+#include "runtime/base/unique_fd.h"
+#include "runtime/ucx/socket_watch.h"
+
+namespace ibcoll::ucx {
+namespace {
+
+sockaddr_in loopback(uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  return address;
+}
+
+uint16_t port_of(int socket) { return local_address(socket)->port; }
+
+UniqueFd bound_to(uint16_t port) {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const sockaddr_in address = loopback(port);
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  return socket;
+}
+
+// What a rank tells of where it listens, and connects from: one listener on loopback, or nothing.
+std::vector<std::byte> doors_of(uint16_t port, uint16_t source, bool tells) {
+  std::vector<std::byte> bytes(4);
+  if (!tells) return bytes;
+  bytes[0] = bytes[1] = std::byte{1};
+  std::memcpy(&bytes[2], &source, sizeof source);
+  const Host host{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
+  const std::span<const std::byte> ports = std::as_bytes(std::span(&port, 1)), hosts = std::as_bytes(std::span(host));
+  bytes.insert(bytes.end(), ports.begin(), ports.end());
+  bytes.insert(bytes.end(), hosts.begin(), hosts.end());
+  return bytes;
+}
+
+class UcxDoors : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(::listen(listener_.get(), 8), 0); }
+  void find_listeners() {
+    const std::array<std::byte, 2> address{std::byte(port_ >> 8), std::byte(port_ & 0xff)};
+    watch_.find_listeners({}, address);
+  }
+  // A connection from this port, or none within a moment.
+  UniqueFd enter(uint16_t source = 0) const {
+    UniqueFd socket = bound_to(source);
+    const sockaddr_in to = loopback(port_);
+    (void)::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to);
+    pollfd entry{socket.get(), POLLOUT, 0};
+    if (::poll(&entry, 1, 100) != 1 || (entry.revents & POLLERR) != 0) socket.reset();
+    return socket;
+  }
+
+  const UniqueFd listener_ = bound_to(0);
+  const uint16_t port_ = port_of(listener_.get());
+  SocketWatch watch_{1'000'000'000};
+};
+
+TEST_F(UcxDoors, LetRanksInOnly) {
+  find_listeners();
+  EXPECT_FALSE(enter()) << "while ranks join";
+  const uint16_t source = port_of(bound_to(0).get());
+  watch_.set_doors(0, doors_of(port_, source, true));
+  watch_.open_doors();
+  EXPECT_EQ(watch_.doors_text(), "ranks of this job only");
+  EXPECT_FALSE(enter());
+  EXPECT_TRUE(enter(source));
+}
+
+TEST_F(UcxDoors, LetHostsInWhereRanksAreTooMany) {
+  find_listeners();
+  for (int rank = 0; rank < 3000; ++rank)
+    watch_.set_doors(rank, doors_of(port_, static_cast<uint16_t>(1000 + rank), true));
+  watch_.open_doors();
+  EXPECT_EQ(watch_.doors_text(), "hosts of this job only");
+  EXPECT_TRUE(enter());
+}
+
+TEST_F(UcxDoors, LetEverybodyInWhereARankHasMoreAddressesThanItCanTell) {
+  find_listeners();
+  watch_.set_doors(0, doors_of(port_, 1000, true));
+  watch_.set_doors(1, doors_of(port_, 0, false));
+  watch_.open_doors();
+  EXPECT_EQ(watch_.doors_text(), "everybody who reaches the devices above");
+  EXPECT_TRUE(enter());
+}
+
+TEST_F(UcxDoors, WhoWasQuickerThanTheFilterIsTurnedOut) {
+  const UniqueFd stranger = enter();
+  ASSERT_TRUE(stranger);
+  const UniqueFd accepted(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_TRUE(accepted);
+  find_listeners();
+  watch_.set_doors(0, doors_of(port_, 1000, true));
+  watch_.open_doors();
+  char byte = 0;
+  EXPECT_EQ(::recv(stranger.get(), &byte, 1, 0), 0) << "it is still connected";
+}
+
+}  // namespace
+}  // namespace ibcoll::ucx
