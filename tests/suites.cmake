@@ -103,8 +103,8 @@ ibcoll_suite(compare release SECONDS 120 BESIDE
 ibcoll_suite(cluster release SECONDS 240 TARGETS all
   COMMAND [[python3 tests/perf/test_cluster.py $build]])
 ibcoll_suite(asan asan SECONDS 900 TARGETS ibcoll_unit_tests ibcoll_conformance_tests ibcoll_simulated_tests
-  COMMAND [[all_of "$half="{0,1}" IBCOLL_TEST_SEEDS=2 $build/bin/ibcoll_simulated_tests $no_counts" \
-    $build/bin/ibcoll_{conformance,unit}_tests]])
+  COMMAND [[export IBCOLL_TEST_MOST_RANKS=20 IBCOLL_TEST_SEEDS=2
+    all_of "$half="{0,1}" $build/bin/ibcoll_simulated_tests $no_counts" $build/bin/ibcoll_{conformance,unit}_tests]])
 ibcoll_suite(asan_api asan SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_api_ranks ibcoll_failures_tests
   COMMAND [[all_of "$no_leaks IBCOLL_TEST_LAYOUTS=one python3 tests/multiprocess/test_api.py Api" \
     $build/bin/ibcoll_failures_tests]])
@@ -112,7 +112,7 @@ ibcoll_suite(asan_launcher asan SECONDS 500 TARGETS ibcoll_run ibcoll_launcher_t
              ibcoll_bootstrap_programs
   COMMAND [[all_of $build/bin/ibcoll_launcher_tests \
     "python3 tests/launcher/test_launcher.py --bin $build/bin --part "{1,2}/2 \
-    "$no_leaks python3 tests/bootstraps/test_bootstraps.py $build" \
+    "$no_leaks python3 tests/bootstraps/test_bootstraps.py $build WithoutMpi PmixModule" \
     "python3 tests/tools/test_trace.py Analysis BadInput InNode ServedOrder"]])
 ibcoll_suite(asan_ranks asan SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_perf ibcoll_api_ranks
   COMMAND [[$no_leaks IBCOLL_TEST_LAYOUTS=3x1,3x2,5x1,11x4 python3 tests/multiprocess/test_collectives.py]])

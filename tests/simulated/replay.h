@@ -2,7 +2,7 @@
 // Which seeds a test runs, and how a failing one is run again alone:
 //   IBCOLL_TEST_SEED=N     only this seed
 //   IBCOLL_TEST_RANKS=P    only this number of ranks
-//   IBCOLL_TEST_SEEDS=N    so many seeds instead of the usual number
+//   IBCOLL_TEST_MOST_RANKS=P, IBCOLL_TEST_SEEDS=N    no more ranks, so many seeds instead of the usual numbers
 #pragma once
 
 #include <gtest/gtest.h>
