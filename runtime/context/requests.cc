@@ -319,10 +319,8 @@ Status Context::wait(Request& request, double seconds, std::unique_lock<std::mut
     ~AtReturn() { context.settle_later(); }
   } at_return{*this};
   if (!request.in_flight() && !settling()) return request.status();
-  const bool limited = seconds < kForEver;
   Waiter waiter(*this, request, guard);
-  WaitLoop loop(*waiting_,
-                limited ? Deadline::after_ns(static_cast<uint64_t>(std::max(0.0, seconds) * 1e9)) : Deadline::never());
+  WaitLoop loop(*waiting_, Deadline::after_seconds(std::max(0.0, seconds)));
   const WaitLoop::End end = loop.run(waiter);
   if (end == WaitLoop::End::kGivenUp) return waiter.overdue();
   if (end == WaitLoop::End::kDone) return request.status();

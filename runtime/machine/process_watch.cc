@@ -59,6 +59,9 @@ ProcessStat read_stat(const std::string& path) {
 
 ProcessStat stat_of(int64_t pid) { return read_stat(fmt::format("/proc/{}/stat", pid)); }
 
+// Where descriptors are short or processes are hidden, the kernel can still be asked whether anybody has that PID.
+bool is_nobodys(int64_t pid) { return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH; }
+
 // Every thread has begun to end; the first alone may do so in a process that lives on.
 bool all_threads_exit(int64_t pid) {
   std::error_code failure;
@@ -83,7 +86,7 @@ ProcessId ProcessId::own() {
 std::optional<uint64_t> ProcessId::start_of(int64_t pid) {
   const ProcessStat stat = stat_of(pid);
   if (stat.failure == 0) return stat.ended() ? 0 : stat.start;
-  if (::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) return 0;
+  if (is_nobodys(pid)) return 0;
   return std::nullopt;
 }
 
@@ -101,7 +104,7 @@ Status ProcessWatch::add(int rank, int64_t pid, uint64_t start) {
   const int refusal = handle < 0 ? errno : 0;
   const ProcessStat stat = stat_of(pid);
   const bool another = stat.failure == 0 && start != 0 && stat.start != start;
-  const bool nobody = stat.failure != 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+  const bool nobody = stat.failure != 0 && is_nobodys(pid);
   const bool gone = refusal == ESRCH || another || nobody;
   if (handle < 0 && !gone && stat.failure != 0)
     return error(IBCOLL_ERR_SYSTEM,
@@ -132,10 +135,9 @@ void ProcessWatch::remove(int rank) {
   if (found != watched_.end()) remove_at(static_cast<size_t>(found - watched_.begin()));
 }
 
-// Where descriptors are short or processes are hidden, the kernel can still be asked whether anybody has that PID.
 bool ProcessWatch::ended_by_proc(const Watched& process) const {
   const ProcessStat stat = stat_of(process.pid);
-  if (stat.failure != 0) return ::kill(static_cast<pid_t>(process.pid), 0) != 0 && errno == ESRCH;
+  if (stat.failure != 0) return is_nobodys(process.pid);
   if (process.start != 0 && stat.start != process.start) return true;
   if (until_ == Until::kEnding && stat.exiting()) return all_threads_exit(process.pid);
   return stat.ended();

@@ -46,7 +46,7 @@ FAULTS = [
           "engine_.now() - one.at < kOnTheWay) return false;", "engine_.now() - one.at >= kOnTheWay) return false;",
           UNIT, "EndedRanks*"),
     Fault("wait_without_its_limit", "runtime/context/requests.cc",
-          "std::max(0.0, seconds) * 1e9", "std::max(0.0, seconds) * 1e12",
+          "after_seconds(std::max(0.0, seconds))", "after_seconds(std::max(0.0, seconds) * 1e3)",
           API, "Api.test_wait_timeout_4x1"),
     Fault("split_forgets_the_key", "runtime/context/split.cc",
           "return choice(a).key < choice(b).key;", "return a < b && choice(a).key == choice(b).key;",
