@@ -14,10 +14,10 @@
 # runs at a time. The lock `vm`: virtual machines need gigabytes of memory. No suite changes the network of the machine
 # but cluster: the other namespaces belong to the processes that made them.
 #
-# asan looks at the library, at the launcher, and at what reads the bytes of others; of the many layouts of ranks and
-# seeds at a few; with the checks of the standard library (indices, empty containers). Leaks are looked for in unit, conformance, simulated, failures and launcher; not in
-# ranks that are programs (no_leaks): MPI and PMIx never free some. Options of the sanitizers:
-# tests/sanitizer_defaults.c.
+# asan looks at the library, at the launcher, and at what reads the bytes of others. Of the many layouts of ranks and
+# seeds it takes a few. It has the checks of the standard library (indices, empty containers). Leaks are looked for in
+# unit, conformance, simulated, failures and launcher; not in ranks that are programs (no_leaks): MPI and PMIx never
+# free some. Options of the sanitizers: tests/sanitizer_defaults.c.
 # tsan looks at what is threaded: one rank of many threads on one node. UCX is not built for it: on several nodes it
 # crashes in threads of its own. Traffic between ranks that one thread polls in turn cannot race.
 set(ibcoll_suites 0)
