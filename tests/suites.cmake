@@ -2,11 +2,13 @@
 # Every suite, as a test of CTest. tests/run runs those of all build trees; `ctest --test-dir build/release` runs
 # those of one tree.
 #
-#   ibcoll_suite(NAME PRESET SECONDS S [BESIDE|ALONE] [TARGETS TARGET...] [LOCKS LOCK...] COMMAND COMMAND)
+#   ibcoll_suite(NAME PRESET [ALL] SECONDS S [BESIDE|ALONE] [TARGETS TARGET...] [LOCKS LOCK...] COMMAND COMMAND)
 #
 # A suite belongs to the build tree of its preset, which is also its label; release has those that need no build. The
 # test build_NAME builds the targets that the suite needs. tests/suite runs the command in the root of the checkout,
 # with $build = the tree, for SECONDS at most; it explains the words of commands.
+#
+# ALL: a long sweep, for `tests/run --all` and `ctest -C all` only.
 #
 # tests/run lets two suites run at a time: one that keeps all cores busy, and one that mostly waits, or has one thread
 # (BESIDE). Trees are built meanwhile by what time the suites leave, release first. No suite runs beside one that is
@@ -22,7 +24,7 @@
 # crashes in threads of its own. Traffic between ranks that one thread polls in turn cannot race.
 set(ibcoll_suites 0)
 function(ibcoll_suite name preset)
-  cmake_parse_arguments(PARSE_ARGV 2 suite "BESIDE;ALONE" "SECONDS;COMMAND" "TARGETS;LOCKS")
+  cmake_parse_arguments(PARSE_ARGV 2 suite "ALL;BESIDE;ALONE" "SECONDS;COMMAND" "TARGETS;LOCKS")
   math(EXPR ibcoll_suites "${ibcoll_suites} + 1")
   set(ibcoll_suites ${ibcoll_suites} PARENT_SCOPE)
   if(NOT preset STREQUAL IBCOLL_PRESET)
@@ -35,7 +37,11 @@ function(ibcoll_suite name preset)
   if(suite_ALONE OR suite_BESIDE)
     list(APPEND suite_LOCKS beside)
   endif()
-  add_test(NAME ${name} COMMAND ${runner} ${name} ${suite_SECONDS} "${suite_COMMAND}")
+  set(when)
+  if(suite_ALL)
+    set(when CONFIGURATIONS all)
+  endif()
+  add_test(NAME ${name} ${when} COMMAND ${runner} ${name} ${suite_SECONDS} "${suite_COMMAND}")
   # tests/suite ends it in time; CTest ends tests/suite where that hangs.
   math(EXPR timeout "${suite_SECONDS} + 60")
   set_tests_properties(${name} PROPERTIES LABELS ${preset} TIMEOUT ${timeout} COST ${suite_SECONDS}
@@ -47,7 +53,7 @@ function(ibcoll_suite name preset)
     if(preset STREQUAL "release")
       set(builder release)
     endif()
-    add_test(NAME build_${name} COMMAND ${runner} -b ${name} ${preset} ${suite_TARGETS})
+    add_test(NAME build_${name} ${when} COMMAND ${runner} -b ${name} ${preset} ${suite_TARGETS})
     set_tests_properties(build_${name} PROPERTIES LABELS build TIMEOUT 3600 COST ${cost} RESOURCE_LOCK build_${builder}
                          FIXTURES_SETUP built_${name} ENVIRONMENT build=${PROJECT_BINARY_DIR})
     set_tests_properties(${name} PROPERTIES FIXTURES_REQUIRED built_${name})
@@ -57,9 +63,9 @@ endfunction()
 ibcoll_suite(format release SECONDS 120 BESIDE
   COMMAND [[$sources | xargs -0 clang-format --dry-run -Werror --ferror-limit=1 && echo "1 passed, 0 failed"]])
 ibcoll_suite(layering release SECONDS 60 BESIDE
-  COMMAND [[python3 tests/layering/test_layering.py]])
+  COMMAND [[python3 tests/cases.py tests/layering]])
 ibcoll_suite(mutants release SECONDS 60 BESIDE
-  COMMAND [[python3 tests/mutants/test_mutants.py]])
+  COMMAND [[python3 tests/cases.py tests/mutants]])
 ibcoll_suite(headers release SECONDS 60 TARGETS ibcoll_headers
   COMMAND [[echo "1 passed, 0 failed"]])
 ibcoll_suite(tidy release SECONDS 60 TARGETS ibcoll_tidy
@@ -72,53 +78,52 @@ ibcoll_suite(simulated release SECONDS 240 TARGETS ibcoll_simulated_tests
   COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_simulated_tests"]])
 ibcoll_suite(launcher release SECONDS 300 BESIDE TARGETS all ibcoll_launcher_tests ibcoll_launcher_probe
   COMMAND [[all_of $build/bin/ibcoll_launcher_tests \
-    "python3 tests/launcher/test_launcher.py --bin $build/bin --part "{1,2}/2]])
+    "python3 tests/cases.py tests/launcher --part "{1,2}/2]])
 ibcoll_suite(tools release SECONDS 180 TARGETS all
-  COMMAND [[all_of "python3 tests/tools/test_info.py" "python3 tests/tools/test_perf.py" \
-    "python3 tests/tools/test_sim.py" "python3 tests/tools/test_trace.py"]])
+  COMMAND [[all_of "python3 tests/cases.py tests/tools --part "{1,2}/2]])
 ibcoll_suite(api release SECONDS 500 TARGETS all ibcoll_api_ranks
-  COMMAND [[all_of "python3 tests/multiprocess/test_api.py --part "{1,2}/2]])
+  COMMAND [[all_of "python3 tests/cases.py tests/multiprocess/test_api.py --part "{1,2}/2]])
 ibcoll_suite(failures release SECONDS 300 BESIDE TARGETS all ibcoll_failures_tests
   COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_failures_tests"]])
 ibcoll_suite(remote release SECONDS 200 BESIDE TARGETS all ibcoll_remote_tests
   COMMAND [[$build/bin/ibcoll_remote_tests]])
 ibcoll_suite(collectives release SECONDS 400 TARGETS all ibcoll_api_ranks
-  COMMAND [[python3 tests/multiprocess/test_collectives.py]])
+  COMMAND [[python3 tests/cases.py tests/multiprocess/test_collectives.py]])
 ibcoll_suite(apps release SECONDS 180 TARGETS all
-  COMMAND [[all_of "python3 tests/multiprocess/test_apps.py" "python3 tests/multiprocess/test_radix.py"]])
+  COMMAND [[all_of "python3 tests/cases.py tests/multiprocess/test_"{apps,radix}.py]])
 ibcoll_suite(bootstraps release SECONDS 240 BESIDE TARGETS all ibcoll_bootstrap_programs
-  COMMAND [[python3 tests/bootstraps/test_bootstraps.py $build]])
+  COMMAND [[python3 tests/cases.py tests/bootstraps]])
 ibcoll_suite(installed release SECONDS 120 TARGETS all
   COMMAND [[tests/installed/run $build]])
 ibcoll_suite(vm_bed release SECONDS 400 BESIDE LOCKS vm
-  COMMAND [[python3 tests/vm/test_bed.py]])
+  COMMAND [[python3 tests/cases.py tests/vm/test_bed.py]])
 ibcoll_suite(vm release SECONDS 600 LOCKS vm TARGETS all ibcoll_conformance_tests ibcoll_api_ranks
   COMMAND [[tests/vm/steps one_machine]])
 ibcoll_suite(vm_pair release SECONDS 600 ALONE LOCKS vm TARGETS all ibcoll_api_ranks
   COMMAND [[tests/vm/steps two_machines]])
 ibcoll_suite(docs release SECONDS 60 TARGETS ibcoll_run ibcoll_perf ibcoll_info ibcoll_sim
-  COMMAND [[python3 tests/docs/test_docs.py $build]])
+  COMMAND [[python3 tests/cases.py tests/docs]])
 ibcoll_suite(compare release SECONDS 120 BESIDE
-  COMMAND [[all_of "python3 tests/perf/test_compare.py" "python3 tests/perf/test_results.py"]])
+  COMMAND [[all_of "python3 tests/cases.py tests/perf/test_"{compare,results}.py]])
 ibcoll_suite(cluster release SECONDS 240 TARGETS all
-  COMMAND [[python3 tests/perf/test_cluster.py $build]])
+  COMMAND [[python3 tests/cases.py tests/perf/test_cluster.py]])
 ibcoll_suite(asan asan SECONDS 900 TARGETS ibcoll_unit_tests ibcoll_conformance_tests ibcoll_simulated_tests
   COMMAND [[export IBCOLL_TEST_MOST_RANKS=20 IBCOLL_TEST_SEEDS=2
     all_of "$half="{0,1}" $build/bin/ibcoll_simulated_tests $no_counts" $build/bin/ibcoll_{conformance,unit}_tests]])
 ibcoll_suite(asan_api asan SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_api_ranks ibcoll_failures_tests
-  COMMAND [[all_of "$no_leaks IBCOLL_TEST_LAYOUTS=one python3 tests/multiprocess/test_api.py Api" \
+  COMMAND [[all_of "$no_leaks IBCOLL_TEST_LAYOUTS=one python3 tests/cases.py tests/multiprocess/test_api.py Api" \
     $build/bin/ibcoll_failures_tests]])
 ibcoll_suite(asan_launcher asan SECONDS 500 TARGETS ibcoll_run ibcoll_launcher_tests ibcoll_launcher_probe ibcoll_trace
              ibcoll_bootstrap_programs
   COMMAND [[all_of $build/bin/ibcoll_launcher_tests \
-    "python3 tests/launcher/test_launcher.py --bin $build/bin --part "{1,2}/2 \
-    "$no_leaks python3 tests/bootstraps/test_bootstraps.py $build WithoutMpi PmixModule" \
-    "python3 tests/tools/test_trace.py Analysis BadInput InNode ServedOrder"]])
+    "python3 tests/cases.py tests/launcher --part "{1,2}/2 \
+    "$no_leaks python3 tests/cases.py tests/bootstraps WithoutMpi PmixModule" \
+    "python3 tests/cases.py tests/tools/test_trace.py Analysis BadInput InNode ServedOrder"]])
 ibcoll_suite(asan_ranks asan SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_perf ibcoll_api_ranks
-  COMMAND [[$no_leaks IBCOLL_TEST_LAYOUTS=3x1,3x2,5x1,11x4 python3 tests/multiprocess/test_collectives.py]])
+  COMMAND [[$no_leaks IBCOLL_TEST_LAYOUTS=3x1,3x2,5x1,11x4 python3 tests/cases.py tests/multiprocess/test_collectives.py]])
 ibcoll_suite(asan_vm asan SECONDS 300 LOCKS vm TARGETS ibcoll_conformance_tests
   COMMAND [[tests/vm/steps sanitized]])
 ibcoll_suite(tsan tsan SECONDS 500 TARGETS ibcoll_run ibcoll_api_ranks ibcoll_unit_tests
   COMMAND [[all_of $build/bin/ibcoll_unit_tests \
-    "python3 tests/multiprocess/test_api.py Api.test_{threads_3x1,same_shorthand_3x1,in_flight_3x1} \
+    "python3 tests/cases.py tests/multiprocess/test_api.py Api.test_{threads_3x1,same_shorthand_3x1,in_flight_3x1} \
      Api.test_{progress_4x1,wait_timeout_4x1}"]])

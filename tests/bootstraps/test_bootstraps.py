@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_bootstraps.py BUILD: the same programs under ibcoll_run, mpirun of Open MPI (by PMIx) and alone; ibcoll inside MPI
+"""The same programs under ibcoll_run, mpirun of Open MPI (by PMIx) and alone; ibcoll inside MPI
 programs of both implementations."""
 
 import json
@@ -7,12 +7,11 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import time
 import unittest
 from pathlib import Path
 
-BUILD = Path(sys.argv.pop(1)).resolve()
+BUILD = (Path(__file__).resolve().parents[2] / os.environ.get("build", "build/release")).resolve()
 BIN, LIB = BUILD / "bin", BUILD / "lib"
 
 # As root, Open MPI wants to be told twice; more ranks than cores need --oversubscribe.
@@ -136,7 +135,3 @@ class InsideMpi(Job):
 
     def test_mpich(self):
         self.check(["mpirun.mpich"], "mpich")
-
-
-if __name__ == "__main__":
-    unittest.main()

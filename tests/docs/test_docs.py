@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Markdown files: links, length of lines, and that what they name exists: settings, options of tools, paths.
+"""The Markdown files: links, length of lines, and that what they name exists: settings, options of tools, paths. The tools
+of the build tree are asked for --help ($build, else build/release)."""
 
-    python3 tests/docs/test_docs.py [BUILD]     BUILD: the tree whose tools are asked for --help; default: build/release
-"""
-
+import os
 import re
 import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-BUILD = ROOT / "build" / "release"
+BUILD = ROOT / os.environ.get("build", "build/release")
 TOOLS = ("ibcoll_run", "ibcoll_perf", "ibcoll_info", "ibcoll_sim", "ibcoll_trace")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 # Not IBCOLL_RUN_*, IBCOLL_<COLLECTIVE>: a name is whole.
@@ -189,9 +187,3 @@ class TheChecksThemselves(unittest.TestCase):
                          ["Remote.ABusyRank", "DyingRank", "test_a_b"])
         self.assertEqual(SUITE.findall("Suite `a`, suite   `b_c`: `Test`"), ["a", "b_c"])
         self.assertEqual(OPTION.findall("`--bytes` -x--no a--b -- --net-x."), ["--bytes", "--net-x"])
-
-
-if __name__ == "__main__":
-    if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
-        BUILD = Path(sys.argv.pop(1)).resolve()
-    unittest.main()

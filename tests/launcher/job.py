@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-BIN = pathlib.Path("build/release/bin")  # set by test_launcher.py --bin
+BIN = (pathlib.Path(__file__).resolve().parents[2] / os.environ.get("build", "build/release")).resolve() / "bin"
 SECONDS = 30  # no test may hang
 SOON = 15  # what takes two seconds at most, on a machine that is busy; what it ends would last a thousand
 # Runs the command here, as a remote shell would there: after a greeting, by a shell, with little of an environment.

@@ -95,7 +95,3 @@ class TheRulesThemselves(unittest.TestCase):
     def test_a_call_of_rand_is_found_but_not_in_a_comment(self):
         tree = self.tree(runtime__collectives__a_cc="int x = rand();\n", runtime__collectives__b_cc="// rand()\n")
         self.assertEqual(list(rules.impure_collectives(tree)), ["runtime/collectives/a.cc uses rand("])
-
-
-if __name__ == "__main__":
-    unittest.main()

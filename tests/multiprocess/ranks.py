@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Starts ranks for the tests of this folder, and the end of their main programs."""
+"""Starts ranks for the tests of this folder."""
 
-import argparse
 import os
 import pathlib
 import subprocess
-import sys
-import time
-import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECONDS = 120  # no job may take longer
@@ -50,52 +46,3 @@ def descendants(pid):
             found += children
             queue += children
     return found
-
-
-def cpu_of_children():
-    now = os.times()
-    return now.children_user + now.children_system
-
-
-class Timed(unittest.TextTestResult):
-    """Says at the end of each test what it took: seconds of the clock, and of all cores for the processes it started."""
-
-    def startTest(self, test):
-        self.begun = (time.monotonic(), cpu_of_children())
-        super().startTest(test)
-
-    def stopTest(self, test):
-        super().stopTest(test)
-        clock, cpu = (now - then for now, then in zip((time.monotonic(), cpu_of_children()), self.begun))
-        print(f"\n{clock:8.2f} s {cpu:8.2f} s of CPU  {test.id()}", file=sys.stderr)
-
-
-class Part(unittest.TestLoader):
-    """Of the tests of each class every `parts`-th, from `first` on."""
-
-    def __init__(self, first, parts):
-        super().__init__()
-        self.first, self.parts = first, parts
-
-    def getTestCaseNames(self, test_case_class):
-        return super().getTestCaseNames(test_case_class)[self.first::self.parts]
-
-
-def main(needed):
-    """unittest.main with options before its own: --bin BUILD/bin, --part 1/2, --durations."""
-    global BIN  # pylint: disable=global-statement
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--bin", default=BIN, help="folder of the programs")
-    parser.add_argument("--part", metavar="K/N", help="of the tests every N-th, from the K-th on")
-    parser.add_argument("--durations", action="store_true", help="say what each test takes")
-    options, rest = parser.parse_known_args()
-    BIN = pathlib.Path(options.bin).resolve()
-    for name in needed:
-        if not (BIN / name).exists():
-            sys.exit(f"{BIN / name} is not built")
-    loader = unittest.defaultTestLoader
-    if options.part:
-        number, parts = map(int, options.part.split("/"))
-        loader = Part(number - 1, parts)
-    runner = unittest.TextTestRunner(resultclass=Timed) if options.durations else None
-    unittest.main(module="__main__", argv=[sys.argv[0], *rest], testRunner=runner, testLoader=loader)

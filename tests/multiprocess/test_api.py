@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The C interface on real processes: every scenario of ibcoll_api_ranks on one node and on several, with even and
-uneven numbers of ranks. `test_api.py [--bin BUILD/bin] [TESTS...] [-v]`; the build tree is $build, else build/release.
+uneven numbers of ranks.
 IBCOLL_TEST_LAYOUTS=one: every scenario once, on its last layout (for builds that are slow)."""
 
 import os
@@ -118,6 +117,3 @@ for one in ("every_algorithm", "in_flight", "random_programs"):
     Api.add(f"test_{one}_no_single_copy", one, "3x1", {**QUIET, "IBCOLL_SINGLE_COPY": "off"})
     Api.add(f"test_{one}_small_ring", one, "3x1", {**QUIET, "IBCOLL_SHM_RING_BYTES": "16K", "IBCOLL_SHM_SLOT_BYTES": "4K",
                                                    "IBCOLL_EAGER_BYTES": "1K"})
-
-if __name__ == "__main__":
-    ranks.main(["ibcoll_run", "ibcoll_api_ranks"])

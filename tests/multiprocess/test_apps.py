@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The applications of perf/apps over ibcoll and over MPI, what they print, what they refuse, and perf/apps/run.
 
@@ -207,7 +206,3 @@ class SideBySideTest(Case):
             done = start(ROOT / "perf/apps/run", "--build", empty)
         self.assertEqual(done.returncode, 1)
         self.assertIn("ibcoll_ft does not exist; build it", done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,9 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Every collective x every algorithm on real processes: 2 to 16 ranks on 1, 2, 3 and 4 nodes, even and uneven, over shared
 memory and UCX on TCP, copy-based and zero-copy. Every byte is verified.
 
-`test_collectives.py [--bin BUILD/bin] [TESTS...] [-v]`; the build tree is $build, else build/release.
 IBCOLL_TEST_LAYOUTS=16x4,5x2 restricts the layouts; =all takes every number of ranks, for which no suite has the time."""
 
 import json
@@ -102,6 +100,3 @@ for where in chosen(IN_PLACE_ON):
 for where, step, end in [("4x1", 2, 2**20), ("5x2", 2, 2**20), ("16x1", 16, 2**16), ("16x4", 16, 2**16)]:
     if chosen([where]):
         add_every_size(where, *((2, 2**20) if ALL else (step, end)))
-
-if __name__ == "__main__":
-    ranks.main(["ibcoll_run", "ibcoll_perf", "ibcoll_api_ranks"])

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """ibcoll_radix against Python's own sort, and its promise: OUT is the sorted file or what it was before.
 
@@ -276,7 +275,3 @@ def command_of(pid):
         return pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
     except OSError:
         return ""
-
-
-if __name__ == "__main__":
-    unittest.main()

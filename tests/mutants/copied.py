@@ -76,8 +76,5 @@ class Copy:
         """The name of the first test that failed, of GoogleTest or Python's unittest."""
         if code is None:
             return "does not end"
-        failed = re.search(r"^\[  FAILED  \] ([^\s,]+)|^(?:FAIL|ERROR): (\w+) \((?:__main__\.)?([\w.]+)", output,
-                           re.MULTILINE)
-        if not failed:
-            return "crashes"
-        return failed[1] or (failed[3] if failed[3].endswith(failed[2]) else f"{failed[3]}.{failed[2]}")
+        failed = re.search(r"^\[  FAILED  \] ([^\s,]+)", output, re.MULTILINE)
+        return failed[1] if failed else "crashes"

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Each fault of the list can still be put into the sources, and results.tsv tells of the faults as they are."""
 
@@ -37,7 +36,3 @@ class Faults(unittest.TestCase):
         others = [f"{fault.name} ({results.of(fault)})" for fault in counted if results.of(fault) != "noticed"]
         self.assertGreaterEqual(len(counted), LEAST, "tests/mutants/run -n -w")
         self.assertLessEqual(len(others), (1 - SHARE) * len(counted), f"tests/mutants/run -w: {', '.join(others)}")
-
-
-if __name__ == "__main__":
-    unittest.main()

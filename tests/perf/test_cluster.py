@@ -1,6 +1,5 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_cluster.py BUILD: perf/cluster makes nodes, runs jobs across them and leaves nothing; perf/compare --cluster
+"""perf/cluster makes nodes, runs jobs across them and leaves nothing; perf/compare --cluster
 runs there."""
 
 import json
@@ -9,14 +8,13 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
 
-BIN = Path(sys.argv.pop(1)).resolve() / "bin"
 ROOT = Path(__file__).resolve().parents[2]
+BIN = (ROOT / os.environ.get("build", "build/release")).resolve() / "bin"
 CLUSTER, COMPARE, AGENT = ROOT / "perf/cluster", ROOT / "perf/compare", ROOT / "perf/peers/on_cluster_node"
 NAME = f"t{os.getpid()}"  # a cluster that somebody works with stays as it is
 ENVIRONMENT = {**os.environ, "PERF_CLUSTER": NAME, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -329,7 +327,3 @@ class Compare(NeedsNamespaces):
             if number == signal.SIGKILL:
                 self.done(CLUSTER, "down")
             self.assert_nothing_is_left()
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """perf/compare with programs that print known times: its ratios, means and complaints."""
 
@@ -237,7 +236,3 @@ class CompareTest(unittest.TestCase):
         done = self.compare()
         self.assertEqual(done.returncode, 1)
         self.assertIn("build first", done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

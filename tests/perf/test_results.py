@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What perf/results/reductions makes of figures: its ratios, verdicts and tables. Nothing is measured."""
 
@@ -113,7 +112,3 @@ class Reductions(unittest.TestCase):
                               check=False, timeout=60)
         self.assertEqual(done.returncode, 2)
         self.assertIn("no measure is named two; these are: one_node, two_ranks", done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """ibcoll_info as its users meet it.
 
@@ -174,7 +173,3 @@ class InfoTest(unittest.TestCase):
                                   timeout=60, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("No space left", done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """ibcoll_perf as its users meet it: options, formats, files, exit statuses. Times are not judged.
 
@@ -437,7 +436,3 @@ class BadOptions(PerfTest):
 
     def test_malformed_setting_is_named(self):
         self.check_refused(perf(0, "alltoall", environment={"IBCOLL_TIMEOUT": "soon"}), "IBCOLL_TIMEOUT=soon", status=1)
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """ibcoll_sim as its users meet it: options, formats, traces, exit statuses. The model itself: tests/simulated/model_test.cc.
 
@@ -163,7 +162,3 @@ class Output(SimTest):
         self.assertGreater(len(options), 20)
         for option in options:
             self.assertIn(f"`{option}", manual)
-
-
-if __name__ == "__main__":
-    unittest.main()

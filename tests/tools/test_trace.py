@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """IBCOLL_TRACE and ibcoll_trace as their users meet them. The build tree is taken from $build, else build/release."""
 
@@ -359,7 +358,3 @@ class Recorded(TraceTest):
             self.assertEqual(errors.count("IBCOLL_TRACE: cannot write"), RANKS, errors)
             self.assertEqual(errors.count(reason), RANKS, errors)
             self.assertEqual(errors.count("\n"), RANKS, errors)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The bed itself: what run_in_vm and shell hand back, and how they fail."""
 
@@ -186,7 +185,3 @@ class Shell(unittest.TestCase):
         self.assertIn(b"sum 42", rest, errors)
         self.assertIn(b"/dev/hvc0", rest, errors)
         self.assertEqual(shell.returncode, 5, errors)
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)

@@ -21,7 +21,7 @@ def google_test(target, *more):
 
 
 def python_test(file, *targets):
-    return Suite(targets, ("python3", file, "-f", "{tests}"))
+    return Suite(targets, ("python3", "tests/cases.py", "-f", file, "{tests}"))
 
 
 UNIT, SIMULATED, CONFORMANCE, FAILURES = "unit", "simulated", "conformance", "failures"
@@ -32,8 +32,7 @@ SUITES = {
     CONFORMANCE: google_test("ibcoll_conformance_tests", "ibcoll_ucx"),
     FAILURES: google_test("ibcoll_failures_tests", "ibcoll_ucx"),
     LAUNCHER_PARTS: google_test("ibcoll_launcher_tests"),
-    LAUNCHER: Suite(("ibcoll_run", "ibcoll_launcher_probe"),
-                    ("python3", "tests/launcher/test_launcher.py", "--bin", "{bin}", "-f", "{tests}")),
+    LAUNCHER: python_test("tests/launcher", "ibcoll_run", "ibcoll_launcher_probe"),
     PERF: python_test("tests/tools/test_perf.py", "ibcoll_run", "ibcoll_perf"),
     API: python_test("tests/multiprocess/test_api.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_api_ranks"),
 }
