@@ -169,9 +169,9 @@ INSTANTIATE_TEST_SUITE_P(WithSizes, ArrivalAware,
 // Whoever is late, of random layouts: uneven nodes, nodes of one rank, ranks of a node that are no neighbours.
 TEST(NodeLanes, NoRankWaitsForItsNode) {
   int runs = 0;
-  for (const int p : {3, 5, 8, 13, 16, 24})
+  for (const int p : sweep() ? std::vector{3, 5, 8, 13, 16, 24} : std::vector{3, 5, 8, 13})
     for (int layout = 1; layout < 5; ++layout)
-      for (int rank = 0; rank < p; rank += 1 + p / 6)
+      for (int rank = 0; rank < p; rank += 1 + p / (sweep() ? 6 : 3))
         for (const ibcoll_collective_t collective : {IBCOLL_ALLTOALL, IBCOLL_ALLTOALLV, IBCOLL_ALLGATHER})
           for (const ibcoll_scheme_t scheme : {IBCOLL_SCHEME_COPY, IBCOLL_SCHEME_ZERO_COPY}) {
             const uint64_t bytes = p <= 8 ? 2'000 : 100;
@@ -184,7 +184,7 @@ TEST(NodeLanes, NoRankWaitsForItsNode) {
                 << "p " << p << " layout " << layout << " late " << rank;
             ++runs;
           }
-  EXPECT_GT(runs, 250);
+  EXPECT_GT(runs, sweep() ? 250 : 100);
 }
 
 // Blocks of an alltoallv that no row has room for wait for nobody but their own two ranks.

@@ -34,7 +34,7 @@ TEST_P(LongVectors, PassInPieces) {
   params.type = IBCOLL_UINT32;
   params.op = IBCOLL_SUM;
   params.root = 1;
-  params.count = 4 * (kReductionPiece + 4000) / sizeof(uint32_t);
+  params.count = (3 * kReductionPiece + 4000) / sizeof(uint32_t);
   CollectiveCase call(params, 5);
   const Shape shape = shape_of(job, team, call, sim::Reads::kNone, job_params.window_area_bytes);
   const uint64_t parameter = algorithm.choose ? algorithm.choose(shape, CostModel()) : 0;

@@ -174,9 +174,13 @@ constexpr Algorithm kProbe{.collective = IBCOLL_GATHERV,
                            .cost_us = [](const Shape&, const CostModel&) { return 1.0; }};
 
 std::vector<int> numbers_of_ranks() {
-  std::vector<int> ranks(129);
+  std::vector<int> ranks(sweep() ? 129 : 20);
   std::iota(ranks.begin(), ranks.end(), 2);
-  ranks.insert(ranks.end(), {200, 255, 256, 257, 500, 1000, 1600});
+  if (sweep()) {
+    ranks.insert(ranks.end(), {200, 255, 256, 257, 500, 1000, 1600});
+  } else {
+    ranks.insert(ranks.end(), {26, 32, 33, 39, 64, 65, 100, 257, 500});
+  }
   return ranks;
 }
 

@@ -55,14 +55,14 @@ int run_reader(uint64_t seed, ibcoll_collective_t collective, const char* algori
 }
 
 TEST(SingleCopyCollectives, MoveBuffersOfManyPieces) {
-  const Seeds seeds(30);
+  const Seeds seeds(8, 30);
   for (uint64_t seed = seeds.first; seed <= seeds.last && !HasFailure(); ++seed)
     for (const auto& [collective, algorithm] : kReaders)
       EXPECT_EQ(run_reader(seed, collective, algorithm, sim::Reads::kAll), 0) << replay_command(seed);
 }
 
 TEST(SingleCopyCollectives, WhatMayNotBeReadAnyMoreIsSent) {
-  const Seeds seeds(40);
+  const Seeds seeds(8, 40);
   for (uint64_t seed = seeds.first; seed <= seeds.last && !HasFailure(); ++seed)
     for (const auto& [collective, algorithm] : kReaders)
       for (const sim::Reads reads : {sim::Reads::kSomePairs, sim::Reads::kNone})
@@ -70,7 +70,7 @@ TEST(SingleCopyCollectives, WhatMayNotBeReadAnyMoreIsSent) {
 }
 
 TEST(SingleCopyCollectives, AReadThatFailsSpoilsNobodysData) {
-  const Seeds seeds(40);
+  const Seeds seeds(8, 40);
   int failed = 0;
   for (uint64_t seed = seeds.first; seed <= seeds.last && !HasFailure(); ++seed) {
     SCOPED_TRACE(replay_command(seed));
