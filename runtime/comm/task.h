@@ -3,10 +3,10 @@
 // Frames come from the arena of the collective. There is no symmetric transfer (it needs tail calls, which g++ leaves
 // out without optimisation): the engine resumes the innermost task, and when that ends, its caller, so the machine's
 // stack stays one resume deep.
-//
-// Rules for algorithms (g++ 12 miscompiles what they forbid): arguments by value; no lambda with captures and no braced
-// temporary inside a co_await expression, nor a conditional (both sides are evaluated); no structured binding of a
-// co_await; noexcept in spirit: nothing throws.
+// Rules, because g++ 12 miscompiles what they forbid (tests/layering checks them): A task takes values, pointers and
+// Comm&. A full expression with a co_await has no lambda with captures, no braced temporary and no conditional (both
+// sides are evaluated): a statement before it names such an object. There is no structured binding of a co_await and no
+// co_await in a catch block. Nothing in a task throws.
 #pragma once
 
 #include <coroutine>

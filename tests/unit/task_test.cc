@@ -28,19 +28,19 @@ struct Witness {
   ~Witness() { trace.destroyed = true; }
 };
 
-Task two_steps(Comm&, Trace& trace, bool& open) {
-  const Witness witness{trace};
-  trace.step = 1;
-  Gate gate{open};
+Task two_steps(Comm&, Trace* trace, bool* open) {
+  const Witness witness{*trace};
+  trace->step = 1;
+  Gate gate{*open};
   co_await gate;
-  trace.step = 2;
+  trace->step = 2;
 }
 
 // A million waits that are over at once: the stack must not grow.
-Task many_steps(Comm&, uint64_t& count) {
+Task many_steps(Comm&, uint64_t* count) {
   bool open = true;
   Gate gate{open};
-  for (count = 0; count < 1'000'000; ++count) co_await gate;
+  for (*count = 0; *count < 1'000'000; ++*count) co_await gate;
 }
 
 class TaskTest : public testing::Test {
@@ -57,7 +57,7 @@ class TaskTest : public testing::Test {
 TEST_F(TaskTest, RunsFromWaitToWait) {
   Trace trace;
   bool open = false;
-  Task task = two_steps(comm_, trace, open);
+  Task task = two_steps(comm_, &trace, &open);
   ASSERT_TRUE(static_cast<bool>(task));
   EXPECT_EQ(trace.step, 0) << "it starts when it is resumed";
   enter(task);
@@ -73,7 +73,7 @@ TEST_F(TaskTest, DroppedInTheMiddleItDestroysWhatItHolds) {
   Trace trace;
   bool open = false;
   {
-    Task task = two_steps(comm_, trace, open);
+    Task task = two_steps(comm_, &trace, &open);
     enter(task);
     resume();
     EXPECT_FALSE(trace.destroyed);
@@ -85,7 +85,7 @@ TEST_F(TaskTest, DroppedInTheMiddleItDestroysWhatItHolds) {
 TEST_F(TaskTest, MovesLeaveNothingBehind) {
   Trace first, second;
   bool open = false;
-  Task a = two_steps(comm_, first, open), b = two_steps(comm_, second, open);
+  Task a = two_steps(comm_, &first, &open), b = two_steps(comm_, &second, &open);
   for (const Task* task : {&a, &b}) {
     enter(*task);
     resume();
@@ -102,7 +102,7 @@ TEST_F(TaskTest, ItsFrameLiesInTheArena) {
   Trace trace;
   bool open = true;
   auto* const before = static_cast<std::byte*>(exchange_.arena().allocate(1));
-  const Task task = two_steps(comm_, trace, open);
+  const Task task = two_steps(comm_, &trace, &open);
   auto* const after = static_cast<std::byte*>(exchange_.arena().allocate(1));
   EXPECT_GT(after - before, 64);
   EXPECT_LT(after - before, 1024);
@@ -110,25 +110,25 @@ TEST_F(TaskTest, ItsFrameLiesInTheArena) {
 
 TEST_F(TaskTest, TheStackDoesNotGrow) {
   uint64_t count = 0;
-  Task task = many_steps(comm_, count);
+  Task task = many_steps(comm_, &count);
   enter(task);
   EXPECT_TRUE(resume());
   EXPECT_EQ(count, 1'000'000u);
 }
 
-Task nested(Comm& c, Trace& trace, bool& open, int depth) {
-  const Witness witness{trace};
+Task nested(Comm& c, Trace* trace, bool* open, int depth) {
+  const Witness witness{*trace};
   if (depth > 0)
     co_await nested(c, trace, open, depth - 1);
   else
     co_await two_steps(c, trace, open);
-  ++trace.step;
+  ++trace->step;
 }
 
 TEST_F(TaskTest, ATaskAwaitsAnotherAsAFunctionCallsOne) {
   Trace trace;
   bool open = false;
-  Task task = nested(comm_, trace, open, 9);
+  Task task = nested(comm_, &trace, &open, 9);
   enter(task);
   EXPECT_FALSE(resume());
   EXPECT_EQ(trace.step, 1) << "the innermost one waits";
@@ -137,15 +137,15 @@ TEST_F(TaskTest, ATaskAwaitsAnotherAsAFunctionCallsOne) {
   EXPECT_EQ(trace.step, 2 + 10) << "all callers went on";
 }
 
-Task call_many(Comm& c, uint64_t& count) {
+Task call_many(Comm& c, uint64_t* count) {
   Trace trace;
   bool open = true;
-  for (count = 0; count < 100'000; ++count) co_await two_steps(c, trace, open);
+  for (*count = 0; *count < 100'000; ++*count) co_await two_steps(c, &trace, &open);
 }
 
 TEST_F(TaskTest, CallsThatEndAtOnceDoNotDeepenTheStack) {
   uint64_t count = 0;
-  Task task = call_many(comm_, count);
+  Task task = call_many(comm_, &count);
   enter(task);
   EXPECT_TRUE(resume());
   EXPECT_EQ(count, 100'000u);
@@ -154,7 +154,7 @@ TEST_F(TaskTest, CallsThatEndAtOnceDoNotDeepenTheStack) {
 TEST_F(TaskTest, AfterAFailureNoCallerGoesOn) {
   Trace trace;
   bool open = false;
-  Task task = nested(comm_, trace, open, 1);
+  Task task = nested(comm_, &trace, &open, 1);
   enter(task);
   EXPECT_FALSE(resume());
   comm_.fail(error(IBCOLL_ERR_SYSTEM, "it fell"));

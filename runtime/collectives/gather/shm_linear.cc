@@ -82,7 +82,8 @@ Task run(Comm& c, Args a) {
       if (node != stage.root_node())
         coming += kTold ? announce_sizes(c, loads[node], node) : announce_blocks(c, stage, a, loads[node], node);
   }
-  co_await c.next_own_step(stage.step_bytes(speaks ? 0 : own.size()));
+  const uint64_t written = stage.step_bytes(speaks ? 0 : own.size());
+  co_await c.next_own_step(written);
   stage.write(own);
   c.publish();
   if (speaks) co_await c.all_published();

@@ -16,7 +16,8 @@ Task run(Comm& c, Args a) {
   const ConstBytes own = a.own(c.rank());
   const bool is_root = c.rank() == a.root, speaks = c.rank() == stage.speaker();
   stage.move_long(a, own);
-  co_await c.next_own_step(stage.step_bytes(speaks ? 0 : own.size()));
+  const uint64_t written = stage.step_bytes(speaks ? 0 : own.size());
+  co_await c.next_own_step(written);
   stage.write(own);
   c.publish();
   if (!speaks) {
