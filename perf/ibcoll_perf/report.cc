@@ -6,6 +6,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "tools/options/csv_field.h"
+
 namespace ibcoll::perf {
 namespace {
 
@@ -13,14 +15,6 @@ namespace {
 std::string time_text(double us) {
   if (us < 100) return fmt::format("{:.2f}", us);
   return us < 10000 ? fmt::format("{:.1f}", us) : fmt::format("{:.0f}", us);
-}
-
-// In a field of CSV (RFC 4180).
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string result = "\"";
-  for (const char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return result + '"';
 }
 
 struct Column {
@@ -76,7 +70,8 @@ std::string csv_line(const Row& row, bool full) {
   std::string times = times_text(full, time);
   if (row.arrival) times += ran ? arrival_csv_values(*row.arrival) : std::string(std::size(kArrivalColumns) + 1, ',');
   return fmt::format("{},{},{},{}{},{},{}\n", row.collective, row.bytes, row.iterations, times,
-                     ran && row.errors ? std::to_string(*row.errors) : "", row.algorithm, quoted(row.not_applicable));
+                     ran && row.errors ? std::to_string(*row.errors) : "", row.algorithm,
+                     csv_field(row.not_applicable));
 }
 
 std::string summary_line(const Outcome& outcome) {

@@ -60,6 +60,16 @@ def settings():
     return table, {"IBCOLL_" + name.upper() for name in rows}
 
 
+def documented_values():
+    """Of docs/settings.md: each setting, the values that its item lists, and the bold one, the default."""
+    for item in re.findall(r"^- (`IBCOLL_.*?)(?=^- |^$)", (ROOT / "docs/settings.md").read_text(), re.M | re.S):
+        head = item.split(":")[0]
+        if "=" in head:
+            names, values = re.findall(r"`(IBCOLL_\w+)`", head), head.split("=")[1]
+            for name in names:
+                yield name, values.replace("*", ""), re.findall(r"\*\*(\w+)\*\*", values)
+
+
 def named_in_sources():
     """What the interface and the tools call IBCOLL_ and is no setting: constants, and variables that tools set."""
     names = set()
@@ -132,6 +142,22 @@ class Documents(unittest.TestCase):
         table, collectives = settings()
         self.assertGreater(len(collectives), 10)
         self.assert_none(f"docs/settings.md lacks {name}" for name in table | collectives if f"`{name}`" not in text)
+
+    def test_values_of_settings_are_those_of_the_code(self):
+        rows = re.findall(r'^\s*\{"(IBCOLL_\w+)", Kind::(\w+), "(.*?)", "(.*?)"',
+                          (ROOT / "runtime/base/settings.cc").read_text(), re.M)
+        in_code = {name: (kind, default, allowed) for name, kind, default, allowed in rows}
+        items = list(documented_values())
+        self.assertGreater(len(items), 20)
+        for name, values, bold in items:
+            kind, default, allowed = in_code[name]
+            with self.subTest(name):
+                self.assertEqual(bold, [default])
+                limits = re.search(r"(\w+) to (\w+)", values)
+                if kind == "kChoice":
+                    self.assertEqual(set(re.split(r",|\bor\b|\s", values)) - {""}, set(allowed.split("|")))
+                elif limits:
+                    self.assertEqual("..".join(limits.groups()), allowed)
 
     def test_paths_that_are_named_exist(self):
         self.assert_none(f"{where}: {name}: no such file" for where, _, name in self.named(PATH)

@@ -10,9 +10,12 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "perf/peers"))
+import beds  # pylint: disable=wrong-import-position
+import compare_options  # pylint: disable=wrong-import-position
 import launch  # pylint: disable=wrong-import-position
 CORES = len(os.sched_getaffinity(0))
 
@@ -66,6 +69,31 @@ class CompareTest(unittest.TestCase):
         self.assertEqual([(cell["bytes"], cell["ratio"]) for cell in figures["cells"]], [(8, 0.5), (64, 0.5)])
         self.assertIn("cells below 1: 2 (of 2)", done.stdout)
         self.assertRegex(done.stdout, r"all +0\.50")
+        self.assertRegex(done.stdout, r"alltoall +8 +2\.00 +6\.00 +1\.00 +0\.50  0\.50\.\.0\.50 +way")
+
+    def test_libraries_take_turns(self):
+        """In the second round the first library of the first round comes last."""
+        for program in ("build/bin/ibcoll_run", "path/mpirun.openmpi"):
+            self.write(program, BENCHMARK.replace("BASE", "6").replace("#!/bin/bash\n", "#!/bin/bash\n"
+                       f"[[ $* != *barrier* ]] || echo ${{0##*/}} >>{self.folder / 'started'}\n"))
+        self.compare("--ranks", str(CORES + 1), "--collectives", "barrier", "--libraries", "ibcoll,openmpi")
+        self.assertEqual((self.folder / "started").read_text().split(),
+                         ["ibcoll_run", "mpirun.openmpi", "mpirun.openmpi", "ibcoll_run"])
+
+    def test_ranks_that_do_not_divide_by_nodes(self):
+        words = beds.Bed(3).command("openmpi", 8, ["program"])
+        self.assertEqual(words[words.index("--host") + 1], "n0:2,n1:3,n2:3")
+
+    def test_quick(self):
+        for words, expected in (([], (4, 5, 0.2)), (["--quick"], (8, 3, 0.02)), (["--quick", "--rounds", "7"], (8, 7, 0.02))):
+            with unittest.mock.patch.object(sys, "argv", ["compare", *words]):
+                options = compare_options.parse("")
+            self.assertEqual((options.factor, options.rounds, options.seconds), expected)
+
+    def test_figures_that_are_compared(self):
+        slowest = {name for name in launch.COLLECTIVES if launch.figure(name) == "t_max"}
+        self.assertEqual(slowest, {"gather", "gatherv", "scatter", "scatterv", "reduce", "scan", "exscan"})
+        self.assertEqual({launch.figure(name, "none") for name in launch.COLLECTIVES}, {"t_last"})
 
     def test_emulated_nodes_have_the_same_cores_for_all(self):
         self.write("path/mpirun.openmpi", BENCHMARK.replace("BASE", "6").replace("#!/bin/bash\n", "#!/bin/bash\n"
@@ -96,6 +124,7 @@ class CompareTest(unittest.TestCase):
         done = self.compare("--ranks", str(CORES + 1), "--collectives", "barrier")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("MPICH left out", done.stdout)
+        self.assertEqual([launch.libraries_for(CORES + more, ["mpich"]) for more in (0, 1)], [["mpich"], []])
         self.assertRegex(done.stdout, r"barrier +0 +2\.00 +6\.00 +3\.00")
         self.assertIn("cells below 1: none", done.stdout)
 
@@ -182,6 +211,7 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         cells = json.loads((self.folder / "figures").read_text(encoding="utf-8"))["cells"]
         self.assertEqual([(cell["figure"], cell["ratio"]) for cell in cells], [("t_max", 1), ("t_max", 1)])
+        self.assertIn("cells below 1: none (of 2)", done.stdout)
 
     def test_all_collectives_with_a_distribution_and_a_root(self):
         words = self.folder / "words"
@@ -220,6 +250,17 @@ class CompareTest(unittest.TestCase):
         self.assertIn("exit status 3", done.stderr)
         self.assertIn("no luck today", done.stderr)
         self.assertRegex(done.stdout, r"bcast +8 +2\.00 +6\.00 +- +3\.00")
+
+    def test_a_peer_that_fails_in_a_later_round_has_no_figures(self):
+        """Nor is it started again for this collective; for others it is."""
+        started = self.folder / "started"
+        self.write("path/mpirun.mpich", BENCHMARK.replace("BASE", "1").replace("#!/bin/bash\n", "#!/bin/bash\n"
+                   f"[[ $* != *bcast* ]] || echo >>{started}\n[[ $* != *bcast* || $(wc -l <{started}) -lt 2 ]] || exit 3\n"))
+        done = self.compare("--ranks", "1", "--collectives", "bcast,barrier", "--rounds", "3")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(len(started.read_text()), 2)
+        self.assertRegex(done.stdout, r"bcast +8 +2\.00 +6\.00 +- +3\.00")
+        self.assertRegex(done.stdout, r"barrier +0 +2\.00 +6\.00 +1\.00 +0\.50")
 
     def test_bad_options(self):
         for options, word in ((["--bytes", "9"], "'9'"), (["--ranks", "0"], "'0'"), (["--rounds", "-1"], "--rounds"),

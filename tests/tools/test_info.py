@@ -39,6 +39,9 @@ class InfoTest(unittest.TestCase):
         self.assertRegex(self.said(0, "-v"), r"ibcoll version \d+\.\d+\.\d+\n")
         self.assertIn("compiler", self.document(0, "-v")["build"])
 
+    def test_without_options_it_shows_the_version_and_the_devices(self):
+        self.assertEqual(set(self.document(0)), {"build", "bootstrap", "topology", "transports", "ranks"})
+
     def test_settings_have_default_value_origin_and_meaning(self):
         settings = {entry["name"]: entry for entry in
                     self.document(0, "-c", environment={"IBCOLL_TIMEOUT": "30"})["settings"]}

@@ -95,8 +95,9 @@ class Output(SimTest):
             self.assertEqual(row["algorithm"], line["algorithm"])
             self.assertEqual(row.get("not_applicable", ""), line["not_applicable"])
             if "time_us" in row:
-                self.assertAlmostEqual(row["time_us"], float(line["time_us"]), 3)
-                self.assertEqual(row["messages_between"], int(line["messages_between"]))
+                self.assertEqual(line["selected"], "yes" if row["selected"] else "no")
+                for column in set(line) - {"algorithm", "selected", "not_applicable"}:
+                    self.assertAlmostEqual(row[column], float(line[column]), 3, column)
         self.assertTrue(any("not_applicable" in row for row in rows))
 
     def test_several_ranks_are_late(self):
@@ -104,6 +105,18 @@ class Output(SimTest):
         for late, waiting in (("1,2", 50), ("1", 75)):
             row, = self.rows("alltoall", "--ranks", 4, "--bytes", 8, "--arrival", f"late:{late}:100", "--algorithm", "direct")
             self.assertAlmostEqual(row["mean_us"], waiting, delta=15)
+
+    def test_the_last_rank_is_late(self):
+        row, = self.rows("alltoall", "--ranks", 4, "--bytes", 8, "--arrival", "late:3:100", "--algorithm", "direct")
+        self.assertGreater(row["time_us"], 100)
+
+    def test_what_options_leave_out_of_the_model(self):
+        """The gap is alpha, in a node as between nodes; a window ends with a cache line."""
+        words = ("gather", "--ranks", 2, "--bytes", 8, "--alpha", 3, "--node-alpha", 0.5, "--window", 5000, "--format", "json")
+        model = json.loads(sim(*words).stdout)["model"]
+        self.assertEqual([model[name] for name in ("gap_us", "node_gap_us", "window_bytes")], [3, 0.5, 4992])
+        model = json.loads(sim(*words, "--gap", 2, "--node-gap", 1).stdout)["model"]
+        self.assertEqual([model[name] for name in ("gap_us", "node_gap_us")], [2, 1])
 
     def test_runs_repeat_themselves(self):
         words = [*self.WORDS, "--algorithm", "all", "--arrival", "random:20", "--distribution", "random"]

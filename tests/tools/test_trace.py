@@ -90,13 +90,37 @@ class Analysis(TraceTest):
         clock, = json.loads(self.answer(self.file, "--format", "json"))["clocks"]
         self.assertEqual((clock["clock"], clock["known"]), ("other", True))
         self.assertLessEqual(abs(clock["offset_us"] + 1000), clock["error_us"])
+        self.assertAlmostEqual(clock["offset_us"], -1005)
         self.assertAlmostEqual(clock["error_us"], 15)  # between 0 - 1020 and 20 - 1010
 
+    def test_clocks_of_machines_with_several_ranks(self):
+        """Of each machine the last arrival and the first exit count; a call that failed says nothing."""
+        for rank, (arrival, end) in enumerate(((0, 20_000), (5_000, 30_000))):
+            self.write(rank, [self.record(arrival, end, ranks=4), self.record(40_000, 40_001, op=2, ranks=4, how="failed")],
+                       ranks=4)
+        for rank, (arrival, end) in enumerate(((1_010_000, 1_025_000), (1_002_000, 1_021_000)), 2):
+            self.write(rank, [self.record(arrival, end, ranks=4), self.record(9_000_000, 9_000_001, op=2, ranks=4, how="failed")],
+                       ranks=4, clock="other")
+        clock, = json.loads(self.answer(self.file, "--format", "json"))["clocks"]
+        self.assertAlmostEqual(clock["offset_us"], -1003)  # between 5 - 1021 and 20 - 1010
+        self.assertAlmostEqual(clock["error_us"], 13)
+
+    def test_formats_agree(self):
+        for rank in range(2):
+            self.write(rank, [self.record(rank * 3_000, 9_000), self.record(20_000, 20_000, op=2, collective="bcast", site='q"+0x1')])
+        rows = json.loads(self.answer(self.file, "--format", "json"))["rows"]
+        lines = list(csv.DictReader(io.StringIO(self.answer(self.file, "--format", "csv"))))
+        self.assertEqual([list(row) for row in rows], [list(line) for line in lines])
+        for row, line in zip(rows, lines):
+            for name, value in row.items():
+                self.assertEqual(value, type(value)(line[name]), name)
+
     def test_left_out(self):
-        self.write(0, [self.record(0, 10), self.record(20, 30, op=2), self.record(40, 50, op=3, how="failed")], dropped=7)
+        self.write(0, [self.record(0, 10), self.record(20, 30, op=2), self.record(40, 50, op=3, how="failed"),
+                       self.record(60, 70, op=4, how="failed")], dropped=7)
         self.write(1, [self.record(20, 30, op=2), self.record(40, 50, op=3, how="failed")])
         text = self.answer(self.file)
-        for line in ("7 records were dropped", "1 calls are left out: not all", "1 calls are left out: they failed"):
+        for line in ("7 records were dropped", "1 calls are left out: not all", "2 calls are left out: they failed"):
             self.assertIn(line, text)
 
 
@@ -128,6 +152,13 @@ class ServedOrder(TraceTest):
         self.assertEqual(first["peers"][1], {"rank": 1, "begun_us": 1.0, "sent_us": 1.5, "landed_us": 9.0})
         self.assertIsNone(calls[0]["ranks"][2]["peers"][1]["landed_us"])
         self.assertNotIn("served", json.loads(self.answer(self.file, "--format", "json")))
+
+    def test_peers_that_arrived_together_are_in_order(self):
+        for rank in range(3):
+            self.write(rank, [self.record(0 if rank < 2 else 100, 20_000, ranks=3, peers="0/1/2/3,1/4/5/6" if rank == 2 else "-")],
+                       ranks=3)
+        call, = json.loads(self.answer(self.file, "--served", 1, "--format", "json"))["served"]
+        self.assertEqual((call["pairs"], call["reversed"]), (1, 0))
 
     def test_no_calls_in_csv(self):
         done = self.tool(self.file, "--served", 1, "--format", "csv")

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/options/csv_field.h"
+
 namespace ibcoll::simulator {
 namespace {
 
@@ -23,7 +25,8 @@ std::string table_line(const Row& row, bool check) {
 }
 
 std::string csv_line(const Row& row) {
-  if (!row.why_not.empty()) return fmt::format("{},{},,,,,,,,,,,,{}\n", row.bytes, row.algorithm, row.why_not);
+  if (!row.why_not.empty())
+    return fmt::format("{},{},,,,,,,,,,,,{}\n", row.bytes, row.algorithm, csv_field(row.why_not));
   return fmt::format("{},{},{},{:.3f},{:.3f},{:.3f},{},{},{},{},{},{},{},\n", row.bytes, row.algorithm,
                      row.selected ? "yes" : "no", row.time_us, row.mean_us, row.predicted_us, row.rounds,
                      row.between_nodes.messages, row.between_nodes.bytes, row.within_nodes.messages,

@@ -6,6 +6,7 @@
 #include "tools/ibcoll_trace/analysis.h"
 #include "tools/ibcoll_trace/output.h"
 #include "tools/ibcoll_trace/served.h"
+#include "tools/options/csv_field.h"
 
 namespace ibcoll::tracing {
 namespace {
@@ -46,9 +47,9 @@ std::string csv(const std::vector<Row>& rows) {
       "collective,site,calls,mean_bytes,message_us,average_factor,worst_factor,spread_us,after_last_us,late_rank,"
       "late_calls\n";
   for (const Row& row : rows)
-    text += fmt::format("{},\"{}\",{},{:.1f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{}\n", row.collective, row.site,
-                        row.calls, row.mean_bytes, row.message_us, row.average_factor, row.worst_factor, row.spread_us,
-                        row.after_last_us, row.late_rank, row.late_calls);
+    text += fmt::format("{},{},{},{:.1f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{}\n", row.collective,
+                        csv_field(row.site), row.calls, row.mean_bytes, row.message_us, row.average_factor,
+                        row.worst_factor, row.spread_us, row.after_last_us, row.late_rank, row.late_calls);
   return text;
 }
 
