@@ -61,6 +61,8 @@ class Copy:
 
     def make(self, suite):
         targets = SUITES[suite].targets
+        if not targets:
+            return 0, ""
         if not (self.build / "build.ninja").exists():
             code, output = self.configure()
             if code != 0:
@@ -73,8 +75,9 @@ class Copy:
 
     @staticmethod
     def first_failure(code, output):
-        """The name of the first test that failed, of GoogleTest or Python's unittest."""
+        """What failed first: a test of GoogleTest, of Python's unittest or of our own scripts, or a step of ninja."""
         if code is None:
             return "does not end"
-        failed = re.search(r"^\[  FAILED  \] ([^\s,]+)", output, re.MULTILINE)
-        return failed[1] if failed else "crashes"
+        failed = re.search(r"^\[  FAILED  \] ([^\s,]+)|^FAILED(?:  +|: )(.+)|^(\S+): error: code should be clang-formatted",
+                           output, re.MULTILINE)
+        return next(filter(None, failed.groups())) if failed else "crashes"

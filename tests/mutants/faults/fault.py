@@ -6,13 +6,15 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Suite:
-    """What is built, and the command that runs `tests` of it. {bin}: folder of the programs; {tests}: the last word."""
+    """What is built (none: nothing), and the command that runs `tests` of it. {bin}: folder of the programs; {tests}: the
+    last word."""
     targets: tuple
     command: tuple
 
     def run(self, programs, tests):
         words = [word.format(bin=programs) for word in self.command[:-1]]
-        names = tests.split() if self.command[-1] == "{tests}" else [self.command[-1].format(tests=tests)]
+        last = self.command[-1]
+        names = tests.split() if last == "{tests}" else [last.format(bin=programs, tests=tests)]
         return words + names
 
 
@@ -24,8 +26,19 @@ def python_test(file, *targets):
     return Suite(targets, ("python3", "tests/cases.py", "-f", file, "{tests}"))
 
 
+def python_modules(folder, *targets):
+    """`tests` are modules of the folder, or what is in them."""
+    return Suite(targets, ("env", f"PYTHONPATH={folder}", "python3", "-m", "unittest", "-f", "{tests}"))
+
+
+# What a compiler or clang-tidy finds: the tests are files that ninja makes in a tree that has been configured.
+BUILT = Suite(("build.ninja",), ("ninja", "-C", "{bin}/..", "{tests}"))
+
 UNIT, SIMULATED, CONFORMANCE, FAILURES = "unit", "simulated", "conformance", "failures"
 LAUNCHER_PARTS, LAUNCHER, PERF, API, BOOTSTRAPS = "launcher_parts", "launcher", "perf", "api", "bootstraps"
+LAYERING, DOCS, TOOL_PAGES, COMPARE, INSTALLED = "layering", "docs", "tool_pages", "compare", "installed"
+INFO, SIM, TRACE = "info", "sim", "trace"
+FORMAT, HEADERS, TIDY = "format", "headers", "tidy"
 SUITES = {
     UNIT: google_test("ibcoll_unit_tests"),
     SIMULATED: google_test("ibcoll_simulated_tests"),
@@ -34,6 +47,17 @@ SUITES = {
     LAUNCHER_PARTS: google_test("ibcoll_launcher_tests"),
     LAUNCHER: python_test("tests/launcher", "ibcoll_run", "ibcoll_launcher_probe"),
     PERF: python_test("tests/tools/test_perf.py", "ibcoll_run", "ibcoll_perf"),
+    INFO: python_modules("tests/tools", "ibcoll_run", "ibcoll_info", "ibcoll_ucx"),
+    SIM: python_modules("tests/tools", "ibcoll_sim"),
+    TRACE: python_modules("tests/tools", "ibcoll_trace"),
+    LAYERING: python_modules("tests/layering"),
+    DOCS: python_modules("tests/docs"),  # but for options
+    TOOL_PAGES: python_modules("tests/docs", "ibcoll_run", "ibcoll_perf", "ibcoll_info", "ibcoll_sim", "ibcoll_trace"),
+    COMPARE: python_modules("tests/perf"),
+    INSTALLED: Suite(("all",), ("tests/installed/run", "{bin}/..")),
+    FORMAT: Suite((), ("clang-format", "--dry-run", "-Werror", "{tests}")),
+    HEADERS: BUILT,
+    TIDY: BUILT,
     API: python_test("tests/multiprocess/test_api.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_api_ranks"),
 }
 # Of all kinds of messages, in a tenth of the time of all.
@@ -50,7 +74,7 @@ class Fault:
     old: str
     new: str
     suite: str
-    tests: str  # a filter of GoogleTest, or names of Python's unittest
+    tests: str  # a filter of GoogleTest, names of Python's unittest, or files; "all" where a suite has no names
     same: str = ""  # why nothing changes that can be observed; not counted
 
     def put_into(self, text):
