@@ -86,6 +86,14 @@ class Reductions(unittest.TestCase):
         for name in reduction_measures.MEASURES:
             self.assertEqual(text.count(f"figures of {name}\n"), 1)
 
+    def test_a_page_without_both_markers_is_left_alone(self):
+        whole = self.page.read_text(encoding="utf-8")
+        for marker in ("<!-- choice -->", "<!-- end of choice -->"):
+            self.page.write_text(whole.replace(marker, ""), encoding="utf-8")
+            with self.assertRaisesRegex(SystemExit, "must be there once each"):
+                reduction_measures.fill("choice", "figures")
+            self.assertEqual(self.page.read_text(encoding="utf-8"), whole.replace(marker, ""))
+
     def test_a_comparison_is_judged_by_its_aims(self):
         cells = [self.cell("reduce", 8, [1, 2, 9], [8, 8, 8]), self.cell("scan", 65536, [10, 10, 10], [9, 9, 9])]
         document = {"date": "2031-02-03T04:05:06", "machine": "2 cores", "rounds": 3, "seconds": 0.1, "cells": cells}
