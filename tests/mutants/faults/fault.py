@@ -22,13 +22,9 @@ def google_test(target, *more):
     return Suite((target, *more), (f"{{bin}}/{target}", "--gtest_fail_fast", "--gtest_filter={tests}"))
 
 
-def python_test(file, *targets):
-    return Suite(targets, ("python3", "tests/cases.py", "-f", file, "{tests}"))
-
-
-def python_modules(folder, *targets):
-    """`tests` are modules of the folder, or what is in them."""
-    return Suite(targets, ("env", f"PYTHONPATH={folder}", "python3", "-m", "unittest", "-f", "{tests}"))
+def python_test(path, *targets):
+    """`path`: a file of tests, or a folder; `tests`: modules, classes or cases of it."""
+    return Suite(targets, ("python3", "tests/cases.py", "-f", path, "{tests}"))
 
 
 # What a compiler or clang-tidy finds: the tests are files that ninja makes in a tree that has been configured.
@@ -47,13 +43,13 @@ SUITES = {
     LAUNCHER_PARTS: google_test("ibcoll_launcher_tests"),
     LAUNCHER: python_test("tests/launcher", "ibcoll_run", "ibcoll_launcher_probe"),
     PERF: python_test("tests/tools/test_perf.py", "ibcoll_run", "ibcoll_perf"),
-    INFO: python_modules("tests/tools", "ibcoll_run", "ibcoll_info", "ibcoll_ucx"),
-    SIM: python_modules("tests/tools", "ibcoll_sim"),
-    TRACE: python_modules("tests/tools", "ibcoll_trace"),
-    LAYERING: python_modules("tests/layering"),
-    DOCS: python_modules("tests/docs"),  # but for options
-    TOOL_PAGES: python_modules("tests/docs", "ibcoll_run", "ibcoll_perf", "ibcoll_info", "ibcoll_sim", "ibcoll_trace"),
-    COMPARE: python_modules("tests/perf"),
+    INFO: python_test("tests/tools", "ibcoll_run", "ibcoll_info", "ibcoll_ucx"),
+    SIM: python_test("tests/tools", "ibcoll_sim"),
+    TRACE: python_test("tests/tools", "ibcoll_trace"),
+    LAYERING: python_test("tests/layering"),
+    DOCS: python_test("tests/docs"),  # but for options
+    TOOL_PAGES: python_test("tests/docs", "ibcoll_run", "ibcoll_perf", "ibcoll_info", "ibcoll_sim", "ibcoll_trace"),
+    COMPARE: python_test("tests/perf"),
     INSTALLED: Suite(("all",), ("tests/installed/run", "{bin}/..")),
     FORMAT: Suite((), ("clang-format", "--dry-run", "-Werror", "{tests}")),
     HEADERS: BUILT,
