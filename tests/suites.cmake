@@ -74,6 +74,8 @@ ibcoll_suite(unit release SECONDS 120 BESIDE TARGETS ibcoll_unit_tests
   COMMAND [[$build/bin/ibcoll_unit_tests]])
 ibcoll_suite(conformance release SECONDS 240 TARGETS ibcoll_conformance_tests
   COMMAND [[$build/bin/ibcoll_conformance_tests]])
+ibcoll_suite(fake_verbs release SECONDS 240 BESIDE TARGETS ibcoll_fake_verbs_tests
+  COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_fake_verbs_tests"]])
 ibcoll_suite(simulated release SECONDS 240 TARGETS ibcoll_simulated_tests
   COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_simulated_tests"]])
 ibcoll_suite(launcher release SECONDS 300 BESIDE TARGETS all ibcoll_launcher_tests ibcoll_launcher_probe

@@ -43,6 +43,7 @@ void add_ucx_makers(std::vector<Maker>& makers);
 void add_sim_makers(std::vector<Maker>& makers);
 void add_shm_makers(std::vector<Maker>& makers);
 bool machine_has_rdma();
+bool machine_has_rdmacm();
 // None on a machine without an RDMA device: tests/vm brings one.
 void add_verbs_makers(std::vector<Maker>& makers);
 

@@ -11,6 +11,8 @@ bool machine_has_rdma() {
   return devices != end(devices);
 }
 
+bool machine_has_rdmacm() { return machine_has_rdma(); }
+
 const std::vector<Maker>& makers() {
   static const std::vector<Maker> all = [] {
     std::vector<Maker> found;
