@@ -11,6 +11,10 @@ void CompletionQueue::add(const ibv_wc& done, const QueuePair& of, uint32_t plac
     entries.push_back({done, of.qp_num, of.life, places, of_receive});
     return;
   }
+  overflow();
+}
+
+void CompletionQueue::overflow() {
   overrun = true;
   fabric().event(context_of(context).rank, IBV_EVENT_CQ_ERR);
   for (QueuePair* queue_pair : fabric().queue_pairs)
@@ -52,6 +56,7 @@ ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void*, ibv_comp_channel* ch
   auto* const made = new CompletionQueue();
   made->context = context;
   made->cqe = cqe;
+  fabric().completion_queues.push_back(made);
   ++fabric().objects;
   return made;
 }
@@ -71,6 +76,7 @@ int ibv_destroy_cq(ibv_cq* queue) {
   const Lock lock(fabric().mutex);
   auto* const gone = static_cast<ibcoll::fake_verbs::CompletionQueue*>(queue);
   if (gone->users > 0) return EBUSY;
+  std::erase(fabric().completion_queues, gone);
   delete gone;
   --fabric().objects;
   return 0;

@@ -16,6 +16,7 @@ struct CompletionQueue : ibv_cq {
   };
   // One too many: the queue is lost, and with it every queue pair that uses it.
   void add(const ibv_wc& done, const QueuePair& of, uint32_t places, bool of_receive);
+  void overflow();
   void take(Entry& entry);
 
   std::deque<Entry> entries;

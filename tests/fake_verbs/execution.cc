@@ -155,7 +155,8 @@ void QueuePair::send_datagram(Request& request) {
   datagram.to = way.remote_qpn;
   datagram.key = way.remote_qkey;
   datagram.route = static_cast<const AddressHandle*>(way.ah)->route;
-  if (!port_is_up()) return;
+  request.status = faults().datagram ? faults().datagram() : IBV_WC_SUCCESS;
+  if (!port_is_up() || request.status != IBV_WC_SUCCESS) return;
   const int copies = all.chance(all.script.lost_permille) ? 0 : all.chance(all.script.repeated_permille) ? 2 : 1;
   for (int i = 0; i < copies; ++i) {
     datagram.due = all.now + 1 + all.pick(all.script.overtaking + 1);

@@ -125,6 +125,18 @@ std::vector<ibv_event_type> events(int number) {
   const Lock lock(fabric().mutex);
   return fabric().events[number];
 }
+void forget_events() {
+  const Lock lock(fabric().mutex);
+  fabric().events.clear();
+}
+bool overrun(int number) {
+  const Lock lock(fabric().mutex);
+  CompletionQueue* largest = nullptr;
+  for (CompletionQueue* queue : fabric().completion_queues)
+    if (context_of(queue->context).rank == number && (largest == nullptr || queue->cqe > largest->cqe)) largest = queue;
+  if (largest != nullptr) largest->overflow();
+  return largest != nullptr;
+}
 size_t live_objects() {
   const Lock lock(fabric().mutex);
   return fabric().objects;

@@ -11,6 +11,7 @@
 
 namespace ibcoll::fake_verbs {
 
+struct CompletionQueue;
 struct QueuePair;
 struct Region;
 struct Window;
@@ -44,6 +45,7 @@ class Fabric {
   size_t objects = 0;
   std::deque<Rank> ranks;  // references stay valid
   std::vector<QueuePair*> queue_pairs;
+  std::vector<CompletionQueue*> completion_queues;
   std::map<uint32_t, Region*> regions;  // by key
   std::map<uint32_t, Window*> windows;  // by key without its last byte
   std::deque<Datagram> datagrams;

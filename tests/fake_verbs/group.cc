@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "tests/conformance/world.h"
+#include "tests/fake_verbs/fabric.h"
 
 namespace ibcoll::fake_verbs {
 
@@ -32,6 +33,8 @@ class EachTest final : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override { begin(conformance::test_seed()); }
   void OnTestEnd(const testing::TestInfo& test) override {
     for (const std::string& what : misuses()) ADD_FAILURE() << what;
+    for (const auto& [rank, happened] : fabric().events)
+      EXPECT_TRUE(happened.empty()) << "rank " << rank << ": " << ibv_event_type_str(happened.front());
     EXPECT_EQ(live_objects(), 0u) << "verbs objects that nobody has destroyed";
     if (test.result()->Failed()) printf("repeat with IBCOLL_TEST_SEED=%" PRIu64 "\n", conformance::test_seed());
   }

@@ -53,6 +53,7 @@ struct Faults {
   std::function<int(const ibv_send_wr&)> post_send;
   std::function<int()> post_receive;
   std::function<Outcome(const ibv_send_wr&)> execute;  // Writes of reliable connections
+  std::function<ibv_wc_status()> datagram;             // what sending one completes with
   std::function<int(ibv_qp_type, ibv_qp_state)> modify;
   std::function<int(size_t bytes, int access)> reg_mr;
   std::function<int(ibv_qp_type)> create_qp;
@@ -105,6 +106,9 @@ uint64_t polls();
 std::vector<std::string> misuses();
 // Asynchronous events of the rank's device, as ibv_get_async_event() would report them.
 std::vector<ibv_event_type> events(int number);
+void forget_events();
+// The rank's largest completion queue overruns. False: it has none.
+bool overrun(int number);
 // Objects that were made and not destroyed.
 size_t live_objects();
 

@@ -31,6 +31,7 @@ def python_test(path, *targets):
 BUILT = Suite(("build.ninja",), ("ninja", "-C", "{bin}/..", "{tests}"))
 
 UNIT, SIMULATED, CONFORMANCE, FAILURES = "unit", "simulated", "conformance", "failures"
+FAKE_VERBS = "fake_verbs"
 LAUNCHER_PARTS, LAUNCHER, PERF, API, BOOTSTRAPS = "launcher_parts", "launcher", "perf", "api", "bootstraps"
 LAYERING, DOCS, TOOL_PAGES, COMPARE, INSTALLED = "layering", "docs", "tool_pages", "compare", "installed"
 INFO, SIM, TRACE = "info", "sim", "trace"
@@ -39,6 +40,7 @@ SUITES = {
     UNIT: google_test("ibcoll_unit_tests"),
     SIMULATED: google_test("ibcoll_simulated_tests"),
     CONFORMANCE: google_test("ibcoll_conformance_tests", "ibcoll_ucx"),
+    FAKE_VERBS: google_test("ibcoll_fake_verbs_tests"),
     FAILURES: google_test("ibcoll_failures_tests", "ibcoll_ucx"),
     LAUNCHER_PARTS: google_test("ibcoll_launcher_tests"),
     LAUNCHER: python_test("tests/launcher", "ibcoll_run", "ibcoll_launcher_probe"),

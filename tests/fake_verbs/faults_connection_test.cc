@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls that make or end a connection, and what ranks do not have alike.
+#include "tests/fake_verbs/faulty.h"
+
+namespace ibcoll::fake_verbs {
+namespace {
+
+std::function<int(ibv_qp_type, ibv_qp_state)> refuse_state(ibv_qp_type type, ibv_qp_state state, int code) {
+  return [=](ibv_qp_type of, ibv_qp_state to) { return of == type && to == state ? code : 0; };
+}
+
+TEST_F(FaultTest, AConnectionThatCannotBeMadeIsAnErrorOnBothSides) {
+  const std::pair<ibv_qp_state, const char*> kStates[] = {
+      {IBV_QPS_INIT, "INIT"}, {IBV_QPS_RTR, "RTR"}, {IBV_QPS_RTS, "RTS"}};
+  for (const auto& [state, name] : kStates) {
+    SCOPED_TRACE(name);
+    begin(conformance::test_seed());
+    auto world = make(2);
+    ASSERT_TRUE(world);
+    rank(0).faults.modify = refuse_state(IBV_QPT_RC, state, EINVAL);
+    expect_loss(*world, 0, std::string("fake_0: ibv_modify_qp to ") + name + ": Invalid argument; the device refuses");
+    expect_text(lost(*world, 1, 0), "it closed the connection to this rank; its own error says why");
+  }
+}
+
+TEST_F(FaultTest, AQueuePairThatCannotBeMadeIsAnErrorOnBothSides) {
+  auto world = make(3);
+  ASSERT_TRUE(world);
+  rank(0).faults.create_qp = [](ibv_qp_type) { return ENOMEM; };
+  expect_loss(*world, 0, "fake_0: ibv_create_qp (reliable connection): Cannot allocate memory");
+  ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 1, 2, 3));
+}
+
+// No way to the address now: tried again, and connected when there is one.
+TEST_F(FaultTest, APathThatComesBackIsTaken) {
+  auto world = make(2);
+  ASSERT_TRUE(world);
+  rank(0).faults.modify = [left = 3](ibv_qp_type of, ibv_qp_state to) mutable {
+    return of == IBV_QPT_RC && to == IBV_QPS_RTR && left > 0 ? --left, ETIMEDOUT : 0;
+  };
+  rank(1).faults.create_ah = [left = 3]() mutable { return left > 0 ? --left, EHOSTUNREACH : 0; };
+  ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 0, 1, 3));
+}
+
+TEST_F(FaultTest, APathThatStaysAwayLosesThePeer) {
+  auto world = make(2);
+  ASSERT_TRUE(world);
+  rank(0).faults.create_ah = [] { return EHOSTUNREACH; };
+  expect_loss(*world, 0, "fake_0: ibv_create_ah to ::ffff:10.0.0.2: No route to host; does the peer's address answer?",
+              false);
+}
+
+TEST_F(FaultTest, AQueuePairThatCannotBeBroughtDownIsDestroyed) {
+  expect_error_lines();
+  auto world = make_connected(2);
+  ASSERT_TRUE(world);
+  rank(0).faults.modify = refuse_state(IBV_QPT_RC, IBV_QPS_ERR, EINVAL);
+  rank(0).faults.execute = [n = 0](const ibv_send_wr&) mutable {
+    return ++n == 1 ? Outcome{IBV_WC_RETRY_EXC_ERR} : Outcome();
+  };
+  ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 0, 1, 3));
+}
+
+// A driver that does not flush: the completions never come, and after a second they are no longer awaited.
+TEST_F(FaultTest, ADriverThatDoesNotFlushIsWaitedForASecond) {
+  rank(0).traits.flushes = rank(1).traits.flushes = false;
+  auto world = make_connected(2);
+  ASSERT_TRUE(world);
+  rank(0).faults.execute = [n = 0](const ibv_send_wr&) mutable {
+    return ++n == 2 ? Outcome{IBV_WC_RETRY_EXC_ERR, true} : Outcome();
+  };
+  ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 0, 1, 3));
+  EXPECT_EQ(world->counter(0, "reconnections"), 1);
+}
+
+TEST_F(FaultTest, TheSmallerMtuOfTheTwoIsTaken) {
+  rank(1).traits.mtu = IBV_MTU_1024;
+  for (const int first : {0, 1}) {
+    auto world = make(2);
+    ASSERT_TRUE(world);
+    ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 1 - first, first));
+    world.reset();
+    begin(conformance::test_seed());
+    rank(0).traits.mtu = IBV_MTU_256;
+  }
+}
+
+TEST_F(FaultTest, AQueuePairForGreetingsThatStopsIsResetAndGoesOn) {
+  auto world = make(2);
+  ASSERT_TRUE(world);
+  rank(0).faults.datagram = [n = 0]() mutable { return ++n <= 2 ? IBV_WC_GENERAL_ERR : IBV_WC_SUCCESS; };
+  ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 0, 1, 3));
+}
+
+}  // namespace
+}  // namespace ibcoll::fake_verbs

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory that a device does not take, and devices that promise little.
+#include "tests/fake_verbs/faulty.h"
+
+namespace ibcoll::fake_verbs {
+namespace {
+
+constexpr size_t kLarge = 1 << 20;  // more than any registration for a connection
+
+std::function<int(size_t, int)> refuse_user_memory() {
+  return [](size_t bytes, int) { return bytes >= kLarge ? ENOMEM : 0; };
+}
+
+// One rank only: a receiver then takes slots, a sender bounce buffers.
+TEST_F(FaultTest, MemoryThatCannotBeRegisteredIsCopied) {
+  rank(1).faults.reg_mr = refuse_user_memory();
+  auto world = make_connected(2);
+  ASSERT_TRUE(world);
+  std::vector<std::byte> own(kLarge), other(kLarge);
+  EXPECT_EQ(world->at(1).expose(0, own).key, 0u);
+  EXPECT_EQ(world->counter(1, "not_exposed"), 1);
+  const RemoteRegion region = world->at(0).expose(1, other);
+  ASSERT_NE(region.key, 0u);
+  fill(own, 5);
+  ASSERT_TRUE(world->put(1, 0, region, own, numbered(1)));
+  ASSERT_TRUE(world->pump_until([&] { return world->messages(0, 1) == 1; }));
+  EXPECT_EQ(first_wrong(other, 5), kLarge);
+  EXPECT_EQ(world->counter(1, "puts_copied"), 1);
+  EXPECT_EQ(world->counter(0, "puts_copied"), 0);
+  world->conceal(0, 1, region);
+}
+
+TEST_F(FaultTest, SlotsThatCannotBeRegisteredAreAnErrorOnBothSides) {
+  auto world = make(2);
+  ASSERT_TRUE(world);
+  rank(1).faults.reg_mr = [](size_t, int) { return ENOMEM; };
+  expect_loss(*world, 1, "fake_0: ibv_reg_mr of ");
+  expect_text(lost(*world, 1, 0), " bytes: Cannot allocate memory; ");
+  expect_text(lost(*world, 0, 1), "it closed the connection to this rank; its own error says why");
+}
+
+TEST_F(FaultTest, WindowsThatCannotBeMadeAreNoExposure) {
+  rank(1).faults.alloc_mw = [] { return ENOMEM; };
+  auto world = make_connected(2, {"IBCOLL_VERBS_WINDOWS=on"});
+  ASSERT_TRUE(world);
+  std::vector<std::byte> memory(5'000);
+  EXPECT_EQ(world->at(1).expose(0, memory).key, 0u);
+  EXPECT_EQ(world->counter(1, "not_exposed"), 1);
+  ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 0, 1));
+}
+
+// Where the number of a message becomes visible before its bytes, only the completion of an immediate is a notice.
+TEST_F(FaultTest, ANumberThatIsVisibleBeforeItsBytesIsNoNotice) {
+  for (const Landing landing : {Landing::kLastFirst, Landing::kShuffled}) {
+    begin(conformance::test_seed());
+    script().landing = landing;
+    auto world = make_connected(2);
+    ASSERT_TRUE(world);
+    ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 0, 1, 60));
+  }
+}
+
+TEST_F(FaultTest, ADeviceThatWritesInOrderNeedsNoImmediateForAMessage) {
+  auto world = make_connected(2);
+  ASSERT_TRUE(world);
+  ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 0, 1, 60));
+  EXPECT_EQ(rank(0).counts.received, rank(1).counts.requests[IBV_WR_RDMA_WRITE_WITH_IMM]);
+  EXPECT_EQ(rank(0).counts.received, 20u) << "the notes of long puts";
+}
+
+// The device of the two tests before this one is what it says.
+TEST_F(FaultTest, ForcedPollingOnSuchADeviceTakesWrongBytes) {
+  script().landing = Landing::kLastFirst;
+  auto world = make_connected(2, {"IBCOLL_VERBS_NOTIFY=memory"});
+  ASSERT_TRUE(world);
+  std::vector<std::byte> payload(8'000);
+  size_t wrong = 0;
+  for (uint32_t i = 0; i < 100; ++i) {
+    fill(payload, i);
+    ASSERT_TRUE(world->send(0, 1, numbered(i), payload));
+    if (!world->pump_until([&] { return !world->got(1).empty(); })) break;
+    wrong += first_wrong(world->got(1).front().payload, i) != payload.size();
+    world->got(1).clear();
+  }
+  EXPECT_GT(wrong, 50u);
+}
+
+}  // namespace
+}  // namespace ibcoll::fake_verbs

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/fake_verbs/job.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "runtime/collectives/framework/arguments.h"
+#include "runtime/collectives/framework/registry.h"
+
+namespace ibcoll::fake_verbs {
+namespace {
+
+constexpr uint64_t kEpoch = 0x7171;  // of the team
+
+}  // namespace
+
+Job::Job(int p, uint64_t seed, std::vector<const char*> settings)
+    : random_(seed), ranks_(make_group(p, seed, std::move(settings))) {
+  std::vector<int> ranks(static_cast<size_t>(p));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const auto placement = std::make_shared<const Placement>(ranks, ranks);
+  for (const int rank : ranks) {
+    engines_.push_back(std::make_unique<Engine>(rank, p, ranks_->at(rank), EngineLimits()));
+    teams_.push_back(std::make_unique<Team>(*engines_.back(), kEpoch, placement, rank, nullptr));
+  }
+}
+
+std::unique_ptr<Request> Job::request(int rank, CollectiveCase& buffers, const Algorithm& algorithm) {
+  Result<Args> args = buffers.args(rank);
+  if (!args.ok()) return nullptr;
+  const CallParams& params = buffers.params();
+  const Choice choice{&algorithm, algorithm.choose ? algorithm.choose(buffers.shape(), CostModel()) : 0};
+  auto made = std::make_unique<Request>(*teams_[static_cast<size_t>(rank)], *args, choice, params.scheme,
+                                        call_signature(*args, choice.name(), params.scheme, params.p));
+  made->hold_counts();
+  return made;
+}
+
+std::string Job::run(const CallParams& params, const char* name, int times) {
+  const Algorithm* const algorithm = find_algorithm(params.collective, name);
+  if (algorithm == nullptr) return "there is no such algorithm";
+  CollectiveCase buffers(params, 1);
+  std::vector<std::unique_ptr<Request>> requests;
+  for (int rank = 0; rank < params.p; ++rank) {
+    requests.push_back(request(rank, buffers, *algorithm));
+    if (!requests.back()) return "the arguments are refused";
+  }
+  for (uint64_t round = 0; round < static_cast<uint64_t>(times); ++round) {
+    for (int rank = 0; rank < params.p; ++rank) {
+      buffers.at(rank).fill(round);
+      for (uint64_t late = random_.below(20); late > 0; --late) progress();
+      if (const Status status = requests[static_cast<size_t>(rank)]->start(); !status.ok()) return status.text();
+    }
+    if (std::string wrong = wait(requests); !wrong.empty()) return wrong;
+    for (int rank = 0; rank < params.p; ++rank)
+      if (std::string wrong = buffers.at(rank).check(round); !wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+std::string Job::wait(const std::vector<std::unique_ptr<Request>>& requests) {
+  constexpr int kBetweenChecks = 1024;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto in_flight = [](const auto& request) { return request->in_flight(); };
+  for (int turn = 0; std::any_of(requests.begin(), requests.end(), in_flight); ++turn) {
+    progress();
+    if (turn % kBetweenChecks != 0) continue;
+    for (const auto& engine : engines_) engine->check();
+    if (std::chrono::steady_clock::now() < deadline) continue;
+    std::string waits = "after 20 s these wait:\n";
+    for (const auto& engine : engines_) waits += engine->describe();
+    return waits;
+  }
+  for (const auto& request : requests)
+    if (!request->status().ok()) return request->status().text();
+  return "";
+}
+
+void Job::settle() {
+  for (size_t i = 0; i < 200 * engines_.size(); ++i) progress();
+}
+
+std::vector<Counts> Job::counts() const {
+  std::vector<Counts> all;
+  for (int i = 0; i < ranks_->size(); ++i) all.push_back(rank(i).counts);
+  return all;
+}
+
+}  // namespace ibcoll::fake_verbs
