@@ -84,7 +84,7 @@ RemoteRegion Transport::expose(int rank, std::span<std::byte> memory) {
   exposure.advertised = exposure.key;
   peer->exposed.add(exposure.number);
   if (choice_.opens_windows) peer->exposed.bind_later(exposure.number);
-  if (peer->connection.ready()) pump(*peer);  // not later: the caller may tell the peer by another way
+  if (peer->connection.ready()) pump(*peer);  // not behind what the caller sends next
   return {reinterpret_cast<uint64_t>(memory.data()), memory.size(),
           static_cast<uint64_t>(exposure.number) << 32 | exposure.key};
 }

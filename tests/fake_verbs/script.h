@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A verbs device within the process. A test program that links these files calls them in place of libibverbs, as symbols
-// of a program win over those of shared libraries. All ranks of the process share one fabric.
+// A verbs device within the process. A test program that links these files calls them in place of libibverbs, as
+// symbols of a program win over those of shared libraries. All ranks of the process share one fabric.
 //
 // What it promises, as the verbs specification does: protection domains, keys, bounds and access rights; the states of
 // queue pairs; Write, Write with immediate, datagrams, memory windows of type 2B; retries and receiver-not-ready
