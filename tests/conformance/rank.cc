@@ -180,8 +180,9 @@ class Scenario {
     if (options_.scenario == "desertion") {
       if (options_.rank == 0) return desert();
       expose(kLastPutBytes);
-      for (int i = 0; i < 200; ++i) take_events();  // until connected
-      ::sleep(5);
+      while (heard_[0] == 0) take_events();
+      heard_[0] = 0;
+      obey(hear(0));  // once rank 0 has ended
     }
     auto next_check = std::chrono::steady_clock::now();
     for (int turn = 0; !ended_; ++turn) {
@@ -300,6 +301,8 @@ class Scenario {
   void desert() {
     source_.resize(kLastPutBytes);
     while (regions_.size() + 1 < static_cast<size_t>(options_.size)) take_events();
+    for (const auto& [rank, region] : regions_)  // it takes no more from then on
+      while (!transport_.send(rank, Note{}, {})) take_events();
     for (const auto& [rank, region] : regions_)
       while (transport_.put(rank, region, source_, Note{}, 0) == PutResult::kBusy) take_events();
   }

@@ -47,7 +47,7 @@ TEST(Greetings, NoneIsLostWhileThereIsRoom) {
   uint32_t sent = 0, received = 0;
   bool was_full = false;
   Greeting greeting;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (received < kPeers && std::chrono::steady_clock::now() < deadline) {
     for (; sent < kPeers && greetings.has_room(); ++sent) {
       greeting.epoch = sent;

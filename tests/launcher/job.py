@@ -2,19 +2,22 @@
 """Runs ibcoll_run for the tests of this folder."""
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import re
 import select
 import signal
 import subprocess
+import sys
 import tempfile
+import termios
 import time
 import unittest
 
 BIN = (pathlib.Path(__file__).resolve().parents[2] / os.environ.get("build", "build/release")).resolve() / "bin"
-SECONDS = 30  # no test may hang
-SOON = 15  # what takes two seconds at most, on a machine that is busy; what it ends would last a thousand
+SECONDS = 120  # no test may hang
+SOON = 60  # what takes two seconds at most where the machine has nothing else to do; what it ends would last a thousand
 # Runs the command here, as a remote shell would there: after a greeting, by a shell, with little of an environment.
 FAKE_SHELL = """#!/bin/sh
 echo "Welcome to $1"
@@ -52,7 +55,31 @@ def alive(pid):
     return state(pid) not in ("", "Z", "X")
 
 
-def wait_until(condition, seconds=10):
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return []
+
+
+def unread(pid, descriptor=1):
+    """Bytes in the pipe that is a process's standard output, say, which nobody has read."""
+    pipe = os.open(f"/proc/{pid}/fd/{descriptor}", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+    finally:
+        os.close(pipe)
+
+
+def longer_and_longer(seconds):
+    """Times for what must come to pass before another thing does, which a busy machine delays: the last one is ample."""
+    while seconds < 40:
+        yield seconds
+        seconds *= 2
+
+
+def wait_until(condition, seconds=SOON):
     """The value of condition() once it is true; the last one when it never is."""
     end = time.monotonic() + seconds
     while True:
@@ -119,7 +146,7 @@ class JobTest(unittest.TestCase):
         path.chmod(0o755)
         return str(path)
 
-    def assert_all_gone(self, pids, seconds=10):
+    def assert_all_gone(self, pids, seconds=SOON):
         self.assertTrue(pids)
         left = []
         wait_until(lambda: not [pid for pid in pids if alive(pid)], seconds)

@@ -45,7 +45,10 @@ class ExitCodes(JobTest):
         self.assertRegex(errors, r"^ibcoll_run: rank 1 on host \S+ \(pid \d+\) was killed by signal 9")
 
     def test_others_that_abort_are_not_the_cause_of_a_rank_that_gave_up(self):
-        program = "[ $IBCOLL_RUN_RANK = 0 ] && exit 3; sleep 0.05; kill -ABRT $$"
+        gate = self.folder / "gate"
+        program = (f"[ $IBCOLL_RUN_RANK = 0 ] && {{ echo $$ >{gate}.new; mv {gate}.new {gate}; exit 3; }}; "
+                   f"while ! [ -e {gate} ]; do sleep 0.02; done; read pid <{gate}; "
+                   "while grep -q ' [RSD] ' /proc/$pid/stat; do :; done 2>/dev/null; kill -ABRT $$")
         code, _, errors = self.run_job("-n", 2, "sh", "-c", program)
         self.assertEqual(code, 3)
         self.assertRegex(errors, r"^ibcoll_run: rank 0 on host \S+ \(pid \d+\) exited with status 3; ending the job\n$")
@@ -115,7 +118,7 @@ class NobodyLeft(JobTest):
             pids = self.pids_of(job, 4)
             begin = time.monotonic()
             os.kill(pids[0], signal.SIGKILL)
-            self.assertEqual(job.wait(20), 137)
+            self.assertEqual(job.wait(SOON), 137)
             self.assertLess(time.monotonic() - begin, SOON)
             self.assert_all_gone(pids)
 
@@ -126,7 +129,7 @@ class NobodyLeft(JobTest):
             job.send_signal(signal.SIGTERM)  # ignored by all
             time.sleep(0.3)
             os.kill(pids[0], signal.SIGKILL)
-            self.assertEqual(job.wait(20), 137)
+            self.assertEqual(job.wait(SOON), 137)
             self.assertLess(time.monotonic() - begin, SOON)
             self.assert_all_gone(pids)
 
@@ -135,7 +138,7 @@ class NobodyLeft(JobTest):
             pids = self.pids_of(job, 2)
             os.kill(pids[0], signal.SIGSTOP)
             os.kill(pids[2], signal.SIGKILL)
-            self.assertEqual(job.wait(20), 137)
+            self.assertEqual(job.wait(SOON), 137)
             self.assert_all_gone(pids)
 
     def test_a_stopped_rank_has_its_last_words(self):
@@ -145,7 +148,7 @@ class NobodyLeft(JobTest):
             os.kill(pids[0], signal.SIGSTOP)
             os.kill(pids[1], signal.SIGKILL)
             self.assertEqual(self.read_lines(job, 1), ["farewell"])
-            self.assertEqual(job.wait(20), 137)
+            self.assertEqual(job.wait(SOON), 137)
             self.assert_all_gone(pids)
 
     def test_a_rank_whose_end_a_debugger_has_not_seen(self):
@@ -161,7 +164,7 @@ class NobodyLeft(JobTest):
             job.send_signal(signal.SIGUSR1)
             self.assertEqual(self.read_lines(job, 1, SOON), ["asked"])
             self.assertEqual(os.waitpid(pids[0], 0)[1], signal.SIGKILL)  # now the parent may
-            self.assertEqual(job.wait(20), 137)
+            self.assertEqual(job.wait(SOON), 137)
             self.assert_all_gone(pids)
 
     def test_after_the_launcher_was_killed(self):
@@ -170,13 +173,13 @@ class NobodyLeft(JobTest):
             with self.started("-n", 4, *wrapper, "sh", "-c", "trap '' TERM HUP; " + WITH_CHILD) as job:
                 pids = self.pids_of(job, 4)
                 job.kill()
-                job.wait(10)
+                job.wait(SOON)
                 self.assert_all_gone(pids)
 
     def test_children_in_the_background(self):
         with self.started("-n", 2, "sh", "-c", "sleep 1000 & echo $!") as job:
             pids = self.pids_of(job, 2)
-            self.assertEqual(job.wait(10), 0)
+            self.assertEqual(job.wait(SOON), 0)
             self.assert_all_gone(pids)
 
 
@@ -188,7 +191,7 @@ class Signals(JobTest):
             with self.started("-n", 2, "sh", "-c", self.SHELL % (name, name)) as job:
                 self.assertEqual(self.read_lines(job, 2), ["ready"] * 2)
                 job.send_signal(getattr(signal, "SIG" + name))
-                self.assertEqual(job.wait(20), 5)
+                self.assertEqual(job.wait(SOON), 5)
                 self.assertIn(f"got {name}", job.stdout.read().decode())
 
     def test_without_a_handler_they_end_the_job(self):
@@ -196,7 +199,7 @@ class Signals(JobTest):
             with self.started("-n", 2, "sh", "-c", "echo ready; exec sleep 1000") as job:
                 self.read_lines(job, 2)
                 job.send_signal(getattr(signal, "SIG" + name))
-                self.assertEqual(job.wait(20), code)
+                self.assertEqual(job.wait(SOON), code)
 
     def test_the_second_interrupt_kills(self):
         with self.started("-n", 2, "sh", "-c", "trap 'echo got' INT; echo $$; while :; do sleep 0.05; done") as job:
@@ -206,7 +209,7 @@ class Signals(JobTest):
             time.sleep(0.3)
             self.assertIsNone(job.poll())
             job.send_signal(signal.SIGINT)
-            self.assertEqual(job.wait(20), 130)
+            self.assertEqual(job.wait(SOON), 130)
             self.assert_all_gone(pids)
 
     def test_quit_asks_and_does_not_kill(self):
@@ -233,22 +236,25 @@ class Signals(JobTest):
             self.assertIsNone(job.poll(), "killed by SIGUSR1")
             self.read_lines(job, 5)  # and yet it is asked, often enough
 
+    def ask_until(self, job, answer):
+        """Ctrl-\\ again and again; what was said."""
+        said, end = b"", time.monotonic() + SECONDS
+        while not re.search(answer, said) and time.monotonic() < end:
+            job.send_signal(signal.SIGQUIT)
+            while select.select([job.stderr], [], [], 0.5)[0] and (chunk := os.read(job.stderr.fileno(), 4096)):
+                said += chunk
+        return said
+
     def test_quit_names_who_is_late(self):
         """Rank 1 is stopped in a loop of barriers; the summary names it, and the two that wait for it."""
         program = f"echo $IBCOLL_RUN_RANK $$; exec {tool('ibcoll_perf')} barrier -i 100000000"
         files = [self.folder / f"trace.{rank}" for rank in range(3)]  # each is made when its rank's context is complete
-        said = b""
         with self.started("-n", 3, "sh", "-c", program, env={**os.environ, "IBCOLL_TRACE": str(self.folder)}) as job:
             pids = dict(map(int, line.split()) for line in self.read_lines(job, 3))
             self.assertTrue(wait_until(lambda: all(file.exists() for file in files), SECONDS))
-            time.sleep(0.5)
+            said = self.ask_until(job, rb"barrier \(\w+\) #\d{4,}")  # well inside of the loop
             os.kill(pids[1], signal.SIGSTOP)
-            end = time.monotonic() + SECONDS
-            while b": rank 1 is late for " not in said and time.monotonic() < end:
-                job.send_signal(signal.SIGQUIT)
-                time.sleep(1.5)
-                while select.select([job.stderr], [], [], 0)[0]:
-                    said += os.read(job.stderr.fileno(), 4096)
+            said = self.ask_until(job, rb": rank 1 is late for barrier ")
             os.kill(pids[1], signal.SIGCONT)
             job.send_signal(signal.SIGINT)
             self.assertEqual(job.wait(SOON), 130)
@@ -300,22 +306,20 @@ class TimeLimit(JobTest):
 
 class Limits(JobTest):
     def test_128_ranks(self):
-        begin = time.monotonic()
         code, output, errors = self.run_job("-n", 128, tool("ibcoll_launcher_probe"), "exchange", 2)
         self.assertEqual((code, errors), (0, ""))
         self.assertEqual(len(re.findall(r"^rank \d+ of 128 .*: ok$", output, re.M)), 128)
-        self.assertLess(time.monotonic() - begin, 20)
 
     def test_no_more_files_for_the_ranks(self):
         for limit in range(40, 46):  # whichever call meets it
             command = f"ulimit -n {limit}; {tool('ibcoll_run')} -n 40 sleep 1000"
-            done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=30, check=False)
+            done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=SECONDS, check=False)
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr, r"\Aibcoll_run: host \S+: rank \d+: .*Too many open files.*ulimit -n\)\n\Z")
 
     def test_no_more_files_for_the_connections_of_the_ranks(self):
         command = f"ulimit -n 78; {tool('ibcoll_run')} -n 20 {tool('ibcoll_launcher_probe')}"
-        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=30, check=False,
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=SECONDS, check=False,
                               env={**os.environ, "IBCOLL_TIMEOUT": "1"})
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertEqual(done.stderr.count("ibcoll_run: cannot take in the connections of all ranks: Too many open files; "
@@ -323,5 +327,5 @@ class Limits(JobTest):
 
     def test_low_limit_of_open_files(self):
         command = f"ulimit -S -n 64; {tool('ibcoll_run')} -n 40 sh -c 'ulimit -S -n'"
-        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=SECONDS, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, "64\n" * 40), done.stderr)

@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import os
 import re
+import resource
 import select
 import shutil
 import signal
@@ -12,7 +13,7 @@ import socket
 import subprocess
 import time
 
-from job import FAKE_SHELL, HOSTS, SOON, JobTest, RemoteJobTest, alive, state, tool, wait_until
+from job import FAKE_SHELL, HOSTS, SECONDS, SOON, JobTest, RemoteJobTest, alive, longer_and_longer, state, tool, unread, wait_until
 
 PROBE = "ibcoll_launcher_probe"
 
@@ -41,20 +42,20 @@ def blocked_signals(pid):
 class NameServers(JobTest):
     def test_one_that_does_not_answer_can_be_interrupted(self):
         inside = ["unshare", "-n", "-m"]
-        if subprocess.run([*inside, "true"], capture_output=True, check=False, timeout=30).returncode != 0 or not shutil.which("ip"):
+        if subprocess.run([*inside, "true"], capture_output=True, check=False, timeout=SECONDS).returncode != 0 or not shutil.which("ip"):
             self.skipTest("needs network and mount namespaces, and ip")
         command = [*inside, "python3", "-c", BLACK_HOLE, self.folder, tool("ibcoll_run"), "--host", "unknown-host.example:1", "true"]
         with subprocess.Popen(command, stderr=subprocess.PIPE) as job:
             self.addCleanup(job.kill)
             self.assertEqual(job.stderr.readline(), b"ibcoll_run: looking up the address of host unknown-host.example\n")
             job.send_signal(signal.SIGINT)
-            self.assertEqual(job.wait(2), -signal.SIGINT)
+            self.assertEqual(job.wait(4), -signal.SIGINT, "ibcoll_run itself gives up after 5 s")
             self.assertEqual(job.stderr.read(), b"", "nobody is left who has it open")
 
     def test_one_that_does_not_answer_is_given_up(self):
         """Then the address is a guess, and ibcoll_run says so; the remote shell may know the host by other means."""
         inside = ["unshare", "-n", "-m"]
-        if subprocess.run([*inside, "true"], capture_output=True, check=False, timeout=30).returncode != 0 or not shutil.which("ip"):
+        if subprocess.run([*inside, "true"], capture_output=True, check=False, timeout=SECONDS).returncode != 0 or not shutil.which("ip"):
             self.skipTest("needs network and mount namespaces, and ip")
         shell = self.script("shell", FAKE_SHELL)
         command = [*inside, "python3", "-c", BLACK_HOLE, self.folder, tool("ibcoll_run"), "--rsh", shell, "--host",
@@ -96,13 +97,13 @@ class HostFiles(JobTest):
 
     def test_pipes(self):
         command = f"{tool('ibcoll_run')} --hostfile <(sleep 0.2; echo localhost slots=2) echo x"
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=SECONDS, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, "x\nx\n"), done.stderr)
         os.mkfifo(self.folder / "pipe")
         with self.started("--hostfile", self.folder / "pipe", "true") as job:
             self.assertTrue(wait_until(lambda: signal.SIGINT in blocked_signals(job.pid)))
             job.send_signal(signal.SIGINT)
-            self.assertEqual(job.wait(5), -signal.SIGINT, "nobody writes to it, and Ctrl-C ends the waiting")
+            self.assertEqual(job.wait(SOON), -signal.SIGINT, "nobody writes to it, and Ctrl-C ends the waiting")
 
     def test_pipes_without_an_end(self):
         os.mkfifo(self.folder / "pipe")
@@ -113,12 +114,12 @@ class HostFiles(JobTest):
         self.assertLess(time.monotonic() - begin, 10 + SOON)
 
     def test_many_lines(self):
-        took = []
+        took = []  # seconds of the processor
         for lines in (20_000, 200_000):
             path = self.hostfile("localhost\n" * 2 + "".join(f"host{i}\n" for i in range(lines)))
-            begin = time.monotonic()
+            begin = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
             self.assertEqual(self.run_job("-n", 2, "--hostfile", path, "echo", "x"), (0, "x\nx\n", ""))
-            took.append(time.monotonic() - begin)
+            took.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - begin)
         self.assertLess(took[1], 30 * took[0], "ten times as many lines")
 
     def test_more_ranks_than_slots(self):
@@ -137,9 +138,12 @@ class RemoteHosts(RemoteJobTest):
         return self.run_job("--rsh", self.shell, *HOSTS, *words, **options)
 
     def test_a_late_rank_is_named_with_its_host(self):
-        code, _, errors = self.run_remote(tool(PROBE), "late", 3, 60, env={"IBCOLL_TIMEOUT": "3"})
-        self.assertEqual(code, 3)
-        self.assertIn("within 3 s (IBCOLL_TIMEOUT): rank 3 on host 127.0.0.3 has not come", errors)
+        for seconds in longer_and_longer(0.5):
+            code, _, errors = self.run_remote(tool(PROBE), "late", 3, 1000, env={"IBCOLL_TIMEOUT": str(seconds)})
+            self.assertEqual(code, 3)
+            if "rank 3 on host 127.0.0.3 has not come" in errors:  # the others have, in that time
+                break
+        self.assertIn(f"within {seconds:g} s (IBCOLL_TIMEOUT): rank 3 on host 127.0.0.3 has not come", errors)
 
     def test_exchange(self):
         code, output, errors = self.run_remote(tool(PROBE), "exchange", 3)
@@ -213,13 +217,13 @@ class RemoteHosts(RemoteJobTest):
         with self.start("trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.05; done") as job:
             self.read_lines(job, 5)
             job.send_signal(signal.SIGINT)
-            self.assertEqual(job.wait(20), 5)
+            self.assertEqual(job.wait(SOON), 5)
 
     def test_nobody_is_left_after_the_launcher_was_killed(self):
         with self.start() as job:
             pids = self.pids_of(job)
             job.kill()
-            job.wait(10)
+            job.wait(SOON)
             self.assert_all_gone(pids)
 
     def check_that_the_job_ends_with(self, agents_signal, said):
@@ -235,9 +239,12 @@ class RemoteHosts(RemoteJobTest):
 
     def test_what_a_lost_host_had_said_is_told(self):
         with self.start("echo $$; printf 'rank %s was here' $IBCOLL_RUN_RANK; printf unfinished >&2; sleep 1000") as job:
-            self.read_lines(job, 5)
-            time.sleep(0.3)
-            for agent in self.agents(job.pid):
+            pids = [int(line) for line in self.read_lines(job, 5)]
+            agents = self.agents(job.pid)
+            # The agents have read it and passed it on, as they sleep again.
+            wait_until(lambda: not any(unread(pid, stream) for pid in pids for stream in (1, 2)))
+            wait_until(lambda: all(state(agent) == "S" for agent in agents))
+            for agent in agents:
                 os.kill(agent, signal.SIGKILL)
             output, errors = job.communicate(timeout=SOON)
             self.assertEqual(job.returncode, 1)
@@ -299,12 +306,12 @@ sh -c "$*" | python3 -c '{slowly}'
             self.assertTrue(wait_until(lambda: state(agent) == "T"))
             begin = time.monotonic()
             job.terminate()
-            self.assertEqual(job.wait(20), 143)
-            self.assertLess(time.monotonic() - begin, 10)
+            self.assertEqual(job.wait(SOON), 143)
+            self.assertLess(time.monotonic() - begin, SOON)
             self.assertIn("does not answer", job.stderr.read().decode())
             with contextlib.suppress(ProcessLookupError):
                 os.kill(agent, signal.SIGCONT)
-            self.assert_all_gone(pids, 5)
+            self.assert_all_gone(pids)
 
     def test_an_address_that_is_none_is_refused_everywhere(self):
         code, _, remote = self.run_remote("--address", "foo", "true")
@@ -369,7 +376,7 @@ class SecureShell(JobTest):
         made = (["dropbearkey", "-t", "ed25519", "-f", self.folder / "host"],
                 ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / "user"])
         for command in made:
-            subprocess.run(command, check=True, capture_output=True, timeout=30)
+            subprocess.run(command, check=True, capture_output=True, timeout=SECONDS)
         (self.folder / ".ssh").mkdir(mode=0o700)
         shutil.copy(self.folder / "user.pub", self.folder / ".ssh/authorized_keys")
         (self.folder / "passwd").write_text(f"root:x:0:0:root:{self.folder}:/bin/bash\n")
@@ -384,7 +391,7 @@ class SecureShell(JobTest):
         self.shell = (f"ssh -p {port} -i {self.folder}/user -o StrictHostKeyChecking=no -o BatchMode=yes "
                       "-o UserKnownHostsFile=/dev/null -o LogLevel=ERROR")
         self.assertTrue(wait_until(lambda: subprocess.run([*self.shell.split(), "127.0.0.2", "true"], check=False,
-                                                          timeout=30).returncode == 0))
+                                                          timeout=SECONDS).returncode == 0))
 
     def test_two_hosts(self):
         code, output, errors = self.run_job("--rsh", self.shell, "--host", "root@127.0.0.1:2,127.0.0.2:3", tool(PROBE),
@@ -396,7 +403,7 @@ class SecureShell(JobTest):
         with self.started("--rsh", self.shell, "--host", "127.0.0.2:2", "sh", "-c", program) as job:
             pids = [int(pid) for line in self.read_lines(job, 2) for pid in line.split()]
             job.kill()
-            job.wait(10)
+            job.wait(SOON)
             self.assert_all_gone(pids)
 
 

@@ -8,7 +8,7 @@ import select
 import subprocess
 import time
 
-from job import LITTLE_QUARANTINE, JobTest, tool
+from job import LITTLE_QUARANTINE, SECONDS, SOON, JobTest, children, state, tool, wait_until
 
 # Rank r writes 3000 lines of many lengths, in pieces, to both streams.
 CHATTER = r"""
@@ -36,7 +36,7 @@ class Lines(JobTest):
     def test_are_never_torn(self):
         with self.started("-n", 8, "python3", "-c", CHATTER, stderr=subprocess.STDOUT) as job:
             output = job.stdout.read().decode()
-            self.assertEqual(job.wait(30), 0)
+            self.assertEqual(job.wait(SOON), 0)
         lines = output.splitlines()
         self.assertEqual(len(lines), 8 * 3000)
         for line in lines:
@@ -87,18 +87,20 @@ class Lines(JobTest):
 
     def test_a_child_that_holds_the_output_open(self):
         begin = time.monotonic()
-        code, output, _ = self.run_job("-n", 2, "sh", "-c", "setsid sleep 20 & echo done")
+        code, output, _ = self.run_job("-n", 2, "sh", "-c", "setsid sleep 90 & echo done")
         self.assertEqual((code, output), (0, "done\n" * 2))
-        self.assertLess(time.monotonic() - begin, 10)
+        self.assertLess(time.monotonic() - begin, SOON)
 
 
-# Two ranks that take turns; what one writes has a moment to arrive before the other goes on.
+# Two ranks that take turns. What one writes wakes the launcher, which has read it when it sleeps again; then the other
+# goes on.
 TURNS = r"""
-turn() { sleep 0.2; touch "$1"; }
+written() { until grep -q '^State:.S' /proc/$PPID/status; do sleep 0.02; done; }
+turn() { written; touch "$1"; }
 wait_for() { until [ -e "$1" ]; do sleep 0.02; done; }
 if [ $IBCOLL_RUN_RANK = 0 ]; then
   printf 'kept\r'; turn 1; wait_for 2
-  echo; printf '50 %%\033[K'; sleep 0.1; printf '\r'; turn 3; wait_for 4
+  echo; printf '50 %%\033[K'; written; printf '\r'; turn 3; wait_for 4
   echo end
 else
   wait_for 1; echo other; turn 2
@@ -111,13 +113,13 @@ class Terminal(JobTest):
     def test_only_progress_is_overwritten(self):
         leader, terminal = os.openpty()
         with os.fdopen(leader, "rb", 0) as screen:
-            with self.started("-n", 2, "sh", "-c", TURNS, stdout=terminal, stderr=terminal, cwd=self.folder) as job:
+            with self.started("-n", 2, "--no-pty", "sh", "-c", TURNS, stdout=terminal, stderr=terminal, cwd=self.folder) as job:
                 os.close(terminal)
                 seen = b""
                 with contextlib.suppress(OSError):  # EIO: nobody has the terminal open any more
                     while chunk := screen.read(65536):
                         seen += chunk
-                self.assertEqual(job.wait(10), 0, seen)
+                self.assertEqual(job.wait(SOON), 0, seen)
         # The terminal makes "\r\n" of each newline.
         self.assertEqual(seen, b"other\r\nkept\r\r\n50 %\033[K\r\033[Kanother\r\nend\r\n")
 
@@ -127,6 +129,10 @@ class Volume(JobTest):
         program = options.pop("program", FLOOD)
         return self.started("-n", ranks, "python3", "-c", program, megabytes, env=LITTLE_QUARANTINE, **options)
 
+    def await_end_of_ranks(self, job):
+        """The launcher has waited for all of them, and for nothing but a reader since."""
+        self.assertTrue(wait_until(lambda: not children(job.pid) and state(job.pid) == "S"))
+
     def test_a_gigabyte_of_each_rank(self):
         with self.flood(2, 1024) as job:
             received, peak = 0, 0
@@ -134,19 +140,19 @@ class Volume(JobTest):
                 received += len(chunk)
                 if received < 2000 << 20:  # before the end, while the process is there to be asked
                     peak = self.peak_memory(job)
-            self.assertEqual(job.wait(30), 0)
+            self.assertEqual(job.wait(SOON), 0)
         self.assertEqual(received, 2 << 30)
         self.assertLess(peak, 64)
 
     def test_a_slow_reader_slows_the_ranks_and_costs_no_memory(self):
         with self.flood(4, 40) as job:
-            self.assertTrue(select.select([job.stdout], [], [], 20)[0])
-            time.sleep(1.5)
+            self.assertTrue(select.select([job.stdout], [], [], SOON)[0])
+            time.sleep(1)
             self.assertLess(self.peak_memory(job), 64)
             received = 0
             while chunk := os.read(job.stdout.fileno(), 1 << 20):
                 received += len(chunk)
-            self.assertEqual(job.wait(30), 0)
+            self.assertEqual(job.wait(SOON), 0)
             self.assertEqual(received, 4 * 40 << 20)
 
     def test_standard_error_as_well(self):
@@ -154,7 +160,7 @@ class Volume(JobTest):
             received = 0
             while chunk := os.read(job.stderr.fileno(), 1 << 20):
                 received += len(chunk)
-            self.assertEqual(job.wait(30), 0)
+            self.assertEqual(job.wait(SOON), 0)
             self.assertEqual(received, 2 * 50 << 20)
 
     def test_into_a_file(self):
@@ -163,48 +169,48 @@ class Volume(JobTest):
             file.write("before\n")
             file.flush()
             with self.flood(2, 20, stdout=file) as job:
-                self.assertEqual(job.wait(30), 0)
+                self.assertEqual(job.wait(SOON), 0)
         self.assertEqual(path.stat().st_size, 7 + (2 * 20 << 20))
         self.assertTrue(path.read_text(encoding="ascii").startswith("before\nyyy"))
 
     def test_signals_work_while_nobody_reads(self):
         with self.flood(2, 40) as job:
-            self.assertTrue(select.select([job.stdout], [], [], 20)[0])
-            time.sleep(0.5)
+            self.assertTrue(select.select([job.stdout], [], [], SOON)[0])
+            time.sleep(0.3)
             for _ in range(3):  # the second one gives up the output too
                 job.terminate()
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     job.wait(1.5)
                     break
-            self.assertEqual(job.wait(20), 143)
+            self.assertEqual(job.wait(SOON), 143)
 
     def test_one_signal_gives_up_output_of_ranks_that_have_succeeded(self):
         with self.started("-n", 1, "sh", "-c", "head -c 200000 /dev/zero; echo done >&2") as job:
             self.assertEqual(job.stderr.readline(), b"done\n")
-            time.sleep(0.3)
+            self.await_end_of_ranks(job)
             self.assertIsNone(job.poll())
             job.terminate()
-            self.assertEqual(job.wait(10), 143)
+            self.assertEqual(job.wait(SOON), 143)
 
     def test_standard_error_is_written_out_before_the_end(self):
         with self.started("-n", 1, "sh", "-c", "head -c 200000 /dev/zero >&2") as job:
-            time.sleep(1)  # all ranks have ended, and a pipe does not take all of it
+            self.await_end_of_ranks(job)  # and a pipe does not take all of it
             self.assertEqual(len(job.stderr.read()), 200_000)
-            self.assertEqual(job.wait(10), 0)
+            self.assertEqual(job.wait(SOON), 0)
 
     def test_one_signal_gives_up_output_that_nobody_takes_once_all_ranks_have_ended(self):
         with self.started("-n", 2, "--timeout", 1, "yes") as job:
-            self.assertTrue(select.select([job.stdout], [], [], 20)[0])
-            time.sleep(2.5)  # they were killed
+            self.assertTrue(select.select([job.stdout], [], [], SOON)[0])
+            self.await_end_of_ranks(job)  # they were killed
             self.assertIsNone(job.poll())
             job.terminate()
-            self.assertEqual(job.wait(10), 124)
+            self.assertEqual(job.wait(SOON), 124)
 
 
 class BrokenOutput(JobTest):
     def test_a_reader_that_had_enough(self):
         command = f"{tool('ibcoll_run')} -n 2 yes | head -n 3; echo ${{PIPESTATUS[0]}}"
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=SECONDS, check=False)
         self.assertEqual(done.stdout, "y\ny\ny\n141\n", done.stderr)
 
     def test_closed_output(self):
@@ -214,7 +220,7 @@ class BrokenOutput(JobTest):
                                                   ("sh -c 'echo text >&2'", ">&- 2>/dev/null", 0, "")):
             with self.subTest(program=program, streams=streams):
                 done = subprocess.run(["bash", "-c", f"{tool('ibcoll_run')} -n 2 {program} {streams}"], capture_output=True,
-                                      text=True, timeout=30, check=False)
+                                      text=True, timeout=SECONDS, check=False)
                 self.assertEqual(done.returncode, expected, done.stderr)
                 self.assertIn(about, done.stderr)
 
@@ -223,7 +229,7 @@ class BrokenOutput(JobTest):
             self.skipTest("no /dev/full")
         with open("/dev/full", "w", encoding="ascii") as full:
             with self.started("-n", 2, "echo", "text", stdout=full) as job:
-                self.assertEqual(job.wait(10), 1)
+                self.assertEqual(job.wait(SOON), 1)
                 self.assertIn("No space left on device", job.stderr.read().decode())
 
 
@@ -236,7 +242,7 @@ class Input(JobTest):
 
     def test_a_job_that_reads_nothing_leaves_it_to_the_next(self):
         command = f"{tool('ibcoll_run')} -n 2 true; cat"
-        done = subprocess.run(["sh", "-c", command], input="kept\n", capture_output=True, text=True, timeout=30,
+        done = subprocess.run(["sh", "-c", command], input="kept\n", capture_output=True, text=True, timeout=SECONDS,
                               check=False)
         self.assertEqual(done.stdout, "kept\n")
 
@@ -247,7 +253,7 @@ class Input(JobTest):
             with self.started("-n", 2, "sh", "-c", program, stdin=terminal, start_new_session=True) as job:
                 os.write(leader, b"typed\n")
                 self.assertEqual(self.read_lines(job, 1), ["got typed"])
-                job.wait(10)
+                job.wait(SOON)
         finally:
             os.close(leader)
             os.close(terminal)

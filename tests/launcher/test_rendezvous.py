@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 
-from job import LITTLE_QUARANTINE, SOON, JobTest, tool, wait_until
+from job import LITTLE_QUARANTINE, SECONDS, SOON, JobTest, longer_and_longer, tool, wait_until
 
 PROBE = "ibcoll_launcher_probe"
 # Shows where the rendezvous is and the secret, then waits for a line and becomes the probe.
@@ -83,7 +83,7 @@ class Exchanges(JobTest):
         self.assertEqual((code, output.count(": ok\n"), errors), (0, 2, ""))
 
     def test_without_a_launcher_there_is_one_rank(self):
-        done = subprocess.run([tool(PROBE)], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run([tool(PROBE)], capture_output=True, text=True, timeout=SECONDS, check=False)
         self.assertEqual(done.stdout, "rank 0 of 1 node '' local single: ok\n")
 
     def test_a_rank_that_ends_early_is_named_at_once(self):
@@ -95,8 +95,10 @@ class Exchanges(JobTest):
 
     def test_a_rank_that_ends_once_it_has_given(self):
         """The others are told of its end while they wait in that exchange, and complete it all the same."""
-        program = (f"case $IBCOLL_RUN_RANK in 0) exec {tool(PROBE)};; 1) exec {sys.executable} -c '{GIVE}';; "
-                   f"2) sleep 1; exec {tool(PROBE)};; esac")
+        gate = self.folder / "gate"
+        program = (f"case $IBCOLL_RUN_RANK in 0) exec {tool(PROBE)};; "
+                   f"1) echo $$ >{gate}.new; mv {gate}.new {gate}; exec {sys.executable} -c '{GIVE}';; "
+                   f"2) while ! [ -e {gate} ] || [ -e /proc/$(cat {gate}) ]; do sleep 0.02; done; exec {tool(PROBE)};; esac")
         code, output, errors = self.run_job("-n", 3, "sh", "-c", program)
         self.assertEqual((code, output.count(": ok\n"), errors), (0, 2, ""))
 
@@ -113,9 +115,12 @@ class Exchanges(JobTest):
         self.assertRegex(errors, r"rank 1 gave 65 bytes .* gave 64|rank [02] gave 64 bytes .* rank 1 gave 65")
 
     def test_a_late_rank_is_named(self):
-        code, _, errors = self.probe(3, "late", 1, 60, env={"IBCOLL_TIMEOUT": "3"})
-        self.assertEqual(code, 3)
-        self.assertRegex(errors, r"rank [02] on host \S+: the ranks of the job did not all come within 3 s "
+        for seconds in longer_and_longer(0.5):
+            code, _, errors = self.probe(3, "late", 1, 1000, env={"IBCOLL_TIMEOUT": str(seconds)})
+            self.assertEqual(code, 3)
+            if "rank 1 has not come" in errors:  # the others have, in that time
+                break
+        self.assertRegex(errors, rf"rank [02] on host \S+: the ranks of the job did not all come within {seconds:g} s "
                          r"\(IBCOLL_TIMEOUT\): rank 1 has not come")
 
     def test_quit_names_who_has_not_come(self):
@@ -124,14 +129,14 @@ class Exchanges(JobTest):
         said = b""
         with self.started("-n", 3, "sh", "-c", program) as job:
             self.read_lines(job, 3)
-            end = time.monotonic() + 20
+            end = time.monotonic() + SOON
             while b"rank 1 has" not in said and time.monotonic() < end:  # when the others wait cannot be seen from here
                 job.send_signal(signal.SIGQUIT)
                 time.sleep(0.1)
                 if select.select([job.stderr], [], [], 0)[0]:
                     said += os.read(job.stderr.fileno(), 4096)
             gate.touch()
-            self.assertEqual(job.wait(20), 0)
+            self.assertEqual(job.wait(SOON), 0)
             said += job.stderr.read()
         self.assertRegex(said.decode(), r"\A(ibcoll_run: ranks wait in the creation or the end of a context: "
                                         r"ranks? [\d-]+ ha(s|ve) not come\n)+\Z")
@@ -174,7 +179,7 @@ class Secret(JobTest):
                     self.assertNotIn(secret, content)
                     self.assertNotIn(secret.hex().encode(), content.lower())
             gate.touch()
-            self.assertEqual(job.wait(20), 0)
+            self.assertEqual(job.wait(SOON), 0)
 
     def test_differs_from_job_to_job(self):
         program = "import os; print(os.pread(int(os.environ['IBCOLL_RUN_SECRET_FD']), 32, 0).hex())"
@@ -214,7 +219,7 @@ class Secret(JobTest):
                 self.assertEqual(os.stat(path).st_size, 32)
                 job.stdin.write(b"\n")
                 job.stdin.flush()
-                self.assertEqual(job.wait(20), 0)
+                self.assertEqual(job.wait(SOON), 0)
             self.assertEqual(self.secret_folders(place), [])
 
     def test_does_not_outlive_a_launcher_that_was_killed(self):
@@ -223,7 +228,7 @@ class Secret(JobTest):
             self.read_lines(job, 2)
             self.assertEqual(len(self.secret_folders(self.folder)), 1)
             job.kill()
-            job.wait(10)
+            job.wait(SOON)
             self.assertTrue(wait_until(lambda: not self.secret_folders(self.folder)))
 
     def test_files_that_others_could_have_written_are_refused(self):
@@ -259,13 +264,13 @@ class Strangers(JobTest):
 
     def connect(self, address):
         host, _, port = address.rpartition(":")
-        connection = socket.create_connection((host, int(port)), timeout=10)
+        connection = socket.create_connection((host, int(port)), timeout=SOON)
         self.addCleanup(connection.close)
         return connection
 
     def finish(self, job):
         self.gate.touch()
-        self.assertEqual(job.wait(20), 0, job.stderr.read())
+        self.assertEqual(job.wait(SOON), 0, job.stderr.read())
         self.assertEqual(job.stdout.read().decode().count(": ok\n"), 3)
 
     def receive(self, connection, count):
@@ -386,9 +391,10 @@ class Strangers(JobTest):
 
     def test_silence_has_a_deadline(self):
         with self.job(env={**os.environ, "IBCOLL_RUN_PATIENCE": "1.5"}) as job:
-            connection = self.connect(self.read_lines(job, 3)[0].split()[0])
-            connection.settimeout(15)
+            address = self.read_lines(job, 3)[0].split()[0]
             begin = time.monotonic()
+            connection = self.connect(address)
+            connection.settimeout(SOON)
             self.assertEqual(len(self.receive(connection, 33)), 32)
             self.assertGreater(time.monotonic() - begin, 1.2)
             self.finish(job)
@@ -413,7 +419,7 @@ class Strangers(JobTest):
                 self.assertEqual(self.receive(connection, 1), b"")
                 # It took the place of rank 0 in the first series.
                 self.gate.touch()
-                self.assertEqual(job.wait(20), 3)
+                self.assertEqual(job.wait(SOON), 3)
                 self.assertIn(b"rank 0 closed its connection to ibcoll_run", job.stderr.read())
                 self.gate.unlink()
 
@@ -422,16 +428,16 @@ class Strangers(JobTest):
         self.addCleanup(server.close)
         begin = time.monotonic()
         code, _, errors = self.run_job("-n", 1, "env", f"IBCOLL_RUN_ADDRESS=127.0.0.1:{server.getsockname()[1]}", tool(PROBE),
-                                       env={"IBCOLL_TIMEOUT": "1"})
+                                       env={"IBCOLL_TIMEOUT": "0.5"})
         self.assertEqual(code, 3)
         self.assertRegex(errors, r"rank 0 on host \S+: ibcoll_run at 127\.0\.0\.1:\d+ does not answer")
-        self.assertGreater(time.monotonic() - begin, 0.8)
+        self.assertGreater(time.monotonic() - begin, 0.4)
         self.assertLess(time.monotonic() - begin, SOON)
 
     def test_a_rank_that_is_dropped_comes_again(self):
         server = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(server.close)
-        server.settimeout(10)
+        server.settimeout(SOON)
         address = f"IBCOLL_RUN_ADDRESS=127.0.0.1:{server.getsockname()[1]}"
         with self.started("-n", 1, "env", address, tool(PROBE)):
             for _ in range(5):
@@ -446,7 +452,7 @@ class Strangers(JobTest):
         self.addCleanup(server.close)
         address = f"IBCOLL_RUN_ADDRESS=127.0.0.1:{server.getsockname()[1]}"
         with self.started("-n", 1, "env", address, tool(PROBE)) as job:
-            server.settimeout(10)
+            server.settimeout(SOON)
             connection, _ = server.accept()
             self.addCleanup(connection.close)
             connection.sendall(bytes(32))

@@ -163,7 +163,7 @@ class Terminals(JobTest):
                 with contextlib.suppress(OSError):  # EIO: nobody has the terminal open any more
                     while chunk := screen.read(65536):
                         seen += chunk
-                job.wait(20)
+                job.wait(SOON)
                 return job.returncode, seen.decode().replace("\r\n", "\n"), job.stderr.read().decode()
 
     def test_what_was_printed_before_an_abort_is_seen(self):
@@ -179,7 +179,7 @@ class Terminals(JobTest):
     def test_bytes_come_as_they_are(self):
         everything = "import os; os.write(1, bytes(range(256)) * 100)"
         with self.started("-n", 1, "--pty", "python3", "-c", everything) as job:
-            output, _ = job.communicate(timeout=20)
+            output, _ = job.communicate(timeout=SOON)
         self.assertEqual(output, bytes(range(256)) * 100)
 
     def test_nothing_is_lost(self):
@@ -193,9 +193,9 @@ class Terminals(JobTest):
     def test_where_there_are_no_terminals(self):
         # No more descriptors than for pipes would do as well; what is tried here is a machine without /dev/ptmx.
         hidden = ["unshare", "-m", "sh", "-c", 'mount --bind /dev/null /dev/ptmx && exec "$@"', "sh"]
-        if subprocess.run([*hidden, "true"], capture_output=True, check=False, timeout=30).returncode != 0:
+        if subprocess.run([*hidden, "true"], capture_output=True, check=False, timeout=SECONDS).returncode != 0:
             self.skipTest("needs a mount namespace")
         done = subprocess.run([*hidden, tool("ibcoll_run"), "-n", "2", "--pty", "echo", "x"], capture_output=True, text=True,
-                              check=False, timeout=30)
+                              check=False, timeout=SECONDS)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertRegex(done.stderr, r"\Aibcoll_run: host \S+: rank 0: unlockpt: .*--no-pty\n\Z")

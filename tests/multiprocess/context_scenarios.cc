@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -254,18 +255,20 @@ void forked_child(Rank& self) {
 
 // ---------------------------------------------------------------- jobs that the test program kills or asks
 
-// Rank 1 dies somewhere inside of a collective.
+// Rank 1 dies somewhere inside of a collective, once all ranks are connected.
 template <ibcoll_collective_t kCollective>
 void die_in(Rank& self) {
+  std::atomic<int> rounds{0};
   std::thread killer;
   if (self.rank == 1)
-    killer = std::thread([] {
-      sleep_seconds(0.4);
+    killer = std::thread([&] {
+      while (rounds < 5) sleep_seconds(0.001);
       std::raise(SIGKILL);
     });
   CheckedCall call(self.world, {.collective = kCollective, .bytes = kCollective == IBCOLL_BARRIER ? 0u : 30'000u});
   for (const double end = seconds_now() + 60; seconds_now() < end;) {
     call.fill(0);
+    ++rounds;
     if (call.call() == IBCOLL_OK) continue;
     if (self.rank == 1) sleep_seconds(5);
     fmt::print("rank {}: {}\n", self.rank, ibcoll_last_error());

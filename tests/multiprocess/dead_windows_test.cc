@@ -3,7 +3,10 @@
 // team had.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -11,6 +14,7 @@
 #include "tests/multiprocess/checked_call.h"
 #include "tests/multiprocess/fork_job.h"
 #include "tests/multiprocess/scenario.h"
+#include "tests/multiprocess/shared_state.h"
 
 namespace ibcoll::multiprocess {
 namespace {
@@ -24,6 +28,16 @@ enum class Moment {
   kMakingAsLeader,   // has given the team its memory, and nobody knows yet
   kMakingAsAnother,  // has come to the making, before the one who gives the memory
 };
+
+struct Dying {
+  std::atomic<pid_t> pid{0};  // of the rank that dies
+  std::atomic<int> freed{0};  // ranks that have freed the team
+};
+
+// The rank has died, and its parent has seen it.
+void await_death(const Dying& shared) {
+  expect(await([&] { return shared.pid != 0 && ::kill(shared.pid, 0) != 0 && errno == ESRCH; }), "rank 3 does not die");
+}
 
 // Bytes of the node's heap that windows have, as ibcoll_info shows them.
 uint64_t reserved(ibcoll_context_t context) {
@@ -45,18 +59,28 @@ ibcoll_team_t make(ibcoll_team_t parent, std::vector<int> list, bool may_fail = 
   return team;
 }
 
-void die_while_making(Moment moment, ibcoll_team_t parent) {
+void die_while_making(ibcoll_context_t context, Moment moment, ibcoll_team_t parent) {
   if (moment == Moment::kBeforeMaking) ::raise(SIGKILL);
-  std::thread end([] { sleep_seconds(0.2), ::raise(SIGKILL); });
+  const uint64_t before = reserved(context);
+  std::thread end([=] {
+    // It waits inside for the others, which do not come before it is dead.
+    const bool gives = moment == Moment::kMakingAsLeader;
+    const auto inside = [&] {
+      return gives ? reserved(context) > before : ibcoll_context_describe(context, nullptr, 0) > 0;
+    };
+    expect(await(inside), "the making waits for nobody, or no memory is given");
+    ::raise(SIGKILL);
+  });
   (void)make(parent, moment == Moment::kMakingAsLeader ? std::vector<int>{3, 0, 1, 2} : std::vector<int>{0, 1, 2, 3});
   end.join();
 }
 
-void lose_a_rank(Moment moment, bool dies, ibcoll_team_t parent, ibcoll_team_t survivors) {
+void lose_a_rank(ibcoll_context_t context, Moment moment, bool dies, ibcoll_team_t parent, ibcoll_team_t survivors,
+                 Dying& shared) {
   const bool making = moment >= Moment::kBeforeMaking;
   if (making) {
-    if (dies) return die_while_making(moment, parent);
-    sleep_seconds(0.4);
+    if (dies) return die_while_making(context, moment, parent);
+    await_death(shared);
     const std::vector<int> leader_dies = {3, 0, 1, 2}, leader_lives = {0, 1, 2, 3};
     // A rank may get what it needs of the dead one, and learns of the death when it uses the team.
     ibcoll_team_t team = make(parent, moment == Moment::kMakingAsLeader ? leader_dies : leader_lives, true);
@@ -67,20 +91,22 @@ void lose_a_rank(Moment moment, bool dies, ibcoll_team_t parent, ibcoll_team_t s
   }
   ibcoll_team_t team = make(parent, {0, 1, 2, 3});
   expect_ok(ibcoll_barrier(team), "barrier");
-  if (dies && moment == Moment::kAfterTheOthers) sleep_seconds(0.5);
+  if (dies && moment == Moment::kAfterTheOthers) await([&] { return shared.freed == kDying; });
   if (dies) ::raise(SIGKILL);
   if (moment == Moment::kInATeam)
     expect_error(ibcoll_barrier(team), IBCOLL_ERR_PEER_FAILED, "rank 3", "barrier without the dead");
   expect_ok(ibcoll_team_free(team), "ibcoll_team_free");
-  sleep_seconds(0.7);
+  ++shared.freed;
+  await_death(shared);
   expect_ok(ibcoll_barrier(survivors), "barrier of survivors");
 }
 
-int live_on(Moment moment, ForkedRank& self) {
+int live_on(Moment moment, ForkedRank& self, Dying& shared) {
   ibcoll_context_t context = nullptr;
   const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
   if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
   const bool dies = self.rank == kDying;
+  if (dies) shared.pid = ::getpid();
   const ibcoll_team_t world = ibcoll_team_world(context);
   ibcoll_team_t survivors = make(world, {0, 1, 2});
   expect_ok(ibcoll_barrier(world), "barrier");
@@ -88,7 +114,7 @@ int live_on(Moment moment, ForkedRank& self) {
   expect(before > 0, "ibcoll_info_json does not show what is reserved");
   expect_ok(ibcoll_barrier(world), "barrier");
   ibcoll_team_t parent = make(world, {0, 1, 2, 3});
-  lose_a_rank(moment, dies, parent, survivors);
+  lose_a_rank(context, moment, dies, parent, survivors, shared);
   expect_ok(ibcoll_team_free(parent), "ibcoll_team_free");
   expect_ok(ibcoll_barrier(survivors), "barrier of survivors");
   // Who left before the death looks once more.
@@ -107,7 +133,9 @@ class DeadWindows : public testing::TestWithParam<Moment> {};
 TEST_P(DeadWindows, AreGivenBack) {
   ::setenv("IBCOLL_LOG", "error", 1);
   ::setenv("IBCOLL_TIMEOUT", "600", 1);
-  const std::vector<Ending> endings = ForkJob(4, 1).run([](ForkedRank& self) { return live_on(GetParam(), self); }, 60);
+  SharedState<Dying> shared;
+  const std::vector<Ending> endings =
+      ForkJob(4, 1).run([&](ForkedRank& self) { return live_on(GetParam(), self, *shared); }, 120);
   for (int rank = 0; rank < kDying; ++rank) {
     EXPECT_FALSE(endings[static_cast<size_t>(rank)].overdue) << "rank " << rank << " hangs";
     EXPECT_EQ(endings[static_cast<size_t>(rank)].code, 0) << "rank " << rank;

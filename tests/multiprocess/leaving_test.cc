@@ -46,7 +46,8 @@ int die_in(When when, ForkedRank& self, unsigned seed) {
   if (status != IBCOLL_OK) expect(status == IBCOLL_ERR_PEER_FAILED, "{}", ibcoll_last_error());
   const double begin = seconds_now();
   (void)ibcoll_context_destroy(context);  // may say that a rank failed
-  expect(seconds_now() - begin < 20, "{:.1f} s to leave", seconds_now() - begin);
+  // Three seconds at most for peers that do not answer; without an end the wait lasts IBCOLL_TIMEOUT, 600 s.
+  expect(seconds_now() - begin < 60, "{:.1f} s to leave", seconds_now() - begin);
   if (end.joinable()) end.join();
   return complaints() > 0 ? 1 : 0;
 }
@@ -69,7 +70,7 @@ TEST_P(DyingRank, EndsNobodyElse) {
   testing::internal::CaptureStderr();  // the ranks' too
   for (unsigned seed = 1; seed <= last && !HasFailure(); ++seed) {
     const std::vector<Ending> endings =
-        ForkJob(4, nodes).run([&](ForkedRank& self) { return die_in(when, self, seed); }, 60);
+        ForkJob(4, nodes).run([&](ForkedRank& self) { return die_in(when, self, seed); }, 120);
     int killed = 0;
     for (const Ending& ending : endings) {
       EXPECT_FALSE(ending.overdue) << "seed " << seed;

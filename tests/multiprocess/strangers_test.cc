@@ -46,7 +46,7 @@ int listening_port() {
   return 0;
 }
 
-// Tries for a second; sends what begins a UCX connection, and rubbish.
+// Tries for a while; the kernel would let it in at once. Sends what begins a UCX connection, and rubbish.
 bool enter(const std::string& address, int port) {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   sockaddr_in to{};
@@ -58,7 +58,7 @@ bool enter(const std::string& address, int port) {
   int error = 1;
   socklen_t length = sizeof error;
   const bool entered =
-      ::poll(&entry, 1, 1000) == 1 && ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0;
+      ::poll(&entry, 1, 300) == 1 && ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0;
   std::string bytes(4096, '\x01');
   std::memcpy(bytes.data(), "\xCA\xBF\x0C\xEA\x0D\xF0\xAD\xDE", 8);
   if (entered) (void)!::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/machine/process_watch.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
@@ -9,7 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <optional>
+#include <string>
 
 namespace ibcoll {
 namespace {
@@ -82,7 +85,7 @@ TEST(ProcessWatch, TellsOfAnEndWhereDescriptorsHaveBecomeShort) {
   EXPECT_TRUE(watch.ended().empty());
   ending.end();
   std::vector<int> ended;
-  for (int i = 0; i < 500 && ended.empty(); ++i) {
+  for (int i = 0; i < 6000 && ended.empty(); ++i) {
     ::usleep(10'000);
     ended = watch.ended();
   }
@@ -104,12 +107,20 @@ TEST(ProcessWatch, GoesOnWhereSomebodyClosesItsDescriptors) {
   ending.end();
   EXPECT_FALSE(watch.alive(4));
   std::vector<int> ended;
-  for (int i = 0; i < 30 && ended.empty(); ++i) {
+  for (int i = 0; i < 3000 && ended.empty(); ++i) {
     ended = watch.ended();
-    ::usleep(100'000);  // /proc is looked at once a second
+    ::usleep(20'000);  // /proc is looked at once a second
   }
   EXPECT_EQ(ended, std::vector<int>{4});
   EXPECT_TRUE(watch.alive(3));
+}
+
+char state_of_first_thread() {
+  std::ifstream stat(fmt::format("/proc/self/task/{}/stat", ::getpid()));
+  std::string text;
+  std::getline(stat, text);
+  const size_t end = text.rfind(") ");
+  return end == std::string::npos ? '?' : text[end + 2];
 }
 
 // Its first thread ends, another one lives on.
@@ -123,7 +134,7 @@ TEST(ProcessWatch, AThreadThatEndsIsNotTheProcess) {
     ::pthread_create(
         &other, nullptr,
         [](void* to) -> void* {
-          ::usleep(100'000);  // the first one has ended
+          while (state_of_first_thread() != 'Z') ::usleep(1'000);
           [[maybe_unused]] const ssize_t told = ::write(*static_cast<int*>(to), "x", 1);
           for (;;) ::pause();
         },
