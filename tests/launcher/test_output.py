@@ -8,7 +8,7 @@ import select
 import subprocess
 import time
 
-from job import LITTLE_QUARANTINE, SECONDS, SOON, JobTest, children, state, tool, wait_until
+from job import LITTLE_QUARANTINE, SECONDS, SOON, JobTest, ranks_of, state, tool, wait_until
 
 # Rank r writes 3000 lines of many lengths, in pieces, to both streams.
 CHATTER = r"""
@@ -130,8 +130,8 @@ class Volume(JobTest):
         return self.started("-n", ranks, "python3", "-c", program, megabytes, env=LITTLE_QUARANTINE, **options)
 
     def await_end_of_ranks(self, job):
-        """The launcher has waited for all of them, and for nothing but a reader since."""
-        self.assertTrue(wait_until(lambda: not children(job.pid) and state(job.pid) == "S"))
+        """Each has woken the launcher, which sleeps again: it knows."""
+        self.assertTrue(wait_until(lambda: not ranks_of(job.pid) and state(job.pid) == "S"))
 
     def test_a_gigabyte_of_each_rank(self):
         with self.flood(2, 1024) as job:
