@@ -60,10 +60,11 @@ class NameServers(JobTest):
         shell = self.script("shell", FAKE_SHELL)
         command = [*inside, "python3", "-c", BLACK_HOLE, self.folder, tool("ibcoll_run"), "--rsh", shell, "--host",
                    "host-1.example:1,host-2.example:1", "echo", "x"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SOON + 15, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False,
+                              env={**os.environ, "IBCOLL_RUN_PATIENCE": "1.5"})
         self.assertEqual((done.returncode, done.stdout), (0, "x\nx\n"), done.stderr)
         self.assertEqual(done.stderr, "ibcoll_run: looking up the address of host host-1.example\n"
-                         "ibcoll_run: host host-1.example: the name server does not answer within 5 s; ranks will reach this "
+                         "ibcoll_run: host host-1.example: the name server does not answer within 1.5 s; ranks will reach this "
                          "machine at 127.0.0.1, unless --address names another address\n")
 
 
@@ -108,10 +109,10 @@ class HostFiles(JobTest):
     def test_pipes_without_an_end(self):
         os.mkfifo(self.folder / "pipe")
         begin = time.monotonic()
-        code, _, errors = self.run_job("--hostfile", self.folder / "pipe", "true")
+        code, _, errors = self.run_job("--hostfile", self.folder / "pipe", "true", env={"IBCOLL_RUN_PATIENCE": "0.5"})
         self.assertEqual((code, errors), (2, f"ibcoll_run: --hostfile {self.folder}/pipe: cannot be read: no end of it within "
-                                             "10 s; is it a pipe that nobody writes to, or closes?\n"))
-        self.assertLess(time.monotonic() - begin, 10 + SOON)
+                                             "0.5 s; is it a pipe that nobody writes to, or closes?\n"))
+        self.assertGreater(time.monotonic() - begin, 0.4)
 
     def test_many_lines(self):
         took = []  # seconds of the processor
@@ -257,18 +258,18 @@ class RemoteHosts(RemoteJobTest):
         text = "".join(f"line {i}\n" for i in range(400_000))
         (self.folder / "text").write_text(text)
         program = f"[ $IBCOLL_RUN_RANK = 2 ] && exec cat {self.folder}/text; exec sleep 1000"
-        with self.start(program) as job:
+        with self.start(program, env={**os.environ, "IBCOLL_RUN_PATIENCE": "1.5"}) as job:
             self.assertTrue(select.select([job.stdout], [], [], SOON)[0])
             time.sleep(0.5)
             os.kill(self.agents(job.pid)[0], signal.SIGKILL)
-            time.sleep(7)
+            time.sleep(4.5)  # two seconds to end, and the patience
             output, errors = job.communicate(timeout=SOON)
             self.assertEqual(job.returncode, 1)
             self.assertNotIn("does not answer", errors.decode())
             self.assertTrue(text.startswith(output.decode()))
 
     def test_output_that_comes_slowly_is_not_cut(self):
-        # The way from the first host passes 80 KB a second, for longer than the 5 seconds that a host has to end.
+        # The way from the first host passes 80 KB a second, for longer than the 3.5 seconds that a host has to end.
         slowly = "import os, time\nwhile data := os.read(0, 8000):\n  os.write(1, data)\n  time.sleep(0.1)"
         shell = self.script("slow", f"""#!/bin/sh
 host=$1
@@ -276,9 +277,10 @@ shift
 [ $host = 127.0.0.3 ] && exec sh -c "$*"
 sh -c "$*" | python3 -c '{slowly}'
 """)
-        program = "[ $IBCOLL_RUN_RANK = 1 ] && { sleep 1; exit 4; }; seq 100000; exec sleep 1000"
-        code, output, errors = self.run_job("--rsh", shell, "--host", "127.0.0.2:1,127.0.0.3:1", "sh", "-c", program)
-        self.assertEqual((code, len(output)), (4, 588_895), errors)
+        program = "[ $IBCOLL_RUN_RANK = 1 ] && { sleep 1; exit 4; }; seq 70000; exec sleep 1000"
+        code, output, errors = self.run_job("--rsh", shell, "--host", "127.0.0.2:1,127.0.0.3:1", "sh", "-c", program,
+                                            env={"IBCOLL_RUN_PATIENCE": "1.5"})
+        self.assertEqual((code, len(output)), (4, 408_894), errors)
         self.assertEqual(errors.count("\n"), 1, errors)
 
     def test_under_nohup_the_end_of_the_terminal_ends_nothing(self):

@@ -98,7 +98,8 @@ class Exchanges(JobTest):
         gate = self.folder / "gate"
         program = (f"case $IBCOLL_RUN_RANK in 0) exec {tool(PROBE)};; "
                    f"1) echo $$ >{gate}.new; mv {gate}.new {gate}; exec {sys.executable} -c '{GIVE}';; "
-                   f"2) while ! [ -e {gate} ] || [ -e /proc/$(cat {gate}) ]; do sleep 0.02; done; exec {tool(PROBE)};; esac")
+                   f"2) while ! [ -e {gate} ]; do sleep 0.02; done; read pid <{gate}; "
+                   f"while grep -q ' [RSD] ' /proc/$pid/stat; do sleep 0.02; done 2>/dev/null; exec {tool(PROBE)};; esac")
         code, output, errors = self.run_job("-n", 3, "sh", "-c", program)
         self.assertEqual((code, output.count(": ok\n"), errors), (0, 2, ""))
 

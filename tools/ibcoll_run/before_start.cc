@@ -18,6 +18,7 @@
 #include <memory>
 
 #include "runtime/base/unique_fd.h"
+#include "tools/ibcoll_run/patience.h"
 
 namespace ibcoll::run {
 namespace {
@@ -25,10 +26,18 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kFilePatience = 10s;
 constexpr size_t kLargestFile = size_t{16} << 20;
-constexpr auto kNamePatience = 5s;
 constexpr auto kSilence = 1s;  // that nobody wonders about
+
+// What is wrong with the variable is said later.
+Patience patience() {
+  const Result<Patience> chosen = chosen_patience();
+  return chosen.ok() ? chosen.value() : Patience();
+}
+
+Deadline after(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
 
 void end_when_interrupted() {
   sigset_t ends;
@@ -62,7 +71,8 @@ void end_when_interrupted() {
 }
 
 Result<std::vector<SocketAddress>> receive_addresses(int pipe, const std::string& host) {
-  const Deadline deadline = Clock::now() + kNamePatience;
+  const double seconds = patience().with_name_server;
+  const Deadline deadline = after(seconds);
   bool told = false;
   std::vector<SocketAddress> addresses;
   for (;;) {
@@ -73,8 +83,7 @@ Result<std::vector<SocketAddress>> receive_addresses(int pipe, const std::string
       continue;
     }
     if (!status.ok())
-      return error(IBCOLL_ERR_TIMEOUT, "host {}: the name server does not answer within {} s", host,
-                   kNamePatience.count());
+      return error(IBCOLL_ERR_TIMEOUT, "host {}: the name server does not answer within {} s", host, seconds);
     SocketAddress address;
     const ssize_t got = ::read(pipe, &address, sizeof(address));
     if (got != sizeof(address)) break;
@@ -108,13 +117,13 @@ Result<std::string> read_text_file(const std::string& path) {
   struct stat about {};
   if (!file || ::fstat(file.get(), &about) != 0) return failed(std::strerror(errno));
   if (S_ISDIR(about.st_mode)) return failed("not a file");
-  const Deadline deadline = Clock::now() + kFilePatience;
+  const double seconds = patience().with_file;
+  const Deadline deadline = after(seconds);
   std::string text;
   std::vector<char> buffer(size_t{1} << 16);
   for (;;) {
     if (!wait_readable(file.get(), deadline).ok())
-      return failed(fmt::format("no end of it within {} s; is it a pipe that nobody writes to, or closes?",
-                                kFilePatience.count()));
+      return failed(fmt::format("no end of it within {} s; is it a pipe that nobody writes to, or closes?", seconds));
     const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
     if (got == 0) return text;
     if (got < 0 && errno != EAGAIN && errno != EINTR) return failed(std::strerror(errno));

@@ -9,19 +9,9 @@
 #include <vector>
 
 #include "bootstrap/rendezvous_protocol.h"
+#include "tools/ibcoll_run/patience.h"
 
 namespace ibcoll::run {
-
-// For how many seconds launcher and agents may hear nothing before they take the other end for gone.
-struct Patience {
-  // An agent is never stopped by intent, and one that gets no processor for so long is as good as gone.
-  double with_agent = 30;
-  // A launcher may be: by a debugger or SIGSTOP, or while it writes to a file server that has a break. As long as, by
-  // default, a collective waits for its ranks.
-  double with_launcher = 600;
-  // Who connects to the rendezvous proves at once that it is a rank.
-  double with_stranger = 10;
-};
 
 // One of the programs of a job.
 struct RankProgram {

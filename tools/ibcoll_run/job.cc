@@ -19,9 +19,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kGrace = 2s;         // between SIGTERM and SIGKILL
-constexpr auto kLastPatience = 3s;  // after SIGKILL and with no output, before a host is given up
-constexpr int kLauncher = -1;       // as source of lines
+constexpr auto kGrace = 2s;    // between SIGTERM and SIGKILL
+constexpr int kLauncher = -1;  // as source of lines
 constexpr int kTimeoutExitCode = 124;
 constexpr std::chrono::milliseconds kTimeForTheCause{200};
 constexpr auto kTimeToAnswer = 1s;  // for the ranks that were asked
@@ -53,6 +52,7 @@ Job::~Job() {
 Status Job::prepare(std::vector<HostJob> jobs) {
   if (Status status = open_streams(); !status.ok()) return status;
   if (Status status = watch_signals(); !status.ok()) return status;
+  patience_ = jobs.front().patience;
   Result<std::unique_ptr<RendezvousServer>> server = open_rendezvous(loop_, options_, jobs);
   if (!server.ok()) return server.status();
   server_ = std::move(server.value());
@@ -229,7 +229,7 @@ void Job::end_job(int exit_code, std::string_view text) {
   loop_.after(kGrace, [this] {
     signal_all(SIGKILL);
     for (HostEntry& entry : hosts_) entry.output_has_come = false;
-    loop_.after(kLastPatience, [this] { look_at_the_end(); });
+    loop_.after(std::chrono::duration<double>(patience_.with_the_end), [this] { look_at_the_end(); });
   });
 }
 
@@ -237,7 +237,7 @@ void Job::end_job(int exit_code, std::string_view text) {
 // is. What else they have to say comes behind it.
 void Job::look_at_the_end() {
   if (unfinished_hosts_ == 0) return;
-  loop_.after(kLastPatience, [this] { look_at_the_end(); });
+  loop_.after(std::chrono::duration<double>(patience_.with_the_end), [this] { look_at_the_end(); });
   for (HostEntry& entry : hosts_) {
     if (entry.finished || paused_ || std::exchange(entry.output_has_come, false)) continue;
     say(fmt::format("host {} does not answer; its ranks may still run", entry.name));

@@ -84,6 +84,7 @@ class Job : public HostEvents {
   std::unique_ptr<LateRanks> late_ranks_;  // while the ranks answer ask()
   UniqueFd signals_;
   SignalPolicy signal_policy_;
+  Patience patience_;
   size_t unfinished_hosts_ = 0;
   size_t unended_ranks_ = 0;  // those that have not started yet, too
   bool failed_ = false;       // a rank exited with an error; ends the job unless a better reason shows first

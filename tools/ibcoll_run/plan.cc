@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 
@@ -24,17 +23,6 @@ std::vector<std::string> settings_of_this_process() {
     }
   }
   return settings;
-}
-
-// IBCOLL_RUN_PATIENCE=SECONDS is for tests, which have less patience, and the same at both ends.
-Result<Patience> chosen_patience() {
-  Patience patience;
-  const char* text = std::getenv("IBCOLL_RUN_PATIENCE");
-  if (text == nullptr) return patience;
-  const Result<double> seconds = parse_seconds(text);
-  if (!seconds.ok()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "IBCOLL_RUN_PATIENCE: {}", seconds.status().text());
-  patience.with_agent = patience.with_launcher = patience.with_stranger = seconds.value();
-  return patience;
 }
 
 Result<std::vector<RankProgram>> programs_of(const Options& options) {
