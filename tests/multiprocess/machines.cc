@@ -66,14 +66,17 @@ std::string Machines::missing() {
   const Namespaces trial = make(/*of_processes=*/false);
   const bool veth = run_in(trial.network, "ip link add name left type veth peer name right") &&
                     run_in(trial.network, "ip link add name middle type bridge");
-  ::kill(trial.keeper, SIGKILL);
-  ::waitpid(trial.keeper, nullptr, 0);
-  ::close(trial.network);
-  ::close(trial.host);
+  end(trial);
   return veth ? "" : "this machine makes no virtual network devices";
 }
 
-// Its end of the pipe tells the keeper when this process is gone.
+void Machines::end(const Namespaces& machine) {
+  ::kill(machine.keeper, SIGKILL);
+  ::waitpid(machine.keeper, nullptr, 0);
+  for (const int file : {machine.network, machine.processes, machine.host, machine.lives})
+    if (file >= 0) ::close(file);
+}
+
 Machines::Namespaces Machines::make(bool of_processes) {
   int lives[2];
   must(::pipe2(lives, O_CLOEXEC) == 0, "pipe2");
@@ -84,7 +87,8 @@ Machines::Namespaces Machines::make(bool of_processes) {
     keep(lives[0]);
   }
   ::close(lives[0]);
-  return {pid, open_namespace(pid, "net"), of_processes ? open_namespace(pid, "pid") : -1, open_namespace(pid, "uts")};
+  return {pid, open_namespace(pid, "net"), of_processes ? open_namespace(pid, "pid") : -1, open_namespace(pid, "uts"),
+          lives[1]};
 }
 
 Machines::Machines(int count) {
@@ -112,12 +116,7 @@ void Machines::connect(int machine) const {
 
 Machines::~Machines() {
   machines_.push_back(switch_);
-  for (const Namespaces& it : machines_) {
-    ::kill(it.keeper, SIGKILL);
-    ::waitpid(it.keeper, nullptr, 0);
-    for (const int file : {it.network, it.processes, it.host})
-      if (file >= 0) ::close(file);
-  }
+  for (const Namespaces& it : machines_) end(it);
 }
 
 pid_t Machines::fork_on(int machine) const {

@@ -33,8 +33,10 @@ class Machines {
     int network = -1;
     int processes = -1;
     int host = -1;
+    int lives = -1;  // its end tells the keeper that this process is gone
   };
   static Namespaces make(bool of_processes);
+  static void end(const Namespaces& machine);
   void connect(int machine) const;
 
   Namespaces switch_;
