@@ -24,7 +24,7 @@ namespace {
 enum class StopsAt {
   kBeforeItsCall,  // it is late
   kInACopy,        // the kernel copies for it into the other's memory, and lacks a page of what it copies
-  kInAStream,      // the first bytes have come; what sockets hold of the others is far less than 48 MB
+  kInAStream,      // the first bytes have come; what sockets hold of the others is less than 48 MB
 };
 
 struct Stop {

@@ -127,7 +127,7 @@ TEST_F(HeapTest, OutlivesTheDeathOfItsUsers) {
     ::usleep(static_cast<useconds_t>(500 + i * 7));
     ::kill(child, SIGKILL);
     ASSERT_EQ(::waitpid(child, nullptr, 0), child);
-    const Result<uint64_t> offset = heap().take(16);
+    Result<uint64_t> offset = heap().take(16);
     ASSERT_TRUE(offset.ok()) << offset.status().text();
     EXPECT_GE(*offset, mine + 1000);
     heap().give_back(*offset, 16);
