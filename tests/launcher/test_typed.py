@@ -7,7 +7,7 @@ import re
 import socket
 import subprocess
 
-from job import HOSTS, JobTest, RemoteJobTest, tool
+from job import HOSTS, SECONDS, SOON, JobTest, RemoteJobTest, tool
 
 HOST = socket.gethostname()
 
