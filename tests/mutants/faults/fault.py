@@ -36,6 +36,7 @@ LAUNCHER_PARTS, LAUNCHER, PERF, API, BOOTSTRAPS = "launcher_parts", "launcher", 
 LAYERING, DOCS, TOOL_PAGES, COMPARE, INSTALLED = "layering", "docs", "tool_pages", "compare", "installed"
 INFO, SIM, TRACE = "info", "sim", "trace"
 FORMAT, HEADERS, TIDY = "format", "headers", "tidy"
+REMOTE, COLLECTIVES, APPS, RADIX, CLUSTER = "remote", "collectives", "apps", "radix", "cluster"
 SUITES = {
     UNIT: google_test("ibcoll_unit_tests"),
     SIMULATED: google_test("ibcoll_simulated_tests"),
@@ -57,6 +58,13 @@ SUITES = {
     HEADERS: BUILT,
     TIDY: BUILT,
     API: python_test("tests/multiprocess/test_api.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_api_ranks"),
+    REMOTE: google_test("ibcoll_remote_tests", "ibcoll_ucx"),
+    COLLECTIVES: python_test("tests/multiprocess/test_collectives.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_perf",
+                             "ibcoll_api_ranks"),
+    APPS: python_test("tests/multiprocess/test_apps.py", "all"),
+    RADIX: python_test("tests/multiprocess/test_radix.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_radix"),
+    BOOTSTRAPS: python_test("tests/bootstraps", "all", "ibcoll_bootstrap_programs"),
+    CLUSTER: python_test("tests/perf/test_cluster.py", "all"),
 }
 # Of all kinds of messages, in a tenth of the time of all.
 SOME_ALGORITHMS = ":".join(f"*EveryAlgorithm*all*_{name}" for name in ("ring", "bruck", "direct", "two_phase_bruck"))
