@@ -73,12 +73,22 @@ def cases(suite):
             yield test
 
 
+def usual_cases(module):
+    """What the module runs where nothing is named: all, or what its load_tests() chooses."""
+    return cases(unittest.defaultTestLoader.loadTestsFromModule(module))
+
+
+def all_cases(module):
+    for value in vars(module).values():
+        if isinstance(value, type) and issubclass(value, unittest.TestCase):
+            yield from cases(unittest.defaultTestLoader.loadTestsFromTestCase(value))
+
+
 def chosen(modules, names):
-    """All cases of the modules, or those that the names name. A class that two modules know is one."""
-    loader = unittest.defaultTestLoader
+    """The usual cases of the modules, or those that the names name. A class that two modules know is one."""
     found = {}
     for module in modules:
-        for test in cases(loader.loadTestsFromModule(module)):
+        for test in (all_cases if names else usual_cases)(module):
             found.setdefault(test.id(), test)
     if not names:
         return list(found.values())

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One rank of a test job: `ibcoll_run -n 4 ibcoll_api_ranks SCENARIO`. Ends with 0 when nothing was wrong; prints what
-// was. `--list` names the scenarios.
-#include <cstdio>
-#include <cstring>
+// One rank of a test job: `ibcoll_run -n 4 ibcoll_api_ranks SCENARIO...`. Runs one scenario after the other, each with a
+// context of its own, up to the first in which something was wrong; prints what was. `--list` names the scenarios.
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "tests/multiprocess/scenario.h"
 
@@ -33,18 +35,34 @@ void run(const Scenario& scenario) {
   expect_ok(ibcoll_context_destroy(self.context), "ibcoll_context_destroy");
 }
 
+// nullptr: there is none of that name.
+const Scenario* find(const std::vector<Scenario>& all, std::string_view name) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Scenario& one) { return one.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+int usage(const char* program) {
+  fmt::print(stderr, "usage: {} SCENARIO..., of those that --list names\n", program);
+  return 2;
+}
+
 int main_of_rank(int argc, char** argv) {
   const std::vector<Scenario> all = all_scenarios();
-  const std::string wanted = argc == 2 ? argv[1] : "";
-  for (const Scenario& scenario : all) {
-    if (wanted == "--list") fmt::print("{}\n", scenario.name);
-    if (wanted != scenario.name) continue;
-    run(scenario);
-    return complaints() == 0 ? 0 : 1;
+  const std::span<char*> names(argv + 1, argv + std::max(argc, 1));
+  if (names.size() == 1 && names[0] == std::string_view("--list")) {
+    for (const Scenario& scenario : all) fmt::print("{}\n", scenario.name);
+    return 0;
   }
-  if (wanted == "--list") return 0;
-  fmt::print(stderr, "usage: {} SCENARIO, one of those that --list names\n", argv[0]);
-  return 2;
+  if (names.empty()) return usage(argv[0]);
+  for (const char* const name : names)
+    if (!find(all, name)) return usage(argv[0]);
+  for (const char* const name : names) {
+    run(*find(all, name));
+    if (complaints() == 0) continue;
+    fmt::print(stderr, "in the scenario {}\n", name);
+    return 1;
+  }
+  return 0;
 }
 
 }  // namespace

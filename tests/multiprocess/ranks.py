@@ -7,6 +7,7 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECONDS = 120  # no job may take longer
+SWEEP = os.environ.get("IBCOLL_TEST_SWEEP") == "all"  # every combination, and not only some that cover all
 BIN = (ROOT / os.environ.get("build", "build/release")).resolve() / "bin"
 
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every collective x every algorithm on real processes: 2 to 16 ranks on 1, 2, 3 and 4 nodes, even and uneven, over shared
-memory and UCX on TCP, copy-based and zero-copy. Every byte is verified.
+"""Every collective x every algorithm on real processes, on one node and on several, even and uneven, over shared memory and
+UCX on TCP, copy-based and zero-copy. Every byte is verified. ibcoll_simulated_tests goes through the numbers of ranks; here
+the ranks find out by themselves where they are, and what there is.
 
-IBCOLL_TEST_LAYOUTS=16x4,5x2 restricts the layouts; =all takes every number of ranks, for which no suite has the time."""
+IBCOLL_TEST_SWEEP=all takes all layouts below; without it there is one of each kind, and each takes a part of the
+combinations. IBCOLL_TEST_LAYOUTS=16x4,5x2 takes these; =all takes every number of ranks, for which no suite has the
+time."""
 
 import json
 import os
@@ -11,19 +14,26 @@ import unittest
 import ranks
 
 SCHEMES = ["auto", "copy", "zero_copy"]
-ALL = os.environ.get("IBCOLL_TEST_LAYOUTS") == "all"
-# Ranks x nodes. Where they do not divide, the nodes are uneven. test_api.py has 3x1, 4x1 and 5x2.
+WISH = os.environ.get("IBCOLL_TEST_LAYOUTS")
+ALL = WISH == "all"
+SWEEP = ranks.SWEEP or WISH is not None
+# Ranks x nodes. Where they do not divide, the nodes are uneven. test_api.py has all combinations on 4x1 and 5x2.
 LAYOUTS = ["2x1", "5x1", "8x1", "11x1", "16x1", "2x2", "3x2", "8x2", "11x2", "16x3", "4x4", "5x4", "11x4", "16x4"]
 if ALL:
     LAYOUTS = [f"{ranks_}x{nodes}" for nodes in (1, 2, 3, 4) for ranks_ in range(2, 17) if nodes <= ranks_]
+# Many ranks of one node; a rank alone on its node, beside one of two; even nodes; four nodes of 3, 3, 3 and 2.
+KINDS = {"11x1": "0/4", "3x2": "1/2", "8x2": "2/4", "11x4": "3/4"}
 # Where ibcoll_perf goes through sizes, and the scheme; each collective meets each scheme, in place and not.
 SIZES_ON = {"3x1": "auto", "7x1": "copy", "3x2": "zero_copy", "9x4": "auto"}
 IN_PLACE_ON = {"3x1": "copy", "5x2": "auto", "6x4": "zero_copy"}
+KINDS_OF_SIZES = ["7x1", "3x2"]
+KINDS_IN_PLACE = ["3x1", "6x4"]
 
 
-def chosen(layouts):
-    wish = os.environ.get("IBCOLL_TEST_LAYOUTS")
-    return [layout for layout in layouts if ALL or wish is None or layout in wish.split(",")]
+def chosen(layouts, kinds):
+    if not SWEEP:
+        return kinds
+    return [layout for layout in layouts if ALL or WISH is None or layout in WISH.split(",")]
 
 
 def sizes(processes):
@@ -33,18 +43,19 @@ def sizes(processes):
 
 class Collectives(unittest.TestCase):
     def every_algorithm(self, layout, **environment):
-        """One job runs every collective, algorithm and scheme, with small and large blocks, or half of these combinations."""
+        """One job runs every collective, algorithm and scheme, with small and large blocks, or a share of these."""
         processes, nodes = map(int, layout.split("x"))
         done = ranks.run(ranks.job(processes, nodes, ranks.tool("ibcoll_api_ranks"), "every_algorithm"),
                          {"IBCOLL_LOG": "error", **environment})
         self.assertEqual(done.returncode, 0, ranks.story(done))
 
     def test_every_algorithm_in_a_fixed_order(self):
-        self.every_algorithm("5x2", IBCOLL_DETERMINISTIC="yes")
+        self.every_algorithm("5x2", IBCOLL_DETERMINISTIC="yes", **({} if SWEEP else {"IBCOLL_TEST_SHARE": "0/4"}))
 
     def test_every_algorithm_over_the_shared_memory_of_ucx(self):
-        self.every_algorithm("4x2", UCX_TLS="sm")
-        self.every_algorithm("5x4", UCX_TLS="tcp,sm")
+        if SWEEP:
+            self.every_algorithm("4x2", UCX_TLS="sm")
+        self.every_algorithm("5x4", UCX_TLS="tcp,sm", **({} if SWEEP else {"IBCOLL_TEST_SHARE": "1/4"}))
 
     def perf(self, layout, collective, *options):
         processes, nodes = map(int, layout.split("x"))
@@ -59,12 +70,16 @@ class Collectives(unittest.TestCase):
         return ran
 
 
-def add_every_algorithm(layout):
-    """The combinations are shared out: one layout takes half of them, the next one the others."""
-    half = {} if ALL else {"IBCOLL_TEST_SHARE": f"{LAYOUTS.index(layout) % 2}/2"}
+def share_of(layout):
+    """The combinations are shared out. In a sweep one layout takes half of them, the next one the others."""
+    if ALL:
+        return {}
+    return {"IBCOLL_TEST_SHARE": f"{LAYOUTS.index(layout) % 2}/2" if SWEEP else KINDS[layout]}
 
+
+def add_every_algorithm(layout):
     def case(self):
-        self.every_algorithm(layout, **half)
+        self.every_algorithm(layout, **share_of(layout))
 
     setattr(Collectives, f"test_every_algorithm_{layout}", case)
 
@@ -91,12 +106,12 @@ def add_every_size(layout, factor, most):
     setattr(Collectives, f"test_alltoall_to_{most}_{layout}", case)
 
 
-for where in chosen(LAYOUTS):
+for where in chosen(LAYOUTS, KINDS):
     add_every_algorithm(where)
-for where in chosen(SIZES_ON):
+for where in chosen(SIZES_ON, KINDS_OF_SIZES):
     add_sizes(where, SIZES_ON[where])
-for where in chosen(IN_PLACE_ON):
+for where in chosen(IN_PLACE_ON, KINDS_IN_PLACE):
     add_sizes(where, IN_PLACE_ON[where], "--in-place", "--memory", "ibcoll")
 for where, step, end in [("4x1", 2, 2**20), ("5x2", 2, 2**20), ("16x1", 16, 2**16), ("16x4", 16, 2**16)]:
-    if chosen([where]):
+    if chosen([where], [where] if where == "16x4" else []):
         add_every_size(where, *((2, 2**20) if ALL else (step, end)))
