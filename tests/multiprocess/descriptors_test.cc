@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Few descriptors: the soft limit is raised; where the hard limit forbids that, no rank joins, and the error says why.
+// And what a context opens: no program that a rank starts gets it, no other process can connect to it for long.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
 
 #include "tests/multiprocess/checked_call.h"
 #include "tests/multiprocess/fork_job.h"
@@ -48,6 +55,49 @@ TEST(Descriptors, TheHardLimitIsNamed) {
   for (const Ending& ending : join_with(20, 20, IBCOLL_ERR_SYSTEM)) {
     EXPECT_TRUE(ending.exited) << "signal " << ending.code;
     EXPECT_EQ(ending.code, 0);
+  }
+}
+
+std::vector<int> open_descriptors() {
+  std::vector<int> open;
+  for (int fd = 0; fd < 256; ++fd)
+    if (::fcntl(fd, F_GETFD) >= 0) open.push_back(fd);
+  return open;
+}
+
+bool is_local_door(int fd) {
+  int family = 0, listens = 0;
+  socklen_t length = sizeof(int);
+  return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0 && family == AF_UNIX &&
+         ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0 && listens != 0;
+}
+
+TEST(Descriptors, AreThisProcesssAlone) {
+  ::setenv("UCX_TLS", "tcp", 1);
+  ::setenv("UCX_NET_DEVICES", "lo", 1);
+  ::setenv("IBCOLL_LOG", "error", 1);
+  const auto body = [](ForkedRank& self) {
+    const std::vector<int> before = open_descriptors();
+    ibcoll_context_t context = nullptr;
+    const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
+    if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
+    CheckedCall(ibcoll_team_world(context), {.collective = IBCOLL_ALLTOALL, .bytes = 100}).run(0);
+    for (const int fd : open_descriptors()) {
+      if (std::find(before.begin(), before.end(), fd) != before.end()) continue;
+      const std::string target = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd));
+      if (target.starts_with("pipe:") || target.ends_with("[eventpoll]")) continue;  // UCX's own: they lead nowhere
+      expect((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, "a program that this rank starts gets {}", target);
+      expect(!is_local_door(fd), "{}: the node's segment is handed out still", target);
+    }
+    expect_ok(ibcoll_context_destroy(context), "ibcoll_context_destroy");
+    return 0;
+  };
+  for (const int nodes : {1, 2}) {
+    if (nodes > 1 && !ForkJob::can_emulate_nodes()) continue;
+    for (const Ending& ending : ForkJob(4, nodes).run(body, 60)) {
+      EXPECT_TRUE(ending.exited) << nodes << " nodes: signal " << ending.code;
+      EXPECT_EQ(ending.code, 0) << nodes << " nodes";
+    }
   }
 }
 

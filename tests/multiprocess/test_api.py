@@ -59,7 +59,8 @@ LAYOUTS = {
     "random_programs": "3x1 7x4 | 6x1 4x2",
 }
 # Started by test_endings.py, or with settings of their own.
-ELSEWHERE = re.compile("die_in_.*|stuck.*|first_call_is_late|one_malformed|forced_where_it_does_not_apply|from_another_folder")
+ELSEWHERE = re.compile("die_in_.*|stuck.*|first_call_is_late|one_malformed|forced_where_it_does_not_apply|"
+                       "from_another_folder")
 # Their processes are not as they were: these come last in a job.
 LEAVE_TRACES = ("sleepers_are_woken", "a_leader_wakes_its_node")
 # These provoke errors that the runtime logs.
@@ -74,9 +75,10 @@ SETTINGS = {
                    {"IBCOLL_SHM_RING_BYTES": "16K", "IBCOLL_SHM_SLOT_BYTES": "4K", "IBCOLL_EAGER_BYTES": "1K"}),
 }
 SCENARIOS = {
-    *LAYOUTS, "busy", "wait_timeout", "describe", "progress", "forked_child", "several_teams_in_flight", "bad_teams", "one_speaks",
-    "library_memory", "read_only_sources", "neighbours_first", "malformed_settings", "settings_differ", "calls_differ", "teams_of_a_failed_team",
-    "reductions_differ", "roots_differ", "root_counts_differ", "order_differs", "lists_differ"}
+    *LAYOUTS, "busy", "wait_timeout", "describe", "progress", "forked_child", "several_teams_in_flight", "bad_teams",
+    "one_speaks", "library_memory", "read_only_sources", "neighbours_first", "malformed_settings", "settings_differ",
+    "calls_differ", "teams_of_a_failed_team", "reductions_differ", "roots_differ", "root_counts_differ",
+    "order_differs", "lists_differ"}
 ONE_LAYOUT = os.environ.get("IBCOLL_TEST_LAYOUTS") == "one"
 
 

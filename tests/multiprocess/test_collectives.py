@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every collective x every algorithm on real processes, on one node and on several, even and uneven, over shared memory and
-UCX on TCP, copy-based and zero-copy. Every byte is verified. ibcoll_simulated_tests goes through the numbers of ranks; here
-the ranks find out by themselves where they are, and what there is.
+"""Every collective x every algorithm on real processes, on one node and on several, even and uneven, over shared
+memory and UCX on TCP, copy-based and zero-copy. Every byte is verified. ibcoll_simulated_tests goes through the numbers
+of ranks; here the ranks find out by themselves where they are, and what there is.
 
 IBCOLL_TEST_SWEEP=all takes all layouts below; without it there is one of each kind, and each takes a part of the
 combinations. IBCOLL_TEST_LAYOUTS=16x4,5x2 takes these; =all takes every number of ranks, for which no suite has the
@@ -88,8 +88,9 @@ def add_sizes(layout, scheme, *options):
     processes = int(layout.split("x", maxsplit=1)[0])
 
     def case(self):
-        ran = self.perf(layout, "all", "--iterations", "2", "--warmup", "0", "--bytes", sizes(processes), "--factor", "23",
-                        "--scheme", scheme, "--root", str(SCHEMES.index(scheme) % processes), *options)
+        ran = self.perf(layout, "all", "--iterations", "2", "--warmup", "0", "--bytes", sizes(processes),
+                        "--factor", "23", "--scheme", scheme, "--root", str(SCHEMES.index(scheme) % processes),
+                        *options)
         self.assertEqual(len({row["collective"] for row in ran}), 16)
 
     setattr(Collectives, f"test_sizes_{layout}_{scheme}{'_'.join(options)}", case)
@@ -100,7 +101,8 @@ def add_every_size(layout, factor, most):
     wanted = {factor**exponent for exponent in range(21) if factor**exponent <= most}
 
     def case(self):
-        ran = self.perf(layout, "alltoall", "--bytes", f"1:{most}", "--factor", str(factor), "--iterations", "1", "--warmup", "0")
+        ran = self.perf(layout, "alltoall", "--bytes", f"1:{most}", "--factor", str(factor), "--iterations", "1",
+                        "--warmup", "0")
         self.assertEqual({row["bytes"] for row in ran}, wanted)
 
     setattr(Collectives, f"test_alltoall_to_{most}_{layout}", case)
