@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Arguments that are wrong: the error says which and why, nothing is done, and the team works on.
 #include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
 
 #include "tests/multiprocess/checked_call.h"
 #include "tests/multiprocess/scenario.h"
@@ -221,7 +224,38 @@ void bad_arguments(Rank& self) {
   for (const CallParams& params : every_collective(500, self.size)) CheckedCall(self.world, params).run(1);
 }
 
-constexpr Scenario kArgumentScenarios[] = {{"bad_arguments", bad_arguments}};
+// What ibcoll_explain says of blocks of these sizes.
+std::string decision(Rank& self, ibcoll_collective_t collective, const std::vector<uint64_t>& counts) {
+  std::vector<uint64_t> displacements(counts.size());
+  std::partial_sum(counts.begin(), counts.end() - 1, displacements.begin() + 1);
+  ibcoll_collective_args_t args{};
+  args.struct_size = sizeof args;
+  args.collective = collective;
+  args.recv_counts = counts.data();
+  args.recv_displacements = displacements.data();
+  args.type = IBCOLL_UINT8;
+  args.op = IBCOLL_SUM;
+  std::string text(size_t{64} << 10, '\0');
+  expect_ok(ibcoll_explain(self.world, &args, text.data(), text.size()), "ibcoll_explain");
+  return text.c_str();
+}
+
+// It is the largest block that decides, whichever rank has it.
+void decides_by_sizes(Rank& self) {
+  const std::vector<uint64_t> small(static_cast<size_t>(self.size), 8);
+  std::vector<uint64_t> first = small, last = small;
+  first.front() = last.back() = 100'000;
+  for (const ibcoll_collective_t collective : {IBCOLL_ALLGATHERV, IBCOLL_REDUCE_SCATTER}) {
+    const std::string name = ibcoll_collective_name(collective), of_first = decision(self, collective, first);
+    expect(of_first == decision(self, collective, last), "{}: a large block of another rank: {}", name, of_first);
+    expect(of_first != decision(self, collective, small), "{}: one large block: {}", name, of_first);
+  }
+}
+
+constexpr Scenario kArgumentScenarios[] = {
+    {"bad_arguments", bad_arguments},
+    {"decides_by_sizes", decides_by_sizes},
+};
 
 }  // namespace
 

@@ -337,11 +337,15 @@ TEST(Teams, WithoutTheDeadRankWorkOn) {
     const ibcoll_team_t world = ibcoll_team_world(context);
     {
       const TeamOwner survivors = split(world, self.rank == kVictim ? -1 : 0, -self.rank);
+      const TeamOwner turned = split(world, 0, -self.rank);
       // Who dies right after a barrier may take what lets others leave it along: they may see its death there already.
       if (const ibcoll_status_t status = ibcoll_barrier(world); status != IBCOLL_OK)
         expect_error(status, IBCOLL_ERR_PEER_FAILED, fmt::format("rank {}", kVictim), "first barrier");
       if (self.rank == kVictim) ::raise(SIGKILL);
       expect_error(ibcoll_barrier(world), IBCOLL_ERR_PEER_FAILED, fmt::format("rank {}", kVictim), "second barrier");
+      expect_error(ibcoll_barrier(turned.get()), IBCOLL_ERR_PEER_FAILED,
+                   fmt::format("rank {} of the job (rank {} of the team)", kVictim, self.size - 1 - kVictim),
+                   "barrier of a team in another order");
       for (const CallParams& params : every_collective(20'000, ibcoll_team_size(survivors.get())))
         for (uint64_t round = 0; round < 5; ++round) CheckedCall(survivors.get(), params).run(round);
     }

@@ -61,10 +61,10 @@ SUITES = {
     REMOTE: google_test("ibcoll_remote_tests", "ibcoll_ucx"),
     COLLECTIVES: python_test("tests/multiprocess/test_collectives.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_perf",
                              "ibcoll_api_ranks"),
-    APPS: python_test("tests/multiprocess/test_apps.py", "all"),
+    APPS: python_test("tests/multiprocess/test_apps.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_ft", "ibcoll_nbody"),
     RADIX: python_test("tests/multiprocess/test_radix.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_radix"),
-    BOOTSTRAPS: python_test("tests/bootstraps", "all", "ibcoll_bootstrap_programs"),
-    CLUSTER: python_test("tests/perf/test_cluster.py", "all"),
+    BOOTSTRAPS: python_test("tests/bootstraps", "ibcoll_run", "ibcoll_ucx", "ibcoll_bootstrap_programs"),
+    CLUSTER: python_test("tests/perf/test_cluster.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_info", "ibcoll_perf"),
 }
 # Of all kinds of messages, in a tenth of the time of all.
 SOME_ALGORITHMS = ":".join(f"*EveryAlgorithm*all*_{name}" for name in ("ring", "bruck", "direct", "two_phase_bruck"))
