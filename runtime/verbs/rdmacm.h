@@ -55,7 +55,12 @@ class RdmaCm final : public ConnectionManager {
   };
 
   RdmaCm(int rank, int size, uint64_t job, const PortChoice& choice)
-      : rank_(rank), size_(size), job_(job), device_(choice.port.device), port_(choice.port.number) {}
+      : rank_(rank),
+        size_(size),
+        job_(job),
+        device_(choice.port.device),
+        port_(choice.port.number),
+        mtu_(choice.port.mtu) {}
   Status listen(const Config& config, const PortChoice& choice);
   Status listen_at(const Gid& ip);
   // Valid as long as the greeting.
@@ -75,6 +80,7 @@ class RdmaCm final : public ConnectionManager {
   const uint64_t job_;
   const std::string device_;
   const int port_;
+  const ibv_mtu mtu_;
   uint8_t traffic_class_ = 0;
   Gid ip_{};
   Channel channel_;
