@@ -97,12 +97,13 @@ ibcoll_suite(bootstraps release SECONDS 240 BESIDE TARGETS all ibcoll_bootstrap_
   COMMAND [[python3 tests/cases.py tests/bootstraps]])
 ibcoll_suite(installed release SECONDS 120 TARGETS all
   COMMAND [[tests/installed/run $build]])
-ibcoll_suite(vm_bed release SECONDS 400 BESIDE LOCKS vm
-  COMMAND [[python3 tests/cases.py tests/vm/test_bed.py]])
-ibcoll_suite(vm release SECONDS 600 LOCKS vm TARGETS all ibcoll_conformance_tests ibcoll_api_ranks
-  COMMAND [[tests/vm/steps one_machine]])
-ibcoll_suite(vm_pair release SECONDS 600 ALONE LOCKS vm TARGETS all ibcoll_api_ranks
-  COMMAND [[tests/vm/steps two_machines]])
+ibcoll_suite(vm_bed release SECONDS 120 BESIDE
+  COMMAND [[python3 tests/cases.py tests/vm/test_bed.py NotBooted Steps]])
+ibcoll_suite(vm release SECONDS 600 ALONE LOCKS vm TARGETS ibcoll_run ibcoll_ucx ibcoll_verbs ibcoll_perf ibcoll_info
+             ibcoll_api_ranks ibcoll_conformance_tests
+  COMMAND [[tests/vm/steps brief]])
+ibcoll_suite(vm_all release ALL SECONDS 1600 ALONE LOCKS vm TARGETS all ibcoll_conformance_tests ibcoll_api_ranks
+  COMMAND [[each_of "python3 tests/cases.py tests/vm/test_bed.py Booted" "seconds=1200 tests/vm/steps one_machine,two_machines"]])
 ibcoll_suite(docs release SECONDS 60 TARGETS ibcoll_run ibcoll_perf ibcoll_info ibcoll_sim
   COMMAND [[python3 tests/cases.py tests/docs]])
 ibcoll_suite(compare release SECONDS 120 BESIDE
@@ -123,7 +124,7 @@ ibcoll_suite(asan_launcher asan SECONDS 500 TARGETS ibcoll_run ibcoll_launcher_t
     "python3 tests/cases.py tests/tools/test_trace.py Analysis BadInput InNode ServedOrder"]])
 ibcoll_suite(asan_ranks asan SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_perf ibcoll_api_ranks
   COMMAND [[$no_leaks IBCOLL_TEST_LAYOUTS=3x1,3x2,5x1,11x4 python3 tests/cases.py tests/multiprocess/test_collectives.py]])
-ibcoll_suite(asan_vm asan SECONDS 300 LOCKS vm TARGETS ibcoll_conformance_tests
+ibcoll_suite(asan_vm asan ALL SECONDS 300 LOCKS vm TARGETS ibcoll_conformance_tests
   COMMAND [[tests/vm/steps sanitized]])
 ibcoll_suite(tsan tsan SECONDS 500 TARGETS ibcoll_run ibcoll_api_ranks ibcoll_unit_tests
   COMMAND [[all_of $build/bin/ibcoll_unit_tests \

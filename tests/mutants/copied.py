@@ -75,9 +75,12 @@ class Copy:
 
     @staticmethod
     def first_failure(code, output):
-        """What failed first: a test of GoogleTest, of Python's unittest or of our own scripts, or a step of ninja."""
+        """What failed first: a step of a virtual machine, a test of GoogleTest, of Python's unittest or of our own scripts,
+        a step of ninja, or a file that is not formatted."""
         if code is None:
             return "does not end"
-        failed = re.search(r"^\[  FAILED  \] ([^\s,]+)|^FAILED(?:  +|: )(.+)|^(\S+): error: code should be clang-formatted",
-                           output, re.MULTILINE)
-        return next(filter(None, failed.groups())) if failed else "crashes"
+        for pattern in (r"^FAILED +[\d.]+ s  (.+)", r"^\[  FAILED  \] ([^\s,]+)", r"^FAILED(?:  +|: )(.+)",
+                        r"^(\S+): error: code should be clang-formatted"):
+            if failed := re.search(pattern, output, re.MULTILINE):
+                return failed[1]
+        return "crashes"

@@ -49,7 +49,9 @@ def wait_until(condition, seconds=30):
     return condition()
 
 
-class RunInVm(unittest.TestCase):
+class Booted(unittest.TestCase):
+    """Each boots a machine, which takes seconds of processor time: the suite vm_all."""
+
     @classmethod
     def setUpClass(cls):
         boot_files.ensure()
@@ -57,7 +59,6 @@ class RunInVm(unittest.TestCase):
         cls.pool = concurrent.futures.ThreadPoolExecutor(1)
         cls.panic = cls.pool.submit(run_in_vm, "--no-rdma", "--", "bash", "-c", "echo c > /proc/sysrq-trigger; sleep 1000")
         cls.too_long = cls.pool.submit(run_in_vm, "--no-rdma", "-t", "10", "--", "bash", "-c", "echo begun; sleep 1000")
-        cls.no_kernel = cls.pool.submit(run_in_vm, "--kernel", __file__, "--boot-timeout", "3", "--", "true")
 
     @classmethod
     def tearDownClass(cls):
@@ -96,8 +97,29 @@ class RunInVm(unittest.TestCase):
         self.assertIn("ended while the command ran", done.stderr)
         self.assertIn("Kernel panic", done.stderr)
 
+    def test_a_shell_takes_input_and_hands_back_its_status(self):
+        shell = subprocess.Popen([HERE / "shell", "--no-rdma"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE)
+        seen = b""
+        while b"# " not in seen:
+            chunk = os.read(shell.stdout.fileno(), 4096)
+            self.assertTrue(chunk, "the shell ended without a prompt")
+            seen += chunk
+        rest, errors = shell.communicate(b"echo sum $((40 + 2)); tty; exit 5\n", timeout=DEADLINE)
+        self.assertIn(b"sum 42", rest, errors)
+        self.assertIn(b"/dev/hvc0", rest, errors)
+        self.assertEqual(shell.returncode, 5, errors)
+
+
+class NotBooted(unittest.TestCase):
+    """Machines that do not get as far as to run anything."""
+
+    @classmethod
+    def setUpClass(cls):
+        boot_files.ensure()
+
     def test_what_is_no_kernel_does_not_boot(self):
-        done = self.no_kernel.result()
+        done = run_in_vm("--kernel", __file__, "--boot-timeout", "3", "--", "true")
         self.assertEqual(done.returncode, 125)
         self.assertIn("vm1: did not boot", done.stderr)
 
@@ -170,18 +192,3 @@ finish
             done, results = self.run_list(folder, "nothing")
             self.assertEqual((results, done.returncode), ({}, 1))
             self.assertIn("no step is called nothing", done.stdout)
-
-
-class Shell(unittest.TestCase):
-    def test_a_shell_takes_input_and_hands_back_its_status(self):
-        shell = subprocess.Popen([HERE / "shell", "--no-rdma"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE)
-        seen = b""
-        while b"# " not in seen:
-            chunk = os.read(shell.stdout.fileno(), 4096)
-            self.assertTrue(chunk, "the shell ended without a prompt")
-            seen += chunk
-        rest, errors = shell.communicate(b"echo sum $((40 + 2)); tty; exit 5\n", timeout=DEADLINE)
-        self.assertIn(b"sum 42", rest, errors)
-        self.assertIn(b"/dev/hvc0", rest, errors)
-        self.assertEqual(shell.returncode, 5, errors)

@@ -31,7 +31,7 @@ def python_test(path, *targets):
 BUILT = Suite(("build.ninja",), ("ninja", "-C", "{bin}/..", "{tests}"))
 
 UNIT, SIMULATED, CONFORMANCE, FAILURES = "unit", "simulated", "conformance", "failures"
-FAKE_VERBS = "fake_verbs"
+FAKE_VERBS, VM = "fake_verbs", "vm"
 LAUNCHER_PARTS, LAUNCHER, PERF, API, BOOTSTRAPS = "launcher_parts", "launcher", "perf", "api", "bootstraps"
 LAYERING, DOCS, TOOL_PAGES, COMPARE, INSTALLED = "layering", "docs", "tool_pages", "compare", "installed"
 INFO, SIM, TRACE = "info", "sim", "trace"
@@ -43,6 +43,8 @@ SUITES = {
     CONFORMANCE: google_test("ibcoll_conformance_tests", "ibcoll_ucx"),
     FAKE_VERBS: google_test("ibcoll_fake_verbs_tests"),
     FAILURES: google_test("ibcoll_failures_tests", "ibcoll_ucx"),
+    VM: Suite(("ibcoll_run", "ibcoll_ucx", "ibcoll_verbs", "ibcoll_perf", "ibcoll_info", "ibcoll_api_ranks",
+               "ibcoll_conformance_tests"), ("tests/vm/steps", "brief", "{tests}")),
     LAUNCHER_PARTS: google_test("ibcoll_launcher_tests"),
     LAUNCHER: python_test("tests/launcher", "ibcoll_run", "ibcoll_launcher_probe"),
     PERF: python_test("tests/tools/test_perf.py", "ibcoll_run", "ibcoll_perf"),

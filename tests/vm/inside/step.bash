@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # For the lists of steps: runs one after the other, tells how each ended, and at the end "N passed, N failed".
-# A list is called with patterns; only steps whose names fit one of them run. $logs: where each step leaves NAME.log, and
-# results.jsonl tells name, ok, status and seconds of each. $build: the build tree.
+# Only steps whose names fit one of $patterns run. $logs: where each step leaves NAME.log, and results.jsonl tells name, ok,
+# status and seconds of each. $build: the build tree.
 set -u
 : "${logs:=/tmp/vm_steps}" "${build:=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../../../build/release")}"
 export build PATH=$build/bin:$PATH
@@ -72,11 +72,24 @@ with_remote_server() {
 }
 export -f with_server with_remote_server
 
+# on_exit COMMANDS: run at the end of the step, before those that were given earlier.
+on_exit() {
+  at_end="$1; ${at_end-}"
+  # shellcheck disable=SC2064  # the commands are known now
+  trap "$at_end" EXIT
+}
 # beside COMMAND...: starts it; `wait $!` tells how it ended. The step ends it, and shows its output after that of the step.
 beside() {
   "$@" &>/tmp/beside &
-  # shellcheck disable=SC2064  # the process is known now
-  trap "kill $! 2>/dev/null || true; cat /tmp/beside" EXIT
+  on_exit "kill $! 2>/dev/null || true; cat /tmp/beside"
+}
+# run_tests PATTERN...: tests of the conformance suite, at least one of each pattern.
+run_tests() {
+  local IFS=:
+  ibcoll_conformance_tests --gtest_filter="$*" | tee /tmp/tests
+  local passed
+  passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests*\./\1/p' /tmp/tests)
+  [[ $passed -ge $# ]] || { echo "$passed tests of $# patterns"; return 1; }
 }
 # fails_saying TEXT COMMAND...
 fails_saying() {
@@ -96,19 +109,25 @@ falls_back() {
   grep "verbs is not used: " /tmp/said | grep -F "$1" || { cat /tmp/said; return 1; }
 }
 
-# sent: how many packets the device of this machine has sent.
-sent() { rdma statistic show link rxe0/1 | grep -o 'sent_pkts [0-9]*' | cut -d ' ' -f 2; }
+# sent, received: how many packets the device of this machine has sent or received.
+packets() { rdma statistic show link rxe0/1 | grep -o "$1_pkts [0-9]*" | cut -d ' ' -f 2; }
+sent() { packets sent; }
+received() { packets rcvd; }
 # survivors IBCOLL_RUN...: starts a job that does large alltoalls without end, and waits until it is well under way. Its ranks
 # are shells that outlive the program, so that the launcher ends nobody.
 survivors() {
-  local enough=$(($(sent) + 5000))
   rm -rf /tmp/ranks && mkdir /tmp/ranks
   "$@" bash -c "
-    $build/bin/ibcoll_perf alltoall --bytes 1M --seconds 300 --warmup 0 2>&1 & program=\$!
+    $build/bin/ibcoll_perf alltoall --bytes 1M --scheme zero_copy --check --seconds 300 --warmup 0 2>&1 & program=\$!
     mkdir -p /tmp/ranks; echo \$program >/tmp/ranks/\$IBCOLL_RUN_RANK.pid
     wait \$program; echo \"rank \$IBCOLL_RUN_RANK ended with \$?\"; sleep 60" >/tmp/ranks/log 2>&1 &
-  local job=$!
-  until [[ $(sent) -gt $enough ]]; do
+  job=$!
+  moves_on
+}
+# moves_on: waits until the job of survivors has received 2000 packets more.
+moves_on() {
+  local enough=$(($(received) + 2000))
+  until [[ $(received) -gt $enough ]]; do
     kill -0 "$job" || { cat /tmp/ranks/log; return 1; }
     sleep 0.2
   done
@@ -131,7 +150,24 @@ lost_rank() {
   done
   cat /tmp/ranks/log
 }
-export -f beside fails_saying falls_back refused sent survivors kill_rank lost_rank
+export -f on_exit beside run_tests fails_saying falls_back refused packets sent received survivors moves_on kill_rank lost_rank
+
+# limited BYTES COMMAND...: with that much locked memory, and without the right to exceed it.
+limited() { prlimit "--memlock=$1" setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock "${@:2}"; }
+# By the IPv4 GID UCX connects to nobody over soft-RoCE; GID 0 is the IPv6 one.
+over_rdma() { UCX_IB_GID_INDEX=0 IBCOLL_UCX_TLS=rc,ud "$@"; }
+# both COMMANDS: on vm1 and on vm2.
+both() { bash -c "$*" && ssh vm2 "$*"; }
+# lossy PERCENT DELAY: both ends of the link lose packets and delay the others, until the step ends.
+lossy() {
+  on_exit 'both "tc qdisc del dev data root" || true'
+  both "tc qdisc add dev data root netem loss $1% delay $2"
+}
+# lost: how many packets vm1 has lost; fails when none.
+lost() { tc -s qdisc show dev data | tee /dev/stderr | grep -q 'dropped [1-9]'; }
+# between RANKS ARGUMENT...: ibcoll_run over verbs, with so many ranks on each machine.
+between() { ibcoll_run --host "vm1:$1,vm2:$1" --net verbs --timeout "${job_seconds:-80}" "${@:2}"; }
+export -f limited over_rdma both lossy lost between
 
 finish() {
   if [[ $((passed + failed)) -eq 0 ]]; then
