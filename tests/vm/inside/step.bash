@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # For the lists of steps: runs one after the other, tells how each ended, and at the end "N passed, N failed".
-# Only steps whose names fit one of $patterns run. $logs: where each step leaves NAME.log, and results.jsonl tells name, ok,
-# status and seconds of each. $build: the build tree.
+# Only steps whose names fit one of $patterns run. $logs: where each step leaves NAME.log, and results.jsonl tells name,
+# ok, status and seconds of each. $build: the build tree.
 set -u
 : "${logs:=/tmp/vm_steps}" "${build:=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../../../build/release")}"
 export build PATH=$build/bin:$PATH
@@ -74,11 +74,11 @@ export -f with_server with_remote_server
 
 # on_exit COMMANDS: run at the end of the step, before those that were given earlier.
 on_exit() {
-  at_end="$1; ${at_end-}"
+  at_end="{ $1; } || true; ${at_end-}"
   # shellcheck disable=SC2064  # the commands are known now
   trap "$at_end" EXIT
 }
-# beside COMMAND...: starts it; `wait $!` tells how it ended. The step ends it, and shows its output after that of the step.
+# beside COMMAND...: starts it; `wait $!` tells how it ended. The step ends it, and shows its output after its own.
 beside() {
   "$@" &>/tmp/beside &
   on_exit "kill $! 2>/dev/null || true; cat /tmp/beside"
@@ -113,8 +113,8 @@ falls_back() {
 packets() { rdma statistic show link rxe0/1 | grep -o "$1_pkts [0-9]*" | cut -d ' ' -f 2; }
 sent() { packets sent; }
 received() { packets rcvd; }
-# survivors IBCOLL_RUN...: starts a job that does large alltoalls without end, and waits until it is well under way. Its ranks
-# are shells that outlive the program, so that the launcher ends nobody.
+# survivors IBCOLL_RUN...: starts a job that does large alltoalls without end, and waits until it is well under way. Its
+# ranks are shells that outlive the program, so that the launcher ends nobody.
 survivors() {
   rm -rf /tmp/ranks && mkdir /tmp/ranks
   "$@" bash -c "
@@ -150,7 +150,8 @@ lost_rank() {
   done
   cat /tmp/ranks/log
 }
-export -f on_exit beside run_tests fails_saying falls_back refused packets sent received survivors moves_on kill_rank lost_rank
+export -f on_exit beside run_tests fails_saying falls_back refused packets sent received
+export -f survivors moves_on kill_rank lost_rank
 
 # limited BYTES COMMAND...: with that much locked memory, and without the right to exceed it.
 limited() { prlimit "--memlock=$1" setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock "${@:2}"; }
@@ -160,7 +161,7 @@ over_rdma() { UCX_IB_GID_INDEX=0 IBCOLL_UCX_TLS=rc,ud "$@"; }
 both() { bash -c "$*" && ssh vm2 "$*"; }
 # lossy PERCENT DELAY: both ends of the link lose packets and delay the others, until the step ends.
 lossy() {
-  on_exit 'both "tc qdisc del dev data root" || true'
+  on_exit 'both "tc qdisc del dev data root"'
   both "tc qdisc add dev data root netem loss $1% delay $2"
 }
 # lost: how many packets vm1 has lost; fails when none.
