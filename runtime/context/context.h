@@ -173,7 +173,6 @@ class Context {
   void give_back_windows();
   void write_trace() noexcept;
   Status allocate_lone_window(LoneWindow& window) const;
-  static Shape shape_of(const TeamHandle& team, const Args& args);
   const CostModel& model_for(const TeamHandle& team, ibcoll_collective_t collective) const noexcept;
   ibcoll_scheme_t scheme_of(ibcoll_scheme_t scheme) const noexcept;
   void fill_model(TeamHandle& team) const;

@@ -51,30 +51,6 @@ void Context::fill_model(TeamHandle& team) const {
   m.turn_us = 1.2 * (job_.ranks_per_core - 1.0);
 }
 
-Shape Context::shape_of(const TeamHandle& team, const Args& args) {
-  const Collective& row = kCatalog[args.collective];
-  Shape shape = team.shape;
-  const auto p = static_cast<uint64_t>(shape.p);
-  const bool p_blocks = row.send.extent == Extent::kBlocks || row.recv.extent == Extent::kBlocks;
-  shape.bytes = row.irregular() ? 0 : args.bytes;
-  shape.total = p_blocks ? shape.bytes * p : 0;
-  const uint64_t* const counts = row.reduces() ? args.send.counts : args.recv.counts;
-  shape.sizes_known = !row.irregular() || row.sizes == SizesKnown::kToAll;
-  if (row.sizes == SizesKnown::kToAll) {
-    for (uint64_t i = 0; i < p; ++i) {
-      const uint64_t bytes = counts ? counts[i] : args.bytes;
-      shape.bytes = std::max(shape.bytes, bytes);
-      shape.total += bytes;
-      shape.empty_blocks += bytes == 0;
-    }
-  }
-  if (args.reduction.op) {
-    shape.commutative = args.reduction.op->commutative;
-    shape.element_bytes = args.reduction.element_bytes();
-  }
-  return shape;
-}
-
 Result<Forced> Context::forced(ibcoll_collective_t collective, const char* algorithm) const {
   const bool known = find_collective(collective) != nullptr;
   if (!known) return Forced{};
@@ -92,7 +68,8 @@ Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, Args ar
                                                        ibcoll_scheme_t wanted) {
   const ibcoll_scheme_t scheme = scheme_of(wanted);
   args.fixed_order = deterministic_;
-  Result<Choice> selected = select(args.collective, shape_of(team, args), model_for(team, args.collective), forced);
+  Result<Choice> selected =
+      select(args.collective, shape_of(team.shape, args), model_for(team, args.collective), forced);
   if (!selected.ok()) return selected.status();
   const uint32_t signature = call_signature(args, (*selected).name(), scheme, team.team->size());
   auto request = std::make_unique<Request>(*team.team, args, *selected, scheme, signature);
@@ -200,7 +177,7 @@ Result<std::string> Context::explain(TeamHandle& team, const ibcoll_collective_a
   if (!args.ok()) return args.status();
   const Result<Forced> wanted = forced(given.collective, given.algorithm);
   if (!wanted.ok()) return wanted.status();
-  const Result<Json> decision = ibcoll::explain(given.collective, shape_of(team, args.value()),
+  const Result<Json> decision = ibcoll::explain(given.collective, shape_of(team.shape, args.value()),
                                                 model_for(team, given.collective), wanted.value());
   if (!decision.ok()) return decision.status();
   return decision.value().dump();

@@ -317,7 +317,7 @@ std::vector<Time> random_arrivals(sim::Random& random, int p) {
   return arrivals;
 }
 
-Shape shape_of(SimJob& job, int team, const CollectiveCase& call, sim::Reads reads, uint64_t area_bytes) {
+Shape shape_of(SimJob& job, int team, CollectiveCase& call, sim::Reads reads, uint64_t area_bytes) {
   return shape_on(call.shape(), job.placement(team), reads == sim::Reads::kAll, area_bytes);
 }
 

@@ -50,6 +50,6 @@ std::vector<Time> random_arrivals(sim::Random& random, int p);
 std::unique_ptr<Request> make_request(Team& team, CollectiveCase& call, const Algorithm& algorithm,
                                       uint64_t parameter = 0, bool fixed_order = false);
 // The shape of a call on a team of the job.
-Shape shape_of(SimJob& job, int team, const CollectiveCase& call, sim::Reads reads, uint64_t area_bytes);
+Shape shape_of(SimJob& job, int team, CollectiveCase& call, sim::Reads reads, uint64_t area_bytes);
 
 }  // namespace ibcoll

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "runtime/base/catalog.h"
+#include "runtime/collectives/framework/arguments.h"
 #include "runtime/collectives/framework/registry.h"
 
 namespace ibcoll {
@@ -29,6 +30,29 @@ bool sizes_known(int c) { return !kCatalog[c].irregular() || kCatalog[c].sizes =
 
 Forced forced(ibcoll_collective_t collective, const char* text, const char* origin) {
   return {parse_forced(collective, text, origin, IBCOLL_ERR_CONFIG).value(), origin};
+}
+
+// Of blocks of 24, 0 and 8 bytes where sizes are irregular, else of 16 bytes or two elements.
+TEST(Select, ShapesHaveWhatAllRanksKnowOfACall) {
+  const uint64_t counts[] = {24, 0, 8}, bytes = 16;
+  for (int c = 0; c < kCollectives; ++c) {
+    const Collective& row = kCatalog[c];
+    ibcoll_collective_args_t given = arguments_of(collective(c), nullptr, nullptr, bytes);
+    given.send_counts = given.recv_counts = counts;
+    given.count = 2, given.type = IBCOLL_DOUBLE, given.op = IBCOLL_SUM;
+    const Result<Args> args = check_without_buffers(given, 1, 3);
+    ASSERT_TRUE(args.ok()) << args.status().text();
+    const Shape s = shape_of(shape(3, 2, 12345), args.value());
+    const bool known = row.sizes == SizesKnown::kToAll;
+    const bool p_blocks = row.send.extent == Extent::kBlocks || row.recv.extent == Extent::kBlocks;
+    EXPECT_EQ(s.nodes, 2);
+    EXPECT_EQ(s.sizes_known, sizes_known(c)) << row.name;
+    EXPECT_EQ(s.bytes, known ? 24 : row.irregular() ? 0 : args->bytes) << row.name;
+    EXPECT_EQ(s.total, known ? 32 : p_blocks && !row.irregular() ? 3 * args->bytes : 0) << row.name;
+    EXPECT_EQ(s.empty_blocks, known ? 1 : 0) << row.name;
+    EXPECT_EQ(s.element_bytes, row.reduces() ? 8 : 1) << row.name;
+    EXPECT_TRUE(s.commutative) << row.name;
+  }
 }
 
 TEST(Select, SomethingAlwaysApplies) {

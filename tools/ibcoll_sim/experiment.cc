@@ -45,6 +45,14 @@ Result<std::vector<Candidate>> candidates(const Options& options, const Shape& s
   return all;
 }
 
+Result<Shape> shape_of_call(const Options& options, const oracle::CallParams& params) {
+  Calls calls(params, false);
+  if (!calls.status().ok()) return calls.status();
+  const Result<Args> args = calls.args(0);
+  if (!args.ok()) return args.status();
+  return shape_of(team_shape(options), args.value());
+}
+
 void write_heading(const Options& options, uint64_t bytes, const Row& row, std::FILE* trace) {
   if (!trace) return;
   fmt::print(trace,
@@ -58,7 +66,9 @@ void write_heading(const Options& options, uint64_t bytes, const Row& row, std::
 Result<std::vector<Row>> run_size(const Options& options, uint64_t bytes, std::FILE* trace) {
   const oracle::CallParams params = call_params(options, bytes);
   if (Status status = Calls::possible(params, options.check); !status.ok()) return status;
-  const Shape shape = shape_of(options, params);
+  const Result<Shape> known = shape_of_call(options, params);
+  if (!known.ok()) return known.status();
+  const Shape& shape = known.value();
   const CostModel model = cost_model(options);
   const Result<Choice> selected = select(params.collective, shape, model, {});
   if (!selected.ok()) return selected.status();

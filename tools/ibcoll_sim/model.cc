@@ -99,8 +99,7 @@ oracle::CallParams call_params(const Options& options, uint64_t bytes) {
   return params;
 }
 
-Shape shape_of(const Options& options, const oracle::CallParams& params) {
-  const Collective& row = params.row();
+Shape team_shape(const Options& options) {
   Shape shape;
   shape.p = options.ranks;
   shape.nodes = options.nodes;
@@ -108,18 +107,6 @@ Shape shape_of(const Options& options, const oracle::CallParams& params) {
   shape.most_local = (options.ranks + options.nodes - 1) / options.nodes;
   shape.area_bytes = shape.most_local > 1 ? options.window_bytes : 0;
   shape.single_copy = shape.p > 1 && shape.nodes == 1;
-  if (!row.irregular()) shape.bytes = params.block_bytes(0, 0);
-  if (row.send.extent == Extent::kBlocks || row.recv.extent == Extent::kBlocks)
-    shape.total = shape.bytes * static_cast<uint64_t>(shape.p);
-  shape.sizes_known = !row.irregular() || row.sizes == SizesKnown::kToAll;
-  if (row.sizes == SizesKnown::kToAll)
-    for (int rank = 0; rank < shape.p; ++rank) {
-      const uint64_t bytes = params.block_bytes(rank, rank);
-      shape.bytes = std::max(shape.bytes, bytes);
-      shape.total += bytes;
-      shape.empty_blocks += bytes == 0;
-    }
-  if (row.reduces()) shape.element_bytes = params.element_bytes();
   return shape;
 }
 

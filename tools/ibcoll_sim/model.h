@@ -16,7 +16,7 @@ SimJobParams job_params(const Options& options, std::span<std::byte> nothing);
 CostModel cost_model(const Options& options);
 // The call with blocks of `bytes` bytes, or distributed around them.
 oracle::CallParams call_params(const Options& options, uint64_t bytes);
-// What all ranks know of it.
-Shape shape_of(const Options& options, const oracle::CallParams& params);
+// What selection knows of every call on the team of all ranks.
+Shape team_shape(const Options& options);
 
 }  // namespace ibcoll::simulator

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/base/catalog.h"
 #include "runtime/collectives/framework/registry.h"
 
@@ -29,6 +31,29 @@ Choice completed(Choice choice, const Shape& shape, const CostModel& model) {
 }
 
 }  // namespace
+
+Shape shape_of(Shape shape, const Args& args) {
+  const Collective& row = kCatalog[args.collective];
+  const auto p = static_cast<uint64_t>(shape.p);
+  const bool p_blocks = row.send.extent == Extent::kBlocks || row.recv.extent == Extent::kBlocks;
+  shape.bytes = row.irregular() ? 0 : args.bytes;
+  shape.total = p_blocks ? shape.bytes * p : 0;
+  const uint64_t* const counts = row.reduces() ? args.send.counts : args.recv.counts;
+  shape.sizes_known = !row.irregular() || row.sizes == SizesKnown::kToAll;
+  if (row.sizes == SizesKnown::kToAll) {
+    for (uint64_t i = 0; i < p; ++i) {
+      const uint64_t bytes = counts ? counts[i] : args.bytes;
+      shape.bytes = std::max(shape.bytes, bytes);
+      shape.total += bytes;
+      shape.empty_blocks += bytes == 0;
+    }
+  }
+  if (args.reduction.op) {
+    shape.commutative = args.reduction.op->commutative;
+    shape.element_bytes = args.reduction.element_bytes();
+  }
+  return shape;
+}
 
 double cost_us(const Choice& choice, Shape shape, const CostModel& model) {
   shape.parameter = choice.parameter;

@@ -18,6 +18,9 @@ struct Forced {
   std::string origin;
 };
 
+// What all ranks of a team know of a call. `team`: what is the same for every call on it.
+Shape shape_of(Shape team, const Args& args);
+
 // NOT_APPLICABLE: the forced algorithm does not apply; the text says why and which would.
 Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced);
 // The predicted time of a choice.
