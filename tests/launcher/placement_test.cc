@@ -69,6 +69,21 @@ TEST(Placement, SoManyOnEachHost) {
   EXPECT_EQ(shown(place_on_hosts(hosts, {.per_host = 5, .oversubscribe = true})), "a:0+5 b:5+5");
 }
 
+TEST(Placement, SoManyOnEachHostIsTheMost) {
+  const std::vector<HostEntry> two = {{"a", {}, {}}, {"b", {}, {}}};
+  EXPECT_EQ(shown(place_on_hosts(two, {.ranks = 5, .per_host = 2, .oversubscribe = true})),
+            "error: -n 5: 2 hosts with 2 ranks each (-N) take 4");
+  const std::vector<HostEntry> limited = {{"a", 2, 3}, {"b", {}, 3}};
+  EXPECT_EQ(shown(place_on_hosts(limited, {.per_host = 3, .oversubscribe = true})), "a:0+3 b:3+3");
+  for (const bool oversubscribe : {false, true})
+    EXPECT_EQ(shown(place_on_hosts(limited, {.per_host = 4, .oversubscribe = oversubscribe})),
+              "error: -N 4: host a takes 3 ranks at most (max_slots)");
+  EXPECT_EQ(shown(place_on_hosts({{"b", {}, 3}}, {.per_host = 4})),
+            "error: -N 4: host b takes 3 ranks at most (max_slots)");
+  EXPECT_EQ(shown(place_on_hosts(limited, {.per_host = 3})),
+            "error: -N 3: host a offers 2 slots; --oversubscribe lets it take more");
+}
+
 TEST(Placement, MoreRanksThanSlots) {
   const std::vector<HostEntry> hosts = {{"a", 2, {}}, {"b", 2, 3}, {"c", 1, {}}};
   EXPECT_EQ(shown(place_on_hosts(hosts, {.ranks = 5, .oversubscribe = true})), "a:0+2 b:2+2 c:4+1");

@@ -47,12 +47,13 @@ Result<std::vector<HostEntry>> with_per_host(std::vector<HostEntry> hosts, const
   if (!rules.per_host) return hosts;
   const int count = *rules.per_host;
   for (HostEntry& host : hosts) {
-    const int most = rules.oversubscribe ? host.max_slots.value_or(kNoLimit)
-                                         : host.slots.value_or(host.max_slots.value_or(kNoLimit));
-    if (count > most) {
-      return error(IBCOLL_ERR_INVALID_ARGUMENT, "-N {}: host {} offers {} slots{}", count, host.name, most,
-                   rules.oversubscribe ? " at most" : "; --oversubscribe lets it take more");
-    }
+    const int most = host.max_slots.value_or(kNoLimit);
+    if (count > most)
+      return error(IBCOLL_ERR_INVALID_ARGUMENT, "-N {}: host {} takes {} ranks at most (max_slots)", count, host.name,
+                   most);
+    if (!rules.oversubscribe && host.slots && count > *host.slots)
+      return error(IBCOLL_ERR_INVALID_ARGUMENT, "-N {}: host {} offers {} slots; --oversubscribe lets it take more",
+                   count, host.name, *host.slots);
     host.slots = host.max_slots = count;
   }
   return hosts;
