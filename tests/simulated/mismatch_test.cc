@@ -26,7 +26,7 @@ class Mismatch {
   CallParams other_call(const CallParams& call);
   void list_of_root(std::vector<uint64_t>& counts);
   void differ_with(std::vector<uint64_t>& counts, const std::vector<uint64_t>& others, int rank);
-  const Algorithm& choose(const CollectiveCase& call);
+  const Algorithm& choose(CollectiveCase& call);
   void add(int rank, CollectiveCase& call, const Algorithm& algorithm);
   std::string where() const;
 
@@ -148,7 +148,7 @@ void Mismatch::list_of_root(std::vector<uint64_t>& counts) {
   count(i) = random_.one_in(2) ? random_.below(count(i)) : count(i) + 1 + random_.below(500);
 }
 
-const Algorithm& Mismatch::choose(const CollectiveCase& call) {
+const Algorithm& Mismatch::choose(CollectiveCase& call) {
   const Shape shape = shape_of(job_, team_, call, params_.reads, params_.window_area_bytes);
   std::vector<const Algorithm*> applicable;
   for (const Algorithm* const a : algorithms()) {
@@ -194,6 +194,34 @@ void Mismatch::run() {
     if (rank == odd_rank_ && odd_ == Odd::kAbsent) continue;
     EXPECT_EQ((rank == odd_rank_ ? *its_ : *theirs_).at(rank).check_scribbled(), "") << story_;
   }
+}
+
+// Sizes that a rank expects count for the agreement on the longest block. Otherwise nothing at all would be sent here.
+TEST(TwoPhaseBruck, AShortBlockThatNobodySendsIsMissed) {
+  constexpr int p = 4, kExpects = 2, kFrom = 1;
+  SimJobParams params;
+  params.network.ranks = p;
+  SimJob job(impatient(params));
+  const int team = job.make_team({0, 1, 2, 3});
+  CallParams nothing;
+  nothing.collective = IBCOLL_ALLTOALLV;
+  nothing.p = p;
+  nothing.counts.assign(p * p, 0);
+  CallParams something = nothing;
+  something.counts[kFrom * p + kExpects] = 8;
+  CollectiveCase theirs(nothing, 1), its(something, 1);
+  const Algorithm& algorithm = *find_algorithm(IBCOLL_ALLTOALLV, "two_phase_bruck");
+  std::vector<std::unique_ptr<Request>> requests;
+  for (int rank = 0; rank < p; ++rank) {
+    requests.push_back(make_request(job.team(team, rank), rank == kExpects ? its : theirs, algorithm, 2));
+    SimStep step;
+    step.request = requests.back().get();
+    job.add_step(rank, std::move(step));
+  }
+  const Status status = job.run();
+  ASSERT_TRUE(status.ok()) << status.text();
+  job.settle();
+  for (int rank = 0; rank < p; ++rank) EXPECT_EQ(job.team(team, rank).failure().code(), IBCOLL_ERR_MISMATCH) << rank;
 }
 
 class Mismatches : public ::testing::TestWithParam<Odd> {};

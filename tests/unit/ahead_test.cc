@@ -36,6 +36,18 @@ TEST(Ahead, SoManyBytes) {
   EXPECT_EQ(begun(ahead, 14, limits, 1 << 20), 1u) << "one is never too long";
 }
 
+// However many went before: in one group, and in so many that each group is used several times.
+TEST(Ahead, BytesOfCompletedCollectivesDoNotCount) {
+  for (const uint32_t most : {8, 128}) {
+    Ahead ahead;
+    const Ahead::Limits limits{most, 100'000};
+    for (uint32_t op = 1; op < 200; op += 5) {
+      EXPECT_EQ(begun(ahead, op, limits, 20'000), 5u) << most << ", " << op;
+      ahead.completed(op + 4);
+    }
+  }
+}
+
 TEST(Ahead, HalfOfTheCreditBringsAtLeastAThird) {
   for (const uint32_t most : {2, 8, 16, 64, 128}) {
     Ahead ahead;

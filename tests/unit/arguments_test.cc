@@ -107,6 +107,21 @@ TEST_F(Arguments, InPlaceNeedsNoSendArguments) {
   }
 }
 
+// A root in place has its block where the list says, of that size: `bytes` is no part of its call.
+TEST_F(Arguments, ARootInPlaceNeedsNoBytes) {
+  for (const auto collective : {IBCOLL_GATHERV, IBCOLL_SCATTERV}) {
+    ibcoll_collective_args_t a = args(collective);
+    a.root = kRank;
+    a.bytes = kBlock + 1;
+    EXPECT_NE(refusal(a).find("bytes is 17, but the root's list says 16"), std::string::npos) << refusal(a);
+    if (collective == IBCOLL_GATHERV)
+      a.send = IBCOLL_IN_PLACE;
+    else
+      a.recv = const_cast<void*>(IBCOLL_IN_PLACE);
+    EXPECT_EQ(refusal(a), "") << kCatalog[collective].name;
+  }
+}
+
 // Also for blocks of no bytes, for which the address does not matter.
 TEST_F(Arguments, InPlaceElsewhereIsRefused) {
   const auto refused = [&](ibcoll_collective_t collective, bool as_recv, const char* rule) {
