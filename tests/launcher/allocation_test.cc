@@ -38,7 +38,8 @@ TEST(Slurm, Counts) {
 class AllocationTest : public testing::Test {
  protected:
   void TearDown() override {
-    for (const char* name : {"SLURM_JOB_NODELIST", "SLURM_TASKS_PER_NODE", "PBS_NODEFILE", "LSB_MCPU_HOSTS"})
+    for (const char* name : {"SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE",
+                             "PBS_NODEFILE", "LSB_MCPU_HOSTS"})
       ::unsetenv(name);
   }
 
@@ -50,6 +51,15 @@ class AllocationTest : public testing::Test {
 };
 
 TEST_F(AllocationTest, None) { EXPECT_EQ(shown(), "none"); }
+
+TEST_F(AllocationTest, EmptyVariablesCountAsUnset) {
+  for (const char* name : {"SLURM_JOB_NODELIST", "SLURM_TASKS_PER_NODE", "PBS_NODEFILE", "LSB_MCPU_HOSTS"})
+    ::setenv(name, "", 1);
+  EXPECT_EQ(shown(), "none");
+  ::setenv("SLURM_NODELIST", "n1", 1);
+  ::setenv("SLURM_JOB_CPUS_PER_NODE", "4", 1);
+  EXPECT_EQ(shown(), "Slurm allocation (SLURM_NODELIST) n1:4");
+}
 
 TEST_F(AllocationTest, OfSlurm) {
   ::setenv("SLURM_JOB_NODELIST", "n[1-3]", 1);

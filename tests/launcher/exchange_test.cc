@@ -88,6 +88,15 @@ TEST(Exchange, LengthsMustAgree) {
   EXPECT_EQ(exchange.take_waiting(), (std::vector<int>{0, 1}));
 }
 
+TEST(Exchange, BytesOfAllRanksHaveALimit) {
+  const std::string blob(rendezvous::kMaxBlob, 'x');
+  constexpr size_t kMost = rendezvous::kMaxGathered / rendezvous::kMaxBlob;
+  Exchange most(Hosts(kMost, "a"));
+  EXPECT_EQ(give(most, 0, blob), "");
+  Exchange more(Hosts(kMost + 1, "a"));
+  EXPECT_EQ(give(more, 0, blob), "an exchange of 1025 ranks with 1048576 bytes each is above 1073741824 bytes");
+}
+
 TEST(RankList, RunsAndLimit) {
   EXPECT_EQ(rank_list(std::vector{3}), "3");
   EXPECT_EQ(rank_list(std::vector{0, 1, 2, 5, 7, 8}), "0-2, 5, 7-8");

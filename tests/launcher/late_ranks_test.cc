@@ -20,6 +20,26 @@ TEST(LateRanks, NamesWhoIsAwaitedAndNotInTheCall) {
   EXPECT_EQ(late.summary(), Lines{"rank 2 is late for allreduce (ring) #12: ranks 0,1 wait for it since 4.2 s"});
 }
 
+// The rank that has waited longest says since when, whoever is heard last.
+TEST(LateRanks, TheLongestWaitCounts) {
+  LateRanks late;
+  for (const auto& [rank, seconds] : {std::pair(0, 1.5), std::pair(1, 9.5), std::pair(2, 3.5)})
+    late.read(
+        fmt::format("ibcoll rank {0}: barrier (tree) #3 waits [call of team 1 #3 by rank {0} for {1} s, awaits 3]\n",
+                    rank, seconds));
+  EXPECT_EQ(late.summary(), Lines{"rank 3 is late for barrier (tree) #3: ranks 0,1,2 wait for it since 9.5 s"});
+}
+
+TEST(LateRanks, ManyAreCut) {
+  LateRanks late;
+  std::string awaited;
+  for (int rank = 1; rank <= 20; ++rank) awaited += fmt::format("{}{}", rank == 1 ? "" : ",", rank);
+  late.read(fmt::format("ibcoll rank 0: barrier (tree) #3 waits [call of team 1 #3 by rank 0 for 1.0 s, awaits {}]\n",
+                        awaited));
+  EXPECT_EQ(late.summary(), Lines{"ranks 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16 and 4 more are late for barrier (tree) "
+                                  "#3: rank 0 waits for them since 1.0 s"});
+}
+
 TEST(LateRanks, EachCallByItself) {
   LateRanks late;
   late.read("ibcoll rank 0: barrier (tree) #3 waits [call of team 1 #3 by rank 4 for 1.0 s, awaits 5,6]\n");

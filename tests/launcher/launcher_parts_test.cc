@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The launcher's smaller parts.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -11,6 +12,7 @@
 #include "tools/ibcoll_run/process_scan.h"
 #include "tools/ibcoll_run/program_path.h"
 #include "tools/ibcoll_run/rank_environment.h"
+#include "tools/ibcoll_run/rank_places.h"
 #include "tools/ibcoll_run/remote_host.h"
 #include "tools/ibcoll_run/signal_policy.h"
 
@@ -95,6 +97,36 @@ TEST(AgentChannel, FramesSurviveAnyCut) {
   }
 }
 
+TEST(AgentChannel, ALengthBeyondAllIsAnErrorAtOnce) {
+  const uint32_t header[] = {static_cast<uint32_t>(Message::kOutput), 0, 1, 1U << 31};
+  AgentFrameReader reader;
+  reader.add({reinterpret_cast<const char*>(header), sizeof header});
+  AgentFrame frame;
+  EXPECT_FALSE(reader.next(frame).ok());
+}
+
+TEST(AgentChannel, AJobThatDoesNotFitTogetherIsAnError) {
+  HostJob good;
+  good.ranks = {2, 4};
+  good.nodes = {"a", "b"};
+  good.programs = {{{"prog"}, {}, ""}};
+  good.program_of = {0, 0};
+  EXPECT_TRUE(unpack_job(pack_job(good)).ok());
+  const std::vector<void (*)(HostJob&)> damages = {
+      [](HostJob& job) { job.ranks.clear(), job.nodes.clear(), job.program_of.clear(); },
+      [](HostJob& job) { job.nodes.pop_back(); },
+      [](HostJob& job) { job.program_of.pop_back(); },
+      [](HostJob& job) { job.program_of.back() = 1; },
+      [](HostJob& job) { job.program_of.back() = -1; },
+      [](HostJob& job) { job.programs.front().words.clear(); },
+      [](HostJob& job) { job.binding.cores_per_rank = 0; }};
+  for (size_t i = 0; i < damages.size(); ++i) {
+    HostJob damaged = good;
+    damages[i](damaged);
+    EXPECT_FALSE(unpack_job(pack_job(damaged)).ok()) << i;
+  }
+}
+
 TEST(AgentChannel, GarbageIsAnError) {
   AgentFrameReader reader;
   reader.add("this is no frame of an agent at all");
@@ -107,6 +139,7 @@ TEST(RemoteCommand, QuotesForTheOtherShell) {
   EXPECT_EQ(agent_command("docker exec -i", "h1", "/opt/my tools/ibcoll_run"),
             (std::vector<std::string>{"docker", "exec", "-i", "h1", "'/opt/my tools/ibcoll_run'", "--agent"}));
   EXPECT_EQ(agent_command("", "h1", "/bin/ibcoll_run").front(), "ssh");
+  EXPECT_EQ(agent_command("rsh", "h1", "/o'neill/ibcoll_run")[2], "'/o'\\''neill/ibcoll_run'");
 }
 
 TEST(ProcessScan, StatAndStatus) {
@@ -126,6 +159,18 @@ TEST(ProgramPath, AsAShellSays) {
   EXPECT_EQ(find_program("/tmp", "/bin").exit_code, 126);
 }
 
+TEST(ProgramPath, OneThatMayNotBeExecutedHidesNoOther) {
+  char folder[] = "/tmp/ibcoll_path_XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const std::string file = std::string(folder) + "/sh";
+  UniqueFd(::open(file.c_str(), O_CREAT | O_WRONLY, 0600)).reset();
+  EXPECT_EQ(find_program("sh", std::string(folder) + ":/bin").path, "/bin/sh");
+  EXPECT_EQ(find_program("sh", std::string("/no/such/folder:") + folder).exit_code, 126);
+  EXPECT_EQ(find_program("sh", "/no/such/folder").exit_code, 127);
+  ::unlink(file.c_str());
+  ::rmdir(folder);
+}
+
 TEST(ProgramPath, BeginsInTheFolder) {
   EXPECT_EQ(find_program("./sh", "/usr", "/bin").path, "/bin/./sh");
   EXPECT_EQ(find_program("/bin/sh", "/usr", "/no/such/folder").path, "/bin/sh");
@@ -137,6 +182,7 @@ TEST(RankEnvironment, TheJobsVariablesWin) {
   ::setenv("IBCOLL_RUN_RANK", "17", 1);  // a launcher inside of a rank
   HostJob job;
   job.ranks = {4};
+  job.size = 5;
   job.environment = {"IBCOLL_LAUNCHER_TEST=of the job"};
   const RankProgram program{{"prog"}, {"IBCOLL_LAUNCHER_TEST=inner"}, "/folder"};
   const auto environment = with_rank(base_environment_of_rank(job, program, {64, "/file"}), job, 0);
@@ -146,6 +192,34 @@ TEST(RankEnvironment, TheJobsVariablesWin) {
   EXPECT_EQ(std::count(environment.begin(), environment.end(), "IBCOLL_RUN_RANK=4"), 1);
   EXPECT_EQ(std::count(environment.begin(), environment.end(), "IBCOLL_RUN_RANK=17"), 0);
   EXPECT_EQ(std::count(environment.begin(), environment.end(), "PWD=/folder"), 1);
+  EXPECT_EQ(std::count(environment.begin(), environment.end(), "IBCOLL_RUN_SIZE=5"), 1);
+  EXPECT_EQ(std::count(environment.begin(), environment.end(), "IBCOLL_RUN_LOCAL_RANKS=1"), 1);
+}
+
+TEST(RankPlaces, NobodyIsTooFarAhead) {
+  RankPlaces places(3);
+  for (int i = 0; i < RankPlaces::kMostAhead; ++i) {
+    EXPECT_EQ(places.too_far_ahead(2), "") << i;
+    EXPECT_EQ(places.take(2, 7), i);
+  }
+  EXPECT_EQ(places.too_far_ahead(2), "rank 2 is 64 contexts ahead of rank 0; do all ranks create the same ones?");
+  EXPECT_EQ(places.take(0, 8), 0);
+  EXPECT_NE(places.too_far_ahead(2), "") << "rank 1 has not come";
+  EXPECT_EQ(places.take(1, 9), 0);
+  EXPECT_EQ(places.too_far_ahead(2), "");
+}
+
+TEST(RankPlaces, AProcessHasItsPlaceUntilItsLastConnectionEnds) {
+  RankPlaces places(2);
+  EXPECT_FALSE(places.held_by_other(1, 7));
+  places.take(1, 7);
+  places.take(1, 7);
+  EXPECT_FALSE(places.held_by_other(1, 7));
+  EXPECT_TRUE(places.held_by_other(1, 8));
+  places.leave(1);
+  EXPECT_TRUE(places.held_by_other(1, 8));
+  places.leave(1);
+  EXPECT_FALSE(places.held_by_other(1, 8));
 }
 
 TEST(SocketAddress, TextAndBack) {
@@ -154,7 +228,8 @@ TEST(SocketAddress, TextAndBack) {
     ASSERT_TRUE(address.ok()) << address.status().text();
     EXPECT_EQ(address.value().text(), text);
   }
-  for (const char* text : {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:70000", "localhost:80", ":80"}) {
+  for (const char* text :
+       {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:70000", "127.0.0.1:80x", "localhost:80", ":80"}) {
     EXPECT_FALSE(parse_socket_address(text).ok()) << text;
   }
 }

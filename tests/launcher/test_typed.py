@@ -2,12 +2,17 @@
 """What users of other launchers type, and what they expect of a terminal."""
 
 import contextlib
+import fcntl
 import os
 import re
+import select
+import signal
 import socket
+import struct
 import subprocess
+import termios
 
-from job import HOSTS, SECONDS, SOON, JobTest, RemoteJobTest, tool
+from job import HOSTS, SECONDS, SOON, JobTest, RemoteJobTest, tool, wait_until
 
 HOST = socket.gethostname()
 
@@ -189,6 +194,26 @@ class Terminals(JobTest):
     def test_size(self):
         code, output, _ = self.run_job("-n", 1, "--pty", "stty", "-F", "/dev/stdout", "size")
         self.assertEqual((code, output), (0, "24 80\n"))
+
+    def test_a_resize_reaches_the_ranks(self):
+        waits = ("import os, signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH]); "
+                 "print('x', flush=True); signal.sigwait([signal.SIGWINCH]); print(*os.get_terminal_size(1))")
+        leader, terminal = os.openpty()
+        self.addCleanup(os.close, leader)
+        words = []
+
+        def seen(count):
+            if select.select([leader], [], [], 0.02)[0]:
+                words.append(os.read(leader, 1000).decode())
+            return len("".join(words).split()) >= count
+
+        with self.started("-n", 2, "python3", "-c", waits, stdout=terminal, stderr=terminal) as job:
+            self.assertTrue(wait_until(lambda: seen(2)), words)
+            fcntl.ioctl(leader, termios.TIOCSWINSZ, struct.pack("HHHH", 11, 33, 0, 0))
+            job.send_signal(signal.SIGWINCH)  # as the kernel does where the job has a terminal of its own
+            wait_until(lambda: seen(6))
+        os.close(terminal)
+        self.assertEqual("".join(words).split(), ["x", "x", "33", "11", "33", "11"])
 
     def test_where_there_are_no_terminals(self):
         # No more descriptors than for pipes would do as well; what is tried here is a machine without /dev/ptmx.

@@ -82,7 +82,7 @@ class Fault:
     old: str
     new: str
     suite: str
-    tests: str  # a filter of GoogleTest, names of Python's unittest, or files; "all" where a suite has no names
+    tests: str  # a filter of GoogleTest, cases of tests/cases.py, files, or patterns of steps; "all" where there are no names
     same: str = ""  # why nothing changes that can be observed; not counted
 
     def put_into(self, text):

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/ibcoll_run/event_loop.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace ibcoll::run {
+namespace {
+
+using namespace std::chrono_literals;
+
+class EventLoopTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(loop_.open().ok());
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    read_end_.reset(ends[0]);
+    write_end_.reset(ends[1]);
+  }
+  // False: it was not so in time.
+  template <typename Condition>
+  bool runs_until(Condition condition, std::chrono::duration<double> time = 20s) {
+    bool late = false;
+    const EventLoop::TimerId limit = loop_.after(time, [&] { late = true; });
+    while (!condition() && !late && loop_.run_once().ok()) {
+    }
+    loop_.cancel(limit);
+    return condition();
+  }
+
+  EventLoop loop_;
+  UniqueFd read_end_, write_end_;
+};
+
+TEST_F(EventLoopTest, APausedFileComesBack) {
+  int calls = 0;
+  ASSERT_TRUE(loop_.watch(read_end_.get(), 0, [&](uint32_t) { ++calls; }).ok());
+  ASSERT_EQ(::write(write_end_.get(), "x", 1), 1);
+  for (int round = 1; round <= 3; ++round) {
+    EXPECT_FALSE(runs_until([&] { return calls >= round; }, 1ms)) << round;
+    loop_.change(read_end_.get(), EPOLLIN);
+    EXPECT_TRUE(runs_until([&] { return calls >= round; })) << round;
+    loop_.change(read_end_.get(), 0);
+    calls = round;
+  }
+}
+
+TEST_F(EventLoopTest, AHangUpIsNoNewsOfAPausedFile) {
+  int calls = 0;
+  ASSERT_TRUE(loop_.watch(read_end_.get(), EPOLLIN, [&](uint32_t) { ++calls; }).ok());
+  loop_.change(read_end_.get(), 0);
+  write_end_.reset();
+  EXPECT_FALSE(runs_until([&] { return calls > 0; }, 1ms));
+}
+
+TEST_F(EventLoopTest, AReusedDescriptorIsAnotherFile) {
+  const int fd = read_end_.get();
+  std::string calls;
+  ASSERT_TRUE(loop_.watch(fd, EPOLLIN, [&](uint32_t) { calls += "old "; }).ok());
+  loop_.forget(fd);
+  ASSERT_TRUE(loop_
+                  .watch(fd, EPOLLIN,
+                         [&](uint32_t) {
+                           calls += "new ";
+                           loop_.forget(fd);
+                         })
+                  .ok());
+  ASSERT_EQ(::write(write_end_.get(), "x", 1), 1);
+  EXPECT_TRUE(runs_until([&] { return !calls.empty(); }));
+  EXPECT_FALSE(runs_until([&] { return calls != "new "; }, 1ms));
+}
+
+TEST_F(EventLoopTest, TimersGoOffOnceAndInOrder) {
+  std::string order;
+  loop_.after(3ms, [&] { order += "c"; });
+  loop_.after(1ms, [&] { order += "a"; });
+  const EventLoop::TimerId cancelled = loop_.after(2ms, [&] { order += "x"; });
+  loop_.after(2ms, [&] { order += "b"; });
+  loop_.cancel(cancelled);
+  while (order.size() < 3) ASSERT_TRUE(loop_.run_once().ok());  // no event but the timers wakes it
+  EXPECT_EQ(order, "abc");
+}
+
+// To cancel a timer that has gone off changes nothing, whatever came into its place.
+TEST_F(EventLoopTest, ATimerThatWentOffIsForgotten) {
+  for (int round = 0; round < 10; ++round) {
+    bool first = false, second = false;
+    const EventLoop::TimerId gone = loop_.after(0s, [&] { first = true; });
+    ASSERT_TRUE(runs_until([&] { return first; }));
+    loop_.after(0s, [&] { second = true; });
+    loop_.cancel(gone);
+    loop_.cancel(gone);
+    EXPECT_TRUE(runs_until([&] { return second; }, 5s));
+  }
+}
+
+}  // namespace
+}  // namespace ibcoll::run
