@@ -7,6 +7,8 @@
 
 #include "tests/simulated/replay.h"
 #include "tools/ibcoll_sim/experiment.h"
+#include "tools/ibcoll_sim/model.h"
+#include "tools/ibcoll_sim/run.h"
 
 namespace ibcoll::simulator {
 namespace {
@@ -125,6 +127,24 @@ TEST(SimModel, WhoIsLateDelaysWhoWaitsForIt) {
   options.arrival = {Arrival::Kind::kLate, {3}, 100};
   expect_time(options, 1000, 100 + 2 + kBeta * 1000);
   EXPECT_LT(run(options, 1000).mean_us, 25);
+}
+
+Task do_nothing(Comm&, Args) { co_return; }
+
+TEST(SimModel, WrongBytesOfAllRanksAreCounted) {
+  Options options = call(IBCOLL_BCAST, "binomial", 4, 4);
+  options.check = true;
+  const Algorithm nothing{.collective = IBCOLL_BCAST,
+                          .name = "nothing",
+                          .about = "",
+                          .run = do_nothing,
+                          .cost_us = [](const Shape&, const CostModel&) { return 1.0; }};
+  simulator::Run one(options, call_params(options, 1000), Choice{&nothing, 0}, nullptr);
+  const Status status = one.run();
+  ASSERT_TRUE(status.ok()) << status.text();
+  Row row;
+  one.fill(row);
+  EXPECT_EQ(row.errors, 3000u);
 }
 
 TEST(SimModel, BytesThatAreNotThereTakeTheSameTime) {

@@ -66,6 +66,18 @@ class Analysis(TraceTest):
         self.assertAlmostEqual(row["after_last_us"], 30)
         self.assertEqual((row["late_rank"], row["late_calls"]), (1, 1))  # in the second call nobody is late
 
+    def test_of_equally_late_ranks_the_first_is_named(self):
+        self.write(0, [self.record(0, 9000), self.record(20_000, 29_000, op=2)])
+        self.write(1, [self.record(10, 9000), self.record(10_000, 29_000, op=2)])
+        row, = json.loads(self.answer(self.file, "--format", "json"))["rows"]
+        self.assertEqual((row["late_rank"], row["late_calls"]), (0, 1))
+
+    def test_a_bandwidth_that_is_given(self):
+        for rank in (0, 1):
+            self.write(rank, [self.record(0, 9000)])
+        row, = json.loads(self.answer(self.file, "--format", "json", "--alpha", 5, "--bandwidth", 2))["rows"]
+        self.assertAlmostEqual(row["message_us"], 5 + 4)
+
     def test_rows_by_collective_and_site(self):
         calls = [("alltoall", "p+0x10"), ("alltoall", "p+0x20"), ("bcast", "p+0x10"), ("alltoall", "p+0x10")]
         for rank in range(2):
@@ -92,6 +104,12 @@ class Analysis(TraceTest):
         self.assertLessEqual(abs(clock["offset_us"] + 1000), clock["error_us"])
         self.assertAlmostEqual(clock["offset_us"], -1005)
         self.assertAlmostEqual(clock["error_us"], 15)  # between 0 - 1020 and 20 - 1010
+        # What failed, or moved nothing, tells nothing.
+        nothing = [{"how": "failed"}, {"collective": "allgather", "size": 0}, {"collective": "bcast"}]
+        self.write(0, [self.record(0, 20_000)] + [self.record(30_000, 30_001, op=op, **how) for op, how in enumerate(nothing, 2)])
+        self.write(1, [self.record(1_010_000, 1_020_000)] +
+                   [self.record(1_700_000, 1_700_001, op=op, **how) for op, how in enumerate(nothing, 2)], clock="other")
+        self.assertEqual(json.loads(self.answer(self.file, "--format", "json"))["clocks"], [clock])
 
     def test_clocks_of_machines_with_several_ranks(self):
         """Of each machine the last arrival and the first exit count; a call that failed says nothing."""
@@ -213,6 +231,8 @@ class BadInput(TraceTest):
     def test_malformed(self):
         (self.folder / "t.0").write_text("hello\n")
         self.refused("t.0: line 1", "not the first line")
+        self.write(0, [], ranks=0)
+        self.refused("t.0: line 1", "not the first line")
         good = self.record(0, 10)
         for bad in ("", "1 2 3", self.record(10, 0), self.record("x", 10), self.record(0, 10, collective="alltoal"),
                     self.record(0, 10, ranks=3), self.record(0, 10, how="maybe"), good + " more"):
@@ -228,7 +248,8 @@ class BadInput(TraceTest):
             (self.folder / "t.0").write_text(whole[:length])
             if whole[:length].endswith("end"):
                 continue  # all of it but the last newline
-            self.refused("t.0: line ")
+            within = whole.index("\n") < length <= whole.index("\nend")
+            self.refused("t.0: line ", "cut off" if within else "")
         (self.folder / "t.0").write_text(whole + "more\n")
         self.refused("t.0: line 5", "behind the end")
 

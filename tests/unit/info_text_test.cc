@@ -25,6 +25,7 @@ TEST(TextTree, RunsOfNumbersAreShort) {
 TEST(TextTree, ListsOfObjectsGoByTheirNames) {
   EXPECT_EQ(text_tree(json::array({{{"name", "ucx"}, {"used", false}}, {{"used", true}}}), 0),
             "ucx:\n  used: no\n1:\n  used: yes\n");
+  EXPECT_EQ(text_tree(json::array({{{"name", "ucx"}}}), 0), "ucx:\n  name: ucx\n") << "nothing else to say";
 }
 
 TEST(TextTree, EmptyAndUnknownAreSaid) {
@@ -52,6 +53,7 @@ TEST(SizeText, UsesASuffixWhereItIsExact) {
   EXPECT_EQ(size_text(65536), "64K");
   EXPECT_EQ(size_text(1048577), "1048577");
   EXPECT_EQ(size_text(uint64_t{3} << 30), "3G");
+  EXPECT_EQ(size_text(uint64_t{3} << 40), "3072G");
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/oracle/elements.h"
+
 namespace ibcoll::oracle {
 namespace {
 
@@ -85,6 +87,44 @@ TEST(Oracle, TellsGuardsFromBlocks) {
     recv[i] ^= std::byte{1};
     EXPECT_EQ(ranks[1].check_guards(5).empty(), block[i]) << i;
     recv[i] ^= std::byte{1};
+  }
+}
+
+TEST(Oracle, BlocksLieInAnyOrder) {
+  const CallLayout layout(irregular(IBCOLL_ALLTOALLV, 9), 2);
+  for (const BufferLayout* const buffer : {&layout.send(), &layout.recv()}) {
+    const std::vector<uint64_t>& at = buffer->displacements;
+    EXPECT_FALSE(std::is_sorted(at.begin(), at.end()));
+  }
+}
+
+TEST(Oracle, SizesOfPairsGoFromTheRankOfTheRow) {
+  CallParams params;
+  params.collective = IBCOLL_ALLTOALLV;
+  params.p = 2;
+  params.counts = {1, 2, 3, 4};
+  const CallLayout layout(params, 0);
+  EXPECT_EQ(layout.send().counts, (std::vector<uint64_t>{1, 2}));
+  EXPECT_EQ(layout.recv().counts, (std::vector<uint64_t>{1, 3}));
+}
+
+TEST(Oracle, OfEqualValuesTheLowestPlaceCounts) {
+  const uint64_t low = uint64_t{5} << 32 | 1, high = uint64_t{5} << 32 | 2, more = uint64_t{6} << 32 | 3;
+  for (const ibcoll_op_t op : {IBCOLL_MINLOC, IBCOLL_MAXLOC}) {
+    EXPECT_EQ(combine(low, high, op), low);
+    EXPECT_EQ(combine(high, low, op), low);
+  }
+  EXPECT_EQ(combine(high, more, IBCOLL_MINLOC), high);
+  EXPECT_EQ(combine(high, more, IBCOLL_MAXLOC), more);
+}
+
+TEST(Oracle, HalvesEndAtTheirLargestNumber) {
+  for (const auto& [value, bits] :
+       {std::pair(0u, 0u), std::pair(1u, 0x3c00u), std::pair(3u, 0x4200u), std::pair(65504u, 0x7bffu),
+        std::pair(65536u, 0x7c00u), std::pair(131072u, 0x7c00u)}) {
+    uint16_t half = 0;
+    store(reinterpret_cast<std::byte*>(&half), IBCOLL_FLOAT16, sizeof half, value);
+    EXPECT_EQ(half, bits) << value;
   }
 }
 

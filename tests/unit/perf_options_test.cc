@@ -19,6 +19,7 @@ TEST(ParseSizes, FromMinByFactorToMaxItself) {
   EXPECT_EQ(parse_sizes("0:2", 2), (Sizes{0, 1, 2}));
   EXPECT_EQ(parse_sizes("512K:1M", 2), (Sizes{524288, 1048576}));
   EXPECT_EQ(parse_sizes("64K", 2), (Sizes{65536}));
+  EXPECT_EQ(parse_sizes("8:8", 2), (Sizes{8}));
 }
 
 TEST(ParseSizes, RefusesWhatIsNoRange) {
@@ -59,6 +60,24 @@ TEST(ParseOptions, AllCollectivesInTheirOrder) {
   ASSERT_EQ(options.collectives.size(), static_cast<size_t>(kCollectives));
   for (int i = 0; i < kCollectives; ++i) EXPECT_EQ(options.collectives[static_cast<size_t>(i)], i);
   EXPECT_EQ(parsed({"gatherv"}).collectives, (std::vector{IBCOLL_GATHERV}));
+}
+
+TEST(ParseOptions, WordsThatDoNotGoTogether) {
+  const std::vector<std::vector<const char*>> mistakes = {{"all", "--algorithm", "ring"},
+                                                          {"bcast", "--algorithm", "rong"},
+                                                          {"allreduce", "--op", "minloc"},
+                                                          {"allreduce", "--op", "band", "--type", "double"},
+                                                          {"allreduce", "--op", "composition", "--type", "int32"},
+                                                          {"bcast", "--message-cost", "1:2"},
+                                                          {"allreduce", "--op", "sum", "--type", "double_int"}};
+  for (std::vector<const char*> words : mistakes) {
+    words.insert(words.begin(), "ibcoll_perf");
+    Options options;
+    const std::optional<EarlyEnd> end = parse_options(static_cast<int>(words.size()), words.data(), options);
+    EXPECT_TRUE(end && end->status == 2) << words[1] << " " << words[3];
+  }
+  EXPECT_EQ(parsed({"all", "--algorithm", "all"}).algorithm, "all");
+  EXPECT_EQ(parsed({"allreduce", "--op", "minloc", "--type", "double_int"}).type, IBCOLL_DOUBLE_INT);
 }
 
 TEST(ParseOptions, ShortWordsMeanTheLongOnes) {

@@ -67,6 +67,22 @@ TEST_F(OutputFileTest, WritesThroughASymbolicLink) {
   EXPECT_EQ(content(folder_ / "target"), "x");
 }
 
+TEST_F(OutputFileTest, ModesAreThoseOfOtherPrograms) {
+  const auto write = [&](const fs::path& path) {
+    OutputFile file;
+    ASSERT_EQ(file.open(path.string()), "");
+    EXPECT_EQ(file.commit(), "");
+  };
+  const mode_t before = ::umask(027);
+  write(folder_ / "new");
+  EXPECT_EQ(::umask(before), 027u);
+  EXPECT_EQ(fs::status(folder_ / "new").permissions(), fs::perms{0640});
+  std::ofstream(folder_ / "old") << "old";
+  fs::permissions(folder_ / "old", fs::perms{0600});
+  write(folder_ / "old");
+  EXPECT_EQ(fs::status(folder_ / "old").permissions(), fs::perms{0600});
+}
+
 TEST_F(OutputFileTest, MissingFolderIsNamed) {
   OutputFile file;
   const std::string problem = file.open((folder_ / "none" / "times.csv").string());

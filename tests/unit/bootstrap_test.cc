@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A bootstrap of the host program's callbacks.
+#include "bootstrap/bootstrap.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace ibcoll {
+namespace {
+
+// Puts the bytes of this rank where those of rank `user` belong, and nothing elsewhere.
+int gather_into(void* user, const void* mine, void* all, size_t bytes) {
+  std::memcpy(static_cast<std::byte*>(all) + *static_cast<size_t*>(user) * bytes, mine, bytes);
+  return 0;
+}
+
+TEST(CallbackBootstrap, ThisRanksBytesComeBackInTheirPlace) {
+  constexpr size_t kRanks = 3;
+  const std::vector<std::byte> mine(8, std::byte{7});
+  for (size_t rank = 0; rank < kRanks; ++rank)
+    for (size_t place = 0; place < kRanks; ++place) {
+      const ibcoll_bootstrap_t given{sizeof given, static_cast<int>(rank), kRanks, gather_into, &place};
+      auto bootstrap = make_bootstrap(&given);
+      ASSERT_TRUE(bootstrap.ok()) << bootstrap.status().text();
+      std::vector<std::byte> all(kRanks * mine.size());
+      const Status status = bootstrap.value()->allgather(mine, all);
+      EXPECT_EQ(status.code(), rank == place ? IBCOLL_OK : IBCOLL_ERR_BOOTSTRAP) << rank << ", " << place;
+    }
+}
+
+TEST(CallbackBootstrap, RanksAreBelowTheSize) {
+  for (const auto& [rank, size] : {std::pair(-1, 2), std::pair(2, 2), std::pair(3, 2), std::pair(0, 0)}) {
+    const ibcoll_bootstrap_t given{sizeof given, rank, size, gather_into, nullptr};
+    EXPECT_EQ(make_bootstrap(&given).status().code(), IBCOLL_ERR_INVALID_ARGUMENT) << rank << " of " << size;
+  }
+}
+
+}  // namespace
+}  // namespace ibcoll
