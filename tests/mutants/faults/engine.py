@@ -145,4 +145,7 @@ FAULTS = [
     Fault("trace_of_a_node_tells_of_another_rank", "runtime/engine/exchange_trace.cc",
           "return awaits_place(wait_) ? window_->behind() : behind_;", "return window_->behind();",
           SIMULATED, "Trace*"),
+    Fault("ahead_keeps_bytes_of_the_completed", "runtime/engine/ahead.h",
+          "      newest() = {0, op, 1};", "      newest() = {newest().bytes, op, 1};",
+          UNIT, "Ahead*"),
 ]

@@ -75,4 +75,7 @@ FAULTS = [
     Fault("forced_where_it_does_not_apply", "runtime/collectives/framework/select.cc",
           "    if (!why) return choice;\n", "    if (!why || choice.algorithm) return choice;\n",
           UNIT, "Select*"),
+    Fault("arguments_bytes_of_a_root_in_place", "runtime/collectives/framework/arguments.cc",
+          "row_->sizes == SizesKnown::kToRoot && !args_.in_place && args_.bytes", "row_->sizes == SizesKnown::kToRoot && args_.bytes",
+          UNIT, "Arguments*"),
 ]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The launcher and the bootstrap."""
 
-from .fault import LAUNCHER, LAUNCHER_PARTS, Fault
+from .fault import LAUNCHER, LAUNCHER_PARTS, UNIT, Fault
 
 RUN = "tools/ibcoll_run/"
 
@@ -78,4 +78,28 @@ FAULTS = [
     Fault("tags_of_both_sides_are_one", "bootstrap/rendezvous_protocol.cc",
           "hmac(secret, kServerLabel,", "hmac(secret, kClientLabel,",
           LAUNCHER_PARTS, "RendezvousProtocol*"),
+    Fault("rank_behind_the_last", "bootstrap/tcp.cc",
+          "number_of(rendezvous::kRankVariable, 0, size_ - 1);", "number_of(rendezvous::kRankVariable, 0, size_);",
+          LAUNCHER, "Exchanges"),
+    Fault("exchange_after_one_that_failed", "bootstrap/tcp.cc",
+          "  if (!status.ok()) socket_.reset();  // a position inside a frame may be lost: no exchange can follow\n", "",
+          LAUNCHER, "Exchanges"),
+    Fault("number_of_a_process_that_forked", "bootstrap/tcp.cc",
+          "if (owner != ::getpid() && !rendezvous", "if (owner == 0 && !rendezvous",
+          LAUNCHER, "Exchanges Secret Strangers"),
+    Fault("secret_that_others_can_read", "bootstrap/job_secret.cc",
+          "(about.st_mode & (S_IRWXG | S_IRWXO)) != 0)", "(about.st_mode & S_IRWXG) != 0)",
+          LAUNCHER, "Secret"),
+    Fault("letters_behind_a_port", "bootstrap/socket_address.cc",
+          "    if (reason != std::errc() || rest != end) port = 0;\n", "    if (reason != std::errc()) port = 0;\n",
+          LAUNCHER_PARTS, "*"),
+    Fault("callbacks_rank_is_the_size", "bootstrap/make_bootstrap.cc",
+          "given.rank < 0 || given.rank >= given.size) {", "given.rank < 0 || given.rank > given.size) {",
+          UNIT, "CallbackBootstrap*"),
+    Fault("own_bytes_in_the_first_place", "bootstrap/make_bootstrap.cc",
+          "all.subspan(static_cast<size_t>(rank()) * mine.size(), mine.size());", "all.subspan(0, mine.size());",
+          UNIT, "CallbackBootstrap*"),
+    Fault("addresses_of_many", "bootstrap/socket_address.cc",
+          "return address == INADDR_ANY || IN_MULTICAST(address);", "return address == INADDR_ANY;",
+          LAUNCHER, "RemoteHosts.test_addresses_that_lead_nowhere_are_refused"),
 ]
