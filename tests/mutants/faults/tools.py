@@ -49,9 +49,4 @@ FAULTS = [
           """std::string("\\"\\"")""", """std::string("\\"")""", TRACE, "test_trace.Analysis"),
     Fault("trace_refuses_calls_without_time", "tools/ibcoll_trace/read.cc",
           "r.exit_ns >= r.arrival_ns &&", "r.exit_ns > r.arrival_ns &&", TRACE, "test_trace.Analysis test_trace.BadInput"),
-    Fault("trace_failed_calls_are_incomplete", "tools/ibcoll_trace/analysis.cc",
-          "job.incomplete += !g.failed && !whole;", "job.incomplete += !whole;", TRACE, "test_trace.Analysis"),
-    Fault("trace_equal_arrivals_are_reversed", "tools/ibcoll_trace/served.cc",
-          "arrival(order[sooner]->peer) > arrival(order[later]->peer);",
-          "arrival(order[sooner]->peer) >= arrival(order[later]->peer);", TRACE, "test_trace.ServedOrder"),
 ]
