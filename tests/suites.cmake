@@ -16,10 +16,11 @@
 # runs at a time. The lock `vm`: virtual machines need gigabytes of memory. No suite changes the network of the machine
 # but cluster: the other namespaces belong to the processes that made them.
 #
-# asan looks at the library, at the launcher, and at what reads the bytes of others. Of the many layouts of ranks and
-# seeds it takes a few. It has the checks of the standard library (indices, empty containers). Leaks are looked for in
-# unit, conformance, simulated, failures and launcher; not in ranks that are programs (no_leaks): MPI and PMIx never
-# free some. Options of the sanitizers: tests/sanitizer_defaults.c.
+# What a suite of every run looks at, it looks at in one tree. asan (AddressSanitizer and UndefinedBehaviorSanitizer, checks
+# of the standard library) has what the library, the launcher and the virtual device do, step by step; release has programs
+# as users start them, allocations and figures. `hooked` is in release because the sanitizer hooks the same calls of libc.
+# Leaks are not looked for in ranks that are programs (no_leaks): MPI and PMIx never free some. Options of the sanitizers:
+# tests/sanitizer_defaults.c.
 # tsan looks at what is threaded: one rank of many threads on one node. UCX is not built for it: on several nodes it
 # crashes in threads of its own. Traffic between ranks that one thread polls in turn cannot race.
 set(ibcoll_suites 0)
@@ -66,67 +67,77 @@ ibcoll_suite(layering release SECONDS 60 BESIDE
   COMMAND [[python3 tests/cases.py tests/layering]])
 ibcoll_suite(mutants release SECONDS 60 BESIDE
   COMMAND [[python3 tests/cases.py tests/mutants]])
-ibcoll_suite(headers release SECONDS 60 TARGETS ibcoll_headers
-  COMMAND [[echo "1 passed, 0 failed"]])
-ibcoll_suite(tidy release SECONDS 60 TARGETS ibcoll_tidy
-  COMMAND [[echo "1 passed, 0 failed"]])
-ibcoll_suite(unit release SECONDS 120 BESIDE TARGETS ibcoll_unit_tests
-  COMMAND [[$build/bin/ibcoll_unit_tests]])
-ibcoll_suite(conformance release SECONDS 240 TARGETS ibcoll_conformance_tests
-  COMMAND [[$build/bin/ibcoll_conformance_tests]])
-ibcoll_suite(fake_verbs release SECONDS 240 BESIDE TARGETS ibcoll_fake_verbs_tests
-  COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_fake_verbs_tests"]])
-ibcoll_suite(simulated release SECONDS 240 TARGETS ibcoll_simulated_tests
-  COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_simulated_tests"]])
-ibcoll_suite(launcher release SECONDS 300 BESIDE TARGETS all ibcoll_launcher_tests ibcoll_launcher_probe
-  COMMAND [[all_of $build/bin/ibcoll_launcher_tests \
-    "python3 tests/cases.py tests/launcher --part "{1,2}/2]])
-ibcoll_suite(tools release SECONDS 180 TARGETS all
-  COMMAND [[all_of "python3 tests/cases.py tests/tools --part "{1,2}/2]])
-ibcoll_suite(api release SECONDS 500 TARGETS all ibcoll_api_ranks
-  COMMAND [[all_of "python3 tests/cases.py tests/multiprocess/test_api.py --part "{1,2}/2]])
-ibcoll_suite(failures release SECONDS 300 BESIDE TARGETS all ibcoll_failures_tests
-  COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_failures_tests"]])
+ibcoll_suite(compare release SECONDS 120 BESIDE
+  COMMAND [[all_of "python3 tests/cases.py tests/perf/test_"{compare,results}.py]])
+ibcoll_suite(vm_bed release SECONDS 120 BESIDE
+  COMMAND [[python3 tests/cases.py tests/vm/test_bed.py NotBooted Steps]])
+ibcoll_suite(hooked release SECONDS 120 BESIDE TARGETS ibcoll_hooked_tests
+  COMMAND [[$build/bin/ibcoll_hooked_tests]])
+ibcoll_suite(docs release SECONDS 60 BESIDE TARGETS ibcoll_run ibcoll_perf ibcoll_info ibcoll_sim ibcoll_trace
+  COMMAND [[python3 tests/cases.py tests/docs]])
 ibcoll_suite(remote release SECONDS 200 BESIDE TARGETS all ibcoll_remote_tests
   COMMAND [[$build/bin/ibcoll_remote_tests]])
+ibcoll_suite(tools release SECONDS 240 BESIDE TARGETS all
+  COMMAND [[python3 tests/cases.py tests/tools]])
+ibcoll_suite(api release SECONDS 500 TARGETS all ibcoll_api_ranks
+  COMMAND [[all_of "python3 tests/cases.py tests/multiprocess/test_api.py --part "{1,2}/2]])
 ibcoll_suite(collectives release SECONDS 400 TARGETS all ibcoll_api_ranks
   COMMAND [[python3 tests/cases.py tests/multiprocess/test_collectives.py]])
 ibcoll_suite(apps release SECONDS 180 TARGETS all
   COMMAND [[all_of "python3 tests/cases.py tests/multiprocess/test_"{apps,radix}.py]])
 ibcoll_suite(bootstraps release SECONDS 240 BESIDE TARGETS all ibcoll_bootstrap_programs
   COMMAND [[python3 tests/cases.py tests/bootstraps]])
-ibcoll_suite(installed release SECONDS 120 TARGETS all
+ibcoll_suite(installed release SECONDS 120 BESIDE TARGETS all
   COMMAND [[tests/installed/run $build]])
-ibcoll_suite(vm_bed release SECONDS 120 BESIDE
-  COMMAND [[python3 tests/cases.py tests/vm/test_bed.py NotBooted Steps]])
-ibcoll_suite(vm release SECONDS 600 ALONE LOCKS vm TARGETS ibcoll_run ibcoll_ucx ibcoll_verbs ibcoll_perf ibcoll_info
-             ibcoll_api_ranks ibcoll_conformance_tests
-  COMMAND [[tests/vm/steps brief]])
-ibcoll_suite(vm_all release ALL SECONDS 1600 ALONE LOCKS vm TARGETS all ibcoll_conformance_tests ibcoll_api_ranks
-  COMMAND [[each_of "python3 tests/cases.py tests/vm/test_bed.py Booted" "seconds=1200 tests/vm/steps one_machine,two_machines"]])
-ibcoll_suite(docs release SECONDS 60 TARGETS ibcoll_run ibcoll_perf ibcoll_info ibcoll_sim
-  COMMAND [[python3 tests/cases.py tests/docs]])
-ibcoll_suite(compare release SECONDS 120 BESIDE
-  COMMAND [[all_of "python3 tests/cases.py tests/perf/test_"{compare,results}.py]])
 ibcoll_suite(cluster release SECONDS 240 TARGETS all
   COMMAND [[python3 tests/cases.py tests/perf/test_cluster.py]])
-ibcoll_suite(asan asan SECONDS 900 TARGETS ibcoll_unit_tests ibcoll_conformance_tests ibcoll_simulated_tests
-  COMMAND [[export IBCOLL_TEST_MOST_RANKS=20 IBCOLL_TEST_SEEDS=2
-    all_of "$half="{0,1}" $build/bin/ibcoll_simulated_tests $no_counts" $build/bin/ibcoll_{conformance,unit}_tests]])
-ibcoll_suite(asan_api asan SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_api_ranks ibcoll_failures_tests
-  COMMAND [[all_of "$no_leaks IBCOLL_TEST_LAYOUTS=one python3 tests/cases.py tests/multiprocess/test_api.py Api" \
-    $build/bin/ibcoll_failures_tests]])
-ibcoll_suite(asan_launcher asan SECONDS 500 TARGETS ibcoll_run ibcoll_launcher_tests ibcoll_launcher_probe ibcoll_trace
-             ibcoll_bootstrap_programs
-  COMMAND [[all_of $build/bin/ibcoll_launcher_tests \
-    "python3 tests/cases.py tests/launcher --part "{1,2}/2 \
-    "$no_leaks python3 tests/cases.py tests/bootstraps WithoutMpi PmixModule" \
-    "python3 tests/cases.py tests/tools/test_trace.py Analysis BadInput InNode ServedOrder"]])
-ibcoll_suite(asan_ranks asan SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_perf ibcoll_api_ranks
-  COMMAND [[$no_leaks IBCOLL_TEST_LAYOUTS=3x1,3x2,5x1,11x4 python3 tests/cases.py tests/multiprocess/test_collectives.py]])
-ibcoll_suite(asan_vm asan ALL SECONDS 300 LOCKS vm TARGETS ibcoll_conformance_tests
-  COMMAND [[tests/vm/steps sanitized]])
-ibcoll_suite(tsan tsan SECONDS 500 TARGETS ibcoll_run ibcoll_api_ranks ibcoll_unit_tests
+ibcoll_suite(vm release SECONDS 600 ALONE LOCKS vm TARGETS all ibcoll_conformance_tests ibcoll_api_ranks
+  COMMAND [[tests/vm/steps brief]])
+
+ibcoll_suite(unit asan SECONDS 240 BESIDE TARGETS ibcoll_unit_tests
+  COMMAND [[$build/bin/ibcoll_unit_tests]])
+ibcoll_suite(fake_verbs asan SECONDS 300 BESIDE TARGETS ibcoll_fake_verbs_tests
+  COMMAND [[$build/bin/ibcoll_fake_verbs_tests]])
+ibcoll_suite(simulated asan SECONDS 300 TARGETS ibcoll_simulated_tests
+  COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_simulated_tests"]])
+ibcoll_suite(conformance asan SECONDS 300 TARGETS ibcoll_conformance_tests
+  COMMAND [[$build/bin/ibcoll_conformance_tests]])
+ibcoll_suite(launcher asan SECONDS 400 BESIDE TARGETS ibcoll_run ibcoll_launcher_tests ibcoll_launcher_probe
+  COMMAND [[all_of $build/bin/ibcoll_launcher_tests "python3 tests/cases.py tests/launcher --part "{1,2}/2]])
+ibcoll_suite(failures asan SECONDS 400 BESIDE TARGETS ibcoll_ucx ibcoll_failures_tests
+  COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_failures_tests"]])
+
+ibcoll_suite(threads tsan SECONDS 300 BESIDE TARGETS ibcoll_run ibcoll_api_ranks ibcoll_unit_tests
   COMMAND [[all_of $build/bin/ibcoll_unit_tests \
     "python3 tests/cases.py tests/multiprocess/test_api.py Api.test_{threads_3x1,same_shorthand_3x1,in_flight_3x1} \
      Api.test_{progress_4x1,wait_timeout_4x1}"]])
+
+# The sweeps.
+ibcoll_suite(headers release ALL SECONDS 60 TARGETS ibcoll_headers
+  COMMAND [[echo "1 passed, 0 failed"]])
+ibcoll_suite(tidy release ALL SECONDS 60 TARGETS ibcoll_tidy
+  COMMAND [[echo "1 passed, 0 failed"]])
+ibcoll_suite(sweep_parts release ALL SECONDS 600
+             TARGETS ibcoll_unit_tests ibcoll_conformance_tests ibcoll_fake_verbs_tests ibcoll_simulated_tests
+  COMMAND [[export IBCOLL_TEST_SWEEP=all
+    all_of "$half="{0,1}" $build/bin/ibcoll_simulated_tests" $build/bin/ibcoll_{unit,conformance,fake_verbs}_tests]])
+ibcoll_suite(sweep_processes release ALL SECONDS 600 BESIDE
+             TARGETS all ibcoll_failures_tests ibcoll_launcher_tests ibcoll_launcher_probe
+  COMMAND [[all_of $build/bin/ibcoll_{failures,launcher}_tests "python3 tests/cases.py tests/launcher --part "{1,2}/2]])
+ibcoll_suite(sweep_api release ALL SECONDS 900 TARGETS all ibcoll_api_ranks
+  COMMAND [[export IBCOLL_TEST_SWEEP=all
+    all_of "python3 tests/cases.py tests/multiprocess/test_api.py --part "{1,2}/2]])
+ibcoll_suite(sweep_collectives release ALL SECONDS 900 TARGETS all ibcoll_api_ranks
+  COMMAND [[IBCOLL_TEST_SWEEP=all python3 tests/cases.py tests/multiprocess/test_collectives.py]])
+ibcoll_suite(sweep_vm release ALL SECONDS 1600 ALONE LOCKS vm TARGETS all ibcoll_conformance_tests ibcoll_api_ranks
+  COMMAND [[each_of "python3 tests/cases.py tests/vm/test_bed.py Booted" \
+    "seconds=1200 tests/vm/steps one_machine,two_machines"]])
+ibcoll_suite(asan_api asan ALL SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_api_ranks
+  COMMAND [[$no_leaks IBCOLL_TEST_LAYOUTS=one python3 tests/cases.py tests/multiprocess/test_api.py Jobs]])
+ibcoll_suite(asan_collectives asan ALL SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_perf ibcoll_api_ranks
+  COMMAND [[$no_leaks python3 tests/cases.py tests/multiprocess/test_collectives.py]])
+ibcoll_suite(asan_tools asan ALL SECONDS 300 TARGETS ibcoll_run ibcoll_trace ibcoll_bootstrap_programs
+  COMMAND [[all_of "$no_leaks python3 tests/cases.py tests/bootstraps WithoutMpi PmixModule" \
+    "python3 tests/cases.py tests/tools/test_trace.py Analysis BadInput InNode ServedOrder"]])
+ibcoll_suite(asan_vm asan ALL SECONDS 300 LOCKS vm TARGETS ibcoll_conformance_tests
+  COMMAND [[tests/vm/steps sanitized]])
