@@ -115,13 +115,11 @@ class HostFiles(JobTest):
         self.assertGreater(time.monotonic() - begin, 0.4)
 
     def test_many_lines(self):
-        took = []  # seconds of the processor
-        for lines in (20_000, 200_000):
-            path = self.hostfile("localhost\n" * 2 + "".join(f"host{i}\n" for i in range(lines)))
-            begin = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            self.assertEqual(self.run_job("-n", 2, "--hostfile", path, "echo", "x"), (0, "x\nx\n", ""))
-            took.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - begin)
-        self.assertLess(took[1], 30 * took[0], "ten times as many lines")
+        path = self.hostfile("localhost\n" * 2 + "".join(f"host{i}\n" for i in range(200_000)))
+        begin = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        self.assertEqual(self.run_job("-n", 2, "--hostfile", path, "echo", "x"), (0, "x\nx\n", ""))
+        took = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - begin
+        self.assertLess(took, 6, "of processor time; it needs 0.2 s, and 10 s to compare each line with each")
 
     def test_more_ranks_than_slots(self):
         code, _, errors = self.run_job("-n", 9, "--hostfile", self.hostfile("h1:4\nh2:4\n"), "true")

@@ -21,10 +21,10 @@ TEST(WaitLoop, LongWaitsAreTold) {
   for (const char* const mode : {"auto", "spin", "yield", "sleep"}) {
     const WaitStrategy strategy(mode, 1.0);
     WaitLoop loop(strategy, Deadline::never());
-    const auto end = Clock::now() + std::chrono::seconds(20);
+    const auto end = Clock::now() + std::chrono::seconds(120);  // each yield may be a time slice of all others
     int told = 0;
-    while (told < 3 && Clock::now() < end) told += loop.pause();
-    EXPECT_EQ(told, 3) << mode;
+    while (told < 2 && Clock::now() < end) told += loop.pause();
+    EXPECT_EQ(told, 2) << mode;
   }
 }
 
@@ -35,7 +35,7 @@ TEST(WaitLoop, TiredOnlyOfYieldingForAWhile) {
     for (int round = 0; round < 2; ++round) {
       EXPECT_FALSE(loop.tired(/*for_a_leader=*/false)) << mode;
       EXPECT_FALSE(loop.tired(/*for_a_leader=*/true)) << mode << ": the leader may come to another processor";
-      const std::chrono::milliseconds patience(mode == std::string("spin") ? 100 : 20'000);
+      const std::chrono::milliseconds patience(mode == std::string("spin") ? 100 : 120'000);
       const auto end = Clock::now() + patience;
       while (!loop.tired(false) && Clock::now() < end) loop.pause();
       EXPECT_EQ(loop.tired(false), std::string(mode) != "spin");
