@@ -79,8 +79,8 @@ class Copy:
         a step of ninja, or a file that is not formatted."""
         if code is None:
             return "does not end"
-        for pattern in (r"^FAILED +[\d.]+ s  (.+)", r"^\[  FAILED  \] ([^\s,]+)", r"^FAILED(?:  +|: )(.+)",
-                        r"^(\S+): error: code should be clang-formatted"):
+        for pattern in (r"^FAILED +[\d.]+ s  (.+)", r"^\[  FAILED  \] ([^\s,]+)", r"^FAILED  +(.+)",
+                        r"^FAILED: (\S+)", r"^(\S+): error: code should be clang-formatted"):
             if failed := re.search(pattern, output, re.MULTILINE):
                 return failed[1]
         return "crashes"

@@ -49,8 +49,6 @@ FAULTS = [
           "prefix=${pcfiledir}/@prefix_from_pc@", "prefix=@CMAKE_INSTALL_PREFIX@", INSTALLED, "all"),
     Fault("package_has_no_headers", "runtime/api/ibcoll.pc.in",
           "Cflags: -I${includedir}", "Cflags: -I${includedir}/ibcoll", INSTALLED, "all"),
-    Fault("operation_is_not_exported", "runtime/api/libibcoll.map",
-          " IBCOLL_MAXLOC;", "", INSTALLED, "all"),
     Fault("internal_names_have_the_version_of_the_interface", "runtime/api/libibcoll.map",
           "    ibcoll_*;\n", "    ibcoll_*; *ibcoll*;\n", INSTALLED, "all"),
     Fault("tool_is_not_installed", "runtime/api/install.cmake",
