@@ -6,8 +6,8 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Suite:
-    """What is built (none: nothing), and the command that runs `tests` of it. {bin}: folder of the programs; {tests}: the
-    last word."""
+    """What is built (none: nothing), and the command that runs `tests` of it. {bin}: folder of the programs;
+    {tests}: in the last word."""
     targets: tuple
     command: tuple
 
