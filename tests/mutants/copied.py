@@ -75,8 +75,8 @@ class Copy:
 
     @staticmethod
     def first_failure(code, output):
-        """What failed first: a step of a virtual machine, a test of GoogleTest, of Python's unittest or of our own scripts,
-        a step of ninja, or a file that is not formatted."""
+        """What failed first: a step of a virtual machine, a test of GoogleTest or of Python's unittest, one of our own
+        scripts, a step of ninja, or a file that is not formatted."""
         if code is None:
             return "does not end"
         for pattern in (r"^FAILED +[\d.]+ s  (.+)", r"^\[  FAILED  \] ([^\s,]+)", r"^FAILED  +(.+)",

@@ -28,6 +28,13 @@ class Faults(unittest.TestCase):
             self.assertIn(fault.suite, SUITES)
             self.assertTrue(fault.tests)
 
+    def test_no_two_of_a_suite_make_the_same_change(self):
+        changes = collections.defaultdict(list)
+        for fault in FAULTS:
+            changed = fault.put_into((ROOT / fault.file).read_text(encoding="utf-8"))
+            changes[fault.suite, fault.file, changed].append(fault.name)
+        self.assertEqual([names for names in changes.values() if len(names) > 1], [])
+
     def test_results_are_of_these_faults(self):
         results = Results()
         names = {fault.name for fault in FAULTS}
