@@ -148,10 +148,10 @@ class Nodes(NeedsNamespaces):
         told = self.done(CLUSTER, "exec", "n2", "sh", "-c", 'hostname; getent hosts n1; ls -A /dev/shm; echo "$1"',
                          "x", "a  b")
         self.assertEqual(told, "n2\n10.200.0.1      n1\na  b\n")
-        self.done(CLUSTER, "exec", "n1", "sh", "-c", "echo one >/dev/shm/a; echo two >$TMPDIR/b")
-        self.assertEqual(self.done(CLUSTER, "exec", "n1", "sh", "-c", "cat /dev/shm/a $TMPDIR/b"), "one\ntwo\n")
+        self.done(CLUSTER, "exec", "n1", "sh", "-c", f"echo one >/dev/shm/{NAME}; echo two >$TMPDIR/b")
+        self.assertEqual(self.done(CLUSTER, "exec", "n1", "sh", "-c", f"cat /dev/shm/{NAME} $TMPDIR/b"), "one\ntwo\n")
         self.assertEqual(self.done(CLUSTER, "exec", "n2", "sh", "-c", "ls -A /dev/shm $TMPDIR | wc -w"), "2\n")
-        self.assertFalse(Path("/dev/shm/a").exists())
+        self.assertFalse(Path("/dev/shm", NAME).exists())
         self.done(CLUSTER, "exec", "n1", "sh", "-c", "exit 7", status=7)
         self.assertIn("'n3' is not a node; there is n1 to n2", self.done(CLUSTER, "exec", "n3", "true", status=1))
         self.assertIn("call perf/cluster from outside", self.done(CLUSTER, "exec", "n1", CLUSTER, "down", status=1))
