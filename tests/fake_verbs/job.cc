@@ -37,15 +37,49 @@ std::unique_ptr<Request> Job::request(int rank, CollectiveCase& buffers, const A
   return made;
 }
 
-std::string Job::run(const CallParams& params, const char* name, int times) {
-  const Algorithm* const algorithm = find_algorithm(params.collective, name);
-  if (algorithm == nullptr) return "there is no such algorithm";
-  CollectiveCase buffers(params, 1);
+// None: there is no such algorithm, or it refuses the arguments.
+std::vector<std::unique_ptr<Request>> Job::make_requests(CollectiveCase& buffers, const char* name) {
+  const Algorithm* const algorithm = find_algorithm(buffers.params().collective, name);
+  if (algorithm == nullptr) return {};
   std::vector<std::unique_ptr<Request>> requests;
-  for (int rank = 0; rank < params.p; ++rank) {
+  for (int rank = 0; rank < buffers.params().p; ++rank) {
     requests.push_back(request(rank, buffers, *algorithm));
-    if (!requests.back()) return "the arguments are refused";
+    if (!requests.back()) return {};
   }
+  return requests;
+}
+
+std::vector<Job::End> Job::run_to_its_end(const CallParams& params, const char* algorithm) {
+  CollectiveCase buffers(params, 1);
+  const std::vector<std::unique_ptr<Request>> requests = make_requests(buffers, algorithm);
+  for (size_t rank = 0; rank < requests.size(); ++rank) {
+    buffers.at(static_cast<int>(rank)).fill(0);
+    (void)requests[rank]->start();
+  }
+  std::vector<bool> ended(requests.size());
+  const auto scribble_ended = [&] {
+    for (size_t rank = 0; rank < requests.size(); ++rank)
+      if (!ended[rank] && !requests[rank]->in_flight())
+        ended[rank] = true, buffers.at(static_cast<int>(rank)).scribble();
+    return std::count(ended.begin(), ended.end(), false) == 0;
+  };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!scribble_ended()) {
+    if (std::chrono::steady_clock::now() > deadline) return {};
+    progress();
+    for (const auto& engine : engines_) engine->check();
+  }
+  settle();
+  std::vector<End> ends;
+  for (size_t rank = 0; rank < requests.size(); ++rank)
+    ends.push_back({requests[rank]->status(), buffers.at(static_cast<int>(rank)).check_scribbled()});
+  return ends;
+}
+
+std::string Job::run(const CallParams& params, const char* algorithm, int times) {
+  CollectiveCase buffers(params, 1);
+  const std::vector<std::unique_ptr<Request>> requests = make_requests(buffers, algorithm);
+  if (requests.empty()) return "there is no such call";
   for (uint64_t round = 0; round < static_cast<uint64_t>(times); ++round) {
     for (int rank = 0; rank < params.p; ++rank) {
       buffers.at(rank).fill(round);

@@ -20,6 +20,12 @@ class Job {
   // Makes the call `times` times on all ranks, which make progress in random order; what is wrong with one of the
   // results, or what a rank waits for after 20 s without an end; empty: nothing.
   std::string run(const CallParams& params, const char* algorithm, int times = 1);
+  struct End {
+    Status status;
+    std::string written_late;  // what has changed in the rank's buffers after its call had ended; empty: nothing
+  };
+  // One call, which need not end well. No element: it did not end in 20 s.
+  std::vector<End> run_to_its_end(const CallParams& params, const char* algorithm);
   // Until nothing is under way any more: late acknowledgements and credits.
   void settle();
   // What all ranks have asked of their devices so far.
@@ -27,6 +33,7 @@ class Job {
 
  private:
   std::unique_ptr<Request> request(int rank, CollectiveCase& buffers, const Algorithm& algorithm);
+  std::vector<std::unique_ptr<Request>> make_requests(CollectiveCase& buffers, const char* algorithm);
   std::string wait(const std::vector<std::unique_ptr<Request>>& requests);
   void progress() { engines_[random_.below(engines_.size())]->progress(); }
 
