@@ -22,18 +22,18 @@ class CountTest : public FaultTest {
   void open(std::vector<const char*> settings) {
     world_ = make_connected(2, std::move(settings));
     ASSERT_TRUE(world_);
-    world_->pump_for(std::chrono::milliseconds(1));
+    settle(*world_);
   }
   // One put to an exposure that is there already; counts until all is quiet.
   void put(size_t bytes) {
     memory_.resize(bytes), source_.resize(bytes);
     region_ = world_->at(1).expose(0, memory_);
     ASSERT_NE(region_.key, 0u);
-    world_->pump_for(std::chrono::milliseconds(1));
+    settle(*world_);
     counted_ = Difference();
     ASSERT_TRUE(world_->put(0, 1, region_, source_, numbered(1)));
     ASSERT_TRUE(world_->pump_until([&] { return world_->messages(1, 0) == 1; }));
-    world_->pump_for(std::chrono::milliseconds(1));
+    settle(*world_);
   }
   void TearDown() override {
     if (world_ && region_.key != 0) world_->conceal(1, 0, region_);
@@ -106,7 +106,7 @@ TEST_F(CountTest, CompletionsAndCreditsComePeriodically) {
   counted_ = Difference();
   for (uint32_t i = 0; i < kMessages; ++i) ASSERT_TRUE(world_->send(0, 1, numbered(i), {}));
   ASSERT_TRUE(world_->pump_until([&] { return world_->messages(1, 0) == kMessages; }));
-  world_->pump_for(std::chrono::milliseconds(1));
+  settle(*world_);
   EXPECT_EQ(counted_.sender().all(), kMessages);
   EXPECT_EQ(counted_.sender().signaled, kMessages / 16);
   EXPECT_EQ(counted_.receiver().received, kMessages);

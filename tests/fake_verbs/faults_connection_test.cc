@@ -43,7 +43,7 @@ TEST_F(FaultTest, APathThatComesBackIsTaken) {
 }
 
 TEST_F(FaultTest, APathThatStaysAwayLosesThePeer) {
-  auto world = make(2);
+  auto world = make(2, {kSoon});
   ASSERT_TRUE(world);
   rank(0).faults.create_ah = [] { return EHOSTUNREACH; };
   expect_loss(*world, 0, "fake_0: ibv_create_ah to ::ffff:10.0.0.2: No route to host; does the peer's address answer?",

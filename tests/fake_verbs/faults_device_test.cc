@@ -7,7 +7,7 @@ namespace {
 
 TEST_F(FaultTest, ARemovedDeviceLosesAllPeers) {
   expect_error_lines();
-  auto world = make_connected(3);
+  auto world = make_connected(3, {kSoon});
   ASSERT_TRUE(world);
   ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 0, 2, 3));
   rank(0).traits.removed = true;
@@ -73,7 +73,7 @@ TEST_F(FaultTest, ASmallCompletionQueueLimitsTheConnections) {
 
 // Its greetings cannot leave: after the time that a device tries, a port that is down is a reason.
 TEST_F(FaultTest, APortThatStaysDownLosesThePeer) {
-  auto world = make(2);
+  auto world = make(2, {kSoon});
   ASSERT_TRUE(world);
   rank(0).traits.port = IBV_PORT_DOWN;
   ASSERT_TRUE(world->at(0).send(1, numbered(1), {}));

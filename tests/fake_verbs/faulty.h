@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the tests of faults share: ranks that give a device up soon, and traffic of which all has to come.
+// What the tests of faults share: traffic of which all has to come, and losses that both sides report.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,9 @@ using conformance::World;
 
 class FaultTest : public ::testing::Test {
  protected:
-  // A device of theirs gives a packet up after 29 ms, a peer has 0.4 s to answer. nullptr: it cannot be opened.
+  // Of tests that wait for it: a device gives a packet up after 29 ms, a peer has 0.4 s to answer.
+  static constexpr const char* kSoon = "IBCOLL_VERBS_TIMEOUT=10";
+  // nullptr: a device cannot be opened.
   std::unique_ptr<World> make(int size, std::vector<const char*> settings = {});
   // As make(), with ranks 0 and 1 connected.
   std::unique_ptr<World> make_connected(int size, std::vector<const char*> settings = {});
@@ -30,6 +32,8 @@ class FaultTest : public ::testing::Test {
   // Until ranks 0 and 1 have lost each other, while both send: in seconds, and with this text on rank `first`. Who
   // cannot be reached cannot be told.
   void expect_loss(World& world, int first, const std::string& text, bool both = true);
+  // So many polls that nothing is under way any more, not even acknowledgements.
+  static void settle(World& world);
   static void expect_text(const std::string& text, const std::string& part) {
     EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in '" << text << "'";
   }

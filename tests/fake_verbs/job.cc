@@ -19,9 +19,11 @@ Job::Job(int p, uint64_t seed, std::vector<const char*> settings)
     : random_(seed), ranks_(make_group(p, seed, std::move(settings))) {
   std::vector<int> ranks(static_cast<size_t>(p));
   std::iota(ranks.begin(), ranks.end(), 0);
+  EngineLimits limits;
+  limits.spill_bytes = 0;  // nobody is away, however slow the machine
   const auto placement = std::make_shared<const Placement>(ranks, ranks);
   for (const int rank : ranks) {
-    engines_.push_back(std::make_unique<Engine>(rank, p, ranks_->at(rank), EngineLimits()));
+    engines_.push_back(std::make_unique<Engine>(rank, p, ranks_->at(rank), limits));
     teams_.push_back(std::make_unique<Team>(*engines_.back(), kEpoch, placement, rank, nullptr));
   }
 }
