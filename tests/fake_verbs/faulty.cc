@@ -79,7 +79,7 @@ void FaultTest::expect_traffic(World& world, int a, int b, uint32_t rounds) {
 }
 
 void FaultTest::expect_loss(World& world, int first, const std::string& text, bool both) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(15);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (std::chrono::steady_clock::now() < deadline &&
          (lost(world, first, 1 - first).empty() || (both && lost(world, 1 - first, first).empty()))) {
     for (const int rank : {0, 1}) {

@@ -65,7 +65,7 @@ std::vector<Job::End> Job::run_to_its_end(const CallParams& params, const char* 
         ended[rank] = true, buffers.at(static_cast<int>(rank)).scribble();
     return std::count(ended.begin(), ended.end(), false) == 0;
   };
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!scribble_ended()) {
     if (std::chrono::steady_clock::now() > deadline) return {};
     progress();
@@ -97,14 +97,14 @@ std::string Job::run(const CallParams& params, const char* algorithm, int times)
 
 std::string Job::wait(const std::vector<std::unique_ptr<Request>>& requests) {
   constexpr int kBetweenChecks = 1024;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   const auto in_flight = [](const auto& request) { return request->in_flight(); };
   for (int turn = 0; std::any_of(requests.begin(), requests.end(), in_flight); ++turn) {
     progress();
     if (turn % kBetweenChecks != 0) continue;
     for (const auto& engine : engines_) engine->check();
     if (std::chrono::steady_clock::now() < deadline) continue;
-    std::string waits = "after 20 s these wait:\n";
+    std::string waits = "after 60 s these wait:\n";
     for (const auto& engine : engines_) waits += engine->describe();
     return waits;
   }

@@ -18,13 +18,13 @@ class Job {
  public:
   Job(int p, uint64_t seed, std::vector<const char*> settings = {});
   // Makes the call `times` times on all ranks, which make progress in random order; what is wrong with one of the
-  // results, or what a rank waits for after 20 s without an end; empty: nothing.
+  // results, or what a rank waits for after 60 s without an end; empty: nothing.
   std::string run(const CallParams& params, const char* algorithm, int times = 1);
   struct End {
     Status status;
     std::string written_late;  // what has changed in the rank's buffers after its call had ended; empty: nothing
   };
-  // One call, which need not end well. No element: it did not end in 20 s.
+  // One call, which need not end well. No element: it did not end in 60 s.
   std::vector<End> run_to_its_end(const CallParams& params, const char* algorithm);
   // Until nothing is under way any more: late acknowledgements and credits.
   void settle();
