@@ -128,7 +128,8 @@ class IBCOLL_MODULE_API Transport {
   // than the copies. Ranks may differ in it.
   virtual size_t least_worth_exposing() const { return 0; }
   // Gives `peer` the right to write `memory` by put(). key 0: not possible now, or never between these two: the caller
-  // receives through slots instead. The memory stays the caller's; it must call conceal(), until that returns true.
+  // receives through slots instead. The memory stays the caller's; it must call conceal(), until that returns true. The
+  // peer learns of the region by a message of this transport: a put that comes before that message may be dropped.
   virtual RemoteRegion expose(int peer, std::span<std::byte> memory) = 0;
   // Takes the right back. False: not now, the peer is in the middle of a write that nobody can stop; it ends by itself,
   // or with the peer's process. A process that was stopped (SIGSTOP) holds it up until it goes on; a library that keeps
