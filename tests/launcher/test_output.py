@@ -61,6 +61,14 @@ class Lines(JobTest):
         self.assertEqual((code, output.replace("\n", "")), (0, "unfinished" * 4))
         self.assertEqual(output.count("unfinished\n"), 3)
 
+    def test_an_unfinished_line_is_ended_before_that_of_another_rank(self):
+        out = self.folder / "out"
+        program = 'if [ $IBCOLL_RUN_RANK = 0 ]; then printf a >&2; else until grep -q a "$0"; do sleep 0.02; done; echo b; fi'
+        with out.open("w") as file:
+            subprocess.run([tool("ibcoll_run"), "-n", "2", "sh", "-c", program, out], stdin=subprocess.DEVNULL, stdout=file,
+                           stderr=subprocess.STDOUT, timeout=30, check=True)
+        self.assertEqual(out.read_text(), "a\nb\n")
+
     def test_a_prompt_comes_at_once(self):
         program = "printf 'name? '; read name; echo hello $name"
         with self.started("-n", 1, "sh", "-c", program, stdin=subprocess.PIPE) as job:

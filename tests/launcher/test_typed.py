@@ -133,6 +133,9 @@ class Bindings(JobTest):
         _, _, errors = self.run_job("--report-bindings", "true")
         self.assertEqual(len(re.findall(rf"^ibcoll_run: host {HOST}: rank \d+ bound to core \d+ \(processors [\d,-]+\)$",
                                         errors, re.M)), count)
+        if count > 1:
+            _, _, errors = self.run_job("-n", 1, "--cpus-per-rank", count, "--report-bindings", "true")
+            self.assertIn(f"rank 0 bound to cores 0-{count - 1} (", errors)
         _, _, errors = self.run_job("-n", 1, "--report-bindings", "--bind-to", "none", "true")
         self.assertRegex(errors, r"rank 0 not bound \(processors [\d,-]+\)\n\Z")
 

@@ -178,6 +178,15 @@ class ServedOrder(TraceTest):
         call, = json.loads(self.answer(self.file, "--served", 1, "--format", "json"))["served"]
         self.assertEqual((call["pairs"], call["reversed"]), (1, 0))
 
+    def test_calls_in_their_order(self):
+        """Those whose ranks arrived furthest apart, and of equal arrivals none is against the order."""
+        for rank in range(3):
+            peers = "-" if rank else "1/100/200/300,2/400/500/600"
+            self.write(rank, [self.record(at + (rank > 0) * late, at + 9000, op=op, ranks=3, peers=peers)
+                              for op, at, late in ((1, 0, 10), (2, 10_000, 5), (3, 20_000, 1000))], ranks=3)
+        calls = json.loads(self.answer(self.file, "--served", 2, "--format", "json"))["served"]
+        self.assertEqual([(call["call"], call["pairs"], call["reversed"]) for call in calls], [(1, 1, 0), (3, 1, 0)])
+
     def test_no_calls_in_csv(self):
         done = self.tool(self.file, "--served", 1, "--format", "csv")
         self.assertEqual((done.returncode, done.stdout), (2, ""))

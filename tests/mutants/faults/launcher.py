@@ -92,7 +92,7 @@ FAULTS = [
           LAUNCHER, "Secret"),
     Fault("letters_behind_a_port", "bootstrap/socket_address.cc",
           "    if (reason != std::errc() || rest != end) port = 0;\n", "    if (reason != std::errc()) port = 0;\n",
-          LAUNCHER_PARTS, "*"),
+          LAUNCHER_PARTS, "SocketAddress*"),
     Fault("callbacks_rank_is_the_size", "bootstrap/make_bootstrap.cc",
           "given.rank < 0 || given.rank >= given.size) {", "given.rank < 0 || given.rank > given.size) {",
           UNIT, "CallbackBootstrap*"),
