@@ -55,6 +55,8 @@ TEST(Options, Mistakes) {
                                                {"--timeout", "0", "prog"},
                                                {"--np=", "prog"},
                                                {"--ntasks=", "4", "prog"},
+                                               {"--host=", "prog"},
+                                               {"--nodelist=", "prog"},
                                                {"--timeout", "soon", "prog"},
                                                {"--timeout", "nan", "prog"},
                                                {"--timeout", "inf", "prog"},
