@@ -57,6 +57,7 @@ class Remote : public testing::Test {
 struct Failure {
   ibcoll_status_t status = IBCOLL_OK;
   double seconds = 0;
+  std::string why;
 };
 Failure call_until_failure(ibcoll_context_t context, const CallParams& params) {
   CheckedCall call(ibcoll_team_world(context), params);
@@ -68,13 +69,13 @@ Failure call_until_failure(ibcoll_context_t context, const CallParams& params) {
     failure.seconds = seconds_now() - begin;
     if (failure.status == IBCOLL_OK) call.verify(round);
   }
-  const std::string why = ibcoll_last_error();
+  failure.why = ibcoll_last_error();
   call.scribble();
   const double begin = seconds_now();
   ibcoll_context_destroy(context);
   expect(seconds_now() - begin < kSoon, "{:.1f} s to leave the job", seconds_now() - begin);
   expect(call.scribbled(), "memory was written after the call had returned");
-  expect(failure.status == IBCOLL_ERR_PEER_FAILED, "{}: {}", static_cast<int>(failure.status), why);
+  expect(failure.status == IBCOLL_ERR_PEER_FAILED, "{}: {}", static_cast<int>(failure.status), failure.why);
   return failure;
 }
 
@@ -110,6 +111,9 @@ TEST_P(SilentHost, IsFoundWithinThePeerTimeout) {
     if (silence.after == 0 && !expect(await([&] { return pulled->load(); }), "no cable is pulled")) return 1;
     const Failure failure = call_until_failure(context, silence.call);
     expect(failure.seconds < kFound, "{:.1f} s until the silence was noticed", failure.seconds);
+    const std::string host = Machines::address(self.rank < kRanks / 2 ? 1 : 0);
+    expect(failure.why.find(fmt::format("its host {} has not answered", host)) != std::string::npos,
+           "the silent host {} is not named: {}", host, failure.why);
     if (puller.joinable()) puller.join();
     return complaints() > 0 ? 1 : 0;
   });

@@ -67,7 +67,7 @@ FAULTS = [
           "static_cast<int64_t>(seconds * 1e3)", "static_cast<int64_t>(seconds * 1e6)",
           BOOTSTRAPS, NEVER_COMES),
     Fault("mpi_exchanges_after_one_that_hangs", "bootstrap/mpi/ibcoll_mpi.cc",
-          "  peers.stuck = true;\n", "",
+          "peers.stuck = true;", "peers.stuck = false;",
           BOOTSTRAPS, NEVER_COMES),
     Fault("mpi_communicator_of_the_program", "bootstrap/mpi/ibcoll_mpi.cc",
           "MPI_Comm_dup(comm, &peers->comm)", "((peers->comm = comm), MPI_SUCCESS)",
