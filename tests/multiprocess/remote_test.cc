@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <functional>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "tests/multiprocess/checked_call.h"
