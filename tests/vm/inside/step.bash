@@ -22,7 +22,7 @@ step() {
   local name=$1 seconds=$2 log status=0 started=${EPOCHREALTIME//[!0-9]/} took word=ok
   wanted "$name" || return 0
   log=$logs/${name//[^A-Za-z0-9_.-]/_}.log
-  (timeout -k 2 "$seconds" bash -e -o pipefail -c "$3") </dev/null >"$log" 2>&1 || status=$?
+  (timeout -k 10 "$seconds" bash -e -o pipefail -c "$3") </dev/null >"$log" 2>&1 || status=$?
   took=$(((${EPOCHREALTIME//[!0-9]/} - started) / 1000))
   if [[ $status -eq 0 ]]; then passed=$((passed + 1)); else failed=$((failed + 1)) word=FAILED; fi
   printf '%-6s %3d.%d s  %s\n' "$word" $((took / 1000)) $((took % 1000 / 100)) "$name"
