@@ -50,7 +50,7 @@ def wait_until(condition, seconds=30):
 
 
 class Booted(unittest.TestCase):
-    """Each boots a machine, which takes seconds of processor time: the suite vm_all."""
+    """Each boots a machine, which takes seconds of processor time: the suite sweep_vm."""
 
     @classmethod
     def setUpClass(cls):
