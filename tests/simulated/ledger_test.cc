@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/engine/channel.h"
+#include "tools/ibcoll_sim/calls.h"
 #include "tools/ibcoll_sim/model.h"
 
 namespace ibcoll::simulator {
@@ -79,6 +80,19 @@ TEST(SimModel, ShapesOfTeams) {
   EXPECT_EQ(team_shape(options).area_bytes, 0u);
   options.nodes = 1;
   EXPECT_TRUE(team_shape(options).single_copy);
+}
+
+// The rank with most to send decides, and the one with most to receive, whichever they are.
+TEST(SimModel, AddressesAreForTheLargestBuffers) {
+  oracle::CallParams params;
+  params.collective = IBCOLL_ALLTOALLV;
+  params.p = 4;
+  params.sizes = [](int source, int destination) {
+    return uint64_t{source == 3 ? 1000u : destination == 2 ? 50u : 1u};
+  };
+  const Calls calls(params, false);
+  ASSERT_TRUE(calls.status().ok());
+  EXPECT_EQ(calls.nothing().size(), 4000u + 1150u);
 }
 
 // One message takes alpha + gap, one more of a stream the gap.
