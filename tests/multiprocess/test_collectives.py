@@ -27,7 +27,7 @@ KINDS = {"11x1": "0/4", "3x2": "1/2", "8x2": "2/4", "11x4": "3/4"}
 SIZES_ON = {"3x1": "auto", "7x1": "copy", "3x2": "zero_copy", "9x4": "auto"}
 IN_PLACE_ON = {"3x1": "copy", "5x2": "auto", "6x4": "zero_copy"}
 KINDS_OF_SIZES = ["7x1", "3x2"]
-KINDS_IN_PLACE = ["3x1", "6x4"]
+KINDS_IN_PLACE = ["3x1", "5x2"]
 
 
 def chosen(layouts, kinds):
@@ -37,8 +37,10 @@ def chosen(layouts, kinds):
 
 
 def sizes(processes):
-    """Nothing, one byte, odd ones below and above the eager limit of 8 K; far above it where few ranks copy."""
-    return f"0:{262145 if processes <= 3 else 30001}"
+    """Nothing, one byte, and an odd number far above the eager limit of 8 K. In a sweep odd ones below and above that
+    limit, too, and more where few ranks copy."""
+    most = 262145 if SWEEP and processes <= 3 else 30001
+    return ["--bytes", f"0:{most}", "--factor", "23" if SWEEP else str(most)]
 
 
 class Collectives(unittest.TestCase):
@@ -88,9 +90,8 @@ def add_sizes(layout, scheme, *options):
     processes = int(layout.split("x", maxsplit=1)[0])
 
     def case(self):
-        ran = self.perf(layout, "all", "--iterations", "2", "--warmup", "0", "--bytes", sizes(processes),
-                        "--factor", "23", "--scheme", scheme, "--root", str(SCHEMES.index(scheme) % processes),
-                        *options)
+        ran = self.perf(layout, "all", "--iterations", "2", "--warmup", "0", *sizes(processes), "--scheme", scheme,
+                        "--root", str(SCHEMES.index(scheme) % processes), *options)
         self.assertEqual(len({row["collective"] for row in ran}), 16)
 
     setattr(Collectives, f"test_sizes_{layout}_{scheme}{'_'.join(options)}", case)

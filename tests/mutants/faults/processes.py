@@ -55,7 +55,7 @@ FAULTS = [
           "info.tcpi_retransmits > 0 || info.tcpi_probes > 0", "info.tcpi_probes > 0",
           REMOTE, "*SilentHost*"),
     Fault("each_try_to_connect_has_its_own_time", "runtime/ucx/socket_watch.cc",
-          "return now - since->second > patience_;", "return now - socket.since > patience_;",
+          "return now - since->second > patience_;", "return now - std::max(since->second, socket.since) > patience_;",
           REMOTE, "*SilentHost*"),
     Fault("a_busy_rank_is_silent", "runtime/ucx/socket_watch.cc",
           "    socket.unanswered_since = 0;\n    return false;\n", "    socket.unanswered_since = 0;\n",
