@@ -3,16 +3,20 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 
 namespace ibcoll::multiprocess {
@@ -30,6 +34,24 @@ bool run_in(int network, const std::string& command) {
   if (pid == 0) {
     if (::setns(network, CLONE_NEWNET) == 0) ::execvp(arguments[0], arguments.data());
     ::_exit(127);
+  }
+  int status = -1;
+  return ::waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+// The kernel says a while after "up" that a device runs; UCX takes none that does not. False: not within a minute.
+bool await_running_device(int network) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    if (::setns(network, CLONE_NEWNET) != 0) ::_exit(1);
+    const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    for (int tries = 0; tries < 6000; ++tries) {
+      ifreq device{};
+      std::strcpy(device.ifr_name, "eth0");
+      if (::ioctl(socket, SIOCGIFFLAGS, &device) == 0 && (device.ifr_flags & IFF_RUNNING)) ::_exit(0);
+      ::usleep(10'000);
+    }
+    ::_exit(1);
   }
   int status = -1;
   return ::waitpid(pid, &status, 0) == pid && status == 0;
@@ -110,7 +132,8 @@ void Machines::connect(int machine) const {
   must(run_in(switch_.network, fmt::format("ip link add name {} type veth peer name eth0 netns {}", port, it.keeper)) &&
            run_in(switch_.network, fmt::format("ip link set {} master switch up", port)) &&
            run_in(it.network, fmt::format("ip address add {}/24 dev eth0", address(machine))) &&
-           run_in(it.network, "ip link set lo up") && run_in(it.network, "ip link set eth0 up"),
+           run_in(it.network, "ip link set lo up") && run_in(it.network, "ip link set eth0 up") &&
+           await_running_device(it.network),
        "a network device");
 }
 
