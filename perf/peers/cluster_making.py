@@ -48,6 +48,15 @@ def shape(namespace, link, rate):
         "latency", QUEUE)
 
 
+def await_running(namespace, link):
+    """The kernel says a while after "up" that a device runs; UCX takes none that does not."""
+    end = time.monotonic() + 60
+    while " state UP " not in run("ip", "-n", namespace, "link", "show", link):
+        if time.monotonic() > end:
+            raise ClusterError(f"{link} of {namespace} is not up after 60 s; is the machine overloaded?")
+        time.sleep(0.01)
+
+
 def make_node(nodes, node, rate):
     namespace = nodes.namespace(node)
     run("ip", "netns", "add", namespace)
@@ -56,6 +65,7 @@ def make_node(nodes, node, rate):
     run("ip", "-n", namespace, "address", "add", f"{address(node)}/24", "dev", "eth0")
     run("ip", "-n", namespace, "link", "set", "eth0", "up")
     run("ip", "-n", namespace, "link", "set", "lo", "up")
+    await_running(namespace, "eth0")
     shape(namespace, "eth0", rate)  # what the node sends
     shape(nodes.switch, node, rate)  # what it receives
     for folder in ("shm", "tmp"):
