@@ -212,6 +212,8 @@ TEST_P(DroppedPut, TooSmallOrElsewhere) {
   lie = region;
   lie.address -= 500;
   ASSERT_TRUE(world->put(0, 1, lie, std::span(source).first(600), numbered(1)));
+  lie.address = region.address + 500;
+  ASSERT_TRUE(world->put(0, 1, lie, std::span(source).first(600), numbered(1)));
   lie.address = region.address + 1'000'000'000'000;
   ASSERT_TRUE(world->put(0, 1, lie, std::span(source).first(600), numbered(1)));
   ASSERT_TRUE(world->send(0, 1, numbered(2), {}));

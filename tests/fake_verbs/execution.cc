@@ -44,7 +44,7 @@ void cut(Message& message) {
 
 bool QueuePair::move() {
   if (is_removed(context)) return false;
-  if (state == IBV_QPS_ERR) return flush();
+  if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) return flush();
   // Begins with one of three; what is nothing to do passes on to the next.
   const size_t first = fabric().pick(3);
   for (size_t i = 0; i < 3; ++i) {
@@ -197,13 +197,17 @@ bool QueuePair::complete_first() {
   requests.pop_front();
   --executed;
   report(done, done.status);
-  if (done.status != IBV_WC_SUCCESS) enter_error();
+  if (done.status == IBV_WC_SUCCESS) return true;
+  if (qp_type == IBV_QPT_UD)
+    state = IBV_QPS_SQE;  // it still receives
+  else
+    enter_error();
   return true;
 }
 
 bool QueuePair::flush() {
   if (!rank_of(context).traits.flushes) return false;
-  const bool of_send = !requests.empty() && (receives.empty() || fabric().pick(2) == 0);
+  const bool of_send = !requests.empty() && (receives.empty() || state == IBV_QPS_SQE || fabric().pick(2) == 0);
   if (of_send) {
     const Request done = std::move(requests.front());
     requests.pop_front();
@@ -211,7 +215,7 @@ bool QueuePair::flush() {
     report(done, IBV_WC_WR_FLUSH_ERR);
     return true;
   }
-  if (receives.empty()) return false;
+  if (receives.empty() || state == IBV_QPS_SQE) return false;
   const uint64_t id = receives.front().id;
   receives.pop_front();
   receive_queue().add(completion(id, IBV_WC_WR_FLUSH_ERR), *this, 1, true);

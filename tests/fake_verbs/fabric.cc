@@ -100,7 +100,6 @@ Counts operator-(const Counts& after, const Counts& before) {
 void begin(uint64_t seed) {
   Fabric& all = fabric();
   const Lock lock(all.mutex);
-  all.misuses.clear();
   if (all.objects > 0) all.misuse("objects are left of the fabric before: " + std::to_string(all.objects));
   all.random.seed(seed);
   all.script = {};
@@ -108,7 +107,6 @@ void begin(uint64_t seed) {
   all.opened = 0;
   all.ranks.clear();
   all.datagrams.clear();
-  all.events.clear();
 }
 
 Script& script() { return fabric().script; }
@@ -127,6 +125,7 @@ std::vector<ibv_event_type> events(int number) {
 }
 void forget_events() {
   const Lock lock(fabric().mutex);
+  fabric().misuses.clear();
   fabric().events.clear();
 }
 bool overrun(int number) {

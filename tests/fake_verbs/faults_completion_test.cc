@@ -28,6 +28,29 @@ TEST_F(FaultTest, AfterTheLastRetryAMessageComesOnce) {
     }
 }
 
+// What has landed and was not handed out yet is not sent again either.
+TEST_F(FaultTest, MessagesThatWaitToBeHandedOutComeOnce) {
+  constexpr uint32_t kMessages = 20;
+  auto world = make_connected(2, {"IBCOLL_VERBS_NOTIFY=imm"});
+  ASSERT_TRUE(world);
+  fail_write(kMessages, {IBV_WC_RETRY_EXC_ERR, true});
+  world->put_to_sleep(1);
+  for (uint32_t i = 1; i <= kMessages; ++i) ASSERT_TRUE(world->send(0, 1, numbered(i), {}));
+  settle(*world);
+  uint32_t next = 1;
+  for (int i = 0; i < 3'000; ++i) {
+    world->pump();
+    Event event;
+    if (i % 100 != 0 || world->at(1).poll({&event, 1}) == 0) continue;
+    EXPECT_EQ(event.kind, Event::Kind::kMessage);
+    EXPECT_EQ(event.note.op, next++);
+  }
+  EXPECT_EQ(next, kMessages + 1);
+  world->wake_up(1);
+  ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 0, 1, 3));
+  EXPECT_EQ(world->counter(0, "reconnections"), 1);
+}
+
 // All others say that something is wrong with this rank's requests, or its device.
 TEST_F(FaultTest, AnyOtherErrorLosesThePeerWithTheDevicesWords) {
   for (const ibv_wc_status status :

@@ -30,7 +30,10 @@ class Polled final : public conformance::Group {
 
 // A new fabric for each test, which leaves no objects and has done nothing that no program may do.
 class EachTest final : public testing::EmptyTestEventListener {
-  void OnTestStart(const testing::TestInfo&) override { begin(conformance::test_seed()); }
+  void OnTestStart(const testing::TestInfo&) override {
+    forget_events();
+    begin(conformance::test_seed());
+  }
   void OnTestEnd(const testing::TestInfo& test) override {
     for (const std::string& what : misuses()) ADD_FAILURE() << what;
     for (const auto& [rank, happened] : fabric().events)

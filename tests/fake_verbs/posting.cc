@@ -25,7 +25,7 @@ void count(const QueuePair& queue_pair, const ibv_send_wr& request) {
 
 int QueuePair::post(const ibv_send_wr& request) {
   if (is_removed(context)) return EIO;
-  if (state != IBV_QPS_RTS && state != IBV_QPS_ERR) return EINVAL;
+  if (state != IBV_QPS_RTS && state != IBV_QPS_SQE && state != IBV_QPS_ERR) return EINVAL;
   if (const int code = faults().post_send ? faults().post_send(request) : 0; code != 0) return code;
   if (requests_held == cap.max_send_wr) return ENOMEM;
   const bool is_inline = (request.send_flags & IBV_SEND_INLINE) != 0;

@@ -49,7 +49,7 @@ struct QueuePair : ibv_qp {
   Faults& faults() const { return rank_of(context).faults; }
   CompletionQueue& send_queue() const { return static_cast<CompletionQueue&>(*send_cq); }
   CompletionQueue& receive_queue() const { return static_cast<CompletionQueue&>(*recv_cq); }
-  bool can_receive() const { return state == IBV_QPS_RTR || state == IBV_QPS_RTS; }
+  bool can_receive() const { return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQE; }
   bool port_is_up() const { return !is_removed(context) && rank_of(context).traits.port == IBV_PORT_ACTIVE; }
   bool is_own_peer() const { return qp_type == IBV_QPT_RC && attributes.dest_qp_num == qp_num; }
   ibv_wc completion(uint64_t id, ibv_wc_status status) const;

@@ -96,7 +96,7 @@ struct Script {
   uint32_t slowest = 4;  // polls that an acknowledgement takes
 };
 
-// A new fabric. No device may be open.
+// A new fabric. No device may be open. Misuses and events of the one before stay.
 void begin(uint64_t seed);
 Script& script();
 Rank& rank(int number);
@@ -106,6 +106,7 @@ uint64_t polls();
 std::vector<std::string> misuses();
 // Asynchronous events of the rank's device, as ibv_get_async_event() would report them.
 std::vector<ibv_event_type> events(int number);
+// And misuses.
 void forget_events();
 // The rank's largest completion queue overruns. False: it has none.
 bool overrun(int number);

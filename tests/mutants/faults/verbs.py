@@ -50,7 +50,7 @@ FAULTS = [
           FAKE_VERBS, "*DroppedPut*"),
     Fault("verbs_delivered_is_handed_out", "runtime/verbs/connection.cc",
           "mine.delivered = peer.receiving.delivered();", "mine.delivered = peer.receiving.handed_out();",
-          FAKE_VERBS, RECONNECTION + ":ReconnectionTest*"),
+          FAKE_VERBS, "*HandedOut*"),
     Fault("verbs_windows_of_the_first_connection", "runtime/verbs/windows.cc",
           "    if (keys.epoch > 1) {", "    if (keys.epoch > 2) {",
           FAKE_VERBS, WINDOWS),
