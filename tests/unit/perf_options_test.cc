@@ -63,7 +63,8 @@ TEST(ParseOptions, AllCollectivesInTheirOrder) {
 }
 
 TEST(ParseOptions, WordsThatDoNotGoTogether) {
-  const std::vector<std::vector<const char*>> mistakes = {{"all", "--algorithm", "ring"},
+  const std::vector<std::vector<const char*>> mistakes = {{"all", "--algorithm", "dissemination"},
+                                                          {"all", "--algorithm", "ring"},
                                                           {"bcast", "--algorithm", "rong"},
                                                           {"allreduce", "--op", "minloc"},
                                                           {"allreduce", "--op", "band", "--type", "double"},

@@ -36,7 +36,7 @@ FAULTS = [
           LAUNCHER_PARTS, "ByteQueueTest*"),
     Fault("empty_value_of_a_spelling", RUN + "command_words.cc",
           "takes_value && equals + 1 < word.size())", "takes_value && equals < word.size())",
-          LAUNCHER_PARTS, "Options*"),
+          LAUNCHER_PARTS, "Options*", same="an empty word is refused as well, in other words"),
     Fault("colon_of_an_argument_separates", RUN + "command_words.cc",
           "const auto end = takes_all ? words.end() : std::find(", "const auto end = std::find(",
           LAUNCHER_PARTS, "Options*"),
