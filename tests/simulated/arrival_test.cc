@@ -24,6 +24,7 @@ struct Late {
   int rank;                // the late one
   Time by;
   bool nobody_waits_for_its_node = false;  // asked for though the algorithm does not promise it
+  uint64_t parameter = 0;                  // 0: what the algorithm chooses
 
   bool lanes() const { return nobody_waits_for_its_node || std::string_view(algorithm) == "pap_shm_lanes"; }
   bool shm() const { return std::string_view(algorithm).find("shm") != std::string_view::npos; }
@@ -76,7 +77,8 @@ Outcome run_late(const Late& late) {
   Time arrived = 0;
   std::vector<std::unique_ptr<Request>> requests;
   for (int rank = 0; rank < p; ++rank) {
-    requests.push_back(make_request(job.team(team, rank), call, *find_algorithm(late.collective, late.algorithm)));
+    requests.push_back(
+        make_request(job.team(team, rank), call, *find_algorithm(late.collective, late.algorithm), late.parameter));
     SimStep step;
     step.request = requests.back().get();
     if (rank == late.rank) step.delay_ns = late.by;
@@ -251,11 +253,19 @@ TEST(Scatter, OthersHaveTheirBlocksBeforeTheLateRankComes) {
 }
 
 TEST(Barrier, NobodyLeavesBeforeTheLateRankHasCome) {
-  for (const int p : {2, 3, 5, 8, 13})
-    for (int rank = 0; rank < p; ++rank) {
-      const Late late{IBCOLL_BARRIER, "dissemination", IBCOLL_SCHEME_AUTO, 0, node_layout(p, 0), rank, kLate};
-      EXPECT_FALSE(run_late(late).left_before) << p << ", rank " << rank;
-    }
+  for (const Algorithm* const a : algorithms()) {
+    if (a->collective != IBCOLL_BARRIER) continue;
+    int calls = 0;
+    for (const int p : {2, 3, 5, 8, 13})
+      for (int rank = 0; rank < 2 * p; ++rank) {
+        Late late{IBCOLL_BARRIER, a->name, IBCOLL_SCHEME_AUTO, 0, node_layout(p, rank / p), rank % p, kLate};
+        late.parameter = a->parameter.unit == Parameter::Unit::kNone ? 0 : 2;  // a tree of several levels
+        if (!applies_to(late)) continue;
+        EXPECT_FALSE(run_late(late).left_before) << a->name << ", " << p << ", rank " << rank;
+        ++calls;
+      }
+    EXPECT_GT(calls, 0) << a->name;
+  }
 }
 
 // What the plain form is for: it waits for the late rank before it serves those behind it.

@@ -24,7 +24,7 @@ struct Letter {
   Note note;
   std::vector<std::byte> payload;
   bool failure = false;
-  uint64_t put_done = 0;  // the token of a put whose source is reusable
+  uint64_t put_done = 0;  // the token of a put whose source is reusable; of a failure: why the rank cannot be reached
 };
 
 // What all engines share: the time, and what is under way to each.
@@ -76,9 +76,9 @@ class WireTransport : public Transport {
     }
     for (size_t i = 0; i < read_.size(); ++i) {
       const Letter& letter = read_[i];
-      const Event::Kind kind = letter.put_done  ? Event::Kind::kSent
-                               : letter.failure ? Event::Kind::kPeerFailed
-                                                : Event::Kind::kMessage;
+      const Event::Kind kind = letter.failure    ? Event::Kind::kPeerFailed
+                               : letter.put_done ? Event::Kind::kSent
+                                                 : Event::Kind::kMessage;
       events[i] = {kind, letter.from, letter.note, letter.payload, letter.put_done};
     }
     return read_.size();

@@ -282,14 +282,28 @@ TEST_F(NodeWindowMemory, ComesAllAtOnceWhereThereIsEnough) {
   EXPECT_EQ(memory_.backed, backed);
 }
 
+TEST_F(NodeWindowMemory, OfAreasEndsWhereTheyEnd) {
+  constexpr uint64_t kOdd = 5 * 4096;  // no power of two
+  CountedMemory memory(NodeWindow::footprint(2, kOdd));
+  ASSERT_TRUE(NodeWindow::prepare(memory, 0, kTag, 2, kOdd).ok());
+  NodeWindow one(&memory, *memory.at(0, 1), kOdd, jobs_, 0, {}, true, 0);
+  ASSERT_TRUE(one.try_next_step(8));
+  one.publish(1);
+  const uint64_t before = memory.backed;
+  ASSERT_TRUE(one.try_next_step(kOdd));
+  EXPECT_EQ(memory.backed, before + 2 * NodeWindow::kBanks * kOdd);
+}
+
 TEST_F(NodeWindowMemory, IsAskedForBeforeItIsTouched) {
   memory_.most = memory_.backed;
   NodeWindow one = window(0), other = window(1);
   EXPECT_FALSE(one.try_next_step(8));
   EXPECT_EQ(one.trouble().code(), IBCOLL_ERR_NO_MEMORY);
   memory_.most += 2u * NodeWindow::kLines * 512 + memory_.backed;
+  const uint64_t before = memory_.backed;
   EXPECT_TRUE(other.try_next_step(8));
   EXPECT_TRUE(other.trouble().ok());
+  EXPECT_EQ(memory_.backed, before + 2u * NodeWindow::kLines * 512) << "what was refused is asked for again";
   other.publish(1);
   EXPECT_FALSE(other.try_next_step(kAreaBytes));
   EXPECT_EQ(other.trouble().code(), IBCOLL_ERR_NO_MEMORY);

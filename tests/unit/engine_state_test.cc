@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a request, a collective or a team leaves behind for the next one: nothing.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "tests/unit/engine_wire.h"
+
+namespace ibcoll {
+namespace {
+
+// A persistent collective that is started once in an hour has its whole time in each run.
+TEST_F(EngineTest, ATimeoutCountsFromTheLastStart) {
+  std::vector<std::unique_ptr<Call>> calls;
+  for (int rank = 0; rank < kRanks; ++rank) calls.push_back(make_call(team(rank), 10));
+  EXPECT_TRUE(calls[0]->request->start().ok());
+  wait_seconds(1);
+  for (const int rank : {1, 2}) EXPECT_TRUE(calls[static_cast<size_t>(rank)]->request->start().ok());
+  progress();
+  ASSERT_FALSE(calls[0]->request->in_flight());
+  wire_.now += 2 * limits_.timeout_ns;
+  EXPECT_TRUE(calls[0]->request->start().ok());
+  wait_seconds(1);
+  EXPECT_TRUE(calls[0]->request->in_flight());
+  EXPECT_TRUE(team(0).failure().ok()) << team(0).failure().text();
+}
+
+TEST_F(EngineTest, CollectivesMayEndInAnyOrder) {
+  auto first = make_call(team(0), 10), nothing = make_call(team(0), 0);
+  EXPECT_TRUE(first->request->start().ok());
+  EXPECT_TRUE(nothing->request->start().ok());
+  EXPECT_FALSE(nothing->request->in_flight());
+  EXPECT_EQ(team(0).completed(), 0u);
+  std::vector<std::unique_ptr<Call>> others;
+  for (const int rank : {1, 2}) {
+    others.push_back(make_call(team(rank), 10));
+    EXPECT_TRUE(others.back()->request->start().ok());
+  }
+  progress();
+  EXPECT_FALSE(first->request->in_flight());
+  EXPECT_EQ(team(0).completed(), 2u);
+}
+
+// A rank that waits asks once per stall, however often the engine looks.
+TEST_F(EngineTest, AStalledCollectiveAsksOncePerStall) {
+  auto call = make_call(team(0), 10);
+  EXPECT_TRUE(call->request->start().ok());
+  wire_.now += 1;
+  engines_[0]->check();
+  wire_.now += limits_.stall_ns + 1;
+  for (int look = 0; look < 10; ++look) engines_[0]->check();
+  EXPECT_EQ(std::count(wire_.kinds.begin(), wire_.kinds.end(), static_cast<uint16_t>(NoteKind::kProbe)), 1);
+}
+
+// That rank may be the first one of the team.
+TEST_F(EngineTest, ATeamLearnsThatARankIsOutOfReach) {
+  const auto code = static_cast<uint64_t>(static_cast<int64_t>(IBCOLL_ERR_SYSTEM));
+  wire_.boxes[1].push_back({0, {}, text("no route"), true, code});
+  progress();
+  EXPECT_EQ(team(1).failure().code(), IBCOLL_ERR_SYSTEM);
+  const auto late = make_team(1, 5);
+  EXPECT_EQ(late->failure().code(), IBCOLL_ERR_SYSTEM) << late->failure().text();
+}
+
+// The engine remembers the team of the last note. What stands in that memory later names no team.
+TEST_F(EngineTest, TheLastTeamIsForgottenWhenItIsFreed) {
+  constexpr int kJunk = 0x5a;
+  constexpr uint64_t kNoTeam = 0x5a5a5a5a5a5a5a5a;
+  const auto memory = std::make_unique<std::byte[]>(sizeof(Team) + alignof(Team));
+  void* place = memory.get();
+  size_t room = sizeof(Team) + alignof(Team);
+  ASSERT_TRUE(std::align(alignof(Team), sizeof(Team), place, room));
+  const auto placement = std::make_shared<const Placement>(std::vector<int>{0, 1, 2}, std::vector<int>{0, 1, 2});
+  Team* const other = new (place) Team(*engines_[0], 5, placement, 0, nullptr);
+  Note late{5, 0, 0, 0, 0, static_cast<uint16_t>(NoteKind::kCompleted), 0};
+  EXPECT_TRUE(transports_[1]->send(0, late, {}));
+  progress();
+  other->~Team();
+  std::memset(place, kJunk, sizeof(Team));
+  late.epoch = kNoTeam;
+  EXPECT_TRUE(transports_[1]->send(0, late, {}));
+  progress();
+  EXPECT_TRUE(team(0).failure().ok());
+}
+
+// Pieces of a long message may be longer than eager messages are.
+TEST_F(EngineTest, AnEarlyMessageHasRoomForItsPayload) {
+  const std::vector<std::byte> payload(4 * limits_.eager_bytes + 1000);
+  EarlyMessage* const lesser = engines_[0]->early_message(1, {}, ConstBytes(payload).first(1000));
+  engines_[0]->recycle(lesser);
+  EarlyMessage* const larger = engines_[0]->early_message(1, {}, payload);
+  EXPECT_GE(larger->capacity, payload.size());
+  engines_[0]->recycle(larger);
+}
+
+// In place a rank sends what lies where it receives: peers that ask compare this.
+TEST_F(EngineTest, InPlaceARankSendsWhatItReceives) {
+  std::vector<std::byte> buffer(60);
+  const uint64_t counts[] = {10, 20, 30}, displacements[] = {0, 10, 30};
+  Args args;
+  args.collective = IBCOLL_ALLTOALLV;
+  args.in_place = true;
+  args.recv = {buffer.data(), 0, counts, displacements};
+  const Request request(team(0), args, Choice{find_algorithm(IBCOLL_ALLTOALLV, "direct")}, IBCOLL_SCHEME_AUTO, 1);
+  EXPECT_EQ(request.pair_bytes(1).sent, 20u);
+  EXPECT_EQ(request.pair_bytes(2).received, 30u);
+}
+
+TEST_F(ExchangeTest, WhatWasLentBeforeIsNotSent) {
+  Exchange exchange(team(0), kSignature);
+  start(exchange);
+  exchange.lend(memory_);
+  start(exchange);
+  const auto address = reinterpret_cast<uint64_t>(memory_.data());
+  exchange.on_note(1, note(NoteKind::kWanted, 100), std::as_bytes(std::span(&address, 1)));
+  EXPECT_EQ(team(0).failure().code(), IBCOLL_ERR_MISMATCH);
+}
+
+// Short messages may go to a peer that has not arrived, and more of them after the first.
+TEST_F(ExchangeTest, APeerMayBeServedAgain) {
+  Exchange exchange(team(0), kSignature);
+  start(exchange);
+  for (int message = 0; message < 3; ++message) {
+    exchange.serve(1, 10, 1);
+    ASSERT_TRUE(exchange.has_arrival()) << message;
+    EXPECT_EQ(exchange.take_arrival(), 1);
+    EXPECT_FALSE(exchange.has_arrival());
+  }
+}
+
+// A peer has room for a message that nobody sends, or has sent one that nobody takes.
+TEST_F(ExchangeTest, WhatIsLeftAtTheEndIsAMismatch) {
+  const auto matched_after = [this](NoteKind kind, uint64_t epoch) {
+    const std::unique_ptr<Team> team = make_team(0, epoch);
+    Exchange exchange(*team, kSignature);
+    start(exchange);
+    EXPECT_TRUE(exchange.matched());
+    if (kind == NoteKind::kAnnounce)
+      advertise(exchange, 5000);
+    else
+      exchange.on_note(1, note(kind, 100), ConstBytes(memory_).first(100));
+    const bool matched = exchange.matched();
+    EXPECT_EQ(team->failure().ok(), matched);
+    exchange.close();
+    return matched;
+  };
+  EXPECT_FALSE(matched_after(NoteKind::kAnnounce, 5));
+  EXPECT_FALSE(matched_after(NoteKind::kEager, 6));
+}
+
+TEST_F(ExchangeTest, AMismatchAmongFewerRanksNamesRanksOfTheTeam) {
+  Exchange exchange(team(0), kSignature);
+  start(exchange);
+  const int ranks[] = {2, 0};
+  exchange.comm().among(ranks).mismatch(0, 5, 6, "bytes");
+  EXPECT_NE(team(0).failure().text().find("rank 0 and rank 2 do not fit"), std::string::npos)
+      << team(0).failure().text();
+}
+
+// Ranks that are served as they arrive are asked when none does.
+TEST_F(ExchangeTest, AWaitForArrivalsAwaitsThoseThatHaveNotCome) {
+  Exchange exchange(team(0), kSignature);
+  start(exchange);
+  exchange.serve(1, 5000, 1);
+  exchange.serve(2, 5000, 2);
+  advertise(exchange, 5000);
+  std::vector<int> asked;
+  waits::kArrival.awaited(
+      exchange, {&waits::kArrival}, [](void* to, int rank) { static_cast<std::vector<int>*>(to)->push_back(rank); },
+      &asked);
+  EXPECT_EQ(asked, (std::vector<int>{2}));
+}
+
+}  // namespace
+}  // namespace ibcoll
