@@ -207,11 +207,12 @@ class OwnMemory : public NodeMemory {
   bool can_read(int) const override { return false; }
   Status read(int, uint64_t, std::span<std::byte>) override {
     if (while_read) while_read();
-    return {};
+    return refuses ? error(IBCOLL_ERR_UNSUPPORTED, "the kernel refuses it") : Status();
   }
   Status confirm() override { return std::exchange(confirmed, Status()); }
 
   std::function<void()> while_read;
+  bool refuses = false;
   Status confirmed;
 };
 
@@ -263,12 +264,12 @@ class EngineOfANodeTest : public EngineTest {
   }
 
   OwnMemory node_;
+  Bell bells_[kRanks] = {};
+  Doorbell doorbells_[kRanks] = {{all_bells(), 0}, {all_bells(), 1}, {all_bells(), 2}};
 
  private:
   static constexpr uint64_t kArea = 64;
   std::vector<Cacheline> memory_{NodeWindow::footprint(kRanks, kArea) / sizeof(Cacheline) + 1};
-  Bell bells_[kRanks] = {};
-  Doorbell doorbells_[kRanks] = {{all_bells(), 0}, {all_bells(), 1}, {all_bells(), 2}};
   std::vector<Bell*> all_bells() { return {&bells_[0], &bells_[1], &bells_[2]}; }
 };
 
@@ -335,6 +336,26 @@ TEST_F(EngineOfANodeTest, WhoGivesUpWhileItsMemoryIsReadHasGivenNothing) {
       << teams[1]->failure().text();
   wait_seconds(1);
   EXPECT_EQ(received->status().code(), IBCOLL_ERR_SYSTEM);
+}
+
+// The owner sleeps until the reader's next step, and must send before that.
+TEST_F(EngineOfANodeTest, WhoMayNotReadWakesTheOwner) {
+  const auto teams = make_teams();
+  std::vector<std::byte> buffers[kRanks];
+  for (std::vector<std::byte>& buffer : buffers) buffer.resize(100);
+  const auto sent = start_bcast(*teams[0], buffers[0]);
+  uint32_t before = 0;
+  node_.refuses = true;
+  node_.while_read = [&] {
+    before = bells_[1].rung.load();
+    doorbells_[0].leave_word(1);
+  };
+  const auto received = start_bcast(*teams[1], buffers[1]);
+  EXPECT_EQ(bells_[1].rung.load(), before + 1);
+  node_.while_read = nullptr;
+  const auto also_received = start_bcast(*teams[2], buffers[2]);
+  progress();
+  for (const auto* const call : {&sent, &received, &also_received}) EXPECT_FALSE((*call)->in_flight());
 }
 
 // Another process may have got the number of one that has ended.

@@ -26,6 +26,19 @@ TEST_F(EngineTest, ATimeoutCountsFromTheLastStart) {
   EXPECT_TRUE(team(0).failure().ok()) << team(0).failure().text();
 }
 
+class EngineWithoutTimeout : public EngineTest {
+ protected:
+  EngineWithoutTimeout() { limits_.timeout_ns = 0; }
+};
+
+TEST_F(EngineWithoutTimeout, ACollectiveWaitsForever) {
+  auto call = make_call(team(0), 10);
+  EXPECT_TRUE(call->request->start().ok());
+  wait_seconds(1000);
+  EXPECT_TRUE(call->request->in_flight());
+  EXPECT_TRUE(team(0).failure().ok()) << team(0).failure().text();
+}
+
 TEST_F(EngineTest, CollectivesMayEndInAnyOrder) {
   auto first = make_call(team(0), 10), nothing = make_call(team(0), 0);
   EXPECT_TRUE(first->request->start().ok());
@@ -61,6 +74,36 @@ TEST_F(EngineTest, ATeamLearnsThatARankIsOutOfReach) {
   EXPECT_EQ(team(1).failure().code(), IBCOLL_ERR_SYSTEM);
   const auto late = make_team(1, 5);
   EXPECT_EQ(late->failure().code(), IBCOLL_ERR_SYSTEM) << late->failure().text();
+}
+
+// Notes that come early lie in few lists: the last one of a list may be taken before others.
+TEST_F(EngineTest, EarlyNotesOfLaterCallsAreKeptInOrder) {
+  constexpr uint32_t kCalls = 256;  // more than there are lists
+  for (uint32_t later = 2; later < kCalls; later *= 2) {
+    std::vector<std::unique_ptr<Team>> made;
+    for (int rank = 0; rank < kRanks; ++rank) made.push_back(make_team(rank, 10 + later));
+    std::vector<std::unique_ptr<Call>> calls;
+    const auto start = [&](int rank) {
+      calls.push_back(make_call(*made[static_cast<size_t>(rank)], 10));
+      EXPECT_TRUE(calls.back()->request->start().ok());
+    };
+    start(2);
+    const Note note{10 + later, 0,
+                    1 + later,  calls[0]->request->exchange().signature(),
+                    0,          static_cast<uint16_t>(NoteKind::kConsumed),
+                    0};
+    made[0]->on_note(1, note, {});  // before that of rank 2's first call
+    progress(2);
+    for (const int rank : {0, 1}) start(rank);
+    for (uint32_t i = 1; i < later; ++i)
+      for (const int rank : {0, 1, 2}) start(rank);
+    progress();
+    start(2);
+    progress(2);
+    for (const int rank : {0, 1}) start(rank);
+    progress();
+    for (const auto& call : calls) ASSERT_FALSE(call->request->in_flight()) << later;
+  }
 }
 
 // The engine remembers the team of the last note. What stands in that memory later names no team.
@@ -105,6 +148,31 @@ TEST_F(EngineTest, InPlaceARankSendsWhatItReceives) {
   const Request request(team(0), args, Choice{find_algorithm(IBCOLL_ALLTOALLV, "direct")}, IBCOLL_SCHEME_AUTO, 1);
   EXPECT_EQ(request.pair_bytes(1).sent, 20u);
   EXPECT_EQ(request.pair_bytes(2).received, 30u);
+}
+
+// A peer that waits says what it sends and expects; more is as wrong as less, in both directions.
+TEST_F(EngineTest, APeerThatAsksMustAgreeOnBothDirections) {
+  const auto failure_with = [this](uint64_t sent, uint64_t received) {
+    const uint64_t epoch = 100 + 1000 * sent + received;
+    const std::unique_ptr<Team> team = make_team(0, epoch);
+    std::vector<std::byte> from(60), into(60);
+    const uint64_t sends[] = {10, 20, 30}, counts[] = {10, 25, 25}, displacements[] = {0, 10, 35};
+    Args args;
+    args.collective = IBCOLL_ALLTOALLV;
+    args.send = {from.data(), 0, sends, displacements};
+    args.recv = {into.data(), 0, counts, displacements};
+    Request request(*team, args, Choice{find_algorithm(IBCOLL_ALLTOALLV, "direct")}, IBCOLL_SCHEME_AUTO, 1);
+    EXPECT_TRUE(request.start().ok());
+    const PairBytes theirs{sent, received};
+    const Note asks{epoch, 0, 1, 1, 0, static_cast<uint16_t>(NoteKind::kProbe), 0};
+    team->on_note(1, asks, std::as_bytes(std::span(&theirs, 1)));
+    return team->failure().code();
+  };
+  EXPECT_EQ(failure_with(25, 20), IBCOLL_OK);
+  for (const uint64_t other : {uint64_t{1}, uint64_t{50}}) {
+    EXPECT_EQ(failure_with(other, 20), IBCOLL_ERR_MISMATCH) << other;
+    EXPECT_EQ(failure_with(25, other), IBCOLL_ERR_MISMATCH) << other;
+  }
 }
 
 TEST_F(ExchangeTest, WhatWasLentBeforeIsNotSent) {

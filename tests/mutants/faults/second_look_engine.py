@@ -31,7 +31,7 @@ FAULTS = [
           UNIT, ENGINE),
     Fault("again_served_peer_stays_ready", "runtime/engine/exchange.cc",
           "  if (!arrived) c.in_ready = false;\n", "",
-          SIMULATED, f"{SOME_ALGORITHMS}:{SEEDS}:*ArrivalAware*:*LongVectors*"),
+          UNIT, ENGINE),
     Fault("again_landed_message_is_announced", "runtime/engine/exchange_receive.cc",
           "    if (c.untold == m) c.untold = m->next;\n", "",
           SIMULATED, f"{SOME_ALGORITHMS}:{SEEDS}:*LongVectors*"),
