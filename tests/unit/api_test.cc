@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -13,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/comm/reduce/operation.h"
 #include "runtime/include/ibcoll.h"
 #include "tests/unit/arguments_of.h"
 #ifdef IBCOLL_COUNTS_ALLOCATIONS
@@ -160,6 +163,94 @@ TEST_F(Api, ATeamHasARankOnce) {
   EXPECT_NE(std::string(ibcoll_last_error()).find("rank 0 is listed twice"), std::string::npos) << ibcoll_last_error();
   ASSERT_EQ(ibcoll_team_create(world_, twice, 1, &team), IBCOLL_OK) << ibcoll_last_error();
   EXPECT_EQ(ibcoll_team_free(team), IBCOLL_OK);
+}
+
+// Also where the program has not set it to NULL before.
+TEST_F(Api, WhatIsNotMadeIsNull) {
+  const int beyond[] = {1};
+  ibcoll_team_t team = world_;
+  EXPECT_EQ(ibcoll_team_create(world_, beyond, 1, &team), IBCOLL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(team, nullptr);
+  ibcoll_collective_args_t wrong = args(IBCOLL_ALLGATHER);
+  wrong.algorithm = "magic";
+  auto request = reinterpret_cast<ibcoll_request_t>(this);
+  EXPECT_EQ(ibcoll_collective_init(world_, &wrong, &request), IBCOLL_ERR_NOT_APPLICABLE);
+  EXPECT_EQ(request, nullptr);
+  ibcoll_context_t context = context_;
+  const ibcoll_context_params_t params{};  // without its size
+  EXPECT_EQ(ibcoll_context_create(&params, &context), IBCOLL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(context, nullptr);
+}
+
+TEST_F(Api, TheWorldBelongsToItsContext) { EXPECT_EQ(ibcoll_team_free(world_), IBCOLL_ERR_INVALID_ARGUMENT); }
+
+TEST_F(Api, AForkedChildIsRefused) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(ibcoll_barrier(world_) == IBCOLL_ERR_UNSUPPORTED ? 0 : 1);
+  int status = 1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+sighandler_t handler_of(int signal) {
+  struct sigaction now {};
+  ::sigaction(signal, nullptr, &now);
+  return now.sa_handler;
+}
+
+TEST(ApiSignals, AHandlerOfTheProgramStays) {
+  const auto own = [](int) {};
+  const sighandler_t before = std::signal(SIGUSR1, own);
+  ibcoll_context_t context = nullptr;
+  ASSERT_EQ(ibcoll_context_create(nullptr, &context), IBCOLL_OK) << ibcoll_last_error();
+  EXPECT_EQ(handler_of(SIGUSR1), static_cast<sighandler_t>(own));
+  EXPECT_EQ(ibcoll_context_destroy(context), IBCOLL_OK);
+  EXPECT_EQ(handler_of(SIGUSR1), static_cast<sighandler_t>(own));
+  std::signal(SIGUSR1, before);
+}
+
+TEST(ApiSignals, TheReportIsThereAsLongAsTheContext) {
+  const sighandler_t before = std::signal(SIGUSR1, SIG_DFL);
+  for (int round = 0; round < 2; ++round) {
+    ibcoll_context_t context = nullptr;
+    ASSERT_EQ(ibcoll_context_create(nullptr, &context), IBCOLL_OK) << ibcoll_last_error();
+    EXPECT_NE(handler_of(SIGUSR1), SIG_DFL);
+    EXPECT_EQ(ibcoll_context_destroy(context), IBCOLL_OK);
+    EXPECT_EQ(handler_of(SIGUSR1), SIG_DFL);
+  }
+  std::signal(SIGUSR1, before);
+}
+
+// The second block of the memory that the displacement names; the first one stays as it is.
+TEST_F(Api, ShorthandsHandDisplacementsOver) {
+  const uint64_t bytes = sizeof send_[0], behind = sizeof send_[0];
+  const auto expect_second = [&](ibcoll_status_t status, int64_t value, const char* what) {
+    EXPECT_EQ(status, IBCOLL_OK) << what << ": " << ibcoll_last_error();
+    EXPECT_TRUE(recv_[0] == 0 && recv_[1] == value) << what;
+    std::memset(recv_, 0, sizeof recv_);
+  };
+  expect_second(ibcoll_allgatherv(world_, send_, recv_, &bytes, &behind), 1, "allgatherv");
+  expect_second(ibcoll_gatherv(world_, send_, bytes, recv_, &bytes, &behind, 0), 1, "gatherv");
+  expect_second(ibcoll_scatterv(world_, send_, &bytes, &behind, recv_ + 1, bytes, 0), 2, "scatterv");
+  expect_second(ibcoll_alltoallv(world_, send_, &bytes, &behind, recv_, &bytes, &behind), 2, "alltoallv");
+}
+
+// The request that a blocking call keeps is for the next call like it only.
+TEST_F(Api, BlockingCallsLookAtTheTypeAgain) {
+  ASSERT_EQ(ibcoll_allreduce(world_, send_, recv_, 3, IBCOLL_INT64, IBCOLL_SUM), IBCOLL_OK) << ibcoll_last_error();
+  std::memset(recv_, 0, sizeof recv_);
+  ASSERT_EQ(ibcoll_allreduce(world_, send_, recv_, 3, IBCOLL_INT32, IBCOLL_SUM), IBCOLL_OK) << ibcoll_last_error();
+  EXPECT_TRUE(recv_[0] == 1 && recv_[2] == 0);
+}
+
+TEST_F(Api, AnyNumberButZeroIsCommutative) {
+  const auto nothing = [](const void*, void*, uint64_t, ibcoll_type_t, void*) {};
+  for (const int commutative : {0, 1, 2, -1}) {
+    ibcoll_op_t op = nullptr;
+    ASSERT_EQ(ibcoll_op_create(nothing, nullptr, commutative, &op), IBCOLL_OK);
+    EXPECT_EQ(op->commutative, commutative != 0);
+    EXPECT_EQ(ibcoll_op_free(op), IBCOLL_OK);
+  }
 }
 
 TEST_F(Api, ErrorsBelongToTheThreadThatMadeThem) {

@@ -2,6 +2,7 @@
 #include "runtime/base/config.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -14,6 +15,7 @@
 
 #include "runtime/base/config_values.h"
 #include "runtime/base/json.h"
+#include "runtime/base/start_folder.h"
 
 namespace ibcoll {
 namespace {
@@ -142,6 +144,12 @@ TEST(Environment, UnknownVariableIsAWarningWithTheNearestName) {
   EXPECT_NE(config.value().warnings()[0].find("IBCOLL_TIMEOUT"), std::string::npos);
 }
 
+TEST(Environment, ANameIsNotTheBeginningOfAnother) {
+  const Result<Config> config = load({"IBCOLL_CONFIG_FILES=/nonexistent/ibcoll.conf"});
+  ASSERT_TRUE(config.ok()) << config.status().text();
+  EXPECT_EQ(config.value().warnings().size(), 1u);
+}
+
 TEST_F(ConfigFile, IsReadWithCommentsAndBlanksAndNamedWithTheLine) {
   Result<Config> config = load_file("# cluster\n\n  IBCOLL_NET = ucx   # no InfiniBand\r\nIBCOLL_TIMEOUT=inf");
   ASSERT_TRUE(config.ok()) << config.status().text();
@@ -171,6 +179,36 @@ TEST_F(ConfigFile, UnknownNameIsAWarning) {
   ASSERT_EQ(config.value().warnings().size(), 1u);
   EXPECT_NE(config.value().warnings()[0].find(path_ + ":1"), std::string::npos);
   EXPECT_NE(config.value().warnings()[0].find("IBCOLL_SCHEME"), std::string::npos);
+}
+
+TEST(ConfigFilePath, IsInTheFolderOfTheUserWhereNoneIsNamed) {
+  std::string home = "/tmp/ibcoll_config_test.XXXXXX";
+  ASSERT_NE(::mkdtemp(home.data()), nullptr);
+  std::filesystem::create_directory(home + "/.config");
+  std::ofstream(home + "/.config/ibcoll.conf") << "IBCOLL_NET = ucx\n";
+  const std::string variable = "HOME=" + home;
+  Result<Config> config = load({variable.c_str()});
+  std::filesystem::remove_all(home);
+  ASSERT_TRUE(config.ok()) << config.status().text();
+  EXPECT_EQ(config->text("IBCOLL_NET"), "ucx");
+  EXPECT_EQ(config->value("IBCOLL_NET").origin, home + "/.config/ibcoll.conf:1");
+}
+
+TEST(StartFolder, IsWhereTheProgramStarted) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path("/");
+  const std::string path = from_start_folder("traces");
+  std::filesystem::current_path(before);
+  EXPECT_EQ(path, before / "traces");
+  EXPECT_EQ(from_start_folder("/tmp/traces"), "/tmp/traces");
+}
+
+TEST(Json, ACopyChangesAlone) {
+  const Json original = {{"ranks", 3}};
+  Json copy = original;
+  copy.set("nodes", 2);
+  EXPECT_FALSE(original.contains("nodes"));
+  EXPECT_TRUE(copy.contains("ranks"));
 }
 
 TEST(ConfigFilePath, NamedButMissingOrADirectoryIsAnError) {

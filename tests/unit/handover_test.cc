@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <csignal>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -98,6 +100,23 @@ TEST_F(Handover, IsNotToAnotherUser) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0) << "1: it was handed over";
   expect_handover();
+}
+
+// As a profiler sends them.
+TEST_F(Handover, IsNotEndedBySignals) {
+  static std::atomic<int> taken;
+  taken = 0;
+  struct sigaction count {
+  }, before{};
+  count.sa_handler = [](int) { ++taken; };  // and no SA_RESTART
+  ASSERT_EQ(::sigaction(SIGUSR2, &count, &before), 0);
+  for (int sent = 1; sent <= 100; ++sent) {
+    ASSERT_EQ(::pthread_kill(server_.native_handle(), SIGUSR2), 0);
+    for (const Deadline end = in_seconds(60); taken < sent && !end.passed();) std::this_thread::yield();
+    ASSERT_EQ(taken, sent) << "it waits no more";
+  }
+  expect_handover();
+  ::sigaction(SIGUSR2, &before, nullptr);
 }
 
 TEST_F(Handover, IsHeldUpByNoStrangers) {

@@ -27,6 +27,8 @@ TEST_F(Log, PrefixNamesRankAndLevel) {
   expect_error_lines();
   expect_error_lines();
   EXPECT_EQ(written(LogLevel::kWarning, "low on memory"), "ibcoll: warning: low on memory\n");
+  set_log_rank(0);
+  EXPECT_EQ(written(LogLevel::kWarning, "x"), "ibcoll rank 0: warning: x\n");
   set_log_rank(3);
   EXPECT_EQ(written(LogLevel::kError, "x"), "ibcoll rank 3: error: x\n");
 }

@@ -10,7 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 
@@ -71,6 +73,29 @@ TEST(ProcessWatch, TellsOfAnEnd) {
   EXPECT_EQ(watch.ended(), std::vector<int>{4});
   EXPECT_TRUE(watch.ended().empty());
   EXPECT_TRUE(watch.alive(3));
+}
+
+TEST(ProcessWatch, ForgetsOneOfSeveral) {
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator open("/proc/self/fd");
+    return std::distance(begin(open), end(open));
+  };
+  const auto before = descriptors();
+  {
+    const Sleeper first, second, third;
+    ProcessWatch watch(ProcessWatch::Until::kEnded);
+    ASSERT_TRUE(watch.add(3, first.pid(), 0).ok());
+    ASSERT_TRUE(watch.add(4, second.pid(), 0).ok());
+    ASSERT_TRUE(watch.add(5, third.pid(), 0).ok());
+    first.end();
+    EXPECT_EQ(watch.ended(), std::vector<int>{3});
+    watch.remove(4);
+    EXPECT_TRUE(watch.alive(5));
+    third.end();
+    EXPECT_FALSE(watch.alive(5));
+    EXPECT_EQ(watch.ended(), std::vector<int>{5});
+  }
+  EXPECT_EQ(descriptors(), before);
 }
 
 // poll() takes no more at a time than descriptors are allowed.

@@ -127,6 +127,27 @@ TEST_F(RegistrationCacheTest, MergingStaysWithinTheLimit) {
   EXPECT_EQ(count().hits, 1U);
 }
 
+// At most half as large again as what is asked for.
+TEST_F(RegistrationCacheTest, MergesAddHalfAtMost) {
+  open();
+  use(0, 10 * kPage);
+  use(5 * kPage, 10 * kPage);
+  EXPECT_EQ(count().pinned_bytes, 15 * kPage);
+  cache_->clear();
+  use(0, 10 * kPage);
+  use(6 * kPage, 10 * kPage);
+  EXPECT_EQ(count().pinned_bytes, 20 * kPage);
+}
+
+TEST_F(RegistrationCacheTest, RoomIsMadeBeforeItIsNeeded) {
+  open({.limit_regions = 2, .keep = {}});
+  use(0, kPage);
+  use(10 * kPage, kPage);
+  Registration* const third = acquire(20 * kPage, kPage);
+  EXPECT_EQ(registrar_.pinned(), 2U);
+  cache_->release(third);
+}
+
 TEST_F(RegistrationCacheTest, AShortageEvictsAndTriesOnceMore) {
   open();
   for (uint64_t i = 0; i < 3; ++i) use(10 * i * kPage, 2 * kPage);
@@ -150,6 +171,7 @@ TEST_F(RegistrationCacheTest, WhatCannotBePinnedTogetherIsPinnedAlone) {
   registrar_.refuse_across(5 * kPage + kBase);  // as between mappings of different kinds
   Registration* const alone = acquire(5 * kPage, 10 * kPage);
   EXPECT_EQ(begin_of(alone), 5 * kPage);
+  EXPECT_EQ(count().evictions, 0U) << "there was no shortage";
   cache_->release(alone);
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -85,6 +86,20 @@ TEST(SegmentAlone, IsNotMadeWholeWhereAllFutureMemoryIsLocked) {
   EXPECT_LT(after, before + 100 * 1024);
 }
 
+// A larger file would end the process by SIGXFSZ.
+TEST(SegmentAlone, IsAsLargeAsFilesMayBe) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit limit = before;
+  limit.rlim_cur = 1024 * kMegabyte;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const Result<std::unique_ptr<Segment>> made = Segment::create(3, 4096);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  EXPECT_LE(made.value()->heap_size(), 1024 * kMegabyte);
+  EXPECT_GE(made.value()->heap_size(), 512 * kMegabyte);
+}
+
 // Bytes of the segment that this process may use.
 uint64_t mapped_bytes() {
   uint64_t sum = 0;
@@ -135,6 +150,7 @@ TEST_F(SegmentTest, HasRoomForAThousandWindows) {
     EXPECT_EQ(*memory, segment_->heap(*offset));
   }
   EXPECT_EQ(segment_->heap_bytes(), 0u);
+  EXPECT_TRUE(segment_->map_heap(segment_->heap_size() - 4096, 4096).ok());
   EXPECT_EQ(segment_->map_heap(segment_->heap_size() - 4096, 8192).status().code(), IBCOLL_ERR_INTERNAL);
 }
 

@@ -64,6 +64,7 @@ TEST(WaitLoop, SleepsEndSoonAndBeginAgainAfterProgress) {
   const auto begin = Clock::now();
   for (int i = 0; i < 10; ++i) loop.pause();
   EXPECT_GE(Clock::now() - begin, std::chrono::microseconds(10 * 400));
+  EXPECT_TRUE(loop.pause() && loop.pause()) << "each is long enough to look for dead peers";
   loop.fresh();
   EXPECT_FALSE(loop.pause());
 }
