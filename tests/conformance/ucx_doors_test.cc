@@ -34,12 +34,12 @@ UniqueFd bound_to(uint16_t port) {
 }
 
 // What a rank tells of where it listens, and connects from: one listener on loopback, or nothing.
-std::vector<std::byte> doors_of(uint16_t port, uint16_t source, bool tells) {
+constexpr Host kLoopback{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
+std::vector<std::byte> doors_of(uint16_t port, uint16_t source, bool tells, const Host& host = kLoopback) {
   std::vector<std::byte> bytes(4);
   if (!tells) return bytes;
   bytes[0] = bytes[1] = std::byte{1};
   std::memcpy(&bytes[2], &source, sizeof source);
-  const Host host{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
   const std::span<const std::byte> ports = std::as_bytes(std::span(&port, 1)), hosts = std::as_bytes(std::span(host));
   bytes.insert(bytes.end(), ports.begin(), ports.end());
   bytes.insert(bytes.end(), hosts.begin(), hosts.end());
@@ -77,6 +77,25 @@ TEST_F(UcxDoors, LetRanksInOnly) {
   EXPECT_EQ(watch_.doors_text(), "ranks of this job only");
   EXPECT_FALSE(enter());
   EXPECT_TRUE(enter(source));
+}
+
+TEST_F(UcxDoors, LetRanksOfSeveralHostsIn) {
+  find_listeners();
+  const uint16_t source = port_of(bound_to(0).get());
+  watch_.set_doors(0, doors_of(port_, 1000, true, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1}));
+  watch_.set_doors(1, doors_of(port_, 1000, true, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}));
+  watch_.set_doors(2, doors_of(port_, source, true));
+  watch_.open_doors();
+  EXPECT_EQ(watch_.doors_text(), "ranks of this job only");
+  EXPECT_FALSE(enter());
+  EXPECT_TRUE(enter(source));
+}
+
+TEST(UcxDoorsText, ThatIsCutIsNone) {
+  const std::vector<std::byte> doors = doors_of(1000, 2000, true);
+  EXPECT_EQ(SocketWatch::bytes_of(doors), doors.size());
+  for (size_t bytes = 0; bytes < doors.size(); ++bytes)
+    EXPECT_EQ(SocketWatch::bytes_of(std::span(doors).first(bytes)), 0u) << bytes;
 }
 
 TEST_F(UcxDoors, LetHostsInWhereRanksAreTooMany) {

@@ -114,6 +114,21 @@ TEST_F(CountTest, CompletionsAndCreditsComePeriodically) {
   EXPECT_GE(counted_.receiver().all(), kMessages / 32);
 }
 
+// Credit goes along with answers.
+TEST_F(CountTest, AnAnswerIsAllThatAMessageCosts) {
+  ASSERT_NO_FATAL_FAILURE(open({"IBCOLL_VERBS_NOTIFY=imm"}));
+  constexpr uint32_t kMessages = 160;
+  counted_ = Difference();
+  for (uint32_t i = 0; i < kMessages; ++i)
+    for (const int from : {0, 1}) {
+      ASSERT_TRUE(world_->send(from, 1 - from, numbered(i), {}));
+      ASSERT_TRUE(world_->pump_until([&] { return world_->messages(1 - from, from) == i + 1; }));
+    }
+  settle(*world_);
+  EXPECT_EQ(counted_.sender().all(), kMessages);
+  EXPECT_EQ(counted_.receiver().all(), kMessages);
+}
+
 struct Call {
   const char* name;
   ibcoll_collective_t collective;

@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <string>
 #include <thread>
 
@@ -39,15 +38,6 @@ void await_death(const Dying& shared) {
   expect(await([&] { return shared.pid != 0 && ::kill(shared.pid, 0) != 0 && errno == ESRCH; }), "rank 3 does not die");
 }
 
-// Bytes of the node's heap that windows have, as ibcoll_info shows them.
-uint64_t reserved(ibcoll_context_t context) {
-  std::string text(ibcoll_info_json(context, nullptr, 0) + 1, '\0');
-  ibcoll_info_json(context, text.data(), text.size());
-  const std::string name = "\"heap_reserved_bytes\":";
-  const size_t at = text.find(name);
-  return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + name.size(), nullptr, 10);
-}
-
 // The first of the list makes the window. `may_fail`: as rank 3 is dead, or dies before long.
 ibcoll_team_t make(ibcoll_team_t parent, std::vector<int> list, bool may_fail = false) {
   ibcoll_team_t team = nullptr;
@@ -61,12 +51,12 @@ ibcoll_team_t make(ibcoll_team_t parent, std::vector<int> list, bool may_fail = 
 
 void die_while_making(ibcoll_context_t context, Moment moment, ibcoll_team_t parent) {
   if (moment == Moment::kBeforeMaking) ::raise(SIGKILL);
-  const uint64_t before = reserved(context);
+  const uint64_t before = heap_reserved_bytes(context);
   std::thread end([=] {
     // It waits inside for the others, which do not come before it is dead.
     const bool gives = moment == Moment::kMakingAsLeader;
     const auto inside = [&] {
-      return gives ? reserved(context) > before : ibcoll_context_describe(context, nullptr, 0) > 0;
+      return gives ? heap_reserved_bytes(context) > before : ibcoll_context_describe(context, nullptr, 0) > 0;
     };
     expect(await(inside), "the making waits for nobody, or no memory is given");
     ::raise(SIGKILL);
@@ -110,7 +100,7 @@ int live_on(Moment moment, ForkedRank& self, Dying& shared) {
   const ibcoll_team_t world = ibcoll_team_world(context);
   ibcoll_team_t survivors = make(world, {0, 1, 2});
   expect_ok(ibcoll_barrier(world), "barrier");
-  const uint64_t before = reserved(context);
+  const uint64_t before = heap_reserved_bytes(context);
   expect(before > 0, "ibcoll_info_json does not show what is reserved");
   expect_ok(ibcoll_barrier(world), "barrier");
   ibcoll_team_t parent = make(world, {0, 1, 2, 3});
@@ -121,7 +111,7 @@ int live_on(Moment moment, ForkedRank& self, Dying& shared) {
   ibcoll_team_t another = make(survivors, {0, 1, 2});
   expect_ok(ibcoll_team_free(another), "ibcoll_team_free");
   expect_ok(ibcoll_barrier(survivors), "barrier of survivors");
-  expect(reserved(context) == before, "{} bytes of windows are left", reserved(context) - before);
+  expect(heap_reserved_bytes(context) == before, "{} bytes of windows are left", heap_reserved_bytes(context) - before);
   expect_ok(ibcoll_barrier(survivors), "barrier of survivors");
   expect_ok(ibcoll_team_free(survivors), "ibcoll_team_free");
   (void)ibcoll_context_destroy(context);  // may say that a rank failed

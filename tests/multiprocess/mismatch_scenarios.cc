@@ -252,6 +252,8 @@ void order_differs(Rank& self) {
 // and when one of them is none.
 void lists_differ(Rank& self) {
   const std::vector<int> both{0, 1}, turned{1, 0}, others{2, 3}, twice{1, 1};
+  const uint64_t before = heap_reserved_bytes(self.context);
+  expect_ok(ibcoll_barrier(self.world), "barrier before lists that differ");
   const auto refused = [&](const std::vector<int>& list, ibcoll_status_t wanted, const char* why) {
     ibcoll_team_t team = nullptr;
     const double begin = seconds_now();
@@ -267,6 +269,10 @@ void lists_differ(Rank& self) {
     refused(twice, IBCOLL_ERR_INVALID_ARGUMENT, "rank 1 is listed twice");
   else
     refused(both, IBCOLL_ERR_MISMATCH, "rank 2 of the parent was given a list of ranks that cannot be a team");
+  expect_ok(ibcoll_barrier(self.world), "barrier after lists that differ");
+  const uint64_t after = heap_reserved_bytes(self.context);
+  expect(after == before, "the node's windows had {} bytes, and have {}", before, after);
+  expect_ok(ibcoll_barrier(self.world), "barrier before the team");
   ibcoll_team_t team = nullptr;
   expect_ok(ibcoll_team_create(self.world, both.data(), 2, &team), "ibcoll_team_create with the same lists");
   expect((team != nullptr) == (self.rank < 2), "the wrong ranks are in the team");

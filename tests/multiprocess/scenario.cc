@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 namespace ibcoll::multiprocess {
@@ -42,6 +43,14 @@ bool expect_error(ibcoll_status_t got, ibcoll_status_t wanted, std::string_view 
   if (!expect_status(got, wanted, call)) return false;
   return expect(std::string_view(ibcoll_last_error()).find(part_of_text) != std::string_view::npos,
                 "{}: the error does not say '{}': {}", call, part_of_text, ibcoll_last_error());
+}
+
+uint64_t heap_reserved_bytes(ibcoll_context_t context) {
+  std::string text(ibcoll_info_json(context, nullptr, 0) + 1, '\0');
+  ibcoll_info_json(context, text.data(), text.size());
+  const std::string name = "\"heap_reserved_bytes\":";
+  const size_t at = text.find(name);
+  return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + name.size(), nullptr, 10);
 }
 
 double seconds_now() {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,6 +62,9 @@ bool expect_status(ibcoll_status_t got, ibcoll_status_t wanted, std::string_view
 inline bool expect_ok(ibcoll_status_t got, std::string_view call) { return expect_status(got, IBCOLL_OK, call); }
 // ... and ibcoll_last_error() has this in it.
 bool expect_error(ibcoll_status_t got, ibcoll_status_t wanted, std::string_view part_of_text, std::string_view call);
+
+// Of the node's heap, what windows have, as ibcoll_info shows it.
+uint64_t heap_reserved_bytes(ibcoll_context_t context);
 
 double seconds_now();
 void sleep_seconds(double seconds);

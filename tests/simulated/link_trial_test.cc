@@ -17,7 +17,7 @@ namespace {
 class Ring {
  public:
   Ring(int ranks, uint64_t beta_ps_per_byte) : Ring(params(ranks, beta_ps_per_byte)) {}
-  explicit Ring(const sim::Params& params) : network_(params) {
+  explicit Ring(const sim::Params& params) : network_(params), ended_(static_cast<size_t>(params.ranks)) {
     for (int rank = 0; rank < params.ranks; ++rank)
       trials_.push_back(std::make_unique<LinkTrial>(network_.transport(rank), (rank + params.ranks - 1) % params.ranks,
                                                     (rank + 1) % params.ranks));
@@ -32,12 +32,13 @@ class Ring {
   }
   sim::Network& network() { return network_; }
   LinkTrial& trial(int rank) { return *trials_[static_cast<size_t>(rank)]; }
-  // False: not all have ended although nothing happens any more, or a second has passed.
+  // Who has ended leaves. False: not all have ended although nothing happens any more, or a second has passed.
   bool run() {
     for (;;) {
       bool all = true;
       for (size_t rank = 0; rank < trials_.size(); ++rank)
-        if (network_.alive(static_cast<int>(rank))) all = trials_[rank]->step() && all;
+        if (network_.alive(static_cast<int>(rank)) && !ended_[rank])
+          all = (ended_[rank] = trials_[rank]->step()) && all;
       if (all) return true;
       if (!network_.advance() || network_.now() > 1'000'000'000) return false;
     }
@@ -46,6 +47,7 @@ class Ring {
  private:
   sim::Network network_;
   std::vector<std::unique_ptr<LinkTrial>> trials_;
+  std::vector<bool> ended_;
 };
 
 constexpr double kRounding = 1.19;  // a quarter of an octave
