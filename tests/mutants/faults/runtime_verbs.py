@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What verbs keeps of its connections, puts and windows, over the device within the process."""
+
+from .fault import FAKE_VERBS, Fault
+
+PUTS, AGAIN, WINDOWS = "*RegionTest*:*DroppedPut*:*Payload*", "*FaultTest*:*ReconnectionTest*", "*verbs_windows*"
+
+FAULTS = [
+    Fault("rt_verbs_second_message_waits", "runtime/verbs/receive.cc",
+          "    if (peer.receiving.has_next()) mark_ready(peer);\n", "",
+          FAKE_VERBS, PUTS),
+    Fault("rt_verbs_bounce_in_use", "runtime/verbs/put.cc",
+          "    if (bounce != kBounces) queue.reads_bounce(bounce);\n", "",
+          FAKE_VERBS, AGAIN),
+    Fault("rt_verbs_sources_stay_pinned", "runtime/verbs/send.cc",
+          "  if (out.source) registrations_->release(out.source);\n", "",
+          FAKE_VERBS, PUTS + ":CountTest*"),
+    Fault("rt_verbs_credit_is_told_twice", "runtime/verbs/send.cc",
+          "sequence};\n  peer.receiving.told();\n", "sequence};\n",
+          FAKE_VERBS, "CountTest*:*CreditTest*"),
+    Fault("rt_verbs_completions_of_the_connection_before", "runtime/verbs/completions.cc",
+          "!connection.has_queue_pair() || id.epoch != (connection.epoch() & 0xff)", "!connection.has_queue_pair()",
+          FAKE_VERBS, AGAIN),
+    Fault("rt_verbs_concealed_twice", "runtime/verbs/exposure.cc",
+          "  exposure.peer = -1;\n", "",
+          FAKE_VERBS, PUTS),
+    Fault("rt_verbs_windows_bound_later", "runtime/verbs/windows.cc",
+          "queue.completed() < queue.posted() && now() < deadline)\n    take_completions();",
+          "queue.completed() < queue.posted() && now() > deadline)\n    take_completions();",
+          FAKE_VERBS, WINDOWS),
+    Fault("rt_verbs_keys_of_the_connection_before", "runtime/verbs/windows.cc",
+          "  keys.count = 0;\n", "",
+          FAKE_VERBS, WINDOWS),
+    Fault("rt_verbs_drained_queue_pairs_count", "runtime/verbs/ending.cc",
+          "  --queue_pairs_;\n", "",
+          FAKE_VERBS, AGAIN),
+    Fault("rt_verbs_last_words_unseen", "runtime/verbs/ending.cc",
+          "  if (peer.receiving.has_next()) mark_ready(peer);\n", "",
+          FAKE_VERBS, AGAIN + ":*DeathTest*"),
+    Fault("rt_verbs_credit_of_the_connection_before", "runtime/verbs/greeting.cc",
+          "  peer.receiving.told_nothing();\n", "",
+          FAKE_VERBS, AGAIN),
+    Fault("rt_verbs_send_queue_of_the_connection_before", "runtime/verbs/connection.cc",
+          "  peer.sending.queue = {};\n", "",
+          FAKE_VERBS, AGAIN),
+    Fault("rt_verbs_one_receive_short", "runtime/verbs/connection.cc",
+          "  for (uint32_t i = 0; i < kSlots; ++i)", "  for (uint32_t i = 1; i < kSlots; ++i)",
+          FAKE_VERBS, "CountTest*:*CreditTest*:*FaultTest*"),
+]
