@@ -141,6 +141,10 @@ void rings_too_small(Rank&) {
     const Variable rings("IBCOLL_SHM_RING_BYTES", "16K");
     expect_refused({"IBCOLL_EAGER_BYTES=8192", "landing slot of shm holds; set it to 4096 or less"});
   }
+  {
+    const Variable rings("IBCOLL_SHM_RING_BYTES", "32K");  // as much as a slot holds
+    use_once(2);
+  }
   use_once(3);
 }
 

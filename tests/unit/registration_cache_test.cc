@@ -167,6 +167,7 @@ TEST_F(RegistrationCacheTest, AShortageEvictsAndTriesOnceMore) {
 
 TEST_F(RegistrationCacheTest, WhatCannotBePinnedTogetherIsPinnedAlone) {
   open();
+  use(100 * kPage, kPage);
   use(0, 10 * kPage);
   registrar_.refuse_across(5 * kPage + kBase);  // as between mappings of different kinds
   Registration* const alone = acquire(5 * kPage, 10 * kPage);
