@@ -31,6 +31,6 @@ FAULTS = [
           "  cache_.invalidate_all();\n", "",
           UNIT, WATCHED),
     Fault("rt_cache_regions_of_one_more", "runtime/registration_cache/registration_cache.cc",
-          "counters_.regions + regions <= options_.limit_regions", "counters_.regions <= options_.limit_regions",
+          "counters_.regions + regions <= options_.limit_regions", "counters_.regions + regions <= options_.limit_regions + regions",
           UNIT, CACHE),
 ]

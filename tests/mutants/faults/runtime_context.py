@@ -35,7 +35,7 @@ FAULTS = [
           UNIT, API_UNIT),
     Fault("rt_context_eager_is_less_than_a_slot", "runtime/context/join.cc",
           "if (t && eager > t->slot_bytes())", "if (t && eager >= t->slot_bytes())",
-          UNIT, "Join*"),
+          API, "Api.test_rings_too_small_2x1"),
     Fault("rt_context_socket_named_by_the_job", "runtime/context/join.cc",
           "segment_id_ = all->back().nonce;", "segment_id_ = all->front().nonce;",
           UNIT, "Join*"),
@@ -69,7 +69,8 @@ FAULTS = [
     Fault("rt_api_gatherv_without_displacements", "runtime/api/collectives.cc",
           "IBCOLL_GATHERV, send, recv, bytes);\n  args.recv_counts = recv_counts;\n"
           "  args.recv_displacements = recv_displacements;\n",
-          "IBCOLL_GATHERV, send, recv, bytes);\n  args.recv_counts = recv_counts;\n",
+          "IBCOLL_GATHERV, send, recv, bytes);\n  args.recv_counts = recv_counts;\n"
+          "  args.send_displacements = recv_displacements;\n",
           UNIT, API_UNIT),
     Fault("rt_api_only_one_is_true", "runtime/api/api.cc",
           "commutative != 0", "commutative == 1",
