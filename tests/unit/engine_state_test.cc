@@ -155,7 +155,7 @@ TEST_F(EngineTest, APeerThatAsksMustAgreeOnBothDirections) {
   const auto failure_with = [this](uint64_t sent, uint64_t received) {
     const uint64_t epoch = 100 + 1000 * sent + received;
     const std::unique_ptr<Team> team = make_team(0, epoch);
-    std::vector<std::byte> from(60), into(60);
+    std::vector<std::byte> from(65), into(60);
     const uint64_t sends[] = {10, 20, 30}, counts[] = {10, 25, 25}, displacements[] = {0, 10, 35};
     Args args;
     args.collective = IBCOLL_ALLTOALLV;
