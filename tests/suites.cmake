@@ -98,6 +98,10 @@ ibcoll_suite(cluster release SECONDS 240 TARGETS all
 ibcoll_suite(vm release SECONDS 600 ALONE LOCKS vm TARGETS all ibcoll_conformance_tests ibcoll_api_ranks
   COMMAND [[tests/vm/steps brief]])
 
+ibcoll_suite(threads tsan SECONDS 300 BESIDE TARGETS ibcoll_run ibcoll_api_ranks ibcoll_unit_tests
+  COMMAND [[all_of $build/bin/ibcoll_unit_tests \
+    "python3 tests/cases.py tests/multiprocess/test_api.py Api.test_{threads_3x1,same_shorthand_3x1,in_flight_3x1} \
+     Api.test_{progress_4x1,wait_timeout_4x1}"]])
 ibcoll_suite(unit asan SECONDS 240 BESIDE TARGETS ibcoll_unit_tests
   COMMAND [[$build/bin/ibcoll_unit_tests]])
 ibcoll_suite(fake_verbs asan SECONDS 300 BESIDE TARGETS ibcoll_fake_verbs_tests
@@ -110,11 +114,6 @@ ibcoll_suite(launcher asan SECONDS 400 BESIDE TARGETS ibcoll_run ibcoll_ucx ibco
   COMMAND [[all_of $build/bin/ibcoll_launcher_tests "python3 tests/cases.py tests/launcher --part "{1,2}/2]])
 ibcoll_suite(failures asan SECONDS 400 BESIDE TARGETS ibcoll_ucx ibcoll_failures_tests
   COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_failures_tests"]])
-
-ibcoll_suite(threads tsan SECONDS 300 BESIDE TARGETS ibcoll_run ibcoll_api_ranks ibcoll_unit_tests
-  COMMAND [[all_of $build/bin/ibcoll_unit_tests \
-    "python3 tests/cases.py tests/multiprocess/test_api.py Api.test_{threads_3x1,same_shorthand_3x1,in_flight_3x1} \
-     Api.test_{progress_4x1,wait_timeout_4x1}"]])
 
 # The sweeps.
 ibcoll_suite(sweep_parts release ALL SECONDS 600
