@@ -63,6 +63,8 @@ endfunction()
 
 ibcoll_suite(format release SECONDS 120 BESIDE
   COMMAND [[$sources | xargs -0 clang-format --dry-run -Werror --ferror-limit=1 && echo "1 passed, 0 failed"]])
+ibcoll_suite(runner release SECONDS 60 BESIDE
+  COMMAND [[python3 tests/cases.py tests/runner]])
 ibcoll_suite(layering release SECONDS 60 BESIDE
   COMMAND [[python3 tests/cases.py tests/layering]])
 ibcoll_suite(mutants release SECONDS 60 BESIDE
