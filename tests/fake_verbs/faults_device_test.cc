@@ -77,11 +77,11 @@ TEST_F(FaultTest, APortThatStaysDownLosesThePeer) {
   ASSERT_TRUE(world);
   rank(0).traits.port = IBV_PORT_DOWN;
   ASSERT_TRUE(world->at(0).send(1, numbered(1), {}));
-  const auto told = [&] {
+  const auto reported = [&] {
     world->at(0).check_peers();
     return !lost(*world, 0, 1).empty();
   };
-  ASSERT_TRUE(world->pump_until(told));
+  ASSERT_TRUE(world->pump_until(reported));
   expect_text(lost(*world, 0, 1), "the port fake_0:1 is down; check the cable");
 }
 

@@ -88,11 +88,11 @@ void FaultTest::expect_loss(World& world, int first, const std::string& text, bo
     }
     world.pump();
   }
-  const std::string told = lost(world, first, 1 - first);
-  EXPECT_NE(told, "") << "nothing is reported";
-  expect_text(told, "rank " + std::to_string(first) + ": verbs: lost rank " + std::to_string(1 - first) + ": ");
-  expect_text(told, text);
-  EXPECT_TRUE(!both || !lost(world, 1 - first, first).empty()) << "the other side is not told";
+  const std::string reported = lost(world, first, 1 - first);
+  EXPECT_NE(reported, "") << "nothing is reported";
+  expect_text(reported, "rank " + std::to_string(first) + ": verbs: lost rank " + std::to_string(1 - first) + ": ");
+  expect_text(reported, text);
+  EXPECT_TRUE(!both || !lost(world, 1 - first, first).empty()) << "the other side does not learn of it";
   EXPECT_FALSE(world.at(first).send(1 - first, numbered(0), {})) << "a lost peer takes no messages";
 }
 

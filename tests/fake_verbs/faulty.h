@@ -30,7 +30,7 @@ class FaultTest : public ::testing::Test {
   // In both directions messages of all lengths, short puts and long ones: each comes once, in order, with its bytes.
   void expect_traffic(World& world, int a, int b, uint32_t rounds = 12);
   // Until ranks 0 and 1 have lost each other, while both send: in seconds, and with this text on rank `first`. Who
-  // cannot be reached cannot be told.
+  // cannot be reached does not learn of it.
   void expect_loss(World& world, int first, const std::string& text, bool both = true);
   // So many polls that nothing is under way any more, not even acknowledgements.
   static void settle(World& world);

@@ -8,32 +8,23 @@
 
 #include <string>
 
+#include "tests/launcher/loop_test.h"
+
 namespace ibcoll::run {
 namespace {
 
 using namespace std::chrono_literals;
 
-class EventLoopTest : public testing::Test {
+class EventLoopTest : public LoopTest {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(loop_.open().ok());
+    ASSERT_NO_FATAL_FAILURE(LoopTest::SetUp());
     int ends[2];
     ASSERT_EQ(::pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
     read_end_.reset(ends[0]);
     write_end_.reset(ends[1]);
   }
-  // False: it was not so in time.
-  template <typename Condition>
-  bool runs_until(Condition condition, std::chrono::duration<double> time = 20s) {
-    bool late = false;
-    const EventLoop::TimerId limit = loop_.after(time, [&] { late = true; });
-    while (!condition() && !late && loop_.run_once().ok()) {
-    }
-    loop_.cancel(limit);
-    return condition();
-  }
 
-  EventLoop loop_;
   UniqueFd read_end_, write_end_;
 };
 

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "tests/launcher/loop_test.h"
 #include "tools/ibcoll_run/host.h"
 
 namespace ibcoll::run {
@@ -30,10 +31,10 @@ class Taker : public Host {
   bool ended = false;
 };
 
-class InputSourceTest : public testing::Test {
+class InputSourceTest : public LoopTest {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(loop_.open().ok());
+    ASSERT_NO_FATAL_FAILURE(LoopTest::SetUp());
     int ends[2];
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     write_end_.reset(ends[1]);
@@ -47,20 +48,10 @@ class InputSourceTest : public testing::Test {
     source_.reset();
     ::dup2(before_.get(), STDIN_FILENO);
   }
-  template <typename Condition>
-  bool runs_until(Condition condition, std::chrono::duration<double> time = 20s) {
-    bool late = false;
-    const EventLoop::TimerId limit = loop_.after(time, [&] { late = true; });
-    while (!condition() && !late && loop_.run_once().ok()) {
-    }
-    loop_.cancel(limit);
-    return condition();
-  }
   void write(const std::string& text) {
     ASSERT_EQ(::write(write_end_.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
 
-  EventLoop loop_;
   Taker host_;
   UniqueFd write_end_, before_;
   std::optional<InputSource> source_;

@@ -3,12 +3,16 @@
 
 import os
 import re
-import signal
 import subprocess
 
 from faults import SUITES
 
 BUILD_SECONDS = 1200
+
+
+def end_session(process):
+    """Kills all that it started: ninja gives each of its commands a process group."""
+    subprocess.run(["pkill", "-KILL", "-s", str(process.pid)], check=False)
 
 
 def bounded(command, seconds, folder, environment=None):
@@ -20,10 +24,10 @@ def bounded(command, seconds, folder, environment=None):
             output, _ = started.communicate(timeout=seconds)
             return started.returncode, output
         except subprocess.TimeoutExpired:
-            os.killpg(started.pid, signal.SIGKILL)
+            end_session(started)
             return None, started.communicate()[0]
         except BaseException:
-            os.killpg(started.pid, signal.SIGKILL)
+            end_session(started)
             raise
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// For how many seconds the launcher and its agents wait for others. IBCOLL_RUN_PATIENCE=SECONDS is for tests, which
-// have less patience.
+// For how many seconds the launcher and its agents wait for others. Tests shorten all of these waits by
+// IBCOLL_RUN_PATIENCE=SECONDS.
 #pragma once
 
 #include "runtime/base/status.h"
