@@ -31,6 +31,17 @@ TEST_F(FaultTest, AQueuePairThatCannotBeMadeIsAnErrorOnBothSides) {
   ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 1, 2, 3));
 }
 
+// How long a device repeats what is lost, and how often.
+TEST_F(FaultTest, TheDeviceRepeatsAsTheSettingsSay) {
+  auto world = make_connected(2, {"IBCOLL_VERBS_TIMEOUT=16", "IBCOLL_VERBS_RETRIES=3"});
+  ASSERT_TRUE(world);
+  for (const int one : {0, 1}) {
+    EXPECT_EQ(rank(one).ready.timeout, 16);
+    EXPECT_EQ(rank(one).ready.retry_cnt, 3);
+    EXPECT_EQ(rank(one).ready.rnr_retry, 3);
+  }
+}
+
 // No way to the address now: tried again, and connected when there is one.
 TEST_F(FaultTest, APathThatComesBackIsTaken) {
   auto world = make(2);

@@ -49,6 +49,7 @@ int QueuePair::to_ready_to_send(const ibv_qp_attr& wanted, int mask) {
   constexpr int kNeeded =
       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
   if (mask != kNeeded || wanted.retry_cnt > 7 || wanted.rnr_retry > 7 || wanted.sq_psn >> 24 != 0) return EINVAL;
+  rank_of(context).ready = wanted;
   attributes.sq_psn = wanted.sq_psn;
   retries_left = attributes.retry_cnt = wanted.retry_cnt;
   receiver_retries_left = attributes.rnr_retry = wanted.rnr_retry;

@@ -66,7 +66,7 @@ struct QueuePair : ibv_qp {
   bool move();
   void land_all_in(const Region& region);
 
-  // modify.cc
+  // Steps of modify().
   int to_init(const ibv_qp_attr& wanted, int mask);
   int to_ready_to_receive(const ibv_qp_attr& wanted, int mask);
   int to_ready_to_send(const ibv_qp_attr& wanted, int mask);

@@ -77,6 +77,7 @@ struct Rank {
   Traits traits;
   Faults faults;
   Counts counts;
+  ibv_qp_attr ready{};  // with which its last reliable connection became ready to send
 };
 
 // The order in which the bytes of Writes become visible.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What only a kernel shows: the soft-RoCE device, limits of locked memory, two hosts, links that lose packets."""
 
-from .fault import VM, Fault
+from .fault import FAKE_VERBS, VM, Fault
 
 # Steps of tests/vm/inside/brief.
 CONFORMANCE, CONNECTIONS, COPIED, DEATH = "conformance*", "*for?connections", "*they?are?copied", "SIGKILL*"
@@ -59,7 +59,8 @@ FAULTS = [
           "if (done.status == IBV_WC_RETRY_EXC_ERR && try_again(peer)) return;",
           "if (done.status == IBV_WC_RNR_RETRY_EXC_ERR && try_again(peer)) return;", VM, NOTHING_COMES),
     Fault("pair_retries_are_the_timeout", "runtime/verbs/connection.cc",
-          "attributes.timeout = settings_.timeout;", "attributes.timeout = settings_.retries;", VM, LOSS),
+          "attributes.timeout = settings_.timeout;", "attributes.timeout = settings_.retries;", FAKE_VERBS,
+          "FaultTest.TheDeviceRepeatsAsTheSettingsSay"),
     Fault("pair_mtu_of_the_larger", "runtime/verbs/greetings.cc",
           "std::min<uint8_t>(theirs.mtu,", "std::max<uint8_t>(theirs.mtu,", VM, LOSS),
     Fault("pair_mtu_of_ones_own_is_ignored", "runtime/verbs/rdmacm.cc",
