@@ -31,7 +31,7 @@ class Runner(unittest.TestCase):
 
     def run_words(self, *words, **environment):
         return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60, check=False,
-                              env={**os.environ, **environment})
+                              env={**os.environ, **{name: str(value) for name, value in environment.items()}})
 
     def cases(self, *words):
         """The exit code, and what ran as {case: result}."""
@@ -45,7 +45,8 @@ class Runner(unittest.TestCase):
         self.assertEqual(self.cases(self.folder), (1, everything))
 
     def test_cases_by_name(self):
-        self.assertEqual(self.cases(self.file, "Others", "Some.test_a"), (0, {"Others.test_d": "OK", "Some.test_a": "OK"}))
+        self.assertEqual(self.cases(self.file, "Others", "Some.test_a"),
+                         (0, {"Others.test_d": "OK", "Some.test_a": "OK"}))
         self.assertEqual(self.cases(self.file, "test_made.Others"), (0, {"Others.test_d": "OK"}))
         self.assertEqual(self.cases("-f", self.file, "Some"), (1, {"Some.test_a": "OK", "Some.test_b": "FAILED"}))
 
@@ -60,14 +61,17 @@ class Runner(unittest.TestCase):
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(f"error: argument --part: '{text}' is not K/N", done.stderr)
         for words, status, said in (((self.file, "Nobody"), 1, "no case is called Nobody"),
-                                    ((self.folder / "test_none.py",), 2, "there is no"), (("Some",), 2, "no test file is given")):
+                                    ((self.folder / "test_none.py",), 2, "there is no"),
+                                    (("Some",), 2, "no test file is given")):
             done = self.run_words(sys.executable, TESTS / "cases.py", *words)
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn(said, done.stderr)
 
     def test_a_suite_writes_its_line_and_the_times_of_its_cases(self):
-        done = self.run_words(TESTS / "suite", "made", "30", f"{sys.executable} {TESTS}/cases.py {self.file}; "
-                              "echo '[       OK ] Of/Some.Test/4, where GetParam() = (1 2) (7 ms)'; exit 1", build=self.folder)
+        command = (f"{sys.executable} {TESTS}/cases.py {self.file}; "
+                   "echo '[       OK ] Of/Some.Test/4, where GetParam() = (1 2) (7 ms)'; exit 1")
+        done = self.run_words(TESTS / "suite", "made", "30", command, build=self.folder, builds=self.folder,
+                              verbose="no")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"(?m)^made +FAILED +\d+ s +\d+ s +0 s +0 s  1 of 3 cases, 1 skipped$")
         self.assertIn("b is wrong", done.stdout)
