@@ -8,7 +8,7 @@
  *   ibcoll_collective_init  checks the arguments, selects an algorithm -> a persistent request
  *   ibcoll_start/test/wait  any number of times, with the buffers and counts given at init
  *   ibcoll_request_free
- * A blocking shorthand (ibcoll_alltoall, ...) does init, start and wait in one call.
+ * Calls that run once: ibcoll_alltoall, ... block; ibcoll_collective_start returns a request that ends with its wait.
  *
  * Conventions
  *   - Sizes, counts and displacements are in bytes unless a name says `count` (elements).
@@ -79,7 +79,7 @@ typedef struct ibcoll_op* ibcoll_op_t;
  *                           the operand; the result replaces it
  *   reduce_scatter(_block)  the p blocks of the operand; this rank's result replaces the first bytes
  * Passed as receive buffer, at the root of scatter(v): the root's own block stays in the send buffer. */
-#define IBCOLL_IN_PLACE ((const void*)-1)
+#define IBCOLL_IN_PLACE ((void*)-1)
 
 /* ---------------------------------------------------------------- version and errors */
 
@@ -95,14 +95,23 @@ IBCOLL_EXPORT const char* ibcoll_last_error(void);
 
 /* Lets the host program connect the ranks by its own means. `allgather` gathers `bytes` bytes from each rank into
  * `recv` (size x bytes, rank order), blocks until done, and returns 0 on success. Any other result becomes BOOTSTRAP.
- * All ranks call it in the same order, during ibcoll_context_create and ibcoll_context_destroy only. The struct is
- * copied. What `user` points to must stay valid until the context is destroyed. */
+ * All ranks call it in the same order, during ibcoll_context_create and ibcoll_context_destroy only. ibcoll holds no
+ * lock meanwhile. The struct is copied. What `user` points to must stay valid until the context is destroyed.
+ *
+ * `progress` that is not NULL switches on host mode, for a runtime such as an MPI that ibcoll serves from inside:
+ *   - Every call that waits calls progress(user) again and again, without ibcoll's lock. The callback advances the host
+ *     and may call ibcoll_progress. It does not block, and returns how much it moved (0: nothing).
+ *   - A collective has no deadline but `timeout_seconds`, or IBCOLL_TIMEOUT where that is set.
+ *   - ibcoll leaves alone what belongs to the whole process: no handler for SIGUSR1, no log level of UCX, no functions
+ *     of UCX or libc replaced. docs/guide.md ("Inside of a host") says which protection is lost with that. */
 typedef struct ibcoll_bootstrap {
   size_t struct_size; /* sizeof(ibcoll_bootstrap_t) */
   int rank;
   int size;
   int (*allgather)(void* user, const void* send, void* recv, size_t bytes);
   void* user;
+  int (*progress)(void* user);
+  double timeout_seconds; /* host mode: of a collective; 0: none */
 } ibcoll_bootstrap_t;
 
 typedef struct ibcoll_context_params {
@@ -111,8 +120,8 @@ typedef struct ibcoll_context_params {
 } ibcoll_context_params_t;
 
 /* Collective over all ranks of the job. `params` may be NULL. Settings come from IBCOLL_* variables and the
- * configuration file (ibcoll_info -c lists them). The first context of a process installs a handler for SIGUSR1, if
- * that signal has its default action: it prints what the collectives in flight wait for.
+ * configuration file (ibcoll_info -c lists them). Except in host mode, the first context of a process installs a
+ * handler for SIGUSR1, if that signal has its default action: it prints what the collectives in flight wait for.
  * Errors: INVALID_ARGUMENT (params), CONFIG (names the variable, its value and what is allowed), BOOTSTRAP, UNSUPPORTED
  * (this machine or build lacks the network), TRANSPORT, PEER_FAILED, NO_MEMORY, SYSTEM, TIMEOUT. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_context_create(const ibcoll_context_params_t* params, ibcoll_context_t* context);
@@ -124,6 +133,9 @@ IBCOLL_EXPORT int ibcoll_context_size(ibcoll_context_t context);
 /* Advances all collectives in flight without blocking. For host programs with their own progress loop; ibcoll_test and
  * ibcoll_wait call it too. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_progress(ibcoll_context_t context);
+/* The same for the progress loop of a host: `events` becomes the number of events that were handled. It never waits for
+ * the lock: when another thread has it, that one advances the collectives, and `events` is 0. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_progress_events(ibcoll_context_t context, uint64_t* events);
 /* Writes one line for each collective in flight, which says what it waits for. At most `bytes` bytes go to `text`, with
  * the terminating zero. Returns the length of the whole text, as snprintf does. */
 IBCOLL_EXPORT size_t ibcoll_context_describe(ibcoll_context_t context, char* text, size_t bytes);
@@ -149,6 +161,23 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_team_create(ibcoll_team_t parent, const int
 /* Collective over `parent`: one team per color, its ranks ordered by key, then by rank in parent. A rank with a
  * negative color joins no team (*team = NULL). Errors as above. Source: MPI_Comm_split. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_team_split(ibcoll_team_t parent, int color, int key, ibcoll_team_t* team);
+/* How the members alone make a team, whatever other ranks do (MPI_Comm_create_group). ranks[i], a rank of the job,
+ * becomes rank i of the team. `id` is the same on all members, and differs from the id of every other team that any of
+ * them has been in, freed ones included. `allgather` works as that of ibcoll_bootstrap_t, among the members, in the
+ * order of `ranks`; it is called once, during ibcoll_team_create_by_members only, without ibcoll's lock. */
+typedef struct ibcoll_members {
+  size_t struct_size; /* sizeof(ibcoll_members_t) */
+  const int* ranks;
+  int count;
+  uint64_t id;
+  int (*allgather)(void* user, const void* send, void* recv, size_t bytes);
+  void* user;
+} ibcoll_members_t;
+
+/* Collective over the members. Errors: those of ibcoll_team_create, and BOOTSTRAP when the allgather fails. Where this
+ * rank is not in the list it alone returns INVALID_ARGUMENT. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_team_create_by_members(ibcoll_context_t context, const ibcoll_members_t* members,
+                                                            ibcoll_team_t* team);
 /* Local. BUSY while requests of the team exist; INVALID_ARGUMENT for the world. NULL is allowed. A rank that has
  * finished may never learn that the last collective mismatched. Call a barrier before freeing the team. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_team_free(ibcoll_team_t team);
@@ -235,6 +264,12 @@ IBCOLL_EXPORT extern const ibcoll_op_t IBCOLL_SUM, IBCOLL_PROD, IBCOLL_MIN, IBCO
  * (std::terminate). */
 typedef void (*ibcoll_reduce_fn)(const void* in, void* inout, uint64_t count, ibcoll_type_t type, void* user);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_op_create(ibcoll_reduce_fn function, void* user, int commutative, ibcoll_op_t* op);
+/* An operation that serves elements of many kinds, as an MPI_Op does. It learns how long an element is, and gets the
+ * pointer `call` of the collective's arguments (op_call), which stays valid until the collective is complete. */
+typedef void (*ibcoll_element_reduce_fn)(const void* in, void* inout, uint64_t count, uint64_t element_bytes,
+                                         ibcoll_type_t type, void* user, void* call);
+IBCOLL_EXPORT ibcoll_status_t ibcoll_op_create_for_elements(ibcoll_element_reduce_fn function, void* user,
+                                                            int commutative, ibcoll_op_t* op);
 /* Local. BUSY while a request with this operation exists, while a blocking call uses it, and after such a call returned
  * BUFFERS_HELD until its team is freed. NULL is allowed. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_op_free(ibcoll_op_t op);
@@ -271,7 +306,9 @@ typedef enum ibcoll_scheme {
  * Reductions of IBCOLL_OPAQUE also need element_bytes, the bytes of one element. Predefined operations need no
  * alignment. Arguments that are significant at the root only are ignored on the other ranks.
  * Arrays are copied. Data buffers belong to the caller. From start to completion they stay valid, the send buffer is
- * not changed, and the receive buffer is not touched. Receive blocks overlap neither each other nor the send buffer. */
+ * not changed, and the receive buffer is not touched. Receive blocks do not overlap the send buffer. They overlap each
+ * other only where all ranks send the same bytes to the place; what is there is undefined otherwise. IBCOLL_CHECK_OVERLAP
+ * makes calls look for both. */
 typedef struct ibcoll_collective_args {
   size_t struct_size;
   ibcoll_collective_t collective;
@@ -291,12 +328,19 @@ typedef struct ibcoll_collective_args {
   /* As the value of IBCOLL_<COLLECTIVE>: "ring", "knomial:4", "ring:64K..,shm", or "auto" for the lowest predicted
    * cost. NULL: that variable decides. */
   const char* algorithm;
+  void* op_call; /* reductions: for an operation of ibcoll_op_create_for_elements */
 } ibcoll_collective_args_t;
 
 /* Local. Errors: INVALID_ARGUMENT, NOT_APPLICABLE (names the algorithms that apply), NO_MEMORY; if the team has failed,
  * that failure. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collective_args_t* args,
                                                      ibcoll_request_t* request);
+/* Init and start in one call, for a collective that runs once: a nonblocking one. ibcoll keeps what it has prepared for
+ * calls of the same shape, whatever their buffers. The wait or test that returns OK frees the request. After any other
+ * status it stays valid: free it by ibcoll_request_free when it is complete. It cannot be started again (INVALID_ARGUMENT).
+ * Local. Errors: those of ibcoll_collective_init. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_collective_start(ibcoll_team_t team, const ibcoll_collective_args_t* args,
+                                                      ibcoll_request_t* request);
 /* Local: returns at once. BUSY while the request is in flight. If the team has failed: that failure. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_start(ibcoll_request_t request);
 /* OK: complete. IN_PROGRESS: not yet. Any other status: the collective failed, and the request is complete, except in
@@ -317,8 +361,7 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_request_free(ibcoll_request_t request);
 /* The selected algorithm with its parameter: "pap_direct", "ring_pipelined:65536". Valid until the request is freed. */
 IBCOLL_EXPORT const char* ibcoll_request_algorithm(ibcoll_request_t request);
 
-/* Blocking shorthands: init, start and wait in one call, with their errors. The request is kept for the next call with
- * the same arguments. After BUFFERS_HELD the buffers stay in use, and freeing the team or the context returns BUSY,
+/* Blocking calls: ibcoll_collective_start and ibcoll_wait in one, with their errors. After BUFFERS_HELD the buffers stay in use, and freeing the team or the context returns BUSY,
  * until the stopped process continues or ends. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_barrier(ibcoll_team_t team);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_bcast(ibcoll_team_t team, void* buffer, uint64_t bytes, int root);
