@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The C interface: persistent requests and blocking shorthands.
+// The C interface: requests and blocking calls.
 #include <cmath>
 
 #include "runtime/api/handles.h"
@@ -8,6 +8,12 @@
 
 using namespace ibcoll;
 using namespace ibcoll::api;
+
+// What a wait or test returns. A request that runs once, and has ended well, is the program's no more.
+static ibcoll_status_t ended(RequestHandle& request, const Status& status) {
+  if (request.once && status.ok()) request.team->plans.give_back(static_cast<Plan&>(request));
+  return report(status);
+}
 
 extern "C" {
 
@@ -24,14 +30,27 @@ ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collecti
     args = &known.value();
     TeamHandle& t = *handle(team);
     const Guard guard = t.context->enter();
-    if (t.team->refuses()) return report(t.team->refusal());
-    Result<Args> checked = check_arguments(*args, t.team->rank(), t.team->size());
-    if (!checked.ok()) return report(checked.status());
-    const Result<Forced> forced = t.context->forced(args->collective, args->algorithm);
-    if (!forced.ok()) return report(forced.status());
-    Result<std::unique_ptr<Request>> made = t.context->make_request(t, *checked, forced.value(), args->scheme);
+    Result<std::unique_ptr<Request>> made = t.context->make_persistent(t, *args);
     if (!made.ok()) return report(made.status());
-    *request = new ibcoll_request{t.context, std::move(*made)};
+    *request = opaque(new RequestHandle{&t, std::move(*made)});
+    return IBCOLL_OK;
+  });
+}
+
+ibcoll_status_t ibcoll_collective_start(ibcoll_team_t team, const ibcoll_collective_args_t* args,
+                                        ibcoll_request_t* request) {
+  const void* const site = __builtin_return_address(0);
+  return guarded([&] {
+    if (!team || !args || !request)
+      return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_collective_start: team, args or request is NULL");
+    *request = nullptr;
+    const auto known = taken_args(*args);
+    if (!known.ok()) return report(known.status());
+    TeamHandle& t = *handle(team);
+    const Guard guard = t.context->enter();
+    const Result<Plan*> plan = t.context->start_once(t, known.value(), site);
+    if (!plan.ok()) return report(plan.status());
+    *request = opaque(plan.value());
     return IBCOLL_OK;
   });
 }
@@ -40,20 +59,28 @@ ibcoll_status_t ibcoll_start(ibcoll_request_t request) {
   const void* const site = __builtin_return_address(0);
   return guarded([&] {
     if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_start: request is NULL");
-    const Guard guard = request->context->enter();
-    return report(request->context->start(*request->request, site));
+    RequestHandle& r = *handle(request);
+    if (r.once)
+      return refuse(IBCOLL_ERR_INVALID_ARGUMENT,
+                    "ibcoll_start: the request is one of ibcoll_collective_start, which runs once; use "
+                    "ibcoll_collective_init for one that is started again");
+    Context& context = *r.team->context;
+    const Guard guard = context.enter();
+    return report(context.start(*r.request, site));
   });
 }
 
 ibcoll_status_t ibcoll_test(ibcoll_request_t request) {
   return guarded([&] {
     if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_test: request is NULL");
-    const Guard guard = request->context->enter();
-    Request& r = *request->request;
-    if (r.in_flight()) request->context->progress();
+    RequestHandle& handle = *api::handle(request);
+    Context& context = *handle.team->context;
+    const Guard guard = context.enter();
+    Request& r = *handle.request;
+    if (r.in_flight()) context.progress();
     if (!r.in_flight()) {
-      request->context->settle_later();
-      return report(r.status());
+      context.settle_later();
+      return ended(handle, r.status());
     }
     const Status overdue = r.overdue();
     return overdue.ok() ? IBCOLL_IN_PROGRESS : report(overdue);
@@ -66,29 +93,34 @@ ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds) {
   return guarded([&] {
     if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_wait: request is NULL");
     if (std::isnan(seconds)) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_wait_timeout: seconds is not a number");
-    if (request->request->done() && !request->context->settling()) return IBCOLL_OK;
-    Guard guard = request->context->enter();
-    return report(request->context->wait(*request->request, seconds, guard));
+    RequestHandle& r = *handle(request);
+    Context& context = *r.team->context;
+    if (!r.once && r.request->done() && !context.settling()) return IBCOLL_OK;
+    Guard guard = context.enter();
+    return ended(r, context.wait(*r.request, seconds, guard));
   });
 }
 
 ibcoll_status_t ibcoll_request_free(ibcoll_request_t request) {
   return guarded([&] {
     if (!request) return IBCOLL_OK;
-    const Guard guard = request->context->enter();
-    if (request->request->in_flight())
-      return refuse(IBCOLL_ERR_BUSY, "ibcoll_request_free: {} is in flight; wait for it first",
-                    request->request->call());
-    delete request;
+    RequestHandle* const r = handle(request);
+    const Guard guard = r->team->context->enter();
+    if (r->request->in_flight())
+      return refuse(IBCOLL_ERR_BUSY, "ibcoll_request_free: {} is in flight; wait for it first", r->request->call());
+    if (r->once)
+      r->team->plans.give_back(static_cast<Plan&>(*r));
+    else
+      delete r;
     return IBCOLL_OK;
   });
 }
 
 const char* ibcoll_request_algorithm(ibcoll_request_t request) {
-  return request ? request->request->algorithm_name().c_str() : "";
+  return request ? handle(request)->request->algorithm_name().c_str() : "";
 }
 
-// ---------------------------------------------------------------- blocking shorthands
+// ---------------------------------------------------------------- blocking calls
 
 // Inlined, so that the return address is that of the public function: the call site of a trace.
 [[gnu::always_inline]] static inline ibcoll_status_t blocking(ibcoll_team_t team,

@@ -12,13 +12,11 @@
 #include "runtime/context/context.h"
 #include "runtime/machine/fork_watch.h"
 
-struct ibcoll_team : ibcoll::TeamHandle {};  // never made: a handle is a TeamHandle*
+// Never made: a handle is a TeamHandle*, a RequestHandle*.
+struct ibcoll_team : ibcoll::TeamHandle {};
+struct ibcoll_request : ibcoll::RequestHandle {};
 struct ibcoll_context {
   std::unique_ptr<ibcoll::Context> context;
-};
-struct ibcoll_request {
-  ibcoll::Context* context;
-  std::unique_ptr<ibcoll::Request> request;
 };
 
 namespace ibcoll::api {
@@ -51,6 +49,8 @@ ibcoll_status_t guarded(Body body) noexcept {
 using Guard = std::unique_lock<std::mutex>;
 
 inline TeamHandle* handle(ibcoll_team_t team) { return reinterpret_cast<TeamHandle*>(team); }
+inline RequestHandle* handle(ibcoll_request_t request) { return reinterpret_cast<RequestHandle*>(request); }
+inline ibcoll_request_t opaque(RequestHandle* request) { return reinterpret_cast<ibcoll_request_t>(request); }
 inline ibcoll_team_t opaque(TeamHandle* team) { return reinterpret_cast<ibcoll_team_t>(team); }
 
 // Copies to a caller's buffer, cut and terminated; the length that the whole has.

@@ -90,6 +90,8 @@ constexpr Setting kSettings[] = {
      "permits it"},
     {"IBCOLL_SCHEME", Kind::kChoice, "auto", "auto|copy|zero_copy",
      "of messages, copy: through landing slots; zero_copy: straight into the receive buffer; auto: by size"},
+    {"IBCOLL_CHECK_OVERLAP", Kind::kChoice, "auto", "auto|on|off",
+     "look for receive blocks that overlap each other; auto: except inside of a host, such as an MPI"},
     {"IBCOLL_DETERMINISTIC", Kind::kBoolean, "no", "",
      "reductions give the same bits in every run with the same number of ranks and the same ranks on each node: "
      "nothing "

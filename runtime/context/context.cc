@@ -40,6 +40,7 @@ void Context::write_trace() noexcept {
 }
 
 Status Context::open(const ibcoll_bootstrap_t* callbacks) {
+  in_host_ = callbacks && callbacks->progress;
   const Status settings = read_settings();
   if (!settings.ok() && !callbacks) return settings;  // a launcher tells the others that this rank has not come
   Result<std::unique_ptr<Bootstrap>> bootstrap = make_bootstrap(callbacks);
@@ -73,6 +74,8 @@ Status Context::read_settings() {
   default_scheme_ = scheme == "copy"        ? IBCOLL_SCHEME_COPY
                     : scheme == "zero_copy" ? IBCOLL_SCHEME_ZERO_COPY
                                             : IBCOLL_SCHEME_AUTO;
+  const std::string& overlap = config_.text("IBCOLL_CHECK_OVERLAP");
+  overlap_ = overlap == "off" || (overlap == "auto" && in_host_) ? Overlap::kAllowed : Overlap::kRefused;
   deterministic_ = config_.boolean("IBCOLL_DETERMINISTIC");
   area_bytes_ = config_.bytes("IBCOLL_SHM_SLOT_BYTES") / 64 * 64;
   return {};

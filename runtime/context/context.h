@@ -14,9 +14,11 @@
 #include "bootstrap/bootstrap.h"
 #include "runtime/base/config.h"
 #include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/arguments.h"
 #include "runtime/collectives/framework/select.h"
 #include "runtime/context/ended_ranks.h"
 #include "runtime/context/join.h"
+#include "runtime/context/plans.h"
 #include "runtime/context/settler.h"
 #include "runtime/context/trace_file.h"
 #include "runtime/engine/engine.h"
@@ -45,7 +47,7 @@ struct TeamHandle {
   // Requests end before their team; buffers that others still have are freed after it, as its end looks once more for
   // news.
   ~TeamHandle() {
-    for (Shorthand& shorthand : shorthands) shorthand.request.reset();
+    plans.clear();
     for (GivenUp& one : given_up) one.request.reset();
     team.reset();
   }
@@ -56,25 +58,16 @@ struct TeamHandle {
   NodeWindow::Place shared_window;
   Shape shape;  // what selection knows of every call on the team
   CostModel model;
-  // The last request of each blocking shorthand: a loop that repeats a call pays for its set-up once. One with much
-  // scratch memory is not kept: large calls take longer than their set-up, and the memory is the program's. Nor is one
-  // with an operation of the user, who may free it.
-  struct Shorthand {
-    ibcoll_collective_args_t args{};
-    std::unique_ptr<Request> request;
-    bool waited_for = false;  // by a thread, which looks at the request after others have completed it
-  };
-  std::array<Shorthand, kCollectives> shorthands;
+  Plans plans;  // of calls that run once
   // Of the runtime itself, given up while somebody still had the buffers (Request::overdue).
   struct GivenUp {
     std::unique_ptr<Request> request;
     std::vector<std::byte> buffers;
   };
   std::vector<GivenUp> given_up;
-  int further_threads = 0;  // inside a shorthand that another thread is inside of, each with a request of its own
 
   // BUSY: requests of the program or of the runtime are left, so `call`, which ends the team, must be refused.
-  Status may_end(const char* call) const;
+  Status may_end(const char* call);
 };
 
 class Context {
@@ -113,6 +106,8 @@ class Context {
 
   // What the call, or else the environment, forces.
   Result<Forced> forced(ibcoll_collective_t collective, const char* algorithm) const;
+  // Checks the call of a request that the program will start.
+  Result<std::unique_ptr<Request>> make_persistent(TeamHandle& team, const ibcoll_collective_args_t& given);
   // The algorithm for a call and its scheme; the rest of the request comes from `args`.
   Result<std::unique_ptr<Request>> make_request(TeamHandle& team, Args args, const Forced& forced,
                                                 ibcoll_scheme_t scheme);
@@ -120,7 +115,9 @@ class Context {
   // and kept for it where it does not end.
   Status run_own(TeamHandle& team, const Args& args, std::vector<std::byte>& buffers,
                  std::unique_lock<std::mutex>& guard, const Forced& forced = {});
-  // Checks, runs and waits: a blocking shorthand, called from `site`.
+  // Checks and starts a call that runs once, from `site`.
+  Result<Plan*> start_once(TeamHandle& team, const ibcoll_collective_args_t& given, const void* site);
+  // The same, and waits: a blocking call.
   Status run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given, std::unique_lock<std::mutex>& guard,
                       const void* site);
   // What make_request() would select, and why; refuses what that, or check_without_buffers(), refuses.
@@ -173,6 +170,7 @@ class Context {
   void give_back_windows();
   void write_trace() noexcept;
   Status allocate_lone_window(LoneWindow& window) const;
+  Result<Plan*> take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use);
   const CostModel& model_for(const TeamHandle& team, ibcoll_collective_t collective) const noexcept;
   ibcoll_scheme_t scheme_of(ibcoll_scheme_t scheme) const noexcept;
   void fill_model(TeamHandle& team) const;
@@ -185,6 +183,8 @@ class Context {
   Job job_;
   uint64_t area_bytes_ = 0;
   ibcoll_scheme_t default_scheme_ = IBCOLL_SCHEME_AUTO;
+  bool in_host_ = false;                     // ibcoll_bootstrap_t.progress
+  Overlap overlap_ = Overlap::kRefused;      // of receive blocks
   bool deterministic_ = false;               // reductions give the same bits in every run
   std::array<Forced, kCollectives> forced_;  // by IBCOLL_<COLLECTIVE>
   std::unique_ptr<WaitStrategy> waiting_;

@@ -13,7 +13,6 @@
 namespace ibcoll {
 namespace {
 
-constexpr size_t kMostKept = 1 << 20;        // bytes of scratch memory in the last request of a blocking shorthand
 constexpr uint32_t kRoundsPerLook = 64;      // at the clock
 constexpr uint32_t kStartsPerRound = 16;     // of progress, where collectives complete as they are started
 constexpr int kHandOverYields = 1000;        // where nobody else wants the core, a third of a millisecond
@@ -77,22 +76,29 @@ Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, Args ar
   return request;
 }
 
+Result<std::unique_ptr<Request>> Context::make_persistent(TeamHandle& team, const ibcoll_collective_args_t& given) {
+  if (team.team->refuses()) return team.team->refusal();
+  const Result<Args> args = check_arguments(given, team.team->rank(), team.team->size(), overlap_);
+  if (!args.ok()) return args.status();
+  const Result<Forced> wanted = forced(given.collective, given.algorithm);
+  if (!wanted.ok()) return wanted.status();
+  return make_request(team, args.value(), wanted.value(), given.scheme);
+}
+
 // What was timed at start differs from run to run, and the algorithm decides in which order operands are combined.
 const CostModel& Context::model_for(const TeamHandle& team, ibcoll_collective_t collective) const noexcept {
   static constexpr CostModel kFixed;
   return deterministic_ && kCatalog[collective].reduces() ? kFixed : team.model;
 }
 
-Status TeamHandle::may_end(const char* call) const {
-  int own = further_threads, in_flight = further_threads;
-  const auto count = [&](const auto& holder, bool waited_for) {  // may be complete, which its thread has not seen yet
-    own += holder.request != nullptr;
-    in_flight += holder.request && (waited_for || holder.request->in_flight());
-  };
-  for (const Shorthand& shorthand : shorthands) count(shorthand, shorthand.waited_for);
-  for (const GivenUp& request : given_up) count(request, false);
+Status TeamHandle::may_end(const char* call) {
+  plans.reclaim();
+  const auto kept = static_cast<int>(given_up.size());
+  const int own = plans.size() - plans.count(Plan::Use::kNonblocking) + kept;
   if (team->requests() > own)
     return error(IBCOLL_ERR_BUSY, "{}: {} requests exist; free them first", call, team->requests() - own);
+  int in_flight = plans.count(Plan::Use::kBlocking) + plans.count(Plan::Use::kGivenUp);
+  for (const GivenUp& one : given_up) in_flight += one.request->in_flight();
   if (in_flight > 0)
     return error(
         IBCOLL_ERR_BUSY,
@@ -102,63 +108,67 @@ Status TeamHandle::may_end(const char* call) const {
   return {};
 }
 
-namespace {
+// ---------------------------------------------------------------- calls that run once
 
-// The same call as last time, but for what the count arrays hold now.
-bool same_counts(const Args& held, const ibcoll_collective_args_t& given, size_t p) {
-  const Collective& row = kCatalog[held.collective];
-  const auto same = [p](const uint64_t* a, const uint64_t* b) {
-    return (!a && !b) || (a && b && std::equal(a, a + p, b));
-  };
-  if (!row.irregular()) return true;
-  if (row.reduces()) return same(held.send.counts, given.recv_counts);
-  const auto same_blocks = [&](const auto& blocks, const uint64_t* counts, const uint64_t* displacements) {
-    return !blocks.counts || (same(blocks.counts, counts) && same(blocks.displacements, displacements));
-  };
-  return same_blocks(held.recv, given.recv_counts, given.recv_displacements) &&
-         same_blocks(held.send, given.send_counts, given.send_displacements);
+Result<Plan*> Context::take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use) {
+  if (team.team->refuses()) return team.team->refusal();
+  const Result<Args> args = check_arguments(given, team.team->rank(), team.team->size(), overlap_);
+  if (!args.ok()) return args.status();
+  if (team.plans.count(Plan::Use::kGivenUp) > 0) team.plans.reclaim();
+  const ibcoll_scheme_t scheme = scheme_of(given.scheme);
+  const PlanKey key(args.value(), scheme, team.team->size());
+  const bool demands = given.algorithm && *given.algorithm;
+  const Plan* like = nullptr;
+  if (!demands) {
+    if (Plan* const plan = team.plans.take(key, args.value(), use, like)) {
+      plan->request->bind(args.value());
+      return plan;
+    }
+  }
+  auto plan = std::make_unique<Plan>(key);
+  plan->team = &team;
+  plan->kept = !demands;
+  if (like) {  // it is in flight
+    Request& request = *like->request;
+    plan->request =
+        std::make_unique<Request>(*team.team, args.value(), request.choice(), scheme, request.exchange().signature());
+    plan->request->hold_counts();
+  } else {
+    const Result<Forced> wanted = forced(given.collective, given.algorithm);
+    if (!wanted.ok()) return wanted.status();
+    Result<std::unique_ptr<Request>> made = make_request(team, args.value(), wanted.value(), scheme);
+    if (!made.ok()) return made.status();
+    plan->request = std::move(*made);
+  }
+  return team.plans.add(std::move(plan), use);
 }
 
-bool same_call(const ibcoll_collective_args_t& a, const ibcoll_collective_args_t& b) {
-  return a.send == b.send && a.recv == b.recv && a.bytes == b.bytes && a.count == b.count && a.type == b.type &&
-         a.op == b.op && a.element_bytes == b.element_bytes && a.root == b.root;
+Result<Plan*> Context::start_once(TeamHandle& team, const ibcoll_collective_args_t& given, const void* site) {
+  Result<Plan*> plan = take_plan(team, given, Plan::Use::kNonblocking);
+  if (!plan.ok()) return plan;
+  const Status status = start(*(*plan)->request, site);
+  if (status.ok()) return plan;
+  team.plans.give_back(**plan);
+  return status;
 }
-
-}  // namespace
 
 Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given,
                              std::unique_lock<std::mutex>& guard, const void* site) {
-  TeamHandle::Shorthand& last = team.shorthands[given.collective];
-  const auto p = static_cast<size_t>(team.team->size());
-  const bool repeat =
-      last.request && !last.waited_for && same_call(last.args, given) && same_counts(last.request->args(), given, p);
-  if (!repeat) {
-    if (team.team->refuses()) return team.team->refusal();
-    const Result<Args> args = check_arguments(given, team.team->rank(), team.team->size());
-    if (!args.ok()) return args.status();
-    Result<std::unique_ptr<Request>> made =
-        make_request(team, args.value(), forced_[given.collective], IBCOLL_SCHEME_AUTO);
-    if (!made.ok()) return made.status();
-    if (last.waited_for) {  // another thread is inside the same shorthand
-      if (Status status = start(**made, site); !status.ok()) return status;
-      ++team.further_threads;
-      Status status = wait(**made, INFINITY, guard);
-      --team.further_threads;
-      if ((*made)->in_flight()) team.given_up.push_back({std::move(*made), {}});
-      return status;
+  const Result<Plan*> taken = take_plan(team, given, Plan::Use::kBlocking);
+  if (!taken.ok()) return taken.status();
+  const struct AtReturn {
+    Plans& plans;
+    Plan& plan;
+    ~AtReturn() {
+      if (plan.request->in_flight())
+        plans.give_up(plan);
+      else
+        plans.give_back(plan);
     }
-    if (last.request && last.request->in_flight()) team.given_up.push_back({std::move(last.request), {}});
-    last = {given, std::move(*made), false};
-  }
-  Request& request = *last.request;
+  } at_return{team.plans, *taken.value()};
+  Request& request = *taken.value()->request;
   if (Status status = start(request, site); !status.ok()) return status;
-  last.waited_for = true;
-  const Status status = wait(request, INFINITY, guard);
-  last.waited_for = false;
-  // The user may free an operation as soon as the call has returned.
-  const bool keep = !request.holds_operation() && request.exchange().arena().bytes() <= kMostKept;
-  if (!request.in_flight() && !keep) last.request.reset();
-  return status;
+  return wait(request, INFINITY, guard);
 }
 
 Status Context::run_own(TeamHandle& team, const Args& args, std::vector<std::byte>& buffers,

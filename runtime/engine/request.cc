@@ -19,18 +19,37 @@ Request::Request(Team& team, const Args& args, Choice choice, ibcoll_scheme_t sc
       exchange_(team, signature) {
   args_.parameter = choice.parameter;
   team_.adopt(1);
-  if (holds_operation()) args_.reduction.op->requests.fetch_add(1, std::memory_order_relaxed);
+  hold_operation();
 }
 
 // In flight still: given up, and its team ends; or there is no memory to say so. Nobody must find it any more.
 Request::~Request() {
   if (in_flight_) team_.finish(*this);
   team_.adopt(-1);
+  unbind();
+}
+
+void Request::hold_operation() noexcept {
+  if (holds_operation()) args_.reduction.op->requests.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Request::unbind() noexcept {
   if (holds_operation()) args_.reduction.op->requests.fetch_sub(1, std::memory_order_release);
+  args_.reduction.op = nullptr;
+}
+
+void Request::bind(const Args& args) {
+  const uint64_t parameter = args_.parameter;
+  unbind();
+  args_ = args;
+  args_.parameter = parameter;
+  hold_operation();
+  if (args_.recv.counts || args_.send.counts) hold_counts();
 }
 
 void Request::hold_counts() {
   const auto p = static_cast<size_t>(team_.size());
+  counts_.clear();
   counts_.reserve(4 * p);  // never moved from here on
   const auto hold = [&](const uint64_t*& array) {
     if (!array) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A persistent collective: checked arguments, the selected algorithm, and its runs.
+// A collective that can run any number of times: checked arguments, the selected algorithm, and its runs.
 #pragma once
 
 #include <atomic>
@@ -21,14 +21,18 @@ class Team;
 
 class Request {
  public:
-  // `args` point to arrays of `counts_` once hold_counts() ran. `choice` applies to the team and the call.
+  // `choice` applies to the team and the call. The count arrays that `args` points to are copied by hold_counts() only.
   Request(Team& team, const Args& args, Choice choice, ibcoll_scheme_t scheme, uint32_t signature);
   ~Request();
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
-  // Takes a private copy of the count and displacement arrays that `args` points to.
+  // Takes a private copy of the count and displacement arrays that `args` points to. Allocates the first time only.
   void hold_counts();
+  // For a request that is idle: the next run has these arguments, for which `choice` and `signature` are the same.
+  void bind(const Args& args);
+  // It no longer holds the operation, and must be bound before it is started.
+  void unbind() noexcept;
 
   // BUSY when in flight, or the team's failure.
   Status start() noexcept;
@@ -44,10 +48,9 @@ class Request {
   Team& team() noexcept { return team_; }
   Exchange& exchange() noexcept { return exchange_; }
   const Args& args() const noexcept { return args_; }
+  Choice choice() const noexcept { return {&algorithm_, args_.parameter}; }
   // "ring_pipelined:65536"
   const std::string& algorithm_name() const noexcept { return algorithm_name_; }
-  // One of the user, who must not free it before this request.
-  bool holds_operation() const noexcept { return args_.reduction.op && args_.reduction.op->user_defined(); }
   // "allgatherv (ring)"
   std::string call() const;
   // What this call sends to the peer and expects from it; 0 and 0 where the signature says it all.
@@ -71,6 +74,9 @@ class Request {
   }
 
  private:
+  // One of the user, who must not free it before this request.
+  bool holds_operation() const noexcept { return args_.reduction.op && args_.reduction.op->user_defined(); }
+  void hold_operation() noexcept;
   Args with_own_copy() noexcept;
   void add_to_trace() noexcept;
   int64_t traced_now() const noexcept;

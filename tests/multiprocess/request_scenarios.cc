@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "tests/multiprocess/checked_call.h"
+#include "tests/multiprocess/once_call.h"
 #include "tests/multiprocess/persistent_call.h"
 #include "tests/multiprocess/scenario.h"
 #ifdef IBCOLL_COUNTS_ALLOCATIONS
@@ -76,6 +77,26 @@ void in_flight(Rank& self) {
     complete_in_reverse(requests, round, round % 2 == 1);
 }
 
+// Calls that run once, three of each shape in flight with buffers of their own, beside blocking ones. In the second
+// round all shapes are known.
+void once(Rank& self) {
+  for (const uint64_t bytes : {uint64_t{8}, uint64_t{3000}, uint64_t{40'000}}) {
+    for (CallParams params : every_collective(bytes, self.size)) {
+      std::vector<std::unique_ptr<OnceCall>> calls;
+      for (params.salt = 1; params.salt <= 3; ++params.salt)
+        calls.push_back(std::make_unique<OnceCall>(self.world, params));
+      CheckedCall blocking(self.world, params);
+      for (uint64_t round = 0; round < 4; ++round) {
+        for (const auto& call : calls)
+          if (!call->start(round)) return;
+        if (round % 2 == 1 && !blocking.run(round)) return;
+        for (auto at = calls.rbegin(); at != calls.rend(); ++at)
+          if (!(round < 2 ? (*at)->wait(round) : (*at)->test_until_complete(round))) return;
+      }
+    }
+  }
+}
+
 // More than the team's first table of collectives in flight holds, and more than peers may be ahead.
 void many_in_flight(Rank& self) {
   Requests requests;
@@ -137,6 +158,7 @@ constexpr Scenario kRequestScenarios[] = {
     {"restart", restart},
     {"busy", busy},
     {"in_flight", in_flight},
+    {"once", once},
     {"many_in_flight", many_in_flight},
     {"one_stays_in_flight", one_stays_in_flight},
 #ifdef IBCOLL_COUNTS_ALLOCATIONS

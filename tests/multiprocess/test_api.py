@@ -19,6 +19,7 @@ from test_endings import Deaths, Reports, SharedMemory
 LAYOUTS = {
     "restart": "1x1 4x1 5x2 | 2x1",
     "in_flight": "3x1 4x2 | 5x3",
+    "once": "1x1 3x1 4x2",
     "many_in_flight": "4x1 5x2",
     "one_stays_in_flight": "2x1 4x2",
     "allocations": "1x1 4x1 | 2x1",

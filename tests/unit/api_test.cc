@@ -289,8 +289,11 @@ TEST_F(Api, AnOperationInUseIsNotFreed) {
   EXPECT_EQ(ibcoll_request_free(requests[0]), IBCOLL_OK);
   ASSERT_EQ(ibcoll_op_free(op), IBCOLL_ERR_BUSY) << "the last request uses it as well";
   EXPECT_EQ(ibcoll_request_free(requests[1]), IBCOLL_OK);
-  // A blocking call keeps nothing of it.
+  // A call that runs once keeps nothing of it.
   EXPECT_EQ(ibcoll_allreduce(world_, a.send, a.recv, a.count, a.type, op), IBCOLL_OK);
+  EXPECT_EQ(ibcoll_collective_start(world_, &a, &requests[0]), IBCOLL_OK);
+  EXPECT_EQ(ibcoll_op_free(op), IBCOLL_ERR_BUSY);
+  EXPECT_EQ(ibcoll_wait(requests[0]), IBCOLL_OK);
   EXPECT_EQ(ibcoll_op_free(op), IBCOLL_OK) << ibcoll_last_error();
   EXPECT_EQ(ibcoll_op_free(nullptr), IBCOLL_OK);
 }
@@ -383,7 +386,87 @@ TEST_F(Api, ABlockingCallKeepsLittleMemory) {
   EXPECT_LT(held(), before + (2 << 20));
 }
 
+// Of many shapes the last ones are kept.
+TEST_F(Api, CallsOfManyShapesKeepLittleMemory) {
+  const auto held = [] { return ::mallinfo2().uordblks + ::mallinfo2().hblkhd; };
+  std::vector<char> data(40'000), other(40'000);
+  size_t before = 0;
+  for (uint64_t bytes = 1; bytes <= 20'000; ++bytes) {
+    if (bytes == 200) before = held();
+    ASSERT_EQ(ibcoll_allgather(world_, data.data(), other.data(), bytes), IBCOLL_OK) << ibcoll_last_error();
+  }
+  EXPECT_LT(held(), before + (1 << 20));
+}
+
+TEST_F(Api, AWaitThatIsOkFreesACallThatRunsOnce) {
+  ibcoll_team_t team = nullptr;
+  ASSERT_EQ(ibcoll_team_split(world_, 0, 0, &team), IBCOLL_OK);
+  ibcoll_collective_args_t a = args(IBCOLL_ALLGATHER);
+  ibcoll_request_t requests[3] = {};
+  for (ibcoll_request_t& request : requests)
+    ASSERT_EQ(ibcoll_collective_start(team, &a, &request), IBCOLL_OK) << ibcoll_last_error();
+  EXPECT_NE(requests[0], requests[1]) << "each has a request of its own";
+  EXPECT_STRNE(ibcoll_request_algorithm(requests[0]), "");
+  EXPECT_EQ(ibcoll_start(requests[0]), IBCOLL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(ibcoll_team_free(team), IBCOLL_ERR_BUSY);
+  EXPECT_NE(std::string(ibcoll_last_error()).find("3 requests"), std::string::npos) << ibcoll_last_error();
+  EXPECT_EQ(ibcoll_wait(requests[0]), IBCOLL_OK);
+  EXPECT_EQ(ibcoll_test(requests[1]), IBCOLL_OK);
+  EXPECT_EQ(ibcoll_team_free(team), IBCOLL_ERR_BUSY);
+  EXPECT_NE(std::string(ibcoll_last_error()).find("1 requests"), std::string::npos) << ibcoll_last_error();
+  EXPECT_EQ(ibcoll_request_free(requests[2]), IBCOLL_OK) << "it is complete";
+  EXPECT_EQ(ibcoll_team_free(team), IBCOLL_OK) << ibcoll_last_error();
+}
+
+TEST_F(Api, ACallThatRunsOnceChecksItsArguments) {
+  ibcoll_request_t request = nullptr;
+  ibcoll_collective_args_t a = args(IBCOLL_ALLREDUCE);
+  ASSERT_EQ(ibcoll_collective_start(world_, &a, &request), IBCOLL_OK) << ibcoll_last_error();
+  EXPECT_EQ(ibcoll_wait(request), IBCOLL_OK);
+  a.recv = nullptr;  // of a shape that is known
+  request = reinterpret_cast<ibcoll_request_t>(&request);
+  EXPECT_EQ(ibcoll_collective_start(world_, &a, &request), IBCOLL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(request, nullptr);
+  EXPECT_EQ(ibcoll_collective_start(nullptr, &a, &request), IBCOLL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(ibcoll_collective_start(world_, nullptr, &request), IBCOLL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(ibcoll_collective_start(world_, &a, nullptr), IBCOLL_ERR_INVALID_ARGUMENT);
+  a = args(IBCOLL_ALLREDUCE);
+  a.algorithm = "no such";
+  EXPECT_EQ(ibcoll_collective_start(world_, &a, &request), IBCOLL_ERR_NOT_APPLICABLE);
+  a.algorithm = ibcoll_algorithm_name(IBCOLL_ALLREDUCE, 1);
+  ASSERT_EQ(ibcoll_collective_start(world_, &a, &request), IBCOLL_OK) << ibcoll_last_error();
+  EXPECT_EQ(std::string(ibcoll_request_algorithm(request)).find(a.algorithm), 0u) << "the plan of before was taken";
+  EXPECT_EQ(ibcoll_wait(request), IBCOLL_OK);
+  a.algorithm = nullptr;
+  ASSERT_EQ(ibcoll_collective_start(world_, &a, &request), IBCOLL_OK) << ibcoll_last_error();
+  EXPECT_NE(std::string(ibcoll_request_algorithm(request)).find(ibcoll_algorithm_name(IBCOLL_ALLREDUCE, 1)), 0u);
+  EXPECT_EQ(ibcoll_wait(request), IBCOLL_OK);
+}
+
 #ifdef IBCOLL_COUNTS_ALLOCATIONS
+// Whatever its buffers, and wherever its counts lie.
+TEST_F(Api, ACallOfAKnownShapeAllocatesNothing) {
+  for (int c = 0; c < ibcoll::kCollectives; ++c) {
+    const auto collective = static_cast<ibcoll_collective_t>(c);
+    uint64_t before = 0;
+    for (int round = 0; round < 100; ++round) {
+      if (round == 1) before = ibcoll::perf::allocations();
+      ibcoll_collective_args_t a = args(collective);
+      int64_t recv[3] = {};
+      const uint64_t counts[1] = {bytes_}, displacements[1] = {};
+      a.recv = round % 2 == 0 ? recv : recv_;
+      if (a.recv_counts) a.recv_counts = counts, a.recv_displacements = displacements;
+      if (a.send_counts) a.send_counts = counts, a.send_displacements = displacements;
+      ibcoll_request_t request = nullptr;
+      EXPECT_EQ(ibcoll_collective_start(world_, &a, &request), IBCOLL_OK) << ibcoll_last_error();
+      EXPECT_EQ(ibcoll_wait(request), IBCOLL_OK);
+      const bool gives = collective != IBCOLL_BARRIER && collective != IBCOLL_BCAST && collective != IBCOLL_EXSCAN;
+      EXPECT_TRUE(!gives || std::memcmp(a.recv, send_, bytes_) == 0) << ibcoll_collective_name(collective);
+    }
+    EXPECT_EQ(ibcoll::perf::allocations() - before, 0u) << ibcoll_collective_name(collective);
+  }
+}
+
 TEST_F(Api, AStartAfterTheFirstAllocatesNothing) {
   for (int c = 0; c < ibcoll::kCollectives; ++c) {
     const auto collective = static_cast<ibcoll_collective_t>(c);

@@ -85,6 +85,28 @@ TEST_F(Arguments, SendBlocksMayOverlapEachOther) {
   EXPECT_NE(refusal(a).find("overlap"), std::string::npos);
 }
 
+// Receive blocks may, where the caller asks for that; a block that is read never does.
+TEST_F(Arguments, ReceiveBlocksOverlapEachOtherWhereThatIsAllowed) {
+  ibcoll_collective_args_t a = args(IBCOLL_ALLGATHERV);
+  displacements_ = {0, kBlock / 2, 0};
+  EXPECT_NE(refusal(a).find("overlap"), std::string::npos);
+  EXPECT_TRUE(check_arguments(a, kRank, kRanks, Overlap::kAllowed).ok());
+  a.send = recv_ + kBlock;
+  EXPECT_FALSE(check_arguments(a, kRank, kRanks, Overlap::kAllowed).ok());
+}
+
+// Whose hulls do.
+TEST_F(Arguments, BlocksMayInterleave) {
+  ibcoll_collective_args_t a = args(IBCOLL_ALLTOALLV);
+  std::vector<uint64_t> between{3 * kBlock, kBlock, 5 * kBlock};
+  displacements_ = {4 * kBlock, 0, 2 * kBlock};
+  a.recv = send_;
+  a.recv_displacements = between.data();
+  EXPECT_EQ(refusal(a), "");
+  between[0] = 2 * kBlock;
+  EXPECT_NE(refusal(a).find("overlap"), std::string::npos);
+}
+
 TEST_F(Arguments, OverlapsAreFoundThroughOthers) {
   counts_ = {100, 4, 4};
   displacements_ = {0, 10, 50};  // both lie within block 0, apart from each other

@@ -187,15 +187,25 @@ double cost_us(const Shape& s, const CostModel& m) {
          moved * m.beta_us + m.own_copies_us(3 * moved) + static_cast<double>(s.bytes) * s.p * m.beta_us;
 }
 
+// The smallest radix with so many digits.
+uint64_t radix_of(int p, int count) {
+  auto radix = static_cast<uint64_t>(std::pow(p, 1.0 / count));
+  while (radix > 2 && digits(p, radix - 1) <= count) --radix;  // the power is rounded
+  while (digits(p, radix) > count) ++radix;
+  return radix;
+}
+
+// Of radixes with equally many digits the smallest is the cheapest.
 uint64_t choose(const Shape& s, const CostModel& m) {
   Shape with = s;
   with.parameter = 2;
   double lowest = cost_us(with, m);
   uint64_t best = 2;
-  for (uint64_t radix = 3; radix <= static_cast<uint64_t>(s.p) && radix <= kRadix.most; ++radix) {
-    with.parameter = radix;
+  for (int count = digits(s.p, 2) - 1; count >= 1; --count) {
+    with.parameter = radix_of(s.p, count);
+    if (with.parameter > kRadix.most) break;
     const double cost = cost_us(with, m);
-    if (cost < lowest) lowest = cost, best = radix;
+    if (cost < lowest) lowest = cost, best = with.parameter;
   }
   return best;
 }

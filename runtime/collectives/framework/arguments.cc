@@ -20,8 +20,13 @@ struct Stretch {
 
 class Check {
  public:
-  Check(const ibcoll_collective_args_t& given, int rank, int size, bool buffers)
-      : given_(given), row_(find_collective(given.collective)), rank_(rank), size_(size), buffers_(buffers) {
+  Check(const ibcoll_collective_args_t& given, int rank, int size, bool buffers, Overlap overlap)
+      : given_(given),
+        row_(find_collective(given.collective)),
+        rank_(rank),
+        size_(size),
+        buffers_(buffers),
+        overlap_(overlap) {
     args_.collective = given.collective;
   }
 
@@ -33,7 +38,7 @@ class Check {
     if (status_.ok()) blocks();
     if (given_.scheme < IBCOLL_SCHEME_AUTO || given_.scheme > IBCOLL_SCHEME_ZERO_COPY)
       fail("scheme is {}, which is none of ibcoll_scheme_t", static_cast<int>(given_.scheme));
-    if (status_.ok()) disjoint();
+    if (status_.ok() && may_overlap()) disjoint();
     if (!status_.ok()) return status_;
     return args_;
   }
@@ -155,7 +160,15 @@ class Check {
       fail("{} block {} of {} bytes at displacement {} does not fit into the address space", buffer, block, bytes,
            offset);
     else
-      extents_.push_back({base + offset, base + offset + bytes, buffer, block});
+      add({base + offset, base + offset + bytes, buffer, block});
+  }
+
+  void add(const Stretch& block) {
+    Hull& hull = hulls_[is_send(block)];
+    hull.in_order = hull.in_order && block.start >= hull.end;
+    hull.start = hull.end ? std::min(hull.start, block.start) : block.start;
+    hull.end = std::max(hull.end, block.end);
+    if (list_) extents_.push_back(block);
   }
 
   template <typename Byte>
@@ -200,16 +213,27 @@ class Check {
     extent(args_.in_place ? "recv" : "send", 0, args_.send.base, 0, total);
   }
 
-  // What is written must not be read or written by another block.
+  static bool is_send(const Stretch& block) { return block.buffer[0] == 's'; }
+
+  // Tells without a list that blocks as most programs have them do not overlap.
+  bool may_overlap() const {
+    const Hull &recv = hulls_[0], &send = hulls_[1];
+    return (overlap_ == Overlap::kRefused && !recv.in_order) || (recv.start < send.end && send.start < recv.end);
+  }
+
+  // What is written must not be read or, where that is refused, written by another block.
   void disjoint() {
+    list_ = true;
+    blocks();
     std::sort(extents_.begin(), extents_.end(), [](const Stretch& a, const Stretch& b) { return a.start < b.start; });
     const Stretch* reaches[2] = {nullptr,
                                  nullptr};  // of the recv and of the send blocks so far: the one that ends last
     for (const Stretch& e : extents_) {
-      const int kind = e.buffer[0] == 's';
+      const int kind = is_send(e);
       for (const int other : {0, 1}) {
         const Stretch* const before = reaches[other];
-        if (before && before->end > e.start && !(kind == 1 && other == 1)) {
+        const bool allowed = kind == other && (kind == 1 || overlap_ == Overlap::kAllowed);
+        if (before && before->end > e.start && !allowed) {
           fail("{} block {} and {} block {} overlap", before->buffer, before->block, e.buffer, e.block);
           return;
         }
@@ -223,26 +247,34 @@ class Check {
   int rank_;
   int size_;
   bool buffers_;  // false: they, and where blocks lie, are not looked at
+  Overlap overlap_;
   Args args_;
   Status status_;
-  std::vector<Stretch> extents_;
+  struct Hull {
+    const std::byte* start = nullptr;
+    const std::byte* end = nullptr;
+    bool in_order = true;  // each block begins where the one before ends, or later
+  };
+  Hull hulls_[2];  // of the recv and of the send blocks
+  bool list_ = false;
+  std::vector<Stretch> extents_;  // all blocks, if they may overlap
 };
 
-Result<Args> check(const ibcoll_collective_args_t& given, int rank, int size, bool buffers) {
+Result<Args> check(const ibcoll_collective_args_t& given, int rank, int size, bool buffers, Overlap overlap) {
   if (given.struct_size < sizeof given)  // then not all of it may be read
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_collective_args_t.struct_size is {}: set it to sizeof, {} bytes",
                  given.struct_size, sizeof given);
-  return Check(given, rank, size, buffers).run();
+  return Check(given, rank, size, buffers, overlap).run();
 }
 
 }  // namespace
 
-Result<Args> check_arguments(const ibcoll_collective_args_t& given, int rank, int size) {
-  return check(given, rank, size, true);
+Result<Args> check_arguments(const ibcoll_collective_args_t& given, int rank, int size, Overlap overlap) {
+  return check(given, rank, size, true, overlap);
 }
 
 Result<Args> check_without_buffers(const ibcoll_collective_args_t& given, int rank, int size) {
-  return check(given, rank, size, false);
+  return check(given, rank, size, false, Overlap::kRefused);
 }
 
 uint32_t call_signature(const Args& args, std::string_view algorithm, ibcoll_scheme_t scheme, int size) {

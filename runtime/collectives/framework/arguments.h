@@ -21,10 +21,15 @@ inline ibcoll_collective_args_t arguments_of(ibcoll_collective_t collective, con
   return args;
 }
 
+// Of receive blocks with each other: programs do that where they know that all bring the same bytes.
+enum class Overlap { kRefused, kAllowed };
+
 // Checks what a caller asks of a team of `size` ranks and puts it into the algorithms' words. The count arrays are not
 // copied. INVALID_ARGUMENT names the argument, its value and what is allowed: NULL buffers, sizes that overflow, blocks
-// that overlap, a root outside of the team, an operation that its type does not have.
-Result<Args> check_arguments(const ibcoll_collective_args_t& given, int rank, int size);
+// that overlap, a root outside of the team, an operation that its type does not have. Allocates nothing where blocks do
+// not interleave.
+Result<Args> check_arguments(const ibcoll_collective_args_t& given, int rank, int size,
+                             Overlap overlap = Overlap::kRefused);
 // The same of a call that shall not run: no buffers are looked at, and counts may be NULL (`bytes` each).
 Result<Args> check_without_buffers(const ibcoll_collective_args_t& given, int rank, int size);
 

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/context/plans.h"
+
+#include <algorithm>
+
+#include "runtime/base/hash.h"
+#include "runtime/engine/team.h"
+
+namespace ibcoll {
+namespace {
+
+// Idle ones of a team. Scratch memory is the program's: a call that needs more takes longer than its set-up.
+constexpr int kMostIdle = 64;
+constexpr size_t kMostIdleBytes = 1 << 20;
+
+// The p sizes that all ranks know; nullptr: there are none.
+const uint64_t* known_sizes(const Args& args) noexcept {
+  const Collective& row = kCatalog[args.collective];
+  if (row.sizes != SizesKnown::kToAll) return nullptr;
+  return row.reduces() ? args.send.counts : args.recv.counts;
+}
+
+size_t memory_of(const Plan& plan) noexcept { return plan.request->exchange().arena().bytes(); }
+
+}  // namespace
+
+PlanKey::PlanKey(const Args& args, ibcoll_scheme_t scheme, int p) noexcept
+    : call(static_cast<uint64_t>(args.root) << 32 | static_cast<uint64_t>(scheme) << 16 |
+           static_cast<uint64_t>(args.collective)) {
+  if (const ibcoll_op_t op = args.reduction.op) {
+    element = static_cast<uint64_t>(args.reduction.type) << 32 | static_cast<uint64_t>(op->commutative) << 16 |
+              static_cast<uint64_t>(op->index + 1);
+    element_bytes = args.reduction.element_bytes();
+  }
+  if (!kCatalog[args.collective].irregular()) bytes = args.bytes;
+  if (const uint64_t* const known = known_sizes(args))
+    for (int i = 0; i < p; ++i) sizes = (sizes ^ known[i]) * kGoldenRatio + 1;
+}
+
+uint64_t PlanKey::digest() const noexcept {
+  uint64_t digest = call * kGoldenRatio ^ bytes;
+  digest = digest * kGoldenRatio ^ element;
+  digest = digest * kGoldenRatio ^ sizes ^ element_bytes;
+  return scramble(digest);
+}
+
+Plan* Plans::take(const PlanKey& key, const Args& args, Plan::Use use, const Plan*& like) noexcept {
+  const uint64_t digest = key.digest();
+  const uint64_t* const sizes = known_sizes(args);
+  for (Plan* plan = bucket(digest); plan; plan = plan->next) {
+    if (plan->digest != digest || !plan->kept || plan->key != key) continue;
+    Request& request = *plan->request;
+    if (sizes && !std::equal(sizes, sizes + request.team().size(), known_sizes(request.args()))) continue;
+    like = plan;
+    if (plan->use != Plan::Use::kIdle) continue;
+    set_use(*plan, use);
+    return plan;
+  }
+  return nullptr;
+}
+
+Plan* Plans::add(std::unique_ptr<Plan> plan, Plan::Use use) noexcept {
+  Plan*& first = bucket(plan->digest);
+  plan->next = first;
+  plan->use = use;
+  ++counts_[static_cast<size_t>(use)];
+  first = plan.release();
+  return first;
+}
+
+void Plans::give_back(Plan& plan) noexcept {
+  plan.request->unbind();
+  const size_t bytes = memory_of(plan);
+  if (!plan.kept || bytes > kMostIdleBytes) return remove(plan);
+  set_use(plan, Plan::Use::kIdle);
+  while (count(Plan::Use::kIdle) > kMostIdle || idle_bytes_ > kMostIdleBytes) remove(*least_recent_);
+}
+
+void Plans::reclaim() noexcept {
+  for (Plan* first : buckets_)
+    for (Plan *plan = first, *next = nullptr; plan; plan = next) {
+      next = plan->next;
+      if (plan->use == Plan::Use::kGivenUp && !plan->request->in_flight()) give_back(*plan);
+    }
+}
+
+void Plans::clear() noexcept {
+  for (Plan*& first : buckets_)
+    while (first) remove(*first);
+}
+
+// Keeps the list of idle plans, too.
+void Plans::set_use(Plan& plan, Plan::Use use) noexcept {
+  if (plan.use == Plan::Use::kIdle) {
+    (plan.more_recent ? plan.more_recent->less_recent : most_recent_) = plan.less_recent;
+    (plan.less_recent ? plan.less_recent->more_recent : least_recent_) = plan.more_recent;
+    idle_bytes_ -= memory_of(plan);
+  }
+  --counts_[static_cast<size_t>(plan.use)];
+  plan.use = use;
+  ++counts_[static_cast<size_t>(use)];
+  if (use != Plan::Use::kIdle) return;
+  plan.more_recent = nullptr;
+  plan.less_recent = most_recent_;
+  (most_recent_ ? most_recent_->more_recent : least_recent_) = &plan;
+  most_recent_ = &plan;
+  idle_bytes_ += memory_of(plan);
+}
+
+void Plans::remove(Plan& plan) noexcept {
+  if (plan.use == Plan::Use::kIdle) set_use(plan, Plan::Use::kNonblocking);  // out of the list
+  --counts_[static_cast<size_t>(plan.use)];
+  Plan** at = &bucket(plan.digest);
+  while (*at != &plan) at = &(*at)->next;
+  *at = plan.next;
+  delete &plan;
+}
+
+}  // namespace ibcoll

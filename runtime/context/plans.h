@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a team keeps of calls that run once: for the shapes used last, a request with its algorithm, digest and memory,
+// which the next call of that shape takes and gives its own buffers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "runtime/collectives/framework/args.h"
+#include "runtime/engine/request.h"
+
+namespace ibcoll {
+
+struct TeamHandle;
+
+// What the program holds: a persistent request, or one that runs once.
+struct RequestHandle {
+  TeamHandle* team = nullptr;
+  std::unique_ptr<Request> request;
+  bool once = false;  // then it is a Plan
+};
+
+// What must be equal for a call to run by a plan, but for the blocks of an irregular collective whose sizes all ranks
+// know: these are compared.
+struct PlanKey {
+  uint64_t call = 0;     // collective, scheme, root
+  uint64_t element = 0;  // of a reduction: type, operation
+  uint64_t element_bytes = 0;
+  uint64_t bytes = 0;  // of a block; 0 where not all ranks know it
+  uint64_t sizes = 0;  // digest of the p sizes that all ranks know
+
+  PlanKey(const Args& args, ibcoll_scheme_t scheme, int p) noexcept;
+  bool operator==(const PlanKey&) const = default;
+  uint64_t digest() const noexcept;
+};
+
+struct Plan : RequestHandle {
+  explicit Plan(const PlanKey& for_key) noexcept : key(for_key), digest(for_key.digest()) { once = true; }
+
+  enum class Use {
+    kIdle,
+    kBlocking,     // a thread is inside of a blocking call
+    kNonblocking,  // the program has the request
+    kGivenUp       // the blocking call has returned, but somebody still has the buffers (Request::overdue)
+  };
+  const PlanKey key;
+  const uint64_t digest;
+  Use use = Use::kIdle;
+  bool kept = true;             // false: the call demands an algorithm of its own, so no other call takes it
+  Plan* next = nullptr;         // of the same bucket
+  Plan* more_recent = nullptr;  // idle ones, by their last use
+  Plan* less_recent = nullptr;
+};
+
+class Plans {
+ public:
+  Plans() noexcept { buckets_.fill(nullptr); }
+  Plans(const Plans&) = delete;
+  Plans& operator=(const Plans&) = delete;
+  ~Plans() { clear(); }
+
+  // An idle plan of this shape, which is in use from now on; nullptr: there is none, and `like` is one in use, or
+  // nullptr.
+  Plan* take(const PlanKey& key, const Args& args, Plan::Use use, const Plan*& like) noexcept;
+  // A new plan, in use.
+  Plan* add(std::unique_ptr<Plan> plan, Plan::Use use) noexcept;
+  // Its blocking call returns, but it is in flight still.
+  void give_up(Plan& plan) noexcept { set_use(plan, Plan::Use::kGivenUp); }
+  // Its call is complete, and nobody looks at it any more.
+  void give_back(Plan& plan) noexcept;
+  // Takes back what was given up and has ended since.
+  void reclaim() noexcept;
+  void clear() noexcept;
+
+  int count(Plan::Use use) const noexcept { return counts_[static_cast<size_t>(use)]; }
+  int size() const noexcept { return counts_[0] + counts_[1] + counts_[2] + counts_[3]; }
+
+ private:
+  static constexpr size_t kBuckets = 64;
+  Plan*& bucket(uint64_t digest) noexcept { return buckets_[digest % kBuckets]; }
+  void set_use(Plan& plan, Plan::Use use) noexcept;
+  void remove(Plan& plan) noexcept;
+
+  std::array<Plan*, kBuckets> buckets_;
+  std::array<int, 4> counts_{};  // by Use
+  Plan* most_recent_ = nullptr;
+  Plan* least_recent_ = nullptr;
+  size_t idle_bytes_ = 0;
+};
+
+}  // namespace ibcoll
