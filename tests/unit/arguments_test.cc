@@ -139,7 +139,7 @@ TEST_F(Arguments, ARootInPlaceNeedsNoBytes) {
     if (collective == IBCOLL_GATHERV)
       a.send = IBCOLL_IN_PLACE;
     else
-      a.recv = const_cast<void*>(IBCOLL_IN_PLACE);
+      a.recv = IBCOLL_IN_PLACE;
     EXPECT_EQ(refusal(a), "") << kCatalog[collective].name;
   }
 }
@@ -152,7 +152,7 @@ TEST_F(Arguments, InPlaceElsewhereIsRefused) {
       a.root = kRank + 1;
       a.bytes = bytes;
       if (as_recv)
-        a.recv = const_cast<void*>(IBCOLL_IN_PLACE);
+        a.recv = IBCOLL_IN_PLACE;
       else
         a.send = IBCOLL_IN_PLACE;
       EXPECT_NE(refusal(a).find(rule), std::string::npos) << kCatalog[collective].name << ": " << refusal(a);

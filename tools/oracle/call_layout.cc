@@ -96,9 +96,7 @@ ibcoll_collective_args_t CallLayout::args(std::byte* send, std::byte* recv) cons
   args.bytes = row().sizes == SizesKnown::kToRoot ? params_.block_bytes(rank_, rank_) : params_.bytes;
   const bool scatters = row().rooted && row().send.extent == Extent::kBlocks;
   args.send = in_place() && !scatters ? IBCOLL_IN_PLACE : send_.significant ? send : junk<std::byte>();
-  args.recv = in_place() && scatters ? const_cast<void*>(static_cast<const void*>(IBCOLL_IN_PLACE))
-              : recv_.significant    ? recv
-                                     : junk<std::byte>();
+  args.recv = in_place() && scatters ? IBCOLL_IN_PLACE : recv_.significant ? recv : junk<std::byte>();
   if (!row().irregular()) return args;
   const auto arrays = [](const BufferLayout& layout, const uint64_t*& counts, const uint64_t*& displacements) {
     counts = layout.significant ? layout.counts.data() : junk<const uint64_t>();
