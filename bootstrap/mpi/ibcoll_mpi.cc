@@ -136,7 +136,7 @@ ibcoll_status_t ibcoll_mpi_bootstrap(MPI_Comm comm, ibcoll_bootstrap_t* bootstra
   MPI_Comm_size(comm, &peers->size);
   if (keep("MPI_Comm_dup", peers->rank, MPI_Comm_dup(comm, &peers->comm)) != 0) return IBCOLL_ERR_BOOTSTRAP;
   MPI_Comm_set_errhandler(peers->comm, MPI_ERRORS_RETURN);
-  *bootstrap = {sizeof *bootstrap, peers->rank, peers->size, allgather, peers.get()};
+  *bootstrap = {sizeof *bootstrap, peers->rank, peers->size, allgather, peers.get(), nullptr, 0};
   static_cast<void>(peers.release());  // the bootstrap owns it now
   return IBCOLL_OK;
 }

@@ -169,7 +169,8 @@ void from_another_folder(Rank&) {
 
 void bad_parameters(Rank&) {
   ibcoll_context_t context = nullptr;
-  ibcoll_bootstrap_t bootstrap{sizeof bootstrap, 0, 1, [](void*, const void*, void*, size_t) { return 0; }, nullptr};
+  ibcoll_bootstrap_t bootstrap{sizeof bootstrap, 0,       1, [](void*, const void*, void*, size_t) { return 0; },
+                               nullptr,          nullptr, 0};
   ibcoll_context_params_t params{sizeof params, &bootstrap};
   const auto refused = [&](const char* why) {
     expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_INVALID_ARGUMENT, why, "ibcoll_context_create");
@@ -186,7 +187,7 @@ void bad_parameters(Rank&) {
     bootstrap.size = size;
     refused("ibcoll_bootstrap_t: rank");
   }
-  bootstrap = {sizeof bootstrap, 0, 2, nullptr, nullptr};
+  bootstrap = {sizeof bootstrap, 0, 2, nullptr, nullptr, nullptr, 0};
   refused("allgather is NULL");
   bootstrap.allgather = [](void*, const void*, void*, size_t) { return 77; };
   expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_BOOTSTRAP, "returned 77", "a bootstrap that fails");

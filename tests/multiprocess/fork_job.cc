@@ -70,7 +70,7 @@ void ForkJob::become_rank(int rank, int socket, const std::function<int(ForkedRa
   for (const Process& other : processes_) ::close(other.socket);
   enter_node(rank);
   set_rank_of_lines(rank);
-  ForkedRank self{rank, ranks_, {sizeof(ibcoll_bootstrap_t), rank, ranks_, allgather, &socket}};
+  ForkedRank self{rank, ranks_, {sizeof(ibcoll_bootstrap_t), rank, ranks_, allgather, &socket, nullptr, 0}};
   const int code = body(self);
   ::_exit(code != 0 || complaints() == 0 ? code : 97);
 }

@@ -94,7 +94,8 @@ enum class Knocks { kWhileRanksJoin, kWhileRanksWork };
 int body(ForkedRank& self, Shared& shared, Knocks when) {
   ibcoll_context_t context = nullptr;
   KnockedAt door{self, shared};
-  const ibcoll_bootstrap_t knocked_at{sizeof knocked_at, self.rank, self.size, &KnockedAt::allgather, &door};
+  const ibcoll_bootstrap_t knocked_at{sizeof knocked_at, self.rank, self.size, &KnockedAt::allgather, &door,
+                                      nullptr,           0};
   const ibcoll_context_params_t params{sizeof params, when == Knocks::kWhileRanksJoin ? &knocked_at : &self.bootstrap};
   if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
   shared.ports[self.rank] = listening_port();

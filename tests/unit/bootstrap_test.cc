@@ -21,7 +21,7 @@ TEST(CallbackBootstrap, ThisRanksBytesComeBackInTheirPlace) {
   const std::vector<std::byte> mine(8, std::byte{7});
   for (size_t rank = 0; rank < kRanks; ++rank)
     for (size_t place = 0; place < kRanks; ++place) {
-      const ibcoll_bootstrap_t given{sizeof given, static_cast<int>(rank), kRanks, gather_into, &place};
+      const ibcoll_bootstrap_t given{sizeof given, static_cast<int>(rank), kRanks, gather_into, &place, nullptr, 0};
       auto bootstrap = make_bootstrap(&given);
       ASSERT_TRUE(bootstrap.ok()) << bootstrap.status().text();
       std::vector<std::byte> all(kRanks * mine.size());
@@ -32,7 +32,7 @@ TEST(CallbackBootstrap, ThisRanksBytesComeBackInTheirPlace) {
 
 TEST(CallbackBootstrap, RanksAreBelowTheSize) {
   for (const auto& [rank, size] : {std::pair(-1, 2), std::pair(2, 2), std::pair(3, 2), std::pair(0, 0)}) {
-    const ibcoll_bootstrap_t given{sizeof given, rank, size, gather_into, nullptr};
+    const ibcoll_bootstrap_t given{sizeof given, rank, size, gather_into, nullptr, nullptr, 0};
     EXPECT_EQ(make_bootstrap(&given).status().code(), IBCOLL_ERR_INVALID_ARGUMENT) << rank << " of " << size;
   }
 }
