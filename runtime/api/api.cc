@@ -222,10 +222,25 @@ int ibcoll_team_size(ibcoll_team_t team) { return team ? handle(team)->team->siz
 
 // ---------------------------------------------------------------- operations
 
+static ibcoll_op_t user_operation(ibcoll_reduce_fn function, ibcoll_element_reduce_fn element_function, void* user,
+                                  int commutative) {
+  return new ibcoll_op{"user-defined", commutative != 0, kUserDefined, function, user, element_function};
+}
+
 ibcoll_status_t ibcoll_op_create(ibcoll_reduce_fn function, void* user, int commutative, ibcoll_op_t* op) {
   return guarded([&] {
     if (!function || !op) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_op_create: function or op is NULL");
-    *op = new ibcoll_op{"user-defined", commutative != 0, -1, function, user};
+    *op = user_operation(function, nullptr, user, commutative);
+    return IBCOLL_OK;
+  });
+}
+
+ibcoll_status_t ibcoll_op_create_for_elements(ibcoll_element_reduce_fn function, void* user, int commutative,
+                                              ibcoll_op_t* op) {
+  return guarded([&] {
+    if (!function || !op)
+      return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_op_create_for_elements: function or op is NULL");
+    *op = user_operation(nullptr, function, user, commutative);
     return IBCOLL_OK;
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // allreduce with operations of the program: in rank order, and of whole elements.
 #include <cstring>
+#include <iterator>
 
 #include "tests/multiprocess/scenario.h"
 #include "tools/own_calls.h"
@@ -119,9 +120,66 @@ void opaque_elements(Rank& self) {
   expect_ok(ibcoll_op_free(op), "ibcoll_op_free");
 }
 
+// One operation for elements of many kinds: `call` says which ones these are.
+struct KindOfCall {
+  ibcoll_type_t type;
+  uint64_t element_bytes;
+  uint64_t elements = 0;  // that were combined here
+};
+
+void sum_of_kind(const void* in, void* inout, uint64_t count, uint64_t element_bytes, ibcoll_type_t type, void* user,
+                 void* call) {
+  auto& kind = *static_cast<KindOfCall*>(call);
+  expect(user == &sum_of_kind, "the operation has another pointer than it was made with");
+  expect(type == kind.type && element_bytes == kind.element_bytes, "type {} of {} bytes in a call of type {}, {} bytes",
+         int{type}, element_bytes, int{kind.type}, kind.element_bytes);
+  kind.elements += count;
+  const auto* from = static_cast<const std::byte*>(in);
+  auto* to = static_cast<std::byte*>(inout);
+  for (uint64_t i = 0; i < count * element_bytes; ++i)
+    to[i] = static_cast<std::byte>(std::to_integer<unsigned>(from[i]) + std::to_integer<unsigned>(to[i]));
+}
+
+// Several calls at once, each with its own pointer.
+void operation_for_elements(Rank& self) {
+  constexpr size_t kCount = 3001;
+  ibcoll_op_t op = nullptr;
+  expect_error(ibcoll_op_create_for_elements(nullptr, nullptr, 1, &op), IBCOLL_ERR_INVALID_ARGUMENT, "NULL",
+               "ibcoll_op_create_for_elements");
+  expect_ok(ibcoll_op_create_for_elements(sum_of_kind, reinterpret_cast<void*>(&sum_of_kind), 1, &op),
+            "ibcoll_op_create_for_elements");
+  KindOfCall kinds[] = {{IBCOLL_UINT8, 1}, {IBCOLL_INT32, 4}, {IBCOLL_OPAQUE, 24}, {IBCOLL_OPAQUE, 7}};
+  constexpr size_t kKinds = std::size(kinds);
+  std::vector<uint8_t> mine[kKinds], results[kKinds];
+  ibcoll_request_t requests[kKinds] = {};
+  for (size_t k = 0; k < kKinds; ++k) {
+    mine[k].assign(kCount * kinds[k].element_bytes, static_cast<uint8_t>(self.rank + 1 + static_cast<int>(k)));
+    results[k].resize(mine[k].size());
+    ibcoll_collective_args_t args = own_call(IBCOLL_ALLREDUCE, mine[k].data(), results[k].data());
+    args.algorithm = nullptr;
+    args.count = kCount, args.type = kinds[k].type, args.op = op, args.element_bytes = kinds[k].element_bytes;
+    args.op_call = &kinds[k];
+    expect_ok(ibcoll_collective_init(self.world, &args, &requests[k]), "ibcoll_collective_init");
+  }
+  for (ibcoll_request_t request : requests) expect_ok(ibcoll_start(request), "ibcoll_start");
+  uint64_t combined[kKinds] = {}, all[kKinds] = {};
+  for (size_t k = 0; k < kKinds; ++k) {
+    expect_ok(ibcoll_wait(requests[k]), "ibcoll_wait");
+    expect_ok(ibcoll_request_free(requests[k]), "ibcoll_request_free");
+    const int p = self.size, sum = p * (p + 1) / 2 + p * static_cast<int>(k);
+    expect(results[k] == std::vector<uint8_t>(results[k].size(), static_cast<uint8_t>(sum)), "call {}: wrong sum", k);
+    combined[k] = kinds[k].elements;
+  }
+  expect_ok(ibcoll_allreduce(self.world, combined, all, kKinds, IBCOLL_UINT64, IBCOLL_SUM), "allreduce");
+  for (const uint64_t elements : all)
+    expect(elements >= kCount * static_cast<uint64_t>(self.size - 1), "only {} elements were combined", elements);
+  expect_ok(ibcoll_op_free(op), "ibcoll_op_free");
+}
+
 constexpr Scenario kUserOperationScenarios[] = {
     {"non_commutative", non_commutative},
     {"opaque_elements", opaque_elements},
+    {"operation_for_elements", operation_for_elements},
 };
 
 }  // namespace

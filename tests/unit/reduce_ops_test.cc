@@ -179,6 +179,39 @@ TEST(UserOperations, CountOpaqueElements) {
   EXPECT_EQ(result[5], 5);
 }
 
+struct SeenElements {
+  uint64_t count, element_bytes;
+  ibcoll_type_t type;
+  void* user;
+};
+void note_elements(const void*, void*, uint64_t count, uint64_t element_bytes, ibcoll_type_t type, void* user,
+                   void* call) {
+  *static_cast<SeenElements*>(call) = {count, element_bytes, type, user};
+}
+
+TEST(UserOperations, ForElementsOfManyKindsGetTheSizeAndThePointerOfTheCall) {
+  int user = 0;
+  ibcoll_op op{"mine", false, kUserDefined, nullptr, &user, note_elements};
+  const double in[6] = {};
+  double inout[6] = {}, result[6] = {};
+  for (const auto& [type, bytes] : {std::pair{IBCOLL_DOUBLE, 8u}, std::pair{IBCOLL_OPAQUE, 24u}}) {
+    SeenElements seen{};
+    const Reduction reduction(&op, type, bytes, &seen);
+    EXPECT_TRUE(reduction.defined());
+    EXPECT_FALSE(reduction.result_may_replace_lower());
+    for (const uint64_t count : {1u, 2u}) {
+      if (count == 1)
+        reduction(in, inout, count);
+      else
+        reduction.combine(in, inout, result, count);
+      EXPECT_EQ(seen.count, count);
+      EXPECT_EQ(seen.element_bytes, bytes);
+      EXPECT_EQ(seen.type, type);
+      EXPECT_EQ(seen.user, &user);
+    }
+  }
+}
+
 TEST(UserOperations, OpaqueElementsAreReplacedWhole) {
   const char lower[] = "abcdefghi", upper[] = "123456789";
   char result[] = ".........";

@@ -64,7 +64,7 @@ class Check {
     if (!is_type(given_.type)) return fail("type is {}, which is none of ibcoll_type_t", static_cast<int>(given_.type));
     if (!given_.op) return fail("op is NULL");
     const uint64_t fixed = type_bytes(given_.type);  // 0: the caller says how long an element is
-    args_.reduction = {given_.op, given_.type, given_.element_bytes};
+    args_.reduction = {given_.op, given_.type, given_.element_bytes, given_.op_call};
     if (fixed == 0 && given_.element_bytes == 0)
       fail("element_bytes is 0: elements of type {} need a size", type_name(given_.type));
     else if (fixed > 0 && given_.element_bytes > 0 && given_.element_bytes != fixed)

@@ -8,13 +8,14 @@ bool is_logical(const ibcoll_op& op) { return op.index == kLand || op.index == k
 
 }  // namespace
 
-Reduction::Reduction(ibcoll_op_t op, ibcoll_type_t type, uint64_t element_bytes) noexcept
+Reduction::Reduction(ibcoll_op_t op, ibcoll_type_t type, uint64_t element_bytes, void* call) noexcept
     : op(op),
       type(type),
       element_bytes_(type == IBCOLL_OPAQUE ? element_bytes : type_bytes(type)),
       units_(type == IBCOLL_OPAQUE ? element_bytes : 1),
       kernel_(reduce_kernel(*op, type)),
-      to_truth_(is_logical(*op) ? reduce_kernel(*IBCOLL_LOR, type) : nullptr) {}
+      to_truth_(is_logical(*op) ? reduce_kernel(*IBCOLL_LOR, type) : nullptr),
+      call_(call) {}
 
 std::string operations_of(ibcoll_type_t type) {
   std::string names;

@@ -19,8 +19,8 @@ class Reduction {
   ibcoll_type_t type = IBCOLL_INT8;
 
   Reduction() = default;
-  // `element_bytes` is read for IBCOLL_OPAQUE only.
-  Reduction(ibcoll_op_t op, ibcoll_type_t type, uint64_t element_bytes = 0) noexcept;
+  // `element_bytes` is read for IBCOLL_OPAQUE only. `call`: for an operation on elements of many kinds.
+  Reduction(ibcoll_op_t op, ibcoll_type_t type, uint64_t element_bytes = 0, void* call = nullptr) noexcept;
 
   // False: the operation is not defined for the type.
   bool defined() const noexcept { return kernel_ || (op && op->user_defined()); }
@@ -35,7 +35,7 @@ class Reduction {
     if (kernel_)
       kernel_(in, inout, inout, count * units_);
     else
-      op->function(in, inout, count, type, op->user);
+      run_user_function(in, inout, count);
   }
   // result = lower op upper, one pass less than a copy and an operation in place.
   void combine(const void* lower, const void* upper, void* result, uint64_t count) const {
@@ -44,7 +44,7 @@ class Reduction {
       kernel_(lower, upper, result, count * units_);
     } else {
       if (result != upper) std::memcpy(result, upper, count * element_bytes_);
-      op->function(lower, result, count, type, op->user);
+      run_user_function(lower, result, count);
     }
   }
   // The result of a reduction over one operand: that operand, but 0 or 1 for logical operations. To be used wherever a
@@ -58,10 +58,18 @@ class Reduction {
   }
 
  private:
+  void run_user_function(const void* in, void* inout, uint64_t count) const {
+    if (op->function)
+      op->function(in, inout, count, type, op->user);
+    else
+      op->element_function(in, inout, count, element_bytes_, type, op->user, call_);
+  }
+
   uint64_t element_bytes_ = 1;
   uint64_t units_ = 1;               // that the kernel counts in an element: bytes of an opaque one
   ReduceKernel kernel_ = nullptr;    // of a predefined operation
   ReduceKernel to_truth_ = nullptr;  // of a logical one: x or x
+  void* call_ = nullptr;             // the program's, for element_function
 };
 
 // "sum, prod, min": the predefined operations that a type has.
