@@ -12,12 +12,18 @@ std::string shown(const std::string& algorithm) { return algorithm.empty() ? "de
 
 BufferBytes buffer_bytes(const Job& job, const Options& options, const Collective& row, uint64_t bytes) {
   const oracle::CallLayout layout(call_params(options, row, job.size(), bytes), job.rank());
-  if (!options.check) return {layout.send().extent, layout.recv().extent};
+  if (!options.check)
+    return {layout.send().extent + ChangingBuffers::kRoom, layout.recv().extent + ChangingBuffers::kRoom};
   return {oracle::room_for(layout.send()), oracle::room_for(layout.recv())};
 }
 
 BenchCase::BenchCase(Job& job, const Options& options, const Buffers& buffers, const Collective& row, uint64_t bytes)
-    : job_(job), options_(options), bytes_(bytes), layout_(call_params(options, row, job.size(), bytes), job.rank()) {
+    : job_(job),
+      options_(options),
+      bytes_(bytes),
+      layout_(call_params(options, row, job.size(), bytes), job.rank()),
+      send_(buffers.send().data()),
+      recv_(buffers.recv().data()) {
   if (options.check) {
     checked_.emplace(layout_.params(), job.rank(), oracle::Room{buffers.send(), buffers.recv()});
     args_ = checked_->args();
@@ -55,14 +61,25 @@ BenchCase::Ready BenchCase::select(const std::string& algorithm) {
 }
 
 bool BenchCase::call() {
-  if (options_.blocking) {
+  if (options_.calls != Calls::kPersistent) change_buffers();
+  if (options_.calls == Calls::kBlocking) {
     const ibcoll_status_t status = blocking_call();
     return status == IBCOLL_OK || fail("call", status);
   }
-  ibcoll_status_t status = ibcoll_start(request_);
+  ibcoll_request_t request = request_;
+  const bool once = options_.calls == Calls::kOneshot;
+  ibcoll_status_t status = once ? ibcoll_collective_start(job_.team(), &args_, &request) : ibcoll_start(request);
   if (status != IBCOLL_OK) return fail("start", status);
-  status = ibcoll_wait(request_);
+  status = ibcoll_wait(request);
   return status == IBCOLL_OK || fail("wait", status);
+}
+
+// What --check looks at stays where it is.
+void BenchCase::change_buffers() {
+  if (options_.check) return;
+  const uint64_t place = places_.next();
+  if (args_.send != nullptr && args_.send != IBCOLL_IN_PLACE) args_.send = send_ + place;
+  if (args_.recv != nullptr && args_.recv != IBCOLL_IN_PLACE) args_.recv = recv_ + place;
 }
 
 ibcoll_status_t BenchCase::blocking_call() {

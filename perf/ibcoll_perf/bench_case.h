@@ -60,6 +60,7 @@ class BenchCase {
  private:
   bool fail(const char* step, ibcoll_status_t status);
   ibcoll_status_t blocking_call();
+  void change_buffers();
 
   Job& job_;
   const Options& options_;
@@ -67,6 +68,9 @@ class BenchCase {
   const oracle::CallLayout layout_;
   std::optional<oracle::CallCase> checked_;
   ibcoll_collective_args_t args_{};
+  ChangingBuffers places_;
+  const std::byte* const send_;  // where the buffers begin
+  std::byte* const recv_;
   ibcoll_request_t request_ = nullptr;
   std::string wanted_, algorithm_, why_;
 };

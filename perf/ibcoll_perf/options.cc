@@ -56,14 +56,15 @@ const CLI::Validator not_nan(
 
 // As the options have them.
 struct Text {
-  std::string collective, range = "1:1M", memory = "malloc", scheme = "auto", format = "table", distribution, type,
-                          message_cost;
+  std::string collective, range = "1:1M", calls = "persistent", memory = "malloc", scheme = "auto", format = "table",
+                          distribution, type, message_cost;
   uint64_t factor = 2;
   double seconds = 0.2;
 };
 
 const std::vector<std::string> kSchemes = {"auto", "copy", "zero_copy"};  // as ibcoll_scheme_t
-const std::vector<std::string> kFormats = {"table", "csv", "json"};       // as Options::Format
+const std::vector<std::string> kCalls(std::begin(kCallsNames), std::end(kCallsNames));
+const std::vector<std::string> kFormats = {"table", "csv", "json"};  // as Options::Format
 
 void describe_calls(CLI::App& app, Options& options, Text& text) {
   app.add_option("COLLECTIVE", text.collective, "What to measure, or all")
@@ -91,7 +92,10 @@ void describe_calls(CLI::App& app, Options& options, Text& text) {
       ->capture_default_str();
   app.add_option("--root", options.root, "Where a collective has one")->check(CLI::Range(0, (1 << 20) - 1));
   app.add_flag("--in-place", options.in_place, "IBCOLL_IN_PLACE on the ranks that may give it");
-  app.add_flag("--blocking", options.blocking, "Blocking calls instead of one persistent request");
+  app.add_option("--calls", text.calls,
+                 "persistent: one request; blocking, oneshot (nonblocking): each call has other buffers")
+      ->check(CLI::IsMember(kCalls))
+      ->capture_default_str();
   app.add_option("--memory", text.memory, "Where the buffers come from; ibcoll: ibcoll_mem_alloc")
       ->check(CLI::IsMember({"malloc", "ibcoll"}))
       ->capture_default_str();
@@ -135,6 +139,7 @@ void read(const Text& text, Options& options) {
   for (const Collective& row : kCatalog)
     if (text.collective == "all" || text.collective == row.name) options.collectives.push_back(row.id);
   options.scheme = chosen<ibcoll_scheme_t>(kSchemes, text.scheme);
+  options.calls = chosen<Calls>(kCalls, text.calls);
   options.format = chosen<Options::Format>(kFormats, text.format);
   if (!text.distribution.empty())
     options.distribution = static_cast<oracle::Distribution>(

@@ -10,6 +10,7 @@
 #include "ibcoll.h"
 #include "perf/arrival/figures.h"
 #include "perf/arrival/pattern.h"
+#include "perf/calls.h"
 #include "perf/timed_loop.h"
 #include "tools/options/early_end.h"
 #include "tools/options/sizes.h"
@@ -31,7 +32,7 @@ struct Options {
   bool in_place = false;
   bool full = false;  // more columns
   bool check = false;
-  bool blocking = false;
+  Calls calls = Calls::kPersistent;
   bool library_memory = false;  // buffers from ibcoll_mem_alloc
   bool list = false;
   std::string arrival;  // as given; empty: calls back to back

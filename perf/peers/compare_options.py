@@ -8,6 +8,7 @@ import cluster_nodes
 import launch
 
 
+CALLS = ["blocking", "oneshot", "persistent"]
 PEERS = [name for name in launch.TITLES if name != "before"]
 
 
@@ -101,6 +102,9 @@ def parse(description):
     parser.add_argument("--collectives", type=names(launch.COLLECTIVES + ["all"]), default=launch.USUAL, metavar="LIST",
                         help="or all (default: barrier, bcast, allgather(v), alltoall(v), allreduce)")
     parser.add_argument("--distribution", default="mild", metavar="NAME", help="of irregular blocks, as ibcoll_perf has them")
+    parser.add_argument("--calls", choices=CALLS, default="blocking", help="of all libraries alike: blocking calls and "
+                        "oneshot ones (nonblocking, then a wait) with other buffers each time, or one persistent request "
+                        "(default blocking)")
     parser.add_argument("--root", type=int, default=0, metavar="RANK", help="where a collective has one (default 0)")
     parser.add_argument("--arrival", type=arrival_pattern, metavar="PATTERN", help="a barrier and delays before each "
                         "call: none, random:MIF, late:PERCENT:MIF or file:TRACE, as in ibcoll_perf; what is compared "

@@ -23,7 +23,7 @@ TITLES = {"ibcoll": "ibcoll", "before": "before", "openmpi": "Open MPI", "mpich"
 OWN = ["ibcoll", "before"]  # builds of ibcoll
 SOURCES = ["perf/peers/mpi_perf.cc", "perf/peers/mpi_case.h", "perf/peers/mpi_pairs.h", "perf/peers/mpi_arrivals.h",
            *[f"perf/arrival/{name}.h" for name in ("figures", "link", "loop", "pattern", "prepare")],
-           "perf/timed_loop.h", "perf/call_times.h", CATALOG, DISTRIBUTIONS, "runtime/base/hash.h"]
+           "perf/timed_loop.h", "perf/call_times.h", "perf/calls.h", CATALOG, DISTRIBUTIONS, "runtime/base/hash.h"]
 
 
 def figure(collective, arrival=None):

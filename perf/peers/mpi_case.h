@@ -5,6 +5,12 @@
 #define OMPI_SKIP_MPICXX 1  // the C interface only
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#define IBCOLL_PEER_INIT(name) MPIX_##name##_init
+#else
+#define IBCOLL_PEER_INIT(name) MPI_##name##_init
+#endif
 
 #include <climits>
 #include <cstdint>
@@ -12,8 +18,24 @@
 #include <vector>
 
 #include "perf/call_times.h"
+#include "perf/calls.h"
 #include "runtime/base/catalog.h"
 #include "tools/oracle/distributions.h"
+
+// In the form that is wanted; a persistent request is made once. Errors end the program inside MPI.
+#define IBCOLL_PEER_CALL(Name, name, ...)                                                   \
+  switch (calls_) {                                                                         \
+    case perf::Calls::kBlocking:                                                            \
+      MPI_##Name(__VA_ARGS__ __VA_OPT__(, ) world);                                         \
+      break;                                                                                \
+    case perf::Calls::kOneshot:                                                             \
+      MPI_I##name(__VA_ARGS__ __VA_OPT__(, ) world, &request_);                             \
+      break;                                                                                \
+    case perf::Calls::kPersistent:                                                          \
+      if (request_ == MPI_REQUEST_NULL)                                                     \
+        IBCOLL_PEER_INIT(Name)(__VA_ARGS__ __VA_OPT__(, ) world, MPI_INFO_NULL, &request_); \
+      break;                                                                                \
+  }
 
 namespace ibcoll::peers {
 
@@ -39,12 +61,14 @@ struct Wanted {
   const Collective* row = nullptr;
   Distribution distribution = Distribution::kMild;
   int root = 0;
+  perf::Calls calls = perf::Calls::kBlocking;
 };
 
 // One collective at one size. Errors end the program inside MPI (MPI_ERRORS_ARE_FATAL), so every call is true.
 class Case {
  public:
-  Case(const Wanted& wanted, uint64_t bytes) : row_(*wanted.row), bytes_(bytes), root_(wanted.root) {
+  Case(const Wanted& wanted, uint64_t bytes)
+      : row_(*wanted.row), bytes_(bytes), root_(wanted.root), calls_(wanted.calls) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     if (row_.reduces()) unit_ = perf::element_width(bytes);
@@ -56,63 +80,74 @@ class Case {
   }
   uint64_t send_bytes() const { return send_.total * unit_; }
   uint64_t recv_bytes() const { return recv_.total * unit_; }
-  // Before the first call: buffers of the caller, which outlive this.
-  void use(char* send, char* recv) { s_ = send, r_ = recv; }
+  Case(const Case&) = delete;
+  Case& operator=(const Case&) = delete;
+  ~Case() {
+    if (request_ != MPI_REQUEST_NULL) MPI_Request_free(&request_);
+  }
+  // Before the first call: buffers of the caller, which outlive this, with ChangingBuffers::kRoom behind each.
+  void use(char* send, char* recv) { send_buffer_ = s_ = send, recv_buffer_ = r_ = recv; }
 
   bool call() {
     const int *sc = send_.counts.data(), *rc = recv_.counts.data();
     const int *sd = send_.displacements.data(), *rd = recv_.displacements.data();
     const MPI_Comm world = MPI_COMM_WORLD;
+    if (calls_ != perf::Calls::kPersistent) {
+      const uint64_t place = places_.next();
+      s_ = send_buffer_ + place, r_ = recv_buffer_ + place;
+    }
     switch (row_.id) {
       case IBCOLL_BARRIER:
-        MPI_Barrier(world);
+        IBCOLL_PEER_CALL(Barrier, barrier);
         break;
       case IBCOLL_BCAST:
-        MPI_Bcast(r_, rc[0], type_, root_, world);
+        IBCOLL_PEER_CALL(Bcast, bcast, r_, rc[0], type_, root_);
         break;
       case IBCOLL_ALLGATHER:
-        MPI_Allgather(s_, sc[0], type_, r_, rc[0], type_, world);
+        IBCOLL_PEER_CALL(Allgather, allgather, s_, sc[0], type_, r_, rc[0], type_);
         break;
       case IBCOLL_ALLGATHERV:
-        MPI_Allgatherv(s_, sc[0], type_, r_, rc, rd, type_, world);
+        IBCOLL_PEER_CALL(Allgatherv, allgatherv, s_, sc[0], type_, r_, rc, rd, type_);
         break;
       case IBCOLL_ALLTOALL:
-        MPI_Alltoall(s_, sc[0], type_, r_, rc[0], type_, world);
+        IBCOLL_PEER_CALL(Alltoall, alltoall, s_, sc[0], type_, r_, rc[0], type_);
         break;
       case IBCOLL_ALLTOALLV:
-        MPI_Alltoallv(s_, sc, sd, type_, r_, rc, rd, type_, world);
+        IBCOLL_PEER_CALL(Alltoallv, alltoallv, s_, sc, sd, type_, r_, rc, rd, type_);
         break;
       case IBCOLL_ALLREDUCE:
-        MPI_Allreduce(s_, r_, rc[0], type_, MPI_SUM, world);
+        IBCOLL_PEER_CALL(Allreduce, allreduce, s_, r_, rc[0], type_, MPI_SUM);
         break;
       case IBCOLL_GATHER:
-        MPI_Gather(s_, sc[0], type_, r_, rc[0], type_, root_, world);
+        IBCOLL_PEER_CALL(Gather, gather, s_, sc[0], type_, r_, rc[0], type_, root_);
         break;
       case IBCOLL_GATHERV:
-        MPI_Gatherv(s_, sc[0], type_, r_, rc, rd, type_, root_, world);
+        IBCOLL_PEER_CALL(Gatherv, gatherv, s_, sc[0], type_, r_, rc, rd, type_, root_);
         break;
       case IBCOLL_SCATTER:
-        MPI_Scatter(s_, sc[0], type_, r_, rc[0], type_, root_, world);
+        IBCOLL_PEER_CALL(Scatter, scatter, s_, sc[0], type_, r_, rc[0], type_, root_);
         break;
       case IBCOLL_SCATTERV:
-        MPI_Scatterv(s_, sc, sd, type_, r_, rc[0], type_, root_, world);
+        IBCOLL_PEER_CALL(Scatterv, scatterv, s_, sc, sd, type_, r_, rc[0], type_, root_);
         break;
       case IBCOLL_REDUCE:
-        MPI_Reduce(s_, r_, rc[0], type_, MPI_SUM, root_, world);
+        IBCOLL_PEER_CALL(Reduce, reduce, s_, r_, rc[0], type_, MPI_SUM, root_);
         break;
       case IBCOLL_REDUCE_SCATTER:
-        MPI_Reduce_scatter(s_, r_, sc, type_, MPI_SUM, world);
+        IBCOLL_PEER_CALL(Reduce_scatter, reduce_scatter, s_, r_, sc, type_, MPI_SUM);
         break;
       case IBCOLL_REDUCE_SCATTER_BLOCK:
-        MPI_Reduce_scatter_block(s_, r_, rc[0], type_, MPI_SUM, world);
+        IBCOLL_PEER_CALL(Reduce_scatter_block, reduce_scatter_block, s_, r_, rc[0], type_, MPI_SUM);
         break;
       case IBCOLL_SCAN:
-        MPI_Scan(s_, r_, rc[0], type_, MPI_SUM, world);
+        IBCOLL_PEER_CALL(Scan, scan, s_, r_, rc[0], type_, MPI_SUM);
         break;
       case IBCOLL_EXSCAN:
-        MPI_Exscan(s_, r_, rc[0], type_, MPI_SUM, world);
+        IBCOLL_PEER_CALL(Exscan, exscan, s_, r_, rc[0], type_, MPI_SUM);
         break;
     }
+    if (calls_ == perf::Calls::kPersistent) MPI_Start(&request_);
+    if (calls_ != perf::Calls::kBlocking) MPI_Wait(&request_, MPI_STATUS_IGNORE);
     return true;
   }
   bool barrier() {
@@ -164,6 +199,10 @@ class Case {
   uint64_t bytes_, unit_ = 1;
   MPI_Datatype type_ = MPI_BYTE;
   int rank_ = 0, size_ = 1, root_;
+  perf::Calls calls_;
+  perf::ChangingBuffers places_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+  char *send_buffer_ = nullptr, *recv_buffer_ = nullptr;
   Blocks send_, recv_;
   char *s_ = nullptr, *r_ = nullptr;
 };

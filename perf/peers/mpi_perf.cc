@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ibcoll_perf for an MPI library: same options, loop, clock, statistics, buffers and irregular counts, so that
 // perf/compare can put the two side by side. Built with the compiler wrapper of each MPI (perf/compare does it).
-// Blocking calls, as most MPI programs use them.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -77,7 +76,7 @@ size_t position(const Words& words, const std::string& word, Name name) {
   std::abort();
 }
 
-Wanted wanted(const std::string& collective, const std::string& distribution, int root) {
+Wanted wanted(const std::string& collective, const std::string& distribution, const std::string& calls, int root) {
   Wanted wanted;
   const size_t row = position(ibcoll::kCatalog, collective, [](const Collective& one) { return one.name; });
   const size_t chosen =
@@ -87,7 +86,9 @@ Wanted wanted(const std::string& collective, const std::string& distribution, in
   int ranks = 1;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (root < 0 || root >= ranks) refuse("--root: there is no such rank");
-  return {&ibcoll::kCatalog[row], static_cast<Distribution>(chosen), root};
+  const size_t form = position(ibcoll::perf::kCallsNames, calls, [](std::string_view one) { return one; });
+  if (form == std::size(ibcoll::perf::kCallsNames)) refuse("--calls: there is no '" + calls + "'");
+  return {&ibcoll::kCatalog[row], static_cast<Distribution>(chosen), root, static_cast<ibcoll::perf::Calls>(form)};
 }
 
 // Nothing without --arrival. A pattern that cannot be read ends the program with the reason.
@@ -110,7 +111,8 @@ std::unique_ptr<MpiArrivals> arrivals(const std::string& text, const std::string
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   CLI::App app("The timed loop of ibcoll_perf over MPI; prints CSV");
-  std::string name, range = "8:1048576", format = "csv", distribution = "mild", arrival, message_cost;
+  std::string name, range = "8:1048576", format = "csv", distribution = "mild", calls = "blocking", arrival,
+                    message_cost;
   uint64_t factor = 2;
   int root = 0;
   double seconds = 0.2;
@@ -120,6 +122,7 @@ int main(int argc, char** argv) {
   app.add_option("--factor", factor, "from one size to the next")->check(CLI::Range(2, 1 << 20));
   app.add_option("--distribution", distribution, "of irregular blocks, as in ibcoll_perf");
   app.add_option("--root", root, "where a collective has one");
+  app.add_option("--calls", calls, "as in ibcoll_perf");
   app.add_option("--seconds", seconds, "for the timed calls of one size")->check(CLI::PositiveNumber);
   app.add_option("--iterations", plan.iterations, "timed calls; 0: as --seconds says");
   app.add_option("--warmup", plan.warmup, "calls before; negative: chosen");
@@ -133,10 +136,11 @@ int main(int argc, char** argv) {
     refuse("--bytes " + range + ": MIN:MAX in bytes is wanted, 0 < MIN <= MAX");
   if (std::isnan(seconds)) refuse("--seconds: a number is wanted");  // CLI::PositiveNumber lets it pass
   plan.budget_us = seconds * 1e6;
-  const Wanted what = wanted(name, distribution, root);
+  const Wanted what = wanted(name, distribution, calls, root);
   const auto sizes = what.row->moves_data() ? sizes_between(min, max, factor) : std::vector<uint64_t>{0};
   const Case largest(what, sizes.back());
-  const Buffer send = make_buffer(largest.send_bytes()), recv = make_buffer(largest.recv_bytes());
+  const Buffer send = make_buffer(largest.send_bytes() + ibcoll::perf::ChangingBuffers::kRoom),
+               recv = make_buffer(largest.recv_bytes() + ibcoll::perf::ChangingBuffers::kRoom);
   std::unique_ptr<MpiArrivals> late = arrivals(arrival, message_cost);
   if (largest.prints())
     std::printf("%scollective,bytes,iterations,t_min,t_avg,t_max,p99,%serrors,algorithm\n",

@@ -101,7 +101,7 @@ class Broken(PerfTest):
 class Figures(PerfTest):
     def test_every_collective_is_right(self):
         for ranks, words in ((0, []), (3, []), (4, ["--in-place", "--root", "2"]),
-                             (3, ["--blocking", "--memory", "ibcoll", "--root", "1"])):
+                             (3, ["--calls", "blocking", "--memory", "ibcoll", "--root", "1"])):
             with self.subTest(ranks=ranks, words=words):
                 done = self.check_runs(perf(ranks, "all", "--check", "--bytes", "1:64K", "--factor", "16", "--iterations", "4",
                                             "--format", "csv", *words))
@@ -114,7 +114,7 @@ class Figures(PerfTest):
 
     def test_schemes_are_right(self):
         for scheme in ("copy", "zero_copy"):
-            for words in ([], ["--blocking"]):
+            for words in ([], ["--calls", "blocking"], ["--calls", "oneshot"]):
                 with self.subTest(scheme=scheme, words=words):
                     self.check_runs(perf(2, "alltoallv", "--check", "--bytes", "64K", "--iterations", "4", "--scheme", scheme,
                                          *words))
@@ -221,7 +221,7 @@ class Formats(PerfTest):
             return [row["algorithm"] for row in rows_of(self.check_runs(done)) if not row["not_applicable"]]
         auto, = ran(IBCOLL_ALLTOALL="")
         other = next(name for name in ran("--algorithm", "all") if name != auto)
-        for words in ([], ["--blocking"]):
+        for words in ([], ["--calls", "blocking"], ["--calls", "oneshot"]):
             self.assertEqual(ran(*words, IBCOLL_ALLTOALL=other), [other])
             self.assertEqual(ran("--algorithm", "auto", *words, IBCOLL_ALLTOALL=other), [auto])
 
