@@ -53,8 +53,7 @@ void LinkTrial::answer() {
 void LinkTrial::take(const Event& event) {
   if (event.kind == Event::Kind::kPeerFailed) {
     const std::string_view why(reinterpret_cast<const char*>(event.payload.data()), event.payload.size());
-    const auto code =
-        event.token == 0 ? IBCOLL_ERR_PEER_FAILED : static_cast<ibcoll_status_t>(static_cast<int64_t>(event.token));
+    const ibcoll_status_t code = lack_of(event) == IBCOLL_OK ? IBCOLL_ERR_PEER_FAILED : lack_of(event);
     failure_ = error(code, "rank {} was lost while its link was timed: {}", event.peer, why);
   }
   if (event.kind != Event::Kind::kMessage || event.note.epoch != kNoTeam) return;

@@ -320,12 +320,16 @@ Engine::Expected* Engine::find_expected(uint64_t epoch) noexcept {
 
 void Engine::on_failure(const Event& event) {
   const std::string why(reinterpret_cast<const char*>(event.payload.data()), event.payload.size());
-  if (event.token == 0) return peer_failed(event.peer, why);
+  if (lack_of(event) == IBCOLL_OK) return peer_failed(event.peer, why);
   // The peer lives; this rank is to blame.
-  lacking_.emplace_back(event.peer, error(static_cast<ibcoll_status_t>(static_cast<int64_t>(event.token)),
-                                          "rank {} cannot reach rank {}: {}", rank_, event.peer, why));
+  lacking_.emplace_back(event.peer, error(lack_of(event), "rank {} cannot reach rank {}: {}", rank_, event.peer, why));
   for (auto& [epoch, team] : teams_)
     if (team->team_rank(event.peer) >= 0) team->fail(lacking_.back().second);
+}
+
+bool Engine::reaches(int job_rank) const noexcept {
+  return !dead(job_rank) &&
+         std::none_of(lacking_.begin(), lacking_.end(), [=](const auto& lacking) { return lacking.first == job_rank; });
 }
 
 void Engine::peer_failed(int job_rank, const std::string& why) {

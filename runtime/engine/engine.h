@@ -101,6 +101,8 @@ class Engine {
   // gave up before others looked: to be called between the news of that and what follows from it.
   void take_from_memory() noexcept;
   bool dead(int job_rank) const noexcept { return !dead_.empty() && dead_[static_cast<size_t>(job_rank)]; }
+  // As far as is known.
+  bool reaches(int job_rank) const noexcept;
 
  private:
   void dispatch(const Event& event) noexcept;

@@ -41,11 +41,11 @@ bool Team::tell_abort(int peer) noexcept {
   return send(peer, note, abort_text(failure_.status()));
 }
 
-// Tries each rank that is not told yet, is alive, and can be reached, once.
+// Tries each rank that is not told yet and can be reached, once.
 void Team::tell_failure() noexcept {
   failure_.tell([this](int peer) {
     const int job = job_rank(peer);
-    return engine_.dead(job) || (!connects_ && transport(peer).would_connect(job)) || tell_abort(peer);
+    return !engine_.reaches(job) || (!connects_ && transport(peer).would_connect(job)) || tell_abort(peer);
   });
 }
 

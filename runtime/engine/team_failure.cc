@@ -22,8 +22,10 @@ bool TeamFailure::enter(State state, Status status, Time now) noexcept {
   return true;
 }
 
+// A suspicion stays: what follows it may be an effect, as calls that differ connect other ranks. A death that was seen
+// may be an effect itself.
 bool TeamFailure::fail(Status status, Time now) noexcept {
-  return healthy() && enter(State::kTelling, std::move(status), now);
+  return (healthy() || state_ == State::kDeathSeen) && enter(State::kTelling, std::move(status), now);
 }
 
 bool TeamFailure::suspect(Status status, Time now) noexcept {

@@ -2,7 +2,7 @@
 // What this rank knows of the failure of its team, and which ranks it still has to tell.
 //
 //   from                           transition                to
-//   kHealthy                       fail                      kTelling    the cause is certain
+//   kHealthy, kDeathSeen           fail                      kTelling    the cause is certain: this rank's own
 //   kHealthy                       suspect                   kSuspected  another rank may know better, or have died
 //   kSuspected                     explain                   kSuspected  the peer has said what it did
 //   kHealthy, kSuspected           see_death                 kDeathSeen  a death explains a suspicion

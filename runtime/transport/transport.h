@@ -24,6 +24,8 @@
 //  [C9] A peer that died or cannot be reached any more is reported by one kPeerFailed event; calls to it then return
 //       false/kBusy forever without harm. Detection may need check_peers(), and takes at most a few seconds, that of a
 //       host which fell silent as long as docs/reliability.md says. Puts to it that were pending still get their kSent.
+//       Where this rank itself lacks what it needs to reach the peer, the event says so and comes in the next poll(),
+//       before messages. Of a peer that failed, all messages that have arrived come before the event.
 //  [C10] State is O(peers talked to); connections are made on first use.
 //  [C11] A region may be written by several puts, each at its own offset: `to` may name any part of an exposed region,
 //       by the region's key. Nothing is promised of bytes that two puts write.
@@ -69,7 +71,7 @@ struct Event {
   enum class Kind {
     kMessage,    // a note with the payload of send(), or the note of a put() whose payload has landed
     kSent,       // the source of put(token) is reusable
-    kPeerFailed  // payload: text why; token: not 0 where this rank lacks what it needs to reach the peer, a status
+    kPeerFailed  // payload: text why; token: lack_token(), or 0
   };
   Kind kind = Kind::kMessage;
   int peer = -1;
@@ -77,6 +79,12 @@ struct Event {
   std::span<const std::byte> payload;  // empty for a put's note
   uint64_t token = 0;
 };
+
+// The token of kPeerFailed: what this rank itself lacks to reach the peer. OK: nothing, the peer failed.
+constexpr uint64_t lack_token(ibcoll_status_t lack) { return static_cast<uint64_t>(static_cast<int64_t>(lack)); }
+constexpr ibcoll_status_t lack_of(const Event& failure) {
+  return static_cast<ibcoll_status_t>(static_cast<int64_t>(failure.token));
+}
 
 enum class PutResult {
   kBusy,     // not accepted: try again after poll()

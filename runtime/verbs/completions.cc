@@ -17,6 +17,12 @@ bool is_refusal(ibv_wc_status status) {
   return status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR || status == IBV_WC_REM_OP_ERR;
 }
 
+// The device refuses what this rank asked of it, as where the program has unmapped a buffer that is still sent.
+bool is_own_fault(ibv_wc_status status) {
+  return status == IBV_WC_LOC_LEN_ERR || status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_LOC_PROT_ERR ||
+         status == IBV_WC_MW_BIND_ERR || status == IBV_WC_FATAL_ERR;
+}
+
 std::string error_text(const ibv_wc& done) {
   switch (done.status) {
     case IBV_WC_RETRY_EXC_ERR:
@@ -43,7 +49,7 @@ size_t Transport::take_completions() {
 void Transport::lose_device() {
   for (const std::unique_ptr<Peer>& peer : peers_)
     if (peer && peer->connection.has_queue_pair() && !peer->liveness.lost())
-      fail(*peer, fmt::format("{}, this rank's own device, fails: ibv_poll_cq", device()));
+      lack(*peer, error(IBCOLL_ERR_TRANSPORT, "{}, this rank's own device, fails: ibv_poll_cq", device()));
 }
 
 void Transport::on_completion(const ibv_wc& done) {
@@ -60,7 +66,7 @@ void Transport::on_completion(const ibv_wc& done) {
     peer->receiving.add_immediate();
     mark_ready(*peer);
     if (!connection.is(State::kDraining)) {
-      if (const Status status = post_receive(*peer, Work::kReceive); !status.ok()) fail(*peer, status.text());
+      if (const Status status = post_receive(*peer, Work::kReceive); !status.ok()) lack(*peer, status);
       if (connection.is(State::kGreeting) && connection.handshake.has_theirs) connected(*peer);
     }
   } else if (id.work == Work::kSend || id.work == Work::kLocal) {
@@ -94,6 +100,7 @@ void Transport::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t req
     }
   }
   if (done.status == IBV_WC_RETRY_EXC_ERR && try_again(peer)) return;
+  if (is_own_fault(done.status)) return lack(peer, error(IBCOLL_ERR_TRANSPORT, "{}", error_text(done)));
   fail(peer, error_text(done));
 }
 

@@ -57,7 +57,7 @@ bool Transport::start(Peer& peer) {
                   "it would take queue pair number {}; IBCOLL_VERBS_QUEUE_PAIRS or the device allows {}",
                   queue_pairs_ + 1, settings_.most_queue_pairs);
   if (!status.ok()) {
-    fail(peer, status.text());
+    lack(peer, status);
     return false;
   }
   peer.connection.greets(my_greeting(peer));

@@ -96,9 +96,22 @@ bool Transport::try_again(Peer& peer) {
   return true;
 }
 
-void Transport::fail(Peer& peer, std::string why) {
+void Transport::fail(Peer& peer, std::string_view why) {
   if (peer.liveness.lost()) return;
-  peer.liveness.lose(fmt::format("rank {}: verbs: lost rank {}: {}", rank_, peer.rank, why));
+  peer.liveness.lose(fmt::format("rank {}: verbs: lost rank {}: {}", rank_, peer.rank, why), IBCOLL_OK);
+  lose(peer);
+}
+
+// This rank cannot reach the peer, for a reason of its own that no other rank knows better. So it is reported before
+// the connection has drained.
+void Transport::lack(Peer& peer, const Status& what) {
+  if (peer.liveness.lost()) return;
+  peer.liveness.lose(fmt::format("verbs: {}", what.text()), what.code());
+  if (!peer.is_leaving()) report_failure(peer);
+  lose(peer);
+}
+
+void Transport::lose(Peer& peer) {
   std::erase(greeted_, &peer);
   if (!peer.connection.has_queue_pair()) return give_up(peer);
   break_connection(peer, peer.connection.epoch());
@@ -121,7 +134,10 @@ void Transport::report_failure(Peer& peer) {
   if (!peer.liveness.begin_report()) return;
   failures_.push_back(&peer);
   ++counters_.failed_peers;
-  log(LogLevel::kInfo, "{}", peer.liveness.failure());
+  if (peer.liveness.lack() == IBCOLL_OK)
+    log(LogLevel::kInfo, "{}", peer.liveness.failure());
+  else
+    log(LogLevel::kInfo, "rank {} cannot reach rank {}: {}", rank_, peer.rank, peer.liveness.failure());
 }
 
 }  // namespace ibcoll::verbs

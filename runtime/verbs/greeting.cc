@@ -117,7 +117,7 @@ void Transport::answer(Peer& peer, const Greeting& theirs) {
       return cannot_reach(peer, connection.handshake.no_path_since, status);  // it repeats its greeting
     }
     connection.handshake.no_path_since = 0;
-    if (!status.ok()) return fail(peer, status.text());
+    if (!status.ok()) return lack(peer, status);
     bind_windows_now(peer);
     if (!connection.is(State::kGreeting)) return;
     greet(peer);

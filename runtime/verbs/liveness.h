@@ -58,13 +58,15 @@ class Liveness {
   // ---- its end
   void leave() { left_ = true; }
   bool left() const { return left_; }  // it said that it closes
-  // For good, whatever comes after; the connection may still be draining.
-  void lose(std::string why) {
+  // For good, whatever comes after; the connection may still be draining. `lack`: lack_of() its report.
+  void lose(std::string why, ibcoll_status_t lack) {
     lost_ = true;
     failure_ = std::move(why);
+    lack_ = lack;
   }
   bool lost() const { return lost_; }
   const std::string& failure() const { return failure_; }
+  ibcoll_status_t lack() const { return lack_; }
   // True once.
   bool begin_report() { return !std::exchange(reported_, true); }
 
@@ -79,6 +81,7 @@ class Liveness {
   uint64_t attempted_after_ = 0;
   bool left_ = false, lost_ = false, reported_ = false;
   std::string failure_;  // the text of kPeerFailed
+  ibcoll_status_t lack_ = IBCOLL_OK;
 };
 
 }  // namespace ibcoll::verbs

@@ -30,14 +30,26 @@ size_t Transport::hand_out(std::span<Event> events) {
   for (; sent_first_ < sent_.size() && count < events.size(); ++sent_first_)
     events[count++] = {Event::Kind::kSent, sent_[sent_first_].peer, {}, {}, sent_[sent_first_].token};
   if (sent_first_ == sent_.size()) sent_.clear(), sent_first_ = 0;
+  if (!failures_.empty()) [[unlikely]]
+    count += hand_out_failures(events.subspan(count), true);
   count += hand_out_messages(events.subspan(count));
+  if (!failures_.empty()) [[unlikely]]
+    count += hand_out_failures(events.subspan(count), false);
+  return count;
+}
+
+size_t Transport::hand_out_failures(std::span<Event> events, bool of_this_rank) {
+  size_t count = 0;
   for (size_t i = 0; i < failures_.size() && count < events.size();) {
     Peer& peer = *failures_[i];
-    if (peer.receiving.has_next()) {  // its last words come first
+    const Liveness& liveness = peer.liveness;
+    const bool lacks = liveness.lack() != IBCOLL_OK;
+    if (of_this_rank != lacks || (!lacks && peer.receiving.has_next())) {  // the last words of a peer come first
       ++i;
       continue;
     }
-    events[count++] = {Event::Kind::kPeerFailed, peer.rank, {}, std::as_bytes(std::span(peer.liveness.failure())), 0};
+    const auto why = std::as_bytes(std::span(liveness.failure()));
+    events[count++] = {Event::Kind::kPeerFailed, peer.rank, {}, why, lack_token(liveness.lack())};
     failures_.erase(failures_.begin() + static_cast<ptrdiff_t>(i));
   }
   return count;

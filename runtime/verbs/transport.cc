@@ -135,7 +135,8 @@ Transport::~Transport() {
     if (!peer || !peer->connection.has_queue_pair()) continue;
     peer->liveness.leave();
     if (!peer->liveness.lost())
-      peer->liveness.lose(fmt::format("rank {}: verbs: closes the connection to rank {}", rank_, peer->rank));
+      peer->liveness.lose(fmt::format("rank {}: verbs: closes the connection to rank {}", rank_, peer->rank),
+                          IBCOLL_OK);
     break_connection(*peer, 0);
   }
   for (const std::unique_ptr<Peer>& peer : peers_)

@@ -140,6 +140,7 @@ class Transport final : public NetworkTransport {
   void look_at_slots();
   void mark_ready(Peer& peer);
   size_t hand_out(std::span<Event> events);
+  size_t hand_out_failures(std::span<Event> events, bool of_this_rank);
   size_t hand_out_messages(std::span<Event> events);
   bool hand_out_message(Peer& peer, Event& event);
 
@@ -171,7 +172,9 @@ class Transport final : public NetworkTransport {
   static bool may_reconnect(Peer& peer);
   void connect_anew(Peer& peer);
   bool try_again(Peer& peer);
-  void fail(Peer& peer, std::string why);
+  void fail(Peer& peer, std::string_view why);
+  void lack(Peer& peer, const Status& what);
+  void lose(Peer& peer);
   void give_up(Peer& peer);
   void report_failure(Peer& peer);
   void end_late_drains();

@@ -82,8 +82,8 @@ void Transport::refresh_exposures(Peer& peer) {
       exposed.window.handle.reset();
       exposed.bound = false;
       if (keys.count == std::size(keys.keys) || !make_key(exposed))
-        return fail(peer, fmt::format("{} regions cannot be exposed again after the connection broke",
-                                      peer.exposed.all().size()));
+        return lack(peer, error(IBCOLL_ERR_TRANSPORT, "{} regions cannot be exposed again after the connection broke",
+                                peer.exposed.all().size()));
       keys.keys[keys.count++] = {number, exposed.advertised, exposed.key};
     }
     peer.exposed.bind_later(number);

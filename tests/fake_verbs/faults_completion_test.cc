@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Work requests that complete with an error.
+#include <set>
+
 #include "tests/fake_verbs/faulty.h"
 
 namespace ibcoll::fake_verbs {
@@ -51,8 +53,10 @@ TEST_F(FaultTest, MessagesThatWaitToBeHandedOutComeOnce) {
   EXPECT_EQ(world->counter(0, "reconnections"), 1);
 }
 
-// All others say that something is wrong with this rank's requests, or its device.
+// All others say that something is wrong with this rank's requests or its device, or perhaps with the peer's.
 TEST_F(FaultTest, AnyOtherErrorLosesThePeerWithTheDevicesWords) {
+  const std::set of_this_rank = {IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_QP_OP_ERR, IBV_WC_LOC_PROT_ERR, IBV_WC_MW_BIND_ERR,
+                                 IBV_WC_FATAL_ERR};
   for (const ibv_wc_status status :
        {IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_QP_OP_ERR, IBV_WC_LOC_PROT_ERR, IBV_WC_MW_BIND_ERR, IBV_WC_BAD_RESP_ERR,
         IBV_WC_LOC_ACCESS_ERR, IBV_WC_REM_ABORT_ERR, IBV_WC_FATAL_ERR, IBV_WC_RESP_TIMEOUT_ERR, IBV_WC_GENERAL_ERR,
@@ -63,6 +67,7 @@ TEST_F(FaultTest, AnyOtherErrorLosesThePeerWithTheDevicesWords) {
     ASSERT_TRUE(world);
     rank(0).faults.execute = [=](const ibv_send_wr&) { return Outcome{status}; };
     expect_loss(*world, 0, std::string(ibv_wc_status_str(status)) + " (vendor error 81)");
+    EXPECT_EQ(lack(*world, 0, 1), of_this_rank.contains(status) ? IBCOLL_ERR_TRANSPORT : IBCOLL_OK);
   }
 }
 

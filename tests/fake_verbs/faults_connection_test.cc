@@ -19,6 +19,8 @@ TEST_F(FaultTest, AConnectionThatCannotBeMadeIsAnErrorOnBothSides) {
     ASSERT_TRUE(world);
     rank(0).faults.modify = refuse_state(IBV_QPT_RC, state, EINVAL);
     expect_loss(*world, 0, std::string("fake_0: ibv_modify_qp to ") + name + ": Invalid argument; the device refuses");
+    EXPECT_EQ(lack(*world, 0, 1), IBCOLL_ERR_SYSTEM);
+    EXPECT_EQ(lack(*world, 1, 0), IBCOLL_OK) << "it knows no reason";
     expect_text(lost(*world, 1, 0), "it closed the connection to this rank; its own error says why");
   }
 }
@@ -28,6 +30,7 @@ TEST_F(FaultTest, AQueuePairThatCannotBeMadeIsAnErrorOnBothSides) {
   ASSERT_TRUE(world);
   rank(0).faults.create_qp = [](ibv_qp_type) { return ENOMEM; };
   expect_loss(*world, 0, "fake_0: ibv_create_qp (reliable connection): Cannot allocate memory");
+  EXPECT_EQ(lack(*world, 0, 1), IBCOLL_ERR_NO_MEMORY);
   ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 1, 2, 3));
 }
 
@@ -59,6 +62,7 @@ TEST_F(FaultTest, APathThatStaysAwayLosesThePeer) {
   rank(0).faults.create_ah = [] { return EHOSTUNREACH; };
   expect_loss(*world, 0, "fake_0: ibv_create_ah to ::ffff:10.0.0.2: No route to host; does the peer's address answer?",
               false);
+  EXPECT_EQ(lack(*world, 0, 1), IBCOLL_OK) << "the peer's host may be down";
 }
 
 TEST_F(FaultTest, AQueuePairThatCannotBeBroughtDownIsDestroyed) {

@@ -31,6 +31,7 @@ TEST_F(FaultTest, ACompletionQueueThatOverrunsLosesAllPeers) {
   ASSERT_TRUE(overrun(0));
   EXPECT_EQ(events(0), std::vector{IBV_EVENT_CQ_ERR});
   expect_loss(*world, 0, "fake_0, this rank's own device, fails: ibv_poll_cq");
+  EXPECT_EQ(lack(*world, 0, 1), IBCOLL_ERR_TRANSPORT);
   forget_events();
 }
 
@@ -67,6 +68,7 @@ TEST_F(FaultTest, ASmallCompletionQueueLimitsTheConnections) {
   ASSERT_TRUE(world->pump_until([&] { return world->messages(1, 0) + world->messages(2, 0) == 2; }));
   ASSERT_TRUE(world->pump_until([&] { return !lost(*world, 0, 3).empty() && !lost(*world, 3, 0).empty(); }));
   expect_text(lost(*world, 0, 3), "it would take queue pair number 3; IBCOLL_VERBS_QUEUE_PAIRS or the device allows 2");
+  EXPECT_EQ(lack(*world, 0, 3), IBCOLL_ERR_TRANSPORT);
   expect_text(lost(*world, 3, 0), "it closed the connection to this rank; its own error says why");
   ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 0, 2, 3));
 }
@@ -83,6 +85,7 @@ TEST_F(FaultTest, APortThatStaysDownLosesThePeer) {
   };
   ASSERT_TRUE(world->pump_until(reported));
   expect_text(lost(*world, 0, 1), "the port fake_0:1 is down; check the cable");
+  EXPECT_EQ(lack(*world, 0, 1), IBCOLL_OK) << "the other end of the cable may have failed";
 }
 
 TEST_F(FaultTest, APortThatComesBackLosesNobody) {

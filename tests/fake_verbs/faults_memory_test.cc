@@ -35,6 +35,7 @@ TEST_F(FaultTest, SlotsThatCannotBeRegisteredAreAnErrorOnBothSides) {
   ASSERT_TRUE(world);
   rank(1).faults.reg_mr = [](size_t, int) { return ENOMEM; };
   expect_loss(*world, 1, "fake_0: ibv_reg_mr of ");
+  EXPECT_EQ(lack(*world, 1, 0), IBCOLL_ERR_NO_MEMORY);
   expect_text(lost(*world, 1, 0), " bytes: Cannot allocate memory; ");
   expect_text(lost(*world, 0, 1), "it closed the connection to this rank; its own error says why");
 }

@@ -39,6 +39,7 @@ TEST_F(FaultTest, AReceiveThatIsRefusedLosesThePeer) {
   ASSERT_TRUE(world);
   rank(1).faults.post_receive = [] { return ENOMEM; };
   expect_loss(*world, 1, "fake_0: ibv_post_recv: Cannot allocate memory; the device, or the machine's memory");
+  EXPECT_EQ(lack(*world, 1, 0), IBCOLL_ERR_NO_MEMORY);
 }
 
 TEST_F(FaultTest, WithoutInlineDataAllGoesFromRegisteredMemory) {

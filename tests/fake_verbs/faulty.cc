@@ -46,6 +46,13 @@ std::string FaultTest::lost(World& world, int rank, int peer) {
   return "";
 }
 
+ibcoll_status_t FaultTest::lack(World& world, int rank, int peer) {
+  Event report;
+  for (const World::Got& got : world.got(rank))
+    if (got.kind == Event::Kind::kPeerFailed && got.peer == peer) report.token = got.token;
+  return lack_of(report);
+}
+
 void FaultTest::expect_traffic(World& world, int a, int b, uint32_t rounds) {
   const uint32_t first = next_;
   world.got(a).clear(), world.got(b).clear();
@@ -90,7 +97,8 @@ void FaultTest::expect_loss(World& world, int first, const std::string& text, bo
   }
   const std::string reported = lost(world, first, 1 - first);
   EXPECT_NE(reported, "") << "nothing is reported";
-  expect_text(reported, "rank " + std::to_string(first) + ": verbs: lost rank " + std::to_string(1 - first) + ": ");
+  const std::string death = "rank " + std::to_string(first) + ": verbs: lost rank " + std::to_string(1 - first) + ": ";
+  expect_text(reported, lack(world, first, 1 - first) == IBCOLL_OK ? death : "verbs: ");
   expect_text(reported, text);
   EXPECT_TRUE(!both || !lost(world, 1 - first, first).empty()) << "the other side does not learn of it";
   EXPECT_FALSE(world.at(first).send(1 - first, numbered(0), {})) << "a lost peer takes no messages";

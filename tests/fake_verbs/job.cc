@@ -54,16 +54,18 @@ std::vector<std::unique_ptr<Request>> Job::make_requests(CollectiveCase& buffers
 std::vector<Job::End> Job::run_to_its_end(const CallParams& params, const char* algorithm) {
   CollectiveCase buffers(params, 1);
   const std::vector<std::unique_ptr<Request>> requests = make_requests(buffers, algorithm);
+  std::vector<Status> started;  // a rank that is late may be refused
   for (size_t rank = 0; rank < requests.size(); ++rank) {
     buffers.at(static_cast<int>(rank)).fill(0);
-    (void)requests[rank]->start();
+    for (uint64_t late = random_.below(100); late > 0; --late) progress();
+    started.push_back(requests[rank]->start());
   }
-  std::vector<bool> ended(requests.size());
-  const auto scribble_ended = [&] {
+  std::vector<int> places(requests.size(), -1);  // -1: it has not ended
+  auto scribble_ended = [&, next = 0]() mutable {
     for (size_t rank = 0; rank < requests.size(); ++rank)
-      if (!ended[rank] && !requests[rank]->in_flight())
-        ended[rank] = true, buffers.at(static_cast<int>(rank)).scribble();
-    return std::count(ended.begin(), ended.end(), false) == 0;
+      if (places[rank] < 0 && !requests[rank]->in_flight())
+        places[rank] = next++, buffers.at(static_cast<int>(rank)).scribble();
+    return std::count(places.begin(), places.end(), -1) == 0;
   };
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!scribble_ended()) {
@@ -74,7 +76,8 @@ std::vector<Job::End> Job::run_to_its_end(const CallParams& params, const char* 
   settle();
   std::vector<End> ends;
   for (size_t rank = 0; rank < requests.size(); ++rank)
-    ends.push_back({requests[rank]->status(), buffers.at(static_cast<int>(rank)).check_scribbled()});
+    ends.push_back({started[rank].ok() ? requests[rank]->status() : started[rank], places[rank],
+                    buffers.at(static_cast<int>(rank)).check_scribbled()});
   return ends;
 }
 

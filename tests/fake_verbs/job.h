@@ -22,6 +22,7 @@ class Job {
   std::string run(const CallParams& params, const char* algorithm, int times = 1);
   struct End {
     Status status;
+    int place = 0;             // 0: it ended first
     std::string written_late;  // what has changed in the rank's buffers after its call had ended; empty: nothing
   };
   // One call, which need not end well. No element: it did not end in 60 s.

@@ -68,6 +68,28 @@ TEST_F(EngineTest, ADeathThatIsAnEffectIsNotNamed) {
       << team(1).failure().text();
 }
 
+// Rank 1's end may be an effect; that rank 0 lacks what it needs to reach rank 2 is a reason of its own.
+TEST_F(EngineTest, WhatThisRankLacksEndsTheDoubtAboutADeath) {
+  auto call = make_call(team(0), 20'000);
+  EXPECT_TRUE(call->request->start().ok());
+  lose(1);
+  wire_.boxes[2].clear();
+  progress();
+  EXPECT_TRUE(call->request->in_flight());
+  wire_.boxes[0].push_back({2, {}, text("no room"), true, lack_token(IBCOLL_ERR_TRANSPORT)});
+  progress(1);
+  EXPECT_FALSE(call->request->in_flight()) << "nobody can be told, and nobody is waited for";
+  EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_TRANSPORT);
+  EXPECT_EQ(call->request->status().text(), "rank 0 cannot reach rank 2: no room");
+}
+
+TEST_F(EngineTest, WhatThisRankLacksIsToldAtOnceToThoseThatItReaches) {
+  wire_.boxes[0].push_back({2, {}, text("no room"), true, lack_token(IBCOLL_ERR_TRANSPORT)});
+  progress();
+  EXPECT_EQ(team(1).failure().text(), "rank 0 cannot reach rank 2: no room (told by rank 0 of the team)");
+  EXPECT_TRUE(team(2).failure().ok());
+}
+
 // The next call does not come too early for the story either.
 TEST_F(EngineTest, WhatIsStartedInDoubtEndsWithWhatIsFound) {
   lose(0);

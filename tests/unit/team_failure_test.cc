@@ -41,6 +41,15 @@ TeamFailure failure_in(TeamFailure::State state) {
   return one;
 }
 
+std::vector<int> asked_of(TeamFailure& one, const std::function<bool(int)>& answer) {
+  std::vector<int> asked;
+  one.tell([&](int rank) {
+    asked.push_back(rank);
+    return answer(rank);
+  });
+  return asked;
+}
+
 constexpr TeamFailure::State kStatesOfFailure[] = {TeamFailure::State::kHealthy, TeamFailure::State::kSuspected,
                                                    TeamFailure::State::kDeathSeen, TeamFailure::State::kTelling,
                                                    TeamFailure::State::kTold};
@@ -55,7 +64,8 @@ struct TransitionRow {
 const TransitionRow kTransitions[] = {
     {"fail",
      [](TeamFailure& f) { (void)f.fail(system_error("second"), 20); },
-     {{TeamFailure::State::kHealthy, TeamFailure::State::kTelling}}},
+     {{TeamFailure::State::kHealthy, TeamFailure::State::kTelling},
+      {TeamFailure::State::kDeathSeen, TeamFailure::State::kTelling}}},
     {"suspect",
      [](TeamFailure& f) { (void)f.suspect(system_error("second"), 20); },
      {{TeamFailure::State::kHealthy, TeamFailure::State::kSuspected}}},
@@ -159,6 +169,14 @@ TEST(TeamFailure, ABetterCauseReplacesADoubtfulOne) {
   EXPECT_EQ(one.status().text(), "told");
 }
 
+TEST(TeamFailure, ItsOwnReasonEndsTheDoubtAboutADeath) {
+  TeamFailure one = failure_in(TeamFailure::State::kDeathSeen);
+  EXPECT_TRUE(one.fail(system_error("its own"), 20));
+  EXPECT_FALSE(one.learn(system_error("told"), 30));
+  EXPECT_EQ(one.status().text(), "its own");
+  EXPECT_EQ(asked_of(one, takes_it), (std::vector<int>{0, 2, 3})) << "each once";
+}
+
 // The doubt about a death begins with the death, whatever was suspected before.
 TEST(TeamFailure, ADoubtLastsTillTheRanksTurn) {
   constexpr Time kStart = 5 * kMilliseconds;
@@ -183,15 +201,6 @@ TEST(TeamFailure, ADoubtThatIsCutKeepsItsTime) {
   TeamFailure one = failure_in(TeamFailure::State::kDeathSeen);
   one.cut_doubt();
   EXPECT_EQ(one.since(), 10u);
-}
-
-std::vector<int> asked_of(TeamFailure& one, const std::function<bool(int)>& answer) {
-  std::vector<int> asked;
-  one.tell([&](int rank) {
-    asked.push_back(rank);
-    return answer(rank);
-  });
-  return asked;
 }
 
 TEST(TeamFailure, TellsEachOtherRankOnce) {

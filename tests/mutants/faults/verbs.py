@@ -60,4 +60,10 @@ FAULTS = [
     Fault("verbs_port_is_always_up", "runtime/verbs/liveness.cc",
           "port_down_for_ = was_down ?", "port_down_for_ = !was_down ?",
           FAKE_VERBS, "*APortThatStaysDown*"),
+    Fault("verbs_a_lack_is_a_death", "runtime/verbs/connection.cc",
+          "    lack(peer, status);\n", "    fail(peer, status.text());\n",
+          FAKE_VERBS, "LackTest*"),
+    Fault("verbs_a_lack_is_reported_when_all_is_drained", "runtime/verbs/ending.cc",
+          "  if (!peer.is_leaving()) report_failure(peer);\n", "",
+          FAKE_VERBS, "FaultTest.*:LackTest*"),
 ]
