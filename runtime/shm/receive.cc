@@ -70,6 +70,8 @@ size_t Transport::poll(std::span<Event> events) {
     in.block->head.store(in.head, std::memory_order_release);  // what the last poll gave out may be overwritten now
     in.taken = false;
   }
+  if (!failures_.empty()) [[unlikely]]
+    count += report_failures(events, true);
   for (size_t i = 0; i < senders && count < events.size(); ++i) {
     if (next_incoming_ >= senders) next_incoming_ = 0;
     Incoming& in = incoming_[next_incoming_++];
@@ -77,19 +79,24 @@ size_t Transport::poll(std::span<Event> events) {
       count += take(in, events.subspan(count));
   }
   if (!failures_.empty()) [[unlikely]]
-    count += report_failures(events.subspan(count));
+    count += report_failures(events.subspan(count), false);
   return count;
 }
 
-// In the order in which they were noticed, and each after all that the peer sent: what it had to say of the failure of
-// another rank comes before its own end.
-size_t Transport::report_failures(std::span<Event> events) {
+// In the order in which they were noticed. Those of peers each after all that the peer sent: what it had to say of the
+// failure of another rank comes before its own end.
+size_t Transport::report_failures(std::span<Event> events, bool of_this_rank) {
   size_t count = 0;
   for (auto at = failures_.begin(); at != failures_.end() && count < events.size();) {
+    if (of_this_rank != (at->of_this_rank != IBCOLL_OK)) {
+      ++at;
+      continue;
+    }
     const int local = at->local;
     const auto in =
         std::find_if(incoming_.begin(), incoming_.end(), [local](const Incoming& i) { return i.local == local; });
-    const bool drained = in != incoming_.end()
+    const bool drained = of_this_rank ? true
+                         : in != incoming_.end()
                              ? in->spoiled || in->head == in->block->tail.load(std::memory_order_acquire)
                              : !segment_->open(local, rank_).load(std::memory_order_acquire);
     if (!drained) {
@@ -104,7 +111,7 @@ size_t Transport::report_failures(std::span<Event> events) {
              {},
              std::as_bytes(std::span(*reported_.back())),
              0};
-    event.token = static_cast<uint64_t>(static_cast<int64_t>(at->of_this_rank));
+    event.token = lack_token(at->of_this_rank);
     at = failures_.erase(at);
   }
   return count;

@@ -92,7 +92,7 @@ class Transport : public ibcoll::Transport {
   void find_senders();
   size_t take(Incoming& in, std::span<Event> events) noexcept;
   void spoiled(Incoming& in);
-  size_t report_failures(std::span<Event> events);
+  size_t report_failures(std::span<Event> events, bool of_this_rank);
   void failed(int local, std::string why, ibcoll_status_t of_this_rank = IBCOLL_OK);
 
   std::shared_ptr<Segment> segment_;
