@@ -27,6 +27,12 @@ constexpr Time kSettling = 20'000'000;  // a peer that waits has answered by the
 // Lets other ranks run that share the core: all waits here are for them.
 constexpr WaitStrategy kForOthers = WaitStrategy::sleeping(20'000);
 
+// The others tell of the peer, or of the way to it.
+bool is_of_this_rank(ucs_status_t status) {
+  return status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE || status == UCS_ERR_EXCEEDS_LIMIT ||
+         status == UCS_ERR_NO_DEVICE || status == UCS_ERR_INVALID_PARAM || status == UCS_ERR_UNSUPPORTED;
+}
+
 }  // namespace
 
 Peer* Transport::find_or_make(int rank) {
@@ -70,7 +76,7 @@ bool Transport::connect(Peer& peer) {
   }
   if (status != UCS_OK) {
     peer.endpoint = nullptr;
-    broken(peer, status);
+    refused(peer, status);
     return false;
   }
   peer.state = Peer::State::kConnected;
@@ -94,6 +100,12 @@ void Transport::broken(Peer& peer, ucs_status_t status) {
   peer.state = Peer::State::kBroken;
   peer.error = peer.cut != UCS_OK ? peer.cut : status;
   broken_.push_back(&peer);
+}
+
+void Transport::refused(Peer& peer, ucs_status_t status) {
+  if (peer.state != Peer::State::kBroken && peer.state != Peer::State::kFailed && peer.cut == UCS_OK)
+    peer.lacks = is_of_this_rank(status);
+  broken(peer, status);
 }
 
 // UCX then reports the peer as one that has died. Should it not, or where no socket is known, the endpoint is closed as
@@ -151,7 +163,10 @@ void Transport::fail(Peer& peer) {
 void Transport::report_failure(Peer& peer) {
   if (!peer.failure.empty()) return;
   const std::string silence = sockets_ ? sockets_->silence_of(peer.rank) : std::string();
-  if (!peer.left)
+  peer.lacks = peer.lacks && !peer.left && silence.empty();
+  if (peer.lacks)
+    peer.failure = fmt::format("ucx: {}", ucs_status_string(peer.error));
+  else if (!peer.left)
     peer.failure = fmt::format("rank {}: ucx: lost rank {}: {}", rank_, peer.rank,
                                silence.empty() ? ucs_status_string(peer.error) : silence.c_str());
   else
@@ -159,7 +174,10 @@ void Transport::report_failure(Peer& peer) {
                                all_has_come(peer) ? "" : ", and not all that it had sent has come");
   failures_.push_back(&peer);
   ++counters_.failed_peers;
-  log(LogLevel::kInfo, "{}", peer.failure);
+  if (peer.lacks)
+    log(LogLevel::kInfo, "rank {} cannot reach rank {}: {}", rank_, peer.rank, peer.failure);
+  else
+    log(LogLevel::kInfo, "{}", peer.failure);
 }
 
 bool Transport::settling() const noexcept {

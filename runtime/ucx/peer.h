@@ -36,6 +36,7 @@ struct Peer {
 
   ucp_ep_h endpoint = nullptr;
   ucs_status_t error = UCS_OK;  // of a broken one
+  bool lacks = false;           // this error is that of this rank, which lacks what it needs to reach the peer
   ucs_status_t cut = UCS_OK;    // why its sockets were shut down: UCX has not reported that yet
   Time report_until = 0;        // of that report
   std::string failure;          // the text of kPeerFailed

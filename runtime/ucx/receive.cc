@@ -78,7 +78,7 @@ ucs_status_t Transport::on_message(void* argument, const void* raw, size_t heade
   if (bytes > 0) {
     entry->buffer = self.pool_.take(bytes);
     if (entry->buffer == nullptr) {  // without this message the peer's stream is of no use any more
-      self.broken(*peer, UCS_ERR_NO_MEMORY);
+      self.refused(*peer, UCS_ERR_NO_MEMORY);
       return UCS_OK;
     }
     std::memcpy(entry->buffer->data(), data, bytes);
@@ -150,7 +150,7 @@ bool Transport::land(Peer& peer, const PutHeader& header, Exposures::Exposure& e
                      size_t bytes) {
   Buffer* record = pool_.take(0);
   if (record == nullptr) {
-    broken(peer, UCS_ERR_NO_MEMORY);
+    refused(peer, UCS_ERR_NO_MEMORY);
     return false;
   }
   ++exposure.landing;
@@ -273,15 +273,28 @@ size_t Transport::hand_out(std::span<Event> events) {
     sent_.clear();
     sent_first_ = 0;
   }
+  if (!failures_.empty()) [[unlikely]]
+    count += hand_out_failures(events.subspan(count), true);
   count += hand_out_messages(events.subspan(count));
-  // A failure comes after all that had arrived from the peer.
+  if (!failures_.empty()) [[unlikely]]
+    count += hand_out_failures(events.subspan(count), false);
+  return count;
+}
+
+// That of a peer comes after all that had arrived from it.
+size_t Transport::hand_out_failures(std::span<Event> events, bool of_this_rank) {
+  size_t count = 0;
   for (size_t i = 0; i < failures_.size() && count < events.size();) {
     Peer& peer = *failures_[i];
-    if (peer.in_ready_list) {
+    if (of_this_rank != peer.lacks || (!peer.lacks && peer.in_ready_list)) {
       ++i;
       continue;
     }
-    events[count++] = Event{Event::Kind::kPeerFailed, peer.rank, {}, std::as_bytes(std::span(peer.failure)), 0};
+    const ibcoll_status_t lack = !peer.lacks                       ? IBCOLL_OK
+                                 : peer.error == UCS_ERR_NO_MEMORY ? IBCOLL_ERR_NO_MEMORY
+                                                                   : IBCOLL_ERR_TRANSPORT;
+    const auto why = std::as_bytes(std::span(peer.failure));
+    events[count++] = Event{Event::Kind::kPeerFailed, peer.rank, {}, why, lack_token(lack)};
     failures_.erase(failures_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return count;

@@ -60,7 +60,7 @@ bool Transport::post_now(Peer& peer, const Outgoing& out) {
                                                    out.payload.data(), out.payload.size(), &param);
   if (request == nullptr) return true;
   if (UCS_PTR_IS_ERR(request)) {
-    if (const ucs_status_t status = UCS_PTR_STATUS(request); status != UCS_ERR_NO_RESOURCE) broken(peer, status);
+    if (const ucs_status_t status = UCS_PTR_STATUS(request); status != UCS_ERR_NO_RESOURCE) refused(peer, status);
     return false;
   }
   // Not expected of FORCE_IMM_CMPL. The sources may be on the stack, so it must not stay pending.
@@ -85,7 +85,7 @@ Transport::Posted Transport::post(Peer& peer, const Outgoing& out, Buffer* buffe
   if (request != nullptr && !UCS_PTR_IS_ERR(request)) return Posted::kPending;
   give_back(buffer);
   if (request == nullptr) return Posted::kDone;
-  broken(peer, UCS_PTR_STATUS(request));
+  refused(peer, UCS_PTR_STATUS(request));
   return Posted::kRefused;
 }
 

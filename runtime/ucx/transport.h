@@ -129,6 +129,7 @@ class Transport final : public NetworkTransport {
   void settle(Peer& peer, uint32_t sequence, ucx::ReceiveWindow::Entry::State state);
   void append_ready(Peer& peer);
   size_t hand_out(std::span<Event> events);
+  size_t hand_out_failures(std::span<Event> events, bool of_this_rank);
   size_t hand_out_messages(std::span<Event> events);
 
   // ucx_connection.cc
@@ -137,6 +138,8 @@ class Transport final : public NetworkTransport {
   ucs_status_t create_endpoint(Peer& peer, ucp_err_handling_mode_t mode);
   static void on_error(void* peer, ucp_ep_h endpoint, ucs_status_t status);
   void broken(Peer& peer, ucs_status_t status);
+  // The same, of what UCX or the heap answered a call of this rank.
+  void refused(Peer& peer, ucs_status_t status);
   void cut(Peer& peer, ucs_status_t why);
   void serve_connections();
   void adopt_sockets();
