@@ -83,8 +83,10 @@ void once(Rank& self) {
   for (const uint64_t bytes : {uint64_t{8}, uint64_t{3000}, uint64_t{40'000}}) {
     for (CallParams params : every_collective(bytes, self.size)) {
       std::vector<std::unique_ptr<OnceCall>> calls;
-      for (params.salt = 1; params.salt <= 3; ++params.salt)
+      for (params.salt = 1; params.salt <= 3; ++params.salt) {
+        if (kCatalog[params.collective].rooted) params.root = (params.root + 1) % self.size;
         calls.push_back(std::make_unique<OnceCall>(self.world, params));
+      }
       CheckedCall blocking(self.world, params);
       for (uint64_t round = 0; round < 4; ++round) {
         for (const auto& call : calls)

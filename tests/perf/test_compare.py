@@ -218,15 +218,15 @@ class CompareTest(unittest.TestCase):
         for program in ("build/bin/ibcoll_run", "path/mpirun.openmpi"):
             self.write(program, BENCHMARK.replace("BASE", "6").replace("#!/bin/bash\n", f"#!/bin/bash\necho \"$*\" >>{words}\n"))
         done = self.compare("--ranks", "4", "--collectives", "all", "--distribution", "spikes", "--root", "2", "--libraries",
-                            "ibcoll,openmpi", "--rounds", "1", "--json", str(self.folder / "figures"))
+                            "ibcoll,openmpi", "--rounds", "1", "--calls", "oneshot", "--json", str(self.folder / "figures"))
         self.assertEqual(done.returncode, 0, done.stderr)
         figures = json.loads((self.folder / "figures").read_text(encoding="utf-8"))
-        self.assertEqual((figures["distribution"], figures["root"]), ("spikes", 2))
+        self.assertEqual((figures["distribution"], figures["root"], figures["calls"]), ("spikes", 2, "oneshot"))
         self.assertEqual(len({cell["collective"] for cell in figures["cells"]}), 16)
         runs = [line for line in words.read_text().splitlines() if "--bytes" in line]
         self.assertEqual(len(runs), 2 * 16)
         for line in runs:
-            self.assertIn("--distribution spikes --root 2", line)
+            self.assertIn("--calls oneshot --distribution spikes --root 2", line)
 
     def test_geometric_mean(self):
         self.program("path/mpirun.mpich", 8)
@@ -236,7 +236,7 @@ class CompareTest(unittest.TestCase):
     def test_beside_busy_processes_which_end_with_it(self):
         self.write("build/bin/ibcoll_run", "#!/bin/bash\npgrep -P $PPID -f 'sum.range' >${0%/*}/busy\nexit 3\n")
         done = self.compare("--ranks", "16", "--collectives", "bcast", "--busy", "2")
-        self.assertIn("; beside 2 busy processes\n", done.stdout)
+        self.assertIn("; beside 2 busy processes; blocking calls\n", done.stdout)
         busy = (self.folder / "build/bin/busy").read_text(encoding="utf-8").split()
         self.assertEqual(len(busy), 2)
         for process in busy:

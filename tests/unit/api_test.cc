@@ -392,10 +392,10 @@ TEST_F(Api, CallsOfManyShapesKeepLittleMemory) {
   std::vector<char> data(40'000), other(40'000);
   size_t before = 0;
   for (uint64_t bytes = 1; bytes <= 20'000; ++bytes) {
-    if (bytes == 200) before = held();
+    if (bytes == 65) before = held();
     ASSERT_EQ(ibcoll_allgather(world_, data.data(), other.data(), bytes), IBCOLL_OK) << ibcoll_last_error();
   }
-  EXPECT_LT(held(), before + (1 << 20));
+  EXPECT_LT(held(), before + (1 << 19));
 }
 
 TEST_F(Api, AWaitThatIsOkFreesACallThatRunsOnce) {

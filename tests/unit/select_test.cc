@@ -87,6 +87,22 @@ TEST(Select, TheLowestCostWins) {
       }
 }
 
+// Though it tries but one radix for each number of digits.
+TEST(Select, TwoPhaseBruckTakesTheCheapestRadix) {
+  const Algorithm& bruck = *find_algorithm(IBCOLL_ALLTOALLV, "two_phase_bruck");
+  for (const double alpha : {0.1, 1.0, 50.0})
+    for (const int p : {2, 3, 4, 5, 8, 9, 16, 17, 27, 64, 100, 343, 1000}) {
+      CostModel model;
+      model.alpha_us = alpha;
+      Shape s = shape(p, 1, 0);
+      double lowest = 1e300;
+      for (s.parameter = 2; s.parameter <= static_cast<uint64_t>(p); ++s.parameter)
+        lowest = std::min(lowest, bruck.cost_us(s, model));
+      s.parameter = bruck.choose(s, model);
+      EXPECT_DOUBLE_EQ(bruck.cost_us(s, model), lowest) << "p " << p << " radix " << s.parameter;
+    }
+}
+
 TEST(Select, CostsArePositiveAndGrowWithTheBlocks) {
   for (const Algorithm* const a : algorithms()) {
     for (const int p : {2, 7, 16}) {
