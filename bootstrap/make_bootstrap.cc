@@ -73,6 +73,10 @@ Result<std::unique_ptr<Bootstrap>> from_callbacks(const ibcoll_bootstrap_t& give
   if (given.size < 1 || given.rank < 0 || given.rank >= given.size) {
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_bootstrap_t: rank {} of {} ranks", given.rank, given.size);
   }
+  if (!(given.timeout_seconds >= 0)) {
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_bootstrap_t.timeout_seconds is {}: 0 is for no deadline",
+                 given.timeout_seconds);
+  }
   if (given.allgather == nullptr) return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_bootstrap_t.allgather is NULL");
   return std::unique_ptr<Bootstrap>(std::make_unique<CallbackBootstrap>(given));
 }

@@ -105,14 +105,15 @@ ibcoll_status_t ibcoll_context_create(const ibcoll_context_params_t* params, ibc
       known = all.value();
     }
     if (known.bootstrap) {
-      const auto all = taken(*known.bootstrap, sizeof(ibcoll_bootstrap_t), "ibcoll_bootstrap_t");
+      constexpr size_t kFirst = offsetof(ibcoll_bootstrap_t, user) + sizeof callbacks.user;  // the first version ends
+      const auto all = taken(*known.bootstrap, kFirst, "ibcoll_bootstrap_t");
       if (!all.ok()) return report(all.status());
       callbacks = all.value();
     }
     Result<std::unique_ptr<Context>> made = Context::create(known.bootstrap ? &callbacks : nullptr);
     if (!made.ok()) return report(made.status());
     *context = new ibcoll_context{std::move(*made)};
-    report_on_signal((*context)->context.get());
+    if (!(*context)->context->in_host()) report_on_signal((*context)->context.get());
     return IBCOLL_OK;
   });
 }
@@ -141,6 +142,17 @@ ibcoll_status_t ibcoll_progress(ibcoll_context_t context) {
     if (!context) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_progress: context is NULL");
     const Guard guard = context->context->enter();
     context->context->progress();
+    return IBCOLL_OK;
+  });
+}
+
+ibcoll_status_t ibcoll_progress_events(ibcoll_context_t context, uint64_t* events) {
+  return guarded([&] {
+    if (!context || !events)
+      return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_progress_events: context or events is NULL");
+    *events = 0;
+    const Guard guard = context->context->try_enter();
+    if (guard.owns_lock()) *events = context->context->progress();
     return IBCOLL_OK;
   });
 }

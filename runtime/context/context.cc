@@ -16,6 +16,9 @@ namespace {
 constexpr int kAllRanks = 1;       // as the root of a barrier, which has none: no program's barrier fits this one
 constexpr int kLastLooks = 1'000;  // for messages, while there are any
 
+// 0: for ever
+Time in_ns(double seconds) noexcept { return seconds < kForEver ? static_cast<Time>(seconds * 1e9) : 0; }
+
 }  // namespace
 
 Result<std::unique_ptr<Context>> Context::create(const ibcoll_bootstrap_t* callbacks) {
@@ -46,16 +49,25 @@ Status Context::open(const ibcoll_bootstrap_t* callbacks) {
   Result<std::unique_ptr<Bootstrap>> bootstrap = make_bootstrap(callbacks);
   if (!bootstrap.ok()) return bootstrap.status();
   bootstrap_ = std::move(*bootstrap);
+  host_ = Host::of(callbacks);
   set_log_rank(size() > 1 ? rank() : -1);
   if (callbacks)
     if (Status all = agree(*bootstrap_, settings); !all.ok()) return all;
   if (rank() == 0) {
     for (const std::string& warning : config_.warnings()) log(LogLevel::kWarning, "{}", warning);
   }
-  Result<Job> job = join_job(*bootstrap_, config_);
+  Result<Job> job = join_job(*bootstrap_, config_, host_);
   if (!job.ok()) return job.status();
   job_ = std::move(*job);
-  return make_engine();
+  if (Status made = make_engine(); !made.ok()) return made;
+  let_host_decide_deadlines();
+  return {};
+}
+
+// The start has the deadline of other contexts: its ranks come together, or they do not.
+void Context::let_host_decide_deadlines() noexcept {
+  if (!in_host() || config_.value("IBCOLL_TIMEOUT").origin != "default") return;
+  engine_->set_timeout(host_.timeout_seconds > 0 ? in_ns(host_.timeout_seconds) : 0, "timeout_seconds of the host");
 }
 
 Status Context::read_settings() {
@@ -93,8 +105,7 @@ Status Context::make_engine() {
   EngineLimits limits;
   limits.eager_bytes = config_.bytes("IBCOLL_EAGER_BYTES");
   limits.spill_bytes = config_.bytes("IBCOLL_SPILL_BYTES");
-  const double timeout = config_.seconds("IBCOLL_TIMEOUT");
-  limits.timeout_ns = timeout < kForEver ? static_cast<Time>(timeout * 1e9) : 0;
+  limits.timeout_ns = in_ns(config_.seconds("IBCOLL_TIMEOUT"));
 
   std::vector<Transport*> route(static_cast<size_t>(size()), nullptr);
   std::vector<int> all(route.size());
@@ -175,7 +186,10 @@ Status Context::leave(std::unique_lock<std::mutex>& guard) {
   if (!together.ok()) return together;
   const std::byte mine{1};
   std::vector<std::byte> all(static_cast<size_t>(size()));
-  return bootstrap_->allgather(std::span(&mine, 1), all);
+  guard.unlock();  // a host may call ibcoll_progress meanwhile
+  Status parted = bootstrap_->allgather(std::span(&mine, 1), all);
+  guard.lock();
+  return parted;
 }
 
 }  // namespace ibcoll

@@ -17,6 +17,7 @@
 #include "runtime/collectives/framework/arguments.h"
 #include "runtime/collectives/framework/select.h"
 #include "runtime/context/ended_ranks.h"
+#include "runtime/context/host.h"
 #include "runtime/context/join.h"
 #include "runtime/context/plans.h"
 #include "runtime/context/settler.h"
@@ -81,7 +82,10 @@ class Context {
     if (!guard.owns_lock()) enter_again(guard);
     return guard;
   }
+  // Without waiting: it may not have the lock.
+  std::unique_lock<std::mutex> try_enter() noexcept { return {lock_, std::try_to_lock}; }
   std::mutex& lock() noexcept { return lock_; }
+  bool in_host() const noexcept { return host_.present(); }
   int rank() const noexcept { return bootstrap_->rank(); }
   int size() const noexcept { return bootstrap_->size(); }
   TeamHandle& world() noexcept { return *world_; }
@@ -129,8 +133,9 @@ class Context {
     if (trace_) request.trace(trace_->ring(), site);
     return start(request);
   }
-  // Moves everything; false: nothing moved.
-  bool progress() noexcept;
+  // Moves everything; how many events were handled. Does nothing once leave() has closed everything: a host may call it
+  // until its own part of that is done.
+  uint64_t progress() noexcept;
   // Messages of complete collectives are on their way, and leave only while somebody waits.
   bool settling() const noexcept { return job_.net && job_.net->settling(); }
   // A call of the program returns, the lock is held: what could not settle leaves without another call.
@@ -155,6 +160,7 @@ class Context {
   Status open(const ibcoll_bootstrap_t* callbacks);
   Status read_settings();
   Status make_engine();
+  void let_host_decide_deadlines() noexcept;
   Status connect();
   Status run_own_barrier(std::unique_lock<std::mutex>& guard);
   // Gathers one equally long piece from each rank of the parent.
@@ -179,6 +185,7 @@ class Context {
   std::mutex lock_;
   std::atomic<int> wanting_{0};  // threads that wait for the lock
   Config config_;
+  Host host_;
   std::unique_ptr<Bootstrap> bootstrap_;
   Job job_;
   uint64_t area_bytes_ = 0;

@@ -65,7 +65,12 @@ std::string Context::info_json() {
   }
   const Json state = {{"build", build_json()},
                       {"settings", settings_json(config_)},
-                      {"bootstrap", {{"name", bootstrap_->name()}, {"rank", rank()}, {"size", size()}}},
+                      {"bootstrap",
+                       {{"name", bootstrap_->name()},
+                        {"rank", rank()},
+                        {"size", size()},
+                        {"host_mode", in_host()},
+                        {"timeout_seconds", static_cast<double>(engine_->limits().timeout_ns) / 1e9}}},  // 0: none
                       {"topology",
                        {{"host", host},
                         {"node", job_.nodes[static_cast<size_t>(rank())]},

@@ -27,6 +27,7 @@ namespace ibcoll {
 namespace {
 
 constexpr std::chrono::milliseconds kLinkPatience{100};
+constexpr int kLooksPerHostTurn = 64;  // while a link is timed
 
 uint64_t digest_of(std::string_view text) { return Digest().add(text).value(); }
 
@@ -36,7 +37,8 @@ std::string version_text(uint64_t version) {
 
 class Joining {
  public:
-  Joining(Bootstrap& bootstrap, const Config& config) : bootstrap_(bootstrap), config_(config) {}
+  Joining(Bootstrap& bootstrap, const Config& config, const Host& host)
+      : bootstrap_(bootstrap), config_(config), host_(host) {}
 
   // Each step does its part on this rank, exchanges its message (join_messages.h), and takes what the others say.
   Result<Job> run() {
@@ -178,9 +180,10 @@ class Joining {
     const Result<void*> open = module_function(file, symbol);
     if (!open.ok()) return open.status();
     Status status;
-    std::unique_ptr<NetworkTransport> opened(reinterpret_cast<OpenNetwork>(open.value())(
-        {rank(), bootstrap_.size(), &config_, bootstrap_.local_job(), job_.id, static_cast<int>(locals_.size()) - 1},
-        &status));
+    std::unique_ptr<NetworkTransport> opened(
+        reinterpret_cast<OpenNetwork>(open.value())({rank(), bootstrap_.size(), &config_, bootstrap_.local_job(),
+                                                     job_.id, static_cast<int>(locals_.size()) - 1, host_.present()},
+                                                    &status));
     if (!opened) return status;
     return opened;
   }
@@ -306,12 +309,14 @@ class Joining {
     if (locals_.size() == 1) return {};
     const Deadline deadline = Deadline::after_seconds(config_.seconds("IBCOLL_TIMEOUT"));
     const auto self = std::find(locals_.begin(), locals_.end(), rank()) - locals_.begin();
+    shm::Meanwhile meanwhile;
+    if (host_.present()) meanwhile = [this] { return host_.advance(); };
     if (segment_) {
-      if (Status served = segment_->serve(segment_key(), locals_, deadline); !served.ok()) return served;
+      if (Status served = segment_->serve(segment_key(), locals_, deadline, meanwhile); !served.ok()) return served;
     } else {
       Result<std::unique_ptr<shm::Segment>> received =
           shm::Segment::receive(segment_name(), segment_key(), static_cast<int>(self), static_cast<int>(locals_.size()),
-                                ring_bytes(), deadline);
+                                ring_bytes(), deadline, meanwhile);
       if (!received.ok()) return received.status();
       segment_ = std::move(*received);
     }
@@ -395,13 +400,17 @@ class Joining {
     const auto own = static_cast<size_t>(job_.nodes[static_cast<size_t>(rank())]), count = leaders.size();
     LinkTrial trial(*job_.net, leaders[(own + count - 1) % count], leaders[(own + 1) % count]);
     const auto end = std::chrono::steady_clock::now() + kLinkPatience;
-    while (!trial.step() && std::chrono::steady_clock::now() < end) ::sched_yield();
+    for (int looks = 1; !trial.step() && std::chrono::steady_clock::now() < end; ++looks) {
+      if (host_.present() && looks % kLooksPerHostTurn == 0) host_.advance();
+      ::sched_yield();
+    }
     message.us_per_byte = static_cast<float>(trial.us_per_byte());
     return trial.failure();
   }
 
   Bootstrap& bootstrap_;
   const Config& config_;
+  const Host& host_;
   Job job_;
   std::vector<int> locals_;  // job ranks of this node
   uint64_t segment_id_ = 0;  // random, and the same on all ranks
@@ -421,6 +430,8 @@ Status agree(Bootstrap& bootstrap, const Status& mine) {
   return mine.ok() ? all.status() : mine;
 }
 
-Result<Job> join_job(Bootstrap& bootstrap, const Config& config) { return Joining(bootstrap, config).run(); }
+Result<Job> join_job(Bootstrap& bootstrap, const Config& config, const Host& host) {
+  return Joining(bootstrap, config, host).run();
+}
 
 }  // namespace ibcoll

@@ -9,6 +9,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "runtime/base/config.h"
+#include "runtime/context/host.h"
 #include "runtime/shm/transport.h"
 #include "runtime/transport/transport.h"
 
@@ -35,6 +36,7 @@ struct Job {
 Status agree(Bootstrap& bootstrap, const Status& mine);
 
 // Collective over the job. BOOTSTRAP, CONFIG, TRANSPORT, TIMEOUT,...: names the rank where it failed.
-Result<Job> join_job(Bootstrap& bootstrap, const Config& config);
+// A host progresses while ranks wait for others of their node.
+Result<Job> join_job(Bootstrap& bootstrap, const Config& config, const Host& host = {});
 
 }  // namespace ibcoll

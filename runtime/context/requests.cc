@@ -195,10 +195,12 @@ Result<std::string> Context::explain(TeamHandle& team, const ibcoll_collective_a
 
 // ---------------------------------------------------------------- progress
 
-bool Context::progress() noexcept {
-  const bool moved = engine_->progress();
+uint64_t Context::progress() noexcept {
+  if (!engine_) return 0;
+  const uint64_t before = engine_->events();
+  engine_->progress();
   after_a_look();
-  return moved;
+  return engine_->events() - before;
 }
 
 // What comes up now and then. A host program may poll rarely, and other teams may keep a waiting thread busy: the time
@@ -277,6 +279,10 @@ class Context::Waiter {
   void rested(bool long_wait) noexcept {
     if (long_wait) context_.check();
     context_.after_a_look();
+  }
+  bool has_host() const noexcept { return context_.in_host(); }
+  bool advance_host() noexcept {
+    return unlocked([this] { return context_.host_.advance(); });
   }
   Doorbell* doorbell() noexcept { return context_.doorbell_.get(); }
   bool awaits_leaders() noexcept { return context_.engine_->awaits_leaders(); }

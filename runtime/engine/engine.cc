@@ -106,6 +106,7 @@ bool Engine::poll_transports() noexcept {
   for (Transport* const transport : transports_) {
     const size_t count = transport->poll(events_);
     for (size_t i = 0; i < count; ++i) dispatch(events_[i]);
+    handled_ += count;
     moved |= count > 0;
   }
   return moved;
@@ -123,6 +124,7 @@ bool Engine::run_memory_waits() noexcept {
     memory_waits_.pop_back();
     request->waits_for_memory = false;
     run(*request);
+    ++handled_;
     moved = true;
   }
   return moved;

@@ -27,7 +27,8 @@ struct EngineLimits {
   uint32_t collectives_ahead = 128;   // collectives with eager messages to one peer that it has not completed yet
   uint64_t bytes_ahead = 1 << 19;     // of these messages, when the next collective begins
   Time timeout_ns = 600'000'000'000;  // of a collective; 0: none
-  Time stall_ns = 1'000'000'000;      // a wait this long makes ranks compare their calls
+  const char* timeout_origin = "IBCOLL_TIMEOUT";
+  Time stall_ns = 1'000'000'000;  // a wait this long makes ranks compare their calls
 };
 
 // A note that came before the collective (or the announcement) that it belongs to. Payload follows.
@@ -54,6 +55,7 @@ class Engine {
   int size() const noexcept { return size_; }
   const EngineLimits& limits() const noexcept { return limits_; }
   Time now() const noexcept;
+  void set_timeout(Time ns, const char* origin) noexcept { limits_.timeout_ns = ns, limits_.timeout_origin = origin; }
 
   // All that is in flight waits for one rank of this node: its bell. Exchange::kNoBell: there is none.
   int awaited_bell() const noexcept;
@@ -62,6 +64,8 @@ class Engine {
   bool awaits_leaders() const noexcept;
   // One round; true when anything moved. Never blocks.
   bool progress() noexcept;
+  // Since the start: messages and completions of transports, and tasks that found what they waited for in memory.
+  uint64_t events() const noexcept { return handled_; }
   // When progress() will send to ranks that are away, unless something happens before; 0: not at all. For simulated
   // time.
   Time spills_at() const noexcept { return arrival_waits_.empty() ? 0 : idle_since_ + kPatience; }
@@ -139,6 +143,7 @@ class Engine {
   std::vector<Request*> arrival_waits_;
   Time idle_since_ = 0;
   uint32_t idle_rounds_ = 0;
+  uint64_t handled_ = 0;
   bool owing_ = false;
   bool failed_ = false;
   EarlyMessage* free_small_ = nullptr;

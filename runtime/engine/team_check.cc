@@ -16,9 +16,9 @@ void Team::check(Time now) noexcept {
     }
     const EngineLimits& limits = engine_.limits();
     if (limits.timeout_ns != 0 && now - request->seen_at > limits.timeout_ns) {
-      fail(error(IBCOLL_ERR_TIMEOUT, "rank {}: {} did not complete in {:.1f} s (IBCOLL_TIMEOUT): it {}", rank_,
+      fail(error(IBCOLL_ERR_TIMEOUT, "rank {}: {} did not complete in {:.1f} s ({}): it {}", rank_,
                  describe_call(request->exchange().op()), static_cast<double>(limits.timeout_ns) / 1e9,
-                 request->exchange().describe_wait()));
+                 limits.timeout_origin, request->exchange().describe_wait()));
     } else if (now - request->probed_at > limits.stall_ns) {
       request->probed_at = now;
       request->exchange().probe(*request);

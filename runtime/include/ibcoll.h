@@ -99,9 +99,10 @@ IBCOLL_EXPORT const char* ibcoll_last_error(void);
  * lock meanwhile. The struct is copied. What `user` points to must stay valid until the context is destroyed.
  *
  * `progress` that is not NULL switches on host mode, for a runtime such as an MPI that ibcoll serves from inside:
- *   - Every call that waits calls progress(user) again and again, without ibcoll's lock. The callback advances the host
- *     and may call ibcoll_progress. It does not block, and returns how much it moved (0: nothing).
- *   - A collective has no deadline but `timeout_seconds`, or IBCOLL_TIMEOUT where that is set.
+ *   - Every call that waits calls progress(user) again and again, without ibcoll's lock, on each thread that waits. The
+ *     callback advances the host and may call ibcoll_progress. It does not block, does not throw, and returns how much
+ *     it moved (0: nothing).
+ *   - A collective has no deadline but IBCOLL_TIMEOUT where that is set, else `timeout_seconds`.
  *   - ibcoll leaves alone what belongs to the whole process: no handler for SIGUSR1, no log level of UCX, no functions
  *     of UCX or libc replaced. docs/guide.md ("Inside of a host") says which protection is lost with that. */
 typedef struct ibcoll_bootstrap {
@@ -111,7 +112,7 @@ typedef struct ibcoll_bootstrap {
   int (*allgather)(void* user, const void* send, void* recv, size_t bytes);
   void* user;
   int (*progress)(void* user);
-  double timeout_seconds; /* host mode: of a collective; 0: none */
+  double timeout_seconds; /* host mode: of a collective, where IBCOLL_TIMEOUT is not set; 0: none */
 } ibcoll_bootstrap_t;
 
 typedef struct ibcoll_context_params {

@@ -27,20 +27,20 @@ uint64_t open_descriptors() {
 
 }  // namespace
 
-Status ensure_descriptors(uint64_t more, const char* what) {
+Status ensure_descriptors(uint64_t more, const char* what, bool may_raise) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0)
     return error(IBCOLL_ERR_SYSTEM, "getrlimit(RLIMIT_NOFILE): {}", std::strerror(errno));
   const uint64_t used = open_descriptors(), needed = used + more;
   if (limit.rlim_cur == RLIM_INFINITY || needed + kSpare <= limit.rlim_cur) return {};
   const rlim_t before = limit.rlim_cur;
-  limit.rlim_cur = std::max<rlim_t>(before, std::min<rlim_t>(needed + kSpare, limit.rlim_max));
+  if (may_raise) limit.rlim_cur = std::max<rlim_t>(before, std::min<rlim_t>(needed + kSpare, limit.rlim_max));
   if (limit.rlim_cur < needed || (limit.rlim_cur != before && ::setrlimit(RLIMIT_NOFILE, &limit) != 0))
-    return error(
-        IBCOLL_ERR_SYSTEM,
-        "{} needs {} descriptors, {} are open already, and the limit is {}: raise it (ulimit -Hn, LimitNOFILE= "
-        "of the service, --ulimit nofile= of the container)",
-        what, more, used, limit.rlim_max);
+    return error(IBCOLL_ERR_SYSTEM,
+                 "{} needs {} descriptors, {} are open already, and the limit is {}: raise it (ulimit {}, LimitNOFILE= "
+                 "of the service, --ulimit nofile= of the container)",
+                 what, more, used, may_raise ? limit.rlim_max : before, may_raise ? "-Hn" : "-n");
+  if (limit.rlim_cur == before) return {};
   log(LogLevel::kInfo, "the limit of descriptors was raised from {} to {}, as {} needs {}", before, limit.rlim_cur,
       what, more);
   return {};

@@ -31,6 +31,17 @@ bool WaitLoop::tired(bool for_a_leader) noexcept {
   return now >= tired_at_;
 }
 
+bool WaitLoop::host_is_due() noexcept {
+  const uint64_t now = now_ns();
+  if (host_at_ == 0) host_at_ = now + kBeforeHostNs;
+  return now >= host_at_;
+}
+
+void WaitLoop::host_had_turn(bool moved) noexcept {
+  host_at_ = now_ns() + (moved ? 0 : kHostSliceNs);
+  if (moved) fresh();
+}
+
 bool WaitLoop::slept(bool woken) noexcept {
   if (woken) fresh();
   return ++sleeps_ % kSleepsPerCheck == 0;
@@ -42,8 +53,8 @@ bool WaitLoop::pause() noexcept {
     ::sched_yield();
     return rests_ % kYieldsPerCheck == 0;
   }
-  const uint32_t longest = strategy_.longest_sleep_ns();
-  const uint32_t steps = longest / strategy_.shortest_sleep_ns();
+  const uint32_t longest = std::min(strategy_.longest_sleep_ns(), longest_rest_ns_);
+  const uint32_t steps = std::max(1U, longest / strategy_.shortest_sleep_ns());
   const uint32_t step = std::min(rests_ - strategy_.yields(), steps);
   const timespec time{0, static_cast<long>(std::min(longest, step * strategy_.shortest_sleep_ns()))};
   ::nanosleep(&time, nullptr);

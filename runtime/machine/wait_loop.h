@@ -4,9 +4,12 @@
 // One turn:
 //   1. Look, up to strategy.spins() times in a row. Done: the wait ends.
 //   2. The deadline has passed, or the waiter gives up: the wait ends.
-//   3. Rest. Where ranks share cores and the waiter knows whom of its node it waits for, it sleeps until that one rings
+//   3. Where a host waits with the waiter, it gets a turn: once the wait has lasted for a while, then at most every slice
+//      of time, and again at once while it moves something.
+//   4. Rest. Where ranks share cores and the waiter knows whom of its node it waits for, it sleeps until that one rings
 //      (doorbell.h), after a while of yields; or at once where all share one processor and the awaited one is a leader.
-//      Else it yields, and sleeps once nothing has moved for long; that sleep is at most half a millisecond.
+//      Else it yields, and sleeps once nothing has moved for long; that sleep is at most half a millisecond. With a host
+//      no rest is longer than a slice.
 // News (a look that moved something) makes the loop as awake as at its start.
 //
 // The waiter is a type with these functions, called directly: no virtual call, no allocation. Those in brackets may be
@@ -17,6 +20,8 @@
 //  [bool gives_up()]          the wait makes no sense any more
 //  [auto unlocked(f)]         f(), without the locks that are held while looking; needed where rested() is
 //  [void rested(long_wait)]   after each rest; long_wait: time to look for dead peers
+//  [bool has_host()]          there is a host. With it goes:
+//  [bool advance_host()]      gives it a turn, without the locks; true: it moved something
 //  [Doorbell* doorbell()]     NULL: nobody rings. The next two go with it:
 //  [int awaited_bell()]       the local rank that all depends on; negative: none, or sleeping is not right now
 //  [bool awaits_leaders()]    what is awaited comes from a leader, which cannot run on another processor
@@ -42,6 +47,11 @@ class IBCOLL_MODULE_API WaitLoop {
   // A sleep that a ring ends, ends by itself after so long. Not sooner: most kernels then have no timer to set, as
   // their tick comes before.
   static constexpr uint32_t kLongestBellNs = 4'000'000;
+  // Polling two libraries in turn makes each slow: a barrier of 4 ranks on 2 cores takes 13.5 us so, and 2.9 us with
+  // slices.
+  static constexpr uint32_t kHostSliceNs = 200'000;
+  // Most waits are over by then, and cost the host nothing.
+  static constexpr uint32_t kBeforeHostNs = 50'000;
 
   // The strategy must outlive the loop.
   WaitLoop(const WaitStrategy& strategy, Deadline deadline) noexcept : strategy_(strategy), deadline_(deadline) {}
@@ -73,9 +83,18 @@ class IBCOLL_MODULE_API WaitLoop {
   // Instead of pause(): the rank has slept so, and was woken or not. Returns what pause() does.
   bool slept(bool woken) noexcept;
 
+  // The host's next turn has come. The first call of a wait says when that will be.
+  bool host_is_due() noexcept;
+  // It had its turn.
+  void host_had_turn(bool moved) noexcept;
+  // With a host: no rest is longer.
+  void rest_in_slices() noexcept { longest_rest_ns_ = kHostSliceNs; }
+
  private:
   template <typename Waiter>
-  bool rest(Waiter& waiter);
+  bool serve_host(Waiter& waiter);
+  template <typename Waiter>
+  bool rest(Waiter& waiter, bool may_sleep);
   template <typename Waiter>
   bool sleep_until_rung(Waiter& waiter, Doorbell& doorbell, int awaited);
 
@@ -84,10 +103,14 @@ class IBCOLL_MODULE_API WaitLoop {
   uint32_t rests_ = 0;     // since the last news
   uint32_t sleeps_ = 0;    // until a ring, of this wait, however they ended
   uint64_t tired_at_ = 0;  // nanoseconds; 0: not known yet
+  uint64_t host_at_ = 0;   // likewise
+  uint32_t longest_rest_ns_ = kLongestBellNs;
 };
 
 template <typename Waiter>
 WaitLoop::End WaitLoop::run(Waiter& waiter) {
+  if constexpr (requires { waiter.has_host(); })
+    if (waiter.has_host()) rest_in_slices();
   for (;;) {
     bool news = false;
     for (uint32_t i = 0; i < strategy_.spins(); ++i) {
@@ -101,8 +124,10 @@ WaitLoop::End WaitLoop::run(Waiter& waiter) {
     if (deadline_.passed()) return End::kDeadline;
     if constexpr (requires { waiter.gives_up(); })
       if (waiter.gives_up()) return End::kGivenUp;
+    const bool host_moved = serve_host(waiter);
+    if (host_moved && waiter.done()) return End::kDone;
     if (news && !strategy_.rests_after_news()) continue;
-    [[maybe_unused]] const bool long_wait = rest(waiter);
+    [[maybe_unused]] const bool long_wait = rest(waiter, !host_moved);
     if constexpr (requires { waiter.rested(long_wait); }) {
       if (waiter.done()) return End::kDone;
       waiter.rested(long_wait);
@@ -110,10 +135,22 @@ WaitLoop::End WaitLoop::run(Waiter& waiter) {
   }
 }
 
+// Something that the host moved is news: this rank stays awake.
 template <typename Waiter>
-bool WaitLoop::rest(Waiter& waiter) {
+bool WaitLoop::serve_host([[maybe_unused]] Waiter& waiter) {
+  if constexpr (requires { waiter.has_host(); }) {
+    if (!waiter.has_host() || !host_is_due()) return false;
+    const bool moved = waiter.advance_host();
+    host_had_turn(moved);
+    return moved;
+  }
+  return false;
+}
+
+template <typename Waiter>
+bool WaitLoop::rest(Waiter& waiter, [[maybe_unused]] bool may_sleep) {
   if constexpr (requires { waiter.doorbell(); }) {
-    Doorbell* const doorbell = waiter.doorbell();
+    Doorbell* const doorbell = may_sleep ? waiter.doorbell() : nullptr;
     if (doorbell && tired(waiter.awaits_leaders()))
       if (const int awaited = waiter.awaited_bell(); awaited >= 0) return sleep_until_rung(waiter, *doorbell, awaited);
   }
@@ -129,7 +166,7 @@ bool WaitLoop::sleep_until_rung(Waiter& waiter, Doorbell& doorbell, int awaited)
   const uint32_t rung = doorbell.leave_word(awaited);
   bool news = waiter.look() || waiter.awaited_bell() != awaited;
   if (!news) {
-    const auto longest_ns = static_cast<uint32_t>(deadline_.left_ns(kLongestBellNs));
+    const auto longest_ns = static_cast<uint32_t>(deadline_.left_ns(longest_rest_ns_));
     news = waiter.unlocked([&] { return doorbell.sleep(awaited, rung, longest_ns); });
   }
   return slept(news);

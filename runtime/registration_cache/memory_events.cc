@@ -63,8 +63,12 @@ bool has_sanitizer() {
   return false;
 }
 
-Result<void*> load_ucx(const HookedFunction& munmap) {
-  if (void* const loaded = ::dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD)) return loaded;
+Result<void*> load_ucx(const HookedFunction& munmap, bool in_host) {
+  void* const there = ::dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
+  if (in_host && (there == nullptr || !munmap.patched()))
+    return error(IBCOLL_ERR_UNSUPPORTED,
+                 "the host does not use UCX's memory events, and in host mode ibcoll does not turn them on");
+  if (there != nullptr) return there;
   // Once loaded it patches at once, so this is the last moment to refuse.
   if (munmap.patched())
     return error(IBCOLL_ERR_UNSUPPORTED,
@@ -77,11 +81,11 @@ Result<void*> load_ucx(const HookedFunction& munmap) {
 
 }  // namespace
 
-Result<std::unique_ptr<MemoryEvents>> MemoryEvents::start(UnmapQueue& queue) {
+Result<std::unique_ptr<MemoryEvents>> MemoryEvents::start(UnmapQueue& queue, bool in_host) {
   if (has_sanitizer())
     return error(IBCOLL_ERR_UNSUPPORTED, "the program runs under a sanitizer, whose allocator unmaps memory unseen");
   HookedFunction munmap("munmap");
-  Result<void*> library = load_ucx(munmap);
+  Result<void*> library = load_ucx(munmap, in_host);
   if (!library.ok()) return library.status();
   Functions ucm;
   ucm.set = reinterpret_cast<decltype(ucm.set)>(::dlsym(*library, "ucm_set_event_handler"));
@@ -94,7 +98,8 @@ Result<std::unique_ptr<MemoryEvents>> MemoryEvents::start(UnmapQueue& queue) {
   {
     Result<std::unique_ptr<Subscription>> trial = Subscription::make(ucm, *trial_queue);
     if (!trial.ok()) return trial.status();
-    if (Status status = mend_mremap(); !status.ok()) return status;
+    if (!in_host)
+      if (Status status = mend_mremap(); !status.ok()) return status;
     if (Status status = try_unmappings(*trial_queue); !status.ok()) return status;
   }
   Result<std::unique_ptr<Subscription>> subscription = Subscription::make(ucm, queue);
@@ -112,7 +117,7 @@ Result<std::unique_ptr<MemoryEvents>> MemoryEvents::start(UnmapQueue& queue) {
 
 class MemoryEvents::Subscription {};
 
-Result<std::unique_ptr<MemoryEvents>> MemoryEvents::start(UnmapQueue&) {
+Result<std::unique_ptr<MemoryEvents>> MemoryEvents::start(UnmapQueue&, bool) {
   return error(IBCOLL_ERR_UNSUPPORTED, "UCX, which reports unmapped memory, was not there when ibcoll was built");
 }
 

@@ -20,7 +20,8 @@ class MemoryEvents {
  public:
   // Pushes to `queue`, before the pages go, until the object is destroyed. Loads UCX unless it is loaded already, and
   // tries whether events do come. UNSUPPORTED: the text says why they do not.
-  static Result<std::unique_ptr<MemoryEvents>> start(UnmapQueue& queue);
+  // In host mode UCX must have patched munmap() for the host already, and mremap() stays as UCX has it.
+  static Result<std::unique_ptr<MemoryEvents>> start(UnmapQueue& queue, bool in_host = false);
   ~MemoryEvents();
   MemoryEvents(const MemoryEvents&) = delete;
   MemoryEvents& operator=(const MemoryEvents&) = delete;

@@ -45,9 +45,9 @@ const char* name(WatchedCache::Scope scope) {
 
 }  // namespace
 
-WatchedCache::Settings WatchedCache::Settings::from(const Config& config) {
+WatchedCache::Settings WatchedCache::Settings::from(const Config& config, bool in_host) {
   return {config.text("IBCOLL_REGISTRATION_CACHE") != "off", config.bytes("IBCOLL_REGISTRATION_BYTES"),
-          static_cast<size_t>(config.integer("IBCOLL_REGISTRATION_REGIONS"))};
+          static_cast<size_t>(config.integer("IBCOLL_REGISTRATION_REGIONS")), in_host};
 }
 
 WatchedCache::WatchedCache(Registrar& registrar, const Settings& settings)
@@ -59,7 +59,7 @@ WatchedCache::WatchedCache(Registrar& registrar, const Settings& settings)
     return;
   }
   frees_.watch();
-  Result<std::unique_ptr<MemoryEvents>> events = MemoryEvents::start(cache_.unmapped());
+  Result<std::unique_ptr<MemoryEvents>> events = MemoryEvents::start(cache_.unmapped(), settings.in_host);
   if (events.ok()) {
     scope_ = Scope::kAll;
     events_ = std::move(*events);

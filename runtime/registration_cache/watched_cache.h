@@ -24,8 +24,9 @@ class WatchedCache {
     bool enabled = true;
     uint64_t limit_bytes = 0;  // 0: half of the memlock limit, where it binds this process
     size_t limit_regions = 65536;
+    bool in_host = false;  // host mode: memory events are used only where the host has them on
     // IBCOLL_REGISTRATION_CACHE, IBCOLL_REGISTRATION_BYTES, IBCOLL_REGISTRATION_REGIONS
-    static Settings from(const Config& config);
+    static Settings from(const Config& config, bool in_host = false);
   };
 
   // Loads UCX, unless the settings say off. `registrar` outlives this.

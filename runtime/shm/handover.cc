@@ -52,13 +52,15 @@ bool same_user(int fd) {
 }
 
 // Waits until one of them is readable; false at the deadline.
-bool ready(std::vector<pollfd>& entries, Deadline deadline) {
-  for (;;) {
+bool ready(std::vector<pollfd>& entries, Deadline deadline, const Meanwhile& meanwhile) {
+  for (bool moved = false;;) {
     const uint64_t left_ms = deadline.left_ns(kLongestPollNs) / 1'000'000;
     if (left_ms == 0) return false;
-    const int count = ::poll(entries.data(), entries.size(), static_cast<int>(left_ms));
+    const uint64_t slice_ms = !meanwhile ? left_ms : moved ? 0 : 1;
+    const int count = ::poll(entries.data(), entries.size(), static_cast<int>(slice_ms));
     if (count > 0) return true;
     if (count < 0 && errno != EINTR) return false;
+    if (meanwhile) moved = meanwhile();
   }
 }
 
@@ -117,10 +119,10 @@ class Server {
     return names;
   }
   // Until something has happened, or the deadline has passed: false.
-  bool serve(Deadline deadline) {
+  bool serve(Deadline deadline, const Meanwhile& meanwhile) {
     std::vector<pollfd> entries{{listener_, POLLIN, 0}};
     for (const UniqueFd& caller : callers_) entries.push_back({caller.get(), POLLIN, 0});
-    if (!ready(entries, deadline)) return false;
+    if (!ready(entries, deadline, meanwhile)) return false;
     for (size_t i = callers_.size(); i-- > 0;)
       if (entries[i + 1].revents != 0) {
         answer(callers_[i].get());
@@ -152,7 +154,7 @@ class Server {
 };
 
 // A connection to the leader, or why there is none.
-Result<UniqueFd> connect(const Address& address, Deadline deadline) {
+Result<UniqueFd> connect(const Address& address, Deadline deadline, const Meanwhile& meanwhile) {
   UniqueFd socket;
   int code = 0;
   const auto decided = [&] {
@@ -161,21 +163,22 @@ Result<UniqueFd> connect(const Address& address, Deadline deadline) {
     code = connected ? 0 : errno;
     return code != EAGAIN && code != EINTR;  // others are before this one
   };
-  WaitLoop(kTryingAgain, deadline).until(decided);
+  WaitLoop(kTryingAgain, deadline).until(decided, [&] { return meanwhile && meanwhile(); });
   if (code == 0) return socket;
   return error(IBCOLL_ERR_SYSTEM, "shm: connecting to the leader of this node for the shared segment: {}",
                std::strerror(code));
 }
 
 // One try to get the segment; -1: the leader had too many strangers to listen to.
-Result<int> fetch(const Address& address, const Claim& claim, Deadline deadline) {
-  Result<UniqueFd> connected = connect(address, deadline);
+Result<int> fetch(const Address& address, const Claim& claim, Deadline deadline, const Meanwhile& meanwhile) {
+  Result<UniqueFd> connected = connect(address, deadline, meanwhile);
   if (!connected.ok()) return connected.status();
   const int socket = connected.value().get();
   if (!same_user(socket))
     return error(IBCOLL_ERR_SYSTEM, "shm: the process that offers the node's segment runs as another user");
   std::vector<pollfd> entries{{socket, POLLIN, 0}};
-  if (::send(socket, &claim, sizeof claim, MSG_NOSIGNAL) != sizeof claim || !ready(entries, deadline)) return -1;
+  if (::send(socket, &claim, sizeof claim, MSG_NOSIGNAL) != sizeof claim || !ready(entries, deadline, meanwhile))
+    return -1;
   return receive_descriptor(socket);
 }
 
@@ -189,10 +192,10 @@ Status Segment::offer(const std::string& name) {
   return {};
 }
 
-Status Segment::serve(uint64_t key, std::span<const int> ranks, Deadline deadline) {
+Status Segment::serve(uint64_t key, std::span<const int> ranks, Deadline deadline, const Meanwhile& meanwhile) {
   Server server(listener_, fd_, key, ranks_);
   while (!server.done())
-    if (!server.serve(deadline))
+    if (!server.serve(deadline, meanwhile))
       return error(IBCOLL_ERR_TIMEOUT,
                    "shm: of this node's ranks these did not fetch the shared segment in time (IBCOLL_TIMEOUT): {}",
                    fmt::join(server.missing(ranks), ", "));
@@ -201,14 +204,14 @@ Status Segment::serve(uint64_t key, std::span<const int> ranks, Deadline deadlin
 }
 
 Result<std::unique_ptr<Segment>> Segment::receive(const std::string& name, uint64_t key, int rank, int ranks,
-                                                  uint64_t ring_bytes, Deadline deadline) {
+                                                  uint64_t ring_bytes, Deadline deadline, const Meanwhile& meanwhile) {
   const Address address(name);
   Result<int> fd = -1;
   const auto decided = [&] {
-    fd = fetch(address, {key, rank}, deadline);
+    fd = fetch(address, {key, rank}, deadline, meanwhile);
     return !fd.ok() || fd.value() >= 0;
   };
-  if (!WaitLoop(kTryingAgain, deadline).until(decided))
+  if (!WaitLoop(kTryingAgain, deadline).until(decided, [&] { return meanwhile && meanwhile(); }))
     return error(IBCOLL_ERR_TIMEOUT,
                  "shm: the leader of this node did not hand over the shared segment in time (IBCOLL_TIMEOUT)");
   if (!fd.ok()) return fd.status();

@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -67,6 +68,9 @@ struct PairBlock {
   alignas(64) Exposure exposures[kExposures];
 };
 
+// What a rank does again and again while it waits for others; true: it moved something. Empty: nothing.
+using Meanwhile = std::function<bool()>;
+
 class Segment {
  public:
   // Creates the segment of a node with `ranks` ranks. ring_bytes: a power of two.
@@ -75,10 +79,11 @@ class Segment {
   Status offer(const std::string& name);
   // ... and hands the segment to the other ranks - 1. Only processes of the same user that know the key get it.
   // TIMEOUT names those that did not come, as `ranks` does, by local rank.
-  Status serve(uint64_t key, std::span<const int> ranks, Deadline deadline);
+  Status serve(uint64_t key, std::span<const int> ranks, Deadline deadline, const Meanwhile& meanwhile = {});
   // The others, once the leader has called offer(). `rank`: the local one.
   static Result<std::unique_ptr<Segment>> receive(const std::string& name, uint64_t key, int rank, int ranks,
-                                                  uint64_t ring_bytes, Deadline deadline);
+                                                  uint64_t ring_bytes, Deadline deadline,
+                                                  const Meanwhile& meanwhile = {});
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;

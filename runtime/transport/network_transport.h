@@ -22,6 +22,7 @@ struct NetworkParams {
   bool local_job = false;          // all ranks run on this machine: loopback is enough
   uint64_t job = 0;                // the same on all ranks; what comes from another job is dropped
   int near = 0;                    // how many other ranks share this one's node, and need no network
+  bool in_host = false;            // host mode: what belongs to the whole process stays as it is
 };
 
 class IBCOLL_MODULE_API NetworkTransport : public Transport {

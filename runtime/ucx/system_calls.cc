@@ -9,9 +9,11 @@
 #include <ucs/type/status.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <span>
 #include <string_view>
 
@@ -59,15 +61,19 @@ int mended_connect(int socket, const sockaddr* to, socklen_t length) {
 
 std::atomic<bool> all_mended{false};
 
+constexpr UcxVersion kEveryVersion{~0U, ~0U};
+constexpr UcxVersion kSendsInAnotherWay{1, 16};
+
 struct Replacement {
   std::string_view name;
   void* function;
+  UcxVersion before;  // the first version that does not need it
 };
-const Replacement kReplacements[] = {{"send", reinterpret_cast<void*>(&mended_send)},
-                                     {"sendmsg", reinterpret_cast<void*>(&mended_sendmsg)},
-                                     {"socket", reinterpret_cast<void*>(&mended_socket)},
-                                     {"accept", reinterpret_cast<void*>(&mended_accept)},
-                                     {"connect", reinterpret_cast<void*>(&mended_connect)}};
+const Replacement kReplacements[] = {{"send", reinterpret_cast<void*>(&mended_send), kSendsInAnotherWay},
+                                     {"sendmsg", reinterpret_cast<void*>(&mended_sendmsg), kSendsInAnotherWay},
+                                     {"socket", reinterpret_cast<void*>(&mended_socket), kEveryVersion},
+                                     {"accept", reinterpret_cast<void*>(&mended_accept), kEveryVersion},
+                                     {"connect", reinterpret_cast<void*>(&mended_connect), kEveryVersion}};
 
 // Of a loaded library: its base address, and where its calls of others are listed.
 struct Calls {
@@ -107,26 +113,28 @@ bool replace(void** slot, void* function) {
 
 }  // namespace
 
-Status mend_system_calls() {
+Status mend_system_calls(UcxVersion version) {
   Dl_info libucs{};
   Calls calls;
   if (::dladdr(reinterpret_cast<void*>(&ucs_status_string), &libucs) != 0)
     calls.base = reinterpret_cast<ElfW(Addr)>(libucs.dli_fbase);
   ::dl_iterate_phdr(&find_calls, &calls);
   size_t mended = 0;
+  const auto needed = std::count_if(std::begin(kReplacements), std::end(kReplacements),
+                                    [&](const Replacement& one) { return version < one.before; });
   for (const ElfW(Rela) & slot : calls.slots) {
     const std::string_view name = calls.names + calls.symbols[ELF64_R_SYM(slot.r_info)].st_name;
     for (const Replacement& replacement : kReplacements)
-      if (name == replacement.name &&
+      if (name == replacement.name && version < replacement.before &&
           replace(reinterpret_cast<void**>(calls.base + slot.r_offset), replacement.function))
         ++mended;
   }
-  all_mended = mended == std::size(kReplacements);
+  all_mended = mended == static_cast<size_t>(needed);
   if (all_mended) return {};
   return error(
       IBCOLL_ERR_UNSUPPORTED,
       "only {} of {} calls of libucs could be mended: a rank may be ended by UCX when a peer dies as they connect",
-      mended, std::size(kReplacements));
+      mended, needed);
 }
 
 bool connects_are_seen() { return all_mended; }

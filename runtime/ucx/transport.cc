@@ -64,11 +64,11 @@ Result<std::unique_ptr<Transport>> Transport::open(const NetworkParams& params, 
         kPinnedByUcx >> 20, memlock_advice());
   }
   const auto remote = static_cast<uint64_t>(params.size - 1 - params.near);
-  Status room = ensure_descriptors(kOwnDescriptors + kDescriptorsPerPeer * remote, "UCX");
+  Status room = ensure_descriptors(kOwnDescriptors + kDescriptorsPerPeer * remote, "UCX", !params.in_host);
   if (!room.ok()) return error(room.code(), "rank {}: ucx: {}", params.rank, room.text());
   const double peer_timeout = params.config->seconds("IBCOLL_PEER_TIMEOUT");
   const std::vector<uint64_t> others = plan->tcp ? SocketWatch::listening() : std::vector<uint64_t>();
-  Result<std::unique_ptr<Worker>> worker = Worker::open(params.rank, params.size, *plan, peer_timeout);
+  Result<std::unique_ptr<Worker>> worker = Worker::open(params, *plan, peer_timeout);
   if (!worker.ok()) return worker.status();
   std::unique_ptr<SocketWatch> sockets;
   if (plan->tcp) {
@@ -96,8 +96,8 @@ Transport::Transport(const NetworkParams& params, DevicePlan plan, LargePuts lar
       peers_(static_cast<size_t>(params.size)) {
   worker_->sockets = sockets_.get();
   if (rendezvous_)
-    memory_->registrations =
-        std::make_unique<WatchedCache>(memory_->registrar, WatchedCache::Settings::from(*params.config));
+    memory_->registrations = std::make_unique<WatchedCache>(
+        memory_->registrar, WatchedCache::Settings::from(*params.config, params.in_host));
 }
 
 Transport::~Transport() {

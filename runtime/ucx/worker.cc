@@ -78,6 +78,18 @@ Status set_keepalive(ucp_config_t* config, double peer_timeout) {
   return modify_all(config, options);
 }
 
+constexpr UcxVersion kMremapTakesFiveArguments{1, 15};
+
+UcxVersion version() {
+  unsigned major = 0, minor = 0, release = 0;
+  ucp_get_version(&major, &minor, &release);
+  return {major, minor};
+}
+
+void warn_unless_ok(const Status& mended) {
+  if (!mended.ok()) log(LogLevel::kWarning, "ucx: {}", mended.text());
+}
+
 }  // namespace
 
 void quieten(const char* level) {
@@ -86,24 +98,26 @@ void quieten(const char* level) {
     log(LogLevel::kInfo, "ucx: its log level cannot be set: UCX may print lines of its own");
 }
 
-Result<std::unique_ptr<Worker>> Worker::open(int rank, int size, const DevicePlan& plan, double peer_timeout) {
-  quieten("error");
-  static std::once_flag calls, once;
-  std::call_once(calls, [] {
-    if (Status mended = mend_system_calls(); !mended.ok()) log(LogLevel::kWarning, "ucx: {}", mended.text());
-  });
+Result<std::unique_ptr<Worker>> Worker::open(const NetworkParams& params, const DevicePlan& plan, double peer_timeout) {
+  const bool alone = !params.in_host;
+  if (alone) {
+    static std::once_flag once;
+    quieten("error");
+    std::call_once(once, [] { warn_unless_ok(mend_system_calls(version())); });
+  }
   std::unique_ptr<Worker> worker(new Worker);
-  Status status = worker->open_context(size, plan, peer_timeout);
+  Status status = worker->open_context(params.size, plan, peer_timeout);
   if (status.ok()) status = worker->open_worker();
-  std::call_once(once, [] {
-    if (Status mended = mend_mremap(); !mended.ok()) log(LogLevel::kWarning, "ucx: {}", mended.text());
-  });
+  if (alone && version() < kMremapTakesFiveArguments) {
+    static std::once_flag once;
+    std::call_once(once, [] { warn_unless_ok(mend_mremap()); });
+  }
   if (status.ok()) {
-    quieten("fatal");  // a peer that dies is an event to ibcoll, and an error to UCX
+    if (alone) quieten("fatal");  // a peer that dies is an event to ibcoll, and an error to UCX
     return worker;
   }
-  return error(status.code(), "rank {}: {} (transports {}, devices {}); ucx_info -d shows what UCX finds here", rank,
-               status.text(), plan.tls, plan.net_devices.empty() ? "all" : plan.net_devices);
+  return error(status.code(), "rank {}: {} (transports {}, devices {}); ucx_info -d shows what UCX finds here",
+               params.rank, status.text(), plan.tls, plan.net_devices.empty() ? "all" : plan.net_devices);
 }
 
 Status Worker::open_context(int size, const DevicePlan& plan, double peer_timeout) {

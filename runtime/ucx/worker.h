@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/transport/network_transport.h"
 #include "runtime/ucx/devices.h"
 #include "runtime/ucx/memory.h"
 #include "runtime/ucx/socket_watch.h"
@@ -22,7 +23,8 @@ class Worker {
  public:
   // SYSTEM: what UCX answered, and which devices it was given.
   // `peer_timeout` in seconds: so long after its last sign UCX's own sockets find a silent host, where nothing is sent.
-  static Result<std::unique_ptr<Worker>> open(int rank, int size, const DevicePlan& plan, double peer_timeout);
+  // In host mode UCX and the process stay as they are.
+  static Result<std::unique_ptr<Worker>> open(const NetworkParams& params, const DevicePlan& plan, double peer_timeout);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();

@@ -31,6 +31,7 @@ Transport::Transport(const NetworkParams& params, PortChoice choice)
     : rank_(params.rank),
       size_(params.size),
       near_(params.near),
+      in_host_(params.in_host),
       job_(params.job),
       choice_(std::move(choice)),
       peers_(static_cast<size_t>(params.size)) {}
@@ -47,8 +48,8 @@ Status Transport::prepare(const Config& config) {
       {config.integer("IBCOLL_VERBS_QUEUE_PAIRS"), by_completions, choice_.port.most_queue_pairs - 1}));
 
   // A program may call fork() for its own purposes; where the kernel copies registered pages at fork, nothing is
-  // needed.
-  if (ibv_is_fork_initialized() == IBV_FORK_DISABLED)
+  // needed. It holds for all users of verbs in the process, so a host decides itself.
+  if (!in_host_ && ibv_is_fork_initialized() == IBV_FORK_DISABLED)
     if (const int code = ibv_fork_init(); code != 0)
       log(LogLevel::kWarning, "verbs: ibv_fork_init: {}; programs that fork may lose data", std::strerror(code));
 
@@ -64,7 +65,7 @@ Status Transport::prepare(const Config& config) {
   if (Status status = make_completion_queue(); !status.ok()) return status;
   if (Status status = try_memory(config); !status.ok()) return status;
   registrar_ = std::make_unique<Registrar>(domain_.get(), choice_.opens_windows);
-  registrations_ = std::make_unique<WatchedCache>(*registrar_, WatchedCache::Settings::from(config));
+  registrations_ = std::make_unique<WatchedCache>(*registrar_, WatchedCache::Settings::from(config, in_host_));
   Result<std::unique_ptr<ConnectionManager>> connections =
       config.text("IBCOLL_VERBS_CONNECT") == "rdmacm" ? RdmaCm::open(rank_, size_, job_, choice_, config)
                                                       : Greetings::open(domain_.get(), route_, choice_.port.mtu);

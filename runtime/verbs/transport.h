@@ -212,6 +212,7 @@ class Transport final : public NetworkTransport {
   const int rank_;
   const int size_;
   const int near_;  // other ranks that it reaches without the network
+  const bool in_host_;
   const uint64_t job_;
   PortChoice choice_;
   Route route_;

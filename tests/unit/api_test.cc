@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/api/handles.h"
 #include "runtime/comm/reduce/operation.h"
 #include "runtime/include/ibcoll.h"
 #include "tests/unit/arguments_of.h"
@@ -43,6 +44,102 @@ class Api : public testing::Test {
   int64_t send_[3] = {1, 2, 3}, recv_[3] = {};
   uint64_t bytes_ = sizeof send_, zero_ = 0;
 };
+
+// A job of one rank in a host whose own waits advance ibcoll.
+struct HostOfOne {
+  ibcoll_context_t context = nullptr;
+  int gathered = 0;
+  ibcoll_status_t progressed = IBCOLL_OK;
+
+  static int allgather(void* self, const void* send, void* recv, size_t bytes) {
+    auto& host = *static_cast<HostOfOne*>(self);
+    std::memcpy(recv, send, bytes);
+    ++host.gathered;
+    if (host.context) host.progressed = ibcoll_progress(host.context);
+    return 0;
+  }
+  ibcoll_status_t create(double timeout_seconds = 0) {
+    const ibcoll_bootstrap_t bootstrap{sizeof bootstrap, 0, 1, &HostOfOne::allgather, this, [](void*) { return 0; },
+                                       timeout_seconds};
+    const ibcoll_context_params_t params{sizeof params, &bootstrap};
+    return ibcoll_context_create(&params, &context);
+  }
+  nlohmann::json bootstrap_info() const {
+    std::string text(ibcoll_info_json(context, nullptr, 0) + 1, '\0');
+    (void)ibcoll_info_json(context, text.data(), text.size());
+    return nlohmann::json::parse(text.c_str())["bootstrap"];
+  }
+};
+
+TEST(HostMode, TheContextMayBeProgressedWhileItIsDestroyed) {
+  HostOfOne host;
+  ASSERT_EQ(host.create(), IBCOLL_OK) << ibcoll_last_error();
+  const int gathered = host.gathered;
+  EXPECT_EQ(ibcoll_context_destroy(host.context), IBCOLL_OK) << ibcoll_last_error();
+  EXPECT_GT(host.gathered, gathered);
+  EXPECT_EQ(host.progressed, IBCOLL_OK);
+}
+
+TEST(HostMode, SignalsAreTheHosts) {
+  const auto handler = [] {
+    struct sigaction now {};
+    ::sigaction(SIGUSR1, nullptr, &now);
+    return now.sa_handler;
+  };
+  ASSERT_EQ(handler(), SIG_DFL);
+  HostOfOne host;
+  ASSERT_EQ(host.create(), IBCOLL_OK) << ibcoll_last_error();
+  EXPECT_EQ(handler(), SIG_DFL);
+  EXPECT_EQ(ibcoll_context_destroy(host.context), IBCOLL_OK);
+}
+
+TEST(HostMode, DeadlinesAreTheHosts) {
+  const char* const set = std::getenv("IBCOLL_TIMEOUT");
+  const std::string before = set ? set : "";
+  ::unsetenv("IBCOLL_TIMEOUT");
+  for (const double seconds : {0.0, 1.5}) {
+    HostOfOne host;
+    ASSERT_EQ(host.create(seconds), IBCOLL_OK) << ibcoll_last_error();
+    EXPECT_EQ(host.bootstrap_info()["timeout_seconds"], seconds);
+    EXPECT_EQ(host.bootstrap_info()["host_mode"], true);
+    EXPECT_EQ(ibcoll_context_destroy(host.context), IBCOLL_OK);
+  }
+  ::setenv("IBCOLL_TIMEOUT", "2.5", 1);
+  HostOfOne host;
+  ASSERT_EQ(host.create(1.5), IBCOLL_OK) << ibcoll_last_error();
+  EXPECT_EQ(host.bootstrap_info()["timeout_seconds"], 2.5) << "the user says so";
+  EXPECT_EQ(ibcoll_context_destroy(host.context), IBCOLL_OK);
+  set ? ::setenv("IBCOLL_TIMEOUT", before.c_str(), 1) : ::unsetenv("IBCOLL_TIMEOUT");
+  for (const double seconds : {-1.0, std::nan("")}) {
+    EXPECT_EQ(host.create(seconds), IBCOLL_ERR_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(ibcoll_last_error()).find("timeout_seconds"), std::string::npos) << ibcoll_last_error();
+  }
+}
+
+// A program that was compiled before there was host mode, at the end of a page behind which nothing may be read.
+TEST(HostMode, AShorterStructHasNoHost) {
+  constexpr size_t kOlder = offsetof(ibcoll_bootstrap_t, progress);
+  HostOfOne host;
+  const ibcoll_bootstrap_t bootstrap{kOlder, 0, 1, &HostOfOne::allgather, &host, [](void*) { return 0; }, -1};
+  const ibcoll_context_params_t params{sizeof params, &bootstrap};
+  ASSERT_EQ(ibcoll_context_create(&params, &host.context), IBCOLL_OK) << ibcoll_last_error();
+  EXPECT_EQ(host.bootstrap_info()["host_mode"], false);
+  host.gathered = 0;
+  EXPECT_EQ(ibcoll_context_destroy(host.context), IBCOLL_OK);
+}
+
+TEST_F(Api, ProgressEventsWaitForNobody) {
+  uint64_t events = 7;
+  ibcoll_status_t status = IBCOLL_ERR_INTERNAL;
+  {
+    const std::lock_guard inside(context_->context->lock());  // as another thread that is inside of ibcoll
+    std::thread([&] { status = ibcoll_progress_events(context_, &events); }).join();
+  }
+  EXPECT_EQ(status, IBCOLL_OK);
+  EXPECT_EQ(events, 0u);
+  EXPECT_EQ(ibcoll_progress_events(context_, nullptr), IBCOLL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(ibcoll_progress_events(nullptr, &events), IBCOLL_ERR_INVALID_ARGUMENT);
+}
 
 TEST(ApiTexts, StatusesHaveTextsOfTheirOwn) {
   std::set<std::string> texts;

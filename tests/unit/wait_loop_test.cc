@@ -193,6 +193,49 @@ TEST(WaitLoop, ARankRestsAlsoAfterNews) {
   EXPECT_EQ(waiter.rests, 3);
 }
 
+// ---- with a host
+
+struct WaiterWithHost : Waiter {
+  using Waiter::Waiter;
+  bool has_host() const { return true; }
+  bool advance_host() {
+    ++turns;
+    return turns <= moves;
+  }
+  int turns = 0, moves = 0;  // the first turns move something
+};
+
+TEST(WaitLoop, AShortWaitCostsTheHostNothing) {
+  const WaitStrategy strategy("auto", 4.0);
+  WaiterWithHost waiter;
+  waiter.done_at = 1;
+  EXPECT_EQ(WaitLoop(strategy, Deadline::never()).run(waiter), End::kDone);
+  EXPECT_EQ(WaitLoop(strategy, Deadline::after_ns(0)).run(waiter), End::kDone);
+  EXPECT_EQ(waiter.turns, 0);
+}
+
+// In each mode, and not at each look.
+TEST(WaitLoop, TheHostHasATurnInEachSlice) {
+  for (const char* const mode : {"auto", "spin", "yield", "sleep"}) {
+    const WaitStrategy strategy(mode, 4.0);
+    WaiterWithHost waiter;
+    const auto begin = Clock::now();
+    EXPECT_EQ(WaitLoop(strategy, Deadline::after_ns(100 * kMillisecond)).run(waiter), End::kDeadline);
+    const auto slices = (Clock::now() - begin) / std::chrono::nanoseconds(WaitLoop::kHostSliceNs);
+    EXPECT_GE(waiter.turns, 10) << mode;
+    EXPECT_LE(waiter.turns, slices + 1) << mode;
+  }
+}
+
+TEST(WaitLoop, AHostThatMovesHasItsNextTurnAtOnce) {
+  const WaitStrategy strategy("auto", 4.0);
+  WaiterWithHost waiter;
+  waiter.moves = 1'000'000'000;
+  EXPECT_EQ(WaitLoop(strategy, Deadline::after_ns(20 * kMillisecond)).run(waiter), End::kDeadline);
+  EXPECT_GE(waiter.turns, waiter.looks - 1 - waiter.looks / 2) << "as soon as the wait has lasted for a while";
+  EXPECT_GT(waiter.rests, 0) << "others have the core all the same";
+}
+
 // ---- sleeping until a ring
 
 class AsleepForARing : public ::testing::Test {
@@ -221,6 +264,26 @@ TEST_F(AsleepForARing, NewsAfterItLeftWordKeepsItAwake) {
   EXPECT_EQ(WaitLoop(strategy_, Deadline::never()).run(waiter), End::kDone);
   EXPECT_EQ(bells_[1].word.load(), 1u) << "it left word";
   EXPECT_EQ(sleeper_.sleeps(), 0u);
+}
+
+TEST_F(AsleepForARing, WithAHostNoLongerThanASlice) {
+  WaiterWithHost waiter(&sleeper_);
+  waiter.awaited = 1;
+  waiter.leaders = true;
+  const auto begin = Clock::now();
+  EXPECT_EQ(WaitLoop(strategy_, Deadline::after_ns(200 * kMillisecond)).run(waiter), End::kDeadline);
+  const auto bells = static_cast<uint64_t>((Clock::now() - begin) / std::chrono::nanoseconds(WaitLoop::kLongestBellNs));
+  EXPECT_GT(sleeper_.sleeps(), 2 * bells) << "a sleep of " << WaitLoop::kLongestBellNs << " ns is too long";
+  EXPECT_GE(waiter.turns, 10);
+}
+
+TEST_F(AsleepForARing, ItDoesNotSleepWhileTheHostMoves) {
+  WaiterWithHost waiter(&sleeper_);
+  waiter.awaited = 1;
+  waiter.leaders = true;
+  waiter.moves = 1'000'000'000;
+  EXPECT_EQ(WaitLoop(strategy_, Deadline::after_ns(50 * kMillisecond)).run(waiter), End::kDeadline);
+  EXPECT_LE(sleeper_.sleeps(), 2u) << "but before the host's first turn";
 }
 
 TEST_F(AsleepForARing, NobodyIsAwaitedByName) {
