@@ -128,7 +128,7 @@ TEST(UcxHost, WorkersAreAbandonedInManyThreads) {
   plan.tls = "self";
   std::vector<std::unique_ptr<Worker>> workers;
   for (int i = 0; i < kWorkers; ++i) {
-    Result<std::unique_ptr<Worker>> worker = Worker::open(0, 1, plan, /*peer_timeout=*/10);
+    Result<std::unique_ptr<Worker>> worker = Worker::open(NetworkParams{}, plan, /*peer_timeout=*/10);
     ASSERT_TRUE(worker.ok()) << worker.status().text();
     (*worker)->abandon();
     workers.push_back(std::move(*worker));
