@@ -309,5 +309,14 @@ TEST(Allreduce, OthersHaveCombinedBeforeTheLateRankComes) {
   }
 }
 
+// The others run ahead of the late root as far as they have places for blocks that it has not taken.
+TEST(CirculantReduce, BlocksThatTheLateRootHasNotTakenStay) {
+  for (const int p : {4, 5}) {
+    Late late{IBCOLL_REDUCE, "circulant", IBCOLL_SCHEME_ZERO_COPY, 4'000'000, node_layout(p, 0), 0, kLate};
+    late.parameter = 1;  // blocks as long as there is memory for: more of them than places
+    run_late(late);
+  }
+}
+
 }  // namespace
 }  // namespace ibcoll

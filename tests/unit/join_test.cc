@@ -2,10 +2,13 @@
 // The messages by which ranks join a job. The other ranks answer what a test wants. Jobs of several: tests/multiprocess.
 #include "runtime/context/join.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -135,6 +138,27 @@ TEST(Join, ASettingThatDiffersIsNamed) {
   EXPECT_EQ(status.text().find(name + " differs between rank 0 and rank 1; it must be the same on all ranks"), 0u)
       << status.text();
   EXPECT_EQ(bootstrap.rounds, 1);
+}
+
+// Other users see the names of sockets; the number of the job is the key to the segment.
+TEST(Join, TheNameOfTheSocketDoesNotTellTheNumberOfTheJob) {
+  EchoBootstrap bootstrap(0, 2);
+  uint64_t job = 0;
+  std::string sockets;
+  bootstrap.others = [&](int, std::byte* slot) {
+    if (bootstrap.rounds == 1) {
+      auto& last = *reinterpret_cast<MeetMessage*>(slot);
+      job = last.nonce;
+      last.nonce = ~job;
+      return;
+    }
+    std::ifstream file("/proc/net/unix");  // the leader has offered the segment by now
+    sockets.assign(std::istreambuf_iterator<char>(file), {});
+    bootstrap.result = error(IBCOLL_ERR_TIMEOUT, "that is enough");
+  };
+  EXPECT_EQ(join_job(bootstrap, Config()).status().text(), "that is enough");
+  EXPECT_NE(sockets.find(fmt::format("@ibcoll-{:016x}-0", ~job)), std::string::npos) << sockets;
+  EXPECT_EQ(sockets.find(fmt::format("{:016x}", job)), std::string::npos) << sockets;
 }
 
 // Six messages, no addresses.

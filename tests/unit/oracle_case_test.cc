@@ -121,7 +121,7 @@ TEST(Oracle, OfEqualValuesTheLowestPlaceCounts) {
 TEST(Oracle, HalvesEndAtTheirLargestNumber) {
   for (const auto& [value, bits] :
        {std::pair(0u, 0u), std::pair(1u, 0x3c00u), std::pair(3u, 0x4200u), std::pair(65504u, 0x7bffu),
-        std::pair(65536u, 0x7c00u), std::pair(131072u, 0x7c00u)}) {
+        std::pair(65536u, 0x7c00u), std::pair(100000u, 0x7c00u), std::pair(131072u, 0x7c00u)}) {
     uint16_t half = 0;
     store(reinterpret_cast<std::byte*>(&half), IBCOLL_FLOAT16, sizeof half, value);
     EXPECT_EQ(half, bits) << value;

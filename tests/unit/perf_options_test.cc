@@ -23,8 +23,8 @@ TEST(ParseSizes, FromMinByFactorToMaxItself) {
 }
 
 TEST(ParseSizes, RefusesWhatIsNoRange) {
-  for (const char* text :
-       {"", ":", "1:", ":1", "8:1", "-1:4", "1:2:3", "1.5:8", "x", "1Q", "99999999999999999999", "99999999999G"}) {
+  for (const char* text : {"", ":", "1:", ":1", "8:1", "-1:4", "+1:4", " 1:4", "1:2:3", "1.5:8", "x", "1Q",
+                           "99999999999999999999", "99999999999G"}) {
     EXPECT_THROW((void)parse_sizes(text, 2), CLI::ValidationError) << text;
   }
 }

@@ -65,6 +65,14 @@ TEST_F(SegmentTest, HeapHasMemoryInHugePagesWhereTheKernelMakesThem) {
     EXPECT_LE(segment_->huge_bytes(), segment_->heap_bytes());
 }
 
+TEST_F(SegmentTest, AllOfAPartIsBackedUpToItsEnd) {
+  Result<uint64_t> offset = segment_->reserve(3 * kMegabyte);
+  ASSERT_TRUE(offset.ok());
+  ASSERT_TRUE(segment_->map_heap(*offset, 3 * kMegabyte).ok());
+  ASSERT_TRUE(segment_->back_all(*offset, 3 * kMegabyte));
+  EXPECT_EQ(segment_->heap_bytes(), 4 * kMegabyte);
+}
+
 uint64_t locked_kilobytes() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)

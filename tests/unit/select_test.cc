@@ -8,6 +8,7 @@
 #include "runtime/base/catalog.h"
 #include "runtime/collectives/framework/arguments.h"
 #include "runtime/collectives/framework/registry.h"
+#include "tools/oracle/elements.h"
 
 namespace ibcoll {
 namespace {
@@ -52,6 +53,9 @@ TEST(Select, ShapesHaveWhatAllRanksKnowOfACall) {
     EXPECT_EQ(s.empty_blocks, known ? 1 : 0) << row.name;
     EXPECT_EQ(s.element_bytes, row.reduces() ? 8 : 1) << row.name;
     EXPECT_TRUE(s.commutative) << row.name;
+    if (!row.reduces()) continue;
+    given.type = IBCOLL_UINT64, given.op = oracle::composition();
+    EXPECT_FALSE(shape_of(shape(3, 2, 12345), check_without_buffers(given, 1, 3).value()).commutative) << row.name;
   }
 }
 

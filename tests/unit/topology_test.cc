@@ -2,7 +2,10 @@
 #include "runtime/machine/topology.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -114,6 +117,27 @@ TEST(Topology, ThisProcessHasACoreAndAnIdentity) {
   EXPECT_GT(mine.quota, 0.0);
   EXPECT_FALSE(node_identity().empty());
   EXPECT_EQ(node_identity(), node_identity());
+}
+
+// Ranks of two containers can neither pass a socket of an abstract name to each other nor read each other's memory.
+TEST(Topology, ANamespaceOfUsersOrNetworksIsANodeOfItsOwn) {
+  enum Outcome { kOthers, kSame, kRefused };
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    Outcome outcome = kOthers;
+    for (const int kind : {CLONE_NEWUSER, CLONE_NEWNET}) {
+      const std::string before = node_identity();
+      if (::unshare(kind) != 0) ::_exit(kRefused);
+      if (node_identity() == before) outcome = kSame;
+    }
+    ::_exit(outcome);
+  }
+  int ended = 0;
+  ASSERT_EQ(::waitpid(child, &ended, 0), child);
+  ASSERT_TRUE(WIFEXITED(ended)) << ended;
+  if (WEXITSTATUS(ended) == kRefused) GTEST_SKIP() << "this machine does not let a process have namespaces of its own";
+  EXPECT_EQ(WEXITSTATUS(ended), kOthers);
 }
 
 }  // namespace
