@@ -44,7 +44,7 @@ void cut(Message& message) {
 
 bool QueuePair::move() {
   if (is_removed(context)) return false;
-  if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) return flush();
+  if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) return rank_of(context).traits.flushes && flush();
   // Begins with one of three; what is nothing to do passes on to the next.
   const size_t first = fabric().pick(3);
   for (size_t i = 0; i < 3; ++i) {
@@ -57,7 +57,7 @@ bool QueuePair::move() {
 }
 
 bool QueuePair::execute(Request& request) {
-  if (state != IBV_QPS_RTS || retry_at > fabric().now) return false;
+  if (state != IBV_QPS_RTS || retry_at > fabric().now || request.not_before > fabric().now) return false;
   // An error ends all: what comes after it is flushed.
   if (executed > 0 && requests[executed - 1].status != IBV_WC_SUCCESS) return false;
   if (is_write(request.request.opcode)) {
@@ -206,7 +206,6 @@ bool QueuePair::complete_first() {
 }
 
 bool QueuePair::flush() {
-  if (!rank_of(context).traits.flushes) return false;
   const bool of_send = !requests.empty() && (receives.empty() || state == IBV_QPS_SQE || fabric().pick(2) == 0);
   if (of_send) {
     const Request done = std::move(requests.front());

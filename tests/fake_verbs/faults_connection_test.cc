@@ -76,9 +76,11 @@ TEST_F(FaultTest, AQueuePairThatCannotBeBroughtDownIsDestroyed) {
   ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 0, 1, 3));
 }
 
-// A driver that does not flush: the completions never come, and after a second they are no longer awaited.
+// A driver that does not flush: the completions are awaited for a second. They may come while the queue pair is
+// destroyed, and say nothing of the next one.
 TEST_F(FaultTest, ADriverThatDoesNotFlushIsWaitedForASecond) {
   rank(0).traits.flushes = rank(1).traits.flushes = false;
+  rank(0).traits.flushes_late = true;
   auto world = make_connected(2);
   ASSERT_TRUE(world);
   rank(0).faults.execute = [n = 0](const ibv_send_wr&) mutable {
@@ -86,6 +88,45 @@ TEST_F(FaultTest, ADriverThatDoesNotFlushIsWaitedForASecond) {
   };
   ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 0, 1, 3));
   EXPECT_EQ(world->counter(0, "reconnections"), 1);
+}
+
+// The word that all is consumed is lost with the connection, while the sender has no slot left.
+TEST_F(FaultTest, CreditIsToldAgainOnANewConnection) {
+  auto world = make_connected(2);
+  ASSERT_TRUE(world);
+  world->put_to_sleep(1);
+  size_t sent = 0;
+  while (world->at(0).send(1, numbered(0), {})) ++sent;
+  ASSERT_GT(sent, 0u);
+  settle(*world);
+  rank(1).faults.execute = [&, broken = false](const ibv_send_wr&) mutable {
+    if (broken) return Outcome();
+    if (world->messages(1, 0) < sent) return Outcome{.waits = true};
+    broken = true;
+    return Outcome{IBV_WC_RETRY_EXC_ERR};
+  };
+  world->wake_up(1);
+  ASSERT_TRUE(world->pump_until([&] { return world->counter(1, "reconnections") == 1; }));
+  EXPECT_TRUE(world->send(0, 1, numbered(1), {})) << "no slot is free";
+  EXPECT_TRUE(world->pump_until([&] { return world->messages(1, 0) == sent + 1; }));
+}
+
+// As many messages as there are slots come while the receiver does not poll.
+TEST_F(FaultTest, EachSlotHasAReceive) {
+  auto world = make_connected(2, {"IBCOLL_VERBS_NOTIFY=imm"});
+  ASSERT_TRUE(world);
+  settle(*world);
+  ASSERT_TRUE(world->send(1, 0, numbered(0), {}));  // which tells that all slots are free
+  ASSERT_TRUE(world->pump_until([&] { return world->messages(0, 1) == 1; }));
+  settle(*world);
+  world->put_to_sleep(1);
+  size_t sent = 0;
+  while (world->at(0).send(1, numbered(0), {})) ++sent;
+  EXPECT_EQ(sent, verbs::kSlots);
+  for (int i = 0; i < 4; ++i) settle(*world);  // longer than a device tries
+  world->wake_up(1);
+  EXPECT_TRUE(world->pump_until([&] { return world->messages(1, 0) == sent; }));
+  EXPECT_EQ(lost(*world, 0, 1), "");
 }
 
 TEST_F(FaultTest, TheSmallerMtuOfTheTwoIsTaken) {

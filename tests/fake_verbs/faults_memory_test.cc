@@ -50,6 +50,22 @@ TEST_F(FaultTest, WindowsThatCannotBeMadeAreNoExposure) {
   ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 0, 1));
 }
 
+// The peer may know the key before there is a connection, and writes as soon as there is one.
+TEST_F(FaultTest, WindowsAreBoundBeforeThePeerMayWrite) {
+  script().binds_at_once = false;
+  script().bind_polls = 500;
+  auto world = make(2, {"IBCOLL_VERBS_WINDOWS=on"});
+  ASSERT_TRUE(world);
+  std::vector<std::byte> memory(5'000), source(5'000);
+  fill(source, 1);
+  const RemoteRegion region = world->at(1).expose(0, memory);
+  ASSERT_NE(region.key, 0u);
+  ASSERT_TRUE(world->put(0, 1, region, source, numbered(1)));
+  EXPECT_TRUE(world->pump_until([&] { return world->messages(1, 0) == 1; }));
+  EXPECT_EQ(first_wrong(memory, 1), memory.size());
+  world->conceal(1, 0, region);
+}
+
 // Where the number of a message becomes visible before its bytes, only the completion of an immediate is a notice.
 TEST_F(FaultTest, ANumberThatIsVisibleBeforeItsBytesIsNoNotice) {
   for (const Landing landing : {Landing::kLastFirst, Landing::kShuffled}) {

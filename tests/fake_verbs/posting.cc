@@ -36,6 +36,7 @@ int QueuePair::post(const ibv_send_wr& request) {
   ++requests_held;
   Request& posted = requests.emplace_back();
   posted.request = request;
+  if (request.opcode == IBV_WR_BIND_MW) posted.not_before = fabric().now + fabric().script.bind_polls;
   posted.pieces.assign(request.sg_list, request.sg_list + request.num_sge);
   if (is_inline)
     for (const ibv_sge& piece : posted.pieces) {

@@ -149,6 +149,8 @@ int ibv_destroy_qp(ibv_qp* queue_pair) {
   const Lock lock(fabric().mutex);
   auto* const gone = static_cast<QueuePair*>(queue_pair);
   gone->enter_error();
+  while (rank_of(gone->context).traits.flushes_late && gone->flush()) {
+  }
   gone->clear();
   for (const auto& [key, window] : fabric().windows)
     if (window->queue_pair == gone->qp_num) unbind(*window);

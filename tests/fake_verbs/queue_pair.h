@@ -32,6 +32,7 @@ struct Request {
   std::vector<ibv_sge> pieces;
   std::vector<std::byte> inlined;
   ibv_wc_status status = IBV_WC_SUCCESS;
+  uint64_t not_before = 0;  // is it executed
   uint64_t done_at = 0;
   std::shared_ptr<Message> message;
 };

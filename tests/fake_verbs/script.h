@@ -27,12 +27,13 @@ namespace ibcoll::fake_verbs {
 // What a device can do.
 struct Traits {
   ibv_mtu mtu = IBV_MTU_4096;
-  bool ethernet = true;     // else InfiniBand, addressed by LID
-  bool windows = true;      // memory windows of type 2B
-  bool resizes = true;      // completion queues
-  bool flushes = true;      // what is posted to a queue pair in the error state; some drivers do not
-  bool removed = false;     // nothing is executed, every call but those that destroy fails
-  bool polls_fail = false;  // ibv_poll_cq fails
+  bool ethernet = true;       // else InfiniBand, addressed by LID
+  bool windows = true;        // memory windows of type 2B
+  bool resizes = true;        // completion queues
+  bool flushes = true;        // what is posted to a queue pair in the error state; some drivers do not
+  bool flushes_late = false;  // where it does not: when the queue pair is destroyed
+  bool removed = false;       // nothing is executed, every call but those that destroy fails
+  bool polls_fail = false;    // ibv_poll_cq fails
   ibv_port_state port = IBV_PORT_ACTIVE;
   uint32_t vendor = 0x2c9;
   uint32_t most_inline = 256;  // bytes
@@ -94,7 +95,8 @@ struct Script {
   // Windows are bound in the call that posts it, so that the peer may be told by another way than this queue pair, as
   // tests do. A device need not do that.
   bool binds_at_once = true;
-  uint32_t slowest = 4;  // polls that an acknowledgement takes
+  uint32_t bind_polls = 0;  // that a bind takes at least, where it is not done at once
+  uint32_t slowest = 4;     // polls that an acknowledgement takes
 };
 
 // A new fabric. No device may be open. Misuses and events of the one before stay.
