@@ -35,6 +35,34 @@ TEST_P(LeavingTest, OpensNoConnection) {
   for (const World::Got& got : world->got(3)) EXPECT_EQ(got.kind, Event::Kind::kMessage) << "they have said goodbye";
 }
 
+// [C9] Only who still wants something of a rank that has said goodbye has lost it, once.
+TEST_P(LeavingTest, WhoSendsToARankThatHasLeftIsTold) {
+  if (GetParam().name == "ucx_shared_memory")
+    GTEST_SKIP() << "UCX looks for ends of processes there, which run on here";
+  auto world = make_world(2);
+  ASSERT_TRUE(world);
+  ASSERT_TRUE(world->send(1, 0, Note{}, {}));
+  ASSERT_TRUE(world->pump_until([&] { return world->messages(0, 1) == 1; }));
+  ASSERT_TRUE(world->leave(1));
+  const auto losses = [&] {
+    return std::count_if(world->got(0).begin(), world->got(0).end(),
+                         [](const World::Got& got) { return got.kind == Event::Kind::kPeerFailed && got.peer == 1; });
+  };
+  world->pump_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(losses(), 0) << "it has said goodbye";
+  const auto told = [&] {
+    world->at(0).send(1, Note{}, {});
+    world->at(0).check_peers();
+    return losses() > 0;
+  };
+  EXPECT_TRUE(world->pump_until(told));
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_FALSE(world->at(0).send(1, Note{}, {}));
+    world->pump();
+  }
+  EXPECT_EQ(losses(), 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, LeavingTest, ::testing::ValuesIn(networks()),
                          [](const auto& info) { return info.param.name; });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LeavingTest);

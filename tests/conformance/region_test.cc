@@ -283,6 +283,29 @@ TEST_P(RegionTest, ConcealEndsWithoutThePeer) {
   EXPECT_TRUE(memory.guards_intact());
 }
 
+// While conceal() waits for a put that lands, another one that comes is dropped.
+TEST_P(RegionTest, NoPutBeginsWhileConcealWaits) {
+  auto world = make_world(2);
+  ASSERT_TRUE(world);
+  ASSERT_TRUE(world->send(0, 1, numbered(1), {}));
+  ASSERT_TRUE(world->pump_until([&] { return world->messages(1, 0) == 1; }));
+  constexpr size_t kLong = 2'000'000, kShort = 100;
+  GuardedMemory memory(kLong + kShort);
+  const RemoteRegion region = world->at(1).expose(0, memory.bytes());
+  if (region.key == 0) GTEST_SKIP() << "no puts between these ranks";
+  const std::vector<std::byte> source(kLong, std::byte{0x11});
+  ASSERT_NE(world->at(0).put(1, region, source, numbered(2), 1), PutResult::kBusy);
+  world->put_to_sleep(0);  // it only says that it has a put
+  for (int i = 0; i < 200; ++i) world->pump();
+  if (world->at(1).conceal(0, region)) GTEST_SKIP() << "the put is over, or comes in pieces";
+  const RemoteRegion rest{region.address + kLong, kShort, region.key};
+  EXPECT_NE(world->at(0).put(1, rest, std::span(source).first(kShort), numbered(3), 2), PutResult::kBusy);
+  for (int i = 0; i < 200; ++i) world->pump();
+  world->wake_up(0);
+  world->conceal(1, 0, region);
+  EXPECT_TRUE(memory.untouched_from(kLong));
+}
+
 // The right to write is taken back behind the large puts that go the other way, which costs time but no connection.
 TEST_P(RegionTest, ConcealBehindLargePuts) {
   auto world = make_world(2);
