@@ -7,6 +7,7 @@ The build tree is taken from $build, else build/release.
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -42,8 +43,9 @@ class InfoTest(unittest.TestCase):
         self.assertEqual(set(self.document(0)), {"build", "bootstrap", "topology", "transports", "ranks"})
 
     def test_settings_have_default_value_origin_and_meaning(self):
-        settings = {entry["name"]: entry for entry in
-                    self.document(0, "-c", environment={"IBCOLL_TIMEOUT": "30"})["settings"]}
+        document = self.document(0, "-c", environment={"IBCOLL_TIMEOUT": "30"})
+        self.assertEqual(set(document), {"settings"})
+        settings = {entry["name"]: entry for entry in document["settings"]}
         for entry in settings.values():
             self.assertLessEqual({"name", "kind", "default", "value", "origin", "allowed", "meaning"}, set(entry))
         timeout = settings["IBCOLL_TIMEOUT"]
@@ -98,6 +100,8 @@ class InfoTest(unittest.TestCase):
     def test_devices_of_a_job(self):
         document = self.document(4, "-d", launch=["--nodes", "2", "--net", "ucx"])
         self.assertEqual([rank["rank"] for rank in document["ranks"]], [0, 1, 2, 3])
+        for rank in document["ranks"]:
+            self.assertGreater(rank["private_bytes"], 100_000)
         self.assertEqual((document["bootstrap"]["name"], document["bootstrap"]["size"]), ("ibcoll_run", 4))
         names = {transport["name"] for transport in document["transports"]}
         self.assertLessEqual({"shm", "ucx", "verbs"}, names)
@@ -142,6 +146,16 @@ class InfoTest(unittest.TestCase):
         for sizes, expected in (("0", ["0"]), ("0:1", ["0", "1"]), ("3:13", ["3", "6", "12"])):
             chosen = self.document(2, "-A", "--collective", "bcast", "--bytes", sizes)["collectives"]["bcast"]["selection"]
             self.assertEqual([str(choice["bytes"]) for choice in chosen], expected)
+
+    def test_sizes_that_are_no_doubles_are_reduced_whole(self):
+        chosen = self.document(2, "-A", "--collective", "allreduce", "--bytes", "500004:1000008")
+        odd, even = (float(re.search(r"ring ([\d.]+) us", choice["reason"])[1])
+                     for choice in chosen["collectives"]["allreduce"]["selection"])
+        self.assertGreater(odd, even / 4)
+
+    def test_candidates_are_a_list(self):
+        chosen = self.document(2, "-A", "--collective", "allgather", "--bytes", "8")["collectives"]["allgather"]
+        self.assertRegex(chosen["selection"][0]["reason"], r"^lowest predicted cost: [\w:]+ [\d.]+ us(, [\w:]+ [\d.]+ us)+(;|$)")
 
     def test_forced_algorithm_is_the_reason(self):
         choice = self.document(2, "-A", "--collective", "alltoall", "--bytes", "8",
