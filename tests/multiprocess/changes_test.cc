@@ -58,11 +58,23 @@ constexpr Move kMoves[] = {{IBCOLL_BCAST, 300'000, "single_copy"},     {IBCOLL_A
                            {IBCOLL_ALLTOALLV, 100'000, "shm"},         {IBCOLL_ALLREDUCE, 400'000, "single_copy"},
                            {IBCOLL_ALLREDUCE, 400'000, nullptr},       {IBCOLL_BCAST, 3'000'000, nullptr}};
 
+// "12 of 12": between so many of the ranks.
+std::string single_copy_pairs(ibcoll_context_t context) {
+  std::string text(ibcoll_info_json(context, nullptr, 0) + 4096, '\0');
+  ibcoll_info_json(context, text.data(), text.size());
+  const std::string name = "\"single_copy_pairs\":\"";
+  const size_t at = text.find(name);
+  if (!expect(at != std::string::npos, "ibcoll_info_json names no pairs")) return "";
+  const size_t begin = at + name.size();
+  return text.substr(begin, text.find('"', begin) - begin);
+}
+
 int change_between_rounds(ForkedRank& self, const Change& change) {
   ibcoll_context_t context = nullptr;
   const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
   if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
   {
+    const std::string pairs = single_copy_pairs(context);
     std::vector<std::unique_ptr<PersistentCall>> calls;
     for (const Move& move : kMoves)
       calls.push_back(std::make_unique<PersistentCall>(
@@ -73,6 +85,7 @@ int change_between_rounds(ForkedRank& self, const Change& change) {
       for (auto& call : calls)
         if (!call->start(static_cast<uint64_t>(round)) || !call->wait(static_cast<uint64_t>(round))) break;
     }
+    expect(single_copy_pairs(context) != pairs || pairs.starts_with("0 "), "{} may still copy", pairs);
     // A team that is made now selects by what is allowed now, alike on all ranks.
     const TeamOwner again = split(ibcoll_team_world(context), 0, self.rank);
     if (again.get()) {

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <numeric>
 #include <string>
 #include <thread>
 
@@ -18,63 +19,76 @@
 namespace ibcoll::multiprocess {
 namespace {
 
+constexpr int kJobRanks = 4;
 constexpr int kDying = 3;
 
 enum class Moment {
-  kInATeam,          // the others free the team afterwards
-  kAfterTheOthers,   // have freed the team
-  kBeforeMaking,     // does not come to the making of the team
-  kMakingAsLeader,   // has given the team its memory, and nobody knows yet
-  kMakingAsAnother,  // has come to the making, before the one who gives the memory
+  kInATeam,           // the others free the team afterwards
+  kAfterTheOthers,    // have freed the team
+  kBeforeMaking,      // does not come to the making of the team
+  kMakingAsLeader,    // has given the team its memory, and nobody knows yet
+  kMakingAsAnother,   // has come to the making, before the one who gives the memory
+  kLeaderAndAnother,  // as kMakingAsLeader; then rank 2 dies and has not come, so that the making fails
 };
 
+// These ranks live on, and no others.
+int survivors_of(Moment moment) { return moment == Moment::kLeaderAndAnother ? 2 : kDying; }
+
 struct Dying {
-  std::atomic<pid_t> pid{0};  // of the rank that dies
-  std::atomic<int> freed{0};  // ranks that have freed the team
+  std::atomic<pid_t> pids[kJobRanks];  // of the ranks that die
+  std::atomic<int> freed{0};           // ranks that have freed the team
 };
 
 // The rank has died, and its parent has seen it.
-void await_death(const Dying& shared) {
-  expect(await([&] { return shared.pid != 0 && ::kill(shared.pid, 0) != 0 && errno == ESRCH; }), "rank 3 does not die");
+void await_death(const Dying& shared, int rank = kDying) {
+  const std::atomic<pid_t>& pid = shared.pids[rank];
+  expect(await([&] { return pid != 0 && ::kill(pid, 0) != 0 && errno == ESRCH; }), "rank {} does not die", rank);
 }
 
-// The first of the list makes the window. `may_fail`: as rank 3 is dead, or dies before long.
-ibcoll_team_t make(ibcoll_team_t parent, std::vector<int> list, bool may_fail = false) {
+// The first of the list makes the window. `may_fail`: the error that may come instead, as ranks are dead.
+ibcoll_team_t make(ibcoll_team_t parent, std::vector<int> list, const char* may_fail = nullptr) {
   ibcoll_team_t team = nullptr;
   const ibcoll_status_t status = ibcoll_team_create(parent, list.data(), static_cast<int>(list.size()), &team);
   if (may_fail && status != IBCOLL_OK)
-    expect_error(status, IBCOLL_ERR_PEER_FAILED, "rank 3", "ibcoll_team_create");
+    expect_error(status, IBCOLL_ERR_PEER_FAILED, may_fail, "ibcoll_team_create");
   else
     expect_ok(status, "ibcoll_team_create");
   return team;
 }
+
+const std::vector<int> kLeaderDies = {3, 0, 1, 2}, kLeaderLives = {0, 1, 2, 3};
+
+bool leader_dies(Moment moment) { return moment == Moment::kMakingAsLeader || moment == Moment::kLeaderAndAnother; }
 
 void die_while_making(ibcoll_context_t context, Moment moment, ibcoll_team_t parent) {
   if (moment == Moment::kBeforeMaking) ::raise(SIGKILL);
   const uint64_t before = heap_reserved_bytes(context);
   std::thread end([=] {
     // It waits inside for the others, which do not come before it is dead.
-    const bool gives = moment == Moment::kMakingAsLeader;
     const auto inside = [&] {
-      return gives ? heap_reserved_bytes(context) > before : ibcoll_context_describe(context, nullptr, 0) > 0;
+      return leader_dies(moment) ? heap_reserved_bytes(context) > before
+                                 : ibcoll_context_describe(context, nullptr, 0) > 0;
     };
     expect(await(inside), "the making waits for nobody, or no memory is given");
     ::raise(SIGKILL);
   });
-  (void)make(parent, moment == Moment::kMakingAsLeader ? std::vector<int>{3, 0, 1, 2} : std::vector<int>{0, 1, 2, 3});
+  (void)make(parent, leader_dies(moment) ? kLeaderDies : kLeaderLives);
   end.join();
 }
 
-void lose_a_rank(ibcoll_context_t context, Moment moment, bool dies, ibcoll_team_t parent, ibcoll_team_t survivors,
+void lose_a_rank(ibcoll_context_t context, Moment moment, int rank, ibcoll_team_t parent, ibcoll_team_t survivors,
                  Dying& shared) {
-  const bool making = moment >= Moment::kBeforeMaking;
-  if (making) {
-    if (dies) return die_while_making(context, moment, parent);
+  const bool dies = rank >= survivors_of(moment);
+  if (moment >= Moment::kBeforeMaking) {
+    if (rank == kDying) return die_while_making(context, moment, parent);
     await_death(shared);
-    const std::vector<int> leader_dies = {3, 0, 1, 2}, leader_lives = {0, 1, 2, 3};
+    if (dies) ::raise(SIGKILL);
+    if (moment == Moment::kLeaderAndAnother) await_death(shared, 2);
+    const bool one_is_missing = moment == Moment::kBeforeMaking || moment == Moment::kLeaderAndAnother;
     // A rank may get what it needs of the dead one, and learns of the death when it uses the team.
-    ibcoll_team_t team = make(parent, moment == Moment::kMakingAsLeader ? leader_dies : leader_lives, true);
-    expect(team == nullptr || moment != Moment::kBeforeMaking, "a team was made without rank 3");
+    ibcoll_team_t team = make(parent, leader_dies(moment) ? kLeaderDies : kLeaderLives,
+                              moment == Moment::kLeaderAndAnother ? "failed" : "rank 3");
+    expect(team == nullptr || !one_is_missing, "a team was made without a rank");
     if (team) expect_error(ibcoll_barrier(team), IBCOLL_ERR_PEER_FAILED, "rank 3", "barrier without the dead");
     if (team) expect_ok(ibcoll_team_free(team), "ibcoll_team_free");
     return;
@@ -95,20 +109,22 @@ int live_on(Moment moment, ForkedRank& self, Dying& shared) {
   ibcoll_context_t context = nullptr;
   const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
   if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
-  const bool dies = self.rank == kDying;
-  if (dies) shared.pid = ::getpid();
+  const int living = survivors_of(moment);
+  if (self.rank >= living) shared.pids[self.rank] = ::getpid();
   const ibcoll_team_t world = ibcoll_team_world(context);
-  ibcoll_team_t survivors = make(world, {0, 1, 2});
+  std::vector<int> rest(static_cast<size_t>(living));
+  std::iota(rest.begin(), rest.end(), 0);
+  ibcoll_team_t survivors = make(world, rest);
   expect_ok(ibcoll_barrier(world), "barrier");
   const uint64_t before = heap_reserved_bytes(context);
   expect(before > 0, "ibcoll_info_json does not show what is reserved");
   expect_ok(ibcoll_barrier(world), "barrier");
   ibcoll_team_t parent = make(world, {0, 1, 2, 3});
-  lose_a_rank(context, moment, dies, parent, survivors, shared);
+  lose_a_rank(context, moment, self.rank, parent, survivors, shared);
   expect_ok(ibcoll_team_free(parent), "ibcoll_team_free");
   expect_ok(ibcoll_barrier(survivors), "barrier of survivors");
   // Who left before the death looks once more.
-  ibcoll_team_t another = make(survivors, {0, 1, 2});
+  ibcoll_team_t another = make(survivors, rest);
   expect_ok(ibcoll_team_free(another), "ibcoll_team_free");
   expect_ok(ibcoll_barrier(survivors), "barrier of survivors");
   expect(heap_reserved_bytes(context) == before, "{} bytes of windows are left", heap_reserved_bytes(context) - before);
@@ -125,21 +141,22 @@ TEST_P(DeadWindows, AreGivenBack) {
   ::setenv("IBCOLL_TIMEOUT", "600", 1);
   SharedState<Dying> shared;
   const std::vector<Ending> endings =
-      ForkJob(4, 1).run([&](ForkedRank& self) { return live_on(GetParam(), self, *shared); }, 120);
-  for (int rank = 0; rank < kDying; ++rank) {
+      ForkJob(kJobRanks, 1).run([&](ForkedRank& self) { return live_on(GetParam(), self, *shared); }, 120);
+  for (int rank = 0; rank < survivors_of(GetParam()); ++rank) {
     EXPECT_FALSE(endings[static_cast<size_t>(rank)].overdue) << "rank " << rank << " hangs";
     EXPECT_EQ(endings[static_cast<size_t>(rank)].code, 0) << "rank " << rank;
   }
 }
 
 const char* name_of(Moment moment) {
-  constexpr const char* kNames[] = {"InATeam", "AfterTheOthers", "BeforeMaking", "MakingAsLeader", "MakingAsAnother"};
+  constexpr const char* kNames[] = {"InATeam",        "AfterTheOthers",  "BeforeMaking",
+                                    "MakingAsLeader", "MakingAsAnother", "LeaderAndAnother"};
   return kNames[static_cast<int>(moment)];
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, DeadWindows,
                          testing::Values(Moment::kInATeam, Moment::kAfterTheOthers, Moment::kBeforeMaking,
-                                         Moment::kMakingAsLeader, Moment::kMakingAsAnother),
+                                         Moment::kMakingAsLeader, Moment::kMakingAsAnother, Moment::kLeaderAndAnother),
                          [](const auto& info) { return name_of(info.param); });
 
 }  // namespace

@@ -93,37 +93,51 @@ INSTANTIATE_TEST_SUITE_P(Of, DyingRank,
                            return fmt::format("{}_{}nodes", name_of(info.param.when), info.param.nodes);
                          });
 
-// No connection can be made any more, and no rank notices.
-int leave_unconnected(ForkedRank& self) {
+// No connection can be made any more, and no rank notices. A death is told only to those that the rank has met.
+int leave_unconnected(ForkedRank& self, bool one_dies) {
   ibcoll_context_t context = nullptr;
   const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
   if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
   conformance::refuse_system_call(SYS_connect);
-  expect_ok(ibcoll_context_destroy(context), "ibcoll_context_destroy");
+  if (one_dies && self.rank == 0) ::raise(SIGKILL);
+  const ibcoll_status_t left = ibcoll_context_destroy(context);
+  if (!one_dies || left != IBCOLL_ERR_PEER_FAILED) expect_ok(left, "ibcoll_context_destroy");
   return complaints() > 0 ? 1 : 0;
 }
 
 struct Layout {
   int ranks;
   int nodes;
+  bool one_dies = false;
 };
 class UnmetRanks : public testing::TestWithParam<Layout> {};
 
 TEST_P(UnmetRanks, LeaveWithoutAConnection) {
-  const auto& [ranks, nodes] = GetParam();
+  const auto& [ranks, nodes, one_dies] = GetParam();
   if (!ForkJob::can_emulate_nodes()) GTEST_SKIP() << "no host names of our own here";
   ::setenv("UCX_TLS", "tcp", 1);
   ::setenv("UCX_NET_DEVICES", "lo", 1);
-  ::setenv("IBCOLL_LOG", "error", 1);
-  for (const Ending& ending : ForkJob(ranks, nodes).run(leave_unconnected, 60)) {
-    EXPECT_TRUE(ending.exited) << "signal " << ending.code;
-    EXPECT_EQ(ending.code, 0);
+  ::setenv("IBCOLL_LOG", one_dies ? "info" : "error", 1);  // tells whom a rank loses
+  testing::internal::CaptureStderr();                      // the ranks' too
+  const std::vector<Ending> endings =
+      ForkJob(ranks, nodes).run([dies = one_dies](ForkedRank& self) { return leave_unconnected(self, dies); }, 60);
+  for (size_t rank = one_dies ? 1 : 0; rank < endings.size(); ++rank) {
+    EXPECT_TRUE(endings[rank].exited) << "signal " << endings[rank].code;
+    EXPECT_EQ(endings[rank].code, 0);
   }
+  const std::string lines = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(lines.find("UCX  "), std::string::npos) << "UCX speaks: " << lines;
+  constexpr std::string_view kLost = "lost rank ";
+  for (size_t at = lines.find(kLost); at != std::string::npos; at = lines.find(kLost, at + 1))
+    EXPECT_EQ(lines.compare(at + kLost.size(), 2, "0:"), 0) << lines.substr(at, 60);
+  if (HasFailure()) std::fputs(lines.c_str(), stderr);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, UnmetRanks, testing::Values(Layout{5, 5}, Layout{6, 2}, Layout{7, 5}, Layout{16, 4}),
+INSTANTIATE_TEST_SUITE_P(Of, UnmetRanks,
+                         testing::Values(Layout{5, 5}, Layout{6, 2}, Layout{7, 5}, Layout{16, 4}, Layout{8, 8, true}),
                          [](const testing::TestParamInfo<Layout>& info) {
-                           return fmt::format("{}ranks_{}nodes", info.param.ranks, info.param.nodes);
+                           return fmt::format("{}ranks_{}nodes{}", info.param.ranks, info.param.nodes,
+                                              info.param.one_dies ? "_one_dies" : "");
                          });
 
 }  // namespace

@@ -120,6 +120,7 @@ class StoppedJob {
     ibcoll_status_t status = ibcoll_wait(request_);
     if (stop_.moment == StopsAt::kInACopy) {
       expect_status(status, IBCOLL_ERR_BUFFERS_HELD, "the wait for a rank in the middle of a write");
+      expect_status(ibcoll_test(request_), IBCOLL_ERR_BUFFERS_HELD, "a test of the same request");
       expect(ibcoll_request_free(request_) == IBCOLL_ERR_BUSY, "a request whose buffers are held was freed");
       shared_.continues = true;
       await([&] { return (status = ibcoll_wait(request_)) != IBCOLL_ERR_BUFFERS_HELD; });

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "tests/multiprocess/checked_call.h"
+#include "tests/multiprocess/persistent_call.h"
 #include "tests/multiprocess/scenario.h"
 
 namespace ibcoll::multiprocess {
@@ -17,6 +18,17 @@ void use(ibcoll_team_t team, uint64_t salt, std::initializer_list<uint64_t> size
       params.salt = salt;
       CheckedCall(team, params).run(salt);
     }
+}
+
+// Where ranks read each other's memory, they need the processes of the ranks of the team.
+void read_of_each_other(ibcoll_team_t team, uint64_t salt) {
+  CallParams params;
+  params.collective = IBCOLL_ALLGATHER;
+  params.bytes = 9000;
+  params.salt = salt;
+  params.algorithm = "single_copy";
+  PersistentCall call(team, params);
+  if (call.applies() && call.start(0)) call.wait(0);
 }
 
 // The ranks of a new team have the order of the list.
@@ -40,6 +52,7 @@ void create_from_list(Rank& self) {
     expect(ibcoll_team_rank(made) == place, "rank {} of the team, not {}", ibcoll_team_rank(made), place);
     expect(ibcoll_team_size(made) == static_cast<int>(list.size()), "the team has {} ranks", ibcoll_team_size(made));
     use(made, salt);
+    read_of_each_other(made, salt);
   }
 }
 

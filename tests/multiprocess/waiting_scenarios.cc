@@ -12,6 +12,7 @@
 #include "tests/multiprocess/outside.h"
 #include "tests/multiprocess/persistent_call.h"
 #include "tests/multiprocess/scenario.h"
+#include "tests/multiprocess/shared_state.h"
 
 namespace ibcoll::multiprocess {
 namespace {
@@ -267,6 +268,33 @@ void share_one_core() {
 // Of that many calls for which a rank was late. Others may just be awake, and all of them on a machine that is busy.
 constexpr int kLateCalls = 20, kFewestWoken = 5;
 
+// Two threads of rank 1 wait for rank 0, which comes late. Neither sleeps: the other one might complete what it waits
+// for, and wakes nobody.
+void threads_stay_awake(ibcoll_context_t context) {
+  const ibcoll_team_t world = ibcoll_team_world(context);
+  const int rank = ibcoll_context_rank(context);
+  const Outside outside(world);
+  const TeamOwner teams[] = {split(world, 0, rank), split(world, 0, rank)};
+  if (rank == 0) outside.await("rank_1_has_looked");
+  std::thread waiting[2];
+  for (int i = 0; i < 2; ++i)
+    waiting[i] = std::thread([team = teams[i].get()] { expect_ok(ibcoll_barrier(team), "barrier of a thread"); });
+  if (rank == 1) {
+    const auto calls_in_flight = [&] {
+      char text[2048] = "";
+      ibcoll_context_describe(context, text, sizeof text);
+      return std::count(text, text + std::strlen(text), '\n');
+    };
+    expect(await([&] { return calls_in_flight() == 2; }), "two threads do not wait");
+    const int before = counter(context, "sleeps_until_woken");
+    sleep_seconds(0.02);  // a sleep takes 4 ms at most
+    expect(counter(context, "sleeps_until_woken") == before, "one of two threads that wait has slept");
+    outside.tell("rank_1_has_looked");
+  }
+  for (std::thread& one : waiting) one.join();
+  expect_ok(ibcoll_barrier(world), "barrier");
+}
+
 // All ranks share one core, and wait for rank 0 so long that they sleep: it wakes them.
 void sleepers_are_woken(Rank& self) {
   share_one_core();
@@ -291,6 +319,7 @@ void sleepers_are_woken(Rank& self) {
   expect(fewest >= kFewestWoken, "of {} barriers for which rank 0 was late a rank was woken, or woke others, in {}",
          kLateCalls, fewest);
   expect(counter(self.context, "sleeps_until_woken") >= counter(self.context, "times_woken"), "woken without sleep");
+  threads_stay_awake(self.context);
   expect_ok(ibcoll_context_destroy(self.context), "context_destroy");
 }
 
