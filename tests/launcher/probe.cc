@@ -6,7 +6,7 @@
 //   ibcoll_launcher_probe die RANK                    that rank ends by SIGKILL before it joins
 //   ibcoll_launcher_probe leave RANK                  that rank ends with status 0 before it joins
 //   ibcoll_launcher_probe late RANK SECONDS           that rank joins so much later; IBCOLL_TIMEOUT applies
-//   ibcoll_launcher_probe child                       a program started by a rank tries to join
+//   ibcoll_launcher_probe child                       a program started by a rank tries to join, then a fork of a rank
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,7 +51,10 @@ void exchange(Bootstrap& bootstrap, int round, size_t bytes) {
   std::vector<std::byte> mine(bytes);
   std::vector<std::byte> all(bytes * static_cast<size_t>(bootstrap.size()));
   for (size_t i = 0; i < bytes; ++i) mine[i] = pattern(bootstrap.rank(), round, i);
-  if (ibcoll::Status status = bootstrap.allgather(mine, all); !status.ok()) give_up(status);
+  if (ibcoll::Status status = bootstrap.allgather(mine, all); !status.ok()) {
+    std::fprintf(stderr, "the next exchange: %s\n", bootstrap.allgather(mine, all).text().c_str());
+    give_up(status);
+  }
   for (int rank = 0; rank < bootstrap.size(); ++rank) {
     for (size_t i = 0; i < bytes; ++i) {
       if (all[static_cast<size_t>(rank) * bytes + i] == pattern(rank, round, i)) continue;
@@ -81,16 +84,18 @@ int run_again() {
 
 int run_child() {
   const auto bootstrap = join();
-  std::fflush(stdout);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::execl("/proc/self/exe", "probe", "exchange", static_cast<char*>(nullptr));
+  pid_t children[2];
+  for (pid_t& child : children) {
+    child = ::fork();
+    if (child != 0) continue;
+    if (&child == children) ::execl("/proc/self/exe", "probe", "exchange", static_cast<char*>(nullptr));
+    join();
     ::_exit(9);
   }
-  int status = 0;
-  ::waitpid(child, &status, 0);
+  int ends[2];
+  for (int i = 0; i < 2; ++i) ::waitpid(children[i], &ends[i], 0);
   exchange(*bootstrap, 0, 8);
-  std::printf("child %d\n", WEXITSTATUS(status));
+  std::printf("children %d %d\n", WEXITSTATUS(ends[0]), WEXITSTATUS(ends[1]));
   return 0;
 }
 

@@ -4,6 +4,7 @@
 import contextlib
 import ctypes
 import os
+import pathlib
 import re
 import resource
 import select
@@ -297,6 +298,18 @@ sh -c "$*" | python3 -c '{slowly}'
     def test_an_agent_that_is_told_to_end_takes_its_ranks_along(self):
         self.check_that_the_job_ends_with(
             signal.SIGTERM, f"told to end (SIGTERM from pid {os.getpid()}); ending its ranks here")
+
+    def test_signals_of_a_terminal_are_for_the_launcher(self):
+        """They reach the agents that run here as well."""
+        with self.start() as job:
+            pids, agent = self.pids_of(job), self.agents(job.pid)[0]
+            os.kill(agent, signal.SIGINT)
+            taken = re.compile(r"ShdPnd:\s+0+$", re.MULTILINE)
+            self.assertTrue(wait_until(lambda: taken.search(pathlib.Path(f"/proc/{agent}/status").read_text(encoding="ascii"))))
+            job.terminate()
+            self.assertEqual(job.wait(SOON), 143)
+            self.assertNotIn("told to end", job.stderr.read().decode())
+            self.assert_all_gone(pids)
 
     def test_a_host_that_does_not_answer_any_more(self):
         with self.start() as job:

@@ -114,6 +114,12 @@ class Exchanges(JobTest):
         code, _, errors = self.probe(3, "uneven")
         self.assertEqual(code, 3)
         self.assertRegex(errors, r"rank 1 gave 65 bytes .* gave 64|rank [02] gave 64 bytes .* rank 1 gave 65")
+        self.assertRegex(errors, r"the next exchange: .* is closed after an earlier failure")
+
+    def test_a_rank_behind_the_last_is_an_error(self):
+        code, _, errors = self.run_job("-n", 2, "sh", "-c", f"IBCOLL_RUN_RANK=2 exec {tool(PROBE)}")
+        self.assertEqual(code, 3)
+        self.assertIn("IBCOLL_RUN_RANK='2': expected a number from 0 to 1;", errors)
 
     def test_a_late_rank_is_named(self):
         for seconds in longer_and_longer(0.5):
@@ -194,9 +200,10 @@ class Secret(JobTest):
 
     def test_what_a_rank_starts_is_no_rank(self):
         code, output, errors = self.run_job("-n", 2, tool(PROBE), "child")
-        self.assertEqual((code, output), (0, "child 3\n" * 2))
+        self.assertEqual((code, output), (0, "children 3 3\n" * 2))
         for rank in (0, 1):
-            self.assertRegex(errors, rf"rank {rank} on host \S+: another process is rank {rank} and connected to ibcoll_run")
+            said = rf"rank {rank} on host \S+: another process is rank {rank} and connected to ibcoll_run"
+            self.assertEqual(len(re.findall(said, errors)), 2, errors)
 
     def test_behind_wrappers_that_close_descriptors(self):
         program = f"import subprocess, sys; sys.exit(subprocess.call(['{tool(PROBE)}', 'exchange', '2']))"
@@ -233,11 +240,13 @@ class Secret(JobTest):
             self.assertTrue(wait_until(lambda: not self.secret_folders(self.folder)))
 
     def test_files_that_others_could_have_written_are_refused(self):
-        good, link = self.folder / "good", self.folder / "link"
-        good.write_bytes(bytes(32))
-        good.chmod(0o640)
+        good, public, link = self.folder / "good", self.folder / "public", self.folder / "link"
+        for file, mode in ((good, 0o640), (public, 0o604)):
+            file.write_bytes(bytes(32))
+            file.chmod(mode)
         link.symlink_to(good)
-        for path, about in ((good, "not a file that this user alone can read"), (link, "Too many levels of symbolic links"),
+        alone = "not a file that this user alone can read"
+        for path, about in ((good, alone), (public, alone), (link, "Too many levels of symbolic links"),
                             (self.folder, "not a file"), (self.folder / "none", "No such file"), ("", "no file, as neither")):
             code, _, errors = self.run_job("-n", 1, "env", "IBCOLL_RUN_SECRET_FD=1", f"IBCOLL_RUN_SECRET_FILE={path}", tool(PROBE))
             self.assertEqual(code, 3)
