@@ -33,7 +33,7 @@ class Job(unittest.TestCase):
             done = start(seconds)
             self.assertNotIn(done.returncode, (0, 124), done.stderr)
             if f"{said} within {seconds:g} s (IBCOLL_TIMEOUT)" in done.stderr:
-                return
+                return done
         self.fail(done.stderr)
 
     def assert_all_right(self, done, line, count):
@@ -134,8 +134,9 @@ class InsideMpi(Job):
         program = BIN / "ibcoll_mpi_program_openmpi"
         if not program.exists():
             self.skipTest("openmpi is not installed")
-        self.assert_given_up("not all 2 ranks came", lambda seconds: run(
+        done = self.assert_given_up("not all 2 ranks came", lambda seconds: run(
             "timeout", 80, *OPENMPI, "-n", 4, program, "absent", IBCOLL_TIMEOUT=f"{seconds:g}"))
+        self.assertIn("the next exchange: an earlier exchange failed or timed out", done.stderr)
 
     def test_mpich(self):
         self.check(["mpirun.mpich"], "mpich")

@@ -139,6 +139,8 @@ class Nodes(NeedsNamespaces):
         told = self.done(COMPARE, "--cluster", "3", "--build", BIN.parent, "--libraries", "ibcoll", status=1)
         self.assertIn("--cluster 3: a cluster of 2 nodes is up already", told)
         self.assertRegex(self.done(CLUSTER, "status"), r"(?s)n1 .*n2 ")
+        subprocess.run(["ip", "netns", "delete", f"{NAME}-n2"], check=True)
+        self.assertIn("there is a part of one", self.done(CLUSTER, "status", status=1))
         for _ in range(2):
             self.done(CLUSTER, "down")
             self.assert_nothing_is_left()

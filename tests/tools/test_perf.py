@@ -409,7 +409,9 @@ class BadOptions(PerfTest):
 
     def test_more_memory_than_there_is(self):
         for size in ("1024G", "18446744073709551615"):
-            self.check_refused(perf(4, "alltoall", "--bytes", size), "do not fit", status=1)
+            done = perf(4, "alltoall", "--bytes", size)
+            self.check_refused(done, "do not fit", status=1)
+            self.assertEqual(done.stderr.count("do not fit"), 1, done.stderr)
 
     def test_forced_algorithm_that_does_not_apply_fails_with_the_reason(self):
         done = perf(2, "alltoall", "--algorithm", "shm", "--bytes", "8", "--format", "csv",
