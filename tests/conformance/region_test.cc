@@ -285,15 +285,15 @@ TEST_P(RegionTest, ConcealEndsWithoutThePeer) {
 
 // While conceal() waits for a put that lands, another one that comes is dropped.
 TEST_P(RegionTest, NoPutBeginsWhileConcealWaits) {
+  constexpr size_t kLong = 2'000'000, kShort = 100;
+  GuardedMemory memory(kLong + kShort);
+  const std::vector<std::byte> source(kLong, std::byte{0x11});  // is read until the world ends
   auto world = make_world(2);
   ASSERT_TRUE(world);
   ASSERT_TRUE(world->send(0, 1, numbered(1), {}));
   ASSERT_TRUE(world->pump_until([&] { return world->messages(1, 0) == 1; }));
-  constexpr size_t kLong = 2'000'000, kShort = 100;
-  GuardedMemory memory(kLong + kShort);
   const RemoteRegion region = world->at(1).expose(0, memory.bytes());
   if (region.key == 0) GTEST_SKIP() << "no puts between these ranks";
-  const std::vector<std::byte> source(kLong, std::byte{0x11});
   ASSERT_NE(world->at(0).put(1, region, source, numbered(2), 1), PutResult::kBusy);
   world->put_to_sleep(0);  // it only says that it has a put
   for (int i = 0; i < 200; ++i) world->pump();
