@@ -42,7 +42,7 @@ SUITES = {
     SIMULATED: google_test("ibcoll_simulated_tests"),
     CONFORMANCE: google_test("ibcoll_conformance_tests", "ibcoll_ucx"),
     FAKE_VERBS: google_test("ibcoll_fake_verbs_tests"),
-    FAILURES: google_test("ibcoll_failures_tests", "ibcoll_ucx"),
+    FAILURES: google_test("ibcoll_failures_tests", "ibcoll_ucx", "ibcoll_run"),
     VM: Suite(("ibcoll_run", "ibcoll_ucx", "ibcoll_verbs", "ibcoll_perf", "ibcoll_info", "ibcoll_api_ranks",
                "ibcoll_conformance_tests"), ("tests/vm/steps", "brief", "{tests}")),
     LAUNCHER_PARTS: google_test("ibcoll_launcher_tests"),

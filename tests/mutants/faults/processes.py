@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What only ranks that are processes show: ends of ranks, machines and strangers, host programs."""
 
-from .fault import BOOTSTRAPS, FAILURES, REMOTE, Fault
+from .fault import BOOTSTRAPS, FAILURES, REMOTE, UNIT, Fault
 
 WINDOWS = "*DeadWindows*"
 NEVER_COMES = "InsideMpi.test_a_rank_that_never_comes_is_given_up_after_the_timeout"
@@ -24,7 +24,7 @@ FAULTS = [
           "std::min<rlim_t>(needed + kSpare, limit.rlim_max)", "std::min<rlim_t>(needed + kSpare, limit.rlim_cur)",
           FAILURES, "Descriptors*"),
     Fault("memory_given_back_while_a_peer_writes", "runtime/engine/team_end.cc",
-          "if (told && concealed && sent)", "if (told && sent)",
+          "if (told && concealed && sent)", "if (told && (concealed || told) && sent)",
           FAILURES, "*StoppedInATransfer*"),
     Fault("memory_refused_later_is_tried_again", "runtime/shm/transport.cc",
           ".store(Segment::kRefused, std::memory_order_release);",
@@ -38,10 +38,10 @@ FAULTS = [
           FAILURES, "Teams*"),
     Fault("ranks_that_leave_connect", "runtime/context/context.cc",
           "failure_told();\n  world_->team->set_connects(false);\n", "failure_told();\n",
-          FAILURES, "*DyingRank*/Unmet_4nodes"),
+          FAILURES, "*UnmetRanks*/8ranks*"),
     Fault("networks_of_two_machines_are_one_node", "runtime/machine/topology.cc",
           'namespace_of("pid"), namespace_of("net")', 'namespace_of("pid"), namespace_of("ipc")',
-          REMOTE, "*RemoteDeath*"),
+          UNIT, "Topology*"),
     Fault("process_ids_of_other_namespaces", "runtime/machine/process_watch.cc",
           "boot + std::to_string(processes.st_ino)", "boot",
           REMOTE, "*RemoteDeath*"),

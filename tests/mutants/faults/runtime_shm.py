@@ -3,7 +3,7 @@
 
 from .fault import CONFORMANCE, UNIT, Fault
 
-SHM = "*/shm"
+SHM = "*/shm:ShmTurns*"
 
 FAULTS = [
     Fault("rt_shm_a_signal_ends_the_handover", "runtime/shm/handover.cc",

@@ -29,7 +29,7 @@ FAULTS = [
           CONFORMANCE, "*CreditTest*ucx*:*TrafficTest*ucx*"),
     Fault("rt_ucx_failures_come_twice", "runtime/ucx/connection.cc",
           "  if (!peer.failure.empty()) return;\n", "",
-          CONFORMANCE, "*DeathTest*ucx*"),
+          CONFORMANCE, "*LeavingTest*ucx*"),
     Fault("rt_ucx_exact_size_is_too_large", "runtime/ucx/buffer_pool.cc",
           "if (bytes > kClasses[i]) continue;", "if (bytes >= kClasses[i]) continue;",
           CONFORMANCE, "UcxPool*"),

@@ -27,7 +27,7 @@ FAULTS = [
     Fault("rt_verbs_windows_bound_later", "runtime/verbs/windows.cc",
           "queue.completed() < queue.posted() && now() < deadline)\n    take_completions();",
           "queue.completed() < queue.posted() && now() > deadline)\n    take_completions();",
-          FAKE_VERBS, WINDOWS),
+          FAKE_VERBS, WINDOWS + ":FaultTest.Windows*"),
     Fault("rt_verbs_keys_of_the_connection_before", "runtime/verbs/windows.cc",
           "  keys.count = 0;\n", "",
           FAKE_VERBS, WINDOWS),
