@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What core knows of a communicator. A route makes one for each communicator, and destroys it with the communicator.
+#pragma once
+
+#include <ibcoll.h>
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "bootstrap/under_mpi/core/collective.h"
+
+namespace ibcoll::under_mpi {
+
+class Communicator {
+ public:
+  // Local, and touches no function of MPI: the communicator need not be complete yet. `owner` is the route's own.
+  explicit Communicator(MPI_Comm handle, void* owner = nullptr) noexcept;
+  // Local. Frees the team; where requests are in flight, once these are complete.
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  MPI_Comm handle() const noexcept { return handle_; }
+  void* owner() const noexcept { return owner_; }
+  // Valid once a collective was called on it.
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+
+  // Whether ibcoll runs collectives here; kNone: it does. The first blocking collective decides, together with the
+  // other ranks: it starts the job where the communicator is MPI_COMM_WORLD, and makes the team. A nonblocking one only looks.
+  Reason decide(bool blocking) noexcept {
+    return state_.load(std::memory_order_acquire) == kDecided ? reason_ : decide_now(blocking);
+  }
+  ibcoll_team_t team() const noexcept { return team_; }
+
+  // The job ends: no collective of ibcoll runs here any more.
+  void leave(Reason reason) noexcept;
+
+ private:
+  enum State : int { kUndecided, kDecided };
+  Reason decide_now(bool blocking) noexcept;
+  Reason look() noexcept;
+  Reason make_team() noexcept;
+
+  MPI_Comm handle_;
+  void* owner_;
+  std::atomic<int> state_{kUndecided};
+  Reason reason_ = Reason::kNone;
+  bool known_ = false;
+  int rank_ = 0;
+  int size_ = 0;
+  // Blocking collectives until the ranks ask each other again whether the job has started.
+  uint64_t calls_ = 0;
+  uint64_t next_vote_ = 0;
+  ibcoll_team_t team_ = nullptr;
+};
+
+}  // namespace ibcoll::under_mpi
