@@ -25,6 +25,8 @@ LAYERS = [
 # Folders that see only a few files of the others: prefix -> prefixes of what they may include.
 ONLY = {
     "bootstrap/mpi/": ["bootstrap/mpi/", "runtime/include/"],
+    "bootstrap/under_mpi/core/": ["bootstrap/under_mpi/core/", "runtime/include/"],
+    "bootstrap/under_mpi/": ["bootstrap/under_mpi/", "runtime/include/"],
     "tools/ibcoll_run/": ["tools/ibcoll_run/", "bootstrap/", "runtime/include/", "runtime/base/"],
     "tools/ibcoll_sim/": ["tools/ibcoll_sim/", "tools/options/", "tools/oracle/", "runtime/"],  # the runtime itself, in one process
     "tools/": ["tools/", "runtime/include/", "runtime/base/"],

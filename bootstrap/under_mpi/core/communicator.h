@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "bootstrap/under_mpi/core/collective.h"
 
@@ -38,19 +40,25 @@ class Communicator {
   void leave(Reason reason) noexcept;
 
  private:
+  friend void start_job(Communicator& world) noexcept;
   enum State : int { kUndecided, kDecided };
   Reason decide_now(bool blocking) noexcept;
-  Reason look() noexcept;
-  Reason make_team() noexcept;
+  bool look() noexcept;
+  Reason settle(Reason reason) noexcept;
+  Reason make_team();
+  ibcoll_status_t create(const std::vector<int>& ranks, uint64_t id);
+  std::string refusal() const;
 
   MPI_Comm handle_;
   void* owner_;
   std::atomic<int> state_{kUndecided};
   Reason reason_ = Reason::kNone;
+  // Of the communicator alone, known without the other ranks.
   bool known_ = false;
+  Reason local_ = Reason::kNone;
   int rank_ = 0;
   int size_ = 0;
-  // Blocking collectives until the ranks ask each other again whether the job has started.
+  // Blocking collectives so far, and the number from which on the ranks ask each other again whether the job has started.
   uint64_t calls_ = 0;
   uint64_t next_vote_ = 0;
   ibcoll_team_t team_ = nullptr;

@@ -10,9 +10,13 @@
 namespace ibcoll::under_mpi {
 
 // Collective over MPI_COMM_WORLD, in any call of MPI in which all of its ranks take part. Creates the context and agrees
-// on it: where one rank fails, or is off, none uses ibcoll, and rank 0 says so in one line. Does nothing the second time. Without
-// it, the first blocking collective on MPI_COMM_WORLD starts the job.
+// on it: where one rank fails, or is off, none uses ibcoll, and the lowest of those that fail says so in one line. Does
+// nothing the second time. Without it, the first blocking collective on MPI_COMM_WORLD starts the job.
 void start_job(Communicator& world) noexcept;
+// The job was started before any collective of another communicator could be called (in MPI_Init): when it has failed,
+// no communicator needs to ask its ranks.
+void everybody_knows_the_job() noexcept;
+bool everybody_knows() noexcept;
 // Collective over MPI_COMM_WORLD, in MPI_Finalize while the MPI still communicates: frees the teams of all
 // communicators that exist, ends the context, writes the counters. Collectives fall through from here on.
 void end_job(Communicator& world) noexcept;

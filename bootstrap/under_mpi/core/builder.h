@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a Prepared is made from a call: one function for each kind of collective.
+#pragma once
+
+#include "bootstrap/under_mpi/core/call.h"
+#include "bootstrap/under_mpi/core/communicator.h"
+#include "bootstrap/under_mpi/core/prepared.h"
+
+namespace ibcoll::under_mpi {
+
+class Builder {
+ public:
+  Builder(const Communicator& comm, const Call& call, Prepared& out) noexcept
+      : call_(call), out_(out), args_(out.args), rank_(comm.rank()), size_(comm.size()) {}
+
+  Reason build();
+
+ private:
+  Reason bcast();
+  Reason allgather();
+  Reason allgatherv();
+  Reason alltoall();
+  Reason alltoallv();
+  Reason gather();
+  Reason gatherv();
+  Reason scatter();
+  Reason scatterv();
+  Reason reduction();
+  Reason reduce_scatter();
+
+  // One run of elements.
+  void send_run(const void* buffer, int64_t count, const Type& type);
+  // Input that is already there, before a packed result replaces it: `count` elements at `buffer`, at `offset` bytes.
+  struct Input {
+    const void* buffer = nullptr;
+    int64_t count = 0;
+    int64_t offset = 0;
+  };
+  void receive_run(void* buffer, int64_t count, const Type& type, Input input);
+  // A block per rank.
+  enum class InPlace { kNo, kOwnBlock, kAllBlocks };
+  Reason send_blocks(const Side& side);
+  Reason receive_blocks(const Side& side, InPlace in_place);
+  struct Blocks;
+  Reason measure(const Side& side, std::vector<uint64_t>& counts, std::vector<uint64_t>& displacements, Blocks& blocks);
+
+  // The type and operation of a reduction, into args_. `count` elements are the operand.
+  Reason operation(int64_t count, Operation* operation, const Type** type);
+  // Operand and result, of `in` and `out` elements.
+  void operands(const Operation& operation, const Type& type, int64_t in, int64_t out, bool receives);
+
+  bool in_place() const noexcept { return call_.send.buffer == MPI_IN_PLACE; }
+  bool root_is_valid() const noexcept { return call_.root >= 0 && call_.root < size_; }
+  bool is_root() const noexcept { return rank_ == call_.root; }
+  // The program passes one buffer as both, instead of MPI_IN_PLACE.
+  bool aliased() const noexcept {
+    return call_.send.buffer == call_.recv.buffer && call_.send.buffer != MPI_BOTTOM && !in_place();
+  }
+  bool refused_alias() const noexcept;
+
+  const Call& call_;
+  Prepared& out_;
+  ibcoll_collective_args_t& args_;
+  const int rank_;
+  const int size_;
+};
+
+}  // namespace ibcoll::under_mpi

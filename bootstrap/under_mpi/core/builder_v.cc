@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The v-forms and alltoallw: a block per rank, each with a count, a displacement and, in alltoallw, a type of its own.
+#include <algorithm>
+#include <limits>
+
+#include "bootstrap/under_mpi/core/builder.h"
+#include "bootstrap/under_mpi/core/route.h"
+
+namespace ibcoll::under_mpi {
+
+namespace {
+
+char* at(const void* buffer, int64_t bytes) noexcept {
+  return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(buffer) + static_cast<uintptr_t>(bytes));
+}
+
+}  // namespace
+
+// The blocks of a side, by rank.
+struct Builder::Blocks {
+  const Side& side;
+  const Type* common = nullptr;  // NULL: types differ
+  bool direct = true;            // each block is one run in memory
+  int64_t lowest = 0;            // displacement of the first byte, where direct
+  uint64_t bytes = 0;
+
+  const Type* type(int rank) const noexcept { return common != nullptr ? common : find_type(side.types[rank]); }
+  // From the buffer to the block's first element.
+  int64_t displacement(int rank) const noexcept {
+    return side.types != nullptr ? side.displacements[rank] : side.displacements[rank] * common->extent;
+  }
+};
+
+// Counts in bytes; displacements in bytes where all blocks are runs, else those of the packed blocks.
+Reason Builder::measure(const Side& side, std::vector<uint64_t>& counts, std::vector<uint64_t>& displacements,
+                        Blocks& blocks) {
+  if (!side.counts.given() || !side.displacements.given()) return Reason::kBadArguments;
+  if (side.types == nullptr && (blocks.common = find_type(side.type)) == nullptr) return Reason::kBadArguments;
+  counts.assign(static_cast<size_t>(size_), 0);
+  displacements.assign(static_cast<size_t>(size_), 0);
+  int64_t lowest = std::numeric_limits<int64_t>::max();
+  for (int i = 0; i < size_; ++i) {
+    const int64_t count = side.counts[i];
+    const Type* type = blocks.type(i);
+    if (count < 0 || type == nullptr) return Reason::kBadArguments;
+    counts[i] = static_cast<uint64_t>(count * type->size);
+    blocks.bytes += counts[i];
+    if (counts[i] == 0) continue;
+    blocks.direct = blocks.direct && type->dense(count);
+    lowest = std::min(lowest, blocks.displacement(i) + type->true_lb);
+  }
+  blocks.lowest = blocks.bytes > 0 ? lowest : 0;
+  uint64_t packed = 0;
+  for (int i = 0; i < size_; ++i) {
+    if (counts[i] == 0) continue;
+    displacements[i] = blocks.direct
+                           ? static_cast<uint64_t>(blocks.displacement(i) + blocks.type(i)->true_lb - blocks.lowest)
+                           : packed;
+    packed += counts[i];
+  }
+  out_.bytes = std::max(out_.bytes, blocks.bytes);
+  return Reason::kNone;
+}
+
+Reason Builder::send_blocks(const Side& side) {
+  Blocks blocks{side};
+  Arrays& arrays = out_.arrays;
+  if (aliased()) blocks.direct = false;
+  const Reason reason = measure(side, arrays.send_counts, arrays.send_displacements, blocks);
+  if (reason != Reason::kNone) return reason;
+  args_.send_counts = arrays.send_counts.data();
+  args_.send_displacements = arrays.send_displacements.data();
+  if (blocks.direct) {
+    args_.send = at(side.buffer, blocks.lowest);
+    return Reason::kNone;
+  }
+  char* stage = out_.send_stage.reserve(blocks.bytes);
+  for (int i = 0; i < size_; ++i) {
+    if (arrays.send_counts[i] == 0) continue;
+    pack(at(side.buffer, blocks.displacement(i)), side.counts[i], *blocks.type(i),
+         stage + arrays.send_displacements[i]);
+  }
+  args_.send = stage;
+  return Reason::kNone;
+}
+
+Reason Builder::receive_blocks(const Side& side, InPlace in_place) {
+  Blocks blocks{side};
+  Arrays& arrays = out_.arrays;
+  const Reason reason = measure(side, arrays.recv_counts, arrays.recv_displacements, blocks);
+  if (reason != Reason::kNone) return reason;
+  args_.recv_counts = arrays.recv_counts.data();
+  args_.recv_displacements = arrays.recv_displacements.data();
+  if (blocks.direct) {
+    args_.recv = at(side.buffer, blocks.lowest);
+    return Reason::kNone;
+  }
+  char* stage = out_.recv_stage.reserve(blocks.bytes);
+  for (int i = 0; i < size_; ++i) {
+    if (arrays.recv_counts[i] == 0) continue;
+    char* packed = stage + arrays.recv_displacements[i];
+    char* buffer = at(side.buffer, blocks.displacement(i));
+    const Type& type = *blocks.type(i);
+    if (in_place == InPlace::kAllBlocks || (in_place == InPlace::kOwnBlock && i == rank_)) {
+      pack(buffer, side.counts[i], type, packed);
+    }
+    out_.unpacked.push_back({packed, buffer, side.counts[i], &type});
+  }
+  args_.recv = stage;
+  return Reason::kNone;
+}
+
+Reason Builder::allgatherv() {
+  const Reason reason = receive_blocks(call_.recv, in_place() ? InPlace::kOwnBlock : InPlace::kNo);
+  if (reason != Reason::kNone) return reason;
+  if (refused_alias()) return Reason::kBadArguments;
+  if (in_place()) {
+    args_.send = IBCOLL_IN_PLACE;
+    return Reason::kNone;
+  }
+  const Type* sent = find_type(call_.send.type);
+  if (sent == nullptr || call_.send.count < 0) return Reason::kBadArguments;
+  if (static_cast<uint64_t>(call_.send.count * sent->size) != args_.recv_counts[rank_]) return Reason::kBadArguments;
+  send_run(call_.send.buffer, call_.send.count, *sent);
+  return Reason::kNone;
+}
+
+Reason Builder::alltoallv() {
+  const Reason reason = receive_blocks(call_.recv, in_place() ? InPlace::kAllBlocks : InPlace::kNo);
+  if (reason != Reason::kNone) return reason;
+  if (refused_alias()) return Reason::kBadArguments;
+  if (!in_place()) return send_blocks(call_.send);
+  args_.send = IBCOLL_IN_PLACE;
+  return Reason::kNone;
+}
+
+Reason Builder::gatherv() {
+  if (!root_is_valid() || (in_place() && !is_root())) return Reason::kBadArguments;
+  args_.root = call_.root;
+  if (is_root()) {
+    const Reason reason = receive_blocks(call_.recv, in_place() ? InPlace::kOwnBlock : InPlace::kNo);
+    if (reason != Reason::kNone) return reason;
+    if (refused_alias()) return Reason::kBadArguments;
+  }
+  if (in_place()) {
+    args_.send = IBCOLL_IN_PLACE;
+    args_.bytes = args_.recv_counts[rank_];
+    return Reason::kNone;
+  }
+  const Type* sent = find_type(call_.send.type);
+  if (sent == nullptr || call_.send.count < 0) return Reason::kBadArguments;
+  args_.bytes = static_cast<uint64_t>(call_.send.count * sent->size);
+  if (is_root() && args_.bytes != args_.recv_counts[rank_]) return Reason::kBadArguments;
+  out_.bytes = std::max(out_.bytes, args_.bytes);
+  send_run(call_.send.buffer, call_.send.count, *sent);
+  return Reason::kNone;
+}
+
+Reason Builder::scatterv() {
+  if (!root_is_valid()) return Reason::kBadArguments;
+  args_.root = call_.root;
+  if (is_root()) {
+    const Reason reason = send_blocks(call_.send);
+    if (reason != Reason::kNone) return reason;
+    if (refused_alias()) return Reason::kBadArguments;
+  }
+  if (call_.recv.buffer == MPI_IN_PLACE) {
+    if (!is_root()) return Reason::kBadArguments;
+    args_.recv = IBCOLL_IN_PLACE;
+    args_.bytes = args_.send_counts[rank_];
+    return Reason::kNone;
+  }
+  const Type* type = find_type(call_.recv.type);
+  if (type == nullptr || call_.recv.count < 0) return Reason::kBadArguments;
+  args_.bytes = static_cast<uint64_t>(call_.recv.count * type->size);
+  if (is_root() && args_.bytes != args_.send_counts[rank_]) return Reason::kBadArguments;
+  out_.bytes = std::max(out_.bytes, args_.bytes);
+  receive_run(const_cast<void*>(call_.recv.buffer), call_.recv.count, *type, {});
+  return Reason::kNone;
+}
+
+}  // namespace ibcoll::under_mpi

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bootstrap/under_mpi/core/communicator.h"
+
+#include <fmt/format.h>
+
+#include "bootstrap/under_mpi/core/job.h"
+#include "bootstrap/under_mpi/core/members.h"
+#include "bootstrap/under_mpi/core/registry.h"
+#include "bootstrap/under_mpi/core/route.h"
+#include "bootstrap/under_mpi/core/vote.h"
+
+namespace ibcoll::under_mpi {
+
+Communicator::Communicator(MPI_Comm handle, void* owner) noexcept : handle_(handle), owner_(owner) { enter(*this); }
+
+Communicator::~Communicator() {
+  forget(*this);
+  free_team(team_);
+}
+
+void Communicator::leave(Reason reason) noexcept {
+  reason_ = reason;
+  state_.store(kDecided, std::memory_order_release);
+  free_team(team_);
+  team_ = nullptr;
+}
+
+bool Communicator::look() noexcept {
+  if (known_) return true;
+  int inter = 0;
+  if (PMPI_Comm_test_inter(handle_, &inter) != MPI_SUCCESS) return false;
+  PMPI_Comm_rank(handle_, &rank_);
+  PMPI_Comm_size(handle_, &size_);
+  if (inter != 0) local_ = Reason::kIntercommunicator;
+  if (inter == 0 && size_ == 1) local_ = Reason::kOneProcess;
+  known_ = true;
+  return true;
+}
+
+Reason Communicator::settle(Reason reason) noexcept {
+  reason_ = reason;
+  state_.store(kDecided, std::memory_order_release);
+  return reason;
+}
+
+Reason Communicator::decide_now(bool blocking) noexcept {
+  if (!look()) return Reason::kBadArguments;
+  if (local_ != Reason::kNone) return settle(local_);
+  if (!blocking) return Reason::kBeforeFirstBlocking;
+  try {
+    if (handle_ == MPI_COMM_WORLD) {
+      start_job(*this);
+      return settle(job_state());
+    }
+    if (everybody_knows() && job_state() != Reason::kNone) return settle(job_state());
+    if (calls_++ < next_vote_) return Reason::kNoContext;
+    const Reason reason = make_team();
+    // A rank had no job yet. Votes become rarer, as the job may never start.
+    if (reason == Reason::kNotRunning) next_vote_ = 2 * calls_;
+    return reason == Reason::kNotRunning ? Reason::kNoContext : settle(reason);
+  } catch (...) {
+    return settle(Reason::kNoTeam);
+  }
+}
+
+Reason Communicator::make_team() {
+  std::vector<int> ranks;
+  const bool one_job = ranks_in_world(*this, &ranks);
+  // A member of another job sees no other member's rank in its world either: all ranks find this without asking.
+  if (!one_job) return Reason::kOtherJob;
+  const Reason job = job_state();
+  std::vector<int64_t> least = {job == Reason::kNotRunning ? 0 : 1, job == Reason::kNone ? 1 : 0, -propose_team_id()};
+  if (!agree(*this, true, "", &least) || least[0] == 0) return Reason::kNotRunning;
+  if (least[1] == 0) return Reason::kNoContext;
+  const int64_t id = -least[2];
+  saw_team_id(id);
+  const ibcoll_status_t status = create(ranks, static_cast<uint64_t>(id));
+  const bool fine = status == IBCOLL_OK;
+  if (agree(*this, fine, fine ? "" : refusal())) return Reason::kNone;
+  free_team(team_);
+  team_ = nullptr;
+  return Reason::kNoTeam;
+}
+
+std::string Communicator::refusal() const {
+  return fmt::format(
+      "ibcoll under MPI: rank {} of {} could make no team for a communicator of {} ranks: {}; the MPI's own "
+      "collectives "
+      "run there",
+      rank_, route().name, size_, ibcoll_last_error());
+}
+
+ibcoll_status_t Communicator::create(const std::vector<int>& ranks, uint64_t id) {
+  ibcoll_members_t members = {};
+  members.struct_size = sizeof members;
+  members.ranks = ranks.data();
+  members.count = size_;
+  members.id = id;
+  members.user = this;
+  members.allgather = [](void* user, const void* send, void* recv, size_t bytes) {
+    return route().allgather(*static_cast<const Communicator*>(user), send, recv, bytes) == MPI_SUCCESS ? 0 : 1;
+  };
+  return ibcoll_team_create_by_members(context(), &members, &team_);
+}
+
+}  // namespace ibcoll::under_mpi

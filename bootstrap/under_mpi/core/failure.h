@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A collective that failed in ibcoll, as an error of MPI.
+#pragma once
+
+#include <ibcoll.h>
+
+#include "bootstrap/under_mpi/core/collective.h"
+
+namespace ibcoll::under_mpi {
+
+// Writes one line about this thread's last error of ibcoll; the error code of MPI.
+int report_failure(int rank, Collective collective, ibcoll_status_t status) noexcept;
+
+}  // namespace ibcoll::under_mpi

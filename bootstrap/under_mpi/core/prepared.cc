@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bootstrap/under_mpi/core/prepared.h"
+
+#include <utility>
+
+#include "bootstrap/under_mpi/core/builder.h"
+
+namespace ibcoll::under_mpi {
+
+namespace {
+
+thread_local Arrays kept;
+
+bool uses_arrays(Collective collective) noexcept {
+  switch (collective) {
+    case Collective::kAllgatherv:
+    case Collective::kAlltoallv:
+    case Collective::kAlltoallw:
+    case Collective::kGatherv:
+    case Collective::kScatterv:
+    case Collective::kReduceScatter:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Reason Prepared::prepare(const Communicator& comm, const Call& call) {
+  if (uses_arrays(call.collective)) arrays = std::move(kept);
+  args.struct_size = sizeof args;
+  args.collective =
+      call.collective == Collective::kAlltoallw ? IBCOLL_ALLTOALLV : static_cast<ibcoll_collective_t>(call.collective);
+  return Builder(comm, call, *this).build();
+}
+
+Prepared::~Prepared() {
+  if (arrays.recv_counts.capacity() + arrays.send_counts.capacity() > 0) kept = std::move(arrays);
+}
+
+void Prepared::unpack_all() const {
+  for (const Unpacked& one : unpacked) unpack(one.packed, one.buffer, one.count, *one.type);
+}
+
+void Prepared::abandon() noexcept {
+  send_stage.abandon();
+  recv_stage.abandon();
+}
+
+}  // namespace ibcoll::under_mpi

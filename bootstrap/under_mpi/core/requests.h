@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Nonblocking and persistent calls that are in flight.
+#pragma once
+
+namespace ibcoll::under_mpi {
+
+// How many are.
+int requests_in_flight() noexcept;
+// Completes those whose collective is; returns their number.
+int complete_requests() noexcept;
+
+}  // namespace ibcoll::under_mpi
