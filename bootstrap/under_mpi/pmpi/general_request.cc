@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bootstrap/under_mpi/pmpi/general_request.h"
+
+#include <new>
+
+#include "bootstrap/under_mpi/core/collectives.h"
+#include "bootstrap/under_mpi/core/route.h"
+
+namespace ibcoll::under_mpi {
+
+namespace {
+
+// Lives until the MPI frees its request.
+struct General {
+  MPI_Request request = MPI_REQUEST_NULL;
+  int code = MPI_SUCCESS;
+};
+
+int query(void* state, MPI_Status* status) {
+  PMPI_Status_set_elements(status, MPI_BYTE, 0);
+  PMPI_Status_set_cancelled(status, 0);
+  status->MPI_SOURCE = MPI_ANY_SOURCE;
+  status->MPI_TAG = MPI_ANY_TAG;
+  status->MPI_ERROR = static_cast<General*>(state)->code;
+  return status->MPI_ERROR;
+}
+
+int free_state(void* state) {
+  delete static_cast<General*>(state);
+  return MPI_SUCCESS;
+}
+
+int cancel(void*, int) { return MPI_SUCCESS; }
+
+void complete(void* state, int code) {
+  auto* general = static_cast<General*>(state);
+  general->code = code;
+  PMPI_Grequest_complete(general->request);
+}
+
+}  // namespace
+
+int start_general(Communicator& comm, const Call& call, MPI_Request* request) noexcept {
+  auto* general = new (std::nothrow) General;
+  if (general == nullptr) return route().raise(comm, MPI_ERR_NO_MEM);
+  // Only once ibcoll has the call: it may fall through.
+  MPI_Request started = MPI_REQUEST_NULL;
+  if (PMPI_Grequest_start(query, free_state, cancel, general, &started) != MPI_SUCCESS) {
+    delete general;
+    return kFallsThrough;
+  }
+  general->request = started;
+  const int code = run_nonblocking(comm, call, {complete, general});
+  if (code == MPI_SUCCESS) {
+    *request = started;
+    return code;
+  }
+  // Frees `general`, too.
+  PMPI_Grequest_complete(started);
+  PMPI_Wait(&started, MPI_STATUS_IGNORE);
+  return code;
+}
+
+}  // namespace ibcoll::under_mpi
