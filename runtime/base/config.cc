@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kPrefix = "IBCOLL_";
 constexpr std::string_view kLauncherPrefix = "IBCOLL_RUN_";
 constexpr std::string_view kFileSetting = "IBCOLL_CONFIG_FILE";
+constexpr std::string_view kMpiPrefix = "IBCOLL_MPI";  // of libraries that read the environment alone
 
 const Setting* find_setting(std::string_view name) {
   for (const Setting& setting : Config::settings()) {
@@ -94,7 +95,7 @@ class ConfigLoader {
         return error(IBCOLL_ERR_CONFIG, "{}: '{}' is not of the form NAME = value", origin, content);
       }
       const std::string_view name = trim(content.substr(0, equals));
-      if (name == kFileSetting) {
+      if (name == kFileSetting || name.starts_with(kMpiPrefix)) {
         return error(IBCOLL_ERR_CONFIG, "{}: {} counts in the environment only; remove the line", origin, name);
       }
       if (Status status = apply(name, trim(content.substr(equals + 1)), origin); !status.ok()) return status;

@@ -96,6 +96,19 @@ constexpr Setting kSettings[] = {
      "reductions give the same bits in every run with the same number of ranks and the same ranks on each node: "
      "nothing "
      "depends on who comes first or on what was timed at start"},
+
+    {"IBCOLL_MPI", Kind::kChoice, "on", "on|off",
+     "under an MPI, run its collectives in ibcoll; off on one rank: on no rank. This and the next two count in the "
+     "environment only",
+     kMayDiffer},
+    {"IBCOLL_MPI_COLLECTIVES", Kind::kText, "", "",
+     "under an MPI, which collectives: a list such as allreduce,bcast, or ^alltoallw for all others; empty: all; a "
+     "collective runs in ibcoll if the lists of all ranks have it",
+     kMayDiffer},
+    {"IBCOLL_MPI_VERBOSE", Kind::kInteger, "0", "0..2",
+     "under an MPI, 1: rank 0 writes at the end how many calls of each collective ran in ibcoll, and why others did "
+     "not; 2: every rank does",
+     kMayDiffer},
 };
 
 // The table above, then the algorithm of each collective.

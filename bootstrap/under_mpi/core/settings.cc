@@ -16,6 +16,12 @@ Settings& current() {
   return settings;
 }
 
+// "" where it is not set.
+std::string_view variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? text : "";
+}
+
 std::string allowed_names() {
   std::string names;
   for (int i = 0; i < kCollectives; ++i) {
@@ -54,19 +60,17 @@ bool parse_collectives(std::string_view text, uint32_t* collectives, std::string
 
 Settings read_settings() {
   Settings settings;
-  if (const char* text = std::getenv("IBCOLL_MPI")) {
-    const std::string_view value = text;
+  if (const std::string_view value = variable("IBCOLL_MPI"); !value.empty()) {
     if (value == "off") {
       settings.on = false;
     } else if (value != "on") {
       settings.error = fmt::format("IBCOLL_MPI={}: allowed are on and off", value);
     }
   }
-  if (const char* text = std::getenv("IBCOLL_MPI_COLLECTIVES")) {
-    parse_collectives(text, &settings.collectives, &settings.error);
+  if (const std::string_view value = variable("IBCOLL_MPI_COLLECTIVES"); !value.empty()) {
+    parse_collectives(value, &settings.collectives, &settings.error);
   }
-  if (const char* text = std::getenv("IBCOLL_MPI_VERBOSE")) {
-    const std::string_view value = text;
+  if (const std::string_view value = variable("IBCOLL_MPI_VERBOSE"); !value.empty()) {
     if (value == "0" || value == "1" || value == "2") {
       settings.verbose = value[0] - '0';
     } else {
