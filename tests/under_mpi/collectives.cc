@@ -56,7 +56,7 @@ bool nonblocking = false;
 // some layouts and operations.
 #define CALL(NAME, INAME, ...)                               \
   do {                                                       \
-    if (is_own || !nonblocking) {                           \
+    if (is_own || !nonblocking) {                            \
       WHICH(is_own, NAME)(__VA_ARGS__, one.comm);            \
     } else {                                                 \
       MPI_Request request = MPI_REQUEST_NULL;                \

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Unmodified MPI programs with the library libibcoll_pmpi_MPI.so before the MPI's own."""
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+from pathlib import Path
+
+BUILD = (Path(__file__).resolve().parents[2] / os.environ.get("build", "build/release")).resolve()
+BIN, LIB = BUILD / "bin", BUILD / "lib"
+
+COLLECTIVES = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce", "gather", "gatherv",
+               "scatter", "scatterv", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan", "alltoallw"]
+
+# As root, Open MPI wants to be told twice; more ranks than cores need --oversubscribe. Its coll/tuned decides by what the ranks
+# do not share, and deadlocks on programs here.
+ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
+               "OMPI_MCA_coll": "^tuned"}
+
+
+def report(text):
+    """Of the counters that rank 0 writes: {collective: (ran, fell through, reasons)}."""
+    found = {}
+    for line in text.splitlines():
+        if match := re.match(r"ibcoll under MPI, rank 0: (\w+) \d+ calls, \d+ bytes, (\d+) in ibcoll.*, (\d+) fell through(.*)", line):
+            found[match[1]] = (int(match[2]), int(match[3]), match[4])
+    return found
+
+
+class Preloaded(unittest.TestCase):
+    mpi = None
+
+    def run_ranks(self, ranks, *command, preload=(), per_rank=None, **variables):
+        """`per_rank`: variables of the last rank alone."""
+        program = [str(word) for word in command]
+        if not shutil.which(f"mpirun.{self.mpi}") or not (LIB / f"libibcoll_pmpi_{self.mpi}.so").exists():
+            self.skipTest(f"{self.mpi} is not installed")
+        libraries = ":".join(str(library) for library in (*preload, LIB / f"libibcoll_pmpi_{self.mpi}.so"))
+        variables = {"IBCOLL_MPI_VERBOSE": "1", "LD_PRELOAD": libraries, **variables}
+        line = [f"mpirun.{self.mpi}"]
+
+        def part(count, own):
+            flags = [word for name, value in own.items() for word in (
+                ["-x", f"{name}={value}"] if self.mpi == "openmpi" else ["-env", name, value])]
+            return ["-n", str(count), *flags, *program]
+        if self.mpi == "openmpi":
+            line += ["--oversubscribe"]
+        line += part(ranks - (per_rank is not None), variables)
+        if per_rank is not None:
+            line += [":", *part(1, {**variables, **per_rank})]
+        return subprocess.run(line, env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True, timeout=100,
+                              stdin=subprocess.DEVNULL)
+
+    def assert_right(self, done, ranks):
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(len(re.findall(r"^ ?rank \d+: 0 (?:of \d+ )?wrong$", done.stdout, re.M)), ranks, done.stdout + done.stderr)
+
+    def scenario(self, name, ranks=4, **variables):
+        done = self.run_ranks(ranks, BIN / f"ibcoll_mpi_scenarios_{self.mpi}", name, **variables)
+        self.assert_right(done, ranks)
+        return done
+
+    def assert_ran(self, done, *names):
+        """In ibcoll, and never in the MPI."""
+        counts = report(done.stderr)
+        for name in names:
+            self.assertGreater(counts.get(name, (0, 0, ""))[0], 0, done.stderr)
+            self.assertEqual(counts[name][1], 0, done.stderr)
+
+
+class Cases:
+    def test_results_are_those_of_the_mpi(self):
+        for seed in ("1", "2"):
+            done = self.run_ranks(4, BIN / f"ibcoll_mpi_collectives_{self.mpi}", seed, 300)
+            self.assert_right(done, 4)
+            self.assert_ran(done, *COLLECTIVES)
+
+    def test_results_of_nonblocking_ones_are_those_of_the_mpi(self):
+        done = self.run_ranks(4, BIN / f"ibcoll_mpi_collectives_{self.mpi}", 3, 300, "nonblocking")
+        self.assert_right(done, 4)
+        self.assert_ran(done, *COLLECTIVES)
+
+    def test_kinds_of_communicators(self):
+        done = self.scenario("comm_kinds", ranks=5)
+        ran, fell, reasons = report(done.stderr)["allreduce"]
+        self.assertGreater(ran, 15)
+        # MPI_COMM_SELF and the intercommunicator, three times each.
+        self.assertEqual((fell, reasons), (6, " (the communicator has one process: 3; an intercommunicator: 3)"), done.stderr)
+
+    def test_many_communicators_one_after_the_other(self):
+        self.assert_ran(self.scenario("comm_many", ranks=3), "barrier", "allreduce")
+
+    def test_many_communicators_at_once(self):
+        self.assert_ran(self.scenario("comm_alive", ranks=3), "barrier", "allreduce")
+
+    def test_communicators_that_are_never_freed(self):
+        self.assert_ran(self.scenario("comm_leaked"), "barrier", "allreduce")
+
+    def test_communicators_made_by_idup(self):
+        self.assert_ran(self.scenario("comm_idup"), "barrier", "allreduce")
+
+    def test_absolute_addresses(self):
+        self.assert_ran(self.scenario("data_bottom"), "allgather", "bcast")
+
+    def test_equal_send_and_receive_buffers(self):
+        self.scenario("data_aliases")
+
+    def test_blocks_that_overlap_and_lie_below_the_buffer(self):
+        self.assert_ran(self.scenario("data_overlap"), "allgatherv")
+
+    def test_types_and_operations_freed_in_flight(self):
+        self.assert_ran(self.scenario("data_freed"), "allreduce", "bcast")
+
+    def test_errors_are_those_of_the_mpi(self):
+        self.scenario("data_errors")
+
+    def test_a_message_needs_its_sender_in_a_barrier(self):
+        # Not by one copy of the receiver's.
+        self.assert_ran(self.scenario("wait_isend", OMPI_MCA_btl_vader_single_copy_mechanism="none"), "barrier")
+
+    def test_a_nonblocking_collective_needs_its_rank_in_other_calls(self):
+        self.assert_ran(self.scenario("wait_nonblocking"), "barrier", "allreduce")
+
+    def test_a_rank_that_is_late(self):
+        self.assert_ran(self.scenario("wait_late", ranks=3), "barrier")
+
+    def test_threads(self):
+        self.assert_ran(self.scenario("wait_threads", ranks=3), "barrier", "allreduce")
+
+    def test_a_collective_within_the_end_is_the_mpi_s(self):
+        done = self.scenario("wait_finalize", ranks=3)
+        self.assertEqual(done.stdout.count(": 3 in MPI_Finalize"), 3, done.stdout)
+
+    def test_fortran(self):
+        for binding in ("mpif", "mpi", "f08"):
+            with self.subTest(binding=binding):
+                program = BIN / f"ibcoll_mpi_fortran_{binding}_{self.mpi}"
+                if not program.exists():
+                    self.skipTest("no Fortran compiler")
+                done = self.run_ranks(3, program)
+                self.assert_right(done, 3)
+                self.assert_ran(done, "barrier", "allreduce", "reduce", "bcast")
+
+    def test_a_profiling_tool_above_sees_the_calls(self):
+        done = self.run_ranks(3, BIN / f"ibcoll_mpi_scenarios_{self.mpi}", "comm_leaked",
+                              preload=[LIB / f"libibcoll_mpi_profiler_{self.mpi}.so"])
+        self.assert_right(done, 3)
+        self.assertEqual(done.stdout.count("profiler: 3 barriers, 3 sums"), 3, done.stdout)
+        self.assert_ran(done, "barrier", "allreduce")
+
+    def test_off(self):
+        done = self.scenario("comm_leaked", ranks=3, per_rank={"IBCOLL_MPI": "off"})
+        self.assertEqual(report(done.stderr)["allreduce"], (0, 3, " (IBCOLL_MPI is off: 3)"), done.stderr)
+
+    def test_a_list_of_collectives(self):
+        done = self.scenario("comm_leaked", ranks=3, IBCOLL_MPI_COLLECTIVES="^barrier",
+                             per_rank={"IBCOLL_MPI_COLLECTIVES": "allreduce,barrier"})
+        counts = report(done.stderr)
+        self.assertEqual(counts["allreduce"][:2], (3, 0), done.stderr)
+        self.assertEqual(counts["barrier"], (0, 3, " (not in IBCOLL_MPI_COLLECTIVES: 3)"), done.stderr)
+
+    def test_what_is_malformed_on_one_rank_is_told_once_and_all_use_the_mpi(self):
+        for name, value, said in (("IBCOLL_MPI", "maybe", "allowed are on and off"),
+                                  ("IBCOLL_MPI_COLLECTIVES", "allreduce,sum", "there is no collective 'sum'"),
+                                  ("IBCOLL_NET", "pigeons", "IBCOLL_NET=pigeons")):
+            with self.subTest(name=name):
+                done = self.scenario("comm_leaked", ranks=3, per_rank={name: value})
+                lines = [line for line in done.stderr.splitlines() if "cannot use ibcoll" in line]
+                self.assertEqual(len(lines), 1, done.stderr)
+                self.assertIn("rank 2 ", lines[0])
+                self.assertIn(said, lines[0])
+                self.assertEqual(report(done.stderr)["barrier"][:2], (0, 3), done.stderr)
+
+
+class OpenMpi(Cases, Preloaded):
+    mpi = "openmpi"
+
+
+class Mpich(Cases, Preloaded):
+    mpi = "mpich"
