@@ -72,6 +72,10 @@ void fly(Request* request) {
 Reason decide(Communicator& comm, const Call& call) {
   Reason reason = route().progresses ? comm.decide(false) : Reason::kNoProgress;
   if (reason == Reason::kNone && !listed(call.collective)) reason = Reason::kNotListed;
+  if (reason == Reason::kNone && !route().runs_program_while_advancing && call.op != MPI_OP_NULL &&
+      !is_predefined(call.op)) {
+    reason = Reason::kNoProgress;
+  }
   return reason;
 }
 

@@ -38,6 +38,8 @@ struct Route {
 
   // Nonblocking forms can run in ibcoll: while one is in flight, every call of the MPI that waits ends in progress().
   bool progresses = false;
+  // Operations of the program may run wherever ibcoll is advanced. Otherwise nonblocking reductions with them fall through.
+  bool runs_program_while_advancing = true;
   // The MPI itself refuses equal send and receive buffers (MPICH does). Otherwise they are taken for MPI_IN_PLACE.
   bool refuses_aliases = false;
 };

@@ -5,6 +5,8 @@
 
 #include "bootstrap/under_mpi/core/collectives.h"
 #include "bootstrap/under_mpi/core/route.h"
+#include "bootstrap/under_mpi/pmpi/advancer.h"
+#include "bootstrap/under_mpi/pmpi/next.h"
 
 namespace ibcoll::under_mpi {
 
@@ -53,11 +55,12 @@ int start_general(Communicator& comm, const Call& call, MPI_Request* request) no
   const int code = run_nonblocking(comm, call, {complete, general});
   if (code == MPI_SUCCESS) {
     *request = started;
+    wake_advancer();
     return code;
   }
   // Frees `general`, too.
   PMPI_Grequest_complete(started);
-  PMPI_Wait(&started, MPI_STATUS_IGNORE);
+  IBCOLL_NEXT(Wait)(&started, MPI_STATUS_IGNORE);
   return code;
 }
 

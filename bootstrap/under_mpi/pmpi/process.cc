@@ -7,6 +7,7 @@
 
 #include "bootstrap/under_mpi/core/job.h"
 #include "bootstrap/under_mpi/core/route.h"
+#include "bootstrap/under_mpi/pmpi/advancer.h"
 #include "bootstrap/under_mpi/pmpi/lifetimes.h"
 #include "bootstrap/under_mpi/pmpi/next.h"
 
@@ -42,7 +43,7 @@ int allreduce_min(const Communicator& comm, int64_t* values, int count) {
 
 int progress_mpi() {
   int complete = 0;
-  PMPI_Request_get_status(endless, &complete, MPI_STATUS_IGNORE);
+  IBCOLL_NEXT(Request_get_status)(endless, &complete, MPI_STATUS_IGNORE);
   return 0;
 }
 
@@ -80,7 +81,11 @@ void install_route() {
   route.release_type = release_type;
   route.retain_op = retain_op;
   route.release_op = release_op;
-  route.progresses = register_progress();
+  if (!register_progress()) {
+    use_advancer();
+    route.runs_program_while_advancing = false;
+  }
+  route.progresses = true;
   install(route);
 }
 
@@ -130,10 +135,11 @@ void begin() {
 
 void end() {
   if (state != kRunning) return;
+  stop_advancer();
   if (Communicator* world = communicator_of(MPI_COMM_WORLD)) end_job(*world);
   state = kEnded;
   PMPI_Grequest_complete(endless);
-  PMPI_Wait(&endless, MPI_STATUS_IGNORE);
+  IBCOLL_NEXT(Wait)(&endless, MPI_STATUS_IGNORE);
 }
 
 Communicator* communicator_of(MPI_Comm handle) {
