@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What `cmake --install` puts where. Read last, when every target is known.
-#   include/ibcoll.h (and ibcoll_mpi.h), lib/libibcoll.so and its modules beside it, bin/ibcoll_*, pkg-config and CMake files
+#   include/ibcoll.h (and ibcoll_mpi.h), lib/libibcoll.so and its modules beside it, lib/ibcoll/openmpi/mca_coll_ibcoll.so,
+#   bin/ibcoll_*, pkg-config and CMake files
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ibcoll)
@@ -16,11 +17,16 @@ foreach(module ibcoll_ucx ibcoll_verbs ibcoll_pmix ibcoll_mpi_openmpi ibcoll_mpi
     set_property(TARGET ${module} APPEND PROPERTY INSTALL_RPATH "$ORIGIN")
   endif()
 endforeach()
+# No library to link, so not beside them: Open MPI looks for its components in folders.
+if(TARGET mca_coll_ibcoll)
+  install(TARGETS mca_coll_ibcoll LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ibcoll/openmpi)
+  set_property(TARGET mca_coll_ibcoll APPEND PROPERTY INSTALL_RPATH "$ORIGIN/../..")
+endif()
 if(TARGET ibcoll_mpi_openmpi OR TARGET ibcoll_mpi_mpich)
   install(FILES ${PROJECT_SOURCE_DIR}/bootstrap/mpi/ibcoll_mpi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endif()
 
-foreach(program ibcoll_run ibcoll_info ibcoll_perf ibcoll_sim ibcoll_trace)
+foreach(program ibcoll_run ibcoll_info ibcoll_mpi ibcoll_perf ibcoll_sim ibcoll_trace)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     set_property(TARGET ${program} APPEND PROPERTY INSTALL_RPATH "$ORIGIN/${lib_from_bin}")

@@ -26,7 +26,8 @@ constexpr std::array<std::string_view, kReasons> kTexts = {
     "elements of 0 bytes",
     "the MPI refuses the arguments",
     "MPI is not running",
-    "the MPI cannot advance ibcoll while it waits"};
+    "the MPI cannot advance ibcoll while it waits",
+    "calls of this kind may be the MPI's own"};
 
 }  // namespace
 

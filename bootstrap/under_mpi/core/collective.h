@@ -51,8 +51,9 @@ enum class Reason : uint8_t {
   kBadArguments,
   kNotRunning,  // before MPI_Init, or after MPI_Finalize began
   kNoProgress,  // nonblocking, and the MPI offers no way to advance ibcoll from its own waits
+  kMaybeMpis,   // the MPI itself makes such calls, at times that differ between ranks
 };
-inline constexpr int kReasons = 14;
+inline constexpr int kReasons = 15;
 
 // "the communicator has one process"
 std::string_view text_of(Reason reason) noexcept;
