@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ibcoll_mpi: runs an unmodified program of Open MPI or MPICH with its collectives in ibcoll.
+//
+//   ibcoll_mpi mpirun -n 4 ./program            runs it
+//   ibcoll_mpi -n mpirun -n 4 ./program         prints the line that does
+//   ibcoll_mpi --trace FILE srun -n 4 python3 program.py
+//
+// Exit status: that of the command; 1: it cannot run with ibcoll; 2: wrong options; 126, 127: as of a shell.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "tools/ibcoll_mpi/command.h"
+#include "tools/ibcoll_run/program_path.h"
+
+namespace ibcoll::mpi_command {
+namespace {
+
+struct Options {
+  bool print = false;
+  std::string trace;
+  Mpi mpi = Mpi::kUnknown;
+  std::vector<std::string> words;
+};
+
+int fail(const std::string& text, int status) {
+  fmt::print(stderr, "ibcoll_mpi: {}\n", text);
+  return status;
+}
+
+// The folder of the libraries that belong to this program.
+Libraries own_libraries() {
+  std::error_code ignored;
+  const std::filesystem::path bin = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  const std::filesystem::path installed = (bin / IBCOLL_LIB_FROM_BIN).lexically_normal();
+  if (exists(installed / "libibcoll.so.0")) return {installed.string()};
+  return {(bin / "../lib").lexically_normal().string()};
+}
+
+int execute(const Command& command) {
+  for (const auto& [name, value] : command.environment) ::setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> arguments;
+  for (const std::string& word : command.words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  return fail(fmt::format("{}: {}", command.words[0], std::strerror(errno)), errno == ENOENT ? 127 : 126);
+}
+
+int run(const Options& options) {
+  if (options.words.empty()) return fail("no command is given; see ibcoll_mpi --help", 2);
+  if (options.words[0].starts_with("-"))
+    return fail(fmt::format("there is no option {}; see ibcoll_mpi --help", options.words[0]), 2);
+  const char* const search = std::getenv("PATH");
+  const ibcoll::run::ProgramPath first = ibcoll::run::find_program(options.words[0], search == nullptr ? "" : search);
+  if (first.exit_code != 0) return fail(first.text, first.exit_code);
+  const Command command = command_for(options.words, options.mpi, options.trace, own_libraries());
+  if (!command.why_not.empty()) return fail(command.why_not, 1);
+  if (!options.print) return execute(command);
+  fmt::print("{}\n", shell_line(command));
+  return std::fflush(stdout) == 0 ? 0 : fail(std::strerror(errno), 1);
+}
+
+}  // namespace
+}  // namespace ibcoll::mpi_command
+
+int main(int argc, char** argv) {
+  using namespace ibcoll::mpi_command;
+  CLI::App app(
+      "Runs an unmodified program of Open MPI or MPICH with its collectives in ibcoll. After the options comes the "
+      "command as it is, launcher first: ibcoll_mpi mpirun -n 4 ./program");
+  app.failure_message([](const CLI::App*, const CLI::Error& problem) {
+    return fmt::format("ibcoll_mpi: {}; see ibcoll_mpi --help\n", problem.what());
+  });
+  Options options;
+  app.add_flag("-n,--dry-run", options.print, "Print the command line, for a shell, instead of running it");
+  app.add_option("--trace", options.trace, "Record the collectives, for ibcoll_trace (sets IBCOLL_TRACE)")
+      ->type_name("FILE");
+  std::string mpi;
+  app.add_option("--mpi", mpi, "Which MPI it is: openmpi or mpich (default: found from the command)")
+      ->check(CLI::IsMember({"openmpi", "mpich"}))
+      ->type_name("MPI");
+  app.prefix_command();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    return app.exit(problem) == 0 ? 0 : 2;
+  }
+  if (!mpi.empty()) options.mpi = mpi == "mpich" ? Mpi::kMpich : Mpi::kOpenMpi;
+  options.words = app.remaining();
+  return run(options);
+}
