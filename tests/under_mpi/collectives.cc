@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Random calls of every collective: by MPI_X, and by the MPI's own function with the same arguments. What they leave in memory,
-// gaps included, must be the same. `collectives SEED CASES [nonblocking]`.
+// gaps included, must be the same. `collectives SEED CASES [nonblocking] [results]`. results: prints a digest of each result, to
+// compare with that of another run, for where no function of the program reaches the MPI's own.
 #include <mpi.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/under_mpi/layouts.h"
@@ -238,7 +241,11 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   const auto seed = static_cast<unsigned>(std::atoi(argv[1]));
   const int cases = std::atoi(argv[2]);
-  nonblocking = argc > 3 && std::string(argv[3]) == "nonblocking";
+  bool results = false;
+  for (int i = 3; i < argc; ++i) {
+    nonblocking = nonblocking || std::string(argv[i]) == "nonblocking";
+    results = results || std::string(argv[i]) == "results";
+  }
   int rank = 0, wrong = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm comms[3] = {MPI_COMM_WORLD, MPI_COMM_NULL, MPI_COMM_NULL};
@@ -268,6 +275,10 @@ int main(int argc, char** argv) {
       ++wrong;
       std::printf("rank %d: case %d (what %d, %d ranks, root %d, elements %d, in place %d, reduction %d, layout %d)\n",
                   rank, number, one.what, one.size, one.root, one.elements, one.in_place, one.reduction, one.layout);
+    }
+    if (results) {
+      const std::string_view memory(reinterpret_cast<const char*>(ours.recv.data()), ours.recv.size() * sizeof(int));
+      std::printf("rank %d: case %d (what %d): %zx\n", rank, number, one.what, std::hash<std::string_view>{}(memory));
     }
     std::fflush(stdout);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/under_mpi/openmpi/parameters.h"
 
+#include <algorithm>
 #include <string>
 
 #include "bootstrap/under_mpi/openmpi/component.h"
@@ -48,7 +49,7 @@ under_mpi::Settings settings_with_parameters() {
   std::string why;
   if (values.collectives != nullptr && *values.collectives != '\0' &&
       !under_mpi::parse_collectives(values.collectives, &settings.collectives, &why) && settings.error.empty())
-    settings.error = "coll_ibcoll_collectives: " + why;
+    settings.error = "coll_ibcoll_collectives" + why.substr(std::min(why.find('='), why.size()));  // not the variable
   return settings;
 }
 
