@@ -37,6 +37,14 @@ class Bootstrap {
   virtual std::vector<Ended> ended() { return {}; }
 };
 
+// Ranks among which the host program gathers.
+struct HostGroup {
+  int (*allgather)(void* user, const void* send, void* recv, size_t bytes);
+  void* user;
+};
+// Bootstrap::allgather() among them. BOOTSTRAP: the callback says so or throws.
+Status gather_by_host(const HostGroup& group, std::span<const std::byte> mine, std::span<std::byte> all);
+
 // `callbacks` where given; else what started this process: ibcoll_run (environment, see tcp.h), PMIx (module
 // libibcoll_pmix.so), or neither: then it is a job of one rank.
 Result<std::unique_ptr<Bootstrap>> make_bootstrap(const ibcoll_bootstrap_t* callbacks);

@@ -26,26 +26,17 @@ class CallbackBootstrap : public Bootstrap {
   int rank() const override { return callbacks_.rank; }
   int size() const override { return callbacks_.size; }
   Status allgather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    try {
-      const int reason = callbacks_.allgather(callbacks_.user, mine.data(), all.data(), mine.size());
-      if (reason != 0) return failed(mine.size(), fmt::format("returned {}", reason));
-    } catch (const std::exception& e) {
-      return failed(mine.size(), fmt::format("threw an exception: {}", e.what()));
-    } catch (const abi::__forced_unwind&) {  // the thread is cancelled, or ends itself
-      throw;
-    } catch (...) {
-      return failed(mine.size(), "threw an exception of a type that is not known here");
-    }
+    if (Status status = gather_by_host({callbacks_.allgather, callbacks_.user}, mine, all); !status.ok())
+      return error(status.code(), "rank {}: {}", rank(), status.text());
     const auto own = all.subspan(static_cast<size_t>(rank()) * mine.size(), mine.size());
     if (std::equal(mine.begin(), mine.end(), own.begin())) return {};
-    return failed(mine.size(), "does not return this rank's own bytes in their place");
+    return error(
+        IBCOLL_ERR_BOOTSTRAP,
+        "rank {}: the host program's allgather of {} bytes does not return this rank's own bytes in their place",
+        rank(), mine.size());
   }
 
  private:
-  Status failed(size_t bytes, std::string_view how) const {
-    return error(IBCOLL_ERR_BOOTSTRAP, "rank {}: the host program's allgather of {} bytes {}", rank(), bytes, how);
-  }
-
   ibcoll_bootstrap_t callbacks_;
 };
 
@@ -119,6 +110,23 @@ void warn_of_other_launcher() {
 }
 
 }  // namespace
+
+Status gather_by_host(const HostGroup& group, std::span<const std::byte> mine, std::span<std::byte> all) {
+  const auto failed = [&](std::string_view how) {
+    return error(IBCOLL_ERR_BOOTSTRAP, "the host program's allgather of {} bytes {}", mine.size(), how);
+  };
+  try {
+    const int reason = group.allgather(group.user, mine.data(), all.data(), mine.size());
+    if (reason != 0) return failed(fmt::format("returned {}", reason));
+  } catch (const std::exception& e) {
+    return failed(fmt::format("threw an exception: {}", e.what()));
+  } catch (const abi::__forced_unwind&) {  // the thread is cancelled, or ends itself
+    throw;
+  } catch (...) {
+    return failed("threw an exception of a type that is not known here");
+  }
+  return {};
+}
 
 Result<std::unique_ptr<Bootstrap>> make_bootstrap(const ibcoll_bootstrap_t* callbacks) {
   if (callbacks != nullptr) return from_callbacks(*callbacks);

@@ -203,6 +203,22 @@ ibcoll_status_t ibcoll_team_create(ibcoll_team_t parent, const int* ranks, int c
   });
 }
 
+ibcoll_status_t ibcoll_team_create_by_members(ibcoll_context_t context, const ibcoll_members_t* members,
+                                              ibcoll_team_t* team) {
+  return guarded([&] {
+    if (!context || !members || !team)
+      return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_create_by_members: context, members or team is NULL");
+    *team = nullptr;
+    const auto all = taken(*members, sizeof(ibcoll_members_t), "ibcoll_members_t");
+    if (!all.ok()) return report(all.status());
+    Guard guard = context->context->enter();
+    Result<TeamHandle*> made = create_team_of(*context->context, all.value(), guard);
+    if (!made.ok()) return report(made.status());
+    *team = opaque(*made);
+    return IBCOLL_OK;
+  });
+}
+
 ibcoll_status_t ibcoll_team_split(ibcoll_team_t parent, int color, int key, ibcoll_team_t* team) {
   return guarded([&] {
     if (!parent || !team) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_split: parent or team is NULL");

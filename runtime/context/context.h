@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -103,6 +104,11 @@ class Context {
   // Collective over the parent; nullptr where this rank is not a member. `guard` holds the lock, as for wait().
   Result<TeamHandle*> make_team(TeamHandle& parent, const Members& members, uint64_t epoch,
                                 std::unique_lock<std::mutex>& guard);
+  // Gathers one equally long piece from each rank of the parent.
+  using Gather = std::function<Status(ConstBytes mine, Bytes all)>;
+  // Collective over the members alone, whose job ranks are `jobs`: they are the parent. `self`: this rank's place.
+  Result<TeamHandle*> make_team_of_members(const std::vector<int>& jobs, int self, Status refusal, uint64_t epoch,
+                                           const Gather& gather);
   void free_team(TeamHandle& team);
 
   // Blocking allgather over a team: `all` holds one `mine.size()` per rank.
@@ -163,17 +169,15 @@ class Context {
   void let_host_decide_deadlines() noexcept;
   Status connect();
   Status run_own_barrier(std::unique_lock<std::mutex>& guard);
-  // Gathers one equally long piece from each rank of the parent.
-  using Gather = std::function<Status(ConstBytes mine, Bytes all)>;
   // Collective over the parent, whose ranks are `parent_jobs`; `self`: rank of the parent. NULL: not a member.
   Result<std::unique_ptr<TeamHandle>> form_team(uint64_t epoch, const Members& members,
                                                 const std::vector<int>& parent_jobs, int self, const Gather& gather);
   Result<std::unique_ptr<TeamHandle>> build_team(uint64_t epoch, Placement placement, int rank, uint64_t window_offset,
                                                  LoneWindow lone_window, bool may_copy);
   Status allocate_window(uint64_t tag, int locals, uint64_t& offset);
-  void leave_unmade_window(uint64_t epoch, const Placement& placement, int team_rank);
+  void leave_unmade_window(uint64_t epoch, const Placement& placement, int team_rank, uint64_t offset);
   void leave_window(NodeWindow::Place window, bool failed);
-  void give_back_windows();
+  void give_back_windows(size_t most);
   void write_trace() noexcept;
   Status allocate_lone_window(LoneWindow& window) const;
   Result<Plan*> take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use);
@@ -206,7 +210,7 @@ class Context {
     NodeWindow::Place place;
     bool failed;
   };
-  std::vector<LeftWindow> left_windows_;
+  std::deque<LeftWindow> left_windows_;
   uint32_t rounds_ = 0;  // of progress, for after_a_look()
   uint32_t starts_ = 0;  // of collectives that were complete at once
   Time checked_at_ = 0;

@@ -2,8 +2,11 @@
 #include "runtime/context/split.h"
 
 #include <algorithm>
+#include <cstring>
+#include <memory>
 #include <numeric>
 
+#include "bootstrap/bootstrap.h"
 #include "runtime/base/hash.h"
 
 namespace ibcoll {
@@ -15,17 +18,20 @@ uint64_t child_epoch(Team& parent, int color) {
   return Digest().add(parent.epoch()).add(parent.children()).add(static_cast<uint32_t>(color)).value();
 }
 
-Status check_ranks(const int* ranks, int count, int parent_size) {
+// Named by an id of the host.
+uint64_t epoch_of(uint64_t id) { return Digest().add("by members").add(id).value(); }
+
+Status check_ranks(const char* call, const int* ranks, int count, int parent_size) {
   if (count < 1)
-    return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_create: count is {}, a team has at least one rank", count);
-  if (!ranks) return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_create: ranks is NULL");
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: count is {}, a team has at least one rank", call, count);
+  if (!ranks) return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: ranks is NULL", call);
   std::vector<bool> seen(static_cast<size_t>(parent_size));
   for (int i = 0; i < count; ++i) {
     if (ranks[i] < 0 || ranks[i] >= parent_size)
-      return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_create: ranks[{}] is {}, the parent has ranks 0 to {}", i,
-                   ranks[i], parent_size - 1);
+      return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: ranks[{}] is {}, the parent has ranks 0 to {}", call, i, ranks[i],
+                   parent_size - 1);
     if (seen[static_cast<size_t>(ranks[i])])
-      return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_create: rank {} is listed twice", ranks[i]);
+      return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: rank {} is listed twice", call, ranks[i]);
     seen[static_cast<size_t>(ranks[i])] = true;
   }
   return {};
@@ -35,9 +41,44 @@ Status check_ranks(const int* ranks, int count, int parent_size) {
 
 Result<TeamHandle*> create_team(TeamHandle& parent, const int* ranks, int count, std::unique_lock<std::mutex>& guard) {
   Context::Members members;
-  members.refusal = check_ranks(ranks, count, parent.team->size());
+  members.refusal = check_ranks("ibcoll_team_create", ranks, count, parent.team->size());
   if (members.refusal.ok()) members.ranks.assign(ranks, ranks + count);
   return parent.context->make_team(parent, members, child_epoch(*parent.team, 0), guard);
+}
+
+// The exchange of the host, without the lock. How many members there are the host knows, and a wrong list may not: there
+// are no more than ranks of the job.
+Result<TeamHandle*> create_team_of(Context& context, const ibcoll_members_t& members,
+                                   std::unique_lock<std::mutex>& guard) {
+  const char* const call = "ibcoll_team_create_by_members";
+  if (!members.allgather) return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: allgather is NULL", call);
+  const Status refusal = check_ranks(call, members.ranks, members.count, context.size());
+  std::vector<int> jobs;
+  if (refusal.ok()) jobs.assign(members.ranks, members.ranks + members.count);
+  const auto found = std::find(jobs.begin(), jobs.end(), context.rank());
+  if (refusal.ok() && found == jobs.end())
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: rank {} calls, but is not in the list", call, context.rank());
+  const auto self = static_cast<int>(found - jobs.begin());
+  const auto gather = [&](ConstBytes mine, Bytes all) -> Status {
+    const struct Unlocked {
+      explicit Unlocked(std::unique_lock<std::mutex>& guard) : guard(guard) { guard.unlock(); }
+      Unlocked(const Unlocked&) = delete;
+      Unlocked& operator=(const Unlocked&) = delete;
+      ~Unlocked() { guard.lock(); }
+      std::unique_lock<std::mutex>& guard;
+    } unlocked(guard);
+    const size_t room = mine.size() * static_cast<size_t>(context.size());
+    const auto gathered = std::make_unique_for_overwrite<std::byte[]>(room);
+    std::memset(gathered.get(), 0, all.size());  // the members may be fewer than this rank's list has
+    if (!refusal.ok()) {
+      (void)members.allgather(members.user, mine.data(), gathered.get(), mine.size());
+      return {};
+    }
+    Status status = gather_by_host({members.allgather, members.user}, mine, Bytes(gathered.get(), room));
+    std::memcpy(all.data(), gathered.get(), all.size());
+    return status;
+  };
+  return context.make_team_of_members(jobs, self, refusal, epoch_of(members.id), gather);
 }
 
 Result<TeamHandle*> split_team(TeamHandle& parent, int color, int key, std::unique_lock<std::mutex>& guard) {

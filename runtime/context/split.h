@@ -14,6 +14,9 @@ namespace ibcoll {
 // INVALID_ARGUMENT: no list, an empty one, a rank outside of the parent, or twice the same. MISMATCH: another rank's
 // list is different, or refused there.
 Result<TeamHandle*> create_team(TeamHandle& parent, const int* ranks, int count, std::unique_lock<std::mutex>& guard);
+// Collective over the members, whose host gathers for them; errors as above. `guard` is released meanwhile.
+Result<TeamHandle*> create_team_of(Context& context, const ibcoll_members_t& members,
+                                   std::unique_lock<std::mutex>& guard);
 Result<TeamHandle*> split_team(TeamHandle& parent, int color, int key, std::unique_lock<std::mutex>& guard);
 
 }  // namespace ibcoll

@@ -2,31 +2,41 @@
 // Making and freeing teams: who is in, where they are, and the window that those on one node share.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "runtime/base/hash.h"
 #include "runtime/context/context.h"
 
 namespace ibcoll {
 namespace {
 
 constexpr uint64_t kNoWindow = ~uint64_t{0};
+// Looked at in each call: there may be thousands, and each look may be a system call.
+constexpr size_t kFewWindows = 4;
 constexpr int kExchanging = 1;  // as the root of an allgather, which has none: no program's allgather fits this one
 
 // What the leader of each node says of the window that it made.
 struct WindowOffer {
   uint64_t offset = kNoWindow;
   int32_t code = IBCOLL_OK;
-  uint32_t members = 0;  // digest of the list that this rank was called with
+  uint32_t members = 0;  // digest of the team's name and the list that this rank was called with; 0: nothing came
   uint64_t refused = 0;  // not 0: the kernel has refused this rank the use of another's memory, since the start
 };
 
-uint32_t digest_of(const std::vector<int>& members) {
-  uint32_t digest = 1;
-  for (const int member : members) digest = (digest ^ static_cast<uint32_t>(member)) * 0x9e3779b1 + 1;
-  return digest;
+uint32_t digest_of(uint64_t epoch, const std::vector<int>& members, const std::vector<int>& jobs) {
+  Digest digest;
+  digest.add(epoch);
+  for (const int member : members) digest.add(static_cast<uint64_t>(jobs[static_cast<size_t>(member)]));
+  return digest.folded() | 1;
+}
+
+bool same_offer(const WindowOffer& a, const WindowOffer& b) {
+  return a.offset == b.offset && a.code == b.code && a.members == b.members && a.refused == b.refused;
 }
 
 // Ok, or why no team can be made of what the ranks of the parent say.
-Status judge(const std::vector<WindowOffer>& offers, const Context::Members& members, const std::vector<int>& jobs) {
+Status judge(const std::vector<WindowOffer>& offers, const WindowOffer& mine, const Context::Members& members,
+             const std::vector<int>& jobs, int rank) {
   for (size_t i = 0; i < offers.size(); ++i) {
     if (offers[i].code == IBCOLL_ERR_INVALID_ARGUMENT)
       return error(IBCOLL_ERR_MISMATCH, "rank {} of the parent was given a list of ranks that cannot be a team", i);
@@ -37,12 +47,11 @@ Status judge(const std::vector<WindowOffer>& offers, const Context::Members& mem
   }
   if (!members.same_everywhere) return {};
   for (size_t i = 0; i < offers.size(); ++i)
-    if (offers[i].members != offers[0].members)
-      return error(
-          IBCOLL_ERR_MISMATCH,
-          "rank {} of the parent was given another list of ranks for the new team than rank 0; all ranks of the "
-          "parent must call ibcoll_team_create with the same list",
-          i);
+    if (offers[i].members != mine.members && offers[i].members != 0)
+      return error(IBCOLL_ERR_MISMATCH,
+                   "rank {} of the parent was given another list of ranks for the new team than rank {} of the job, or "
+                   "another id; all ranks of the parent, or all members, must call with the same list",
+                   i, rank);
   return {};
 }
 
@@ -64,6 +73,10 @@ class ExpectedTeam {
 Status Context::allocate_window(uint64_t tag, int locals, uint64_t& offset) {
   const uint64_t bytes = NodeWindow::footprint(locals, area_bytes_);
   Result<uint64_t> made = job_.memory->allocate(bytes);
+  if (!made.ok()) {
+    give_back_windows(left_windows_.size());
+    made = job_.memory->allocate(bytes);
+  }
   if (!made.ok()) return made.status();
   Status status = NodeWindow::prepare(*job_.memory, *made, tag, locals, area_bytes_);
   if (status.ok())
@@ -132,21 +145,21 @@ Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placemen
   return unmapped;
 }
 
-// The team could not be made, and this rank need not know where its window would be: the leader of the node may have
-// died before it could tell.
-void Context::leave_unmade_window(uint64_t epoch, const Placement& placement, int team_rank) {
+// The team could not be made, and this rank need not know where its window would be (kNoWindow): the leader of the node
+// may have died before it could tell.
+void Context::leave_unmade_window(uint64_t epoch, const Placement& placement, int team_rank, uint64_t offset) {
   const std::span<const int> locals = placement.ranks_of(placement.node_of(team_rank));
   NodeWindow::Place place{0, epoch, {}, 0, area_bytes_};
   for (const int local : locals) place.jobs.push_back(placement.job_rank(local));
   place.rank = static_cast<int>(std::find(locals.begin(), locals.end(), team_rank) - locals.begin());
-  place.offset = job_.memory->allocated_last(place.jobs.front());
+  place.offset = offset != kNoWindow ? offset : job_.memory->allocated_last(place.jobs.front());
   if (place.offset != NodeMemory::kNowhere) leave_window(std::move(place), true);
 }
 
 Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Members& wanted,
                                                        const std::vector<int>& parent_jobs, int self,
                                                        const Gather& gather) {
-  give_back_windows();
+  give_back_windows(kFewWindows);
   const ExpectedTeam expected(*engine_, epoch);
   const std::vector<int>& members = wanted.ranks;
   const auto found = std::find(members.begin(), members.end(), self);
@@ -156,7 +169,7 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
   std::span<const int> locals;
   LoneWindow lone_window;
   WindowOffer offer;
-  offer.members = digest_of(members);
+  offer.members = digest_of(epoch, members, parent_jobs);
   offer.refused = job_.shm && job_.shm->any_refused();
   offer.code = wanted.refusal.code();
   Status mine = wanted.refusal;
@@ -175,14 +188,21 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
   std::vector<WindowOffer> offers(parent_jobs.size());
   if (Status status = gather(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(std::span(offers)));
       !status.ok()) {
-    if (locals.size() > 1) leave_unmade_window(epoch, placement, team_rank);
+    if (locals.size() > 1) leave_unmade_window(epoch, placement, team_rank, offer.offset);
     return status;
   }
   if (!mine.ok()) return mine;
-  if (Status refused = judge(offers, wanted, parent_jobs); !refused.ok()) {
+  if (Status refused = judge(offers, offer, wanted, parent_jobs, rank()); !refused.ok()) {
     if (offer.offset != kNoWindow)
       job_.memory->release(offer.offset, NodeWindow::footprint(static_cast<int>(locals.size()), area_bytes_));
     return refused;
+  }
+  if (!same_offer(offers[static_cast<size_t>(self)], offer)) {
+    if (locals.size() >= 2) leave_unmade_window(epoch, placement, team_rank, offer.offset);
+    return error(IBCOLL_ERR_BOOTSTRAP,
+                 "rank {}: the exchange for a new team does not return this rank's own bytes in their place, {}; it "
+                 "gathers in the order of the list",
+                 rank(), self);
   }
   if (!member) return std::unique_ptr<TeamHandle>();
   // Alike on all ranks, as they choose their algorithms by it.
@@ -204,6 +224,16 @@ Result<TeamHandle*> Context::make_team(TeamHandle& parent, const Members& member
   return teams_.back().get();
 }
 
+Result<TeamHandle*> Context::make_team_of_members(const std::vector<int>& jobs, int self, Status refusal,
+                                                  uint64_t epoch, const Gather& gather) {
+  Members members{std::vector<int>(jobs.size()), true, std::move(refusal)};
+  std::iota(members.ranks.begin(), members.ranks.end(), 0);
+  Result<std::unique_ptr<TeamHandle>> made = form_team(epoch, members, jobs, self, gather);
+  if (!made.ok()) return made.status();
+  teams_.push_back(std::move(*made));
+  return teams_.back().get();
+}
+
 void Context::free_team(TeamHandle& team) {
   NodeWindow::Place window = std::move(team.shared_window);
   const bool failed = !team.team->failure().ok();
@@ -212,15 +242,18 @@ void Context::free_team(TeamHandle& team) {
 }
 
 void Context::leave_window(NodeWindow::Place window, bool failed) {
-  if (!window.jobs.empty()) left_windows_.push_back({std::move(window), failed});
-  give_back_windows();
+  if (!window.jobs.empty()) left_windows_.push_front({std::move(window), failed});
+  give_back_windows(kFewWindows);
 }
 
 // Of ranks that die without a word nobody frees the team; the others find that sooner or later.
-void Context::give_back_windows() {
-  std::erase_if(left_windows_, [&](const LeftWindow& window) {
-    return NodeWindow::leave_for_good(*job_.memory, window.place, window.failed);
-  });
+void Context::give_back_windows(size_t most) {
+  for (most = std::min(most, left_windows_.size()); most > 0; --most) {
+    LeftWindow window = std::move(left_windows_.front());
+    left_windows_.pop_front();
+    if (!NodeWindow::leave_for_good(*job_.memory, window.place, window.failed))
+      left_windows_.push_back(std::move(window));
+  }
 }
 
 Status Context::exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::unique_lock<std::mutex>& guard) {

@@ -8,6 +8,7 @@
 namespace ibcoll {
 
 void Team::check(Time now) noexcept {
+  if (completed_ + 1 == next_op_) return;  // as most of many teams
   for (Request* const request : active_) {
     if (!request || !failure_.healthy()) continue;
     if (request->seen_at == 0) {

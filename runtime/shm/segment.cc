@@ -55,7 +55,7 @@ Result<std::unique_ptr<Segment>> Segment::create(int ranks, uint64_t ring_bytes)
                  std::strerror(errno));
   if (::fcntl(fd, F_ADD_SEALS, kSeals) != 0)
     return error(IBCOLL_ERR_SYSTEM, "shm: the shared segment cannot be sealed: {}", std::strerror(errno));
-  if (Status status = check_limit(segment->pairs_start_); !status.ok()) return status;
+  if (Status status = segment->check_limit(segment->pairs_start_); !status.ok()) return status;
   if (Status status = segment->allocate_pages(0, segment->pairs_start_); !status.ok()) return status;
   if (Status status = segment->map(); !status.ok()) return status;
   segment->header().heap.prepare(segment->heap_size_, kUnit);
@@ -111,9 +111,20 @@ Status Segment::map_at(std::byte* address, uint64_t offset, uint64_t bytes) noex
 
 // What a control group does not allow is not refused: the kernel ends a process of it. Some is left for what is not
 // asked for.
+// To read the limit takes some 50 us, as long as all else that a team needs. So what was read is believed for a while,
+// until so much was asked for that the ranks of a node together may have taken a large part of what was left.
 Status Segment::check_limit(uint64_t bytes) noexcept {
   constexpr uint64_t kReserve = 4 << 20;
-  const uint64_t left = memory_left();
+  constexpr std::chrono::milliseconds kBelieved{20};
+  constexpr uint64_t kBelievedPart = 64;
+  const auto now = std::chrono::steady_clock::now();
+  if (asked_since_ + bytes > limit_left_ / kBelievedPart || now - limit_read_at_ > kBelieved) {
+    limit_left_ = memory_left();
+    limit_read_at_ = now;
+    asked_since_ = 0;
+  }
+  asked_since_ += bytes;
+  const uint64_t left = limit_left_;
   if (left == UINT64_MAX || bytes + kReserve <= left) return {};
   return error(
       IBCOLL_ERR_NO_MEMORY,

@@ -140,7 +140,9 @@ class Segment {
   Status map_chunks(uint64_t first, uint64_t last) noexcept;
   uint64_t pair_offset(int from, int to) const noexcept;
   Header& header() noexcept { return *reinterpret_cast<Header*>(base_); }
-  static Status check_limit(uint64_t bytes) noexcept;
+  Status check_limit(uint64_t bytes) noexcept;
+  bool known_to_be_backed(uint64_t begin, uint64_t end) const noexcept;
+  void remember_backed(uint64_t begin, uint64_t end) noexcept;
   Status allocate_pages(uint64_t offset, uint64_t bytes) noexcept;
   Status allocate_chunk(uint64_t number) noexcept;
   uint64_t count_chunks(Chunk kind) noexcept;
@@ -162,6 +164,11 @@ class Segment {
   std::vector<std::byte*> units_;  // of the heap; nullptr: not mapped in any part
   std::vector<bool> pairs_mapped_;
   std::vector<bool> chunks_mapped_;
+  std::vector<bool> pages_backed_;  // of the heap, by this process
+  // What check_limit() read last, when, and how much was asked for since.
+  uint64_t limit_left_ = 0;
+  std::chrono::steady_clock::time_point limit_read_at_;
+  uint64_t asked_since_ = 0;
   RankInfo* infos_ = nullptr;
   std::atomic<uint8_t>* may_copy_ = nullptr;
   std::atomic<uint8_t>* open_ = nullptr;

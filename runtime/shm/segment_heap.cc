@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "runtime/machine/memory_limit.h"
 #include "runtime/shm/segment.h"
@@ -36,9 +37,29 @@ Status Segment::back(uint64_t offset, uint64_t bytes) noexcept {
   bool whole = true;
   for (uint64_t number = begin / kChunk; whole && number * kChunk < end; ++number)
     whole = header().chunks[number].load(std::memory_order_acquire) != Chunk::kNone;
-  if (whole) return {};
-  if (Status status = check_limit(end - begin); !status.ok()) return status;
-  return allocate_pages(heap_start_ + begin, end - begin);
+  if (whole || known_to_be_backed(begin, end)) return {};
+  Status status = check_limit(end - begin);
+  if (status.ok()) status = allocate_pages(heap_start_ + begin, end - begin);
+  if (status.ok()) remember_backed(begin, end);
+  return status;
+}
+
+// Pages stay, so this process need not ask for them again.
+bool Segment::known_to_be_backed(uint64_t begin, uint64_t end) const noexcept {
+  const uint64_t last = end / kSegmentPage;
+  if (last > pages_backed_.size()) return false;
+  uint64_t page = begin / kSegmentPage;
+  while (page < last && pages_backed_[page]) ++page;
+  return page == last;
+}
+
+void Segment::remember_backed(uint64_t begin, uint64_t end) noexcept {
+  try {
+    if (end / kSegmentPage > pages_backed_.size()) pages_backed_.resize(end / kSegmentPage);
+  } catch (const std::bad_alloc&) {
+    return;  // it asks again
+  }
+  for (uint64_t page = begin / kSegmentPage; page < end / kSegmentPage; ++page) pages_backed_[page] = true;
 }
 
 bool Segment::back_all(uint64_t offset, uint64_t bytes) noexcept {

@@ -32,6 +32,7 @@ struct Scenario {
 std::span<const Scenario> request_scenarios();
 std::span<const Scenario> waiting_scenarios();
 std::span<const Scenario> team_scenarios();
+std::span<const Scenario> member_scenarios();
 std::span<const Scenario> data_scenarios();
 std::span<const Scenario> reduction_scenarios();
 std::span<const Scenario> user_operation_scenarios();
