@@ -18,6 +18,8 @@ class Bed:
     nodes: int = 1
     cluster: cluster_nodes.Nodes | None = None  # None: the nodes are emulated
     tcp_alone: bool = False  # Open MPI without shared memory
+    through: str | None = None  # the route of the library "through", one of launch.ROUTES
+    build: pathlib.Path | None = None  # where that is
 
     def command(self, name, ranks, program):
         """Words that start `ranks` ranks of a program, given with its arguments, on a library."""
@@ -58,6 +60,8 @@ class Bed:
                 # Where nodes have all CPUs, each would bind its first rank to the first CPU.
                 return words if self.cluster.state_or_error()["cpus"][0] else words + ["--no-bind"]
             return words + ["-n", ranks] + (["--nodes", self.nodes] if self.nodes > 1 else [])
+        if name == "through":
+            return self._through(ranks, program)
         if name == "mpich":
             return ["mpirun.mpich", "-bind-to", "none" if crowded else "core", "-n", ranks]
         words = ["mpirun.openmpi", "--mca", "pml", "ob1", "--mca", "btl", self._transports(), "-n", ranks]
@@ -70,6 +74,12 @@ class Bed:
             words += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
         # Open MPI takes the cores of one node for those of all: it would bind the first ranks of all nodes to one core.
         return words + ["--bind-to", "core" if self.nodes == 1 and not crowded else "none"]
+
+    def _through(self, ranks, program):
+        words = self._starter(launch.ROUTES[self.through], ranks, program)
+        if self.through == "pmpi":
+            return words + ["-x", f"LD_PRELOAD={self.build / 'lib/libibcoll_pmpi_openmpi.so'}"]
+        return [self.build / "bin/ibcoll_mpi", *words]
 
     def _transports(self):
         """What Open MPI takes by itself inside a node, without the other devices' progress functions in its loop; and
@@ -88,7 +98,7 @@ def emulated_node_cpus(nodes):
 def bed_of(options):
     """Where the ranks run. The nodes of perf/cluster are those that are up, or exist for as long as this takes."""
     if not options.cluster:
-        yield Bed(options.nodes, tcp_alone=options.tcp_alone)
+        yield Bed(options.nodes, None, options.tcp_alone, options.through, options.build)
         return
     cluster_nodes.require_rights()
     nodes = cluster_nodes.Nodes()
@@ -100,7 +110,7 @@ def bed_of(options):
         if not state:
             cluster_nodes.run(str(cluster_nodes.COMMAND), "up", str(options.cluster),
                               patience=cluster_nodes.PATIENCE_FOR_ALL)
-        yield Bed(options.cluster, nodes, options.tcp_alone)
+        yield Bed(options.cluster, nodes, options.tcp_alone, options.through, options.build)
     finally:
         if not state:
             cluster_nodes.run(str(cluster_nodes.COMMAND), "down", patience=cluster_nodes.PATIENCE_FOR_ALL)

@@ -9,7 +9,7 @@ import launch
 
 
 CALLS = ["blocking", "oneshot", "persistent"]
-PEERS = [name for name in launch.TITLES if name != "before"]
+PEERS = [name for name in launch.TITLES if name not in ("before", "through")]
 
 
 def size_range(text):
@@ -110,6 +110,9 @@ def parse(description):
                         "call: none, random:MIF, late:PERCENT:MIF or file:TRACE, as in ibcoll_perf; what is compared "
                         "is the time from the last arrival to the last exit")
     parser.add_argument("--libraries", type=names(PEERS), default=PEERS, metavar="LIST")
+    parser.add_argument("--through", choices=list(launch.ROUTES), metavar="ROUTE", help="one more library: the MPI's "
+                        "program with its collectives in ibcoll, by Open MPI's component (openmpi), or a library before "
+                        "Open MPI (pmpi) or MPICH (mpich); the other MPI is left out")
     parser.add_argument("--bytes", type=size_range, default=(8, 1 << 20), metavar="MIN:MAX", help="default 8:1M")
     parser.add_argument("--factor", type=int, help="from one size to the next: 4, with --quick 8")
     parser.add_argument("--rounds", type=int, help="5, with --quick 3")
@@ -123,6 +126,9 @@ def parse(description):
     if options.before:
         options.before = options.before.resolve()
         options.libraries = ["before"] + options.libraries
+    if options.through:
+        mpi = launch.ROUTES[options.through]
+        options.libraries = [name for name in options.libraries if name in launch.OWN] + [mpi, "through"]
     settle_where(parser, options)
     if "all" in options.collectives:
         options.collectives = launch.COLLECTIVES

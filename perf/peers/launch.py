@@ -19,7 +19,9 @@ DISTRIBUTIONS = "tools/oracle/distributions.h"
 USUAL = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce"]
 # A rank may leave these long before the last one has what it waits for: the slowest rank tells what they take.
 SLOWEST = ["gather", "gatherv", "scatter", "scatterv", "reduce", "scan", "exscan"]
-TITLES = {"ibcoll": "ibcoll", "before": "before", "openmpi": "Open MPI", "mpich": "MPICH"}
+TITLES = {"ibcoll": "ibcoll", "before": "before", "openmpi": "Open MPI", "mpich": "MPICH", "through": "through"}
+# How an MPI program gets to ibcoll: the MPI it is for.
+ROUTES = {"openmpi": "openmpi", "pmpi": "openmpi", "mpich": "mpich"}
 OWN = ["ibcoll", "before"]  # builds of ibcoll
 SOURCES = ["perf/peers/mpi_perf.cc", "perf/peers/mpi_case.h", "perf/peers/mpi_pairs.h", "perf/peers/mpi_arrivals.h",
            *[f"perf/arrival/{name}.h" for name in ("figures", "link", "loop", "pattern", "prepare")],
@@ -47,8 +49,10 @@ def machine():
     return f"{cores()} cores ({model}), Linux {platform.release()}, load {os.getloadavg()[0]:.1f}"
 
 
-def version(name, programs):
+def version(name, programs, through=None):
     """One line: what is compared."""
+    if name == "through":
+        return f"the program of {TITLES[ROUTES[through]]}, through {through} to ibcoll"
     own = name in OWN
     command = [programs[name].parent / "ibcoll_info", "-v"] if own else [f"mpirun.{name}", "--version"]
     lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
@@ -59,7 +63,8 @@ def version(name, programs):
 def libraries_for(ranks, wanted):
     """MPICH spins without yielding: with more ranks than cores a call takes as long as the scheduler's time slices, and
     a ratio to that would mean nothing."""
-    return [name for name in wanted if name != "mpich" or ranks <= cores()]
+    spins = ["mpich", "through"] if "mpich" in wanted and "openmpi" not in wanted else ["mpich"]
+    return [name for name in wanted if name not in spins or ranks <= cores()]
 
 
 def build_peer(name, directory):
@@ -81,8 +86,10 @@ def build_peer(name, directory):
     return program
 
 
-def find_program(name, build):
+def find_program(name, build, through=None):
     """Path of the benchmark of one library; CompareError tells how to get it."""
+    if name == "through":
+        return build_peer(ROUTES[through], build / "peers")
     if name not in OWN:
         return build_peer(name, build / "peers")
     program = build / "bin/ibcoll_perf"

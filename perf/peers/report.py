@@ -41,7 +41,7 @@ class Cell:
         return statistics.median(self.bounds)
 
     def peers(self):
-        return [name for name in self.times if name != "ibcoll"]
+        return [name for name in self.times if name not in ("ibcoll", "through")]
 
     def ratio(self):
         """How many times longer the faster peer takes; None without ibcoll or without peers."""
@@ -54,10 +54,20 @@ class Cell:
         rounds = zip(*[self.times[peer] for peer in self.peers()])
         return [min(peers) / own for peers, own in zip(rounds, self.times["ibcoll"])]
 
+    def gain(self):
+        """How many times longer the MPI takes than its program through ibcoll; None where that was not run."""
+        if "through" not in self.times or not self.peers():
+            return None
+        return min(self.median(peer) for peer in self.peers()) / self.median("through")
+
+    def kept(self):
+        """Which part of ibcoll's own advantage the program has."""
+        return None if self.gain() is None or self.ratio() is None else self.gain() / self.ratio()
+
     def as_json(self):
         arrival = {"mean_times_us": self.mean_times, "bound_us": self.bound()} if self.bounds else {}
         return {"ranks": self.ranks, "collective": self.collective, "bytes": self.size, "algorithm": self.algorithm,
-                "figure": self.figure, "times_us": self.times, "ratio": self.ratio(), **arrival}
+                "figure": self.figure, "times_us": self.times, "ratio": self.ratio(), "gain": self.gain(), **arrival}
 
 
 def distance_line(distances):
@@ -78,6 +88,8 @@ def table(cells, libraries):
     lines = [head + f"{'ratio':>8}  {'min..max':<13}"]
     bounded = any(cell.bounds for cell in cells)
     lines[0] += f"{'bound us':<11}algorithm" if bounded else "algorithm"
+    through = "through" in libraries
+    lines[0] = lines[0].replace("algorithm", f"{'gain':>8}{'kept':>6} algorithm") if through else lines[0]
     for cell in cells:
         line = f"{cell.collective:<{width}}{size_text(cell.size):>6}"
         for name in libraries:
@@ -86,9 +98,21 @@ def table(cells, libraries):
         if ratio is not None:
             spread = cell.ratios()
             line += f"{ratio:>8.2f}  {f'{min(spread):.2f}..{max(spread):.2f}':<13}"
-            line += (f"{cell.bound():<11.2f}" if cell.bounds else "") + cell.algorithm
+            line += f"{cell.bound():<11.2f}" if cell.bounds else ""
+            line += f"{cell.gain():>8.2f}{cell.kept():>6.2f} " if cell.kept() is not None else ""
+            line += cell.algorithm
         lines.append(line)
     return lines
+
+
+def through_summary(rated):
+    kept = sorted((cell for cell in rated if cell.kept() is not None), key=Cell.kept)
+    if not kept:
+        return []
+    lines = [f"through ibcoll: {geometric_mean([cell.gain() for cell in kept]):.2f} times faster than the MPI alone "
+             f"(geometric mean), {geometric_mean([cell.kept() for cell in kept]):.2f} of ibcoll's own advantage",
+             f"cells with less than 0.9 of it: {sum(cell.kept() < 0.9 for cell in kept) or 'none'} (of {len(kept)})"]
+    return lines + [f"  {cell.kept():.2f}  {cell.collective} {size_text(cell.size)}" for cell in kept if cell.kept() < 0.9]
 
 
 def summary(cells, collectives):
@@ -103,6 +127,7 @@ def summary(cells, collectives):
         if values:
             lines.append(f"  {collective:<{width}}{geometric_mean(values):6.2f}")
     lines.append(f"  {'all':<{width}}{geometric_mean([cell.ratio() for cell in rated]):6.2f}")
+    lines += through_summary(rated)
     below = sorted((cell for cell in rated if round(cell.ratio(), 2) < 1), key=Cell.ratio)
     lines.append(f"cells below 1: {len(below) or 'none'} (of {len(rated)})")
     lines += [f"  {cell.ratio():.2f}  {cell.collective} {size_text(cell.size)}" for cell in below]

@@ -22,7 +22,7 @@ CORES = len(os.sched_getaffinity(0))
 # A benchmark that takes `base` us for 8 bytes and ten times as long for the last size.
 BENCHMARK = """#!/bin/bash
 while [[ $1 == -* || $1 == [0-9]* || $1 == core || $1 == none || $1 == pml || $1 == ob1 || $1 == btl || $1 == self* ||
-         $1 == mpi_yield_when_idle || $1 == */bin/* || $1 == */peers/* || $1 == n0:* || $1 == plm_rsh_agent ]]; do
+         $1 == mpi_yield_when_idle || $1 == */bin/* || $1 == mpirun* || $1 == */peers/* || $1 == n0:* || $1 == plm_rsh_agent ]]; do
   [[ $1 != --version && $1 != -v ]] || { echo "version 1"; exit 0; }
   shift
 done
@@ -227,6 +227,22 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(len(runs), 2 * 16)
         for line in runs:
             self.assertIn("--calls oneshot --distribution spikes --root 2", line)
+
+    def test_the_mpi_program_through_ibcoll(self):
+        """Open MPI's program by the component takes 3 where Open MPI takes 6 and ibcoll 2."""
+        self.program("build/bin/ibcoll_mpi", 3)
+        done = self.compare("--ranks", "4", "--collectives", "bcast", "--through", "openmpi")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("MPICH", done.stdout)
+        self.assertRegex(done.stdout, r"bcast +8 +2\.00 +6\.00 +3\.00 +3\.00 +3\.00\.\.3\.00 +2\.00 +0\.67 way")
+        self.assertIn("through ibcoll: 2.00 times faster than the MPI alone (geometric mean), 0.67 of", done.stdout)
+        self.assertIn("cells with less than 0.9 of it: 2 (of 2)", done.stdout)
+
+    def test_the_interposition_library_is_loaded_before_the_mpi(self):
+        words = beds.Bed(through="pmpi", build=self.folder).command("through", 2, ["program"])
+        self.assertEqual(words[-3:], ["-x", f"LD_PRELOAD={self.folder}/lib/libibcoll_pmpi_openmpi.so", "program"])
+        words = beds.Bed(through="mpich", build=self.folder).command("through", 2, ["program"])
+        self.assertEqual(words[:2], [f"{self.folder}/bin/ibcoll_mpi", "mpirun.mpich"])
 
     def test_geometric_mean(self):
         self.program("path/mpirun.mpich", 8)
