@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 
 #include "tools/ibcoll_mpi/command.h"
@@ -93,5 +94,9 @@ int main(int argc, char** argv) {
   }
   if (!mpi.empty()) options.mpi = mpi == "mpich" ? Mpi::kMpich : Mpi::kOpenMpi;
   options.words = app.remaining();
-  return run(options);
+  try {
+    return run(options);
+  } catch (const std::exception& problem) {
+    return fail(problem.what(), 1);
+  }
 }

@@ -47,6 +47,7 @@ std::string output_of(const std::vector<std::string>& words) {
   ::posix_spawn_file_actions_adddup2(&actions, to.get(), 1);
   ::posix_spawn_file_actions_adddup2(&actions, to.get(), 2);
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   pid_t process = -1;
