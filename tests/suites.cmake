@@ -93,6 +93,8 @@ ibcoll_suite(apps release SECONDS 180 TARGETS all
   COMMAND [[all_of "python3 tests/cases.py tests/multiprocess/test_"{apps,radix}.py]])
 ibcoll_suite(bootstraps release SECONDS 240 BESIDE TARGETS all ibcoll_bootstrap_programs
   COMMAND [[python3 tests/cases.py tests/bootstraps]])
+ibcoll_suite(mpi release SECONDS 300 BESIDE TARGETS all ibcoll_under_mpi_programs
+  COMMAND [[python3 tests/cases.py tests/under_mpi]])
 ibcoll_suite(installed release SECONDS 120 BESIDE TARGETS all
   COMMAND [[tests/installed/run $build]])
 ibcoll_suite(cluster release SECONDS 240 TARGETS all
