@@ -70,10 +70,10 @@ class Shared(test_pmpi.Cases, Component):
         return done, sorted(line for line in done.stdout.splitlines() if ": case" in line)
 
     def test_results_are_those_of_the_mpi(self):
-        _, expected = self.results(3, 300, OMPI_MCA_mca_base_component_path="SYSTEM_DEFAULT")
-        self.assertEqual(len(expected), 4 * 300)
+        _, expected = self.results(3, 200, OMPI_MCA_mca_base_component_path="SYSTEM_DEFAULT")
+        self.assertEqual(len(expected), 4 * 200)
         for form in ((), ("nonblocking",)):
-            done, seen = self.results(3, 300, *form)
+            done, seen = self.results(3, 200, *form)
             self.assertEqual(seen, expected)
             self.assert_ran(done, *test_pmpi.COLLECTIVES)
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "bootstrap/under_mpi/core/handle.h"
+#include "bootstrap/under_mpi/core/route.h"
 #include "bootstrap/under_mpi/core/type_layout.h"
 
 namespace ibcoll::under_mpi {
@@ -157,19 +158,23 @@ const Type* attribute_of(MPI_Datatype handle) {
   return found != 0 ? static_cast<Type*>(value) : nullptr;
 }
 
+bool is_named(MPI_Datatype handle) {
+  int combiner = MPI_COMBINER_NAMED;
+#if MPI_VERSION >= 4
+  MPI_Count lengths[4];
+  PMPI_Type_get_envelope_c(handle, &lengths[0], &lengths[1], &lengths[2], &lengths[3], &combiner);
+#else
+  int lengths[3];
+  PMPI_Type_get_envelope(handle, &lengths[0], &lengths[1], &lengths[2], &combiner);
+#endif
+  return combiner == MPI_COMBINER_NAMED;
+}
+
 const Type* add_unknown(MPI_Datatype handle) {
   Type type = measured(handle);
-  int combiner = MPI_COMBINER_NAMED;
-  {
-#if MPI_VERSION >= 4
-    MPI_Count lengths[4];
-    PMPI_Type_get_envelope_c(handle, &lengths[0], &lengths[1], &lengths[2], &lengths[3], &combiner);
-#else
-    int lengths[3];
-    PMPI_Type_get_envelope(handle, &lengths[0], &lengths[1], &lengths[2], &combiner);
-#endif
-  }
-  if (combiner == MPI_COMBINER_NAMED) {
+  if (route().has_envelope != nullptr && !route().has_envelope(handle)) {
+    type.one_run = false;  // whatever it is made of
+  } else if (is_named(handle)) {
     type.predefined = true;
     type.one_run = type.size == type.extent;
     if (const Type* entry = predefined().insert(key_of(handle), type)) return entry;

@@ -36,6 +36,9 @@ struct Route {
   void (*retain_op)(MPI_Op op) = nullptr;
   void (*release_op)(MPI_Op op) = nullptr;
 
+  // Whether MPI_Type_get_envelope knows the type: an MPI makes types for itself without one. NULL: it knows all types.
+  bool (*has_envelope)(MPI_Datatype type) = nullptr;
+
   // Nonblocking forms can run in ibcoll: while one is in flight, every call of the MPI that waits ends in progress().
   bool progresses = false;
   // Operations of the program may run wherever ibcoll is advanced. Otherwise nonblocking reductions with them fall through.

@@ -33,6 +33,9 @@ void release_type(MPI_Datatype type) { OBJ_RELEASE(type); }
 void retain_op(MPI_Op op) { OBJ_RETAIN(op); }
 void release_op(MPI_Op op) { OBJ_RELEASE(op); }
 
+// Open MPI's own types, as for the collectives of intercommunicators, have no description for the user.
+bool has_envelope(MPI_Datatype type) { return type->args != nullptr || ompi_datatype_is_predefined(type); }
+
 }  // namespace
 
 void install_route() {
@@ -45,6 +48,7 @@ void install_route() {
                       .release_type = release_type,
                       .retain_op = retain_op,
                       .release_op = release_op,
+                      .has_envelope = has_envelope,
                       .progresses = true});
 }
 
