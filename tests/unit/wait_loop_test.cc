@@ -224,6 +224,9 @@ TEST(WaitLoop, TheHostHasATurnInEachSlice) {
     const auto slices = (Clock::now() - begin) / std::chrono::nanoseconds(WaitLoop::kHostSliceNs);
     EXPECT_GE(waiter.turns, 10) << mode;
     EXPECT_LE(waiter.turns, slices + 1) << mode;
+    if (mode == std::string("sleep")) {
+      EXPECT_LE(waiter.looks, 3 * slices + 100) << "it sleeps between turns";
+    }
   }
 }
 
