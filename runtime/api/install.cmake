@@ -11,7 +11,8 @@ file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 install(TARGETS ibcoll EXPORT ibcollTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/ibcoll.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
-foreach(module ibcoll_ucx ibcoll_verbs ibcoll_pmix ibcoll_mpi_openmpi ibcoll_mpi_mpich)
+foreach(module ibcoll_ucx ibcoll_verbs ibcoll_pmix ibcoll_mpi_openmpi ibcoll_mpi_mpich ibcoll_pmpi_openmpi
+               ibcoll_pmpi_mpich)
   if(TARGET ${module})
     install(TARGETS ${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
     set_property(TARGET ${module} APPEND PROPERTY INSTALL_RPATH "$ORIGIN")

@@ -19,7 +19,7 @@
 
 namespace {
 
-constexpr int kOrigin = 1 << 12, kBuffer = 1 << 16;  // ints; layouts have negative offsets
+constexpr int kOrigin = 1 << 11, kBuffer = 1 << 14;  // ints; layouts have negative offsets
 
 struct Memory {
   std::vector<int> send = std::vector<int>(kBuffer), recv = std::vector<int>(kBuffer);

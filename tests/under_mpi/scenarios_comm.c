@@ -50,12 +50,12 @@ int comm_kinds(int rank, int size) {
   return wrong;
 }
 
-/* One after the other. */
+/* TIMES, one after the other. */
 int comm_many(int rank, int size) {
   int wrong = 0;
   (void)size;
-  const char* times = getenv("TIMES");
-  for (int i = 0; i < (times != NULL ? atoi(times) : 300); ++i) {
+  const int times = atoi(getenv("TIMES"));
+  for (int i = 0; i < times; ++i) {
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     EXPECT(check_comm(comm) == 0);
@@ -68,8 +68,7 @@ int comm_many(int rank, int size) {
 int comm_alive(int rank, int size) {
   int wrong = 0, made = 0;
   (void)size;
-  const char* times = getenv("TIMES");
-  const int most = times != NULL ? atoi(times) : 100;
+  const int most = atoi(getenv("TIMES"));
   MPI_Comm* comms = malloc(sizeof *comms * (size_t)most);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   while (made < most && MPI_Comm_dup(MPI_COMM_WORLD, &comms[made]) == MPI_SUCCESS)

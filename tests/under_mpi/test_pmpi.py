@@ -14,6 +14,10 @@ BIN, LIB = BUILD / "bin", BUILD / "lib"
 COLLECTIVES = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce", "gather", "gatherv",
                "scatter", "scatterv", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan", "alltoallw"]
 
+# How many communicators, one after the other and at once.
+SWEEP = os.environ.get("IBCOLL_TEST_SWEEP") == "all"
+MANY, ALIVE = ("10000", "2000") if SWEEP else ("60", "40")
+
 # As root, Open MPI wants to be told twice; more ranks than cores need --oversubscribe. Its coll/tuned decides by what the ranks
 # do not share, and deadlocks on programs here.
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
@@ -30,7 +34,7 @@ def report(text):
 
 
 class Preloaded(unittest.TestCase):
-    mpi = None
+    mpi = operations_in_flight = None
 
     def run_ranks(self, ranks, *command, preload=(), per_rank=None, **variables):
         """`per_rank`: variables of the last rank alone."""
@@ -50,7 +54,7 @@ class Preloaded(unittest.TestCase):
         line += part(ranks - (per_rank is not None), variables)
         if per_rank is not None:
             line += [":", *part(1, {**variables, **per_rank})]
-        return subprocess.run(line, env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True, timeout=100,
+        return subprocess.run(line, env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True, timeout=600 if SWEEP else 100,
                               stdin=subprocess.DEVNULL)
 
     def assert_right(self, done, ranks):
@@ -62,12 +66,13 @@ class Preloaded(unittest.TestCase):
         self.assert_right(done, ranks)
         return done
 
-    def assert_ran(self, done, *names):
-        """In ibcoll, and never in the MPI."""
+    def assert_ran(self, done, *names, falls=None):
+        """In ibcoll, and never in the MPI, or only for the reason `falls`."""
         counts = report(done.stderr)
         for name in names:
-            self.assertGreater(counts.get(name, (0, 0, ""))[0], 0, done.stderr)
-            self.assertEqual(counts[name][1], 0, done.stderr)
+            ran, fell, reasons = counts.get(name, (0, 0, ""))
+            self.assertGreater(ran, 0, done.stderr)
+            self.assertIn(reasons, ("", f" ({falls}: {fell})"), done.stderr)
 
 
 class Cases:
@@ -80,7 +85,7 @@ class Cases:
     def test_results_of_nonblocking_ones_are_those_of_the_mpi(self):
         done = self.run_ranks(4, BIN / f"ibcoll_mpi_collectives_{self.mpi}", 3, 300, "nonblocking")
         self.assert_right(done, 4)
-        self.assert_ran(done, *COLLECTIVES)
+        self.assert_ran(done, *COLLECTIVES, falls=self.operations_in_flight)
 
     def test_kinds_of_communicators(self):
         done = self.scenario("comm_kinds", ranks=5)
@@ -90,10 +95,10 @@ class Cases:
         self.assertEqual((fell, reasons), (6, " (the communicator has one process: 3; an intercommunicator: 3)"), done.stderr)
 
     def test_many_communicators_one_after_the_other(self):
-        self.assert_ran(self.scenario("comm_many", ranks=3), "barrier", "allreduce")
+        self.assert_ran(self.scenario("comm_many", ranks=2, TIMES=MANY), "barrier", "allreduce")
 
     def test_many_communicators_at_once(self):
-        self.assert_ran(self.scenario("comm_alive", ranks=3), "barrier", "allreduce")
+        self.assert_ran(self.scenario("comm_alive", ranks=2, TIMES=ALIVE), "barrier", "allreduce")
 
     def test_communicators_that_are_never_freed(self):
         self.assert_ran(self.scenario("comm_leaked"), "barrier", "allreduce")
@@ -111,10 +116,10 @@ class Cases:
         self.assert_ran(self.scenario("data_overlap"), "allgatherv")
 
     def test_types_and_operations_freed_in_flight(self):
-        self.assert_ran(self.scenario("data_freed"), "allreduce", "bcast")
-
-    def test_errors_are_those_of_the_mpi(self):
-        self.scenario("data_errors")
+        done = self.scenario("data_freed")
+        self.assert_ran(done, "bcast")
+        if self.operations_in_flight is None:
+            self.assert_ran(done, "allreduce")
 
     def test_a_message_needs_its_sender_in_a_barrier(self):
         # Not by one copy of the receiver's.
@@ -176,7 +181,14 @@ class Cases:
 
 class OpenMpi(Cases, Preloaded):
     mpi = "openmpi"
+    operations_in_flight = None
+
+    def test_errors_are_those_of_the_mpi(self):
+        """Debian builds MPICH without checks of arguments."""
+        self.scenario("data_errors")
 
 
 class Mpich(Cases, Preloaded):
     mpi = "mpich"
+    # Why nonblocking reductions by functions of the program are the MPI's own: a thread would run them.
+    operations_in_flight = "the MPI cannot advance ibcoll while it waits"
