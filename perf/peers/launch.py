@@ -63,8 +63,9 @@ def version(name, programs, through=None):
 def libraries_for(ranks, wanted):
     """MPICH spins without yielding: with more ranks than cores a call takes as long as the scheduler's time slices, and
     a ratio to that would mean nothing."""
-    spins = ["mpich", "through"] if "mpich" in wanted and "openmpi" not in wanted else ["mpich"]
-    return [name for name in wanted if name not in spins or ranks <= cores()]
+    if "through" in wanted and "openmpi" not in wanted and ranks > cores():
+        return []
+    return [name for name in wanted if name != "mpich" or ranks <= cores()]
 
 
 def build_peer(name, directory):
