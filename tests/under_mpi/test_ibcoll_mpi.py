@@ -120,6 +120,7 @@ class Lines(Installed):
     def test_what_is_set_already_stays(self):
         self.assertEqual(self.line("mpirun", "a", OMPI_MCA_mca_base_component_path="/other")[0],
                          f"OMPI_MCA_mca_base_component_path={self.root}/lib/ibcoll/openmpi:/other")
+        self.assertEqual(self.line("mpirun", "a", **dict([self.component.split("=")]))[0], self.component)
         self.assertIn(f"{self.interposed}:libm.so.6", self.line("mpiexec.hydra", "a", LD_PRELOAD="libm.so.6"))
 
     def test_without_a_component_the_interposition_library_serves_open_mpi(self):

@@ -171,9 +171,15 @@ class OtherInstallations(Component):
 
 
 class ByIbcollMpi(Component):
-    def test_it_runs(self):
-        line = [BIN / "ibcoll_mpi", "mpirun.openmpi", "-n", "2", PROGRAM, "forms"]
+    def test_it_runs_and_traces(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        trace = Path(folder.name, "trace")
+        line = [BIN / "ibcoll_mpi", "--trace", trace, "mpirun.openmpi", "-n", "2", PROGRAM, "forms"]
         done = subprocess.run([str(word) for word in line], capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL,
                               env={**os.environ, **test_pmpi.ENVIRONMENT, "IBCOLL_MPI_VERBOSE": "1"})
         self.assertEqual((done.returncode, done.stdout), (0, "forms: ok\n"), done.stderr)
         self.assertIn("2 ranks use ibcoll", done.stderr)
+        told = subprocess.run([str(BIN / "ibcoll_trace"), str(trace)], capture_output=True, text=True, timeout=60)
+        self.assertEqual((told.returncode, told.stderr), (0, ""))
+        self.assertIn("allreduce", told.stdout)

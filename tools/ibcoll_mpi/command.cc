@@ -80,9 +80,9 @@ void for_open_mpi(Command& command, const Libraries& libraries, Launcher launche
   if (exists(libraries.component_folder() + "/mca_coll_ibcoll.so")) {
     const char* const name = "OMPI_MCA_mca_base_component_path";
     // Without SYSTEM_DEFAULT mpirun does not find its own parts.
-    const std::string before = variable(name);
-    command.environment.emplace_back(name,
-                                     libraries.component_folder() + ":" + (before.empty() ? "SYSTEM_DEFAULT" : before));
+    const std::string before = variable(name), own = libraries.component_folder();
+    const bool there = (before + ":").starts_with(own + ":");
+    command.environment.emplace_back(name, there ? before : own + ":" + (before.empty() ? "SYSTEM_DEFAULT" : before));
   } else if (const std::string library = libraries.interposition(Mpi::kOpenMpi); !library.empty()) {
     if (launcher == Launcher::kOpenMpi)
       exports.push_back("LD_PRELOAD=" + preload_with(library));
