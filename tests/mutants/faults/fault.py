@@ -37,6 +37,7 @@ LAYERING, DOCS, TOOL_PAGES, COMPARE, INSTALLED = "layering", "docs", "tool_pages
 INFO, SIM, TRACE = "info", "sim", "trace"
 FORMAT, HEADERS, TIDY = "format", "headers", "tidy"
 REMOTE, COLLECTIVES, APPS, RADIX, CLUSTER = "remote", "collectives", "apps", "radix", "cluster"
+OPEN_MPI = "open_mpi"
 SUITES = {
     UNIT: google_test("ibcoll_unit_tests"),
     SIMULATED: google_test("ibcoll_simulated_tests"),
@@ -66,6 +67,7 @@ SUITES = {
     APPS: python_test("tests/multiprocess/test_apps.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_ft", "ibcoll_nbody"),
     RADIX: python_test("tests/multiprocess/test_radix.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_radix"),
     BOOTSTRAPS: python_test("tests/bootstraps", "ibcoll_run", "ibcoll_ucx", "ibcoll_bootstrap_programs"),
+    OPEN_MPI: python_test("tests/under_mpi", "mca_coll_ibcoll", "ibcoll_mpi", "ibcoll_trace", "ibcoll_under_mpi_programs"),
     CLUSTER: python_test("tests/perf/test_cluster.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_info", "ibcoll_perf"),
 }
 # Of all kinds of messages, in a tenth of the time of all.
