@@ -9,10 +9,6 @@ namespace ibcoll::under_mpi {
 
 namespace {
 
-char* at(const void* buffer, int64_t bytes) noexcept {
-  return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(buffer) + static_cast<uintptr_t>(bytes));
-}
-
 // A type and a count of the program that make sense; NULL: they do not.
 const Type* checked(const Side& side) noexcept { return side.count < 0 ? nullptr : find_type(side.type); }
 

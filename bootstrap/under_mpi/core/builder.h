@@ -8,6 +8,11 @@
 
 namespace ibcoll::under_mpi {
 
+// So many bytes behind, or before, a buffer of the program, which may be MPI_BOTTOM.
+inline char* at(const void* buffer, int64_t bytes) noexcept {
+  return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(buffer) + static_cast<uintptr_t>(bytes));
+}
+
 class Builder {
  public:
   Builder(const Communicator& comm, const Call& call, Prepared& out) noexcept

@@ -8,14 +8,6 @@
 
 namespace ibcoll::under_mpi {
 
-namespace {
-
-char* at(const void* buffer, int64_t bytes) noexcept {
-  return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(buffer) + static_cast<uintptr_t>(bytes));
-}
-
-}  // namespace
-
 // The blocks of a side, by rank.
 struct Builder::Blocks {
   const Side& side;

@@ -9,7 +9,7 @@ namespace ibcoll::under_mpi {
 
 namespace {
 
-thread_local Arrays kept;
+thread_local Arrays kept_arrays;
 
 bool uses_arrays(Collective collective) noexcept {
   switch (collective) {
@@ -28,7 +28,7 @@ bool uses_arrays(Collective collective) noexcept {
 }  // namespace
 
 Reason Prepared::prepare(const Communicator& comm, const Call& call) {
-  if (uses_arrays(call.collective)) arrays = std::move(kept);
+  if (uses_arrays(call.collective)) arrays = std::move(kept_arrays);
   args.struct_size = sizeof args;
   args.collective =
       call.collective == Collective::kAlltoallw ? IBCOLL_ALLTOALLV : static_cast<ibcoll_collective_t>(call.collective);
@@ -36,7 +36,7 @@ Reason Prepared::prepare(const Communicator& comm, const Call& call) {
 }
 
 Prepared::~Prepared() {
-  if (arrays.recv_counts.capacity() + arrays.send_counts.capacity() > 0) kept = std::move(arrays);
+  if (arrays.recv_counts.capacity() + arrays.send_counts.capacity() > 0) kept_arrays = std::move(arrays);
 }
 
 void Prepared::unpack_all() const {

@@ -107,18 +107,18 @@ void unpack(const void* from, void* buffer, int64_t count, const Type& type) {
 
 namespace {
 
-struct Kept {
+struct KeptMemory {
   std::unique_ptr<char[]> memory;
   uint64_t bytes = 0;
 };
-thread_local Kept kept;
+thread_local KeptMemory kept_memory;
 
 }  // namespace
 
 char* Stage::reserve(uint64_t bytes) {
-  if (kept.memory && kept.bytes >= bytes) {
-    memory_ = std::move(kept.memory);
-    bytes_ = kept.bytes;
+  if (kept_memory.memory && kept_memory.bytes >= bytes) {
+    memory_ = std::move(kept_memory.memory);
+    bytes_ = kept_memory.bytes;
   } else {
     bytes_ = std::max<uint64_t>(bytes, 256);
     memory_.reset(new char[bytes_]);
@@ -127,7 +127,7 @@ char* Stage::reserve(uint64_t bytes) {
 }
 
 Stage::~Stage() {
-  if (memory_ && bytes_ <= kKeptBytes && bytes_ > kept.bytes) kept = {std::move(memory_), bytes_};
+  if (memory_ && bytes_ <= kKeptBytes && bytes_ > kept_memory.bytes) kept_memory = {std::move(memory_), bytes_};
 }
 
 }  // namespace ibcoll::under_mpi

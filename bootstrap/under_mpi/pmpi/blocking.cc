@@ -19,11 +19,14 @@ int blocking(MPI_Comm handle, const Call& call, Own own) {
 
 }  // namespace
 
+// Parameters and arguments come with their own parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define IBCOLL_BLOCKING(NAME, MAKER, PARAMETERS, MADE_FROM, ARGUMENTS)                          \
   IBCOLL_BOTH_NAMES(NAME)                                                                       \
   extern "C" int PMPI_##NAME PARAMETERS {                                                       \
     return blocking(comm, calls::MAKER MADE_FROM, [&] { return IBCOLL_NEXT(NAME) ARGUMENTS; }); \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 
 IBCOLL_BLOCKING(Barrier, barrier, (MPI_Comm comm), (), (comm))
 
