@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <chrono>
 #include <cstring>
 
 #include "runtime/base/unique_fd.h"
@@ -65,7 +66,8 @@ class UcxDoors : public testing::Test {
 
   const UniqueFd listener_ = bound_to(0);
   const uint16_t port_ = port_of(listener_.get());
-  SocketWatch watch_{1'000'000'000};
+  static constexpr Time kPatience = 1'000'000'000;
+  SocketWatch watch_{kPatience};
 };
 
 TEST_F(UcxDoors, LetRanksInOnly) {
@@ -126,6 +128,31 @@ TEST_F(UcxDoors, WhoWasQuickerThanTheFilterIsTurnedOut) {
   watch_.open_doors();
   char byte = 0;
   EXPECT_EQ(::recv(stranger.get(), &byte, 1, 0), 0) << "it is still connected";
+}
+
+// UCX gives a socket up before the peer's silence counts, and takes another one.
+TEST_F(UcxDoors, TriesToConnectInVainAreOneSilence) {
+  find_listeners();
+  watch_.set_doors(0, doors_of(port_, 1000, true));
+  watch_.open_doors();  // not to this process
+  const auto now = [] {
+    return static_cast<Time>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+  };
+  const auto try_to_connect = [&] {
+    UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    const sockaddr_in to = loopback(port_);
+    SocketWatch::connects(socket.get(), reinterpret_cast<const sockaddr*>(&to));
+    (void)::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to);
+    return socket;
+  };
+  UniqueFd socket = try_to_connect();
+  const Time begun = now();
+  EXPECT_EQ(watch_.silent_ranks(begun), std::vector<int>());
+  socket.reset();
+  while (now() <= begun + 1'000'000) {
+  }
+  socket = try_to_connect();
+  EXPECT_EQ(watch_.silent_ranks(begun + kPatience + 1), std::vector<int>{0});
 }
 
 }  // namespace

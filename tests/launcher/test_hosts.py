@@ -311,20 +311,33 @@ sh -c "$*" | python3 -c '{slowly}'
             self.assertNotIn("told to end", job.stderr.read().decode())
             self.assert_all_gone(pids)
 
-    def test_a_host_that_does_not_answer_any_more(self):
-        with self.start() as job:
-            pids = self.pids_of(job)
-            agent = self.agents(job.pid)[0]
-            os.kill(agent, signal.SIGSTOP)
-            self.assertTrue(wait_until(lambda: state(agent) == "T"))
+    def test_hosts_that_do_not_answer_any_more(self):
+        """They are given up together, whether output had come from them or not."""
+        file = self.folder / "pids"
+        program = f"echo $$ >>{file}; [ $IBCOLL_RUN_RANK -gt 0 ] || echo here; exec sleep 1000"
+        with self.started("--rsh", self.shell, "--host", "127.0.0.2,127.0.0.3,127.0.0.4", "sh", "-c", program) as job:
+            self.read_lines(job, 1)
+            self.assertTrue(wait_until(lambda: file.exists() and file.read_text(encoding="ascii").count("\n") == 3))
+            agents = [pid for pid in self.agents(job.pid)
+                      if b"FAKE_HOST=127.0.0.4" not in pathlib.Path(f"/proc/{pid}/environ").read_bytes()]
+            self.assertEqual(len(agents), 2)
+            for agent in agents:
+                os.kill(agent, signal.SIGSTOP)
+            self.assertTrue(wait_until(lambda: {state(agent) for agent in agents} == {"T"}))
             begin = time.monotonic()
             job.terminate()
+            said = b""
+            while b"does not answer" not in said:
+                said += os.read(job.stderr.fileno(), 4096) or self.fail(said)
+            if said.count(b"does not answer") < 2 and select.select([job.stderr], [], [], 1)[0]:
+                said += os.read(job.stderr.fileno(), 4096)
+            self.assertEqual(said.count(b"does not answer"), 2, said)
             self.assertEqual(job.wait(SOON), 143)
             self.assertLess(time.monotonic() - begin, SOON)
-            self.assertIn("does not answer", job.stderr.read().decode())
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(agent, signal.SIGCONT)
-            self.assert_all_gone(pids)
+            for agent in agents:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(agent, signal.SIGCONT)
+            self.assert_all_gone([int(pid) for pid in file.read_text(encoding="ascii").split()])
 
     def test_an_address_that_is_none_is_refused_everywhere(self):
         code, _, remote = self.run_remote("--address", "foo", "true")

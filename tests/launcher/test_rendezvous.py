@@ -93,6 +93,15 @@ class Exchanges(JobTest):
         self.assertLess(time.monotonic() - begin, SOON)
         self.assertRegex(errors, r"rank [013] on host \S+: rank 2 on host \S+ \(pid \d+\) exited with status 0 and took no part")
 
+    def test_a_rank_that_has_ended_before_the_others_come(self):
+        gate = self.folder / "gate"
+        program = (f"case $IBCOLL_RUN_RANK in 1) echo $$ >{gate}.new; exec mv {gate}.new {gate};; "
+                   f"*) while ! [ -e {gate} ]; do sleep 0.02; done; read pid <{gate}; "
+                   f"while grep -q ' [RSD] ' /proc/$pid/stat; do sleep 0.02; done 2>/dev/null; exec {tool(PROBE)};; esac")
+        code, _, errors = self.run_job("-n", 3, "sh", "-c", program)
+        self.assertEqual(code, 3)
+        self.assertRegex(errors, r"rank [02] on host \S+: rank 1 on host \S+ \(pid \d+\) exited with status 0 and took no part")
+
     def test_a_rank_that_ends_once_it_has_given(self):
         """The others are told of its end while they wait in that exchange, and complete it all the same."""
         gate = self.folder / "gate"

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -73,6 +74,26 @@ TEST(ProcessWatch, TellsOfAnEnd) {
   EXPECT_EQ(watch.ended(), std::vector<int>{4});
   EXPECT_TRUE(watch.ended().empty());
   EXPECT_TRUE(watch.alive(3));
+}
+
+// The same number is another process there.
+TEST(ProcessWatch, ANamespaceOfProcessesIsAMachineOfItsOwn) {
+  enum Outcome { kAnother, kSame, kRefused };
+  const uint64_t own = ProcessId::own().machine;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) ::_exit(kRefused);
+    const pid_t first = ::fork();  // the first process there
+    if (first == 0) ::_exit(ProcessId::own().machine == own ? kSame : kAnother);
+    int ended = 0;
+    ::_exit(::waitpid(first, &ended, 0) == first && WIFEXITED(ended) ? WEXITSTATUS(ended) : kRefused);
+  }
+  int ended = 0;
+  ASSERT_EQ(::waitpid(child, &ended, 0), child);
+  ASSERT_TRUE(WIFEXITED(ended)) << ended;
+  if (WEXITSTATUS(ended) == kRefused) GTEST_SKIP() << "this machine does not let a process have namespaces of its own";
+  EXPECT_EQ(WEXITSTATUS(ended), kAnother);
 }
 
 TEST(ProcessWatch, ForgetsOneOfSeveral) {
