@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What only ranks that are processes show: ends of ranks, machines and strangers, host programs."""
 
-from .fault import BOOTSTRAPS, FAILURES, REMOTE, UNIT, Fault
+from .fault import BOOTSTRAPS, CONFORMANCE, FAILURES, REMOTE, UNIT, Fault
 
 WINDOWS = "*DeadWindows*"
 NEVER_COMES = "InsideMpi.test_a_rank_that_never_comes_is_given_up_after_the_timeout"
@@ -44,7 +44,7 @@ FAULTS = [
           UNIT, "Topology*"),
     Fault("process_ids_of_other_namespaces", "runtime/machine/process_watch.cc",
           "boot + std::to_string(processes.st_ino)", "boot",
-          REMOTE, "*RemoteDeath*"),
+          UNIT, "ProcessWatch*"),
     Fault("silent_host_is_not_named", "runtime/ucx/socket_watch.cc",
           "socket.peer) == silent_hosts_.end())", "socket.peer) != silent_hosts_.end())",
           REMOTE, "*SilentHost*"),
@@ -56,10 +56,11 @@ FAULTS = [
           REMOTE, "*SilentHost*"),
     Fault("each_try_to_connect_has_its_own_time", "runtime/ucx/socket_watch.cc",
           "return now - since->second > patience_;", "return now - std::max(since->second, socket.since) > patience_;",
-          REMOTE, "*SilentHost*"),
+          CONFORMANCE, "UcxDoors*"),
     Fault("a_busy_rank_is_silent", "runtime/ucx/socket_watch.cc",
           "    socket.unanswered_since = 0;\n    return false;\n", "    socket.unanswered_since = 0;\n",
-          REMOTE, "Remote*"),
+          REMOTE, "Remote*",
+          same="the time since which something is unanswered begins anew, and is asked for below"),
     Fault("door_asks_where_a_packet_goes", "runtime/ucx/tcp_sockets.cc",
           "SKF_NET_OFF) + (ipv4 ? 12 : 8);", "SKF_NET_OFF) + (ipv4 ? 16 : 24);",
           REMOTE, "Strangers*"),
