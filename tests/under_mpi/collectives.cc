@@ -193,7 +193,7 @@ void reduce(Case& one, MPI_Op composing, MPI_Op adding, Memory& ours, Memory& th
   } else {
     chosen = all[static_cast<size_t>(one.reduction)];
   }
-  const int n = one.elements * (one.big && !of_program ? 64 : 1);
+  const int n = one.elements * (!one.big ? 1 : of_program ? 8 : 64);
   const bool root = one.rank == one.root;
   std::vector<int> shares;
   for (int i = 0; i < one.size; ++i) shares.push_back(one.between(0, i));

@@ -97,7 +97,12 @@ int data_freed(int rank, int size) {
     MPI_Type_free(&spread);
     MPI_Op_free(&add);
     EXPECT(spread == MPI_DATATYPE_NULL && add == MPI_OP_NULL);
+    /* Another type that may take the place of the first. */
+    MPI_Datatype other;
+    MPI_Type_vector(2, 1, 3, MPI_INT, &other);
+    MPI_Type_commit(&other);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_Type_free(&other);
     for (int k = 0; k < 6; ++k) {
       EXPECT(sums[k] == (k % 2 == 0 ? size * (size - 1) / 2 : -2));
       EXPECT(copies[k] == (k % 2 == 0 ? size - 1 : -3));

@@ -59,12 +59,14 @@ class LaidOut {
   char* first_;
 };
 
+constexpr int64_t kPartBytes = 4096;
+
 // Packed operands of a type with gaps, or in no order of MPI's.
 void reduce_packed(const char* in, char* inout, int64_t count, const OperationCall& call) {
   const Type& type = *call.type;
   // Where elements interlace each is laid out alone.
   const int64_t at_once =
-      type.extent >= type.true_extent && type.extent > 0 ? std::clamp<int64_t>(65536 / type.extent, 1, count) : 1;
+      type.extent >= type.true_extent && type.extent > 0 ? std::clamp<int64_t>(kPartBytes / type.extent, 1, count) : 1;
   const LaidOut left(type, at_once), right(type, at_once);
   for (int64_t done = 0; done < count; done += at_once) {
     const int64_t now = std::min(at_once, count - done);

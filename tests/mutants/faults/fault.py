@@ -38,6 +38,7 @@ INFO, SIM, TRACE = "info", "sim", "trace"
 FORMAT, HEADERS, TIDY = "format", "headers", "tidy"
 REMOTE, COLLECTIVES, APPS, RADIX, CLUSTER = "remote", "collectives", "apps", "radix", "cluster"
 OPEN_MPI = "open_mpi"
+PMPI = "pmpi"
 SUITES = {
     UNIT: google_test("ibcoll_unit_tests"),
     SIMULATED: google_test("ibcoll_simulated_tests"),
@@ -68,6 +69,8 @@ SUITES = {
     RADIX: python_test("tests/multiprocess/test_radix.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_radix"),
     BOOTSTRAPS: python_test("tests/bootstraps", "ibcoll_run", "ibcoll_ucx", "ibcoll_bootstrap_programs"),
     OPEN_MPI: python_test("tests/under_mpi", "mca_coll_ibcoll", "ibcoll_mpi", "ibcoll_trace", "ibcoll_under_mpi_programs"),
+    PMPI: python_test("tests/under_mpi/test_pmpi.py", "ibcoll_ucx", "ibcoll_pmpi_openmpi", "ibcoll_pmpi_mpich",
+                      "ibcoll_under_mpi_programs"),
     CLUSTER: python_test("tests/perf/test_cluster.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_info", "ibcoll_perf"),
 }
 # Of all kinds of messages, in a tenth of the time of all.
