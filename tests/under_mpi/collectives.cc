@@ -36,7 +36,7 @@ struct Case {
     root = static_cast<int>(shared_chance() % static_cast<unsigned>(size));
     elements = shared_chance() % 4 == 0 ? 0 : static_cast<int>(shared_chance() % 12);
     in_place = shared_chance() % 3 == 0;
-    big = shared_chance() % 16 == 0;
+    big = shared_chance() % 4 == 0;
     reduction = static_cast<int>(shared_chance() % 24);
     layout = 1 + static_cast<int>(shared_chance() % (kLayouts - 1));
     counts.resize(static_cast<size_t>(size) * static_cast<size_t>(size));

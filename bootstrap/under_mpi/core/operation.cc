@@ -59,7 +59,7 @@ class LaidOut {
   char* first_;
 };
 
-constexpr int64_t kPartBytes = 4096;
+constexpr int64_t kPartBytes = 2048;
 
 // Packed operands of a type with gaps, or in no order of MPI's.
 void reduce_packed(const char* in, char* inout, int64_t count, const OperationCall& call) {
