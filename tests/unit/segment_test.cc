@@ -146,6 +146,25 @@ TEST_F(SegmentTest, APairThatHasItsMemoryCostsNoSystemCall) {
   EXPECT_EQ(status, 0);
 }
 
+// Teams come and go at the same places.
+TEST_F(SegmentTest, PagesThatHaveTheirMemoryCostNoSystemCall) {
+  Result<uint64_t> offset = segment_->reserve(kMegabyte);
+  ASSERT_TRUE(offset.ok());
+  const uint64_t page = *offset + 5 * kSegmentPage;
+  ASSERT_TRUE(segment_->back(page, 2 * kSegmentPage).ok() && segment_->back(page + 10 * kSegmentPage, 1).ok());
+  int status = 1;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (int fd = 3; fd < 100; ++fd) ::close(fd);
+    const auto has = [&](uint64_t from, uint64_t bytes) { return segment_->back(from, bytes).ok(); };
+    const bool all = has(page, 2 * kSegmentPage) && has(page + kSegmentPage, 1) && has(page + 10 * kSegmentPage, 1);
+    const bool more = has(page, 3 * kSegmentPage) || has(page - kSegmentPage, 1) || has(page + 11 * kSegmentPage, 1);
+    ::_exit(all && !more ? 0 : 1);
+  }
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(SegmentTest, HasRoomForAThousandWindows) {
   constexpr uint64_t kWindow = 18'700'000;  // of 16 ranks
   for (int i = 0; i < 1000; ++i) {
