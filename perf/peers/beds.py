@@ -95,10 +95,10 @@ def emulated_node_cpus(nodes):
 
 
 @contextlib.contextmanager
-def bed_of(options):
-    """Where the ranks run. The nodes of perf/cluster are those that are up, or exist for as long as this takes."""
+def bed_of(options, **more):
+    """Where the ranks run; `more`: fields of the Bed. The nodes of perf/cluster are those that are up, or exist for as long as this takes."""
     if not options.cluster:
-        yield Bed(options.nodes, None, options.tcp_alone, options.through, options.build)
+        yield Bed(options.nodes, tcp_alone=options.tcp_alone, **more)
         return
     cluster_nodes.require_rights()
     nodes = cluster_nodes.Nodes()
@@ -110,7 +110,7 @@ def bed_of(options):
         if not state:
             cluster_nodes.run(str(cluster_nodes.COMMAND), "up", str(options.cluster),
                               patience=cluster_nodes.PATIENCE_FOR_ALL)
-        yield Bed(options.cluster, nodes, options.tcp_alone, options.through, options.build)
+        yield Bed(options.cluster, nodes, options.tcp_alone, **more)
     finally:
         if not state:
             cluster_nodes.run(str(cluster_nodes.COMMAND), "down", patience=cluster_nodes.PATIENCE_FOR_ALL)

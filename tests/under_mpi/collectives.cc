@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Random calls of every collective: by MPI_X, and by the MPI's own function with the same arguments. What they leave in memory,
-// gaps included, must be the same. `collectives SEED CASES [nonblocking] [results]`. results: prints a digest of each result, to
-// compare with that of another run, for where no function of the program reaches the MPI's own.
+// gaps included, must be the same. `collectives SEED CASES [nonblocking] [FOLDER]`. Into a file FOLDER/RANK go digests of the
+// results, to compare with those of another run, for where no function of the program reaches the MPI's own.
 #include <mpi.h>
 
 #include <algorithm>
@@ -243,13 +243,12 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   const auto seed = static_cast<unsigned>(std::atoi(argv[1]));
   const int cases = std::atoi(argv[2]);
-  bool results = false;
-  for (int i = 3; i < argc; ++i) {
-    nonblocking = nonblocking || std::string(argv[i]) == "nonblocking";
-    results = results || std::string(argv[i]) == "results";
-  }
+  std::string folder;
+  for (int i = 3; i < argc; ++i)
+    std::string(argv[i]) == "nonblocking" ? void(nonblocking = true) : void(folder = argv[i]);
   int rank = 0, wrong = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  std::FILE* const results = folder.empty() ? nullptr : std::fopen((folder + "/" + std::to_string(rank)).c_str(), "w");
   MPI_Comm comms[3] = {MPI_COMM_WORLD, MPI_COMM_NULL, MPI_COMM_NULL};
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &comms[1]);
   MPI_Comm_dup(MPI_COMM_WORLD, &comms[2]);
@@ -278,12 +277,14 @@ int main(int argc, char** argv) {
       std::printf("rank %d: case %d (what %d, %d ranks, root %d, elements %d, in place %d, reduction %d, layout %d)\n",
                   rank, number, one.what, one.size, one.root, one.elements, one.in_place, one.reduction, one.layout);
     }
-    if (results) {
+    if (results != nullptr) {
       const std::string_view memory(reinterpret_cast<const char*>(ours.recv.data()), ours.recv.size() * sizeof(int));
-      std::printf("rank %d: case %d (what %d): %zx\n", rank, number, one.what, std::hash<std::string_view>{}(memory));
+      std::fprintf(results, "rank %d: case %d (what %d): %zx\n", rank, number, one.what,
+                   std::hash<std::string_view>{}(memory));
     }
     std::fflush(stdout);
   }
+  if (results != nullptr && std::fclose(results) != 0) ++wrong;
   std::printf("rank %d: %d of %d wrong\n", rank, wrong, cases);
   MPI_Op_free(&composing);
   MPI_Op_free(&adding);
