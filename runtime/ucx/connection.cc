@@ -162,7 +162,9 @@ void Transport::fail(Peer& peer) {
 
 void Transport::report_failure(Peer& peer) {
   if (!peer.failure.empty()) return;
-  const std::string silence = sockets_ ? sockets_->silence_of(peer.rank) : std::string();
+  // The kernel's keepalive may find it before this transport looks.
+  const bool timed_out = peer.error == UCS_ERR_ENDPOINT_TIMEOUT;
+  const std::string silence = sockets_ ? sockets_->silence_of(peer.rank, timed_out) : std::string();
   peer.lacks = peer.lacks && !peer.left && silence.empty();
   if (peer.lacks)
     peer.failure = fmt::format("ucx: {}", ucs_status_string(peer.error));

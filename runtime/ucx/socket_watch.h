@@ -58,8 +58,8 @@ class SocketWatch {
   // Takes new sockets, too. Ranks to which a connection is silent; one that leads to nobody knows whom is shut down at
   // once.
   std::vector<int> silent_ranks(Time now);
-  // Why, for the report of its loss; empty: its host is not known to be silent.
-  std::string silence_of(int rank) const;
+  // Why, for the report of its loss; empty: its host is not known to be silent. `timed_out`: the kernel has found that.
+  std::string silence_of(int rank, bool timed_out) const;
   const std::string& doors_text() const { return doors_text_; }
 
  private:
