@@ -70,8 +70,9 @@ class Route(unittest.TestCase):
 class Scalapack:
     """Testers of linear algebra on grids of processes. Each grid has communicators for its rows and columns.
 
-    Without those whose own ranks do not always agree on the next collective: xdllt hangs in most runs of Open MPI alone,
-    xslu wherever a library is preloaded, though it leaves all calls to the MPI."""
+    Without those whose ranks do not always agree on the next collective. xdllt hangs in most runs of Open MPI alone. xslu
+    hangs in most runs with the interposition library, with IBCOLL_MPI=off as well; in Open MPI alone it passes, though
+    pslacon branches there on a variable of psgerfs that was never set (so valgrind)."""
 
     GRIDS = "gblu dblu dtlu inv ls qr brd hrd trd nep pbllt ptllt".split()
 
