@@ -43,13 +43,12 @@ void Context::write_trace() noexcept {
 }
 
 Status Context::open(const ibcoll_bootstrap_t* callbacks) {
-  in_host_ = callbacks && callbacks->progress;
+  host_ = Host::of(callbacks);
   const Status settings = read_settings();
   if (!settings.ok() && !callbacks) return settings;  // a launcher tells the others that this rank has not come
   Result<std::unique_ptr<Bootstrap>> bootstrap = make_bootstrap(callbacks);
   if (!bootstrap.ok()) return bootstrap.status();
   bootstrap_ = std::move(*bootstrap);
-  host_ = Host::of(callbacks);
   set_log_rank(size() > 1 ? rank() : -1);
   if (callbacks)
     if (Status all = agree(*bootstrap_, settings); !all.ok()) return all;
@@ -87,7 +86,7 @@ Status Context::read_settings() {
                     : scheme == "zero_copy" ? IBCOLL_SCHEME_ZERO_COPY
                                             : IBCOLL_SCHEME_AUTO;
   const std::string& overlap = config_.text("IBCOLL_CHECK_OVERLAP");
-  overlap_ = overlap == "off" || (overlap == "auto" && in_host_) ? Overlap::kAllowed : Overlap::kRefused;
+  overlap_ = overlap == "off" || (overlap == "auto" && in_host()) ? Overlap::kAllowed : Overlap::kRefused;
   deterministic_ = config_.boolean("IBCOLL_DETERMINISTIC");
   area_bytes_ = config_.bytes("IBCOLL_SHM_SLOT_BYTES") / 64 * 64;
   return {};

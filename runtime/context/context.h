@@ -172,6 +172,8 @@ class Context {
   // Collective over the parent, whose ranks are `parent_jobs`; `self`: rank of the parent. NULL: not a member.
   Result<std::unique_ptr<TeamHandle>> form_team(uint64_t epoch, const Members& members,
                                                 const std::vector<int>& parent_jobs, int self, const Gather& gather);
+  // nullptr where this rank is not a member.
+  Result<TeamHandle*> keep_team(Result<std::unique_ptr<TeamHandle>> made);
   Result<std::unique_ptr<TeamHandle>> build_team(uint64_t epoch, Placement placement, int rank, uint64_t window_offset,
                                                  LoneWindow lone_window, bool may_copy);
   Status allocate_window(uint64_t tag, int locals, uint64_t& offset);
@@ -194,7 +196,6 @@ class Context {
   Job job_;
   uint64_t area_bytes_ = 0;
   ibcoll_scheme_t default_scheme_ = IBCOLL_SCHEME_AUTO;
-  bool in_host_ = false;                     // ibcoll_bootstrap_t.progress
   Overlap overlap_ = Overlap::kRefused;      // of receive blocks
   bool deterministic_ = false;               // reductions give the same bits in every run
   std::array<Forced, kCollectives> forced_;  // by IBCOLL_<COLLECTIVE>

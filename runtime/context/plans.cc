@@ -20,8 +20,6 @@ const uint64_t* known_sizes(const Args& args) noexcept {
   return row.reduces() ? args.send.counts : args.recv.counts;
 }
 
-size_t memory_of(const Plan& plan) noexcept { return plan.request->exchange().arena().bytes(); }
-
 }  // namespace
 
 PlanKey::PlanKey(const Args& args, ibcoll_scheme_t scheme, int p) noexcept
@@ -70,8 +68,8 @@ Plan* Plans::add(std::unique_ptr<Plan> plan, Plan::Use use) noexcept {
 
 void Plans::give_back(Plan& plan) noexcept {
   plan.request->unbind();
-  const size_t bytes = memory_of(plan);
-  if (!plan.kept || bytes > kMostIdleBytes) return remove(plan);
+  plan.idle_bytes = plan.request->exchange().arena().bytes();
+  if (!plan.kept || plan.idle_bytes > kMostIdleBytes) return remove(plan);
   set_use(plan, Plan::Use::kIdle);
   while (count(Plan::Use::kIdle) > kMostIdle || idle_bytes_ > kMostIdleBytes) remove(*least_recent_);
 }
@@ -94,7 +92,7 @@ void Plans::set_use(Plan& plan, Plan::Use use) noexcept {
   if (plan.use == Plan::Use::kIdle) {
     (plan.more_recent ? plan.more_recent->less_recent : most_recent_) = plan.less_recent;
     (plan.less_recent ? plan.less_recent->more_recent : least_recent_) = plan.more_recent;
-    idle_bytes_ -= memory_of(plan);
+    idle_bytes_ -= plan.idle_bytes;
   }
   --counts_[static_cast<size_t>(plan.use)];
   plan.use = use;
@@ -104,7 +102,7 @@ void Plans::set_use(Plan& plan, Plan::Use use) noexcept {
   plan.less_recent = most_recent_;
   (most_recent_ ? most_recent_->more_recent : least_recent_) = &plan;
   most_recent_ = &plan;
-  idle_bytes_ += memory_of(plan);
+  idle_bytes_ += plan.idle_bytes;
 }
 
 void Plans::remove(Plan& plan) noexcept {

@@ -48,6 +48,7 @@ struct Plan : RequestHandle {
   const uint64_t digest;
   Use use = Use::kIdle;
   bool kept = true;             // false: the call demands an algorithm of its own, so no other call takes it
+  size_t idle_bytes = 0;        // of memory, while idle
   Plan* next = nullptr;         // of the same bucket
   Plan* more_recent = nullptr;  // idle ones, by their last use
   Plan* less_recent = nullptr;

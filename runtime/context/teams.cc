@@ -212,26 +212,26 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
                     std::move(lone_window), may_copy);
 }
 
-Result<TeamHandle*> Context::make_team(TeamHandle& parent, const Members& members, uint64_t epoch,
-                                       std::unique_lock<std::mutex>& guard) {
-  Team& from = *parent.team;
-  if (from.refuses()) return from.refusal();
-  const auto all = [&](ConstBytes mine, Bytes theirs) { return exchange(parent, mine, theirs, guard); };
-  Result<std::unique_ptr<TeamHandle>> made = form_team(epoch, members, from.placement().job_ranks(), from.rank(), all);
+Result<TeamHandle*> Context::keep_team(Result<std::unique_ptr<TeamHandle>> made) {
   if (!made.ok()) return made.status();
   if (!*made) return static_cast<TeamHandle*>(nullptr);
   teams_.push_back(std::move(*made));
   return teams_.back().get();
 }
 
+Result<TeamHandle*> Context::make_team(TeamHandle& parent, const Members& members, uint64_t epoch,
+                                       std::unique_lock<std::mutex>& guard) {
+  Team& from = *parent.team;
+  if (from.refuses()) return from.refusal();
+  const auto all = [&](ConstBytes mine, Bytes theirs) { return exchange(parent, mine, theirs, guard); };
+  return keep_team(form_team(epoch, members, from.placement().job_ranks(), from.rank(), all));
+}
+
 Result<TeamHandle*> Context::make_team_of_members(const std::vector<int>& jobs, int self, Status refusal,
                                                   uint64_t epoch, const Gather& gather) {
   Members members{std::vector<int>(jobs.size()), true, std::move(refusal)};
   std::iota(members.ranks.begin(), members.ranks.end(), 0);
-  Result<std::unique_ptr<TeamHandle>> made = form_team(epoch, members, jobs, self, gather);
-  if (!made.ok()) return made.status();
-  teams_.push_back(std::move(*made));
-  return teams_.back().get();
+  return keep_team(form_team(epoch, members, jobs, self, gather));
 }
 
 void Context::free_team(TeamHandle& team) {

@@ -41,7 +41,7 @@ bool Team::tell_abort(int peer) noexcept {
   return send(peer, note, abort_text(failure_.status()));
 }
 
-// Tries each rank that is not told yet and can be reached, once.
+// Tries to notify each rank that can be reached and was not notified yet, once.
 void Team::tell_failure() noexcept {
   failure_.tell([this](int peer) {
     const int job = job_rank(peer);

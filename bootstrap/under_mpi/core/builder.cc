@@ -7,13 +7,6 @@
 
 namespace ibcoll::under_mpi {
 
-namespace {
-
-// A type and a count of the program that make sense; NULL: they do not.
-const Type* checked(const Side& side) noexcept { return side.count < 0 ? nullptr : find_type(side.type); }
-
-}  // namespace
-
 Reason Builder::build() {
   switch (call_.collective) {
     case Collective::kBarrier:
@@ -21,11 +14,11 @@ Reason Builder::build() {
     case Collective::kBcast:
       return bcast();
     case Collective::kAllgather:
-      return allgather();
+      return from_all(1);
     case Collective::kAllgatherv:
       return allgatherv();
     case Collective::kAlltoall:
-      return alltoall();
+      return from_all(size_);
     case Collective::kAlltoallv:
     case Collective::kAlltoallw:
       return alltoallv();
@@ -80,43 +73,24 @@ Reason Builder::bcast() {
   return Reason::kNone;
 }
 
-Reason Builder::allgather() {
+// allgather and alltoall: from each rank a block comes in; what goes out is one block for all, or one for each.
+Reason Builder::from_all(int sent_blocks) {
   const Type* type = checked(call_.recv);
   if (type == nullptr) return Reason::kBadArguments;
   const int64_t count = call_.recv.count, block = count * type->size;
   args_.bytes = static_cast<uint64_t>(block);
   out_.bytes = args_.bytes * static_cast<uint64_t>(size_);
   if (refused_alias()) return Reason::kBadArguments;
-  Input own;
+  Input input;
   if (in_place()) {
     args_.send = IBCOLL_IN_PLACE;
-    own = {at(call_.recv.buffer, rank_ * count * type->extent), count, rank_ * block};
+    input = sent_blocks == 1 ? own_block(count, *type) : Input{call_.recv.buffer, count * size_, 0};
   } else {
     const Type* sent = checked(call_.send);
     if (sent == nullptr || call_.send.count * sent->size != block) return Reason::kBadArguments;
-    send_run(call_.send.buffer, call_.send.count, *sent);
+    send_run(call_.send.buffer, call_.send.count * sent_blocks, *sent);
   }
-  receive_run(const_cast<void*>(call_.recv.buffer), count * size_, *type, own);
-  return Reason::kNone;
-}
-
-Reason Builder::alltoall() {
-  const Type* type = checked(call_.recv);
-  if (type == nullptr) return Reason::kBadArguments;
-  const int64_t count = call_.recv.count, block = count * type->size;
-  args_.bytes = static_cast<uint64_t>(block);
-  out_.bytes = args_.bytes * static_cast<uint64_t>(size_);
-  if (refused_alias()) return Reason::kBadArguments;
-  Input all;
-  if (in_place()) {
-    args_.send = IBCOLL_IN_PLACE;
-    all = {call_.recv.buffer, count * size_, 0};
-  } else {
-    const Type* sent = checked(call_.send);
-    if (sent == nullptr || call_.send.count * sent->size != block) return Reason::kBadArguments;
-    send_run(call_.send.buffer, call_.send.count * size_, *sent);
-  }
-  receive_run(const_cast<void*>(call_.recv.buffer), count * size_, *type, all);
+  receive_run(const_cast<void*>(call_.recv.buffer), count * size_, *type, input);
   return Reason::kNone;
 }
 
@@ -141,7 +115,7 @@ Reason Builder::gather() {
   Input own;
   if (in_place()) {
     args_.send = IBCOLL_IN_PLACE;
-    own = {at(call_.recv.buffer, rank_ * count * type->extent), count, rank_ * block};
+    own = own_block(count, *type);
   } else {
     send_run(call_.send.buffer, call_.send.count, *sent);
   }

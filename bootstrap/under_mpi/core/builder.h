@@ -22,9 +22,8 @@ class Builder {
 
  private:
   Reason bcast();
-  Reason allgather();
+  Reason from_all(int sent_blocks);
   Reason allgatherv();
-  Reason alltoall();
   Reason alltoallv();
   Reason gather();
   Reason gatherv();
@@ -42,6 +41,10 @@ class Builder {
     int64_t offset = 0;
   };
   void receive_run(void* buffer, int64_t count, const Type& type, Input input);
+  // This rank's own block of `count` elements, in place among the blocks to receive.
+  Input own_block(int64_t count, const Type& type) const noexcept {
+    return {at(call_.recv.buffer, rank_ * count * type.extent), count, rank_ * count * type.size};
+  }
   // A block per rank.
   enum class InPlace { kNo, kOwnBlock, kAllBlocks };
   Reason send_blocks(const Side& side);
@@ -54,6 +57,8 @@ class Builder {
   // Operand and result, of `in` and `out` elements.
   void operands(const Operation& operation, const Type& type, int64_t in, int64_t out, bool receives);
 
+  // The type of a side whose count makes sense; NULL: they do not.
+  static const Type* checked(const Side& side) noexcept { return side.count < 0 ? nullptr : find_type(side.type); }
   bool in_place() const noexcept { return call_.send.buffer == MPI_IN_PLACE; }
   bool root_is_valid() const noexcept { return call_.root >= 0 && call_.root < size_; }
   bool is_root() const noexcept { return rank_ == call_.root; }

@@ -110,8 +110,8 @@ Reason Builder::allgatherv() {
     args_.send = IBCOLL_IN_PLACE;
     return Reason::kNone;
   }
-  const Type* sent = find_type(call_.send.type);
-  if (sent == nullptr || call_.send.count < 0) return Reason::kBadArguments;
+  const Type* sent = checked(call_.send);
+  if (sent == nullptr) return Reason::kBadArguments;
   if (static_cast<uint64_t>(call_.send.count * sent->size) != args_.recv_counts[rank_]) return Reason::kBadArguments;
   send_run(call_.send.buffer, call_.send.count, *sent);
   return Reason::kNone;
@@ -139,8 +139,8 @@ Reason Builder::gatherv() {
     args_.bytes = args_.recv_counts[rank_];
     return Reason::kNone;
   }
-  const Type* sent = find_type(call_.send.type);
-  if (sent == nullptr || call_.send.count < 0) return Reason::kBadArguments;
+  const Type* sent = checked(call_.send);
+  if (sent == nullptr) return Reason::kBadArguments;
   args_.bytes = static_cast<uint64_t>(call_.send.count * sent->size);
   if (is_root() && args_.bytes != args_.recv_counts[rank_]) return Reason::kBadArguments;
   out_.bytes = std::max(out_.bytes, args_.bytes);
@@ -162,8 +162,8 @@ Reason Builder::scatterv() {
     args_.bytes = args_.send_counts[rank_];
     return Reason::kNone;
   }
-  const Type* type = find_type(call_.recv.type);
-  if (type == nullptr || call_.recv.count < 0) return Reason::kBadArguments;
+  const Type* type = checked(call_.recv);
+  if (type == nullptr) return Reason::kBadArguments;
   args_.bytes = static_cast<uint64_t>(call_.recv.count * type->size);
   if (is_root() && args_.bytes != args_.send_counts[rank_]) return Reason::kBadArguments;
   out_.bytes = std::max(out_.bytes, args_.bytes);

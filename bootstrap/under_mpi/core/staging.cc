@@ -69,6 +69,19 @@ void unpack_part(const char* from, int64_t bytes, char* to, int64_t count, MPI_D
 #endif
 }
 
+// Calls part(address, handle, elements before it, elements) for elements at `buffer`, which may be MPI_BOTTOM.
+template <typename Part>
+void each_part(const void* buffer, int64_t count, const Type& type, Part part) {
+  const auto all = [&](const void* address, MPI_Datatype handle) {
+    in_parts(count, type, [&](int64_t first, int64_t now) {
+      part(static_cast<const char*>(address) + first * type.extent, handle, first, now);
+    });
+  };
+  if (buffer != MPI_BOTTOM) return all(buffer, type.handle);
+  const Rebased rebased(type);
+  all(rebased.base(), rebased.handle());
+}
+
 }  // namespace
 
 void pack(const void* buffer, int64_t count, const Type& type, void* to) {
@@ -77,15 +90,9 @@ void pack(const void* buffer, int64_t count, const Type& type, void* to) {
     std::memcpy(to, static_cast<const char*>(buffer) + type.true_lb, static_cast<size_t>(count * type.size));
     return;
   }
-  const auto all = [&](const void* address, MPI_Datatype handle) {
-    in_parts(count, type, [&](int64_t first, int64_t now) {
-      pack_part(static_cast<const char*>(address) + first * type.extent, now, handle,
-                static_cast<char*>(to) + first * type.size, now * type.size);
-    });
-  };
-  if (buffer != MPI_BOTTOM) return all(buffer, type.handle);
-  const Rebased rebased(type);
-  all(rebased.base(), rebased.handle());
+  each_part(buffer, count, type, [&](const char* address, MPI_Datatype handle, int64_t first, int64_t now) {
+    pack_part(address, now, handle, static_cast<char*>(to) + first * type.size, now * type.size);
+  });
 }
 
 void unpack(const void* from, void* buffer, int64_t count, const Type& type) {
@@ -94,15 +101,10 @@ void unpack(const void* from, void* buffer, int64_t count, const Type& type) {
     std::memcpy(static_cast<char*>(buffer) + type.true_lb, from, static_cast<size_t>(count * type.size));
     return;
   }
-  const auto all = [&](void* address, MPI_Datatype handle) {
-    in_parts(count, type, [&](int64_t first, int64_t now) {
-      unpack_part(static_cast<const char*>(from) + first * type.size, now * type.size,
-                  static_cast<char*>(address) + first * type.extent, now, handle);
-    });
-  };
-  if (buffer != MPI_BOTTOM) return all(buffer, type.handle);
-  const Rebased rebased(type);
-  all(rebased.base(), rebased.handle());
+  each_part(buffer, count, type, [&](const char* address, MPI_Datatype handle, int64_t first, int64_t now) {
+    unpack_part(static_cast<const char*>(from) + first * type.size, now * type.size, const_cast<char*>(address), now,
+                handle);
+  });
 }
 
 namespace {
