@@ -15,6 +15,8 @@ namespace {
 
 constexpr Time kBetweenLooks = 50 * kMillisecond;  // at the port
 constexpr uint32_t kFewestLooks = 10;
+constexpr std::string_view kNoAnswer =
+    "it does not answer any more (transport retry counter exceeded); has its process ended, or its link?";
 constexpr Time kBusyFactor = 2;  // a peer that computes answers after so many times of what a device tries
 
 }  // namespace
@@ -26,8 +28,7 @@ Time Transport::time_to_answer() const { return kBusyFactor * patience() + 2 * c
 void Transport::check_greeted(Time time) {
   for (Peer* peer : std::vector(greeted_)) {
     if (peer->liveness.is_overdue(time))
-      fail(*peer,
-           "it does not answer any more (transport retry counter exceeded); has its process ended, or its link?");
+      fail(*peer, port_state_ != IBV_PORT_ACTIVE ? port_failure() : std::string(kNoAnswer));
     else if (!peer->liveness.has_deadline() && port_stays_down())
       fail(*peer, port_failure());
   }

@@ -88,6 +88,15 @@ TEST_F(FaultTest, APortThatStaysDownLosesThePeer) {
   EXPECT_EQ(lack(*world, 0, 1), IBCOLL_OK) << "the other end of the cable may have failed";
 }
 
+// The device gave up before the port had been down for that time, and nobody answers a greeting after it.
+TEST_F(FaultTest, APortThatIsDownWhenNobodyAnswersIsTheReason) {
+  auto world = make_connected(2, {kSoon});
+  ASSERT_TRUE(world);
+  rank(0).traits.port = IBV_PORT_DOWN;
+  rank(0).faults.execute = [](const ibv_send_wr&) { return Outcome{IBV_WC_RETRY_EXC_ERR}; };
+  expect_loss(*world, 0, "the port fake_0:1 is down; check the cable", false);
+}
+
 TEST_F(FaultTest, APortThatComesBackLosesNobody) {
   auto world = make_connected(2);
   ASSERT_TRUE(world);

@@ -297,13 +297,12 @@ void stuck(Rank& self) {
 }
 
 // Four ranks on two nodes. Ranks 1 and 3 lead none, so they are not connected yet. In the first call data passes between
-// these two only (IBCOLL_ALLTOALLV=direct). Rank 3 connects; the others stay away until somebody continues them (SIGCONT).
+// these two only (IBCOLL_ALLTOALLV=direct). Each rank stays away until somebody continues it (SIGCONT).
 void first_call_is_late(Rank&) {
   ibcoll_context_t context = nullptr;
   if (!expect_ok(ibcoll_context_create(nullptr, &context), "ibcoll_context_create")) return;
   const int rank = ibcoll_context_rank(context);
-  begin(rank, 0);
-  if (rank != 3) ::raise(SIGSTOP);
+  ::raise(SIGSTOP);
   const std::vector<char> sent(20'000, static_cast<char>(rank));
   std::vector<char> received(sent.size());
   uint64_t counts[4] = {}, displacements[4] = {};
