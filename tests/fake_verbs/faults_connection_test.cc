@@ -90,6 +90,20 @@ TEST_F(FaultTest, ADriverThatDoesNotFlushIsWaitedForASecond) {
   EXPECT_EQ(world->counter(0, "reconnections"), 1);
 }
 
+// What this rank lacks is certain at once. Its queue pair is still there, for what a driver may yet report.
+TEST_F(FaultTest, ALackIsReportedBeforeTheConnectionHasDrained) {
+  expect_error_lines();
+  rank(0).traits.flushes = rank(1).traits.flushes = false;
+  auto world = make_connected(2);
+  ASSERT_TRUE(world);
+  const size_t objects = live_objects();
+  rank(0).faults.execute = [](const ibv_send_wr&) { return Outcome{IBV_WC_LOC_PROT_ERR}; };
+  ASSERT_TRUE(world->at(0).send(1, numbered(1), {}));
+  ASSERT_TRUE(world->pump_until([&] { return !lost(*world, 0, 1).empty(); }));
+  EXPECT_EQ(live_objects(), objects);
+  EXPECT_EQ(lack(*world, 0, 1), IBCOLL_ERR_TRANSPORT);
+}
+
 // The word that all is consumed is lost with the connection, while the sender has no slot left.
 TEST_F(FaultTest, CreditIsToldAgainOnANewConnection) {
   auto world = make_connected(2);
