@@ -92,10 +92,10 @@ constexpr Setting kSettings[] = {
      "of messages, copy: through landing slots; zero_copy: straight into the receive buffer; auto: by size"},
     {"IBCOLL_CHECK_OVERLAP", Kind::kChoice, "auto", "auto|on|off",
      "look for receive blocks that overlap each other; auto: except inside of a host, such as an MPI"},
-    {"IBCOLL_DETERMINISTIC", Kind::kBoolean, "no", "",
-     "reductions give the same bits in every run with the same number of ranks and the same ranks on each node: "
-     "nothing "
-     "depends on who comes first or on what was timed at start"},
+    {"IBCOLL_DETERMINISTIC", Kind::kBoolean, "yes", "",
+     "reductions give the same bits in every run with the same number of ranks, the same ranks on each node and the "
+     "same "
+     "settings; no: operands are combined as they come, and in any order that was timed as the fastest"},
 
     {"IBCOLL_MPI", Kind::kChoice, "on", "on|off",
      "under an MPI, run its collectives in ibcoll; off on one rank: on no rank. This and the next two count in the "

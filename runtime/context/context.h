@@ -58,9 +58,9 @@ struct TeamHandle {
   LoneWindow lone_window;
   std::unique_ptr<Team> team;
   NodeWindow::Place shared_window;
-  Shape shape;  // what selection knows of every call on the team
-  CostModel model;
-  Plans plans;  // of calls that run once
+  Shape shape;                    // what selection knows of every call on the team
+  CostModel model, steady_model;  // the steady one is the same in every run
+  Plans plans;                    // of calls that run once
   // Of the runtime itself, given up while somebody still had the buffers (Request::overdue).
   struct GivenUp {
     std::unique_ptr<Request> request;
@@ -183,9 +183,10 @@ class Context {
   void write_trace() noexcept;
   Status allocate_lone_window(LoneWindow& window) const;
   Result<Plan*> take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use);
-  const CostModel& model_for(const TeamHandle& team, ibcoll_collective_t collective) const noexcept;
+  const CostModel* steady_model_for(const TeamHandle& team, const Args& args) const noexcept;
   ibcoll_scheme_t scheme_of(ibcoll_scheme_t scheme) const noexcept;
-  void fill_model(TeamHandle& team) const;
+  CostModel model_of(const Shape& team, bool steady) const;
+  void fill_models(TeamHandle& team) const;
 
   ForkWatch fork_watch_;
   std::mutex lock_;

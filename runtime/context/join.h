@@ -26,6 +26,7 @@ struct Job {
   std::unique_ptr<shm::NodeMemory> memory;
   std::unique_ptr<Transport> net;  // nullptr: one node
   LinkModel net_model;             // of the slowest link of the job, or of the one in the middle where links were timed
+  LinkModel steady_net_model;      // from nothing that was timed: the same in every run
   MemoryModel memory_model;        // of the ranks in the middle
   double cache_bytes = 0;          // of the smallest last-level cache
   double own_cache_bytes = 0;      // of the largest second-level cache

@@ -20,23 +20,24 @@ constexpr Time kBetweenChecks = 10'000'000;  // of peers, stalls and deadlines, 
 
 }  // namespace
 
-void Context::fill_model(TeamHandle& team) const {
-  CostModel& m = team.model;
-  const MemoryModel& memory = job_.memory_model;
+// `steady`: from nothing that was timed.
+CostModel Context::model_of(const Shape& team, bool steady) const {
+  CostModel m;
+  const MemoryModel memory = steady ? MemoryModel{} : job_.memory_model;
   if (memory.copy_us_per_byte > 0) m.copy_us = memory.copy_us_per_byte;
   m.cached_copy_us = std::min(m.cached_copy_us, m.copy_us);
   m.streamed_copy_us = memory.streamed_copy_us_per_byte > 0 ? memory.streamed_copy_us_per_byte : m.copy_us;
   m.own_cache_bytes = job_.own_cache_bytes;
   if (memory.read_us_per_byte > 0) m.read_us = memory.read_us, m.read_us_per_byte = memory.read_us_per_byte;
   m.cache_bytes = job_.cache_bytes;
-  if (team.shape.nodes > 1 || job_.shm) {
-    const LinkModel link = team.shape.nodes > 1 ? job_.net_model : job_.shm->model();
+  if (team.nodes > 1 || job_.shm) {
+    const LinkModel link = team.nodes == 1 ? job_.shm->model() : steady ? job_.steady_net_model : job_.net_model;
     m.alpha_us = link.alpha_us;
     m.cpu_us = link.cpu_us;
     m.by_ranks = link.by_ranks;
     double beta = link.beta_us_per_byte;
-    if (team.shape.nodes == 1) beta = 2 * m.copy_us;
-    if (team.shape.single_copy) {
+    if (team.nodes == 1) beta = 2 * m.copy_us;
+    if (team.single_copy) {
       // A message beyond the eager limit is a single-copy write, which is no cheaper per byte than two copies: the
       // lines that its receiver has read must be taken from the other core first. (Small messages do not decide on a
       // node.)
@@ -48,6 +49,12 @@ void Context::fill_model(TeamHandle& team) const {
   }
   m.sharing = job_.ranks_per_core;
   m.turn_us = 1.2 * (job_.ranks_per_core - 1.0);
+  return m;
+}
+
+void Context::fill_models(TeamHandle& team) const {
+  team.model = model_of(team.shape, false);
+  team.steady_model = model_of(team.shape, true);
 }
 
 Result<Forced> Context::forced(ibcoll_collective_t collective, const char* algorithm) const {
@@ -68,7 +75,7 @@ Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, Args ar
   const ibcoll_scheme_t scheme = scheme_of(wanted);
   args.fixed_order = deterministic_;
   Result<Choice> selected =
-      select(args.collective, shape_of(team.shape, args), model_for(team, args.collective), forced);
+      select(args.collective, shape_of(team.shape, args), team.model, forced, steady_model_for(team, args));
   if (!selected.ok()) return selected.status();
   const uint32_t signature = call_signature(args, (*selected).name(), scheme, team.team->size());
   auto request = std::make_unique<Request>(*team.team, args, *selected, scheme, signature);
@@ -86,9 +93,8 @@ Result<std::unique_ptr<Request>> Context::make_persistent(TeamHandle& team, cons
 }
 
 // What was timed at start differs from run to run, and the algorithm decides in which order operands are combined.
-const CostModel& Context::model_for(const TeamHandle& team, ibcoll_collective_t collective) const noexcept {
-  static constexpr CostModel kFixed;
-  return deterministic_ && kCatalog[collective].reduces() ? kFixed : team.model;
+const CostModel* Context::steady_model_for(const TeamHandle& team, const Args& args) const noexcept {
+  return deterministic_ && args.reduction.op && !args.reduction.exact() ? &team.steady_model : nullptr;
 }
 
 Status TeamHandle::may_end(const char* call) {
@@ -187,8 +193,8 @@ Result<std::string> Context::explain(TeamHandle& team, const ibcoll_collective_a
   if (!args.ok()) return args.status();
   const Result<Forced> wanted = forced(given.collective, given.algorithm);
   if (!wanted.ok()) return wanted.status();
-  const Result<Json> decision = ibcoll::explain(given.collective, shape_of(team.shape, args.value()),
-                                                model_for(team, given.collective), wanted.value());
+  const Result<Json> decision = ibcoll::explain(given.collective, shape_of(team.shape, args.value()), team.model,
+                                                wanted.value(), steady_model_for(team, args.value()));
   if (!decision.ok()) return decision.status();
   return decision.value().dump();
 }

@@ -113,7 +113,7 @@ Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placemen
     handle->shape.crowded = placement.node_count() == 1 && job_.ranks_per_core > 1;
     handle->shape.single_copy = may_copy && placement.node_count() == 1 && job_.shm->all_may_copy(shm_locals);
   }
-  fill_model(*handle);
+  fill_models(*handle);
   std::unique_ptr<NodeWindow> window;
   Status unmapped;
   if (window_offset != kNoWindow) {

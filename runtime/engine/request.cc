@@ -40,9 +40,11 @@ void Request::unbind() noexcept {
 
 void Request::bind(const Args& args) {
   const uint64_t parameter = args_.parameter;
+  const bool fixed_order = args_.fixed_order;
   unbind();
   args_ = args;
   args_.parameter = parameter;
+  args_.fixed_order = fixed_order;
   hold_operation();
   if (args_.recv.counts || args_.send.counts) hold_counts();
 }

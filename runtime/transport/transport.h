@@ -168,6 +168,8 @@ class IBCOLL_MODULE_API Transport {
 
   virtual Time now() const = 0;
   virtual LinkModel model() const = 0;
+  // True: it was timed, and may differ from run to run.
+  virtual bool times_its_model() const { return false; }
   // For ibcoll_info -d: devices, what was chosen and why, counters.
   virtual Json describe() const = 0;
 };

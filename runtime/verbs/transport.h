@@ -51,6 +51,7 @@ class Transport final : public NetworkTransport {
   void check_peers() override;
   Time now() const override;
   LinkModel model() const override;
+  bool times_its_model() const override { return true; }
   Json describe() const override;
 
  private:

@@ -147,6 +147,37 @@ void same_bits_everywhere(Rank& self) {
   }
 }
 
+// The same call gives the same bits, whoever is late, in place and not.
+void same_bits_in_every_call(Rank& self) {
+  const auto p = static_cast<size_t>(self.size);
+  const auto sum = [&](ibcoll_collective_t collective, const void* send, void* recv, size_t count) {
+    if (collective == IBCOLL_ALLREDUCE)
+      return ibcoll_allreduce(self.world, send, recv, count, IBCOLL_DOUBLE, IBCOLL_SUM);
+    if (collective == IBCOLL_REDUCE) return ibcoll_reduce(self.world, send, recv, count, IBCOLL_DOUBLE, IBCOLL_SUM, 0);
+    return ibcoll_reduce_scatter_block(self.world, send, recv, count, IBCOLL_DOUBLE, IBCOLL_SUM);
+  };
+  for (const ibcoll_collective_t collective : {IBCOLL_ALLREDUCE, IBCOLL_REDUCE, IBCOLL_REDUCE_SCATTER_BLOCK})
+    for (const size_t count : {size_t{40}, size_t{150'001}}) {
+      const bool scatters = collective == IBCOLL_REDUCE_SCATTER_BLOCK;
+      std::vector<double> mine(scatters ? p * count : count), first;
+      for (size_t i = 0; i < mine.size(); ++i) mine[i] = 1.0 / (1.0 + static_cast<double>(i) + 0.37 * self.rank);
+      for (int call = 0; call < 6; ++call) {
+        const bool in_place = call % 2 == 1 && (collective != IBCOLL_REDUCE || self.rank == 0);
+        std::vector<double> result = mine;
+        const void* const send = in_place ? IBCOLL_IN_PLACE : static_cast<const void*>(mine.data());
+        expect_ok(ibcoll_barrier(self.world), "barrier");
+        if (call % self.size == self.rank) sleep_seconds(0.003);  // others come first; no result depends on it
+        expect_ok(sum(collective, send, result.data(), count), ibcoll_collective_name(collective));
+        if (collective == IBCOLL_REDUCE && self.rank != 0) continue;
+        result.resize(count);
+        if (call == 0) first = result;
+        expect(std::memcmp(first.data(), result.data(), count * sizeof(double)) == 0,
+               "{} of {} doubles: call {} gives other bits than the first one", ibcoll_collective_name(collective),
+               count, call);
+      }
+    }
+}
+
 // NaN wins, and -0 is less than 0, whatever the algorithm and wherever they stand.
 void same_extremes_everywhere(Rank& self) {
   const double odd[] = {1.0, std::numeric_limits<double>::quiet_NaN(), 0.0, -0.0, -1.0};
@@ -180,6 +211,7 @@ void same_extremes_everywhere(Rank& self) {
 constexpr Scenario kReductionScenarios[] = {
     {"types_and_operations", types_and_operations},
     {"same_bits_everywhere", same_bits_everywhere},
+    {"same_bits_in_every_call", same_bits_in_every_call},
     {"same_extremes_everywhere", same_extremes_everywhere},
 };
 

@@ -45,6 +45,7 @@ LAYOUTS = {
     "opaque_elements": "1x1 5x1 6x3",
     "types_and_operations": "1x1 4x1 4x2",
     "same_bits_everywhere": "5x1 6x3 | 6x2",
+    "same_bits_in_every_call": "6x2 | 5x1 4x4",
     "same_extremes_everywhere": "5x1 6x3 | 2x2 6x2",
     "far_apart": "3x1 3x2",
     "bad_arguments": "1x1 4x2 | 3x1",

@@ -2,9 +2,10 @@
 // Reductions with a fixed order of operands: the same bits in every run, and which algorithms give the same ones.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <numeric>
-#include <tuple>
+#include <set>
 
 #include "runtime/base/catalog.h"
 #include "runtime/collectives/framework/registry.h"
@@ -120,37 +121,27 @@ TEST(Deterministic, OtherwiseOperandsAreCombinedAsTheyCome) {
   EXPECT_NE(same_bits(*find_algorithm(IBCOLL_ALLREDUCE, "node_recursive_doubling"), false, kInterleaved, 40), "");
 }
 
-std::string bits_at_root(ibcoll_collective_t collective, const char* name, const std::vector<int>& nodes) {
-  FloatSum sum(*find_algorithm(collective, name), true);
-  EXPECT_NE(sum.run(3, nodes), "") << name << " does not apply";
-  return sum.block(kRoot);
+// Order of operands and bytes of the result, at kRoot's block of the vector; of all algorithms that apply.
+std::map<Order, std::set<std::string>> bits_by_order(const std::vector<int>& nodes) {
+  std::map<Order, std::set<std::string>> bits;
+  for (const Algorithm* const a : algorithms()) {
+    const bool reduces_vectors = a->collective == IBCOLL_ALLREDUCE || a->collective == IBCOLL_REDUCE ||
+                                 a->collective == IBCOLL_REDUCE_SCATTER_BLOCK;
+    FloatSum sum(*a, true);
+    if (reduces_vectors && !sum.run(3, nodes).empty()) bits[a->order].insert(sum.block(kRoot));
+  }
+  return bits;
 }
 
-// The table of docs/algorithms/reductions.md.
 TEST(Deterministic, AlgorithmsOfOneOrderGiveTheSameBits) {
-  using Row = std::pair<ibcoll_collective_t, const char*>;
-  const std::vector<int> one_node(kRanks, 0);
-  const std::tuple<std::vector<int>, std::vector<Row>> vectors[] = {
-      {one_node,
-       {{IBCOLL_ALLREDUCE, "shm"},
-        {IBCOLL_REDUCE, "linear"},
-        {IBCOLL_REDUCE, "shm"},
-        {IBCOLL_REDUCE_SCATTER_BLOCK, "linear"},
-        {IBCOLL_REDUCE_SCATTER_BLOCK, "shm"}}},
-      {kInterleaved,
-       {{IBCOLL_ALLREDUCE, "recursive_doubling"},
-        {IBCOLL_ALLREDUCE, "rabenseifner"},
-        {IBCOLL_REDUCE, "reduce_scatter_gather"},
-        {IBCOLL_REDUCE_SCATTER_BLOCK, "recursive_doubling"}}},
-      {kInterleaved,
-       {{IBCOLL_ALLREDUCE, "node_recursive_doubling"},
-        {IBCOLL_ALLREDUCE, "node_rabenseifner"},
-        {IBCOLL_REDUCE, "node_reduce_scatter_gather"},
-        {IBCOLL_REDUCE_SCATTER_BLOCK, "node_recursive_doubling"}}}};
-  for (const auto& [nodes, rows] : vectors)
-    for (const auto& [collective, name] : rows)
-      EXPECT_EQ(bits_at_root(collective, name, nodes), bits_at_root(rows[0].first, rows[0].second, nodes)) << name;
-  EXPECT_NE(bits_at_root(IBCOLL_ALLREDUCE, "ring", one_node), bits_at_root(IBCOLL_ALLREDUCE, "shm", one_node));
+  for (const auto& nodes : {std::vector<int>(kRanks, 0), kInterleaved, kNeighbours}) {
+    std::map<Order, std::set<std::string>> bits = bits_by_order(nodes);
+    EXPECT_EQ(bits[Order::kRanks].size(), 1u);
+    EXPECT_EQ(bits[Order::kDoubling].size(), 1u);
+    EXPECT_EQ(bits[Order::kNodes].size(), nodes == std::vector<int>(kRanks, 0) ? 0u : 1u);
+    EXPECT_GT(bits[Order::kOwn].size(), 1u);
+    EXPECT_NE(bits[Order::kRanks], bits[Order::kDoubling]);
+  }
 }
 
 }  // namespace

@@ -378,5 +378,29 @@ TEST(Registry, NamesAreUniqueAndFound) {
   EXPECT_EQ(find_algorithm(IBCOLL_BARRIER, ""), nullptr);
 }
 
+// What was timed chooses among the algorithms of one order of operands; the order is the steady model's choice.
+TEST(Select, WhatWasTimedDoesNotChangeTheOrderOfOperands) {
+  CostModel steady, slow;
+  slow.alpha_us = 50, slow.beta_us = 0.1;
+  int algorithms_of_one_order = 0;
+  for (const ibcoll_collective_t c : {IBCOLL_ALLREDUCE, IBCOLL_REDUCE, IBCOLL_REDUCE_SCATTER_BLOCK})
+    for (const int nodes : {1, 4, 16})
+      for (uint64_t bytes = 8; bytes <= 1 << 22; bytes *= 4) {
+        const Shape s = shape(16, nodes, bytes);
+        const Choice first = select(c, s, steady, {}).value();
+        const Choice then = select(c, s, slow, {}, &steady).value();
+        EXPECT_EQ(then.algorithm->order, first.algorithm->order);
+        if (first.algorithm->order == Order::kOwn) {
+          EXPECT_EQ(then.name(), first.name());
+        } else {
+          algorithms_of_one_order += then.algorithm != first.algorithm;
+          EXPECT_LE(cost_us(then, s, slow), cost_us(first, s, slow)) << then.name() << " for " << first.name();
+        }
+      }
+  EXPECT_GT(algorithms_of_one_order, 0);
+  const Json decision = explain(IBCOLL_ALLREDUCE, shape(16, 16, 1 << 20), slow, {}, &steady).value();
+  EXPECT_NE(decision.dump().find("IBCOLL_DETERMINISTIC=no permits it"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace ibcoll

@@ -11,9 +11,9 @@ namespace ibcoll::allreduce {
 // The operand is in a.recv, where the result replaces it. `work` has work_bytes() for it. Not for empty vectors.
 using Among = Task (*)(Comm& c, Args a, std::byte* work);
 
-// For a vector of so many bytes on p ranks: p equal segments of it, all as long as the longest.
+// For a vector of so many bytes on p ranks: p equal segments of it, all as long as the longest, and a byte for each.
 inline uint64_t work_bytes(const Args& a, uint64_t bytes, int p) noexcept {
-  return bytes + static_cast<uint64_t>(p) * a.reduction.element_bytes();
+  return bytes + static_cast<uint64_t>(p) * (a.reduction.element_bytes() + 1);
 }
 
 // The whole call: the operand copied to the result, and then piece by piece.

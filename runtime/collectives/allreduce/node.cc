@@ -67,16 +67,17 @@ const char* why_not_in_any_order(const Shape& s) {
 }
 
 template <Among kAmong, Cost kCost>
-constexpr Algorithm row(const char* name, const char* about, bool any_order) {
+constexpr Algorithm row(const char* name, const char* about, Order order) {
   return {.collective = IBCOLL_ALLREDUCE,
           .name = name,
           .about = about,
           .parameter = {Parameter::Unit::kCount, "leaders", 1, 1024},
           .run = run<kAmong>,
-          .why_not = any_order ? why_not_in_any_order : applies_to_reductions_of_nodes,
+          .why_not = order == Order::kOwn ? why_not_in_any_order : applies_to_reductions_of_nodes,
           .choose = best_owners<cost_us<kCost>>,
           .cost_us = cost_us<kCost>,
-          .uses_window = true};
+          .uses_window = true,
+          .order = order};
 }
 
 }  // namespace
@@ -84,14 +85,16 @@ constexpr Algorithm row(const char* name, const char* about, bool any_order) {
 std::span<const Algorithm> rows() {
   static constexpr Algorithm kRows[] = {
       row<recursive_doubling::among, recursive_doubling::cost_us>(
-          "node_recursive_doubling", "node window, leaders by recursive doubling; lg N (alpha + n beta)", false),
+          "node_recursive_doubling", "node window, leaders by recursive doubling; lg N (alpha + n beta)",
+          Order::kNodes),
       row<rabenseifner::among, rabenseifner::cost_us>(
-          "node_rabenseifner", "node window, leaders by rabenseifner; 2 lg N alpha + 2 n beta", false),
-      row<ring::among, ring::cost_us>("node_ring", "node window, leaders in a ring; 2 (N-1) alpha + 2 n beta", true),
+          "node_rabenseifner", "node window, leaders by rabenseifner; 2 lg N alpha + 2 n beta", Order::kNodes),
+      row<ring::among, ring::cost_us>("node_ring", "node window, leaders in a ring; 2 (N-1) alpha + 2 n beta",
+                                      Order::kOwn),
       row<circulant::among, circulant::cost_us>(
-          "node_circulant", "node window, leaders on a circulant graph; 2 ceil(lg N) alpha + 2 n beta", true),
-      row<pap_direct::among, pap_direct::cost_us>("node_pap_direct",
-                                                  "node window, leaders by pap_direct; 2 alpha + 2 n beta", true)};
+          "node_circulant", "node window, leaders on a circulant graph; 2 ceil(lg N) alpha + 2 n beta", Order::kOwn),
+      row<pap_direct::among, pap_direct::cost_us>(
+          "node_pap_direct", "node window, leaders by pap_direct; 2 alpha + 2 n beta", Order::kNodes)};
   return kRows;
 }
 

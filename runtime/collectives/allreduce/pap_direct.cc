@@ -1,50 +1,71 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allreduce, PAP_Direct: every rank owns a segment of the vector and gets all others' operands of it, which it combines
-// in the order in which they come; it sends the result to everybody. While one rank is late, the others reduce-scatter
-// among themselves: when it comes, each owner has one operand left to add.
+// as they come, in a tree of fixed order; it sends the result to everybody. While one rank is late, the others
+// reduce-scatter among themselves: when it comes, each owner has ceil(lg p) operations of n / p left.
 // Source: Qian, Afsahi, PAP_Direct, carried to a reduction; what the late rank finds done is what StragglAR 2025 (arXiv
-// 2505.23523) asks for, without knowing beforehand who is late. Commutative; every rank gets the same bits.
+// 2505.23523) asks for, without knowing beforehand who is late.
 // Messages: 2 (p - 1) per rank. Cost: 2 alpha + 2 (p-1)/p n beta + (p-1)/p n gamma.
 #include "runtime/collectives/allreduce/allreduce.h"
-#include "runtime/collectives/framework/halving.h"
+#include "runtime/collectives/framework/operand_tree.h"
 
 namespace ibcoll::allreduce::pap_direct {
-namespace {
 
-// Where the operand of peer(i) lands.
-Bytes operand_of(int i, std::byte* work, uint64_t bytes) {
-  return {work + static_cast<uint64_t>(i - 1) * bytes, bytes};
-}
+// The operands of this rank's segment: its own where the result goes, those of others in `work`.
+class Operands {
+ public:
+  Operands(const Comm& c, const Reduction& reduction, Bytes own, std::byte* work)
+      : p_(c.size()),
+        self_(c.rank()),
+        here_(c.rank()),
+        reduction_(reduction),
+        own_(own),
+        work_(work),
+        tree_(
+            {reinterpret_cast<uint8_t*>(work + own.size() * static_cast<uint64_t>(p_ - 1)), static_cast<size_t>(p_)}) {}
 
-// Adds the operand that landed from the peer, who may then write the result of its own segment.
-void take(Comm& c, const Args& a, const Segments& segments, int from, const std::byte* operand) {
-  const Bytes own = segments.of(a.buffer(), c.rank());
-  a.reduction(operand, own.data(), own.size() / segments.element);
-  c.announce(from, segments.of(a.buffer(), from));
-}
+  // Where that of the rank is, or lands.
+  Bytes of(int rank) const noexcept {
+    if (rank == here_) return own_;
+    return {work_ + own_.size() * static_cast<uint64_t>((rank - self_ + p_) % p_ - 1), own_.size()};
+  }
+  // It is here, and combined with those whose turn it is.
+  void take(int rank) {
+    tree_.take(rank, [this](int lower, int upper) { combine(lower, upper); });
+  }
 
-}  // namespace
+ private:
+  void combine(int lower, int upper) {
+    if (lower != here_) return reduction_(of(lower).data(), of(upper).data(), own_.size() / reduction_.element_bytes());
+    combine_in_order(reduction_, own_, of(upper).data(), false);
+    here_ = upper;
+  }
+
+  int p_, self_;
+  int here_;  // whose operand, or result with it, is where the whole result goes
+  Reduction reduction_;
+  Bytes own_;
+  std::byte* work_;
+  OperandTree tree_;
+};
 
 Task among(Comm& c, Args a, std::byte* work) {
   const int p = c.size();
   const Segments segments{a.count, a.reduction.element_bytes(), p};
   const Bytes own = segments.of(a.buffer(), c.rank());
-  for (int i = 1; i < p; ++i) c.announce(c.peer(i), operand_of(i, work, own.size()));  // the arrival notice
+  Operands operands(c, a.reduction, own, work);
+  for (int i = 1; i < p; ++i) c.announce(c.peer(i), operands.of(c.peer(i)));  // the arrival notice
   // A put to a rank that is not there waits in a queue of its own.
   for (int i = 1; i < p; ++i) c.put(c.peer(i), segments.of(a.buffer(), c.peer(i)));
   if (own.empty()) {
     for (int i = 1; i < p; ++i) c.announce(c.peer(i), segments.of(a.buffer(), c.peer(i)));
-  } else if (a.any_order()) {
+  } else {
+    operands.take(c.rank());
     for (int i = 1; i < p; ++i) c.watch(c.peer(i));
     for (int i = 1; i < p; ++i) {
       const int from = co_await c.next_landing();
-      const int distance = (from - c.rank() + p) % p;
-      take(c, a, segments, from, operand_of(distance, work, own.size()).data());
-    }
-  } else {
-    for (int i = 1; i < p; ++i) {
-      co_await c.received_from(c.peer(i));
-      take(c, a, segments, c.peer(i), operand_of(i, work, own.size()).data());
+      operands.take(from);
+      // Its own segment is in its hands, so it may write the result there.
+      c.announce(from, segments.of(a.buffer(), from));
     }
   }
   for (int i = 1; i < p; ++i) c.put(c.peer(i), own);
@@ -61,10 +82,10 @@ std::span<const Algorithm> rows() {
   static constexpr Algorithm kRows[] = {
       {.collective = IBCOLL_ALLREDUCE,
        .name = "pap_direct",
-       .about = "PAP_Direct as a reduction; commutative; in arrival order; 2 alpha + 2 n beta + n gamma",
+       .about = "PAP_Direct as a reduction; combines who has arrived; 2 alpha + 2 n beta + n gamma",
        .run = in_pieces<among>,
-       .why_not = needs_commutative,
-       .cost_us = whole_us<cost_us>}};
+       .cost_us = whole_us<cost_us>,
+       .order = Order::kDoubling}};
   return kRows;
 }
 

@@ -45,7 +45,8 @@ std::span<const Algorithm> rows() {
        .name = "rabenseifner",
        .about = "Thakur, Gropp; reduce-scatter and allgather; 2 lg p alpha + 2 n beta + n gamma",
        .run = in_pieces<among>,
-       .cost_us = whole_us<cost_us>}};
+       .cost_us = whole_us<cost_us>,
+       .order = Order::kDoubling}};
   return kRows;
 }
 

@@ -35,7 +35,8 @@ std::span<const Algorithm> rows() {
                                          .name = "recursive_doubling",
                                          .about = "Thakur, Gropp; any p; lg p (alpha + n beta + n gamma)",
                                          .run = in_pieces<among>,
-                                         .cost_us = whole_us<cost_us>}};
+                                         .cost_us = whole_us<cost_us>,
+                                         .order = Order::kDoubling}};
   return kRows;
 }
 

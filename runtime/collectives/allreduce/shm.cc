@@ -73,7 +73,8 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = why_not,
                                          .cost_us = cost_us,
-                                         .uses_window = true}};
+                                         .uses_window = true,
+                                         .order = Order::kRanks}};
   return kRows;
 }
 

@@ -83,7 +83,8 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = applies_with_single_copy,
                                          .cost_us = cost_us,
-                                         .uses_window = true}};
+                                         .uses_window = true,
+                                         .order = Order::kRanks}};
   return kRows;
 }
 

@@ -45,6 +45,15 @@ struct Parameter {
   uint64_t most = 0;
 };
 
+// In which order a reduction combines the operands of an element. Algorithms of one order give the same bits for the same
+// ranks on the same nodes, whoever is late and whatever their parameters are.
+enum class Order : uint8_t {
+  kOwn,       // no other algorithm has it, and it may depend on the parameter
+  kRanks,     // x0 op (x1 op (x2 op ...))
+  kDoubling,  // neighbours, then distances 2, 4, ... of the virtual ranks of PowerOfTwo
+  kNodes      // kRanks within a node, kDoubling between nodes
+};
+
 inline const char* applies_always(const Shape&) { return nullptr; }
 
 struct Algorithm {
@@ -60,6 +69,7 @@ struct Algorithm {
   // Predicted time in microseconds.
   double (*cost_us)(const Shape& shape, const CostModel& model);
   bool uses_window = false;
+  Order order = Order::kOwn;
 };
 
 // Bytes of the node window that a rank goes through where all publish blocks of shape.bytes, and read all of them.

@@ -23,7 +23,7 @@ struct Args {
   ConstBlocks send;        // p blocks; or base alone: the one block
   Blocks recv;             // the same
   Reduction reduction;
-  bool fixed_order = false;  // operands are combined in an order that does not depend on who comes first
+  bool fixed_order = false;  // the bits of the result do not depend on who comes first
 
   // gather(v), allgather(v): this rank's contribution.
   ConstBytes own(int rank) const noexcept { return in_place ? ConstBytes(recv[rank]) : ConstBytes(send.base, bytes); }
@@ -36,7 +36,7 @@ struct Args {
   // bcast: the buffer, on all ranks. scatter(v), reductions: where this rank's block comes.
   Bytes buffer() const noexcept { return {recv.base, bytes}; }
   // Reductions: operands may be combined in the order in which they come.
-  bool any_order() const noexcept { return reduction.op->commutative && !fixed_order; }
+  bool any_order() const noexcept { return reduction.op->commutative && (!fixed_order || reduction.exact()); }
   // Reductions of one block (reduce, allreduce, scan, exscan): this rank's operand.
   ConstBytes operand() const noexcept { return {in_place ? recv.base : send.base, bytes}; }
 };

@@ -36,6 +36,25 @@ Task combine_as_published(Comm& c, Reduction reduction, const std::byte* own, By
   }
 }
 
+// The same in the order of the ranks, from the highest one down.
+Task combine_in_rank_order(Comm& c, Reduction reduction, const std::byte* own, Bytes result, uint64_t at,
+                           uint64_t area) {
+  NodeWindow& w = c.node();
+  const uint64_t count = result.size() / reduction.element_bytes();
+  const std::byte* highest = nullptr;
+  for (int i = w.size() - 1; i >= 0; --i) {
+    if (i != w.rank()) co_await c.published(i);
+    if (count == 0) continue;  // a segment of a piece with fewer elements than ranks
+    const std::byte* const operand = i == w.rank() ? own : w.area(i, area) + at;
+    if (i == w.size() - 1)
+      highest = operand;
+    else if (i == w.size() - 2)
+      reduction.combine(operand, highest, result.data(), count);
+    else
+      reduction(operand, result.data(), count);
+  }
+}
+
 // True when the owner of a segment may read its own operand where it is, though the result is written meanwhile.
 // (Otherwise than at the same place they overlap in reduce_scatter in place.)
 bool may_stay(const NodeWindow& window, const Reduction& reduction, bool any_order, ConstBytes operand, Bytes result) {
@@ -92,12 +111,10 @@ Task reduce_on_node(Comm& c, NodeOwners owners, Reduction reduction, bool any_or
     const std::byte* const mine = segments.of(operand, own).data() + at;
     const uint64_t offset = cell * static_cast<uint64_t>(own);
     const std::byte* const own_operand = aside ? w.area(w.rank(), area) + offset : mine;
-    if (any_order) {
+    if (any_order)
       co_await combine_as_published(c, reduction, own_operand, sum, offset, area);
-    } else {
-      co_await c.all_published();
-      combine_areas(w, reduction, sum.data(), own_operand, offset, sum.size() / segments.element, area);
-    }
+    else
+      co_await combine_in_rank_order(c, reduction, own_operand, sum, offset, area);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "runtime/base/catalog.h"
 #include "runtime/collectives/framework/registry.h"
@@ -19,6 +20,10 @@ std::string applicable(ibcoll_collective_t collective, const Shape& shape) {
   return names;
 }
 
+constexpr const char* kOtherBits =
+    "it combines operands in another order, and which order is chosen may not depend on what was timed "
+    "(IBCOLL_DETERMINISTIC=no permits it)";
+
 // Of one rank, algorithms differ only in what they prepare in vain: the first one of each collective is the simplest.
 const char* reason_of(const Shape& shape) {
   return shape.p == 1 ? "one rank: the simplest one" : "lowest predicted cost";
@@ -28,6 +33,27 @@ const char* reason_of(const Shape& shape) {
 Choice completed(Choice choice, const Shape& shape, const CostModel& model) {
   if (choice.parameter == 0 && choice.algorithm->choose) choice.parameter = choice.algorithm->choose(shape, model);
   return choice;
+}
+
+// The cheapest algorithm that applies, of one order if it is given. Every collective has one that applies always.
+Choice cheapest(ibcoll_collective_t collective, const Shape& shape, const CostModel& model,
+                std::optional<Order> order = {}) {
+  Choice best;
+  double lowest = 0;
+  for (const Algorithm* const a : algorithms()) {
+    if (a->collective != collective || a->why_not(shape) || (order && a->order != *order)) continue;
+    const Choice choice = completed({a, 0}, shape, model);
+    const double cost = cost_us(choice, shape, model);
+    if (best.algorithm && cost >= lowest) continue;
+    best = choice;
+    lowest = cost;
+    if (shape.p == 1) break;
+  }
+  return best;
+}
+
+bool may_replace(const Algorithm& other, const Algorithm& steady) {
+  return &other == &steady || (other.order == steady.order && steady.order != Order::kOwn);
 }
 
 }  // namespace
@@ -60,7 +86,8 @@ double cost_us(const Choice& choice, Shape shape, const CostModel& model) {
   return choice.algorithm->cost_us(shape, model);
 }
 
-Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced) {
+Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
+                      const CostModel* steady) {
   if (!forced.entries.empty()) {
     const Choice choice = completed(entry_for(forced.entries, shape.bytes).choice, shape, model);
     shape.parameter = choice.parameter;
@@ -69,28 +96,23 @@ Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostMod
     return error(IBCOLL_ERR_NOT_APPLICABLE, "{} algorithm '{}', demanded by {}: {}; these apply: {}",
                  kCatalog[collective].name, choice.algorithm->name, forced.origin, why, applicable(collective, shape));
   }
-  Choice best;
-  double lowest = 0;
-  for (const Algorithm* const a : algorithms()) {
-    if (a->collective != collective || a->why_not(shape)) continue;
-    const Choice choice = completed({a, 0}, shape, model);
-    const double cost = cost_us(choice, shape, model);
-    if (best.algorithm && cost >= lowest) continue;
-    best = choice;
-    lowest = cost;
-    if (shape.p == 1) break;
-  }
-  return best;  // every collective has an algorithm that applies always
+  if (!steady) return cheapest(collective, shape, model);
+  const Choice first = cheapest(collective, shape, *steady);
+  return first.algorithm->order == Order::kOwn ? first : cheapest(collective, shape, model, first.algorithm->order);
 }
 
-Result<Json> explain(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced) {
-  const Result<Choice> selected = select(collective, shape, model, forced);
+Result<Json> explain(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
+                     const CostModel* steady) {
+  const Result<Choice> selected = select(collective, shape, model, forced, steady);
   if (!selected.ok()) return selected.status();
+  const bool any = !steady || !forced.entries.empty();
   Json candidates = Json::list(), others = Json::list();
   for (const Algorithm* const a : algorithms()) {
     if (a->collective != collective) continue;
     if (const char* const why = a->why_not(shape)) {
       others.push_back({{"algorithm", a->name}, {"why", why}});
+    } else if (!any && !may_replace(*a, *selected.value().algorithm)) {
+      others.push_back({{"algorithm", a->name}, {"why", kOtherBits}});
     } else {
       const Choice choice = completed({a, 0}, shape, model);
       candidates.push_back({{"algorithm", choice.name()}, {"cost_us", cost_us(choice, shape, model)}});

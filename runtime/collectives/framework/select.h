@@ -22,10 +22,14 @@ struct Forced {
 Shape shape_of(Shape team, const Args& args);
 
 // NOT_APPLICABLE: the forced algorithm does not apply; the text says why and which would.
-Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced);
+// `steady`: a model that is the same in every run. The algorithm with the lowest cost by it says in which order operands
+// are combined, so that the bits are the same in every run; `model` chooses among those of that order.
+Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
+                      const CostModel* steady = nullptr);
 // The predicted time of a choice.
 double cost_us(const Choice& choice, Shape shape, const CostModel& model);
 // The decision and its reason, as ibcoll_explain gives it; or the error of select().
-Result<Json> explain(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced);
+Result<Json> explain(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
+                     const CostModel* steady = nullptr);
 
 }  // namespace ibcoll

@@ -55,7 +55,8 @@ std::span<const Algorithm> rows() {
                                          .name = "linear",
                                          .about = "Thakur, Gropp; all to the root; (p-1) (alpha + n beta + n gamma)",
                                          .run = run,
-                                         .cost_us = cost_us}};
+                                         .cost_us = cost_us,
+                                         .order = Order::kRanks}};
   return kRows;
 }
 

@@ -65,7 +65,7 @@ const char* why_not_shm(const Shape& s) {
 }
 
 template <Among kAmong, Slots kSlots, Cost kCost>
-constexpr Algorithm row(const char* name, const char* about,
+constexpr Algorithm row(const char* name, const char* about, Order order,
                         const char* (*why_not)(const Shape&) = applies_to_reductions_of_nodes) {
   return {.collective = IBCOLL_REDUCE,
           .name = name,
@@ -75,7 +75,8 @@ constexpr Algorithm row(const char* name, const char* about,
           .why_not = why_not,
           .choose = best_owners<cost_us<kCost>>,
           .cost_us = cost_us<kCost>,
-          .uses_window = true};
+          .uses_window = true,
+          .order = order};
 }
 
 }  // namespace
@@ -83,11 +84,11 @@ constexpr Algorithm row(const char* name, const char* about,
 std::span<const Algorithm> rows() {
   static constexpr Algorithm kRows[] = {
       row<binomial::among, binomial::slots, binomial::cost_us>(
-          "node_binomial", "node window, then a binomial tree of nodes; ceil(lg N) (alpha + n beta)"),
+          "node_binomial", "node window, then a binomial tree of nodes; ceil(lg N) (alpha + n beta)", Order::kOwn),
       row<reduce_scatter_gather::among, reduce_scatter_gather::slots, reduce_scatter_gather::cost_us>(
-          "node_reduce_scatter_gather", "node window, then halving and gather; 2 lg N alpha + 2 n beta"),
+          "node_reduce_scatter_gather", "node window, then halving and gather; 2 lg N alpha + 2 n beta", Order::kNodes),
       row<binomial::among, binomial::slots, nothing_us>("shm", "operands in the node window; `leaders` ranks combine",
-                                                        why_not_shm)};
+                                                        Order::kRanks, why_not_shm)};
   return kRows;
 }
 

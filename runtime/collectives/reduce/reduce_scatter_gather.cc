@@ -48,7 +48,8 @@ std::span<const Algorithm> rows() {
        .name = "reduce_scatter_gather",
        .about = "Thakur, Gropp; halving and gather; 2 lg p alpha + 2 n beta + n gamma",
        .run = in_pieces<among, slots>,
-       .cost_us = cost_us}};
+       .cost_us = cost_us,
+       .order = Order::kDoubling}};
   return kRows;
 }
 

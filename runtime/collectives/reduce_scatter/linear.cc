@@ -43,9 +43,18 @@ constexpr const char* kAbout = "all to all, combined in rank order; alpha + (p-1
 }  // namespace
 
 std::span<const Algorithm> rows() {
-  static constexpr Algorithm kRows[] = {
-      {.collective = IBCOLL_REDUCE_SCATTER, .name = "linear", .about = kAbout, .run = run, .cost_us = cost_us},
-      {.collective = IBCOLL_REDUCE_SCATTER_BLOCK, .name = "linear", .about = kAbout, .run = run, .cost_us = cost_us}};
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_REDUCE_SCATTER,
+                                         .name = "linear",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = cost_us,
+                                         .order = Order::kRanks},
+                                        {.collective = IBCOLL_REDUCE_SCATTER_BLOCK,
+                                         .name = "linear",
+                                         .about = kAbout,
+                                         .run = run,
+                                         .cost_us = cost_us,
+                                         .order = Order::kRanks}};
   return kRows;
 }
 

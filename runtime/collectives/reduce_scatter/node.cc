@@ -95,32 +95,35 @@ const char* why_not_in_any_order(const Shape& s) {
 }
 
 template <Among kAmong, Cost kCost>
-constexpr Algorithm node_row(ibcoll_collective_t collective, const char* name, const char* about, bool any_order) {
+constexpr Algorithm node_row(ibcoll_collective_t collective, const char* name, const char* about, Order order) {
   return {.collective = collective,
           .name = name,
           .about = about,
           .run = run<kAmong>,
-          .why_not = any_order ? why_not_in_any_order : applies_to_reductions_of_nodes,
+          .why_not = order == Order::kOwn ? why_not_in_any_order : applies_to_reductions_of_nodes,
           .cost_us = cost_us<kCost>,
-          .uses_window = true};
+          .uses_window = true,
+          .order = order};
 }
 
 constexpr Algorithm halving(ibcoll_collective_t collective) {
   return node_row<recursive_halving::among, recursive_halving::cost_us>(
-      collective, "node_recursive_halving", "node window, leaders by recursive halving; lg N alpha + n beta", true);
+      collective, "node_recursive_halving", "node window, leaders by recursive halving; lg N alpha + n beta",
+      Order::kOwn);
 }
 constexpr Algorithm doubling(ibcoll_collective_t collective) {
   return node_row<recursive_doubling::among, recursive_doubling::cost_us>(
       collective, "node_recursive_doubling", "node window, leaders by recursive doubling; lg N (alpha + n beta)",
-      false);
+      Order::kNodes);
 }
 constexpr Algorithm pairs(ibcoll_collective_t collective) {
-  return node_row<pairwise::among, pairwise::cost_us>(collective, "node_pairwise",
-                                                      "node window, leaders pairwise; (N-1) alpha + n beta", true);
+  return node_row<pairwise::among, pairwise::cost_us>(
+      collective, "node_pairwise", "node window, leaders pairwise; (N-1) alpha + n beta", Order::kOwn);
 }
 constexpr Algorithm graph(ibcoll_collective_t collective) {
   return node_row<circulant::among, circulant::cost_us>(
-      collective, "node_circulant", "node window, leaders on a circulant graph; ceil(lg N) alpha + n beta", true);
+      collective, "node_circulant", "node window, leaders on a circulant graph; ceil(lg N) alpha + n beta",
+      Order::kOwn);
 }
 
 }  // namespace

@@ -25,8 +25,9 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 std::span<const Algorithm> rows() {
   static constexpr const char* kAbout = "Thakur, Gropp; commutative; (p-1) alpha + (p-1)/p n (beta + gamma)";
-  static constexpr Algorithm kRows[] = {row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "pairwise", kAbout, true),
-                                        row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "pairwise", kAbout, true)};
+  static constexpr Algorithm kRows[] = {
+      row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "pairwise", kAbout, Order::kOwn),
+      row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "pairwise", kAbout, Order::kOwn)};
   return kRows;
 }
 

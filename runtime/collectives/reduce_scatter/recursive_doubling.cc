@@ -42,8 +42,8 @@ double cost_us(const Shape& s, const CostModel& m) {
 std::span<const Algorithm> rows() {
   static constexpr const char* kAbout = "Thakur, Gropp; any order; lg p alpha + n (lg p - (p-1)/p) (beta + gamma)";
   static constexpr Algorithm kRows[] = {
-      row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "recursive_doubling", kAbout, false),
-      row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "recursive_doubling", kAbout, false)};
+      row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "recursive_doubling", kAbout, Order::kDoubling),
+      row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "recursive_doubling", kAbout, Order::kDoubling)};
   return kRows;
 }
 

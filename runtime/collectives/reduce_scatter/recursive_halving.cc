@@ -42,8 +42,8 @@ double cost_us(const Shape& s, const CostModel& m) {
 std::span<const Algorithm> rows() {
   static constexpr const char* kAbout = "Thakur, Gropp; commutative; lg p alpha + (p-1)/p n (beta + gamma)";
   static constexpr Algorithm kRows[] = {
-      row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "recursive_halving", kAbout, true),
-      row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "recursive_halving", kAbout, true)};
+      row<among, cost_us>(IBCOLL_REDUCE_SCATTER, "recursive_halving", kAbout, Order::kOwn),
+      row<among, cost_us>(IBCOLL_REDUCE_SCATTER_BLOCK, "recursive_halving", kAbout, Order::kOwn)};
   return kRows;
 }
 

@@ -92,13 +92,14 @@ double cost_us(const Shape& s, const CostModel& m);
 inline double packing_us(const Shape& s, const CostModel& m) { return m.own_copies_us(static_cast<double>(s.total)); }
 
 template <Among kAmong, double (*kCost)(const Shape&, const CostModel&)>
-constexpr Algorithm row(ibcoll_collective_t collective, const char* name, const char* about, bool any_order) {
+constexpr Algorithm row(ibcoll_collective_t collective, const char* name, const char* about, Order order) {
   return {.collective = collective,
           .name = name,
           .about = about,
           .run = in_pieces<kAmong>,
-          .why_not = any_order ? needs_commutative : applies_always,
-          .cost_us = kCost};
+          .why_not = order == Order::kOwn ? needs_commutative : applies_always,
+          .cost_us = kCost,
+          .order = order};
 }
 
 }  // namespace ibcoll::reduce_scatter

@@ -42,14 +42,16 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = why_not,
                                          .cost_us = cost_us,
-                                         .uses_window = true},
+                                         .uses_window = true,
+                                         .order = Order::kRanks},
                                         {.collective = IBCOLL_REDUCE_SCATTER_BLOCK,
                                          .name = "shm",
                                          .about = kAbout,
                                          .run = run,
                                          .why_not = why_not,
                                          .cost_us = cost_us,
-                                         .uses_window = true}};
+                                         .uses_window = true,
+                                         .order = Order::kRanks}};
   return kRows;
 }
 

@@ -26,6 +26,8 @@ class Reduction {
   bool defined() const noexcept { return kernel_ || (op && op->user_defined()); }
   // True when combine() may put the result in the place of either operand; else in that of `upper` only.
   bool result_may_replace_lower() const noexcept { return kernel_; }
+  // The result does not depend on the order in which operands are combined: integers, where sums and products wrap.
+  bool exact() const noexcept { return kernel_ && op->commutative && type <= IBCOLL_UINT64; }
   // Of one element. Segments of a message are cut at multiples of it: an operation never sees a part of an element.
   uint64_t element_bytes() const noexcept { return element_bytes_; }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The algorithms."""
 
-from .fault import ARRIVALS, Fault, SEEDS, SIMULATED
+from .fault import API, ARRIVALS, Fault, SEEDS, SIMULATED
 
 COLLECTIVES = "runtime/collectives/"
 
@@ -62,6 +62,18 @@ FAULTS = [
           "      const int from = c.peer(i);\n"
           "      co_await c.received_from(from);\n",
           SIMULATED, "Allreduce*"),
+    Fault("allreduce_pap_direct_result_elsewhere", COLLECTIVES + "allreduce/pap_direct.cc",
+          "    here_ = upper;\n", "",
+          SIMULATED, "Allreduce*:Deterministic*"),
+    Fault("operand_tree_takes_half_a_pair", COLLECTIVES + "framework/operand_tree.h",
+          "      if (levels_[static_cast<size_t>(i ^ 1)] == 0) return;\n", "",
+          SIMULATED, "Allreduce*:Deterministic*"),
+    Fault("operand_tree_in_any_order", COLLECTIVES + "framework/operand_tree.h",
+          "level_of(v ^ distance) != level", "level_of(v ^ distance) < 2",
+          SIMULATED, "Allreduce*:Deterministic*"),
+    Fault("engine_binds_the_order_of_operands_anew", "runtime/engine/request.cc",
+          "  args_.fixed_order = fixed_order;\n", "",
+          API, "Api.test_once_6x2"),
     Fault("scatter_linear_fixed_order", COLLECTIVES + "scatter/linear.cc",
           "    const int to = co_await c.next_arrival();\n",
           "    const int to = c.peer(i);\n"
