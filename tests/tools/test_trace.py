@@ -2,6 +2,7 @@
 """IBCOLL_TRACE and ibcoll_trace as their users meet them. The build tree is taken from $build, else build/release."""
 
 import csv
+import html
 import io
 import json
 import os
@@ -132,6 +133,20 @@ class Analysis(TraceTest):
         for row, line in zip(rows, lines):
             for name, value in row.items():
                 self.assertEqual(value, type(value)(line[name]), name)
+
+    def test_page_has_the_table_above_the_time_line(self):
+        for rank in range(2):
+            self.write(rank, [self.record(rank * 3_000, 9_000), self.record(20_000, 20_000, op=2, site="f<int&>+0x1")])
+        text = self.answer(self.file).splitlines()
+        page = self.folder / "page"
+        self.answer(self.file, "--html", page)
+        page = page.read_text()
+        rows = [re.findall(r"<t[hd]>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>.*?</tr>", page)]
+        self.assertEqual([re.split(r"  +| (?=\d)", line) for line in text[1:3]],
+                         [re.split(r"  +| (?=\d)", "  ".join(map(html.unescape, row))) for row in rows[1:]])
+        self.assertEqual(" ".join(rows[0]).split(), text[0].split())
+        self.assertLess(page.index("</table>"), page.index("<canvas"))
+        self.assertNotIn("<int", page)
 
     def test_left_out(self):
         self.write(0, [self.record(0, 10), self.record(20, 30, op=2), self.record(40, 50, op=3, how="failed"),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The page: data as one JSON text, and the script that draws them on a canvas.
+// The page: the table of arrivals, then data as one JSON text, and the script that draws them on a canvas.
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tools/ibcoll_trace/analysis.h"
 #include "tools/ibcoll_trace/output.h"
 
 namespace ibcoll::tracing {
@@ -16,9 +17,14 @@ canvas { border: 1px solid #bbb; display: block; cursor: grab; }
 #tip { position: fixed; background: #fffde8; border: 1px solid #888; padding: 4px 8px; white-space: pre; display: none;
   pointer-events: none; }
 .key { display: inline-block; width: 12px; height: 12px; margin: 0 4px 0 14px; vertical-align: -1px; }
+table { border-collapse: collapse; margin: 8px 0 12px; }
+th, td { padding: 1px 10px; text-align: right; border-bottom: 1px solid #ddd; }
+th:first-child, td:first-child, th:last-child, td:last-child { text-align: left; }
 </style></head><body>
 <h3 style="margin:4px 0">ibcoll trace</h3>
-<div id="legend"></div>
+)";
+
+const char* const kTimeLine = R"(<div id="legend"></div>
 <p style="margin:6px 0">Hatched: the rank waits for the last arrival. Red edge: the rank that arrived last. Wheel: zoom;
 drag: move; double click: all. Point at a call: lines from when a rank began to send to a peer to when all of that was there;
 solid: of the rank under the pointer. Blue: in shared memory, from when a rank published to when another one of its
@@ -196,6 +202,24 @@ nlohmann::ordered_json in_node(const Part& part, int64_t begin) {
   return nlohmann::ordered_json::array({moment(node.published_ns), who, moment(node.from_ns), moment(node.until_ns)});
 }
 
+std::string escaped(const std::string& text) {
+  std::string safe;
+  for (const char letter : text)
+    safe += letter == '&' ? "&amp;" : letter == '<' ? "&lt;" : letter == '>' ? "&gt;" : std::string(1, letter);
+  return safe;
+}
+
+// The rows that the command prints.
+std::string arrival_table(const Job& job) {
+  std::string text = "<table><tr>";
+  for (const std::string& title : table_titles()) text += "<th>" + escaped(title) + "</th>";
+  for (const Row& row : table_one(job)) {
+    text += "</tr>\n<tr>";
+    for (const std::string& cell : table_cells(row)) text += "<td>" + escaped(cell) + "</td>";
+  }
+  return text + "</tr></table>\n" + escaped(message_time(job)) + '\n';
+}
+
 }  // namespace
 
 std::string page(const Job& job) {
@@ -217,7 +241,7 @@ std::string page(const Job& job) {
   std::string data = all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   // A name must not end the script.
   for (size_t at = 0; (at = data.find('<', at)) != std::string::npos;) data.replace(at, 1, "\\u003c");
-  return kHead + data + kScript;
+  return kHead + arrival_table(job) + kTimeLine + data + kScript;
 }
 
 }  // namespace ibcoll::tracing

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "tools/ibcoll_trace/analysis.h"
@@ -17,15 +18,17 @@ std::string late(const Row& row) {
                      100.0 * static_cast<double>(row.late_calls) / static_cast<double>(row.calls));
 }
 
+std::string table_line(const std::vector<std::string>& cells) {
+  static constexpr std::array<int, 8> kWidths = {20, 8, 12, 10, 10, 12, 12, 12};
+  std::string line = fmt::format("{:<{}}", cells[0], kWidths[0]);
+  for (size_t i = 1; i < kWidths.size(); ++i) line += fmt::format(" {:>{}}", cells[i], kWidths[i]);
+  return line + fmt::format("  {:<12} {}\n", cells[8], cells[9]);
+}
+
 std::string table(const Job& job, const std::vector<Row>& rows, size_t calls) {
-  std::string text =
-      fmt::format("{:<20} {:>8} {:>12} {:>10} {:>10} {:>12} {:>12} {:>12}  {:<12} {}\n", "collective", "calls",
-                  "mean bytes", "T us", "average/T", "worst/T", "spread us", "after us", "late", "call site");
-  for (const Row& row : rows)
-    text += fmt::format("{:<20} {:>8} {:>12.0f} {:>10.2f} {:>10.1f} {:>12.1f} {:>12.2f} {:>12.2f}  {:<12} {}\n",
-                        row.collective, row.calls, row.mean_bytes, row.message_us, row.average_factor, row.worst_factor,
-                        row.spread_us, row.after_last_us, late(row), row.site);
-  text += fmt::format("{} ranks; T = {:.3g} us + {:.3g} us per byte\n", job.ranks, job.alpha_us, job.beta_us_per_byte);
+  std::string text = table_line(table_titles());
+  for (const Row& row : rows) text += table_line(table_cells(row));
+  text += message_time(job) + '\n';
   if (job.dropped > 0)
     text += fmt::format("{} records were dropped, the oldest ones: raise IBCOLL_TRACE_CALLS\n", job.dropped);
   if (job.incomplete > 0) text += fmt::format("{} calls are left out: not all ranks have a record\n", job.incomplete);
@@ -85,6 +88,28 @@ std::string json(const Job& job, const std::vector<Row>& rows, size_t calls) {
 }
 
 }  // namespace
+
+std::vector<std::string> table_titles() {
+  return {"collective", "calls",     "mean bytes", "T us", "average/T",
+          "worst/T",    "spread us", "after us",   "late", "call site"};
+}
+
+std::vector<std::string> table_cells(const Row& row) {
+  return {row.collective,
+          std::to_string(row.calls),
+          fmt::format("{:.0f}", row.mean_bytes),
+          fmt::format("{:.2f}", row.message_us),
+          fmt::format("{:.1f}", row.average_factor),
+          fmt::format("{:.1f}", row.worst_factor),
+          fmt::format("{:.2f}", row.spread_us),
+          fmt::format("{:.2f}", row.after_last_us),
+          late(row),
+          row.site};
+}
+
+std::string message_time(const Job& job) {
+  return fmt::format("{} ranks; T = {:.3g} us + {:.3g} us per byte", job.ranks, job.alpha_us, job.beta_us_per_byte);
+}
 
 std::string report(const Job& job, const std::string& format, size_t calls) {
   const std::vector<Row> rows = table_one(job);
