@@ -39,7 +39,7 @@ ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collecti
 
 ibcoll_status_t ibcoll_collective_start(ibcoll_team_t team, const ibcoll_collective_args_t* args,
                                         ibcoll_request_t* request) {
-  const void* const site = __builtin_return_address(0);
+  const void* const returns_to = __builtin_return_address(0);
   return guarded([&] {
     if (!team || !args || !request)
       return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_collective_start: team, args or request is NULL");
@@ -47,6 +47,7 @@ ibcoll_status_t ibcoll_collective_start(ibcoll_team_t team, const ibcoll_collect
     const auto known = taken_args(*args);
     if (!known.ok()) return report(known.status());
     TeamHandle& t = *handle(team);
+    const void* const site = t.context->call_site(returns_to);
     const Guard guard = t.context->enter();
     const Result<Plan*> plan = t.context->start_once(t, known.value(), site);
     if (!plan.ok()) return report(plan.status());
@@ -56,7 +57,7 @@ ibcoll_status_t ibcoll_collective_start(ibcoll_team_t team, const ibcoll_collect
 }
 
 ibcoll_status_t ibcoll_start(ibcoll_request_t request) {
-  const void* const site = __builtin_return_address(0);
+  const void* const returns_to = __builtin_return_address(0);
   return guarded([&] {
     if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_start: request is NULL");
     RequestHandle& r = *handle(request);
@@ -65,6 +66,7 @@ ibcoll_status_t ibcoll_start(ibcoll_request_t request) {
                     "ibcoll_start: the request is one of ibcoll_collective_start, which runs once; use "
                     "ibcoll_collective_init for one that is started again");
     Context& context = *r.team->context;
+    const void* const site = context.call_site(returns_to);
     const Guard guard = context.enter();
     return report(context.start(*r.request, site));
   });
@@ -122,13 +124,14 @@ const char* ibcoll_request_algorithm(ibcoll_request_t request) {
 
 // ---------------------------------------------------------------- blocking calls
 
-// Inlined, so that the return address is that of the public function: the call site of a trace.
+// Inlined, so that the return address is that of the public function, for the call site of a trace.
 [[gnu::always_inline]] static inline ibcoll_status_t blocking(ibcoll_team_t team,
                                                               const ibcoll_collective_args_t& args) {
-  const void* const site = __builtin_return_address(0);
+  const void* const returns_to = __builtin_return_address(0);
   return guarded([&] {
     if (!team) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "{}: team is NULL", ibcoll_collective_name(args.collective));
     TeamHandle& t = *handle(team);
+    const void* const site = t.context->call_site(returns_to);
     Guard guard = t.context->enter();
     return report(t.context->run_blocking(t, args, guard, site));
   });

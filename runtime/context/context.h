@@ -26,6 +26,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/request.h"
 #include "runtime/engine/team.h"
+#include "runtime/machine/call_site.h"
 #include "runtime/machine/doorbell.h"
 #include "runtime/machine/fork_watch.h"
 #include "runtime/machine/user_memory.h"
@@ -133,6 +134,11 @@ class Context {
   // What make_request() would select, and why; refuses what that, or check_without_buffers(), refuses.
   Result<std::string> explain(TeamHandle& team, const ibcoll_collective_args_t& given) const;
 
+  // Where the program called from, for a trace; nullptr without one. The public function returns to `returns_to`. Before
+  // the lock is taken.
+  const void* call_site(const void* returns_to) const noexcept {
+    return trace_ ? program_call_site(returns_to) : nullptr;
+  }
   Status start(Request& request) noexcept;
   // A call of the program, from `site`, which a trace records.
   Status start(Request& request, const void* site) noexcept {

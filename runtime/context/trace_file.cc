@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/context/trace_file.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -9,11 +8,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <map>
 #include <new>
 
 #include "runtime/base/log.h"
 #include "runtime/base/start_folder.h"
+#include "runtime/context/trace_sites.h"
 #include "runtime/machine/topology.h"
 
 namespace ibcoll {
@@ -28,21 +27,6 @@ std::string trace_path(const std::string& setting, int rank) {
   if (exists && S_ISDIR(there.st_mode)) return fmt::format("{}/trace.{}", setting, rank);
   if (exists && !S_ISREG(there.st_mode)) return setting;
   return fmt::format("{}.{}", setting, rank);
-}
-
-// "sum+0x11f3", or "sum+0x11f3(main+0x33)" where the symbol is an exported one. addr2line takes the first.
-std::string site_name(const void* site) {
-  Dl_info info{};
-  if (!site || ::dladdr(site, &info) == 0 || !info.dli_fname) return "?";
-  const auto distance = [&](const void* from) {
-    return static_cast<const char*>(site) - static_cast<const char*>(from);
-  };
-  const char* const slash = std::strrchr(info.dli_fname, '/');
-  std::string name = fmt::format("{}+{:#x}", slash ? slash + 1 : info.dli_fname, distance(info.dli_fbase));
-  if (info.dli_sname) name += fmt::format("({}+{:#x})", info.dli_sname, distance(info.dli_saddr));
-  for (char& c : name)
-    if (static_cast<unsigned char>(c) <= ' ') c = '_';  // a word of a line
-  return name;
 }
 
 Status write_trace_text(int fd, std::string& text) {
@@ -66,7 +50,7 @@ std::string node_text(const TracedCall& call) {
                      moment_text(call.waited_until_ns));
 }
 
-std::string trace_line(const TracedCall& call, const std::string& site, const std::string& peers) {
+std::string trace_line(const TracedCall& call, size_t site, const std::string& peers) {
   const Algorithm& a = *call.algorithm;
   const std::string parameter = a.parameter.unit == Parameter::Unit::kNone ? "" : fmt::format(":{}", call.parameter);
   return fmt::format("{} {} {} {} {}{} {:x} {} {} {} {} {} {}\n", call.arrival_ns, call.exit_ns,
@@ -96,15 +80,16 @@ std::string trace_clock() {
 
 Status write_trace_to(int fd, const TraceRing& ring, const TraceHeader& header) {
   std::string text = fmt::format(
-      "# ibcoll trace 3 rank {} ranks {} job {:016x} clock {} alpha_us {:.6g} beta_us_per_byte {:.6g} ", header.rank,
+      "# ibcoll trace 4 rank {} ranks {} job {:016x} clock {} alpha_us {:.6g} beta_us_per_byte {:.6g} ", header.rank,
       header.ranks, header.job, trace_clock(), header.link.alpha_us, header.link.beta_us_per_byte);
-  text += fmt::format("calls {} dropped {}\n", ring.kept(), ring.dropped());
-  std::map<const void*, std::string> names;
+  TraceSites sites;
+  for (uint64_t i = 0; i < ring.kept(); ++i) sites.number(ring[i].site);
+  text += fmt::format("calls {} dropped {} sites {}\n", ring.kept(), ring.dropped(), sites.size());
+  text += sites.lines();
   uint64_t next_peer = 0;
   for (uint64_t i = 0; i < ring.kept(); ++i) {
-    std::string& name = names[ring[i].site];
-    if (name.empty()) name = site_name(ring[i].site);
-    text += trace_line(ring[i], name, peers_text(ring, ring.number(i), next_peer));
+    const TracedCall& call = ring[i];
+    text += trace_line(call, sites.number(call.site), peers_text(ring, ring.number(i), next_peer));
     if (text.size() < kTracePiece) continue;
     if (Status status = write_trace_text(fd, text); !status.ok()) return status;
   }

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -16,7 +17,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = (ROOT / os.environ.get("build", "build/release")).resolve()
 RANKS = 4
-HEADER = "# ibcoll trace 3 rank {} ranks {} job {} clock {} alpha_us 2 beta_us_per_byte 0.001 calls {} dropped {}\n"
+HEADER = "# ibcoll trace 4 rank {} ranks {} job {} clock {} alpha_us 2 beta_us_per_byte 0.001 calls {} dropped {} sites {}\n"
 
 
 class TraceTest(unittest.TestCase):
@@ -45,7 +46,15 @@ class TraceTest(unittest.TestCase):
             self.assertIn(str(part), done.stderr)
 
     def write(self, rank, records, ranks=2, job="a", clock="m", dropped=0, name=None, end="end\n"):
-        text = HEADER.format(rank, ranks, job, clock, len(records), dropped) + "".join(r + "\n" for r in records) + end
+        lines = [record.split(" ") for record in records]
+        sites = []
+        for line in lines:
+            if len(line) == 12:
+                sites += [line[9]] if line[9] not in sites else []
+                line[9] = str(sites.index(line[9]))
+        text = HEADER.format(rank, ranks, job, clock, len(records), dropped, len(sites))
+        text += "".join("code {} - {} -\n".format(*site.split("+")) for site in sites)
+        text += "".join(" ".join(line) + "\n" for line in lines) + end
         (self.folder / (name or f"t.{rank}")).write_text(text)
 
     @staticmethod
@@ -210,7 +219,7 @@ class ServedOrder(TraceTest):
     def test_malformed(self):
         for bad in ("0", "0/1/2", "0/1/2/3/4", "0/1/2/x", "0/-1/2/3", "3/1/2/3", "0/1/2/3,", ",0/1/2/3", ""):
             self.write(0, [self.record(0, 10, ranks=3, peers=bad)], ranks=3)
-            self.refused("t.0: line 2", "malformed")
+            self.refused("t.0: line 3", "malformed")
 
 
 class InNode(TraceTest):
@@ -241,7 +250,7 @@ class InNode(TraceTest):
     def test_malformed(self):
         for bad in ("1", "1/-/-", "1/-/-/-/-", "1/3/4/5", "1/2/5/4", "1/2/-/4", "1/2/3/-", "1/-/3/4", "x/-/-/-", "-1/-/-/-"):
             self.write(0, [self.record(0, 10, ranks=3, node=bad)], ranks=3)
-            self.refused("t.0: line 2", "malformed")
+            self.refused("t.0: line 3", "malformed")
 
 
 class BadInput(TraceTest):
@@ -261,7 +270,16 @@ class BadInput(TraceTest):
         for bad in ("", "1 2 3", self.record(10, 0), self.record("x", 10), self.record(0, 10, collective="alltoal"),
                     self.record(0, 10, ranks=3), self.record(0, 10, how="maybe"), good + " more"):
             self.write(0, [good, bad])
-            self.refused("t.0: line 3", "record 2 of 2 is malformed")
+            self.refused("t.0: line 4", "record 2 of 2 is malformed")
+        self.write(0, [good])
+        text = (self.folder / "t.0").read_text()
+        for bad in ("code", "code p - 0x10", "code p - 10 -", "code p - 0x10 - -", "call p - 0x10 -", "code % - 0x10 -",
+                    "code p%2 - 0x10 -", "code p%xy - 0x10 -", "code p - 0x -"):
+            (self.folder / "t.0").write_text(text.replace("code p - 0x10 -", bad))
+            self.refused("t.0: line 2", "call site 1 of 1 is malformed")
+        for bad in ("1", "-1", "-"):
+            (self.folder / "t.0").write_text(text.replace(" ok 0 ", f" ok {bad} "))
+            self.refused("t.0: line 3", "record 1 of 1 is malformed")
 
     def test_cut_off(self):
         """Wherever a trace is cut, the file and the record are named."""
@@ -275,7 +293,7 @@ class BadInput(TraceTest):
             within = whole.index("\n") < length <= whole.index("\nend")
             self.refused("t.0: line ", "cut off" if within else "")
         (self.folder / "t.0").write_text(whole + "more\n")
-        self.refused("t.0: line 5", "behind the end")
+        self.refused("t.0: line 6", "behind the end")
 
     def test_mixed(self):
         self.write(0, [])
@@ -298,7 +316,121 @@ class BadInput(TraceTest):
             self.assertIn("No space left", done.stderr)
 
 
+class CallSites(TraceTest):
+    """A program of one rank, its own library, and a library with the name of an MPI's, which calls for the program."""
+
+    SOURCE = pathlib.Path(__file__).with_name("call_sites.c")
+
+    @classmethod
+    def setUpClass(cls):
+        if not shutil.which("cc") or not shutil.which("objcopy"):
+            raise unittest.SkipTest("no C compiler")
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.built = pathlib.Path(folder.name)
+        cls.build(cls.built)
+        cls.line = {match[2]: f"{match[1]} call_sites.c:{number}"
+                    for number, line in enumerate(cls.SOURCE.read_text().splitlines(), 1)
+                    if (match := re.search(r"; +// (\w+): (\w+)$", line))}
+
+    @classmethod
+    def build(cls, folder, *flags, link=()):
+        def compiled(name, *words):
+            command = ["cc", "-g", "-O1", *flags, "-I", ROOT / "runtime/include", cls.SOURCE, "-o", name, *words,
+                       "-L", BUILD / "lib", "-libcoll", f"-Wl,-rpath,{BUILD}/lib"]
+            subprocess.run([str(word) for word in command], check=True, cwd=folder, timeout=60)
+        for layer in ("own_layer", "mpi_layer"):
+            compiled(f"lib{layer}.so", "-shared", "-fPIC", f"-DLAYER={layer}")
+        compiled("the program", *link, "-L.", "-lown_layer", "-lmpi_layer", "-Wl,-rpath,$ORIGIN")
+
+    def setUp(self):
+        super().setUp()
+        for file in self.built.iterdir():
+            shutil.copy(file, self.folder)
+        self.program = self.folder / "the program"
+
+    def without(self, option):
+        for name in ("the program", "libown_layer.so"):
+            subprocess.run(["objcopy", *option.split(), name], check=True, cwd=self.folder, timeout=60)
+
+    def run_program(self):
+        environment = {**os.environ, "IBCOLL_TRACE": str(self.file)}
+        subprocess.run([self.program], env=environment, check=True, timeout=60, stdin=subprocess.DEVNULL)
+
+    def rows(self):
+        """What is shown of all call sites: {call site: row}, and the problems."""
+        answer = json.loads(self.answer(self.file, "--format", "json"))
+        self.assertEqual([row["site"] for row in answer["rows"] if row["site"] not in self.answer(self.file)], [])
+        return {row["site"]: row for row in answer["rows"]}, answer["problems"]
+
+    def assert_lines(self):
+        rows, problems = self.rows()
+        self.assertEqual(problems, [])
+        self.assertEqual({site: row["calls"] for site, row in rows.items()},
+                         {self.line["inlined"]: 1, self.line["nonblocking"]: 1, self.line["persistent"]: 3, self.line["twice"]: 2,
+                          self.line["library"]: 1, self.line["layer"]: 1})
+        return rows
+
+    def test_lines(self):
+        self.run_program()
+        row = self.assert_lines()[self.line["inlined"]]
+        self.assertEqual((row["function"], row["file"]), ("sum", str(self.SOURCE)))
+        self.assertEqual(row["line"], int(self.line["inlined"].rpartition(":")[2]))
+        self.assertRegex(row["address"], r"^the program\+0x[0-9a-f]+$")
+
+    def test_addresses_that_are_fixed(self):
+        self.build(self.folder, link=["-no-pie"])
+        self.run_program()
+        self.assert_lines()
+
+    def test_units_without_a_table_of_their_addresses(self):
+        self.without("-R .debug_aranges")
+        self.run_program()
+        self.assert_lines()
+
+    def test_functions_without_debug_information(self):
+        self.without("--strip-debug")
+        self.run_program()
+        rows, problems = self.rows()
+        self.assertEqual(problems, [])
+        self.assertEqual(sorted(re.sub(r"\+0x[0-9a-f]+ ", " ", site) for site in rows),
+                         ["main in the program"] * 4 + ["own_layer in libown_layer.so"] + ["send in the program"] * 2)
+        self.assertEqual({row["function"] for row in rows.values()}, {"main", "own_layer", "send"})
+        self.assertEqual({(row["file"], row["line"]) for row in rows.values()}, {("", 0)})
+
+    def test_addresses_without_symbols(self):
+        self.without("--strip-all")
+        self.run_program()
+        rows, problems = self.rows()
+        self.assertEqual(problems, [])
+        own = {site for site in rows if "own_layer" in site}
+        self.assertRegex(own.pop(), r"^own_layer\+0x[0-9a-f]+ in libown_layer.so$")  # exported
+        self.assertEqual((len(own), len(rows)), (0, 7))
+        for site, row in rows.items():
+            if "own_layer" not in site:
+                self.assertRegex(site, r"^the program\+0x[0-9a-f]+$")
+                self.assertEqual(site, row["address"])
+
+    def test_a_program_that_has_changed(self):
+        """Of another build than the one that ran, or gone."""
+        self.run_program()
+        self.build(self.folder, "-O2")
+        for reason in ("of another build", "No such file"):
+            rows, problems = self.rows()
+            self.assertEqual(len(problems), 2, problems)
+            self.assertTrue(all(reason in problem for problem in problems), problems)
+            self.assertIn(f"call sites in {self.program} are shown as addresses: ", "".join(problems))
+            self.assertEqual(sum(re.match(r"the program\+0x[0-9a-f]+$", site) is not None for site in rows), 6, rows)
+            self.assertIn(problems[0], self.answer(self.file))
+            self.program.unlink(missing_ok=True)
+            (self.folder / "libown_layer.so").unlink(missing_ok=True)
+
+
 class Recorded(TraceTest):
+    def records(self, rank):
+        lines = (self.folder / f"t.{rank}").read_text().splitlines()[1:-1]
+        return [line for line in lines if not line.startswith("code ")]
+
     def traced(self, *words, setting=None, ranks=RANKS, layout=(), **settings):
         command = [str(word) for word in (BUILD / "bin/ibcoll_run", "-n", ranks, *layout, BUILD / "bin/ibcoll_perf", *words)]
         environment = dict(os.environ, IBCOLL_TRACE=str(setting or self.file), **settings)
@@ -314,7 +446,7 @@ class Recorded(TraceTest):
         self.assertEqual({row["mean_bytes"] for row in rows}, {64})
         self.assertEqual((answer["ranks"], answer["dropped"], answer["incomplete"]), (RANKS, 0, 0))
         for row in rows:
-            self.assertRegex(row["site"], r"^ibcoll_perf\+0x[0-9a-f]+")
+            self.assertRegex(row["address"], r"^ibcoll_perf\+0x[0-9a-f]+$")
             self.assertGreater(row["message_us"], 0)
         self.assertIn(" direct ", (self.folder / "t.0").read_text())
         page = self.folder / "page"
@@ -367,7 +499,7 @@ class Recorded(TraceTest):
         self.assertGreater(as_the_pattern_says, 0, calls)
         self.traced("alltoall", "--bytes", 64, "--algorithm", "shm", IBCOLL_TRACE_PEERS="0")
         self.assertEqual({line.split()[-1] for rank in range(RANKS)
-                          for line in (self.folder / f"t.{rank}").read_text().splitlines()[1:-1]}, {"-"})
+                          for line in self.records(rank)}, {"-"})
 
     def test_agreement_of_arrival_patterns(self):
         """ibcoll_perf --arrival: before each call all ranks meet in an allreduce of 8 bytes, which agrees on an instant;
@@ -391,7 +523,7 @@ class Recorded(TraceTest):
         self.assertLess(min(errors), 10_000, errors)
 
     def calls_of_all(self, rank):
-        calls = [line.split() for line in (self.folder / f"t.{rank}").read_text().splitlines()[1:-1]]
+        calls = [line.split() for line in self.records(rank)]
         return [words for words in calls if words[7] == str(RANKS)]
 
     def test_few_peers_are_kept(self):
@@ -399,7 +531,7 @@ class Recorded(TraceTest):
         for most, expected in ((4, {0, 3}), (2, {0}), (0, {0})):
             self.traced("alltoall", "--bytes", "64", "--algorithm", "pap_direct", IBCOLL_TRACE_PEERS=str(most))
             for rank in range(RANKS):
-                lines = (self.folder / f"t.{rank}").read_text().splitlines()[1:-1]
+                lines = self.records(rank)
                 peers = [line.split()[-2] for line in lines if " alltoall " in line]
                 peers = [0 if text == "-" else text.count(",") + 1 for text in peers]
                 self.assertLessEqual(set(peers), expected)
@@ -412,7 +544,7 @@ class Recorded(TraceTest):
             self.traced("allreduce", "--bytes", "8", ranks=ranks)
             end = time.monotonic_ns()
             for rank in range(ranks):
-                lines = (self.folder / f"t.{rank}").read_text().splitlines()[1:-1]
+                lines = self.records(rank)
                 self.assertTrue(lines)
                 for line in lines:
                     arrival, leaving = map(int, line.split()[:2])

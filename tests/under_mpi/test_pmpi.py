@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Unmodified MPI programs with the library libibcoll_pmpi_MPI.so before the MPI's own."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -75,7 +77,36 @@ class Preloaded(unittest.TestCase):
             self.assertIn(reasons, ("", f" ({falls}: {fell})"), done.stderr)
 
 
+    def traced(self, ranks, *command):
+        """What a program said, and {(call site, collective): calls} by its trace."""
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.run_ranks(ranks, *command, IBCOLL_TRACE=f"{folder}/t")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            told = subprocess.run([BIN / "ibcoll_trace", f"{folder}/t", "--format", "json"], capture_output=True, text=True,
+                                  timeout=60, check=False)
+        self.assertEqual((told.returncode, told.stderr), (0, ""))
+        answer = json.loads(told.stdout)
+        self.assertEqual((answer["problems"], answer["incomplete"]), ([], 0))
+        return done, {(row["site"], row["collective"]): row["calls"] for row in answer["rows"]}
+
+
+def marked_lines(source):
+    """{name: its call site}: those lines of a C source that end with "// FUNCTION: NAME"."""
+    return {match[2]: f"{match[1]} {source.name}:{number}" for number, line in enumerate(source.read_text().splitlines(), 1)
+            if (match := re.search(r"; +// (\w+): (\w+)$", line))}
+
+
 class Cases:
+    persistent_ones_run = False
+
+    def test_call_sites_of_a_trace(self):
+        at = marked_lines(Path(__file__).with_name("call_sites.c"))
+        _, calls = self.traced(2, BIN / f"ibcoll_mpi_call_sites_{self.mpi}")
+        expected = {(at["blocking"], "barrier"): 1, (at["inlined"], "allreduce"): 1, (at["nonblocking"], "allreduce"): 1}
+        if self.persistent_ones_run:
+            expected[(at["persistent"], "bcast")] = 3
+        self.assertEqual(calls, expected)
+
     def test_results_are_those_of_the_mpi(self):
         for seed in ("1", "2"):
             done = self.run_ranks(4, BIN / f"ibcoll_mpi_collectives_{self.mpi}", seed, 300)
@@ -141,14 +172,20 @@ class Cases:
         self.assertEqual(done.stdout.count(": 3 in MPI_Finalize"), 3, done.stdout)
 
     def test_fortran(self):
+        """In ibcoll, each call at its line."""
+        lines = Path(__file__).with_name("fortran_calls.inc").read_text().splitlines()
+        called = [(f"fortran_calls.inc:{number}", match[1].lower()) for number, line in enumerate(lines, 1)
+                  if (match := re.search(r"call MPI_I?(barrier|allreduce|reduce|bcast)\(", line, re.I))]
+        self.assertEqual(len(called), 6)
         for binding in ("mpif", "mpi", "f08"):
             with self.subTest(binding=binding):
                 program = BIN / f"ibcoll_mpi_fortran_{binding}_{self.mpi}"
                 if not program.exists():
                     self.skipTest("no Fortran compiler")
-                done = self.run_ranks(3, program)
+                done, calls = self.traced(3, program)
                 self.assert_right(done, 3)
                 self.assert_ran(done, "barrier", "allreduce", "reduce", "bcast")
+                self.assertEqual(calls, {(f"fortran_{binding} {site}", name): 10 for site, name in called})
 
     def test_a_profiling_tool_above_sees_the_calls(self):
         done = self.run_ranks(3, BIN / f"ibcoll_mpi_scenarios_{self.mpi}", "comm_leaked",

@@ -42,13 +42,14 @@ TEST_F(TraceFileTest, PeersStandWithTheirCall) {
   }
   trace->write({2, 3, 0x1f, {}});
   const std::vector<std::string> all = lines("trace.2");
-  ASSERT_EQ(all.size(), 5u);
-  EXPECT_TRUE(all[0].starts_with("# ibcoll trace 3 rank 2 ranks 3 job 000000000000001f ")) << all[0];
-  EXPECT_TRUE(all[0].ends_with(" calls 3 dropped 0")) << all[0];
-  EXPECT_TRUE(all[1].ends_with(" 10/7/-/- -")) << all[1];
-  EXPECT_TRUE(all[2].ends_with(" - -")) << all[2];
-  EXPECT_TRUE(all[3].ends_with(" 30/7/-/- -")) << all[3];
-  EXPECT_EQ(all[4], "end");
+  ASSERT_EQ(all.size(), 6u);
+  EXPECT_TRUE(all[0].starts_with("# ibcoll trace 4 rank 2 ranks 3 job 000000000000001f ")) << all[0];
+  EXPECT_TRUE(all[0].ends_with(" calls 3 dropped 0 sites 1")) << all[0];
+  EXPECT_EQ(all[1], "code - - 0x0 -");
+  EXPECT_TRUE(all[2].ends_with(" ok 0 10/7/-/- -")) << all[2];
+  EXPECT_TRUE(all[3].ends_with(" ok 0 - -")) << all[3];
+  EXPECT_TRUE(all[4].ends_with(" ok 0 30/7/-/- -")) << all[4];
+  EXPECT_EQ(all[5], "end");
 }
 
 TEST_F(TraceFileTest, IsNamedByItsRankWhereItIsAFile) {

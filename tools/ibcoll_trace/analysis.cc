@@ -19,7 +19,7 @@ struct Gathered {
 Status add(Gathered& g, const RankTrace& trace, const Record& r) {
   Call& call = g.call;
   if (call.parts.empty()) {
-    call.collective = r.collective, call.algorithm = r.algorithm, call.site = r.site;
+    call.collective = r.collective, call.algorithm = r.algorithm, call.site = trace.sites[r.site];
     call.team = r.team, call.op = r.op;
     g.team_ranks = r.team_ranks;
   }
@@ -55,6 +55,9 @@ double mean_distance_ns(const Call& call) {
   return distance;
 }
 
+// Two calls in one line are one site. Files of one name in several folders are several.
+std::string site_key(const Site& site) { return fmt::format("{} {} {}", site.text, site.file, site.module); }
+
 double factor(double ns, double message_us) { return ns == 0 ? 0 : ns / 1e3 / message_us; }
 
 }  // namespace
@@ -84,10 +87,11 @@ Result<Job> put_together(std::vector<RankTrace> traces) {
 }
 
 std::vector<Row> table_one(const Job& job) {
-  std::map<std::pair<std::string, std::string>, Row> rows;
+  std::map<std::pair<std::string, std::string>, Row> rows;  // by collective and site_key()
   std::map<std::pair<std::string, std::string>, std::map<int, uint64_t>> late;
   for (const Call& call : job.calls) {
-    Row& row = rows[{call.collective, call.site}];
+    const std::pair<std::string, std::string> key = {call.collective, site_key(call.site)};
+    Row& row = rows[key];
     row.collective = call.collective, row.site = call.site;
     const double message_us = job.alpha_us + job.beta_us_per_byte * call.mean_bytes;
     int64_t exit_ns = 0;
@@ -99,7 +103,7 @@ std::vector<Row> table_one(const Job& job) {
     row.worst_factor += factor(static_cast<double>(call.last_ns - call.first_ns), message_us);
     row.spread_us += static_cast<double>(call.last_ns - call.first_ns) / 1e3;
     row.after_last_us += static_cast<double>(exit_ns - call.last_ns) / 1e3;
-    if (call.last_ns > call.first_ns) ++late[{call.collective, call.site}][call.late];
+    if (call.last_ns > call.first_ns) ++late[key][call.late];
   }
   std::vector<Row> list;
   for (auto& [key, row] : rows) {

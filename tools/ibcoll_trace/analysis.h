@@ -10,7 +10,8 @@
 namespace ibcoll::tracing {
 
 struct Row {
-  std::string collective, site;
+  std::string collective;
+  Site site;
   uint64_t calls = 0;
   double mean_bytes = 0;
   double message_us = 0;      // T: alpha + beta * bytes

@@ -43,8 +43,10 @@ int run(const Options& options) {
     return fail("--served: the rows of --format csv are no calls; take table or json", 2);
   Result<std::vector<RankTrace>> traces = read_traces(options.path);
   if (!traces.ok()) return fail(traces.status().text(), 2);
+  const std::vector<std::string> problems = find_sources(traces.value());
   Result<Job> job = put_together(std::move(traces.value()));
   if (!job.ok()) return fail(job.status().text(), 2);
+  job.value().problems = problems;
   if (options.alpha_us >= 0) job.value().alpha_us = options.alpha_us;
   if (options.bandwidth > 0) job.value().beta_us_per_byte = 1e-3 / options.bandwidth;
   if (!options.arrivals.empty())

@@ -227,7 +227,7 @@ std::string page(const Job& job) {
   const int64_t begin = job.calls.empty() ? 0 : job.calls.front().first_ns;
   for (const Call& call : job.calls) {
     nlohmann::ordered_json one = {{"name", call.collective}, {"algorithm", call.algorithm},
-                                  {"site", call.site},       {"bytes", call.mean_bytes},
+                                  {"site", call.site.text},  {"bytes", call.mean_bytes},
                                   {"late", call.late},       {"last", us_since(begin, call.last_ns)}};
     for (const Part& part : call.parts) {
       one["rank"].push_back(part.rank);

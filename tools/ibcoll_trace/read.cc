@@ -46,10 +46,10 @@ bool known(const std::string& collective) {
   return false;
 }
 
-// Name and value in turn, behind "# ibcoll trace 3".
-bool read_header(const std::string& line, RankTrace& trace, uint64_t& calls) {
+// Name and value in turn, behind "# ibcoll trace 4".
+bool read_header(const std::string& line, RankTrace& trace, uint64_t& calls, uint64_t& sites) {
   const std::vector<std::string> words = words_of(line);
-  if (line.rfind("# ibcoll trace 3 ", 0) != 0 || words.size() % 2 != 0) return false;
+  if (line.rfind("# ibcoll trace 4 ", 0) != 0 || words.size() % 2 != 0) return false;
   std::map<std::string, std::string> fields;
   for (size_t i = 4; i + 1 < words.size(); i += 2) fields[words[i]] = words[i + 1];
   trace.job = fields["job"];
@@ -57,7 +57,7 @@ bool read_header(const std::string& line, RankTrace& trace, uint64_t& calls) {
   return number(fields["rank"], trace.rank) && number(fields["ranks"], trace.ranks) && trace.rank >= 0 &&
          trace.rank < trace.ranks && trace.ranks <= kMostRanks && !trace.job.empty() && !trace.clock.empty() &&
          real(fields["alpha_us"], trace.alpha_us) && real(fields["beta_us_per_byte"], trace.beta_us_per_byte) &&
-         number(fields["calls"], calls) && number(fields["dropped"], trace.dropped);
+         number(fields["calls"], calls) && number(fields["dropped"], trace.dropped) && number(fields["sites"], sites);
 }
 
 // "-", or the nanoseconds.
@@ -102,15 +102,37 @@ bool read_node(const std::string& text, int ranks, InNode& node) {
          node.from_ns != Served::kNever && node.until_ns >= node.from_ns;
 }
 
-bool read_record(const std::string& line, int ranks, Record& r) {
+// "-" for nothing; a % is followed by the two digits of a byte.
+bool read_word(const std::string& word, std::string& text) {
+  if (word == "-") return true;
+  for (size_t i = 0; i < word.size(); ++i) {
+    unsigned code = static_cast<unsigned char>(word[i]);
+    if (word[i] == '%') {
+      if (!number(word.substr(i + 1, 2), code, 16) || i + 2 >= word.size()) return false;
+      i += 2;
+    }
+    text += static_cast<char>(code);
+  }
+  return true;
+}
+
+// code MODULE BUILD_ID OFFSET SYMBOL
+bool read_site(const std::string& line, Site& site) {
+  const std::vector<std::string> words = words_of(line);
+  return words.size() == 5 && words[0] == "code" && read_word(words[1], site.module) &&
+         read_word(words[2], site.build_id) && words[3].starts_with("0x") &&
+         number(words[3].substr(2), site.offset, 16) && read_word(words[4], site.symbol);
+}
+
+bool read_record(const std::string& line, int ranks, size_t sites, Record& r) {
   const std::vector<std::string> words = words_of(line);
   if (words.size() != 12) return false;
-  r.collective = words[2], r.algorithm = words[4], r.failed = words[8] == "failed", r.site = words[9];
+  r.collective = words[2], r.algorithm = words[4], r.failed = words[8] == "failed";
   return number(words[0], r.arrival_ns) && number(words[1], r.exit_ns) && r.exit_ns >= r.arrival_ns &&
          known(r.collective) && number(words[3], r.bytes) && number(words[5], r.team, 16) && number(words[6], r.op) &&
          number(words[7], r.team_ranks) && r.team_ranks >= 1 && r.team_ranks <= ranks &&
-         (r.failed || words[8] == "ok") && read_peers(words[10], ranks, r.served) &&
-         read_node(words[11], ranks, r.in_node);
+         (r.failed || words[8] == "ok") && number(words[9], r.site) && r.site < sites &&
+         read_peers(words[10], ranks, r.served) && read_node(words[11], ranks, r.in_node);
 }
 
 Result<RankTrace> read_one(const std::string& path) {
@@ -122,21 +144,26 @@ Result<RankTrace> read_one(const std::string& path) {
   if (!std::getline(file, line))
     return wrong(path, 1,
                  "the trace is empty: its rank has not ended its context (ibcoll_context_destroy) yet, or never did");
-  uint64_t calls = 0;
-  if (!read_header(line, trace, calls)) return wrong(path, 1, "not the first line of an ibcoll trace of version 3");
+  uint64_t calls = 0, sites = 0;
+  if (!read_header(line, trace, calls, sites))
+    return wrong(path, 1, "not the first line of an ibcoll trace of version 4");
+  for (uint64_t i = 1; i <= sites && std::getline(file, line) && !file.eof(); ++i)
+    if (!read_site(line, trace.sites.emplace_back()))
+      return wrong(path, i + 1, fmt::format("call site {} of {} is malformed: '{}'", i, sites, line.substr(0, 80)));
+  const uint64_t above = sites + 1;  // lines above the records
   for (uint64_t i = 1; std::getline(file, line) && line != "end"; ++i) {
     Record record;
-    if (i > calls) return wrong(path, i + 1, fmt::format("record {} of {}: one too many", i, calls));
+    if (i > calls) return wrong(path, above + i, fmt::format("record {} of {}: one too many", i, calls));
     // The end of a file without a newline may be half a record.
-    if (file.eof()) return wrong(path, i + 1, fmt::format("record {} of {} is cut off", i, calls));
-    if (!read_record(line, trace.ranks, record))
-      return wrong(path, i + 1, fmt::format("record {} of {} is malformed: '{}'", i, calls, line.substr(0, 80)));
+    if (file.eof()) return wrong(path, above + i, fmt::format("record {} of {} is cut off", i, calls));
+    if (!read_record(line, trace.ranks, sites, record))
+      return wrong(path, above + i, fmt::format("record {} of {} is malformed: '{}'", i, calls, line.substr(0, 80)));
     trace.records.push_back(std::move(record));
   }
   if (trace.records.size() != calls || line != "end")
-    return wrong(path, trace.records.size() + 2,
+    return wrong(path, above + trace.records.size() + 1,
                  fmt::format("the trace ends after record {} of {}: it was cut off", trace.records.size(), calls));
-  if (std::getline(file, line)) return wrong(path, calls + 3, "there is more behind the end");
+  if (std::getline(file, line)) return wrong(path, above + calls + 2, "there is more behind the end");
   return trace;
 }
 

@@ -33,6 +33,7 @@ std::string table(const Job& job, const std::vector<Row>& rows, size_t calls) {
     text += fmt::format("{} records were dropped, the oldest ones: raise IBCOLL_TRACE_CALLS\n", job.dropped);
   if (job.incomplete > 0) text += fmt::format("{} calls are left out: not all ranks have a record\n", job.incomplete);
   if (job.failed > 0) text += fmt::format("{} calls are left out: they failed\n", job.failed);
+  for (const std::string& problem : job.problems) text += problem + '\n';
   for (const ClockOffset& offset : job.clocks)
     text += offset.known
                 ? fmt::format("clock of machine {}: offset {:.1f} us, error up to {:.1f} us\n", offset.clock,
@@ -47,11 +48,13 @@ std::string table(const Job& job, const std::vector<Row>& rows, size_t calls) {
 
 std::string csv(const std::vector<Row>& rows) {
   std::string text =
-      "collective,site,calls,mean_bytes,message_us,average_factor,worst_factor,spread_us,after_last_us,late_rank,"
+      "collective,site,function,file,line,address,calls,mean_bytes,message_us,average_factor,worst_factor,spread_us,"
+      "after_last_us,late_rank,"
       "late_calls\n";
   for (const Row& row : rows)
-    text += fmt::format("{},{},{},{:.1f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{}\n", row.collective,
-                        csv_field(row.site), row.calls, row.mean_bytes, row.message_us, row.average_factor,
+    text += fmt::format("{},{},{},{},{},{},{},{:.1f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{},{}\n", row.collective,
+                        csv_field(row.site.text), csv_field(row.site.function), csv_field(row.site.file), row.site.line,
+                        csv_field(row.site.address), row.calls, row.mean_bytes, row.message_us, row.average_factor,
                         row.worst_factor, row.spread_us, row.after_last_us, row.late_rank, row.late_calls);
   return text;
 }
@@ -63,6 +66,7 @@ std::string json(const Job& job, const std::vector<Row>& rows, size_t calls) {
                                 {"dropped", job.dropped},
                                 {"incomplete", job.incomplete},
                                 {"failed", job.failed},
+                                {"problems", job.problems},
                                 {"clocks", nlohmann::ordered_json::array()},
                                 {"rows", nlohmann::ordered_json::array()}};
   for (const ClockOffset& offset : job.clocks)
@@ -72,7 +76,11 @@ std::string json(const Job& job, const std::vector<Row>& rows, size_t calls) {
                              {"error_us", static_cast<double>(offset.error_ns) / 1e3}});
   for (const Row& row : rows)
     all["rows"].push_back({{"collective", row.collective},
-                           {"site", row.site},
+                           {"site", row.site.text},
+                           {"function", row.site.function},
+                           {"file", row.site.file},
+                           {"line", row.site.line},
+                           {"address", row.site.address},
                            {"calls", row.calls},
                            {"mean_bytes", row.mean_bytes},
                            {"message_us", row.message_us},
@@ -104,7 +112,7 @@ std::vector<std::string> table_cells(const Row& row) {
           fmt::format("{:.2f}", row.spread_us),
           fmt::format("{:.2f}", row.after_last_us),
           late(row),
-          row.site};
+          row.site.text};
 }
 
 std::string message_time(const Job& job) {

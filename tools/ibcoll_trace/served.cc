@@ -101,7 +101,7 @@ std::vector<const Call*> furthest_apart(const Job& job, size_t most) {
 std::string served_text(const Call& call) {
   const Pairs pairs = pairs_of(call);
   std::string text = fmt::format("\n{} of {:.0f} bytes ({}), call {} of team {:x}, {}\n", call.collective,
-                                 call.mean_bytes, call.algorithm, call.op, call.team, call.site);
+                                 call.mean_bytes, call.algorithm, call.op, call.team, call.site.text);
   text +=
       fmt::format("us after the first arrival; {} of {} pairs of peers were served against their order of arrival\n",
                   pairs.reversed, pairs.all);
@@ -130,7 +130,7 @@ nlohmann::ordered_json served_json(const Call& call) {
   const Pairs pairs = pairs_of(call);
   nlohmann::ordered_json one = {{"collective", call.collective},
                                 {"algorithm", call.algorithm},
-                                {"site", call.site},
+                                {"site", call.site.text},
                                 {"team", fmt::format("{:x}", call.team)},
                                 {"call", call.op},
                                 {"bytes", call.mean_bytes},

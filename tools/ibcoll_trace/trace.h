@@ -28,6 +28,19 @@ struct InNode {
   bool empty() const { return published_ns == Served::kNever && waited_for < 0; }
 };
 
+// Where the program called. Once find_sources() has looked, `text` says it best: "exchange sum.c:12", "main+0x33 in sum"
+// where there is no debug information, or "sum+0x11f3".
+struct Site {
+  std::string module;    // path of the program or shared library; "": unknown
+  std::string build_id;  // of the module
+  uint64_t offset = 0;   // in the module
+  std::string symbol;    // "main+0x33" or ""
+  std::string function, file;
+  int line = 0;
+  std::string address;  // "sum+0x11f3" or "?"
+  std::string text;
+};
+
 struct Record {
   int64_t arrival_ns = 0;
   int64_t exit_ns = 0;
@@ -38,7 +51,7 @@ struct Record {
   uint32_t op = 0;
   int team_ranks = 1;
   bool failed = false;
-  std::string site;
+  size_t site = 0;  // in the list of its trace
   std::vector<Served> served;
   InNode in_node;
 };
@@ -52,6 +65,7 @@ struct RankTrace {
   double alpha_us = 0;
   double beta_us_per_byte = 0;
   uint64_t dropped = 0;
+  std::vector<Site> sites;
   std::vector<Record> records;
 };
 
@@ -67,7 +81,8 @@ struct Part {
 
 // Parts of all ranks of the team, by rank.
 struct Call {
-  std::string collective, algorithm, site;
+  std::string collective, algorithm;
+  Site site;
   uint64_t team = 0;
   uint32_t op = 0;
   double mean_bytes = 0;
@@ -88,15 +103,18 @@ struct ClockOffset {
 struct Job {
   int ranks = 1;
   double alpha_us = 0, beta_us_per_byte = 0;
-  uint64_t dropped = 0;     // records that the rings did not keep, over all ranks
-  uint64_t failed = 0;      // calls that failed on a rank
-  uint64_t incomplete = 0;  // calls that are not in the traces of all ranks of their team
+  uint64_t dropped = 0;               // records that the rings did not keep, over all ranks
+  uint64_t failed = 0;                // calls that failed on a rank
+  uint64_t incomplete = 0;            // calls that are not in the traces of all ranks of their team
+  std::vector<std::string> problems;  // with the programs of call sites
   std::vector<ClockOffset> clocks;
   std::vector<Call> calls;  // by first arrival
 };
 
 // FILE, which stands for FILE.0, FILE.1, ..., or a folder with trace.0, trace.1, ...: one for each rank of the job.
 Result<std::vector<RankTrace>> read_traces(const std::string& path);
+// Looks up the call sites in the debug information of the programs. Says which programs were of no use.
+std::vector<std::string> find_sources(std::vector<RankTrace>& traces);
 // Brings all to the clock of rank 0.
 std::vector<ClockOffset> align_clocks(std::vector<RankTrace>& traces);
 // INVALID_ARGUMENT: two ranks made different calls where they should have made the same.

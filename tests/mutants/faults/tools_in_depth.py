@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ibcoll_sim, ibcoll_trace, ibcoll_info, and what tools share."""
 
-from .fault import INFO, SIM, SIMULATED, TRACE, UNIT, Fault
+from .fault import CALL_SITES, INFO, SIM, SIMULATED, TRACE, UNIT, Fault
 
 SIMULATOR, TRACING, INFORMATION = "tools/ibcoll_sim/", "tools/ibcoll_trace/", "tools/ibcoll_info/"
 OPTIONS, ORACLE = "tools/options/", "tools/oracle/"
@@ -76,7 +76,7 @@ FAULTS = [
           "         trace.rank < trace.ranks && trace.ranks <= kMostRanks &&", "         trace.ranks <= kMostRanks &&",
           TRACE, "test_trace.BadInput"),
     Fault("trace_half_a_record", TRACING + "read.cc",
-          "    if (file.eof()) return wrong(path, i + 1, fmt::format(\"record {} of {} is cut off\", i, calls));\n", "",
+          "    if (file.eof()) return wrong(path, above + i, fmt::format(\"record {} of {} is cut off\", i, calls));\n", "",
           TRACE, "test_trace.BadInput"),
     Fault("trace_peer_behind_the_last", TRACING + "read.cc",
           "served.peer >= 0 && served.peer < ranks &&", "served.peer >= 0 && served.peer <= ranks &&",
@@ -153,4 +153,29 @@ FAULTS = [
     Fault("oracle_scattered_without_gaps", ORACLE + "call_layout.cc",
           "if (scattered) layout.extent += below(params_.gaps + 1);", "if (scattered) (void)below(params_.gaps + 1);",
           UNIT, "Oracle*"),
+    Fault("trace_line_behind_the_call", TRACING + "source_lines.cc",
+          "const Dwarf_Addr call = offset - 1;", "const Dwarf_Addr call = offset;",
+          CALL_SITES, "CallSites.test_lines"),
+    Fault("trace_function_around_the_inlined_one", TRACING + "source_lines.cc",
+          "if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine) continue;", "if (tag != DW_TAG_subprogram) continue;",
+          CALL_SITES, "CallSites.test_lines"),
+    Fault("trace_asks_the_table_of_units_only", TRACING + "source_lines.cc",
+          "if (::dwarf_haspc(unit, address - bias) > 0) return unit;", "if (::dwarf_haspc(unit, address - bias) > 0) return nullptr;",
+          CALL_SITES, "CallSites.test_units_without_a_table_of_their_addresses"),
+    Fault("trace_reads_a_program_of_another_build", TRACING + "source_lines.cc",
+          "build_id_of(opened.module) != build_id", "build_id_of(opened.module).empty() != build_id.empty()",
+          CALL_SITES, "CallSites.test_a_program_that_has_changed"),
+    Fault("trace_sites_of_one_line_are_two", TRACING + "analysis.cc",
+          'fmt::format("{} {} {}", site.text, site.file, site.module)', 'fmt::format("{} {}", site.address, site.module)',
+          CALL_SITES, "CallSites.test_lines"),
+    Fault("trace_path_with_a_blank", "runtime/context/trace_sites.cc",
+          "code <= ' ' ||", "code < ' ' ||",
+          CALL_SITES, "CallSites.test_lines"),
+    Fault("site_in_a_library_of_an_mpi", "runtime/machine/call_site.cc",
+          '"libmpi_",', '"libmpj_",',
+          CALL_SITES, "CallSites.test_lines"),
+    Fault("site_by_the_first_byte_of_a_file", "runtime/machine/call_site.cc",
+          "place.offset = module.address - file->dlpi_addr;",
+          "place.offset = module.address - file->dlpi_addr - file->dlpi_phdr[0].p_vaddr + 64;",
+          CALL_SITES, "CallSites.test_addresses_that_are_fixed"),
 ]

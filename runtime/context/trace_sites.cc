@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/context/trace_sites.h"
+
+#include <fmt/format.h>
+
+#include "runtime/machine/call_site.h"
+
+namespace ibcoll {
+namespace {
+
+// A word of a line: "-" for nothing, and %20 for a blank.
+std::string word(const std::string& text) {
+  if (text.empty()) return "-";
+  std::string safe;
+  for (const char letter : text) {
+    const auto code = static_cast<unsigned char>(letter);
+    safe += code <= ' ' || letter == '%' || code == 0x7f ? fmt::format("%{:02x}", code) : std::string(1, letter);
+  }
+  return safe;
+}
+
+// "code /home/me/sum 1f2e3d 0x11f3 main+0x33"
+std::string line_of(const void* site) {
+  const CodePlace place = site ? place_of(site) : CodePlace{};
+  return fmt::format("code {} {} {:#x} {}\n", word(place.module), word(place.build_id), place.offset,
+                     word(place.symbol));
+}
+
+}  // namespace
+
+size_t TraceSites::number(const void* site) {
+  const auto [at, is_new] = numbers_.emplace(site, numbers_.size());
+  if (is_new) lines_ += line_of(site);
+  return at->second;
+}
+
+}  // namespace ibcoll
