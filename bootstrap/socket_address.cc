@@ -53,6 +53,11 @@ bool SocketAddress::is_nobodys() const {
   return IN6_IS_ADDR_UNSPECIFIED(&address) || IN6_IS_ADDR_MULTICAST(&address);
 }
 
+bool SocketAddress::is_link_local() const {
+  if (family() == AF_INET) return ibcoll::is_link_local(v4(*this).sin_addr);
+  return family() == AF_INET6 && ibcoll::is_link_local(v6(*this).sin6_addr);
+}
+
 bool SocketAddress::is_loopback() const {
   if (family() == AF_INET) return ntohl(v4(*this).sin_addr.s_addr) >> 24 == 127;
   return family() == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6(*this).sin6_addr);

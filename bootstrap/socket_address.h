@@ -26,6 +26,8 @@ struct SocketAddress {
   // Not routed on the public internet: the ranges that runtime/machine/private_address.h names.
   bool is_private() const;
   bool is_loopback() const;
+  // No router passes it on.
+  bool is_link_local() const;
   // Unspecified (0.0.0.0, ::) or a group: nobody can be reached there by it.
   bool is_nobodys() const;
 };

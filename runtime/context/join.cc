@@ -11,14 +11,18 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "runtime/base/config_values.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
 #include "runtime/context/join_messages.h"
 #include "runtime/context/link_trial.h"
+#include "runtime/context/networks.h"
 #include "runtime/machine/copy.h"
+#include "runtime/machine/interfaces.h"
 #include "runtime/machine/module.h"
+#include "runtime/machine/routes.h"
 #include "runtime/machine/topology.h"
 #include "runtime/shm/memory_trial.h"
 #include "runtime/transport/network_transport.h"
@@ -43,8 +47,9 @@ class Joining {
 
   // Each step does its part on this rank, exchanges its message (join_messages.h), and takes what the others say.
   Result<Job> run() {
-    for (Status (Joining::*step)() : {&Joining::meet, &Joining::open_node, &Joining::open_network, &Joining::connect,
-                                      &Joining::probe_node, &Joining::time_node, &Joining::time_link})
+    for (Status (Joining::*step)() :
+         {&Joining::meet, &Joining::open_node, &Joining::find_networks, &Joining::open_network, &Joining::connect,
+          &Joining::probe_node, &Joining::time_node, &Joining::time_link})
       if (Status status = (this->*step)(); !status.ok()) return status;
     return std::move(job_);
   }
@@ -181,12 +186,35 @@ class Joining {
     const Result<void*> open = module_function(file, symbol);
     if (!open.ok()) return open.status();
     Status status;
-    std::unique_ptr<NetworkTransport> opened(
-        reinterpret_cast<OpenNetwork>(open.value())({rank(), bootstrap_.size(), &config_, bootstrap_.local_job(),
-                                                     job_.id, static_cast<int>(locals_.size()) - 1, host_.present()},
-                                                    &status));
+    const NetworkParams params{rank(),          bootstrap_.size(),
+                               &config_,        bootstrap_.local_job(),
+                               job_.id,         static_cast<int>(locals_.size()) - 1,
+                               host_.present(), reached_ ? &*reached_ : nullptr};
+    std::unique_ptr<NetworkTransport> opened(reinterpret_cast<OpenNetwork>(open.value())(params, &status));
     if (!opened) return status;
     return opened;
+  }
+
+  // ---- between steps 2 and 3
+
+  // Where UCX is to join hosts: it would take any interface of one for joined to any of another.
+  Status find_networks() {
+    if (job_.node_count == 1 || bootstrap_.local_job() || without_verbs_.empty()) return {};
+    NetworksMessage message;
+    Result<std::vector<Interface>> interfaces = list_interfaces();
+    if (interfaces.ok()) message.addresses = HostAddresses::of(digest_of(network_identity()), *interfaces);
+    Result<std::vector<NetworksMessage>> all = end_step(bootstrap_, interfaces.status(), message);
+    if (!all.ok()) return all.status();
+    std::vector<HostAddresses> addresses;
+    addresses.reserve(all->size());
+    for (const NetworksMessage& theirs : *all) addresses.push_back(theirs.addresses);
+    Networks networks(std::move(addresses));
+    const std::vector<std::byte> mine = networks.ways_from(rank(), Routes::open());
+    std::vector<std::byte> ways(mine.size() * all->size());
+    if (!mine.empty())
+      if (Status status = bootstrap_.allgather(mine, ways); !status.ok()) return status;
+    reached_ = networks.reached(rank(), ways, *interfaces);
+    return {};
   }
 
   // ---- step 3
@@ -420,7 +448,8 @@ class Joining {
   std::unique_ptr<NetworkTransport> verbs_;  // until it is settled whether all ranks have it
   std::string without_verbs_;                // the first rank that has none, and why
   bool any_expects_verbs_ = false;
-  NetworkTransport* network_ = nullptr;  // job_.net
+  std::optional<std::vector<ReachedAddress>> reached_;  // nullopt: UCX joins no hosts
+  NetworkTransport* network_ = nullptr;                 // job_.net
   std::vector<std::byte> address_;
   size_t longest_address_ = 0;
 };

@@ -13,6 +13,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "runtime/base/status.h"
+#include "runtime/context/networks.h"
 #include "runtime/include/ibcoll.h"
 #include "runtime/machine/topology.h"
 #include "runtime/transport/transport.h"
@@ -51,6 +52,13 @@ struct OpenNodeMessage {
   uint8_t has_verbs = 0;      // it has an RDMA device that it can use
   uint8_t expects_verbs = 0;  // or it could have
   char why_no_verbs[464] = {};
+};
+
+// Between these, where UCX is to be used and the job runs on several hosts: where this rank could be reached. A second
+// allgather says how each rank reaches the others' addresses (networks.h).
+struct NetworksMessage {
+  Answer answer;
+  HostAddresses addresses;
 };
 
 // Step 3: the network transport that it has opened, if the job needs one.

@@ -29,4 +29,18 @@ inline bool is_private(const in6_addr& address) {
   return IN6_IS_ADDR_LOOPBACK(&address) || IN6_IS_ADDR_LINKLOCAL(&address) || (address.s6_addr[0] & 0xfe) == 0xfc;
 }
 
+// 169.254/16: an interface that found no other address, or a link to the management controller of a server. No router
+// passes these on, and a host cannot tell by the address which of its interfaces leads there.
+inline bool is_link_local(const in_addr& address) { return ntohl(address.s_addr) >> 16 == 0xa9fe; }
+
+// fe80::/10, and IPv4-mapped addresses whose IPv4 address is link-local.
+inline bool is_link_local(const in6_addr& address) {
+  if (IN6_IS_ADDR_V4MAPPED(&address)) {
+    in_addr mapped{};
+    std::memcpy(&mapped, &address.s6_addr[12], sizeof mapped);
+    return is_link_local(mapped);
+  }
+  return IN6_IS_ADDR_LINKLOCAL(&address);
+}
+
 }  // namespace ibcoll

@@ -81,6 +81,17 @@ double cgroup_cores(const std::string& root) {
 
 std::string boot_id() { return first_line("/proc/sys/kernel/random/boot_id"); }
 
+// Hosts have the same number for their first network namespace; without a boot id their names tell them apart.
+std::string network_identity() {
+  std::string machine = boot_id();
+  if (machine.empty()) {
+    char host[256] = {};
+    ::gethostname(host, sizeof host - 1);
+    machine = host;
+  }
+  return fmt::format("{}/{:x}", machine, namespace_of("net"));
+}
+
 // The network namespace counts, because the node's segment is handed over on an abstract socket; the pid namespace,
 // because single-copy transfers and liveness need pids.
 std::string node_identity() {

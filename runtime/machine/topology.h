@@ -13,6 +13,9 @@ namespace ibcoll {
 // whether processes can share memory and read each other's.
 std::string node_identity();
 
+// The same for processes with the same network interfaces, addresses and routes.
+std::string network_identity();
+
 // Of this machine since it booted, a word; empty where the kernel does not tell.
 std::string boot_id();
 

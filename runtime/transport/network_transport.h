@@ -11,9 +11,19 @@
 #include <vector>
 
 #include "runtime/base/config.h"
+#include "runtime/machine/interfaces.h"
+#include "runtime/machine/routes.h"
 #include "runtime/transport/transport.h"
 
 namespace ibcoll {
+
+// An address of this host, as all other hosts of the job see it.
+struct ReachedAddress {
+  IpAddress address{};
+  Way way = Way::kNone;   // on the worst of the other hosts
+  int worst_rank = -1;    // a rank there; -1: there is no other host
+  bool is_source = true;  // this host sends from its interface to some other host
+};
 
 struct NetworkParams {
   int rank = 0;
@@ -23,6 +33,7 @@ struct NetworkParams {
   uint64_t job = 0;                // the same on all ranks; what comes from another job is dropped
   int near = 0;                    // how many other ranks share this one's node, and need no network
   bool in_host = false;            // host mode: what belongs to the whole process stays as it is
+  const std::vector<ReachedAddress>* reached = nullptr;  // this rank's addresses; nullptr: not known
 };
 
 class IBCOLL_MODULE_API NetworkTransport : public Transport {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <span>
+#include <string>
 
 namespace ibcoll::ucx {
 namespace {
@@ -50,12 +51,13 @@ bool may_use(const std::string& tls, std::initializer_list<std::string_view> nam
 class Planner {
  public:
   Planner(const Config& config, const UserChoice& user, bool local_job, const std::vector<Interface>& interfaces,
-          const std::vector<std::string>& rdma_ports)
+          const std::vector<std::string>& rdma_ports, const std::vector<ReachedAddress>* reached)
       : allow_public_(config.boolean("IBCOLL_ALLOW_PUBLIC")),
         user_(user),
         local_job_(local_job),
         interfaces_(interfaces),
-        rdma_ports_(rdma_ports) {
+        rdma_ports_(rdma_ports),
+        reached_(reached) {
     choose_tls(config.text("IBCOLL_UCX_TLS"));
   }
 
@@ -64,7 +66,7 @@ class Planner {
       plan_.net_devices = user_.net_devices;
       return plan_;
     }
-    Status status = !user_.net_devices.empty() ? check_wish() : local_job_ ? take_loopback() : take_private();
+    Status status = !user_.net_devices.empty() ? check_wish() : local_job_ ? take_loopback() : take_joining();
     if (!status.ok()) return status;
     return plan_;
   }
@@ -96,31 +98,65 @@ class Planner {
                  "UCX_NET_DEVICES");
   }
 
-  Status take_private() {
+  // Of the interfaces that join the hosts, those on networks that all hosts are on, or else those that routers lead to.
+  Status take_joining() {
     std::vector<std::string> chosen;
+    const Way best = best_way();
     for (const Interface& interface : interfaces_) {
-      const char* verdict = judge(interface);
-      if (*verdict == '\0') chosen.push_back(interface.name);
+      std::string verdict = judge(interface);
+      if (verdict.empty() && way_to(interface) < best) verdict = "left out, others join the hosts without a gateway";
+      if (verdict.empty()) chosen.push_back(interface.name);
       plan_.reasons.push_back(fmt::format("{}: {}, {}", interface.name, address_text(interface.address),
-                                          *verdict == '\0' ? "used" : verdict));
+                                          !verdict.empty()      ? verdict
+                                          : reached_ == nullptr ? "used where it joins the hosts of the job"
+                                                                : "used"));
     }
     if (chosen.empty()) {
       return error(IBCOLL_ERR_CONFIG,
-                   "ucx: no interface with a private address: {}; bring one up, name one in UCX_NET_DEVICES, or set "
-                   "IBCOLL_ALLOW_PUBLIC=yes to listen on public addresses",
+                   "ucx: no interface with a private address joins this host to all others: {}; bring one up, name one "
+                   "in UCX_NET_DEVICES, or set IBCOLL_ALLOW_PUBLIC=yes to listen on public addresses",
                    joined(std::span(plan_.reasons).subspan(1), "; "));
     }
     take(std::move(chosen));
     return {};
   }
 
-  // "": may be used.
-  const char* judge(const Interface& interface) const {
+  // Empty: may be used.
+  std::string judge(const Interface& interface) const {
     if (interface.loopback) return "reaches this machine only";
     if (!interface.up) return "is down";
     if (interface.address.ss_family == 0) return "not used";
+    if (is_link_local(interface.address)) return "left out, link-local";
     if (!is_private(interface.address) && !allow_public_) return "public, needs IBCOLL_ALLOW_PUBLIC=yes";
+    const ReachedAddress* const reached = reached_at(interface);
+    if (reached_ == nullptr) return "";
+    if (reached == nullptr) return fmt::format("left out, after {} others", reached_->size());
+    if (reached->way == Way::kNone)
+      return fmt::format("left out, the host of rank {} has no route to it", reached->worst_rank);
+    if (reached->way == Way::kOwn)
+      return fmt::format("left out, the host of rank {} has the same address", reached->worst_rank);
+    if (!reached->is_source) return "left out, no route to another host of the job goes over it";
     return "";
+  }
+
+  const ReachedAddress* reached_at(const Interface& interface) const {
+    if (reached_ == nullptr) return nullptr;
+    const auto found = std::find_if(reached_->begin(), reached_->end(), [&](const ReachedAddress& reached) {
+      return reached.address == ip_of(interface.address);
+    });
+    return found == reached_->end() ? nullptr : &*found;
+  }
+
+  Way way_to(const Interface& interface) const {
+    const ReachedAddress* const reached = reached_at(interface);
+    return reached == nullptr ? Way::kDirect : reached->way;
+  }
+
+  Way best_way() const {
+    Way best = Way::kNone;
+    for (const Interface& interface : interfaces_)
+      if (judge(interface).empty()) best = std::max(best, way_to(interface));
+    return best;
   }
 
   Status check_wish() {
@@ -154,6 +190,7 @@ class Planner {
   const bool local_job_;
   const std::vector<Interface>& interfaces_;
   const std::vector<std::string>& rdma_ports_;
+  const std::vector<ReachedAddress>* const reached_;  // nullptr: not known
   DevicePlan plan_;
 };
 
@@ -168,8 +205,9 @@ UserChoice UserChoice::from_environment() {
 }
 
 Result<DevicePlan> plan_devices(const Config& config, const UserChoice& user, bool local_job,
-                                const std::vector<Interface>& interfaces, const std::vector<std::string>& rdma_ports) {
-  return Planner(config, user, local_job, interfaces, rdma_ports).run();
+                                const std::vector<Interface>& interfaces, const std::vector<std::string>& rdma_ports,
+                                const std::vector<ReachedAddress>* reached) {
+  return Planner(config, user, local_job, interfaces, rdma_ports, reached).run();
 }
 
 }  // namespace ibcoll::ucx

@@ -46,16 +46,16 @@ LinkModel guess_model(const DevicePlan& plan) {
   return model;
 }
 
-Result<DevicePlan> plan_here(const Config& config, bool local_job) {
+Result<DevicePlan> plan_here(const Config& config, bool local_job, const std::vector<ReachedAddress>* reached) {
   Result<std::vector<Interface>> interfaces = list_interfaces();
   if (!interfaces.ok()) return interfaces.status();
-  return plan_devices(config, UserChoice::from_environment(), local_job, *interfaces, list_rdma_ports());
+  return plan_devices(config, UserChoice::from_environment(), local_job, *interfaces, list_rdma_ports(), reached);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Transport>> Transport::open(const NetworkParams& params, LargePuts large) {
-  Result<DevicePlan> plan = plan_here(*params.config, params.local_job);
+  Result<DevicePlan> plan = plan_here(*params.config, params.local_job, params.reached);
   if (!plan.ok()) return plan.status();
   for (const std::string& reason : plan->reasons) log(LogLevel::kInfo, "ucx: {}", reason);
   if (plan->rdma && memlock_limit() < kPinnedByUcx) {
@@ -235,7 +235,7 @@ ibcoll::NetworkTransport* ibcoll_ucx_open(const ibcoll::NetworkParams& params, i
 
 void ibcoll_ucx_devices(const ibcoll::Config& config, ibcoll::Json* devices) {
   ibcoll::ucx::quieten("error");
-  const ibcoll::Result<ibcoll::ucx::DevicePlan> plan = ibcoll::ucx::plan_here(config, /*local_job=*/false);
+  const ibcoll::Result<ibcoll::ucx::DevicePlan> plan = ibcoll::ucx::plan_here(config, /*local_job=*/false, nullptr);
   *devices = ibcoll::Json();
   devices->set("reason", plan.ok() ? "usable" : plan.status().text());
   if (plan.ok()) devices->set("choice", plan->reasons);

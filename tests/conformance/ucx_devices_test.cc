@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which devices UCX may open: never a public address without being told to.
+// Which devices UCX may open: never a public address without being told to, and none that does not join the hosts.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 
@@ -46,6 +46,14 @@ TEST(UcxDevices, PrivateAddresses) {
   EXPECT_FALSE(is_private(sockaddr_storage{}));
 }
 
+TEST(UcxDevices, LinkLocalAddresses) {
+  for (const char* text : {"169.254.7.7", "fe80::1", "febf::1", "::ffff:169.254.7.7"})
+    EXPECT_TRUE(is_link_local(address(text))) << text;
+  for (const char* text : {"10.0.0.1", "169.253.7.7", "127.0.0.1", "::1", "fd00::1", "fec0::1", "::ffff:10.1.1.1"})
+    EXPECT_FALSE(is_link_local(address(text))) << text;
+  EXPECT_FALSE(is_link_local(sockaddr_storage{}));
+}
+
 TEST(UcxDevices, LocalJobsUseLoopback) {
   const Result<DevicePlan> plan = plan_devices(Config(), {}, true, kMachine, {});
   ASSERT_TRUE(plan.ok());
@@ -59,6 +67,53 @@ TEST(UcxDevices, OtherJobsUsePrivateInterfaces) {
   EXPECT_EQ(plan.value().net_devices, "priv0,priv1");
   const Config allowed = config_with({"IBCOLL_ALLOW_PUBLIC=yes"});
   EXPECT_EQ(plan_devices(allowed, {}, false, kMachine, {}).value().net_devices, "pub0,priv0,priv1");
+}
+
+// The reason that a plan gives for an interface, without its name and address.
+std::string reason_for(const DevicePlan& plan, const std::string& name) {
+  for (const std::string& reason : plan.reasons)
+    if (reason.starts_with(name + ": ")) return reason.substr(reason.find(", ") + 2);
+  return "none";
+}
+
+TEST(UcxDevices, OnlyInterfacesThatJoinTheHosts) {
+  const std::vector<Interface> machine{
+      {"lo", true, true, address("127.0.0.1")},      {"bmc", true, false, address("169.254.7.7")},
+      {"six", true, false, address("fe80::7")},      {"own", true, false, address("192.168.122.1")},
+      {"none", true, false, address("10.244.0.0")},  {"stub", true, false, address("10.55.1.1")},
+      {"routed", true, false, address("10.60.0.1")}, {"direct0", true, false, address("10.1.2.3")},
+      {"direct1", true, false, address("10.2.2.3")}, {"more", true, false, address("10.3.2.3")},
+      {"down", false, false, address("10.99.0.1")}};
+  std::vector<ReachedAddress> reached{
+      {ip_of(address("192.168.122.1")), Way::kOwn, 4},       {ip_of(address("10.244.0.0")), Way::kNone, 5},
+      {ip_of(address("10.55.1.1")), Way::kRouted, 4, false}, {ip_of(address("10.60.0.1")), Way::kRouted, 4},
+      {ip_of(address("10.1.2.3")), Way::kDirect, 4},         {ip_of(address("10.2.2.3")), Way::kDirect, 4}};
+  const Result<DevicePlan> plan = plan_devices(Config(), {}, false, machine, {}, &reached);
+  ASSERT_TRUE(plan.ok()) << plan.status().text();
+  EXPECT_EQ(plan.value().net_devices, "direct0,direct1");
+  EXPECT_EQ(reason_for(plan.value(), "bmc"), "left out, link-local");
+  EXPECT_EQ(reason_for(plan.value(), "six"), "left out, link-local");
+  EXPECT_EQ(reason_for(plan.value(), "own"), "left out, the host of rank 4 has the same address");
+  EXPECT_EQ(reason_for(plan.value(), "none"), "left out, the host of rank 5 has no route to it");
+  EXPECT_EQ(reason_for(plan.value(), "stub"), "left out, no route to another host of the job goes over it");
+  EXPECT_EQ(reason_for(plan.value(), "routed"), "left out, others join the hosts without a gateway");
+  EXPECT_EQ(reason_for(plan.value(), "more"), "left out, after 6 others");
+  EXPECT_EQ(reason_for(plan.value(), "down"), "is down");
+  reached.resize(4);
+  EXPECT_EQ(plan_devices(Config(), {}, false, machine, {}, &reached).value().net_devices, "routed");
+  reached.resize(3);
+  const Status refused = plan_devices(Config(), {}, false, machine, {}, &reached).status();
+  EXPECT_EQ(refused.code(), IBCOLL_ERR_CONFIG);
+  for (const char* word :
+       {"joins this host to all others", "own: 192.168.122.1", "none: 10.244.0.0", "UCX_NET_DEVICES"})
+    EXPECT_NE(refused.text().find(word), std::string::npos) << refused.text();
+  EXPECT_EQ(plan_devices(Config(), {"", "bmc,own"}, false, machine, {}, &reached).value().net_devices, "bmc,own");
+}
+
+TEST(UcxDevices, WithoutAJobItIsNotKnownWhatJoinsTheHosts) {
+  const Result<DevicePlan> plan = plan_devices(Config(), {}, false, kMachine, {});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(reason_for(plan.value(), "priv0"), "used where it joins the hosts of the job");
 }
 
 TEST(UcxDevices, RefusesWhenThereIsNothingPrivate) {

@@ -40,14 +40,14 @@ bool run_in(int network, const std::string& command) {
 }
 
 // The kernel says a while after "up" that a device runs; UCX takes none that does not. False: not within a minute.
-bool await_running_device(int network) {
+bool await_running_device(int network, const char* name) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     if (::setns(network, CLONE_NEWNET) != 0) ::_exit(1);
     const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     for (int tries = 0; tries < 6000; ++tries) {
       ifreq device{};
-      std::strcpy(device.ifr_name, "eth0");
+      std::strncpy(device.ifr_name, name, sizeof device.ifr_name - 1);
       if (::ioctl(socket, SIOCGIFFLAGS, &device) == 0 && (device.ifr_flags & IFF_RUNNING)) ::_exit(0);
       ::usleep(10'000);
     }
@@ -113,15 +113,33 @@ Machines::Namespaces Machines::make(bool of_processes) {
           lives[1]};
 }
 
-Machines::Machines(int count) {
+Machines::Machines(int count, const std::function<void(const Machines&, int)>& prepare) {
   switch_ = make(/*of_processes=*/false);
   must(run_in(switch_.network, "ip link add name switch type bridge") &&
            run_in(switch_.network, "ip link set switch up"),
        "a bridge");
   for (int i = 0; i < count; ++i) {
     machines_.push_back(make(/*of_processes=*/true));
+    if (prepare) prepare(*this, i);
     connect(i);
   }
+}
+
+void Machines::run_on(int machine, const std::string& command) const {
+  must(run_in(machines_[static_cast<size_t>(machine)].network, command), command);
+}
+
+void Machines::await_running(int machine, const std::string& device) const {
+  must(await_running_device(machines_[static_cast<size_t>(machine)].network, device.c_str()), device);
+}
+
+void Machines::join(int machine, int other, const std::string& device) const {
+  run_on(machine, fmt::format("ip link add name {} type veth peer name {} netns {}", device, device,
+                              machines_[static_cast<size_t>(other)].keeper));
+  run_on(machine, fmt::format("ip link set {} up", device));
+  run_on(other, fmt::format("ip link set {} up", device));
+  await_running(machine, device);
+  await_running(other, device);
 }
 
 std::string Machines::address(int machine) { return fmt::format("10.83.7.{}", machine + 1); }
@@ -133,7 +151,7 @@ void Machines::connect(int machine) const {
            run_in(switch_.network, fmt::format("ip link set {} master switch up", port)) &&
            run_in(it.network, fmt::format("ip address add {}/24 dev eth0", address(machine))) &&
            run_in(it.network, "ip link set lo up") && run_in(it.network, "ip link set eth0 up") &&
-           await_running_device(it.network),
+           await_running_device(it.network, "eth0"),
        "a network device");
 }
 
@@ -152,7 +170,8 @@ pid_t Machines::fork_on(int machine) const {
     const bool moved = ::setns(it.network, CLONE_NEWNET) == 0 && ::setns(it.host, CLONE_NEWUTS) == 0 &&
                        ::sethostname(name.data(), name.size()) == 0 && ::unshare(CLONE_NEWNS) == 0 &&
                        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-                       ::mount("proc", "/proc", "proc", 0, nullptr) == 0;
+                       ::mount("proc", "/proc", "proc", 0, nullptr) == 0 &&
+                       ::mount("sysfs", "/sys", "sysfs", 0, nullptr) == 0;  // UCX looks for network devices there
     if (!moved) ::_exit(98);
     return 0;
   }

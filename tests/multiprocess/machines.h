@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Machines that are none: each has network, processes, host name and /proc of its own, and a cable to a switch that the
-// test may pull. All of it ends with this process, however that ends.
+// Machines that are none: each has network, processes, host name, /proc and /sys of its own, and a cable to a switch that
+// the test may pull. All of it ends with this process, however that ends.
 #pragma once
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ class Machines {
   // Why there are none here (not root, a sandbox); empty: there are.
   static std::string missing();
 
-  explicit Machines(int count);
+  // `prepare` gives a machine more devices, before it has eth0.
+  explicit Machines(int count, const std::function<void(const Machines&, int machine)>& prepare = {});
   Machines(const Machines&) = delete;
   Machines& operator=(const Machines&) = delete;
   ~Machines();
@@ -23,6 +25,12 @@ class Machines {
   // As fork(); the child is on that machine. The device eth0 there has address().
   pid_t fork_on(int machine) const;
   static std::string address(int machine);
+  // Runs a command in the network of the machine, its words separated by spaces. Ends the test if it fails.
+  void run_on(int machine, const std::string& command) const;
+  // The device is ready for use: it is up, and its other end too.
+  void await_running(int machine, const std::string& device) const;
+  // A cable between two machines, each with a device of this name.
+  void join(int machine, int other, const std::string& device) const;
   // The switch drops what comes from the machine and what goes to it, and tells nobody. Any process of the test or of
   // its machines may pull a cable.
   void pull_cable(int machine) const;

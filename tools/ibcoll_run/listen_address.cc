@@ -48,10 +48,7 @@ std::optional<SocketAddress> source_towards(const std::string& host, Status& tro
 int preference(const ifaddrs& entry, const SocketAddress& address) {
   if ((entry.ifa_flags & IFF_UP) == 0) return -1;
   if (address.is_loopback()) return 3;
-  if (address.family() == AF_INET6 &&
-      IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address.storage).sin6_addr)) {
-    return -1;
-  }
+  if (address.is_link_local()) return -1;
   return address.is_private() ? (address.family() == AF_INET ? 0 : 1) : 2;
 }
 

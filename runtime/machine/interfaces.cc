@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/machine/interfaces.h"
+
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "runtime/machine/private_address.h"
-#include "runtime/ucx/devices.h"
 
-namespace ibcoll::ucx {
+namespace ibcoll {
 namespace {
 
 // Position of a family in UCX's order of preference (UCX_TCP_AF_PRIO, "inet,inet6"); -1: not wanted.
@@ -42,11 +42,27 @@ void consider(Interface& interface, const ifaddrs& entry) {
   std::memcpy(&interface.address, entry.ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
 }
 
+in6_addr in6_of(const sockaddr_storage& address) { return std::bit_cast<in6_addr>(ip_of(address)); }
+
 }  // namespace
 
-bool is_private(const sockaddr_storage& address) {
-  if (address.ss_family == AF_INET) return ibcoll::is_private(reinterpret_cast<const sockaddr_in&>(address).sin_addr);
-  return address.ss_family == AF_INET6 && ibcoll::is_private(reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+IpAddress ip_of(const sockaddr_storage& address) {
+  IpAddress ip{};
+  if (address.ss_family == AF_INET6) {
+    std::memcpy(ip.data(), &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, ip.size());
+  } else if (address.ss_family == AF_INET) {
+    ip[10] = ip[11] = 0xff;
+    std::memcpy(ip.data() + 12, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, 4);
+  }
+  return ip;
+}
+
+bool is_private(const sockaddr_storage& address) { return address.ss_family != 0 && is_private(in6_of(address)); }
+
+bool is_link_local(const sockaddr_storage& address) { return address.ss_family != 0 && is_link_local(in6_of(address)); }
+
+bool may_join_hosts(const Interface& interface) {
+  return interface.up && !interface.loopback && interface.address.ss_family != 0 && !is_link_local(interface.address);
 }
 
 std::string address_text(const sockaddr_storage& address) {
@@ -71,6 +87,7 @@ Result<std::vector<Interface>> list_interfaces() {
     if (found == interfaces.end()) {
       Interface fresh;
       fresh.name = entry->ifa_name;
+      fresh.index = ::if_nametoindex(entry->ifa_name);
       fresh.up = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_RUNNING) != 0;
       fresh.loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
       found = interfaces.insert(interfaces.end(), std::move(fresh));
@@ -80,19 +97,4 @@ Result<std::vector<Interface>> list_interfaces() {
   return interfaces;
 }
 
-std::vector<std::string> list_rdma_ports() {
-  namespace fs = std::filesystem;
-  std::vector<std::string> ports;
-  std::error_code ignored;  // no such folder: no RDMA devices
-  for (const fs::directory_entry& device : fs::directory_iterator("/sys/class/infiniband", ignored)) {
-    for (const fs::directory_entry& port : fs::directory_iterator(device.path() / "ports", ignored)) {
-      std::string state;
-      std::getline(std::ifstream(port.path() / "state"), state);
-      if (state.find("ACTIVE") == std::string::npos) continue;
-      ports.push_back(device.path().filename().string() + ":" + port.path().filename().string());
-    }
-  }
-  return ports;
-}
-
-}  // namespace ibcoll::ucx
+}  // namespace ibcoll
