@@ -248,7 +248,7 @@ typedef enum ibcoll_type {
 /* Predefined operations.
  *   SUM, PROD         numbers. Integers wrap.
  *   MIN, MAX          real numbers. If an operand is NaN, the result is a NaN (which one is not specified). -0 is less
- *                     than 0 (IEEE 754-2019, minimum and maximum).
+ *                     than 0, and a quiet NaN raises no floating-point exception (IEEE 754-2019, minimum and maximum).
  *   MINLOC, MAXLOC    pairs: the pair whose value is the result of MIN or MAX; of equal values, that with the lowest
  *                     index
  *   BAND, BOR, BXOR   integers
