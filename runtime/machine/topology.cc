@@ -2,7 +2,6 @@
 #include "runtime/machine/topology.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,7 +10,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <numeric>
 
+#include "runtime/base/own_cpus.h"
 #include "runtime/machine/copy.h"
 
 namespace ibcoll {
@@ -104,11 +105,15 @@ std::string node_identity() {
 CpuShare cpu_share() {
   CpuShare share;
   share.quota = cgroup_cores("");
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return share;
-  for (size_t cpu = 0; cpu < 64 * share.cpus.size(); ++cpu)
-    if (CPU_ISSET(cpu, &allowed)) share.cpus[cpu / 64] |= uint64_t{1} << cpu % 64;
+  std::vector<int> cpus = own_cpus();
+  if (cpus.empty()) {  // not known: all of the machine
+    cpus.resize(static_cast<size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN))));
+    std::iota(cpus.begin(), cpus.end(), 0);
+  }
+  for (const int cpu : cpus) {
+    const size_t bit = static_cast<size_t>(cpu) % (64 * share.cpus.size());
+    share.cpus[bit / 64] |= uint64_t{1} << bit % 64;
+  }
   return share;
 }
 

@@ -20,7 +20,8 @@ std::string network_identity();
 std::string boot_id();
 
 inline constexpr double kNoQuota = 1e9;
-// The CPUs that this process may run on (its affinity), one bit each, and how many of them its cgroup's quota is worth.
+// The CPUs that this process may run on (its affinity; where the kernel does not say, those of the machine), one bit
+// each, modulo the number of bits, and how many of them its cgroup's quota is worth.
 struct CpuShare {
   std::array<uint64_t, 16> cpus{};
   double quota = kNoQuota;

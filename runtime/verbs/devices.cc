@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/base/own_cpus.h"
 #include "runtime/verbs/objects.h"
 
 namespace ibcoll::verbs {
@@ -57,7 +58,7 @@ Result<std::vector<GidEntry>> gids_of(ibv_context* device, int port, size_t most
 class Locality {
  public:
   Locality() {
-    if (hwloc_topology_init(&topology_) != 0) return;
+    if (own_cpus().empty() || hwloc_topology_init(&topology_) != 0) return;
     loaded_ = hwloc_topology_load(topology_) == 0;
   }
   Locality(const Locality&) = delete;

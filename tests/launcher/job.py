@@ -2,12 +2,16 @@
 """Runs ibcoll_run for the tests of this folder."""
 
 import contextlib
+import ctypes
+import errno
 import fcntl
 import os
 import pathlib
+import platform
 import re
 import select
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -64,6 +68,28 @@ def ranks_of(launcher):
 
     with open(f"/proc/{launcher}/task/{launcher}/children", encoding="ascii") as file:
         return [int(pid) for pid in file.read().split() if runs(pid)]
+
+
+def blocked_signals(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        mask = int(re.search(r"SigBlk:\s+([0-9a-f]+)", status.read())[1], 16)
+    return {number for number in range(1, 65) if mask >> (number - 1) & 1}
+
+
+def refuse_system_call(number, reason=errno.EPERM):
+    """For this process and what it starts: as a container's filter does. To be run in a child (preexec_fn)."""
+    load, jump_if_equal, give_back, allowed, refused = 0x20, 0x15, 0x06, 0x7fff0000, 0x00050000  # <linux/seccomp.h>
+    steps = [(load, 0, 0, 0), (jump_if_equal, 0, 1, number), (give_back, 0, 0, refused | reason), (give_back, 0, 0, allowed)]
+    text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    library = ctypes.CDLL(None, use_errno=True)
+    set_no_new_privileges, set_seccomp, filter_mode = 38, 22, 2
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(steps), ctypes.addressof(text)))
+    if library.prctl(set_no_new_privileges, 1, 0, 0, 0) != 0 or library.prctl(set_seccomp, filter_mode, program) != 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+SYSTEM_CALLS = {"x86_64": {"sched_getaffinity": 204, "pidfd_open": 434},
+                "aarch64": {"sched_getaffinity": 123, "pidfd_open": 434}}[platform.machine()]
 
 
 def unread(pid, descriptor=1):

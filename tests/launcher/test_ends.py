@@ -9,7 +9,8 @@ import signal
 import subprocess
 import time
 
-from job import SECONDS, SOON, JobTest, state, tool, wait_until
+from job import (SECONDS, SOON, SYSTEM_CALLS, JobTest, blocked_signals, longer_and_longer, refuse_system_call, state, tool,
+                 wait_until)
 
 # Prints its own and its child's pid, then waits for the child.
 WITH_CHILD = "sleep 1000 & echo $$ $!; wait"
@@ -284,6 +285,38 @@ class Signals(JobTest):
             self.read_lines(job, 40)
 
 
+class Deaf(JobTest):
+    """A launcher that cannot take a signal, for it is in a call that does not return."""
+
+    def test_is_ended_in_seconds(self):
+        os.mkfifo(self.folder / "topology")  # nobody writes to it: hwloc waits for ever
+        env = {**os.environ, "HWLOC_XMLFILE": str(self.folder / "topology"), "IBCOLL_RUN_PATIENCE": "0.5"}
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with self.started("true", env=env) as job:
+                self.assertTrue(wait_until(lambda: number in blocked_signals(job.pid)))
+                self.assertIsNone(job.poll())
+                job.send_signal(number)
+                self.assertEqual(job.wait(SOON), -number)
+                self.assertRegex(job.stderr.read().decode(), rf"\Aibcoll_run: pid {job.pid} was told to end by signal "
+                                                             rf"{number:d}, and hangs in a call .* at once\n\Z")
+
+    def test_what_is_taken_late_is_taken(self):
+        """A launcher that was stopped for longer than its own patience forwards what came meanwhile."""
+        program = "trap 'echo got; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
+        for seconds in longer_and_longer(0.4):
+            with self.started("-n", 1, "sh", "-c", program, env={**os.environ, "IBCOLL_RUN_PATIENCE": str(seconds)}) as job:
+                self.read_lines(job, 1)
+                os.kill(job.pid, signal.SIGSTOP)
+                self.assertTrue(wait_until(lambda: state(job.pid) == "T"))
+                job.send_signal(signal.SIGTERM)
+                time.sleep(2 * seconds)
+                os.kill(job.pid, signal.SIGCONT)
+                if job.wait(SOON) == 5:
+                    self.assertEqual(job.stdout.read(), b"got\n")
+                    return
+        self.fail("ended by its own watchdog")
+
+
 class TimeLimit(JobTest):
     def test_ends_the_job(self):
         begin = time.monotonic()
@@ -327,6 +360,21 @@ class Limits(JobTest):
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertEqual(done.stderr.count("ibcoll_run: cannot take in the connections of all ranks: Too many open files; "
                                            "raise the limit of open files (ulimit -n)\n"), 1, done.stderr)
+
+    def test_a_sandbox_that_hides_the_processors(self):
+        """hwloc asks for them until it gets an answer."""
+        def hide():
+            refuse_system_call(SYSTEM_CALLS["sched_getaffinity"])
+
+        for words in (["-n", 2], [], ["-n", 2, "--report-bindings"], ["-n", 2, "--bind-to", "none"]):
+            code, _, errors = self.run_job(*words, tool("ibcoll_launcher_calls"), "once", preexec_fn=hide, seconds=SOON)
+            self.assertEqual(code, 0, errors)
+        self.assertEqual(len(re.findall(r": rank \d not bound$", self.run_job(
+            "-n", 2, "--report-bindings", "true", preexec_fn=hide)[2], re.M)), 2)
+        code, _, errors = self.run_job("-n", 2, "--bind-to", "core", "true", preexec_fn=hide, seconds=SOON)
+        self.assertEqual(code, 1)
+        self.assertRegex(errors, r"\Aibcoll_run: host \S+: --bind-to: hwloc cannot read the machine's topology "
+                                 r"\(sched_getaffinity is refused; by a seccomp filter\?\); --bind-to none binds none\n\Z")
 
     def test_low_limit_of_open_files(self):
         command = f"ulimit -S -n 64; {tool('ibcoll_run')} -n 40 sh -c 'ulimit -S -n'"

@@ -14,7 +14,8 @@ import socket
 import subprocess
 import time
 
-from job import FAKE_SHELL, HOSTS, SECONDS, SOON, JobTest, RemoteJobTest, alive, longer_and_longer, state, tool, unread, wait_until
+from job import (FAKE_SHELL, HOSTS, SECONDS, SOON, JobTest, RemoteJobTest, alive, blocked_signals, longer_and_longer, state, tool,
+                 unread, wait_until)
 
 PROBE = "ibcoll_launcher_probe"
 
@@ -32,12 +33,6 @@ for name, text in (("resolv.conf", "nameserver 127.0.0.1\n"), ("nsswitch.conf", 
     subprocess.run(["mount", "--bind", file.name, "/etc/" + name], check=True)
 os.execv(sys.argv[2], sys.argv[2:])
 """
-
-
-def blocked_signals(pid):
-    with open(f"/proc/{pid}/status", encoding="ascii") as status:
-        mask = int(re.search(r"SigBlk:\s+([0-9a-f]+)", status.read())[1], 16)
-    return {number for number in range(1, 65) if mask >> (number - 1) & 1}
 
 
 class NameServers(JobTest):
@@ -218,6 +213,17 @@ class RemoteHosts(RemoteJobTest):
             self.read_lines(job, 5)
             job.send_signal(signal.SIGINT)
             self.assertEqual(job.wait(SOON), 5)
+
+    def test_one_signal_ends_a_job_that_has_not_started(self):
+        """The remote shell of the first host hangs; ranks of the second one ignore the signal."""
+        shell = self.script("hangs", FAKE_SHELL.replace("host=$1\n", "[ $1 = 127.0.0.2 ] && exec sleep 1000\nhost=$1\n"))
+        with self.started("--rsh", shell, *HOSTS, "sh", "-c", "trap '' TERM; echo $$; while :; do sleep 0.1; done",
+                          env={**os.environ, "IBCOLL_RUN_PATIENCE": "3"}) as job:
+            pids = [int(line) for line in self.read_lines(job, 3)]
+            job.terminate()
+            self.assertEqual(job.wait(SOON / 3), 143, "the remote shell has 30 s to answer")
+            self.assertIn("told to end by signal 15 before all ranks have started", job.stderr.read().decode())
+            self.assert_all_gone(pids)
 
     def test_nobody_is_left_after_the_launcher_was_killed(self):
         with self.start() as job:

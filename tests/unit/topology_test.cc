@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "runtime/base/own_cpus.h"
+#include "tests/conformance/refuse_system_call.h"
 
 namespace ibcoll {
 namespace {
@@ -107,6 +111,19 @@ TEST_F(CgroupQuota, IsNoneWhereNothingIsReadable) {
   file("/proc/self/cgroup", "rubbish\n0:\n0::/x");
   file("/sys/fs/cgroup/x/cpu.max", "fast");
   EXPECT_EQ(cores(), kNoQuota);
+}
+
+// As under a seccomp filter: then all ranks of the machine share all of its CPUs.
+TEST(Topology, ProcessorsThatTheKernelHidesAreThoseOfTheMachine) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    conformance::refuse_system_call(SYS_sched_getaffinity);
+    const bool hidden = own_cpus().empty();
+    ::_exit(hidden && ranks_per_core({cpu_share()}) == 1.0 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Topology, ThisProcessHasACoreAndAnIdentity) {

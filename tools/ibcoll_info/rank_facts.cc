@@ -2,15 +2,14 @@
 #include "tools/ibcoll_info/rank_facts.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "runtime/base/own_cpus.h"
 #include "tools/ibcoll_info/text_tree.h"
 #include "tools/own_calls.h"
 
@@ -23,22 +22,6 @@ std::string host_name() {
   char name[256] = "";
   if (::gethostname(name, sizeof name - 1) != 0) return "unknown";
   return name;
-}
-
-json own_cores() {
-  json cores = json::array();
-  // Machines may have more CPUs than a cpu_set_t has bits.
-  for (int count = CPU_SETSIZE; count <= 1 << 20; count *= 2) {
-    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(static_cast<size_t>(count)),
-                                                               [](cpu_set_t* memory) { CPU_FREE(memory); });
-    const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(count));
-    if (!set || ::sched_getaffinity(0, bytes, set.get()) != 0) continue;
-    for (int core = 0; core < count; ++core) {
-      if (CPU_ISSET_S(static_cast<size_t>(core), bytes, set.get())) cores.push_back(core);
-    }
-    break;
-  }
-  return cores;
 }
 
 uint64_t private_bytes() {
@@ -64,7 +47,7 @@ json own_facts(int rank) {
   return {{"rank", rank},
           {"host", host_name()},
           {"pid", ::getpid()},
-          {"cores", own_cores()},
+          {"cores", own_cpus()},
           {"private_bytes", private_bytes()}};
 }
 

@@ -29,12 +29,6 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kLargestFile = size_t{16} << 20;
 constexpr auto kSilence = 1s;  // that nobody wonders about
 
-// What is wrong with the variable is said later.
-Patience patience() {
-  const Result<Patience> chosen = chosen_patience();
-  return chosen.ok() ? chosen.value() : Patience();
-}
-
 Deadline after(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
@@ -71,7 +65,7 @@ void end_when_interrupted() {
 }
 
 Result<std::vector<SocketAddress>> receive_addresses(int pipe, const std::string& host) {
-  const double seconds = patience().with_name_server;
+  const double seconds = patience_or_default().with_name_server;
   const Deadline deadline = after(seconds);
   bool told = false;
   std::vector<SocketAddress> addresses;
@@ -117,7 +111,7 @@ Result<std::string> read_text_file(const std::string& path) {
   struct stat about {};
   if (!file || ::fstat(file.get(), &about) != 0) return failed(std::strerror(errno));
   if (S_ISDIR(about.st_mode)) return failed("not a file");
-  const double seconds = patience().with_file;
+  const double seconds = patience_or_default().with_file;
   const Deadline deadline = after(seconds);
   std::string text;
   std::vector<char> buffer(size_t{1} << 16);

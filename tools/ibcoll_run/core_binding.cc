@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ibcoll_run/core_binding.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
 
+#include "runtime/base/own_cpus.h"
+
 namespace ibcoll::run {
 namespace {
 
 using Cores = CoreBinding::Cores;
 
-// Processors that the scheduler gives this process; an upper bound of its cores. Machines with more than 1024 of them
-// answer through sysconf.
+// Processors that the scheduler gives this process; an upper bound of its cores.
 int processor_count() {
-  cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  const std::vector<int> cpus = own_cpus();
+  return static_cast<int>(cpus.empty() ? ::sysconf(_SC_NPROCESSORS_ONLN) : static_cast<long>(cpus.size()));
 }
 
 std::vector<hwloc_obj*> objects(hwloc_topology* topology, hwloc_obj_type_t type) {
@@ -50,6 +49,7 @@ std::vector<Cores> by_node(const std::vector<std::string>& nodes, int cores) {
 
 CoreBinding::Topology CoreBinding::load() {
   hwloc_topology* raw = nullptr;
+  if (own_cpus().empty()) return nullptr;
   if (hwloc_topology_init(&raw) != 0) return nullptr;
   Topology topology(raw);
   hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
@@ -85,7 +85,8 @@ Result<CoreBinding> CoreBinding::for_ranks(const Binding& wanted, int ranks, con
   binding.topology_ = load();
   if (!binding.topology_) {
     if (wanted.to == Binding::To::kAuto || wanted.to == Binding::To::kNone) return binding;
-    return error(IBCOLL_ERR_SYSTEM, "--bind-to: hwloc cannot read the machine's topology; --bind-to none binds none");
+    return error(IBCOLL_ERR_SYSTEM, "--bind-to: hwloc cannot read the machine's topology{}; --bind-to none binds none",
+                 own_cpus().empty() ? " (sched_getaffinity is refused; by a seccomp filter?)" : "");
   }
   if (surely_free) return binding;
   binding.numa_ = wanted.to == Binding::To::kNuma;

@@ -128,6 +128,10 @@ bool Job::done() const {
 
 void Job::rank_started(int rank, pid_t pid) { ranks_[static_cast<size_t>(rank)].pid = pid; }
 
+bool Job::all_have_started() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.ended || rank.pid > 0; });
+}
+
 void Job::rank_ended(Rank& rank) {
   if (!std::exchange(rank.ended, true)) --unended_ranks_;
 }
@@ -284,6 +288,9 @@ void Job::on_signal(int number) {
   }
   switch (signal_policy_.decide(number, SignalPolicy::Clock::now())) {
     case SignalPolicy::Action::kForward:
+      // What a rank does about it is not known before all have started, and the way to a host may take long.
+      if (ends && !all_have_started())
+        end_job(128 + number, fmt::format("told to end by signal {} before all ranks have started", number));
       return signal_all(number);
     case SignalPolicy::Action::kAsk:
       return ask();

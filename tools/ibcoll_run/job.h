@@ -71,6 +71,7 @@ class Job : public HostEvents {
   void set_paused(bool paused);
   void on_output_broken(const OutputStream& stream);
   bool done() const;
+  bool all_have_started() const;
 
   EventLoop& loop_;
   const Options& options_;

@@ -20,9 +20,13 @@ struct Patience {
   double with_the_end = 3;
   double with_name_server = 5;
   double with_file = 10;
+  // After a signal that asks it to end, while it does not take that.
+  double with_itself = 5;
 };
 
 // INVALID_ARGUMENT: the variable is no number of seconds.
 Result<Patience> chosen_patience();
+// The same, or what is the default where the variable is wrong; chosen_patience() says so later.
+Patience patience_or_default();
 
 }  // namespace ibcoll::run

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <pthread.h>
+
+#include "runtime/base/unique_fd.h"
+
+namespace ibcoll::run {
+
+// Ends this process by SIGINT, SIGTERM or SIGHUP when it has not taken that signal for some seconds: a call that does
+// not return, of a library or a file server, must not make it deaf to them. A thread of its own looks whether one is
+// pending. The guard (guard.h) then ends the ranks, as when the process is killed.
+class Watchdog {
+ public:
+  // After ProcessDefaults::take_over(), which blocks the signals. Without threads to spare, none watches. Time for which
+  // the process was stopped does not count.
+  explicit Watchdog(double seconds);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  static void* run(void* self);
+  void watch() const;
+  bool stops_within(int milliseconds) const;
+
+  int looks_;         // until the process counts as stuck
+  UniqueFd signals_;  // readable while one is pending
+  UniqueFd stop_;
+  pthread_t thread_{};
+  bool runs_ = false;
+};
+
+}  // namespace ibcoll::run
