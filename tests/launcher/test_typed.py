@@ -12,7 +12,7 @@ import struct
 import subprocess
 import termios
 
-from job import HOSTS, SECONDS, SOON, JobTest, RemoteJobTest, tool, wait_until
+from job import FAKE_SHELL, HOSTS, SECONDS, SOON, JobTest, RemoteJobTest, state, tool, wait_until
 
 HOST = socket.gethostname()
 
@@ -198,9 +198,10 @@ class Terminals(JobTest):
         code, output, _ = self.run_job("-n", 1, "--pty", "stty", "-F", "/dev/stdout", "size")
         self.assertEqual((code, output), (0, "24 80\n"))
 
-    def test_a_resize_reaches_the_ranks(self):
-        waits = ("import os, signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH]); "
-                 "print('x', flush=True); signal.sigwait([signal.SIGWINCH]); print(*os.get_terminal_size(1))")
+    def assert_a_resize_reaches(self, ranks, *options, stopped=False):
+        """`stopped`: it happens while the job is, and the kernel tells nobody."""
+        waits = ("import os, signal; awaited = [signal.SIGWINCH, signal.SIGCONT]; signal.pthread_sigmask(signal.SIG_BLOCK, awaited);"
+                 "print('x', flush=True); signal.sigwait(awaited); print(*os.get_terminal_size(1))")
         leader, terminal = os.openpty()
         self.addCleanup(os.close, leader)
         words = []
@@ -210,13 +211,26 @@ class Terminals(JobTest):
                 words.append(os.read(leader, 1000).decode())
             return len("".join(words).split()) >= count
 
-        with self.started("-n", 2, "python3", "-c", waits, stdout=terminal, stderr=terminal) as job:
-            self.assertTrue(wait_until(lambda: seen(2)), words)
+        with self.started(*options, "python3", "-c", waits, stdout=terminal, stderr=terminal) as job:
+            self.assertTrue(wait_until(lambda: seen(ranks)), words)
+            if stopped:
+                job.send_signal(signal.SIGTSTP)
+                self.assertTrue(wait_until(lambda: state(job.pid) == "T"))
             fcntl.ioctl(leader, termios.TIOCSWINSZ, struct.pack("HHHH", 11, 33, 0, 0))
-            job.send_signal(signal.SIGWINCH)  # as the kernel does where the job has a terminal of its own
-            wait_until(lambda: seen(6))
+            # As the kernel does where the job has a terminal of its own, or as the shell does.
+            job.send_signal(signal.SIGCONT if stopped else signal.SIGWINCH)
+            wait_until(lambda: seen(3 * ranks))
         os.close(terminal)
-        self.assertEqual("".join(words).split(), ["x", "x", "33", "11", "33", "11"])
+        self.assertEqual("".join(words).split(), ["x"] * ranks + ["33", "11"] * ranks)
+
+    def test_a_resize_reaches_the_ranks(self):
+        self.assert_a_resize_reaches(2, "-n", 2)
+        self.assert_a_resize_reaches(2, "-n", 2, stopped=True)
+
+    def test_a_resize_reaches_ranks_on_other_hosts(self):
+        shell = self.script("shell", FAKE_SHELL)
+        self.assert_a_resize_reaches(5, "--rsh", shell, *HOSTS)
+        self.assert_a_resize_reaches(5, "--rsh", shell, *HOSTS, stopped=True)
 
     def test_where_there_are_no_terminals(self):
         # No more descriptors than for pipes would do as well; what is tried here is a machine without /dev/ptmx.

@@ -23,6 +23,13 @@ constexpr auto kStreamPatience = 500ms;
 constexpr auto kSecondLook = 50ms;
 constexpr int kMistake = 2;  // exit code
 
+winsize size_of(const Terminal& terminal) {
+  winsize size{};
+  size.ws_row = static_cast<unsigned short>(terminal.rows);
+  size.ws_col = static_cast<unsigned short>(terminal.columns);
+  return size;
+}
+
 }  // namespace
 
 Agent::Agent(EventLoop& loop, HostJob job, HostEvents& events, const ProcessDefaults& defaults, Input input)
@@ -97,10 +104,7 @@ Status Agent::spawn(const SpawnSettings& settings, int index) {
 
 Result<Channel> Agent::output_of_rank() {
   if (job_.terminal.use == Terminal::Use::kNo) return open_pipe();
-  winsize size{};
-  size.ws_row = static_cast<unsigned short>(job_.terminal.rows);
-  size.ws_col = static_cast<unsigned short>(job_.terminal.columns);
-  Result<Channel> terminal = open_pseudo_terminal(size);
+  Result<Channel> terminal = open_pseudo_terminal(size_of(job_.terminal));
   if (terminal.ok() || job_.terminal.use == Terminal::Use::kYes) return terminal;
   events_.host_says(*this, fmt::format("ranks get pipes instead of pseudo-terminals: {}", terminal.status().text()));
   job_.terminal.use = Terminal::Use::kNo;
@@ -240,16 +244,16 @@ void Agent::end_streams_that_others_hold() {
 }
 
 void Agent::signal(int number) {
-  if (number == SIGWINCH) resize_terminals();
   for (const Rank& rank : ranks_) {
     if (rank.process.pid > 0) ::kill(-rank.process.pid, number);
   }
 }
 
-// Where this process has the user's terminal itself. Those on other hosts keep the size that they began with.
-void Agent::resize_terminals() const {
-  if (job_.terminal.use == Terminal::Use::kNo || ::isatty(STDOUT_FILENO) == 0) return;
-  const winsize size = terminal_size(STDOUT_FILENO);
+void Agent::resize(int rows, int columns) {
+  job_.terminal.rows = rows;
+  job_.terminal.columns = columns;
+  if (job_.terminal.use == Terminal::Use::kNo) return;
+  const winsize size = size_of(job_.terminal);
   for (const Rank& rank : ranks_)
     if (rank.process.output) ::ioctl(rank.process.output.get(), TIOCSWINSZ, &size);
 }

@@ -25,6 +25,7 @@ class Agent : public Host {
 
   void start() override;
   void signal(int number) override;
+  void resize(int rows, int columns) override;
   void ask() override;
   void pause_output(bool paused) override;
   void send_input(std::string_view bytes) override;
@@ -45,7 +46,6 @@ class Agent : public Host {
   void watch_failures(UniqueFd read_end);
   void report_exec_failures();
   ProgramPath explain(const ExecFailure& failure) const;
-  void resize_terminals() const;
   void on_exit(Rank& rank);
   void look_again();
   // Reads once; false when nothing was there.

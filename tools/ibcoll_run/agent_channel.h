@@ -16,12 +16,13 @@
 namespace ibcoll::run {
 
 // The bytes around the text do not occur in what shells print; versions must be equal.
-inline constexpr std::string_view kGreeting{"\0\1ibcoll agent 3\2\n", 18};
+inline constexpr std::string_view kGreeting{"\0\1ibcoll agent 4\2\n", 18};
 
 enum class Message : uint32_t {
   // to the agent
   kJob = 1,  // pack_job()
   kSignal,   // value: number
+  kResize,   // value: rows << 16 | columns, neither above 65535
   kAsk,
   kPause,  // value: 1 pause, 0 go on
   kInput,  // bytes; none: the end

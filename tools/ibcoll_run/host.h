@@ -88,6 +88,8 @@ class Host {
   virtual void start() = 0;
   // To every process of every rank here.
   virtual void signal(int number) = 0;
+  // The pseudo-terminals of the ranks here have this size from now on. Signals nobody.
+  virtual void resize(int rows, int columns) = 0;
   // SIGUSR1 to those processes of the ranks that catch it: ibcoll prints what its collectives wait for.
   virtual void ask() = 0;
   virtual void pause_output(bool paused) = 0;

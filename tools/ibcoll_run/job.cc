@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "tools/ibcoll_run/launch.h"
+#include "tools/ibcoll_run/pseudo_terminal.h"
 
 namespace ibcoll::run {
 namespace {
@@ -250,6 +251,13 @@ void Job::look_at_the_end() {
   }
 }
 
+// The ranks' terminals follow that of the launcher, which the kernel may have told nothing while it was stopped.
+void Job::resize_terminals() {
+  if (::isatty(STDOUT_FILENO) == 0) return;
+  const winsize size = terminal_size(STDOUT_FILENO);
+  for (const HostEntry& entry : hosts_) entry.host->resize(size.ws_row, size.ws_col);
+}
+
 void Job::signal_all(int number) {
   for (const HostEntry& entry : hosts_) entry.host->signal(number);
 }
@@ -286,6 +294,7 @@ void Job::on_signal(int number) {
     if (exit_code_ == 0) exit_code_ = 128 + number;
     return;
   }
+  if (number == SIGWINCH || number == SIGCONT) resize_terminals();
   switch (signal_policy_.decide(number, SignalPolicy::Clock::now())) {
     case SignalPolicy::Action::kForward:
       // What a rank does about it is not known before all have started, and the way to a host may take long.

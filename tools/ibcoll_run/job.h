@@ -64,6 +64,7 @@ class Job : public HostEvents {
   void rank_ended(Rank& rank);
   void finish(HostEntry& entry);
   HostEntry& entry_of(const Host& host);
+  void resize_terminals();
   void signal_all(int number);
   void ask();
   void say_who_is_late();

@@ -225,6 +225,10 @@ void RemoteHost::close_output() {
 
 void RemoteHost::signal(int number) { send_frame(input_, {.message = Message::kSignal, .value = number, .body = {}}); }
 
+void RemoteHost::resize(int rows, int columns) {
+  send_frame(input_, {.message = Message::kResize, .value = rows << 16 | columns, .body = {}});
+}
+
 void RemoteHost::ask() { send_frame(input_, {.message = Message::kAsk, .body = {}}); }
 
 void RemoteHost::pause_output(bool paused) {

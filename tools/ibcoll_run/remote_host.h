@@ -21,6 +21,7 @@ class RemoteHost : public Host {
 
   void start() override;
   void signal(int number) override;
+  void resize(int rows, int columns) override;
   void ask() override;
   void pause_output(bool paused) override;
   void send_input(std::string_view bytes) override;
