@@ -72,14 +72,15 @@ ibcoll_status_t ibcoll_start(ibcoll_request_t request) {
   });
 }
 
-ibcoll_status_t ibcoll_test(ibcoll_request_t request) {
+// One look at a request, after a round of progress or without.
+static ibcoll_status_t look(ibcoll_request_t request, bool advances, const char* call) {
   return guarded([&] {
-    if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_test: request is NULL");
+    if (!request) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "{}: request is NULL", call);
     RequestHandle& handle = *api::handle(request);
     Context& context = *handle.team->context;
     const Guard guard = context.enter();
     Request& r = *handle.request;
-    if (r.in_flight()) context.progress();
+    if (advances && r.in_flight()) context.progress();
     if (!r.in_flight()) {
       context.settle_later();
       return ended(handle, r.status());
@@ -87,6 +88,12 @@ ibcoll_status_t ibcoll_test(ibcoll_request_t request) {
     const Status overdue = r.overdue();
     return overdue.ok() ? IBCOLL_IN_PROGRESS : report(overdue);
   });
+}
+
+ibcoll_status_t ibcoll_test(ibcoll_request_t request) { return look(request, true, "ibcoll_test"); }
+
+ibcoll_status_t ibcoll_request_status(ibcoll_request_t request) {
+  return look(request, false, "ibcoll_request_status");
 }
 
 ibcoll_status_t ibcoll_wait(ibcoll_request_t request) { return ibcoll_wait_timeout(request, INFINITY); }

@@ -348,6 +348,9 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_start(ibcoll_request_t request);
  * the case of BUFFERS_HELD (ibcoll_wait). An idle request returns the status of its last run; OK if it was never
  * started. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_test(ibcoll_request_t request);
+/* As ibcoll_test, but advances nothing: for a program that looks at many requests after one ibcoll_progress for all of
+ * them. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_request_status(ibcoll_request_t request);
 /* Blocks until the request is complete. After IBCOLL_TIMEOUT seconds the team fails with TIMEOUT. A failed request is
  * complete, and the caller may reuse its buffers, with one exception: a process that was stopped (SIGSTOP) in the
  * middle of a write to them may still finish that write. The call then returns BUFFERS_HELD 10 seconds after the

@@ -212,6 +212,41 @@ TEST_P(HostJob, EventsAreCounted) {
   });
 }
 
+// The others' data is there, and no look at the request takes it in: one round of progress serves all requests.
+TEST_P(HostJob, ALookAtARequestAdvancesNothing) {
+  const SharedState<Messages> messages;
+  run([&](ForkedRank& self) {
+    HostOfRank host(self);
+    if (!host.create()) return;
+    std::vector<uint64_t> mine(8, 1), all(8 * static_cast<size_t>(self.size));
+    ibcoll_collective_args_t args{};
+    args.struct_size = sizeof args, args.collective = IBCOLL_ALLGATHER, args.send = mine.data(), args.recv = all.data();
+    args.bytes = mine.size() * sizeof(uint64_t);
+    ibcoll_request_t request = nullptr;
+    if (self.rank != 0) host.receive(messages->before_barrier);
+    expect_ok(ibcoll_collective_start(ibcoll_team_world(host.context), &args, &request), "ibcoll_collective_start");
+    if (self.rank == 0) {
+      messages->before_barrier = true;
+    } else {
+      ibcoll_wait_timeout(request, 0);
+    }
+    expect_ok(self.bootstrap.allgather(self.bootstrap.user, mine.data(), all.data(), 8) == 0 ? IBCOLL_OK
+                                                                                             : IBCOLL_ERR_BOOTSTRAP,
+              "an exchange of the host");
+    if (self.rank == 0) {
+      for (int look = 0; look < 10'000; ++look)
+        if (!expect_status(ibcoll_request_status(request), IBCOLL_IN_PROGRESS, "ibcoll_request_status")) break;
+    }
+    const auto complete = [&] {
+      expect_ok(ibcoll_progress(host.context), "ibcoll_progress");
+      return ibcoll_request_status(request) == IBCOLL_OK;  // which frees it
+    };
+    expect(await(complete), "the collective never ends");
+    expect(all.front() == 1 && all.back() == 1, "wrong data");
+    expect_ok(ibcoll_context_destroy(host.context), "ibcoll_context_destroy");
+  });
+}
+
 // ---------------------------------------------------------------- what belongs to the process
 
 // Of a loaded library: the functions of others that it calls, as far as they are bound.

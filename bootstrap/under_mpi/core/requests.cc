@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bootstrap/under_mpi/core/requests.h"
 
-#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <vector>
+#include <utility>
 
 #include "bootstrap/under_mpi/core/collectives.h"
 #include "bootstrap/under_mpi/core/counters.h"
@@ -35,8 +34,9 @@ class Request {
   void make_persistent() noexcept { persistent_ = true; }
   ibcoll_status_t start_again();
   void count() const noexcept;
-  ibcoll_status_t test() noexcept;
-  void complete(ibcoll_status_t status) noexcept;
+  // What has become of it, without progress. True: it is complete, and complete() may be called.
+  bool look() noexcept;
+  void complete() noexcept;
 
   bool persistent() const noexcept { return persistent_; }
   const Communicator& comm() const noexcept { return comm_; }
@@ -44,6 +44,7 @@ class Request {
 
   bool in_flight = false;
   bool released = false;  // freed by the program while in flight
+  Request* next = nullptr;
 
  private:
   Communicator& comm_;  // may end before a nonblocking call is complete: not looked at then
@@ -53,20 +54,65 @@ class Request {
   Uses uses_;
   std::unique_ptr<Prepared> prepared_;
   ibcoll_request_t request_ = nullptr;
+  ibcoll_status_t status_ = IBCOLL_OK;
   bool persistent_ = false;
 };
 
 namespace {
 
+// A queue through the requests themselves: it takes no memory.
+class Queue {
+ public:
+  Queue() = default;
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
+  void append(Request* request) noexcept {
+    request->next = nullptr;
+    *end_ = request;
+    end_ = &request->next;
+  }
+  // NULL: it is empty.
+  Request* take_first() noexcept {
+    Request* const request = first_;
+    if (request == nullptr) return nullptr;
+    first_ = request->next;
+    if (first_ == nullptr) end_ = &first_;
+    return request;
+  }
+  // Moves those that `which` holds for; returns their number.
+  template <typename Which>
+  int move(Which which, Queue& to) noexcept {
+    int moved = 0;
+    Request** at = &first_;
+    while (Request* const request = *at) {
+      if (!which(*request)) {
+        at = &request->next;
+        continue;
+      }
+      *at = request->next;
+      to.append(request);
+      ++moved;
+    }
+    end_ = at;
+    return moved;
+  }
+
+ private:
+  Request* first_ = nullptr;
+  Request** end_ = &first_;
+};
+
 std::mutex lock;
-std::vector<Request*> flying;
+Queue flying;
 std::atomic<int> number{0};
 
-void fly(Request* request) {
+// ibcoll runs it already: nothing may fail here.
+void fly(Request* request) noexcept {
   const std::lock_guard guard(lock);
-  flying.push_back(request);
+  flying.append(request);
   request->in_flight = true;
-  number.store(static_cast<int>(flying.size()), std::memory_order_relaxed);
+  number.store(number.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
 Reason decide(Communicator& comm, const Call& call) {
@@ -105,20 +151,20 @@ void Request::count() const noexcept {
   if (settings().verbose > 0) count_algorithm(collective(), ibcoll_request_algorithm(request_));
 }
 
-ibcoll_status_t Request::test() noexcept {
-  const ibcoll_status_t status = ibcoll_test(request_);
+bool Request::look() noexcept {
+  status_ = ibcoll_request_status(request_);
   // A request that runs once is gone.
-  if (status == IBCOLL_OK && (!persistent_ || prepared_->staged())) request_ = nullptr;
-  return status;
+  if (status_ == IBCOLL_OK && (!persistent_ || prepared_->staged())) request_ = nullptr;
+  return status_ != IBCOLL_IN_PROGRESS;
 }
 
-void Request::complete(ibcoll_status_t status) noexcept {
+void Request::complete() noexcept {
   int code = MPI_SUCCESS;
-  if (status == IBCOLL_OK) {
+  if (status_ == IBCOLL_OK) {
     prepared_->unpack_all();
   } else {
-    code = report_failure(rank_, collective(), status);
-    if (status == IBCOLL_ERR_BUFFERS_HELD) prepared_->abandon();
+    code = report_failure(rank_, collective(), status_);
+    if (status_ == IBCOLL_ERR_BUFFERS_HELD) prepared_->abandon();
   }
   if (!released) completion_.function(completion_.user, code);
 }
@@ -126,33 +172,26 @@ void Request::complete(ibcoll_status_t status) noexcept {
 int requests_in_flight() noexcept { return number.load(std::memory_order_relaxed); }
 
 int complete_requests() noexcept {
-  struct Done {
-    Request* request;
-    ibcoll_status_t status;
-  };
-  std::vector<Done> done;
+  Queue done;
+  int completed = 0;
   {
     // Another thread completes them, or this one does further up.
     const std::unique_lock guard(lock, std::try_to_lock);
     if (!guard.owns_lock()) return 0;
-    for (size_t i = 0; i < flying.size();) {
-      const ibcoll_status_t status = flying[i]->test();
-      if (status == IBCOLL_IN_PROGRESS) {
-        ++i;
-        continue;
-      }
-      flying[i]->in_flight = false;
-      done.push_back({flying[i], status});
-      flying.erase(flying.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-    number.store(static_cast<int>(flying.size()), std::memory_order_relaxed);
+    const auto is_done = [](Request& request) {
+      if (!request.look()) return false;
+      request.in_flight = false;
+      return true;
+    };
+    completed = flying.move(is_done, done);
+    number.store(number.load(std::memory_order_relaxed) - completed, std::memory_order_relaxed);
   }
-  for (const Done& one : done) {
-    const bool last = !one.request->persistent() || one.request->released;
-    one.request->complete(one.status);
-    if (last) delete one.request;
+  while (Request* const request = done.take_first()) {
+    const bool last = !request->persistent() || request->released;
+    request->complete();
+    if (last) delete request;
   }
-  return static_cast<int>(done.size());
+  return completed;
 }
 
 int run_nonblocking(Communicator& comm, const Call& call, Completion completion) noexcept {

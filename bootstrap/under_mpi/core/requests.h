@@ -6,7 +6,7 @@ namespace ibcoll::under_mpi {
 
 // How many are.
 int requests_in_flight() noexcept;
-// Completes those whose collective is; returns their number.
+// Completes those whose collective is; returns their number. Advances nothing: progress() does, once for all of them.
 int complete_requests() noexcept;
 
 }  // namespace ibcoll::under_mpi
