@@ -21,30 +21,12 @@ int blocking(MPI_Comm handle, const Call& call, Own own) {
 
 // Parameters and arguments come with their own parentheses.
 // NOLINTBEGIN(bugprone-macro-parentheses)
-#define IBCOLL_BLOCKING(NAME, MAKER, PARAMETERS, MADE_FROM, ARGUMENTS)                          \
-  IBCOLL_BOTH_NAMES(NAME)                                                                       \
-  extern "C" int PMPI_##NAME PARAMETERS {                                                       \
-    return blocking(comm, calls::MAKER MADE_FROM, [&] { return IBCOLL_NEXT(NAME) ARGUMENTS; }); \
+#define FORM(NAME, MAKER, SUFFIX, PARAMETERS, MADE_FROM, ARGUMENTS)                                     \
+  IBCOLL_BOTH_NAMES(NAME##SUFFIX)                                                                       \
+  extern "C" int PMPI_##NAME##SUFFIX PARAMETERS {                                                       \
+    return blocking(comm, calls::MAKER MADE_FROM, [&] { return IBCOLL_NEXT(NAME##SUFFIX) ARGUMENTS; }); \
   }
 // NOLINTEND(bugprone-macro-parentheses)
-
-IBCOLL_BLOCKING(Barrier, barrier, (MPI_Comm comm), (), (comm))
-
-#define COUNT int
-#define DISPLACEMENT int
-#define COLLECTIVE(NAME, MAKER, PARAMETERS, MADE_FROM, ARGUMENTS) \
-  IBCOLL_BLOCKING(NAME, MAKER, PARAMETERS, MADE_FROM, ARGUMENTS)
-#include "bootstrap/under_mpi/pmpi/functions.inc"
-
-#if MPI_VERSION >= 4
-#undef COUNT
-#undef DISPLACEMENT
-#undef COLLECTIVE
-#define COUNT MPI_Count
-#define DISPLACEMENT MPI_Aint
-#define COLLECTIVE(NAME, MAKER, PARAMETERS, MADE_FROM, ARGUMENTS) \
-  IBCOLL_BLOCKING(NAME##_c, MAKER, PARAMETERS, MADE_FROM, ARGUMENTS)
-#include "bootstrap/under_mpi/pmpi/functions.inc"
-#endif
+#include "bootstrap/under_mpi/pmpi/every_function.inc"
 
 }  // namespace ibcoll::under_mpi

@@ -21,30 +21,12 @@ int nonblocking(MPI_Comm handle, const Call& call, MPI_Request* request, Own own
 }  // namespace
 
 #define IBCOLL_EXPAND(...) __VA_ARGS__
-#define IBCOLL_NONBLOCKING(NAME, MAKER, PARAMETERS, MADE_FROM, ARGUMENTS)                    \
-  IBCOLL_BOTH_NAMES(NAME)                                                                    \
-  extern "C" int PMPI_##NAME(IBCOLL_EXPAND PARAMETERS, MPI_Request* request) {               \
-    return nonblocking(comm, calls::MAKER MADE_FROM, request,                                \
-                       [&] { return IBCOLL_NEXT(NAME)(IBCOLL_EXPAND ARGUMENTS, request); }); \
+#define FORM(NAME, MAKER, SUFFIX, PARAMETERS, MADE_FROM, ARGUMENTS)                                      \
+  IBCOLL_BOTH_NAMES(I##MAKER##SUFFIX)                                                                    \
+  extern "C" int PMPI_I##MAKER##SUFFIX(IBCOLL_EXPAND PARAMETERS, MPI_Request* request) {                 \
+    return nonblocking(comm, calls::MAKER MADE_FROM, request,                                            \
+                       [&] { return IBCOLL_NEXT(I##MAKER##SUFFIX)(IBCOLL_EXPAND ARGUMENTS, request); }); \
   }
-
-IBCOLL_NONBLOCKING(Ibarrier, barrier, (MPI_Comm comm), (), (comm))
-
-#define COUNT int
-#define DISPLACEMENT int
-#define COLLECTIVE(NAME, MAKER, PARAMETERS, MADE_FROM, ARGUMENTS) \
-  IBCOLL_NONBLOCKING(I##MAKER, MAKER, PARAMETERS, MADE_FROM, ARGUMENTS)
-#include "bootstrap/under_mpi/pmpi/functions.inc"
-
-#if MPI_VERSION >= 4
-#undef COUNT
-#undef DISPLACEMENT
-#undef COLLECTIVE
-#define COUNT MPI_Count
-#define DISPLACEMENT MPI_Aint
-#define COLLECTIVE(NAME, MAKER, PARAMETERS, MADE_FROM, ARGUMENTS) \
-  IBCOLL_NONBLOCKING(I##MAKER##_c, MAKER, PARAMETERS, MADE_FROM, ARGUMENTS)
-#include "bootstrap/under_mpi/pmpi/functions.inc"
-#endif
+#include "bootstrap/under_mpi/pmpi/every_function.inc"
 
 }  // namespace ibcoll::under_mpi
