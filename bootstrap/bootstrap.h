@@ -15,7 +15,7 @@ namespace ibcoll {
 class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
-  // "ibcoll_run", "pmix", "callbacks" or "single"; shown by ibcoll_info.
+  // "ibcoll_run", "pmi", "pmix", "callbacks" or "single"; shown by ibcoll_info.
   virtual std::string name() const = 0;
   virtual int rank() const = 0;
   virtual int size() const = 0;
@@ -45,8 +45,9 @@ struct HostGroup {
 // Bootstrap::allgather() among them. BOOTSTRAP: the callback says so or throws.
 Status gather_by_host(const HostGroup& group, std::span<const std::byte> mine, std::span<std::byte> all);
 
-// `callbacks` where given; else what started this process: ibcoll_run (environment, see tcp.h), PMIx (module
-// libibcoll_pmix.so), or neither: then it is a job of one rank.
+// `callbacks` where given; else what started this process: ibcoll_run (environment, see tcp.h), PMI-1, PMIx (module
+// libibcoll_pmix.so), or none of them: then it is a job of one rank. BOOTSTRAP where a launcher says that there are more
+// ranks, and offers no way to them. With IBCOLL_SINGLETON=yes the launcher is not asked.
 Result<std::unique_ptr<Bootstrap>> make_bootstrap(const ibcoll_bootstrap_t* callbacks);
 
 }  // namespace ibcoll

@@ -9,9 +9,10 @@
 #include <string_view>
 
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/lone_rank.h"
+#include "bootstrap/pmi/pmi_bootstrap.h"
 #include "bootstrap/tcp.h"
 #include "runtime/base/config.h"
-#include "runtime/base/log.h"
 #include "runtime/machine/module.h"
 
 namespace ibcoll {
@@ -72,15 +73,15 @@ Result<std::unique_ptr<Bootstrap>> from_callbacks(const ibcoll_bootstrap_t& give
   return std::unique_ptr<Bootstrap>(std::make_unique<CallbackBootstrap>(given));
 }
 
-Result<std::unique_ptr<Bootstrap>> from_launcher() {
-  const Result<Config> config = Config::load();
-  if (!config.ok()) return config.status();
-  Result<std::unique_ptr<TcpBootstrap>> bootstrap = TcpBootstrap::join(config.value().seconds("IBCOLL_TIMEOUT"));
-  if (!bootstrap.ok()) return bootstrap.status();
-  return std::unique_ptr<Bootstrap>(std::move(bootstrap.value()));
+Result<std::unique_ptr<Bootstrap>> alone() { return std::unique_ptr<Bootstrap>(std::make_unique<SingleBootstrap>()); }
+
+template <typename T>
+Result<std::unique_ptr<Bootstrap>> as_bootstrap(Result<std::unique_ptr<T>> made) {
+  if (!made.ok()) return made.status();
+  return std::unique_ptr<Bootstrap>(std::move(made.value()));
 }
 
-Result<std::unique_ptr<Bootstrap>> from_pmix() {
+Result<std::unique_ptr<Bootstrap>> from_pmix(double seconds) {
   const Result<void*> factory = module_function("libibcoll_pmix.so", "ibcoll_pmix_bootstrap");
   if (!factory.ok()) {
     return error(
@@ -89,24 +90,27 @@ Result<std::unique_ptr<Bootstrap>> from_pmix() {
         "start the program by ibcoll_run, or unset PMIX_RANK",
         std::getenv("PMIX_RANK"), factory.status().text());
   }
-  const Result<Config> config = Config::load();
-  if (!config.ok()) return config.status();
   const auto create = reinterpret_cast<Bootstrap* (*)(double, Status*)>(factory.value());
   Status status;
-  std::unique_ptr<Bootstrap> bootstrap(create(config.value().seconds("IBCOLL_TIMEOUT"), &status));
+  std::unique_ptr<Bootstrap> bootstrap(create(seconds, &status));
   if (!bootstrap) return status;
   return bootstrap;
 }
 
-// Launchers that speak only PMI-1 or PMI-2 (mpirun of MPICH) start ranks that cannot find each other through PMIx.
-void warn_of_other_launcher() {
-  const char* ranks = std::getenv("PMI_SIZE");
-  if (ranks == nullptr || std::strcmp(ranks, "1") == 0) return;
-  log(LogLevel::kWarning,
-      "a launcher without PMIx started this process as one of {} ranks (PMI_SIZE): it runs alone. Use ibcoll_run, "
-      "mpirun "
-      "of Open MPI, or, in an MPI program, the library of ibcoll_mpi.h",
-      ranks);
+// PMI comes before PMIx: its socket shows that the launcher next to this process is one of PMI, while variables of PMIx
+// are inherited from a launcher further out, such as that of a batch system's shell.
+Result<std::unique_ptr<Bootstrap>> from_launcher() {
+  const Result<Config> config = Config::load();
+  if (!config.ok()) return config.status();
+  const double seconds = config.value().seconds("IBCOLL_TIMEOUT");
+  if (config.value().boolean("IBCOLL_SINGLETON")) return alone();
+  if (TcpBootstrap::available()) return as_bootstrap(TcpBootstrap::join(seconds));
+  // One rank needs no server: a shell under a launcher may start one after the other, and the server hears only the first.
+  if (PmiConnection::offered())
+    return PmiConnection::offered_size() == 1 ? alone() : as_bootstrap(PmiBootstrap::create(seconds));
+  if (std::getenv("PMIX_RANK") != nullptr && std::getenv("PMIX_NAMESPACE") != nullptr) return from_pmix(seconds);
+  if (Status status = check_that_rank_is_alone(); !status.ok()) return status;
+  return alone();
 }
 
 }  // namespace
@@ -130,10 +134,7 @@ Status gather_by_host(const HostGroup& group, std::span<const std::byte> mine, s
 
 Result<std::unique_ptr<Bootstrap>> make_bootstrap(const ibcoll_bootstrap_t* callbacks) {
   if (callbacks != nullptr) return from_callbacks(*callbacks);
-  if (TcpBootstrap::available()) return from_launcher();
-  if (std::getenv("PMIX_RANK") != nullptr && std::getenv("PMIX_NAMESPACE") != nullptr) return from_pmix();
-  warn_of_other_launcher();
-  return std::unique_ptr<Bootstrap>(std::make_unique<SingleBootstrap>());
+  return from_launcher();
 }
 
 }  // namespace ibcoll

@@ -32,6 +32,8 @@ constexpr Setting kSettings[] = {
      "a collective that takes longer fails on all ranks that are still in it; the start of the job waits as long "
      "for a rank",
      kMayDiffer},
+    {"IBCOLL_SINGLETON", Kind::kBoolean, "no", "", "this process is a job of one rank, whatever launcher started it",
+     kMayDiffer},
     {"IBCOLL_PEER_TIMEOUT", Kind::kSeconds, "10", "1..86400",
      "over TCP, a rank whose host does not answer for so long counts as failed; one that lives and is busy does not",
      kMayDiffer},

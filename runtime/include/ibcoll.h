@@ -117,7 +117,7 @@ typedef struct ibcoll_bootstrap {
 
 typedef struct ibcoll_context_params {
   size_t struct_size;                  /* sizeof(ibcoll_context_params_t) */
-  const ibcoll_bootstrap_t* bootstrap; /* NULL: ibcoll_run or PMIx if present, else a single process */
+  const ibcoll_bootstrap_t* bootstrap; /* NULL: ibcoll_run, PMI or PMIx if present, else a single process */
 } ibcoll_context_params_t;
 
 /* Collective over all ranks of the job. `params` may be NULL. Settings come from IBCOLL_* variables and the

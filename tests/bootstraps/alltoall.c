@@ -23,10 +23,12 @@ static long exchange(ibcoll_context_t context, size_t bytes, unsigned char* send
   return wrong;
 }
 
-long checked_alltoall(const ibcoll_context_params_t* params, size_t bytes) {
+long checked_alltoall(const ibcoll_context_params_t* params, size_t bytes, int* ranks) {
   ibcoll_context_t context;
+  *ranks = 0;
   if (ibcoll_context_create(params, &context) != IBCOLL_OK) return failed("ibcoll_context_create");
-  const size_t total = (size_t)ibcoll_context_size(context) * bytes;
+  *ranks = ibcoll_context_size(context);
+  const size_t total = (size_t)*ranks * bytes;
   unsigned char* send = malloc(total);
   unsigned char* recv = calloc(total, 1);
   const long wrong = send != NULL && recv != NULL ? exchange(context, bytes, send, recv) : -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * A program that knows no launcher: it must start under each of them. Prints "W wrong" on every rank; with a number,
- * that of so many contexts one after the other. */
+ * A program that knows no launcher: it must start under each of them. Prints "W wrong among N" ranks on every rank;
+ * with a number, the wrong bytes of so many contexts one after the other. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,9 @@ int main(int argc, char** argv) {
     return ibcoll_context_destroy(context) != IBCOLL_OK;
   }
   long wrong = 0;
-  for (int contexts = argc == 2 ? atoi(argv[1]) : 1; contexts > 0; --contexts) wrong += checked_alltoall(NULL, 5000);
-  printf("%ld wrong\n", wrong);
+  int ranks = 0;
+  for (int contexts = argc == 2 ? atoi(argv[1]) : 1; contexts > 0; --contexts)
+    wrong += checked_alltoall(NULL, 5000, &ranks);
+  printf("%ld wrong among %d\n", wrong, ranks);
   return wrong != 0;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The same programs under ibcoll_run, mpirun of Open MPI (by PMIx) and alone; ibcoll inside MPI
+"""The same programs under ibcoll_run, mpirun of Open MPI (by PMIx), mpirun of MPICH (by PMI) and alone; ibcoll inside MPI
 programs of both implementations."""
 
 import json
@@ -40,6 +40,9 @@ class Job(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual([seen for seen in done.stdout.splitlines() if seen.endswith(line)].__len__(), count, done.stdout)
 
+    def assert_job(self, done, ranks):
+        self.assert_all_right(done, f"0 wrong among {ranks}", ranks)
+
     def bootstrap_of(self, *launcher):
         done = run(*launcher, BIN / "ibcoll_job", "--state")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -48,34 +51,47 @@ class Job(unittest.TestCase):
 
 class WithoutMpi(Job):
     def test_alone(self):
-        self.assert_all_right(run(BIN / "ibcoll_job"), "0 wrong", 1)
+        self.assert_job(run(BIN / "ibcoll_job"), 1)
 
     def test_ibcoll_run(self):
-        self.assert_all_right(run(BIN / "ibcoll_run", "-n", "4", "--nodes", "2", BIN / "ibcoll_job"), "0 wrong", 4)
+        self.assert_job(run(BIN / "ibcoll_run", "-n", "4", "--nodes", "2", BIN / "ibcoll_job"), 4)
 
     @unittest.skipUnless(shutil.which("mpirun.openmpi"), "Open MPI is not installed")
     def test_mpirun_of_open_mpi_by_pmix(self):
         for ranks in (1, 4, 9):
             with self.subTest(ranks=ranks):
-                self.assert_all_right(run(*OPENMPI, "-n", ranks, BIN / "ibcoll_job"), "0 wrong", ranks)
+                self.assert_job(run(*OPENMPI, "-n", ranks, BIN / "ibcoll_job"), ranks)
 
     def test_contexts_one_after_the_other(self):
-        self.assert_all_right(run(BIN / "ibcoll_run", "-n", "3", BIN / "ibcoll_job", 6), "0 wrong", 3)
+        self.assert_job(run(BIN / "ibcoll_run", "-n", "3", BIN / "ibcoll_job", 6), 3)
         if shutil.which("mpirun.openmpi"):
             for _ in range(4):
-                self.assert_all_right(run(*OPENMPI, "-n", 3, BIN / "ibcoll_job", 6), "0 wrong", 3)
+                self.assert_job(run(*OPENMPI, "-n", 3, BIN / "ibcoll_job", 6), 3)
 
     @unittest.skipUnless(shutil.which("mpirun.mpich"), "MPICH is not installed")
-    def test_mpirun_of_mpich_offers_no_pmix_and_ranks_say_so(self):
-        done = run("mpirun.mpich", "-n", 2, BIN / "ibcoll_job")
-        self.assert_all_right(done, "0 wrong", 2)
-        self.assertEqual(done.stderr.count("it runs alone"), 2, done.stderr)
+    def test_mpirun_of_mpich_by_pmi(self):
+        for ranks in (1, 4, 9):
+            with self.subTest(ranks=ranks):
+                self.assert_job(run("mpirun.mpich", "-n", ranks, BIN / "ibcoll_job", 2), ranks)
+
+    @unittest.skipUnless(shutil.which("mpirun.mpich"), "MPICH is not installed")
+    def test_mpirun_of_mpich_is_the_launcher_next_to_the_ranks(self):
+        """A batch system's shell may have variables of PMIx, which tell of its own job."""
+        done = run("mpirun.mpich", "-n", 2, BIN / "ibcoll_job", PMIX_RANK="0", PMIX_NAMESPACE="of.the.shell", SLURM_STEP_NUM_TASKS="1")
+        self.assert_job(done, 2)
+
+    @unittest.skipUnless(shutil.which("mpirun.mpich"), "MPICH is not installed")
+    def test_mpirun_of_mpich_without_its_socket(self):
+        done = run("mpirun.mpich", "-pmi-port", "-n", 2, BIN / "ibcoll_job")
+        self.assertEqual(done.stderr.count("leave out mpirun's option -pmi-port"), 2, done.stderr)
 
     @unittest.skipUnless(shutil.which("mpirun.openmpi"), "Open MPI is not installed")
     def test_the_state_names_the_bootstrap(self):
-        self.assertIn("single", json.dumps(self.bootstrap_of()))
-        self.assertIn("ibcoll_run", json.dumps(self.bootstrap_of(BIN / "ibcoll_run", "-n", "2")))
-        self.assertIn("pmix", json.dumps(self.bootstrap_of(*OPENMPI, "-n", "2")))
+        self.assertEqual(self.bootstrap_of()["name"], "single")
+        self.assertEqual(self.bootstrap_of(BIN / "ibcoll_run", "-n", "2")["name"], "ibcoll_run")
+        self.assertEqual(self.bootstrap_of(*OPENMPI, "-n", "2")["name"], "pmix")
+        if shutil.which("mpirun.mpich"):
+            self.assertEqual(self.bootstrap_of("mpirun.mpich", "-n", "2")["name"], "pmi")
 
 
 @unittest.skipUnless((LIB / "libibcoll_pmix.so").exists(), "built without libpmix")
@@ -140,3 +156,11 @@ class InsideMpi(Job):
 
     def test_mpich(self):
         self.check(["mpirun.mpich"], "mpich")
+
+    def test_mpich_alone_uses_its_connection_to_the_launcher(self):
+        program = BIN / "ibcoll_mpi_program_mpich"
+        if not program.exists():
+            self.skipTest("mpich is not installed")
+        done = run("mpirun.mpich", "-n", 2, program, "unasked")
+        self.assert_all_right(done, "-1 wrong without ibcoll_mpi_bootstrap", 2)
+        self.assertEqual(done.stderr.count("MPI runs in this process and uses the connection to the launcher"), 2, done.stderr)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A bootstrap of the host program's callbacks.
+// A bootstrap of the host program's callbacks, and what a PMI server says of nodes.
 #include "bootstrap/bootstrap.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <vector>
+
+#include "bootstrap/pmi/pmi_bootstrap.h"
 
 namespace ibcoll {
 namespace {
@@ -35,6 +37,14 @@ TEST(CallbackBootstrap, RanksAreBelowTheSize) {
     const ibcoll_bootstrap_t given{sizeof given, rank, size, gather_into, nullptr, nullptr, 0};
     EXPECT_EQ(make_bootstrap(&given).status().code(), IBCOLL_ERR_INVALID_ARGUMENT) << rank << " of " << size;
   }
+}
+
+TEST(PmiMapping, OneNodeAndSeveral) {
+  for (const char* const one : {"(vector,(0,1,1))", "(vector,(0,1,16))", "(vector,(3,1,1),(3,1,2))"})
+    EXPECT_TRUE(on_one_node(one)) << one;
+  for (const char* const other : {"(vector,(0,2,1))", "(vector,(0,1,1),(1,1,1))", "(vector,(0,1,1),(0,2,1))", "",
+                                  "(vector", "(vector,", "(vector,(0,1", "(vector,(0,1,1),(", "(matrix,(0,1,1))"})
+    EXPECT_FALSE(on_one_node(other)) << other;
 }
 
 }  // namespace
