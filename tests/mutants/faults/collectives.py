@@ -72,7 +72,7 @@ FAULTS = [
           "level_of(v ^ distance) != level", "level_of(v ^ distance) < 2",
           SIMULATED, "Allreduce*:Deterministic*"),
     Fault("engine_binds_the_order_of_operands_anew", "runtime/engine/request.cc",
-          "  args_.fixed_order = fixed_order;\n", "",
+          "  args_.fixed_order = fixed_order;\n", "  (void)fixed_order;\n",
           API, "Api.test_same_bits_in_every_call_6x2"),
     Fault("scatter_linear_fixed_order", COLLECTIVES + "scatter/linear.cc",
           "    const int to = co_await c.next_arrival();\n",
