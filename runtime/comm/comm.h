@@ -174,7 +174,10 @@ class Comm {
   // ---- local
 
   static void copy(Bytes to, ConstBytes from) noexcept;
-  // The same, as a part of `total` bytes that the ranks of the node write in this collective: past the caches when
+  // The same where no message depends on it, as for a rank's own block: in slices while nothing else can be done. What
+  // is left when the algorithm ends is copied then.
+  void copy_when_idle(Bytes to, ConstBytes from) noexcept;
+  // copy(), as a part of `total` bytes that the ranks of the node write in this collective: past the caches when
   // these cannot hold them.
   static void copy_within(uint64_t total, Bytes to, ConstBytes from) noexcept;
   // Uninitialised memory until the collective ends. nullptr: the collective has failed; co_return.

@@ -48,6 +48,10 @@ void Comm::copy(Bytes to, ConstBytes from) noexcept {
   std::memcpy(to.data(), from.data(), from.size());
 }
 
+void Comm::copy_when_idle(Bytes to, ConstBytes from) noexcept {
+  if (!from.empty() && to.data() != from.data()) exchange_->copy_when_idle(to, from);
+}
+
 void Comm::copy_within(uint64_t total, Bytes to, ConstBytes from) noexcept {
   if (Simulation::current || total <= last_level_cache_bytes() || from.size() < kLeastToStream) return copy(to, from);
   copy_streaming(to.data(), from.data(), from.size());

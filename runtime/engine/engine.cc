@@ -26,6 +26,7 @@ Engine::Engine(int rank, std::vector<Transport*> route, EngineLimits limits)
   memory_waits_.reserve(kFirstWaits);
   arrival_waits_.reserve(kFirstWaits);
   blocked_.reserve(kFirstWaits);
+  idle_copies_.reserve(kFirstWaits);
   for (Transport* const t : route_)
     if (t && std::find(transports_.begin(), transports_.end(), t) == transports_.end()) transports_.push_back(t);
 }
@@ -98,7 +99,21 @@ bool Engine::progress() noexcept {
   }
   if (failed_) [[unlikely]]
     end_failed();
-  return moved;
+  return moved || (!idle_copies_.empty() && copy_a_slice());
+}
+
+bool Engine::copies_when_idle(Exchange& exchange) noexcept {
+  if (idle_copies_.size() == idle_copies_.capacity()) return false;
+  idle_copies_.push_back(&exchange);
+  return true;
+}
+
+bool Engine::copy_a_slice() noexcept {
+  Exchange& exchange = *idle_copies_.back();
+  if (!exchange.team().failure().ok()) return false;
+  if (exchange.copy_slice(kIdleSlice)) idle_copies_.pop_back();
+  ++handled_;
+  return true;
 }
 
 bool Engine::poll_transports() noexcept {

@@ -91,6 +91,13 @@ class Engine {
   void retry(Channel& channel) { blocked_.push_back(&channel); }
   void forget(Channel& channel) noexcept;
   void forget(Request& request) noexcept;
+  // Of a copy that is done while nothing else can be, at a time.
+  static constexpr uint64_t kIdleSlice = 32 << 10;
+  // Its copy_slice() is called while nothing moves, until that returns true. False: there is no room in the list.
+  bool copies_when_idle(Exchange& exchange) noexcept;
+  void forget_copy(Exchange& exchange) noexcept {
+    if (!idle_copies_.empty()) std::erase(idle_copies_, &exchange);
+  }
   void teams_owe() noexcept { owing_ = true; }
   // A team has failed: its requests end in the next progress().
   void team_failed() noexcept;
@@ -121,6 +128,7 @@ class Engine {
   bool retry_blocked() noexcept;
   bool serve_the_absent() noexcept;
   bool still_busy() noexcept;
+  bool copy_a_slice() noexcept;
   void end_failed() noexcept;
 
   int rank_;
@@ -138,6 +146,7 @@ class Engine {
   std::vector<std::pair<uint64_t, EarlyMessage*>> orphans_;  // of teams that are being made; peer: job rank
   std::vector<Request*> memory_waits_;                       // tasks that wait for a flag in shared memory
   std::vector<Channel*> blocked_;
+  std::vector<Exchange*> idle_copies_;
   // Tasks that wait for an arrival although they could send to peers that are away, and since when nothing has moved.
   static constexpr Time kPatience = 50'000;
   std::vector<Request*> arrival_waits_;

@@ -28,6 +28,7 @@ void Exchange::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noex
   messages_expected_ = messages_landed_ = 0;
   puts_queued_ = puts_pending_ = 0;
   lent_count_ = 0;
+  idle_from_ = {};
   if (traced_) [[unlikely]]
     node_times_ = {};
   forget_run();
@@ -49,6 +50,7 @@ bool Exchange::resume() noexcept {
     note_resumed();
   wait_ = Wait();
   const bool ended = stack_.resume([this] { return !team_.failure().ok(); });
+  if (ended && team_.failure().ok()) copy_slice(idle_from_.size());
   if (stack_.short_of_memory())
     fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory for a part of a collective", team_.rank()));
   return ended;
@@ -105,6 +107,21 @@ void Exchange::watch(int peer, int called) noexcept {
     c->watched = true;
   else
     landings_.push(*c);
+}
+
+void Exchange::copy_when_idle(Bytes to, ConstBytes from) noexcept {
+  if (!idle_from_.empty() || from.size() <= Engine::kIdleSlice || !team_.engine().copies_when_idle(*this))
+    return Comm::copy(to, from);
+  idle_to_ = to;
+  idle_from_ = from;
+}
+
+bool Exchange::copy_slice(uint64_t bytes) noexcept {
+  const uint64_t now = std::min<uint64_t>(bytes, idle_from_.size());
+  Comm::copy(idle_to_.first(now), idle_from_.first(now));
+  idle_to_ = idle_to_.subspan(now);
+  idle_from_ = idle_from_.subspan(now);
+  return idle_from_.empty();
 }
 
 void Exchange::fail(Status status) noexcept { team_.fail(std::move(status)); }

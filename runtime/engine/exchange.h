@@ -88,6 +88,7 @@ class Exchange {
   int take_arrival() noexcept;
   int take_landing() noexcept;
   void lend(ConstBytes memory) noexcept { lent_[lent_count_++ % lent_.size()] = memory; }
+  void copy_when_idle(Bytes to, ConstBytes from) noexcept;
   // True: it was read, or the collective has failed; false: the owner was asked to send it, and read.wait is for that.
   bool begin_read(Comm::ReadAwaiter& read) noexcept;
   // This rank is about to publish in the node window. False: the collective has failed.
@@ -122,6 +123,8 @@ class Exchange {
   bool matched() noexcept;
   // After a failure: takes back every right to write to user memory. False: a peer is writing just now, repeat.
   bool conceal() noexcept;
+  // Copies at most `bytes` of what copy_when_idle() has left; true: nothing is left any more.
+  bool copy_slice(uint64_t bytes) noexcept;
   // After success, or a failure and conceal(): credits are returned.
   void close() noexcept;
   // From now on it is noted when peers were served, and what passes through the node window, or not.
@@ -213,6 +216,8 @@ class Exchange {
   uint64_t spill_share_ = 0;        // of this rank, in another's landing memory
   std::array<ConstBytes, 2> lent_;  // lend()
   uint32_t lent_count_ = 0;
+  Bytes idle_to_;  // left of copy_when_idle()
+  ConstBytes idle_from_;
 
   Comm comm_;
   Comm* on_node_ = nullptr;  // made when first asked for

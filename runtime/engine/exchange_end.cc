@@ -83,6 +83,7 @@ void Exchange::close() noexcept {
     if (c->blocked) team_.engine().forget(*c);
     if (c->eager_taken > 0) team_.completed_with_eager_from(c->peer, op_, c->eager_bytes);
   }
+  team_.engine().forget_copy(*this);
   if (uses_window_) window_->end_turn(window_turn_);
 }
 

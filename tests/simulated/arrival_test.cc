@@ -309,6 +309,16 @@ TEST(Allreduce, OthersHaveCombinedBeforeTheLateRankComes) {
   }
 }
 
+// Longer than what is copied at a time. A rank that is alone has no moment in which it waits.
+TEST(OwnBlocks, AreThereHoweverLongTheyAre) {
+  for (const Algorithm* const algorithm : algorithms())
+    for (const int p : {1, 2, 5}) {
+      if (kCatalog[algorithm->collective].reduces()) continue;
+      const Late late{algorithm->collective, algorithm->name, IBCOLL_SCHEME_AUTO, 100'000, node_layout(p, 0), 0, 1};
+      if (applies_to(late)) run_late(late);
+    }
+}
+
 // The others run ahead of the late root as far as they have places for blocks that it has not taken.
 TEST(CirculantReduce, BlocksThatTheLateRootHasNotTakenStay) {
   for (const int p : {4, 5}) {

@@ -12,7 +12,7 @@ namespace {
 Task run(Comm& c, Args a) {
   const ConstBytes own = a.own(c.rank());
   for (int i = 1; i < c.size(); ++i) c.announce(c.peer(-i), a.recv[c.peer(-i)]);
-  c.copy(a.recv[c.rank()], own);
+  c.copy_when_idle(a.recv[c.rank()], own);
   for (int i = 1; i < c.size(); ++i) {
     co_await c.ready(c.peer(i), own.size());
     c.put(c.peer(i), own);

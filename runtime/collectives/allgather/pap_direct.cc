@@ -12,7 +12,7 @@ namespace {
 Task run(Comm& c, Args a) {
   const ConstBytes own = a.own(c.rank());
   for (int i = 1; i < c.size(); ++i) c.announce(c.peer(i), a.recv[c.peer(i)]);  // the arrival notice
-  c.copy(a.recv[c.rank()], own);
+  c.copy_when_idle(a.recv[c.rank()], own);
   for (int i = 1; i < c.size(); ++i) c.serve(c.peer(i), own.size());
   for (int i = 1; i < c.size(); ++i) {
     const int to = co_await c.next_arrival();

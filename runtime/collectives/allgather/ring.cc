@@ -10,11 +10,11 @@ namespace {
 Task run(Comm& c, Args a) {
   const int right = c.peer(1), left = c.peer(-1);
   for (int i = 1; i < c.size(); ++i) c.announce(left, a.recv[c.peer(-i)]);
-  c.copy(a.recv[c.rank()], a.own(c.rank()));
+  c.copy_when_idle(a.recv[c.rank()], a.own(c.rank()));
   uint64_t coming = 0;
   for (int i = 1; i < c.size(); ++i) coming += a.recv.size(c.peer(-i));
   for (int i = 1; i < c.size(); ++i) {
-    c.put(right, a.recv[c.peer(1 - i)]);
+    c.put(right, i == 1 ? a.own(c.rank()) : ConstBytes(a.recv[c.peer(1 - i)]));
     coming -= a.recv.size(c.peer(-i));
     co_await c.received_from(left, coming);
   }

@@ -37,7 +37,7 @@ Task run(Comm& c, Args a) {
   if (p > 1)
     for (uint64_t at = 0; at < own.size(); at += a.parameter)
       c.put_piece(right, part(own, at, a.parameter), own.size());
-  c.copy(a.recv[c.rank()], own);
+  c.copy_when_idle(a.recv[c.rank()], own);
   for (int i = 1; i < p; ++i) {
     const Bytes block = a.recv[order[static_cast<size_t>((here - i + p) % p)]];
     for (uint64_t at = 0; at < block.size(); at += a.parameter) {

@@ -11,7 +11,7 @@ namespace {
 
 Task run(Comm& c, Args a) {
   const bool exchange = std::has_single_bit(static_cast<unsigned>(c.size()));
-  c.copy(a.recv[c.rank()], a.send[c.rank()]);
+  c.copy_when_idle(a.recv[c.rank()], a.send[c.rank()]);
   for (int i = 1; i < c.size(); ++i) {
     const int to = exchange ? c.rank() ^ i : c.peer(i);
     const int from = exchange ? to : c.peer(-i);

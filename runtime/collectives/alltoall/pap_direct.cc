@@ -10,7 +10,7 @@ namespace {
 
 Task run(Comm& c, Args a) {
   for (int i = 1; i < c.size(); ++i) c.announce(c.peer(i), a.recv[c.peer(i)]);  // the arrival notice
-  c.copy(a.recv[c.rank()], a.send[c.rank()]);
+  c.copy_when_idle(a.recv[c.rank()], a.send[c.rank()]);
   for (int i = 1; i < c.size(); ++i) c.serve(c.peer(i), a.send.size(c.peer(i)));
   for (int i = 1; i < c.size(); ++i) {
     const int to = co_await c.next_arrival();

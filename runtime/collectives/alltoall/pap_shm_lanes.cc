@@ -80,7 +80,7 @@ Task run(Comm& c, Args a) {
   for (int i = 1; i < c.size(); ++i)  // those that a host sends here come behind its row
     if (const int from = c.peer(-i); cells.is_long(a.recv.size(from)) && !lanes.hosts(from))
       c.announce(from, a.recv[from]);
-  c.copy(a.recv[c.rank()], a.send[c.rank()]);
+  c.copy_when_idle(a.recv[c.rank()], a.send[c.rank()]);
   const uint64_t end = cells.sized ? cells.bytes : a.recv.bytes;
   for (; cells.at < end; cells.at += cells.bytes) {
     co_await c.next_step(lanes.step_bytes());

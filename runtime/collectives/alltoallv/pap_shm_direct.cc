@@ -178,7 +178,7 @@ Task run(Comm& c, Args a) {
   } while (node.at < longest);
   for (int i = 0; i < c.size(); ++i)
     if (!node.is_short(a.recv.size(c.peer(-i))) && i > 0) c.announce(c.peer(-i), a.recv[c.peer(-i)]);
-  if (!node.is_short(a.send.size(c.rank()))) c.copy(a.recv[c.rank()], a.send[c.rank()]);
+  if (!node.is_short(a.send.size(c.rank()))) c.copy_when_idle(a.recv[c.rank()], a.send[c.rank()]);
   for (int i = 1; i < c.size(); ++i)
     if (!node.is_short(a.send.size(c.peer(i)))) c.put(c.peer(i), a.send[c.peer(i)]);
   co_await c.received();

@@ -157,7 +157,7 @@ Task run(Comm& c, Args a) {
     for (const uint64_t bytes : {a.send.size(rank), a.recv.size(rank)})
       if (!is_long(bytes)) longest = std::max(longest, bytes);
   co_await agree_on_most(c, &longest);
-  c.copy(a.recv[c.rank()], a.send[c.rank()]);
+  c.copy_when_idle(a.recv[c.rank()], a.send[c.rank()]);
   if (longest > 0) co_await move_short_blocks(c, &a, longest);
   for (int i = 1; i < c.size(); ++i)
     if (is_long(a.recv.size(c.peer(-i)))) c.announce(c.peer(-i), a.recv[c.peer(-i)]);

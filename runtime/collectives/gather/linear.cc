@@ -14,7 +14,7 @@ Task run(Comm& c, Args a) {
     co_return;
   }
   for (int i = 1; i < c.size(); ++i) c.announce(c.peer(i), a.recv[c.peer(i)]);
-  if (!a.in_place) c.copy(a.recv[c.rank()], a.own(c.rank()));
+  if (!a.in_place) c.copy_when_idle(a.recv[c.rank()], a.own(c.rank()));
   co_await c.received();
 }
 

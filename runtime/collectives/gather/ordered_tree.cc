@@ -18,7 +18,7 @@ Task run(Comm& c, Args a) {
   const ConstBytes own = a.own(c.rank());
   const Trees trees{.root = a.root, .sizes = kSizes, .block = a.bytes, .threshold = a.parameter, .units = {}};
   if (c.rank() == a.root) {
-    c.copy(a.recv[a.root], own);
+    c.copy_when_idle(a.recv[a.root], own);
     co_await collect(c, trees, a, &c);
     co_return;
   }

@@ -14,7 +14,7 @@ template <gather::Sizes kSizes>
 Task run(Comm& c, Args a) {
   const gather::Trees trees{.root = a.root, .sizes = kSizes, .block = a.bytes, .units = {}};
   if (c.rank() == a.root) {
-    if (!a.in_place) c.copy(a.buffer(), a.send[a.root]);
+    if (!a.in_place) c.copy_when_idle(a.buffer(), a.send[a.root]);
     co_await distribute(c, trees, a, &c);
     co_return;
   }

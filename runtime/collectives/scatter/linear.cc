@@ -13,7 +13,7 @@ Task run(Comm& c, Args a) {
     co_await c.received();
     co_return;
   }
-  if (!a.in_place) c.copy(a.buffer(), a.send[c.rank()]);
+  if (!a.in_place) c.copy_when_idle(a.buffer(), a.send[c.rank()]);
   for (int i = 1; i < c.size(); ++i) c.serve(c.peer(i), a.send.size(c.peer(i)));
   for (int i = 1; i < c.size(); ++i) {
     const int to = co_await c.next_arrival();

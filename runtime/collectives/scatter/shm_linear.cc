@@ -52,7 +52,7 @@ Task run(Comm& c, Args a) {
   if (is_root) {
     if (!send_loads<kTold>(c, stage, a)) co_return;
     for (size_t l = 0; l < locals; ++l) sizes[l] = a.send.size(stage.locals()[l]);
-    if (!a.in_place) c.copy(a.buffer(), a.send[a.root]);
+    if (!a.in_place) c.copy_when_idle(a.buffer(), a.send[a.root]);
   }
   const std::byte* node = nullptr;
   if (leads) {

@@ -22,7 +22,7 @@ Task run(Comm& c, Args a) {
   if (is_root) {
     for (int i = 1; i < c.size(); ++i)
       if (a.send.size(c.peer(i)) > stage.longest()) c.put(c.peer(i), a.send[c.peer(i)]);
-    if (!a.in_place) c.copy(a.buffer(), a.send[a.root]);
+    if (!a.in_place) c.copy_when_idle(a.buffer(), a.send[a.root]);
   } else if (a.bytes > stage.longest()) {
     c.announce(a.root, a.buffer());
   }

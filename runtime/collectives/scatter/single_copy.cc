@@ -42,7 +42,7 @@ Task run(Comm& c, Args a) {
   if (is_root) publish_places(c, a.send);
   c.publish();
   if (is_root) {
-    if (!a.in_place) c.copy(a.buffer(), a.send[a.root]);
+    if (!a.in_place) c.copy_when_idle(a.buffer(), a.send[a.root]);
   } else {
     co_await c.published(a.root);
     Place place;
