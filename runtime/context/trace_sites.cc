@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "runtime/machine/call_site.h"
+#include "runtime/machine/python_line.h"
 
 namespace ibcoll {
 namespace {
@@ -19,8 +20,10 @@ std::string word(const std::string& text) {
   return safe;
 }
 
-// "code /home/me/sum 1f2e3d 0x11f3 main+0x33"
+// "code /home/me/sum 1f2e3d 0x11f3 main+0x33", or of Python "source /home/me/sum.py 12 exchange".
 std::string line_of(const void* site) {
+  if (const PythonLine* const line = find_python_line(site))
+    return fmt::format("source {} {} {}\n", word(line->file), line->line, word(line->function));
   const CodePlace place = site ? place_of(site) : CodePlace{};
   return fmt::format("code {} {} {:#x} {}\n", word(place.module), word(place.build_id), place.offset,
                      word(place.symbol));

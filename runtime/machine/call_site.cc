@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "runtime/base/start_folder.h"
+#include "runtime/machine/python_line.h"
 
 namespace ibcoll {
 namespace {
@@ -25,19 +26,28 @@ constexpr std::array<std::string_view, 12> kOfMpi = {"libibcoll", "mca_",       
                                                      "libompi",   "libmpi.",    "libmpi_",   "libmpich",
                                                      "libpmpi",   "libmpifort", "libmpicxx", "libmpigf"};
 
-// An address that is of no file is of code that the program has generated.
-bool is_of_mpi(const void* address) noexcept {
+// "" also for the program itself, and for code that the program has generated.
+const char* file_of(const void* address) noexcept {
   dl_find_object found{};
-  if (::_dl_find_object(const_cast<void*>(address), &found) != 0) return false;
-  return found.dlfo_link_map != nullptr && serves_mpi(found.dlfo_link_map->l_name);
+  const bool is_known = ::_dl_find_object(const_cast<void*>(address), &found) == 0 && found.dlfo_link_map != nullptr;
+  return is_known ? found.dlfo_link_map->l_name : "";
 }
+
+struct Caller {
+  const void* address;
+  const char* file;
+};
 
 _Unwind_Reason_Code look_at_frame(_Unwind_Context* frame, void* result) noexcept {
   const auto* const address = reinterpret_cast<const void*>(::_Unwind_GetIP(frame));
-  if (is_of_mpi(address)) return _URC_NO_REASON;
-  *static_cast<const void**>(result) = address;
+  const char* const file = file_of(address);
+  if (serves_mpi(file)) return _URC_NO_REASON;
+  *static_cast<Caller*>(result) = {address, file};
   return _URC_END_OF_STACK;
 }
+
+// All calls of a program of Python come from the same few places in mpi4py.
+bool is_python_binding(const char* file) noexcept { return std::strstr(file, "/mpi4py/") != nullptr; }
 
 // A loaded file, found by an address in it.
 struct Module {
@@ -103,10 +113,12 @@ bool serves_mpi(const char* path) noexcept {
 }
 
 const void* program_call_site(const void* returns_to) noexcept {
-  if (!is_of_mpi(returns_to)) return returns_to;
-  const void* site = returns_to;
-  ::_Unwind_Backtrace(look_at_frame, &site);
-  return site;
+  if (!serves_mpi(file_of(returns_to))) return returns_to;
+  Caller caller{returns_to, ""};
+  ::_Unwind_Backtrace(look_at_frame, &caller);
+  if (is_python_binding(caller.file))
+    if (const PythonLine* const line = current_python_line()) return line;
+  return caller.address;
 }
 
 CodePlace place_of(const void* address) {

@@ -1,8 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls from several places. The cases know each by its comment: the function that calls, and a name.
 #include <ibcoll.h>
+#include <stdlib.h>
 
-#ifdef LAYER
+#if defined(BINDING)
+// What mpi4py is: it calls an MPI for lines of Python.
+ibcoll_status_t mpi_layer(ibcoll_team_t team);
+static ibcoll_context_t binding_context;
+
+void binding_begin(void) {
+  if (ibcoll_context_create(NULL, &binding_context) != IBCOLL_OK) abort();
+}
+
+void binding_barrier(void) {
+  if (mpi_layer(ibcoll_team_world(binding_context)) != IBCOLL_OK) abort();
+}
+
+void binding_end(void) {
+  if (ibcoll_context_destroy(binding_context) != IBCOLL_OK) abort();
+}
+#elif defined(LAYER)
 ibcoll_status_t LAYER(ibcoll_team_t team) {
   const ibcoll_status_t status = ibcoll_barrier(team);  // own_layer: library
   return status == IBCOLL_OK ? IBCOLL_OK : status;

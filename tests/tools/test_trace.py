@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -274,7 +275,8 @@ class BadInput(TraceTest):
         self.write(0, [good])
         text = (self.folder / "t.0").read_text()
         for bad in ("code", "code p - 0x10", "code p - 10 -", "code p - 0x10 - -", "call p - 0x10 -", "code % - 0x10 -",
-                    "code p%2 - 0x10 -", "code p%xy - 0x10 -", "code p - 0x -"):
+                    "code p%2 - 0x10 -", "code p%xy - 0x10 -", "code p - 0x -", "source p 1", "source p 1 f -", "source p x f",
+                    "source p -1 f", "source % 1 f"):
             (self.folder / "t.0").write_text(text.replace("code p - 0x10 -", bad))
             self.refused("t.0: line 2", "call site 1 of 1 is malformed")
         for bad in ("1", "-1", "-"):
@@ -316,6 +318,29 @@ class BadInput(TraceTest):
             self.assertIn("No space left", done.stderr)
 
 
+PYTHON = """
+import ctypes, os, threading
+binding = os.path.abspath("mpi4py/binding.so")
+free, held = ctypes.CDLL(binding), ctypes.PyDLL(binding)
+free.binding_begin()
+class Halo:
+    def exchange(self):
+        free.binding_barrier()
+ended = threading.Event()
+def work():
+    while not ended.is_set():
+        sum(range(100))
+worker = threading.Thread(target=work)
+worker.start()
+for _ in range(3):
+    Halo().exchange()
+ended.set()
+worker.join()
+held.binding_barrier()
+free.binding_end()
+"""
+
+
 class CallSites(TraceTest):
     """A program of one rank, its own library, and a library with the name of an MPI's, which calls for the program."""
 
@@ -328,6 +353,7 @@ class CallSites(TraceTest):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls.built = pathlib.Path(folder.name)
+        (cls.built / "mpi4py").mkdir()
         cls.build(cls.built)
         cls.line = {match[2]: f"{match[1]} call_sites.c:{number}"
                     for number, line in enumerate(cls.SOURCE.read_text().splitlines(), 1)
@@ -341,21 +367,21 @@ class CallSites(TraceTest):
             subprocess.run([str(word) for word in command], check=True, cwd=folder, timeout=60)
         for layer in ("own_layer", "mpi_layer"):
             compiled(f"lib{layer}.so", "-shared", "-fPIC", f"-DLAYER={layer}")
+        compiled("mpi4py/binding.so", "-shared", "-fPIC", "-DBINDING", "-L.", "-lmpi_layer", "-Wl,-rpath,$ORIGIN/..")
         compiled("the program", *link, "-L.", "-lown_layer", "-lmpi_layer", "-Wl,-rpath,$ORIGIN")
 
     def setUp(self):
         super().setUp()
-        for file in self.built.iterdir():
-            shutil.copy(file, self.folder)
+        shutil.copytree(self.built, self.folder, dirs_exist_ok=True)
         self.program = self.folder / "the program"
 
     def without(self, option):
         for name in ("the program", "libown_layer.so"):
             subprocess.run(["objcopy", *option.split(), name], check=True, cwd=self.folder, timeout=60)
 
-    def run_program(self):
+    def run_program(self, *words):
         environment = {**os.environ, "IBCOLL_TRACE": str(self.file)}
-        subprocess.run([self.program], env=environment, check=True, timeout=60, stdin=subprocess.DEVNULL)
+        subprocess.run(words or [self.program], env=environment, check=True, timeout=60, stdin=subprocess.DEVNULL, cwd=self.folder)
 
     def rows(self):
         """What is shown of all call sites: {call site: row}, and the problems."""
@@ -377,6 +403,20 @@ class CallSites(TraceTest):
         self.assertEqual((row["function"], row["file"]), ("sum", str(self.SOURCE)))
         self.assertEqual(row["line"], int(self.line["inlined"].rpartition(":")[2]))
         self.assertRegex(row["address"], r"^the program\+0x[0-9a-f]+$")
+
+    def test_lines_of_python(self):
+        """Calls with the interpreter's lock and without it, while another thread wants it."""
+        (self.folder / "a program.py").write_text(PYTHON)
+        self.run_program(sys.executable, "a program.py")
+        rows, problems = self.rows()
+        self.assertEqual(problems, [])
+        line = {text: number for number, text in enumerate(PYTHON.splitlines(), 1)}
+        name = "exchange" if sys.version_info < (3, 11) else "Halo.exchange"
+        free, held = line["        free.binding_barrier()"], line["held.binding_barrier()"]
+        self.assertEqual({site: (row["function"], row["file"], row["line"], row["address"], row["calls"])
+                          for site, row in rows.items()},
+                         {f"{name} a program.py:{free}": (name, str(self.folder / "a program.py"), free, "", 3),
+                          f"<module> a program.py:{held}": ("<module>", str(self.folder / "a program.py"), held, "", 1)})
 
     def test_addresses_that_are_fixed(self):
         self.build(self.folder, link=["-no-pie"])

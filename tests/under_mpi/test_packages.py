@@ -3,6 +3,7 @@
 
 For the sweep only. `tools/install_packages packages` installs them; all are built for Open MPI, ScaLAPACK for MPICH as well."""
 
+import csv
 import os
 import re
 import shutil
@@ -200,6 +201,18 @@ class OpenMpis(Scalapack):
             with self.subTest(ranks=ranks):
                 done = self.run_ranks(ranks, PYTHON, program, ran=test_pmpi.COLLECTIVES, falls=(BETWEEN,))
                 self.assertEqual(len(re.findall(r"rank \d+: 0 wrong", done.stdout)), ranks, done.stdout)
+
+    def test_lines_of_mpi4py_s_callers(self):
+        self.need("/usr/lib/python3/dist-packages/mpi4py")
+        program = Path(__file__).with_name("mpi4py_program.py")
+        self.start(["env", f"IBCOLL_TRACE={self.folder}/t", *self.launcher, "-n", 2, PYTHON, program])
+        told = self.start([test_pmpi.BIN / "ibcoll_trace", f"{self.folder}/t", "--format", "csv"]).stdout
+        rows = list(csv.DictReader(told.splitlines()))
+        self.assertEqual({row["file"] for row in rows}, {str(program)})
+        lines = program.read_text().splitlines()
+        # Not those that mpi4py makes of other ones, for objects, and that Open MPI makes for MPI_Comm_split.
+        named = [row for row in rows if f"over.{row['collective']}(" in lines[int(row["line"]) - 1].lower()]
+        self.assertGreater(len(named), 15, told)
 
 
 class Component(OpenMpis, Route):

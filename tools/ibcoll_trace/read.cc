@@ -116,9 +116,12 @@ bool read_word(const std::string& word, std::string& text) {
   return true;
 }
 
-// code MODULE BUILD_ID OFFSET SYMBOL
+// code MODULE BUILD_ID OFFSET SYMBOL, or source FILE LINE FUNCTION
 bool read_site(const std::string& line, Site& site) {
   const std::vector<std::string> words = words_of(line);
+  if (words.size() == 4 && words[0] == "source")
+    return read_word(words[1], site.file) && number(words[2], site.line) && site.line >= 0 &&
+           read_word(words[3], site.function);
   return words.size() == 5 && words[0] == "code" && read_word(words[1], site.module) &&
          read_word(words[2], site.build_id) && words[3].starts_with("0x") &&
          number(words[3].substr(2), site.offset, 16) && read_word(words[4], site.symbol);

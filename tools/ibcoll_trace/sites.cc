@@ -25,14 +25,14 @@ void look_up(Site& site, SourceLines& lines) {
 
 void show(Site& site) {
   const std::string module = name_of(site.module);
-  site.address = module.empty() ? "?" : fmt::format("{}+{:#x}", module, site.offset);
+  site.address = module.empty() ? "" : fmt::format("{}+{:#x}", module, site.offset);
   if (!site.file.empty())
     site.text =
         fmt::format("{}{}{}:{}", site.function, site.function.empty() ? "" : " ", name_of(site.file), site.line);
   else if (!site.symbol.empty())
     site.text = fmt::format("{} in {}", site.symbol, module);
   else
-    site.text = site.address;
+    site.text = site.address.empty() ? "?" : site.address;
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ struct Site {
   std::string symbol;    // "main+0x33" or ""
   std::string function, file;
   int line = 0;
-  std::string address;  // "sum+0x11f3" or "?"
+  std::string address;  // "sum+0x11f3"; "": not in a module
   std::string text;
 };
 
