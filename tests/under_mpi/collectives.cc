@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Random calls of every collective: by MPI_X, and by the MPI's own function with the same arguments. What they leave in memory,
-// gaps included, must be the same. `collectives SEED CASES [nonblocking] [FOLDER]`. Into a file FOLDER/RANK go digests of the
+// gaps included, must be the same. `collectives SEED CASES [nonblocking|persistent] [FOLDER]`. Into a file FOLDER/RANK go digests of the
 // results, to compare with those of another run, for where no function of the program reaches the MPI's own.
 #include <mpi.h>
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#define INIT(NAME) MPIX_##NAME##_init
+#else
+#define INIT(NAME) MPI_##NAME##_init
+#endif
 
 #include <algorithm>
 #include <cstdio>
@@ -59,20 +65,27 @@ struct Case {
   std::vector<int> counts;
 };
 
-bool nonblocking = false;
+enum Form { kBlocking, kNonblocking, kPersistent };
+Form form = kBlocking;
 
-// Calls MPI_NAME or MPI_INAME. The expected result is from the blocking one: the nonblocking ones of these MPIs crash with
-// some layouts and operations.
-#define CALL(NAME, INAME, ...)                               \
-  do {                                                       \
-    if (is_own || !nonblocking) {                            \
-      WHICH(is_own, NAME)(__VA_ARGS__, one.comm);            \
-    } else {                                                 \
-      MPI_Request request = MPI_REQUEST_NULL;                \
-      WHICH(is_own, INAME)(__VA_ARGS__, one.comm, &request); \
-      MPI_Wait(&request, MPI_STATUS_IGNORE);                 \
-    }                                                        \
+// Calls MPI_NAME, MPI_INAME or MPI_NAME_init. The expected result is from the blocking one: the nonblocking ones of these
+// MPIs crash with some layouts and operations.
+#define CALL_WITH(NAME, INAME, ...)                     \
+  do {                                                  \
+    MPI_Request request = MPI_REQUEST_NULL;             \
+    if (is_own || form == kBlocking) {                  \
+      WHICH(is_own, NAME)(__VA_ARGS__);                 \
+    } else if (form == kNonblocking) {                  \
+      MPI_##INAME(__VA_ARGS__, &request);               \
+      MPI_Wait(&request, MPI_STATUS_IGNORE);            \
+    } else {                                            \
+      INIT(NAME)(__VA_ARGS__, MPI_INFO_NULL, &request); \
+      MPI_Start(&request);                              \
+      MPI_Wait(&request, MPI_STATUS_IGNORE);            \
+      MPI_Request_free(&request);                       \
+    }                                                   \
   } while (false)
+#define CALL(NAME, INAME, ...) CALL_WITH(NAME, INAME, __VA_ARGS__, one.comm)
 
 // Counts and places of one block per rank, in a buffer of blocks of the layout, in descending order of ranks.
 struct Blocks {
@@ -116,13 +129,7 @@ void move(Case& one, Memory& ours, Memory& theirs) {
     const MPI_Datatype s = sent.type(), r = received.type();
     switch (one.what) {
       case 0:
-        if (is_own || !nonblocking) {
-          WHICH(is_own, Barrier)(one.comm);
-        } else {
-          MPI_Request request = MPI_REQUEST_NULL;
-          WHICH(is_own, Ibarrier)(one.comm, &request);
-          MPI_Wait(&request, MPI_STATUS_IGNORE);
-        }
+        CALL_WITH(Barrier, Ibarrier, one.comm);
         break;
       case 1:
         CALL(Bcast, Ibcast, to, receives, r, one.root);
@@ -244,8 +251,16 @@ int main(int argc, char** argv) {
   const auto seed = static_cast<unsigned>(std::atoi(argv[1]));
   const int cases = std::atoi(argv[2]);
   std::string folder;
-  for (int i = 3; i < argc; ++i)
-    std::string(argv[i]) == "nonblocking" ? void(nonblocking = true) : void(folder = argv[i]);
+  for (int i = 3; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "nonblocking") {
+      form = kNonblocking;
+    } else if (word == "persistent") {
+      form = kPersistent;
+    } else {
+      folder = word;
+    }
+  }
   int rank = 0, wrong = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::FILE* const results = folder.empty() ? nullptr : std::fopen((folder + "/" + std::to_string(rank)).c_str(), "w");

@@ -8,11 +8,27 @@ static const struct {
   const char* name;
   Scenario* run;
 } kScenarios[] = {
-    {"comm_kinds", comm_kinds},     {"comm_many", comm_many},       {"comm_alive", comm_alive},
-    {"comm_leaked", comm_leaked},   {"comm_idup", comm_idup},       {"data_bottom", data_bottom},
-    {"data_aliases", data_aliases}, {"data_overlap", data_overlap}, {"data_freed", data_freed},
-    {"data_errors", data_errors},   {"wait_isend", wait_isend},     {"wait_nonblocking", wait_nonblocking},
-    {"wait_late", wait_late},       {"wait_threads", wait_threads}, {"wait_finalize", wait_finalize},
+    {"comm_kinds", comm_kinds},
+    {"comm_many", comm_many},
+    {"comm_alive", comm_alive},
+    {"comm_leaked", comm_leaked},
+    {"comm_idup", comm_idup},
+    {"data_bottom", data_bottom},
+    {"data_aliases", data_aliases},
+    {"data_overlap", data_overlap},
+    {"data_freed", data_freed},
+    {"data_errors", data_errors},
+    {"wait_isend", wait_isend},
+    {"wait_nonblocking", wait_nonblocking},
+    {"wait_late", wait_late},
+    {"wait_threads", wait_threads},
+    {"wait_finalize", wait_finalize},
+    {"persistent_order", persistent_order},
+    {"persistent_mixed", persistent_mixed},
+    {"persistent_freed", persistent_freed},
+    {"persistent_many", persistent_many},
+    {"persistent_wide", persistent_wide},
+    {"persistent_failed", persistent_failed},
 };
 
 int check_comm(MPI_Comm comm) {

@@ -75,12 +75,13 @@ class Shared(test_pmpi.Cases, Component):
     def test_results_are_those_of_the_mpi(self):
         _, expected = self.results(3, 200, OMPI_MCA_mca_base_component_path="SYSTEM_DEFAULT")
         self.assertEqual([len(lines) for lines in expected], 4 * [200])
-        for form in ((), ("nonblocking",)):
+        for form in ((), ("nonblocking",), ("persistent",)):
             done, seen = self.results(3, 200, *form)
             self.assertEqual(seen, expected)
             self.assert_ran(done, *test_pmpi.COLLECTIVES)
 
     test_results_of_nonblocking_ones_are_those_of_the_mpi = None  # above
+    test_results_of_persistent_ones_are_those_of_the_mpi = None  # above
 
     def test_kinds_of_communicators(self):
         done = self.scenario("comm_kinds", ranks=5)

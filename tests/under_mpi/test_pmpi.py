@@ -152,6 +152,24 @@ class Cases:
         if self.operations_in_flight is None:
             self.assert_ran(done, "allreduce")
 
+    def test_results_of_persistent_ones_are_those_of_the_mpi(self):
+        done = self.run_ranks(4, BIN / f"ibcoll_mpi_collectives_{self.mpi}", 5, 80, "persistent")
+        self.assert_right(done, 4)
+        self.assert_ran(done, *COLLECTIVES, falls=self.operations_in_flight)
+
+    def test_persistent_ones_start_in_any_order(self):
+        self.assert_ran(self.scenario("persistent_order"), "allreduce")
+
+    def test_persistent_ones_are_completed_beside_others(self):
+        self.assert_ran(self.scenario("persistent_mixed"), "barrier", "allreduce")
+
+    def test_persistent_ones_outlive_what_the_program_frees(self):
+        self.assert_ran(self.scenario("persistent_freed"), "bcast")
+
+    def test_a_persistent_one_that_fails(self):
+        done = self.scenario("persistent_failed", ranks=3, IBCOLL_TIMEOUT="0.5")
+        self.assertIn("did not complete in 0.5 s", done.stderr)
+
     def test_a_message_needs_its_sender_in_a_barrier(self):
         # Not by one copy of the receiver's.
         self.assert_ran(self.scenario("wait_isend", OMPI_MCA_btl_vader_single_copy_mechanism="none"), "barrier")
@@ -226,8 +244,15 @@ class OpenMpi(Cases, Preloaded):
         """Debian builds MPICH without checks of arguments."""
         self.scenario("data_errors")
 
+    def test_persistent_ones_beyond_what_there_are_teams_for(self):
+        ran, fell, reasons = report(self.scenario("persistent_many", ranks=2, TIMES="260").stderr)["allreduce"]
+        self.assertEqual((ran, fell, reasons), (256, 4, " (too many persistent requests: 4)"))
+
 
 class Mpich(Cases, Preloaded):
     mpi = "mpich"
+    def test_persistent_ones_with_wide_counts(self):
+        self.assert_ran(self.scenario("persistent_wide"), "allgatherv")
+
     # Why nonblocking reductions by functions of the program are the MPI's own: a thread would run them.
     operations_in_flight = "the MPI cannot advance ibcoll while it waits"

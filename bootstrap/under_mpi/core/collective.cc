@@ -27,7 +27,8 @@ constexpr std::array<std::string_view, kReasons> kTexts = {
     "the MPI refuses the arguments",
     "MPI is not running",
     "the MPI cannot advance ibcoll while it waits",
-    "calls of this kind may be the MPI's own"};
+    "calls of this kind may be the MPI's own",
+    "too many persistent requests"};
 
 }  // namespace
 

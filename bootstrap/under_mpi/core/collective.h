@@ -52,8 +52,9 @@ enum class Reason : uint8_t {
   kNotRunning,  // before MPI_Init, or after MPI_Finalize began
   kNoProgress,  // nonblocking, and the MPI offers no way to advance ibcoll from its own waits
   kMaybeMpis,   // the MPI itself makes such calls, at times that differ between ranks
+  kNoRoom,      // a rank has as many persistent requests as it may have teams for
 };
-inline constexpr int kReasons = 15;
+inline constexpr int kReasons = 16;
 
 // "the communicator has one process"
 std::string_view text_of(Reason reason) noexcept;

@@ -29,7 +29,8 @@ class Request;
 // `call` points to, buffers aside.
 int run_nonblocking(Communicator& comm, const Call& call, Completion completion) noexcept;
 
-// The same for a persistent call, which start() starts any number of times, one after the other.
+// The same for a persistent call, which start() starts any number of times, one after the other. Collective: it may wait
+// for the other ranks (MPI 4.0, section 6.12). `comm` must live as long as the request.
 int prepare(Communicator& comm, const Call& call, Completion completion, Request** request) noexcept;
 int start(Request* request) noexcept;
 // Local. Frees a persistent request; one that is in flight once it is complete.

@@ -54,7 +54,7 @@ Reason Communicator::decide_now(bool blocking) noexcept {
     }
     if (everybody_knows() && job_state() != Reason::kNone) return settle(job_state());
     if (calls_++ < next_vote_) return Reason::kNoContext;
-    const Reason reason = make_team();
+    const Reason reason = make_team(true, &team_);
     // A rank had no job yet. Votes become rarer, as the job may never start.
     if (reason == Reason::kNotRunning) next_vote_ = 2 * calls_;
     return reason == Reason::kNotRunning ? Reason::kNoContext : settle(reason);
@@ -63,22 +63,24 @@ Reason Communicator::decide_now(bool blocking) noexcept {
   }
 }
 
-Reason Communicator::make_team() {
+Reason Communicator::make_team(bool room, ibcoll_team_t* team) {
   std::vector<int> ranks;
   const bool one_job = ranks_in_world(*this, &ranks);
   // A member of another job sees no other member's rank in its world either: all ranks find this without asking.
   if (!one_job) return Reason::kOtherJob;
   const Reason job = job_state();
-  std::vector<int64_t> least = {job == Reason::kNotRunning ? 0 : 1, job == Reason::kNone ? 1 : 0, -propose_team_id()};
+  std::vector<int64_t> least = {job == Reason::kNotRunning ? 0 : 1, job == Reason::kNone ? 1 : 0, room ? 1 : 0,
+                                -propose_team_id()};
   if (!agree(*this, true, "", &least) || least[0] == 0) return Reason::kNotRunning;
   if (least[1] == 0) return Reason::kNoContext;
-  const int64_t id = -least[2];
+  const int64_t id = -least[3];
   saw_team_id(id);
-  const ibcoll_status_t status = create(ranks, static_cast<uint64_t>(id));
+  if (least[2] == 0) return Reason::kNoRoom;
+  const ibcoll_status_t status = create(ranks, static_cast<uint64_t>(id), team);
   const bool fine = status == IBCOLL_OK;
   if (agree(*this, fine, fine ? "" : refusal())) return Reason::kNone;
-  free_team(team_);
-  team_ = nullptr;
+  free_team(*team);
+  *team = nullptr;
   return Reason::kNoTeam;
 }
 
@@ -90,7 +92,7 @@ std::string Communicator::refusal() const {
       rank_, route().name, size_, ibcoll_last_error());
 }
 
-ibcoll_status_t Communicator::create(const std::vector<int>& ranks, uint64_t id) {
+ibcoll_status_t Communicator::create(const std::vector<int>& ranks, uint64_t id, ibcoll_team_t* team) {
   ibcoll_members_t members = {};
   members.struct_size = sizeof members;
   members.ranks = ranks.data();
@@ -100,7 +102,7 @@ ibcoll_status_t Communicator::create(const std::vector<int>& ranks, uint64_t id)
   members.allgather = [](void* user, const void* send, void* recv, size_t bytes) {
     return route().allgather(*static_cast<const Communicator*>(user), send, recv, bytes) == MPI_SUCCESS ? 0 : 1;
   };
-  return ibcoll_team_create_by_members(context(), &members, &team_);
+  return ibcoll_team_create_by_members(context(), &members, team);
 }
 
 }  // namespace ibcoll::under_mpi

@@ -35,6 +35,9 @@ class Communicator {
     return state_.load(std::memory_order_acquire) == kDecided ? reason_ : decide_now(blocking);
   }
   ibcoll_team_t team() const noexcept { return team_; }
+  // Another team of the same ranks, for free_team(). Collective, where ibcoll runs collectives. `room`: this rank takes
+  // one more team. kNone, or the reason that all ranks find. Throws std::bad_alloc.
+  Reason make_team(bool room, ibcoll_team_t* team);
 
   // The job ends: no collective of ibcoll runs here any more.
   void leave(Reason reason) noexcept;
@@ -45,8 +48,7 @@ class Communicator {
   Reason decide_now(bool blocking) noexcept;
   bool look() noexcept;
   Reason settle(Reason reason) noexcept;
-  Reason make_team();
-  ibcoll_status_t create(const std::vector<int>& ranks, uint64_t id);
+  ibcoll_status_t create(const std::vector<int>& ranks, uint64_t id, ibcoll_team_t* team);
   std::string refusal() const;
 
   MPI_Comm handle_;

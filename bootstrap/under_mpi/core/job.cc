@@ -114,7 +114,8 @@ void end_job(Communicator& world) noexcept {
   const ibcoll_context_t context = the_context;
   state = Reason::kNotRunning;
   if (context != nullptr) {
-    const bool idle = leave_all(Reason::kNotRunning);
+    const bool left = leave_all(Reason::kNotRunning);
+    const bool idle = left && !persistent_requests_exist() && requests_in_flight() == 0;
     // A context in use cannot end, and to end it takes all ranks.
     if (agree(world, idle, "")) ibcoll_context_destroy(context);
     the_context = nullptr;

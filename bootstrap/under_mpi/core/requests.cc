@@ -13,6 +13,8 @@
 #include "bootstrap/under_mpi/core/job.h"
 #include "bootstrap/under_mpi/core/kept_call.h"
 #include "bootstrap/under_mpi/core/prepared.h"
+#include "bootstrap/under_mpi/core/queue.h"
+#include "bootstrap/under_mpi/core/registry.h"
 #include "bootstrap/under_mpi/core/route.h"
 #include "bootstrap/under_mpi/core/settings.h"
 
@@ -24,14 +26,17 @@ class Request {
       : comm_(comm),
         rank_(comm.rank()),
         completion_(completion),
+        team_(comm.team()),
         call_(call, comm.rank(), comm.size()),
         uses_(call, comm.rank(), comm.size()) {}
-  ~Request() { ibcoll_request_free(request_); }
+  ~Request();
 
   // Takes what was prepared from the call.
   void take(std::unique_ptr<Prepared> prepared) noexcept { prepared_ = std::move(prepared); }
-  ibcoll_status_t start_once() noexcept { return ibcoll_collective_start(comm_.team(), &prepared_->args, &request_); }
-  void make_persistent() noexcept { persistent_ = true; }
+  ibcoll_status_t start_once() noexcept { return ibcoll_collective_start(team_, &prepared_->args, &request_); }
+  // Collective. Ranks may start their persistent requests in different orders (MPI 4.0, section 6.12), but match what
+  // they start on a team by its order: each request has a team of its own.
+  Reason make_persistent();
   ibcoll_status_t start_again();
   void count() const noexcept;
   // What has become of it, without progress. True: it is complete, and complete() may be called.
@@ -50,6 +55,7 @@ class Request {
   Communicator& comm_;  // may end before a nonblocking call is complete: not looked at then
   int rank_;
   Completion completion_;
+  ibcoll_team_t team_;
   KeptCall call_;
   Uses uses_;
   std::unique_ptr<Prepared> prepared_;
@@ -60,51 +66,12 @@ class Request {
 
 namespace {
 
-// A queue through the requests themselves: it takes no memory.
-class Queue {
- public:
-  Queue() = default;
-  Queue(const Queue&) = delete;
-  Queue& operator=(const Queue&) = delete;
-
-  void append(Request* request) noexcept {
-    request->next = nullptr;
-    *end_ = request;
-    end_ = &request->next;
-  }
-  // NULL: it is empty.
-  Request* take_first() noexcept {
-    Request* const request = first_;
-    if (request == nullptr) return nullptr;
-    first_ = request->next;
-    if (first_ == nullptr) end_ = &first_;
-    return request;
-  }
-  // Moves those that `which` holds for; returns their number.
-  template <typename Which>
-  int move(Which which, Queue& to) noexcept {
-    int moved = 0;
-    Request** at = &first_;
-    while (Request* const request = *at) {
-      if (!which(*request)) {
-        at = &request->next;
-        continue;
-      }
-      *at = request->next;
-      to.append(request);
-      ++moved;
-    }
-    end_ = at;
-    return moved;
-  }
-
- private:
-  Request* first_ = nullptr;
-  Request** end_ = &first_;
-};
+// A team takes about a megabyte of each rank's memory.
+constexpr int kMostPersistent = 256;
+std::atomic<int> persistent_requests{0};
 
 std::mutex lock;
-Queue flying;
+Queue<Request> flying;
 std::atomic<int> number{0};
 
 // ibcoll runs it already: nothing may fail here.
@@ -115,8 +82,9 @@ void fly(Request* request) noexcept {
   number.store(number.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-Reason decide(Communicator& comm, const Call& call) {
-  Reason reason = route().progresses ? comm.decide(false) : Reason::kNoProgress;
+// `collective`: the call may wait for the other ranks.
+Reason decide(Communicator& comm, const Call& call, bool collective) {
+  Reason reason = route().progresses ? comm.decide(collective) : Reason::kNoProgress;
   if (reason == Reason::kNone && !listed(call.collective)) reason = Reason::kNotListed;
   if (reason == Reason::kNone && !route().runs_program_while_advancing && call.op != MPI_OP_NULL &&
       !is_predefined(call.op)) {
@@ -132,11 +100,25 @@ int fall(const Call& call, Reason reason) {
 
 }  // namespace
 
+Request::~Request() {
+  ibcoll_request_free(request_);
+  if (!persistent_) return;
+  free_team(team_);
+  persistent_requests.fetch_sub(1);
+}
+
+Reason Request::make_persistent() {
+  const bool room = persistent_requests.fetch_add(1) < kMostPersistent;
+  persistent_ = true;
+  team_ = nullptr;
+  return comm_.make_team(room, &team_);
+}
+
 // Copies are packed anew for each start; without them ibcoll's own persistent request does.
 ibcoll_status_t Request::start_again() {
   if (!prepared_->staged()) {
     if (request_ == nullptr) {
-      const ibcoll_status_t status = ibcoll_collective_init(comm_.team(), &prepared_->args, &request_);
+      const ibcoll_status_t status = ibcoll_collective_init(team_, &prepared_->args, &request_);
       if (status != IBCOLL_OK) return status;
     }
     return ibcoll_start(request_);
@@ -169,10 +151,12 @@ void Request::complete() noexcept {
   if (!released) completion_.function(completion_.user, code);
 }
 
+bool persistent_requests_exist() noexcept { return persistent_requests > 0; }
+
 int requests_in_flight() noexcept { return number.load(std::memory_order_relaxed); }
 
 int complete_requests() noexcept {
-  Queue done;
+  Queue<Request> done;
   int completed = 0;
   {
     // Another thread completes them, or this one does further up.
@@ -196,7 +180,7 @@ int complete_requests() noexcept {
 
 int run_nonblocking(Communicator& comm, const Call& call, Completion completion) noexcept {
   try {
-    if (const Reason reason = decide(comm, call); reason != Reason::kNone) return fall(call, reason);
+    if (const Reason reason = decide(comm, call, false); reason != Reason::kNone) return fall(call, reason);
     auto prepared = std::make_unique<Prepared>();
     if (const Reason reason = prepared->prepare(comm, call); reason != Reason::kNone) return fall(call, reason);
     auto request = std::make_unique<Request>(comm, call, completion);
@@ -213,12 +197,12 @@ int run_nonblocking(Communicator& comm, const Call& call, Completion completion)
 
 int prepare(Communicator& comm, const Call& call, Completion completion, Request** result) noexcept {
   try {
-    if (const Reason reason = decide(comm, call); reason != Reason::kNone) return fall(call, reason);
+    if (const Reason reason = decide(comm, call, true); reason != Reason::kNone) return fall(call, reason);
     auto prepared = std::make_unique<Prepared>();
     if (const Reason reason = prepared->prepare(comm, call); reason != Reason::kNone) return fall(call, reason);
     auto request = std::make_unique<Request>(comm, call, completion);
     request->take(std::move(prepared));
-    request->make_persistent();
+    if (const Reason reason = request->make_persistent(); reason != Reason::kNone) return fall(call, reason);
     *result = request.release();
     return MPI_SUCCESS;
   } catch (const std::bad_alloc&) {

@@ -4,7 +4,9 @@
 
 namespace ibcoll::under_mpi {
 
-// How many are.
+// Those of the program that it has not freed.
+bool persistent_requests_exist() noexcept;
+// How many calls are in flight.
 int requests_in_flight() noexcept;
 // Completes those whose collective is; returns their number. Advances nothing: progress() does, once for all of them.
 int complete_requests() noexcept;

@@ -35,11 +35,13 @@ Function* next() {
 
 }  // namespace ibcoll::under_mpi
 
-// The MPI's own PMPI_NAME.
-#define IBCOLL_NEXT(NAME) (::ibcoll::under_mpi::next<"PMPI_" #NAME, decltype(PMPI_##NAME)>())
+// The MPI's own function of that name, PMPI_NAME in the second.
+#define IBCOLL_NEXT_OF(FUNCTION) (::ibcoll::under_mpi::next<#FUNCTION, decltype(FUNCTION)>())
+#define IBCOLL_NEXT(NAME) IBCOLL_NEXT_OF(PMPI_##NAME)
 
 // Both names of a function: PMPI_NAME, whose definition follows, and MPI_NAME. Fortran calls the first or the second, as the MPI
 // likes it, and profiling tools call the first.
-#define IBCOLL_BOTH_NAMES(NAME)                                                        \
-  extern "C" __attribute__((visibility("default"))) decltype(PMPI_##NAME) PMPI_##NAME; \
-  extern "C" __attribute__((visibility("default"), alias("PMPI_" #NAME))) decltype(MPI_##NAME) MPI_##NAME;
+#define IBCOLL_TWO_NAMES(MPI_NAME, PMPI_NAME)                                      \
+  extern "C" __attribute__((visibility("default"))) decltype(PMPI_NAME) PMPI_NAME; \
+  extern "C" __attribute__((visibility("default"), alias(#PMPI_NAME))) decltype(MPI_NAME) MPI_NAME;
+#define IBCOLL_BOTH_NAMES(NAME) IBCOLL_TWO_NAMES(MPI_##NAME, PMPI_##NAME)

@@ -10,10 +10,17 @@
 #include "bootstrap/under_mpi/pmpi/advancer.h"
 #include "bootstrap/under_mpi/pmpi/lifetimes.h"
 #include "bootstrap/under_mpi/pmpi/next.h"
+#include "bootstrap/under_mpi/pmpi/persistent_request.h"
 
 namespace ibcoll::under_mpi {
 
 namespace {
+
+struct Held : Communicator {
+  using Communicator::Communicator;
+  std::atomic<int> holders{1};  // the first: the communicator of the MPI
+  std::atomic<bool> freed{false};
+};
 
 enum State : int { kNotSeen, kRunning, kEnded };
 std::atomic<int> state{kNotSeen};
@@ -48,7 +55,7 @@ int progress_mpi() {
 }
 
 int raise(const Communicator& comm, int code) {
-  PMPI_Comm_call_errhandler(comm.handle(), code);
+  PMPI_Comm_call_errhandler(handle_of(comm), code);
   return code;
 }
 
@@ -61,7 +68,9 @@ bool register_progress() {
 
 int forget_communicator(MPI_Comm, int, void* comm, void*) {
   ended_communicators.fetch_add(1);
-  delete static_cast<Communicator*>(comm);
+  auto* const held = static_cast<Held*>(comm);
+  held->freed = true;
+  drop(*held);
   return MPI_SUCCESS;
 }
 
@@ -96,6 +105,7 @@ void set_up() {
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget_communicator, &communicator_key, nullptr);
   PMPI_Grequest_start([](void*, MPI_Status*) { return MPI_SUCCESS; }, [](void*) { return MPI_SUCCESS; },
                       [](void*, int) { return MPI_SUCCESS; }, nullptr, &endless);
+  open_persistent_requests();
   install_route();
   state = kRunning;
 }
@@ -109,7 +119,7 @@ bool mpi_runs() {
 
 Communicator* find(MPI_Comm handle) {
   static std::mutex making;
-  Communicator* comm = nullptr;
+  Held* comm = nullptr;
   int found = 0;
   const auto look = [&] {
     return PMPI_Comm_get_attr(handle, communicator_key, &comm, &found) == MPI_SUCCESS && found != 0;
@@ -117,13 +127,24 @@ Communicator* find(MPI_Comm handle) {
   if (look()) return comm;
   const std::lock_guard guard(making);
   if (look()) return comm;
-  comm = new Communicator(handle);
+  comm = new Held(handle);
   if (PMPI_Comm_set_attr(handle, communicator_key, comm) == MPI_SUCCESS) return comm;
   delete comm;
   return nullptr;
 }
 
 }  // namespace
+
+void hold(Communicator& comm) noexcept { static_cast<Held&>(comm).holders.fetch_add(1); }
+
+void drop(Communicator& comm) noexcept {
+  auto& held = static_cast<Held&>(comm);
+  if (held.holders.fetch_sub(1) == 1) delete &held;
+}
+
+MPI_Comm handle_of(const Communicator& comm) noexcept {
+  return static_cast<const Held&>(comm).freed ? MPI_COMM_WORLD : comm.handle();
+}
 
 void begin() {
   set_up();
@@ -138,6 +159,7 @@ void end() {
   stop_advancer();
   if (Communicator* world = communicator_of(MPI_COMM_WORLD)) end_job(*world);
   state = kEnded;
+  close_persistent_requests();
   PMPI_Grequest_complete(endless);
   IBCOLL_NEXT(Wait)(&endless, MPI_STATUS_IGNORE);
 }

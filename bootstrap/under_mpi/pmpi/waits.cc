@@ -13,13 +13,17 @@ namespace {
 
 bool must_advance() noexcept { return advancer_in_use() && requests_in_flight() > 0; }
 
-// `test` looks once and says whether the wait is over; `own` is the MPI's wait, which serves while nothing is in flight.
+// `test` looks once and says whether the wait is over; `own` is the MPI's wait, which serves while nothing is in flight, and
+// where `test` returns kServe.
+constexpr int kServe = -1;
 template <typename Test, typename Own>
 int wait(Test test, Own own) {
   for (int looks = 0; must_advance(); ++looks) {
     const bool moved = progress() > 0;
     int over = 0;
-    if (const int code = test(&over); code != MPI_SUCCESS || over != 0) return code;
+    const int code = test(&over);
+    if (code == kServe) break;
+    if (code != MPI_SUCCESS || over != 0) return code;
     if (!moved && looks % 16 == 15) sched_yield();
   }
   return own();
@@ -41,8 +45,18 @@ extern "C" int PMPI_Wait(MPI_Request* request, MPI_Status* status) {
 
 IBCOLL_BOTH_NAMES(Waitall)
 extern "C" int PMPI_Waitall(int count, MPI_Request requests[], MPI_Status* statuses) {
-  return wait([&](int* over) { return IBCOLL_NEXT(Testall)(count, requests, over, statuses); },
-              [&] { return IBCOLL_NEXT(Waitall)(count, requests, statuses); });
+  // One after the other: MPI_Testall of MPICH 4.0 fails with persistent collectives of its own.
+  int complete = 0;
+  return wait(
+      [&](int*) {
+        for (int over = 1; complete < count; complete += over) {
+          MPI_Status status;
+          IBCOLL_NEXT(Request_get_status)(requests[complete], &over, &status);
+          if (over == 0) return MPI_SUCCESS;
+        }
+        return kServe;
+      },
+      [&] { return IBCOLL_NEXT(Waitall)(count, requests, statuses); });
 }
 
 IBCOLL_BOTH_NAMES(Waitany)
