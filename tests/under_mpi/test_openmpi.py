@@ -159,6 +159,14 @@ class OtherInstallations(Component):
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertIn("rank 2 of MPI_COMM_WORLD has no coll component ibcoll", done.stderr)
 
+    def test_a_rank_with_another_version(self):
+        done = self.run_ranks(3, PROGRAM, "forms", per_rank={"LD_PRELOAD": test_pmpi.LIB / "ibcoll_mpi_other_version.so"})
+        self.assertEqual((done.returncode, done.stdout), (0, "forms: ok\n"), done.stderr)
+        # Each of the two versions sees the first rank of the other.
+        said = [line for line in done.stderr.splitlines() if "has no coll component" in line]
+        self.assertEqual([line.split(" of MPI_COMM_WORLD has no coll component ibcoll ")[0][-6:] for line in said],
+                         ["rank 2", "rank 0"], done.stderr)
+
     def test_another_open_mpi_does_not_load_it(self):
         if not shutil.which("cc"):
             self.skipTest("no C compiler")

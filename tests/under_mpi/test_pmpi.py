@@ -236,7 +236,28 @@ class Cases:
                 self.assertEqual(report(done.stderr)["barrier"][:2], (0, 3), done.stderr)
 
 
-class OpenMpi(Cases, Preloaded):
+class Installations:
+    """What a rank has otherwise than the others."""
+
+    def other_version(self):
+        return {"LD_PRELOAD": f"{LIB / 'ibcoll_mpi_other_version.so'}:{LIB / f'libibcoll_pmpi_{self.mpi}.so'}"}
+
+    def test_a_rank_with_another_version(self):
+        done = self.scenario("comm_leaked", ranks=3, per_rank=self.other_version())
+        self.assertEqual(done.stderr.count("cannot use ibcoll"), 1, done.stderr)
+        self.assertIn("rank 0 of libibcoll_pmpi", done.stderr)
+        self.assertIn("different versions, 0.1.0 to 0.1.99; all ranks use the MPI's own", done.stderr)
+        self.assertEqual(report(done.stderr)["barrier"], (0, 3, " (ibcoll did not start: 3)"), done.stderr)
+
+    def test_a_rank_without_the_library(self):
+        done = self.run_ranks(3, BIN / f"ibcoll_mpi_scenarios_{self.mpi}", "comm_leaked", IBCOLL_TIMEOUT="1",
+                              per_rank={"LD_PRELOAD": ""})
+        self.assertNotEqual(done.returncode, 0, done.stderr)
+        self.assertIn("rank 0: rank 2 has not come to the start of libibcoll_pmpi", done.stderr)
+        self.assertIn("preload it for all ranks, or for none", done.stderr)
+
+
+class OpenMpi(Cases, Installations, Preloaded):
     mpi = "openmpi"
     operations_in_flight = None
 
@@ -249,7 +270,7 @@ class OpenMpi(Cases, Preloaded):
         self.assertEqual((ran, fell, reasons), (256, 4, " (too many persistent requests: 4)"))
 
 
-class Mpich(Cases, Preloaded):
+class Mpich(Cases, Installations, Preloaded):
     mpi = "mpich"
     def test_persistent_ones_with_wide_counts(self):
         self.assert_ran(self.scenario("persistent_wide"), "allgatherv")

@@ -26,8 +26,23 @@ std::atomic<uint32_t> listed_by_all{0};
 std::atomic<bool> known_to_all{false};
 bool started = false;
 
-// Of what the ranks tell each other; ranks of unlike versions do not start.
-constexpr int64_t kVersion = IBCOLL_VERSION_MAJOR * 1000000 + IBCOLL_VERSION_MINOR * 1000 + IBCOLL_VERSION_PATCH;
+// Of the library that is loaded, for comparison: ranks of unlike versions do not start.
+int64_t version_number() {
+  int64_t number = 0, part = 0;
+  for (const char* at = ibcoll_version_string(); *at != '\0'; ++at) {
+    if (*at == '.') {
+      number = (number + part) * 1000;
+      part = 0;
+    } else {
+      part = 10 * part + (*at - '0');
+    }
+  }
+  return number + part;
+}
+
+std::string version_text(int64_t number) {
+  return fmt::format("{}.{}.{}", number / 1000000, number / 1000 % 1000, number % 1000);
+}
 
 std::string no_job(const Communicator& world, std::string_view why) {
   return fmt::format("ibcoll under MPI: rank {} of {} cannot use ibcoll: {}; all ranks use the MPI's own collectives",
@@ -37,14 +52,16 @@ std::string no_job(const Communicator& world, std::string_view why) {
 // Whether all ranks want ibcoll, and for which collectives.
 Reason agree_on_settings(const Communicator& world) {
   const Settings& own = settings();
-  std::vector<int64_t> least = {own.on ? 1 : 0, kVersion, -kVersion};
+  std::vector<int64_t> least = {own.on ? 1 : 0, version_number(), -version_number()};
   for (int i = 0; i < kCollectives; ++i) least.push_back(own.collectives >> i & 1);
   const bool fine = own.error.empty();
   if (!agree(world, fine, fine ? "" : no_job(world, own.error), &least)) return Reason::kNoContext;
   if (least[0] == 0) return Reason::kOff;
   if (least[1] != -least[2]) {
     if (world.rank() == 0) {
-      std::fprintf(stderr, "%s\n", no_job(world, "the ranks have different versions of it").c_str());
+      const std::string why = fmt::format("the ranks have libibcoll.so of different versions, {} to {}",
+                                          version_text(least[1]), version_text(-least[2]));
+      std::fprintf(stderr, "%s\n", no_job(world, why).c_str());
     }
     return Reason::kNoContext;
   }

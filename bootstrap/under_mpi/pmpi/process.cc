@@ -11,6 +11,7 @@
 #include "bootstrap/under_mpi/pmpi/lifetimes.h"
 #include "bootstrap/under_mpi/pmpi/next.h"
 #include "bootstrap/under_mpi/pmpi/persistent_request.h"
+#include "bootstrap/under_mpi/pmpi/presence.h"
 
 namespace ibcoll::under_mpi {
 
@@ -150,6 +151,7 @@ void begin() {
   set_up();
   Communicator* world = communicator_of(MPI_COMM_WORLD);
   if (world == nullptr) return;
+  await_all_ranks(*world);
   start_job(*world);
   everybody_knows_the_job();
 }

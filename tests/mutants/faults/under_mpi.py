@@ -81,6 +81,12 @@ FAULTS = [
           "        if (int over = 0; true) return IBCOLL_NEXT(Testall)(count, requests, &over, statuses);\n"
           "        for (int over = 1; complete < count; complete += over) {\n",
           PMPI, "Mpich.test_persistent_ones_outlive_what_the_program_frees"),
+    Fault("mpi_versions_are_not_compared", CORE + "job.cc",
+          "  if (least[1] != -least[2]) {", "  if (least[1] < 0) {",
+          PMPI, both("test_a_rank_with_another_version")),
+    Fault("mpi_ranks_are_not_awaited", ROUTE + "process.cc",
+          "  await_all_ranks(*world);\n", "",
+          PMPI, both("test_a_rank_without_the_library")),
     Fault("mpi_equal_buffers_are_not_copied", CORE + "builder.h",
           "    return call_.send.buffer == call_.recv.buffer &&", "    return false && call_.send.buffer == call_.recv.buffer &&",
           PMPI, "OpenMpi.test_equal_send_and_receive_buffers"),
