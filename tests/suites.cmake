@@ -97,7 +97,7 @@ ibcoll_suite(mpi release SECONDS 300 BESIDE TARGETS all ibcoll_under_mpi_program
   COMMAND [[python3 tests/cases.py tests/under_mpi]])
 ibcoll_suite(installed release SECONDS 120 BESIDE TARGETS all
   COMMAND [[tests/installed/run $build]])
-ibcoll_suite(cluster release SECONDS 240 TARGETS all
+ibcoll_suite(cluster release SECONDS 300 TARGETS all ibcoll_under_mpi_programs
   COMMAND [[python3 tests/cases.py tests/perf/test_cluster.py]])
 ibcoll_suite(vm release SECONDS 600 ALONE LOCKS vm TARGETS all ibcoll_conformance_tests ibcoll_api_ranks
   COMMAND [[tests/vm/steps brief]])

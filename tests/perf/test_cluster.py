@@ -238,6 +238,48 @@ class Nodes(NeedsNamespaces):
             self.assertIn("PERF_CLUSTER=", self.done(CLUSTER, "up", "2", PERF_CLUSTER=name, status=1))
 
 
+class UnderMpi(NeedsNamespaces):
+    """Unmodified MPI programs, two ranks on each of four nodes."""
+
+    hosts = [f"n{node}" for node in range(1, 5)]
+    preload = f"LD_PRELOAD={BIN.parent}/lib/libibcoll_pmpi_"
+    open_mpi = ["mpirun.openmpi", "--host", ",".join(f"{host}:2" for host in hosts), "--mca", "plm_rsh_agent", AGENT,
+                "--mca", "oob_tcp_if_include", "eth0", "--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp",
+                "--mca", "btl_tcp_if_include", "eth0", "--oversubscribe", "--bind-to", "none", "--mca",
+                "mpi_yield_when_idle", "1", "--mca", "coll", "^tuned"]
+    mpich = ["mpirun.mpich", "-launcher", "rsh", "-launcher-exec", AGENT, "-hosts", ",".join(f"{host}:2" for host in hosts)]
+
+    def setUp(self):
+        super().setUp()
+        self.done(CLUSTER, "up", "4")
+
+    def assert_runs(self, mpi, *launcher):
+        if not shutil.which(f"mpirun.{mpi}"):
+            self.skipTest(f"{mpi} is not installed")
+        for words, ran in ((["scenarios", "comm_kinds"], ("barrier", "allreduce", "scan")),
+                           (["scenarios", "persistent_order"], ("barrier", "allreduce")),
+                           (["collectives", "7", "60"], ("bcast", "alltoallv", "allgather", "reduce"))):
+            with self.subTest(program=words):
+                program = BIN / f"ibcoll_mpi_{words[0]}_{mpi}"
+                told = self.done(CLUSTER, "exec", "n1", *launcher, "-n", "8", program, *words[1:], IBCOLL_MPI_VERBOSE="1",
+                                 OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+                self.assertEqual(len(re.findall(r"^rank \d: 0 (?:of 60 )?wrong$", told, re.M)), 8, told)
+                self.assertIn("8 ranks use ibcoll", told)
+                for name in ran:
+                    self.assertRegex(told, rf"rank 0: {name} \d+ calls, \d+ bytes, [1-9]\d* in ibcoll")
+
+    def test_open_mpi_with_the_component(self):
+        if not (BIN.parent / "lib/ibcoll/openmpi/mca_coll_ibcoll.so").exists():
+            self.skipTest("built without the internal headers of Open MPI")
+        self.assert_runs("openmpi", BIN / "ibcoll_mpi", *self.open_mpi)
+
+    def test_open_mpi_with_the_library_before_it(self):
+        self.assert_runs("openmpi", *self.open_mpi, "-x", f"{self.preload}openmpi.so", "-x", "IBCOLL_MPI_VERBOSE")
+
+    def test_mpich(self):
+        self.assert_runs("mpich", BIN / "ibcoll_mpi", *self.mpich)
+
+
 class Killed(NeedsNamespaces):
     def start(self, *words):
         process = subprocess.Popen([str(word) for word in words], env=ENVIRONMENT, stdin=subprocess.DEVNULL,

@@ -25,7 +25,7 @@
 
 namespace {
 
-constexpr int kOrigin = 1 << 11, kBuffer = 1 << 14;  // ints; layouts have negative offsets
+constexpr int kOrigin = 1 << 11, kBuffer = 1 << 15;  // ints, for 8 ranks; layouts have negative offsets
 
 struct Memory {
   std::vector<int> send = std::vector<int>(kBuffer), recv = std::vector<int>(kBuffer);
