@@ -25,7 +25,7 @@ class Component(test_pmpi.Preloaded):
         if not (COMPONENTS / "mca_coll_ibcoll.so").exists():
             self.skipTest("built without the internal headers of Open MPI")
 
-    def run_words(self, *words, seconds=60, **variables):
+    def run_words(self, *words, seconds=600 if test_pmpi.SWEEP else 60, **variables):
         environment = {**os.environ, **test_pmpi.ENVIRONMENT, "IBCOLL_MPI_VERBOSE": "1",
                        "OMPI_MCA_mca_base_component_path": f"{COMPONENTS}:SYSTEM_DEFAULT",
                        "OMPI_MCA_rmaps_base_oversubscribe": "1", **variables}
