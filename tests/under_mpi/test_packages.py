@@ -72,8 +72,12 @@ class Scalapack:
     """Testers of linear algebra on grids of processes. Each grid has communicators for its rows and columns.
 
     Without those whose ranks do not always agree on the next collective. xdllt hangs in most runs of Open MPI alone. xslu
-    hangs in most runs with the interposition library, with IBCOLL_MPI=off as well; in Open MPI alone it passes, though
-    pslacon branches there on a variable of psgerfs that was never set (so valgrind)."""
+    fails through a fault of ScaLAPACK 2.2.1: pslacon branches on a variable on the stack of psgerfs that was never set
+    (valgrind, on Open MPI alone). So its ranks leave an iteration at different times: of four ranks that hung, two
+    waited in collectives of pslacon and two in psgetrs, all in Open MPI's own collectives. What lay on the stack
+    decides: Open MPI alone failed in 5 of 32 runs, by a hang or by MPI_ERR_TRUNCATE after "On entry to PSGETRS parameter
+    number -1 had an illegal value"; a preloaded library that only forwards the calls by dlsym hung like it, in 4 of 15.
+    With the interposition library most runs fail, with IBCOLL_MPI=off as well."""
 
     GRIDS = "gblu dblu dtlu inv ls qr brd hrd trd nep pbllt ptllt".split()
 
