@@ -9,5 +9,5 @@ program fortran_f08
   logical :: yes, all_yes
   type(MPI_Request) :: request
   type(MPI_Datatype) :: pair
-  include 'fortran_calls.inc'
+#include "fortran_calls.inc"
 end program

@@ -9,5 +9,5 @@ program fortran_mpi
   logical :: yes, all_yes
   integer :: request
   integer :: pair
-  include 'fortran_calls.inc'
+#include "fortran_calls.inc"
 end program
