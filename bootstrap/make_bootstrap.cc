@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -81,6 +82,14 @@ Result<std::unique_ptr<Bootstrap>> as_bootstrap(Result<std::unique_ptr<T>> made)
   return std::unique_ptr<Bootstrap>(std::move(made.value()));
 }
 
+std::atomic<void (*)()> pmix_end{nullptr};
+
+// After the destructors of all libraries that use this one, and may still end a context there. A destructor of the
+// module would run before: the dynamic linker knows of no dependency on what was loaded last.
+[[gnu::destructor]] void end_pmix() {
+  if (void (*const end)() = pmix_end) end();
+}
+
 Result<std::unique_ptr<Bootstrap>> from_pmix(double seconds) {
   const Result<void*> factory = module_function("libibcoll_pmix.so", "ibcoll_pmix_bootstrap");
   if (!factory.ok()) {
@@ -90,6 +99,8 @@ Result<std::unique_ptr<Bootstrap>> from_pmix(double seconds) {
         "start the program by ibcoll_run, or unset PMIX_RANK",
         std::getenv("PMIX_RANK"), factory.status().text());
   }
+  if (Result<void*> end = module_function("libibcoll_pmix.so", "ibcoll_pmix_end"); end.ok())
+    pmix_end = reinterpret_cast<void (*)()>(*end);
   const auto create = reinterpret_cast<Bootstrap* (*)(double, Status*)>(factory.value());
   Status status;
   std::unique_ptr<Bootstrap> bootstrap(create(seconds, &status));

@@ -4,6 +4,7 @@
 #include <pmix.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -58,7 +59,7 @@ class Client {
   }
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
-  ~Client() {
+  void end() const {
     if (::getpid() != process_) return;  // one that was forked off
     if (beginning_->wait(0) && beginning_->reason == PMIX_SUCCESS) PMIx_Finalize(nullptr, 0);
   }
@@ -72,6 +73,15 @@ class Client {
   const std::shared_ptr<Beginning> beginning_;
 };
 
+std::atomic<const Client*> the_client{nullptr};  // never destroyed: what the process does last may be an exchange
+std::mutex starting;
+
+const Client& started_client() {
+  const std::lock_guard one_at_a_time(starting);
+  if (the_client == nullptr) the_client = new Client;
+  return *the_client;
+}
+
 // For the keys of exchanges, over all contexts of the process: PMIx keys are written once. And its fences have no
 // names, so exchanges of several threads come one after the other.
 uint64_t exchanges = 0;
@@ -80,7 +90,7 @@ std::mutex exchanging;
 }  // namespace
 
 Result<std::unique_ptr<PmixBootstrap>> PmixBootstrap::create(double seconds) {
-  static const Client client;
+  const Client& client = started_client();
   if (!client.wait(seconds)) {
     return error(IBCOLL_ERR_TIMEOUT,
                  "PMIx_Init: the PMIx server did not answer within {} s (IBCOLL_TIMEOUT); does the launcher that set "
@@ -201,4 +211,8 @@ extern "C" ibcoll::Bootstrap* ibcoll_pmix_bootstrap(double seconds, ibcoll::Stat
                             refused.what());
   }
   return nullptr;
+}
+
+extern "C" void ibcoll_pmix_end() {
+  if (const ibcoll::Client* const client = ibcoll::the_client) client->end();
 }

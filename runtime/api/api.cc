@@ -17,10 +17,11 @@ using namespace ibcoll::api;
 
 namespace ibcoll::api {
 
-static thread_local std::string last_error;
+// Cut where it is longer. An array, as it has no destructor.
+static thread_local char last_error[4096];
 
 ibcoll_status_t report(const Status& status) {
-  if (!status.ok()) last_error = status.text();
+  if (!status.ok()) hand_out(status.text(), last_error, sizeof last_error);
   return status.code();
 }
 
@@ -46,8 +47,8 @@ size_t hand_out(const std::string& from, char* text, size_t bytes) {
 extern "C" {
 
 const char* ibcoll_version_string(void) {
-  static const std::string version =
-      fmt::format("{}.{}.{}", IBCOLL_VERSION_MAJOR, IBCOLL_VERSION_MINOR, IBCOLL_VERSION_PATCH);
+  static const auto& version =
+      *new std::string(fmt::format("{}.{}.{}", IBCOLL_VERSION_MAJOR, IBCOLL_VERSION_MINOR, IBCOLL_VERSION_PATCH));
   return version.c_str();
 }
 
@@ -89,7 +90,7 @@ const char* ibcoll_status_string(ibcoll_status_t status) {
   return "unknown status";
 }
 
-const char* ibcoll_last_error(void) { return last_error.c_str(); }
+const char* ibcoll_last_error(void) { return last_error; }
 
 // ---------------------------------------------------------------- context
 

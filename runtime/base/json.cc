@@ -46,7 +46,7 @@ void Json::push_back(const Json& value) { own_value().push_back(value.value()); 
 std::string Json::dump() const { return to_text(value()); }
 
 const nlohmann::json& Json::value() const {
-  static const nlohmann::json null;
+  static const auto& null = *new nlohmann::json;
   return value_ ? *value_ : null;
 }
 

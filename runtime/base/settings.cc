@@ -115,7 +115,7 @@ constexpr Setting kSettings[] = {
 
 // The table above, then the algorithm of each collective.
 std::vector<Setting> all_settings() {
-  static std::deque<std::string> texts;  // their addresses stay
+  static auto& texts = *new std::deque<std::string>;  // their addresses stay
   std::vector<Setting> all(std::begin(kSettings), std::end(kSettings));
   for (const Collective& row : kCatalog) {
     const char* const name = texts.emplace_back(algorithm_setting(row)).c_str();
@@ -138,7 +138,7 @@ std::string algorithm_setting(const Collective& collective) {
 }
 
 std::span<const Setting> Config::settings() {
-  static const std::vector<Setting> all = all_settings();
+  static const auto& all = *new std::vector<Setting>(all_settings());
   return all;
 }
 

@@ -8,9 +8,9 @@ namespace ibcoll {
 namespace {
 
 const std::filesystem::path& start_folder() {
-  static const std::filesystem::path folder = [] {
+  static const auto& folder = *[] {
     std::error_code failure;  // a directory that is gone: paths stay relative
-    return std::filesystem::current_path(failure);
+    return new std::filesystem::path(std::filesystem::current_path(failure));
   }();
   return folder;
 }

@@ -26,7 +26,7 @@ class [[nodiscard]] Status {
   bool ok() const noexcept { return error_ == nullptr; }
   ibcoll_status_t code() const noexcept { return error_ ? error_->code : IBCOLL_OK; }
   const std::string& text() const noexcept {
-    static const std::string none;
+    static const std::string& none = *new std::string;
     return error_ ? error_->text : none;
   }
 

@@ -88,7 +88,7 @@ IBCOLL_EXPORT const char* ibcoll_version_string(void);
 /* A short constant text for a status; never NULL. */
 IBCOLL_EXPORT const char* ibcoll_status_string(ibcoll_status_t status);
 /* Describes the last error that a call of this thread returned: rank, peer, device, what to try.
- * Valid until the next call of this thread that fails. "" when none has failed. */
+ * Valid until the next call of this thread that fails; 4095 bytes at most. "" when none has failed. */
 IBCOLL_EXPORT const char* ibcoll_last_error(void);
 
 /* ---------------------------------------------------------------- context */
@@ -127,7 +127,8 @@ typedef struct ibcoll_context_params {
  * (this machine or build lacks the network), TRANSPORT, PEER_FAILED, NO_MEMORY, SYSTEM, TIMEOUT. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_context_create(const ibcoll_context_params_t* params, ibcoll_context_t* context);
 /* Collective. BUSY while requests, or teams other than the world, exist: the context then stays as it was. After any
- * other result, errors included, the context no longer exists and the handle is invalid. NULL is allowed. */
+ * other result, errors included, the context no longer exists and the handle is invalid. NULL is allowed. A function of
+ * atexit() may call it, and the destructor of a library that was loaded before the first context was created. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_context_destroy(ibcoll_context_t context);
 IBCOLL_EXPORT int ibcoll_context_rank(ibcoll_context_t context);
 IBCOLL_EXPORT int ibcoll_context_size(ibcoll_context_t context);

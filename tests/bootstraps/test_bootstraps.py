@@ -94,6 +94,43 @@ class WithoutMpi(Job):
             self.assertEqual(self.bootstrap_of("mpirun.mpich", "-n", "2")["name"], "pmi")
 
 
+class LateUse(Job):
+    """A plugin, loaded with RTLD_LOCAL, uses ibcoll while the process ends: the destructors of static objects, ibcoll's
+    included, have run by then."""
+
+    def check(self, launcher, when, ranks):
+        done = run(*launcher, "-n", ranks, BIN / "ibcoll_late_program", BIN / "ibcoll_late_plugin.so", when, UCX_TLS="tcp")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stderr.count("late: right"), ranks, done.stderr)
+        self.assertNotIn("ibcoll: error", done.stderr)
+
+    def test_by_the_plugins_destructor(self):
+        for nodes in (1, 2):
+            with self.subTest(nodes=nodes):
+                self.check([BIN / "ibcoll_run", "--nodes", nodes, "--net", "ucx" if nodes > 1 else "auto"], "destructor", 4)
+
+    def test_by_a_function_of_atexit(self):
+        for nodes in (1, 2):
+            with self.subTest(nodes=nodes):
+                self.check([BIN / "ibcoll_run", "--nodes", nodes, "--net", "ucx" if nodes > 1 else "auto"], "atexit", 4)
+
+    @unittest.skipUnless(shutil.which("mpirun.openmpi"), "Open MPI is not installed")
+    def test_under_pmix(self):
+        for when in ("destructor", "atexit"):
+            with self.subTest(when=when):
+                self.check(OPENMPI, when, 3)
+
+    def test_a_thread_in_the_middle_of_calls(self):
+        """No crash, whatever the calls return."""
+        done = run(BIN / "ibcoll_run", "-n", 1, BIN / "ibcoll_late_program", BIN / "ibcoll_late_plugin.so", "thread")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    @unittest.skipUnless(shutil.which("mpirun.openmpi"), "Open MPI is not installed")
+    def test_a_context_that_stays_leaves_pmix_all_the_same(self):
+        done = run(*OPENMPI, "-n", 2, BIN / "ibcoll_late_program", BIN / "ibcoll_late_plugin.so", "leak")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
 @unittest.skipUnless((LIB / "libibcoll_pmix.so").exists(), "built without libpmix")
 class PmixModule(Job):
     program = (BIN / "ibcoll_pmix_exchange", LIB / "libibcoll_pmix.so")

@@ -4,12 +4,13 @@
 #include <utility>
 
 #include "bootstrap/under_mpi/core/builder.h"
+#include "bootstrap/under_mpi/core/per_thread.h"
 
 namespace ibcoll::under_mpi {
 
 namespace {
 
-thread_local Arrays kept_arrays;
+const PerThread<Arrays> kept_arrays;
 
 bool uses_arrays(Collective collective) noexcept {
   switch (collective) {
@@ -28,7 +29,8 @@ bool uses_arrays(Collective collective) noexcept {
 }  // namespace
 
 Reason Prepared::prepare(const Communicator& comm, const Call& call) {
-  if (uses_arrays(call.collective)) arrays = std::move(kept_arrays);
+  if (uses_arrays(call.collective))
+    if (Arrays* const kept = kept_arrays.get()) arrays = std::move(*kept);
   args.struct_size = sizeof args;
   args.collective =
       call.collective == Collective::kAlltoallw ? IBCOLL_ALLTOALLV : static_cast<ibcoll_collective_t>(call.collective);
@@ -36,7 +38,8 @@ Reason Prepared::prepare(const Communicator& comm, const Call& call) {
 }
 
 Prepared::~Prepared() {
-  if (arrays.recv_counts.capacity() + arrays.send_counts.capacity() > 0) kept_arrays = std::move(arrays);
+  if (arrays.recv_counts.capacity() + arrays.send_counts.capacity() == 0) return;
+  if (Arrays* const kept = kept_arrays.get()) *kept = std::move(arrays);
 }
 
 void Prepared::unpack_all() const {

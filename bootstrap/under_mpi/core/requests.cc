@@ -71,7 +71,7 @@ constexpr int kMostPersistent = 256;
 std::atomic<int> persistent_requests{0};
 
 std::mutex lock;
-Queue<Request> flying;
+auto& flying = *new Queue<Request>;  // never destroyed, as the registry
 std::atomic<int> number{0};
 
 // ibcoll runs it already: nothing may fail here.

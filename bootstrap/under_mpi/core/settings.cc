@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kAll = (1u << kCollectives) - 1;
 
 Settings& current() {
-  static Settings settings = read_settings();
+  static auto& settings = *new Settings(read_settings());
   return settings;
 }
 

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "bootstrap/under_mpi/core/per_thread.h"
+
 namespace ibcoll::under_mpi {
 
 namespace {
@@ -113,14 +115,15 @@ struct KeptMemory {
   std::unique_ptr<char[]> memory;
   uint64_t bytes = 0;
 };
-thread_local KeptMemory kept_memory;
+const PerThread<KeptMemory> kept_memory;
 
 }  // namespace
 
 char* Stage::reserve(uint64_t bytes) {
-  if (kept_memory.memory && kept_memory.bytes >= bytes) {
-    memory_ = std::move(kept_memory.memory);
-    bytes_ = kept_memory.bytes;
+  KeptMemory* const kept = kept_memory.get();
+  if (kept != nullptr && kept->memory && kept->bytes >= bytes) {
+    memory_ = std::move(kept->memory);
+    bytes_ = kept->bytes;
   } else {
     bytes_ = std::max<uint64_t>(bytes, 256);
     memory_.reset(new char[bytes_]);
@@ -129,7 +132,9 @@ char* Stage::reserve(uint64_t bytes) {
 }
 
 Stage::~Stage() {
-  if (memory_ && bytes_ <= kKeptBytes && bytes_ > kept_memory.bytes) kept_memory = {std::move(memory_), bytes_};
+  if (!memory_ || bytes_ > kKeptBytes) return;
+  KeptMemory* const kept = kept_memory.get();
+  if (kept != nullptr && bytes_ > kept->bytes) *kept = {std::move(memory_), bytes_};
 }
 
 }  // namespace ibcoll::under_mpi

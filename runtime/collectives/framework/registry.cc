@@ -26,7 +26,7 @@ std::vector<const Algorithm*> all_rows() {
 }  // namespace
 
 std::span<const Algorithm* const> algorithms() {
-  static const std::vector<const Algorithm*> all = all_rows();
+  static const auto& all = *new std::vector<const Algorithm*>(all_rows());
   return all;
 }
 
