@@ -123,7 +123,7 @@ char* Stage::reserve(uint64_t bytes) {
   KeptMemory* const kept = kept_memory.get();
   if (kept != nullptr && kept->memory && kept->bytes >= bytes) {
     memory_ = std::move(kept->memory);
-    bytes_ = kept->bytes;
+    bytes_ = std::exchange(kept->bytes, 0);
   } else {
     bytes_ = std::max<uint64_t>(bytes, 256);
     memory_.reset(new char[bytes_]);
