@@ -143,20 +143,40 @@ void SocketWatch::reserve_source() {
   }
 }
 
+// Sockets of one user share a port by SO_REUSEPORT. Where the program has changed its user since the others were made,
+// only SO_REUSEADDR lets them, on all of them; it lets in any user's socket that has it too, so none keeps it.
+bool SocketWatch::share_source(int descriptor, const sockaddr* source, socklen_t length) const {
+  const int on = 1;
+  if (::setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0) return false;
+  if (::bind(descriptor, source, length) == 0) return true;
+  if (errno != EADDRINUSE) return false;
+  std::vector<int> sharing = {reservation_.get(), descriptor};
+  for (const auto& [other, state] : sockets_) {
+    const std::optional<TcpAddress> local = local_address(other);
+    if (local && local->port == own_.source) sharing.push_back(other);
+  }
+  const auto let_all_in = [&](int whether) {
+    for (const int one : sharing) ::setsockopt(one, SOL_SOCKET, SO_REUSEADDR, &whether, sizeof whether);
+  };
+  let_all_in(1);
+  const int outcome = ::bind(descriptor, source, length), reason = errno;
+  let_all_in(0);
+  errno = reason;
+  return outcome == 0;
+}
+
 void SocketWatch::bind_source(int descriptor, const TcpAddress& to) {
   const std::lock_guard lock(mutex_);
   const auto found = ranks_.find(to);
   if (found == ranks_.end()) return;
   sockets_[descriptor] = {identity_of(descriptor), found->second, to.host, now(), 0};
   if (own_.source == 0) return;
-  const int on = 1;
   sockaddr_storage any{};
   any.ss_family = is_ipv4(to.host) ? AF_INET : AF_INET6;
   (is_ipv4(to.host) ? reinterpret_cast<sockaddr_in&>(any).sin_port : reinterpret_cast<sockaddr_in6&>(any).sin6_port) =
       htons(own_.source);
   const socklen_t length = is_ipv4(to.host) ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-  if (::setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0 ||
-      ::bind(descriptor, reinterpret_cast<const sockaddr*>(&any), length) != 0)
+  if (!share_source(descriptor, reinterpret_cast<const sockaddr*>(&any), length))
     log(LogLevel::kInfo, "ucx: a socket was not bound to port {}: {}", own_.source, std::strerror(errno));
 }
 

@@ -82,6 +82,7 @@ class SocketWatch {
   int rank_at(const std::optional<TcpAddress>& peer) const;
   void reserve_source();
   void bind_source(int descriptor, const TcpAddress& to);
+  bool share_source(int descriptor, const sockaddr* source, socklen_t length) const;
   bool silent(int descriptor, Socket& socket, Time now);
   bool is_listener(uint16_t port) const;
   void turn_strangers_out() const;

@@ -97,6 +97,38 @@ int change_between_rounds(ForkedRank& self, const Change& change) {
   return complaints() > 0 ? 1 : 0;
 }
 
+// Connections to most ranks of the other node are made after the change.
+int change_before_connecting(ForkedRank& self, bool changes) {
+  ibcoll_context_t context = nullptr;
+  const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
+  if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
+  if (changes) expect(become_unreadable(), "this process stays as it is");
+  for (const uint64_t bytes : {1'000, 200'000}) {
+    PersistentCall call(ibcoll_team_world(context),
+                        {.collective = IBCOLL_ALLTOALL, .bytes = bytes, .algorithm = "direct"});
+    if (call.start(0)) call.wait(0);
+  }
+  expect_ok(ibcoll_context_destroy(context), "ibcoll_context_destroy");
+  return complaints() > 0 ? 1 : 0;
+}
+
+TEST(ChangedUser, OpensConnectionsToOtherNodes) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  if (!ForkJob::can_emulate_nodes()) GTEST_SKIP() << "no nodes can be emulated here";
+  ::setenv("IBCOLL_LOG", "error", 1);
+  ::setenv("IBCOLL_TIMEOUT", "30", 1);
+  ::setenv("UCX_TLS", "tcp", 1);
+  ::setenv("UCX_NET_DEVICES", "lo", 1);
+  for (const unsigned who : {0b1111U, 0b0010U}) {  // all, or rank 1 alone
+    const auto body = [who](ForkedRank& self) { return change_before_connecting(self, (who >> self.rank & 1) != 0); };
+    const std::vector<Ending> endings = ForkJob(kRanks, 2).run(body, kSeconds);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      EXPECT_TRUE(endings[static_cast<size_t>(rank)].exited) << "rank " << rank;
+      EXPECT_EQ(endings[static_cast<size_t>(rank)].code, 0) << "rank " << rank;
+    }
+  }
+}
+
 class Unreadable : public testing::TestWithParam<std::tuple<Change, User>> {};
 
 TEST_P(Unreadable, LargeBlocksGoByCopies) {
