@@ -4,8 +4,9 @@
 //   server -> client   nonce                                32 bytes
 //   client -> server   Claim: nonce, rank ..., tag          80 bytes, tag = HMAC(secret, "client", both nonces, claim)
 //   server -> client   tag                                  32 bytes, tag = HMAC(secret, "server", both nonces, claim)
-//   then frames of a header and `length` bytes: kAdmitted or kFailed, then any number of exchanges, until either side
-//   closes. Before, between and within exchanges the server may report ranks that have ended.
+//   then frames of a header and `length` bytes: kAdmitted or kFailed, then any number of exchanges, until the client
+//   says goodbye, or either side closes. Before, between and within exchanges the server may report ranks that have
+//   ended.
 //
 // Neither side looks at a byte of the other before its tag is right; all that is read before has a fixed length. The
 // secret itself never travels here. Frames have no tag: they come on a connection whose two ends have shown that they
@@ -64,7 +65,8 @@ enum class Kind : uint32_t {
   kWhoIsMissing = 4,  // client: nothing; its patience is over
   kMissing = 5,       // server: text, the ranks that have not come
   kAdmitted = 6,      // server: nothing; instead of kFailed, which says why the rank is not
-  kRankEnded = 7,     // server, at any time after kAdmitted: a rank (4 bytes) and a text, how its process ended
+  kRankEnded = 7,     // server, at any time after kAdmitted: a rank (4 bytes) and a text, how it ended
+  kGoodbye = 8,       // client: nothing; its context ends, and the connection
 };
 
 struct FrameHeader {

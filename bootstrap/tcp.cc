@@ -111,6 +111,11 @@ Result<std::unique_ptr<TcpBootstrap>> TcpBootstrap::join(double exchange_seconds
   }
 }
 
+TcpBootstrap::~TcpBootstrap() {
+  const FrameHeader goodbye{Kind::kGoodbye, 0};
+  if (socket_) (void)::send(socket_.get(), &goodbye, sizeof(goodbye), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 Status TcpBootstrap::read_environment() {
   const Result<int> size = number_of(rendezvous::kSizeVariable, 1, rendezvous::kMaxRanks);
   if (!size.ok()) return size.status();

@@ -24,6 +24,9 @@ class TcpBootstrap : public Bootstrap {
   // not ours. TIMEOUT: it does not answer.
   static Result<std::unique_ptr<TcpBootstrap>> join(double exchange_seconds);
 
+  // Tells the launcher that this rank parts on purpose.
+  ~TcpBootstrap() override;
+
   std::string name() const override { return "ibcoll_run"; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }

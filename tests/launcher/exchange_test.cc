@@ -62,6 +62,26 @@ TEST(Exchange, ARankMayLeaveOnceItHasGiven) {
   EXPECT_TRUE(exchange.deserted());
 }
 
+TEST(Exchange, TheFirstThatLeftIsNamed) {
+  const Hosts hosts(4, "a");
+  Exchange exchange(hosts);
+  EXPECT_EQ(exchange.leave(2, "rank 2 died"), "");
+  EXPECT_EQ(exchange.leave(1, "rank 1 died"), "");
+  EXPECT_EQ(give(exchange, 0, "a"), "rank 2 died and took no part in this exchange");
+}
+
+TEST(Exchange, TheEndOfTheJobIsNamedAndNotTheRanksThatItEnds) {
+  const Hosts hosts(3, "a");
+  Exchange exchange(hosts);
+  EXPECT_EQ(give(exchange, 0, "a"), "");
+  EXPECT_EQ(give(exchange, 1, "b"), "");
+  exchange.job_ends("rank 1 died; ending the job");
+  EXPECT_EQ(exchange.leave(1, "rank 1 died"), "");  // it had given
+  EXPECT_EQ(exchange.leave(2, "rank 2 was ended"), "rank 1 died; ending the job");
+  EXPECT_EQ(exchange.take_waiting(), (std::vector<int>{0, 1}));
+  EXPECT_EQ(give(exchange, 0, "a"), "rank 1 died; ending the job");
+}
+
 TEST(Exchange, WhoIsMissingOnWhichOfSeveralHosts) {
   const Hosts hosts{"a", "a", "b", "b", "b", "c"};
   Exchange exchange(hosts);

@@ -7,6 +7,8 @@
 //   ibcoll_launcher_probe leave RANK                  that rank ends with status 0 before it joins
 //   ibcoll_launcher_probe late RANK SECONDS           that rank joins so much later; IBCOLL_TIMEOUT applies
 //   ibcoll_launcher_probe child                       a program started by a rank tries to join, then a fork of a rank
+//   ibcoll_launcher_probe goodbye                     rank 1 parts, then rank 2 becomes another program: what rank 0
+//                                                     hears; ends with status 7
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,6 +101,24 @@ int run_child() {
   return 0;
 }
 
+int run_goodbye() {
+  auto first = join();
+  exchange(*first, 0, 8);
+  const int rank = first->rank();
+  if (rank == 1) first.reset();
+  const auto second = join();
+  exchange(*second, 1, 8);
+  if (rank == 2) ::execlp("sleep", "sleep", "1000", static_cast<char*>(nullptr));
+  if (rank != 0) ::pause();
+  std::vector<Bootstrap::Ended> heard;
+  for (int tries = 0; heard.empty() && tries < 6000; ++tries) {
+    ::usleep(10'000);
+    heard = first->ended();
+  }
+  for (const Bootstrap::Ended& one : heard) std::printf("rank %d: %s\n", one.rank, one.how.c_str());
+  return 7;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -112,5 +132,6 @@ int main(int argc, char** argv) {
   if (what == "leave" && chosen) return 0;
   if (what == "late" && chosen) ::sleep(static_cast<unsigned>(argument(argc, argv, 3, 1)));
   if (what == "child") return run_child();
+  if (what == "goodbye") return run_goodbye();
   return run_exchanges(1, 64);
 }

@@ -112,6 +112,26 @@ class Exchanges(JobTest):
         code, output, errors = self.run_job("-n", 3, "sh", "-c", program)
         self.assertEqual((code, output.count(": ok\n"), errors), (0, 2, ""))
 
+    def test_who_parts_is_not_reported_and_who_becomes_another_program_is(self):
+        code, output, _ = self.probe(3, "goodbye")
+        self.assertEqual(code, 7)
+        self.assertRegex(output, r"\Arank 2: its process on host \S+ closed its connection .* \(exec\), .*\n\Z")
+
+    def test_a_late_rank_is_told_of_the_first_death_and_not_of_those_that_it_caused(self):
+        ready, victim = self.folder / "ready", self.folder / "victim"
+        program = (f"case $IBCOLL_RUN_RANK in 0) echo $$ >{victim}.new; mv {victim}.new {victim}; exec sleep 1000;; "
+                   f"1) while ! [ -e {ready} ]; do sleep 0.02; done; kill -9 $$;; "
+                   f"2) trap '' TERM; while ! [ -e {victim} ]; do sleep 0.02; done; read pid <{victim}; touch {ready}; "
+                   f"while grep -q ' [RSD] ' /proc/$pid/stat; do sleep 0.02; done 2>/dev/null; exec {tool(PROBE)};; esac")
+        for _ in range(20):  # until rank 2 says something before the launcher kills it, two seconds after the first death
+            ready.unlink(missing_ok=True)
+            victim.unlink(missing_ok=True)
+            code, _, errors = self.run_job("-n", 3, "sh", "-c", program)
+            self.assertEqual(code, 137)
+            if "rank 2 on host" in errors:
+                break
+        self.assertRegex(errors, r"error .*: rank 2 on host \S+: rank 1 on host \S+ \(pid \d+\) was killed by signal 9 \(Killed\); ending")
+
     def test_a_rank_that_dies_early(self):
         begin = time.monotonic()
         code, _, errors = self.probe(4, "die", 1)

@@ -17,7 +17,8 @@
 namespace ibcoll::multiprocess {
 namespace {
 
-constexpr const char* kRole = "IBCOLL_TEST_ENDS";  // how rank 1 ends: "killed", "unseen", or its exit status
+// How rank 1 ends: "killed", "unseen", "exec" (it becomes "another", which creates a context, too), or its exit status.
+constexpr const char* kRole = "IBCOLL_TEST_ENDS";
 
 // The process that the launcher started ends when the one that is the rank says so; that one goes on. So no transport
 // can see anything. Returns where to say it.
@@ -33,12 +34,30 @@ int run_in_child() {
 void end_as(const std::string& role, int launched) {
   if (role == "killed") ::raise(SIGKILL);
   if (role == "unseen" && ::write(launched, "x", 1) == 1) sleep_seconds(30);
+  if (role == "exec") {
+    ::setenv(kRole, "another", 1);
+    const std::string filter = "--gtest_filter=" + testing::GTEST_FLAG(filter);
+    ::execl("/proc/self/exe", "another", filter.c_str(), nullptr);
+  }
   ::_exit(std::atoi(role.c_str()));
+}
+
+void print(const std::string& line) { (void)!::write(STDOUT_FILENO, line.data(), line.size()); }
+
+// The process is the rank that it was. The others will not come.
+void create_another_context() {
+  const double begin = seconds_now();
+  ibcoll_context_t context = nullptr;
+  const ibcoll_status_t status = ibcoll_context_create(nullptr, &context);
+  print(
+      fmt::format("ANOTHER {} after {:.1f} s: {}\n", status != IBCOLL_OK, seconds_now() - begin, ibcoll_last_error()));
+  ::_exit(0);
 }
 
 // Waits in a collective for rank 1, and prints what it is told and how soon.
 void be_a_rank(const std::string& role) {
   ::signal(SIGTERM, SIG_IGN);  // the launcher ends the job, too
+  if (role == "another") return create_another_context();
   const bool unseen = role == "unseen" && std::string(std::getenv("IBCOLL_RUN_RANK")) == "1";
   const int launched = unseen ? run_in_child() : -1;
   ibcoll_context_t context = nullptr;
@@ -54,9 +73,8 @@ void be_a_rank(const std::string& role) {
     end_as(role, launched);
   }
   const ibcoll_status_t status = ibcoll_barrier(ibcoll_team_world(context));
-  const std::string line = fmt::format("TOLD {} after {:.1f} s: {}\n", status == IBCOLL_ERR_PEER_FAILED,
-                                       seconds_now() - begin, ibcoll_last_error());
-  (void)!::write(STDOUT_FILENO, line.data(), line.size());
+  print(fmt::format("TOLD {} after {:.1f} s: {}\n", status == IBCOLL_ERR_PEER_FAILED, seconds_now() - begin,
+                    ibcoll_last_error()));
   ::_exit(0);
 }
 
@@ -118,7 +136,8 @@ TEST_P(ReportedDeath, SaysHowTheRankEnded) {
   ::setenv("IBCOLL_LOG", "error", 1);
   // Where the transport sees the death as well, and the launcher gets no processor for a tenth of a second, its report
   // comes too late to be told.
-  const bool may_be_late = std::string(GetParam().role) != "unseen";
+  const std::string how_it_ends = GetParam().role;
+  const bool may_be_late = how_it_ends != "unseen" && how_it_ends != "exec";
   std::string text;
   int explained = 0;
   for (int tries = may_be_late ? 30 : 1; tries > 0 && explained < 3; --tries) {
@@ -126,6 +145,7 @@ TEST_P(ReportedDeath, SaysHowTheRankEnded) {
     explained = count_told(text, GetParam().how);
   }
   EXPECT_EQ(explained, 3) << text;
+  EXPECT_EQ(text.find("ANOTHER true after ") != std::string::npos, how_it_ends == "exec") << text;
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, ReportedDeath,
@@ -134,7 +154,9 @@ INSTANTIATE_TEST_SUITE_P(Of, ReportedDeath,
                                          HowItEnds{"Status3_2nodes", "3", "2", ") exited with status 3"},
                                          HowItEnds{"Unseen_1node", "unseen", "1", ") exited with status 0"},
                                          HowItEnds{"Unseen_2nodes", "unseen", "2", ") exited with status 0"},
-                                         HowItEnds{"Status0_2nodes", "0", "2", ") exited with status 0"}),
+                                         HowItEnds{"Status0_2nodes", "0", "2", ") exited with status 0"},
+                                         HowItEnds{"Exec_1node", "exec", "1", "closed its connection to ibcoll_run"},
+                                         HowItEnds{"Exec_2nodes", "exec", "2", ""}),  // UCX says so, and sooner
                          [](const testing::TestParamInfo<HowItEnds>& info) { return info.param.name; });
 
 }  // namespace

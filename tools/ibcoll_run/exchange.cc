@@ -32,9 +32,8 @@ std::string Exchange::give(int rank, std::span<const std::byte> blob) {
 
 std::string Exchange::leave(int rank, std::string why) {
   Rank& leaver = ranks_[static_cast<size_t>(rank)];
-  if (!leaver.left) {
-    leaver.left = true;
-    ++left_;
+  if (leaver.left == 0) {
+    leaver.left = ++left_;
     leaver.why = std::move(why);
   }
   return verdict();
@@ -42,10 +41,12 @@ std::string Exchange::leave(int rank, std::string why) {
 
 std::string Exchange::verdict() const {
   if (given_ == 0 || left_ == 0) return {};
+  const Rank* first = nullptr;
   for (const Rank& rank : ranks_) {
-    if (rank.left && !rank.given) return rank.why + " and took no part in this exchange";
+    if (rank.left > 0 && !rank.given && (first == nullptr || rank.left < first->left)) first = &rank;
   }
-  return {};
+  if (first == nullptr) return {};
+  return job_end_.empty() ? first->why + " and took no part in this exchange" : job_end_;
 }
 
 std::shared_ptr<const std::string> Exchange::take() {

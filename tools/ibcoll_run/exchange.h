@@ -22,6 +22,8 @@ class Exchange {
   // The rank will give nothing more; `why` names it, and the first one counts. A text: why the round that others
   // wait in cannot complete.
   std::string leave(int rank, std::string why);
+  // The whole job ends, because of `why`: that is what rounds fail of from now on, and not the ranks that this ends.
+  void job_ends(std::string why) { job_end_ = std::move(why); }
 
   bool complete() const { return given_ == static_cast<int>(ranks_.size()); }
   // The blobs in rank order; the next round begins.
@@ -39,11 +41,11 @@ class Exchange {
  private:
   struct Rank {
     bool given = false;
-    bool left = false;
+    int left = 0;  // 0: it has not; else the how-manieth it was
     std::string why;
     std::string blob;  // kept as it came: a round that is not complete costs no more than what ranks sent
   };
-  // Why the open round cannot complete: the first rank that left without giving.
+  // Why the open round cannot complete: the end of the job, else the first rank that left and has not given.
   std::string verdict() const;
   std::string list_by_host(std::span<const int> ascending) const;
 
@@ -51,6 +53,7 @@ class Exchange {
   std::vector<Rank> ranks_;
   int given_ = 0;
   int left_ = 0;
+  std::string job_end_;
   int first_giver_ = -1;
   size_t length_ = 0;
 };

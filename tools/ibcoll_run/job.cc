@@ -229,6 +229,7 @@ void Job::end_job(int exit_code, std::string_view text) {
   ending_ = true;
   exit_code_ = exit_code;
   say(text);
+  server_->job_ends(std::string(text));
   signal_all(SIGTERM);
   signal_all(SIGCONT);  // a stopped rank would not notice
   loop_.after(kGrace, [this] {

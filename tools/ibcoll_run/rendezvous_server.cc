@@ -19,7 +19,9 @@ using rendezvous::Claim;
 using rendezvous::FrameHeader;
 using rendezvous::Kind;
 
-constexpr auto kNewsPatience = 200ms;   // between the end of a connection and the end of its process
+constexpr auto kNewsPatience = 200ms;  // between the end of a connection and the end of its process
+constexpr auto kDesertion = 1s;        // after that, a process that has not ended goes on without its context
+constexpr int kEverySeries = -1;
 constexpr size_t kMostStrangers = 512;  // at a time beside those that may be ranks; the oldest goes first
 constexpr int kAcceptedAtOnce = 64;     // before what has been accepted is listened to
 constexpr auto kPlacePatience = 1s;     // for another process to give up the place of a rank
@@ -198,6 +200,7 @@ bool RendezvousServer::answer(Connection& connection, Kind kind, std::string tex
 }
 
 bool RendezvousServer::handle_frame(Connection& connection, Kind kind, std::string_view body) {
+  if (kind == Kind::kGoodbye) return connection.parts = true;
   if (connection.to_send.size() >= kMostUnread) return false;  // a rank reads one answer before it sends more
   Exchange& exchange = exchange_of(connection.series);
   if (kind == Kind::kGather) {
@@ -214,6 +217,7 @@ Exchange& RendezvousServer::exchange_of(int series) {
   const auto [entry, is_new] = exchanges_.try_emplace(series, hosts_);
   if (is_new) {
     for (const auto& [rank, why] : ended_) entry->second.leave(rank, why);
+    entry->second.job_ends(job_end_);
   }
   return entry->second;
 }
@@ -285,6 +289,7 @@ void RendezvousServer::close(Connection& connection, const std::string& why) {
   std::erase(strangers_, fd);
   const int rank = connection.rank;
   const int series = connection.series;
+  const bool deserts = !connection.parts;
   if (rank >= 0) members_.erase({series, rank});
   if (rank >= 0) places_.leave(rank);
   connections_.erase(fd);  // ends `connection`
@@ -293,6 +298,17 @@ void RendezvousServer::close(Connection& connection, const std::string& why) {
   loop_.after(kNewsPatience, [this, series, rank, why] {
     if (exchanges_.contains(series)) leave(series, rank, why);
   });
+  if (deserts) loop_.after(kDesertion, [this, series, rank] { report_desertion(series, rank); });
+}
+
+// The end of a process is reported as such; ranks of a job that is ended get a signal.
+void RendezvousServer::report_desertion(int series, int rank) {
+  if (ended_.contains(rank) || !job_end_.empty()) return;
+  report(rank,
+         fmt::format("its process on host {} closed its connection to ibcoll_run without ibcoll_context_destroy: it "
+                     "runs another program now (exec), or has closed descriptors that are ibcoll's",
+                     hosts_[static_cast<size_t>(rank)]),
+         series);
 }
 
 void RendezvousServer::leave(int series, int rank, const std::string& why) {
@@ -307,13 +323,22 @@ void RendezvousServer::rank_ended(int rank, const std::string& why) {
   for (const int series : all) leave(series, rank, why);
 }
 
-void RendezvousServer::report_end(int rank, std::string_view how) {
+void RendezvousServer::job_ends(const std::string& why) {
+  job_end_ = why.substr(0, rendezvous::kMaxText);
+  for (auto& [series, exchange] : exchanges_) exchange.job_ends(job_end_);
+}
+
+void RendezvousServer::report_end(int rank, std::string_view how) { report(rank, how, kEverySeries); }
+
+void RendezvousServer::report(int rank, std::string_view how, int series) {
   const auto number = static_cast<uint32_t>(rank);
   std::string text(reinterpret_cast<const char*>(&number), sizeof(number));
   text += how.substr(0, rendezvous::kMaxText - sizeof(number));
   const auto body = std::make_shared<const std::string>(std::move(text));
   for (const auto& [place, member] : members_) {
-    if (place.second == rank || member->to_send.size() + 1 >= kMostUnread) continue;
+    if (place.second == rank || (series != kEverySeries && place.first != series) ||
+        member->to_send.size() + 1 >= kMostUnread)
+      continue;
     queue(*member, Kind::kRankEnded, body);
     flush(*member);  // an error shows again as the next event of the socket, and is dealt with there
   }

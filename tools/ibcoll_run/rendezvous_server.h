@@ -38,6 +38,8 @@ class RendezvousServer {
   // Reports to the other ranks how the process of this one ended, whatever they do now. One that does not read what it
   // was sent before is left out: it knows that the job ends.
   void report_end(int rank, std::string_view how);
+  // The whole job ends: exchanges fail of this cause, and not of the ranks that the end of the job ends.
+  void job_ends(const std::string& why);
   // Told once when no more connections can be taken in: why.
   std::function<void(std::string)> on_trouble;
   // "rank 3 has not come" for the exchange in which ranks wait for others, and so for each of several; "": none wait.
@@ -54,6 +56,7 @@ class RendezvousServer {
     EventLoop::TimerId deadline = 0;
     int rank = -1;         // -1: a stranger so far
     int series = -1;       // index of its Exchange
+    bool parts = false;    // has said goodbye
     bool refused = false;  // knows the secret, and is told why it is no rank of the job
     std::string received;
     std::deque<Message> to_send;
@@ -77,6 +80,8 @@ class RendezvousServer {
   void drop_a_stranger();
   void pause_when_out_of_files(int listener);
   void leave(int series, int rank, const std::string& why);
+  void report_desertion(int series, int rank);
+  void report(int rank, std::string_view how, int series);
 
   EventLoop& loop_;
   const Seconds stranger_patience_;
@@ -89,6 +94,7 @@ class RendezvousServer {
   std::map<std::pair<int, int>, Connection*> members_;      // by series and rank
   RankPlaces places_;
   std::map<int, std::string> ended_;  // ranks without a process, and why
+  std::string job_end_;               // "": it goes on
   std::deque<int> strangers_;         // descriptors, oldest first
   bool trouble_told_ = false;
 };

@@ -52,7 +52,7 @@ FAULTS = [
           "connection.to_send.size() >= kMostUnread", "connection.to_send.size() >= 1'000'000 * kMostUnread",
           LAUNCHER, "Strangers.test_a_rank_that_reads_nothing_costs_no_memory"),
     Fault("who_gave_may_not_leave", RUN + "exchange.cc",
-          "if (rank.left && !rank.given) return", "if (rank.left) return",
+          "if (rank.left > 0 && !rank.given && ", "if (rank.left > 0 && ",
           LAUNCHER_PARTS, "Exchange*"),
     Fault("lengths_may_differ", RUN + "exchange.cc",
           "if (blob.size() != length_) {", "if (blob.size() > length_) {",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What only ranks that are processes show: ends of ranks, machines and strangers, host programs."""
 
-from .fault import BOOTSTRAPS, CONFORMANCE, FAILURES, REMOTE, UNIT, Fault
+from .fault import BOOTSTRAPS, CONFORMANCE, FAILURES, LAUNCHER, LAUNCHER_PARTS, REMOTE, UNIT, Fault
 
 WINDOWS = "*DeadWindows*"
 NEVER_COMES = "InsideMpi.test_a_rank_that_never_comes_is_given_up_after_the_timeout"
@@ -73,6 +73,18 @@ FAULTS = [
     Fault("mpi_communicator_of_the_program", "bootstrap/mpi/ibcoll_mpi.cc",
           "MPI_Comm_dup(comm, &peers->comm)", "((peers->comm = comm), MPI_SUCCESS)",
           BOOTSTRAPS, "InsideMpi.test_open_mpi InsideMpi.test_mpich"),
+    Fault("an_exec_is_not_told", "tools/ibcoll_run/rendezvous_server.cc",
+          "  if (deserts) loop_", "  if (false && deserts) loop_",
+          FAILURES, "*ReportedDeath*Exec*"),
+    Fault("who_parts_deserts", "bootstrap/tcp.cc",
+          "const FrameHeader goodbye{Kind::kGoodbye, 0};", "const FrameHeader goodbye{Kind::kWhoIsMissing, 0};",
+          LAUNCHER, "Exchanges.test_who_parts_is_not_reported_and_who_becomes_another_program_is"),
+    Fault("the_end_of_the_job_is_no_cause", "tools/ibcoll_run/job.cc",
+          "  server_->job_ends(std::string(text));\n", "",
+          LAUNCHER, "Exchanges.test_a_late_rank_is_told_of_the_first_death_and_not_of_those_that_it_caused"),
+    Fault("the_lowest_rank_is_the_first_to_leave", "tools/ibcoll_run/exchange.cc",
+          "(first == nullptr || rank.left < first->left)", "first == nullptr",
+          LAUNCHER_PARTS, "Exchange*"),
     Fault("another_user_binds_no_port", "runtime/ucx/socket_doors.cc",
           "  if (errno != EADDRINUSE) return false;\n", "  if (errno != 0) return false;\n",
           FAILURES, "ChangedUser*"),
