@@ -24,8 +24,11 @@ TEST(Slurm, NodeLists) {
   EXPECT_EQ(joined(slurm_hosts("n1,m2")), "n1 m2");
   EXPECT_EQ(joined(slurm_hosts("n[001-003,7],m[9-11]")), "n001 n002 n003 n7 m9 m10 m11");
   EXPECT_EQ(joined(slurm_hosts("r[1-2]n[08-09]-ib")), "r1n08-ib r1n09-ib r2n08-ib r2n09-ib");
-  for (const char* text : {"n[1-", "n[]", "n[a-b]", "n[3-1]", "n[1-99999999999]", "n[1-9999999]", "n[1-]"})
+  for (const char* text : {"n[1-", "n[]", "n[a-b]", "n[3-1]", "n[1-99999999999]", "n[1-]"})
     EXPECT_EQ(joined(slurm_hosts(text)), "error") << text;
+  for (const char* text : {"n[1-9999999]", "n[1-1048577]", "n[1-6,7-1400000]", "r[1-1025]n[1-1024]"})
+    EXPECT_TRUE(slurm_hosts(text).status().text().ends_with("' are more than 1048576 hosts, and no job has more ranks"))
+        << text << ": " << slurm_hosts(text).status().text();
 }
 
 TEST(Slurm, Counts) {
@@ -66,6 +69,12 @@ TEST_F(AllocationTest, OfSlurm) {
   EXPECT_EQ(shown(), "Slurm allocation (SLURM_JOB_NODELIST) n1,n2,n3");
   ::setenv("SLURM_TASKS_PER_NODE", "4(x2),1", 1);
   EXPECT_EQ(shown(), "Slurm allocation (SLURM_JOB_NODELIST) n1:4,n2:4,n3:1");
+  for (const auto& [counts, hosts] : {std::pair("4", 1), {"4(x2)", 2}, {"4(x4)", 4}, {"4(x2),1,1", 4}}) {
+    ::setenv("SLURM_TASKS_PER_NODE", counts, 1);
+    EXPECT_EQ(shown(), fmt::format("error: SLURM_TASKS_PER_NODE: '{}' has numbers for {} hosts, and SLURM_JOB_NODELIST "
+                                   "names 3; --host or --hostfile names the hosts instead",
+                                   counts, hosts));
+  }
   ::setenv("SLURM_TASKS_PER_NODE", "many", 1);
   EXPECT_EQ(shown(), "error: SLURM_TASKS_PER_NODE: 'many' is damaged; --host or --hostfile names the hosts instead");
   ::setenv("SLURM_JOB_NODELIST", "-oProxyCommand=x", 1);
@@ -75,6 +84,12 @@ TEST_F(AllocationTest, OfSlurm) {
 TEST_F(AllocationTest, OfLsf) {
   ::setenv("LSB_MCPU_HOSTS", "h1 4 h2 2 ", 1);
   EXPECT_EQ(shown(), "LSF allocation (LSB_MCPU_HOSTS) h1:4,h2:2");
+  ::setenv("LSB_MCPU_HOSTS", "h1 0 h2 2", 1);
+  EXPECT_EQ(shown(), "LSF allocation (LSB_MCPU_HOSTS) h2:2");
+  ::setenv("LSB_MCPU_HOSTS", "ha 2 hb", 1);
+  EXPECT_EQ(shown(),
+            "error: LSB_MCPU_HOSTS: 'ha 2 hb' has no number of slots behind host hb; "
+            "--host or --hostfile names the hosts instead");
 }
 
 TEST_F(AllocationTest, OfPbs) {

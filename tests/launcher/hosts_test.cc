@@ -27,13 +27,27 @@ TEST(HostList, NamesAndSlots) {
 }
 
 TEST(HostList, Mistakes) {
-  for (const char* text : {"", ",", "h1,", "h1:", "h1:0", "h1:-1", "h1:4x", "h1:99999999999", "-oProxyCommand=x",
-                           "h1;reboot", "h 1", "fd00::1", "[fd00::1", "[fd00::1]4", "h1:$(x)"}) {
+  for (const char* text : {"", ",", "h1,", "h1:", "h1:-1", "h1:4x", "h1:99999999999", "-oProxyCommand=x", "h1;reboot",
+                           "h 1", "fd00::1", "[fd00::1", "[fd00::1]4", "h1:$(x)"}) {
     const auto hosts = parse_host_list(text);
     ASSERT_FALSE(hosts.ok()) << text;
     EXPECT_EQ(hosts.status().code(), IBCOLL_ERR_INVALID_ARGUMENT);
     EXPECT_TRUE(hosts.status().text().starts_with("--host ")) << hosts.status().text();
   }
+}
+
+TEST(HostList, AHostWithoutSlotsTakesNoRank) {
+  EXPECT_EQ(shown(parse_host_list("h1:0,h2:2,h3")), "h2=2 h3");
+  EXPECT_EQ(shown(parse_host_list("h1:0,h1,h2")), "h1=1 h2=1");
+  EXPECT_EQ(shown(parse_host_list("h1:0")), "error: --host h1:0: no host has a slot");
+  EXPECT_EQ(shown(parse_hostfile("h1 slots=0\nh2 slots=0 max_slots=2\nh3 slots=1\n", "f")), "h3=1");
+  EXPECT_EQ(shown(parse_hostfile("h1:0\n", "f")), "error: f: no host has a slot");
+  EXPECT_EQ(shown(parse_hostfile("h1 max_slots=0\n", "f")), "error: f:1: '0' is not a number of ranks");
+}
+
+TEST(HostList, CapitalsMakeNoOtherHost) {
+  EXPECT_EQ(shown(parse_host_list("Node-1:2,node-1,NODE-1.example.org")), "Node-1=3 NODE-1.example.org=1");
+  EXPECT_EQ(shown(parse_host_list("Me@h,me@h,me@H")), "Me@h=1 me@h=2") << "users are others";
 }
 
 TEST(Hostfile, LinesAndComments) {

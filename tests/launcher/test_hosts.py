@@ -71,7 +71,7 @@ class HostFiles(JobTest):
         return str(path)
 
     def test_mistakes_name_file_and_line(self):
-        for text, line, about in (("h1\nh2:x\n", 2, "'x' is not a number of ranks"), ("h1 slots=0", 1, "not a number"),
+        for text, line, about in (("h1\nh2:x\n", 2, "'x' is not a number of ranks"), ("h1 slots=-1", 1, "not a number"),
                                   ("# c\n\nh1\nh1 max_slots=x\n", 4, "not a number"), ("-oProxyCommand=x\n", 1, "not a host name"),
                                   ("h1 four\n", 1, "expected HOST"), ("\xffh1\n", 1, "not a host name")):
             path = self.hostfile(text)
@@ -126,6 +126,9 @@ class HostFiles(JobTest):
         path = self.hostfile("localhost slots=2 # here\n")
         code, output, errors = self.run_job("--hostfile", path, "--rsh", "/no/such/shell", tool(PROBE))
         self.assertEqual((code, output.count("of 2 node '' local ibcoll_run: ok\n"), errors), (0, 2, ""))
+        for name in {"LOCALHOST", "LocalHost", socket.gethostname().upper(), socket.gethostname().title()}:
+            self.assertEqual(self.run_job("--host", f"no-such-host:0,{name}:2", "--rsh", "/no/such/shell", "echo", "x"),
+                             (0, "x\nx\n", ""), name)
 
 
 class RemoteHosts(RemoteJobTest):

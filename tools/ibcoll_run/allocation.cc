@@ -25,6 +25,11 @@ Status damaged(std::string_view text) {
   return error(IBCOLL_ERR_INVALID_ARGUMENT, "'{}' is damaged", text.substr(0, 80));
 }
 
+Status too_many(std::string_view text) {
+  return error(IBCOLL_ERR_INVALID_ARGUMENT, "'{}' are more than {} hosts, and no job has more ranks",
+               text.substr(0, 80), kMostHosts);
+}
+
 // Cuts at commas outside of brackets.
 std::vector<std::string_view> pieces(std::string_view list) {
   std::vector<std::string_view> found;
@@ -46,16 +51,18 @@ Status add_range(std::string_view range, std::vector<std::string>& texts) {
   const std::string_view high = low.size() < range.size() ? range.substr(low.size() + 1) : low;
   const std::optional<int> first = number_in(low);
   const std::optional<int> last = number_in(high);
-  if (!first || !last || *last < *first || static_cast<size_t>(*last - *first) >= kMostHosts) return damaged(range);
+  if (!first || !last || *last < *first) return damaged(range);
+  if (static_cast<size_t>(*last - *first) + texts.size() >= kMostHosts) return too_many(range);
   for (int number = *first; number <= *last; ++number) texts.push_back(fmt::format("{:0{}}", number, low.size()));
   return {};
 }
 
-// One piece: "rack[1-2]n[01-04]"; what the first bracket stands for before what the second does.
-Status expand(std::string_view piece, const std::string& before, std::vector<std::string>& hosts) {
+// One piece of `list`: "rack[1-2]n[01-04]"; what the first bracket stands for before what the second does.
+Status expand(std::string_view list, std::string_view piece, const std::string& before,
+              std::vector<std::string>& hosts) {
   const size_t open = piece.find('[');
   if (open == std::string_view::npos) {
-    if (hosts.size() >= kMostHosts) return damaged(piece);
+    if (hosts.size() >= kMostHosts) return too_many(list);
     hosts.push_back(before + std::string(piece));
     return {};
   }
@@ -66,7 +73,7 @@ Status expand(std::string_view piece, const std::string& before, std::vector<std
     if (Status status = add_range(range, texts); !status.ok()) return status;
   const std::string_view stem = piece.substr(0, open);
   for (const std::string& text : texts) {
-    Status status = expand(piece.substr(close + 1), fmt::format("{}{}{}", before, stem, text), hosts);
+    Status status = expand(list, piece.substr(close + 1), fmt::format("{}{}{}", before, stem, text), hosts);
     if (!status.ok()) return status;
   }
   return {};
@@ -98,8 +105,13 @@ Result<Allocation> slurm(const char* name, const char* list) {
   if (counts_text != nullptr) {
     const Result<std::vector<int>> counts = slurm_counts(counts_text);
     if (!counts.ok()) return in_variable(counts_name, counts.status());
-    for (size_t i = 0; i < std::min(counts.value().size(), entries->size()); ++i)
-      entries.value()[i].slots = counts.value()[i];
+    const size_t given = counts.value().size();
+    if (given != hosts->size()) {
+      return in_variable(counts_name,
+                         error(IBCOLL_ERR_INVALID_ARGUMENT, "'{}' has numbers for {} hosts, and {} names {}",
+                               std::string_view(counts_text).substr(0, 80), given, name, hosts->size()));
+    }
+    for (size_t i = 0; i < std::min(given, entries->size()); ++i) entries.value()[i].slots = counts.value()[i];
   }
   return Allocation{fmt::format("Slurm allocation ({})", name), std::move(entries.value())};
 }
@@ -117,7 +129,10 @@ Result<Allocation> lsf(const char* name, const char* list) {
   std::istringstream words(list);
   std::string text;
   for (std::string host, slots; words >> host;) {
-    words >> slots;
+    if (!(words >> slots)) {
+      return in_variable(name, error(IBCOLL_ERR_INVALID_ARGUMENT, "'{}' has no number of slots behind host {}",
+                                     std::string_view(list).substr(0, 80), std::string_view(host).substr(0, 80)));
+    }
     text += fmt::format("{} slots={}\n", host, slots);
   }
   Result<std::vector<HostEntry>> hosts = parse_hostfile(text, name);
@@ -130,7 +145,7 @@ Result<Allocation> lsf(const char* name, const char* list) {
 Result<std::vector<std::string>> slurm_hosts(std::string_view list) {
   std::vector<std::string> hosts;
   for (const std::string_view piece : pieces(list))
-    if (Status status = expand(piece, "", hosts); !status.ok()) return status;
+    if (Status status = expand(list, piece, "", hosts); !status.ok()) return status;
   return hosts;
 }
 

@@ -21,10 +21,10 @@ std::string_view trim(std::string_view text) {
 // For messages: a file that is no host file may be one line of many megabytes.
 std::string_view beginning(std::string_view text) { return text.substr(0, 80); }
 
-Result<int> parse_slots(std::string_view text) {
+Result<int> parse_slots(std::string_view text, int least) {
   int slots = 0;
   const auto [rest, reason] = std::from_chars(text.data(), text.data() + text.size(), slots);
-  if (reason != std::errc() || rest != text.data() + text.size() || slots < 1 ||
+  if (reason != std::errc() || rest != text.data() + text.size() || slots < least ||
       slots > static_cast<int>(rendezvous::kMaxRanks)) {
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "'{}' is not a number of ranks", beginning(text));
   }
@@ -68,7 +68,7 @@ Result<HostEntry> parse_entry(std::string_view text) {
   if (Status status = check_name(name); !status.ok()) return status;
   entry.name = name;
   if (slots) {
-    const Result<int> number = parse_slots(*slots);
+    const Result<int> number = parse_slots(*slots, 0);
     if (!number.ok()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "host {}: {}", name, number.status().text());
     entry.slots = number.value();
   }
@@ -96,7 +96,7 @@ Result<HostEntry> parse_line(std::string_view line) {
     if (name == "slots") field = &entry->slots;
     if (name == "max_slots" || name == "max-slots") field = &entry->max_slots;
     if (field == nullptr || field->has_value()) return malformed();
-    const Result<int> number = parse_slots(word.substr(equals + 1));
+    const Result<int> number = parse_slots(word.substr(equals + 1), field == &entry->slots ? 0 : 1);
     if (!number.ok()) return number.status();
     *field = number.value();
   }
@@ -111,7 +111,7 @@ Result<HostEntry> parse_line(std::string_view line) {
 class Mentions {
  public:
   void add(const HostEntry& entry) {
-    const auto [place, is_new] = places_.try_emplace(entry.name, hosts_.size());
+    const auto [place, is_new] = places_.try_emplace(without_case(entry.name), hosts_.size());
     if (is_new) {
       hosts_.push_back({entry.name, {}, {}});
       bare_.push_back(0);
@@ -124,11 +124,13 @@ class Mentions {
   }
 
   // Where one host stands there several times, as in the node file of PBS, every mention without a number is a slot.
+  // A host with 0 slots takes no rank, however many there are.
   std::vector<HostEntry> hosts() {
     for (size_t i = 0; repeated_ && i < hosts_.size(); ++i)
       if (bare_[i] > 0) hosts_[i].slots = hosts_[i].slots.value_or(0) + bare_[i];
     for (HostEntry& host : hosts_)
       if (host.max_slots && host.slots) host.max_slots = std::max(*host.max_slots, *host.slots);
+    std::erase_if(hosts_, [](const HostEntry& host) { return host.slots == 0; });
     return std::move(hosts_);
   }
 
@@ -141,6 +143,13 @@ class Mentions {
 
 }  // namespace
 
+std::string without_case(std::string name) {
+  const size_t at = name.find('@');
+  for (size_t i = at == std::string::npos ? 0 : at; i < name.size(); ++i)
+    if (name[i] >= 'A' && name[i] <= 'Z') name[i] = static_cast<char>(name[i] - 'A' + 'a');
+  return name;
+}
+
 Result<std::vector<HostEntry>> parse_host_list(std::string_view text) {
   Mentions mentions;
   for (size_t begin = 0; begin <= text.size();) {
@@ -150,12 +159,14 @@ Result<std::vector<HostEntry>> parse_host_list(std::string_view text) {
     mentions.add(entry.value());
     begin = end + 1;
   }
-  return mentions.hosts();
+  std::vector<HostEntry> hosts = mentions.hosts();
+  if (hosts.empty()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "--host {}: no host has a slot", text);
+  return hosts;
 }
 
 Result<std::vector<HostEntry>> parse_hostfile(std::string_view content, std::string_view path) {
   Mentions mentions;
-  int number = 0;
+  int number = 0, number_of_hosts = 0;
   for (size_t begin = 0; begin < content.size();) {
     const size_t end = std::min(content.find('\n', begin), content.size());
     std::string_view line = content.substr(begin, end - begin);
@@ -166,9 +177,11 @@ Result<std::vector<HostEntry>> parse_hostfile(std::string_view content, std::str
     Result<HostEntry> entry = parse_line(line);
     if (!entry.ok()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}:{}: {}", path, number, entry.status().text());
     mentions.add(entry.value());
+    ++number_of_hosts;
   }
   std::vector<HostEntry> hosts = mentions.hosts();
-  if (hosts.empty()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: no host in it", path);
+  if (hosts.empty())
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: no host {}", path, number_of_hosts == 0 ? "in it" : "has a slot");
   return hosts;
 }
 

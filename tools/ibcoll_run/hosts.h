@@ -17,7 +17,11 @@ struct HostEntry {
   std::optional<int> max_slots;  // ranks that it takes where more are wanted than the slots; none: any number
 };
 
-// "h1:4,h2:4,[fd00::1]:2". "h1,h1" is "h1:2". INVALID_ARGUMENT names the entry that is wrong.
+// A host's name in small letters, as names that differ in capitals alone are the same host. Not the user before the @.
+std::string without_case(std::string name);
+
+// "h1:4,h2:4,[fd00::1]:2". "h1,h1" is "h1:2". A host with 0 slots is left out. INVALID_ARGUMENT names the entry that is
+// wrong.
 Result<std::vector<HostEntry>> parse_host_list(std::string_view text);
 
 // One host a line: `h1`, `h1:4`, `h1 slots=4` or `h1 slots=4 max_slots=8`, or one line for each slot; # starts a

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "bootstrap/rendezvous_protocol.h"
 #include "tools/ibcoll_run/allocation.h"
@@ -23,7 +24,9 @@ std::string own_host_name() {
 
 // Of two names of which one has no domain, the first parts count: node lists of batch systems and gethostname() differ
 // so.
-bool same_name(const std::string& one, const std::string& other) {
+bool same_name(std::string one, std::string other) {
+  one = without_case(std::move(one));
+  other = without_case(std::move(other));
   if (one == other) return true;
   const bool numeric = one.find_first_not_of("0123456789.:") == std::string::npos;
   const size_t dot = one.find('.');
@@ -59,7 +62,7 @@ int default_ranks(const Options& options) {
 }  // namespace
 
 bool is_this_machine(const std::string& host) {
-  return host == "localhost" || host == "127.0.0.1" || host == "::1" || same_name(host, own_host_name());
+  return without_case(host) == "localhost" || host == "127.0.0.1" || host == "::1" || same_name(host, own_host_name());
 }
 
 Result<std::vector<HostRanks>> place_job(const Options& options) {
