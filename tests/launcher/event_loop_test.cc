@@ -77,6 +77,23 @@ TEST_F(EventLoopTest, TimersGoOffOnceAndInOrder) {
   EXPECT_EQ(order, "abc");
 }
 
+TEST_F(EventLoopTest, ATimerThatIsPostponedGoesOffLater) {
+  std::string order;
+  loop_.after(2ms, [&] { order += "a"; });
+  loop_.after(30ms, [&] { order += "b"; });
+  const EventLoop::TimerId postponed = loop_.after(1ms, [&] { order += "c"; });
+  const EventLoop::TimerId cancelled = loop_.after(1ms, [&] { order += "x"; });
+  loop_.postpone(postponed, 30ms);
+  loop_.postpone(cancelled, 5ms);
+  loop_.cancel(cancelled);
+  loop_.postpone(cancelled, 1ms);
+  loop_.postpone(0, 1ms);
+  while (order.size() < 3) ASSERT_TRUE(loop_.run_once().ok());
+  EXPECT_EQ(order, "abc");
+  loop_.postpone(postponed, 1ms);
+  EXPECT_FALSE(runs_until([&] { return order.size() > 3; }, 20ms));
+}
+
 // To cancel a timer that has gone off changes nothing, whatever came into its place.
 TEST_F(EventLoopTest, ATimerThatWentOffIsForgotten) {
   for (int round = 0; round < 10; ++round) {

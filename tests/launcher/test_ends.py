@@ -335,6 +335,25 @@ class TimeLimit(JobTest):
             self.assertIn(f"--timeout: '{seconds}' is not a number of seconds above 0", errors)
             self.assertLess(len(errors), 160)
 
+    def stopped_for_longer_than_its_limit(self, seconds, program):
+        """The exit code of a job that goes on then; 124 as well where the machine is too slow to stop it before."""
+        gate = self.folder / "gate"
+        for file in self.folder.iterdir():
+            file.unlink()
+        with self.started("-n", 2, "--timeout", seconds, "sh", "-c", program) as job:
+            wait_until(lambda: (self.folder / "ready").exists() or job.poll() is not None)
+            job.send_signal(signal.SIGTSTP)
+            wait_until(lambda: state(job.pid) == "T" or job.poll() is not None)
+            time.sleep(1.5 * seconds)
+            gate.touch()
+            job.send_signal(signal.SIGCONT)
+            return job.wait(SOON)
+
+    def test_does_not_count_the_time_that_a_job_was_stopped(self):
+        program = f"touch {self.folder}/ready; while ! [ -e {self.folder}/gate ]; do sleep 0.05; done"
+        self.assertIn(0, (self.stopped_for_longer_than_its_limit(seconds, program) for seconds in longer_and_longer(1)))
+        self.assertEqual(self.stopped_for_longer_than_its_limit(1, f"touch {self.folder}/ready; exec sleep 1000"), 124, "what is left of it counts")
+
     def test_with_ranks_that_ignore_the_request(self):
         code, _, _ = self.run_job("-n", 2, "--timeout", 0.5, "sh", "-c", "trap '' TERM; while :; do sleep 0.1; done")
         self.assertEqual(code, 124)

@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace ibcoll::run {
 
@@ -56,6 +57,14 @@ void EventLoop::cancel(TimerId id) {
   if (place == places_.end()) return;
   timers_.erase(place->second);
   places_.erase(place);
+}
+
+void EventLoop::postpone(TimerId id, Clock::duration by) {
+  const auto place = places_.find(id);
+  if (place == places_.end()) return;
+  auto timer = timers_.extract(place->second);
+  timer.key() += by;
+  place->second = timers_.insert(std::move(timer));
 }
 
 int EventLoop::milliseconds_to_next_timer() const {

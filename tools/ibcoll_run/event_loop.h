@@ -33,6 +33,8 @@ class EventLoop {
 
   TimerId after(std::chrono::duration<double> delay, OnTime on_time);
   void cancel(TimerId id);
+  // It goes off so much later. Nothing where it went off or was cancelled.
+  void postpone(TimerId id, Clock::duration by);
 
   // Waits for the next event or timer and calls back.
   Status run_once();

@@ -100,7 +100,7 @@ void Job::say(std::string_view text) { error_output_->write(kLauncher, fmt::form
 int Job::run() {
   unfinished_hosts_ = hosts_.size();
   if (options_.timeout > 0) {
-    loop_.after(std::chrono::duration<double>(options_.timeout), [this] {
+    time_limit_ = loop_.after(std::chrono::duration<double>(options_.timeout), [this] {
       end_job(kTimeoutExitCode,
               fmt::format("the job has not ended within {} s (--timeout); ending it", options_.timeout));
     });
@@ -259,6 +259,14 @@ void Job::resize_terminals() {
   for (const HostEntry& entry : hosts_) entry.host->resize(size.ws_row, size.ws_col);
 }
 
+// Until SIGCONT, which is then passed on. The job's time stands still meanwhile.
+void Job::suspend() {
+  signal_all(SIGTSTP);
+  const EventLoop::Clock::time_point begin = EventLoop::Clock::now();
+  ::raise(SIGSTOP);
+  loop_.postpone(time_limit_, EventLoop::Clock::now() - begin);
+}
+
 void Job::signal_all(int number) {
   for (const HostEntry& entry : hosts_) entry.host->signal(number);
 }
@@ -305,9 +313,7 @@ void Job::on_signal(int number) {
     case SignalPolicy::Action::kAsk:
       return ask();
     case SignalPolicy::Action::kSuspend:
-      signal_all(SIGTSTP);
-      ::raise(SIGSTOP);
-      return;
+      return suspend();
     case SignalPolicy::Action::kKill:
       end_job(128 + number, "interrupted twice; killing the job");
       signal_all(SIGKILL);

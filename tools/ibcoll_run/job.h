@@ -65,6 +65,7 @@ class Job : public HostEvents {
   void finish(HostEntry& entry);
   HostEntry& entry_of(const Host& host);
   void resize_terminals();
+  void suspend();
   void signal_all(int number);
   void ask();
   void say_who_is_late();
@@ -87,6 +88,7 @@ class Job : public HostEvents {
   UniqueFd signals_;
   SignalPolicy signal_policy_;
   Patience patience_;
+  EventLoop::TimerId time_limit_ = 0;  // of --timeout
   size_t unfinished_hosts_ = 0;
   size_t unended_ranks_ = 0;  // those that have not started yet, too
   bool failed_ = false;       // a rank exited with an error; ends the job unless a better reason shows first

@@ -58,7 +58,8 @@ void declare(CLI::App& app, ProgramOptions& options) {
   app.add_option("--wdir", options.folder, "working directory of the ranks; default: this one")
       ->type_name("FOLDER")
       ->check(not_blank);
-  app.add_option("-x", options.exports, "set a variable for the ranks, or hand on one of here; may be repeated")
+  app.add_option("-x", options.exports,
+                 "set a variable for the ranks of this program, or hand on one of here; may be repeated")
       ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);
 }
