@@ -2,6 +2,7 @@
 """How jobs end: exit codes, dead ranks, signals, time limits."""
 
 import ctypes
+import errno
 import os
 import re
 import select
@@ -394,6 +395,15 @@ class Limits(JobTest):
         self.assertEqual(code, 1)
         self.assertRegex(errors, r"\Aibcoll_run: host \S+: --bind-to: hwloc cannot read the machine's topology "
                                  r"\(sched_getaffinity is refused; by a seccomp filter\?\); --bind-to none binds none\n\Z")
+
+    def test_a_sandbox_without_the_ends_of_processes(self):
+        for reason in (errno.EPERM, errno.ENOSYS):
+            code, _, errors = self.run_job("-n", 2, "sleep", 1000, seconds=SOON,
+                                           preexec_fn=lambda why=reason: refuse_system_call(SYSTEM_CALLS["pidfd_open"], why))
+            self.assertEqual(code, 1)
+            self.assertRegex(errors, r"\Aibcoll_run: host \S+: rank 0: pidfd_open: (Operation not permitted|Function not "
+                                     r"implemented); Linux 5\.3 or newer is needed, and a container's seccomp filter has to "
+                                     r"allow the call\n\Z")
 
     def test_low_limit_of_open_files(self):
         command = f"ulimit -S -n 64; {tool('ibcoll_run')} -n 40 sh -c 'ulimit -S -n'"

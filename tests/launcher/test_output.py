@@ -93,11 +93,34 @@ class Lines(JobTest):
                                        "head -c 60000 /dev/zero | tr '\\0' a; echo last words; exit 9")
         self.assertEqual((code, len(output), output[-11:]), (9, 60011, "last words\n"))
 
+    LEFT = r"\Aibcoll_run: host \S+: %s left processes behind that still have the output open 2 s after .* lost\. .*\n\Z"
+
     def test_a_child_that_holds_the_output_open(self):
         begin = time.monotonic()
-        code, output, _ = self.run_job("-n", 2, "sh", "-c", "setsid sleep 90 & echo done")
+        code, output, errors = self.run_job("-n", 2, "sh", "-c", "setsid sleep 90 & echo done")
         self.assertEqual((code, output), (0, "done\n" * 2))
+        self.assertRegex(errors, self.LEFT % "ranks 0-1")
         self.assertLess(time.monotonic() - begin, SOON)
+
+    def test_children_have_a_moment_after_the_end_of_their_rank(self):
+        program = "[ $IBCOLL_RUN_RANK = 1 ] || { (echo first; sleep 0.7; echo second; exec sleep 1000) & }"
+        outputs = set()
+        for _ in range(10):  # on a busy machine it is late for it
+            code, output, errors = self.run_job("-n", 2, "sh", "-c", program)
+            self.assertEqual(code, 0)
+            self.assertRegex(errors, self.LEFT % "rank 0")
+            outputs.add(output)
+            if output == "first\nsecond\n":
+                return
+        self.fail(outputs)
+
+    def test_children_that_end_in_time_are_not_worth_a_word(self):
+        for _ in range(10):
+            code, output, errors = self.run_job("-n", 2, "sh", "-c", "(sleep 0.3; echo late) &")
+            self.assertEqual(code, 0)
+            if errors == "":
+                break
+        self.assertEqual((output, errors), ("late\n" * 2, ""))
 
 
 # Two ranks that take turns. What one writes wakes the launcher, which has read it when it sleeps again; then the other

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "tools/ibcoll_run/exchange.h"
 #include "tools/ibcoll_run/process_scan.h"
 #include "tools/ibcoll_run/rank_environment.h"
 
@@ -19,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // How long output is waited for after all ranks ended, when something they started still holds it open.
-constexpr auto kStreamPatience = 500ms;
+constexpr auto kStreamPatience = 2s;
 constexpr auto kSecondLook = 50ms;
 constexpr int kMistake = 2;  // exit code
 
@@ -231,6 +232,7 @@ void Agent::finish_when_done() {
 void Agent::end_streams_that_others_hold() {
   patience_ = 0;
   if (paused_) return finish_when_done();  // whoever takes our output is slow: later
+  say_what_is_left();
   for (Rank& rank : ranks_) ::kill(-rank.process.pid, SIGKILL);
   for (Rank& rank : ranks_) {
     for (const int stream : {1, 2}) {
@@ -243,7 +245,21 @@ void Agent::end_streams_that_others_hold() {
   }
 }
 
+// Not where the job is being ended: what ranks started ends with it.
+void Agent::say_what_is_left() {
+  if (told_to_end_) return;
+  std::vector<int> numbers;
+  for (const Rank& rank : ranks_)
+    if (rank.process.output || rank.process.error_output) numbers.push_back(rank.number);
+  events_.host_says(*this,
+                    fmt::format("rank{} {} left processes behind that still have the output open {} s after the "
+                                "ranks here have ended; these are killed, and what they have not written is lost. "
+                                "A rank should wait for what it starts",
+                                numbers.size() == 1 ? "" : "s", rank_list(numbers), kStreamPatience.count()));
+}
+
 void Agent::signal(int number) {
+  told_to_end_ = told_to_end_ || number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGKILL;
   for (const Rank& rank : ranks_) {
     if (rank.process.pid > 0) ::kill(-rank.process.pid, number);
   }

@@ -71,14 +71,30 @@ struct ChildWords {
   report(settings, start, ExecFailure::kExecute);
 }
 
+// What to try where pidfd_open() fails.
+const char* advice_for(int reason) {
+  switch (reason) {
+    case EMFILE:
+      return "raise the limit of open files (ulimit -n)";
+    case ENFILE:
+      return "the machine has too many open files (/proc/sys/fs/file-max)";
+    case ENOSYS:
+    case EPERM:
+    case EACCES:
+      return "Linux 5.3 or newer is needed, and a container's seccomp filter has to allow the call";
+    default:
+      return "it is needed to notice the ends of ranks";
+  }
+}
+
 }  // namespace
 
 Result<UniqueFd> open_process(pid_t pid) {
   // Not pidfd_open(): the header of glibc 2.36 declares it without C linkage.
   UniqueFd descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (descriptor) return descriptor;
-  return error(IBCOLL_ERR_SYSTEM, "pidfd_open: {}; {}", std::strerror(errno),
-               errno == ENOSYS ? "Linux 5.3 or newer is needed" : "raise the limit of open files (ulimit -n)");
+  const int reason = errno;
+  return error(IBCOLL_ERR_SYSTEM, "pidfd_open: {}; {}", std::strerror(reason), advice_for(reason));
 }
 
 std::optional<RankExit> RankProcess::exit_status() const {
