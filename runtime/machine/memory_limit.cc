@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/machine/memory_limit.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -42,6 +45,14 @@ uint64_t memory_left_in(const std::string& root, const std::string& path, bool v
     }
     if (length == 0) return least;
   }
+}
+
+uint64_t address_space_left() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kNone;
+  const uint64_t mapped =
+      number_in("/proc/self/statm", 0) * static_cast<uint64_t>(std::max(0L, ::sysconf(_SC_PAGESIZE)));
+  return limit.rlim_cur - std::min<uint64_t>(limit.rlim_cur, mapped);
 }
 
 uint64_t memory_left() {

@@ -16,4 +16,7 @@ uint64_t memory_left();
 // free.
 uint64_t memory_left_in(const std::string& root, const std::string& path, bool version_2);
 
+// Bytes that `ulimit -v` still allows this process to map; UINT64_MAX where there is no limit.
+uint64_t address_space_left();
+
 }  // namespace ibcoll

@@ -217,6 +217,7 @@ Result<std::unique_ptr<Segment>> Segment::receive(const std::string& name, uint6
   if (!fd.ok()) return fd.status();
   std::unique_ptr<Segment> segment(new Segment(fd.value(), ranks, ring_bytes));
   if (Status status = segment->map(); !status.ok()) return status;
+  if (Status status = segment->find_unit(); !status.ok()) return status;
   return segment;
 }
 

@@ -17,6 +17,7 @@ class Heap {
   // Memory of [0, bytes). Nothing that is given out lies across a multiple of `unit` bytes, unless it begins at one.
   // Called once, before any other process sees it.
   void prepare(uint64_t bytes, uint64_t unit) noexcept;
+  uint64_t unit() const noexcept { return unit_; }
   // The offset of `bytes` bytes that nobody else uses. NO_MEMORY; TIMEOUT when another rank holds the lock, stopped
   // perhaps; SYSTEM: something has written here that should not.
   Result<uint64_t> take(uint64_t bytes) noexcept;

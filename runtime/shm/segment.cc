@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -19,6 +20,13 @@ namespace {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 // What a node can do with; the file is larger where files may be.
 constexpr uint64_t kLeastHeap = uint64_t{64} << 20;
+constexpr uint64_t kLeastUnit = uint64_t{8} << 20;
+
+// Where address space is scarce (ulimit -v), a small part of what is left: the program wants some, and so does UCX.
+uint64_t unit_for_this_process() {
+  constexpr uint64_t kPart = 8;
+  return std::clamp(std::bit_floor(address_space_left() / kPart), kLeastUnit, kUnit);
+}
 
 }  // namespace
 
@@ -58,7 +66,8 @@ Result<std::unique_ptr<Segment>> Segment::create(int ranks, uint64_t ring_bytes)
   if (Status status = segment->check_limit(segment->pairs_start_); !status.ok()) return status;
   if (Status status = segment->allocate_pages(0, segment->pairs_start_); !status.ok()) return status;
   if (Status status = segment->map(); !status.ok()) return status;
-  segment->header().heap.prepare(segment->heap_size_, kUnit);
+  segment->header().heap.prepare(segment->heap_size_, unit_for_this_process());
+  if (Status status = segment->find_unit(); !status.ok()) return status;
   return segment;
 }
 
@@ -70,7 +79,6 @@ Status Segment::map() {
       static_cast<uint64_t>(file.st_size) < heap_start_ + kLeastHeap)
     return error(IBCOLL_ERR_SYSTEM, "shm: what was handed over as this node's segment is not one of this job");
   heap_size_ = std::min(static_cast<uint64_t>(file.st_size) - heap_start_, kHeapBytes);
-  units_.resize((heap_size_ + kUnit - 1) / kUnit);
   chunks_mapped_.resize(heap_size_ / kChunk);
   Result<std::byte*> base = take_addresses(heap_start_);
   if (!base.ok()) return base.status();
@@ -79,6 +87,19 @@ Status Segment::map() {
   infos_ = reinterpret_cast<RankInfo*>(base_ + whole_pages(sizeof(Header)));
   may_copy_ = reinterpret_cast<std::atomic<uint8_t>*>(infos_ + ranks_);
   open_ = may_copy_ + ranks_ * ranks_;
+  return {};
+}
+
+// What the rank that made the segment has chosen.
+Status Segment::find_unit() {
+  const uint64_t unit = header().heap.unit();
+  if (!std::has_single_bit(unit) || unit < kLeastUnit || unit > kUnit)
+    return error(IBCOLL_ERR_SYSTEM,
+                 "shm: what was handed over as this node's segment is spoiled: its heap has units of "
+                 "{} bytes",
+                 unit);
+  unit_shift_ = std::countr_zero(unit);
+  units_.resize((heap_size_ + unit - 1) / unit);
   return {};
 }
 

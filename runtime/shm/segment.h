@@ -33,8 +33,10 @@ namespace ibcoll::shm {
 
 constexpr uint64_t kSegmentPage = 4096;         // bytes; what the heap is given out in
 constexpr uint64_t kChunk = uint64_t{2} << 20;  // bytes, one huge page; what the heap gets its memory in
-constexpr uint64_t kUnit = uint64_t{1} << 30;   // bytes of address space that a process takes for the heap at a time
-constexpr uint64_t kHeapBytes = 64 * kUnit;     // at most; memory only as it is used
+// Bytes of address space that a process takes for the heap at a time, where it has plenty. What lies in one such unit
+// stays where it is mapped, and a window within one takes no further call to get addresses.
+constexpr uint64_t kUnit = uint64_t{1} << 30;
+constexpr uint64_t kHeapBytes = 64 * kUnit;  // at most; memory only as it is used
 
 constexpr uint64_t round_up(uint64_t unit, uint64_t bytes) { return (bytes + unit - 1) / unit * unit; }
 constexpr uint64_t whole_pages(uint64_t bytes) { return round_up(kSegmentPage, bytes); }
@@ -119,7 +121,8 @@ class Segment {
   void release(uint64_t offset, uint64_t bytes) noexcept;
   uint64_t reserved() noexcept { return header().heap.used(); }
   // Of what this process has mapped.
-  std::byte* heap(uint64_t offset) noexcept { return units_[offset / kUnit] + offset % kUnit; }
+  std::byte* heap(uint64_t offset) noexcept { return units_[offset >> unit_shift_] + (offset & (unit() - 1)); }
+  uint64_t unit() const noexcept { return uint64_t{1} << unit_shift_; }
   uint64_t heap_size() const noexcept { return heap_size_; }
   // Bytes of memory that the heap has in large pieces, and of these in huge pages.
   uint64_t heap_bytes() noexcept { return count_chunks(Chunk::kPages) + huge_bytes(); }
@@ -135,6 +138,7 @@ class Segment {
   Segment(int fd, int ranks, uint64_t ring_bytes);
   Status size_to(uint64_t most);
   Status map();
+  Status find_unit();
   Result<std::byte*> take_addresses(uint64_t bytes) noexcept;
   Status map_at(std::byte* address, uint64_t offset, uint64_t bytes) noexcept;
   Status map_chunks(uint64_t first, uint64_t last) noexcept;
@@ -155,7 +159,8 @@ class Segment {
   uint64_t pairs_start_;
   uint64_t heap_start_;
   uint64_t heap_size_ = 0;
-  struct Taken {  // address space
+  int unit_shift_ = 0;  // log2 of the bytes of a unit, which is the same for all ranks of the node
+  struct Taken {        // address space
     std::byte* start;
     uint64_t bytes;
   };

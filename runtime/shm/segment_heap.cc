@@ -75,16 +75,19 @@ Result<std::byte*> Segment::map_heap(uint64_t offset, uint64_t bytes) noexcept {
   if (bytes == 0 || offset >= heap_size_ || bytes > heap_size_ - offset)
     return error(IBCOLL_ERR_INTERNAL, "shm: {} bytes at {} are not in the node's heap of {} bytes", bytes, offset,
                  heap_size_);
-  const uint64_t first = offset / kUnit, last = (offset + bytes - 1) / kUnit;
+  const uint64_t unit_bytes = unit();
+  const uint64_t first = offset / unit_bytes, last = (offset + bytes - 1) / unit_bytes;
   bool contiguous = units_[first] != nullptr;
-  for (uint64_t unit = first; unit < last; ++unit) contiguous = contiguous && units_[unit + 1] == units_[unit] + kUnit;
+  for (uint64_t unit = first; unit < last; ++unit)
+    contiguous = contiguous && units_[unit + 1] == units_[unit] + unit_bytes;
   if (!contiguous) {
-    Result<std::byte*> start = take_addresses(std::min((last + 1 - first) * kUnit, heap_size_ - first * kUnit));
+    Result<std::byte*> start =
+        take_addresses(std::min((last + 1 - first) * unit_bytes, heap_size_ - first * unit_bytes));
     if (!start.ok()) return start;
-    for (uint64_t unit = first; unit <= last; ++unit) units_[unit] = *start + (unit - first) * kUnit;
+    for (uint64_t unit = first; unit <= last; ++unit) units_[unit] = *start + (unit - first) * unit_bytes;
     const auto chunk = chunks_mapped_.begin();
-    std::fill(chunk + static_cast<std::ptrdiff_t>(first * (kUnit / kChunk)),
-              chunk + static_cast<std::ptrdiff_t>(std::min((last + 1) * (kUnit / kChunk), chunks_mapped_.size())),
+    std::fill(chunk + static_cast<std::ptrdiff_t>(first * (unit_bytes / kChunk)),
+              chunk + static_cast<std::ptrdiff_t>(std::min((last + 1) * (unit_bytes / kChunk), chunks_mapped_.size())),
               false);
   }
   if (Status status = map_chunks(offset / kChunk, (offset + bytes - 1) / kChunk); !status.ok()) return status;
@@ -94,7 +97,7 @@ Result<std::byte*> Segment::map_heap(uint64_t offset, uint64_t bytes) noexcept {
 Status Segment::map_chunks(uint64_t first, uint64_t last) noexcept {
   for (uint64_t at = first; at <= last;) {
     uint64_t end = at;
-    while (end <= last && !chunks_mapped_[end] && (end == at || end % (kUnit / kChunk) != 0)) ++end;
+    while (end <= last && !chunks_mapped_[end] && (end == at || end % (unit() / kChunk) != 0)) ++end;
     if (end > at) {
       if (Status status = map_at(heap(at * kChunk), heap_start_ + at * kChunk, (end - at) * kChunk); !status.ok())
         return status;

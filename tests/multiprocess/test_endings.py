@@ -227,6 +227,13 @@ class SharedMemory(unittest.TestCase):
         done = ranks.run(["bash", "-c", 'ulimit -f 200000 && exec "$@"', "bash", *command])
         self.assertEqual(done.returncode, 0, ranks.story(done))
 
+    @unittest.skipIf("asan" in str(ranks.BIN) or "tsan" in str(ranks.BIN), "sanitizers have their own shadow memory")
+    def test_200_megabytes_of_address_space_are_enough(self):
+        for nodes in (1, 2):
+            command = ranks.job(4, nodes, ranks.tool("ibcoll_api_ranks"), "in_place")
+            done = ranks.run(["bash", "-c", 'ulimit -v 200000 && exec "$@"', "bash", *command])
+            self.assertEqual(done.returncode, 0, ranks.story(done))
+
     def test_a_tight_control_group(self):
         """16 ranks that all talk to each other need more than the group may have: an error, not the kernel's kill."""
         group = control_group("40M")

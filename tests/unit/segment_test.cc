@@ -181,18 +181,48 @@ TEST_F(SegmentTest, HasRoomForAThousandWindows) {
   EXPECT_EQ(segment_->map_heap(segment_->heap_size() - 4096, 8192).status().code(), IBCOLL_ERR_INTERNAL);
 }
 
-TEST_F(SegmentTest, MoreThanAUnitIsContiguous) {
-  Result<uint64_t> small = segment_->allocate(4096);
+// A window of two units and a page, beside a small one.
+void expect_a_large_window_is_contiguous(Segment& segment) {
+  const uint64_t unit = segment.unit();
+  Result<uint64_t> small = segment.allocate(4096);
   ASSERT_TRUE(small.ok());
-  *segment_->heap(*small) = std::byte(1);
-  Result<uint64_t> large = segment_->reserve(2 * kUnit + 4096);
+  *segment.heap(*small) = std::byte(1);
+  Result<uint64_t> large = segment.reserve(2 * unit + 4096);
   ASSERT_TRUE(large.ok());
-  Result<std::byte*> memory = segment_->map_heap(*large, 2 * kUnit + 4096);
+  Result<std::byte*> memory = segment.map_heap(*large, 2 * unit + 4096);
   ASSERT_TRUE(memory.ok()) << memory.status().text();
-  ASSERT_TRUE(segment_->back(*large + 2 * kUnit, 4096).ok());
-  (*memory)[2 * kUnit] = std::byte(7);
-  EXPECT_EQ(*segment_->heap(*large + 2 * kUnit), std::byte(7));
-  EXPECT_EQ(*segment_->heap(*small), std::byte(1));
+  ASSERT_TRUE(segment.back(*large + 2 * unit, 4096).ok());
+  (*memory)[2 * unit] = std::byte(7);
+  EXPECT_EQ(*segment.heap(*large + 2 * unit), std::byte(7));
+  EXPECT_EQ(*segment.heap(*small), std::byte(1));
+}
+
+TEST_F(SegmentTest, MoreThanAUnitIsContiguous) {
+  EXPECT_EQ(segment_->unit(), kUnit);
+  expect_a_large_window_is_contiguous(*segment_);
+}
+
+// As after `ulimit -v`.
+TEST(SegmentOfAProcessWithALimit, TakesAddressSpaceInSmallUnits) {
+  constexpr uint64_t kLeft = 256 * kMegabyte;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t limit = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) + kLeft;
+    const rlimit both{limit, limit};
+    EXPECT_EQ(::setrlimit(RLIMIT_AS, &both), 0);
+    Result<std::unique_ptr<Segment>> made = Segment::create(3, 4096);
+    EXPECT_TRUE(made.ok()) << made.status().text();
+    if (made.ok()) {
+      EXPECT_LE((*made)->unit(), kLeft / 8);
+      expect_a_large_window_is_contiguous(**made);
+    }
+    ::_exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 // What is cut off would be a SIGBUS for all who touch it.
