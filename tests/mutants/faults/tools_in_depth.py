@@ -178,4 +178,10 @@ FAULTS = [
           "place.offset = module.address - file->dlpi_addr;",
           "place.offset = module.address - file->dlpi_addr - file->dlpi_phdr[0].p_vaddr + 64;",
           CALL_SITES, "CallSites.test_addresses_that_are_fixed"),
+    Fault("site_of_python_is_its_binding", "runtime/machine/call_site.cc",
+          "if (is_python_binding(caller.file))", "if (!is_python_binding(caller.file))",
+          CALL_SITES, "CallSites.test_lines_of_python"),
+    Fault("trace_python_line_is_taken_for_code", "runtime/context/trace_sites.cc",
+          "if (const PythonLine* const line = find_python_line(site))", "if (const PythonLine* const line = nullptr)",
+          CALL_SITES, "CallSites.test_lines_of_python"),
 ]
