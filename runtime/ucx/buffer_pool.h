@@ -34,6 +34,7 @@ struct Buffer {
   uint32_t sequence = 0;           // of a landing
   Use use = Use::kMessage;
   uint8_t size_class = 0;
+  bool with_ucx = false;  // which has not called back yet
 
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 };
@@ -48,6 +49,11 @@ class BufferPool {
   // At least `bytes` at data(); nullptr: no memory, or more than the largest class.
   Buffer* take(size_t bytes);
   void give(Buffer* buffer);
+  // Of all that it has given out, or holds.
+  template <typename Visit>
+  void for_each(Visit visit) {
+    for (void* const memory : all_) visit(*static_cast<Buffer*>(memory));
+  }
   size_t allocated_bytes() const { return allocated_bytes_; }
 
   static constexpr size_t kLargest = 64 * 1024 + 128;

@@ -119,6 +119,9 @@ void Transport::cut(Peer& peer, ucs_status_t why) {
 }
 
 void Transport::serve_connections() {
+  if (sockets_ && sockets_->any_refused())
+    for (const int rank : sockets_->refused_ranks())
+      if (Peer* const peer = find_or_make(rank)) broken(*peer, UCS_ERR_UNREACHABLE);
   std::erase_if(cut_, [&](Peer* peer) {
     if (peer->state == Peer::State::kConnected && now() > peer->report_until) broken(*peer, peer->cut);
     return peer->state != Peer::State::kConnected;
@@ -145,7 +148,9 @@ void Transport::serve_connections() {
 void Transport::fail(Peer& peer) {
   peer.state = Peer::State::kFailed;
   processes_.remove(peer.rank);
-  if (peer.endpoint != nullptr) {
+  if (peer.endpoint != nullptr && sockets_ && !sockets_->refusal_of(peer.rank).empty()) {
+    leave_to_ucx(peer);
+  } else if (peer.endpoint != nullptr) {
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     param.flags = UCP_EP_CLOSE_FLAG_FORCE;
@@ -164,7 +169,8 @@ void Transport::report_failure(Peer& peer) {
   if (!peer.failure.empty()) return;
   // The kernel's keepalive may find it before this transport looks.
   const bool timed_out = peer.error == UCS_ERR_ENDPOINT_TIMEOUT;
-  const std::string silence = sockets_ ? sockets_->silence_of(peer.rank, timed_out) : std::string();
+  std::string silence = sockets_ ? sockets_->silence_of(peer.rank, timed_out) : std::string();
+  if (silence.empty() && sockets_) silence = sockets_->refusal_of(peer.rank);
   peer.lacks = peer.lacks && !peer.left && silence.empty();
   if (peer.lacks)
     peer.failure = fmt::format("ucx: {}", ucs_status_string(peer.error));

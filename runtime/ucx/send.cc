@@ -12,6 +12,8 @@ using namespace ucx;
 
 namespace {
 
+constexpr int kLastRounds = 1000;
+
 ucp_request_param_t request_param(unsigned flags) {
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
@@ -82,7 +84,10 @@ Transport::Posted Transport::post(Peer& peer, const Outgoing& out, Buffer* buffe
   }
   const ucs_status_ptr_t request = ucp_am_send_nbx(peer.endpoint, out.id, out.header, out.header_bytes,
                                                    out.payload.data(), out.payload.size(), &param);
-  if (request != nullptr && !UCS_PTR_IS_ERR(request)) return Posted::kPending;
+  if (request != nullptr && !UCS_PTR_IS_ERR(request)) {
+    buffer->with_ucx = true;
+    return Posted::kPending;
+  }
   give_back(buffer);
   if (request == nullptr) return Posted::kDone;
   refused(peer, UCS_PTR_STATUS(request));
@@ -98,14 +103,32 @@ void Transport::on_sent(void* request, ucs_status_t status, void* user_data) {
   auto* buffer = static_cast<Buffer*>(user_data);
   Peer& peer = *buffer->peer;
   Transport& self = *peer.transport;
-  if (buffer->use == Buffer::Use::kMessage) self.unsent_messages_.fetch_sub(1, std::memory_order_relaxed);
-  if (buffer->use == Buffer::Use::kControl) peer.control_in_flight = false;
-  // Also when the peer failed: the source is the caller's again.
-  if (buffer->use == Buffer::Use::kPut) self.put_sent(peer, buffer->token);
-  if (buffer->use == Buffer::Use::kPiece) self.piece_done(peer, buffer->whole);
+  buffer->with_ucx = false;
+  self.sent(*buffer);
   self.give_back(buffer);
   ucp_request_free(request);
   if (status != UCS_OK) self.broken(peer, status);
+}
+
+// Also when the peer failed: the source is the caller's again.
+void Transport::sent(Buffer& buffer) {
+  Peer& peer = *buffer.peer;
+  if (buffer.use == Buffer::Use::kMessage) unsent_messages_.fetch_sub(1, std::memory_order_relaxed);
+  if (buffer.use == Buffer::Use::kControl) peer.control_in_flight = false;
+  if (buffer.use == Buffer::Use::kPut) put_sent(peer, buffer.token);
+  if (buffer.use == Buffer::Use::kPiece) piece_done(peer, buffer.whole);
+}
+
+// A refused peer: what goes by a connection that was made is gone when UCX makes progress, as all is taken there. The
+// rest waits for ever for the one that was not made, and UCX reads none of it.
+void Transport::leave_to_ucx(Peer& peer) {
+  for (int i = 0; i < kLastRounds && worker_->progress(); ++i) {
+  }
+  pool_.for_each([&](Buffer& buffer) {
+    if (buffer.peer == &peer && std::exchange(buffer.with_ucx, false)) sent(buffer);
+  });
+  worker_->abandon();
+  peer.endpoint = nullptr;
 }
 
 bool Transport::send(int rank, const Note& note, std::span<const std::byte> payload) {

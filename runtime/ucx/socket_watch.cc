@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/ucx/system_calls.h"
 
 namespace ibcoll::ucx {
 namespace {
@@ -28,6 +31,11 @@ std::mutex& all_mutex() {
 std::vector<SocketWatch*>& all_watches() {
   static auto& watches = *new std::vector<SocketWatch*>;
   return watches;
+}
+// By any of them: UCX tries a hundred thousand times to send to a peer that has died.
+std::atomic<bool>& any_ever_refused() {
+  static std::atomic<bool> any = false;
+  return any;
 }
 
 }  // namespace
@@ -79,9 +87,86 @@ bool SocketWatch::cut(int rank) {
   const std::lock_guard lock(mutex_);
   adopt_locked(now());
   bool any = false;
-  for (const auto& [descriptor, socket] : sockets_)
-    if (socket.rank == rank) any = ::shutdown(descriptor, SHUT_RDWR) == 0 || any;
+  for (const auto& [descriptor, socket] : sockets_) {
+    if (socket.rank != rank) continue;
+    tcp_info info{};
+    socklen_t length = sizeof info;
+    if (connects_are_seen() && ::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
+        info.tcpi_state == TCP_SYN_SENT)
+      refuse_locked(rank, socket.peer, ETIMEDOUT);
+    any = ::shutdown(descriptor, SHUT_RDWR) == 0 || any;
+  }
   return any;
+}
+
+// Other connections to the rank go as well: UCX would close all at once.
+void SocketWatch::refuse_locked(int rank, const Host& peer, int error) {
+  if (!refusals_
+           .try_emplace(rank, fmt::format("a connection to {} was not made: {}", text_of(peer), std::strerror(error)))
+           .second)
+    return;
+  newly_refused_.push_back(rank);
+  any_ever_refused().store(true, std::memory_order_relaxed);
+  news_of_refusals_.store(true, std::memory_order_relaxed);
+  for (const auto& [descriptor, socket] : sockets_)
+    if (socket.rank == rank) ::shutdown(descriptor, SHUT_RDWR);
+}
+
+const SocketWatch::Socket* SocketWatch::find_locked(int descriptor) const {
+  const auto found = sockets_.find(descriptor);
+  const bool known =
+      found != sockets_.end() && found->second.rank >= 0 && found->second.identity == identity_of(descriptor);
+  return known ? &found->second : nullptr;
+}
+
+bool SocketWatch::refuse(int descriptor) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  if (::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) != 0) return false;
+  const std::lock_guard lock(all_mutex());
+  for (SocketWatch* const watch : all_watches()) {
+    const std::lock_guard one(watch->mutex_);
+    const Socket* const found = watch->find_locked(descriptor);
+    if (found == nullptr) continue;
+    const Socket socket = *found;
+    watch->adopt_locked(now());
+    watch->refuse_locked(socket.rank, socket.peer, error == 0 ? ENOTCONN : error);
+    return true;
+  }
+  return false;
+}
+
+bool SocketWatch::is_of_refused(int accepted) {
+  const std::optional<TcpAddress> peer = peer_address(accepted);
+  const std::lock_guard lock(all_mutex());
+  for (SocketWatch* const watch : all_watches()) {
+    const std::lock_guard one(watch->mutex_);
+    if (watch->refusals_.contains(watch->rank_at(peer))) return true;
+  }
+  return false;
+}
+
+bool SocketWatch::is_refused(int descriptor) {
+  if (!any_ever_refused().load(std::memory_order_relaxed)) return false;
+  const std::lock_guard lock(all_mutex());
+  for (SocketWatch* const watch : all_watches()) {
+    const std::lock_guard one(watch->mutex_);
+    const Socket* const socket = watch->find_locked(descriptor);
+    if (socket != nullptr) return watch->refusals_.contains(socket->rank);
+  }
+  return false;
+}
+
+std::vector<int> SocketWatch::refused_ranks() {
+  const std::lock_guard lock(mutex_);
+  news_of_refusals_.store(false, std::memory_order_relaxed);
+  return std::exchange(newly_refused_, {});
+}
+
+std::string SocketWatch::refusal_of(int rank) {
+  const std::lock_guard lock(mutex_);
+  const auto found = refusals_.find(rank);
+  return found == refusals_.end() ? std::string() : found->second;
 }
 
 void SocketWatch::adopt_locked(Time now) {

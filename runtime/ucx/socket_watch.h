@@ -8,6 +8,8 @@
 //   notice that the rank has died.
 // - Strangers cannot connect, neither from other machines nor as other users of these: every rank connects from one
 //   port, which it holds, and the kernel drops what does not come from the port and the host of a rank.
+// - A connection that is not made is kept from UCX, which would end the process if it was about to answer the peer
+//   (system_calls.h). UCX waits for ever; ibcoll gives the peer up.
 // - A peer is given up by shutting its sockets down: UCX notices that as it notices a death. When it is told to close
 //   an endpoint of which half a message has left, UCX 1.13 sends memory of its own as the rest of it.
 //
@@ -17,6 +19,7 @@
 
 #include <sys/socket.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -51,6 +54,18 @@ class SocketWatch {
   // UCX calls connect() for this socket, in a thread that works for `working`, or one of UCX's own: gives it the port.
   static thread_local SocketWatch* working;
   static void connects(int descriptor, const sockaddr* to);
+  // UCX asks whether its connect() for this socket has succeeded, and it has not. True: a rank is refused with that,
+  // and UCX shall believe in all its connections to it, although nothing gets through.
+  static bool refuse(int descriptor);
+  // The socket leads to a rank that is refused.
+  static bool is_refused(int descriptor);
+  // A refused rank connects again: UCX must not see that, as it still waits for its own connection.
+  static bool is_of_refused(int accepted);
+  bool any_refused() const { return news_of_refusals_.load(std::memory_order_relaxed); }
+  // Since the last call.
+  std::vector<int> refused_ranks();
+  // Which connection was not made, and why; empty: the rank is not refused.
+  std::string refusal_of(int rank);
   // Takes new sockets of UCX under watch.
   void adopt();
   // Shuts down all that lead to this rank. False: none is known.
@@ -86,6 +101,8 @@ class SocketWatch {
   bool silent(int descriptor, Socket& socket, Time now);
   bool is_listener(uint16_t port) const;
   void turn_strangers_out() const;
+  const Socket* find_locked(int descriptor) const;
+  void refuse_locked(int rank, const Host& peer, int error);
   static void before_fork();
   static void after_fork();
   static void in_child();
@@ -100,6 +117,9 @@ class SocketWatch {
   std::map<int, Socket> sockets_;    // by descriptor
   std::map<int, Time> connecting_;   // rank -> since when, in vain
   std::vector<Host> silent_hosts_;
+  std::map<int, std::string> refusals_;  // by rank
+  std::vector<int> newly_refused_;
+  std::atomic<bool> news_of_refusals_ = false;
   std::string doors_text_ = "everybody who reaches the devices above";
 };
 

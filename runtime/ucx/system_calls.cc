@@ -40,18 +40,63 @@ ssize_t patiently(int socket, ssize_t result) {
   return result;
 }
 
+bool means_try_again() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+
+// A connection that was not made takes everything, so that UCX waits for an answer to it.
+ssize_t unless_refused(int socket, ssize_t result, size_t bytes) {
+  if (result >= 0 || means_try_again()) return result;
+  const int error = errno;
+  if (SocketWatch::is_refused(socket)) return static_cast<ssize_t>(bytes);
+  errno = error;
+  return patiently(socket, result);
+}
+
 ssize_t mended_send(int socket, const void* data, size_t bytes, int flags) {
-  return patiently(socket, ::send(socket, data, bytes, flags));
+  return unless_refused(socket, ::send(socket, data, bytes, flags), bytes);
 }
 
 ssize_t mended_sendmsg(int socket, const msghdr* message, int flags) {
-  return patiently(socket, ::sendmsg(socket, message, flags));
+  const ssize_t result = ::sendmsg(socket, message, flags);
+  if (result >= 0 || means_try_again()) return result;
+  size_t bytes = 0;
+  for (size_t i = 0; i < message->msg_iovlen; ++i) bytes += message->msg_iov[i].iov_len;
+  return unless_refused(socket, result, bytes);
+}
+
+ssize_t mended_recv(int socket, void* data, size_t bytes, int flags) {
+  const ssize_t result = ::recv(socket, data, bytes, flags);
+  if (result > 0 || bytes == 0 || (result < 0 && means_try_again())) return result;
+  const int error = errno;
+  const bool refused = SocketWatch::is_refused(socket);
+  errno = refused ? EAGAIN : error;
+  return refused ? -1 : result;
+}
+
+// UCX asks for the peer of a socket to learn whether connect() has succeeded.
+int mended_getpeername(int socket, sockaddr* address, socklen_t* length) {
+  const socklen_t room = *length;
+  const int result = ::getpeername(socket, address, length);
+  const int error = errno;
+  if (result == 0) return result;
+  const bool refused = error == ENOTCONN && SocketWatch::refuse(socket);
+  errno = error;
+  if (!refused) return result;
+  const sockaddr nobody{};
+  std::memcpy(address, &nobody, std::min<size_t>(room, sizeof nobody));
+  *length = sizeof nobody;
+  return 0;
 }
 
 int mended_socket(int domain, int type, int protocol) { return ::socket(domain, type | SOCK_CLOEXEC, protocol); }
 
 int mended_accept(int listener, sockaddr* address, socklen_t* length) {
-  return ::accept4(listener, address, length, SOCK_CLOEXEC);
+  const socklen_t room = length == nullptr ? 0 : *length;
+  for (;;) {
+    const int accepted = ::accept4(listener, address, length, SOCK_CLOEXEC);
+    if (accepted < 0 || !SocketWatch::is_of_refused(accepted)) return accepted;
+    ::close(accepted);
+    if (length != nullptr) *length = room;
+  }
 }
 
 int mended_connect(int socket, const sockaddr* to, socklen_t length) {
@@ -71,6 +116,8 @@ struct Replacement {
 };
 const Replacement kReplacements[] = {{"send", reinterpret_cast<void*>(&mended_send), kSendsInAnotherWay},
                                      {"sendmsg", reinterpret_cast<void*>(&mended_sendmsg), kSendsInAnotherWay},
+                                     {"recv", reinterpret_cast<void*>(&mended_recv), kSendsInAnotherWay},
+                                     {"getpeername", reinterpret_cast<void*>(&mended_getpeername), kSendsInAnotherWay},
                                      {"socket", reinterpret_cast<void*>(&mended_socket), kEveryVersion},
                                      {"accept", reinterpret_cast<void*>(&mended_accept), kEveryVersion},
                                      {"connect", reinterpret_cast<void*>(&mended_connect), kEveryVersion}};

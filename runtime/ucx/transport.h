@@ -94,6 +94,8 @@ class Transport final : public NetworkTransport {
   void accepted(Peer& peer, size_t window_bytes);
   bool send_control(Peer& peer, ucx::ControlHeader::Kind kind);
   void return_credit();
+  void sent(ucx::Buffer& buffer);
+  void leave_to_ucx(Peer& peer);
   static void on_sent(void* request, ucs_status_t status, void* buffer);
 
   // ucx_put.cc

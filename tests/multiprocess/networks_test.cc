@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -120,6 +121,76 @@ TEST_P(HostsWith, UseWhatJoinsThem) {
     EXPECT_EQ(ending.code, 0);
   }
 }
+
+// The user's choice wins, also where it does not join the hosts. UCX then connects to nobody, to this host itself, or to
+// nothing. Whatever comes of it, no rank is ended by UCX.
+struct Wrong {
+  const char* name;
+  const char* devices;
+  Prepare before;
+  const char* said;  // by a rank at least; empty: the job may work
+};
+
+void PrintTo(const Wrong& wrong, std::ostream* stream) { *stream << wrong.name; }
+
+class WrongDevices : public testing::TestWithParam<Wrong> {
+ protected:
+  void SetUp() override {
+    if (const std::string why = Machines::missing(); !why.empty()) GTEST_SKIP() << why;
+    ::setenv("UCX_TLS", "tcp", 1);
+    ::setenv("UCX_NET_DEVICES", GetParam().devices, 1);
+    ::setenv("IBCOLL_NET", "ucx", 1);
+    ::setenv("IBCOLL_LOG", "error", 1);
+    ::setenv("IBCOLL_PEER_TIMEOUT", "2", 1);
+  }
+};
+
+int rank_on_wrong_devices(ForkedRank& self, const Wrong& wrong, std::atomic<int>& said) {
+  ibcoll_context_t context = nullptr;
+  const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
+  ibcoll_status_t status = ibcoll_context_create(&params, &context);
+  if (status == IBCOLL_OK) {
+    const size_t bytes = 100'000;
+    std::vector<char> from(bytes * static_cast<size_t>(self.size)), to(from.size());
+    status = ibcoll_alltoall(ibcoll_team_world(context), from.data(), to.data(), bytes);
+  }
+  const std::string why = ibcoll_last_error();
+  const bool may_pass = *wrong.said == '\0';
+  expect(status == IBCOLL_ERR_PEER_FAILED || (may_pass && status == IBCOLL_OK), "{}: {}", static_cast<int>(status),
+         why);
+  if (why.find(wrong.said) != std::string::npos) ++said;
+  if (context != nullptr) ibcoll_context_destroy(context);
+  return complaints() > 0 ? 1 : 0;
+}
+
+TEST_P(WrongDevices, EndNoRank) {
+  const Machines machines(2, GetParam().before);
+  SharedState<std::atomic<int>> said;
+  const std::vector<Ending> endings =
+      ForkJob(4, 2, machines)
+          .run([&](ForkedRank& self) { return rank_on_wrong_devices(self, GetParam(), *said); }, 120);
+  for (const Ending& ending : endings) {
+    EXPECT_FALSE(ending.overdue);
+    EXPECT_TRUE(ending.exited) << "a rank died of signal " << ending.code;
+    EXPECT_EQ(ending.code, 0);
+  }
+  EXPECT_GT(*said, 0);
+}
+
+const Wrong kWrong[] = {
+    {"TheSameAddress", "virbr0", stub("virbr0", "192.168.122.1/24", "192.168.122.1/24"),
+     "192.168.122.1 was not made: Connection refused"},
+    {"NobodyAtTheAddress", "bmc", stub("bmc", "169.254.7.7/16", "169.254.8.8/16"), "169.254.7.7 has not answered"},
+    {"NoRoute", "flannel", stub("flannel", "10.244.0.0/32", "10.244.1.0/32"), "Destination is unreachable"},
+    // Which of the two UCX takes varies.
+    {"TheSameAddressOrAnother", "virbr0,eth0", stub("virbr0", "192.168.122.1/24", "192.168.122.1/24"), ""},
+    {"LinkLocalOrAnother", "bmc,eth0", stub("bmc", "169.254.7.7/16", "169.254.7.7/16"), ""},
+    {"NobodyThereOrAnother", "bmc,eth0", stub("bmc", "169.254.7.7/16", "169.254.8.8/16"), ""},
+    {"NoRouteOrAnother", "flannel,eth0", stub("flannel", "10.244.0.0/32", "10.244.1.0/32"), ""},
+};
+
+INSTANTIATE_TEST_SUITE_P(Of, WrongDevices, testing::ValuesIn(kWrong),
+                         [](const testing::TestParamInfo<Wrong>& info) { return info.param.name; });
 
 const Hosts kHosts[] = {
     {"LinkLocalAddresses",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Between nodes: ucx and verbs. Without RDMA devices, what needs none."""
 
-from .fault import CONFORMANCE, Fault
+from .fault import CONFORMANCE, REMOTE, Fault
 
 WINDOWS, UCX_DEVICES, PORTS, WIRE = "UcxWindows*:UcxExposures*", "UcxDevices*", "PortChoice*:Addresses*", "VerbsWire*"
 
@@ -44,6 +44,15 @@ FAULTS = [
     Fault("ucx_prefers_gateways", "runtime/ucx/devices.cc",
           "way_to(interface) < best", "way_to(interface) > best",
           CONFORMANCE, UCX_DEVICES),
+    Fault("net_own_address_is_reached", "runtime/machine/routes.cc",
+          "return {Way::kOwn, 0};", "return {Way::kDirect, 0};",
+          REMOTE, "*HostsWith*TheSameAddress"),
+    Fault("net_one_host_reaches_it", "runtime/context/networks.cc",
+          "seen >= address.way", "seen <= address.way",
+          REMOTE, "*HostsWith*LacksOneHost"),
+    Fault("ucx_hears_of_connections_not_made", "runtime/ucx/system_calls.cc",
+          "error == ENOTCONN && SocketWatch::refuse(socket)", "error == EBADF && SocketWatch::refuse(socket)",
+          REMOTE, "*WrongDevices*TheSameAddress*"),
     Fault("ucx_variable_wins_over_setting", "runtime/ucx/devices.cc",
           "plan_.tls = !setting.empty() ? setting : !user_.tls.empty() ? user_.tls",
           "plan_.tls = !user_.tls.empty() ? user_.tls : !setting.empty() ? setting",

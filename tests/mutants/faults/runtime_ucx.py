@@ -25,7 +25,7 @@ FAULTS = [
           "  if (peer->state == Peer::State::kFailed && peer->left) report_failure(*peer);\n", "",
           CONFORMANCE, "*DeathTest*ucx*:*LeavingTest*ucx*"),
     Fault("rt_ucx_control_in_flight_for_ever", "runtime/ucx/send.cc",
-          "  if (buffer->use == Buffer::Use::kControl) peer.control_in_flight = false;\n", "",
+          "  if (buffer.use == Buffer::Use::kControl) peer.control_in_flight = false;\n", "",
           CONFORMANCE, "*CreditTest*ucx*:*TrafficTest*ucx*"),
     Fault("rt_ucx_failures_come_twice", "runtime/ucx/connection.cc",
           "  if (!peer.failure.empty()) return;\n", "",
