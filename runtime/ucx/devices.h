@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which UCX transports and network devices a job may use. UCX would listen on every interface, and connect any of them
-// to any of a peer's. ibcoll opens only loopback (jobs on one machine), or interfaces that all other hosts reach, with a
-// private address unless IBCOLL_ALLOW_PUBLIC=yes.
+// to any of a peer's. ibcoll opens only loopback (jobs on one machine), or interfaces that all other hosts reach, with
+// a private address unless IBCOLL_ALLOW_PUBLIC=yes.
 #pragma once
 
 #include <string>

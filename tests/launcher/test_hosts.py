@@ -64,6 +64,33 @@ class NameServers(JobTest):
                          "machine at 127.0.0.1, unless --address names another address\n")
 
 
+# A machine with one address beside loopback, and a host whose name leads to loopback, as a host's own does on Debian.
+OWN_NAME = r"""
+import os, subprocess, sys
+for words in ("link set lo up", "link add net0 type veth peer name net1", "address add 10.9.8.1/24 dev net0",
+              "link set net1 up", "link set net0 up"):
+    subprocess.run(["ip", *words.split()], check=True)
+with open(os.path.join(sys.argv[1], "hosts"), "w") as file:
+    file.write("127.0.0.1 localhost\n127.0.1.1 other-host\n")
+subprocess.run(["mount", "--bind", file.name, "/etc/hosts"], check=True)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+class NamesOfLoopback(JobTest):
+    def test_a_remote_host_that_resolves_to_loopback(self):
+        inside = ["unshare", "-n", "-m"]
+        if subprocess.run([*inside, "true"], capture_output=True, check=False, timeout=SECONDS).returncode != 0 or not shutil.which("ip"):
+            self.skipTest("needs network and mount namespaces, and ip")
+        command = [*inside, "python3", "-c", OWN_NAME, self.folder, tool("ibcoll_run"), "--rsh",
+                   self.script("shell", FAKE_SHELL), "--host", "other-host:2", tool(PROBE), "exchange", "1"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        self.assertEqual((done.returncode, done.stdout.count("of 2 node '' spread ibcoll_run: ok\n")), (0, 2), done.stderr)
+        self.assertEqual(done.stderr, "ibcoll_run: host other-host resolves to 127.0.1.1 here, where every host finds "
+                         "itself (see /etc/hosts); ranks will reach this machine at 10.9.8.1, unless --address names "
+                         "another address\n")
+
+
 class HostFiles(JobTest):
     def hostfile(self, text):
         path = self.folder / "hosts"
@@ -123,10 +150,13 @@ class HostFiles(JobTest):
         self.assertIn("the hosts offer 8 slots", errors)
 
     def test_this_machine_needs_no_remote_shell(self):
-        path = self.hostfile("localhost slots=2 # here\n")
-        code, output, errors = self.run_job("--hostfile", path, "--rsh", "/no/such/shell", tool(PROBE))
-        self.assertEqual((code, output.count("of 2 node '' local ibcoll_run: ok\n"), errors), (0, 2, ""))
-        for name in {"LOCALHOST", "LocalHost", socket.gethostname().upper(), socket.gethostname().title()}:
+        for name in ("localhost", "LocalHost", socket.gethostname(), socket.gethostname().upper(),
+                     f"{socket.gethostname().upper()}.example.com"):
+            with self.subTest(name=name):
+                path = self.hostfile(f"{name} slots=2 # here\n")
+                code, output, errors = self.run_job("--hostfile", path, "--rsh", "/no/such/shell", tool(PROBE))
+                self.assertEqual((code, output.count("of 2 node '' local ibcoll_run: ok\n"), errors), (0, 2, ""))
+        for name in {"LOCALHOST", socket.gethostname().title()}:
             self.assertEqual(self.run_job("--host", f"no-such-host:0,{name}:2", "--rsh", "/no/such/shell", "echo", "x"),
                              (0, "x\nx\n", ""), name)
 

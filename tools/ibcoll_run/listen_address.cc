@@ -30,7 +30,7 @@ std::optional<SocketAddress> source_towards(const SocketAddress& target) {
   return source;
 }
 
-// `trouble`: a name server that did not answer.
+// `trouble`: a name server that did not answer, or a name that means the host itself on every host.
 std::optional<SocketAddress> source_towards(const std::string& host, Status& trouble) {
   // That costs seconds: only for the first name.
   static bool is_answered = true;
@@ -39,8 +39,16 @@ std::optional<SocketAddress> source_towards(const std::string& host, Status& tro
   is_answered = targets.status().code() != IBCOLL_ERR_TIMEOUT;
   if (!is_answered) trouble = targets.status();
   if (!targets.ok()) return std::nullopt;
-  for (const SocketAddress& target : targets.value())
-    if (std::optional<SocketAddress> source = source_towards(target)) return source;
+  const bool is_name = !numeric_address(host, 0).ok();
+  for (const SocketAddress& target : targets.value()) {
+    if (is_name && target.is_loopback()) {
+      trouble = error(IBCOLL_ERR_SYSTEM, "host {} resolves to {} here, where every host finds itself (see /etc/hosts)",
+                      host, target.host_text());
+    } else if (std::optional<SocketAddress> source = source_towards(target)) {
+      trouble = {};
+      return source;
+    }
+  }
   return std::nullopt;
 }
 

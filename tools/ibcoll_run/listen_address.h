@@ -8,7 +8,7 @@
 namespace ibcoll::run {
 
 // The address of this machine that `host` reaches: the source address of the route there; when the name means nothing
-// here (an alias of the remote shell), the first private address of an interface. Port 0.
+// here (an alias of the remote shell) or resolves to loopback, the first private address of an interface. Port 0.
 // INVALID_ARGUMENT when that is a public address and `allow_public` is not set.
 Result<SocketAddress> listen_address_for(const std::string& host, bool allow_public);
 // The address that the user gave; same check.
