@@ -18,7 +18,7 @@ constexpr Launcher kLaunchers[] = {
     {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "start it by srun --mpi=pmix or srun --mpi=pmi2"},
     {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "leave it the variables PMIX_* that mpirun sets"},
     {"PMI_SIZE", "PMI_RANK",
-     "leave it the socket PMI_FD, which a rank's own child processes do not have once ibcoll has used it"},
+     "leave it the socket PMI_FD (PALS gives none; a rank's own child processes have none once ibcoll has used it)"},
     {"FLUX_JOB_SIZE", "FLUX_TASK_RANK", "leave it the socket PMI_FD that flux run gives"},
 };
 

@@ -132,6 +132,8 @@ ibcoll_suite(sweep_api release ALL SECONDS 900 TARGETS all ibcoll_api_ranks
     all_of "python3 tests/cases.py tests/multiprocess/test_api.py --part "{1,2}/2]])
 ibcoll_suite(sweep_mpi release ALL SECONDS 1500 TARGETS all ibcoll_under_mpi_programs
   COMMAND [[IBCOLL_TEST_SWEEP=all python3 tests/cases.py tests/under_mpi/test_{pmpi,openmpi,packages}.py]])
+ibcoll_suite(slurm release ALL SECONDS 400 BESIDE TARGETS all ibcoll_bootstrap_programs
+  COMMAND [[python3 tests/cases.py tests/slurm]])
 ibcoll_suite(sweep_collectives release ALL SECONDS 900 TARGETS all ibcoll_api_ranks
   COMMAND [[IBCOLL_TEST_SWEEP=all python3 tests/cases.py tests/multiprocess/test_collectives.py]])
 ibcoll_suite(sweep_vm release ALL SECONDS 1600 ALONE LOCKS vm TARGETS all ibcoll_conformance_tests ibcoll_api_ranks

@@ -79,8 +79,8 @@ class Exchange {
   const Clock::time_point deadline_;
 };
 
-// Of the process, up to its end: the launcher takes the end of the connection for the end of the rank. A context that is
-// destroyed later than this keeps it.
+// Of the process, up to its end: the launcher takes the end of the connection for the end of the rank. A context that
+// is destroyed later than this keeps it.
 Result<std::shared_ptr<PmiConnection>> connection_of_process(PmiConnection::Clock::time_point deadline) {
   static std::mutex mutex;
   static std::shared_ptr<PmiConnection> kept;

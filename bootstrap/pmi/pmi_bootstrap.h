@@ -13,8 +13,8 @@ namespace ibcoll {
 class PmiBootstrap : public Bootstrap {
  public:
   // Meets the PMI server that started this process. BOOTSTRAP when there is none, or when an MPI of this process uses
-  // the connection already; TIMEOUT when it does not answer within `seconds`. An exchange takes as long for ranks that do
-  // not come. A process with several contexts creates and destroys them in the same order on all ranks.
+  // the connection already; TIMEOUT when it does not answer within `seconds`. An exchange waits as long for ranks that
+  // do not come. A process with several contexts creates and destroys them in the same order on all ranks.
   static Result<std::unique_ptr<PmiBootstrap>> create(double seconds);
 
   std::string name() const override { return "pmi"; }
@@ -32,8 +32,8 @@ class PmiBootstrap : public Bootstrap {
   double seconds_;
 };
 
-// Whether PMI_process_mapping, as in "(vector,(0,1,4))", puts all ranks on one node: blocks of (first node, nodes, ranks
-// on each), which are repeated until all ranks have a place.
+// Whether PMI_process_mapping, as in "(vector,(0,1,4))", puts all ranks on one node: blocks of (first node, nodes,
+// ranks on each), which are repeated until all ranks have a place.
 bool on_one_node(const std::string& mapping);
 
 }  // namespace ibcoll

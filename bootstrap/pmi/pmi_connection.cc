@@ -120,8 +120,7 @@ Status PmiConnection::barrier(Clock::time_point deadline) {
   return ask("cmd=barrier_in\n", "barrier_out", deadline).status();
 }
 
-// The answer to `question`, which has to be one that begins with cmd=`answer`. BOOTSTRAP also for an answer that says that
-// the server refuses.
+// The answer to `question`, which has to be one that begins with cmd=`answer`. BOOTSTRAP also where the server refuses.
 Result<std::string> PmiConnection::ask(std::string_view question, std::string_view answer, Clock::time_point deadline) {
   const std::string_view asked = question.substr(0, std::min(question.size() - 1, question.find(" value=")));
   if (out_of_step_) {

@@ -4,8 +4,8 @@
 //   cmd=get kvsname=STORE key=KEY   ->   cmd=get_result rc=0 value=VALUE
 //
 // Spoken by Hydra (mpirun of MPICH and Intel MPI), by srun --mpi=pmi2 (Slurm's plugin serves clients of PMI-1 and of
-// PMI-2) and by Flux. Balaji et al., PMI: A Scalable Parallel Process-Management Interface for Extreme-Scale Systems,
-// EuroMPI 2010. Words of the protocol: src/pmi of MPICH, src/plugins/mpi/pmi2/pmi1.c of Slurm.
+// PMI-2) and by Flux. It is no standard; RFC 13 of Flux, Simple Process Manager Interface v1, describes it. Balaji et
+// al., PMI: A Scalable Parallel Process-Management Interface for Extreme-Scale Systems, EuroMPI 2010.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The same programs under ibcoll_run, mpirun of Open MPI (by PMIx), mpirun of MPICH (by PMI) and alone; ibcoll inside MPI
-programs of both implementations."""
+"""The same programs under ibcoll_run, mpirun of Open MPI (by PMIx), mpirun of MPICH (by PMI) and alone; ibcoll inside
+MPI programs of both implementations."""
 
 import json
 import os
@@ -77,7 +77,8 @@ class WithoutMpi(Job):
     @unittest.skipUnless(shutil.which("mpirun.mpich"), "MPICH is not installed")
     def test_mpirun_of_mpich_is_the_launcher_next_to_the_ranks(self):
         """A batch system's shell may have variables of PMIx, which tell of its own job."""
-        done = run("mpirun.mpich", "-n", 2, BIN / "ibcoll_job", PMIX_RANK="0", PMIX_NAMESPACE="of.the.shell", SLURM_STEP_NUM_TASKS="1")
+        done = run("mpirun.mpich", "-n", 2, BIN / "ibcoll_job", PMIX_RANK="0", PMIX_NAMESPACE="of.the.shell",
+                   SLURM_STEP_NUM_TASKS="1")
         self.assert_job(done, 2)
 
     @unittest.skipUnless(shutil.which("mpirun.mpich"), "MPICH is not installed")
@@ -200,4 +201,5 @@ class InsideMpi(Job):
             self.skipTest("mpich is not installed")
         done = run("mpirun.mpich", "-n", 2, program, "unasked")
         self.assert_all_right(done, "-1 wrong without ibcoll_mpi_bootstrap", 2)
-        self.assertEqual(done.stderr.count("MPI runs in this process and uses the connection to the launcher"), 2, done.stderr)
+        said = "MPI runs in this process and uses the connection to the launcher"
+        self.assertEqual(done.stderr.count(said), 2, done.stderr)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks beside a PMI-1 server that is part of the test: limits of values, and servers that fail. Real ones: mpirun of MPICH
-in test_bootstraps.py, srun in tests/slurm."""
+"""Ranks beside a PMI-1 server that is part of the test: limits of values, and servers that fail. Real ones: mpirun of
+MPICH in test_bootstraps.py, srun in tests/slurm."""
 
 import os
 import selectors
@@ -15,7 +15,7 @@ JOB = BUILD / "bin/ibcoll_job"
 
 
 class Server:
-    """Serves ranks as Hydra does. `answers` replaces answers: command -> text without the line end, or None for none."""
+    """Serves ranks as Hydra does. `answers` replaces answers: command -> text without its end, or None for none."""
 
     def __init__(self, ranks, longest=1024, answers=()):
         self.longest, self.answers = longest, dict(answers)
@@ -76,10 +76,11 @@ class Pmi(unittest.TestCase):
         """One process of ibcoll_job for each rank; (return code, output, errors) of each."""
         processes = []
         for rank, (_, theirs) in enumerate(server.pairs):
-            environment = {**os.environ, "PMI_FD": str(theirs.fileno()), "PMI_RANK": str(rank), "PMI_SIZE": str(len(server.pairs)),
-                           "IBCOLL_TIMEOUT": "60", **variables}
-            processes.append(subprocess.Popen([JOB, *map(str, arguments)], env=environment, pass_fds=[theirs.fileno()], text=True,
-                                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+            environment = {**os.environ, "PMI_FD": str(theirs.fileno()), "PMI_RANK": str(rank),
+                           "PMI_SIZE": str(len(server.pairs)), "IBCOLL_TIMEOUT": "60", **variables}
+            processes.append(subprocess.Popen(
+                [JOB, *map(str, arguments)], env=environment, pass_fds=[theirs.fileno()], text=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
             theirs.close()
         try:
             server.serve()
@@ -127,7 +128,8 @@ class Pmi(unittest.TestCase):
     def test_a_rank_that_never_comes_is_given_up(self):
         """A time that the questions before need as well: the shortest that does."""
         for seconds in ("0.5", "2", "8", "32"):
-            text = self.error_of(self.start(Server(1, answers={"barrier_in": None}), PMI_SIZE="2", IBCOLL_TIMEOUT=seconds))
+            server = Server(1, answers={"barrier_in": None})
+            text = self.error_of(self.start(server, PMI_SIZE="2", IBCOLL_TIMEOUT=seconds))
             if f"rank 0: PMI barrier: not all 2 ranks came within {seconds} s (IBCOLL_TIMEOUT)" in text:
                 return
         self.fail(text)
@@ -139,12 +141,14 @@ class Pmi(unittest.TestCase):
                 ("get_maxes", "cmd=maxes vallen_max=x", "for values of 0 bytes"),
                 ("get_maxes", "cmd=maxes vallen_max=8", "for values of 8 bytes"),
                 ("get_my_kvsname", "cmd=my_kvsname", "offers the store ''"),
-                ("put", "cmd=put_result rc=-1 msg=full", "refuses 'cmd=put kvsname=kvs_0 key=ibcoll.0.0.0': 'cmd=put_result rc=-1"),
+                ("put", "cmd=put_result rc=-1 msg=full",
+                 "refuses 'cmd=put kvsname=kvs_0 key=ibcoll.0.0.0': 'cmd=put_result rc=-1"),
                 ("get", "cmd=get_result rc=0 value=***", "is not what rank 0 put there: '***'"),
                 ("get", "cmd=get_result rc=0 value=AAAA", "is not what rank 0 put there: 'AAAA'"),
                 ("init", "x" * 100000, "a line that does not end")):
             with self.subTest(command=command, answer=answer[:40]):
-                text = self.error_of(self.start(Server(1, answers={command: answer, "barrier_in": "cmd=barrier_out"}), PMI_SIZE="2"))
+                server = Server(1, answers={command: answer, "barrier_in": "cmd=barrier_out"})
+                text = self.error_of(self.start(server, PMI_SIZE="2"))
                 self.assertIn("rank 0: ", text)
                 self.assertIn(said, text)
 
@@ -172,13 +176,17 @@ class WithoutBootstrap(unittest.TestCase):
     def test_one_of_several_ranks_is_refused(self):
         for variables, said in (
                 ({"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3"},
-                 "rank 3: a launcher started this process as one of 4 ranks (SLURM_STEP_NUM_TASKS), but offers neither PMIx (PMIX_RANK) "
-                 "nor PMI (PMI_FD) to find the others; start it by srun --mpi=pmix or srun --mpi=pmi2, or start it by ibcoll_run"),
-                ({"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}, "rank 1: a launcher started this process as one of 2 ranks"),
-                ({"PMI_SIZE": "3", "PMI_RANK": "1"}, "rank 1: a launcher started this process as one of 3 ranks (PMI_SIZE)"),
+                 "rank 3: a launcher started this process as one of 4 ranks (SLURM_STEP_NUM_TASKS), but offers neither "
+                 "PMIx (PMIX_RANK) nor PMI (PMI_FD) to find the others; start it by srun --mpi=pmix or "
+                 "srun --mpi=pmi2, or start it by ibcoll_run"),
+                ({"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"},
+                 "rank 1: a launcher started this process as one of 2 ranks"),
+                ({"PMI_SIZE": "3", "PMI_RANK": "1"},
+                 "rank 1: a launcher started this process as one of 3 ranks (PMI_SIZE)"),
                 ({"PMI_SIZE": "3", "PMI_RANK": "1", "PMI_FD": "99"}, "leave it the socket PMI_FD"),
                 ({"PMI_SIZE": "3", "PMI_RANK": "1", "PMI_FD": "0"}, "leave it the socket PMI_FD"),
-                ({"FLUX_JOB_SIZE": "2", "FLUX_TASK_RANK": "0"}, "rank 0: a launcher started this process as one of 2 ranks"),
+                ({"FLUX_JOB_SIZE": "2", "FLUX_TASK_RANK": "0"},
+                 "rank 0: a launcher started this process as one of 2 ranks"),
                 ({"PMI_PORT": "host:1", "PMI_ID": "1"}, "leave out mpirun's option -pmi-port")):
             with self.subTest(**variables):
                 code, _, errors = self.start(**variables)
@@ -188,7 +196,8 @@ class WithoutBootstrap(unittest.TestCase):
                 self.assertEqual(self.start(**variables, IBCOLL_SINGLETON="yes"), (0, "0 wrong among 1\n", ""))
 
     def test_the_shell_of_an_allocation_and_jobs_of_one_rank_run(self):
-        for variables in ({"SLURM_NTASKS": "4", "SLURM_NPROCS": "4", "SLURM_PROCID": "0"}, {"SLURM_STEP_NUM_TASKS": "1"},
-                          {"PMI_SIZE": "1", "PMI_RANK": "0", "PMI_FD": "99"}, {"OMPI_COMM_WORLD_SIZE": "1"}, {"FLUX_JOB_SIZE": ""}):
+        for variables in ({"SLURM_NTASKS": "4", "SLURM_NPROCS": "4", "SLURM_PROCID": "0"},
+                          {"SLURM_STEP_NUM_TASKS": "1"}, {"PMI_SIZE": "1", "PMI_RANK": "0", "PMI_FD": "99"},
+                          {"OMPI_COMM_WORLD_SIZE": "1"}, {"FLUX_JOB_SIZE": ""}):
             with self.subTest(**variables):
                 self.assertEqual(self.start(**variables), (0, "0 wrong among 1\n", ""))

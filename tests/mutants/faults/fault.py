@@ -38,6 +38,7 @@ INFO, SIM, TRACE, CALL_SITES = "info", "sim", "trace", "call_sites"
 FORMAT, HEADERS, TIDY = "format", "headers", "tidy"
 REMOTE, COLLECTIVES, APPS, RADIX, CLUSTER = "remote", "collectives", "apps", "radix", "cluster"
 OPEN_MPI = "open_mpi"
+SLURM = "slurm"
 PMPI = "pmpi"
 SUITES = {
     UNIT: google_test("ibcoll_unit_tests"),
@@ -72,6 +73,7 @@ SUITES = {
     OPEN_MPI: python_test("tests/under_mpi", "mca_coll_ibcoll", "ibcoll_mpi", "ibcoll_trace", "ibcoll_under_mpi_programs"),
     PMPI: python_test("tests/under_mpi/test_pmpi.py", "ibcoll_ucx", "ibcoll_pmpi_openmpi", "ibcoll_pmpi_mpich",
                       "ibcoll_under_mpi_programs"),
+    SLURM: python_test("tests/slurm", "all", "ibcoll_bootstrap_programs"),
     CLUSTER: python_test("tests/perf/test_cluster.py", "ibcoll_run", "ibcoll_ucx", "ibcoll_info", "ibcoll_perf"),
 }
 # Of all kinds of messages, in a tenth of the time of all.

@@ -2,6 +2,7 @@
 """What only ranks that are processes show: ends of ranks, machines and strangers, host programs."""
 
 from .fault import BOOTSTRAPS, CONFORMANCE, FAILURES, LAUNCHER, LAUNCHER_PARTS, REMOTE, UNIT, Fault
+from .fault import BOOTSTRAPS, CONFORMANCE, FAILURES, REMOTE, SLURM, UNIT, Fault
 
 WINDOWS = "*DeadWindows*"
 NEVER_COMES = "InsideMpi.test_a_rank_that_never_comes_is_given_up_after_the_timeout"
@@ -138,6 +139,9 @@ FAULTS = [
     Fault("pmi_answer_of_another_question", "bootstrap/pmi/pmi_connection.cc",
           'if (word_of(*line, "cmd") != answer) {', "if (line->empty() && !answer.empty()) {",
           BOOTSTRAPS, "Pmi"),
+    Fault("pmi_ranks_are_on_one_node", "bootstrap/pmi/pmi_bootstrap.cc",
+          "mapping.ok() && on_one_node(mapping.value())", "mapping.ok()",
+          SLURM, "Slurm.test_srun_by_pmix_and_by_pmi"),
     Fault("pmi_first_node_counts_for_all", "bootstrap/pmi/pmi_bootstrap.cc",
           "if (nodes != 1 || (only >= 0 && first != only)) return false;", "if (nodes != 1) return false;",
           UNIT, "PmiMapping*"),
