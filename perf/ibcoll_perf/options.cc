@@ -165,7 +165,7 @@ void read(const Text& text, Options& options) {
 }  // namespace
 
 std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options& options) {
-  CLI::App app("Times a collective over a range of sizes. Start it under ibcoll_run or a PMIx launcher.");
+  CLI::App app("Times a collective over a range of sizes. Start it under ibcoll_run, or a launcher of PMIx or PMI.");
   Text text;
   describe_calls(app, options, text);
   describe_loop(app, options, text);
