@@ -199,8 +199,9 @@ Status PmiConnection::wait(short events, Clock::time_point deadline) {
 
 Status PmiConnection::lost(std::string_view call, int reason) const {
   return error(IBCOLL_ERR_BOOTSTRAP,
-               "rank {}: the launcher's PMI server (PMI_FD): {}: {}; is the launcher still running?", rank_, call,
-               reason == 0 ? "closed the connection" : std::strerror(reason));
+               "rank {}: the launcher's PMI server (PMI_FD): {}: {}; is the launcher still running, and did this rank "
+               "run another program before? The server serves the first one only",
+               rank_, call, reason == 0 ? "closed the connection" : std::strerror(reason));
 }
 
 }  // namespace ibcoll

@@ -145,6 +145,8 @@ class Pmi(unittest.TestCase):
                  "refuses 'cmd=put kvsname=kvs_0 key=ibcoll.0.0.0': 'cmd=put_result rc=-1"),
                 ("get", "cmd=get_result rc=0 value=***", "is not what rank 0 put there: '***'"),
                 ("get", "cmd=get_result rc=0 value=AAAA", "is not what rank 0 put there: 'AAAA'"),
+                ("get", "cmd=get_result rc=0 value=" + 2000 * "A", "is not what rank 0 put there: 'AAAA"),
+                ("get", "cmd=get_result rc=0", "is not what rank 0 put there: ''"),
                 ("init", "x" * 100000, "a line that does not end")):
             with self.subTest(command=command, answer=answer[:40]):
                 server = Server(1, answers={command: answer, "barrier_in": "cmd=barrier_out"})
@@ -157,7 +159,7 @@ class Pmi(unittest.TestCase):
         server.pairs[0][0].shutdown(socket.SHUT_RDWR)
         text = self.error_of(self.start(server, PMI_SIZE="2"))
         self.assertIn("rank 0: the launcher's PMI server (PMI_FD): ", text)
-        self.assertIn("is the launcher still running?", text)
+        self.assertIn("is the launcher still running, and did this rank run another program before?", text)
 
     def test_a_rank_that_is_none(self):
         for variables in ({"PMI_RANK": "2", "PMI_SIZE": "2"}, {"PMI_RANK": "x", "PMI_SIZE": "2"}, {"PMI_SIZE": "two"}):
