@@ -120,6 +120,9 @@ int persistent_freed(int rank, int size) {
     INIT(Bcast)(spread, 1, pair, 0, comm, MPI_INFO_NULL, &requests[0]);
     INIT(Allreduce)(&rank, &sum, 1, MPI_INT, op, comm, MPI_INFO_NULL, &requests[1]);
     MPI_Comm_free(&comm);
+    /* Another communicator, with other ranks, takes its place in memory. */
+    MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &comm);
+    EXPECT(check_comm(comm) == 0);
     MPI_Type_free(&pair);
     MPI_Op_free(&op);
     for (int again = 0; again < 3; ++again) {
@@ -132,6 +135,7 @@ int persistent_freed(int rank, int size) {
     }
     MPI_Request_free(&requests[0]);
     MPI_Request_free(&requests[1]);
+    MPI_Comm_free(&comm);
   }
   return wrong;
 }
