@@ -9,8 +9,9 @@ import select
 import signal
 import subprocess
 import time
+import unittest
 
-from job import (SECONDS, SOON, SYSTEM_CALLS, JobTest, blocked_signals, longer_and_longer, refuse_system_call, state, tool,
+from job import (BIN, SECONDS, SOON, SYSTEM_CALLS, JobTest, blocked_signals, longer_and_longer, refuse_system_call, state, tool,
                  wait_until)
 
 # Prints its own and its child's pid, then waits for the child.
@@ -353,7 +354,8 @@ class TimeLimit(JobTest):
     def test_does_not_count_the_time_that_a_job_was_stopped(self):
         program = f"touch {self.folder}/ready; while ! [ -e {self.folder}/gate ]; do sleep 0.05; done"
         self.assertIn(0, (self.stopped_for_longer_than_its_limit(seconds, program) for seconds in longer_and_longer(1)))
-        self.assertEqual(self.stopped_for_longer_than_its_limit(1, f"touch {self.folder}/ready; exec sleep 1000"), 124, "what is left of it counts")
+        endless = f"touch {self.folder}/ready; exec sleep 1000"
+        self.assertEqual(self.stopped_for_longer_than_its_limit(1, endless), 124, "what is left of it counts")
 
     def test_with_ranks_that_ignore_the_request(self):
         code, _, _ = self.run_job("-n", 2, "--timeout", 0.5, "sh", "-c", "trap '' TERM; while :; do sleep 0.1; done")
@@ -381,6 +383,7 @@ class Limits(JobTest):
         self.assertEqual(done.stderr.count("ibcoll_run: cannot take in the connections of all ranks: Too many open files; "
                                            "raise the limit of open files (ulimit -n)\n"), 1, done.stderr)
 
+    @unittest.skipIf("asan" in str(BIN) or "tsan" in str(BIN), "sanitizers ask for them, too, where a thread starts")
     def test_a_sandbox_that_hides_the_processors(self):
         """hwloc asks for them until it gets an answer."""
         def hide():
