@@ -143,7 +143,7 @@ ibcoll_suite(asan_api asan ALL SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_
   COMMAND [[$no_leaks IBCOLL_TEST_LAYOUTS=one python3 tests/cases.py tests/multiprocess/test_api.py Jobs]])
 ibcoll_suite(asan_collectives asan ALL SECONDS 600 TARGETS ibcoll_run ibcoll_ucx ibcoll_perf ibcoll_api_ranks
   COMMAND [[$no_leaks python3 tests/cases.py tests/multiprocess/test_collectives.py]])
-ibcoll_suite(asan_tools asan ALL SECONDS 300 TARGETS ibcoll_run ibcoll_trace ibcoll_bootstrap_programs
+ibcoll_suite(asan_tools asan ALL SECONDS 300 TARGETS ibcoll_run ibcoll_ucx ibcoll_trace ibcoll_bootstrap_programs
   COMMAND [[all_of "$no_leaks python3 tests/cases.py tests/bootstraps WithoutMpi LateUse PmixModule Pmi" \
     "python3 tests/cases.py tests/tools/test_trace.py Analysis BadInput InNode ServedOrder"]])
 ibcoll_suite(asan_vm asan ALL SECONDS 300 LOCKS vm TARGETS ibcoll_conformance_tests
