@@ -25,7 +25,11 @@ ibcoll_status_t report(const Status& status) {
   return status.code();
 }
 
-ibcoll_status_t refuse_in_child() {
+ibcoll_status_t refuse_closed() {
+  if (!ForkWatch::in_child())
+    return refuse(IBCOLL_ERR_UNSUPPORTED,
+                  "this process is ending, and has ended UCX: destroy contexts before main() returns, in a function of "
+                  "atexit(), or in a destructor of a library that was loaded before the first context was created");
   return refuse(
       IBCOLL_ERR_UNSUPPORTED,
       "process {} was forked by one that uses ibcoll, and has no part in the job: let only the parent call, fork "
@@ -159,7 +163,7 @@ ibcoll_status_t ibcoll_progress_events(ibcoll_context_t context, uint64_t* event
 }
 
 size_t ibcoll_context_describe(ibcoll_context_t context, char* text, size_t bytes) {
-  if (!context || ForkWatch::in_child()) return hand_out("", text, bytes);
+  if (!context || closed()) return hand_out("", text, bytes);
   const Guard guard = context->context->enter();
   return hand_out(context->context->describe(), text, bytes);
 }

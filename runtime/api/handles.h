@@ -11,6 +11,7 @@
 
 #include "runtime/context/context.h"
 #include "runtime/machine/fork_watch.h"
+#include "runtime/machine/network_end.h"
 
 // Never made: a handle is a TeamHandle*, a RequestHandle*.
 struct ibcoll_team : ibcoll::TeamHandle {};
@@ -29,15 +30,16 @@ ibcoll_status_t refuse(ibcoll_status_t code, fmt::format_string<Values...> forma
   return report(error(code, format, std::forward<Values>(values)...));
 }
 
-// In a process that has its contexts from its parent.
-ibcoll_status_t refuse_in_child();
+// No context may be used: in a process that has them from its parent, or that has ended what they use.
+inline bool closed() noexcept { return ForkWatch::in_child() || NetworkEnd::has_come(); }
+ibcoll_status_t refuse_closed();
 
 // What comes out of C++ becomes a status: only memory can run out unforeseen.
 template <typename Body>
 ibcoll_status_t guarded(Body body) noexcept {
   try {
-    if (ForkWatch::in_child()) [[unlikely]]
-      return refuse_in_child();
+    if (closed()) [[unlikely]]
+      return refuse_closed();
     return body();
   } catch (const std::bad_alloc&) {
     return refuse(IBCOLL_ERR_NO_MEMORY, "memory for the call's own data was refused");

@@ -45,7 +45,7 @@ ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_
 }
 
 size_t ibcoll_info_json(ibcoll_context_t context, char* text, size_t bytes) {
-  if (ForkWatch::in_child()) return hand_out("", text, bytes);
+  if (closed()) return hand_out("", text, bytes);
   if (context) {
     const Guard guard = context->context->enter();
     return hand_out(context->context->info_json(), text, bytes);

@@ -128,7 +128,8 @@ typedef struct ibcoll_context_params {
 IBCOLL_EXPORT ibcoll_status_t ibcoll_context_create(const ibcoll_context_params_t* params, ibcoll_context_t* context);
 /* Collective. BUSY while requests, or teams other than the world, exist: the context then stays as it was. After any
  * other result, errors included, the context no longer exists and the handle is invalid. NULL is allowed. A function of
- * atexit() may call it, and the destructor of a library that was loaded before the first context was created. */
+ * atexit() may call it, and the destructor of a library that was loaded before the first context was created. In
+ * destructors of libraries that were loaded later, calls may be UNSUPPORTED: UCX has ended before. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_context_destroy(ibcoll_context_t context);
 IBCOLL_EXPORT int ibcoll_context_rank(ibcoll_context_t context);
 IBCOLL_EXPORT int ibcoll_context_size(ibcoll_context_t context);

@@ -9,6 +9,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/machine/descriptors.h"
+#include "runtime/machine/network_end.h"
 #include "runtime/registration_cache/memlock.h"
 
 namespace ibcoll::ucx {
@@ -45,6 +46,9 @@ LinkModel guess_model(const DevicePlan& plan) {
   }
   return model;
 }
+
+// Before UCX ends itself.
+[[gnu::destructor]] void end_with_the_process() { NetworkEnd::come(); }
 
 Result<DevicePlan> plan_here(const Config& config, bool local_job, const std::vector<ReachedAddress>* reached) {
   Result<std::vector<Interface>> interfaces = list_interfaces();

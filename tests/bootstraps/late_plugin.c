@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static ibcoll_context_t context;
-static int by_destructor;
+static int by_destructor, too_late;
 static atomic_int going;
 
 /* Not the streams of stdio, which may be closed by then. */
@@ -60,13 +60,15 @@ static void* keep_using(void* unused) {
   return unused;
 }
 
-/* `when`: destructor (of this library), atexit (a function that runs after all others), leak (never: the context
- * stays), thread (a thread is in the middle of calls when the process ends). */
+/* `when`: destructor (of this library), too_late (the same, where the network's library has ended), atexit (a function
+ * that runs after all others), leak (never: the context stays), thread (a thread is in the middle of calls when the
+ * process ends). */
 void late_begin(const char* when) {
   if (strcmp(when, "atexit") == 0) atexit(end); /* before ibcoll, or what it uses, has registered anything */
   expect(ibcoll_context_create(NULL, &context) == IBCOLL_OK, "create");
   use();
   by_destructor = strcmp(when, "destructor") == 0;
+  too_late = strcmp(when, "too_late") == 0;
   if (strcmp(when, "thread") == 0) {
     pthread_t thread;
     expect(pthread_create(&thread, NULL, keep_using, NULL) == 0, "pthread_create");
@@ -74,6 +76,16 @@ void late_begin(const char* when) {
   }
 }
 
+/* Works, or is refused: UCX may have ended. */
+static void end_too_late(void) {
+  const ibcoll_status_t status = ibcoll_context_destroy(context);
+  expect(status == IBCOLL_OK || (status == IBCOLL_ERR_UNSUPPORTED && strstr(ibcoll_last_error(), "ended UCX") != NULL),
+         "destroy");
+  expect(status == IBCOLL_OK || ibcoll_info_json(context, NULL, 0) == 0, "the state of a context that is closed");
+  say("late: right\n");
+}
+
 __attribute__((destructor)) static void unload(void) {
   if (by_destructor) end();
+  if (too_late) end_too_late();
 }

@@ -123,8 +123,17 @@ class LateUse(Job):
 
     def test_a_thread_in_the_middle_of_calls(self):
         """No crash, whatever the calls return."""
-        done = run(BIN / "ibcoll_run", "-n", 1, BIN / "ibcoll_late_program", BIN / "ibcoll_late_plugin.so", "thread")
+        for ranks, nodes in ((1, 1), (2, 1), (4, 2)):
+            with self.subTest(ranks=ranks, nodes=nodes):
+                done = run(BIN / "ibcoll_run", "-n", ranks, "--nodes", nodes, BIN / "ibcoll_late_program",
+                           BIN / "ibcoll_late_plugin.so", "thread", UCX_TLS="tcp")
+                self.assertIn(done.returncode, (0, 3), done.stdout + done.stderr)  # 3: a rank that is left has an error
+
+    def test_by_the_destructor_of_a_plugin_that_was_loaded_after_ucx(self):
+        done = run(BIN / "ibcoll_run", "-n", 4, "--nodes", 2, "--net", "ucx", BIN / "ibcoll_late_program",
+                   BIN / "ibcoll_late_plugin.so", "destructor", BIN / "ibcoll_later_plugin.so", "too_late", UCX_TLS="tcp")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stderr.count("late: right"), 8, done.stderr)
 
     @unittest.skipUnless(shutil.which("mpirun.openmpi"), "Open MPI is not installed")
     def test_a_context_that_stays_leaves_pmix_all_the_same(self):
