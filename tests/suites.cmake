@@ -89,6 +89,8 @@ ibcoll_suite(api release SECONDS 500 TARGETS all ibcoll_api_ranks
   COMMAND [[all_of "python3 tests/cases.py tests/multiprocess/test_api.py --part "{1,2}/2]])
 ibcoll_suite(collectives release SECONDS 400 TARGETS all ibcoll_api_ranks
   COMMAND [[python3 tests/cases.py tests/multiprocess/test_collectives.py]])
+ibcoll_suite(no_memory release SECONDS 240 BESIDE TARGETS ibcoll_ucx ibcoll_refused_memory_tests
+  COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_refused_memory_tests"]])
 ibcoll_suite(apps release SECONDS 180 TARGETS all
   COMMAND [[all_of "python3 tests/cases.py tests/multiprocess/test_"{apps,radix}.py]])
 ibcoll_suite(bootstraps release SECONDS 240 BESIDE TARGETS all ibcoll_bootstrap_programs

@@ -79,12 +79,20 @@ class Exchange {
   const Clock::time_point deadline_;
 };
 
+std::mutex kept_lock;
+std::shared_ptr<PmiConnection>& kept_connection() {
+  static auto& kept = *new std::shared_ptr<PmiConnection>();
+  return kept;
+}
+
+// After the destructors of all libraries that use this one, and may still end a context there.
+[[gnu::destructor]] void say_goodbye() { kept_connection().reset(); }
+
 // Of the process, up to its end: the launcher takes the end of the connection for the end of the rank. A context that
 // is destroyed later than this keeps it.
 Result<std::shared_ptr<PmiConnection>> connection_of_process(PmiConnection::Clock::time_point deadline) {
-  static std::mutex mutex;
-  static std::shared_ptr<PmiConnection> kept;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(kept_lock);
+  std::shared_ptr<PmiConnection>& kept = kept_connection();
   if (!kept) {
     if (mpi_is_running()) {
       return error(IBCOLL_ERR_BOOTSTRAP,

@@ -20,7 +20,7 @@ namespace ibcoll::api {
 // Cut where it is longer. An array, as it has no destructor.
 static thread_local char last_error[4096];
 
-ibcoll_status_t report(const Status& status) {
+ibcoll_status_t report(const Status& status) noexcept {
   if (!status.ok()) hand_out(status.text(), last_error, sizeof last_error);
   return status.code();
 }
@@ -115,9 +115,11 @@ ibcoll_status_t ibcoll_context_create(const ibcoll_context_params_t* params, ibc
       if (!all.ok()) return report(all.status());
       callbacks = all.value();
     }
+    auto handle = try_twice([] { return std::make_unique<ibcoll_context>(); });
     Result<std::unique_ptr<Context>> made = Context::create(known.bootstrap ? &callbacks : nullptr);
     if (!made.ok()) return report(made.status());
-    *context = new ibcoll_context{std::move(*made)};
+    handle->context = std::move(*made);
+    *context = handle.release();
     if (!(*context)->context->in_host()) report_on_signal((*context)->context.get());
     return IBCOLL_OK;
   });
@@ -165,7 +167,7 @@ ibcoll_status_t ibcoll_progress_events(ibcoll_context_t context, uint64_t* event
 size_t ibcoll_context_describe(ibcoll_context_t context, char* text, size_t bytes) {
   if (!context || closed()) return hand_out("", text, bytes);
   const Guard guard = context->context->enter();
-  return hand_out(context->context->describe(), text, bytes);
+  return hand_out(text_or("out of memory", [&] { return context->context->describe(); }), text, bytes);
 }
 
 void* ibcoll_mem_alloc(ibcoll_context_t context, size_t bytes) {

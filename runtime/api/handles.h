@@ -23,10 +23,10 @@ struct ibcoll_context {
 namespace ibcoll::api {
 
 // Remembers the text for ibcoll_last_error().
-ibcoll_status_t report(const Status& status);
+ibcoll_status_t report(const Status& status) noexcept;
 
 template <typename... Values>
-ibcoll_status_t refuse(ibcoll_status_t code, fmt::format_string<Values...> format, Values&&... values) {
+ibcoll_status_t refuse(ibcoll_status_t code, fmt::format_string<Values...> format, Values&&... values) noexcept {
   return report(error(code, format, std::forward<Values>(values)...));
 }
 

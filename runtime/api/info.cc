@@ -44,19 +44,25 @@ ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_
   });
 }
 
+static constexpr char kNoMemory[] = "{}";  // of what ibcoll_info_json tells
+
 size_t ibcoll_info_json(ibcoll_context_t context, char* text, size_t bytes) {
   if (closed()) return hand_out("", text, bytes);
   if (context) {
     const Guard guard = context->context->enter();
-    return hand_out(context->context->info_json(), text, bytes);
+    return hand_out(text_or(kNoMemory, [&] { return context->context->info_json(); }), text, bytes);
   }
-  const Result<Config> config = Config::load();
-  Json state = {{"build", build_json()}};
-  if (config.ok())
-    state.set("settings", settings_json(config.value()));
-  else
-    state.set("error", config.status().text());
-  return hand_out(state.dump(), text, bytes);
+  return hand_out(text_or(kNoMemory,
+                          [] {
+                            const Result<Config> config = Config::load();
+                            Json state = {{"build", build_json()}};
+                            if (config.ok())
+                              state.set("settings", settings_json(config.value()));
+                            else
+                              state.set("error", config.status().text());
+                            return state.dump();
+                          }),
+                  text, bytes);
 }
 
 }  // extern "C"

@@ -67,7 +67,7 @@ class Arena {
 
   bool grow(size_t least) noexcept {
     const size_t bytes = least > kFirstChunk ? least : kFirstChunk;
-    void* const memory = std::aligned_alloc(kAlignment, sizeof(Chunk) + bytes);
+    void* const memory = ::operator new(sizeof(Chunk) + bytes, std::align_val_t(kAlignment), std::nothrow);
     if (!memory) return false;
     first_ = new (memory) Chunk{first_, bytes};
     at_ = first_->begin();
@@ -78,7 +78,7 @@ class Arena {
   static void release(Chunk* chunk) noexcept {
     while (chunk) {
       Chunk* const next = chunk->next;
-      std::free(chunk);
+      ::operator delete(chunk, std::align_val_t(kAlignment));
       chunk = next;
     }
   }

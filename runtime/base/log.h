@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <new>
 #include <string_view>
 
 #include "runtime/base/status.h"
@@ -22,9 +23,16 @@ void set_log_level(LogLevel level) noexcept;
 uint64_t error_lines() noexcept;
 void set_log_rank(int rank) noexcept;  // -1: no rank in the prefix
 
+// Where there is no memory for the line, the format alone is written.
 template <typename... Args>
-void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
-  if (log_enabled(level)) log_line(level, fmt::format(format, std::forward<Args>(args)...));
+void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) noexcept {
+  if (!log_enabled(level)) return;
+  try {
+    log_line(level, fmt::format(format, std::forward<Args>(args)...));
+  } catch (const std::bad_alloc&) {
+    const fmt::string_view bare = format;
+    log_line(level, {bare.data(), bare.size()});
+  }
 }
 
 }  // namespace ibcoll

@@ -78,17 +78,24 @@ class NodeWindow {
   // For a rank alone on its node `memory` is nullptr, and `base` memory of its own, zeros. Both outlive the window.
   NodeWindow(NodeMemory* memory, std::byte* base, uint64_t area_bytes, std::vector<int> jobs, int rank, Limits limits,
              bool crowded, uint64_t offset = 0)
+      : NodeWindow(memory, area_bytes, std::move(jobs), rank, crowded) {
+    place(base, offset, limits);
+  }
+  // Before its place is known. Until then it is not used.
+  NodeWindow(NodeMemory* memory, uint64_t area_bytes, std::vector<int> jobs, int rank, bool crowded)
       : memory_(memory),
-        offset_(offset),
-        control_(reinterpret_cast<Control*>(base)),
-        lines_(reinterpret_cast<Line*>(base + control_bytes(static_cast<int>(jobs.size())))),
-        areas_(reinterpret_cast<std::byte*>(lines_ + jobs.size() * kLines)),
         area_bytes_(area_bytes),
         jobs_(std::move(jobs)),
         rank_(rank),
-        limits_(limits),
         crowded_(crowded),
         stores_(StoreCosts(size() + 1)) {}
+  void place(std::byte* base, uint64_t offset, const Limits& limits) noexcept {
+    offset_ = offset;
+    control_ = reinterpret_cast<Control*>(base);
+    lines_ = reinterpret_cast<Line*>(base + control_bytes(size()));
+    areas_ = reinterpret_cast<std::byte*>(lines_ + jobs_.size() * kLines);
+    limits_ = limits;
+  }
 
   // Ranks that wait for others of this window may sleep: `bells[i]` is the place of local rank i in `doorbell`, which
   // outlives the window.
@@ -208,7 +215,9 @@ class NodeWindow {
 
   // The team has failed on this rank, with this status: before long its private memory is its caller's again, so the
   // exchange comes before what the caller then writes.
-  void leave(int status) noexcept { control_->members[rank_].left.exchange(status, std::memory_order_acq_rel); }
+  void leave(int status) noexcept {
+    if (control_) control_->members[rank_].left.exchange(status, std::memory_order_acq_rel);
+  }
   // 0: what was read from the private memory of `local` up to now was still what that rank had published. Reads are
   // system calls, which end before this load begins.
   int left(int local) const noexcept { return control_->members[local].left.load(std::memory_order_seq_cst); }
@@ -226,6 +235,8 @@ class NodeWindow {
   void trace() noexcept { traced_ = true; }
 
   // Collectives use the window one after another, in the order in which they were started.
+  // So many may be taken before one of them ends. Throws std::bad_alloc.
+  void expect_turns(int turns) { ended_.reserve(static_cast<size_t>(turns)); }
   uint64_t take_turn() noexcept { return next_turn_++; }
   bool has_turn(uint64_t turn) const noexcept { return turn == turn_; }
   // A collective that moves nothing ends without a step, perhaps before those that were started earlier.
@@ -332,10 +343,10 @@ class NodeWindow {
   }
 
   NodeMemory* memory_;
-  uint64_t offset_;
-  Control* control_;
-  Line* lines_;
-  std::byte* areas_;
+  uint64_t offset_ = 0;
+  Control* control_ = nullptr;
+  Line* lines_ = nullptr;
+  std::byte* areas_ = nullptr;
   uint64_t area_bytes_;
   std::vector<int> jobs_;
   int rank_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "runtime/base/log.h"
 #include "runtime/collectives/framework/registry.h"
@@ -22,7 +23,7 @@ Time in_ns(double seconds) noexcept { return seconds < kForEver ? static_cast<Ti
 }  // namespace
 
 Result<std::unique_ptr<Context>> Context::create(const ibcoll_bootstrap_t* callbacks) {
-  std::unique_ptr<Context> context(new Context());
+  std::unique_ptr<Context> context(try_twice([] { return new Context(); }));
   if (Status status = context->open(callbacks); !status.ok()) return status;
   return context;
 }
@@ -44,9 +45,10 @@ void Context::write_trace() noexcept {
 
 Status Context::open(const ibcoll_bootstrap_t* callbacks) {
   host_ = Host::of(callbacks);
-  const Status settings = read_settings();
+  const Status settings = or_no_memory([this] { return read_settings(); });
   if (!settings.ok() && !callbacks) return settings;  // a launcher tells the others that this rank has not come
-  Result<std::unique_ptr<Bootstrap>> bootstrap = make_bootstrap(callbacks);
+  const auto make = [&] { return make_bootstrap(callbacks); };
+  Result<std::unique_ptr<Bootstrap>> bootstrap = callbacks ? try_twice(make) : make();
   if (!bootstrap.ok()) return bootstrap.status();
   bootstrap_ = std::move(*bootstrap);
   set_log_rank(size() > 1 ? rank() : -1);
@@ -92,7 +94,8 @@ Status Context::read_settings() {
   return {};
 }
 
-Status Context::make_engine() {
+// What this rank moves messages with.
+void Context::build_engine() {
   waiting_ = std::make_unique<WaitStrategy>(config_.text("IBCOLL_WAIT"), job_.ranks_per_core, job_.one_cpu);
   // The same on all ranks of the node: one that never sleeps rings all the same.
   if (job_.shm && job_.ranks_per_core > 1) {
@@ -107,24 +110,36 @@ Status Context::make_engine() {
   limits.timeout_ns = in_ns(config_.seconds("IBCOLL_TIMEOUT"));
 
   std::vector<Transport*> route(static_cast<size_t>(size()), nullptr);
-  std::vector<int> all(route.size());
   for (int i = 0; i < size(); ++i) {
     const bool local = job_.nodes[static_cast<size_t>(i)] == job_.nodes[static_cast<size_t>(rank())];
-    all[static_cast<size_t>(i)] = i;
     if (i != rank()) route[static_cast<size_t>(i)] = local ? static_cast<Transport*>(job_.shm.get()) : job_.net.get();
   }
   engine_ = std::make_unique<Engine>(rank(), std::move(route), limits);
   ended_ranks_ = std::make_unique<EndedRanks>(*bootstrap_, *engine_);
-
-  const auto exchange = [this](ConstBytes mine, Bytes theirs) { return bootstrap_->allgather(mine, theirs); };
-  Result<std::unique_ptr<TeamHandle>> world = form_team(/*epoch=*/1, {all}, all, rank(), exchange);
-  if (!world.ok()) return world.status();
-  world_ = std::move(*world);
   trace_ = TraceFile::open(config_.text("IBCOLL_TRACE"), static_cast<size_t>(config_.integer("IBCOLL_TRACE_CALLS")),
                            static_cast<size_t>(config_.integer("IBCOLL_TRACE_PEERS")), rank());
+  parted_.resize(static_cast<size_t>(size()));
+}
+
+// A rank that has no memory for its part says so when the world team is made.
+Status Context::make_engine() {
+  std::unique_ptr<Settler> settler;
+  Members all;
+  try_twice([&] { all.ranks.resize(static_cast<size_t>(size())); });
+  std::iota(all.ranks.begin(), all.ranks.end(), 0);
+  all.refusal = job_.lack.ok() ? or_no_memory([&]() -> Status {
+    build_engine();
+    if (job_.net) settler = std::make_unique<Settler>(lock_, *job_.net);
+    return {};
+  })
+                               : job_.lack;
+  const auto exchange = [this](ConstBytes mine, Bytes theirs) { return bootstrap_->allgather(mine, theirs); };
+  Result<std::unique_ptr<TeamHandle>> world = form_team(/*epoch=*/1, all, all.ranks, rank(), exchange);
+  if (!world.ok()) return world.status();
+  world_ = std::move(*world);
   if (!job_.net) return {};
   if (Status connected = connect(); !connected.ok()) return connected;
-  settler_ = std::make_unique<Settler>(lock_, *job_.net);
+  settler_ = std::move(settler);
   return {};
 }
 
@@ -145,10 +160,14 @@ Status Context::connect() {
 // A barrier of the job itself. Between nodes it always goes along the same connections, whatever selection prefers.
 Status Context::run_own_barrier(std::unique_lock<std::mutex>& guard) {
   Forced pattern;
-  if (const Shape& shape = world_->shape; shape.nodes > 1) {
-    const char* const name = shape.most_local > 1 ? "leaders" : "dissemination";
-    pattern = {{{.choice = {find_algorithm(IBCOLL_BARRIER, name)}}}, "ibcoll itself"};
-  }
+  const Status room = or_fail(*world_, [&]() -> Status {
+    if (const Shape& shape = world_->shape; shape.nodes > 1) {
+      const char* const name = shape.most_local > 1 ? "leaders" : "dissemination";
+      pattern = {{{.choice = {find_algorithm(IBCOLL_BARRIER, name)}}}, "ibcoll itself"};
+    }
+    return {};
+  });
+  if (!room.ok()) return room;
   Args barrier;
   barrier.collective = IBCOLL_BARRIER;
   barrier.root = kAllRanks;
@@ -184,9 +203,8 @@ Status Context::leave(std::unique_lock<std::mutex>& guard) {
   if (told_before) return {};
   if (!together.ok()) return together;
   const std::byte mine{1};
-  std::vector<std::byte> all(static_cast<size_t>(size()));
   guard.unlock();  // a host may call ibcoll_progress meanwhile
-  Status parted = bootstrap_->allgather(std::span(&mine, 1), all);
+  Status parted = or_no_memory([&] { return bootstrap_->allgather(std::span(&mine, 1), parted_); });
   guard.lock();
   return parted;
 }

@@ -5,10 +5,11 @@
 
 #include <array>
 #include <atomic>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,13 @@ struct FreeMemory {
 };
 using LoneWindow = std::unique_ptr<std::byte, FreeMemory>;
 
+// A window of a team that was freed on this rank, not yet by all. In a list of its own from when the team is made, so that
+// to free it takes no memory.
+struct LeftWindow {
+  NodeWindow::Place place;
+  bool failed = false;
+};
+
 // A team and what belongs to it on this rank.
 struct TeamHandle {
   TeamHandle() = default;
@@ -58,10 +66,10 @@ struct TeamHandle {
   Context* context = nullptr;
   LoneWindow lone_window;
   std::unique_ptr<Team> team;
-  NodeWindow::Place shared_window;
-  Shape shape;                    // what selection knows of every call on the team
-  CostModel model, steady_model;  // the steady one is the same in every run
-  Plans plans;                    // of calls that run once
+  std::list<LeftWindow> shared_window;  // one, or none
+  Shape shape;                          // what selection knows of every call on the team
+  CostModel model, steady_model;        // the steady one is the same in every run
+  Plans plans;                          // of calls that run once
   // Of the runtime itself, given up while somebody still had the buffers (Request::overdue).
   struct GivenUp {
     std::unique_ptr<Request> request;
@@ -107,6 +115,7 @@ class Context {
                                 std::unique_lock<std::mutex>& guard);
   // Gathers one equally long piece from each rank of the parent.
   using Gather = std::function<Status(ConstBytes mine, Bytes all)>;
+  static constexpr size_t kOfferBytes = 32;  // of a piece that one rank gives for a team
   // Collective over the members alone, whose job ranks are `jobs`: they are the parent. `self`: this rank's place.
   Result<TeamHandle*> make_team_of_members(const std::vector<int>& jobs, int self, Status refusal, uint64_t epoch,
                                            const Gather& gather);
@@ -162,6 +171,19 @@ class Context {
   std::string describe() const { return engine_->describe(); }
   std::string info_json();
 
+  // What body() returns; where memory is short the team fails, and this is its refusal: the other ranks are in the call,
+  // or will be.
+  template <typename Body>
+  auto or_fail(TeamHandle& team, Body body) -> decltype(body()) {
+    try {
+      return body();
+    } catch (const std::bad_alloc&) {
+      team.team->fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: memory for a collective was refused", rank()));
+      spread_failure(*team.team);
+      return team.team->refusal();
+    }
+  }
+
  private:
   Context() = default;
   void after_a_look() noexcept;
@@ -171,6 +193,7 @@ class Context {
   class Waiter;  // of wait(), for WaitLoop
   Status open(const ibcoll_bootstrap_t* callbacks);
   Status read_settings();
+  void build_engine();
   Status make_engine();
   void let_host_decide_deadlines() noexcept;
   Status connect();
@@ -180,14 +203,19 @@ class Context {
                                                 const std::vector<int>& parent_jobs, int self, const Gather& gather);
   // nullptr where this rank is not a member.
   Result<TeamHandle*> keep_team(Result<std::unique_ptr<TeamHandle>> made);
-  Result<std::unique_ptr<TeamHandle>> build_team(uint64_t epoch, Placement placement, int rank, uint64_t window_offset,
-                                                 LoneWindow lone_window, bool may_copy);
+  // All of a team but its place in the node's memory. Throws std::bad_alloc.
+  std::unique_ptr<TeamHandle> draft_team(uint64_t epoch, std::vector<int> jobs, int team_rank);
+  // Takes no memory but for errors. `offset`: of the window, kNoWindow: none.
+  Status complete_team(TeamHandle& team, uint64_t offset, bool may_copy);
+  void make_room_for_team();
   Status allocate_window(uint64_t tag, int locals, uint64_t& offset);
-  void leave_unmade_window(uint64_t epoch, const Placement& placement, int team_rank, uint64_t offset);
-  void leave_window(NodeWindow::Place window, bool failed);
-  void give_back_windows(size_t most);
+  void leave_unmade_window(TeamHandle& team, uint64_t offset);
+  void leave_window(std::list<LeftWindow> window, bool failed) noexcept;
+  void give_back_windows(size_t most) noexcept;
   void write_trace() noexcept;
   Status allocate_lone_window(LoneWindow& window) const;
+  void spread_failure(Team& team) noexcept;
+  Result<Plan*> find_or_make_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use);
   Result<Plan*> take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use);
   const CostModel* steady_model_for(const TeamHandle& team, const Args& args) const noexcept;
   ibcoll_scheme_t scheme_of(ibcoll_scheme_t scheme) const noexcept;
@@ -214,13 +242,10 @@ class Context {
   std::unique_ptr<Settler> settler_;  // nullptr: no network
   std::unique_ptr<TeamHandle> world_;
   std::vector<std::unique_ptr<TeamHandle>> teams_;
-  struct LeftWindow {  // of a team that was freed here, not yet by all
-    NodeWindow::Place place;
-    bool failed;
-  };
-  std::deque<LeftWindow> left_windows_;
-  uint32_t rounds_ = 0;  // of progress, for after_a_look()
-  uint32_t starts_ = 0;  // of collectives that were complete at once
+  std::list<LeftWindow> left_windows_;
+  std::vector<std::byte> parted_;  // for the exchange that ends the job
+  uint32_t rounds_ = 0;            // of progress, for after_a_look()
+  uint32_t starts_ = 0;            // of collectives that were complete at once
   Time checked_at_ = 0;
   std::atomic<int> waiting_threads_{0};
 };

@@ -55,6 +55,21 @@ class Joining {
   }
 
  private:
+  // This rank's part of a step. Where memory is short all ranks hear of it in this step, or in the next one: no rank is
+  // kept waiting.
+  template <typename Body>
+  Status attempt(Body body) {
+    return job_.lack.ok() ? or_no_memory(body) : job_.lack;
+  }
+  // What follows from what all have said.
+  template <typename Body>
+  void conclude(Body body) {
+    job_.lack = attempt([&]() -> Status {
+      body();
+      return {};
+    });
+  }
+
   int rank() const { return bootstrap_.rank(); }
 
   // ---- step 1
@@ -62,7 +77,7 @@ class Joining {
   // Nodes, cores and settings of all ranks. Only with the same version they can read each other's messages.
   Status meet() {
     MeetMessage message;
-    const Status mine = introduce(message);
+    const Status mine = attempt([&] { return introduce(message); });
     message.answer = answer_of(mine);
     Result<std::vector<MeetMessage>> all = gather_messages(bootstrap_, message);
     if (!all.ok()) return all.status();
@@ -73,7 +88,7 @@ class Joining {
       if (Status status = compare_settings(all->front(), (*all)[i], i); !status.ok()) return status;
     job_.id = all->front().nonce;
     segment_id_ = all->back().nonce;
-    number(*all, message.node);
+    conclude([&] { number(*all, message.node); });
     return {};
   }
 
@@ -144,14 +159,16 @@ class Joining {
   // The leader of each node makes the segment; who has an RDMA device opens it, where several nodes need a network.
   Status open_node() {
     OpenNodeMessage message;
-    Status mine = make_segment();
-    if (mine.ok()) mine = open_verbs(message);
+    const Status mine = attempt([&] {
+      Status made = make_segment();
+      return made.ok() ? open_verbs(message) : made;
+    });
     Result<std::vector<OpenNodeMessage>> all = end_step(bootstrap_, mine, message);
     if (!all.ok()) return all.status();
     for (size_t i = 0; i < all->size(); ++i) {
       const OpenNodeMessage& theirs = (*all)[i];
-      if (theirs.has_verbs == 0 && without_verbs_.empty())
-        without_verbs_ = fmt::format("rank {}: {}", i, read_text(theirs.why_no_verbs));
+      if (theirs.has_verbs == 0 && std::exchange(all_have_verbs_, false))
+        conclude([&] { without_verbs_ = fmt::format("rank {}: {}", i, read_text(theirs.why_no_verbs)); });
       any_expects_verbs_ = any_expects_verbs_ || theirs.expects_verbs != 0;
     }
     return {};
@@ -199,28 +216,38 @@ class Joining {
 
   // Where UCX is to join hosts: it would take any interface of one for joined to any of another.
   Status find_networks() {
-    if (job_.node_count == 1 || bootstrap_.local_job() || without_verbs_.empty()) return {};
+    if (job_.node_count == 1 || bootstrap_.local_job() || all_have_verbs_) return {};
     NetworksMessage message;
-    Result<std::vector<Interface>> interfaces = list_interfaces();
-    if (interfaces.ok()) message.addresses = HostAddresses::of(digest_of(network_identity()), *interfaces);
-    Result<std::vector<NetworksMessage>> all = end_step(bootstrap_, interfaces.status(), message);
+    std::vector<Interface> interfaces;
+    const Status listed = attempt([&]() -> Status {
+      Result<std::vector<Interface>> found = list_interfaces();
+      if (!found.ok()) return found.status();
+      interfaces = std::move(found.value());
+      message.addresses = HostAddresses::of(digest_of(network_identity()), interfaces);
+      return {};
+    });
+    Result<std::vector<NetworksMessage>> all = end_step(bootstrap_, listed, message);
     if (!all.ok()) return all.status();
-    std::vector<HostAddresses> addresses;
-    addresses.reserve(all->size());
-    for (const NetworksMessage& theirs : *all) addresses.push_back(theirs.addresses);
-    Networks networks(std::move(addresses));
-    const std::vector<std::byte> mine = networks.ways_from(rank(), Routes::open());
-    std::vector<std::byte> ways(mine.size() * all->size());
+    std::optional<Networks> networks;
+    std::vector<std::byte> mine, ways;
+    try_twice([&] {  // without it the next exchange cannot be
+      std::vector<HostAddresses> addresses;
+      addresses.reserve(all->size());
+      for (const NetworksMessage& theirs : *all) addresses.push_back(theirs.addresses);
+      networks.emplace(std::move(addresses));
+      mine = networks->ways_from(rank(), Routes::open());
+      ways.resize(mine.size() * all->size());
+    });
     if (!mine.empty())
       if (Status status = bootstrap_.allgather(mine, ways); !status.ok()) return status;
-    reached_ = networks.reached(rank(), ways, *interfaces);
+    conclude([&] { reached_ = networks->reached(rank(), ways, interfaces); });
     return {};
   }
 
   // ---- step 3
 
   Status open_network() {
-    const Status mine = choose_network();
+    const Status mine = attempt([&] { return choose_network(); });
     OpenNetworkMessage message;
     message.address_bytes = static_cast<uint32_t>(address_.size());
     if (job_.net) {
@@ -264,7 +291,7 @@ class Joining {
     }
     if (wanted == "shm")
       return error(IBCOLL_ERR_CONFIG, "IBCOLL_NET=shm, but the job has {} nodes; use IBCOLL_NET=ucx", job_.node_count);
-    if (without_verbs_.empty()) {
+    if (all_have_verbs_) {
       job_.net_reason = wanted == "verbs" ? "demanded by IBCOLL_NET" : "every rank has an active RDMA port";
       use(std::move(verbs_));
       return {};
@@ -304,8 +331,11 @@ class Joining {
   Status connect() {
     Result<std::vector<std::byte>> slots = gather_addresses();
     if (!slots.ok()) return slots.status();
-    Status mine = set_addresses(*slots);
-    if (Status shared = share_segment(); !shared.ok()) mine = std::move(shared);
+    Status mine = attempt([&] { return set_addresses(*slots); });
+    if (Status shared = attempt([&] { return share_segment(); }); !shared.ok()) {
+      mine = std::move(shared);
+      segment_.reset();  // of a leader: who still waits for it hears that
+    }
     return end_step(bootstrap_, mine, ConnectMessage()).status();
   }
 
@@ -314,7 +344,11 @@ class Joining {
 
   Result<std::vector<std::byte>> gather_addresses() {
     if (longest_address_ == 0) return std::vector<std::byte>();
-    std::vector<std::byte> mine(address_slot()), all(address_slot() * static_cast<size_t>(bootstrap_.size()));
+    std::vector<std::byte> mine, all;
+    try_twice([&] {
+      mine.resize(address_slot());
+      all.resize(address_slot() * static_cast<size_t>(bootstrap_.size()));
+    });
     const auto length = static_cast<uint32_t>(address_.size());
     std::memcpy(mine.data(), &length, sizeof length);
     std::memcpy(mine.data() + sizeof length, address_.data(), address_.size());
@@ -339,14 +373,15 @@ class Joining {
     if (locals_.size() == 1) return {};
     const Deadline deadline = Deadline::after_seconds(config_.seconds("IBCOLL_TIMEOUT"));
     const auto self = std::find(locals_.begin(), locals_.end(), rank()) - locals_.begin();
+    // The leader waits for all ranks of its node, and they for it.
+    const auto [name, key] = try_twice([this] { return std::pair(segment_name(), segment_key()); });
     shm::Meanwhile meanwhile;
     if (host_.present()) meanwhile = [this] { return host_.advance(); };
     if (segment_) {
-      if (Status served = segment_->serve(segment_key(), locals_, deadline, meanwhile); !served.ok()) return served;
+      if (Status served = segment_->serve(key, locals_, deadline, meanwhile); !served.ok()) return served;
     } else {
-      Result<std::unique_ptr<shm::Segment>> received =
-          shm::Segment::receive(segment_name(), segment_key(), static_cast<int>(self), static_cast<int>(locals_.size()),
-                                ring_bytes(), deadline, meanwhile);
+      Result<std::unique_ptr<shm::Segment>> received = shm::Segment::receive(
+          name, key, static_cast<int>(self), static_cast<int>(locals_.size()), ring_bytes(), deadline, meanwhile);
       if (!received.ok()) return received.status();
       segment_ = std::move(*received);
     }
@@ -359,8 +394,10 @@ class Joining {
   // ---- step 5
 
   Status probe_node() {
-    Status mine = fit_slots();
-    if (mine.ok() && job_.shm) mine = job_.shm->probe();
+    const Status mine = attempt([&] {
+      Status fits = fit_slots();
+      return fits.ok() && job_.shm ? job_.shm->probe() : fits;
+    });
     return end_step(bootstrap_, mine, ProbeMessage()).status();
   }
 
@@ -380,7 +417,11 @@ class Joining {
   // ---- step 6
 
   Status time_node() {
-    const MemoryModel mine = job_.shm ? job_.shm->time_memory() : MemoryModel();
+    MemoryModel mine;
+    const Status timed_here = attempt([&]() -> Status {
+      if (job_.shm) mine = job_.shm->time_memory();
+      return {};
+    });
     TimeMessage message;
     message.copy_us_per_byte = static_cast<float>(mine.copy_us_per_byte);
     message.read_us = static_cast<float>(mine.read_us);
@@ -388,19 +429,22 @@ class Joining {
     message.streamed_copy_us_per_byte = static_cast<float>(mine.streamed_copy_us_per_byte);
     message.cache_bytes = static_cast<float>(last_level_cache_bytes());
     message.own_cache_bytes = static_cast<float>(own_cache_bytes());
-    Result<std::vector<TimeMessage>> all = end_step(bootstrap_, Status(), message);
+    Result<std::vector<TimeMessage>> all = end_step(bootstrap_, timed_here, message);
     if (!all.ok()) return all.status();
     job_.cache_bytes = message.cache_bytes;
     job_.own_cache_bytes = message.own_cache_bytes;
-    std::vector<MemoryModel> timed;
-    timed.reserve(all->size());
     for (const TimeMessage& theirs : *all) {
-      timed.push_back(
-          {theirs.copy_us_per_byte, theirs.read_us, theirs.read_us_per_byte, theirs.streamed_copy_us_per_byte});
       job_.cache_bytes = std::min<double>(job_.cache_bytes, theirs.cache_bytes);
       job_.own_cache_bytes = std::max<double>(job_.own_cache_bytes, theirs.own_cache_bytes);
     }
-    job_.memory_model = shm::middle_of(std::move(timed));
+    conclude([&] {
+      std::vector<MemoryModel> timed;
+      timed.reserve(all->size());
+      for (const TimeMessage& theirs : *all)
+        timed.push_back(
+            {theirs.copy_us_per_byte, theirs.read_us, theirs.read_us_per_byte, theirs.streamed_copy_us_per_byte});
+      job_.memory_model = shm::middle_of(std::move(timed));
+    });
     return {};
   }
 
@@ -410,13 +454,15 @@ class Joining {
   Status time_link() {
     if (job_.net_model.beta == LinkModel::Beta::kKnown) return {};
     TimeLinkMessage message;
-    const Status mine = time_own_link(message);
+    const Status mine = attempt([&] { return time_own_link(message); });
     Result<std::vector<TimeLinkMessage>> all = end_step(bootstrap_, mine, message);
     if (!all.ok()) return all.status();
-    std::vector<double> timed;
-    for (const TimeLinkMessage& theirs : *all)
-      if (theirs.us_per_byte > 0) timed.push_back(theirs.us_per_byte);
-    job_.net_model.beta_us_per_byte = believed_us_per_byte(job_.net_model, std::move(timed));
+    conclude([&] {
+      std::vector<double> timed;
+      for (const TimeLinkMessage& theirs : *all)
+        if (theirs.us_per_byte > 0) timed.push_back(theirs.us_per_byte);
+      job_.net_model.beta_us_per_byte = believed_us_per_byte(job_.net_model, std::move(timed));
+    });
     return {};
   }
 
@@ -446,7 +492,8 @@ class Joining {
   uint64_t segment_id_ = 0;  // random, and the same on all ranks
   std::unique_ptr<shm::Segment> segment_;
   std::unique_ptr<NetworkTransport> verbs_;  // until it is settled whether all ranks have it
-  std::string without_verbs_;                // the first rank that has none, and why
+  bool all_have_verbs_ = true;
+  std::string without_verbs_;  // the first rank that has none, and why
   bool any_expects_verbs_ = false;
   std::optional<std::vector<ReachedAddress>> reached_;  // nullopt: UCX joins no hosts
   NetworkTransport* network_ = nullptr;                 // job_.net

@@ -101,9 +101,9 @@ struct TimeLinkMessage {
 
 // Text that is too long ends in "...".
 template <size_t kBytes>
-void copy_text(std::string text, char (&to)[kBytes]) {
-  if (text.size() >= kBytes) text.replace(kBytes - 4, std::string::npos, "...");
-  std::memcpy(to, text.data(), text.size());
+void copy_text(std::string_view text, char (&to)[kBytes]) noexcept {
+  std::memcpy(to, text.data(), std::min(text.size(), kBytes - 1));
+  if (text.size() >= kBytes) std::memcpy(to + kBytes - 4, "...", 4);
 }
 
 template <size_t kBytes>
@@ -120,7 +120,8 @@ inline Answer answer_of(const Status& mine) {
 
 template <typename Message>
 Result<std::vector<Message>> gather_messages(Bootstrap& bootstrap, const Message& mine) {
-  std::vector<Message> all(static_cast<size_t>(bootstrap.size()));
+  std::vector<Message> all;
+  try_twice([&] { all.resize(static_cast<size_t>(bootstrap.size())); });
   if (Status status = bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
       !status.ok())
     return status;

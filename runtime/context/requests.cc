@@ -116,7 +116,18 @@ Status TeamHandle::may_end(const char* call) {
 
 // ---------------------------------------------------------------- calls that run once
 
+// This rank may not wait for anything any more, while others wait for it.
+void Context::spread_failure(Team& team) noexcept {
+  constexpr int kMostLooks = 2 * TeamFailure::kMostTries;
+  for (int looks = 0; looks < kMostLooks && team.refuses() && !team.failure_is_out(); ++looks) engine_->progress();
+  settle_later();
+}
+
 Result<Plan*> Context::take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use) {
+  return or_fail(team, [&] { return find_or_make_plan(team, given, use); });
+}
+
+Result<Plan*> Context::find_or_make_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use) {
   if (team.team->refuses()) return team.team->refusal();
   const Result<Args> args = check_arguments(given, team.team->rank(), team.team->size(), overlap_);
   if (!args.ok()) return args.status();
@@ -179,7 +190,10 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
 
 Status Context::run_own(TeamHandle& team, const Args& args, std::vector<std::byte>& buffers,
                         std::unique_lock<std::mutex>& guard, const Forced& forced) {
-  Result<std::unique_ptr<Request>> request = make_request(team, args, forced, IBCOLL_SCHEME_AUTO);
+  Result<std::unique_ptr<Request>> request = or_fail(team, [&] {
+    team.given_up.reserve(team.given_up.size() + 1);
+    return make_request(team, args, forced, IBCOLL_SCHEME_AUTO);
+  });
   if (!request.ok()) return request.status();
   if (Status status = start(**request); !status.ok()) return status;
   Status status = wait(**request, INFINITY, guard);
@@ -234,6 +248,7 @@ void Context::check() noexcept {
 // yet other collectives, and ranks that fail, need it to look at its messages now and then.
 Status Context::start(Request& request) noexcept {
   Status status = request.start();
+  if (!status.ok()) spread_failure(request.team());
   if (!request.in_flight() && ++starts_ % kStartsPerRound == 0) progress();
   return status;
 }

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <new>
 #include <system_error>
 
 #include "runtime/base/log.h"
@@ -24,6 +25,9 @@ void Settler::start() noexcept {
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's
   try {
     thread_ = std::thread([this] { run(); });
+  } catch (const std::bad_alloc&) {
+    running_ = false;
+    log(LogLevel::kInfo, "first messages leave in the next call: no memory for a thread");
   } catch (const std::system_error& failure) {
     running_ = false;
     log(LogLevel::kInfo, "first messages leave in the next call: no thread: {}", failure.what());

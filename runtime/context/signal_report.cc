@@ -7,7 +7,9 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <new>
 #include <string>
+#include <string_view>
 
 #include "runtime/context/context.h"
 
@@ -33,12 +35,7 @@ void on_signal(int) {
   if (bytes > 0) write_now(text, static_cast<size_t>(bytes));
 }
 
-}  // namespace
-
-bool report_asked() noexcept { return asked.load(std::memory_order_relaxed); }
-
-void report_if_asked(Context& context) {
-  if (!asked.exchange(false, std::memory_order_acq_rel)) return;
+void report(Context& context) {
   std::string text = context.describe();
   if (text.empty()) text = fmt::format("rank {}: no collective in flight\n", context.rank());
   std::string lines;
@@ -48,6 +45,20 @@ void report_if_asked(Context& context) {
     at = end + 1;
   }
   write_now(lines.data(), lines.size());
+}
+
+}  // namespace
+
+bool report_asked() noexcept { return asked.load(std::memory_order_relaxed); }
+
+void report_if_asked(Context& context) noexcept {
+  if (!asked.exchange(false, std::memory_order_acq_rel)) return;
+  try {
+    report(context);
+  } catch (const std::bad_alloc&) {
+    constexpr std::string_view kShort = "ibcoll: no memory to report\n";
+    write_now(kShort.data(), kShort.size());
+  }
 }
 
 void report_on_signal(Context* context) {

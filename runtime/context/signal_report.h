@@ -11,7 +11,7 @@ class Context;
 void report_on_signal(Context* context);
 void report_on_signal_no_more(Context* context);
 // Called inside of progress: writes the report that a signal has asked for.
-void report_if_asked(Context& context);
+void report_if_asked(Context& context) noexcept;
 bool report_asked() noexcept;
 
 }  // namespace ibcoll

@@ -41,8 +41,12 @@ Status check_ranks(const char* call, const int* ranks, int count, int parent_siz
 
 Result<TeamHandle*> create_team(TeamHandle& parent, const int* ranks, int count, std::unique_lock<std::mutex>& guard) {
   Context::Members members;
-  members.refusal = check_ranks("ibcoll_team_create", ranks, count, parent.team->size());
-  if (members.refusal.ok()) members.ranks.assign(ranks, ranks + count);
+  members.refusal = or_no_memory([&]() -> Status {
+    if (Status checked = check_ranks("ibcoll_team_create", ranks, count, parent.team->size()); !checked.ok())
+      return checked;
+    members.ranks.assign(ranks, ranks + count);
+    return {};
+  });
   return parent.context->make_team(parent, members, child_epoch(*parent.team, 0), guard);
 }
 
@@ -52,14 +56,19 @@ Result<TeamHandle*> create_team_of(Context& context, const ibcoll_members_t& mem
                                    std::unique_lock<std::mutex>& guard) {
   const char* const call = "ibcoll_team_create_by_members";
   if (!members.allgather) return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: allgather is NULL", call);
-  const Status refusal = check_ranks(call, members.ranks, members.count, context.size());
+  Status refusal;
   std::vector<int> jobs;
-  if (refusal.ok()) jobs.assign(members.ranks, members.ranks + members.count);
+  std::vector<std::byte> gathered;  // of as many members as there can be
+  try_twice([&] {
+    refusal = check_ranks(call, members.ranks, members.count, context.size());
+    if (refusal.ok()) jobs.assign(members.ranks, members.ranks + members.count);
+    gathered.resize(Context::kOfferBytes * static_cast<size_t>(context.size()));
+  });
   const auto found = std::find(jobs.begin(), jobs.end(), context.rank());
   if (refusal.ok() && found == jobs.end())
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: rank {} calls, but is not in the list", call, context.rank());
   const auto self = static_cast<int>(found - jobs.begin());
-  const auto gather = [&](ConstBytes mine, Bytes all) -> Status {
+  const auto exchange = [&](ConstBytes mine, Bytes all) -> Status {
     const struct Unlocked {
       explicit Unlocked(std::unique_lock<std::mutex>& guard) : guard(guard) { guard.unlock(); }
       Unlocked(const Unlocked&) = delete;
@@ -67,17 +76,16 @@ Result<TeamHandle*> create_team_of(Context& context, const ibcoll_members_t& mem
       ~Unlocked() { guard.lock(); }
       std::unique_lock<std::mutex>& guard;
     } unlocked(guard);
-    const size_t room = mine.size() * static_cast<size_t>(context.size());
-    const auto gathered = std::make_unique_for_overwrite<std::byte[]>(room);
-    std::memset(gathered.get(), 0, all.size());  // the members may be fewer than this rank's list has
+    const Bytes room = Bytes(gathered).first(mine.size() * static_cast<size_t>(context.size()));
     if (!refusal.ok()) {
-      (void)members.allgather(members.user, mine.data(), gathered.get(), mine.size());
+      (void)members.allgather(members.user, mine.data(), room.data(), mine.size());
       return {};
     }
-    Status status = gather_by_host({members.allgather, members.user}, mine, Bytes(gathered.get(), room));
-    std::memcpy(all.data(), gathered.get(), all.size());
+    Status status = gather_by_host({members.allgather, members.user}, mine, room);
+    std::memcpy(all.data(), room.data(), all.size());
     return status;
   };
+  const Context::Gather gather = try_twice([&]() -> Context::Gather { return exchange; });
   return context.make_team_of_members(jobs, self, refusal, epoch_of(members.id), gather);
 }
 
@@ -87,17 +95,27 @@ Result<TeamHandle*> split_team(TeamHandle& parent, int color, int key, std::uniq
     int32_t key;
   };
   const Choice mine{color, key};
-  std::vector<Choice> all(static_cast<size_t>(parent.team->size()));
+  std::vector<Choice> all;
+  const Status room = parent.context->or_fail(parent, [&]() -> Status {
+    all.resize(static_cast<size_t>(parent.team->size()));
+    return {};
+  });
+  if (!room.ok()) return room;
   if (Status status = parent.context->exchange(parent, std::as_bytes(std::span(&mine, 1)),
                                                std::as_writable_bytes(std::span(all)), guard);
       !status.ok())
     return status;
-  std::vector<int> ranks(all.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
   const auto choice = [&](int rank) { return all[static_cast<size_t>(rank)]; };
-  std::erase_if(ranks, [&](int rank) { return color < 0 || choice(rank).color != color; });
-  std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return choice(a).key < choice(b).key; });
-  return parent.context->make_team(parent, {std::move(ranks), false}, child_epoch(*parent.team, color), guard);
+  Context::Members members{{}, /*same_everywhere=*/false};
+  members.refusal = or_no_memory([&]() -> Status {
+    std::vector<int> ranks(all.size());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    std::erase_if(ranks, [&](int rank) { return color < 0 || choice(rank).color != color; });
+    std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return choice(a).key < choice(b).key; });
+    members.ranks = std::move(ranks);
+    return {};
+  });
+  return parent.context->make_team(parent, members, child_epoch(*parent.team, color), guard);
 }
 
 }  // namespace ibcoll

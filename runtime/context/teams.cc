@@ -23,6 +23,8 @@ struct WindowOffer {
   uint64_t refused = 0;  // not 0: the kernel has refused this rank the use of another's memory, since the start
 };
 
+static_assert(sizeof(WindowOffer) <= Context::kOfferBytes);
+
 uint32_t digest_of(uint64_t epoch, const std::vector<int>& members, const std::vector<int>& jobs) {
   Digest digest;
   digest.add(epoch);
@@ -55,19 +57,6 @@ Status judge(const std::vector<WindowOffer>& offers, const WindowOffer& mine, co
   return {};
 }
 
-// While a team is being made.
-class ExpectedTeam {
- public:
-  ExpectedTeam(Engine& engine, uint64_t epoch) : engine_(engine), epoch_(epoch) { engine_.expect_team(epoch_); }
-  ExpectedTeam(const ExpectedTeam&) = delete;
-  ExpectedTeam& operator=(const ExpectedTeam&) = delete;
-  ~ExpectedTeam() { engine_.expect_team_no_more(epoch_); }
-
- private:
-  Engine& engine_;
-  const uint64_t epoch_;
-};
-
 }  // namespace
 
 Status Context::allocate_window(uint64_t tag, int locals, uint64_t& offset) {
@@ -95,10 +84,10 @@ Status Context::allocate_lone_window(LoneWindow& window) const {
   return {};
 }
 
-Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placement placement, int team_rank,
-                                                        uint64_t window_offset, LoneWindow lone_window, bool may_copy) {
+std::unique_ptr<TeamHandle> Context::draft_team(uint64_t epoch, std::vector<int> members, int team_rank) {
   auto handle = std::make_unique<TeamHandle>();
   handle->context = this;
+  Placement placement(std::move(members), job_.nodes);
   const std::span<const int> locals = placement.ranks_of(placement.node_of(team_rank));
   handle->shape.p = placement.size();
   handle->shape.nodes = placement.node_count();
@@ -106,110 +95,124 @@ Result<std::unique_ptr<TeamHandle>> Context::build_team(uint64_t epoch, Placemen
   handle->shape.most_local = placement.most_local();
   handle->shape.nodes_in_rank_order = placement.in_rank_order();
   if (placement.most_local() > 1) handle->shape.area_bytes = area_bytes_;
-  std::vector<int> jobs, shm_locals;
-  for (const int i : locals) jobs.push_back(placement.job_rank(i));
-  if (window_offset != kNoWindow) {
-    for (const int job : jobs) shm_locals.push_back(job_.shm->local(job));
-    handle->shape.crowded = placement.node_count() == 1 && job_.ranks_per_core > 1;
-    handle->shape.single_copy = may_copy && placement.node_count() == 1 && job_.shm->all_may_copy(shm_locals);
-  }
-  fill_models(*handle);
   std::unique_ptr<NodeWindow> window;
-  Status unmapped;
-  if (window_offset != kNoWindow) {
-    const CostModel& model = handle->model;
-    const auto p = static_cast<int>(locals.size());
-    const NodeWindow::Limits limits{model.read_from(p), model.stream_from(p, area_bytes_),
-                                    static_cast<uint64_t>(model.leaves_caches(p))};
+  if (placement.most_local() > 1) {
+    std::vector<int> jobs;
+    for (const int i : locals) jobs.push_back(placement.job_rank(i));
     const auto self = static_cast<int>(std::find(locals.begin(), locals.end(), team_rank) - locals.begin());
-    Result<std::byte*> base = job_.memory->at(window_offset, NodeWindow::footprint(p, area_bytes_));
-    NodeWindow::Place place{window_offset, epoch, jobs, self, area_bytes_};
-    const Status entered = base.ok() ? NodeWindow::enter(*job_.memory, place) : base.status();
-    if (entered.ok()) {
-      handle->shared_window = std::move(place);
-      window = std::make_unique<NodeWindow>(job_.memory.get(), *base, area_bytes_, std::move(jobs), self, limits,
-                                            job_.ranks_per_core > 1, window_offset);
-      if (doorbell_) window->use(*doorbell_, shm_locals);
-    } else {
-      leave_window(std::move(place), true);
-      unmapped = entered;
+    const bool shared = locals.size() > 1;
+    if (shared) {
+      handle->shape.crowded = placement.node_count() == 1 && job_.ranks_per_core > 1;
+      handle->shared_window.push_back({{kNoWindow, epoch, jobs, self, area_bytes_}});
     }
-  } else if (lone_window) {
-    window = std::make_unique<NodeWindow>(nullptr, lone_window.get(), area_bytes_, std::move(jobs), 0,
-                                          NodeWindow::Limits{}, false);
-    handle->lone_window = std::move(lone_window);
+    window = std::make_unique<NodeWindow>(shared ? job_.memory.get() : nullptr, area_bytes_, std::move(jobs), self,
+                                          shared && job_.ranks_per_core > 1);
+    if (shared && doorbell_) window->use(*doorbell_, job_.shm->locals(handle->shared_window.front().place.jobs));
   }
   handle->team = std::make_unique<Team>(*engine_, epoch, std::move(placement), team_rank, std::move(window));
-  if (unmapped.ok()) return handle;
-  handle->team->fail(unmapped);  // the others have the team, and are told
-  return unmapped;
+  return handle;
+}
+
+Status Context::complete_team(TeamHandle& handle, uint64_t offset, bool may_copy) {
+  Team& team = *handle.team;
+  NodeWindow* const window = team.window();
+  if (handle.shared_window.empty()) {
+    fill_models(handle);
+    if (window) window->place(handle.lone_window.get(), 0, {});
+    return {};
+  }
+  NodeWindow::Place& place = handle.shared_window.front().place;
+  place.offset = offset;
+  handle.shape.single_copy = may_copy && handle.shape.nodes == 1 && job_.shm->all_may_copy(place.jobs);
+  fill_models(handle);
+  const CostModel& model = handle.model;
+  const int p = window->size();
+  const NodeWindow::Limits limits{model.read_from(p), model.stream_from(p, area_bytes_),
+                                  static_cast<uint64_t>(model.leaves_caches(p))};
+  Result<std::byte*> base = job_.memory->at(offset, NodeWindow::footprint(p, area_bytes_));
+  Status entered = base.ok() ? NodeWindow::enter(*job_.memory, place) : base.status();
+  if (!entered.ok()) {
+    leave_window(std::move(handle.shared_window), true);
+    team.fail(entered);  // the others have the team, and are told
+    return entered;
+  }
+  window->place(*base, offset, limits);
+  if (team.refuses()) window->leave(team.failure().code());  // it has failed meanwhile
+  return {};
 }
 
 // The team could not be made, and this rank need not know where its window would be (kNoWindow): the leader of the node
 // may have died before it could tell.
-void Context::leave_unmade_window(uint64_t epoch, const Placement& placement, int team_rank, uint64_t offset) {
-  const std::span<const int> locals = placement.ranks_of(placement.node_of(team_rank));
-  NodeWindow::Place place{0, epoch, {}, 0, area_bytes_};
-  for (const int local : locals) place.jobs.push_back(placement.job_rank(local));
-  place.rank = static_cast<int>(std::find(locals.begin(), locals.end(), team_rank) - locals.begin());
+void Context::leave_unmade_window(TeamHandle& team, uint64_t offset) {
+  if (team.shared_window.empty()) return;
+  NodeWindow::Place& place = team.shared_window.front().place;
   place.offset = offset != kNoWindow ? offset : job_.memory->allocated_last(place.jobs.front());
-  if (place.offset != NodeMemory::kNowhere) leave_window(std::move(place), true);
+  if (place.offset != NodeMemory::kNowhere) leave_window(std::move(team.shared_window), true);
 }
 
+// All memory of a team is taken before the ranks agree on it: the one that has none says so, and no rank gets the team.
 Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Members& wanted,
                                                        const std::vector<int>& parent_jobs, int self,
                                                        const Gather& gather) {
   give_back_windows(kFewWindows);
-  const ExpectedTeam expected(*engine_, epoch);
+  std::vector<WindowOffer> offers;
+  try_twice([&] { offers.resize(parent_jobs.size()); });
   const std::vector<int>& members = wanted.ranks;
   const auto found = std::find(members.begin(), members.end(), self);
   const bool member = found != members.end();
   const auto team_rank = static_cast<int>(found - members.begin());
-  Placement placement;
-  std::span<const int> locals;
-  LoneWindow lone_window;
+  std::unique_ptr<TeamHandle> handle;
   WindowOffer offer;
   offer.members = digest_of(epoch, members, parent_jobs);
   offer.refused = job_.shm && job_.shm->any_refused();
-  offer.code = wanted.refusal.code();
   Status mine = wanted.refusal;
-  if (member) {
-    std::vector<int> jobs;
-    jobs.reserve(members.size());
-    for (const int r : members) jobs.push_back(parent_jobs[static_cast<size_t>(r)]);
-    placement = Placement(std::move(jobs), job_.nodes);
-    locals = placement.ranks_of(placement.node_of(team_rank));
-    if (locals.size() > 1 && locals.front() == team_rank)
-      mine = allocate_window(epoch, static_cast<int>(locals.size()), offer.offset);
-    else if (locals.size() == 1 && placement.most_local() > 1)
-      mine = allocate_lone_window(lone_window);
-    if (!mine.ok()) offer.code = mine.code();
+  if (member && mine.ok())
+    mine = or_no_memory([&]() -> Status {
+      make_room_for_team();
+      std::vector<int> jobs;
+      jobs.reserve(members.size());
+      for (const int r : members) jobs.push_back(parent_jobs[static_cast<size_t>(r)]);
+      handle = draft_team(epoch, std::move(jobs), team_rank);
+      const bool lone = handle->shared_window.empty();
+      if (lone && handle->team->window()) return allocate_lone_window(handle->lone_window);
+      if (lone || handle->shared_window.front().place.rank != 0) return {};
+      return allocate_window(epoch, handle->team->window()->size(), offer.offset);
+    });
+  if (!mine.ok()) {
+    offer.code = mine.code();
+    handle.reset();
   }
-  std::vector<WindowOffer> offers(parent_jobs.size());
   if (Status status = gather(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(std::span(offers)));
       !status.ok()) {
-    if (locals.size() > 1) leave_unmade_window(epoch, placement, team_rank, offer.offset);
+    if (handle) leave_unmade_window(*handle, offer.offset);
     return status;
   }
   if (!mine.ok()) return mine;
   if (Status refused = judge(offers, offer, wanted, parent_jobs, rank()); !refused.ok()) {
     if (offer.offset != kNoWindow)
-      job_.memory->release(offer.offset, NodeWindow::footprint(static_cast<int>(locals.size()), area_bytes_));
+      job_.memory->release(offer.offset, NodeWindow::footprint(handle->team->window()->size(), area_bytes_));
     return refused;
   }
   if (!same_offer(offers[static_cast<size_t>(self)], offer)) {
-    if (locals.size() >= 2) leave_unmade_window(epoch, placement, team_rank, offer.offset);
+    if (handle) leave_unmade_window(*handle, offer.offset);
     return error(IBCOLL_ERR_BOOTSTRAP,
                  "rank {}: the exchange for a new team does not return this rank's own bytes in their place, {}; it "
                  "gathers in the order of the list",
                  rank(), self);
   }
-  if (!member) return std::unique_ptr<TeamHandle>();
+  if (!handle) return std::unique_ptr<TeamHandle>();
   // Alike on all ranks, as they choose their algorithms by it.
   const bool may_copy = std::none_of(offers.begin(), offers.end(), [](const WindowOffer& o) { return o.refused != 0; });
-  const int leader = members[static_cast<size_t>(locals.front())];
-  return build_team(epoch, std::move(placement), team_rank, offers[static_cast<size_t>(leader)].offset,
-                    std::move(lone_window), may_copy);
+  const Placement& placement = handle->team->placement();
+  const int leader = members[static_cast<size_t>(placement.leader_of(placement.node_of(team_rank)))];
+  if (Status made = complete_team(*handle, offers[static_cast<size_t>(leader)].offset, may_copy); !made.ok())
+    return made;
+  return handle;
+}
+
+// Twice as much each time, so that teams one after the other do not move the list each time.
+void Context::make_room_for_team() {
+  if (teams_.size() == teams_.capacity()) teams_.reserve(std::max<size_t>(8, 2 * teams_.size()));
 }
 
 Result<TeamHandle*> Context::keep_team(Result<std::unique_ptr<TeamHandle>> made) {
@@ -224,40 +227,49 @@ Result<TeamHandle*> Context::make_team(TeamHandle& parent, const Members& member
   Team& from = *parent.team;
   if (from.refuses()) return from.refusal();
   const auto all = [&](ConstBytes mine, Bytes theirs) { return exchange(parent, mine, theirs, guard); };
-  return keep_team(form_team(epoch, members, from.placement().job_ranks(), from.rank(), all));
+  return keep_team(
+      or_fail(parent, [&] { return form_team(epoch, members, from.placement().job_ranks(), from.rank(), all); }));
 }
 
 Result<TeamHandle*> Context::make_team_of_members(const std::vector<int>& jobs, int self, Status refusal,
                                                   uint64_t epoch, const Gather& gather) {
-  Members members{std::vector<int>(jobs.size()), true, std::move(refusal)};
+  Members members{{}, true, std::move(refusal)};
+  try_twice([&] { members.ranks.resize(jobs.size()); });
   std::iota(members.ranks.begin(), members.ranks.end(), 0);
   return keep_team(form_team(epoch, members, jobs, self, gather));
 }
 
 void Context::free_team(TeamHandle& team) {
-  NodeWindow::Place window = std::move(team.shared_window);
+  std::list<LeftWindow> window = std::move(team.shared_window);
   const bool failed = !team.team->failure().ok();
   std::erase_if(teams_, [&](const auto& handle) { return handle.get() == &team; });
   leave_window(std::move(window), failed);
 }
 
-void Context::leave_window(NodeWindow::Place window, bool failed) {
-  if (!window.jobs.empty()) left_windows_.push_front({std::move(window), failed});
+void Context::leave_window(std::list<LeftWindow> window, bool failed) noexcept {
+  if (!window.empty()) window.front().failed = failed;
+  left_windows_.splice(left_windows_.begin(), window);
   give_back_windows(kFewWindows);
 }
 
 // Of ranks that die without a word nobody frees the team; the others find that sooner or later.
-void Context::give_back_windows(size_t most) {
+void Context::give_back_windows(size_t most) noexcept {
   for (most = std::min(most, left_windows_.size()); most > 0; --most) {
-    LeftWindow window = std::move(left_windows_.front());
-    left_windows_.pop_front();
-    if (!NodeWindow::leave_for_good(*job_.memory, window.place, window.failed))
-      left_windows_.push_back(std::move(window));
+    const LeftWindow& window = left_windows_.front();
+    if (NodeWindow::leave_for_good(*job_.memory, window.place, window.failed))
+      left_windows_.pop_front();
+    else
+      left_windows_.splice(left_windows_.end(), left_windows_, left_windows_.begin());
   }
 }
 
 Status Context::exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::unique_lock<std::mutex>& guard) {
-  std::vector<std::byte> buffers(mine.size() + all.size());
+  std::vector<std::byte> buffers;
+  const Status room = or_fail(team, [&]() -> Status {
+    buffers.resize(mine.size() + all.size());
+    return {};
+  });
+  if (!room.ok()) return room;
   std::copy(mine.begin(), mine.end(), buffers.begin());
   Args args;
   args.collective = IBCOLL_ALLGATHER;

@@ -2,8 +2,8 @@
 #include "runtime/engine/engine.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "runtime/base/log.h"
 #include "runtime/engine/request.h"
@@ -13,9 +13,8 @@
 namespace ibcoll {
 namespace {
 
-constexpr size_t kFirstWaits = 64;        // collectives in flight before a list grows
-constexpr uint32_t kSmallEarly = 64;      // payload of the small kind of early message
-constexpr size_t kMostOrphans = 1 << 16;  // notes of teams that are being made
+constexpr size_t kFirstWaits = 64;    // collectives in flight before a list grows
+constexpr uint32_t kSmallEarly = 64;  // payload of the small kind of early message
 
 }  // namespace
 
@@ -27,6 +26,7 @@ Engine::Engine(int rank, std::vector<Transport*> route, EngineLimits limits)
   arrival_waits_.reserve(kFirstWaits);
   blocked_.reserve(kFirstWaits);
   idle_copies_.reserve(kFirstWaits);
+  dead_.resize(route_.size());
   for (Transport* const t : route_)
     if (t && std::find(transports_.begin(), transports_.end(), t) == transports_.end()) transports_.push_back(t);
 }
@@ -35,49 +35,27 @@ Engine::Engine(int rank, int size, Transport& transport, EngineLimits limits)
     : Engine(rank, std::vector<Transport*>{&transport}, limits) {
   size_ = size;
   route_mask_ = 0;
+  dead_.clear();
 }
 
 Engine::~Engine() {
-  for (auto& [epoch, message] : orphans_) recycle(message);
   for (EarlyMessage* list : {free_small_, free_large_})
-    while (list) std::free(std::exchange(list, list->next));
+    while (list) ::operator delete(std::exchange(list, list->next));
 }
 
 Time Engine::now() const noexcept { return transports_.empty() ? 0 : transports_.front()->now(); }
 
 void Engine::add(Team& team) {
+  // For remove(), which cannot fail.
+  if (const size_t most = failed_teams_.size() + teams_.size() + 1; most > failed_teams_.capacity())
+    failed_teams_.reserve(2 * most);
   teams_[team.epoch()] = &team;
-  std::vector<std::pair<uint64_t, EarlyMessage*>> others;
-  for (auto& [epoch, message] : std::exchange(orphans_, {})) {
-    if (epoch != team.epoch()) {
-      others.emplace_back(epoch, message);
-      continue;
-    }
-    if (const int peer = team.team_rank(message->peer); peer >= 0)
-      team.on_note(peer, message->note, ConstBytes(message->payload(), message->bytes));
-    recycle(message);
-  }
-  orphans_ = std::move(others);
-  if (const Expected* const expected = find_expected(team.epoch()); expected && expected->lost)
-    team.fail(error(
-        IBCOLL_ERR_NO_MEMORY,
-        "rank {}: the other ranks of a new team were so far ahead that there was no room for what they sent; more "
-        "memory, or a barrier after the team was made, helps",
-        rank_));
   // Deaths are reported to the teams of their time: this one may have been agreed upon with a rank's last words.
-  for (size_t rank = 0; rank < dead_.size(); ++rank)
+  for (size_t rank = 0; any_dead_ && rank < dead_.size(); ++rank)
     if (const int peer = dead_[rank] ? team.team_rank(static_cast<int>(rank)) : -1; peer >= 0)
       team.on_peer_failed(peer, "its process has ended");
   for (const auto& [rank, why] : lacking_)
     if (team.team_rank(rank) >= 0) team.fail(why);
-}
-
-void Engine::expect_team_no_more(uint64_t epoch) noexcept {
-  std::erase_if(expected_, [&](const Expected& expected) { return expected.epoch == epoch; });
-  std::erase_if(orphans_, [&](const auto& orphan) {
-    if (orphan.first == epoch) recycle(orphan.second);
-    return orphan.first == epoch;
-  });
 }
 
 void Engine::remove(Team& team) {
@@ -119,7 +97,11 @@ bool Engine::copy_a_slice() noexcept {
 bool Engine::poll_transports() noexcept {
   bool moved = false;
   for (Transport* const transport : transports_) {
-    const size_t count = transport->poll(events_);
+    size_t count = 0;
+    try {
+      count = transport->poll(events_);
+    } catch (const std::bad_alloc&) {  // nothing is lost: the next round finds it
+    }
     for (size_t i = 0; i < count; ++i) dispatch(events_[i]);
     handled_ += count;
     moved |= count > 0;
@@ -239,13 +221,17 @@ void Engine::run(Request& request) noexcept {
   if (ended) {
     if (request.exchange().matched()) request.team().finish(request);
   } else if (request.exchange().polls_memory() && !request.waits_for_memory) {
-    request.waits_for_memory = true;
-    memory_waits_.push_back(&request);
+    wait_in(memory_waits_, request.waits_for_memory, request);
   } else if (request.exchange().awaits_arrival() && !request.waits_for_arrival) {
     if (arrival_waits_.empty()) idle_rounds_ = 0, idle_since_ = now();
-    request.waits_for_arrival = true;
-    arrival_waits_.push_back(&request);
+    wait_in(arrival_waits_, request.waits_for_arrival, request);
   }
+}
+
+void Engine::wait_in(std::vector<Request*>& waits, bool& listed, Request& request) noexcept {
+  listed = list(waits, request);
+  if (!listed)
+    request.team().fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to wait in {}", rank_, request.call()));
 }
 
 void Engine::team_failed() noexcept {
@@ -259,7 +245,12 @@ void Engine::end_failed() noexcept {
 }
 
 void Engine::check() noexcept {
-  for (Transport* const transport : transports_) transport->check_peers();
+  for (Transport* const transport : transports_) {
+    try {
+      transport->check_peers();
+    } catch (const std::bad_alloc&) {  // the next check looks again
+    }
+  }
   const Time at = now();
   for (auto& [epoch, team] : teams_) team->check(at);
 }
@@ -284,7 +275,7 @@ void Engine::dispatch(const Event& event) noexcept {
   if (!last_team_ || last_team_->epoch() != event.note.epoch) {
     const auto found = teams_.find(event.note.epoch);
     if (found == teams_.end()) {
-      hold_orphan(event);
+      answer_for_freed_team(event);
       return;
     }
     last_team_ = found->second;
@@ -298,50 +289,38 @@ void Engine::dispatch(const Event& event) noexcept {
   last_team_->on_note(peer, event.note, event.payload);
 }
 
-// A team that is not expected was freed here. Unless it had failed, all its collectives have ended. Of a failure the
-// others were told, but for those who had no room for that: they ask.
-void Engine::hold_orphan(const Event& event) {
-  Expected* const expected = find_expected(event.note.epoch);
-  if (!expected) {
-    if (static_cast<NoteKind>(event.note.kind) != NoteKind::kProbe) return;
-    for (const auto& [epoch, failure] : failed_teams_) {
-      if (epoch != event.note.epoch) continue;
-      (void)transport(event.peer).send(event.peer, Team::abort_note(epoch, failure, 0), Team::abort_text(failure));
-      return;
-    }
-    Note ended = event.note;
-    ended.bytes = 0;
-    ended.completed = ended.op;
-    ended.kind = static_cast<uint16_t>(NoteKind::kEnded);
-    (void)transport(event.peer).send(event.peer, ended, {});
-    return;
+// The team was freed here. Unless it had failed, all its collectives have ended. Of a failure the others were told, but
+// for those who had no room for that: they ask.
+void Engine::answer_for_freed_team(const Event& event) noexcept {
+  if (static_cast<NoteKind>(event.note.kind) != NoteKind::kProbe) return;
+  Note answer = event.note;
+  answer.bytes = 0;
+  answer.completed = answer.op;
+  answer.kind = static_cast<uint16_t>(NoteKind::kEnded);
+  ConstBytes text;
+  for (const auto& [epoch, failure] : failed_teams_) {
+    if (epoch != event.note.epoch) continue;
+    answer = Team::abort_note(epoch, failure, 0);
+    text = Team::abort_text(failure);
+    break;
   }
-  if (expected->lost) return;  // the team fails as soon as it is made
-  EarlyMessage* const message =
-      orphans_.size() < kMostOrphans ? early_message(event.peer, event.note, event.payload) : nullptr;
-  if (message) {
-    orphans_.emplace_back(event.note.epoch, message);
-    return;
+  try {
+    (void)transport(event.peer).send(event.peer, answer, text);
+  } catch (const std::bad_alloc&) {  // it asks again
   }
-  expected->lost = true;
-  log(LogLevel::kError,
-      "rank {} sent a note for the team {:x}, which is being made; there is no room for it, {} wait already",
-      event.peer, event.note.epoch, orphans_.size());
 }
 
-Engine::Expected* Engine::find_expected(uint64_t epoch) noexcept {
-  const auto found = std::find_if(expected_.begin(), expected_.end(),
-                                  [&](const Expected& expected) { return expected.epoch == epoch; });
-  return found == expected_.end() ? nullptr : &*found;
-}
-
-void Engine::on_failure(const Event& event) {
-  const std::string why(reinterpret_cast<const char*>(event.payload.data()), event.payload.size());
+void Engine::on_failure(const Event& event) noexcept {
+  const std::string_view why(reinterpret_cast<const char*>(event.payload.data()), event.payload.size());
   if (lack_of(event) == IBCOLL_OK) return peer_failed(event.peer, why);
   // The peer lives; this rank is to blame.
-  lacking_.emplace_back(event.peer, error(lack_of(event), "rank {} cannot reach rank {}: {}", rank_, event.peer, why));
+  const Status lack = error(lack_of(event), "rank {} cannot reach rank {}: {}", rank_, event.peer, why);
+  try {
+    lacking_.emplace_back(event.peer, lack);
+  } catch (const std::bad_alloc&) {  // teams that are made later find it themselves
+  }
   for (auto& [epoch, team] : teams_)
-    if (team->team_rank(event.peer) >= 0) team->fail(lacking_.back().second);
+    if (team->team_rank(event.peer) >= 0) team->fail(lack);
 }
 
 bool Engine::reaches(int job_rank) const noexcept {
@@ -349,17 +328,17 @@ bool Engine::reaches(int job_rank) const noexcept {
          std::none_of(lacking_.begin(), lacking_.end(), [=](const auto& lacking) { return lacking.first == job_rank; });
 }
 
-void Engine::peer_failed(int job_rank, const std::string& why) {
+void Engine::peer_failed(int job_rank, std::string_view why) noexcept {
   if (dead_.empty()) dead_.resize(static_cast<size_t>(size_));
   if (dead_[static_cast<size_t>(job_rank)]) return;
-  dead_[static_cast<size_t>(job_rank)] = true;
+  any_dead_ = dead_[static_cast<size_t>(job_rank)] = true;
   log(LogLevel::kInfo, "rank {} failed: {}", job_rank, why);
   take_from_memory();
   for (auto& [epoch, team] : teams_)
     if (const int peer = team->team_rank(job_rank); peer >= 0) team->on_peer_failed(peer, why);
 }
 
-void Engine::peer_ended(int job_rank, const std::string& how) {
+void Engine::peer_ended(int job_rank, std::string_view how) noexcept {
   if (!dead(job_rank)) return peer_failed(job_rank, how);
   for (auto& [epoch, team] : teams_)
     if (const int peer = team->team_rank(job_rank); peer >= 0) team->explain_death(peer, how);
@@ -375,7 +354,7 @@ EarlyMessage* Engine::early_message(int peer, const Note& note, ConstBytes paylo
   } else {
     const auto most = static_cast<uint32_t>(std::max<uint64_t>(limits_.eager_bytes, kSmallEarly + 1));
     const uint32_t capacity = small ? kSmallEarly : std::max(bytes, most);
-    message = static_cast<EarlyMessage*>(std::malloc(sizeof(EarlyMessage) + capacity));
+    message = static_cast<EarlyMessage*>(::operator new(sizeof(EarlyMessage) + capacity, std::nothrow));
     if (!message) return nullptr;
     message->capacity = capacity;
   }

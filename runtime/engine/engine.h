@@ -7,7 +7,9 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -72,12 +74,8 @@ class Engine {
   // For a rank that has waited for a while: looks for dead peers, stalls and deadlines.
   void check() noexcept;
 
-  // A team of this epoch is being made: notes that come for it are kept until add(). To be called before this rank does
-  // what lets other ranks make theirs. Notes of any other unknown team are credit that comes late: the team was freed
-  // here.
-  void expect_team(uint64_t epoch) { expected_.push_back({epoch}); }
-  // It is there, or will not be.
-  void expect_team_no_more(uint64_t epoch) noexcept;
+  // A team is added before this rank does what lets other ranks use theirs. So notes of an unknown team are late: it was
+  // freed here. Throws std::bad_alloc, and nothing has changed.
   void add(Team& team);
   void remove(Team& team);
   // One line per collective in flight.
@@ -88,7 +86,8 @@ class Engine {
   Transport& transport(int job_rank) noexcept { return *route_[static_cast<size_t>(job_rank) & route_mask_]; }
   // Resumes the request's task until it waits or ends.
   void run(Request& request) noexcept;
-  void retry(Channel& channel) { blocked_.push_back(&channel); }
+  // False: no memory.
+  bool retry(Channel& channel) noexcept { return list(blocked_, channel); }
   void forget(Channel& channel) noexcept;
   void forget(Request& request) noexcept;
   // Of a copy that is done while nothing else can be, at a time.
@@ -103,26 +102,34 @@ class Engine {
   void team_failed() noexcept;
   EarlyMessage* early_message(int peer, const Note& note, ConstBytes payload) noexcept;
   void recycle(EarlyMessage* message) noexcept;
-  void on_failure(const Event& event);
-  void peer_failed(int job_rank, const std::string& why);
+  void on_failure(const Event& event) noexcept;
+  void peer_failed(int job_rank, std::string_view why) noexcept;
   // The same from who knows best how the rank ended: where its failure is known already, this is the reason that
   // counts.
-  void peer_ended(int job_rank, const std::string& how);
+  void peer_ended(int job_rank, std::string_view how) noexcept;
   // Goes on with what shared memory holds until nothing moves. What a rank has published counts, though it ended or
   // gave up before others looked: to be called between the news of that and what follows from it.
   void take_from_memory() noexcept;
-  bool dead(int job_rank) const noexcept { return !dead_.empty() && dead_[static_cast<size_t>(job_rank)]; }
+  bool dead(int job_rank) const noexcept { return any_dead_ && dead_[static_cast<size_t>(job_rank)]; }
+  // This rank has not the means to reach some other one.
+  bool lacks_a_way() const noexcept { return !lacking_.empty(); }
   // As far as is known.
   bool reaches(int job_rank) const noexcept;
 
  private:
   void dispatch(const Event& event) noexcept;
-  void hold_orphan(const Event& event);
-  struct Expected {  // a team that is being made
-    uint64_t epoch;
-    bool lost = false;  // a note that came for it: there was no room
-  };
-  Expected* find_expected(uint64_t epoch) noexcept;
+  void answer_for_freed_team(const Event& event) noexcept;
+  // False: no memory.
+  template <typename T>
+  static bool list(std::vector<T*>& list, T& one) noexcept {
+    try {
+      list.push_back(&one);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+  void wait_in(std::vector<Request*>& waits, bool& listed, Request& request) noexcept;
   bool poll_transports() noexcept;
   bool run_memory_waits() noexcept;
   bool retry_blocked() noexcept;
@@ -141,10 +148,8 @@ class Engine {
   std::unordered_map<uint64_t, Team*> teams_;
   Team* last_team_ = nullptr;
   std::vector<std::pair<uint64_t, Status>>
-      failed_teams_;  // epoch and failure of teams that had failed when they were freed
-  std::vector<Expected> expected_;
-  std::vector<std::pair<uint64_t, EarlyMessage*>> orphans_;  // of teams that are being made; peer: job rank
-  std::vector<Request*> memory_waits_;                       // tasks that wait for a flag in shared memory
+      failed_teams_;                    // epoch and failure of teams that had failed when they were freed
+  std::vector<Request*> memory_waits_;  // tasks that wait for a flag in shared memory
   std::vector<Channel*> blocked_;
   std::vector<Exchange*> idle_copies_;
   // Tasks that wait for an arrival although they could send to peers that are away, and since when nothing has moved.
@@ -157,7 +162,8 @@ class Engine {
   bool failed_ = false;
   EarlyMessage* free_small_ = nullptr;
   EarlyMessage* free_large_ = nullptr;
-  std::vector<bool> dead_;                       // by job rank, once a peer failed; empty before
+  bool any_dead_ = false;
+  std::vector<bool> dead_;                       // by job rank; of simulated ranks only once a peer has failed
   std::vector<std::pair<int, Status>> lacking_;  // job ranks that this one has not the means to reach
 };
 

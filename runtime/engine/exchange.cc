@@ -271,8 +271,9 @@ Note Exchange::note(NoteKind kind, uint64_t bytes, uint32_t index) const noexcep
 
 void Exchange::retry_later(Channel& c) noexcept {
   if (c.blocked) return;
-  c.blocked = true;
-  team_.engine().retry(c);
+  c.blocked = team_.engine().retry(c);
+  if (!c.blocked)
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to wait for a way to rank {}", team_.rank(), c.peer));
 }
 
 }  // namespace ibcoll

@@ -75,7 +75,7 @@ class Exchange {
   static constexpr int kOwnTurn = -2;                // it is for an earlier collective of this rank
   int awaited_bell() const noexcept;
   // "waits for data of rank 6 (3 bytes landed)".
-  std::string describe_wait() const;
+  std::string describe_wait() const noexcept;
   // Calls ask(to, rank) for the team ranks that the task waits for.
   void awaited(void (*ask)(void* to, int rank), void* to) const;
 

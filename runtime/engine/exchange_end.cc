@@ -2,8 +2,9 @@
 // A collective that stalls, ends or is given up.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
-#include <vector>
 
 #include "runtime/engine/engine.h"
 #include "runtime/engine/exchange.h"
@@ -22,10 +23,12 @@ void Exchange::probe(const Request& request) noexcept {
 void Exchange::ask(const Request& request, int peer) noexcept {
   const std::string call = request.call();
   const PairBytes bytes = request.pair_bytes(peer);
-  std::vector<std::byte> payload(sizeof bytes + call.size());
+  std::array<std::byte, 512> payload;  // a longer text is cut
+  const size_t text = std::min(call.size(), payload.size() - sizeof bytes);
   std::memcpy(payload.data(), &bytes, sizeof bytes);
-  std::memcpy(payload.data() + sizeof bytes, call.data(), call.size());
-  (void)team_.send(peer, note(NoteKind::kProbe, payload.size(), 0), payload);
+  std::memcpy(payload.data() + sizeof bytes, call.data(), text);
+  const ConstBytes used = std::span(payload).first(sizeof bytes + text);
+  (void)team_.send(peer, note(NoteKind::kProbe, used.size(), 0), used);
 }
 
 // The peer has completed this collective. What it sent is here, and more will not come; nor will it take more.
@@ -99,8 +102,8 @@ std::string Exchange::describe_end() const {
   return fmt::format("rank {} is in the middle of a write to them, and does not go on", writers);
 }
 
-std::string Exchange::describe_wait() const {
-  return wait_.kind ? wait_.kind->describe(*this, wait_) : "is about to run";
+std::string Exchange::describe_wait() const noexcept {
+  return text_or("waits", [this] { return wait_.kind ? wait_.kind->describe(*this, wait_) : "is about to run"; });
 }
 
 void Exchange::awaited(void (*ask)(void* to, int rank), void* to) const {

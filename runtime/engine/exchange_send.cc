@@ -23,7 +23,7 @@ bool Exchange::pump_advertisements(Channel& c) noexcept {
     Transport& transport = team_.transport(c.peer);
     const bool exposes = scheme_ == IBCOLL_SCHEME_AUTO ? m->bytes >= transport.least_worth_exposing()
                                                        : scheme_ == IBCOLL_SCHEME_ZERO_COPY;
-    if (exposes && m->region.key == 0) m->region = transport.expose(team_.job_rank(c.peer), Bytes(m->data, m->bytes));
+    if (exposes && m->region.key == 0) m->region = team_.expose(c.peer, Bytes(m->data, m->bytes));
     const ConstBytes payload(reinterpret_cast<const std::byte*>(&m->region), sizeof(RemoteRegion));
     if (!team_.send(c.peer, note(NoteKind::kAnnounce, m->bytes, 0), payload)) return false;
     m->told = true;

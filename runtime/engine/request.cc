@@ -18,14 +18,14 @@ Request::Request(Team& team, const Args& args, Choice choice, ibcoll_scheme_t sc
       scheme_(scheme),
       exchange_(team, signature) {
   args_.parameter = choice.parameter;
-  team_.adopt(1);
+  team_.adopt();
   hold_operation();
 }
 
 // In flight still: given up, and its team ends; or there is no memory to say so. Nobody must find it any more.
 Request::~Request() {
   if (in_flight_) team_.finish(*this);
-  team_.adopt(-1);
+  team_.disown();
   unbind();
 }
 
@@ -80,8 +80,9 @@ Status Request::start() noexcept {
   status_ = Status();
   seen_at = 0;
   if (trace_) arrived_at_ = traced_now();
-  team_.start(*this);
-  return Status();
+  if (team_.start(*this)) return Status();
+  in_flight_ = false;
+  return team_.refusal();
 }
 
 Status Request::overdue() const {
@@ -160,7 +161,11 @@ PairBytes Request::pair_bytes(int peer) const noexcept {
   return gathers == here ? PairBytes{0, bytes} : PairBytes{bytes, 0};
 }
 
-std::string Request::call() const {
+std::string Request::call() const noexcept {
+  return text_or("a collective", [this] { return describe(); });
+}
+
+std::string Request::describe() const {
   const Collective& row = kCatalog[args_.collective];
   std::string text = fmt::format("{} ({})", row.name, algorithm_name_);
   if (!row.reduces()) return text;

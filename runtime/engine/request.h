@@ -52,7 +52,7 @@ class Request {
   // "ring_pipelined:65536"
   const std::string& algorithm_name() const noexcept { return algorithm_name_; }
   // "allgatherv (ring)"
-  std::string call() const;
+  std::string call() const noexcept;
   // What this call sends to the peer and expects from it; 0 and 0 where the signature says it all.
   PairBytes pair_bytes(int peer) const noexcept;
 
@@ -77,6 +77,7 @@ class Request {
   // One of the user, who must not free it before this request.
   bool holds_operation() const noexcept { return args_.reduction.op && args_.reduction.op->user_defined(); }
   void hold_operation() noexcept;
+  std::string describe() const;
   Args with_own_copy() noexcept;
   void add_to_trace() noexcept;
   int64_t traced_now() const noexcept;

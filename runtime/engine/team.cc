@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kFirstRing = 64;
 
-std::string text_of(ConstBytes payload) { return {reinterpret_cast<const char*>(payload.data()), payload.size()}; }
+std::string_view text_of(ConstBytes payload) { return {reinterpret_cast<const char*>(payload.data()), payload.size()}; }
 
 }  // namespace
 
@@ -55,28 +55,37 @@ int Team::team_rank(int job_rank) const noexcept {
 
 // ---------------------------------------------------------------- collectives
 
-void Team::start(Request& request) noexcept {
+bool Team::start(Request& request) noexcept {
+  if (!make_room(next_op_)) {
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank_, request.call()));
+    return false;
+  }
   const uint32_t op = next_op_++;
-  make_room(op);
   active_[op & (active_.size() - 1)] = &request;
   calls_[op % calls_.size()] = {op, request.exchange().signature()};
   request.begin(op);
   if (!request.has_task()) {
     fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank_, request.call()));
-    return;
+    return true;
   }
-  if (!failure_.healthy()) return;
+  if (!failure_.healthy()) return true;
   engine_.run(request);
   if (early_) deliver_early(request);
+  return true;
 }
 
 // The ring holds the collectives in flight; it grows when one is that old.
-void Team::make_room(uint32_t op) {
-  while (active_[op & (active_.size() - 1)]) {
-    std::vector<Request*> larger(2 * active_.size(), nullptr);
-    for (Request* const r : active_)
-      if (r) larger[r->exchange().op() & (larger.size() - 1)] = r;
-    active_ = std::move(larger);
+bool Team::make_room(uint32_t op) noexcept {
+  try {
+    while (active_[op & (active_.size() - 1)]) {
+      std::vector<Request*> larger(2 * active_.size(), nullptr);
+      for (Request* const r : active_)
+        if (r) larger[r->exchange().op() & (larger.size() - 1)] = r;
+      active_ = std::move(larger);
+    }
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
   }
 }
 
@@ -202,13 +211,31 @@ void Team::on_probe(int peer, const Note& note, ConstBytes payload) noexcept {
 }
 
 bool Team::send(int peer, const Note& note, ConstBytes payload) noexcept {
-  if (!transport(peer).send(job_rank(peer), note, payload)) return false;
+  try {
+    if (!transport(peer).send(job_rank(peer), note, payload)) return false;
+  } catch (const std::bad_alloc&) {
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to send to rank {}", rank_, peer));
+    return false;
+  }
   told(peer);
   return true;
 }
 
+RemoteRegion Team::expose(int peer, Bytes memory) noexcept {
+  try {
+    return transport(peer).expose(job_rank(peer), memory);
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
 PutResult Team::put(int peer, const RemoteRegion& to, ConstBytes from, const Note& note, uint64_t token) noexcept {
-  const PutResult result = transport(peer).put(job_rank(peer), to, from, note, token);
+  PutResult result = PutResult::kBusy;
+  try {
+    result = transport(peer).put(job_rank(peer), to, from, note, token);
+  } catch (const std::bad_alloc&) {
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to write to rank {}", rank_, peer));
+  }
   if (result != PutResult::kBusy) told(peer);
   return result;
 }

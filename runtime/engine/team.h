@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -57,7 +58,8 @@ class Team {
   // ---- collectives in flight
 
   // Gives the request the next sequence number and runs it up to its first wait.
-  void start(Request& request) noexcept;
+  // False: memory for that is short, and the team has failed.
+  bool start(Request& request) noexcept;
   // Ok, or why the team accepts no collectives any more.
   const Status& failure() const noexcept { return failure_.status(); }
   // False while the failure is in doubt: a call that is started then ends with what is found.
@@ -66,6 +68,8 @@ class Team {
   const Status& refusal() noexcept { return failure_.report(); }
   // A call of the program has failed, or was refused, for this team's failure.
   bool failure_told() const noexcept { return failure_.reported(); }
+  // Its other ranks were told of the failure, or were tried often enough.
+  bool failure_is_out() const noexcept { return failure_.state() == TeamFailure::State::kTold; }
   // Ends everything in flight on all ranks of the team with this error.
   void fail(Status status) noexcept;
   Time failed_at() const noexcept { return failure_.since(); }
@@ -73,7 +77,12 @@ class Team {
   void suspect(Status status) noexcept;
   int requests() const noexcept { return requests_; }
   int in_flight() const noexcept;
-  void adopt(int change) noexcept { requests_ += change; }
+  // A request of the team is made. Takes the memory that its starts need, or throws std::bad_alloc.
+  void adopt() {
+    if (window_) window_->expect_turns(requests_ + 1);
+    ++requests_;
+  }
+  void disown() noexcept { --requests_; }
   uint32_t children() noexcept { return ++children_; }
 
   // ---- for the engine
@@ -84,9 +93,9 @@ class Team {
   static ConstBytes abort_text(const Status& failure) noexcept;
 
   void on_note(int peer, const Note& note, ConstBytes payload) noexcept;
-  void on_peer_failed(int peer, const std::string& why) noexcept;
+  void on_peer_failed(int peer, std::string_view why) noexcept;
   // A better reason for that, which counts unless ranks were told the other one.
-  void explain_death(int peer, const std::string& how) noexcept;
+  void explain_death(int peer, std::string_view how) noexcept;
   // After a failure: tells the other ranks and ends what is in flight. False while there is more to do.
   bool end_requests() noexcept;
   void finish(Request& request) noexcept;
@@ -109,6 +118,8 @@ class Team {
   void look_who_left(Request& request) noexcept;
   void tell_untold() noexcept;
   void want_back() noexcept;
+  // A region without a key where memory for it is short: data then come in messages.
+  RemoteRegion expose(int peer, Bytes memory) noexcept;
   PutResult put(int peer, const RemoteRegion& to, ConstBytes from, const Note& note, uint64_t token) noexcept;
   uint32_t completed() const noexcept { return completed_; }
   // True when the first eager message of collective `op` may go to the peer now; then the collective is counted.
@@ -117,18 +128,18 @@ class Team {
   // Credit for so many bytes of eager messages is to be returned.
   void completed_with_eager_from(int peer, uint32_t op, uint64_t bytes) noexcept;
   // "allgatherv (ring) #12"
-  std::string describe_call(uint32_t op) const;
+  std::string describe_call(uint32_t op) const noexcept;
 
  private:
   Request* active(uint32_t op) const noexcept;
-  void make_room(uint32_t op);
+  bool make_room(uint32_t op) noexcept;
   void deliver_early(Request& request) noexcept;
   void keep_early(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_message(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_probe(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_abort(int peer, const Note& note, ConstBytes payload) noexcept;
   void begin_to_fail() noexcept;
-  Status death_of(int peer, const std::string& why) const;
+  Status death_of(int peer, std::string_view why) const noexcept;
   void tell_failure() noexcept;
   void told(int peer) noexcept;
   bool owes(const TeamPeer& peer) const noexcept;

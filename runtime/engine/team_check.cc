@@ -53,9 +53,11 @@ void Team::look_who_left(Request& request) noexcept {
   }
 }
 
-std::string Team::describe_call(uint32_t op) const {
+std::string Team::describe_call(uint32_t op) const noexcept {
   const Request* const request = active(op);
-  return request ? fmt::format("{} #{}", request->call(), op) : fmt::format("collective #{} (ended)", op);
+  return text_or("a collective", [&] {
+    return request ? fmt::format("{} #{}", request->call(), op) : fmt::format("collective #{} (ended)", op);
+  });
 }
 
 int Team::in_flight() const noexcept {

@@ -16,28 +16,27 @@ void Team::suspect(Status status) noexcept {
   if (failure_.suspect(std::move(status), engine_.now())) begin_to_fail();
 }
 
-Status Team::death_of(int peer, const std::string& why) const {
+Status Team::death_of(int peer, std::string_view why) const noexcept {
   return error(IBCOLL_ERR_PEER_FAILED, "rank {} of the job (rank {} of the team) failed: {}", job_rank(peer), peer,
                why);
 }
 
-void Team::on_peer_failed(int peer, const std::string& why) noexcept {
+void Team::on_peer_failed(int peer, std::string_view why) noexcept {
   if (failure_.see_death(peer, death_of(peer, why), engine_.now())) begin_to_fail();
 }
 
-void Team::explain_death(int peer, const std::string& how) noexcept {
-  failure_.explain_death(peer, death_of(peer, how));
-}
+void Team::explain_death(int peer, std::string_view how) noexcept { failure_.explain_death(peer, death_of(peer, how)); }
 
 void Team::begin_to_fail() noexcept {
   log(LogLevel::kInfo, "team {:x}: {}", epoch_, failure_.status().text());
   engine_.team_failed();
 }
 
-// False: not now. Whoever is not told in time asks by a probe. Who connects no more may not tell all.
+// False: not now. Whoever is not told in time asks by a probe. Who connects no more, or lacks a way to a rank, may not tell
+// all.
 bool Team::tell_abort(int peer) noexcept {
   Note note = abort_note(epoch_, failure_.status(), completed_);
-  note.index = connects_ ? kToldToAll : kToBePassedOn;
+  note.index = connects_ && !engine_.lacks_a_way() ? kToldToAll : kToBePassedOn;
   return send(peer, note, abort_text(failure_.status()));
 }
 

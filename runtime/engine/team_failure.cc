@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/engine/team_failure.h"
 
+#include <new>
+
 namespace ibcoll {
 namespace {
 
@@ -12,14 +14,22 @@ constexpr Time kTurn = 37'000'000;    // ranks come out of doubt one after the o
 // Nobody is told in doubt, so what replaces a status in doubt finds all ranks listed already.
 bool TeamFailure::enter(State state, Status status, Time now) noexcept {
   if (status.ok()) return false;
-  if (healthy())
-    for (int i = 0; i < size_; ++i)
-      if (i != rank_) untold_.push_back(i);
+  if (healthy()) list_untold();
   state_ = state;
   status_ = std::move(status);
   since_ = now;
   doubt_ends_ = now + kDoubt + rank_ * kTurn % kDoubt;
   return true;
+}
+
+// Ranks for which there is no memory ask this one, by a probe, before long.
+void TeamFailure::list_untold() noexcept {
+  try {
+    untold_.reserve(static_cast<size_t>(size_));
+    for (int i = 0; i < size_; ++i)
+      if (i != rank_) untold_.push_back(i);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 // A suspicion stays: what follows it may be an effect, as calls that differ connect other ranks. A death that was seen

@@ -72,6 +72,7 @@ class TeamFailure {
   bool reported() const noexcept { return reported_; }
 
  private:
+  void list_untold() noexcept;
   bool enter(State state, Status status, Time now) noexcept;
 
   int rank_;

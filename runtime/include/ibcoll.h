@@ -19,6 +19,10 @@
  *   - A call with wrong arguments changes nothing.
  *   - A collective that fails after its start fails on every living rank of the team. A rank that had finished its own
  *     part gets the error from its next call on the team. The team then accepts no further collective: free it.
+ *   - Where memory runs out, a call returns NO_MEMORY. A collective that has no memory to start on a rank has failed,
+ *     as above. One that makes a context or a team returns NO_MEMORY on all ranks. (If there is no memory for the very
+ *     exchange that tells the others, ibcoll_context_create and ibcoll_team_create_by_members return it on this rank
+ *     alone.)
  *   - Structs carry their size, so that they can grow at their end. Set struct_size to sizeof. A shorter struct, from
  *     an older header, is read as if zeros followed. A longer one is accepted while the fields that this version does
  *     not know are zero.

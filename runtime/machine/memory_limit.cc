@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
+#include <new>
 
 namespace ibcoll {
 namespace {
@@ -55,7 +56,7 @@ uint64_t address_space_left() {
   return limit.rlim_cur - std::min<uint64_t>(limit.rlim_cur, mapped);
 }
 
-uint64_t memory_left() {
+static uint64_t least_left() {
   std::ifstream groups("/proc/self/cgroup");
   uint64_t least = kNone;
   // "0::/job/step" of version 2, "7:memory:/job/step" of version 1.
@@ -70,6 +71,14 @@ uint64_t memory_left() {
       least = std::min(least, memory_left_in("/sys/fs/cgroup/memory", path, false));
   }
   return least;
+}
+
+uint64_t memory_left() noexcept {
+  try {
+    return least_left();
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
 }
 
 }  // namespace ibcoll

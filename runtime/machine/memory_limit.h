@@ -8,8 +8,9 @@
 
 namespace ibcoll {
 
-// Bytes; UINT64_MAX where nothing limits them or it cannot be found out. A few system calls.
-uint64_t memory_left();
+// Bytes; UINT64_MAX where nothing limits them or it cannot be found out; 0 where there is no memory to find out. A few
+// system calls.
+uint64_t memory_left() noexcept;
 
 // The same for the group `path` ("/job/step") of a hierarchy that is mounted at `root`, version 2 or 1: of it and of
 // all groups around it, the one that has the least left. Pages that hold files and were not used for long count as

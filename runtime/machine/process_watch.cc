@@ -17,6 +17,7 @@
 #include <string>
 
 #include "runtime/base/log.h"
+#include "runtime/base/unique_fd.h"
 #include "runtime/machine/topology.h"
 
 namespace ibcoll {
@@ -96,7 +97,8 @@ ProcessWatch::~ProcessWatch() {
 
 void ProcessWatch::add_if_local(int rank, const ProcessId& id) {
   if (own_.machine == 0 || id.machine != own_.machine) return;
-  if (Status status = add(rank, id.pid, id.start); !status.ok()) log(LogLevel::kWarning, "{}", status.text());
+  const Status status = or_no_memory([&] { return add(rank, id.pid, id.start); });
+  if (!status.ok()) log(LogLevel::kWarning, "{}", status.text());
 }
 
 Status ProcessWatch::add(int rank, int64_t pid, uint64_t start) {
@@ -116,8 +118,11 @@ Status ProcessWatch::add(int rank, int64_t pid, uint64_t start) {
     method_ = fmt::format("/proc/PID/stat, once a second (pidfd_open: {})", std::strerror(refusal));
     log(LogLevel::kInfo, "processes of this machine are watched by {}", method_);
   }
-  handles_.push_back({handle, POLLIN, 0});
+  UniqueFd held(handle);
+  if (watched_.size() == watched_.capacity()) watched_.reserve(2 * watched_.size() + 8);
+  if (handles_.size() == handles_.capacity()) handles_.reserve(2 * handles_.size() + 8);
   asked_.reserve(handles_.capacity());
+  handles_.push_back({held.release(), POLLIN, 0});
   watched_.push_back({rank, pid, start, gone});
   return {};
 }
@@ -155,6 +160,7 @@ std::vector<int> ProcessWatch::ended() {
     const bool told = polled && (handles_[i].revents & POLLIN) != 0;
     const bool by_proc = look && (until_ == Until::kEnding || handles_[i].fd < 0 || !polled);
     if (!watched_[i].gone && !told && !(by_proc && ended_by_proc(watched_[i]))) continue;
+    result.reserve(handles_.size());  // or nothing changes
     result.push_back(watched_[i].rank);
     remove_at(i);
   }

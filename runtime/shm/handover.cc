@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <span>
@@ -52,7 +53,7 @@ bool same_user(int fd) {
 }
 
 // Waits until one of them is readable; false at the deadline.
-bool ready(std::vector<pollfd>& entries, Deadline deadline, const Meanwhile& meanwhile) {
+bool ready(std::span<pollfd> entries, Deadline deadline, const Meanwhile& meanwhile) {
   for (bool moved = false;;) {
     const uint64_t left_ms = deadline.left_ns(kLongestPollNs) / 1'000'000;
     if (left_ms == 0) return false;
@@ -108,7 +109,8 @@ class Server {
  public:
   Server(int listener, int segment, uint64_t key, int ranks)
       : listener_(listener), segment_(segment), key_(key), served_(static_cast<size_t>(ranks)) {
-    served_[0] = true;  // the leader
+    callers_.reserve(kMostCallers);  // ranks wait for the leader, so it takes its memory first
+    served_[0] = true;               // the leader
   }
   bool done() const { return std::find(served_.begin(), served_.end(), false) == served_.end(); }
   // Their names.
@@ -120,9 +122,9 @@ class Server {
   }
   // Until something has happened, or the deadline has passed: false.
   bool serve(Deadline deadline, const Meanwhile& meanwhile) {
-    std::vector<pollfd> entries{{listener_, POLLIN, 0}};
-    for (const UniqueFd& caller : callers_) entries.push_back({caller.get(), POLLIN, 0});
-    if (!ready(entries, deadline, meanwhile)) return false;
+    std::array<pollfd, 1 + kMostCallers> entries{{{listener_, POLLIN, 0}}};
+    for (size_t i = 0; i < callers_.size(); ++i) entries[i + 1] = {callers_[i].get(), POLLIN, 0};
+    if (!ready(std::span(entries).first(1 + callers_.size()), deadline, meanwhile)) return false;
     for (size_t i = callers_.size(); i-- > 0;)
       if (entries[i + 1].revents != 0) {
         answer(callers_[i].get());
@@ -176,8 +178,9 @@ Result<int> fetch(const Address& address, const Claim& claim, Deadline deadline,
   const int socket = connected.value().get();
   if (!same_user(socket))
     return error(IBCOLL_ERR_SYSTEM, "shm: the process that offers the node's segment runs as another user");
-  std::vector<pollfd> entries{{socket, POLLIN, 0}};
-  if (::send(socket, &claim, sizeof claim, MSG_NOSIGNAL) != sizeof claim || !ready(entries, deadline, meanwhile))
+  pollfd entry{socket, POLLIN, 0};
+  if (::send(socket, &claim, sizeof claim, MSG_NOSIGNAL) != sizeof claim ||
+      !ready(std::span(&entry, 1), deadline, meanwhile))
     return -1;
   return receive_descriptor(socket);
 }

@@ -80,7 +80,7 @@ PutResult Transport::put(int peer, const RemoteRegion& to, std::span<const std::
     return PutResult::kRefused;
   }
   if (!status.ok()) {
-    failed(to_local, status.text());
+    failed(to_local, status);
     return PutResult::kBusy;
   }
   ++single_copies_;

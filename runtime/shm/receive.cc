@@ -14,7 +14,7 @@ void Transport::find_senders() {
     if (!segment_->open(i, rank_).load(std::memory_order_acquire)) continue;
     if (std::any_of(incoming_.begin(), incoming_.end(), [&](const Incoming& in) { return in.local == i; })) continue;
     if (Status status = segment_->map_pair(i, rank_); !status.ok()) {
-      failed(i, status.text(), status.code());
+      failed(i, status, status.code());
       continue;
     }
     incoming_.push_back({i, &segment_->pair(i, rank_), segment_->ring(i, rank_), 0, false, false});
@@ -50,12 +50,13 @@ size_t Transport::take(Incoming& in, std::span<Event> events) noexcept {
 }
 
 // Nothing that comes later could be found.
-void Transport::spoiled(Incoming& in) {
-  failed(in.local,
-         fmt::format(
-             "what it sent is spoiled: its process {} has written to shared memory what ibcoll did not tell it to, or "
-             "another process has; run the program with a checker of memory",
-             pid(in.local)));
+void Transport::spoiled(Incoming& in) noexcept {
+  failed(
+      in.local,
+      error(IBCOLL_ERR_PEER_FAILED,
+            "what it sent is spoiled: its process {} has written to shared memory what ibcoll did not tell it to, or "
+            "another process has; run the program with a checker of memory",
+            pid(in.local)));
   in.spoiled = true;
 }
 
@@ -104,12 +105,12 @@ size_t Transport::report_failures(std::span<Event> events, bool of_this_rank) {
       ++at;
       continue;
     }
-    reported_.push_back(std::make_unique<std::string>(std::move(at->why)));
+    reported_.push_back(std::move(at->why));
     Event& event = events[count++];
     event = {Event::Kind::kPeerFailed,
              jobs_[static_cast<size_t>(local)],
              {},
-             std::as_bytes(std::span(*reported_.back())),
+             std::as_bytes(std::span(reported_.back().text())),
              0};
     event.token = lack_token(at->of_this_rank);
     at = failures_.erase(at);

@@ -80,6 +80,7 @@ Status Segment::map() {
     return error(IBCOLL_ERR_SYSTEM, "shm: what was handed over as this node's segment is not one of this job");
   heap_size_ = std::min(static_cast<uint64_t>(file.st_size) - heap_start_, kHeapBytes);
   chunks_mapped_.resize(heap_size_ / kChunk);
+  taken_.reserve(1);
   Result<std::byte*> base = take_addresses(heap_start_);
   if (!base.ok()) return base.status();
   base_ = *base;
@@ -100,6 +101,7 @@ Status Segment::find_unit() {
                  unit);
   unit_shift_ = std::countr_zero(unit);
   units_.resize((heap_size_ + unit - 1) / unit);
+  taken_.reserve(units_.size() + 1);
   return {};
 }
 

@@ -30,6 +30,9 @@ Transport::Transport(std::shared_ptr<Segment> segment, std::vector<int> jobs, in
       outgoing_(jobs_.size()),
       stores_(StoreCosts(static_cast<int>(jobs_.size()))),
       known_dead_(jobs_.size(), false) {
+  incoming_.reserve(jobs_.size());
+  failures_.reserve(jobs_.size());
+  reported_.reserve(jobs_.size());
   locals_.assign(static_cast<size_t>(*std::max_element(jobs_.begin(), jobs_.end())) + 1, -1);
   for (size_t i = 0; i < jobs_.size(); ++i) locals_[static_cast<size_t>(jobs_[i])] = static_cast<int>(i);
   RankInfo& info = segment_->info(rank_);
@@ -58,10 +61,11 @@ MemoryModel Transport::time_memory() {
   return shm::time_memory(*segment_, rank_, partner, reads, kTrialLimit);
 }
 
-bool Transport::all_may_copy(const std::vector<int>& locals) const {
-  for (const int i : locals)
-    for (const int j : locals)
-      if (i != j && segment_->may_copy(i, j).load(std::memory_order_acquire) == Segment::kNever) return false;
+bool Transport::all_may_copy(const std::vector<int>& jobs) const noexcept {
+  for (const int i : jobs)
+    for (const int j : jobs)
+      if (i != j && segment_->may_copy(local(i), local(j)).load(std::memory_order_acquire) == Segment::kNever)
+        return false;
   return true;
 }
 
@@ -85,7 +89,7 @@ Transport::Outgoing* Transport::outgoing(int local) noexcept {
   if (out.block) return out.dead ? nullptr : &out;
   if (out.dead) return nullptr;
   if (Status status = segment_->ensure_pair(rank_, local); !status.ok()) {
-    failed(local, status.text(), status.code());
+    failed(local, status, status.code());
     return nullptr;
   }
   out.block = &segment_->pair(rank_, local);
@@ -102,9 +106,10 @@ std::byte* Transport::reserve(Outgoing& out, uint64_t bytes) noexcept {
   if (out.tail + needed - out.head > mask_ + 1) {
     const uint64_t head = out.block->head.load(std::memory_order_acquire);
     if (out.tail - head > mask_ + 1) [[unlikely]] {
-      failed(
-          static_cast<int>(&out - outgoing_.data()),
-          "it has taken more than was sent to it: shared memory is spoiled; run the program with a checker of memory");
+      failed(static_cast<int>(&out - outgoing_.data()),
+             error(IBCOLL_ERR_PEER_FAILED,
+                   "it has taken more than was sent to it: shared memory is spoiled; run the program with a checker of "
+                   "memory"));
       return nullptr;
     }
     out.head = head;
@@ -141,7 +146,7 @@ bool Transport::send(int peer, const Note& note, std::span<const std::byte> payl
 
 // ---------------------------------------------------------------- liveness
 
-void Transport::failed(int local, std::string why, ibcoll_status_t of_this_rank) {
+void Transport::failed(int local, Status why, ibcoll_status_t of_this_rank) noexcept {
   outgoing_[static_cast<size_t>(local)].dead = true;
   if (known_dead_[static_cast<size_t>(local)]) return;
   known_dead_[static_cast<size_t>(local)] = true;
@@ -149,7 +154,8 @@ void Transport::failed(int local, std::string why, ibcoll_status_t of_this_rank)
 }
 
 void Transport::check_peers() {
-  for (const int i : processes_.ended()) failed(i, fmt::format("its process {} on this node is gone", pid(i)));
+  for (const int i : processes_.ended())
+    failed(i, error(IBCOLL_ERR_PEER_FAILED, "its process {} on this node is gone", pid(i)));
 }
 
 Time Transport::now() const {

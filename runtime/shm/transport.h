@@ -29,8 +29,8 @@ class Transport : public ibcoll::Transport {
   // How long two ranks of the node take to move bytes to each other; collective like probe(), after its
   // synchronisation. All 0 on other ranks, and where it took too long.
   MemoryModel time_memory();
-  // True when all ranks of `locals` may read and write each other's memory.
-  bool all_may_copy(const std::vector<int>& locals) const;
+  // True when all of these ranks of the job may read and write each other's memory.
+  bool all_may_copy(const std::vector<int>& jobs) const noexcept;
 
   const char* name() const override { return "shm"; }
   size_t slot_bytes() const override { return segment_->ring_bytes() / 4; }
@@ -48,6 +48,11 @@ class Transport : public ibcoll::Transport {
   Segment& segment() noexcept { return *segment_; }
   int self() const noexcept { return rank_; }
   int local(int job_rank) const noexcept { return locals_[static_cast<size_t>(job_rank)]; }
+  std::vector<int> locals(const std::vector<int>& job_ranks) const {
+    std::vector<int> all;
+    for (const int job_rank : job_ranks) all.push_back(local(job_rank));
+    return all;
+  }
   int job(int local) const noexcept { return jobs_[static_cast<size_t>(local)]; }
   // False once the process has ended.
   bool alive(int local) const { return processes_.alive(local); }
@@ -91,9 +96,9 @@ class Transport : public ibcoll::Transport {
   void write_record(Outgoing& out, std::byte* at, const Note& note, std::span<const std::byte> payload) noexcept;
   void find_senders();
   size_t take(Incoming& in, std::span<Event> events) noexcept;
-  void spoiled(Incoming& in);
+  void spoiled(Incoming& in) noexcept;
   size_t report_failures(std::span<Event> events, bool of_this_rank);
-  void failed(int local, std::string why, ibcoll_status_t of_this_rank = IBCOLL_OK);
+  void failed(int local, Status why, ibcoll_status_t of_this_rank = IBCOLL_OK) noexcept;
 
   std::shared_ptr<Segment> segment_;
   std::vector<int> jobs_;
@@ -110,11 +115,12 @@ class Transport : public ibcoll::Transport {
   ProcessWatch processes_{ProcessWatch::Until::kEnded};  // by local rank
   struct Failure {
     int local;
-    std::string why;
+    Status why;
     ibcoll_status_t of_this_rank;  // OK: it is the peer that failed
   };
-  std::vector<Failure> failures_;                       // not reported yet
-  std::vector<std::unique_ptr<std::string>> reported_;  // texts of events
+  // Of each peer one at most, and room for that from the start.
+  std::vector<Failure> failures_;  // not reported yet
+  std::vector<Status> reported_;   // texts of events
   std::vector<bool> known_dead_;
   uint64_t messages_sent_ = 0;
   uint64_t single_copies_ = 0;

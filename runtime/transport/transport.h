@@ -127,6 +127,9 @@ class IBCOLL_MODULE_API Transport {
   // Largest payload of send(), in bytes. At least 4096.
   virtual size_t slot_bytes() const = 0;
 
+  // Where memory is short send(), expose(), put(), poll() and check_peers() throw std::bad_alloc; then nothing has been
+  // sent, exposed or lost, and the call may be repeated.
+
   // Copies note and payload towards the peer. False: not now [C4].
   virtual bool send(int peer, const Note& note, std::span<const std::byte> payload) = 0;
   // send() to this peer would begin a connection.

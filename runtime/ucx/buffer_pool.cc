@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/ucx/buffer_pool.h"
 
-#include <cstdlib>
 #include <new>
 
 namespace ibcoll::ucx {
 
 BufferPool::~BufferPool() {
-  for (void* memory : all_) std::free(memory);
+  for (void* memory : all_) ::operator delete(memory);
 }
 
 Buffer* BufferPool::take(size_t bytes) {
@@ -17,8 +16,13 @@ Buffer* BufferPool::take(size_t bytes) {
       free_[i] = buffer->next;
       return buffer;
     }
-    void* memory = std::malloc(sizeof(Buffer) + kClasses[i]);
-    if (memory == nullptr) return nullptr;
+    void* memory = nullptr;
+    try {
+      if (all_.size() == all_.capacity()) all_.reserve(2 * all_.size() + 8);
+      memory = ::operator new(sizeof(Buffer) + kClasses[i]);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
     all_.push_back(memory);
     allocated_bytes_ += sizeof(Buffer) + kClasses[i];
     Buffer* buffer = new (memory) Buffer;

@@ -39,7 +39,13 @@ Peer* Transport::find_or_make(int rank) {
   if (rank < 0 || rank >= size_ || addresses_.empty()) return nullptr;
   std::unique_ptr<Peer>& slot = peers_[static_cast<size_t>(rank)];
   if (slot == nullptr) {
-    slot = std::make_unique<Peer>();
+    auto made = std::make_unique<Peer>();
+    // Each peer is in each list once at most. UCX's callbacks add to them, and must not throw.
+    for (std::vector<Peer*>* const list :
+         {&unconnected_, &broken_, &cut_, &in_debt_, &failures_, &with_pieces_, &leaving_})
+      if (list->capacity() <= made_peers_) list->reserve(2 * made_peers_ + 8);
+    ++made_peers_;
+    slot = std::move(made);
     slot->transport = this;
     slot->rank = rank;
     has_new_sockets_ = sockets_ != nullptr;
@@ -169,17 +175,20 @@ void Transport::report_failure(Peer& peer) {
   if (!peer.failure.empty()) return;
   // The kernel's keepalive may find it before this transport looks.
   const bool timed_out = peer.error == UCS_ERR_ENDPOINT_TIMEOUT;
-  std::string silence = sockets_ ? sockets_->silence_of(peer.rank, timed_out) : std::string();
-  if (silence.empty() && sockets_) silence = sockets_->refusal_of(peer.rank);
+  const std::string silence = text_or("", [&] {
+    std::string why = sockets_ ? sockets_->silence_of(peer.rank, timed_out) : std::string();
+    if (why.empty() && sockets_) why = sockets_->refusal_of(peer.rank);
+    return why;
+  });
   peer.lacks = peer.lacks && !peer.left && silence.empty();
-  if (peer.lacks)
-    peer.failure = fmt::format("ucx: {}", ucs_status_string(peer.error));
-  else if (!peer.left)
-    peer.failure = fmt::format("rank {}: ucx: lost rank {}: {}", rank_, peer.rank,
-                               silence.empty() ? ucs_status_string(peer.error) : silence.c_str());
-  else
-    peer.failure = fmt::format("rank {}: ucx: rank {} has left the job{}", rank_, peer.rank,
-                               all_has_come(peer) ? "" : ", and not all that it had sent has come");
+  peer.failure = text_or("out of memory", [&] {
+    if (peer.lacks) return fmt::format("ucx: {}", ucs_status_string(peer.error));
+    if (!peer.left)
+      return fmt::format("rank {}: ucx: lost rank {}: {}", rank_, peer.rank,
+                         silence.empty() ? ucs_status_string(peer.error) : silence.c_str());
+    return fmt::format("rank {}: ucx: rank {} has left the job{}", rank_, peer.rank,
+                       all_has_come(peer) ? "" : ", and not all that it had sent has come");
+  });
   failures_.push_back(&peer);
   ++counters_.failed_peers;
   if (peer.lacks)
@@ -259,13 +268,14 @@ bool Transport::everything_left() const {
 // take it for dead, and are asked whether they have everything.
 void Transport::say_goodbye() {
   serve_connections();
-  std::vector<Peer*> untold;
-  for (const std::unique_ptr<Peer>& peer : peers_) {
-    if (peer != nullptr && peer->state == Peer::State::kConnected) untold.push_back(peer.get());
-  }
   const auto all_is_said = [&] {
-    std::erase_if(untold, [&](Peer* peer) { return send_control(*peer, ControlHeader::Kind::kLeaving); });
-    return untold.empty() && everything_left() && leaving_.empty();
+    bool all = true;
+    for (const std::unique_ptr<Peer>& peer : peers_) {
+      if (peer == nullptr || peer->state != Peer::State::kConnected || peer->told_leaving) continue;
+      peer->told_leaving = send_control(*peer, ControlHeader::Kind::kLeaving);
+      all = all && peer->told_leaving;
+    }
+    return all && everything_left() && leaving_.empty();
   };
   const auto look = [&] {
     const bool news = worker_->progress();
@@ -279,28 +289,24 @@ void Transport::say_goodbye() {
 }
 
 void Transport::close_endpoints() {
-  struct Close {
-    ucs_status_ptr_t request;
-    bool left;
-  };
-  std::vector<Close> closes;
   for (const std::unique_ptr<Peer>& peer : peers_) {
     if (peer == nullptr || peer->endpoint == nullptr) continue;
     ucp_request_param_t param{};  // flushes
     const ucs_status_ptr_t request = ucp_ep_close_nbx(peer->endpoint, &param);
     peer->endpoint = nullptr;
     peer->state = Peer::State::kFailed;
-    if (UCS_PTR_IS_PTR(request)) closes.push_back({request, peer->left});
+    if (UCS_PTR_IS_PTR(request)) peer->closing = request;
     if (UCS_PTR_IS_ERR(request)) worker_->abandon();
   }
   const auto look = [&] { return worker_->progress(); };
   const Deadline deadline = Deadline::after_ns(kAfterClose);
-  for (const Close& close : closes) {
-    ucs_status_ptr_t const request = close.request;
+  for (const std::unique_ptr<Peer>& peer : peers_) {
+    if (peer == nullptr || peer->closing == nullptr) continue;
+    ucs_status_ptr_t const request = std::exchange(peer->closing, nullptr);
     const auto closed = [&] { return ucp_request_check_status(request) != UCS_INPROGRESS; };
     WaitLoop(kForOthers, deadline).until(closed, look);
     const ucs_status_t status = ucp_request_check_status(request);
-    if (status == UCS_INPROGRESS || (status != UCS_OK && !close.left)) worker_->abandon();  // it died meanwhile
+    if (status == UCS_INPROGRESS || (status != UCS_OK && !peer->left)) worker_->abandon();  // it died meanwhile
     ucp_request_free(request);
   }
   if (counters_.failed_peers > 0) worker_->abandon();

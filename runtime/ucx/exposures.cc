@@ -8,8 +8,9 @@ namespace ibcoll::ucx {
 RemoteRegion Exposures::add(int peer, std::span<std::byte> memory, Registration* pinned) {
   if (free_.empty()) {
     if (table_.size() >= (size_t{1} << kIndexBits) - 1) return {};
-    free_.push_back(static_cast<uint32_t>(table_.size()));
     table_.emplace_back();
+    free_.reserve(table_.capacity());  // for remove(), which cannot fail
+    free_.push_back(static_cast<uint32_t>(table_.size() - 1));
   }
   const uint32_t index = free_.back();
   free_.pop_back();

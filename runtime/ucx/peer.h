@@ -33,13 +33,15 @@ struct Peer {
   bool has_pieces = false;          // of large puts, still to be posted
   bool asked_all_received = false;  // it waits for our kAllReceived
   bool all_received = false;        // it has all that we sent
+  bool told_leaving = false;        // that this rank leaves
 
   ucp_ep_h endpoint = nullptr;
-  ucs_status_t error = UCS_OK;  // of a broken one
-  bool lacks = false;           // this error is that of this rank, which lacks what it needs to reach the peer
-  ucs_status_t cut = UCS_OK;    // why its sockets were shut down: UCX has not reported that yet
-  Time report_until = 0;        // of that report
-  std::string failure;          // the text of kPeerFailed
+  ucs_status_ptr_t closing = nullptr;  // at the end: the endpoint's close, which is under way
+  ucs_status_t error = UCS_OK;         // of a broken one
+  bool lacks = false;                  // this error is that of this rank, which lacks what it needs to reach the peer
+  ucs_status_t cut = UCS_OK;           // why its sockets were shut down: UCX has not reported that yet
+  Time report_until = 0;               // of that report
+  std::string failure;                 // the text of kPeerFailed
   Peer* next_ready = nullptr;
 
   Buffer* large_first = nullptr;  // puts of which pieces are still to be posted, in order

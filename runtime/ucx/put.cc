@@ -26,6 +26,7 @@ PutResult Transport::put(int rank, const RemoteRegion& to, std::span<const std::
                          uint64_t token) {
   Peer* peer = ready_to_send(rank, 0);
   if (peer == nullptr) return PutResult::kBusy;
+  if (sent_.capacity() <= sent_.size() + puts_pending_) sent_.reserve(2 * (sent_.size() + puts_pending_) + 8);
   const PutHeader header{next_header(*peer, note), to.address, to.key, from.size(), 0};
   PutResult result = PutResult::kBusy;
   if (from.size() <= kPieceBytes) {
@@ -37,7 +38,10 @@ PutResult Transport::put(int rank, const RemoteRegion& to, std::span<const std::
   }
   if (result == PutResult::kBusy) return result;
   accepted(*peer, 0);
-  if (result == PutResult::kPending) ++peer->puts_pending;
+  if (result == PutResult::kPending) {
+    ++peer->puts_pending;
+    ++puts_pending_;
+  }
   ++counters_.puts_sent;
   counters_.bytes_sent += from.size();
   if (peer->large_first != nullptr) post_pieces(*peer);
@@ -169,6 +173,7 @@ void Transport::finish_large(Buffer* whole) {
 
 void Transport::put_sent(Peer& peer, uint64_t token) {
   --peer.puts_pending;
+  --puts_pending_;
   peer.patience_until = 0;
   sent_.push_back({peer.rank, token});
 }

@@ -2,6 +2,9 @@
 // The receiver's side: UCX's handlers fill the peers' windows, poll() empties these in order.
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <string_view>
+#include <utility>
 
 #include "runtime/base/log.h"
 #include "runtime/ucx/transport.h"
@@ -28,7 +31,12 @@ Peer* Transport::sender_of(const void* header, size_t header_bytes, size_t expec
         rank_, header_bytes, sender);
     return nullptr;
   }
-  Peer* peer = find_or_make(static_cast<int>(sender));
+  Peer* peer = nullptr;
+  try {
+    peer = find_or_make(static_cast<int>(sender));
+  } catch (const std::bad_alloc&) {  // this is a callback of UCX, and its message is lost
+    unmade_ = static_cast<int>(sender);
+  }
   if (peer == nullptr || peer->state == Peer::State::kFailed) return nullptr;
   if (peer->state == Peer::State::kNew &&
       std::find(unconnected_.begin(), unconnected_.end(), peer) == unconnected_.end()) {
@@ -240,6 +248,7 @@ void Transport::push() {
 // Peers take turns, so that a busy one does not keep the others' messages back.
 size_t Transport::hand_out_messages(std::span<Event> events) {
   size_t count = 0;
+  lent_.reserve(events.size());
   while (count < events.size() && ready_head_ != nullptr) {
     Peer& peer = *ready_head_;
     ready_head_ = peer.next_ready;
@@ -272,6 +281,14 @@ size_t Transport::hand_out(std::span<Event> events) {
   if (sent_first_ == sent_.size()) {
     sent_.clear();
     sent_first_ = 0;
+  }
+  if (unmade_ >= 0 && count < events.size()) [[unlikely]] {
+    static constexpr std::string_view kWhy = "ucx: no memory for its first message";
+    events[count++] = Event{Event::Kind::kPeerFailed,
+                            std::exchange(unmade_, -1),
+                            {},
+                            std::as_bytes(std::span(kWhy)),
+                            lack_token(IBCOLL_ERR_NO_MEMORY)};
   }
   if (!failures_.empty()) [[unlikely]]
     count += hand_out_failures(events.subspan(count), true);

@@ -100,7 +100,12 @@ int mended_accept(int listener, sockaddr* address, socklen_t* length) {
 }
 
 int mended_connect(int socket, const sockaddr* to, socklen_t length) {
-  if (is_tcp(socket)) SocketWatch::connects(socket, to);
+  try {
+    if (is_tcp(socket)) try_twice([&] { SocketWatch::connects(socket, to); });
+  } catch (const std::bad_alloc&) {  // UCX is C
+    errno = ENOMEM;
+    return -1;
+  }
   return ::connect(socket, to, length);
 }
 

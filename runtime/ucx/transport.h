@@ -170,7 +170,9 @@ class Transport final : public NetworkTransport {
   ucx::BufferPool& pool_ = memory_->pool;
   ucx::Exposures& exposures_ = memory_->exposures;
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; NULL: never talked to
-  std::vector<Peer*> unconnected_;            // have sent something; an endpoint shows when they die
+  size_t made_peers_ = 0;
+  int unmade_ = -1;                 // a rank for whose first message there was no memory; to be reported
+  std::vector<Peer*> unconnected_;  // have sent something; an endpoint shows when they die
   std::vector<Peer*> broken_;
   std::vector<Peer*> cut_;          // their sockets are shut down, which UCX has not noticed yet
   std::vector<Peer*> in_debt_;      // are to be told what was consumed, each once
@@ -181,6 +183,7 @@ class Transport final : public NetworkTransport {
   Peer* ready_tail_ = nullptr;
   std::vector<Sent> sent_;  // kSent to hand out, from sent_first_ on
   size_t sent_first_ = 0;
+  size_t puts_pending_ = 0;               // of all peers
   std::vector<Buffer*> lent_;             // payloads of events handed out by the last poll()
   bool error_mode_none_ = false;          // UCX's transports cannot report failures
   Time next_pin_ = 0;                     // not before, after one that failed

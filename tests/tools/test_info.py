@@ -148,7 +148,8 @@ class InfoTest(unittest.TestCase):
             self.assertEqual([str(choice["bytes"]) for choice in chosen], expected)
 
     def test_sizes_that_are_no_doubles_are_reduced_whole(self):
-        chosen = self.document(2, "-A", "--collective", "allreduce", "--bytes", "500004:1000008")
+        chosen = self.document(2, "-A", "--collective", "allreduce", "--bytes", "500004:1000008",
+                               environment={"IBCOLL_DETERMINISTIC": "no"})  # of every order of operands
         odd, even = (float(re.search(r"ring ([\d.]+) us", choice["reason"])[1])
                      for choice in chosen["collectives"]["allreduce"]["selection"])
         self.assertGreater(odd, even / 4)

@@ -41,7 +41,9 @@ Function* next() {
 
 // Both names of a function: PMPI_NAME, whose definition follows, and MPI_NAME. Fortran calls the first or the second, as the MPI
 // likes it, and profiling tools call the first.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define IBCOLL_TWO_NAMES(MPI_NAME, PMPI_NAME)                                      \
   extern "C" __attribute__((visibility("default"))) decltype(PMPI_NAME) PMPI_NAME; \
   extern "C" __attribute__((visibility("default"), alias(#PMPI_NAME))) decltype(MPI_NAME) MPI_NAME;
+// NOLINTEND(bugprone-macro-parentheses)
 #define IBCOLL_BOTH_NAMES(NAME) IBCOLL_TWO_NAMES(MPI_##NAME, PMPI_##NAME)

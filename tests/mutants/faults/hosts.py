@@ -12,8 +12,9 @@ FAULTS = [
           UNIT, "WaitLoop.*Host*:AsleepForARing.*Host*"),
     Fault("host_leaves_with_the_lock", "runtime/context/context.cc",
           "  guard.unlock();  // a host may call ibcoll_progress meanwhile\n"
-          "  Status parted = bootstrap_->allgather(std::span(&mine, 1), all);\n  guard.lock();\n",
-          "  Status parted = bootstrap_->allgather(std::span(&mine, 1), all);\n",
+          "  Status parted = or_no_memory([&] { return bootstrap_->allgather(std::span(&mine, 1), parted_); });\n"
+          "  guard.lock();\n",
+          "  Status parted = or_no_memory([&] { return bootstrap_->allgather(std::span(&mine, 1), parted_); });\n",
           UNIT, "HostMode.*"),
     Fault("host_deadline_though_the_user_set_one", "runtime/context/context.cc",
           "if (!in_host() || config_.value(\"IBCOLL_TIMEOUT\").origin != \"default\") return;",

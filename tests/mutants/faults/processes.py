@@ -10,7 +10,8 @@ PMIX = "PmixModule.test_exchanges_of_many_sizes"
 
 FAULTS = [
     Fault("window_of_a_dead_leader_is_kept", "runtime/context/teams.cc",
-          "    if (locals.size() > 1) leave_unmade_window(", "    if (offer.offset != kNoWindow) leave_unmade_window(",
+          "    if (handle) leave_unmade_window(*handle, offer.offset);\n    return status;",
+          "    if (handle && offer.offset != kNoWindow) leave_unmade_window(*handle, offer.offset);\n    return status;",
           FAILURES, WINDOWS),
     Fault("reported_ends_wait_for_the_next", "bootstrap/tcp_ended.cc",
           "header.length > left) break;", "header.length >= left) break;",
