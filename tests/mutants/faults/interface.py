@@ -8,7 +8,6 @@ API_UNIT = "Api*"
 FAULTS = [
     Fault("error_texts_of_all_threads", "runtime/api/api.cc",
           "static thread_local char last_error[4096];", "static char last_error[4096];",
-          "static thread_local Status last_error;", "static Status last_error;",
           UNIT, API_UNIT),
     Fault("texts_without_their_end", "runtime/api/api.cc",
           "    text[copied] = '\\0';\n", "",
