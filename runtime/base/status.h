@@ -44,7 +44,9 @@ class [[nodiscard]] Status {
   }
   // Takes no memory.
   static Status without_text(ibcoll_status_t code) noexcept {
-    static const Bare bare;
+    // Never destroyed, and in no memory that could be refused.
+    alignas(Bare) static std::byte place[sizeof(Bare)];
+    static const Bare& bare = *new (place) Bare;
     const auto at = static_cast<size_t>(-static_cast<int>(code));
     const bool known = at > 0 && at < bare.errors.size();
     Status status;

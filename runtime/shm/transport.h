@@ -50,6 +50,7 @@ class Transport : public ibcoll::Transport {
   int local(int job_rank) const noexcept { return locals_[static_cast<size_t>(job_rank)]; }
   std::vector<int> locals(const std::vector<int>& job_ranks) const {
     std::vector<int> all;
+    all.reserve(job_ranks.size());
     for (const int job_rank : job_ranks) all.push_back(local(job_rank));
     return all;
   }

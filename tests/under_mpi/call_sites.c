@@ -3,6 +3,7 @@
 #include <mpi.h>
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
+#define MPI_Bcast_init MPIX_Bcast_init
 #endif
 
 static int numbers[2];
@@ -17,26 +18,22 @@ __attribute__((noinline)) static void bits(void) {
   MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-#ifdef OPEN_MPI
 static void repeat(void) {
   MPI_Request request;
-  MPIX_Bcast_init(numbers, 2, MPI_INT, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  MPI_Bcast_init(numbers, 2, MPI_INT, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
   for (int i = 0; i < 3; ++i) {
     MPI_Start(&request);  // repeat: persistent
     MPI_Wait(&request, MPI_STATUS_IGNORE);
   }
   MPI_Request_free(&request);
 }
-#endif
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Barrier(MPI_COMM_WORLD);  // main: blocking
   sum();
   bits();
-#ifdef OPEN_MPI
   repeat();
-#endif
   MPI_Finalize();
   return 0;
 }

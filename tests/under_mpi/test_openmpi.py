@@ -64,8 +64,6 @@ class Component(test_pmpi.Preloaded):
 class Shared(test_pmpi.Cases, Component):
     """What differs from the interposition library's cases."""
 
-    persistent_ones_run = True
-
     def results(self, *words, **variables):
         with tempfile.TemporaryDirectory() as folder:
             done = self.run_words("-n", 4, BIN / "ibcoll_mpi_collectives_openmpi", *words, folder, **variables)
