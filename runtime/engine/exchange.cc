@@ -28,6 +28,7 @@ void Exchange::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noex
   messages_expected_ = messages_landed_ = 0;
   puts_queued_ = puts_pending_ = 0;
   lent_count_ = 0;
+  asked_ = 0;
   idle_from_ = {};
   if (traced_) [[unlikely]]
     node_times_ = {};

@@ -113,7 +113,9 @@ class Exchange {
   uint32_t puts_pending() const noexcept { return puts_pending_; }
   // Sends what can leave; true when nothing is left to retry.
   bool pump(Channel& channel) noexcept;
-  // Tells those it waits for which call this is.
+  // Tells those it waits for which call this is: at most kMostAsked at a time. Each message to a rank that this one has
+  // not written to takes memory, and while many ranks are late they are not to be kept from coming.
+  static constexpr uint64_t kMostAsked = 16;
   void probe(const Request& request) noexcept;
   // Tells one rank. If that is in another call it finds so, and answers in the same way.
   void ask(const Request& request, int peer) noexcept;
@@ -216,7 +218,8 @@ class Exchange {
   uint64_t spill_share_ = 0;        // of this rank, in another's landing memory
   std::array<ConstBytes, 2> lent_;  // lend()
   uint32_t lent_count_ = 0;
-  Bytes idle_to_;  // left of copy_when_idle()
+  uint64_t asked_ = 0;  // by probe(), in this run
+  Bytes idle_to_;       // left of copy_when_idle()
   ConstBytes idle_from_;
 
   Comm comm_;

@@ -15,9 +15,15 @@ namespace ibcoll {
 
 void Exchange::probe(const Request& request) noexcept {
   if (!wait_.kind) return;
-  auto ask_one = [&](int peer) { ask(request, peer); };
-  wait_.kind->awaited(
-      *this, wait_, [](void* to, int peer) { (*static_cast<decltype(ask_one)*>(to))(peer); }, &ask_one);
+  uint64_t count = 0, at = 0;
+  awaited([](void* to, int) { ++*static_cast<uint64_t*>(to); }, &count);
+  // Each rank begins with another one, and where it ended the last time.
+  const uint64_t first = count > kMostAsked ? static_cast<uint64_t>(team_.rank()) + asked_ : 0;
+  auto ask_one = [&](int peer) {
+    if ((at++ + count - first % count) % count < kMostAsked) ask(request, peer);
+  };
+  awaited([](void* to, int peer) { (*static_cast<decltype(ask_one)*>(to))(peer); }, &ask_one);
+  asked_ += kMostAsked;
 }
 
 void Exchange::ask(const Request& request, int peer) noexcept {

@@ -93,5 +93,33 @@ TEST(AbsentRank, OnlyLeadersTalkToOtherNodes) {
     if (request->in_flight()) request->end(status);
 }
 
+// A root that waits for many asks some of them, others each time.
+TEST(AbsentRanks, AreAskedAFewAtATime) {
+  constexpr int kRanks = 60;
+  SimJobParams params;
+  params.network.ranks = kRanks;
+  for (int rank = 0; rank < kRanks; ++rank) params.network.node_of.push_back(rank);
+  params.deadline_ns = 7 * params.limits.stall_ns / 2;
+  SimJob job(params);
+  std::vector<int> all(kRanks);
+  std::iota(all.begin(), all.end(), 0);
+  const int team = job.make_team(all);
+  CallParams gather;
+  gather.collective = IBCOLL_GATHER;
+  gather.p = kRanks;
+  gather.bytes = 100;
+  gather.scheme = IBCOLL_SCHEME_COPY;
+  CollectiveCase call(gather, 1);
+  const std::unique_ptr<Request> request =
+      make_request(job.team(team, 0), call, *find_algorithm(IBCOLL_GATHER, "linear"));
+  SimStep step;
+  step.request = request.get();
+  job.add_step(0, step);
+  const Status status = job.run();
+  EXPECT_EQ(status.code(), IBCOLL_ERR_TIMEOUT) << status.text();
+  EXPECT_EQ(job.network().transport(0).describe().text("connections"), "48") << "three times 16 of 59";
+  request->end(status);
+}
+
 }  // namespace
 }  // namespace ibcoll
