@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,12 @@ namespace ibcoll::multiprocess {
 namespace {
 
 constexpr int kHostRanks = 3;
+
+// How far rank 0 has come, for the rank that is later.
+struct FirstRank {
+  std::atomic<int> exchanges{0};  // that it has entered
+  std::atomic<bool> had_a_turn{false};
+};
 
 // A host with the exchange of the job, and messages that leave only while it is advanced.
 class HostOfRank {
@@ -47,8 +54,13 @@ class HostOfRank {
     expect(await([&] { return message.load(); }, [this] { advance(this); }), "a message never came");
   }
   int turns() const { return turns_; }  // that ibcoll gave it
-  // Each exchange returns later, so that the other ranks wait in what follows.
-  void be_late(bool late) { late_ = late; }
+  // Until it is done with that, rank 0 says how far it has come. Nothing: it is done.
+  void be_first(FirstRank* first) {
+    if (first_) first_->exchanges = std::numeric_limits<int>::max();
+    first_ = first;
+  }
+  // Each exchange returns when rank 0 has had a turn after it, or needed none.
+  void be_late(FirstRank* first) { later_than_ = first; }
 
   ibcoll_context_t context = nullptr;
 
@@ -56,13 +68,19 @@ class HostOfRank {
   static int allgather(void* self, const void* send, void* recv, size_t bytes) {
     auto& host = *static_cast<HostOfRank*>(self);
     advance(self);
+    ++host.exchanges_;
+    if (host.first_) host.first_->exchanges = host.exchanges_;
     const int reason = host.bootstrap_.allgather(host.bootstrap_.user, send, recv, bytes);
     advance(self);
-    if (host.late_) ::usleep(20'000);
+    if (const FirstRank* const first = host.later_than_)
+      expect(await([&] { return first->had_a_turn || first->exchanges > host.exchanges_; }, [] { ::usleep(100); }),
+             "rank 0 stays in exchange {}", host.exchanges_);
     return reason;
   }
   static int take_turn(void* self) {
-    ++static_cast<HostOfRank*>(self)->turns_;
+    auto& host = *static_cast<HostOfRank*>(self);
+    ++host.turns_;
+    if (host.first_) host.first_->had_a_turn = true;
     return advance(self);
   }
   static int advance(void* self) {
@@ -77,7 +95,9 @@ class HostOfRank {
   ibcoll_bootstrap_t given_{};
   std::atomic<bool>* message_ = nullptr;
   int turns_ = 0;
-  bool late_ = false;
+  int exchanges_ = 0;
+  FirstRank* first_ = nullptr;
+  const FirstRank* later_than_ = nullptr;
 };
 
 void settings_of_ranks() {
@@ -109,6 +129,7 @@ INSTANTIATE_TEST_SUITE_P(Nodes, HostJob, testing::Values(1, kHostRanks));
 
 struct Messages {
   std::atomic<bool> before_barrier{false}, before_team{false}, before_leaving{false};
+  FirstRank first;
 };
 
 // Rank 0 sends a message and enters a call; the last rank receives it, and enters then. So the message has to leave
@@ -122,9 +143,11 @@ TEST_P(HostJob, MessagesOfTheHostLeaveInEveryWait) {
       if (self.rank == 0) host.send(flag);
       if (self.rank == last) host.receive(flag);
     };
-    host.be_late(self.rank == last);
+    if (self.rank == 0) host.be_first(&messages->first);
+    if (self.rank == last) host.be_late(&messages->first);
     if (!host.create()) return;
-    host.be_late(false);
+    if (self.rank == 0) host.be_first(nullptr);
+    host.be_late(nullptr);
     if (self.rank == 0) expect(host.turns() > 0, "no turn while the context is made");
     const ibcoll_team_t world = ibcoll_team_world(host.context);
     message(messages->before_barrier);
