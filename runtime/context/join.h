@@ -31,7 +31,7 @@ struct Job {
   double cache_bytes = 0;          // of the smallest last-level cache
   double own_cache_bytes = 0;      // of the largest second-level cache
   std::string net_reason;          // why there is none, or why this one
-  Status lack;                     // this rank has no memory for what the others told last, which they do not know yet
+  Status lack;                     // no memory here for what the last exchange brought; the next one says so
 };
 
 // Collective over the job, before anything else: the error of the first rank that has one, on all ranks.

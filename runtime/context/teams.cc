@@ -133,7 +133,7 @@ Status Context::complete_team(TeamHandle& handle, uint64_t offset, bool may_copy
   Status entered = base.ok() ? NodeWindow::enter(*job_.memory, place) : base.status();
   if (!entered.ok()) {
     leave_window(std::move(handle.shared_window), true);
-    team.fail(entered);  // the others have the team, and are told
+    team.fail(entered);  // the other ranks have made the team: they get the error
     return entered;
   }
   window->place(*base, offset, limits);

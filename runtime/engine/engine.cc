@@ -289,8 +289,8 @@ void Engine::dispatch(const Event& event) noexcept {
   last_team_->on_note(peer, event.note, event.payload);
 }
 
-// The team was freed here. Unless it had failed, all its collectives have ended. Of a failure the others were told, but
-// for those who had no room for that: they ask.
+// The team was freed here. Unless it had failed, all its collectives have ended. A failure was sent to all other ranks.
+// One that had no room for that message asks.
 void Engine::answer_for_freed_team(const Event& event) noexcept {
   if (static_cast<NoteKind>(event.note.kind) != NoteKind::kProbe) return;
   Note answer = event.note;

@@ -66,7 +66,8 @@ class Engine {
   bool awaits_leaders() const noexcept;
   // One round; true when anything moved. Never blocks.
   bool progress() noexcept;
-  // Since the start: messages and completions of transports, and tasks that found what they waited for in memory.
+  // Since the start: messages and completions of transports, tasks that found what they waited for in memory, and slices
+  // of copies.
   uint64_t events() const noexcept { return handled_; }
   // When progress() will send to ranks that are away, unless something happens before; 0: not at all. For simulated
   // time.

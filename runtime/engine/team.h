@@ -68,7 +68,7 @@ class Team {
   const Status& refusal() noexcept { return failure_.report(); }
   // A call of the program has failed, or was refused, for this team's failure.
   bool failure_told() const noexcept { return failure_.reported(); }
-  // Its other ranks were told of the failure, or were tried often enough.
+  // The failure was sent to all other ranks, or sending was tried kMostTries times.
   bool failure_is_out() const noexcept { return failure_.state() == TeamFailure::State::kTold; }
   // Ends everything in flight on all ranks of the team with this error.
   void fail(Status status) noexcept;

@@ -45,8 +45,8 @@ struct Parameter {
   uint64_t most = 0;
 };
 
-// In which order a reduction combines the operands of an element. Algorithms of one order give the same bits for the same
-// ranks on the same nodes, whoever is late and whatever their parameters are.
+// In which order a reduction combines the operands of an element. Algorithms of one order give the same bits for the
+// same ranks on the same nodes. Neither their parameters nor late ranks change them.
 enum class Order : uint8_t {
   kOwn,       // no other algorithm has it, and it may depend on the parameter
   kRanks,     // x0 op (x1 op (x2 op ...))

@@ -22,8 +22,8 @@ struct Forced {
 Shape shape_of(Shape team, const Args& args);
 
 // NOT_APPLICABLE: the forced algorithm does not apply; the text says why and which would.
-// `steady`: a model that is the same in every run. The algorithm with the lowest cost by it says in which order operands
-// are combined, so that the bits are the same in every run; `model` chooses among those of that order.
+// `steady`: a model that is the same in every run. The algorithm with the lowest cost by it fixes the order of operands,
+// so the bits are the same in every run. `model` chooses among the algorithms of that order.
 Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
                       const CostModel* steady = nullptr);
 // The predicted time of a choice.
