@@ -36,16 +36,17 @@ def anchors(lines):
 
 def wrong_links(pages):
     for page, lines in pages.items():
-        for number, line in enumerate(lines, 1):
-            for target in LINK.findall(line):
-                if "://" in target:
-                    continue
-                path, _, anchor = target.partition("#")
-                file = (page.parent / path).resolve() if path else page
-                if not file.exists():
-                    yield f"{page}:{number}: {target}: no such file"
-                elif anchor and anchor not in anchors(pages.get(file) or file.read_text().splitlines()):
-                    yield f"{page}:{number}: {target}: no such heading"
+        text = "\n".join(lines)  # the text of a link may go on in the next line
+        for link in LINK.finditer(text):
+            number, target = text.count("\n", 0, link.end()) + 1, link.group(1)
+            if "://" in target:
+                continue
+            path, _, anchor = target.partition("#")
+            file = (page.parent / path).resolve() if path else page
+            if not file.exists():
+                yield f"{page}:{number}: {target}: no such file"
+            elif anchor and anchor not in anchors(pages.get(file) or file.read_text().splitlines()):
+                yield f"{page}:{number}: {target}: no such heading"
 
 
 def long_lines(pages):
@@ -202,7 +203,8 @@ class TheChecksThemselves(unittest.TestCase):
         return documents(self.page.parent)
 
     def test_a_link_to_nowhere(self):
-        self.assertEqual(len(list(wrong_links(self.pages("[a](gone.md) [b](page.md#a-b) [c](#no)\n# A: b\n")))), 2)
+        pages = self.pages("[a](gone.md) [b](page.md#a-b) [c](#no) [d\ne](gone.md)\n# A: b\n")
+        self.assertEqual(len(list(wrong_links(pages))), 3)
 
     def test_a_long_line(self):
         self.assertEqual(len(list(long_lines(self.pages("x" * 120 + "\n" + "y" * 121)))), 1)
