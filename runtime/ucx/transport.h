@@ -26,7 +26,7 @@ namespace ibcoll::ucx {
 
 class Transport final : public NetworkTransport {
  public:
-  // How large puts travel; kAuto: what suits the transports (ucx_put.cc). The others are for tests.
+  // How large puts travel; kAuto: what suits the transports (put.cc). The others are for tests.
   enum class LargePuts { kAuto, kPieces, kRendezvous };
   static Result<std::unique_ptr<Transport>> open(const NetworkParams& params, LargePuts large = LargePuts::kAuto);
   ~Transport() override;
@@ -85,7 +85,7 @@ class Transport final : public NetworkTransport {
   Registration* pin(std::span<const std::byte> memory);
   void unpin(Registration* pinned);
 
-  // ucx_send.cc
+  // send.cc
   Peer* ready_to_send(int rank, size_t bytes);
   ucx::MessageHeader next_header(const Peer& peer, const Note& note) const;
   bool post_now(Peer& peer, const Outgoing& out);
@@ -98,7 +98,7 @@ class Transport final : public NetworkTransport {
   void leave_to_ucx(Peer& peer);
   static void on_sent(void* request, ucs_status_t status, void* buffer);
 
-  // ucx_put.cc
+  // put.cc
   PutResult put_eager(Peer& peer, const ucx::PutHeader& header, std::span<const std::byte> from, uint64_t token);
   PutResult put_whole(Peer& peer, const ucx::PutHeader& header, std::span<const std::byte> from, uint64_t token,
                       unsigned flags, Registration* source = nullptr);
@@ -112,7 +112,7 @@ class Transport final : public NetworkTransport {
   void give_up_pieces(Peer& peer);
   void put_sent(Peer& peer, uint64_t token);
 
-  // ucx_receive.cc
+  // receive.cc
   static ucs_status_t on_message(void* self, const void* header, size_t header_bytes, void* data, size_t bytes,
                                  const ucp_am_recv_param_t* param);
   static ucs_status_t on_put(void* self, const void* header, size_t header_bytes, void* data, size_t bytes,
@@ -134,7 +134,7 @@ class Transport final : public NetworkTransport {
   size_t hand_out_failures(std::span<Event> events, bool of_this_rank);
   size_t hand_out_messages(std::span<Event> events);
 
-  // ucx_connection.cc
+  // connection.cc
   Peer* find_or_make(int rank);
   bool connect(Peer& peer);
   ucs_status_t create_endpoint(Peer& peer, ucp_err_handling_mode_t mode);
