@@ -3,6 +3,7 @@
 
 import contextlib
 import csv
+import dataclasses
 import os
 import pathlib
 import platform
@@ -23,9 +24,19 @@ TITLES = {"ibcoll": "ibcoll", "before": "before", "openmpi": "Open MPI", "mpich"
 # How an MPI program gets to ibcoll: the MPI it is for.
 ROUTES = {"openmpi": "openmpi", "pmpi": "openmpi", "mpich": "mpich"}
 OWN = ["ibcoll", "before"]  # builds of ibcoll
-SOURCES = ["perf/peers/mpi_perf.cc", "perf/peers/mpi_case.h", "perf/peers/mpi_pairs.h", "perf/peers/mpi_arrivals.h",
-           *[f"perf/arrival/{name}.h" for name in ("figures", "link", "loop", "pattern", "prepare")],
-           "perf/timed_loop.h", "perf/call_times.h", "perf/calls.h", CATALOG, DISTRIBUTIONS, "runtime/base/hash.h"]
+
+
+@dataclasses.dataclass
+class Program:
+    """A program for an MPI library: its source, and the headers that it is built anew for."""
+    source: str
+    headers: list[str]
+
+
+MPI_PERF = Program("perf/peers/mpi_perf.cc", [
+    *[f"perf/peers/mpi_{name}.h" for name in ("case", "pairs", "arrivals")],
+    *[f"perf/arrival/{name}.h" for name in ("figures", "link", "loop", "pattern", "prepare")],
+    "perf/timed_loop.h", "perf/call_times.h", "perf/calls.h", CATALOG, DISTRIBUTIONS, "runtime/base/hash.h"])
 
 
 def figure(collective, arrival=None):
@@ -68,8 +79,8 @@ def libraries_for(ranks, wanted):
     return [name for name in wanted if name != "mpich" or ranks <= cores()]
 
 
-def build_peer(name, directory):
-    """Path of mpi_perf for one MPI, built anew where its sources are newer. Installs the MPI when it is missing."""
+def build_peer(name, directory, wanted=MPI_PERF):
+    """Path of a program for one MPI, built anew where its sources are newer. Installs the MPI when it is missing."""
     compiler = f"mpicxx.{name}"
     if not shutil.which(compiler) or not shutil.which(f"mpirun.{name}"):
         subprocess.run([ROOT / "tools/install_packages", "peers"], check=False)
@@ -77,13 +88,14 @@ def build_peer(name, directory):
         raise CompareError(f"{compiler} is not installed and tools/install_packages peers did not bring it; "
                            f"install it, or leave it out with --libraries")
     directory.mkdir(parents=True, exist_ok=True)
-    program = directory / f"mpi_perf_{name}"
-    newest = max((ROOT / source).stat().st_mtime for source in SOURCES)
+    title = pathlib.Path(wanted.source).stem
+    program = directory / f"{title}_{name}"
+    newest = max((ROOT / source).stat().st_mtime for source in [wanted.source, *wanted.headers])
     if not program.exists() or program.stat().st_mtime < newest:
-        command = [compiler, "-std=c++20", "-O2", "-I", ROOT, ROOT / SOURCES[0], "-o", program]
+        command = [compiler, "-std=c++20", "-O2", "-I", ROOT, ROOT / wanted.source, "-o", program]
         built = subprocess.run(command, capture_output=True, text=True, check=False)
         if built.returncode != 0:
-            raise CompareError(f"{TITLES[name]}: mpi_perf does not build:\n{built.stderr}")
+            raise CompareError(f"{TITLES[name]}: {title} does not build:\n{built.stderr}")
     return program
 
 

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""perf/guidelines: what counts as a violation, and the table of a program that prints known times."""
+
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "perf/peers"))
+import guideline_verdict  # pylint: disable=wrong-import-position
+
+# Breaks the first of three guidelines.
+PROGRAM = """#!/bin/bash
+echo "guideline,bytes,turn,call_us,mock_up_us"
+for turn in {0..19}; do
+  echo "gather<=gatherv,8,$turn,$((200 + turn)),$((100 + turn))"
+  echo "scan<=exscan+sum,8,$turn,$((100 + turn)),$((200 + turn))"
+  echo "scan<=exscan+sum,64,$turn,10,10"
+done
+"""
+
+
+class Verdicts(unittest.TestCase):
+    @staticmethod
+    def runs(call_us, mock_up_us, spread=0.1, runs=3, turns=20):
+        chance = random.Random(1)
+        return [[(call_us * chance.uniform(1, 1 + spread), mock_up_us * chance.uniform(1, 1 + spread))
+                 for _ in range(turns)] for _ in range(runs)]
+
+    def test_a_call_that_is_slower_violates(self):
+        verdict = guideline_verdict.judge("a<=b", 8, self.runs(1.3, 1))
+        self.assertTrue(verdict.real)
+        self.assertAlmostEqual(verdict.ratio, 1.3, delta=0.05)
+
+    def test_a_call_that_is_faster_does_not(self):
+        self.assertFalse(guideline_verdict.judge("a<=b", 8, self.runs(1, 1.3)).real)
+
+    def test_less_than_the_tolerance_does_not(self):
+        self.assertFalse(guideline_verdict.judge("a<=b", 8, self.runs(1.03, 1, spread=0.001)).real)
+
+    def test_chance_does_not(self):
+        """Medians that differ, of times that spread over more."""
+        self.assertFalse(guideline_verdict.judge("a<=b", 8, self.runs(1.06, 1, spread=3, turns=5)).real)
+
+    def test_rank_sum(self):
+        self.assertAlmostEqual(guideline_verdict.rank_sum([1, 1, 1], [1, 1]), 1)
+        self.assertAlmostEqual(guideline_verdict.rank_sum(range(20), range(20)), 0.5, delta=0.01)
+        self.assertLess(guideline_verdict.rank_sum(range(10, 30), range(20)), 1e-3)
+        self.assertGreater(guideline_verdict.rank_sum(range(20), range(10, 30)), 0.999)
+
+    def test_one_run_alone_does_not(self):
+        slow, others = self.runs(9, 1, runs=2), self.runs(1, 1, runs=1)
+        self.assertFalse(guideline_verdict.judge("a<=b", 8, slow + others).real)
+
+
+class Script(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ibcoll_guidelines.")
+        self.addCleanup(folder.cleanup)
+        self.build = pathlib.Path(folder.name)
+
+    def program(self, text):
+        (self.build / "bin").mkdir()
+        for name in ("ibcoll_guidelines", "ibcoll_run"):
+            file = self.build / "bin" / name
+            file.write_text(text if name == "ibcoll_guidelines" else '#!/bin/bash\nshift 2\nexec "$@"\n')
+            file.chmod(0o755)
+
+    def run_script(self, *options):
+        return subprocess.run([ROOT / "perf/guidelines", "--build", self.build, "--libraries", "ibcoll", "--ranks", "2",
+                               *options], capture_output=True, text=True, check=False, timeout=60)
+
+    def test_violations_are_listed(self):
+        self.program(PROGRAM)
+        done = self.run_script("--csv", str(self.build / "table.csv"))
+        self.assertEqual((done.returncode, done.stderr), (1, ""), done.stdout)
+        self.assertIn("ibcoll: 1 violation of 3 checks", done.stdout)
+        self.assertRegex(done.stdout, r"gather<=gatherv, 8 bytes: 209.50 us, mock-up 109.50 us")
+        rows = (self.build / "table.csv").read_text().splitlines()
+        self.assertEqual(rows[0], "ranks,nodes,library,guideline,bytes,call_us,mock_up_us,chance,violated")
+        self.assertEqual([row.split(",")[-1] for row in rows[1:]], ["yes", "no", "no"])
+
+    def test_no_violation(self):
+        self.program(PROGRAM.replace("$((200 + turn)),$((100", "$((100 + turn)),$((200"))
+        done = self.run_script()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("ibcoll: no violations of 3 checks", done.stdout)
+
+    def test_a_program_that_fails(self):
+        self.program('#!/bin/bash\necho "no luck today" >&2\nexit 3\n')
+        done = self.run_script()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no luck today", done.stderr)
+
+    def test_a_tree_without_the_program(self):
+        done = self.run_script()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ibcoll_guidelines does not exist; build it first: ninja -C", done.stderr)
+
+    def test_sizes_that_hold_no_doubles(self):
+        done = self.run_script("--bytes", "12:64")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("multiples of 8 are wanted", done.stderr)
+
+
+@unittest.skipUnless(os.access(ROOT / "build/release/bin/ibcoll_guidelines", os.X_OK), "is not built")
+class Program(unittest.TestCase):
+    def test_every_guideline_is_timed(self):
+        folder = ROOT / "build/release/bin"
+        done = subprocess.run([folder / "ibcoll_run", "-n", "3", folder / "ibcoll_guidelines", "--most", "64", "--turns", "2",
+                               "--seconds", "0.001"], capture_output=True, text=True, check=False, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [line.split(",") for line in done.stdout.splitlines()[1:]]
+        self.assertEqual(len({row[0] for row in rows}), 11 + 2 * 10)
+        self.assertTrue(all(float(row[3]) > 0 and float(row[4]) > 0 for row in rows))
+
+
+if __name__ == "__main__":
+    unittest.main()
