@@ -9,6 +9,7 @@ import pathlib
 
 import cluster_nodes
 import launch
+import rdma
 
 EMULATED_NODE_AGENT = pathlib.Path(__file__).resolve().parent / "on_emulated_node"
 
@@ -17,7 +18,7 @@ EMULATED_NODE_AGENT = pathlib.Path(__file__).resolve().parent / "on_emulated_nod
 class Bed:
     nodes: int = 1
     cluster: cluster_nodes.Nodes | None = None  # None: the nodes are emulated
-    tcp_alone: bool = False  # Open MPI without shared memory
+    net: str | None = None  # None: what each library takes by itself; verbs: the same RDMA device for all, one rank a node
     through: str | None = None  # the route of the library "through", one of launch.ROUTES
     build: pathlib.Path | None = None  # where that is
 
@@ -33,7 +34,8 @@ class Bed:
         own, as ibcoll_run gives them some."""
         own = self.nodes > 1 and not self.cluster
         return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                    NODE_CPUS=emulated_node_cpus(self.nodes) if own else "")
+                    NODE_CPUS=emulated_node_cpus(self.nodes) if own else "",
+                    **({"IBCOLL_NET": self.net} if self.net else {}))
 
     def title(self):
         """What the head of a table says of it."""
@@ -41,7 +43,8 @@ class Bed:
             state = self.cluster.state_or_error()
             return (f", {self.nodes} node{'s' * (self.nodes > 1)} of perf/cluster at {state['rate']}, "
                     f"{cluster_nodes.share_text(state)}")
-        return f", {self.nodes} nodes" if self.nodes > 1 else ""
+        over = f" over {self.net}, one rank a node" if self.net else ""
+        return f", {self.nodes} nodes{over}" if self.nodes > 1 else ""
 
     def _hosts(self, ranks):
         first = 1 if self.cluster else 0
@@ -64,7 +67,7 @@ class Bed:
             return self._through(ranks, program)
         if name == "mpich":
             return ["mpirun.mpich", "-bind-to", "none" if crowded else "core", "-n", ranks]
-        words = ["mpirun.openmpi", "--mca", "pml", "ob1", "--mca", "btl", self._transports(), "-n", ranks]
+        words = ["mpirun.openmpi", *self._transports(), "-n", ranks]
         if self.cluster:
             words += ["--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0"]
         if self.cluster or self.nodes > 1:
@@ -83,10 +86,10 @@ class Bed:
 
     def _transports(self):
         """What Open MPI takes by itself inside a node, without the other devices' progress functions in its loop; and
-        TCP between nodes."""
-        if self.tcp_alone:
-            return "self,tcp"
-        return "self,vader,tcp" if self.nodes > 1 else "self,vader"
+        TCP between nodes, or the device of ibcoll."""
+        if self.net == "verbs":
+            return rdma.words_of_open_mpi(rdma.device())
+        return ["--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp" if self.nodes > 1 else "self,vader"]
 
 
 def emulated_node_cpus(nodes):
@@ -96,9 +99,10 @@ def emulated_node_cpus(nodes):
 
 @contextlib.contextmanager
 def bed_of(options, **more):
-    """Where the ranks run; `more`: fields of the Bed. The nodes of perf/cluster are those that are up, or exist for as long as this takes."""
+    """Where the ranks run; `more`: fields of the Bed. The nodes of perf/cluster are those that are up, or exist for as
+    long as this takes."""
     if not options.cluster:
-        yield Bed(options.nodes, tcp_alone=options.tcp_alone, **more)
+        yield Bed(options.nodes, **more)
         return
     cluster_nodes.require_rights()
     nodes = cluster_nodes.Nodes()
@@ -110,7 +114,7 @@ def bed_of(options, **more):
         if not state:
             cluster_nodes.run(str(cluster_nodes.COMMAND), "up", str(options.cluster),
                               patience=cluster_nodes.PATIENCE_FOR_ALL)
-        yield Bed(options.cluster, nodes, options.tcp_alone, **more)
+        yield Bed(options.cluster, nodes, **more)
     finally:
         if not state:
             cluster_nodes.run(str(cluster_nodes.COMMAND), "down", patience=cluster_nodes.PATIENCE_FOR_ALL)

@@ -76,7 +76,6 @@ def add_where(parser):
                        "TCP between them, ibcoll over what it takes by itself or IBCOLL_NET says; no MPICH (default 1)")
     where.add_argument("--cluster", type=node_count, metavar="N", help="on N nodes of perf/cluster, joined by shaped "
                        "links: those that are up, or at 1gbit for as long as this takes; needs root; no MPICH")
-    parser.add_argument("--tcp-alone", action="store_true", help="Open MPI over TCP inside a node, too")
 
 
 def settle_where(parser, options):
@@ -97,6 +96,9 @@ def parse(description):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer sizes and calls: under 2 minutes for 16,2 ranks")
     add_where(parser)
+    parser.add_argument("--net", choices=["verbs"], help="one rank on each of --nodes N, all over one RDMA device: "
+                        "ibcoll over verbs, Open MPI over the reliable connections of UCX; in a virtual machine of "
+                        "tests/vm, unless this one has a device")
     parser.add_argument("--busy", type=busy_count, default=0, metavar="N",
                         help="so many other processes compute on this machine all the time")
     parser.add_argument("--collectives", type=names(launch.COLLECTIVES + ["all"]), default=launch.USUAL, metavar="LIST",
@@ -129,6 +131,11 @@ def parse(description):
     if options.through:
         mpi = launch.ROUTES[options.through]
         options.libraries = [name for name in options.libraries if name in launch.OWN] + [mpi, "through"]
+    if options.net:
+        options.ranks = options.ranks or [options.nodes]
+        if options.cluster or options.through or options.nodes < 2 or options.ranks != [options.nodes]:
+            parser.error("--net verbs: give --nodes N, at least 2, and no other number of ranks; --cluster and --through "
+                         "do not go with it")
     settle_where(parser, options)
     if "all" in options.collectives:
         options.collectives = launch.COLLECTIVES

@@ -5,7 +5,6 @@ Programs take turns in every round, so that what else happens hits all. A ratio 
 
 import json
 import os
-import pathlib
 import statistics
 import subprocess
 import time
@@ -18,10 +17,6 @@ LATENCIES = [("put, notify=memory", "memory", "put"), ("put, notify=imm", "imm",
 
 class PerftestError(Exception):
     """A text for the user."""
-
-
-def has_device():
-    return any(pathlib.Path("/sys/class/infiniband").glob("*"))
 
 
 def put(program, notify, what, size, iterations):

@@ -99,13 +99,11 @@ class CompareTest(unittest.TestCase):
         self.write("path/mpirun.openmpi", BENCHMARK.replace("BASE", "6").replace("#!/bin/bash\n", "#!/bin/bash\n"
                    f"echo \"$NODE_CPUS|$*\" >>{self.folder / 'started'}\n"))
         cpus = sorted(os.sched_getaffinity(0))
-        for tcp in ([], ["--tcp-alone"]):
-            done = self.compare("--ranks", str(4 * CORES), "--nodes", str(2 * CORES), "--collectives", "barrier", *tcp)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual("Open MPI over TCP alone" in done.stdout, bool(tcp))
-            shares, words = (self.folder / "started").read_text().splitlines()[-1].split("|")
-            self.assertEqual(shares.split(), [f"n{node}={cpus[node % CORES]}" for node in range(2 * CORES)])
-            self.assertIn("btl self,tcp " if tcp else "btl self,vader,tcp ", words)
+        done = self.compare("--ranks", str(4 * CORES), "--nodes", str(2 * CORES), "--collectives", "barrier")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shares, words = (self.folder / "started").read_text().splitlines()[-1].split("|")
+        self.assertEqual(shares.split(), [f"n{node}={cpus[node % CORES]}" for node in range(2 * CORES)])
+        self.assertIn("btl self,vader,tcp ", words)
 
     def test_emulated_nodes_with_a_core_for_each_rank(self):
         """Open MPI would bind the first rank of every node to the first core."""
@@ -119,6 +117,32 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(shares.split(), [f"n{node}={cpu}" for node, cpu in enumerate(sorted(os.sched_getaffinity(0)))])
         self.assertIn("--bind-to none", words)
         self.assertNotIn("mpi_yield_when_idle", words)
+
+    def test_over_verbs_both_have_one_device_and_no_shared_memory(self):
+        bed = beds.Bed(2, net="verbs")
+        with unittest.mock.patch.object(beds.rdma, "device", lambda: "rxe0"):
+            words = bed.command("openmpi", 2, ["program"])
+        self.assertEqual(bed.environment()["IBCOLL_NET"], "verbs")
+        text = " ".join(words)
+        for part in ("--mca pml ucx", "--mca btl ^openib,vader", "UCX_TLS=rc,ud,self", "UCX_NET_DEVICES=rxe0:1",
+                     "UCX_IB_GID_INDEX=0", "--host n0:1,n1:1"):
+            self.assertIn(part, text)
+        self.assertNotIn("UCX_IB_GID_INDEX=0", beds.rdma.words_of_open_mpi("mlx5_0"))  # UCX finds the address by itself
+
+    def test_over_verbs_a_node_has_one_rank(self):
+        for words in (["--ranks", "2"], ["--nodes", "2", "--ranks", "8"], ["--cluster", "2"]):
+            done = self.compare("--net", "verbs", *words)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("--net verbs: give --nodes N", done.stderr)
+
+    def test_without_a_device_it_runs_in_a_virtual_machine(self):
+        """The folder of the figures is shared with the machine."""
+        with unittest.mock.patch.object(beds.rdma.subprocess, "run") as run:
+            run.return_value.returncode = 7
+            self.assertEqual(beds.rdma.in_virtual_machine(["perf/compare", "--net", "verbs"], self.folder), 7)
+        words, = run.call_args.args
+        self.assertEqual(words[words.index("--share") + 1], str(self.folder))
+        self.assertEqual(words[-3:], ["perf/compare", "--net", "verbs"])
 
     def test_mpich_only_where_ranks_have_cores(self):
         done = self.compare("--ranks", str(CORES + 1), "--collectives", "barrier")
