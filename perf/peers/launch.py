@@ -55,9 +55,17 @@ def cores():
 
 
 def machine():
-    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
-                  if line.startswith("model name")), platform.machine())
-    return f"{cores()} cores ({model}), Linux {platform.release()}, load {os.getloadavg()[0]:.1f}"
+    """The processors and the kernel. Names of virtual processors say little, so family and model are there as well."""
+    found = {}
+    for line in open("/proc/cpuinfo", encoding="utf-8"):
+        name, _, value = line.partition(":")
+        found.setdefault(name.strip(), value.strip())
+    kind = f", family {found['cpu family']} model {found['model']}" if {"cpu family", "model"} <= found.keys() else ""
+    return f"{cores()} cores ({found.get('model name', platform.machine())}{kind}), Linux {platform.release()}"
+
+
+def load():
+    return f"load {os.getloadavg()[0]:.1f}"
 
 
 def version(name, programs, through=None):

@@ -61,6 +61,11 @@ class Cell:
         alone, = self.peers()
         return self.median(alone) / self.median("through")
 
+    def gains(self):
+        """The same, round by round."""
+        alone, = self.peers()
+        return [peer / own for peer, own in zip(self.times[alone], self.times["through"])]
+
     def kept(self):
         """Which part of ibcoll's own advantage the program has."""
         return None if self.gain() is None or self.ratio() is None else self.gain() / self.ratio()
@@ -68,7 +73,9 @@ class Cell:
     def as_json(self):
         arrival = {"mean_times_us": self.mean_times, "bound_us": self.bound()} if self.bounds else {}
         return {"ranks": self.ranks, "collective": self.collective, "bytes": self.size, "algorithm": self.algorithm,
-                "figure": self.figure, "times_us": self.times, "ratio": self.ratio(), "gain": self.gain(), **arrival}
+                "figure": self.figure, "times_us": self.times, "ratio": self.ratio(),
+                "ratios": None if self.ratio() is None else self.ratios(), "gain": self.gain(),
+                "gains": None if self.gain() is None else self.gains(), "kept": self.kept(), **arrival}
 
 
 def distance_line(distances):
@@ -127,7 +134,9 @@ def summary(cells, collectives):
         values = [cell.ratio() for cell in rated if cell.collective == collective]
         if values:
             lines.append(f"  {collective:<{width}}{geometric_mean(values):6.2f}")
-    lines.append(f"  {'all':<{width}}{geometric_mean([cell.ratio() for cell in rated]):6.2f}")
+    means = [geometric_mean(ratios) for ratios in zip(*[cell.ratios() for cell in rated])]
+    lines.append(f"  {'all':<{width}}{geometric_mean([cell.ratio() for cell in rated]):6.2f}  "
+                 f"{min(means):.2f}..{max(means):.2f} from round to round")
     lines += through_summary(rated)
     below = sorted((cell for cell in rated if round(cell.ratio(), 2) < 1), key=Cell.ratio)
     lines.append(f"cells below 1: {len(below) or 'none'} (of {len(rated)})")
