@@ -2,7 +2,6 @@
 """shm_ring on a model of nodes with 32 ranks beside what the paper compares with: recursive doubling, Bruck, ring, and
 gatherv with bcast."""
 
-import figures
 import simulated
 
 LOCALS = 32
@@ -36,45 +35,22 @@ def cells(distributions, nodes, options):
     return found
 
 
-WITHOUT_WINDOWS = {"ring": "ring", "recursive_doubling": "rd", "bruck": "Bruck"}
-
-
-def ratios(us):
-    """How many times longer the best one without windows takes than shm_ring, its name, and gatherv + bcast."""
-    name = min((name for name in WITHOUT_WINDOWS if name in us), key=us.get)
-    return f"{us[name] / us['shm_ring']:.2f} {WITHOUT_WINDOWS[name]} / {us['gatherv_bcast'] / us['shm_ring']:.2f}"
-
-
-def ratio_lines(found, nodes):
-    return [[f"`{d}`, {n} nodes"] + [ratios(found[d, size, n]) for size in SIZES] for d in DISTRIBUTIONS for n in nodes]
-
-
-def recorded(place, name, nodes, words):
-    """Measures all cells, writes them down and fills the table of this name."""
+def record(place, name, nodes, words):
+    """Measures all cells and writes them down."""
     found = cells(DISTRIBUTIONS, nodes, words)
     names = ("shm_ring", "ring", "recursive_doubling", "bruck", "gatherv_bcast")
-    simulated.write_csv(place.data(name), [
+    place.write(name, [
         {"distribution": d, "bytes_of_rank": size, "nodes": n, **{f"{other}_us": us.get(other, "") for other in names}}
         for (d, size, n), us in found.items()])
-    head = ["other / shm_ring"] + [f"{figures.size_text(size)} a rank" for size in SIZES]
-    place.fill(name, figures.table(head, ratio_lines(found, nodes)))
-    return found
 
 
-def shm_ring(place):
-    all_nodes = [n for n in NODES if n <= place.most_nodes]
-    found = recorded(place, "shm_ring", all_nodes, "")
-    for distribution in DISTRIBUTIONS:
-        figures.chart(place.figure(f"shm_ring_{distribution}"), f"allgatherv shm_ring, 32 ranks a node, {distribution}",
-                      "nodes", "ns per byte gathered",
-                      {f"{figures.size_text(size)} a rank": [
-                          (n, 1000 * found[distribution, size, n]["shm_ring"] / (size * LOCALS * n)) for n in all_nodes]
-                       for size in SIZES})
+def shm_ring(place, smallest):
+    record(place, "shm_ring", NODES[:1] if smallest else NODES, "")
 
 
-def without_copies(place):
+def without_copies(place, smallest):
     """The paper leaves the data in the window of the node: nothing is copied out."""
-    recorded(place, "shm_ring_no_copies", [n for n in (4, 16) if n <= place.most_nodes], "--copy-bandwidth 0")
+    record(place, "shm_ring_no_copies", NODES[:1] if smallest else (4, 16), "--copy-bandwidth 0")
 
 
 MEASURES = {"shm_ring": shm_ring, "shm_ring_no_copies": without_copies}

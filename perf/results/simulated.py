@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / "build/release"  # perf/results/irregular --build
+BUILD = ROOT / "build/release"  # perf/results/simulation --build
 
 
 def run(command):
@@ -35,13 +35,3 @@ def run_all(commands):
 def times(rows):
     """{algorithm without its parameter: microseconds} of those that apply."""
     return {row["name"]: row["time_us"] for row in rows if row["time_us"] is not None}
-
-
-def write_csv(path, rows):
-    """Rows are dictionaries with the same keys; numbers to three digits after the point."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({key: f"{value:.3f}" if isinstance(value, float) else value for key, value in row.items()})

@@ -3,7 +3,6 @@
 
 import math
 
-import figures
 import simulated
 
 ALPHA, BETA = 2.0, 1 / 12500
@@ -58,42 +57,24 @@ def bound_us(blocks, root):
     return 4 * levels * ALPHA + BETA * (sum(blocks) - blocks[root] + penalty)
 
 
-def trees(place):
-    """All cells to a CSV; for each number of ranks a table of linear / ordered_tree and binomial / ordered_tree."""
-    keys = [(c, p, d, b) for c in ("gatherv", "scatterv") for p in RANKS for d in PROBLEMS for b in INTS]
+def trees(place, smallest):
+    """All problems, sizes and numbers of ranks, with the bound."""
+    keys = [(c, p, d, b) for c in ("gatherv", "scatterv") for p in ((64,) if smallest else RANKS) for d in PROBLEMS
+            for b in INTS]
     runs = simulated.run_all({
         (c, p, d, b): f"{c} --ranks {p} --nodes {p // 16} --root {p // 2} --distribution {d} --bytes {4 * b} {MODEL} "
                       "--algorithm linear,binomial,ordered_tree,shm_tree" for c, p, d, b in keys})
-    rows, cells = [], {}
+    rows = []
     for key in keys:
         collective, p, problem, ints = key
         us = simulated.times(runs[key])
         bound = bound_us(sizes(problem, 4 * ints, p), p // 2)
-        cells[key] = us, bound
         rows.append({"collective": collective, "ranks": p, "problem": problem, "ints": ints,
                      **{f"{name}_us": value for name, value in us.items()}, "bound_us": bound})
-    simulated.write_csv(place.data("trees"), rows)
-    groups = [(c, p) for c in ("gatherv", "scatterv") for p in RANKS]
-
-    def ratio(key, against):
-        us, bound = cells[key]
-        return (bound if against == "bound" else us[against]) / us["ordered_tree"]
-
-    for against in ("linear", "binomial"):
-        lines = [[f"{c}, {p} ranks, `{d}`", *[f"{ratio((c, p, d, b), against):.2f}" for b in INTS]]
-                 for c, p in groups for d in PROBLEMS]
-        head = [f"{against} / ordered_tree", *[f"{b} ints" for b in INTS]]
-        place.fill(f"trees_{against}", figures.table(head, lines))
-    worst = [[f"{c}, {p} ranks", *[f"{max(1 / ratio((c, p, d, b), 'bound') for b in INTS):.3f}" for d in PROBLEMS]]
-             for c, p in groups]
-    place.fill("trees_bound", figures.table(["most of time / bound", *[f"`{d}`" for d in PROBLEMS]], worst))
-    for problem in ("random", "spikes"):
-        figures.chart(place.figure(f"gatherv_{problem}"), f"gatherv, 1600 ranks on 100 nodes, {problem}",
-                      "b, ints", "us", {name: [(b, cells["gatherv", 1600, problem, b][0][name]) for b in INTS]
-                                        for name in ("linear", "binomial", "ordered_tree", "shm_tree")}, base=10)
+    place.write("trees", rows)
 
 
-def long_blocks(place):
+def long_blocks(place, _):
     """two_blocks with longer blocks: where a tree that does not know sizes moves them level by level."""
     runs = simulated.run(f"gatherv --ranks 1600 --nodes 100 --root 800 --distribution two_blocks --bytes 64K:16M "
                          f"--factor 4 {MODEL} --algorithm linear,binomial,ordered_tree,ordered_tree:1G")
@@ -102,11 +83,7 @@ def long_blocks(place):
         by_size.setdefault(row["bytes"], []).append(row["time_us"])
     rows = [dict(zip(("bytes", "linear_us", "binomial_us", "ordered_tree_us", "without_threshold_us"), [size, *us]))
             for size, us in by_size.items()]
-    simulated.write_csv(place.data("trees_long"), rows)
-    lines = [[figures.size_text(size), *[f"{value:.0f}" for value in us], f"{us[1] / us[2]:.2f}"]
-             for size, us in by_size.items()]
-    head = ["bytes", "linear us", "binomial us", "ordered_tree us", "without threshold us", "binomial / ordered_tree"]
-    place.fill("trees_long", figures.table(head, lines))
+    place.write("trees_long", rows)
 
 
 MEASURES = {"trees": trees, "trees_long": long_blocks}

@@ -123,10 +123,9 @@ class CompareTest(unittest.TestCase):
         with unittest.mock.patch.object(beds.rdma, "device", lambda: "rxe0"):
             words = bed.command("openmpi", 2, ["program"])
         self.assertEqual(bed.environment()["IBCOLL_NET"], "verbs")
-        text = " ".join(words)
-        for part in ("--mca pml ucx", "--mca btl ^openib,vader", "UCX_TLS=rc,ud,self", "UCX_NET_DEVICES=rxe0:1",
-                     "UCX_IB_GID_INDEX=0", "--host n0:1,n1:1"):
-            self.assertIn(part, text)
+        for word in ("ucx", "^openib,vader", "UCX_TLS=rc,ud,self", "UCX_NET_DEVICES=rxe0:1", "UCX_IB_GID_INDEX=0",
+                     "n0:1,n1:1"):
+            self.assertIn(word, words)
         self.assertNotIn("UCX_IB_GID_INDEX=0", beds.rdma.words_of_open_mpi("mlx5_0"))  # UCX finds the address by itself
 
     def test_over_verbs_a_node_has_one_rank(self):

@@ -1,122 +1,204 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What perf/results/reductions makes of figures: its ratios, verdicts and tables. Nothing is measured."""
+"""What perf/results makes of figures: its ratios, tables, data and pages. Nothing is measured."""
 
+import argparse
 import contextlib
+import io
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "perf/results"))
-sys.path.insert(0, str(ROOT / "perf/peers"))
-import arrival_figures  # pylint: disable=wrong-import-position
-import arrival_tables  # pylint: disable=wrong-import-position
-import reduction_measures  # pylint: disable=wrong-import-position
+sys.path[:0] = [str(ROOT / "perf/results"), str(ROOT / "perf/peers")]
+import arrival_layouts  # pylint: disable=wrong-import-position
+import charts  # pylint: disable=wrong-import-position
+import comparison  # pylint: disable=wrong-import-position
+import irregular_layouts  # pylint: disable=wrong-import-position
+import mpi_layouts  # pylint: disable=wrong-import-position
+import page  # pylint: disable=wrong-import-position
+import report  # pylint: disable=wrong-import-position
+import simulation_page  # pylint: disable=wrong-import-position
 
 
-class Arrival(unittest.TestCase):
-    FORMS = ["Open MPI", "direct", "pap_direct", "chosen"]
+def cell(collective, size, **times):
+    """As perf/compare has it. times: microseconds of each round, by library."""
+    one = report.Cell(16, collective, size)
+    one.times, one.algorithm = times, "way"
+    return one.as_json()
 
+
+def document(*cells, through=None):
+    return {"cells": list(cells), "through": through, "calls": "blocking", "date": "2031-02-03T04:05:06",
+            "machine": "2 cores", "rounds": 3, "seconds": 0.02}
+
+
+ROWS = comparison.rows_of(document(cell("reduce", 8, ibcoll=[1, 2, 4], openmpi=[8, 8, 8]),
+                                   cell("scan", 65536, ibcoll=[10, 10, 10], openmpi=[8, 8, 4])))
+
+
+class Pages(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="ibcoll_results.")
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        self.page = self.folder / "arrival.md"
-        shutil.copy(ROOT / "docs/results/arrival.md", self.page)
-        times = {"Open MPI": (60, 900), "direct": (80, 600), "pap_direct": (40, 300), "chosen": (20, 450)}
-        self.cells = [{"ranks": 16, "nodes": 4, "pattern": "random:32", "collective": "alltoall", "bytes": size, "form": form,
-                       "algorithm": "way", "t_last": last, "t_avg": mean, "bound": 10, "average_factor": 8, "worst_factor": 30}
-                      for size in (2, 8192) for form, (last, mean) in times.items()]
+        patch = unittest.mock.patch.object(charts, "draw")  # a gnuplot is not everywhere
+        self.drawn = patch.start()
+        self.addCleanup(patch.stop)
 
-    def test_ratios_stand_beside_those_of_the_paper(self):
-        figures = {("alltoall", 16, "random:32"): "one.svg"}
+    def text(self, place):
+        return place.path.read_text(encoding="utf-8")
+
+    def test_a_row_has_medians_and_the_ratio_of_each_round(self):
+        self.assertEqual((ROWS[0]["ibcoll_us"], ROWS[0]["openmpi_us"], ROWS[0]["ratio"]), (2, 8, 4))
+        self.assertEqual(ROWS[0]["ratio_of_rounds"], "8.000 4.000 2.000")
+        self.assertNotIn("mpich_us", ROWS[0])
+
+    def test_a_layout_has_its_mean_with_the_range_over_rounds_and_its_lowest_cell(self):
+        """Round by round: the mean of 8 and 0.8, of 4 and 0.8, of 2 and 0.4."""
+        self.assertEqual(comparison.summary("here", ROWS), ["here", "1.79 (0.89 to 2.53)", 2, 1, "0.80 scan 64K"])
+
+    def test_a_cell_of_just_the_least_is_not_below_it(self):
+        rows = comparison.rows_of(document(cell("barrier", 0, ibcoll=[10], openmpi=[9])))
+        self.assertEqual(comparison.summary("here", rows)[2:], [1, 0, "0.90 barrier"])
+
+    def test_a_route_is_compared_with_the_mpi_alone(self):
+        rows = comparison.rows_of(document(cell("bcast", 8, ibcoll=[2], openmpi=[6], through=[3]), through="openmpi"))
+        self.assertEqual((rows[0]["ratio"], rows[0]["ratio_of_rounds"], rows[0]["through_us"]), (2, "2.000", 3))
+        self.assertEqual(comparison.kept(rows), "0.67")
+        self.assertEqual(comparison.kept(ROWS), "")
+
+    def test_a_run_without_a_peer_is_no_data(self):
+        with self.assertRaisesRegex(SystemExit, "no cell with figures of both sides"):
+            comparison.rows_of(document(cell("bcast", 8, ibcoll=[2])))
+
+    def test_what_is_written_is_read_again(self):
+        place = page.Page("beside_mpi", self.folder)
+        place.write("one_node", ROWS)
+        self.assertEqual(comparison.summary("here", place.read("one_node")), comparison.summary("here", ROWS))
+        self.assertEqual(place.read("two_ranks"), [])
+
+    def test_the_page_beside_an_mpi_has_a_row_for_each_layout_with_data(self):
+        place = page.Page("beside_mpi", self.folder)
+        mpi_layouts.fill(place)
+        self.assertIn("There is no data yet", self.text(place))
+        place.write("cluster", ROWS)
+        place.write("one_node", ROWS)
         for _ in range(2):  # what was written before is replaced
-            arrival_tables.write(self.page, "cluster", self.cells, self.FORMS, figures, "today")
-        text = self.page.read_text(encoding="utf-8")
-        self.assertEqual(text.count("Measured today."), 1)
-        self.assertNotIn("No measurement", text)
-        self.assertIn("| alltoall | 16 | random:32 | 3.00 | 3.00 at 2 | 2.00 |", text)
-        self.assertIn("| alltoall | 32 | 8K | pap_direct | 3.1 | 3.00 | 1.50 | 2.00 |", text)
-        self.assertIn("| alltoall | 32 | 2 | pap_shm_direct | 3.5 | - | - | - |", text)  # that form was not measured
-        self.assertIn("|8K|60 / 900|80 / 600|40 / 300|20 / 450|10|way|", text)
-        self.assertIn("(figures/one.svg)", text)
+            mpi_layouts.fill(place)
+        text = self.text(place)
+        self.assertNotIn("There is no data yet", text)
+        rows = [line for line in text.splitlines() if "1.79 (0.89 to 2.53)" in line]
+        self.assertEqual([line.split("|")[1].strip() for line in rows], ["16 ranks, one node", "4 nodes x 4, 1 Gbit/s"])
+        self.assertIn("Measured 2031-02-03, 3 rounds, on:\n\n- 2 cores\n", text)
+        self.assertEqual(text.count("(figures/beside_mpi.svg)"), 1)
 
-    def test_a_page_without_markers_is_left_alone(self):
-        self.page.write_text("words", encoding="utf-8")
-        with self.assertRaisesRegex(arrival_tables.PageError, "expected once each"):
-            arrival_tables.write(self.page, "cluster", self.cells, self.FORMS, {}, "today")
-        self.assertEqual(self.page.read_text(encoding="utf-8"), "words")
+    def test_every_layout_is_one_that_perf_compare_takes(self):
+        import compare_options  # pylint: disable=import-outside-toplevel
+        for name, layout in {**mpi_layouts.LAYOUTS, **irregular_layouts.LAYOUTS}.items():
+            words = ["compare", *map(str, layout.words), *comparison.flags(argparse.Namespace(smallest=False, quick=True))]
+            with self.subTest(layout=name), unittest.mock.patch.object(sys, "argv", words):
+                options = compare_options.parse("")
+            self.assertEqual((options.factor, options.rounds), (16, 3))
+            self.assertEqual(options.calls, "persistent" if "persistent" in name else "blocking")
 
-    def test_figures_have_a_line_for_every_form_and_the_bound(self):
-        if not shutil.which("gnuplot"):
-            self.skipTest("no gnuplot")
-        (key, name), = arrival_figures.draw(self.cells, self.FORMS, self.folder).items()
-        self.assertEqual((key, name), (("alltoall", 16, "random:32"), "arrival_alltoall_16_random_32.svg"))
-        drawn = (self.folder / name).read_text(encoding="utf-8")
-        for word in [*self.FORMS, "bound", "alltoall, 16 ranks on 4 nodes, arrival random:32"]:
-            self.assertIn(word, drawn)
+    def test_irregular_blocks_have_a_row_for_each_layout_and_collective(self):
+        place = page.Page("irregular", self.folder)
+        place.write("two_ranks", [{"distribution": name, **row} for name in ("same", "spikes") for row in comparison.rows_of(
+            document(cell("gatherv", 64, ibcoll=[2], openmpi=[1]), cell("allgatherv", 64, ibcoll=[2], openmpi=[3])))])
+        irregular_layouts.fill(place)
+        text = self.text(place)
+        self.assertIn("| 2 ranks, one node: gatherv | 0.50 (0.50 to 0.50) | 2 | 2 | 0.50 same 64 |", text)
+        self.assertIn("| 2 ranks, one node: allgatherv | 1.50 (1.50 to 1.50) | 2 | 0 | 1.50 same 64 |", text)
 
+    def arrivals(self, *sizes):
+        """Two rounds: Open MPI takes 60 and 80 us after the last arrival, what ibcoll chooses 20 and 40."""
+        lasts = {"Open MPI": (60, 80), "direct": (90, 90), "chosen": (20, 40)}
+        return arrival_layouts.rows_of(
+            {(16, "random:32", "alltoall", size, form): [
+                {"t_last": last, "t_avg": 300, "bound": 10, "average_factor": 8, "worst_factor": 30, "algorithm": "way"}
+                for last in both] for size in sizes for form, both in lasts.items()},
+            {"nodes": 4, "date": "2031-02-03", "machine": "2 cores", "rounds": 2, "seconds": 0.1})
 
-class Reductions(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="ibcoll_results.")
-        self.addCleanup(folder.cleanup)
-        self.page = pathlib.Path(folder.name) / "reductions.md"
-        shutil.copy(ROOT / "docs/results/reductions.md", self.page)
-        kept = reduction_measures.fill
-        stack = contextlib.ExitStack()
-        self.addCleanup(stack.close)
-        for name, value in (("fill", lambda name, text: kept(name, text, self.page)), ("DATA", pathlib.Path(folder.name))):
-            stack.callback(setattr, reduction_measures, name, getattr(reduction_measures, name))
-            setattr(reduction_measures, name, value)
+    def test_arrivals_compare_the_chosen_algorithm_after_the_last_one(self):
+        place = page.Page("arrival", self.folder)
+        place.write("cluster", self.arrivals(2, 8192))
+        arrival_layouts.fill(place)
+        row = "| 4 nodes x 4, 1 Gbit/s: alltoall, random:32 | 2.33 (2.00 to 3.00) | 2 | 0 | 2.33 alltoall 2 | 2.33 |"
+        self.assertIn(row, self.text(place))
+        self.assertEqual(place.read("cluster")[0]["us_of_rounds"], "60.000 80.000")
+        (_, script), = [call.args for call in self.drawn.call_args_list]
+        for name in ("Open MPI", "direct", "chosen", "bound"):
+            self.assertIn(f"title '{name}'", script)
 
-    def cell(self, collective, size, own, peer):
-        return {"collective": collective, "bytes": size, "algorithm": "ring", "times_us": {"ibcoll": own, "openmpi": peer},
-                "ratio": sorted(peer)[len(peer) // 2] / sorted(own)[len(own) // 2]}
+    def test_arrivals_without_the_size_of_the_paper(self):
+        line, = arrival_layouts.lines_of("here", self.arrivals(64))
+        self.assertEqual(line[-1], "-")
 
-    def test_the_page_has_a_place_for_every_measure(self):
-        for name in reduction_measures.MEASURES:
-            reduction_measures.fill(name, f"figures of {name}")
-        text = self.page.read_text(encoding="utf-8")
-        self.assertNotIn("Not measured yet", text)
-        for name in reduction_measures.MEASURES:
-            self.assertEqual(text.count(f"figures of {name}\n"), 1)
+    def test_a_simulated_gain_has_its_extremes(self):
+        self.assertEqual(simulation_page.line("a / b", {"x": 0.5, "y": 2.0, "z": 8.0}),
+                         ["a / b", 3, "2.00", 1, "0.50 x", "8.00 z"])
+
+    def test_the_simulated_page_says_what_its_data_says(self):
+        text = self.text(page.Page("simulation", self.folder))
+        shutil.copytree(ROOT / "docs/results/data", self.folder / "data")
+        place = page.Page("simulation", self.folder)
+        simulation_page.fill(place)
+        self.assertEqual(self.text(place), text)
 
     def test_a_page_without_both_markers_is_left_alone(self):
-        whole = self.page.read_text(encoding="utf-8")
-        for marker in ("<!-- choice -->", "<!-- end of choice -->"):
-            self.page.write_text(whole.replace(marker, ""), encoding="utf-8")
+        place = page.Page("arrival", self.folder)
+        whole = self.text(place)
+        for marker in ("<!-- results -->", "<!-- end of results -->"):
+            place.path.write_text(whole.replace(marker, ""), encoding="utf-8")
             with self.assertRaisesRegex(SystemExit, "must be there once each"):
-                reduction_measures.fill("choice", "figures")
-            self.assertEqual(self.page.read_text(encoding="utf-8"), whole.replace(marker, ""))
+                place.fill("figures")
+            self.assertEqual(self.text(place), whole.replace(marker, ""))
 
-    def test_a_comparison_is_judged_by_its_aims(self):
-        cells = [self.cell("reduce", 8, [1, 2, 9], [8, 8, 8]), self.cell("scan", 65536, [10, 10, 10], [9, 9, 9])]
-        document = {"date": "2031-02-03T04:05:06", "machine": "2 cores", "rounds": 3, "seconds": 0.1, "cells": cells}
-        reduction_measures.fill_comparison("one_node", document, 3, 0.95)
-        text = self.page.read_text(encoding="utf-8")
-        self.assertIn("2 cells: geometric mean 1.90 (aim: 3; missed); 1 below 0.95 (aim: none), the lowest 0.90.", text)
-        self.assertIn("| reduce | 8 | 2.00 | 8.00 | 4.00 | ring |", text)
-        self.assertIn("| scan | 64K | 10.00 | 9.00 | 0.90 | ring |", text)
-        lines = (self.page.parent / "reductions_one_node.csv").read_text(encoding="utf-8").splitlines()
-        self.assertEqual(lines[:2], ["collective,bytes,ibcoll_us,openmpi_us,ratio,algorithm", "reduce,8,2.00,8.00,4.000,ring"])
+    def test_names_that_are_none(self):
+        parser = argparse.ArgumentParser()
+        self.assertEqual(page.chosen_names(parser, "two,one", ["one", "two"]), ["two", "one"])
+        with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):
+            page.chosen_names(parser, "one,three", ["one", "two"])
+        self.assertIn("nothing is named three; these are: one, two", said.getvalue())
 
-    def test_a_choice_is_held_against_the_best(self):
-        runs = [{("reduce", 8): {"shm": 4.0, "binomial": 2.0}, ("scan", 64): {"node": 1.0, "linear": 5.0}},
-                {("reduce", 8): {"shm": 6.0, "binomial": 2.0}, ("scan", 64): {"node": 1.0, "linear": 5.0}}]
-        reduction_measures.fill_choice(runs, {("reduce", 8): {"shm": 9.0}, ("scan", 64): {"node": 1.0}})
-        text = self.page.read_text(encoding="utf-8")
-        self.assertIn("2 cells: 1 above 1.3 (aim: none), the highest 2.50; geometric mean 1.58.", text)
-        self.assertIn("| reduce | 8 | shm | 5.00 | binomial | 2.00 | 2.50 |", text)
-        choice = text[text.index("<!-- choice -->"):text.index("<!-- end of choice -->")]
-        self.assertNotIn("| scan |", choice)
 
-    def test_a_measure_that_is_none_is_named(self):
-        done = subprocess.run([ROOT / "perf/results/reductions", "--only", "one_node,two"], capture_output=True, text=True,
-                              check=False, timeout=60)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("no measure is named two; these are: one_node, two_ranks", done.stderr)
+class Scripts(unittest.TestCase):
+    def test_each_says_how_to_try_it(self):
+        for name in ("arrival", "beside_mpi", "irregular", "simulation"):
+            with self.subTest(script=name):
+                done = subprocess.run([ROOT / f"perf/results/{name}", "--help"], capture_output=True, text=True, check=False,
+                                      timeout=60)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("--try", done.stdout)
+                self.assertRegex(done.stdout, r"\d+ minutes?|under 1 minute")
+
+
+class Figures(unittest.TestCase):
+    def setUp(self):
+        if not shutil.which("gnuplot"):
+            self.skipTest("no gnuplot")
+        folder = tempfile.TemporaryDirectory(prefix="ibcoll_results.")
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "figures/one.svg"
+
+    def test_lines_in_panels(self):
+        lines = {"chosen": [(8, 1.5), (64, 2)], "bound": [(8, 1), (64, 1)]}
+        charts.panels(self.path, [charts.Panel("alltoall, random:32", "bytes", "us", lines, dashed=("bound",))] * 2)
+        drawn = self.path.read_text(encoding="utf-8")
+        for word in ("alltoall, random:32", "chosen", "bound", "bytes"):
+            self.assertIn(word, drawn)
+
+    def test_dots_of_cells(self):
+        charts.dots(self.path, "ratio", {"one_node": [0.5, 2], "verbs, 2 nodes": [1]})
+        drawn = self.path.read_text(encoding="utf-8")
+        for word in ("one_node", "verbs, 2 nodes", "geometric mean"):
+            self.assertIn(word, drawn)
+
+    def test_a_script_that_gnuplot_refuses(self):
+        with self.assertRaisesRegex(SystemExit, "gnuplot drew no"):
+            charts.draw(self.path, "plot nothing at all")

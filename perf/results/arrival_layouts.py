@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The layouts and patterns of docs/results/arrival.md, and the block of that page."""
+
+import dataclasses
+import statistics
+
+import charts
+import comparison
+import page
+
+# The plain and the aware algorithms of the paper; chosen: what ibcoll takes by itself.
+FORMS = ("Open MPI", "direct", "pap_direct", "shm_direct", "pap_shm_direct", "chosen")
+IN_TABLE = ("random:32", "random:512")  # the patterns of the paper's headlines
+PAPER_BYTES = 8192  # the size of its headline
+
+
+@dataclasses.dataclass
+class Layout:
+    title: str
+    nodes: int
+    experiments: list  # (ranks, pattern), those of the table first
+    cluster: int | None = None
+    net: str | None = None
+
+
+@dataclasses.dataclass
+class Extent:
+    """How much is measured."""
+    rounds: int
+    seconds: float
+    sizes: list  # words of the benchmarks
+    forms: tuple
+    experiments: int | None  # the first ones of a layout; None: all
+
+
+SIXTEEN = [(16, "random:32"), (16, "random:512"), (16, "late:25:128"), (16, "late:75:128"), (16, "random:1"),
+           (16, "random:128"), (8, "random:32"), (4, "random:32")]
+LAYOUTS = {
+    "cluster": Layout("4 nodes x 4, 1 Gbit/s", 4, SIXTEEN, cluster=4),
+    "four_nodes": Layout("4 emulated nodes x 4", 4, SIXTEEN),
+    **{f"verbs_{nodes}": Layout(f"{nodes} nodes x 1, verbs", nodes, [(nodes, pattern) for pattern in (*IN_TABLE, "late:25:128")],
+                                net="verbs") for nodes in (2, 4)},
+}
+WHOLE = Extent(3, 1, ["--bytes", f"1:{1 << 20}", "--factor", "2"], FORMS, None)
+# A message of 1 MB takes 9 ms at 1 Gbit/s, and 512 times that is no quick call.
+QUICK = Extent(3, 0.1, ["--bytes", f"2:{128 << 10}", "--factor", "16"], ("Open MPI", "direct", "chosen"), len(IN_TABLE))
+SMALLEST = Extent(1, 0.001, ["--bytes", "8:8", "--factor", "2"], ("Open MPI", "chosen"), 1)
+
+
+def rows_of(found, more):
+    """Rows of the CSV: medians over rounds, in microseconds. `found`: {(ranks, pattern, collective, bytes, form): rows}."""
+    rows = []
+    for (ranks, pattern, collective, size, form), every in found.items():
+        last = [float(row["t_last"]) for row in every]
+        middle = {name: statistics.median(float(row[name]) for row in every)
+                  for name in ("t_avg", "bound", "average_factor", "worst_factor")}
+        rows.append({"ranks": ranks, "arrival": pattern, "collective": collective, "bytes": size, "form": form,
+                     "last_arrival_to_last_exit_us": statistics.median(last),
+                     "us_of_rounds": " ".join(f"{one:.3f}" for one in last), "mean_in_call_us": middle["t_avg"],
+                     "bound_us": middle["bound"], "average_factor": middle["average_factor"],
+                     "worst_factor": middle["worst_factor"], "algorithm": every[-1]["algorithm"], "calls": "blocking", **more})
+    return sorted(rows, key=lambda row: (row["collective"], row["arrival"], row["ranks"], row["bytes"],
+                                         FORMS.index(row["form"])))
+
+
+def compared(rows):
+    """Rows as comparison.summary has them: Open MPI's time over that of the chosen algorithm."""
+    cells = {}
+    for row in rows:
+        cells.setdefault((row["collective"], row["arrival"], row["ranks"], int(row["bytes"])), {})[row["form"]] = row
+    found = []
+    for (collective, pattern, ranks, size), forms in cells.items():
+        if not {"Open MPI", "chosen"} <= forms.keys():
+            continue
+        peer, own = forms["Open MPI"], forms["chosen"]
+        rounds = zip(*[map(float, row["us_of_rounds"].split()) for row in (peer, own)])
+        found.append({"collective": collective, "arrival": pattern, "ranks": ranks, "bytes": size,
+                      "ratio": float(peer["last_arrival_to_last_exit_us"]) / float(own["last_arrival_to_last_exit_us"]),
+                      "ratio_of_rounds": " ".join(f"{one / other:.3f}" for one, other in rounds)})
+    return found
+
+
+def lines_of(title, rows):
+    """Rows of the table for one layout: those of its experiments that are in it."""
+    lines, most = [], max(int(row["ranks"]) for row in rows)
+    for collective in ("alltoall", "allgather"):
+        for pattern in IN_TABLE:
+            some = [row for row in compared(rows) if (row["collective"], row["arrival"]) == (collective, pattern)
+                    and int(row["ranks"]) == most]
+            if some:
+                at = [f"{row['ratio']:.2f}" for row in some if row["bytes"] == PAPER_BYTES]
+                lines.append([*comparison.summary(f"{title}: {collective}, {pattern}", some), *(at or ["-"])])
+    return lines
+
+
+def panels(rows):
+    """One for each collective: the time after the last arrival under the first pattern of the table."""
+    most = max(int(row["ranks"]) for row in rows)
+    every = []
+    for collective in ("alltoall", "allgather"):
+        some = [row for row in rows if (row["collective"], row["arrival"], int(row["ranks"])) == (collective, IN_TABLE[0], most)]
+        lines = {form: points for form in FORMS
+                 if (points := [(row["bytes"], row["last_arrival_to_last_exit_us"]) for row in some if row["form"] == form])}
+        lines["bound"] = sorted({int(row["bytes"]): row["bound_us"] for row in some}.items())
+        every.append(charts.Panel(f"{collective}, {most} ranks, {IN_TABLE[0]}", "bytes",
+                                  "us from the last arrival to the last exit", lines, dashed=("bound",)))
+    return every
+
+
+def fill(place):
+    """The table, the figure and the block of the page, from the data that is there."""
+    found = {name: rows for name in LAYOUTS if (rows := place.read(name))}
+    if not found:
+        place.fill("There is no data yet: the command above measures it.")
+        return
+    first, rows = next(iter(found.items()))
+    charts.panels(place.figure, panels(rows))
+    lines = [line for name, some in found.items() for line in lines_of(LAYOUTS[name].title, some)]
+    place.fill(place.image(f"after the last arrival: {LAYOUTS[first].title}"),
+               page.table([*comparison.HEAD, "at 8K"], lines), comparison.about(found.values()))

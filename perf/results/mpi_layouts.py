@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The layouts of docs/results/beside_mpi.md, and the block of that page."""
+
+import dataclasses
+
+import charts
+import comparison
+import page
+
+
+@dataclasses.dataclass
+class Layout:
+    title: str
+    mark: str  # in the figure
+    words: list  # of perf/compare
+
+
+PLACES = {
+    "one_node": Layout("16 ranks, one node", "16 ranks", ["--ranks", 16]),
+    "two_ranks": Layout("2 ranks, one node", "2 ranks", ["--ranks", 2]),
+    "four_nodes": Layout("4 emulated nodes x 4", "4 nodes", ["--ranks", 16, "--nodes", 4]),
+    "cluster": Layout("4 nodes x 4, 1 Gbit/s", "1 Gbit/s", ["--cluster", 4]),
+}
+OVER_VERBS = {f"verbs_{nodes}": Layout(f"{nodes} nodes x 1, verbs", f"verbs, {nodes} nodes",
+                                       ["--net", "verbs", "--nodes", nodes, "--libraries", "ibcoll,openmpi"])
+              for nodes in (2, 4)}
+PERSISTENT = {f"{name}_persistent": Layout(f"{PLACES[name].title}, persistent", f"{PLACES[name].mark}, persistent",
+                                           [*PLACES[name].words, "--calls", "persistent"])
+              for name in ("one_node", "two_ranks")}
+ROUTES = {"openmpi": "component", "pmpi": "library", "mpich": "library, MPICH"}
+# MPICH never yields, so it takes part only where each rank has a core.
+THROUGH = {f"{name}_through_{route}": Layout(f"{place.title}, {text}", f"{place.mark}, {text}",
+                                            [*place.words, "--through", route])
+           for name, place in PLACES.items() for route, text in ROUTES.items() if route != "mpich" or name == "two_ranks"}
+LAYOUTS = {**PLACES, **OVER_VERBS, **PERSISTENT, **THROUGH}
+
+
+def fill(place):
+    """The table, the figure and the block of the page, from the data that is there."""
+    found = {name: rows for name in LAYOUTS if (rows := place.read(name))}
+    if not found:
+        place.fill("There is no data yet: the command above measures it.")
+        return
+    lines = [[*comparison.summary(LAYOUTS[name].title, rows), comparison.kept(rows)] for name, rows in found.items()]
+    charts.dots(place.figure, "time of the MPI over that of ibcoll",
+                {LAYOUTS[name].mark: [float(row["ratio"]) for row in rows] for name, rows in found.items()})
+    place.fill(place.image("each collective at each size, by layout"),
+               page.table([*comparison.HEAD, "kept"], lines), comparison.about(found.values()))
