@@ -89,7 +89,7 @@ def lines_of(title, rows):
                     and int(row["ranks"]) == most]
             if some:
                 at = [f"{row['ratio']:.2f}" for row in some if row["bytes"] == PAPER_BYTES]
-                lines.append([*comparison.summary(f"{title}: {collective}, {pattern}", some), *(at or ["-"])])
+                lines.append([*comparison.summary(f"{title}: {collective}, {pattern}", some, lambda row: "at"), *(at or ["-"])])
     return lines
 
 

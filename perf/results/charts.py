@@ -59,18 +59,18 @@ def panels(path, every):
 
 
 def dots(path, y_label, columns):
-    """columns: {name: ratios}. Each ratio is a dot, each geometric mean a bar; a line stands at 1."""
-    points, bars, names = [], [], []
+    """columns: {name: ratios}. Each ratio is a dot, each geometric mean a triangle; a line stands at 1."""
+    points, means, names = [], [], []
     for place, (name, ratios) in enumerate(columns.items()):
         ordered = sorted(ratios)
         # Beside each other in turn, so that equal ratios can be told apart.
         points += [(place + (index % 7 - 3) * 0.08, ratio) for index, ratio in enumerate(ordered)]
-        bars.append((place, math.exp(sum(map(math.log, ordered)) / len(ordered))))
+        means.append((place, math.exp(sum(map(math.log, ordered)) / len(ordered))))
         names.append(f"'{name}' {place}")
     lines = head(path, max(420, 62 * len(columns) + 120), 420)
     lines += ["set logscale y 10", "set key below", f"set ylabel '{y_label}'", f"set xrange [-0.6:{len(columns) - 0.4}]",
               f"set xtics ({', '.join(names)}) rotate by 30 right noenhanced"]
-    lines += data("cells", points) + data("means", bars)
+    lines += data("cells", points) + data("means", means)
     lines.append("plot 1 with lines linecolor 'black' dashtype 2 notitle, $cells with points pt 7 ps 0.4 linecolor "
                  "'#4477aa' title 'one collective at one size', $means with points pt 9 ps 1.4 linecolor '#cc3311' "
                  "title 'geometric mean'")

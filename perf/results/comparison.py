@@ -74,21 +74,21 @@ def about(every):
     dates = sorted({row["date"] for rows in every for row in rows})
     machines = sorted({row["machine"] for rows in every for row in rows})
     counts = sorted({int(row["rounds"]) for rows in every for row in rows})
-    return (f"Measured {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, "
-            f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} rounds, on:\n\n"
+    rounds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) + (" round" if counts[-1] == 1 else " rounds")
+    return (f"Measured {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, {rounds}, on:\n\n"
             + "\n".join(f"- {machine}" for machine in machines))
 
 
-def flags(options):
-    """Words of perf/compare for --quick and --try. The two have the same sizes but for the number of them."""
+def flags(options, quick_rounds=3):
+    """Words of perf/compare for --quick and --try."""
     if options.smallest:
         return ["--bytes", "8:8", "--factor", "2", "--rounds", "1", "--seconds", "0.001"]
-    return ["--quick", "--factor", "16"] if options.quick else []
+    return ["--quick", "--factor", "16", "--rounds", str(quick_rounds)] if options.quick else []
 
 
 def add_options(parser, known):
     """Options that all pages beside an MPI have."""
-    parser.add_argument("--quick", action="store_true", help="fewer sizes and calls; at most 6 minutes for a layout")
+    parser.add_argument("--quick", action="store_true", help="fewer sizes and calls; at most 6 minutes for a layout, over verbs 8")
     parser.add_argument("--try", dest="smallest", action="store_true", help="one size and one round, to see that all of it "
                         "works: seconds for a layout; the page goes to build/results")
     parser.add_argument("--only", metavar="LIST", help=f"of {', '.join(known)}")

@@ -128,7 +128,7 @@ class Pages(unittest.TestCase):
         place = page.Page("arrival", self.folder)
         place.write("cluster", self.arrivals(2, 8192))
         arrival_layouts.fill(place)
-        row = "| 4 nodes x 4, 1 Gbit/s: alltoall, random:32 | 2.33 (2.00 to 3.00) | 2 | 0 | 2.33 alltoall 2 | 2.33 |"
+        row = "| 4 nodes x 4, 1 Gbit/s: alltoall, random:32 | 2.33 (2.00 to 3.00) | 2 | 0 | 2.33 at 2 | 2.33 |"
         self.assertIn(row, self.text(place))
         self.assertEqual(place.read("cluster")[0]["us_of_rounds"], "60.000 80.000")
         (_, script), = [call.args for call in self.drawn.call_args_list]
