@@ -143,12 +143,15 @@ class Pages(unittest.TestCase):
         self.assertEqual(simulation_page.line("a / b", {"x": 0.5, "y": 2.0, "z": 8.0}),
                          ["a / b", 3, "2.00", 1, "0.50 x", "8.00 z"])
 
-    def test_the_simulated_page_says_what_its_data_says(self):
-        text = self.text(page.Page("simulation", self.folder))
+    def test_each_page_says_what_its_data_says(self):
         shutil.copytree(ROOT / "docs/results/data", self.folder / "data")
-        place = page.Page("simulation", self.folder)
-        simulation_page.fill(place)
-        self.assertEqual(self.text(place), text)
+        for name, module in (("arrival", arrival_layouts), ("beside_mpi", mpi_layouts), ("irregular", irregular_layouts),
+                             ("simulation", simulation_page)):
+            with self.subTest(page=name):
+                place = page.Page(name, self.folder)
+                text = self.text(place)
+                module.fill(place)
+                self.assertEqual(self.text(place), text)
 
     def test_a_page_without_both_markers_is_left_alone(self):
         place = page.Page("arrival", self.folder)
