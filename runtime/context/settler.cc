@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/context/settler.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <chrono>
-#include <new>
-#include <system_error>
 
-#include "runtime/base/log.h"
+#include "runtime/machine/own_thread.h"
 
 namespace ibcoll {
 
@@ -20,19 +15,7 @@ Settler::~Settler() {
 void Settler::start() noexcept {
   if (thread_.joinable()) thread_.join();
   running_ = true;
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::bad_alloc&) {
-    running_ = false;
-    log(LogLevel::kInfo, "first messages leave in the next call: no memory for a thread");
-  } catch (const std::system_error& failure) {
-    running_ = false;
-    log(LogLevel::kInfo, "first messages leave in the next call: no thread: {}", failure.what());
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  running_ = start_thread(thread_, "first messages leave in the next call", [this] { run(); });
 }
 
 // Calls of the program come first: whoever holds the lock moves the messages as well.

@@ -39,6 +39,7 @@ Segment::Segment(int fd, int ranks, uint64_t ring_bytes) : fd_(fd), ranks_(ranks
 }
 
 Segment::~Segment() {
+  huge_pages_.end();
   for (const Taken& taken : taken_) ::munmap(taken.start, taken.bytes);  // and what is mapped within
   if (fd_ >= 0) ::close(fd_);
   if (listener_ >= 0) ::close(listener_);

@@ -28,6 +28,7 @@
 #include "runtime/machine/deadline.h"
 #include "runtime/machine/doorbell.h"
 #include "runtime/shm/heap.h"
+#include "runtime/shm/huge_pages.h"
 
 namespace ibcoll::shm {
 
@@ -125,14 +126,17 @@ class Segment {
   uint64_t unit() const noexcept { return uint64_t{1} << unit_shift_; }
   uint64_t heap_size() const noexcept { return heap_size_; }
   // Bytes of memory that the heap has in large pieces, and of these in huge pages.
-  uint64_t heap_bytes() noexcept { return count_chunks(Chunk::kPages) + huge_bytes(); }
-  uint64_t huge_bytes() noexcept { return count_chunks(Chunk::kHugePage); }
+  uint64_t heap_bytes() noexcept { return count_chunks(&Chunk::backed); }
+  uint64_t huge_bytes() noexcept { return count_chunks(&Chunk::huge); }
 
  private:
-  enum class Chunk : uint8_t { kNone, kPages, kHugePage };  // what memory it has
+  struct Chunk {
+    std::atomic<bool> backed;  // has memory
+    std::atomic<bool> huge;    // in a huge page
+  };
   struct Header {
     Heap heap;
-    std::atomic<Chunk> chunks[kHeapBytes / kChunk];
+    Chunk chunks[kHeapBytes / kChunk];
   };
 
   Segment(int fd, int ranks, uint64_t ring_bytes);
@@ -149,7 +153,7 @@ class Segment {
   void remember_backed(uint64_t begin, uint64_t end) noexcept;
   Status allocate_pages(uint64_t offset, uint64_t bytes) noexcept;
   Status allocate_chunk(uint64_t number) noexcept;
-  uint64_t count_chunks(Chunk kind) noexcept;
+  uint64_t count_chunks(std::atomic<bool> Chunk::*property) noexcept;
 
   int fd_ = -1;
   int listener_ = -1;
@@ -170,6 +174,7 @@ class Segment {
   std::vector<bool> pairs_mapped_;
   std::vector<bool> chunks_mapped_;
   std::vector<bool> pages_backed_;  // of the heap, by this process
+  HugePages huge_pages_;
   // What check_limit() read last, when, and how much was asked for since.
   uint64_t limit_left_ = 0;
   std::chrono::steady_clock::time_point limit_read_at_;

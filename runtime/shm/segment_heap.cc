@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The heap of the segment: who has which part, what has memory, what this process has mapped.
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <new>
@@ -12,7 +10,6 @@
 namespace ibcoll::shm {
 namespace {
 
-constexpr int kCollapse = 25;  // MADV_COLLAPSE, Linux 6.1; the C library of then does not name it
 // Of memory that windows have before all of it is used. A node's first windows are used most.
 constexpr uint64_t kMostAtOnce = uint64_t{1} << 30;
 
@@ -36,7 +33,7 @@ Status Segment::back(uint64_t offset, uint64_t bytes) noexcept {
   const uint64_t begin = offset / kSegmentPage * kSegmentPage, end = whole_pages(offset + bytes);
   bool whole = true;
   for (uint64_t number = begin / kChunk; whole && number * kChunk < end; ++number)
-    whole = header().chunks[number].load(std::memory_order_acquire) != Chunk::kNone;
+    whole = header().chunks[number].backed.load(std::memory_order_acquire);
   if (whole || known_to_be_backed(begin, end)) return {};
   Status status = check_limit(end - begin);
   if (status.ok()) status = allocate_pages(heap_start_ + begin, end - begin);
@@ -109,26 +106,21 @@ Status Segment::map_chunks(uint64_t first, uint64_t last) noexcept {
 }
 
 // Ranks that need one chunk at the same time both do all of it. One alone of them may be told that it is a huge page
-// now.
+// then.
 Status Segment::allocate_chunk(uint64_t number) noexcept {
-  std::atomic<Chunk>& chunk = header().chunks[number];
-  if (chunk.load(std::memory_order_acquire) != Chunk::kNone) return {};
+  Chunk& chunk = header().chunks[number];
+  if (chunk.backed.load(std::memory_order_acquire)) return {};
   if (Status status = allocate_pages(heap_start_ + number * kChunk, kChunk); !status.ok()) return status;
-  std::byte* const memory = heap(number * kChunk);
-  const bool huge = ::madvise(memory, kChunk, kCollapse) == 0;
-  // Mapped where and when it is used, and not counted as this rank's before others use it.
-  ::madvise(memory, kChunk, MADV_DONTNEED);
-  Chunk none = Chunk::kNone;
-  if (huge)
-    chunk.store(Chunk::kHugePage, std::memory_order_release);
-  else
-    chunk.compare_exchange_strong(none, Chunk::kPages, std::memory_order_release, std::memory_order_relaxed);
+  chunk.backed.store(true, std::memory_order_release);
+  huge_pages_.make(heap(number * kChunk), kChunk, chunk.huge);
   return {};
 }
 
-uint64_t Segment::count_chunks(Chunk kind) noexcept {
-  const auto* const chunks = header().chunks;
-  return kChunk * static_cast<uint64_t>(std::count(chunks, chunks + chunks_mapped_.size(), kind));
+uint64_t Segment::count_chunks(std::atomic<bool> Chunk::*property) noexcept {
+  const Chunk* const chunks = header().chunks;
+  return kChunk * static_cast<uint64_t>(std::count_if(chunks, chunks + chunks_mapped_.size(), [&](const Chunk& chunk) {
+           return (chunk.*property).load(std::memory_order_acquire);
+         }));
 }
 
 // The pages stay: given back to the system they would be others next time, and devices that have them registered would
