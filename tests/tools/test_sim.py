@@ -137,6 +137,15 @@ class Output(SimTest):
             taken = [row["algorithm"] for row in self.rows("allgatherv", "--ranks", 12, "--nodes", 3, "--bytes", bytes_)]
             self.assertEqual(marked, taken)
 
+    def test_auto_knows_that_blocks_differ(self):
+        """Of blocks of very different sizes, what auto takes is not far from the best."""
+        for ranks, nodes, distribution in ((16, 4, "broadcast"), (16, 4, "spike"), (16, 4, "geometric"), (30, 30, "spike")):
+            rows = self.rows("allgatherv", "--ranks", ranks, "--nodes", nodes, "--distribution", distribution, "--bytes", "4M",
+                             "--algorithm", "all")
+            taken, = [row for row in rows if row.get("selected")]
+            best = min((row for row in rows if "time_us" in row), key=lambda row: row["time_us"])
+            self.assertLess(taken["time_us"], 1.3 * best["time_us"], (distribution, taken, best))
+
     def test_parameters(self):
         rows = self.rows("allgatherv", "--ranks", 6, "--bytes", "64K", "--algorithm", "ring,ring_pipelined:16K,ring_pipelined:4K")
         self.assertEqual([row["algorithm"] for row in rows], ["ring", "ring_pipelined:16384", "ring_pipelined:4096"])

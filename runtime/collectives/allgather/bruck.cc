@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/cost_patterns.h"
 
 namespace ibcoll::allgather::bruck {
 namespace {
@@ -47,7 +48,7 @@ Task run(Comm& c, Args a) {
 double cost_us(const Shape& s, const CostModel& m) {
   double cost = m.own_copies_us(2.0 * static_cast<double>(s.total));
   for (int distance = 1; distance < s.p; distance *= 2)
-    cost += m.message_us(static_cast<double>(std::min(distance, s.p - distance)) * static_cast<double>(s.total) / s.p);
+    cost += m.message_us(longest_group(s, std::min(distance, s.p - distance)));
   return cost;
 }
 

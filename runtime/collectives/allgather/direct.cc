@@ -23,7 +23,7 @@ Task run(Comm& c, Args a) {
 
 // A little above PAP_Direct, which does the same and does not wait in order.
 double cost_us(const Shape& s, const CostModel& m) {
-  return 1.05 * (m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(s.total) / s.p));
+  return 1.05 * (m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(s.bytes)));
 }
 
 constexpr const char* kAbout = "Qian, Afsahi, base algorithm; alpha + (p-1) m beta";

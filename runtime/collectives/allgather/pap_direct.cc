@@ -22,8 +22,9 @@ Task run(Comm& c, Args a) {
   co_await c.flushed();
 }
 
+// The rank with the longest block sends most.
 double cost_us(const Shape& s, const CostModel& m) {
-  return m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(s.total) / s.p);
+  return m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(s.bytes));
 }
 
 constexpr const char* kAbout = "Qian, Afsahi, PAP_Direct; serves peers as they arrive; alpha + (p-1) m beta";

@@ -64,7 +64,8 @@ const char* why_not(const Shape& s) {
 double cost_us(const Shape& s, const CostModel& m) {
   const uint64_t cell = longest_cell(s.area_bytes, s.p, s.fewest_local);
   const double coming = static_cast<double>(s.total) * (s.p - s.fewest_local) / s.p;  // to the emptiest node
-  const double us = lanes_exchange_us(s, m, rounds_of(s.bytes, cell), coming) +
+  const double going = (s.nodes - 1) * longest_group(s, s.most_local);
+  const double us = lanes_exchange_us(s, m, rounds_of(s.bytes, cell), std::max(coming, going)) +
                     m.copies_us(static_cast<double>(s.bytes)) + m.shared_copies_us(static_cast<double>(s.total));
   return no_cheaper_than_leaders_us(IBCOLL_ALLGATHER, s, m, us);
 }

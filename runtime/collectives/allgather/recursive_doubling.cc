@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/cost_patterns.h"
 
 namespace ibcoll::allgather::recursive_doubling {
 namespace {
@@ -37,8 +38,7 @@ const char* why_not(const Shape& s) {
 
 double cost_us(const Shape& s, const CostModel& m) {
   double cost = 0;
-  for (int distance = 1; distance < s.p; distance *= 2)
-    cost += m.message_us(static_cast<double>(distance) * static_cast<double>(s.total) / s.p);
+  for (int distance = 1; distance < s.p; distance *= 2) cost += m.message_us(longest_group(s, distance));
   return cost;
 }
 

@@ -98,8 +98,9 @@ const char* why_not(const Shape& s) {
 double cost_us(const Shape& s, const CostModel& m) {
   const uint64_t cell = longest_cell(s.area_bytes, s.nodes, s.fewest_local, s.most_local);
   const double coming = static_cast<double>(s.total) * (s.p - s.fewest_local) / s.p;  // to the emptiest node
-  return leaders_exchange_us(s, m, rounds_of(s.bytes, cell), coming) + m.copies_us(static_cast<double>(s.bytes)) +
-         m.shared_copies_us(static_cast<double>(s.total));
+  const double going = (s.nodes - 1) * longest_group(s, s.most_local);
+  return leaders_exchange_us(s, m, rounds_of(s.bytes, cell), std::max(coming, going)) +
+         m.copies_us(static_cast<double>(s.bytes)) + m.shared_copies_us(static_cast<double>(s.total));
 }
 
 // A little above PAP_Shm_Direct, which does the same and does not wait in order.

@@ -19,6 +19,12 @@ inline CostModel model_of_leaders(const Shape& s, const CostModel& m) {
   return leaders;
 }
 
+// Bytes of `count` of the p blocks: the longest one, and others that share what is left alike.
+inline double longest_group(const Shape& s, double count) {
+  const auto longest = static_cast<double>(s.bytes), all = static_cast<double>(s.total);
+  return s.p > 1 ? longest + (count - 1) * std::max(0.0, all - longest) / (s.p - 1) : longest;
+}
+
 // Messages of a tree or a chain of p ranks.
 struct TreeShape {
   int p;
