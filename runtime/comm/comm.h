@@ -182,6 +182,11 @@ class Comm {
   static void copy_within(uint64_t total, Bytes to, ConstBytes from) noexcept;
   // Uninitialised memory until the collective ends. nullptr: the collective has failed; co_return.
   std::byte* scratch(uint64_t bytes) noexcept;
+  // The same, of `count` elements, which are not initialized.
+  template <typename T>
+  T* scratch_array(uint64_t count) noexcept {
+    return reinterpret_cast<T*>(scratch(count * sizeof(T)));
+  }
   // Ends the collective with an error on all ranks of the team.
   void fail(Status status) noexcept;
   // Fails: `what` is `theirs` at the peer and `mine` here.

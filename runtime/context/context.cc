@@ -14,7 +14,6 @@
 namespace ibcoll {
 namespace {
 
-constexpr int kAllRanks = 1;       // as the root of a barrier, which has none: no program's barrier fits this one
 constexpr int kLastLooks = 1'000;  // for messages, while there are any
 
 // 0: for ever
@@ -170,7 +169,7 @@ Status Context::run_own_barrier(std::unique_lock<std::mutex>& guard) {
   if (!room.ok()) return room;
   Args barrier;
   barrier.collective = IBCOLL_BARRIER;
-  barrier.root = kAllRanks;
+  barrier.internal = true;
   std::vector<std::byte> no_buffers;
   return run_own(*world_, barrier, no_buffers, guard, pattern);
 }

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <new>
 #include <string>
 #include <string_view>
@@ -23,16 +23,19 @@ void write_now(const char* text, size_t bytes) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, bytes);
 }
 
-// A thread inside of ibcoll reports soon. One outside of it says so now, and reports when it next calls.
+// What the handler prints: made before there is one, as a handler may only write. No string: it may come at any time.
+char not_waiting[64];
+std::atomic<size_t> not_waiting_bytes{0};
+
+// A thread that waits in ibcoll reports soon. Else the rank says so now, and reports in its next call.
 void on_signal(int) {
-  Context* const context = watched.load(std::memory_order_acquire);
-  if (!context) return;
-  asked.store(true, std::memory_order_release);
-  if (context->waiting() || !context->lock().try_lock()) return;
-  char text[96];
-  const int bytes = std::snprintf(text, sizeof text, "ibcoll rank %d: outside of ibcoll\n", context->rank());
-  context->lock().unlock();
-  if (bytes > 0) write_now(text, static_cast<size_t>(bytes));
+  const int kept = errno;
+  const Context* const context = watched.load(std::memory_order_acquire);
+  if (context) {
+    asked.store(true, std::memory_order_release);
+    if (!context->waiting()) write_now(not_waiting, not_waiting_bytes.load(std::memory_order_acquire));
+  }
+  errno = kept;
 }
 
 void report(Context& context) {
@@ -64,6 +67,9 @@ void report_if_asked(Context& context) noexcept {
 void report_on_signal(Context* context) {
   Context* none = nullptr;
   if (!watched.compare_exchange_strong(none, context)) return;  // one context reports for the process
+  const auto text =
+      fmt::format_to_n(not_waiting, sizeof not_waiting, "ibcoll rank {}: not waiting in ibcoll\n", context->rank());
+  not_waiting_bytes.store(text.size, std::memory_order_release);
   struct sigaction old {};
   if (::sigaction(SIGUSR1, nullptr, &old) != 0 || old.sa_handler != SIG_DFL) return;
   struct sigaction action {};

@@ -13,7 +13,6 @@ namespace {
 constexpr uint64_t kNoWindow = ~uint64_t{0};
 // Looked at in each call: there may be thousands, and each look may be a system call.
 constexpr size_t kFewWindows = 4;
-constexpr int kExchanging = 1;  // as the root of an allgather, which has none: no program's allgather fits this one
 
 // What the leader of each node says of the window that it made.
 struct WindowOffer {
@@ -273,7 +272,7 @@ Status Context::exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::uniq
   std::copy(mine.begin(), mine.end(), buffers.begin());
   Args args;
   args.collective = IBCOLL_ALLGATHER;
-  args.root = kExchanging;
+  args.internal = true;
   args.bytes = mine.size();
   args.send.base = buffers.data();
   args.recv = {buffers.data() + mine.size(), mine.size(), nullptr, nullptr};

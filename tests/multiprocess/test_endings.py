@@ -183,7 +183,7 @@ class Reports(unittest.TestCase):
             stuck = Stuck(3, nodes)
             self.addCleanup(stuck.end)
             lines = self.check_report(stuck.ask_by_launcher(), 3)
-            self.assertTrue([line for line in lines if "rank 0: outside of ibcoll" in line], lines)
+            self.assertTrue([line for line in lines if "rank 0: not waiting in ibcoll" in line], lines)
             self.assertIsNone(stuck.process.poll(), "the job ended")
 
     def test_ranks(self):

@@ -20,7 +20,7 @@ namespace {
 
 Task run(Comm& c, Args a) {
   const int p = c.size();
-  auto* const ranks = reinterpret_cast<int*>(c.scratch(static_cast<uint64_t>(p) * sizeof(int)));
+  auto* const ranks = c.scratch_array<int>(static_cast<uint64_t>(p));
   if (!ranks) co_return;
   const std::span<int> order(ranks, static_cast<size_t>(p));
   ring_order(c.placement(), a.recv, order);

@@ -24,7 +24,7 @@ class Rings {
  public:
   Rings(Comm& c, const Args& a) noexcept
       : comm_(c), a_(a), nodes_(c.placement()), count_(nodes_.fewest_local()), here_(nodes_.node_of(c.rank())) {
-    offsets_ = reinterpret_cast<uint64_t*>(c.scratch(sizeof(uint64_t) * static_cast<size_t>(count_ * (nodes() + 1))));
+    offsets_ = c.scratch_array<uint64_t>(static_cast<size_t>(count_ * (nodes() + 1)));
     uint64_t most = 0;  // blocks of a ring
     for (int ring = 0; ring < count_; ++ring) {
       uint64_t blocks = 0;
@@ -162,7 +162,7 @@ Task copy_others(Comm& c, const Rings* rings, uint64_t* parts, uint64_t piece) {
 
 Task run(Comm& c, Args a) {
   Rings rings(c, a);
-  auto* const parts = reinterpret_cast<uint64_t*>(c.scratch(sizeof(uint64_t) * static_cast<size_t>(rings.count())));
+  auto* const parts = c.scratch_array<uint64_t>(static_cast<size_t>(rings.count()));
   if (!rings || !parts) co_return;
   const ConstBytes own = a.own(c.rank());
   const uint64_t longest = a.longest(c.size());

@@ -74,7 +74,7 @@ Task run(Comm& c, Args a) {
   const std::span<const int> locals = nodes.ranks_of(here);
   Cells cells(c, a, c.node().area_bytes());
   NodeLanes lanes(c, cells.row(locals.size()), cells.row(static_cast<size_t>(c.size()) - locals.size()));
-  auto* const sizes_awaited = reinterpret_cast<bool*>(c.scratch(static_cast<uint64_t>(lanes.rows())));
+  auto* const sizes_awaited = c.scratch_array<bool>(static_cast<uint64_t>(lanes.rows()));
   if (!lanes.usable() || !sizes_awaited) co_return;
   std::fill_n(sizes_awaited, lanes.rows(), cells.sized);
   for (int i = 1; i < c.size(); ++i)  // those that a host sends here come behind its row

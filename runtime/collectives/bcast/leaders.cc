@@ -18,7 +18,7 @@ constexpr uint64_t kLeastPiece = 256, kMostPiece = uint64_t{1} << 24;
 int* heads_of_nodes(Comm& c, int root) {
   const Placement& nodes = c.placement();
   const auto count = static_cast<uint64_t>(nodes.node_count());
-  int* const heads = reinterpret_cast<int*>(c.scratch(sizeof(int) * count));
+  int* const heads = c.scratch_array<int>(count);
   if (heads) std::copy_n(nodes.leaders().begin(), count, heads);
   if (heads) heads[nodes.node_of(root)] = root;
   return heads;

@@ -23,6 +23,7 @@ struct Args {
   ConstBlocks send;        // p blocks; or base alone: the one block
   Blocks recv;             // the same
   Reduction reduction;
+  bool internal = false;     // a call of ibcoll's own: no call of the program fits together with it
   bool fixed_order = false;  // the bits of the result do not depend on who comes first
 
   // gather(v), allgather(v): this rank's contribution.

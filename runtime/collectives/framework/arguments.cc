@@ -282,6 +282,7 @@ uint32_t call_signature(const Args& args, std::string_view algorithm, ibcoll_sch
   Digest digest;
   digest.add(static_cast<uint64_t>(args.collective)).add(algorithm).add(static_cast<uint64_t>(scheme));
   digest.add(static_cast<uint64_t>(args.root));
+  digest.add(args.internal ? 1 : 0);
   if (row.reduces())
     digest.add(static_cast<uint64_t>(args.reduction.type))
         .add(args.reduction.element_bytes())

@@ -28,7 +28,7 @@ class NodeLanes {
         row_bytes_(padded(row_bytes)),
         head_(head_bytes(rows_)),
         bytes_(head_ + static_cast<uint64_t>(rows_) * row_bytes_ + beside),
-        awaited_(reinterpret_cast<uint32_t*>(c.scratch(static_cast<uint64_t>(window_.size()) * sizeof(uint32_t)))) {}
+        awaited_(c.scratch_array<uint32_t>(static_cast<uint64_t>(window_.size()))) {}
 
   // Rows of the rank that has most, on a node of `locals` of p ranks.
   static int rows_of(int p, int locals) noexcept { return (p + locals - 1) / locals; }

@@ -9,7 +9,7 @@ namespace ibcoll {
 
 // `root` first, then the other ranks of its node, then node after node. nullptr: no memory, the collective has failed.
 inline int* ranks_by_node(Comm& c, int root) noexcept {
-  int* const ranks = reinterpret_cast<int*>(c.scratch(sizeof(int) * static_cast<uint64_t>(c.size())));
+  int* const ranks = c.scratch_array<int>(static_cast<uint64_t>(c.size()));
   if (!ranks) return nullptr;
   const Placement& nodes = c.placement();
   int* next = ranks;

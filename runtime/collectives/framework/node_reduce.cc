@@ -149,7 +149,7 @@ Comm& counterparts(Comm& c, int segment, int node, int first) {
   const Placement& nodes = c.placement();
   if (segment == 0 && first == 0) return c.leaders();
   const auto count = static_cast<size_t>(nodes.node_count());
-  auto* const ranks = reinterpret_cast<int*>(c.scratch(count * sizeof(int)));
+  auto* const ranks = c.scratch_array<int>(count);
   if (!ranks) return c;
   for (int i = 0; i < nodes.node_count(); ++i) {
     const std::span<const int> locals = nodes.ranks_of(i);

@@ -24,7 +24,7 @@ int announce_loads(Comm& c, RootSide& root, const Args& a) {
 }  // namespace
 
 Task send_up(Comm& c, Trees trees, CubeData about, ConstBytes own) {
-  auto* const place = reinterpret_cast<Place*>(c.scratch(sizeof(Place)));
+  auto* const place = c.scratch_array<Place>(1);
   if (!place) co_return;
   place->count = 0;
   co_await find_place(c, trees, about, place);
@@ -55,7 +55,7 @@ Task send_up(Comm& c, Trees trees, CubeData about, ConstBytes own) {
 // What lands from a unit beside the root's cube of a level is first, where sizes are told, what it tells of its cube.
 Task collect(Comm& c, Trees trees, Args a, Comm* team) {
   RootSide root(*team, trees, a.recv_to_read(), c.size());
-  auto* const told = reinterpret_cast<CubeData*>(c.scratch(sizeof(CubeData) * Place::kMost));
+  auto* const told = c.scratch_array<CubeData>(Place::kMost);
   if (!root || !told) co_return;
   const bool tells = trees.sizes != Sizes::kEqual;
   uint32_t known = 0;  // levels whose cubes have told

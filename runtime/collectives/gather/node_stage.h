@@ -31,7 +31,7 @@ class NodeStage {
   // The speakers of all nodes, in the order of these. nullptr: the collective has failed. Only for speakers.
   Comm* speakers() noexcept {
     const int count = nodes_.node_count();
-    auto* const ranks = reinterpret_cast<int*>(comm_.scratch(sizeof(int) * static_cast<uint64_t>(count)));
+    auto* const ranks = comm_.scratch_array<int>(static_cast<uint64_t>(count));
     if (!ranks) return nullptr;
     for (int node = 0; node < count; ++node) ranks[node] = speaker_of(node);
     return &comm_.among({ranks, static_cast<size_t>(count)});

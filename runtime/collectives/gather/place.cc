@@ -53,7 +53,7 @@ Task find_place(Comm& c, Trees trees, CubeData own, Place* place) {
   }
   lowest_gathers(c.rank(), c.size(), trees, *place);
   if (trees.sizes == Sizes::kEqual) co_return;
-  auto* const told = reinterpret_cast<CubeData*>(c.scratch(sizeof(CubeData) * (Place::kMost + 1)));
+  auto* const told = c.scratch_array<CubeData>(Place::kMost + 1);
   if (!told) co_return;
   for (int i = 0; i < place->count; ++i) c.announce(place->children[i].unit, bytes_of(told[i]));
   CubeData& sum = told[Place::kMost] = own;
@@ -72,7 +72,7 @@ Task find_place(Comm& c, Trees trees, CubeData own, Place* place) {
 // receives.
 Task build(Comm& c, Trees trees, CubeData own, Place* place) {
   const int p = c.size(), self = c.rank();
-  auto* const said = reinterpret_cast<CubeData*>(c.scratch(2 * sizeof(CubeData) * Place::kMost));
+  auto* const said = c.scratch_array<CubeData>(2 * Place::kMost);
   if (!said) co_return;
   CubeData* const heard = said + Place::kMost;
   CubeData cube = own;  // this unit's, as long as it is the fixed or the gather root

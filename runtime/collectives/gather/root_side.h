@@ -22,8 +22,8 @@ class RootSide {
   RootSide(Comm& team, Trees trees, ConstBlocks blocks, int p) noexcept
       : team_(team), trees_(trees), blocks_(blocks), p_(p) {
     const auto units = static_cast<uint64_t>(p);
-    carrier_ = reinterpret_cast<int*>(team.scratch(2 * sizeof(int) * units));
-    loads_ = reinterpret_cast<Load*>(team.scratch(sizeof(Load) * units));
+    carrier_ = team.scratch_array<int>(2 * units);
+    loads_ = team.scratch_array<Load>(units);
     added_ = carrier_ + units;
   }
   explicit operator bool() const noexcept { return carrier_ && loads_; }

@@ -75,7 +75,7 @@ Task run(Comm& c, Args a) {
   stage.move_long(a, own);
   if (is_root) {
     const int nodes = c.placement().node_count();
-    loads = reinterpret_cast<Load*>(c.scratch(sizeof(Load) * static_cast<size_t>(nodes)));
+    loads = c.scratch_array<Load>(static_cast<size_t>(nodes));
     if (!loads) co_return;
     std::fill_n(loads, nodes, Load());
     for (int node = 0; node < nodes; ++node)

@@ -66,8 +66,7 @@ Task run(Comm& c, Args a) {
   const uint64_t longest = longest_block(a, c.size()), cell = cell_bytes(a, c.size());
   if (longest == 0) co_return;
   const uint64_t most = packed_bytes(a, c.size(), cell);
-  auto* const starts =
-      reinterpret_cast<uint64_t*>(c.scratch((static_cast<uint64_t>(nodes.node_count()) + 1) * sizeof(uint64_t)));
+  auto* const starts = c.scratch_array<uint64_t>(static_cast<uint64_t>(nodes.node_count()) + 1);
   std::byte* const memory = c.scratch(leads ? 2 * most : most);
   if (!starts || !memory) co_return;
   for (uint64_t at = 0; at < longest; at += cell) {

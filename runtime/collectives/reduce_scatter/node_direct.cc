@@ -49,7 +49,7 @@ Task run(Comm& c, Args a) {
   const uint64_t cell = std::min(longest, whole_elements(a.parameter / static_cast<uint64_t>(c.size()), element));
   const uint64_t most = node::packed_bytes(a, c.size(), cell), ends = static_cast<uint64_t>(count) + 1;
   const uint64_t landing = leads ? cell * nodes.ranks_of(here).size() * static_cast<uint64_t>(count - 1) : 0;
-  auto* const starts = reinterpret_cast<uint64_t*>(c.scratch(2 * ends * sizeof(uint64_t)));
+  auto* const starts = c.scratch_array<uint64_t>(2 * ends);
   std::byte* const memory = c.scratch(2 * (most + landing));
   if (!starts || !memory) co_return;
   std::fill_n(starts, 2 * ends, 0);

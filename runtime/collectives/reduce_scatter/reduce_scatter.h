@@ -50,7 +50,7 @@ Task in_pieces(Comm& c, Args a) {
   if (p == 1 || longest == 0) co_return;
   uint64_t most = 0;
   for (int i = 0; i < p; ++i) most += std::min(cell, a.send.size(i));
-  auto* const starts = reinterpret_cast<uint64_t*>(c.scratch((static_cast<uint64_t>(p) + 1) * sizeof(uint64_t)));
+  auto* const starts = c.scratch_array<uint64_t>(static_cast<uint64_t>(p) + 1);
   std::byte* const memory = c.scratch(2 * most);
   if (!starts || !memory) co_return;
   for (uint64_t at = 0; at < longest; at += cell) {

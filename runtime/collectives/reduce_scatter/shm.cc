@@ -10,7 +10,7 @@ namespace {
 
 Task run(Comm& c, Args a) {
   const int p = c.size();
-  auto* const starts = reinterpret_cast<uint64_t*>(c.scratch((static_cast<uint64_t>(p) + 1) * sizeof(uint64_t)));
+  auto* const starts = c.scratch_array<uint64_t>(static_cast<uint64_t>(p) + 1);
   if (!starts || longest_block(a, p) == 0) co_return;
   for (int i = 0; i < p; ++i) starts[i] = a.send.offset(i);
   starts[p] = starts[p - 1] + a.send.size(p - 1);

@@ -22,7 +22,7 @@ bool put_load(Comm& c, RootSide& root, int unit, const ConstBlocks& send) {
 }  // namespace
 
 Task receive_down(Comm& c, gather::Trees trees, CubeData about, Bytes own) {
-  auto* const place = reinterpret_cast<Place*>(c.scratch(sizeof(Place)));
+  auto* const place = c.scratch_array<Place>(1);
   if (!place) co_return;
   place->count = 0;
   co_await gather::find_place(c, trees, about, place);
@@ -50,7 +50,7 @@ Task receive_down(Comm& c, gather::Trees trees, CubeData about, Bytes own) {
 // smaller cubes. Else who is not ready is passed over.
 Task distribute(Comm& c, gather::Trees trees, Args a, Comm* team) {
   RootSide root(*team, trees, a.send, c.size());
-  auto* const told = reinterpret_cast<CubeData*>(c.scratch(sizeof(CubeData) * Place::kMost));
+  auto* const told = c.scratch_array<CubeData>(Place::kMost);
   if (!root || !told) co_return;
   const bool tells = trees.sizes != Sizes::kEqual;
   for (int level = 0; tells && level < ceil_log2(c.size()); ++level) {

@@ -21,7 +21,7 @@ bool send_loads(Comm& c, const NodeStage& stage, const Args& a) {
     const int node = (stage.root_node() + i) % nodes.node_count(), leader = nodes.leader_of(node);
     const std::span<const int> ranks = nodes.ranks_of(node);
     if (kTold) {
-      auto* const told = reinterpret_cast<uint64_t*>(c.scratch(sizeof(uint64_t) * ranks.size()));
+      auto* const told = c.scratch_array<uint64_t>(ranks.size());
       if (!told) return false;
       for (size_t l = 0; l < ranks.size(); ++l) told[l] = a.send.size(ranks[l]);
       c.put(leader, ConstBytes(reinterpret_cast<std::byte*>(told), sizeof(uint64_t) * ranks.size()));
@@ -46,7 +46,7 @@ Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const bool is_root = c.rank() == a.root, speaks = c.rank() == stage.speaker(), leads = speaks && !is_root;
   const size_t locals = stage.locals().size();
-  auto* const sizes = reinterpret_cast<uint64_t*>(c.scratch(sizeof(uint64_t) * locals));
+  auto* const sizes = c.scratch_array<uint64_t>(locals);
   if (!sizes) co_return;
   std::fill_n(sizes, locals, a.bytes);
   if (is_root) {

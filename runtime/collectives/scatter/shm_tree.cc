@@ -26,7 +26,7 @@ Task run(Comm& c, Args a) {
   } else if (a.bytes > stage.longest()) {
     c.announce(a.root, a.buffer());
   }
-  auto* const sizes = reinterpret_cast<uint64_t*>(c.scratch(sizeof(uint64_t) * stage.locals().size()));
+  auto* const sizes = c.scratch_array<uint64_t>(stage.locals().size());
   if (!sizes) co_return;
   std::fill_n(sizes, stage.locals().size(), a.bytes);
   gather::CubeData about;
