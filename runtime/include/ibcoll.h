@@ -11,7 +11,11 @@
  * Calls that run once: ibcoll_alltoall, ... block; ibcoll_collective_start returns a request that ends with its wait.
  *
  * Conventions
- *   - Sizes, counts and displacements are in bytes unless a name says `count` (elements).
+ *   - `bytes`, *_counts and *_displacements are in bytes, in reductions too. `count` is in elements of `type`.
+ *   - Cost. A "collective" function waits for other ranks. A "local" one does not, and sends at most what fits into the
+ *     queues; it takes the context's lock. Once a shape (collective, sizes, root, type) has been called, starting,
+ *     testing and waiting allocate nothing, as do blocking calls. Functions without a word about cost take constant
+ *     time.
  *   - All ranks of a team call collectives on it in the same order, as in MPI (MPI 4.0, section 6.1). Persistent
  *     requests are *started* in the same order. Several may be in flight at a time.
  *   - Every function that can fail returns an ibcoll_status_t. ibcoll_last_error() says which rank failed, where, why,
@@ -83,7 +87,11 @@ typedef struct ibcoll_op* ibcoll_op_t;
  *                           the operand; the result replaces it
  *   reduce_scatter(_block)  the p blocks of the operand; this rank's result replaces the first bytes
  * Passed as receive buffer, at the root of scatter(v): the root's own block stays in the send buffer. */
-#define IBCOLL_IN_PLACE ((void*)-1)
+#ifdef __cplusplus
+#define IBCOLL_IN_PLACE (reinterpret_cast<void*>(static_cast<intptr_t>(-1)))
+#else
+#define IBCOLL_IN_PLACE ((void*)(intptr_t)-1)
+#endif
 
 /* ---------------------------------------------------------------- version and errors */
 
@@ -127,46 +135,50 @@ typedef struct ibcoll_context_params {
 /* Collective over all ranks of the job. `params` may be NULL. Settings come from IBCOLL_* variables and the
  * configuration file (ibcoll_info -c lists them). Except in host mode, the first context of a process installs a
  * handler for SIGUSR1, if that signal has its default action: it prints what the collectives in flight wait for.
+ * Cost: a few exchanges of some hundred bytes per rank, and about 5 ms to time the links. Most connections between
+ * nodes are made when they are first used.
  * Errors: INVALID_ARGUMENT (params), CONFIG (names the variable, its value and what is allowed), BOOTSTRAP, UNSUPPORTED
  * (this machine or build lacks the network), TRANSPORT, PEER_FAILED, NO_MEMORY, SYSTEM, TIMEOUT. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_context_create(const ibcoll_context_params_t* params, ibcoll_context_t* context);
-/* Collective. BUSY while requests, or teams other than the world, exist: the context then stays as it was. After any
- * other result, errors included, the context no longer exists and the handle is invalid. NULL is allowed. A function of
- * atexit() may call it, and the destructor of a library that was loaded before the first context was created. In
- * destructors of libraries that were loaded later, calls may be UNSUPPORTED: UCX has ended before. */
+/* Collective, three barriers. BUSY while requests, or teams other than the world, exist: the context then stays as it
+ * was. After any other result, errors included, the context no longer exists and the handle is invalid. NULL is
+ * allowed. A function of atexit() may call it, and the destructor of a library that was loaded before the first context
+ * was created. In destructors of libraries that were loaded later, calls may be UNSUPPORTED: UCX has ended before. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_context_destroy(ibcoll_context_t context);
 IBCOLL_EXPORT int ibcoll_context_rank(ibcoll_context_t context);
 IBCOLL_EXPORT int ibcoll_context_size(ibcoll_context_t context);
-/* Advances all collectives in flight without blocking. For host programs with their own progress loop; ibcoll_test and
- * ibcoll_wait call it too. */
+/* Local: advances all collectives in flight without blocking. Cost: one look at each transport. For host programs with
+ * their own progress loop; ibcoll_test and ibcoll_wait call it too. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_progress(ibcoll_context_t context);
 /* The same for the progress loop of a host: `events` becomes the number of events that were handled. It never waits for
  * the lock: when another thread has it, that one advances the collectives, and `events` is 0. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_progress_events(ibcoll_context_t context, uint64_t* events);
-/* Writes one line for each collective in flight, which says what it waits for. At most `bytes` bytes go to `text`, with
- * the terminating zero. Returns the length of the whole text, as snprintf does. */
+/* Local; allocates. Writes one line for each collective in flight, which says what it waits for. At most `bytes` bytes
+ * go to `text`, with the terminating zero. Returns the length of the whole text, as snprintf does. */
 IBCOLL_EXPORT size_t ibcoll_context_describe(ibcoll_context_t context, char* text, size_t bytes);
 
-/* Allocates memory that suits every transport: page aligned, on huge pages where there are any. NULL when `bytes` is 0
- * or there is no memory (see ibcoll_last_error). The caller owns it and frees it by ibcoll_mem_free, with any context
- * of the process, before the last context is destroyed. */
+/* Local; system calls. Allocates memory that suits every transport: page aligned, on huge pages where there are any.
+ * NULL when `bytes` is 0 or there is no memory (see ibcoll_last_error). The caller owns it and frees it by
+ * ibcoll_mem_free, with any context of the process, before the last context is destroyed. */
 IBCOLL_EXPORT void* ibcoll_mem_alloc(ibcoll_context_t context, size_t bytes);
-/* INVALID_ARGUMENT: `memory` did not come from ibcoll_mem_alloc, or is already freed. NULL is allowed. */
+/* Local; system calls. INVALID_ARGUMENT: `memory` did not come from ibcoll_mem_alloc, or is already freed. NULL is
+ * allowed. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_mem_free(ibcoll_context_t context, void* memory);
 
 /* ---------------------------------------------------------------- teams */
 
 /* All ranks of the job. The context owns it: do not free it. */
 IBCOLL_EXPORT ibcoll_team_t ibcoll_team_world(ibcoll_context_t context);
-/* Collective over `parent`: ranks[i], a rank of parent, becomes rank i of the team. All ranks of parent pass the same
- * list, without duplicates. A rank that is not in it gets *team = NULL.
+/* Collective over `parent`, one allgather of some 50 bytes per rank; memory grows with the ranks of the team. ranks[i],
+ * a rank of parent, becomes rank i of the team. All ranks of parent pass the same list, without duplicates. A rank that
+ * is not in it gets *team = NULL.
  * Errors: an invalid list is INVALID_ARGUMENT on the rank that passes it and MISMATCH on all others. Lists that differ
  * are MISMATCH on all ranks. NO_MEMORY, also of the node's shared memory; and the errors of a collective on parent.
  * When `parent` or `team` is NULL this rank alone returns INVALID_ARGUMENT, and the others wait for it. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_team_create(ibcoll_team_t parent, const int* ranks, int count,
                                                  ibcoll_team_t* team);
-/* Collective over `parent`: one team per color, its ranks ordered by key, then by rank in parent. A rank with a
- * negative color joins no team (*team = NULL). Errors as above. Source: MPI_Comm_split. */
+/* Collective over `parent`, two allgathers: one team per color, its ranks ordered by key, then by rank in parent. A
+ * rank with a negative color joins no team (*team = NULL). Errors as above. Source: MPI_Comm_split. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_team_split(ibcoll_team_t parent, int color, int key, ibcoll_team_t* team);
 /* How the members alone make a team, whatever other ranks do (MPI_Comm_create_group). ranks[i], a rank of the job,
  * becomes rank i of the team. `id` is the same on all members, and differs from the id of every other team that any of
@@ -314,8 +326,8 @@ typedef enum ibcoll_scheme {
  * alignment. Arguments that are significant at the root only are ignored on the other ranks.
  * Arrays are copied. Data buffers belong to the caller. From start to completion they stay valid, the send buffer is
  * not changed, and the receive buffer is not touched. Receive blocks do not overlap the send buffer. They overlap each
- * other only where all ranks send the same bytes to the place; what is there is undefined otherwise. IBCOLL_CHECK_OVERLAP
- * makes calls look for both. */
+ * other only where all ranks send the same bytes to the place; what is there is undefined otherwise.
+ * IBCOLL_CHECK_OVERLAP makes calls look for both. */
 typedef struct ibcoll_collective_args {
   size_t struct_size;
   ibcoll_collective_t collective;
@@ -338,41 +350,42 @@ typedef struct ibcoll_collective_args {
   void* op_call; /* reductions: for an operation of ibcoll_op_create_for_elements */
 } ibcoll_collective_args_t;
 
-/* Local. Errors: INVALID_ARGUMENT, NOT_APPLICABLE (names the algorithms that apply), NO_MEMORY; if the team has failed,
- * that failure. */
+/* Local; allocates, and looks at each entry of counts and displacements. Errors: INVALID_ARGUMENT, NOT_APPLICABLE
+ * (names the algorithms that apply), NO_MEMORY; if the team has failed, that failure. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collective_args_t* args,
                                                      ibcoll_request_t* request);
 /* Init and start in one call, for a collective that runs once: a nonblocking one. ibcoll keeps what it has prepared for
  * calls of the same shape, whatever their buffers. The wait or test that returns OK frees the request. After any other
- * status it stays valid: free it by ibcoll_request_free when it is complete. It cannot be started again (INVALID_ARGUMENT).
- * Local. Errors: those of ibcoll_collective_init. */
+ * status it stays valid: free it by ibcoll_request_free when it is complete. It cannot be started again
+ * (INVALID_ARGUMENT). Local; the first call of a shape costs what ibcoll_collective_init does. Errors: those of
+ * ibcoll_collective_init. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_collective_start(ibcoll_team_t team, const ibcoll_collective_args_t* args,
                                                       ibcoll_request_t* request);
 /* Local: returns at once. BUSY while the request is in flight. If the team has failed: that failure. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_start(ibcoll_request_t request);
-/* OK: complete. IN_PROGRESS: not yet. Any other status: the collective failed, and the request is complete, except in
- * the case of BUFFERS_HELD (ibcoll_wait). An idle request returns the status of its last run; OK if it was never
- * started. */
+/* Local; advances all collectives, as ibcoll_progress. OK: complete. IN_PROGRESS: not yet. Any other status: the
+ * collective failed, and the request is complete, except in the case of BUFFERS_HELD (ibcoll_wait). An idle request
+ * returns the status of its last run; OK if it was never started. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_test(ibcoll_request_t request);
 /* As ibcoll_test, but advances nothing: for a program that looks at many requests after one ibcoll_progress for all of
  * them. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_request_status(ibcoll_request_t request);
-/* Blocks until the request is complete. After IBCOLL_TIMEOUT seconds the team fails with TIMEOUT. A failed request is
- * complete, and the caller may reuse its buffers, with one exception: a process that was stopped (SIGSTOP) in the
- * middle of a write to them may still finish that write. The call then returns BUFFERS_HELD 10 seconds after the
+/* Collective: blocks until the request is complete. After IBCOLL_TIMEOUT seconds the team fails with TIMEOUT. A failed
+ * request is complete, and the caller may reuse its buffers, with one exception: a process that was stopped (SIGSTOP)
+ * in the middle of a write to them may still finish that write. The call then returns BUFFERS_HELD 10 seconds after the
  * failure, and the request stays in flight until that process continues or ends. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_wait(ibcoll_request_t request);
 /* As ibcoll_wait, but returns TIMEOUT after `seconds`; the request then stays in flight and can be waited for again. 0
  * or less: looks once. NaN: INVALID_ARGUMENT. A collective that IBCOLL_TIMEOUT has ended also returns TIMEOUT, but is
  * complete: ibcoll_test returns IN_PROGRESS in the first case only. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds);
-/* BUSY while in flight. NULL is allowed. */
+/* Local. BUSY while in flight. NULL is allowed. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_request_free(ibcoll_request_t request);
 /* The selected algorithm with its parameter: "pap_direct", "ring_pipelined:65536". Valid until the request is freed. */
 IBCOLL_EXPORT const char* ibcoll_request_algorithm(ibcoll_request_t request);
 
-/* Blocking calls: ibcoll_collective_start and ibcoll_wait in one, with their errors. After BUFFERS_HELD the buffers stay in use, and freeing the team or the context returns BUSY,
- * until the stopped process continues or ends. */
+/* Blocking calls, collective: ibcoll_collective_start and ibcoll_wait in one, with their errors. After BUFFERS_HELD the
+ * buffers stay in use until the stopped process continues or ends, and freeing the team or the context returns BUSY. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_barrier(ibcoll_team_t team);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_bcast(ibcoll_team_t team, void* buffer, uint64_t bytes, int root);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_allgather(ibcoll_team_t team, const void* send, void* recv, uint64_t bytes);
@@ -425,9 +438,9 @@ IBCOLL_EXPORT const char* ibcoll_algorithm_about(ibcoll_collective_t collective,
  * Errors: those of ibcoll_collective_init, except those that concern buffers and displacements. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_t* args, char* text,
                                              size_t bytes);
-/* The whole state as JSON, by the rules of ibcoll_context_describe: bootstrap, topology, transports with counters and
- * the reason why one is not used, settings with default, value, origin and meaning. If `context` is NULL: build and
- * settings only; malformed settings give "error" in their place. */
+/* Local; allocates. The whole state as JSON, by the rules of ibcoll_context_describe: bootstrap, topology, transports
+ * with counters and the reason why one is not used, settings with default, value, origin and meaning. If `context` is
+ * NULL: build and settings only; malformed settings give "error" in their place. */
 IBCOLL_EXPORT size_t ibcoll_info_json(ibcoll_context_t context, char* text, size_t bytes);
 
 #ifdef __cplusplus
