@@ -66,7 +66,11 @@ void Transport::on_completion(const ibv_wc& done) {
     peer->receiving.add_immediate();
     mark_ready(*peer);
     if (!connection.is(State::kDraining)) {
-      if (const Status status = post_receive(*peer, Work::kReceive); !status.ok()) lack(*peer, status);
+      if (++connection.receives_used == kReceiveBatch) {
+        connection.receives_used = 0;
+        const Status status = post_receives(*peer, Work::kReceive, kReceiveBatch);
+        if (!status.ok()) lack(*peer, status);
+      }
       if (connection.is(State::kGreeting) && connection.handshake.has_theirs) connected(*peer);
     }
   } else if (id.work == Work::kSend || id.work == Work::kLocal) {
@@ -104,11 +108,15 @@ void Transport::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t req
   fail(peer, error_text(done));
 }
 
-Status Transport::post_receive(Peer& peer, Work work) {
-  ibv_recv_wr request{};
-  request.wr_id = work_id(work, peer, 0);
+// In one call.
+Status Transport::post_receives(Peer& peer, Work work, uint32_t count) {
+  std::array<ibv_recv_wr, kReceives> requests{};
+  for (uint32_t i = 0; i < count; ++i) {
+    requests[i].wr_id = work_id(work, peer, 0);
+    requests[i].next = i + 1 < count ? &requests[i + 1] : nullptr;
+  }
   ibv_recv_wr* bad = nullptr;
-  if (const int code = ibv_post_recv(peer.connection.queue_pair(), &request, &bad); code != 0)
+  if (const int code = ibv_post_recv(peer.connection.queue_pair(), requests.data(), &bad); code != 0)
     return verbs_error(device(), "ibv_post_recv", code);
   return {};
 }

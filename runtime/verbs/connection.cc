@@ -121,9 +121,7 @@ Status Transport::make_queue_pair(Peer& peer) {
   const int code = ibv_modify_qp(peer.connection.queue_pair(), &attributes,
                                  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   if (code != 0) return verbs_error(device(), "ibv_modify_qp to INIT", code);
-  for (uint32_t i = 0; i < kSlots; ++i)
-    if (Status status = post_receive(peer, Work::kReceive); !status.ok()) return status;
-  return {};
+  return post_receives(peer, Work::kReceive, kReceives);
 }
 
 // Ready to receive, and to send as soon as the peer is known to be ready too. TRANSPORT: the greeting is out of date.

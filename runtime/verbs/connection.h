@@ -69,6 +69,7 @@ class Connection {
   void opened(QueuePair queue_pair, uint32_t inline_bytes) {
     queue_pair_ = std::move(queue_pair);
     inline_bytes_ = inline_bytes;
+    receives_used = 0;
     draining = {};
   }
   void greets(const Greeting& mine) {
@@ -92,6 +93,7 @@ class Connection {
   void gives_up() { state_ = State::kFailed; }
 
   Handshake handshake;
+  uint32_t receives_used = 0;  // and not posted again
   RemoteEnd remote;
   Draining draining;
 

@@ -20,7 +20,7 @@ void Transport::break_connection(Peer& peer, uint32_t next_epoch) {
   ++draining_;
   log(LogLevel::kDebug, "verbs: rank {}: the connection to rank {} is broken, epoch {}", rank_, peer.rank,
       connection.epoch());
-  if (!post_receive(peer, Work::kReceiveMark).ok()) connection.draining.receives_done = true;
+  if (!post_receives(peer, Work::kReceiveMark, 1).ok()) connection.draining.receives_done = true;
   ibv_send_wr request = empty_write(peer);
   request.send_flags = IBV_SEND_SIGNALED;
   request.wr_id = work_id(Work::kSendMark, peer, 0);

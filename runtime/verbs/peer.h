@@ -11,7 +11,10 @@
 
 namespace ibcoll::verbs {
 
-constexpr uint32_t kReceiveDepth = kSlots + 1;  // one immediate per slot, and the mark of draining
+// Receives are posted by the batch. When the last one of a batch is missing, there is still one for each slot.
+constexpr uint32_t kReceiveBatch = kSlots / 2;
+constexpr uint32_t kReceives = kSlots + kReceiveBatch - 1;
+constexpr uint32_t kReceiveDepth = kReceives + 1;  // and the mark of draining
 // Every work request of every connection may complete with an error at once.
 constexpr int completions_for(size_t connections) {
   return static_cast<int>(connections * (kSendDepth + 1 + kReceiveDepth));

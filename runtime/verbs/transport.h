@@ -135,7 +135,7 @@ class Transport final : public NetworkTransport {
   void on_completion(const ibv_wc& done);
   void on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t request);
   void complete(Peer& peer, uint32_t request);
-  Status post_receive(Peer& peer, Work work);
+  Status post_receives(Peer& peer, Work work, uint32_t count);
 
   // receive.cc
   void look_at_slots();

@@ -54,7 +54,6 @@ TEST_F(CountTest, AShortPutIsOneRequestAndOneCompletion) {
   EXPECT_EQ(counted_.sender().inlined, 1u);
   EXPECT_EQ(counted_.sender().signaled, 0u);
   EXPECT_EQ(counted_.receiver().received, 1u);
-  EXPECT_EQ(counted_.receiver().receives, 1u) << "what the immediate took is posted again";
   EXPECT_EQ(counted_.receiver().all(), 0u);
 }
 

@@ -92,6 +92,7 @@ Counts operator-(const Counts& after, const Counts& before) {
   difference.inlined -= before.inlined;
   difference.signaled -= before.signaled;
   difference.receives -= before.receives;
+  difference.receive_posts -= before.receive_posts;
   difference.sent -= before.sent;
   difference.received -= before.received;
   return difference;

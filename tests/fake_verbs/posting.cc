@@ -80,6 +80,7 @@ int post_send(ibv_qp* queue_pair, ibv_send_wr* first, ibv_send_wr** bad) {
 
 int post_receive(ibv_qp* queue_pair, ibv_recv_wr* first, ibv_recv_wr** bad) {
   const Lock lock(fabric().mutex);
+  if (queue_pair->qp_type == IBV_QPT_RC) ++rank_of(queue_pair->context).counts.receive_posts;
   for (*bad = first; *bad != nullptr; *bad = (*bad)->next)
     if (const int code = static_cast<QueuePair*>(queue_pair)->post(**bad); code != 0) return code;
   return 0;

@@ -67,6 +67,7 @@ struct Counts {
   std::array<uint64_t, 16> requests{};
   uint64_t posts = 0;  // calls of ibv_post_send
   uint64_t inlined = 0, signaled = 0, receives = 0;
+  uint64_t receive_posts = 0;       // calls of ibv_post_recv
   uint64_t sent = 0, received = 0;  // completions that it has polled
   uint64_t writes() const { return requests[IBV_WR_RDMA_WRITE] + requests[IBV_WR_RDMA_WRITE_WITH_IMM]; }
   uint64_t all() const;
