@@ -28,7 +28,7 @@ OneCallResult run_one_call(const OneCall& call) {
   std::iota(all.begin(), all.end(), 0);
   const int team = job.make_team(all);
   CallParams wanted = call.params;
-  wanted.scheme = IBCOLL_SCHEME_COPY;
+  wanted.scheme = call.announced ? IBCOLL_SCHEME_ZERO_COPY : IBCOLL_SCHEME_COPY;
   CollectiveCase buffers(wanted, 1);
   const Algorithm* const algorithm = find_algorithm(wanted.collective, call.algorithm);
   EXPECT_NE(algorithm, nullptr) << call.algorithm;

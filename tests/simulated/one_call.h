@@ -23,6 +23,7 @@ struct OneCall {
   uint64_t area_bytes = 65536;
   Time alpha_ns = 0;
   uint64_t bytes_per_round = 1;
+  bool announced = false;  // every message waits until its receiver has said where it may land
 };
 
 struct OneCallResult {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/collectives/framework/registry.h"
+#include "tests/simulated/one_call.h"
 #include "tests/simulated/scenario.h"
 
 namespace ibcoll {
@@ -94,6 +95,23 @@ TEST(MessagesOfReductions, NodePhases) {
   EXPECT_EQ(messages(IBCOLL_ALLREDUCE, "node_direct", 16, 4, 65536), 24u);
   EXPECT_EQ(messages(IBCOLL_REDUCE_SCATTER_BLOCK, "node_direct", 16, 4, 65536), 12u);
   EXPECT_EQ(messages(IBCOLL_REDUCE, "shm", 7, 1), 0u);
+}
+
+// An announcement and a half vector; then the half results, which wait for no announcement. In place they do: what is
+// still being sent lies where they land.
+TEST(Rabenseifner, TwoRanksWaitForOneAnnouncement) {
+  constexpr Time kAlpha = 1'000'000;
+  OneCall call;
+  call.params.collective = IBCOLL_ALLREDUCE;
+  call.params.p = 2;
+  call.params.op = IBCOLL_SUM;
+  call.params.count = 1000;
+  call.algorithm = "rabenseifner";
+  call.alpha_ns = kAlpha;
+  call.announced = true;
+  const Time time = run_one_call(call).time;
+  EXPECT_GE(time, 3 * kAlpha);
+  EXPECT_LT(time, 4 * kAlpha);
 }
 
 // How many ranks have ended all of their calls when a rank begins its first one a second late.

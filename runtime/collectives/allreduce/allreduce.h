@@ -3,12 +3,14 @@
 // Comm, which may be the whole team, the leaders of nodes or counterparts on them.
 #pragma once
 
+#include <bit>
+
 #include "runtime/collectives/framework/algorithm.h"
 #include "runtime/collectives/framework/pieces.h"
 
 namespace ibcoll::allreduce {
 
-// The operand is in a.recv, where the result replaces it. `work` has work_bytes() for it. Not for empty vectors.
+// From a.operand() to a.buffer(), which may be the same. `work` has work_bytes() for it. Not for empty vectors.
 using Among = Task (*)(Comm& c, Args a, std::byte* work);
 
 // For a vector of so many bytes on p ranks: p equal segments of it, all as long as the longest, and a byte for each.
@@ -16,23 +18,36 @@ inline uint64_t work_bytes(const Args& a, uint64_t bytes, int p) noexcept {
   return bytes + static_cast<uint64_t>(p) * (a.reduction.element_bytes() + 1);
 }
 
-// The whole call: the operand copied to the result, and then piece by piece.
+// The call for bytes [at, at + most) of the vector.
+inline Args piece_of(Args a, uint64_t at, uint64_t most) noexcept {
+  const ConstBytes operand = part(a.operand(), at, most);
+  a.send.base = operand.data();
+  a.recv.base = part(a.buffer(), at, most).data();
+  a.bytes = operand.size();
+  a.count = operand.size() / a.reduction.element_bytes();
+  return a;
+}
+
+// The whole call, piece by piece.
 template <Among kAmong>
 Task in_pieces(Comm& c, Args a) {
   const uint64_t piece = std::min(a.bytes, whole_elements(kReductionPiece, a.reduction.element_bytes()));
   if (c.size() == 1) a.reduction.single(a.recv.base, a.operand().data(), a.count);
   if (c.size() == 1 || a.bytes == 0) co_return;
-  c.copy(a.buffer(), a.operand());
   std::byte* const work = c.scratch(work_bytes(a, piece, c.size()));
   if (!work) co_return;
-  for (uint64_t at = 0; at < a.bytes; at += piece)
-    co_await kAmong(c, in_place_call(a, part(a.buffer(), at, piece)), work);
+  for (uint64_t at = 0; at < a.bytes; at += piece) co_await kAmong(c, piece_of(a, at, piece), work);
 }
 
-// And what it costs, by that of kCost on s.p ranks.
+// And what it costs, by that of kCost on s.p ranks: where all ranks copy their operands to the result first,
 template <double (*kCost)(const Shape&, const CostModel&)>
 double whole_us(const Shape& s, const CostModel& m) {
   return kCost(s, m) + m.own_copies_us(static_cast<double>(s.bytes));
+}
+// and where those do that pair up because p is no power of two.
+template <double (*kCost)(const Shape&, const CostModel&)>
+double whole_of_pairs_us(const Shape& s, const CostModel& m) {
+  return std::has_single_bit(static_cast<unsigned>(s.p)) ? kCost(s, m) : whole_us<kCost>(s, m);
 }
 
 namespace recursive_doubling {

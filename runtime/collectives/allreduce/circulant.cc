@@ -10,6 +10,7 @@ namespace ibcoll::allreduce::circulant {
 
 Task among(Comm& c, Args a, std::byte* work) {
   const Segments segments{a.count, a.reduction.element_bytes(), c.size()};
+  c.copy(a.buffer(), a.operand());
   co_await circulant_reduce_scatter(c, a.reduction, a.buffer(), segments, work);
   co_await circulant_allgather(c, a.buffer(), segments);
 }

@@ -52,6 +52,7 @@ Task among(Comm& c, Args a, std::byte* work) {
   const int p = c.size();
   const Segments segments{a.count, a.reduction.element_bytes(), p};
   const Bytes own = segments.of(a.buffer(), c.rank());
+  c.copy(a.buffer(), a.operand());
   Operands operands(c, a.reduction, own, work);
   for (int i = 1; i < p; ++i) c.announce(c.peer(i), operands.of(c.peer(i)));  // the arrival notice
   // A put to a rank that is not there waits in a queue of its own.

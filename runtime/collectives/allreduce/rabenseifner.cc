@@ -12,21 +12,20 @@ namespace ibcoll::allreduce::rabenseifner {
 
 Task among(Comm& c, Args a, std::byte* work) {
   const PowerOfTwo pairs(c.size());
+  if (pairs.in_pair(c.rank())) c.copy(a.buffer(), a.operand());
   co_await fold(c, a.reduction, a.buffer(), work, pairs);
   if (!pairs.idle(c.rank())) {
     const int self = pairs.virtual_of(c.rank());
     Halves halves;
-    co_await halve(c, a, work, pairs, &halves);
+    co_await halve(c, a, work, pairs, &halves, GivenHalves::kAnnounced);
     auto round = static_cast<size_t>(std::countr_zero(static_cast<unsigned>(pairs.core())));
     for (int distance = pairs.core() / 2; distance > 0; distance /= 2) {
       const bool upper = (self & distance) != 0;
       const int partner = pairs.rank_of(self ^ distance);
-      const Run both = halves.before[--round];
-      c.announce(partner, both.half(!upper).in(a));
-      c.put(partner, both.half(upper).in(a));
-      co_await c.received();
-      co_await c.flushed();
+      c.put(partner, halves.before[--round].half(upper).in(a));
+      co_await c.received_from(partner);
     }
+    co_await c.flushed();
   }
   co_await unfold(c, a.buffer(), pairs);
 }
@@ -45,7 +44,7 @@ std::span<const Algorithm> rows() {
        .name = "rabenseifner",
        .about = "Thakur, Gropp; reduce-scatter and allgather; 2 lg p alpha + 2 n beta + n gamma",
        .run = in_pieces<among>,
-       .cost_us = whole_us<cost_us>,
+       .cost_us = whole_of_pairs_us<cost_us>,
        .order = Order::kDoubling}};
   return kRows;
 }

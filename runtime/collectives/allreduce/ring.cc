@@ -11,6 +11,7 @@ namespace ibcoll::allreduce::ring {
 
 Task among(Comm& c, Args a, std::byte* work) {
   const Segments segments{a.count, a.reduction.element_bytes(), c.size()};
+  c.copy(a.buffer(), a.operand());
   co_await ring_reduce_scatter(c, a.reduction, a.buffer(), segments, work);
   co_await ring_allgather(c, a.buffer(), segments);
 }

@@ -3,18 +3,19 @@
 
 namespace ibcoll {
 
-void combine_in_order(const Reduction& reduction, Bytes mine, std::byte* theirs, bool from_lower) {
-  if (mine.empty()) return;
-  const uint64_t count = mine.size() / reduction.element_bytes();
+void combine_in_order(const Reduction& reduction, Bytes result, const std::byte* mine, std::byte* theirs,
+                      bool from_lower) {
+  if (result.empty()) return;
+  const uint64_t count = result.size() / reduction.element_bytes();
   if (from_lower) {
-    reduction(theirs, mine.data(), count);
-  } else if (reduction.result_may_replace_lower()) {
-    reduction.combine(mine.data(), theirs, mine.data(), count);
+    reduction.combine(theirs, mine, result.data(), count);
+  } else if (result.data() != mine || reduction.result_may_replace_lower()) {
+    reduction.combine(mine, theirs, result.data(), count);
   } else if (reduction.op->commutative) {  // as the user says
-    reduction(theirs, mine.data(), count);
+    reduction(theirs, result.data(), count);
   } else {
-    reduction(mine.data(), theirs, count);
-    Comm::copy(mine, ConstBytes(theirs, mine.size()));
+    reduction(mine, theirs, count);
+    Comm::copy(result, ConstBytes(theirs, result.size()));
   }
 }
 
@@ -41,20 +42,30 @@ Task unfold(Comm& c, Bytes vector, PowerOfTwo pairs) {
   co_await c.flushed();
 }
 
-Task halve(Comm& c, Args a, std::byte* work, PowerOfTwo pairs, Halves* halves) {
+Task halve(Comm& c, Args a, std::byte* work, PowerOfTwo pairs, Halves* halves, GivenHalves given) {
+  const uint64_t element = a.reduction.element_bytes();
+  const bool announces = given == GivenHalves::kAnnounced;
   const int self = pairs.virtual_of(c.rank());
+  ConstBytes operand = pairs.in_pair(c.rank()) ? a.buffer() : a.operand();
   Run own{0, a.count};
   size_t round = 0;
   for (int distance = 1; distance < pairs.core(); distance *= 2, ++round) {
     const bool upper = (self & distance) != 0;
     const int partner = pairs.rank_of(self ^ distance);
+    const Run gives = own.half(!upper);
     halves->before[round] = own;
-    c.put(partner, own.half(!upper).in(a));
     own = own.half(upper);
+    // Where the operand lies elsewhere, nothing that is sent lies where results land.
+    const bool apart = operand.data() != a.buffer().data();
+    const uint64_t later = announces && apart ? gives.in(a).size() : 0;  // bytes of the result
     c.announce(partner, Bytes(work, own.in(a).size()));
-    co_await c.received();
-    co_await c.flushed();
-    combine_in_order(a.reduction, own.in(a), work, upper);
+    c.put(partner, gives.of(operand, element));
+    if (later > 0) c.announce(partner, gives.in(a));
+    co_await c.received_from(partner, later);
+    if (!apart) co_await c.flushed();
+    if (announces && !apart) c.announce(partner, gives.in(a));
+    combine_in_order(a.reduction, own.in(a), own.of(operand, element).data(), work, upper);
+    operand = a.buffer();
   }
   halves->own = own;
 }

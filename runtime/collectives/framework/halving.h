@@ -34,9 +34,14 @@ class PowerOfTwo {
   int core_, pairs_, acts_;
 };
 
-// mine = theirs op mine, or mine op theirs when they come from higher ranks. Both partners of an exchange in that
-// order, also where the operation commutes: of two NaNs a sum keeps the one that stands in a certain place.
-void combine_in_order(const Reduction& reduction, Bytes mine, std::byte* theirs, bool from_lower);
+// result = theirs op mine, or mine op theirs when they come from higher ranks. Both partners of an exchange in that
+// order, also where the operation commutes: of two NaNs a sum keeps the one that stands in a certain place. `result`
+// may be `mine`.
+void combine_in_order(const Reduction& reduction, Bytes result, const std::byte* mine, std::byte* theirs,
+                      bool from_lower);
+inline void combine_in_order(const Reduction& reduction, Bytes mine, std::byte* theirs, bool from_lower) {
+  combine_in_order(reduction, mine, mine.data(), theirs, from_lower);
+}
 
 // The ranks that act combine the operands of both of their pair; the others are idle until unfold() brings them the
 // result. Here and below `work` is as long as the vector.
@@ -49,10 +54,11 @@ struct Run {
   Run half(bool upper) const noexcept {
     return upper ? Run{first + count / 2, count - count / 2} : Run{first, count / 2};
   }
-  Bytes in(const Args& a) const noexcept {
-    const uint64_t element = a.reduction.element_bytes();
-    return a.buffer().subspan(first * element, count * element);
+  template <typename Byte>
+  std::span<Byte> of(std::span<Byte> vector, uint64_t element) const noexcept {
+    return vector.subspan(first * element, count * element);
   }
+  Bytes in(const Args& a) const noexcept { return of(a.buffer(), a.reduction.element_bytes()); }
 };
 
 // before[k]: what the partners of round k, at distance 2^k, share before it.
@@ -61,10 +67,14 @@ struct Halves {
   Run own;  // after the last round
 };
 
-// Reduce-scatter of the vector in a.recv among the ranks that act: in round k, ranks at distance 2^k halve what they
-// still share, and each combines one half. Neighbours come first, so partial results are those of neighbouring ranks,
-// in rank order, and the operation need not commute.
-Task halve(Comm& c, Args a, std::byte* work, PowerOfTwo pairs, Halves* halves);
+// Reduce-scatter among the ranks that act: in round k, ranks at distance 2^k halve what they still share, and each
+// combines one half. Neighbours come first, so partial results are those of neighbouring ranks, in rank order, and the
+// operation need not commute. A rank of a pair has its operand in a.buffer(), any other in a.operand(), and all have
+// their halves of the result in a.buffer().
+// kAnnounced: each half that a rank has given away it announces to the same partner at once, to get the result there:
+// the allgather need not announce it when the partner is waiting to send.
+enum class GivenHalves : uint8_t { kAreGone, kAnnounced };
+Task halve(Comm& c, Args a, std::byte* work, PowerOfTwo pairs, Halves* halves, GivenHalves given);
 
 // All ranks combine m bytes that have just landed with m bytes of their own.
 inline double combine_landed_us(const CostModel& m, double bytes) {

@@ -11,11 +11,11 @@ namespace ibcoll::reduce::reduce_scatter_gather {
 
 Task among(Comm& c, Args a, std::byte* work) {
   const PowerOfTwo pairs(c.size(), a.root);
-  c.copy(a.buffer(), ConstBytes(a.send.base, a.bytes));
+  if (pairs.in_pair(c.rank())) c.copy(a.buffer(), a.operand());
   co_await fold(c, a.reduction, a.buffer(), work, pairs);
   if (pairs.idle(c.rank())) co_return;
   Halves halves;
-  co_await halve(c, a, work, pairs, &halves);
+  co_await halve(c, a, work, pairs, &halves, GivenHalves::kAreGone);
   const int self = pairs.virtual_of(c.rank()), root = pairs.virtual_of(a.root);
   auto round = static_cast<size_t>(std::countr_zero(static_cast<unsigned>(pairs.core())));
   for (int distance = pairs.core() / 2; distance > 0; distance /= 2) {
