@@ -77,6 +77,7 @@ std::string Context::info_json() {
                         {"nodes", job_.node_count},
                         {"ranks_per_core", job_.ranks_per_core},
                         {"reduction_kernels", chosen_kernels().instructions},
+                        {"reduction_ns_per_byte", 1e3 * job_.combine_us_per_byte},
                         {"waiting", waiting_->name()},
                         {"sleeps_until_woken", doorbell_ ? doorbell_->sleeps() : 0},
                         {"times_woken", doorbell_ ? doorbell_->times_woken() : 0},

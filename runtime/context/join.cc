@@ -16,6 +16,7 @@
 #include "runtime/base/config_values.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
+#include "runtime/context/combine_trial.h"
 #include "runtime/context/join_messages.h"
 #include "runtime/context/link_trial.h"
 #include "runtime/context/networks.h"
@@ -429,6 +430,7 @@ class Joining {
     message.streamed_copy_us_per_byte = static_cast<float>(mine.streamed_copy_us_per_byte);
     message.cache_bytes = static_cast<float>(last_level_cache_bytes());
     message.own_cache_bytes = static_cast<float>(own_cache_bytes());
+    message.combine_us_per_byte = static_cast<float>(time_combining_us_per_byte());
     Result<std::vector<TimeMessage>> all = end_step(bootstrap_, timed_here, message);
     if (!all.ok()) return all.status();
     job_.cache_bytes = message.cache_bytes;
@@ -436,6 +438,7 @@ class Joining {
     for (const TimeMessage& theirs : *all) {
       job_.cache_bytes = std::min<double>(job_.cache_bytes, theirs.cache_bytes);
       job_.own_cache_bytes = std::max<double>(job_.own_cache_bytes, theirs.own_cache_bytes);
+      job_.combine_us_per_byte = std::max<double>(job_.combine_us_per_byte, theirs.combine_us_per_byte);
     }
     conclude([&] {
       std::vector<MemoryModel> timed;

@@ -28,6 +28,7 @@ struct Job {
   LinkModel net_model;             // of the slowest link of the job, or of the one in the middle where links were timed
   LinkModel steady_net_model;      // from nothing that was timed: the same in every run
   MemoryModel memory_model;        // of the ranks in the middle
+  double combine_us_per_byte = 0;  // of the slowest rank
   double cache_bytes = 0;          // of the smallest last-level cache
   double own_cache_bytes = 0;      // of the largest second-level cache
   std::string net_reason;          // why there is none, or why this one

@@ -91,6 +91,7 @@ struct TimeMessage {
   float streamed_copy_us_per_byte = 0;
   float cache_bytes = 0;
   float own_cache_bytes = 0;
+  float combine_us_per_byte = 0;
 };
 
 // Step 7, where the speed of the links is not known: that of this rank's node, if this rank has timed it.

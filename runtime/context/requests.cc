@@ -26,6 +26,7 @@ CostModel Context::model_of(const Shape& team, bool steady) const {
   const MemoryModel memory = steady ? MemoryModel{} : job_.memory_model;
   if (memory.copy_us_per_byte > 0) m.copy_us = memory.copy_us_per_byte;
   m.cached_copy_us = std::min(m.cached_copy_us, m.copy_us);
+  m.combine_us = steady ? m.cached_copy_us : std::max(m.cached_copy_us, job_.combine_us_per_byte);
   m.streamed_copy_us = memory.streamed_copy_us_per_byte > 0 ? memory.streamed_copy_us_per_byte : m.copy_us;
   m.own_cache_bytes = job_.own_cache_bytes;
   if (memory.read_us_per_byte > 0) m.read_us = memory.read_us, m.read_us_per_byte = memory.read_us_per_byte;

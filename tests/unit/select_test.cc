@@ -242,6 +242,23 @@ TEST(Select, OneCopyOrTwoIsAMatterOfWhatTheyCost) {
   }
 }
 
+// Two nodes of one rank. A message more costs less than combining the other half, from some size on; where combining
+// is slow, from a much smaller one on.
+TEST(Select, TwoRanksCombineHalfEachWhereThatPays) {
+  CostModel adapter;
+  adapter.alpha_us = 2, adapter.beta_us = 2.5e-4, adapter.cpu_us = 0.2;
+  CostModel emulated = adapter;
+  emulated.combine_us = 1e-2;
+  const auto chosen = [](uint64_t bytes, const CostModel& m) {
+    return std::string(select(IBCOLL_ALLREDUCE, shape(2, 2, bytes), m, {}).value().algorithm->name);
+  };
+  EXPECT_EQ(chosen(8, adapter), "recursive_doubling");
+  EXPECT_EQ(chosen(32768, adapter), "recursive_doubling");
+  EXPECT_EQ(chosen(1 << 18, adapter), "rabenseifner");
+  EXPECT_EQ(chosen(8, emulated), "recursive_doubling");
+  EXPECT_EQ(chosen(2048, emulated), "rabenseifner");
+}
+
 // Near cores, where a cache that both share hands over long streams faster than they take bytes from each other.
 TEST(Select, LongStreamsMayGoThroughSharedMemory) {
   CostModel m;

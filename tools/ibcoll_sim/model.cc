@@ -56,7 +56,7 @@ CostModel cost_model(const Options& options) {
   model.alpha_us = std::max(0.0, (one_node ? options.node_alpha_us : options.alpha_us) - gap_us);
   model.cpu_us = gap_us / 2;
   model.beta_us = us_per_byte(one_node ? options.node_bandwidth : options.bandwidth);
-  model.copy_us = model.streamed_copy_us = model.cached_copy_us = model.read_us_per_byte =
+  model.copy_us = model.streamed_copy_us = model.cached_copy_us = model.combine_us = model.read_us_per_byte =
       us_per_byte(options.copy_bandwidth);
   model.memory_us = model.read_us = 0;
   model.flag_us = options.flag_us;

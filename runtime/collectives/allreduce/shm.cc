@@ -59,7 +59,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double steps = 1 + n / static_cast<double>(s.area_bytes);
   const double touched = touched_areas(s);
   if (all_combine_all(s.p, s.bytes))
-    return steps * m.step_us(s.p) + m.copies_us(n, touched) + m.own_copies_us(n) +
+    return steps * m.step_us(s.p) + m.copies_us(n, touched) + m.combines_us(n) +
            m.shared_copies_us((s.p - 1) * n, touched);
   return 2 * steps * m.step_us(s.p) + m.copies_us(2 * n, touched) + m.shared_copies_us(n, touched);
 }

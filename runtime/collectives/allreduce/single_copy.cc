@@ -71,7 +71,9 @@ Task run(Comm& c, Args a) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const double pieces = 1 + n / s.p / kPiece;
-  return 3 * m.step_us(s.p) + m.reads_us((1 + pieces) * (s.p - 1), 2 * n * (s.p - 1) / s.p) + m.own_copies_us(n);
+  const double others = n * (s.p - 1) / s.p;
+  return 3 * m.step_us(s.p) + m.reads_us((1 + pieces) * (s.p - 1), 2 * others) + m.own_copies_us(n - others) +
+         m.combines_us(others);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ struct CostModel {
   double streamed_copy_us = 6e-5;  // the same, among more than own_cache_bytes
   double own_cache_bytes = 1 << 20;
   double cached_copy_us = 3.5e-5;  // and of a copy of what this core has
+  double combine_us = 3.5e-5;      // and of combining that with another operand in place
   double memory_us = 1e-4;         // more per byte of a block on its way through shared memory that no cache holds
   double cache_bytes = 1 << 25;
   double read_us = 1.6;  // start-up of a single-copy read
@@ -48,6 +49,8 @@ struct CostModel {
   }
   // All copy m bytes of their own, for themselves.
   double own_copies_us(double m) const { return sharing * cached_copy_us * m; }
+  // All combine m bytes of their own with as many others, in the caches.
+  double combines_us(double m) const { return sharing * combine_us * m; }
   // All make `reads` single-copy reads of m bytes together.
   double reads_us(double reads, double m) const { return sharing * (read_us * reads + read_us_per_byte * m); }
   // Blocks of m bytes that p ranks exchange through shared memory: what they take longer when all that is sent,

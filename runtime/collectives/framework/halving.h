@@ -77,8 +77,6 @@ enum class GivenHalves : uint8_t { kAreGone, kAnnounced };
 Task halve(Comm& c, Args a, std::byte* work, PowerOfTwo pairs, Halves* halves, GivenHalves given);
 
 // All ranks combine m bytes that have just landed with m bytes of their own.
-inline double combine_landed_us(const CostModel& m, double bytes) {
-  return m.copies_us(bytes) + m.own_copies_us(bytes);
-}
+inline double combine_landed_us(const CostModel& m, double bytes) { return m.copies_us(bytes) + m.combines_us(bytes); }
 
 }  // namespace ibcoll

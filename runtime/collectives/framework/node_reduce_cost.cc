@@ -9,7 +9,7 @@ double reduce_on_node_us(const Shape& s, const CostModel& m, int owners) {
   const double segment = n / owners;
   const double written = owners == s.most_local ? n - segment : n;  // all but their own
   return (1 + n / area) * m.step_us(s.most_local) + m.copies_us(written) +
-         mine.copies_us(segment * (s.most_local - 1)) + mine.own_copies_us(segment);
+         mine.copies_us(segment * (s.most_local - 1)) + mine.combines_us(segment);
 }
 
 double share_on_node_us(const Shape& s, const CostModel& m, int owners) {

@@ -34,8 +34,8 @@ Task run(Comm& c, Args a) {
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double block = static_cast<double>(s.bytes);
-  return m.message_us(0) + (s.p - 1) * m.stream_us(block) + m.copies_us(block * (s.p - 1)) +
-         m.own_copies_us(block * s.p);
+  return m.message_us(0) + (s.p - 1) * m.stream_us(block) + m.copies_us(block * (s.p - 1)) + m.own_copies_us(block) +
+         m.combines_us(block * (s.p - 1));
 }
 
 constexpr const char* kAbout = "all to all, combined in rank order; alpha + (p-1) m (beta + gamma)";

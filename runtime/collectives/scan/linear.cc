@@ -40,7 +40,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const double piece = std::clamp(n, 1.0, static_cast<double>(kPiece));
   const double rounds = s.p - 1 + n / piece;
-  return rounds * (m.message_us(piece) + m.own_copies_us(3 * piece));
+  return rounds * (m.message_us(piece) + m.own_copies_us(2 * piece) + m.combines_us(piece));
 }
 
 constexpr const char* kAbout = "from rank to rank, long vectors in pieces; (p-1) (alpha + n beta + n gamma)";

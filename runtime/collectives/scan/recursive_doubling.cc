@@ -48,7 +48,7 @@ Task among(Comm& c, Reduction reduction, Bytes upto, Bytes below, std::byte* wor
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
-  return ceil_log2(s.p) * (m.message_us(n) + m.own_copies_us(2 * n)) + m.own_copies_us(n);
+  return ceil_log2(s.p) * (m.message_us(n) + m.combines_us(2 * n)) + m.own_copies_us(n);
 }
 
 std::span<const Algorithm> rows() {

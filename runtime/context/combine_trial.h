@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What it costs a rank to combine operands, timed when the job starts. Where processors compute slowly, as emulated ones
+// do, it pays earlier that ranks share the work and send each other results, instead of each combining everything.
+#pragma once
+
+namespace ibcoll {
+
+// Microseconds per byte of a sum of doubles in the caches, rounded up to a power of two, so that the same machine gives
+// the same value in most runs. Takes as long as some 20 KB are combined.
+double time_combining_us_per_byte();
+
+}  // namespace ibcoll
