@@ -142,8 +142,10 @@ Result<LinkTrial> try_link(ibv_pd* domain, const Route& route, const PortChoice&
   const double beta = std::max((lengthy->landed_us - brief->landed_us) / kLong, 1e-6);
   const double port = choice.port.gigabits > 0 ? 8e-3 / choice.port.gigabits : 0;
   const double one_more = (burst->completed_us - brief->completed_us) / (kBurst - 1);  // sent and received here
-  return LinkTrial{{next_power_of_two(std::max(brief->landed_us, 0.25)), std::max(next_power_of_two(beta), port),
-                    next_power_of_two(std::max(one_more / 2, 0.05))},
+  const double handled = std::max(one_more, 0.1);
+  // The model adds what handling takes to alpha. Where processors do the device's work, that is nearly all.
+  const double alpha = std::max(brief->landed_us - handled, 0.25);
+  return LinkTrial{{next_power_of_two(alpha), std::max(next_power_of_two(beta), port), next_power_of_two(handled / 2)},
                    trial.in_order()};
 }
 
