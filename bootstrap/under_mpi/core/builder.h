@@ -50,7 +50,7 @@ class Builder {
   Reason send_blocks(const Side& side);
   Reason receive_blocks(const Side& side, InPlace in_place);
   struct Blocks;
-  Reason measure(const Side& side, std::vector<uint64_t>& counts, std::vector<uint64_t>& displacements, Blocks& blocks);
+  Reason measure(const Side& side, BlockArrays& arrays, Blocks& blocks);
 
   // The type and operation of a reduction, into args_. `count` elements are the operand.
   Reason operation(int64_t count, Operation* operation, const Type** type);

@@ -77,8 +77,8 @@ Reason Builder::reduce_scatter() {
   if (equal) {
     args_.count = static_cast<uint64_t>(out);
   } else {
-    auto& counts = out_.arrays.recv_counts;
-    counts.resize(static_cast<size_t>(size_));
+    out_.arrays->recv.begin(static_cast<size_t>(size_));
+    auto& counts = out_.arrays->recv.counts;
     for (int i = 0; i < size_; ++i) counts[i] = static_cast<uint64_t>(call_.recv.counts[i] * found.element_bytes);
     args_.recv_counts = counts.data();
   }

@@ -24,12 +24,18 @@ struct Builder::Blocks {
 };
 
 // Counts in bytes; displacements in bytes where all blocks are runs, else those of the packed blocks.
-Reason Builder::measure(const Side& side, std::vector<uint64_t>& counts, std::vector<uint64_t>& displacements,
-                        Blocks& blocks) {
+Reason Builder::measure(const Side& side, BlockArrays& arrays, Blocks& blocks) {
   if (!side.counts.given() || !side.displacements.given()) return Reason::kBadArguments;
   if (side.types == nullptr && (blocks.common = find_type(side.type)) == nullptr) return Reason::kBadArguments;
-  counts.assign(static_cast<size_t>(size_), 0);
-  displacements.assign(static_cast<size_t>(size_), 0);
+  const auto size = static_cast<size_t>(size_);
+  if (blocks.direct && blocks.common != nullptr && arrays.fit(side, *blocks.common, size)) {
+    blocks.lowest = arrays.lowest;
+    blocks.bytes = arrays.bytes;
+    out_.bytes = std::max(out_.bytes, blocks.bytes);
+    return Reason::kNone;
+  }
+  arrays.begin(size);
+  std::vector<uint64_t>&counts = arrays.counts, &displacements = arrays.displacements;
   int64_t lowest = std::numeric_limits<int64_t>::max();
   for (int i = 0; i < size_; ++i) {
     const int64_t count = side.counts[i];
@@ -51,26 +57,28 @@ Reason Builder::measure(const Side& side, std::vector<uint64_t>& counts, std::ve
     packed += counts[i];
   }
   out_.bytes = std::max(out_.bytes, blocks.bytes);
+  arrays.lowest = blocks.lowest;
+  arrays.bytes = blocks.bytes;
+  if (blocks.direct && blocks.common != nullptr) arrays.remember(side, *blocks.common, size);
   return Reason::kNone;
 }
 
 Reason Builder::send_blocks(const Side& side) {
   Blocks blocks{side};
-  Arrays& arrays = out_.arrays;
+  BlockArrays& arrays = out_.arrays->send;
   if (aliased()) blocks.direct = false;
-  const Reason reason = measure(side, arrays.send_counts, arrays.send_displacements, blocks);
+  const Reason reason = measure(side, arrays, blocks);
   if (reason != Reason::kNone) return reason;
-  args_.send_counts = arrays.send_counts.data();
-  args_.send_displacements = arrays.send_displacements.data();
+  args_.send_counts = arrays.counts.data();
+  args_.send_displacements = arrays.displacements.data();
   if (blocks.direct) {
     args_.send = at(side.buffer, blocks.lowest);
     return Reason::kNone;
   }
   char* stage = out_.send_stage.reserve(blocks.bytes);
   for (int i = 0; i < size_; ++i) {
-    if (arrays.send_counts[i] == 0) continue;
-    pack(at(side.buffer, blocks.displacement(i)), side.counts[i], *blocks.type(i),
-         stage + arrays.send_displacements[i]);
+    if (arrays.counts[i] == 0) continue;
+    pack(at(side.buffer, blocks.displacement(i)), side.counts[i], *blocks.type(i), stage + arrays.displacements[i]);
   }
   args_.send = stage;
   return Reason::kNone;
@@ -78,19 +86,19 @@ Reason Builder::send_blocks(const Side& side) {
 
 Reason Builder::receive_blocks(const Side& side, InPlace in_place) {
   Blocks blocks{side};
-  Arrays& arrays = out_.arrays;
-  const Reason reason = measure(side, arrays.recv_counts, arrays.recv_displacements, blocks);
+  BlockArrays& arrays = out_.arrays->recv;
+  const Reason reason = measure(side, arrays, blocks);
   if (reason != Reason::kNone) return reason;
-  args_.recv_counts = arrays.recv_counts.data();
-  args_.recv_displacements = arrays.recv_displacements.data();
+  args_.recv_counts = arrays.counts.data();
+  args_.recv_displacements = arrays.displacements.data();
   if (blocks.direct) {
     args_.recv = at(side.buffer, blocks.lowest);
     return Reason::kNone;
   }
   char* stage = out_.recv_stage.reserve(blocks.bytes);
   for (int i = 0; i < size_; ++i) {
-    if (arrays.recv_counts[i] == 0) continue;
-    char* packed = stage + arrays.recv_displacements[i];
+    if (arrays.counts[i] == 0) continue;
+    char* packed = stage + arrays.displacements[i];
     char* buffer = at(side.buffer, blocks.displacement(i));
     const Type& type = *blocks.type(i);
     if (in_place == InPlace::kAllBlocks || (in_place == InPlace::kOwnBlock && i == rank_)) {

@@ -10,7 +10,7 @@ namespace ibcoll::under_mpi {
 
 namespace {
 
-const PerThread<Arrays> kept_arrays;
+const PerThread<std::unique_ptr<Arrays>> kept_arrays;
 
 bool uses_arrays(Collective collective) noexcept {
   switch (collective) {
@@ -29,8 +29,10 @@ bool uses_arrays(Collective collective) noexcept {
 }  // namespace
 
 Reason Prepared::prepare(const Communicator& comm, const Call& call) {
-  if (uses_arrays(call.collective))
-    if (Arrays* const kept = kept_arrays.get()) arrays = std::move(*kept);
+  if (uses_arrays(call.collective) && !arrays) {
+    if (std::unique_ptr<Arrays>* const kept = kept_arrays.get()) arrays = std::move(*kept);
+    if (!arrays) arrays = std::make_unique<Arrays>();
+  }
   args.struct_size = sizeof args;
   args.collective =
       call.collective == Collective::kAlltoallw ? IBCOLL_ALLTOALLV : static_cast<ibcoll_collective_t>(call.collective);
@@ -38,8 +40,8 @@ Reason Prepared::prepare(const Communicator& comm, const Call& call) {
 }
 
 Prepared::~Prepared() {
-  if (arrays.recv_counts.capacity() + arrays.send_counts.capacity() == 0) return;
-  if (Arrays* const kept = kept_arrays.get()) *kept = std::move(arrays);
+  if (!arrays) return;
+  if (std::unique_ptr<Arrays>* const kept = kept_arrays.get()) *kept = std::move(arrays);
 }
 
 void Prepared::unpack_all() const {

@@ -5,8 +5,10 @@
 #include <ibcoll.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "bootstrap/under_mpi/core/block_arrays.h"
 #include "bootstrap/under_mpi/core/call.h"
 #include "bootstrap/under_mpi/core/communicator.h"
 #include "bootstrap/under_mpi/core/operation.h"
@@ -14,9 +16,9 @@
 
 namespace ibcoll::under_mpi {
 
-// Counts and displacements in bytes, for the v-forms. A thread keeps the memory for its next call.
+// For the v-forms. A thread keeps them for its next call.
 struct Arrays {
-  std::vector<uint64_t> send_counts, send_displacements, recv_counts, recv_displacements;
+  BlockArrays send, recv;
 };
 
 // Elements that are unpacked when the collective is complete.
@@ -33,7 +35,7 @@ struct Prepared {
   Stage send_stage, recv_stage;
   std::vector<Unpacked> unpacked;
   OperationCall operation;
-  Arrays arrays;
+  std::unique_ptr<Arrays> arrays;  // of collectives that use them
 
   Prepared() = default;
   ~Prepared();
