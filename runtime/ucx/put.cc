@@ -16,8 +16,7 @@ using namespace ucx;
 namespace {
 
 constexpr size_t kCopiedPutBytes = 8 * 1024;  // up to here a put is copied when it cannot leave at once
-constexpr size_t kPieceBytes = Transport::kSlotBytes;
-constexpr uint32_t kPiecesInFlight = 4;  // of one peer
+constexpr uint32_t kPiecesInFlight = 4;       // of one peer
 constexpr Time kSendingPatience = 2'000'000'000;
 
 }  // namespace
@@ -29,7 +28,7 @@ PutResult Transport::put(int rank, const RemoteRegion& to, std::span<const std::
   if (sent_.capacity() <= sent_.size() + puts_pending_) sent_.reserve(2 * (sent_.size() + puts_pending_) + 8);
   const PutHeader header{next_header(*peer, note), to.address, to.key, from.size(), 0};
   PutResult result = PutResult::kBusy;
-  if (from.size() <= kPieceBytes) {
+  if (from.size() <= piece_bytes_) {
     result = put_eager(*peer, header, from, token);
   } else if (rendezvous_) {
     result = put_by_rendezvous(*peer, header, from, token);
@@ -125,7 +124,7 @@ void Transport::post_pieces(Peer& peer) {
     piece->whole = whole;
     put.header.message.consumed = peer.receive.consumed();
     std::memcpy(piece->data(), &put.header, sizeof(put.header));
-    const size_t bytes = std::min<size_t>(kPieceBytes, put.header.total - put.header.offset);
+    const size_t bytes = std::min<size_t>(piece_bytes_, put.header.total - put.header.offset);
     const Posted posted = post(
         peer,
         {kPutId, piece->data(), sizeof(PutHeader), {put.source + put.header.offset, bytes}, UCP_AM_SEND_FLAG_EAGER},

@@ -94,6 +94,7 @@ Transport::Transport(const NetworkParams& params, DevicePlan plan, LargePuts lar
       model_(guess_model(plan_)),
       rendezvous_(large == LargePuts::kAuto ? plan_.rdma || !(plan_.tcp || plan_.shared_memory)
                                             : large == LargePuts::kRendezvous),
+      piece_bytes_((rendezvous_ ? kSegment : std::max(kSegment, tcp_segment_bytes(plan_, size_))) - kHeaderRoom),
       sockets_(std::move(sockets)),
       worker_(std::move(worker)),
       memory_(std::make_unique<Memory>(worker_->context(), key_seed(params.rank))),
@@ -156,7 +157,7 @@ Status Transport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
 RemoteRegion Transport::expose(int rank, std::span<std::byte> memory) {
   if (rank < 0 || rank >= size_) return {};
   Registration* pinned = nullptr;
-  if (rendezvous_ && memory.size() > kSlotBytes) {  // now, while the peer is on its way, and not when its data comes
+  if (rendezvous_ && memory.size() > piece_bytes_) {  // now, while the peer is on its way, and not when its data comes
     pinned = pin(memory);
     if (pinned == nullptr) return {};
   }
@@ -208,6 +209,7 @@ Json Transport::describe() const {
       {"reports_dead_peers", !error_mode_none_},
       {"large_puts", rendezvous_ ? "rendezvous" : "pieces"},
       {"slot_bytes", kSlotBytes},
+      {"piece_bytes", piece_bytes_},
       {"model",
        {{"alpha_us", model_.alpha_us}, {"beta_us_per_byte", model_.beta_us_per_byte}, {"cpu_us", model_.cpu_us}}},
       {"buffer_bytes", pool_.allocated_bytes()},

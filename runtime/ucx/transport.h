@@ -54,7 +54,10 @@ class Transport final : public NetworkTransport {
   LinkModel model() const override;
   Json describe() const override;
 
-  static constexpr size_t kSlotBytes = 64 * 1024 - 256;  // with its header one fragment of UCX over TCP
+  // With its header one fragment of UCX over TCP.
+  static constexpr size_t kSegment = 64 * 1024;
+  static constexpr size_t kHeaderRoom = 256;
+  static constexpr size_t kSlotBytes = kSegment - kHeaderRoom;
 
  private:
   using Peer = ucx::Peer;
@@ -157,7 +160,8 @@ class Transport final : public NetworkTransport {
   const uint64_t job_;
   const ucx::DevicePlan plan_;
   const LinkModel model_;
-  const bool rendezvous_;  // for large puts
+  const bool rendezvous_;     // for large puts
+  const size_t piece_bytes_;  // larger puts are a rendezvous, or cut
   std::vector<std::vector<std::byte>> addresses_;
 
   ProcessWatch processes_{ProcessWatch::Until::kEnding};

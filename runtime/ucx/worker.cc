@@ -4,6 +4,7 @@
 #include <ucs/config/global_opts.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <mutex>
 #include <span>
@@ -78,6 +79,16 @@ Status set_keepalive(ucp_config_t* config, double peer_timeout) {
   return modify_all(config, options);
 }
 
+// UCX's own 64 KB need four times the system calls.
+constexpr size_t kLeastSegment = 64 << 10, kMostSegment = 256 << 10;
+constexpr size_t kSegmentsOfAllPeers = 64 << 20;
+constexpr const char* kSegmentVariable = "UCX_TCP_RX_SEG_SIZE";
+
+Status set_segment(ucp_config_t* config, size_t bytes) {
+  const std::string text = std::to_string(bytes);
+  return bytes == 0 ? Status() : modify(config, "RX_SEG_SIZE", text.c_str());
+}
+
 constexpr UcxVersion kMremapTakesFiveArguments{1, 15};
 
 UcxVersion version() {
@@ -96,6 +107,11 @@ void quieten(const char* level) {
   if (std::getenv("UCX_LOG_LEVEL") != nullptr || log_enabled(LogLevel::kInfo)) return;
   if (ucs_global_opts_set_value("LOG_LEVEL", level) != UCS_OK)
     log(LogLevel::kInfo, "ucx: its log level cannot be set: UCX may print lines of its own");
+}
+
+size_t tcp_segment_bytes(const DevicePlan& plan, int size) {
+  if (!plan.tcp || plan.rdma || plan.shared_memory || std::getenv(kSegmentVariable) != nullptr) return 0;
+  return std::clamp(std::bit_floor(kSegmentsOfAllPeers / static_cast<size_t>(size)), kLeastSegment, kMostSegment);
 }
 
 Result<std::unique_ptr<Worker>> Worker::open(const NetworkParams& params, const DevicePlan& plan, double peer_timeout) {
@@ -134,6 +150,7 @@ Status Worker::open_context(int size, const DevicePlan& plan, double peer_timeou
   if (status.ok()) status = modify_all(raw, kOptions);
   if (status.ok() && plan.tcp) status = modify_all(raw, kTcpOptions);
   if (status.ok() && plan.tcp) status = set_keepalive(raw, peer_timeout);
+  if (status.ok()) status = set_segment(raw, tcp_segment_bytes(plan, size));
   if (status.ok() && plan.shared_memory) status = modify_all(raw, kSharedMemoryOptions);
   if (!status.ok()) return status;
 

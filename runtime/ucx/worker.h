@@ -19,6 +19,10 @@ namespace ibcoll::ucx {
 // To be called before anything else of UCX: its lines less severe than `level` go, unless the user wants them.
 void quieten(const char* level);
 
+// What UCX sends, and receives, over TCP at a time, in bytes. A receiver has a buffer of that size for each peer whose
+// bytes have come in part: it is smaller in larger jobs. 0: the user has set it, or TCP is not all that is used.
+size_t tcp_segment_bytes(const DevicePlan& plan, int size);
+
 class Worker {
  public:
   // SYSTEM: what UCX answered, and which devices it was given.
