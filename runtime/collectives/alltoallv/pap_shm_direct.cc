@@ -3,8 +3,8 @@
 // (2) they write their blocks there, those for one node side by side behind their sizes; (3) the leaders of the nodes
 //     exchange these rows
 // directly, in the order in which nodes arrive, and what arrives lands in memory that the node shares; (4) all ranks
-// check the sizes and copy their blocks out. Blocks of more bytes than a row has room for move in up to kRounds rounds;
-// longer ones go straight to their ranks at the end: both ends know their size.
+// check the sizes and copy their blocks out. Blocks of more bytes than a row has room for move in up to kRounds rounds,
+// if they have no more than kLongest bytes; longer ones go straight to their ranks at the end: both ends know their size.
 // Source: Qian, Afsahi, "Process Arrival Pattern Aware Alltoall and Allgather on InfiniBand Clusters"; irregular sizes
 // are ours.
 // Cost, with N nodes of L ranks: (N - 1) messages of L^2 blocks per node and round instead of p - 1 messages per rank.
@@ -18,6 +18,7 @@ namespace ibcoll::alltoallv::pap_shm_direct {
 namespace {
 
 constexpr uint64_t kRounds = 4;
+constexpr uint64_t kLongest = 16 << 10;  // bytes: two copies more cost what a message of its own does
 using Size = uint32_t;
 
 // Bytes of a block that a round moves. A row holds what goes to a node, and behind it what comes from there, each with
@@ -43,7 +44,7 @@ struct Node {
     return tables[2 * local * static_cast<size_t>(p) + static_cast<size_t>(rank)];
   }
   Size receives(size_t local, int rank) const { return sends(local, p + rank); }
-  bool is_short(uint64_t bytes) const { return bytes <= kRounds * cell; }
+  bool is_short(uint64_t bytes) const { return bytes <= std::max(cell, std::min(kRounds * cell, kLongest)); }
   Size table_entry(uint64_t bytes) const { return is_short(bytes) ? static_cast<Size>(bytes) : 0; }
   uint64_t now(uint64_t bytes) const { return bytes > at ? std::min(cell, bytes - at) : 0; }
   // The sizes are in front of the first round's row.
