@@ -20,6 +20,7 @@ Task run(Comm& c, Args a) {
     const ConstBytes mine = part(own, at, w.area_bytes());
     w.write(Bytes(w.area(c.rank(), mine.size()), mine.size()), mine);
     c.publish();
+    if (most - at <= w.area_bytes()) c.copy(a.recv[c.rank()], own);  // nobody waits for this rank any more
     for (int i = 1; i < c.size(); ++i) {
       const int from = c.peer(-i);
       const Bytes theirs = part(a.recv[from], at, w.area_bytes());
@@ -28,7 +29,6 @@ Task run(Comm& c, Args a) {
       c.copy_within(node_total, theirs, ConstBytes(w.area(from, theirs.size()), theirs.size()));
     }
   }
-  c.copy(a.recv[c.rank()], own);
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
