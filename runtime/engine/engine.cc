@@ -86,6 +86,8 @@ bool Engine::copies_when_idle(Exchange& exchange) noexcept {
   return true;
 }
 
+void Engine::forget_copies_of(Exchange& exchange) noexcept { std::erase(idle_copies_, &exchange); }
+
 bool Engine::copy_a_slice() noexcept {
   Exchange& exchange = *idle_copies_.back();
   if (!exchange.team().failure().ok()) return false;

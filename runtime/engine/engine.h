@@ -66,6 +66,9 @@ class Engine {
   bool awaits_leaders() const noexcept;
   // One round; true when anything moved. Never blocks.
   bool progress() noexcept;
+  // The same for what tasks wait for in shared memory alone.
+  bool look_at_memory() noexcept { return run_memory_waits(); }
+  bool waits_for_memory() const noexcept { return !memory_waits_.empty(); }
   // Since the start: messages and completions of transports, tasks that found what they waited for in memory, and slices
   // of copies.
   uint64_t events() const noexcept { return handled_; }
@@ -96,7 +99,7 @@ class Engine {
   // Its copy_slice() is called while nothing moves, until that returns true. False: there is no room in the list.
   bool copies_when_idle(Exchange& exchange) noexcept;
   void forget_copy(Exchange& exchange) noexcept {
-    if (!idle_copies_.empty()) std::erase(idle_copies_, &exchange);
+    if (!idle_copies_.empty()) forget_copies_of(exchange);
   }
   void teams_owe() noexcept { owing_ = true; }
   // A team has failed: its requests end in the next progress().
@@ -138,6 +141,7 @@ class Engine {
   bool still_busy() noexcept;
   bool copy_a_slice() noexcept;
   void end_failed() noexcept;
+  void forget_copies_of(Exchange& exchange) noexcept;
 
   int rank_;
   int size_;

@@ -17,7 +17,9 @@ Exchange::Exchange(Team& team, uint32_t signature) noexcept
       window_(team.window()),
       eager_limit_(team.engine().limits().eager_bytes),
       spill_share_(team.engine().limits().spill_bytes / static_cast<uint64_t>(std::max(1, team.size() - 1))),
-      comm_(*this, team.placement(), window_, signature, nullptr, team.rank(), team.size()) {}
+      comm_(*this, team.placement(), window_, signature, nullptr, team.rank(), team.size()) {
+  channels_.reset(arena_);
+}
 
 void Exchange::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noexcept {
   op_ = op;
@@ -32,9 +34,6 @@ void Exchange::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noex
   idle_from_ = {};
   if (traced_) [[unlikely]]
     node_times_ = {};
-  forget_run();
-  arena_.reset();
-  channels_.reset(arena_);
 }
 
 // All that lies in the arena.
@@ -52,9 +51,12 @@ bool Exchange::resume() noexcept {
   wait_ = Wait();
   const bool ended = stack_.resume([this] { return !team_.failure().ok(); });
   if (ended && team_.failure().ok()) copy_slice(idle_from_.size());
-  if (stack_.short_of_memory())
-    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory for a part of a collective", team_.rank()));
+  if (stack_.short_of_memory()) fail_for_memory();
   return ended;
+}
+
+void Exchange::fail_for_memory() noexcept {
+  fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory for a part of a collective", team_.rank()));
 }
 
 // ---------------------------------------------------------------- what Comm asks for

@@ -37,7 +37,7 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Ready for a new run; keeps memory.
+  // Ready for a new run, after release().
   void reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noexcept;
   // The Comm of the whole team.
   Comm& comm() noexcept { return comm_; }
@@ -195,6 +195,8 @@ class Exchange {
   void mark_arrived(Channel& channel) noexcept;
   Comm& make_comm(const int* ranks, int rank, int size) noexcept;
   void forget_run() noexcept;
+  [[gnu::noinline]] void fail_for_memory() noexcept;
+  [[gnu::noinline]] void close_channels() noexcept;
   void note_begun(Channel& channel) noexcept;
   void note_sent(Channel& channel) noexcept;
   void note_landed(Channel& channel) noexcept;

@@ -84,6 +84,12 @@ bool Exchange::conceal() noexcept {
 }
 
 void Exchange::close() noexcept {
+  if (channels_.first()) close_channels();
+  team_.engine().forget_copy(*this);
+  if (uses_window_) window_->end_turn(window_turn_);
+}
+
+void Exchange::close_channels() noexcept {
   for (Channel* c = channels_.first(); c; c = c->next_peer) {
     while (EarlyMessage* const early = c->unexpected) {
       c->unexpected = early->next;
@@ -92,8 +98,6 @@ void Exchange::close() noexcept {
     if (c->blocked) team_.engine().forget(*c);
     if (c->eager_taken > 0) team_.completed_with_eager_from(c->peer, op_, c->eager_bytes);
   }
-  team_.engine().forget_copy(*this);
-  if (uses_window_) window_->end_turn(window_turn_);
 }
 
 std::string Exchange::describe_end() const {

@@ -34,7 +34,8 @@ void Request::hold_operation() noexcept {
 }
 
 void Request::unbind() noexcept {
-  if (holds_operation()) args_.reduction.op->requests.fetch_sub(1, std::memory_order_release);
+  if (!holds_operation()) return;
+  args_.reduction.op->requests.fetch_sub(1, std::memory_order_release);
   args_.reduction.op = nullptr;
 }
 
@@ -72,9 +73,7 @@ void Request::hold_counts() {
 
 Status Request::start() noexcept {
   if (team_.refuses()) return team_.refusal();
-  if (in_flight_)
-    return error(IBCOLL_ERR_BUSY, "rank {}: {} is in flight already; wait for it before it is started again",
-                 team_.rank(), call());
+  if (in_flight_) return busy();
   in_flight_ = true;
   done_.store(false, std::memory_order_relaxed);
   status_ = Status();
@@ -83,6 +82,11 @@ Status Request::start() noexcept {
   if (team_.start(*this)) return Status();
   in_flight_ = false;
   return team_.refusal();
+}
+
+Status Request::busy() const {
+  return error(IBCOLL_ERR_BUSY, "rank {}: {} is in flight already; wait for it before it is started again",
+               team_.rank(), call());
 }
 
 Status Request::overdue() const {
@@ -97,10 +101,16 @@ Status Request::overdue() const {
 
 void Request::begin(uint32_t op) noexcept {
   exchange_.reset(op, scheme_, algorithm_.uses_window);
-  const Collective& row = kCatalog[args_.collective];
-  const bool replaces = args_.in_place && !row.rooted && !row.reduces() && row.send.extent == Extent::kBlocks;
-  task_ = algorithm_.run(exchange_.comm(), replaces ? with_own_copy() : args_);
+  if (args_.in_place && replaces_input())
+    task_ = algorithm_.run(exchange_.comm(), with_own_copy());
+  else
+    task_ = algorithm_.run(exchange_.comm(), args_);
   if (task_) exchange_.stack().enter(task_);
+}
+
+bool Request::replaces_input() const noexcept {
+  const Collective& row = kCatalog[args_.collective];
+  return !row.rooted && !row.reduces() && row.send.extent == Extent::kBlocks;
 }
 
 // alltoall(v) in place: what this rank sends is what the result replaces, so it sends from a copy.

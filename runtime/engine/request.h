@@ -31,7 +31,13 @@ class Request {
   void hold_counts();
   // For a request that is idle: the next run has these arguments, for which `choice` and `signature` are the same.
   void bind(const Args& args);
-  // It no longer holds the operation, and must be bound before it is started.
+  // The same for arguments that differ from the last ones in the addresses of the buffers alone, with an operation that
+  // unbind() does not let go of.
+  void move_to(const std::byte* send, std::byte* recv) noexcept {
+    if (args_.send.base) args_.send.base = send;
+    if (args_.recv.base) args_.recv.base = recv;
+  }
+  // It no longer holds an operation of the program, and must be bound before it is started.
   void unbind() noexcept;
 
   // BUSY when in flight, or the team's failure.
@@ -77,7 +83,9 @@ class Request {
   // One of the user, who must not free it before this request.
   bool holds_operation() const noexcept { return args_.reduction.op && args_.reduction.op->user_defined(); }
   void hold_operation() noexcept;
+  [[gnu::noinline]] Status busy() const;
   std::string describe() const;
+  bool replaces_input() const noexcept;
   Args with_own_copy() noexcept;
   void add_to_trace() noexcept;
   int64_t traced_now() const noexcept;

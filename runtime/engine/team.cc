@@ -26,7 +26,6 @@ Team::Team(Engine& engine, uint64_t epoch, std::shared_ptr<const Placement> plac
       rank_(rank),
       window_(std::move(window)),
       active_(kFirstRing, nullptr),
-      calls_(kFirstRing),
       failure_(rank, size()) {
   bool same = true;
   for (int i = 0; i < size(); ++i) same = same && job_rank(i) == i;
@@ -56,13 +55,13 @@ int Team::team_rank(int job_rank) const noexcept {
 // ---------------------------------------------------------------- collectives
 
 bool Team::start(Request& request) noexcept {
-  if (!make_room(next_op_)) {
+  if (active_[next_op_ & (active_.size() - 1)] && !make_room(next_op_)) {
     fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank_, request.call()));
     return false;
   }
   const uint32_t op = next_op_++;
   active_[op & (active_.size() - 1)] = &request;
-  calls_[op % calls_.size()] = {op, request.exchange().signature()};
+  calls_[op % kKeptCalls] = {op, request.exchange().signature()};
   request.begin(op);
   if (!request.has_task()) {
     fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank_, request.call()));
@@ -184,7 +183,7 @@ void Team::on_message(int peer, const Note& note, ConstBytes payload) noexcept {
 void Team::on_probe(int peer, const Note& note, ConstBytes payload) noexcept {
   if (payload.size() < sizeof(PairBytes)) return;
   check_own_line();
-  const Call& call = calls_[note.op % calls_.size()];
+  const Call& call = calls_[note.op % kKeptCalls];
   if (call.op == note.op && call.signature != note.signature) {
     Status calls = error(
         IBCOLL_ERR_MISMATCH,

@@ -2,6 +2,7 @@
 // A group of ranks and the collectives in flight on it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -160,7 +161,8 @@ class Team {
     uint32_t op = 0;
     uint32_t signature = 0;
   };
-  std::vector<Call> calls_;  // the last ones, indexed by op: for probes of slower ranks
+  static constexpr uint32_t kKeptCalls = 64;
+  std::array<Call, kKeptCalls> calls_;  // the last ones, indexed by op: for probes of slower ranks
   // Of collectives not started here yet, in order of arrival, by op: each start looks at its own list only. Made when
   // the first one comes.
   struct EarlyList {
