@@ -42,6 +42,34 @@ uint64_t PlanKey::digest() const noexcept {
   return scramble(digest);
 }
 
+Plan*& Plans::place_of(const ibcoll_collective_args_t& call) noexcept {
+  const uint64_t size = call.bytes ^ call.count;
+  const auto other = static_cast<uint64_t>(call.collective) | static_cast<uint64_t>(call.root) << 8;
+  return by_call_[(size ^ other << 32) * kGoldenRatio >> 58];
+}
+
+void Plans::forget_place(const Plan& plan) noexcept {
+  if (plan.last_call_at && *plan.last_call_at == &plan) *plan.last_call_at = nullptr;
+}
+
+Plan* Plans::repeat(const ibcoll_collective_args_t& call, Plan::Use use) noexcept {
+  static_assert(kBuckets == 1 << (64 - 58));
+  Plan* const plan = place_of(call);
+  if (!plan || plan->use != Plan::Use::kIdle) return nullptr;
+  Request& request = *plan->request;
+  if (!plan->last_call.allows(call, request.args(), request.team().size())) return nullptr;
+  request.move_to(static_cast<const std::byte*>(call.send), static_cast<std::byte*>(call.recv));
+  set_use(*plan, use);
+  return plan;
+}
+
+void Plans::remember(Plan& plan, const ibcoll_collective_args_t& call, const Reaches& reaches) noexcept {
+  plan.last_call.remember(call, plan.request->args(), reaches);
+  forget_place(plan);
+  plan.last_call_at = &place_of(call);
+  *plan.last_call_at = &plan;
+}
+
 Plan* Plans::take(const PlanKey& key, const Args& args, Plan::Use use, const Plan*& like) noexcept {
   const uint64_t digest = key.digest();
   const uint64_t* const sizes = known_sizes(args);
@@ -71,7 +99,8 @@ void Plans::give_back(Plan& plan) noexcept {
   plan.idle_bytes = plan.request->exchange().arena().bytes();
   if (!plan.kept || plan.idle_bytes > kMostIdleBytes) return remove(plan);
   set_use(plan, Plan::Use::kIdle);
-  while (count(Plan::Use::kIdle) > kMostIdle || idle_bytes_ > kMostIdleBytes) remove(*least_recent_);
+  make_most_recent(plan);
+  while (count(Plan::Use::kIdle) > kMostIdle || idle_bytes_ > kMostIdleBytes) remove_least_recent();
 }
 
 void Plans::reclaim() noexcept {
@@ -87,27 +116,42 @@ void Plans::clear() noexcept {
     while (first) remove(*first);
 }
 
-// Keeps the list of idle plans, too.
 void Plans::set_use(Plan& plan, Plan::Use use) noexcept {
-  if (plan.use == Plan::Use::kIdle) {
-    (plan.more_recent ? plan.more_recent->less_recent : most_recent_) = plan.less_recent;
-    (plan.less_recent ? plan.less_recent->more_recent : least_recent_) = plan.more_recent;
-    idle_bytes_ -= plan.idle_bytes;
-  }
+  if (plan.use == Plan::Use::kIdle) idle_bytes_ -= plan.idle_bytes;
+  if (use == Plan::Use::kIdle) idle_bytes_ += plan.idle_bytes;
   --counts_[static_cast<size_t>(plan.use)];
   plan.use = use;
   ++counts_[static_cast<size_t>(use)];
-  if (use != Plan::Use::kIdle) return;
-  plan.more_recent = nullptr;
+}
+
+// Of those that were given back once. Most calls repeat the last one.
+void Plans::make_most_recent(Plan& plan) noexcept {
+  if (most_recent_ == &plan) return;
+  unlink(plan);
   plan.less_recent = most_recent_;
   (most_recent_ ? most_recent_->more_recent : least_recent_) = &plan;
   most_recent_ = &plan;
-  idle_bytes_ += plan.idle_bytes;
+}
+
+void Plans::unlink(Plan& plan) noexcept {
+  if (most_recent_ == &plan) most_recent_ = plan.less_recent;
+  if (least_recent_ == &plan) least_recent_ = plan.more_recent;
+  if (plan.more_recent) plan.more_recent->less_recent = plan.less_recent;
+  if (plan.less_recent) plan.less_recent->more_recent = plan.more_recent;
+  plan.more_recent = plan.less_recent = nullptr;
+}
+
+void Plans::remove_least_recent() noexcept {
+  Plan* plan = least_recent_;
+  while (plan->use != Plan::Use::kIdle) plan = plan->more_recent;
+  remove(*plan);
 }
 
 void Plans::remove(Plan& plan) noexcept {
-  if (plan.use == Plan::Use::kIdle) set_use(plan, Plan::Use::kNonblocking);  // out of the list
+  set_use(plan, Plan::Use::kNonblocking);
   --counts_[static_cast<size_t>(plan.use)];
+  unlink(plan);
+  forget_place(plan);
   Plan** at = &bucket(plan.digest);
   while (*at != &plan) at = &(*at)->next;
   *at = plan.next;

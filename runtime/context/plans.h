@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "runtime/collectives/framework/args.h"
+#include "runtime/collectives/framework/repeated_call.h"
 #include "runtime/engine/request.h"
 
 namespace ibcoll {
@@ -47,20 +48,29 @@ struct Plan : RequestHandle {
   const PlanKey key;
   const uint64_t digest;
   Use use = Use::kIdle;
-  bool kept = true;             // false: the call demands an algorithm of its own, so no other call takes it
-  size_t idle_bytes = 0;        // of memory, while idle
-  Plan* next = nullptr;         // of the same bucket
-  Plan* more_recent = nullptr;  // idle ones, by their last use
+  bool kept = true;               // false: the call demands an algorithm of its own, so no other call takes it
+  RepeatedCall last_call;         // that it was made for, or bound to
+  Plan** last_call_at = nullptr;  // where calls that repeat it find this plan
+  size_t idle_bytes = 0;          // of memory, while idle
+  Plan* next = nullptr;           // of the same bucket
+  Plan* more_recent = nullptr;    // of those that were given back once, by their last use
   Plan* less_recent = nullptr;
 };
 
 class Plans {
  public:
-  Plans() noexcept { buckets_.fill(nullptr); }
+  Plans() noexcept {
+    buckets_.fill(nullptr);
+    by_call_.fill(nullptr);
+  }
   Plans(const Plans&) = delete;
   Plans& operator=(const Plans&) = delete;
   ~Plans() { clear(); }
 
+  // An idle plan whose last call this one repeats: in use from now on, and bound to the call's buffers. nullptr: none.
+  Plan* repeat(const ibcoll_collective_args_t& call, Plan::Use use) noexcept;
+  // The call is what the plan was made for, or bound to. Its blocks reach so far.
+  void remember(Plan& plan, const ibcoll_collective_args_t& call, const Reaches& reaches) noexcept;
   // An idle plan of this shape, which is in use from now on; nullptr: there is none, and `like` is one in use, or
   // nullptr.
   Plan* take(const PlanKey& key, const Args& args, Plan::Use use, const Plan*& like) noexcept;
@@ -80,11 +90,17 @@ class Plans {
  private:
   static constexpr size_t kBuckets = 64;
   Plan*& bucket(uint64_t digest) noexcept { return buckets_[digest % kBuckets]; }
+  Plan*& place_of(const ibcoll_collective_args_t& call) noexcept;
+  static void forget_place(const Plan& plan) noexcept;
   void set_use(Plan& plan, Plan::Use use) noexcept;
+  void make_most_recent(Plan& plan) noexcept;
+  void unlink(Plan& plan) noexcept;
   void remove(Plan& plan) noexcept;
+  void remove_least_recent() noexcept;
 
   std::array<Plan*, kBuckets> buckets_;
-  std::array<int, 4> counts_{};  // by Use
+  std::array<Plan*, kBuckets> by_call_;  // by what a call gives, unchecked; of several plans that fit, the last one
+  std::array<int, 4> counts_{};          // by Use
   Plan* most_recent_ = nullptr;
   Plan* least_recent_ = nullptr;
   size_t idle_bytes_ = 0;

@@ -125,14 +125,16 @@ void Context::spread_failure(Team& team) noexcept {
 }
 
 Result<Plan*> Context::take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use) {
+  if (Plan* const plan = team.team->refuses() ? nullptr : team.plans.repeat(given, use)) return plan;
   return or_fail(team, [&] { return find_or_make_plan(team, given, use); });
 }
 
 Result<Plan*> Context::find_or_make_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use) {
   if (team.team->refuses()) return team.team->refusal();
-  const Result<Args> args = check_arguments(given, team.team->rank(), team.team->size(), overlap_);
-  if (!args.ok()) return args.status();
   if (team.plans.count(Plan::Use::kGivenUp) > 0) team.plans.reclaim();
+  Reaches reaches;
+  const Result<Args> args = check_arguments(given, team.team->rank(), team.team->size(), overlap_, &reaches);
+  if (!args.ok()) return args.status();
   const ibcoll_scheme_t scheme = scheme_of(given.scheme);
   const PlanKey key(args.value(), scheme, team.team->size());
   const bool demands = given.algorithm && *given.algorithm;
@@ -140,6 +142,7 @@ Result<Plan*> Context::find_or_make_plan(TeamHandle& team, const ibcoll_collecti
   if (!demands) {
     if (Plan* const plan = team.plans.take(key, args.value(), use, like)) {
       plan->request->bind(args.value());
+      team.plans.remember(*plan, given, reaches);
       return plan;
     }
   }
@@ -158,7 +161,9 @@ Result<Plan*> Context::find_or_make_plan(TeamHandle& team, const ibcoll_collecti
     if (!made.ok()) return made.status();
     plan->request = std::move(*made);
   }
-  return team.plans.add(std::move(plan), use);
+  Plan* const added = team.plans.add(std::move(plan), use);
+  if (!demands) team.plans.remember(*added, given, reaches);
+  return added;
 }
 
 Result<Plan*> Context::start_once(TeamHandle& team, const ibcoll_collective_args_t& given, const void* site) {

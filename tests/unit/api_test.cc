@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <cstring>
@@ -493,6 +494,23 @@ TEST_F(Api, CallsOfManyShapesKeepLittleMemory) {
     ASSERT_EQ(ibcoll_allgather(world_, data.data(), other.data(), bytes), IBCOLL_OK) << ibcoll_last_error();
   }
   EXPECT_LT(held(), before + (1 << 19));
+}
+
+// All sizes of a gatherv share one plan, which calls of many other shapes then drive out.
+TEST_F(Api, ARepeatedCallMayHaveLostItsPlan) {
+  std::vector<char> from(300, 'x'), to(300);
+  const auto gather_all_sizes = [&] {
+    for (uint64_t bytes = 1; bytes <= 200; ++bytes) {
+      const uint64_t counts[1] = {bytes};
+      std::fill(to.begin(), to.end(), '.');
+      ASSERT_EQ(ibcoll_gatherv(world_, from.data(), bytes, to.data(), counts, &zero_, 0), IBCOLL_OK);
+      ASSERT_EQ(std::count(to.begin(), to.end(), 'x'), static_cast<std::ptrdiff_t>(bytes));
+    }
+  };
+  gather_all_sizes();
+  for (uint64_t bytes = 1; bytes <= 200; ++bytes)
+    ASSERT_EQ(ibcoll_allgather(world_, from.data(), to.data(), bytes), IBCOLL_OK) << ibcoll_last_error();
+  gather_all_sizes();
 }
 
 TEST_F(Api, AWaitThatIsOkFreesACallThatRunsOnce) {

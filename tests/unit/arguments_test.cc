@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <vector>
 
 #include "tests/unit/arguments_of.h"
@@ -266,6 +267,117 @@ TEST_F(Arguments, SignaturesAreTheSameOnAllRanks) {
   const uint32_t counts = signature(args(IBCOLL_ALLGATHERV));
   counts_[2] = 4;
   EXPECT_NE(counts, signature(args(IBCOLL_ALLGATHERV)));
+}
+
+// ---------------------------------------------------------------- calls that repeat an earlier one
+
+class Repeated : public Arguments {
+ protected:
+  // The checked call, by a rank that keeps count arrays of its own, as a request does.
+  void remember(const ibcoll_collective_args_t& call) {
+    Reaches reaches;
+    const Result<Args> checked = check_arguments(call, kRank, kRanks, Overlap::kRefused, &reaches);
+    ASSERT_TRUE(checked.ok()) << checked.status().text();
+    args_ = checked.value();
+    held_.clear();
+    held_.reserve(4 * kRanks);
+    for (const uint64_t** array :
+         {&args_.send.counts, &args_.send.displacements, &args_.recv.counts, &args_.recv.displacements}) {
+      if (!*array) continue;
+      held_.insert(held_.end(), *array, *array + kRanks);
+      *array = held_.data() + held_.size() - kRanks;
+    }
+    repeated_.remember(call, args_, reaches);
+  }
+  bool allows(const ibcoll_collective_args_t& call) const { return repeated_.allows(call, args_, kRanks); }
+
+  RepeatedCall repeated_;
+  Args args_;
+  std::vector<uint64_t> held_;
+};
+
+TEST_F(Repeated, OtherBuffersAreAllowed) {
+  std::byte other_send[256], other_recv[256];
+  for (int i = 0; i < kCollectives; ++i) {
+    const ibcoll_collective_args_t call = args(static_cast<ibcoll_collective_t>(i));
+    EXPECT_FALSE(RepeatedCall().allows(call, args_, kRanks)) << i;
+    remember(call);
+    ibcoll_collective_args_t again = call;
+    EXPECT_TRUE(allows(again)) << i;
+    again.send = other_send, again.recv = other_recv;
+    EXPECT_TRUE(allows(again)) << i;
+    again.send = recv_ + sizeof recv_ - 1, again.recv = send_;
+    EXPECT_TRUE(allows(again)) << i;
+  }
+}
+
+// Whatever else changes: what is allowed would pass the checks, and mean the same.
+TEST_F(Repeated, OnlyWhatPassesTheChecksAndIsTheSameIsAllowed) {
+  const std::vector<std::function<void(ibcoll_collective_args_t&)>> changes = {
+      [](ibcoll_collective_args_t& a) { a.send = nullptr; },
+      [](ibcoll_collective_args_t& a) { a.recv = nullptr; },
+      [](ibcoll_collective_args_t& a) { a.send = IBCOLL_IN_PLACE; },
+      [](ibcoll_collective_args_t& a) { a.recv = IBCOLL_IN_PLACE; },
+      [](ibcoll_collective_args_t& a) { a.recv = static_cast<std::byte*>(nullptr) - 1; },
+      [this](ibcoll_collective_args_t& a) { a.send = recv_; },
+      [this](ibcoll_collective_args_t& a) { a.send = recv_ + kBlock - 1; },
+      [this](ibcoll_collective_args_t& a) { a.recv = send_ + kBlock - 1; },
+      [this](ibcoll_collective_args_t& a) { a.recv = send_ + kRanks * kBlock - 1; },
+      [](ibcoll_collective_args_t& a) { a.collective = IBCOLL_BARRIER; },
+      [](ibcoll_collective_args_t& a) { a.collective = IBCOLL_EXSCAN; },
+      [](ibcoll_collective_args_t& a) { a.bytes = kBlock - 1; },
+      [](ibcoll_collective_args_t& a) { a.count = 3; },
+      [](ibcoll_collective_args_t& a) { a.type = IBCOLL_FLOAT; },
+      [](ibcoll_collective_args_t& a) { a.op = IBCOLL_MAX; },
+      [](ibcoll_collective_args_t& a) { a.element_bytes = 8; },
+      [](ibcoll_collective_args_t& a) { a.root = 1; },
+      [](ibcoll_collective_args_t& a) { a.root = kRanks; },
+      [](ibcoll_collective_args_t& a) { a.scheme = IBCOLL_SCHEME_COPY; },
+      [](ibcoll_collective_args_t& a) { a.recv_counts = nullptr; },
+      [](ibcoll_collective_args_t& a) { a.send_counts = nullptr; },
+      [](ibcoll_collective_args_t& a) { a.recv_displacements = nullptr; },
+      [](ibcoll_collective_args_t& a) { a.send_displacements = nullptr; },
+      [this](ibcoll_collective_args_t&) { counts_[2] = kBlock - 4; },
+      [this](ibcoll_collective_args_t&) { counts_[0] = 2 * kBlock; },
+      [this](ibcoll_collective_args_t&) { displacements_[2] = 3 * kBlock; },
+  };
+  const std::vector<uint64_t> counts = counts_, displacements = displacements_;
+  for (int i = 0; i < kCollectives; ++i) {
+    for (int root : {0, 1}) {
+      for (size_t change = 0; change < changes.size(); ++change) {
+        counts_ = counts, displacements_ = displacements;
+        ibcoll_collective_args_t call = args(static_cast<ibcoll_collective_t>(i));
+        call.root = root;
+        remember(call);
+        changes[change](call);
+        if (!allows(call)) continue;
+        Result<Args> checked = check_arguments(call, kRank, kRanks);
+        ASSERT_TRUE(checked.ok()) << "collective " << i << ", change " << change << ": " << checked.status().text();
+        EXPECT_FALSE(checked->in_place);
+        EXPECT_EQ(checked->bytes, args_.bytes) << i << ' ' << change;
+        EXPECT_EQ(checked->count, args_.count) << i << ' ' << change;
+        EXPECT_EQ(call_signature(*checked, "ring", call.scheme, kRanks),
+                  call_signature(args_, "ring", IBCOLL_SCHEME_AUTO, kRanks))
+            << i << ' ' << change;
+        for (int block = 0; block < kRanks; ++block) {
+          EXPECT_EQ(checked->recv.size(block), args_.recv.size(block)) << i << ' ' << change;
+          if (!checked->send.displacements) continue;
+          EXPECT_EQ(checked->send.offset(block), args_.send.offset(block)) << i << ' ' << change;
+        }
+      }
+    }
+  }
+}
+
+// A program may free its operation, and the next one may have its address.
+TEST_F(Repeated, OperationsOfTheProgramAreCheckedEachTime) {
+  ibcoll_op_t op = nullptr;
+  ASSERT_EQ(ibcoll_op_create([](const void*, void*, uint64_t, ibcoll_type_t, void*) {}, nullptr, 1, &op), IBCOLL_OK);
+  ibcoll_collective_args_t call = args(IBCOLL_ALLREDUCE);
+  call.op = op;
+  remember(call);
+  EXPECT_FALSE(allows(call));
+  EXPECT_EQ(ibcoll_op_free(op), IBCOLL_OK);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class Check {
     args_.collective = given.collective;
   }
 
-  Result<Args> run() {
+  Result<Args> run(Reaches* reaches) {
     if (!row_) fail("collective is {}, which is none of ibcoll_collective_t", static_cast<int>(given_.collective));
     if (row_ && row_->rooted) root();
     if (status_.ok() && row_->reduces()) reduction();
@@ -40,6 +40,7 @@ class Check {
       fail("scheme is {}, which is none of ibcoll_scheme_t", static_cast<int>(given_.scheme));
     if (status_.ok() && may_overlap()) disjoint();
     if (!status_.ok()) return status_;
+    if (reaches) *reaches = {reach(hulls_[1], given_.send), reach(hulls_[0], given_.recv)};
     return args_;
   }
 
@@ -255,26 +256,33 @@ class Check {
     const std::byte* end = nullptr;
     bool in_order = true;  // each block begins where the one before ends, or later
   };
+  static Reach reach(const Hull& hull, const void* address) {
+    const auto at = reinterpret_cast<uint64_t>(address);
+    if (!hull.end) return {};
+    return {reinterpret_cast<uint64_t>(hull.start) - at, reinterpret_cast<uint64_t>(hull.end) - at};
+  }
   Hull hulls_[2];  // of the recv and of the send blocks
   bool list_ = false;
   std::vector<Stretch> extents_;  // all blocks, if they may overlap
 };
 
-Result<Args> check(const ibcoll_collective_args_t& given, int rank, int size, bool buffers, Overlap overlap) {
+Result<Args> check(const ibcoll_collective_args_t& given, int rank, int size, bool buffers, Overlap overlap,
+                   Reaches* reaches) {
   if (given.struct_size < sizeof given)  // then not all of it may be read
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_collective_args_t.struct_size is {}: set it to sizeof, {} bytes",
                  given.struct_size, sizeof given);
-  return Check(given, rank, size, buffers, overlap).run();
+  return Check(given, rank, size, buffers, overlap).run(reaches);
 }
 
 }  // namespace
 
-Result<Args> check_arguments(const ibcoll_collective_args_t& given, int rank, int size, Overlap overlap) {
-  return check(given, rank, size, true, overlap);
+Result<Args> check_arguments(const ibcoll_collective_args_t& given, int rank, int size, Overlap overlap,
+                             Reaches* reaches) {
+  return check(given, rank, size, true, overlap, reaches);
 }
 
 Result<Args> check_without_buffers(const ibcoll_collective_args_t& given, int rank, int size) {
-  return check(given, rank, size, false, Overlap::kRefused);
+  return check(given, rank, size, false, Overlap::kRefused, nullptr);
 }
 
 uint32_t call_signature(const Args& args, std::string_view algorithm, ibcoll_scheme_t scheme, int size) {
