@@ -187,6 +187,7 @@ class Context {
  private:
   Context() = default;
   void after_a_look() noexcept;
+  bool goes_without_messages() noexcept;
   void check() noexcept;
   void enter_again(std::unique_lock<std::mutex>& guard) noexcept;
   void let_others_in(std::unique_lock<std::mutex>& guard) noexcept;
@@ -245,7 +246,7 @@ class Context {
   std::list<LeftWindow> left_windows_;
   std::vector<std::byte> parted_;  // for the exchange that ends the job
   uint32_t rounds_ = 0;            // of progress, for after_a_look()
-  uint32_t starts_ = 0;            // of collectives that were complete at once
+  uint32_t without_messages_ = 0;  // collectives that were complete without a round of progress
   Time checked_at_ = 0;
   std::atomic<int> waiting_threads_{0};
 };

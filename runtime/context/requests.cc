@@ -14,7 +14,7 @@ namespace ibcoll {
 namespace {
 
 constexpr uint32_t kRoundsPerLook = 64;      // at the clock
-constexpr uint32_t kStartsPerRound = 16;     // of progress, where collectives complete as they are started
+constexpr uint32_t kCallsPerRound = 16;      // of progress, where collectives complete without one
 constexpr int kHandOverYields = 1000;        // where nobody else wants the core, a third of a millisecond
 constexpr Time kBetweenChecks = 10'000'000;  // of peers, stalls and deadlines, whatever else moves
 
@@ -251,11 +251,14 @@ void Context::check() noexcept {
 }
 
 // The last rank to come finds in the node window all that it waits for. If that is always the same one, it never waits,
-// yet other collectives, and ranks that fail, need it to look at its messages now and then.
+// and others find theirs there soon. Yet other collectives, and ranks that fail, need them to look at messages now and
+// then.
+bool Context::goes_without_messages() noexcept { return ++without_messages_ % kCallsPerRound != 0; }
+
 Status Context::start(Request& request) noexcept {
   Status status = request.start();
   if (!status.ok()) spread_failure(request.team());
-  if (!request.in_flight() && ++starts_ % kStartsPerRound == 0) progress();
+  if (!request.in_flight() && !goes_without_messages()) progress();
   return status;
 }
 
@@ -277,14 +280,26 @@ void Context::let_others_in(std::unique_lock<std::mutex>& guard) noexcept {
 class Context::Waiter {
  public:
   Waiter(Context& context, Request& request, std::unique_lock<std::mutex>& guard) noexcept
-      : context_(context), request_(request), guard_(guard) {
+      : context_(context),
+        request_(request),
+        guard_(guard),
+        looks_at_memory_(context.waiting_->spins() > 1 ? kLooksAtMemory : 0) {
     count_thread(1);
   }
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
   ~Waiter() { count_thread(-1); }
 
-  bool look() noexcept { return context_.engine_->progress(); }
+  // A rank that has a core looks at shared memory, most of the time: what it waits for there takes less time to come than
+  // a look at the messages.
+  bool look() noexcept {
+    Engine& engine = *context_.engine_;
+    bool moved = false;
+    for (uint32_t i = 0; i < looks_at_memory_ && !moved && engine.waits_for_memory(); ++i)
+      moved = engine.look_at_memory();
+    if (moved && done() && context_.goes_without_messages()) return true;
+    return engine.progress() || moved;
+  }
   bool done() const noexcept { return !request_.in_flight() && !context_.settling(); }
   bool gave_way() noexcept {
     if (context_.wanting_.load(std::memory_order_relaxed) == 0) return false;
@@ -327,9 +342,12 @@ class Context::Waiter {
     count.store(count.load(std::memory_order_relaxed) + change, std::memory_order_relaxed);
   }
 
+  static constexpr uint32_t kLooksAtMemory = 8;
+
   Context& context_;
   Request& request_;
   std::unique_lock<std::mutex>& guard_;
+  const uint32_t looks_at_memory_;  // for one look at all
   Status overdue_;
 };
 
