@@ -35,21 +35,20 @@ Choice completed(Choice choice, const Shape& shape, const CostModel& model) {
   return choice;
 }
 
-// The cheapest algorithm that applies, of one order if it is given. Every collective has one that applies always.
-Choice cheapest(ibcoll_collective_t collective, const Shape& shape, const CostModel& model,
-                std::optional<Order> order = {}) {
-  Choice best;
-  double lowest = 0;
+// The algorithms that apply, of one order if it is given, the cheapest first. Every collective has one that applies
+// always.
+std::vector<Candidate> by_cost(ibcoll_collective_t collective, const Shape& shape, const CostModel& model,
+                               std::optional<Order> order = {}) {
+  std::vector<Candidate> all;
   for (const Algorithm* const a : algorithms()) {
     if (a->collective != collective || a->why_not(shape) || (order && a->order != *order)) continue;
     const Choice choice = completed({a, 0}, shape, model);
-    const double cost = cost_us(choice, shape, model);
-    if (best.algorithm && cost >= lowest) continue;
-    best = choice;
-    lowest = cost;
+    all.push_back({choice, cost_us(choice, shape, model)});
     if (shape.p == 1) break;
   }
-  return best;
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.cost_us < b.cost_us; });
+  return all;
 }
 
 bool may_replace(const Algorithm& other, const Algorithm& steady) {
@@ -86,19 +85,27 @@ double cost_us(const Choice& choice, Shape shape, const CostModel& model) {
   return choice.algorithm->cost_us(shape, model);
 }
 
-Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
-                      const CostModel* steady) {
+Result<std::vector<Candidate>> candidates(ibcoll_collective_t collective, Shape shape, const CostModel& model,
+                                          const Forced& forced, const CostModel* steady) {
   if (!forced.entries.empty()) {
     const Choice choice = completed(entry_for(forced.entries, shape.bytes).choice, shape, model);
     shape.parameter = choice.parameter;
     const char* const why = choice.algorithm->why_not(shape);
-    if (!why) return choice;
+    if (!why) return std::vector<Candidate>{{choice, cost_us(choice, shape, model)}};
     return error(IBCOLL_ERR_NOT_APPLICABLE, "{} algorithm '{}', demanded by {}: {}; these apply: {}",
                  kCatalog[collective].name, choice.algorithm->name, forced.origin, why, applicable(collective, shape));
   }
-  if (!steady) return cheapest(collective, shape, model);
-  const Choice first = cheapest(collective, shape, *steady);
-  return first.algorithm->order == Order::kOwn ? first : cheapest(collective, shape, model, first.algorithm->order);
+  if (!steady) return by_cost(collective, shape, model);
+  const Candidate first = by_cost(collective, shape, *steady).front();
+  if (first.choice.algorithm->order == Order::kOwn) return std::vector<Candidate>{first};
+  return by_cost(collective, shape, model, first.choice.algorithm->order);
+}
+
+Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
+                      const CostModel* steady) {
+  const Result<std::vector<Candidate>> all = candidates(collective, shape, model, forced, steady);
+  if (!all.ok()) return all.status();
+  return all->front().choice;
 }
 
 Result<Json> explain(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,

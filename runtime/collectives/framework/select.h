@@ -21,9 +21,17 @@ struct Forced {
 // What all ranks of a team know of a call. `team`: what is the same for every call on it.
 Shape shape_of(Shape team, const Args& args);
 
-// NOT_APPLICABLE: the forced algorithm does not apply; the text says why and which would.
+struct Candidate {
+  Choice choice;
+  double cost_us;  // predicted
+};
+
+// What may run, ascending by predicted cost: the first one is what select() returns. One only where it is forced or the
+// team has one rank. NOT_APPLICABLE: the forced algorithm does not apply; the text says why and which would.
 // `steady`: a model that is the same in every run. The algorithm with the lowest cost by it fixes the order of operands,
 // so the bits are the same in every run. `model` chooses among the algorithms of that order.
+Result<std::vector<Candidate>> candidates(ibcoll_collective_t collective, Shape shape, const CostModel& model,
+                                          const Forced& forced, const CostModel* steady = nullptr);
 Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
                       const CostModel* steady = nullptr);
 // The predicted time of a choice.

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which calls of a team are alike, so that what one of them takes says something about the next.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "runtime/collectives/framework/algorithm.h"
+
+namespace ibcoll {
+
+// Sizes that differ by less than a fourth part are one class. Sizes below 8 are classes of their own.
+constexpr uint64_t size_class(uint64_t bytes) noexcept {
+  if (bytes < 8) return bytes;
+  const auto octave = static_cast<int>(std::bit_width(bytes)) - 1;
+  return static_cast<uint64_t>(octave) * 4 + (bytes >> (octave - 2) & 3);
+}
+
+// No rank leaves such a call before all have come, because it needs something of each: so the shortest time in the call
+// is that of the rank that came last. In other collectives a rank may leave before others come, and a short time says
+// nothing. Of alltoallv no rank knows all sizes, which may change from call to call.
+constexpr bool waits_for_all(const Collective& row) noexcept {
+  const bool needs_all = row.combines == Combines::kNothing || row.combines == Combines::kAll;
+  return !row.rooted && needs_all && row.sizes != SizesKnown::kToPairs;
+}
+
+// The same on all ranks of the team.
+struct CallClass {
+  ibcoll_collective_t collective = IBCOLL_BARRIER;
+  ibcoll_scheme_t scheme = IBCOLL_SCHEME_AUTO;
+  int type = -1;       // of a reduction
+  int operation = -1;  // predefined: its index; 0: of the program
+  bool commutative = true;
+  uint64_t element_bytes = 0;
+  uint64_t longest = 0;  // size class of one block, the longest
+  uint64_t total = 0;    // and of all p
+
+  bool operator==(const CallClass&) const = default;
+};
+
+inline CallClass class_of(const Args& args, ibcoll_scheme_t scheme, const Shape& shape) noexcept {
+  CallClass one{.collective = args.collective, .scheme = scheme};
+  if (const ibcoll_op_t op = args.reduction.op) {
+    one.type = static_cast<int>(args.reduction.type);
+    one.operation = op->index + 1;
+    one.commutative = op->commutative;
+    one.element_bytes = args.reduction.element_bytes();
+  }
+  one.longest = size_class(shape.bytes);
+  one.total = size_class(shape.total);
+  return one;
+}
+
+// Its times can be learned from: it waits for all, and no rank has nothing to send.
+inline bool can_be_learned(const Args& args, const Shape& shape) noexcept {
+  const Collective& row = kCatalog[args.collective];
+  if (shape.p < 2 || !waits_for_all(row)) return false;
+  return !row.moves_data() || (shape.bytes > 0 && shape.empty_blocks == 0);
+}
+
+}  // namespace ibcoll

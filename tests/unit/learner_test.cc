@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a Learner tries and chooses, from times that stand in the test.
+#include "runtime/collectives/learning/learner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/collectives/learning/call_class.h"
+#include "runtime/sim/random.h"
+
+namespace ibcoll {
+namespace {
+
+using TimeOf = std::function<double(int rank, int candidate)>;  // of the call that is running, in microseconds
+
+// The ranks of a team, each with a learner of its own. A merge ends when a rank needs its result.
+struct LearningTeam {
+  LearningTeam(int ranks, const std::vector<double>& predicted)
+      : learners(static_cast<size_t>(ranks), Learner(predicted)) {}
+
+  // One call on all ranks; returns the candidate that ran.
+  int call(const TimeOf& time_of) {
+    if (!learners[0].ready())
+      for (Learner& learner : learners) learner.decide(merged);
+    std::set<int> candidates;
+    std::vector<Learner::Call> calls;
+    for (Learner& learner : learners) {
+      EXPECT_TRUE(learner.ready());
+      calls.push_back(learner.next());
+      candidates.insert(calls.back().candidate);
+      EXPECT_EQ(calls.back().merge, calls[0].merge);
+      EXPECT_EQ(calls.back().slot, calls[0].slot);
+    }
+    EXPECT_EQ(candidates.size(), 1u) << "ranks choose alike";
+    if (calls[0].merge) merge();
+    for (size_t rank = 0; rank < learners.size(); ++rank) {
+      const double us = time_of(static_cast<int>(rank), calls[rank].candidate);
+      if (calls[rank].slot >= 0) learners[rank].ended(learners[rank].round(), calls[rank].slot, us);
+    }
+    return calls[0].candidate;
+  }
+  void merge() {
+    merged.fill(0);
+    for (const Learner& learner : learners)
+      for (size_t i = 0; i < merged.size(); ++i) merged[i] = std::max(merged[i], learner.times()[i]);
+  }
+  // Calls until the choice is frozen; at most `most`. The calls that each candidate got.
+  std::vector<int> learn(const TimeOf& time_of, int most = Learner::kMostCalls) {
+    std::vector<int> tried(32, 0);
+    calls = 0;
+    while (calls < most && !frozen()) {
+      ++tried[static_cast<size_t>(call(time_of))];
+      ++calls;
+    }
+    return tried;
+  }
+  // A decision that is due counts.
+  bool frozen() {
+    if (!learners[0].ready())
+      for (Learner& learner : learners) learner.decide(merged);
+    return learners[0].frozen();
+  }
+
+  std::vector<Learner> learners;
+  Learner::Times merged{};
+  int calls = 0;
+};
+
+TimeOf times(std::vector<double> us) {
+  return [us = std::move(us)](int, int candidate) { return us[static_cast<size_t>(candidate)]; };
+}
+
+TEST(Learner, TakesTheFastestOfThoseWithinTheFactor) {
+  LearningTeam team(2, {10, 20, 29});
+  team.learn(times({25, 40, 12}));
+  EXPECT_TRUE(team.frozen());
+  EXPECT_EQ(team.learners[0].chosen(), 2);
+  EXPECT_EQ(team.call(times({25, 40, 12})), 2);
+  EXPECT_FLOAT_EQ(team.learners[0].chosen_us(), 12);
+}
+
+TEST(Learner, DoesNotTryWhatIsPredictedBeyondTheFactorWhilePredictionsHold) {
+  LearningTeam team(2, {10, 20, 300});
+  const std::vector<int> tried = team.learn(times({10, 20, 1}));
+  EXPECT_EQ(tried[2], 0);
+  EXPECT_EQ(team.learners[0].chosen(), 0);
+}
+
+TEST(Learner, TriesMoreWhereMeasuredTimesContradictThePredictions) {
+  LearningTeam team(2, {10, 20, 80});
+  const std::vector<int> tried = team.learn(times({40, 20, 15}));
+  EXPECT_GT(tried[2], 0);
+  EXPECT_EQ(team.learners[0].chosen(), 2);
+}
+
+TEST(Learner, DoesNotTryAgainWhatIsFarFromTheBest) {
+  LearningTeam team(2, {10, 20, 25});
+  const std::vector<int> tried = team.learn(times({10, 12, 31}));
+  EXPECT_GT(tried[1], 3);
+  EXPECT_EQ(tried[2], 3);
+}
+
+TEST(Learner, LeavesTiesToThePrediction) {
+  LearningTeam team(2, {10, 11});
+  team.learn(times({10, 9.6}));
+  EXPECT_EQ(team.learners[0].chosen(), 0);
+  LearningTeam other(2, {10, 11});
+  other.learn(times({10, 9.4}));
+  EXPECT_EQ(other.learners[0].chosen(), 1);
+}
+
+TEST(Learner, MediansDecide) {
+  LearningTeam team(1, {10, 11});
+  int calls = 0;
+  // Every third call is disturbed, and the first of each candidate prepares it.
+  team.learn([&](int, int candidate) {
+    ++calls;
+    return (candidate == 1 ? 8.0 : 10.0) * (calls <= 2 || calls % 3 == 0 ? 7 : 1);
+  });
+  EXPECT_EQ(team.learners[0].chosen(), 1);
+}
+
+TEST(Learner, TheLongestTimeOfAllRanksCounts) {
+  sim::Random random(7);
+  LearningTeam team(5, {10, 11, 12});
+  size_t last = 0;
+  team.learn([&](int rank, int candidate) {
+    if (rank == 0) last = random.below(5);
+    const double us = std::vector<double>{14, 12, 9}[static_cast<size_t>(candidate)];
+    return rank == static_cast<int>(last) ? us : us * static_cast<double>(random.below(100)) / 100;
+  });
+  EXPECT_EQ(team.learners[0].chosen(), 2);
+  EXPECT_FLOAT_EQ(team.learners[0].chosen_us(), 9);
+}
+
+TEST(Learner, ACallThatHasNotEndedOnARankSaysNothing) {
+  Learner learner({10, 11});
+  Learner::Times merged;
+  merged.fill(Learner::kUnknown);
+  for (int slot = 1; slot < 6; slot += 2) merged[static_cast<size_t>(slot)] = 5;  // of the second candidate only
+  while (learner.ready()) (void)learner.next();
+  learner.decide(merged);
+  EXPECT_EQ(learner.chosen(), 1);
+}
+
+TEST(Learner, WithoutAnyTimeThePredictionStays) {
+  Learner learner({10, 11});
+  Learner::Times merged;
+  merged.fill(Learner::kUnknown);
+  int calls = 0;
+  while (!learner.frozen() && calls < 1000) {
+    if (!learner.ready()) learner.decide(merged);
+    if (learner.frozen()) break;
+    (void)learner.next();
+    ++calls;
+  }
+  EXPECT_LE(calls, Learner::kMostCalls);
+  EXPECT_EQ(learner.chosen(), 0);
+}
+
+TEST(Learner, TimesOfAnEarlierRoundComeTooLate) {
+  Learner learner({10, 11});
+  const uint32_t round = learner.round();
+  Learner::Times merged;
+  merged.fill(1);
+  while (learner.round() == round) {
+    if (learner.ready())
+      (void)learner.next();
+    else
+      learner.decide(merged);
+  }
+  learner.ended(round, 0, 5);
+  EXPECT_EQ(learner.times()[0], Learner::kUnknown);
+}
+
+TEST(Learner, OfAFrozenChoiceOneCallOfAStrideIsTimed) {
+  LearningTeam team(1, {10, 100});
+  const TimeOf steady = times({10, 100});
+  team.learn(steady);
+  int timed = 0;
+  for (uint64_t i = 0; i < Learner::kFirstStride * Learner::kChecks; ++i) {
+    ASSERT_TRUE(team.learners[0].ready());
+    timed += team.learners[0].next().slot >= 0;
+  }
+  EXPECT_EQ(timed, Learner::kChecks);
+}
+
+TEST(Learner, LooksAgainWhenTimesDriftForLong) {
+  LearningTeam team(2, {10, 12});
+  team.learn(times({10, 12}));
+  ASSERT_EQ(team.learners[0].chosen(), 0);
+  const int check = static_cast<int>(Learner::kFirstStride * (Learner::kChecks + Learner::kDelay));
+  for (int i = 0; i < 2 * check; ++i) team.call(times({10, 12}));
+  EXPECT_TRUE(team.frozen());
+  for (int i = 0; i < check; ++i) team.call(times({30, 12}));
+  for (int i = 0; i < check; ++i) team.call(times({10, 12}));
+  EXPECT_TRUE(team.frozen()) << "one check is not long";
+  bool opened = false;
+  for (int i = 0; i < 4 * check; ++i) {
+    team.call(times({30, 12}));
+    opened = opened || !team.frozen();
+  }
+  EXPECT_TRUE(opened);
+  EXPECT_EQ(team.learners[0].chosen(), 1);
+  EXPECT_EQ(team.learners[0].stride(), 2 * Learner::kFirstStride);
+}
+
+TEST(Learner, AdoptsAChoice) {
+  Learner learner({10, 12});
+  learner.adopt(1, 40);
+  EXPECT_TRUE(learner.frozen());
+  EXPECT_EQ(learner.next().candidate, 1);
+  EXPECT_EQ(learner.learned_from(), 40u);
+}
+
+// Any predictions, any times, and every fourth trial of a candidate disturbed: the choice is frozen within
+// kMostCalls calls and is the fastest of those that were tried, which are at least those within the factor.
+TEST(LearnerProperty, ChoosesTheFastestOfThoseThatItTried) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    sim::Random random(seed);
+    const auto factor = [&](double most) {
+      return std::exp2((static_cast<double>(random.below(2001)) / 1000 - 1) * std::log2(most));
+    };
+    const size_t count = 2 + random.below(12);
+    std::vector<double> predicted, real;
+    for (size_t i = 0; i < count; ++i) predicted.push_back(10 * factor(8));
+    std::sort(predicted.begin(), predicted.end());
+    for (size_t i = 0; i < count; ++i) real.push_back(predicted[i] * factor(4));
+    std::vector<uint64_t> trials(count);
+    for (uint64_t& first : trials) first = random.below(4);
+    LearningTeam team(3, predicted);
+    const std::vector<int> tried = team.learn([&](int rank, int candidate) {
+      const auto i = static_cast<size_t>(candidate);
+      trials[i] += rank == 0;
+      const double us = trials[i] % 4 == 0 ? 5 * real[i] : real[i];
+      return rank == 1 ? us : us * static_cast<double>(random.below(100)) / 100;
+    });
+    ASSERT_TRUE(team.frozen()) << "seed " << seed;
+    ASSERT_LE(team.calls, Learner::kMostCalls) << "seed " << seed;
+    double best = 1e9;
+    for (size_t i = 0; i < count; ++i) {
+      if (tried[i] > 0) best = std::min(best, real[i]);
+      const bool first = i < 8 && predicted[i] <= Learner::kFactor * predicted[0];
+      ASSERT_GE(tried[i], first ? 3 : 0) << "seed " << seed;
+    }
+    ASSERT_LE(real[static_cast<size_t>(team.learners[0].chosen())], Learner::kTie * best) << "seed " << seed;
+  }
+}
+
+// The same without noise: then the choice is right in each case.
+TEST(LearnerProperty, WithoutNoiseTheChoiceIsTheFastest) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    sim::Random random(seed);
+    const size_t count = 2 + random.below(12);
+    std::vector<double> predicted, real;
+    for (size_t i = 0; i < count; ++i) predicted.push_back(10 + static_cast<double>(random.below(200)));
+    std::sort(predicted.begin(), predicted.end());
+    for (size_t i = 0; i < count; ++i) real.push_back(1 + static_cast<double>(random.below(200)));
+    LearningTeam team(2, predicted);
+    const std::vector<int> tried = team.learn(times(real));
+    ASSERT_TRUE(team.frozen()) << "seed " << seed;
+    double best = 1e9;
+    for (size_t i = 0; i < count; ++i)
+      if (tried[i] > 0) best = std::min(best, real[i]);
+    ASSERT_LE(real[static_cast<size_t>(team.learners[0].chosen())], Learner::kTie * best) << "seed " << seed;
+  }
+}
+
+TEST(SizeClass, IsAQuarterOfAnOctave) {
+  EXPECT_EQ(size_class(0), 0u);
+  EXPECT_EQ(size_class(1024), size_class(1279));
+  EXPECT_NE(size_class(1279), size_class(1280));
+  for (uint64_t bytes = 1; bytes < 100'000; ++bytes) {
+    ASSERT_GE(size_class(bytes), size_class(bytes - 1));
+    ASSERT_LE(size_class(bytes) - size_class(bytes - 1), 1u + 5 * (bytes == 8)) << bytes;
+  }
+}
+
+TEST(CallClass, HoldsCollectivesThatNoRankLeavesEarly) {
+  const std::set<std::string> learned{"barrier",   "allgather",      "allgatherv",          "alltoall",
+                                      "allreduce", "reduce_scatter", "reduce_scatter_block"};
+  for (const Collective& row : kCatalog) EXPECT_EQ(waits_for_all(row), learned.contains(row.name)) << row.name;
+}
+
+}  // namespace
+}  // namespace ibcoll
