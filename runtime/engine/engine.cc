@@ -75,9 +75,21 @@ bool Engine::progress() noexcept {
     owing_ = false;
     for (auto& [epoch, team] : teams_) owing_ |= !team->settle_owed();
   }
+  if (lines_) [[unlikely]]
+    moved |= start_lines();
   if (failed_) [[unlikely]]
     end_failed();
   return moved || (!idle_copies_.empty() && copy_a_slice());
+}
+
+bool Engine::start_lines() noexcept {
+  bool moved = false;
+  lines_ = false;
+  for (auto& [epoch, team] : teams_) {
+    moved |= team->start_line();
+    lines_ |= team->has_line();
+  }
+  return moved;
 }
 
 bool Engine::copies_when_idle(Exchange& exchange) noexcept {

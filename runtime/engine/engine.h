@@ -64,6 +64,8 @@ class Engine {
   // All that waits for shared memory waits for the rows that the leader of this node collects, its own and those of
   // other nodes.
   bool awaits_leaders() const noexcept;
+  // A task waits for a flag in the node's memory.
+  bool polls_memory() const noexcept { return !memory_waits_.empty(); }
   // One round; true when anything moved. Never blocks.
   bool progress() noexcept;
   // The same for what tasks wait for in shared memory alone.
@@ -102,6 +104,8 @@ class Engine {
     if (!idle_copies_.empty()) forget_copies_of(exchange);
   }
   void teams_owe() noexcept { owing_ = true; }
+  // A team has requests in line.
+  void teams_have_lines() noexcept { lines_ = true; }
   // A team has failed: its requests end in the next progress().
   void team_failed() noexcept;
   EarlyMessage* early_message(int peer, const Note& note, ConstBytes payload) noexcept;
@@ -137,6 +141,7 @@ class Engine {
   bool poll_transports() noexcept;
   bool run_memory_waits() noexcept;
   bool retry_blocked() noexcept;
+  bool start_lines() noexcept;
   bool serve_the_absent() noexcept;
   bool still_busy() noexcept;
   bool copy_a_slice() noexcept;
@@ -164,6 +169,7 @@ class Engine {
   uint32_t idle_rounds_ = 0;
   uint64_t handled_ = 0;
   bool owing_ = false;
+  bool lines_ = false;
   bool failed_ = false;
   EarlyMessage* free_small_ = nullptr;
   EarlyMessage* free_large_ = nullptr;

@@ -48,6 +48,8 @@ class Exchange {
   NodeWindow& window() const noexcept { return *window_; }
   uint32_t op() const noexcept { return op_; }
   uint32_t signature() const noexcept { return signature_; }
+  // The digest of the next run.
+  void sign(uint32_t signature) noexcept { signature_ = comm_.signature_ = signature; }
 
   // ---- the task
 

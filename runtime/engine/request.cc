@@ -5,19 +5,23 @@
 
 #include <numeric>
 
+#include "runtime/collectives/framework/arguments.h"
 #include "runtime/comm/reduce/types.h"
 #include "runtime/engine/team.h"
 
 namespace ibcoll {
 
-Request::Request(Team& team, const Args& args, Choice choice, ibcoll_scheme_t scheme, uint32_t signature)
+Request::Request(Team& team, const Args& args, const Selected& selected, ibcoll_scheme_t scheme, uint32_t signature)
     : team_(team),
       args_(args),
-      algorithm_(*choice.algorithm),
-      algorithm_name_(choice.name()),
+      selected_(selected),
+      predicted_name_(selected.predicted.name()),
+      signature_(signature),
+      algorithm_(selected.predicted.algorithm),
+      algorithm_name_(&predicted_name_),
       scheme_(scheme),
       exchange_(team, signature) {
-  args_.parameter = choice.parameter;
+  args_.parameter = selected.predicted.parameter;
   team_.adopt();
   hold_operation();
 }
@@ -37,6 +41,19 @@ void Request::unbind() noexcept {
   if (!holds_operation()) return;
   args_.reduction.op->requests.fetch_sub(1, std::memory_order_release);
   args_.reduction.op = nullptr;
+}
+
+// A candidate need not apply to all calls of its class. Then what is predicted runs, on all ranks, and says nothing of
+// the candidate.
+void Request::change_algorithm(int candidate) noexcept {
+  used_ = candidate;
+  const bool applies = candidate >= 0 && (selected_.applicable >> candidate & 1) != 0;
+  if (!applies) slot_ = -1, used_ = kPredicted;
+  const Choice choice = applies ? learned()->candidates[static_cast<size_t>(candidate)].choice : selected_.predicted;
+  algorithm_ = choice.algorithm;
+  args_.parameter = choice.parameter;
+  algorithm_name_ = applies ? &learned()->candidates[static_cast<size_t>(candidate)].name : &predicted_name_;
+  exchange_.sign(applies ? call_signature(args_, *algorithm_name_, scheme_, team_.size()) : signature_);
 }
 
 void Request::bind(const Args& args) {
@@ -99,12 +116,29 @@ Status Request::overdue() const {
       team_.rank(), call(), team_.failure().text(), exchange_.describe_end());
 }
 
+// A run that is timed: what each rank takes once all have come.
+static Task run_together(Comm& c, Args args, const Algorithm* algorithm, const Algorithm* barrier, Request* request) {
+  Args nothing;
+  nothing.collective = IBCOLL_BARRIER;
+  co_await barrier->run(c, nothing);
+  request->begin_timing();
+  co_await algorithm->run(c, args);
+}
+
+void Request::begin_timing() noexcept { timed_from_ = team_.engine().now(); }
+
 void Request::begin(uint32_t op) noexcept {
-  exchange_.reset(op, scheme_, algorithm_.uses_window);
-  if (args_.in_place && replaces_input())
-    task_ = algorithm_.run(exchange_.comm(), with_own_copy());
-  else
-    task_ = algorithm_.run(exchange_.comm(), args_);
+  const Algorithm* const barrier = slot_ >= 0 ? &team_.learning()->barrier() : nullptr;
+  exchange_.reset(op, scheme_, algorithm_->uses_window || (barrier && barrier->uses_window));
+  if (barrier) [[unlikely]] {
+    round_ = learned()->learner.round();
+    const Args args = args_.in_place && replaces_input() ? with_own_copy() : args_;
+    task_ = run_together(exchange_.comm(), args, algorithm_, barrier, this);
+  } else if (args_.in_place && replaces_input()) {
+    task_ = algorithm_->run(exchange_.comm(), with_own_copy());
+  } else {
+    task_ = algorithm_->run(exchange_.comm(), args_);
+  }
   if (task_) exchange_.stack().enter(task_);
 }
 
@@ -140,6 +174,8 @@ void Request::end(Status status) noexcept {
   task_ = Task();
   status_ = std::move(status);
   if (trace_) add_to_trace();
+  if (slot_ >= 0 && status_.ok()) [[unlikely]]
+    learned()->learner.ended(round_, slot_, static_cast<double>(team_.engine().now() - timed_from_) / 1e3);
   exchange_.release();
   in_flight_ = false;
   if (status_.ok()) done_.store(true, std::memory_order_release);
@@ -147,7 +183,7 @@ void Request::end(Status status) noexcept {
 
 void Request::add_to_trace() noexcept {
   TracedCall call{arrived_at_,  traced_now(),    team_.epoch(),
-                  &algorithm_,  args_.parameter, traced_bytes(args_, team_.size()),
+                  algorithm_,   args_.parameter, traced_bytes(args_, team_.size()),
                   site_,        exchange_.op(),  static_cast<uint32_t>(team_.size()) & 0x7fffffffU,
                   !status_.ok()};
   exchange_.add_node_to(call);
@@ -177,7 +213,8 @@ std::string Request::call() const noexcept {
 
 std::string Request::describe() const {
   const Collective& row = kCatalog[args_.collective];
-  std::string text = fmt::format("{} ({})", row.name, algorithm_name_);
+  if (in_background) return fmt::format("{} ({}) of ibcoll's own, of measured times", row.name, *algorithm_name_);
+  std::string text = fmt::format("{} ({})", row.name, *algorithm_name_);
   if (!row.reduces()) return text;
   const Reduction& reduction = args_.reduction;
   if (!row.irregular()) text += fmt::format(" of {} elements", args_.count);

@@ -38,6 +38,7 @@ Team::Team(Engine& engine, uint64_t epoch, std::shared_ptr<const Placement> plac
 }
 
 Team::~Team() {
+  learning_.reset();
   tell_untold();
   for (uint32_t i = 0; early_ && i < kEarlyLists; ++i)
     while (EarlyMessage* const early = early_[i].head) {
@@ -55,6 +56,41 @@ int Team::team_rank(int job_rank) const noexcept {
 // ---------------------------------------------------------------- collectives
 
 bool Team::start(Request& request) noexcept {
+  const bool at_once = request.in_background || (!has_line() && (!request.learned() || learning_->admit(request)));
+  if (at_once) [[likely]]
+    return launch(request);
+  request.next_in_line = nullptr;
+  (has_line() ? last_in_line_->next_in_line : first_in_line_) = &request;
+  last_in_line_ = &request;
+  engine_.teams_have_lines();
+  return true;
+}
+
+bool Team::start_line() noexcept {
+  bool started = false;
+  while (has_line() && failure_.healthy()) {
+    Request& request = *first_in_line_;
+    if (request.learned() && !learning_->admit(request)) break;
+    leave_line(request);
+    if (!launch(request)) request.end(failure_.report());
+    started = true;
+  }
+  return started;
+}
+
+// False: it was not there.
+bool Team::leave_line(Request& request) noexcept {
+  Request* before = nullptr;
+  for (Request** at = &first_in_line_; *at; before = *at, at = &(*at)->next_in_line) {
+    if (*at != &request) continue;
+    *at = request.next_in_line;
+    if (last_in_line_ == &request) last_in_line_ = before;
+    return true;
+  }
+  return false;
+}
+
+bool Team::launch(Request& request) noexcept {
   if (active_[next_op_ & (active_.size() - 1)] && !make_room(next_op_)) {
     fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank_, request.call()));
     return false;
@@ -111,6 +147,8 @@ void Team::deliver_early(Request& request) noexcept {
 }
 
 void Team::finish(Request& request) noexcept {
+  if (has_line() && leave_line(request)) [[unlikely]]
+    return request.end(failure_.report());
   const uint32_t op = request.exchange().op();
   active_[op & (active_.size() - 1)] = nullptr;
   request.end(connects_ ? failure_.report() : failure_.status());  // else the call is not the program's

@@ -18,6 +18,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/exchange.h"
 #include "runtime/engine/team_failure.h"
+#include "runtime/engine/team_learning.h"
 
 namespace ibcoll {
 
@@ -58,9 +59,14 @@ class Team {
 
   // ---- collectives in flight
 
-  // Gives the request the next sequence number and runs it up to its first wait.
-  // False: memory for that is short, and the team has failed.
+  // Gives the request the next sequence number and runs it up to its first wait; or puts it in line, where its
+  // algorithm is not decided yet or another one is in line. False: memory for that is short, and the team has failed.
   bool start(Request& request) noexcept;
+  // From now on calls may be learned from, until the team has failed.
+  void learn(const Choice& merge, const Algorithm& barrier) {
+    learning_ = std::make_unique<TeamLearning>(*this, merge, barrier);
+  }
+  TeamLearning* learning() noexcept { return learning_.get(); }
   // Ok, or why the team accepts no collectives any more.
   const Status& failure() const noexcept { return failure_.status(); }
   // False while the failure is in doubt: a call that is started then ends with what is found.
@@ -99,6 +105,9 @@ class Team {
   void explain_death(int peer, std::string_view how) noexcept;
   // After a failure: tells the other ranks and ends what is in flight. False while there is more to do.
   bool end_requests() noexcept;
+  // Starts requests that are in line, and may begin; true: there were any.
+  bool start_line() noexcept;
+  bool has_line() const noexcept { return first_in_line_ != nullptr; }
   void finish(Request& request) noexcept;
   Request& request_of(const Exchange& exchange) noexcept { return *active_[exchange.op() & (active_.size() - 1)]; }
   // False while a peer is owed credit that it could not be sent.
@@ -133,6 +142,8 @@ class Team {
 
  private:
   Request* active(uint32_t op) const noexcept;
+  bool launch(Request& request) noexcept;
+  bool leave_line(Request& request) noexcept;
   bool make_room(uint32_t op) noexcept;
   void deliver_early(Request& request) noexcept;
   void keep_early(int peer, const Note& note, ConstBytes payload) noexcept;
@@ -171,6 +182,9 @@ class Team {
   };
   static constexpr uint32_t kEarlyLists = 64;
   std::unique_ptr<EarlyList[]> early_;
+  Request* first_in_line_ = nullptr;  // started by the program, in its order
+  Request* last_in_line_ = nullptr;
+  std::unique_ptr<TeamLearning> learning_;
   TeamFailure failure_;
   bool parting_ = false;
   bool connects_ = true;

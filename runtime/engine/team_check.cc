@@ -11,6 +11,7 @@ void Team::check(Time now) noexcept {
   if (completed_ + 1 == next_op_) return;  // as most of many teams
   for (Request* const request : active_) {
     if (!request || !failure_.healthy()) continue;
+    if (request->in_background && !has_line()) continue;
     if (request->seen_at == 0) {
       request->seen_at = request->probed_at = now;
       continue;
@@ -71,7 +72,7 @@ std::string Team::describe() const {
   std::string text;
   for (uint32_t op = completed_ + 1; op != next_op_; ++op) {
     Request* const request = active(op);
-    if (!request) continue;
+    if (!request || (request->in_background && !has_line())) continue;
     std::string awaited;
     auto add = [&](int rank) { awaited += fmt::format("{}{}", awaited.empty() ? "" : ",", job_rank(rank)); };
     request->exchange().awaited([](void* to, int rank) { (*static_cast<decltype(add)*>(to))(rank); }, &add);
@@ -81,6 +82,9 @@ std::string Team::describe() const {
                         describe_call(op), request->exchange().describe_wait(), epoch_, op, job_rank(rank_), seconds,
                         awaited);
   }
+  for (const Request* request = first_in_line_; request; request = request->next_in_line)
+    text +=
+        fmt::format("rank {}: {} waits until ibcoll has decided which algorithm a call gets\n", rank_, request->call());
   return text;
 }
 

@@ -76,7 +76,8 @@ bool Team::end_requests() noexcept {
   if (window_) window_->leave(failure_.status().code());
   tell_failure();
   const bool told = failure_.state() == TeamFailure::State::kTold;
-  bool idle = true;
+  while (told && has_line()) finish(*first_in_line_);
+  bool idle = !has_line();
   for (size_t i = 0; i < active_.size(); ++i) {
     Request* const request = active_[i];
     if (!request) continue;

@@ -127,7 +127,7 @@ void SimJob::turn(int number) {
   if (network_.busy_until(number) > network_.now()) return turn_later(number);
   ++turns_;
   if (machine_) machine_->run_as(number);
-  if (network_.observer() && polls_memory(number)) network_.observer()->looks(number);
+  if (network_.observer() && engine(number).polls_memory()) network_.observer()->looks(number);
   Rank& rank = ranks_[static_cast<size_t>(number)];
   bool moved = start_due(number);
   moved |= rank.engine->progress();
@@ -156,12 +156,6 @@ void SimJob::touch(int node) {
   touched_nodes_.push_back(node);
 }
 
-bool SimJob::polls_memory(int number) {
-  const Rank& rank = ranks_[static_cast<size_t>(number)];
-  return std::any_of(rank.flying.begin(), rank.flying.end(),
-                     [&](size_t step) { return rank.steps[step].request->exchange().polls_memory(); });
-}
-
 // Ranks that wait for a flag in their node's memory look again when a rank of the node has done something.
 bool SimJob::wake_neighbours() {
   for (const int rank : network_.ranks_with_new_flags()) touch(network_.node(rank));
@@ -170,7 +164,7 @@ bool SimJob::wake_neighbours() {
   for (const int node : std::exchange(touched_nodes_, {})) {
     touched_[static_cast<size_t>(node)] = false;
     for (const int number : node_ranks_[static_cast<size_t>(node)]) {
-      if (!polls_memory(number) || !network_.alive(number)) continue;
+      if (!engine(number).polls_memory() || !network_.alive(number)) continue;
       network_.wake(number);
       any = true;
     }

@@ -98,7 +98,6 @@ class SimJob {
   bool wake_neighbours();
   void tick();
   void touch(int node);
-  bool polls_memory(int rank);
   bool all_finished();
   void turn_later(int rank);
   std::string describe();
