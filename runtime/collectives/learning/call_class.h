@@ -16,14 +16,6 @@ constexpr uint64_t size_class(uint64_t bytes) noexcept {
   return static_cast<uint64_t>(octave) * 4 + (bytes >> (octave - 2) & 3);
 }
 
-// No rank leaves such a call before all have come, because it needs something of each: so the shortest time in the call
-// is that of the rank that came last. In other collectives a rank may leave before others come, and a short time says
-// nothing. Of alltoallv no rank knows all sizes, which may change from call to call.
-constexpr bool waits_for_all(const Collective& row) noexcept {
-  const bool needs_all = row.combines == Combines::kNothing || row.combines == Combines::kAll;
-  return !row.rooted && needs_all && row.sizes != SizesKnown::kToPairs;
-}
-
 // The same on all ranks of the team.
 struct CallClass {
   ibcoll_collective_t collective = IBCOLL_BARRIER;
@@ -51,10 +43,10 @@ inline CallClass class_of(const Args& args, ibcoll_scheme_t scheme, const Shape&
   return one;
 }
 
-// Its times can be learned from: it waits for all, and no rank has nothing to send.
+// Its times can be learned from: it waits for all, and each rank has something to send.
 inline bool can_be_learned(const Args& args, const Shape& shape) noexcept {
   const Collective& row = kCatalog[args.collective];
-  if (shape.p < 2 || !waits_for_all(row)) return false;
+  if (shape.p < 2 || !row.waits_for_all()) return false;
   return !row.moves_data() || (shape.bytes > 0 && shape.empty_blocks == 0);
 }
 
