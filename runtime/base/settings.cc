@@ -101,6 +101,15 @@ constexpr Setting kSettings[] = {
      "same "
      "settings; no: operands are combined as they come, and in any order that was timed as the fastest"},
 
+    {"IBCOLL_LEARN", Kind::kChoice, "on", "on|off",
+     "try several algorithms in the first calls of a shape and keep the fastest one; off: the one with the lowest "
+     "predicted cost"},
+    {"IBCOLL_TUNING", Kind::kText, "", "",
+     "file from which the job takes what earlier ones have learned, and to which rank 0 writes what it learns; off: "
+     "none; "
+     "empty: one for this machine, transport and layout in $XDG_CACHE_HOME/ibcoll or ~/.cache/ibcoll",
+     kMayDiffer},
+
     {"IBCOLL_MPI", Kind::kChoice, "on", "on|off",
      "under an MPI, run its collectives in ibcoll; off on one rank: on no rank. This and the next two count in the "
      "environment only",

@@ -71,15 +71,38 @@ ibcoll_scheme_t Context::scheme_of(ibcoll_scheme_t scheme) const noexcept {
   return scheme == IBCOLL_SCHEME_AUTO ? default_scheme_ : scheme;
 }
 
+// The class of the call, and which of its candidates apply to this one.
+void Context::learn_from(TeamHandle& team, const Args& args, ibcoll_scheme_t scheme, const Shape& shape,
+                         const std::vector<Candidate>& all, Selected& selected) const {
+  TeamLearning* const learning = team.team->learning();
+  if (!learning || all.size() < 2 || !can_be_learned(args, shape)) return;
+  const CallClass key = class_of(args, scheme, shape);
+  LearnedClass* known = learning->find(key);
+  if (!known) {
+    known = &learning->add(key, all);
+    adopt_known(team, *known);
+  }
+  selected.learned = known;
+  for (size_t i = 0; i < known->candidates.size(); ++i) {
+    const Algorithm* const algorithm = known->candidates[i].choice.algorithm;
+    const bool applies =
+        std::any_of(all.begin(), all.end(), [=](const Candidate& one) { return one.choice.algorithm == algorithm; });
+    selected.applicable |= static_cast<uint32_t>(applies) << i;
+  }
+}
+
 Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, Args args, const Forced& forced,
-                                                       ibcoll_scheme_t wanted) {
+                                                       ibcoll_scheme_t wanted, bool own) {
   const ibcoll_scheme_t scheme = scheme_of(wanted);
   args.fixed_order = deterministic_;
-  Result<Choice> selected =
-      select(args.collective, shape_of(team.shape, args), team.model, forced, steady_model_for(team, args));
-  if (!selected.ok()) return selected.status();
-  const uint32_t signature = call_signature(args, (*selected).name(), scheme, team.team->size());
-  auto request = std::make_unique<Request>(*team.team, args, *selected, scheme, signature);
+  const Shape shape = shape_of(team.shape, args);
+  const Result<std::vector<Candidate>> all =
+      candidates(args.collective, shape, team.model, forced, steady_model_for(team, args));
+  if (!all.ok()) return all.status();
+  Selected selected(all->front().choice);
+  if (!own) learn_from(team, args, scheme, shape, all.value(), selected);
+  const uint32_t signature = call_signature(args, selected.predicted.name(), scheme, team.team->size());
+  auto request = std::make_unique<Request>(*team.team, args, selected, scheme, signature);
   request->hold_counts();
   return request;
 }
@@ -101,7 +124,8 @@ const CostModel* Context::steady_model_for(const TeamHandle& team, const Args& a
 Status TeamHandle::may_end(const char* call) {
   plans.reclaim();
   const auto kept = static_cast<int>(given_up.size());
-  const int own = plans.size() - plans.count(Plan::Use::kNonblocking) + kept;
+  const int merges = team->learning() ? team->learning()->requests() : 0;
+  const int own = plans.size() - plans.count(Plan::Use::kNonblocking) + kept + merges;
   if (team->requests() > own)
     return error(IBCOLL_ERR_BUSY, "{}: {} requests exist; free them first", call, team->requests() - own);
   int in_flight = plans.count(Plan::Use::kBlocking) + plans.count(Plan::Use::kGivenUp);
@@ -152,7 +176,7 @@ Result<Plan*> Context::find_or_make_plan(TeamHandle& team, const ibcoll_collecti
   if (like) {  // it is in flight
     Request& request = *like->request;
     plan->request =
-        std::make_unique<Request>(*team.team, args.value(), request.choice(), scheme, request.exchange().signature());
+        std::make_unique<Request>(*team.team, args.value(), request.selected(), scheme, request.predicted_signature());
     plan->request->hold_counts();
   } else {
     const Result<Forced> wanted = forced(given.collective, given.algorithm);
@@ -198,7 +222,7 @@ Status Context::run_own(TeamHandle& team, const Args& args, std::vector<std::byt
                         std::unique_lock<std::mutex>& guard, const Forced& forced) {
   Result<std::unique_ptr<Request>> request = or_fail(team, [&] {
     team.given_up.reserve(team.given_up.size() + 1);
-    return make_request(team, args, forced, IBCOLL_SCHEME_AUTO);
+    return make_request(team, args, forced, IBCOLL_SCHEME_AUTO, true);
   });
   if (!request.ok()) return request.status();
   if (Status status = start(**request); !status.ok()) return status;
@@ -207,16 +231,26 @@ Status Context::run_own(TeamHandle& team, const Args& args, std::vector<std::byt
   return status;
 }
 
+// All ranks are here, or the team has failed.
+void Context::end_merges(TeamHandle& team, std::unique_lock<std::mutex>& guard) {
+  if (!team.team->learning()) return;
+  for (const LearnedClass& one : team.team->learning()->classes()) (void)wait(*one.merge, INFINITY, guard);
+}
+
 Result<std::string> Context::explain(TeamHandle& team, const ibcoll_collective_args_t& given) const {
   if (team.team->refuses()) return team.team->refusal();
-  const Result<Args> args = check_without_buffers(given, team.team->rank(), team.team->size());
+  Result<Args> args = check_without_buffers(given, team.team->rank(), team.team->size());
   if (!args.ok()) return args.status();
-  const Result<Forced> wanted = forced(given.collective, given.algorithm);
+  Result<Forced> wanted = forced(given.collective, given.algorithm);
   if (!wanted.ok()) return wanted.status();
-  const Result<Json> decision = ibcoll::explain(given.collective, shape_of(team.shape, args.value()), team.model,
-                                                wanted.value(), steady_model_for(team, args.value()));
+  const Shape shape = shape_of(team.shape, *args);
+  const CostModel* const steady = steady_model_for(team, *args);
+  Result<Json> decision = ibcoll::explain(given.collective, shape, team.model, *wanted, steady);
   if (!decision.ok()) return decision.status();
-  return decision.value().dump();
+  Result<std::vector<Candidate>> all = candidates(given.collective, shape, team.model, *wanted, steady);
+  if (all.ok() && all->size() > 1 && can_be_learned(*args, shape))
+    explain_learned(team, class_of(*args, scheme_of(given.scheme), shape), *all, *decision);
+  return decision->dump();
 }
 
 // ---------------------------------------------------------------- progress

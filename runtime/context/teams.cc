@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "runtime/base/hash.h"
+#include "runtime/collectives/framework/registry.h"
 #include "runtime/context/context.h"
 
 namespace ibcoll {
@@ -13,6 +14,7 @@ namespace {
 constexpr uint64_t kNoWindow = ~uint64_t{0};
 // Looked at in each call: there may be thousands, and each look may be a system call.
 constexpr size_t kFewWindows = 4;
+constexpr int kLooksAtEnd = 1'000;  // at messages, while there are any
 
 // What the leader of each node says of the window that it made.
 struct WindowOffer {
@@ -20,6 +22,7 @@ struct WindowOffer {
   int32_t code = IBCOLL_OK;
   uint32_t members = 0;  // digest of the team's name and the list that this rank was called with; 0: nothing came
   uint64_t refused = 0;  // not 0: the kernel has refused this rank the use of another's memory, since the start
+  uint64_t tuning = 0;   // bytes of what rank 0 has read and will send to all
 };
 
 static_assert(sizeof(WindowOffer) <= Context::kOfferBytes);
@@ -32,7 +35,8 @@ uint32_t digest_of(uint64_t epoch, const std::vector<int>& members, const std::v
 }
 
 bool same_offer(const WindowOffer& a, const WindowOffer& b) {
-  return a.offset == b.offset && a.code == b.code && a.members == b.members && a.refused == b.refused;
+  return a.offset == b.offset && a.code == b.code && a.members == b.members && a.refused == b.refused &&
+         a.tuning == b.tuning;
 }
 
 // Ok, or why no team can be made of what the ranks of the parent say.
@@ -54,6 +58,16 @@ Status judge(const std::vector<WindowOffer>& offers, const WindowOffer& mine, co
                    "another id; all ranks of the parent, or all members, must call with the same list",
                    i, rank);
   return {};
+}
+
+// The first of these algorithms that applies.
+const Algorithm& first_of(ibcoll_collective_t collective, std::initializer_list<const char*> names, const Shape& team) {
+  const Algorithm* algorithm = nullptr;
+  for (const char* const name : names) {
+    algorithm = find_algorithm(collective, name);
+    if (!algorithm->why_not(team)) break;
+  }
+  return *algorithm;  // the last one applies always
 }
 
 }  // namespace
@@ -109,6 +123,11 @@ std::unique_ptr<TeamHandle> Context::draft_team(uint64_t epoch, std::vector<int>
     if (shared && doorbell_) window->use(*doorbell_, job_.shm->locals(handle->shared_window.front().place.jobs));
   }
   handle->team = std::make_unique<Team>(*engine_, epoch, std::move(placement), team_rank, std::move(window));
+  if (learns_ && handle->shape.p > 1) {  // before the costs on the team are known
+    const Shape& shape = handle->shape;
+    handle->team->learn({&first_of(IBCOLL_ALLREDUCE, {"shm", "node_recursive_doubling", "recursive_doubling"}, shape)},
+                        first_of(IBCOLL_BARRIER, {"shm", "leaders", "dissemination"}, shape));
+  }
   return handle;
 }
 
@@ -164,6 +183,7 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
   WindowOffer offer;
   offer.members = digest_of(epoch, members, parent_jobs);
   offer.refused = job_.shm && job_.shm->any_refused();
+  offer.tuning = tuning_text_.size();
   Status mine = wanted.refusal;
   if (member && mine.ok())
     mine = or_no_memory([&]() -> Status {
@@ -200,6 +220,7 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
                  rank(), self);
   }
   if (!handle) return std::unique_ptr<TeamHandle>();
+  tuning_bytes_ = offers[0].tuning;
   // Alike on all ranks, as they choose their algorithms by it.
   const bool may_copy = std::none_of(offers.begin(), offers.end(), [](const WindowOffer& o) { return o.refused != 0; });
   const Placement& placement = handle->team->placement();
@@ -239,6 +260,11 @@ Result<TeamHandle*> Context::make_team_of_members(const std::vector<int>& jobs, 
 }
 
 void Context::free_team(TeamHandle& team) {
+  // Others may wait for this rank's part in a merge.
+  TeamLearning* const learning = team.team->learning();
+  for (int looks = 0; looks < kLooksAtEnd && learning && learning->merging() && engine_->progress(); ++looks) {
+  }
+  remember(team);
   std::list<LeftWindow> window = std::move(team.shared_window);
   const bool failed = !team.team->failure().ok();
   std::erase_if(teams_, [&](const auto& handle) { return handle.get() == &team; });

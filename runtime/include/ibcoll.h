@@ -5,7 +5,7 @@
  * Life of a program:
  *   ibcoll_context_create   once per process; exchanges addresses with the other ranks of the job
  *   ibcoll_team_*           groups of ranks (MPI: communicators); ibcoll_team_world is the whole job
- *   ibcoll_collective_init  checks the arguments, selects an algorithm -> a persistent request
+ *   ibcoll_collective_init  checks the arguments, selects algorithms -> a persistent request
  *   ibcoll_start/test/wait  any number of times, with the buffers and counts given at init
  *   ibcoll_request_free
  * Calls that run once: ibcoll_alltoall, ... block; ibcoll_collective_start returns a request that ends with its wait.
@@ -381,7 +381,9 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_wait(ibcoll_request_t request);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds);
 /* Local. BUSY while in flight. NULL is allowed. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_request_free(ibcoll_request_t request);
-/* The selected algorithm with its parameter: "pap_direct", "ring_pipelined:65536". Valid until the request is freed. */
+/* The algorithm of the run that was started last, with its parameter: "pap_direct", "ring_pipelined:65536"; before the
+ * first start the predicted one. While ibcoll learns (IBCOLL_LEARN), it may be another one in each run. Valid until the
+ * request is freed. */
 IBCOLL_EXPORT const char* ibcoll_request_algorithm(ibcoll_request_t request);
 
 /* Blocking calls, collective: ibcoll_collective_start and ibcoll_wait in one, with their errors. After BUFFERS_HELD the
@@ -428,12 +430,13 @@ IBCOLL_EXPORT const char* ibcoll_collective_name(ibcoll_collective_t collective)
 IBCOLL_EXPORT const char* ibcoll_algorithm_name(ibcoll_collective_t collective, int index);
 /* Its source and cost in one line. NULL when there is no such algorithm. */
 IBCOLL_EXPORT const char* ibcoll_algorithm_about(ibcoll_collective_t collective, const char* algorithm);
-/* Which algorithm ibcoll_collective_init would select; buffers are not needed. Writes JSON to `text`, by the rules of
+/* Which algorithm the next call gets, and why; buffers are not needed. Writes JSON to `text`, by the rules of
  * ibcoll_context_describe:
  *   {"algorithm": "shm", "reason": "lowest predicted cost",
  *    "candidates": [{"algorithm": "shm", "cost_us": 3.1}, ...],
  *    "not_applicable": [{"algorithm": "ring", "why": "..."}, ...]}
- * A forced algorithm has the reason "demanded by IBCOLL_ALLTOALL" or "demanded by the call". For v-collectives, NULL
+ * A forced algorithm has the reason "demanded by IBCOLL_ALLTOALL" or "demanded by the call"; one that was learned
+ * "learned from 33 calls", or "read, learned by an earlier job from 33 calls". For v-collectives, NULL
  * counts stand for blocks of `bytes`.
  * Errors: those of ibcoll_collective_init, except those that concern buffers and displacements. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_t* args, char* text,

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What jobs have learned, and the file in which it outlives them: for each kind of team and class of calls, the algorithm
+// that was the fastest. A file is for one machine, transport and layout of the job; it says so, and is ignored by others.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/learning/call_class.h"
+
+namespace ibcoll {
+
+// Where the ranks of a team are.
+struct TeamLayout {
+  int ranks = 1;
+  int nodes = 1;
+  int fewest_local = 1;
+  int most_local = 1;
+  bool in_rank_order = true;
+  bool operator==(const TeamLayout&) const = default;
+};
+TeamLayout layout_of(const Shape& team) noexcept;
+
+class Tuning {
+ public:
+  // What must be equal for a file to count.
+  struct Identity {
+    std::string version;    // of ibcoll
+    std::string hardware;   // of the node of rank 0
+    std::string transport;  // "shm", or the name of the network's
+    std::string layout;     // "16 ranks on 4 nodes, 8 a core"
+    bool operator==(const Identity&) const = default;
+  };
+  struct Entry {
+    TeamLayout team;
+    CallClass calls;
+    std::string algorithm;  // without its parameter
+    uint64_t trials = 0;    // timed calls by which it was chosen
+    double us = 0;          // its time
+  };
+  static constexpr size_t kMostBytes = 1 << 20;  // of a file
+
+  // CONFIG: the text is damaged, or of another identity (nullptr: that is not looked at); says what is wrong.
+  static Result<Tuning> parse(std::string_view text, const Identity* mine);
+  std::string text(const Identity& mine) const;
+  // nullptr: nothing is known.
+  const Entry* find(const TeamLayout& team, const CallClass& calls) const noexcept;
+  // In place of what is known of the same calls.
+  void put(Entry entry);
+  bool empty() const noexcept { return entries_.empty(); }
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+// Processor and number of CPUs of this machine.
+std::string hardware_identity();
+// Where the file is by the value of IBCOLL_TUNING: the value itself, or where that is empty a file in the user's cache
+// ($XDG_CACHE_HOME/ibcoll, else ~/.cache/ibcoll) whose name depends on the identity. "": off, or there is no such place.
+std::string tuning_path(std::string_view setting, const Tuning::Identity& mine);
+// "": there is no such file. SYSTEM: it cannot be read, or is longer than kMostBytes.
+Result<std::string> read_tuning(const std::string& path);
+// Whole or not at all: a file beside it gets its name. Makes the folder. SYSTEM: says what failed.
+Status write_tuning(const std::string& path, std::string_view text);
+
+}  // namespace ibcoll
