@@ -14,6 +14,7 @@ namespace ibcoll::perf {
 struct LoopPlan {
   uint64_t iterations = 0;   // 0: as many as fill `budget_us`
   int64_t warmup = -1;       // calls before the timed ones; negative: as many as fill a quarter of `budget_us`
+  int64_t learning = 0;      // calls at least before the timed ones, where they are not given
   double budget_us = 200e3;  // for the timed calls of one size, warm-up not counted
 };
 
@@ -44,7 +45,9 @@ bool run_timed_loop(Library& library, const LoopPlan& plan, std::vector<double>&
     // The first call connects and touches memory and says nothing about the following.
     if (!untimed(1, call_us)) return false;
     if (!untimed(1, call_us)) return false;
-    if (plan.warmup < 0) warmup = iterations_for(call_us, plan.budget_us / 4 + settling_us());
+    if (plan.warmup < 0)
+      warmup =
+          std::max(iterations_for(call_us, plan.budget_us / 4 + settling_us()), static_cast<uint64_t>(plan.learning));
   }
   if (warmup > 0 && !untimed(warmup, call_us)) return false;
   const uint64_t iterations = plan.iterations > 0 ? plan.iterations : iterations_for(call_us, plan.budget_us);

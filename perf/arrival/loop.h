@@ -75,7 +75,7 @@ bool run_arrival_loop(Library& library, const LoopPlan& plan, const ArrivalRun& 
     return true;
   };
   stamps.clear();
-  const int64_t warmup = plan.warmup < 0 ? 5 : plan.warmup;
+  const int64_t warmup = plan.warmup < 0 ? std::max<int64_t>(5, plan.learning) : plan.warmup;
   double begin = now_us();
   for (int64_t i = 0; i < warmup; ++i) {
     if (i == 1) begin = now_us(), slowest_agreement = 0;  // the first call connects and touches memory

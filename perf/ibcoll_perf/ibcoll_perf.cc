@@ -48,6 +48,7 @@ bool measure(BenchCase& bench, const std::string& algorithm, Arrivals* arrivals,
   const bool done = options.check ? run_checked_loop(bench, options.plan, calls, row.errors)
                                   : run_timed_loop(bench, options.plan, calls);
   if (!done || !bench.job().gather(calls, all)) return false;
+  row.algorithm = bench.algorithm();  // where it was learned meanwhile, another one
   row.iterations = calls.size();
   row.times = summarize(all, static_cast<size_t>(bench.job().size()));
   return true;
