@@ -79,7 +79,7 @@ ibcoll_suite(tidy release SECONDS 60 TARGETS ibcoll_tidy
   COMMAND [[echo "1 passed, 0 failed"]])
 ibcoll_suite(hooked release SECONDS 120 BESIDE TARGETS ibcoll_hooked_tests
   COMMAND [[$build/bin/ibcoll_hooked_tests]])
-ibcoll_suite(docs release SECONDS 60 BESIDE TARGETS ibcoll_run ibcoll_perf ibcoll_info ibcoll_sim ibcoll_trace
+ibcoll_suite(docs release SECONDS 60 BESIDE TARGETS ibcoll_run ibcoll_perf ibcoll_info ibcoll_sim ibcoll_trace ibcoll_tune
   COMMAND [[python3 tests/cases.py tests/docs]])
 ibcoll_suite(remote release SECONDS 200 BESIDE TARGETS all ibcoll_remote_tests
   COMMAND [[$build/bin/ibcoll_remote_tests]])

@@ -27,7 +27,7 @@ if(TARGET ibcoll_mpi_openmpi OR TARGET ibcoll_mpi_mpich)
   install(FILES ${PROJECT_SOURCE_DIR}/bootstrap/mpi/ibcoll_mpi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endif()
 
-foreach(program ibcoll_run ibcoll_info ibcoll_mpi ibcoll_perf ibcoll_sim ibcoll_trace)
+foreach(program ibcoll_run ibcoll_info ibcoll_mpi ibcoll_perf ibcoll_sim ibcoll_trace ibcoll_tune)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     set_property(TARGET ${program} APPEND PROPERTY INSTALL_RPATH "$ORIGIN/${lib_from_bin}")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / os.environ.get("build", "build/release")
-TOOLS = ("ibcoll_run", "ibcoll_perf", "ibcoll_info", "ibcoll_sim", "ibcoll_trace")
+TOOLS = ("ibcoll_run", "ibcoll_perf", "ibcoll_info", "ibcoll_sim", "ibcoll_trace", "ibcoll_tune")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 # Not IBCOLL_RUN_*, IBCOLL_<COLLECTIVE>: a name is whole.
 NAME = re.compile(r"\bIBCOLL_[A-Z0-9_]*[A-Z0-9]\b(?!_?[*<])")

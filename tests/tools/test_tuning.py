@@ -87,6 +87,24 @@ class TuningTest(unittest.TestCase):
         self.assertEqual(said.count("\n"), 1, said)
         self.assertIn("a_file/tuning.json", said)
 
+    def test_ibcoll_tune_fills_the_file(self):
+        words = ("-m", "64:100", "--collective", "allgather,barrier")
+        for why in (r"learned from \d+ calls", r"read, learned by an earlier job from \d+ calls"):
+            done = self.job("ibcoll_tune", *words)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual(done.stderr, "")  # no progress bar without a terminal
+            rows = [line.split(maxsplit=3) for line in done.stdout.splitlines()[1:]]
+            self.assertEqual([row[:2] for row in rows], [["barrier", "0"], ["allgather", "64"], ["allgather", "80"],
+                                                         ["allgather", "96"]])
+            for row in rows:
+                self.assertRegex(row[3], f"^{why}$")
+        self.assertRegex(self.reason(), "^read")
+
+    def test_ibcoll_tune_refuses_what_cannot_be_learned(self):
+        for words in (["--collective", "bcast"], ["-m", "7"], ["-m", "0:64"], ["--colour"]):
+            with self.subTest(words=words):
+                self.assertEqual(self.job("ibcoll_tune", *words, ranks=1).returncode, 2)
+
     def test_a_malformed_setting_is_refused(self):
         done = self.job("ibcoll_info", "-A", IBCOLL_LEARN="perhaps")
         self.assertNotEqual(done.returncode, 0)

@@ -57,7 +57,7 @@ SUITES = {
     CALL_SITES: python_test("tests/tools/test_trace.py", "ibcoll", "ibcoll_trace"),
     LAYERING: python_test("tests/layering"),
     DOCS: python_test("tests/docs"),  # but for options
-    TOOL_PAGES: python_test("tests/docs", "ibcoll_run", "ibcoll_perf", "ibcoll_info", "ibcoll_sim", "ibcoll_trace"),
+    TOOL_PAGES: python_test("tests/docs", "ibcoll_run", "ibcoll_perf", "ibcoll_info", "ibcoll_sim", "ibcoll_trace", "ibcoll_tune"),
     COMPARE: python_test("tests/perf"),
     INSTALLED: Suite(("all",), ("tests/installed/run", "{bin}/..")),
     FORMAT: Suite((), ("clang-format", "--dry-run", "-Werror", "{tests}")),

@@ -53,7 +53,7 @@ FAULTS = [
     Fault("internal_names_have_the_version_of_the_interface", "runtime/api/libibcoll.map",
           "    ibcoll_*;\n", "    ibcoll_*; *ibcoll*;\n", INSTALLED, "all"),
     Fault("tool_is_not_installed", "runtime/api/install.cmake",
-          "ibcoll_sim ibcoll_trace)", "ibcoll_sim)", INSTALLED, "all"),
+          "ibcoll_sim ibcoll_trace ibcoll_tune)", "ibcoll_sim ibcoll_tune)", INSTALLED, "all"),
     Fault("module_is_not_installed", "runtime/api/install.cmake",
           "foreach(module ibcoll_ucx ibcoll_verbs ibcoll_pmix", "foreach(module ibcoll_ucx ibcoll_verbs",
           INSTALLED, "all"),
