@@ -12,12 +12,12 @@ constexpr size_t kMostAtOnce = 8;  // candidates that a round tries for the firs
 constexpr size_t kEnough = 8;      // trials of one candidate
 constexpr int kDriftsInARow = 2;   // checks
 
-// The lower one of the two in the middle: the first call of an algorithm also prepares it. Reorders the times.
-float median(std::span<float> times) {
+// The lower one of the two that it lies between: the first call of an algorithm also prepares it. Reorders the times.
+float quartile_of_times(std::span<float> times, size_t quartile) {
   if (times.empty()) return Learner::kUnknown;
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
+  const auto at = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) * quartile / 4);
+  std::nth_element(times.begin(), at, times.end());
+  return *at;
 }
 
 // The known times of the first `count` slots.
@@ -94,19 +94,27 @@ void Learner::begin_learning() {
   begin_round(1);
 }
 
-float Learner::median_of(const Candidate& candidate) const {
+float Learner::quartile_of(size_t candidate, size_t quartile) const {
+  const std::vector<float>& known = candidates_[candidate].times;
   std::array<float, kMostCalls> times;
-  std::copy(candidate.times.begin(), candidate.times.end(), times.begin());
-  return median(std::span(times).first(candidate.times.size()));
+  std::copy(known.begin(), known.end(), times.begin());
+  return quartile_of_times(std::span(times).first(known.size()), quartile);
 }
 
-// Of those that are about as fast as the fastest one, the one with the lowest prediction.
-int Learner::fastest() const {
-  float best = kUnknown;
-  for (const Candidate& candidate : candidates_) best = std::min(best, median_of(candidate));
-  if (best == kUnknown) return 0;
-  int chosen = 0;
-  while (median_of(candidates_[static_cast<size_t>(chosen)]) > kTie * best) ++chosen;
+// By its median.
+size_t Learner::fastest() const {
+  size_t best = 0;
+  for (size_t i = 1; i < candidates_.size(); ++i)
+    if (median_of(i) < median_of(best)) best = i;
+  return best;
+}
+
+// The lowest prediction of those that are not clearly slower than the fastest one.
+size_t Learner::decided() const {
+  const size_t best = fastest();
+  const double limit = std::max<double>(kTie * median_of(best), quartile_of(best, 3));
+  size_t chosen = 0;
+  while (chosen != best && median_of(chosen) > limit) ++chosen;
   return chosen;
 }
 
@@ -115,8 +123,9 @@ int Learner::fastest() const {
 double Learner::contradiction() const {
   double lowest = std::numeric_limits<double>::infinity(), highest = 0;
   int measured = 0;
-  for (const Candidate& candidate : candidates_) {
-    const double us = median_of(candidate);
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    const Candidate& candidate = candidates_[i];
+    const double us = median_of(i);
     if (us == kUnknown || candidate.predicted_us <= 0) continue;
     const double ratio = us / candidate.predicted_us;
     lowest = std::min(lowest, ratio);
@@ -127,11 +136,12 @@ double Learner::contradiction() const {
   return measured > 1 ? highest / lowest : std::max(highest, 1 / lowest);
 }
 
-// The next round: candidates that the predictions put too far away, as far as they were seen to be wrong, and those that
-// are close to the fastest one.
+// The next round: candidates that the predictions put too far away, as far as they were seen to be wrong, those that are
+// close to the fastest one, and with them the first prediction, which none replaces by chance.
 void Learner::plan_round() {
-  chosen_ = fastest();
-  chosen_us_ = median_of(candidates_[static_cast<size_t>(chosen_)]);
+  const double best_us = median_of(fastest());
+  chosen_ = static_cast<int>(decided());
+  chosen_us_ = median_of(static_cast<size_t>(chosen_));
   const uint64_t used = calls_ + 1 - learning_from_ + kDelay;
   const size_t left = used < kMostCalls ? kMostCalls - used : 0;
   const double wrong = contradiction();
@@ -141,8 +151,8 @@ void Learner::plan_round() {
     const Candidate& candidate = candidates_[i];
     if (!candidate.tried && candidate.predicted_us <= limit && added.size() < kMostAtOnce)
       added.push_back(static_cast<int>(i));
-    if (candidate.tried && median_of(candidate) <= kClose * chosen_us_ && candidate.times.size() < kEnough)
-      close.push_back(static_cast<int>(i));
+    const bool is_close = median_of(i) <= (i == 0 ? kFactor : kClose) * best_us;
+    if (candidate.tried && is_close && candidate.times.size() < kEnough) close.push_back(static_cast<int>(i));
   }
   plan_.clear();
   if (added.empty() && close.size() < 2) return freeze();
@@ -164,7 +174,7 @@ void Learner::freeze() noexcept {
 
 void Learner::check(const Times& merged) {
   Times times = merged;
-  const float us = median(known_times(times, kChecks));
+  const float us = quartile_of_times(known_times(times, kChecks), 2);
   if (us < kUnknown) {
     const bool drifts = reference_us_ > 0 && (us >= kDrift * reference_us_ || us * kDrift <= reference_us_);
     drifted_ = drifts ? drifted_ + 1 : 0;

@@ -23,13 +23,14 @@ namespace ibcoll {
 
 class Learner {
  public:
-  static constexpr int kMostCalls = 64;          // from the first trial to the last decision
-  static constexpr uint64_t kDelay = 2;          // calls, or strides, from the start of a merge to its decision
-  static constexpr double kFactor = 3;           // of the lowest predicted cost: candidates that are tried at first
-  static constexpr double kClose = 1.5;          // of the best measured time: tried again; all others are not
-  static constexpr double kTie = 1.05;           // of the best measured time: the lower prediction wins
-  static constexpr int kChecks = 16;             // timed calls of a frozen choice
-  static constexpr double kDrift = 2;            // up or down
+  static constexpr int kMostCalls = 64;  // from the first trial to the last decision
+  static constexpr uint64_t kDelay = 2;  // calls, or strides, from the start of a merge to its decision
+  static constexpr double kFactor = 3;   // of the lowest predicted cost: candidates that are tried at first
+  static constexpr double kClose = 1.5;  // of the best measured time: tried again; all others are not
+  static constexpr double kTie = 1.05;   // of the best measured time: the lower prediction wins, as it does where
+                                         // the times of the best candidate scatter as far
+  static constexpr int kChecks = 16;     // timed calls of a frozen choice
+  static constexpr double kDrift = 2;    // up or down
   static constexpr uint64_t kFirstStride = 256;  // calls
   static constexpr uint64_t kLongestStride = uint64_t{1} << 16;
   static constexpr float kUnknown = std::numeric_limits<float>::infinity();  // no time
@@ -88,8 +89,10 @@ class Learner {
   void plan_round();
   void freeze() noexcept;
   void check(const Times& merged);
-  float median_of(const Candidate& candidate) const;
-  int fastest() const;
+  float median_of(size_t candidate) const { return quartile_of(candidate, 2); }
+  float quartile_of(size_t candidate, size_t quartile) const;
+  size_t fastest() const;
+  size_t decided() const;
   double contradiction() const;
 
   std::vector<Candidate> candidates_;
