@@ -11,7 +11,6 @@
 namespace ibcoll {
 namespace {
 
-constexpr int kMerging = 1;  // as the root of an allreduce, which has none: no program's allreduce fits this one
 
 std::vector<double> costs_of(const std::vector<Candidate>& candidates) {
   std::vector<double> costs;
@@ -23,7 +22,7 @@ std::vector<double> costs_of(const std::vector<Candidate>& candidates) {
 Args merge_args(LearnedClass& one) {
   Args args;
   args.collective = IBCOLL_ALLREDUCE;
-  args.root = kMerging;
+  args.internal = true;
   args.count = one.mine.size();
   args.bytes = sizeof one.mine;
   args.reduction = Reduction(IBCOLL_MAX, IBCOLL_FLOAT);
