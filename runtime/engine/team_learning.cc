@@ -11,7 +11,6 @@
 namespace ibcoll {
 namespace {
 
-
 std::vector<double> costs_of(const std::vector<Candidate>& candidates) {
   std::vector<double> costs;
   costs.reserve(candidates.size());
