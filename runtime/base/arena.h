@@ -41,14 +41,15 @@ class Arena {
     return sum;
   }
 
-  // All that was allocated is gone. What had to be found in several chunks will fit into one next time.
+  // All that was allocated is gone. Next time as much will fit into one chunk, and more: how much is alive at once
+  // depends on who comes first.
   void reset() noexcept {
-    if (first_ && first_->next) {
+    if (first_ && (first_->next || first_->bytes < used_ + kLeastLeft)) {
       const size_t wanted = used_;
       release(first_);
       first_ = nullptr;
       at_ = end_ = nullptr;
-      grow(wanted + kFirstChunk);  // how much is alive at once depends on who comes first
+      grow(wanted + kFirstChunk);
     }
     used_ = 0;
     if (first_) at_ = first_->begin();
@@ -57,6 +58,7 @@ class Arena {
  private:
   static constexpr size_t kAlignment = 64;
   static constexpr size_t kFirstChunk = 4096;
+  static constexpr size_t kLeastLeft = kFirstChunk / 2;
   static constexpr size_t kMost = PTRDIFF_MAX / 2;  // no object is larger
 
   struct alignas(kAlignment) Chunk {

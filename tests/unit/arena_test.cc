@@ -64,6 +64,16 @@ TEST(Arena, HasOnePieceForWhatTookSeveral) {
   }
 }
 
+TEST(Arena, HasRoomForMoreThanTheLastTime) {
+  Arena arena;
+  ASSERT_NE(arena.allocate(4000), nullptr);  // nearly all of the first chunk
+  arena.reset();
+  const size_t before = arena.bytes();
+  ASSERT_NE(arena.allocate(4000), nullptr);
+  ASSERT_NE(arena.allocate(1000), nullptr);
+  EXPECT_EQ(arena.bytes(), before);
+}
+
 TEST(Arena, MakesObjects) {
   struct Thing {
     int value = 7;
