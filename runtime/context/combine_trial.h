@@ -5,8 +5,9 @@
 
 namespace ibcoll {
 
-// Microseconds per byte of a sum of doubles in the caches, rounded up to a power of two, so that the same machine gives
-// the same value in most runs. Takes as long as some 20 KB are combined.
+// Microseconds per byte of a sum of doubles in the caches, rounded down to a power of two, so that the same machine gives
+// the same value in most runs, and processors that combine about as fast as they copy all count as such. Takes as long
+// as 40 KB are combined.
 double time_combining_us_per_byte();
 
 }  // namespace ibcoll
