@@ -84,7 +84,7 @@ class WithoutMpi(Job):
     @unittest.skipUnless(shutil.which("mpirun.mpich"), "MPICH is not installed")
     def test_mpirun_of_mpich_without_its_socket(self):
         done = run("mpirun.mpich", "-pmi-port", "-n", 2, BIN / "ibcoll_job")
-        self.assertEqual(done.stderr.count("leave out mpirun's option -pmi-port"), 2, done.stderr)
+        self.assertEqual(done.stderr.count("leave out mpirun's option -pmi-port"), 2, done)
 
     @unittest.skipUnless(shutil.which("mpirun.openmpi"), "Open MPI is not installed")
     def test_the_state_names_the_bootstrap(self):
