@@ -55,10 +55,8 @@ constexpr Setting kSettings[] = {
      "address on RoCE: auto, an index of the port's GID table (0 to 255), or a subnet such as 10.1.0.0/16", kMayDiffer},
     {"IBCOLL_VERBS_CONNECT", Kind::kChoice, "datagrams", "datagrams|rdmacm",
      "how ranks exchange what a connection needs: by datagrams of their own, or by librdmacm"},
-    {"IBCOLL_VERBS_NOTIFY", Kind::kChoice, "auto", "auto|imm|words|memory",
-     "how messages are noticed: imm, by immediate data; words, short ones by tags in their words; memory, by their "
-     "last "
-     "word, which needs a device that writes in order"},
+    {"IBCOLL_VERBS_NOTIFY", Kind::kChoice, "auto", "auto|imm|memory",
+     "how messages are noticed: by immediate data, or by polling memory, which needs a device that writes in order"},
     {"IBCOLL_VERBS_WINDOWS", Kind::kChoice, "auto", "auto|on|off",
      "open memory by memory windows, to one peer each; off: by regions, open to whoever has their key"},
     {"IBCOLL_VERBS_SERVICE_LEVEL", Kind::kInteger, "0", "0..15",

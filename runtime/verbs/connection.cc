@@ -47,7 +47,7 @@ bool Transport::start(Peer& peer) {
   peer.connection.next_epoch();
   peer.new_keys.start();
   const auto make = [&] {
-    Status made = peer.make_channel(domain_.get(), notify_for(peer));
+    Status made = peer.make_channel(domain_.get(), settings_.notify);
     return made.ok() ? make_queue_pair(peer) : made;
   };
   const Status status =
@@ -72,13 +72,6 @@ bool Transport::start(Peer& peer) {
   return true;
 }
 
-// The same on all connections with the peer. To look for words of many peers would cost more than completions do.
-Notify Transport::notify_for(const Peer& peer) const {
-  constexpr size_t kMostLookedAt = 64;
-  if (peer.channel.made()) return peer.receiving.notify();
-  return settings_.notify == Notify::kWords && active_.size() >= kMostLookedAt ? Notify::kImmediate : settings_.notify;
-}
-
 Greeting Transport::my_greeting(const Peer& peer) const {
   Greeting mine;
   mine.job = job_;
@@ -91,7 +84,7 @@ Greeting Transport::my_greeting(const Peer& peer) const {
   mine.landing_address = reinterpret_cast<uint64_t>(&peer.channel->landing);
   mine.delivered = peer.receiving.delivered();
   mine.mtu = static_cast<uint8_t>(choice_.port.mtu);
-  mine.notify = peer.receiving.notify();
+  mine.notify = settings_.notify;
   return mine;
 }
 

@@ -12,7 +12,7 @@ namespace ibcoll::verbs {
 
 void Transport::look_at_slots() {
   for (Peer* peer : active_)
-    if (peer->receiving.polls_memory() && !peer->receiving.listed() && peer->receiving.has_next()) {
+    if (!peer->receiving.listed() && peer->receiving.has_next()) {
       mark_ready(*peer);
       if (peer->connection.is(State::kGreeting) && peer->connection.handshake.has_theirs) {
         connected(*peer);
@@ -73,7 +73,7 @@ size_t Transport::hand_out_messages(std::span<Event> events) {
 
 bool Transport::hand_out_message(Peer& peer, Event& event) {
   SlotHeader header;
-  const std::byte* const payload = peer.receiving.take_next(header);
+  const Slot& slot = peer.receiving.take_next(header);
   const uint64_t sequence = peer.receiving.handed_out();
   lent_.push_back(&peer);
   if (header.sequence != sequence || header.bytes > kSlotPayload) {
@@ -86,7 +86,7 @@ bool Transport::hand_out_message(Peer& peer, Event& event) {
     case SlotKind::kMessage:
       ++counters_.messages_received;
       counters_.bytes_received += header.bytes;
-      event = {Event::Kind::kMessage, peer.rank, header.note, {payload, header.bytes}, 0};
+      event = {Event::Kind::kMessage, peer.rank, header.note, {slot.payload_of(header.bytes), header.bytes}, 0};
       return true;
     case SlotKind::kPut:
       ++counters_.puts_received;
@@ -94,14 +94,14 @@ bool Transport::hand_out_message(Peer& peer, Event& event) {
       return true;
     case SlotKind::kSmallPut:
       event = {Event::Kind::kMessage, peer.rank, header.note, {}, 0};
-      return take_small_put(peer, header, payload);
+      return take_small_put(peer, header, slot.payload_of(header.bytes));
     case SlotKind::kDropped:
       report_dropped(peer);
       return false;
     case SlotKind::kRefused: {
       SlotHeader refused;
       if (header.bytes < sizeof refused) return false;
-      std::memcpy(&refused, payload, sizeof refused);
+      std::memcpy(&refused, slot.payload_of(header.bytes), sizeof refused);
       report_refused(peer, refused.bytes, refused.address, "that rank has not exposed it");
       return false;
     }

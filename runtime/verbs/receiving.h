@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "runtime/verbs/channel.h"
-#include "runtime/verbs/words.h"
 
 namespace ibcoll::verbs {
 
@@ -21,44 +20,38 @@ class Receiving {
   }
 
   // ---- messages
-
-  Notify notify() const { return notify_; }
-  // Messages may come without a completion.
-  bool polls_memory() const { return notify_ != Notify::kImmediate; }
   uint64_t handed_out() const { return handed_out_; }
-  bool has_next() const { return look(handed_out_ + 1, 0).here; }
+  bool has_next() const { return has(handed_out_ + 1, 0); }
   // The last one that has landed, handed out or not.
   uint64_t delivered() const {
-    uint64_t sequence = handed_out_;
-    for_all_landed([&](SlotKind) { ++sequence; });
+    uint64_t sequence = handed_out_, used = 0;
+    while (sequence - released_ < kSlots && has(sequence + 1, used)) {
+      ++sequence;
+      if (takes_immediate(landed(sequence).header.kind)) ++used;
+    }
     return sequence;
   }
   // Whether a goodbye is among those that were not handed out.
   bool has_goodbye() const {
-    bool found = false;
-    for_all_landed([&](SlotKind kind) { found |= kind == SlotKind::kLeaving; });
-    return found;
+    const uint64_t end = delivered();
+    for (uint64_t sequence = handed_out_ + 1; sequence <= end; ++sequence)
+      if (landed(sequence).header.kind == SlotKind::kLeaving) return true;
+    return false;
   }
   void add_immediate() { ++immediates_; }
   // With has_next(). The slot stays as it is until release(); the header is a copy, as the peer may write there at any
-  // time. Returns the payload, if the header's length of it is possible.
-  const std::byte* take_next(SlotHeader& header) {
-    const Landed found = look(++handed_out_, 0);
-    Slot& slot = landed(handed_out_);
-    if (found.by_immediate) --immediates_;
-    if (found.as_words) return Words::read(slot, handed_out_, header);
+  // time.
+  const Slot& take_next(SlotHeader& header) {
+    const Slot& slot = landed(++handed_out_);
     header = slot.header;
-    return header.bytes <= kSlotPayload ? slot.payload_of(header.bytes) : nullptr;
+    if (takes_immediate(header.kind)) --immediates_;
+    return slot;
   }
 
   // ---- credit
   uint64_t released() const { return released_; }
   // The slots of all that was handed out may be written again.
-  void release() {
-    if (notify_ == Notify::kWords)
-      for (uint64_t sequence = released_ + 1; sequence <= handed_out_; ++sequence) Words::clear(landed(sequence));
-    released_ = handed_out_;
-  }
+  void release() { released_ = handed_out_; }
   // The peer runs out of slots when it is not told in time.
   bool owes_credit() const { return released_ - told_ >= kSlots / 2; }
   void told() { told_ = released_; }
@@ -71,36 +64,16 @@ class Receiving {
   bool listed() const { return listed_; }
 
  private:
-  Slot& landed(uint64_t sequence) const { return channel_->landing.slots[(sequence - 1) % kSlots]; }
-  struct Landed {
-    bool here = false;
-    bool as_words = false;
-    bool by_immediate = false;
-    SlotKind kind = SlotKind::kMessage;
-  };
-  // For message `sequence`, when so many immediates of earlier ones have been used up. An immediate may be that of a
-  // later message; then this one has landed as well.
-  Landed look(uint64_t sequence, uint64_t immediates_used) const {
-    if (channel_ == nullptr) return {};
-    Slot& slot = landed(sequence);
-    if (notify_ == Notify::kWords && Words::are_in(slot, sequence)) return {true, true, false, Words::kind_in(slot)};
-    const bool immediate = immediates_ > immediates_used;
-    if (notify_ == Notify::kMemory) {
-      if (std::atomic_ref(slot.header.sequence).load(std::memory_order_acquire) != sequence) return {};
-      const bool put = slot.header.kind == SlotKind::kPut;
-      return {immediate || !put, false, put, slot.header.kind};
-    }
-    return {immediate, false, true, slot.header.kind};
-  }
-  template <typename Visit>
-  void for_all_landed(Visit&& visit) const {
-    uint64_t used = 0;
-    for (uint64_t sequence = handed_out_ + 1; sequence - released_ <= kSlots; ++sequence) {
-      const Landed found = look(sequence, used);
-      if (!found.here) return;
-      if (found.by_immediate) ++used;
-      visit(found.kind);
-    }
+  const Slot& landed(uint64_t sequence) const { return channel_->landing.slots[(sequence - 1) % kSlots]; }
+  bool takes_immediate(SlotKind kind) const { return notify_ == Notify::kImmediate || kind == SlotKind::kPut; }
+  // Whether this one is here, when so many immediates of earlier ones have been used up.
+  bool has(uint64_t sequence, uint64_t immediates_used) const {
+    if (channel_ == nullptr) return false;
+    if (notify_ == Notify::kImmediate) return immediates_ > immediates_used;
+    // The sequence number is only read here; a const object has no atomic_ref in C++20.
+    auto& word = const_cast<uint64_t&>(landed(sequence).header.sequence);
+    if (std::atomic_ref(word).load(std::memory_order_acquire) != sequence) return false;
+    return landed(sequence).header.kind != SlotKind::kPut || immediates_ > immediates_used;
   }
 
   Channel* channel_ = nullptr;

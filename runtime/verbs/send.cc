@@ -37,7 +37,7 @@ Slot& Transport::stage(Peer& peer, SlotKind kind, const Note& note, std::span<co
   Slot& slot = peer.sending.staged(sequence);
   const uint32_t room = padded(payload.size());
   if (!payload.empty()) std::memcpy(slot.payload + kSlotPayload - room, payload.data(), payload.size());
-  slot.header = {note, peer.receiving.released(), 0, 0, static_cast<uint16_t>(payload.size()), kind, sequence};
+  slot.header = {note, peer.receiving.released(), static_cast<uint16_t>(payload.size()), kind, 0, 0, sequence};
   peer.receiving.told();
   return slot;
 }
@@ -66,7 +66,10 @@ void Transport::pump(Peer& peer) {
   bool room = bind_windows(peer);
   while (room && peer.sending.has_unposted()) {
     Outgoing& out = peer.sending.next_to_post();
-    room = out.kind == SlotKind::kPut ? post_put(peer, out) : post_message(peer, out);
+    room = out.kind == SlotKind::kPut
+               ? post_put(peer, out)
+               : post_slot(peer, out.sequence, peer.connection.remote.notify == Notify::kImmediate,
+                           out.kind == SlotKind::kLeaving);
     if (room) peer.sending.posted_next();
   }
   if (room) tell_consumed(peer);
@@ -83,29 +86,6 @@ void Transport::retry_pumps() {
   pumping_.swap(pumped_);
   for (Peer* peer : pumping_) pump(*peer);
   pumping_.clear();
-}
-
-bool Transport::post_message(Peer& peer, const Outgoing& out) {
-  const bool signaled = out.kind == SlotKind::kLeaving;
-  const Notify notify = peer.connection.remote.notify;
-  // What stands for a put lands where the put's note may have landed in part: that must not be taken for words.
-  const size_t bytes = peer.sending.staged(out.sequence).header.bytes;
-  if (notify == Notify::kWords && out.kind != SlotKind::kDropped && bytes <= Words::kMostPayload &&
-      Words::count_for(bytes) * sizeof(uint64_t) <= peer.connection.inline_bytes())
-    return post_words(peer, out.sequence, signaled);
-  return post_slot(peer, out.sequence, notify != Notify::kMemory, signaled);
-}
-
-// In the work request itself: the words are written for this one alone.
-bool Transport::post_words(Peer& peer, uint64_t sequence, bool signaled) {
-  if (linked_count_ == linked_.size()) ring(peer);
-  const Slot& slot = peer.sending.staged(sequence);
-  std::span<uint64_t, Words::kMost> words = words_[linked_count_];
-  Words::write(slot.header, slot.payload_of(slot.header.bytes), words);
-  const auto bytes = static_cast<uint32_t>(Words::count_for(slot.header.bytes) * sizeof(uint64_t));
-  const ibv_send_wr request =
-      write_to(peer, offsetof(Landing, slots) + ((sequence - 1) % kSlots + 1) * sizeof(Slot) - bytes);
-  return link(peer, request, {reinterpret_cast<uintptr_t>(words.data()), bytes, 0}, Work::kSend, sequence, signaled);
 }
 
 bool Transport::post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled) {

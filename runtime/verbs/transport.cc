@@ -115,19 +115,17 @@ Status Transport::try_memory(const Config& config) {
       connections, needed / 1024, limit / 1024);
 }
 
-// To poll the end of a message alone needs a device that writes its bytes in order.
+// Polling memory needs a device that writes the bytes of a message in order.
 void Transport::gate_notify(const Config& config, bool in_order) {
   const std::string& choice = config.text("IBCOLL_VERBS_NOTIFY");
   const char* const promise =
       in_order ? "the device writes messages in order" : "the device promises no order of writes";
-  settings_.notify = choice == "memory" || (choice == "auto" && in_order) ? Notify::kMemory
-                     : choice == "imm"                                    ? Notify::kImmediate
-                                                                          : Notify::kWords;
+  settings_.notify = choice == "memory" || (choice == "auto" && in_order) ? Notify::kMemory : Notify::kImmediate;
   notify_reason_ = choice == "auto" ? promise : fmt::format("by IBCOLL_VERBS_NOTIFY; {}", promise);
   if (settings_.notify == Notify::kMemory && !in_order)
     log(LogLevel::kWarning,
         "verbs: IBCOLL_VERBS_NOTIFY=memory, but {} does not promise to write a message in order: data may be wrong; "
-        "IBCOLL_VERBS_NOTIFY=words is safe",
+        "IBCOLL_VERBS_NOTIFY=imm is safe",
         device());
 }
 
@@ -186,7 +184,7 @@ size_t Transport::poll(std::span<Event> events) {
   lent_.clear();
   registrations_->collect();
   take_completions();
-  if (settings_.notify != Notify::kImmediate) look_at_slots();
+  if (settings_.notify == Notify::kMemory) look_at_slots();
   if (!greeted_.empty() || ++polls_ % kPollsPerGreeting == 0) serve_greetings();
   if (draining_ > 0) end_late_drains();
   retry_pumps();
@@ -224,9 +222,7 @@ Json Transport::describe() const {
           {"address", choice_.global ? gid_text(choice_.gid) : fmt::format("LID {}", choice_.port.lid)},
           {"gid_index", choice_.gid_index},
           {"mtu", 128 << choice_.port.mtu},
-          {"notify", settings_.notify == Notify::kMemory  ? "memory"
-                     : settings_.notify == Notify::kWords ? "words"
-                                                          : "imm"},
+          {"notify", settings_.notify == Notify::kMemory ? "memory" : "imm"},
           {"notify_reason", notify_reason_},
           {"alpha_us", model_.alpha_us},
           {"beta_us_per_byte", model_.beta_us_per_byte},

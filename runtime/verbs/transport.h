@@ -4,11 +4,10 @@
 //   send -> one RDMA Write into the peer's next landing slot: payload, note, sequence number
 //   put  -> RDMA Writes into the exposed region, then a Write with immediate of the note into the next slot
 //
-// The notice of a message is the completion of the immediate (Notify::kImmediate), each of its words (Notify::kWords,
-// short ones), or the slot's last word (Notify::kMemory). The k-th message of a peer lies in slot k modulo kSlots, and
-// is overwritten after it was consumed here and the peer was told: credit. What was not consumed yet can be sent again
-// over a new connection, so an error completion costs a connection, not messages. Not safe for threads: the context's
-// lock is held around every call.
+// The notice of a message is the completion of the immediate (Notify::kImmediate), or the slot's last word
+// (Notify::kMemory). The k-th message of a peer lies in slot k modulo kSlots, and is overwritten after it was consumed
+// here and the peer was told: credit. What was not consumed yet can be sent again over a new connection, so an error
+// completion costs a connection, not messages. Not safe for threads: the context's lock is held around every call.
 #pragma once
 
 #include <array>
@@ -24,7 +23,6 @@
 #include "runtime/verbs/peer.h"
 #include "runtime/verbs/rdmacm.h"
 #include "runtime/verbs/registration.h"
-#include "runtime/verbs/words.h"
 
 namespace ibcoll::verbs {
 
@@ -113,8 +111,6 @@ class Transport final : public NetworkTransport {
   void pump(Peer& peer);
   void pump_later(Peer& peer);
   void retry_pumps();
-  bool post_message(Peer& peer, const Outgoing& out);
-  bool post_words(Peer& peer, uint64_t sequence, bool signaled);
   bool post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled);
   void tell_consumed(Peer& peer);
   void give_sent(Peer& peer, Outgoing& out);
@@ -153,7 +149,6 @@ class Transport final : public NetworkTransport {
   Peer* find_or_make(int rank);
   bool start(Peer& peer);
   Status make_queue_pair(Peer& peer);
-  Notify notify_for(const Peer& peer) const;
   Greeting my_greeting(const Peer& peer) const;
   Status grow_completion_queue(size_t queue_pairs);
   Status get_ready(Peer& peer, const Greeting& theirs);
@@ -257,8 +252,7 @@ class Transport final : public NetworkTransport {
   std::vector<Peer*> lent_;  // whose slots the last poll() handed out, once per slot
   std::vector<Sent> sent_;
   size_t sent_first_ = 0;
-  std::array<Linked, 16> linked_;                             // of the peer that pump() is at
-  std::array<std::array<uint64_t, Words::kMost>, 16> words_;  // of these
+  std::array<Linked, 16> linked_;  // of the peer that pump() is at
   size_t linked_count_ = 0;
   uint32_t polls_ = 0;
   bool leaving_ = false;

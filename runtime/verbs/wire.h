@@ -30,7 +30,6 @@ static_assert(sizeof(Address) == 64);
 // How a rank wants to learn of messages.
 enum class Notify : uint8_t {
   kImmediate,  // every message is a Write with immediate; its completion is the notice
-  kWords,      // the same, but for short messages: words of which each is its own notice (words.h)
   kMemory      // messages are Writes; the last word of the slot is the notice. Puts still end with an immediate.
 };
 
@@ -114,10 +113,10 @@ constexpr size_t kSmallPutBytes = 960;
 struct SlotHeader {
   Note note;
   uint64_t consumed = 0;  // messages of the receiver that the sender has handed out: returns credit
-  uint64_t address = 0;   // of a small put, and the number of its region
-  uint32_t exposure = 0;
-  uint16_t bytes = 0;  // of the payload
+  uint16_t bytes = 0;     // of the payload
   SlotKind kind = SlotKind::kMessage;
+  uint32_t exposure = 0;  // number and address of the region of a small put
+  uint64_t address = 0;
   uint64_t sequence = 0;  // from 1, over all epochs; written last
 };
 static_assert(sizeof(SlotHeader) == 64);

@@ -46,10 +46,4 @@ FAULTS = [
     Fault("rt_verbs_one_receive_short", "runtime/verbs/peer.h",
           "kReceives = kSlots + kReceiveBatch - 1;", "kReceives = kSlots - 1;",
           FAKE_VERBS, "CountTest*:*CreditTest*:*FaultTest*"),
-    Fault("rt_verbs_words_unseen_count", "runtime/verbs/words.h",
-          "for (size_t i = count_for(bytes); i > 1; --i)", "for (size_t i = count_for(bytes); i > 2; --i)",
-          FAKE_VERBS, "VerbsWords*"),
-    Fault("rt_verbs_words_are_not_cleared", "runtime/verbs/receiving.h",
-          "    if (notify_ == Notify::kWords)\n      for", "    if (notify_ == Notify::kMemory)\n      for",
-          FAKE_VERBS, "VerbsWords*"),
 ]
