@@ -11,7 +11,7 @@ SECONDS = 3600  # that a command may take there
 
 
 def device():
-    """The name of the device that ibcoll is told to use, else of the first one; None without a device."""
+    """The name of the device that IBCOLL_VERBS_DEVICE names, else of the first one; None without a device."""
     names = sorted(path.name for path in pathlib.Path("/sys/class/infiniband").glob("*"))
     chosen = os.environ.get("IBCOLL_VERBS_DEVICE", "").split(":")[0]
     return chosen or next(iter(names), None)

@@ -63,7 +63,7 @@ def dots(path, y_label, columns):
     points, means, names = [], [], []
     for place, (name, ratios) in enumerate(columns.items()):
         ordered = sorted(ratios)
-        # Beside each other in turn, so that equal ratios can be told apart.
+        # Spread over some columns, so that equal ratios do not hide each other.
         points += [(place + (index % 7 - 3) * 0.08, ratio) for index, ratio in enumerate(ordered)]
         means.append((place, math.exp(sum(map(math.log, ordered)) / len(ordered))))
         names.append(f"'{name}' {place}")

@@ -172,7 +172,6 @@ Status Context::run_own_barrier(std::unique_lock<std::mutex>& guard) {
   if (!room.ok()) return room;
   Args barrier;
   barrier.collective = IBCOLL_BARRIER;
-  barrier.internal = true;
   std::vector<std::byte> no_buffers;
   return run_own(*world_, barrier, no_buffers, guard, pattern);
 }

@@ -129,14 +129,14 @@ class Context {
   Result<Forced> forced(ibcoll_collective_t collective, const char* algorithm) const;
   // Checks the call of a request that the program will start.
   Result<std::unique_ptr<Request>> make_persistent(TeamHandle& team, const ibcoll_collective_args_t& given);
-  // The algorithm for a call and its scheme; the rest of the request comes from `args`. `own`: a call of the library
-  // itself, which is not learned from.
+  // The algorithm for a call and its scheme; the rest of the request comes from `args`. Calls of the library itself are
+  // not learned from.
   Result<std::unique_ptr<Request>> make_request(TeamHandle& team, Args args, const Forced& forced,
-                                                ibcoll_scheme_t scheme, bool own = false);
+                                                ibcoll_scheme_t scheme);
   // What the library does for itself, whatever the user has forced: runs and waits. `buffers` are those of the call,
   // and kept for it where it does not end.
-  Status run_own(TeamHandle& team, const Args& args, std::vector<std::byte>& buffers,
-                 std::unique_lock<std::mutex>& guard, const Forced& forced = {});
+  Status run_own(TeamHandle& team, Args args, std::vector<std::byte>& buffers, std::unique_lock<std::mutex>& guard,
+                 const Forced& forced = {});
   // Checks and starts a call that runs once, from `site`.
   Result<Plan*> start_once(TeamHandle& team, const ibcoll_collective_args_t& given, const void* site);
   // The same, and waits: a blocking call.

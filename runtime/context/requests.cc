@@ -92,7 +92,7 @@ void Context::learn_from(TeamHandle& team, const Args& args, ibcoll_scheme_t sch
 }
 
 Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, Args args, const Forced& forced,
-                                                       ibcoll_scheme_t wanted, bool own) {
+                                                       ibcoll_scheme_t wanted) {
   const ibcoll_scheme_t scheme = scheme_of(wanted);
   args.fixed_order = deterministic_;
   const Shape shape = shape_of(team.shape, args);
@@ -100,7 +100,7 @@ Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, Args ar
       candidates(args.collective, shape, team.model, forced, steady_model_for(team, args));
   if (!all.ok()) return all.status();
   Selected selected(all->front().choice);
-  if (!own) learn_from(team, args, scheme, shape, all.value(), selected);
+  if (!args.internal) learn_from(team, args, scheme, shape, all.value(), selected);
   const uint32_t signature = call_signature(args, selected.predicted.name(), scheme, team.team->size());
   auto request = std::make_unique<Request>(*team.team, args, selected, scheme, signature);
   request->hold_counts();
@@ -218,11 +218,12 @@ Status Context::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& g
   return wait(request, INFINITY, guard);
 }
 
-Status Context::run_own(TeamHandle& team, const Args& args, std::vector<std::byte>& buffers,
+Status Context::run_own(TeamHandle& team, Args args, std::vector<std::byte>& buffers,
                         std::unique_lock<std::mutex>& guard, const Forced& forced) {
+  args.internal = true;
   Result<std::unique_ptr<Request>> request = or_fail(team, [&] {
     team.given_up.reserve(team.given_up.size() + 1);
-    return make_request(team, args, forced, IBCOLL_SCHEME_AUTO, true);
+    return make_request(team, args, forced, IBCOLL_SCHEME_AUTO);
   });
   if (!request.ok()) return request.status();
   if (Status status = start(**request); !status.ok()) return status;

@@ -298,7 +298,6 @@ Status Context::exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::uniq
   std::copy(mine.begin(), mine.end(), buffers.begin());
   Args args;
   args.collective = IBCOLL_ALLGATHER;
-  args.internal = true;
   args.bytes = mine.size();
   args.send.base = buffers.data();
   args.recv = {buffers.data() + mine.size(), mine.size(), nullptr, nullptr};

@@ -105,8 +105,7 @@ Status Segment::map_chunks(uint64_t first, uint64_t last) noexcept {
   return {};
 }
 
-// Ranks that need one chunk at the same time both do all of it. One alone of them may be told that it is a huge page
-// then.
+// Ranks that need one chunk at the same time both do all of it.
 Status Segment::allocate_chunk(uint64_t number) noexcept {
   Chunk& chunk = header().chunks[number];
   if (chunk.backed.load(std::memory_order_acquire)) return {};

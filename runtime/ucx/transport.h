@@ -55,7 +55,6 @@ class Transport final : public NetworkTransport {
   Json describe() const override;
 
   // With its header one fragment of UCX over TCP.
-  static constexpr size_t kSegment = 64 * 1024;
   static constexpr size_t kHeaderRoom = 256;
   static constexpr size_t kSlotBytes = kSegment - kHeaderRoom;
 

@@ -80,7 +80,7 @@ Status set_keepalive(ucp_config_t* config, double peer_timeout) {
 }
 
 // UCX's own 64 KB need four times the system calls.
-constexpr size_t kLeastSegment = 64 << 10, kMostSegment = 256 << 10;
+constexpr size_t kMostSegment = 256 << 10;
 constexpr size_t kSegmentsOfAllPeers = 64 << 20;
 constexpr const char* kSegmentVariable = "UCX_TCP_RX_SEG_SIZE";
 
@@ -111,7 +111,7 @@ void quieten(const char* level) {
 
 size_t tcp_segment_bytes(const DevicePlan& plan, int size) {
   if (!plan.tcp || plan.rdma || plan.shared_memory || std::getenv(kSegmentVariable) != nullptr) return 0;
-  return std::clamp(std::bit_floor(kSegmentsOfAllPeers / static_cast<size_t>(size)), kLeastSegment, kMostSegment);
+  return std::clamp(std::bit_floor(kSegmentsOfAllPeers / static_cast<size_t>(size)), kSegment, kMostSegment);
 }
 
 Result<std::unique_ptr<Worker>> Worker::open(const NetworkParams& params, const DevicePlan& plan, double peer_timeout) {

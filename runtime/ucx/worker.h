@@ -19,6 +19,8 @@ namespace ibcoll::ucx {
 // To be called before anything else of UCX: its lines less severe than `level` go, unless the user wants them.
 void quieten(const char* level);
 
+inline constexpr size_t kSegment = 64 * 1024;  // that of UCX over TCP, where nobody sets it
+
 // What UCX sends, and receives, over TCP at a time, in bytes. A receiver has a buffer of that size for each peer whose
 // bytes have come in part: it is smaller in larger jobs. 0: the user has set it, or TCP is not all that is used.
 size_t tcp_segment_bytes(const DevicePlan& plan, int size);
