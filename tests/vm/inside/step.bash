@@ -155,8 +155,9 @@ export -f survivors moves_on kill_rank lost_rank
 
 # limited BYTES COMMAND...: with that much locked memory, and without the right to exceed it.
 limited() { prlimit "--memlock=$1" setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock "${@:2}"; }
-# By the IPv4 GID UCX connects to nobody over soft-RoCE; GID 0 is the IPv6 one.
-over_rdma() { UCX_IB_GID_INDEX=0 IBCOLL_UCX_TLS=rc,ud "$@"; }
+# over_rdma COMMAND: over UCX and RDMA. UCX connects to nobody by the IPv4 GID of soft-RoCE; GID 0 is the IPv6 one. Its
+# default for UCX_UD_TIMEOUT is five minutes: for so long it does not report that a peer it is connecting to has gone.
+over_rdma() { UCX_IB_GID_INDEX=0 UCX_UD_TIMEOUT=10s IBCOLL_UCX_TLS=rc,ud "$@"; }
 # both COMMANDS: on vm1 and on vm2.
 both() { bash -c "$*" && ssh vm2 "$*"; }
 # lossy PERCENT DELAY: both ends of the link lose packets and delay the others, until the step ends.
