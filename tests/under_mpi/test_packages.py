@@ -160,7 +160,8 @@ class OpenMpis(Scalapack):
                     self.assertTrue(0 <= float(figures[name]) < 0.01, name)
                 # -1: the transform did not run.
                 self.assertTrue(0 < float(figures["MPIFFT_maxErr"]) < 1e-12, figures["MPIFFT_maxErr"])
-                self.assertTrue(0 <= float(figures["PTRANS_residual"]) < 1, figures["PTRANS_residual"])
+                # hpcc's own limit. Open MPI alone gives 1 instead of 0 in one run of four.
+                self.assertTrue(0 <= float(figures["PTRANS_residual"]) < 16, figures["PTRANS_residual"])
 
     def test_fftw(self):
         self.need("/usr/include/fftw3-mpi.h")
