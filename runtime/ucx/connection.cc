@@ -41,9 +41,9 @@ Peer* Transport::find_or_make(int rank) {
   if (slot == nullptr) {
     auto made = std::make_unique<Peer>();
     // Each peer is in each list once at most. UCX's callbacks add to them, and must not throw.
-    for (std::vector<Peer*>* const list :
-         {&unconnected_, &broken_, &cut_, &in_debt_, &failures_, &with_pieces_, &leaving_})
+    for (std::vector<Peer*>* const list : {&unconnected_, &broken_, &cut_, &in_debt_, &with_pieces_, &leaving_})
       if (list->capacity() <= made_peers_) list->reserve(2 * made_peers_ + 8);
+    outbox_.reserve_failures(made_peers_);
     ++made_peers_;
     slot = std::move(made);
     slot->transport = this;
@@ -189,7 +189,10 @@ void Transport::report_failure(Peer& peer) {
     return fmt::format("rank {}: ucx: rank {} has left the job{}", rank_, peer.rank,
                        all_has_come(peer) ? "" : ", and not all that it had sent has come");
   });
-  failures_.push_back(&peer);
+  outbox_.failed(peer, peer.failure,
+                 !peer.lacks                       ? IBCOLL_OK
+                 : peer.error == UCS_ERR_NO_MEMORY ? IBCOLL_ERR_NO_MEMORY
+                                                   : IBCOLL_ERR_TRANSPORT);
   ++counters_.failed_peers;
   if (peer.lacks)
     log(LogLevel::kInfo, "rank {} cannot reach rank {}: {}", rank_, peer.rank, peer.failure);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/transport/event_outbox.h"
 #include "runtime/ucx/windows.h"
 
 namespace ibcoll::ucx {
@@ -15,7 +16,7 @@ class Transport;
 
 namespace ibcoll::ucx {
 
-struct Peer {
+struct Peer : OutboxPeer {
   enum class State : uint8_t {
     kNew,        // has sent something, or is about to be sent something: no endpoint yet
     kConnected,  // there is an endpoint (UCX may still be connecting)
@@ -24,10 +25,8 @@ struct Peer {
   };
 
   Transport* transport = nullptr;
-  int rank = -1;
   State state = State::kNew;
-  bool left = false;  // said that it closes
-  bool in_ready_list = false;
+  bool left = false;     // said that it closes
   bool in_debt = false;  // is to be told how much was consumed
   bool control_in_flight = false;
   bool has_pieces = false;          // of large puts, still to be posted
@@ -42,7 +41,6 @@ struct Peer {
   ucs_status_t cut = UCS_OK;           // why its sockets were shut down: UCX has not reported that yet
   Time report_until = 0;               // of that report
   std::string failure;                 // the text of kPeerFailed
-  Peer* next_ready = nullptr;
 
   Buffer* large_first = nullptr;  // puts of which pieces are still to be posted, in order
   Buffer* large_last = nullptr;
@@ -55,6 +53,9 @@ struct Peer {
   uint32_t told_consumed = 0;   // what the peer was told last
   uint32_t bytes_consumed = 0;  // payload handed out since then
   uint32_t expected_total = 0;  // with asked_all_received
+
+  // It may be one to drop.
+  bool has_message() const { return receive.ready(); }
 };
 
 inline bool credit_is_due(const Peer& peer) {

@@ -25,7 +25,7 @@ PutResult Transport::put(int rank, const RemoteRegion& to, std::span<const std::
                          uint64_t token) {
   Peer* peer = ready_to_send(rank, 0);
   if (peer == nullptr) return PutResult::kBusy;
-  if (sent_.capacity() <= sent_.size() + puts_pending_) sent_.reserve(2 * (sent_.size() + puts_pending_) + 8);
+  outbox_.reserve_sent(puts_pending_);
   const PutHeader header{next_header(*peer, note), to.address, to.key, from.size(), 0};
   PutResult result = PutResult::kBusy;
   if (from.size() <= piece_bytes_) {
@@ -174,7 +174,7 @@ void Transport::put_sent(Peer& peer, uint64_t token) {
   --peer.puts_pending;
   --puts_pending_;
   peer.patience_until = 0;
-  sent_.push_back({peer.rank, token});
+  outbox_.sent(peer.rank, token);
 }
 
 // What TCP has not taken yet, UCX reads from the caller's memory; only closing the connection makes it let go.

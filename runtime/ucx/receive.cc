@@ -59,14 +59,7 @@ Entry* Transport::place(Peer& peer, const MessageHeader& header) {
 
 void Transport::settle(Peer& peer, uint32_t sequence, Entry::State state) {
   peer.receive.settle(sequence, state);
-  if (!peer.in_ready_list && peer.receive.ready()) append_ready(peer);
-}
-
-void Transport::append_ready(Peer& peer) {
-  peer.in_ready_list = true;
-  peer.next_ready = nullptr;
-  (ready_tail_ == nullptr ? ready_head_ : ready_tail_->next_ready) = &peer;
-  ready_tail_ = &peer;
+  if (peer.has_message()) outbox_.ready(peer);
 }
 
 ucs_status_t Transport::on_message(void* argument, const void* raw, size_t header_bytes, void* data, size_t bytes,
@@ -225,11 +218,21 @@ ucs_status_t Transport::on_control(void* argument, const void* raw, size_t heade
 }
 
 size_t Transport::poll(std::span<Event> events) {
-  for (Buffer* buffer : lent_) pool_.give(buffer);
-  lent_.clear();
+  outbox_.take_back([this](Buffer* buffer) { pool_.give(buffer); });
   if (rendezvous_) memory_->registrations->collect();
   push();
-  const size_t count = hand_out(events);
+  outbox_.reserve_lent(events.size());
+  size_t count = 0;
+  if (unmade_ >= 0 && !events.empty()) [[unlikely]] {
+    static constexpr std::string_view kWhy = "ucx: no memory for its first message";
+    events[count++] = {Event::Kind::kPeerFailed,
+                       std::exchange(unmade_, -1),
+                       {},
+                       std::as_bytes(std::span(kWhy)),
+                       lack_token(IBCOLL_ERR_NO_MEMORY)};
+  }
+  count += outbox_.hand_out(events.subspan(count),
+                            [this](Peer& peer, Event& event) { return hand_out_message(peer, event); });
   if (!in_debt_.empty()) return_credit();
   return count;
 }
@@ -245,76 +248,20 @@ void Transport::push() {
   serve_connections();
 }
 
-// Peers take turns, so that a busy one does not keep the others' messages back.
-size_t Transport::hand_out_messages(std::span<Event> events) {
-  size_t count = 0;
-  lent_.reserve(events.size());
-  while (count < events.size() && ready_head_ != nullptr) {
-    Peer& peer = *ready_head_;
-    ready_head_ = peer.next_ready;
-    if (ready_head_ == nullptr) ready_tail_ = nullptr;
-    peer.in_ready_list = false;
-    Entry entry;
-    if (peer.receive.pop(entry)) {
-      Event& event = events[count++];
-      event = Event{Event::Kind::kMessage, peer.rank, entry.note, {}, 0};
-      if (entry.buffer != nullptr) {
-        event.payload = {entry.buffer->data(), entry.bytes};
-        lent_.push_back(entry.buffer);
-        peer.bytes_consumed += static_cast<uint32_t>(entry.bytes);
-      }
-    }
-    if (!peer.in_debt && credit_is_due(peer)) {
-      peer.in_debt = true;
-      in_debt_.push_back(&peer);
-    }
-    if (peer.receive.ready()) append_ready(peer);
+bool Transport::hand_out_message(Peer& peer, Event& event) {
+  Entry entry;
+  const bool found = peer.receive.pop(entry);
+  if (found) event = Event{Event::Kind::kMessage, peer.rank, entry.note, {}, 0};
+  if (found && entry.buffer != nullptr) {
+    event.payload = {entry.buffer->data(), entry.bytes};
+    outbox_.lend(entry.buffer);
+    peer.bytes_consumed += static_cast<uint32_t>(entry.bytes);
   }
-  return count;
-}
-
-size_t Transport::hand_out(std::span<Event> events) {
-  size_t count = 0;
-  for (; count < events.size() && sent_first_ < sent_.size(); ++sent_first_) {
-    events[count++] = Event{Event::Kind::kSent, sent_[sent_first_].peer, {}, {}, sent_[sent_first_].token};
+  if (!peer.in_debt && credit_is_due(peer)) {
+    peer.in_debt = true;
+    in_debt_.push_back(&peer);
   }
-  if (sent_first_ == sent_.size()) {
-    sent_.clear();
-    sent_first_ = 0;
-  }
-  if (unmade_ >= 0 && count < events.size()) [[unlikely]] {
-    static constexpr std::string_view kWhy = "ucx: no memory for its first message";
-    events[count++] = Event{Event::Kind::kPeerFailed,
-                            std::exchange(unmade_, -1),
-                            {},
-                            std::as_bytes(std::span(kWhy)),
-                            lack_token(IBCOLL_ERR_NO_MEMORY)};
-  }
-  if (!failures_.empty()) [[unlikely]]
-    count += hand_out_failures(events.subspan(count), true);
-  count += hand_out_messages(events.subspan(count));
-  if (!failures_.empty()) [[unlikely]]
-    count += hand_out_failures(events.subspan(count), false);
-  return count;
-}
-
-// That of a peer comes after all that had arrived from it.
-size_t Transport::hand_out_failures(std::span<Event> events, bool of_this_rank) {
-  size_t count = 0;
-  for (size_t i = 0; i < failures_.size() && count < events.size();) {
-    Peer& peer = *failures_[i];
-    if (of_this_rank != peer.lacks || (!peer.lacks && peer.in_ready_list)) {
-      ++i;
-      continue;
-    }
-    const ibcoll_status_t lack = !peer.lacks                       ? IBCOLL_OK
-                                 : peer.error == UCS_ERR_NO_MEMORY ? IBCOLL_ERR_NO_MEMORY
-                                                                   : IBCOLL_ERR_TRANSPORT;
-    const auto why = std::as_bytes(std::span(peer.failure));
-    events[count++] = Event{Event::Kind::kPeerFailed, peer.rank, {}, why, lack_token(lack)};
-    failures_.erase(failures_.begin() + static_cast<std::ptrdiff_t>(i));
-  }
-  return count;
+  return found;
 }
 
 }  // namespace ibcoll::ucx

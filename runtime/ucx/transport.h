@@ -69,10 +69,6 @@ class Transport final : public NetworkTransport {
     std::span<const std::byte> payload;
     unsigned flags;
   };
-  struct Sent {
-    int peer;
-    uint64_t token;
-  };
   struct Counters {
     uint64_t messages_sent = 0, puts_sent = 0, bytes_sent = 0;
     uint64_t messages_received = 0, puts_received = 0, bytes_received = 0;
@@ -131,10 +127,7 @@ class Transport final : public NetworkTransport {
             size_t bytes);
   void landed(Buffer* record, ucs_status_t status);
   void settle(Peer& peer, uint32_t sequence, ucx::ReceiveWindow::Entry::State state);
-  void append_ready(Peer& peer);
-  size_t hand_out(std::span<Event> events);
-  size_t hand_out_failures(std::span<Event> events, bool of_this_rank);
-  size_t hand_out_messages(std::span<Event> events);
+  bool hand_out_message(Peer& peer, Event& event);
 
   // connection.cc
   Peer* find_or_make(int rank);
@@ -179,15 +172,10 @@ class Transport final : public NetworkTransport {
   std::vector<Peer*> broken_;
   std::vector<Peer*> cut_;          // their sockets are shut down, which UCX has not noticed yet
   std::vector<Peer*> in_debt_;      // are to be told what was consumed, each once
-  std::vector<Peer*> failures_;     // to be reported
   std::vector<Peer*> with_pieces_;  // of large puts to post
   std::vector<Peer*> leaving_;      // wait for our kAllReceived
-  Peer* ready_head_ = nullptr;      // peers with messages to hand out, each once
-  Peer* ready_tail_ = nullptr;
-  std::vector<Sent> sent_;  // kSent to hand out, from sent_first_ on
-  size_t sent_first_ = 0;
+  EventOutbox<Peer, Buffer*> outbox_;
   size_t puts_pending_ = 0;               // of all peers
-  std::vector<Buffer*> lent_;             // payloads of events handed out by the last poll()
   bool error_mode_none_ = false;          // UCX's transports cannot report failures
   Time next_pin_ = 0;                     // not before, after one that failed
   std::atomic<int> unsent_messages_ = 0;  // accepted, and still with UCX

@@ -64,7 +64,7 @@ void Transport::on_completion(const ibv_wc& done) {
     if (id.work != Work::kSendMark && id.work != Work::kReceiveMark) on_error(*peer, done, id.work, id.request);
   } else if (id.work == Work::kReceive) {
     peer->receiving.add_immediate();
-    mark_ready(*peer);
+    outbox_.ready(*peer);
     if (!connection.is(State::kDraining)) {
       if (++connection.receives_used == kReceiveBatch) {
         connection.receives_used = 0;

@@ -57,7 +57,7 @@ void Transport::wait_until_drained(Peer& peer) {
 void Transport::drained(Peer& peer) {
   std::erase(active_, &peer);
   // What has landed since the slots were last looked at would not be seen any more: its last words.
-  if (peer.receiving.has_next()) mark_ready(peer);
+  if (peer.has_message()) outbox_.ready(peer);
   for (const uint32_t number : peer.exposed.all()) {
     if (!exposure(number).bound) continue;
     exposure(number).window.handle.reset();
@@ -132,7 +132,7 @@ void Transport::give_up(Peer& peer) {
 
 void Transport::report_failure(Peer& peer) {
   if (!peer.liveness.begin_report()) return;
-  failures_.push_back(&peer);
+  outbox_.failed(peer, peer.liveness.failure(), peer.liveness.lack());
   ++counters_.failed_peers;
   if (peer.liveness.lack() == IBCOLL_OK)
     log(LogLevel::kInfo, "{}", peer.liveness.failure());

@@ -2,6 +2,7 @@
 // All that a rank keeps of one peer that it talks to.
 #pragma once
 
+#include "runtime/transport/event_outbox.h"
 #include "runtime/verbs/channel.h"
 #include "runtime/verbs/connection.h"
 #include "runtime/verbs/liveness.h"
@@ -20,8 +21,7 @@ constexpr int completions_for(size_t connections) {
   return static_cast<int>(connections * (kSendDepth + 1 + kReceiveDepth));
 }
 
-struct Peer {
-  int rank = -1;
+struct Peer : OutboxPeer {
   Liveness liveness;
   PinnedChannel channel;
   Sending sending;
@@ -35,6 +35,7 @@ struct Peer {
     if (made.ok()) sending.use(*channel), receiving.use(*channel, notify);
     return made;
   }
+  bool has_message() const { return receiving.has_next(); }
   // Whether its goodbye is among the messages that were not handed out.
   bool is_leaving() const { return liveness.left() || receiving.has_goodbye(); }
 };

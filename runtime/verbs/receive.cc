@@ -12,8 +12,8 @@ namespace ibcoll::verbs {
 
 void Transport::look_at_slots() {
   for (Peer* peer : active_)
-    if (!peer->receiving.listed() && peer->receiving.has_next()) {
-      mark_ready(*peer);
+    if (peer->has_message() && !outbox_.is_ready(*peer)) {
+      outbox_.ready(*peer);
       if (peer->connection.is(State::kGreeting) && peer->connection.handshake.has_theirs) {
         connected(*peer);
         return;  // the list may have changed
@@ -21,61 +21,12 @@ void Transport::look_at_slots() {
     }
 }
 
-void Transport::mark_ready(Peer& peer) {
-  if (peer.receiving.enlist()) ready_.push_back(&peer);
-}
-
-size_t Transport::hand_out(std::span<Event> events) {
-  size_t count = 0;
-  for (; sent_first_ < sent_.size() && count < events.size(); ++sent_first_)
-    events[count++] = {Event::Kind::kSent, sent_[sent_first_].peer, {}, {}, sent_[sent_first_].token};
-  if (sent_first_ == sent_.size()) sent_.clear(), sent_first_ = 0;
-  if (!failures_.empty()) [[unlikely]]
-    count += hand_out_failures(events.subspan(count), true);
-  count += hand_out_messages(events.subspan(count));
-  if (!failures_.empty()) [[unlikely]]
-    count += hand_out_failures(events.subspan(count), false);
-  return count;
-}
-
-size_t Transport::hand_out_failures(std::span<Event> events, bool of_this_rank) {
-  size_t count = 0;
-  for (size_t i = 0; i < failures_.size() && count < events.size();) {
-    Peer& peer = *failures_[i];
-    const Liveness& liveness = peer.liveness;
-    const bool lacks = liveness.lack() != IBCOLL_OK;
-    if (of_this_rank != lacks || (!lacks && peer.receiving.has_next())) {  // the last words of a peer come first
-      ++i;
-      continue;
-    }
-    const auto why = std::as_bytes(std::span(liveness.failure()));
-    events[count++] = {Event::Kind::kPeerFailed, peer.rank, {}, why, lack_token(liveness.lack())};
-    failures_.erase(failures_.begin() + static_cast<ptrdiff_t>(i));
-  }
-  return count;
-}
-
-size_t Transport::hand_out_messages(std::span<Event> events) {
-  size_t count = 0;
-  while (count < events.size() && ready_first_ < ready_.size()) {
-    Peer& peer = *ready_[ready_first_++];
-    peer.receiving.delist();
-    if (!peer.receiving.has_next()) continue;
-    if (hand_out_message(peer, events[count])) ++count;
-    if (peer.receiving.has_next()) mark_ready(peer);
-  }
-  if (ready_first_ == ready_.size() || ready_first_ > 1024) {
-    ready_.erase(ready_.begin(), ready_.begin() + static_cast<ptrdiff_t>(ready_first_));
-    ready_first_ = 0;
-  }
-  return count;
-}
-
 bool Transport::hand_out_message(Peer& peer, Event& event) {
+  if (!peer.has_message()) return false;
   SlotHeader header;
   const Slot& slot = peer.receiving.take_next(header);
   const uint64_t sequence = peer.receiving.handed_out();
-  lent_.push_back(&peer);
+  outbox_.lend(&peer);
   if (header.sequence != sequence || header.bytes > kSlotPayload) {
     fail(peer,
          fmt::format("its message {} came where message {} was due: a fault of ibcoll", header.sequence, sequence));

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <atomic>
-#include <utility>
 
 #include "runtime/verbs/channel.h"
 
@@ -58,11 +57,6 @@ class Receiving {
   // The word may have been lost.
   void told_nothing() { told_ = 0; }
 
-  // ---- the list of peers with messages to hand out. enlist(): false where it is in there already.
-  bool enlist() { return !std::exchange(listed_, true); }
-  void delist() { listed_ = false; }
-  bool listed() const { return listed_; }
-
  private:
   const Slot& landed(uint64_t sequence) const { return channel_->landing.slots[(sequence - 1) % kSlots]; }
   bool takes_immediate(SlotKind kind) const { return notify_ == Notify::kImmediate || kind == SlotKind::kPut; }
@@ -78,7 +72,6 @@ class Receiving {
 
   Channel* channel_ = nullptr;
   Notify notify_ = Notify::kImmediate;
-  bool listed_ = false;
   uint64_t handed_out_ = 0;
   uint64_t immediates_ = 0;  // received and not handed out
   uint64_t released_ = 0;

@@ -56,7 +56,7 @@ void Transport::give_sent(Peer& peer, Outgoing& out) {
   if (out.bytes == out.to.bytes) peer.new_keys.forget(out.to);  // after the last piece
   if (out.source) registrations_->release(out.source);
   out.source = nullptr;
-  sent_.push_back({peer.rank, out.token});
+  outbox_.sent(peer.rank, out.token);
   out.unsent = false;
 }
 

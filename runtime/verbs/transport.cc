@@ -176,12 +176,11 @@ Status Transport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
 }
 
 size_t Transport::poll(std::span<Event> events) {
-  for (Peer* peer : lent_) {
+  outbox_.take_back([this](Peer* peer) {
     peer->receiving.release();
     tell_consumed(*peer);
     ring(*peer);
-  }
-  lent_.clear();
+  });
   registrations_->collect();
   take_completions();
   if (settings_.notify == Notify::kMemory) look_at_slots();
@@ -189,7 +188,7 @@ size_t Transport::poll(std::span<Event> events) {
   if (draining_ > 0) end_late_drains();
   retry_pumps();
   if (unsent_.load(std::memory_order_relaxed)) count_unsent();
-  return hand_out(events);
+  return outbox_.hand_out(events, [this](Peer& peer, Event& event) { return hand_out_message(peer, event); });
 }
 
 Time Transport::now() const { return static_cast<Time>(std::chrono::steady_clock::now().time_since_epoch().count()); }

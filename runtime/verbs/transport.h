@@ -62,10 +62,6 @@ class Transport final : public NetworkTransport {
     uint8_t retries = 6;
     uint32_t most_queue_pairs = 0;
   };
-  struct Sent {
-    int peer;
-    uint64_t token;
-  };
   struct Counters {
     uint64_t messages_sent = 0, puts_sent = 0, bytes_sent = 0;
     uint64_t messages_received = 0, puts_received = 0, bytes_received = 0;
@@ -139,10 +135,6 @@ class Transport final : public NetworkTransport {
 
   // receive.cc
   void look_at_slots();
-  void mark_ready(Peer& peer);
-  size_t hand_out(std::span<Event> events);
-  size_t hand_out_failures(std::span<Event> events, bool of_this_rank);
-  size_t hand_out_messages(std::span<Event> events);
   bool hand_out_message(Peer& peer, Event& event);
 
   // connection.cc
@@ -246,13 +238,8 @@ class Transport final : public NetworkTransport {
   Time no_greeting_before_ = 0;               // but as an answer
   std::vector<Peer*> pumped_;                 // with something that is still to be posted
   std::vector<Peer*> pumping_;                // the same while retry_pumps() is at it
-  std::vector<Peer*> failures_;               // to be reported
-  std::vector<Peer*> ready_;                  // with messages to hand out, each once, in order of arrival
-  size_t ready_first_ = 0;
-  std::vector<Peer*> lent_;  // whose slots the last poll() handed out, once per slot
-  std::vector<Sent> sent_;
-  size_t sent_first_ = 0;
-  std::array<Linked, 16> linked_;  // of the peer that pump() is at
+  EventOutbox<Peer, Peer*> outbox_;           // lends landing slots: a peer for each of its slots
+  std::array<Linked, 16> linked_;             // of the peer that pump() is at
   size_t linked_count_ = 0;
   uint32_t polls_ = 0;
   bool leaving_ = false;

@@ -6,8 +6,8 @@ from .fault import FAKE_VERBS, Fault
 PUTS, AGAIN, WINDOWS = "*RegionTest*:*DroppedPut*:*Payload*", "*FaultTest*:*ReconnectionTest*", "*verbs_windows*"
 
 FAULTS = [
-    Fault("rt_verbs_second_message_waits", "runtime/verbs/receive.cc",
-          "    if (peer.receiving.has_next()) mark_ready(peer);\n", "",
+    Fault("rt_verbs_second_message_waits", "runtime/transport/event_outbox.h",
+          "      if (peer.has_message()) ready(peer);\n", "",
           FAKE_VERBS, PUTS),
     Fault("rt_verbs_bounce_in_use", "runtime/verbs/put.cc",
           "    if (bounce != kBounces) queue.reads_bounce(bounce);\n", "",
@@ -35,7 +35,7 @@ FAULTS = [
           "  --queue_pairs_;\n", "",
           FAKE_VERBS, AGAIN),
     Fault("rt_verbs_last_words_unseen", "runtime/verbs/ending.cc",
-          "  if (peer.receiving.has_next()) mark_ready(peer);\n", "",
+          "  if (peer.has_message()) outbox_.ready(peer);\n", "",
           FAKE_VERBS, AGAIN + ":*DeathTest*"),
     Fault("rt_verbs_credit_of_the_connection_before", "runtime/verbs/greeting.cc",
           "  peer.receiving.told_nothing();\n", "",
