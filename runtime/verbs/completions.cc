@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the device says of work requests.
+#include "runtime/verbs/completions.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "runtime/base/log.h"
-#include "runtime/verbs/transport.h"
 
 namespace ibcoll::verbs {
 namespace {
@@ -36,9 +36,9 @@ std::string error_text(const ibv_wc& done) {
 
 }  // namespace
 
-size_t Transport::take_completions() {
+size_t Completions::poll() {
   ibv_wc done[kBatch];
-  const int count = ibv_poll_cq(completions_.get(), kBatch, done);
+  const int count = ibv_poll_cq(local_.adapter.completions(), kBatch, done);
   for (int i = 0; i < count; ++i) on_completion(done[i]);
   if (count < 0) [[unlikely]]
     lose_device();
@@ -46,15 +46,16 @@ size_t Transport::take_completions() {
 }
 
 // Nothing is known of any connection any more.
-void Transport::lose_device() {
-  for (const std::unique_ptr<Peer>& peer : peers_)
+void Completions::lose_device() {
+  for (const std::unique_ptr<Peer>& peer : local_.peers.all())
     if (peer && peer->connection.has_queue_pair() && !peer->liveness.lost())
-      lack(*peer, error(IBCOLL_ERR_TRANSPORT, "{}, this rank's own device, fails: ibv_poll_cq", device()));
+      recovery_.lack(
+          *peer, error(IBCOLL_ERR_TRANSPORT, "{}, this rank's own device, fails: ibv_poll_cq", local_.adapter.name()));
 }
 
-void Transport::on_completion(const ibv_wc& done) {
+void Completions::on_completion(const ibv_wc& done) {
   const WorkId id(done.wr_id);
-  Peer* const peer = id.rank < peers_.size() ? peers_[id.rank].get() : nullptr;
+  Peer* const peer = local_.peers.find(id.rank);
   if (peer == nullptr) return;
   Connection& connection = peer->connection;
   if (!connection.has_queue_pair() || id.epoch != (connection.epoch() & 0xff)) return;
@@ -64,33 +65,33 @@ void Transport::on_completion(const ibv_wc& done) {
     if (id.work != Work::kSendMark && id.work != Work::kReceiveMark) on_error(*peer, done, id.work, id.request);
   } else if (id.work == Work::kReceive) {
     peer->receiving.add_immediate();
-    outbox_.ready(*peer);
+    local_.outbox.ready(*peer);
     if (!connection.is(State::kDraining)) {
       if (++connection.receives_used == kReceiveBatch) {
         connection.receives_used = 0;
-        const Status status = post_receives(*peer, Work::kReceive, kReceiveBatch);
-        if (!status.ok()) lack(*peer, status);
+        const Status status = requests_.post_receives(*peer, Work::kReceive, kReceiveBatch);
+        if (!status.ok()) recovery_.lack(*peer, status);
       }
-      if (connection.is(State::kGreeting) && connection.handshake.has_theirs) connected(*peer);
+      if (connection.is(State::kGreeting) && connection.handshake.has_theirs) connector_.connected(*peer);
     }
   } else if (id.work == Work::kSend || id.work == Work::kLocal) {
     complete(*peer, id.request);
   }
-  if (connection.is(State::kDraining) && connection.draining.done()) drained(*peer);
+  if (connection.is(State::kDraining) && connection.draining.done()) recovery_.drained(*peer);
 }
 
-void Transport::complete(Peer& peer, uint32_t request) {
+void Completions::complete(Peer& peer, uint32_t request) {
   peer.sending.queue.complete(request, [&](uint64_t sequence) {
     Outgoing* const out = peer.sending.find(sequence);
-    if (out != nullptr && out->unsent) give_sent(peer, *out);
+    if (out != nullptr && out->unsent) sender_.give_sent(peer, *out);
   });
   peer.liveness.answered();
 }
 
-void Transport::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t request) {
+void Completions::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t request) {
   if (done.status == IBV_WC_WR_FLUSH_ERR) {
     // Only the peer's error shows here: it went first, and will greet anew or be found dead.
-    if (!peer.connection.is(State::kDraining)) connect_anew(peer);
+    if (!peer.connection.is(State::kDraining)) recovery_.connect_anew(peer);
     return;
   }
   if (is_refusal(done.status) && work == Work::kSend) {
@@ -98,27 +99,33 @@ void Transport::on_error(Peer& peer, const ibv_wc& done, Work work, uint32_t req
     Outgoing* const out = sequence != 0 ? peer.sending.find(sequence) : nullptr;
     if (out != nullptr && out->kind == SlotKind::kPut) {
       out->refused = true;
-      report_refused(peer, out->bytes, out->to.address, ibv_wc_status_str(done.status));
-      break_connection(peer, peer.connection.epoch() + 1);
+      sender_.report_refused(peer, out->bytes, out->to.address, ibv_wc_status_str(done.status));
+      recovery_.break_connection(peer, peer.connection.epoch() + 1);
       return;
     }
   }
-  if (done.status == IBV_WC_RETRY_EXC_ERR && try_again(peer)) return;
-  if (is_own_fault(done.status)) return lack(peer, error(IBCOLL_ERR_TRANSPORT, "{}", error_text(done)));
-  fail(peer, error_text(done));
+  if (done.status == IBV_WC_RETRY_EXC_ERR && recovery_.try_again(peer)) return;
+  if (is_own_fault(done.status)) return recovery_.lack(peer, error(IBCOLL_ERR_TRANSPORT, "{}", error_text(done)));
+  recovery_.fail(peer, error_text(done));
 }
 
-// In one call.
-Status Transport::post_receives(Peer& peer, Work work, uint32_t count) {
-  std::array<ibv_recv_wr, kReceives> requests{};
-  for (uint32_t i = 0; i < count; ++i) {
-    requests[i].wr_id = work_id(work, peer, 0);
-    requests[i].next = i + 1 < count ? &requests[i + 1] : nullptr;
+void Completions::end_late_drains() {
+  const Time time = now();
+  const auto is_late = [=](const std::unique_ptr<Peer>& peer) {
+    return peer && peer->connection.is(State::kDraining) && time > peer->connection.draining.deadline;
+  };
+  if (std::none_of(local_.peers.all().begin(), local_.peers.all().end(), is_late)) return;
+  // A program may have stayed away for long. What the device has reported meanwhile has happened: a peer may have been
+  // told that its put is here.
+  while (poll() > 0) {
   }
-  ibv_recv_wr* bad = nullptr;
-  if (const int code = ibv_post_recv(peer.connection.queue_pair(), requests.data(), &bad); code != 0)
-    return verbs_error(device(), "ibv_post_recv", code);
-  return {};
+  for (const std::unique_ptr<Peer>& peer : local_.peers.all())
+    if (is_late(peer)) recovery_.drained(*peer);
+}
+
+void Completions::wait_until_drained(Peer& peer) {
+  while (peer.connection.is(State::kDraining))
+    if (poll() == 0 && now() > peer.connection.draining.deadline) recovery_.drained(peer);
 }
 
 }  // namespace ibcoll::verbs

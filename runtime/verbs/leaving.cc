@@ -16,9 +16,9 @@ constexpr Time kGoodbyePatience = 3'000 * kMillisecond;
 
 // What was accepted is delivered before this rank leaves, and the peers are told, so that they do not take it for dead.
 void Transport::say_goodbye() {
-  leaving_ = true;
+  connector_.leave();
   std::vector<Peer*> untold;
-  for (const std::unique_ptr<Peer>& peer : peers_)
+  for (const std::unique_ptr<Peer>& peer : local_.peers.all())
     if (peer && !peer->connection.is(State::kFailed) && peer->channel.made()) untold.push_back(peer.get());
   const Time deadline = now() + kGoodbyePatience;
   const auto done = [this](Peer* peer) {
@@ -27,12 +27,11 @@ void Transport::say_goodbye() {
     if (connection.is(State::kNew) && !peer->sending.has_unconsumed()) return true;
     if (connection.is(State::kGreeting) && peer->sending.accepted() == 0) return true;
     if (!connection.ready() || !peer->sending.has_slot()) return false;
-    stage(*peer, SlotKind::kLeaving, {}, {});
-    pump(*peer);
+    sender_.send_own(*peer, SlotKind::kLeaving, {});
     return true;
   };
   const auto everything_left = [this] {
-    return std::all_of(peers_.begin(), peers_.end(), [](const std::unique_ptr<Peer>& peer) {
+    return std::all_of(local_.peers.all().begin(), local_.peers.all().end(), [](const std::unique_ptr<Peer>& peer) {
       return !peer || !peer->connection.ready() || peer->is_leaving() ||
              (!peer->sending.has_unposted() && peer->sending.queue.settled());
     });
@@ -40,11 +39,11 @@ void Transport::say_goodbye() {
   while (now() < deadline) {
     std::erase_if(untold, done);
     if (untold.empty() && everything_left()) return;
-    if (take_completions() == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
-    serve_greetings();
-    retry_pumps();
+    if (completions_.poll() == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    connector_.serve_greetings();
+    sender_.retry_pumps();
   }
-  log(LogLevel::kInfo, "verbs: rank {}: left without an answer of all peers", rank_);
+  log(LogLevel::kInfo, "verbs: rank {}: left without an answer of all peers", local_.rank);
 }
 
 }  // namespace ibcoll::verbs

@@ -2,7 +2,6 @@
 // Messages on their way in.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "runtime/base/log.h"
@@ -11,25 +10,25 @@
 namespace ibcoll::verbs {
 
 void Transport::look_at_slots() {
-  for (Peer* peer : active_)
-    if (peer->has_message() && !outbox_.is_ready(*peer)) {
-      outbox_.ready(*peer);
+  for (Peer* peer : local_.peers.with_queue_pair)
+    if (peer->has_message() && !local_.outbox.is_ready(*peer)) {
+      local_.outbox.ready(*peer);
       if (peer->connection.is(State::kGreeting) && peer->connection.handshake.has_theirs) {
-        connected(*peer);
+        connector_.connected(*peer);
         return;  // the list may have changed
       }
     }
 }
 
-bool Transport::hand_out_message(Peer& peer, Event& event) {
+bool Transport::take_message(Peer& peer, Event& event) {
   if (!peer.has_message()) return false;
   SlotHeader header;
   const Slot& slot = peer.receiving.take_next(header);
   const uint64_t sequence = peer.receiving.handed_out();
-  outbox_.lend(&peer);
+  local_.outbox.lend(&peer);
   if (header.sequence != sequence || header.bytes > kSlotPayload) {
-    fail(peer,
-         fmt::format("its message {} came where message {} was due: a fault of ibcoll", header.sequence, sequence));
+    recovery_.fail(peer, fmt::format("its message {} came where message {} was due: a fault of ibcoll", header.sequence,
+                                     sequence));
     return false;
   }
   peer.sending.is_consumed(header.consumed);
@@ -53,7 +52,7 @@ bool Transport::hand_out_message(Peer& peer, Event& event) {
       SlotHeader refused;
       if (header.bytes < sizeof refused) return false;
       std::memcpy(&refused, slot.payload_of(header.bytes), sizeof refused);
-      report_refused(peer, refused.bytes, refused.address, "that rank has not exposed it");
+      sender_.report_refused(peer, refused.bytes, refused.address, "that rank has not exposed it");
       return false;
     }
     case SlotKind::kLeaving:
@@ -61,6 +60,24 @@ bool Transport::hand_out_message(Peer& peer, Event& event) {
       return false;
   }
   return false;
+}
+
+// False: the peer has no right to write there; it is told.
+bool Transport::take_small_put(Peer& peer, const SlotHeader& header, const std::byte* payload) {
+  if (exposures_.write(peer, header, payload)) {
+    ++counters_.puts_received;
+    return true;
+  }
+  report_dropped(peer);
+  if (peer.connection.ready() && peer.sending.has_slot())  // the word of a fault need not arrive
+    sender_.send_own(peer, SlotKind::kRefused, std::as_bytes(std::span(&header, 1)));
+  return false;
+}
+
+void Transport::report_dropped(const Peer& peer) {
+  ++counters_.puts_dropped;
+  log(LogLevel::kWarning, "verbs: rank {} tried to write to memory of rank {} that was not exposed to it: not written",
+      peer.rank, local_.rank);
 }
 
 }  // namespace ibcoll::verbs

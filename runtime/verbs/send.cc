@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages on their way out.
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/base/log.h"
-#include "runtime/verbs/transport.h"
+#include "runtime/verbs/sender.h"
 
 namespace ibcoll::verbs {
 namespace {
@@ -13,26 +11,7 @@ uint32_t padded(size_t bytes) { return static_cast<uint32_t>((bytes + 7) & ~size
 
 }  // namespace
 
-bool Transport::acceptable(int rank, Peer*& found) {
-  found = find_or_make(rank);
-  if (found == nullptr) return false;
-  Peer& peer = *found;
-  if (peer.liveness.left()) {
-    fail(peer, "it has left the job");
-    report_failure(peer);
-  } else if (peer.connection.is(State::kNew)) {
-    start(peer);
-  }
-  if (peer.liveness.lost()) return false;
-  if (peer.sending.has_slot()) {  // what is accepted now leaves when the connection is there
-    if (!peer.connection.ready()) unsent_.store(true, std::memory_order_relaxed);
-    return true;
-  }
-  ++counters_.no_credit;
-  return false;
-}
-
-Slot& Transport::stage(Peer& peer, SlotKind kind, const Note& note, std::span<const std::byte> payload) {
+Slot& Sender::stage(Peer& peer, SlotKind kind, const Note& note, std::span<const std::byte> payload) {
   const uint64_t sequence = peer.sending.accept(kind).sequence;
   Slot& slot = peer.sending.staged(sequence);
   const uint32_t room = padded(payload.size());
@@ -42,28 +21,24 @@ Slot& Transport::stage(Peer& peer, SlotKind kind, const Note& note, std::span<co
   return slot;
 }
 
-bool Transport::send(int rank, const Note& note, std::span<const std::byte> payload) {
-  Peer* peer = nullptr;
-  if (payload.size() > kSlotPayload || !acceptable(rank, peer)) return false;
-  stage(*peer, SlotKind::kMessage, note, payload);
+void Sender::send(Peer& peer, const Note& note, std::span<const std::byte> payload) {
+  stage(peer, SlotKind::kMessage, note, payload);
   ++counters_.messages_sent;
   counters_.bytes_sent += payload.size();
-  pump(*peer);
-  return true;
+  pump(peer);
 }
 
-void Transport::give_sent(Peer& peer, Outgoing& out) {
+void Sender::give_sent(Peer& peer, Outgoing& out) {
   if (out.bytes == out.to.bytes) peer.new_keys.forget(out.to);  // after the last piece
-  if (out.source) registrations_->release(out.source);
+  if (out.source) local_.adapter.registrations().release(out.source);
   out.source = nullptr;
-  outbox_.sent(peer.rank, out.token);
+  local_.outbox.sent(peer.rank, out.token);
   out.unsent = false;
 }
 
-// Posts what was accepted, in order, as far as the send queue has room.
-void Transport::pump(Peer& peer) {
+void Sender::pump(Peer& peer) {
   if (!peer.connection.ready()) return;
-  bool room = bind_windows(peer);
+  bool room = exposures_.bind(peer);
   while (room && peer.sending.has_unposted()) {
     Outgoing& out = peer.sending.next_to_post();
     room = out.kind == SlotKind::kPut
@@ -72,23 +47,23 @@ void Transport::pump(Peer& peer) {
                            out.kind == SlotKind::kLeaving);
     if (room) peer.sending.posted_next();
   }
-  if (room) tell_consumed(peer);
-  ring(peer);
+  if (room) return_credit(peer);
+  requests_.ring(peer);
   if (!room) pump_later(peer);
 }
 
-void Transport::pump_later(Peer& peer) {
+void Sender::pump_later(Peer& peer) {
   if (std::find(pumped_.begin(), pumped_.end(), &peer) == pumped_.end()) pumped_.push_back(&peer);
 }
 
-void Transport::retry_pumps() {
+void Sender::retry_pumps() {
   if (pumped_.empty()) return;
   pumping_.swap(pumped_);
   for (Peer* peer : pumping_) pump(*peer);
   pumping_.clear();
 }
 
-bool Transport::post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled) {
+bool Sender::post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signaled) {
   Slot& slot = peer.sending.staged(sequence);
   const uint32_t bytes = padded(slot.header.bytes) + static_cast<uint32_t>(sizeof slot.header);
   const size_t offset = sizeof(Slot) - bytes;
@@ -96,16 +71,16 @@ bool Transport::post_slot(Peer& peer, uint64_t sequence, bool immediate, bool si
   if (immediate) request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   request.imm_data = static_cast<uint32_t>(sequence);
   const ibv_sge piece{reinterpret_cast<uintptr_t>(&slot) + offset, bytes, peer.channel.staging_key()};
-  return link(peer, request, piece, Work::kSend, sequence, signaled);
+  return requests_.link(peer, request, piece, Work::kSend, sequence, signaled);
 }
 
 // The peer runs out of slots when it is not told in time what was consumed; messages tell it as well.
-void Transport::tell_consumed(Peer& peer) {
+void Sender::return_credit(Peer& peer) {
   if (!peer.receiving.owes_credit() || !peer.connection.ready()) return;
   peer.channel->told_consumed = peer.receiving.released();
   const ibv_sge piece{reinterpret_cast<uintptr_t>(&peer.channel->told_consumed), sizeof(uint64_t),
                       peer.channel.staging_key()};
-  if (link(peer, write_to(peer, offsetof(Landing, consumed)), piece, Work::kLocal, 0, false)) {
+  if (requests_.link(peer, write_to(peer, offsetof(Landing, consumed)), piece, Work::kLocal, 0, false)) {
     peer.receiving.told();
     ++counters_.credits_told;
   } else {

@@ -2,19 +2,15 @@
 #include "runtime/verbs/transport.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
-#include "runtime/registration_cache/memlock.h"
 #include "runtime/verbs/addresses.h"
-#include "runtime/verbs/link_trial.h"
 
 namespace ibcoll::verbs {
 namespace {
 
 constexpr uint32_t kPollsPerGreeting = 8;  // while none is awaited: a look at a completion queue less in the others
-constexpr size_t kFirstConnections = 4;    // for which there is a completion queue from the start
 
 }  // namespace
 
@@ -23,96 +19,31 @@ Result<std::unique_ptr<Transport>> Transport::open(const NetworkParams& params) 
   if (!choice.ok()) return choice.status();
   for (const std::string& reason : choice->reasons) log(LogLevel::kInfo, "verbs: {}", reason);
   std::unique_ptr<Transport> transport(new Transport(params, std::move(*choice)));
-  if (Status status = transport->prepare(*params.config); !status.ok()) return status;
+  if (Status status = transport->prepare(params); !status.ok()) return status;
   return transport;
 }
 
 Transport::Transport(const NetworkParams& params, PortChoice choice)
-    : rank_(params.rank),
-      size_(params.size),
-      near_(params.near),
-      in_host_(params.in_host),
-      job_(params.job),
-      choice_(std::move(choice)),
-      peers_(static_cast<size_t>(params.size)) {}
+    : local_{params.rank, params.size, params.job, {}, Adapter(std::move(choice)), Peers(params.rank, params.size),
+             {}} {}
 
-Status Transport::prepare(const Config& config) {
-  route_.port = static_cast<uint8_t>(choice_.port.number);
-  route_.gid_index = static_cast<uint8_t>(choice_.gid_index);
-  route_.service_level = static_cast<uint8_t>(config.integer("IBCOLL_VERBS_SERVICE_LEVEL"));
-  route_.traffic_class = static_cast<uint8_t>(config.integer("IBCOLL_VERBS_TRAFFIC_CLASS"));
-  settings_.timeout = static_cast<uint8_t>(config.integer("IBCOLL_VERBS_TIMEOUT"));
-  settings_.retries = static_cast<uint8_t>(config.integer("IBCOLL_VERBS_RETRIES"));
-  const int by_completions = choice_.port.most_completions / completions_for(1);
-  settings_.most_queue_pairs = static_cast<uint32_t>(std::min<int64_t>(
-      {config.integer("IBCOLL_VERBS_QUEUE_PAIRS"), by_completions, choice_.port.most_queue_pairs - 1}));
-
-  // A program may call fork() for its own purposes; where the kernel copies registered pages at fork, nothing is
-  // needed. It holds for all users of verbs in the process, so a host decides itself.
-  if (!in_host_ && ibv_is_fork_initialized() == IBV_FORK_DISABLED)
-    if (const int code = ibv_fork_init(); code != 0)
-      log(LogLevel::kWarning, "verbs: ibv_fork_init: {}; programs that fork may lose data", std::strerror(code));
-
-  int count = 0;
-  ibv_device** const list = ibv_get_device_list(&count);
-  for (int i = 0; i < count; ++i)
-    if (choice_.port.device == ibv_get_device_name(list[i])) device_.reset(ibv_open_device(list[i]));
-  const int code = errno;
-  if (list) ibv_free_device_list(list);
-  if (!device_) return verbs_error(device(), "ibv_open_device", code);
-  domain_.reset(ibv_alloc_pd(device_.get()));
-  if (!domain_) return verbs_error(device(), "ibv_alloc_pd", errno);
-  if (Status status = make_completion_queue(); !status.ok()) return status;
-  if (Status status = try_memory(config); !status.ok()) return status;
-  registrar_ = std::make_unique<Registrar>(domain_.get(), choice_.opens_windows);
-  registrations_ = std::make_unique<WatchedCache>(*registrar_, WatchedCache::Settings::from(config, in_host_));
-  Result<std::unique_ptr<ConnectionManager>> connections =
-      config.text("IBCOLL_VERBS_CONNECT") == "rdmacm" ? RdmaCm::open(rank_, size_, job_, choice_, config)
-                                                      : Greetings::open(domain_.get(), route_, choice_.port.mtu);
-  if (!connections.ok()) return connections.status();
-  connections_ = std::move(*connections);
-  const bool in_order = measure_link();
+Status Transport::prepare(const NetworkParams& params) {
+  const Config& config = *params.config;
+  Settings& settings = local_.settings;
+  settings.timeout = static_cast<uint8_t>(config.integer("IBCOLL_VERBS_TIMEOUT"));
+  settings.retries = static_cast<uint8_t>(config.integer("IBCOLL_VERBS_RETRIES"));
+  const Port& port = local_.adapter.port();
+  settings.most_queue_pairs =
+      static_cast<uint32_t>(std::min<int64_t>({config.integer("IBCOLL_VERBS_QUEUE_PAIRS"),
+                                               port.most_completions / completions_for(1), port.most_queue_pairs - 1}));
+  const auto peers = static_cast<size_t>(params.size - 1 - params.near);
+  const size_t most_connections = std::min(peers, size_t{settings.most_queue_pairs});
+  if (Status status = local_.adapter.open(config, params.in_host, most_connections); !status.ok()) return status;
+  if (Status status = connector_.open(config); !status.ok()) return status;
+  const bool in_order = local_.adapter.measure_link();
   // librdmacm takes the service level that the subnet manager says, which has not been asked about.
   gate_notify(config, in_order && config.text("IBCOLL_VERBS_CONNECT") != "rdmacm");
   return {};
-}
-
-size_t Transport::most_connections() const noexcept {
-  return std::min(static_cast<size_t>(size_ - 1 - near_), size_t{settings_.most_queue_pairs});
-}
-
-// For the first connections, where the device can make it larger later; else for all that there may be.
-Status Transport::make_completion_queue() {
-  const auto make = [this](size_t queue_pairs) -> Status {
-    const int wanted = std::min(choice_.port.most_completions, completions_for(queue_pairs));
-    completions_.reset(ibv_create_cq(device_.get(), wanted, nullptr, nullptr, 0));
-    return completions_ ? Status{}
-                        : verbs_error(device(), fmt::format("ibv_create_cq of {} completions", wanted), errno);
-  };
-  if (Status status = make(kFirstConnections); !status.ok()) return status;
-  if (completions_for(most_connections()) <= completions_->cqe) return {};
-  // One more: what a device has already costs no driver a question to it.
-  const int code = ibv_resize_cq(completions_.get(), std::min(choice_.port.most_completions, completions_->cqe + 1));
-  if (code == 0) return {};
-  log(LogLevel::kInfo,
-      "verbs: {}: ibv_resize_cq: {}; there is room for the completions of {} connections from the start", device(),
-      std::strerror(code > 0 ? code : errno), most_connections());
-  return make(most_connections());
-}
-
-// Each connection pins its slots. What is too little for one is told now; what is too little for all, before another
-// network is out of the question.
-Status Transport::try_memory(const Config& config) {
-  PinnedChannel one;
-  if (Status status = one.make(domain_.get()); !status.ok()) return status;
-  const uint64_t connections = most_connections();
-  const uint64_t needed = connections * sizeof(Channel), limit = memlock_limit();
-  if (needed <= limit || config.text("IBCOLL_NET") != "auto") return {};
-  return error(
-      IBCOLL_ERR_NO_MEMORY,
-      "connections to {} ranks pin {} KB, and the limit of locked memory is {} KB (ulimit -l): raise it in "
-      "/etc/security/limits.conf (memlock unlimited), or use verbs with --net verbs where each rank talks to few",
-      connections, needed / 1024, limit / 1024);
 }
 
 // Polling memory needs a device that writes the bytes of a message in order.
@@ -120,45 +51,41 @@ void Transport::gate_notify(const Config& config, bool in_order) {
   const std::string& choice = config.text("IBCOLL_VERBS_NOTIFY");
   const char* const promise =
       in_order ? "the device writes messages in order" : "the device promises no order of writes";
-  settings_.notify = choice == "memory" || (choice == "auto" && in_order) ? Notify::kMemory : Notify::kImmediate;
+  local_.settings.notify = choice == "memory" || (choice == "auto" && in_order) ? Notify::kMemory : Notify::kImmediate;
   notify_reason_ = choice == "auto" ? promise : fmt::format("by IBCOLL_VERBS_NOTIFY; {}", promise);
-  if (settings_.notify == Notify::kMemory && !in_order)
+  if (local_.settings.notify == Notify::kMemory && !in_order)
     log(LogLevel::kWarning,
         "verbs: IBCOLL_VERBS_NOTIFY=memory, but {} does not promise to write a message in order: data may be wrong; "
         "IBCOLL_VERBS_NOTIFY=imm is safe",
-        device());
+        local_.adapter.name());
 }
 
 Transport::~Transport() {
-  if (!connections_) return;
+  if (!connector_.is_open()) return;
   say_goodbye();
-  for (const std::unique_ptr<Peer>& peer : peers_) {
+  for (const std::unique_ptr<Peer>& peer : local_.peers.all()) {
     if (!peer || !peer->connection.has_queue_pair()) continue;
     peer->liveness.leave();
     if (!peer->liveness.lost())
-      peer->liveness.lose(fmt::format("rank {}: verbs: closes the connection to rank {}", rank_, peer->rank),
+      peer->liveness.lose(fmt::format("rank {}: verbs: closes the connection to rank {}", local_.rank, peer->rank),
                           IBCOLL_OK);
-    break_connection(*peer, 0);
+    recovery_.break_connection(*peer, 0);
   }
-  for (const std::unique_ptr<Peer>& peer : peers_)
-    if (peer && peer->connection.has_queue_pair()) wait_until_drained(*peer);
-  for (Exposure& exposure : exposures_) {
-    exposure.window.handle.reset();
-    unpin(exposure);
-  }
+  for (const std::unique_ptr<Peer>& peer : local_.peers.all())
+    if (peer && peer->connection.has_queue_pair()) completions_.wait_until_drained(*peer);
 }
 
 std::vector<std::byte> Transport::address() const {
-  Address own = address_of(choice_);
-  own.process = processes_.own();
-  connections_->tell_address(own);
+  Address own = address_of(local_.adapter.choice());
+  own.process = local_.peers.processes.own();
+  connector_.manager().tell_address(own);
   const auto bytes = std::as_bytes(std::span(&own, 1));
   return {bytes.begin(), bytes.end()};
 }
 
 Status Transport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
-  if (by_rank.size() != static_cast<size_t>(size_))
-    return error(IBCOLL_ERR_INVALID_ARGUMENT, "verbs: {} addresses for {} ranks", by_rank.size(), size_);
+  if (by_rank.size() != static_cast<size_t>(local_.size))
+    return error(IBCOLL_ERR_INVALID_ARGUMENT, "verbs: {} addresses for {} ranks", by_rank.size(), local_.size);
   std::vector<Address> addresses(by_rank.size());
   for (size_t rank = 0; rank < by_rank.size(); ++rank) {
     if (by_rank[rank].size() != sizeof(Address))
@@ -166,90 +93,125 @@ Status Transport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
                    by_rank[rank].size(), sizeof(Address));
     std::memcpy(&addresses[rank], by_rank[rank].data(), sizeof(Address));
   }
-  const auto self = static_cast<size_t>(rank_);
+  const auto self = static_cast<size_t>(local_.rank);
   for (size_t rank = 0; rank < by_rank.size(); ++rank)
-    if (Status status = check_reach(rank_, addresses[self], static_cast<int>(rank), addresses[rank]); !status.ok())
+    if (Status status = check_reach(local_.rank, addresses[self], static_cast<int>(rank), addresses[rank]);
+        !status.ok())
       return status;
-  connections_->set_addresses(addresses);
-  addresses_ = std::move(addresses);
+  connector_.manager().set_addresses(addresses);
+  local_.peers.set_addresses(std::move(addresses));
   return {};
 }
 
-size_t Transport::poll(std::span<Event> events) {
-  outbox_.take_back([this](Peer* peer) {
-    peer->receiving.release();
-    tell_consumed(*peer);
-    ring(*peer);
-  });
-  registrations_->collect();
-  take_completions();
-  if (settings_.notify == Notify::kMemory) look_at_slots();
-  if (!greeted_.empty() || ++polls_ % kPollsPerGreeting == 0) serve_greetings();
-  if (draining_ > 0) end_late_drains();
-  retry_pumps();
-  if (unsent_.load(std::memory_order_relaxed)) count_unsent();
-  return outbox_.hand_out(events, [this](Peer& peer, Event& event) { return hand_out_message(peer, event); });
+// Null: not now, or never again.
+Peer* Transport::ready_to_send(int rank) {
+  Peer* const peer = local_.peers.find_or_make(rank);
+  if (peer == nullptr) return nullptr;
+  if (peer->liveness.left()) {
+    recovery_.fail(*peer, "it has left the job");
+    recovery_.report(*peer);
+  } else if (peer->connection.is(State::kNew)) {
+    connector_.start(*peer);
+  }
+  if (peer->liveness.lost()) return nullptr;
+  if (peer->sending.has_slot()) {  // what is accepted now leaves when the connection is there
+    if (!peer->connection.ready()) connector_.has_unsent();
+    return peer;
+  }
+  ++counters_.no_credit;
+  return nullptr;
 }
 
-Time Transport::now() const { return static_cast<Time>(std::chrono::steady_clock::now().time_since_epoch().count()); }
+bool Transport::send(int rank, const Note& note, std::span<const std::byte> payload) {
+  Peer* const peer = payload.size() <= kSlotPayload ? ready_to_send(rank) : nullptr;
+  if (peer == nullptr) return false;
+  sender_.send(*peer, note, payload);
+  return true;
+}
+
+PutResult Transport::put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
+                         uint64_t token) {
+  Peer* const peer = ready_to_send(rank);
+  return peer == nullptr ? PutResult::kBusy : sender_.put(*peer, to, from, note, token);
+}
+
+RemoteRegion Transport::expose(int rank, std::span<std::byte> memory) {
+  Peer* const peer = local_.peers.find_or_make(rank);
+  if (peer == nullptr || peer->connection.is(State::kFailed) || memory.empty()) return {};
+  const RemoteRegion region = exposures_.expose(*peer, memory);
+  if (region.key != 0 && peer->connection.ready()) sender_.pump(*peer);  // not behind what the caller sends next
+  return region;
+}
+
+bool Transport::conceal(int rank, const RemoteRegion& region) {
+  if (Peer* const peer = local_.peers.find(static_cast<size_t>(rank))) exposures_.conceal(*peer, region);
+  return true;
+}
+
+size_t Transport::poll(std::span<Event> events) {
+  local_.outbox.take_back([this](Peer* peer) {
+    peer->receiving.release();
+    sender_.return_credit(*peer);
+    requests_.ring(*peer);
+  });
+  local_.adapter.registrations().collect();
+  completions_.poll();
+  if (local_.settings.notify == Notify::kMemory) look_at_slots();
+  if (!connector_.greeted().empty() || ++polls_ % kPollsPerGreeting == 0) connector_.serve_greetings();
+  if (recovery_.draining() > 0) completions_.end_late_drains();
+  sender_.retry_pumps();
+  connector_.look_for_unsent();
+  return local_.outbox.hand_out(events, [this](Peer& peer, Event& event) { return take_message(peer, event); });
+}
+
+void Transport::check_peers() {
+  completions_.poll();  // their last words
+  monitor_.check();
+}
 
 // With windows, a bind and an invalidation; without them a region is pinned and unpinned each time
 // (measured on soft-RoCE: alltoall of 4 ranks is faster through slots at 20 KB, and as fast at 40 KB).
-size_t Transport::least_worth_exposing() const {
-  return choice_.opens_windows && choice_.port.good_windows ? 0 : 40960;
-}
-
-LinkModel Transport::model() const { return model_; }
-
-// True when the device writes the bytes of a message in order.
-bool Transport::measure_link() {
-  const Result<LinkTrial> tried = try_link(domain_.get(), route_, choice_);
-  if (tried.ok()) {
-    model_ = tried->model;
-    return tried->in_order;
-  }
-  model_reason_ = "a guess: " + tried.status().text();
-  log(LogLevel::kInfo, "verbs: the link's cost is a guess, and so no order of writes is relied on: {}",
-      tried.status().text());
-  return false;
-}
+size_t Transport::least_worth_exposing() const { return local_.adapter.windows_on_cache() ? 0 : 40960; }
 
 Json Transport::describe() const {
-  const Counters& c = counters_;
+  const Adapter& adapter = local_.adapter;
+  const PortChoice& choice = adapter.choice();
+  const LinkModel& model = adapter.model();
+  const Sender::Counters& sent = sender_.counters();
   return {{"name", name()},
-          {"device", fmt::format("{}:{}", choice_.port.device, choice_.port.number)},
-          {"address", choice_.global ? gid_text(choice_.gid) : fmt::format("LID {}", choice_.port.lid)},
-          {"gid_index", choice_.gid_index},
-          {"mtu", 128 << choice_.port.mtu},
-          {"notify", settings_.notify == Notify::kMemory ? "memory" : "imm"},
+          {"device", fmt::format("{}:{}", adapter.name(), choice.port.number)},
+          {"address", choice.global ? gid_text(choice.gid) : fmt::format("LID {}", choice.port.lid)},
+          {"gid_index", choice.gid_index},
+          {"mtu", 128 << choice.port.mtu},
+          {"notify", local_.settings.notify == Notify::kMemory ? "memory" : "imm"},
           {"notify_reason", notify_reason_},
-          {"alpha_us", model_.alpha_us},
-          {"beta_us_per_byte", model_.beta_us_per_byte},
-          {"cpu_us", model_.cpu_us},
-          {"model_reason", model_reason_},
-          {"exact_ranges", !choice_.opens_windows      ? "a memory region each"
-                           : choice_.port.good_windows ? "memory windows"
-                                                       : "memory windows, on a memory region each"},
-          {"reasons", choice_.reasons},
-          {"connect", connections_->name()},
-          {"most_queue_pairs", settings_.most_queue_pairs},
-          {"queue_pairs", queue_pairs_},
-          {"connections", c.connections - c.reconnections},
-          {"reconnections", c.reconnections},
-          {"messages_sent", c.messages_sent},
-          {"puts_sent", c.puts_sent},
-          {"bytes_sent", c.bytes_sent},
-          {"messages_received", c.messages_received},
-          {"puts_received", c.puts_received},
-          {"puts_refused", c.puts_refused},
-          {"puts_dropped", c.puts_dropped},
-          {"bytes_received", c.bytes_received},
-          {"no_credit", c.no_credit},
-          {"credits_told", c.credits_told},
-          {"puts_copied", c.puts_copied},
-          {"not_exposed", c.not_exposed},
-          {"registration_cache", registrations_->describe()},
-          {"failed_peers", c.failed_peers}};
+          {"alpha_us", model.alpha_us},
+          {"beta_us_per_byte", model.beta_us_per_byte},
+          {"cpu_us", model.cpu_us},
+          {"model_reason", adapter.model_reason()},
+          {"exact_ranges", !adapter.opens_windows()     ? "a memory region each"
+                           : adapter.windows_on_cache() ? "memory windows"
+                                                        : "memory windows, on a memory region each"},
+          {"reasons", choice.reasons},
+          {"connect", connector_.manager().name()},
+          {"most_queue_pairs", local_.settings.most_queue_pairs},
+          {"queue_pairs", local_.peers.with_queue_pair.size()},
+          {"connections", connector_.connections() - connector_.reconnections()},
+          {"reconnections", connector_.reconnections()},
+          {"messages_sent", sent.messages_sent},
+          {"puts_sent", sent.puts_sent},
+          {"bytes_sent", sent.bytes_sent},
+          {"messages_received", counters_.messages_received},
+          {"puts_received", counters_.puts_received},
+          {"puts_refused", sent.puts_refused},
+          {"puts_dropped", counters_.puts_dropped},
+          {"bytes_received", counters_.bytes_received},
+          {"no_credit", counters_.no_credit},
+          {"credits_told", sent.credits_told},
+          {"puts_copied", sent.puts_copied},
+          {"not_exposed", exposures_.not_exposed()},
+          {"registration_cache", adapter.registrations().describe()},
+          {"failed_peers", recovery_.failed_peers()}};
 }
 
 }  // namespace ibcoll::verbs

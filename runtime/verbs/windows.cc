@@ -3,7 +3,9 @@
 // caller's again, and new on each new queue pair.
 #include <utility>
 
-#include "runtime/verbs/transport.h"
+#include "runtime/verbs/completions.h"
+#include "runtime/verbs/exposures.h"
+#include "runtime/verbs/recovery.h"
 
 namespace ibcoll::verbs {
 namespace {
@@ -12,11 +14,10 @@ constexpr Time kBindPatience = 1'000'000'000;
 
 }  // namespace
 
-// False: the send queue has no room for all of them.
-bool Transport::bind_windows(Peer& peer) {
+bool Exposures::bind(Peer& peer) {
   const std::vector<uint32_t>& unbound = peer.exposed.unbound();
   while (!unbound.empty()) {
-    Exposure& bound = exposure(unbound.front());
+    Exposure& bound = at(unbound.front());
     ibv_send_wr request{};
     request.opcode = IBV_WR_BIND_MW;
     request.bind_mw.mw = bound.window.handle.get();
@@ -24,31 +25,30 @@ bool Transport::bind_windows(Peer& peer) {
     request.bind_mw.bind_info = {bound.registration ? region_of(*bound.registration) : bound.exact.get(),
                                  reinterpret_cast<uint64_t>(bound.memory.data()), bound.memory.size(),
                                  IBV_ACCESS_REMOTE_WRITE};
-    if (!link(peer, request, {}, Work::kLocal, 0, unbound.size() == 1)) return false;
+    if (!requests_.link(peer, request, {}, Work::kLocal, 0, unbound.size() == 1)) return false;
     bound.bound = true;
     peer.exposed.bound_first();
   }
   return true;
 }
 
-// Before the peer is told that this side is ready: it may know keys already.
-void Transport::bind_windows_now(Peer& peer) {
+void Exposures::bind_now(Peer& peer) {
   const Time deadline = now() + kBindPatience;
   const auto all_posted = [&] {
-    const bool all = bind_windows(peer);
-    ring(peer);
+    const bool all = bind(peer);
+    requests_.ring(peer);
     return all;
   };
   const SendQueue& queue = peer.sending.queue;
-  while (peer.connection.handshake.has_theirs && !all_posted() && now() < deadline) take_completions();
+  while (peer.connection.handshake.has_theirs && !all_posted() && now() < deadline) completions_.poll();
   while (peer.connection.is(State::kGreeting) && queue.completed() < queue.posted() && now() < deadline)
-    take_completions();
+    completions_.poll();
 }
 
 // Until the device writes there no more. The invalidation waits behind all that was posted before; a connection on
 // which nothing completes any more is broken instead, as no write outlives that, and what was not delivered is sent
 // again over the next one.
-void Transport::invalidate(Peer& peer, Exposure& exposure) {
+void Exposures::invalidate(Peer& peer, Exposure& exposure) {
   Time deadline = now() + kBindPatience;
   const SendQueue& queue = peer.sending.queue;
   uint64_t seen = queue.completed();
@@ -60,35 +60,42 @@ void Transport::invalidate(Peer& peer, Exposure& exposure) {
   request.opcode = IBV_WR_LOCAL_INV;
   request.invalidate_rkey = exposure.key;
   bool posted = false;
-  while (still_bound() && !(posted = post(peer, request, Work::kLocal, 0, true))) take_completions();
+  while (still_bound() && !(posted = requests_.post(peer, request, Work::kLocal, 0, true))) completions_.poll();
   const uint64_t mine = queue.posted();
-  while (still_bound() && queue.completed() < mine) take_completions();
+  while (still_bound() && queue.completed() < mine) completions_.poll();
   if (posted && queue.completed() >= mine) return;
-  if (peer.connection.receives()) break_connection(peer, peer.connection.epoch() + 1);
-  if (peer.connection.is(State::kDraining)) wait_until_drained(peer);
+  if (peer.connection.receives()) recovery_.break_connection(peer, peer.connection.epoch() + 1);
+  if (peer.connection.is(State::kDraining)) completions_.wait_until_drained(peer);
 }
 
-// Windows die with the queue pair that they were bound on: on a new one the exposures of this peer get new ones, whose
-// keys the peer is told.
-void Transport::refresh_exposures(Peer& peer) {
+void Exposures::unbind(Peer& peer) {
+  for (const uint32_t number : peer.exposed.all()) {
+    if (!at(number).bound) continue;
+    at(number).window.handle.reset();
+    at(number).bound = false;
+  }
+}
+
+Status Exposures::renew(Peer& peer) {
   Rekeys& keys = peer.channel->rekeys;
   keys.epoch = peer.connection.epoch();
   keys.count = 0;
-  if (!choice_.opens_windows) return;
+  if (!local_.adapter.opens_windows()) return {};
   peer.exposed.bind_none();
   for (const uint32_t number : peer.exposed.all()) {
-    Exposure& exposed = exposure(number);
+    Exposure& exposed = at(number);
     if (keys.epoch > 1) {
       exposed.window.handle.reset();
       exposed.bound = false;
       if (keys.count == std::size(keys.keys) || !make_key(exposed))
-        return lack(peer, error(IBCOLL_ERR_TRANSPORT, "{} regions cannot be exposed again after the connection broke",
-                                peer.exposed.all().size()));
+        return error(IBCOLL_ERR_TRANSPORT, "{} regions cannot be exposed again after the connection broke",
+                     peer.exposed.all().size());
       keys.keys[keys.count++] = {number, exposed.advertised, exposed.key};
     }
     peer.exposed.bind_later(number);
   }
   peer.connection.handshake.mine.rekeys = static_cast<uint16_t>(keys.count);
+  return {};
 }
 
 }  // namespace ibcoll::verbs

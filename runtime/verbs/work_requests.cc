@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Work requests of all kinds, on their way to the device.
+#include "runtime/verbs/work_requests.h"
+
+#include <span>
 #include <utility>
 
 #include "runtime/base/log.h"
-#include "runtime/verbs/transport.h"
+#include "runtime/verbs/recovery.h"
 
 namespace ibcoll::verbs {
 
-ibv_send_wr Transport::write_to(const Peer& peer, uint64_t landing_offset) {
+ibv_send_wr write_to(const Peer& peer, uint64_t landing_offset) {
   ibv_send_wr request{};
   request.opcode = IBV_WR_RDMA_WRITE;
   request.wr.rdma.remote_addr = peer.connection.remote.landing_address + landing_offset;
@@ -15,13 +17,8 @@ ibv_send_wr Transport::write_to(const Peer& peer, uint64_t landing_offset) {
   return request;
 }
 
-// Writes nothing; its completion tells that the peer's device answers, or that what was posted before has completed.
-ibv_send_wr Transport::empty_write(const Peer& peer) { return write_to(peer, 0); }
-
-// Behind what is linked already; ring() follows before anything else is done with the queue pair. A piece of no bytes
-// is none. False: the send queue is full.
-bool Transport::link(Peer& peer, const ibv_send_wr& request, ibv_sge piece, Work work, uint64_t sequence,
-                     bool signaled) {
+bool WorkRequests::link(Peer& peer, const ibv_send_wr& request, ibv_sge piece, Work work, uint64_t sequence,
+                        bool signaled) {
   SendQueue& queue = peer.sending.queue;
   if (queue.room() <= (work == Work::kSend ? 1 : 0)) return false;  // the last place is for signs of life
   if (linked_count_ == linked_.size()) ring(peer);
@@ -37,9 +34,7 @@ bool Transport::link(Peer& peer, const ibv_send_wr& request, ibv_sge piece, Work
   return true;
 }
 
-// One call of the device, and one doorbell, for all that is linked.
-void Transport::ring(Peer& peer) {
-  if (linked_count_ == 0) return;
+void WorkRequests::post_linked(Peer& peer) {
   const std::span all = std::span(linked_).first(std::exchange(linked_count_, 0));
   ibv_send_wr* bad = nullptr;
   const int code = ibv_post_send(peer.connection.queue_pair(), &all[0].request, &bad);
@@ -47,16 +42,27 @@ void Transport::ring(Peer& peer) {
     if (linked.request.opcode == IBV_WR_BIND_MW) linked.request.bind_mw.mw->rkey = linked.request.bind_mw.rkey;
   if (code == 0) return;
   // There was room, so this is the device's trouble: what was not delivered goes out again over a new connection.
-  log(LogLevel::kError, "rank {}: to rank {}: {}", rank_, peer.rank,
-      verbs_error(device(), "ibv_post_send", code).text());
-  connect_anew(peer);
+  log(LogLevel::kError, "rank {}: to rank {}: {}", local_.rank, peer.rank,
+      verbs_error(local_.adapter.name(), "ibv_post_send", code).text());
+  recovery_.connect_anew(peer);
 }
 
-// By itself. False: the send queue is full.
-bool Transport::post(Peer& peer, const ibv_send_wr& request, Work work, uint64_t sequence, bool signaled) {
+bool WorkRequests::post(Peer& peer, const ibv_send_wr& request, Work work, uint64_t sequence, bool signaled) {
   if (!link(peer, request, {}, work, sequence, signaled)) return false;
   ring(peer);
   return true;
+}
+
+Status WorkRequests::post_receives(Peer& peer, Work work, uint32_t count) const {
+  std::array<ibv_recv_wr, kReceives> requests{};
+  for (uint32_t i = 0; i < count; ++i) {
+    requests[i].wr_id = work_id(work, peer, 0);
+    requests[i].next = i + 1 < count ? &requests[i + 1] : nullptr;
+  }
+  ibv_recv_wr* bad = nullptr;
+  if (const int code = ibv_post_recv(peer.connection.queue_pair(), requests.data(), &bad); code != 0)
+    return verbs_error(local_.adapter.name(), "ibv_post_recv", code);
+  return {};
 }
 
 }  // namespace ibcoll::verbs

@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "runtime/base/log.h"
-#include "runtime/verbs/transport.h"
+#include "runtime/verbs/connector.h"
+#include "runtime/verbs/recovery.h"
 
 namespace ibcoll::verbs {
 namespace {
@@ -12,15 +13,20 @@ constexpr Time kFirstPause = 10 * kMillisecond;  // between greetings
 constexpr Time kLongestPause = 160 * kMillisecond;
 // A peer that waits has answered by then; nobody waits longer for a late one.
 constexpr Time kSettling = 20 * kMillisecond;
+constexpr Time kBusyFactor = 2;      // a peer that computes answers after so many times of what a device tries
 constexpr int kMostGreetings = 128;  // in one poll: others may send datagrams, too
 
 }  // namespace
 
-void Transport::greet(Peer& peer) {
+Time Connector::time_to_answer() const {
+  return kBusyFactor * local_.settings.retry_time() + 2 * manager_->delay_of_loss();
+}
+
+void Connector::greet(Peer& peer) {
   Handshake& handshake = peer.connection.handshake;
   handshake.mine.has_yours = handshake.has_theirs;
   handshake.mine.confirmed = peer.connection.ready();
-  const Status sent = connections_->send(peer.rank, handshake.mine);
+  const Status sent = manager_->send(peer.rank, handshake.mine);
   if (sent.ok())
     handshake.cannot_greet_since = 0;
   else
@@ -28,47 +34,47 @@ void Transport::greet(Peer& peer) {
 }
 
 // Out of reach is not lost yet: links come up, and switches learn.
-void Transport::cannot_reach(Peer& peer, Time& since, const Status& why) {
+void Connector::cannot_reach(Peer& peer, Time& since, const Status& why) {
   if (since == 0) {
     since = now();
-    log(LogLevel::kWarning, "verbs: rank {}: rank {} is out of reach: {}; tried again for {:.0f} s", rank_, peer.rank,
-        why.text(), static_cast<double>(time_to_answer()) / 1e9);
+    log(LogLevel::kWarning, "verbs: rank {}: rank {} is out of reach: {}; tried again for {:.0f} s", local_.rank,
+        peer.rank, why.text(), static_cast<double>(time_to_answer()) / 1e9);
   } else if (now() - since > time_to_answer()) {
-    fail(peer, why.text());
+    recovery_.fail(peer, why.text());
   }
 }
 
 // Its greetings would find no answer, and it would wait for as long as a collective may take.
-void Transport::refuse(const Peer& peer, uint32_t epoch) {
+void Connector::refuse(const Peer& peer, uint32_t epoch) {
   Greeting answer;
-  answer.job = job_;
-  answer.from = static_cast<uint32_t>(rank_);
+  answer.job = local_.job;
+  answer.from = static_cast<uint32_t>(local_.rank);
   answer.to = static_cast<uint32_t>(peer.rank);
   answer.epoch = epoch;
   answer.has_yours = answer.given_up = 1;
-  (void)connections_->send(peer.rank, answer);
+  (void)manager_->send(peer.rank, answer);
 }
 
-bool Transport::settling() const noexcept {
+bool Connector::is_settling() const noexcept {
   return unsent_.load(std::memory_order_relaxed) && now() - started_at_.load(std::memory_order_relaxed) < kSettling;
 }
 
-void Transport::count_unsent() noexcept {
+void Connector::count_unsent() noexcept {
   const auto unsent = [](const Peer* peer) { return peer->sending.has_unposted(); };
   unsent_.store(std::any_of(greeted_.begin(), greeted_.end(), unsent), std::memory_order_relaxed);
 }
 
-void Transport::serve_greetings() {
+void Connector::serve_greetings() {
   Greeting theirs;
-  for (int i = 0; i < kMostGreetings && connections_->receive(theirs); ++i) on_greeting(theirs);
+  for (int i = 0; i < kMostGreetings && manager_->receive(theirs); ++i) on_greeting(theirs);
   if (greeted_.empty()) return;
   for (size_t i = 0; i < greeted_.size();) {
     Peer& peer = *greeted_[i];
     Handshake& handshake = peer.connection.handshake;
     const Time begin = now();
-    if (peer.new_keys.told() && keys_have_come(peer)) {
+    if (peer.new_keys.told() && peer.keys_have_come()) {
       connected(peer);
-    } else if (begin >= std::max(handshake.next_greeting, no_greeting_before_) && connections_->has_room()) {
+    } else if (begin >= std::max(handshake.next_greeting, no_greeting_before_) && manager_->has_room()) {
       greet(peer);
       handshake.pause = std::clamp(2 * handshake.pause, kFirstPause, kLongestPause);
       handshake.next_greeting = now() + handshake.pause;
@@ -80,14 +86,14 @@ void Transport::serve_greetings() {
 
 // Where nobody answers for a peer's address, what began then has kept the rank for a second: now others have their
 // turn.
-void Transport::rest_after(Time begin) {
+void Connector::rest_after(Time begin) {
   const Time end = now();
   if (end - begin > kFirstPause) no_greeting_before_ = 2 * end - begin;
 }
 
-void Transport::on_greeting(const Greeting& theirs) {
-  if (theirs.job != job_ || theirs.to != static_cast<uint32_t>(rank_) || !theirs.fits()) return;
-  Peer* const found = find_or_make(static_cast<int>(theirs.from));
+void Connector::on_greeting(const Greeting& theirs) {
+  if (theirs.job != local_.job || theirs.to != static_cast<uint32_t>(local_.rank) || !theirs.fits()) return;
+  Peer* const found = local_.peers.find_or_make(static_cast<int>(theirs.from));
   if (found == nullptr) return;
   // Nobody would read what comes, and a rank that leaves opens no connection. One that was there may come again: the
   // peer is still owed a goodbye.
@@ -96,13 +102,14 @@ void Transport::on_greeting(const Greeting& theirs) {
   if (found->liveness.lost() && theirs.given_up == 0) refuse(*found, theirs.epoch);
 }
 
-void Transport::answer(Peer& peer, const Greeting& theirs) {
+void Connector::answer(Peer& peer, const Greeting& theirs) {
   Connection& connection = peer.connection;
   if (theirs.epoch < connection.epoch()) return;
-  if (theirs.given_up != 0) return fail(peer, "it closed the connection to this rank; its own error says why");
+  if (theirs.given_up != 0)
+    return recovery_.fail(peer, "it closed the connection to this rank; its own error says why");
   if (theirs.epoch > connection.epoch() || connection.is(State::kNew)) {
     connection.want_epoch(theirs.epoch);
-    if (connection.is(State::kGreeting) || connection.ready()) break_connection(peer, theirs.epoch);
+    if (connection.is(State::kGreeting) || connection.ready()) recovery_.break_connection(peer, theirs.epoch);
     if (!connection.is(State::kNew) || !start(peer)) return;  // it repeats its greeting
   }
   if (theirs.epoch != connection.epoch() || connection.is(State::kDraining)) return;
@@ -117,8 +124,8 @@ void Transport::answer(Peer& peer, const Greeting& theirs) {
       return cannot_reach(peer, connection.handshake.no_path_since, status);  // it repeats its greeting
     }
     connection.handshake.no_path_since = 0;
-    if (!status.ok()) return lack(peer, status);
-    bind_windows_now(peer);
+    if (!status.ok()) return recovery_.lack(peer, status);
+    exposures_.bind_now(peer);
     if (!connection.is(State::kGreeting)) return;
     greet(peer);
   } else if (theirs.confirmed == 0) {
@@ -127,55 +134,52 @@ void Transport::answer(Peer& peer, const Greeting& theirs) {
   if (theirs.has_yours != 0 && connection.is(State::kGreeting)) connected(peer);
 }
 
-// Both queue pairs are ready. So is the connection, once the keys are known that have changed.
-void Transport::connected(Peer& peer) {
+// Both queue pairs are ready.
+void Connector::connected(Peer& peer) {
   if (!peer.new_keys.told() && !tell_keys(peer)) return;
-  if (!keys_have_come(peer)) return;
+  if (!peer.keys_have_come()) return;
   peer.connection.becomes_ready();
   peer.liveness.connected(now());
-  std::erase(greeted_, &peer);
-  log(LogLevel::kDebug, "verbs: rank {}: connected to rank {}, epoch {}", rank_, peer.rank, peer.connection.epoch());
-  ++counters_.connections;
-  if (peer.connection.epoch() > 1) ++counters_.reconnections;
+  stop_greeting(peer);
+  log(LogLevel::kDebug, "verbs: rank {}: connected to rank {}, epoch {}", local_.rank, peer.rank,
+      peer.connection.epoch());
+  ++connections_;
+  if (peer.connection.epoch() > 1) ++reconnections_;
   send_again(peer);
   if (!peer.connection.ready()) return;
   peer.receiving.told_nothing();
-  pump(peer);
+  sender_.pump(peer);
 }
 
 // What has landed there is done; what has not is posted once more.
-void Transport::send_again(Peer& peer) {
+void Connector::send_again(Peer& peer) {
   peer.sending.resume(peer.connection.remote.delivered, [&](Outgoing& out, bool landed) {
     if (!landed && !out.refused) {
       if (out.kind == SlotKind::kPut && !out.unsent)  // the source is the caller's again
-        fail(peer, "its device has acknowledged a put that the rank knows nothing of");
+        recovery_.fail(peer, "its device has acknowledged a put that the rank knows nothing of");
       return;
     }
     if (!landed) {
       peer.sending.staged(out.sequence).header.kind = out.kind = SlotKind::kDropped;
       out.refused = false;
     }
-    if (out.unsent) give_sent(peer, out);
+    if (out.unsent) sender_.give_sent(peer, out);
   });
 }
 
 // False: the send queue has no room now.
-bool Transport::tell_keys(Peer& peer) {
+bool Connector::tell_keys(Peer& peer) {
   if (peer.connection.handshake.mine.rekeys > 0) {
     Rekeys& keys = peer.channel->rekeys;
     keys.digest = keys.digest_now();
     const ibv_sge piece{reinterpret_cast<uintptr_t>(&keys), static_cast<uint32_t>(keys.bytes()),
                         peer.channel.staging_key()};
-    if (!link(peer, write_to(peer, offsetof(Landing, rekeys)), piece, Work::kLocal, 0, false)) return false;
-    ring(peer);
+    if (!requests_.link(peer, write_to(peer, offsetof(Landing, rekeys)), piece, Work::kLocal, 0, false)) return false;
+    requests_.ring(peer);
   }
   if (!peer.connection.is(State::kGreeting)) return false;
   peer.new_keys.tell();
   return true;
-}
-
-bool Transport::keys_have_come(Peer& peer) {
-  return peer.new_keys.take(peer.channel->landing.rekeys, peer.connection.epoch());
 }
 
 }  // namespace ibcoll::verbs

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The device that a rank uses, opened: its port, the one completion queue of all connections, and the memory that it
+// knows.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/transport/transport.h"
+#include "runtime/verbs/devices.h"
+#include "runtime/verbs/greetings.h"
+#include "runtime/verbs/registration.h"
+
+namespace ibcoll::verbs {
+
+class Adapter {
+ public:
+  explicit Adapter(PortChoice choice) : choice_(std::move(choice)) {}
+
+  // For at most that many connections at a time. NO_MEMORY, SYSTEM: the device, the call and its error, or the limit of
+  // locked memory.
+  Status open(const Config& config, bool in_host, size_t most_connections);
+  // What a message costs; true: the bytes of one Write land in order.
+  bool measure_link();
+
+  const char* name() const { return choice_.port.device.c_str(); }
+  const PortChoice& choice() const { return choice_; }
+  const Port& port() const { return choice_.port; }
+  const Route& route() const { return route_; }
+  ibv_context* device() const { return device_.get(); }
+  ibv_pd* domain() const { return domain_.get(); }
+  WatchedCache& registrations() const { return *registrations_; }
+  const LinkModel& model() const { return model_; }
+  const std::string& model_reason() const { return model_reason_; }
+  // An exposure is a memory window / one on a region from the cache.
+  bool opens_windows() const { return choice_.opens_windows; }
+  bool windows_on_cache() const { return choice_.opens_windows && choice_.port.good_windows; }
+
+  ibv_cq* completions() const { return completions_.get(); }
+  // The completion queue cannot overrun with so many queue pairs. An error: the device allows no such queue.
+  Status make_room(size_t queue_pairs);
+
+ private:
+  Status make_completion_queue(size_t most_connections);
+  Status try_memory(const Config& config, size_t most_connections) const;
+
+  PortChoice choice_;
+  Route route_;
+  LinkModel model_{2, 1e-3, 0.2};  // where the trial fails: a small message of an adapter, and 8 Gbit/s
+  std::string model_reason_ = "tried at start; of the slowest rank";
+  Device device_;
+  ProtectionDomain domain_;
+  CompletionQueue completions_;
+  std::unique_ptr<Registrar> registrar_;
+  std::unique_ptr<WatchedCache> registrations_;
+};
+
+}  // namespace ibcoll::verbs

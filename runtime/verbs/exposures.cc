@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/verbs/exposures.h"
+
+#include <cstring>
+
+#include "runtime/base/log.h"
+
+namespace ibcoll::verbs {
+namespace {
+
+constexpr size_t kMostExposures = kExposureIndex + 1;
+constexpr uint64_t kLongestWindow = uint64_t{1} << 31;  // bytes; some devices (mlx5) bind no more
+
+}  // namespace
+
+Exposures::~Exposures() {
+  for (Exposure& exposure : table_) {
+    exposure.window.handle.reset();
+    unpin(exposure);
+  }
+}
+
+// From the cache where a window on it keeps the peer within the range; else a region of exactly the range.
+Status Exposures::pin(Exposure& exposure) {
+  const Adapter& adapter = local_.adapter;
+  if (adapter.windows_on_cache()) {
+    const Result<Registration*> pinned = adapter.registrations().acquire(exposure.memory);
+    if (pinned.ok()) exposure.registration = pinned.value();
+    return pinned.status();
+  }
+  const int remote = adapter.opens_windows() ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_WRITE;
+  return adapter.registrations().with_room([&]() -> Status {
+    exposure.exact.reset(ibv_reg_mr(adapter.domain(), exposure.memory.data(), exposure.memory.size(),
+                                    static_cast<unsigned>(IBV_ACCESS_LOCAL_WRITE | remote)));
+    if (exposure.exact) return {};
+    return verbs_error(adapter.name(), fmt::format("ibv_reg_mr of {} bytes", exposure.memory.size()), errno);
+  });
+}
+
+void Exposures::unpin(Exposure& exposure) {
+  if (exposure.registration) local_.adapter.registrations().release(exposure.registration);
+  exposure.registration = nullptr;
+  exposure.exact.reset();
+}
+
+// One that was not used for this window before.
+bool Exposures::make_key(Exposure& exposure) {
+  if (!local_.adapter.opens_windows()) {
+    exposure.key = exposure.exact->rkey;
+    return true;
+  }
+  if (!free_windows_.empty()) {
+    exposure.window = std::move(free_windows_.back());
+    free_windows_.pop_back();
+  } else {
+    exposure.window.handle.reset(ibv_alloc_mw(local_.adapter.domain(), IBV_MW_TYPE_2));
+    if (!exposure.window.handle) return false;
+    exposure.window.key = exposure.window.handle->rkey;
+  }
+  exposure.key = exposure.window.key = ibv_inc_rkey(exposure.window.key);
+  return true;
+}
+
+RemoteRegion Exposures::expose(Peer& peer, std::span<std::byte> memory) {
+  const Adapter& adapter = local_.adapter;
+  if (free_.empty()) {
+    if (table_.size() == kMostExposures) return {};
+    free_.push_back(static_cast<uint32_t>(table_.size()));
+    table_.emplace_back();
+  }
+  if (adapter.opens_windows() && memory.size() > kLongestWindow)
+    return refuse(error(IBCOLL_ERR_UNSUPPORTED,
+                        "{}: {} bytes are more than a memory window may cover; IBCOLL_VERBS_WINDOWS=off",
+                        adapter.name(), memory.size()));
+  const uint32_t index = free_.back();
+  Exposure& exposure = table_[index];
+  exposure.memory = memory;
+  if (Status status = pin(exposure); !status.ok()) return refuse(status);
+  if (!make_key(exposure)) {
+    const int code = errno;
+    unpin(exposure);
+    return refuse(verbs_error(adapter.name(), "ibv_alloc_mw", code));
+  }
+  free_.pop_back();
+  exposure.number = (exposure.number & ~kExposureIndex) + kExposureIndex + 1 + index;
+  if (exposure.number <= kExposureIndex) exposure.number += kExposureIndex + 1;  // never 0 in the upper half
+  exposure.peer = peer.rank;
+  exposure.bound = false;
+  exposure.advertised = exposure.key;
+  peer.exposed.add(exposure.number);
+  if (adapter.opens_windows()) peer.exposed.bind_later(exposure.number);
+  return {reinterpret_cast<uint64_t>(memory.data()), memory.size(),
+          static_cast<uint64_t>(exposure.number) << 32 | exposure.key};
+}
+
+// The caller receives through slots instead, which its peer learns from the advertisement.
+RemoteRegion Exposures::refuse(const Status& why) {
+  if (not_exposed_++ == 0)
+    log(LogLevel::kWarning, "verbs: rank {} cannot expose its receive buffer and copies instead: {}", local_.rank,
+        why.text());
+  return {};
+}
+
+Exposure* Exposures::find(int rank, const RemoteRegion& region) {
+  const auto number = static_cast<uint32_t>(region.key >> 32);
+  const size_t index = number & kExposureIndex;
+  return index < table_.size() && table_[index].number == number && table_[index].peer == rank ? &table_[index]
+                                                                                               : nullptr;
+}
+
+void Exposures::conceal(Peer& peer, const RemoteRegion& region) {
+  Exposure* const exposure = find(peer.rank, region);
+  if (exposure == nullptr) return;
+  if (exposure->bound) invalidate(peer, *exposure);
+  peer.exposed.remove(exposure->number);
+  if (exposure->window.handle) free_windows_.push_back(std::move(exposure->window));
+  unpin(*exposure);
+  exposure->peer = -1;
+  free_.push_back(exposure->number & kExposureIndex);
+}
+
+bool Exposures::write(const Peer& peer, const SlotHeader& header, const std::byte* payload) {
+  const Exposure* const to = find(peer.rank, {0, 0, uint64_t{header.exposure} << 32});
+  const uint64_t offset = to ? header.address - reinterpret_cast<uint64_t>(to->memory.data()) : 0;  // huge: before it
+  if (!to || offset > to->memory.size() || header.bytes > to->memory.size() - offset) return false;
+  if (header.bytes > 0) std::memcpy(to->memory.data() + offset, payload, header.bytes);
+  return true;
+}
+
+}  // namespace ibcoll::verbs

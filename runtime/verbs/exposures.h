@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The right to write: a memory window of type 2B, bound to exactly the exposed range on the queue pair of the peer, so
+// that the device itself refuses everybody else, and every byte outside. Binding travels in the send queue before the
+// advertisement; conceal() invalidates and waits until that is done. Without windows, a memory region of exactly the
+// range.
+#pragma once
+
+#include <vector>
+
+#include "runtime/verbs/work_requests.h"
+
+namespace ibcoll::verbs {
+
+class Completions;
+
+class Exposures {
+ public:
+  Exposures(const Local& local, WorkRequests& requests, Completions& completions, Recovery& recovery)
+      : local_(local), requests_(requests), completions_(completions), recovery_(recovery) {}
+  ~Exposures();
+  Exposures(const Exposures&) = delete;
+  Exposures& operator=(const Exposures&) = delete;
+
+  // Key 0: not possible.
+  RemoteRegion expose(Peer& peer, std::span<std::byte> memory);
+  // No write begins or continues after it. May wait for the device.
+  void conceal(Peer& peer, const RemoteRegion& region);
+  // A small put, under the same rights that the device enforces on a large one. False: the peer has none.
+  bool write(const Peer& peer, const SlotHeader& header, const std::byte* payload);
+
+  // Binds the windows of the peer's exposures that are not bound on its queue pair. False: the send queue has no room
+  // for all of them.
+  bool bind(Peer& peer);
+  // The same, and waits for it: before the peer is told that this side is ready, as it may know keys already.
+  void bind_now(Peer& peer);
+  // Its queue pair is gone, and the windows with it.
+  void unbind(Peer& peer);
+  // For a new queue pair: the exposures of this peer get new windows, whose keys it is told. An error: not all do.
+  Status renew(Peer& peer);
+
+  uint64_t not_exposed() const { return not_exposed_; }
+
+ private:
+  Exposure* find(int rank, const RemoteRegion& region);
+  Exposure& at(uint32_t number) { return table_[number & kExposureIndex]; }
+  Status pin(Exposure& exposure);
+  void unpin(Exposure& exposure);
+  bool make_key(Exposure& exposure);
+  RemoteRegion refuse(const Status& why);
+  void invalidate(Peer& peer, Exposure& exposure);
+
+  const Local& local_;
+  WorkRequests& requests_;
+  Completions& completions_;
+  Recovery& recovery_;
+  std::vector<Exposure> table_;
+  std::vector<uint32_t> free_;  // indices
+  std::vector<Window> free_windows_;
+  uint64_t not_exposed_ = 0;
+};
+
+}  // namespace ibcoll::verbs

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What all parts of the transport use: this rank's number, settings and adapter, the peers that it talks to, and the
+// events for its caller.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/machine/process_watch.h"
+#include "runtime/transport/event_outbox.h"
+#include "runtime/verbs/adapter.h"
+#include "runtime/verbs/peer.h"
+
+namespace ibcoll::verbs {
+
+using State = Connection::State;
+using Outbox = EventOutbox<Peer, Peer*>;  // lends landing slots: a peer for each of its slots
+
+constexpr Time kMillisecond = 1'000'000;
+
+inline Time now() { return static_cast<Time>(std::chrono::steady_clock::now().time_since_epoch().count()); }
+
+struct Settings {
+  Notify notify = Notify::kImmediate;
+  uint8_t timeout = 16;
+  uint8_t retries = 6;
+  uint32_t most_queue_pairs = 0;
+
+  // How long a device tries before it gives a packet up.
+  Time retry_time() const { return (retries + 1) * (Time{4096} << timeout); }
+};
+
+class Peers {
+ public:
+  Peers(int own_rank, int size) : own_rank_(own_rank), by_rank_(static_cast<size_t>(size)) {}
+
+  void set_addresses(std::vector<Address> by_rank) { addresses_ = std::move(by_rank); }
+  // By rank; null: never talked to.
+  const std::vector<std::unique_ptr<Peer>>& all() const { return by_rank_; }
+  Peer* find(size_t rank) const { return rank < by_rank_.size() ? by_rank_[rank].get() : nullptr; }
+  // Null: there is no such rank, or no address yet.
+  Peer* find_or_make(int rank) {
+    if (rank < 0 || static_cast<size_t>(rank) >= by_rank_.size() || rank == own_rank_ || addresses_.empty())
+      return nullptr;
+    std::unique_ptr<Peer>& peer = by_rank_[static_cast<size_t>(rank)];
+    if (!peer) {
+      peer = std::make_unique<Peer>();
+      peer->rank = rank;
+      processes.add_if_local(rank, addresses_[static_cast<size_t>(rank)].process);
+    }
+    return peer.get();
+  }
+
+  std::vector<Peer*> with_queue_pair;
+  ProcessWatch processes{ProcessWatch::Until::kEnding};
+
+ private:
+  const int own_rank_;
+  std::vector<std::unique_ptr<Peer>> by_rank_;
+  std::vector<Address> addresses_;
+};
+
+struct Local {
+  const int rank;
+  const int size;
+  const uint64_t job;
+  Settings settings;
+  Adapter adapter;
+  Peers peers;
+  Outbox outbox;
+};
+
+}  // namespace ibcoll::verbs

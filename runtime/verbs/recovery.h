@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connections that break, and peers that are lost. A broken connection drains: its last completions are awaited. Then
+// it is made anew, or its peer is given up and reported.
+#pragma once
+
+#include <string_view>
+
+#include "runtime/verbs/connector.h"
+
+namespace ibcoll::verbs {
+
+constexpr Time kDrainPatience = 1'000 * kMillisecond;  // for the last completions of a queue pair in the error state
+
+class Recovery {
+ public:
+  Recovery(Local& local, WorkRequests& requests, Exposures& exposures, Sender& sender, Connector& connector)
+      : local_(local), requests_(requests), exposures_(exposures), sender_(sender), connector_(connector) {}
+
+  // Nothing is written any more. The next connection has at least this epoch. No effect on one that is broken already.
+  void break_connection(Peer& peer, uint32_t next_epoch);
+  // Breaks the connection, to make another. Too many in a row: the peer fails.
+  void connect_anew(Peer& peer);
+  // The device has used up its retries. True: another connection is tried. False: the peer is to fail.
+  bool try_again(Peer& peer);
+  // The last completion of a broken connection has come, or it took too long.
+  void drained(Peer& peer);
+  // Peers whose connection drains.
+  size_t draining() const { return draining_; }
+
+  // No effect on a peer that is lost already.
+  void fail(Peer& peer, std::string_view why);
+  // This rank cannot reach the peer, for a reason of its own that no other rank knows better. So it is reported before
+  // the connection has drained.
+  void lack(Peer& peer, const Status& what);
+  // One that is lost; once.
+  void report(Peer& peer);
+
+  uint64_t failed_peers() const { return failed_peers_; }
+
+ private:
+  static bool may_reconnect(Peer& peer);
+  void lose(Peer& peer);
+  void give_up(Peer& peer);
+
+  Local& local_;
+  WorkRequests& requests_;
+  Exposures& exposures_;
+  Sender& sender_;
+  Connector& connector_;
+  size_t draining_ = 0;
+  uint64_t failed_peers_ = 0;
+};
+
+}  // namespace ibcoll::verbs
