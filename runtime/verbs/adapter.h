@@ -37,7 +37,8 @@ class Adapter {
   bool windows_on_cache() const { return choice_.opens_windows && choice_.port.good_windows; }
 
   ibv_cq* completions() const { return completions_.get(); }
-  // The completion queue cannot overrun with so many queue pairs. An error: the device allows no such queue.
+  // Makes the completion queue so large that this many queue pairs cannot overrun it. An error: the device allows no
+  // such queue.
   Status make_room(size_t queue_pairs);
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rank tells of its port, and whether two ranks can reach each other: datagrams that lead nowhere are no error.
+// What a rank publishes of its port, and whether two ranks can reach each other: a device reports no error for
+// datagrams that do not arrive.
 #pragma once
 
 #include "runtime/base/status.h"

@@ -15,8 +15,8 @@ Status PinnedChannel::make(ibv_pd* domain) {
   MemoryRegion landing(
       ibv_reg_mr(domain, &memory->landing, sizeof memory->landing, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
   if (!landing) return failed(sizeof memory->landing);
-  constexpr size_t kStagingBytes = sizeof(Channel) - offsetof(Channel, told_consumed);
-  MemoryRegion staging(ibv_reg_mr(domain, &memory->told_consumed, kStagingBytes, kLocalWrite));
+  constexpr size_t kStagingBytes = sizeof(Channel) - offsetof(Channel, returned_credit);
+  MemoryRegion staging(ibv_reg_mr(domain, &memory->returned_credit, kStagingBytes, kLocalWrite));
   if (!staging) return failed(kStagingBytes);
   memory_ = std::move(memory);
   landing_ = std::move(landing);

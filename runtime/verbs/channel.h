@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory that the device knows of, for one peer: made for the first connection, kept for all later ones.
+// The registered memory of one peer: made for the first connection, kept for all later ones.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ constexpr size_t kBounces = 2;
 // On pages of its own: before Linux 5.12 children do not get those that a device knows.
 struct alignas(4096) Channel {
   Landing landing;                           // the peer writes
-  alignas(64) uint64_t told_consumed;        // the device reads this and the following
+  alignas(64) uint64_t returned_credit;      // the device reads this and the following
   Rekeys rekeys;                             // for the peer
   Slot staging[kSlots];                      // as they are to be at the peer
   std::byte bounce[kBounces][kBounceBytes];  // of puts whose source cannot be pinned

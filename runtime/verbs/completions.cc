@@ -83,7 +83,7 @@ void Completions::on_completion(const ibv_wc& done) {
 void Completions::complete(Peer& peer, uint32_t request) {
   peer.sending.queue.complete(request, [&](uint64_t sequence) {
     Outgoing* const out = peer.sending.find(sequence);
-    if (out != nullptr && out->unsent) sender_.give_sent(peer, *out);
+    if (out != nullptr && out->sent_pending) sender_.report_sent(peer, *out);
   });
   peer.liveness.answered();
 }

@@ -13,7 +13,7 @@
 
 namespace ibcoll::verbs {
 
-// What this rank says in the handshake of an epoch, and has heard in it.
+// What this rank sends in the handshake of an epoch, and has received in it.
 struct Handshake {
   Greeting mine;
   bool has_theirs = false;      // their greeting of this epoch: this side is ready to receive
@@ -23,7 +23,7 @@ struct Handshake {
   Time no_path_since = 0;  // the queue pair cannot be made ready for the peer's address; 0: it can, or was not tried
 };
 
-// What the peer said in it.
+// What the peer sent in it.
 struct RemoteEnd {
   uint64_t landing_address = 0;
   uint32_t landing_key = 0;
@@ -76,7 +76,7 @@ class Connection {
     handshake.mine = mine;
     state_ = State::kGreeting;
   }
-  void has_heard(const Greeting& theirs) {
+  void has_received(const Greeting& theirs) {
     handshake.has_theirs = true;
     remote = {theirs.landing_address, theirs.landing_key, theirs.notify, theirs.delivered};
   }

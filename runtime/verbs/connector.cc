@@ -67,7 +67,7 @@ bool Connector::start(Peer& peer) {
   started_at_.store(time, std::memory_order_relaxed);
   if (peer.connection.epoch() > 1 && !peer.liveness.has_deadline()) peer.liveness.answer_by(time + time_to_answer());
   // However long it took to get here, the peer may have to drain as well, and greetings may be lost.
-  peer.liveness.may_take_until(time + kDrainPatience + 2 * manager_->delay_of_loss());
+  peer.liveness.may_take_until(time + kDrainTimeout + 2 * manager_->delay_of_loss());
   greeted_.push_back(&peer);
   return true;
 }
@@ -140,7 +140,7 @@ Status Connector::get_ready(Peer& peer, const Greeting& theirs) {
       peer.connection.queue_pair(), &attributes,
       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
   if (code != 0) return verbs_error(local_.adapter.name(), "ibv_modify_qp to RTS", code);
-  peer.connection.has_heard(theirs);
+  peer.connection.has_received(theirs);
   peer.new_keys.expect(theirs.rekeys);
   return {};
 }

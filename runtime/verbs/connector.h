@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Makes connections: on first use, and anew after one broke. Greetings go out until each of the two ranks knows that the
-// other has its own (handshake.cc); then the queue pairs are ready, and the keys that are new follow.
+// Makes connections: on first use, and again after one broke. Greetings go out until each of the two ranks knows that
+// the other has its own (handshake.cc); then the queue pairs are ready, and the keys that are new follow.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ class Connector {
   const std::vector<Peer*>& greeted() const { return greeted_; }
   // No greeting of this peer is awaited any more.
   void stop_greeting(Peer& peer) { std::erase(greeted_, &peer); }
-  // Takes what greetings have come, and sends what is due.
+  // Answers the greetings that have arrived, and sends those that are due.
   void serve_greetings();
   // A sign that the peer has this rank's greeting. The connection is ready, once the keys are known that have changed.
   void connected(Peer& peer);
@@ -37,13 +37,13 @@ class Connector {
   Time time_to_answer() const;
 
   // A message was accepted for a connection that is not there yet.
-  void has_unsent() { unsent_.store(true, std::memory_order_relaxed); }
+  void note_unsent() { unsent_.store(true, std::memory_order_relaxed); }
   // Looks whether there still is one.
   void look_for_unsent() {
     if (unsent_.load(std::memory_order_relaxed)) count_unsent();
   }
-  // There is one, and the last connection was begun a moment ago. Any thread may ask.
-  bool is_settling() const noexcept;
+  // There is one, and the last connection was begun less than 20 ms ago. Any thread may ask.
+  bool is_connecting() const noexcept;
 
   uint64_t connections() const { return connections_; }  // first ones and others
   uint64_t reconnections() const { return reconnections_; }
@@ -62,7 +62,7 @@ class Connector {
   void answer(Peer& peer, const Greeting& theirs);
   void send_again(Peer& peer);
   void count_unsent() noexcept;
-  bool tell_keys(Peer& peer);
+  bool send_keys(Peer& peer);
 
   Local& local_;
   WorkRequests& requests_;

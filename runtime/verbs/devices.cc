@@ -18,7 +18,7 @@ namespace {
 // binds a window again, which fails, when it goes back over lost packets.
 constexpr uint32_t kSoftRoceVendor = 0xffffff;
 
-constexpr uint32_t kLastGidIndex = 255;  // what a queue pair can be told
+constexpr uint32_t kLastGidIndex = 255;  // the largest that fits into ah_attr
 
 double speed_of(const ibv_port_attr& attributes) {
   // Codes of the InfiniBand specification, in Gbit/s per lane.

@@ -37,7 +37,7 @@ struct Port {
   bool near = false;  // to the cores that this process may use
   // of the device
   std::string unfit;          // why ibcoll cannot use it; empty: it can
-  bool closed = false;        // as it does not answer, which may be mended
+  bool closed = false;        // it does not answer, which may be temporary
   bool windows = false;       // memory windows of type 2B
   bool good_windows = false;  // and its driver does them right
   int most_queue_pairs = 0;
@@ -73,7 +73,7 @@ std::vector<Port> list_ports();
 
 // IBCOLL_VERBS_DEVICE, then active ports: InfiniBand before Ethernet, so that ranks near different ones still choose
 // alike, then the nearest and fastest; IBCOLL_VERBS_GID, then RoCE v2 before v1, IPv4 before IPv6, routable before
-// link-local. CONFIG: there is no such device, port or GID, or what is there cannot be used: says what there is.
+// link-local. CONFIG: there is no such device, port or GID, or none of them can be used; the text lists all.
 // UNSUPPORTED: no device that ibcoll could use.
 Result<PortChoice> choose_port(const Config& config, const std::vector<Port>& ports);
 

@@ -31,11 +31,11 @@ class Exposures {
   // Binds the windows of the peer's exposures that are not bound on its queue pair. False: the send queue has no room
   // for all of them.
   bool bind(Peer& peer);
-  // The same, and waits for it: before the peer is told that this side is ready, as it may know keys already.
+  // The same, and waits for it: before the peer learns that this side is ready, as it may know keys already.
   void bind_now(Peer& peer);
   // Its queue pair is gone, and the windows with it.
   void unbind(Peer& peer);
-  // For a new queue pair: the exposures of this peer get new windows, whose keys it is told. An error: not all do.
+  // For a new queue pair: the exposures of this peer get new windows, whose keys will be sent. An error: not all do.
   Status renew(Peer& peer);
 
   uint64_t not_exposed() const { return not_exposed_; }

@@ -92,10 +92,10 @@ void Greetings::recover() {
 }
 
 bool Greetings::post_receive(int i) {
-  ibv_sge piece{reinterpret_cast<uintptr_t>(&memory_->received[i]), sizeof memory_->received[i], region_->lkey};
+  ibv_sge sge{reinterpret_cast<uintptr_t>(&memory_->received[i]), sizeof memory_->received[i], region_->lkey};
   ibv_recv_wr request{};
   request.wr_id = static_cast<uint64_t>(i);
-  request.sg_list = &piece;
+  request.sg_list = &sge;
   request.num_sge = 1;
   ibv_recv_wr* bad = nullptr;
   return ibv_post_recv(queue_pair_.get(), &request, &bad) == 0;
@@ -118,10 +118,10 @@ Status Greetings::send(int to, const Greeting& greeting) {
   }
   const uint8_t i = free_sends_[static_cast<size_t>(--free_count_)];
   memory_->sent[i] = greeting;
-  ibv_sge piece{reinterpret_cast<uintptr_t>(&memory_->sent[i]), sizeof(Greeting), region_->lkey};
+  ibv_sge sge{reinterpret_cast<uintptr_t>(&memory_->sent[i]), sizeof(Greeting), region_->lkey};
   ibv_send_wr request{};
   request.wr_id = kReceives + static_cast<uint64_t>(i);
-  request.sg_list = &piece;
+  request.sg_list = &sge;
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
   request.wr.ud.ah = handles_[rank].get();

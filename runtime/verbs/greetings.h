@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Greetings between ranks that are not connected yet: one unreliable datagram queue pair per rank, whatever the number
-// of peers. Datagrams may be lost, repeated or overtaken; whoever sends greetings repeats them.
+// of peers. Datagrams may be lost, repeated or reordered; the sender repeats a greeting until it is answered.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ class Greetings final : public ConnectionManager {
 
   const char* name() const override { return "datagrams"; }
   Time delay_of_loss() const override { return 160'000'000; }  // the longest pause between two greetings
-  void tell_address(Address& own) const override { own.queue_pair = queue_pair_->qp_num; }
+  void fill_in_address(Address& own) const override { own.queue_pair = queue_pair_->qp_num; }
   void set_addresses(std::vector<Address> by_rank) override;
   Status send(int to, const Greeting& greeting) override;
   bool has_room() const override { return free_count_ > 0 || stopped_; }

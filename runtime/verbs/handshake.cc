@@ -11,9 +11,9 @@ namespace {
 
 constexpr Time kFirstPause = 10 * kMillisecond;  // between greetings
 constexpr Time kLongestPause = 160 * kMillisecond;
-// A peer that waits has answered by then; nobody waits longer for a late one.
-constexpr Time kSettling = 20 * kMillisecond;
-constexpr Time kBusyFactor = 2;      // a peer that computes answers after so many times of what a device tries
+// A peer that polls has answered by then; this rank waits no longer for one that computes.
+constexpr Time kUsualConnectTime = 20 * kMillisecond;
+constexpr Time kBusyFactor = 2;      // a peer that computes may take this many times as long as a device retries
 constexpr int kMostGreetings = 128;  // in one poll: others may send datagrams, too
 
 }  // namespace
@@ -55,8 +55,9 @@ void Connector::refuse(const Peer& peer, uint32_t epoch) {
   (void)manager_->send(peer.rank, answer);
 }
 
-bool Connector::is_settling() const noexcept {
-  return unsent_.load(std::memory_order_relaxed) && now() - started_at_.load(std::memory_order_relaxed) < kSettling;
+bool Connector::is_connecting() const noexcept {
+  return unsent_.load(std::memory_order_relaxed) &&
+         now() - started_at_.load(std::memory_order_relaxed) < kUsualConnectTime;
 }
 
 void Connector::count_unsent() noexcept {
@@ -72,7 +73,7 @@ void Connector::serve_greetings() {
     Peer& peer = *greeted_[i];
     Handshake& handshake = peer.connection.handshake;
     const Time begin = now();
-    if (peer.new_keys.told() && peer.keys_have_come()) {
+    if (peer.new_keys.sent() && peer.has_all_keys()) {
       connected(peer);
     } else if (begin >= std::max(handshake.next_greeting, no_greeting_before_) && manager_->has_room()) {
       greet(peer);
@@ -84,8 +85,8 @@ void Connector::serve_greetings() {
   }
 }
 
-// Where nobody answers for a peer's address, what began then has kept the rank for a second: now others have their
-// turn.
+// If no host answers at a peer's address, the call that began then has blocked for a second: no other such call for as
+// long as it took.
 void Connector::rest_after(Time begin) {
   const Time end = now();
   if (end - begin > kFirstPause) no_greeting_before_ = 2 * end - begin;
@@ -95,8 +96,8 @@ void Connector::on_greeting(const Greeting& theirs) {
   if (theirs.job != local_.job || theirs.to != static_cast<uint32_t>(local_.rank) || !theirs.fits()) return;
   Peer* const found = local_.peers.find_or_make(static_cast<int>(theirs.from));
   if (found == nullptr) return;
-  // Nobody would read what comes, and a rank that leaves opens no connection. One that was there may come again: the
-  // peer is still owed a goodbye.
+  // A rank that leaves would read no message, and accepts no first connection. A connection that broke may be made
+  // again, because the peer still needs the goodbye.
   if (leaving_ && found->connection.epoch() == 0 && theirs.given_up == 0) return refuse(*found, theirs.epoch);
   if (!found->liveness.lost()) answer(*found, theirs);
   if (found->liveness.lost() && theirs.given_up == 0) refuse(*found, theirs.epoch);
@@ -136,8 +137,8 @@ void Connector::answer(Peer& peer, const Greeting& theirs) {
 
 // Both queue pairs are ready.
 void Connector::connected(Peer& peer) {
-  if (!peer.new_keys.told() && !tell_keys(peer)) return;
-  if (!peer.keys_have_come()) return;
+  if (!peer.new_keys.sent() && !send_keys(peer)) return;
+  if (!peer.has_all_keys()) return;
   peer.connection.becomes_ready();
   peer.liveness.connected(now());
   stop_greeting(peer);
@@ -147,15 +148,15 @@ void Connector::connected(Peer& peer) {
   if (peer.connection.epoch() > 1) ++reconnections_;
   send_again(peer);
   if (!peer.connection.ready()) return;
-  peer.receiving.told_nothing();
+  peer.receiving.forget_notified();
   sender_.pump(peer);
 }
 
-// What has landed there is done; what has not is posted once more.
+// What has landed there is complete; what has not is posted again.
 void Connector::send_again(Peer& peer) {
   peer.sending.resume(peer.connection.remote.delivered, [&](Outgoing& out, bool landed) {
     if (!landed && !out.refused) {
-      if (out.kind == SlotKind::kPut && !out.unsent)  // the source is the caller's again
+      if (out.kind == SlotKind::kPut && !out.sent_pending)  // the source is the caller's again
         recovery_.fail(peer, "its device has acknowledged a put that the rank knows nothing of");
       return;
     }
@@ -163,22 +164,22 @@ void Connector::send_again(Peer& peer) {
       peer.sending.staged(out.sequence).header.kind = out.kind = SlotKind::kDropped;
       out.refused = false;
     }
-    if (out.unsent) sender_.give_sent(peer, out);
+    if (out.sent_pending) sender_.report_sent(peer, out);
   });
 }
 
 // False: the send queue has no room now.
-bool Connector::tell_keys(Peer& peer) {
+bool Connector::send_keys(Peer& peer) {
   if (peer.connection.handshake.mine.rekeys > 0) {
     Rekeys& keys = peer.channel->rekeys;
     keys.digest = keys.digest_now();
-    const ibv_sge piece{reinterpret_cast<uintptr_t>(&keys), static_cast<uint32_t>(keys.bytes()),
-                        peer.channel.staging_key()};
-    if (!requests_.link(peer, write_to(peer, offsetof(Landing, rekeys)), piece, Work::kLocal, 0, false)) return false;
-    requests_.ring(peer);
+    const ibv_sge sge{reinterpret_cast<uintptr_t>(&keys), static_cast<uint32_t>(keys.bytes()),
+                      peer.channel.staging_key()};
+    if (!requests_.link(peer, write_to(peer, offsetof(Landing, rekeys)), sge, Work::kLocal, 0, false)) return false;
+    requests_.flush(peer);
   }
   if (!peer.connection.is(State::kGreeting)) return false;
-  peer.new_keys.tell();
+  peer.new_keys.mark_sent();
   return true;
 }
 

@@ -10,17 +10,18 @@
 namespace ibcoll::verbs {
 namespace {
 
-constexpr Time kGoodbyePatience = 3'000 * kMillisecond;
+constexpr Time kGoodbyeTimeout = 3'000 * kMillisecond;
 
 }  // namespace
 
-// What was accepted is delivered before this rank leaves, and the peers are told, so that they do not take it for dead.
+// What was accepted is delivered before this rank leaves, and its peers are notified, so that they do not report it as
+// dead.
 void Transport::say_goodbye() {
   connector_.leave();
-  std::vector<Peer*> untold;
+  std::vector<Peer*> pending;
   for (const std::unique_ptr<Peer>& peer : local_.peers.all())
-    if (peer && !peer->connection.is(State::kFailed) && peer->channel.made()) untold.push_back(peer.get());
-  const Time deadline = now() + kGoodbyePatience;
+    if (peer && !peer->connection.is(State::kFailed) && peer->channel.made()) pending.push_back(peer.get());
+  const Time deadline = now() + kGoodbyeTimeout;
   const auto done = [this](Peer* peer) {
     const Connection& connection = peer->connection;
     if (connection.is(State::kFailed) || peer->is_leaving()) return true;
@@ -33,12 +34,12 @@ void Transport::say_goodbye() {
   const auto everything_left = [this] {
     return std::all_of(local_.peers.all().begin(), local_.peers.all().end(), [](const std::unique_ptr<Peer>& peer) {
       return !peer || !peer->connection.ready() || peer->is_leaving() ||
-             (!peer->sending.has_unposted() && peer->sending.queue.settled());
+             (!peer->sending.has_unposted() && peer->sending.queue.drained());
     });
   };
   while (now() < deadline) {
-    std::erase_if(untold, done);
-    if (untold.empty() && everything_left()) return;
+    std::erase_if(pending, done);
+    if (pending.empty() && everything_left()) return;
     if (completions_.poll() == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
     connector_.serve_greetings();
     sender_.retry_pumps();

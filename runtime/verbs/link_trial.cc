@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 constexpr uint32_t kLong = 32768;  // bytes
 constexpr int kTries = 8;
 constexpr int kBurst = 9;  // writes in a row
-constexpr std::chrono::milliseconds kPatience{100};
+constexpr std::chrono::milliseconds kTrialTimeout{100};
 
 class Trial {
  public:
@@ -90,9 +90,9 @@ class Trial {
     std::byte& sent = memory_[bytes - 1];
     std::byte& landed = memory_[kLong + bytes - 1];
     sent = static_cast<std::byte>(~static_cast<unsigned char>(landed));
-    ibv_sge piece{reinterpret_cast<uintptr_t>(memory_.data()), bytes, region_->lkey};
+    ibv_sge sge{reinterpret_cast<uintptr_t>(memory_.data()), bytes, region_->lkey};
     ibv_send_wr request{};
-    request.sg_list = &piece;
+    request.sg_list = &sge;
     request.num_sge = 1;
     request.opcode = IBV_WR_RDMA_WRITE;
     request.wr.rdma.remote_addr = reinterpret_cast<uintptr_t>(memory_.data() + kLong);
@@ -119,7 +119,7 @@ class Trial {
   }
 
   const char* device_;
-  const Clock::time_point deadline_ = Clock::now() + kPatience;
+  const Clock::time_point deadline_ = Clock::now() + kTrialTimeout;
   std::vector<std::byte> memory_;
   MemoryRegion region_;
   CompletionQueue completions_;

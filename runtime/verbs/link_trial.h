@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a message costs on this port, tried at start: the classes of devices behind verbs differ by a factor of fifty (1
-// us for an adapter, 20 us and more for the soft-RoCE driver), and neither driver nor port tells. And what the device
-// promises of a connection, which drivers tell only of one that is made.
+// What a message costs on this port, measured at start: devices differ by a factor of fifty (1 us for an adapter, 20 us
+// and more for the soft-RoCE driver), and neither driver nor port reports it. And what the device promises of a
+// connection, which drivers report only for one that exists.
 #pragma once
 
 #include "runtime/transport/transport.h"

@@ -13,7 +13,7 @@ namespace ibcoll::verbs {
 
 class Liveness {
  public:
-  static constexpr Time kQuiet = 1'000'000'000;  // after so long a silence its device is asked for a sign of life
+  static constexpr Time kQuiet = 1'000'000'000;  // without an answer, after which its device is asked for one
   static constexpr uint32_t kMostAttempts = 16;  // to connect, while nothing comes through
 
   // ---- its device
@@ -22,17 +22,17 @@ class Liveness {
     last_heard_ = connected_at_ = time;
     first_asked_ = answer_by_ = 0;
   }
-  // A look at what has been heard since the one before. A connection that has held for `patience` counts as one that
-  // works.
-  void look(Time time, Time patience) {
+  // Notes whether the device has answered since the last look. A connection that has held for `retry_time` counts as
+  // one that works.
+  void look(Time time, Time retry_time) {
     if (!std::exchange(heard_, false)) return;
     last_heard_ = time;
     first_asked_ = 0;
-    if (time - connected_at_ > patience) attempts_ = 0;
+    if (time - connected_at_ > retry_time) attempts_ = 0;
   }
   bool is_quiet(Time time) const { return time - std::max(last_heard_, last_asked_) >= kQuiet; }
   bool is_asked() const { return first_asked_ != 0; }
-  bool owes_answer_for(Time time, Time patience) const { return is_asked() && time - first_asked_ > patience; }
+  bool unanswered_for(Time time, Time retry_time) const { return is_asked() && time - first_asked_ > retry_time; }
   void ask(Time time) {
     if (first_asked_ == 0) first_asked_ = time;
   }

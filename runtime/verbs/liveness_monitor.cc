@@ -28,8 +28,8 @@ void LivenessMonitor::check_greeted(Time time) {
   }
 }
 
-// While somebody does not answer. Links come back: only one that is down for as long as a device tries is a reason to
-// give a peer up. Of the time between two looks a part counts, as a program that computes looks seldom.
+// Only while a peer does not answer. Links come back: a peer is given up only if the link is down for as long as a
+// device retries. Of the time between two looks only a part counts, as a program that computes looks rarely.
 void LivenessMonitor::look_at_port(Time time) {
   const std::vector<Peer*>& active = local_.peers.with_queue_pair;
   const auto asked = [](const Peer* peer) { return peer->liveness.is_asked(); };
@@ -69,14 +69,13 @@ void LivenessMonitor::check() {
   for (size_t i = 0; i < active.size(); ++i) check_silence(*active[i], time);
 }
 
-// A silent device is asked even where it owes an answer already: soft-RoCE may have lost the timer of its retries, and
-// a new request sets it. It does not count packets that its own network card refuses, so a port that is down is looked
-// at here.
+// A silent device is asked again while an answer is missing: soft-RoCE may have lost the timer of its retries, and a
+// new request sets it. It does not count packets that its own network card refuses, so the port is checked here.
 void LivenessMonitor::check_silence(Peer& peer, Time time) {
   Liveness& liveness = peer.liveness;
   liveness.look(time, local_.settings.retry_time());
   if (!peer.connection.ready() || liveness.left()) return;
-  if (liveness.owes_answer_for(time, local_.settings.retry_time()) && port_stays_down())
+  if (liveness.unanswered_for(time, local_.settings.retry_time()) && port_stays_down())
     return recovery_.fail(peer, port_failure());
   if (!liveness.is_quiet(time)) return;
   liveness.ask(time);

@@ -18,7 +18,7 @@ namespace ibcoll::verbs {
 // An int, as ibv_reg_mr() is a macro that mixes it with another enumeration.
 constexpr int kLocalWrite = IBV_ACCESS_LOCAL_WRITE;
 
-// A destroy call that fails leaks its object: something that depends on it lives on, which is a fault of ours.
+// A destroy call that fails leaks its object: another object still depends on it, which is a bug of ibcoll.
 template <auto kDestroy>
 struct Destroy {
   template <typename T>

@@ -37,7 +37,7 @@ struct Peer : OutboxPeer {
   }
   bool has_message() const { return receiving.has_next(); }
   // The new keys of its exposures.
-  bool keys_have_come() { return new_keys.take(channel->landing.rekeys, connection.epoch()); }
+  bool has_all_keys() { return new_keys.take(channel->landing.rekeys, connection.epoch()); }
   // Whether its goodbye is among the messages that were not handed out.
   bool is_leaving() const { return liveness.left() || receiving.has_goodbye(); }
 };

@@ -40,35 +40,36 @@ class NewKeys {
       if (rekey.is_of(to)) return rekey.key;
     return static_cast<uint32_t>(to.key);
   }
-  // The region's number may come again, with a key of its own.
+  // A later region may get the same number, with another key.
   void forget(const RemoteRegion& to) {
     std::erase_if(known_, [&](const Rekey& rekey) { return rekey.is_of(to); });
   }
 
   // For a new epoch.
-  void start() { told_ = false; }
+  void start() { sent_ = false; }
   // This rank's have been sent.
-  bool told() const { return told_; }
-  void tell() { told_ = true; }
+  bool sent() const { return sent_; }
+  void mark_sent() { sent_ = true; }
   // As their greeting promises.
   void expect(uint16_t count) {
-    due_ = count;
+    expected_ = count;
     known_.clear();
   }
   // Whether all of theirs are here; takes them over from where they land.
   bool take(const Rekeys& landing, uint32_t epoch) {
-    if (known_.size() == due_) return true;
+    if (known_.size() == expected_) return true;
     std::atomic_thread_fence(std::memory_order_acquire);
     const Rekeys keys = landing;
-    if (keys.epoch != epoch || !keys.fits() || keys.count != due_ || keys.digest != keys.digest_now()) return false;
+    if (keys.epoch != epoch || !keys.fits() || keys.count != expected_ || keys.digest != keys.digest_now())
+      return false;
     known_.assign(keys.keys, keys.keys + keys.count);
     return true;
   }
 
  private:
   std::vector<Rekey> known_;
-  uint16_t due_ = 0;
-  bool told_ = false;
+  uint16_t expected_ = 0;
+  bool sent_ = false;
 };
 
 }  // namespace ibcoll::verbs

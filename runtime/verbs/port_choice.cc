@@ -124,8 +124,8 @@ Result<PortChoice> choose_port(const Config& config, const std::vector<Port>& po
                  port_list(ports));
   if (best == nullptr) {
     const auto is_down = [](const Port& port) { return port.unfit.empty(); };
-    const auto may_be_mended = [&](const Port& port) { return is_down(port) || port.closed; };
-    const bool hopeless = wanted.empty() && std::none_of(named.begin(), named.end(), may_be_mended);
+    const auto may_recover = [&](const Port& port) { return is_down(port) || port.closed; };
+    const bool hopeless = wanted.empty() && std::none_of(named.begin(), named.end(), may_recover);
     const bool down = std::any_of(named.begin(), named.end(), is_down);
     return error(hopeless ? IBCOLL_ERR_UNSUPPORTED : IBCOLL_ERR_CONFIG, "{}no RDMA port can be used: {}{}",
                  wanted.empty() ? "" : fmt::format("IBCOLL_VERBS_DEVICE={}: ", wanted), port_list(named),

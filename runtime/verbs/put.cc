@@ -30,7 +30,7 @@ PutResult Sender::put(Peer& peer, const RemoteRegion& to, std::span<const std::b
   if (!source.ok()) report_copies(source.status());
   stage(peer, SlotKind::kPut, note, {});
   Outgoing& out = *peer.sending.find(peer.sending.accepted());
-  out.unsent = true;
+  out.sent_pending = true;
   out.bytes = from.size();
   out.from = from.data();
   out.to = to;
@@ -43,27 +43,27 @@ PutResult Sender::put(Peer& peer, const RemoteRegion& to, std::span<const std::b
 bool Sender::post_put(Peer& peer, Outgoing& out) {
   SendQueue& queue = peer.sending.queue;
   while (out.posted < out.bytes) {
-    ibv_sge piece{reinterpret_cast<uintptr_t>(out.from) + out.posted,
-                  static_cast<uint32_t>(std::min(kLongestWrite, out.bytes - out.posted)), 0};
+    ibv_sge sge{reinterpret_cast<uintptr_t>(out.from) + out.posted,
+                static_cast<uint32_t>(std::min(kLongestWrite, out.bytes - out.posted)), 0};
     size_t bounce = kBounces;
     if (out.source) {
-      piece.lkey = region_of(*out.source)->lkey;
+      sge.lkey = region_of(*out.source)->lkey;
     } else {
       bounce = queue.free_bounce();
       if (bounce == kBounces) return false;
-      piece.length = std::min(piece.length, static_cast<uint32_t>(kBounceBytes));
-      std::memcpy(peer.channel->bounce[bounce], out.from + out.posted, piece.length);
-      piece.addr = reinterpret_cast<uintptr_t>(peer.channel->bounce[bounce]);
-      piece.lkey = peer.channel.staging_key();
+      sge.length = std::min(sge.length, static_cast<uint32_t>(kBounceBytes));
+      std::memcpy(peer.channel->bounce[bounce], out.from + out.posted, sge.length);
+      sge.addr = reinterpret_cast<uintptr_t>(peer.channel->bounce[bounce]);
+      sge.lkey = peer.channel.staging_key();
     }
     ibv_send_wr request{};
     request.opcode = IBV_WR_RDMA_WRITE;
     request.wr.rdma.remote_addr = out.to.address + out.posted;
     request.wr.rdma.rkey = peer.new_keys.key_at(out.to);
-    const bool signaled = bounce != kBounces || piece.length == kLongestWrite;  // who waits sees that it moves
-    if (!requests_.link(peer, request, piece, Work::kSend, out.sequence | kData, signaled)) return false;
+    const bool signaled = bounce != kBounces || sge.length == kLongestWrite;  // a waiting rank notices progress
+    if (!requests_.link(peer, request, sge, Work::kSend, out.sequence | kData, signaled)) return false;
     if (bounce != kBounces) queue.reads_bounce(bounce);
-    out.posted += piece.length;
+    out.posted += sge.length;
   }
   return post_slot(peer, out.sequence, true, true);
 }

@@ -14,7 +14,7 @@
 namespace ibcoll::verbs {
 namespace {
 
-constexpr int kResolvePatience = 2000;   // milliseconds
+constexpr int kAddressTimeout = 2000;    // milliseconds
 constexpr uint64_t kLookPause = 50'000;  // nanoseconds between looks for events: each is a system call
 
 union SocketAddress {
@@ -121,7 +121,7 @@ rdma_conn_param RdmaCm::parameters(const Greeting& greeting) {
   return chosen;
 }
 
-void RdmaCm::tell_address(Address& own) const {
+void RdmaCm::fill_in_address(Address& own) const {
   own.gid = ip_;
   own.protocol = {}, own.subnet = 0;  // librdmacm finds paths between those that differ
   own.queue_pair = ntohs(rdma_get_src_port(listener_.get()));
@@ -132,7 +132,7 @@ Status RdmaCm::send(int to, const Greeting& greeting) {
   if (greeting.epoch > call.epoch) call = {};
   if (greeting.epoch < call.epoch || (greeting.has_yours == 0 && call.state == Call::State::kInvited)) {
     // Its request came while the rank was not ready for it.
-    if (call.state == Call::State::kInvited) come_.push_back(call.theirs);
+    if (call.state == Call::State::kInvited) received_.push_back(call.theirs);
     return {};
   }
   call.epoch = greeting.epoch;
@@ -153,7 +153,7 @@ Status RdmaCm::send(int to, const Greeting& greeting) {
       call.state = Call::State::kDone;
       return done(to, call, "rdma_establish", rdma_establish(call.id.get()));
     default:
-      return call.trouble;  // under way, and as long as no route is found as good as before
+      return call.last_error;  // under way, and as long as no route is found as good as before
   }
 }
 
@@ -169,8 +169,8 @@ Status RdmaCm::begin(int to, Call& call) {
   if (traffic_class_ != 0) rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &traffic_class_, 1);
   const Address& peer = addresses_[static_cast<size_t>(to)];
   SocketAddress from = socket_address(ip_, 0), at = socket_address(peer.gid, peer.queue_pair);
-  const Status begun = done(to, call, "rdma_resolve_addr", rdma_resolve_addr(id, &from.any, &at.any, kResolvePatience));
-  return begun.ok() ? call.trouble : begun;
+  const Status begun = done(to, call, "rdma_resolve_addr", rdma_resolve_addr(id, &from.any, &at.any, kAddressTimeout));
+  return begun.ok() ? call.last_error : begun;
 }
 
 Status RdmaCm::done(int peer, Call& call, const char* step, int result) {
@@ -179,10 +179,10 @@ Status RdmaCm::done(int peer, Call& call, const char* step, int result) {
 
 Status RdmaCm::failed(int peer, Call& call, const char* step, int code) {
   const Address& address = addresses_[static_cast<size_t>(peer)];
-  call.trouble =
+  call.last_error =
       verbs_error(device_, fmt::format("{} from {} to {}", step, gid_text(ip_), gid_text(address.gid)), code);
-  end(peer, call, call.trouble.text().c_str());
-  return call.trouble;
+  end(peer, call, call.last_error.text().c_str());
+  return call.last_error;
 }
 
 void RdmaCm::end(int peer, Call& call, const char* why) const {
@@ -192,16 +192,16 @@ void RdmaCm::end(int peer, Call& call, const char* why) const {
 }
 
 bool RdmaCm::receive(Greeting& greeting) {
-  if (come_.empty()) {
+  if (received_.empty()) {
     const auto time = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
     if (time < next_look_) return false;
-    while (come_.empty() && take_event()) {
+    while (received_.empty() && take_event()) {
     }
-    if (come_.empty()) next_look_ = time + kLookPause;
+    if (received_.empty()) next_look_ = time + kLookPause;
   }
-  if (come_.empty()) return false;
-  greeting = come_.front();
-  come_.pop_front();
+  if (received_.empty()) return false;
+  greeting = received_.front();
+  received_.pop_front();
   return true;
 }
 

@@ -33,7 +33,7 @@ class RdmaCm final : public ConnectionManager {
 
   const char* name() const override { return "rdmacm"; }
   Time delay_of_loss() const override { return 4'400'000'000; }  // 4.096 us times 2^20, after which Linux repeats
-  void tell_address(Address& own) const override;
+  void fill_in_address(Address& own) const override;
   void set_addresses(std::vector<Address> by_rank) override { addresses_ = std::move(by_rank); }
   Status send(int to, const Greeting& greeting) override;
   bool receive(Greeting& greeting) override;
@@ -50,7 +50,7 @@ class RdmaCm final : public ConnectionManager {
     uint32_t epoch = 0;
     Id id;
     Greeting mine, theirs;
-    Status trouble;  // why the last one found no way to the peer
+    Status last_error;  // why the last one found no way to the peer
     bool by_me() const { return state == State::kResolving || state == State::kAsked; }
   };
 
@@ -87,7 +87,7 @@ class RdmaCm final : public ConnectionManager {
   Id listener_;
   std::vector<Address> addresses_;
   std::map<int, Call> calls_;  // by rank
-  std::deque<Greeting> come_;
+  std::deque<Greeting> received_;
   uint64_t next_look_ = 0;  // nanoseconds of the steady clock
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What librdmacm tells of calls.
+// Events of librdmacm.
 #include "runtime/base/log.h"
 #include "runtime/verbs/rdmacm.h"
 
 namespace ibcoll::verbs {
 namespace {
 
-constexpr int kRoutePatience = 2000;  // milliseconds
+constexpr int kRouteTimeout = 2000;  // milliseconds
 
 // False: what came is no greeting.
 bool read_greeting(const rdma_cm_event& event, Greeting& greeting) {
@@ -19,14 +19,14 @@ bool read_greeting(const rdma_cm_event& event, Greeting& greeting) {
 
 // False: there is none.
 bool RdmaCm::take_event() {
-  rdma_cm_event* told = nullptr;
-  if (rdma_get_cm_event(channel_.get(), &told) != 0) return false;
+  rdma_cm_event* received = nullptr;
+  if (rdma_get_cm_event(channel_.get(), &received) != 0) return false;
   // An id can only be destroyed after its events were acknowledged, which takes their private data away.
-  rdma_cm_event event = *told;
+  rdma_cm_event event = *received;
   Greeting greeting;
   const bool greeted = read_greeting(event, greeting);
   event.param.conn.private_data = greeted ? &greeting : nullptr;
-  rdma_ack_cm_event(told);
+  rdma_ack_cm_event(received);
   if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
     on_request(event);
   } else if (event.id != listener_.get()) {
@@ -51,9 +51,9 @@ void RdmaCm::on_request(const rdma_cm_event& event) {
   call.id = std::move(id);
   call.state = Call::State::kInvited;
   call.epoch = theirs.epoch;
-  call.trouble = {};
+  call.last_error = {};
   call.theirs = theirs;
-  come_.push_back(theirs);
+  received_.push_back(theirs);
 }
 
 void RdmaCm::on_event(int peer, Call& call, const rdma_cm_event& event) {
@@ -65,11 +65,11 @@ void RdmaCm::on_event(int peer, Call& call, const rdma_cm_event& event) {
       (void)failed(peer, call, "rdma_resolve_route", event.status < 0 ? -event.status : EHOSTUNREACH);
       return;
     case RDMA_CM_EVENT_ADDR_RESOLVED:
-      (void)done(peer, call, "rdma_resolve_route", rdma_resolve_route(call.id.get(), kRoutePatience));
+      (void)done(peer, call, "rdma_resolve_route", rdma_resolve_route(call.id.get(), kRouteTimeout));
       return;
     case RDMA_CM_EVENT_ROUTE_RESOLVED: {
       call.state = Call::State::kAsked;
-      call.trouble = {};
+      call.last_error = {};
       rdma_conn_param chosen = parameters(call.mine);
       (void)done(peer, call, "rdma_connect", rdma_connect(call.id.get(), &chosen));
       return;
@@ -77,12 +77,12 @@ void RdmaCm::on_event(int peer, Call& call, const rdma_cm_event& event) {
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
       if (!read_greeting(event, call.theirs)) return end(peer, call, "the answer is no greeting");
       call.state = Call::State::kAnswered;
-      come_.push_back(call.theirs);
+      received_.push_back(call.theirs);
       return;
     case RDMA_CM_EVENT_ESTABLISHED:
       call.state = Call::State::kDone;
       call.theirs.has_yours = call.theirs.confirmed = 1;
-      come_.push_back(call.theirs);
+      received_.push_back(call.theirs);
       return;
     case RDMA_CM_EVENT_DISCONNECTED:  // the owner of the queue pair sees what that means
     case RDMA_CM_EVENT_TIMEWAIT_EXIT:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rank receives from one peer, over all connections, in its landing ring: which messages are there, which were
-// handed out, and what credit the peer is owed.
-//   told <= released <= handed out <= released + kSlots, but for told after a new connection, when it is 0 again.
+// What a rank receives from one peer, over all connections, in its landing slots: which messages have arrived, which
+// were handed out, and which credit is not returned yet.
+//   notified <= released <= handed out <= released + kSlots. notified is 0 again after a new connection.
 #pragma once
 
 #include <atomic>
@@ -51,16 +51,16 @@ class Receiving {
   uint64_t released() const { return released_; }
   // The slots of all that was handed out may be written again.
   void release() { released_ = handed_out_; }
-  // The peer runs out of slots when it is not told in time.
-  bool owes_credit() const { return released_ - told_ >= kSlots / 2; }
-  void told() { told_ = released_; }
-  // The word may have been lost.
-  void told_nothing() { told_ = 0; }
+  // The peer would run out of slots if it was not notified now.
+  bool credit_is_due() const { return released_ - notified_ >= kSlots / 2; }
+  void notified() { notified_ = released_; }
+  // The notification may have been lost.
+  void forget_notified() { notified_ = 0; }
 
  private:
   const Slot& landed(uint64_t sequence) const { return channel_->landing.slots[(sequence - 1) % kSlots]; }
   bool takes_immediate(SlotKind kind) const { return notify_ == Notify::kImmediate || kind == SlotKind::kPut; }
-  // Whether this one is here, when so many immediates of earlier ones have been used up.
+  // Whether this message has arrived. Earlier messages that were not handed out use `immediates_used` immediates.
   bool has(uint64_t sequence, uint64_t immediates_used) const {
     if (channel_ == nullptr) return false;
     if (notify_ == Notify::kImmediate) return immediates_ > immediates_used;
@@ -75,7 +75,7 @@ class Receiving {
   uint64_t handed_out_ = 0;
   uint64_t immediates_ = 0;  // received and not handed out
   uint64_t released_ = 0;
-  uint64_t told_ = 0;  // of released_, what the peer knows
+  uint64_t notified_ = 0;  // the part of released_ that the peer knows
 };
 
 }  // namespace ibcoll::verbs

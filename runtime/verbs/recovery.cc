@@ -9,14 +9,14 @@
 
 namespace ibcoll::verbs {
 
-// Into the error state, where nothing is written any more. The completions of what was posted are still to come; marks
-// behind them tell when they have.
+// Into the error state, where nothing is written any more. The completions of what was posted are still to come, and
+// those of two marks, posted last, come after them.
 void Recovery::break_connection(Peer& peer, uint32_t next_epoch) {
   Connection& connection = peer.connection;
   connection.want_epoch(next_epoch);
   if (connection.is(State::kDraining) || !connection.has_queue_pair()) return;
   connector_.stop_greeting(peer);
-  connection.breaks(now() + kDrainPatience);
+  connection.breaks(now() + kDrainTimeout);
   ++draining_;
   log(LogLevel::kDebug, "verbs: rank {}: the connection to rank {} is broken, epoch {}", local_.rank, peer.rank,
       connection.epoch());
@@ -35,7 +35,7 @@ void Recovery::break_connection(Peer& peer, uint32_t next_epoch) {
 
 void Recovery::drained(Peer& peer) {
   std::erase(local_.peers.with_queue_pair, &peer);
-  // What has landed since the slots were last looked at would not be seen any more: its last words.
+  // The slots of this peer are not polled any more: messages may have landed since the last poll.
   if (peer.has_message()) local_.outbox.ready(peer);
   exposures_.unbind(peer);
   peer.connection.close();
@@ -43,11 +43,11 @@ void Recovery::drained(Peer& peer) {
   log(LogLevel::kDebug, "verbs: rank {}: the connection to rank {} is drained, epoch {}", local_.rank, peer.rank,
       peer.connection.epoch());
   if (peer.liveness.lost()) return give_up(peer);
-  // Where nothing is left to say, the next message connects.
+  // If nothing is to be sent, the next message connects.
   if (peer.sending.has_unconsumed() || peer.connection.wants_another()) connector_.start(peer);
 }
 
-// False: again and again nothing has come through, in either direction.
+// False: too many connections in a row have carried no message in either direction.
 bool Recovery::may_reconnect(Peer& peer) {
   return peer.liveness.may_reconnect(peer.sending.known_consumed() + peer.receiving.handed_out());
 }
@@ -89,14 +89,14 @@ void Recovery::lose(Peer& peer) {
   break_connection(peer, peer.connection.epoch());
 }
 
-// A peer that said that it leaves has done its part: only who still wants something of it has to know.
+// The failure of a peer that has said goodbye is reported only if puts to it are pending.
 void Recovery::give_up(Peer& peer) {
   peer.connection.gives_up();
   local_.peers.processes.remove(peer.rank);
   bool wanted = !peer.is_leaving();
   for (Outgoing& out : peer.sending.all()) {
-    if (!out.unsent) continue;
-    sender_.give_sent(peer, out);
+    if (!out.sent_pending) continue;
+    sender_.report_sent(peer, out);
     wanted = true;
   }
   if (wanted) report(peer);

@@ -9,7 +9,7 @@
 
 namespace ibcoll::verbs {
 
-constexpr Time kDrainPatience = 1'000 * kMillisecond;  // for the last completions of a queue pair in the error state
+constexpr Time kDrainTimeout = 1'000 * kMillisecond;  // for the last completions of a queue pair in the error state
 
 class Recovery {
  public:
@@ -22,7 +22,7 @@ class Recovery {
   void connect_anew(Peer& peer);
   // The device has used up its retries. True: another connection is tried. False: the peer is to fail.
   bool try_again(Peer& peer);
-  // The last completion of a broken connection has come, or it took too long.
+  // The last completion of a broken connection has arrived, or its deadline is over.
   void drained(Peer& peer);
   // Peers whose connection drains.
   size_t draining() const { return draining_; }

@@ -36,7 +36,8 @@ struct Window {
   uint32_t key = 0;
 };
 
-// The low bits of an exposure's number are its place in the table; the others tell it from earlier ones in that place.
+// The low bits of an exposure's number are its index in the table; the others differ from those of earlier exposures
+// with that index.
 constexpr uint32_t kExposureIndex = 0xffff;
 
 // The right of one peer to write to exactly one range.

@@ -17,7 +17,7 @@ Slot& Sender::stage(Peer& peer, SlotKind kind, const Note& note, std::span<const
   const uint32_t room = padded(payload.size());
   if (!payload.empty()) std::memcpy(slot.payload + kSlotPayload - room, payload.data(), payload.size());
   slot.header = {note, peer.receiving.released(), static_cast<uint16_t>(payload.size()), kind, 0, 0, sequence};
-  peer.receiving.told();
+  peer.receiving.notified();
   return slot;
 }
 
@@ -28,12 +28,12 @@ void Sender::send(Peer& peer, const Note& note, std::span<const std::byte> paylo
   pump(peer);
 }
 
-void Sender::give_sent(Peer& peer, Outgoing& out) {
-  if (out.bytes == out.to.bytes) peer.new_keys.forget(out.to);  // after the last piece
+void Sender::report_sent(Peer& peer, Outgoing& out) {
+  if (out.bytes == out.to.bytes) peer.new_keys.forget(out.to);  // the last put to this region
   if (out.source) local_.adapter.registrations().release(out.source);
   out.source = nullptr;
   local_.outbox.sent(peer.rank, out.token);
-  out.unsent = false;
+  out.sent_pending = false;
 }
 
 void Sender::pump(Peer& peer) {
@@ -48,7 +48,7 @@ void Sender::pump(Peer& peer) {
     if (room) peer.sending.posted_next();
   }
   if (room) return_credit(peer);
-  requests_.ring(peer);
+  requests_.flush(peer);
   if (!room) pump_later(peer);
 }
 
@@ -70,19 +70,19 @@ bool Sender::post_slot(Peer& peer, uint64_t sequence, bool immediate, bool signa
   ibv_send_wr request = write_to(peer, offsetof(Landing, slots) + (sequence - 1) % kSlots * sizeof(Slot) + offset);
   if (immediate) request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   request.imm_data = static_cast<uint32_t>(sequence);
-  const ibv_sge piece{reinterpret_cast<uintptr_t>(&slot) + offset, bytes, peer.channel.staging_key()};
-  return requests_.link(peer, request, piece, Work::kSend, sequence, signaled);
+  const ibv_sge sge{reinterpret_cast<uintptr_t>(&slot) + offset, bytes, peer.channel.staging_key()};
+  return requests_.link(peer, request, sge, Work::kSend, sequence, signaled);
 }
 
-// The peer runs out of slots when it is not told in time what was consumed; messages tell it as well.
+// The peer would run out of slots without it. Messages return credit as well.
 void Sender::return_credit(Peer& peer) {
-  if (!peer.receiving.owes_credit() || !peer.connection.ready()) return;
-  peer.channel->told_consumed = peer.receiving.released();
-  const ibv_sge piece{reinterpret_cast<uintptr_t>(&peer.channel->told_consumed), sizeof(uint64_t),
-                      peer.channel.staging_key()};
-  if (requests_.link(peer, write_to(peer, offsetof(Landing, consumed)), piece, Work::kLocal, 0, false)) {
-    peer.receiving.told();
-    ++counters_.credits_told;
+  if (!peer.receiving.credit_is_due() || !peer.connection.ready()) return;
+  peer.channel->returned_credit = peer.receiving.released();
+  const ibv_sge sge{reinterpret_cast<uintptr_t>(&peer.channel->returned_credit), sizeof(uint64_t),
+                    peer.channel.staging_key()};
+  if (requests_.link(peer, write_to(peer, offsetof(Landing, consumed)), sge, Work::kLocal, 0, false)) {
+    peer.receiving.notified();
+    ++counters_.credits_returned;
   } else {
     pump_later(peer);
   }

@@ -12,25 +12,25 @@
 namespace ibcoll::verbs {
 
 constexpr uint32_t kSendDepth = 128;
-constexpr uint64_t kData = uint64_t{1} << 63;  // with the number of a message: a part of its put, not its slot
+constexpr uint64_t kData = uint64_t{1} << 63;  // with the number of a message: a fragment of its put, not its slot
 
 class SendQueue {
  public:
   uint64_t posted() const { return posted_; }
   uint64_t completed() const { return completed_; }
   uint32_t room() const { return kSendDepth - static_cast<uint32_t>(posted_ - completed_); }
-  // All that asked for a completion has got it.
-  bool settled() const { return posted_ == 0 || completed_ > signaled_; }
+  // All requests that asked for a completion have completed.
+  bool drained() const { return posted_ == 0 || completed_ > signaled_; }
 
   // `message`: the number of the one that the request belongs to, perhaps with kData; 0: of none. True: it is to ask
-  // for a completion, as it was told or because the last one that did is long ago.
+  // for a completion, because the caller wants it or none of the last 16 did.
   bool add(uint64_t message, bool wanted) {
     const bool signals = wanted || posted_ - signaled_ >= kSignalPeriod;
     if (signals) signaled_ = posted_;
     message_[posted_++ % kSendDepth] = message;
     return signals;
   }
-  // Up to this one, of which a completion tells the lower half of the position. Calls done(number) for every slot among
+  // Up to this one; a completion carries the lower half of its position. Calls done(number) for every slot among
   // them that carried a message.
   template <typename Done>
   void complete(uint32_t position, Done&& done) {

@@ -13,7 +13,7 @@ class Sender {
  public:
   struct Counters {
     uint64_t messages_sent = 0, puts_sent = 0, bytes_sent = 0;
-    uint64_t credits_told = 0, puts_refused = 0, puts_copied = 0;
+    uint64_t credits_returned = 0, puts_refused = 0, puts_copied = 0;
   };
 
   Sender(Local& local, WorkRequests& requests, Exposures& exposures)
@@ -32,10 +32,10 @@ class Sender {
   void pump(Peer& peer);
   // The same for all peers whose send queue had none.
   void retry_pumps();
-  // Tells the peer what was consumed, where it is due.
+  // Notifies the peer of what was consumed, when that is due.
   void return_credit(Peer& peer);
   // The source of a put is the caller's again.
-  void give_sent(Peer& peer, Outgoing& out);
+  void report_sent(Peer& peer, Outgoing& out);
   // A put that was not let in.
   void report_refused(const Peer& peer, uint64_t bytes, uint64_t address, const char* why);
 

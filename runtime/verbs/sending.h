@@ -20,10 +20,10 @@ namespace ibcoll::verbs {
 struct Outgoing {
   uint64_t sequence = 0;
   SlotKind kind = SlotKind::kMessage;
-  bool refused = false;  // a put that the peer's device did not let in
-  bool unsent = false;   // a put whose kSent is still owed
-  uint64_t posted = 0;   // bytes of the put
-  uint64_t bytes = 0;    // of the put
+  bool refused = false;       // a put that the peer's device did not let in
+  bool sent_pending = false;  // a put whose kSent is not reported yet
+  uint64_t posted = 0;        // bytes of the put
+  uint64_t bytes = 0;         // of the put
   const std::byte* from = nullptr;
   RemoteRegion to;
   uint64_t token = 0;
@@ -38,13 +38,13 @@ class Sending {
   uint64_t accepted() const { return accepted_; }
   bool has_unposted() const { return posted_up_to_ < accepted_; }
   bool has_unconsumed() const { return accepted_ > known_consumed(); }
-  // Its messages tell, and a counter in the landing memory, where the peer may write anything.
+  // From its messages, and from a counter in the landing memory, where the peer may write any value.
   uint64_t known_consumed() const {
-    const uint64_t told = std::atomic_ref(channel_->landing.consumed).load(std::memory_order_acquire);
-    return told > consumed_ && told <= accepted_ ? told : consumed_;
+    const uint64_t notified = std::atomic_ref(channel_->landing.consumed).load(std::memory_order_acquire);
+    return notified > consumed_ && notified <= accepted_ ? notified : consumed_;
   }
   // The peer may have consumed a put of which this rank's device does not know yet that it arrived, and may send again.
-  bool has_slot() const { return accepted_ - known_consumed() < kSlots && !outgoing_[accepted_ % kSlots].unsent; }
+  bool has_slot() const { return accepted_ - known_consumed() < kSlots && !outgoing_[accepted_ % kSlots].sent_pending; }
 
   Slot& staged(uint64_t sequence) const { return channel_->staging[(sequence - 1) % kSlots]; }
   // Null: it was consumed long ago.
@@ -65,19 +65,19 @@ class Sending {
   // With has_unposted().
   Outgoing& next_to_post() { return at(posted_up_to_ + 1); }
   void posted_next() { ++posted_up_to_; }
-  // As a message of the peer tells; nonsense changes nothing.
+  // As a message of the peer says. A number that is too large is ignored.
   void is_consumed(uint64_t count) {
     if (count <= accepted_) consumed_ = std::max(consumed_, count);
   }
-  // On a new connection, at whose other end so many have landed: calls settle(Outgoing&, landed) for all that were
-  // accepted and may not be through; what has not landed is posted again.
-  template <typename Settle>
-  void resume(uint64_t landed, Settle&& settle) {
+  // On a new connection: `landed` messages have landed at the peer, the others are posted again. Calls
+  // visit(Outgoing&, has_landed) for each that was accepted and may not be complete.
+  template <typename Visit>
+  void resume(uint64_t landed, Visit&& visit) {
     const uint64_t first = posted_up_to_ > kSlots ? posted_up_to_ - kSlots + 1 : 1;
     for (uint64_t sequence = first; sequence <= accepted_; ++sequence)
       if (Outgoing* const out = find(sequence)) {
         out->posted = 0;
-        settle(*out, sequence <= landed);
+        visit(*out, sequence <= landed);
       }
     posted_up_to_ = std::min(landed, accepted_);
   }
@@ -90,7 +90,7 @@ class Sending {
   Channel* channel_ = nullptr;
   uint64_t accepted_ = 0;  // the last one
   uint64_t posted_up_to_ = 0;
-  uint64_t consumed_ = 0;  // by the peer, as its messages tell; the landing memory may know more
+  uint64_t consumed_ = 0;  // by the peer, as its messages say; the landing memory may say more
   std::array<Outgoing, kSlots> outgoing_;
 };
 

@@ -78,7 +78,7 @@ Transport::~Transport() {
 std::vector<std::byte> Transport::address() const {
   Address own = address_of(local_.adapter.choice());
   own.process = local_.peers.processes.own();
-  connector_.manager().tell_address(own);
+  connector_.manager().fill_in_address(own);
   const auto bytes = std::as_bytes(std::span(&own, 1));
   return {bytes.begin(), bytes.end()};
 }
@@ -115,7 +115,7 @@ Peer* Transport::ready_to_send(int rank) {
   }
   if (peer->liveness.lost()) return nullptr;
   if (peer->sending.has_slot()) {  // what is accepted now leaves when the connection is there
-    if (!peer->connection.ready()) connector_.has_unsent();
+    if (!peer->connection.ready()) connector_.note_unsent();
     return peer;
   }
   ++counters_.no_credit;
@@ -139,7 +139,7 @@ RemoteRegion Transport::expose(int rank, std::span<std::byte> memory) {
   Peer* const peer = local_.peers.find_or_make(rank);
   if (peer == nullptr || peer->connection.is(State::kFailed) || memory.empty()) return {};
   const RemoteRegion region = exposures_.expose(*peer, memory);
-  if (region.key != 0 && peer->connection.ready()) sender_.pump(*peer);  // not behind what the caller sends next
+  if (region.key != 0 && peer->connection.ready()) sender_.pump(*peer);  // before what the caller sends next
   return region;
 }
 
@@ -152,7 +152,7 @@ size_t Transport::poll(std::span<Event> events) {
   local_.outbox.take_back([this](Peer* peer) {
     peer->receiving.release();
     sender_.return_credit(*peer);
-    requests_.ring(*peer);
+    requests_.flush(*peer);
   });
   local_.adapter.registrations().collect();
   completions_.poll();
@@ -165,7 +165,7 @@ size_t Transport::poll(std::span<Event> events) {
 }
 
 void Transport::check_peers() {
-  completions_.poll();  // their last words
+  completions_.poll();  // the last ones of peers that have ended
   monitor_.check();
 }
 
@@ -207,7 +207,7 @@ Json Transport::describe() const {
           {"puts_dropped", counters_.puts_dropped},
           {"bytes_received", counters_.bytes_received},
           {"no_credit", counters_.no_credit},
-          {"credits_told", sent.credits_told},
+          {"credits_returned", sent.credits_returned},
           {"puts_copied", sent.puts_copied},
           {"not_exposed", exposures_.not_exposed()},
           {"registration_cache", adapter.registrations().describe()},

@@ -6,8 +6,9 @@
 //
 // The notice of a message is the completion of the immediate (Notify::kImmediate), or the slot's last word
 // (Notify::kMemory). The k-th message of a peer lies in slot k modulo kSlots, and is overwritten after it was consumed
-// here and the peer was told: credit. What was not consumed yet can be sent again over a new connection, so an error
-// completion costs a connection, not messages. Not safe for threads: the context's lock is held around every call.
+// here and the peer was notified of that: credit. What was not consumed yet can be sent again over a new connection, so
+// an error completion costs a connection, not messages. Not safe for threads: the context's lock is held around every
+// call.
 //
 // The parts, each with its own state: Adapter is the open device; WorkRequests go to it and Completions come from it;
 // Sender has what leaves, Exposures what a peer may write to; Connector makes connections, Recovery breaks and drains
@@ -39,7 +40,7 @@ class Transport final : public NetworkTransport {
   size_t least_worth_exposing() const override;
   RemoteRegion expose(int rank, std::span<std::byte> memory) override;
   bool conceal(int rank, const RemoteRegion& region) override;
-  bool settling() const noexcept override { return connector_.is_settling(); }
+  bool settling() const noexcept override { return connector_.is_connecting(); }
   PutResult put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                 uint64_t token) override;
   size_t poll(std::span<Event> events) override;

@@ -10,7 +10,7 @@
 namespace ibcoll::verbs {
 namespace {
 
-constexpr Time kBindPatience = 1'000'000'000;
+constexpr Time kBindTimeout = 1'000'000'000;
 
 }  // namespace
 
@@ -33,10 +33,10 @@ bool Exposures::bind(Peer& peer) {
 }
 
 void Exposures::bind_now(Peer& peer) {
-  const Time deadline = now() + kBindPatience;
+  const Time deadline = now() + kBindTimeout;
   const auto all_posted = [&] {
     const bool all = bind(peer);
-    requests_.ring(peer);
+    requests_.flush(peer);
     return all;
   };
   const SendQueue& queue = peer.sending.queue;
@@ -45,15 +45,15 @@ void Exposures::bind_now(Peer& peer) {
     completions_.poll();
 }
 
-// Until the device writes there no more. The invalidation waits behind all that was posted before; a connection on
+// Until the device writes there no more. The invalidation waits for all that was posted before; a connection on
 // which nothing completes any more is broken instead, as no write outlives that, and what was not delivered is sent
 // again over the next one.
 void Exposures::invalidate(Peer& peer, Exposure& exposure) {
-  Time deadline = now() + kBindPatience;
+  Time deadline = now() + kBindTimeout;
   const SendQueue& queue = peer.sending.queue;
   uint64_t seen = queue.completed();
   const auto still_bound = [&] {
-    if (std::exchange(seen, queue.completed()) != queue.completed()) deadline = now() + kBindPatience;
+    if (std::exchange(seen, queue.completed()) != queue.completed()) deadline = now() + kBindTimeout;
     return exposure.bound && peer.connection.receives() && now() < deadline;
   };
   ibv_send_wr request{};

@@ -27,7 +27,7 @@ struct Address {
 };
 static_assert(sizeof(Address) == 64);
 
-// How a rank wants to learn of messages.
+// How a rank notices messages.
 enum class Notify : uint8_t {
   kImmediate,  // every message is a Write with immediate; its completion is the notice
   kMemory      // messages are Writes; the last word of the slot is the notice. Puts still end with an immediate.
@@ -35,14 +35,14 @@ enum class Notify : uint8_t {
 
 constexpr uint32_t kMostRekeys = 254;
 
-// Both sides of a connection send the same: there is no caller and no called, so simultaneous connects need no
-// settling. Repeated until the peer's greeting of the same epoch says that it has this one. As long as the private data
+// Both sides of a connection send the same: neither is the caller, so two that connect at once need no decision.
+// Repeated until the peer's greeting of the same epoch says that it has this one. As long as the private data
 // of a connection request may be.
 struct Greeting {
   uint64_t job = 0;
   uint32_t from = 0;  // job ranks
   uint32_t to = 0;
-  uint32_t epoch = 0;  // how often the two have connected; the higher one counts
+  uint32_t epoch = 0;  // the number of the connection between the two; the higher one counts
   uint32_t queue_pair = 0;
   uint32_t first_packet = 0;  // sequence number
   uint32_t landing_key = 0;
@@ -61,8 +61,8 @@ struct Greeting {
 };
 static_assert(sizeof(Greeting) == 56);
 
-// An exposure keeps its number, but has another key on another queue pair. Numbers come again, and its peer may keep
-// this for longer than the exposure lasts: the key that it was advertised with tells it from later ones.
+// An exposure keeps its number, but has another key on another queue pair. Numbers are used again, and the peer may
+// keep this for longer than the exposure lasts: later exposures were advertised with another key.
 struct Rekey {
   uint32_t exposure = 0;
   uint32_t advertised = 0;
@@ -124,8 +124,8 @@ static_assert(sizeof(SlotHeader) == 64);
 struct Slot {
   std::byte payload[kSlotPayload];
   SlotHeader header;
-  // Of a payload of so many bytes, at most kSlotPayload. The header says how many, and is the peer's: whoever has
-  // looked at it once must not look again.
+  // Of a payload of `bytes`, at most kSlotPayload. The peer may change the header at any time, so its length is read
+  // only once.
   const std::byte* payload_of(size_t bytes) const {
     return payload + kSlotPayload - ((bytes + size_t{7}) & ~size_t{7});
   }
@@ -134,7 +134,7 @@ static_assert(sizeof(Slot) == kSlotPayload + 64);
 
 // What one peer may write to.
 struct Landing {
-  alignas(64) uint64_t consumed;  // messages of this rank that the peer has handed out, told without a message
+  alignas(64) uint64_t consumed;  // messages of this rank that the peer has handed out; written without a message
   alignas(64) Rekeys rekeys;
   alignas(64) Slot slots[kSlots];
 };

@@ -39,12 +39,12 @@ class WorkRequests {
  public:
   WorkRequests(const Local& local, Recovery& recovery) : local_(local), recovery_(recovery) {}
 
-  // After what is linked already; ring() follows before anything else is done with the queue pair. A piece of no bytes
-  // is none. False: the send queue is full.
-  bool link(Peer& peer, const ibv_send_wr& request, ibv_sge piece, Work work, uint64_t sequence, bool signaled);
+  // After what is linked already; flush() follows before anything else is done with the queue pair. An empty sge is
+  // left out. False: the send queue is full.
+  bool link(Peer& peer, const ibv_send_wr& request, ibv_sge sge, Work work, uint64_t sequence, bool signaled);
   // One call of the device, and one doorbell, for all that is linked. A device that refuses it breaks the connection.
-  void ring(Peer& peer) {
-    if (linked_count_ > 0) post_linked(peer);
+  void flush(Peer& peer) {
+    if (linked_count_ > 0) post_all(peer);
   }
   // By itself. False: the send queue is full.
   bool post(Peer& peer, const ibv_send_wr& request, Work work, uint64_t sequence, bool signaled);
@@ -55,10 +55,10 @@ class WorkRequests {
   // With the memory that it names.
   struct Linked {
     ibv_send_wr request;
-    ibv_sge piece;
+    ibv_sge sge;
   };
 
-  void post_linked(Peer& peer);
+  void post_all(Peer& peer);
 
   const Local& local_;
   Recovery& recovery_;

@@ -49,13 +49,13 @@ TEST(VerbsReceiving, CreditIsOwedAfterHalfOfTheSlots) {
     receiving.take_next(header);
   }
   EXPECT_FALSE(receiving.has_next());
-  EXPECT_FALSE(receiving.owes_credit()) << "the caller may still read the slots";
+  EXPECT_FALSE(receiving.credit_is_due()) << "the caller may still read the slots";
   receiving.release();
-  EXPECT_TRUE(receiving.owes_credit());
-  receiving.told();
-  EXPECT_FALSE(receiving.owes_credit());
-  receiving.told_nothing();
-  EXPECT_TRUE(receiving.owes_credit());
+  EXPECT_TRUE(receiving.credit_is_due());
+  receiving.notified();
+  EXPECT_FALSE(receiving.credit_is_due());
+  receiving.forget_notified();
+  EXPECT_TRUE(receiving.credit_is_due());
 }
 
 TEST(VerbsLiveness, AttemptsCountWhileNothingComesThrough) {
@@ -74,7 +74,7 @@ TEST(VerbsLiveness, ASilentDeviceIsAskedAndOwesAnAnswer) {
   liveness.ask(2 * kSecond);
   liveness.asked(2 * kSecond);
   EXPECT_FALSE(liveness.is_quiet(2 * kSecond)) << "it has just been asked";
-  EXPECT_TRUE(liveness.owes_answer_for(5 * kSecond, 2 * kSecond));
+  EXPECT_TRUE(liveness.unanswered_for(5 * kSecond, 2 * kSecond));
   liveness.answered();
   liveness.look(5 * kSecond, 2 * kSecond);
   EXPECT_FALSE(liveness.is_asked());
@@ -99,7 +99,7 @@ TEST(VerbsConnection, EpochsGrowAndForgetTheHandshake) {
   EXPECT_EQ(connection.epoch(), 1u);
   connection.greets(Greeting{});
   EXPECT_FALSE(connection.receives());
-  connection.has_heard(Greeting{});
+  connection.has_received(Greeting{});
   EXPECT_TRUE(connection.receives());
   connection.want_epoch(7);
   connection.want_epoch(3);

@@ -12,17 +12,17 @@ namespace {
 
 TEST(VerbsSendQueue, ItAsksForCompletionsNowAndThen) {
   SendQueue queue;
-  EXPECT_TRUE(queue.settled());
+  EXPECT_TRUE(queue.drained());
   int asked = 0;
   for (uint64_t i = 0; i < 64; ++i) asked += queue.add(i + 1, false) ? 1 : 0;
   EXPECT_EQ(asked, 3);
   EXPECT_EQ(queue.room(), kSendDepth - 64);
   EXPECT_TRUE(queue.add(65, true));
-  EXPECT_FALSE(queue.settled());
+  EXPECT_FALSE(queue.drained());
   queue.complete(63, [](uint64_t) {});
-  EXPECT_FALSE(queue.settled());
+  EXPECT_FALSE(queue.drained());
   queue.complete(64, [](uint64_t) {});
-  EXPECT_TRUE(queue.settled());
+  EXPECT_TRUE(queue.drained());
   EXPECT_EQ(queue.room(), kSendDepth);
 }
 
@@ -81,11 +81,11 @@ TEST_F(VerbsSending, CreditComesBackByMessagesAndByTheCounter) {
 
 TEST_F(VerbsSending, AConsumedPutKeepsItsSlotUntilItsSourceIsFree) {
   Outgoing& put = sending.accept(SlotKind::kPut);
-  put.unsent = true;
+  put.sent_pending = true;
   for (uint32_t i = 1; i < kSlots; ++i) sending.accept(SlotKind::kMessage);
   sending.is_consumed(kSlots);
   EXPECT_FALSE(sending.has_slot());
-  put.unsent = false;
+  put.sent_pending = false;
   EXPECT_TRUE(sending.has_slot());
 }
 

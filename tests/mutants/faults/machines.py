@@ -42,8 +42,8 @@ FAULTS = [
           "(data[0].effective & (1U << CAP_IPC_LOCK)) != 0", "(data[0].permitted | (1U << CAP_IPC_LOCK)) != 0",
           VM, CONNECTIONS),
     Fault("memlock_bounces_ask_for_no_completion", "runtime/verbs/put.cc",
-          "const bool signaled = bounce != kBounces || piece.length == kLongestWrite;",
-          "const bool signaled = piece.length == kLongestWrite;", VM, COPIED),
+          "const bool signaled = bounce != kBounces || sge.length == kLongestWrite;",
+          "const bool signaled = sge.length == kLongestWrite;", VM, COPIED),
     # ---- processes that end
     Fault("rxe_own_process_is_watched", "runtime/verbs/local.h",
           "addresses_[static_cast<size_t>(rank)].process", "addresses_[static_cast<size_t>(own_rank_)].process", VM, DEATH),
