@@ -5,10 +5,10 @@
 
 namespace ibcoll::fake_verbs {
 
-void CompletionQueue::add(const ibv_wc& done, const QueuePair& of, uint32_t places, bool of_receive) {
+void CompletionQueue::add(const ibv_wc& done, const QueuePair& of, uint32_t freed, bool of_receive) {
   if (overrun) return;
   if (entries.size() < static_cast<size_t>(cqe)) {
-    entries.push_back({done, of.qp_num, of.life, places, of_receive});
+    entries.push_back({done, of.qp_num, of.life, freed, of_receive});
     return;
   }
   overflow();
@@ -26,7 +26,7 @@ void CompletionQueue::take(Entry& entry) {
   entries.pop_front();
   QueuePair* const of = fabric().queue_pair(entry.queue_pair);
   if (of == nullptr || of->life != entry.life) return;
-  (entry.of_receive ? of->receives_held : of->requests_held) -= entry.places;
+  (entry.of_receive ? of->receives_held : of->requests_held) -= entry.freed;
   if (of->qp_type != IBV_QPT_RC) return;
   Counts& counts = rank_of(context).counts;
   ++(entry.of_receive ? counts.received : counts.sent);

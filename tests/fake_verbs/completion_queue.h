@@ -10,12 +10,12 @@ namespace ibcoll::fake_verbs {
 struct CompletionQueue : ibv_cq {
   struct Entry {
     ibv_wc done;
-    uint32_t queue_pair, life;  // whose places the poll frees, if it is still that one
-    uint32_t places;
+    uint32_t queue_pair, life;  // whose entries the poll frees, if it is still that one
+    uint32_t freed;
     bool of_receive;
   };
   // One too many: the queue is lost, and with it every queue pair that uses it.
-  void add(const ibv_wc& done, const QueuePair& of, uint32_t places, bool of_receive);
+  void add(const ibv_wc& done, const QueuePair& of, uint32_t freed, bool of_receive);
   void overflow();
   void take(Entry& entry);
 

@@ -22,18 +22,18 @@ class CountTest : public FaultTest {
   void open(std::vector<const char*> settings) {
     world_ = make_connected(2, std::move(settings));
     ASSERT_TRUE(world_);
-    settle(*world_);
+    drain(*world_);
   }
   // One put to an exposure that is there already; counts until all is quiet.
   void put(size_t bytes) {
     memory_.resize(bytes), source_.resize(bytes);
     region_ = world_->at(1).expose(0, memory_);
     ASSERT_NE(region_.key, 0u);
-    settle(*world_);
+    drain(*world_);
     counted_ = Difference();
     ASSERT_TRUE(world_->put(0, 1, region_, source_, numbered(1)));
     ASSERT_TRUE(world_->pump_until([&] { return world_->messages(1, 0) == 1; }));
-    settle(*world_);
+    drain(*world_);
   }
   void TearDown() override {
     if (world_ && region_.key != 0) world_->conceal(1, 0, region_);
@@ -79,12 +79,12 @@ TEST_F(CountTest, ALongPutIsItsDataAndItsNoteInOneCall) {
 }
 
 // 4 MB each.
-TEST_F(CountTest, APutOfTenMegabytesIsThreePiecesAndANote) {
+TEST_F(CountTest, APutOfTenMegabytesIsThreeWritesAndANote) {
   ASSERT_NO_FATAL_FAILURE(open({}));
   ASSERT_NO_FATAL_FAILURE(put(10 << 20));
   EXPECT_EQ(counted_.sender().all(), 4u);
   EXPECT_EQ(counted_.sender().posts, 1u);
-  EXPECT_EQ(counted_.sender().signaled, 3u) << "the full pieces and the note";
+  EXPECT_EQ(counted_.sender().signaled, 3u) << "the full Writes and the note";
 }
 
 TEST_F(CountTest, AWindowIsABindAndAnInvalidation) {
@@ -105,7 +105,7 @@ TEST_F(CountTest, CompletionsAndCreditsComePeriodically) {
   counted_ = Difference();
   for (uint32_t i = 0; i < kMessages; ++i) ASSERT_TRUE(world_->send(0, 1, numbered(i), {}));
   ASSERT_TRUE(world_->pump_until([&] { return world_->messages(1, 0) == kMessages; }));
-  settle(*world_);
+  drain(*world_);
   EXPECT_EQ(counted_.sender().all(), kMessages);
   EXPECT_EQ(counted_.sender().signaled, kMessages / 16);
   EXPECT_EQ(counted_.receiver().received, kMessages);
@@ -123,7 +123,7 @@ TEST_F(CountTest, AnAnswerIsAllThatAMessageCosts) {
       ASSERT_TRUE(world_->send(from, 1 - from, numbered(i), {}));
       ASSERT_TRUE(world_->pump_until([&] { return world_->messages(1 - from, from) == i + 1; }));
     }
-  settle(*world_);
+  drain(*world_);
   EXPECT_EQ(counted_.sender().all(), kMessages);
   EXPECT_EQ(counted_.receiver().all(), kMessages);
 }
@@ -164,10 +164,10 @@ TEST_P(CollectiveCounts, AreThoseOfTheAlgorithm) {
   params.bytes = call.bytes;
   params.scheme = call.bytes > 8192 ? IBCOLL_SCHEME_ZERO_COPY : IBCOLL_SCHEME_AUTO;
   ASSERT_EQ(job.run(params, call.algorithm), "");
-  job.settle();
+  job.drain();
   const std::vector<Counts> before = job.counts();
   ASSERT_EQ(job.run(params, call.algorithm), "");
-  job.settle();
+  job.drain();
   Counts all;
   uint64_t credits = 0;
   for (size_t i = 0; i < before.size(); ++i) {

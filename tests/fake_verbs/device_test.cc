@@ -52,10 +52,10 @@ struct End {
     attributes.ah_attr.grh.dgid = gids[3].gid;
   }
   int post(End& to, uint32_t key, uint64_t offset, uint32_t bytes, bool immediate = false) {
-    ibv_sge piece{reinterpret_cast<uint64_t>(memory.data()), bytes, region->lkey};
+    ibv_sge sge{reinterpret_cast<uint64_t>(memory.data()), bytes, region->lkey};
     ibv_send_wr request{};
     request.wr_id = ++number;
-    request.sg_list = &piece;
+    request.sg_list = &sge;
     request.num_sge = 1;
     request.opcode = immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
     request.send_flags = IBV_SEND_SIGNALED;
@@ -152,7 +152,7 @@ TEST_F(DeviceTest, ReceiverNotReadyMayBeEndless) {
   EXPECT_EQ(a.status(), IBV_WC_SUCCESS);
 }
 
-TEST_F(DeviceTest, PlacesAreFreeWhenACompletionIsPolled) {
+TEST_F(DeviceTest, EntriesAreFreeWhenACompletionIsPolled) {
   ASSERT_NO_FATAL_FAILURE(connect());
   for (uint32_t i = 0; i < kDepth; ++i) EXPECT_EQ(a.post(b, b.region->rkey, 0, 8), 0);
   EXPECT_EQ(b.status(), -1) << "all has been executed by now";

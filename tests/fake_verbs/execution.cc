@@ -13,29 +13,29 @@ constexpr uint8_t kEndless = 7;           // receiver-not-ready retries
 
 bool is_write(ibv_wr_opcode opcode) { return opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM; }
 
-// False: one of the pieces is not the device's to read.
+// False: the device may not read one of the elements.
 bool gather(const QueuePair& from, const Request& request, std::vector<std::byte>& data) {
   data = request.inlined;
   if ((request.request.send_flags & IBV_SEND_INLINE) != 0) return true;
-  for (const ibv_sge& piece : request.pieces) {
-    const std::byte* const begin = readable(from.pd, piece);
+  for (const ibv_sge& sge : request.sges) {
+    const std::byte* const begin = readable(from.pd, sge);
     if (begin == nullptr) return false;
-    data.insert(data.end(), begin, begin + piece.length);
+    data.insert(data.end(), begin, begin + sge.length);
   }
   return true;
 }
 
-// At places of 8 bytes: no processor sees less of a word that was written at once.
+// At multiples of 8 bytes: no processor sees less of a word that was written at once.
 void cut(Message& message) {
-  constexpr size_t kMostPieces = 12;
+  constexpr size_t kMostFragments = 12;
   const size_t words = message.data.size() / 8;
   std::vector<size_t> ends{message.data.size()};
-  for (size_t i = 1; words > 1 && i < std::min(words, 1 + fabric().pick(kMostPieces)); ++i)
+  for (size_t i = 1; words > 1 && i < std::min(words, 1 + fabric().pick(kMostFragments)); ++i)
     ends.push_back(8 * (1 + fabric().pick(words - 1)) - message.to % 8);
   std::sort(ends.begin(), ends.end());
   size_t begin = 0;
   for (const size_t end : ends) {
-    if (end > begin) message.pieces.push_back({begin, end - begin});
+    if (end > begin) message.fragments.push_back({begin, end - begin});
     begin = std::max(begin, end);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A fault of one rank's device while all ranks are in a collective: every rank's call ends with an error that names a
-// rank, and nobody writes into the buffers of a call that has ended.
+// rank, and nothing is written into the buffers of a call that has ended.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ class LackTest : public testing::Test {
   // It failed, and no rank did so before.
   static bool failed_first(const std::vector<Job::End>& ends, const Job::End& end) {
     return !end.status.ok() && std::none_of(ends.begin(), ends.end(), [&](const Job::End& other) {
-      return !other.status.ok() && other.place < end.place;
+      return !other.status.ok() && other.order < end.order;
     });
   }
 };

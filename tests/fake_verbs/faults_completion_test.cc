@@ -14,8 +14,8 @@ void fail_write(int n, Outcome outcome) {
   rank(0).faults.execute = [n, outcome](const ibv_send_wr&) mutable { return --n == 0 ? outcome : Outcome(); };
 }
 
-// The peer had no time: this is the one status after which a new connection is tried. It does not say whether the Write
-// has landed, so that what is sent again must not come twice. The new connection takes the place of the old one.
+// The peer had no time: this is the only status after which a new connection is tried. It does not say whether the
+// Write has landed, so what is sent again must not arrive twice. The new connection replaces the old one.
 TEST_F(FaultTest, AfterTheLastRetryAMessageComesOnce) {
   for (const bool lands : {false, true})
     for (int n = 1; n <= 8; ++n) {
@@ -38,7 +38,7 @@ TEST_F(FaultTest, MessagesThatWaitToBeHandedOutComeOnce) {
   fail_write(kMessages, {IBV_WC_RETRY_EXC_ERR, true});
   world->put_to_sleep(1);
   for (uint32_t i = 1; i <= kMessages; ++i) ASSERT_TRUE(world->send(0, 1, numbered(i), {}));
-  settle(*world);
+  drain(*world);
   uint32_t next = 1;
   for (int i = 0; i < 3'000; ++i) {
     world->pump();

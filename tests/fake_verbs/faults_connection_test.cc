@@ -104,7 +104,7 @@ TEST_F(FaultTest, ALackIsReportedBeforeTheConnectionHasDrained) {
   EXPECT_EQ(lack(*world, 0, 1), IBCOLL_ERR_TRANSPORT);
 }
 
-// The word that all is consumed is lost with the connection, while the sender has no slot left.
+// The credit for all slots is lost with the connection, while the sender has no slot left.
 TEST_F(FaultTest, CreditIsToldAgainOnANewConnection) {
   auto world = make_connected(2);
   ASSERT_TRUE(world);
@@ -112,7 +112,7 @@ TEST_F(FaultTest, CreditIsToldAgainOnANewConnection) {
   size_t sent = 0;
   while (world->at(0).send(1, numbered(0), {})) ++sent;
   ASSERT_GT(sent, 0u);
-  settle(*world);
+  drain(*world);
   rank(1).faults.execute = [&, broken = false](const ibv_send_wr&) mutable {
     if (broken) return Outcome();
     if (world->messages(1, 0) < sent) return Outcome{.waits = true};
@@ -129,15 +129,15 @@ TEST_F(FaultTest, CreditIsToldAgainOnANewConnection) {
 TEST_F(FaultTest, EachSlotHasAReceive) {
   auto world = make_connected(2, {"IBCOLL_VERBS_NOTIFY=imm"});
   ASSERT_TRUE(world);
-  settle(*world);
-  ASSERT_TRUE(world->send(1, 0, numbered(0), {}));  // which tells that all slots are free
+  drain(*world);
+  ASSERT_TRUE(world->send(1, 0, numbered(0), {}));  // which returns credit for all slots
   ASSERT_TRUE(world->pump_until([&] { return world->messages(0, 1) == 1; }));
-  settle(*world);
+  drain(*world);
   world->put_to_sleep(1);
   size_t sent = 0;
   while (world->at(0).send(1, numbered(0), {})) ++sent;
   EXPECT_EQ(sent, verbs::kSlots);
-  for (int i = 0; i < 4; ++i) settle(*world);  // longer than a device tries
+  for (int i = 0; i < 4; ++i) drain(*world);  // longer than a device tries
   world->wake_up(1);
   EXPECT_TRUE(world->pump_until([&] { return world->messages(1, 0) == sent; }));
   EXPECT_EQ(lost(*world, 0, 1), "");

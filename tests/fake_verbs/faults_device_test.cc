@@ -88,7 +88,7 @@ TEST_F(FaultTest, APortThatStaysDownLosesThePeer) {
   EXPECT_EQ(lack(*world, 0, 1), IBCOLL_OK) << "the other end of the cable may have failed";
 }
 
-// The device gave up before the port had been down for that time, and nobody answers a greeting after it.
+// The device gave up before the port had been down for that time, and no peer answers a greeting after it.
 TEST_F(FaultTest, APortThatIsDownWhenNobodyAnswersIsTheReason) {
   auto world = make_connected(2, {kSoon});
   ASSERT_TRUE(world);

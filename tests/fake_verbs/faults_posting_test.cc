@@ -7,8 +7,8 @@ namespace {
 
 bool is_datagram(const ibv_send_wr& request) { return request.opcode == IBV_WR_SEND; }
 
-// The n-th work request, whichever it is: a message, a piece of a put, its note, a bind, a credit. What is behind it in
-// the same call is not posted either.
+// The n-th work request, whichever it is: a message, a fragment of a put, its note, a bind, a credit. What follows it
+// in the same call is not posted either.
 TEST_F(FaultTest, ARefusedPostCostsAConnectionAndNoMessage) {
   expect_error_lines();
   for (const bool windows : {false, true})

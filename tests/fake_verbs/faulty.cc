@@ -35,7 +35,7 @@ std::unique_ptr<World> FaultTest::make_connected(int size, std::vector<const cha
   return world;
 }
 
-void FaultTest::settle(World& world) {
+void FaultTest::drain(World& world) {
   for (int i = 0; i < 300; ++i) world.pump();
 }
 
@@ -78,7 +78,7 @@ void FaultTest::expect_traffic(World& world, int a, int b, uint32_t rounds) {
     }
   }
   ASSERT_TRUE(world.pump_until([&] { return world.messages(a, b) >= rounds && world.messages(b, a) >= rounds; }));
-  settle(world);
+  drain(world);
   EXPECT_EQ(world.messages(a, b), rounds);
   EXPECT_EQ(world.messages(b, a), rounds);
   ASSERT_NO_FATAL_FAILURE(expect_numbered(world, a, b, first));

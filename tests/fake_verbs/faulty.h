@@ -31,11 +31,11 @@ class FaultTest : public ::testing::Test {
   static ibcoll_status_t lack(World& world, int rank, int peer);
   // In both directions messages of all lengths, short puts and long ones: each comes once, in order, with its bytes.
   void expect_traffic(World& world, int a, int b, uint32_t rounds = 12);
-  // Until ranks 0 and 1 have lost each other, while both send: in seconds, and with this text on rank `first`. Who
-  // cannot be reached does not learn of it.
+  // Until ranks 0 and 1 have lost each other, while both send: in seconds, and with this text on rank `first`. `both`:
+  // false where the other rank cannot be reached, and does not notice.
   void expect_loss(World& world, int first, const std::string& text, bool both = true);
-  // So many polls that nothing is under way any more, not even acknowledgements.
-  static void settle(World& world);
+  // Polls until nothing is under way any more, not even acknowledgements.
+  static void drain(World& world);
   static void expect_text(const std::string& text, const std::string& part) {
     EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in '" << text << "'";
   }

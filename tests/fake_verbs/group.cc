@@ -38,7 +38,7 @@ class EachTest final : public testing::EmptyTestEventListener {
     for (const std::string& what : misuses()) ADD_FAILURE() << what;
     for (const auto& [rank, happened] : fabric().events)
       EXPECT_TRUE(happened.empty()) << "rank " << rank << ": " << ibv_event_type_str(happened.front());
-    EXPECT_EQ(live_objects(), 0u) << "verbs objects that nobody has destroyed";
+    EXPECT_EQ(live_objects(), 0u) << "verbs objects that were not destroyed";
     if (test.result()->Failed()) printf("repeat with IBCOLL_TEST_SEED=%" PRIu64 "\n", conformance::test_seed());
   }
 };

@@ -20,7 +20,7 @@ Job::Job(int p, uint64_t seed, std::vector<const char*> settings)
   std::vector<int> ranks(static_cast<size_t>(p));
   std::iota(ranks.begin(), ranks.end(), 0);
   EngineLimits limits;
-  limits.spill_bytes = 0;  // nobody is away, however slow the machine
+  limits.spill_bytes = 0;  // no rank counts as away, however slow the machine
   const auto placement = std::make_shared<const Placement>(ranks, ranks);
   for (const int rank : ranks) {
     engines_.push_back(std::make_unique<Engine>(rank, p, ranks_->at(rank), limits));
@@ -60,12 +60,12 @@ std::vector<Job::End> Job::run_to_its_end(const CallParams& params, const char* 
     for (uint64_t late = random_.below(100); late > 0; --late) progress();
     started.push_back(requests[rank]->start());
   }
-  std::vector<int> places(requests.size(), -1);  // -1: it has not ended
+  std::vector<int> order(requests.size(), -1);  // -1: it has not ended
   auto scribble_ended = [&, next = 0]() mutable {
     for (size_t rank = 0; rank < requests.size(); ++rank)
-      if (places[rank] < 0 && !requests[rank]->in_flight())
-        places[rank] = next++, buffers.at(static_cast<int>(rank)).scribble();
-    return std::count(places.begin(), places.end(), -1) == 0;
+      if (order[rank] < 0 && !requests[rank]->in_flight())
+        order[rank] = next++, buffers.at(static_cast<int>(rank)).scribble();
+    return std::count(order.begin(), order.end(), -1) == 0;
   };
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!scribble_ended()) {
@@ -73,10 +73,10 @@ std::vector<Job::End> Job::run_to_its_end(const CallParams& params, const char* 
     progress();
     for (const auto& engine : engines_) engine->check();
   }
-  settle();
+  drain();
   std::vector<End> ends;
   for (size_t rank = 0; rank < requests.size(); ++rank)
-    ends.push_back({started[rank].ok() ? requests[rank]->status() : started[rank], places[rank],
+    ends.push_back({started[rank].ok() ? requests[rank]->status() : started[rank], order[rank],
                     buffers.at(static_cast<int>(rank)).check_scribbled()});
   return ends;
 }
@@ -102,9 +102,9 @@ std::string Job::wait(const std::vector<std::unique_ptr<Request>>& requests) {
   constexpr int kBetweenChecks = 1024;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   const auto in_flight = [](const auto& request) { return request->in_flight(); };
-  for (int turn = 0; std::any_of(requests.begin(), requests.end(), in_flight); ++turn) {
+  for (int pass = 0; std::any_of(requests.begin(), requests.end(), in_flight); ++pass) {
     progress();
-    if (turn % kBetweenChecks != 0) continue;
+    if (pass % kBetweenChecks != 0) continue;
     for (const auto& engine : engines_) engine->check();
     if (std::chrono::steady_clock::now() < deadline) continue;
     std::string waits = "after 60 s these wait:\n";
@@ -116,7 +116,7 @@ std::string Job::wait(const std::vector<std::unique_ptr<Request>>& requests) {
   return "";
 }
 
-void Job::settle() {
+void Job::drain() {
   for (size_t i = 0; i < 200 * engines_.size(); ++i) progress();
 }
 

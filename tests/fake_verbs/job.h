@@ -22,13 +22,13 @@ class Job {
   std::string run(const CallParams& params, const char* algorithm, int times = 1);
   struct End {
     Status status;
-    int place = 0;             // 0: it ended first
+    int order = 0;             // 0: it ended first
     std::string written_late;  // what has changed in the rank's buffers after its call had ended; empty: nothing
   };
   // One call, which need not end well. No element: it did not end in 60 s.
   std::vector<End> run_to_its_end(const CallParams& params, const char* algorithm);
   // Until nothing is under way any more: late acknowledgements and credits.
-  void settle();
+  void drain();
   // What all ranks have asked of their devices so far.
   std::vector<Counts> counts() const;
 

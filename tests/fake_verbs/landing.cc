@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The receiving side of a queue pair: the bytes of Writes become visible, then completions of immediates tell.
+// The receiving side of a queue pair: the bytes of Writes become visible, then immediates complete.
 #include <algorithm>
 #include <cstring>
 
@@ -11,41 +11,41 @@ namespace {
 constexpr size_t kOverlapping = 4;   // Writes of one queue pair whose bytes may come at a time
 constexpr uint64_t kMuchLater = 40;  // polls
 
-// The piece that lands next, where one is left.
+// The fragment that lands next, where one is left.
 size_t next_of(const Message& message) {
-  return fabric().script.landing == Landing::kInOrder ? 0 : fabric().pick(message.pieces.size());
+  return fabric().script.landing == Landing::kInOrder ? 0 : fabric().pick(message.fragments.size());
 }
 
 }  // namespace
 
 size_t Receive::room() const {
   size_t bytes = 0;
-  for (const ibv_sge& piece : pieces) bytes += piece.length;
+  for (const ibv_sge& sge : sges) bytes += sge.length;
   return bytes;
 }
 
 bool Receive::scatter(const ibv_pd* domain, size_t offset, const std::vector<std::byte>& data) const {
-  if (pieces.size() != 1 || readable(domain, pieces.front()) == nullptr) return false;
-  std::memcpy(reinterpret_cast<std::byte*>(pieces.front().addr) + offset, data.data(), data.size());
+  if (sges.size() != 1 || readable(domain, sges.front()) == nullptr) return false;
+  std::memcpy(reinterpret_cast<std::byte*>(sges.front().addr) + offset, data.data(), data.size());
   return true;
 }
 
 void QueuePair::let_in(const std::shared_ptr<Message>& message) {
   landing.push_back(message);
-  if (fabric().script.landing != Landing::kLastFirst || message->pieces.size() < 2) return;
-  land_piece(*message, message->pieces.size() - 1);
+  if (fabric().script.landing != Landing::kLastFirst || message->fragments.size() < 2) return;
+  land_fragment(*message, message->fragments.size() - 1);
   message->rest_after = fabric().now + kMuchLater;
 }
 
-void QueuePair::land_piece(Message& message, size_t piece) {
-  const auto [begin, bytes] = message.pieces[piece];
+void QueuePair::land_fragment(Message& message, size_t index) {
+  const auto [begin, bytes] = message.fragments[index];
   std::memcpy(reinterpret_cast<std::byte*>(message.to) + begin, message.data.data() + begin, bytes);
-  message.pieces.erase(message.pieces.begin() + static_cast<ptrdiff_t>(piece));
+  message.fragments.erase(message.fragments.begin() + static_cast<ptrdiff_t>(index));
 }
 
 // The completion of an immediate comes after the bytes of this Write and of all before it.
 bool QueuePair::end_landed() {
-  if (landing.empty() || !landing.front()->pieces.empty()) return false;
+  if (landing.empty() || !landing.front()->fragments.empty()) return false;
   const std::shared_ptr<Message> message = landing.front();
   landing.pop_front();
   if (!message->receive) return true;
@@ -63,15 +63,15 @@ bool QueuePair::land() {
   if (end_landed()) return true;
   const bool in_order = fabric().script.landing == Landing::kInOrder;
   Message& message = *landing[in_order ? 0 : fabric().pick(std::min(landing.size(), kOverlapping))];
-  if (message.pieces.empty() || message.rest_after > fabric().now) return false;
-  land_piece(message, next_of(message));
+  if (message.fragments.empty() || message.rest_after > fabric().now) return false;
+  land_fragment(message, next_of(message));
   return true;
 }
 
 void QueuePair::land_all_in(const Region& region) {
   for (const auto& message : landing)
     if (message->region == &region)
-      while (!message->pieces.empty()) land_piece(*message, 0);
+      while (!message->fragments.empty()) land_fragment(*message, 0);
 }
 
 // The queue pair breaks: what was acknowledged is there, and of the first of the others perhaps a part.
@@ -79,12 +79,12 @@ void QueuePair::end_landing() {
   while (!landing.empty()) {
     const std::shared_ptr<Message> message = landing.front();
     if (!message->acknowledged && fabric().pick(2) == 0) break;
-    while (!message->pieces.empty()) land_piece(*message, 0);
+    while (!message->fragments.empty()) land_fragment(*message, 0);
     end_landed();
   }
   if (landing.empty()) return;
-  for (size_t i = fabric().pick(landing.front()->pieces.size() + 1); i > 0; --i)
-    land_piece(*landing.front(), next_of(*landing.front()));
+  for (size_t i = fabric().pick(landing.front()->fragments.size() + 1); i > 0; --i)
+    land_fragment(*landing.front(), next_of(*landing.front()));
   for (auto message = landing.rbegin(); message != landing.rend(); ++message) {
     (*message)->lost = true;
     if ((*message)->receive) receives.push_front({*(*message)->receive, {}});

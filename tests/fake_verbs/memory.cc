@@ -23,10 +23,10 @@ void land_all_in(const Region& region) {
 
 }  // namespace
 
-const std::byte* readable(const ibv_pd* domain, const ibv_sge& piece) {
-  const Region* const region = region_of(piece.lkey);
-  if (region == nullptr || region->pd != domain || !region->holds(piece.addr, piece.length)) return nullptr;
-  return reinterpret_cast<const std::byte*>(piece.addr);
+const std::byte* readable(const ibv_pd* domain, const ibv_sge& sge) {
+  const Region* const region = region_of(sge.lkey);
+  if (region == nullptr || region->pd != domain || !region->holds(sge.addr, sge.length)) return nullptr;
+  return reinterpret_cast<const std::byte*>(sge.addr);
 }
 
 Region* writable(const QueuePair& at, uint32_t key, uint64_t address, uint64_t bytes) {

@@ -23,7 +23,7 @@ struct Window : ibv_mw {
 };
 
 // Where the device may read from, or nullptr.
-const std::byte* readable(const ibv_pd* domain, const ibv_sge& piece);
+const std::byte* readable(const ibv_pd* domain, const ibv_sge& sge);
 // The region that a Write from the peer of this queue pair would write to; nullptr: it has no right to.
 Region* writable(const QueuePair& at, uint32_t key, uint64_t address, uint64_t bytes);
 

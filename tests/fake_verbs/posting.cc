@@ -37,11 +37,11 @@ int QueuePair::post(const ibv_send_wr& request) {
   Request& posted = requests.emplace_back();
   posted.request = request;
   if (request.opcode == IBV_WR_BIND_MW) posted.not_before = fabric().now + fabric().script.bind_polls;
-  posted.pieces.assign(request.sg_list, request.sg_list + request.num_sge);
+  posted.sges.assign(request.sg_list, request.sg_list + request.num_sge);
   if (is_inline)
-    for (const ibv_sge& piece : posted.pieces) {
-      const auto* const from = reinterpret_cast<const std::byte*>(piece.addr);
-      posted.inlined.insert(posted.inlined.end(), from, from + piece.length);
+    for (const ibv_sge& sge : posted.sges) {
+      const auto* const from = reinterpret_cast<const std::byte*>(sge.addr);
+      posted.inlined.insert(posted.inlined.end(), from, from + sge.length);
     }
   return 0;
 }
@@ -69,7 +69,7 @@ int post_send(ibv_qp* queue_pair, ibv_send_wr* first, ibv_send_wr** bad) {
   if (fabric().script.binds_at_once)
     while (std::any_of(to.requests.begin() + static_cast<ptrdiff_t>(to.executed), to.requests.end(), is_bind))
       if (!to.execute(to.requests[to.executed]) || to.retry_at > fabric().now) break;
-  // Nobody polls while a queue pair writes to itself.
+  // No rank polls while a queue pair writes to itself.
   constexpr int kMostMoves = 100'000;
   for (int i = 0; i < kMostMoves && to.is_own_peer() && (!to.requests.empty() || !to.landing.empty()); ++i) {
     ++fabric().now;

@@ -9,8 +9,8 @@ namespace ibcoll::fake_verbs {
 bool QueuePair::reads(const Region& region) const {
   return std::any_of(requests.begin(), requests.end(), [&](const Request& request) {
     return request.inlined.empty() && state == IBV_QPS_RTS &&
-           std::any_of(request.pieces.begin(), request.pieces.end(),
-                       [&](const ibv_sge& piece) { return piece.lkey == region.lkey; });
+           std::any_of(request.sges.begin(), request.sges.end(),
+                       [&](const ibv_sge& sge) { return sge.lkey == region.lkey; });
   });
 }
 

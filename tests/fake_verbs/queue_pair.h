@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A queue pair: what was posted to it, and what is landing in it.
-//   posted -> executed: the peer's device has it -> acknowledged -> its completion -> polled: its place is free
+//   posted -> executed: the peer's device has it -> acknowledged -> its completion -> polled: its entry is free
 #pragma once
 
 #include <deque>
@@ -14,22 +14,22 @@ namespace ibcoll::fake_verbs {
 
 // A Write that the peer's device has let in. Sender and receiver both hold it.
 struct Message {
-  struct Piece {
+  struct Fragment {
     size_t begin, bytes;
   };
   std::vector<std::byte> data;
-  std::vector<Piece> pieces;  // that have not landed
+  std::vector<Fragment> fragments;  // that have not landed
   uint64_t to = 0;
   const Region* region = nullptr;
   std::optional<uint64_t> receive;  // that it completes, as it carries an immediate
   uint32_t immediate = 0;
-  uint64_t rest_after = 0;  // in polls: its last piece comes much earlier
+  uint64_t rest_after = 0;  // in polls: its last fragment comes much earlier
   bool acknowledged = false, lost = false;
 };
 
 struct Request {
   ibv_send_wr request{};
-  std::vector<ibv_sge> pieces;
+  std::vector<ibv_sge> sges;
   std::vector<std::byte> inlined;
   ibv_wc_status status = IBV_WC_SUCCESS;
   uint64_t not_before = 0;  // is it executed
@@ -39,7 +39,7 @@ struct Request {
 
 struct Receive {
   uint64_t id = 0;
-  std::vector<ibv_sge> pieces;
+  std::vector<ibv_sge> sges;
   size_t room() const;
   // False: the memory is not the device's to write.
   bool scatter(const ibv_pd* domain, size_t offset, const std::vector<std::byte>& data) const;
@@ -86,7 +86,7 @@ struct QueuePair : ibv_qp {
   void let_in(const std::shared_ptr<Message>& message);
   bool land();
   bool end_landed();
-  void land_piece(Message& message, size_t piece);
+  void land_fragment(Message& message, size_t index);
   void end_landing();
 
   ibv_qp_cap cap{};
@@ -98,7 +98,7 @@ struct QueuePair : ibv_qp {
   std::deque<Request> requests;
   size_t executed = 0;         // of them
   uint32_t unreported = 0;     // requests without a completion, before the next one
-  uint32_t requests_held = 0;  // places
+  uint32_t requests_held = 0;  // entries
   uint32_t receives_held = 0;
   std::deque<Receive> receives;
   std::deque<std::shared_ptr<Message>> landing;

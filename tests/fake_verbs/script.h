@@ -4,7 +4,7 @@
 //
 // What it promises, as the verbs specification does: protection domains, keys, bounds and access rights; the states of
 // queue pairs; Write, Write with immediate, datagrams, memory windows of type 2B; retries and receiver-not-ready
-// retries; the depth of send, receive and completion queues, whose places are free again when a completion is polled;
+// retries; the depth of send, receive and completion queues, whose entries are free again when a completion is polled;
 // flushing in the error state; one order of execution and of completions per queue pair.
 // What is left to chance, from the seed: which queue pair moves next, how many polls a packet takes, where a Write is
 // cut, in which order its bytes land where the device promises no order, and how much of a Write has landed when its
@@ -93,8 +93,8 @@ struct Script {
   Landing landing = Landing::kInOrder;
   uint32_t lost_permille = 0, repeated_permille = 0;  // of datagrams
   uint32_t overtaking = 0;                            // polls that a datagram may take longer than another
-  // Windows are bound in the call that posts it, so that the peer may be told by another way than this queue pair, as
-  // tests do. A device need not do that.
+  // Windows are bound in the call that posts it, so that the peer may learn of it by another way than this queue pair,
+  // as tests do. A device need not do that.
   bool binds_at_once = true;
   uint32_t bind_polls = 0;  // that a bind takes at least, where it is not done at once
   uint32_t slowest = 4;     // polls that an acknowledgement takes
