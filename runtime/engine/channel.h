@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/engine/exchange_trace.h"
 #include "runtime/transport/transport.h"
 
 namespace ibcoll {
@@ -125,10 +126,7 @@ struct Channel {
   // landing
   bool watched = false;  // next_landing() shall return it
   Channel* next_landing = nullptr;
-  // For a trace, 0: not yet.
-  Time begun_at = 0;   // the first byte was handed to the transport
-  Time sent_at = 0;    // the source of the last one was reusable
-  Time landed_at = 0;  // the last message landed
+  PeerTimes times;
 };
 
 }  // namespace ibcoll

@@ -14,6 +14,7 @@ namespace ibcoll {
 Exchange::Exchange(Team& team, uint32_t signature) noexcept
     : team_(team),
       signature_(signature),
+      trace_(team.engine(), team.window()),
       window_(team.window()),
       eager_limit_(team.engine().limits().eager_bytes),
       spill_share_(team.engine().limits().spill_bytes / static_cast<uint64_t>(std::max(1, team.size() - 1))),
@@ -32,8 +33,7 @@ void Exchange::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noex
   lent_count_ = 0;
   asked_ = 0;
   idle_from_ = {};
-  if (traced_) [[unlikely]]
-    node_times_ = {};
+  trace_.reset();
 }
 
 // All that lies in the arena.
@@ -46,8 +46,8 @@ void Exchange::forget_run() noexcept {
 }
 
 bool Exchange::resume() noexcept {
-  if (node_times_.suspended_at != 0) [[unlikely]]
-    note_resumed();
+  if (trace_.in_wait()) [[unlikely]]
+    trace_.resumed(wait_ended_by());
   wait_ = Wait();
   const bool ended = stack_.resume([this] { return !team_.failure().ok(); });
   if (ended && team_.failure().ok()) copy_slice(idle_from_.size());
@@ -207,7 +207,7 @@ bool Exchange::no_memory_for_step() noexcept {
 
 bool Exchange::peer_published(int local, uint64_t parts) noexcept {
   if (!window_->published(local, parts)) {
-    behind_ = local;
+    lagging_ = local;
     return false;
   }
   if (window_->digest(local) == window_->digest(window_->rank())) return true;
@@ -227,6 +227,13 @@ int Exchange::peer_with_part(const uint32_t* parts) noexcept {
   for (int local = window_->next(window_->rank()); local != window_->rank(); local = window_->next(local))
     if (parts[local] > 0 && peer_published(local, parts[local])) return local;
   return -1;
+}
+
+// Of a wait in the node window: the local rank whose publication has ended it; -1: a message has.
+int Exchange::wait_ended_by() noexcept {
+  if (wait_.kind == &waits::kPartOrLanding)
+    return has_landing() ? -1 : peer_with_part(reinterpret_cast<const uint32_t*>(wait_.value));
+  return awaits_step(wait_) ? window_->behind() : lagging_;
 }
 
 int Exchange::team_rank_of(int local) const noexcept { return team_.team_rank(window_->job_rank(local)); }

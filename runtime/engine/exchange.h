@@ -10,6 +10,7 @@
 #include "runtime/base/peer_table.h"
 #include "runtime/comm/comm.h"
 #include "runtime/engine/channel.h"
+#include "runtime/engine/exchange_trace.h"
 #include "runtime/engine/waits.h"
 #include "runtime/include/ibcoll.h"
 
@@ -19,17 +20,6 @@ class Team;
 class Request;
 class TraceRing;
 struct TracedCall;
-
-// For a trace: this rank's part in the node window in one collective. 0: not yet.
-struct NodeTimes {
-  Time published_at = 0;  // the first part, or step
-  Time suspended_at = 0;  // it is in a wait of the step that counts from then; 0: in none
-  uint64_t step = 0;      // of the last wait
-  Time step_from = 0;     // when this rank had published in it, or began to wait
-  Time waited_from = 0;   // the waits of the step in which they took longest
-  Time waited_until = 0;
-  int waited_for = 0;  // local rank, whom the last of them was for
-};
 
 class Exchange {
  public:
@@ -58,8 +48,8 @@ class Exchange {
   bool satisfied(const Wait& wait) noexcept { return wait.kind->satisfied(*this, wait); }
   void suspend(const Wait& wait) noexcept {
     wait_ = wait;
-    if (traced_ && polls_memory()) [[unlikely]]
-      note_suspended();
+    if (trace_.enabled() && polls_memory() && has_turn()) [[unlikely]]
+      trace_.suspended(wait);
   }
   // The wait of the suspended task is over.
   bool runnable() noexcept { return !wait_.kind || satisfied(wait_); }
@@ -95,7 +85,7 @@ class Exchange {
   bool begin_read(Comm::ReadAwaiter& read) noexcept;
   // This rank is about to publish in the node window. False: the collective has failed.
   bool before_publication() noexcept {
-    if (traced_) note_published();
+    trace_.publishes();
     return !window_->has_unconfirmed_reads() || confirm_reads();
   }
   void fail(Status status) noexcept;
@@ -109,8 +99,7 @@ class Exchange {
   void on_note(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_sent(Channel& channel) noexcept {
     --puts_pending_;
-    if (traced_) [[unlikely]]
-      note_sent(channel);
+    trace_.sent(channel.times);
   }
   uint32_t puts_pending() const noexcept { return puts_pending_; }
   // Sends what can leave; true when nothing is left to retry.
@@ -131,12 +120,9 @@ class Exchange {
   bool copy_slice(uint64_t bytes) noexcept;
   // After success, or a failure and conceal(): credits are returned.
   void close() noexcept;
-  // From now on it is noted when peers were served, and what passes through the node window, or not.
-  void trace(bool peers) noexcept;
-  // Adds to a call, which has its arrival, what this rank has published and waited for in the node window.
-  void add_node_to(TracedCall& call) const noexcept;
-  // Adds what passed between this rank and each peer to the last call of the trace, which began at `arrival_ns`.
-  void add_peers_to(TraceRing& ring, int64_t arrival_ns) const noexcept;
+  ExchangeTrace& trace() noexcept { return trace_; }
+  // Adds the call, which has its arrival, and what was noted of its peers and of the node window.
+  void add_to_trace(TraceRing& ring, TracedCall call) const noexcept;
   // Which ranks still have the buffers of a collective that has failed.
   std::string describe_end() const;
   // Gives all memory of the run back to the arena, in one piece: the next run allocates none.
@@ -199,13 +185,7 @@ class Exchange {
   void forget_run() noexcept;
   [[gnu::noinline]] void fail_for_memory() noexcept;
   [[gnu::noinline]] void close_channels() noexcept;
-  void note_begun(Channel& channel) noexcept;
-  void note_sent(Channel& channel) noexcept;
-  void note_landed(Channel& channel) noexcept;
-  void note_published() noexcept;
-  void note_suspended() noexcept;
-  void note_resumed() noexcept;
-  int published_last() noexcept;
+  int wait_ended_by() noexcept;
   bool confirm_reads() noexcept;
 
   Team& team_;
@@ -213,9 +193,8 @@ class Exchange {
   uint32_t op_ = 0;
   ibcoll_scheme_t scheme_ = IBCOLL_SCHEME_AUTO;
   bool uses_window_ = false;
-  bool traced_ = false;
-  int behind_ = 0;  // the local rank whose publication was looked for last in vain
-  NodeTimes node_times_;
+  int lagging_ = 0;  // the local rank that had not published when its publication was looked for last
+  ExchangeTrace trace_;
   NodeWindow* window_;
   uint64_t window_turn_ = 0;
   uint64_t eager_limit_ = 0;

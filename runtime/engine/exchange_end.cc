@@ -10,6 +10,7 @@
 #include "runtime/engine/exchange.h"
 #include "runtime/engine/request.h"
 #include "runtime/engine/team.h"
+#include "runtime/engine/trace.h"
 
 namespace ibcoll {
 
@@ -118,6 +119,17 @@ std::string Exchange::describe_wait() const noexcept {
 
 void Exchange::awaited(void (*ask)(void* to, int rank), void* to) const {
   if (wait_.kind) wait_.kind->awaited(*this, wait_, ask, to);
+}
+
+void Exchange::add_to_trace(TraceRing& ring, TracedCall call) const noexcept {
+  trace_.add_node_to(call);
+  ring.add(call);
+  for (const Channel* c = channels_.first(); c; c = c->next_peer) {
+    if (!c->times.any()) continue;
+    TracedPeer peer = ExchangeTrace::traced_peer(c->times, call.arrival_ns);
+    peer.job_rank = team_.job_rank(c->peer);
+    ring.add_peer(peer);
+  }
 }
 
 std::string Exchange::describe_landed() const {

@@ -147,8 +147,7 @@ void Exchange::land(Channel& c, uint64_t bytes) noexcept {
     if (c.untold == m) c.untold = m->next;
     ++messages_landed_;
     recycle(m);
-    if (traced_) [[unlikely]]
-      note_landed(c);
+    trace_.landed(c.times);
     if (c.watched && !c.announced.head) {
       c.watched = false;
       landings_.push(c);

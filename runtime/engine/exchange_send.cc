@@ -36,8 +36,7 @@ bool Exchange::pump_puts(Channel& c) noexcept {
     const Sent sent = eager(m->total) ? send_eager(c, *m) : send_announced(c, *m);
     if (sent == Sent::kWaits) return true;  // for the peer's advertisement or credit: its note will pump again
     if (sent == Sent::kBusy) return false;
-    if (traced_) [[unlikely]]
-      note_sent(c);
+    trace_.sent(c.times);
     c.puts.pop();
     ++c.sent;
     --puts_queued_;
@@ -84,8 +83,7 @@ Exchange::Sent Exchange::send_announced(Channel& c, Message& put) noexcept {
       const ConstBytes fragment = part(ConstBytes(put.data, put.bytes), put.moved, slot);
       if (!team_.send(c.peer, note(NoteKind::kFragment, put.total, c.sent), fragment)) return Sent::kBusy;
       put.moved += fragment.size();
-      if (traced_) [[unlikely]]
-        note_begun(c);
+      trace_.begun(c.times);
     }
   }
   to->moved += left.size();
@@ -105,8 +103,7 @@ Exchange::Sent Exchange::spill(Channel& c, Message& put) noexcept {
     put.moved += piece.size();
     c.spilled += piece.size();
     put.spilled = put.moved;
-    if (traced_) [[unlikely]]
-      note_begun(c);
+    trace_.begun(c.times);
   }
   return Sent::kWaits;
 }

@@ -182,13 +182,11 @@ void Request::end(Status status) noexcept {
 }
 
 void Request::add_to_trace() noexcept {
-  TracedCall call{arrived_at_,  traced_now(),    team_.epoch(),
-                  algorithm_,   args_.parameter, traced_bytes(args_, team_.size()),
-                  site_,        exchange_.op(),  static_cast<uint32_t>(team_.size()) & 0x7fffffffU,
-                  !status_.ok()};
-  exchange_.add_node_to(call);
-  trace_->add(call);
-  exchange_.add_peers_to(*trace_, arrived_at_);
+  const TracedCall call{arrived_at_,  traced_now(),    team_.epoch(),
+                        algorithm_,   args_.parameter, traced_bytes(args_, team_.size()),
+                        site_,        exchange_.op(),  static_cast<uint32_t>(team_.size()) & 0x7fffffffU,
+                        !status_.ok()};
+  exchange_.add_to_trace(*trace_, call);
 }
 
 // A rank that is alone has no transport to ask for the time.

@@ -102,7 +102,7 @@ class Request {
   void trace(TraceRing& ring, const void* site) noexcept {
     trace_ = &ring;
     site_ = site;
-    exchange_.trace(ring.keeps_peers());
+    exchange_.trace().enable(ring.keeps_peers());
   }
 
  private:

@@ -23,4 +23,9 @@ struct WaitKind {
   int (*bell)(const Exchange& x, const Wait& wait);
 };
 
+// Of a wait in the node window: it is for a step to begin, not for what others publish.
+inline bool awaits_step(const Wait& wait) noexcept {
+  return wait.kind == &waits::kStep || wait.kind == &waits::kSoleStep || wait.kind == &waits::kOwnStep;
+}
+
 }  // namespace ibcoll
