@@ -15,6 +15,7 @@ Exchange::Exchange(Team& team, uint32_t signature) noexcept
     : team_(team),
       signature_(signature),
       trace_(team.engine(), team.window()),
+      reads_(team),
       window_(team.window()),
       eager_limit_(team.engine().limits().eager_bytes),
       spill_share_(team.engine().limits().spill_bytes / static_cast<uint64_t>(std::max(1, team.size() - 1))),
@@ -30,7 +31,7 @@ void Exchange::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noex
   wait_ = Wait();
   messages_expected_ = messages_landed_ = 0;
   puts_queued_ = puts_pending_ = 0;
-  lent_count_ = 0;
+  reads_.reset();
   asked_ = 0;
   idle_from_ = {};
   trace_.reset();

@@ -3,7 +3,6 @@
 // waits for. Ranks are team ranks.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/engine/channel.h"
 #include "runtime/engine/exchange_trace.h"
+#include "runtime/engine/single_copy_reads.h"
 #include "runtime/engine/waits.h"
 #include "runtime/include/ibcoll.h"
 
@@ -79,14 +79,14 @@ class Exchange {
   void watch(int peer, int called) noexcept;
   int take_arrival() noexcept;
   int take_landing() noexcept;
-  void lend(ConstBytes memory) noexcept { lent_[lent_count_++ % lent_.size()] = memory; }
+  void lend(ConstBytes memory) noexcept { reads_.lend(memory); }
   void copy_when_idle(Bytes to, ConstBytes from) noexcept;
   // True: it was read, or the collective has failed; false: the owner was asked to send it, and read.wait is for that.
   bool begin_read(Comm::ReadAwaiter& read) noexcept;
   // This rank is about to publish in the node window. False: the collective has failed.
   bool before_publication() noexcept {
     trace_.publishes();
-    return !window_->has_unconfirmed_reads() || confirm_reads();
+    return !window_->has_unconfirmed_reads() || reads_.confirm();
   }
   void fail(Status status) noexcept;
   Comm& on_node() noexcept;
@@ -186,7 +186,6 @@ class Exchange {
   [[gnu::noinline]] void fail_for_memory() noexcept;
   [[gnu::noinline]] void close_channels() noexcept;
   int wait_ended_by() noexcept;
-  bool confirm_reads() noexcept;
 
   Team& team_;
   uint32_t signature_;
@@ -195,14 +194,13 @@ class Exchange {
   bool uses_window_ = false;
   int lagging_ = 0;  // the local rank that had not published when its publication was looked for last
   ExchangeTrace trace_;
+  SingleCopyReads reads_;
   NodeWindow* window_;
   uint64_t window_turn_ = 0;
   uint64_t eager_limit_ = 0;
-  uint64_t spill_share_ = 0;        // of this rank, in another's landing memory
-  std::array<ConstBytes, 2> lent_;  // lend()
-  uint32_t lent_count_ = 0;
-  uint64_t asked_ = 0;  // by probe(), in this run
-  Bytes idle_to_;       // left of copy_when_idle()
+  uint64_t spill_share_ = 0;  // of this rank, in another's landing memory
+  uint64_t asked_ = 0;        // by probe(), in this run
+  Bytes idle_to_;             // left of copy_when_idle()
   ConstBytes idle_from_;
 
   Comm comm_;

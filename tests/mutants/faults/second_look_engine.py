@@ -27,7 +27,7 @@ FAULTS = [
           "return {args_.send.size(peer), args_.recv.size(peer)};",
           UNIT, ENGINE),
     Fault("again_lends_what_it_lent_before", "runtime/engine/exchange.cc",
-          "  lent_count_ = 0;\n", "",
+          "  reads_.reset();\n", "",
           UNIT, ENGINE),
     Fault("again_served_peer_stays_ready", "runtime/engine/exchange.cc",
           "  if (!arrived) c.in_ready = false;\n", "",
