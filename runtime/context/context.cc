@@ -192,7 +192,7 @@ Status Context::leave(std::unique_lock<std::mutex>& guard) {
   write_tuning_file();
   for (int round = 0; round < 3 && together.ok(); ++round) {
     if (round == 2) {
-      for (int looks = 0; looks < kLastLooks && !world_->team->settle_owed(); ++looks) engine_->progress();
+      for (int looks = 0; looks < kLastLooks && !world_->team->return_credit(); ++looks) engine_->progress();
       world_->team->part();
     }
     together = run_own_barrier(guard);

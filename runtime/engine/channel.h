@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/engine/eager_credit.h"
 #include "runtime/engine/exchange_trace.h"
 #include "runtime/transport/transport.h"
 
@@ -102,18 +103,14 @@ struct Channel {
   EarlyMessage** unexpected_tail = &unexpected;
   uint64_t bytes_announced = 0;
   uint64_t bytes_landed = 0;
-  uint64_t eager_bytes = 0;  // of eager messages that were taken
-  uint32_t eager_taken = 0;
-  uint32_t eager_taken_told = 0;
   // sending
   MessageQueue puts;            // not sent yet, in order
   MessageQueue advertisements;  // the peer's, not used up yet
   MessageQueue wanted;          // to be asked for: addresses at the peer
   uint32_t sent = 0;            // pieces
-  uint32_t eager_sent = 0;
-  uint32_t eager_consumed = 0;  // told by the peer
-  bool ahead = false;           // this collective is counted among those with eager messages to the peer
-  bool blocked = false;         // in the engine's list of channels to retry
+  EagerCredit credit;
+  bool ahead = false;    // this collective is counted among those with eager messages to the peer
+  bool blocked = false;  // in the engine's list of channels to retry
   // arrival
   bool arrived = false;  // a note of this collective came from the peer
   bool serves = false;   // next_arrival() shall return it

@@ -71,9 +71,9 @@ bool Engine::progress() noexcept {
   moved |= poll_transports();
   moved |= !memory_waits_.empty() && run_memory_waits();
   if (!arrival_waits_.empty()) moved |= moved ? still_busy() : serve_the_absent();
-  if (owing_) [[unlikely]] {
-    owing_ = false;
-    for (auto& [epoch, team] : teams_) owing_ |= !team->settle_owed();
+  if (credit_due_) [[unlikely]] {
+    credit_due_ = false;
+    for (auto& [epoch, team] : teams_) credit_due_ |= !team->return_credit();
   }
   if (lines_) [[unlikely]]
     moved |= start_lines();
@@ -142,7 +142,7 @@ bool Engine::run_memory_waits() noexcept {
 }
 
 int Engine::awaited_bell() const noexcept {
-  if (memory_waits_.empty() || !blocked_.empty() || owing_ || failed_) return Exchange::kNoBell;
+  if (memory_waits_.empty() || !blocked_.empty() || credit_due_ || failed_) return Exchange::kNoBell;
   size_t in_flight = 0;
   for (const auto& [epoch, team] : teams_) in_flight += static_cast<size_t>(team->in_flight());
   if (in_flight != memory_waits_.size()) return Exchange::kNoBell;

@@ -103,7 +103,8 @@ class Engine {
   void forget_copy(Exchange& exchange) noexcept {
     if (!idle_copies_.empty()) forget_copies_of(exchange);
   }
-  void teams_owe() noexcept { owing_ = true; }
+  // A team has to return credit.
+  void credit_is_due() noexcept { credit_due_ = true; }
   // A team has requests in line.
   void teams_have_lines() noexcept { lines_ = true; }
   // A team has failed: its requests end in the next progress().
@@ -168,7 +169,7 @@ class Engine {
   Time idle_since_ = 0;
   uint32_t idle_rounds_ = 0;
   uint64_t handled_ = 0;
-  bool owing_ = false;
+  bool credit_due_ = false;
   bool lines_ = false;
   bool failed_ = false;
   EarlyMessage* free_small_ = nullptr;

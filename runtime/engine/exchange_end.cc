@@ -97,7 +97,8 @@ void Exchange::close_channels() noexcept {
       team_.engine().recycle(early);
     }
     if (c->blocked) team_.engine().forget(*c);
-    if (c->eager_taken > 0) team_.completed_with_eager_from(c->peer, op_, c->eager_bytes);
+    if (c->credit.taken() > 0 && team_.credit().ended(c->peer, op_, c->credit.bytes_taken()))
+      team_.engine().credit_is_due();
   }
 }
 

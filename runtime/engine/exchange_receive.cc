@@ -34,7 +34,7 @@ void Exchange::on_note(int peer, const Note& note, ConstBytes payload) noexcept 
       on_landed(*c, note);
       break;
     case NoteKind::kConsumed:
-      c->eager_consumed = static_cast<uint32_t>(note.bytes);
+      c->credit.consumed(static_cast<uint32_t>(note.bytes));
       break;
     case NoteKind::kWanted:
       on_wanted(*c, note, payload);
@@ -104,8 +104,7 @@ void Exchange::take_eager(Channel& c, const Note& note, ConstBytes payload) noex
   }
   if (!landing_is_simulated(m->data + m->moved, payload.data()))
     std::memcpy(m->data + m->moved, payload.data(), payload.size());
-  ++c.eager_taken;
-  c.eager_bytes += payload.size();
+  c.credit.took(payload.size());
   land(c, payload.size());
 }
 

@@ -46,17 +46,17 @@ bool Exchange::pump_puts(Channel& c) noexcept {
 }
 
 bool Exchange::may_run_ahead(Channel& c) noexcept {
-  c.ahead = c.ahead || team_.may_send_eager(c.peer, op_);
+  c.ahead = c.ahead || team_.credit().may_send(c.peer, op_);
   return c.ahead;
 }
 
 Exchange::Sent Exchange::send_eager(Channel& c, Message& put) noexcept {
-  if (c.eager_sent - c.eager_consumed >= team_.engine().limits().eager_ahead) return Sent::kWaits;
+  if (!c.credit.may_send(team_.engine().limits().eager_ahead)) return Sent::kWaits;
   if (!may_run_ahead(c)) return Sent::kBusy;
   if (!team_.send(c.peer, note(NoteKind::kEager, put.total, c.sent), ConstBytes(put.data, put.bytes)))
     return Sent::kBusy;
-  team_.sent_eager(c.peer, put.bytes);
-  ++c.eager_sent;
+  team_.credit().sent(c.peer, put.bytes);
+  c.credit.sent();
   return Sent::kYes;
 }
 
@@ -109,9 +109,9 @@ Exchange::Sent Exchange::spill(Channel& c, Message& put) noexcept {
 }
 
 bool Exchange::pump_consumed(Channel& c) noexcept {
-  if (c.eager_taken - c.eager_taken_told < team_.engine().limits().eager_ahead / 2) return true;
-  if (!team_.send(c.peer, note(NoteKind::kConsumed, c.eager_taken, 0), {})) return false;
-  c.eager_taken_told = c.eager_taken;
+  if (!c.credit.due(team_.engine().limits().eager_ahead)) return true;
+  if (!team_.send(c.peer, note(NoteKind::kConsumed, c.credit.taken(), 0), {})) return false;
+  c.credit.reported();
   return true;
 }
 

@@ -25,6 +25,7 @@ Team::Team(Engine& engine, uint64_t epoch, std::shared_ptr<const Placement> plac
       placement_(std::move(placement)),
       rank_(rank),
       window_(std::move(window)),
+      credit_(engine.limits()),
       active_(kFirstRing, nullptr),
       failure_(rank, size()) {
   bool same = true;
@@ -33,7 +34,6 @@ Team::Team(Engine& engine, uint64_t epoch, std::shared_ptr<const Placement> plac
     team_ranks_.assign(static_cast<size_t>(engine_.size()), -1);
     for (int i = 0; i < size(); ++i) team_ranks_[static_cast<size_t>(job_rank(i))] = i;
   }
-  peers_.reset(arena_);
   engine_.add(*this);
 }
 
@@ -158,7 +158,7 @@ void Team::finish(Request& request) noexcept {
 // ---------------------------------------------------------------- notes
 
 void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
-  if (TeamPeer* const known = peers_.find(peer)) known->ahead.completed(note.completed);
+  credit_.peer_completed(peer, note.completed);
   const auto kind = static_cast<NoteKind>(note.kind);
   if (kind == NoteKind::kAbort) {
     on_abort(peer, note, payload);
@@ -254,7 +254,7 @@ bool Team::send(int peer, const Note& note, ConstBytes payload) noexcept {
     fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to send to rank {}", rank_, peer));
     return false;
   }
-  told(peer);
+  credit_.note_left(peer, completed_);
   return true;
 }
 
@@ -273,52 +273,15 @@ PutResult Team::put(int peer, const RemoteRegion& to, ConstBytes from, const Not
   } catch (const std::bad_alloc&) {
     fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to write to rank {}", rank_, peer));
   }
-  if (result != PutResult::kBusy) told(peer);
+  if (result != PutResult::kBusy) credit_.note_left(peer, completed_);
   return result;
 }
 
-// ---------------------------------------------------------------- credit across collectives
-
-bool Team::may_send_eager(int peer, uint32_t op) noexcept {
-  TeamPeer* const p = peers_.at(peer);
-  const EngineLimits& limits = engine_.limits();
-  return p && p->ahead.begin(op, {limits.collectives_ahead, limits.bytes_ahead});
-}
-
-// Half of the credit at a time.
-bool Team::owes(const TeamPeer& peer) const noexcept {
-  const EngineLimits& limits = engine_.limits();
-  return peer.owed > 0 && (peer.owed >= limits.collectives_ahead / 2 || peer.owed_bytes >= limits.bytes_ahead / 2);
-}
-
-void Team::completed_with_eager_from(int peer, uint32_t op, uint64_t bytes) noexcept {
-  TeamPeer* const p = peers_.at(peer);
-  if (!p) return;
-  // The numbers begin anew after 2^32 - 1: one that is owed to nobody any more may look as if it were to come.
-  if (p->owed == 0 || static_cast<int32_t>(op - p->owed_through) > 0) p->owed_through = op;
-  ++p->owed;
-  p->owed_bytes += bytes;
-  if (owes(*p)) engine_.teams_owe();
-}
-
-// Any note tells the peer how far this rank is.
-void Team::told(int peer) noexcept {
-  TeamPeer* const p = peers_.find(peer);
-  if (!p) return;
-  p->told = completed_;
-  if (static_cast<int32_t>(completed_ - p->owed_through) >= 0) p->owed = 0, p->owed_bytes = 0;
-}
-
-bool Team::settle_owed() noexcept {
+bool Team::return_credit() noexcept {
   if (!failure_.healthy() || parting_) return true;  // it starts no more collectives
-  bool settled = true;
-  for (const TeamPeer* p = peers_.first(); p; p = p->next_peer) {
-    if (!owes(*p)) continue;
-    const Note note{epoch_, 0, 0, 0, completed_, static_cast<uint16_t>(NoteKind::kCompleted), 0};
-    if (p->told != completed_) (void)send(p->peer, note, {});
-    settled = settled && !owes(*p);
-  }
-  return settled;
+  return credit_.return_due(completed_, [this](int peer) {
+    (void)send(peer, {epoch_, 0, 0, 0, completed_, static_cast<uint16_t>(NoteKind::kCompleted), 0}, {});
+  });
 }
 
 }  // namespace ibcoll

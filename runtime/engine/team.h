@@ -10,30 +10,18 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/peer_table.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/node_window.h"
 #include "runtime/comm/placement.h"
-#include "runtime/engine/ahead.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/exchange.h"
+#include "runtime/engine/team_credit.h"
 #include "runtime/engine/team_failure.h"
 #include "runtime/engine/team_learning.h"
 
 namespace ibcoll {
 
 class Request;
-
-// Flow control between this rank and one other, over all collectives of the team.
-struct TeamPeer {
-  int peer = -1;
-  TeamPeer* next_peer = nullptr;
-  Ahead ahead;
-  uint32_t owed = 0;          // completed collectives with eager messages of the peer that it was not told of
-  uint32_t owed_through = 0;  // the last of them
-  uint64_t owed_bytes = 0;    // of these messages
-  uint32_t told = 0;          // last Note.completed sent to it
-};
 
 class Team {
  public:
@@ -110,8 +98,8 @@ class Team {
   bool has_line() const noexcept { return first_in_line_ != nullptr; }
   void finish(Request& request) noexcept;
   Request& request_of(const Exchange& exchange) noexcept { return *active_[exchange.op() & (active_.size() - 1)]; }
-  // False while a peer is owed credit that it could not be sent.
-  bool settle_owed() noexcept;
+  // Returns the credit of peers that is due. False: some could not be sent.
+  bool return_credit() noexcept;
   // The next collective is the last one. Who has completed it may be gone, and wants no credit any more.
   void part() noexcept { parting_ = true; }
   // False: ranks may be leaving. Who is not connected with this rank hears of a failure from others.
@@ -132,11 +120,7 @@ class Team {
   RemoteRegion expose(int peer, Bytes memory) noexcept;
   PutResult put(int peer, const RemoteRegion& to, ConstBytes from, const Note& note, uint64_t token) noexcept;
   uint32_t completed() const noexcept { return completed_; }
-  // True when the first eager message of collective `op` may go to the peer now; then the collective is counted.
-  bool may_send_eager(int peer, uint32_t op) noexcept;
-  void sent_eager(int peer, uint64_t bytes) noexcept { peers_.find(peer)->ahead.sent(bytes); }
-  // Credit for so many bytes of eager messages is to be returned.
-  void completed_with_eager_from(int peer, uint32_t op, uint64_t bytes) noexcept;
+  TeamCredit& credit() noexcept { return credit_; }
   // "allgatherv (ring) #12"
   std::string describe_call(uint32_t op) const noexcept;
 
@@ -153,8 +137,6 @@ class Team {
   void begin_to_fail() noexcept;
   Status death_of(int peer, std::string_view why) const noexcept;
   void tell_failure() noexcept;
-  void told(int peer) noexcept;
-  bool owes(const TeamPeer& peer) const noexcept;
 
   Engine& engine_;
   uint64_t epoch_;
@@ -162,8 +144,7 @@ class Team {
   int rank_;
   std::unique_ptr<NodeWindow> window_;
   std::vector<int> team_ranks_;  // job rank -> team rank; empty when they are the same
-  Arena arena_;                  // of peers_
-  PeerTable<TeamPeer> peers_;
+  TeamCredit credit_;
 
   uint32_t next_op_ = 1;
   uint32_t completed_ = 0;        // all collectives up to this one

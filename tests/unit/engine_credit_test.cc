@@ -93,8 +93,8 @@ TEST_F(EngineTest, CreditOverCollectivesSurvivesTheEndOfTheNumbers) {
   uint32_t op = 0u - 2 * ahead;
   for (int round = 0; round < 6; ++round) {
     const uint32_t first = op;
-    for (uint32_t i = 0; i < ahead; ++i) EXPECT_TRUE(team(0).may_send_eager(1, op++)) << first << " + " << i;
-    EXPECT_FALSE(team(0).may_send_eager(1, op)) << "rank 1 has completed none of " << first << " and later";
+    for (uint32_t i = 0; i < ahead; ++i) EXPECT_TRUE(team(0).credit().may_send(1, op++)) << first << " + " << i;
+    EXPECT_FALSE(team(0).credit().may_send(1, op)) << "rank 1 has completed none of " << first << " and later";
     const Note completed{1, 0, 0, 0, op - 1, static_cast<uint16_t>(NoteKind::kCompleted), 0};
     team(0).on_note(1, completed, {});
     Note older = completed;

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Credit for eager messages over all collectives of a team: how far this rank may run ahead of each peer, and the
+// credit that it has to return. Every note returns some: it says up to which collective its sender has completed all.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/peer_table.h"
+#include "runtime/engine/ahead.h"
+#include "runtime/engine/engine.h"
+
+namespace ibcoll {
+
+class TeamCredit {
+ public:
+  // The limits outlive this object.
+  explicit TeamCredit(const EngineLimits& limits) noexcept : limits_(limits) { peers_.reset(arena_); }
+  TeamCredit(const TeamCredit&) = delete;
+  TeamCredit& operator=(const TeamCredit&) = delete;
+
+  // ---- sending
+
+  // True when the first eager message of collective `op` may go to the peer now; then the collective is counted.
+  bool may_send(int peer, uint32_t op) noexcept;
+  // Bytes of an eager message left, of a collective that was counted.
+  void sent(int peer, uint64_t bytes) noexcept { peers_.find(peer)->ahead.sent(bytes); }
+  // A note of the peer says that it has completed all collectives up to `op`.
+  void peer_completed(int peer, uint32_t op) noexcept {
+    if (Peer* const p = peers_.find(peer)) p->ahead.completed(op);
+  }
+
+  // ---- receiving
+
+  // Collective `op` has ended here, in which eager messages of `bytes` bytes came from the peer. True: credit of the
+  // peer is due.
+  bool ended(int peer, uint32_t op, uint64_t bytes) noexcept;
+  // A note has left for the peer. It says that this rank has completed all collectives up to `completed`.
+  void note_left(int peer, uint32_t completed) noexcept;
+  // Calls send(peer), which sends a note if it can, for each peer whose credit is due and to which `completed` is news.
+  // True: no credit is due any more.
+  template <typename Send>
+  bool return_due(uint32_t completed, Send send) noexcept {
+    bool all = true;
+    for (const Peer* p = peers_.first(); p; p = p->next_peer) {
+      if (!due(*p)) continue;
+      if (p->reported != completed) send(p->peer);
+      all = all && !due(*p);
+    }
+    return all;
+  }
+
+ private:
+  struct Peer {
+    int peer = -1;
+    Peer* next_peer = nullptr;
+    Ahead ahead;
+    uint32_t pending = 0;  // completed collectives with eager messages of the peer, which it does not know of yet
+    uint32_t pending_through = 0;  // the last of them
+    uint64_t pending_bytes = 0;    // of these messages
+    uint32_t reported = 0;         // last `completed` that was sent to it
+  };
+  // Half of the credit is returned at a time.
+  bool due(const Peer& p) const noexcept {
+    return p.pending > 0 && (p.pending >= limits_.collectives_ahead / 2 || p.pending_bytes >= limits_.bytes_ahead / 2);
+  }
+
+  const EngineLimits& limits_;
+  Arena arena_;  // of peers_
+  PeerTable<Peer> peers_;
+};
+
+}  // namespace ibcoll
