@@ -20,61 +20,50 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
-#include "runtime/base/arena.h"
 #include "runtime/base/buffer.h"
 #include "runtime/base/status.h"
+#include "runtime/comm/comm_backend.h"
 #include "runtime/comm/node_window.h"
 #include "runtime/comm/placement.h"
 #include "runtime/comm/task.h"
 
 namespace ibcoll {
 
-class Exchange;  // the engine's half of a Comm
-
-// What a suspended task waits for. The kinds, and all that is known of each, stand in engine/waits.cc.
-struct WaitKind;
-struct Wait {
-  const WaitKind* kind = nullptr;
-  int peer = -1;       // team rank, or a rank of the node window
-  uint64_t value = 0;  // bytes, or parts of a step, or where the parts of each local rank stand
-};
-namespace waits {
-extern const WaitKind kReady, kArrival, kReceived, kReceivedFrom, kLanding, kFlushed, kStep, kSoleStep, kOwnStep,
-    kPublished, kAllPublished, kPartOrLanding;
-}  // namespace waits
-
 class Comm {
  public:
   struct [[nodiscard]] Awaiter {
     Comm& comm;
     Wait wait;
-    bool await_ready() const noexcept { return comm.satisfied(wait); }
-    void await_suspend(std::coroutine_handle<>) const noexcept { comm.suspend(wait); }
+    bool await_ready() const noexcept { return comm.backend_->satisfied(wait); }
+    void await_suspend(std::coroutine_handle<>) const noexcept { comm.backend_->suspend(wait); }
     void await_resume() const noexcept {}
   };
   struct [[nodiscard]] ArrivalAwaiter : Awaiter {
-    int await_resume() const noexcept { return comm.take_arrival(); }
+    int await_resume() const noexcept { return comm.backend_->take_arrival(); }
   };
   struct [[nodiscard]] LandingAwaiter : Awaiter {
-    int await_resume() const noexcept { return comm.take_landing(); }
+    int await_resume() const noexcept { return comm.backend_->take_landing(); }
   };
   struct [[nodiscard]] PartOrLandingAwaiter : Awaiter {
-    int await_resume() const noexcept { return comm.take_part(wait); }
+    int await_resume() const noexcept { return comm.backend_->take_part_or_landing(wait); }
   };
   struct [[nodiscard]] ReadAwaiter {
     Comm& comm;
-    int local;
-    uint64_t address;
-    Bytes into;
-    Wait wait = {};
-    bool failed = false;
-    bool await_ready() noexcept { return comm.begin_read(*this); }
-    void await_suspend(std::coroutine_handle<>) const noexcept { comm.suspend(wait); }
-    bool await_resume() const noexcept { return !failed; }
+    MemoryRead read;
+    bool await_ready() noexcept { return comm.backend_->begin_read(read); }
+    void await_suspend(std::coroutine_handle<>) const noexcept { comm.backend_->suspend(read.wait); }
+    bool await_resume() const noexcept { return !read.failed; }
   };
 
-  // ---- who
+  // `ranks`: team ranks; nullptr: the whole team. `window`: nullptr when no two ranks of the team share a node. What is
+  // given here outlives the Comm.
+  Comm(CommBackend& backend, const Placement& placement, NodeWindow* window, const int* ranks, int rank,
+       int size) noexcept
+      : backend_(&backend), placement_(&placement), window_(window), ranks_(ranks), rank_(rank), size_(size) {}
+
+  // ---- ranks
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
@@ -99,29 +88,32 @@ class Comm {
   // ---- messages
 
   // The peer may write the next message into the region, once.
-  void announce(int peer, Bytes into) noexcept;
+  void announce(int peer, Bytes into) noexcept { backend_->announce(team_rank(peer), into, peer); }
   // The next message to the peer.
   void put(int peer, ConstBytes from) noexcept { put_piece(peer, from, from.size()); }
   // The next piece of a message of `total` bytes: pieces fill the peer's region from its start, one after the other.
-  void put_piece(int peer, ConstBytes from, uint64_t total) noexcept;
+  void put_piece(int peer, ConstBytes from, uint64_t total) noexcept { backend_->put(team_rank(peer), from, total); }
 
   // Until a put of `bytes` bytes to the peer can leave: at once when it is eager or empty, else when the peer arrived.
-  Awaiter ready(int peer, uint64_t bytes) noexcept { return {*this, {&waits::kReady, team_rank(peer), bytes}}; }
+  Awaiter ready(int peer, uint64_t bytes) noexcept { return {*this, {WaitKind::kReady, team_rank(peer), bytes}}; }
   // next_arrival() shall return the peer, to which a message of `bytes` bytes will go.
-  void serve(int peer, uint64_t bytes) noexcept;
+  void serve(int peer, uint64_t bytes) noexcept { backend_->serve(team_rank(peer), bytes, peer); }
   // The next peer to serve, each once: those that have arrived, in arrival order; while none has, peers whose message
   // needs no arrival (eager or empty), in the order of serve().
-  ArrivalAwaiter next_arrival() noexcept { return {{*this, {&waits::kArrival, -1, 0}}}; }
+  ArrivalAwaiter next_arrival() noexcept { return {{*this, {WaitKind::kArrival, -1, 0}}}; }
   // Until all that was announced has landed.
-  Awaiter received() noexcept { return {*this, {&waits::kReceived, -1, 0}}; }
+  Awaiter received() noexcept { return {*this, {WaitKind::kReceived, -1, 0}}; }
   // Until all that was announced to the peer has landed, but for the last `but` bytes of it.
-  Awaiter received_from(int peer, uint64_t but = 0) noexcept;
+  Awaiter received_from(int peer, uint64_t but = 0) noexcept {
+    const uint64_t announced = backend_->bytes_announced(team_rank(peer));
+    return {*this, {WaitKind::kReceivedFrom, team_rank(peer), announced > but ? announced - but : 0}};
+  }
   // next_landing() shall return the peer.
-  void watch(int peer) noexcept;
+  void watch(int peer) noexcept { backend_->watch(team_rank(peer), peer); }
   // The next watched peer from which all that was announced to it has landed, in that order. Each watch() counts once.
-  LandingAwaiter next_landing() noexcept { return {{*this, {&waits::kLanding, -1, 0}}}; }
+  LandingAwaiter next_landing() noexcept { return {{*this, {WaitKind::kLanding, -1, 0}}}; }
   // Until the source of every put is reusable.
-  Awaiter flushed() noexcept { return {*this, {&waits::kFlushed, -1, 0}}; }
+  Awaiter flushed() noexcept { return {*this, {WaitKind::kFlushed, -1, 0}}; }
 
   // ---- node window: memory that the team's ranks on this node share. Steps: next_step, write own area, publish, read
   // others' areas after published(). Peers are indices within the node: ranks of on_node().
@@ -129,47 +121,47 @@ class Comm {
   NodeWindow& node() noexcept { return *window_; }
   // Until this collective has its turn on the window and the bank of the next step, in which no rank publishes more
   // than `bytes` bytes (the same on all), is free on all ranks.
-  Awaiter next_step(uint64_t bytes) noexcept { return {*this, {&waits::kStep, -1, bytes}}; }
+  Awaiter next_step(uint64_t bytes) noexcept { return {*this, {WaitKind::kStep, -1, bytes}}; }
   // The same for a step in which one rank alone writes; it may run further ahead.
-  Awaiter next_sole_step(uint64_t bytes) noexcept { return {*this, {&waits::kSoleStep, -1, bytes}}; }
+  Awaiter next_sole_step(uint64_t bytes) noexcept { return {*this, {WaitKind::kSoleStep, -1, bytes}}; }
   // The same where each rank says what it writes itself (others need not know): who writes at most a line's bytes may
   // run further ahead.
-  Awaiter next_own_step(uint64_t bytes) noexcept { return {*this, {&waits::kOwnStep, -1, bytes}}; }
+  Awaiter next_own_step(uint64_t bytes) noexcept { return {*this, {WaitKind::kOwnStep, -1, bytes}}; }
   void publish() noexcept {
-    if (window_->wants_notice() && !before_publication()) [[unlikely]]
+    if (window_->wants_notice() && !backend_->before_publication()) [[unlikely]]
       return;
-    window_->publish(signature_);
+    window_->publish(backend_->signature());
   }
   // Until the local peer has published the current step.
   Awaiter published(int local) noexcept { return published(local, NodeWindow::kWhole); }
   // Until all local peers have.
-  Awaiter all_published() noexcept { return {*this, {&waits::kAllPublished, -1, NodeWindow::kWhole}}; }
+  Awaiter all_published() noexcept { return {*this, {WaitKind::kAllPublished, -1, NodeWindow::kWhole}}; }
   // A step may come in parts; publish() is the last one. A rank that sleeps until this rank publishes is woken by
   // publish(), and by parts that are worth it or that it can take on another processor.
   void publish_part(bool worth_waking = false) noexcept {
-    if (window_->wants_notice() && !before_publication()) [[unlikely]]
+    if (window_->wants_notice() && !backend_->before_publication()) [[unlikely]]
       return;
-    window_->publish_part(signature_, worth_waking);
+    window_->publish_part(backend_->signature(), worth_waking);
   }
   // A part that holds no data and wakes nobody: before it, or publish(), this rank may not wait for what others
   // publish.
-  void publish_call() noexcept { window_->publish_call(signature_); }
+  void publish_call() noexcept { window_->publish_call(backend_->signature()); }
   // Until the local peer has published so many parts of the step, or all.
-  Awaiter published(int local, uint64_t parts) noexcept { return {*this, {&waits::kPublished, local, parts}}; }
+  Awaiter published(int local, uint64_t parts) noexcept { return {*this, {WaitKind::kPublished, local, parts}}; }
   // Until a watched peer's data has landed, -1, or a local peer i has published parts[i] parts of the step: the result is
   // i. 0: nothing is awaited of it. The array has an entry for each rank of the node.
   PartOrLandingAwaiter next_part_or_landing(const uint32_t* parts) noexcept {
-    return {{*this, {&waits::kPartOrLanding, -1, reinterpret_cast<uint64_t>(parts)}}};
+    return {{*this, {WaitKind::kPartOrLanding, -1, reinterpret_cast<uint64_t>(parts)}}};
   }
   // Memory that local peers may read until this rank has seen them publish a later step; what it publishes is an
   // address in there. The last two count, and `memory` may be more than what is read. A call that lends ends after
   // flushed().
-  void lend(ConstBytes memory) noexcept;
+  void lend(ConstBytes memory) noexcept { backend_->lend(memory); }
   // One copy from the private memory of a local peer, at an address in what it has lent. Where the kernel does not
   // allow that any more, the peer puts the bytes here, while it waits for a later step of this rank. Result false: the
   // collective has failed; co_return, before others take what was not read for data. The next publish() first makes
   // sure that the bytes are the peer's.
-  ReadAwaiter read(int local, uint64_t address, Bytes into) noexcept { return {*this, local, address, into}; }
+  ReadAwaiter read(int local, uint64_t address, Bytes into) noexcept { return {*this, {local, address, into}}; }
 
   // ---- local
 
@@ -188,42 +180,28 @@ class Comm {
     return reinterpret_cast<T*>(scratch(count * sizeof(T)));
   }
   // Ends the collective with an error on all ranks of the team.
-  void fail(Status status) noexcept;
+  void fail(Status status) noexcept { backend_->fail(std::move(status)); }
   // Fails: `what` is `theirs` at the peer and `mine` here.
-  void mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept;
+  void mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept {
+    backend_->mismatch(team_rank(peer), theirs, mine, what);
+  }
   // The collective has failed. An algorithm need not ask: a task that failed is not resumed, nor is one that awaits it.
-  bool failed() const noexcept;
-
- protected:
-  friend class Exchange;
-  friend Arena& arena_of(Comm& comm) noexcept;
-  friend CallStack& stack_of(Comm& comm) noexcept;
-  Comm(Exchange& exchange, const Placement& placement, NodeWindow* window, uint32_t signature, const int* ranks,
-       int rank, int size) noexcept
-      : exchange_(&exchange),
-        placement_(&placement),
-        window_(window),
-        ranks_(ranks),
-        rank_(rank),
-        size_(size),
-        signature_(signature) {}
+  bool failed() const noexcept { return backend_->failed(); }
 
  private:
-  bool satisfied(const Wait& wait) noexcept;
-  void suspend(const Wait& wait) noexcept;
-  int take_arrival() noexcept;
-  int take_landing() noexcept;
-  int take_part(const Wait& wait) noexcept;
-  bool begin_read(ReadAwaiter& read) noexcept;
-  bool before_publication() noexcept;
+  friend Arena& arena_of(Comm& comm) noexcept;
+  friend CallStack& stack_of(Comm& comm) noexcept;
+  Comm& make(const int* ranks, int rank, int size) noexcept;
 
-  Exchange* exchange_;
+  CommBackend* backend_;
   const Placement* placement_;
   NodeWindow* window_;
   const int* ranks_;  // team ranks; nullptr: the whole team
   int rank_;
   int size_;
-  uint32_t signature_;
 };
+
+inline Arena& arena_of(Comm& comm) noexcept { return comm.backend_->arena(); }
+inline CallStack& stack_of(Comm& comm) noexcept { return comm.backend_->stack(); }
 
 }  // namespace ibcoll

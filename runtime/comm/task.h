@@ -19,8 +19,8 @@ namespace ibcoll {
 
 class Comm;
 class CallStack;
-Arena& arena_of(Comm& comm) noexcept;
-CallStack& stack_of(Comm& comm) noexcept;
+inline Arena& arena_of(Comm& comm) noexcept;  // both: runtime/comm/comm.h
+inline CallStack& stack_of(Comm& comm) noexcept;
 
 class Task {
  public:

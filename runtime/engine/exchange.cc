@@ -12,14 +12,14 @@
 namespace ibcoll {
 
 Exchange::Exchange(Team& team, uint32_t signature) noexcept
-    : team_(team),
-      signature_(signature),
+    : CommBackend(signature),
+      team_(team),
       trace_(team.engine(), team.window()),
       reads_(team),
       window_(team.window()),
       eager_limit_(team.engine().limits().eager_bytes),
       spill_share_(team.engine().limits().spill_bytes / static_cast<uint64_t>(std::max(1, team.size() - 1))),
-      comm_(*this, team.placement(), window_, signature, nullptr, team.rank(), team.size()) {
+      comm_(*this, team.placement(), window_, nullptr, team.rank(), team.size()) {
   channels_.reset(arena_);
 }
 
@@ -39,7 +39,7 @@ void Exchange::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noex
 
 // All that lies in the arena.
 void Exchange::forget_run() noexcept {
-  on_node_ = leaders_ = nullptr;
+  forget_comms();
   arrivals_.clear();
   ready_.clear();
   landings_.clear();
@@ -60,7 +60,7 @@ void Exchange::fail_for_memory() noexcept {
   fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory for a part of a collective", team_.rank()));
 }
 
-// ---------------------------------------------------------------- what Comm asks for
+// ---------------------------------------------------------------- CommBackend
 
 void Exchange::announce(int peer, Bytes into, int called) noexcept {
   if (into.empty()) return;
@@ -129,43 +129,7 @@ bool Exchange::copy_slice(uint64_t bytes) noexcept {
 }
 
 void Exchange::fail(Status status) noexcept { team_.fail(std::move(status)); }
-
-// ---------------------------------------------------------------- Comms of fewer ranks
-
-// On failure the Comm of the team takes its place: nothing that is asked of it has an effect any more.
-Comm& Exchange::make_comm(const int* ranks, int rank, int size) noexcept {
-  void* const memory = arena_.allocate(sizeof(Comm));
-  if (!memory) {
-    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory for a group of {} ranks", team_.rank(), size));
-    return comm_;
-  }
-  return *new (memory) Comm(*this, team_.placement(), window_, signature_, ranks, rank, size);
-}
-
-Comm& Exchange::on_node() noexcept {
-  const Placement& placement = team_.placement();
-  const std::span<const int> ranks = placement.ranks_of(placement.node_of(team_.rank()));
-  if (!on_node_) on_node_ = &make_comm(ranks.data(), window_ ? window_->rank() : 0, static_cast<int>(ranks.size()));
-  return *on_node_;
-}
-
-Comm& Exchange::leaders() noexcept {
-  const Placement& placement = team_.placement();
-  if (!leaders_)
-    leaders_ = &make_comm(placement.leaders().data(), placement.node_of(team_.rank()), placement.node_count());
-  return *leaders_;
-}
-
-Comm& Exchange::among(const Comm& comm, std::span<const int> ranks) noexcept {
-  auto* const mine = static_cast<int*>(arena_.allocate(ranks.size() * sizeof(int)));
-  if (!mine) return make_comm(nullptr, 0, static_cast<int>(ranks.size()));
-  int self = 0;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    mine[i] = comm.team_rank(ranks[i]);
-    if (ranks[i] == comm.rank()) self = static_cast<int>(i);
-  }
-  return make_comm(mine, self, static_cast<int>(ranks.size()));
-}
+bool Exchange::failed() const noexcept { return !team_.failure().ok(); }
 
 // ---------------------------------------------------------------- waiting
 
@@ -232,8 +196,7 @@ int Exchange::peer_with_part(const uint32_t* parts) noexcept {
 
 // Of a wait in the node window: the local rank whose publication has ended it; -1: a message has.
 int Exchange::wait_ended_by() noexcept {
-  if (wait_.kind == &waits::kPartOrLanding)
-    return has_landing() ? -1 : peer_with_part(reinterpret_cast<const uint32_t*>(wait_.value));
+  if (wait_.kind == WaitKind::kPartOrLanding) return take_part_or_landing(wait_);
   return awaits_step(wait_) ? window_->behind() : lagging_;
 }
 
@@ -241,7 +204,7 @@ int Exchange::team_rank_of(int local) const noexcept { return team_.team_rank(wi
 
 int Exchange::awaited_bell() const noexcept {
   if (!all_landed() || !all_flushed() || !polls_memory()) return kNoBell;
-  return wait_.kind->bell(*this, wait_);
+  return rule_of(wait_).bell(*this, wait_);
 }
 
 // ---------------------------------------------------------------- bookkeeping

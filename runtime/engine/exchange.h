@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The engine's half of a Comm: what is under way between this rank and its peers in one collective, and what its task
-// waits for. Ranks are team ranks.
+// Carries out the communication of one collective on one rank: the messages between this rank and its peers, and what
+// its task waits for. Ranks are team ranks.
 #pragma once
 
 #include <cstdint>
@@ -21,44 +21,39 @@ class Request;
 class TraceRing;
 struct TracedCall;
 
-class Exchange {
+class Exchange final : public CommBackend {
  public:
   Exchange(Team& team, uint32_t signature) noexcept;
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
 
   // Ready for a new run, after release().
   void reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noexcept;
   // The Comm of the whole team.
   Comm& comm() noexcept { return comm_; }
-  Arena& arena() noexcept { return arena_; }
-  CallStack& stack() noexcept { return stack_; }
   Team& team() noexcept { return team_; }
   const Team& team() const noexcept { return team_; }
   NodeWindow& window() const noexcept { return *window_; }
   uint32_t op() const noexcept { return op_; }
-  uint32_t signature() const noexcept { return signature_; }
   // The digest of the next run.
-  void sign(uint32_t signature) noexcept { signature_ = comm_.signature_ = signature; }
+  void sign(uint32_t signature) noexcept { signature_ = signature; }
 
   // ---- the task
 
   // Resumes the innermost task until it waits; true: the collective's task has ended.
   bool resume() noexcept;
-  bool satisfied(const Wait& wait) noexcept { return wait.kind->satisfied(*this, wait); }
-  void suspend(const Wait& wait) noexcept {
+  bool satisfied(const Wait& wait) noexcept override { return rule_of(wait).satisfied(*this, wait); }
+  void suspend(const Wait& wait) noexcept override {
     wait_ = wait;
     if (trace_.enabled() && polls_memory() && has_turn()) [[unlikely]]
       trace_.suspended(wait);
   }
   // The wait of the suspended task is over.
-  bool runnable() noexcept { return !wait_.kind || satisfied(wait_); }
+  bool runnable() noexcept { return satisfied(wait_); }
   const Wait& wait() const noexcept { return wait_; }
-  bool polls_memory() const noexcept { return wait_.kind && wait_.kind->bell != nullptr; }
-  bool awaits_part() const noexcept { return wait_.kind == &waits::kPublished && wait_.value != NodeWindow::kWhole; }
+  bool polls_memory() const noexcept { return polls_window(wait_.kind); }
+  bool awaits_part() const noexcept { return wait_.kind == WaitKind::kPublished && wait_.value != NodeWindow::kWhole; }
   // The task waits for an arrival although peers that it serves are away and have landing memory left.
   bool awaits_arrival() const noexcept {
-    return wait_.kind == &waits::kArrival && spill_share_ > 0 && scheme_ != IBCOLL_SCHEME_ZERO_COPY;
+    return wait_.kind == WaitKind::kArrival && spill_share_ > 0 && scheme_ != IBCOLL_SCHEME_ZERO_COPY;
   }
   // One of these peers counts as ready from now on: what is put goes to its landing memory. False: there is none.
   bool serve_absent() noexcept;
@@ -71,27 +66,30 @@ class Exchange {
   // Calls ask(to, rank) for the team ranks that the task waits for.
   void awaited(void (*ask)(void* to, int rank), void* to) const;
 
-  // ---- what Comm asks for
+  // ---- CommBackend
 
-  void announce(int peer, Bytes into, int called) noexcept;
-  void put(int peer, ConstBytes piece, uint64_t total) noexcept;
-  void serve(int peer, uint64_t bytes, int called) noexcept;
-  void watch(int peer, int called) noexcept;
-  int take_arrival() noexcept;
-  int take_landing() noexcept;
-  void lend(ConstBytes memory) noexcept { reads_.lend(memory); }
-  void copy_when_idle(Bytes to, ConstBytes from) noexcept;
-  // True: it was read, or the collective has failed; false: the owner was asked to send it, and read.wait is for that.
-  bool begin_read(Comm::ReadAwaiter& read) noexcept;
-  // This rank is about to publish in the node window. False: the collective has failed.
-  bool before_publication() noexcept {
+  void announce(int peer, Bytes into, int called) noexcept override;
+  void put(int peer, ConstBytes piece, uint64_t total) noexcept override;
+  void serve(int peer, uint64_t bytes, int called) noexcept override;
+  void watch(int peer, int called) noexcept override;
+  uint64_t bytes_announced(int peer) const noexcept override {
+    const Channel* const c = find(peer);
+    return c ? c->bytes_announced : 0;
+  }
+  int take_arrival() noexcept override;
+  int take_landing() noexcept override;
+  int take_part_or_landing(const Wait& wait) noexcept override {
+    return has_landing() ? -1 : peer_with_part(wait.parts());
+  }
+  void lend(ConstBytes memory) noexcept override { reads_.lend(memory); }
+  void copy_when_idle(Bytes to, ConstBytes from) noexcept override;
+  bool begin_read(MemoryRead& read) noexcept override;
+  bool before_publication() noexcept override {
     trace_.publishes();
     return !window_->has_unconfirmed_reads() || reads_.confirm();
   }
-  void fail(Status status) noexcept;
-  Comm& on_node() noexcept;
-  Comm& leaders() noexcept;
-  Comm& among(const Comm& comm, std::span<const int> ranks) noexcept;
+  void fail(Status status) noexcept override;
+  bool failed() const noexcept override;
 
   // ---- for the team and the engine
 
@@ -128,7 +126,7 @@ class Exchange {
   // Gives all memory of the run back to the arena, in one piece: the next run allocates none.
   void release() noexcept;
   // Fails: `what` is `theirs` at the peer and `mine` here.
-  void mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept;
+  void mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept override;
   // Fails: the digest of the peer's call, or of its calls so far, is another one.
   void other_call(int peer) noexcept;
 
@@ -174,21 +172,19 @@ class Exchange {
   void on_fragment(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void on_landed(Channel& channel, const Note& note) noexcept;
   void on_wanted(Channel& channel, const Note& note, ConstBytes payload) noexcept;
-  void ask_for(Comm::ReadAwaiter& read) noexcept;
+  void ask_for(MemoryRead& read) noexcept;
   bool conceal(int peer, Message& announced) noexcept;
   void take_eager(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void keep_unexpected(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void take_unexpected(Channel& channel) noexcept;
   void land(Channel& channel, uint64_t bytes) noexcept;
   void mark_arrived(Channel& channel) noexcept;
-  Comm& make_comm(const int* ranks, int rank, int size) noexcept;
   void forget_run() noexcept;
   [[gnu::noinline]] void fail_for_memory() noexcept;
   [[gnu::noinline]] void close_channels() noexcept;
   int wait_ended_by() noexcept;
 
   Team& team_;
-  uint32_t signature_;
   uint32_t op_ = 0;
   ibcoll_scheme_t scheme_ = IBCOLL_SCHEME_AUTO;
   bool uses_window_ = false;
@@ -204,9 +200,6 @@ class Exchange {
   ConstBytes idle_from_;
 
   Comm comm_;
-  Comm* on_node_ = nullptr;  // made when first asked for
-  Comm* leaders_ = nullptr;
-  CallStack stack_;
   Wait wait_;
   uint64_t messages_expected_ = 0;
   uint64_t messages_landed_ = 0;
@@ -217,7 +210,6 @@ class Exchange {
   ChannelList<Channel, &Channel::next_landing> landings_;  // watched, all has landed
   Message* free_messages_ = nullptr;
   PeerTable<Channel> channels_;
-  Arena arena_;
 };
 
 }  // namespace ibcoll

@@ -15,7 +15,7 @@
 namespace ibcoll {
 
 void Exchange::probe(const Request& request) noexcept {
-  if (!wait_.kind) return;
+  if (wait_.kind == WaitKind::kNone) return;
   uint64_t count = 0, at = 0;
   awaited([](void* to, int) { ++*static_cast<uint64_t*>(to); }, &count);
   // Each rank begins with another one, and where it ended the last time.
@@ -45,8 +45,8 @@ void Exchange::on_ended(int peer) noexcept {
     mismatch(peer, 0, c->announced.head->bytes, "bytes of the next message from it");
   else if (c && c->puts.head)
     mismatch(peer, 0, c->puts.head->total, "bytes of the next message to it");
-  else if (wait_.kind)
-    wait_.kind->ended(*this, wait_, peer);
+  else
+    rule_of(wait_).ended(*this, wait_, peer);
 }
 
 bool Exchange::matched() noexcept {
@@ -115,11 +115,11 @@ std::string Exchange::describe_end() const {
 }
 
 std::string Exchange::describe_wait() const noexcept {
-  return text_or("waits", [this] { return wait_.kind ? wait_.kind->describe(*this, wait_) : "is about to run"; });
+  return text_or("waits", [this] { return rule_of(wait_).describe(*this, wait_); });
 }
 
 void Exchange::awaited(void (*ask)(void* to, int rank), void* to) const {
-  if (wait_.kind) wait_.kind->awaited(*this, wait_, ask, to);
+  rule_of(wait_).awaited(*this, wait_, ask, to);
 }
 
 void Exchange::add_to_trace(TraceRing& ring, TracedCall call) const noexcept {

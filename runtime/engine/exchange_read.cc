@@ -8,7 +8,7 @@
 
 namespace ibcoll {
 
-bool Exchange::begin_read(Comm::ReadAwaiter& read) noexcept {
+bool Exchange::begin_read(MemoryRead& read) noexcept {
   const SingleCopyReads::Outcome outcome = reads_.read(read.local, read.address, read.into);
   read.failed = outcome == SingleCopyReads::Outcome::kFailed;
   if (outcome != SingleCopyReads::Outcome::kRefused) return true;
@@ -17,7 +17,7 @@ bool Exchange::begin_read(Comm::ReadAwaiter& read) noexcept {
 }
 
 // The owner sends the bytes as a message. It waits for this rank's next step, and may sleep until a rank rings.
-void Exchange::ask_for(Comm::ReadAwaiter& read) noexcept {
+void Exchange::ask_for(MemoryRead& read) noexcept {
   const int peer = team_rank_of(read.local);
   announce(peer, read.into, read.local);
   Channel* const c = channel(peer);
@@ -27,7 +27,7 @@ void Exchange::ask_for(Comm::ReadAwaiter& read) noexcept {
   m->data = reinterpret_cast<std::byte*>(read.address);
   m->bytes = read.into.size();
   c->wanted.push(m);
-  read.wait = {&waits::kReceivedFrom, peer, c->bytes_announced};
+  read.wait = {WaitKind::kReceivedFrom, peer, c->bytes_announced};
   if (!pump(*c)) retry_later(*c);
   window_->ring();
 }

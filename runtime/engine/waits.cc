@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 #include "runtime/engine/exchange.h"
 #include "runtime/engine/team.h"
 
-namespace ibcoll::waits {
+namespace ibcoll {
 namespace {
 
 using Ask = void (*)(void* to, int rank);
@@ -89,7 +91,7 @@ void publisher_ended(Exchange& x, const Wait& wait, int peer) {
 
 // Of a wait for parts: what is awaited of a local rank, and has not been published.
 bool owes_part(const Exchange& x, const Wait& wait, int local) {
-  const uint32_t parts = reinterpret_cast<const uint32_t*>(wait.value)[local];
+  const uint32_t parts = wait.parts()[local];
   return parts > 0 && !x.window().published(local, parts);
 }
 
@@ -101,54 +103,59 @@ int first_owing(const Exchange& x, const Wait& wait) {
   return local;
 }
 
-}  // namespace
-
-const WaitKind kReady{.satisfied =
-                          [](Exchange& x, const Wait& wait) {
-                            if (wait.value == 0 || x.eager(wait.value)) return true;
-                            const Channel* const c = x.find(wait.peer);
-                            return c && c->advertisements.head && !c->puts.head;
-                          },
-                      .describe =
-                          [](const Exchange&, const Wait& wait) {
-                            return fmt::format("waits for rank {} to arrive, to send it {} bytes", wait.peer,
-                                               wait.value);
-                          },
-                      .awaited = ask_peer,
-                      .ended =
-                          [](Exchange& x, const Wait& wait, int peer) {
-                            if (peer == wait.peer && !x.satisfied(wait))
-                              x.mismatch(peer, 0, wait.value, "bytes of a message to it");
-                          },
-                      .bell = nullptr};
-
-const WaitKind kArrival{.satisfied = [](Exchange& x, const Wait&) { return x.has_arrival(); },
-                        .describe =
-                            [](const Exchange& x, const Wait&) {
-                              return fmt::format("waits for an arrival among ranks {} {}",
-                                                 peers(x, [](const Channel& c) { return c.serves && !c.arrived; }),
-                                                 x.describe_landed());
-                            },
-                        .awaited =
-                            [](const Exchange& x, const Wait&, Ask ask, void* to) {
-                              for (const Channel* c = x.first_channel(); c; c = c->next_peer)
-                                if (c->announced.head || c->puts.head || (c->serves && !c->arrived)) ask(to, c->peer);
-                            },
-                        .ended =
-                            [](Exchange& x, const Wait& wait, int peer) {
-                              const Channel* const c = x.find(peer);
-                              if (!x.satisfied(wait) && c && c->serves && !c->arrived)
-                                x.mismatch(peer, 0, c->bytes_to_serve, "bytes of a message to it");
-                            },
-                        .bell = nullptr};
-
-const WaitKind kReceived{.satisfied = [](Exchange& x, const Wait&) { return x.all_landed(); },
-                         .describe = describe_data,
-                         .awaited = ask_all,
+constexpr WaitRule kNone{.satisfied = [](Exchange&, const Wait&) { return true; },
+                         .describe = [](const Exchange&, const Wait&) -> std::string { return "is about to run"; },
+                         .awaited = [](const Exchange&, const Wait&, Ask, void*) {},
                          .ended = says_nothing,
                          .bell = nullptr};
 
-const WaitKind kReceivedFrom{
+constexpr WaitRule kReady{.satisfied =
+                              [](Exchange& x, const Wait& wait) {
+                                if (wait.value == 0 || x.eager(wait.value)) return true;
+                                const Channel* const c = x.find(wait.peer);
+                                return c && c->advertisements.head && !c->puts.head;
+                              },
+                          .describe =
+                              [](const Exchange&, const Wait& wait) {
+                                return fmt::format("waits for rank {} to arrive, to send it {} bytes", wait.peer,
+                                                   wait.value);
+                              },
+                          .awaited = ask_peer,
+                          .ended =
+                              [](Exchange& x, const Wait& wait, int peer) {
+                                if (peer == wait.peer && !x.satisfied(wait))
+                                  x.mismatch(peer, 0, wait.value, "bytes of a message to it");
+                              },
+                          .bell = nullptr};
+
+constexpr WaitRule kArrival{.satisfied = [](Exchange& x, const Wait&) { return x.has_arrival(); },
+                            .describe =
+                                [](const Exchange& x, const Wait&) {
+                                  return fmt::format("waits for an arrival among ranks {} {}",
+                                                     peers(x, [](const Channel& c) { return c.serves && !c.arrived; }),
+                                                     x.describe_landed());
+                                },
+                            .awaited =
+                                [](const Exchange& x, const Wait&, Ask ask, void* to) {
+                                  for (const Channel* c = x.first_channel(); c; c = c->next_peer)
+                                    if (c->announced.head || c->puts.head || (c->serves && !c->arrived))
+                                      ask(to, c->peer);
+                                },
+                            .ended =
+                                [](Exchange& x, const Wait& wait, int peer) {
+                                  const Channel* const c = x.find(peer);
+                                  if (!x.satisfied(wait) && c && c->serves && !c->arrived)
+                                    x.mismatch(peer, 0, c->bytes_to_serve, "bytes of a message to it");
+                                },
+                            .bell = nullptr};
+
+constexpr WaitRule kReceived{.satisfied = [](Exchange& x, const Wait&) { return x.all_landed(); },
+                             .describe = describe_data,
+                             .awaited = ask_all,
+                             .ended = says_nothing,
+                             .bell = nullptr};
+
+constexpr WaitRule kReceivedFrom{
     .satisfied = [](Exchange& x, const Wait& wait) { return landed(x.find(wait.peer), wait.value); },
     .describe =
         [](const Exchange& x, const Wait& wait) {
@@ -163,90 +170,93 @@ const WaitKind kReceivedFrom{
         },
     .bell = nullptr};
 
-const WaitKind kLanding{.satisfied = [](Exchange& x, const Wait&) { return x.has_landing(); },
-                        .describe = describe_data,
-                        .awaited = ask_all,
-                        .ended = says_nothing,
-                        .bell = nullptr};
+constexpr WaitRule kLanding{.satisfied = [](Exchange& x, const Wait&) { return x.has_landing(); },
+                            .describe = describe_data,
+                            .awaited = ask_all,
+                            .ended = says_nothing,
+                            .bell = nullptr};
 
-const WaitKind kFlushed{.satisfied = [](Exchange& x, const Wait&) { return x.all_flushed(); },
-                        .describe =
-                            [](const Exchange& x, const Wait&) {
-                              return fmt::format("waits to send its data to ranks {} {}",
-                                                 peers(x, [](const Channel& c) { return c.puts.head != nullptr; }),
-                                                 x.describe_landed());
-                            },
-                        .awaited = ask_all,
-                        .ended = says_nothing,
-                        .bell = nullptr};
+constexpr WaitRule kFlushed{.satisfied = [](Exchange& x, const Wait&) { return x.all_flushed(); },
+                            .describe =
+                                [](const Exchange& x, const Wait&) {
+                                  return fmt::format("waits to send its data to ranks {} {}",
+                                                     peers(x, [](const Channel& c) { return c.puts.head != nullptr; }),
+                                                     x.describe_landed());
+                                },
+                            .awaited = ask_all,
+                            .ended = says_nothing,
+                            .bell = nullptr};
 
-const WaitKind kStep{.satisfied = begins<&NodeWindow::try_next_step>,
-                     .describe = describe_step,
-                     .awaited = ask_node,
-                     .ended = step_ended,
-                     .bell = step_bell};
-const WaitKind kSoleStep{.satisfied = begins<&NodeWindow::try_next_sole_step>,
+constexpr WaitRule kStep{.satisfied = begins<&NodeWindow::try_next_step>,
                          .describe = describe_step,
                          .awaited = ask_node,
                          .ended = step_ended,
                          .bell = step_bell};
-const WaitKind kOwnStep{.satisfied = begins<&NodeWindow::try_next_own_step>,
-                        .describe = describe_step,
-                        .awaited = ask_node,
-                        .ended = step_ended,
-                        .bell = step_bell};
+constexpr WaitRule kSoleStep{.satisfied = begins<&NodeWindow::try_next_sole_step>,
+                             .describe = describe_step,
+                             .awaited = ask_node,
+                             .ended = step_ended,
+                             .bell = step_bell};
+constexpr WaitRule kOwnStep{.satisfied = begins<&NodeWindow::try_next_own_step>,
+                            .describe = describe_step,
+                            .awaited = ask_node,
+                            .ended = step_ended,
+                            .bell = step_bell};
 
-const WaitKind kPublished{
+constexpr WaitRule kPublished{
     .satisfied = [](Exchange& x, const Wait& wait) { return x.peer_published(wait.peer, wait.value); },
     .describe = describe_published,
     .awaited = ask_node,
     .ended = publisher_ended,
     .bell = [](const Exchange& x, const Wait& wait) { return x.window().bell(wait.peer); }};
 
-const WaitKind kAllPublished{.satisfied =
-                                 [](Exchange& x, const Wait& wait) {
-                                   const NodeWindow& window = x.window();
-                                   for (int local = window.next(window.rank()); local != window.rank();
-                                        local = window.next(local))
-                                     if (!x.peer_published(local, wait.value)) return false;
-                                   return true;
-                                 },
-                             .describe = describe_published,
-                             .awaited = ask_node,
-                             .ended = publisher_ended,
-                             .bell =
-                                 [](const Exchange& x, const Wait&) {
-                                   const int local = first_behind(x);
-                                   return local != x.window().rank() ? x.window().bell(local) : Exchange::kNoBell;
-                                 }};
+constexpr WaitRule kAllPublished{.satisfied =
+                                     [](Exchange& x, const Wait& wait) {
+                                       const NodeWindow& window = x.window();
+                                       for (int local = window.next(window.rank()); local != window.rank();
+                                            local = window.next(local))
+                                         if (!x.peer_published(local, wait.value)) return false;
+                                       return true;
+                                     },
+                                 .describe = describe_published,
+                                 .awaited = ask_node,
+                                 .ended = publisher_ended,
+                                 .bell =
+                                     [](const Exchange& x, const Wait&) {
+                                       const int local = first_behind(x);
+                                       return local != x.window().rank() ? x.window().bell(local) : Exchange::kNoBell;
+                                     }};
 
-const WaitKind kPartOrLanding{.satisfied =
-                                  [](Exchange& x, const Wait& wait) {
-                                    return x.has_landing() ||
-                                           x.peer_with_part(reinterpret_cast<const uint32_t*>(wait.value)) >= 0;
-                                  },
-                              .describe =
-                                  [](const Exchange& x, const Wait& wait) {
-                                    const int owing = first_owing(x, wait);
-                                    if (!x.all_landed() || owing == x.window().rank()) return describe_data(x, wait);
-                                    return fmt::format("waits for data of rank {} in step {} of the node window",
-                                                       x.team_rank_of(owing), x.window().step());
-                                  },
-                              .awaited =
-                                  [](const Exchange& x, const Wait& wait, Ask ask, void* to) {
-                                    ask_all(x, wait, ask, to);
-                                    for (int local = 0; local < x.window().size(); ++local)
-                                      if (owes_part(x, wait, local)) ask(to, x.team_rank_of(local));
-                                  },
-                              .ended =
-                                  [](Exchange& x, const Wait& wait, int peer) {
-                                    const int local = local_of(x, peer);
-                                    if (local >= 0 && owes_part(x, wait, local)) x.other_call(peer);
-                                  },
-                              .bell =
-                                  [](const Exchange& x, const Wait& wait) {
-                                    const int owing = first_owing(x, wait);
-                                    return owing != x.window().rank() ? x.window().bell(owing) : Exchange::kNoBell;
-                                  }};
+constexpr WaitRule kPartOrLanding{
+    .satisfied = [](Exchange& x, const Wait& wait) { return x.has_landing() || x.peer_with_part(wait.parts()) >= 0; },
+    .describe =
+        [](const Exchange& x, const Wait& wait) {
+          const int owing = first_owing(x, wait);
+          if (!x.all_landed() || owing == x.window().rank()) return describe_data(x, wait);
+          return fmt::format("waits for data of rank {} in step {} of the node window", x.team_rank_of(owing),
+                             x.window().step());
+        },
+    .awaited =
+        [](const Exchange& x, const Wait& wait, Ask ask, void* to) {
+          ask_all(x, wait, ask, to);
+          for (int local = 0; local < x.window().size(); ++local)
+            if (owes_part(x, wait, local)) ask(to, x.team_rank_of(local));
+        },
+    .ended =
+        [](Exchange& x, const Wait& wait, int peer) {
+          const int local = local_of(x, peer);
+          if (local >= 0 && owes_part(x, wait, local)) x.other_call(peer);
+        },
+    .bell =
+        [](const Exchange& x, const Wait& wait) {
+          const int owing = first_owing(x, wait);
+          return owing != x.window().rank() ? x.window().bell(owing) : Exchange::kNoBell;
+        }};
 
-}  // namespace ibcoll::waits
+}  // namespace
+
+constinit const WaitRule kWaitRules[] = {kNone, kReady,    kArrival, kReceived,  kReceivedFrom, kLanding,      kFlushed,
+                                         kStep, kSoleStep, kOwnStep, kPublished, kAllPublished, kPartOrLanding};
+static_assert(std::size(kWaitRules) == static_cast<size_t>(WaitKind::kPartOrLanding) + 1);
+
+}  // namespace ibcoll

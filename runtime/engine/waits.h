@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the engine knows of a kind of wait. Each kind is one object in waits.cc.
+// What the engine knows of each kind of wait.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
 
-#include "runtime/comm/comm.h"
+#include "runtime/comm/comm_backend.h"
 
 namespace ibcoll {
 
-struct WaitKind {
+class Exchange;
+
+struct WaitRule {
   // True when the wait is over.
   bool (*satisfied)(Exchange& x, const Wait& wait);
   // "waits for data of rank 6"
@@ -19,13 +21,17 @@ struct WaitKind {
   // `peer` has completed the collective, and no message is under way between the two: fails the team when the wait is
   // for it.
   void (*ended)(Exchange& x, const Wait& wait, int peer);
-  // Of a wait for what shared memory holds: the bell of the local rank that it is for. nullptr: a wait for messages.
+  // Of a wait that polls the node window: the bell of the local rank that it is for. Else nullptr.
   int (*bell)(const Exchange& x, const Wait& wait);
 };
 
+// In the order of WaitKind.
+extern const WaitRule kWaitRules[];
+inline const WaitRule& rule_of(const Wait& wait) noexcept { return kWaitRules[static_cast<size_t>(wait.kind)]; }
+
 // Of a wait in the node window: it is for a step to begin, not for what others publish.
-inline bool awaits_step(const Wait& wait) noexcept {
-  return wait.kind == &waits::kStep || wait.kind == &waits::kSoleStep || wait.kind == &waits::kOwnStep;
+constexpr bool awaits_step(const Wait& wait) noexcept {
+  return wait.kind == WaitKind::kStep || wait.kind == WaitKind::kSoleStep || wait.kind == WaitKind::kOwnStep;
 }
 
 }  // namespace ibcoll

@@ -48,6 +48,12 @@ NOT_USED_IN_COLLECTIVES = re.compile(
     r"std::(thread|mutex|chrono|mt19937)\b")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+# What begins in the first column is in a namespace, not in a class or a function.
+CLASS = re.compile(r"\b(?:class|struct)\s+(?:alignas\(\w+\)\s+|[A-Z_]+\s+)?(\w+)(?:\s+final)?(?:\s*:[^;{]*)?\s*\{")
+FUNCTION = re.compile(r"^(?!using|namespace|static|template)(?:[\w:<>,]+[ *&]+)+?(\w+)\([^;{}]*(;|\{)", re.M)
+MEMBER = re.compile(r"^(?=\w)[\w:<>*&,\[\] ]*?\b(\w+)::~?\w+\(", re.M)
+VARIABLE = re.compile(r"^(?:(?:const|constinit|thread_local) )*[\w:<>*]+ [*&]?(\w+)(?:\[\w*\])?(?:\{| =|;)", re.M)
+EXTERN = re.compile(r"^extern (?!\"C)[^;(]*;", re.M)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 LISTED = re.compile(r"ALGORITHM\((\w+), (\w+)\)")
 SOURCES = ("*.h", "*.cc", "*.c", "*.inc")
@@ -60,6 +66,10 @@ def layer(path):
             if path.startswith(folder):
                 return number, folder
     return None
+
+
+# Headers that declare what other layers define: the interface of the library.
+DEFINED_ABOVE = ["runtime/include/"]
 
 
 class Tree:
@@ -117,6 +127,52 @@ def wrong_direction(tree):
                 yield f"{path} includes {own}: a dependency from below to above"
             elif there[0] == here[0] and there[1] != here[1]:
                 yield f"{path} includes {own}: folders that do not know each other"
+
+
+def without_anonymous_namespaces(code):
+    kept, end = [], 0
+    for begin in re.finditer(r"^namespace \{", code, re.M):
+        if begin.start() < end:
+            continue
+        kept.append(code[end:begin.start()])
+        end, depth = begin.end(), 1
+        while depth > 0 and end < len(code):
+            depth += {"{": 1, "}": -1}.get(code[end], 0)
+            end += 1
+    return "".join(kept) + code[end:]
+
+
+def declarations(tree):
+    """(class -> layers, name of a function or variable -> layers): where headers declare them."""
+    classes, names = {}, {}
+    for path in tree.below("runtime/") + tree.below("bootstrap/"):
+        if not path.endswith(".h") or path.startswith(tuple(DEFINED_ABOVE)):
+            continue
+        code = tree.code[path]
+        for name in CLASS.findall(code):
+            classes.setdefault(name, set()).add(layer(path))
+        found = [name for name, end in FUNCTION.findall(code) if end == ";"]
+        for variables in EXTERN.findall(code):
+            found += re.findall(r"(\w+)(?=[,;\[])", variables)
+        for name in found:
+            names.setdefault(name, set()).add(layer(path))
+    return classes, names
+
+
+def defined_elsewhere(tree):
+    """What a header of one layer declares and a source of another one defines: a dependency that no include shows."""
+    classes, names = declarations(tree)
+    for path in tree.below("runtime/") + tree.below("bootstrap/"):
+        if not path.endswith(".cc"):
+            continue
+        own = set(CLASS.findall(tree.code[path]))
+        code = without_anonymous_namespaces(tree.code[path])
+        members = set(MEMBER.findall(code)) - own
+        defined = {name for name, end in FUNCTION.findall(code) if end == "{"} | set(VARIABLE.findall(code))
+        for name in sorted(members & classes.keys()) + sorted(defined & names.keys()):
+            layers = classes[name] if name in members else names[name]
+            if layer(path) not in layers:
+                yield f"{path} defines what {sorted(layers)[0][1]} declares: {name}"
 
 
 def beyond_the_interface(tree):

@@ -25,6 +25,12 @@ class ThisTree(unittest.TestCase):
     def test_no_dependency_from_below_to_above(self):
         self.assert_none(rules.wrong_direction(self.tree))
 
+    def test_each_layer_defines_what_it_declares(self):
+        self.assert_none(rules.defined_elsewhere(self.tree))
+        classes, names = rules.declarations(self.tree)
+        self.assertLessEqual({"Comm", "Engine", "Json"}, classes.keys())
+        self.assertLessEqual({"find_algorithm", "last_level_cache_bytes", "kWaitRules"}, names.keys())
+
     def test_tools_perf_and_bootstrap_use_what_is_open_to_them(self):
         self.assert_none(rules.beyond_the_interface(self.tree))
 
@@ -67,6 +73,17 @@ class TheRulesThemselves(unittest.TestCase):
     def test_transports_stay_apart(self):
         tree = self.tree(runtime__shm__ring_h="", runtime__ucx__put_cc='#include "runtime/shm/ring.h"\n')
         self.assertEqual(len(list(rules.wrong_direction(tree))), 1)
+
+    def test_what_another_layer_declares_is_found(self):
+        header = ("class Comm {\n  void put();\n  static void copy();\n};\nstruct Own {\n  void run();\n};\n"
+                  "Arena& arena_of(Comm& comm) noexcept;\nvoid log(int level,\n         int text);\nextern const int kA, kB;\n")
+        source = ("namespace {\nint kB = 1;\nvoid log(int, int) {}\nstruct Own {\n  void run();\n};\nvoid Own::run() {}\n}\n"
+                  "void Comm::put() { Comm::copy(); }\nArena& arena_of(Comm& comm) noexcept { return comm; }\n"
+                  "const int kA{1};\nvoid use() {\n  Comm::copy();\n  log(1, 2);\n}\n")
+        above = "runtime/engine/e.cc defines what runtime/comm/ declares: "
+        self.assertEqual(list(rules.defined_elsewhere(self.tree(runtime__comm__comm_h=header, runtime__engine__e_cc=source))),
+                         [above + "Comm", above + "arena_of", above + "kA"])
+        self.assertEqual(list(rules.defined_elsewhere(self.tree(runtime__comm__comm_h=header, runtime__comm__c_cc=source))), [])
 
     def test_a_file_outside_of_the_folders_is_found(self):
         self.assertEqual(len(list(rules.wrong_direction(self.tree(runtime__stray_h="")))), 1)

@@ -234,9 +234,9 @@ TEST_F(ExchangeTest, AWaitForArrivalsAwaitsThoseThatHaveNotCome) {
   exchange.serve(2, 5000, 2);
   advertise(exchange, 5000);
   std::vector<int> asked;
-  waits::kArrival.awaited(
-      exchange, {&waits::kArrival}, [](void* to, int rank) { static_cast<std::vector<int>*>(to)->push_back(rank); },
-      &asked);
+  constexpr Wait kWait{WaitKind::kArrival};
+  rule_of(kWait).awaited(
+      exchange, kWait, [](void* to, int rank) { static_cast<std::vector<int>*>(to)->push_back(rank); }, &asked);
   EXPECT_EQ(asked, (std::vector<int>{2}));
 }
 
