@@ -47,7 +47,7 @@ using LoneWindow = std::unique_ptr<std::byte, FreeMemory>;
 // A window of a team that was freed on this rank, not yet by all. In a list of its own from when the team is made, so that
 // to free it takes no memory.
 struct LeftWindow {
-  NodeWindow::Place place;
+  WindowLocation place;
   bool failed = false;
 };
 

@@ -73,14 +73,14 @@ const Algorithm& first_of(ibcoll_collective_t collective, std::initializer_list<
 }  // namespace
 
 Status Context::allocate_window(uint64_t tag, int locals, uint64_t& offset) {
-  const uint64_t bytes = NodeWindow::footprint(locals, area_bytes_);
+  const uint64_t bytes = WindowMemory::footprint(locals, area_bytes_);
   Result<uint64_t> made = job_.memory->allocate(bytes);
   if (!made.ok()) {
     give_back_windows(left_windows_.size());
     made = job_.memory->allocate(bytes);
   }
   if (!made.ok()) return made.status();
-  Status status = NodeWindow::prepare(*job_.memory, *made, tag, locals, area_bytes_);
+  Status status = WindowMemory::prepare(*job_.memory, *made, tag, locals, area_bytes_);
   if (status.ok())
     offset = *made;
   else
@@ -89,7 +89,7 @@ Status Context::allocate_window(uint64_t tag, int locals, uint64_t& offset) {
 }
 
 Status Context::allocate_lone_window(LoneWindow& window) const {
-  Result<void*> made = allocate_memory(NodeWindow::footprint(1, area_bytes_));
+  Result<void*> made = allocate_memory(WindowMemory::footprint(1, area_bytes_));
   if (!made.ok())
     return error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory for the node window of a new team: {}", rank(),
                  made.status().text());
@@ -139,7 +139,7 @@ Status Context::complete_team(TeamHandle& handle, uint64_t offset, bool may_copy
     if (window) window->place(handle.lone_window.get(), 0, {});
     return {};
   }
-  NodeWindow::Place& place = handle.shared_window.front().place;
+  WindowLocation& place = handle.shared_window.front().place;
   place.offset = offset;
   handle.shape.single_copy = may_copy && handle.shape.nodes == 1 && job_.shm->all_may_copy(place.jobs);
   fill_models(handle);
@@ -147,15 +147,15 @@ Status Context::complete_team(TeamHandle& handle, uint64_t offset, bool may_copy
   const int p = window->size();
   const NodeWindow::Limits limits{model.read_from(p), model.stream_from(p, area_bytes_),
                                   static_cast<uint64_t>(model.leaves_caches(p))};
-  Result<std::byte*> base = job_.memory->at(offset, NodeWindow::footprint(p, area_bytes_));
-  Status entered = base.ok() ? NodeWindow::enter(*job_.memory, place) : base.status();
+  Result<std::byte*> base = job_.memory->at(offset, WindowMemory::footprint(p, area_bytes_));
+  Status entered = base.ok() ? WindowPresence::enter(*job_.memory, place) : base.status();
   if (!entered.ok()) {
     leave_window(std::move(handle.shared_window), true);
     team.fail(entered);  // the other ranks have made the team: they get the error
     return entered;
   }
   window->place(*base, offset, limits);
-  if (team.refuses()) window->leave(team.failure().code());  // it has failed meanwhile
+  if (team.refuses()) window->presence().report_failure(team.failure().code());  // it has failed meanwhile
   return {};
 }
 
@@ -163,7 +163,7 @@ Status Context::complete_team(TeamHandle& handle, uint64_t offset, bool may_copy
 // may have died before it could tell.
 void Context::leave_unmade_window(TeamHandle& team, uint64_t offset) {
   if (team.shared_window.empty()) return;
-  NodeWindow::Place& place = team.shared_window.front().place;
+  WindowLocation& place = team.shared_window.front().place;
   place.offset = offset != kNoWindow ? offset : job_.memory->allocated_last(place.jobs.front());
   if (place.offset != NodeMemory::kNowhere) leave_window(std::move(team.shared_window), true);
 }
@@ -209,7 +209,7 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
   if (!mine.ok()) return mine;
   if (Status refused = judge(offers, offer, wanted, parent_jobs, rank()); !refused.ok()) {
     if (offer.offset != kNoWindow)
-      job_.memory->release(offer.offset, NodeWindow::footprint(handle->team->window()->size(), area_bytes_));
+      job_.memory->release(offer.offset, WindowMemory::footprint(handle->team->window()->size(), area_bytes_));
     return refused;
   }
   if (!same_offer(offers[static_cast<size_t>(self)], offer)) {
@@ -281,7 +281,7 @@ void Context::leave_window(std::list<LeftWindow> window, bool failed) noexcept {
 void Context::give_back_windows(size_t most) noexcept {
   for (most = std::min(most, left_windows_.size()); most > 0; --most) {
     const LeftWindow& window = left_windows_.front();
-    if (NodeWindow::leave_for_good(*job_.memory, window.place, window.failed))
+    if (WindowPresence::leave(*job_.memory, window.place, window.failed))
       left_windows_.pop_front();
     else
       left_windows_.splice(left_windows_.end(), left_windows_, left_windows_.begin());

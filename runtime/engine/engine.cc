@@ -149,7 +149,7 @@ int Engine::awaited_bell() const noexcept {
   int awaited = Exchange::kNoBell;
   for (Request* const request : memory_waits_) {
     const int bell = request->exchange().awaited_bell();
-    if (bell == Exchange::kOwnTurn || bell == awaited) continue;
+    if (bell == Exchange::kEarlierCollective || bell == awaited) continue;
     if (bell < 0 || awaited >= 0) return Exchange::kNoBell;
     awaited = bell;
   }
@@ -160,7 +160,7 @@ bool Engine::awaits_leaders() const noexcept {
   bool any = false;
   for (Request* const request : memory_waits_) {
     const bool part = request->exchange().awaits_part();
-    if (!part && request->exchange().awaited_bell() != Exchange::kOwnTurn) return false;
+    if (!part && request->exchange().awaited_bell() != Exchange::kEarlierCollective) return false;
     any |= part;
   }
   return any;

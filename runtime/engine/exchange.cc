@@ -27,7 +27,7 @@ void Exchange::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noex
   op_ = op;
   scheme_ = scheme;
   uses_window_ = uses_window;
-  if (uses_window) window_turn_ = window_->take_turn();
+  if (uses_window) window_ticket_ = window_->queue().take_ticket();
   wait_ = Wait();
   messages_expected_ = messages_landed_ = 0;
   puts_queued_ = puts_pending_ = 0;
@@ -165,7 +165,7 @@ void Exchange::mark_arrived(Channel& c) noexcept {
 }
 
 bool Exchange::no_memory_for_step() noexcept {
-  if (const Status& trouble = window_->trouble(); !trouble.ok()) [[unlikely]]
+  if (const Status& trouble = window_->memory().trouble(); !trouble.ok()) [[unlikely]]
     fail(error(trouble.code(), "rank {}: no memory for the node window of the team: {}", team_.rank(), trouble.text()));
   return false;
 }
@@ -175,9 +175,9 @@ bool Exchange::peer_published(int local, uint64_t parts) noexcept {
     lagging_ = local;
     return false;
   }
-  if (window_->digest(local) == window_->digest(window_->rank())) return true;
+  if (window_->steps().digest(local) == window_->steps().digest(window_->rank())) return true;
   team_.check_own_line();
-  if (window_->plausible(local))
+  if (window_->steps().plausible(local))
     other_call(team_rank_of(local));
   else
     fail(error(
@@ -197,7 +197,7 @@ int Exchange::peer_with_part(const uint32_t* parts) noexcept {
 // Of a wait in the node window: the local rank whose publication has ended it; -1: a message has.
 int Exchange::wait_ended_by() noexcept {
   if (wait_.kind == WaitKind::kPartOrLanding) return take_part_or_landing(wait_);
-  return awaits_step(wait_) ? window_->behind() : lagging_;
+  return awaits_step(wait_) ? window_->steps().lagging() : lagging_;
 }
 
 int Exchange::team_rank_of(int local) const noexcept { return team_.team_rank(window_->job_rank(local)); }

@@ -43,7 +43,7 @@ class Exchange final : public CommBackend {
   bool satisfied(const Wait& wait) noexcept override { return rule_of(wait).satisfied(*this, wait); }
   void suspend(const Wait& wait) noexcept override {
     wait_ = wait;
-    if (trace_.enabled() && polls_memory() && has_turn()) [[unlikely]]
+    if (trace_.enabled() && polls_memory() && may_use_window()) [[unlikely]]
       trace_.suspended(wait);
   }
   // The wait of the suspended task is over.
@@ -59,7 +59,7 @@ class Exchange final : public CommBackend {
   bool serve_absent() noexcept;
   // The bell of the rank of the node that the wait is for.
   static constexpr int kNoBell = Doorbell::kNoBell;  // messages are on their way, too, or nobody would ring
-  static constexpr int kOwnTurn = -2;                // it is for an earlier collective of this rank
+  static constexpr int kEarlierCollective = -2;      // of this rank, which still uses the window
   int awaited_bell() const noexcept;
   // "waits for data of rank 6 (3 bytes landed)".
   std::string describe_wait() const noexcept;
@@ -139,7 +139,8 @@ class Exchange final : public CommBackend {
   bool has_landing() const noexcept { return !landings_.empty(); }
   bool all_landed() const noexcept { return messages_landed_ == messages_expected_; }
   bool all_flushed() const noexcept { return puts_queued_ == 0 && puts_pending_ == 0; }
-  bool has_turn() const noexcept { return window_->has_turn(window_turn_); }
+  // No earlier collective of this rank uses the window.
+  bool may_use_window() const noexcept { return window_->queue().is_first(window_ticket_); }
   // Fails when the next step of the window cannot begin for that reason. Never true: the wait is not over.
   bool no_memory_for_step() noexcept;
   bool peer_published(int local, uint64_t parts) noexcept;
@@ -192,7 +193,7 @@ class Exchange final : public CommBackend {
   ExchangeTrace trace_;
   SingleCopyReads reads_;
   NodeWindow* window_;
-  uint64_t window_turn_ = 0;
+  uint64_t window_ticket_ = 0;
   uint64_t eager_limit_ = 0;
   uint64_t spill_share_ = 0;  // of this rank, in another's landing memory
   uint64_t asked_ = 0;        // by probe(), in this run

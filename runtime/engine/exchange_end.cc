@@ -87,7 +87,7 @@ bool Exchange::conceal() noexcept {
 void Exchange::close() noexcept {
   if (channels_.first()) close_channels();
   team_.engine().forget_copy(*this);
-  if (uses_window_) window_->end_turn(window_turn_);
+  if (uses_window_) window_->queue().return_ticket(window_ticket_);
 }
 
 void Exchange::close_channels() noexcept {

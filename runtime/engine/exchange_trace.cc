@@ -29,14 +29,16 @@ void ExchangeTrace::note_published() noexcept {
   NodeTimes& t = node_;
   if (t.published_at != 0) return;
   t.published_at = engine_.now();
-  if (std::exchange(t.step, window_->step()) != window_->step()) t.step_from = t.published_at;
+  const uint64_t step = window_->steps().step();
+  if (std::exchange(t.step, step) != step) t.step_from = t.published_at;
 }
 
 // A wait for the memory of the window is for no rank of the node.
 void ExchangeTrace::suspended(const Wait& wait) noexcept {
-  if (!window_->has_lines()) return;
+  if (!window_->memory().has_lines()) return;
   NodeTimes& t = node_;
-  if (std::exchange(t.step, window_->step()) != window_->step() || awaits_step(wait)) t.step_from = engine_.now();
+  const uint64_t step = window_->steps().step();
+  if (std::exchange(t.step, step) != step || awaits_step(wait)) t.step_from = engine_.now();
   t.suspended_at = t.step_from;
 }
 
@@ -45,7 +47,7 @@ void ExchangeTrace::resumed(int local) noexcept {
   NodeTimes& t = node_;
   t.suspended_at = 0;
   if (local < 0) return;
-  t.step = window_->step();  // which has begun, where the wait was for that
+  t.step = window_->steps().step();  // which has begun, where the wait was for that
   const Time now = engine_.now();
   if (now - t.step_from < t.waited_until - t.waited_from) return;
   t.waited_from = t.step_from, t.waited_until = now, t.waited_for = local;

@@ -19,19 +19,19 @@ ConstBytes SingleCopyReads::lent(uint64_t address, uint64_t bytes) const noexcep
 // that report, and what was read counts only if there is no report yet when the read has ended.
 SingleCopyReads::Outcome SingleCopyReads::read(int local, uint64_t address, Bytes into) noexcept {
   NodeWindow& window = *team_.window();
-  int left = window.left(local);
-  if (left == 0 && !into.empty()) {
-    Status status = window.memory().read(window.job_rank(local), address, into);
+  int failure = window.presence().failure_of(local);
+  if (failure == 0 && !into.empty()) {
+    Status status = window.memory().node().read(window.job_rank(local), address, into);
     if (status.code() == IBCOLL_ERR_UNSUPPORTED) return Outcome::kRefused;
     if (!status.ok()) {
       team_.suspect(std::move(status));
       return Outcome::kFailed;
     }
     window.set_unconfirmed_reads(true);
-    left = window.left(local);
+    failure = window.presence().failure_of(local);
   }
-  if (left == 0) return Outcome::kRead;
-  team_.suspect(error(static_cast<ibcoll_status_t>(left), "rank {}: rank {} failed while its memory was read",
+  if (failure == 0) return Outcome::kRead;
+  team_.suspect(error(static_cast<ibcoll_status_t>(failure), "rank {}: rank {} failed while its memory was read",
                       team_.rank(), team_.team_rank(window.job_rank(local))));
   return Outcome::kFailed;
 }
@@ -39,7 +39,7 @@ SingleCopyReads::Outcome SingleCopyReads::read(int local, uint64_t address, Byte
 // When a process has ended, another one may have got its number and be read in its place.
 bool SingleCopyReads::confirm() noexcept {
   team_.window()->set_unconfirmed_reads(false);
-  Status status = team_.window()->memory().confirm();
+  Status status = team_.window()->memory().node().confirm();
   if (status.ok()) return true;
   team_.suspect(std::move(status));
   return false;

@@ -74,7 +74,7 @@ class Team {
   int in_flight() const noexcept;
   // A request of the team is made. Takes the memory that its starts need, or throws std::bad_alloc.
   void adopt() {
-    if (window_) window_->expect_turns(requests_ + 1);
+    if (window_) window_->queue().reserve(requests_ + 1);
     ++requests_;
   }
   void disown() noexcept { --requests_; }

@@ -32,7 +32,7 @@ void Team::check(Time now) noexcept {
 
 // Others wait in vain for what was overwritten, and would blame this rank.
 void Team::check_own_line() noexcept {
-  if (!window_ || !failure_.healthy() || window_->own_line_intact()) return;
+  if (!window_ || !failure_.healthy() || window_->steps().own_line_intact()) return;
   fail(error(
       IBCOLL_ERR_SYSTEM,
       "rank {}: what this rank has published in the node window is spoiled: a process has written to the node's shared "
@@ -44,7 +44,7 @@ void Team::check_own_line() noexcept {
 void Team::look_who_left(Request& request) noexcept {
   NodeWindow& window = request.exchange().window();
   for (int local = 0; local < window.size(); ++local) {
-    const int status = window.left(local);
+    const int status = window.presence().failure_of(local);
     if (local == window.rank() || status == 0) continue;
     engine_.take_from_memory();
     if (!request.in_flight() || !failure_.healthy()) return;

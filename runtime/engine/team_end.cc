@@ -73,7 +73,7 @@ void Team::tell_untold() noexcept {
 bool Team::end_requests() noexcept {
   if (failure_.healthy()) return true;
   if (failure_.in_doubt() && !failure_.end_doubt(engine_.now())) return false;
-  if (window_) window_->leave(failure_.status().code());
+  if (window_) window_->presence().report_failure(failure_.status().code());
   tell_failure();
   const bool told = failure_.state() == TeamFailure::State::kTold;
   while (told && has_line()) finish(*first_in_line_);

@@ -44,18 +44,18 @@ void ask_node(const Exchange& x, const Wait&, Ask ask, void* to) {
 }
 
 std::string describe_step(const Exchange& x, const Wait&) {
-  return fmt::format("waits for the ranks of its node to leave step {} of the node window", x.window().step());
+  return fmt::format("waits for the ranks of its node to leave step {} of the node window", x.window().steps().step());
 }
 
 // The step begins, or never will.
-template <bool (NodeWindow::*kTry)(uint64_t) noexcept>
+template <bool (WindowSteps::*kTry)(uint64_t) noexcept>
 bool begins(Exchange& x, const Wait& wait) {
-  return x.has_turn() && ((x.window().*kTry)(wait.value) || x.no_memory_for_step());
+  return x.may_use_window() && ((x.window().steps().*kTry)(wait.value) || x.no_memory_for_step());
 }
 
 int step_bell(const Exchange& x, const Wait&) {
-  if (!x.has_turn()) return Exchange::kOwnTurn;
-  return x.window().has_lines() ? x.window().bell(x.window().behind()) : Exchange::kNoBell;
+  if (!x.may_use_window()) return Exchange::kEarlierCollective;
+  return x.window().memory().has_lines() ? x.window().bell(x.window().steps().lagging()) : Exchange::kNoBell;
 }
 
 // -1: the peer is on another node, or this rank itself.
@@ -67,7 +67,7 @@ int local_of(const Exchange& x, int peer) {
 
 void step_ended(Exchange& x, const Wait&, int peer) {
   const int local = local_of(x, peer);
-  if (local >= 0 && x.has_turn() && x.window().holds_back(local)) x.other_call(peer);
+  if (local >= 0 && x.may_use_window() && x.window().steps().holds_back(local)) x.other_call(peer);
 }
 
 // The local rank that a wait for all of them is for just now; the own rank where none is behind any more.
@@ -80,7 +80,7 @@ int first_behind(const Exchange& x) {
 
 std::string describe_published(const Exchange& x, const Wait& wait) {
   return fmt::format("waits for data of rank {} in step {} of the node window",
-                     x.team_rank_of(wait.peer < 0 ? first_behind(x) : wait.peer), x.window().step());
+                     x.team_rank_of(wait.peer < 0 ? first_behind(x) : wait.peer), x.window().steps().step());
 }
 
 void publisher_ended(Exchange& x, const Wait& wait, int peer) {
@@ -187,17 +187,17 @@ constexpr WaitRule kFlushed{.satisfied = [](Exchange& x, const Wait&) { return x
                             .ended = says_nothing,
                             .bell = nullptr};
 
-constexpr WaitRule kStep{.satisfied = begins<&NodeWindow::try_next_step>,
+constexpr WaitRule kStep{.satisfied = begins<&WindowSteps::try_next>,
                          .describe = describe_step,
                          .awaited = ask_node,
                          .ended = step_ended,
                          .bell = step_bell};
-constexpr WaitRule kSoleStep{.satisfied = begins<&NodeWindow::try_next_sole_step>,
+constexpr WaitRule kSoleStep{.satisfied = begins<&WindowSteps::try_next_sole>,
                              .describe = describe_step,
                              .awaited = ask_node,
                              .ended = step_ended,
                              .bell = step_bell};
-constexpr WaitRule kOwnStep{.satisfied = begins<&NodeWindow::try_next_own_step>,
+constexpr WaitRule kOwnStep{.satisfied = begins<&WindowSteps::try_next_own>,
                             .describe = describe_step,
                             .awaited = ask_node,
                             .ended = step_ended,
@@ -234,7 +234,7 @@ constexpr WaitRule kPartOrLanding{
           const int owing = first_owing(x, wait);
           if (!x.all_landed() || owing == x.window().rank()) return describe_data(x, wait);
           return fmt::format("waits for data of rank {} in step {} of the node window", x.team_rank_of(owing),
-                             x.window().step());
+                             x.window().steps().step());
         },
     .awaited =
         [](const Exchange& x, const Wait& wait, Ask ask, void* to) {

@@ -293,7 +293,7 @@ class EngineOfANodeTest : public EngineTest {
 
  private:
   static constexpr uint64_t kArea = 64;
-  std::vector<Cacheline> memory_{NodeWindow::footprint(kRanks, kArea) / sizeof(Cacheline) + 1};
+  std::vector<Cacheline> memory_{WindowMemory::footprint(kRanks, kArea) / sizeof(Cacheline) + 1};
   std::vector<Bell*> all_bells() { return {&bells_[0], &bells_[1], &bells_[2]}; }
 };
 
@@ -342,9 +342,9 @@ TEST_F(EngineOfANodeTest, WhoIsInDoubtHasNotLeftTheNodeWindow) {
   lose(2);
   progress();
   EXPECT_FALSE(team->failure().ok());
-  EXPECT_EQ(left->left(0), 0);
+  EXPECT_EQ(left->presence().failure_of(0), 0);
   wait_seconds(1);
-  EXPECT_EQ(left->left(0), IBCOLL_ERR_PEER_FAILED);
+  EXPECT_EQ(left->presence().failure_of(0), IBCOLL_ERR_PEER_FAILED);
 }
 
 // Its memory is its caller's again, whatever the read brought.

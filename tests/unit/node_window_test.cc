@@ -81,7 +81,7 @@ class Rank {
         for (; part_ < step.parts; ++part_) {
           if (!window_.published(from_, part_ + 1 < step.parts ? static_cast<uint64_t>(part_) + 1 : NodeWindow::kWhole))
             return true;
-          if (window_.digest(from_) != window_.digest(window_.rank())) return false;
+          if (window_.steps().digest(from_) != window_.steps().digest(window_.rank())) return false;
           const std::byte* const data = place(step, from_, part_);
           if (std::any_of(data, data + std::min(bytes_of(step, from_), kLooked),
                           [&](std::byte b) { return b != std::byte(mark(from_, part_)); }))
@@ -98,8 +98,8 @@ class Rank {
 
  private:
   bool begin(const Step& step) {
-    if (step.writer == kEachItsOwn) return window_.try_next_own_step(bytes_of(step, window_.rank()));
-    return step.writer == kEveryone ? window_.try_next_step(step.bytes) : window_.try_next_sole_step(step.bytes);
+    if (step.writer == kEachItsOwn) return window_.steps().try_next_own(bytes_of(step, window_.rank()));
+    return step.writer == kEveryone ? window_.steps().try_next(step.bytes) : window_.steps().try_next_sole(step.bytes);
   }
   // Runs of steps in which a rank writes to lines only, others to areas.
   uint64_t bytes_of(const Step& step, int rank) const {
@@ -110,7 +110,7 @@ class Rank {
            kLooked * static_cast<uint64_t>(part);
   }
   int mark(int rank, int part) const {
-    return static_cast<int>((window_.step() * 31 + static_cast<uint64_t>(rank + 7 * part)) % 251);
+    return static_cast<int>((window_.steps().step() * 31 + static_cast<uint64_t>(rank + 7 * part)) % 251);
   }
 
   NoNode none_;
@@ -127,7 +127,7 @@ TEST(NodeWindow, KeepsWhatWasWrittenUntilAllHaveReadIt) {
     std::mt19937 random(seed);
     const int ranks = 2 + static_cast<int>(random() % 6);
     const std::vector<Step> script = random_script(random, ranks, 1500);
-    const auto memory = std::make_unique<std::byte[]>(NodeWindow::footprint(ranks, kAreaBytes) + 64);
+    const auto memory = std::make_unique<std::byte[]>(WindowMemory::footprint(ranks, kAreaBytes) + 64);
     std::byte* const base = memory.get() + (64 - reinterpret_cast<uintptr_t>(memory.get()) % 64) % 64;
     std::vector<int> jobs(static_cast<size_t>(ranks));
     std::vector<std::unique_ptr<Rank>> all;
@@ -149,7 +149,7 @@ TEST(NodeWindow, KeepsWhatWasWrittenUntilAllHaveReadIt) {
 TEST(NodeWindow, OneFreeLineIsEnoughInTheEnd) {
   constexpr int kEnough = 4 * NodeWindow::kLines;
   const std::vector<Step> script(kEnough, Step{0, 8});
-  const auto memory = std::make_unique<std::byte[]>(NodeWindow::footprint(2, kAreaBytes) + 64);
+  const auto memory = std::make_unique<std::byte[]>(WindowMemory::footprint(2, kAreaBytes) + 64);
   std::byte* const base = memory.get() + (64 - reinterpret_cast<uintptr_t>(memory.get()) % 64) % 64;
   Rank root(base, {0, 1}, 0), reader(base, {0, 1}, 1);
   ASSERT_TRUE(root.advance(script, kEnough));
@@ -169,7 +169,7 @@ TEST(NodeWindow, OneFreeLineIsEnoughInTheEnd) {
 
 // Who publishes a part says whether it is worth it.
 TEST(NodeWindow, WakesWhoSleepsForTheRankThatPublishes) {
-  const auto memory = std::make_unique<std::byte[]>(NodeWindow::footprint(2, kAreaBytes) + 64);
+  const auto memory = std::make_unique<std::byte[]>(WindowMemory::footprint(2, kAreaBytes) + 64);
   std::byte* const base = memory.get() + (64 - reinterpret_cast<uintptr_t>(memory.get()) % 64) % 64;
   Bell bells[3] = {};  // of the node; the window's ranks are the last two, in the other order
   Doorbell doorbells[] = {Doorbell({&bells[0], &bells[1], &bells[2]}, 2, /*one_cpu=*/true),
@@ -181,7 +181,7 @@ TEST(NodeWindow, WakesWhoSleepsForTheRankThatPublishes) {
   writer.use(doorbells[0], {2, 1});
   reader.use(doorbells[1], {2, 1});
   ASSERT_EQ(reader.bell(0), 2);
-  ASSERT_TRUE(writer.try_next_step(8));
+  ASSERT_TRUE(writer.steps().try_next(8));
   writer.publish_part(1, /*worth_waking=*/true);
   EXPECT_EQ(bells[2].rung.load(), 0u);
   doorbells[1].leave_word(reader.bell(0));
@@ -192,18 +192,18 @@ TEST(NodeWindow, WakesWhoSleepsForTheRankThatPublishes) {
   doorbells[1].leave_word(reader.bell(0));
   writer.publish(1);
   EXPECT_EQ(bells[2].rung.load(), 2u);
-  while (writer.try_next_step(8)) writer.publish(1);
-  EXPECT_EQ(writer.behind(), 1);
-  doorbells[0].leave_word(writer.bell(writer.behind()));
-  ASSERT_TRUE(reader.try_next_step(8));
+  while (writer.steps().try_next(8)) writer.publish(1);
+  EXPECT_EQ(writer.steps().lagging(), 1);
+  doorbells[0].leave_word(writer.bell(writer.steps().lagging()));
+  ASSERT_TRUE(reader.steps().try_next(8));
   reader.publish(1);
   EXPECT_EQ(bells[1].rung.load(), 1u);
-  ASSERT_TRUE(reader.try_next_step(8));
+  ASSERT_TRUE(reader.steps().try_next(8));
   doorbells[0].leave_word(writer.bell(1));
   reader.publish_part(1, /*worth_waking=*/false);
   EXPECT_EQ(bells[1].rung.load(), 2u) << "who sleeps may run on another processor";
   reader.publish(1);
-  EXPECT_TRUE(writer.try_next_step(8));
+  EXPECT_TRUE(writer.steps().try_next(8));
 }
 
 // A node's memory that remembers what was asked for, and refuses to give more than `most` bytes.
@@ -238,75 +238,75 @@ class CountedMemory : public NoNode {
 class NodeWindowMemory : public testing::Test {
  protected:
   static constexpr uint64_t kTag = 77;
-  NodeWindowMemory() { EXPECT_TRUE(NodeWindow::prepare(memory_, 0, kTag, 2, kAreaBytes).ok()); }
+  NodeWindowMemory() { EXPECT_TRUE(WindowMemory::prepare(memory_, 0, kTag, 2, kAreaBytes).ok()); }
   NodeWindow window(int rank) { return {&memory_, *memory_.at(0, 1), kAreaBytes, jobs_, rank, {}, true, 0}; }
-  NodeWindow::Place place(int rank, uint64_t tag = kTag) const { return {0, tag, jobs_, rank, kAreaBytes}; }
-  bool enter(int rank) { return NodeWindow::enter(memory_, place(rank)).ok(); }
+  WindowLocation place(int rank, uint64_t tag = kTag) const { return {0, tag, jobs_, rank, kAreaBytes}; }
+  bool enter(int rank) { return WindowPresence::enter(memory_, place(rank)).ok(); }
   bool leave(int rank, uint64_t tag = kTag, bool failed = false) {
-    return NodeWindow::leave_for_good(memory_, place(rank, tag), failed);
+    return WindowPresence::leave(memory_, place(rank, tag), failed);
   }
   const std::vector<int> jobs_{4, 6};
-  CountedMemory memory_{NodeWindow::footprint(2, kAreaBytes)};
+  CountedMemory memory_{WindowMemory::footprint(2, kAreaBytes)};
 };
 
 TEST_F(NodeWindowMemory, ComesWithTheFirstStepsThatNeedIt) {
   NodeWindow one = window(0), other = window(1);
   const uint64_t at_first = memory_.backed;
   EXPECT_LE(at_first, 4096u);
-  EXPECT_EQ(one.left(1), 0);
-  ASSERT_TRUE(one.try_next_step(8));
+  EXPECT_EQ(one.presence().failure_of(1), 0);
+  ASSERT_TRUE(one.steps().try_next(8));
   const uint64_t lines = memory_.backed - at_first;
   EXPECT_EQ(lines, 2u * NodeWindow::kLines * 512);
   one.publish(1);
-  ASSERT_TRUE(other.try_next_step(8));
+  ASSERT_TRUE(other.steps().try_next(8));
   EXPECT_TRUE(other.published(0, NodeWindow::kWhole));
   EXPECT_FALSE(one.published(1, NodeWindow::kWhole)) << "what the last user left is no step";
   other.publish(1);
   EXPECT_EQ(memory_.backed, at_first + lines) << "it is there once";
-  ASSERT_TRUE(one.try_next_step(5000));
+  ASSERT_TRUE(one.steps().try_next(5000));
   EXPECT_EQ(memory_.backed, at_first + lines + 2 * NodeWindow::kBanks * 8192);
   one.publish(1);
-  ASSERT_TRUE(other.try_next_step(5000));
+  ASSERT_TRUE(other.steps().try_next(5000));
   other.publish(1);
-  ASSERT_TRUE(other.try_next_sole_step(8192));
+  ASSERT_TRUE(other.steps().try_next_sole(8192));
   EXPECT_EQ(memory_.backed, at_first + lines + 2 * NodeWindow::kBanks * 8192);
 }
 
 TEST_F(NodeWindowMemory, ComesAllAtOnceWhereThereIsEnough) {
   memory_.gives_all = true;
   NodeWindow one = window(0);
-  ASSERT_TRUE(one.try_next_step(8));
+  ASSERT_TRUE(one.steps().try_next(8));
   const uint64_t backed = memory_.backed;
   one.publish(1);
-  ASSERT_TRUE(one.try_next_step(kAreaBytes));
+  ASSERT_TRUE(one.steps().try_next(kAreaBytes));
   EXPECT_EQ(memory_.backed, backed);
 }
 
 TEST_F(NodeWindowMemory, OfAreasEndsWhereTheyEnd) {
   constexpr uint64_t kOdd = 5 * 4096;  // no power of two
-  CountedMemory memory(NodeWindow::footprint(2, kOdd));
-  ASSERT_TRUE(NodeWindow::prepare(memory, 0, kTag, 2, kOdd).ok());
+  CountedMemory memory(WindowMemory::footprint(2, kOdd));
+  ASSERT_TRUE(WindowMemory::prepare(memory, 0, kTag, 2, kOdd).ok());
   NodeWindow one(&memory, *memory.at(0, 1), kOdd, jobs_, 0, {}, true, 0);
-  ASSERT_TRUE(one.try_next_step(8));
+  ASSERT_TRUE(one.steps().try_next(8));
   one.publish(1);
   const uint64_t before = memory.backed;
-  ASSERT_TRUE(one.try_next_step(kOdd));
+  ASSERT_TRUE(one.steps().try_next(kOdd));
   EXPECT_EQ(memory.backed, before + 2 * NodeWindow::kBanks * kOdd);
 }
 
 TEST_F(NodeWindowMemory, IsAskedForBeforeItIsTouched) {
   memory_.most = memory_.backed;
   NodeWindow one = window(0), other = window(1);
-  EXPECT_FALSE(one.try_next_step(8));
-  EXPECT_EQ(one.trouble().code(), IBCOLL_ERR_NO_MEMORY);
+  EXPECT_FALSE(one.steps().try_next(8));
+  EXPECT_EQ(one.memory().trouble().code(), IBCOLL_ERR_NO_MEMORY);
   memory_.most += 2u * NodeWindow::kLines * 512 + memory_.backed;
   const uint64_t before = memory_.backed;
-  EXPECT_TRUE(other.try_next_step(8));
-  EXPECT_TRUE(other.trouble().ok());
+  EXPECT_TRUE(other.steps().try_next(8));
+  EXPECT_TRUE(other.memory().trouble().ok());
   EXPECT_EQ(memory_.backed, before + 2u * NodeWindow::kLines * 512) << "what was refused is asked for again";
   other.publish(1);
-  EXPECT_FALSE(other.try_next_step(kAreaBytes));
-  EXPECT_EQ(other.trouble().code(), IBCOLL_ERR_NO_MEMORY);
+  EXPECT_FALSE(other.steps().try_next(kAreaBytes));
+  EXPECT_EQ(other.memory().trouble().code(), IBCOLL_ERR_NO_MEMORY);
 }
 
 TEST_F(NodeWindowMemory, IsGivenBackByTheLastRank) {
@@ -323,7 +323,7 @@ TEST_F(NodeWindowMemory, IsGivenBackWithoutTheDead) {
   memory_.dead = 4;
   EXPECT_TRUE(leave(1));
   EXPECT_EQ(memory_.released, 1);
-  ASSERT_TRUE(NodeWindow::prepare(memory_, 0, kTag + 1, 2, kAreaBytes).ok());
+  ASSERT_TRUE(WindowMemory::prepare(memory_, 0, kTag + 1, 2, kAreaBytes).ok());
   EXPECT_TRUE(leave(1)) << "it is another team's now";
   EXPECT_TRUE(leave(0));
   EXPECT_EQ(memory_.released, 1);
@@ -351,7 +351,7 @@ TEST_F(NodeWindowMemory, IsKeptForThoseThatHaveCome) {
 TEST_F(NodeWindowMemory, OfAnotherTeamIsLeftAlone) {
   EXPECT_TRUE(leave(0, kTag + 1, true));
   EXPECT_EQ(memory_.released, 0);
-  EXPECT_EQ(NodeWindow::enter(memory_, place(0, kTag + 1)).code(), IBCOLL_ERR_PEER_FAILED);
+  EXPECT_EQ(WindowPresence::enter(memory_, place(0, kTag + 1)).code(), IBCOLL_ERR_PEER_FAILED);
   EXPECT_TRUE(enter(0)) << "nothing was changed";
   EXPECT_TRUE(enter(1));
   EXPECT_FALSE(leave(0));
@@ -360,19 +360,19 @@ TEST_F(NodeWindowMemory, OfAnotherTeamIsLeftAlone) {
 
 // Who has not tried to begin a step is held back by nobody.
 TEST(NodeWindow, HeldBackOnlyByWhatATryHasLookedFor) {
-  const auto memory = std::make_unique<std::byte[]>(NodeWindow::footprint(2, kAreaBytes) + 64);
+  const auto memory = std::make_unique<std::byte[]>(WindowMemory::footprint(2, kAreaBytes) + 64);
   auto* const base = memory.get() + (64 - reinterpret_cast<uintptr_t>(memory.get()) % 64) % 64;
   NoNode none;
   NodeWindow ahead(&none, base, kAreaBytes, {0, 1}, 0, NodeWindow::Limits{}, true);
   NodeWindow behind(&none, base, kAreaBytes, {0, 1}, 1, NodeWindow::Limits{}, true);
-  EXPECT_FALSE(ahead.holds_back(1));
+  EXPECT_FALSE(ahead.steps().holds_back(1));
   int steps = 0;
-  for (; ahead.try_next_step(kAreaBytes); ++steps) ahead.publish(7);
+  for (; ahead.steps().try_next(kAreaBytes); ++steps) ahead.publish(7);
   EXPECT_EQ(steps, NodeWindow::kBanks - 1);
-  EXPECT_TRUE(ahead.holds_back(1));
-  ASSERT_TRUE(behind.try_next_step(kAreaBytes));
+  EXPECT_TRUE(ahead.steps().holds_back(1));
+  ASSERT_TRUE(behind.steps().try_next(kAreaBytes));
   behind.publish(7);
-  EXPECT_FALSE(ahead.holds_back(1));
+  EXPECT_FALSE(ahead.steps().holds_back(1));
 }
 
 }  // namespace

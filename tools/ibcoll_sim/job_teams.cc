@@ -40,15 +40,15 @@ std::unique_ptr<NodeWindow> SimJob::make_window(const Placement& placement, int 
   uint64_t& offset = offsets[static_cast<size_t>(node)];
   if (offset == 0) {
     Result<uint64_t> made =
-        memory.allocate(NodeWindow::footprint(static_cast<int>(jobs.size()), params_.window_area_bytes));
+        memory.allocate(WindowMemory::footprint(static_cast<int>(jobs.size()), params_.window_area_bytes));
     if (!made.ok()) return nullptr;
     offset = *made;
-    if (!NodeWindow::prepare(memory, offset, teams_.size(), static_cast<int>(jobs.size()), params_.window_area_bytes)
+    if (!WindowMemory::prepare(memory, offset, teams_.size(), static_cast<int>(jobs.size()), params_.window_area_bytes)
              .ok())
       return nullptr;
   }
   std::byte* const base =
-      *memory.at(offset, NodeWindow::footprint(static_cast<int>(jobs.size()), params_.window_area_bytes));
+      *memory.at(offset, WindowMemory::footprint(static_cast<int>(jobs.size()), params_.window_area_bytes));
   return std::make_unique<NodeWindow>(&memory, base, params_.window_area_bytes, std::move(jobs), local, params_.blocks,
                                       params_.crowded, offset);
 }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where lines and areas of a node window are, and how they get memory: when a rank first uses the window it gets lines,
+// and of areas either all, or as much of each as steps have needed so far.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/base/status.h"
+#include "runtime/comm/window_control.h"
+#include "runtime/transport/transport.h"
+
+namespace ibcoll {
+
+class WindowMemory {
+ public:
+  static constexpr int kBanks = 4;    // of areas
+  static constexpr int kLines = 128;  // of lines: steps with little data may run further ahead
+  static constexpr uint64_t kInlineBytes = 496;
+
+  struct alignas(64) Line {
+    std::atomic<uint64_t> published;  // see WindowSteps
+    uint32_t digest;
+    uint32_t unused;
+    std::byte data[kInlineBytes];
+  };
+  static_assert(sizeof(Line) == 512);
+
+  // Bytes of node memory that a window of `ranks` ranks takes.
+  static uint64_t footprint(int ranks, uint64_t area_bytes) noexcept {
+    return WindowControl::bytes(ranks) +
+           static_cast<uint64_t>(ranks) * (kLines * sizeof(Line) + kBanks * (area_bytes + kSkew));
+  }
+  // Makes a part of the node's memory, which others may have used, ready for the window of a team of `ranks` ranks
+  // here; `tag` is no other team's. Called once, before any rank uses it.
+  static Status prepare(NodeMemory& memory, uint64_t offset, uint64_t tag, int ranks, uint64_t area_bytes);
+
+  // `memory`: nullptr for a rank alone on its node.
+  WindowMemory(NodeMemory* memory, int ranks, uint64_t area_bytes) noexcept
+      : memory_(memory), ranks_(static_cast<uint64_t>(ranks)), area_bytes_(area_bytes) {}
+  // `base`: where `memory` has the window that begins at `offset` and is prepared; for a rank alone, zeros.
+  void place(std::byte* base, uint64_t offset) noexcept;
+
+  int ranks() const noexcept { return static_cast<int>(ranks_); }
+  uint64_t area_bytes() const noexcept { return area_bytes_; }
+  NodeMemory& node() noexcept { return *memory_; }
+  WindowControl* control() noexcept { return control_; }
+
+  // The lines of one step lie together.
+  Line& line(int local, uint64_t step) const noexcept {
+    return lines_[step % kLines * ranks_ + static_cast<uint64_t>(local)];
+  }
+  std::byte* area(int local, uint64_t step) const noexcept { return areas_ + area_offset(local, step); }
+
+  // There is memory for a step in which each rank publishes at most `bytes` bytes. False: not yet, because another rank
+  // is about to provide it, or for the reason in trouble().
+  bool ready_for(uint64_t bytes) noexcept {
+    if (static_cast<int64_t>(bytes) <= usable_) [[likely]]
+      return true;
+    return make_usable(bytes);
+  }
+  bool has_lines() const noexcept { return usable_ >= 0; }
+  // Why ready_for() was false for want of memory; ok: for another reason.
+  const Status& trouble() const noexcept { return trouble_; }
+
+ private:
+  // Areas do not start at the same set of the caches, of which each page has its own and contiguous ones have
+  // neighbouring ones.
+  static constexpr uint64_t kSkew = 325 * 64;
+
+  uint64_t area_offset(int local, uint64_t step) const noexcept {
+    return (static_cast<uint64_t>(local) * kBanks + step % kBanks) * (area_bytes_ + kSkew);
+  }
+  [[gnu::noinline]] bool make_usable(uint64_t bytes) noexcept;
+  bool make_lines() noexcept;
+  Status back_lines() noexcept;
+  Status back_areas(uint64_t bytes) noexcept;
+
+  NodeMemory* memory_;
+  uint64_t ranks_;
+  uint64_t area_bytes_;
+  uint64_t offset_ = 0;
+  WindowControl* control_ = nullptr;
+  Line* lines_ = nullptr;
+  std::byte* areas_ = nullptr;
+  // Bytes of each area that have memory, as far as this rank knows; at least those of a line. -1: not even lines.
+  int64_t usable_ = -1;
+  Status trouble_;
+};
+
+}  // namespace ibcoll
