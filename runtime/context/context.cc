@@ -184,7 +184,7 @@ Status Context::run_own_barrier(std::unique_lock<std::mutex>& guard) {
 // After a failure ranks part at once. No connection is opened: the rank at its other end may just be going.
 Status Context::leave(std::unique_lock<std::mutex>& guard) {
   write_trace();
-  const bool told_before = world_->team->failure_told();
+  const bool told_before = world_->team->failure_reported();
   world_->team->set_connects(false);
   Status together;
   end_merges(*world_, guard);

@@ -144,7 +144,7 @@ Status TeamHandle::may_end(const char* call) {
 // This rank may not wait for anything any more, while others wait for it.
 void Context::spread_failure(Team& team) noexcept {
   constexpr int kMostLooks = 2 * TeamFailure::kMostTries;
-  for (int looks = 0; looks < kMostLooks && team.refuses() && !team.failure_is_out(); ++looks) engine_->progress();
+  for (int looks = 0; looks < kMostLooks && team.refuses() && !team.failure_is_notified(); ++looks) engine_->progress();
   settle_later();
 }
 

@@ -39,7 +39,7 @@ Team::Team(Engine& engine, uint64_t epoch, std::shared_ptr<const Placement> plac
 
 Team::~Team() {
   learning_.reset();
-  tell_untold();
+  notify_pending();
   for (uint32_t i = 0; early_ && i < kEarlyLists; ++i)
     while (EarlyMessage* const early = early_[i].head) {
       early_[i].head = early->next;
@@ -164,7 +164,7 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
     on_abort(peer, note, payload);
     return;
   }
-  if (failure_.certain() && kind == NoteKind::kProbe) tell_abort(peer);  // it may have missed it
+  if (failure_.certain() && kind == NoteKind::kProbe) send_abort(peer);  // it may have missed it
   if (!failure_.certain() && kind == NoteKind::kProbe) {
     on_probe(peer, note, payload);
     return;
@@ -195,13 +195,13 @@ void Team::keep_early(int peer, const Note& note, ConstBytes payload) noexcept {
   list.tail = &early->next;
 }
 
-// Another rank tells of a failure. What shared memory holds by now came before it.
+// Another rank reports a failure. What shared memory holds by now came before that.
 void Team::on_abort(int peer, const Note& note, ConstBytes payload) noexcept {
   if (failure_.healthy()) engine_.take_from_memory();
   if (failure_.certain()) return;
   const auto code = static_cast<ibcoll_status_t>(static_cast<int64_t>(note.bytes));
-  Status told = error(code, "{} (told by rank {} of the team)", text_of(payload), peer);
-  if (failure_.learn(std::move(told), engine_.now(), note.index == kToBePassedOn)) begin_to_fail();
+  Status reported = error(code, "{} (reported by rank {} of the team)", text_of(payload), peer);
+  if (failure_.learn(std::move(reported), engine_.now(), note.index == kPassOn)) begin_to_fail();
 }
 
 // Of a collective that was started here. When it has ended, credit may still come, data may not.
@@ -228,9 +228,10 @@ void Team::on_probe(int peer, const Note& note, ConstBytes payload) noexcept {
         "collective #{} of the team is {} on rank {} but {} on rank {}; all ranks must make the same calls in the "
         "same order, with sizes that agree",
         note.op, text_of(payload.subspan(sizeof(PairBytes))), peer, describe_call(note.op), rank_);
-    if (failure_.in_doubt()) return failure_.explain(std::move(calls));
+    if (failure_.uncertain()) return failure_.explain(std::move(calls));
     suspect(std::move(calls));
-    if (Request* const request = active(note.op)) request->exchange().ask(*request, peer);  // who asked may not know
+    if (Request* const request = active(note.op))
+      request->exchange().ask(*request, peer);  // the rank that asks may not know
     return;
   }
   if (!failure_.healthy()) return;

@@ -57,18 +57,19 @@ class Team {
   TeamLearning* learning() noexcept { return learning_.get(); }
   // Ok, or why the team accepts no collectives any more.
   const Status& failure() const noexcept { return failure_.status(); }
-  // False while the failure is in doubt: a call that is started then ends with what is found.
+  // False while the failure is uncertain: a call that is started then ends with the cause that is found.
   bool refuses() const noexcept { return failure_.certain(); }
   // The failure, for a call that is refused.
   const Status& refusal() noexcept { return failure_.report(); }
   // A call of the program has failed, or was refused, for this team's failure.
-  bool failure_told() const noexcept { return failure_.reported(); }
+  bool failure_reported() const noexcept { return failure_.reported(); }
   // The failure was sent to all other ranks, or sending was tried kMostTries times.
-  bool failure_is_out() const noexcept { return failure_.state() == TeamFailure::State::kTold; }
+  bool failure_is_notified() const noexcept { return failure_.state() == TeamFailure::State::kNotified; }
   // Ends everything in flight on all ranks of the team with this error.
   void fail(Status status) noexcept;
   Time failed_at() const noexcept { return failure_.since(); }
-  // As fail(), where a peer may know better why, or a death explain it: that is waited for a little, and told instead.
+  // As fail(), where a peer may know a better cause, or a death may explain it: this rank waits a little for that, and
+  // reports it instead.
   void suspect(Status status) noexcept;
   int requests() const noexcept { return requests_; }
   int in_flight() const noexcept;
@@ -82,16 +83,17 @@ class Team {
 
   // ---- for the engine
 
-  // What tells another rank that a team has failed. Its index says what the sender can do for the others.
-  enum AbortIndex : uint16_t { kToldToAll, kToBePassedOn };
+  // The note that notifies another rank of the failure of a team. Its index says whether the sender can notify all
+  // others, or the receiver has to pass it on.
+  enum AbortIndex : uint16_t { kNotifiesAll, kPassOn };
   static Note abort_note(uint64_t epoch, const Status& failure, uint32_t completed) noexcept;
   static ConstBytes abort_text(const Status& failure) noexcept;
 
   void on_note(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_peer_failed(int peer, std::string_view why) noexcept;
-  // A better reason for that, which counts unless ranks were told the other one.
+  // A better reason for that, which counts unless ranks were notified of the other one.
   void explain_death(int peer, std::string_view how) noexcept;
-  // After a failure: tells the other ranks and ends what is in flight. False while there is more to do.
+  // After a failure: notifies the other ranks and ends what is in flight. False while there is more to do.
   bool end_requests() noexcept;
   // Starts requests that are in line, and may begin; true: there were any.
   bool start_line() noexcept;
@@ -112,9 +114,9 @@ class Team {
 
   Transport& transport(int rank) noexcept { return engine_.transport(job_rank(rank)); }
   bool send(int peer, const Note& note, ConstBytes payload) noexcept;
-  bool tell_abort(int peer) noexcept;
-  void look_who_left(Request& request) noexcept;
-  void tell_untold() noexcept;
+  bool send_abort(int peer) noexcept;
+  void find_failed_local(Request& request) noexcept;
+  void notify_pending() noexcept;
   void want_back() noexcept;
   // A region without a key where memory for it is short: data then come in messages.
   RemoteRegion expose(int peer, Bytes memory) noexcept;
@@ -136,7 +138,7 @@ class Team {
   void on_abort(int peer, const Note& note, ConstBytes payload) noexcept;
   void begin_to_fail() noexcept;
   Status death_of(int peer, std::string_view why) const noexcept;
-  void tell_failure() noexcept;
+  void notify_failure() noexcept;
 
   Engine& engine_;
   uint64_t epoch_;

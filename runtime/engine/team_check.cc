@@ -25,7 +25,7 @@ void Team::check(Time now) noexcept {
       request->probed_at = now;
       request->exchange().probe(*request);
       check_own_line();
-      if (failure_.healthy() && request->exchange().polls_memory()) look_who_left(*request);
+      if (failure_.healthy() && request->exchange().polls_memory()) find_failed_local(*request);
     }
   }
 }
@@ -41,7 +41,7 @@ void Team::check_own_line() noexcept {
 }
 
 // A rank that has given up says so in the node window as well; it may never take another note.
-void Team::look_who_left(Request& request) noexcept {
+void Team::find_failed_local(Request& request) noexcept {
   NodeWindow& window = request.exchange().window();
   for (int local = 0; local < window.size(); ++local) {
     const int status = window.presence().failure_of(local);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a team ends with an error: what fails it, whom it tells, and when its requests give their buffers back.
+// How a team ends with an error: what fails it, which ranks it notifies, and when its requests return their buffers.
 #include <algorithm>
 
 #include "runtime/base/log.h"
@@ -32,19 +32,19 @@ void Team::begin_to_fail() noexcept {
   engine_.team_failed();
 }
 
-// False: not now. Whoever is not told in time asks by a probe. Who connects no more, or lacks a way to a rank, may not tell
-// all.
-bool Team::tell_abort(int peer) noexcept {
+// False: not now. A rank that is not notified in time asks by a probe. A rank that opens no connections any more, or
+// cannot reach some rank, may not be able to notify all.
+bool Team::send_abort(int peer) noexcept {
   Note note = abort_note(epoch_, failure_.status(), completed_);
-  note.index = connects_ && !engine_.lacks_a_way() ? kToldToAll : kToBePassedOn;
+  note.index = connects_ && !engine_.lacks_a_way() ? kNotifiesAll : kPassOn;
   return send(peer, note, abort_text(failure_.status()));
 }
 
 // Tries to notify each rank that can be reached and was not notified yet, once.
-void Team::tell_failure() noexcept {
-  failure_.tell([this](int peer) {
+void Team::notify_failure() noexcept {
+  failure_.notify([this](int peer) {
     const int job = job_rank(peer);
-    return !engine_.reaches(job) || (!connects_ && transport(peer).would_connect(job)) || tell_abort(peer);
+    return !engine_.reaches(job) || (!connects_ && transport(peer).would_connect(job)) || send_abort(peer);
   });
 }
 
@@ -59,39 +59,39 @@ ConstBytes Team::abort_text(const Status& failure) noexcept {
 }
 
 // For a team that is freed: others may wait for what this rank knows, and it may have learned that in the call before.
-// Requests that were given up may be gone already.
-void Team::tell_untold() noexcept {
+// Requests that were given up may be destroyed already.
+void Team::notify_pending() noexcept {
   constexpr int kMostTries = 1'000;
-  failure_.cut_doubt();
-  for (int tries = 0; !failure_.all_told() && tries < kMostTries; ++tries) {
-    tell_failure();
+  failure_.cut_suspicion();
+  for (int tries = 0; !failure_.all_notified() && tries < kMostTries; ++tries) {
+    notify_failure();
     if (in_flight() > 0) return;
-    if (!failure_.all_told()) engine_.progress();
+    if (!failure_.all_notified()) engine_.progress();
   }
 }
 
 bool Team::end_requests() noexcept {
   if (failure_.healthy()) return true;
-  if (failure_.in_doubt() && !failure_.end_doubt(engine_.now())) return false;
+  if (failure_.uncertain() && !failure_.end_suspicion(engine_.now())) return false;
   if (window_) window_->presence().report_failure(failure_.status().code());
-  tell_failure();
-  const bool told = failure_.state() == TeamFailure::State::kTold;
-  while (told && has_line()) finish(*first_in_line_);
+  notify_failure();
+  const bool notified = failure_.state() == TeamFailure::State::kNotified;
+  while (notified && has_line()) finish(*first_in_line_);
   bool idle = !has_line();
   for (size_t i = 0; i < active_.size(); ++i) {
     Request* const request = active_[i];
     if (!request) continue;
-    // Buffers must not be given back while the transport reads them, or a peer writes to them. The right to write is
-    // taken back at once, whatever else is under way.
+    // Buffers must not be returned while the transport reads them, or a peer writes to them. The right to write is
+    // revoked at once, whatever else is under way.
     const bool concealed = request->exchange().conceal();
     const bool sent = request->exchange().puts_pending() == 0;
     if (!sent) want_back();
-    if (told && concealed && sent)
+    if (notified && concealed && sent)
       finish(*request);
     else
       idle = false;
   }
-  return told && idle;
+  return notified && idle;
 }
 
 void Team::want_back() noexcept {

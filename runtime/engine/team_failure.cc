@@ -6,28 +6,28 @@
 namespace ibcoll {
 namespace {
 
-constexpr Time kDoubt = 100'000'000;  // the note of a rank that knows better is here by then
-constexpr Time kTurn = 37'000'000;    // ranks come out of doubt one after the other, and the first one tells the others
+constexpr Time kSuspicion = 100'000'000;  // the note of a rank that knows better has arrived by then
+constexpr Time kStagger = 37'000'000;     // suspicions end one after the other, and the first rank notifies the others
 
 }  // namespace
 
-// Nobody is told in doubt, so what replaces a status in doubt finds all ranks listed already.
+// Under suspicion no rank is notified, so a better cause finds all ranks listed already.
 bool TeamFailure::enter(State state, Status status, Time now) noexcept {
   if (status.ok()) return false;
-  if (healthy()) list_untold();
+  if (healthy()) list_pending();
   state_ = state;
   status_ = std::move(status);
   since_ = now;
-  doubt_ends_ = now + kDoubt + rank_ * kTurn % kDoubt;
+  suspicion_ends_ = now + kSuspicion + rank_ * kStagger % kSuspicion;
   return true;
 }
 
 // Ranks for which there is no memory ask this one, by a probe, before long.
-void TeamFailure::list_untold() noexcept {
+void TeamFailure::list_pending() noexcept {
   try {
-    untold_.reserve(static_cast<size_t>(size_));
+    pending_.reserve(static_cast<size_t>(size_));
     for (int i = 0; i < size_; ++i)
-      if (i != rank_) untold_.push_back(i);
+      if (i != rank_) pending_.push_back(i);
   } catch (const std::bad_alloc&) {
   }
 }
@@ -35,7 +35,7 @@ void TeamFailure::list_untold() noexcept {
 // A suspicion stays: what follows it may be an effect, as calls that differ connect other ranks. A death that was seen
 // may be an effect itself.
 bool TeamFailure::fail(Status status, Time now) noexcept {
-  return (healthy() || state_ == State::kDeathSeen) && enter(State::kTelling, std::move(status), now);
+  return (healthy() || state_ == State::kDeathSeen) && enter(State::kNotifying, std::move(status), now);
 }
 
 bool TeamFailure::suspect(Status status, Time now) noexcept {
@@ -48,7 +48,8 @@ void TeamFailure::explain(Status status) noexcept {
   status_ = std::move(status);
 }
 
-// This is in doubt, too: a rank that learns of a failure ends, and its neighbours may see that before its note arrives.
+// A death is a suspicion, too: a rank that learns of a failure ends, and its neighbours may see that before its note
+// arrives.
 bool TeamFailure::see_death(int peer, Status status, Time now) noexcept {
   if (!healthy() && state_ != State::kSuspected) return false;
   dead_peer_ = peer;
@@ -60,20 +61,20 @@ void TeamFailure::explain_death(int peer, Status status) noexcept {
 }
 
 bool TeamFailure::learn(Status status, Time now, bool pass_on) noexcept {
-  if (certain() || !enter(pass_on ? State::kTelling : State::kTold, std::move(status), now)) return false;
-  if (!pass_on) untold_.clear();
+  if (certain() || !enter(pass_on ? State::kNotifying : State::kNotified, std::move(status), now)) return false;
+  if (!pass_on) pending_.clear();
   return true;
 }
 
-bool TeamFailure::end_doubt(Time now) noexcept {
-  if (!in_doubt() || now < doubt_ends_) return false;
-  state_ = State::kTelling;
+bool TeamFailure::end_suspicion(Time now) noexcept {
+  if (!uncertain() || now < suspicion_ends_) return false;
+  state_ = State::kNotifying;
   since_ = now;
   return true;
 }
 
-void TeamFailure::cut_doubt() noexcept {
-  if (in_doubt()) state_ = State::kTelling;
+void TeamFailure::cut_suspicion() noexcept {
+  if (uncertain()) state_ = State::kNotifying;
 }
 
 }  // namespace ibcoll

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What this rank knows of the failure of its team, and which ranks it still has to tell.
+// What this rank knows of the failure of its team, and which ranks it still has to notify.
 //
 //   from                           transition                to
-//   kHealthy, kDeathSeen           fail                      kTelling    the cause is certain: this rank's own
+//   kHealthy, kDeathSeen           fail                      kNotifying  the cause is certain: this rank's own
 //   kHealthy                       suspect                   kSuspected  another rank may know better, or have died
-//   kSuspected                     explain                   kSuspected  the peer has said what it did
+//   kSuspected                     explain                   kSuspected  the peer has reported its own call
 //   kHealthy, kSuspected           see_death                 kDeathSeen  a death explains a suspicion
 //   kDeathSeen                     explain_death             kDeathSeen  the launcher knows how that rank ended
-//   kHealthy, kSuspected,          learn                     kTold       another rank was certain; it tells the others
-//     kDeathSeen                   learn, to pass it on      kTelling    ... and may not reach all of them
-//   kSuspected, kDeathSeen         end_doubt, cut_doubt      kTelling    no rank knew better
-//   kTelling                       tell                      kTold       all ranks are told, or were tried often enough
+//   kHealthy, kSuspected,          learn                     kNotified   another rank was certain and notifies the rest
+//     kDeathSeen                   learn, to pass it on      kNotifying  ... and may not reach all of them
+//   kSuspected, kDeathSeen         end_suspicion,            kNotifying  no rank knew better
+//                                  cut_suspicion
+//   kNotifying                     notify                    kNotified   all ranks are notified, or kMostTries are used up
 //
-// Any other transition changes nothing: the first certain cause counts, and in doubt only a better one.
+// Any other transition changes nothing: the first certain cause counts, and under suspicion only a better one.
 #pragma once
 
 #include <utility>
@@ -25,43 +26,43 @@ namespace ibcoll {
 
 class TeamFailure {
  public:
-  enum class State { kHealthy, kSuspected, kDeathSeen, kTelling, kTold };
-  static constexpr int kMostTries = 10'000;  // of tell()
+  enum class State { kHealthy, kSuspected, kDeathSeen, kNotifying, kNotified };
+  static constexpr int kMostTries = 10'000;  // of notify()
 
   TeamFailure(int rank, int size) noexcept : rank_(rank), size_(size) {}
 
   State state() const noexcept { return state_; }
   bool healthy() const noexcept { return state_ == State::kHealthy; }
-  bool in_doubt() const noexcept { return state_ == State::kSuspected || state_ == State::kDeathSeen; }
-  bool certain() const noexcept { return state_ == State::kTelling || state_ == State::kTold; }
+  bool uncertain() const noexcept { return state_ == State::kSuspected || state_ == State::kDeathSeen; }
+  bool certain() const noexcept { return state_ == State::kNotifying || state_ == State::kNotified; }
   // Ok while the team is healthy.
   const Status& status() const noexcept { return status_; }
-  // When the last of the transitions that take `now` took place. end_doubt() is one of them, cut_doubt() is not.
+  // When the last of the transitions that take `now` took place. end_suspicion() is one of them, cut_suspicion() is not.
   Time since() const noexcept { return since_; }
 
   // `status` is an error. False: nothing has changed.
   bool fail(Status status, Time now) noexcept;
   bool suspect(Status status, Time now) noexcept;
-  // Keeps the end of the doubt, and a first explanation.
+  // Changes neither the end of the suspicion nor a first explanation.
   void explain(Status status) noexcept;
   bool see_death(int peer, Status status, Time now) noexcept;
-  // Of the peer whose death was seen. Keeps the end of the doubt.
+  // Of the peer whose death was seen. Does not change the end of the suspicion.
   void explain_death(int peer, Status status) noexcept;
   bool learn(Status status, Time now, bool pass_on = false) noexcept;
-  // Ends a doubt that has lasted long enough.
-  bool end_doubt(Time now) noexcept;
-  // Ends a doubt at once: the team is being freed.
-  void cut_doubt() noexcept;
+  // Ends a suspicion that has lasted long enough.
+  bool end_suspicion(Time now) noexcept;
+  // Ends a suspicion at once: the team is being freed.
+  void cut_suspicion() noexcept;
 
-  // Once the failure is certain: `done(rank)` is called for each rank that is not told yet. It returns true when that
+  // Once the failure is certain: `done(rank)` is called for each rank that is not notified yet. It returns true when that
   // rank need not be tried again. The ranks that are left when the tries are used up are still tried in later calls.
   template <typename Done>
-  void tell(Done done) noexcept {
+  void notify(Done done) noexcept {
     if (!certain()) return;
-    std::erase_if(untold_, done);
-    if (untold_.empty() || ++tries_ >= kMostTries) state_ = State::kTold;
+    std::erase_if(pending_, done);
+    if (pending_.empty() || ++tries_ >= kMostTries) state_ = State::kNotified;
   }
-  bool all_told() const noexcept { return untold_.empty(); }
+  bool all_notified() const noexcept { return pending_.empty(); }
 
   // The status, for a call of the program that ends with it or is refused for it.
   const Status& report() noexcept {
@@ -72,7 +73,7 @@ class TeamFailure {
   bool reported() const noexcept { return reported_; }
 
  private:
-  void list_untold() noexcept;
+  void list_pending() noexcept;
   bool enter(State state, Status status, Time now) noexcept;
 
   int rank_;
@@ -80,12 +81,12 @@ class TeamFailure {
   State state_ = State::kHealthy;
   bool reported_ = false;
   bool explained_ = false;
-  int dead_peer_ = -1;  // whose death was seen
+  int dead_peer_ = -1;  // its death was seen
   int tries_ = 0;
   Status status_;
   Time since_ = 0;
-  Time doubt_ends_ = 0;
-  std::vector<int> untold_;  // ranks of the team that do not know of the failure yet
+  Time suspicion_ends_ = 0;
+  std::vector<int> pending_;  // ranks of the team that do not know of the failure yet
 };
 
 }  // namespace ibcoll

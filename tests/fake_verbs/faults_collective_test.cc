@@ -101,7 +101,7 @@ TEST_F(LackTest, TheRankThatRefusesAPeerReportsItsOwnReason) {
       EXPECT_FALSE(failed_first(ends, end) && !says(end, kLack)) << "no reason comes first";
       EXPECT_EQ(says(end, fmt::format("rank {} cannot reach rank ", lacking)), says(end, kLack));
       EXPECT_EQ(end.status.code() == IBCOLL_ERR_TRANSPORT, says(end, kLack));
-      EXPECT_FALSE(itself && (!says(end, kLack) || says(end, "told by"))) << "not its own reason";
+      EXPECT_FALSE(itself && (!says(end, kLack) || says(end, "reported by"))) << "not its own reason";
     }
   }
 }

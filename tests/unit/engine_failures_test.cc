@@ -34,7 +34,7 @@ TEST_F(EngineTest, ARankThatNobodyWaitsForIsToldOfTheFailure) {
   EXPECT_TRUE(call->request->start().ok());
   wait_seconds(1);
   EXPECT_EQ(team(2).failure().code(), IBCOLL_ERR_PEER_FAILED);
-  EXPECT_NE(team(2).failure().text().find("told by rank 0"), std::string::npos) << team(2).failure().text();
+  EXPECT_NE(team(2).failure().text().find("reported by rank 0"), std::string::npos) << team(2).failure().text();
 }
 
 TEST_F(EngineTest, ADeathExplainsWhatWasSuspected) {
@@ -64,7 +64,7 @@ TEST_F(EngineTest, ADeathThatIsAnEffectIsNotNamed) {
   team(2).fail(error(IBCOLL_ERR_PEER_FAILED, "rank 3 fell"));
   progress();
   EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_PEER_FAILED);
-  EXPECT_NE(team(1).failure().text().find("rank 3 fell (told by rank 2"), std::string::npos)
+  EXPECT_NE(team(1).failure().text().find("rank 3 fell (reported by rank 2"), std::string::npos)
       << team(1).failure().text();
 }
 
@@ -87,9 +87,9 @@ TEST_F(EngineTest, WhatThisRankLacksEndsTheDoubtAboutADeath) {
 TEST_F(EngineTest, WhatThisRankLacksIsToldAtOnceToThoseThatItReaches) {
   wire_.boxes[0].push_back({2, {}, text("no room"), true, lack_token(IBCOLL_ERR_TRANSPORT)});
   progress();
-  const std::string told = "rank 0 cannot reach rank 2: no room (told by rank 0 of the team)";
+  const std::string reported = "rank 0 cannot reach rank 2: no room (reported by rank 0 of the team)";
   EXPECT_EQ(team(1).failure().text(), told);
-  EXPECT_EQ(team(2).failure().text(), told + " (told by rank 1 of the team)");
+  EXPECT_EQ(team(2).failure().text(), reported + " (reported by rank 1 of the team)");
 }
 
 // The next call does not come too early for the story either.
@@ -115,7 +115,7 @@ TEST_F(EngineTest, ATeamThatIsFreedInDoubtTellsTheOthers) {
   EXPECT_TRUE(two->failure().ok());
   one.reset();
   progress();
-  EXPECT_NE(two->failure().text().find("told by rank 1"), std::string::npos) << two->failure().text();
+  EXPECT_NE(two->failure().text().find("reported by rank 1"), std::string::npos) << two->failure().text();
 }
 
 TEST_F(EngineTest, LeavingRanksPassAFailureOnAlongTheirConnections) {
@@ -124,7 +124,7 @@ TEST_F(EngineTest, LeavingRanksPassAFailureOnAlongTheirConnections) {
   team(0).fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
   progress();
   EXPECT_EQ(team(2).failure().code(), IBCOLL_ERR_SYSTEM);
-  EXPECT_NE(team(2).failure().text().find("told by rank 1"), std::string::npos) << team(2).failure().text();
+  EXPECT_NE(team(2).failure().text().find("reported by rank 1"), std::string::npos) << team(2).failure().text();
   EXPECT_EQ(wire_.begun, 0);
 }
 
@@ -216,7 +216,8 @@ TEST_F(EngineTest, WhoMissedTheFailureLearnsOfItByAsking) {
   EXPECT_TRUE(call->request->in_flight());
   wait_seconds(3);
   EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_SYSTEM);
-  EXPECT_NE(team(1).failure().text().find("it broke (told by rank 0"), std::string::npos) << team(1).failure().text();
+  EXPECT_NE(team(1).failure().text().find("it broke (reported by rank 0"), std::string::npos)
+      << team(1).failure().text();
 }
 
 // Memory of one process in the place of a node's.

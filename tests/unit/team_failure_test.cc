@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kTeller = 1, kTeamSize = 4, kDead = 2;
 constexpr Time kMilliseconds = 1'000'000;
-constexpr Time kPastDoubt = 1'000 * kMilliseconds;  // no doubt lasts as long
+constexpr Time kPastSuspicion = 1'000 * kMilliseconds;  // no suspicion lasts as long
 
 Status system_error(const char* text) { return error(IBCOLL_ERR_SYSTEM, "{}", text); }
 bool takes_it(int) { return true; }
@@ -30,10 +30,10 @@ TeamFailure failure_in(TeamFailure::State state) {
     case TeamFailure::State::kDeathSeen:
       EXPECT_TRUE(one.see_death(kDead, system_error("first"), 10));
       break;
-    case TeamFailure::State::kTelling:
+    case TeamFailure::State::kNotifying:
       EXPECT_TRUE(one.fail(system_error("first"), 10));
       break;
-    case TeamFailure::State::kTold:
+    case TeamFailure::State::kNotified:
       EXPECT_TRUE(one.learn(system_error("first"), 10));
       break;
   }
@@ -43,7 +43,7 @@ TeamFailure failure_in(TeamFailure::State state) {
 
 std::vector<int> asked_of(TeamFailure& one, const std::function<bool(int)>& answer) {
   std::vector<int> asked;
-  one.tell([&](int rank) {
+  one.notify([&](int rank) {
     asked.push_back(rank);
     return answer(rank);
   });
@@ -51,8 +51,8 @@ std::vector<int> asked_of(TeamFailure& one, const std::function<bool(int)>& answ
 }
 
 constexpr TeamFailure::State kStatesOfFailure[] = {TeamFailure::State::kHealthy, TeamFailure::State::kSuspected,
-                                                   TeamFailure::State::kDeathSeen, TeamFailure::State::kTelling,
-                                                   TeamFailure::State::kTold};
+                                                   TeamFailure::State::kDeathSeen, TeamFailure::State::kNotifying,
+                                                   TeamFailure::State::kNotified};
 
 // The table of the header: where a transition leads; it changes nothing in a state that is not listed.
 struct TransitionRow {
@@ -64,8 +64,8 @@ struct TransitionRow {
 const TransitionRow kTransitions[] = {
     {"fail",
      [](TeamFailure& f) { (void)f.fail(system_error("second"), 20); },
-     {{TeamFailure::State::kHealthy, TeamFailure::State::kTelling},
-      {TeamFailure::State::kDeathSeen, TeamFailure::State::kTelling}}},
+     {{TeamFailure::State::kHealthy, TeamFailure::State::kNotifying},
+      {TeamFailure::State::kDeathSeen, TeamFailure::State::kNotifying}}},
     {"suspect",
      [](TeamFailure& f) { (void)f.suspect(system_error("second"), 20); },
      {{TeamFailure::State::kHealthy, TeamFailure::State::kSuspected}}},
@@ -82,23 +82,25 @@ const TransitionRow kTransitions[] = {
     {"explain_death of another rank", [](TeamFailure& f) { f.explain_death(kDead + 1, system_error("second")); }, {}},
     {"learn",
      [](TeamFailure& f) { (void)f.learn(system_error("second"), 20); },
-     {{TeamFailure::State::kHealthy, TeamFailure::State::kTold},
-      {TeamFailure::State::kSuspected, TeamFailure::State::kTold},
-      {TeamFailure::State::kDeathSeen, TeamFailure::State::kTold}}},
+     {{TeamFailure::State::kHealthy, TeamFailure::State::kNotified},
+      {TeamFailure::State::kSuspected, TeamFailure::State::kNotified},
+      {TeamFailure::State::kDeathSeen, TeamFailure::State::kNotified}}},
     {"learn, to pass it on",
      [](TeamFailure& f) { (void)f.learn(system_error("second"), 20, true); },
-     {{TeamFailure::State::kHealthy, TeamFailure::State::kTelling},
-      {TeamFailure::State::kSuspected, TeamFailure::State::kTelling},
-      {TeamFailure::State::kDeathSeen, TeamFailure::State::kTelling}}},
-    {"end_doubt",
-     [](TeamFailure& f) { (void)f.end_doubt(kPastDoubt); },
-     {{TeamFailure::State::kSuspected, TeamFailure::State::kTelling},
-      {TeamFailure::State::kDeathSeen, TeamFailure::State::kTelling}}},
-    {"cut_doubt",
-     [](TeamFailure& f) { f.cut_doubt(); },
-     {{TeamFailure::State::kSuspected, TeamFailure::State::kTelling},
-      {TeamFailure::State::kDeathSeen, TeamFailure::State::kTelling}}},
-    {"tell", [](TeamFailure& f) { f.tell(takes_it); }, {{TeamFailure::State::kTelling, TeamFailure::State::kTold}}},
+     {{TeamFailure::State::kHealthy, TeamFailure::State::kNotifying},
+      {TeamFailure::State::kSuspected, TeamFailure::State::kNotifying},
+      {TeamFailure::State::kDeathSeen, TeamFailure::State::kNotifying}}},
+    {"end_suspicion",
+     [](TeamFailure& f) { (void)f.end_suspicion(kPastSuspicion); },
+     {{TeamFailure::State::kSuspected, TeamFailure::State::kNotifying},
+      {TeamFailure::State::kDeathSeen, TeamFailure::State::kNotifying}}},
+    {"cut_suspicion",
+     [](TeamFailure& f) { f.cut_suspicion(); },
+     {{TeamFailure::State::kSuspected, TeamFailure::State::kNotifying},
+      {TeamFailure::State::kDeathSeen, TeamFailure::State::kNotifying}}},
+    {"notify",
+     [](TeamFailure& f) { f.notify(takes_it); },
+     {{TeamFailure::State::kNotifying, TeamFailure::State::kNotified}}},
 };
 
 TEST(TeamFailure, EachTransitionLeadsWhereTheTableSays) {
@@ -112,7 +114,7 @@ TEST(TeamFailure, EachTransitionLeadsWhereTheTableSays) {
       const auto leads = transition.leads.find(from);
       EXPECT_EQ(one.state(), leads == transition.leads.end() ? from : leads->second);
       EXPECT_EQ(one.healthy(), one.status().ok());
-      EXPECT_EQ(one.healthy() + one.in_doubt() + one.certain(), 1);
+      EXPECT_EQ(one.healthy() + one.uncertain() + one.certain(), 1);
       if (leads == transition.leads.end()) {
         EXPECT_EQ(one.since(), since);
         EXPECT_EQ(one.status().text(), before.text());
@@ -125,20 +127,20 @@ TEST(TeamFailure, KeepsTheFirstExplanation) {
   one.explain(system_error("second"));
   one.explain(system_error("third"));
   EXPECT_EQ(one.status().text(), system_error("second").text());
-  EXPECT_TRUE(one.end_doubt(kPastDoubt));
+  EXPECT_TRUE(one.end_suspicion(kPastSuspicion));
   EXPECT_EQ(one.status().text(), system_error("second").text());
 }
 
 TEST(TeamFailure, BeginsHealthy) {
   TeamFailure one(kTeller, kTeamSize);
   EXPECT_TRUE(one.healthy());
-  EXPECT_TRUE(one.all_told());
+  EXPECT_TRUE(one.all_notified());
   EXPECT_TRUE(one.report().ok());
   EXPECT_FALSE(one.reported());
 }
 
 TEST(TeamFailure, IsReportedOnceTheProgramHasSeenIt) {
-  TeamFailure one = failure_in(TeamFailure::State::kTelling);
+  TeamFailure one = failure_in(TeamFailure::State::kNotifying);
   EXPECT_FALSE(one.reported());
   EXPECT_EQ(one.report().text(), "first");
   EXPECT_TRUE(one.reported());
@@ -151,7 +153,7 @@ TEST(TeamFailure, NoErrorIsNoFailure) {
   EXPECT_FALSE(one.see_death(kDead, Status(), 1));
   EXPECT_FALSE(one.learn(Status(), 1));
   EXPECT_TRUE(one.healthy());
-  EXPECT_TRUE(one.all_told());
+  EXPECT_TRUE(one.all_notified());
 }
 
 TEST(TeamFailure, ABetterCauseReplacesADoubtfulOne) {
@@ -177,7 +179,7 @@ TEST(TeamFailure, ItsOwnReasonEndsTheDoubtAboutADeath) {
   EXPECT_EQ(asked_of(one, takes_it), (std::vector<int>{0, 2, 3})) << "each once";
 }
 
-// The doubt about a death begins with the death, whatever was suspected before.
+// The suspicion of a death begins with the death, whatever was suspected before.
 TEST(TeamFailure, ADoubtLastsTillTheRanksTurn) {
   constexpr Time kStart = 5 * kMilliseconds;
   constexpr Time kLengths[] = {100, 137, 174, 111};
@@ -187,37 +189,37 @@ TEST(TeamFailure, ADoubtLastsTillTheRanksTurn) {
     EXPECT_TRUE(one.suspect(system_error("suspicion"), 0));
     EXPECT_TRUE(one.see_death(kDead, system_error("death"), kStart));
     const Time end = kStart + kLengths[rank] * kMilliseconds;
-    EXPECT_FALSE(one.end_doubt(end - 1));
-    EXPECT_TRUE(one.in_doubt());
+    EXPECT_FALSE(one.end_suspicion(end - 1));
+    EXPECT_TRUE(one.uncertain());
     EXPECT_EQ(one.since(), kStart);
-    EXPECT_TRUE(one.end_doubt(end));
+    EXPECT_TRUE(one.end_suspicion(end));
     EXPECT_EQ(one.since(), end) << "the program waits for its buffers from now on";
-    EXPECT_FALSE(one.end_doubt(end + 1));
+    EXPECT_FALSE(one.end_suspicion(end + 1));
     EXPECT_EQ(one.since(), end);
   }
 }
 
 TEST(TeamFailure, ADoubtThatIsCutKeepsItsTime) {
   TeamFailure one = failure_in(TeamFailure::State::kDeathSeen);
-  one.cut_doubt();
+  one.cut_suspicion();
   EXPECT_EQ(one.since(), 10u);
 }
 
 TEST(TeamFailure, TellsEachOtherRankOnce) {
-  TeamFailure one = failure_in(TeamFailure::State::kTelling);
+  TeamFailure one = failure_in(TeamFailure::State::kNotifying);
   EXPECT_EQ(asked_of(one, [](int rank) { return rank != 2; }), (std::vector<int>{0, 2, 3}));
-  EXPECT_EQ(one.state(), TeamFailure::State::kTelling);
-  EXPECT_FALSE(one.all_told());
+  EXPECT_EQ(one.state(), TeamFailure::State::kNotifying);
+  EXPECT_FALSE(one.all_notified());
   EXPECT_EQ(asked_of(one, takes_it), (std::vector<int>{2}));
-  EXPECT_EQ(one.state(), TeamFailure::State::kTold);
-  EXPECT_TRUE(one.all_told());
+  EXPECT_EQ(one.state(), TeamFailure::State::kNotified);
+  EXPECT_TRUE(one.all_notified());
   EXPECT_TRUE(asked_of(one, takes_it).empty());
 }
 
 TEST(TeamFailure, ADeathThatExplainsDoesNotListTheRanksAgain) {
   TeamFailure one = failure_in(TeamFailure::State::kSuspected);
   EXPECT_TRUE(one.see_death(kDead, system_error("death"), 20));
-  EXPECT_TRUE(one.end_doubt(kPastDoubt));
+  EXPECT_TRUE(one.end_suspicion(kPastSuspicion));
   EXPECT_EQ(asked_of(one, takes_it), (std::vector<int>{0, 2, 3}));
 }
 
@@ -235,29 +237,29 @@ TEST(TeamFailure, TellsNobodyWhatItLearned) {
        {TeamFailure::State::kHealthy, TeamFailure::State::kSuspected, TeamFailure::State::kDeathSeen}) {
     TeamFailure one = failure_in(state);
     EXPECT_TRUE(one.learn(system_error("told"), 20));
-    EXPECT_TRUE(one.all_told());
+    EXPECT_TRUE(one.all_notified());
     EXPECT_TRUE(asked_of(one, takes_it).empty());
   }
 }
 
-// Requests end then, though a rank has no room for the news. It is still told if it has some later.
+// Requests end then, though a rank has no room for the news. It is still notified if it has some later.
 TEST(TeamFailure, WhoIsTriedOftenEnoughHoldsNobodyUp) {
-  TeamFailure one = failure_in(TeamFailure::State::kTelling);
-  for (int tries = 1; tries < TeamFailure::kMostTries; ++tries) one.tell(has_no_room);
-  EXPECT_EQ(one.state(), TeamFailure::State::kTelling);
-  one.tell(has_no_room);
-  EXPECT_EQ(one.state(), TeamFailure::State::kTold);
-  EXPECT_FALSE(one.all_told());
+  TeamFailure one = failure_in(TeamFailure::State::kNotifying);
+  for (int tries = 1; tries < TeamFailure::kMostTries; ++tries) one.notify(has_no_room);
+  EXPECT_EQ(one.state(), TeamFailure::State::kNotifying);
+  one.notify(has_no_room);
+  EXPECT_EQ(one.state(), TeamFailure::State::kNotified);
+  EXPECT_FALSE(one.all_notified());
   EXPECT_EQ(asked_of(one, takes_it), (std::vector<int>{0, 2, 3}));
-  EXPECT_TRUE(one.all_told());
+  EXPECT_TRUE(one.all_notified());
 }
 
 TEST(TeamFailure, ATeamOfOneTellsNobody) {
   TeamFailure one(0, 1);
   EXPECT_TRUE(one.fail(system_error("it broke"), 1));
-  EXPECT_TRUE(one.all_told());
+  EXPECT_TRUE(one.all_notified());
   EXPECT_TRUE(asked_of(one, takes_it).empty());
-  EXPECT_EQ(one.state(), TeamFailure::State::kTold);
+  EXPECT_EQ(one.state(), TeamFailure::State::kNotified);
 }
 
 }  // namespace
