@@ -9,8 +9,8 @@
 
 namespace ibcoll {
 
-// The collectives in which eager messages went to one peer, oldest first, in a few groups: a group counts until the peer
-// has completed the last one of it.
+// The collectives in which eager messages went to one peer, oldest first, in a few groups: a group counts until the
+// peer has completed the last one of it.
 class Ahead {
  public:
   static constexpr uint32_t kGroups = 8;
@@ -20,7 +20,7 @@ class Ahead {
   };
 
   // True when the first eager message of collective `op` may go to the peer now; then `op` is counted. Only older
-  // collectives hold a younger one back, so that the oldest can always go on, whatever was sent before.
+  // collectives hold a younger one back, so that the oldest can always continue, whatever was sent before.
   bool begin(uint32_t op, const Limits& limits) noexcept {
     if (begun_ == 0) completed_ = op - 1;  // of nothing that went to it; 0 may be half of all numbers away
     uint32_t older = 0;
@@ -67,7 +67,7 @@ class Ahead {
 
   std::array<Group, kGroups> groups_;
   uint32_t begun_ = 0;      // groups
-  uint32_t completed_ = 0;  // by the peer, as far as it has told
+  uint32_t completed_ = 0;  // by the peer, as far as it has reported
 };
 
 }  // namespace ibcoll

@@ -30,7 +30,7 @@ enum class NoteKind : uint16_t {
   kWanted      // "put this, I may not read it"; bytes: how much; payload: its address, in what the receiver has lent
 };
 
-// What two ranks of an alltoallv exchange, as the one sees it that tells the other; nobody else knows.
+// What two ranks of an alltoallv exchange, as the sender of this sees it. Only these two know.
 struct PairBytes {
   uint64_t sent = 0;
   uint64_t received = 0;
@@ -45,7 +45,7 @@ struct Message {
   uint64_t moved = 0;         // of the bytes: landed; left as spill or in fragments; used by pieces
   uint64_t spilled = 0;       // of a put: left as spill
   RemoteRegion region;        // announced: as exposed to the peer
-  bool told = false;          // announced: the advertisement has left
+  bool advertised = false;    // announced: the advertisement has left, or none is needed
 };
 
 struct MessageQueue {
@@ -98,7 +98,7 @@ struct Channel {
   Exchange* exchange = nullptr;
   // receiving
   MessageQueue announced;              // not landed yet, in order
-  Message* untold = nullptr;           // first announced one whose advertisement has not left
+  Message* unadvertised = nullptr;     // first announced one whose advertisement has not left
   EarlyMessage* unexpected = nullptr;  // eager messages that came before their announcement, in order
   EarlyMessage** unexpected_tail = &unexpected;
   uint64_t bytes_announced = 0;
@@ -115,7 +115,7 @@ struct Channel {
   bool arrived = false;  // a note of this collective came from the peer
   bool serves = false;   // next_arrival() shall return it
   uint64_t bytes_to_serve = 0;
-  bool spills = false;   // the peer is away: what is put now may go to its landing memory
+  bool spills = false;   // the peer is late: what is put now may go to its landing memory
   uint64_t spilled = 0;  // bytes that went there
   Channel* next_arrived = nullptr;
   bool in_ready = false;  // in the list that next_ready makes

@@ -70,24 +70,24 @@ bool Engine::progress() noexcept {
   bool moved = !blocked_.empty() && retry_blocked();
   moved |= poll_transports();
   moved |= !memory_waits_.empty() && run_memory_waits();
-  if (!arrival_waits_.empty()) moved |= moved ? still_busy() : serve_the_absent();
+  if (!arrival_waits_.empty()) moved |= moved ? still_busy() : serve_late_peers();
   if (credit_due_) [[unlikely]] {
     credit_due_ = false;
     for (auto& [epoch, team] : teams_) credit_due_ |= !team->return_credit();
   }
-  if (lines_) [[unlikely]]
-    moved |= start_lines();
+  if (queued_) [[unlikely]]
+    moved |= start_queued();
   if (failed_) [[unlikely]]
     end_failed();
   return moved || (!idle_copies_.empty() && copy_a_slice());
 }
 
-bool Engine::start_lines() noexcept {
+bool Engine::start_queued() noexcept {
   bool moved = false;
-  lines_ = false;
+  queued_ = false;
   for (auto& [epoch, team] : teams_) {
-    moved |= team->start_line();
-    lines_ |= team->has_line();
+    moved |= team->start_queued();
+    queued_ |= team->has_queued();
   }
   return moved;
 }
@@ -114,7 +114,7 @@ bool Engine::poll_transports() noexcept {
     size_t count = 0;
     try {
       count = transport->poll(events_);
-    } catch (const std::bad_alloc&) {  // nothing is lost: the next round finds it
+    } catch (const std::bad_alloc&) {  // nothing is lost: the next pass finds it
     }
     for (size_t i = 0; i < count; ++i) dispatch(events_[i]);
     handled_ += count;
@@ -167,19 +167,19 @@ bool Engine::awaits_leaders() const noexcept {
 }
 
 bool Engine::still_busy() noexcept {
-  idle_rounds_ = 0;
+  idle_passes_ = 0;
   return true;
 }
 
-// Early ranks' links are idle, and peers are away: what will go to these may go to their landing memory meanwhile.
-bool Engine::serve_the_absent() noexcept {
-  if (idle_rounds_++ == 0) idle_since_ = now();
-  if (now() < idle_since_ + kPatience) return false;
+// Links of early ranks are idle while peers are late: messages for these may go to their landing memory meanwhile.
+bool Engine::serve_late_peers() noexcept {
+  if (idle_passes_++ == 0) idle_since_ = now();
+  if (now() < idle_since_ + kSpillAfter) return false;
   std::vector<Request*>& waits = arrival_waits_;
   for (size_t i = 0; i < waits.size();) {
     Request& request = *waits[i];
     if (request.team().failure().ok() && request.exchange().awaits_arrival()) {
-      if (request.exchange().serve_absent()) {
+      if (request.exchange().serve_late()) {
         run(request);
         return true;  // the list may have changed
       }
@@ -237,7 +237,7 @@ void Engine::run(Request& request) noexcept {
   } else if (request.exchange().polls_memory() && !request.waits_for_memory) {
     wait_in(memory_waits_, request.waits_for_memory, request);
   } else if (request.exchange().awaits_arrival() && !request.waits_for_arrival) {
-    if (arrival_waits_.empty()) idle_rounds_ = 0, idle_since_ = now();
+    if (arrival_waits_.empty()) idle_passes_ = 0, idle_since_ = now();
     wait_in(arrival_waits_, request.waits_for_arrival, request);
   }
 }

@@ -23,9 +23,9 @@ class Team;
 class Request;
 
 struct EngineLimits {
-  uint64_t eager_bytes = 8192;     // largest message that goes without an advertisement; the same on all ranks
-  uint32_t eager_ahead = 32;       // eager messages to one peer in one collective that it has not taken yet
-  uint64_t spill_bytes = 2 << 20;  // for a rank that is away, others leave so many bytes in its landing memory; 0: none
+  uint64_t eager_bytes = 8192;        // largest message that goes without an advertisement; the same on all ranks
+  uint32_t eager_ahead = 32;          // eager messages to one peer in one collective that it has not taken yet
+  uint64_t spill_bytes = 2 << 20;     // that others may leave in the landing memory of a rank that is late; 0: none
   uint32_t collectives_ahead = 128;   // collectives with eager messages to one peer that it has not completed yet
   uint64_t bytes_ahead = 1 << 19;     // of these messages, when the next collective begins
   Time timeout_ns = 600'000'000'000;  // of a collective; 0: none
@@ -61,27 +61,27 @@ class Engine {
 
   // All that is in flight waits for one rank of this node: its bell. Exchange::kNoBell: there is none.
   int awaited_bell() const noexcept;
-  // All that waits for shared memory waits for the rows that the leader of this node collects, its own and those of
+  // All tasks that wait for shared memory wait for the rows that the leader of this node collects, its own and those of
   // other nodes.
   bool awaits_leaders() const noexcept;
   // A task waits for a flag in the node's memory.
   bool polls_memory() const noexcept { return !memory_waits_.empty(); }
-  // One round; true when anything moved. Never blocks.
+  // One pass; true when anything moved. Never blocks.
   bool progress() noexcept;
   // The same for what tasks wait for in shared memory alone.
   bool look_at_memory() noexcept { return run_memory_waits(); }
   bool waits_for_memory() const noexcept { return !memory_waits_.empty(); }
-  // Since the start: messages and completions of transports, tasks that found what they waited for in memory, and slices
-  // of copies.
+  // Since the start: messages and completions of transports, tasks that found what they waited for in memory, and
+  // slices of copies.
   uint64_t events() const noexcept { return handled_; }
-  // When progress() will send to ranks that are away, unless something happens before; 0: not at all. For simulated
+  // When progress() will send to ranks that are late, unless something happens before; 0: not at all. For simulated
   // time.
-  Time spills_at() const noexcept { return arrival_waits_.empty() ? 0 : idle_since_ + kPatience; }
+  Time spills_at() const noexcept { return arrival_waits_.empty() ? 0 : idle_since_ + kSpillAfter; }
   // For a rank that has waited for a while: looks for dead peers, stalls and deadlines.
   void check() noexcept;
 
-  // A team is added before this rank does what lets other ranks use theirs. So notes of an unknown team are late: it was
-  // freed here. Throws std::bad_alloc, and nothing has changed.
+  // A team is added before this rank does what lets other ranks use theirs. So notes of an unknown team are late: it
+  // was freed here. Throws std::bad_alloc, and nothing has changed.
   void add(Team& team);
   void remove(Team& team);
   // One line per collective in flight.
@@ -105,22 +105,22 @@ class Engine {
   }
   // A team has to return credit.
   void credit_is_due() noexcept { credit_due_ = true; }
-  // A team has requests in line.
-  void teams_have_lines() noexcept { lines_ = true; }
+  // A team has queued requests.
+  void team_has_queued() noexcept { queued_ = true; }
   // A team has failed: its requests end in the next progress().
   void team_failed() noexcept;
   EarlyMessage* early_message(int peer, const Note& note, ConstBytes payload) noexcept;
   void recycle(EarlyMessage* message) noexcept;
   void on_failure(const Event& event) noexcept;
   void peer_failed(int job_rank, std::string_view why) noexcept;
-  // The same from who knows best how the rank ended: where its failure is known already, this is the reason that
-  // counts.
+  // The same from the launcher, which knows best how the rank ended: where its failure is known already, this is the
+  // reason that counts.
   void peer_ended(int job_rank, std::string_view how) noexcept;
-  // Goes on with what shared memory holds until nothing moves. What a rank has published counts, though it ended or
-  // gave up before others looked: to be called between the news of that and what follows from it.
+  // Continues with what shared memory holds until nothing moves. What a rank has published counts, although it ended or
+  // failed before others looked: to be called between the news of that and what follows from it.
   void take_from_memory() noexcept;
   bool dead(int job_rank) const noexcept { return any_dead_ && dead_[static_cast<size_t>(job_rank)]; }
-  // This rank has not the means to reach some other one.
+  // This rank lacks the means to reach some other one.
   bool lacks_a_way() const noexcept { return !lacking_.empty(); }
   // As far as is known.
   bool reaches(int job_rank) const noexcept;
@@ -142,8 +142,8 @@ class Engine {
   bool poll_transports() noexcept;
   bool run_memory_waits() noexcept;
   bool retry_blocked() noexcept;
-  bool start_lines() noexcept;
-  bool serve_the_absent() noexcept;
+  bool start_queued() noexcept;
+  bool serve_late_peers() noexcept;
   bool still_busy() noexcept;
   bool copy_a_slice() noexcept;
   void end_failed() noexcept;
@@ -163,20 +163,20 @@ class Engine {
   std::vector<Request*> memory_waits_;  // tasks that wait for a flag in shared memory
   std::vector<Channel*> blocked_;
   std::vector<Exchange*> idle_copies_;
-  // Tasks that wait for an arrival although they could send to peers that are away, and since when nothing has moved.
-  static constexpr Time kPatience = 50'000;
+  // Tasks that wait for an arrival although they could send to peers that are late, and since when nothing has moved.
+  static constexpr Time kSpillAfter = 50'000;
   std::vector<Request*> arrival_waits_;
   Time idle_since_ = 0;
-  uint32_t idle_rounds_ = 0;
+  uint32_t idle_passes_ = 0;
   uint64_t handled_ = 0;
   bool credit_due_ = false;
-  bool lines_ = false;
+  bool queued_ = false;
   bool failed_ = false;
   EarlyMessage* free_small_ = nullptr;
   EarlyMessage* free_large_ = nullptr;
   bool any_dead_ = false;
   std::vector<bool> dead_;                       // by job rank; of simulated ranks only once a peer has failed
-  std::vector<std::pair<int, Status>> lacking_;  // job ranks that this one has not the means to reach
+  std::vector<std::pair<int, Status>> lacking_;  // job ranks that this one lacks the means to reach
 };
 
 }  // namespace ibcoll

@@ -73,13 +73,13 @@ void Exchange::announce(int peer, Bytes into, int called) noexcept {
   m->bytes = into.size();
   c->announced.push(m);
   c->bytes_announced += m->bytes;
-  m->told = eager(m->bytes);  // then there is nothing to tell
+  m->advertised = eager(m->bytes);
   if (c->unexpected) take_unexpected(*c);
   if (!pump_advertisements(*c)) retry_later(*c);
 }
 
 void Exchange::put(int peer, ConstBytes piece, uint64_t total) noexcept {
-  if (piece.empty() || !team_.failure().ok()) return;  // what has failed has nothing to send on
+  if (piece.empty() || !team_.failure().ok()) return;  // after a failure nothing is sent
   Channel* const c = channel(peer);
   Message* const m = c ? message() : nullptr;
   if (!m) return;
@@ -133,7 +133,7 @@ bool Exchange::failed() const noexcept { return !team_.failure().ok(); }
 
 // ---------------------------------------------------------------- waiting
 
-bool Exchange::serve_absent() noexcept {
+bool Exchange::serve_late() noexcept {
   for (Channel* c = channels_.first(); c; c = c->next_peer) {
     if (!c->serves || c->arrived || c->in_ready || c->bytes_to_serve == 0) continue;
     c->spills = c->in_ready = true;
@@ -180,11 +180,11 @@ bool Exchange::peer_published(int local, uint64_t parts) noexcept {
   if (window_->steps().plausible(local))
     other_call(team_rank_of(local));
   else
-    fail(error(
-        IBCOLL_ERR_SYSTEM,
-        "rank {}: what rank {} has published in the node window is spoiled: a process has written to the node's shared "
-        "memory what ibcoll did not tell it to; run the program with a checker of memory",
-        team_.rank(), team_rank_of(local)));
+    fail(error(IBCOLL_ERR_SYSTEM,
+               "rank {}: what rank {} has published in the node window is spoiled: a process has overwritten the "
+               "node's shared "
+               "memory by a write that is not ibcoll's; run the program with a memory checker",
+               team_.rank(), team_rank_of(local)));
   return false;
 }
 

@@ -51,14 +51,14 @@ class Exchange final : public CommBackend {
   const Wait& wait() const noexcept { return wait_; }
   bool polls_memory() const noexcept { return polls_window(wait_.kind); }
   bool awaits_part() const noexcept { return wait_.kind == WaitKind::kPublished && wait_.value != NodeWindow::kWhole; }
-  // The task waits for an arrival although peers that it serves are away and have landing memory left.
+  // The task waits for an arrival although peers that it serves are late and have landing memory left.
   bool awaits_arrival() const noexcept {
     return wait_.kind == WaitKind::kArrival && spill_share_ > 0 && scheme_ != IBCOLL_SCHEME_ZERO_COPY;
   }
-  // One of these peers counts as ready from now on: what is put goes to its landing memory. False: there is none.
-  bool serve_absent() noexcept;
+  // One of the late peers counts as ready from now on: what is put goes to its landing memory. False: there is none.
+  bool serve_late() noexcept;
   // The bell of the rank of the node that the wait is for.
-  static constexpr int kNoBell = Doorbell::kNoBell;  // messages are on their way, too, or nobody would ring
+  static constexpr int kNoBell = Doorbell::kNoBell;  // messages are on their way, too, or no rank would ring
   static constexpr int kEarlierCollective = -2;      // of this rank, which still uses the window
   int awaited_bell() const noexcept;
   // "waits for data of rank 6 (3 bytes landed)".
@@ -102,11 +102,11 @@ class Exchange final : public CommBackend {
   uint32_t puts_pending() const noexcept { return puts_pending_; }
   // Sends what can leave; true when nothing is left to retry.
   bool pump(Channel& channel) noexcept;
-  // Tells those it waits for which call this is: at most kMostAsked at a time. Each message to a rank that this one has
-  // not written to takes memory, and while many ranks are late they are not to be kept from coming.
+  // Sends a description of this call to ranks that it waits for, at most kMostAsked at a time. Each message to a rank
+  // that this one has not written to takes memory, and many messages would delay ranks that are late anyway.
   static constexpr uint64_t kMostAsked = 16;
   void probe(const Request& request) noexcept;
-  // Tells one rank. If that is in another call it finds so, and answers in the same way.
+  // The same to one rank. If that is in another call it notices, and answers in the same way.
   void ask(const Request& request, int peer) noexcept;
   // The answer of a peer to a probe.
   void on_ended(int peer) noexcept;
@@ -123,7 +123,7 @@ class Exchange final : public CommBackend {
   void add_to_trace(TraceRing& ring, TracedCall call) const noexcept;
   // Which ranks still have the buffers of a collective that has failed.
   std::string describe_end() const;
-  // Gives all memory of the run back to the arena, in one piece: the next run allocates none.
+  // Returns all memory of the run to the arena, which keeps it in one block: the next run allocates none.
   void release() noexcept;
   // Fails: `what` is `theirs` at the peer and `mine` here.
   void mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept override;
@@ -144,7 +144,7 @@ class Exchange final : public CommBackend {
   // Fails when the next step of the window cannot begin for that reason. Never true: the wait is not over.
   bool no_memory_for_step() noexcept;
   bool peer_published(int local, uint64_t parts) noexcept;
-  // A local peer that has published as many parts as are awaited of it (0: none are); -1: nobody has.
+  // A local peer that has published as many parts as are awaited of it (0: none are); -1: no peer has.
   int peer_with_part(const uint32_t* parts) noexcept;
   int team_rank_of(int local) const noexcept;
   // "(3 of 7 messages landed)"

@@ -143,7 +143,7 @@ void Exchange::land(Channel& c, uint64_t bytes) noexcept {
   c.bytes_landed += bytes;
   if (m->moved == m->bytes) {
     c.announced.pop();
-    if (c.untold == m) c.untold = m->next;
+    if (c.unadvertised == m) c.unadvertised = m->next;
     ++messages_landed_;
     recycle(m);
     trace_.landed(c.times);

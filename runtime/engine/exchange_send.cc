@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a collective's messages leave: eager, by put, or in fragments; as far as there is credit.
+// How a collective's messages leave: eager, by put, or in fragments; as far as credit allows.
 #include "runtime/engine/exchange.h"
 
 #include <algorithm>
@@ -10,23 +10,23 @@
 namespace ibcoll {
 
 bool Exchange::pump(Channel& c) noexcept {
-  const bool told = pump_consumed(c);
+  const bool reported = pump_consumed(c);
   const bool advertised = pump_advertisements(c);
   const bool asked = !c.wanted.head || pump_wanted(c);
-  return pump_puts(c) && advertised && told && asked;
+  return pump_puts(c) && advertised && reported && asked;
 }
 
 bool Exchange::pump_advertisements(Channel& c) noexcept {
-  for (Message* m = c.untold ? c.untold : c.announced.head; m; m = m->next) {
-    c.untold = m;
-    if (m->told) continue;
+  for (Message* m = c.unadvertised ? c.unadvertised : c.announced.head; m; m = m->next) {
+    c.unadvertised = m;
+    if (m->advertised) continue;
     Transport& transport = team_.transport(c.peer);
     const bool exposes = scheme_ == IBCOLL_SCHEME_AUTO ? m->bytes >= transport.least_worth_exposing()
                                                        : scheme_ == IBCOLL_SCHEME_ZERO_COPY;
     if (exposes && m->region.key == 0) m->region = team_.expose(c.peer, Bytes(m->data, m->bytes));
     const ConstBytes payload(reinterpret_cast<const std::byte*>(&m->region), sizeof(RemoteRegion));
     if (!team_.send(c.peer, note(NoteKind::kAnnounce, m->bytes, 0), payload)) return false;
-    m->told = true;
+    m->advertised = true;
   }
   return true;
 }
@@ -67,7 +67,7 @@ Exchange::Sent Exchange::send_announced(Channel& c, Message& put) noexcept {
     mismatch(c.peer, to->bytes, put.total, "bytes of a message to it");
     return Sent::kWaits;
   }
-  if (to->moved == 0) to->moved = put.spilled;  // that is there already, or on its way
+  if (to->moved == 0) to->moved = put.spilled;  // which has arrived already, or is on its way
   const ConstBytes left(put.data + put.spilled, put.bytes - put.spilled);
   if (to->region.key != 0) {
     const RemoteRegion rest{to->region.address + to->moved, to->bytes - to->moved, to->region.key};
@@ -91,17 +91,17 @@ Exchange::Sent Exchange::send_announced(Channel& c, Message& put) noexcept {
   return Sent::kYes;
 }
 
-// The peer's engine keeps the pieces until it announces; how much it keeps of all ranks is bounded by their shares. The
-// last byte goes with the advertisement, so that every message ends in one way.
+// The peer's engine keeps the fragments until it announces; how much it keeps of all ranks is bounded by their shares.
+// The last byte waits for the advertisement, so that every message ends in the same way.
 Exchange::Sent Exchange::spill(Channel& c, Message& put) noexcept {
   if (put.bytes != put.total || !may_run_ahead(c)) return Sent::kWaits;
   const uint64_t slot = team_.transport(c.peer).slot_bytes();
   const uint64_t most = put.moved + std::min(spill_share_ - c.spilled, put.bytes - 1 - put.moved);
   while (put.moved < most) {
-    const ConstBytes piece = part(ConstBytes(put.data, most), put.moved, slot);
-    if (!team_.send(c.peer, note(NoteKind::kSpill, put.total, c.sent), piece)) return Sent::kBusy;
-    put.moved += piece.size();
-    c.spilled += piece.size();
+    const ConstBytes fragment = part(ConstBytes(put.data, most), put.moved, slot);
+    if (!team_.send(c.peer, note(NoteKind::kSpill, put.total, c.sent), fragment)) return Sent::kBusy;
+    put.moved += fragment.size();
+    c.spilled += fragment.size();
     put.spilled = put.moved;
     trace_.begun(c.times);
   }

@@ -58,7 +58,7 @@ class ExchangeTrace {
     if (enabled_) [[unlikely]]
       note_published();
   }
-  // Called while the trace is on: the collective has its turn on the window, and its task waits for other ranks there.
+  // Called while the trace is on: no earlier collective uses the window, and the task waits for other ranks there.
   void suspended(const Wait& wait) noexcept;
   // The task is in such a wait.
   bool in_wait() const noexcept { return node_.suspended_at != 0; }

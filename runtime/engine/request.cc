@@ -26,7 +26,8 @@ Request::Request(Team& team, const Args& args, const Selected& selected, ibcoll_
   hold_operation();
 }
 
-// In flight still: given up, and its team ends; or there is no memory to say so. Nobody must find it any more.
+// A request that is still in flight was given up, and its team ends, or lacked the memory to report that. The team must
+// not refer to it any more.
 Request::~Request() {
   if (in_flight_) team_.finish(*this);
   team_.disown();
@@ -43,8 +44,8 @@ void Request::unbind() noexcept {
   args_.reduction.op = nullptr;
 }
 
-// A candidate need not apply to all calls of its class. Then what is predicted runs, on all ranks, and says nothing of
-// the candidate.
+// A candidate need not apply to all calls of its class. Then what is predicted runs, on all ranks, and its time does
+// not count for the candidate.
 void Request::change_algorithm(int candidate) noexcept {
   used_ = candidate;
   const bool applies = candidate >= 0 && (selected_.applicable >> candidate & 1) != 0;
@@ -107,8 +108,8 @@ Status Request::busy() const {
 }
 
 Status Request::overdue() const {
-  constexpr Time kPatience = 10'000'000'000;  // the transports end in 2 seconds what can be ended
-  if (!in_flight_ || !team_.refuses() || team_.engine().now() - team_.failed_at() <= kPatience) return {};
+  constexpr Time kDrainTimeout = 10'000'000'000;  // the transports end in 2 seconds what can be ended
+  if (!in_flight_ || !team_.refuses() || team_.engine().now() - team_.failed_at() <= kDrainTimeout) return {};
   return error(
       IBCOLL_ERR_BUFFERS_HELD,
       "rank {}: {} has failed ({}), but its buffers are not free yet: {}; it is still in flight. Let that process "
@@ -155,16 +156,16 @@ Args Request::with_own_copy() noexcept {
   uint64_t total = 0;
   for (int i = 0; i < team_.size(); ++i) total += args.recv.size(i);
   std::byte* const copy = exchange_.comm().scratch(total);
-  auto* const places =
+  auto* const displacements =
       reinterpret_cast<uint64_t*>(exchange_.comm().scratch(static_cast<uint64_t>(team_.size()) * sizeof(uint64_t)));
-  if (!copy || !places) return args;  // the team has failed
+  if (!copy || !displacements) return args;  // the team has failed
   uint64_t at = 0;
   for (int i = 0; i < team_.size(); ++i) {
-    places[i] = at;
+    displacements[i] = at;
     Comm::copy(Bytes(copy + at, args.recv.size(i)), args.recv[i]);
     at += args.recv.size(i);
   }
-  args.send = {copy, args.recv.bytes, args.recv.counts, args.recv.counts ? places : nullptr};
+  args.send = {copy, args.recv.bytes, args.recv.counts, args.recv.counts ? displacements : nullptr};
   return args;
 }
 

@@ -20,7 +20,7 @@ namespace ibcoll {
 
 class Team;
 
-// What selection says of a call: the algorithm, and the class of calls by which it is learned.
+// The result of selection for a call: the algorithm, and the class of calls by which it is learned.
 struct Selected {
   Choice predicted;
   LearnedClass* learned = nullptr;  // nullptr: what is predicted, or forced, runs always
@@ -58,8 +58,8 @@ class Request {
   bool done() const noexcept { return done_.load(std::memory_order_acquire); }
   // Of the last run that ended.
   const Status& status() const noexcept { return status_; }
-  // Ok, or BUFFERS_HELD: the team failed ten seconds ago, and somebody still has buffers of this request, so that it
-  // cannot end. It stays in flight.
+  // Ok, or BUFFERS_HELD: the team failed ten seconds ago, and a peer or the transport still uses buffers of this
+  // request, so that it cannot end. It stays in flight.
   Status overdue() const;
 
   Team& team() noexcept { return team_; }
@@ -73,7 +73,7 @@ class Request {
   const std::string& algorithm_name() const noexcept { return *algorithm_name_; }
   // "allgatherv (ring)"
   std::string call() const noexcept;
-  // What this call sends to the peer and expects from it; 0 and 0 where the signature says it all.
+  // What this call sends to the peer and expects from it; 0 and 0 where the signature covers all sizes.
   PairBytes pair_bytes(int peer) const noexcept;
 
   // ---- for the team and the engine
@@ -95,8 +95,8 @@ class Request {
   bool waits_for_arrival = false;    // in the other one
   Time seen_at = 0;                  // first check() that saw this run; for deadlines
   Time probed_at = 0;
-  bool in_background = false;  // of the runtime itself: nobody waits for it, so nothing limits how long it takes
-  Request* next_in_line = nullptr;
+  bool in_background = false;  // of the runtime itself: no caller waits for it, so nothing limits how long it takes
+  Request* next_queued = nullptr;
 
   // Adds what runs from now on to a trace, which outlives the request, as called from `site`.
   void trace(TraceRing& ring, const void* site) noexcept {
@@ -109,7 +109,7 @@ class Request {
   static constexpr int kPredicted = -1;
 
   void change_algorithm(int candidate) noexcept;
-  // One of the user, who must not free it before this request.
+  // One of the user, which must not be freed before this request.
   bool holds_operation() const noexcept { return args_.reduction.op && args_.reduction.op->user_defined(); }
   void hold_operation() noexcept;
   [[gnu::noinline]] Status busy() const;

@@ -12,7 +12,7 @@
 namespace ibcoll {
 namespace {
 
-constexpr size_t kFirstRing = 64;
+constexpr size_t kFirstActive = 64;
 
 std::string_view text_of(ConstBytes payload) { return {reinterpret_cast<const char*>(payload.data()), payload.size()}; }
 
@@ -26,7 +26,7 @@ Team::Team(Engine& engine, uint64_t epoch, std::shared_ptr<const Placement> plac
       rank_(rank),
       window_(std::move(window)),
       credit_(engine.limits()),
-      active_(kFirstRing, nullptr),
+      active_(kFirstActive, nullptr),
       failure_(rank, size()) {
   bool same = true;
   for (int i = 0; i < size(); ++i) same = same && job_rank(i) == i;
@@ -56,22 +56,22 @@ int Team::team_rank(int job_rank) const noexcept {
 // ---------------------------------------------------------------- collectives
 
 bool Team::start(Request& request) noexcept {
-  const bool at_once = request.in_background || (!has_line() && (!request.learned() || learning_->admit(request)));
+  const bool at_once = request.in_background || (!has_queued() && (!request.learned() || learning_->admit(request)));
   if (at_once) [[likely]]
     return launch(request);
-  request.next_in_line = nullptr;
-  (has_line() ? last_in_line_->next_in_line : first_in_line_) = &request;
-  last_in_line_ = &request;
-  engine_.teams_have_lines();
+  request.next_queued = nullptr;
+  (has_queued() ? last_queued_->next_queued : first_queued_) = &request;
+  last_queued_ = &request;
+  engine_.team_has_queued();
   return true;
 }
 
-bool Team::start_line() noexcept {
+bool Team::start_queued() noexcept {
   bool started = false;
-  while (has_line() && failure_.healthy()) {
-    Request& request = *first_in_line_;
+  while (has_queued() && failure_.healthy()) {
+    Request& request = *first_queued_;
     if (request.learned() && !learning_->admit(request)) break;
-    leave_line(request);
+    dequeue(request);
     if (!launch(request)) request.end(failure_.report());
     started = true;
   }
@@ -79,12 +79,12 @@ bool Team::start_line() noexcept {
 }
 
 // False: it was not there.
-bool Team::leave_line(Request& request) noexcept {
+bool Team::dequeue(Request& request) noexcept {
   Request* before = nullptr;
-  for (Request** at = &first_in_line_; *at; before = *at, at = &(*at)->next_in_line) {
+  for (Request** at = &first_queued_; *at; before = *at, at = &(*at)->next_queued) {
     if (*at != &request) continue;
-    *at = request.next_in_line;
-    if (last_in_line_ == &request) last_in_line_ = before;
+    *at = request.next_queued;
+    if (last_queued_ == &request) last_queued_ = before;
     return true;
   }
   return false;
@@ -109,7 +109,7 @@ bool Team::launch(Request& request) noexcept {
   return true;
 }
 
-// The ring holds the collectives in flight; it grows when one is that old.
+// Holds the collectives in flight, and grows where one of them is that old.
 bool Team::make_room(uint32_t op) noexcept {
   try {
     while (active_[op & (active_.size() - 1)]) {
@@ -147,7 +147,7 @@ void Team::deliver_early(Request& request) noexcept {
 }
 
 void Team::finish(Request& request) noexcept {
-  if (has_line() && leave_line(request)) [[unlikely]]
+  if (has_queued() && dequeue(request)) [[unlikely]]
     return request.end(failure_.report());
   const uint32_t op = request.exchange().op();
   active_[op & (active_.size() - 1)] = nullptr;

@@ -47,8 +47,8 @@ class Team {
 
   // ---- collectives in flight
 
-  // Gives the request the next sequence number and runs it up to its first wait; or puts it in line, where its
-  // algorithm is not decided yet or another one is in line. False: memory for that is short, and the team has failed.
+  // Gives the request the next sequence number and runs it up to its first wait; or queues it, where its algorithm is
+  // not decided yet or another request is queued. False: memory for that is short, and the team has failed.
   bool start(Request& request) noexcept;
   // From now on calls may be learned from, until the team has failed.
   void learn(const Choice& merge, const Algorithm& barrier) {
@@ -95,16 +95,16 @@ class Team {
   void explain_death(int peer, std::string_view how) noexcept;
   // After a failure: notifies the other ranks and ends what is in flight. False while there is more to do.
   bool end_requests() noexcept;
-  // Starts requests that are in line, and may begin; true: there were any.
-  bool start_line() noexcept;
-  bool has_line() const noexcept { return first_in_line_ != nullptr; }
+  // Starts queued requests that may begin; true: there were any.
+  bool start_queued() noexcept;
+  bool has_queued() const noexcept { return first_queued_ != nullptr; }
   void finish(Request& request) noexcept;
   Request& request_of(const Exchange& exchange) noexcept { return *active_[exchange.op() & (active_.size() - 1)]; }
   // Returns the credit of peers that is due. False: some could not be sent.
   bool return_credit() noexcept;
-  // The next collective is the last one. Who has completed it may be gone, and wants no credit any more.
+  // The next collective is the last one. A rank that has completed it may be gone, and needs no credit any more.
   void part() noexcept { parting_ = true; }
-  // False: ranks may be leaving. Who is not connected with this rank hears of a failure from others.
+  // False: ranks may be leaving. A rank that is not connected with this one learns of a failure from others.
   void set_connects(bool connects) noexcept { connects_ = connects; }
   void check(Time now) noexcept;
   void check_own_line() noexcept;
@@ -129,7 +129,7 @@ class Team {
  private:
   Request* active(uint32_t op) const noexcept;
   bool launch(Request& request) noexcept;
-  bool leave_line(Request& request) noexcept;
+  bool dequeue(Request& request) noexcept;
   bool make_room(uint32_t op) noexcept;
   void deliver_early(Request& request) noexcept;
   void keep_early(int peer, const Note& note, ConstBytes payload) noexcept;
@@ -150,7 +150,7 @@ class Team {
 
   uint32_t next_op_ = 1;
   uint32_t completed_ = 0;        // all collectives up to this one
-  std::vector<Request*> active_;  // ring, indexed by op
+  std::vector<Request*> active_;  // circular, indexed by op
   struct Call {
     uint32_t op = 0;
     uint32_t signature = 0;
@@ -165,8 +165,8 @@ class Team {
   };
   static constexpr uint32_t kEarlyLists = 64;
   std::unique_ptr<EarlyList[]> early_;
-  Request* first_in_line_ = nullptr;  // started by the program, in its order
-  Request* last_in_line_ = nullptr;
+  Request* first_queued_ = nullptr;  // started by the program, in its order
+  Request* last_queued_ = nullptr;
   std::unique_ptr<TeamLearning> learning_;
   TeamFailure failure_;
   bool parting_ = false;

@@ -11,7 +11,7 @@ void Team::check(Time now) noexcept {
   if (completed_ + 1 == next_op_) return;  // as most of many teams
   for (Request* const request : active_) {
     if (!request || !failure_.healthy()) continue;
-    if (request->in_background && !has_line()) continue;
+    if (request->in_background && !has_queued()) continue;
     if (request->seen_at == 0) {
       request->seen_at = request->probed_at = now;
       continue;
@@ -30,17 +30,17 @@ void Team::check(Time now) noexcept {
   }
 }
 
-// Others wait in vain for what was overwritten, and would blame this rank.
+// Other ranks wait in vain for what was overwritten, and would blame this rank.
 void Team::check_own_line() noexcept {
   if (!window_ || !failure_.healthy() || window_->steps().own_line_intact()) return;
-  fail(error(
-      IBCOLL_ERR_SYSTEM,
-      "rank {}: what this rank has published in the node window is spoiled: a process has written to the node's shared "
-      "memory what ibcoll did not tell it to; run the program with a checker of memory",
-      rank_));
+  fail(error(IBCOLL_ERR_SYSTEM,
+             "rank {}: what this rank has published in the node window is spoiled: a process has overwritten the "
+             "node's shared "
+             "memory by a write that is not ibcoll's; run the program with a memory checker",
+             rank_));
 }
 
-// A rank that has given up says so in the node window as well; it may never take another note.
+// A rank whose team has failed reports that in the node window as well; it may never read another note.
 void Team::find_failed_local(Request& request) noexcept {
   NodeWindow& window = request.exchange().window();
   for (int local = 0; local < window.size(); ++local) {
@@ -72,7 +72,7 @@ std::string Team::describe() const {
   std::string text;
   for (uint32_t op = completed_ + 1; op != next_op_; ++op) {
     Request* const request = active(op);
-    if (!request || (request->in_background && !has_line())) continue;
+    if (!request || (request->in_background && !has_queued())) continue;
     std::string awaited;
     auto add = [&](int rank) { awaited += fmt::format("{}{}", awaited.empty() ? "" : ",", job_rank(rank)); };
     request->exchange().awaited([](void* to, int rank) { (*static_cast<decltype(add)*>(to))(rank); }, &add);
@@ -82,7 +82,7 @@ std::string Team::describe() const {
                         describe_call(op), request->exchange().describe_wait(), epoch_, op, job_rank(rank_), seconds,
                         awaited);
   }
-  for (const Request* request = first_in_line_; request; request = request->next_in_line)
+  for (const Request* request = first_queued_; request; request = request->next_queued)
     text +=
         fmt::format("rank {}: {} waits until ibcoll has decided which algorithm a call gets\n", rank_, request->call());
   return text;

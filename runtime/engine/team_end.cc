@@ -76,8 +76,8 @@ bool Team::end_requests() noexcept {
   if (window_) window_->presence().report_failure(failure_.status().code());
   notify_failure();
   const bool notified = failure_.state() == TeamFailure::State::kNotified;
-  while (notified && has_line()) finish(*first_in_line_);
-  bool idle = !has_line();
+  while (notified && has_queued()) finish(*first_queued_);
+  bool idle = !has_queued();
   for (size_t i = 0; i < active_.size(); ++i) {
     Request* const request = active_[i];
     if (!request) continue;

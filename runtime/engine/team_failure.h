@@ -11,7 +11,7 @@
 //     kDeathSeen                   learn, to pass it on      kNotifying  ... and may not reach all of them
 //   kSuspected, kDeathSeen         end_suspicion,            kNotifying  no rank knew better
 //                                  cut_suspicion
-//   kNotifying                     notify                    kNotified   all ranks are notified, or kMostTries are used up
+//   kNotifying                     notify                    kNotified   all ranks are notified, or it gives up trying
 //
 // Any other transition changes nothing: the first certain cause counts, and under suspicion only a better one.
 #pragma once
@@ -37,7 +37,8 @@ class TeamFailure {
   bool certain() const noexcept { return state_ == State::kNotifying || state_ == State::kNotified; }
   // Ok while the team is healthy.
   const Status& status() const noexcept { return status_; }
-  // When the last of the transitions that take `now` took place. end_suspicion() is one of them, cut_suspicion() is not.
+  // When the last of the transitions that take `now` took place. end_suspicion() is one of them, cut_suspicion() is
+  // not.
   Time since() const noexcept { return since_; }
 
   // `status` is an error. False: nothing has changed.
@@ -54,8 +55,9 @@ class TeamFailure {
   // Ends a suspicion at once: the team is being freed.
   void cut_suspicion() noexcept;
 
-  // Once the failure is certain: `done(rank)` is called for each rank that is not notified yet. It returns true when that
-  // rank need not be tried again. The ranks that are left when the tries are used up are still tried in later calls.
+  // Once the failure is certain: `done(rank)` is called for each rank that is not notified yet. It returns true when
+  // that rank need not be tried again. The ranks that are left when the tries are used up are still tried in later
+  // calls.
   template <typename Done>
   void notify(Done done) noexcept {
     if (!certain()) return;

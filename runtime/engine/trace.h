@@ -19,24 +19,25 @@ struct TracedCall {
   int64_t arrival_ns = 0;
   int64_t exit_ns = 0;
   uint64_t team = 0;                     // its epoch
-  const Algorithm* algorithm = nullptr;  // also says which collective
+  const Algorithm* algorithm = nullptr;  // it names the collective, too
   uint64_t parameter = 0;                // of the algorithm
   uint64_t bytes = 0;                    // see traced_bytes()
   const void* site = nullptr;            // see program_call_site()
   uint32_t op = 0;
   uint32_t ranks : 31 = 1;  // of the team
   uint32_t failed : 1 = 0;
-  // In the node window: when this rank published first; the step in which it waited longest for others of the node,
-  // and whose publication ended that. Nanoseconds after its arrival.
+  // In the node window: when this rank published first; the step in which it waited longest for other ranks of the
+  // node, and the rank whose publication ended that. Nanoseconds after its arrival.
   int64_t published_ns = kNever;
   int64_t waited_from_ns = kNever;
   int64_t waited_until_ns = kNever;
-  int32_t waited_for = -1;  // job rank; -1: it waited for nobody
+  int32_t waited_for = -1;  // job rank; -1: it waited for no rank
 };
 
 static_assert(sizeof(TracedCall) == 96);
 
-// The messages between this rank and a peer in one call. Nanoseconds after this rank's arrival; kNever: there were none.
+// The messages between this rank and a peer in one call. Nanoseconds after this rank's arrival; kNever: there were
+// none.
 struct TracedPeer {
   static constexpr int64_t kNever = -1;
   int64_t begun_ns = kNever;   // the first byte for the peer was handed to the transport
@@ -68,9 +69,9 @@ class TraceRing {
   // Of the call that was added last.
   void add_peer(TracedPeer peer) noexcept {
     peer.call = static_cast<uint32_t>(added_);
-    TracedPeer& place = peers_[next_peer_];
-    if (peers_added_ >= peers_.size()) cut_ = place.call;
-    place = peer;
+    TracedPeer& slot = peers_[next_peer_];
+    if (peers_added_ >= peers_.size()) cut_ = slot.call;
+    slot = peer;
     if (++next_peer_ == peers_.size()) next_peer_ = 0;
     ++peers_added_;
   }

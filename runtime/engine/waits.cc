@@ -35,9 +35,9 @@ void ask_all(const Exchange& x, const Wait&, Ask ask, void* to) {
     if (c->announced.head || c->puts.head) ask(to, c->peer);
 }
 void ask_peer(const Exchange&, const Wait& wait, Ask ask, void* to) { ask(to, wait.peer); }
-void says_nothing(Exchange&, const Wait&, int) {}
+void ends_nothing(Exchange&, const Wait&, int) {}
 
-// What other nodes owe, this node's leader waits for.
+// Data of other nodes are awaited by the leader of this node.
 void ask_node(const Exchange& x, const Wait&, Ask ask, void* to) {
   for (int local = 0; local < x.window().size(); ++local)
     if (local != x.window().rank()) ask(to, x.team_rank_of(local));
@@ -70,8 +70,8 @@ void step_ended(Exchange& x, const Wait&, int peer) {
   if (local >= 0 && x.may_use_window() && x.window().steps().holds_back(local)) x.other_call(peer);
 }
 
-// The local rank that a wait for all of them is for just now; the own rank where none is behind any more.
-int first_behind(const Exchange& x) {
+// The local rank that a wait for all of them is for just now; the own rank where all have published.
+int first_lagging(const Exchange& x) {
   NodeWindow& window = x.window();
   int local = window.next(window.rank());
   while (local != window.rank() && window.published(local, NodeWindow::kWhole)) local = window.next(local);
@@ -80,7 +80,7 @@ int first_behind(const Exchange& x) {
 
 std::string describe_published(const Exchange& x, const Wait& wait) {
   return fmt::format("waits for data of rank {} in step {} of the node window",
-                     x.team_rank_of(wait.peer < 0 ? first_behind(x) : wait.peer), x.window().steps().step());
+                     x.team_rank_of(wait.peer < 0 ? first_lagging(x) : wait.peer), x.window().steps().step());
 }
 
 void publisher_ended(Exchange& x, const Wait& wait, int peer) {
@@ -90,23 +90,23 @@ void publisher_ended(Exchange& x, const Wait& wait, int peer) {
 }
 
 // Of a wait for parts: what is awaited of a local rank, and has not been published.
-bool owes_part(const Exchange& x, const Wait& wait, int local) {
+bool lacks_part(const Exchange& x, const Wait& wait, int local) {
   const uint32_t parts = wait.parts()[local];
   return parts > 0 && !x.window().published(local, parts);
 }
 
-// The first local rank that does so; the own rank: none.
-int first_owing(const Exchange& x, const Wait& wait) {
+// The first local rank for which that is so; the own rank: none.
+int first_lacking(const Exchange& x, const Wait& wait) {
   NodeWindow& window = x.window();
   int local = window.next(window.rank());
-  while (local != window.rank() && !owes_part(x, wait, local)) local = window.next(local);
+  while (local != window.rank() && !lacks_part(x, wait, local)) local = window.next(local);
   return local;
 }
 
 constexpr WaitRule kNone{.satisfied = [](Exchange&, const Wait&) { return true; },
                          .describe = [](const Exchange&, const Wait&) -> std::string { return "is about to run"; },
                          .awaited = [](const Exchange&, const Wait&, Ask, void*) {},
-                         .ended = says_nothing,
+                         .ended = ends_nothing,
                          .bell = nullptr};
 
 constexpr WaitRule kReady{.satisfied =
@@ -152,7 +152,7 @@ constexpr WaitRule kArrival{.satisfied = [](Exchange& x, const Wait&) { return x
 constexpr WaitRule kReceived{.satisfied = [](Exchange& x, const Wait&) { return x.all_landed(); },
                              .describe = describe_data,
                              .awaited = ask_all,
-                             .ended = says_nothing,
+                             .ended = ends_nothing,
                              .bell = nullptr};
 
 constexpr WaitRule kReceivedFrom{
@@ -173,7 +173,7 @@ constexpr WaitRule kReceivedFrom{
 constexpr WaitRule kLanding{.satisfied = [](Exchange& x, const Wait&) { return x.has_landing(); },
                             .describe = describe_data,
                             .awaited = ask_all,
-                            .ended = says_nothing,
+                            .ended = ends_nothing,
                             .bell = nullptr};
 
 constexpr WaitRule kFlushed{.satisfied = [](Exchange& x, const Wait&) { return x.all_flushed(); },
@@ -184,7 +184,7 @@ constexpr WaitRule kFlushed{.satisfied = [](Exchange& x, const Wait&) { return x
                                                      x.describe_landed());
                                 },
                             .awaited = ask_all,
-                            .ended = says_nothing,
+                            .ended = ends_nothing,
                             .bell = nullptr};
 
 constexpr WaitRule kStep{.satisfied = begins<&WindowSteps::try_next>,
@@ -223,7 +223,7 @@ constexpr WaitRule kAllPublished{.satisfied =
                                  .ended = publisher_ended,
                                  .bell =
                                      [](const Exchange& x, const Wait&) {
-                                       const int local = first_behind(x);
+                                       const int local = first_lagging(x);
                                        return local != x.window().rank() ? x.window().bell(local) : Exchange::kNoBell;
                                      }};
 
@@ -231,26 +231,26 @@ constexpr WaitRule kPartOrLanding{
     .satisfied = [](Exchange& x, const Wait& wait) { return x.has_landing() || x.peer_with_part(wait.parts()) >= 0; },
     .describe =
         [](const Exchange& x, const Wait& wait) {
-          const int owing = first_owing(x, wait);
-          if (!x.all_landed() || owing == x.window().rank()) return describe_data(x, wait);
-          return fmt::format("waits for data of rank {} in step {} of the node window", x.team_rank_of(owing),
+          const int lacking = first_lacking(x, wait);
+          if (!x.all_landed() || lacking == x.window().rank()) return describe_data(x, wait);
+          return fmt::format("waits for data of rank {} in step {} of the node window", x.team_rank_of(lacking),
                              x.window().steps().step());
         },
     .awaited =
         [](const Exchange& x, const Wait& wait, Ask ask, void* to) {
           ask_all(x, wait, ask, to);
           for (int local = 0; local < x.window().size(); ++local)
-            if (owes_part(x, wait, local)) ask(to, x.team_rank_of(local));
+            if (lacks_part(x, wait, local)) ask(to, x.team_rank_of(local));
         },
     .ended =
         [](Exchange& x, const Wait& wait, int peer) {
           const int local = local_of(x, peer);
-          if (local >= 0 && owes_part(x, wait, local)) x.other_call(peer);
+          if (local >= 0 && lacks_part(x, wait, local)) x.other_call(peer);
         },
     .bell =
         [](const Exchange& x, const Wait& wait) {
-          const int owing = first_owing(x, wait);
-          return owing != x.window().rank() ? x.window().bell(owing) : Exchange::kNoBell;
+          const int lacking = first_lacking(x, wait);
+          return lacking != x.window().rank() ? x.window().bell(lacking) : Exchange::kNoBell;
         }};
 
 }  // namespace

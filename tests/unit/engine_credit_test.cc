@@ -57,7 +57,7 @@ TEST_F(CreditOfOneCollective, SpillsStayWithinTheShare) {
   Exchange exchange(team(0), kSignature);
   start(exchange);
   exchange.serve(1, 100'000, 1);
-  ASSERT_TRUE(exchange.serve_absent());
+  ASSERT_TRUE(exchange.serve_late());
   put(exchange, 20'000);
   EXPECT_EQ(bytes_sent(NoteKind::kSpill), 19'999u) << "the last byte waits for the advertisement";
   advertise(exchange, 20'000);

@@ -44,7 +44,7 @@ TEST_F(ExchangeTest, AnyMessageIsAnArrival) {
     exchange.serve(1, 50'000, 1);
     EXPECT_FALSE(exchange.has_arrival());
     exchange.on_note(1, note(kind, bytes), payload);
-    return exchange.has_arrival() && exchange.take_arrival() == 1 && !exchange.serve_absent();
+    return exchange.has_arrival() && exchange.take_arrival() == 1 && !exchange.serve_late();
   };
   const RemoteRegion none;
   EXPECT_TRUE(arrives_with(NoteKind::kEager, 10, ConstBytes(memory_).first(10)));

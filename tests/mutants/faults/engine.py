@@ -116,7 +116,7 @@ FAULTS = [
           "    if (!sent) want_back();\n", "",
           UNIT, FAILURE),
     Fault("a_request_overtakes_the_line", "runtime/engine/team.cc",
-          "(!has_line() && (", "((",
+          "(!has_queued() && (", "((",
           SIMULATED, "Learning*"),
     Fault("death_explains_nothing", "runtime/engine/team_failure.cc",
           "if (!healthy() && state_ != State::kSuspected) return false;",

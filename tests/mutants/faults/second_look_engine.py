@@ -33,7 +33,7 @@ FAULTS = [
           "  if (!arrived) c.in_ready = false;\n", "",
           UNIT, ENGINE),
     Fault("again_landed_message_is_announced", "runtime/engine/exchange_receive.cc",
-          "    if (c.untold == m) c.untold = m->next;\n", "",
+          "    if (c.unadvertised == m) c.unadvertised = m->next;\n", "",
           SIMULATED, f"{SOME_ALGORITHMS}:{SEEDS}:*LongVectors*"),
     Fault("again_one_more_message_to_a_peer", "runtime/engine/exchange_end.cc",
           "    else if (c->advertisements.head)\n"
