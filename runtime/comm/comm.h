@@ -119,13 +119,13 @@ class Comm {
   // others' areas after published(). Peers are indices within the node: ranks of on_node().
 
   NodeWindow& node() noexcept { return *window_; }
-  // Until this collective has its turn on the window and the bank of the next step, in which no rank publishes more
-  // than `bytes` bytes (the same on all), is free on all ranks.
+  // Until no earlier collective uses the window, and the bank of the next step, in which no rank publishes more than
+  // `bytes` bytes (the same on all), is free on all ranks.
   Awaiter next_step(uint64_t bytes) noexcept { return {*this, {WaitKind::kStep, -1, bytes}}; }
   // The same for a step in which one rank alone writes; it may run further ahead.
   Awaiter next_sole_step(uint64_t bytes) noexcept { return {*this, {WaitKind::kSoleStep, -1, bytes}}; }
-  // The same where each rank says what it writes itself (others need not know): who writes at most a line's bytes may
-  // run further ahead.
+  // The same where each rank says what it writes itself (others need not know): a rank that writes at most a line's
+  // bytes may run further ahead.
   Awaiter next_own_step(uint64_t bytes) noexcept { return {*this, {WaitKind::kOwnStep, -1, bytes}}; }
   void publish() noexcept {
     if (window_->wants_notice() && !backend_->before_publication()) [[unlikely]]
@@ -143,19 +143,19 @@ class Comm {
       return;
     window_->publish_part(backend_->signature(), worth_waking);
   }
-  // A part that holds no data and wakes nobody: before it, or publish(), this rank may not wait for what others
+  // A part that holds no data and wakes no rank. Before it, or publish(), this rank must not wait for what others
   // publish.
   void publish_call() noexcept { window_->publish_call(backend_->signature()); }
-  // Until the local peer has published so many parts of the step, or all.
+  // Until the local peer has published this number of parts of the step, or all.
   Awaiter published(int local, uint64_t parts) noexcept { return {*this, {WaitKind::kPublished, local, parts}}; }
-  // Until a watched peer's data has landed, -1, or a local peer i has published parts[i] parts of the step: the result is
-  // i. 0: nothing is awaited of it. The array has an entry for each rank of the node.
+  // Until a watched peer's data has landed: the result is -1; or a local peer i has published parts[i] parts of the
+  // step: the result is i. The array has an entry for each rank of the node; 0: nothing is awaited of it.
   PartOrLandingAwaiter next_part_or_landing(const uint32_t* parts) noexcept {
     return {{*this, {WaitKind::kPartOrLanding, -1, reinterpret_cast<uint64_t>(parts)}}};
   }
   // Memory that local peers may read until this rank has seen them publish a later step; what it publishes is an
-  // address in there. The last two count, and `memory` may be more than what is read. A call that lends ends after
-  // flushed().
+  // address in that memory. The last two count, and `memory` may be more than what is read. A call that lends ends
+  // after flushed().
   void lend(ConstBytes memory) noexcept { backend_->lend(memory); }
   // One copy from the private memory of a local peer, at an address in what it has lent. Where the kernel does not
   // allow that any more, the peer puts the bytes here, while it waits for a later step of this rank. Result false: the

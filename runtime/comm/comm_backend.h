@@ -22,7 +22,7 @@ enum class WaitKind : uint8_t {
   kReceivedFrom,
   kLanding,
   kFlushed,
-  // flags in the node window, which somebody has to look at
+  // flags in the node window, which have to be polled
   kStep,
   kSoleStep,
   kOwnStep,
@@ -43,7 +43,7 @@ struct Wait {
 // One copy from the private memory of a local rank.
 struct MemoryRead {
   int local;
-  uint64_t address;  // there
+  uint64_t address;  // in that process
   Bytes into;
   Wait wait = {};       // until the owner has sent the bytes
   bool failed = false;  // and so has the collective

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the ranks of a team are: on which nodes, and who shares one.
+// Where the ranks of a team are: on which nodes, and which ranks share one.
 #pragma once
 
 #include <algorithm>
@@ -27,10 +27,10 @@ class Placement {
     return std::span(by_node_).subspan(static_cast<size_t>(first_[at]),
                                        static_cast<size_t>(first_[at + 1] - first_[at]));
   }
-  // Positions number the ranks node after node: where those of a node begin, and who is at one.
+  // Positions number the ranks node after node: where those of a node begin, and which rank is at one.
   int first_of(int node) const noexcept { return first_[static_cast<size_t>(node)]; }
   int rank_at(int position) const noexcept { return by_node_[static_cast<size_t>(position)]; }
-  // The first of them, who talks to other nodes for all.
+  // The first of them, which exchanges data with other nodes for all.
   int leader_of(int node) const noexcept { return ranks_of(node).front(); }
   // The leaders of all nodes, in the order of the nodes.
   std::span<const int> leaders() const noexcept { return leaders_; }

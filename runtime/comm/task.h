@@ -101,7 +101,7 @@ class CallStack {
       top_ = running->caller;
     }
   }
-  // A task could not be made: nothing goes on.
+  // A task could not be made: nothing continues.
   bool short_of_memory() const noexcept { return short_of_memory_; }
 
  private:

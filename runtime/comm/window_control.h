@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The first page of a node window. It has memory from the start, and says how much of the rest has, which ranks use the
-// window, and which have failed. Tags tell it from that of another team that had the same memory.
+// window, and which have failed. Its tag differs from that of any other team that had the same memory.
 #pragma once
 
 #include <atomic>

@@ -60,7 +60,7 @@ class WindowSteps {
     const uint64_t since = step_ + 1 - shared_step_;
     return begin(std::clamp<uint64_t>(since, kBanks, std::min<uint64_t>(kLines, kBanks * lenders_)));
   }
-  // The same for a step in which each rank says what it writes itself, to its own place or to others': a rank that
+  // The same for a step in which each rank says what it writes itself, to its own areas or to others': a rank that
   // writes to lines only runs as far ahead as lines allow, whatever the others write.
   bool try_next_own(uint64_t bytes) noexcept {
     if (!memory_.ready_for(bytes) || !begin(in_line(bytes) ? kLines : kBanks)) return false;

@@ -247,7 +247,7 @@ void Exchange::retry_later(Channel& c) noexcept {
   if (c.blocked) return;
   c.blocked = team_.engine().retry(c);
   if (!c.blocked)
-    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to wait for a way to rank {}", team_.rank(), c.peer));
+    fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to retry a message to rank {}", team_.rank(), c.peer));
 }
 
 }  // namespace ibcoll

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How the node's segment gets from its leader to the other ranks: its descriptor travels over an abstract UNIX socket.
-// Everybody on the machine sees the socket's name and may connect, so both ends check that the other runs as the same
-// user, and a rank says a number that only the job's ranks know, before it gets the descriptor. Callers that say
-// nothing hold nobody up.
+// Every process of the machine sees the socket's name and may connect. So both ends check that the other runs as the
+// same user, and a rank sends a number that only the job's ranks know, before it gets the descriptor. Callers that send
+// nothing delay no other.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -24,11 +24,11 @@
 namespace ibcoll::shm {
 namespace {
 
-constexpr size_t kMostCallers = 64;                     // at a time, who have said nothing yet
+constexpr size_t kMostCallers = 64;                     // at a time, that have sent nothing yet
 constexpr uint64_t kLongestPollNs = 3'600'000'000'000;  // an hour; poll() takes milliseconds in an int
 constexpr WaitStrategy kTryingAgain = WaitStrategy::sleeping(5'000'000);
 
-// What a rank says first.
+// What a rank sends first.
 struct Claim {
   uint64_t key;
   int64_t rank;  // local
@@ -104,7 +104,7 @@ int receive_descriptor(int socket) {
   return descriptor;
 }
 
-// Gives the segment to ranks that say the key.
+// Sends the segment to ranks that know the key.
 class Server {
  public:
   Server(int listener, int segment, uint64_t key, int ranks)
@@ -163,7 +163,7 @@ Result<UniqueFd> connect(const Address& address, Deadline deadline, const Meanwh
     socket = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const bool connected = socket.get() >= 0 && ::connect(socket.get(), address.get(), address.length) == 0;
     code = connected ? 0 : errno;
-    return code != EAGAIN && code != EINTR;  // others are before this one
+    return code != EAGAIN && code != EINTR;  // the queue of the socket is full
   };
   WaitLoop(kTryingAgain, deadline).until(decided, [&] { return meanwhile && meanwhile(); });
   if (code == 0) return socket;

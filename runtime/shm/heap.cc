@@ -12,9 +12,9 @@
 namespace ibcoll::shm {
 namespace {
 
-constexpr uint64_t kPatienceNs = 2'000'000'000;  // the lock is held for less than a microsecond
+constexpr uint64_t kLockTimeoutNs = 2'000'000'000;  // the lock is held for less than a microsecond
 constexpr WaitStrategy kForTheLock = WaitStrategy::sleeping(20'000);
-constexpr int kLooksPerQuestion = 50;  // at the lock, before its owner is asked for
+constexpr int kPollsPerOwnerCheck = 50;  // of the lock, before it is checked whether its owner lives
 
 constexpr uint64_t word_of(const ProcessId& id) noexcept {
   return static_cast<uint64_t>(id.pid) << 32 | static_cast<uint32_t>(id.start);
@@ -27,7 +27,7 @@ uint64_t own_word() noexcept {
   return word;
 }
 
-// For certain: an owner that is taken for dead while it writes spoils the list.
+// True only when that is certain: if a living owner lost the lock while it writes, the list would be spoiled.
 bool has_ended(uint64_t owner) noexcept {
   const auto pid = static_cast<int64_t>(owner >> 32);
   const std::optional<uint64_t> start = ProcessId::start_of(pid);
@@ -52,13 +52,13 @@ Status Heap::lock() noexcept {
   const auto taken = [&] {
     owner = 0;
     if (owner_.compare_exchange_strong(owner, own_word(), std::memory_order_acquire)) return true;
-    // The changes of one that has ended are all there, or not at all.
-    return ++looks % kLooksPerQuestion == 0 && has_ended(owner) &&
+    // The changes of an owner that has ended are complete, or were not made at all.
+    return ++looks % kPollsPerOwnerCheck == 0 && has_ended(owner) &&
            owner_.compare_exchange_strong(owner, own_word(), std::memory_order_acquire);
   };
-  if (WaitLoop(kForTheLock, Deadline::after_ns(kPatienceNs)).until(taken)) return {};
+  if (WaitLoop(kForTheLock, Deadline::after_ns(kLockTimeoutNs)).until(taken)) return {};
   return error(IBCOLL_ERR_TIMEOUT, "shm: process {} has held the lock of the node's heap for {} s; is it stopped?",
-               owner >> 32, kPatienceNs / 1'000'000'000);
+               owner >> 32, kLockTimeoutNs / 1'000'000'000);
 }
 
 void Heap::unlock() noexcept {
@@ -97,7 +97,7 @@ Status Heap::spoiled() const noexcept {
   return error(
       IBCOLL_ERR_SYSTEM,
       "shm: the list of the node's heap is spoiled: another process has written to the node's shared memory, or this "
-      "program out of its own; run the program with a checker of memory");
+      "program out of its own; run the program with a memory checker");
 }
 
 Result<uint64_t> Heap::take(uint64_t bytes) noexcept {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which parts of a node's shared memory are in use: first fit over a short list of free extents. Lies in that memory
-// itself. A rank may die at any place in here, and the others go on: the lock names its owner, and who finds that the
-// owner has ended takes it over; a change is made in a copy of the list, which takes the place of the old one by a
-// single store. What others may have spoiled is looked at before it is used.
+// Which parts of a node's shared memory are in use: first fit over a short list of free extents, which lies in that
+// memory itself. A rank may die at any point in here, and the others continue: the lock names its owner, and a rank
+// that finds that the owner has ended takes it over; a change is made in a copy of the list, which replaces the old one
+// by a single store. What other processes may have spoiled is checked before it is used.
 #pragma once
 
 #include <atomic>
@@ -14,16 +14,16 @@ namespace ibcoll::shm {
 
 class Heap {
  public:
-  // Memory of [0, bytes). Nothing that is given out lies across a multiple of `unit` bytes, unless it begins at one.
+  // Memory of [0, bytes). No allocation lies across a multiple of `unit` bytes, unless it begins at one.
   // Called once, before any other process sees it.
   void prepare(uint64_t bytes, uint64_t unit) noexcept;
   uint64_t unit() const noexcept { return unit_; }
-  // The offset of `bytes` bytes that nobody else uses. NO_MEMORY; TIMEOUT when another rank holds the lock, stopped
-  // perhaps; SYSTEM: something has written here that should not.
+  // The offset of `bytes` bytes that are free. NO_MEMORY; TIMEOUT when another rank holds the lock, perhaps because it
+  // is stopped; SYSTEM: a process has written here that should not.
   Result<uint64_t> take(uint64_t bytes) noexcept;
-  // Bytes of take(). What cannot be given back, because the list is full or the lock is held, is lost.
+  // Bytes of take(). What cannot be returned, because the list is full or the lock is held, is lost.
   void give_back(uint64_t offset, uint64_t bytes) noexcept;
-  // Bytes that are given out; 0 where the list cannot be read.
+  // Bytes in use; 0 where the list cannot be read.
   uint64_t used() noexcept;
 
  private:
@@ -42,7 +42,7 @@ class Heap {
 
   Status lock() noexcept;
   void unlock() noexcept;
-  // A copy of the list, to be changed, nullptr if it is none; and what makes it the list.
+  // A copy of the list, to be changed, or nullptr if the list is spoiled; and what makes the copy the list.
   FreeList* draft() noexcept;
   void commit() noexcept { current_.store(1 - current_.load(std::memory_order_relaxed), std::memory_order_release); }
   Status spoiled() const noexcept;

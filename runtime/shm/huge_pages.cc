@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kCollapse = 25;  // MADV_COLLAPSE; the C library of Debian 12 does not name it
 
-// Not by way of the C library, whose call others replace to hear of memory that goes: the memory stays.
+// The system call itself: other libraries replace the C library's function to notice freed memory, and this memory
+// stays.
 long advise(std::byte* memory, uint64_t bytes, int advice) noexcept {
   return ::syscall(SYS_madvise, memory, bytes, advice);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Makes huge pages of shared memory that has small ones: madvise MADV_COLLAPSE, Linux 6.1. The kernel waits in it until
-// every processor of the machine has run a work item (lru_add_drain_all). Under heavy load that takes seconds, so no rank
-// waits for it: a thread makes the calls, and ends with the last one.
+// Replaces small pages of shared memory by huge ones: madvise MADV_COLLAPSE, Linux 6.1. The kernel waits in it until
+// every processor of the machine has run a work item (lru_add_drain_all). Under heavy load that takes seconds, so no
+// rank waits for it: a thread makes the calls, and ends with the last one.
 #pragma once
 
 #include <atomic>

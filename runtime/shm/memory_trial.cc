@@ -18,18 +18,18 @@ namespace {
 
 constexpr uint64_t kMostBytes = 65536;
 constexpr uint64_t kFewBytes = 4096;
-constexpr uint64_t kPiece = 1 << 18;  // of a stream
-constexpr uint64_t kMostPieces = 16;
+constexpr uint64_t kStreamPart = 1 << 18;  // of a stream
+constexpr uint64_t kMostParts = 16;
 constexpr uint32_t kNoPage = UINT32_MAX;
-// Something else on the machine may double all times for one or two milliseconds, so what is timed takes turns, and the
-// best turn counts.
+// Other programs may double all times for one or two milliseconds. So each kind is timed once in every round, and the
+// best round counts.
 constexpr int kRounds = 3;
 constexpr size_t kTries = 5;    // in each round
 constexpr size_t kWarmUps = 2;  // pages, and what the caches held before
 
-// Windows and rings use what is faster for them (runtime/machine/store_choice.h), so the faster one is what a copy
-// costs. (Not quite: they look at the writer's time alone, and rows for leaders of other nodes are always stored into
-// the caches.)
+// Windows and rings use the kind of store that is faster for them (runtime/machine/store_choice.h), so the time of the
+// faster one is the cost of a copy. (Not quite: they consider the writer's time alone, and rows for leaders of other
+// nodes are always stored into the caches.)
 constexpr auto kWays = [] {
   std::array<bool, kHasStreamingStores ? 2 : 1> past_caches{};
   past_caches.back() = kHasStreamingStores;
@@ -44,7 +44,7 @@ double us_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-// Moves the calling thread, and lets it go where it may again.
+// Binds the calling thread to one processor, and restores where it may run.
 class Moved {
  public:
   Moved() : was_known_(::sched_getaffinity(0, sizeof was_, &was_) == 0) {}
@@ -82,8 +82,8 @@ class Trial {
         first_(rank < partner),
         bytes_(std::min(kMostBytes, segment.ring_bytes())),
         deadline_(deadline),
-        from_(kPiece),
-        to_(kPiece) {
+        from_(kStreamPart),
+        to_(kStreamPart) {
     mine_.trial_memory.store(reinterpret_cast<uint64_t>(from_.data()), std::memory_order_relaxed);
   }
 
@@ -99,14 +99,14 @@ class Trial {
       time(few, kMostBytes, [&] { return read(kFewBytes, reads); });
       time(many, kMostBytes, [&] { return read(kMostBytes, reads); });
       for (const bool past_caches : kWays)
-        if (their_stream_) time(streamed, kPiece, [&] { return stream(past_caches); });
+        if (their_stream_) time(streamed, kStreamPart, [&] { return stream(past_caches); });
       if (late_) break;
     }
     if (stream_) segment_.release(mine_.trial_page.load(std::memory_order_relaxed) * kSegmentPage, stream_bytes_);
     MemoryModel model;
     if (rounds == 0) return model;
     model.copy_us_per_byte = copies / static_cast<double>(2 * bytes_);
-    model.streamed_copy_us_per_byte = streamed / static_cast<double>(2 * kPiece);
+    model.streamed_copy_us_per_byte = streamed / static_cast<double>(2 * kStreamPart);
     if (few == 0 || many == 0) return model;
     model.read_us_per_byte = std::max(0.0, many - few) / static_cast<double>(kMostBytes - kFewBytes);
     model.read_us = std::max(0.0, few - model.read_us_per_byte * static_cast<double>(kFewBytes));
@@ -114,7 +114,7 @@ class Trial {
   }
 
  private:
-  // Until the partner is here as well; at once when it does not keep up.
+  // Until the partner is at the same step; at once when it does not keep up.
   void meet() {
     mine_.trial_step.store(++step_, std::memory_order_release);
     const auto here = [this] { return theirs_.trial_step.load(std::memory_order_acquire) >= step_; };
@@ -148,7 +148,7 @@ class Trial {
     least = least == 0 ? median : std::min(least, median);
   }
 
-  // Through rings, too, that carry nothing yet: nobody looks at their bytes before a tail is published.
+  // Through rings, too, which carry nothing yet: no rank reads their bytes before a tail is published.
   double copy_through(std::byte* out, const std::byte* in, uint64_t bytes, bool past_caches) {
     Clock::time_point start = Clock::now();
     if (past_caches) {
@@ -166,7 +166,7 @@ class Trial {
 
   // The first window takes this memory later. Each process finds each page once before times are taken.
   void borrow_stream() {
-    stream_bytes_ = std::clamp(own_cache_bytes() / kPiece, uint64_t{1}, kMostPieces) * kPiece;
+    stream_bytes_ = std::clamp(own_cache_bytes() / kStreamPart, uint64_t{1}, kMostParts) * kStreamPart;
     if (Result<uint64_t> mine = segment_.allocate(stream_bytes_); mine.ok()) {
       stream_ = segment_.heap(*mine);
       std::memset(stream_, 1, stream_bytes_);
@@ -185,8 +185,8 @@ class Trial {
   }
 
   double stream(bool past_caches) {
-    at_ = (at_ + kPiece) % stream_bytes_;
-    return copy_through(stream_ + at_, their_stream_ + at_, kPiece, past_caches);
+    at_ = (at_ + kStreamPart) % stream_bytes_;
+    return copy_through(stream_ + at_, their_stream_ + at_, kStreamPart, past_caches);
   }
 
   double read(uint64_t bytes, bool reads) {
@@ -215,7 +215,7 @@ class Trial {
   bool late_ = false;
 };
 
-// Takes those that have timed it, which `time` says, and gives the one in the middle.
+// The median of the models that have timed it: those for which `time` is not 0.
 template <typename Time>
 MemoryModel middle_by(std::vector<MemoryModel> timed, Time time) {
   std::erase_if(timed, [&](const MemoryModel& model) { return time(model) == 0; });

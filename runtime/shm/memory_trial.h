@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What it costs two ranks of a node to move bytes to each other: through memory that both share, and by single-copy
 // reads. It depends on which caches their cores share, by a factor of seven on one machine, and decides which of the
-// two ways is the faster one.
+// two is faster.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,8 @@
 
 namespace ibcoll::shm {
 
-// The rank whom the local rank times the node with, or -1: the first rank and the one half of the node away time it.
+// The partner with which the local rank times the node, or -1: the first rank and the one half of the node away time
+// it.
 int trial_partner(int rank, int ranks) noexcept;
 
 // Both partners call it, before they send anything to each other, and borrow memory of the segment meanwhile. `reads`:
@@ -20,8 +21,8 @@ int trial_partner(int rank, int ranks) noexcept;
 // waiting. What was not timed is 0: all, if the partner does not keep up for one round until `limit`.
 MemoryModel time_memory(Segment& segment, int rank, int partner, bool reads, std::chrono::nanoseconds limit);
 
-// What a job goes by, of what its ranks have timed: the copies of the one in the middle, and the reads of the one in
-// the middle; of two, the faster one, as ranks are disturbed in one direction only. Independent of the order.
+// What a job uses of the times of its ranks: the median of the copies, and the median of the reads; of two, the faster
+// one, because a disturbance makes ranks slower, never faster. Independent of the order.
 MemoryModel middle_of(std::vector<MemoryModel> timed);
 
 }  // namespace ibcoll::shm

@@ -25,8 +25,8 @@ RemoteRegion Transport::expose(int peer, std::span<std::byte> memory) {
   return none;
 }
 
-// The right is the sender's while it writes, and nothing takes it back: the kernel moves the bytes on its behalf. Only
-// its end does; a dead process writes nothing.
+// While the sender writes, its right cannot be revoked, because the kernel moves the bytes on its behalf. It ends with
+// the process: a dead one writes nothing.
 bool Transport::conceal(int peer, const RemoteRegion& region) {
   if (region.key == 0) return true;
   const int from = local(peer);

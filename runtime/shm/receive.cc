@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the rings of the other ranks hold, and which ranks are gone.
+// Takes messages from the rings of the other ranks, and notices which ranks are gone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ size_t Transport::take(Incoming& in, std::span<Event> events) noexcept {
   size_t count = 0;
   while (in.head != tail && count < events.size()) {
     const auto* const record = reinterpret_cast<const Record*>(in.ring + (in.head & mask_));
-    const uint64_t length = record->length;  // looked at once: whoever can write here may do so at any time
+    const uint64_t length = record->length;  // read once: another process may change it at any time
     const uint64_t here = std::min(tail - in.head, mask_ + 1 - (in.head & mask_));
     const bool is_filler = length == Record::kFiller;
     if (tail - in.head > mask_ + 1 || (!is_filler && (length > slot_bytes() || Record::bytes(length) > here)))
@@ -54,8 +54,8 @@ void Transport::spoiled(Incoming& in) noexcept {
   failed(
       in.local,
       error(IBCOLL_ERR_PEER_FAILED,
-            "what it sent is spoiled: its process {} has written to shared memory what ibcoll did not tell it to, or "
-            "another process has; run the program with a checker of memory",
+            "what it sent is spoiled: its process {} or another one has overwritten shared memory by a write that is "
+            "not ibcoll's; run the program with a memory checker",
             pid(in.local)));
   in.spoiled = true;
 }
@@ -68,7 +68,7 @@ size_t Transport::poll(std::span<Event> events) {
   for (size_t i = 0; i < senders; ++i) {
     Incoming& in = incoming_[i];
     if (!in.taken) continue;
-    in.block->head.store(in.head, std::memory_order_release);  // what the last poll gave out may be overwritten now
+    in.block->head.store(in.head, std::memory_order_release);  // what the last poll returned may be overwritten now
     in.taken = false;
   }
   if (!failures_.empty()) [[unlikely]]
@@ -84,8 +84,8 @@ size_t Transport::poll(std::span<Event> events) {
   return count;
 }
 
-// In the order in which they were noticed. Those of peers each after all that the peer sent: what it had to say of the
-// failure of another rank comes before its own end.
+// In the order in which they were noticed. The end of a peer comes after all that it has sent, because that may report
+// the failure of another rank.
 size_t Transport::report_failures(std::span<Event> events, bool of_this_rank) {
   size_t count = 0;
   for (auto at = failures_.begin(); at != failures_.end() && count < events.size();) {

@@ -18,7 +18,7 @@ namespace ibcoll::shm {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-// What a node can do with; the file is larger where files may be.
+// The least that a node needs; the file is larger where files may be.
 constexpr uint64_t kLeastHeap = uint64_t{64} << 20;
 constexpr uint64_t kLeastUnit = uint64_t{8} << 20;
 
@@ -72,7 +72,7 @@ Result<std::unique_ptr<Segment>> Segment::create(int ranks, uint64_t ring_bytes)
   return segment;
 }
 
-// What is there for all, and the addresses of what is mapped when it is needed.
+// Maps what all processes need, and reserves addresses for what is mapped on demand.
 Status Segment::map() {
   struct stat file {};
   const int seals = ::fcntl(fd_, F_GET_SEALS);
@@ -133,10 +133,10 @@ Status Segment::map_at(std::byte* address, uint64_t offset, uint64_t bytes) noex
   return {};
 }
 
-// What a control group does not allow is not refused: the kernel ends a process of it. Some is left for what is not
-// asked for.
-// To read the limit takes some 50 us, as long as all else that a team needs. So what was read is believed for a while,
-// until so much was asked for that the ranks of a node together may have taken a large part of what was left.
+// Memory beyond the limit of a control group is not refused: the kernel ends a process of the group. So some is left
+// for memory that is not asked for here.
+// To read the limit takes some 50 us, as long as everything else in the creation of a team. So the value is used until
+// this process has asked for so much that the ranks of a node together may have taken a large part of what was left.
 Status Segment::check_limit(uint64_t bytes) noexcept {
   constexpr uint64_t kReserve = 4 << 20;
   constexpr std::chrono::milliseconds kBelieved{20};
@@ -159,16 +159,15 @@ Status Segment::check_limit(uint64_t bytes) noexcept {
 
 // Touching a page of a memfd that cannot be had is a SIGBUS; asking for it first is an error that can be reported.
 Status Segment::allocate_pages(uint64_t offset, uint64_t bytes) noexcept {
-  constexpr uint64_t kPiece = 64 * 1024;
+  constexpr uint64_t kPart = 64 * 1024;
   bool interrupted = false;
-  for (uint64_t done = 0, piece = 0; done < bytes; done += piece) {
-    // Before Linux 6.10 a signal undoes what a call has done so far: all of it might never fit between two of a
-    // profiler.
-    piece = interrupted ? std::min(kPiece, bytes - done) : bytes;
-    if (::fallocate(fd_, 0, static_cast<off_t>(offset + done), static_cast<off_t>(piece)) == 0) continue;
+  for (uint64_t done = 0, part = 0; done < bytes; done += part) {
+    // Before Linux 6.10 a signal undoes what a call has done so far: under a profiler the whole might never complete.
+    part = interrupted ? std::min(kPart, bytes - done) : bytes;
+    if (::fallocate(fd_, 0, static_cast<off_t>(offset + done), static_cast<off_t>(part)) == 0) continue;
     if (errno == EINTR) {
       interrupted = true;
-      piece = 0;
+      part = 0;
       continue;
     }
     return error(IBCOLL_ERR_NO_MEMORY,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory that the ranks of one node share: one memfd, handed over on an abstract UNIX socket, so that nothing is
-// left behind however the ranks end. Its length is sealed: nobody can cut it off under the others. Layout, in this
+// left over however the ranks end. Its length is sealed: no process can cut it off under the others. Layout, in this
 // order, each part page aligned:
-//   Header, RankInfo[n], matrices n x n (who may copy to and from whom, whose ring is open), pair blocks n x n (sender
-//   major), heap
+//   Header, RankInfo[n], matrices n x n (which ranks may copy to and from each other, which rings are open),
+//   pair blocks n x n (sender major), heap
 // A pair block holds what one rank sends to one other: a ring and the exposures that guard puts.
 //
-// The file is large and has holes. A process maps a part when it first needs it, and memory is behind a part once
-// somebody has asked for it: running out of memory is an error there and then, not a SIGBUS later. The heap lies in
-// huge pages where the kernel can make them and memory is taken in large pieces: ranks that share a core find less of
-// the address translations that they need, each time that it is their turn.
+// The file is large and has holes. A process maps a part when it first needs it. A part has memory once a process has
+// asked for it, so running out of memory is an error of that call, not a SIGBUS later. The heap lies in huge pages
+// where the kernel can make them and memory is taken in large parts: ranks that share a core evict each other's address
+// translations.
 #pragma once
 
 #include <sys/types.h>
@@ -32,8 +32,8 @@
 
 namespace ibcoll::shm {
 
-constexpr uint64_t kSegmentPage = 4096;         // bytes; what the heap is given out in
-constexpr uint64_t kChunk = uint64_t{2} << 20;  // bytes, one huge page; what the heap gets its memory in
+constexpr uint64_t kSegmentPage = 4096;         // bytes; the unit in which the heap is allocated
+constexpr uint64_t kChunk = uint64_t{2} << 20;  // bytes, one huge page; the unit in which the heap gets memory
 // Bytes of address space that a process takes for the heap at a time, where it has plenty. What lies in one such unit
 // stays where it is mapped, and a window within one takes no further call to get addresses.
 constexpr uint64_t kUnit = uint64_t{1} << 30;
@@ -71,7 +71,7 @@ struct PairBlock {
   alignas(64) Exposure exposures[kExposures];
 };
 
-// What a rank does again and again while it waits for others; true: it moved something. Empty: nothing.
+// What a rank does repeatedly while it waits for others; true: it moved something. Empty: nothing.
 using Meanwhile = std::function<bool()>;
 
 class Segment {
@@ -94,15 +94,15 @@ class Segment {
   int ranks() const noexcept { return ranks_; }
   uint64_t ring_bytes() const noexcept { return ring_bytes_; }
   RankInfo& info(int rank) noexcept { return infos_[rank]; }
-  // Whether `rank` may read and write the memory of `owner`: as found out at the start, which does not change for all
-  // who choose by it; kRefused: but not any more.
+  // Whether `rank` may read and write the memory of `owner`: as found at the start, which does not change for ranks
+  // that choose by it; kRefused: but not any more.
   enum MayCopy : uint8_t { kNever = 0, kMayCopy = 1, kRefused = 2 };
   std::atomic<uint8_t>& may_copy(int rank, int owner) noexcept { return may_copy_[rank * ranks_ + owner]; }
 
   // 1: `from` uses the ring to `to`. In memory that exists from the start, unlike the rings.
   std::atomic<uint8_t>& open(int from, int to) noexcept { return open_[to * ranks_ + from]; }
 
-  // The pair block has memory, and this process has it mapped, after this.
+  // Gives the pair block memory, and maps it in this process.
   Status ensure_pair(int from, int to) noexcept;
   // The same of a pair block that has memory.
   Status map_pair(int from, int to) noexcept;
@@ -110,7 +110,7 @@ class Segment {
   std::byte* ring(int from, int to) noexcept;
 
   // Heap of the segment, for node windows. Offsets count from the start of the heap. A part of it that is reserved has
-  // no memory before somebody asks for some, and each process maps it for itself.
+  // no memory before a process asks for some, and each process maps it for itself.
   Result<uint64_t> reserve(uint64_t bytes);
   Status back(uint64_t offset, uint64_t bytes) noexcept;
   // All of it, in huge pages where the kernel makes them. False: it is too much for what windows may have before they
@@ -125,7 +125,7 @@ class Segment {
   std::byte* heap(uint64_t offset) noexcept { return units_[offset >> unit_shift_] + (offset & (unit() - 1)); }
   uint64_t unit() const noexcept { return uint64_t{1} << unit_shift_; }
   uint64_t heap_size() const noexcept { return heap_size_; }
-  // Bytes of memory that the heap has in large pieces, and of these in huge pages.
+  // Bytes of memory that the heap has in whole chunks, and of these in huge pages.
   uint64_t heap_bytes() noexcept { return count_chunks(&Chunk::backed); }
   uint64_t huge_bytes() noexcept { return count_chunks(&Chunk::huge); }
 

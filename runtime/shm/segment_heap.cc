@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The heap of the segment: who has which part, what has memory, what this process has mapped.
+// The heap of the segment: which parts are in use, which have memory, and which this process has mapped.
 #include <algorithm>
 #include <cerrno>
 #include <new>
@@ -122,8 +122,8 @@ uint64_t Segment::count_chunks(std::atomic<bool> Chunk::*property) noexcept {
          }));
 }
 
-// The pages stay: given back to the system they would be others next time, and devices that have them registered would
-// go on with the old ones; nothing tells a registration cache of that.
+// The pages stay. If they were returned to the system, the next user would get others, and devices that have the old
+// ones registered would continue with these, because no event reaches a registration cache.
 void Segment::release(uint64_t offset, uint64_t bytes) noexcept { header().heap.give_back(offset, whole_pages(bytes)); }
 
 }  // namespace ibcoll::shm

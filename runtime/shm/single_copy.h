@@ -13,13 +13,13 @@
 namespace ibcoll::shm {
 
 // `address` of process `pid` -> into. The error names pid, range and errno. PEER_FAILED: the process has ended, or is
-// about to and has given back its memory already. UNSUPPORTED: the kernel refuses the call, as after one of the two has
-// changed its user, or sees to it that nobody reads its memory (PR_SET_DUMPABLE); a part may have been moved before.
+// about to and has returned its memory already. UNSUPPORTED: the kernel refuses the call, as after one of the two has
+// changed its user, or has forbidden reads of its memory (PR_SET_DUMPABLE); a part may have been moved before.
 Status read_process(pid_t pid, uint64_t address, std::span<std::byte> into) noexcept;
 // from -> `address` of process `pid`.
 Status write_process(pid_t pid, uint64_t address, std::span<const std::byte> from) noexcept;
 
-// The word that every rank publishes the address of, for the others to try both calls on; they leave it as it is.
+// Every rank publishes the address of this word. The others try both calls on it, and leave it unchanged.
 const uint64_t* probe_word() noexcept;
 bool may_copy_process(pid_t pid, uint64_t probe_address) noexcept;
 

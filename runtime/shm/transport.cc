@@ -99,7 +99,7 @@ Transport::Outgoing* Transport::outgoing(int local) noexcept {
   return &out;
 }
 
-// Room for one record in one piece; nullptr: the ring is full.
+// Contiguous room for one record; nullptr: the ring is full.
 std::byte* Transport::reserve(Outgoing& out, uint64_t bytes) noexcept {
   const uint64_t to_end = mask_ + 1 - (out.tail & mask_);
   const uint64_t needed = bytes <= to_end ? bytes : to_end + bytes;
@@ -108,8 +108,8 @@ std::byte* Transport::reserve(Outgoing& out, uint64_t bytes) noexcept {
     if (out.tail - head > mask_ + 1) [[unlikely]] {
       failed(static_cast<int>(&out - outgoing_.data()),
              error(IBCOLL_ERR_PEER_FAILED,
-                   "it has taken more than was sent to it: shared memory is spoiled; run the program with a checker of "
-                   "memory"));
+                   "it has taken more than was sent to it: shared memory is spoiled; run the program with a memory "
+                   "checker"));
       return nullptr;
     }
     out.head = head;
@@ -165,7 +165,7 @@ Time Transport::now() const {
 }
 
 Json Transport::describe() const {
-  // Of all ranks, not of this one alone: collectives go by what all may do.
+  // Of all ranks, not of this one alone: collectives depend on what all may do.
   const int ranks = segment_->ranks();
   int allowed = 0;
   std::string refused;
@@ -201,7 +201,7 @@ Json Transport::describe() const {
 
 // ---------------------------------------------------------------- node memory
 
-// Where others find it when this rank dies before it can tell them.
+// Stored where others find it if this rank dies before it can send the offset.
 Result<uint64_t> NodeMemory::allocate(uint64_t bytes) {
   Result<uint64_t> offset = segment().reserve(bytes);
   if (offset.ok())

@@ -23,8 +23,8 @@ class Transport : public ibcoll::Transport {
   // synchronisation of all its ranks after each: the constructor publishes pid and probe word; then probe().
   Transport(std::shared_ptr<Segment> segment, std::vector<int> jobs, int rank, bool single_copy);
 
-  // Watches the other processes, and tries whose memory this rank may read and write; the other ranks' answers are
-  // there after the next synchronisation. SYSTEM: the end of a process would not be noticed.
+  // Watches the other processes, and tries which ranks' memory this rank may read and write; the results of the other
+  // ranks are known after the next synchronisation. SYSTEM: the end of a process would not be noticed.
   Status probe();
   // How long two ranks of the node take to move bytes to each other; collective like probe(), after its
   // synchronisation. All 0 on other ranks, and where it took too long.

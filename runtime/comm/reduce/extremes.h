@@ -28,7 +28,7 @@ int reverse_order(T a, T b) {
   return order(b, a);
 }
 
-// The pair whose value comes first, and of equal ones the one with the lower index: as it is, with its padding.
+// The pair with the value that comes first, and of equal ones the one with the lower index: as it is, with its padding.
 template <typename Value, bool kGreatest>
 void locate(const void* lower, const void* upper, void* result, uint64_t count) {
   const auto* const a = static_cast<const Unaligned<Pair<Value>>*>(lower);

@@ -19,7 +19,7 @@ using ReduceKernel = void (*)(const void* lower, const void* upper, void* result
 using KernelColumn = std::array<ReduceKernel, kOpCount>;   // of one type, by OpIndex; nullptr: not in this table
 using KernelTable = std::array<KernelColumn, kTypeCount>;  // by ibcoll_type_t
 
-// What vector instructions speed up, compiled once for each set of instructions. All sets give the same bits, but
+// Kernels that vector instructions speed up, compiled once for each set of instructions. All sets give the same bits, but
 // for which NaN is a result.
 struct KernelSet {
   const char* instructions;

@@ -23,7 +23,7 @@ const char* operation_name(OpIndex index) noexcept { return kOperations[index].n
 }  // namespace ibcoll
 
 extern "C" {
-// The handles are pointers to constants; nobody writes through them.
+// The handles are pointers to constants; no code writes through them.
 #define IBCOLL_DEFINE_OP(NAME, index) \
   const ibcoll_op_t NAME = const_cast<ibcoll_op_t>(&ibcoll::kOperations[ibcoll::index]);
 IBCOLL_DEFINE_OP(IBCOLL_SUM, kSum)

@@ -33,7 +33,7 @@ struct ibcoll_op {
   const char* name;
   bool commutative;
   int index;                  // an OpIndex
-  ibcoll_reduce_fn function;  // user-defined only; nullptr: element_function is there
+  ibcoll_reduce_fn function;  // user-defined only; nullptr: element_function is set
   void* user;
   ibcoll_element_reduce_fn element_function = nullptr;
   std::atomic<int> requests{0};  // that hold it, of all contexts; user-defined only

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// For every processor of the architecture that the compiler is told of: SSE2 on x86-64, NEON on 64-bit ARM.
+// For every processor of the architecture that is compiled for: SSE2 on x86-64, NEON on 64-bit ARM.
 #include <type_traits>
 
 #include "runtime/comm/reduce/kernels.h"
