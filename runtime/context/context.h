@@ -153,7 +153,7 @@ class Context {
   Status start(Request& request) noexcept;
   // A call of the program, from `site`, which a trace records.
   Status start(Request& request, const void* site) noexcept {
-    if (trace_) request.trace(trace_->ring(), site);
+    if (trace_) request.trace(trace_->buffer(), site);
     return start(request);
   }
   // Moves everything; how many events were handled. Does nothing once leave() has closed everything: a host may call it

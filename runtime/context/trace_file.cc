@@ -60,12 +60,12 @@ std::string trace_line(const TracedCall& call, size_t site, const std::string& p
 
 // "1/120/130/145,2/150/-/160": those of the call of this number, in the order in which this rank first talked to them.
 // `next` rises from call to call. "-": none are kept.
-std::string peers_text(const TraceRing& ring, uint32_t number, uint64_t& next) {
-  const auto ahead = [&] { return static_cast<int32_t>(ring.peer(next).call - number); };
+std::string peers_text(const TraceBuffer& buffer, uint32_t number, uint64_t& next) {
+  const auto ahead = [&] { return static_cast<int32_t>(buffer.peer(next).call - number); };
   std::string text;
-  for (; next < ring.peers_kept() && ahead() <= 0; ++next) {
-    const TracedPeer& peer = ring.peer(next);
-    if (ahead() < 0 || ring.cut(number)) continue;
+  for (; next < buffer.peers_kept() && ahead() <= 0; ++next) {
+    const TracedPeer& peer = buffer.peer(next);
+    if (ahead() < 0 || buffer.cut(number)) continue;
     text += fmt::format("{}{}/{}/{}/{}", text.empty() ? "" : ",", peer.job_rank, moment_text(peer.begun_ns),
                         moment_text(peer.sent_ns), moment_text(peer.landed_ns));
   }
@@ -78,18 +78,18 @@ std::string trace_clock() {
   return boot.empty() ? "?" : boot;
 }
 
-Status write_trace_to(int fd, const TraceRing& ring, const TraceHeader& header) {
+Status write_trace_to(int fd, const TraceBuffer& buffer, const TraceHeader& header) {
   std::string text = fmt::format(
       "# ibcoll trace 4 rank {} ranks {} job {:016x} clock {} alpha_us {:.6g} beta_us_per_byte {:.6g} ", header.rank,
       header.ranks, header.job, trace_clock(), header.link.alpha_us, header.link.beta_us_per_byte);
   TraceSites sites;
-  for (uint64_t i = 0; i < ring.kept(); ++i) sites.number(ring[i].site);
-  text += fmt::format("calls {} dropped {} sites {}\n", ring.kept(), ring.dropped(), sites.size());
+  for (uint64_t i = 0; i < buffer.kept(); ++i) sites.number(buffer[i].site);
+  text += fmt::format("calls {} dropped {} sites {}\n", buffer.kept(), buffer.dropped(), sites.size());
   text += sites.lines();
   uint64_t next_peer = 0;
-  for (uint64_t i = 0; i < ring.kept(); ++i) {
-    const TracedCall& call = ring[i];
-    text += trace_line(call, sites.number(call.site), peers_text(ring, ring.number(i), next_peer));
+  for (uint64_t i = 0; i < buffer.kept(); ++i) {
+    const TracedCall& call = buffer[i];
+    text += trace_line(call, sites.number(call.site), peers_text(buffer, buffer.number(i), next_peer));
     if (text.size() < kTracePiece) continue;
     if (Status status = write_trace_text(fd, text); !status.ok()) return status;
   }
@@ -125,7 +125,7 @@ std::unique_ptr<TraceFile> TraceFile::open(const std::string& setting, size_t ca
 void TraceFile::write(const TraceHeader& header) noexcept {
   if (!fd_) return;
   try {
-    const Status status = write_trace_to(fd_.get(), ring_, header);
+    const Status status = write_trace_to(fd_.get(), buffer_, header);
     if (!status.ok()) complain_of_trace(path_, status.text().c_str());
     const int fd = fd_.release();
     if (::close(fd) != 0 && status.ok()) complain_of_trace(path_, std::strerror(errno));

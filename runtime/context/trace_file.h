@@ -22,18 +22,18 @@ struct TraceHeader {
 
 class TraceFile {
  public:
-  // nullptr, after one logged error, where the file cannot be opened or memory for the ring is refused.
+  // nullptr, after one logged error, where the file cannot be opened or memory for the buffer is refused.
   static std::unique_ptr<TraceFile> open(const std::string& setting, size_t calls, size_t peers, int rank);
-  TraceRing& ring() noexcept { return ring_; }
+  TraceBuffer& buffer() noexcept { return buffer_; }
   // Once. An error is logged, and the program goes on.
   void write(const TraceHeader& header) noexcept;
 
  private:
   TraceFile(std::string path, UniqueFd fd, size_t calls, size_t peers)
-      : path_(std::move(path)), fd_(std::move(fd)), ring_(calls, peers) {}
+      : path_(std::move(path)), fd_(std::move(fd)), buffer_(calls, peers) {}
   std::string path_;
   UniqueFd fd_;
-  TraceRing ring_;
+  TraceBuffer buffer_;
 };
 
 }  // namespace ibcoll

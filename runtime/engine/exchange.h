@@ -18,7 +18,7 @@ namespace ibcoll {
 
 class Team;
 class Request;
-class TraceRing;
+class TraceBuffer;
 struct TracedCall;
 
 class Exchange final : public CommBackend {
@@ -120,7 +120,7 @@ class Exchange final : public CommBackend {
   void close() noexcept;
   ExchangeTrace& trace() noexcept { return trace_; }
   // Adds the call, which has its arrival, and what was noted of its peers and of the node window.
-  void add_to_trace(TraceRing& ring, TracedCall call) const noexcept;
+  void add_to_trace(TraceBuffer& buffer, TracedCall call) const noexcept;
   // Which ranks still have the buffers of a collective that has failed.
   std::string describe_end() const;
   // Returns all memory of the run to the arena, which keeps it in one block: the next run allocates none.

@@ -122,14 +122,14 @@ void Exchange::awaited(void (*ask)(void* to, int rank), void* to) const {
   rule_of(wait_).awaited(*this, wait_, ask, to);
 }
 
-void Exchange::add_to_trace(TraceRing& ring, TracedCall call) const noexcept {
+void Exchange::add_to_trace(TraceBuffer& buffer, TracedCall call) const noexcept {
   trace_.add_node_to(call);
-  ring.add(call);
+  buffer.add(call);
   for (const Channel* c = channels_.first(); c; c = c->next_peer) {
     if (!c->times.any()) continue;
     TracedPeer peer = ExchangeTrace::traced_peer(c->times, call.arrival_ns);
     peer.job_rank = team_.job_rank(c->peer);
-    ring.add_peer(peer);
+    buffer.add_peer(peer);
   }
 }
 

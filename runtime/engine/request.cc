@@ -192,7 +192,7 @@ void Request::add_to_trace() noexcept {
 
 // A rank that is alone has no transport to ask for the time.
 int64_t Request::traced_now() const noexcept {
-  return team_.size() > 1 ? static_cast<int64_t>(team_.engine().now()) : TraceRing::now_ns();
+  return team_.size() > 1 ? static_cast<int64_t>(team_.engine().now()) : TraceBuffer::now_ns();
 }
 
 PairBytes Request::pair_bytes(int peer) const noexcept {

@@ -99,10 +99,10 @@ class Request {
   Request* next_queued = nullptr;
 
   // Adds what runs from now on to a trace, which outlives the request, as called from `site`.
-  void trace(TraceRing& ring, const void* site) noexcept {
-    trace_ = &ring;
+  void trace(TraceBuffer& buffer, const void* site) noexcept {
+    trace_ = &buffer;
     site_ = site;
-    exchange_.trace().enable(ring.keeps_peers());
+    exchange_.trace().enable(buffer.keeps_peers());
   }
 
  private:
@@ -137,7 +137,7 @@ class Request {
   std::atomic<bool> done_{false};
   Status status_;
   std::vector<uint64_t> counts_;
-  TraceRing* trace_ = nullptr;
+  TraceBuffer* trace_ = nullptr;
   const void* site_ = nullptr;
   int64_t arrived_at_ = 0;  // ns, of the run that is traced
 };

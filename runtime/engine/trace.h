@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Arrival and exit of the last calls of a rank, and when their peers were served: rings of fixed size. Adding a call
-// neither allocates nor locks (the context's lock is held anyway) nor enters the kernel.
+// Arrival and exit of the last calls of a rank, and when their peers were served: circular buffers of fixed size.
+// Adding a call neither allocates nor locks (the context's lock is held anyway) nor enters the kernel.
 #pragma once
 
 #include <algorithm>
@@ -44,15 +44,15 @@ struct TracedPeer {
   int64_t sent_ns = kNever;    // all was, and its source is reusable
   int64_t landed_ns = kNever;  // all that came from the peer was there
   int32_t job_rank = 0;
-  uint32_t call = 0;  // TraceRing::number()
+  uint32_t call = 0;  // TraceBuffer::number()
 };
 
 static_assert(sizeof(TracedPeer) == 32);
 
-class TraceRing {
+class TraceBuffer {
  public:
   // Touches all its memory now, so that no call meets a page fault.
-  explicit TraceRing(size_t calls, size_t peers = 0) : ring_(calls), peers_(peers) {}
+  explicit TraceBuffer(size_t calls, size_t peers = 0) : calls_(calls), peers_(peers) {}
 
   // CLOCK_MONOTONIC, which all ranks of a machine share.
   static int64_t now_ns() noexcept {
@@ -61,8 +61,8 @@ class TraceRing {
   }
 
   void add(const TracedCall& call) noexcept {
-    ring_[next_] = call;
-    if (++next_ == ring_.size()) next_ = 0;
+    calls_[next_] = call;
+    if (++next_ == calls_.size()) next_ = 0;
     ++added_;
   }
   bool keeps_peers() const noexcept { return !peers_.empty(); }
@@ -75,12 +75,12 @@ class TraceRing {
     if (++next_peer_ == peers_.size()) next_peer_ = 0;
     ++peers_added_;
   }
-  uint64_t kept() const noexcept { return std::min<uint64_t>(added_, ring_.size()); }
+  uint64_t kept() const noexcept { return std::min<uint64_t>(added_, calls_.size()); }
   // The oldest calls, which others have replaced.
   uint64_t dropped() const noexcept { return added_ - kept(); }
   // From the oldest one that is kept.
   const TracedCall& operator[](uint64_t index) const noexcept {
-    return ring_[added_ > ring_.size() ? (next_ + index) % ring_.size() : index];
+    return calls_[added_ > calls_.size() ? (next_ + index) % calls_.size() : index];
   }
   // The calls of a rank are numbered.
   uint32_t number(uint64_t index) const noexcept { return static_cast<uint32_t>(dropped() + index + 1); }
@@ -93,7 +93,7 @@ class TraceRing {
   bool cut(uint32_t number) const noexcept { return peers_added_ > peers_.size() && number == cut_; }
 
  private:
-  std::vector<TracedCall> ring_;
+  std::vector<TracedCall> calls_;
   std::vector<TracedPeer> peers_;
   size_t next_ = 0;
   uint64_t added_ = 0;

@@ -14,7 +14,7 @@ namespace ibcoll {
 namespace {
 
 struct Traced {
-  std::vector<TraceRing> rings;
+  std::vector<TraceBuffer> rings;
   std::vector<Time> arrivals;  // by rank
 };
 
@@ -38,7 +38,7 @@ Traced run_traced(const char* algorithm, ibcoll_scheme_t scheme, uint64_t bytes,
   wanted.scheme = scheme;
   CollectiveCase call(wanted, 3);
   Traced traced;
-  traced.rings.assign(delays.size(), TraceRing(4, 64));
+  traced.rings.assign(delays.size(), TraceBuffer(4, 64));
   traced.arrivals.resize(delays.size());
   std::vector<std::unique_ptr<Request>> requests;
   for (int rank = 0; rank < p; ++rank) {
@@ -63,9 +63,9 @@ Traced run_traced(const char* algorithm, ibcoll_scheme_t scheme, uint64_t bytes,
   return traced;
 }
 
-std::map<int, TracedPeer> peers_of(const TraceRing& ring) {
+std::map<int, TracedPeer> peers_of(const TraceBuffer& buffer) {
   std::map<int, TracedPeer> peers;
-  for (uint64_t i = 0; i < ring.peers_kept(); ++i) peers[ring.peer(i).job_rank] = ring.peer(i);
+  for (uint64_t i = 0; i < buffer.peers_kept(); ++i) peers[buffer.peer(i).job_rank] = buffer.peer(i);
   return peers;
 }
 

@@ -33,12 +33,12 @@ TEST_F(TraceFileTest, PeersStandWithTheirCall) {
   for (int32_t call = 1; call <= 3; ++call) {
     TracedCall traced;
     traced.algorithm = find_algorithm(IBCOLL_BARRIER, "dissemination");
-    trace->ring().add(traced);
+    trace->buffer().add(traced);
     if (call == 2) continue;
     TracedPeer peer;
     peer.job_rank = 10 * call;
     peer.begun_ns = 7;
-    trace->ring().add_peer(peer);
+    trace->buffer().add_peer(peer);
   }
   trace->write({2, 3, 0x1f, {}});
   const std::vector<std::string> all = lines("trace.2");

@@ -37,7 +37,7 @@ FAULTS = [
           "segment_id_ = all->back().nonce;", "segment_id_ = all->front().nonce;",
           UNIT, "Join*"),
     Fault("rt_context_peers_of_the_call_before", "runtime/context/trace_file.cc",
-          "next < ring.peers_kept() && ahead() <= 0;", "next < ring.peers_kept() && ahead() < 0;",
+          "next < buffer.peers_kept() && ahead() <= 0;", "next < buffer.peers_kept() && ahead() < 0;",
           UNIT, API_UNIT + ":TraceFile*"),
     Fault("rt_context_trace_over_a_device", "runtime/context/trace_file.cc",
           "  if (exists && !S_ISREG(there.st_mode)) return setting;\n", "",

@@ -10,52 +10,52 @@
 namespace ibcoll {
 namespace {
 
-TEST(TraceRing, KeepsTheLastCallsInOrderAndCountsTheOthers) {
-  TraceRing ring(4);
-  EXPECT_EQ(ring.kept(), 0U);
+TEST(TraceBuffer, KeepsTheLastCallsInOrderAndCountsTheOthers) {
+  TraceBuffer buffer(4);
+  EXPECT_EQ(buffer.kept(), 0U);
   for (uint32_t op = 1; op <= 11; ++op) {
     TracedCall call;
     call.op = op;
-    ring.add(call);
-    EXPECT_EQ(ring.kept(), std::min<uint64_t>(op, 4));
-    EXPECT_EQ(ring.dropped(), op > 4 ? op - 4 : 0);
-    for (uint64_t i = 0; i < ring.kept(); ++i) EXPECT_EQ(ring[i].op, op - ring.kept() + 1 + i);
+    buffer.add(call);
+    EXPECT_EQ(buffer.kept(), std::min<uint64_t>(op, 4));
+    EXPECT_EQ(buffer.dropped(), op > 4 ? op - 4 : 0);
+    for (uint64_t i = 0; i < buffer.kept(); ++i) EXPECT_EQ(buffer[i].op, op - buffer.kept() + 1 + i);
   }
 }
 
 // Each call with as many peers as its number modulo 4; a call of which some were replaced is cut.
-TEST(TraceRing, PeersBelongToTheirCallsAndThoseOfTheLastAreKept) {
-  TraceRing ring(4, 5);
+TEST(TraceBuffer, PeersBelongToTheirCallsAndThoseOfTheLastAreKept) {
+  TraceBuffer buffer(4, 5);
   for (int32_t call = 1; call <= 11; ++call) {
-    ring.add({});
+    buffer.add({});
     for (int32_t i = 0; i < call % 4; ++i) {
       TracedPeer peer;
       peer.job_rank = 10 * call + i;
-      ring.add_peer(peer);
+      buffer.add_peer(peer);
     }
     std::vector<int32_t> kept;
-    for (uint64_t i = 0; i < ring.peers_kept(); ++i) {
-      EXPECT_EQ(ring.peer(i).call, static_cast<uint32_t>(ring.peer(i).job_rank / 10));
-      kept.push_back(ring.peer(i).job_rank);
+    for (uint64_t i = 0; i < buffer.peers_kept(); ++i) {
+      EXPECT_EQ(buffer.peer(i).call, static_cast<uint32_t>(buffer.peer(i).job_rank / 10));
+      kept.push_back(buffer.peer(i).job_rank);
     }
     EXPECT_TRUE(std::is_sorted(kept.begin(), kept.end()));
     EXPECT_LE(kept.size(), 5U);
     for (int32_t other = 1; other <= call; ++other) {
       const auto there = std::count_if(kept.begin(), kept.end(), [&](int32_t peer) { return peer / 10 == other; });
-      EXPECT_EQ(ring.cut(static_cast<uint32_t>(other)) && there > 0, there > 0 && there < other % 4)
+      EXPECT_EQ(buffer.cut(static_cast<uint32_t>(other)) && there > 0, there > 0 && there < other % 4)
           << other << " of " << call;
     }
-    EXPECT_EQ(ring.number(ring.kept() - 1), static_cast<uint32_t>(call));
+    EXPECT_EQ(buffer.number(buffer.kept() - 1), static_cast<uint32_t>(call));
   }
-  EXPECT_EQ(ring.peers_kept(), 5U);
+  EXPECT_EQ(buffer.peers_kept(), 5U);
 }
 
-TEST(TraceRing, KeepsPeersWhereThereIsRoom) {
-  EXPECT_FALSE(TraceRing(2).keeps_peers());
-  EXPECT_TRUE(TraceRing(2, 1).keeps_peers());
+TEST(TraceBuffer, KeepsPeersWhereThereIsRoom) {
+  EXPECT_FALSE(TraceBuffer(2).keeps_peers());
+  EXPECT_TRUE(TraceBuffer(2, 1).keeps_peers());
 }
 
-TEST(TraceRing, BytesAreThoseOfABlock) {
+TEST(TraceBuffer, BytesAreThoseOfABlock) {
   std::array<std::byte, 64> memory{};
   const std::array<uint64_t, 4> counts = {8, 0, 16, 0};
   Args args;
