@@ -37,6 +37,59 @@ void ask_all(const Exchange& x, const Wait&, Ask ask, void* to) {
 void ask_peer(const Exchange&, const Wait& wait, Ask ask, void* to) { ask(to, wait.peer); }
 void ends_nothing(Exchange&, const Wait&, int) {}
 
+// ---------------------------------------------------------------- messages
+
+bool always(Exchange&, const Wait&) { return true; }
+std::string describe_running(const Exchange&, const Wait&) { return "is about to run"; }
+void ask_none(const Exchange&, const Wait&, Ask, void*) {}
+
+bool ready(Exchange& x, const Wait& wait) {
+  if (wait.value == 0 || x.eager(wait.value)) return true;
+  const Channel* const c = x.find(wait.peer);
+  return c && c->advertisements.head && !c->puts.head;
+}
+std::string describe_ready(const Exchange&, const Wait& wait) {
+  return fmt::format("waits for rank {} to arrive, to send it {} bytes", wait.peer, wait.value);
+}
+void receiver_ended(Exchange& x, const Wait& wait, int peer) {
+  if (peer == wait.peer && !x.satisfied(wait)) x.mismatch(peer, 0, wait.value, "bytes of a message to it");
+}
+
+bool has_arrival(Exchange& x, const Wait&) { return x.has_arrival(); }
+std::string describe_arrival(const Exchange& x, const Wait&) {
+  return fmt::format("waits for an arrival among ranks {} {}",
+                     peers(x, [](const Channel& c) { return c.serves && !c.arrived; }), x.describe_landed());
+}
+void ask_late(const Exchange& x, const Wait&, Ask ask, void* to) {
+  for (const Channel* c = x.first_channel(); c; c = c->next_peer)
+    if (c->announced.head || c->puts.head || (c->serves && !c->arrived)) ask(to, c->peer);
+}
+void late_peer_ended(Exchange& x, const Wait& wait, int peer) {
+  const Channel* const c = x.find(peer);
+  if (!x.satisfied(wait) && c && c->serves && !c->arrived)
+    x.mismatch(peer, 0, c->bytes_to_serve, "bytes of a message to it");
+}
+
+bool all_landed(Exchange& x, const Wait&) { return x.all_landed(); }
+bool has_landing(Exchange& x, const Wait&) { return x.has_landing(); }
+bool landed_from(Exchange& x, const Wait& wait) { return landed(x.find(wait.peer), wait.value); }
+std::string describe_sender(const Exchange& x, const Wait& wait) {
+  const Channel* const c = x.find(wait.peer);
+  return fmt::format("waits for data of rank {} ({} of {} bytes landed)", wait.peer, c ? c->bytes_landed : 0,
+                     wait.value);
+}
+void sender_ended(Exchange& x, const Wait& wait, int peer) {
+  if (peer == wait.peer && !x.satisfied(wait)) x.mismatch(peer, 0, wait.value, "bytes from it");
+}
+
+bool all_flushed(Exchange& x, const Wait&) { return x.all_flushed(); }
+std::string describe_flush(const Exchange& x, const Wait&) {
+  return fmt::format("waits to send its data to ranks {} {}",
+                     peers(x, [](const Channel& c) { return c.puts.head != nullptr; }), x.describe_landed());
+}
+
+// ---------------------------------------------------------------- the node window
+
 // Data of other nodes are awaited by the leader of this node.
 void ask_node(const Exchange& x, const Wait&, Ask ask, void* to) {
   for (int local = 0; local < x.window().size(); ++local)
@@ -103,160 +156,57 @@ int first_lacking(const Exchange& x, const Wait& wait) {
   return local;
 }
 
-constexpr WaitRule kNone{.satisfied = [](Exchange&, const Wait&) { return true; },
-                         .describe = [](const Exchange&, const Wait&) -> std::string { return "is about to run"; },
-                         .awaited = [](const Exchange&, const Wait&, Ask, void*) {},
-                         .ended = ends_nothing,
-                         .bell = nullptr};
+bool published(Exchange& x, const Wait& wait) { return x.peer_published(wait.peer, wait.value); }
+int publisher_bell(const Exchange& x, const Wait& wait) { return x.window().bell(wait.peer); }
 
-constexpr WaitRule kReady{.satisfied =
-                              [](Exchange& x, const Wait& wait) {
-                                if (wait.value == 0 || x.eager(wait.value)) return true;
-                                const Channel* const c = x.find(wait.peer);
-                                return c && c->advertisements.head && !c->puts.head;
-                              },
-                          .describe =
-                              [](const Exchange&, const Wait& wait) {
-                                return fmt::format("waits for rank {} to arrive, to send it {} bytes", wait.peer,
-                                                   wait.value);
-                              },
-                          .awaited = ask_peer,
-                          .ended =
-                              [](Exchange& x, const Wait& wait, int peer) {
-                                if (peer == wait.peer && !x.satisfied(wait))
-                                  x.mismatch(peer, 0, wait.value, "bytes of a message to it");
-                              },
-                          .bell = nullptr};
+bool all_published(Exchange& x, const Wait& wait) {
+  const NodeWindow& window = x.window();
+  for (int local = window.next(window.rank()); local != window.rank(); local = window.next(local))
+    if (!x.peer_published(local, wait.value)) return false;
+  return true;
+}
+int lagging_bell(const Exchange& x, const Wait&) {
+  const int local = first_lagging(x);
+  return local != x.window().rank() ? x.window().bell(local) : Exchange::kNoBell;
+}
 
-constexpr WaitRule kArrival{.satisfied = [](Exchange& x, const Wait&) { return x.has_arrival(); },
-                            .describe =
-                                [](const Exchange& x, const Wait&) {
-                                  return fmt::format("waits for an arrival among ranks {} {}",
-                                                     peers(x, [](const Channel& c) { return c.serves && !c.arrived; }),
-                                                     x.describe_landed());
-                                },
-                            .awaited =
-                                [](const Exchange& x, const Wait&, Ask ask, void* to) {
-                                  for (const Channel* c = x.first_channel(); c; c = c->next_peer)
-                                    if (c->announced.head || c->puts.head || (c->serves && !c->arrived))
-                                      ask(to, c->peer);
-                                },
-                            .ended =
-                                [](Exchange& x, const Wait& wait, int peer) {
-                                  const Channel* const c = x.find(peer);
-                                  if (!x.satisfied(wait) && c && c->serves && !c->arrived)
-                                    x.mismatch(peer, 0, c->bytes_to_serve, "bytes of a message to it");
-                                },
-                            .bell = nullptr};
-
-constexpr WaitRule kReceived{.satisfied = [](Exchange& x, const Wait&) { return x.all_landed(); },
-                             .describe = describe_data,
-                             .awaited = ask_all,
-                             .ended = ends_nothing,
-                             .bell = nullptr};
-
-constexpr WaitRule kReceivedFrom{
-    .satisfied = [](Exchange& x, const Wait& wait) { return landed(x.find(wait.peer), wait.value); },
-    .describe =
-        [](const Exchange& x, const Wait& wait) {
-          const Channel* const c = x.find(wait.peer);
-          return fmt::format("waits for data of rank {} ({} of {} bytes landed)", wait.peer, c ? c->bytes_landed : 0,
-                             wait.value);
-        },
-    .awaited = ask_peer,
-    .ended =
-        [](Exchange& x, const Wait& wait, int peer) {
-          if (peer == wait.peer && !x.satisfied(wait)) x.mismatch(peer, 0, wait.value, "bytes from it");
-        },
-    .bell = nullptr};
-
-constexpr WaitRule kLanding{.satisfied = [](Exchange& x, const Wait&) { return x.has_landing(); },
-                            .describe = describe_data,
-                            .awaited = ask_all,
-                            .ended = ends_nothing,
-                            .bell = nullptr};
-
-constexpr WaitRule kFlushed{.satisfied = [](Exchange& x, const Wait&) { return x.all_flushed(); },
-                            .describe =
-                                [](const Exchange& x, const Wait&) {
-                                  return fmt::format("waits to send its data to ranks {} {}",
-                                                     peers(x, [](const Channel& c) { return c.puts.head != nullptr; }),
-                                                     x.describe_landed());
-                                },
-                            .awaited = ask_all,
-                            .ended = ends_nothing,
-                            .bell = nullptr};
-
-constexpr WaitRule kStep{.satisfied = begins<&WindowSteps::try_next>,
-                         .describe = describe_step,
-                         .awaited = ask_node,
-                         .ended = step_ended,
-                         .bell = step_bell};
-constexpr WaitRule kSoleStep{.satisfied = begins<&WindowSteps::try_next_sole>,
-                             .describe = describe_step,
-                             .awaited = ask_node,
-                             .ended = step_ended,
-                             .bell = step_bell};
-constexpr WaitRule kOwnStep{.satisfied = begins<&WindowSteps::try_next_own>,
-                            .describe = describe_step,
-                            .awaited = ask_node,
-                            .ended = step_ended,
-                            .bell = step_bell};
-
-constexpr WaitRule kPublished{
-    .satisfied = [](Exchange& x, const Wait& wait) { return x.peer_published(wait.peer, wait.value); },
-    .describe = describe_published,
-    .awaited = ask_node,
-    .ended = publisher_ended,
-    .bell = [](const Exchange& x, const Wait& wait) { return x.window().bell(wait.peer); }};
-
-constexpr WaitRule kAllPublished{.satisfied =
-                                     [](Exchange& x, const Wait& wait) {
-                                       const NodeWindow& window = x.window();
-                                       for (int local = window.next(window.rank()); local != window.rank();
-                                            local = window.next(local))
-                                         if (!x.peer_published(local, wait.value)) return false;
-                                       return true;
-                                     },
-                                 .describe = describe_published,
-                                 .awaited = ask_node,
-                                 .ended = publisher_ended,
-                                 .bell =
-                                     [](const Exchange& x, const Wait&) {
-                                       const int local = first_lagging(x);
-                                       return local != x.window().rank() ? x.window().bell(local) : Exchange::kNoBell;
-                                     }};
-
-constexpr WaitRule kPartOrLanding{
-    .satisfied = [](Exchange& x, const Wait& wait) { return x.has_landing() || x.peer_with_part(wait.parts()) >= 0; },
-    .describe =
-        [](const Exchange& x, const Wait& wait) {
-          const int lacking = first_lacking(x, wait);
-          if (!x.all_landed() || lacking == x.window().rank()) return describe_data(x, wait);
-          return fmt::format("waits for data of rank {} in step {} of the node window", x.team_rank_of(lacking),
-                             x.window().steps().step());
-        },
-    .awaited =
-        [](const Exchange& x, const Wait& wait, Ask ask, void* to) {
-          ask_all(x, wait, ask, to);
-          for (int local = 0; local < x.window().size(); ++local)
-            if (lacks_part(x, wait, local)) ask(to, x.team_rank_of(local));
-        },
-    .ended =
-        [](Exchange& x, const Wait& wait, int peer) {
-          const int local = local_of(x, peer);
-          if (local >= 0 && lacks_part(x, wait, local)) x.other_call(peer);
-        },
-    .bell =
-        [](const Exchange& x, const Wait& wait) {
-          const int lacking = first_lacking(x, wait);
-          return lacking != x.window().rank() ? x.window().bell(lacking) : Exchange::kNoBell;
-        }};
+bool part_or_landing(Exchange& x, const Wait& wait) { return x.has_landing() || x.peer_with_part(wait.parts()) >= 0; }
+std::string describe_part(const Exchange& x, const Wait& wait) {
+  const int lacking = first_lacking(x, wait);
+  if (!x.all_landed() || lacking == x.window().rank()) return describe_data(x, wait);
+  return fmt::format("waits for data of rank {} in step {} of the node window", x.team_rank_of(lacking),
+                     x.window().steps().step());
+}
+void ask_for_parts(const Exchange& x, const Wait& wait, Ask ask, void* to) {
+  ask_all(x, wait, ask, to);
+  for (int local = 0; local < x.window().size(); ++local)
+    if (lacks_part(x, wait, local)) ask(to, x.team_rank_of(local));
+}
+void part_publisher_ended(Exchange& x, const Wait& wait, int peer) {
+  const int local = local_of(x, peer);
+  if (local >= 0 && lacks_part(x, wait, local)) x.other_call(peer);
+}
+int part_bell(const Exchange& x, const Wait& wait) {
+  const int lacking = first_lacking(x, wait);
+  return lacking != x.window().rank() ? x.window().bell(lacking) : Exchange::kNoBell;
+}
 
 }  // namespace
 
-constinit const WaitRule kWaitRules[] = {kNone, kReady,    kArrival, kReceived,  kReceivedFrom, kLanding,      kFlushed,
-                                         kStep, kSoleStep, kOwnStep, kPublished, kAllPublished, kPartOrLanding};
+constinit const WaitRule kWaitRules[] = {
+    /* kNone */ {always, describe_running, ask_none, ends_nothing, nullptr},
+    /* kReady */ {ready, describe_ready, ask_peer, receiver_ended, nullptr},
+    /* kArrival */ {has_arrival, describe_arrival, ask_late, late_peer_ended, nullptr},
+    /* kReceived */ {all_landed, describe_data, ask_all, ends_nothing, nullptr},
+    /* kReceivedFrom */ {landed_from, describe_sender, ask_peer, sender_ended, nullptr},
+    /* kLanding */ {has_landing, describe_data, ask_all, ends_nothing, nullptr},
+    /* kFlushed */ {all_flushed, describe_flush, ask_all, ends_nothing, nullptr},
+    /* kStep */ {begins<&WindowSteps::try_next>, describe_step, ask_node, step_ended, step_bell},
+    /* kSoleStep */ {begins<&WindowSteps::try_next_sole>, describe_step, ask_node, step_ended, step_bell},
+    /* kOwnStep */ {begins<&WindowSteps::try_next_own>, describe_step, ask_node, step_ended, step_bell},
+    /* kPublished */ {published, describe_published, ask_node, publisher_ended, publisher_bell},
+    /* kAllPublished */ {all_published, describe_published, ask_node, publisher_ended, lagging_bell},
+    /* kPartOrLanding */ {part_or_landing, describe_part, ask_for_parts, part_publisher_ended, part_bell}};
 static_assert(std::size(kWaitRules) == static_cast<size_t>(WaitKind::kPartOrLanding) + 1);
 
 }  // namespace ibcoll

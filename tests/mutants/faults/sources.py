@@ -41,7 +41,7 @@ FAULTS = [
     Fault("heading_has_another_name", "docs/guide.md",
           "## How a rank waits", "## Waiting", DOCS, "test_docs.Documents"),
     Fault("page_names_no_file", "docs/design/0002-communication.md",
-          "one object in runtime/engine/waits.cc", "one object in runtime/comm/waits.cc", DOCS, "test_docs.Documents"),
+          "one row of a table in runtime/engine/waits.cc", "one row of a table in runtime/comm/waits.cc", DOCS, "test_docs.Documents"),
     Fault("page_names_no_test", "docs/reliability.md",
           "`Remote.ABusyRankIsNotSilent`", "`Remote.BusyRankIsNotSilent`", DOCS, "test_docs.Documents"),
     Fault("perf_option_has_another_name", "perf/ibcoll_perf/options.cc",
