@@ -41,7 +41,6 @@ void Exchange::reset(uint32_t op, ibcoll_scheme_t scheme, bool uses_window) noex
 void Exchange::forget_run() noexcept {
   forget_comms();
   arrivals_.clear();
-  ready_.clear();
   landings_.clear();
   free_messages_ = nullptr;
 }
@@ -95,12 +94,7 @@ void Exchange::serve(int peer, uint64_t bytes, int called) noexcept {
   Channel* const c = channel(peer);
   if (!c) return;
   c->called = called;
-  c->serves = true;
-  c->bytes_to_serve = bytes;
-  if (c->arrived)
-    arrivals_.push(*c);
-  else if ((bytes == 0 || eager(bytes)) && !std::exchange(c->in_ready, true))
-    ready_.push(*c);
+  arrivals_.serve(*c, bytes, bytes > 0 && !eager(bytes));
 }
 
 void Exchange::watch(int peer, int called) noexcept {
@@ -132,37 +126,6 @@ void Exchange::fail(Status status) noexcept { team_.fail(std::move(status)); }
 bool Exchange::failed() const noexcept { return !team_.failure().ok(); }
 
 // ---------------------------------------------------------------- waiting
-
-bool Exchange::serve_late() noexcept {
-  for (Channel* c = channels_.first(); c; c = c->next_peer) {
-    if (!c->serves || c->arrived || c->in_ready || c->bytes_to_serve == 0) continue;
-    c->spills = c->in_ready = true;
-    ready_.push(*c);
-    return true;
-  }
-  return false;
-}
-
-bool Exchange::has_arrival() noexcept {
-  while (!ready_.empty() && !ready_.front()->serves) ready_.pop().in_ready = false;  // arrived and was served meanwhile
-  return !arrivals_.empty() || !ready_.empty();
-}
-
-int Exchange::take_arrival() noexcept {
-  const bool arrived = !arrivals_.empty();
-  Channel& c = arrived ? arrivals_.pop() : ready_.pop();
-  if (!arrived) c.in_ready = false;
-  c.serves = false;
-  return c.called;
-}
-
-int Exchange::take_landing() noexcept { return landings_.pop().called; }
-
-void Exchange::mark_arrived(Channel& c) noexcept {
-  if (c.arrived) return;
-  c.arrived = true;
-  if (c.serves) arrivals_.push(c);
-}
 
 bool Exchange::no_memory_for_step() noexcept {
   if (const Status& trouble = window_->memory().trouble(); !trouble.ok()) [[unlikely]]

@@ -8,6 +8,7 @@
 
 #include "runtime/base/peer_table.h"
 #include "runtime/comm/comm.h"
+#include "runtime/engine/arrivals.h"
 #include "runtime/engine/channel.h"
 #include "runtime/engine/exchange_trace.h"
 #include "runtime/engine/single_copy_reads.h"
@@ -56,7 +57,7 @@ class Exchange final : public CommBackend {
     return wait_.kind == WaitKind::kArrival && spill_share_ > 0 && scheme_ != IBCOLL_SCHEME_ZERO_COPY;
   }
   // One of the late peers counts as ready from now on: what is put goes to its landing memory. False: there is none.
-  bool serve_late() noexcept;
+  bool serve_late() noexcept { return arrivals_.serve_late(channels_.first()); }
   // The bell of the rank of the node that the wait is for.
   static constexpr int kNoBell = Doorbell::kNoBell;  // messages are on their way, too, or no rank would ring
   static constexpr int kEarlierCollective = -2;      // of this rank, which still uses the window
@@ -76,8 +77,8 @@ class Exchange final : public CommBackend {
     const Channel* const c = find(peer);
     return c ? c->bytes_announced : 0;
   }
-  int take_arrival() noexcept override;
-  int take_landing() noexcept override;
+  int take_arrival() noexcept override { return arrivals_.take().called; }
+  int take_landing() noexcept override { return landings_.pop().called; }
   int take_part_or_landing(const Wait& wait) noexcept override {
     return has_landing() ? -1 : peer_with_part(wait.parts());
   }
@@ -135,7 +136,7 @@ class Exchange final : public CommBackend {
   const Channel* find(int peer) const noexcept { return channels_.find(peer); }
   const Channel* first_channel() const noexcept { return channels_.first(); }
   bool eager(uint64_t bytes) const noexcept { return scheme_ != IBCOLL_SCHEME_ZERO_COPY && bytes <= eager_limit_; }
-  bool has_arrival() noexcept;
+  bool has_arrival() noexcept { return arrivals_.any(); }
   bool has_landing() const noexcept { return !landings_.empty(); }
   bool all_landed() const noexcept { return messages_landed_ == messages_expected_; }
   bool all_flushed() const noexcept { return puts_queued_ == 0 && puts_pending_ == 0; }
@@ -179,7 +180,6 @@ class Exchange final : public CommBackend {
   void keep_unexpected(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void take_unexpected(Channel& channel) noexcept;
   void land(Channel& channel, uint64_t bytes) noexcept;
-  void mark_arrived(Channel& channel) noexcept;
   void forget_run() noexcept;
   [[gnu::noinline]] void fail_for_memory() noexcept;
   [[gnu::noinline]] void close_channels() noexcept;
@@ -204,10 +204,9 @@ class Exchange final : public CommBackend {
   Wait wait_;
   uint64_t messages_expected_ = 0;
   uint64_t messages_landed_ = 0;
-  uint32_t puts_queued_ = 0;                               // pieces that were not handed to the transport yet
-  uint32_t puts_pending_ = 0;                              // handed over, source not reusable yet
-  ChannelList<Channel, &Channel::next_arrived> arrivals_;  // arrived, to be served
-  ChannelList<Channel, &Channel::next_ready> ready_;       // to be served, arrived or not; some were served meanwhile
+  uint32_t puts_queued_ = 0;   // pieces that were not handed to the transport yet
+  uint32_t puts_pending_ = 0;  // handed over, source not reusable yet
+  Arrivals arrivals_;
   ChannelList<Channel, &Channel::next_landing> landings_;  // watched, all has landed
   Message* free_messages_ = nullptr;
   PeerTable<Channel> channels_;

@@ -51,11 +51,11 @@ void Exchange::on_announce(Channel& c, const Note& note, ConstBytes payload) noe
   std::memcpy(&m->region, payload.data(), sizeof(RemoteRegion));
   m->bytes = note.bytes;
   c.advertisements.push(m);
-  mark_arrived(c);
+  arrivals_.arrived(c);
 }
 
 void Exchange::on_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {
-  mark_arrived(c);
+  arrivals_.arrived(c);
   if (c.announced.head && !c.unexpected)
     take_eager(c, note, payload);
   else
@@ -63,7 +63,7 @@ void Exchange::on_eager(Channel& c, const Note& note, ConstBytes payload) noexce
 }
 
 void Exchange::on_spill(Channel& c, const Note& note, ConstBytes payload) noexcept {
-  mark_arrived(c);
+  arrivals_.arrived(c);
   if (c.announced.head && !c.unexpected)
     on_fragment(c, note, payload);
   else

@@ -64,12 +64,12 @@ FAULTS = [
           same="Exchange::announce takes what came early, until one of both lists is empty"),
     Fault("eager_marks_no_arrival", "runtime/engine/exchange_receive.cc",
           "void Exchange::on_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {\n"
-          "  mark_arrived(c);",
+          "  arrivals_.arrived(c);",
           "void Exchange::on_eager(Channel& c, const Note& note, ConstBytes payload) noexcept {",
           UNIT, MESSAGES),
     Fault("announcement_marks_no_arrival", "runtime/engine/exchange_receive.cc",
           "  c.advertisements.push(m);\n"
-          "  mark_arrived(c);",
+          "  arrivals_.arrived(c);",
           "  c.advertisements.push(m);",
           SIMULATED, f"{SOME_ALGORITHMS}:{ARRIVALS}"),
     Fault("landing_counts_message_twice", "runtime/engine/exchange_receive.cc",
