@@ -47,11 +47,9 @@ class GuidelineLoop {
   void run() {
     if (library_.rank() == 0) std::puts("guideline,bytes,turn,call_us,mock_up_us");
     for (uint64_t bytes = plan_.least_bytes; bytes <= plan_.most_bytes; bytes *= plan_.factor) {
-      for (const auto& guideline : kGuidelines<L>) {
-        const bool sized = std::strncmp(guideline.name, "barrier", 7) != 0;
-        if (sized || bytes == plan_.least_bytes)
-          compare(guideline.name, sized ? bytes : 0, {guideline.call, bytes}, {guideline.mock_up, bytes});
-      }
+      for (const auto& guideline : kGuidelines<L>)
+        if (guideline.sized || bytes == plan_.least_bytes)
+          compare(guideline.name, guideline.sized ? bytes : 0, {guideline.call, bytes}, {guideline.mock_up, bytes});
       for (const auto& way : kWays<L>) {
         const std::string name = way.name;
         compare(name + "<=larger", bytes, {way.run, bytes}, {way.run, 2 * bytes});

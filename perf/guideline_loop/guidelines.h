@@ -30,6 +30,7 @@ template <typename Library>
 struct Guideline {
   const char* name;  // CALL<=MOCK-UP, as the table of perf/guidelines prints it
   Way<Library> call, mock_up;
+  bool sized = true;  // false: no bytes, the same at every size
 };
 
 // The collectives whose times are compared with those of other sizes.
@@ -101,9 +102,9 @@ inline constexpr Guideline<L> kGuidelines[] = {
        auto* sum = reinterpret_cast<double*>(b.recv);
        for (size_t i = 0; i < m / sizeof(double); ++i) sum[i] += own[i];
      }},
-    // The same at every size; timed at the smallest.
     {"barrier<=allreduce", [](L& l, const GuidelineBuffers&, uint64_t) { l.barrier(); },
-     [](L& l, const GuidelineBuffers& b, uint64_t) { l.allreduce(b.send, b.recv, sizeof(double)); }},
+     [](L& l, const GuidelineBuffers& b, uint64_t) { l.allreduce(b.send, b.recv, sizeof(double)); },
+     /*sized=*/false},
 };
 
 }  // namespace ibcoll::perf
