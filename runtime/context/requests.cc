@@ -245,13 +245,13 @@ Result<std::string> Context::explain(TeamHandle& team, const ibcoll_collective_a
   Result<Forced> wanted = forced(given.collective, given.algorithm);
   if (!wanted.ok()) return wanted.status();
   const Shape shape = shape_of(team.shape, *args);
-  const CostModel* const steady = steady_model_for(team, *args);
-  Result<Json> decision = ibcoll::explain(given.collective, shape, team.model, *wanted, steady);
-  if (!decision.ok()) return decision.status();
-  Result<std::vector<Candidate>> all = candidates(given.collective, shape, team.model, *wanted, steady);
-  if (all.ok() && all->size() > 1 && can_be_learned(*args, shape))
-    explain_learned(team, class_of(*args, scheme_of(given.scheme), shape), *all, *decision);
-  return decision->dump();
+  Result<std::vector<Candidate>> all =
+      candidates(given.collective, shape, team.model, *wanted, steady_model_for(team, *args));
+  if (!all.ok()) return all.status();
+  Json decision = ibcoll::explain(given.collective, shape, team.model, *wanted, *all);
+  if (all->size() > 1 && can_be_learned(*args, shape))
+    explain_learned(team, class_of(*args, scheme_of(given.scheme), shape), *all, decision);
+  return decision.dump();
 }
 
 // ---------------------------------------------------------------- progress

@@ -51,10 +51,6 @@ std::vector<Candidate> by_cost(ibcoll_collective_t collective, const Shape& shap
   return all;
 }
 
-bool may_replace(const Algorithm& other, const Algorithm& steady) {
-  return &other == &steady || (other.order == steady.order && steady.order != Order::kOwn);
-}
-
 }  // namespace
 
 Shape shape_of(Shape shape, const Args& args) {
@@ -108,17 +104,18 @@ Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostMod
   return all->front().choice;
 }
 
-Result<Json> explain(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
-                     const CostModel* steady) {
-  const Result<Choice> selected = select(collective, shape, model, forced, steady);
-  if (!selected.ok()) return selected.status();
-  const bool any = !steady || !forced.entries.empty();
+Json explain(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
+             const std::vector<Candidate>& all) {
+  const bool one_order = forced.entries.empty() && shape.p > 1;
+  const auto may_run = [&](const Algorithm* algorithm) {
+    return std::any_of(all.begin(), all.end(), [=](const Candidate& one) { return one.choice.algorithm == algorithm; });
+  };
   Json candidates = Json::list(), others = Json::list();
   for (const Algorithm* const a : algorithms()) {
     if (a->collective != collective) continue;
     if (const char* const why = a->why_not(shape)) {
       others.push_back({{"algorithm", a->name}, {"why", why}});
-    } else if (!any && !may_replace(*a, *selected.value().algorithm)) {
+    } else if (one_order && !may_run(a)) {
       others.push_back({{"algorithm", a->name}, {"why", kOtherBits}});
     } else {
       const Choice choice = completed({a, 0}, shape, model);
@@ -126,7 +123,7 @@ Result<Json> explain(ibcoll_collective_t collective, Shape shape, const CostMode
     }
   }
   const std::string reason = forced.entries.empty() ? reason_of(shape) : "demanded by " + forced.origin;
-  return Json{{"algorithm", selected.value().name()},
+  return Json{{"algorithm", all.front().choice.name()},
               {"reason", reason},
               {"candidates", candidates},
               {"not_applicable", others}};

@@ -36,8 +36,8 @@ Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostMod
                       const CostModel* steady = nullptr);
 // The predicted time of a choice.
 double cost_us(const Choice& choice, Shape shape, const CostModel& model);
-// The decision and its reason, as ibcoll_explain gives it; or the error of select().
-Result<Json> explain(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
-                     const CostModel* steady = nullptr);
+// The decision and its reason, as ibcoll_explain gives it. `all`: candidates() of the call.
+Json explain(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
+             const std::vector<Candidate>& all);
 
 }  // namespace ibcoll
