@@ -9,6 +9,7 @@
 #include "runtime/context/context.h"
 #include "runtime/context/signal_report.h"
 #include "runtime/machine/wait_loop.h"
+#include "runtime/transport/cost_constants.h"
 
 namespace ibcoll {
 namespace {
@@ -49,7 +50,7 @@ CostModel Context::model_of(const Shape& team, bool steady) const {
     m.beta_us = beta * job_.ranks_per_core;
   }
   m.sharing = job_.ranks_per_core;
-  m.turn_us = 1.2 * (job_.ranks_per_core - 1.0);
+  m.turn_us = cost::kSliceUs * (job_.ranks_per_core - 1);
   return m;
 }
 

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string_view>
 
 #include "runtime/base/catalog.h"
 #include "runtime/collectives/framework/arguments.h"
+#include "runtime/collectives/framework/cost_patterns.h"
 #include "runtime/collectives/framework/registry.h"
 #include "tools/oracle/elements.h"
 
@@ -155,6 +157,25 @@ TEST(Select, LeadersShareTheirCoreWithFewer) {
     EXPECT_EQ(leaders_are_cheaper(medium, model), by_ranks);
     EXPECT_FALSE(leaders_are_cheaper(large, model));
   }
+}
+
+// Where nobody waits on the core of a rank that moves bytes, nobody looks for data there meanwhile.
+TEST(Select, BytesOfLeadersCostNoMoreThanIfAllMovedAsMany) {
+  CostModel m;
+  m.beta_us = 8e-3, m.sharing = 8, m.by_ranks = true;
+  const Shape s = shape(16, 4, 1 << 20);
+  EXPECT_DOUBLE_EQ(model_of_leaders(s, m).beta_us, cost::kWaitingRanksLook * m.beta_us / 4) << "2 of 8 are leaders";
+  EXPECT_DOUBLE_EQ(model_of_leaders(s, m, 4).beta_us, m.beta_us) << "all are";
+  m.sharing = 1;
+  CostModel adapter = m;
+  adapter.by_ranks = false;
+  for (const ibcoll_collective_t c : {IBCOLL_ALLREDUCE, IBCOLL_REDUCE, IBCOLL_REDUCE_SCATTER, IBCOLL_SCAN})
+    for (const Algorithm* const a : algorithms()) {
+      if (a->collective != c || !std::string_view(a->name).starts_with("node_") || a->why_not(s)) continue;
+      Shape one = s;
+      one.parameter = a->choose ? a->choose(s, m) : 0;
+      EXPECT_LE(a->cost_us(one, m), a->cost_us(one, adapter)) << ibcoll_collective_name(c) << " " << a->name;
+    }
 }
 
 // 16 ranks of 4 nodes on 2 cores, as above: one rank of a node talks for it, and long messages go down a chain of

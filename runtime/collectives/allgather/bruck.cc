@@ -46,7 +46,7 @@ Task run(Comm& c, Args a) {
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
-  double cost = m.own_copies_us(2.0 * static_cast<double>(s.total));
+  double cost = m.own_copies_us(2 * static_cast<double>(s.total));
   for (int distance = 1; distance < s.p; distance *= 2)
     cost += m.message_us(longest_group(s, std::min(distance, s.p - distance)));
   return cost;

@@ -79,13 +79,15 @@ Task run(Comm& c, Args a) {
   }
 }
 
+// Without bytes; a rank looks at all blocks.
+double round_us(const Shape& s, const CostModel& m) { return m.message_us(0) + m.sharing * cost::kScheduleUs * s.p; }
+
 // All bytes, and those that the longest block takes to fill the pipeline.
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(std::max<uint64_t>(1, s.parameter));
   const double total = static_cast<double>(s.total), longest = static_cast<double>(s.bytes);
   const double rounds = n - 1 + std::max(1, ceil_log2(s.p));
-  const double look_us = m.sharing * 0.02 * s.p;  // at all blocks
-  return rounds * (m.message_us(0) + look_us) + m.beta_us * (total + (ceil_log2(s.p) - 1) * longest / n) +
+  return rounds * round_us(s, m) + m.beta_us * (total + (ceil_log2(s.p) - 1) * longest / n) +
          m.own_copies_us(2 * total);
 }
 
@@ -93,8 +95,7 @@ constexpr Parameter kParts = {Parameter::Unit::kCount, "parts", 1, 65536};
 
 // The minimum of the cost.
 uint64_t choose(const Shape& s, const CostModel& m) {
-  const double round_us = m.message_us(0) + m.sharing * 0.02 * s.p;
-  const double best = std::sqrt((ceil_log2(s.p) - 1) * m.beta_us * static_cast<double>(s.bytes) / round_us);
+  const double best = std::sqrt((ceil_log2(s.p) - 1) * m.beta_us * static_cast<double>(s.bytes) / round_us(s, m));
   return best > 1 ? static_cast<uint64_t>(std::min(best, static_cast<double>(kParts.most))) : 1;
 }
 

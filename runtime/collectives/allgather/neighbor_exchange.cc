@@ -51,7 +51,7 @@ const char* why_not(const Shape& s) { return s.p % 2 == 0 ? nullptr : "the numbe
 
 double cost_us(const Shape& s, const CostModel& m) {
   const auto block = static_cast<double>(s.bytes);
-  return m.message_us(block) + (0.5 * s.p - 1) * m.message_us(2 * block);
+  return m.message_us(block) + (static_cast<double>(s.p) / 2 - 1) * m.message_us(2 * block);
 }
 
 constexpr Algorithm row(ibcoll_collective_t collective) {

@@ -103,8 +103,8 @@ double cost_us(const Shape& s, const CostModel& m) {
          m.copies_us(static_cast<double>(s.bytes)) + m.shared_copies_us(static_cast<double>(s.total));
 }
 
-// A little above PAP_Shm_Direct, which does the same and does not wait in order.
-double plain_cost_us(const Shape& s, const CostModel& m) { return 1.05 * cost_us(s, m); }
+// PAP_Shm_Direct does the same and does not wait for nodes in order.
+double plain_cost_us(const Shape& s, const CostModel& m) { return cost::kSecondChoice * cost_us(s, m); }
 
 constexpr Algorithm row(ibcoll_collective_t collective, bool aware) {
   return {

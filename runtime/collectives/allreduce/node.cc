@@ -57,7 +57,7 @@ Task run(Comm& c, Args a) {
 template <Cost kCost>
 double cost_us(const Shape& s, const CostModel& m) {
   const int owners = owners_of(s.parameter, s.fewest_local, s.area_bytes, s.element_bytes);
-  return reduce_on_node_us(s, m, owners) + kCost(counterparts_of(s, owners), model_of_owners(s, m, owners)) +
+  return reduce_on_node_us(s, m, owners) + kCost(counterparts_of(s, owners), model_of_leaders(s, m, owners)) +
          share_on_node_us(s, m, owners);
 }
 

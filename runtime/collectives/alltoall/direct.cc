@@ -20,9 +20,9 @@ Task run(Comm& c, Args a) {
   co_await c.flushed();
 }
 
-// A little above PAP_Direct, which does the same and does not wait in order.
+// PAP_Direct does the same and does not wait for peers in order.
 double cost_us(const Shape& s, const CostModel& m) {
-  return 1.05 * (m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(s.bytes)));
+  return cost::kSecondChoice * (m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(s.bytes)));
 }
 
 constexpr const char* kAbout = "Qian, Afsahi, base algorithm; alpha + (p-1) m beta";

@@ -125,15 +125,11 @@ const char* why_not(const Shape& s) {
   return applies_to_nodes_of_ranks(s, longest_cell(kCollective, s.area_bytes, s.p, s.fewest_local, s.most_local));
 }
 
-// Sizes are not known to all when an alltoallv is selected: kTypical bytes are assumed, of which the direct algorithms
-// count none.
-constexpr double kTypical = 256;
-
 template <ibcoll_collective_t kCollective>
 double cost_us(const Shape& s, const CostModel& m) {
   const bool sized = has_sizes(kCollective);
   const uint64_t cell = longest_cell(kCollective, s.area_bytes, s.p, s.fewest_local, s.most_local);
-  const double block = static_cast<double>(s.bytes) + (sized ? kTypical : 0);
+  const double block = static_cast<double>(s.bytes) + (sized ? cost::kUnknownPackedBlock : 0);
   const double leaving = block * s.most_local * (s.p - s.most_local);
   const bool in_place = !sized && s.nodes_in_rank_order && s.bytes <= cell;
   const double packed = in_place ? 0 : block * (s.p - s.most_local);

@@ -194,12 +194,8 @@ const char* why_not(const Shape& s) {
                                           : "the node window is too small for the sizes (IBCOLL_SHM_SLOT_BYTES)";
 }
 
-// Sizes are not known to all when a call is selected: kTypical bytes are assumed, of which the direct algorithms count
-// none.
-constexpr double kTypical = 256;
-
 double cost_us(const Shape& s, const CostModel& m) {
-  const double sent = (kTypical + static_cast<double>(s.bytes)) * s.p;
+  const double sent = (cost::kUnknownPackedBlock + static_cast<double>(s.bytes)) * s.p;
   const double leaving = sent * s.most_local * (s.p - s.most_local) / s.p;
   return m.step_us(s.most_local) + leaders_exchange_us(s, m, 1, leaving) + m.copies_us(2 * sent);
 }

@@ -189,7 +189,7 @@ const char* why_not(const Shape& s) {
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
-  return 1.5 * m.step_us(s.p) + m.copies_us(static_cast<double>(s.bytes) * s.p);
+  return cost::kStepsOfAlltoallv * m.step_us(s.p) + m.copies_us(static_cast<double>(s.bytes) * s.p);
 }
 
 }  // namespace

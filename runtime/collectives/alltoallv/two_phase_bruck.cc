@@ -175,14 +175,10 @@ int digits(int p, uint64_t radix) {
   return count;
 }
 
-// Sizes are not known to all when a call is selected: kTypical bytes are assumed, of which the direct algorithms count
-// none.
-constexpr double kTypical = 256;
-
 double cost_us(const Shape& s, const CostModel& m) {
   const auto radix = std::clamp<uint64_t>(s.parameter, 2, static_cast<uint64_t>(std::max(2, s.p)));
   const double count = digits(s.p, radix), r = static_cast<double>(radix);
-  const double moved = count * (r - 1) / r * s.p * kTypical;  // by a rank
+  const double moved = count * (r - 1) / r * s.p * cost::kUnknownPackedBlock;  // by a rank
   return (ceil_log2(s.p) + 2 * count) * m.message_us(0) + 2 * count * (std::min<double>(r, s.p) - 2) * m.stream_us(0) +
          moved * m.beta_us + m.own_copies_us(3 * moved) + static_cast<double>(s.bytes) * s.p * m.beta_us;
 }

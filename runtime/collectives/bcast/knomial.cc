@@ -25,10 +25,9 @@ double cost_us(const Shape& s, const CostModel& m) {
   const auto n = static_cast<double>(s.bytes);
   const auto radix = static_cast<int>(s.parameter);
   const TreeShape shape = KnomialTree::shape(s.p, radix);
-  // The last of r - 1 children waits for the others.
-  const double behind = std::max(0.0, std::min(shape.fanout - shape.depth, shape.depth * (radix - 2)));
-  const double beta = m.by_ranks ? m.beta_us / m.sharing : m.beta_us;
-  return tree_us(shape, m, n, n) + behind * (2 * m.cpu_us + beta * n) / 2;
+  // The last of r - 1 children gets its message after those of the others.
+  const double earlier = std::max(0.0, std::min(shape.fanout - shape.depth, shape.depth * (radix - 2)));
+  return tree_us(shape, m, n, n) + cost::kPathOfCall * earlier * (2 * m.cpu_us + m.lone_beta_us() * n);
 }
 
 uint64_t choose(const Shape& s, const CostModel& m) {

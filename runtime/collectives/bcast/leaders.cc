@@ -78,7 +78,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double pieces = n > piece ? std::ceil(n / piece) : 1;
   // The root and its node copy while pieces travel; the last one is copied behind them.
   const double last = m.copy_us * n / pieces + m.step_us(s.most_local) + m.shared_copies_us(n / pieces);
-  return tree_us(Tree::shape(s.nodes, 2), model_of_leaders(s, m), n, piece) + last + (pieces - 1) * m.step_us(2) / 3;
+  return tree_us(Tree::shape(s.nodes, 2), model_of_leaders(s, m), n, piece) + last + m.pipelined_steps_us(pieces - 1);
 }
 
 template <typename Tree>

@@ -35,7 +35,7 @@ Task run(Comm& c, Args a) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const double pieces = 1 + n / static_cast<double>(piece_bytes(s.bytes, s.area_bytes, s.crowded));
-  return m.copy_us * n / pieces + pieces * m.step_us(2) / 3 + m.shared_copies_us(n);
+  return m.copy_us * n / pieces + m.pipelined_steps_us(pieces) + m.shared_copies_us(n);
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Predicted times, in the alpha-beta terms of the papers, with two additions. When a node has more ranks than cores, a
-// rank that waits for another costs a pass over all ranks of its core. And bytes cost more the further away the core is
-// that has touched them last, and more again where they are in no cache.
+// rank that waits for another one waits until all ranks of its core have had a time slice. And bytes cost more when
+// another core touched them last, and more again where they are in no cache. The constants are those of
+// runtime/transport/cost_constants.h.
 #pragma once
 
 #include <algorithm>
@@ -9,31 +10,34 @@
 #include <cstdint>
 
 #include "runtime/comm/node_window.h"
+#include "runtime/transport/cost_constants.h"
 
 namespace ibcoll {
 
 struct CostModel {
-  static constexpr double kNever = 1e15;  // bytes
+  static constexpr double kNever = uint64_t{1} << 50;  // bytes
 
-  double alpha_us = 1.0;           // start-up of a message on the slowest link of the team
-  double beta_us = 1e-3;           // per byte there
-  double copy_us = 6e-5;           // per byte of a copy of what another core has touched last
-  double streamed_copy_us = 6e-5;  // the same, among more than own_cache_bytes
-  double own_cache_bytes = 1 << 20;
-  double cached_copy_us = 3.5e-5;  // and of a copy of what this core has
-  double combine_us = 3.5e-5;      // and of combining that with another operand in place
-  double memory_us = 1e-4;         // more per byte of a block on its way through shared memory that no cache holds
-  double cache_bytes = 1 << 25;
-  double read_us = 1.6;  // start-up of a single-copy read
-  double read_us_per_byte = 9e-5;
-  double flag_us = 0.1;   // until a flag set in shared memory is seen by another core
-  double cpu_us = 0.1;    // handling of one message by its sender or receiver
-  bool by_ranks = false;  // ranks that share a core take turns at the bytes of messages, too
-  double turn_us = 0.0;   // until all other ranks of the core had their turn; 0 with a core per rank
-  double sharing = 1.0;   // ranks per core, at least 1: copies of a node's ranks take turns
+  double alpha_us = cost::kUnknownLink.alpha_us;         // start-up of a message on the slowest link of the team
+  double beta_us = cost::kUnknownLink.beta_us_per_byte;  // per byte there, of a rank while all ranks of its core send
+  double copy_us = cost::kCopyUs;                        // per byte of a copy of what another core touched last
+  double streamed_copy_us = cost::kCopyUs;               // the same, among more than own_cache_bytes
+  double own_cache_bytes = cost::kOwnCacheBytes;
+  double cached_copy_us = cost::kCachedCopyUs;  // per byte of a copy of what this core has
+  double combine_us = cost::kCachedCopyUs;      // per byte that is combined in place with another operand
+  double memory_us = cost::kBeyondCachesUs;     // more per byte of a block through shared memory that no cache holds
+  double cache_bytes = cost::kCacheBytes;
+  double read_us = cost::kReadUs;  // start-up of a single-copy read
+  double read_us_per_byte = cost::kReadByteUs;
+  double flag_us = cost::kFlagUs;             // until a flag set in shared memory is seen by another core
+  double cpu_us = cost::kUnknownLink.cpu_us;  // handling of one message by its sender or receiver
+  bool by_ranks = false;                      // ranks move the bytes of messages themselves
+  double turn_us = 0.0;                       // until all other ranks of the core had a time slice
+  double sharing = 1.0;                       // ranks per core, at least 1
 
   // One message of m bytes that its receiver waits for.
   double message_us(double m) const { return alpha_us + turn_us + beta_us * m + 2 * cpu_us * sharing; }
+  // Per byte of a rank while the others of its core wait.
+  double lone_beta_us() const { return by_ranks ? beta_us / sharing : beta_us; }
   // One more message in a stream to other ranks, nobody waiting in between.
   double stream_us(double m) const { return 2 * cpu_us * sharing + beta_us * m; }
   // Per byte, where a core goes through `touched` bytes of shared memory before it comes back to the same place. It may
@@ -58,18 +62,20 @@ struct CostModel {
   double beyond_caches_us(int p, double m) const {
     return m > leaves_caches(p) ? sharing * memory_us * m * (p - 1) : 0;
   }
-  double leaves_caches(int p) const { return cache_bytes / (3.0 * p * p); }
+  double leaves_caches(int p) const { return cache_bytes / 3 / p / p; }
   // From this block size on, where p ranks of a node exchange blocks, one read beats two copies.
   uint64_t read_from(int p) const;
   // And from this one on, up to what leaves the caches, two copies in a long stream through areas of so many bytes beat
   // the read.
   uint64_t stream_from(int p, uint64_t area_bytes) const;
   // All ranks publish a step of the node window and see each other's.
-  double step_us(int p) const { return flag_us + turn_us + sharing * 0.01 * p; }
+  double step_us(int p) const { return flag_us + turn_us + sharing * cost::kLookUs * p; }
+  // One rank publishes `steps` steps one after the other, and the others follow.
+  double pipelined_steps_us(double steps) const { return steps * cost::kPipelinedStep * step_us(2); }
 };
 
 inline uint64_t CostModel::stream_from(int p, uint64_t area_bytes) const {
-  const double touched = 2.0 * NodeWindow::kBanks * static_cast<double>(area_bytes);
+  const double touched = 2 * static_cast<double>(NodeWindow::kBanks) * static_cast<double>(area_bytes);
   const bool faster = sharing <= 1 && touched >= own_cache_bytes && 2 * streamed_copy_us < read_us_per_byte;
   return static_cast<uint64_t>(faster ? own_cache_bytes / (2 * p) : kNever);
 }

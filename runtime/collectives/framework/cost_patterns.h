@@ -9,14 +9,14 @@
 
 namespace ibcoll {
 
-// The model where one rank of each node exchanges messages and the others wait for it. Where ranks move the bytes
-// themselves, fewer take turns at it: the leaders of a core. But those that wait look whether something has come, which
-// costs half as much again (docs/design/0005-selection.md).
-inline CostModel model_of_leaders(const Shape& s, const CostModel& m) {
-  CostModel leaders = m;
-  leaders.sharing = std::max(1.0, m.sharing / s.most_local);
-  if (m.by_ranks) leaders.beta_us *= std::min(1.0, 1.5 * leaders.sharing / m.sharing);
-  return leaders;
+// The model where `leaders` ranks of each node exchange messages and the others wait for them. Where ranks move the
+// bytes themselves, the bytes of a core count once for each of its ranks that moves some, and more while others look for
+// theirs; but never more than if all moved as many (docs/design/0005-selection.md).
+inline CostModel model_of_leaders(const Shape& s, CostModel m, int leaders = 1) {
+  const double busy = std::max(1.0, m.sharing * leaders / s.most_local);  // of a core
+  if (m.by_ranks) m.beta_us *= std::min(1.0, cost::kWaitingRanksLook * busy / m.sharing);
+  m.sharing = busy;
+  return m;
 }
 
 // Bytes of `count` of the p blocks: the longest one, and others that share what is left alike.
@@ -33,18 +33,19 @@ struct TreeShape {
   double messages;  // in all
 };
 
-// A message of `bytes` bytes down (or up) a tree in pieces of `piece` bytes. Most ranks wait most of the time, so a
-// message does not take turns with those of all other ranks of its core; but a core cannot do more than all that its
-// ranks have to do. Calls in a row overlap, as no rank waits for those below it: so half of the answer is when the last
-// rank has the message, and half how long the busiest rank, or core, is at it.
+// A message of `bytes` bytes down (or up) a tree in pieces of `piece` bytes. Most ranks wait most of the time, so ranks
+// of one core seldom move bytes at the same time; but a core cannot do more than all that its ranks have to do. Calls in
+// a row overlap, as no rank waits for those below it: so a part of the answer is when the last rank has the message, and
+// the rest how long the busiest rank, or core, works.
 inline double tree_us(const TreeShape& t, const CostModel& m, double bytes, double piece) {
   const double pieces = bytes > piece ? std::ceil(bytes / piece) : 1;
-  const double beta = m.by_ranks ? m.beta_us / m.sharing : m.beta_us;
+  const double beta = m.lone_beta_us();
   const double one = 2 * m.cpu_us + beta * std::min(bytes, piece);
   const double path = t.depth * one + (pieces - 1) * t.fanout * one;
   const double busiest = t.fanout * (pieces * 2 * m.cpu_us + beta * bytes);
   const double work = m.sharing * t.messages * (pieces * 2 * m.cpu_us + (m.by_ranks ? beta * bytes : 0)) / t.p;
-  return (t.depth * (m.alpha_us + m.turn_us) + std::max(path, work) + std::max(busiest, work)) / 2;
+  return cost::kPathOfCall * (t.depth * (m.alpha_us + m.turn_us) + std::max(path, work)) +
+         (1 - cost::kPathOfCall) * std::max(busiest, work);
 }
 
 // The piece, a power of two from `least` to `most`, or all in one, by which `bytes` bytes cost least.

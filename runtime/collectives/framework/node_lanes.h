@@ -161,7 +161,7 @@ inline double lanes_exchange_us(const Shape& s, const CostModel& m, double round
 inline double no_cheaper_than_leaders_us(ibcoll_collective_t collective, const Shape& s, const CostModel& m,
                                          double us) {
   const Algorithm* const leaders = find_algorithm(collective, "pap_shm_direct");
-  return leaders->why_not(s) ? us : std::max(us, 1.05 * leaders->cost_us(s, m));
+  return leaders->why_not(s) ? us : std::max(us, cost::kSecondChoice * leaders->cost_us(s, m));
 }
 
 }  // namespace ibcoll

@@ -5,7 +5,7 @@
 // network where messages are long.
 #pragma once
 
-#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/cost_patterns.h"
 #include "runtime/collectives/framework/pieces.h"
 
 namespace ibcoll {
@@ -45,9 +45,6 @@ double share_on_node_us(const Shape& s, const CostModel& m, int owners);
 
 // The call as so many owners of each node see it, which exchange their segments with their counterparts.
 Shape counterparts_of(Shape s, int owners);
-// And what things cost them: where ranks move the bytes themselves, fewer take turns at it. But those who wait look
-// whether something has come, which costs half as much again (docs/design/0005-selection.md).
-CostModel model_of_owners(const Shape& s, CostModel m, int owners);
 
 // The parameter of algorithms that have owners: the number that costs least, of powers of two and as many as there may
 // be. Not more than the node has cores for its ranks: those would take turns, with more messages.

@@ -8,9 +8,8 @@
 
 namespace ibcoll::gather {
 
-// Where not all ranks know the sizes, algorithms are compared as if every block had so many bytes.
-inline constexpr uint64_t kAssumedBlock = 1024;
-inline uint64_t block_of(const Shape& s) { return s.sizes_known ? s.bytes : kAssumedBlock; }
+// Bytes of the largest block, or of each one where not all ranks know the sizes.
+inline uint64_t block_of(const Shape& s) { return s.sizes_known ? s.bytes : cost::kUnknownBlock; }
 
 inline double linear_us(const Shape& s, const CostModel& m) {
   const double block = static_cast<double>(block_of(s));
@@ -20,7 +19,7 @@ inline double linear_us(const Shape& s, const CostModel& m) {
 // How often blocks move in addition, where trees of 2^levels of the units send straight to the root: half a block per
 // level and unit, less what the root has itself.
 inline double forwarded_blocks(int units, int levels) {
-  return std::max(0.0, units * levels / 2.0 - std::exp2(levels) + 1);
+  return std::max(0.0, static_cast<double>(units) * levels / 2 - std::exp2(levels) + 1);
 }
 // Their share of the work of each unit. Where ranks move the bytes and share cores, this work keeps others from theirs.
 inline double forward_us(int units, int levels, double block, const CostModel& m) {
@@ -40,7 +39,7 @@ inline double tree_us(const Shape& s, const CostModel& m) {
 inline double oblivious_tree_us(const Shape& s, const CostModel& m) {
   const int levels = ceil_log2(s.p);
   const double all = static_cast<double>(block_of(s)) * (s.p - 1);
-  return 2 * levels * m.message_us(0) + m.beta_us * all * std::max(1.0, 0.5 * levels);
+  return 2 * levels * m.message_us(0) + m.beta_us * all * std::max(1.0, cost::kLevelsOfLongBlock * levels);
 }
 // The theorem, without a penalty.
 inline double built_of_us(int units, double block, const CostModel& m) {
@@ -52,18 +51,18 @@ inline double built_tree_us(const Shape& s, const CostModel& m) {
 
 inline constexpr Parameter kThreshold{Parameter::Unit::kBytes, "threshold", 1, uint64_t{1} << 50};
 
-// A cube that sends straight to the root costs that a start-up: less than so small a part of the time of its bytes.
+// A cube that sends straight to the root costs it a start-up: worth it from so many bytes on.
 inline uint64_t threshold_of(double start_ups, const CostModel& m) {
-  const double start_up = (m.alpha_us + m.turn_us + 2 * m.cpu_us * m.sharing) / std::max(m.beta_us, 1e-9);
-  return static_cast<uint64_t>(std::clamp(start_ups * start_up, 4096.0, 64e6));
+  const double bytes = m.beta_us > 0 ? start_ups * m.message_us(0) / m.beta_us : cost::kMostThreshold;
+  return static_cast<uint64_t>(std::clamp(bytes, cost::kLeastThreshold, cost::kMostThreshold));
 }
-// Of ranks: the theorem's bound holds but for 1/256.
-inline uint64_t choose_threshold(const Shape&, const CostModel& m) { return threshold_of(256, m); }
+inline uint64_t choose_threshold(const Shape&, const CostModel& m) { return threshold_of(cost::kStartUpsOfRanks, m); }
 // Of nodes, and of blocks in a node's window: these are copied twice more than those that go straight. On a slow link
 // that matters less than a message of their own.
 inline uint64_t choose_node_threshold(const Shape&, const CostModel& m) {
   const double copied_in_a_message = m.message_us(0) / (2 * m.copy_us * m.sharing);
-  return std::max(threshold_of(16, m), static_cast<uint64_t>(std::min(copied_in_a_message, 64e6)));
+  return std::max(threshold_of(cost::kStartUpsOfNodes, m),
+                  static_cast<uint64_t>(std::min(copied_in_a_message, cost::kMostThreshold)));
 }
 
 // Trees of 2^levels equal blocks; all but the root's own send straight to it. Without levels: linear. With all: one

@@ -197,20 +197,22 @@ inline double node_stage_us(const Shape& s, const CostModel& m, uint64_t block) 
          m.copy_us_of(0) * static_cast<double>(block) * (s.most_local - 1);
 }
 
+// Blocks that are too long for the window all go straight, as in the linear algorithms.
+inline double straight_us(const Shape& s, const CostModel& m) { return cost::kSecondChoice * linear_us(s, m); }
+
 // Also where the leaders send straight to the root, each a message, and one more where the root compares sizes.
 inline double shm_linear_us(const Shape& s, const CostModel& m) {
   const uint64_t block = block_of(s);
-  if (block > std::min(s.parameter, s.area_bytes)) return m.step_us(s.most_local) + 1.02 * linear_us(s, m);
-  const double more = s.sizes_known ? 0 : m.stream_us(8.0 * s.most_local);
+  if (block > std::min(s.parameter, s.area_bytes)) return m.step_us(s.most_local) + straight_us(s, m);
+  const double more = s.sizes_known ? 0 : m.stream_us(static_cast<double>(sizeof(uint64_t)) * s.most_local);
   const double node = static_cast<double>(block) * s.most_local;
   return node_stage_us(s, m, block) + m.message_us(0) + (s.nodes - 1) * (m.stream_us(node) + more);
 }
 
-// Blocks that are too long for the window all go straight.
 inline double shm_tree_us(const Shape& s, const CostModel& m, int steps, bool built) {
   const uint64_t block = block_of(s);
   const double above = (steps - 1) * m.step_us(s.most_local);
-  if (block > std::min(s.parameter, s.area_bytes)) return above + m.step_us(s.most_local) + 1.02 * linear_us(s, m);
+  if (block > std::min(s.parameter, s.area_bytes)) return above + m.step_us(s.most_local) + straight_us(s, m);
   const double node = static_cast<double>(block) * s.most_local;
   return above + node_stage_us(s, m, block) + (built ? built_of_us(s.nodes, node, m) : tree_of_us(s.nodes, node, m));
 }

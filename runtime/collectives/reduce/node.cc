@@ -51,7 +51,7 @@ Task run(Comm& c, Args a) {
 template <Cost kCost>
 double cost_us(const Shape& s, const CostModel& m) {
   const int owners = owners_of(s.parameter, s.fewest_local, s.area_bytes, s.element_bytes);
-  const double between = kCost(counterparts_of(s, owners), model_of_owners(s, m, owners));
+  const double between = kCost(counterparts_of(s, owners), model_of_leaders(s, m, owners));
   const double n = static_cast<double>(s.bytes);
   const double shared = owners > 1 ? m.step_us(owners) + 2 * m.copy_us * n : 0;
   return reduce_on_node_us(s, m, owners) + between + shared;

@@ -85,7 +85,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   leaders.bytes = s.bytes * static_cast<uint64_t>(s.most_local);
   const double handed = m.step_us(2) + 2 * m.copy_us * static_cast<double>(leaders.bytes);
   return m.own_copies_us(static_cast<double>(s.total)) + reduce_on_node_us(all, m, 1) +
-         kCost(leaders, model_of_owners(s, m, 1)) + handed;
+         kCost(leaders, model_of_leaders(s, m)) + handed;
 }
 
 const char* why_not_in_any_order(const Shape& s) {

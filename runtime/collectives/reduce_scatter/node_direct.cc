@@ -74,7 +74,7 @@ Task run(Comm& c, Args a) {
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.total), piece = std::clamp(n, 1.0, static_cast<double>(s.parameter));
-  const CostModel leaders = model_of_owners(s, m, 1);
+  const CostModel leaders = model_of_leaders(s, m);
   Shape one = s;
   one.bytes = static_cast<uint64_t>(piece);
   const double blocks = piece / s.nodes, others = s.nodes - 1;

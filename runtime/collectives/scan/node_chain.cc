@@ -99,14 +99,15 @@ const char* why_not(const Shape& s) {
   return s.nodes_in_rank_order ? nullptr : "the ranks of a node are not neighbours";
 }
 
-// As in tree_us(), half of the steps on the way from the first rank to the last one count, and half of one's own.
+// As in tree_us(), a part of the steps on the way from the first rank to the last one counts, and the rest of one's own.
 double cost_us(const Shape& s, const CostModel& m) {
   const auto n = static_cast<double>(s.bytes), piece = static_cast<double>(std::min(s.parameter, s.area_bytes));
   const double pieces = n > piece ? std::ceil(n / piece) : 1;
   const TreeShape chain{s.nodes, s.nodes - 1.0, 1, s.nodes - 1.0};
   const double on_node = m.copies_us(n) + m.shared_copies_us(n * (s.most_local + 1) / 2);
-  return tree_us(chain, model_of_leaders(s, m), n, piece) + (s.nodes + 1) / 2.0 * m.step_us(s.most_local) +
-         (pieces - 1) * m.step_us(2) / 3 + on_node;
+  const double steps = cost::kPathOfCall * s.nodes + 1 - cost::kPathOfCall;
+  return tree_us(chain, model_of_leaders(s, m), n, piece) + steps * m.step_us(s.most_local) +
+         m.pipelined_steps_us(pieces - 1) + on_node;
 }
 
 uint64_t choose(const Shape& s, const CostModel& m) {
