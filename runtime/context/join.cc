@@ -26,12 +26,12 @@
 #include "runtime/machine/routes.h"
 #include "runtime/machine/topology.h"
 #include "runtime/shm/memory_trial.h"
+#include "runtime/transport/cost_constants.h"
 #include "runtime/transport/network_transport.h"
 
 namespace ibcoll {
 namespace {
 
-constexpr LinkModel kAdapter{2, 2.5e-4, 0.2};  // an adapter of 32 Gbit/s: for choices that timing must not change
 constexpr std::chrono::milliseconds kLinkPatience{100};
 constexpr int kLooksPerHostTurn = 64;  // while a link is timed
 
@@ -271,7 +271,7 @@ class Joining {
       model.by_ranks = model.by_ranks && theirs.by_ranks != 0;
       model.beta = std::max(model.beta, theirs.beta);
     }
-    job_.steady_net_model = job_.net && job_.net->times_its_model() ? kAdapter : model;
+    job_.steady_net_model = job_.net && job_.net->times_its_model() ? cost::kSteadyVerbsLink : model;
     return {};
   }
 

@@ -13,6 +13,7 @@
 #include "runtime/machine/process_watch.h"
 #include "runtime/machine/store_choice.h"
 #include "runtime/shm/segment.h"
+#include "runtime/transport/cost_constants.h"
 #include "runtime/transport/transport.h"
 
 namespace ibcoll::shm {
@@ -42,7 +43,7 @@ class Transport : public ibcoll::Transport {
   size_t poll(std::span<Event> events) override;
   void check_peers() override;
   Time now() const override;
-  LinkModel model() const override { return {0.8, 1.2e-4}; }  // on a node bytes are timed instead
+  LinkModel model() const override { return cost::kShmLink; }
   Json describe() const override;
 
   Segment& segment() noexcept { return *segment_; }

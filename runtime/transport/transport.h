@@ -95,8 +95,8 @@ enum class PutResult {
   kRefused
 };
 
-// Costs of a path, for the cost model: start-up of a message, each byte, and what its sender and its receiver spend on
-// one of many messages in a row.
+// Costs of a path, for the cost model: start-up of a message, each byte, and the time that its sender and its receiver
+// spend on one of many messages in a row. runtime/transport/cost_constants.h has those that are not timed.
 struct LinkModel {
   // What beta_us_per_byte rests on.
   enum class Beta : uint8_t {
@@ -104,10 +104,10 @@ struct LinkModel {
     kReported,  // by the device; something behind it may be slower
     kAssumed    // the device does not report it
   };
-  double alpha_us = 1.0;
-  double beta_us_per_byte = 1e-3;
-  double cpu_us = 0.1;
-  // Ranks copy the bytes themselves, through sockets: those that share a core take turns at it.
+  double alpha_us = 0;
+  double beta_us_per_byte = 0;
+  double cpu_us = 0;
+  // Ranks copy the bytes themselves, through sockets: of those that share a core one does so at a time.
   bool by_ranks = false;
   Beta beta = Beta::kKnown;
 };

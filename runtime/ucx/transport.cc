@@ -11,6 +11,7 @@
 #include "runtime/machine/descriptors.h"
 #include "runtime/machine/network_end.h"
 #include "runtime/registration_cache/memlock.h"
+#include "runtime/transport/cost_constants.h"
 
 namespace ibcoll::ucx {
 
@@ -28,17 +29,14 @@ uint64_t key_seed(int rank) {
   return static_cast<uint64_t>(now) * kGoldenRatio + static_cast<uint64_t>(rank);
 }
 
-// UCX over TCP takes some 10 us for a small message, most of it system calls on both sides; the bytes go at the link's
-// speed, or over loopback at a copy's. A link's speed is timed when the job starts.
+// The job times its links when it starts, unless beta is known.
 LinkModel guess_model(const DevicePlan& plan) {
-  constexpr double kLoopbackBeta = 1.0 / 2000;
-  constexpr double kUnknownBeta = 8.0 / 1000;  // 1 Gbit/s
-  if (plan.rdma || !plan.tcp) return {3.0, 1.0 / 4000, 0.3};
-  LinkModel model{12.0, kUnknownBeta, 4.0, /*by_ranks=*/true, LinkModel::Beta::kAssumed};
+  if (plan.rdma || !plan.tcp) return cost::kUcxAdapterLink;
+  LinkModel model = cost::kTcpLink;
   const std::string first = plan.net_devices.substr(0, plan.net_devices.find(','));
   double megabits = 0;
   if (plan.net_devices == "lo") {
-    model.beta_us_per_byte = kLoopbackBeta;
+    model.beta_us_per_byte = cost::kLoopbackByteUs;
     model.beta = LinkModel::Beta::kKnown;
   } else if (std::ifstream("/sys/class/net/" + first + "/speed") >> megabits && megabits > 0) {
     model.beta_us_per_byte = 8.0 / megabits;

@@ -47,7 +47,7 @@ class Adapter {
 
   PortChoice choice_;
   Route route_;
-  LinkModel model_{2, 1e-3, 0.2};  // where the trial fails: a small message of an adapter, and 8 Gbit/s
+  LinkModel model_ = cost::kVerbsLink;  // unless the trial succeeds
   std::string model_reason_ = "tried at start; of the slowest rank";
   Device device_;
   ProtectionDomain domain_;
