@@ -47,6 +47,12 @@ NOT_USED_IN_COLLECTIVES = re.compile(
     r"\b(s?rand|random|drand48|clock_gettime|gettimeofday|usleep|nanosleep|sched_yield|getenv)\s*\(|"
     r"std::(thread|mutex|chrono|mt19937)\b")
 
+# Numbers that were measured or assumed stand in one table. 0.0 and 1.0 are bounds. What learning decides by is no cost.
+COST_TABLE = "runtime/transport/cost_constants.h"
+NO_COSTS = ("runtime/collectives/learning/",)
+COST_CONSTANT = re.compile(r"(?<![\w.])(?![01]\.0\b)(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d+)?")
+LINK_CONSTANTS = re.compile(r"\bLinkModel\b[^;{}]*\{\s*(?:return\s*\{\s*)?[\d.][^}]*\}")
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 # What begins in the first column is in a namespace, not in a class or a function.
 CLASS = re.compile(r"\b(?:class|struct)\s+(?:alignas\(\w+\)\s+|[A-Z_]+\s+)?(\w+)(?:\s+final)?(?:\s*:[^;{]*)?\s*\{")
@@ -195,6 +201,17 @@ def impure_collectives(tree):
                     yield f"{' -> '.join(way)} includes <{header}>"
         for use in NOT_USED_IN_COLLECTIVES.finditer(tree.code[path]):
             yield f"{path} uses {use.group(0)}"
+
+
+def constants_outside_the_table(tree):
+    """Numbers of predicted costs in algorithms and transports."""
+    for path in tree.below("runtime/"):
+        if path == COST_TABLE or path.startswith(NO_COSTS):
+            continue
+        patterns = [LINK_CONSTANTS] + ([COST_CONSTANT] if path.startswith("runtime/collectives/") else [])
+        for pattern in patterns:
+            for number in pattern.finditer(tree.code[path]):
+                yield f"{path} has {number.group(0)}: constants of costs stand in {COST_TABLE}"
 
 
 def unregistered(tree):

@@ -37,6 +37,9 @@ class ThisTree(unittest.TestCase):
     def test_collectives_know_no_fabric_clock_thread_or_chance(self):
         self.assert_none(rules.impure_collectives(self.tree))
 
+    def test_constants_of_costs_stand_in_one_table(self):
+        self.assert_none(rules.constants_outside_the_table(self.tree))
+
     def test_sources_include_their_own_header_first(self):
         self.assert_none(rules.own_header_not_first(self.tree))
 
@@ -96,6 +99,16 @@ class TheRulesThemselves(unittest.TestCase):
         tree = self.tree(runtime__base__wait_h="#include <chrono>\n",
                          runtime__collectives__ring_cc='#include "runtime/base/wait.h"\n')
         self.assertEqual(len(list(rules.impure_collectives(tree))), 1)
+
+    def test_constants_of_costs_in_other_files_are_found(self):
+        factors = "double f(double x) { return 1.05 * x + 2e-3 + 64e6 + .5 + 1.0 + 0.0 + 16 + y1.x; }  // 0.02\n"
+        tree = self.tree(runtime__collectives__ring_cc=factors, runtime__collectives__learning__l_h=factors,
+                         runtime__ucx__t_cc="LinkModel model() const { return {12.0, 1, 4}; }\n",
+                         runtime__shm__t_cc="LinkModel model{0.8, 1};\ndouble seconds = 1.5;\nLinkModel none{};\n")
+        self.assertEqual([violation.split(": ")[0] for violation in rules.constants_outside_the_table(tree)],
+                         [f"runtime/collectives/ring.cc has {number}" for number in ("1.05", "2e-3", "64e6", ".5")]
+                         + ["runtime/shm/t.cc has LinkModel model{0.8, 1}",
+                            "runtime/ucx/t.cc has LinkModel model() const { return {12.0, 1, 4}"])
 
     def test_an_algorithm_that_is_not_listed_is_found(self):
         rows = "std::span<const Algorithm> rows() {}\n"
