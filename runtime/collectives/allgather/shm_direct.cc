@@ -6,9 +6,10 @@
 // each row as it lands (where they share one core, short rows when all have landed).
 // Source: Qian, Afsahi, "Process Arrival Pattern Aware Alltoall and Allgather on InfiniBand Clusters".
 // Cost, with N nodes of L ranks: (N - 1) messages per node, p - L blocks over the network per node instead of per rank.
+#include "runtime/collectives/allgather/shm_direct.h"
+
 #include <algorithm>
 
-#include "runtime/collectives/framework/algorithm.h"
 #include "runtime/collectives/framework/node_rows.h"
 
 namespace ibcoll::allgather::shm_direct {
@@ -91,6 +92,8 @@ Task run(Comm& c, Args a) {
   }
 }
 
+}  // namespace
+
 const char* why_not(const Shape& s) {
   return applies_to_nodes_of_ranks(s, longest_cell(s.area_bytes, s.nodes, s.fewest_local, s.most_local));
 }
@@ -102,6 +105,8 @@ double cost_us(const Shape& s, const CostModel& m) {
   return leaders_exchange_us(s, m, rounds_of(s.bytes, cell), std::max(coming, going)) +
          m.copies_us(static_cast<double>(s.bytes)) + m.shared_copies_us(static_cast<double>(s.total));
 }
+
+namespace {
 
 // PAP_Shm_Direct does the same and does not wait for nodes in order.
 double plain_cost_us(const Shape& s, const CostModel& m) { return cost::kSecondChoice * cost_us(s, m); }

@@ -7,9 +7,10 @@
 // landed).
 // Source: Qian, Afsahi, "Process Arrival Pattern Aware Alltoall and Allgather on InfiniBand Clusters".
 // Cost, with N nodes of L ranks: (N - 1) messages of L^2 blocks per node instead of p - 1 messages per rank.
+#include "runtime/collectives/alltoall/shm_direct.h"
+
 #include <algorithm>
 
-#include "runtime/collectives/framework/algorithm.h"
 #include "runtime/collectives/framework/node_rows.h"
 
 namespace ibcoll::alltoall::shm_direct {
@@ -82,6 +83,8 @@ Task run(Comm& c, Args a) {
   }
 }
 
+}  // namespace
+
 const char* why_not(const Shape& s) {
   return applies_to_nodes_of_ranks(s, longest_cell(s.area_bytes, s.nodes, s.fewest_local, s.most_local));
 }
@@ -92,6 +95,8 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double leaving = sent * s.most_local * (s.p - s.most_local) / s.p;
   return leaders_exchange_us(s, m, rounds_of(s.bytes, cell), leaving) + m.copies_us(2 * sent);
 }
+
+namespace {
 
 // PAP_Shm_Direct does the same and does not wait for nodes in order.
 double plain_cost_us(const Shape& s, const CostModel& m) { return cost::kSecondChoice * cost_us(s, m); }

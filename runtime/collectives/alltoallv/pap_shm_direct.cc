@@ -8,10 +8,11 @@
 // Source: Qian, Afsahi, "Process Arrival Pattern Aware Alltoall and Allgather on InfiniBand Clusters"; irregular sizes
 // are ours.
 // Cost, with N nodes of L ranks: (N - 1) messages of L^2 blocks per node and round instead of p - 1 messages per rank.
+#include "runtime/collectives/alltoallv/pap_shm_direct.h"
+
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/collectives/framework/algorithm.h"
 #include "runtime/collectives/framework/node_rows.h"
 
 namespace ibcoll::alltoallv::pap_shm_direct {
@@ -186,6 +187,8 @@ Task run(Comm& c, Args a) {
   co_await c.flushed();
 }
 
+}  // namespace
+
 const char* why_not(const Shape& s) {
   if (const char* const reason =
           applies_to_nodes_of_ranks(s, longest_cell(s.area_bytes, s.nodes, s.fewest_local, s.most_local)))
@@ -199,8 +202,6 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double leaving = sent * s.most_local * (s.p - s.most_local) / s.p;
   return m.step_us(s.most_local) + leaders_exchange_us(s, m, 1, leaving) + m.copies_us(2 * sent);
 }
-
-}  // namespace
 
 std::span<const Algorithm> rows() {
   static constexpr Algorithm kRows[] = {

@@ -12,7 +12,6 @@
 #include <cstring>
 
 #include "runtime/collectives/framework/cost_patterns.h"
-#include "runtime/collectives/framework/registry.h"
 
 namespace ibcoll {
 
@@ -156,12 +155,12 @@ inline double lanes_exchange_us(const Shape& s, const CostModel& m, double round
   return rounds * (m.step_us(s.most_local) + lanes_message_us(s, m)) + beta_us * bytes;
 }
 
-// The model has all ranks come at once, and leaders, whose messages are fewer, serve these as well: `us`, but not below
-// what pap_shm_direct takes where it applies. Who expects late ranks names the lanes.
-inline double no_cheaper_than_leaders_us(ibcoll_collective_t collective, const Shape& s, const CostModel& m,
-                                         double us) {
-  const Algorithm* const leaders = find_algorithm(collective, "pap_shm_direct");
-  return leaders->why_not(s) ? us : std::max(us, cost::kSecondChoice * leaders->cost_us(s, m));
+// `us`, but not less than pap_shm_direct takes where it applies: the model has all ranks come at once, and leaders, whose
+// messages are fewer, serve these as well. A user who expects late ranks names the lanes.
+inline double no_cheaper_than_leaders_us(const char* (*why_not)(const Shape&),
+                                         double (*leaders_us)(const Shape&, const CostModel&), const Shape& s,
+                                         const CostModel& m, double us) {
+  return why_not(s) ? us : std::max(us, cost::kSecondChoice * leaders_us(s, m));
 }
 
 }  // namespace ibcoll
