@@ -43,7 +43,7 @@ Task run(Comm& c, Args a) {
     for (int i = 1; i <= others; ++i)  // one that has not arrived holds up no other
       c.put(lanes.host((here + i) % nodes.node_count()), mine);
     c.copy(Bytes(lanes.own_row(), mine.size()), mine);
-    lanes.tell_own();
+    lanes.publish_own();
     c.copy(part(a.recv[c.rank()], at, cell), mine);
     while (!lanes.done()) {
       const int local = co_await c.next_part_or_landing(lanes.awaited());

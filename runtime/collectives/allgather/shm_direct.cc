@@ -81,9 +81,9 @@ Task run(Comm& c, Args a) {
       if (leads) {
         int from = c.rank();
         if (k > 0) from = co_await c.next_landing();
-        rows.tell(k, count, nodes.node_of(from));
+        rows.publish(k, count, nodes.node_of(from));
       } else {
-        co_await rows.told(k);
+        co_await rows.published(k);
       }
       const int node = rows.node(k);
       copy_out(c, a, nodes.ranks_of(node), rows.row(node), at, cell, node_total);

@@ -99,7 +99,7 @@ Task run(Comm& c, Args a) {
       room = put_row(c, a, cells, nodes.ranks_of(node), lanes.host(node), room);
     }
     pack(a, cells, locals, lanes.own_row());
-    lanes.tell_own();
+    lanes.publish_own();
     for (int i = 1; i < c.size(); ++i)
       if (cells.is_long(a.send.size(c.peer(i)))) c.put(c.peer(i), a.send[c.peer(i)]);
     while (!lanes.done()) {

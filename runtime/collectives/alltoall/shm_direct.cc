@@ -67,9 +67,9 @@ Task run(Comm& c, Args a) {
       if (leads) {
         int from = c.rank();
         if (k > 0) from = co_await c.next_landing();
-        rows.tell(k, others + 1, nodes.node_of(from));
+        rows.publish(k, others + 1, nodes.node_of(from));
       } else {
-        co_await rows.told(k);
+        co_await rows.published(k);
       }
       const int node = rows.node(k);
       const std::span<const int> theirs = nodes.ranks_of(node);

@@ -153,9 +153,9 @@ Task exchange_rows(Comm& c, const Args* a, const Node* n, uint64_t half) {
     if (leads) {
       int from = c.rank();
       if (k > 0) from = co_await c.next_landing();
-      rows.tell(k, count, n->nodes.node_of(from));
+      rows.publish(k, count, n->nodes.node_of(from));
     } else {
-      co_await rows.told(k);
+      co_await rows.published(k);
     }
     const int node = rows.node(k);
     if (!take_blocks(c, *a, *n, node, rows.row(node) + (node == n->here ? 0 : half))) co_return;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Node phases in which each rank talks for itself and no rank waits for its node: whatever a rank sends to a node goes
-// to one rank there, its host, in whose memory of the node window it lands for all of that node. Ranks are numbered
-// node after node, by positions; the ranks of a node host the senders at position mod (ranks of the node) in turn, so
-// each of them hosts as many as the others, but for one.
+// Node phases in which each rank sends its own messages and no rank waits for its node: all that a rank sends to a node
+// goes to one rank there, its host, and lands in the host's area of the node window, where all of that node read it.
+// Positions number the ranks node after node. On a node of L ranks, local rank l hosts the senders whose position is l
+// mod L, so two ranks of a node host as many senders, or one more.
 //
-// In a step, each rank has a row for each sender that it hosts, and one for what it gives to its own node. It tells of
-// its rows as they are there, its own first; the others of the node take them in that order.
+// In a step, each rank has a row for each sender that it hosts, and one for its data for its own node. It publishes its
+// own row first and the others as they land; the ranks of the node take them in that order.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class NodeLanes {
 
   // Rows of the rank that has most, on a node of `locals` of p ranks.
   static int rows_of(int p, int locals) noexcept { return (p + locals - 1) / locals; }
-  // What an area has for rows, with the fewest ranks on a node; 0: not even for one byte.
+  // Bytes that an area has for rows on the node with the fewest ranks; 0: no room for any.
   static uint64_t room(uint64_t area_bytes, int p, int fewest_local) noexcept {
     if (area_bytes == 0) return 0;
     const int rows = rows_of(p, fewest_local);
@@ -41,19 +41,19 @@ class NodeLanes {
 
   // False: no memory, the collective has failed.
   bool usable() const noexcept { return awaited_ != nullptr; }
-  // What next_step() is told.
+  // The argument of Comm::next_step().
   uint64_t step_bytes() const noexcept { return bytes_; }
-  // Who takes what this rank sends to a node.
+  // The rank that takes what this rank sends to a node.
   int host(int node) const noexcept {
     const std::span<const int> there = nodes_.ranks_of(node);
     return there[static_cast<size_t>(nodes_.first_of(here_) + window_.rank()) % there.size()];
   }
   // Rows of this rank; its own is among them.
   int rows() const noexcept { return hosted(window_.rank()) + 1; }
-  // Whose row of this rank it is; -1: its own.
+  // The sender of this rank's row; -1: this rank itself.
   int sender(int row) const noexcept { return sender(window_.rank(), row); }
   std::byte* row(int row) const noexcept { return row_of(window_.rank(), row); }
-  // This rank is the host of what a rank of another node sends here; in which row.
+  // Whether this rank hosts a rank of another node, and in which row.
   bool hosts(int sender) const noexcept {
     return nodes_.node_of(sender) != here_ && position_of(sender) % window_.size() == window_.rank();
   }
@@ -61,9 +61,9 @@ class NodeLanes {
   std::byte* own_row() const noexcept { return row(own_row_of(window_.rank())); }
   std::byte* beside() const noexcept { return window_.area(window_.rank(), bytes_) + bytes_ - beside_bytes(); }
 
-  // A step has begun: what this rank is going to take.
+  // A step has begun: which rows this rank is going to take.
   void begin_step() noexcept {
-    told_ = 0;
+    published_ = 0;
     left_ = hosted(window_.rank());
     for (int local = 0; local < window_.size(); ++local) {
       awaited_[local] = local == window_.rank() ? 0 : 1;
@@ -74,21 +74,21 @@ class NodeLanes {
   // For Comm::next_part_or_landing().
   const uint32_t* awaited() const noexcept { return awaited_; }
   // The own row is written.
-  void tell_own() noexcept { tell(own_row_of(window_.rank())); }
+  void publish_own() noexcept { publish(own_row_of(window_.rank())); }
 
-  // A row to take, and whose it is.
+  // A row to take, and its sender.
   struct Row {
     int sender;
     const std::byte* data;
   };
-  // What `sender` has sent is in its row: tells the others.
+  // The data of `sender` has landed in its row: publishes it.
   Row landed(int sender) noexcept {
     const int row = landing_row(sender);
-    tell(row);
+    publish(row);
     --left_;
     return {sender, row_of(window_.rank(), row)};
   }
-  // What the local rank has told of.
+  // The next row that the local rank has published.
   Row take(int local) noexcept {
     const int part = static_cast<int>(awaited_[local]++) - 1;
     if (part == hosted(local)) awaited_[local] = 0;
@@ -98,14 +98,15 @@ class NodeLanes {
   }
 
  private:
-  // Bytes of a row that a rank which sleeps had better take at once, and not with all others at the end.
+  // Bytes of a row that wakes up ranks that sleep; shorter ones they take with all others at the end.
   static constexpr uint64_t kWorthWaking = 65536;
 
   static uint64_t padded(uint64_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
   static uint64_t head_bytes(int rows) noexcept { return padded(sizeof(int32_t) * static_cast<uint64_t>(rows)); }
   uint64_t beside_bytes() const noexcept { return bytes_ - head_ - static_cast<uint64_t>(rows_) * row_bytes_; }
 
-  // Of any as many positions in a row as this node has ranks, each local rank has one: so it is with the node's own.
+  // Of L consecutive positions each local rank of a node of L ranks has one. The positions of the node's own ranks are
+  // consecutive, so one of the rows of each is its own.
   int hosted(int local) const noexcept { return rows_of(nodes_.size() - local, window_.size()) - 1; }
   int own_row_of(int local) const noexcept { return rows_of(nodes_.first_of(here_) - local, window_.size()); }
   int sender(int local, int row) const noexcept {
@@ -120,10 +121,10 @@ class NodeLanes {
   std::byte* row_of(int local, int row) const noexcept {
     return window_.area(local, bytes_) + head_ + row_bytes_ * static_cast<uint64_t>(row);
   }
-  void tell(int row) noexcept {
+  void publish(int row) noexcept {
     const int last = hosted(window_.rank());
-    order_of(window_.rank())[told_] = row;
-    if (told_++ == last)
+    order_of(window_.rank())[published_] = row;
+    if (published_++ == last)
       comm_.publish();
     else
       comm_.publish_part(/*worth_waking=*/row_bytes_ >= kWorthWaking);
@@ -138,12 +139,12 @@ class NodeLanes {
   uint64_t head_;
   uint64_t bytes_;
   uint32_t* awaited_;  // of each local rank, the next of its parts; 0: no more
-  int told_ = 0;       // rows of this rank
+  int published_ = 0;  // rows of this rank
   int left_ = 0;       // rows to take, of all ranks of the node
 };
 
-// Microseconds in which each rank of a node sends a short message to each other node. The link takes them one after the
-// other.
+// Microseconds in which each rank of a node sends a short message to each other node. The link takes one message after
+// the other.
 inline double lanes_message_us(const Shape& s, const CostModel& m) {
   return m.message_us(0) + std::max<double>(s.most_local, m.sharing) * (s.nodes - 1) * 2 * m.cpu_us;
 }

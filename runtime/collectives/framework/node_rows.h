@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One step of the node window as the algorithms see it in which a leader talks for its node: a row of memory for each
-// node of the team, for what goes to it or comes from it, and the order in which rows have landed.
+// One step of the node window for algorithms in which a leader exchanges messages for its node: a row of memory for each
+// node of the team, for the data that goes to it or comes from it, and the order in which rows have landed.
 #pragma once
 
 #include <algorithm>
@@ -25,35 +25,35 @@ class NodeRows {
     return area_bytes < head ? 0 : (area_bytes - head) / rows_per_area(nodes, fewest_local) / 8 * 8;
   }
 
-  // What next_step() is told.
+  // The argument of Comm::next_step().
   uint64_t step_bytes() const noexcept { return bytes_; }
   // The rows are spread over the areas of all ranks of the node.
   std::byte* row(int node) const noexcept {
     const int locals = window_.size();
     return window_.area(node % locals, bytes_) + head_ + row_bytes_ * static_cast<uint64_t>(node / locals);
   }
-  // The leader tells the others of its node that the row of `node` is there, the k-th of `count`; the first is the
-  // node's own. Before, it has published a part with its own data.
-  void tell(int k, int count, int node) const noexcept {
-    there()[k] = node;
+  // At the leader: the row of `node` has landed, as the k-th of `count`; the first is the node's own. The leader has
+  // published a part with its own data before.
+  void publish(int k, int count, int node) const noexcept {
+    order()[k] = node;
     if (k + 1 < count)
       comm_.publish_part(/*worth_waking=*/k > 0 && row_bytes_ >= kWorthWaking);
     else
       comm_.publish();
   }
-  // Until the leader has told of the k-th row.
-  Comm::Awaiter told(int k) const noexcept { return comm_.published(0, static_cast<uint64_t>(k) + 2); }
-  // Of which node it is.
-  int node(int k) const noexcept { return there()[k]; }
+  // Until the leader has published the k-th row.
+  Comm::Awaiter published(int k) const noexcept { return comm_.published(0, static_cast<uint64_t>(k) + 2); }
+  // The node of the k-th row.
+  int node(int k) const noexcept { return order()[k]; }
 
  private:
-  // Bytes of a row that ranks which sleep had better copy while the leader waits for the next one; shorter ones they
-  // copy when all are there, as each time that they take the core costs more.
+  // Bytes of a row. Longer ones wake up ranks that sleep, which copy them while the leader waits for the next one. Shorter
+  // ones are copied when all have landed: to wake up a rank costs more.
   static constexpr uint64_t kWorthWaking = 65536;
 
-  int32_t* there() const noexcept { return reinterpret_cast<int32_t*>(window_.area(0, head_ > 0 ? bytes_ : 0)); }
-  // Rows that fill an area leave no room for the order in which they have landed; it is beside the leader's flag then.
-  // Short rows are there themselves, with the order in front.
+  int32_t* order() const noexcept { return reinterpret_cast<int32_t*>(window_.area(0, head_ > 0 ? bytes_ : 0)); }
+  // Rows that fill an area leave no room for the order in which they have landed, which is beside the leader's flag then.
+  // Short rows are beside that flag, too, and the order is in front of them.
   static bool head_beside_flag(uint64_t area_bytes, int nodes) noexcept {
     return head_bytes(nodes) <= NodeWindow::kInlineBytes && area_bytes >= 2 * NodeWindow::kInlineBytes;
   }
@@ -81,8 +81,8 @@ inline double leaders_exchange_us(const Shape& s, const CostModel& m, double rou
 
 // How many rounds blocks of `bytes` bytes take, of which `cell`, more than 0, move in each.
 inline double rounds_of(uint64_t bytes, uint64_t cell) {
-  const uint64_t before_the_last = bytes == 0 ? 0 : (bytes - 1) / std::max<uint64_t>(cell, 1);
-  return 1.0 + static_cast<double>(before_the_last);
+  const uint64_t full = bytes == 0 ? 0 : (bytes - 1) / std::max<uint64_t>(cell, 1);
+  return 1.0 + static_cast<double>(full);
 }
 
 inline const char* applies_to_nodes_of_ranks(const Shape& s, uint64_t cell_bytes) {
