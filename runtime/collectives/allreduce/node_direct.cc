@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allreduce by nodes, in pieces: (1) the ranks of a node combine a piece in the node window; (2) its leader sends every
-// other leader a segment of it, and combines what comes for its own; (3) it sends its segment of the result to every
-// other leader; (4) the node window takes the piece to all ranks. A leader's messages of one phase depend on nothing
-// that it receives in that phase. So phases 3 and 2 of one piece and the next travel at the same time, while the ranks
-// of the node read the piece before and combine the one behind.
+// Allreduce by nodes, in pieces of the vector: (1) the ranks of a node combine a piece in the node window; (2) its
+// leader sends every other leader that leader's segment of it, and combines what comes for its own; (3) it sends its
+// segment of the result to every other leader; (4) all ranks copy the piece out of the node window. A leader's messages
+// of one phase depend on nothing that it receives in that phase. So phase 3 of one piece and phase 2 of the next one
+// travel at the same time, while the ranks of the node copy the piece before these and combine the one after.
 // Source: Qian, Afsahi, PAP_Direct, carried to a reduction, for phases 2 and 3. The operation must commute; every rank
 // gets the same bits.
-// Messages: 2 (N - 1) per leader and piece. Cost in pieces of B bytes: the longer one of 2 (N-1) n/B alpha + 2 (N-1)/N n
-// (beta + gamma) and of L n read by the leader, and the shorter one for B bytes.
+// Rounds: n/B + 2 for pieces of B bytes, with 2 (N - 1) messages per leader. Cost: the longer one of 2 (N-1) n/B alpha
+// + 2 (N-1)/N n (beta + gamma) between nodes and of L n read by the leader, and the shorter one for B bytes.
 #include "runtime/collectives/allreduce/allreduce.h"
 #include "runtime/collectives/framework/cost_patterns.h"
 #include "runtime/collectives/framework/halving.h"
@@ -18,10 +18,10 @@ namespace {
 
 constexpr uint64_t kLeastPiece = 1 << 12, kMostPiece = kReductionPiece / 2;
 
-// A piece as the leader of a node sees it. It has a segment for each leader. Empty: there is no such piece.
-struct Piece {
+// A part of the vector as the leader of a node sees it, with a segment for each leader. Empty: there is no such piece.
+struct LeaderPiece {
   Bytes vector;
-  std::byte* landing;  // room for operands of this leader's segment
+  std::byte* landing;  // for the operands of this leader's segment
 };
 
 // What one leader does with pieces.
@@ -29,33 +29,33 @@ class Between {
  public:
   Between(Comm& leaders, Reduction reduction) : leaders_(leaders), reduction_(reduction) {}
 
-  void announce_operands(const Piece& piece) const {
+  void announce_operands(const LeaderPiece& piece) const {
     for (int i = 1; i < leaders_.size(); ++i) leaders_.announce(leaders_.peer(-i), operand(piece, i));
   }
-  void scatter(const Piece& piece) const {
+  void scatter(const LeaderPiece& piece) const {
     for (int i = 1; i < leaders_.size(); ++i) leaders_.put(leaders_.peer(i), segment(piece, leaders_.peer(i)));
   }
   // What has landed.
-  void combine(const Piece& piece) const {
+  void combine(const LeaderPiece& piece) const {
     const Bytes own = segment(piece, leaders_.rank());
     for (int i = 1; i < leaders_.size() && !own.empty(); ++i)
       reduction_(operand(piece, i).data(), own.data(), own.size() / reduction_.element_bytes());
   }
   // Of segments that have been put: their owners send results when they have them.
-  void announce_results(const Piece& piece) const {
+  void announce_results(const LeaderPiece& piece) const {
     for (int i = 1; i < leaders_.size(); ++i) leaders_.announce(leaders_.peer(-i), segment(piece, leaders_.peer(-i)));
   }
-  void gather(const Piece& piece) const {
+  void gather(const LeaderPiece& piece) const {
     for (int i = 1; i < leaders_.size(); ++i) leaders_.put(leaders_.peer(i), segment(piece, leaders_.rank()));
   }
-  Bytes segment(const Piece& piece, int leader) const {
+  Bytes segment(const LeaderPiece& piece, int leader) const {
     const uint64_t element = reduction_.element_bytes();
     return Segments{piece.vector.size() / element, element, leaders_.size()}.of(piece.vector, leader);
   }
 
  private:
   // Where the operand of peer(-i) lands.
-  Bytes operand(const Piece& piece, int i) const {
+  Bytes operand(const LeaderPiece& piece, int i) const {
     const uint64_t own = segment(piece, leaders_.rank()).size();
     return {piece.landing + own * static_cast<uint64_t>(i - 1), own};
   }
@@ -64,10 +64,10 @@ class Between {
   const Reduction reduction_;
 };
 
-// The leader's part of a turn: operands of the piece before, and results of the one before that, have been on their way,
-// and `now` has been combined on the node. It goes to the link before this rank works on what has landed. Where the next
-// messages may land others learn well before they send them.
-Task talk(Comm& leaders, Reduction reduction, Piece next, Piece now, Piece before) {
+// The leader's part of a round: operands of piece `before`, and results of the one before that, have been travelling,
+// and `now` has been combined on the node. `now` is sent before this rank combines what has landed, so that the link is
+// not idle meanwhile. What comes in the next round is announced here, a round before others send it.
+Task exchange(Comm& leaders, Reduction reduction, LeaderPiece next, LeaderPiece now, LeaderPiece before) {
   const Between between(leaders, reduction);
   for (int i = 1; i < leaders.size(); ++i) {
     const int from = leaders.peer(-i);
@@ -89,16 +89,18 @@ Task run(Comm& c, Args a) {
   const uint64_t landing = bytes + static_cast<uint64_t>(c.placement().node_count()) * element;
   std::byte* const memory = leads ? c.scratch(2 * landing) : nullptr;
   if (leads && !memory) co_return;
-  // Pieces take turns in two places to land.
-  const auto piece = [&](uint64_t at) { return Piece{part(a.buffer(), at, bytes), memory + at / bytes % 2 * landing}; };
+  // Operands of pieces land in two halves of the memory, alternately.
+  const auto piece = [&](uint64_t at) {
+    return LeaderPiece{part(a.buffer(), at, bytes), memory + at / bytes % 2 * landing};
+  };
   const auto owned = [&](Bytes of) { return NodeOwners{Segments{of.size() / element, element, 1}, 0}; };
-  Piece before{}, oldest{};
+  LeaderPiece before{}, oldest{};
   if (leads) Between(c.leaders(), a.reduction).announce_operands(piece(0));
   for (uint64_t at = 0; at < a.bytes + 2 * bytes; at += bytes) {
-    const Piece now = piece(at);
+    const LeaderPiece now = piece(at);
     const Bytes sum = leads ? now.vector : Bytes(), whole = leads ? oldest.vector : Bytes();
     co_await reduce_on_node(c, owned(now.vector), a.reduction, a.any_order(), part(a.operand(), at, bytes), sum);
-    if (leads) co_await talk(c.leaders(), a.reduction, piece(at + bytes), now, before);
+    if (leads) co_await exchange(c.leaders(), a.reduction, piece(at + bytes), now, before);
     co_await share_on_node(c, owned(oldest.vector), whole, oldest.vector);
     oldest = before;
     before = now;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reduce-scatter by nodes, in pieces of all blocks: (1) the ranks of a node combine a piece in the node window; (2) its
-// leader sends every other leader that one's blocks, and combines what comes for its own; (3) the node window takes
-// each rank its block. A leader's messages of one piece depend on nothing that it receives. So while they travel, the
-// ranks of the node combine the next piece: the link waits for the first piece of a call only.
+// leader sends every other leader the blocks of that leader's node, and combines what comes for its own; (3) each rank
+// copies its block out of the node window. A leader's messages of one piece depend on nothing that it receives. So
+// while they travel, the ranks of the node combine the next piece: the link is idle for the first piece of a call only.
 // Source: Thakur, Gropp, pairwise exchange, for phase 2. The operation must commute.
-// Messages: N - 1 per leader and piece. Cost for n bytes of all blocks in pieces of B: the longer one of (N-1) n/B alpha
-// + (N-1)/N n (beta + gamma) and of L n read by the leader, and the shorter one for B bytes.
+// Rounds: n/B + 1 for n bytes of all blocks in pieces of B, with N - 1 messages per leader. Cost: the longer one of
+// (N-1) n/B alpha + (N-1)/N n (beta + gamma) between nodes and of L n read by the leader, and the shorter one for B
+// bytes.
 #include "runtime/collectives/framework/cost_patterns.h"
 #include "runtime/collectives/framework/halving.h"
 #include "runtime/collectives/reduce_scatter/node.h"
@@ -16,21 +17,22 @@ namespace {
 constexpr uint64_t kLeastPiece = 1 << 12, kMostPiece = kReductionPiece / 2;
 
 // [at, at + cell) of every block, as the leader of a node sees it.
-struct Piece {
+struct LeaderPiece {
   Packed blocks;
-  uint64_t own;        // bytes of those of this node
-  std::byte* landing;  // room for these from each other node
+  uint64_t own;        // bytes of the blocks of this node's ranks
+  std::byte* landing;  // as many bytes for each other node
 
   std::byte* operand(int i) const { return landing + own * static_cast<uint64_t>(i - 1); }
 };
 
-void announce(Comm& leaders, const Piece& piece) {
+void announce(Comm& leaders, const LeaderPiece& piece) {
   for (int i = 1; i < leaders.size(); ++i) leaders.announce(leaders.peer(-i), {piece.operand(i), piece.own});
 }
 
-// The leader's part of a turn: the piece before has been on its way, and `now` has been combined on the node. It goes to
-// the link before this rank works on what has landed. Where the next one may land others learn well before they send it.
-Task talk(Comm& leaders, Reduction reduction, Piece next, Piece now, Piece before) {
+// The leader's part of a round: piece `before` has been travelling, and `now` has been combined on the node. `now` is
+// sent before this rank combines what has landed, so that the link is not idle meanwhile. `next` is announced a round
+// before others send it.
+Task exchange(Comm& leaders, Reduction reduction, LeaderPiece next, LeaderPiece now, LeaderPiece before) {
   for (int i = 1; i < leaders.size(); ++i) co_await leaders.received_from(leaders.peer(-i), now.own);
   co_await leaders.flushed();
   for (int i = 1; i < leaders.size(); ++i) leaders.put(leaders.peer(i), now.blocks[leaders.peer(i)]);
@@ -53,20 +55,20 @@ Task run(Comm& c, Args a) {
   std::byte* const memory = c.scratch(2 * (most + landing));
   if (!starts || !memory) co_return;
   std::fill_n(starts, 2 * ends, 0);
-  const auto place = [&](uint64_t at) { return at / cell % 2; };  // pieces take turns in two
+  const auto half = [&](uint64_t at) { return at / cell % 2; };  // of the memory: pieces alternate between two
   const auto piece = [&](uint64_t at) {
     uint64_t own = 0;
     for (const int rank : nodes.ranks_of(here)) own += part(a.send[rank], at, cell).size();
-    const Packed blocks{memory + place(at) * most, starts + place(at) * ends, count};
-    return Piece{blocks, own, memory + 2 * most + place(at) * landing};
+    const Packed blocks{memory + half(at) * most, starts + half(at) * ends, count};
+    return LeaderPiece{blocks, own, memory + 2 * most + half(at) * landing};
   };
-  Piece before{{memory, starts, count}, 0, nullptr};  // none
+  LeaderPiece before{{memory, starts, count}, 0, nullptr};  // none
   if (leads) announce(c.leaders(), piece(0));
   for (uint64_t at = 0; at < longest + cell; at += cell) {
-    const Piece now = piece(at);
-    node::pack(a, nodes, at, cell, now.blocks.base, starts + place(at) * ends);
+    const LeaderPiece now = piece(at);
+    node::pack(a, nodes, at, cell, now.blocks.base, starts + half(at) * ends);
     co_await node::combine_on_node(c, a.reduction, a.any_order(), now.blocks);
-    if (leads) co_await talk(c.leaders(), a.reduction, piece(at + cell), now, before);
+    if (leads) co_await exchange(c.leaders(), a.reduction, piece(at + cell), now, before);
     if (at > 0) co_await node::hand_out(c, a, at - cell, cell, before.blocks[here]);
     before = now;
   }
