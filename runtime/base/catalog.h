@@ -45,8 +45,8 @@ struct Collective {
   constexpr bool scatters() const noexcept {
     return rooted && send.extent == Extent::kBlocks && recv.extent == Extent::kBlock;
   }
-  // No rank leaves such a call before all have come, because it needs something of each. So calls of it can be timed, one
-  // by one. Of alltoallv no rank knows all sizes, which may change from call to call.
+  // No rank leaves such a call before all have come, because it needs something of each. So calls of it can be timed,
+  // one by one. Of alltoallv no rank knows all sizes, which may change from call to call.
   constexpr bool waits_for_all() const noexcept {
     const bool needs_all = combines == Combines::kNothing || combines == Combines::kAll;
     return !rooted && needs_all && sizes != SizesKnown::kToPairs;

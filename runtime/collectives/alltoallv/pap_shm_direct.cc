@@ -4,7 +4,8 @@
 //     exchange these rows
 // directly, in the order in which nodes arrive, and what arrives lands in memory that the node shares; (4) all ranks
 // check the sizes and copy their blocks out. Blocks of more bytes than a row has room for move in up to kRounds rounds,
-// if they have no more than kLongest bytes; longer ones go straight to their ranks at the end: both ends know their size.
+// if they have no more than kLongest bytes; longer ones go straight to their ranks at the end: both ends know their
+// size.
 // Source: Qian, Afsahi, "Process Arrival Pattern Aware Alltoall and Allgather on InfiniBand Clusters"; irregular sizes
 // are ours.
 // Cost, with N nodes of L ranks: (N - 1) messages of L^2 blocks per node and round instead of p - 1 messages per rank.

@@ -10,8 +10,8 @@
 namespace ibcoll {
 
 // The model where `leaders` ranks of each node exchange messages and the others wait for them. Where ranks move the
-// bytes themselves, the bytes of a core count once for each of its ranks that moves some, and more while others look for
-// theirs; but never more than if all moved as many (docs/design/0005-selection.md).
+// bytes themselves, the bytes of a core count once for each of its ranks that moves some, and more while others look
+// for theirs; but never more than if all moved as many (docs/design/0005-selection.md).
 inline CostModel model_of_leaders(const Shape& s, CostModel m, int leaders = 1) {
   const double busy = std::max(1.0, m.sharing * leaders / s.most_local);  // of a core
   if (m.by_ranks) m.beta_us *= std::min(1.0, cost::kWaitingRanksLook * busy / m.sharing);
@@ -34,9 +34,9 @@ struct TreeShape {
 };
 
 // A message of `bytes` bytes down (or up) a tree in pieces of `piece` bytes. Most ranks wait most of the time, so ranks
-// of one core seldom move bytes at the same time; but a core cannot do more than all that its ranks have to do. Calls in
-// a row overlap, as no rank waits for those below it: so a part of the answer is when the last rank has the message, and
-// the rest how long the busiest rank, or core, works.
+// of one core seldom move bytes at the same time; but a core cannot do more than all that its ranks have to do. Calls
+// in a row overlap, as no rank waits for those below it: so a part of the answer is when the last rank has the message,
+// and the rest how long the busiest rank, or core, works.
 inline double tree_us(const TreeShape& t, const CostModel& m, double bytes, double piece) {
   const double pieces = bytes > piece ? std::ceil(bytes / piece) : 1;
   const double beta = m.lone_beta_us();

@@ -149,15 +149,15 @@ inline double lanes_message_us(const Shape& s, const CostModel& m) {
   return m.message_us(0) + std::max<double>(s.most_local, m.sharing) * (s.nodes - 1) * 2 * m.cpu_us;
 }
 
-// Microseconds of `rounds` exchanges of `bytes` bytes in all over the link of a node whose ranks each send to each other
-// node.
+// Microseconds of `rounds` exchanges of `bytes` bytes in all over the link of a node whose ranks each send to each
+// other node.
 inline double lanes_exchange_us(const Shape& s, const CostModel& m, double rounds, double bytes) {
   const double beta_us = m.by_ranks ? m.beta_us / s.most_local : m.beta_us;  // ranks that share a core are in m.beta_us
   return rounds * (m.step_us(s.most_local) + lanes_message_us(s, m)) + beta_us * bytes;
 }
 
-// `us`, but not less than pap_shm_direct takes where it applies: the model has all ranks come at once, and leaders, whose
-// messages are fewer, serve these as well. A user who expects late ranks names the lanes.
+// `us`, but not less than pap_shm_direct takes where it applies: the model has all ranks come at once, and leaders,
+// whose messages are fewer, serve these as well. A user who expects late ranks names the lanes.
 inline double no_cheaper_than_leaders_us(const char* (*why_not)(const Shape&),
                                          double (*leaders_us)(const Shape&, const CostModel&), const Shape& s,
                                          const CostModel& m, double us) {

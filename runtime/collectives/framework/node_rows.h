@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One step of the node window for algorithms in which a leader exchanges messages for its node: a row of memory for each
-// node of the team, for the data that goes to it or comes from it, and the order in which rows have landed.
+// One step of the node window for algorithms in which a leader exchanges messages for its node: a row of memory for
+// each node of the team, for the data that goes to it or comes from it, and the order in which rows have landed.
 #pragma once
 
 #include <algorithm>
@@ -47,13 +47,13 @@ class NodeRows {
   int node(int k) const noexcept { return order()[k]; }
 
  private:
-  // Bytes of a row. Longer ones wake up ranks that sleep, which copy them while the leader waits for the next one. Shorter
-  // ones are copied when all have landed: to wake up a rank costs more.
+  // Bytes of a row. Longer ones wake up ranks that sleep, which copy them while the leader waits for the next one.
+  // Shorter ones are copied when all have landed: to wake up a rank costs more.
   static constexpr uint64_t kWorthWaking = 65536;
 
   int32_t* order() const noexcept { return reinterpret_cast<int32_t*>(window_.area(0, head_ > 0 ? bytes_ : 0)); }
-  // Rows that fill an area leave no room for the order in which they have landed, which is beside the leader's flag then.
-  // Short rows are beside that flag, too, and the order is in front of them.
+  // Rows that fill an area leave no room for the order in which they have landed, which is beside the leader's flag
+  // then. Short rows are beside that flag, too, and the order is in front of them.
   static bool head_beside_flag(uint64_t area_bytes, int nodes) noexcept {
     return head_bytes(nodes) <= NodeWindow::kInlineBytes && area_bytes >= 2 * NodeWindow::kInlineBytes;
   }

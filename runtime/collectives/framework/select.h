@@ -28,8 +28,8 @@ struct Candidate {
 
 // What may run, ascending by predicted cost: the first one is what select() returns. One only where it is forced or the
 // team has one rank. NOT_APPLICABLE: the forced algorithm does not apply; the text says why and which would.
-// `steady`: a model that is the same in every run. The algorithm with the lowest cost by it fixes the order of operands,
-// so the bits are the same in every run. `model` chooses among the algorithms of that order.
+// `steady`: a model that is the same in every run. The algorithm with the lowest cost by it fixes the order of
+// operands, so the bits are the same in every run. `model` chooses among the algorithms of that order.
 Result<std::vector<Candidate>> candidates(ibcoll_collective_t collective, Shape shape, const CostModel& model,
                                           const Forced& forced, const CostModel* steady = nullptr);
 Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,

@@ -46,8 +46,8 @@ Task combine_lower(Comm& c, Reduction reduction, const std::byte* own, Bytes res
 }
 
 // The part of a vector that the ranks of one chain send as one message. below: gets the result over the ranks below
-// this one; upto: that up to this one. One of them is what the caller asks for, the other one is scratch memory, and the
-// operand may be where the result goes.
+// this one; upto: that up to this one. One of them is what the caller asks for, the other one is scratch memory, and
+// the operand may be where the result goes.
 Task pass(Comm& c, Args a, uint64_t piece, ConstBytes operand, Bytes below, Bytes upto) {
   const Link link(c);
   NodeWindow& w = c.node();
@@ -99,7 +99,8 @@ const char* why_not(const Shape& s) {
   return s.nodes_in_rank_order ? nullptr : "the ranks of a node are not neighbours";
 }
 
-// As in tree_us(), a part of the steps on the way from the first rank to the last one counts, and the rest of one's own.
+// As in tree_us(), a part of the steps on the way from the first rank to the last one counts, and the rest of one's
+// own.
 double cost_us(const Shape& s, const CostModel& m) {
   const auto n = static_cast<double>(s.bytes), piece = static_cast<double>(std::min(s.parameter, s.area_bytes));
   const double pieces = n > piece ? std::ceil(n / piece) : 1;
