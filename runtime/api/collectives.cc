@@ -104,7 +104,7 @@ ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds) {
     if (std::isnan(seconds)) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_wait_timeout: seconds is not a number");
     RequestHandle& r = *handle(request);
     Context& context = *r.team->context;
-    if (!r.once && r.request->done() && !context.settling()) return IBCOLL_OK;
+    if (!r.once && r.request->done() && !context.needs_polling()) return IBCOLL_OK;
     Guard guard = context.enter();
     return ended(r, context.wait(*r.request, seconds, guard));
   });

@@ -160,7 +160,7 @@ class Context {
   // until its own part of that is done.
   uint64_t progress() noexcept;
   // Messages of complete collectives are on their way, and leave only while somebody waits.
-  bool settling() const noexcept { return job_.net && job_.net->settling(); }
+  bool needs_polling() const noexcept { return job_.net && job_.net->needs_polling(); }
   // A call of the program returns, the lock is held: what could not settle leaves without another call.
   void settle_later() noexcept {
     if (settler_) settler_->look();

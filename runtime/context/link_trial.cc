@@ -30,7 +30,7 @@ bool LinkTrial::step() {
   ask();
   answer();
   if (!failure_.ok()) return true;
-  return told_ && done_ && owed_ == 0 && !transport_.unsent() && !transport_.settling();
+  return told_ && done_ && owed_ == 0 && !transport_.unsent() && !transport_.needs_polling();
 }
 
 void LinkTrial::ask() {

@@ -336,7 +336,7 @@ class Context::Waiter {
     if (moved && done() && context_.goes_without_messages()) return true;
     return engine.progress() || moved;
   }
-  bool done() const noexcept { return !request_.in_flight() && !context_.settling(); }
+  bool done() const noexcept { return !request_.in_flight() && !context_.needs_polling(); }
   bool gave_way() noexcept {
     if (context_.wanting_.load(std::memory_order_relaxed) == 0) return false;
     context_.let_others_in(guard_);
@@ -368,7 +368,7 @@ class Context::Waiter {
   // nobody. Messages that settle wake nobody either.
   int awaited_bell() noexcept {
     const bool alone = context_.waiting_threads_.load(std::memory_order_relaxed) == 1;
-    return alone && !context_.settling() ? context_.engine_->awaited_bell() : Doorbell::kNoBell;
+    return alone && !context_.needs_polling() ? context_.engine_->awaited_bell() : Doorbell::kNoBell;
   }
 
  private:
@@ -392,7 +392,7 @@ Status Context::wait(Request& request, double seconds, std::unique_lock<std::mut
     Context& context;
     ~AtReturn() { context.settle_later(); }
   } at_return{*this};
-  if (!request.in_flight() && !settling()) return request.status();
+  if (!request.in_flight() && !needs_polling()) return request.status();
   Waiter waiter(*this, request, guard);
   WaitLoop loop(*waiting_, Deadline::after_seconds(std::max(0.0, seconds)));
   const WaitLoop::End end = loop.run(waiter);

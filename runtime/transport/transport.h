@@ -158,9 +158,9 @@ class IBCOLL_MODULE_API Transport {
   virtual size_t poll(std::span<Event> events) = 0;
   // Looks whether peers are alive; called now and then while a rank waits. Failures come as events.
   virtual void check_peers() = 0;
-  // True for a moment after a connection was begun: messages that were accepted for it leave only while poll() is
-  // called. A rank that turned to other things now would keep them from peers that wait. Any thread may ask.
-  virtual bool settling() const noexcept { return false; }
+  // True for a moment after a connection was begun: messages that were accepted for it leave only in poll(), and peers
+  // may wait for them. Any thread may ask.
+  virtual bool needs_polling() const noexcept { return false; }
   // Messages that were accepted have not left. push() moves these, and whatever else needs no event; the events of the
   // last poll() stay valid.
   virtual bool unsent() const noexcept { return false; }

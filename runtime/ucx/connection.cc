@@ -200,7 +200,7 @@ void Transport::report_failure(Peer& peer) {
     log(LogLevel::kInfo, "{}", peer.failure);
 }
 
-bool Transport::settling() const noexcept {
+bool Transport::needs_polling() const noexcept {
   return unsent_messages_.load(std::memory_order_relaxed) > 0 &&
          now() - connected_at_.load(std::memory_order_relaxed) < kSettling;
 }

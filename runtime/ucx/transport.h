@@ -40,7 +40,7 @@ class Transport final : public NetworkTransport {
   bool would_connect(int rank) const override { return !peers_[static_cast<size_t>(rank)]; }
   RemoteRegion expose(int rank, std::span<std::byte> memory) override;
   bool conceal(int rank, const RemoteRegion& region) override;
-  bool settling() const noexcept override;
+  bool needs_polling() const noexcept override;
   bool unsent() const noexcept override { return unsent_messages_.load(std::memory_order_relaxed) > 0; }
   void push() override;
   // UCX cannot destroy a worker to which a peer is just connecting: it aborts the process (ucp_request_send_state_ff).

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/transport/cost_constants.h"
 #include "runtime/transport/transport.h"
 #include "runtime/verbs/devices.h"
 #include "runtime/verbs/greetings.h"

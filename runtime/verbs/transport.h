@@ -40,7 +40,7 @@ class Transport final : public NetworkTransport {
   size_t least_worth_exposing() const override;
   RemoteRegion expose(int rank, std::span<std::byte> memory) override;
   bool conceal(int rank, const RemoteRegion& region) override;
-  bool settling() const noexcept override { return connector_.is_connecting(); }
+  bool needs_polling() const noexcept override { return connector_.is_connecting(); }
   PutResult put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                 uint64_t token) override;
   size_t poll(std::span<Event> events) override;
