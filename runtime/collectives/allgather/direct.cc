@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather(v), Direct: at step i, rank r sends its block to r + i and receives that of r - i. It knows nothing of
-// arrivals: it waits for that peer before it goes on.
+// Allgather(v), Direct: at step i, rank r sends its block to r + i and receives that of r - i. It does not use
+// arrivals: it waits until one peer is ready before it sends to the next one.
 // Source: the base algorithm of Qian, Afsahi, "Process arrival pattern aware alltoall and allgather on InfiniBand
 // clusters".
 // Messages: p - 1 per rank. Cost: alpha + (p - 1) m beta.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allgather(v), neighbour exchange: even p. Ranks 2q and 2q + 1 exchange their blocks; from then on each rank exchanges
-// with its two neighbours in turn, and passes on to one the pair of blocks that the other has sent last.
+// with its two neighbours alternately, and sends each the pair of blocks that it received last from the other one.
 // Source: Chen, Zhang, Zhang, Yuan, "Performance Evaluation of Allgather Algorithms on Terascale Linux Cluster with
 // Fast Ethernet", 2005. Rounds: p / 2. Cost: p/2 alpha + (p - 1)/p n beta for n bytes in all.
 #include "runtime/collectives/framework/algorithm.h"
@@ -8,8 +8,8 @@
 namespace ibcoll::allgather::neighbor_exchange {
 namespace {
 
-// Which pair of blocks a rank receives in round i: its own pair in round 0, then from the one side and the other in
-// turn.
+// Which pair of blocks a rank receives in round i: its own pair in round 0, then alternately from one side and the
+// other.
 int pair_of_round(int rank, int round, int pairs) {
   const int towards = rank % 2 == 0 ? 1 : -1;  // of even ranks, the partner of round 0 is above
   const int steps = round % 2 == 1 ? -towards * (round + 1) / 2 : towards * round / 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather(v), PAP_Direct: every rank sends its block to whoever has arrived, in arrival order. The advertisement of
-// the receive buffer (zero-copy), or data that has landed (copy-based), is the arrival notice; there is no other
-// control message.
+// Allgather(v), PAP_Direct: every rank sends its block to the ranks that have arrived, in arrival order. The
+// advertisement of the receive buffer (zero-copy), or data that has landed (copy-based), is the arrival notice; there
+// is no other control message.
 // Source: Qian, Afsahi, "Process arrival pattern aware alltoall and allgather on InfiniBand clusters", section 4.3.
 // Messages: p - 1 per rank. Cost: alpha + (p - 1) m beta.
 #include "runtime/collectives/framework/algorithm.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allgather(v) in which no rank waits for its node: a rank sends its block once to each other node, to one rank there,
-// its host, as soon as that has arrived. What lands is in memory that the node shares, and the host tells its node of
-// it. So the blocks of the early ranks of a node leave while others of that node are late.
+// its host, as soon as the host has arrived. The block lands in memory that the node shares, and the host publishes it.
+// So the blocks of the early ranks of a node leave while other ranks of that node are late.
 // Source: PAP_Shm_Direct of Qian, Afsahi, "Process Arrival Pattern Aware Alltoall and Allgather on InfiniBand
 // Clusters", with its first phase split by ranks (framework/node_lanes.h).
-// Cost, with N nodes of L ranks: N - 1 messages of a block per rank, L times as many as with leaders; one step of the
-// node window instead of two.
+// Rounds: one for each cell of the longest block. Cost, with N nodes of L ranks: N - 1 messages of a block per rank and
+// round, L times as many as with leaders; one step of the node window instead of two.
 #include <algorithm>
 
 #include "runtime/collectives/allgather/shm_direct.h"

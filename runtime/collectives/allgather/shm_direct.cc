@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allgather(v), Shm_Direct and PAP_Shm_Direct: (1) the ranks of a node write their blocks side by side into shared
 // memory; (2) the leaders of the nodes exchange these rows directly, and what arrives lands in memory that the node
-// shares; (3) all ranks copy the rows out. Shm_Direct sends to node + 1, node + 2, ... and waits for each before it
-// goes on; phase 3 begins when all rows have landed. PAP_Shm_Direct serves nodes as they arrive, and the ranks copy
-// each row as it lands (where they share one core, short rows when all have landed).
+// shares; (3) all ranks copy the rows out. Shm_Direct sends to node + 1, node + 2, ... and waits until one is ready
+// before it sends to the next; phase 3 begins when all rows have landed. PAP_Shm_Direct serves nodes as they arrive,
+// and the ranks copy each row as it lands (where they share one core, short rows when all have landed).
 // Source: Qian, Afsahi, "Process Arrival Pattern Aware Alltoall and Allgather on InfiniBand Clusters".
 // Cost, with N nodes of L ranks: (N - 1) messages per node, p - L blocks over the network per node instead of per rank.
 #include "runtime/collectives/allgather/shm_direct.h"

@@ -2,7 +2,7 @@
 // Allgather(v), shm_ring: every block is once in the shared memory of each node. (1) Each rank writes its block there.
 // (2) Each rank sends it from there to its counterpart on the next node, which forwards what arrives, until it has been
 //     on all nodes.
-// (3) The ranks copy out what is there, as it lands.
+// (3) The ranks copy the blocks out of it, as they land.
 // Source: "GASPI-SHAN Benchmarks - AllGather(V)", EPiGRAM-HS: a rank sends one message per node, not per rank.
 //
 // With K ranks on the emptiest node there are K rings of counterparts. Local rank l of a node uses ring l mod K, so
@@ -19,7 +19,7 @@ namespace ibcoll::allgather::shm_ring {
 namespace {
 
 // What a ring carries for a node in a round is a message: the cells of some ranks of the node, one after the other. It
-// lies at the same place in the area of the ring's local rank on all nodes.
+// lies at the same offset in the area of the ring's local rank on all nodes.
 class Rings {
  public:
   Rings(Comm& c, const Args& a) noexcept
@@ -42,7 +42,7 @@ class Rings {
   int nodes() const noexcept { return nodes_.node_count(); }
   uint64_t cell() const noexcept { return cell_; }  // of a block, in a round
   uint64_t step_bytes() const noexcept { return step_bytes_; }
-  // So many nodes before (i < 0) or after this one.
+  // The node that comes i after this one (i < 0: before).
   int node(int i) const noexcept { return (here_ + i + nodes()) % nodes(); }
   int rank(int node, int ring) const noexcept { return nodes_.ranks_of(node)[static_cast<size_t>(ring)]; }
 
@@ -193,8 +193,8 @@ uint64_t cell_bytes(const Shape& s) { return std::max<uint64_t>(1, s.area_bytes 
 
 bool regular(const Shape& s) { return s.total == s.bytes * static_cast<uint64_t>(s.p); }
 
-// Each round: the way around all nodes, and a step of the window. Bytes: what comes to a node; and what one long block
-// takes until the pieces behind the first one follow it.
+// Each round: the way around all nodes, and a step of the window. Bytes: those that come to a node, and where one long
+// block is cut, its first piece once more for each node on the way.
 double cost_us(const Shape& s, const CostModel& m) {
   const double nodes = s.nodes, longest = static_cast<double>(s.bytes), total = static_cast<double>(s.total);
   const double piece = static_cast<double>(std::max<uint64_t>(1, std::min(s.parameter, s.bytes)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allgather(v) on one node: ranks publish where their block is and read those of all others with one copy, the nearest
-// ones first; a second step tells that nobody reads any more.
-// Cost: 2 steps, p - 1 reads. Who has the smallest block reads most.
+// ones first; a rank publishes the second step when it has read all.
+// Cost: 2 steps, p - 1 reads. The rank with the smallest block reads most.
 #include "runtime/collectives/framework/single_copy.h"
 
 namespace ibcoll::allgather::single_copy {

@@ -13,7 +13,7 @@ namespace ibcoll::allreduce {
 // From a.operand() to a.buffer(), which may be the same. `work` has work_bytes() for it. Not for empty vectors.
 using Among = Task (*)(Comm& c, Args a, std::byte* work);
 
-// For a vector of so many bytes on p ranks: p equal segments of it, all as long as the longest, and a byte for each.
+// For a vector of `bytes` bytes on p ranks: room for p segments, each as long as the longest, and a byte for each rank.
 inline uint64_t work_bytes(const Args& a, uint64_t bytes, int p) noexcept {
   return bytes + static_cast<uint64_t>(p) * (a.reduction.element_bytes() + 1);
 }

@@ -29,8 +29,8 @@ Task share(Comm& c, Bytes piece, uint64_t element, int owners) {
   co_await share_on_node(c, owned, segment, piece);
 }
 
-// Of a long vector one piece is on its way between nodes while the ranks of the node write the next one and read the
-// one before.
+// While one piece of a long vector travels between nodes, the ranks of the node write the next one and read the one
+// before.
 template <Among kAmong>
 Task run(Comm& c, Args a) {
   const uint64_t element = a.reduction.element_bytes();
@@ -41,7 +41,7 @@ Task run(Comm& c, Args a) {
   std::byte* const work = own < owners ? c.scratch(work_bytes(a, piece, c.placement().node_count())) : nullptr;
   if (own < owners && !work) co_return;
   Comm& others = own < owners ? counterparts(c, own) : c;
-  Bytes before;  // the piece before, which the node's ranks have not got yet
+  Bytes before;  // the piece before, which the node's ranks have not copied yet
   for (uint64_t at = 0; at < a.bytes; at += piece) {
     const Bytes result = part(a.buffer(), at, piece);
     const NodeOwners owned = owners_of_piece(result, element, owners);

@@ -3,7 +3,7 @@
 // as they come, in a tree of fixed order; it sends the result to everybody. While one rank is late, the others
 // reduce-scatter among themselves: when it comes, each owner has ceil(lg p) operations of n / p left.
 // Source: Qian, Afsahi, PAP_Direct, carried to a reduction; what the late rank finds done is what StragglAR 2025 (arXiv
-// 2505.23523) asks for, without knowing beforehand who is late.
+// 2505.23523) asks for, without knowing beforehand which rank is late.
 // Messages: 2 (p - 1) per rank. Cost: 2 alpha + 2 (p-1)/p n beta + (p-1)/p n gamma.
 #include "runtime/collectives/allreduce/allreduce.h"
 #include "runtime/collectives/framework/operand_tree.h"
@@ -28,7 +28,7 @@ class Operands {
     if (rank == here_) return own_;
     return {work_ + own_.size() * static_cast<uint64_t>((rank - self_ + p_) % p_ - 1), own_.size()};
   }
-  // It is here, and combined with those whose turn it is.
+  // Has landed: combines it with the operands beside it in the tree, as far as these are there.
   void take(int rank) {
     tree_.take(rank, [this](int lower, int upper) { combine(lower, upper); });
   }
@@ -65,7 +65,7 @@ Task among(Comm& c, Args a, std::byte* work) {
     for (int i = 1; i < p; ++i) {
       const int from = co_await c.next_landing();
       operands.take(from);
-      // Its own segment is in its hands, so it may write the result there.
+      // It sends the result of its segment when it has this rank's operand, so the result may replace that.
       c.announce(from, segments.of(a.buffer(), from));
     }
   }
@@ -83,7 +83,7 @@ std::span<const Algorithm> rows() {
   static constexpr Algorithm kRows[] = {
       {.collective = IBCOLL_ALLREDUCE,
        .name = "pap_direct",
-       .about = "PAP_Direct as a reduction; combines who has arrived; 2 alpha + 2 n beta + n gamma",
+       .about = "PAP_Direct as a reduction; combines operands as they come; 2 alpha + 2 n beta + n gamma",
        .run = in_pieces<among>,
        .cost_us = whole_us<cost_us>,
        .order = Order::kDoubling}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allreduce by reduce-scatter and allgather: in round k, ranks at distance 2^k halve the part of the vector that they
 // still share, and each combines one half; then the same rounds backwards collect the halves. When p is no power of
-// two, the first 2 (p - 2^floor(lg p)) ranks pair up before, and hand the result back after.
+// two, the first 2 (p - 2^floor(lg p)) ranks pair up before, and the idle ones get the result after.
 // Source: Thakur, Gropp, allreduce for long messages (Rabenseifner). Any p. Neighbours come first, so partial results
 // are those of neighbouring ranks, in rank order, and the operation need not commute.
 // Rounds: 2 floor(lg p) (+ 2). Cost: 2 lg p alpha + 2 (p-1)/p n beta + (p-1)/p n gamma (+ 2 n beta + n gamma).

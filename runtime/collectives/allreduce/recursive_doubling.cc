@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allreduce, recursive doubling: in round k, ranks at distance 2^k exchange and combine their partial results. When p
-// is no power of two, the first 2 (p - 2^floor(lg p)) ranks pair up before, and hand the result back after.
+// is no power of two, the first 2 (p - 2^floor(lg p)) ranks pair up before, and the idle ones get the result after.
 // Source: Thakur, Gropp, allreduce. Any p; operands stay in rank order, so the operation need not commute.
 // Rounds: floor(lg p) (+ 2). Cost: lg p (alpha + n beta + n gamma).
 #include "runtime/collectives/allreduce/allreduce.h"

@@ -33,8 +33,7 @@ Task run(Comm& c, Args a) {
   const uint64_t most = std::min(own.size(), std::max(kPiece / element, uint64_t{1}) * element);
   std::byte* const work = c.scratch(2 * most);
   if (!work) co_return;
-  // In place the result would replace this rank's operand before its turn, but for the last rank's, whose turn is the
-  // first.
+  // In place the result would replace this rank's operand before it is combined. The last rank's is combined first.
   const bool aside = a.in_place && c.rank() != c.size() - 1;
   for (uint64_t at = 0; at < own.size(); at += most) {
     const Bytes piece = part(own, at, most);

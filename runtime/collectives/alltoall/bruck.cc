@@ -13,13 +13,13 @@
 namespace ibcoll::alltoall::bruck {
 namespace {
 
-constexpr uint64_t kScratch = uint64_t{1}
-                              << 20;  // bytes of all cells of a rank, unless p ranks with one byte each need more
+// Bytes of all cells of a rank, unless p cells of one byte each need more.
+constexpr uint64_t kScratch = uint64_t{1} << 20;
 
 uint64_t longest_cell(uint64_t p) { return std::max<uint64_t>(1, kScratch / p); }
 
 // Moves the blocks of `now` bytes whose digit of this weight is not 0; `cells` holds block i at i * now. Of the packed
-// messages the one of digit 1 comes first; what is sent lies at `packed`, what is received behind it.
+// messages the one of digit 1 comes first; what is sent lies at `packed`, what is received after it.
 struct Digit {
   int64_t weight;
   int64_t radix;

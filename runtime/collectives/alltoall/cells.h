@@ -23,8 +23,8 @@ inline uint64_t longest_cell(ibcoll_collective_t collective, uint64_t area_bytes
   return room > size ? room - size : 0;
 }
 
-// What a step moves of the blocks. A row has those for the ranks of a node side by side, in alltoallv behind their
-// sizes.
+// The part of each block that a step moves. A row has those for the ranks of a node side by side, in alltoallv after
+// their sizes.
 struct Cells {
   Cells(const Comm& c, const Args& a, uint64_t area_bytes)
       : sized(has_sizes(a.collective)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoall(v), Direct: at step i, rank r sends to r + i and receives from r - i. It knows nothing of arrivals: it waits
-// for that peer before it goes on.
+// Alltoall(v), Direct: at step i, rank r sends to r + i and receives from r - i. It does not use arrivals: it waits
+// until one peer is ready before it sends to the next one.
 // Source: the base algorithm of Qian, Afsahi, "Process arrival pattern aware alltoall and allgather on InfiniBand
 // clusters", section 4.2. Messages: p - 1 per rank. Cost: alpha + (p - 1) m beta.
 #include "runtime/collectives/framework/algorithm.h"

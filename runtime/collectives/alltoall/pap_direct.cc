@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoall(v), PAP_Direct: whoever has arrived is served, in arrival order. The advertisement of the receive buffer
-// (zero-copy), or data that has landed (copy-based), is the arrival notice; there is no other control message.
+// Alltoall(v), PAP_Direct: a rank sends to the ranks that have arrived, in arrival order. The advertisement of the
+// receive buffer (zero-copy), or data that has landed (copy-based), is the arrival notice; there is no other control
+// message.
 // Source: Qian, Afsahi, "Process arrival pattern aware alltoall and allgather on InfiniBand clusters", section 4.2,
 // figure 5. Messages: p - 1 per rank. Cost: alpha + (p - 1) m beta.
 #include "runtime/collectives/framework/algorithm.h"

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoall(v) in which no rank waits for its node: a rank sends what it has for a node in one message to one rank
-// there, its host, as soon as that has arrived. What lands is in memory that the node shares, and the host tells its
-// node of it. So what the early ranks of a node bring leaves while others of that node are late. Blocks for the own
-// node pass through shared memory.
-// In alltoallv the sizes of these blocks go to the host first, as nobody else there may have come who knows them. A
-// block that is longer than its cell goes straight to its rank: both ends know its size. In alltoall such blocks take
-// several rounds.
+// Alltoall(v) in which no rank waits for its node: a rank sends its blocks for a node in one message to one rank there,
+// its host, as soon as the host has arrived. They land in memory that the node shares, and the host publishes them. So
+// the blocks of the early ranks of a node leave while other ranks of that node are late. Blocks for the own node pass
+// through shared memory.
+// In alltoallv the sizes of these blocks go to the host first: the ranks that know them may not have arrived. A block
+// that is longer than its cell goes straight to its rank: both ends know its size. In alltoall such blocks take several
+// rounds.
 // Source: PAP_Shm_Direct of Qian, Afsahi, "Process Arrival Pattern Aware Alltoall and Allgather on InfiniBand
 // Clusters", with its first phase split by ranks (framework/node_lanes.h); sizes are ours.
-// Cost, with N nodes of L ranks: N - 1 messages of L blocks per rank (alltoallv: twice), L times as many as with
-// leaders; one step of the node window instead of two (three).
+// Rounds: one for each cell of a block (alltoallv: one). Cost, with N nodes of L ranks: N - 1 messages of L blocks per
+// rank and round (alltoallv: twice), L times as many as with leaders; one step of the node window instead of two
+// (three).
 #include <algorithm>
 #include <utility>
 
@@ -78,7 +79,7 @@ Task run(Comm& c, Args a) {
   auto* const sizes_awaited = c.scratch_array<bool>(static_cast<uint64_t>(lanes.rows()));
   if (!lanes.usable() || !sizes_awaited) co_return;
   std::fill_n(sizes_awaited, lanes.rows(), cells.sized);
-  for (int i = 1; i < c.size(); ++i)  // those that a host sends here come behind its row
+  for (int i = 1; i < c.size(); ++i)  // those of senders that this rank hosts come after their row
     if (const int from = c.peer(-i); cells.is_long(a.recv.size(from)) && !lanes.hosts(from))
       c.announce(from, a.recv[from]);
   c.copy_when_idle(a.recv[c.rank()], a.send[c.rank()]);

@@ -2,9 +2,9 @@
 // Alltoall, Shm_Direct and PAP_Shm_Direct: (1) the ranks of a node write their blocks into shared memory, those for one
 // node side by side; (2) the leaders of the nodes exchange these rows directly, and what arrives lands in memory that
 // the node shares; (3) all ranks copy their blocks out of the rows. Shm_Direct sends to node + 1, node + 2, ... and
-// waits for each before it goes on; phase 3 begins when all rows have landed. PAP_Shm_Direct serves nodes as they
-// arrive, and the ranks copy out of each row as it lands (where they share one core, of short rows when all have
-// landed).
+// waits until one is ready before it sends to the next; phase 3 begins when all rows have landed. PAP_Shm_Direct serves
+// nodes as they arrive, and the ranks copy out of each row as it lands (where they share one core, of short rows when
+// all have landed).
 // Source: Qian, Afsahi, "Process Arrival Pattern Aware Alltoall and Allgather on InfiniBand Clusters".
 // Cost, with N nodes of L ranks: (N - 1) messages of L^2 blocks per node instead of p - 1 messages per rank.
 #include "runtime/collectives/alltoall/shm_direct.h"
@@ -16,7 +16,7 @@
 namespace ibcoll::alltoall::shm_direct {
 namespace {
 
-// Blocks longer than this move in several rounds. A row holds what goes to a node, and behind it what comes from there.
+// Blocks longer than this move in several rounds. A row holds the blocks for a node, and after them those from there.
 uint64_t longest_cell(uint64_t area_bytes, int nodes, int fewest_local, int most_local) {
   const auto most = static_cast<uint64_t>(most_local);
   return NodeRows::longest(area_bytes, nodes, fewest_local) / (2 * most * most);

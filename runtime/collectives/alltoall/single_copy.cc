@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Alltoall on one node: ranks publish where their send buffer is and read their blocks from each other's memory with
-// one copy; a second step tells that nobody reads any more.
+// one copy; a rank publishes the second step when it has read all.
 // Cost: 2 steps, p - 1 reads.
 #include "runtime/collectives/framework/single_copy.h"
 

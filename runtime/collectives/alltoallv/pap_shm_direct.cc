@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Alltoallv, PAP_Shm_Direct, for short blocks: (1) the ranks of a node tell each other their sizes in shared memory;
-// (2) they write their blocks there, those for one node side by side behind their sizes; (3) the leaders of the nodes
-//     exchange these rows
-// directly, in the order in which nodes arrive, and what arrives lands in memory that the node shares; (4) all ranks
+// Alltoallv, PAP_Shm_Direct, for short blocks: (1) the ranks of a node publish their sizes in shared memory; (2) they
+// write their blocks there, those for one node side by side after their sizes; (3) the leaders of the nodes exchange
+// these rows directly, in the order in which nodes arrive, and rows land in memory that the node shares; (4) all ranks
 // check the sizes and copy their blocks out. Blocks of more bytes than a row has room for move in up to kRounds rounds,
 // if they have no more than kLongest bytes; longer ones go straight to their ranks at the end: both ends know their
 // size.
@@ -23,8 +22,8 @@ constexpr uint64_t kRounds = 4;
 constexpr uint64_t kLongest = 16 << 10;  // bytes: two copies more cost what a message of its own does
 using Size = uint32_t;
 
-// Bytes of a block that a round moves. A row holds what goes to a node, and behind it what comes from there, each with
-// its sizes.
+// Bytes of a block that a round moves. A row holds the blocks for a node, and after them those from there, each with
+// their sizes.
 uint64_t longest_cell(uint64_t area_bytes, int nodes, int fewest_local, int most_local) {
   const auto most = static_cast<uint64_t>(most_local);
   const uint64_t block = NodeRows::longest(area_bytes, nodes, fewest_local) / (2 * most * most);

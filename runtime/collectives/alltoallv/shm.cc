@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Alltoallv on one node. A rank publishes a table of its p blocks: size, and where the block is. Small blocks are
 // beside the table in its line of the node window, or in its area, while there is room; others stay in its own memory,
-// from where the receiver reads them with one copy. If any rank has such a block, a last step tells that nobody reads
-// any more. In between, blocks that are better copied than read, although they are large, pass through the areas piece
-// by piece.
+// from where the receiver reads them with one copy. If any rank has such a block, there is a last step, which a rank
+// publishes when it has read all. In between, blocks that are better copied than read, although they are large, pass
+// through the areas piece by piece.
 // Cost: 1 step, 1 more if any block is read, and max m / cell for those in pieces; 1 or 2 copies per byte.
 #include <algorithm>
 #include <cstring>
@@ -19,7 +19,7 @@ enum Where : uint64_t { kLine, kArea, kPrivate, kPieces };
 struct Entry {
   uint64_t bytes : 62;
   uint64_t where : 2;
-  uint64_t place;  // offset in the line or the area; address in private memory
+  uint64_t location;  // offset in the line or the area; address in private memory
 };
 
 // A line begins with what its rank still has to do. The table follows if there is room for it, else the area begins
@@ -71,8 +71,8 @@ bool stays(uint64_t sent, uint64_t received, uint64_t limit) {
 uint64_t cell_bytes(const NodeWindow& w) { return w.area_bytes() / static_cast<uint64_t>(w.size() - 1) / 8 * 8; }
 std::byte* cell(Comm& c, int from, int to) {
   NodeWindow& w = c.node();
-  const int behind = to > from ? to - from : to - from + c.size();
-  return w.area(from, w.area_bytes()) + cell_bytes(w) * static_cast<uint64_t>(behind - 1);
+  const int distance = to > from ? to - from : to - from + c.size();
+  return w.area(from, w.area_bytes()) + cell_bytes(w) * static_cast<uint64_t>(distance - 1);
 }
 // Both ends of a block know it by its size.
 bool in_pieces(const NodeWindow& w, uint64_t bytes) {
@@ -108,11 +108,11 @@ Rest write_table(Comm& c, const Args& a, const Published& mine) {
     if (in_pieces(w, block.size()))
       entry.where = kPieces, rest.add({0, static_cast<uint32_t>((block.size() - 1) / cell_bytes(w) + 1)});
     else if (line.fits(block.size()))
-      entry.where = kLine, entry.place = line.take(w, block, to);
+      entry.where = kLine, entry.location = line.take(w, block, to);
     else if (!stays(block.size(), read_back, window_below) && area.fits(block.size()))
-      entry.where = kArea, entry.place = area.take(w, block, to);
+      entry.where = kArea, entry.location = area.take(w, block, to);
     else
-      entry.place = reinterpret_cast<uint64_t>(block.data()), rest.add({1, 0});
+      entry.location = reinterpret_cast<uint64_t>(block.data()), rest.add({1, 0});
     std::memcpy(mine.entry(to), &entry, sizeof entry);
   }
   std::memcpy(mine.line, &rest, sizeof rest);
@@ -130,14 +130,14 @@ bool take_block(Comm& c, int from, const Published& theirs, Bytes block, uint64_
   }
   if (entry.where == kPieces) return true;  // to come
   if (entry.where == kPrivate) {
-    address = entry.place;
+    address = entry.location;
     return true;
   }
-  if (!Room{nullptr, end, entry.place}.fits(entry.bytes)) {
-    c.mismatch(from, entry.place, end, "place of its block");
+  if (!Room{nullptr, end, entry.location}.fits(entry.bytes)) {
+    c.mismatch(from, entry.location, end, "offset of its block");
     return false;
   }
-  c.copy(block, ConstBytes((entry.where == kLine ? theirs.line : theirs.area) + entry.place, block.size()));
+  c.copy(block, ConstBytes((entry.where == kLine ? theirs.line : theirs.area) + entry.location, block.size()));
   return true;
 }
 

@@ -25,7 +25,7 @@ struct Blocks {
   int p;
   int64_t radix;
   uint64_t longest;    // agreed
-  std::byte* moved;    // p places for blocks that have come here to go on
+  std::byte* moved;    // p slots for blocks that came here to be sent further
   uint32_t* sizes;     // by distance
   std::byte* packed;   // what goes out in a phase 2, then what comes in
   uint32_t* incoming;  // sizes, in the order of messages
@@ -33,13 +33,13 @@ struct Blocks {
 
   static constexpr uint64_t words(int p) { return 3 * static_cast<uint64_t>(p); }
 
-  std::byte* place(int d) const { return moved + static_cast<uint64_t>(d) * longest; }
+  std::byte* slot(int d) const { return moved + static_cast<uint64_t>(d) * longest; }
   // Its digits below this one are 0: it is still where it was.
   bool untouched(int d, int64_t weight) const { return d % weight == 0; }
   // Its digits above are 0: it ends where it goes now.
   bool last(int d, int64_t weight) const { return d / weight < radix; }
   const std::byte* block(int d, int64_t weight) const {
-    return untouched(d, weight) ? args.send[comm.peer(d)].data() : place(d);
+    return untouched(d, weight) ? args.send[comm.peer(d)].data() : slot(d);
   }
   // Calls visit(d) for the distances with this value of a digit.
   template <typename Visit>
@@ -47,9 +47,9 @@ struct Blocks {
     for (int64_t first = value * weight; first < p; first += radix * weight)
       for (int64_t d = first; d < std::min<int64_t>(p, first + weight); ++d) visit(static_cast<int>(d));
   }
-  // The rank so far before this one, and the one so far behind.
+  // The ranks at this distance before and after this one.
   int before(int64_t distance) const { return comm.peer(-static_cast<int>(distance)); }
-  int behind(int64_t distance) const { return comm.peer(static_cast<int>(distance)); }
+  int after(int64_t distance) const { return comm.peer(static_cast<int>(distance)); }
 };
 
 bool is_long(uint64_t bytes) { return bytes > kLongest; }
@@ -62,7 +62,7 @@ void exchange_sizes(Blocks& b, int64_t weight) {
     b.each(value, weight, [&](int d) { b.outgoing[at++] = b.sizes[d]; });
     const uint64_t bytes = (at - begin) * sizeof(uint32_t);
     b.comm.announce(b.before(value * weight), Bytes(reinterpret_cast<std::byte*>(b.incoming + begin), bytes));
-    b.comm.put(b.behind(value * weight), ConstBytes(reinterpret_cast<std::byte*>(b.outgoing + begin), bytes));
+    b.comm.put(b.after(value * weight), ConstBytes(reinterpret_cast<std::byte*>(b.outgoing + begin), bytes));
   }
 }
 
@@ -86,13 +86,13 @@ bool exchange_blocks(Blocks& b, int64_t weight) {
       return false;
     }
     b.comm.announce(from, Bytes(into, coming));
-    b.comm.put(b.behind(value * weight), ConstBytes(begin, static_cast<size_t>(to - begin)));
+    b.comm.put(b.after(value * weight), ConstBytes(begin, static_cast<size_t>(to - begin)));
     into += coming;
   }
   return true;
 }
 
-// What has come goes to its place: in the end the caller's. False: the collective has failed.
+// What has come goes to its slot, or in the end to the receive buffer. False: the collective has failed.
 bool unpack(Blocks& b, int64_t weight) {
   const std::byte* from = b.packed + static_cast<uint64_t>(b.p) * b.longest;
   uint64_t at = 0;
@@ -107,7 +107,7 @@ bool unpack(Blocks& b, int64_t weight) {
         b.comm.mismatch(b.comm.peer(-d), bytes, wanted, "bytes of its block");
         fits = false;
       }
-      if (fits) b.comm.copy(Bytes(ends ? block.data() : b.place(d), bytes), ConstBytes(from, bytes));
+      if (fits) b.comm.copy(Bytes(ends ? block.data() : b.slot(d), bytes), ConstBytes(from, bytes));
       from += bytes;
     });
   return fits;
@@ -131,10 +131,10 @@ Task move_short_blocks(Comm& c, const Args* a, uint64_t longest) {
   std::byte* const memory = c.scratch(3 * room + Blocks::words(p) * sizeof(uint32_t));
   if (!memory) co_return;
   auto* const sizes = reinterpret_cast<uint32_t*>(memory);
-  std::byte* const places = memory + Blocks::words(p) * sizeof(uint32_t);
+  std::byte* const slots = memory + Blocks::words(p) * sizeof(uint32_t);
   Blocks b{
       c,         *a,           p,     static_cast<int64_t>(std::min<uint64_t>(a->parameter, static_cast<uint64_t>(p))),
-      longest,   places,       sizes, places + room,
+      longest,   slots,        sizes, slots + room,
       sizes + p, sizes + 2 * p};
   for (int d = 1; d < p; ++d) {
     const uint64_t bytes = a->send.size(c.peer(d));
@@ -152,8 +152,8 @@ Task move_short_blocks(Comm& c, const Args* a, uint64_t longest) {
 
 Task run(Comm& c, Args a) {
   uint64_t longest = 0;
-  for (int rank = 0; rank < c.size();
-       ++rank)  // of what is expected, too, so that what does not fit together is noticed
+  // Of expected blocks, too, so that ranks notice where calls do not match.
+  for (int rank = 0; rank < c.size(); ++rank)
     for (const uint64_t bytes : {a.send.size(rank), a.recv.size(rank)})
       if (!is_long(bytes)) longest = std::max(longest, bytes);
   co_await agree_on_most(c, &longest);
@@ -183,7 +183,7 @@ double cost_us(const Shape& s, const CostModel& m) {
          moved * m.beta_us + m.own_copies_us(3 * moved) + static_cast<double>(s.bytes) * s.p * m.beta_us;
 }
 
-// The smallest radix with so many digits.
+// The smallest radix by which p has `count` digits.
 uint64_t radix_of(int p, int count) {
   auto radix = static_cast<uint64_t>(std::pow(p, 1.0 / count));
   while (radix > 2 && digits(p, radix - 1) <= count) --radix;  // the power is rounded

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barrier, dissemination: in round k each rank tells rank + 2^k and hears from rank - 2^k.
+// Barrier, dissemination: in round k each rank sends a token to rank + 2^k and waits for that of rank - 2^k.
 // Source: Hensgen, Finkel, Manber, "Two Algorithms for Barrier Synchronization", 1988.
 // Rounds: ceil(lg p). Cost: ceil(lg p) alpha.
 #include "runtime/collectives/barrier/barrier.h"

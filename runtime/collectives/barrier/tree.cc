@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Barrier, tree: ranks tell their parent in a k-ary tree when they and all below have arrived; the root's answer goes
-// down the same tree. Any p; 2 (p - 1) messages where dissemination takes p ceil(lg p).
+// Barrier, tree: a rank sends a token to its parent in a k-ary tree when it and all ranks below it have arrived; the
+// root's token goes down the same tree. Any p; 2 (p - 1) messages where dissemination takes p ceil(lg p).
 // Source: Mellor-Crummey, Scott, "Algorithms for Scalable Synchronization on Shared-Memory Multiprocessors", 1991,
 // section 3.4, with one tree for both ways. Rounds: 2 ceil(log_k p). Cost: 2 ceil(log_k p) alpha.
 #include "runtime/collectives/framework/cost_patterns.h"
@@ -31,7 +31,7 @@ Task run(Comm& c, Args a) {
 double cost_us(const Shape& s, const CostModel& m) {
   double levels = 0;
   for (double reached = 1, level = 1; reached < s.p; ++levels) reached += level *= static_cast<double>(s.parameter);
-  // A rank hears from, and tells, its children one after the other.
+  // A rank receives the tokens of its children one after the other, and sends theirs so.
   const double children = static_cast<double>(std::min<uint64_t>(s.parameter, static_cast<uint64_t>(s.p)));
   const double path = 2 * levels * children * 2 * m.cpu_us;
   const double work = m.sharing * 2 * (s.p - 1) * 2 * m.cpu_us / s.p;

@@ -76,7 +76,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   const auto n = static_cast<double>(s.bytes);
   const auto piece = static_cast<double>(std::min(s.parameter, s.area_bytes));
   const double pieces = n > piece ? std::ceil(n / piece) : 1;
-  // The root and its node copy while pieces travel; the last one is copied behind them.
+  // The root and its node copy while pieces travel; the last one is copied after that.
   const double last = m.copy_us * n / pieces + m.step_us(s.most_local) + m.shared_copies_us(n / pieces);
   return tree_us(Tree::shape(s.nodes, 2), model_of_leaders(s, m), n, piece) + last + m.pipelined_steps_us(pieces - 1);
 }

@@ -24,7 +24,7 @@ struct Args {
   Blocks recv;             // the same
   Reduction reduction;
   bool internal = false;     // a call of ibcoll's own: no call of the program fits together with it
-  bool fixed_order = false;  // the bits of the result do not depend on who comes first
+  bool fixed_order = false;  // the bits of the result do not depend on which rank comes first
 
   // gather(v), allgather(v): this rank's contribution.
   ConstBytes own(int rank) const noexcept { return in_place ? ConstBytes(recv[rank]) : ConstBytes(send.base, bytes); }

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <string_view>
-#include "runtime/base/status.h"
 
+#include "runtime/base/status.h"
 #include "runtime/collectives/framework/args.h"
 #include "runtime/collectives/framework/repeated_call.h"
 
@@ -28,7 +28,7 @@ enum class Overlap { kRefused, kAllowed };
 // Checks what a caller asks of a team of `size` ranks and puts it into the algorithms' words. The count arrays are not
 // copied. INVALID_ARGUMENT names the argument, its value and what is allowed: NULL buffers, sizes that overflow, blocks
 // that overlap, a root outside of the team, an operation that its type does not have. Allocates nothing where blocks do
-// not interleave. `reaches`, if not nullptr, gets what the call reads and writes behind its two addresses.
+// not interleave. `reaches`, if not nullptr, gets which bytes of its two buffers the call reads and writes.
 Result<Args> check_arguments(const ibcoll_collective_args_t& given, int rank, int size,
                              Overlap overlap = Overlap::kRefused, Reaches* reaches = nullptr);
 // The same of a call that shall not run: no buffers are looked at, and counts may be NULL (`bytes` each).

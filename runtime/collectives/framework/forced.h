@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a user demands: IBCOLL_<COLLECTIVE> or ibcoll_collective_args_t.algorithm.
+// The algorithms that a user demands: IBCOLL_<COLLECTIVE> or ibcoll_collective_args_t.algorithm.
 //
 //   NAME[:PARAMETER][:FROM..TO] [, ...]      ring    knomial:4    ring:64K..,shm    bruck:..1K,pairwise:1K..
 //
 // An entry with a range is for blocks of FROM up to, not including, TO bytes (either may be missing); one without is
-// for all that the others leave. Sizes that not all ranks know count as 0.
+// for all other sizes. Sizes that not all ranks know count as 0.
 #pragma once
 
 #include <string>
@@ -31,10 +31,10 @@ struct ForcedEntry {
 };
 
 // Empty: "auto". Else an error of this code: no such algorithm, a parameter that it does not take, ranges that overlap
-// or leave sizes out; the text shows the grammar. `origin` says who demands it.
+// or leave sizes out; the text shows the grammar. `origin` names the variable or the call.
 Result<std::vector<ForcedEntry>> parse_forced(ibcoll_collective_t collective, std::string_view text,
                                               std::string_view origin, ibcoll_status_t code);
-// The entry for blocks of so many bytes; the list is not empty.
+// The entry for blocks of `bytes` bytes; the list is not empty.
 const ForcedEntry& entry_for(const std::vector<ForcedEntry>& entries, uint64_t bytes);
 
 }  // namespace ibcoll

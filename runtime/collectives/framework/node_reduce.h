@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The phases on a node around an exchange between nodes, for reductions: the vector of a node's ranks is cut into
-// segments, and each segment has an owner, who combines it out of the node window, talks to other nodes about it, and
-// hands it to the others. With one owner, the leader, this is the usual composition; several share the work and the
-// network where messages are long.
+// segments, and each segment has an owner. The owner combines the operands of its segment out of the node window,
+// exchanges the result with other nodes, and writes it back to the window for the other ranks. With one owner, the
+// leader, this is the usual composition; several share the work and the network where messages are long.
 #pragma once
 
 #include "runtime/collectives/framework/cost_patterns.h"
@@ -28,7 +28,7 @@ void combine_areas(NodeWindow& window, const Reduction& reduction, std::byte* re
 // upper operand where the result goes.)
 bool stays(const NodeWindow& window, const Reduction& reduction, const std::byte* operand, const std::byte* result);
 
-// Combines the operands of the node's ranks, in the order of the ranks or, with `any_order`, in which they come.
+// Combines the operands of the node's ranks, in the order of the ranks or, with `any_order`, as they come.
 // `result`: where this rank's segment goes, if it owns one; it may be where that segment of the operand is.
 Task reduce_on_node(Comm& c, NodeOwners owners, Reduction reduction, bool any_order, ConstBytes operand, Bytes result);
 // The owners' segments to the ranks of the node that give memory for the vector. `own`: this rank's segment, if it owns
@@ -39,15 +39,15 @@ Task share_on_node(Comm& c, NodeOwners owners, ConstBytes own, Bytes vector);
 // counted from another local rank than the first. On failure nothing that is asked of the result has an effect.
 Comm& counterparts(Comm& c, int segment, int node = 0, int first = 0);
 
-// What the two take, for `owners` owners of s.bytes.
+// Microseconds of these two, for `owners` owners of s.bytes.
 double reduce_on_node_us(const Shape& s, const CostModel& m, int owners);
 double share_on_node_us(const Shape& s, const CostModel& m, int owners);
 
-// The call as so many owners of each node see it, which exchange their segments with their counterparts.
+// The call among counterparts, where each node has `owners` owners.
 Shape counterparts_of(Shape s, int owners);
 
-// The parameter of algorithms that have owners: the number that costs least, of powers of two and as many as there may
-// be. Not more than the node has cores for its ranks: those would take turns, with more messages.
+// The parameter of algorithms that have owners: the number that costs least, of powers of two and the most that there
+// may be. Not more than the node has cores for its ranks: owners that share a core save nothing and send more messages.
 template <double (*kCost)(const Shape&, const CostModel&)>
 uint64_t best_owners(const Shape& s, const CostModel& m);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operands that come in any order, combined in a fixed one: neighbours first, then those at distance 2, 4, ..., of the
-// virtual ranks of PowerOfTwo, as recursive doubling combines them. So the bits do not depend on who is late, and when
-// the last operand comes, ceil(lg p) operations at most are left. The operation need not commute.
+// virtual ranks of PowerOfTwo, as recursive doubling combines them. So the bits do not depend on which rank is late,
+// and when the last operand comes, ceil(lg p) operations at most are left. The operation need not commute.
 #pragma once
 
 #include <span>

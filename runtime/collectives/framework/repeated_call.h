@@ -10,7 +10,7 @@
 
 namespace ibcoll {
 
-// Bytes [from, to) behind the address of a buffer that a call reads or writes; to = 0: none.
+// The bytes that a call reads or writes of a buffer: offsets [from, to) from its address; to = 0: none.
 struct Reach {
   uint64_t from = 0;
   uint64_t to = 0;

@@ -14,7 +14,7 @@ namespace ibcoll {
 template <typename Layout>
 Task ring_reduce_scatter(Comm& c, Reduction reduction, Bytes vector, Layout layout, std::byte* work) {
   const int p = c.size(), left = c.peer(-1), right = c.peer(1);
-  // Parts rank - 2, rank - 3, ... rank come one after the other; each has its place in `work`, so all are announced at
+  // Parts rank - 2, rank - 3, ... rank come one after the other; each has a slot of `work`, so all are announced at
   // once.
   uint64_t coming = vector.size() - layout.bytes(left);
   for (int i = 2; i <= p; ++i) c.announce(left, layout.of(Bytes(work, vector.size()), c.peer(-i % p)));
@@ -44,7 +44,7 @@ Task ring_allgather(Comm& c, Bytes vector, Layout layout) {
   co_await c.flushed();
 }
 
-// Parts `first`, first + 1, ..., `count` of them, of a vector that ends after part p - 1 and goes on with part 0.
+// Parts `first`, first + 1, ..., `count` of them, of a vector in which part 0 follows part p - 1.
 struct PartsInARow {
   Bytes until_end, from_start;
 

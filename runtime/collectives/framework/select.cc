@@ -24,7 +24,8 @@ constexpr const char* kOtherBits =
     "it combines operands in another order, and which order is chosen may not depend on what was timed "
     "(IBCOLL_DETERMINISTIC=no permits it)";
 
-// Of one rank, algorithms differ only in what they prepare in vain: the first one of each collective is the simplest.
+// On one rank, algorithms differ only in preparations that nothing uses: the first one of each collective is the
+// simplest.
 const char* reason_of(const Shape& shape) {
   return shape.p == 1 ? "one rank: the simplest one" : "lowest predicted cost";
 }

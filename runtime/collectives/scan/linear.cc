@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Scan and exscan, linear: rank r gets the result over ranks 0 to r - 1 from rank r - 1, and passes on that over 0 to
-// r. Long vectors move in pieces, one behind the other.
+// r. Long vectors move in pieces, one after the other.
 // Rounds: p - 1 + pieces - 1. Cost: that many times alpha + b beta + b gamma for pieces of b bytes.
 #include "runtime/collectives/framework/algorithm.h"
 #include "runtime/collectives/framework/pieces.h"
@@ -8,7 +8,7 @@
 namespace ibcoll::scan::linear {
 namespace {
 
-constexpr uint64_t kPiece = 1 << 17;  // while one is under way further on, the next follows
+constexpr uint64_t kPiece = 1 << 17;  // one travels further while the next one follows
 
 Task run(Comm& c, Args a) {
   const bool inclusive = a.collective == IBCOLL_SCAN;

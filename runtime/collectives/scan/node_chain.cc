@@ -16,16 +16,17 @@ namespace {
 
 constexpr uint64_t kLeastPiece = 256, kMostPiece = uint64_t{1} << 24;
 
-// Where one rank stands: the first and the last of a node talk to the rank before and the one behind. -1: to nobody.
+// One rank's neighbours in the chain: the first rank of a node receives from the rank before it, the last one sends to
+// the next rank. -1: none.
 struct Link {
   explicit Link(Comm& c) noexcept {
     const NodeWindow& w = c.node();
     first = w.rank() == 0, last = w.rank() + 1 == w.size();
     if (first) before = c.rank() - 1;
-    if (last && c.rank() + 1 < c.size()) behind = c.rank() + 1;
+    if (last && c.rank() + 1 < c.size()) next = c.rank() + 1;
   }
   bool first, last;
-  int before = -1, behind = -1;
+  int before = -1, next = -1;
 };
 
 // On a rank with lower ones on its node, whose operands come from the window: the one right below first, that of the
@@ -55,7 +56,7 @@ Task pass(Comm& c, Args a, uint64_t piece, ConstBytes operand, Bytes below, Byte
   const uint64_t total = operand.size(), element = a.reduction.element_bytes();
   if (c.rank() == 0)
     a.reduction.single(upto.data(), operand.data(), total / element);
-  else if (link.first || (!inclusive && link.behind >= 0))
+  else if (link.first || (!inclusive && link.next >= 0))
     c.copy(upto, operand);
   if (link.before >= 0) c.announce(link.before, below);
   for (uint64_t at = 0; at < total; at += piece) {
@@ -71,9 +72,9 @@ Task pass(Comm& c, Args a, uint64_t piece, ConstBytes operand, Bytes below, Byte
     c.publish();
     if (!link.first && inclusive) co_await combine_lower(c, a.reduction, own.data(), all);
     if (!link.first && !inclusive) co_await combine_lower(c, a.reduction, nullptr, lower);
-    if (link.behind < 0) continue;
+    if (link.next < 0) continue;
     if (!inclusive && !link.first) a.reduction(lower.data(), all.data(), n / element);
-    c.put_piece(link.behind, all, total);
+    c.put_piece(link.next, all, total);
   }
   co_await c.flushed();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scan and exscan, recursive doubling: before round k each rank has the result over the 2^k ranks up to itself, as far
-// as there are so many; it sends it to rank + 2^k and puts in front of it what comes from rank - 2^k.
+// Scan and exscan, recursive doubling: before round k each rank has the result over itself and the 2^k - 1 ranks below
+// it, or over all ranks below it where these are fewer. It sends that to rank + 2^k, and combines it with what comes
+// from rank - 2^k, the lower operand first.
 // Source: Thakur, Gropp, scan; Hillis, Steele 1986. Any p; operands stay in rank order, so the operation need not
 // commute. Rounds: ceil(lg p). Cost: ceil(lg p) (alpha + n beta + n gamma); exscan combines twice.
 #include "runtime/collectives/scan/scan.h"
