@@ -9,7 +9,7 @@
 using namespace ibcoll;
 using namespace ibcoll::api;
 
-// What a wait or test returns. A request that runs once, and has ended well, is the program's no more.
+// The result of a wait or test. A request that runs once is freed when it has succeeded.
 static ibcoll_status_t ended(RequestHandle& request, const Status& status) {
   if (request.once && status.ok()) request.team->plans.give_back(static_cast<Plan&>(request));
   return report(status);

@@ -30,11 +30,11 @@ ibcoll_status_t refuse(ibcoll_status_t code, fmt::format_string<Values...> forma
   return report(error(code, format, std::forward<Values>(values)...));
 }
 
-// No context may be used: in a process that has them from its parent, or that has ended what they use.
+// No context may be used: in a process that inherited them from its parent, or that has closed what they use.
 inline bool closed() noexcept { return ForkWatch::in_child() || NetworkEnd::has_come(); }
 ibcoll_status_t refuse_closed();
 
-// What comes out of C++ becomes a status: only memory can run out unforeseen.
+// Exceptions become a status: the only one that can come is that of memory that runs out.
 template <typename Body>
 ibcoll_status_t guarded(Body body) noexcept {
   try {

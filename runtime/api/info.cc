@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The C interface: what there is, and what would run.
+// The C interface: collectives, algorithms, what selection would choose, and the state as JSON.
 
 #include "runtime/api/handles.h"
 #include "runtime/api/taken.h"
@@ -44,7 +44,7 @@ ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_
   });
 }
 
-static constexpr char kNoMemory[] = "{}";  // of what ibcoll_info_json tells
+static constexpr char kNoMemory[] = "{}";  // in place of the state
 
 size_t ibcoll_info_json(ibcoll_context_t context, char* text, size_t bytes) {
   if (closed()) return hand_out("", text, bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Structs of the C interface grow at their end. A program that was compiled against another version hands over a
+// Structs of the C interface grow at their end. A program that was compiled against another version passes a
 // shorter or a longer one, and `struct_size` says how long it is.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace ibcoll::api {
 // which the first version had, or a newer program has set a field that this library does not know.
 template <typename T>
 Result<T> taken(const T& given, size_t least, const char* name) {
-  constexpr size_t kMost = 4096;  // more is no struct of ours, but a field that was never set
+  constexpr size_t kMost = 4096;  // a larger value comes from a field that was never set
   size_t bytes = 0;
   std::memcpy(&bytes, &given, sizeof bytes);  // the first member of each
   if (bytes < least || bytes > kMost)

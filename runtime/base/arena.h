@@ -41,8 +41,8 @@ class Arena {
     return sum;
   }
 
-  // All that was allocated is gone. Next time as much will fit into one chunk, and more: how much is alive at once
-  // depends on who comes first.
+  // Frees all allocations. Next time as much will fit into one chunk, and more: how much is alive at once depends on
+  // which rank comes first.
   void reset() noexcept {
     if (first_ && (first_->next || first_->bytes < used_ + kLeastLeft)) {
       const size_t wanted = used_;

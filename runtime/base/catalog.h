@@ -26,7 +26,7 @@ struct Buffer {
 // Whose send buffers an operation combines at rank r.
 enum class Combines { kNothing, kAll, kUpToSelf, kBelowSelf };
 
-// Irregular blocks: who knows all sizes. Others know what they send and receive themselves.
+// Irregular blocks: which ranks know all sizes. Others know the sizes that they send and receive themselves.
 enum class SizesKnown { kRegular, kToAll, kToRoot, kToPairs };
 
 struct Collective {
@@ -131,7 +131,7 @@ inline constexpr Collective kCatalog[] = {
 };
 inline constexpr int kCollectives = static_cast<int>(std::size(kCatalog));
 
-// nullptr: not one of ibcoll_collective_t, which a C program may hand over.
+// nullptr: not one of ibcoll_collective_t, which a C program may pass.
 constexpr const Collective* find_collective(ibcoll_collective_t id) noexcept {
   const auto index = static_cast<long long>(id);
   return index >= 0 && index < kCollectives ? &kCatalog[index] : nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// State as JSON, for ibcoll_info: a value of nlohmann-json behind the few functions that tell state. Only json.cc, and
-// context/tuning.cc, which reads a file, see the library: each source that includes it takes seconds more to compile.
+// State as JSON, for ibcoll_info: a value of nlohmann-json behind the few functions that describe state. Only json.cc,
+// and context/tuning.cc, which reads a file, see the library: each source that includes it takes seconds more to
+// compile.
 #pragma once
 
 #include <concepts>

@@ -58,15 +58,15 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_VERBS_NOTIFY", Kind::kChoice, "auto", "auto|imm|memory",
      "how messages are noticed: by immediate data, or by polling memory, which needs a device that writes in order"},
     {"IBCOLL_VERBS_WINDOWS", Kind::kChoice, "auto", "auto|on|off",
-     "open memory by memory windows, to one peer each; off: by regions, open to whoever has their key"},
+     "open memory by memory windows, to one peer each; off: by regions, open to any rank that has their key"},
     {"IBCOLL_VERBS_SERVICE_LEVEL", Kind::kInteger, "0", "0..15",
      "InfiniBand service level; with rdmacm the subnet manager says"},
     {"IBCOLL_VERBS_TRAFFIC_CLASS", Kind::kInteger, "0", "0..255", "traffic class (DSCP and ECN) of RoCE packets"},
     {"IBCOLL_VERBS_TIMEOUT", Kind::kInteger, "16", "1..31",
      "an unanswered packet is sent again after 4.096 us times 2 to this power"},
     {"IBCOLL_VERBS_RETRIES", Kind::kInteger, "6", "0..6",
-     "so often; after that a new connection is tried, and a peer that does not answer counts as lost (7 would mean "
-     "without end to some devices)"},
+     "how many times; after that a new connection is tried, and a peer that does not answer counts as lost (7 would "
+     "mean without end to some devices)"},
     {"IBCOLL_VERBS_QUEUE_PAIRS", Kind::kInteger, "4096", "1..1000000", "most peers that a rank connects to"},
 
     {"IBCOLL_REGISTRATION_CACHE", Kind::kChoice, "auto", "auto|off",

@@ -9,13 +9,13 @@ namespace {
 
 const std::filesystem::path& start_folder() {
   static const auto& folder = *[] {
-    std::error_code failure;  // a directory that is gone: paths stay relative
+    std::error_code failure;  // of a directory that was removed: paths stay relative
     return new std::filesystem::path(std::filesystem::current_path(failure));
   }();
   return folder;
 }
 // Before main(): the program has not changed its directory yet.
-[[gnu::constructor]] void settle_start_folder() { (void)start_folder(); }
+[[gnu::constructor]] void remember_start_folder() { (void)start_folder(); }
 
 }  // namespace
 

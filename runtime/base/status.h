@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Errors as values. A Status is a class of error (ibcoll.h) and the text that tells who, where, why and what to try.
+// Errors as values. A Status is a class of error (ibcoll.h) and a text that says who, where, why and what to try.
 // Making one never throws: where there is no memory for the text, the class alone is left.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Has a function of the C library been patched? Libraries that want to know of unmappings write a jump over the first
-// bytes of munmap(); a second one that does the same blinds the first, without either knowing.
+// Has a function of the C library been patched? Libraries that want to be notified of unmappings write a jump over the
+// first bytes of munmap(). After a second library does the same, the first one is no longer notified.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ class HookedFunction {
   // `name`: a function of the C library.
   explicit HookedFunction(const char* name);
 
-  // False: the code is as in the file of the library. True also where that cannot be told: no such function, no such
+  // False: the code is as in the file of the library. True also where that is not known: no such function, no such
   // file.
   bool patched() const;
 

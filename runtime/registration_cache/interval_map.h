@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Half-open address intervals [begin, end) with a value each. Intervals may overlap, but none contains another: whoever
-// inserts takes out first what the new one contains, and has no reason to insert what is covered already.
+// Half-open address intervals [begin, end) with a value each. Intervals may overlap, but none contains another: before
+// an insertion the caller removes the intervals that the new one contains, and it inserts none that is covered already.
 // So in ascending order of begin the ends ascend as well, and of all intervals that begin at or before an address the
 // last one reaches furthest: whether a range is covered is one binary search, without a tree and without a pointer to
 // follow.
@@ -40,7 +40,7 @@ class IntervalMap {
   // False, and nothing changes: `interval` is empty, contains another one or is contained in one.
   bool insert(const Interval& interval, Value value) {
     if (interval.begin >= interval.end) return false;
-    const size_t at = position(interval.begin);  // the first that begins there or behind
+    const size_t at = position(interval.begin);  // the first that begins there or later
     if (at < size() && (begins_[at] == interval.begin || entries_[at].end <= interval.end)) return false;
     if (at > 0 && entries_[at - 1].end >= interval.end) return false;
     reserve_one();

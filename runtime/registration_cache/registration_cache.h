@@ -97,7 +97,7 @@ class RegistrationCache {
   void release(Registration* registration) noexcept;
 
   // [address, address + bytes) is about to be unmapped: no later acquire() returns what was pinned there before. Any
-  // thread; also inside munmap(), whoever calls that.
+  // thread; also inside any call of munmap().
   void invalidate(const void* address, size_t bytes) noexcept {
     unmapped_.push_bytes(reinterpret_cast<uint64_t>(address), bytes);
   }

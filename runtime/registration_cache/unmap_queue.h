@@ -35,7 +35,7 @@ class UnmapQueue {
     Slot& slot = slots_[place % kPlaces];
     slot.range = range;
     slot.filled.store(place + 1, std::memory_order_release);
-    events_.fetch_add(1, std::memory_order_release);  // last: who sees the count finds the range
+    events_.fetch_add(1, std::memory_order_release);  // last: a thread that sees the count finds the range
   }
 
   void push_bytes(uint64_t begin, uint64_t bytes) noexcept {
@@ -68,7 +68,7 @@ class UnmapQueue {
     std::atomic<uint64_t> filled{0};  // number of the push, from 1
   };
 
-  std::atomic<uint64_t> events_{0};  // pushes that are complete, those that found no place included
+  std::atomic<uint64_t> events_{0};  // pushes that are complete, those that found no slot included
   uint64_t seen_ = 0;
   std::atomic<uint64_t> claimed_{0};
   std::atomic<uint64_t> taken_{0};

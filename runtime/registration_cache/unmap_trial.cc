@@ -45,7 +45,7 @@ Status try_free(UnmapQueue& queue) {
   constexpr size_t kLarge = size_t{64} << 20;
   void* const block = std::malloc(kLarge);
   if (block == nullptr) return {};  // then no such block is unmapped either
-  // A page within the block: whether it is still there tells what free() did.
+  // A page within the block: whether it is still mapped shows what free() did.
   const auto inside = (reinterpret_cast<uint64_t>(block) + kLarge / 2) / page * page;
   std::free(block);
   unsigned char resident = 0;

@@ -77,7 +77,7 @@ bool WatchedCache::keeps(std::span<const std::byte> memory) const {
   return (scope_ == Scope::kAll && !of_a_library(memory)) || (scope_ == Scope::kAllocated && is_allocated(memory));
 }
 
-// Unmappings may have gone unseen already: nothing that is pinned counts any more.
+// Some unmappings may not have been reported: no kept registration may be used any more.
 void WatchedCache::distrust() {
   scope_ = Scope::kAllocated;
   reason_ = "another library has hooked munmap() after the start";

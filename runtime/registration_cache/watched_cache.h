@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The registration cache as a transport uses it: with the settings, and with whatever tells of unmapped memory. All
+// The registration cache as a transport uses it: with the settings, and with what reports unmapped memory. All
 // user memory is kept pinned where UCX's memory events work; otherwise only memory of ibcoll_mem_alloc, whose end this
 // library knows by itself, and everything else is pinned for the time of its use. ibcoll_info -d shows which, and why.
 #pragma once
@@ -65,7 +65,7 @@ class WatchedCache {
  private:
   void distrust();
 
-  // Tells the cache what ibcoll_mem_free frees, from watch() on.
+  // Reports to the cache what ibcoll_mem_free frees, from watch() on.
   class Frees {
    public:
     explicit Frees(RegistrationCache& cache) : cache_(cache) {}

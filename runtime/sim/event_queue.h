@@ -13,7 +13,7 @@ namespace ibcoll::sim {
 
 struct QueuedEvent {
   enum Kind : uint8_t {
-    kDepart,   // subject: message; its sender has come to it
+    kDepart,   // subject: message; its sender begins to send it
     kFlag,     // subject: index of a flag that is set now
     kArrive,   // subject: message; its first byte is at the receiver's link
     kDeliver,  // subject: message; its last byte is in memory
@@ -21,7 +21,7 @@ struct QueuedEvent {
     kCredit,   // subject: pair; slots that the receiver has freed are usable again
     kWake,     // subject: rank
     kDeath,    // subject: rank
-    kDetect    // subject: rank that learns of it; other: the dead rank
+    kDetect    // subject: rank that detects it; other: the dead rank
   };
   Time time = 0;
   uint64_t order_and_kind = 0;

@@ -15,7 +15,7 @@ class Machine final : public ibcoll::Simulation {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  // Whose work is done from now on.
+  // The rank that works from now on.
   void run_as(int rank) { running_ = rank; }
 
   bool works(const void* to, const void* from, uint64_t bytes) noexcept override;

@@ -48,8 +48,8 @@ struct Pair {
   uint32_t slots_used = 0;
   uint32_t puts_used = 0;
   uint32_t unread_puts = 0;    // whose note the receiver has not read
-  uint32_t freed = 0;          // slots that the receiver is done with, not told to the sender yet
-  uint32_t credits_going = 0;  // told, under way
+  uint32_t freed = 0;          // slots that the receiver no longer uses, and of which the sender is not notified yet
+  uint32_t credits_going = 0;  // slots whose notification is under way
   bool starved = false;        // the sender was refused and waits to be woken
   bool heard = false;          // something has been delivered
 };

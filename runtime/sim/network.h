@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A network of p ranks in one process, in virtual time, from a seed. One thread. Same parameters and same calls: same
-// run, to the nanosecond; trace_hash() tells two runs apart.
+// run, to the nanosecond; trace_hash() differs between different runs.
 //
 // Model: a sender's port sends one message after the other; a message's first byte takes alpha + jitter; a receiver's
 // port takes one message after the other; each is busy for the bytes and the gap. Messages of one pair of ranks keep
@@ -42,10 +42,10 @@ class Network {
   // Makes `rank` runnable at a time.
   void wake_at(int rank, Time when) { queue_.push(when, QueuedEvent::kWake, static_cast<uint32_t>(rank)); }
   void wake(int rank);
-  // The rank does nothing and gets nothing from then on; the others are told as params().detection says. What it sent
-  // and has left its link still arrives.
+  // The rank does nothing and receives nothing from then on; the others are notified as params().detection says.
+  // Messages that have left its link still arrive.
   void kill(int rank, Time when) { queue_.push(when, QueuedEvent::kDeath, static_cast<uint32_t>(rank)); }
-  // The rank works for so long; until busy_until() it should not get another turn.
+  // The rank works for this time; it should not run again before busy_until().
   void charge(int rank, Time duration);
   Time busy_until(int rank) const { return hosts_[static_cast<size_t>(rank)].busy_until; }
   // Sets a flag of the rank when it has come to it, and `later` after that.
@@ -139,7 +139,7 @@ class Network {
   };
   std::vector<Flag> flags_;  // to be set
   std::vector<uint32_t> free_flags_;
-  std::vector<int> new_flags_;  // whose flags have been set since somebody asked
+  std::vector<int> new_flags_;  // ranks whose flags have been set since the last question
   Observer* observer_ = nullptr;
   Counters counters_;
   uint64_t trace_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks that die, and who learns of it.
+// Ranks that die, and the ranks that detect it.
 #include <utility>
 
 #include "runtime/sim/network.h"

@@ -12,7 +12,8 @@ namespace ibcoll::sim {
 
 namespace {
 constexpr uint64_t kPage = 4096;
-// From so many bytes on, pages are made when they are touched: windows of many ranks are mostly not.
+// Segments of this size and more are mapped, so that only pages that are touched take memory: of windows of many ranks
+// most are not.
 constexpr uint64_t kMapped = 8 << 20;
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who is told what happens in a simulated network: to count it, or to write it down.
+// An observer is notified of what happens in a simulated network, to count it or to write it down.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class Observer {
   virtual void arrives(const Message& message, Time at) = 0;
   // The receiver's engine takes it.
   virtual void taken(const Message& message, Time at) = 0;
-  // A rank copies or combines so many bytes, up to `end`.
+  // A rank copies or combines `bytes` bytes, up to `end`.
   virtual void works(int rank, uint64_t bytes, Time at, Time end) = 0;
   // A flag of the rank in its node's memory can be seen.
   virtual void shows(int rank, Time at) = 0;

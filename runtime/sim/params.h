@@ -23,7 +23,7 @@ struct Link {
   Time transfer_ns(uint64_t bytes) const noexcept { return bytes * beta_ps_per_byte / 1000; }
 };
 
-// Whose port a message between two nodes goes through. Inside a node each rank has its own.
+// The ports that a message between two nodes goes through. Inside a node each rank has its own.
 enum class Ports { kRank, kNode };
 
 enum class Detection {
@@ -47,10 +47,10 @@ struct Params {
   Time detection_ns = 1'000'000;  // a death is known to a peer after at most this
   // False: a dead rank is reported only to ranks that had sent to it or heard from it, or try to.
   bool report_to_all = true;
-  bool poison = true;  // overwrite a slot when it is given back, so that who reads it too late reads nonsense
+  bool poison = true;  // overwrite a slot when it is returned, so that a rank that reads it too late reads nonsense
   Ports ports = Ports::kRank;
-  // False: nothing is left to chance. Ranks have their turns in the order in which something has happened to them, and
-  // a put reads its source and writes its target when it is delivered, which its sender learns at once.
+  // False: nothing is left to chance. Ranks run in the order in which something has happened to them, and a put reads
+  // its source and writes its target when it is delivered, of which its sender is notified at once.
   bool random = true;
   // Without chance, work of ranks takes time as well: copies, operations of reductions, and flags in a node's memory.
   uint64_t work_ps_per_byte = 0;

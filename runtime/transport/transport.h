@@ -101,7 +101,7 @@ struct LinkModel {
   // What beta_us_per_byte rests on.
   enum class Beta : uint8_t {
     kKnown,     // it was timed, or given, or is a constant of what moves the bytes
-    kReported,  // by the device; something behind it may be slower
+    kReported,  // by the device; the link beyond it may be slower
     kAssumed    // the device does not report it
   };
   double alpha_us = 0;
@@ -143,15 +143,15 @@ class IBCOLL_MODULE_API Transport {
   // peer learns of the region by a message of this transport: a put that comes before that message may be dropped.
   virtual RemoteRegion expose(int peer, std::span<std::byte> memory) = 0;
   // Takes the right back. False: not now, the peer is in the middle of a write that nobody can stop; it ends by itself,
-  // or with the peer's process. A process that was stopped (SIGSTOP) holds it up until it goes on; a library that keeps
+  // or with the peer's process. A process that was stopped (SIGSTOP) delays it until it continues; a library that keeps
   // the memory although the connection is closed, for ever.
   virtual bool conceal(int peer, const RemoteRegion& region) = 0;
   // Writes `from` to the start of `to`, a region or a part of one [C11], then delivers the note. from.size() <=
   // to.bytes.
   virtual PutResult put(int peer, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                         uint64_t token) = 0;
-  // The sources of puts to this peer are wanted back; to be repeated until all have their kSent. A peer that has taken
-  // nothing for two seconds, stopped perhaps, is given up for that: it fails.
+  // The caller needs the sources of puts to this peer; to be repeated until all have their kSent. A peer that has taken
+  // nothing for two seconds, because it was stopped perhaps, counts as failed.
   virtual void want_back(int /*peer*/) {}
 
   // Moves everything forward and fills in at most events.size() events; returns how many.
@@ -165,8 +165,8 @@ class IBCOLL_MODULE_API Transport {
   // last poll() stay valid.
   virtual bool unsent() const noexcept { return false; }
   virtual void push() {}
-  // A collective has failed: peers may end from now on in the middle of anything. Not all of what leads to them can be
-  // taken down in order when this transport ends.
+  // A collective has failed: peers may end at any moment from now on, so this transport may not be able to close all
+  // connections in order when it ends.
   virtual void expect_disorder() noexcept {}
 
   virtual Time now() const = 0;
@@ -186,7 +186,7 @@ class NodeMemory {
   // that they may stay registered. NO_MEMORY names how much was asked. Called by a team's leader on the node only.
   virtual Result<uint64_t> allocate(uint64_t bytes) = 0;
   virtual void release(uint64_t offset, uint64_t bytes) = 0;
-  // What `peer`, a rank of the node that may be dead, allocated last; kNowhere: nothing, or nobody knows.
+  // Where `peer`, a rank of the node that may be dead, allocated last; kNowhere: nowhere, or it is not known.
   static constexpr uint64_t kNowhere = ~uint64_t{0};
   virtual uint64_t allocated_last(int /*peer*/) { return kNowhere; }
   // Where this process has it.

@@ -27,8 +27,8 @@ struct BlocksOf {
     length = std::min(equal, whole_elements(kReductionPiece / (3 * static_cast<uint64_t>(q)), element));
     n = static_cast<int64_t>((bytes + length - 1) / length);
   }
-  // Places for incomplete results; block b has the place b mod places().
-  int64_t places() const noexcept {
+  // Slots for partial results; block b has the slot b mod slots().
+  int64_t slots() const noexcept {
     const auto fitting = static_cast<int64_t>(kReductionPiece / length);
     return std::min(n, std::max<int64_t>(2 * q, fitting - q));
   }
@@ -38,16 +38,16 @@ struct BlocksOf {
   }
 };
 
-// What this rank knows of the result, block by block: its operand, until something was combined with it.
+// This rank's partial result of each block: its operand, until something was combined with it.
 class Partials {
  public:
-  // `memory`: places() blocks; nullptr: the result goes to the receive buffer.
+  // `memory`: slots() blocks; nullptr: the result goes to the receive buffer.
   Partials(Args a, BlocksOf blocks, std::byte* memory) noexcept : a_(a), blocks_(blocks), memory_(memory) {
     std::fill(std::begin(combined_), std::end(combined_), -1);
   }
 
   ConstBytes of(int64_t b) const noexcept {
-    return combined_[place(b)] == b ? ConstBytes(memory_of(b)) : blocks_.of(a_.operand(), b);
+    return combined_[entry(b)] == b ? ConstBytes(memory_of(b)) : blocks_.of(a_.operand(), b);
   }
   void combine(int64_t b, std::byte* theirs) noexcept {
     const ConstBytes mine = of(b);
@@ -56,26 +56,26 @@ class Partials {
       combine_in_order(a_.reduction, into, theirs, false);
     else
       a_.reduction.combine(mine.data(), theirs, into.data(), into.size() / a_.reduction.element_bytes());
-    combined_[place(b)] = b;
+    combined_[entry(b)] = b;
   }
-  // Its place has block b + places(), which may not have left yet: blocks from `left` on have.
+  // Its slot holds block b + slots(), which may not have left yet: blocks from `left` on have.
   bool overwrites(int64_t b, int64_t left) const noexcept {
-    const int64_t before = b + blocks_.places();
-    return memory_ && before < blocks_.n && before < left && combined_[place(b)] != b;
+    const int64_t before = b + blocks_.slots();
+    return memory_ && before < blocks_.n && before < left && combined_[entry(b)] != b;
   }
 
  private:
-  size_t place(int64_t b) const noexcept { return static_cast<size_t>(b % (2 * blocks_.q)); }
+  size_t entry(int64_t b) const noexcept { return static_cast<size_t>(b % (2 * blocks_.q)); }
   Bytes memory_of(int64_t b) const noexcept {
     if (!memory_) return blocks_.of(a_.buffer(), b);
-    const auto at = static_cast<uint64_t>(b % blocks_.places());
+    const auto at = static_cast<uint64_t>(b % blocks_.slots());
     return {memory_ + at * blocks_.length, blocks_.of(a_.operand(), b).size()};
   }
 
   Args a_;
   BlocksOf blocks_;
   std::byte* memory_;
-  int64_t combined_[2 * CirculantTable::kMostRounds];  // the block of a place that something was combined with
+  int64_t combined_[2 * CirculantTable::kMostRounds];  // by block modulo 2q: the one that something was combined with
 };
 
 Task run(Comm& c, Args a) {
@@ -86,9 +86,9 @@ Task run(Comm& c, Args a) {
   if (!table) co_return;
   const BlocksOf blocks(a.bytes, a.reduction.element_bytes(), a.parameter, p);
   const CirculantRounds rounds(*table, blocks.n);
-  const auto q = static_cast<uint64_t>(blocks.q), places = static_cast<uint64_t>(v == 0 ? 0 : blocks.places());
-  // A place for each of the q ranks that send to this one, then those for results.
-  std::byte* const landing = c.scratch(blocks.length * (q + places));
+  const auto q = static_cast<uint64_t>(blocks.q), slots = static_cast<uint64_t>(v == 0 ? 0 : blocks.slots());
+  // A slot for each of the q ranks that send to this one, then those for partial results.
+  std::byte* const landing = c.scratch(blocks.length * (q + slots));
   if (!landing) co_return;
   Partials partials(a, blocks, v == 0 ? nullptr : landing + blocks.length * q);
   const auto announce = [&](const CirculantRound& round) {
