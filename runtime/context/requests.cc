@@ -50,7 +50,7 @@ CostModel Context::model_of(const Shape& team, bool steady) const {
     m.beta_us = beta * job_.ranks_per_core;
   }
   m.sharing = job_.ranks_per_core;
-  m.turn_us = cost::kSliceUs * (job_.ranks_per_core - 1);
+  m.yield_us = cost::kSliceUs * (job_.ranks_per_core - 1);
   return m;
 }
 

@@ -199,7 +199,7 @@ CostModel falsified(CostModel model, uint64_t seed) {
   for (double* const constant :
        {&model.alpha_us, &model.beta_us, &model.copy_us, &model.streamed_copy_us, &model.own_cache_bytes,
         &model.cached_copy_us, &model.memory_us, &model.cache_bytes, &model.read_us, &model.read_us_per_byte,
-        &model.flag_us, &model.cpu_us, &model.turn_us})
+        &model.flag_us, &model.cpu_us, &model.yield_us})
     *constant *= std::exp2(static_cast<double>(random.below(4001)) / 1000 - 2);
   return model;
 }

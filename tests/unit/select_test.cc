@@ -150,7 +150,7 @@ TEST(Select, LeadersExchangeForTheirNodesWhereMessagesCost) {
 // two.
 TEST(Select, LeadersShareTheirCoreWithFewer) {
   CostModel model;
-  model.alpha_us = 12, model.beta_us = 4e-3, model.cpu_us = 4, model.turn_us = 8.4, model.sharing = 8;
+  model.alpha_us = 12, model.beta_us = 4e-3, model.cpu_us = 4, model.yield_us = 8.4, model.sharing = 8;
   for (const bool by_ranks : {false, true}) {
     model.by_ranks = by_ranks;
     const Shape medium = shape(16, 4, 8192), large = shape(16, 4, 1 << 16);
@@ -182,7 +182,7 @@ TEST(Select, BytesOfLeadersCostNoMoreThanIfAllMovedAsMany) {
 // nodes.
 TEST(Select, NodePhasesOfBarrierAndBroadcast) {
   CostModel model;
-  model.alpha_us = 12, model.beta_us = 4e-3, model.cpu_us = 4, model.turn_us = 8.4, model.sharing = 8;
+  model.alpha_us = 12, model.beta_us = 4e-3, model.cpu_us = 4, model.yield_us = 8.4, model.sharing = 8;
   model.by_ranks = true;
   const auto chosen = [&](ibcoll_collective_t c, const Shape& s) {
     return std::string(select(c, s, model, {}).value().algorithm->name);
@@ -191,7 +191,7 @@ TEST(Select, NodePhasesOfBarrierAndBroadcast) {
   EXPECT_EQ(chosen(IBCOLL_BCAST, shape(16, 4, 8)), "leaders");
   EXPECT_EQ(chosen(IBCOLL_BCAST, shape(16, 4, 1 << 20)), "leaders_chain");
   EXPECT_EQ(chosen(IBCOLL_BARRIER, shape(16, 16, 0)), "tree") << "where cores are shared, few messages count";
-  model.sharing = 1, model.turn_us = 0;
+  model.sharing = 1, model.yield_us = 0;
   EXPECT_EQ(chosen(IBCOLL_BARRIER, shape(16, 16, 0)), "dissemination") << "where they are not, few rounds do";
 }
 
@@ -225,8 +225,8 @@ TEST(Select, ATreeWithoutLevelsIsNoBargain) {
 // A tree moves most blocks more than once. 16 ranks on 2 cores, of one node and of 4 emulated ones over TCP.
 TEST(Select, LongBlocksAreGatheredAndScatteredStraight) {
   CostModel node, tcp;
-  node.alpha_us = 0.8, node.beta_us = 1e-3, node.cpu_us = 0.9, node.turn_us = 8.4, node.sharing = 8;
-  tcp.alpha_us = 12, tcp.beta_us = 4e-3, tcp.cpu_us = 4, tcp.turn_us = 8.4, tcp.sharing = 8, tcp.by_ranks = true;
+  node.alpha_us = 0.8, node.beta_us = 1e-3, node.cpu_us = 0.9, node.yield_us = 8.4, node.sharing = 8;
+  tcp.alpha_us = 12, tcp.beta_us = 4e-3, tcp.cpu_us = 4, tcp.yield_us = 8.4, tcp.sharing = 8, tcp.by_ranks = true;
   for (const ibcoll_collective_t c : {IBCOLL_GATHER, IBCOLL_SCATTER})
     for (const uint64_t bytes : {1 << 19, 1 << 20, 1 << 24}) {
       EXPECT_STREQ(select(c, shape(16, 1, bytes), node, {}).value().algorithm->name, "linear") << bytes;

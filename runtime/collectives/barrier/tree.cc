@@ -35,7 +35,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double children = static_cast<double>(std::min<uint64_t>(s.parameter, static_cast<uint64_t>(s.p)));
   const double path = 2 * levels * children * 2 * m.cpu_us;
   const double work = m.sharing * 2 * (s.p - 1) * 2 * m.cpu_us / s.p;
-  return 2 * levels * (m.alpha_us + m.turn_us) + std::max(path, work);
+  return 2 * levels * (m.alpha_us + m.yield_us) + std::max(path, work);
 }
 
 uint64_t choose(const Shape& s, const CostModel& m) {

@@ -31,11 +31,11 @@ struct CostModel {
   double flag_us = cost::kFlagUs;             // until a flag set in shared memory is seen by another core
   double cpu_us = cost::kUnknownLink.cpu_us;  // handling of one message by its sender or receiver
   bool by_ranks = false;                      // ranks move the bytes of messages themselves
-  double turn_us = 0.0;                       // until all other ranks of the core had a time slice
+  double yield_us = 0.0;                      // until all other ranks of the core have had a time slice
   double sharing = 1.0;                       // ranks per core, at least 1
 
   // One message of m bytes that its receiver waits for.
-  double message_us(double m) const { return alpha_us + turn_us + beta_us * m + 2 * cpu_us * sharing; }
+  double message_us(double m) const { return alpha_us + yield_us + beta_us * m + 2 * cpu_us * sharing; }
   // Per byte of a rank while the others of its core wait.
   double lone_beta_us() const { return by_ranks ? beta_us / sharing : beta_us; }
   // One more message in a stream to other ranks, nobody waiting in between.
@@ -69,7 +69,7 @@ struct CostModel {
   // the read.
   uint64_t stream_from(int p, uint64_t area_bytes) const;
   // All ranks publish a step of the node window and see each other's.
-  double step_us(int p) const { return flag_us + turn_us + sharing * cost::kLookUs * p; }
+  double step_us(int p) const { return flag_us + yield_us + sharing * cost::kLookUs * p; }
   // One rank publishes `steps` steps one after the other, and the others follow.
   double pipelined_steps_us(double steps) const { return steps * cost::kPipelinedStep * step_us(2); }
 };

@@ -44,7 +44,7 @@ inline double tree_us(const TreeShape& t, const CostModel& m, double bytes, doub
   const double path = t.depth * one + (pieces - 1) * t.fanout * one;
   const double busiest = t.fanout * (pieces * 2 * m.cpu_us + beta * bytes);
   const double work = m.sharing * t.messages * (pieces * 2 * m.cpu_us + (m.by_ranks ? beta * bytes : 0)) / t.p;
-  return cost::kPathOfCall * (t.depth * (m.alpha_us + m.turn_us) + std::max(path, work)) +
+  return cost::kPathOfCall * (t.depth * (m.alpha_us + m.yield_us) + std::max(path, work)) +
          (1 - cost::kPathOfCall) * std::max(busiest, work);
 }
 
