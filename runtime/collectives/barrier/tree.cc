@@ -38,17 +38,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   return 2 * levels * (m.alpha_us + m.yield_us) + std::max(path, work);
 }
 
-uint64_t choose(const Shape& s, const CostModel& m) {
-  Shape tried = s;
-  uint64_t best = 2;
-  double lowest = 0;
-  for (const uint64_t radix : {2, 4, 8, 16}) {
-    tried.parameter = radix;
-    const double cost = cost_us(tried, m);
-    if (radix == 2 || cost < lowest) lowest = cost, best = radix;
-  }
-  return best;
-}
+uint64_t choose(const Shape& s, const CostModel& m) { return cheapest_of<cost_us>(s, m, {2, 4, 8, 16}); }
 
 }  // namespace
 

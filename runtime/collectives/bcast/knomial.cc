@@ -30,17 +30,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   return tree_us(shape, m, n, n) + cost::kPathOfCall * earlier * (2 * m.cpu_us + m.lone_beta_us() * n);
 }
 
-uint64_t choose(const Shape& s, const CostModel& m) {
-  Shape tried = s;
-  uint64_t best = 4;
-  double lowest = 0;
-  for (const uint64_t radix : {4, 3, 8, 16}) {
-    tried.parameter = radix;
-    const double cost = cost_us(tried, m);
-    if (radix == 4 || cost < lowest) lowest = cost, best = radix;
-  }
-  return best;
-}
+uint64_t choose(const Shape& s, const CostModel& m) { return cheapest_of<cost_us>(s, m, {4, 3, 8, 16}); }
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "runtime/collectives/framework/algorithm.h"
 
@@ -46,6 +47,19 @@ inline double tree_us(const TreeShape& t, const CostModel& m, double bytes, doub
   const double work = m.sharing * t.messages * (pieces * 2 * m.cpu_us + (m.by_ranks ? beta * bytes : 0)) / t.p;
   return cost::kPathOfCall * (t.depth * (m.alpha_us + m.yield_us) + std::max(path, work)) +
          (1 - cost::kPathOfCall) * std::max(busiest, work);
+}
+
+// The one of these parameters by which the call costs least, the first one of equals.
+template <double (*kCost)(const Shape&, const CostModel&)>
+uint64_t cheapest_of(Shape s, const CostModel& m, std::initializer_list<uint64_t> parameters) {
+  uint64_t best = 0;
+  double lowest = 0;
+  for (const uint64_t parameter : parameters) {
+    s.parameter = parameter;
+    const double cost = kCost(s, m);
+    if (best == 0 || cost < lowest) best = parameter, lowest = cost;
+  }
+  return best;
 }
 
 // The piece, a power of two from `least` to `most`, or all in one, by which `bytes` bytes cost least.
