@@ -18,7 +18,7 @@
 namespace ibcoll::allgather::shm_ring {
 namespace {
 
-// What a ring carries for a node in a round is a message: the cells of some ranks of the node, one after the other. It
+// In a round a ring carries one message for each node: the cells of some ranks of the node, one after the other. It
 // lies at the same offset in the area of the ring's local rank on all nodes.
 class Rings {
  public:

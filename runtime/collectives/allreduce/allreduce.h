@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the algorithms of allreduce offer each other: each combines in place a piece of the vector among the ranks of a
+// Shared by the algorithms of allreduce: each combines in place a piece of the vector among the ranks of a
 // Comm, which may be the whole team, the leaders of nodes or counterparts on them.
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an algorithm says of itself. Each lives in one file, COLLECTIVE/NAME.cc, whose namespace is COLLECTIVE::NAME and
-// whose function rows() has a row for each collective that it serves. registry.cc lists the files.
+// The description of an algorithm. Each algorithm is in one file, COLLECTIVE/NAME.cc, whose namespace is
+// COLLECTIVE::NAME and whose function rows() has a row for each collective that it serves. algorithm_files.inc lists
+// the files.
 #pragma once
 
 #include <algorithm>
@@ -45,8 +46,8 @@ struct Parameter {
   uint64_t most = 0;
 };
 
-// In which order a reduction combines the operands of an element. Algorithms of one order give the same bits for the
-// same ranks on the same nodes. Neither their parameters nor late ranks change them.
+// The order in which a reduction combines the operands of an element. Algorithms of one order give the same bits for
+// the same ranks on the same nodes; neither parameters nor late ranks change these.
 enum class Order : uint8_t {
   kOwn,       // no other algorithm has it, and it may depend on the parameter
   kRanks,     // x0 op (x1 op (x2 op ...))
@@ -62,7 +63,7 @@ struct Algorithm {
   const char* about;  // source and cost in one line
   Parameter parameter = {};
   Task (*run)(Comm& c, Args a);
-  // nullptr: it applies; else why not.
+  // nullptr: it applies; else the reason why not.
   const char* (*why_not)(const Shape& shape) = applies_always;
   // The parameter where the name has none. nullptr: it has no parameter.
   uint64_t (*choose)(const Shape& shape, const CostModel& model) = nullptr;
@@ -72,7 +73,7 @@ struct Algorithm {
   Order order = Order::kOwn;
 };
 
-// Bytes of the node window that a rank goes through where all publish blocks of shape.bytes, and read all of them.
+// Bytes of the node window that a rank touches where all publish blocks of shape.bytes, and read all of them.
 inline double touched_areas(const Shape& shape) {
   return static_cast<double>(NodeWindow::kBanks) * shape.p *
          static_cast<double>(std::min(shape.bytes, shape.area_bytes));

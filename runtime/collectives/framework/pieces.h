@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parts of the vector of a reduction, cut between elements: pieces one after the other, and segments of which each rank
-// has one.
+// Parts of the vector of a reduction, cut between elements. Pieces are worked on one after the other; of the segments
+// of a piece each rank has one.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ inline Args in_place_call(Args a, Bytes vector) noexcept {
   return a;
 }
 
-// A vector in segments that lie one after the other: `parts` of equal length, give or take an element, or any others.
+// A vector in `parts` segments that lie one after the other: of equal length but for one element, or of any lengths.
 struct Segments {
   uint64_t count;    // elements
   uint64_t element;  // bytes

@@ -12,13 +12,13 @@
 
 namespace ibcoll {
 
-// What the user demands, and where that comes from ("IBCOLL_ALLTOALL", "the call"); no entries: nothing.
+// The algorithms that the user demands, and the origin of the demand ("IBCOLL_ALLTOALL", "the call"). No entries: none.
 struct Forced {
   std::vector<ForcedEntry> entries;
   std::string origin;
 };
 
-// What all ranks of a team know of a call. `team`: what is the same for every call on it.
+// The shape of a call. `team`: the members that are the same for every call on the team.
 Shape shape_of(Shape team, const Args& args);
 
 struct Candidate {
@@ -26,9 +26,9 @@ struct Candidate {
   double cost_us;  // predicted
 };
 
-// What may run, ascending by predicted cost: the first one is what select() returns. One only where it is forced or the
-// team has one rank. NOT_APPLICABLE: the forced algorithm does not apply; the text says why and which would.
-// `steady`: a model that is the same in every run. The algorithm with the lowest cost by it fixes the order of
+// The choices that may run, ascending by predicted cost: select() returns the first one. There is only one where it is
+// forced or the team has one rank. NOT_APPLICABLE: the forced algorithm does not apply; the text says why and which
+// would. `steady`: a model that is the same in every run. The algorithm with the lowest cost by it fixes the order of
 // operands, so the bits are the same in every run. `model` chooses among the algorithms of that order.
 Result<std::vector<Candidate>> candidates(ibcoll_collective_t collective, Shape shape, const CostModel& model,
                                           const Forced& forced, const CostModel* steady = nullptr);

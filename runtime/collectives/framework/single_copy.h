@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What algorithms share in which ranks of one node read from each other's private memory, with one copy: the address
-// goes through the lines of the node window. A reader is done with it when it has published a later step.
+// For algorithms in which ranks of one node read from each other's private memory, with one copy: a rank publishes the
+// address in its line of the node window. A reader has read all when it has published a later step.
 #pragma once
 
 #include <cstring>
@@ -25,8 +25,8 @@ inline uint64_t published_address(NodeWindow& w, int local) noexcept {
   return address;
 }
 
-// What was lent is this rank's alone again: all have published the step after they read, and what they could not read
-// has left.
+// Until no other rank uses the memory that was lent: all have published the step after they read, and the data that
+// they could not read has been sent.
 inline Task all_have_read(Comm& c) {
   co_await c.all_published();
   co_await c.flushed();

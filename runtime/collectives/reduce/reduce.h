@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the algorithms of reduce offer each other: each combines a piece of the vector among the ranks of a Comm, which
+// Shared by the algorithms of reduce: each combines a piece of the vector among the ranks of a Comm, which
 // may be the whole team or ranks that stand for their nodes.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the algorithms of reduce_scatter(_block) have in common: they work in place on vectors that are packed into
-// scratch, in pieces of every block, so that scratch stays bounded.
+// Shared by the algorithms of reduce_scatter(_block): they work in place on vectors that are packed into scratch, in
+// pieces of every block, so that scratch stays bounded.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ inline uint64_t longest_block(const Args& a, int p) {
   return longest;
 }
 
-// So many bytes of every block move at a time.
+// Bytes of every block that move at a time.
 inline uint64_t cell_bytes(const Args& a, int p) {
   return std::min(longest_block(a, p),
                   whole_elements(kReductionPiece / static_cast<uint64_t>(p), a.reduction.element_bytes()));

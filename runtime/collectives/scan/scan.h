@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the algorithms of scan and exscan offer each other.
+// Shared by the algorithms of scan and exscan.
 #pragma once
 
 #include "runtime/collectives/framework/algorithm.h"
