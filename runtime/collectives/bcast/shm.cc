@@ -9,15 +9,9 @@
 namespace ibcoll::bcast::shm {
 namespace {
 
-// Small enough that writing and reading overlap, large enough to pay for a step; where ranks share cores nothing
-// overlaps.
-uint64_t piece_bytes(uint64_t bytes, uint64_t area_bytes, bool crowded) {
-  return crowded ? area_bytes : std::min(area_bytes, std::max<uint64_t>(8192, bytes / 8));
-}
-
 Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
-  const uint64_t piece = std::min(a.bytes, piece_bytes(a.bytes, w.area_bytes(), w.crowded()));
+  const uint64_t piece = std::min(a.bytes, window_piece(a.bytes, w.area_bytes(), w.crowded()));
   for (uint64_t at = 0; at < a.bytes; at += piece) {
     const Bytes now = part(a.buffer(), at, piece);
     co_await c.next_sole_step(piece);
@@ -34,7 +28,7 @@ Task run(Comm& c, Args a) {
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
-  const double pieces = 1 + n / static_cast<double>(piece_bytes(s.bytes, s.area_bytes, s.crowded));
+  const double pieces = 1 + n / static_cast<double>(window_piece(s.bytes, s.area_bytes, s.crowded));
   return m.copy_us * n / pieces + m.pipelined_steps_us(pieces) + m.shared_copies_us(n);
 }
 

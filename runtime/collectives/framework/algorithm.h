@@ -79,6 +79,12 @@ inline double touched_areas(const Shape& shape) {
          static_cast<double>(std::min(shape.bytes, shape.area_bytes));
 }
 
+// Bytes of a message that one rank writes into the node window at a time, while others read: few enough that writing
+// and reading overlap, enough to pay for a step. Where ranks share cores nothing overlaps.
+inline uint64_t window_piece(uint64_t bytes, uint64_t area_bytes, bool crowded) {
+  return crowded ? area_bytes : std::min(area_bytes, std::max<uint64_t>(8192, bytes / 8));
+}
+
 inline const char* needs_commutative(const Shape& shape) {
   return shape.commutative ? nullptr : "the operation does not commute";
 }

@@ -6,12 +6,6 @@
 namespace ibcoll {
 namespace {
 
-// Small enough that writing and reading overlap, large enough to pay for a step; where ranks share cores nothing
-// overlaps.
-uint64_t shared_piece(uint64_t segment, uint64_t area_bytes, bool crowded) {
-  return std::min(segment, crowded ? area_bytes : std::min(area_bytes, std::max<uint64_t>(8192, segment / 8)));
-}
-
 // The same as combine_areas(), in the order in which the other ranks publish. result: this rank's operand, or where it
 // goes.
 Task combine_as_published(Comm& c, Reduction reduction, const std::byte* own, Bytes result, uint64_t at,
@@ -125,7 +119,7 @@ Task share_on_node(Comm& c, NodeOwners owners, ConstBytes own, Bytes vector) {
   const bool alone = segments.parts == 1;
   if (w.size() == 1) co_return;
   const uint64_t longest = segments.longest();
-  const uint64_t piece = shared_piece(longest, w.area_bytes(), w.crowded());
+  const uint64_t piece = std::min(longest, window_piece(longest, w.area_bytes(), w.crowded()));
   for (uint64_t at = 0; at < longest; at += piece) {
     if (alone)
       co_await c.next_sole_step(piece);
