@@ -52,7 +52,7 @@ inline constexpr LinkModel kShmLink{0.8, 2 * kCopyUs, 0.1};
 // UCX over TCP, most of it system calls on both sides. Measured: the same two commands with --nodes 2 --net ucx in the
 // place of one node, and UCX_TLS=tcp. beta is 1 Gbit/s, timed (runtime/context/link_trial.h).
 inline constexpr LinkModel kTcpLink{12, 8e-3, 4, /*by_ranks=*/true, LinkModel::Beta::kAssumed};
-// us/B of TCP over loopback, which is bound by copies. Measured: ibcoll_tcp_stream 127.0.0.1.
+// us/B of TCP over loopback, which is bound by copies. Measured: ibcoll_tcp_stream 127.0.0.1, twice.
 inline constexpr double kLoopbackByteUs = 5e-4;
 // UCX over an adapter of 32 Gbit/s. Assumed: ib_write_lat and ib_write_bw on one.
 inline constexpr LinkModel kUcxAdapterLink{3, 2.5e-4, 0.3};
@@ -73,15 +73,17 @@ inline constexpr double kSecondChoice = 1.05;
 // --algorithm all --bytes 8K:64K, the rise of pap_shm_direct over that of pap_direct.
 inline constexpr double kWaitingRanksLook = 1.5;
 // Of the time of a call whose ranks leave before others come (trees, chains): the part until the last rank has the
-// message. The rest is how long the busiest rank works: calls in a row overlap. Assumed: ibcoll_sim bcast --algorithm
-// all has single calls, ibcoll_perf bcast --algorithm all calls in a row; programs do both.
+// message. The rest is how long the busiest rank works, as calls in a row overlap. Assumed, as programs make single
+// calls and calls in a row: ibcoll_sim bcast --algorithm all times the former, ibcoll_perf bcast --algorithm all the
+// latter.
 inline constexpr double kPathOfCall = 0.5;
 // Steps of a pipeline in which one rank writes and others read, in terms of full steps of two ranks. Measured:
 // IBCOLL_SHM_SLOT_BYTES=8K ibcoll_run -n 2 ibcoll_perf bcast --algorithm shm --bytes 1M has 128 steps, without the
 // variable 8: a 120th of the difference.
 inline constexpr double kPipelinedStep = 1.0 / 3;
 // us for each rank in a round of the circulant allgather, which looks at all blocks. Measured: ibcoll_run -n P
-// ibcoll_perf allgather --bytes 64 --algorithm circulant:1,circulant:33, a 32nd of the difference less that of ring.
+// ibcoll_perf allgather --bytes 64 with --algorithm circulant:1 and circulant:33; a 32nd of the difference is a round,
+// which has a message as well.
 inline constexpr double kScheduleUs = 0.02;
 // Steps of alltoallv on a node: one, or two if any block is read. Assumed; ibcoll_perf alltoallv --bytes 8:1M has both.
 inline constexpr double kStepsOfAlltoallv = 1.5;
