@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allreduce in three phases: (1) the ranks of a node combine their operands in the node window, (2) the leaders of the
-// nodes combine the results between nodes, (3) the node window takes the result to all. With k leaders per node each
-// owns a segment: a reduce-scatter on the node, k exchanges of counterparts at once, an allgather on the node.
+// nodes combine the results between nodes, (3) all ranks copy the result out of the node window. With k leaders per
+// node each owns a segment: a reduce-scatter on the node, k exchanges of counterparts at once, an allgather on the
+// node.
 // Sources: Thakur, Gropp for phase 2, by recursive doubling (short), reduce-scatter and allgather, ring, or on a
 // circulant graph (long); phases 1 and 3 as in Qian, Afsahi, Shm_Direct.
 // Operands stay in rank order where the ranks of each node are neighbours; elsewhere the operation must commute.

@@ -37,7 +37,7 @@ class KnomialTree {
   int slots_ = 0;
 };
 
-// Each rank passes on to the next one.
+// Each rank sends to the next one.
 class Chain {
  public:
   Chain(int p, int v, int) : slots_(v + 1 < p ? 1 : 0), v_(v) {}

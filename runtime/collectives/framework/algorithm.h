@@ -25,11 +25,10 @@ struct Shape {
   bool single_copy = false;         // every rank may read every other's memory
   bool crowded = false;             // ranks outnumber cores
   uint64_t area_bytes = 0;          // of the node windows; 0: no two ranks share a node
-  uint64_t bytes = 0;    // one block, the largest (sizes known to all), or the vector (reductions of one block)
-  uint64_t total = 0;    // sum of all p blocks, where there are p
-  int empty_blocks = 0;  // of these
-  bool sizes_known =
-      true;  // false: sizes that not all ranks know (gatherv, scatterv, alltoallv); bytes and total are 0
+  uint64_t bytes = 0;       // one block, the largest (sizes known to all), or the vector (reductions of one block)
+  uint64_t total = 0;       // sum of all p blocks, where there are p
+  int empty_blocks = 0;     // of these
+  bool sizes_known = true;  // false: not all ranks know them (gatherv, scatterv, alltoallv); bytes and total are 0
   bool commutative = true;
   uint64_t element_bytes = 1;
   uint64_t parameter = 0;  // of the algorithm (see Parameter)

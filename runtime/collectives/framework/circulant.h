@@ -7,8 +7,8 @@
 // Algorithms", 2024.
 //
 // Ranks count from the root: r stands for (rank - root) mod p. In round i, with k = i mod q, rank r sends to r +
-// skip(k) and receives from r - skip(k), mod p; what, its receive schedule says. What it sends is what the receiver's
-// schedule says.
+// skip(k) and receives from r - skip(k), mod p. Its receive schedule says which block it receives. It sends the block
+// that the receiver's schedule says.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Recursive halving of a vector that all ranks of a Comm have, for reductions of any p: what allreduce, reduce and
-// others have in common.
+// Recursive halving of a vector that all ranks of a Comm have, for reductions of any p (allreduce, reduce and others).
 #pragma once
 
 #include <array>
@@ -34,9 +33,9 @@ class PowerOfTwo {
   int core_, pairs_, acts_;
 };
 
-// result = theirs op mine, or mine op theirs when they come from higher ranks. Both partners of an exchange in that
-// order, also where the operation commutes: of two NaNs a sum keeps the one that stands in a certain place. `result`
-// may be `mine`.
+// result = theirs op mine, or mine op theirs when they come from higher ranks. Both partners of an exchange combine in
+// that order, also where the operation commutes: which of two NaNs a sum keeps depends on their order. `result` may be
+// `mine`.
 void combine_in_order(const Reduction& reduction, Bytes result, const std::byte* mine, std::byte* theirs,
                       bool from_lower);
 inline void combine_in_order(const Reduction& reduction, Bytes mine, std::byte* theirs, bool from_lower) {
@@ -71,8 +70,8 @@ struct Halves {
 // combines one half. Neighbours come first, so partial results are those of neighbouring ranks, in rank order, and the
 // operation need not commute. A rank of a pair has its operand in a.buffer(), any other in a.operand(), and all have
 // their halves of the result in a.buffer().
-// kAnnounced: each half that a rank has given away it announces to the same partner at once, to get the result there:
-// the allgather need not announce it when the partner is waiting to send.
+// kAnnounced: a rank announces each half that it has given away to the same partner at once, for the result. So the
+// partner need not wait for that announcement in the allgather.
 enum class GivenHalves : uint8_t { kAreGone, kAnnounced };
 Task halve(Comm& c, Args a, std::byte* work, PowerOfTwo pairs, Halves* halves, GivenHalves given);
 

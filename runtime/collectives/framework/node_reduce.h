@@ -24,19 +24,19 @@ struct NodeOwners {
 // bytes in the current step, in the order of the ranks. `own` stands for this rank's area.
 void combine_areas(NodeWindow& window, const Reduction& reduction, std::byte* result, const std::byte* own, uint64_t at,
                    uint64_t count, uint64_t area, int steps_back = 0);
-// True when no element of a private operand is read after the result has taken its place. (A user's operation finds the
+// True when no element of a private operand is read after the result has replaced it. (A user's operation expects the
 // upper operand where the result goes.)
 bool stays(const NodeWindow& window, const Reduction& reduction, const std::byte* operand, const std::byte* result);
 
 // Combines the operands of the node's ranks, in the order of the ranks or, with `any_order`, as they come.
 // `result`: where this rank's segment goes, if it owns one; it may be where that segment of the operand is.
 Task reduce_on_node(Comm& c, NodeOwners owners, Reduction reduction, bool any_order, ConstBytes operand, Bytes result);
-// The owners' segments to the ranks of the node that give memory for the vector. `own`: this rank's segment, if it owns
-// one; it may be where it is in the vector.
+// Copies the owners' segments to the ranks of the node whose `vector` is not empty. `own`: this rank's segment, if it
+// owns one; it may be where it is in the vector.
 Task share_on_node(Comm& c, NodeOwners owners, ConstBytes own, Bytes vector);
 
-// The ranks that own this segment on all nodes, in the order of the nodes, this rank among them. On one node owners are
-// counted from another local rank than the first. On failure nothing that is asked of the result has an effect.
+// The ranks that own this segment on all nodes, in the order of the nodes, this rank among them. On node `node` owners
+// are counted from local rank `first`. On failure the collective has failed, and calls on the result have no effect.
 Comm& counterparts(Comm& c, int segment, int node = 0, int first = 0);
 
 // Microseconds of these two, for `owners` owners of s.bytes.

@@ -17,7 +17,7 @@ class OperandTree {
     std::fill(levels.begin(), levels.end(), uint8_t{0});
   }
 
-  // Operand i is here. Calls combine(lower, upper), whose result goes to the place of the upper one.
+  // Operand i is here. Calls combine(lower, upper), whose result replaces the upper operand.
   template <class Combine>
   void take(int i, const Combine& combine) {
     if (pairs_.in_pair(i)) {
@@ -25,7 +25,7 @@ class OperandTree {
       if (levels_[static_cast<size_t>(i ^ 1)] == 0) return;
       combine(i & ~1, i | 1);
     }
-    // Of the operands of 2^k virtual ranks in a row, the last one's place says k + 2 when they have been combined.
+    // The level of the last one of 2^k consecutive virtual ranks is k + 2 when their operands have been combined.
     int v = pairs_.virtual_of(i);
     uint8_t level = 2;
     for (int distance = 1; distance < pairs_.core(); distance *= 2, ++level) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reduce-scatter in place, and its reverse, for a vector in p parts that lie one after the other: rank i's part is
 // complete in the end (and with the reverse all are). Both algorithms need an operation that commutes; every part is
-// combined by one rank last, so all ranks see the same bits. What allreduce and reduce_scatter have in common. `Layout`
-// has parts, start(i) in bytes and bytes(i), as Segments has.
+// combined by one rank last, so all ranks see the same bits. Used by allreduce and reduce_scatter. `Layout` has parts,
+// start(i) in bytes and bytes(i), as Segments has.
 #pragma once
 
 #include "runtime/collectives/framework/circulant_skips.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reduce-scatter in three phases: (1) the ranks of a node combine their vectors in the node window, (2) the leaders of
-// the nodes do a reduce-scatter of the blocks of whole nodes, (3) the node window takes each rank its block. Blocks are
-// packed node after node. Sources: Thakur, Gropp and Traff 2024 for phase 2; phases 1 and 3 as in Qian, Afsahi,
-// Shm_Direct.
-// Operands stay in rank order where the ranks of each node are neighbours; elsewhere the operation must commute.
+// the nodes do a reduce-scatter of the blocks of whole nodes, (3) each rank copies its block out of the node window.
+// Blocks are packed node after node. Sources: Thakur, Gropp and Traff 2024 for phase 2; phases 1 and 3 as in Qian,
+// Afsahi, Shm_Direct. Operands stay in rank order where the ranks of each node are neighbours; elsewhere the operation
+// must commute.
 // Cost: that of phase 2 on N nodes for L blocks each, two steps of the node window, and 3 copies of n on the node.
 #include "runtime/collectives/reduce_scatter/node.h"
 

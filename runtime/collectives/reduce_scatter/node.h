@@ -9,11 +9,11 @@ namespace ibcoll::reduce_scatter::node {
 
 // [at, at + cell) of every block, node after node, to `to`. starts[i]: where those of node i begin.
 void pack(const Args& a, const Placement& nodes, uint64_t at, uint64_t cell, std::byte* to, uint64_t* starts);
-// The most that this may be.
+// The most bytes that pack() writes.
 uint64_t packed_bytes(const Args& a, int p, uint64_t cell);
 // Combines the packed blocks of the node's ranks at the leader, in their place.
 Task combine_on_node(Comm& c, Reduction reduction, bool any_order, Packed blocks);
-// The leader's blocks of the node, of which each rank has [at, at + cell), to these ranks.
+// Copies [at, at + cell) of each block of the node from the leader to the rank that the block is for.
 Task hand_out(Comm& c, Args a, uint64_t at, uint64_t cell, ConstBytes blocks);
 
 }  // namespace ibcoll::reduce_scatter::node

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce-scatter, recursive doubling: in round k, ranks at distance 2^k exchange their partial results, but for the
-// blocks of the ranks that they have heard of already. When p is no power of two, the first 2 (p - 2^floor(lg p)) ranks
-// pair up before, and one of each pair gets its block after.
+// Reduce-scatter, recursive doubling: in round k, ranks at distance 2^k exchange their partial results. A rank does not
+// send the blocks of the ranks whose operands its result contains. When p is no power of two, the first 2 (p -
+// 2^floor(lg p)) ranks pair up before, and one of each pair gets its block after.
 // Source: Thakur, Gropp, reduce-scatter for operations that do not commute: neighbours come first, so operands stay in
 // rank order. Rounds: floor(lg p) (+ 2). Cost: lg p alpha + n (lg p - (p-1)/p) (beta + gamma).
 #include "runtime/collectives/reduce_scatter/paired_blocks.h"

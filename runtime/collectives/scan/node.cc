@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Scan and exscan by nodes whose ranks are neighbours: (1) each rank combines the operands of the lower ranks of its
 // node in the node window, and the leader those of all; (2) the leaders of the nodes do an exclusive scan of these; (3)
-// the window takes its result to all ranks of the node, which put it in front of theirs.
+// all ranks of the node copy its result out of the window and combine it with theirs, the lower operand first.
 // Source: Thakur, Gropp, for phase 2 (recursive doubling). Operands stay in rank order, so the operation need not
 // commute. On one node phase 1 is all. Cost: ceil(lg N) (alpha + n beta + n gamma), two steps of the node window, and L
 // n read by its last rank.

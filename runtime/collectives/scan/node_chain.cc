@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Scan and exscan along a chain of nodes whose ranks are neighbours, piece by piece: the first rank of a node receives
-// the result over all nodes before, puts it in front of its operand, and writes that into the node window, where the
+// the result over all nodes before, combines it with its operand, and writes that into the node window, where the
 // others have written theirs. Each rank combines what the lower ones of its node have written, and the last one sends
-// the result up to itself to the next node.
-// Every rank waits for lower ranks only, so calls in a row overlap as far as the lines of the window and the credit of
-// eager messages go (128 calls). Operands stay in rank order, so the operation need not commute.
+// the result up to itself to the next node. Every rank waits for lower ranks only, so calls in a row overlap as far as
+// the lines of the window and the credit of eager messages go (128 calls). Operands stay in rank order, so the
+// operation need not commute.
 // Source: the linear algorithm of Open MPI and of Sanders, Traff 2006, with nodes in the place of ranks.
 // Rounds: N - 2 + n / B for pieces of B bytes. Cost: (N - 2 + n / B) (alpha + B beta), a step of the node window for
 // each piece, and L n read by the last of L ranks.
@@ -100,8 +100,8 @@ const char* why_not(const Shape& s) {
   return s.nodes_in_rank_order ? nullptr : "the ranks of a node are not neighbours";
 }
 
-// As in tree_us(), a part of the steps on the way from the first rank to the last one counts, and the rest of one's
-// own.
+// As in tree_us(): kPathOfCall of the steps on the way from the first rank to the last one count, and the rest of one
+// node's.
 double cost_us(const Shape& s, const CostModel& m) {
   const auto n = static_cast<double>(s.bytes), piece = static_cast<double>(std::min(s.parameter, s.area_bytes));
   const double pieces = n > piece ? std::ceil(n / piece) : 1;
