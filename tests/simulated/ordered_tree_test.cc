@@ -149,7 +149,7 @@ class Call {
 std::vector<gather::Place>* learnt;
 
 Task probe(Comm& c, Args a) {
-  const gather::Trees trees{.root = a.root, .sizes = gather::Sizes::kBuild, .threshold = a.parameter, .units = {}};
+  const auto trees = gather::Trees::of_ranks(gather::TreeShape::kOrdered, gather::Sizes::kIrregular, a);
   if (c.rank() != a.root) {
     gather::Place& place = (*learnt)[static_cast<size_t>(c.rank())];
     gather::CubeData about{.root_bytes = a.bytes, .gather_root = static_cast<uint64_t>(c.rank())};

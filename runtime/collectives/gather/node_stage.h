@@ -37,7 +37,7 @@ class NodeStage {
     return &comm_.among({ranks, static_cast<size_t>(count)});
   }
   Trees trees(Sizes sizes, uint64_t block, uint64_t threshold) const noexcept {
-    return {root_node(), sizes, block, threshold, {&nodes_, longest_}};
+    return {root_node(), TreeShape::kOrdered, sizes, block, threshold, {&nodes_, longest_}};
   }
 
   // What next_own_step() is told by a rank that writes a block of so many bytes; without one, a size at most.

@@ -47,7 +47,7 @@ std::byte* Place::lay_out(int unit, std::byte* buffer, uint64_t own) {
 }
 
 Task find_place(Comm& c, Trees trees, CubeData own, Place* place) {
-  if (trees.sizes == Sizes::kBuild) {
+  if (trees.built()) {
     co_await build(c, trees, own, place);
     co_return;
   }

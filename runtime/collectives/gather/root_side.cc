@@ -38,7 +38,7 @@ bool RootSide::add(int level, const CubeData* told) noexcept {
   for (int unit = cube.from; unit < cube.to; ++unit) carrier_[unit] = -1;
   count_ = 0;
   if (trees_.sizes != Sizes::kEqual && !agrees(cube, *told)) return false;
-  if (trees_.sizes == Sizes::kBuild) {
+  if (trees_.built()) {
     const CubeData left = told->all_bytes > trees_.threshold ? carried(cube, level) : *told;
     if (left.bytes() > 0) carry(static_cast<int>(left.gather_root), cube);
     return true;

@@ -60,7 +60,7 @@ constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args)
 
 std::span<const Algorithm> rows() {
   static constexpr Algorithm kRows[] = {row(IBCOLL_GATHER, run<Sizes::kEqual>),
-                                        row(IBCOLL_GATHERV, run<Sizes::kBuild>)};
+                                        row(IBCOLL_GATHERV, run<Sizes::kIrregular>)};
   return kRows;
 }
 

@@ -137,17 +137,27 @@ struct Place {
   std::byte* lay_out(int unit, std::byte* buffer, uint64_t own);
 };
 
-enum class Sizes { kEqual, kToldUp, kBuild };
+// Which unit of a cube gathers it. kBinomial: the lowest one. kOrdered: the one that the sizes demand (Lemma 3), which
+// is the lowest one where all blocks have the same size.
+enum class TreeShape { kBinomial, kOrdered };
+// kEqual: every block has the same size, so no message is needed to find a unit's place. kIrregular: a unit knows its
+// own size only; sizes travel before the blocks.
+enum class Sizes { kEqual, kIrregular };
 
-// Which tree.
 struct Trees {
   int root = 0;
-  // kEqual: every block has `block` bytes, no message is needed. kToldUp: sizes travel up first. In both, the lowest
-  // unit of a cube gathers it. kBuild: as sizes demand (Lemma 3).
+  TreeShape shape = TreeShape::kBinomial;
   Sizes sizes = Sizes::kEqual;
-  uint64_t block = 0;
-  uint64_t threshold = UINT64_MAX;  // cubes with more bytes send straight to the root (not kToldUp)
+  uint64_t block = 0;               // kEqual: bytes of each
+  uint64_t threshold = UINT64_MAX;  // kOrdered: cubes with more bytes send straight to the root
   Units units;
+
+  // Each rank of the team is a unit.
+  static Trees of_ranks(TreeShape shape, Sizes sizes, const Args& a) {
+    return {a.root, shape, sizes, a.bytes, shape == TreeShape::kOrdered ? a.parameter : UINT64_MAX, {}};
+  }
+  // The units build the tree, by messages.
+  bool built() const { return shape == TreeShape::kOrdered && sizes == Sizes::kIrregular; }
 
   // kEqual: full cubes of this level have more than the threshold; all of the level send straight to the root.
   int straight_level() const {
@@ -156,8 +166,8 @@ struct Trees {
     while (level < Place::kMost && unit <= threshold >> level) ++level;
     return level;
   }
-  // kToldUp, kBuild: who tells the root of its neighbour cube.
-  int teller(Cube cube) const { return sizes == Sizes::kBuild ? cube.fixed_root() : cube.from; }
+  // kIrregular: which unit of a cube beside the root's tells the root what the cube has.
+  int teller(Cube cube) const { return built() ? cube.fixed_root() : cube.from; }
 };
 
 // The place of this unit, which knows `own` of itself.

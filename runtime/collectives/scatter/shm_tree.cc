@@ -91,7 +91,7 @@ constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args)
 
 std::span<const Algorithm> rows() {
   static constexpr Algorithm kRows[] = {row(IBCOLL_SCATTER, run<Sizes::kEqual>, equal_cost_us),
-                                        row(IBCOLL_SCATTERV, run<Sizes::kBuild>, cost_us)};
+                                        row(IBCOLL_SCATTERV, run<Sizes::kIrregular>, cost_us)};
   return kRows;
 }
 
