@@ -213,7 +213,7 @@ class Joining {
     return opened;
   }
 
-  // ---- between steps 2 and 3
+  // ---- step 3
 
   // Where UCX is to join hosts: it would take any interface of one for joined to any of another.
   Status find_networks() {
@@ -245,7 +245,7 @@ class Joining {
     return {};
   }
 
-  // ---- step 3
+  // ---- step 4
 
   Status open_network() {
     const Status mine = attempt([&] { return choose_network(); });
@@ -325,7 +325,7 @@ class Joining {
     return {};
   }
 
-  // ---- step 4
+  // ---- step 5
 
   // Network addresses are exchanged, segments handed over. A rank that cannot use the addresses still takes part in the
   // handover, since the other ranks of its node wait for it; the message then tells them.
@@ -392,7 +392,7 @@ class Joining {
     return {};
   }
 
-  // ---- step 5
+  // ---- step 6
 
   Status probe_node() {
     const Status mine = attempt([&] {
@@ -415,7 +415,7 @@ class Joining {
     return {};
   }
 
-  // ---- step 6
+  // ---- step 7
 
   Status time_node() {
     MemoryModel mine;
@@ -451,7 +451,7 @@ class Joining {
     return {};
   }
 
-  // ---- step 7
+  // ---- step 8
 
   // What all ranks take for the speed of a link, where devices may report it wrong.
   Status time_link() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the ranks of a job tell each other while they join: one message for each step, in one allgather of the
-// bootstrap. The steps are in join.cc. Step 4 has a second allgather, for the network addresses: step 3 tells how long they are.
+// bootstrap. The steps are in join.cc. Steps 3 and 5 have a second allgather, of bytes: how each rank reaches the
+// addresses that step 3 lists, and the network addresses whose length step 4 says.
 #pragma once
 
 #include <algorithm>
@@ -54,14 +55,14 @@ struct OpenNodeMessage {
   char why_no_verbs[464] = {};
 };
 
-// Between these, where UCX is to be used and the job runs on several hosts: where this rank could be reached. A second
+// Step 3, where UCX is to be used and the job runs on several hosts: where this rank could be reached. The second
 // allgather says how each rank reaches the others' addresses (networks.h).
 struct NetworksMessage {
   Answer answer;
   HostAddresses addresses;
 };
 
-// Step 3: the network transport that it has opened, if the job needs one.
+// Step 4: the network transport that it has opened, if the job needs one.
 struct OpenNetworkMessage {
   Answer answer;
   uint32_t address_bytes = 0;
@@ -72,17 +73,17 @@ struct OpenNetworkMessage {
   LinkModel::Beta beta = LinkModel::Beta::kKnown;
 };
 
-// Step 4: this rank has the segment of its node and the addresses of all ranks.
+// Step 5: this rank has the segment of its node and the addresses of all ranks.
 struct ConnectMessage {
   Answer answer;
 };
 
-// Step 5: what this rank uses of its node works.
+// Step 6: what this rank uses of its node works.
 struct ProbeMessage {
   Answer answer;
 };
 
-// Step 6: the costs of its node.
+// Step 7: the costs of its node.
 struct TimeMessage {
   Answer answer;
   float copy_us_per_byte = 0;  // MemoryModel, if this rank has timed it
@@ -94,7 +95,7 @@ struct TimeMessage {
   float combine_us_per_byte = 0;
 };
 
-// Step 7, where the speed of the links is not known: that of this rank's node, if this rank has timed it.
+// Step 8, where the speed of the links is not known: that of this rank's node, if this rank has timed it.
 struct TimeLinkMessage {
   Answer answer;
   float us_per_byte = 0;
