@@ -11,7 +11,8 @@ file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 install(TARGETS ibcoll EXPORT ibcollTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/ibcoll.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
-foreach(module ibcoll_ucx ibcoll_verbs ibcoll_pmix ibcoll_mpi_openmpi ibcoll_mpi_mpich ibcoll_pmpi_openmpi
+get_property(network_modules GLOBAL PROPERTY IBCOLL_NETWORK_MODULES)
+foreach(module ${network_modules} ibcoll_pmix ibcoll_mpi_openmpi ibcoll_mpi_mpich ibcoll_pmpi_openmpi
                ibcoll_pmpi_mpich)
   if(TARGET ${module})
     install(TARGETS ${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -1,17 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Every setting there is. To add one, add a row: ibcoll_info -c and the check at start follow from it.
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <deque>
+#include <string_view>
 
 #include "runtime/base/catalog.h"
 #include "runtime/base/config.h"
+#include "runtime/base/network_modules.h"
 
 namespace ibcoll {
 namespace {
 
 using Kind = Setting::Kind;
 constexpr auto kMayDiffer = Setting::Ranks::kMayDiffer;
+
+// "auto", each transport between nodes, "shm".
+constexpr auto kNetworkChoices = [] {
+  std::array<char, 64> text{};
+  char* end = text.data();
+  const auto append = [&end](std::string_view word) { end = std::copy(word.begin(), word.end(), end); };
+  append("auto|");
+  for (const NetworkModule& module : kNetworkModules) append(module.name), append("|");
+  append("shm");
+  return text;
+}();
 
 constexpr Setting kSettings[] = {
     // Name, kind, default, allowed, meaning, and kMayDiffer where ranks need not agree.
@@ -40,7 +54,7 @@ constexpr Setting kSettings[] = {
     {"IBCOLL_WAIT", Kind::kChoice, "auto", "auto|spin|yield|sleep",
      "how a rank waits; auto: from the cores that it may use and the ranks that share them", kMayDiffer},
 
-    {"IBCOLL_NET", Kind::kChoice, "auto", "auto|ucx|verbs|shm", "transport between nodes; shm: one node only"},
+    {"IBCOLL_NET", Kind::kChoice, "auto", kNetworkChoices.data(), "transport between nodes; shm: one node only"},
     {"IBCOLL_LINK_MBITS", Kind::kInteger, "0", "0..10000000",
      "speed of a node's link in Mbit/s, by which algorithms are chosen; 0: over TCP timed at start, else as the device "
      "reports"},

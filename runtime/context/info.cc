@@ -9,20 +9,10 @@
 #include "runtime/base/json.h"
 #include "runtime/comm/reduce/kernels.h"
 #include "runtime/context/context.h"
-#include "runtime/machine/module.h"
-#include "runtime/transport/network_transport.h"
+#include "runtime/context/network_library.h"
 
 namespace ibcoll {
 namespace {
-
-Json devices_of(const char* name, const Config& config) {
-  const Result<void*> list =
-      module_function(fmt::format("libibcoll_{}.so", name).c_str(), fmt::format("ibcoll_{}_devices", name).c_str());
-  if (!list.ok()) return {{"reason", list.status().text()}};
-  Json devices;
-  reinterpret_cast<ListDevices>(list.value())(config, &devices);
-  return devices;
-}
 
 std::string timed_at_start(const MemoryModel& model) {
   if (model.copy_us_per_byte == 0) return "no, the machine was busy; defaults are used";
@@ -48,18 +38,20 @@ std::string Context::info_json() {
   } else {
     transports.push_back({{"name", "shm"}, {"reason", "not used: this rank is alone on its node"}});
   }
-  // Both network transports are shown: the one that is used with its state, the other with the reason why not.
+  // All network transports are shown: the one that is used with its state, the others with the reason why not.
   const std::string used = job_.net ? job_.net->name() : "";
-  for (const char* name : {"ucx", "verbs"}) {
-    Json transport = used == name ? job_.net->describe() : devices_of(name, config_);
-    transport.set("name", name);
-    if (used == name) {
+  bool used_is_better = false;
+  for (const NetworkModule& module : kNetworkModules) {
+    Json transport = used == module.name ? job_.net->describe() : network_devices(module, config_);
+    transport.set("name", module.name);
+    if (used == module.name) {
+      used_is_better = true;
       transport.set("reason", job_.net_reason);
       transport.set(
           "link_mbits",
           static_cast<int64_t>(std::llround(8 / job_.net_model.beta_us_per_byte)));  // by which algorithms are chosen
-    } else if (used.empty() || used == "verbs") {
-      transport.set("job", used.empty() ? job_.net_reason : "not used: verbs is");
+    } else if (used.empty() || used_is_better) {
+      transport.set("job", used.empty() ? job_.net_reason : fmt::format("not used: {} is", used));
     }
     transports.push_back(transport);
   }

@@ -19,10 +19,10 @@
 #include "runtime/context/combine_trial.h"
 #include "runtime/context/join_messages.h"
 #include "runtime/context/link_trial.h"
+#include "runtime/context/network_choice.h"
 #include "runtime/context/networks.h"
 #include "runtime/machine/copy.h"
 #include "runtime/machine/interfaces.h"
-#include "runtime/machine/module.h"
 #include "runtime/machine/routes.h"
 #include "runtime/machine/topology.h"
 #include "runtime/shm/memory_trial.h"
@@ -44,7 +44,7 @@ std::string version_text(uint64_t version) {
 class Joining {
  public:
   Joining(Bootstrap& bootstrap, const Config& config, const Host& host)
-      : bootstrap_(bootstrap), config_(config), host_(host) {}
+      : bootstrap_(bootstrap), config_(config), host_(host), networks_(config.text("IBCOLL_NET")) {}
 
   // Each step does its part on this rank, exchanges its message (join_messages.h), and takes what the others say.
   Result<Job> run() {
@@ -157,21 +157,17 @@ class Joining {
 
   // ---- step 2
 
-  // The leader of each node makes the segment; who has an RDMA device opens it, where several nodes need a network.
+  // The leader of each node makes the segment; where several nodes need a network, ranks open those that open early.
   Status open_node() {
     OpenNodeMessage message;
     const Status mine = attempt([&] {
       Status made = make_segment();
-      return made.ok() ? open_verbs(message) : made;
+      return made.ok() && job_.node_count > 1 ? networks_.open_early(network_params(), message) : made;
     });
     Result<std::vector<OpenNodeMessage>> all = end_step(bootstrap_, mine, message);
     if (!all.ok()) return all.status();
-    for (size_t i = 0; i < all->size(); ++i) {
-      const OpenNodeMessage& theirs = (*all)[i];
-      if (theirs.has_verbs == 0 && std::exchange(all_have_verbs_, false))
-        conclude([&] { without_verbs_ = fmt::format("rank {}: {}", i, read_text(theirs.why_no_verbs)); });
-      any_expects_verbs_ = any_expects_verbs_ || theirs.expects_verbs != 0;
-    }
+    networks_.decide(*all);
+    conclude([&] { networks_.explain(*all); });
     return {};
   }
 
@@ -183,41 +179,20 @@ class Joining {
     return segment_->offer(segment_name());
   }
 
-  Status open_verbs(OpenNodeMessage& message) {
-    const std::string& wanted = config_.text("IBCOLL_NET");
-    if (job_.node_count == 1 || (wanted != "auto" && wanted != "verbs")) return {};
-    Result<std::unique_ptr<NetworkTransport>> opened = open_module("libibcoll_verbs.so", "ibcoll_verbs_open");
-    message.has_verbs = opened.ok();
-    message.expects_verbs = opened.status().code() != IBCOLL_ERR_UNSUPPORTED;  // else there is no device
-    if (opened.ok()) {
-      verbs_ = std::move(*opened);
-      return {};
-    }
-    copy_text(opened.status().text(), message.why_no_verbs);
-    if (wanted == "auto") return {};
-    return error(opened.status().code(), "IBCOLL_NET=verbs: {}", opened.status().text());
-  }
-
   uint64_t ring_bytes() const { return std::bit_ceil(config_.bytes("IBCOLL_SHM_RING_BYTES")); }
 
-  Result<std::unique_ptr<NetworkTransport>> open_module(const char* file, const char* symbol) {
-    const Result<void*> open = module_function(file, symbol);
-    if (!open.ok()) return open.status();
-    Status status;
-    const NetworkParams params{rank(),          bootstrap_.size(),
-                               &config_,        bootstrap_.local_job(),
-                               job_.id,         static_cast<int>(locals_.size()) - 1,
-                               host_.present(), reached_ ? &*reached_ : nullptr};
-    std::unique_ptr<NetworkTransport> opened(reinterpret_cast<OpenNetwork>(open.value())(params, &status));
-    if (!opened) return status;
-    return opened;
+  NetworkParams network_params() const {
+    return {rank(),          bootstrap_.size(),
+            &config_,        bootstrap_.local_job(),
+            job_.id,         static_cast<int>(locals_.size()) - 1,
+            host_.present(), reached_ ? &*reached_ : nullptr};
   }
 
   // ---- step 3
 
-  // Where UCX is to join hosts: it would take any interface of one for joined to any of another.
+  // Where the transport would take any interface of one host for joined to any of another.
   Status find_networks() {
-    if (job_.node_count == 1 || bootstrap_.local_job() || all_have_verbs_) return {};
+    if (job_.node_count == 1 || bootstrap_.local_job() || !networks_.needs_routes()) return {};
     NetworksMessage message;
     std::vector<Interface> interfaces;
     const Status listed = attempt([&]() -> Status {
@@ -248,7 +223,7 @@ class Joining {
   // ---- step 4
 
   Status open_network() {
-    const Status mine = attempt([&] { return choose_network(); });
+    const Status mine = attempt([&] { return use_network(); });
     OpenNetworkMessage message;
     message.address_bytes = static_cast<uint32_t>(address_.size());
     if (job_.net) {
@@ -283,45 +258,17 @@ class Joining {
     return model;
   }
 
-  // Verbs when every rank has it, else UCX: the network transports say where they can be reached.
-  Status choose_network() {
-    const std::string& wanted = config_.text("IBCOLL_NET");
+  Status use_network() {
     if (job_.node_count == 1) {
       job_.net_reason = "not used: all ranks are on one node";
       return {};
     }
-    if (wanted == "shm")
-      return error(IBCOLL_ERR_CONFIG, "IBCOLL_NET=shm, but the job has {} nodes; use IBCOLL_NET=ucx", job_.node_count);
-    if (all_have_verbs_) {
-      job_.net_reason = wanted == "verbs" ? "demanded by IBCOLL_NET" : "every rank has an active RDMA port";
-      use(std::move(verbs_));
-      return {};
-    }
-    verbs_.reset();
-    return open_ucx(wanted);
-  }
-
-  void use(std::unique_ptr<NetworkTransport> network) {
-    address_ = network->address();
-    network_ = network.get();
-    job_.net = std::move(network);
-  }
-
-  Status open_ucx(const std::string& wanted) {
-    Result<std::unique_ptr<NetworkTransport>> ucx = open_module("libibcoll_ucx.so", "ibcoll_ucx_open");
-    if (!ucx.ok() && ucx.status().code() == IBCOLL_ERR_UNSUPPORTED)
-      return error(IBCOLL_ERR_UNSUPPORTED,
-                   "the job has {} nodes and needs UCX: {}; it has its place beside libibcoll.so, and needs libucx0",
-                   job_.node_count, ucx.status().text());
-    if (!ucx.ok()) return ucx.status();
-    use(std::move(*ucx));
-    if (wanted == "ucx")
-      job_.net_reason = "demanded by IBCOLL_NET";
-    else
-      job_.net_reason = fmt::format("verbs is not used: {}", without_verbs_);
-    // Where RDMA was to be had, a slower network is news.
-    const bool news = any_expects_verbs_ && wanted == "auto" && rank() == 0;
-    log(news ? LogLevel::kWarning : LogLevel::kInfo, "ucx is used between nodes: {}", job_.net_reason);
+    Result<std::unique_ptr<NetworkTransport>> network = networks_.open(network_params(), job_.node_count);
+    if (!network.ok()) return network.status();
+    job_.net_reason = networks_.reason();
+    address_ = (*network)->address();
+    network_ = network->get();
+    job_.net = std::move(*network);
     return {};
   }
 
@@ -494,11 +441,8 @@ class Joining {
   std::vector<int> locals_;  // job ranks of this node
   uint64_t segment_id_ = 0;  // random, and the same on all ranks
   std::unique_ptr<shm::Segment> segment_;
-  std::unique_ptr<NetworkTransport> verbs_;  // until it is settled whether all ranks have it
-  bool all_have_verbs_ = true;
-  std::string without_verbs_;  // the first rank that has none, and why
-  bool any_expects_verbs_ = false;
-  std::optional<std::vector<ReachedAddress>> reached_;  // nullopt: UCX joins no hosts
+  NetworkChoice networks_;
+  std::optional<std::vector<ReachedAddress>> reached_;  // nullopt: not known, nor needed
   NetworkTransport* network_ = nullptr;                 // job_.net
   std::vector<std::byte> address_;
   size_t longest_address_ = 0;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "bootstrap/bootstrap.h"
+#include "runtime/base/network_modules.h"
 #include "runtime/base/status.h"
 #include "runtime/context/networks.h"
 #include "runtime/include/ibcoll.h"
@@ -47,16 +49,19 @@ struct MeetMessage {
   uint64_t settings[kMostSettings] = {};  // digests of those that must be the same on all ranks
 };
 
-// Step 2: whether this rank could use verbs between nodes.
+// Step 2: which transports between nodes this rank has opened, of those that open early.
 struct OpenNodeMessage {
+  struct Network {
+    uint8_t opened = 0;
+    uint8_t expected = 0;  // there is a device for it
+    char why_not[464] = {};
+  };
   Answer answer;
-  uint8_t has_verbs = 0;      // it has an RDMA device that it can use
-  uint8_t expects_verbs = 0;  // or it could have
-  char why_no_verbs[464] = {};
+  std::array<Network, kEarlyNetworkModules> networks;
 };
 
-// Step 3, where UCX is to be used and the job runs on several hosts: where this rank could be reached. The second
-// allgather says how each rank reaches the others' addresses (networks.h).
+// Step 3, where the job runs on several hosts and its transport needs to know which addresses join them: where this
+// rank could be reached. The second allgather says how each rank reaches the others' addresses (networks.h).
 struct NetworksMessage {
   Answer answer;
   HostAddresses addresses;

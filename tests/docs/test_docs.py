@@ -148,6 +148,8 @@ class Documents(unittest.TestCase):
         rows = re.findall(r'^\s*\{"(IBCOLL_\w+)", Kind::(\w+), "(.*?)", "(.*?)"',
                           (ROOT / "runtime/base/settings.cc").read_text(), re.M)
         in_code = {name: (kind, default, allowed) for name, kind, default, allowed in rows}
+        networks = re.findall(r'^    \{"([a-z]+)", NetworkModule::', (ROOT / "runtime/base/network_modules.h").read_text(), re.M)
+        in_code["IBCOLL_NET"] = "kChoice", "auto", "|".join(["auto", *networks, "shm"])
         items = list(documented_values())
         self.assertGreater(len(items), 20)
         for name, values, bold in items:

@@ -4,6 +4,11 @@
 import re
 from pathlib import Path
 
+ROOT = Path(__file__).parents[2]
+
+# The transports between nodes, a folder of that name each.
+NETWORKS = re.findall(r'^    \{"([a-z]+)", NetworkModule::', (ROOT / "runtime/base/network_modules.h").read_text(), re.M)
+
 # The folders of the library, bottom to top, a line for each: a file includes files of its own folder or of one below. Folders of
 # one line are side by side and do not know each other. A file outside of these folders is in no layer.
 LAYERS = [
@@ -13,7 +18,7 @@ LAYERS = [
     ["bootstrap/"],
     ["runtime/transport/"],
     ["runtime/registration_cache/"],
-    ["runtime/shm/", "runtime/ucx/", "runtime/verbs/", "runtime/sim/"],
+    ["runtime/shm/", *(f"runtime/{name}/" for name in NETWORKS), "runtime/sim/"],
     ["runtime/comm/"],
     ["runtime/collectives/framework/"],
     ["runtime/collectives/"],

@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 import rules  # noqa: E402
 
-ROOT = Path(__file__).parents[2]
+ROOT = rules.ROOT
 
 
 class ThisTree(unittest.TestCase):
@@ -46,6 +46,10 @@ class ThisTree(unittest.TestCase):
     def test_every_algorithm_is_registered(self):
         self.assert_none(rules.unregistered(self.tree))
         self.assertGreater(len(rules.LISTED.findall(self.tree.code["runtime/collectives/framework/algorithm_files.inc"])), 10)
+
+    def test_every_transport_between_nodes_has_its_folder(self):
+        self.assertGreater(len(rules.NETWORKS), 1)
+        self.assert_none(name for name in rules.NETWORKS if not (ROOT / f"runtime/{name}/CMakeLists.txt").exists())
 
     def test_every_source_states_its_license(self):
         unmarked = [path for path in self.tree.code

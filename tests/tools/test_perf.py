@@ -436,8 +436,8 @@ class BadOptions(PerfTest):
             shutil.copy(BUILD / "lib/libibcoll.so.0", folder)
             done = perf(2, "barrier", environment={"LD_LIBRARY_PATH": folder},
                         launch=["--nodes", 2, "--net", "ucx", "-x", "LD_LIBRARY_PATH"])
-        self.check_refused(done, "the job has 2 nodes and needs UCX: the module libibcoll_ucx.so cannot be loaded", folder,
-                           "it has its place beside libibcoll.so, and needs libucx0", status=1)
+        self.check_refused(done, "the job has 2 nodes and needs the transport ucx: the module libibcoll_ucx.so cannot be loaded", folder,
+                           "its module belongs beside libibcoll.so, and needs libucx0", status=1)
 
     def test_malformed_setting_is_named(self):
         self.check_refused(perf(0, "alltoall", environment={"IBCOLL_TIMEOUT": "soon"}), "IBCOLL_TIMEOUT=soon", status=1)

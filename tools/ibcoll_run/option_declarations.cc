@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/ibcoll_run/option_declarations.h"
 
+#include "runtime/base/network_modules.h"
 #include "tools/ibcoll_run/command_words.h"
 
 namespace ibcoll::run {
@@ -12,6 +13,14 @@ const CLI::Validator not_blank(
       return text.find_first_not_of(" \t\r\n") == std::string::npos ? std::string(kNoValue) : std::string();
     },
     "");
+
+// What IBCOLL_NET may be.
+std::vector<std::string> networks() {
+  std::vector<std::string> names = {"auto"};
+  for (const NetworkModule& module : kNetworkModules) names.emplace_back(module.name);
+  names.emplace_back("shm");
+  return names;
+}
 
 void declare_placement(CLI::App& app, Options& options) {
   const auto some = CLI::Range(1, 1 << 20);
@@ -73,7 +82,7 @@ void declare(CLI::App& app, Options& options) {
       ->check(not_blank);
   app.add_option("--net", options.net, "transport between nodes (sets IBCOLL_NET)")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"auto", "ucx", "verbs", "shm"}));
+      ->check(CLI::IsMember(networks()));
   app.add_option("--timeout", options.timeout, "end the job after so long, with exit code 124")
       ->type_name("SECONDS")
       ->check([](const std::string& text) { return parse_seconds(text).status().text(); });
