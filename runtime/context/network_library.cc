@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include "runtime/machine/module.h"
+#include "runtime/ucx/workarounds/kept_signals.h"
 
 namespace ibcoll {
 namespace {
 
 Result<void*> function_of(const NetworkModule& module, const char* what) {
+  const ucx::KeptSignals kept;  // the module may load UCX
   return module_function(fmt::format("libibcoll_{}.so", module.name).c_str(),
                          fmt::format("ibcoll_{}_{}", module.name, what).c_str());
 }

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "runtime/base/start_folder.h"
-#include "runtime/machine/kept_signals.h"
 
 namespace ibcoll {
 
@@ -19,7 +18,6 @@ Result<void*> module_function(const char* file, const char* symbol) {
     folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.find_last_of('/') + 1);
   }
   std::string why;
-  const KeptSignals kept;
   for (const std::string& path : {folder + file, folder + "../lib/" + file, std::string(file)}) {
     void* const module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!module) {

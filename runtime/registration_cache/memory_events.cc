@@ -8,9 +8,9 @@
 
 #include <utility>
 
-#include "runtime/machine/kept_signals.h"
-#include "runtime/machine/mremap_mend.h"
 #include "runtime/registration_cache/unmap_trial.h"
+#include "runtime/ucx/workarounds/kept_signals.h"
+#include "runtime/ucx/workarounds/mremap.h"
 
 namespace ibcoll {
 
@@ -74,7 +74,7 @@ Result<void*> load_ucx(const HookedFunction& munmap, bool in_host) {
     return error(IBCOLL_ERR_UNSUPPORTED,
                  "munmap() is not as in the C library's file: another library seems to hook it, and a "
                  "second hook would blind that one");
-  const KeptSignals kept;
+  const ucx::KeptSignals kept;
   if (void* const loaded = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) return loaded;
   return error(IBCOLL_ERR_UNSUPPORTED, "UCX, which reports unmapped memory, is not installed: {}", ::dlerror());
 }
@@ -99,7 +99,7 @@ Result<std::unique_ptr<MemoryEvents>> MemoryEvents::start(UnmapQueue& queue, boo
     Result<std::unique_ptr<Subscription>> trial = Subscription::make(ucm, *trial_queue);
     if (!trial.ok()) return trial.status();
     if (!in_host)
-      if (Status status = mend_mremap(); !status.ok()) return status;
+      if (Status status = ucx::correct_mremap(); !status.ok()) return status;
     if (Status status = try_unmappings(*trial_queue); !status.ok()) return status;
   }
   Result<std::unique_ptr<Subscription>> subscription = Subscription::make(ucm, queue);

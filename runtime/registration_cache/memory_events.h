@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reports what this process unmaps, from the events of UCX (libucm). This project hooks no function itself, but for a
-// workaround for one of UCX's hooks (mremap_mend.h): of two libraries that hook a function, one is no longer notified.
-// MPI libraries and many others use UCX for it, and one instance serves all in a process.
+// workaround for one of UCX's hooks (ucx/workarounds/mremap.h): of two libraries that hook a function, one is no longer
+// notified. MPI libraries and many others use UCX for it, and one instance serves all in a process.
 //
 // Seen: munmap, mmap over a mapping, mremap, shmdt, a shrinking heap, madvise that drops pages; called by the program,
 // by libraries or by free(). NOT seen: system calls made without the C library, by dlclose() say; ftruncate and

@@ -18,7 +18,7 @@
 #include "runtime/ucx/memory.h"
 #include "runtime/ucx/module.h"
 #include "runtime/ucx/peer.h"
-#include "runtime/ucx/socket_watch.h"
+#include "runtime/ucx/workarounds/socket_watch.h"
 #include "runtime/ucx/wire.h"
 #include "runtime/ucx/worker.h"
 

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "runtime/base/log.h"
-#include "runtime/machine/mremap_mend.h"
-#include "runtime/ucx/system_calls.h"
+#include "runtime/ucx/workarounds/mremap.h"
+#include "runtime/ucx/workarounds/system_calls.h"
 
 namespace ibcoll::ucx {
 namespace {
@@ -89,16 +89,8 @@ Status set_segment(ucp_config_t* config, size_t bytes) {
   return bytes == 0 ? Status() : modify(config, "RX_SEG_SIZE", text.c_str());
 }
 
-constexpr UcxVersion kMremapTakesFiveArguments{1, 15};
-
-UcxVersion version() {
-  unsigned major = 0, minor = 0, release = 0;
-  ucp_get_version(&major, &minor, &release);
-  return {major, minor};
-}
-
-void warn_unless_ok(const Status& mended) {
-  if (!mended.ok()) log(LogLevel::kWarning, "ucx: {}", mended.text());
+void warn_unless_ok(const Status& status) {
+  if (!status.ok()) log(LogLevel::kWarning, "ucx: {}", status.text());
 }
 
 }  // namespace
@@ -119,14 +111,14 @@ Result<std::unique_ptr<Worker>> Worker::open(const NetworkParams& params, const 
   if (alone) {
     static std::once_flag once;
     quieten("error");
-    std::call_once(once, [] { warn_unless_ok(mend_system_calls(version())); });
+    std::call_once(once, [] { warn_unless_ok(replace_system_calls()); });
   }
   std::unique_ptr<Worker> worker(new Worker);
   Status status = worker->open_context(params.size, plan, peer_timeout);
   if (status.ok()) status = worker->open_worker();
-  if (alone && version() < kMremapTakesFiveArguments) {
+  if (alone) {
     static std::once_flag once;
-    std::call_once(once, [] { warn_unless_ok(mend_mremap()); });
+    std::call_once(once, [] { warn_unless_ok(correct_mremap()); });
   }
   if (status.ok()) {
     if (alone) quieten("fatal");  // a peer that dies is an event to ibcoll, and an error to UCX

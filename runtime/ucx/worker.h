@@ -12,7 +12,7 @@
 #include "runtime/transport/network_transport.h"
 #include "runtime/ucx/devices.h"
 #include "runtime/ucx/memory.h"
-#include "runtime/ucx/socket_watch.h"
+#include "runtime/ucx/workarounds/socket_watch.h"
 
 namespace ibcoll::ucx {
 

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "runtime/base/unique_fd.h"
-#include "runtime/ucx/socket_watch.h"
+#include "runtime/ucx/workarounds/socket_watch.h"
 
 namespace ibcoll::ucx {
 namespace {

@@ -17,6 +17,7 @@ LAYERS = [
     ["runtime/machine/"],
     ["bootstrap/"],
     ["runtime/transport/"],
+    ["runtime/ucx/workarounds/"],  # also for what loads UCX without the transport
     ["runtime/registration_cache/"],
     ["runtime/shm/", *(f"runtime/{name}/" for name in NETWORKS), "runtime/sim/"],
     ["runtime/comm/"],

@@ -62,7 +62,7 @@ FAULTS = [
     Fault("rt_machine_handle_of_another_process", "runtime/machine/process_watch.cc",
           "  handles_[i] = handles_.back();\n", "",
           UNIT, WATCH),
-    Fault("rt_machine_refused_move_clears_its_place", "runtime/machine/mremap_mend.cc",
+    Fault("rt_machine_refused_move_clears_its_place", "runtime/ucx/workarounds/mremap.cc",
           "to % page_bytes != 0 || (from < to + bytes && to < from + old_bytes);", "to % page_bytes != 0 || from == to;",
           UNIT, "MemoryEventsTest*"),
     Fault("rt_machine_one_context_has_no_child", "runtime/machine/fork_watch.cc",

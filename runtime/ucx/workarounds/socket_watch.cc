@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/ucx/socket_watch.h"
+#include "runtime/ucx/workarounds/socket_watch.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,7 +16,8 @@
 #include <utility>
 
 #include "runtime/base/log.h"
-#include "runtime/ucx/system_calls.h"
+#include "runtime/ucx/workarounds/system_calls.h"
+#include "runtime/ucx/workarounds/versions.h"
 
 namespace ibcoll::ucx {
 namespace {
@@ -91,8 +92,8 @@ bool SocketWatch::cut(int rank) {
     if (socket.rank != rank) continue;
     tcp_info info{};
     socklen_t length = sizeof info;
-    if (connects_are_seen() && ::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
-        info.tcpi_state == TCP_SYN_SENT)
+    if (is_needed(Fault::kFailedConnect) && connects_are_seen() &&
+        ::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 && info.tcpi_state == TCP_SYN_SENT)
       refuse_locked(rank, socket.peer, ETIMEDOUT);
     any = ::shutdown(descriptor, SHUT_RDWR) == 0 || any;
   }

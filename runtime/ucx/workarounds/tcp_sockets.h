@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// UCX keeps its sockets to itself. They are found among the descriptors of the process.
+// The TCP sockets of this process. No version of UCX has a function that lists its own; they are found among the
+// descriptors.
 #pragma once
 
 #include <sys/socket.h>

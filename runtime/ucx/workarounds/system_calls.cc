@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/ucx/system_calls.h"
+#include "runtime/ucx/workarounds/system_calls.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -17,17 +17,18 @@
 #include <span>
 #include <string_view>
 
-#include "runtime/ucx/socket_watch.h"
+#include "runtime/ucx/workarounds/socket_watch.h"
+#include "runtime/ucx/workarounds/versions.h"
 
 namespace ibcoll::ucx {
 namespace {
 
-// What UCX takes for the end of a connection. So often in a row for one socket it is told to try again. In between UCX
-// reads, at most some 64 KB, until it has come to the end; but where it sends the first bytes of a connection it tries
-// in a loop, for some 50 ms then.
+// An error that means the end of a connection is answered as "try again" this many times in a row for one socket. Between
+// tries UCX reads, some 64 KB at most, until it has read the end; but where it sends the first bytes of a connection it
+// tries in a loop, for some 50 ms then.
 constexpr int kTries = 100'000;
 
-ssize_t patiently(int socket, ssize_t result) {
+ssize_t try_again(int socket, ssize_t result) {
   thread_local int last = -1, tries = 0;
   if (result >= 0 || (errno != EPIPE && errno != ECONNRESET && errno != ETIMEDOUT && errno != ECONNABORTED))
     return result;
@@ -48,14 +49,14 @@ ssize_t unless_refused(int socket, ssize_t result, size_t bytes) {
   const int error = errno;
   if (SocketWatch::is_refused(socket)) return static_cast<ssize_t>(bytes);
   errno = error;
-  return patiently(socket, result);
+  return try_again(socket, result);
 }
 
-ssize_t mended_send(int socket, const void* data, size_t bytes, int flags) {
+ssize_t replacement_send(int socket, const void* data, size_t bytes, int flags) {
   return unless_refused(socket, ::send(socket, data, bytes, flags), bytes);
 }
 
-ssize_t mended_sendmsg(int socket, const msghdr* message, int flags) {
+ssize_t replacement_sendmsg(int socket, const msghdr* message, int flags) {
   const ssize_t result = ::sendmsg(socket, message, flags);
   if (result >= 0 || means_try_again()) return result;
   size_t bytes = 0;
@@ -63,7 +64,7 @@ ssize_t mended_sendmsg(int socket, const msghdr* message, int flags) {
   return unless_refused(socket, result, bytes);
 }
 
-ssize_t mended_recv(int socket, void* data, size_t bytes, int flags) {
+ssize_t replacement_recv(int socket, void* data, size_t bytes, int flags) {
   const ssize_t result = ::recv(socket, data, bytes, flags);
   if (result > 0 || bytes == 0 || (result < 0 && means_try_again())) return result;
   const int error = errno;
@@ -73,7 +74,7 @@ ssize_t mended_recv(int socket, void* data, size_t bytes, int flags) {
 }
 
 // UCX asks for the peer of a socket to learn whether connect() has succeeded.
-int mended_getpeername(int socket, sockaddr* address, socklen_t* length) {
+int replacement_getpeername(int socket, sockaddr* address, socklen_t* length) {
   const socklen_t room = *length;
   const int result = ::getpeername(socket, address, length);
   const int error = errno;
@@ -87,9 +88,9 @@ int mended_getpeername(int socket, sockaddr* address, socklen_t* length) {
   return 0;
 }
 
-int mended_socket(int domain, int type, int protocol) { return ::socket(domain, type | SOCK_CLOEXEC, protocol); }
+int replacement_socket(int domain, int type, int protocol) { return ::socket(domain, type | SOCK_CLOEXEC, protocol); }
 
-int mended_accept(int listener, sockaddr* address, socklen_t* length) {
+int replacement_accept(int listener, sockaddr* address, socklen_t* length) {
   const socklen_t room = length == nullptr ? 0 : *length;
   for (;;) {
     const int accepted = ::accept4(listener, address, length, SOCK_CLOEXEC);
@@ -99,7 +100,7 @@ int mended_accept(int listener, sockaddr* address, socklen_t* length) {
   }
 }
 
-int mended_connect(int socket, const sockaddr* to, socklen_t length) {
+int replacement_connect(int socket, const sockaddr* to, socklen_t length) {
   try {
     if (is_tcp(socket)) try_twice([&] { SocketWatch::connects(socket, to); });
   } catch (const std::bad_alloc&) {  // UCX is C
@@ -109,23 +110,21 @@ int mended_connect(int socket, const sockaddr* to, socklen_t length) {
   return ::connect(socket, to, length);
 }
 
-std::atomic<bool> all_mended{false};
-
-constexpr UcxVersion kEveryVersion{~0U, ~0U};
-constexpr UcxVersion kSendsInAnotherWay{1, 16};
+std::atomic<bool> all_replaced{false};
 
 struct Replacement {
   std::string_view name;
   void* function;
-  UcxVersion before;  // the first version that does not need it
+  Fault fault;  // with which UCX needs it
 };
-const Replacement kReplacements[] = {{"send", reinterpret_cast<void*>(&mended_send), kSendsInAnotherWay},
-                                     {"sendmsg", reinterpret_cast<void*>(&mended_sendmsg), kSendsInAnotherWay},
-                                     {"recv", reinterpret_cast<void*>(&mended_recv), kSendsInAnotherWay},
-                                     {"getpeername", reinterpret_cast<void*>(&mended_getpeername), kSendsInAnotherWay},
-                                     {"socket", reinterpret_cast<void*>(&mended_socket), kEveryVersion},
-                                     {"accept", reinterpret_cast<void*>(&mended_accept), kEveryVersion},
-                                     {"connect", reinterpret_cast<void*>(&mended_connect), kEveryVersion}};
+const Replacement kReplacements[] = {
+    {"send", reinterpret_cast<void*>(&replacement_send), Fault::kFailedSend},
+    {"sendmsg", reinterpret_cast<void*>(&replacement_sendmsg), Fault::kFailedSend},
+    {"recv", reinterpret_cast<void*>(&replacement_recv), Fault::kFailedConnect},
+    {"getpeername", reinterpret_cast<void*>(&replacement_getpeername), Fault::kFailedConnect},
+    {"socket", reinterpret_cast<void*>(&replacement_socket), Fault::kInheritedSockets},
+    {"accept", reinterpret_cast<void*>(&replacement_accept), Fault::kInheritedSockets},
+    {"connect", reinterpret_cast<void*>(&replacement_connect), Fault::kStrangers}};
 
 // Of a loaded library: its base address, and where its calls of others are listed.
 struct Calls {
@@ -165,30 +164,29 @@ bool replace(void** slot, void* function) {
 
 }  // namespace
 
-Status mend_system_calls(UcxVersion version) {
+Status replace_system_calls() {
   Dl_info libucs{};
   Calls calls;
   if (::dladdr(reinterpret_cast<void*>(&ucs_status_string), &libucs) != 0)
     calls.base = reinterpret_cast<ElfW(Addr)>(libucs.dli_fbase);
   ::dl_iterate_phdr(&find_calls, &calls);
-  size_t mended = 0;
+  size_t replaced = 0;
   const auto needed = std::count_if(std::begin(kReplacements), std::end(kReplacements),
-                                    [&](const Replacement& one) { return version < one.before; });
+                                    [](const Replacement& one) { return is_needed(one.fault); });
   for (const ElfW(Rela) & slot : calls.slots) {
     const std::string_view name = calls.names + calls.symbols[ELF64_R_SYM(slot.r_info)].st_name;
     for (const Replacement& replacement : kReplacements)
-      if (name == replacement.name && version < replacement.before &&
+      if (name == replacement.name && is_needed(replacement.fault) &&
           replace(reinterpret_cast<void**>(calls.base + slot.r_offset), replacement.function))
-        ++mended;
+        ++replaced;
   }
-  all_mended = mended == static_cast<size_t>(needed);
-  if (all_mended) return {};
-  return error(
-      IBCOLL_ERR_UNSUPPORTED,
-      "only {} of {} calls of libucs could be mended: a rank may be ended by UCX when a peer dies as they connect",
-      mended, needed);
+  all_replaced = replaced == static_cast<size_t>(needed);
+  if (all_replaced) return {};
+  return error(IBCOLL_ERR_UNSUPPORTED,
+               "only {} of {} calls of libucs could be replaced: UCX may end a rank when a peer dies as they connect",
+               replaced, needed);
 }
 
-bool connects_are_seen() { return all_mended; }
+bool connects_are_seen() { return all_replaced; }
 
 }  // namespace ibcoll::ucx

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// While a library of UCX is loaded: libucs takes the signals of crashes then, SIGHUP (UCX_DEBUG_SIGNO, to raise its log
-// level) and the signal stack of the thread. In a host program these are not ours to take: all is put back as it was.
+// Needed with every known version of UCX (versions.h: kSignals). When it is loaded, libucs installs handlers for the
+// signals of crashes and for SIGHUP (UCX_DEBUG_SIGNO, to raise its log level), and replaces the signal stack of the
+// thread. These belong to the program: an object of this class, which lives while UCX is loaded, restores them.
 #pragma once
 
 #include <array>
 #include <csignal>
 #include <cstdlib>
 
-namespace ibcoll {
+namespace ibcoll::ucx {
 
 class KeptSignals {
  public:
@@ -33,4 +34,4 @@ class KeptSignals {
   bool stack_kept_ = false;
 };
 
-}  // namespace ibcoll
+}  // namespace ibcoll::ucx

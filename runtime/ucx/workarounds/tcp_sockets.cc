@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/ucx/tcp_sockets.h"
+#include "runtime/ucx/workarounds/tcp_sockets.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

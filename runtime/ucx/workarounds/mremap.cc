@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/machine/mremap_mend.h"
+#include "runtime/ucx/workarounds/mremap.h"
 
 #include <dlfcn.h>
 #include <gnu/lib-names.h>
@@ -17,22 +17,24 @@
 #include <cstring>
 #include <mutex>
 
-namespace ibcoll {
+#include "runtime/ucx/workarounds/versions.h"
+
+namespace ibcoll::ucx {
 namespace {
 
 using Mremap = void* (*)(void* old, size_t old_bytes, size_t new_bytes, int flags, ...);
 
-std::atomic<Mremap> ucx{nullptr};
+std::atomic<Mremap> ucx_mremap{nullptr};
 const size_t page_bytes = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
 
 void* system_mremap(void* old, size_t old_bytes, size_t new_bytes, int flags, void* where) {
   return reinterpret_cast<void*>(::syscall(SYS_mremap, old, old_bytes, new_bytes, flags, where));
 }
 
-// What is at the old place and at the new one is reported by calls that UCX knows, before it goes: the first changes
-// nothing, the second leaves a mapping that only this call replaces. May run within malloc().
+// Calls that UCX knows report what is unmapped at both addresses, before it is: the first changes nothing, the second
+// leaves a mapping that only this call replaces. May run within malloc().
 void* move_to(void* old, size_t old_bytes, size_t new_bytes, int flags, void* where) {
-  const Mremap resize = ucx.load(std::memory_order_acquire);
+  const Mremap resize = ucx_mremap.load(std::memory_order_acquire);
   if (old_bytes != 0 && resize(old, old_bytes, old_bytes, 0) == MAP_FAILED) return MAP_FAILED;
   const size_t bytes = (new_bytes + page_bytes - 1) / page_bytes * page_bytes;
   const auto from = reinterpret_cast<uint64_t>(old);
@@ -50,9 +52,9 @@ void* move_to(void* old, size_t old_bytes, size_t new_bytes, int flags, void* wh
   return got;
 }
 
-[[maybe_unused]] void* mended_mremap(void* old, size_t old_bytes, size_t new_bytes, int flags, ...) {
+[[maybe_unused]] void* complete_mremap(void* old, size_t old_bytes, size_t new_bytes, int flags, ...) {
   if ((flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) == 0)
-    return ucx.load(std::memory_order_acquire)(old, old_bytes, new_bytes, flags);
+    return ucx_mremap.load(std::memory_order_acquire)(old, old_bytes, new_bytes, flags);
   va_list more;
   va_start(more, flags);
   void* const where = va_arg(more, void*);
@@ -61,11 +63,10 @@ void* move_to(void* old, size_t old_bytes, size_t new_bytes, int flags, void* wh
 }
 
 Status unsupported(const char* why) {
-  return error(
-      IBCOLL_ERR_UNSUPPORTED,
-      "mremap() cannot be mended ({}), of which UCX before 1.15 loses an argument: calls with MREMAP_FIXED may "
-      "fail in this process",
-      why);
+  return error(IBCOLL_ERR_UNSUPPORTED,
+               "mremap() cannot be corrected ({}), of which UCX before 1.15 loses an argument: calls with MREMAP_FIXED "
+               "may fail in this process",
+               why);
 }
 
 }  // namespace
@@ -98,12 +99,12 @@ const std::byte* jump_target(const std::byte* code) {
   return target;
 }
 
-// A page of code within reach of a near jump from `code`, that goes on to mended_mremap(), wherever that is. NULL: no
-// room.
+// A page of code within reach of a near jump from `code`, which jumps on to complete_mremap(), wherever that is. NULL:
+// no room.
 const std::byte* make_springboard(const std::byte* code) {
   constexpr int64_t kStep = int64_t{16} << 20;
   constexpr int kSteps = 120;  // 2 GB less some
-  const auto target = reinterpret_cast<uint64_t>(&mended_mremap);
+  const auto target = reinterpret_cast<uint64_t>(&complete_mremap);
   const auto start =
       reinterpret_cast<int64_t>(code) / static_cast<int64_t>(page_bytes) * static_cast<int64_t>(page_bytes);
   for (int i = 1; i <= 2 * kSteps; ++i) {
@@ -137,23 +138,23 @@ std::byte* function_of(const char* library, const char* name) {
 
 }  // namespace
 
-// A near jump takes the place of UCX's, by one store of eight bytes: who calls mremap() meanwhile takes either way.
-Status mend_mremap() {
+// A near jump replaces UCX's by one store of eight bytes: a thread that calls mremap() meanwhile takes either jump.
+Status correct_mremap() {
   static std::mutex mutex;
   static const std::byte* springboard = nullptr;
   const std::lock_guard lock(mutex);
-  std::byte* const ucx_mremap = function_of("libucs.so.0", "ucm_override_mremap");
+  std::byte* const replaced = function_of("libucs.so.0", "ucm_override_mremap");
   std::byte* const code = function_of(LIBC_SO, "mremap");
-  if (ucx_mremap == nullptr) return {};
+  if (replaced == nullptr) return {};
   if (code == nullptr || reinterpret_cast<uint64_t>(code) % sizeof(uint64_t) != 0)
     return unsupported("its code is not where it should be");
   const std::byte* const target = jump_target(code);
-  if (target == nullptr || target == springboard) return {};
-  if (target != ucx_mremap) return unsupported("another library has patched it after UCX");
+  if (target == nullptr || target == springboard || !is_needed(Fault::kMremap)) return {};
+  if (target != replaced) return unsupported("another library has patched it after UCX");
   if (springboard == nullptr) springboard = make_springboard(code);
   if (springboard == nullptr) return unsupported("no room for code within 2 GB of it");
 
-  ucx.store(reinterpret_cast<Mremap>(ucx_mremap), std::memory_order_release);
+  ucx_mremap.store(reinterpret_cast<Mremap>(replaced), std::memory_order_release);
   auto& word = *reinterpret_cast<uint64_t*>(code);
   auto bytes = std::bit_cast<std::array<std::byte, sizeof(uint64_t)>>(word);
   const auto distance = static_cast<int32_t>(springboard - (code + kNearBytes));
@@ -168,8 +169,8 @@ Status mend_mremap() {
 
 #else
 
-Status mend_mremap() { return unsupported("only for x86-64 is it known how"); }
+Status correct_mremap() { return is_needed(Fault::kMremap) ? unsupported("only implemented for x86-64") : Status(); }
 
 #endif
 
-}  // namespace ibcoll
+}  // namespace ibcoll::ucx

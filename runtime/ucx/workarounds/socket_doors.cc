@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where a rank listens and from where it connects: what ranks tell each other of it, and who is let in.
+// Where a rank listens and from where it connects: the ranks exchange that, and the kernel filters connections by it
+// (versions.h: kStrangers; every known version of UCX).
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -10,8 +11,8 @@
 #include <cstring>
 
 #include "runtime/base/log.h"
-#include "runtime/ucx/socket_watch.h"
-#include "runtime/ucx/system_calls.h"
+#include "runtime/ucx/workarounds/socket_watch.h"
+#include "runtime/ucx/workarounds/system_calls.h"
 
 namespace ibcoll::ucx {
 namespace {

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Looks after the TCP sockets that UCX has, as UCX does not:
+// Watches and protects the TCP sockets of UCX, which UCX does not. Needed with every known version, but for one part
+// (versions.h says which):
 //
-// - A host that falls silent is found within IBCOLL_PEER_TIMEOUT. TCP's keepalive does not run while data is
-//   unacknowledged, the kernel sends that again for a quarter of an hour. (TCP_USER_TIMEOUT would also end connections
-//   to a rank that lives and computes: its window is closed, which counts as silence.)
-// - A program that a rank starts, or a child that it forks, does not keep the sockets open: its peers would never
-//   notice that the rank has died.
-// - Strangers cannot connect, neither from other machines nor as other users of these: every rank connects from one
-//   port, which it holds, and the kernel drops what does not come from the port and the host of a rank.
-// - A connection that is not made is kept from UCX, which would end the process if it was about to answer the peer
-//   (system_calls.h). UCX waits for ever; ibcoll gives the peer up.
-// - A peer is given up by shutting its sockets down: UCX notices that as it notices a death. When it is told to close
-//   an endpoint of which half a message has left, UCX 1.13 sends memory of its own as the rest of it.
+// - A silent host is found within IBCOLL_PEER_TIMEOUT. TCP's keepalive does not run while data is unacknowledged; the
+//   kernel sends that again for a quarter of an hour. (TCP_USER_TIMEOUT would also end connections to a rank that lives
+//   and computes: its window is closed, which counts as silence.)
+// - kInheritedSockets: a program that a rank starts, or a child that it forks, does not keep the sockets open. Else its
+//   peers would never notice that the rank has died.
+// - kStrangers: only ranks can connect, no program on other machines and no other user of these. Every rank connects
+//   from one port, which it holds, and the kernel drops what does not come from the port and the host of a rank.
+// - kFailedConnect (UCX before 1.16): UCX does not learn that a connection was not made; it would end the process if it
+//   was about to answer the peer (system_calls.h). It waits without end, and ibcoll reports the peer as failed.
+// - A peer is disconnected by shutting its sockets down, which UCX notices as it notices a death. When UCX 1.13 closes
+//   an endpoint of which half a message has left, it sends memory of its own as the rest.
 //
 // Which sockets are UCX's: those that listen since UCX has begun to, those that were accepted there, and those that
-// lead to where another rank listens. Ranks tell each other where that is, and from which port they connect.
+// lead to where another rank listens. Ranks exchange where that is, and from which port they connect.
 #pragma once
 
 #include <sys/socket.h>
@@ -29,7 +30,7 @@
 
 #include "runtime/base/unique_fd.h"
 #include "runtime/transport/transport.h"
-#include "runtime/ucx/tcp_sockets.h"
+#include "runtime/ucx/workarounds/tcp_sockets.h"
 
 namespace ibcoll::ucx {
 
