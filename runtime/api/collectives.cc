@@ -82,7 +82,7 @@ static ibcoll_status_t look(ibcoll_request_t request, bool advances, const char*
     Request& r = *handle.request;
     if (advances && r.in_flight()) context.progress();
     if (!r.in_flight()) {
-      context.settle_later();
+      context.drain_later();
       return ended(handle, r.status());
     }
     const Status overdue = r.overdue();

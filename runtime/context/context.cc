@@ -14,7 +14,7 @@
 namespace ibcoll {
 namespace {
 
-constexpr int kLastLooks = 1'000;  // for messages, while there are any
+constexpr int kLastPolls = 1'000;  // for messages, while there are any
 
 // 0: for ever
 Time in_ns(double seconds) noexcept { return seconds < kForEver ? static_cast<Time>(seconds * 1e9) : 0; }
@@ -29,7 +29,7 @@ Result<std::unique_ptr<Context>> Context::create(const ibcoll_bootstrap_t* callb
 
 Context::~Context() {
   write_trace();
-  settler_.reset();
+  drainer_.reset();
   world_.reset();
   engine_.reset();
 }
@@ -45,7 +45,7 @@ void Context::write_trace() noexcept {
 Status Context::open(const ibcoll_bootstrap_t* callbacks) {
   host_ = Host::of(callbacks);
   const Status settings = or_no_memory([this] { return read_settings(); });
-  if (!settings.ok() && !callbacks) return settings;  // a launcher tells the others that this rank has not come
+  if (!settings.ok() && !callbacks) return settings;  // a launcher notifies the others that this rank failed
   const auto make = [&] { return make_bootstrap(callbacks); };
   Result<std::unique_ptr<Bootstrap>> bootstrap = callbacks ? try_twice(make) : make();
   if (!bootstrap.ok()) return bootstrap.status();
@@ -66,7 +66,7 @@ Status Context::open(const ibcoll_bootstrap_t* callbacks) {
   return {};
 }
 
-// The start has the deadline of other contexts: its ranks come together, or they do not.
+// Joining has had the deadline of any context: it waits for ranks that may not come at all.
 void Context::let_host_decide_deadlines() noexcept {
   if (!in_host() || config_.value("IBCOLL_TIMEOUT").origin != "default") return;
   engine_->set_timeout(host_.timeout_seconds > 0 ? in_ns(host_.timeout_seconds) : 0, "timeout_seconds of the host");
@@ -96,10 +96,10 @@ Status Context::read_settings() {
   return {};
 }
 
-// What this rank moves messages with.
+// What this rank sends and receives messages with.
 void Context::build_engine() {
   waiting_ = std::make_unique<WaitStrategy>(config_.text("IBCOLL_WAIT"), job_.ranks_per_core, job_.one_cpu);
-  // The same on all ranks of the node: one that never sleeps rings all the same.
+  // The same on all ranks of the node: a rank that never sleeps still has to wake others.
   if (job_.shm && job_.ranks_per_core > 1) {
     std::vector<Bell*> bells;
     bells.reserve(static_cast<size_t>(job_.shm->segment().ranks()));
@@ -123,15 +123,15 @@ void Context::build_engine() {
   parted_.resize(static_cast<size_t>(size()));
 }
 
-// A rank that has no memory for its part says so when the world team is made.
+// A rank that has no memory for its part reports that when the world team is made.
 Status Context::make_engine() {
-  std::unique_ptr<Settler> settler;
+  std::unique_ptr<Drainer> drainer;
   Members all;
   try_twice([&] { all.ranks.resize(static_cast<size_t>(size())); });
   std::iota(all.ranks.begin(), all.ranks.end(), 0);
   all.refusal = job_.lack.ok() ? or_no_memory([&]() -> Status {
     build_engine();
-    if (job_.net) settler = std::make_unique<Settler>(lock_, *job_.net);
+    if (job_.net) drainer = std::make_unique<Drainer>(lock_, *job_.net);
     return {};
   })
                                : job_.lack;
@@ -141,13 +141,13 @@ Status Context::make_engine() {
   world_ = std::move(*world);
   if (!job_.net) return {};
   if (Status connected = connect(); !connected.ok()) return connected;
-  settler_ = std::move(settler);
+  drainer_ = std::move(drainer);
   return {};
 }
 
-// Makes the connections that leaving will need: a barrier opens them, and a second one tells that all ranks have theirs.
-// Who is through it may call anything, and leave. A failure that others hear of before they are through is one of these
-// calls, and told by theirs.
+// Opens the connections that leaving will need, by a barrier; when a second barrier has passed, all ranks have theirs.
+// A rank that has passed it may call anything, and leave. If one of these calls fails before other ranks have passed,
+// their own next call reports that failure.
 Status Context::connect() {
   std::unique_lock<std::mutex> guard = enter();
   if (Status opened = run_own_barrier(guard); !opened.ok()) return opened;
@@ -159,7 +159,7 @@ Status Context::connect() {
   return {};
 }
 
-// A barrier of the job itself. Between nodes it always goes along the same connections, whatever selection prefers.
+// A barrier of the job itself. Between nodes it always uses the same connections, whatever selection prefers.
 Status Context::run_own_barrier(std::unique_lock<std::mutex>& guard) {
   Forced pattern;
   const Status room = or_fail(*world_, [&]() -> Status {
@@ -176,15 +176,15 @@ Status Context::run_own_barrier(std::unique_lock<std::mutex>& guard) {
   return run_own(*world_, barrier, no_buffers, guard, pattern);
 }
 
-// Barriers end what ranks still wait for from each other, and tell whether their last calls did not fit together, these
-// included: they are not taken for barriers of the program. The first one may pass before a message that nobody asked
-// for has come; the second one gives it time; and the third one passes on no rank if it has come to any. Who is through
-// that one goes, so what another rank still owes it is not sent. Closing the network transport
-// sends what is still in it; and the exchange keeps this process alive, for those that watch it, until all are through.
-// After a failure ranks part at once. No connection is opened: the rank at its other end may just be going.
+// Three barriers complete all messages between the ranks, and report whether their last calls mismatched; these
+// barriers are not taken for barriers of the program. The first one may pass before an unexpected message has arrived;
+// the second one gives it time; and the third one passes on no rank if such a message has arrived at any. A rank that
+// has passed the third one leaves, so messages that other ranks still have for it are dropped. Closing the network
+// transport sends what is queued in it. The final exchange keeps this process alive until all ranks have passed, for
+// those that watch it. After a failure ranks leave at once. No connection is opened, as the peer may just be leaving.
 Status Context::leave(std::unique_lock<std::mutex>& guard) {
   write_trace();
-  const bool told_before = world_->team->failure_reported();
+  const bool notified_before = world_->team->failure_reported();
   world_->team->set_connects(false);
   Status together;
   end_merges(*world_, guard);
@@ -192,19 +192,19 @@ Status Context::leave(std::unique_lock<std::mutex>& guard) {
   write_tuning_file();
   for (int round = 0; round < 3 && together.ok(); ++round) {
     if (round == 2) {
-      for (int looks = 0; looks < kLastLooks && !world_->team->return_credit(); ++looks) engine_->progress();
+      for (int polls = 0; polls < kLastPolls && !world_->team->return_credit(); ++polls) engine_->progress();
       world_->team->part();
     }
     together = run_own_barrier(guard);
-    for (int looks = 0; looks < kLastLooks && engine_->progress(); ++looks) {
+    for (int polls = 0; polls < kLastPolls && engine_->progress(); ++polls) {
     }
     if (together.ok() && round < 2) together = world_->team->failure();
   }
-  settler_.reset();
+  drainer_.reset();
   world_.reset();
   engine_.reset();
   job_.net.reset();
-  if (told_before) return {};
+  if (notified_before) return {};
   if (!together.ok()) return together;
   const std::byte mine{1};
   guard.unlock();  // a host may call ibcoll_progress meanwhile

@@ -18,11 +18,11 @@
 #include "runtime/collectives/framework/algorithm.h"
 #include "runtime/collectives/framework/arguments.h"
 #include "runtime/collectives/framework/select.h"
+#include "runtime/context/drainer.h"
 #include "runtime/context/ended_ranks.h"
 #include "runtime/context/host.h"
 #include "runtime/context/join.h"
 #include "runtime/context/plans.h"
-#include "runtime/context/settler.h"
 #include "runtime/context/trace_file.h"
 #include "runtime/context/tuning.h"
 #include "runtime/engine/engine.h"
@@ -44,8 +44,8 @@ struct FreeMemory {
 };
 using LoneWindow = std::unique_ptr<std::byte, FreeMemory>;
 
-// A window of a team that was freed on this rank, not yet by all. In a list of its own from when the team is made, so that
-// to free it takes no memory.
+// A window of a team that was freed on this rank, not yet by all. It is in a list of its own from when the team is
+// made, so that freeing needs no memory.
 struct LeftWindow {
   WindowLocation place;
   bool failed = false;
@@ -56,8 +56,8 @@ struct TeamHandle {
   TeamHandle() = default;
   TeamHandle(const TeamHandle&) = delete;
   TeamHandle& operator=(const TeamHandle&) = delete;
-  // Requests end before their team; buffers that others still have are freed after it, as its end looks once more for
-  // news.
+  // Requests end before their team. Buffers that other ranks may still write to are freed after the team, whose end
+  // polls once more.
   ~TeamHandle() {
     plans.clear();
     for (GivenUp& one : given_up) one.request.reset();
@@ -71,7 +71,7 @@ struct TeamHandle {
   Shape shape;                          // what selection knows of every call on the team
   CostModel model, steady_model;        // the steady one is the same in every run
   Plans plans;                          // of calls that run once
-  // Of the runtime itself, given up while somebody still had the buffers (Request::overdue).
+  // Of the runtime itself, given up while another rank could still write to the buffers (Request::overdue).
   struct GivenUp {
     std::unique_ptr<Request> request;
     std::vector<std::byte> buffers;
@@ -87,7 +87,8 @@ class Context {
   static Result<std::unique_ptr<Context>> create(const ibcoll_bootstrap_t* callbacks);
   ~Context();
 
-  // The lock that every call holds. Who waits for a collective lets go of it as soon as somebody else wants it.
+  // The lock that every call holds. A thread that waits for a collective releases it as soon as another thread wants
+  // it.
   std::unique_lock<std::mutex> enter() noexcept {
     std::unique_lock<std::mutex> guard(lock_, std::try_to_lock);
     if (!guard.owns_lock()) enter_again(guard);
@@ -105,19 +106,20 @@ class Context {
   // Collective: waits for all ranks and closes what is open. Nothing but destruction may follow.
   Status leave(std::unique_lock<std::mutex>& guard);
 
-  // Who shall be in a new team: ranks of its parent, in the new order.
+  // The members of a new team: ranks of its parent, in the new order.
   struct Members {
     std::vector<int> ranks;
     bool same_everywhere = true;  // every rank of the parent gives the same; false: those that it lists do
-    Status refusal = {};          // why this rank's list is none; the other ranks are told
+    Status refusal = {};          // why this rank's list is invalid; the other ranks get it
   };
   // Collective over the parent; nullptr where this rank is not a member. `guard` holds the lock, as for wait().
   Result<TeamHandle*> make_team(TeamHandle& parent, const Members& members, uint64_t epoch,
                                 std::unique_lock<std::mutex>& guard);
-  // Gathers one equally long piece from each rank of the parent.
+  // An allgather of equally many bytes from each rank of the parent.
   using Gather = std::function<Status(ConstBytes mine, Bytes all)>;
-  static constexpr size_t kOfferBytes = 32;  // of a piece that one rank gives for a team
-  // Collective over the members alone, whose job ranks are `jobs`: they are the parent. `self`: this rank's place.
+  static constexpr size_t kOfferBytes = 32;  // that a rank contributes to it for a new team
+  // Collective over the members alone, whose job ranks are `jobs`: they are the parent. `self`: this rank's index
+  // there.
   Result<TeamHandle*> make_team_of_members(const std::vector<int>& jobs, int self, Status refusal, uint64_t epoch,
                                            const Gather& gather);
   void free_team(TeamHandle& team);
@@ -133,8 +135,8 @@ class Context {
   // not learned from.
   Result<std::unique_ptr<Request>> make_request(TeamHandle& team, Args args, const Forced& forced,
                                                 ibcoll_scheme_t scheme);
-  // What the library does for itself, whatever the user has forced: runs and waits. `buffers` are those of the call,
-  // and kept for it where it does not end.
+  // A collective of the library itself, whatever algorithm the user has forced: runs it and waits. `buffers` are those
+  // of the call, and are kept for it if it does not end.
   Status run_own(TeamHandle& team, Args args, std::vector<std::byte>& buffers, std::unique_lock<std::mutex>& guard,
                  const Forced& forced = {});
   // Checks and starts a call that runs once, from `site`.
@@ -145,8 +147,8 @@ class Context {
   // What make_request() would select, and why; refuses what that, or check_without_buffers(), refuses.
   Result<std::string> explain(TeamHandle& team, const ibcoll_collective_args_t& given) const;
 
-  // Where the program called from, for a trace; nullptr without one. The public function returns to `returns_to`. Before
-  // the lock is taken.
+  // Where the program called from, for a trace; nullptr without one. The public function returns to `returns_to`. To be
+  // called before the lock is taken.
   const void* call_site(const void* returns_to) const noexcept {
     return trace_ ? program_call_site(returns_to) : nullptr;
   }
@@ -156,16 +158,16 @@ class Context {
     if (trace_) request.trace(trace_->buffer(), site);
     return start(request);
   }
-  // Moves everything; how many events were handled. Does nothing once leave() has closed everything: a host may call it
-  // until its own part of that is done.
+  // One pass of progress over all teams; returns the number of events handled. Does nothing once leave() has closed
+  // everything: a host may call it until its own part of that is done.
   uint64_t progress() noexcept;
-  // Messages of complete collectives are on their way, and leave only while somebody waits.
+  // Messages of complete collectives are queued, and leave only while a thread waits.
   bool needs_polling() const noexcept { return job_.net && job_.net->needs_polling(); }
-  // A call of the program returns, the lock is held: what could not settle leaves without another call.
-  void settle_later() noexcept {
-    if (settler_) settler_->look();
+  // A call of the program returns, the lock is held: what is still queued leaves without another call.
+  void drain_later() noexcept {
+    if (drainer_) drainer_->start_if_needed();
   }
-  // Blocks until the request is complete and all has settled, or until `seconds` have passed (TIMEOUT; the request
+  // Blocks until the request is complete and nothing is queued, or until `seconds` have passed (TIMEOUT; the request
   // stays in flight). `guard` holds the lock, and holds it again on return.
   Status wait(Request& request, double seconds, std::unique_lock<std::mutex>& guard);
   // A thread is inside of wait(), with or without the lock.
@@ -173,8 +175,8 @@ class Context {
   std::string describe() const { return engine_->describe(); }
   std::string info_json();
 
-  // What body() returns; where memory is short the team fails, and this is its refusal: the other ranks are in the call,
-  // or will be.
+  // What body() returns; where memory is short the team fails, and this is its refusal: the other ranks are in the
+  // call, or will be.
   template <typename Body>
   auto or_fail(TeamHandle& team, Body body) -> decltype(body()) {
     try {
@@ -188,7 +190,7 @@ class Context {
 
  private:
   Context() = default;
-  void after_a_look() noexcept;
+  void after_a_pass() noexcept;
   bool goes_without_messages() noexcept;
   void check() noexcept;
   void enter_again(std::unique_lock<std::mutex>& guard) noexcept;
@@ -211,7 +213,7 @@ class Context {
                                                 const std::vector<int>& parent_jobs, int self, const Gather& gather);
   // nullptr where this rank is not a member.
   Result<TeamHandle*> keep_team(Result<std::unique_ptr<TeamHandle>> made);
-  // All of a team but its place in the node's memory. Throws std::bad_alloc.
+  // All of a team but its window in the node's memory. Throws std::bad_alloc.
   std::unique_ptr<TeamHandle> draft_team(uint64_t epoch, std::vector<int> jobs, int team_rank);
   // Takes no memory but for errors. `offset`: of the window, kNoWindow: none.
   Status complete_team(TeamHandle& team, uint64_t offset, bool may_copy);
@@ -259,13 +261,13 @@ class Context {
   std::unique_ptr<TraceFile> trace_;    // nullptr: not traced
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<EndedRanks> ended_ranks_;
-  std::unique_ptr<Settler> settler_;  // nullptr: no network
+  std::unique_ptr<Drainer> drainer_;  // nullptr: no network
   std::unique_ptr<TeamHandle> world_;
   std::vector<std::unique_ptr<TeamHandle>> teams_;
   std::list<LeftWindow> left_windows_;
   std::vector<std::byte> parted_;  // for the exchange that ends the job
-  uint32_t rounds_ = 0;            // of progress, for after_a_look()
-  uint32_t without_messages_ = 0;  // collectives that were complete without a round of progress
+  uint32_t passes_ = 0;            // of progress, for after_a_pass()
+  uint32_t without_messages_ = 0;  // collectives that were complete without a pass of progress
   Time checked_at_ = 0;
   std::atomic<int> waiting_threads_{0};
 };

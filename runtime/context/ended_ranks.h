@@ -14,11 +14,11 @@ class EndedRanks {
  public:
   // Both outlive it.
   EndedRanks(Bootstrap& bootstrap, Engine& engine) : bootstrap_(bootstrap), engine_(engine) {}
-  // For a rank that has waited for a while. The context's lock is held.
-  void look() noexcept;
+  // Takes what the launcher has reported. For a rank that has waited for a while; the context's lock is held.
+  void poll() noexcept;
 
  private:
-  struct News {
+  struct Report {
     int rank;
     std::string how;
     Time at;
@@ -26,7 +26,7 @@ class EndedRanks {
 
   Bootstrap& bootstrap_;
   Engine& engine_;
-  std::vector<News> news_;  // that this rank does not act on yet
+  std::vector<Report> reports_;  // not applied yet
 };
 
 }  // namespace ibcoll

@@ -17,7 +17,7 @@ struct Host {
     return {callbacks->progress, callbacks->user, callbacks->timeout_seconds};
   }
   bool present() const noexcept { return progress != nullptr; }
-  // Gives the host a turn. True: it moved something. No lock is held.
+  // Lets the host progress. True: it moved something. No lock is held.
   bool advance() const { return progress(user) != 0; }
 };
 

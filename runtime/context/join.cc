@@ -32,8 +32,8 @@
 namespace ibcoll {
 namespace {
 
-constexpr std::chrono::milliseconds kLinkPatience{100};
-constexpr int kLooksPerHostTurn = 64;  // while a link is timed
+constexpr std::chrono::milliseconds kLinkTimeLimit{100};
+constexpr int kPassesPerHostCall = 64;  // while a link is timed
 
 uint64_t digest_of(std::string_view text) { return Digest().add(text).value(); }
 
@@ -46,7 +46,7 @@ class Joining {
   Joining(Bootstrap& bootstrap, const Config& config, const Host& host)
       : bootstrap_(bootstrap), config_(config), host_(host), networks_(config.text("IBCOLL_NET")) {}
 
-  // Each step does its part on this rank, exchanges its message (join_messages.h), and takes what the others say.
+  // Each step does its part on this rank, exchanges its message (join_messages.h), and uses the others' messages.
   Result<Job> run() {
     for (Status (Joining::*step)() :
          {&Joining::meet, &Joining::open_node, &Joining::find_networks, &Joining::open_network, &Joining::connect,
@@ -56,13 +56,13 @@ class Joining {
   }
 
  private:
-  // This rank's part of a step. Where memory is short all ranks hear of it in this step, or in the next one: no rank is
-  // kept waiting.
+  // This rank's part of a step. If memory is short, all ranks learn of that in this step or in the next one, so none
+  // waits in vain.
   template <typename Body>
   Status attempt(Body body) {
     return job_.lack.ok() ? or_no_memory(body) : job_.lack;
   }
-  // What follows from what all have said.
+  // What follows from the messages of all ranks.
   template <typename Body>
   void conclude(Body body) {
     job_.lack = attempt([&]() -> Status {
@@ -147,12 +147,12 @@ class Joining {
         job_.ranks_per_core = std::max(job_.ranks_per_core, ranks_per_core(ranks));
   }
 
-  // Other users see the names of sockets, and shall not learn the number of the job.
+  // Other users see the names of sockets, so the name must not reveal the number of the job.
   std::string segment_name() const {
     return fmt::format("ibcoll-{:016x}-{}", segment_id_, job_.nodes[static_cast<size_t>(rank())]);
   }
 
-  // What ranks of this job say to each other to get the segment, unlike the name unseen by others.
+  // Proves to the leader that a rank belongs to the job. Unlike the name, other users do not see it.
   uint64_t segment_key() const { return digest_of(fmt::format("segment of {:016x}", job_.id)); }
 
   // ---- step 2
@@ -250,7 +250,7 @@ class Joining {
     return {};
   }
 
-  // As the transport knows it, or the user says.
+  // As the transport reports it, unless the user has set the bandwidth.
   LinkModel link_model() const {
     LinkModel model = job_.net->model();
     const auto megabits = static_cast<double>(config_.integer("IBCOLL_LINK_MBITS"));
@@ -274,15 +274,15 @@ class Joining {
 
   // ---- step 5
 
-  // Network addresses are exchanged, segments handed over. A rank that cannot use the addresses still takes part in the
-  // handover, since the other ranks of its node wait for it; the message then tells them.
+  // Exchanges network addresses, and hands the segment to the ranks of the node. A rank that cannot use the addresses
+  // still takes part in the handover, since the other ranks of its node wait for it; its message then has the error.
   Status connect() {
     Result<std::vector<std::byte>> slots = gather_addresses();
     if (!slots.ok()) return slots.status();
     Status mine = attempt([&] { return set_addresses(*slots); });
     if (Status shared = attempt([&] { return share_segment(); }); !shared.ok()) {
       mine = std::move(shared);
-      segment_.reset();  // of a leader: who still waits for it hears that
+      segment_.reset();  // of a leader: closes the sockets on which other ranks wait
     }
     return end_step(bootstrap_, mine, ConnectMessage()).status();
   }
@@ -349,7 +349,7 @@ class Joining {
     return end_step(bootstrap_, mine, ProbeMessage()).status();
   }
 
-  // A rank alone on its node has no rings, and meets the other ranks' eager messages all the same.
+  // Also for a rank alone on its node: it has no rings, but receives eager messages of other nodes.
   Status fit_slots() const {
     const uint64_t eager = config_.bytes("IBCOLL_EAGER_BYTES");
     for (const Transport* const t :
@@ -400,7 +400,7 @@ class Joining {
 
   // ---- step 8
 
-  // What all ranks take for the speed of a link, where devices may report it wrong.
+  // The speed of a link that all ranks assume, where devices may report a wrong one.
   Status time_link() {
     if (job_.net_model.beta == LinkModel::Beta::kKnown) return {};
     TimeLinkMessage message;
@@ -416,8 +416,8 @@ class Joining {
     return {};
   }
 
-  // The leaders of the nodes time their links, each that of the node before its own. A peer that does not keep up, as
-  // on a busy machine, leaves it to the others, or to what the devices report.
+  // The leader of each node times the link of the previous node. If a peer does not keep up, as on a busy machine, the
+  // times of the others count, or what the devices report.
   Status time_own_link(TimeLinkMessage& message) {
     if (locals_.front() != rank()) return {};
     std::vector<int> leaders(static_cast<size_t>(job_.node_count), -1);
@@ -425,9 +425,9 @@ class Joining {
       if (int& leader = leaders[static_cast<size_t>(job_.nodes[i])]; leader < 0) leader = static_cast<int>(i);
     const auto own = static_cast<size_t>(job_.nodes[static_cast<size_t>(rank())]), count = leaders.size();
     LinkTrial trial(*job_.net, leaders[(own + count - 1) % count], leaders[(own + 1) % count]);
-    const auto end = std::chrono::steady_clock::now() + kLinkPatience;
-    for (int looks = 1; !trial.step() && std::chrono::steady_clock::now() < end; ++looks) {
-      if (host_.present() && looks % kLooksPerHostTurn == 0) host_.advance();
+    const auto end = std::chrono::steady_clock::now() + kLinkTimeLimit;
+    for (int passes = 1; !trial.step() && std::chrono::steady_clock::now() < end; ++passes) {
+      if (host_.present() && passes % kPassesPerHostCall == 0) host_.advance();
       ::sched_yield();
     }
     message.us_per_byte = static_cast<float>(trial.us_per_byte());

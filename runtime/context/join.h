@@ -32,7 +32,7 @@ struct Job {
   double cache_bytes = 0;          // of the smallest last-level cache
   double own_cache_bytes = 0;      // of the largest second-level cache
   std::string net_reason;          // why there is none, or why this one
-  Status lack;                     // no memory here for what the last exchange brought; the next one says so
+  Status lack;                     // no memory here for the results of the last exchange; the next one reports it
 };
 
 // Collective over the job, before anything else: the error of the first rank that has one, on all ranks.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the ranks of a job tell each other while they join: one message for each step, in one allgather of the
+// What the ranks of a job exchange while they join: one message for each step, in one allgather of the
 // bootstrap. The steps are in join.cc. Steps 3 and 5 have a second allgather, of bytes: how each rank reaches the
-// addresses that step 3 lists, and the network addresses whose length step 4 says.
+// addresses that step 3 lists, and the network addresses whose length step 4 has.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 
 namespace ibcoll {
 
-// How a step ended on a rank. Every message has one, so all ranks leave with the same error, or none does.
+// How a step ended on a rank. Every message has one, so either all ranks leave with the same error, or none does.
 struct Answer {
   int32_t code = IBCOLL_OK;
   char text[508] = {};  // of the error
@@ -34,7 +34,7 @@ struct AgreeMessage {
   Answer answer;
 };
 
-// Step 1: who is where, and with which settings.
+// Step 1: the version, node and settings of each rank.
 struct MeetMessage {
   static constexpr uint64_t kVersion =
       uint64_t{IBCOLL_VERSION_MAJOR} << 32 | IBCOLL_VERSION_MINOR << 16 | IBCOLL_VERSION_PATCH;
@@ -61,7 +61,7 @@ struct OpenNodeMessage {
 };
 
 // Step 3, where the job runs on several hosts and its transport needs to know which addresses join them: where this
-// rank could be reached. The second allgather says how each rank reaches the others' addresses (networks.h).
+// rank could be reached. The second allgather has how each rank reaches the others' addresses (networks.h).
 struct NetworksMessage {
   Answer answer;
   HostAddresses addresses;

@@ -9,19 +9,19 @@ namespace ibcoll {
 namespace {
 
 constexpr uint64_t kNoTeam = 0;  // the epoch of these notes: an engine drops what comes too late
-enum Kind : uint16_t { kAsk = 1, kPiece, kEnough };
+enum Kind : uint16_t { kAsk = 1, kData, kEnough };
 
 constexpr uint64_t kRequest = 32 << 10;  // bytes that are asked for at a time
 constexpr uint64_t kAhead = 4 * kRequest;
 constexpr uint64_t kSkipped = 7 * kRequest;  // twice the burst of a shaper that lets 1 ms at 1 Gbit/s through at once
 constexpr uint64_t kInterval = 6 * kRequest;
-constexpr uint64_t kPieceBytes = kRequest / 2;
+constexpr uint64_t kDataBytes = kRequest / 2;
 constexpr Time kLongEnough = 25'000'000;  // a link that is still busy with less is slow, and this is how slow
 
 }  // namespace
 
 LinkTrial::LinkTrial(Transport& transport, int from, int to)
-    : transport_(transport), from_(from), to_(to), piece_(std::min<uint64_t>(transport.slot_bytes(), kPieceBytes)) {}
+    : transport_(transport), from_(from), to_(to), payload_(std::min<uint64_t>(transport.slot_bytes(), kDataBytes)) {}
 
 bool LinkTrial::step() {
   std::array<Event, 16> events;
@@ -30,23 +30,23 @@ bool LinkTrial::step() {
   ask();
   answer();
   if (!failure_.ok()) return true;
-  return told_ && done_ && owed_ == 0 && !transport_.unsent() && !transport_.needs_polling();
+  return end_sent_ && done_ && requested_ == 0 && !transport_.unsent() && !transport_.needs_polling();
 }
 
 void LinkTrial::ask() {
   constexpr uint64_t kAll = kSkipped + kIntervals * kInterval;
   if (ended_) {
-    if (!told_) told_ = send(from_, kEnough, 0, {});
+    if (!end_sent_) end_sent_ = send(from_, kEnough, 0, {});
     return;
   }
   while (asked_ < std::min(kAll, landed_ + kAhead) && send(from_, kAsk, kRequest, {})) asked_ += kRequest;
 }
 
 void LinkTrial::answer() {
-  while (owed_ > 0) {
-    const uint64_t bytes = std::min<uint64_t>(owed_, piece_.size());
-    if (!send(to_, kPiece, bytes, std::span(piece_).first(bytes))) return;
-    owed_ -= bytes;
+  while (requested_ > 0) {
+    const uint64_t bytes = std::min<uint64_t>(requested_, payload_.size());
+    if (!send(to_, kData, bytes, std::span(payload_).first(bytes))) return;
+    requested_ -= bytes;
   }
 }
 
@@ -57,9 +57,9 @@ void LinkTrial::take(const Event& event) {
     failure_ = error(code, "rank {} was lost while its link was timed: {}", event.peer, why);
   }
   if (event.kind != Event::Kind::kMessage || event.note.epoch != kNoTeam) return;
-  if (event.note.kind == kAsk && event.peer == to_) owed_ += kRequest;
+  if (event.note.kind == kAsk && event.peer == to_) requested_ += kRequest;
   if (event.note.kind == kEnough && event.peer == to_) done_ = true;
-  if (event.note.kind == kPiece && event.peer == from_) landed(event.payload.size());
+  if (event.note.kind == kData && event.peer == from_) landed(event.payload.size());
 }
 
 // The fastest two intervals in a row count. A rank that is kept from its processor sees one too long, and the next one

@@ -1,10 +1,10 @@
-// SPDX-License-Identifier: BSD-3-Clause
-// What the link of a node carries, timed when the job starts. A device reports the speed of its hardware; a shaper, a
-// virtual switch or a shared port behind it may let through a tenth of that, and many virtual devices report nothing.
+// SPDX-License-Identifier: BSD-3-Clause Measures what the link of a node carries, when the job starts. A device reports
+// the speed of its hardware; a shaper, a virtual switch or a shared port after it may let through a tenth of that, and
+// many virtual devices report nothing.
 //
-// One rank of each node asks the one of the node before it for bytes, and answers the one of the node behind it, so
-// that all links are busy in both directions, as in a collective. It asks ahead, so that they stay busy: a token bucket
-// fills in pauses. What it lets through at once at the start does not count.
+// One rank of each node requests bytes from a rank of the previous node, and sends to a rank of the next one, so all
+// links are busy in both directions, as in a collective. It requests ahead, so that they stay busy: a token bucket
+// fills in pauses. What the bucket lets through at once at the start does not count.
 #pragma once
 
 #include <array>
@@ -17,7 +17,8 @@ namespace ibcoll {
 
 class LinkTrial {
  public:
-  // The transport's only user meanwhile. `from` is timed; `to` times this rank; both are job ranks, and may be the same.
+  // The transport's only user meanwhile. `from` is timed; `to` times this rank; both are job ranks, and may be the
+  // same.
   LinkTrial(Transport& transport, int from, int to);
 
   // Never blocks. True: nothing more to do, or the trial has failed.
@@ -39,17 +40,17 @@ class LinkTrial {
   Transport& transport_;
   const int from_;
   const int to_;
-  std::vector<std::byte> piece_;
+  std::vector<std::byte> payload_;
   uint64_t asked_ = 0;   // bytes
   uint64_t landed_ = 0;  // of them
-  uint64_t first_ = 0;   // bytes of the first piece, and when it landed
+  uint64_t first_ = 0;   // bytes of the first message, and when it landed
   Time first_at_ = 0;
   std::array<Time, kIntervals + 1> marks_{};  // when what counts began to land, and the end of each interval
   double us_per_byte_ = 0;
-  bool ended_ = false;  // this rank wants no more
-  bool told_ = false;   // the other one knows
-  uint64_t owed_ = 0;   // bytes that the rank behind has asked for
-  bool done_ = false;   // it wants no more
+  bool ended_ = false;      // this rank wants no more
+  bool end_sent_ = false;   // `from` knows
+  uint64_t requested_ = 0;  // by `to`, and not sent yet: bytes
+  bool done_ = false;       // it wants no more
   Status failure_;
 };
 

@@ -15,18 +15,18 @@ HostAddresses HostAddresses::of(uint64_t host, const std::vector<Interface>& int
 
 Networks::Networks(std::vector<HostAddresses> ranks) : ranks_(std::move(ranks)) {
   for (const HostAddresses& rank : ranks_)
-    for (const IpAddress& address : rank.list()) places_.push_back({rank.host, address});
-  std::sort(places_.begin(), places_.end());
-  places_.erase(std::unique(places_.begin(), places_.end()), places_.end());
+    for (const IpAddress& address : rank.list()) addresses_.push_back({rank.host, address});
+  std::sort(addresses_.begin(), addresses_.end());
+  addresses_.erase(std::unique(addresses_.begin(), addresses_.end()), addresses_.end());
 }
 
 std::vector<std::byte> Networks::ways_from(int rank, const Routes& routes) {
   const uint64_t own = ranks_[static_cast<size_t>(rank)].host;
   std::vector<std::byte> ways(way_bytes());
-  for (size_t i = 0; i < places_.size(); ++i) {
+  for (size_t i = 0; i < addresses_.size(); ++i) {
     Route route{Way::kDirect, 0};
-    if (places_[i].host != own) {
-      route = routes.to(places_[i].address);
+    if (addresses_[i].host != own) {
+      route = routes.to(addresses_[i].address);
       if (route.way >= Way::kRouted) sources_.push_back(route.interface);
     }
     ways[i / 4] |= static_cast<std::byte>(route.way) << (i % 4 * 2);
@@ -36,8 +36,8 @@ std::vector<std::byte> Networks::ways_from(int rank, const Routes& routes) {
   return ways;
 }
 
-Way Networks::way(std::span<const std::byte> ways, size_t place) const {
-  return static_cast<Way>(ways[place / 4] >> (place % 4 * 2) & std::byte{3});
+Way Networks::way(std::span<const std::byte> ways, size_t address) const {
+  return static_cast<Way>(ways[address / 4] >> (address % 4 * 2) & std::byte{3});
 }
 
 std::vector<ReachedAddress> Networks::reached(int rank, std::span<const std::byte> all,
@@ -49,11 +49,11 @@ std::vector<ReachedAddress> Networks::reached(int rank, std::span<const std::byt
   std::vector<ReachedAddress> reached;
   for (const Interface& interface : interfaces) {
     ReachedAddress address{ip_of(interface.address), Way::kDirect, -1, true};
-    const auto place = std::lower_bound(places_.begin(), places_.end(), Place{own.host, address.address});
-    if (place == places_.end() || *place != Place{own.host, address.address}) continue;
+    const auto at = std::lower_bound(addresses_.begin(), addresses_.end(), HostAddress{own.host, address.address});
+    if (at == addresses_.end() || *at != HostAddress{own.host, address.address}) continue;
     for (size_t other = 0; other < ranks_.size(); ++other) {
       if (ranks_[other].host == own.host) continue;
-      const Way seen = way(all.subspan(other * way_bytes()), static_cast<size_t>(place - places_.begin()));
+      const Way seen = way(all.subspan(other * way_bytes()), static_cast<size_t>(at - addresses_.begin()));
       if (address.worst_rank >= 0 && seen >= address.way) continue;
       address.way = seen;
       address.worst_rank = static_cast<int>(other);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which addresses of the hosts of a job join these. A host may have interfaces that lead nowhere (a management
 // controller, containers, virtual machines), some with the same address on every host. Each rank lists its addresses;
-// then each rank says of the addresses of all other hosts how its kernel would reach them. An address that some host
-// does not reach is left out.
+// then each rank publishes how its kernel would reach each address of the other hosts. An address that some host does
+// not reach is left out.
 #pragma once
 
 #include <cstddef>
@@ -31,27 +31,27 @@ struct HostAddresses {
 
 class Networks {
  public:
-  // By rank. Makes the same of it on all ranks.
+  // By rank. The result is the same on all ranks.
   explicit Networks(std::vector<HostAddresses> ranks);
 
-  // What this rank says of all addresses, and the length that this has on all ranks: two bits for each address.
+  // How this rank reaches each address, two bits for each; the length is the same on all ranks.
   std::vector<std::byte> ways_from(int rank, const Routes& routes);
-  size_t way_bytes() const { return (places_.size() + 3) / 4; }
-  // `all`: what all ranks say, in rank order. After ways_from() of this rank.
+  size_t way_bytes() const { return (addresses_.size() + 3) / 4; }
+  // `all`: the ways_from() of all ranks, in rank order. After that of this rank.
   std::vector<ReachedAddress> reached(int rank, std::span<const std::byte> all,
                                       const std::vector<Interface>& interfaces) const;
 
  private:
-  struct Place {
+  struct HostAddress {
     uint64_t host = 0;
     IpAddress address{};
-    friend auto operator<=>(const Place&, const Place&) = default;
+    friend auto operator<=>(const HostAddress&, const HostAddress&) = default;
   };
-  Way way(std::span<const std::byte> ways, size_t place) const;
+  Way way(std::span<const std::byte> ways, size_t address) const;
 
   std::vector<HostAddresses> ranks_;
-  std::vector<Place> places_;      // sorted, each once
-  std::vector<unsigned> sources_;  // interfaces by which packets to other hosts leave this one; 0 in it: not known
+  std::vector<HostAddress> addresses_;  // sorted, each once
+  std::vector<unsigned> sources_;       // interfaces by which packets to other hosts leave this one; 0 in it: not known
 };
 
 }  // namespace ibcoll

@@ -43,7 +43,7 @@ struct Plan : RequestHandle {
     kIdle,
     kBlocking,     // a thread is inside of a blocking call
     kNonblocking,  // the program has the request
-    kGivenUp       // the blocking call has returned, but somebody still has the buffers (Request::overdue)
+    kGivenUp       // the blocking call has returned, but a peer may still write to the buffers (Request::overdue)
   };
   const PlanKey key;
   const uint64_t digest;
@@ -78,9 +78,9 @@ class Plans {
   Plan* add(std::unique_ptr<Plan> plan, Plan::Use use) noexcept;
   // Its blocking call returns, but it is in flight still.
   void give_up(Plan& plan) noexcept { set_use(plan, Plan::Use::kGivenUp); }
-  // Its call is complete, and nobody looks at it any more.
+  // Its call is complete, and nothing uses it any more.
   void give_back(Plan& plan) noexcept;
-  // Takes back what was given up and has ended since.
+  // Makes plans that were given up, and have ended since, idle.
   void reclaim() noexcept;
   void clear() noexcept;
 

@@ -14,8 +14,8 @@
 namespace ibcoll {
 namespace {
 
-constexpr uint32_t kRoundsPerLook = 64;      // at the clock
-constexpr uint32_t kCallsPerRound = 16;      // of progress, where collectives complete without one
+constexpr uint32_t kPassesPerClock = 64;     // passes of progress for one look at the clock
+constexpr uint32_t kCallsPerPass = 16;       // where collectives complete without one
 constexpr int kHandOverYields = 1000;        // where nobody else wants the core, a third of a millisecond
 constexpr Time kBetweenChecks = 10'000'000;  // of peers, stalls and deadlines, whatever else moves
 
@@ -46,7 +46,7 @@ CostModel Context::model_of(const Shape& team, bool steady) const {
       m.cpu_us += m.read_us / 2;
       beta = std::max(beta, m.read_us_per_byte);
     }
-    // Where ranks share cores they take turns at moving bytes, too.
+    // Ranks that share a core also share the time that it has for moving bytes.
     m.beta_us = beta * job_.ranks_per_core;
   }
   m.sharing = job_.ranks_per_core;
@@ -142,11 +142,11 @@ Status TeamHandle::may_end(const char* call) {
 
 // ---------------------------------------------------------------- calls that run once
 
-// This rank may not wait for anything any more, while others wait for it.
+// After a failure: this rank may not wait any more, but other ranks may wait for it.
 void Context::spread_failure(Team& team) noexcept {
-  constexpr int kMostLooks = 2 * TeamFailure::kMostTries;
-  for (int looks = 0; looks < kMostLooks && team.refuses() && !team.failure_is_notified(); ++looks) engine_->progress();
-  settle_later();
+  constexpr int kMostPasses = 2 * TeamFailure::kMostTries;
+  for (int passes = 0; passes < kMostPasses && team.refuses() && !team.failure_is_notified(); ++passes) engine_->progress();
+  drain_later();
 }
 
 Result<Plan*> Context::take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use) {
@@ -261,35 +261,35 @@ uint64_t Context::progress() noexcept {
   if (!engine_) return 0;
   const uint64_t before = engine_->events();
   engine_->progress();
-  after_a_look();
+  after_a_pass();
   return engine_->events() - before;
 }
 
-// What comes up now and then. A host program may poll rarely, and other teams may keep a waiting thread busy: the time
-// decides.
-void Context::after_a_look() noexcept {
+// What is due from time to time. The clock decides, as a host program may poll rarely, and other teams may keep a
+// waiting thread busy.
+void Context::after_a_pass() noexcept {
   if (report_asked()) [[unlikely]]
     report_if_asked(*this);
-  const bool in_doubt = !world_->team->failure().ok() && !world_->team->refuses();
-  if (in_doubt) [[unlikely]]
-    ended_ranks_->look();  // the launcher may know better what is told to all in a moment
-  if (++rounds_ % kRoundsPerLook != 0) return;
+  const bool suspects = !world_->team->failure().ok() && !world_->team->refuses();
+  if (suspects) [[unlikely]]
+    ended_ranks_->poll();  // all ranks are about to be notified of the failure: the launcher may know its cause
+  if (++passes_ % kPassesPerClock != 0) return;
   const Time now = engine_->now();
   if (now - checked_at_ < kBetweenChecks) return;
   checked_at_ = now;
   check();
 }
 
-// Looks for dead peers, stalls and deadlines. These are system calls: not for the loops that wait for little.
+// Checks for dead peers, stalls and deadlines, by system calls: too slow for every pass.
 void Context::check() noexcept {
-  ended_ranks_->look();
+  ended_ranks_->poll();
   engine_->check();
 }
 
-// The last rank to come finds in the node window all that it waits for. If that is always the same one, it never waits,
-// and others find theirs there soon. Yet other collectives, and ranks that fail, need them to look at messages now and
-// then.
-bool Context::goes_without_messages() noexcept { return ++without_messages_ % kCallsPerRound != 0; }
+// The last rank that comes to a collective finds all that it needs in the node window. If that is always the same rank,
+// it never waits, and the others find theirs there soon. But other collectives, and ranks that fail, need a pass over
+// the messages from time to time.
+bool Context::goes_without_messages() noexcept { return ++without_messages_ % kCallsPerPass != 0; }
 
 Status Context::start(Request& request) noexcept {
   Status status = request.start();
@@ -305,14 +305,15 @@ void Context::enter_again(std::unique_lock<std::mutex>& guard) noexcept {
   wanting_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// A mutex goes to whoever comes first, which would be this thread again before another one has woken up.
+// The first thread that asks gets the mutex: this one again, before another one has woken up. So it waits until the
+// others have taken it.
 void Context::let_others_in(std::unique_lock<std::mutex>& guard) noexcept {
   guard.unlock();
   for (int i = 0; i < kHandOverYields && wanting_.load(std::memory_order_relaxed) > 0; ++i) ::sched_yield();
   enter_again(guard);
 }
 
-// A request that a thread waits for. Ended: it is complete, and all has settled.
+// A request that a thread waits for. Done: it is complete, and no message is queued.
 class Context::Waiter {
  public:
   Waiter(Context& context, Request& request, std::unique_lock<std::mutex>& guard) noexcept
@@ -326,8 +327,8 @@ class Context::Waiter {
   Waiter& operator=(const Waiter&) = delete;
   ~Waiter() { count_thread(-1); }
 
-  // A rank that has a core looks at shared memory, most of the time: what it waits for there takes less time to come than
-  // a look at the messages.
+  // A rank with a core of its own polls shared memory several times for each pass over the messages: what it waits for
+  // there arrives in less time than such a pass takes.
   bool look() noexcept {
     Engine& engine = *context_.engine_;
     bool moved = false;
@@ -356,7 +357,7 @@ class Context::Waiter {
   }
   void rested(bool long_wait) noexcept {
     if (long_wait) context_.check();
-    context_.after_a_look();
+    context_.after_a_pass();
   }
   bool has_host() const noexcept { return context_.in_host(); }
   bool advance_host() noexcept {
@@ -364,8 +365,8 @@ class Context::Waiter {
   }
   Doorbell* doorbell() noexcept { return context_.doorbell_.get(); }
   bool awaits_leaders() noexcept { return context_.engine_->awaits_leaders(); }
-  // A thread sleeps until a ring only while it is the one that waits: others might complete what it waits for, and wake
-  // nobody. Messages that settle wake nobody either.
+  // A thread sleeps until it is woken only if no other thread waits: another one might complete what it waits for
+  // without waking it. Nor do queued messages wake it as they leave.
   int awaited_bell() noexcept {
     const bool alone = context_.waiting_threads_.load(std::memory_order_relaxed) == 1;
     return alone && !context_.needs_polling() ? context_.engine_->awaited_bell() : Doorbell::kNoBell;
@@ -383,14 +384,14 @@ class Context::Waiter {
   Context& context_;
   Request& request_;
   std::unique_lock<std::mutex>& guard_;
-  const uint32_t looks_at_memory_;  // for one look at all
+  const uint32_t looks_at_memory_;  // for each pass over the messages
   Status overdue_;
 };
 
 Status Context::wait(Request& request, double seconds, std::unique_lock<std::mutex>& guard) {
   const struct AtReturn {
     Context& context;
-    ~AtReturn() { context.settle_later(); }
+    ~AtReturn() { context.drain_later(); }
   } at_return{*this};
   if (!request.in_flight() && !needs_polling()) return request.status();
   Waiter waiter(*this, request, guard);
@@ -398,7 +399,7 @@ Status Context::wait(Request& request, double seconds, std::unique_lock<std::mut
   const WaitLoop::End end = loop.run(waiter);
   if (end == WaitLoop::End::kGivenUp) return waiter.overdue();
   if (end == WaitLoop::End::kDone) return request.status();
-  after_a_look();  // a host program may wait for no time at all, again and again
+  after_a_pass();  // a host program may wait for no time at all, many times
   if (!request.in_flight()) return request.status();
   return error(IBCOLL_ERR_TIMEOUT, "rank {}: {} is not complete after {} s: it {}", request.team().rank(),
                request.call(), seconds, request.exchange().describe_wait());

@@ -23,11 +23,12 @@ void write_now(const char* text, size_t bytes) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, bytes);
 }
 
-// What the handler prints: made before there is one, as a handler may only write. No string: it may come at any time.
+// What the handler prints. It is made before, as a handler may only write; no std::string, as a signal may come at any
+// time.
 char not_waiting[64];
 std::atomic<size_t> not_waiting_bytes{0};
 
-// A thread that waits in ibcoll reports soon. Else the rank says so now, and reports in its next call.
+// A thread that waits in ibcoll reports soon. Without one, the rank prints that now, and reports in its next call.
 void on_signal(int) {
   const int kept = errno;
   const Context* const context = watched.load(std::memory_order_acquire);

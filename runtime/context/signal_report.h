@@ -7,7 +7,7 @@ namespace ibcoll {
 class Context;
 
 // Installs the handler, unless the host program has one of its own. The report is written by a thread that waits in
-// ibcoll, or by the next call; a rank that does not wait says so at once.
+// ibcoll, or by the next call; a rank that does not wait prints that at once.
 void report_on_signal(Context* context);
 void report_on_signal_no_more(Context* context);
 // Called inside of progress: writes the report that a signal has asked for.

@@ -12,8 +12,8 @@
 namespace ibcoll {
 namespace {
 
-// Teams of one parent are made in the same order on all its ranks, so a digest of (parent, how many before, color)
-// names a team everywhere without asking anyone.
+// Teams of one parent are made in the same order on all its ranks, so a digest of (parent, number of teams before,
+// color) names a team on all ranks without a message.
 uint64_t child_epoch(Team& parent, int color) {
   return Digest().add(parent.epoch()).add(parent.children()).add(static_cast<uint32_t>(color)).value();
 }
@@ -50,8 +50,8 @@ Result<TeamHandle*> create_team(TeamHandle& parent, const int* ranks, int count,
   return parent.context->make_team(parent, members, child_epoch(*parent.team, 0), guard);
 }
 
-// The exchange of the host, without the lock. How many members there are the host knows, and a wrong list may not: there
-// are no more than ranks of the job.
+// The exchange of the host, without the lock. The host knows the number of members, and a wrong list may not: there is
+// room for all ranks of the job.
 Result<TeamHandle*> create_team_of(Context& context, const ibcoll_members_t& members,
                                    std::unique_lock<std::mutex>& guard) {
   const char* const call = "ibcoll_team_create_by_members";

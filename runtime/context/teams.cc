@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Making and freeing teams: who is in, where they are, and the window that those on one node share.
+// Making and freeing teams: the members, their nodes, and the window that the members on one node share.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -12,11 +12,11 @@ namespace ibcoll {
 namespace {
 
 constexpr uint64_t kNoWindow = ~uint64_t{0};
-// Looked at in each call: there may be thousands, and each look may be a system call.
+// Checked in each call: there may be thousands, and each check may be a system call.
 constexpr size_t kFewWindows = 4;
-constexpr int kLooksAtEnd = 1'000;  // at messages, while there are any
+constexpr int kLastPasses = 1'000;  // of progress, while there are messages
 
-// What the leader of each node says of the window that it made.
+// What each rank contributes to the exchange for a new team; the leader of a node also the window that it made.
 struct WindowOffer {
   uint64_t offset = kNoWindow;
   int32_t code = IBCOLL_OK;
@@ -39,7 +39,7 @@ bool same_offer(const WindowOffer& a, const WindowOffer& b) {
          a.tuning == b.tuning;
 }
 
-// Ok, or why no team can be made of what the ranks of the parent say.
+// Ok, or why the ranks of the parent cannot make the team.
 Status judge(const std::vector<WindowOffer>& offers, const WindowOffer& mine, const Context::Members& members,
              const std::vector<int>& jobs, int rank) {
   for (size_t i = 0; i < offers.size(); ++i) {
@@ -159,8 +159,8 @@ Status Context::complete_team(TeamHandle& handle, uint64_t offset, bool may_copy
   return {};
 }
 
-// The team could not be made, and this rank need not know where its window would be (kNoWindow): the leader of the node
-// may have died before it could tell.
+// The team could not be made. This rank may not know where its window is (kNoWindow): the leader of the node may have
+// died before it sent that.
 void Context::leave_unmade_window(TeamHandle& team, uint64_t offset) {
   if (team.shared_window.empty()) return;
   WindowLocation& place = team.shared_window.front().place;
@@ -168,7 +168,7 @@ void Context::leave_unmade_window(TeamHandle& team, uint64_t offset) {
   if (place.offset != NodeMemory::kNowhere) leave_window(std::move(team.shared_window), true);
 }
 
-// All memory of a team is taken before the ranks agree on it: the one that has none says so, and no rank gets the team.
+// All memory of a team is allocated before the ranks agree on it: if a rank has none, no rank gets the team.
 Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Members& wanted,
                                                        const std::vector<int>& parent_jobs, int self,
                                                        const Gather& gather) {
@@ -221,7 +221,7 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
   }
   if (!handle) return std::unique_ptr<TeamHandle>();
   tuning_bytes_ = offers[0].tuning;
-  // Alike on all ranks, as they choose their algorithms by it.
+  // The same on all ranks, as they choose their algorithms by it.
   const bool may_copy = std::none_of(offers.begin(), offers.end(), [](const WindowOffer& o) { return o.refused != 0; });
   const Placement& placement = handle->team->placement();
   const int leader = members[static_cast<size_t>(placement.leader_of(placement.node_of(team_rank)))];
@@ -230,7 +230,7 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
   return handle;
 }
 
-// Twice as much each time, so that teams one after the other do not move the list each time.
+// Doubles the room, so that not every new team moves the list.
 void Context::make_room_for_team() {
   if (teams_.size() == teams_.capacity()) teams_.reserve(std::max<size_t>(8, 2 * teams_.size()));
 }
@@ -262,7 +262,7 @@ Result<TeamHandle*> Context::make_team_of_members(const std::vector<int>& jobs, 
 void Context::free_team(TeamHandle& team) {
   // Others may wait for this rank's part in a merge.
   TeamLearning* const learning = team.team->learning();
-  for (int looks = 0; looks < kLooksAtEnd && learning && learning->merging() && engine_->progress(); ++looks) {
+  for (int passes = 0; passes < kLastPasses && learning && learning->merging() && engine_->progress(); ++passes) {
   }
   remember(team);
   std::list<LeftWindow> window = std::move(team.shared_window);
@@ -277,7 +277,7 @@ void Context::leave_window(std::list<LeftWindow> window, bool failed) noexcept {
   give_back_windows(kFewWindows);
 }
 
-// Of ranks that die without a word nobody frees the team; the others find that sooner or later.
+// Ranks that die do not free their teams; the others notice that later.
 void Context::give_back_windows(size_t most) noexcept {
   for (most = std::min(most, left_windows_.size()); most > 0; --most) {
     const LeftWindow& window = left_windows_.front();

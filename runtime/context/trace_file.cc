@@ -18,9 +18,9 @@
 namespace ibcoll {
 namespace {
 
-constexpr size_t kTracePiece = 1 << 16;  // bytes of text per write
+constexpr size_t kBytesPerWrite = 1 << 16;
 
-// A folder: one file per rank in it. A device: itself. Else the name with the rank behind it.
+// A folder: one file per rank in it. A device: itself. Else the name, a dot and the rank.
 std::string trace_path(const std::string& setting, int rank) {
   struct stat there {};
   const bool exists = ::stat(setting.c_str(), &there) == 0;
@@ -45,8 +45,8 @@ std::string moment_text(int64_t ns) { return ns == TracedPeer::kNever ? "-" : st
 // "700/3/800/90000": published at 700, waited for rank 3 from 800 to 90000. "-": nothing passed through the window.
 std::string node_text(const TracedCall& call) {
   if (call.published_ns == TracedCall::kNever && call.waited_for < 0) return "-";
-  const std::string who = call.waited_for < 0 ? "-" : std::to_string(call.waited_for);
-  return fmt::format("{}/{}/{}/{}", moment_text(call.published_ns), who, moment_text(call.waited_from_ns),
+  const std::string peer = call.waited_for < 0 ? "-" : std::to_string(call.waited_for);
+  return fmt::format("{}/{}/{}/{}", moment_text(call.published_ns), peer, moment_text(call.waited_from_ns),
                      moment_text(call.waited_until_ns));
 }
 
@@ -58,7 +58,7 @@ std::string trace_line(const TracedCall& call, size_t site, const std::string& p
                      static_cast<uint32_t>(call.ranks), call.failed ? "failed" : "ok", site, peers, node_text(call));
 }
 
-// "1/120/130/145,2/150/-/160": those of the call of this number, in the order in which this rank first talked to them.
+// "1/120/130/145,2/150/-/160": those of the call of this number, in the order in which this rank first used them.
 // `next` rises from call to call. "-": none are kept.
 std::string peers_text(const TraceBuffer& buffer, uint32_t number, uint64_t& next) {
   const auto ahead = [&] { return static_cast<int32_t>(buffer.peer(next).call - number); };
@@ -90,7 +90,7 @@ Status write_trace_to(int fd, const TraceBuffer& buffer, const TraceHeader& head
   for (uint64_t i = 0; i < buffer.kept(); ++i) {
     const TracedCall& call = buffer[i];
     text += trace_line(call, sites.number(call.site), peers_text(buffer, buffer.number(i), next_peer));
-    if (text.size() < kTracePiece) continue;
+    if (text.size() < kBytesPerWrite) continue;
     if (Status status = write_trace_text(fd, text); !status.ok()) return status;
   }
   text += "end\n";

@@ -24,9 +24,9 @@ std::string word(const std::string& text) {
 std::string line_of(const void* site) {
   if (const PythonLine* const line = find_python_line(site))
     return fmt::format("source {} {} {}\n", word(line->file), line->line, word(line->function));
-  const CodePlace place = site ? place_of(site) : CodePlace{};
-  return fmt::format("code {} {} {:#x} {}\n", word(place.module), word(place.build_id), place.offset,
-                     word(place.symbol));
+  const CodeLocation location = site ? location_of(site) : CodeLocation{};
+  return fmt::format("code {} {} {:#x} {}\n", word(location.module), word(location.build_id), location.offset,
+                     word(location.symbol));
 }
 
 }  // namespace

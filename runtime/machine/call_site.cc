@@ -52,7 +52,7 @@ bool is_python_binding(const char* file) noexcept { return std::strstr(file, "/m
 // A loaded file, found by an address in it.
 struct Module {
   uintptr_t address = 0;
-  CodePlace place = {};
+  CodeLocation location = {};
 };
 
 bool has_address(const dl_phdr_info& file, uintptr_t address) noexcept {
@@ -92,14 +92,14 @@ std::string build_id_in(const char* notes, size_t bytes, size_t align) {
 int look_at_file(dl_phdr_info* file, size_t, void* wanted) {
   Module& module = *static_cast<Module*>(wanted);
   if (!has_address(*file, module.address)) return 0;
-  CodePlace& place = module.place;
-  place.module = path_of_module(file->dlpi_name);
-  place.offset = module.address - file->dlpi_addr;
-  for (int i = 0; i < file->dlpi_phnum && place.build_id.empty(); ++i) {
+  CodeLocation& location = module.location;
+  location.module = path_of_module(file->dlpi_name);
+  location.offset = module.address - file->dlpi_addr;
+  for (int i = 0; i < file->dlpi_phnum && location.build_id.empty(); ++i) {
     const ElfW(Phdr)& part = file->dlpi_phdr[i];
     if (part.p_type != PT_NOTE) continue;
     const auto* const notes = reinterpret_cast<const char*>(file->dlpi_addr + part.p_vaddr);
-    place.build_id = build_id_in(notes, part.p_memsz, part.p_align == 8 ? 8 : 4);
+    location.build_id = build_id_in(notes, part.p_memsz, part.p_align == 8 ? 8 : 4);
   }
   return 1;
 }
@@ -121,14 +121,14 @@ const void* program_call_site(const void* returns_to) noexcept {
   return caller.address;
 }
 
-CodePlace place_of(const void* address) {
+CodeLocation location_of(const void* address) {
   Module module{reinterpret_cast<uintptr_t>(address)};
   if (::dl_iterate_phdr(look_at_file, &module) == 0) return {};
   Dl_info info{};
   if (::dladdr(address, &info) != 0 && info.dli_sname)
-    module.place.symbol =
+    module.location.symbol =
         fmt::format("{}+{:#x}", info.dli_sname, module.address - reinterpret_cast<uintptr_t>(info.dli_saddr));
-  return module.place;
+  return module.location;
 }
 
 }  // namespace ibcoll

@@ -17,12 +17,12 @@ const void* program_call_site(const void* returns_to) noexcept;
 bool serves_mpi(const char* path) noexcept;
 
 // An address of code, for another process to look up.
-struct CodePlace {
+struct CodeLocation {
   std::string module;    // path of the program or shared library; "": it is not loaded (any more)
   std::string build_id;  // of the module, hexadecimal; "": it has none
   uint64_t offset = 0;   // the address as the module itself has it (addr2line)
   std::string symbol;    // "main+0x33" where the module exports one
 };
-CodePlace place_of(const void* address);
+CodeLocation location_of(const void* address);
 
 }  // namespace ibcoll

@@ -27,20 +27,20 @@ TEST(CallSite, ACallByTheProgramIsItself) {
 }
 
 TEST(CallSite, APlaceIsOneOfItsFile) {
-  const CodePlace c = place_of(reinterpret_cast<const void*>(&std::ldiv));
+  const CodeLocation c = location_of(reinterpret_cast<const void*>(&std::ldiv));
   EXPECT_NE(c.module.find("/libc.so"), std::string::npos) << c.module;
   EXPECT_TRUE(c.symbol.ends_with("+0x0")) << c.symbol;
-  const CodePlace own = place_of(reinterpret_cast<const void*>(&serves_mpi));
+  const CodeLocation own = location_of(reinterpret_cast<const void*>(&serves_mpi));
   EXPECT_EQ(own.module, std::filesystem::read_symlink("/proc/self/exe"));
   EXPECT_EQ(own.build_id.find_first_not_of("0123456789abcdef"), std::string::npos) << own.build_id;
   EXPECT_GE(own.build_id.size(), 16u) << own.build_id;
-  const CodePlace next = place_of(reinterpret_cast<const char*>(&serves_mpi) + 5);
+  const CodeLocation next = location_of(reinterpret_cast<const char*>(&serves_mpi) + 5);
   EXPECT_EQ(next.offset, own.offset + 5);
 }
 
 TEST(CallSite, WhatIsNoCodeHasNoPlace) {
   const int here = 0;
-  const CodePlace place = place_of(&here);
+  const CodeLocation place = location_of(&here);
   EXPECT_EQ(place.module + place.build_id + place.symbol, "");
   EXPECT_EQ(place.offset, 0u);
 }

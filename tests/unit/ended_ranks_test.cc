@@ -26,7 +26,7 @@ class EndedRanksTest : public EngineTest {
   void look_after_ms(int milliseconds) {
     wire_.now += static_cast<Time>(milliseconds) * 1'000'000;
     EndedRanks& ended = ended_ ? *ended_ : ended_.emplace(bootstrap_, *engines_[0]);
-    ended.look();
+    ended.poll();
     progress();
   }
   const std::string& text() { return team(0).failure().text(); }
@@ -59,7 +59,7 @@ TEST_F(EndedRanksTest, WhatTheRankHasSentCountsAlthoughTheReportOvertakesIt) {
     for (const size_t rank : {1, 2}) engines_[rank]->progress();
   bootstrap_.news = {{2, "its process has exited"}};
   EndedRanks& ended = ended_.emplace(bootstrap_, *engines_[0]);
-  ended.look();
+  ended.poll();
   EXPECT_TRUE(team(0).failure().ok());
   calls.push_back(make_call(team(0), 10));
   EXPECT_TRUE(calls.back()->request->start().ok());

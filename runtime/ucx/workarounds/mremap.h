@@ -8,8 +8,8 @@
 
 namespace ibcoll::ucx {
 
-// If a UCX with the fault has patched mremap(): leads its jump, for good, through a function that keeps the argument and
-// reports both addresses. Else, or if this was called before: nothing. UNSUPPORTED: mremap() is as it was.
+// If a UCX with the fault has patched mremap(): leads its jump, for good, through a function that keeps the argument
+// and reports both addresses. Else, or if this was called before: nothing. UNSUPPORTED: mremap() is as it was.
 IBCOLL_MODULE_API Status correct_mremap();
 
 }  // namespace ibcoll::ucx

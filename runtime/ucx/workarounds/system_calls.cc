@@ -23,9 +23,9 @@
 namespace ibcoll::ucx {
 namespace {
 
-// An error that means the end of a connection is answered as "try again" this many times in a row for one socket. Between
-// tries UCX reads, some 64 KB at most, until it has read the end; but where it sends the first bytes of a connection it
-// tries in a loop, for some 50 ms then.
+// An error that means the end of a connection is answered as "try again" this many times in a row for one socket.
+// Between tries UCX reads, some 64 KB at most, until it has read the end; but where it sends the first bytes of a
+// connection it tries in a loop, for some 50 ms then.
 constexpr int kTries = 100'000;
 
 ssize_t try_again(int socket, ssize_t result) {

@@ -85,7 +85,7 @@ FAULTS = [
           "  if (!kCatalog[args.collective].irregular()) bytes = args.bytes;\n", "",
           API, "Api.test_reductions_differ_4x1"),
     Fault("reported_end_counts_at_once", "runtime/context/ended_ranks.cc",
-          "engine_.now() - one.at < kOnTheWay) return false;", "engine_.now() - one.at >= kOnTheWay) return false;",
+          "engine_.now() - one.at < kDelayNs) return false;", "engine_.now() - one.at >= kDelayNs) return false;",
           UNIT, "EndedRanks*"),
     Fault("wait_without_its_limit", "runtime/context/requests.cc",
           "after_seconds(std::max(0.0, seconds))", "after_seconds(std::max(0.0, seconds) * 1e3)",

@@ -61,7 +61,7 @@ FAULTS = [
     Fault("tool_is_not_installed", "runtime/api/install.cmake",
           "ibcoll_sim ibcoll_trace ibcoll_tune)", "ibcoll_sim ibcoll_tune)", INSTALLED, "all"),
     Fault("module_is_not_installed", "runtime/api/install.cmake",
-          "foreach(module ibcoll_ucx ibcoll_verbs ibcoll_pmix", "foreach(module ibcoll_ucx ibcoll_verbs",
+          "foreach(module ${network_modules} ibcoll_pmix", "foreach(module ${network_modules}",
           INSTALLED, "all"),
     Fault("tools_look_for_the_library_beside_them", "runtime/api/install.cmake",
           '"$ORIGIN/${lib_from_bin}"', '"$ORIGIN"', INSTALLED, "all"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/context/settler.h"
+#include "runtime/context/drainer.h"
 
 #include <chrono>
 
@@ -7,19 +7,19 @@
 
 namespace ibcoll {
 
-Settler::~Settler() {
+Drainer::~Drainer() {
   ends_ = true;
   if (thread_.joinable()) thread_.join();
 }
 
-void Settler::start() noexcept {
+void Drainer::start() noexcept {
   if (thread_.joinable()) thread_.join();
   running_ = true;
   running_ = start_thread(thread_, "first messages leave in the next call", [this] { run(); });
 }
 
-// Calls of the program come first: whoever holds the lock moves the messages as well.
-void Settler::run() noexcept {
+// Calls of the program come first: the thread that holds the lock sends the messages as well.
+void Drainer::run() noexcept {
   constexpr auto kPause = std::chrono::milliseconds(1);
   for (bool more = true; more && !ends_;) {
     if (lock_.try_lock()) {
