@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: BSD-3-Clause Measures what the link of a node carries, when the job starts. A device reports
-// the speed of its hardware; a shaper, a virtual switch or a shared port after it may let through a tenth of that, and
-// many virtual devices report nothing.
+// SPDX-License-Identifier: BSD-3-Clause
+// Measures what the link of a node carries, when the job starts. A device reports the speed of its hardware; a shaper,
+// a virtual switch or a shared port after it may let through a tenth of that, and many virtual devices report nothing.
 //
 // One rank of each node requests bytes from a rank of the previous node, and sends to a rank of the next one, so all
 // links are busy in both directions, as in a collective. It requests ahead, so that they stay busy: a token bucket

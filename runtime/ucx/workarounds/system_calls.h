@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: BSD-3-Clause Four faults of UCX that only its system calls show. The workarounds replace
-// entries in the table by which libucs calls the C library; the code of neither is changed. Other users of UCX in the
-// process call by the same table, so in host mode nothing is replaced. versions.h says for which versions each of these
-// is active:
+// SPDX-License-Identifier: BSD-3-Clause
+// Four faults of UCX that only its system calls show. The workarounds replace entries in the table by which libucs
+// calls the C library; the code of neither is changed. Other users of UCX in the process call by the same table, so in
+// host mode nothing is replaced. versions.h says for which versions each of these is active:
 //
 // - kFailedSend (before 1.16): send() to a peer that has died fails in the middle of UCX's own queues when the
 //   connection has just been made, and UCX ends the process by an assertion. It is answered "try again" instead, and
