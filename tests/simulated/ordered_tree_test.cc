@@ -146,15 +146,15 @@ class Call {
 };
 
 // The construction alone. Here every rank leaves what it has learnt.
-std::vector<gather::Place>* learnt;
+std::vector<gather::Position>* learnt;
 
 Task probe(Comm& c, Args a) {
   const auto trees = gather::Trees::of_ranks(gather::TreeShape::kOrdered, gather::Sizes::kIrregular, a);
   if (c.rank() != a.root) {
-    gather::Place& place = (*learnt)[static_cast<size_t>(c.rank())];
+    gather::Position& position = (*learnt)[static_cast<size_t>(c.rank())];
     gather::CubeData about{.root_bytes = a.bytes, .gather_root = static_cast<uint64_t>(c.rank())};
     about.add(c.rank(), a.bytes);
-    co_await gather::find_place(c, trees, about, &place);
+    co_await gather::find_position(c, trees, about, &position);
     co_await c.flushed();
     co_return;
   }
@@ -190,8 +190,8 @@ TEST(OrderedTree, EachRankLearnsWhatLemma3SendsItInFewSteps) {
     for (const Problem problem : kProblems) {
       const int root = static_cast<int>(random.below(static_cast<uint64_t>(p)));
       const Reference tree(sizes_of(problem, p, 100, random), root);
-      std::vector<gather::Place> places(static_cast<size_t>(p));
-      learnt = &places;
+      std::vector<gather::Position> positions(static_cast<size_t>(p));
+      learnt = &positions;
       Call run(IBCOLL_GATHERV, tree, kProbe, kNoLimit, 1000, 0);
       const std::string where = fmt::format("p {} root {} problem {}", p, root, static_cast<int>(problem));
       // The messages of Lemma 3 and no other, all of the same size.
@@ -203,14 +203,14 @@ TEST(OrderedTree, EachRankLearnsWhatLemma3SendsItInFewSteps) {
       std::vector<uint64_t> known(static_cast<size_t>(p), 0), due(static_cast<size_t>(p), 0);
       for (int rank = 0; rank < p; ++rank) {
         const Reference::Edge& edge = tree.sends[static_cast<size_t>(rank)];
-        const gather::Place& place = places[static_cast<size_t>(rank)];
+        const gather::Position& position = positions[static_cast<size_t>(rank)];
         if (rank == root) continue;
         if (edge.bytes > 0) {
-          ASSERT_EQ(place.parent, edge.to) << where << " rank " << rank;
+          ASSERT_EQ(position.parent, edge.to) << where << " rank " << rank;
         }
         due[static_cast<size_t>(edge.to)] += edge.bytes;
-        for (int i = 0; i < place.count; ++i) {
-          const gather::Child& child = place.children[i];
+        for (int i = 0; i < position.count; ++i) {
+          const gather::Child& child = position.children[i];
           const Reference::Edge& sent = tree.sends[static_cast<size_t>(child.unit)];
           ASSERT_EQ(child.bytes, sent.to == rank ? sent.bytes : 0) << where << " rank " << rank;
           known[static_cast<size_t>(rank)] += child.bytes;

@@ -8,7 +8,7 @@
 
 namespace ibcoll::gather {
 
-// Bytes of the largest block, or of each one where not all ranks know the sizes.
+// Bytes of the largest block. Where not all ranks know the sizes, algorithms are compared as if every block had the same.
 inline uint64_t block_of(const Shape& s) { return s.sizes_known ? s.bytes : cost::kUnknownBlock; }
 
 inline double linear_us(const Shape& s, const CostModel& m) {
@@ -16,12 +16,12 @@ inline double linear_us(const Shape& s, const CostModel& m) {
   return m.message_us(0) + m.beta_us * block + (s.p - 2) * m.stream_us(block);
 }
 
-// How often blocks move in addition, where trees of 2^levels of the units send straight to the root: half a block per
+// The additional moves of blocks, where trees of 2^levels of the units send straight to the root: half a block per
 // level and unit, less what the root has itself.
 inline double forwarded_blocks(int units, int levels) {
   return std::max(0.0, static_cast<double>(units) * levels / 2 - std::exp2(levels) + 1);
 }
-// Their share of the work of each unit. Where ranks move the bytes and share cores, this work keeps others from theirs.
+// Their share of the work of each unit. Where ranks move the bytes themselves and share cores, this delays others.
 inline double forward_us(int units, int levels, double block, const CostModel& m) {
   return m.beta_us * block * forwarded_blocks(units, levels) / units;
 }
@@ -51,7 +51,8 @@ inline double built_tree_us(const Shape& s, const CostModel& m) {
 
 inline constexpr Parameter kThreshold{Parameter::Unit::kBytes, "threshold", 1, uint64_t{1} << 50};
 
-// A cube that sends straight to the root costs it a start-up: worth it from so many bytes on.
+// A cube that sends straight to the root costs that a start-up: at most one part in `start_ups` of the time of its
+// bytes.
 inline uint64_t threshold_of(double start_ups, const CostModel& m) {
   const double bytes = m.beta_us > 0 ? start_ups * m.message_us(0) / m.beta_us : cost::kMostThreshold;
   return static_cast<uint64_t>(std::clamp(bytes, cost::kLeastThreshold, cost::kMostThreshold));

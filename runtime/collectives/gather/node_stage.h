@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gather(v) and scatter(v) within a node, in steps of the node window: the size of a rank's block stands in its
-// line, a short block beside it, a longer one in its area. A node's blocks go through one of its ranks, its speaker:
-// the root on the root's node, the leader elsewhere. Blocks of more than longest() bytes stay out of the window: they
-// go straight to or from the root.
+// Gather(v) and scatter(v) within a node, in steps of the node window. A rank's line holds the size of its block and,
+// if it is short, the block; a longer block is in the rank's area. All blocks of a node go through one of its ranks,
+// its gateway: the root on the root's node, the leader elsewhere. Blocks of more than longest() bytes do not use the
+// window: they go straight to or from the root.
 #pragma once
 
 #include "runtime/collectives/gather/costs.h"
@@ -20,27 +20,27 @@ class NodeStage {
   uint64_t longest() const noexcept { return longest_; }
   int root_node() const noexcept { return nodes_.node_of(root_); }
   std::span<const int> locals() const noexcept { return nodes_.ranks_of(here_); }
-  int speaker_of(int node) const noexcept { return node == root_node() ? root_ : nodes_.leader_of(node); }
-  // The rank of this node that talks to other nodes, and its place in the window.
-  int speaker() const noexcept { return speaker_of(here_); }
-  int local_speaker() const noexcept {
+  int gateway_of(int node) const noexcept { return node == root_node() ? root_ : nodes_.leader_of(node); }
+  // The rank of this node that exchanges with other nodes, and its index in the window.
+  int gateway() const noexcept { return gateway_of(here_); }
+  int local_gateway() const noexcept {
     int local = 0;
-    while (locals()[static_cast<size_t>(local)] != speaker()) ++local;
+    while (locals()[static_cast<size_t>(local)] != gateway()) ++local;
     return local;
   }
-  // The speakers of all nodes, in the order of these. nullptr: the collective has failed. Only for speakers.
-  Comm* speakers() noexcept {
+  // The gateways of all nodes, in the order of these. nullptr: the collective has failed. Only for gateways.
+  Comm* gateways() noexcept {
     const int count = nodes_.node_count();
     auto* const ranks = comm_.scratch_array<int>(static_cast<uint64_t>(count));
     if (!ranks) return nullptr;
-    for (int node = 0; node < count; ++node) ranks[node] = speaker_of(node);
+    for (int node = 0; node < count; ++node) ranks[node] = gateway_of(node);
     return &comm_.among({ranks, static_cast<size_t>(count)});
   }
   Trees trees(Sizes sizes, uint64_t block, uint64_t threshold) const noexcept {
     return {root_node(), TreeShape::kOrdered, sizes, block, threshold, {&nodes_, longest_}};
   }
 
-  // What next_own_step() is told by a rank that writes a block of so many bytes; without one, a size at most.
+  // The argument of next_own_step() for a rank that writes a block of this size; 0: a size at most.
   uint64_t step_bytes(uint64_t block = 0) const noexcept {
     return fits(block) && block > kBeside ? std::max(block, kBeyond) : kLine;
   }
@@ -48,7 +48,7 @@ class NodeStage {
   void write_size(uint64_t bytes) noexcept { write_size(window_.rank(), bytes); }
   void write_size(int local, uint64_t bytes) noexcept { *size_at(local) = bytes; }
   uint64_t size(int local) const noexcept { return *size_at(local); }
-  // Where a block of so many bytes is, from or for a local rank.
+  // Where a block of this size is, from or for a local rank.
   std::byte* block(int local, uint64_t bytes) const noexcept {
     return bytes <= kBeside ? window_.area(local, kLine) + sizeof(uint64_t) : window_.area(local, kBeyond);
   }
@@ -86,10 +86,10 @@ class NodeStage {
   // In a step of the window.
   void write(ConstBytes own) noexcept {
     write_size(own.size());
-    if (comm_.rank() != speaker() && fits(own.size()))
-      window_.write(Bytes(block(window_.rank(), own.size()), own.size()), own, local_speaker());
+    if (comm_.rank() != gateway() && fits(own.size()))
+      window_.write(Bytes(block(window_.rank(), own.size()), own.size()), own, local_gateway());
   }
-  // At the speaker: the blocks of the node, side by side.
+  // At the gateway: the blocks of the node, side by side.
   void pack(ConstBytes own, std::byte* to) const noexcept {
     for (size_t local = 0; local < locals().size(); ++local) {
       const uint64_t bytes = size(static_cast<int>(local));
@@ -111,7 +111,7 @@ class NodeStage {
 
   // ---- scatter(v), in a step of the window
 
-  // At the speaker: the size and, where it travels so, the block of another rank of the node.
+  // At the gateway: the size and, where it travels so, the block of another rank of the node.
   void place_for(int local, ConstBytes block_of_rank) noexcept {
     const uint64_t bytes = block_of_rank.size();
     write_size(local, bytes);
@@ -133,7 +133,7 @@ class NodeStage {
       from += here;
     }
   }
-  // What the speaker writes for others, for step_bytes(): the longest block. `size_of`: of a local rank.
+  // What the gateway writes for others, for step_bytes(): the longest block. `size_of`: of a local rank.
   template <typename SizeOf>
   uint64_t longest_written(SizeOf size_of) const {
     uint64_t longest = 0;
@@ -142,7 +142,7 @@ class NodeStage {
         longest = std::max(longest, bytes);
     return longest;
   }
-  // Not at the speaker, which has published: takes the block. False: it has another size; the collective has failed.
+  // Not at the gateway, which has published: takes the block. False: it has another size; the collective has failed.
   bool take(Bytes own) noexcept {
     const uint64_t sent = size(window_.rank());
     if (sent != own.size()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where a unit is in its tree, by Lemma 3 of the paper or without need of it.
+// Finds the position of a unit in its tree: by Lemma 3 of the paper, or without messages where all sizes are known.
 #include "runtime/collectives/gather/tree.h"
 
 namespace ibcoll::gather {
@@ -12,19 +12,19 @@ uint64_t bytes_of(const Trees& trees, Cube cube) {
   return trees.block <= trees.units.longest ? ranks * trees.block : 0;
 }
 
-// The lowest unit of each cube gathers it. What its children have remains to be told where sizes differ.
-void lowest_gathers(int unit, int p, const Trees& trees, Place& place) {
+// The lowest unit of each cube gathers it. Where sizes differ, the children still have to report theirs.
+void lowest_gathers(int unit, int p, const Trees& trees, Position& position) {
   const bool equal = trees.sizes == Sizes::kEqual;
-  const int levels = equal ? trees.straight_level() : Place::kMost;
-  place.parent = trees.root;
+  const int levels = equal ? trees.straight_level() : Position::kMost;
+  position.parent = trees.root;
   for (int level = 0; level < levels; ++level) {
     const Cube beside = Cube::beside(unit, level, p);
     if (beside.has(trees.root)) return;
     if (beside.from < unit) {
-      place.parent = beside.from;
+      position.parent = beside.from;
       return;
     }
-    if (!beside.empty()) place.add(beside.from, beside, equal ? bytes_of(trees, beside) : 0);
+    if (!beside.empty()) position.add(beside.from, beside, equal ? bytes_of(trees, beside) : 0);
   }
 }
 
@@ -32,7 +32,7 @@ Bytes bytes_of(CubeData& data) { return {reinterpret_cast<std::byte*>(&data), si
 
 }  // namespace
 
-std::byte* Place::lay_out(int unit, std::byte* buffer, uint64_t own) {
+std::byte* Position::lay_out(int unit, std::byte* buffer, uint64_t own) {
   std::byte* mine = buffer;
   for (int i = 0; i < count; ++i)
     if (children[i].cube.from < unit) mine += children[i].bytes;
@@ -46,38 +46,38 @@ std::byte* Place::lay_out(int unit, std::byte* buffer, uint64_t own) {
   return mine;
 }
 
-Task find_place(Comm& c, Trees trees, CubeData own, Place* place) {
+Task find_position(Comm& c, Trees trees, CubeData own, Position* position) {
   if (trees.built()) {
-    co_await build(c, trees, own, place);
+    co_await build(c, trees, own, position);
     co_return;
   }
-  lowest_gathers(c.rank(), c.size(), trees, *place);
+  lowest_gathers(c.rank(), c.size(), trees, *position);
   if (trees.sizes == Sizes::kEqual) co_return;
-  auto* const told = c.scratch_array<CubeData>(Place::kMost + 1);
-  if (!told) co_return;
-  for (int i = 0; i < place->count; ++i) c.announce(place->children[i].unit, bytes_of(told[i]));
-  CubeData& sum = told[Place::kMost] = own;
-  for (int i = 0; i < place->count; ++i) {
-    co_await c.received_from(place->children[i].unit);
-    place->children[i].bytes = told[i].bytes();
-    sum.gather_bytes += told[i].bytes();
-    sum.all_bytes += told[i].all_bytes;
-    sum.weighted += told[i].weighted;
+  auto* const reports = c.scratch_array<CubeData>(Position::kMost + 1);
+  if (!reports) co_return;
+  for (int i = 0; i < position->count; ++i) c.announce(position->children[i].unit, bytes_of(reports[i]));
+  CubeData& sum = reports[Position::kMost] = own;
+  for (int i = 0; i < position->count; ++i) {
+    co_await c.received_from(position->children[i].unit);
+    position->children[i].bytes = reports[i].bytes();
+    sum.gather_bytes += reports[i].bytes();
+    sum.all_bytes += reports[i].all_bytes;
+    sum.weighted += reports[i].weighted;
   }
-  c.put(place->parent, bytes_of(sum));
+  c.put(position->parent, bytes_of(sum));
 }
 
-// Fixed roots exchange what they know of their cubes and tell their gather roots what they heard. A cube without data
-// has no gather root that must know. A cube beside the root tells the root, and nobody tells it anything: all know who
-// receives.
-Task build(Comm& c, Trees trees, CubeData own, Place* place) {
+// Fixed roots exchange what they know of their cubes, and forward what they received to their gather roots. A cube
+// without data needs no gather root. The neighbour cube of the root reports to the root and gets no report: all units
+// know that the root receives.
+Task build(Comm& c, Trees trees, CubeData own, Position* position) {
   const int p = c.size(), self = c.rank();
-  auto* const said = c.scratch_array<CubeData>(2 * Place::kMost);
-  if (!said) co_return;
-  CubeData* const heard = said + Place::kMost;
+  auto* const sent = c.scratch_array<CubeData>(2 * Position::kMost);
+  if (!sent) co_return;
+  CubeData* const received = sent + Position::kMost;
   CubeData cube = own;  // this unit's, as long as it is the fixed or the gather root
   bool gathers = true;
-  place->parent = trees.root;
+  position->parent = trees.root;
   for (int level = 0;; ++level) {
     if (cube.bytes() > trees.threshold) {
       cube.leave_tree();
@@ -85,26 +85,26 @@ Task build(Comm& c, Trees trees, CubeData own, Place* place) {
     }
     const Cube mine = Cube::of(self, level, p), other = Cube::beside(self, level, p);
     if (other.empty()) continue;
-    said[level] = cube;
+    sent[level] = cube;
     const bool fixed = self == mine.fixed_root();
     if (other.has(trees.root)) {
-      if (fixed) c.put(trees.root, bytes_of(said[level]));
+      if (fixed) c.put(trees.root, bytes_of(sent[level]));
       co_return;
     }
     if (!fixed && (!gathers || cube.bytes() == 0)) co_return;
     const int from = fixed ? other.fixed_root() : mine.fixed_root();
-    c.announce(from, bytes_of(heard[level]));
-    if (fixed) c.put(from, bytes_of(said[level]));
+    c.announce(from, bytes_of(received[level]));
+    if (fixed) c.put(from, bytes_of(sent[level]));
     co_await c.received_from(from);
     const int gather_root = static_cast<int>(cube.gather_root);
-    if (fixed && gather_root != self && cube.bytes() > 0) c.put(gather_root, bytes_of(heard[level]));
+    if (fixed && gather_root != self && cube.bytes() > 0) c.put(gather_root, bytes_of(received[level]));
     const bool is_lower = mine.from < other.from;
-    cube = is_lower ? join(cube, heard[level]) : join(heard[level], cube);
+    cube = is_lower ? join(cube, received[level]) : join(received[level], cube);
     if (!gathers) continue;
-    if (cube.gather_root == said[level].gather_root) {
-      place->add(static_cast<int>(heard[level].gather_root), other, heard[level].bytes());
+    if (cube.gather_root == sent[level].gather_root) {
+      position->add(static_cast<int>(received[level].gather_root), other, received[level].bytes());
     } else {
-      place->parent = static_cast<int>(cube.gather_root);
+      position->parent = static_cast<int>(cube.gather_root);
       gathers = false;
     }
   }

@@ -33,13 +33,13 @@ CubeData RootSide::carried(Cube cube, int level) noexcept {
   return data;
 }
 
-bool RootSide::add(int level, const CubeData* told) noexcept {
+bool RootSide::add(int level, const CubeData* report) noexcept {
   const Cube cube = Cube::beside(trees_.root, level, p_);
   for (int unit = cube.from; unit < cube.to; ++unit) carrier_[unit] = -1;
   count_ = 0;
-  if (trees_.sizes != Sizes::kEqual && !agrees(cube, *told)) return false;
+  if (trees_.sizes != Sizes::kEqual && !agrees(cube, *report)) return false;
   if (trees_.built()) {
-    const CubeData left = told->all_bytes > trees_.threshold ? carried(cube, level) : *told;
+    const CubeData left = report->all_bytes > trees_.threshold ? carried(cube, level) : *report;
     if (left.bytes() > 0) carry(static_cast<int>(left.gather_root), cube);
     return true;
   }
@@ -50,24 +50,24 @@ bool RootSide::add(int level, const CubeData* told) noexcept {
 }
 
 void RootSide::carry(int carrier, Cube cube) noexcept {
-  Load load{cube, 0, nullptr};
+  RootMessage message{cube, 0, nullptr};
   for (int unit = cube.from; unit < cube.to; ++unit)
     if (carrier_[unit] < 0) {
       carrier_[unit] = carrier;
-      load.bytes += data_of(unit).bytes();
+      message.bytes += data_of(unit).bytes();
     }
-  if (load.bytes == 0) return;
-  loads_[carrier] = load;
+  if (message.bytes == 0) return;
+  messages_[carrier] = message;
   added_[count_++] = carrier;
 }
 
 // A single rank that disagrees is found by the two differences: its own one, and that one times the rank's weight.
-bool RootSide::agrees(Cube cube, const CubeData& told) noexcept {
+bool RootSide::agrees(Cube cube, const CubeData& report) noexcept {
   CubeData mine;
   for (int unit = cube.from; unit < cube.to; ++unit)
     trees_.units.each_rank(unit, [&](int rank) { mine.add(rank, blocks_.size(rank)); });
-  if (mine.all_bytes == told.all_bytes && mine.weighted == told.weighted) return true;
-  const uint64_t more = told.all_bytes - mine.all_bytes, weighted = told.weighted - mine.weighted;
+  if (mine.all_bytes == report.all_bytes && mine.weighted == report.weighted) return true;
+  const uint64_t more = report.all_bytes - mine.all_bytes, weighted = report.weighted - mine.weighted;
   int odd = -1, first = -1;
   for (int unit = cube.from; unit < cube.to; ++unit)
     trees_.units.each_rank(unit, [&](int rank) {
@@ -77,7 +77,7 @@ bool RootSide::agrees(Cube cube, const CubeData& told) noexcept {
   if (odd >= 0)
     team_.mismatch(odd, blocks_.size(odd) + more, blocks_.size(odd), "bytes of its block");
   else
-    team_.mismatch(first, told.all_bytes, mine.all_bytes, "bytes of its block and others that came with it");
+    team_.mismatch(first, report.all_bytes, mine.all_bytes, "bytes of its block and others that came with it");
   return false;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the root of a gather(v) or scatter(v) knows of the tree: it has all sizes, so it can tell which unit carries
-// which blocks, and whether the sizes that the others told agree with its list.
+// The root's knowledge of the tree of a gather(v) or scatter(v). It has all sizes, so it can compute which unit carries
+// which blocks, and whether the sizes that the others report agree with its list.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace ibcoll::gather {
 
-// What one unit carries to or from the root: the blocks of those units of a cube that it carries, in rank order.
-struct Load {
+// The message between the root and one unit: the blocks of those units of a cube that it carries, in rank order.
+struct RootMessage {
   Cube cube;
   uint64_t bytes = 0;
   std::byte* landing = nullptr;  // gather: where it lands when it cannot land in place
@@ -23,29 +23,29 @@ class RootSide {
       : team_(team), trees_(trees), blocks_(blocks), p_(p) {
     const auto units = static_cast<uint64_t>(p);
     carrier_ = team.scratch_array<int>(2 * units);
-    loads_ = team.scratch_array<Load>(units);
+    messages_ = team.scratch_array<RootMessage>(units);
     added_ = carrier_ + units;
   }
-  explicit operator bool() const noexcept { return carrier_ && loads_; }
+  explicit operator bool() const noexcept { return carrier_ && messages_; }
 
-  // Finds who carries the blocks of the cube beside the root's of a level. `told`: by that cube (not kEqual). False:
-  // they are not those of the root's list, and the collective has failed.
-  bool add(int level, const CubeData* told) noexcept;
+  // Finds the units that carry the blocks of the root's neighbour cube of a level. `report`: of that cube (not kEqual).
+  // False: its sizes are not those of the root's list, and the collective has failed.
+  bool add(int level, const CubeData* report) noexcept;
   // The units that the last add() found; each carries something.
   std::span<const int> added() const noexcept { return {added_, static_cast<size_t>(count_)}; }
-  Load& load(int unit) noexcept { return loads_[unit]; }
+  RootMessage& message(int unit) noexcept { return messages_[unit]; }
 
-  // The blocks of a load that are not empty.
+  // The blocks of a unit's message that are not empty.
   template <typename Each>
   void each_block(int carrier, Each each) const noexcept {
-    const Cube cube = loads_[carrier].cube;
+    const Cube cube = messages_[carrier].cube;
     for (int unit = cube.from; unit < cube.to; ++unit)
       if (carrier_[unit] == carrier)
         trees_.units.each_rank(unit, [&](int rank) {
           if (travels(rank)) each(rank);
         });
   }
-  // Stretches of the caller's buffer that make the load.
+  // The stretches of the caller's buffer that make the message.
   template <typename Each>
   void each_stretch(int carrier, Each each) const noexcept {
     each_stretch_of(
@@ -56,7 +56,7 @@ class RootSide {
   bool travels(int rank) const noexcept { return blocks_.size(rank) > 0 && blocks_.size(rank) <= trees_.units.longest; }
   CubeData data_of(int unit) const noexcept;
   CubeData carried(Cube cube, int level) noexcept;
-  bool agrees(Cube cube, const CubeData& told) noexcept;
+  bool agrees(Cube cube, const CubeData& report) noexcept;
   void carry(int carrier, Cube cube) noexcept;
 
   Comm& team_;
@@ -66,7 +66,7 @@ class RootSide {
   int count_ = 0;
   int* carrier_;  // of the blocks of each unit; -1: none so far
   int* added_;
-  Load* loads_;  // by carrier
+  RootMessage* messages_;  // by carrier
 };
 
 }  // namespace ibcoll::gather

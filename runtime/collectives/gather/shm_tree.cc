@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gather(v), node-aware: the ranks of a node write their blocks to the node window; its speaker (the root on the root's
+// Gather(v), node-aware: the ranks of a node write their blocks to the node window; its gateway (the root on the root's
 // node, else the leader) sends them on together, along the ordered tree of nodes. The root copies the blocks of its own
 // node from the window to their places. Blocks of more bytes than the threshold, or than an area of the window, go
 // straight to the root. For any placement.
@@ -14,24 +14,24 @@ template <Sizes kSizes>
 Task run(Comm& c, Args a) {
   NodeStage stage(c, a.root, a.parameter);
   const ConstBytes own = a.own(c.rank());
-  const bool is_root = c.rank() == a.root, speaks = c.rank() == stage.speaker();
+  const bool is_root = c.rank() == a.root, is_gateway = c.rank() == stage.gateway();
   stage.move_long(a, own);
-  const uint64_t written = stage.step_bytes(speaks ? 0 : own.size());
+  const uint64_t written = stage.step_bytes(is_gateway ? 0 : own.size());
   co_await c.next_own_step(written);
   stage.write(own);
   c.publish();
-  if (!speaks) {
+  if (!is_gateway) {
     co_await c.flushed();
     co_return;
   }
   co_await c.all_published();
-  Comm* const speakers = stage.speakers();
-  if (!speakers) co_return;
+  Comm* const gateways = stage.gateways();
+  if (!gateways) co_return;
   const Trees trees = stage.trees(kSizes, a.bytes, a.parameter);
   if (is_root) {
     if (!stage.agrees(a.recv_to_read())) co_return;
     stage.place(a.recv);
-    co_await collect(*speakers, trees, a, &c);
+    co_await collect(*gateways, trees, a, &c);
     co_await c.received();
     co_return;
   }
@@ -39,7 +39,7 @@ Task run(Comm& c, Args a) {
   std::byte* const node = c.scratch(about.bytes());
   if (!node) co_return;
   stage.pack(own, node);
-  co_await send_up(*speakers, trees, about, ConstBytes(node, about.bytes()));
+  co_await send_up(*gateways, trees, about, ConstBytes(node, about.bytes()));
 }
 
 double cost_us(const Shape& s, const CostModel& m) { return shm_tree_us(s, m, 1, !s.sizes_known); }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The trees along which gather(v) and scatter(v) move blocks. Units (ranks, or the nodes of a team) form ordered cubes:
 // units [k 2^d, (k + 1) 2^d), cut at p. Two neighbours of level d make the cube of level d + 1, and one of them sends
-// all that it has to the other. So each message is of neighbours, in rank order, and no buffer is ever reordered. The
-// root always receives: it gets one message from its neighbour cube of each level, and more from units that leave the
-// tree and send straight to it.
+// all that it has to the other. So each message holds blocks of neighbours, in rank order, and no buffer is reordered.
+// The root always receives: it gets one message from its neighbour cube of each level, and more from units that leave
+// the tree and send straight to it.
 // Source: Traeff, "Practical, linear-time, fully distributed algorithms for irregular gather and scatter".
 #pragma once
 
@@ -28,15 +28,15 @@ struct Cube {
   }
   bool empty() const { return from >= to; }
   bool has(int unit) const { return from <= unit && unit < to; }
-  // Who speaks for the cube while the tree is built.
+  // The unit that exchanges with other cubes while the tree is built.
   int fixed_root() const { return to - 1; }
 };
 
-// Makes a disagreement about the size of any block show in a sum over many.
+// With it a wrong size of any block changes a sum over many blocks.
 inline uint64_t weight_of(int rank) { return scramble((static_cast<uint64_t>(rank) + 1) * kGoldenRatio) | 1; }
 
-// What one rank knows of a cube: the content of every message of the construction. The last two fields let the root
-// compare the sizes with its own list.
+// What one unit knows of a cube: the content of every message of the construction. By the last two fields the root
+// compares the sizes with its own list.
 struct CubeData {
   uint64_t gather_bytes = 0;  // what the gather root receives: the gather time, without start-ups
   uint64_t root_bytes = 0;    // what the gather root has itself
@@ -53,8 +53,8 @@ struct CubeData {
   void leave_tree() { gather_bytes = root_bytes = 0; }
 };
 
-// The cube of both: the gather root with less to wait for sends to the other one; the one with less data when that is
-// equal.
+// The cube of both: the gather root with the shorter gather time sends to the other one; if they are equal, the one
+// with less data.
 inline CubeData join(const CubeData& lower, const CubeData& upper) {
   const bool to_lower = lower.gather_bytes != upper.gather_bytes ? lower.gather_bytes > upper.gather_bytes
                                                                  : lower.bytes() >= upper.bytes();
@@ -75,8 +75,8 @@ struct Units {
   }
 };
 
-// Stretches of the caller's buffer that blocks make, which each_block visits in rank order: each starts at an offset and
-// has so many bytes.
+// Joins blocks, which each_block visits in rank order, to contiguous stretches of the caller's buffer: calls
+// each(offset, bytes) for each stretch.
 template <typename EachBlock, typename Each>
 void each_stretch_of(const ConstBlocks& blocks, EachBlock each_block, Each each) {
   uint64_t start = 0, end = 0;
@@ -88,8 +88,8 @@ void each_stretch_of(const ConstBlocks& blocks, EachBlock each_block, Each each)
   if (end > start) each(start, end - start);
 }
 
-// One message of `bytes` bytes from a rank, for blocks of `recv` that make these stretches: it lands in place where they
-// make one, else in `landing`, from which copy_out() takes them. False: the collective has failed.
+// Announces one message of `bytes` bytes from a rank, for blocks of `recv` in these stretches: it lands in place if
+// there is one stretch, else in `landing`, from which copy_out() copies them. False: the collective has failed.
 template <typename EachStretch>
 bool announce_stretches(Comm& c, int from, uint64_t bytes, const Blocks& recv, EachStretch each_stretch,
                         std::byte** landing) {
@@ -119,8 +119,8 @@ struct Child {
   std::byte* at = nullptr;  // its blocks, in this unit's buffer
 };
 
-// The place of a unit that is not the root. A coroutine may fill it through a pointer.
-struct Place {
+// The position in the tree of a unit that is not the root. A coroutine may fill it through a pointer.
+struct Position {
   static constexpr int kMost = 31;
   int parent = 0;
   int count = 0;
@@ -140,8 +140,8 @@ struct Place {
 // Which unit of a cube gathers it. kBinomial: the lowest one. kOrdered: the one that the sizes demand (Lemma 3), which
 // is the lowest one where all blocks have the same size.
 enum class TreeShape { kBinomial, kOrdered };
-// kEqual: every block has the same size, so no message is needed to find a unit's place. kIrregular: a unit knows its
-// own size only; sizes travel before the blocks.
+// kEqual: every block has the same size, so no message is needed to find a unit's position. kIrregular: a unit knows
+// its own size only; sizes travel before the blocks.
 enum class Sizes { kEqual, kIrregular };
 
 struct Trees {
@@ -163,17 +163,17 @@ struct Trees {
   int straight_level() const {
     const uint64_t unit = units.nodes ? block * static_cast<uint64_t>(units.nodes->most_local()) : block;
     int level = 0;
-    while (level < Place::kMost && unit <= threshold >> level) ++level;
+    while (level < Position::kMost && unit <= threshold >> level) ++level;
     return level;
   }
-  // kIrregular: which unit of a cube beside the root's tells the root what the cube has.
-  int teller(Cube cube) const { return built() ? cube.fixed_root() : cube.from; }
+  // kIrregular: the unit that reports to the root what its neighbour cube has.
+  int reporter(Cube cube) const { return built() ? cube.fixed_root() : cube.from; }
 };
 
-// The place of this unit, which knows `own` of itself.
-Task find_place(Comm& c, Trees trees, CubeData own, Place* place);
+// The position of this unit, which knows `own` of itself.
+Task find_position(Comm& c, Trees trees, CubeData own, Position* position);
 // Lemma 3, a part of it.
-Task build(Comm& c, Trees trees, CubeData own, Place* place);
+Task build(Comm& c, Trees trees, CubeData own, Position* position);
 
 // Blocks of this unit, neighbours in rank order, go to the root. Not on the root.
 Task send_up(Comm& c, Trees trees, CubeData about, ConstBytes own);

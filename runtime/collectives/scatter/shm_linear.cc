@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Scatter(v), node-aware, for few nodes: the mirror image of gather/shm_linear.cc. The root sends each node's blocks to
-// its leader in one message, of scatterv the sizes before; the leader writes both to the node window, and each rank
-// compares the size with its own. The root waits for nobody. Blocks of more bytes than the threshold, or than an area of
-// the window, come straight from the root. For any placement.
+// its leader in one message, in scatterv after one with the sizes; the leader writes both to the node window, and each
+// rank compares the size with its own. The root waits for no rank. Blocks of more bytes than the threshold, or than an
+// area of the window, come straight from the root. For any placement.
 // Source: the leaders of Qian, Afsahi; between nodes linear, of Thakur, Gropp.
 // Cost, N nodes: a step of the window, 2 copies, alpha; N - 1 messages (scatterv: 2 (N - 1)) at the root.
 #include "runtime/collectives/gather/node_stage.h"
@@ -14,17 +14,17 @@ namespace {
 using gather::NodeStage;
 
 // At the root. False: the collective has failed.
-template <bool kTold>
-bool send_loads(Comm& c, const NodeStage& stage, const Args& a) {
+template <bool kSizesFirst>
+bool send_blocks(Comm& c, const NodeStage& stage, const Args& a) {
   const Placement& nodes = c.placement();
   for (int i = 1; i < nodes.node_count(); ++i) {
     const int node = (stage.root_node() + i) % nodes.node_count(), leader = nodes.leader_of(node);
     const std::span<const int> ranks = nodes.ranks_of(node);
-    if (kTold) {
-      auto* const told = c.scratch_array<uint64_t>(ranks.size());
-      if (!told) return false;
-      for (size_t l = 0; l < ranks.size(); ++l) told[l] = a.send.size(ranks[l]);
-      c.put(leader, ConstBytes(reinterpret_cast<std::byte*>(told), sizeof(uint64_t) * ranks.size()));
+    if (kSizesFirst) {
+      auto* const list = c.scratch_array<uint64_t>(ranks.size());
+      if (!list) return false;
+      for (size_t l = 0; l < ranks.size(); ++l) list[l] = a.send.size(ranks[l]);
+      c.put(leader, ConstBytes(reinterpret_cast<std::byte*>(list), sizeof(uint64_t) * ranks.size()));
     }
     const uint64_t bytes = stage.bytes_of(a.send, node);
     if (bytes > 0 &&
@@ -34,29 +34,29 @@ bool send_loads(Comm& c, const NodeStage& stage, const Args& a) {
   return true;
 }
 
-// At a leader: the sizes of its ranks, where the root tells them.
+// At a leader: the sizes of its ranks, which the root sends first.
 Task receive_sizes(Comm& c, int root, uint64_t* sizes, size_t locals) {
   c.announce(root, Bytes(reinterpret_cast<std::byte*>(sizes), sizeof(uint64_t) * locals));
   co_await c.received_from(root);
 }
 
-template <bool kTold>
+template <bool kSizesFirst>
 Task run(Comm& c, Args a) {
   NodeStage stage(c, a.root, a.parameter);
   NodeWindow& w = c.node();
-  const bool is_root = c.rank() == a.root, speaks = c.rank() == stage.speaker(), leads = speaks && !is_root;
+  const bool is_root = c.rank() == a.root, is_gateway = c.rank() == stage.gateway(), leads = is_gateway && !is_root;
   const size_t locals = stage.locals().size();
   auto* const sizes = c.scratch_array<uint64_t>(locals);
   if (!sizes) co_return;
   std::fill_n(sizes, locals, a.bytes);
   if (is_root) {
-    if (!send_loads<kTold>(c, stage, a)) co_return;
+    if (!send_blocks<kSizesFirst>(c, stage, a)) co_return;
     for (size_t l = 0; l < locals; ++l) sizes[l] = a.send.size(stage.locals()[l]);
     if (!a.in_place) c.copy_when_idle(a.buffer(), a.send[a.root]);
   }
   const std::byte* node = nullptr;
   if (leads) {
-    if (kTold) co_await receive_sizes(c, a.root, sizes, locals);
+    if (kSizesFirst) co_await receive_sizes(c, a.root, sizes, locals);
     if (sizes[w.rank()] != a.bytes) {
       c.mismatch(a.root, sizes[w.rank()], a.bytes, "bytes of its block");
       co_return;
@@ -69,19 +69,19 @@ Task run(Comm& c, Args a) {
     co_await c.received_from(a.root);
     node = landing;
   }
-  // Long blocks: their messages come behind those of the nodes.
+  // Long blocks: their messages come after those of the nodes.
   if (!is_root && a.bytes > stage.longest()) c.announce(a.root, a.buffer());
   for (int i = 1; is_root && i < c.size(); ++i)
     if (a.send.size(c.peer(i)) > stage.longest()) c.put(c.peer(i), a.send[c.peer(i)]);
 
   uint64_t writes = 0;
-  if (speaks) writes = stage.longest_written([&](int local) { return sizes[local]; });
+  if (is_gateway) writes = stage.longest_written([&](int local) { return sizes[local]; });
   co_await c.next_own_step(stage.step_bytes(writes));
   if (is_root) stage.place_others(a.send);
   if (leads) stage.unpack(sizes, node, a.buffer());
   c.publish();
-  if (!speaks) {
-    co_await c.published(stage.local_speaker());
+  if (!is_gateway) {
+    co_await c.published(stage.local_gateway());
     if (!stage.take(a.buffer())) co_return;
   }
   co_await c.received();

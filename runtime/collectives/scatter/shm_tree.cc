@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Scatter(v), node-aware: the mirror image of gather/shm_tree.cc. Blocks come down the ordered tree of nodes to the
-// speaker of each (the root on the root's node, else the leader), which writes them and their sizes to the node window.
+// gateway of each (the root on the root's node, else the leader), which writes them and their sizes to the node window.
 // For scatterv between nodes the ranks of a node first write the sizes that they wait for there. Blocks of more bytes
 // than the threshold, or than an area of the window, come straight from the root. For any placement.
 // Source: the leaders of Qian, Afsahi; between nodes Traeff's trees, which scatterv builds from what nodes wait for.
@@ -18,7 +18,7 @@ template <Sizes kSizes>
 Task run(Comm& c, Args a) {
   NodeStage stage(c, a.root, a.parameter);
   NodeWindow& w = c.node();
-  const bool is_root = c.rank() == a.root, speaks = c.rank() == stage.speaker();
+  const bool is_root = c.rank() == a.root, is_gateway = c.rank() == stage.gateway();
   if (is_root) {
     for (int i = 1; i < c.size(); ++i)
       if (a.send.size(c.peer(i)) > stage.longest()) c.put(c.peer(i), a.send[c.peer(i)]);
@@ -36,35 +36,35 @@ Task run(Comm& c, Args a) {
     co_await c.next_own_step(stage.step_bytes());
     stage.write_size(a.bytes);
     c.publish();
-    if (speaks) {
+    if (is_gateway) {
       co_await c.all_published();
       if (is_root && !stage.agrees(a.send)) co_return;
       about = stage.about();
       for (int local = 0; local < w.size(); ++local) sizes[local] = stage.size(local);
     }
   }
-  Comm* const speakers = speaks ? stage.speakers() : nullptr;
-  if (speaks && !speakers) co_return;
+  Comm* const gateways = is_gateway ? stage.gateways() : nullptr;
+  if (is_gateway && !gateways) co_return;
   const gather::Trees trees = stage.trees(kSizes, a.bytes, a.parameter);
   const std::byte* node = nullptr;
-  if (speaks && !is_root) {
+  if (is_gateway && !is_root) {
     std::byte* const landing = c.scratch(about.bytes());
     if (!landing) co_return;
     node = landing;
-    co_await receive_down(*speakers, trees, about, Bytes(landing, about.bytes()));
+    co_await receive_down(*gateways, trees, about, Bytes(landing, about.bytes()));
   }
   uint64_t writes = 0;
   if (is_root)
     writes = stage.longest_written([&](int l) { return a.send.size(stage.locals()[static_cast<size_t>(l)]); });
-  else if (speaks)
+  else if (is_gateway)
     writes = stage.longest_written([&](int local) { return sizes[local]; });
   co_await c.next_own_step(stage.step_bytes(writes));
   if (is_root) stage.place_others(a.send);
-  if (speaks && !is_root) stage.unpack(sizes, node, a.buffer());
+  if (is_gateway && !is_root) stage.unpack(sizes, node, a.buffer());
   c.publish();
-  if (is_root) co_await distribute(*speakers, trees, a, &c);
-  if (!speaks) {
-    co_await c.published(stage.local_speaker());
+  if (is_root) co_await distribute(*gateways, trees, a, &c);
+  if (!is_gateway) {
+    co_await c.published(stage.local_gateway());
     if (!stage.take(a.buffer())) co_return;
   }
   co_await c.received();

@@ -8,7 +8,7 @@
 namespace ibcoll::scatter::single_copy {
 
 // Stands in the line of the rank that the block is for.
-struct Place {
+struct BlockAddress {
   uint64_t address = 0;
   uint64_t bytes = 0;
 };
@@ -26,32 +26,32 @@ ConstBytes all_blocks(const ConstBlocks& send, int p) {
   return begin < end ? ConstBytes(send.base + begin, end - begin) : ConstBytes();
 }
 
-void publish_places(Comm& c, const ConstBlocks& send) {
+void publish_addresses(Comm& c, const ConstBlocks& send) {
   NodeWindow& w = c.node();
   c.lend(all_blocks(send, c.size()));
   for (int rank = w.next(w.rank()); rank != w.rank(); rank = w.next(rank)) {
-    const Place place = {reinterpret_cast<uint64_t>(send.base + send.offset(rank)), send.size(rank)};
-    std::memcpy(w.area(rank, sizeof place), &place, sizeof place);
+    const BlockAddress block = {reinterpret_cast<uint64_t>(send.base + send.offset(rank)), send.size(rank)};
+    std::memcpy(w.area(rank, sizeof block), &block, sizeof block);
   }
 }
 
 Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const bool is_root = c.rank() == a.root;
-  co_await c.next_step(sizeof(Place));
-  if (is_root) publish_places(c, a.send);
+  co_await c.next_step(sizeof(BlockAddress));
+  if (is_root) publish_addresses(c, a.send);
   c.publish();
   if (is_root) {
     if (!a.in_place) c.copy_when_idle(a.buffer(), a.send[a.root]);
   } else {
     co_await c.published(a.root);
-    Place place;
-    std::memcpy(&place, w.area(w.rank(), sizeof place), sizeof place);
-    if (place.bytes != a.bytes) {
-      c.mismatch(a.root, place.bytes, a.bytes, "bytes of its block");
+    BlockAddress block;
+    std::memcpy(&block, w.area(w.rank(), sizeof block), sizeof block);
+    if (block.bytes != a.bytes) {
+      c.mismatch(a.root, block.bytes, a.bytes, "bytes of its block");
       co_return;
     }
-    if (a.bytes > 0 && !co_await c.read(a.root, place.address, a.buffer())) co_return;
+    if (a.bytes > 0 && !co_await c.read(a.root, block.address, a.buffer())) co_return;
   }
   co_await c.next_step(0);
   c.publish();

@@ -213,10 +213,10 @@ FAULTS = [
           "for (const uint64_t bytes : {a.send.size(rank)})",
           SIMULATED, "TwoPhaseBruck*"),
     Fault("children_served_as_they_are_ready", COLLECTIVES + "scatter/move.cc",
-          "      if (trees.sizes != Sizes::kEqual) co_await c.ready(place->children[i].unit, place->children[i].bytes);\n",
+          "      if (trees.sizes != Sizes::kEqual) co_await c.ready(position->children[i].unit, position->children[i].bytes);\n",
           "",
           SIMULATED, "*ScattervOrder*"),
     Fault("root_serves_cubes_as_they_are_ready", COLLECTIVES + "scatter/move.cc",
-          "      if (tells) co_await c.ready(unit, root.load(unit).bytes);\n", "",
+          "      if (irregular) co_await c.ready(unit, root.message(unit).bytes);\n", "",
           SIMULATED, "*ScattervOrder*"),
 ]
