@@ -46,8 +46,8 @@ struct HostGroup {
 Status gather_by_host(const HostGroup& group, std::span<const std::byte> mine, std::span<std::byte> all);
 
 // `callbacks` where given; else what started this process: ibcoll_run (environment, see tcp.h), PMI-1, PMIx (module
-// libibcoll_pmix.so), or none of them: then it is a job of one rank. BOOTSTRAP where a launcher says that there are more
-// ranks, and offers no way to them. With IBCOLL_SINGLETON=yes the launcher is not asked.
+// libibcoll_pmix.so), or none of them: then it is a job of one rank. BOOTSTRAP where a launcher says that there are
+// more ranks, and offers no way to them. With IBCOLL_SINGLETON=yes the launcher is not asked.
 Result<std::unique_ptr<Bootstrap>> make_bootstrap(const ibcoll_bootstrap_t* callbacks);
 
 }  // namespace ibcoll

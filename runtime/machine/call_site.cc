@@ -20,8 +20,8 @@
 namespace ibcoll {
 namespace {
 
-// Beginnings of file names: ibcoll's own, then Open MPI's, then those of MPICH and its relatives. "libmpi." and "libmpi_"
-// are of both. The bindings for Fortran are among them.
+// Beginnings of file names: ibcoll's own, then Open MPI's, then those of MPICH and its relatives. "libmpi." and
+// "libmpi_" are of both. The bindings for Fortran are among them.
 constexpr std::array<std::string_view, 12> kOfMpi = {"libibcoll", "mca_",       "libmca_",   "libopen-",
                                                      "libompi",   "libmpi.",    "libmpi_",   "libmpich",
                                                      "libpmpi",   "libmpifort", "libmpicxx", "libmpigf"};

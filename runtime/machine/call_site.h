@@ -7,10 +7,10 @@
 
 namespace ibcoll {
 
-// The return address of the program's call that led to a public function of this library, which returns to `returns_to`.
-// Where an MPI calls that function the stack is searched: for the innermost frame that is neither of the MPI nor of
-// ibcoll. Allocates nothing and takes no lock. `returns_to` itself, where the stack cannot be read so far. Where that frame
-// is Python's binding of MPI: see current_python_line(), whose result it then is.
+// The return address of the program's call that led to a public function of this library, which returns to
+// `returns_to`. Where an MPI calls that function the stack is searched: for the innermost frame that is neither of the
+// MPI nor of ibcoll. Allocates nothing and takes no lock. `returns_to` itself, where the stack cannot be read so far.
+// Where that frame is Python's binding of MPI: see current_python_line(), whose result it then is.
 const void* program_call_site(const void* returns_to) noexcept;
 
 // The file is part of an MPI, or of ibcoll.

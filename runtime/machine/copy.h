@@ -27,7 +27,7 @@ constexpr bool kHasStreamingStores = true;
 constexpr bool kHasStreamingStores = false;
 #endif
 
-// With fewer bytes a core goes on before they are stored, whichever way.
+// With fewer bytes a core continues before they are stored, with either kind of store.
 constexpr size_t kLeastToStream = 1024;
 
 // The stores bypass the caches: lines are not read before they are overwritten, nor taken out of another core's cache.

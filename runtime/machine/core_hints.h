@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a thread tells the core that it runs on.
+// Hints of a thread to the core that it runs on.
 #pragma once
 
 namespace ibcoll {
@@ -13,7 +13,7 @@ inline void relax() noexcept {
 #endif
 }
 
-// Asks for a cache line that will be written soon, so that the store need not wait for other cores to give it up.
+// Requests a cache line that will be written soon, so that the store does not wait for other cores.
 inline void prefetch_to_write(const void* address) noexcept {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));  // __builtin_prefetch asks to read only

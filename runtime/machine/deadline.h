@@ -21,7 +21,7 @@ class Deadline {
     constexpr double kCentury = 3e9;
     return seconds < kCentury ? after_ns(static_cast<uint64_t>(seconds * 1e9)) : never();
   }
-  // For waits that something else ends for certain. No clock is read.
+  // For waits that certainly end in another way. Reads no clock.
   static constexpr Deadline never() noexcept { return Deadline(Clock::time_point::max()); }
 
   bool passed() const noexcept { return !is_never() && Clock::now() >= at_; }

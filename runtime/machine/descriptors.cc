@@ -14,7 +14,7 @@
 namespace ibcoll {
 namespace {
 
-constexpr uint64_t kSpare = 32;  // for the program, which may have counted on what there was
+constexpr uint64_t kSpare = 32;  // for the program, which may need what was left
 
 // Not by std::filesystem, which ends the process where memory runs out (libstdc++ 12).
 uint64_t open_descriptors() noexcept {

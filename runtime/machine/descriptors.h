@@ -9,7 +9,7 @@
 
 namespace ibcoll {
 
-// So many more descriptors can be opened from now on; for that the soft limit of the process is raised, if it may be.
+// Ensures that `more` descriptors can be opened; raises the soft limit of the process for that, if it may.
 // SYSTEM: the hard limit forbids it, or the soft one where it may not be raised. `what` needs them.
 IBCOLL_MODULE_API Status ensure_descriptors(uint64_t more, const char* what, bool may_raise = true);
 

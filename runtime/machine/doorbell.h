@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a rank that waits for another of its node gets off the core, where ranks share cores: it leaves word with that
-// rank and sleeps; who publishes wakes all who have left word, by one system call, as each one that is woken may take
-// the core from it.
+// How a rank that waits for another of its node leaves the core, where ranks share cores: it subscribes at that rank
+// and sleeps. A rank that publishes wakes all subscribers by one system call, as each one that is woken may take the
+// core from it.
 //
-// Neither may miss the other: the sleeper leaves word, then looks once more; the publisher publishes, then looks for
-// word. Both change the word to do so (the publisher by nothing), and changes of one word have an order: who comes
-// second sees what the first did, and what it did before. Who leaves word while others are being woken has read `rung`
-// before, so that it does not sleep. Whatever is lost all the same, by the death of a rank or between the threads of
-// one, costs the sleeper its longest sleep.
+// Neither may miss the other: the sleeper subscribes, then looks once more; the publisher publishes, then looks for
+// subscribers. Both change the flag to do so (the publisher by nothing), and changes of one flag have an order: the
+// second one sees what the first did, and what it did before. A rank that subscribes while others are being woken has
+// read `wakeups` before, so it does not sleep. If a wake-up is lost all the same, by the death of a rank or between the
+// threads of one, the sleeper sleeps for its longest time.
 #pragma once
 
 #include <atomic>
@@ -19,43 +19,43 @@ namespace ibcoll {
 
 // One rank's, in memory that the ranks of a node share.
 struct Bell {
-  std::atomic<uint32_t> word;  // 1: somebody sleeps until this rank publishes
-  std::atomic<uint32_t> rung;  // what they sleep on: it changes when this rank wakes them
+  std::atomic<uint32_t> subscribed;  // 1: another rank sleeps until this one publishes
+  std::atomic<uint32_t> wakeups;     // the futex that they sleep on; counts
 };
 
 class Doorbell {
  public:
-  static constexpr int kNoBell = -1;  // in place of a local rank: nobody would ring
+  static constexpr int kNoBell = -1;  // instead of a local rank: none would ring
 
   // `bells[i]`: of local rank i. `one_cpu`: which all ranks of the node share.
   Doorbell(std::vector<Bell*> bells, int self, bool one_cpu = false)
       : bells_(std::move(bells)), self_(self), one_cpu_(one_cpu) {}
 
-  // ---- who publishes
+  // ---- the publisher
 
-  // Wakes who sleeps until this rank publishes, as it just did.
+  // Wakes the subscribers: this rank has just published.
   void ring() noexcept {
-    if (own().word.fetch_or(0, std::memory_order_acq_rel) != 0) [[unlikely]]
+    if (own().subscribed.fetch_or(0, std::memory_order_acq_rel) != 0) [[unlikely]]
       wake();
   }
 
-  // Whom this rank wakes can only take its own core from it.
+  // A rank that is woken can only take this rank's own core.
   bool one_cpu() const noexcept { return one_cpu_; }
 
-  // ---- who sleeps: leave_word(), look again, sleep() with what leave_word() returned. Word that is left in vain costs
-  // the publisher one system call.
+  // ---- the sleeper: subscribe(), look again, sleep() with the result of subscribe(). A subscription that is not used
+  // costs the publisher one system call.
 
-  // With local rank `local`, which this one waits for.
-  uint32_t leave_word(int local) noexcept {
-    const uint32_t rung = bell(local).rung.load(std::memory_order_acquire);
-    bell(local).word.fetch_or(1, std::memory_order_acq_rel);
-    return rung;
+  // At local rank `local`, which this one waits for.
+  uint32_t subscribe(int local) noexcept {
+    const uint32_t wakeups = bell(local).wakeups.load(std::memory_order_acquire);
+    bell(local).subscribed.fetch_or(1, std::memory_order_acq_rel);
+    return wakeups;
   }
-  // Until that rank wakes those who wait for it, at once if it did since leave_word(), or so much time, below a second,
-  // has passed. False: that.
-  bool sleep(int local, uint32_t rung, uint32_t longest_ns) noexcept;
+  // Until that rank wakes its subscribers, for `longest_ns` (below a second) at most; returns at once if it has woken
+  // them since subscribe(). False: the time has passed.
+  bool sleep(int local, uint32_t wakeups, uint32_t longest_ns) noexcept;
 
-  // ---- how often, for ibcoll_info
+  // ---- counts, for ibcoll_info
 
   uint64_t sleeps() const noexcept { return sleeps_.load(std::memory_order_relaxed); }
   uint64_t times_woken() const noexcept { return times_woken_.load(std::memory_order_relaxed); }

@@ -15,7 +15,7 @@ std::atomic<int> contexts{0};
 bool ForkWatch::in_child_ = false;
 
 ForkWatch::ForkWatch() {
-  // Once, and for good. Where that fails, for want of memory, children are not told.
+  // Once for the process. If it fails for lack of memory, in_child() stays false in children.
   [[maybe_unused]] static const int watches = ::pthread_atfork(nullptr, nullptr, [] {
     if (contexts.load(std::memory_order_relaxed) > 0) in_child_ = true;
   });

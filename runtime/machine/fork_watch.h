@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A child that fork() makes inherits the contexts of its parent: the node's memory, sockets and queue pairs, under the
-// parent's rank, and perhaps a lock held by a thread that the child does not have. A call there would speak in the
-// parent's name.
+// parent's rank, and perhaps a lock held by a thread that the child does not have. A call there would act as the
+// parent.
 #pragma once
 
 namespace ibcoll {

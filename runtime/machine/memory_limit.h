@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much memory the control groups of this process still allow: who takes more is killed by the kernel, and gets no
-// error.
+// How much memory the control groups of this process still allow. The kernel kills a process that takes more, without
+// an error before.
 #pragma once
 
 #include <cstdint>

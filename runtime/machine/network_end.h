@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // UCX has destructors of its own. When the process ends they run before those of libraries that were loaded after UCX,
-// which may still use a context. UCX must not be called any more then.
+// which may still use a context. Then UCX must not be called any more.
 #pragma once
 
 #include <atomic>

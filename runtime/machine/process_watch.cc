@@ -24,7 +24,7 @@ namespace ibcoll {
 namespace {
 
 constexpr uint64_t kExiting = 0x4;  // PF_EXITING in the flags
-constexpr auto kLookPeriod = std::chrono::seconds(1);
+constexpr auto kCheckPeriod = std::chrono::seconds(1);
 
 // What /proc/PID/stat says.
 struct ProcessStat {
@@ -60,8 +60,8 @@ ProcessStat read_stat(const std::string& path) {
 
 ProcessStat stat_of(int64_t pid) { return read_stat(fmt::format("/proc/{}/stat", pid)); }
 
-// Where descriptors are short or processes are hidden, the kernel can still be asked whether anybody has that PID.
-bool is_nobodys(int64_t pid) { return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH; }
+// Where descriptors are short or processes are hidden, the kernel still answers whether a process has that PID.
+bool is_unused(int64_t pid) { return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH; }
 
 // Every thread has begun to end; the first alone may do so in a process that lives on.
 bool all_threads_exit(int64_t pid) {
@@ -87,7 +87,7 @@ ProcessId ProcessId::own() {
 std::optional<uint64_t> ProcessId::start_of(int64_t pid) {
   const ProcessStat stat = stat_of(pid);
   if (stat.failure == 0) return stat.ended() ? 0 : stat.start;
-  if (is_nobodys(pid)) return 0;
+  if (is_unused(pid)) return 0;
   return std::nullopt;
 }
 
@@ -106,8 +106,8 @@ Status ProcessWatch::add(int rank, int64_t pid, uint64_t start) {
   const int refusal = handle < 0 ? errno : 0;
   const ProcessStat stat = stat_of(pid);
   const bool another = stat.failure == 0 && start != 0 && stat.start != start;
-  const bool nobody = stat.failure != 0 && is_nobodys(pid);
-  const bool gone = refusal == ESRCH || another || nobody;
+  const bool unused = stat.failure != 0 && is_unused(pid);
+  const bool gone = refusal == ESRCH || another || unused;
   if (handle < 0 && !gone && stat.failure != 0)
     return error(IBCOLL_ERR_SYSTEM,
                  "process {} of rank {} cannot be watched, its end would not be noticed: pidfd_open: {}; "
@@ -142,7 +142,7 @@ void ProcessWatch::remove(int rank) {
 
 bool ProcessWatch::ended_by_proc(const Watched& process) const {
   const ProcessStat stat = stat_of(process.pid);
-  if (stat.failure != 0) return is_nobodys(process.pid);
+  if (stat.failure != 0) return is_unused(process.pid);
   if (process.start != 0 && stat.start != process.start) return true;
   if (until_ == Until::kEnding && stat.exiting()) return all_threads_exit(process.pid);
   return stat.ended();
@@ -153,13 +153,14 @@ std::vector<int> ProcessWatch::ended() {
   if (handles_.empty()) return result;
   const bool polled = ::poll(handles_.data(), handles_.size(), 0) >= 0;  // not more than RLIMIT_NOFILE at once
   const auto now = std::chrono::steady_clock::now();
-  const bool look = now >= next_look_;
-  if (look) next_look_ = now + kLookPeriod;
+  const bool check = now >= next_check_;
+  if (check) next_check_ = now + kCheckPeriod;
   for (size_t i = handles_.size(); i-- > 0;) {
-    if (polled && (handles_[i].revents & POLLNVAL) != 0) handles_[i].fd = -1;  // somebody closed what was not theirs
-    const bool told = polled && (handles_[i].revents & POLLIN) != 0;
-    const bool by_proc = look && (until_ == Until::kEnding || handles_[i].fd < 0 || !polled);
-    if (!watched_[i].gone && !told && !(by_proc && ended_by_proc(watched_[i]))) continue;
+    if (polled && (handles_[i].revents & POLLNVAL) != 0)
+      handles_[i].fd = -1;  // the program closed a descriptor that was not its own
+    const bool reported = polled && (handles_[i].revents & POLLIN) != 0;
+    const bool by_proc = check && (until_ == Until::kEnding || handles_[i].fd < 0 || !polled);
+    if (!watched_[i].gone && !reported && !(by_proc && ended_by_proc(watched_[i]))) continue;
     result.reserve(handles_.size());  // or nothing changes
     result.push_back(watched_[i].rank);
     remove_at(i);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Peers on the same machine are watched as processes, which is quicker than what networks notice. UCX's own check of
-// shared memory peers even misses some deaths: those of peers that only ever sent. And a process that was killed may
-// take long to end, while its network device answers for it: the kernel waits for the device.
+// shared memory peers even misses some deaths: those of peers that have only sent. And a process that was killed may
+// take long to end while its network device still answers for it, as the kernel waits for the device.
 //
-// A pidfd tells of an end. Where the kernel or a sandbox has none, or descriptors are short, /proc/PID/stat is read
-// instead.
+// A pidfd reports the end of a process. If the kernel or a sandbox has none, or descriptors are short, /proc/PID/stat
+// is read instead.
 #pragma once
 
 #include <poll.h>
@@ -27,8 +27,8 @@ struct IBCOLL_MODULE_API ProcessId {
   uint64_t start = 0;  // when it started, so that a reused PID is not taken for it; 0: not known
 
   static ProcessId own();
-  // Of a process of this machine that has this PID; 0: there is none, or it has ended and was not waited for. Nothing:
-  // somebody has that PID, and more cannot be seen, as where descriptors are short or processes are hidden.
+  // When the process of this machine with this PID started; 0: there is none, or it has ended and was not waited for.
+  // nullopt: a process has that PID, and more is not visible, as where descriptors are short or processes are hidden.
   static std::optional<uint64_t> start_of(int64_t pid);
 };
 static_assert(sizeof(ProcessId) == 24);
@@ -76,7 +76,7 @@ class IBCOLL_MODULE_API ProcessWatch {
   std::vector<Watched> watched_;  // in the same order
   std::vector<pollfd> asked_;     // of first_ended()
   std::string method_ = "pidfd";
-  std::chrono::steady_clock::time_point next_look_{};
+  std::chrono::steady_clock::time_point next_check_{};
 };
 
 }  // namespace ibcoll

@@ -94,8 +94,8 @@ PythonLine described(const Interpreter& python, Object* code, int line) {
   return one;
 }
 
-// The interpreter's lock is held. Python may let other threads run, and its garbage collector, whenever it is called: not
-// under the lock of what is known.
+// The interpreter's lock is held. Python may let other threads run, and its garbage collector, whenever it is called:
+// not under the lock of what is known.
 const PythonLine* line_of(const Interpreter& python, Object* frame) {
   Object* const code = python.code(frame);
   const int line = python.line(frame);

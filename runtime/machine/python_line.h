@@ -13,7 +13,7 @@ struct PythonLine {
 };
 
 // The innermost line of Python that this thread runs, which Python has called into. It is the same object for the same
-// line, and stays until the process ends. It may wait for the interpreter's lock. nullptr: it cannot be known.
+// line, and stays until the process ends. It may wait for the interpreter's lock. nullptr: not known.
 const PythonLine* current_python_line() noexcept;
 // The line whose address this is; nullptr: no line is there.
 const PythonLine* find_python_line(const void* line) noexcept;

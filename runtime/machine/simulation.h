@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a simulator takes over from the processor, so that the work of a rank takes virtual time. Programs have no
-// simulation: there each question below costs one load and a branch that is always predicted.
+// What a simulator does instead of the processor, so that the work of a rank takes virtual time. Programs have no
+// simulation: for them each check below costs one load and a branch that is always predicted.
 #pragma once
 
 #include <atomic>
@@ -13,9 +13,9 @@ class Simulation {
   virtual ~Simulation() = default;
   // The running rank copies, or goes through operands: that takes time. True: nothing shall move.
   virtual bool works(const void* to, const void* from, uint64_t bytes) noexcept = 0;
-  // A message that has landed is put where it belongs, which is part of its time. True: nothing shall move.
+  // A message that has landed is copied to its buffer, which is part of its time. True: nothing shall move.
   virtual bool lands(const void* to, const void* from) noexcept = 0;
-  // The running rank sets a flag that others look at: when all that it has done before has taken its time.
+  // The running rank sets a flag that others poll: after the time of all that it has done before.
   virtual void sets(std::atomic<uint64_t>& flag, uint64_t value) noexcept = 0;
 
   // nullptr: there is none.

@@ -49,7 +49,7 @@ uint64_t cache_bytes(int index, uint64_t unknown) {
   return kilobytes > 0 && size.back() == 'K' ? kilobytes << 10 : unknown;
 }
 
-// How many CPUs one or another of these ranks may run on.
+// The number of CPUs that any of these ranks may run on.
 int cpus_of(const std::vector<CpuShare>& ranks) {
   CpuShare together;
   for (const CpuShare& rank : ranks)
@@ -62,7 +62,7 @@ int cpus_of(const std::vector<CpuShare>& ranks) {
 }  // namespace
 
 // A line of /proc/self/cgroup is "4:cpu,cpuacct:/some/group" in version 1 and "0::/some/group" in version 2. The quotas
-// of all groups above hold as well; what a container cannot see of its path is passed over.
+// of all groups above hold as well; parts of the path that a container does not see are skipped.
 double cgroup_cores(const std::string& root) {
   std::ifstream groups(root + "/proc/self/cgroup");
   double cores = kNoQuota;

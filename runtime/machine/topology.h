@@ -9,18 +9,18 @@
 
 namespace ibcoll {
 
-// What tells this node from others when the bootstrap says nothing: the kernel's boot id and the namespaces that decide
-// whether processes can share memory and read each other's.
+// What distinguishes this node from others if the bootstrap does not: the kernel's boot id and the namespaces that
+// decide whether processes can share memory and read each other's.
 std::string node_identity();
 
 // The same for processes with the same network interfaces, addresses and routes.
 std::string network_identity();
 
-// Of this machine since it booted, a word; empty where the kernel does not tell.
+// Of this machine since it booted, a word; empty where the kernel has none.
 std::string boot_id();
 
 inline constexpr double kNoQuota = 1e9;
-// The CPUs that this process may run on (its affinity; where the kernel does not say, those of the machine), one bit
+// The CPUs that this process may run on (its affinity; if the kernel does not report it, those of the machine), one bit
 // each, modulo the number of bits, and how many of them its cgroup's quota is worth.
 struct CpuShare {
   std::array<uint64_t, 16> cpus{};
@@ -29,7 +29,7 @@ struct CpuShare {
 CpuShare cpu_share();
 // The quota alone; of both versions of cgroups, whose files lie below `root`, "" but in tests.
 double cgroup_cores(const std::string& root);
-// Ranks per core where these ranks, all of one machine, share what they may use together; at least 1.
+// Ranks per core of these ranks, all of one machine, over the cores that they may use together; at least 1.
 double ranks_per_core(const std::vector<CpuShare>& ranks);
 // True when there is just one CPU that these ranks may run on.
 bool share_one_cpu(const std::vector<CpuShare>& ranks);

@@ -15,8 +15,8 @@ Status free_memory(void* memory);
 
 // Is all of it part of one block that is not freed?
 IBCOLL_MODULE_API bool is_allocated(std::span<const std::byte> memory) noexcept;
-// From now on `watcher` is told of each block before it goes, on the thread that frees it, until unwatch_frees() with
-// the same arguments has returned. It must not allocate or free here.
+// From now on `watcher` is called for each block before it is freed, on the thread that frees it, until unwatch_frees()
+// with the same arguments has returned. It must not allocate or free here.
 using FreeWatcher = void (*)(void* context, const void* address, size_t bytes);
 IBCOLL_MODULE_API void watch_frees(FreeWatcher watcher, void* context);
 IBCOLL_MODULE_API void unwatch_frees(FreeWatcher watcher, void* context) noexcept;

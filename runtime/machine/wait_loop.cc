@@ -10,8 +10,8 @@ namespace ibcoll {
 namespace {
 
 constexpr uint32_t kYieldsPerCheck = 1024;
-// Before a rank sleeps until it is woken. Yields are the better measure of how fast this machine is just now: each is a
-// turn of all who share the core. Where these sleep already, they pass in no time.
+// Before a rank sleeps until it is woken. Yields measure how fast this machine is at the moment: in each one all that
+// share the core may run. If these sleep already, yields take no time.
 constexpr uint32_t kYieldsBeforeBell = 16;
 constexpr uint64_t kTimeBeforeBellNs = 50'000;
 constexpr uint32_t kSleepsPerCheck = 8;
@@ -22,13 +22,13 @@ uint64_t now_ns() noexcept {
 
 }  // namespace
 
-bool WaitLoop::tired(bool for_a_leader) noexcept {
+bool WaitLoop::should_sleep(bool for_a_leader) noexcept {
   if (!strategy_.sleeps()) return false;
   if (for_a_leader && strategy_.one_cpu()) return true;
   if (rests_ < kYieldsBeforeBell) return false;
   const uint64_t now = now_ns();
-  if (tired_at_ == 0) tired_at_ = now + kTimeBeforeBellNs;
-  return now >= tired_at_;
+  if (sleep_at_ == 0) sleep_at_ = now + kTimeBeforeBellNs;
+  return now >= sleep_at_;
 }
 
 bool WaitLoop::host_is_due() noexcept {
@@ -37,7 +37,7 @@ bool WaitLoop::host_is_due() noexcept {
   return now >= host_at_;
 }
 
-void WaitLoop::host_had_turn(bool moved) noexcept {
+void WaitLoop::host_progressed(bool moved) noexcept {
   host_at_ = now_ns() + (moved ? 0 : kHostSliceNs);
   if (moved) fresh();
 }

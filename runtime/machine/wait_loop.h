@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A wait: look until what is awaited is there, rest between looks, stop at the deadline.
+// A wait: look until the awaited event has come, rest between looks, stop at the deadline.
 //
-// One turn:
+// One pass:
 //   1. Look, up to strategy.spins() times in a row. Done: the wait ends.
 //   2. The deadline has passed, or the waiter gives up: the wait ends.
-//   3. Where a host waits with the waiter, it gets a turn: once the wait has lasted for a while, then at most every slice
-//      of time, and again at once while it moves something.
-//   4. Rest. Where ranks share cores and the waiter knows whom of its node it waits for, it sleeps until that one rings
-//      (doorbell.h), after a while of yields; or at once where all share one processor and the awaited one is a leader.
-//      Else it yields, and sleeps once nothing has moved for long; that sleep is at most half a millisecond. With a host
-//      no rest is longer than a slice.
-// News (a look that moved something) makes the loop as awake as at its start.
+//   3. If a host waits with the waiter, it may progress: once the wait has lasted for a while, then at most every time
+//      slice, and again at once while it moves something.
+//   4. Rest. If ranks share cores and the waiter knows which rank of its node it waits for, it sleeps until that one
+//      rings (doorbell.h), after some yields; or at once if all share one processor and the awaited one is a leader.
+//      Else it yields, and sleeps when nothing has moved for long; that sleep is at most half a millisecond. With a
+//      host no rest is longer than a time slice.
+// After a look that moved something the loop spins and yields as at its start.
 //
-// The waiter is a type with these functions, called directly: no virtual call, no allocation. Those in brackets may be
-// left out.
-//   bool look()               moves what there is to move; true: something moved
-//   bool done()               what is awaited is there
-//  [bool gave_way()]          called every kLooksPerTurn looks in a row: lets other threads in; false: none wanted
-//  [bool gives_up()]          the wait makes no sense any more
-//  [auto unlocked(f)]         f(), without the locks that are held while looking; needed where rested() is
-//  [void rested(long_wait)]   after each rest; long_wait: time to look for dead peers
-//  [bool has_host()]          there is a host. With it goes:
-//  [bool advance_host()]      gives it a turn, without the locks; true: it moved something
-//  [Doorbell* doorbell()]     NULL: nobody rings. The next two go with it:
-//  [int awaited_bell()]       the local rank that all depends on; negative: none, or sleeping is not right now
-//  [bool awaits_leaders()]    what is awaited comes from a leader, which cannot run on another processor
+// The waiter is a type with these functions, called directly: no virtual call, no allocation. Those in brackets are
+// optional.
+//   bool look()               moves what can be moved; true: something moved
+//   bool done()               the awaited event has come
+//  [bool gave_way()]          called every kLooksPerUnlock looks in a row: lets other threads in; false: none wanted
+//  [bool gives_up()]          the wait cannot succeed any more
+//  [auto unlocked(f)]         f(), without the locks that are held while looking; needed if there is rested()
+//  [void rested(long_wait)]   after each rest; long_wait: time to check for dead peers
+//  [bool has_host()]          there is a host. With it:
+//  [bool advance_host()]      lets it progress, without the locks; true: it moved something
+//  [Doorbell* doorbell()]     NULL: no rank rings. The next two go with it:
+//  [int awaited_bell()]       the local rank that this one waits for; negative: none, or it must not sleep now
+//  [bool awaits_leaders()]    the awaited event comes from a leader, which cannot run on another processor
 #pragma once
 
 #include <cstdint>
@@ -42,13 +42,12 @@ class IBCOLL_MODULE_API WaitLoop {
  public:
   enum class End { kDone, kDeadline, kGivenUp };
 
-  // To let others in costs about as much as some looks.
-  static constexpr uint32_t kLooksPerTurn = 64;
-  // A sleep that a ring ends, ends by itself after so long. Not sooner: most kernels then have no timer to set, as
-  // their tick comes before.
+  // Letting other threads in costs about as much as some looks.
+  static constexpr uint32_t kLooksPerUnlock = 64;
+  // The longest sleep until a ring. Not shorter: with this most kernels set no timer, as their tick comes before.
   static constexpr uint32_t kLongestBellNs = 4'000'000;
-  // Polling two libraries in turn makes each slow: a barrier of 4 ranks on 2 cores takes 13.5 us so, and 2.9 us with
-  // slices.
+  // Polling two libraries alternately makes each slow: a barrier of 4 ranks on 2 cores takes 13.5 us so, and 2.9 us
+  // with time slices.
   static constexpr uint32_t kHostSliceNs = 200'000;
   // Most waits are over by then, and cost the host nothing.
   static constexpr uint32_t kBeforeHostNs = 50'000;
@@ -68,25 +67,25 @@ class IBCOLL_MODULE_API WaitLoop {
     return until(std::move(done), [] { return false; });
   }
 
-  // ---- the parts of a turn
+  // ---- the parts of a pass
 
-  // There is news.
+  // Something moved.
   void fresh() noexcept {
     rests_ = 0;
-    tired_at_ = 0;
+    sleep_at_ = 0;
   }
   // A yield, or a sleep. True when the rank has waited for long: time to look for dead peers.
   bool pause() noexcept;
-  // True when the rank had better sleep until it is woken, where somebody would wake it: it has yielded for so long,
-  // or waits `for_a_leader` that only it keeps from the core.
-  bool tired(bool for_a_leader) noexcept;
-  // Instead of pause(): the rank has slept so, and was woken or not. Returns what pause() does.
+  // True if the rank should sleep until it is woken, provided that a rank would wake it: it has yielded for long, or
+  // waits `for_a_leader` that only it keeps from the core.
+  bool should_sleep(bool for_a_leader) noexcept;
+  // Instead of pause(): the rank has slept, and was woken or not. Returns what pause() does.
   bool slept(bool woken) noexcept;
 
-  // The host's next turn has come. The first call of a wait says when that will be.
+  // The host may progress now. The first call of a wait decides when that will be.
   bool host_is_due() noexcept;
-  // It had its turn.
-  void host_had_turn(bool moved) noexcept;
+  // The host has progressed.
+  void host_progressed(bool moved) noexcept;
   // With a host: no rest is longer.
   void rest_in_slices() noexcept { longest_rest_ns_ = kHostSliceNs; }
 
@@ -96,13 +95,13 @@ class IBCOLL_MODULE_API WaitLoop {
   template <typename Waiter>
   bool rest(Waiter& waiter, bool may_sleep);
   template <typename Waiter>
-  bool sleep_until_rung(Waiter& waiter, Doorbell& doorbell, int awaited);
+  bool sleep_until_woken(Waiter& waiter, Doorbell& doorbell, int awaited);
 
   const WaitStrategy& strategy_;
   const Deadline deadline_;
-  uint32_t rests_ = 0;     // since the last news
-  uint32_t sleeps_ = 0;    // until a ring, of this wait, however they ended
-  uint64_t tired_at_ = 0;  // nanoseconds; 0: not known yet
+  uint32_t rests_ = 0;     // since something moved
+  uint32_t sleeps_ = 0;    // until woken, of this wait, however they ended
+  uint64_t sleep_at_ = 0;  // nanoseconds; 0: not known yet
   uint64_t host_at_ = 0;   // likewise
   uint32_t longest_rest_ns_ = kLongestBellNs;
 };
@@ -118,7 +117,7 @@ WaitLoop::End WaitLoop::run(Waiter& waiter) {
       if (news) fresh();
       if (waiter.done()) return End::kDone;
       if constexpr (requires { waiter.gave_way(); })
-        if (i % kLooksPerTurn == kLooksPerTurn - 1 && waiter.gave_way() && waiter.done()) return End::kDone;
+        if (i % kLooksPerUnlock == kLooksPerUnlock - 1 && waiter.gave_way() && waiter.done()) return End::kDone;
       relax();
     }
     if (deadline_.passed()) return End::kDeadline;
@@ -135,13 +134,13 @@ WaitLoop::End WaitLoop::run(Waiter& waiter) {
   }
 }
 
-// Something that the host moved is news: this rank stays awake.
+// If the host moved something, this rank does not rest.
 template <typename Waiter>
 bool WaitLoop::serve_host([[maybe_unused]] Waiter& waiter) {
   if constexpr (requires { waiter.has_host(); }) {
     if (!waiter.has_host() || !host_is_due()) return false;
     const bool moved = waiter.advance_host();
-    host_had_turn(moved);
+    host_progressed(moved);
     return moved;
   }
   return false;
@@ -151,8 +150,8 @@ template <typename Waiter>
 bool WaitLoop::rest(Waiter& waiter, [[maybe_unused]] bool may_sleep) {
   if constexpr (requires { waiter.doorbell(); }) {
     Doorbell* const doorbell = may_sleep ? waiter.doorbell() : nullptr;
-    if (doorbell && tired(waiter.awaits_leaders()))
-      if (const int awaited = waiter.awaited_bell(); awaited >= 0) return sleep_until_rung(waiter, *doorbell, awaited);
+    if (doorbell && should_sleep(waiter.awaits_leaders()))
+      if (const int awaited = waiter.awaited_bell(); awaited >= 0) return sleep_until_woken(waiter, *doorbell, awaited);
   }
   if constexpr (requires { waiter.unlocked([] { return false; }); })
     return waiter.unlocked([this] { return pause(); });
@@ -160,14 +159,14 @@ bool WaitLoop::rest(Waiter& waiter, [[maybe_unused]] bool may_sleep) {
     return pause();
 }
 
-// Between leaving word and sleeping it looks once more: what came before the word was left rings for nobody.
+// Looks once more between subscribing and sleeping: what came before the subscription wakes no one.
 template <typename Waiter>
-bool WaitLoop::sleep_until_rung(Waiter& waiter, Doorbell& doorbell, int awaited) {
-  const uint32_t rung = doorbell.leave_word(awaited);
+bool WaitLoop::sleep_until_woken(Waiter& waiter, Doorbell& doorbell, int awaited) {
+  const uint32_t wakeups = doorbell.subscribe(awaited);
   bool news = waiter.look() || waiter.awaited_bell() != awaited;
   if (!news) {
     const auto longest_ns = static_cast<uint32_t>(deadline_.left_ns(longest_rest_ns_));
-    news = waiter.unlocked([&] { return doorbell.sleep(awaited, rung, longest_ns); });
+    news = waiter.unlocked([&] { return doorbell.sleep(awaited, wakeups, longest_ns); });
   }
   return slept(news);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a wait uses the core: how often it looks in a row, how often it yields, how long it then sleeps. Plain values;
+// How a wait uses the core: the number of looks in a row, of yields, and the length of sleeps. Plain values;
 // wait_loop.h does the waiting.
 #pragma once
 
@@ -29,7 +29,7 @@ class WaitStrategy {
   uint32_t longest_sleep_ns() const noexcept { return longest_sleep_ns_; }
   // All ranks of this node share one processor.
   bool one_cpu() const noexcept { return one_cpu_; }
-  // Others want the core even while there is news.
+  // Other ranks need the core even while something moves.
   bool rests_after_news() const noexcept { return rests_after_news_; }
   const char* name() const noexcept { return name_; }
 

@@ -40,23 +40,23 @@ TEST(Doorbell, NobodyIsWokenWhoDoesNotSleep) {
   const Node node(3);
   Doorbell publisher = node.of(0), waiter = node.of(1);
   publisher.ring();
-  waiter.leave_word(2);  // it sleeps for another
+  waiter.subscribe(2);  // it sleeps for another
   publisher.ring();
-  EXPECT_EQ(node.bell(0).rung.load(), 0u);
-  waiter.leave_word(0);
+  EXPECT_EQ(node.bell(0).wakeups.load(), 0u);
+  waiter.subscribe(0);
   publisher.ring();
-  EXPECT_EQ(node.bell(0).rung.load(), 1u);
-  publisher.ring();  // word is good for one time
-  EXPECT_EQ(node.bell(0).rung.load(), 1u);
-  EXPECT_EQ(publisher.times_others_woken(), 0u) << "who left word and does not sleep is not counted";
+  EXPECT_EQ(node.bell(0).wakeups.load(), 1u);
+  publisher.ring();  // a subscription is for one time
+  EXPECT_EQ(node.bell(0).wakeups.load(), 1u);
+  EXPECT_EQ(publisher.times_others_woken(), 0u) << "a subscriber that does not sleep is not counted";
 }
 
 TEST(Doorbell, WhatRingsBeforeTheSleepEndsIt) {
   const Node node(2);
   Doorbell publisher = node.of(0), waiter = node.of(1);
-  const uint32_t rung = waiter.leave_word(0);
+  const uint32_t wakeups = waiter.subscribe(0);
   publisher.ring();
-  EXPECT_TRUE(waiter.sleep(0, rung, kLongestNs));
+  EXPECT_TRUE(waiter.sleep(0, wakeups, kLongestNs));
   EXPECT_EQ(waiter.times_woken(), 1u);
 }
 
@@ -64,7 +64,7 @@ TEST(Doorbell, ASleepThatNobodyEndsIsShort) {
   const Node node(2);
   Doorbell waiter = node.of(1);
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_FALSE(waiter.sleep(0, waiter.leave_word(0), kLongestNs));
+  EXPECT_FALSE(waiter.sleep(0, waiter.subscribe(0), kLongestNs));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::microseconds(400));
   EXPECT_EQ(waiter.sleeps(), 1u);
   EXPECT_EQ(waiter.times_woken(), 0u);
@@ -76,32 +76,32 @@ TEST(Doorbell, AllWhoSleepForARankAreWokenTogether) {
   constexpr uint32_t kForLongNs = 4'000'000'000;
   const Node node(kSleepers + 2);
   std::vector<std::thread> sleepers;
-  std::atomic<int> left_word{0}, woken{0};
+  std::atomic<int> subscribed{0}, woken{0};
   for (int rank = 1; rank <= kSleepers; ++rank)
     sleepers.emplace_back([&, rank] {
       Doorbell waiter = node.of(rank);
-      const uint32_t rung = waiter.leave_word(0);
-      ++left_word;
-      woken += waiter.sleep(0, rung, kForLongNs);
+      const uint32_t wakeups = waiter.subscribe(0);
+      ++subscribed;
+      woken += waiter.sleep(0, wakeups, kForLongNs);
     });
-  while (left_word < kSleepers) std::this_thread::yield();
+  while (subscribed < kSleepers) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));  // now they sleep; a ring before that would count as well
   node.of(0).ring();
   for (std::thread& sleeper : sleepers) sleeper.join();
   EXPECT_EQ(woken, kSleepers);
-  EXPECT_EQ(node.bell(0).rung.load(), 1u);
-  EXPECT_EQ(node.bell(kSleepers + 1).rung.load(), 0u);
+  EXPECT_EQ(node.bell(0).wakeups.load(), 1u);
+  EXPECT_EQ(node.bell(kSleepers + 1).wakeups.load(), 0u);
 }
 
 // For long: the publisher may have been interrupted before it looked.
-bool word_is_left(const Bell& bell) {
+bool is_subscribed(const Bell& bell) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (bell.word.load() != 0)
+  while (bell.subscribed.load() != 0)
     if (std::chrono::steady_clock::now() > end) return true;
   return false;
 }
 
-// Each round both leave word for the other in turn: a lost wake-up is a sleep to its end.
+// Each round both subscribe at the other alternately: a lost wake-up is a sleep to its end.
 TEST(Doorbell, NoWakeUpIsLost) {
   constexpr int kRounds = 2000;
   const Node node(2);
@@ -115,14 +115,14 @@ TEST(Doorbell, NoWakeUpIsLost) {
       doorbell.ring();
       told[rank].store(round, std::memory_order_release);
       while (awaited.load(std::memory_order_acquire) < round) {
-        const uint32_t rung = doorbell.leave_word(1 - rank);
+        const uint32_t wakeups = doorbell.subscribe(1 - rank);
         // Published, and rung for in vain or not for long, and yet it slept to the end: that must not be. Once is
         // enough.
-        if (awaited.load(std::memory_order_acquire) < round && !doorbell.sleep(1 - rank, rung, kLongestNs) &&
+        if (awaited.load(std::memory_order_acquire) < round && !doorbell.sleep(1 - rank, wakeups, kLongestNs) &&
             awaited.load(std::memory_order_acquire) >= round)
-          slept_out[rank] =
-              slept_out[rank] > 0 || word_is_left(node.bell(1 - rank)) ||
-              (told[1 - rank].load(std::memory_order_acquire) >= round && node.bell(1 - rank).rung.load() == rung);
+          slept_out[rank] = slept_out[rank] > 0 || is_subscribed(node.bell(1 - rank)) ||
+                            (told[1 - rank].load(std::memory_order_acquire) >= round &&
+                             node.bell(1 - rank).wakeups.load() == wakeups);
       }
     }
   };
@@ -139,14 +139,14 @@ TEST(Doorbell, RingsInAnotherProcess) {
   if (child == 0) {
     Doorbell waiter = node.of(1);
     for (int i = 0; i < 20000 && waiter.times_woken() == 0; ++i) {
-      waiter.sleep(0, waiter.leave_word(0), kLongestNs);
+      waiter.sleep(0, waiter.subscribe(0), kLongestNs);
     }
     ::_exit(waiter.times_woken() > 0 ? 0 : 1);
   }
   Doorbell publisher = node.of(0);
   int status = 0;
   while (::waitpid(child, &status, WNOHANG) == 0) {
-    if (node.bell(0).word.load() != 0) {
+    if (node.bell(0).subscribed.load() != 0) {
       ::usleep(100);  // now it sleeps
       publisher.ring();
     }
@@ -161,7 +161,7 @@ TEST(Doorbell, TheDeadAreForgotten) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     Doorbell waiter = node.of(1);
-    waiter.leave_word(0);
+    waiter.subscribe(0);
     ::_exit(0);
   }
   int status = 0;
@@ -169,7 +169,7 @@ TEST(Doorbell, TheDeadAreForgotten) {
   Doorbell publisher = node.of(0);
   publisher.ring();
   publisher.ring();
-  EXPECT_EQ(node.bell(0).rung.load(), 1u);
+  EXPECT_EQ(node.bell(0).wakeups.load(), 1u);
   EXPECT_EQ(publisher.times_others_woken(), 0u);
 }
 

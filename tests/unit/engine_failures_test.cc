@@ -372,11 +372,11 @@ TEST_F(EngineOfANodeTest, WhoMayNotReadWakesTheOwner) {
   uint32_t before = 0;
   node_.refuses = true;
   node_.while_read = [&] {
-    before = bells_[1].rung.load();
-    doorbells_[0].leave_word(1);
+    before = bells_[1].wakeups.load();
+    doorbells_[0].subscribe(1);
   };
   const auto received = start_bcast(*teams[1], buffers[1]);
-  EXPECT_EQ(bells_[1].rung.load(), before + 1);
+  EXPECT_EQ(bells_[1].wakeups.load(), before + 1);
   node_.while_read = nullptr;
   const auto also_received = start_bcast(*teams[2], buffers[2]);
   progress();

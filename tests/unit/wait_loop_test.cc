@@ -33,12 +33,12 @@ TEST(WaitLoop, TiredOnlyOfYieldingForAWhile) {
     const WaitStrategy strategy(mode, 4.0);
     WaitLoop loop(strategy, Deadline::never());
     for (int round = 0; round < 2; ++round) {
-      EXPECT_FALSE(loop.tired(/*for_a_leader=*/false)) << mode;
-      EXPECT_FALSE(loop.tired(/*for_a_leader=*/true)) << mode << ": the leader may come to another processor";
+      EXPECT_FALSE(loop.should_sleep(/*for_a_leader=*/false)) << mode;
+      EXPECT_FALSE(loop.should_sleep(/*for_a_leader=*/true)) << mode << ": the leader may come to another processor";
       const std::chrono::milliseconds patience(mode == std::string("spin") ? 100 : 120'000);
       const auto end = Clock::now() + patience;
-      while (!loop.tired(false) && Clock::now() < end) loop.pause();
-      EXPECT_EQ(loop.tired(false), std::string(mode) != "spin");
+      while (!loop.should_sleep(false) && Clock::now() < end) loop.pause();
+      EXPECT_EQ(loop.should_sleep(false), std::string(mode) != "spin");
       loop.slept(/*woken=*/true);  // all anew
     }
     int told = 0;
@@ -52,8 +52,8 @@ TEST(WaitLoop, TiredAtOnceOfKeepingALeaderFromTheOnlyProcessor) {
   for (const char* const mode : {"auto", "spin"}) {
     const WaitStrategy strategy(mode, 4.0, /*one_cpu=*/true);
     WaitLoop loop(strategy, Deadline::never());
-    EXPECT_EQ(loop.tired(/*for_a_leader=*/true), std::string(mode) != "spin");
-    EXPECT_FALSE(loop.tired(/*for_a_leader=*/false)) << mode;
+    EXPECT_EQ(loop.should_sleep(/*for_a_leader=*/true), std::string(mode) != "spin");
+    EXPECT_FALSE(loop.should_sleep(/*for_a_leader=*/false)) << mode;
   }
 }
 
@@ -177,7 +177,7 @@ TEST(WaitLoop, TheDeadlineComesFirst) {
 TEST(WaitLoop, ASpinnerLetsOthersIn) {
   const WaitStrategy strategy("spin", 1.0);
   Waiter waiter;
-  waiter.done_at = 10 * static_cast<int>(WaitLoop::kLooksPerTurn) + 1;
+  waiter.done_at = 10 * static_cast<int>(WaitLoop::kLooksPerUnlock) + 1;
   EXPECT_EQ(WaitLoop(strategy, Deadline::never()).run(waiter), End::kDone);
   EXPECT_EQ(waiter.ways, 10);
   EXPECT_EQ(waiter.rests, 0);

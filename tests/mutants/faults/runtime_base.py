@@ -42,7 +42,7 @@ FAULTS = [
           "&longest) != 0 && errno == ETIMEDOUT)", "&longest) != 0)",
           UNIT, "Doorbell*"),
     Fault("rt_machine_sleepers_for_ever", "runtime/machine/doorbell.cc",
-          "  own().word.store(0, std::memory_order_relaxed);\n", "",
+          "  own().subscribed.store(0, std::memory_order_relaxed);\n", "",
           UNIT, "Doorbell*"),
     Fault("rt_machine_caches_of_files_count", "runtime/machine/memory_limit.cc",
           "used - std::min(used, idle)", "used + 0 * idle",
