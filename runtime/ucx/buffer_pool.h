@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory for what is on its way: payloads that UCX has not sent yet, payloads that the caller has not seen yet, and the
-// records of puts. Buffers are kept for reuse, so that traffic allocates nothing once it has warmed up; the credit
-// windows bound how many there can be.
+// Memory for messages in transit: payloads that UCX has not sent yet, payloads that the caller has not seen yet, and
+// the records of puts. Buffers are kept for reuse, so that traffic allocates nothing once it has warmed up; the credit
+// windows bound their number.
 #pragma once
 
 #include <array>
@@ -22,13 +22,13 @@ struct Buffer {
     kMessage,   // header and payload of an active message
     kControl,   // header of a control message
     kPut,       // header of a put whose payload is the caller's
-    kPiece,     // header of one piece of such a put
-    kLargePut,  // a put in pieces (large_put.h)
+    kFragment,  // header of one fragment of such a put
+    kLargePut,  // a put in fragments (large_put.h)
     kLanding    // a rendezvous receive
   };
   Buffer* next = nullptr;  // in the pool's list, or in one of its holder's
   Peer* peer = nullptr;
-  Buffer* whole = nullptr;         // of a piece
+  Buffer* whole = nullptr;         // of a fragment
   Registration* source = nullptr;  // of a put that UCX reads by RDMA: pinned
   uint64_t token = 0;              // of a put; the exposure's key of a landing
   uint32_t sequence = 0;           // of a landing
@@ -61,7 +61,7 @@ class BufferPool {
  private:
   static constexpr std::array<size_t, 4> kClasses = {256, 2048 + 128, 12 * 1024, kLargest};
   std::array<Buffer*, kClasses.size()> free_{};
-  std::vector<void*> all_;  // free, or held by messages that nobody took before the end
+  std::vector<void*> all_;  // free, or held by messages that were not handed out before the end
   size_t allocated_bytes_ = 0;
 };
 

@@ -14,20 +14,20 @@ using namespace ucx;
 
 namespace {
 
-constexpr Time kGoodbye = 2'000'000'000;
-constexpr Time kLandingPatience = 2'000'000'000;
+constexpr Time kLeavingTimeout = 2'000'000'000;
+constexpr Time kLandingTimeout = 2'000'000'000;
 constexpr int kLastReads = 1000;
 constexpr Time kQuietBeforeEnd = 10'000'000;
 constexpr Time kAfterClose = 1'000'000'000;
-constexpr Time kReportPatience = 1'000'000'000;
-constexpr Time kBetweenLooks = 500'000'000;  // at what the sockets hear
-constexpr Time kAdoptionShare = 10;          // while connections are made, at most one part in so many of the time
-constexpr Time kSettling = 20'000'000;  // a peer that waits has answered by then; nobody waits longer for a late one
+constexpr Time kReportTimeout = 1'000'000'000;
+constexpr Time kSocketCheckPeriod = 500'000'000;
+constexpr Time kAdoptionShare = 10;       // while connections are made, at most this part of the time
+constexpr Time kAnswerTime = 20'000'000;  // a peer that is not late has answered by then
 
-// Lets other ranks run that share the core: all waits here are for them.
-constexpr WaitStrategy kForOthers = WaitStrategy::sleeping(20'000);
+// All waits here are for other ranks, which may share the core.
+constexpr WaitStrategy kShortSleeps = WaitStrategy::sleeping(20'000);
 
-// The others tell of the peer, or of the way to it.
+// The other statuses concern the peer, or the way to it.
 bool is_of_this_rank(ucs_status_t status) {
   return status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE || status == UCS_ERR_EXCEEDS_LIMIT ||
          status == UCS_ERR_NO_DEVICE || status == UCS_ERR_INVALID_PARAM || status == UCS_ERR_UNSUPPORTED;
@@ -41,7 +41,8 @@ Peer* Transport::find_or_make(int rank) {
   if (slot == nullptr) {
     auto made = std::make_unique<Peer>();
     // Each peer is in each list once at most. UCX's callbacks add to them, and must not throw.
-    for (std::vector<Peer*>* const list : {&unconnected_, &broken_, &cut_, &in_debt_, &with_pieces_, &leaving_})
+    for (std::vector<Peer*>* const list :
+         {&unconnected_, &broken_, &cut_, &pending_credit_, &with_fragments_, &leaving_})
       if (list->capacity() <= made_peers_) list->reserve(2 * made_peers_ + 8);
     outbox_.reserve_failures(made_peers_);
     ++made_peers_;
@@ -114,13 +115,13 @@ void Transport::refused(Peer& peer, ucs_status_t status) {
   broken(peer, status);
 }
 
-// UCX then reports the peer as one that has died. Should it not, or where no socket is known, the endpoint is closed as
-// it is.
+// UCX then reports the peer as one that has died. If it does not, or no socket is known, the endpoint is closed as it
+// is.
 void Transport::cut(Peer& peer, ucs_status_t why) {
   if (peer.cut != UCS_OK) return;
   if (peer.state != Peer::State::kConnected || !sockets_ || !sockets_->cut(peer.rank)) return broken(peer, why);
   peer.cut = why;
-  peer.report_until = now() + kReportPatience;
+  peer.report_until = now() + kReportTimeout;
   cut_.push_back(&peer);
 }
 
@@ -145,7 +146,7 @@ void Transport::serve_connections() {
   if (has_new_sockets_) adopt_sockets();
   size_t kept = 0;
   for (Peer* peer : leaving_) {
-    const bool answered = all_has_come(*peer) && send_control(*peer, ControlHeader::Kind::kAllReceived);
+    const bool answered = all_has_arrived(*peer) && send_control(*peer, ControlHeader::Kind::kAllReceived);
     if (!answered && peer->state != Peer::State::kFailed) leaving_[kept++] = peer;
   }
   leaving_.resize(kept);
@@ -162,18 +163,18 @@ void Transport::fail(Peer& peer) {
     param.flags = UCP_EP_CLOSE_FLAG_FORCE;
     const ucs_status_ptr_t request = ucp_ep_close_nbx(peer.endpoint, &param);
     if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);  // UCX frees it when it has ended
-    if (UCS_PTR_IS_ERR(request)) worker_->abandon();  // a transport that tells of no errors closes nothing by force
+    if (UCS_PTR_IS_ERR(request)) worker_->abandon();  // a transport that reports no errors closes nothing by force
     peer.endpoint = nullptr;
   }
-  give_up_pieces(peer);
-  // A peer that has said goodbye, and of which all has come, has done its part. Only who still wants something of it
-  // has to know.
-  if (!peer.left || !all_has_come(peer)) report_failure(peer);
+  drop_fragments(peer);
+  // If a peer has left, and all that it sent has arrived, its end is only a failure for a caller that still sends to
+  // it.
+  if (!peer.left || !all_has_arrived(peer)) report_failure(peer);
 }
 
 void Transport::report_failure(Peer& peer) {
   if (!peer.failure.empty()) return;
-  // The kernel's keepalive may find it before this transport looks.
+  // The kernel's keepalive may find it before this transport checks.
   const bool timed_out = peer.error == UCS_ERR_ENDPOINT_TIMEOUT;
   const std::string silence = text_or("", [&] {
     std::string why = sockets_ ? sockets_->silence_of(peer.rank, timed_out) : std::string();
@@ -187,7 +188,7 @@ void Transport::report_failure(Peer& peer) {
       return fmt::format("rank {}: ucx: lost rank {}: {}", rank_, peer.rank,
                          silence.empty() ? ucs_status_string(peer.error) : silence.c_str());
     return fmt::format("rank {}: ucx: rank {} has left the job{}", rank_, peer.rank,
-                       all_has_come(peer) ? "" : ", and not all that it had sent has come");
+                       all_has_arrived(peer) ? "" : ", and not all that it had sent has arrived");
   });
   outbox_.failed(peer, peer.failure,
                  !peer.lacks                       ? IBCOLL_OK
@@ -202,17 +203,17 @@ void Transport::report_failure(Peer& peer) {
 
 bool Transport::needs_polling() const noexcept {
   return unsent_messages_.load(std::memory_order_relaxed) > 0 &&
-         now() - connected_at_.load(std::memory_order_relaxed) < kSettling;
+         now() - connected_at_.load(std::memory_order_relaxed) < kAnswerTime;
 }
 
-// UCX looks after endpoints by itself, every second, but only while it makes progress. A process that has ended may
-// have left messages behind that are to be read first.
+// UCX checks endpoints itself, every second, but only while it makes progress. A process that has ended may have sent
+// messages that have to be read first.
 void Transport::check_peers() {
   const std::vector<int> ended = processes_.ended();
   for (int i = 0; i < (ended.empty() ? 1 : kLastReads) && worker_->progress(); ++i) {
   }
   for (const int rank : ended) cut(*peers_[static_cast<size_t>(rank)], UCS_ERR_CONNECTION_RESET);
-  if (sockets_) look_at_sockets();
+  if (sockets_) check_sockets();
   serve_connections();
 }
 
@@ -225,15 +226,15 @@ void Transport::adopt_sockets() {
   next_adoption_ = end + kAdoptionShare * (end - begin);
 }
 
-void Transport::look_at_sockets() {
-  if (now() < next_look_) return;
-  next_look_ = now() + kBetweenLooks;
+void Transport::check_sockets() {
+  if (now() < next_socket_check_) return;
+  next_socket_check_ = now() + kSocketCheckPeriod;
   for (const int rank : sockets_->silent_ranks(now()))
     if (Peer* const peer = find_or_make(rank)) cut(*peer, UCS_ERR_TIMED_OUT);
 }
 
-// A receive that is under way has some time to end; then the endpoint is closed, which ends it. Should UCX hold the
-// memory even then, it stays with it.
+// A receive in progress has some time to end; then the endpoint is closed, which ends it. If UCX holds the memory even
+// then, the memory is never returned.
 bool Transport::conceal(int, const RemoteRegion& region) {
   Exposures::Exposure* const exposure = exposures_.find(region.key);
   if (exposure == nullptr) return true;
@@ -244,10 +245,10 @@ bool Transport::conceal(int, const RemoteRegion& region) {
   }
   if (!exposure->concealing) {
     exposure->concealing = true;
-    exposure->patience_until = now() + kLandingPatience;
-  } else if (now() > exposure->patience_until) {
+    exposure->deadline = now() + kLandingTimeout;
+  } else if (now() > exposure->deadline) {
     Peer& writer = *peers_[static_cast<size_t>(exposure->peer)];
-    exposure->patience_until = now() + kAfterClose;
+    exposure->deadline = now() + kAfterClose;
     if (writer.state != Peer::State::kFailed) {
       cut(writer, UCS_ERR_TIMED_OUT);
     } else if (!std::exchange(exposure->held, true)) {
@@ -267,27 +268,27 @@ bool Transport::everything_left() const {
   });
 }
 
-// What was accepted last may still lie in this process. The peers are told that this rank leaves, so that they do not
-// take it for dead, and are asked whether they have everything.
-void Transport::say_goodbye() {
+// The messages accepted last may still be in this process. The peers are notified that this rank leaves, so that they
+// do not report it as dead, and are asked to confirm that they have received everything.
+void Transport::announce_leaving() {
   serve_connections();
-  const auto all_is_said = [&] {
+  const auto all_agree = [&] {
     bool all = true;
     for (const std::unique_ptr<Peer>& peer : peers_) {
-      if (peer == nullptr || peer->state != Peer::State::kConnected || peer->told_leaving) continue;
-      peer->told_leaving = send_control(*peer, ControlHeader::Kind::kLeaving);
-      all = all && peer->told_leaving;
+      if (peer == nullptr || peer->state != Peer::State::kConnected || peer->leaving_sent) continue;
+      peer->leaving_sent = send_control(*peer, ControlHeader::Kind::kLeaving);
+      all = all && peer->leaving_sent;
     }
     return all && everything_left() && leaving_.empty();
   };
   const auto look = [&] {
-    const bool news = worker_->progress();
-    if (!with_pieces_.empty()) post_pieces();
+    const bool moved = worker_->progress();
+    if (!with_fragments_.empty()) post_fragments();
     serve_connections();
-    return news;
+    return moved;
   };
-  if (WaitLoop(kForOthers, Deadline::after_ns(kGoodbye)).until(all_is_said, look)) return;
-  log(LogLevel::kInfo, "rank {}: ucx: left although not all peers said that they have everything", rank_);
+  if (WaitLoop(kShortSleeps, Deadline::after_ns(kLeavingTimeout)).until(all_agree, look)) return;
+  log(LogLevel::kInfo, "rank {}: ucx: left although not all peers confirmed that they have everything", rank_);
   worker_->abandon();
 }
 
@@ -307,14 +308,14 @@ void Transport::close_endpoints() {
     if (peer == nullptr || peer->closing == nullptr) continue;
     ucs_status_ptr_t const request = std::exchange(peer->closing, nullptr);
     const auto closed = [&] { return ucp_request_check_status(request) != UCS_INPROGRESS; };
-    WaitLoop(kForOthers, deadline).until(closed, look);
+    WaitLoop(kShortSleeps, deadline).until(closed, look);
     const ucs_status_t status = ucp_request_check_status(request);
     if (status == UCS_INPROGRESS || (status != UCS_OK && !peer->left)) worker_->abandon();  // it died meanwhile
     ucp_request_free(request);
   }
   if (counters_.failed_peers > 0) worker_->abandon();
-  // A peer that nothing was sent to may be connecting just now, and UCX wants to answer it.
-  WaitLoop(kForOthers, Deadline::after_ns(kQuietBeforeEnd)).until([] { return false; }, look);
+  // A peer to which nothing was sent may be connecting just now, and UCX answers it.
+  WaitLoop(kShortSleeps, Deadline::after_ns(kQuietBeforeEnd)).until([] { return false; }, look);
 }
 
 }  // namespace ibcoll::ucx

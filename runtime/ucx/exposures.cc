@@ -22,9 +22,9 @@ RemoteRegion Exposures::add(int peer, std::span<std::byte> memory, Registration*
 }
 
 Exposures::Exposure* Exposures::find(uint64_t key) {
-  const uint64_t place = key & ((uint64_t{1} << kIndexBits) - 1);
-  if (key == 0 || place == 0 || place > table_.size()) return nullptr;
-  Exposure& exposure = table_[place - 1];
+  const uint64_t number = key & ((uint64_t{1} << kIndexBits) - 1);
+  if (key == 0 || number == 0 || number > table_.size()) return nullptr;
+  Exposure& exposure = table_[number - 1];
   return exposure.key == key ? &exposure : nullptr;
 }
 

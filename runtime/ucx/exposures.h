@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What this rank has exposed, and to whom. A put names a key; only the rank that was given the key may use it, and only
-// within the region: everything is checked against this table, nothing is believed of what the wire says.
+// What this rank has exposed, and to which peers. A put names a key; only the rank that was given the key may use it,
+// and only within the region: everything that comes over the network is checked against this table.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ namespace ibcoll::ucx {
 class Exposures {
  public:
   struct Exposure {
-    uint64_t key = 0;  // 0: this place is free
+    uint64_t key = 0;  // 0: this entry is free
     int peer = -1;
     std::span<std::byte> memory;
     Registration* pinned = nullptr;  // where UCX writes by RDMA
     uint32_t landing = 0;            // receives by UCX into the region under way
     bool concealing = false;         // waits for these to end; no new ones
     bool held = false;               // by UCX although the endpoint is closed
-    Time patience_until = 0;         // with concealing
+    Time deadline = 0;               // with concealing
   };
 
   // `seed` makes keys differ between ranks and runs, so that a stale or invented one is very unlikely to fit.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A put that goes out in pieces: what is kept of it, in a buffer of the pool.
+// A put that is sent in fragments: its state, in a buffer of the pool.
 #pragma once
 
 #include "runtime/ucx/buffer_pool.h"
@@ -8,12 +8,12 @@
 namespace ibcoll::ucx {
 
 struct LargePut {
-  PutHeader header;  // offset: where the next piece begins
+  PutHeader header;  // offset: of the next fragment
   const std::byte* source = nullptr;
-  uint32_t pieces = 0;      // UCX holds
+  uint32_t fragments = 0;   // that UCX holds
   bool all_posted = false;  // or given up
 
-  bool finished() const { return all_posted && pieces == 0; }
+  bool finished() const { return all_posted && fragments == 0; }
   static LargePut& in(Buffer* buffer) { return *reinterpret_cast<LargePut*>(buffer->data()); }
 };
 

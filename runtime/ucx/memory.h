@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// All memory that UCX may hold: buffers of ours, and pinned memory of the caller. Where UCX cannot be taken down in
-// order, this stays with it.
+// All memory that UCX may hold: buffers of this transport, and pinned memory of the caller. If UCX cannot be ended in
+// order, this memory is never freed.
 #pragma once
 
 #include <ucp/api/ucp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// All that a rank keeps of one peer that it talks to.
+// The state of one peer that this rank communicates with.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -26,13 +26,13 @@ struct Peer : OutboxPeer {
 
   Transport* transport = nullptr;
   State state = State::kNew;
-  bool left = false;     // said that it closes
-  bool in_debt = false;  // is to be told how much was consumed
+  bool left = false;            // said that it closes
+  bool credit_pending = false;  // to be returned
   bool control_in_flight = false;
-  bool has_pieces = false;          // of large puts, still to be posted
+  bool has_fragments = false;       // of large puts, still to be posted
   bool asked_all_received = false;  // it waits for our kAllReceived
   bool all_received = false;        // it has all that we sent
-  bool told_leaving = false;        // that this rank leaves
+  bool leaving_sent = false;        // to the peer
 
   ucp_ep_h endpoint = nullptr;
   ucs_status_ptr_t closing = nullptr;  // at the end: the endpoint's close, which is under way
@@ -42,27 +42,28 @@ struct Peer : OutboxPeer {
   Time report_until = 0;               // of that report
   std::string failure;                 // the text of kPeerFailed
 
-  Buffer* large_first = nullptr;  // puts of which pieces are still to be posted, in order
+  Buffer* large_first = nullptr;  // puts of which fragments are still to be posted, in order
   Buffer* large_last = nullptr;
-  uint32_t pieces_in_flight = 0;
+  uint32_t fragments_in_flight = 0;
   uint32_t puts_pending = 0;  // whose sources UCX may read
-  Time patience_until = 0;  // with want_back(): until the next of them is through; 0: not asked since the last one was
+  Time send_deadline = 0;     // of want_back(), for the next of them to leave; 0: not called since the last one left
 
   SendWindow send;
   ReceiveWindow receive;
-  uint32_t told_consumed = 0;   // what the peer was told last
-  uint32_t bytes_consumed = 0;  // payload handed out since then
-  uint32_t expected_total = 0;  // with asked_all_received
+  uint32_t reported_consumed = 0;  // as sent to the peer last
+  uint32_t bytes_consumed = 0;     // payload handed out since then
+  uint32_t expected_total = 0;     // with asked_all_received
 
   // It may be one to drop.
   bool has_message() const { return receive.ready(); }
 };
 
 inline bool credit_is_due(const Peer& peer) {
-  return peer.receive.consumed() - peer.told_consumed >= kWindowMessages / 2 || peer.bytes_consumed >= kWindowBytes / 2;
+  return peer.receive.consumed() - peer.reported_consumed >= kWindowMessages / 2 ||
+         peer.bytes_consumed >= kWindowBytes / 2;
 }
 
-// Of a peer that has said how much that is.
-inline bool all_has_come(const Peer& peer) { return peer.receive.received() == peer.expected_total; }
+// For a peer that has sent expected_total.
+inline bool all_has_arrived(const Peer& peer) { return peer.receive.received() == peer.expected_total; }
 
 }  // namespace ibcoll::ucx

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sender's side of puts. Small ones are one eager message. Large ones are a rendezvous where UCX can read or write
-// the peer's memory by RDMA, and the memory can be pinned. Over TCP a rendezvous is a round trip more and half as fast
-// as eager messages (measured on loopback, 64 KB to 8 MB), and over shared memory it does not survive the death of a
-// peer, so there a large put goes out in pieces of one eager message.
+// The sender's side of puts. Small ones are one eager message. Large ones are a rendezvous if UCX can read or write the
+// peer's memory by RDMA and the memory can be pinned. Over TCP a rendezvous needs another round trip and is half as
+// fast as eager messages (measured on loopback, 64 KB to 8 MB), and over shared memory it does not survive the death of
+// a peer. There a large put is sent in fragments, an eager message each.
 #include <cstring>
 #include <new>
 
@@ -16,8 +16,8 @@ using namespace ucx;
 namespace {
 
 constexpr size_t kCopiedPutBytes = 8 * 1024;  // up to here a put is copied when it cannot leave at once
-constexpr uint32_t kPiecesInFlight = 4;       // of one peer
-constexpr Time kSendingPatience = 2'000'000'000;
+constexpr uint32_t kFragmentsInFlight = 4;    // of one peer
+constexpr Time kSendingTimeout = 2'000'000'000;
 
 }  // namespace
 
@@ -28,12 +28,12 @@ PutResult Transport::put(int rank, const RemoteRegion& to, std::span<const std::
   outbox_.reserve_sent(puts_pending_);
   const PutHeader header{next_header(*peer, note), to.address, to.key, from.size(), 0};
   PutResult result = PutResult::kBusy;
-  if (from.size() <= piece_bytes_) {
+  if (from.size() <= fragment_bytes_) {
     result = put_eager(*peer, header, from, token);
   } else if (rendezvous_) {
     result = put_by_rendezvous(*peer, header, from, token);
   } else {
-    result = put_in_pieces(*peer, header, from, token);
+    result = put_in_fragments(*peer, header, from, token);
   }
   if (result == PutResult::kBusy) return result;
   accepted(*peer, 0);
@@ -43,7 +43,7 @@ PutResult Transport::put(int rank, const RemoteRegion& to, std::span<const std::
   }
   ++counters_.puts_sent;
   counters_.bytes_sent += from.size();
-  if (peer->large_first != nullptr) post_pieces(*peer);
+  if (peer->large_first != nullptr) post_fragments(*peer);
   return result;
 }
 
@@ -69,7 +69,7 @@ PutResult Transport::put_eager(Peer& peer, const PutHeader& header, std::span<co
 PutResult Transport::put_by_rendezvous(Peer& peer, const PutHeader& header, std::span<const std::byte> from,
                                        uint64_t token) {
   Registration* const source = pin(from);
-  if (source == nullptr) return put_in_pieces(peer, header, from, token);
+  if (source == nullptr) return put_in_fragments(peer, header, from, token);
   return put_whole(peer, header, from, token, UCP_AM_SEND_FLAG_RNDV, source);
 }
 
@@ -97,9 +97,9 @@ PutResult Transport::put_whole(Peer& peer, const PutHeader& header, std::span<co
   return PutResult::kBusy;
 }
 
-// Takes the put; post_pieces() sends it, now and in later polls.
-PutResult Transport::put_in_pieces(Peer& peer, const PutHeader& header, std::span<const std::byte> from,
-                                   uint64_t token) {
+// Queues the put; post_fragments() sends it, now and in later polls.
+PutResult Transport::put_in_fragments(Peer& peer, const PutHeader& header, std::span<const std::byte> from,
+                                      uint64_t token) {
   Buffer* whole = pool_.take(sizeof(LargePut));
   if (whole == nullptr) return PutResult::kBusy;
   whole->peer = &peer;
@@ -112,27 +112,27 @@ PutResult Transport::put_in_pieces(Peer& peer, const PutHeader& header, std::spa
   return PutResult::kPending;
 }
 
-void Transport::post_pieces(Peer& peer) {
-  while (peer.large_first != nullptr && peer.pieces_in_flight < kPiecesInFlight &&
+void Transport::post_fragments(Peer& peer) {
+  while (peer.large_first != nullptr && peer.fragments_in_flight < kFragmentsInFlight &&
          peer.state == Peer::State::kConnected) {
     Buffer* whole = peer.large_first;
     LargePut& put = LargePut::in(whole);
-    Buffer* piece = pool_.take(sizeof(PutHeader));
-    if (piece == nullptr) break;
-    piece->peer = &peer;
-    piece->use = Buffer::Use::kPiece;
-    piece->whole = whole;
+    Buffer* fragment = pool_.take(sizeof(PutHeader));
+    if (fragment == nullptr) break;
+    fragment->peer = &peer;
+    fragment->use = Buffer::Use::kFragment;
+    fragment->whole = whole;
     put.header.message.consumed = peer.receive.consumed();
-    std::memcpy(piece->data(), &put.header, sizeof(put.header));
-    const size_t bytes = std::min<size_t>(piece_bytes_, put.header.total - put.header.offset);
+    std::memcpy(fragment->data(), &put.header, sizeof(put.header));
+    const size_t bytes = std::min<size_t>(fragment_bytes_, put.header.total - put.header.offset);
     const Posted posted = post(
         peer,
-        {kPutId, piece->data(), sizeof(PutHeader), {put.source + put.header.offset, bytes}, UCP_AM_SEND_FLAG_EAGER},
-        piece);
+        {kPutId, fragment->data(), sizeof(PutHeader), {put.source + put.header.offset, bytes}, UCP_AM_SEND_FLAG_EAGER},
+        fragment);
     if (posted == Posted::kRefused) break;
     if (posted == Posted::kPending) {
-      ++put.pieces;
-      ++peer.pieces_in_flight;
+      ++put.fragments;
+      ++peer.fragments_in_flight;
     }
     put.header.offset += bytes;
     if (put.header.offset < put.header.total) continue;
@@ -140,28 +140,28 @@ void Transport::post_pieces(Peer& peer) {
     peer.large_first = whole->next;
     if (put.finished()) finish_large(whole);
   }
-  if (peer.large_first != nullptr && !peer.has_pieces) {
-    peer.has_pieces = true;
-    with_pieces_.push_back(&peer);
+  if (peer.large_first != nullptr && !peer.has_fragments) {
+    peer.has_fragments = true;
+    with_fragments_.push_back(&peer);
   }
 }
 
-void Transport::post_pieces() {
+void Transport::post_fragments() {
   size_t kept = 0;
-  for (size_t i = 0; i < with_pieces_.size(); ++i) {
-    Peer* peer = with_pieces_[i];
-    post_pieces(*peer);
-    peer->has_pieces = peer->large_first != nullptr;
-    if (peer->has_pieces) with_pieces_[kept++] = peer;
+  for (size_t i = 0; i < with_fragments_.size(); ++i) {
+    Peer* peer = with_fragments_[i];
+    post_fragments(*peer);
+    peer->has_fragments = peer->large_first != nullptr;
+    if (peer->has_fragments) with_fragments_[kept++] = peer;
   }
-  with_pieces_.resize(kept);
+  with_fragments_.resize(kept);
 }
 
-void Transport::piece_done(Peer& peer, Buffer* whole) {
-  --peer.pieces_in_flight;
-  peer.patience_until = 0;
+void Transport::fragment_sent(Peer& peer, Buffer* whole) {
+  --peer.fragments_in_flight;
+  peer.send_deadline = 0;
   LargePut& put = LargePut::in(whole);
-  --put.pieces;
+  --put.fragments;
   if (put.finished()) finish_large(whole);
 }
 
@@ -173,22 +173,22 @@ void Transport::finish_large(Buffer* whole) {
 void Transport::put_sent(Peer& peer, uint64_t token) {
   --peer.puts_pending;
   --puts_pending_;
-  peer.patience_until = 0;
+  peer.send_deadline = 0;
   outbox_.sent(peer.rank, token);
 }
 
-// What TCP has not taken yet, UCX reads from the caller's memory; only closing the connection makes it let go.
+// UCX reads what TCP has not taken yet from the caller's memory; it returns that only when the connection is closed.
 void Transport::want_back(int rank) {
   Peer* const peer = rank < 0 || rank >= size_ ? nullptr : peers_[static_cast<size_t>(rank)].get();
   if (peer == nullptr || peer->puts_pending == 0 || peer->state != Peer::State::kConnected) return;
-  if (peer->patience_until == 0)
-    peer->patience_until = now() + kSendingPatience;
-  else if (now() > peer->patience_until)
+  if (peer->send_deadline == 0)
+    peer->send_deadline = now() + kSendingTimeout;
+  else if (now() > peer->send_deadline)
     cut(*peer, UCS_ERR_TIMED_OUT);
 }
 
-// The peer has failed: nothing more is posted; the sources go back to the caller.
-void Transport::give_up_pieces(Peer& peer) {
+// The peer has failed: nothing more is posted, and the sources are the caller's again.
+void Transport::drop_fragments(Peer& peer) {
   while (Buffer* whole = peer.large_first) {
     peer.large_first = whole->next;
     LargePut& put = LargePut::in(whole);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The receiver's side: UCX's handlers fill the peers' windows, poll() empties these in order.
+// The receiver's side: UCX's handlers fill the peers' windows, and poll() empties these in order.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -14,7 +14,7 @@ namespace ibcoll::ucx {
 using namespace ucx;
 using Entry = ReceiveWindow::Entry;
 
-// nullptr: not of this job, or of a peer that was given up.
+// nullptr: not of this job, or of a peer that has failed.
 Peer* Transport::sender_of(const void* header, size_t header_bytes, size_t expected_bytes) {
   uint64_t job = 0;
   uint32_t sender = 0;
@@ -42,14 +42,14 @@ Peer* Transport::sender_of(const void* header, size_t header_bytes, size_t expec
       std::find(unconnected_.begin(), unconnected_.end(), peer) == unconnected_.end()) {
     unconnected_.push_back(peer);
   }
-  if (peer->receive.received() == 0) has_new_sockets_ = sockets_ != nullptr;  // this came through another one
+  if (peer->receive.received() == 0) has_new_sockets_ = sockets_ != nullptr;  // this came through a socket of its own
   return peer;
 }
 
-// Takes the credit that the header returns, and finds the message's place in the window.
-Entry* Transport::place(Peer& peer, const MessageHeader& header) {
+// Takes the credit that the header returns, and finds the message's entry in the window.
+Entry* Transport::find_entry(Peer& peer, const MessageHeader& header) {
   peer.send.consumed(header.consumed);
-  Entry* entry = peer.receive.place(header.sequence);
+  Entry* entry = peer.receive.find(header.sequence);
   if (entry != nullptr && entry->state <= Entry::State::kLanding) return entry;
   ++counters_.dropped;
   log(LogLevel::kWarning, "rank {}: ucx: dropped message {} of rank {}, which is beyond its credit or came before",
@@ -57,8 +57,8 @@ Entry* Transport::place(Peer& peer, const MessageHeader& header) {
   return nullptr;
 }
 
-void Transport::settle(Peer& peer, uint32_t sequence, Entry::State state) {
-  peer.receive.settle(sequence, state);
+void Transport::set_state(Peer& peer, uint32_t sequence, Entry::State state) {
+  peer.receive.set_state(sequence, state);
   if (peer.has_message()) outbox_.ready(peer);
 }
 
@@ -74,11 +74,11 @@ ucs_status_t Transport::on_message(void* argument, const void* raw, size_t heade
     self.broken(*peer, UCS_ERR_MESSAGE_TRUNCATED);
     return UCS_OK;
   }
-  Entry* entry = self.place(*peer, header);
+  Entry* entry = self.find_entry(*peer, header);
   if (entry == nullptr || entry->state != Entry::State::kMissing) return UCS_OK;
   if (bytes > 0) {
     entry->buffer = self.pool_.take(bytes);
-    if (entry->buffer == nullptr) {  // without this message the peer's stream is of no use any more
+    if (entry->buffer == nullptr) {  // without this message the later ones of the peer cannot be handed out
       self.refused(*peer, UCS_ERR_NO_MEMORY);
       return UCS_OK;
     }
@@ -88,7 +88,7 @@ ucs_status_t Transport::on_message(void* argument, const void* raw, size_t heade
   entry->bytes = bytes;
   ++self.counters_.messages_received;
   self.counters_.bytes_received += bytes;
-  self.settle(*peer, header.sequence, Entry::State::kReady);
+  self.set_state(*peer, header.sequence, Entry::State::kReady);
   return UCS_OK;
 }
 
@@ -99,15 +99,16 @@ ucs_status_t Transport::on_put(void* argument, const void* raw, size_t header_by
   if (peer == nullptr) return UCS_OK;
   PutHeader header;
   std::memcpy(&header, raw, sizeof(header));
-  Entry* entry = self.place(*peer, header.message);
+  Entry* entry = self.find_entry(*peer, header.message);
   if (entry == nullptr) return UCS_OK;
   const bool rendezvous = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
   const bool first = entry->state == Entry::State::kMissing;
-  if (entry->rendezvous || (rendezvous && !first)) return UCS_OK;  // two for one number: no rank of ibcoll sends so
+  if (entry->rendezvous || (rendezvous && !first))
+    return UCS_OK;  // two puts of one number: no rank of ibcoll sends that
   if (first) {
     entry->note = header.message.note;
     entry->bytes = header.total;
-    self.settle(*peer, header.message.sequence, Entry::State::kLanding);
+    self.set_state(*peer, header.message.sequence, Entry::State::kLanding);
   }
   Exposures::Exposure* exposure = self.writable(*peer, header, bytes);
   const bool whole = header.offset == 0 && bytes == header.total;
@@ -119,11 +120,11 @@ ucs_status_t Transport::on_put(void* argument, const void* raw, size_t header_by
   } else if (bytes > 0) {
     std::memcpy(reinterpret_cast<void*>(header.address + header.offset), data, bytes);
   }
-  self.piece_landed(*peer, header.message.sequence, *entry, bytes);
+  self.fragment_landed(*peer, header.message.sequence, *entry, bytes);
   return UCS_OK;
 }
 
-// nullptr: this peer may not write all of the put, or the piece is not within it.
+// nullptr: this peer may not write all of the put, or the fragment is outside of it.
 Exposures::Exposure* Transport::writable(const Peer& peer, const PutHeader& header, size_t bytes) {
   Exposures::Exposure* exposure = exposures_.find(header.key, peer.rank, header.address, header.total);
   const bool within = header.offset <= header.total && bytes <= header.total - header.offset;
@@ -139,11 +140,11 @@ void Transport::refuse(Peer& peer, Entry& entry) {
       entry.bytes);
 }
 
-void Transport::piece_landed(Peer& peer, uint32_t sequence, Entry& entry, size_t bytes) {
+void Transport::fragment_landed(Peer& peer, uint32_t sequence, Entry& entry, size_t bytes) {
   entry.bytes -= std::min<uint64_t>(bytes, entry.bytes);
   if (entry.bytes > 0) return;
   if (!entry.refused) ++counters_.puts_received;
-  settle(peer, sequence, entry.refused ? Entry::State::kDropped : Entry::State::kReady);
+  set_state(peer, sequence, entry.refused ? Entry::State::kDropped : Entry::State::kReady);
 }
 
 // Lets UCX receive a rendezvous put straight into the region. False: there is no memory, and UCX keeps the data.
@@ -183,10 +184,10 @@ void Transport::on_landed(void* request, ucs_status_t status, size_t, void* user
 void Transport::landed(Buffer* record, ucs_status_t status) {
   Peer& peer = *record->peer;
   if (Exposures::Exposure* exposure = exposures_.find(record->token); exposure != nullptr) --exposure->landing;
-  // After a failure the entry stays as it is: what came behind it must not be handed out over a gap.
+  // After a failure the entry stays as it is: later messages must not be handed out over a gap.
   if (status == UCS_OK && peer.state != Peer::State::kFailed) {
-    Entry& entry = *peer.receive.place(record->sequence);  // there: nothing else settles the entry of a rendezvous
-    piece_landed(peer, record->sequence, entry, entry.bytes);
+    Entry& entry = *peer.receive.find(record->sequence);  // it is there: only this completes the entry of a rendezvous
+    fragment_landed(peer, record->sequence, entry, entry.bytes);
   }
   pool_.give(record);
   if (status != UCS_OK) broken(peer, status);
@@ -204,7 +205,7 @@ ucs_status_t Transport::on_control(void* argument, const void* raw, size_t heade
     case ControlHeader::Kind::kCredit:
       break;
     case ControlHeader::Kind::kLeaving:
-      if (peer->asked_all_received) break;  // asked twice: nobody does
+      if (peer->asked_all_received) break;  // asked twice: no rank of ibcoll does that
       peer->left = true;
       peer->expected_total = header.sequence;
       peer->asked_all_received = true;
@@ -233,16 +234,16 @@ size_t Transport::poll(std::span<Event> events) {
   }
   count += outbox_.hand_out(events.subspan(count),
                             [this](Peer& peer, Event& event) { return hand_out_message(peer, event); });
-  if (!in_debt_.empty()) return_credit();
+  if (!pending_credit_.empty()) return_credit();
   return count;
 }
 
 void Transport::push() {
-  constexpr int kRounds = 4;  // UCX takes a batch from one socket in each
-  for (int i = 0; i < kRounds; ++i) {
+  constexpr int kPasses = 4;  // UCX takes a batch from one socket in each
+  for (int i = 0; i < kPasses; ++i) {
     const bool more = worker_->progress();
-    // Even when nothing went on: pieces before them may have left while something else was waited for.
-    if (!with_pieces_.empty()) post_pieces();
+    // Also without progress here: earlier fragments may have left in another wait.
+    if (!with_fragments_.empty()) post_fragments();
     if (!more) break;
   }
   serve_connections();
@@ -257,9 +258,9 @@ bool Transport::hand_out_message(Peer& peer, Event& event) {
     outbox_.lend(entry.buffer);
     peer.bytes_consumed += static_cast<uint32_t>(entry.bytes);
   }
-  if (!peer.in_debt && credit_is_due(peer)) {
-    peer.in_debt = true;
-    in_debt_.push_back(&peer);
+  if (!peer.credit_pending && credit_is_due(peer)) {
+    peer.credit_pending = true;
+    pending_credit_.push_back(&peer);
   }
   return found;
 }

@@ -12,7 +12,7 @@ using namespace ucx;
 
 namespace {
 
-constexpr int kLastRounds = 1000;
+constexpr int kLastPasses = 1000;
 
 ucp_request_param_t request_param(unsigned flags) {
   ucp_request_param_t param{};
@@ -50,7 +50,7 @@ MessageHeader Transport::next_header(const Peer& peer, const Note& note) const {
 
 void Transport::accepted(Peer& peer, size_t window_bytes) {
   peer.send.take(window_bytes);
-  peer.told_consumed = peer.receive.consumed();
+  peer.reported_consumed = peer.receive.consumed();
   peer.bytes_consumed = 0;
 }
 
@@ -72,7 +72,7 @@ bool Transport::post_now(Peer& peer, const Outgoing& out) {
   return false;
 }
 
-// The buffer goes back to the pool as soon as UCX needs it no more.
+// The buffer returns to the pool as soon as UCX does not need it any more.
 Transport::Posted Transport::post(Peer& peer, const Outgoing& out, Buffer* buffer) {
   ucp_request_param_t param = request_param(out.flags);
   param.op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -116,13 +116,14 @@ void Transport::sent(Buffer& buffer) {
   if (buffer.use == Buffer::Use::kMessage) unsent_messages_.fetch_sub(1, std::memory_order_relaxed);
   if (buffer.use == Buffer::Use::kControl) peer.control_in_flight = false;
   if (buffer.use == Buffer::Use::kPut) put_sent(peer, buffer.token);
-  if (buffer.use == Buffer::Use::kPiece) piece_done(peer, buffer.whole);
+  if (buffer.use == Buffer::Use::kFragment) fragment_sent(peer, buffer.whole);
 }
 
-// A refused peer: what goes by a connection that was made is gone when UCX makes progress, as all is taken there. The
-// rest waits for ever for the one that was not made, and UCX reads none of it.
+// For a peer to which a connection was not made. What UCX sends by other connections to it is dropped when UCX makes
+// progress, as these take everything. The rest waits without end for the connection that was not made, and UCX reads
+// none of it.
 void Transport::leave_to_ucx(Peer& peer) {
-  for (int i = 0; i < kLastRounds && worker_->progress(); ++i) {
+  for (int i = 0; i < kLastPasses && worker_->progress(); ++i) {
   }
   pool_.for_each([&](Buffer& buffer) {
     if (buffer.peer == &peer && std::exchange(buffer.with_ucx, false)) sent(buffer);
@@ -162,9 +163,9 @@ bool Transport::send(int rank, const Note& note, std::span<const std::byte> payl
   return true;
 }
 
-// False: one is still under way, or there is no memory: try again later.
+// False: another one is still in flight, or there is no memory: to be repeated.
 bool Transport::send_control(Peer& peer, ControlHeader::Kind kind) {
-  if (peer.state != Peer::State::kConnected) return true;  // nobody to tell
+  if (peer.state != Peer::State::kConnected) return true;  // no one to notify
   if (peer.control_in_flight) return false;
   const ControlHeader header{job_, static_cast<uint32_t>(rank_), peer.send.next(), peer.receive.consumed(), kind};
   if (!post_now(peer, {kControlId, &header, sizeof(header), {}, UCP_AM_SEND_FLAG_EAGER})) {
@@ -178,7 +179,7 @@ bool Transport::send_control(Peer& peer, ControlHeader::Kind kind) {
     peer.control_in_flight = posted == Posted::kPending;
     if (posted == Posted::kRefused) return true;
   }
-  peer.told_consumed = header.consumed;
+  peer.reported_consumed = header.consumed;
   peer.bytes_consumed = 0;
   ++counters_.credits_returned;
   return true;
@@ -186,11 +187,11 @@ bool Transport::send_control(Peer& peer, ControlHeader::Kind kind) {
 
 void Transport::return_credit() {
   size_t kept = 0;
-  for (Peer* peer : in_debt_) {
-    peer->in_debt = credit_is_due(*peer) && !send_control(*peer, ControlHeader::Kind::kCredit);
-    if (peer->in_debt) in_debt_[kept++] = peer;
+  for (Peer* peer : pending_credit_) {
+    peer->credit_pending = credit_is_due(*peer) && !send_control(*peer, ControlHeader::Kind::kCredit);
+    if (peer->credit_pending) pending_credit_[kept++] = peer;
   }
-  in_debt_.resize(kept);
+  pending_credit_.resize(kept);
 }
 
 }  // namespace ibcoll::ucx

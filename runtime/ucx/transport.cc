@@ -92,7 +92,7 @@ Transport::Transport(const NetworkParams& params, DevicePlan plan, LargePuts lar
       model_(guess_model(plan_)),
       rendezvous_(large == LargePuts::kAuto ? plan_.rdma || !(plan_.tcp || plan_.shared_memory)
                                             : large == LargePuts::kRendezvous),
-      piece_bytes_((rendezvous_ ? kSegment : std::max(kSegment, tcp_segment_bytes(plan_, size_))) - kHeaderRoom),
+      fragment_bytes_((rendezvous_ ? kSegment : std::max(kSegment, tcp_segment_bytes(plan_, size_))) - kHeaderRoom),
       sockets_(std::move(sockets)),
       worker_(std::move(worker)),
       memory_(std::make_unique<Memory>(worker_->context(), key_seed(params.rank))),
@@ -104,7 +104,7 @@ Transport::Transport(const NetworkParams& params, DevicePlan plan, LargePuts lar
 }
 
 Transport::~Transport() {
-  say_goodbye();
+  announce_leaving();
   close_endpoints();
   exposures_.for_each([&](Exposures::Exposure& exposure) {
     if (exposure.landing == 0)
@@ -155,7 +155,8 @@ Status Transport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
 RemoteRegion Transport::expose(int rank, std::span<std::byte> memory) {
   if (rank < 0 || rank >= size_) return {};
   Registration* pinned = nullptr;
-  if (rendezvous_ && memory.size() > piece_bytes_) {  // now, while the peer is on its way, and not when its data comes
+  if (rendezvous_ &&
+      memory.size() > fragment_bytes_) {  // now, while the peer is on its way, and not when its data comes
     pinned = pin(memory);
     if (pinned == nullptr) return {};
   }
@@ -164,8 +165,8 @@ RemoteRegion Transport::expose(int rank, std::span<std::byte> memory) {
   return region;
 }
 
-// For a rendezvous: UCX would do so by itself, but ends the process where it cannot (1.13). NULL: it cannot, which is
-// told once. The next attempt is a second later.
+// For a rendezvous. UCX would pin by itself, but ends the process if it cannot (1.13). NULL: this rank cannot, which is
+// logged once. The next attempt is a second later.
 Registration* Transport::pin(std::span<const std::byte> memory) {
   if (next_pin_ != 0 && now() < next_pin_) return nullptr;
   const Result<Registration*> pinned =
@@ -205,9 +206,9 @@ Json Transport::describe() const {
       {"reasons", plan_.reasons},
       {"connections", count(Peer::State::kConnected)},
       {"reports_dead_peers", !error_mode_none_},
-      {"large_puts", rendezvous_ ? "rendezvous" : "pieces"},
+      {"large_puts", rendezvous_ ? "rendezvous" : "fragments"},
       {"slot_bytes", kSlotBytes},
-      {"piece_bytes", piece_bytes_},
+      {"fragment_bytes", fragment_bytes_},
       {"model",
        {{"alpha_us", model_.alpha_us}, {"beta_us_per_byte", model_.beta_us_per_byte}, {"cpu_us", model_.cpu_us}}},
       {"buffer_bytes", pool_.allocated_bytes()},

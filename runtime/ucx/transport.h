@@ -18,8 +18,8 @@
 #include "runtime/ucx/memory.h"
 #include "runtime/ucx/module.h"
 #include "runtime/ucx/peer.h"
-#include "runtime/ucx/workarounds/socket_watch.h"
 #include "runtime/ucx/wire.h"
+#include "runtime/ucx/workarounds/socket_watch.h"
 #include "runtime/ucx/worker.h"
 
 namespace ibcoll::ucx {
@@ -27,7 +27,7 @@ namespace ibcoll::ucx {
 class Transport final : public NetworkTransport {
  public:
   // How large puts travel; kAuto: what suits the transports (put.cc). The others are for tests.
-  enum class LargePuts { kAuto, kPieces, kRendezvous };
+  enum class LargePuts { kAuto, kFragments, kRendezvous };
   static Result<std::unique_ptr<Transport>> open(const NetworkParams& params, LargePuts large = LargePuts::kAuto);
   ~Transport() override;
 
@@ -102,12 +102,12 @@ class Transport final : public NetworkTransport {
                       unsigned flags, Registration* source = nullptr);
   PutResult put_by_rendezvous(Peer& peer, const ucx::PutHeader& header, std::span<const std::byte> from,
                               uint64_t token);
-  PutResult put_in_pieces(Peer& peer, const ucx::PutHeader& header, std::span<const std::byte> from, uint64_t token);
-  void post_pieces(Peer& peer);
-  void post_pieces();
-  void piece_done(Peer& peer, Buffer* whole);
+  PutResult put_in_fragments(Peer& peer, const ucx::PutHeader& header, std::span<const std::byte> from, uint64_t token);
+  void post_fragments(Peer& peer);
+  void post_fragments();
+  void fragment_sent(Peer& peer, Buffer* whole);
   void finish_large(Buffer* whole);
-  void give_up_pieces(Peer& peer);
+  void drop_fragments(Peer& peer);
   void put_sent(Peer& peer, uint64_t token);
 
   // receive.cc
@@ -119,14 +119,14 @@ class Transport final : public NetworkTransport {
                                  const ucp_am_recv_param_t* param);
   static void on_landed(void* request, ucs_status_t status, size_t bytes, void* buffer);
   Peer* sender_of(const void* header, size_t header_bytes, size_t expected_bytes);
-  ucx::ReceiveWindow::Entry* place(Peer& peer, const ucx::MessageHeader& header);
+  ucx::ReceiveWindow::Entry* find_entry(Peer& peer, const ucx::MessageHeader& header);
   ucx::Exposures::Exposure* writable(const Peer& peer, const ucx::PutHeader& header, size_t bytes);
   void refuse(Peer& peer, ucx::ReceiveWindow::Entry& entry);
-  void piece_landed(Peer& peer, uint32_t sequence, ucx::ReceiveWindow::Entry& entry, size_t bytes);
+  void fragment_landed(Peer& peer, uint32_t sequence, ucx::ReceiveWindow::Entry& entry, size_t bytes);
   bool land(Peer& peer, const ucx::PutHeader& header, ucx::Exposures::Exposure& exposure, void* descriptor,
             size_t bytes);
   void landed(Buffer* record, ucs_status_t status);
-  void settle(Peer& peer, uint32_t sequence, ucx::ReceiveWindow::Entry::State state);
+  void set_state(Peer& peer, uint32_t sequence, ucx::ReceiveWindow::Entry::State state);
   bool hand_out_message(Peer& peer, Event& event);
 
   // connection.cc
@@ -140,10 +140,10 @@ class Transport final : public NetworkTransport {
   void cut(Peer& peer, ucs_status_t why);
   void serve_connections();
   void adopt_sockets();
-  void look_at_sockets();
+  void check_sockets();
   void fail(Peer& peer);
   void report_failure(Peer& peer);
-  void say_goodbye();
+  void announce_leaving();
   bool everything_left() const;
   void close_endpoints();
 
@@ -152,13 +152,13 @@ class Transport final : public NetworkTransport {
   const uint64_t job_;
   const ucx::DevicePlan plan_;
   const LinkModel model_;
-  const bool rendezvous_;     // for large puts
-  const size_t piece_bytes_;  // larger puts are a rendezvous, or cut
+  const bool rendezvous_;        // for large puts
+  const size_t fragment_bytes_;  // larger puts are a rendezvous, or cut
   std::vector<std::vector<std::byte>> addresses_;
 
   ProcessWatch processes_{ProcessWatch::Until::kEnding};
   std::unique_ptr<ucx::SocketWatch> sockets_;  // nullptr: no TCP
-  Time next_look_ = 0;                         // at what the sockets hear
+  Time next_socket_check_ = 0;                 // at what the sockets hear
   Time next_adoption_ = 0;                     // of new sockets, while has_new_sockets_
   bool has_new_sockets_ = false;
   std::unique_ptr<ucx::Worker> worker_;
@@ -170,10 +170,10 @@ class Transport final : public NetworkTransport {
   int unmade_ = -1;                 // a rank for whose first message there was no memory; to be reported
   std::vector<Peer*> unconnected_;  // have sent something; an endpoint shows when they die
   std::vector<Peer*> broken_;
-  std::vector<Peer*> cut_;          // their sockets are shut down, which UCX has not noticed yet
-  std::vector<Peer*> in_debt_;      // are to be told what was consumed, each once
-  std::vector<Peer*> with_pieces_;  // of large puts to post
-  std::vector<Peer*> leaving_;      // wait for our kAllReceived
+  std::vector<Peer*> cut_;             // their sockets are shut down, which UCX has not noticed yet
+  std::vector<Peer*> pending_credit_;  // to which credit is to be returned, each once
+  std::vector<Peer*> with_fragments_;  // of large puts to post
+  std::vector<Peer*> leaving_;         // wait for our kAllReceived
   EventOutbox<Peer, Buffer*> outbox_;
   size_t puts_pending_ = 0;               // of all peers
   bool error_mode_none_ = false;          // UCX's transports cannot report failures

@@ -33,7 +33,7 @@ class SendWindow {
     ++next_;
   }
 
-  // The receiver has handed out `count` in all, modulo 2^32. Late and senseless counts are ignored.
+  // The receiver has handed out `count` in all, modulo 2^32. Late and impossible counts are ignored.
   void consumed(uint32_t count) {
     if (count - consumed_ > next_ - consumed_) return;
     for (; consumed_ != count; ++consumed_) bytes_ -= sizes_[consumed_ % kWindowMessages];
@@ -46,26 +46,26 @@ class SendWindow {
   size_t bytes_ = 0;
 };
 
-// The receiver's end: puts things back into the order in which they were accepted. UCX runs the handler of a rendezvous
-// before its data is there, and promises no order between lanes.
+// The receiver's end: restores the order in which messages were accepted. UCX runs the handler of a rendezvous before
+// its data has arrived, and promises no order between lanes.
 class ReceiveWindow {
  public:
   struct Entry {
     enum class State : uint8_t { kMissing, kLanding, kReady, kDropped };
     State state = State::kMissing;
-    bool refused = false;      // a put that may not write: dropped when all of it has come
+    bool refused = false;      // a put that may not write: dropped when all of it has arrived
     bool rendezvous = false;   // UCX receives all of it at once
-    uint64_t bytes = 0;        // of a message's payload; of a landing put: what is still to come
+    uint64_t bytes = 0;        // of a message's payload; of a landing put: those still to arrive
     Buffer* buffer = nullptr;  // the payload of a message; nullptr: none
     Note note;
   };
 
   // The entry of a number; nullptr when no sender within its credit could use it now.
-  Entry* place(uint32_t sequence) {
+  Entry* find(uint32_t sequence) {
     return sequence - next_ < kWindowMessages ? &entries_[sequence % kWindowMessages] : nullptr;
   }
-  // Says what became of a placed one: kReady, kDropped, or kLanding and later one of the two.
-  void settle(uint32_t sequence, Entry::State state) {
+  // Sets the state of a found one: kReady, kDropped, or kLanding and later one of the two.
+  void set_state(uint32_t sequence, Entry::State state) {
     entries_[sequence % kWindowMessages].state = state;
     if (state != Entry::State::kLanding) ++received_;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The headers of the three active messages. All ranks of a job run the same build on the same kind of machine: no byte
-// order, no versions; the job's number keeps others out.
+// order, no versions; the job's number excludes other jobs.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +23,20 @@ struct MessageHeader {
 };
 static_assert(sizeof(MessageHeader) == 56);
 
-// A put comes in one piece, or in several with the same message.sequence, which cover it once.
+// A put is one fragment, or several with the same message.sequence, which cover it once.
 struct PutHeader {
   MessageHeader message;
   uint64_t address = 0;  // where the put begins
   uint64_t key = 0;
   uint64_t total = 0;   // bytes of the put
-  uint64_t offset = 0;  // of this piece in it
+  uint64_t offset = 0;  // of this fragment in it
 };
 static_assert(sizeof(PutHeader) == 88);
 
 struct ControlHeader {
   enum class Kind : uint32_t {
     kCredit,      // only `consumed`
-    kLeaving,     // the sender closes; `sequence` messages and puts were sent in all, please say when these have come
+    kLeaving,     // the sender closes; `sequence` messages and puts were sent in all; asks for kAllReceived
     kAllReceived  // the answer to kLeaving
   };
   uint64_t job = 0;

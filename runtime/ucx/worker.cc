@@ -23,7 +23,7 @@ struct Option {
   const char* value;
 };
 
-// A dead peer is looked for every second. connect() must not block. (SYN_CNT stays alone: UCX 1.13 writes it over
+// UCX checks for dead peers every second. connect() must not block. (SYN_CNT is not set: UCX 1.13 writes it over
 // another field.) Options of a transport that is not used are reported by UCX as invalid, hence WARN_INVALID_CONFIG.
 constexpr Option kOptions[] = {
     {"WARN_INVALID_CONFIG", "UCX_WARN_INVALID_CONFIG", "n"},
@@ -179,7 +179,8 @@ void Worker::end(std::unique_ptr<Memory>& memory) {
     return;
   }
   if (memory->registrations) memory->registrations->clear();
-  // Never destroyed: no leak to who looks for leaks. Contexts of one process may end in several threads.
+  // Never destroyed, and still referenced, so that leak checkers do not report it. Contexts of one process may end in
+  // several threads.
   struct Abandoned {
     ucp_worker_h worker;
     ucp_context_h context;

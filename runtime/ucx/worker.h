@@ -19,7 +19,7 @@ namespace ibcoll::ucx {
 // To be called before anything else of UCX: its lines less severe than `level` go, unless the user wants them.
 void quieten(const char* level);
 
-inline constexpr size_t kSegment = 64 * 1024;  // that of UCX over TCP, where nobody sets it
+inline constexpr size_t kSegment = 64 * 1024;  // the default of UCX over TCP
 
 // What UCX sends, and receives, over TCP at a time, in bytes. A receiver has a buffer of that size for each peer whose
 // bytes have come in part: it is smaller in larger jobs. 0: the user has set it, or TCP is not all that is used.
@@ -28,7 +28,7 @@ size_t tcp_segment_bytes(const DevicePlan& plan, int size);
 class Worker {
  public:
   // SYSTEM: what UCX answered, and which devices it was given.
-  // `peer_timeout` in seconds: so long after its last sign UCX's own sockets find a silent host, where nothing is sent.
+  // `peer_timeout`: seconds after which UCX's own sockets find a silent host to which nothing is sent.
   // In host mode UCX and the process stay as they are.
   static Result<std::unique_ptr<Worker>> open(const NetworkParams& params, const DevicePlan& plan, double peer_timeout);
   Worker(const Worker&) = delete;

@@ -58,29 +58,29 @@ TEST(UcxWindows, ReceiverRestoresTheOrder) {
     for (uint32_t i = 0; i < kWindowMessages; ++i) sequences[i] = base + i;
     std::shuffle(sequences.begin(), sequences.end(), random);
     for (const uint32_t sequence : sequences) {
-      ReceiveWindow::Entry* entry = window.place(sequence);
+      ReceiveWindow::Entry* entry = window.find(sequence);
       ASSERT_NE(entry, nullptr);
       ASSERT_EQ(entry->state, State::kMissing);
       entry->note.op = sequence;
-      window.settle(sequence, sequence % 5 == 3 ? State::kDropped : State::kReady);
+      window.set_state(sequence, sequence % 5 == 3 ? State::kDropped : State::kReady);
       for (ReceiveWindow::Entry out; window.pop(out); ++expected) {
         if (expected % 5 == 3) ++expected;
         ASSERT_EQ(out.note.op, expected);
       }
     }
   }
-  EXPECT_EQ(window.place(window.consumed() + kWindowMessages), nullptr);
-  EXPECT_EQ(window.place(window.consumed() - 1), nullptr);
+  EXPECT_EQ(window.find(window.consumed() + kWindowMessages), nullptr);
+  EXPECT_EQ(window.find(window.consumed() - 1), nullptr);
 }
 
 TEST(UcxWindows, NothingPassesALandingPut) {
   ReceiveWindow window;
-  window.settle(0, State::kLanding);
-  window.settle(1, State::kReady);
+  window.set_state(0, State::kLanding);
+  window.set_state(1, State::kReady);
   ReceiveWindow::Entry out;
   EXPECT_FALSE(window.pop(out));
   EXPECT_FALSE(window.ready());
-  window.settle(0, State::kReady);
+  window.set_state(0, State::kReady);
   EXPECT_TRUE(window.pop(out));
   EXPECT_TRUE(window.pop(out));
   EXPECT_FALSE(window.pop(out));
