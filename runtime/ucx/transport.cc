@@ -126,8 +126,8 @@ Status Transport::register_handlers() {
 std::vector<std::byte> Transport::address() const {
   const auto id = std::as_bytes(std::span(&processes_.own(), 1));
   std::vector<std::byte> all(id.begin(), id.end());
-  const std::vector<std::byte> doors = sockets_ ? sockets_->doors() : std::vector<std::byte>(4);
-  all.insert(all.end(), doors.begin(), doors.end());
+  const std::vector<std::byte> tcp = sockets_ ? sockets_->own_addresses() : std::vector<std::byte>(4);
+  all.insert(all.end(), tcp.begin(), tcp.end());
   all.insert(all.end(), worker_->address().begin(), worker_->address().end());
   return all;
 }
@@ -137,17 +137,17 @@ Status Transport::set_addresses(std::vector<std::vector<std::byte>> by_rank) {
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: ucx: {} addresses for {} ranks", rank_, by_rank.size(), size_);
   }
   for (size_t rank = 0; rank < by_rank.size(); ++rank) {
-    const auto doors = std::span(by_rank[rank]).subspan(std::min(by_rank[rank].size(), sizeof(ProcessId)));
-    const size_t door_bytes = SocketWatch::bytes_of(doors);
-    if (door_bytes == 0 || door_bytes == doors.size()) {
+    const auto tcp = std::span(by_rank[rank]).subspan(std::min(by_rank[rank].size(), sizeof(ProcessId)));
+    const size_t tcp_bytes = SocketWatch::bytes_of(tcp);
+    if (tcp_bytes == 0 || tcp_bytes == tcp.size()) {
       return error(IBCOLL_ERR_INVALID_ARGUMENT, "rank {}: ucx: the address of rank {} has only {} bytes", rank_, rank,
                    by_rank[rank].size());
     }
-    if (sockets_) sockets_->set_doors(static_cast<int>(rank), doors);
+    if (sockets_) sockets_->set_addresses_of(static_cast<int>(rank), tcp);
     by_rank[rank].erase(by_rank[rank].begin() + sizeof(ProcessId),
-                        by_rank[rank].begin() + static_cast<std::ptrdiff_t>(sizeof(ProcessId) + door_bytes));
+                        by_rank[rank].begin() + static_cast<std::ptrdiff_t>(sizeof(ProcessId) + tcp_bytes));
   }
-  if (sockets_) sockets_->open_doors();
+  if (sockets_) sockets_->admit_ranks();
   addresses_ = std::move(by_rank);
   return {};
 }
@@ -202,7 +202,7 @@ Json Transport::describe() const {
       {"version", ucp_get_version_string()},
       {"tls", plan_.tls},
       {"devices", plan_.net_devices.empty() ? "all" : plan_.net_devices},
-      {"open_to", sockets_ ? sockets_->doors_text() : "whom these devices let in"},
+      {"open_to", sockets_ ? sockets_->admitted_text() : "whom these devices let in"},
       {"reasons", plan_.reasons},
       {"connections", count(Peer::State::kConnected)},
       {"reports_dead_peers", !error_mode_none_},

@@ -36,7 +36,7 @@ UniqueFd bound_to(uint16_t port) {
 
 // What a rank tells of where it listens, and connects from: one listener on loopback, or nothing.
 constexpr Host kLoopback{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
-std::vector<std::byte> doors_of(uint16_t port, uint16_t source, bool tells, const Host& host = kLoopback) {
+std::vector<std::byte> addresses_of(uint16_t port, uint16_t source, bool tells, const Host& host = kLoopback) {
   std::vector<std::byte> bytes(4);
   if (!tells) return bytes;
   bytes[0] = bytes[1] = std::byte{1};
@@ -74,9 +74,9 @@ TEST_F(UcxDoors, LetRanksInOnly) {
   find_listeners();
   EXPECT_FALSE(enter()) << "while ranks join";
   const uint16_t source = port_of(bound_to(0).get());
-  watch_.set_doors(0, doors_of(port_, source, true));
-  watch_.open_doors();
-  EXPECT_EQ(watch_.doors_text(), "ranks of this job only");
+  watch_.set_addresses_of(0, addresses_of(port_, source, true));
+  watch_.admit_ranks();
+  EXPECT_EQ(watch_.admitted_text(), "ranks of this job only");
   EXPECT_FALSE(enter());
   EXPECT_TRUE(enter(source));
 }
@@ -84,37 +84,37 @@ TEST_F(UcxDoors, LetRanksInOnly) {
 TEST_F(UcxDoors, LetRanksOfSeveralHostsIn) {
   find_listeners();
   const uint16_t source = port_of(bound_to(0).get());
-  watch_.set_doors(0, doors_of(port_, 1000, true, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1}));
-  watch_.set_doors(1, doors_of(port_, 1000, true, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}));
-  watch_.set_doors(2, doors_of(port_, source, true));
-  watch_.open_doors();
-  EXPECT_EQ(watch_.doors_text(), "ranks of this job only");
+  watch_.set_addresses_of(0, addresses_of(port_, 1000, true, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1}));
+  watch_.set_addresses_of(1, addresses_of(port_, 1000, true, {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}));
+  watch_.set_addresses_of(2, addresses_of(port_, source, true));
+  watch_.admit_ranks();
+  EXPECT_EQ(watch_.admitted_text(), "ranks of this job only");
   EXPECT_FALSE(enter());
   EXPECT_TRUE(enter(source));
 }
 
 TEST(UcxDoorsText, ThatIsCutIsNone) {
-  const std::vector<std::byte> doors = doors_of(1000, 2000, true);
-  EXPECT_EQ(SocketWatch::bytes_of(doors), doors.size());
-  for (size_t bytes = 0; bytes < doors.size(); ++bytes)
-    EXPECT_EQ(SocketWatch::bytes_of(std::span(doors).first(bytes)), 0u) << bytes;
+  const std::vector<std::byte> addresses = addresses_of(1000, 2000, true);
+  EXPECT_EQ(SocketWatch::bytes_of(addresses), addresses.size());
+  for (size_t bytes = 0; bytes < addresses.size(); ++bytes)
+    EXPECT_EQ(SocketWatch::bytes_of(std::span(addresses).first(bytes)), 0u) << bytes;
 }
 
 TEST_F(UcxDoors, LetHostsInWhereRanksAreTooMany) {
   find_listeners();
   for (int rank = 0; rank < 3000; ++rank)
-    watch_.set_doors(rank, doors_of(port_, static_cast<uint16_t>(1000 + rank), true));
-  watch_.open_doors();
-  EXPECT_EQ(watch_.doors_text(), "hosts of this job only");
+    watch_.set_addresses_of(rank, addresses_of(port_, static_cast<uint16_t>(1000 + rank), true));
+  watch_.admit_ranks();
+  EXPECT_EQ(watch_.admitted_text(), "hosts of this job only");
   EXPECT_TRUE(enter());
 }
 
 TEST_F(UcxDoors, LetEverybodyInWhereARankHasMoreAddressesThanItCanTell) {
   find_listeners();
-  watch_.set_doors(0, doors_of(port_, 1000, true));
-  watch_.set_doors(1, doors_of(port_, 0, false));
-  watch_.open_doors();
-  EXPECT_EQ(watch_.doors_text(), "everybody who reaches the devices above");
+  watch_.set_addresses_of(0, addresses_of(port_, 1000, true));
+  watch_.set_addresses_of(1, addresses_of(port_, 0, false));
+  watch_.admit_ranks();
+  EXPECT_EQ(watch_.admitted_text(), "everybody who reaches the devices above");
   EXPECT_TRUE(enter());
 }
 
@@ -124,8 +124,8 @@ TEST_F(UcxDoors, WhoWasQuickerThanTheFilterIsTurnedOut) {
   const UniqueFd accepted(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   ASSERT_TRUE(accepted);
   find_listeners();
-  watch_.set_doors(0, doors_of(port_, 1000, true));
-  watch_.open_doors();
+  watch_.set_addresses_of(0, addresses_of(port_, 1000, true));
+  watch_.admit_ranks();
   char byte = 0;
   EXPECT_EQ(::recv(stranger.get(), &byte, 1, 0), 0) << "it is still connected";
 }
@@ -133,8 +133,8 @@ TEST_F(UcxDoors, WhoWasQuickerThanTheFilterIsTurnedOut) {
 // UCX gives a socket up before the peer's silence counts, and takes another one.
 TEST_F(UcxDoors, TriesToConnectInVainAreOneSilence) {
   find_listeners();
-  watch_.set_doors(0, doors_of(port_, 1000, true));
-  watch_.open_doors();  // not to this process
+  watch_.set_addresses_of(0, addresses_of(port_, 1000, true));
+  watch_.admit_ranks();  // not to this process
   const auto now = [] {
     return static_cast<Time>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
   };

@@ -33,7 +33,7 @@ std::vector<SocketWatch*>& all_watches() {
   static auto& watches = *new std::vector<SocketWatch*>;
   return watches;
 }
-// By any of them: UCX tries a hundred thousand times to send to a peer that has died.
+// By any of them. Read at every failed call: UCX tries a hundred thousand times to send to a peer that has died.
 std::atomic<bool>& any_ever_refused() {
   static std::atomic<bool> any = false;
   return any;
@@ -45,7 +45,7 @@ Time SocketWatch::now() {
   return static_cast<Time>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
 }
 
-SocketWatch::SocketWatch(Time patience) : patience_(patience) {
+SocketWatch::SocketWatch(Time silence_limit) : silence_limit_(silence_limit) {
   [[maybe_unused]] static const int watched = ::pthread_atfork(&before_fork, &after_fork, &in_child);
   const std::lock_guard lock(all_mutex());
   all_watches().push_back(this);
@@ -71,7 +71,7 @@ void SocketWatch::take(int descriptor, Time now) {
   if (rank < 0 && !accepted) return;
   sockets_[descriptor] = {identity, rank, peer ? peer->host : Host{}, now, 0};
   ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-  if (accepted) admit_all(descriptor);  // it has passed the door
+  if (accepted) admit_all(descriptor);  // the filter of the listener has admitted it
 }
 
 thread_local SocketWatch* SocketWatch::working = nullptr;
@@ -108,7 +108,7 @@ void SocketWatch::refuse_locked(int rank, const Host& peer, int error) {
     return;
   newly_refused_.push_back(rank);
   any_ever_refused().store(true, std::memory_order_relaxed);
-  news_of_refusals_.store(true, std::memory_order_relaxed);
+  has_new_refusals_.store(true, std::memory_order_relaxed);
   for (const auto& [descriptor, socket] : sockets_)
     if (socket.rank == rank) ::shutdown(descriptor, SHUT_RDWR);
 }
@@ -160,7 +160,7 @@ bool SocketWatch::is_refused(int descriptor) {
 
 std::vector<int> SocketWatch::refused_ranks() {
   const std::lock_guard lock(mutex_);
-  news_of_refusals_.store(false, std::memory_order_relaxed);
+  has_new_refusals_.store(false, std::memory_order_relaxed);
   return std::exchange(newly_refused_, {});
 }
 
@@ -180,15 +180,15 @@ void SocketWatch::adopt() {
   adopt_locked(now());
 }
 
-// What the kernel says: how long ago the peer was heard, and whether something that was sent waits for an answer. A
-// rank that lives and does not read, stopped or computing, answers by its kernel.
+// By what the kernel reports: the time since the peer's last packet, and whether anything sent is unanswered. The
+// kernel of a rank that lives and does not read, stopped or computing, answers for it.
 bool SocketWatch::silent(int descriptor, Socket& socket, Time now) {
   tcp_info info{};
   socklen_t length = sizeof info;
   if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
   if (info.tcpi_state == TCP_SYN_SENT) {
     const auto [since, fresh] = connecting_.try_emplace(socket.rank, socket.since);
-    return now - since->second > patience_;
+    return now - since->second > silence_limit_;
   }
   if (info.tcpi_state != TCP_ESTABLISHED) return false;
   if (socket.rank >= 0) connecting_.erase(socket.rank);
@@ -199,7 +199,8 @@ bool SocketWatch::silent(int descriptor, Socket& socket, Time now) {
   }
   if (socket.unanswered_since == 0) socket.unanswered_since = now;
   const Time heard = kNanosecondsPerMillisecond * std::min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv);
-  return heard > patience_ && now - socket.since > patience_ && now - socket.unanswered_since > patience_ / 2;
+  return heard > silence_limit_ && now - socket.since > silence_limit_ &&
+         now - socket.unanswered_since > silence_limit_ / 2;
 }
 
 std::vector<int> SocketWatch::silent_ranks(Time now) {
@@ -222,7 +223,7 @@ std::string SocketWatch::silence_of(int rank, bool timed_out) const {
   if (static_cast<size_t>(rank) >= by_rank_.size()) return {};
   const auto silence = [this](const Host& host) {
     return fmt::format("its host {} has not answered for {:.0f} s (IBCOLL_PEER_TIMEOUT)", text_of(host),
-                       static_cast<double>(patience_) / 1e9);
+                       static_cast<double>(silence_limit_) / 1e9);
   };
   const auto& hosts = by_rank_[static_cast<size_t>(rank)].hosts;
   for (const Host& host : hosts)

@@ -36,33 +36,36 @@ namespace ibcoll::ucx {
 
 class SocketWatch {
  public:
-  explicit SocketWatch(Time patience);
+  explicit SocketWatch(Time silence_limit);
   SocketWatch(const SocketWatch&) = delete;
   SocketWatch& operator=(const SocketWatch&) = delete;
   ~SocketWatch();
 
   // Of all sockets of the process that listen.
   static std::vector<uint64_t> listening();
-  // UCX's listeners: they were not there `before`, and UCX's address names their ports. From then on nobody gets in.
+  // UCX's listeners: they were not there `before`, and UCX's address names their ports. From then on no connection is
+  // accepted.
   void find_listeners(const std::vector<uint64_t>& before, std::span<const std::byte> ucx_address);
-  // Where this rank listens, for the other ranks. Begins with its length.
-  std::vector<std::byte> doors() const;
-  static size_t bytes_of(std::span<const std::byte> doors);  // 0: these are none
-  void set_doors(int rank, std::span<const std::byte> doors);
-  // All ranks' doors are known: opens this rank's to them. Before any of them connects.
-  void open_doors();
+  // Where this rank listens and from which port it connects, for the other ranks. Begins with its length.
+  std::vector<std::byte> own_addresses() const;
+  static size_t bytes_of(std::span<const std::byte> serialized);  // 0: not the result of own_addresses()
+  void set_addresses_of(int rank, std::span<const std::byte> serialized);
+  // All ranks' addresses are known: lets them connect. Before any of them does.
+  void admit_ranks();
 
-  // UCX calls connect() for this socket, in a thread that works for `working`, or one of UCX's own: gives it the port.
+  // UCX calls connect() for this socket, in a thread that works for `working`, or in one of UCX's own: binds the socket
+  // to this rank's port.
   static thread_local SocketWatch* working;
   static void connects(int descriptor, const sockaddr* to);
-  // UCX asks whether its connect() for this socket has succeeded, and it has not. True: a rank is refused with that,
-  // and UCX shall believe in all its connections to it, although nothing gets through.
+  // UCX asks whether its connect() for this socket has succeeded, and it has not. True: the rank at its other end
+  // counts as refused from now on, and UCX is to believe that all its connections to it exist, although nothing gets
+  // through.
   static bool refuse(int descriptor);
   // The socket leads to a rank that is refused.
   static bool is_refused(int descriptor);
   // A refused rank connects again: UCX must not see that, as it still waits for its own connection.
   static bool is_of_refused(int accepted);
-  bool any_refused() const { return news_of_refusals_.load(std::memory_order_relaxed); }
+  bool any_refused() const { return has_new_refusals_.load(std::memory_order_relaxed); }
   // Since the last call.
   std::vector<int> refused_ranks();
   // Which connection was not made, and why; empty: the rank is not refused.
@@ -71,22 +74,22 @@ class SocketWatch {
   void adopt();
   // Shuts down all that lead to this rank. False: none is known.
   bool cut(int rank);
-  // Takes new sockets, too. Ranks to which a connection is silent; one that leads to nobody knows whom is shut down at
-  // once.
+  // Takes new sockets under watch as well. Returns the ranks to which a connection is silent. A silent connection to an
+  // unknown peer is shut down at once.
   std::vector<int> silent_ranks(Time now);
   // Why, for the report of its loss; empty: its host is not known to be silent. `timed_out`: the kernel has found that.
   std::string silence_of(int rank, bool timed_out) const;
-  const std::string& doors_text() const { return doors_text_; }
+  const std::string& admitted_text() const { return admitted_text_; }
 
  private:
   struct Socket {
     uint64_t identity = 0;
-    int rank = -1;  // -1: accepted, not known from whom
+    int rank = -1;  // -1: accepted, from an unknown peer
     Host peer{};
     Time since = 0;             // first seen
     Time unanswered_since = 0;  // 0: nothing is
   };
-  struct Door {
+  struct Addresses {
     std::vector<uint16_t> ports;
     std::vector<Host> hosts;
     uint16_t source = 0;  // port from which it connects; 0: any
@@ -101,27 +104,27 @@ class SocketWatch {
   bool share_source(int descriptor, const sockaddr* source, socklen_t length) const;
   bool silent(int descriptor, Socket& socket, Time now);
   bool is_listener(uint16_t port) const;
-  void turn_strangers_out() const;
+  void shut_early_connections() const;
   const Socket* find_locked(int descriptor) const;
   void refuse_locked(int rank, const Host& peer, int error);
   static void before_fork();
   static void after_fork();
   static void in_child();
 
-  const Time patience_;
+  const Time silence_limit_;
   std::mutex mutex_;
   UniqueFd reservation_;               // holds own_.source
   std::map<int, uint64_t> listeners_;  // descriptor -> identity
-  Door own_;
-  std::vector<Door> by_rank_;
+  Addresses own_;
+  std::vector<Addresses> by_rank_;
   std::map<TcpAddress, int> ranks_;  // by where they listen, and from where they have connected
   std::map<int, Socket> sockets_;    // by descriptor
   std::map<int, Time> connecting_;   // rank -> since when, in vain
   std::vector<Host> silent_hosts_;
   std::map<int, std::string> refusals_;  // by rank
   std::vector<int> newly_refused_;
-  std::atomic<bool> news_of_refusals_ = false;
-  std::string doors_text_ = "everybody who reaches the devices above";
+  std::atomic<bool> has_new_refusals_ = false;
+  std::string admitted_text_ = "everybody who reaches the devices above";
 };
 
 }  // namespace ibcoll::ucx

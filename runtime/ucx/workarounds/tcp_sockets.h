@@ -33,7 +33,7 @@ bool listens(int socket);
 std::optional<TcpAddress> address_of(const sockaddr* address);
 std::optional<TcpAddress> local_address(int socket);
 std::optional<TcpAddress> peer_address(int socket);
-// Another one for another socket, although descriptors are used again. 0: it was closed.
+// Differs for every socket, although descriptors are used again. 0: it was closed.
 uint64_t identity_of(int socket);
 
 bool is_ipv4(const Host& host);
@@ -42,7 +42,7 @@ std::string text_of(const Host& host);
 // The addresses of this machine's devices, without loopback.
 std::vector<Host> own_hosts();
 
-// Lets nobody else begin a connection to a listening socket: the kernel drops what does not come from these ports of
+// Lets no other socket begin a connection to a listening one: the kernel drops what does not come from these ports of
 // these hosts; no port: any. False: the kernel refuses, or these are too many.
 bool admit_only(int listener, const std::map<Host, std::vector<uint16_t>>& sources);
 // No filter any more, where there was one.

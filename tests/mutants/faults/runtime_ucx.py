@@ -39,7 +39,7 @@ FAULTS = [
     Fault("rt_ucx_interface_that_is_down", "runtime/ucx/devices.cc",
           '    if (!interface.up) return "is down";\n', "",
           CONFORMANCE, DEVICES),
-    Fault("rt_ucx_door_beyond_its_bytes", "runtime/ucx/workarounds/socket_doors.cc",
-          "hosts <= kMostHosts && bytes <= doors.size() ? bytes : 0", "hosts <= kMostHosts ? bytes : 0",
+    Fault("rt_ucx_door_beyond_its_bytes", "runtime/ucx/workarounds/socket_filter.cc",
+          "hosts <= kMostHosts && bytes <= serialized.size() ? bytes : 0", "hosts <= kMostHosts ? bytes : 0",
           CONFORMANCE, DOORS),
 ]

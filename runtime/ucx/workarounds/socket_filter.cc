@@ -17,8 +17,8 @@
 namespace ibcoll::ucx {
 namespace {
 
-constexpr size_t kMostPorts = 15, kMostHosts = 15;  // of a rank, in what it tells others
-constexpr size_t kDoorHeader = 4;
+constexpr size_t kMostPorts = 15, kMostHosts = 15;  // of a rank, in what it sends to others
+constexpr size_t kAddressesHeader = 4;
 
 }  // namespace
 
@@ -43,7 +43,7 @@ void SocketWatch::find_listeners(const std::vector<uint64_t>& before, std::span<
     own_.ports.push_back(address->port);
     if (is_loopback(address->host)) own_.hosts.push_back(address->host);
   });
-  turn_strangers_out();
+  shut_early_connections();
   if (connects_are_seen() && !own_.ports.empty()) reserve_source();
   const std::vector<Host> hosts = own_hosts();
   own_.hosts.insert(own_.hosts.end(), hosts.begin(), hosts.end());
@@ -51,81 +51,82 @@ void SocketWatch::find_listeners(const std::vector<uint64_t>& before, std::span<
 }
 
 // Two counts of a byte each, the port of connections, the ports to listen, the hosts.
-std::vector<std::byte> SocketWatch::doors() const {
+std::vector<std::byte> SocketWatch::own_addresses() const {
   const auto ports = std::as_bytes(std::span(own_.ports)), hosts = std::as_bytes(std::span(own_.hosts));
-  std::vector<std::byte> bytes(kDoorHeader + ports.size() + hosts.size());
+  std::vector<std::byte> bytes(kAddressesHeader + ports.size() + hosts.size());
   bytes[0] = std::byte(own_.ports.size());
   bytes[1] = std::byte(own_.hosts.size());
   std::memcpy(&bytes[2], &own_.source, sizeof own_.source);
-  std::copy(ports.begin(), ports.end(), bytes.begin() + kDoorHeader);
+  std::copy(ports.begin(), ports.end(), bytes.begin() + kAddressesHeader);
   std::copy(hosts.begin(), hosts.end(), bytes.end() - static_cast<std::ptrdiff_t>(hosts.size()));
   return bytes;
 }
 
-size_t SocketWatch::bytes_of(std::span<const std::byte> doors) {
-  if (doors.size() < kDoorHeader) return 0;
-  const size_t ports = std::to_integer<size_t>(doors[0]), hosts = std::to_integer<size_t>(doors[1]);
-  const size_t bytes = kDoorHeader + ports * sizeof(uint16_t) + hosts * sizeof(Host);
-  return ports <= kMostPorts && hosts <= kMostHosts && bytes <= doors.size() ? bytes : 0;
+size_t SocketWatch::bytes_of(std::span<const std::byte> serialized) {
+  if (serialized.size() < kAddressesHeader) return 0;
+  const size_t ports = std::to_integer<size_t>(serialized[0]), hosts = std::to_integer<size_t>(serialized[1]);
+  const size_t bytes = kAddressesHeader + ports * sizeof(uint16_t) + hosts * sizeof(Host);
+  return ports <= kMostPorts && hosts <= kMostHosts && bytes <= serialized.size() ? bytes : 0;
 }
 
-void SocketWatch::set_doors(int rank, std::span<const std::byte> doors) {
-  Door door;
-  door.ports.resize(std::to_integer<size_t>(doors[0]));
-  door.hosts.resize(std::to_integer<size_t>(doors[1]));
-  const size_t port_bytes = door.ports.size() * sizeof(uint16_t);
-  std::memcpy(&door.source, doors.data() + 2, sizeof door.source);
-  doors = doors.subspan(kDoorHeader);
-  if (!door.ports.empty()) std::memcpy(door.ports.data(), doors.data(), port_bytes);
-  if (!door.hosts.empty()) std::memcpy(door.hosts.data(), doors.data() + port_bytes, door.hosts.size() * sizeof(Host));
-  for (const Host& host : door.hosts) {
-    for (const uint16_t port : door.ports) ranks_[{host, port}] = rank;
-    if (door.source != 0) ranks_[{host, door.source}] = rank;
+void SocketWatch::set_addresses_of(int rank, std::span<const std::byte> serialized) {
+  Addresses addresses;
+  addresses.ports.resize(std::to_integer<size_t>(serialized[0]));
+  addresses.hosts.resize(std::to_integer<size_t>(serialized[1]));
+  const size_t port_bytes = addresses.ports.size() * sizeof(uint16_t);
+  std::memcpy(&addresses.source, serialized.data() + 2, sizeof addresses.source);
+  serialized = serialized.subspan(kAddressesHeader);
+  if (!addresses.ports.empty()) std::memcpy(addresses.ports.data(), serialized.data(), port_bytes);
+  if (!addresses.hosts.empty())
+    std::memcpy(addresses.hosts.data(), serialized.data() + port_bytes, addresses.hosts.size() * sizeof(Host));
+  for (const Host& host : addresses.hosts) {
+    for (const uint16_t port : addresses.ports) ranks_[{host, port}] = rank;
+    if (addresses.source != 0) ranks_[{host, addresses.source}] = rank;
   }
   if (by_rank_.size() <= static_cast<size_t>(rank)) by_rank_.resize(static_cast<size_t>(rank) + 1);
-  by_rank_[static_cast<size_t>(rank)] = std::move(door);
+  by_rank_[static_cast<size_t>(rank)] = std::move(addresses);
 }
 
-// Before any rank connects: who has come in was quicker than the filter.
-void SocketWatch::turn_strangers_out() const {
+// Before any rank connects: such connections were made before the filter was set.
+void SocketWatch::shut_early_connections() const {
   for_each_tcp_socket([&](int socket) {
     const std::optional<TcpAddress> local = local_address(socket);
     if (local && is_listener(local->port) && !listens(socket)) ::shutdown(socket, SHUT_RDWR);
   });
 }
 
-void SocketWatch::open_doors() {
-  turn_strangers_out();  // those whom UCX has accepted later
+void SocketWatch::admit_ranks() {
+  shut_early_connections();  // connections that UCX has accepted since
   std::map<Host, std::vector<uint16_t>> sources;
-  bool all = true, told = true;
-  for (const Door& door : by_rank_) {
-    told = told && !door.hosts.empty();  // else it has more than it can tell
-    all = all && door.source != 0;
-    for (const Host& host : door.hosts) sources[host].push_back(door.source);
+  bool all_bound = true, all_listed = true;
+  for (const Addresses& of_rank : by_rank_) {
+    all_listed = all_listed && !of_rank.hosts.empty();  // else it has too many to list
+    all_bound = all_bound && of_rank.source != 0;
+    for (const Host& host : of_rank.hosts) sources[host].push_back(of_rank.source);
   }
   const auto admit = [&](const auto& whom) {
     return std::all_of(listeners_.begin(), listeners_.end(), [&](const auto& it) { return whom(it.first); });
   };
   const auto admit_sources = [&](int listener) { return admit_only(listener, sources); };
   if (listeners_.empty()) return;
-  if (told && all && admit(admit_sources)) {
-    doors_text_ = "ranks of this job only";
+  if (all_listed && all_bound && admit(admit_sources)) {
+    admitted_text_ = "ranks of this job only";
   } else {  // a filter has its limits
     for (auto& [host, ports] : sources) ports.clear();
-    if (told && admit(admit_sources))
-      doors_text_ = "hosts of this job only";
+    if (all_listed && admit(admit_sources))
+      admitted_text_ = "hosts of this job only";
     else
       admit(admit_all);
   }
-  log(LogLevel::kInfo, "ucx: {} ports are open to {}", listeners_.size(), doors_text_);
+  log(LogLevel::kInfo, "ucx: {} ports are open to {}", listeners_.size(), admitted_text_);
 }
 
 bool SocketWatch::is_listener(uint16_t port) const {
   return std::find(own_.ports.begin(), own_.ports.end(), port) != own_.ports.end();
 }
 
-// A port that nobody else on this machine gets as long as it is held, but for sockets of this user that ask to share
-// it.
+// A port that no other socket on this machine gets as long as it is held, except for sockets of this user that ask to
+// share it.
 void SocketWatch::reserve_source() {
   for (const int family : {AF_INET6, AF_INET}) {
     UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -144,8 +145,9 @@ void SocketWatch::reserve_source() {
   }
 }
 
-// Sockets of one user share a port by SO_REUSEPORT. Where the program has changed its user since the others were made,
-// only SO_REUSEADDR lets them, on all of them; it lets in any user's socket that has it too, so none keeps it.
+// Sockets of one user share a port by SO_REUSEPORT. If the program has changed its user since the others were made,
+// only SO_REUSEADDR permits that, set on all of them. With it any user's socket that has it too could share the port,
+// so it is removed again.
 bool SocketWatch::share_source(int descriptor, const sockaddr* source, socklen_t length) const {
   const int on = 1;
   if (::setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0) return false;
