@@ -8,15 +8,20 @@
 #include <vector>
 
 #include "perf/call_times.h"
+#include "runtime/base/catalog.h"
 
 namespace ibcoll::perf {
 
 struct LoopPlan {
   uint64_t iterations = 0;   // 0: as many as fill `budget_us`
   int64_t warmup = -1;       // calls before the timed ones; negative: as many as fill a quarter of `budget_us`
-  int64_t learning = 0;      // calls at least before the timed ones, where they are not given
+  int64_t learning = 0;      // while `warmup` is negative: at least this many calls before the timed ones
   double budget_us = 200e3;  // for the timed calls of one size, warm-up not counted
 };
+
+// Calls of one size after which ibcoll has chosen the algorithm, where it times the candidates itself. Libraries that do
+// not learn make as many, so that all are timed alike; an MPI program may also run in ibcoll.
+constexpr int64_t learning_calls(const Collective& row) noexcept { return row.waits_for_all() ? 66 : 0; }
 
 // The processes of a job have only just begun: what their launcher and their first page faults still do would be in the
 // times of the first size. Spent once per process.

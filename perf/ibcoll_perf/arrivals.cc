@@ -7,6 +7,7 @@
 
 #include "perf/arrival/loop.h"
 #include "perf/ibcoll_perf/payload.h"
+#include "perf/ibcoll_perf/plan.h"
 
 namespace ibcoll::perf {
 namespace {
@@ -50,7 +51,8 @@ bool Arrivals::measure(BenchCase& bench, Row& row) {
   const auto after = [&](uint64_t) {
     if (verifies) wrong += payload.verify();
   };
-  if (!run_arrival_loop(bench, options_.plan, run, before, after, stamps) || !job_.gather(stamps, all)) return false;
+  const LoopPlan plan = loop_plan(options_, bench.row());
+  if (!run_arrival_loop(bench, plan, run, before, after, stamps) || !job_.gather(stamps, all)) return false;
   const auto ranks = static_cast<size_t>(job_.size());
   if (options_.check && !verifies && bed_.setting.one_clock && job_.rank() == 0) wrong = early_exits(all, ranks);
   if (!job_.sum(wrong)) return false;

@@ -45,8 +45,9 @@ bool measure(BenchCase& bench, const std::string& algorithm, Arrivals* arrivals,
   if (arrivals != nullptr) return arrivals->measure(bench, row);
   std::vector<double> calls, all;
   const Options& options = bench.options();
-  const bool done = options.check ? run_checked_loop(bench, options.plan, calls, row.errors)
-                                  : run_timed_loop(bench, options.plan, calls);
+  const LoopPlan plan = loop_plan(options, bench.row());
+  const bool done =
+      options.check ? run_checked_loop(bench, plan, calls, row.errors) : run_timed_loop(bench, plan, calls);
   if (!done || !bench.job().gather(calls, all)) return false;
   row.algorithm = bench.algorithm();  // where it was learned meanwhile, another one
   row.iterations = calls.size();

@@ -114,7 +114,7 @@ void describe_loop(CLI::App& app, Options& options, Text& text) {
       ->capture_default_str();
   app.add_option("-x,--warmup", options.plan.warmup,
                  "Calls before the timed ones (default: as many as fill a quarter of --seconds, and at least 66 where "
-                 "ibcoll chooses the algorithm)")
+                 "ibcoll learns the algorithm)")
       ->check(CLI::Range(int64_t{0}, int64_t{100000000}));
   app.add_flag("--check", options.check,
                "Verify every byte after one, two and three calls in turn; times then include waiting for it");
@@ -149,8 +149,6 @@ void read(const Text& text, Options& options) {
   if (!text.type.empty()) options.type = chosen<ibcoll_type_t>(type_names(), text.type);
   options.sizes = parse_sizes(text.range, text.factor);
   options.plan.budget_us = text.seconds * 1e6;
-  constexpr int64_t kLearning = 66;  // more calls than ibcoll needs to choose an algorithm
-  if (options.algorithm.empty() || options.algorithm == "auto") options.plan.learning = kLearning;
   options.library_memory = text.memory == "ibcoll";
   if (!options.arrival.empty()) {
     const std::string problem = parse_arrival(options.arrival, options.pattern);

@@ -30,10 +30,11 @@ class Bed:
         return [str(word) for word in words]
 
     def environment(self):
-        """Open MPI refuses to run as root, as in a container, unless told twice. Emulated nodes have cores of their
-        own, as ibcoll_run gives them some."""
+        """Open MPI refuses to run as root, as in a container, without both of its variables. ibcoll learns in each launch
+        anew: a file of an earlier job may come from another build or from a busy machine. The cores of emulated nodes are
+        those that ibcoll_run gives them."""
         own = self.nodes > 1 and not self.cluster
-        return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+        return dict({"IBCOLL_TUNING": "off", **os.environ}, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                     NODE_CPUS=emulated_node_cpus(self.nodes) if own else "",
                     **({"IBCOLL_NET": self.net} if self.net else {}))
 

@@ -125,7 +125,7 @@ int main(int argc, char** argv) {
   app.add_option("--calls", calls, "as in ibcoll_perf");
   app.add_option("--seconds", seconds, "for the timed calls of one size")->check(CLI::PositiveNumber);
   app.add_option("--iterations", plan.iterations, "timed calls; 0: as --seconds says");
-  app.add_option("--warmup", plan.warmup, "calls before; negative: chosen");
+  app.add_option("--warmup", plan.warmup, "calls before them; negative: as many as ibcoll_perf makes");
   app.add_option("--arrival", arrival, "as in ibcoll_perf");
   app.add_option("--message-cost", message_cost, "as in ibcoll_perf");
   app.add_option("--format", format)->check(CLI::IsMember({"csv"}));
@@ -137,6 +137,7 @@ int main(int argc, char** argv) {
   if (std::isnan(seconds)) refuse("--seconds: a number is wanted");  // CLI::PositiveNumber lets it pass
   plan.budget_us = seconds * 1e6;
   const Wanted what = wanted(name, distribution, calls, root);
+  plan.learning = ibcoll::perf::learning_calls(*what.row);
   const auto sizes = what.row->moves_data() ? sizes_between(min, max, factor) : std::vector<uint64_t>{0};
   const Case largest(what, sizes.back());
   const Buffer send = make_buffer(largest.send_bytes() + ibcoll::perf::ChangingBuffers::kRoom),

@@ -128,6 +128,13 @@ class CompareTest(unittest.TestCase):
             self.assertIn(word, words)
         self.assertNotIn("UCX_IB_GID_INDEX=0", beds.rdma.words_of_open_mpi("mlx5_0"))  # UCX finds the address by itself
 
+    def test_each_launch_learns_by_itself(self):
+        with unittest.mock.patch.dict(os.environ):
+            os.environ.pop("IBCOLL_TUNING", None)
+            self.assertEqual(beds.Bed().environment()["IBCOLL_TUNING"], "off")
+            os.environ["IBCOLL_TUNING"] = "/a/file"
+            self.assertEqual(beds.Bed().environment()["IBCOLL_TUNING"], "/a/file")
+
     def test_over_verbs_a_node_has_one_rank(self):
         for words in (["--ranks", "2"], ["--nodes", "2", "--ranks", "8"], ["--cluster", "2"]):
             done = self.compare("--net", "verbs", *words)
