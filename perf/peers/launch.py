@@ -160,26 +160,41 @@ def signals_deferred():
             signal.raise_signal(number)
 
 
-def end(process):
-    """Ends a launcher, TERM first: it takes its ranks along, which live in process groups of their own."""
+def end(process, seconds=10):
+    """Ends a process, TERM first, after which it has `seconds`: it ends what it has started, which lives in process groups
+    of its own."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):  # it has ended by itself
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=10)
+            process.communicate(timeout=seconds)
             return
 
 
-def output(name, program, ranks, bed, words, timeout, accepted=(0,)):
-    """What one launch on a beds.Bed prints; a CompareError has the program's own words. `accepted`: exit statuses with
-    which that counts."""
-    command = bed.command(name, ranks, [program] + words)
-    said = f"{TITLES[name]}: {' '.join(command)}"
+def status_of(command):
+    """Exit status of a measuring program, which prints by itself. It ends when this one does, and removes what it has made,
+    such as the nodes of perf/cluster."""
+    process = None
+    try:
+        with signals_deferred():
+            process = subprocess.Popen([str(word) for word in command], start_new_session=True)
+        return process.wait()
+    except BaseException:  # Ctrl-C does not reach a session of its own
+        if process:
+            end(process, seconds=180)
+        raise
+
+
+def text_of(command, timeout, title="", accepted=(0,), **more):
+    """What a command prints; a CompareError has the program's own words. `accepted`: exit statuses with which that counts.
+    `more`: as subprocess.Popen has it. It ends when this program does."""
+    command = [str(word) for word in command]
+    said = title + " ".join(command)
     process = None
     try:
         with signals_deferred():
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-                                       text=True, env=bed.environment(), start_new_session=True)
+                                       text=True, start_new_session=True, **more)
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         end(process)
@@ -191,6 +206,11 @@ def output(name, program, ranks, bed, words, timeout, accepted=(0,)):
     if process.returncode not in accepted:
         raise CompareError(f"{said}: exit status {process.returncode}\n{err.strip()[-2000:]}")
     return out
+
+
+def output(name, program, ranks, bed, words, timeout, accepted=(0,)):
+    """What one launch on a beds.Bed prints."""
+    return text_of(bed.command(name, ranks, [program] + words), timeout, f"{TITLES[name]}: ", accepted, env=bed.environment())
 
 
 def table(name, program, ranks, bed, words, timeout, accepted=(0,)):

@@ -3,7 +3,8 @@
 
 import os
 import pathlib
-import subprocess
+
+import launch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MTU = 4200  # of the virtual machine's link: rxe then has 4096
@@ -30,4 +31,4 @@ def in_virtual_machine(command, share=None):
     is lost, but for the folder `share`."""
     words = [ROOT / "tests/vm/run_in_vm", "--mtu", MTU, "--timeout", SECONDS, *(["--share", share] if share else []),
              "--", *command]
-    return subprocess.run([str(word) for word in words], check=False).returncode
+    return launch.status_of(words)

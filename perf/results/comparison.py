@@ -3,12 +3,15 @@
 
 import json
 import pathlib
+import signal
 import statistics
-import subprocess
 import sys
 import tempfile
+import time
 
-import page
+import page  # first: it makes perf/peers known
+import cluster_nodes
+import launch
 from report import geometric_mean, size_text
 
 LEAST = 0.9  # cells below are counted
@@ -20,10 +23,10 @@ def compare(words):
     """The JSON of one run of perf/compare. What failed is on standard error, and missing in it."""
     with tempfile.TemporaryDirectory(prefix="ibcoll_results.") as folder:
         path = pathlib.Path(folder) / "cells.json"
-        command = [str(word) for word in (page.ROOT / "perf/compare", *words, "--json", path)]
-        done = subprocess.run(command, check=False)
+        command = [page.ROOT / "perf/compare", *words, "--json", path]
+        status = launch.status_of(command)
         if not path.exists():
-            sys.exit(f"{' '.join(command)}: exit status {done.returncode}, and no figures")
+            raise launch.CompareError(f"{' '.join(map(str, command))}: exit status {status}, and no figures")
         return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -43,7 +46,7 @@ def rows_of(document, **more):
                      "algorithm": cell["algorithm"], "calls": document["calls"], "date": document["date"][:10],
                      "machine": document["machine"], "rounds": document["rounds"], "seconds": document["seconds"]})
     if not rows:
-        sys.exit("perf/compare has no cell with figures of both sides")
+        raise launch.CompareError("perf/compare has no cell with figures of both sides")
     return rows
 
 
@@ -88,10 +91,10 @@ def flags(options, quick_rounds=3):
 
 def add_options(parser, known):
     """Options that all pages beside an MPI have."""
-    parser.add_argument("--quick", action="store_true", help="fewer sizes and calls; at most 6 minutes for a layout, over verbs 8")
+    parser.add_argument("--quick", action="store_true", help="fewer sizes and calls: minutes for a layout")
     parser.add_argument("--try", dest="smallest", action="store_true", help="one size and one round, to see that all of it "
                         "works: seconds for a layout; the page goes to build/results")
-    parser.add_argument("--only", metavar="LIST", help=f"of {', '.join(known)}")
+    page.add_only(parser, known)
     parser.add_argument("--tables", action="store_true", help="measure nothing: table and figure from the data again")
     parser.add_argument("--build", type=pathlib.Path, default=page.ROOT / "build/release", help="tree of ibcoll")
     parser.add_argument("--output", type=pathlib.Path, help="folder of the page (default docs/results)")
@@ -102,3 +105,27 @@ def settle(parser, options, known):
     options.output = (options.output or (page.TRIED if options.smallest else page.RESULTS)).resolve()
     options.build = options.build.resolve()
     return [] if options.tables else page.chosen_names(parser, options.only, known)
+
+
+def measure_all(names, measure, fill):
+    """Measures layouts one after the other; `fill` makes the page from the data that is there, after each of them, so an
+    interruption loses one layout. Returns the exit status: 1 where a layout has failed, after which the others run."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))  # with what has been started ended
+    failed = []
+    for name in names:
+        begin = time.monotonic()
+        try:
+            measure(name)
+        except (launch.CompareError, cluster_nodes.ClusterError) as problem:
+            print(f"{name}: {problem}", file=sys.stderr, flush=True)
+            failed.append(name)
+            continue
+        except KeyboardInterrupt:
+            sys.exit(130)
+        fill()
+        print(f"{name}: {time.monotonic() - begin:.0f} s", flush=True)
+    fill()
+    if failed:
+        print(f"not measured; once more with --only {','.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0

@@ -67,9 +67,14 @@ def table(head, rows, texts=1):
     return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
 
 
-def chosen_names(parser, text, known):
-    """The names of a list with commas; all without a list. A name that is none ends the program."""
-    names = text.split(",") if text else list(known)
+def add_only(parser, known):
+    parser.add_argument("--only", metavar="LIST", action="extend", type=lambda text: text.split(","),
+                        help=f"of {', '.join(known)}; with commas between them, or --only several times")
+
+
+def chosen_names(parser, names, known):
+    """`names`, or all without any. A name that is none ends the program."""
+    names = names or list(known)
     unknown = [name for name in names if name not in known]
     if unknown:
         parser.error(f"--only: nothing is named {', '.join(unknown)}; these are: {', '.join(known)}")

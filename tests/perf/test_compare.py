@@ -143,11 +143,10 @@ class CompareTest(unittest.TestCase):
 
     def test_without_a_device_it_runs_in_a_virtual_machine(self):
         """The folder of the figures is shared with the machine."""
-        with unittest.mock.patch.object(beds.rdma.subprocess, "run") as run:
-            run.return_value.returncode = 7
+        with unittest.mock.patch.object(launch, "status_of", return_value=7) as run:
             self.assertEqual(beds.rdma.in_virtual_machine(["perf/compare", "--net", "verbs"], self.folder), 7)
         words, = run.call_args.args
-        self.assertEqual(words[words.index("--share") + 1], str(self.folder))
+        self.assertEqual(words[words.index("--share") + 1], self.folder)
         self.assertEqual(words[-3:], ["perf/compare", "--net", "verbs"])
 
     def test_mpich_only_where_ranks_have_cores(self):

@@ -4,11 +4,15 @@
 import argparse
 import contextlib
 import io
+import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 import unittest.mock
 
@@ -19,6 +23,7 @@ import arrival_layouts  # pylint: disable=wrong-import-position
 import charts  # pylint: disable=wrong-import-position
 import comparison  # pylint: disable=wrong-import-position
 import irregular_layouts  # pylint: disable=wrong-import-position
+import launch  # pylint: disable=wrong-import-position
 import mpi_layouts  # pylint: disable=wrong-import-position
 import page  # pylint: disable=wrong-import-position
 import report  # pylint: disable=wrong-import-position
@@ -73,7 +78,7 @@ class Pages(unittest.TestCase):
         self.assertEqual(comparison.kept(ROWS), "")
 
     def test_a_run_without_a_peer_is_no_data(self):
-        with self.assertRaisesRegex(SystemExit, "no cell with figures of both sides"):
+        with self.assertRaisesRegex(launch.CompareError, "no cell with figures of both sides"):
             comparison.rows_of(document(cell("bcast", 8, ibcoll=[2])))
 
     def test_what_is_written_is_read_again(self):
@@ -164,10 +169,61 @@ class Pages(unittest.TestCase):
 
     def test_names_that_are_none(self):
         parser = argparse.ArgumentParser()
-        self.assertEqual(page.chosen_names(parser, "two,one", ["one", "two"]), ["two", "one"])
+        page.add_only(parser, ["one", "two"])
+        for words, expected in ([], ["one", "two"]), (["--only", "two,one"], ["two", "one"]), (
+                ["--only", "two", "--only", "one"], ["two", "one"]):
+            self.assertEqual(page.chosen_names(parser, parser.parse_args(words).only, ["one", "two"]), expected)
         with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):
-            page.chosen_names(parser, "one,three", ["one", "two"])
+            page.chosen_names(parser, ["one", "three"], ["one", "two"])
         self.assertIn("nothing is named three; these are: one, two", said.getvalue())
+
+
+class SeveralLayouts(unittest.TestCase):
+    """One after the other, in one command."""
+
+    def setUp(self):
+        self.done = []
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+
+    def measure_all(self, measure):
+        with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.redirect_stdout(io.StringIO()):
+            status = comparison.measure_all(["one", "two", "three"], measure, lambda: self.done.append("page"))
+        return status, said.getvalue()
+
+    def test_the_page_is_filled_after_each(self):
+        self.assertEqual(self.measure_all(self.done.append), (0, ""))
+        self.assertEqual(self.done, ["one", "page", "two", "page", "three", "page", "page"])
+
+    def test_one_that_fails_keeps_no_other_from_being_measured(self):
+        def measure(name):
+            if name == "two":
+                raise launch.CompareError("no luck today")
+            self.done.append(name)
+        status, said = self.measure_all(measure)
+        self.assertEqual((status, self.done), (1, ["one", "page", "three", "page", "page"]))
+        self.assertIn("two: no luck today\n", said)
+        self.assertIn("once more with --only two\n", said)
+
+    def test_what_a_layout_has_started_ends_with_the_command(self):
+        """What runs there has its time to remove what it has made."""
+        folder = tempfile.TemporaryDirectory(prefix="ibcoll_results.")
+        self.addCleanup(folder.cleanup)
+        program = pathlib.Path(folder.name) / "program"
+        program.write_text("#!/bin/bash\ntrap 'echo >$0.removed; exit 0' TERM\necho >$0.started\nwhile :; do sleep 0.02; done\n",
+                           encoding="utf-8")
+        program.chmod(0o755)
+
+        def end_this():
+            end = time.monotonic() + 30
+            while not pathlib.Path(f"{program}.started").exists() and time.monotonic() < end:
+                time.sleep(0.02)
+            os.kill(os.getpid(), signal.SIGTERM)
+        threading.Thread(target=end_this).start()
+        with self.assertRaises(SystemExit):
+            self.measure_all(lambda _: launch.status_of([program]))
+        self.assertTrue(pathlib.Path(f"{program}.removed").exists())
+        self.assertEqual(self.done, [])
 
 
 class Scripts(unittest.TestCase):
