@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // What an agent tells, in short.
-class Told : public HostEvents {
+class Reports : public HostEvents {
  public:
   void rank_started(int, pid_t) override {}
   void rank_exited(int rank, RankExit exit) override { exits.push_back({rank, exit.code}); }
@@ -46,7 +46,7 @@ class AgentTest : public testing::Test {
     job.local = true;
     job.terminal.use = terminal;
     defaults_.emplace(ProcessDefaults::take_over());
-    agent_.emplace(loop_, std::move(job), told_, *defaults_, Agent::Input::kForward);
+    agent_.emplace(loop_, std::move(job), reported_, *defaults_, Agent::Input::kForward);
     agent_->start();
   }
   void TearDown() override {
@@ -64,7 +64,7 @@ class AgentTest : public testing::Test {
   }
 
   EventLoop loop_;
-  Told told_;
+  Reports reported_;
   std::optional<ProcessDefaults> defaults_;
   std::optional<Agent> agent_;
 };
@@ -73,17 +73,17 @@ class AgentTest : public testing::Test {
 TEST_F(AgentTest, AnOutputThatARankClosesEnds) {
   for (const Terminal::Use terminal : {Terminal::Use::kNo, Terminal::Use::kYes}) {
     start("echo x; exec >&-; read word; echo \"$word\" >&2; exit 3", terminal);
-    EXPECT_TRUE(runs_until([&] { return !told_.ended.empty(); }));
-    EXPECT_EQ(told_.ended, std::vector<int>{1});
-    EXPECT_TRUE(told_.exits.empty());
+    EXPECT_TRUE(runs_until([&] { return !reported_.ended.empty(); }));
+    EXPECT_EQ(reported_.ended, std::vector<int>{1});
+    EXPECT_TRUE(reported_.exits.empty());
     agent_->send_input("go\n");
-    EXPECT_TRUE(runs_until([&] { return told_.finished; }));
-    EXPECT_EQ(told_.output, "x\n");
-    EXPECT_EQ(told_.error_output, "go\n");
-    EXPECT_EQ(told_.exits, (std::vector<std::pair<int, int>>{{0, 3}}));
-    EXPECT_EQ(told_.failures, std::vector<std::string>());
+    EXPECT_TRUE(runs_until([&] { return reported_.finished; }));
+    EXPECT_EQ(reported_.output, "x\n");
+    EXPECT_EQ(reported_.error_output, "go\n");
+    EXPECT_EQ(reported_.exits, (std::vector<std::pair<int, int>>{{0, 3}}));
+    EXPECT_EQ(reported_.failures, std::vector<std::string>());
     TearDown();
-    told_ = Told();
+    reported_ = Reports();
   }
 }
 

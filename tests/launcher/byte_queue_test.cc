@@ -30,7 +30,7 @@ class ByteQueueTest : public testing::Test {
     write_end_.reset(ends[1]);
     ASSERT_EQ(::fcntl(read_end_.get(), F_SETFL, O_NONBLOCK), 0);
   }
-  // Reads up to so many bytes, and lets the loop run. False: the end has come.
+  // Reads at most `most` bytes, and lets the loop run. False: the end of the stream.
   bool take(std::string& taken, size_t most) {
     std::string buffer(most, '\0');
     const ssize_t got = ::read(read_end_.get(), buffer.data(), most);
@@ -60,9 +60,9 @@ TEST_F(ByteQueueTest, NothingIsLostOrSentTwice) {
   queue.on_progress = [&](size_t bytes) { progress += bytes; };
   queue.on_drained = [&] { ++drained; };
   ASSERT_TRUE(queue.own(std::move(write_end_)).ok());
-  size_t piece = 1;
-  for (size_t at = 0; at < text.size(); at += piece, piece = (piece * 3 + 1) % 90'000 + 1)
-    queue.write(std::string_view(text).substr(at, piece));
+  size_t length = 1;
+  for (size_t at = 0; at < text.size(); at += length, length = (length * 3 + 1) % 90'000 + 1)
+    queue.write(std::string_view(text).substr(at, length));
   EXPECT_EQ(queue.full(), text.size() > ByteQueue::kFull);
   queue.close_when_written();
   EXPECT_EQ(rest(10'007), text);
@@ -106,7 +106,7 @@ TEST_F(ByteQueueTest, ABlockingFileTakesWhatItHasRoomFor) {
   const Status status = queue.borrow(write_end_.get());
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
   ASSERT_TRUE(status.ok());
-  queue.write(text);  // would wait for ever: nobody reads
+  queue.write(text);  // a blocking write would not return: the pipe has no reader
   std::string taken;
   const auto limit = EventLoop::Clock::now() + 20s;
   while (taken.size() < text.size() && EventLoop::Clock::now() < limit) take(taken, 50'000);

@@ -94,7 +94,7 @@ TEST_F(EventLoopTest, ATimerThatIsPostponedGoesOffLater) {
   EXPECT_FALSE(runs_until([&] { return order.size() > 3; }, 20ms));
 }
 
-// To cancel a timer that has gone off changes nothing, whatever came into its place.
+// Cancelling a timer that has gone off changes nothing, whatever timers there are now.
 TEST_F(EventLoopTest, ATimerThatWentOffIsForgotten) {
   for (int round = 0; round < 10; ++round) {
     bool first = false, second = false;

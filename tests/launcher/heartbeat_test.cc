@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Heartbeat::Seconds kPatience = 0.1s;
+constexpr Heartbeat::Seconds kTimeout = 0.1s;
 
 class HeartbeatTest : public testing::Test {
  protected:
@@ -25,7 +25,7 @@ class HeartbeatTest : public testing::Test {
     other_end_.reset(ends[0]);
     ASSERT_TRUE(loop_.open().ok());
     ASSERT_TRUE(queue_.own(UniqueFd(ends[1])).ok());
-    heartbeat_.start(kPatience, [this] { ++silences_; });
+    heartbeat_.start(kTimeout, [this] { ++silences_; });
   }
 
   void run_for(std::chrono::duration<double> time) {
@@ -64,14 +64,14 @@ TEST_F(HeartbeatTest, BeatsUntilItMeetsSilence) {
   run_until_silence();
   EXPECT_EQ(silences_, 1);
   EXPECT_EQ(beats(), 10);
-  run_for(kPatience);
+  run_for(kTimeout);
   EXPECT_EQ(silences_, 1);
   EXPECT_EQ(beats(), 0);
 }
 
 TEST_F(HeartbeatTest, WhatIsHeardEndsTheSilence) {
   for (int i = 0; i < 6; ++i) {
-    run_for(kPatience / 2);
+    run_for(kTimeout / 2);
     heartbeat_.heard();
   }
   EXPECT_EQ(silences_, 0);
@@ -79,7 +79,7 @@ TEST_F(HeartbeatTest, WhatIsHeardEndsTheSilence) {
 
 TEST_F(HeartbeatTest, TheTimeInWhichThisProcessDidNotListenDoesNotCount) {
   for (int i = 0; i < 3; ++i) {
-    std::this_thread::sleep_for(kPatience * 2);
+    std::this_thread::sleep_for(kTimeout * 2);
     ASSERT_TRUE(loop_.run_once().ok());
   }
   EXPECT_EQ(silences_, 0);
@@ -87,7 +87,7 @@ TEST_F(HeartbeatTest, TheTimeInWhichThisProcessDidNotListenDoesNotCount) {
 
 TEST_F(HeartbeatTest, AnAnnouncedSilenceIsExcusedUntilTheOtherEndIsHeard) {
   heartbeat_.excuse();
-  run_for(kPatience * 3);
+  run_for(kTimeout * 3);
   EXPECT_EQ(silences_, 0);
   heartbeat_.heard();
   run_until_silence();
@@ -99,7 +99,7 @@ TEST_F(HeartbeatTest, AnEndThatTakesNothingCostsNoMemory) {
   queue_.write(std::string(1 << 17, 'x'));  // more than the pipe holds
   const size_t before = queue_.queued();
   ASSERT_GT(before, 0U);
-  run_for(kPatience * 2);
+  run_for(kTimeout * 2);
   EXPECT_EQ(queue_.queued(), before);
 }
 

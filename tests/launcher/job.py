@@ -93,7 +93,7 @@ SYSTEM_CALLS = {"x86_64": {"sched_getaffinity": 204, "pidfd_open": 434},
 
 
 def unread(pid, descriptor=1):
-    """Bytes in the pipe that is a process's standard output, say, which nobody has read."""
+    """Unread bytes in a pipe, such as the standard output of a process."""
     pipe = os.open(f"/proc/{pid}/fd/{descriptor}", os.O_RDONLY | os.O_NONBLOCK)
     try:
         return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
@@ -119,7 +119,7 @@ def wait_until(condition, seconds=SOON):
 
 
 class JobTest(unittest.TestCase):
-    """A test with a folder of its own, and no process left behind."""
+    """A test with a folder of its own, which leaves no process running."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="ibcoll_run_")
@@ -187,7 +187,7 @@ class JobTest(unittest.TestCase):
 
 
 class RemoteJobTest(JobTest):
-    """A test with two hosts, 2 and 3 ranks, behind a remote shell that is none."""
+    """A test with two hosts, of 2 and 3 ranks, and a script in place of the remote shell."""
 
     def setUp(self):
         super().setUp()

@@ -20,7 +20,7 @@ TEST(LateRanks, NamesWhoIsAwaitedAndNotInTheCall) {
   EXPECT_EQ(late.summary(), Lines{"rank 2 is late for allreduce (ring) #12: ranks 0,1 wait for it since 4.2 s"});
 }
 
-// The rank that has waited longest says since when, whoever is heard last.
+// The longest wait counts, in whatever order the ranks report.
 TEST(LateRanks, TheLongestWaitCounts) {
   LateRanks late;
   for (const auto& [rank, seconds] : {std::pair(0, 1.5), std::pair(1, 9.5), std::pair(2, 3.5)})

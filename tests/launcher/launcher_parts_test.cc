@@ -12,7 +12,7 @@
 #include "tools/ibcoll_run/process_scan.h"
 #include "tools/ibcoll_run/program_path.h"
 #include "tools/ibcoll_run/rank_environment.h"
-#include "tools/ibcoll_run/rank_places.h"
+#include "tools/ibcoll_run/rank_registry.h"
 #include "tools/ibcoll_run/remote_host.h"
 #include "tools/ibcoll_run/signal_policy.h"
 
@@ -174,7 +174,7 @@ TEST(ProgramPath, OneThatMayNotBeExecutedHidesNoOther) {
 TEST(ProgramPath, BeginsInTheFolder) {
   EXPECT_EQ(find_program("./sh", "/usr", "/bin").path, "/bin/./sh");
   EXPECT_EQ(find_program("/bin/sh", "/usr", "/no/such/folder").path, "/bin/sh");
-  EXPECT_EQ(find_program("sh", ":/usr", "/bin").path, "/bin/./sh") << "an empty place of PATH";
+  EXPECT_EQ(find_program("sh", ":/usr", "/bin").path, "/bin/./sh") << "an empty entry of PATH";
 }
 
 TEST(RankEnvironment, TheJobsVariablesWin) {
@@ -196,30 +196,30 @@ TEST(RankEnvironment, TheJobsVariablesWin) {
   EXPECT_EQ(std::count(environment.begin(), environment.end(), "IBCOLL_RUN_LOCAL_RANKS=1"), 1);
 }
 
-TEST(RankPlaces, NobodyIsTooFarAhead) {
-  RankPlaces places(3);
-  for (int i = 0; i < RankPlaces::kMostAhead; ++i) {
-    EXPECT_EQ(places.too_far_ahead(2), "") << i;
-    EXPECT_EQ(places.take(2, 7), i);
+TEST(RankRegistry, NobodyIsTooFarAhead) {
+  RankRegistry registry(3);
+  for (int i = 0; i < RankRegistry::kMostAhead; ++i) {
+    EXPECT_EQ(registry.too_far_ahead(2), "") << i;
+    EXPECT_EQ(registry.join(2, 7), i);
   }
-  EXPECT_EQ(places.too_far_ahead(2), "rank 2 is 64 contexts ahead of rank 0; do all ranks create the same ones?");
-  EXPECT_EQ(places.take(0, 8), 0);
-  EXPECT_NE(places.too_far_ahead(2), "") << "rank 1 has not come";
-  EXPECT_EQ(places.take(1, 9), 0);
-  EXPECT_EQ(places.too_far_ahead(2), "");
+  EXPECT_EQ(registry.too_far_ahead(2), "rank 2 is 64 contexts ahead of rank 0; do all ranks create the same ones?");
+  EXPECT_EQ(registry.join(0, 8), 0);
+  EXPECT_NE(registry.too_far_ahead(2), "") << "rank 1 has not come";
+  EXPECT_EQ(registry.join(1, 9), 0);
+  EXPECT_EQ(registry.too_far_ahead(2), "");
 }
 
-TEST(RankPlaces, AProcessHasItsPlaceUntilItsLastConnectionEnds) {
-  RankPlaces places(2);
-  EXPECT_FALSE(places.held_by_other(1, 7));
-  places.take(1, 7);
-  places.take(1, 7);
-  EXPECT_FALSE(places.held_by_other(1, 7));
-  EXPECT_TRUE(places.held_by_other(1, 8));
-  places.leave(1);
-  EXPECT_TRUE(places.held_by_other(1, 8));
-  places.leave(1);
-  EXPECT_FALSE(places.held_by_other(1, 8));
+TEST(RankRegistry, AProcessHasItsPlaceUntilItsLastConnectionEnds) {
+  RankRegistry registry(2);
+  EXPECT_FALSE(registry.held_by_other(1, 7));
+  registry.join(1, 7);
+  registry.join(1, 7);
+  EXPECT_FALSE(registry.held_by_other(1, 7));
+  EXPECT_TRUE(registry.held_by_other(1, 8));
+  registry.leave(1);
+  EXPECT_TRUE(registry.held_by_other(1, 8));
+  registry.leave(1);
+  EXPECT_FALSE(registry.held_by_other(1, 8));
 }
 
 TEST(SocketAddress, TextAndBack) {

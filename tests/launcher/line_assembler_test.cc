@@ -9,7 +9,7 @@
 namespace ibcoll::run {
 namespace {
 
-std::vector<std::string> pieces(LineAssembler& lines, std::initializer_list<std::string_view> chunks) {
+std::vector<std::string> parts(LineAssembler& lines, std::initializer_list<std::string_view> chunks) {
   std::vector<std::string> emitted;
   const auto emit = [&](std::string_view text) { emitted.emplace_back(text); };
   for (const std::string_view chunk : chunks) lines.feed(chunk, emit);
@@ -19,27 +19,27 @@ std::vector<std::string> pieces(LineAssembler& lines, std::initializer_list<std:
 
 TEST(LineAssembler, HoldsALineUntilItsEnd) {
   LineAssembler lines("");
-  EXPECT_EQ(pieces(lines, {"ab", "c\nde\nf", "g"}), (std::vector<std::string>{"abc\nde\n", "fg"}));
+  EXPECT_EQ(parts(lines, {"ab", "c\nde\nf", "g"}), (std::vector<std::string>{"abc\nde\n", "fg"}));
 }
 
 TEST(LineAssembler, TagsEveryLineOnce) {
   LineAssembler lines("[3] ");
-  EXPECT_EQ(pieces(lines, {"a", "b\n\nc\n", "d"}), (std::vector<std::string>{"[3] ab\n[3] \n[3] c\n", "[3] d"}));
+  EXPECT_EQ(parts(lines, {"a", "b\n\nc\n", "d"}), (std::vector<std::string>{"[3] ab\n[3] \n[3] c\n", "[3] d"}));
 }
 
-TEST(LineAssembler, LongLinesComeInPieces) {
+TEST(LineAssembler, LongLinesComeInParts) {
   LineAssembler lines("[0] ", false, 4);
-  EXPECT_EQ(pieces(lines, {"abc", "def", "gh", "i\nj\n"}), (std::vector<std::string>{"[0] abcdef", "ghi\n[0] j\n"}));
+  EXPECT_EQ(parts(lines, {"abc", "def", "gh", "i\nj\n"}), (std::vector<std::string>{"[0] abcdef", "ghi\n[0] j\n"}));
 }
 
 TEST(LineAssembler, APassingLineEndsOnATerminal) {
-  using Pieces = std::vector<std::string>;
+  using Parts = std::vector<std::string>;
   LineAssembler plain(""), terminal("", true), tagged("T", true);
-  EXPECT_EQ(pieces(plain, {"1 %\033[K\r", "2 %\033[K\rdone\n"}), (Pieces{"1 %\033[K\r2 %\033[K\rdone\n"}));
-  EXPECT_EQ(pieces(terminal, {"1 %\033[K\r", "2 %\033[K\rdo", "ne\n"}),
-            (Pieces{"1 %\033[K\r", "2 %\033[K\r", "done\n"}));
-  EXPECT_EQ(pieces(tagged, {"1 %\033[K\r", "a\n2 %\033[K\r3 %\033[K\rdo", "ne\n"}),
-            (Pieces{"T1 %\033[K\r", "Ta\nT2 %\033[K\rT3 %\033[K\r", "Tdone\n"}));
+  EXPECT_EQ(parts(plain, {"1 %\033[K\r", "2 %\033[K\rdone\n"}), (Parts{"1 %\033[K\r2 %\033[K\rdone\n"}));
+  EXPECT_EQ(parts(terminal, {"1 %\033[K\r", "2 %\033[K\rdo", "ne\n"}),
+            (Parts{"1 %\033[K\r", "2 %\033[K\r", "done\n"}));
+  EXPECT_EQ(parts(tagged, {"1 %\033[K\r", "a\n2 %\033[K\r3 %\033[K\rdo", "ne\n"}),
+            (Parts{"T1 %\033[K\r", "Ta\nT2 %\033[K\rT3 %\033[K\r", "Tdone\n"}));
 }
 
 TEST(LineAssembler, APassingLineIsFoundHoweverItIsCut) {
@@ -50,15 +50,15 @@ TEST(LineAssembler, APassingLineIsFoundHoweverItIsCut) {
       const std::string first = fmt::format("{}1 %\033[K\r", tag),
                         both = first + fmt::format("{}2 \033[1m%\033[K\r", tag);
       std::string emitted;
-      two.feed(text.substr(0, cut), [&](std::string_view piece) { emitted += piece; });
+      two.feed(text.substr(0, cut), [&](std::string_view part) { emitted += part; });
       EXPECT_EQ(emitted, cut < 7 ? "" : cut < 18 ? first : both) << cut;
-      two.feed(text.substr(cut), [&](std::string_view piece) { emitted += piece; });
+      two.feed(text.substr(cut), [&](std::string_view part) { emitted += part; });
       EXPECT_EQ(emitted, both + tag + "done\n") << cut;
       if (cut == 0) continue;
       std::string joined;
-      for (const std::string& piece :
-           pieces(three, {text.substr(0, cut - 1), text.substr(cut - 1, 1), text.substr(cut)}))
-        joined += piece;
+      for (const std::string& part :
+           parts(three, {text.substr(0, cut - 1), text.substr(cut - 1, 1), text.substr(cut)}))
+        joined += part;
       EXPECT_EQ(joined, emitted) << cut;
     }
   }
@@ -67,9 +67,9 @@ TEST(LineAssembler, APassingLineIsFoundHoweverItIsCut) {
 TEST(LineAssembler, AnyOtherCarriageReturnIsACharacter) {
   for (const bool terminal : {false, true}) {
     LineAssembler whole("T", terminal), cut("T", terminal), progress("T", terminal);
-    EXPECT_EQ(pieces(whole, {"a\r\nb\r\n"}), (std::vector<std::string>{"Ta\r\nTb\r\n"}));
-    EXPECT_EQ(pieces(cut, {"a\r", "\nb\r", "\n"}), (std::vector<std::string>{"Ta\r\n", "Tb\r\n"}));
-    EXPECT_EQ(pieces(progress, {"1 %\r", "2 %\033[0K\r", "\033[K", "x\r3\n"}),
+    EXPECT_EQ(parts(whole, {"a\r\nb\r\n"}), (std::vector<std::string>{"Ta\r\nTb\r\n"}));
+    EXPECT_EQ(parts(cut, {"a\r", "\nb\r", "\n"}), (std::vector<std::string>{"Ta\r\n", "Tb\r\n"}));
+    EXPECT_EQ(parts(progress, {"1 %\r", "2 %\033[0K\r", "\033[K", "x\r3\n"}),
               (std::vector<std::string>{"T1 %\r2 %\033[0K\r\033[Kx\r3\n"}));
   }
 }
@@ -89,9 +89,9 @@ TEST(LineAssembler, AnyCutGivesTheSameBytes) {
     for (const bool tagged : {true, false}) {
       LineAssembler lines(tagged ? "T" : "", false, 16);
       std::string joined;
-      const auto emit = [&](std::string_view piece) {
-        EXPECT_FALSE(piece.empty());
-        joined += piece;
+      const auto emit = [&](std::string_view part) {
+        EXPECT_FALSE(part.empty());
+        joined += part;
       };
       for (size_t begin = 0; begin < text.size();) {
         const size_t length = 1 + random() % 30;

@@ -9,7 +9,7 @@
 namespace ibcoll::run {
 namespace {
 
-// A launcher inside of a rank: settings go to other hosts, what the outer launcher told the rank does not.
+// A launcher inside of a rank: settings go to other hosts, the variables of the outer launcher do not.
 TEST(Plan, OtherHostsGetTheSettingsOfThisProcess) {
   const std::vector<std::string> settings = {"IBCOLL_TEST_OF_PLAN=1", "UCX_TEST_OF_PLAN=2"};
   ::setenv("IBCOLL_TEST_OF_PLAN", "1", 1);

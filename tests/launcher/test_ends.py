@@ -291,22 +291,22 @@ class Deaf(JobTest):
     """A launcher that cannot take a signal, for it is in a call that does not return."""
 
     def test_is_ended_in_seconds(self):
-        os.mkfifo(self.folder / "topology")  # nobody writes to it: hwloc waits for ever
-        env = {**os.environ, "HWLOC_XMLFILE": str(self.folder / "topology"), "IBCOLL_RUN_PATIENCE": "0.5"}
+        os.mkfifo(self.folder / "topology")  # it has no writer: hwloc waits until it is ended
+        env = {**os.environ, "HWLOC_XMLFILE": str(self.folder / "topology"), "IBCOLL_RUN_TIMEOUTS": "0.5"}
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             with self.started("true", env=env) as job:
                 self.assertTrue(wait_until(lambda: number in blocked_signals(job.pid)))
                 self.assertIsNone(job.poll())
                 job.send_signal(number)
                 self.assertEqual(job.wait(SOON), -number)
-                self.assertRegex(job.stderr.read().decode(), rf"\Aibcoll_run: pid {job.pid} was told to end by signal "
+                self.assertRegex(job.stderr.read().decode(), rf"\Aibcoll_run: pid {job.pid} got signal "
                                                              rf"{number:d}, and hangs in a call .* at once\n\Z")
 
     def test_what_is_taken_late_is_taken(self):
-        """A launcher that was stopped for longer than its own patience forwards what came meanwhile."""
+        """A launcher that was stopped for longer than its own timeout forwards what came meanwhile."""
         program = "trap 'echo got; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
         for seconds in longer_and_longer(0.4):
-            with self.started("-n", 1, "sh", "-c", program, env={**os.environ, "IBCOLL_RUN_PATIENCE": str(seconds)}) as job:
+            with self.started("-n", 1, "sh", "-c", program, env={**os.environ, "IBCOLL_RUN_TIMEOUTS": str(seconds)}) as job:
                 self.read_lines(job, 1)
                 os.kill(job.pid, signal.SIGSTOP)
                 self.assertTrue(wait_until(lambda: state(job.pid) == "T"))

@@ -46,7 +46,7 @@ class NameServers(JobTest):
             self.assertEqual(job.stderr.readline(), b"ibcoll_run: looking up the address of host unknown-host.example\n")
             job.send_signal(signal.SIGINT)
             self.assertEqual(job.wait(4), -signal.SIGINT, "ibcoll_run itself gives up after 5 s")
-            self.assertEqual(job.stderr.read(), b"", "nobody is left who has it open")
+            self.assertEqual(job.stderr.read(), b"", "no process has it open any more")
 
     def test_one_that_does_not_answer_is_given_up(self):
         """Then the address is a guess, and ibcoll_run says so; the remote shell may know the host by other means."""
@@ -57,7 +57,7 @@ class NameServers(JobTest):
         command = [*inside, "python3", "-c", BLACK_HOLE, self.folder, tool("ibcoll_run"), "--rsh", shell, "--host",
                    "host-1.example:1,host-2.example:1", "echo", "x"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False,
-                              env={**os.environ, "IBCOLL_RUN_PATIENCE": "1.5"})
+                              env={**os.environ, "IBCOLL_RUN_TIMEOUTS": "1.5"})
         self.assertEqual((done.returncode, done.stdout), (0, "x\nx\n"), done.stderr)
         self.assertEqual(done.stderr, "ibcoll_run: looking up the address of host host-1.example\n"
                          "ibcoll_run: host host-1.example: the name server does not answer within 1.5 s; ranks will reach this "
@@ -127,12 +127,12 @@ class HostFiles(JobTest):
         with self.started("--hostfile", self.folder / "pipe", "true") as job:
             self.assertTrue(wait_until(lambda: signal.SIGINT in blocked_signals(job.pid)))
             job.send_signal(signal.SIGINT)
-            self.assertEqual(job.wait(SOON), -signal.SIGINT, "nobody writes to it, and Ctrl-C ends the waiting")
+            self.assertEqual(job.wait(SOON), -signal.SIGINT, "it has no writer, and Ctrl-C ends the wait")
 
     def test_pipes_without_an_end(self):
         os.mkfifo(self.folder / "pipe")
         begin = time.monotonic()
-        code, _, errors = self.run_job("--hostfile", self.folder / "pipe", "true", env={"IBCOLL_RUN_PATIENCE": "0.5"})
+        code, _, errors = self.run_job("--hostfile", self.folder / "pipe", "true", env={"IBCOLL_RUN_TIMEOUTS": "0.5"})
         self.assertEqual((code, errors), (2, f"ibcoll_run: --hostfile {self.folder}/pipe: cannot be read: no end of it within "
                                              "0.5 s; is it a pipe that nobody writes to, or closes?\n"))
         self.assertGreater(time.monotonic() - begin, 0.4)
@@ -251,11 +251,11 @@ class RemoteHosts(RemoteJobTest):
         """The remote shell of the first host hangs; ranks of the second one ignore the signal."""
         shell = self.script("hangs", FAKE_SHELL.replace("host=$1\n", "[ $1 = 127.0.0.2 ] && exec sleep 1000\nhost=$1\n"))
         with self.started("--rsh", shell, *HOSTS, "sh", "-c", "trap '' TERM; echo $$; while :; do sleep 0.1; done",
-                          env={**os.environ, "IBCOLL_RUN_PATIENCE": "3"}) as job:
+                          env={**os.environ, "IBCOLL_RUN_TIMEOUTS": "3"}) as job:
             pids = [int(line) for line in self.read_lines(job, 3)]
             job.terminate()
             self.assertEqual(job.wait(SOON / 3), 143, "the remote shell has 30 s to answer")
-            self.assertIn("told to end by signal 15 before all ranks have started", job.stderr.read().decode())
+            self.assertIn("got signal 15 before all ranks have started; ending the job", job.stderr.read().decode())
             self.assert_all_gone(pids)
 
     def test_nobody_is_left_after_the_launcher_was_killed(self):
@@ -276,7 +276,7 @@ class RemoteHosts(RemoteJobTest):
     def test_an_agent_that_is_killed_ends_the_job(self):
         self.check_that_the_job_ends_with(signal.SIGKILL, "was killed by signal 9 while ranks were running there")
 
-    def test_what_a_lost_host_had_said_is_told(self):
+    def test_what_a_lost_host_had_said_is_shown(self):
         with self.start("echo $$; printf 'rank %s was here' $IBCOLL_RUN_RANK; printf unfinished >&2; sleep 1000") as job:
             pids = [int(line) for line in self.read_lines(job, 5)]
             agents = self.agents(job.pid)
@@ -296,11 +296,11 @@ class RemoteHosts(RemoteJobTest):
         text = "".join(f"line {i}\n" for i in range(400_000))
         (self.folder / "text").write_text(text)
         program = f"[ $IBCOLL_RUN_RANK = 2 ] && exec cat {self.folder}/text; exec sleep 1000"
-        with self.start(program, env={**os.environ, "IBCOLL_RUN_PATIENCE": "1.5"}) as job:
+        with self.start(program, env={**os.environ, "IBCOLL_RUN_TIMEOUTS": "1.5"}) as job:
             self.assertTrue(select.select([job.stdout], [], [], SOON)[0])
             time.sleep(0.5)
             os.kill(self.agents(job.pid)[0], signal.SIGKILL)
-            time.sleep(4.5)  # two seconds to end, and the patience
+            time.sleep(4.5)  # two seconds to end, and the timeout
             output, errors = job.communicate(timeout=SOON)
             self.assertEqual(job.returncode, 1)
             self.assertNotIn("does not answer", errors.decode())
@@ -317,7 +317,7 @@ sh -c "$*" | python3 -c '{slowly}'
 """)
         program = "[ $IBCOLL_RUN_RANK = 1 ] && { sleep 1; exit 4; }; seq 70000; exec sleep 1000"
         code, output, errors = self.run_job("--rsh", shell, "--host", "127.0.0.2:1,127.0.0.3:1", "sh", "-c", program,
-                                            env={"IBCOLL_RUN_PATIENCE": "1.5"})
+                                            env={"IBCOLL_RUN_TIMEOUTS": "1.5"})
         self.assertEqual((code, len(output)), (4, 408_894), errors)
         self.assertEqual(errors.count("\n"), 1, errors)
 
@@ -334,9 +334,9 @@ sh -c "$*" | python3 -c '{slowly}'
             job.terminate()
             self.assertEqual(job.wait(SOON), 143)
 
-    def test_an_agent_that_is_told_to_end_takes_its_ranks_along(self):
+    def test_an_agent_that_gets_sigterm_takes_its_ranks_along(self):
         self.check_that_the_job_ends_with(
-            signal.SIGTERM, f"told to end (SIGTERM from pid {os.getpid()}); ending its ranks here")
+            signal.SIGTERM, f"got SIGTERM from pid {os.getpid()}; ending its ranks here")
 
     def test_signals_of_a_terminal_are_for_the_launcher(self):
         """They reach the agents that run here as well."""
@@ -347,7 +347,7 @@ sh -c "$*" | python3 -c '{slowly}'
             self.assertTrue(wait_until(lambda: taken.search(pathlib.Path(f"/proc/{agent}/status").read_text(encoding="ascii"))))
             job.terminate()
             self.assertEqual(job.wait(SOON), 143)
-            self.assertNotIn("told to end", job.stderr.read().decode())
+            self.assertNotIn("got SIGTERM", job.stderr.read().decode())
             self.assert_all_gone(pids)
 
     def test_hosts_that_do_not_answer_any_more(self):

@@ -10,7 +10,7 @@ import time
 
 from job import LITTLE_QUARANTINE, SECONDS, SOON, JobTest, ranks_of, state, tool, wait_until
 
-# Rank r writes 3000 lines of many lengths, in pieces, to both streams.
+# Rank r writes 3000 lines of many lengths, in parts, to both streams.
 CHATTER = r"""
 import os, sys
 rank = int(os.environ["IBCOLL_RUN_RANK"])
@@ -123,7 +123,7 @@ class Lines(JobTest):
         self.assertEqual((output, errors), ("late\n" * 2, ""))
 
 
-# Two ranks that take turns. What one writes wakes the launcher, which has read it when it sleeps again; then the other
+# Two ranks that write in turn. What one writes wakes the launcher, which has read it when it sleeps again; then the other
 # goes on.
 TURNS = r"""
 written() { until grep -q '^State:.S' /proc/$PPID/status; do sleep 0.02; done; }
@@ -147,7 +147,7 @@ class Terminal(JobTest):
             with self.started("-n", 2, "--no-pty", "sh", "-c", TURNS, stdout=terminal, stderr=terminal, cwd=self.folder) as job:
                 os.close(terminal)
                 seen = b""
-                with contextlib.suppress(OSError):  # EIO: nobody has the terminal open any more
+                with contextlib.suppress(OSError):  # EIO: no process has the terminal open any more
                     while chunk := screen.read(65536):
                         seen += chunk
                 self.assertEqual(job.wait(SOON), 0, seen)

@@ -103,7 +103,7 @@ class Exchanges(JobTest):
         self.assertRegex(errors, r"rank [02] on host \S+: rank 1 on host \S+ \(pid \d+\) exited with status 0 and took no part")
 
     def test_a_rank_that_ends_once_it_has_given(self):
-        """The others are told of its end while they wait in that exchange, and complete it all the same."""
+        """The others get a report of its end while they wait in that exchange, and complete it all the same."""
         gate = self.folder / "gate"
         program = (f"case $IBCOLL_RUN_RANK in 0) exec {tool(PROBE)};; "
                    f"1) echo $$ >{gate}.new; mv {gate}.new {gate}; exec {sys.executable} -c '{GIVE}';; "
@@ -117,7 +117,7 @@ class Exchanges(JobTest):
         self.assertEqual(code, 7)
         self.assertRegex(output, r"\Arank 2: its process on host \S+ closed its connection .* \(exec\), .*\n\Z")
 
-    def test_a_late_rank_is_told_of_the_first_death_and_not_of_those_that_it_caused(self):
+    def test_a_late_rank_learns_the_first_death_and_not_those_that_it_caused(self):
         ready, victim = self.folder / "ready", self.folder / "victim"
         program = (f"case $IBCOLL_RUN_RANK in 0) echo $$ >{victim}.new; mv {victim}.new {victim}; exec sleep 1000;; "
                    f"1) while ! [ -e {ready} ]; do sleep 0.02; done; kill -9 $$;; "
@@ -239,25 +239,25 @@ class Secret(JobTest):
         code, output, errors = self.run_job("-n", 3, "python3", "-c", program)
         self.assertEqual((code, output.count(": ok\n"), errors), (0, 3, ""))
 
-    def secret_folders(self, place):
-        return [path for path in place.iterdir() if path.name.startswith("ibcoll_run.")]
+    def secret_folders(self, parent):
+        return [path for path in parent.iterdir() if path.name.startswith("ibcoll_run.")]
 
     def test_is_in_a_file_for_this_user_alone(self):
         for variable in ("XDG_RUNTIME_DIR", "TMPDIR"):
-            place = self.folder / variable
-            place.mkdir()
+            parent = self.folder / variable
+            parent.mkdir()
             env = {name: value for name, value in os.environ.items() if name not in ("XDG_RUNTIME_DIR", "TMPDIR")}
             show = "import os; print(os.environ['IBCOLL_RUN_SECRET_FILE']); input()"
-            with self.started("-n", 1, "python3", "-c", show, env={**env, variable: str(place)}, stdin=subprocess.PIPE) as job:
+            with self.started("-n", 1, "python3", "-c", show, env={**env, variable: str(parent)}, stdin=subprocess.PIPE) as job:
                 path = self.read_lines(job, 1)[0]
-                folder, = self.secret_folders(place)
+                folder, = self.secret_folders(parent)
                 self.assertEqual(path, str(folder / "secret"))
                 self.assertEqual((stat.S_IMODE(folder.stat().st_mode), stat.S_IMODE(os.stat(path).st_mode)), (0o700, 0o600))
                 self.assertEqual(os.stat(path).st_size, 32)
                 job.stdin.write(b"\n")
                 job.stdin.flush()
                 self.assertEqual(job.wait(SOON), 0)
-            self.assertEqual(self.secret_folders(place), [])
+            self.assertEqual(self.secret_folders(parent), [])
 
     def test_does_not_outlive_a_launcher_that_was_killed(self):
         env = {**os.environ, "XDG_RUNTIME_DIR": str(self.folder)}
@@ -429,7 +429,7 @@ class Strangers(JobTest):
                 self.assertLess(self.peak_memory(job) - before, 16)
 
     def test_silence_has_a_deadline(self):
-        with self.job(env={**os.environ, "IBCOLL_RUN_PATIENCE": "1.5"}) as job:
+        with self.job(env={**os.environ, "IBCOLL_RUN_TIMEOUTS": "1.5"}) as job:
             address = self.read_lines(job, 3)[0].split()[0]
             begin = time.monotonic()
             connection = self.connect(address)
@@ -456,7 +456,7 @@ class Strangers(JobTest):
                 self.assertEqual(self.receive(connection, 8), ADMITTED)
                 connection.sendall(frame)
                 self.assertEqual(self.receive(connection, 1), b"")
-                # It took the place of rank 0 in the first series.
+                # It was rank 0 in the first series.
                 self.gate.touch()
                 self.assertEqual(job.wait(SOON), 3)
                 self.assertIn(b"rank 0 closed its connection to ibcoll_run", job.stderr.read())

@@ -168,7 +168,7 @@ class Terminals(JobTest):
         with os.fdopen(leader, "rb", 0) as screen:
             with self.started(*words, stdout=terminal, stderr=subprocess.PIPE) as job:
                 os.close(terminal)
-                with contextlib.suppress(OSError):  # EIO: nobody has the terminal open any more
+                with contextlib.suppress(OSError):  # EIO: no process has the terminal open any more
                     while chunk := screen.read(65536):
                         seen += chunk
                 job.wait(SOON)
@@ -199,7 +199,7 @@ class Terminals(JobTest):
         self.assertEqual((code, output), (0, "24 80\n"))
 
     def assert_a_resize_reaches(self, ranks, *options, stopped=False):
-        """`stopped`: it happens while the job is, and the kernel tells nobody."""
+        """`stopped`: it happens while the job is stopped, and then no process gets a signal."""
         waits = ("import os, signal; awaited = [signal.SIGWINCH, signal.SIGCONT]; signal.pthread_sigmask(signal.SIG_BLOCK, awaited);"
                  "print('x', flush=True); signal.sigwait(awaited); print(*os.get_terminal_size(1))")
         leader, terminal = os.openpty()

@@ -12,14 +12,14 @@
 namespace ibcoll::run {
 namespace {
 
-// How a process ended that has a watchdog, is told to end, and runs `body` instead of taking that.
+// How a process with a watchdog ended that gets a signal, and runs `body` instead of taking it.
 template <typename Body>
-int end_of(int number, double patience, Body body) {
+int end_of(int number, double seconds, Body body) {
   const pid_t child = ::fork();
   if (child == 0) {
-    ::close(STDERR_FILENO);  // nobody has to read what the watchdog says
+    ::close(STDERR_FILENO);  // the text of the watchdog is not tested here
     ProcessDefaults::take_over();
-    const Watchdog watchdog(patience);
+    const Watchdog watchdog(seconds);
     ::kill(::getpid(), number);
     body();
     ::_exit(7);
@@ -47,13 +47,13 @@ TEST(Watchdog, EndsAProcessThatTakesNoSignal) {
 // On a busy machine the process may take it too late: then it gets more time.
 TEST(Watchdog, LeavesAProcessAloneThatTakesIt) {
   int status = 0;
-  for (double patience = 0.4; patience < 20; patience *= 2) {
-    status = end_of(SIGTERM, patience, [patience] {
+  for (double seconds = 0.4; seconds < 20; seconds *= 2) {
+    status = end_of(SIGTERM, seconds, [seconds] {
       for (const bool again : {false, true}) {
         if (again) ::kill(::getpid(), SIGTERM);
         ::usleep(150'000);  // until the watchdog has seen it
         take_signal(SIGTERM);
-        ::usleep(static_cast<useconds_t>(2e6 * patience));
+        ::usleep(static_cast<useconds_t>(2e6 * seconds));
       }
     });
     if (WIFEXITED(status)) break;

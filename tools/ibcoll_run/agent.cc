@@ -19,8 +19,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long output is waited for after all ranks ended, when something they started still holds it open.
-constexpr auto kStreamPatience = 2s;
+// From the end of all ranks until their output is closed, where processes that they started still have it open.
+constexpr auto kStreamTimeout = 2s;
 constexpr auto kSecondLook = 50ms;
 constexpr int kMistake = 2;  // exit code
 
@@ -40,7 +40,7 @@ Agent::Agent(EventLoop& loop, HostJob job, HostEvents& events, const ProcessDefa
 
 Agent::~Agent() {
   kill_all();
-  loop_.cancel(patience_);
+  loop_.cancel(stream_timer_);
   if (failures_) loop_.forget(failures_.get());
 }
 
@@ -151,8 +151,8 @@ void Agent::watch_failures(UniqueFd read_end) {
 }
 
 ProgramPath Agent::explain(const ExecFailure& failure) const {
-  const auto place = std::lower_bound(job_.ranks.begin(), job_.ranks.end(), failure.rank) - job_.ranks.begin();
-  const auto program = static_cast<size_t>(job_.program_of[static_cast<size_t>(place)]);
+  const auto index = std::lower_bound(job_.ranks.begin(), job_.ranks.end(), failure.rank) - job_.ranks.begin();
+  const auto program = static_cast<size_t>(job_.program_of[static_cast<size_t>(index)]);
   if (failure.what == ExecFailure::kExecute) return cannot_execute(programs_[program].path, failure.reason);
   return {"", 1,
           fmt::format("cannot enter the working directory {}: {}", job_.programs[program].folder,
@@ -220,7 +220,7 @@ void Agent::end_stream(Rank& rank, int stream) {
 void Agent::finish_when_done() {
   if (finished_ || running_ > 0) return;
   if (open_streams_ > 0) {
-    if (patience_ == 0) patience_ = loop_.after(kStreamPatience, [this] { end_streams_that_others_hold(); });
+    if (stream_timer_ == 0) stream_timer_ = loop_.after(kStreamTimeout, [this] { end_streams_that_others_hold(); });
     return;
   }
   finished_ = true;
@@ -228,16 +228,17 @@ void Agent::finish_when_done() {
   events_.host_finished(*this);
 }
 
-// A process that a rank left behind keeps its output open. Nothing that a rank wrote itself is lost: it is in the pipe.
+// A process that a rank started and did not wait for keeps its output open. Nothing that a rank wrote itself is lost: it
+// is in the pipe.
 void Agent::end_streams_that_others_hold() {
-  patience_ = 0;
-  if (paused_) return finish_when_done();  // whoever takes our output is slow: later
-  say_what_is_left();
+  stream_timer_ = 0;
+  if (paused_) return finish_when_done();  // the reader of the launcher's output is slow: later
+  report_leftover_processes();
   for (Rank& rank : ranks_) ::kill(-rank.process.pid, SIGKILL);
   for (Rank& rank : ranks_) {
     for (const int stream : {1, 2}) {
       const UniqueFd& fd = stream == 1 ? rank.process.output : rank.process.error_output;
-      // At most what a pipe can hold, in case that something out of reach goes on writing.
+      // At most what a pipe can hold: a process in another process group may still write.
       for (int i = 0; fd && i < 16 && read_output(rank, stream); ++i) {
       }
       if (fd) end_stream(rank, stream);
@@ -246,8 +247,8 @@ void Agent::end_streams_that_others_hold() {
 }
 
 // Not where the job is being ended: what ranks started ends with it.
-void Agent::say_what_is_left() {
-  if (told_to_end_) return;
+void Agent::report_leftover_processes() {
+  if (ending_) return;
   std::vector<int> numbers;
   for (const Rank& rank : ranks_)
     if (rank.process.output || rank.process.error_output) numbers.push_back(rank.number);
@@ -255,11 +256,11 @@ void Agent::say_what_is_left() {
                     fmt::format("rank{} {} left processes behind that still have the output open {} s after the "
                                 "ranks here have ended; these are killed, and what they have not written is lost. "
                                 "A rank should wait for what it starts",
-                                numbers.size() == 1 ? "" : "s", rank_list(numbers), kStreamPatience.count()));
+                                numbers.size() == 1 ? "" : "s", rank_list(numbers), kStreamTimeout.count()));
 }
 
 void Agent::signal(int number) {
-  told_to_end_ = told_to_end_ || number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGKILL;
+  ending_ = ending_ || number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGKILL;
   for (const Rank& rank : ranks_) {
     if (rank.process.pid > 0) ::kill(-rank.process.pid, number);
   }

@@ -52,7 +52,7 @@ class Agent : public Host {
   bool read_output(Rank& rank, int stream);
   void end_stream(Rank& rank, int stream);
   void end_streams_that_others_hold();
-  void say_what_is_left();
+  void report_leftover_processes();
   void finish_when_done();
   void kill_all();
   void fail(int exit_code, const std::string& text);
@@ -76,8 +76,8 @@ class Agent : public Host {
   int open_streams_ = 0;
   bool paused_ = false;
   bool finished_ = false;
-  bool told_to_end_ = false;
-  EventLoop::TimerId patience_ = 0;
+  bool ending_ = false;
+  EventLoop::TimerId stream_timer_ = 0;
   EventLoop::TimerId second_look_ = 0;  // at ranks that have ended, which a debugger must see first
 };
 

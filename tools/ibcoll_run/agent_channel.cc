@@ -18,7 +18,7 @@ struct WireHeader {
 };
 static_assert(sizeof(WireHeader) == 16);
 
-constexpr uint32_t kLongestBody = 64U << 20;  // an environment may be large; output comes in small pieces
+constexpr uint32_t kLongestBody = 64U << 20;  // an environment may be large; output comes in small frames
 
 }  // namespace
 
@@ -74,7 +74,7 @@ std::string pack_job(const HostJob& job) {
                        {"program_of", job.program_of},
                        {"programs", programs},
                        {"environment", job.environment},
-                       {"patience", job.patience.with_launcher}};
+                       {"launcher_silence", job.timeouts.launcher_silence}};
   std::string packed;
   json::to_msgpack(fields, packed);
   return packed;
@@ -116,7 +116,7 @@ Result<HostJob> unpack_job(std::string_view bytes) try {
                             program.at("folder").get<std::string>()});
   }
   packed.at("environment").get_to(job.environment);
-  packed.at("patience").get_to(job.patience.with_launcher);
+  packed.at("launcher_silence").get_to(job.timeouts.launcher_silence);
   const auto secret = packed.at("secret").get<std::vector<int>>();
   if (secret.size() != job.secret.size() || !is_whole(job)) {
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "the job description is damaged");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the launcher and the agent of a remote host say to each other through the remote shell's standard streams.
+// The frames between the launcher and the agent of a remote host, through the remote shell's standard streams.
 //   agent -> launcher   kGreeting, preceded by whatever the remote shell prints; then frames
 //   launcher -> agent   frames, the job first
 // The end of either stream ends the ranks, and so does silence (heartbeat.h).
@@ -16,7 +16,7 @@
 namespace ibcoll::run {
 
 // The bytes around the text do not occur in what shells print; versions must be equal.
-inline constexpr std::string_view kGreeting{"\0\1ibcoll agent 4\2\n", 18};
+inline constexpr std::string_view kGreeting{"\0\1ibcoll agent 5\2\n", 18};
 
 enum class Message : uint32_t {
   // to the agent
@@ -24,7 +24,7 @@ enum class Message : uint32_t {
   kSignal,   // value: number
   kResize,   // value: rows << 16 | columns, neither above 65535
   kAsk,
-  kPause,  // value: 1 pause, 0 go on
+  kPause,  // value: 1 pause, 0 resume
   kInput,  // bytes; none: the end
   // to the launcher
   kStarted,     // rank, value: pid

@@ -20,9 +20,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kJobPatience = 30s;
+constexpr auto kJobTimeout = 30s;
 
-// Passes on what the agent tells, and obeys the launcher.
+// Passes on what the agent reports, and does what the launcher says.
 class AgentServer : public HostEvents {
  public:
   AgentServer(EventLoop& loop, const ProcessDefaults& defaults)
@@ -40,7 +40,7 @@ class AgentServer : public HostEvents {
     if (!signals.ok() ||
         !loop_.watch(signals->get(), EPOLLIN, [this, fd = signals->get()](uint32_t) { on_signal(fd); }).ok())
       return complain("cannot watch for signals");
-    loop_.after(kJobPatience, [this] { launcher_gone_ = launcher_gone_ || !agent_; });
+    loop_.after(kJobTimeout, [this] { launcher_gone_ = launcher_gone_ || !agent_; });
     replies_.write(kGreeting);
     while (!launcher_gone_ && !(finished_ && replies_.empty())) {
       if (Status status = loop_.run_once(); !status.ok()) return complain(status.text());
@@ -80,7 +80,7 @@ class AgentServer : public HostEvents {
     while (::read(fd, &signal, sizeof signal) == sizeof signal) {
       if (signal.ssi_signo != SIGTERM) continue;
       launcher_gone_ = true;
-      complain(fmt::format("told to end (SIGTERM from pid {}); ending its ranks here", signal.ssi_pid));
+      complain(fmt::format("got SIGTERM from pid {}; ending its ranks here", signal.ssi_pid));
     }
   }
 
@@ -112,8 +112,8 @@ class AgentServer : public HostEvents {
     if (::chdir(job->folder.c_str()) != 0) {
       return fail(1, fmt::format("cannot enter the working directory {}: {}", job->folder, std::strerror(errno)));
     }
-    heartbeat_.start(Heartbeat::Seconds(job->patience.with_launcher),
-                     [this, host = job->host, seconds = job->patience.with_launcher] { on_silence(host, seconds); });
+    heartbeat_.start(Heartbeat::Seconds(job->timeouts.launcher_silence),
+                     [this, host = job->host, seconds = job->timeouts.launcher_silence] { on_silence(host, seconds); });
     const Agent::Input input = job->ranks.front() == 0 ? Agent::Input::kForward : Agent::Input::kInherit;
     agent_ = std::make_unique<Agent>(loop_, std::move(job.value()), *this, defaults_, input);
     agent_->start();

@@ -18,7 +18,7 @@
 #include <memory>
 
 #include "runtime/base/unique_fd.h"
-#include "tools/ibcoll_run/patience.h"
+#include "tools/ibcoll_run/timeouts.h"
 
 namespace ibcoll::run {
 namespace {
@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kLargestFile = size_t{16} << 20;
-constexpr auto kSilence = 1s;  // that nobody wonders about
+constexpr auto kSilence = 1s;  // then the user learns what is waited for
 
 Deadline after(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -45,7 +45,7 @@ void end_when_interrupted() {
   ::sigprocmask(SIG_UNBLOCK, &ends, nullptr);
 }
 
-// The child of look_up(): getaddrinfo() can neither be interrupted nor told how long to wait.
+// The child of look_up(): getaddrinfo() can neither be interrupted nor given a timeout.
 [[noreturn]] void look_up_into(int pipe, const std::string& host) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t all;
@@ -65,15 +65,15 @@ void end_when_interrupted() {
 }
 
 Result<std::vector<SocketAddress>> receive_addresses(int pipe, const std::string& host) {
-  const double seconds = patience_or_default().with_name_server;
+  const double seconds = timeouts_or_default().name_server;
   const Deadline deadline = after(seconds);
-  bool told = false;
+  bool reported = false;
   std::vector<SocketAddress> addresses;
   for (;;) {
-    Status status = wait_readable(pipe, told ? deadline : Clock::now() + kSilence);
-    if (!status.ok() && !told) {
+    Status status = wait_readable(pipe, reported ? deadline : Clock::now() + kSilence);
+    if (!status.ok() && !reported) {
       std::fprintf(stderr, "ibcoll_run: looking up the address of host %s\n", host.c_str());
-      told = true;
+      reported = true;
       continue;
     }
     if (!status.ok())
@@ -106,12 +106,12 @@ Result<std::string> read_text_file(const std::string& path) {
   const auto failed = [&path](std::string_view why) {
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: cannot be read: {}", path, why);
   };
-  // A pipe that nobody writes to does not block the opening, and is not at its end before somebody did.
+  // O_NONBLOCK: a pipe without a writer does not block open(). Nor is it at its end before a writer has closed it.
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   struct stat about {};
   if (!file || ::fstat(file.get(), &about) != 0) return failed(std::strerror(errno));
   if (S_ISDIR(about.st_mode)) return failed("not a file");
-  const double seconds = patience_or_default().with_file;
+  const double seconds = timeouts_or_default().file;
   const Deadline deadline = after(seconds);
   std::string text;
   std::vector<char> buffer(size_t{1} << 16);

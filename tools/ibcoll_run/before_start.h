@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the launcher waits for before any rank runs, when no event loop does yet: never for ever, and Ctrl-C ends it.
+// Waits of the launcher before any rank runs, without an event loop: all have a limit, and Ctrl-C ends them.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ Status wait_readable(int fd, Deadline deadline);
 // The text of a file, of a pipe too. INVALID_ARGUMENT: it cannot be read, is above 16 MB, or does not end within 10 s.
 Result<std::string> read_text_file(const std::string& path);
 
-// The addresses of a host. A name server that does not answer is waited for 5 seconds, and said to be waited for.
+// The addresses of a host. Waits 5 seconds for the name server, and says so after the first.
 // SYSTEM: none known. TIMEOUT: no answer.
 Result<std::vector<SocketAddress>> look_up(const std::string& host);
 

@@ -11,8 +11,8 @@
 
 namespace ibcoll::run {
 
-// Writes to a file descriptor without ever blocking the loop; what the other side does not take yet waits here. Whoever
-// feeds it stops at full() and goes on at the next on_drained.
+// Writes to a file descriptor without ever blocking the loop, and queues what the other side does not take yet. The
+// source of the bytes stops at full() and resumes at the next on_drained.
 class ByteQueue {
  public:
   static constexpr size_t kFull = size_t{1} << 20;
@@ -37,8 +37,8 @@ class ByteQueue {
   bool broken() const { return broken_; }  // nobody reads any more; what was queued is dropped
   int broken_reason() const { return broken_reason_; }
 
-  std::function<void()> on_drained;         // after it was full: less than half of that waits now
-  std::function<void(size_t)> on_progress;  // so many bytes were taken
+  std::function<void()> on_drained;         // after it was full: less than half of that is queued now
+  std::function<void(size_t)> on_progress;  // this many bytes were written
   std::function<void()> on_broken;
 
  private:

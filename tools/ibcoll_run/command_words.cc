@@ -37,7 +37,7 @@ const std::map<std::string, Words, std::less<>> kSpellings = {
     {"--label", {"--tag-output"}},
 };
 
-// `name` as ibcoll_run spells it; as it is when nobody knows it.
+// `name` as ibcoll_run spells it; unchanged where it is none of these.
 Words spelled(const std::string& name, const KindOf& kind_of) {
   if (kind_of(name) != OptionKind::kUnknown) return {name};
   if (const auto found = kSpellings.find(name); found != kSpellings.end()) return found->second;

@@ -20,9 +20,9 @@ struct CommandPart {
 enum class OptionKind { kUnknown, kFlag, kValue };
 using KindOf = std::function<OptionKind(const std::string& name)>;
 
-// Cuts "-n 1 ./a x : -n 2 ./b" at each ":" behind a program, and takes what users of mpirun and srun type: -np, -H,
+// Cuts "-n 1 ./a x : -n 2 ./b" at each ":" after a program, and takes what users of mpirun and srun type: -np, -H,
 // -wdir, one dash before a long name. `--` before a program gives it all that follows, ":" too. INVALID_ARGUMENT:
-// nothing stands behind a ":".
+// nothing follows a ":".
 Result<std::vector<CommandPart>> split_command(std::span<const char* const> words, const KindOf& kind_of);
 
 }  // namespace ibcoll::run

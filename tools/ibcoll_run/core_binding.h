@@ -14,7 +14,7 @@ namespace ibcoll::run {
 
 // Binds the ranks of a host to cores or NUMA nodes, among the processors that this process may use. By default only
 // where the ranks fill these: a core for each rank, or emulated nodes that share the cores out, as machines would not
-// share theirs (each node has as many of its own, or with so many others one together).
+// share theirs (each node has an equal number of its own, or shares one with an equal number of nodes).
 class CoreBinding {
  public:
   // `nodes[i]`: the emulated node of rank i; empty: there are none. Looks at the machine only as far as needed: reading

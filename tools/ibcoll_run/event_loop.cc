@@ -48,23 +48,23 @@ void EventLoop::forget(int fd) {
 EventLoop::TimerId EventLoop::after(std::chrono::duration<double> delay, OnTime on_time) {
   const TimerId id = next_id_++;
   const auto when = Clock::now() + std::chrono::duration_cast<Clock::duration>(delay);
-  places_[id] = timers_.emplace(when, Timer{id, std::move(on_time)});
+  positions_[id] = timers_.emplace(when, Timer{id, std::move(on_time)});
   return id;
 }
 
 void EventLoop::cancel(TimerId id) {
-  const auto place = places_.find(id);
-  if (place == places_.end()) return;
-  timers_.erase(place->second);
-  places_.erase(place);
+  const auto position = positions_.find(id);
+  if (position == positions_.end()) return;
+  timers_.erase(position->second);
+  positions_.erase(position);
 }
 
 void EventLoop::postpone(TimerId id, Clock::duration by) {
-  const auto place = places_.find(id);
-  if (place == places_.end()) return;
-  auto timer = timers_.extract(place->second);
+  const auto position = positions_.find(id);
+  if (position == positions_.end()) return;
+  auto timer = timers_.extract(position->second);
   timer.key() += by;
-  place->second = timers_.insert(std::move(timer));
+  position->second = timers_.insert(std::move(timer));
 }
 
 int EventLoop::milliseconds_to_next_timer() const {
@@ -76,7 +76,7 @@ int EventLoop::milliseconds_to_next_timer() const {
 void EventLoop::run_due_timers() {
   while (!timers_.empty() && timers_.begin()->first <= Clock::now()) {
     const OnTime on_time = std::move(timers_.begin()->second.on_time);
-    places_.erase(timers_.begin()->second.id);
+    positions_.erase(timers_.begin()->second.id);
     timers_.erase(timers_.begin());
     on_time();
   }

@@ -33,7 +33,7 @@ class EventLoop {
 
   TimerId after(std::chrono::duration<double> delay, OnTime on_time);
   void cancel(TimerId id);
-  // It goes off so much later. Nothing where it went off or was cancelled.
+  // The timer goes off this much later. Nothing if it went off or was cancelled.
   void postpone(TimerId id, Clock::duration by);
 
   // Waits for the next event or timer and calls back.
@@ -59,7 +59,7 @@ class EventLoop {
   std::unordered_map<int, std::shared_ptr<Watch>> watches_;
   std::unordered_map<uint64_t, std::shared_ptr<Watch>> by_id_;  // events carry the id: a reused fd is another watch
   std::multimap<Clock::time_point, Timer> timers_;
-  std::unordered_map<TimerId, std::multimap<Clock::time_point, Timer>::iterator> places_;  // in timers_
+  std::unordered_map<TimerId, std::multimap<Clock::time_point, Timer>::iterator> positions_;  // in timers_
 };
 
 }  // namespace ibcoll::run

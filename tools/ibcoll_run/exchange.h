@@ -9,8 +9,8 @@
 
 namespace ibcoll::run {
 
-// One series of allgathers among all ranks, without any I/O: who has given its blob in the current round, and who never
-// will. The n-th bootstrap that a rank creates takes part in the n-th series.
+// One series of allgathers among all ranks, without any I/O: which ranks have given their blob in the current round, and
+// which never will. The n-th bootstrap that a rank creates takes part in the n-th series.
 class Exchange {
  public:
   // `hosts[i]`: where rank i runs. Outlives the exchange.
@@ -22,26 +22,26 @@ class Exchange {
   // The rank will give nothing more; `why` names it, and the first one counts. A text: why the round that others
   // wait in cannot complete.
   std::string leave(int rank, std::string why);
-  // The whole job ends, because of `why`: that is what rounds fail of from now on, and not the ranks that this ends.
+  // The whole job ends, because of `why`: rounds fail with this reason from now on, not with the ends of ranks.
   void job_ends(std::string why) { job_end_ = std::move(why); }
 
   bool complete() const { return given_ == static_cast<int>(ranks_.size()); }
   // The blobs in rank order; the next round begins.
   std::shared_ptr<const std::string> take();
-  // After a round failed: who waits for it, and again from its beginning.
+  // After a round failed: the ranks that wait in it. A new round begins.
   std::vector<int> take_waiting();
 
   // Ranks wait in the current round.
   bool waited_for() const { return given_ > 0; }
   // "ranks 3, 5-8 have not come"; in a job of several hosts "ranks 3 on host a, 5-8 on host b have not come".
   std::string missing() const;
-  // Everybody left: nothing will happen here any more.
+  // All ranks have left: the series is over.
   bool deserted() const { return left_ == static_cast<int>(ranks_.size()); }
 
  private:
   struct Rank {
     bool given = false;
-    int left = 0;  // 0: it has not; else the how-manieth it was
+    int left = 0;  // 0: it has not; else its position in the order of leaving
     std::string why;
     std::string blob;  // kept as it came: a round that is not complete costs no more than what ranks sent
   };

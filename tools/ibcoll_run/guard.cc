@@ -41,7 +41,7 @@ namespace {
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
-  // Holds nothing open but its pipe: nobody shall wait for the end of a stream because of the guard.
+  // Keeps only its pipe open: no reader shall wait for the end of a stream because of the guard.
   const int null = ::open("/dev/null", O_RDWR);
   for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
   ::close(launchers_end);  // or this process would wait for itself, where there is no close_range()
@@ -72,8 +72,7 @@ Guard::~Guard() {
   if (!pipe_) return;
   pipe_.reset();
   if (process_ <= 0) return;  // fork() has failed
-  // A child that hangs on its way to becoming a program holds the pipe, too. Then the guard ends with that one, on its
-  // own.
+  // A child that hangs before its execve() has the pipe open, too. Then the guard ends later, with that child.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   while (::waitpid(process_, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::microseconds(200));

@@ -10,9 +10,9 @@
 
 namespace ibcoll::run {
 
-// A process that outlives this one by a moment: when this process ends without having said goodbye (SIGKILL), it kills
-// the process groups it was told of, and removes the folder of the job secret. PR_SET_PDEATHSIG alone reaches neither
-// what a rank started nor a program that gained privileges.
+// A process that outlives this one by a moment. When this process ends without destroying it (SIGKILL), it kills the
+// process groups that were added, and removes the folder of the job secret. PR_SET_PDEATHSIG alone reaches neither the
+// children of a rank nor a program that gained privileges.
 class Guard {
  public:
   Guard() = default;
@@ -24,7 +24,7 @@ class Guard {
   static Result<Guard> start(const std::string& secret_folder);
   // `leader` must be the leader of its process group.
   void add(pid_t leader);
-  // The group is gone; its number may soon be another's.
+  // The group has ended; its number may be reused.
   void remove(pid_t leader);
 
  private:

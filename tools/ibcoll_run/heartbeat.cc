@@ -10,15 +10,15 @@ namespace ibcoll::run {
 namespace {
 
 constexpr Heartbeat::Seconds kInterval{1};
-constexpr int kFewestBeats = 10;  // a patience of seconds: still several beats, one of which may be late
+constexpr int kFewestBeats = 10;  // in a short timeout, too: one of them may be late
 
 }  // namespace
 
 Heartbeat::~Heartbeat() { stop(); }
 
-void Heartbeat::start(Seconds patience, std::function<void()> on_silence) {
-  interval_ = std::min(kInterval, patience / kFewestBeats);
-  most_silent_beats_ = static_cast<int>(std::ceil(patience / interval_));
+void Heartbeat::start(Seconds timeout, std::function<void()> on_silence) {
+  interval_ = std::min(kInterval, timeout / kFewestBeats);
+  most_silent_beats_ = static_cast<int>(std::ceil(timeout / interval_));
   on_silence_ = std::move(on_silence);
   silent_beats_ = 0;
   beat();
@@ -38,7 +38,7 @@ void Heartbeat::excuse() { excused_ = true; }
 
 void Heartbeat::beat() {
   timer_ = loop_.after(interval_, [this] { beat(); });
-  // What still waits there says as much once it goes, and an end that takes nothing must cost no memory.
+  // Bytes that are still queued will serve as a sign of life, and an end that reads nothing must cost no memory.
   if (queue_.empty()) send_frame(queue_, {.message = Message::kAlive, .body = {}});
   if (excused_ || silent_beats_++ < most_silent_beats_) return;
   stop();

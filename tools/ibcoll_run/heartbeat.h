@@ -9,11 +9,11 @@
 
 namespace ibcoll::run {
 
-// One end of the way between launcher and agent: lets the other end hear something every second, and notices when
-// nothing comes from there.
+// One end of the connection between launcher and agent: sends a sign of life every second, and notices when none comes
+// from the other end.
 //
-// Silence is counted in beats of this process, not read from a clock: one that was stopped, or on a machine that slept,
-// has not listened meanwhile, and takes nobody for gone when it goes on.
+// Silence is counted in beats of this process, not read from a clock: a process that was stopped, or whose machine
+// slept, has not listened meanwhile, and must not conclude that the other end is lost.
 class Heartbeat {
  public:
   using Seconds = std::chrono::duration<double>;
@@ -22,12 +22,12 @@ class Heartbeat {
   Heartbeat(EventLoop& loop, ByteQueue& queue) : loop_(loop), queue_(queue) {}
   ~Heartbeat();
 
-  // From now on; `on_silence` is called once, when nothing was heard for `patience`.
-  void start(Seconds patience, std::function<void()> on_silence);
+  // From now on; `on_silence` is called once, when nothing was heard for `timeout`.
+  void start(Seconds timeout, std::function<void()> on_silence);
   void stop();
   // Something came from the other end.
   void heard();
-  // The other end has announced that it will be silent: until it is heard again, that means nothing.
+  // The other end has announced that it will be silent: its silence does not count until it is heard again.
   void excuse();
 
  private:

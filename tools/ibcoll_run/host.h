@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bootstrap/rendezvous_protocol.h"
-#include "tools/ibcoll_run/patience.h"
+#include "tools/ibcoll_run/timeouts.h"
 
 namespace ibcoll::run {
 
@@ -36,7 +36,7 @@ struct Terminal {
   int columns = 80;
 };
 
-// All that a host needs to know to start its ranks.
+// What a host needs to start its ranks.
 struct HostJob {
   std::string host;
   std::vector<int> ranks;          // on this host, ascending
@@ -50,7 +50,7 @@ struct HostJob {
   Binding binding;
   Terminal terminal;
   rendezvous::Secret secret{};
-  Patience patience;
+  Timeouts timeouts;
   std::string folder;                    // working directory
   std::vector<std::string> environment;  // NAME=VALUE, on top of what the host has
 };
@@ -62,7 +62,7 @@ struct RankExit {
 
 class Host;
 
-// What a host tells. Order for one rank: started, output and exited in any order, output with no bytes (the end).
+// What a host reports. Order for one rank: started, output and exited in any order, output with no bytes (the end).
 class HostEvents {
  public:
   virtual ~HostEvents() = default;
@@ -70,32 +70,32 @@ class HostEvents {
   virtual void rank_exited(int rank, RankExit exit) = 0;
   // stream: 1 standard output, 2 standard error. No bytes: the stream ended.
   virtual void rank_output(int rank, int stream, std::string_view bytes) = 0;
-  // Rank 0 took so many bytes of its standard input: as many more may be sent.
+  // Rank 0 took this many bytes of its standard input: as many more may be sent.
   virtual void input_taken(size_t bytes) = 0;
-  // Something to tell the user.
+  // A message for the user.
   virtual void host_says(Host& host, std::string text) = 0;
   // The ranks cannot be started or are lost; `exit_code` is what the launcher should end with.
   virtual void host_failed(Host& host, int exit_code, std::string text) = 0;
-  // No rank runs any more and all output was told. The last call.
+  // All ranks have ended and all output was reported. The last call.
   virtual void host_finished(Host& host) = 0;
 };
 
 class Host {
  public:
-  static constexpr size_t kInputWindow = 64 * 1024;  // bytes of standard input under way to rank 0
+  static constexpr size_t kInputWindow = 64 * 1024;  // bytes of standard input in flight to rank 0
 
   virtual ~Host() = default;
   virtual void start() = 0;
   // To every process of every rank here.
   virtual void signal(int number) = 0;
-  // The pseudo-terminals of the ranks here have this size from now on. Signals nobody.
+  // The pseudo-terminals of the ranks here have this size from now on. Sends no signal.
   virtual void resize(int rows, int columns) = 0;
   // SIGUSR1 to those processes of the ranks that catch it: ibcoll prints what its collectives wait for.
   virtual void ask() = 0;
   virtual void pause_output(bool paused) = 0;
   // Standard input of rank 0; no bytes: its end.
   virtual void send_input(std::string_view bytes) = 0;
-  // The host does not answer any more: gives up on it, without further calls to its events.
+  // The host does not answer: gives it up, without further calls to its events.
   virtual void abandon() = 0;
 };
 

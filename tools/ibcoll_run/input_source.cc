@@ -25,8 +25,8 @@ InputSource::~InputSource() {
   if (waits_) loop_.forget(fd_);
 }
 
-// Whoever reads the same pipe or terminal may have taken what the loop saw: reading must not wait for more then. A
-// second open file of it has a flag of its own.
+// Another reader of the same pipe or terminal may have taken the input that the loop saw. Reading must not block then,
+// so this is a second open file, with an O_NONBLOCK of its own.
 void InputSource::open() {
   struct stat about {};
   if (::fstat(STDIN_FILENO, &about) != 0) return;
@@ -41,7 +41,7 @@ long InputSource::read_some(char* to, size_t bytes) const {
 }
 
 void InputSource::start() {
-  // A job in the background of a shell must not be stopped for looking at the terminal: the read then says EIO.
+  // A job in the background of a shell must not be stopped because it reads the terminal: the read fails with EIO then.
   ::signal(SIGTTIN, SIG_IGN);
   open();
   const Status status = loop_.watch(fd_, EPOLLIN, [this](uint32_t) { read_once(); });
@@ -90,7 +90,7 @@ void InputSource::taken(size_t bytes) {
   if (waits_) {
     loop_.change(fd_, EPOLLIN);
   } else {
-    // Not from here: this is called while the queue that took the bytes is at work.
+    // Later: this is called from within the queue that took the bytes.
     loop_.cancel(retry_);
     retry_ = loop_.after(0s, [this] { read_always_ready(); });
   }

@@ -8,8 +8,8 @@
 
 namespace ibcoll::run {
 
-// Brings the launcher's standard input to rank 0, up to kInputWindow and a pipe more than that one has read. What is
-// not read here stays for whoever reads the same file or terminal next, or at the same time.
+// Forwards the launcher's standard input to rank 0: at most kInputWindow and the size of a pipe ahead of what rank 0 has
+// read. Other readers of the same file or terminal get the rest.
 class InputSource {
  public:
   InputSource(EventLoop& loop, Host& host) : loop_(loop), host_(host) {}
@@ -31,7 +31,7 @@ class InputSource {
   int fd_ = 0;  // standard input, or own_
   bool socket_ = false;
   size_t room_ = Host::kInputWindow;
-  bool waits_ = false;  // the loop tells when there is input; else it is always there (a regular file)
+  bool waits_ = false;  // the loop reports input; else the file can always be read (a regular file)
   bool ended_ = false;
   EventLoop::TimerId retry_ = 0;
 };

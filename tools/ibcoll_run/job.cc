@@ -53,7 +53,7 @@ Job::~Job() {
 Status Job::prepare(std::vector<HostJob> jobs) {
   if (Status status = open_streams(); !status.ok()) return status;
   if (Status status = watch_signals(); !status.ok()) return status;
-  patience_ = jobs.front().patience;
+  timeouts_ = jobs.front().timeouts;
   Result<std::unique_ptr<RendezvousServer>> server = open_rendezvous(loop_, options_, jobs);
   if (!server.ok()) return server.status();
   server_ = std::move(server.value());
@@ -152,7 +152,7 @@ void Job::rank_exited(int rank, RankExit exit) {
   if (!gave_up) {
     end_job(code, what + "; ending the job");
   } else if (!failed_) {
-    // When a rank is killed, others may notice and give up before its end is seen here: the killed one is the cause.
+    // When a rank is killed, others may fail before its end is seen here. The killed one is the cause.
     failed_ = true;
     loop_.after(kTimeForTheCause, [this, what, code] { end_job(code, what + "; ending the job"); });
   }
@@ -171,7 +171,7 @@ void Job::rank_output(int rank, int stream, std::string_view bytes) {
   } else {
     hosts_[entry.host].output_has_come = true;
     lines.feed(bytes, emit);
-    // One rank alone has nobody to tear its lines apart: a prompt comes at once.
+    // The lines of one rank alone cannot be mixed with others: a prompt appears at once.
     if (ranks_.size() == 1) lines.finish(emit);
   }
   pause_when_full();
@@ -193,7 +193,7 @@ Job::HostEntry& Job::entry_of(const Host& host) {
   return *std::find_if(hosts_.begin(), hosts_.end(), [&](const HostEntry& entry) { return entry.host.get() == &host; });
 }
 
-// Nothing more comes from the host, in whatever way that came about.
+// Nothing more comes from the host.
 void Job::finish(HostEntry& entry) {
   if (std::exchange(entry.finished, true)) return;
   --unfinished_hosts_;
@@ -214,7 +214,7 @@ void Job::set_paused(bool paused) {
   for (const HostEntry& entry : hosts_) entry.host->pause_output(paused);
 }
 
-// As `program | head` does: the one whose output nobody reads ends.
+// As in `program | head`: when the reader has ended, the program ends.
 void Job::on_output_broken(const OutputStream& stream) {
   set_paused(false);
   if (stream.queue.broken_reason() == EPIPE) {
@@ -235,15 +235,15 @@ void Job::end_job(int exit_code, std::string_view text) {
   loop_.after(kGrace, [this] {
     signal_all(SIGKILL);
     for (HostEntry& entry : hosts_) entry.output_has_come = false;
-    loop_.after(std::chrono::duration<double>(patience_.with_the_end), [this] { look_at_the_end(); });
+    loop_.after(std::chrono::duration<double>(timeouts_.after_kill), [this] { give_up_silent_hosts(); });
   });
 }
 
-// Gives up the hosts that have not ended, but for those from which output still comes, slowly perhaps, as its reader
-// is. What else they have to say comes behind it.
-void Job::look_at_the_end() {
+// Gives up the hosts that have not ended and send no output. Output may come slowly, if its reader is slow, and the
+// report of a host's end follows it.
+void Job::give_up_silent_hosts() {
   if (unfinished_hosts_ == 0) return;
-  loop_.after(std::chrono::duration<double>(patience_.with_the_end), [this] { look_at_the_end(); });
+  loop_.after(std::chrono::duration<double>(timeouts_.after_kill), [this] { give_up_silent_hosts(); });
   for (HostEntry& entry : hosts_) {
     if (entry.finished || paused_ || std::exchange(entry.output_has_come, false)) continue;
     say(fmt::format("host {} does not answer; its ranks may still run", entry.name));
@@ -252,7 +252,7 @@ void Job::look_at_the_end() {
   }
 }
 
-// The ranks' terminals follow that of the launcher, which the kernel may have told nothing while it was stopped.
+// The ranks' terminals get the size of the launcher's. While the launcher was stopped, it may have missed a SIGWINCH.
 void Job::resize_terminals() {
   if (::isatty(STDOUT_FILENO) == 0) return;
   const winsize size = terminal_size(STDOUT_FILENO);
@@ -271,7 +271,7 @@ void Job::signal_all(int number) {
   for (const HostEntry& entry : hosts_) entry.host->signal(number);
 }
 
-// The ranks know what their collectives wait for; who has not come to the exchanges of a context is known here.
+// The ranks know what their collectives wait for; the launcher knows which ranks an exchange of a context waits for.
 void Job::ask() {
   if (!late_ranks_) loop_.after(kTimeToAnswer, [this] { say_who_is_late(); });
   late_ranks_ = std::make_unique<LateRanks>();
@@ -298,7 +298,7 @@ Status Job::watch_signals() {
 
 void Job::on_signal(int number) {
   const bool ends = number == SIGINT || number == SIGTERM || number == SIGHUP;
-  if (ends && unended_ranks_ == 0) {  // nothing is left but output that nobody takes
+  if (ends && unended_ranks_ == 0) {  // only output that nobody reads is left
     given_up_ = true;
     if (exit_code_ == 0) exit_code_ = 128 + number;
     return;
@@ -306,9 +306,9 @@ void Job::on_signal(int number) {
   if (number == SIGWINCH || number == SIGCONT) resize_terminals();
   switch (signal_policy_.decide(number, SignalPolicy::Clock::now())) {
     case SignalPolicy::Action::kForward:
-      // What a rank does about it is not known before all have started, and the way to a host may take long.
+      // Before all have started, some ranks would not get the signal, and a remote shell may take long to start.
       if (ends && !all_have_started())
-        end_job(128 + number, fmt::format("told to end by signal {} before all ranks have started", number));
+        end_job(128 + number, fmt::format("got signal {} before all ranks have started; ending the job", number));
       return signal_all(number);
     case SignalPolicy::Action::kAsk:
       return ask();

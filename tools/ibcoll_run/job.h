@@ -60,7 +60,7 @@ class Job : public HostEvents {
   Status watch_signals();
   void on_signal(int number);
   void end_job(int exit_code, std::string_view text);
-  void look_at_the_end();
+  void give_up_silent_hosts();
   void rank_ended(Rank& rank);
   void finish(HostEntry& entry);
   HostEntry& entry_of(const Host& host);
@@ -87,7 +87,7 @@ class Job : public HostEvents {
   std::unique_ptr<LateRanks> late_ranks_;  // while the ranks answer ask()
   UniqueFd signals_;
   SignalPolicy signal_policy_;
-  Patience patience_;
+  Timeouts timeouts_;
   EventLoop::TimerId time_limit_ = 0;  // of --timeout
   size_t unfinished_hosts_ = 0;
   size_t unended_ranks_ = 0;  // those that have not started yet, too

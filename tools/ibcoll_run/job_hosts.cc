@@ -53,8 +53,8 @@ Result<std::vector<HostEntry>> named_hosts(const Options& options) {
   return std::move(allocation.hosts);
 }
 
-// Where nothing says how many: a rank for each core, or for so many cores as each is to have, and one for each emulated
-// node where there are more of these.
+// Without a number of ranks: one for each core, or for each --cpus-per-rank cores, and at least one for each emulated
+// node.
 int default_ranks(const Options& options) {
   return std::max({1, CoreBinding::core_count() / options.cpus_per_rank.value_or(1), options.nodes});
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who is late, from what the ranks print of their collectives when they are asked (Ctrl-\). A rank's line ends with
+// Which ranks are late, from what the ranks print of their collectives on request (Ctrl-\). A rank's line ends with
 //   [call of team 1 #12 by rank 3 for 4.2 s, awaits 0,5]
 // in ranks of the job. A rank that others await, and that is not in the call, is late.
 #pragma once
@@ -16,9 +16,9 @@ namespace ibcoll::run {
 
 class LateRanks {
  public:
-  // Whole lines of a rank's standard error. Others than reports are passed over.
+  // Whole lines of a rank's standard error. Lines that are no reports are skipped.
   void read(std::string_view lines);
-  // One line per call that somebody is late for: "rank 2 is late for allreduce (ring) #12: ranks 0,1,3 wait since 4.2
+  // One line per call that a rank is late for: "rank 2 is late for allreduce (ring) #12: ranks 0,1,3 wait since 4.2
   // s".
   std::vector<std::string> summary() const;
 

@@ -13,7 +13,7 @@
 
 namespace ibcoll::run {
 
-// Makes the job secret, starts to listen where the hosts reach this machine, and tells both to `jobs`.
+// Makes the job secret, listens where the hosts reach this machine, and puts secret and address into `jobs`.
 Result<std::unique_ptr<RendezvousServer>> open_rendezvous(EventLoop& loop, const Options& options,
                                                           std::vector<HostJob>& jobs);
 

@@ -17,9 +17,9 @@ std::string LineAssembler::with_cut_end(std::string_view data) {
 }
 
 size_t LineAssembler::end_of_last_line(std::string_view text) const {
-  const size_t behind_newline = text.rfind('\n') + 1;  // npos + 1 is 0
+  const size_t after_newline = text.rfind('\n') + 1;  // npos + 1 is 0
   const size_t passing = terminal_ ? text.rfind(kPassingEnd) : std::string_view::npos;
-  return passing == std::string_view::npos ? behind_newline : std::max(behind_newline, passing + kPassingEnd.size());
+  return passing == std::string_view::npos ? after_newline : std::max(after_newline, passing + kPassingEnd.size());
 }
 
 void LineAssembler::add_tagged(std::string_view lines) {

@@ -11,8 +11,8 @@ namespace ibcoll::run {
 // carriage return. Any other carriage return is a character like others.
 inline constexpr std::string_view kPassingEnd = "\033[K\r";
 
-// Turns the chunks that a pipe yields into whole lines, so that lines of several ranks can be written to one place
-// without being torn. Memory is bounded: a line longer than the limit is handed on in pieces. A line ends with a
+// Joins the chunks that a pipe yields to whole lines, so that the lines of several ranks can be written to one file
+// without being mixed. Memory is bounded: a line longer than the limit is passed on in parts. A line ends with a
 // newline, for a terminal with kPassingEnd as well.
 class LineAssembler {
  public:
@@ -23,7 +23,7 @@ class LineAssembler {
       : tag_(std::move(tag)), terminal_(terminal), limit_(limit) {}
 
   // Calls emit(std::string_view) zero or more times with text that ends at a line's end, or, for a line above the
-  // limit, with a piece of it. The view is valid during the call.
+  // limit, with a part of it. The view is valid during the call.
   template <typename Emit>
   void feed(std::string_view data, Emit&& emit) {
     const std::string joined = with_cut_end(data);
@@ -61,7 +61,7 @@ class LineAssembler {
     inside_line_ = false;
   }
 
-  // Hands on what there is of an unfinished line.
+  // Passes on the beginning of an unfinished line.
   template <typename Emit>
   void flush(Emit&& emit) {
     if (!tag_.empty() && !inside_line_) rest_.insert(0, tag_);
@@ -70,9 +70,9 @@ class LineAssembler {
     inside_line_ = true;
   }
 
-  // What may be the beginning of a kPassingEnd, taken off rest_, with `data` behind it; "": rest_ does not end so.
+  // The end of rest_ that may begin a kPassingEnd, removed from rest_, and `data` after it; "": there is none.
   std::string with_cut_end(std::string_view data);
-  // The place behind the last line's end; 0: none is in `text`.
+  // The position after the last line's end; 0: none is in `text`.
   size_t end_of_last_line(std::string_view text) const;
   // Completes the line in rest_ with the first of `lines` and appends the others, each with its tag.
   void add_tagged(std::string_view lines);
@@ -81,7 +81,7 @@ class LineAssembler {
   bool terminal_;
   size_t limit_;
   std::string rest_;          // a line's beginning, without its tag; shorter than the limit
-  bool inside_line_ = false;  // a piece of the current line was handed on already, with the tag
+  bool inside_line_ = false;  // a part of the current line was passed on already, with the tag
 };
 
 }  // namespace ibcoll::run

@@ -5,7 +5,7 @@
 #include "tools/ibcoll_run/agent_main.h"
 #include "tools/ibcoll_run/job.h"
 #include "tools/ibcoll_run/options.h"
-#include "tools/ibcoll_run/patience.h"
+#include "tools/ibcoll_run/timeouts.h"
 #include "tools/ibcoll_run/plan.h"
 #include "tools/ibcoll_run/process_defaults.h"
 #include "tools/ibcoll_run/watchdog.h"
@@ -40,6 +40,6 @@ int main(int argc, char** argv) {
     return parsed.exit_code;
   }
   const ibcoll::run::ProcessDefaults defaults = ibcoll::run::ProcessDefaults::take_over();
-  const ibcoll::run::Watchdog watchdog(ibcoll::run::patience_or_default().with_itself);
+  const ibcoll::run::Watchdog watchdog(ibcoll::run::timeouts_or_default().pending_signal);
   return parsed.options.agent ? ibcoll::run::agent_main(defaults) : ibcoll::run::launch(parsed.options, defaults);
 }

@@ -35,10 +35,10 @@ void declare_placement(CLI::App& app, Options& options) {
       app.add_option("--hostfile", options.hostfile, "hosts from a file")->type_name("FILE")->check(not_blank);
   host->excludes(hostfile)->excludes(nodes);
   hostfile->excludes(nodes);
-  app.add_option("-N,--per-node", options.per_node, "so many ranks on each host, or on each emulated node")
+  app.add_option("-N,--per-node", options.per_node, "ranks on each host, or on each emulated node")
       ->type_name("RANKS")
       ->check(some);
-  app.add_option("--map-by", options.map_by, "slot: fill one host after the other; node: deal the ranks out in turn")
+  app.add_option("--map-by", options.map_by, "slot: fill one host after the other; node: the next rank on the next host")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"slot", "node"}));
   app.add_flag("--oversubscribe", options.oversubscribe, "let hosts take more ranks than they have slots");
@@ -52,7 +52,7 @@ void declare_binding(CLI::App& app, Options& options) {
   app.add_flag_callback(
          "--no-bind", [&options] { options.bind_to = "none"; }, "the same as --bind-to none")
       ->excludes(bind);
-  app.add_option("--cpus-per-rank", options.cpus_per_rank, "bind each rank to so many cores")
+  app.add_option("--cpus-per-rank", options.cpus_per_rank, "bind each rank to this many cores")
       ->type_name("CORES")
       ->check(CLI::Range(1, 1 << 20));
   app.add_flag("--report-bindings", options.report_bindings, "say to which cores each rank is bound");
@@ -68,7 +68,7 @@ void declare(CLI::App& app, ProgramOptions& options) {
       ->type_name("FOLDER")
       ->check(not_blank);
   app.add_option("-x", options.exports,
-                 "set a variable for the ranks of this program, or hand on one of here; may be repeated")
+                 "set a variable for the ranks of this program, or pass on one of this environment; may be repeated")
       ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);
 }
@@ -83,7 +83,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--net", options.net, "transport between nodes (sets IBCOLL_NET)")
       ->type_name("NAME")
       ->check(CLI::IsMember(networks()));
-  app.add_option("--timeout", options.timeout, "end the job after so long, with exit code 124")
+  app.add_option("--timeout", options.timeout, "end the job after this time, with exit code 124")
       ->type_name("SECONDS")
       ->check([](const std::string& text) { return parse_seconds(text).status().text(); });
   app.add_flag("--tag-output", options.tag_output, "put [RANK] before every line of output");

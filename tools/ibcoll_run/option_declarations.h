@@ -7,10 +7,10 @@
 
 namespace ibcoll::run {
 
-// Says of an option that is there without a value.
+// The complaint about an option that is given without a value.
 inline constexpr const char* kNoValue = "a value is missing";
 
-// The options of one program, which may stand behind a ":" too.
+// The options of one program; they may also follow a ":".
 void declare(CLI::App& app, ProgramOptions& options);
 // Those of the whole job.
 void declare(CLI::App& app, Options& options);

@@ -67,7 +67,7 @@ Status parse_part(const CommandPart& part, CLI::App& app) {
   return error(IBCOLL_ERR_INVALID_ARGUMENT, "unknown option {}", unknown.front());
 }
 
-// What stands behind a ":".
+// The words after a ":".
 Status parse_further_part(const CommandPart& part, const CLI::App& whole, ProgramOptions& options) {
   CLI::App app;
   app.set_help_flag();

@@ -9,7 +9,7 @@
 namespace ibcoll::run {
 
 // The launcher's standard output or standard error, which many sources share. A source that leaves a line unfinished
-// (the end of its stream, or a piece of a very long line) does not get the next source's text into that line. On a
+// (at the end of its stream, or in a very long line) does not get the next source's text into that line. On a
 // terminal a line that ends with kPassingEnd stays until anything else is written.
 class OutputStream {
  public:

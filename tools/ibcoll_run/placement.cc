@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kNoLimit = rendezvous::kMaxRanks;
 
-// Deals ranks out in turn to hosts that have room: `counts` grows up to `limits`. What no host takes is left in `left`.
+// Gives one rank after the other to the next host below its limit: `counts` grows up to `limits`. `left`: ranks that no
+// host takes.
 // `dealt` gets the host of each rank.
 void deal(std::vector<int>& counts, const std::vector<int>& limits, int& left, std::vector<size_t>& dealt) {
   std::vector<size_t> open(counts.size());
@@ -42,7 +43,7 @@ Limits limits_of(const std::vector<HostEntry>& hosts) {
   return limits;
 }
 
-// With so many ranks on each host these are its slots.
+// A given number of ranks per host takes the place of the slots.
 Result<std::vector<HostEntry>> with_per_host(std::vector<HostEntry> hosts, const PlacementRules& rules) {
   if (!rules.per_host) return hosts;
   const int count = *rules.per_host;

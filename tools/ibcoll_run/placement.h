@@ -18,15 +18,14 @@ struct HostRanks {
 
 struct PlacementRules {
   std::optional<int> ranks = {};     // of the job; none: as many as the hosts offer
-  std::optional<int> per_host = {};  // so many on each host
+  std::optional<int> per_host = {};  // ranks on each host
   bool in_turn = false;              // rank i + 1 on the next host; else ranks of one host are consecutive
   bool oversubscribe = false;        // more ranks than slots
 };
 
-// Without `in_turn`: hosts with slots take up to so many, in their order; what is left over goes, as evenly as
-// possible, to the hosts without, and where it is allowed then to all, up to their max_slots. Without `ranks`: every
-// slot, and one rank on a host without. A host that gets no rank is left out. INVALID_ARGUMENT when the hosts offer too
-// few slots.
+// Without `in_turn`: hosts with slots are filled in their order. Further ranks go, as evenly as possible, to the hosts
+// without slots and then, with `oversubscribe`, to all hosts, up to their max_slots. Without `ranks`: every slot, and one
+// rank on a host without. A host that gets no rank is left out. INVALID_ARGUMENT when the hosts offer too few slots.
 Result<std::vector<HostRanks>> place_on_hosts(const std::vector<HostEntry>& hosts, const PlacementRules& rules);
 
 // `total` in `parts` as even as possible, larger parts first: 5 in 2 -> 3, 2. parts >= 1.

@@ -61,11 +61,11 @@ Terminal terminal_of(const Options& options) {
   return terminal;
 }
 
-// Beside what each program gets.
+// In addition to the variables of each program.
 std::vector<std::string> environment_of_job(const Options& options) {
   std::vector<std::string> variables;
   if (!options.net.empty()) variables.push_back("IBCOLL_NET=" + options.net);
-  // A rank's standard error is a pipe, and yet a progress line has its place where this leads to a terminal.
+  // A rank's standard error is a pipe. Progress lines still make sense where the launcher's leads to a terminal.
   if (::isatty(STDERR_FILENO) == 1) variables.emplace_back("IBCOLL_RUN_TERMINAL=1");
   if (options.allow_public) variables.emplace_back("IBCOLL_ALLOW_PUBLIC=yes");
   return variables;
@@ -80,9 +80,9 @@ Result<HostJob> plan_common(const Options& options) {
   job.environment = environment_of_job(options);
   job.binding = binding_of(options);
   job.terminal = terminal_of(options);
-  const Result<Patience> patience = chosen_patience();
-  if (!patience.ok()) return patience.status();
-  job.patience = patience.value();
+  const Result<Timeouts> timeouts = chosen_timeouts();
+  if (!timeouts.ok()) return timeouts.status();
+  job.timeouts = timeouts.value();
   std::error_code failed;
   job.folder = std::filesystem::current_path(failed);
   return job;

@@ -29,13 +29,13 @@ bool catches_now(pid_t pid, int signal) { return catches(content_of(fmt::format(
 
 bool is_stopped(char state) { return state == 'T' || state == 't'; }
 
-// A stopped process runs nothing before the signal that came meanwhile. One that does not stop, as in a call that
-// cannot be interrupted, is left alone.
+// A stopped process handles the signal before it does anything else. One that does not stop, as in a call that cannot be
+// interrupted, gets no signal.
 void signal_while_stopped(pid_t pid, const ProcessStat& before, int signal) {
-  constexpr auto kPatience = std::chrono::milliseconds(100);
+  constexpr auto kStopTimeout = std::chrono::milliseconds(100);
   const bool by_us = !is_stopped(before.state);
   if (by_us && ::kill(pid, SIGSTOP) != 0) return;
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kStopTimeout;
   ProcessStat now = stat_of(pid);
   while (!is_stopped(now.state) && now.group == before.group && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::microseconds(20));

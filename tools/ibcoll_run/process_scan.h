@@ -8,8 +8,8 @@
 
 namespace ibcoll::run {
 
-// The signal, to the processes of these groups that have a handler for it. To those that have none it would mean death,
-// and one may give its handler up at any time: each is stopped while it is looked at and signalled.
+// Sends the signal to the processes of these groups that have a handler for it. It would kill the others, and a process
+// may remove its handler at any time, so each is stopped while it is examined and signalled.
 void signal_those_that_catch(int signal, const std::vector<pid_t>& groups);
 
 // For the function above: process group and state out of /proc/PID/stat, 0 when it is damaged; whether SigCgt of

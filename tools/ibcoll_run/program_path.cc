@@ -107,9 +107,9 @@ ProgramPath find_program(const std::string& name, const std::string& search_path
   ProgramPath refused{name, 127, ""};
   for (size_t begin = 0; begin <= search_path.size();) {
     const size_t end = std::min(search_path.find(':', begin), search_path.size());
-    const std::string place = search_path.substr(begin, end - begin);
+    const std::string entry = search_path.substr(begin, end - begin);
     begin = end + 1;
-    const std::string path = in_folder(folder, (place.empty() ? "." : place) + "/" + name);
+    const std::string path = in_folder(folder, (entry.empty() ? "." : entry) + "/" + name);
     const int reason = why_not_executable(path);
     if (reason == 0) return {path, 0, ""};
     if (reason == EACCES) refused = cannot_execute(path, reason);

@@ -19,7 +19,7 @@ struct ProgramPath {
 // begins in `folder`; "": the current one.
 ProgramPath find_program(const std::string& name, const std::string& search_path, const std::string& folder = "");
 
-// What a file begins with, to tell a script without a #! line from a program that the kernel does not know.
+// The first bytes of a file: they distinguish a script without a #! line from a program that the kernel does not know.
 struct FileBeginning {
   std::array<unsigned char, 256> bytes{};
   ssize_t size = 0;

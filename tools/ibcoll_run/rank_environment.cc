@@ -24,7 +24,7 @@ void set(std::vector<std::string>& environment, std::string entry) {
 }  // namespace
 
 std::vector<std::string> base_environment_of_rank(const HostJob& job, const RankProgram& program,
-                                                  const SecretPlaces& secret) {
+                                                  const SecretLocation& secret) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     // A launcher inside of a rank: nothing of the outer job may reach the inner one.

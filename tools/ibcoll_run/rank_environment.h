@@ -9,7 +9,7 @@
 namespace ibcoll::run {
 
 // Where a rank finds the job secret.
-struct SecretPlaces {
+struct SecretLocation {
   int descriptor = -1;
   std::string file;
 };
@@ -17,8 +17,8 @@ struct SecretPlaces {
 // The environment that all ranks of a host with one program share: this process's own, the job's and the program's on
 // top, and where the rendezvous is.
 std::vector<std::string> base_environment_of_rank(const HostJob& job, const RankProgram& program,
-                                                  const SecretPlaces& secret);
-// With what tells the index-th rank of the host apart.
+                                                  const SecretLocation& secret);
+// With the variables of the index-th rank of the host.
 std::vector<std::string> with_rank(std::vector<std::string> base, const HostJob& job, int index);
 // The value of PATH in an environment, else the system's default.
 std::string search_path(const std::vector<std::string>& environment);

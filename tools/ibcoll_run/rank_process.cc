@@ -133,7 +133,7 @@ Result<RankProcess> spawn_rank(const SpawnSettings& settings, const RankStart& s
     become_rank(settings, parent, start, output.write_end.get(), error_output->write_end.get(),
                 {argv.data(), envp.data()});
   }
-  ::setpgid(pid, pid);  // in the child too: whoever comes first
+  ::setpgid(pid, pid);  // in parent and child: either may run first
   RankProcess process;
   process.pid = pid;
   process.output = std::move(output.read_end);

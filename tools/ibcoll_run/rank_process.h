@@ -30,7 +30,7 @@ struct RankProcess {
   std::optional<RankExit> exit_status() const;
   // What is left of the process group.
   void kill() const;
-  // Lets go of the process, after kill(). One that cannot be killed (another user's, or one in an uninterruptible call)
+  // Reaps the process, after kill(). One that cannot be killed (another user's, or one in an uninterruptible call)
   // is waited for until the deadline; false: it may still run.
   bool reap(std::chrono::steady_clock::time_point deadline);
 };

@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kGreetingPatience = 30s;
+constexpr auto kGreetingTimeout = 30s;
 constexpr size_t kMostChatter = 64 * 1024;  // what a login shell may print before the agent speaks
 constexpr const char* kDefaultShell = "ssh -x -o BatchMode=yes -o ConnectTimeout=10";
 
@@ -63,9 +63,9 @@ RemoteHost::~RemoteHost() { abandon(); }
 void RemoteHost::start() {
   if (Status status = start_shell(); !status.ok()) return lose(status.text());
   send_frame(input_, {.message = Message::kJob, .body = pack_job(job_)});
-  deadline_ = loop_.after(kGreetingPatience, [this] {
+  deadline_ = loop_.after(kGreetingTimeout, [this] {
     lose(fmt::format("no agent answered through '{}' within {} s; does it work without a password?", command_.front(),
-                     kGreetingPatience.count()));
+                     kGreetingTimeout.count()));
   });
 }
 
@@ -87,7 +87,7 @@ Status RemoteHost::start_shell() {
   shell_ = ::fork();
   if (shell_ < 0) return error(IBCOLL_ERR_SYSTEM, "fork: {}", std::strerror(errno));
   if (shell_ == 0) {
-    ::setsid();  // Ctrl-C is for the ranks, through us: the way to them must outlive it
+    ::setsid();  // Ctrl-C reaches the ranks through the launcher: the remote shell must outlive it
     ::dup2(shell_input.get(), STDIN_FILENO);
     ::dup2(shell_output.get(), STDOUT_FILENO);
     defaults_.restore();
@@ -104,7 +104,7 @@ Status RemoteHost::start_shell() {
     return status;
   }
   ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
-  ::fcntl(output_.get(), F_SETPIPE_SZ, 1 << 20);  // output of many ranks in one pipe; as it is where refused
+  ::fcntl(output_.get(), F_SETPIPE_SZ, 1 << 20);  // it has the output of many ranks; refused: the default size
   return loop_.watch(output_.get(), EPOLLIN, [this](uint32_t) { read_once(); });
 }
 
@@ -119,7 +119,7 @@ void RemoteHost::read_once() {
 }
 
 void RemoteHost::take(std::string_view bytes) {
-  if (finished_) return;  // a host that was lost speaks again
+  if (finished_) return;  // a host that was given up is heard again
   heartbeat_.heard();
   if (!greeted_) {
     before_greeting_ += bytes;
@@ -145,7 +145,7 @@ void RemoteHost::find_greeting() {
   }
   greeted_ = true;
   loop_.cancel(deadline_);
-  heartbeat_.start(Heartbeat::Seconds(job_.patience.with_agent), [this] { on_silence(); });
+  heartbeat_.start(Heartbeat::Seconds(job_.timeouts.agent_silence), [this] { on_silence(); });
   const std::string rest = before_greeting_.substr(at + kGreeting.size());
   before_greeting_.clear();
   if (!rest.empty()) take(rest);
@@ -154,7 +154,7 @@ void RemoteHost::find_greeting() {
 void RemoteHost::on_silence() {
   lose(fmt::format(
       "nothing heard from its agent for {} s; is the host up, and the network to it? Its ranks may still run",
-      job_.patience.with_agent));
+      job_.timeouts.agent_silence));
 }
 
 void RemoteHost::handle(const AgentFrame& frame) {

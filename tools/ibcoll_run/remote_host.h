@@ -13,7 +13,7 @@
 namespace ibcoll::run {
 
 // A host whose ranks an agent runs, at the other end of a remote shell (ssh, or what --rsh says). Secret and
-// environment go through the shell's standard input; its command line says nothing but `ibcoll_run --agent`.
+// environment go through the shell's standard input; its command line has only `ibcoll_run --agent`.
 class RemoteHost : public Host {
  public:
   RemoteHost(EventLoop& loop, HostJob job, HostEvents& events, const std::string& rsh, const ProcessDefaults& defaults);

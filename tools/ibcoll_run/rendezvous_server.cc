@@ -19,26 +19,26 @@ using rendezvous::Claim;
 using rendezvous::FrameHeader;
 using rendezvous::Kind;
 
-constexpr auto kNewsPatience = 200ms;  // between the end of a connection and the end of its process
-constexpr auto kDesertion = 1s;        // after that, a process that has not ended goes on without its context
+constexpr auto kEndNoticeDelay = 200ms;  // at most, from the end of a connection to that of its process
+constexpr auto kDesertionDelay = 1s;     // a process that still runs then has closed the connection itself
 constexpr int kEverySeries = -1;
-constexpr size_t kMostStrangers = 512;  // at a time beside those that may be ranks; the oldest goes first
-constexpr int kAcceptedAtOnce = 64;     // before what has been accepted is listened to
-constexpr auto kPlacePatience = 1s;     // for another process to give up the place of a rank
-constexpr size_t kMostUnread = 4;       // answers that wait for one rank to read them
+constexpr size_t kMostUnauthenticated = 512;  // connections, besides one for each rank; the oldest is closed first
+constexpr int kAcceptedAtOnce = 64;           // then accepted connections are read
+constexpr auto kTakeoverTimeout = 1s;         // for the connections of another process as the same rank to end
+constexpr size_t kMostUnread = 4;             // answers that one rank has not read
 
 std::string lost(int rank) { return fmt::format("rank {} closed its connection to ibcoll_run", rank); }
 
 }  // namespace
 
 RendezvousServer::RendezvousServer(EventLoop& loop, const rendezvous::Secret& secret, std::vector<std::string> hosts,
-                                   Seconds stranger_patience)
+                                   Seconds authentication_timeout)
     : loop_(loop),
-      stranger_patience_(stranger_patience),
+      authentication_timeout_(authentication_timeout),
       secret_(secret),
       hosts_(std::move(hosts)),
       size_(static_cast<int>(hosts_.size())),
-      places_(hosts_.size()) {}
+      registry_(hosts_.size()) {}
 
 RendezvousServer::~RendezvousServer() {
   for (const UniqueFd& listener : listeners_) loop_.forget(listener.get());
@@ -66,12 +66,12 @@ void RendezvousServer::accept_all(int listener) {
   const auto ranks = static_cast<size_t>(size_);
   for (int i = 0; i < kAcceptedAtOnce; ++i) {
     UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket && (errno == EMFILE || errno == ENFILE) && strangers_.size() > ranks) {
-      drop_a_stranger();
+    if (!socket && (errno == EMFILE || errno == ENFILE) && unauthenticated_.size() > ranks) {
+      drop_unauthenticated();
       continue;
     }
     if (!socket) return pause_when_out_of_files(listener);
-    while (strangers_.size() >= ranks + kMostStrangers) drop_a_stranger();
+    while (unauthenticated_.size() >= ranks + kMostUnauthenticated) drop_unauthenticated();
     auto connection = std::make_unique<Connection>();
     Connection* raw = connection.get();
     const int fd = socket.get();
@@ -81,17 +81,17 @@ void RendezvousServer::accept_all(int listener) {
         !loop_.watch(fd, EPOLLIN, [this, raw](uint32_t events) { on_ready(*raw, events); }).ok()) {
       continue;
     }
-    raw->deadline = loop_.after(stranger_patience_, [this, raw] { close(*raw, ""); });
+    raw->deadline = loop_.after(authentication_timeout_, [this, raw] { close(*raw, ""); });
     connections_[fd] = std::move(connection);
-    strangers_.push_back(fd);
+    unauthenticated_.push_back(fd);
   }
 }
 
 // The connection stays in the backlog and the listener readable: without a pause the loop would spin.
 void RendezvousServer::pause_when_out_of_files(int listener) {
   if (errno != EMFILE && errno != ENFILE) return;
-  if (on_trouble && !std::exchange(trouble_told_, true)) {
-    on_trouble(fmt::format("cannot take in the connections of all ranks: {}; raise the limit of open files (ulimit -n)",
+  if (on_trouble && !std::exchange(trouble_reported_, true)) {
+    on_trouble(fmt::format("cannot accept the connections of all ranks: {}; raise the limit of open files (ulimit -n)",
                            std::strerror(errno)));
   }
   loop_.change(listener, 0);
@@ -99,11 +99,11 @@ void RendezvousServer::pause_when_out_of_files(int listener) {
 }
 
 // The oldest one, unless its answer has come meanwhile.
-void RendezvousServer::drop_a_stranger() {
-  const int fd = strangers_.front();
+void RendezvousServer::drop_unauthenticated() {
+  const int fd = unauthenticated_.front();
   Connection& oldest = *connections_.at(fd);
   const bool alive = receive(oldest);
-  if (!alive || (!strangers_.empty() && strangers_.front() == fd)) close(oldest, lost(oldest.rank));
+  if (!alive || (!unauthenticated_.empty() && unauthenticated_.front() == fd)) close(oldest, lost(oldest.rank));
 }
 
 void RendezvousServer::on_ready(Connection& connection, uint32_t events) {
@@ -120,7 +120,7 @@ bool RendezvousServer::receive(Connection& connection) {
   std::array<char, 65536> buffer;
   const bool awaits_claim = connection.rank < 0 && !connection.refused;
   const size_t room = awaits_claim ? sizeof(Claim) - connection.received.size() : buffer.size();
-  if (room == 0) {  // its claim waits for a decision, while it is there
+  if (room == 0) {  // its claim is not decided yet: only notice the end of the connection
     const ssize_t more = ::recv(connection.socket.get(), buffer.data(), 1, MSG_PEEK);
     return more > 0 || (more < 0 && (errno == EAGAIN || errno == EINTR));
   }
@@ -156,19 +156,19 @@ bool RendezvousServer::check_claim(Connection& connection) {
   const Result<rendezvous::Tag> expected = rendezvous::client_tag(secret_, connection.nonce, claim);
   const Result<rendezvous::Tag> answer = rendezvous::server_tag(secret_, connection.nonce, claim);
   if (!expected.ok() || !answer.ok() || !rendezvous::equal_in_constant_time(expected.value(), claim.tag)) return false;
-  // From here on it is one of ours.
+  // It knows the secret.
   if (claim.size != static_cast<uint32_t>(size_) || claim.rank >= claim.size) return false;
   const int on = 1;
   ::setsockopt(connection.socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   ::setsockopt(connection.socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   loop_.cancel(connection.deadline);
-  std::erase(strangers_, connection.socket.get());
+  std::erase(unauthenticated_, connection.socket.get());
   const auto& bytes = answer.value();
   connection.to_send.push_back({std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), nullptr});
-  if (!places_.held_by_other(claim.rank, claim.process)) return admit(connection, claim);
-  // The end of that process, or of its connection, may be on its way here.
+  if (!registry_.held_by_other(claim.rank, claim.process)) return admit(connection, claim);
+  // The end of that process, or of its connection, may be reported in a moment.
   loop_.change(connection.socket.get(), 0);
-  connection.deadline = loop_.after(kPlacePatience, [this, &connection, claim] {
+  connection.deadline = loop_.after(kTakeoverTimeout, [this, &connection, claim] {
     if (!admit(connection, claim)) close(connection, lost(connection.rank));
   });
   return true;
@@ -176,19 +176,19 @@ bool RendezvousServer::check_claim(Connection& connection) {
 
 bool RendezvousServer::admit(Connection& connection, const Claim& claim) {
   connection.received.clear();
-  std::string refusal = places_.too_far_ahead(claim.rank);
-  if (places_.held_by_other(claim.rank, claim.process)) {
+  std::string refusal = registry_.too_far_ahead(claim.rank);
+  if (registry_.held_by_other(claim.rank, claim.process)) {
     refusal = fmt::format(
         "another process is rank {} and connected to ibcoll_run; a program that a rank starts is none itself",
         claim.rank);
   }
   if (!refusal.empty()) {
     connection.refused = true;
-    connection.deadline = loop_.after(stranger_patience_, [this, &connection] { close(connection, ""); });
+    connection.deadline = loop_.after(authentication_timeout_, [this, &connection] { close(connection, ""); });
     return answer(connection, Kind::kFailed, std::move(refusal));
   }
   connection.rank = static_cast<int>(claim.rank);
-  connection.series = places_.take(claim.rank, claim.process);
+  connection.series = registry_.join(claim.rank, claim.process);
   exchange_of(connection.series);
   members_[{connection.series, connection.rank}] = &connection;
   return answer(connection, Kind::kAdmitted, "");
@@ -286,22 +286,22 @@ void RendezvousServer::close(Connection& connection, const std::string& why) {
   const int fd = connection.socket.get();
   loop_.cancel(connection.deadline);
   loop_.forget(fd);
-  std::erase(strangers_, fd);
+  std::erase(unauthenticated_, fd);
   const int rank = connection.rank;
   const int series = connection.series;
   const bool deserts = !connection.parts;
   if (rank >= 0) members_.erase({series, rank});
-  if (rank >= 0) places_.leave(rank);
+  if (rank >= 0) registry_.leave(rank);
   connections_.erase(fd);  // ends `connection`
   if (rank < 0) return;
-  // When the process has died, the news of that says more, and comes in a moment.
-  loop_.after(kNewsPatience, [this, series, rank, why] {
+  // If the process has died, its exit status is the better reason, and is known in a moment.
+  loop_.after(kEndNoticeDelay, [this, series, rank, why] {
     if (exchanges_.contains(series)) leave(series, rank, why);
   });
-  if (deserts) loop_.after(kDesertion, [this, series, rank] { report_desertion(series, rank); });
+  if (deserts) loop_.after(kDesertionDelay, [this, series, rank] { report_desertion(series, rank); });
 }
 
-// The end of a process is reported as such; ranks of a job that is ended get a signal.
+// Not where the process has ended, which is reported as such, nor in a job that is being ended.
 void RendezvousServer::report_desertion(int series, int rank) {
   if (ended_.contains(rank) || !job_end_.empty()) return;
   report(rank,
@@ -335,9 +335,9 @@ void RendezvousServer::report(int rank, std::string_view how, int series) {
   std::string text(reinterpret_cast<const char*>(&number), sizeof(number));
   text += how.substr(0, rendezvous::kMaxText - sizeof(number));
   const auto body = std::make_shared<const std::string>(std::move(text));
-  for (const auto& [place, member] : members_) {
-    if (place.second == rank || (series != kEverySeries && place.first != series) ||
-        member->to_send.size() + 1 >= kMostUnread)
+  for (const auto& [key, member] : members_) {
+    const auto& [joined, receiver] = key;
+    if (receiver == rank || (series != kEverySeries && joined != series) || member->to_send.size() + 1 >= kMostUnread)
       continue;
     queue(*member, Kind::kRankEnded, body);
     flush(*member);  // an error shows again as the next event of the socket, and is dealt with there

@@ -14,35 +14,36 @@
 #include "runtime/base/unique_fd.h"
 #include "tools/ibcoll_run/event_loop.h"
 #include "tools/ibcoll_run/exchange.h"
-#include "tools/ibcoll_run/rank_places.h"
+#include "tools/ibcoll_run/rank_registry.h"
 
 namespace ibcoll::run {
 
-// The server side of bootstrap/rendezvous_protocol.h. Connections of strangers cost a descriptor and a few bytes for a
-// few seconds, and nothing they send is looked at. However many there are, who answers the challenge gets in, at the
-// latest when it tries again. What ranks send costs no more than one blob each, what they do not read no more than a
-// few answers. The loop must not run any more once the server is gone.
+// The server side of bootstrap/rendezvous_protocol.h. A connection that has not answered the challenge costs a
+// descriptor and a few bytes for a few seconds, and nothing that it sends is parsed. However many of these there are, a
+// rank gets in, at the latest at its second attempt. What a rank sends takes the memory of one blob, what it does not
+// read that of a few answers. The loop must not run after the server is destroyed.
 class RendezvousServer {
  public:
   using Seconds = std::chrono::duration<double>;
 
-  // `hosts`: by rank. `stranger_patience`: for a connection to prove that it is a rank.
+  // `hosts`: by rank. `authentication_timeout`: until a connection has proved that it is a rank's.
   RendezvousServer(EventLoop& loop, const rendezvous::Secret& secret, std::vector<std::string> hosts,
-                   Seconds stranger_patience);
+                   Seconds authentication_timeout);
   ~RendezvousServer();
 
   // Listens on `address` (port 0: any) and returns where. May be called for several addresses.
   Result<SocketAddress> listen(SocketAddress address);
-  // The process of the rank ended; `why` names rank and cause. Ranks that wait for it, now or later, are told.
+  // The process of the rank has ended; `why` names rank and cause. Ranks that wait for it, now or later, get it as an
+  // error.
   void rank_ended(int rank, const std::string& why);
-  // Reports to the other ranks how the process of this one ended, whatever they do now. One that does not read what it
-  // was sent before is left out: it knows that the job ends.
+  // Reports to all other ranks how the process of this one ended. Left out: a rank that has not read its earlier
+  // answers.
   void report_end(int rank, std::string_view how);
-  // The whole job ends: exchanges fail of this cause, and not of the ranks that the end of the job ends.
+  // The whole job ends: exchanges fail with this cause, not with the ends of the ranks.
   void job_ends(const std::string& why);
-  // Told once when no more connections can be taken in: why.
+  // Called once, with the reason, when no more connections can be accepted.
   std::function<void(std::string)> on_trouble;
-  // "rank 3 has not come" for the exchange in which ranks wait for others, and so for each of several; "": none wait.
+  // "rank 3 has not come" for each exchange in which ranks wait; "": no rank waits.
   std::string missing() const;
 
  private:
@@ -54,10 +55,10 @@ class RendezvousServer {
     UniqueFd socket;
     rendezvous::Nonce nonce{};
     EventLoop::TimerId deadline = 0;
-    int rank = -1;         // -1: a stranger so far
+    int rank = -1;         // -1: not authenticated yet
     int series = -1;       // index of its Exchange
     bool parts = false;    // has said goodbye
-    bool refused = false;  // knows the secret, and is told why it is no rank of the job
+    bool refused = false;  // authenticated, but not accepted as a rank: it gets the reason
     std::string received;
     std::deque<Message> to_send;
     size_t sent_of_first = 0;
@@ -77,14 +78,14 @@ class RendezvousServer {
   bool flush(Connection& connection);
   Connection* find(int rank, int series);
   void close(Connection& connection, const std::string& why);
-  void drop_a_stranger();
+  void drop_unauthenticated();
   void pause_when_out_of_files(int listener);
   void leave(int series, int rank, const std::string& why);
   void report_desertion(int series, int rank);
   void report(int rank, std::string_view how, int series);
 
   EventLoop& loop_;
-  const Seconds stranger_patience_;
+  const Seconds authentication_timeout_;
   const rendezvous::Secret secret_;
   const std::vector<std::string> hosts_;  // by rank
   const int size_;
@@ -92,11 +93,11 @@ class RendezvousServer {
   std::map<int, std::unique_ptr<Connection>> connections_;  // by descriptor
   std::map<int, Exchange> exchanges_;                       // by series
   std::map<std::pair<int, int>, Connection*> members_;      // by series and rank
-  RankPlaces places_;
+  RankRegistry registry_;
   std::map<int, std::string> ended_;  // ranks without a process, and why
-  std::string job_end_;               // "": it goes on
-  std::deque<int> strangers_;         // descriptors, oldest first
-  bool trouble_told_ = false;
+  std::string job_end_;               // "": the job runs
+  std::deque<int> unauthenticated_;         // descriptors, oldest first
+  bool trouble_reported_ = false;
 };
 
 }  // namespace ibcoll::run

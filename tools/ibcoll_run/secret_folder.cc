@@ -21,9 +21,9 @@ bool write_secret(const std::string& path, const rendezvous::Secret& secret) {
 }  // namespace
 
 void SecretFolder::make(const rendezvous::Secret& secret) {
-  for (const char* place : std::array<const char*, 3>{::getenv("XDG_RUNTIME_DIR"), ::getenv("TMPDIR"), "/tmp"}) {
-    if (place == nullptr || *place != '/') continue;
-    std::string name = std::string(place) + "/ibcoll_run.XXXXXX";
+  for (const char* parent : std::array<const char*, 3>{::getenv("XDG_RUNTIME_DIR"), ::getenv("TMPDIR"), "/tmp"}) {
+    if (parent == nullptr || *parent != '/') continue;
+    std::string name = std::string(parent) + "/ibcoll_run.XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) continue;  // its mode is 0700
     if (write_secret(file_in(name), secret)) {
       folder_ = name;

@@ -7,8 +7,8 @@
 
 namespace ibcoll::run {
 
-// The job secret as a file that only this user can read, in a folder that only this user can enter: for programs behind
-// a wrapper that closes the descriptor by which ranks get it otherwise.
+// The job secret as a file that only this user can read, in a folder that only this user can enter: for programs that
+// are started by a wrapper which closes the descriptor of the secret.
 class SecretFolder {
  public:
   SecretFolder() = default;

@@ -15,7 +15,7 @@
 namespace ibcoll::run {
 namespace {
 
-constexpr int kPause = 100;  // milliseconds between two looks
+constexpr int kPause = 100;  // milliseconds between two checks
 constexpr size_t kStackBytes = 256 << 10;
 constexpr int kEnding[] = {SIGINT, SIGTERM, SIGHUP};
 
@@ -24,7 +24,7 @@ bool is_ready(int fd, short events, int milliseconds) {
   return ::poll(&entry, 1, milliseconds) > 0;
 }
 
-// The thread allocates nothing: memory may be what the other one waits for.
+// The thread allocates nothing: the main thread may hang in an allocation.
 void end_by_pending_signal() {
   sigset_t pending;
   ::sigpending(&pending);
@@ -33,10 +33,9 @@ void end_by_pending_signal() {
     char text[200];
     const int length =
         std::snprintf(text, sizeof text,
-                      "ibcoll_run: pid %d was told to end by signal %d, and hangs in a call that does not "
-                      "return; ending it at once\n",
+                      "ibcoll_run: pid %d got signal %d, and hangs in a call that does not return; ending it at once\n",
                       ::getpid(), number);
-    // Not where nobody reads: that may be the call that hangs.
+    // Only if standard error takes it: a write to it may be the call that hangs.
     if (is_ready(STDERR_FILENO, POLLOUT, 0) && ::write(STDERR_FILENO, text, static_cast<size_t>(length)) < 0) errno = 0;
     sigset_t one;
     sigemptyset(&one);
@@ -48,7 +47,7 @@ void end_by_pending_signal() {
 
 }  // namespace
 
-Watchdog::Watchdog(double seconds) : looks_(std::max(1, static_cast<int>(seconds * 1000 / kPause))) {
+Watchdog::Watchdog(double seconds) : checks_(std::max(1, static_cast<int>(seconds * 1000 / kPause))) {
   sigset_t ending;
   sigemptyset(&ending);
   for (const int number : kEnding) sigaddset(&ending, number);
@@ -74,7 +73,7 @@ void* Watchdog::run(void* self) {
 
 bool Watchdog::stops_within(int milliseconds) const { return is_ready(stop_.get(), POLLIN, milliseconds); }
 
-// Looks are counted, not time: a process that was stopped looks once when it goes on.
+// Checks are counted, not time: a process that was stopped checks once when it is continued.
 void Watchdog::watch() const {
   int pending = 0;
   for (;;) {
@@ -82,7 +81,7 @@ void Watchdog::watch() const {
     if (pending == 0) ::poll(both, 2, -1);
     if (stops_within(pending == 0 ? 0 : kPause)) return;
     pending = is_ready(signals_.get(), POLLIN, 0) ? pending + 1 : 0;
-    if (pending > looks_) end_by_pending_signal();
+    if (pending > checks_) end_by_pending_signal();
   }
 }
 

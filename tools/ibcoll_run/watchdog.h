@@ -7,13 +7,13 @@
 
 namespace ibcoll::run {
 
-// Ends this process by SIGINT, SIGTERM or SIGHUP when it has not taken that signal for some seconds: a call that does
-// not return, of a library or a file server, must not make it deaf to them. A thread of its own looks whether one is
-// pending. The guard (guard.h) then ends the ranks, as when the process is killed.
+// Ends this process by SIGINT, SIGTERM or SIGHUP when it has not taken that signal for some seconds: it may hang in a
+// call of a library or a file server that does not return. A thread checks whether one is pending. The guard (guard.h)
+// then ends the ranks, as when the process is killed.
 class Watchdog {
  public:
-  // After ProcessDefaults::take_over(), which blocks the signals. Without threads to spare, none watches. Time for which
-  // the process was stopped does not count.
+  // After ProcessDefaults::take_over(), which blocks the signals. Where no thread can be made, nothing is watched. Time
+  // for which the process was stopped does not count.
   explicit Watchdog(double seconds);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -24,7 +24,7 @@ class Watchdog {
   void watch() const;
   bool stops_within(int milliseconds) const;
 
-  int looks_;         // until the process counts as stuck
+  int checks_;        // until the process counts as stuck
   UniqueFd signals_;  // readable while one is pending
   UniqueFd stop_;
   pthread_t thread_{};

@@ -49,7 +49,7 @@ FAULTS = [
           "for (int round = 2; round < 3 && together.ok(); ++round) {",
           FAILURES, "Leaving*"),
     Fault("the_dead_rank_alone_hears_of_its_end", "tools/ibcoll_run/rendezvous_server.cc",
-          "if (place.second == rank || (series", "if (place.second != rank || (series",
+          "if (receiver == rank || (series", "if (receiver != rank || (series",
           FAILURES, "*ReportedDeath*/Unseen_1node"),
     Fault("one_of_two_threads_sleeps", "runtime/context/requests.cc",
           "waiting_threads_.load(std::memory_order_relaxed) == 1;",

@@ -84,7 +84,7 @@ FAULTS = [
           LAUNCHER, "Exchanges.test_who_parts_is_not_reported_and_who_becomes_another_program_is"),
     Fault("the_end_of_the_job_is_no_cause", "tools/ibcoll_run/job.cc",
           "  server_->job_ends(std::string(text));\n", "",
-          LAUNCHER, "Exchanges.test_a_late_rank_is_told_of_the_first_death_and_not_of_those_that_it_caused"),
+          LAUNCHER, "Exchanges.test_a_late_rank_learns_the_first_death_and_not_those_that_it_caused"),
     Fault("the_lowest_rank_is_the_first_to_leave", "tools/ibcoll_run/exchange.cc",
           "(first == nullptr || rank.left < first->left)", "first == nullptr",
           LAUNCHER_PARTS, "Exchange*"),

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/ibcoll_run/timeouts.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "tools/ibcoll_run/options.h"
+
+namespace ibcoll::run {
+
+Result<Timeouts> chosen_timeouts() {
+  Timeouts timeouts;
+  const char* text = std::getenv("IBCOLL_RUN_TIMEOUTS");
+  if (text == nullptr) return timeouts;
+  const Result<double> seconds = parse_seconds(text);
+  if (!seconds.ok()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "IBCOLL_RUN_TIMEOUTS: {}", seconds.status().text());
+  for (double* const one :
+       {&timeouts.agent_silence, &timeouts.launcher_silence, &timeouts.authentication, &timeouts.after_kill,
+        &timeouts.name_server, &timeouts.file, &timeouts.pending_signal})
+    *one = std::min(*one, seconds.value());
+  return timeouts;
+}
+
+Timeouts timeouts_or_default() {
+  const Result<Timeouts> chosen = chosen_timeouts();
+  return chosen.ok() ? chosen.value() : Timeouts();
+}
+
+}  // namespace ibcoll::run
