@@ -28,11 +28,11 @@ class StuckJob : public ::testing::Test {
     const Status status = job.run();
     if (request->in_flight()) request->end(status);
     now_ = job.network().now();
-    turns_ = job.turns();
+    passes_ = job.passes();
     return status;
   }
   Time now_ = 0;
-  uint64_t turns_ = 0;
+  uint64_t passes_ = 0;
 };
 
 TEST_F(StuckJob, EndsAtItsDeadline) {
@@ -51,11 +51,11 @@ TEST_F(StuckJob, EndsAfterTooManyTurns) {
   SimJobParams params;
   params.network.refuse_permille = 1000;
   params.deadline_ns = ~Time{0};
-  params.most_turns = 5000;
+  params.most_passes = 5000;
   const Status status = run(params);
   EXPECT_EQ(status.code(), IBCOLL_ERR_TIMEOUT);
-  EXPECT_NE(status.text().find("5000 turns"), std::string::npos) << status.text();
-  EXPECT_EQ(turns_, 5000u);
+  EXPECT_NE(status.text().find("5000 passes"), std::string::npos) << status.text();
+  EXPECT_EQ(passes_, 5000u);
 }
 
 // Ranks that wait for long ask those that they wait for, and these only: the others of their node, and leaders each

@@ -174,7 +174,7 @@ void Mismatch::add(int rank, CollectiveCase& call, const Algorithm& algorithm) {
 void Mismatch::run() {
   const Status status = job_.run();
   ASSERT_TRUE(status.ok()) << status.text() << story_;
-  job_.settle();
+  job_.drain();
   // A rank that only sends is done before; where all others only send, nobody can tell. What comes too late for a call
   // fails the team.
   const bool may_pass = odd_ == Odd::kRoot || odd_ == Odd::kAbsent;
@@ -220,7 +220,7 @@ TEST(TwoPhaseBruck, AShortBlockThatNobodySendsIsMissed) {
   }
   const Status status = job.run();
   ASSERT_TRUE(status.ok()) << status.text();
-  job.settle();
+  job.drain();
   for (int rank = 0; rank < p; ++rank) EXPECT_EQ(job.team(team, rank).failure().code(), IBCOLL_ERR_MISMATCH) << rank;
 }
 

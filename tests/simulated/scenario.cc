@@ -196,7 +196,7 @@ void Scenario::fail(std::string text) {
 }
 
 void Scenario::check_end() {
-  job_.settle();
+  job_.drain();
   for (const auto& call : calls_) {
     for (int rank = 0; rank < job_.team_size(call->team); ++rank) {
       if (job_.network().alive(job_.job_rank(call->team, rank))) fail(call->buffers->at(rank).check_scribbled());
@@ -243,7 +243,7 @@ ScenarioResult Scenario::run() {
   return {failure_.empty() ? "" : failure_ + calls_text,
           network.trace_hash(),
           network.now(),
-          job_.turns(),
+          job_.passes(),
           calls_.size(),
           failed_,
           network.counters()};

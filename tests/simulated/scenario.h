@@ -30,7 +30,7 @@ struct ScenarioResult {
   std::string failure;  // "": all went well
   uint64_t trace = 0;
   Time time = 0;
-  uint64_t turns = 0;
+  uint64_t passes = 0;
   uint64_t calls = 0;   // collectives that ran
   uint64_t failed = 0;  // steps that ended with PEER_FAILED
   sim::Counters counters;

@@ -32,7 +32,7 @@ TEST(Seeds, ASeedRunsTheSameTwice) {
     const ScenarioResult second = run_scenario({seed, nullptr, 0, 4, 3});
     ASSERT_EQ(first.trace, second.trace) << replay_command(seed);
     ASSERT_EQ(first.time, second.time) << replay_command(seed);
-    ASSERT_EQ(first.turns, second.turns) << replay_command(seed);
+    ASSERT_EQ(first.passes, second.passes) << replay_command(seed);
   }
 }
 

@@ -16,8 +16,8 @@ struct Options {
   uint64_t min_bytes = 1, max_bytes = 4 << 20;
 };
 
-// Collective. Everything that was asked for, as rank 0 sees it; "" on other ranks. `failure` tells what is missing, and
-// why. nullptr: what is known without a job.
+// Collective. What was asked for, as rank 0 sees it; "" on other ranks. `failure` says what is missing, and why. With
+// nullptr: what is known without a job.
 std::string answer(const Options& options, ibcoll_context_t context, std::string& failure);
 
 }  // namespace ibcoll::info

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ibcoll_info: what is there, how it is set and what would run.
+// ibcoll_info: transports and devices, settings, and the algorithms that would run.
 //
 //   ibcoll_info -c                              settings
 //   ibcoll_run -n 16 --nodes 4 ibcoll_info -A   what would run for 16 ranks on 4 nodes, and why

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What each rank says of itself: host, process, cores, memory. Collected over ibcoll itself.
+// Host, process, cores and memory of each rank, collected over ibcoll itself.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,7 +12,7 @@ namespace ibcoll::info {
 // rank, host, pid, cores (that it may run on), private_bytes (resident and not shared).
 nlohmann::json own_facts(int rank);
 
-// Collective. The facts of all ranks, in rank order. False: `failure` tells why.
+// Collective. The facts of all ranks, in rank order. False: `failure` says why.
 bool gather_facts(ibcoll_team_t team, nlohmann::json& ranks, std::string& failure);
 
 // One line per rank.

@@ -29,7 +29,7 @@ std::string why_unknown(const std::vector<std::string>& words, const Found& foun
       words[0]);
 }
 
-// Which MPI it is, or why that cannot be told.
+// Which MPI it is, or why that is not known.
 Mpi choose(const std::vector<std::string>& words, const Found& found, Mpi said, std::string& why_not) {
   if (said != Mpi::kUnknown) return said;
   const Mpi mpi = found.of_program != Mpi::kUnknown ? found.of_program : found.of_launcher;

@@ -11,7 +11,7 @@
 
 namespace ibcoll::mpi_command {
 
-// What ibcoll brings for the MPIs; "" where a file is not there.
+// ibcoll's libraries for the MPIs; "" for a file that does not exist.
 struct Libraries {
   std::string folder;
   std::string component_folder() const { return folder + "/ibcoll/openmpi"; }

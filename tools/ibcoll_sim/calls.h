@@ -15,14 +15,14 @@
 
 namespace ibcoll::simulator {
 
-// Addresses without memory behind them, until somebody writes there.
+// Addresses without memory, which the kernel provides at the first write.
 class Addresses {
  public:
   explicit Addresses(uint64_t bytes);
   ~Addresses();
   Addresses(const Addresses&) = delete;
   Addresses& operator=(const Addresses&) = delete;
-  // Fails where so many are not to be had.
+  // NO_MEMORY where the kernel does not give that many.
   const Status& status() const { return status_; }
   std::span<std::byte> all() const { return all_; }
 

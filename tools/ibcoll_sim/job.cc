@@ -9,8 +9,8 @@
 namespace ibcoll {
 namespace {
 
-constexpr Time kTick = 10'000'000;     // between looks of ranks that wait for long
-constexpr uint64_t kCheckOnceIn = 64;  // turns
+constexpr Time kTick = 10'000'000;     // between two checks of deadlines and peers by ranks that only wait
+constexpr uint64_t kCheckOnceIn = 64;  // passes, on average
 
 }  // namespace
 
@@ -97,10 +97,10 @@ Status SimJob::run() {
 
 Status SimJob::loop() {
   while (!all_finished()) {
-    if (turns_ >= params_.most_turns || network_.now() >= params_.deadline_ns) return stuck();
+    if (passes_ >= params_.most_passes || network_.now() >= params_.deadline_ns) return stuck();
     const bool late = params_.network.random && random_.one_in(params_.lazy) && !network_.idle();
     if (network_.has_runnable() && !late) {
-      turn(network_.take_runnable());
+      pass(network_.take_runnable());
     } else if ((late || !wake_neighbours()) && !network_.advance() && !wake_neighbours()) {
       if (!params_.network.random) return stuck();  // without chance, time alone changes nothing
       tick();
@@ -110,10 +110,10 @@ Status SimJob::loop() {
 }
 
 Status SimJob::stuck() {
-  return error(IBCOLL_ERR_TIMEOUT, "after {} ns and {} turns these wait:\n{}", network_.now(), turns_, describe());
+  return error(IBCOLL_ERR_TIMEOUT, "after {} ns and {} passes these wait:\n{}", network_.now(), passes_, describe());
 }
 
-// What a dead rank had in flight is given back as its process would have been.
+// The requests that a dead rank had in flight end, as they would with its process.
 void SimJob::bury_dead() {
   for (int number = 0; number < size(); ++number) {
     Rank& rank = ranks_[static_cast<size_t>(number)];
@@ -123,9 +123,9 @@ void SimJob::bury_dead() {
   }
 }
 
-void SimJob::turn(int number) {
-  if (network_.busy_until(number) > network_.now()) return turn_later(number);
-  ++turns_;
+void SimJob::pass(int number) {
+  if (network_.busy_until(number) > network_.now()) return schedule_pass(number);
+  ++passes_;
   if (machine_) machine_->run_as(number);
   if (network_.observer() && engine(number).polls_memory()) network_.observer()->looks(number);
   Rank& rank = ranks_[static_cast<size_t>(number)];
@@ -135,13 +135,13 @@ void SimJob::turn(int number) {
   moved |= collect_completed(number);
   if (const Time look = rank.engine->spills_at(); look > network_.now()) network_.wake_at(number, look);
   if (!moved) return;
-  if (machine_) return turn_later(number);  // the flags that it has set are shown in time
+  if (machine_) return schedule_pass(number);  // the flags that it has set are seen later
   network_.wake(number);
   touch(network_.node(number));
 }
 
-// When it has done what it does now.
-void SimJob::turn_later(int number) {
+// Its next pass, after the work of this one.
+void SimJob::schedule_pass(int number) {
   Rank& rank = ranks_[static_cast<size_t>(number)];
   const Time at = network_.busy_until(number);
   if (at <= network_.now()) return network_.wake(number);
@@ -156,7 +156,7 @@ void SimJob::touch(int node) {
   touched_nodes_.push_back(node);
 }
 
-// Ranks that wait for a flag in their node's memory look again when a rank of the node has done something.
+// Ranks that wait for a flag in their node's memory poll it again after a pass of another rank of the node.
 bool SimJob::wake_neighbours() {
   for (const int rank : network_.ranks_with_new_flags()) touch(network_.node(rank));
   network_.ranks_with_new_flags().clear();
@@ -172,7 +172,7 @@ bool SimJob::wake_neighbours() {
   return any;
 }
 
-// Nothing is under way: time goes on and ranks look at their deadlines and peers.
+// Nothing is in flight: time advances, and ranks check their deadlines and peers.
 void SimJob::tick() {
   network_.advance_to(network_.now() + kTick);
   for (int number = 0; number < size(); ++number) {
@@ -182,11 +182,11 @@ void SimJob::tick() {
   }
 }
 
-void SimJob::settle() {
-  constexpr int kQuietTicks = 25;  // 250 ms: longer than a failure is in doubt
+void SimJob::drain() {
+  constexpr int kQuietTicks = 25;  // 250 ms: longer than a rank is only suspected of a failure
   for (int quiet = 0; quiet < kQuietTicks;) {
     if (network_.has_runnable()) {
-      turn(network_.take_runnable());
+      pass(network_.take_runnable());
     } else if (!network_.advance() && !wake_neighbours()) {
       ++quiet;
       tick();

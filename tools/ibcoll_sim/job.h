@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A job of p ranks in one process: an Engine per rank over the simulated network, teams with their node windows, and a
-// loop that lets a random rank make progress, or the time go on, until all have done what they were given to do.
+// loop that lets a random rank make a pass of progress, or advances the time, until all ranks have completed their steps.
 #pragma once
 
 #include <functional>
@@ -25,10 +25,11 @@ struct SimJobParams {
   NodeWindow::Limits blocks{32768, 262144, 1 << 20};
   uint64_t window_area_bytes = 4096;        // of each rank in a team's node window; 0: teams have no window
   uint64_t node_bytes = uint64_t{1} << 30;  // memory that the ranks of a node can share
-  // Once in so many turns the time goes on although a rank could make progress: ranks are late to poll. 0: never.
+  // On average, every `lazy`-th step of the loop advances the time although a rank could make progress: that rank polls
+  // late. 0: never.
   uint64_t lazy = 8;
   Time deadline_ns = 60'000'000'000;  // of the whole run, in virtual time
-  uint64_t most_turns = 10'000'000;   // of the whole run: ranks that are busy without getting anywhere
+  uint64_t most_passes = 10'000'000;   // of the whole run: ends ranks that are busy for ever
 };
 
 // What one rank does next: start a request.
@@ -56,7 +57,7 @@ class SimJob {
   int make_team(const std::vector<int>& jobs);
   int team_size(int team) const { return placement(team).size(); }
   int job_rank(int team, int rank) const { return placement(team).job_rank(rank); }
-  // Virtual time at which the rank has done all that it has been given turns for.
+  // Virtual time at which the rank has done all the work of its passes.
   Time time_of(int rank) const { return std::max(network_.now(), network_.busy_until(rank)); }
   Team& team(int team, int rank) { return *teams_[static_cast<size_t>(team)].members[static_cast<size_t>(rank)]; }
   const Placement& placement(int team) const { return *teams_[static_cast<size_t>(team)].placement; }
@@ -64,12 +65,12 @@ class SimJob {
   // Steps of one job rank are done in the order in which they were added.
   void add_step(int job_rank, SimStep step);
 
-  // Until every live rank has completed its steps. Otherwise the text tells what each rank waits for.
+  // Until every live rank has completed its steps. Otherwise the text says what each rank waits for.
   Status run();
-  // Lets what is still under way arrive, with all live ranks making progress.
-  void settle();
-  // Turns that ranks were given: a measure of work, and of how a run went.
-  uint64_t turns() const { return turns_; }
+  // Delivers what is still in flight, while all live ranks make progress.
+  void drain();
+  // Passes of progress of all ranks. Two runs of one seed make the same number.
+  uint64_t passes() const { return passes_; }
 
  private:
   struct Rank {
@@ -88,10 +89,10 @@ class SimJob {
   };
 
   Status loop();
-  Status stuck();  // who waits for what
+  Status stuck();  // what each rank waits for
   void bury_dead();
   std::unique_ptr<NodeWindow> make_window(const Placement& placement, int rank, std::vector<uint64_t>& offsets);
-  void turn(int rank);
+  void pass(int rank);
   bool start_due(int rank);
   bool collect_completed(int rank);
   void arm(int rank);
@@ -99,7 +100,7 @@ class SimJob {
   void tick();
   void touch(int node);
   bool all_finished();
-  void turn_later(int rank);
+  void schedule_pass(int rank);
   std::string describe();
 
   SimJobParams params_;
@@ -110,9 +111,9 @@ class SimJob {
   std::vector<Rank> ranks_;
   std::vector<TeamOfAll> teams_;
   std::vector<std::vector<int>> node_ranks_;
-  std::vector<bool> touched_;  // nodes whose memory may have changed since its ranks last looked
+  std::vector<bool> touched_;  // nodes whose memory may have changed since the last pass of its ranks
   std::vector<int> touched_nodes_;
-  uint64_t turns_ = 0;
+  uint64_t passes_ = 0;
   int first_unfinished_ = 0;  // all before it are finished or dead
 };
 

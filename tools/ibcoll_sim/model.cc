@@ -8,7 +8,7 @@
 namespace ibcoll::simulator {
 namespace {
 
-constexpr uint32_t kNoLimit = 1 << 30;  // slots and puts under way: nobody waits for credit
+constexpr uint32_t kNoLimit = 1 << 30;  // slots and puts in flight: no rank waits for credit
 
 Time nanoseconds(double us) { return static_cast<Time>(std::llround(us * 1000)); }
 uint64_t picoseconds_per_byte(double bandwidth) {
@@ -40,7 +40,7 @@ SimJobParams job_params(const Options& options, std::span<std::byte> nothing) {
   params.window_area_bytes = options.window_bytes;
   params.node_bytes = uint64_t{1} << 45;
   params.deadline_ns = std::numeric_limits<Time>::max();
-  params.most_turns = std::numeric_limits<uint64_t>::max();
+  params.most_passes = std::numeric_limits<uint64_t>::max();
   const CostModel model = cost_model(options);
   const int locals = (options.ranks + options.nodes - 1) / options.nodes;
   params.blocks = {model.read_from(locals), model.stream_from(locals, options.window_bytes),

@@ -51,7 +51,7 @@ void describe_call(CLI::App& app, Options& options, Text& text) {
       ->type_name("");
   app.add_option("--ranks", options.ranks, "How many")->required()->check(CLI::Range(1, kMostRanks));
   app.add_option("--nodes", options.nodes,
-                 "On so many nodes, in blocks as equal as can be (default: one for each rank)")
+                 "Nodes; each has a block of ranks, as equal as can be (default: one node for each rank)")
       ->check(CLI::Range(1, kMostRanks));
   app.add_option("--algorithm", text.algorithm,
                  "Names with parameters, as in ring,ring_pipelined:64K; auto: lowest predicted cost; or all")
@@ -134,7 +134,7 @@ void read(const Text& text, Options& options) {
 }  // namespace
 
 std::optional<EarlyEnd> parse_options(int argc, const char* const* argv, Options& options) {
-  CLI::App app("Runs a collective's algorithms over a modelled network and tells what they take there.");
+  CLI::App app("Runs a collective's algorithms over a modelled network and prints the times that they take there.");
   Text text;
   describe_call(app, options, text);
   describe_model(app, options, text);

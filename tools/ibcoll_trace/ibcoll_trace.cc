@@ -63,7 +63,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   using namespace ibcoll::tracing;
-  CLI::App app("Tells when ranks arrived at their collectives, from the traces that IBCOLL_TRACE made.");
+  CLI::App app("Shows when ranks arrived at their collectives, from the traces that IBCOLL_TRACE made.");
   app.failure_message([](const CLI::App*, const CLI::Error& problem) {
     return fmt::format("ibcoll_trace: {}; see ibcoll_trace --help\n", problem.what());
   });
@@ -75,8 +75,8 @@ int main(int argc, char** argv) {
   app.add_option("--arrivals", options.arrivals, "Write the delays of all ranks, for ibcoll_perf --arrival file:OUT");
   app.add_option("--html", options.html, "Write a page with the calls on a time line");
   app.add_option("--served", options.served,
-                 "Show so many calls, those whose ranks arrived furthest apart, with the order in which each rank "
-                 "served its peers")
+                 "Show this number of calls, those whose ranks arrived furthest apart, with the order in which each "
+                 "rank served its peers")
       ->type_name("CALLS")
       ->check(CLI::Range(1, 1 << 24));
   app.add_option("--alpha", options.alpha_us, "Start-up time of a message, us (default: as the traced job timed it)")

@@ -84,7 +84,8 @@ function messages(call) {
   });
   return all.sort((a, b) => a.begun - b.begun);
 }
-// Who waited for whom in a node: from when the awaited rank published, or began to be awaited, to the end of the wait.
+// The waits of ranks for others of their node: from the time that the awaited rank published, or from the beginning of
+// the wait, to its end.
 function waits(call) {
   ctx.strokeStyle = ctx.fillStyle = "#04c";
   call.node.forEach((node, i) => {
@@ -189,7 +190,7 @@ nlohmann::ordered_json served(const Part& part, int64_t begin) {
   return all;
 }
 
-// [published, who, from, until]; null: nothing in shared memory.
+// [published, awaited rank, from, until]; null: nothing in shared memory.
 nlohmann::ordered_json in_node(const Part& part, int64_t begin) {
   const InNode& node = part.in_node;
   const auto moment = [&](int64_t ns) {
@@ -197,9 +198,9 @@ nlohmann::ordered_json in_node(const Part& part, int64_t begin) {
                                 : nlohmann::ordered_json(us_since(begin, part.arrival_ns + ns));
   };
   if (node.empty()) return {};
-  nlohmann::ordered_json who;
-  if (node.waited_for >= 0) who = node.waited_for;
-  return nlohmann::ordered_json::array({moment(node.published_ns), who, moment(node.from_ns), moment(node.until_ns)});
+  nlohmann::ordered_json awaited;
+  if (node.waited_for >= 0) awaited = node.waited_for;
+  return nlohmann::ordered_json::array({moment(node.published_ns), awaited, moment(node.from_ns), moment(node.until_ns)});
 }
 
 std::string escaped(const std::string& text) {

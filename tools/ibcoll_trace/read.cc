@@ -46,7 +46,7 @@ bool known(const std::string& collective) {
   return false;
 }
 
-// Name and value in turn, behind "# ibcoll trace 4".
+// Pairs of name and value, after "# ibcoll trace 4".
 bool read_header(const std::string& line, RankTrace& trace, uint64_t& calls, uint64_t& sites) {
   const std::vector<std::string> words = words_of(line);
   if (line.rfind("# ibcoll trace 4 ", 0) != 0 || words.size() % 2 != 0) return false;
@@ -90,15 +90,15 @@ bool read_peers(const std::string& text, int ranks, std::vector<Served>& all) {
 bool read_node(const std::string& text, int ranks, InNode& node) {
   if (text == "-") return true;
   std::istringstream stream(text);
-  std::string published, who, from, until;
+  std::string published, awaited, from, until;
   std::getline(stream, published, '/');
-  std::getline(stream, who, '/');
+  std::getline(stream, awaited, '/');
   std::getline(stream, from, '/');
   std::getline(stream, until);
   if (!moment(published, node.published_ns) || !moment(from, node.from_ns) || !moment(until, node.until_ns))
     return false;
-  if (who == "-") return node.from_ns == Served::kNever && node.until_ns == Served::kNever;
-  return number(who, node.waited_for) && node.waited_for >= 0 && node.waited_for < ranks &&
+  if (awaited == "-") return node.from_ns == Served::kNever && node.until_ns == Served::kNever;
+  return number(awaited, node.waited_for) && node.waited_for >= 0 && node.waited_for < ranks &&
          node.from_ns != Served::kNever && node.until_ns >= node.from_ns;
 }
 
@@ -166,7 +166,7 @@ Result<RankTrace> read_one(const std::string& path) {
   if (trace.records.size() != calls || line != "end")
     return wrong(path, above + trace.records.size() + 1,
                  fmt::format("the trace ends after record {} of {}: it was cut off", trace.records.size(), calls));
-  if (std::getline(file, line)) return wrong(path, above + calls + 2, "there is more behind the end");
+  if (std::getline(file, line)) return wrong(path, above + calls + 2, "the file has more lines than calls");
   return trace;
 }
 

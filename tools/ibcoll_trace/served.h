@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who was served when, beside who arrived when, for single calls.
+// Single calls: when each rank arrived, and when it served its peers.
 #pragma once
 
 #include <nlohmann/json.hpp>

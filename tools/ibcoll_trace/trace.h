@@ -15,21 +15,21 @@ struct Served {
   static constexpr int64_t kNever = -1;
   int peer = 0;
   int64_t begun_ns = kNever;   // the first byte for the peer left
-  int64_t sent_ns = kNever;    // all had left
-  int64_t landed_ns = kNever;  // all that came from it was there
+  int64_t sent_ns = kNever;    // the last byte for the peer left
+  int64_t landed_ns = kNever;  // the last byte from the peer arrived
 };
 
-// What a rank had to do with the others of its node in their shared memory; in ns after its arrival.
+// A rank's part in the shared memory of its node; in ns after its arrival.
 struct InNode {
   int64_t published_ns = Served::kNever;  // its first data
-  int waited_for = -1;                    // who ended its longest wait
+  int waited_for = -1;                    // the rank that it waited for longest; -1: none
   int64_t from_ns = Served::kNever;
   int64_t until_ns = Served::kNever;
   bool empty() const { return published_ns == Served::kNever && waited_for < 0; }
 };
 
-// Where the program called. Once find_sources() has looked, `text` says it best: "exchange sum.c:12", "main+0x33 in sum"
-// where there is no debug information, or "sum+0x11f3".
+// Where the program called. After find_sources(), `text` is "exchange sum.c:12", without debug information "main+0x33 in
+// sum", without symbols "sum+0x11f3".
 struct Site {
   std::string module;    // path of the program or shared library; "": unknown
   std::string build_id;  // of the module
@@ -103,7 +103,7 @@ struct ClockOffset {
 struct Job {
   int ranks = 1;
   double alpha_us = 0, beta_us_per_byte = 0;
-  uint64_t dropped = 0;               // records that the rings did not keep, over all ranks
+  uint64_t dropped = 0;               // records that did not fit into the ranks' buffers
   uint64_t failed = 0;                // calls that failed on a rank
   uint64_t incomplete = 0;            // calls that are not in the traces of all ranks of their team
   std::vector<std::string> problems;  // with the programs of call sites
@@ -113,9 +113,9 @@ struct Job {
 
 // FILE, which stands for FILE.0, FILE.1, ..., or a folder with trace.0, trace.1, ...: one for each rank of the job.
 Result<std::vector<RankTrace>> read_traces(const std::string& path);
-// Looks up the call sites in the debug information of the programs. Says which programs were of no use.
+// Looks up the call sites in the debug information of the programs. Returns a line for each program without any.
 std::vector<std::string> find_sources(std::vector<RankTrace>& traces);
-// Brings all to the clock of rank 0.
+// Converts all times to the clock of rank 0.
 std::vector<ClockOffset> align_clocks(std::vector<RankTrace>& traces);
 // INVALID_ARGUMENT: two ranks made different calls where they should have made the same.
 Result<Job> put_together(std::vector<RankTrace> traces);

@@ -77,7 +77,7 @@ void CallCase::write(std::byte* to, int source, int destination, uint64_t bytes,
     store(to + i * width, params().type, width, operand(key, i, params().type, params().op));
 }
 
-// What this rank gets: piece by piece, the operands of all ranks that take part.
+// What this rank gets: part by part, the operands of all ranks that take part.
 void CallCase::write_reduced(std::byte* to, uint64_t bytes, uint64_t round) const {
   const Collective& row = layout_.row();
   const int sources =
@@ -87,15 +87,15 @@ void CallCase::write_reduced(std::byte* to, uint64_t bytes, uint64_t round) cons
   const uint64_t width = params().element_bytes(), count = bytes / width;
   std::array<uint64_t, 512> values;
   for (uint64_t first = 0; first < count; first += values.size()) {
-    const uint64_t piece = std::min<uint64_t>(values.size(), count - first);
+    const uint64_t part = std::min<uint64_t>(values.size(), count - first);
     for (int source = 0; source < sources; ++source) {
       const uint64_t key = key_of(params().seed, source, destination, round);
-      for (uint64_t i = 0; i < piece; ++i) {
+      for (uint64_t i = 0; i < part; ++i) {
         const uint64_t mine = operand(key, first + i, params().type, params().op);
         values[i] = source == 0 ? alone(mine, params().op) : combine(values[i], mine, params().op);
       }
     }
-    for (uint64_t i = 0; i < piece; ++i) store(to + (first + i) * width, params().type, width, values[i]);
+    for (uint64_t i = 0; i < part; ++i) store(to + (first + i) * width, params().type, width, values[i]);
   }
 }
 

@@ -35,17 +35,17 @@ class CallCase {
   CallCase& operator=(CallCase&&) = delete;
 
   const CallParams& params() const { return layout_.params(); }
-  // As a caller says it. What is not significant on this rank is junk that must not be looked at.
+  // The arguments of a caller. What is not significant on this rank has a value that must not be used.
   ibcoll_collective_args_t args() const;
 
-  // Before the start: data to send, and in the receive buffer what must go or, around the blocks, stay.
+  // Before the start: data to send, and in the receive buffer bytes that must be replaced or, around the blocks, stay.
   void fill(uint64_t round);
   // After completion: what is wrong in either buffer.
   Damage damage(uint64_t round) const;
   std::string check(uint64_t round) const { return damage(round).text; }
   // Block `index` of the receive buffer has arrived.
   bool has_block(int index, uint64_t round) const;
-  // The caller's right after completion: both buffers get other content, which stays if nobody writes late.
+  // What a caller may do after completion: both buffers get other content, which stays if nothing is written late.
   void scribble();
   std::string check_scribbled() const;
   // After a failed run: nothing around the blocks has changed.
@@ -55,7 +55,7 @@ class CallCase {
   struct Memory {
     std::vector<std::byte> own;
     std::span<std::byte> bytes;  // with guards
-    uint64_t begin = 0;          // of what the caller calls the buffer
+    uint64_t begin = 0;          // of the caller's buffer
   };
 
   void take(Memory& memory, const BufferLayout& layout, std::span<std::byte> room);

@@ -12,7 +12,7 @@
 namespace ibcoll::oracle {
 namespace {
 
-// An address that nobody may look at.
+// An address that must not be used.
 template <typename T>
 T* junk() {
   return reinterpret_cast<T*>(uintptr_t{4096 - 8});
@@ -59,11 +59,11 @@ void CallLayout::lay_out(BufferLayout& layout, const Buffer& buffer, bool sends)
     const uint64_t bytes = sends ? params_.block_bytes(rank_, index) : params_.block_bytes(index, rank_);
     layout.blocks.push_back({0, bytes, index});
   }
-  place(layout, &layout == &send_ ? 1 : 2);
+  arrange(layout, &layout == &send_ ? 1 : 2);
 }
 
 // The blocks of reduce_scatter lie one after the other.
-void CallLayout::place(BufferLayout& layout, uint64_t stream) const {
+void CallLayout::arrange(BufferLayout& layout, uint64_t stream) const {
   const bool scattered = params_.gaps > 0 && row().irregular() && !row().reduces() && layout.blocks.size() > 1;
   uint64_t state = Digest().add(params_.seed).add(static_cast<uint64_t>(rank_)).add(stream).value();
   const auto below = [&](uint64_t n) { return (state = scramble(state + kGoldenRatio)) % n; };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the blocks of a collective lie in the buffers of one rank, and how a caller says so: from the collective's row
-// in base/catalog.h.
+// Where the blocks of a collective lie in the buffers of one rank, and the arguments that say so: from the collective's
+// row in base/catalog.h.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct CallParams {
   int p = 1;
   uint64_t bytes = 0;            // of a block, where sizes are regular and nothing is reduced
   std::vector<uint64_t> counts;  // irregular, in bytes: p; kToPairs: p x p, from source i to destination j at i * p + j
-  // In place of `counts`, where p x p of them would be too many: of rank i (`other` is 0), or from i to `other`.
+  // Instead of `counts`, where p x p of them would be too many: of rank i (`other` is 0), or from i to `other`.
   std::function<uint64_t(int i, int other)> sizes;
   bool in_place = false;  // on the ranks that may
   int root = 0;
@@ -31,9 +31,9 @@ struct CallParams {
   ibcoll_scheme_t scheme = IBCOLL_SCHEME_AUTO;
   const char* algorithm = nullptr;  // nullptr: the setting's
   uint64_t seed = 1;                // of data and layout
-  // 0: irregular blocks are packed in rank order. Else they lie in random order, with gaps of up to so many bytes.
+  // 0: irregular blocks are packed in rank order. Else they lie in random order, with gaps of at most `gaps` bytes.
   uint64_t gaps = 0;
-  uint64_t misaligned = 0;  // buffers begin so many bytes beside a multiple of 64
+  uint64_t misaligned = 0;  // bytes from a multiple of 64 to the beginning of a buffer
 
   const Collective& row() const { return kCatalog[collective]; }
   uint64_t element_bytes() const;
@@ -52,7 +52,7 @@ struct BufferLayout {
   std::vector<Block> blocks;
   std::vector<uint64_t> counts, displacements;  // of the blocks
   uint64_t extent = 0;                          // bytes from the first to the last
-  bool significant = false;                     // the call may look at it
+  bool significant = false;                     // the call may use it
 };
 
 class CallLayout {
@@ -66,17 +66,17 @@ class CallLayout {
   const BufferLayout& recv() const { return recv_; }
   // This rank gives IBCOLL_IN_PLACE.
   bool in_place() const { return params_.in_place && row().may_be_in_place(rank_, params_.root); }
-  // reduce_scatter in place: the receive buffer holds all blocks of the operand, and the result takes the place of the
+  // reduce_scatter in place: the receive buffer holds all blocks of the operand, and the result replaces the
   // first.
   bool result_in_operand() const { return in_place() && row().reduces() && row().send.extent == Extent::kBlocks; }
 
-  // As a caller says it, with buffers that begin there. What is not significant on this rank is junk that must not be
-  // looked at. Arrays belong to this object.
+  // The arguments of a caller with these buffers. What is not significant on this rank has a value that must not be used.
+  // Arrays belong to this object.
   ibcoll_collective_args_t args(std::byte* send, std::byte* recv) const;
 
  private:
   void lay_out(BufferLayout& layout, const Buffer& buffer, bool sends);
-  void place(BufferLayout& layout, uint64_t stream) const;
+  void arrange(BufferLayout& layout, uint64_t stream) const;
 
   CallParams params_;
   int rank_;

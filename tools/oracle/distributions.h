@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sizes of irregular blocks, by name: those of the papers, and two of this project. For ibcoll_perf, its twin for MPI
-// and ibcoll_sim, so that all of them mean the same by one name. Nothing but the standard library is needed here.
+// and ibcoll_sim, so that a name means the same in all of them. Needs nothing but the standard library.
 #pragma once
 
 #include <cmath>
@@ -93,7 +93,7 @@ inline uint64_t distributed(Distribution distribution, uint64_t c, int rank, int
 }
 
 // From `source` to `destination` of an alltoallv: every destination gets m_source from a rank; mild, ragged, random and
-// spikes differ from pair to pair. `symmetric`: as much the other way, which an exchange in place wants.
+// spikes differ from pair to pair. `symmetric`: the same in both directions, as an exchange in place needs.
 inline uint64_t distributed_pair(Distribution distribution, uint64_t c, int source, int destination, int ranks,
                                  bool symmetric = false) noexcept {
   if (symmetric && source > destination) std::swap(source, destination);

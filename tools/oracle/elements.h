@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operands whose reductions are exact in any order, and what comes out: computed in integers, not by the library's
-// kernels. An element is an integer; store() says which element of its type it stands for.
+// Operands whose reductions are exact in any order, and the results: computed in integers, not by the library's kernels.
+// An element is an integer; store() makes the element of the type that it stands for.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ bool has(ibcoll_type_t type, ibcoll_op_t op);
 uint64_t operand(uint64_t key, uint64_t index, ibcoll_type_t type, ibcoll_op_t op);
 // A reduction over this operand alone.
 uint64_t alone(uint64_t operand, ibcoll_op_t op);
-// lower op upper, for operands as above and what comes out of them.
+// lower op upper, for operands as above and their results.
 uint64_t combine(uint64_t lower, uint64_t upper, ibcoll_op_t op);
 // `bytes`: of an element.
 void store(std::byte* to, ibcoll_type_t type, uint64_t bytes, uint64_t value);
@@ -30,7 +30,7 @@ void store(std::byte* to, ibcoll_type_t type, uint64_t bytes, uint64_t value);
 // at first use, never freed.
 ibcoll_op_t composition();
 // The same for opaque elements of kSealedBytes: the map, and words that tell whether an element was cut or put
-// together. What comes out of such elements is not what is expected.
+// together. Results of such elements are not the expected ones.
 inline constexpr uint64_t kSealedBytes = 24;
 ibcoll_op_t sealed_composition();
 // The predefined operations.

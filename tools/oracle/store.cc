@@ -124,7 +124,7 @@ bool has(ibcoll_type_t type, ibcoll_op_t op) {
   return real || kind == Kind::kComplex;
 }
 
-// Opaque elements: the value, and words that follow from it and from their place.
+// Opaque elements: the value, and words computed from it and from their position.
 void store(std::byte* to, ibcoll_type_t type, uint64_t bytes, uint64_t value) {
   std::memset(to, 0, bytes);
   if (type != IBCOLL_OPAQUE) return kTypes[type].store(to, value);
