@@ -3,7 +3,7 @@
 // of two figures compares libraries and not definitions.
 //
 // A figure is made so: `warmup` calls, a barrier, then `iterations` calls back to back, no barrier between them, each
-// timed on its own by CLOCK_MONOTONIC. Buffers are the same for every call, page aligned, written before the first.
+// timed on its own by CLOCK_MONOTONIC. Memory is page aligned, and written before the first call.
 #pragma once
 
 #include <algorithm>

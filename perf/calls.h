@@ -13,10 +13,10 @@ enum class Calls {
 };
 inline constexpr const char* kCallsNames[] = {"persistent", "blocking", "oneshot"};
 
-// Buffers of calls that run once: as in most programs, each call has others than the one before.
+// Buffers of calls that run once: each call has other buffers than the one before, as in most programs.
 class ChangingBuffers {
  public:
-  static constexpr uint64_t kRoom = 1024;  // behind each buffer
+  static constexpr uint64_t kRoom = 1024;  // bytes after the end of each buffer
   // Bytes from the start of a buffer; for the next call another one.
   uint64_t next() noexcept { return at_ = (at_ + kStep) % kRoom; }
 

@@ -19,15 +19,15 @@ struct LoopPlan {
   double budget_us = 200e3;  // for the timed calls of one size, warm-up not counted
 };
 
-// Calls of one size after which ibcoll has chosen the algorithm, where it times the candidates itself. Libraries that do
-// not learn make as many, so that all are timed alike; an MPI program may also run in ibcoll.
+// Calls of one size after which ibcoll has chosen the algorithm, where it times the candidates itself. Libraries that
+// do not learn make as many, so that all are timed alike; an MPI program may also run in ibcoll.
 constexpr int64_t learning_calls(const Collective& row) noexcept { return row.waits_for_all() ? 66 : 0; }
 
-// The processes of a job have only just begun: what their launcher and their first page faults still do would be in the
-// times of the first size. Spent once per process.
-inline double settling_us() {
-  static bool settled = false;
-  return std::exchange(settled, true) ? 0 : 50e3;
+// Additional warm-up, once per process: after the start of a job its launcher and first page faults still take time,
+// which would be in the times of the first size.
+inline double startup_us() {
+  static bool started = false;
+  return std::exchange(started, true) ? 0 : 50e3;
 }
 
 // Runs one collective on every rank alike and leaves this rank's timed calls, in microseconds, in `calls`.
@@ -52,7 +52,7 @@ bool run_timed_loop(Library& library, const LoopPlan& plan, std::vector<double>&
     if (!untimed(1, call_us)) return false;
     if (plan.warmup < 0)
       warmup =
-          std::max(iterations_for(call_us, plan.budget_us / 4 + settling_us()), static_cast<uint64_t>(plan.learning));
+          std::max(iterations_for(call_us, plan.budget_us / 4 + startup_us()), static_cast<uint64_t>(plan.learning));
   }
   if (warmup > 0 && !untimed(warmup, call_us)) return false;
   const uint64_t iterations = plan.iterations > 0 ? plan.iterations : iterations_for(call_us, plan.budget_us);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who comes how late: the delays of every rank in every call. ibcoll_perf and the programs it is compared with share
+// Arrival patterns: the delays of every rank in every call. ibcoll_perf and the programs it is compared with share
 // it, so that the same pattern gives the same delays in each library.
 //
 // Source: Qian, Afsahi, "Process arrival pattern aware alltoall and allgather", section 3: after a barrier a rank

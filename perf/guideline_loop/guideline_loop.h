@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Times each guideline: its call and its mock-up in turn, in one job, so that what else happens on the machine hits both.
-// Prints a row for each turn; perf/guidelines judges them.
+// Times each guideline: its call and its mock-up alternate in one job, so that other load on the machine affects both.
+// Prints a row for each repetition; perf/guidelines judges them.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace ibcoll::perf {
 
 struct GuidelinePlan {
   uint64_t least_bytes = 8, most_bytes = 512 << 10, factor = 8;  // multiples of 16: half a size holds doubles, too
-  uint64_t turns = 20;
-  double seconds = 0.1;  // for all turns of one side
+  uint64_t repetitions = 20;
+  double seconds = 0.1;  // for all repetitions of one side
 };
 
 // One side of a comparison: `times` calls of a way with `bytes`.
@@ -45,7 +45,7 @@ class GuidelineLoop {
   }
 
   void run() {
-    if (library_.rank() == 0) std::puts("guideline,bytes,turn,call_us,mock_up_us");
+    if (library_.rank() == 0) std::puts("guideline,bytes,repetition,call_us,mock_up_us");
     for (uint64_t bytes = plan_.least_bytes; bytes <= plan_.most_bytes; bytes *= plan_.factor) {
       for (const auto& guideline : kGuidelines<L>)
         if (guideline.sized || bytes == plan_.least_bytes)
@@ -64,7 +64,7 @@ class GuidelineLoop {
   static constexpr double kWarmupUs = 1e6;
 
   GuidelineBuffers buffers() {
-    const uint64_t at = places_.next();
+    const uint64_t at = offsets_.next();
     return {send_.get() + at, recv_.get() + at, spare_.get() + at};
   }
 
@@ -78,32 +78,32 @@ class GuidelineLoop {
     return mean;
   }
 
-  // How many calls fill a turn; run after the untimed ones.
+  // The number of calls that fill a repetition; called after the untimed ones.
   uint64_t warmed_up(const Side<L>& side) {
     timed(side, 1);
     const double once = std::max(timed(side, 1), 0.01);
     const double after = timed(side, static_cast<uint64_t>(std::clamp(kWarmupUs / once, 3.0, double{kWarmup})));
     return static_cast<uint64_t>(
-        std::clamp(plan_.seconds * 1e6 / static_cast<double>(plan_.turns) / std::max(after, 0.01), 1.0, 20000.0));
+        std::clamp(plan_.seconds * 1e6 / static_cast<double>(plan_.repetitions) / std::max(after, 0.01), 1.0, 20000.0));
   }
 
   void compare(const std::string& name, uint64_t bytes, Side<L> call, Side<L> mock_up) {
     const uint64_t count = std::min(warmed_up(call), warmed_up(mock_up));
-    for (uint64_t turn = 0; turn < plan_.turns; ++turn) {
+    for (uint64_t repetition = 0; repetition < plan_.repetitions; ++repetition) {
       double call_us = 0, mock_up_us = 0;
-      if (turn % 2 == 0) call_us = timed(call, count);
+      if (repetition % 2 == 0) call_us = timed(call, count);
       mock_up_us = timed(mock_up, count);
-      if (turn % 2 == 1) call_us = timed(call, count);
+      if (repetition % 2 == 1) call_us = timed(call, count);
       if (library_.rank() == 0)
         std::printf("%s,%llu,%llu,%.3f,%.3f\n", name.c_str(), static_cast<unsigned long long>(bytes),
-                    static_cast<unsigned long long>(turn), call_us, mock_up_us);
+                    static_cast<unsigned long long>(repetition), call_us, mock_up_us);
     }
     std::fflush(stdout);
   }
 
   L& library_;
   GuidelinePlan plan_;
-  ChangingBuffers places_;
+  ChangingBuffers offsets_;
   std::unique_ptr<char[]> send_, recv_, spare_;
 };
 

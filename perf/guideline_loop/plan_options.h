@@ -19,8 +19,8 @@ inline void add_plan_options(CLI::App& app, GuidelinePlan& plan) {
       ->check(CLI::Range(8, 1 << 24) & of_doubles);
   app.add_option("--most", plan.most_bytes, "bytes of the largest block")->check(CLI::Range(8, 1 << 24) & of_doubles);
   app.add_option("--factor", plan.factor, "from one size to the next")->check(CLI::Range(2, 1 << 20));
-  app.add_option("--turns", plan.turns, "of each call and its mock-up")->check(CLI::Range(1, 10000));
-  app.add_option("--seconds", plan.seconds, "for all turns of one side")->check(CLI::Range(1e-6, 3600.0));
+  app.add_option("--repetitions", plan.repetitions, "of each call and its mock-up")->check(CLI::Range(1, 10000));
+  app.add_option("--seconds", plan.seconds, "for all repetitions of one side")->check(CLI::Range(1e-6, 3600.0));
 }
 
 }  // namespace ibcoll::perf

@@ -77,9 +77,9 @@ bool BenchCase::call() {
 // What --check looks at stays where it is.
 void BenchCase::change_buffers() {
   if (options_.check) return;
-  const uint64_t place = places_.next();
-  if (args_.send != nullptr && args_.send != IBCOLL_IN_PLACE) args_.send = send_ + place;
-  if (args_.recv != nullptr && args_.recv != IBCOLL_IN_PLACE) args_.recv = recv_ + place;
+  const uint64_t offset = offsets_.next();
+  if (args_.send != nullptr && args_.send != IBCOLL_IN_PLACE) args_.send = send_ + offset;
+  if (args_.recv != nullptr && args_.recv != IBCOLL_IN_PLACE) args_.recv = recv_ + offset;
 }
 
 ibcoll_status_t BenchCase::blocking_call() {

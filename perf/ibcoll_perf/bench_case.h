@@ -68,7 +68,7 @@ class BenchCase {
   const oracle::CallLayout layout_;
   std::optional<oracle::CallCase> checked_;
   ibcoll_collective_args_t args_{};
-  ChangingBuffers places_;
+  ChangingBuffers offsets_;
   const std::byte* const send_;  // where the buffers begin
   std::byte* const recv_;
   ibcoll_request_t request_ = nullptr;

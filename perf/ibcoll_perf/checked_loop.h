@@ -11,7 +11,7 @@
 namespace ibcoll::perf {
 
 // Leaves this rank's times in `calls` (filling and verifying not counted; waiting for a rank that still verifies is)
-// and the number of wrong bytes of all ranks in `errors`: nothing where it cannot be told. What is wrong first goes to
+// and the number of wrong bytes of all ranks in `errors`: nothing where it is not known. The first wrong bytes go to
 // stderr. False: a call failed.
 //
 // Rounds of one, two and three calls back to back alternate, so that a call that meets the tail of the one before is

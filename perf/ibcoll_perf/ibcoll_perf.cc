@@ -157,7 +157,7 @@ int report_failure(Job& job) {
   return 1;
 }
 
-// Options that make no sense together or for so many ranks. "" or what is wrong.
+// Options that make no sense together or for this number of ranks. "" or what is wrong.
 std::string problem_with(const Options& options, const Job& job) {
   if (options.root >= job.size()) return fmt::format("--root {}: there are {} ranks", options.root, job.size());
   const Collective& first = kCatalog[options.collectives[0]];
@@ -170,7 +170,7 @@ int run_program(int argc, char** argv) {
   Options options;
   Job job;
   if (const std::optional<EarlyEnd> end = parse_options(argc, argv, options)) {
-    // One rank speaks for all, where they can be told apart.
+    // Rank 0 prints for all; each rank where it has no rank number.
     if (!job.open() || job.rank() == 0) {
       fmt::print("{}", end->output);
       fmt::print(stderr, "{}", end->error);

@@ -70,10 +70,10 @@ bool Job::sum(uint64_t& value) {
 }
 
 bool Job::agree(const std::string& problem) {
-  const double nobody = -static_cast<double>(size_);
-  double speaker = problem.empty() ? nobody : -static_cast<double>(rank_);
+  const double none = -static_cast<double>(size_);
+  double speaker = problem.empty() ? none : -static_cast<double>(rank_);
   if (!largest(speaker)) return false;
-  if (speaker == nobody) return true;
+  if (speaker == none) return true;
   failure_ = speaker == -static_cast<double>(rank_) ? problem : "";
   return false;
 }

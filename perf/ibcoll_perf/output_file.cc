@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "perf/behind_links.h"
+#include "perf/follow_links.h"
 #include "perf/ibcoll_perf/report.h"
 
 namespace ibcoll::perf {
@@ -43,7 +43,7 @@ std::string OutputFile::open(const std::string& path) {
     path_ = path;
     return {};
   }
-  path_ = behind_links(path).string();
+  path_ = follow_links(path).string();
   std::string name = path_ + ".XXXXXX";
   const int fd = ::mkostemp(name.data(), O_CLOEXEC);
   if (fd < 0) return failure(path_, errno);

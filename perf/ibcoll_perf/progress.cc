@@ -49,8 +49,8 @@ void Progress::clear() {
   erase();
 }
 
-// A line that ends so (erase to the end of the line, carriage return) ibcoll_run hands on at once, and the next one
-// takes its place.
+// ibcoll_run passes on a line with this end (erase to the end of the line, carriage return) at once, and overwrites it
+// with the next one.
 void Progress::run() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, std::chrono::seconds(1), [this] { return ending_; })) {

@@ -11,7 +11,7 @@
 namespace ibcoll::perf {
 namespace {
 
-// Two digits behind the point for short times, none for long ones: four figures that mean something.
+// Two digits after the point for short times, none for long ones: about four significant digits.
 std::string time_text(double us) {
   if (us < 100) return fmt::format("{:.2f}", us);
   return us < 10000 ? fmt::format("{:.1f}", us) : fmt::format("{:.0f}", us);

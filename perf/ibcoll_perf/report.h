@@ -30,7 +30,7 @@ struct Row {
 struct Outcome {
   uint64_t measured = 0;        // rows of algorithms that ran
   uint64_t not_applicable = 0;  // and of those that did not
-  uint64_t unverifiable = 0;    // of the measured: with --check, and yet nobody can tell
+  uint64_t unverifiable = 0;    // of the measured ones: --check could not verify them
   uint64_t errors = 0;          // wrong bytes, and whatever else makes the run fail
 };
 
@@ -41,7 +41,7 @@ struct Heading {
   std::string arrival;  // line about the pattern; empty: none
 };
 
-// A file that appears whole or not at all: written beside its place and renamed by commit(). A device or a pipe is
+// A file that appears whole or not at all: written under another name and renamed by commit(). A device or a pipe is
 // written directly.
 class OutputFile {
  public:

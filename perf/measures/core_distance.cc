@@ -20,7 +20,7 @@ constexpr int kTrips = 200;  // there and back, in a batch
 constexpr int kBatches = 21;
 
 struct Line {
-  alignas(64) std::atomic<int> turn = 0;
+  alignas(64) std::atomic<int> step = 0;
 };
 
 void bind(int cpu) {
@@ -29,12 +29,12 @@ void bind(int cpu) {
   std::exit(1);
 }
 
-// Waits until the line says `turn`, then says the next. Yields, as the other thread may have no core of its own just
-// now.
-void answer(std::atomic<int>& line, int turn) {
-  for (int spins = 0; line.load(std::memory_order_acquire) != turn; ++spins)
+// Waits until the line has `step`, then writes the next. Yields, because the other thread may have no core of its own
+// at the moment.
+void answer(std::atomic<int>& line, int step) {
+  for (int spins = 0; line.load(std::memory_order_acquire) != step; ++spins)
     if (spins > 10'000) std::this_thread::yield();
-  line.store(turn + 1, std::memory_order_release);
+  line.store(step + 1, std::memory_order_release);
 }
 
 }  // namespace
@@ -48,13 +48,13 @@ int main() {
   Line line;
   std::thread other([&] {
     bind(cores[1]);
-    for (int i = 0; i < kBatches * kTrips; ++i) answer(line.turn, 2 * i + 1);
+    for (int i = 0; i < kBatches * kTrips; ++i) answer(line.step, 2 * i + 1);
   });
   bind(cores[0]);
   std::array<double, kBatches> ways{};
   for (int batch = 0; batch < kBatches; ++batch) {
     const double begin = ibcoll::perf::now_us();
-    for (int i = batch * kTrips; i < (batch + 1) * kTrips; ++i) answer(line.turn, 2 * i);
+    for (int i = batch * kTrips; i < (batch + 1) * kTrips; ++i) answer(line.step, 2 * i);
     ways[static_cast<size_t>(batch)] = (ibcoll::perf::now_us() - begin) * 1e3 / (2 * kTrips);
   }
   other.join();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What ibcoll itself costs: start and completion of a persistent request of each collective, 8 bytes per block. With
-// one rank there is nobody to wait for, and the time is that of the API and the engine. With more ranks the allocations
+// one rank waits for no other, and the time is that of the API and the engine. With more ranks the allocations
 // are what counts: none per start after the first.
 //   ibcoll_engine_overhead; ibcoll_run -n 16 ibcoll_engine_overhead
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What sums cost, against memcpy moving as many bytes: for each set of instructions that this processor has, in caches
 // and out of them. A sum of n bytes moves 3 n: it reads two operands and writes one result. memcpy of n moves 2 n. Both
-// are timed in turn, by the processor's time of this thread, so that other work on the machine disturbs little;
+// are timed alternately, by the processor's time of this thread, so that other work on the machine disturbs little;
 // `of_memcpy` is the ratio of their bytes per second. Run: ibcoll_reduce_benchmark --benchmark_repetitions=9
 // --benchmark_report_aggregates_only=true
 #include <benchmark/benchmark.h>
@@ -20,14 +20,14 @@ namespace {
 
 using namespace ibcoll;
 
-enum class Form { kInPlace, kApart };  // the result replaces an operand, or has a place of its own
+enum class Form { kInPlace, kApart };  // the result replaces an operand, or has a buffer of its own
 
 struct Free {
   void operator()(void* memory) const { std::free(memory); }
 };
 class Buffer {
  public:
-  // Each begins at another place of its page, as buffers of programs do: at the same place, loads wait for stores of
+  // Each begins at another offset in its page, as buffers of programs do: at equal offsets, loads wait for stores of
   // other pages.
   explicit Buffer(uint64_t bytes, uint64_t number)
       : memory_(static_cast<std::byte*>(std::aligned_alloc(4096, (bytes / 4096 + 2) * 4096))),

@@ -26,8 +26,8 @@ using ibcoll::perf::now_us;
 
 constexpr int kTrips = 500;
 constexpr int kWarmUp = 50;
-constexpr time_t kPatience = 20;  // seconds that any one call may take
-constexpr size_t kPiece = 65536;  // bytes
+constexpr time_t kTimeout = 20;  // seconds that any one call may take
+constexpr size_t kChunk = 65536;  // bytes
 
 [[noreturn]] void give_up(const std::string& what, int error) {
   const char* why = error == EAGAIN ? "nothing came for 20 s" : std::strerror(error);
@@ -39,14 +39,14 @@ void check(bool well, const char* what) {
   if (!well) give_up(what, errno);
 }
 
-// Small messages leave at once, and no call takes longer than kPatience: not even connect and accept.
+// Small messages leave at once, and no call takes longer than kTimeout: not even connect and accept.
 int make_socket() {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   check(socket >= 0, "socket");
-  const timeval patience{kPatience, 0};
+  const timeval timeout{kTimeout, 0};
   const int yes = 1;
-  check(::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0, "SO_RCVTIMEO");
-  check(::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0, "SO_SNDTIMEO");
+  check(::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout) == 0, "SO_RCVTIMEO");
+  check(::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) == 0, "SO_SNDTIMEO");
   check(::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) == 0, "TCP_NODELAY");
   return socket;
 }
@@ -75,16 +75,16 @@ void serve(sockaddr_in address) {
   std::fflush(stdout);
   const int peer = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
   check(peer >= 0, "accept");
-  const timeval patience{kPatience, 0};
+  const timeval timeout{kTimeout, 0};
   const int yes = 1;
-  check(::setsockopt(peer, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0, "SO_RCVTIMEO");
+  check(::setsockopt(peer, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout) == 0, "SO_RCVTIMEO");
   check(::setsockopt(peer, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) == 0, "TCP_NODELAY");
   uint64_t word = 0;
   for (int trip = 0; trip < kWarmUp + kTrips; ++trip) {
     receive_word(peer, word);
     send_all(peer, &word, sizeof word);
   }
-  std::vector<char> buffer(kPiece);
+  std::vector<char> buffer(kChunk);
   uint64_t bytes = 0;
   for (ssize_t got = 1; got > 0; bytes += static_cast<uint64_t>(got)) {
     got = ::recv(peer, buffer.data(), buffer.size(), 0);
@@ -104,7 +104,7 @@ void measure(sockaddr_in address, double seconds) {
     receive_word(socket, word);
     if (trip >= kWarmUp) trips.push_back(now_us() - begin);
   }
-  const std::vector<char> buffer(kPiece);
+  const std::vector<char> buffer(kChunk);
   const double begin = now_us();
   while (now_us() - begin < seconds * 1e6) send_all(socket, buffer.data(), buffer.size());
   check(::shutdown(socket, SHUT_WR) == 0, "shutdown");
@@ -122,9 +122,9 @@ int main(int count, char** words) {
   const int port = count == 4 ? std::atoi(words[2]) : 0;
   const double seconds = count == 4 ? std::atof(words[3]) : 1;
   const bool well = (count == 2 || count == 4) && ::inet_pton(AF_INET, words[1], &address.sin_addr) == 1 &&
-                    (count == 2 || (port > 0 && port < 65536)) && seconds > 0 && seconds <= kPatience / 2;
+                    (count == 2 || (port > 0 && port < 65536)) && seconds > 0 && seconds <= kTimeout / 2;
   if (!well) {
-    fmt::print(stderr, "usage: ibcoll_tcp_stream IPV4_ADDRESS [PORT SECONDS]     (0 < SECONDS <= {})\n", kPatience / 2);
+    fmt::print(stderr, "usage: ibcoll_tcp_stream IPV4_ADDRESS [PORT SECONDS]     (0 < SECONDS <= {})\n", kTimeout / 2);
     return 2;
   }
   address.sin_port = htons(static_cast<uint16_t>(port));

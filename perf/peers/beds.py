@@ -57,7 +57,7 @@ class Bed:
         if name in launch.OWN:
             words = [program.parent / "ibcoll_run"]  # binds and yields by itself
             if self.cluster:
-                # A node cannot see that its CPU is that of other nodes, too. Open MPI is told below, ibcoll here.
+                # A node cannot see that its CPU is that of other nodes, too. ibcoll gets a setting here, Open MPI one below.
                 if crowded:
                     words = ["env", "IBCOLL_WAIT=yield", *words]
                 words += ["--host", self._hosts(ranks), "--rsh", cluster_nodes.AGENT]
@@ -114,8 +114,8 @@ def bed_of(options, **more):
     try:
         if not state:
             cluster_nodes.run(str(cluster_nodes.COMMAND), "up", str(options.cluster),
-                              patience=cluster_nodes.PATIENCE_FOR_ALL)
+                              timeout=cluster_nodes.TIMEOUT_OF_ALL)
         yield Bed(options.cluster, nodes, **more)
     finally:
         if not state:
-            cluster_nodes.run(str(cluster_nodes.COMMAND), "down", patience=cluster_nodes.PATIENCE_FOR_ALL)
+            cluster_nodes.run(str(cluster_nodes.COMMAND), "down", timeout=cluster_nodes.TIMEOUT_OF_ALL)

@@ -14,7 +14,7 @@ while True: sum(range(1000))
 
 @contextlib.contextmanager
 def processes(count):
-    """So many, for as long as the context is open."""
+    """`count` processes, while the context is open."""
     running = [subprocess.Popen([sys.executable, "-c", SPIN], stdin=subprocess.PIPE) for _ in range(count)]
     try:
         yield

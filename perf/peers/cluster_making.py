@@ -22,7 +22,7 @@ def lock(nodes):
     of what the other one does."""
     held = socket.socket(socket.AF_UNIX)
     held.set_inheritable(True)
-    end = time.monotonic() + cluster_nodes.PATIENCE_FOR_ALL / 2
+    end = time.monotonic() + cluster_nodes.TIMEOUT_OF_ALL / 2
     while True:
         try:
             held.bind(f"\0ibcoll-cluster-{nodes.name}")

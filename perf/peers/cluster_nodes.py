@@ -19,8 +19,8 @@ ROOT_FOLDER = pathlib.Path("/run/ibcoll-cluster")
 COMMAND = pathlib.Path(__file__).resolve().parents[1] / "cluster"
 AGENT = pathlib.Path(__file__).resolve().parent / "on_cluster_node"
 MOST_NODES = 200
-PATIENCE = 20  # seconds, for one command and for the end of killed processes
-PATIENCE_FOR_ALL = 120  # for up or down as a whole
+TIMEOUT = 20  # seconds, for one command and for the end of killed processes
+TIMEOUT_OF_ALL = 120  # for up or down as a whole
 # Changes of mounts stay in the mount namespace that `ip netns exec` has made for this command alone.
 ENTER = ('hostname "$1" && mount --bind "$2/hosts" /etc/hosts && mount --bind "$2/$1/shm" /dev/shm && shift 2 && '
          'exec "$@"')
@@ -42,14 +42,14 @@ def require_rights():
                                f"{package})")
 
 
-def run(*words, patience=PATIENCE):
-    """Runs a command of the system for at most `patience` seconds; its own words are in the error."""
+def run(*words, timeout=TIMEOUT):
+    """Runs a command of the system for at most `timeout` seconds; its own words are in the error."""
     try:
         # The command inherits the lock of perf/cluster: it is held until both have ended.
-        done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=patience,
+        done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout,
                               check=False, close_fds=False)
     except subprocess.TimeoutExpired:
-        raise ClusterError(f"{' '.join(words)}: not done after {patience} s") from None
+        raise ClusterError(f"{' '.join(words)}: not done after {timeout} s") from None
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip() or f"exit status {done.returncode}"
         raise ClusterError(f"{' '.join(words)}: {said}")

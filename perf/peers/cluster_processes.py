@@ -8,7 +8,7 @@ import select
 import signal
 import time
 
-from cluster_nodes import NAMESPACES, PATIENCE, ClusterError
+from cluster_nodes import NAMESPACES, TIMEOUT, ClusterError
 
 
 def networks(namespaces):
@@ -50,10 +50,10 @@ def kill(pid, namespaces):
 
 def kill_all(namespaces):
     """Kills what runs there until nothing does: a process may start another one while it is being killed."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while pids := find(namespaces):
         if time.monotonic() > end:
-            raise ClusterError(f"processes {', '.join(map(str, pids))} have not ended {PATIENCE} s after SIGKILL; look "
+            raise ClusterError(f"processes {', '.join(map(str, pids))} have not ended {TIMEOUT} s after SIGKILL; look "
                                f"at /proc/PID/stack and call perf/cluster down again")
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):

@@ -78,7 +78,7 @@ def add_where(parser):
                        "links: those that are up, or at 1gbit for as long as this takes; needs root; no MPICH")
 
 
-def settle_where(parser, options):
+def check_where(parser, options):
     """Defaults of the same, and what does not go together. Needs options.libraries."""
     options.nodes = options.cluster or options.nodes
     options.ranks = options.ranks or ([4 * options.cluster] if options.cluster else [16, 2])
@@ -100,7 +100,7 @@ def parse(description):
                         "ibcoll over verbs, Open MPI over the reliable connections of UCX; in a virtual machine of "
                         "tests/vm, unless this one has a device")
     parser.add_argument("--busy", type=busy_count, default=0, metavar="N",
-                        help="so many other processes compute on this machine all the time")
+                        help="other processes that compute on this machine all the time")
     parser.add_argument("--collectives", type=names(launch.COLLECTIVES + ["all"]), default=launch.USUAL, metavar="LIST",
                         help="or all (default: barrier, bcast, allgather(v), alltoall(v), allreduce)")
     parser.add_argument("--distribution", default="mild", metavar="NAME", help="of irregular blocks, as ibcoll_perf has them")
@@ -136,7 +136,7 @@ def parse(description):
         if options.cluster or options.through or options.nodes < 2 or options.ranks != [options.nodes]:
             parser.error("--net verbs: give --nodes N, at least 2, and no other number of ranks; --cluster and --through "
                          "do not go with it")
-    settle_where(parser, options)
+    check_where(parser, options)
     if "all" in options.collectives:
         options.collectives = launch.COLLECTIVES
     if not 0 <= options.root < min(options.ranks):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether a performance guideline is violated: from the times of a call and of its mock-up, turn by turn."""
+"""Whether a performance guideline is violated: from the times of a call and of its mock-up in each repetition."""
 
 import collections
 import dataclasses
 import math
 import statistics
 
-TOLERANCE = 1.05  # a call that takes so many times as long as its mock-up is no violation yet
+TOLERANCE = 1.05  # a call that takes up to this many times as long as its mock-up is no violation
 CHANCE = 0.001  # nor is one that chance makes with more than this probability
 
 
@@ -40,8 +40,8 @@ def rank_sum(calls, mock_ups):
     their ranks."""
     both = sorted([*calls, *mock_ups])
     first = {}
-    for place, time in enumerate(both):
-        first.setdefault(time, place)
+    for position, time in enumerate(both):
+        first.setdefault(time, position)
     count = collections.Counter(both)
     ranks = sum(first[time] + (count[time] + 1) / 2 for time in calls)
     one, other, total = len(calls), len(mock_ups), len(both)
@@ -53,8 +53,8 @@ def rank_sum(calls, mock_ups):
 
 
 def judge(guideline, size, runs):
-    """`runs`: for each run its turns, as pairs of the call's and the mock-up's microseconds."""
-    calls, mock_ups = zip(*[turn for run in runs for turn in run])
+    """`runs`: for each run its repetitions, as pairs of the call's and the mock-up's microseconds."""
+    calls, mock_ups = zip(*[repetition for run in runs for repetition in run])
     call_us, mock_up_us = statistics.median(calls), statistics.median(mock_ups)
     in_each_run = all(statistics.median(call for call, _ in run) > TOLERANCE * statistics.median(mock for _, mock in run)
                       for run in runs)

@@ -93,7 +93,7 @@ def build_peer(name, directory, wanted=MPI_PERF):
     if not shutil.which(compiler) or not shutil.which(f"mpirun.{name}"):
         subprocess.run([ROOT / "tools/install_packages", "peers"], check=False)
     if not shutil.which(compiler):
-        raise CompareError(f"{compiler} is not installed and tools/install_packages peers did not bring it; "
+        raise CompareError(f"{compiler} is not installed, nor did tools/install_packages peers install it; "
                            f"install it, or leave it out with --libraries")
     directory.mkdir(parents=True, exist_ok=True)
     title = pathlib.Path(wanted.source).stem

@@ -93,8 +93,8 @@ class Case {
     const int *sd = send_.displacements.data(), *rd = recv_.displacements.data();
     const MPI_Comm world = MPI_COMM_WORLD;
     if (calls_ != perf::Calls::kPersistent) {
-      const uint64_t place = places_.next();
-      s_ = send_buffer_ + place, r_ = recv_buffer_ + place;
+      const uint64_t offset = offsets_.next();
+      s_ = send_buffer_ + offset, r_ = recv_buffer_ + offset;
     }
     switch (row_.id) {
       case IBCOLL_BARRIER:
@@ -200,7 +200,7 @@ class Case {
   MPI_Datatype type_ = MPI_BYTE;
   int rank_ = 0, size_ = 1, root_;
   perf::Calls calls_;
-  perf::ChangingBuffers places_;
+  perf::ChangingBuffers offsets_;
   MPI_Request request_ = MPI_REQUEST_NULL;
   char *send_buffer_ = nullptr, *recv_buffer_ = nullptr;
   Blocks send_, recv_;

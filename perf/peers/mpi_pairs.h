@@ -66,10 +66,10 @@ class MpiPairs {
   int nodes() {
     MPI_Comm node = MPI_COMM_NULL;
     MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    int place = 0, leader = 0, count = 0;
-    MPI_Comm_rank(node, &place);
+    int local = 0, leader = 0, count = 0;
+    MPI_Comm_rank(node, &local);
     MPI_Comm_free(&node);
-    leader = place == 0 ? 1 : 0;
+    leader = local == 0 ? 1 : 0;
     MPI_Allreduce(&leader, &count, 1, MPI_INT, MPI_SUM, comm_);
     return count;
   }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The transport verbs beside perftest (ib_write_lat, ib_write_bw) on the same device: what perf/measure verbs prints.
 
-Programs take turns in every round, so that what else happens hits all. A ratio is that of medians over rounds."""
+Every round starts each program, so that other load on the machine affects all. A ratio is that of medians over rounds."""
 
 import json
 import os

@@ -107,14 +107,14 @@ def panels(rows):
     return every
 
 
-def fill(place):
+def fill(results):
     """The table, the figure and the block of the page, from the data that is there."""
-    found = {name: rows for name in LAYOUTS if (rows := place.read(name))}
+    found = {name: rows for name in LAYOUTS if (rows := results.read(name))}
     if not found:
-        place.fill("There is no data yet: the command above measures it.")
+        results.fill("There is no data yet: the command above measures it.")
         return
     first, rows = next(iter(found.items()))
-    charts.panels(place.figure, panels(rows))
+    charts.panels(results.figure, panels(rows))
     lines = [line for name, some in found.items() for line in lines_of(LAYOUTS[name].title, some)]
-    place.fill(place.image(f"after the last arrival: {LAYOUTS[first].title}"),
+    results.fill(results.image(f"after the last arrival: {LAYOUTS[first].title}"),
                page.table([*comparison.HEAD, "at 8K"], lines), comparison.about(found.values()))

@@ -49,10 +49,10 @@ def panels(path, every):
         lines += [f"set title '{panel.title}' noenhanced", f"set xlabel '{panel.x_label}'", f"set ylabel '{panel.y_label}'",
                   f"set logscale x {panel.base}", f"set format x '{'%.0b%B' if panel.base == 2 else '%g'}'"]
         plots = []
-        for place, (name, points) in enumerate(panel.lines.items()):
-            block = f"data_{number}_{place}"
+        for index, (name, points) in enumerate(panel.lines.items()):
+            block = f"data_{number}_{index}"
             lines += data(block, points)
-            style = "lines dashtype 2 linecolor 'black'" if name in panel.dashed else f"linespoints pt {place + 4} ps 0.6"
+            style = "lines dashtype 2 linecolor 'black'" if name in panel.dashed else f"linespoints pt {index + 4} ps 0.6"
             plots.append(f"${block} with {style} title '{name}'")
         lines.append("plot " + ", ".join(plots))
     draw(path, "\n".join(lines + ["unset multiplot"]) + "\n")
@@ -61,12 +61,12 @@ def panels(path, every):
 def dots(path, y_label, columns):
     """columns: {name: ratios}. Each ratio is a dot, each geometric mean a triangle; a line stands at 1."""
     points, means, names = [], [], []
-    for place, (name, ratios) in enumerate(columns.items()):
+    for column, (name, ratios) in enumerate(columns.items()):
         ordered = sorted(ratios)
         # Spread over some columns, so that equal ratios do not hide each other.
-        points += [(place + (index % 7 - 3) * 0.08, ratio) for index, ratio in enumerate(ordered)]
-        means.append((place, math.exp(sum(map(math.log, ordered)) / len(ordered))))
-        names.append(f"'{name}' {place}")
+        points += [(column + (index % 7 - 3) * 0.08, ratio) for index, ratio in enumerate(ordered)]
+        means.append((column, math.exp(sum(map(math.log, ordered)) / len(ordered))))
+        names.append(f"'{name}' {column}")
     lines = head(path, max(420, 62 * len(columns) + 120), 420)
     lines += ["set logscale y 10", "set key below", f"set ylabel '{y_label}'", f"set xrange [-0.6:{len(columns) - 0.4}]",
               f"set xtics ({', '.join(names)}) rotate by 30 right noenhanced"]

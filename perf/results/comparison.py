@@ -100,7 +100,7 @@ def add_options(parser, known):
     parser.add_argument("--output", type=pathlib.Path, help="folder of the page (default docs/results)")
 
 
-def settle(parser, options, known):
+def chosen(parser, options, known):
     """The names of --only, and defaults."""
     options.output = (options.output or (page.TRIED if options.smallest else page.RESULTS)).resolve()
     options.build = options.build.resolve()

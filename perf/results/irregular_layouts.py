@@ -20,22 +20,22 @@ def problems(smallest):
     return [trees[0], rings[0]] if smallest else trees + rings
 
 
-def fill(place):
+def fill(results):
     """The table, the figure and the block of the page, from the data that is there."""
     parts = {}
     for name in LAYOUTS:
-        rows = place.read(name)
+        rows = results.read(name)
         for collective in ("gatherv", "scatterv", "allgatherv"):
             some = [row for row in rows if row["collective"] == collective]
             if some:
                 parts[name, collective] = some
     if not parts:
-        place.fill("There is no data yet: the command above measures it.")
+        results.fill("There is no data yet: the command above measures it.")
         return
     lines = [comparison.summary(f"{LAYOUTS[name].title}: {collective}", rows, lambda row: row["distribution"])
              for (name, collective), rows in parts.items()]
-    charts.dots(place.figure, "time of the faster MPI over that of ibcoll",
+    charts.dots(results.figure, "time of the faster MPI over that of ibcoll",
                 {f"{collective}, {LAYOUTS[name].mark}": [float(row["ratio"]) for row in rows]
                  for (name, collective), rows in parts.items()})
-    place.fill(place.image("each distribution at each size, by layout"), page.table(comparison.HEAD, lines),
+    results.fill(results.image("each distribution at each size, by layout"), page.table(comparison.HEAD, lines),
                comparison.about(parts.values()))

@@ -31,20 +31,20 @@ PERSISTENT = {f"{name}_persistent": Layout(f"{PLACES[name].title}, persistent", 
               for name in ("one_node", "two_ranks")}
 ROUTES = {"openmpi": "component", "pmpi": "library", "mpich": "library, MPICH"}
 # MPICH never yields, so it takes part only where each rank has a core.
-THROUGH = {f"{name}_through_{route}": Layout(f"{place.title}, {text}", f"{place.mark}, {text}",
-                                            [*place.words, "--through", route])
-           for name, place in PLACES.items() for route, text in ROUTES.items() if route != "mpich" or name == "two_ranks"}
+THROUGH = {f"{name}_through_{route}": Layout(f"{results.title}, {text}", f"{results.mark}, {text}",
+                                            [*results.words, "--through", route])
+           for name, results in PLACES.items() for route, text in ROUTES.items() if route != "mpich" or name == "two_ranks"}
 LAYOUTS = {**PLACES, **OVER_VERBS, **PERSISTENT, **THROUGH}
 
 
-def fill(place):
+def fill(results):
     """The table, the figure and the block of the page, from the data that is there."""
-    found = {name: rows for name in LAYOUTS if (rows := place.read(name))}
+    found = {name: rows for name in LAYOUTS if (rows := results.read(name))}
     if not found:
-        place.fill("There is no data yet: the command above measures it.")
+        results.fill("There is no data yet: the command above measures it.")
         return
     lines = [[*comparison.summary(LAYOUTS[name].title, rows), comparison.kept(rows)] for name, rows in found.items()]
-    charts.dots(place.figure, "time of the MPI over that of ibcoll",
+    charts.dots(results.figure, "time of the MPI over that of ibcoll",
                 {LAYOUTS[name].mark: [float(row["ratio"]) for row in rows] for name, rows in found.items()})
-    place.fill(place.image("each collective at each size, by layout"),
+    results.fill(results.image("each collective at each size, by layout"),
                page.table([*comparison.HEAD, "kept"], lines), comparison.about(found.values()))

@@ -13,18 +13,18 @@ def base(name):
     return TOTAL if name in ONE_BLOCK else 1 << 20
 
 
-def speedups(place, _):
+def speedups(results, _):
     """Six distributions at 32 MB, B = 1 MB and chosen."""
     runs = simulated.run_all({
         name: f"allgatherv --ranks 30 --distribution {name} --bytes {base(name)} {MODEL} "
               "--algorithm ring,ring_pipelined:1M,ring_pipelined" for name in DISTRIBUTIONS})
-    place.write("ring", [
+    results.write("ring", [
         {"distribution": name, "base_bytes": base(name), "ring_us": ring["time_us"], "pipelined_1m_us": fixed["time_us"],
          "chosen_block_bytes": int(chosen["algorithm"].split(":")[1]), "pipelined_us": chosen["time_us"]}
         for name, (ring, fixed, chosen) in runs.items()])
 
 
-def sizes(place, smallest):
+def sizes(results, smallest):
     """From 1 KB to 32 MB."""
     factor = 1024 if smallest else 2
     runs = simulated.run_all({
@@ -37,7 +37,7 @@ def sizes(place, smallest):
             by_size.setdefault(row["bytes"], {})[row["name"]] = row["time_us"]
         rows += [{"distribution": name, "base_bytes": size, "ring_us": cell["ring"],
                   "pipelined_us": cell["ring_pipelined"]} for size, cell in by_size.items()]
-    place.write("ring_sizes", rows)
+    results.write("ring_sizes", rows)
 
 
 INSIDE = {"as between nodes: 2 us, 12.5 GB/s": "--node-alpha 2 --node-bandwidth 12.5",
@@ -45,7 +45,7 @@ INSIDE = {"as between nodes: 2 us, 12.5 GB/s": "--node-alpha 2 --node-bandwidth 
 BLOCKS = [1 << bits for bits in range(14, 20)] + [3 << bits for bits in range(13, 18)]
 
 
-def full_nodes(place, smallest):
+def full_nodes(results, smallest):
     """8 ranks a node against one, for what messages inside a node may cost; B chosen, and the best of a list."""
     rows = []
     blocks = ",".join(f"ring_pipelined:{block}" for block in sorted(BLOCKS))
@@ -61,7 +61,7 @@ def full_nodes(place, smallest):
             rows.append({"distribution": name, "bytes": total, "inside": text, "one_rank_a_node_us": alone,
                          "chosen_us": chosen["time_us"], "best_us": best["time_us"],
                          "best_block_bytes": best["algorithm"].split(":")[1]})
-    place.write("ring_nodes", rows)
+    results.write("ring_nodes", rows)
 
 
 MEASURES = {"ring": speedups, "ring_sizes": sizes, "ring_nodes": full_nodes}

@@ -35,22 +35,22 @@ def cells(distributions, nodes, options):
     return found
 
 
-def record(place, name, nodes, words):
+def record(results, name, nodes, words):
     """Measures all cells and writes them down."""
     found = cells(DISTRIBUTIONS, nodes, words)
     names = ("shm_ring", "ring", "recursive_doubling", "bruck", "gatherv_bcast")
-    place.write(name, [
+    results.write(name, [
         {"distribution": d, "bytes_of_rank": size, "nodes": n, **{f"{other}_us": us.get(other, "") for other in names}}
         for (d, size, n), us in found.items()])
 
 
-def shm_ring(place, smallest):
-    record(place, "shm_ring", NODES[:1] if smallest else NODES, "")
+def shm_ring(results, smallest):
+    record(results, "shm_ring", NODES[:1] if smallest else NODES, "")
 
 
-def without_copies(place, smallest):
+def without_copies(results, smallest):
     """The paper leaves the data in the window of the node: nothing is copied out."""
-    record(place, "shm_ring_no_copies", NODES[:1] if smallest else (4, 16), "--copy-bandwidth 0")
+    record(results, "shm_ring_no_copies", NODES[:1] if smallest else (4, 16), "--copy-bandwidth 0")
 
 
 MEASURES = {"shm_ring": shm_ring, "shm_ring_no_copies": without_copies}

@@ -21,24 +21,24 @@ def ratios(rows, name, other, own):
     return {name(row): float(row[other]) / float(row[own]) for row in rows if row[other] and row[own]}
 
 
-def rings(place):
+def rings(results):
     def name(row):
         return row["distribution"]
-    rows = place.read("ring")
+    rows = results.read("ring")
     yield "ring / ring_pipelined", ratios(rows, name, "ring_us", "pipelined_us")
     yield "ring / ring_pipelined:1M", ratios(rows, name, "ring_us", "pipelined_1m_us")
     # A ratio of lengths: what the pipeline through all ranks keeps of the speed of one rank a node.
-    yield ("1 rank / 8 ranks a node", ratios(place.read("ring_nodes"), lambda row: f"{row['distribution']} "
+    yield ("1 rank / 8 ranks a node", ratios(results.read("ring_nodes"), lambda row: f"{row['distribution']} "
            f"{size_text(int(row['bytes']))}, {row['inside'].split(',')[0].split(':')[0]}", "one_rank_a_node_us", "chosen_us"))
 
 
-def trees(place):
+def trees(results):
     def name(row):
         return f"{row['collective']} {row['problem']} {row['ints']}/{row['ranks']}"
 
     def over(some, other):
         return ratios(some, name, other, "ordered_tree_us")
-    rows = place.read("trees")
+    rows = results.read("trees")
     two_blocks = [row for row in rows if row["problem"] == "two_blocks"]
     small = [row for row in rows if int(row["ints"]) <= 100 and row not in two_blocks]
     yield "linear / tree, short", over(small, "linear_us")
@@ -47,14 +47,14 @@ def trees(place):
     yield "linear / tree, two_blocks", over(two_blocks, "linear_us")
     yield "binomial / tree", over(rows, "binomial_us")
     yield ("binomial / tree, long two_blocks",
-           ratios(place.read("trees_long"), lambda row: size_text(int(row["bytes"])), "binomial_us", "ordered_tree_us"))
+           ratios(results.read("trees_long"), lambda row: size_text(int(row["bytes"])), "binomial_us", "ordered_tree_us"))
     yield "bound / tree", over(rows, "bound_us")
 
 
-def windows(place):
+def windows(results):
     def name(row):
         return f"{size_text(int(row['bytes_of_rank']))} a rank, {row['nodes']} nodes"
-    rows = place.read("shm_ring")
+    rows = results.read("shm_ring")
     for row in rows:
         row["best_us"] = min(float(row[f"{other}_us"]) for other in PLAIN if row[f"{other}_us"])
     for distribution in dict.fromkeys(row["distribution"] for row in rows):
@@ -63,18 +63,18 @@ def windows(place):
         yield f"gatherv + bcast / shm_ring, {distribution}", ratios(some, name, "gatherv_bcast_us", "shm_ring_us")
 
 
-def panels(place):
+def panels(results):
     """Pipelined ring by size, ordered tree by size, shm_ring by the number of nodes."""
     by_size, by_ints, by_nodes = {}, {}, {}
-    for row in place.read("ring_sizes"):
+    for row in results.read("ring_sizes"):
         by_size.setdefault(row["distribution"], []).append(
             (row["base_bytes"], float(row["ring_us"]) / float(row["pipelined_us"])))
-    rows = place.read("trees")
+    rows = results.read("trees")
     for row in rows:
         if (row["collective"], row["problem"], row["ranks"]) == ("gatherv", "random", rows[0]["ranks"]):
             for name in ("linear", "binomial", "ordered_tree", "shm_tree"):
                 by_ints.setdefault(name, []).append((row["ints"], row[f"{name}_us"]))
-    for row in place.read("shm_ring"):
+    for row in results.read("shm_ring"):
         if row["bytes_of_rank"] == "1024":
             best = min(float(row[f"{other}_us"]) for other in PLAIN if row[f"{other}_us"])
             by_nodes.setdefault(row["distribution"], []).append((row["nodes"], best / float(row["shm_ring_us"])))
@@ -83,9 +83,9 @@ def panels(place):
             charts.Panel("allgatherv: best plain / shm_ring, 1 KB a rank", "nodes of 32 ranks", "times faster", by_nodes)]
 
 
-def fill(place):
+def fill(results):
     """The table, the figure and the block of the page, from the data that is there."""
-    parts = [(title, cells) for part in (rings, trees, windows) for title, cells in part(place) if cells]
-    charts.panels(place.figure, panels(place))
-    place.fill(place.image("pipelined ring, ordered tree, ring over node windows"),
+    parts = [(title, cells) for part in (rings, trees, windows) for title, cells in part(results) if cells]
+    charts.panels(results.figure, panels(results))
+    results.fill(results.image("pipelined ring, ordered tree, ring over node windows"),
                page.table(HEAD, [line(title, cells) for title, cells in parts]))

@@ -57,7 +57,7 @@ def bound_us(blocks, root):
     return 4 * levels * ALPHA + BETA * (sum(blocks) - blocks[root] + penalty)
 
 
-def trees(place, smallest):
+def trees(results, smallest):
     """All problems, sizes and numbers of ranks, with the bound."""
     keys = [(c, p, d, b) for c in ("gatherv", "scatterv") for p in ((64,) if smallest else RANKS) for d in PROBLEMS
             for b in INTS]
@@ -71,10 +71,10 @@ def trees(place, smallest):
         bound = bound_us(sizes(problem, 4 * ints, p), p // 2)
         rows.append({"collective": collective, "ranks": p, "problem": problem, "ints": ints,
                      **{f"{name}_us": value for name, value in us.items()}, "bound_us": bound})
-    place.write("trees", rows)
+    results.write("trees", rows)
 
 
-def long_blocks(place, _):
+def long_blocks(results, _):
     """two_blocks with longer blocks: where a tree that does not know sizes moves them level by level."""
     runs = simulated.run(f"gatherv --ranks 1600 --nodes 100 --root 800 --distribution two_blocks --bytes 64K:16M "
                          f"--factor 4 {MODEL} --algorithm linear,binomial,ordered_tree,ordered_tree:1G")
@@ -83,7 +83,7 @@ def long_blocks(place, _):
         by_size.setdefault(row["bytes"], []).append(row["time_us"])
     rows = [dict(zip(("bytes", "linear_us", "binomial_us", "ordered_tree_us", "without_threshold_us"), [size, *us]))
             for size, us in by_size.items()]
-    place.write("trees_long", rows)
+    results.write("trees_long", rows)
 
 
 MEASURES = {"trees": trees, "trees_long": long_blocks}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One rank of a test job: `ibcoll_run -n 4 ibcoll_api_ranks SCENARIO...`. Runs one scenario after the other, each with a
-// context of its own, up to the first in which something was wrong; prints what was. `--list` names the scenarios.
+// One rank of a test job: `ibcoll_run -n 4 ibcoll_api_ranks SCENARIO...`. Runs one scenario after the other, each with
+// a context of its own, up to the first in which something was wrong; prints what was. `--list` names the scenarios.
 #include <algorithm>
 #include <span>
 #include <string_view>

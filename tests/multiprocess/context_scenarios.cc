@@ -296,8 +296,8 @@ void stuck(Rank& self) {
   CheckedCall(self.world, {.collective = IBCOLL_ALLTOALL, .bytes = 20'000}).run(1);
 }
 
-// Four ranks on two nodes. Ranks 1 and 3 lead none, so they are not connected yet. In the first call data passes between
-// these two only (IBCOLL_ALLTOALLV=direct). Each rank stays away until somebody continues it (SIGCONT).
+// Four ranks on two nodes. Ranks 1 and 3 lead none, so they are not connected yet. In the first call data passes
+// between these two only (IBCOLL_ALLTOALLV=direct). Each rank stays away until somebody continues it (SIGCONT).
 void first_call_is_late(Rank&) {
   ibcoll_context_t context = nullptr;
   if (!expect_ok(ibcoll_context_create(nullptr, &context), "ibcoll_context_create")) return;

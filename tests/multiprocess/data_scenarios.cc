@@ -171,9 +171,9 @@ void read_only_sources(Rank& self) {
   }
 }
 
-// IBCOLL_TEST_SHARE=K/N: of the four combinations of size and scheme each algorithm runs only every N-th, from the K-th on;
-// the next algorithm begins with the next one. Halves 0/2 and 1/2: each algorithm at both sizes and in both schemes.
-// Quarters, 0/4 to 3/4: one combination; 0/4 and 2/4 together are 0/2.
+// IBCOLL_TEST_SHARE=K/N: of the four combinations of size and scheme each algorithm runs only every N-th, from the K-th
+// on; the next algorithm begins with the next one. Halves 0/2 and 1/2: each algorithm at both sizes and in both
+// schemes. Quarters, 0/4 to 3/4: one combination; 0/4 and 2/4 together are 0/2.
 class Share {
  public:
   Share() {

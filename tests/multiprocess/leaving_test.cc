@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks that leave the job open no connection. A rank dies while others leave it, or while they meet for the first time:
-// an error is what they get, and they live.
+// Ranks that leave the job open no connection. A rank dies while others leave it, or while they meet for the first
+// time: an error is what they get, and they live.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Machines that are none: each has network, processes, host name, /proc and /sys of its own, and a cable to a switch that
-// the test may pull. All of it ends with this process, however that ends.
+// Machines that are none: each has network, processes, host name, /proc and /sys of its own, and a cable to a switch
+// that the test may pull. All of it ends with this process, however that ends.
 #pragma once
 
 #include <sys/types.h>

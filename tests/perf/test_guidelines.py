@@ -15,21 +15,21 @@ import guideline_verdict  # pylint: disable=wrong-import-position
 
 # Breaks the first of three guidelines.
 PROGRAM = """#!/bin/bash
-echo "guideline,bytes,turn,call_us,mock_up_us"
-for turn in {0..19}; do
-  echo "gather<=gatherv,8,$turn,$((200 + turn)),$((100 + turn))"
-  echo "scan<=exscan+sum,8,$turn,$((100 + turn)),$((200 + turn))"
-  echo "scan<=exscan+sum,64,$turn,10,10"
+echo "guideline,bytes,repetition,call_us,mock_up_us"
+for repetition in {0..19}; do
+  echo "gather<=gatherv,8,$repetition,$((200 + repetition)),$((100 + repetition))"
+  echo "scan<=exscan+sum,8,$repetition,$((100 + repetition)),$((200 + repetition))"
+  echo "scan<=exscan+sum,64,$repetition,10,10"
 done
 """
 
 
 class Verdicts(unittest.TestCase):
     @staticmethod
-    def runs(call_us, mock_up_us, spread=0.1, runs=3, turns=20):
+    def runs(call_us, mock_up_us, spread=0.1, runs=3, repetitions=20):
         chance = random.Random(1)
         return [[(call_us * chance.uniform(1, 1 + spread), mock_up_us * chance.uniform(1, 1 + spread))
-                 for _ in range(turns)] for _ in range(runs)]
+                 for _ in range(repetitions)] for _ in range(runs)]
 
     def test_a_call_that_is_slower_violates(self):
         verdict = guideline_verdict.judge("a<=b", 8, self.runs(1.3, 1))
@@ -44,7 +44,7 @@ class Verdicts(unittest.TestCase):
 
     def test_chance_does_not(self):
         """Medians that differ, of times that spread over more."""
-        self.assertFalse(guideline_verdict.judge("a<=b", 8, self.runs(1.06, 1, spread=3, turns=5)).real)
+        self.assertFalse(guideline_verdict.judge("a<=b", 8, self.runs(1.06, 1, spread=3, repetitions=5)).real)
 
     def test_rank_sum(self):
         self.assertAlmostEqual(guideline_verdict.rank_sum([1, 1, 1], [1, 1]), 1)
@@ -85,7 +85,7 @@ class Script(unittest.TestCase):
         self.assertEqual([row.split(",")[-1] for row in rows[1:]], ["yes", "no", "no"])
 
     def test_no_violation(self):
-        self.program(PROGRAM.replace("$((200 + turn)),$((100", "$((100 + turn)),$((200"))
+        self.program(PROGRAM.replace("$((200 + repetition)),$((100", "$((100 + repetition)),$((200"))
         done = self.run_script()
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("ibcoll: no violations of 3 checks", done.stdout)
@@ -111,7 +111,7 @@ class Script(unittest.TestCase):
 class Program(unittest.TestCase):
     def test_every_guideline_is_timed(self):
         folder = ROOT / "build/release/bin"
-        done = subprocess.run([folder / "ibcoll_run", "-n", "3", folder / "ibcoll_guidelines", "--most", "64", "--turns", "2",
+        done = subprocess.run([folder / "ibcoll_run", "-n", "3", folder / "ibcoll_guidelines", "--most", "64", "--repetitions", "2",
                                "--seconds", "0.001"], capture_output=True, text=True, check=False, timeout=100)
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = [line.split(",") for line in done.stdout.splitlines()[1:]]

@@ -55,8 +55,8 @@ class Pages(unittest.TestCase):
         self.drawn = patch.start()
         self.addCleanup(patch.stop)
 
-    def text(self, place):
-        return place.path.read_text(encoding="utf-8")
+    def text(self, results):
+        return results.path.read_text(encoding="utf-8")
 
     def test_a_row_has_medians_and_the_ratio_of_each_round(self):
         self.assertEqual((ROWS[0]["ibcoll_us"], ROWS[0]["openmpi_us"], ROWS[0]["ratio"]), (2, 8, 4))
@@ -82,20 +82,20 @@ class Pages(unittest.TestCase):
             comparison.rows_of(document(cell("bcast", 8, ibcoll=[2])))
 
     def test_what_is_written_is_read_again(self):
-        place = page.Page("beside_mpi", self.folder)
-        place.write("one_node", ROWS)
-        self.assertEqual(comparison.summary("here", place.read("one_node")), comparison.summary("here", ROWS))
-        self.assertEqual(place.read("two_ranks"), [])
+        results = page.Page("beside_mpi", self.folder)
+        results.write("one_node", ROWS)
+        self.assertEqual(comparison.summary("here", results.read("one_node")), comparison.summary("here", ROWS))
+        self.assertEqual(results.read("two_ranks"), [])
 
     def test_the_page_beside_an_mpi_has_a_row_for_each_layout_with_data(self):
-        place = page.Page("beside_mpi", self.folder)
-        mpi_layouts.fill(place)
-        self.assertIn("There is no data yet", self.text(place))
-        place.write("cluster", ROWS)
-        place.write("one_node", ROWS)
+        results = page.Page("beside_mpi", self.folder)
+        mpi_layouts.fill(results)
+        self.assertIn("There is no data yet", self.text(results))
+        results.write("cluster", ROWS)
+        results.write("one_node", ROWS)
         for _ in range(2):  # what was written before is replaced
-            mpi_layouts.fill(place)
-        text = self.text(place)
+            mpi_layouts.fill(results)
+        text = self.text(results)
         self.assertNotIn("There is no data yet", text)
         rows = [line for line in text.splitlines() if "1.79 (0.89 to 2.53)" in line]
         self.assertEqual([line.split("|")[1].strip() for line in rows], ["16 ranks, one node", "4 nodes x 4, 1 Gbit/s"])
@@ -112,11 +112,11 @@ class Pages(unittest.TestCase):
             self.assertEqual(options.calls, "persistent" if "persistent" in name else "blocking")
 
     def test_irregular_blocks_have_a_row_for_each_layout_and_collective(self):
-        place = page.Page("irregular", self.folder)
-        place.write("two_ranks", [{"distribution": name, **row} for name in ("same", "spikes") for row in comparison.rows_of(
+        results = page.Page("irregular", self.folder)
+        results.write("two_ranks", [{"distribution": name, **row} for name in ("same", "spikes") for row in comparison.rows_of(
             document(cell("gatherv", 64, ibcoll=[2], openmpi=[1]), cell("allgatherv", 64, ibcoll=[2], openmpi=[3])))])
-        irregular_layouts.fill(place)
-        text = self.text(place)
+        irregular_layouts.fill(results)
+        text = self.text(results)
         self.assertIn("| 2 ranks, one node: gatherv | 0.50 (0.50 to 0.50) | 2 | 2 | 0.50 same 64 |", text)
         self.assertIn("| 2 ranks, one node: allgatherv | 1.50 (1.50 to 1.50) | 2 | 0 | 1.50 same 64 |", text)
 
@@ -130,12 +130,12 @@ class Pages(unittest.TestCase):
             {"nodes": 4, "date": "2031-02-03", "machine": "2 cores", "rounds": 2, "seconds": 0.1})
 
     def test_arrivals_compare_the_chosen_algorithm_after_the_last_one(self):
-        place = page.Page("arrival", self.folder)
-        place.write("cluster", self.arrivals(2, 8192))
-        arrival_layouts.fill(place)
+        results = page.Page("arrival", self.folder)
+        results.write("cluster", self.arrivals(2, 8192))
+        arrival_layouts.fill(results)
         row = "| 4 nodes x 4, 1 Gbit/s: alltoall, random:32 | 2.33 (2.00 to 3.00) | 2 | 0 | 2.33 at 2 | 2.33 |"
-        self.assertIn(row, self.text(place))
-        self.assertEqual(place.read("cluster")[0]["us_of_rounds"], "60.000 80.000")
+        self.assertIn(row, self.text(results))
+        self.assertEqual(results.read("cluster")[0]["us_of_rounds"], "60.000 80.000")
         (_, script), = [call.args for call in self.drawn.call_args_list]
         for name in ("Open MPI", "direct", "chosen", "bound"):
             self.assertIn(f"title '{name}'", script)
@@ -153,19 +153,19 @@ class Pages(unittest.TestCase):
         for name, module in (("arrival", arrival_layouts), ("beside_mpi", mpi_layouts), ("irregular", irregular_layouts),
                              ("simulation", simulation_page)):
             with self.subTest(page=name):
-                place = page.Page(name, self.folder)
-                text = self.text(place)
-                module.fill(place)
-                self.assertEqual(self.text(place), text)
+                results = page.Page(name, self.folder)
+                text = self.text(results)
+                module.fill(results)
+                self.assertEqual(self.text(results), text)
 
     def test_a_page_without_both_markers_is_left_alone(self):
-        place = page.Page("arrival", self.folder)
-        whole = self.text(place)
+        results = page.Page("arrival", self.folder)
+        whole = self.text(results)
         for marker in ("<!-- results -->", "<!-- end of results -->"):
-            place.path.write_text(whole.replace(marker, ""), encoding="utf-8")
+            results.path.write_text(whole.replace(marker, ""), encoding="utf-8")
             with self.assertRaisesRegex(SystemExit, "must be there once each"):
-                place.fill("figures")
-            self.assertEqual(self.text(place), whole.replace(marker, ""))
+                results.fill("figures")
+            self.assertEqual(self.text(results), whole.replace(marker, ""))
 
     def test_names_that_are_none(self):
         parser = argparse.ArgumentParser()

@@ -300,7 +300,8 @@ TEST(Allreduce, OthersHaveCombinedBeforeTheLateRankComes) {
     Late late{IBCOLL_ALLREDUCE, "pap_direct", IBCOLL_SCHEME_ZERO_COPY, 400'000, node_layout(p, 0), p / 2, kLate};
     const Outcome pap = run_late(late);
     EXPECT_EQ(pap.at_arrival.puts, static_cast<uint64_t>((p - 1) * (p - 2))) << p;
-    // Each has told all that it wants an operand of them, and those whose operand it has added that it wants the result.
+    // Each has told all that it wants an operand of them, and those whose operand it has added that it wants the
+    // result.
     EXPECT_EQ(pap.at_arrival.messages, static_cast<uint64_t>((p - 1) * (p - 1 + p - 2))) << p;
     late.algorithm = "ring";
     const Outcome ring = run_late(late);

@@ -47,7 +47,7 @@ TEST_F(StuckJob, EndsAtItsDeadline) {
 
 // Busy without an end: nothing is ever accepted, and the time that passes with each try is too short to reach a
 // deadline.
-TEST_F(StuckJob, EndsAfterTooManyTurns) {
+TEST_F(StuckJob, EndsAfterTooManyPasses) {
   SimJobParams params;
   params.network.refuse_permille = 1000;
   params.deadline_ns = ~Time{0};

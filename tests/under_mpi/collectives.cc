@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random calls of every collective: by MPI_X, and by the MPI's own function with the same arguments. What they leave in memory,
-// gaps included, must be the same. `collectives SEED CASES [nonblocking|persistent] [FOLDER]`. Into a file FOLDER/RANK go digests of the
-// results, to compare with those of another run, for where no function of the program reaches the MPI's own.
+// Random calls of every collective: by MPI_X, and by the MPI's own function with the same arguments. What they leave in
+// memory, gaps included, must be the same. `collectives SEED CASES [nonblocking|persistent] [FOLDER]`. Into a file
+// FOLDER/RANK go digests of the results, to compare with those of another run, for where no function of the program
+// reaches the MPI's own.
 #include <mpi.h>
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
@@ -50,7 +51,8 @@ struct Case {
     chance.seed(static_cast<unsigned>(shared_chance()) + 31u * static_cast<unsigned>(rank));
     // After the shared draws: ranks differ.
 #ifndef OPEN_MPI
-    // MPICH's own reduce_scatter of such elements corrupts the heap: their first byte lies before or behind their address.
+    // MPICH's own reduce_scatter of such elements corrupts the heap: their first byte lies before or behind their
+    // address.
     if ((what == 13 || what == 14) && (layout == 4 || layout == 6)) layout = 3;
     // Its reduce of 2 KiB and more takes MPI_IN_PLACE for a buffer.
     if (what == 12 && big) in_place = false;
@@ -68,8 +70,8 @@ struct Case {
 enum Form { kBlocking, kNonblocking, kPersistent };
 Form form = kBlocking;
 
-// Calls MPI_NAME, MPI_INAME or MPI_NAME_init. The expected result is from the blocking one: the nonblocking ones of these
-// MPIs crash with some layouts and operations.
+// Calls MPI_NAME, MPI_INAME or MPI_NAME_init. The expected result is from the blocking one: the nonblocking ones of
+// these MPIs crash with some layouts and operations.
 #define CALL_WITH(NAME, INAME, ...)                     \
   do {                                                  \
     MPI_Request request = MPI_REQUEST_NULL;             \

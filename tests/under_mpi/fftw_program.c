@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Transforms of FFTW over MPI, checked: of a plane wave, of data with a known inverse, and of a matrix that is transposed.
+// Transforms of FFTW over MPI, checked: of a plane wave, of data with a known inverse, and of a matrix that is
+// transposed.
 //   fftw_program N [TIMES]     cubes of N points a side, matrices of 2 N; prints "rank R: W wrong" and, on rank 0, the
 //                              seconds of TIMES transforms there and back
-// Only out of place, and where it may destroy its input, does FFTW consider MPI_Alltoall: it takes what it measures as fastest.
+// Only out of place, and where it may destroy its input, does FFTW consider MPI_Alltoall: it takes what it measures as
+// fastest.
 #include <fftw3-mpi.h>
 #include <math.h>
 #include <mpi.h>

@@ -11,8 +11,8 @@
 inline constexpr int kInts = 6;
 inline constexpr int kLayouts = 9;
 
-// Element `which` of: plain, contiguous, strided, permuted, negative lower bound, subarray, resized, structure, dense by
-// pieces. The caller frees it.
+// Element `which` of: plain, contiguous, strided, permuted, negative lower bound, subarray, resized, structure, dense
+// by pieces. The caller frees it.
 inline MPI_Datatype make_layout(int which) {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   const MPI_Aint int_bytes = sizeof(int);

@@ -9,8 +9,8 @@
 
 #include "tests/under_mpi/layouts.h"
 
-// Where the ints of an element lie, in the order of the type, and how far apart elements are: for the operation, which MPI
-// does not tell.
+// Where the ints of an element lie, in the order of the type, and how far apart elements are: for the operation, which
+// MPI does not tell.
 struct Places {
   std::vector<int> of_ints;
   int step = kInts;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The messages by which ranks join a job. The other ranks answer what a test wants. Jobs of several: tests/multiprocess.
+// The messages by which ranks join a job. The other ranks answer what a test wants. Jobs of several:
+// tests/multiprocess.
 #include "runtime/context/join.h"
 
 #include <fmt/format.h>

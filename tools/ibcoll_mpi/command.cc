@@ -49,8 +49,8 @@ std::string preload_with(const std::string& library) {
   return before.empty() ? library : library + ":" + before;
 }
 
-// mpirun of Open MPI takes only its own variables to other hosts. -x counts for the program that it precedes, and does not
-// go with the parameter mca_base_env_list.
+// mpirun of Open MPI takes only its own variables to other hosts. -x counts for the program that it precedes, and does
+// not go with the parameter mca_base_env_list.
 void add_exports(Command& command, const std::vector<std::string>& exports) {
   const auto lists = [](const std::string& word) { return word.find("mca_base_env_list") != std::string::npos; };
   if (std::any_of(command.words.begin(), command.words.end(), lists) || ::getenv("OMPI_MCA_mca_base_env_list")) return;

@@ -19,8 +19,8 @@ std::string path_of(const std::string& word) {
   return found.exit_code == 0 ? found.path : "";
 }
 
-// By the names of the libraries that the dynamic linker would load, those of other libraries included. Old MPICH and its
-// relatives are libmpi.so.12, Open MPI has been libmpi.so.40 since its version 3.
+// By the names of the libraries that the dynamic linker would load, those of other libraries included. Old MPICH and
+// its relatives are libmpi.so.12, Open MPI has been libmpi.so.40 since its version 3.
 Mpi mpi_of_file(const std::string& path) {
   const std::string libraries = output_of({"ldd", path});
   if (has(libraries, "libmpich.so") || has(libraries, "libmpi.so.12 ")) return Mpi::kMpich;

@@ -22,8 +22,8 @@ struct Found {
   bool is_python = false;
 };
 
-// Looks at the first word as a launcher, by its answer to --version, and then for the first word that is a program which
-// loads an MPI, or a Python whose mpi4py does.
+// Looks at the first word as a launcher, by its answer to --version, and then for the first word that is a program
+// which loads an MPI, or a Python whose mpi4py does.
 Found detect(std::span<const std::string> words);
 
 }  // namespace ibcoll::mpi_command

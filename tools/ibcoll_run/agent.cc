@@ -228,8 +228,8 @@ void Agent::finish_when_done() {
   events_.host_finished(*this);
 }
 
-// A process that a rank started and did not wait for keeps its output open. Nothing that a rank wrote itself is lost: it
-// is in the pipe.
+// A process that a rank started and did not wait for keeps its output open. Nothing that a rank wrote itself is lost:
+// it is in the pipe.
 void Agent::end_streams_that_others_hold() {
   stream_timer_ = 0;
   if (paused_) return finish_when_done();  // the reader of the launcher's output is slow: later

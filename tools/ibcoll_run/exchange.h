@@ -9,8 +9,8 @@
 
 namespace ibcoll::run {
 
-// One series of allgathers among all ranks, without any I/O: which ranks have given their blob in the current round, and
-// which never will. The n-th bootstrap that a rank creates takes part in the n-th series.
+// One series of allgathers among all ranks, without any I/O: which ranks have given their blob in the current round,
+// and which never will. The n-th bootstrap that a rank creates takes part in the n-th series.
 class Exchange {
  public:
   // `hosts[i]`: where rank i runs. Outlives the exchange.

@@ -8,8 +8,8 @@
 
 namespace ibcoll::run {
 
-// Forwards the launcher's standard input to rank 0: at most kInputWindow and the size of a pipe ahead of what rank 0 has
-// read. Other readers of the same file or terminal get the rest.
+// Forwards the launcher's standard input to rank 0: at most kInputWindow and the size of a pipe ahead of what rank 0
+// has read. Other readers of the same file or terminal get the rest.
 class InputSource {
  public:
   InputSource(EventLoop& loop, Host& host) : loop_(loop), host_(host) {}

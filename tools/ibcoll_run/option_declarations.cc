@@ -38,7 +38,7 @@ void declare_placement(CLI::App& app, Options& options) {
   app.add_option("-N,--per-node", options.per_node, "ranks on each host, or on each emulated node")
       ->type_name("RANKS")
       ->check(some);
-  app.add_option("--map-by", options.map_by, "slot: fill one host after the other; node: the next rank on the next host")
+  app.add_option("--map-by", options.map_by, "slot: fill one host after the other; node: each rank on the next host")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"slot", "node"}));
   app.add_flag("--oversubscribe", options.oversubscribe, "let hosts take more ranks than they have slots");

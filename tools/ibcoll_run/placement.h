@@ -24,8 +24,9 @@ struct PlacementRules {
 };
 
 // Without `in_turn`: hosts with slots are filled in their order. Further ranks go, as evenly as possible, to the hosts
-// without slots and then, with `oversubscribe`, to all hosts, up to their max_slots. Without `ranks`: every slot, and one
-// rank on a host without. A host that gets no rank is left out. INVALID_ARGUMENT when the hosts offer too few slots.
+// without slots and then, with `oversubscribe`, to all hosts, up to their max_slots. Without `ranks`: every slot, and
+// one rank on a host without. A host that gets no rank is left out. INVALID_ARGUMENT when the hosts offer too few
+// slots.
 Result<std::vector<HostRanks>> place_on_hosts(const std::vector<HostEntry>& hosts, const PlacementRules& rules);
 
 // `total` in `parts` as even as possible, larger parts first: 5 in 2 -> 3, 2. parts >= 1.

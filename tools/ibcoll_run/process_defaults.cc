@@ -27,8 +27,8 @@ sigset_t handled_signals() {
 }  // namespace
 
 ProcessDefaults ProcessDefaults::take_over() {
-  // The number of a standard stream that the caller closed would be reused for another file. A closed output becomes one
-  // that cannot be written: what ranks print there is an error, as it is without a launcher.
+  // The number of a standard stream that the caller closed would be reused for another file. A closed output becomes
+  // one that cannot be written: what ranks print there is an error, as it is without a launcher.
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     const int access = fd == STDOUT_FILENO ? O_RDONLY : O_RDWR;
     if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", access) != fd) std::abort();

@@ -29,8 +29,8 @@ bool catches_now(pid_t pid, int signal) { return catches(content_of(fmt::format(
 
 bool is_stopped(char state) { return state == 'T' || state == 't'; }
 
-// A stopped process handles the signal before it does anything else. One that does not stop, as in a call that cannot be
-// interrupted, gets no signal.
+// A stopped process handles the signal before it does anything else. One that does not stop, as in a call that cannot
+// be interrupted, gets no signal.
 void signal_while_stopped(pid_t pid, const ProcessStat& before, int signal) {
   constexpr auto kStopTimeout = std::chrono::milliseconds(100);
   const bool by_us = !is_stopped(before.state);

@@ -7,7 +7,8 @@
 
 namespace ibcoll::run {
 
-// The process that is connected as each rank, and the series of exchanges in which the rank's next bootstrap takes part.
+// The process that is connected as each rank, and the series of exchanges in which the rank's next bootstrap takes
+// part.
 class RankRegistry {
  public:
   // A rank may create, or try to create, this many contexts more than the rank that has created the fewest.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A job of p ranks in one process: an Engine per rank over the simulated network, teams with their node windows, and a
-// loop that lets a random rank make a pass of progress, or advances the time, until all ranks have completed their steps.
+// loop that lets a random rank make a pass of progress, or advances the time, until all ranks have completed their
+// steps.
 #pragma once
 
 #include <functional>

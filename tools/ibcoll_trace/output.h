@@ -10,8 +10,8 @@
 
 namespace ibcoll::tracing {
 
-// `format`: "table", "csv" or "json". `calls`: as many calls, those whose ranks arrived furthest apart, are shown with the
-// order in which each rank served its peers; not with csv.
+// `format`: "table", "csv" or "json". `calls`: as many calls, those whose ranks arrived furthest apart, are shown with
+// the order in which each rank served its peers; not with csv.
 std::string report(const Job& job, const std::string& format, size_t calls);
 // The table of arrivals, as texts: its columns, a row of it, and what T is.
 std::vector<std::string> table_titles();

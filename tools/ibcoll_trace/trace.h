@@ -28,8 +28,8 @@ struct InNode {
   bool empty() const { return published_ns == Served::kNever && waited_for < 0; }
 };
 
-// Where the program called. After find_sources(), `text` is "exchange sum.c:12", without debug information "main+0x33 in
-// sum", without symbols "sum+0x11f3".
+// Where the program called. After find_sources(), `text` is "exchange sum.c:12", without debug information "main+0x33
+// in sum", without symbols "sum+0x11f3".
 struct Site {
   std::string module;    // path of the program or shared library; "": unknown
   std::string build_id;  // of the module

@@ -70,8 +70,8 @@ class CallLayout {
   // first.
   bool result_in_operand() const { return in_place() && row().reduces() && row().send.extent == Extent::kBlocks; }
 
-  // The arguments of a caller with these buffers. What is not significant on this rank has a value that must not be used.
-  // Arrays belong to this object.
+  // The arguments of a caller with these buffers. What is not significant on this rank has a value that must not be
+  // used. Arrays belong to this object.
   ibcoll_collective_args_t args(std::byte* send, std::byte* recv) const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operands whose reductions are exact in any order, and the results: computed in integers, not by the library's kernels.
-// An element is an integer; store() makes the element of the type that it stands for.
+// Operands whose reductions are exact in any order, and the results: computed in integers, not by the library's
+// kernels. An element is an integer; store() makes the element of the type that it stands for.
 #pragma once
 
 #include <cstddef>

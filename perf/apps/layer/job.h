@@ -26,8 +26,8 @@ class Job {
   Library& library() { return library_; }
 
   // Collective. True on all ranks when no rank has an error. Otherwise false on all: the lowest rank that has one
-  // prints it, so that a missing file is told once and not by each rank. A rank that cannot ask the others any more
-  // prints that.
+  // prints it, so that a missing file is reported once and not by each rank. A rank that cannot reach the others any
+  // more prints that.
   bool agree(const Error& mine);
   // Collective. The largest of all ranks' values; 0 when the others cannot be asked.
   double largest(double value);

@@ -38,7 +38,7 @@ int run(Application& application, int argc, char** argv) {
   try {
     options.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {
-    // All ranks got the same arguments; one of them tells.
+    // All ranks got the same arguments; one of them prints it.
     if (job.rank() == 0) options.exit(wrong);
     return wrong.get_exit_code() == 0 ? output_written() : 2;
   }

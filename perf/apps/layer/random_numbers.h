@@ -10,7 +10,7 @@ namespace apps {
 class RandomNumbers {
  public:
   explicit RandomNumbers(uint64_t seed) : x_(seed) {}
-  // Leaves out so many numbers.
+  // Skips `count` numbers.
   void skip(uint64_t count) {
     for (uint64_t power = kFactor; count > 0; count >>= 1, power = times(power, power))
       if (count & 1) x_ = times(x_, power);

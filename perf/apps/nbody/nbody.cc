@@ -72,7 +72,7 @@ class NBody final : public apps::Application {
     const int share = (bodies_ + job.size() - 1) / job.size();
     first_ = static_cast<size_t>(std::min(bodies_, share * job.rank()));
     const auto end = static_cast<size_t>(std::min(bodies_, share * (job.rank() + 1)));
-    // Blocks of all ranks are equally long: the last ones may end in places without mass.
+    // Blocks of all ranks are equally long: the last ones may end with bodies without mass.
     all_.resize(static_cast<size_t>(share) * static_cast<size_t>(job.size()));
     start(end);
     const uint64_t bytes = static_cast<uint64_t>(share) * sizeof(Vector);

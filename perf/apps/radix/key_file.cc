@@ -17,7 +17,7 @@
 #include <random>
 #include <utility>
 
-#include "perf/behind_links.h"
+#include "perf/follow_links.h"
 
 namespace radix {
 namespace {
@@ -99,7 +99,7 @@ Error InputFile::read(uint32_t* keys, uint64_t first, uint64_t count) const {
 }
 
 OutputFile::~OutputFile() {
-  // Also on ranks other than 0: the first to go takes the file along, should rank 0 have died.
+  // On every rank: the first one that ends removes the file, in case rank 0 has died.
   if (!temporary_.empty()) unlink(temporary_.c_str());
   removed_on_signal[0] = '\0';
 }
@@ -115,7 +115,7 @@ Error OutputFile::choose(const std::string& path) {
   struct stat existing {};
   if (stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode))
     return fmt::format("{} exists and is not a regular file; name another output", path);
-  path_ = behind_links(path).string();  // the file that a symbolic link points to is replaced, not the link
+  path_ = follow_links(path).string();  // the file that a symbolic link points to is replaced, not the link
   std::random_device random;
   const uint64_t tag = static_cast<uint64_t>(random()) << 32 | random();
   temporary_ = fmt::format("{}/.ibcoll_radix.{:016x}", directory_of(path_), tag);
@@ -129,7 +129,7 @@ Error OutputFile::create(uint64_t keys) {
     const int number = errno;
     return failed(fmt::format("cannot create a file in {} for", directory_of(path_)).c_str(), path_, number);
   }
-  // Reserved now, a full disk shows before the work and not in the middle of it.
+  // Reserved now, so that a full disk is found before the work.
   const int full = keys == 0 ? 0 : posix_fallocate(fd_.get(), 0, static_cast<off_t>(keys * kKeyBytes));
   if (full != 0) return failed(fmt::format("no room for {} bytes for", keys * kKeyBytes).c_str(), path_, full);
   return {};
@@ -165,7 +165,8 @@ Error OutputFile::rename() {
   [[maybe_unused]] const bool given = replaces && fchown(fd_.get(), existing.st_uid, existing.st_gid) == 0;
   if (fchmod(fd_.get(), replaces ? existing.st_mode & 07777 : new_file_mode()) != 0)
     return failed("cannot set the permissions of", temporary_, errno);
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("cannot put in place", path_, errno);
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
+    return failed("cannot rename the temporary file to", path_, errno);
   // The new name is there for every process; that it survives a power failure is for the directory's fsync to see to,
   // which not every file system offers.
   const FileDescriptor directory(::open(directory_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

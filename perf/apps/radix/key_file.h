@@ -50,7 +50,8 @@ class OutputFile {
 
   // Rank 0: names a temporary file beside `path`. It does not exist yet.
   Error choose(const std::string& path);
-  // Every rank, before the file exists: from here on whoever ends takes it along, also when rank 0 has been killed.
+  // Every rank, before the file exists: from here on each rank removes it when it ends early, even if rank 0 was
+  // killed.
   void guard(std::string temporary);
   // Rank 0: the file, with room for `keys` keys on its disk.
   Error create(uint64_t keys);
@@ -61,11 +62,11 @@ class OutputFile {
   Error write(const uint32_t* keys, uint64_t first, uint64_t count) const;
   // Rank 0, after all ranks have written.
   Error rename();
-  // All ranks, after that: there is nothing to take away any more.
+  // All ranks, after that: there is no temporary file to remove any more.
   void keep();
 
  private:
-  std::string path_;       // what the user named, symbolic links followed
+  std::string path_;       // as the user gave it, symbolic links followed
   std::string temporary_;  // empty: nothing to remove
   FileDescriptor fd_;
 };

@@ -41,7 +41,7 @@ struct Exchange {
   std::vector<uint64_t> send_counts, send_displacements, recv_counts, recv_displacements;
 };
 
-// In the order that a pass brings about, all keys with digit 0 come first, those of rank 0 before those of rank 1, then
+// In the order after a pass, all keys with digit 0 come first, those of rank 0 before those of rank 1, then
 // those with digit 1, ...: each rank's keys of one digit are one run of positions, which the owners of these positions
 // get. Runs of one source have rising positions, so what goes to one owner is contiguous at the source.
 Exchange plan_exchange(const std::vector<Histogram>& histograms, uint64_t total, int rank, int ranks) {

@@ -17,7 +17,7 @@ FAULTS = [
     Fault("scan_by_the_mean_rank", "perf/peers/launch.py",
           '"reduce", "scan", "exscan"]', '"reduce", "exscan"]', COMPARE, "test_compare"),
     Fault("libraries_always_in_one_order", "perf/compare",
-          "for name in libraries[turn % len(libraries):] + libraries[:turn % len(libraries)]:",
+          "for name in libraries[index % len(libraries):] + libraries[:index % len(libraries)]:",
           "for name in libraries:", COMPARE, "test_compare"),
     Fault("failed_library_keeps_its_first_times", "perf/compare",
           "if cell.collective == collective:", "if cell.collective != collective:", COMPARE, "test_compare"),

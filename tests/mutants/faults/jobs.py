@@ -79,7 +79,7 @@ FAULTS = [
           "for (int shift = 0; shift < kKeyBits; shift", "for (int shift = 0; shift + kDigitBits < kKeyBits; shift",
           RADIX, "RadixTest.test_equal_and_nearly_equal_keys RadixTest.test_random_keys_any_number_of_ranks"),
     Fault("radix_replaces_the_link", "perf/apps/radix/key_file.cc",
-          "path_ = behind_links(path).string();", "path_ = path;",
+          "path_ = follow_links(path).string();", "path_ = path;",
           RADIX, "RadixTest.test_output_behind_a_symbolic_link"),
     Fault("radix_gives_the_file_away_last", "perf/apps/radix/key_file.cc",
           "replaces ? existing.st_mode & 07777 : new_file_mode()", "replaces ? existing.st_mode & 0777 : new_file_mode() | 0666",

@@ -58,7 +58,7 @@ FAULTS = [
           "exists ? status.st_mode & 07777 : new_file_mode()", "new_file_mode()",
           UNIT, "Plan*:Parse*:Report*:OutputFile*"),
     Fault("file_for_its_link", "perf/ibcoll_perf/output_file.cc",
-          "path_ = behind_links(path).string();", "path_ = path;",
+          "path_ = follow_links(path).string();", "path_ = path;",
           UNIT, "Plan*:Parse*:Report*:OutputFile*"),
     Fault("root_behind_the_last_rank", "perf/ibcoll_perf/ibcoll_perf.cc",
           "if (options.root >= job.size()) return", "if (options.root > job.size()) return",

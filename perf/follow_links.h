@@ -3,8 +3,9 @@
 
 #include <filesystem>
 
-// Where a file of this name would be written: also when it is a symbolic link to a file that does not exist yet.
-inline std::filesystem::path behind_links(std::filesystem::path path) {
+// The path at which a file of this name is written: symbolic links are followed, also to a file that does not exist
+// yet.
+inline std::filesystem::path follow_links(std::filesystem::path path) {
   constexpr int kMostLinks = 40;  // as the kernel follows
   std::error_code none;
   for (int i = 0; i < kMostLinks && is_symlink(symlink_status(path, none)); ++i) {
