@@ -23,10 +23,10 @@ struct Late {
   std::vector<int> nodes;  // of each rank
   int rank;                // the late one
   Time by;
-  bool nobody_waits_for_its_node = false;  // asked for though the algorithm does not promise it
-  uint64_t parameter = 0;                  // 0: what the algorithm chooses
+  bool no_wait_for_the_node = false;  // asked for though the algorithm does not promise it
+  uint64_t parameter = 0;             // 0: what the algorithm chooses
 
-  bool lanes() const { return nobody_waits_for_its_node || std::string_view(algorithm) == "pap_shm_lanes"; }
+  bool lanes() const { return no_wait_for_the_node || std::string_view(algorithm) == "pap_shm_lanes"; }
   bool shm() const { return std::string_view(algorithm).find("shm") != std::string_view::npos; }
 };
 
@@ -168,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(WithSizes, ArrivalAware,
                          ::testing::Combine(::testing::Values(IBCOLL_ALLTOALLV, IBCOLL_ALLGATHERV),
                                             ::testing::Values("pap_direct", "pap_shm_direct", "pap_shm_lanes")));
 
-// Whoever is late, of random layouts: uneven nodes, nodes of one rank, ranks of a node that are no neighbours.
+// Any rank late, on random layouts: uneven nodes, nodes of one rank, ranks of a node that are no neighbours.
 TEST(NodeLanes, NoRankWaitsForItsNode) {
   int runs = 0;
   for (const int p : sweep() ? std::vector{3, 5, 8, 13, 16, 24} : std::vector{3, 5, 8, 13})
@@ -189,7 +189,7 @@ TEST(NodeLanes, NoRankWaitsForItsNode) {
   EXPECT_GT(runs, sweep() ? 250 : 100);
 }
 
-// Blocks of an alltoallv that no row has room for wait for nobody but their own two ranks.
+// Blocks of an alltoallv that no row has room for wait for no rank but their own two.
 TEST(NodeLanes, LongBlocksOfAlltoallvPassTheLateRank) {
   for (const int layout : {1, 2, 3})
     for (const int rank : {0, 5, 10}) {
@@ -206,7 +206,7 @@ TEST(NodeLanes, WithLeadersTheNodeWaits) {
   for (const ibcoll_collective_t collective : {IBCOLL_ALLTOALL, IBCOLL_ALLGATHER})
     for (const int rank : {4, 6}) {
       Late late{collective, "pap_shm_direct", IBCOLL_SCHEME_ZERO_COPY, 500, node_layout(16, 1), rank, kLate};
-      late.nobody_waits_for_its_node = true;
+      late.no_wait_for_the_node = true;
       EXPECT_FALSE(run_late(late).others_were_done) << rank;
     }
 }
@@ -243,7 +243,7 @@ TEST(Spill, BlocksForTheLateRankTravelWhileItIsAway) {
     }
 }
 
-// The root does not wait for the late rank before it serves those behind it.
+// The root does not wait for the late rank before it serves those after it.
 TEST(Scatter, OthersHaveTheirBlocksBeforeTheLateRankComes) {
   for (const int p : {3, 8, 13}) {
     const Late late{IBCOLL_SCATTER, "linear", IBCOLL_SCHEME_ZERO_COPY, 3000, node_layout(p, 0), p / 2, kLate};
@@ -268,7 +268,7 @@ TEST(Barrier, NobodyLeavesBeforeTheLateRankHasCome) {
   }
 }
 
-// What the plain form is for: it waits for the late rank before it serves those behind it.
+// The plain form, for comparison: it waits for the late rank before it serves those after it.
 TEST(Direct, WaitsForTheLateRank) {
   for (const ibcoll_collective_t collective : {IBCOLL_ALLTOALL, IBCOLL_ALLGATHER})
     for (const int p : {4, 8, 16}) {
@@ -300,8 +300,7 @@ TEST(Allreduce, OthersHaveCombinedBeforeTheLateRankComes) {
     Late late{IBCOLL_ALLREDUCE, "pap_direct", IBCOLL_SCHEME_ZERO_COPY, 400'000, node_layout(p, 0), p / 2, kLate};
     const Outcome pap = run_late(late);
     EXPECT_EQ(pap.at_arrival.puts, static_cast<uint64_t>((p - 1) * (p - 2))) << p;
-    // Each has told all that it wants an operand of them, and those whose operand it has added that it wants the
-    // result.
+    // Each has asked all for an operand, and those whose operand it has added for the result.
     EXPECT_EQ(pap.at_arrival.messages, static_cast<uint64_t>((p - 1) * (p - 1 + p - 2))) << p;
     late.algorithm = "ring";
     const Outcome ring = run_late(late);
@@ -320,11 +319,11 @@ TEST(OwnBlocks, AreThereHoweverLongTheyAre) {
     }
 }
 
-// The others run ahead of the late root as far as they have places for blocks that it has not taken.
+// The others run ahead of the late root as far as they have slots for blocks that it has not taken.
 TEST(CirculantReduce, BlocksThatTheLateRootHasNotTakenStay) {
   for (const int p : {4, 5}) {
     Late late{IBCOLL_REDUCE, "circulant", IBCOLL_SCHEME_ZERO_COPY, 4'000'000, node_layout(p, 0), 0, kLate};
-    late.parameter = 1;  // blocks as long as there is memory for: more of them than places
+    late.parameter = 1;  // blocks as long as there is memory for: more of them than slots
     run_late(late);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A rank dies at a random moment: every other rank ends with PEER_FAILED or has completed before, in bounded (virtual)
-// time, and nobody writes to anybody's buffers afterwards.
+// time, and no rank writes to another's buffers afterwards.
 #include <gtest/gtest.h>
 
 #include "tests/simulated/replay.h"

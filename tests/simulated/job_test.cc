@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A simulated job that gets nowhere ends all the same, and says who waits for what.
+// A simulated job that makes no progress ends with an error that says what each rank waits for.
 #include "tools/ibcoll_sim/job.h"
 
 #include <gtest/gtest.h>

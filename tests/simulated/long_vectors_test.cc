@@ -25,7 +25,7 @@ TEST_P(LongVectors, PassInPieces) {
   job_params.network.node_of = {0, 0, 1};
   job_params.network.slot_bytes = 1 << 16;
   job_params.window_area_bytes = 1 << 18;
-  job_params.lazy = 0;  // the others go on until they need the root
+  job_params.lazy = 0;  // the others run until they need the root
   SimJob job(job_params);
   const int team = job.make_team({0, 1, 2});
   CallParams params;

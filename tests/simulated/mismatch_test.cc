@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One rank calls something else than the others: nobody hangs, nobody's memory is written outside of its blocks, and
+// One rank calls something else than the others: no rank hangs, no memory is written outside of a rank's blocks, and
 // every rank of the team learns of it unless its own part was complete.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ bool names(const std::string& text, int rank) {
   return text.find(fmt::format("rank {} ", rank)) != text.npos || text.find(fmt::format("rank {}:", rank)) != text.npos;
 }
 
-SimJobParams impatient(SimJobParams params) {
+SimJobParams with_short_deadlines(SimJobParams params) {
   params.limits.stall_ns = 50'000'000;
   params.limits.timeout_ns = 1'000'000'000;
   params.deadline_ns = 20'000'000'000;
@@ -61,7 +61,7 @@ Mismatch::Mismatch(uint64_t seed, Odd odd)
     : random_(seed),
       odd_(odd),
       p_(2 + static_cast<int>(random_.below(9))),
-      params_(impatient(random_job(random_, p_))),
+      params_(with_short_deadlines(random_job(random_, p_))),
       job_(params_),
       odd_rank_(static_cast<int>(random_.below(static_cast<uint64_t>(p_)))) {
   std::vector<int> all(static_cast<size_t>(p_));
@@ -175,7 +175,7 @@ void Mismatch::run() {
   const Status status = job_.run();
   ASSERT_TRUE(status.ok()) << status.text() << story_;
   job_.drain();
-  // A rank that only sends is done before; where all others only send, nobody can tell. What comes too late for a call
+  // A rank that only sends is done before; where all others only send, no rank can know. What comes too late for a call
   // fails the team.
   const bool may_pass = odd_ == Odd::kRoot || odd_ == Odd::kAbsent;
   bool noticed = errors_ > 0;
@@ -201,7 +201,7 @@ TEST(TwoPhaseBruck, AShortBlockThatNobodySendsIsMissed) {
   constexpr int p = 4, kExpects = 2, kFrom = 1;
   SimJobParams params;
   params.network.ranks = p;
-  SimJob job(impatient(params));
+  SimJob job(with_short_deadlines(params));
   const int team = job.make_team({0, 1, 2, 3});
   CallParams nothing;
   nothing.collective = IBCOLL_ALLTOALLV;

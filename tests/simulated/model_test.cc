@@ -144,7 +144,7 @@ TEST(SimModel, WrongBytesOfAllRanksAreCounted) {
   ASSERT_TRUE(status.ok()) << status.text();
   Row row;
   one.fill(row);
-  EXPECT_GT(row.errors, 2000u);  // of 3000: what memory holds that nobody wrote is now and then the right byte
+  EXPECT_GT(row.errors, 2000u);  // of 3000: a byte that was not written has the right value now and then
 }
 
 TEST(SimModel, BytesThatAreNotThereTakeTheSameTime) {

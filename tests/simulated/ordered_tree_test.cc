@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What "Practical, linear-time, fully distributed algorithms for irregular gather and scatter" promises of its trees:
-// Lemma 3 (who learns what, by how many messages, in how many dependent steps) and theorem 1 (the time).
+// Lemma 3 (what each rank learns, by how many messages, in how many dependent steps) and theorem 1 (the time).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ std::vector<uint64_t> sizes_of(Problem problem, int p, uint64_t b, sim::Random& 
   return sizes;
 }
 
-// The tree as Lemmas 1 and 2 define it, by someone who knows all sizes.
+// The tree as Lemmas 1 and 2 define it, computed from all sizes.
 struct Reference {
   struct Cube {
     int gather_root = 0, last = 0;
@@ -158,12 +158,12 @@ Task probe(Comm& c, Args a) {
     co_await c.flushed();
     co_return;
   }
-  std::byte* const told = c.scratch(sizeof(gather::CubeData) * 32);
+  std::byte* const cube = c.scratch(sizeof(gather::CubeData) * 32);
   for (int level = 0; level < ceil_log2(c.size()); ++level) {
     const gather::Cube cube = gather::Cube::beside(a.root, level, c.size());
     if (!cube.empty())
       c.announce(cube.fixed_root(),
-                 Bytes(told + sizeof(gather::CubeData) * static_cast<uint64_t>(level), sizeof(gather::CubeData)));
+                 Bytes(cube + sizeof(gather::CubeData) * static_cast<uint64_t>(level), sizeof(gather::CubeData)));
   }
   co_await c.received();
 }

@@ -36,7 +36,7 @@ void choose_reduction(sim::Random& random, CallParams& params, uint64_t bytes) {
 // Symmetric where the exchange is in place; whole elements of what is reduced.
 void choose_counts(sim::Random& random, CallParams& params, uint64_t most, const std::vector<uint64_t>& edges) {
   const size_t p = static_cast<size_t>(params.p);
-  const uint64_t zeros = 1 + random.below(5);  // one in so many blocks is empty, or all
+  const uint64_t zeros = 1 + random.below(5);  // one in `zeros` blocks is empty, or all
   const uint64_t unit = params.row().reduces() ? params.element_bytes() : 1;
   const auto size = [&] { return random.one_in(zeros) ? 0 : random_bytes(random, most, edges) / unit * unit; };
   if (params.row().sizes != SizesKnown::kToPairs) {

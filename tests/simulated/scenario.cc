@@ -211,7 +211,7 @@ void Scenario::check_end() {
   if (dropped) fail(fmt::format("{} puts went to memory that was not exposed", dropped));
 }
 
-// Whoever is in a team with the dead rank knows.
+// All ranks that share a team with the dead rank know.
 void Scenario::check_failed_teams() {
   for (const int team : team_numbers_) {
     bool concerned = false;

@@ -19,7 +19,7 @@ TEST(Seeds, EveryRunCompletesWithTheRightData) {
     messages += result.counters.messages;
   }
   if (seeds.last - seeds.first < 100) return;
-  // Among so many, the paths that are easy to miss were taken.
+  // With this many seeds, the rare paths were taken.
   EXPECT_GT(no_credit, 0u);
   EXPECT_GT(puts, 0u);
   EXPECT_GT(messages, 0u);

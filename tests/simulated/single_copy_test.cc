@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives whose ranks read each other's memory: buffers of many pieces, and reads that the kernel refuses although
-// it allowed them at the start.
+// Collectives whose ranks read each other's memory: buffers of many segments, and reads that the kernel refuses
+// although it allowed them at the start.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -18,7 +18,7 @@ constexpr std::pair<ibcoll_collective_t, const char*> kReaders[] = {
     {IBCOLL_BCAST, "single_copy"},    {IBCOLL_ALLGATHER, "single_copy"}, {IBCOLL_ALLGATHERV, "single_copy"},
     {IBCOLL_ALLTOALL, "single_copy"}, {IBCOLL_ALLTOALLV, "shm"},         {IBCOLL_ALLREDUCE, "single_copy"}};
 
-// Ranks of one node make one call. Who is told that all went well has the right data. How many are not.
+// Ranks of one node make one call. Those that get IBCOLL_OK have the right data. Returns the number of the others.
 int run_reader(uint64_t seed, ibcoll_collective_t collective, const char* algorithm, sim::Reads reads) {
   sim::Random random(seed);
   const int p = 2 + static_cast<int>(random.below(7));
@@ -45,7 +45,7 @@ int run_reader(uint64_t seed, ibcoll_collective_t collective, const char* algori
     step.completed = [&call, &went_well, rank](const Status& status) {
       if (!status.ok()) return;
       ++went_well;
-      EXPECT_EQ(call.at(rank).check(0), "") << "rank " << rank << " was told that all is well";
+      EXPECT_EQ(call.at(rank).check(0), "") << "rank " << rank << " got IBCOLL_OK";
     };
     job.add_step(rank, std::move(step));
   }
@@ -54,7 +54,7 @@ int run_reader(uint64_t seed, ibcoll_collective_t collective, const char* algori
   return p - went_well;
 }
 
-TEST(SingleCopyCollectives, MoveBuffersOfManyPieces) {
+TEST(SingleCopyCollectives, MoveBuffersOfManySegments) {
   const Seeds seeds(8, 30);
   for (uint64_t seed = seeds.first; seed <= seeds.last && !HasFailure(); ++seed)
     for (const auto& [collective, algorithm] : kReaders)

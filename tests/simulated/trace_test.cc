@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A trace tells who was served when: in virtual time, where it is known when that was.
+// A trace says when each peer was served: in virtual time, where that is known.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -36,7 +36,7 @@ TEST(Ahead, SoManyBytes) {
   EXPECT_EQ(begun(ahead, 14, limits, 1 << 20), 1u) << "one is never too long";
 }
 
-// However many went before: in one group, and in so many that each group is used several times.
+// After any number of calls: within one group, and after so many that each group is used several times.
 TEST(Ahead, BytesOfCompletedCollectivesDoNotCount) {
   for (const uint32_t most : {8, 128}) {
     Ahead ahead;
@@ -85,7 +85,7 @@ TEST(Ahead, NumbersBeginAnew) {
   EXPECT_EQ(begun(ahead, UINT32_MAX - 5 + 16, limits, 8), 16u);
 }
 
-// A program whose ranks keep pace, and one whose ranks fall behind now and then.
+// A program whose ranks keep pace, and one whose ranks lag now and then.
 TEST(Ahead, NeverMoreThanTheLimitIsOpen) {
   const Ahead::Limits limits{20, kMany};
   Ahead ahead;

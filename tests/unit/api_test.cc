@@ -117,7 +117,7 @@ TEST(HostMode, DeadlinesAreTheHosts) {
   }
 }
 
-// A program that was compiled before there was host mode, at the end of a page behind which nothing may be read.
+// A program that was compiled before there was host mode, at the end of a page after which nothing may be read.
 TEST(HostMode, AShorterStructHasNoHost) {
   constexpr size_t kOlder = offsetof(ibcoll_bootstrap_t, progress);
   HostOfOne host;
@@ -396,7 +396,7 @@ TEST_F(Api, AnOperationInUseIsNotFreed) {
   EXPECT_EQ(ibcoll_op_free(nullptr), IBCOLL_OK);
 }
 
-// What a program hands over that was compiled against an older header, at the end of a page behind which nothing may be
+// The arguments of a program that was compiled against an older header, at the end of a page after which nothing may be
 // read; and one that was compiled against a newer one.
 TEST_F(Api, StructsOfOtherVersionsAreTaken) {
   constexpr size_t kOlder = offsetof(ibcoll_collective_args_t, algorithm) + sizeof(const char*);

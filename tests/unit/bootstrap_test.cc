@@ -22,13 +22,13 @@ TEST(CallbackBootstrap, ThisRanksBytesComeBackInTheirPlace) {
   constexpr size_t kRanks = 3;
   const std::vector<std::byte> mine(8, std::byte{7});
   for (size_t rank = 0; rank < kRanks; ++rank)
-    for (size_t place = 0; place < kRanks; ++place) {
-      const ibcoll_bootstrap_t given{sizeof given, static_cast<int>(rank), kRanks, gather_into, &place, nullptr, 0};
+    for (size_t index = 0; index < kRanks; ++index) {
+      const ibcoll_bootstrap_t given{sizeof given, static_cast<int>(rank), kRanks, gather_into, &index, nullptr, 0};
       auto bootstrap = make_bootstrap(&given);
       ASSERT_TRUE(bootstrap.ok()) << bootstrap.status().text();
       std::vector<std::byte> all(kRanks * mine.size());
       const Status status = bootstrap.value()->allgather(mine, all);
-      EXPECT_EQ(status.code(), rank == place ? IBCOLL_OK : IBCOLL_ERR_BOOTSTRAP) << rank << ", " << place;
+      EXPECT_EQ(status.code(), rank == index ? IBCOLL_OK : IBCOLL_ERR_BOOTSTRAP) << rank << ", " << index;
     }
 }
 

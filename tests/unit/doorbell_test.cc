@@ -70,7 +70,7 @@ TEST(Doorbell, ASleepThatNobodyEndsIsShort) {
   EXPECT_EQ(waiter.times_woken(), 0u);
 }
 
-// By one call, and nobody else is.
+// By one call, and no other rank is.
 TEST(Doorbell, AllWhoSleepForARankAreWokenTogether) {
   constexpr int kSleepers = 3;
   constexpr uint32_t kForLongNs = 4'000'000'000;

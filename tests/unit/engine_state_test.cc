@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a request, a collective or a team leaves behind for the next one: nothing.
+// A request, a collective or a team leaves nothing for the next one.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -197,7 +197,7 @@ TEST_F(ExchangeTest, APeerMayBeServedAgain) {
   }
 }
 
-// A peer has room for a message that nobody sends, or has sent one that nobody takes.
+// A peer has room for a message that no rank sends, or has sent one that no rank takes.
 TEST_F(ExchangeTest, WhatIsLeftAtTheEndIsAMismatch) {
   const auto matched_after = [this](NoteKind kind, uint64_t epoch) {
     const std::unique_ptr<Team> team = make_team(0, epoch);

@@ -153,7 +153,7 @@ TEST_F(EngineTest, AFastRankWaitsForTheSlowOne) {
   }
 }
 
-// After 2^32 collectives their numbers begin anew; credit goes on across that.
+// After 2^32 collectives their numbers begin anew; credit continues across that.
 TEST_F(EngineTest, CreditIsCountedAcrossTheLastNumber) {
   const uint32_t ahead = limits_.collectives_ahead, group = std::max(1U, ahead / Ahead::kGroups);
   const uint32_t first = 0U - ahead / 2;

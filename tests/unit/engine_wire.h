@@ -39,7 +39,7 @@ struct Wire {
   std::vector<std::deque<Letter>> boxes;
   std::vector<bool> dead;
   std::vector<uint16_t> kinds;  // of all notes, in the order of sending
-  bool line = false;            // a rank is connected with the ranks before and behind it only
+  bool line = false;            // a rank is connected with the ranks before and after it only
   int begun = 0;                // connections between others
 };
 
@@ -185,7 +185,7 @@ class ExchangeTest : public EngineTest {
   }
   void start(Exchange& exchange) { exchange.reset(kOp, IBCOLL_SCHEME_AUTO, false); }
   void put(Exchange& exchange, uint64_t bytes) { exchange.put(1, ConstBytes(memory_).first(bytes), bytes); }
-  // Rank 1 has memory for a message, to which nobody else may write.
+  // Rank 1 has memory for a message, to which no other rank may write.
   void advertise(Exchange& exchange, uint64_t bytes) {
     const RemoteRegion none;
     exchange.on_note(1, note(NoteKind::kAnnounce, bytes), std::as_bytes(std::span(&none, 1)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who gets the node's segment: the ranks of the job, whoever else asks for it, and how often.
+// Only the ranks of the job get the node's segment, whatever other processes ask for it, and any number of times.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -78,7 +78,7 @@ TEST(HandoverInVain, NamesTheRanksThatDidNotCome) {
 }
 
 TEST_F(Handover, IsNotToAnotherUser) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const pid_t child = ::fork();
   if (child == 0) {
     if (::setuid(65534) != 0) ::_exit(2);
@@ -87,8 +87,8 @@ TEST_F(Handover, IsNotToAnotherUser) {
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path + 1, name_.data(), name_.size());
     const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET, 0));
-    const timeval patience{2, 0};
-    ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const timeval timeout{2, 0};
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     const int64_t claim[] = {kKey, 1};
     const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name_.size());
     if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) ::_exit(3);

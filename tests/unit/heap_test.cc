@@ -39,7 +39,7 @@ TEST_F(HeapTest, GivesOutEverythingOnce) {
   EXPECT_EQ(take(kBytes), 0u);
 }
 
-// Whatever the order, nothing is given out twice, and in the end all is in one piece again.
+// Whatever the order, nothing is given out twice, and in the end all is one block again.
 TEST_F(HeapTest, JoinsWhatIsGivenBack) {
   std::mt19937 random(1);
   std::map<uint64_t, uint64_t> taken;  // offset, bytes

@@ -44,12 +44,12 @@ class EchoBootstrap : public Bootstrap {
   int size_;
 };
 
-// Rank `who` answers with an error.
+// That rank answers with an error.
 template <typename Message>
-std::function<void(int, std::byte*)> failing(int who) {
-  return [who](int rank, std::byte* slot) {
+std::function<void(int, std::byte*)> failing(int failing_rank) {
+  return [failing_rank](int rank, std::byte* slot) {
     auto& message = *reinterpret_cast<Message*>(slot);
-    message.answer = rank == who ? answer_of(error(IBCOLL_ERR_SYSTEM, "it broke")) : Answer();
+    message.answer = rank == failing_rank ? answer_of(error(IBCOLL_ERR_SYSTEM, "it broke")) : Answer();
   };
 }
 

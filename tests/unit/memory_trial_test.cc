@@ -96,7 +96,7 @@ TEST(MemoryTrial, TheJobGoesByTheMiddle) {
   const MemoryModel none = middle_of({{}, {}});
   EXPECT_EQ(none.copy_us_per_byte, 0);
   EXPECT_EQ(none.read_us_per_byte, 0);
-  // Who has not timed does not count; start-up and bytes of reads belong together.
+  // A rank that has not timed does not count; start-up and bytes of reads belong together.
   const MemoryModel quiet{1e-4, 1.6, 1e-4, 5e-5}, disturbed{9e-4, 2.7, 8e-5 + 1e-4, 4e-5},
       copies_only{5e-4, 0, 0, 3e-4};
   for (const std::vector<MemoryModel>& two : {std::vector{quiet, {}, disturbed}, std::vector{disturbed, quiet, {}}}) {

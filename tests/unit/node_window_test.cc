@@ -31,7 +31,7 @@ class NoNode : public NodeMemory {
 };
 
 constexpr int kEveryone = -1, kEachItsOwn = -2;
-constexpr uint64_t kSizes[] = {0, 8, 496, 497, 2048, 40000, kAreaBytes};  // few and many areas in turn
+constexpr uint64_t kSizes[] = {0, 8, 496, 497, 2048, 40000, kAreaBytes};  // few and many areas alternately
 
 // One step of the script that all ranks follow.
 struct Step {
@@ -58,7 +58,8 @@ class Rank {
 
   bool done(const std::vector<Step>& script) const { return at_ == script.size(); }
 
-  // Goes on with the script until it waits for somebody, or was lucky `most` times. False: read what nobody wrote.
+  // Continues the script until it waits for another rank, or succeeded `most` times. False: read bytes that no rank
+  // wrote.
   bool advance(const std::vector<Step>& script, int most) {
     for (; most > 0 && !done(script); --most) {
       const Step& step = script[at_];
@@ -132,7 +133,7 @@ TEST(NodeWindow, KeepsWhatWasWrittenUntilAllHaveReadIt) {
     std::vector<int> jobs(static_cast<size_t>(ranks));
     std::vector<std::unique_ptr<Rank>> all;
     for (int i = 0; i < ranks; ++i) all.push_back(std::make_unique<Rank>(base, jobs, i));
-    int idle = 0;  // turns in a row in which nothing happened
+    int idle = 0;  // passes in a row without progress
     while (idle < 1000 * ranks &&
            !std::all_of(all.begin(), all.end(), [&](const auto& r) { return r->done(script); })) {
       Rank& rank = *all[random() % all.size()];
@@ -145,7 +146,7 @@ TEST(NodeWindow, KeepsWhatWasWrittenUntilAllHaveReadIt) {
   }
 }
 
-// A rank that has used all lines prefers to wait for half of them, but a reader that comes with one goes on with one.
+// A rank that has used all lines prefers to wait for half of them, but a reader that comes with one continues with one.
 TEST(NodeWindow, OneFreeLineIsEnoughInTheEnd) {
   constexpr int kEnough = 4 * NodeWindow::kLines;
   const std::vector<Step> script(kEnough, Step{0, 8});
@@ -167,7 +168,7 @@ TEST(NodeWindow, OneFreeLineIsEnoughInTheEnd) {
   EXPECT_GE(root.at(), ahead + reader.at());
 }
 
-// Who publishes a part says whether it is worth it.
+// The rank that publishes a part says whether ringing is worth it.
 TEST(NodeWindow, WakesWhoSleepsForTheRankThatPublishes) {
   const auto memory = std::make_unique<std::byte[]>(WindowMemory::footprint(2, kAreaBytes) + 64);
   std::byte* const base = memory.get() + (64 - reinterpret_cast<uintptr_t>(memory.get()) % 64) % 64;
@@ -177,7 +178,7 @@ TEST(NodeWindow, WakesWhoSleepsForTheRankThatPublishes) {
   NoNode none;
   NodeWindow writer(&none, base, kAreaBytes, {0, 1}, 0, NodeWindow::Limits{}, true);
   NodeWindow reader(&none, base, kAreaBytes, {0, 1}, 1, NodeWindow::Limits{}, true);
-  EXPECT_LT(writer.bell(1), 0) << "nobody rings";
+  EXPECT_LT(writer.bell(1), 0) << "no rank rings";
   writer.use(doorbells[0], {2, 1});
   reader.use(doorbells[1], {2, 1});
   ASSERT_EQ(reader.bell(0), 2);
@@ -201,7 +202,7 @@ TEST(NodeWindow, WakesWhoSleepsForTheRankThatPublishes) {
   ASSERT_TRUE(reader.steps().try_next(8));
   doorbells[0].subscribe(writer.bell(1));
   reader.publish_part(1, /*worth_waking=*/false);
-  EXPECT_EQ(bells[1].wakeups.load(), 2u) << "who sleeps may run on another processor";
+  EXPECT_EQ(bells[1].wakeups.load(), 2u) << "a sleeping rank may run on another processor";
   reader.publish(1);
   EXPECT_TRUE(writer.steps().try_next(8));
 }
@@ -358,7 +359,7 @@ TEST_F(NodeWindowMemory, OfAnotherTeamIsLeftAlone) {
   EXPECT_TRUE(leave(1));
 }
 
-// Who has not tried to begin a step is held back by nobody.
+// A rank that has not tried to begin a step waits for no other.
 TEST(NodeWindow, HeldBackOnlyByWhatATryHasLookedFor) {
   const auto memory = std::make_unique<std::byte[]>(WindowMemory::footprint(2, kAreaBytes) + 64);
   auto* const base = memory.get() + (64 - reinterpret_cast<uintptr_t>(memory.get()) % 64) % 64;

@@ -50,7 +50,7 @@ uint64_t extent(const uint64_t* counts, const uint64_t* displacements) {
   return end;
 }
 
-// One at a time, in both buffers: in the blocks, between them, before and behind.
+// One at a time, in both buffers: in the blocks, between them, before and after.
 TEST(Oracle, FindsEveryWrongByte) {
   std::vector<CallCase> ranks = all_ranks(irregular(IBCOLL_ALLTOALLV, 9));
   for (const CallCase& one : ranks) EXPECT_GT(one.damage(5).bytes, 0u);  // nothing has arrived

@@ -171,7 +171,7 @@ std::vector<std::vector<double>> arrivals_of(const ArrivalPattern& pattern, uint
   return stamps;
 }
 
-// The ranks agree on an instant: neither who is late in the agreement nor who leaves it late shows in the arrivals.
+// The ranks agree on an instant: a rank that enters or leaves the agreement late still arrives on time.
 TEST(ArrivalLoop, ArrivalsCountFromTheInstantThatTheRanksAgreeOn) {
   ArrivalPattern pattern;
   ASSERT_EQ(parse_arrival("file:x", pattern), "");

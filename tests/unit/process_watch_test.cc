@@ -181,7 +181,7 @@ TEST(ProcessWatch, AThreadThatEndsIsNotTheProcess) {
         &other, nullptr,
         [](void* to) -> void* {
           while (state_of_first_thread() != 'Z') ::usleep(1'000);
-          [[maybe_unused]] const ssize_t told = ::write(*static_cast<int*>(to), "x", 1);
+          [[maybe_unused]] const ssize_t written = ::write(*static_cast<int*>(to), "x", 1);
           for (;;) ::pause();
         },
         &ready[1]);
@@ -209,7 +209,7 @@ TEST(ProcessWatch, AnotherProcessOfTheSamePidIsNotTheOneWatched) {
   EXPECT_EQ(watch.ended(), std::vector<int>{1});
 }
 
-// Who cannot look must not take a process that lives for dead.
+// A rank that cannot look must not take a live process for dead.
 TEST(ProcessId, TheStartOfAProcessIsKnownOrItIsNot) {
   const Sleeper lasting, ending;
   ending.end();

@@ -17,7 +17,7 @@
 namespace ibcoll {
 
 inline constexpr uint64_t kPage = 4096;
-inline constexpr uint64_t kBase = uint64_t{1} << 40;  // addresses from here on stand for memory; nobody looks at it
+inline constexpr uint64_t kBase = uint64_t{1} << 40;  // addresses from here on stand for memory that is not accessed
 
 class RecordingRegistrar : public Registrar {
  public:

@@ -98,7 +98,7 @@ TEST_P(Kernels, WhatOnlyChoosesRaisesNoException) {
   });
 }
 
-// Around the lengths of vectors; at addresses of every kind; nothing behind the result is written.
+// Around the lengths of vectors; at addresses of every kind; nothing after the result is written.
 TEST_P(Kernels, EveryLengthAtAnyAddress) {
   constexpr std::byte kGuard{0xa5};
   for_all([&](const ReferenceType& type, OpIndex op, ReduceKernel kernel) {

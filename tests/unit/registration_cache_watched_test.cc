@@ -156,7 +156,7 @@ TEST(WatchedCache, WhatIsKeptGivesWayOnce) {
   EXPECT_TRUE(free_memory(used).ok());
 }
 
-// Changes a byte of munmap() behind the jump that UCX has put there: nothing runs it.
+// Changes a byte of munmap() after the jump that UCX has put there: nothing runs it.
 void change_munmap() {
   const HookedFunction munmap("munmap");
   auto* const byte = const_cast<std::byte*>(static_cast<const std::byte*>(munmap.code())) + 15;

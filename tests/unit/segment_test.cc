@@ -98,7 +98,7 @@ class HeldCollapse {
     EXPECT_GE(notices_, 0) << std::strerror(errno);
   }
   ~HeldCollapse() { ::close(notices_); }
-  // Lets calls go on until `ended`.
+  // Makes calls until `ended`.
   void let_go_on(const std::atomic<bool>& ended) {
     while (!ended) {
       pollfd ready{notices_, POLLIN, 0};
@@ -163,7 +163,7 @@ TEST(SegmentAlone, IsNotMadeWholeWhereAllFutureMemoryIsLocked) {
   const Result<std::unique_ptr<Segment>> made = Segment::create(3, 4096);
   const uint64_t after = locked_kilobytes();
   ::munlockall();
-  if (!made.ok()) GTEST_SKIP() << made.status().text();  // for want of the right to lock so much, which it then names
+  if (!made.ok()) GTEST_SKIP() << made.status().text();  // without the right to lock as much, which it then names
   EXPECT_LT(after, before + 100 * 1024);
 }
 
@@ -219,7 +219,7 @@ TEST_F(SegmentTest, APairThatHasItsMemoryCostsNoSystemCall) {
   EXPECT_EQ(status, 0);
 }
 
-// Teams come and go at the same places.
+// Teams come and go at the same offsets.
 TEST_F(SegmentTest, PagesThatHaveTheirMemoryCostNoSystemCall) {
   Result<uint64_t> offset = segment_->reserve(kMegabyte);
   ASSERT_TRUE(offset.ok());
@@ -298,7 +298,7 @@ TEST(SegmentOfAProcessWithALimit, TakesAddressSpaceInSmallUnits) {
   EXPECT_EQ(status, 0);
 }
 
-// What is cut off would be a SIGBUS for all who touch it.
+// What is cut off would be a SIGBUS for each process that touches it.
 TEST_F(SegmentTest, CannotBeCutOff) {
   int tried = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {

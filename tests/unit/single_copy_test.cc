@@ -26,7 +26,7 @@ TEST(SingleCopy, NamesWhatIsNotThere) {
 
 // A process of another user, which only some may read.
 TEST(SingleCopy, WhatTheKernelRefusesIsAnErrorOfItsOwn) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   int status = 1;
   const pid_t child = ::fork();
   if (child == 0) {
