@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// [C4]: nothing blocks; who does not poll stops only the traffic to itself; what is refused leaves no trace.
+// [C4]: nothing blocks; a rank that does not poll stops only the traffic to itself; what is refused leaves no trace.
 #include "tests/conformance/world.h"
 
 namespace ibcoll::conformance {
@@ -12,7 +12,7 @@ using CreditTest = TransportTest;
 constexpr size_t kMostMessages = 200'000;
 constexpr size_t kMostBytes = 256u << 20;
 constexpr uint32_t kMostPuts = 5'000;
-// Refused so many times in a row, with polls and pauses in between: the credit is used up.
+// Refused this many times in a row, with polls and pauses in between: the credit is used up.
 constexpr int kRefusals = 300;
 
 // Sends until `to`, which sleeps, can take no more; how many were accepted.

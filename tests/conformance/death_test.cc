@@ -15,15 +15,15 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kDetection = 10s;  // "a few seconds", on a machine that has other things to do
-constexpr auto kPatience = 60s;
+constexpr auto kTimeout = 60s;
 
 class DeathTest : public ::testing::TestWithParam<std::string> {
  protected:
   static void expect_ready(Processes& ranks) {
-    for (int rank = 0; rank < ranks.size(); ++rank) ASSERT_TRUE(ranks.expect(rank, "ready", kPatience));
+    for (int rank = 0; rank < ranks.size(); ++rank) ASSERT_TRUE(ranks.expect(rank, "ready", kTimeout));
   }
 
-  // All survivors report the death, once and of nobody else, refuse calls to the dead, and go on among themselves.
+  // All survivors report the death, once and of no other rank, refuse calls to the dead, and still reach each other.
   static void expect_survival(Processes& ranks, int victim, bool talking) {
     const std::string dead = std::to_string(victim);
     for (int rank = 0; rank < ranks.size(); ++rank) {
@@ -33,10 +33,10 @@ class DeathTest : public ::testing::TestWithParam<std::string> {
     for (int rank = 0; rank < ranks.size(); ++rank) {
       if (rank == victim) continue;
       ranks.tell(rank, "refuses " + dead);
-      ASSERT_TRUE(ranks.expect(rank, "yes", kPatience));
+      ASSERT_TRUE(ranks.expect(rank, "yes", kTimeout));
       if (!talking) continue;
       ranks.tell(rank, "alive");
-      ASSERT_TRUE(ranks.expect(rank, "yes", kPatience));
+      ASSERT_TRUE(ranks.expect(rank, "yes", kTimeout));
     }
     end_all(ranks, victim);
   }
@@ -48,12 +48,12 @@ class DeathTest : public ::testing::TestWithParam<std::string> {
       }
       for (int rank = 0; rank < ranks.size() && word == std::string("stop"); ++rank) {
         if (rank == but) continue;
-        ASSERT_TRUE(ranks.expect(rank, "stopped", kPatience));
+        ASSERT_TRUE(ranks.expect(rank, "stopped", kTimeout));
       }
     }
     for (int rank = 0; rank < ranks.size(); ++rank) {
       if (rank == but) continue;
-      const int status = ranks.wait(rank, kPatience);
+      const int status = ranks.wait(rank, kTimeout);
       EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "rank " << rank << " ended with " << status;
     }
   }
@@ -95,18 +95,18 @@ TEST_P(DeathTest, LastWordsArrive) {
   Processes ranks(GetParam(), 3, "farewell");
   ASSERT_TRUE(ranks.started());
   expect_ready(ranks);
-  const int status = ranks.wait(0, kPatience);
+  const int status = ranks.wait(0, kTimeout);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-// [C1] Who leaves while a peer takes nothing has sent all, or is lost.
+// [C1] A rank that leaves while a peer takes nothing has sent all, or is lost.
 TEST_P(DeathTest, ADeserterIsReported) {
-  if (GetParam().starts_with("shm")) GTEST_SKIP() << "who puts writes by itself, before it leaves";
+  if (GetParam().starts_with("shm")) GTEST_SKIP() << "a put is written by the rank itself, before it leaves";
   Processes ranks(GetParam(), 2, "desertion");
   ASSERT_TRUE(ranks.started());
-  EXPECT_NE(ranks.wait(0, kPatience), -1);
+  EXPECT_NE(ranks.wait(0, kTimeout), -1);
   ranks.tell(1, "look");
-  const std::optional<std::string> word = ranks.hear(1, kPatience);
+  const std::optional<std::string> word = ranks.hear(1, kTimeout);
   ASSERT_TRUE(word) << "rank 1 still waits for what rank 0 sent last";
   EXPECT_TRUE(*word == "ready" || *word == "lost 0") << *word;
 }
@@ -114,8 +114,8 @@ TEST_P(DeathTest, ADeserterIsReported) {
 std::vector<std::string> transports() {
   std::vector<std::string> found{"shm", "shm_copy", "shm_no_pidfd", "shm_no_writev"};
 #ifdef IBCOLL_TEST_UCX
-  // Not over UCX's shared memory: all who send to a rank share one queue there, and one that is killed between
-  // reserving its place and filling it stops the queue for all others (UCX 1.13).
+  // Not over UCX's shared memory: all that send to a rank share one queue there, and one that is killed between
+  // reserving its entry and filling it stops the queue for all others (UCX 1.13).
   found.push_back("ucx_tcp");
   if (machine_has_rdma()) found.push_back("ucx_rdma");
 #endif

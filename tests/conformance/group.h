@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks of one transport within this process, each with its own instance, polled in turn by one thread.
+// Ranks of one transport within this process, each with its own instance, polled one after the other by one thread.
 #pragma once
 
 #include <chrono>

@@ -35,7 +35,7 @@ TEST_P(LeavingTest, OpensNoConnection) {
   for (const World::Got& got : world->got(3)) EXPECT_EQ(got.kind, Event::Kind::kMessage) << "they have said goodbye";
 }
 
-// [C9] Only who still wants something of a rank that has said goodbye has lost it, once.
+// [C9] A rank that has left is reported as lost, once, only to peers that still need something of it.
 TEST_P(LeavingTest, WhoSendsToARankThatHasLeftIsTold) {
   if (GetParam().name == "ucx_shared_memory")
     GTEST_SKIP() << "UCX looks for ends of processes there, which run on here";
@@ -50,12 +50,12 @@ TEST_P(LeavingTest, WhoSendsToARankThatHasLeftIsTold) {
   };
   world->pump_for(std::chrono::milliseconds(20));
   EXPECT_EQ(losses(), 0) << "it has said goodbye";
-  const auto told = [&] {
+  const auto reported = [&] {
     world->at(0).send(1, Note{}, {});
     world->at(0).check_peers();
     return losses() > 0;
   };
-  EXPECT_TRUE(world->pump_until(told));
+  EXPECT_TRUE(world->pump_until(reported));
   for (int i = 0; i < 10; ++i) {
     EXPECT_FALSE(world->at(0).send(1, Note{}, {}));
     world->pump();

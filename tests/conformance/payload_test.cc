@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// [C5] [C6] [C8]: who owns which bytes until when.
+// [C5] [C6] [C8]: which side owns which bytes until when.
 #include <algorithm>
 #include <cstring>
 

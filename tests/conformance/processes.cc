@@ -84,9 +84,9 @@ void Processes::tell(int rank, const std::string& word) {
   EXPECT_EQ(sent, static_cast<ssize_t>(word.size())) << "rank " << rank << ": " << std::strerror(errno);
 }
 
-std::optional<std::string> Processes::hear(int rank, std::chrono::milliseconds patience) {
+std::optional<std::string> Processes::hear(int rank, std::chrono::milliseconds timeout) {
   pollfd waiting{ranks_[static_cast<size_t>(rank)].socket, POLLIN, 0};
-  if (::poll(&waiting, 1, static_cast<int>(patience.count())) <= 0) return std::nullopt;
+  if (::poll(&waiting, 1, static_cast<int>(timeout.count())) <= 0) return std::nullopt;
   std::string word(64 * 1024, '\0');
   const ssize_t length = ::recv(waiting.fd, word.data(), word.size(), 0);
   if (length <= 0) return std::nullopt;
@@ -94,17 +94,17 @@ std::optional<std::string> Processes::hear(int rank, std::chrono::milliseconds p
   return word;
 }
 
-bool Processes::expect(int rank, const std::string& word, std::chrono::milliseconds patience) {
-  const std::optional<std::string> heard = hear(rank, patience);
+bool Processes::expect(int rank, const std::string& word, std::chrono::milliseconds timeout) {
+  const std::optional<std::string> heard = hear(rank, timeout);
   EXPECT_EQ(heard.value_or("(nothing)"), word) << "from rank " << rank;
   return heard == word;
 }
 
 void Processes::kill(int rank) { ::kill(ranks_[static_cast<size_t>(rank)].pid, SIGKILL); }
 
-int Processes::wait(int rank, std::chrono::milliseconds patience) {
+int Processes::wait(int rank, std::chrono::milliseconds timeout) {
   Rank& ended = ranks_[static_cast<size_t>(rank)];
-  for (const auto deadline = Clock::now() + patience; Clock::now() < deadline; ::usleep(2'000)) {
+  for (const auto deadline = Clock::now() + timeout; Clock::now() < deadline; ::usleep(2'000)) {
     int status = 0;
     if (::waitpid(ended.pid, &status, WNOHANG) != ended.pid) continue;
     ended.pid = -1;

@@ -25,12 +25,12 @@ class Processes {
   int size() const { return static_cast<int>(ranks_.size()); }
   void tell(int rank, const std::string& word);
   // The next word of a rank; nothing: it said none in time, or is gone.
-  std::optional<std::string> hear(int rank, std::chrono::milliseconds patience);
+  std::optional<std::string> hear(int rank, std::chrono::milliseconds timeout);
   // Waits for `word`, which must be the next one. False with a failed assertion: another one, or none.
-  bool expect(int rank, const std::string& word, std::chrono::milliseconds patience);
+  bool expect(int rank, const std::string& word, std::chrono::milliseconds timeout);
   void kill(int rank);
   // Exit status as of waitpid(); -1: it did not end in time.
-  int wait(int rank, std::chrono::milliseconds patience);
+  int wait(int rank, std::chrono::milliseconds timeout);
 
  private:
   struct Rank {

@@ -185,14 +185,14 @@ class Scenario {
       obey(hear(0));  // once rank 0 has ended
     }
     auto next_check = std::chrono::steady_clock::now();
-    for (int turn = 0; !ended_; ++turn) {
-      if (talks() && !stopped_ && turn % 8 == 0) talk_to_all(64);
+    for (int pass = 0; !ended_; ++pass) {
+      if (talks() && !stopped_ && pass % 8 == 0) talk_to_all(64);
       take_events();
       if (std::chrono::steady_clock::now() >= next_check) {
         transport_.check_peers();
         next_check = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
       }
-      if (turn % 64 == 0) obey(hear(MSG_DONTWAIT));
+      if (pass % 64 == 0) obey(hear(MSG_DONTWAIT));
       say_when_ready();
       if (asked_alive_ && all_heard(1)) {
         asked_alive_ = false;
@@ -211,7 +211,7 @@ class Scenario {
     say("ready");
   }
 
-  // Who only listens hears of rank 0 alone; a farewell is rank 0's.
+  // Ranks that only listen get messages from rank 0 alone; a farewell is rank 0's.
   bool all_heard(int count) const {
     if (!talks() && options_.rank == 0) return true;
     const int last = talks() ? options_.size - 1 : 0;

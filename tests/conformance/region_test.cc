@@ -73,8 +73,8 @@ TEST_P(RegionTest, EachPutHasOneSentOrIsDone) {
   world->at(1).conceal(0, region);
 }
 
-// [C11]: pieces of many sizes fill a region, one after the other; each note means that its piece is there.
-TEST_P(RegionTest, PiecesAtTheirOffsets) {
+// [C11]: parts of many sizes fill a region, one after the other; each note means that its part has arrived.
+TEST_P(RegionTest, PartsAtTheirOffsets) {
   auto world = make_world(2);
   ASSERT_TRUE(world);
   GuardedMemory memory(1'500'000, uniform(0, 63));
@@ -88,7 +88,7 @@ TEST_P(RegionTest, PiecesAtTheirOffsets) {
     const size_t bytes = std::min(uniform(1, most), source.size() - at);
     const RemoteRegion rest{region.address + at, region.bytes - at, region.key};
     ASSERT_TRUE(world->put(0, 1, rest, std::span(source).subspan(at, bytes), numbered(number)));
-    ASSERT_TRUE(world->pump_until([&] { return !world->got(1).empty(); })) << "piece at " << at;
+    ASSERT_TRUE(world->pump_until([&] { return !world->got(1).empty(); })) << "part at " << at;
     EXPECT_EQ(world->got(1).front().note.op, number);
     world->got(1).clear();
     at += bytes;
@@ -120,11 +120,11 @@ TEST_P(RegionTest, SeveralAtATime) {
   for (const RemoteRegion& region : regions) world->conceal(1, 0, region);
 }
 
-// Puts that must be dropped, of several sizes: afterwards the memory is as it was, and the traffic goes on.
+// Puts that must be dropped, of several sizes: afterwards the memory is as it was, and messages still arrive.
 class DroppedPut : public RegionTest {
  protected:
   // Where transports tell of it, both sides do.
-  static bool told(World& world, int from, int64_t times) {
+  static bool reports(World& world, int from, int64_t times) {
     if (!world.at(from).describe().contains("puts_refused")) return true;
     return world.counter(from, "puts_refused") >= times && world.counter(1, "puts_dropped") >= times;
   }
@@ -139,7 +139,7 @@ class DroppedPut : public RegionTest {
       EXPECT_EQ(world.got(1).front().note.op, 2u);
       world.got(1).clear();
       ASSERT_TRUE(memory.untouched()) << bytes << " bytes";
-      EXPECT_TRUE(world.pump_until([&] { return told(world, from, dropped_ + 1); })) << bytes << " bytes";
+      EXPECT_TRUE(world.pump_until([&] { return reports(world, from, dropped_ + 1); })) << bytes << " bytes";
       ++dropped_;
     }
   }
@@ -159,7 +159,7 @@ TEST_P(DroppedPut, Concealed) {
   world->at(1).conceal(0, region);  // once more: no harm
 }
 
-// A new exposure may take the place of the old one in the transport's table; the old key must not fit it.
+// A new exposure may get the entry of the old one in the transport's table; the old key must not fit it.
 TEST_P(DroppedPut, ConcealedAndAnotherExposed) {
   auto world = make_world(2);
   ASSERT_TRUE(world);
@@ -300,7 +300,7 @@ TEST_P(RegionTest, NoPutBeginsWhileConcealWaits) {
   ASSERT_TRUE(world->pump_until([&] { return put(region, kLong); }));
   world->put_to_sleep(0);  // it only says that it has a put
   for (int i = 0; i < 200; ++i) world->pump();
-  if (world->at(1).conceal(0, region)) GTEST_SKIP() << "the put is over, or comes in pieces";
+  if (world->at(1).conceal(0, region)) GTEST_SKIP() << "the put is over, or comes in fragments";
   const RemoteRegion rest{region.address + kLong, kShort, region.key};
   EXPECT_TRUE(world->pump_until([&] { return put(rest, kShort); }));
   for (int i = 0; i < 200; ++i) world->pump();
@@ -309,7 +309,7 @@ TEST_P(RegionTest, NoPutBeginsWhileConcealWaits) {
   EXPECT_TRUE(memory.untouched_from(kLong));
 }
 
-// The right to write is taken back behind the large puts that go the other way, which costs time but no connection.
+// The right to write is withdrawn after the large puts that go the other way, which costs time but no connection.
 TEST_P(RegionTest, ConcealBehindLargePuts) {
   auto world = make_world(2);
   ASSERT_TRUE(world);

@@ -74,9 +74,9 @@ TEST_P(RemappedTest, Source) {
     ASSERT_NO_FATAL_FAILURE(expect_through(world, part, std::span(target).first(part.size()), id + 100));
 #ifndef __SANITIZE_ADDRESS__  // which hooks the calls that the cache listens to: then it keeps no user memory
     // Where a cache is part of it, it has kept the old pages, and let them go.
-    const nlohmann::json told = nlohmann::json::parse(world.at(0).describe().dump());
-    if (!told.contains("registration_cache")) return;
-    const nlohmann::json& cache = told["registration_cache"];
+    const nlohmann::json described = nlohmann::json::parse(world.at(0).describe().dump());
+    if (!described.contains("registration_cache")) return;
+    const nlohmann::json& cache = described["registration_cache"];
     EXPECT_EQ(cache.value("keeps", ""), "all memory") << cache;
     EXPECT_GE(cache.value("hits", uint64_t{0}), id) << cache;
     EXPECT_GE(cache.value("invalidations", uint64_t{0}), id - 1) << cache;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A rank has ended, and another process has got its number: it must not be read, nor written to, in its place.
+// A rank has ended, and another process has got its number: it must be neither read nor written.
 #include <gtest/gtest.h>
 #include <linux/sched.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 namespace ibcoll::conformance {
 namespace {
 
-// Forks a process with this number, which nobody has; -1 and errno where that is not allowed.
+// Forks a process with this number, which no process has; -1 and errno where that is not allowed.
 pid_t fork_as(pid_t pid) {
   clone_args args{};
   args.exit_signal = SIGCHLD;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Shared memory into which somebody else has written, at any place that a rank reads: it is named, and harms nobody
-// else.
+// Shared memory into which another process has written, at any offset that a rank reads: the error names it, and harms
+// no else.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -27,7 +27,7 @@ class ShmSpoiled : public testing::Test {
     for (int from : {1, 2}) ASSERT_TRUE(ranks_[static_cast<size_t>(from)]->send(0, {}, payload_));
     ASSERT_EQ(take(), 2);
   }
-  // Messages that come to rank 0. What it is told of failures goes to failed_.
+  // Messages that come to rank 0. Failures that are reported to it go to failed_.
   int take() {
     int messages = 0;
     std::array<Event, 8> events;
@@ -44,7 +44,7 @@ class ShmSpoiled : public testing::Test {
     ASSERT_EQ(failed_.size(), 1u);
     EXPECT_EQ(failed_[0].first, 1);
     EXPECT_NE(failed_[0].second.find("spoiled"), std::string::npos) << failed_[0].second;
-    ASSERT_TRUE(ranks_[2]->send(0, {}, payload_)) << "others go on";
+    ASSERT_TRUE(ranks_[2]->send(0, {}, payload_)) << "others still send";
     EXPECT_EQ(take(), 1);
   }
   uint64_t* next_record() {

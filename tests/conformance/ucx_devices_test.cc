@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which devices UCX may open: never a public address without being told to, and none that does not join the hosts.
+// Which devices UCX may open: never a public address without the setting for it, and none that does not join the hosts.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 
@@ -132,9 +132,9 @@ TEST(UcxDevices, RefusesAUsersPublicDevice) {
     ASSERT_FALSE(plan.ok()) << wish;
     EXPECT_NE(plan.status().text().find("8.8.4.4"), std::string::npos) << plan.status().text();
     const Config allowed = config_with({"IBCOLL_ALLOW_PUBLIC=yes"});
-    const Result<DevicePlan> told = plan_devices(allowed, {"", wish}, true, kMachine, {});
-    ASSERT_TRUE(told.ok()) << wish;
-    EXPECT_EQ(told.value().net_devices, wish);
+    const Result<DevicePlan> planned = plan_devices(allowed, {"", wish}, true, kMachine, {});
+    ASSERT_TRUE(planned.ok()) << wish;
+    EXPECT_EQ(planned.value().net_devices, wish);
   }
   EXPECT_EQ(plan_devices(Config(), {"", "priv0"}, true, kMachine, {}).value().net_devices, "priv0");
 }

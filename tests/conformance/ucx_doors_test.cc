@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whom UCX's listening sockets let in: nobody while ranks join, then as few as the kernel can tell apart.
+// The connections that UCX's listening sockets accept: none while ranks join, then as few as the kernel can tell apart.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -66,8 +66,8 @@ class UcxDoors : public testing::Test {
 
   const UniqueFd listener_ = bound_to(0);
   const uint16_t port_ = port_of(listener_.get());
-  static constexpr Time kPatience = 1'000'000'000;
-  SocketWatch watch_{kPatience};
+  static constexpr Time kTimeout = 1'000'000'000;
+  SocketWatch watch_{kTimeout};
 };
 
 TEST_F(UcxDoors, LetRanksInOnly) {
@@ -152,7 +152,7 @@ TEST_F(UcxDoors, TriesToConnectInVainAreOneSilence) {
   while (now() <= begun + 1'000'000) {
   }
   socket = try_to_connect();
-  EXPECT_EQ(watch_.silent_ranks(begun + kPatience + 1), std::vector<int>{0});
+  EXPECT_EQ(watch_.silent_ranks(begun + kTimeout + 1), std::vector<int>{0});
 }
 
 }  // namespace

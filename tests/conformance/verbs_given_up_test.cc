@@ -35,7 +35,7 @@ TEST_P(GivenUpConnectionTest, TheOtherSideIsTold) {
         << text;
   }
   EXPECT_TRUE(world.send(1, 0, Note{}, {}));
-  EXPECT_TRUE(world.pump_until([&] { return world.messages(0, 1) == 1; })) << "others go on";
+  EXPECT_TRUE(world.pump_until([&] { return world.messages(0, 1) == 1; })) << "others still send";
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, GivenUpConnectionTest, ::testing::Values("datagrams", "rdmacm"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A rank that greets more peers than datagrams are under way at a time is told so before one is lost.
+// A rank that greets more peers than datagrams may be in flight learns it before one is lost.
 #include "runtime/verbs/greetings.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(Greetings, NoneIsLostWhileThereIsRoom) {
   greetings.tell_address(own);
   greetings.set_addresses({own});
 
-  // As to so many peers at once.
+  // As to many peers at once.
   constexpr uint32_t kPeers = 100;
   uint32_t sent = 0, received = 0;
   bool was_full = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A rank that leaves and still waits for somebody meets a peer that connects to it for the first time: it opens no
-// connection, as nobody would read what comes, and tells the peer so.
+// A rank that leaves and still waits for a peer gets a first greeting of another one: it opens no connection, as it
+// would read nothing, and answers that it leaves.
 #include "runtime/verbs/transport.h"
 #include "tests/conformance/group_network.h"
 #include "tests/conformance/world.h"

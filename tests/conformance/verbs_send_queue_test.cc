@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// More work requests than a send queue has places: the rest waits, in order, and nothing is lost or sent twice.
+// More work requests than a send queue has entries: the rest waits, in order, and nothing is lost or sent twice.
 #include "runtime/verbs/transport.h"
 #include "tests/conformance/group_network.h"
 #include "tests/conformance/world.h"
@@ -10,7 +10,7 @@ namespace {
 class SendQueueTest : public ::testing::TestWithParam<const char*> {};
 
 // A put of more than 12 MB takes four requests and its note, and 31 puts are accepted before an answer: 155 requests
-// for 128 places, long before the first of them is through.
+// for 128 entries, long before the first of them is through.
 TEST_P(SendQueueTest, LongPutsFillIt) {
   if (!machine_has_rdma()) GTEST_SKIP() << "needs an RDMA device";
   World world(NetworkGroup<verbs::Transport>::make(2, test_seed(), {"IBCOLL_VERBS_NOTIFY=memory"}));

@@ -29,7 +29,7 @@ TEST(VerbsSendQueue, ItAsksForCompletionsNowAndThen) {
 TEST(VerbsSendQueue, ACompletionCoversAllBeforeIt) {
   SendQueue queue;
   queue.add(0, false);          // of no message
-  queue.add(7 | kData, false);  // a piece of a put
+  queue.add(7 | kData, false);  // a fragment of a put
   queue.add(7, true);
   queue.add(8, true);
   EXPECT_EQ(queue.message_at(1), 7u);

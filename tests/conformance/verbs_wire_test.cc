@@ -44,7 +44,7 @@ TEST(VerbsWire, TheDigestCoversAllThatIsSent) {
   EXPECT_EQ(keys->digest_now(), digest);
 }
 
-// The length that was looked at counts, not the one that is there by now.
+// The length that was read first counts, not a later value.
 TEST(VerbsWire, APayloadIsWhereTheFirstLookSays) {
   const auto slot = std::make_unique<Slot>();
   slot->header.bytes = 65535;

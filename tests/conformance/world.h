@@ -22,7 +22,7 @@ void fill(std::span<std::byte> memory, uint64_t id);
 // Offset of the first byte that differs from the pattern, or memory.size().
 size_t first_wrong(std::span<const std::byte> memory, uint64_t id);
 
-// A note that can be told from others.
+// A note that differs from others.
 inline Note numbered(uint32_t number, size_t bytes = 0) {
   Note note;
   note.op = number;
@@ -37,7 +37,7 @@ class GuardedMemory {
   std::span<std::byte> bytes() { return {memory_.data() + begin_, size_}; }
   bool guards_intact() const;
   bool untouched() const;                    // neither guards nor inside written since construction
-  bool untouched_from(size_t offset) const;  // nor the inside from there on, nor the guard behind it
+  bool untouched_from(size_t offset) const;  // nor the inside from there on, nor the guard after it
 
  private:
   static constexpr size_t kGuard = 4096;

@@ -58,7 +58,7 @@ constexpr Move kMoves[] = {{IBCOLL_BCAST, 300'000, "single_copy"},     {IBCOLL_A
                            {IBCOLL_ALLTOALLV, 100'000, "shm"},         {IBCOLL_ALLREDUCE, 400'000, "single_copy"},
                            {IBCOLL_ALLREDUCE, 400'000, nullptr},       {IBCOLL_BCAST, 3'000'000, nullptr}};
 
-// "12 of 12": between so many of the ranks.
+// "12 of 12": pairs of ranks.
 std::string single_copy_pairs(ibcoll_context_t context) {
   std::string text(ibcoll_info_json(context, nullptr, 0) + 4096, '\0');
   ibcoll_info_json(context, text.data(), text.size());
@@ -113,14 +113,16 @@ int change_before_connecting(ForkedRank& self, bool changes) {
 }
 
 TEST(ChangedUser, OpensConnectionsToOtherNodes) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   if (!ForkJob::can_emulate_nodes()) GTEST_SKIP() << "no nodes can be emulated here";
   ::setenv("IBCOLL_LOG", "error", 1);
   ::setenv("IBCOLL_TIMEOUT", "30", 1);
   ::setenv("UCX_TLS", "tcp", 1);
   ::setenv("UCX_NET_DEVICES", "lo", 1);
-  for (const unsigned who : {0b1111U, 0b0010U}) {  // all, or rank 1 alone
-    const auto body = [who](ForkedRank& self) { return change_before_connecting(self, (who >> self.rank & 1) != 0); };
+  for (const unsigned ranks : {0b1111U, 0b0010U}) {  // all, or rank 1 alone
+    const auto body = [ranks](ForkedRank& self) {
+      return change_before_connecting(self, (ranks >> self.rank & 1) != 0);
+    };
     const std::vector<Ending> endings = ForkJob(kRanks, 2).run(body, kSeconds);
     for (int rank = 0; rank < kRanks; ++rank) {
       EXPECT_TRUE(endings[static_cast<size_t>(rank)].exited) << "rank " << rank;
@@ -135,7 +137,7 @@ TEST_P(Unreadable, LargeBlocksGoByCopies) {
   ::setenv("IBCOLL_LOG", "error", 1);
   ::setenv("IBCOLL_TIMEOUT", "30", 1);
   const auto& [change, user] = GetParam();
-  if (user == User::kRoot && ::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  if (user == User::kRoot && ::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const auto body = [change = change, user = user](ForkedRank& self) {
     expect(become(user), "the rank cannot become another user");
     return change_between_rounds(self, change);

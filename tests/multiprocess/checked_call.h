@@ -15,13 +15,13 @@ struct CallParams {
   uint64_t bytes = 0;  // of a block; irregular blocks have 0, bytes / 2, bytes and 2 bytes + 1, in whole elements
   int root = 0;
   bool in_place = false;  // on the ranks that may
-  uint64_t gap = 0;       // irregular blocks lie in random order, with gaps of up to so many bytes
+  uint64_t gap = 0;       // irregular blocks lie in random order, with gaps of at most `gap` bytes
   ibcoll_scheme_t scheme = IBCOLL_SCHEME_AUTO;
   const char* algorithm = nullptr;
   uint64_t salt = 0;  // tells calls apart whose data must not be mixed up
 
   std::string describe() const;
-  // On so many ranks. Reductions are sums, of 64-bit integers where these divide `bytes`, else of bytes.
+  // On `ranks` ranks. Reductions are sums, of 64-bit integers where these divide `bytes`, else of bytes.
   oracle::CallParams on(int ranks) const;
 };
 
@@ -43,7 +43,7 @@ class CheckedCall {
   bool verify(uint64_t round) const;
   // Only what lies around the blocks: for calls that failed. Complains otherwise.
   bool verify_guards() const;
-  // After a failure: changes all memory; nobody may write to it from then on.
+  // After a failure: changes all memory; no rank may write to it from then on.
   void scribble() { case_.scribble(); }
   bool scribbled() const { return case_.check_scribbled().empty(); }
   // fill, call, verify.

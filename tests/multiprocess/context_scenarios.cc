@@ -40,7 +40,7 @@ void contexts_again(Rank&) {
   for (uint64_t round = 0; round < 3; ++round) use_once(round);
 }
 
-// A program whose terminal was closed, with a signal stack of its own, that moves memory to a place it chose.
+// A program whose terminal was closed, with a signal stack of its own, that moves memory to an address of its choice.
 void the_program_stays_as_it_was(Rank&) {
   set_rank_of_lines(launched_rank());
   std::vector<std::byte> stack(size_t{64} << 10);
@@ -99,7 +99,7 @@ void expect_refused(std::initializer_list<std::string_view> parts) {
            "the error does not say '{}': {}", part, ibcoll_last_error());
 }
 
-// The error names variable and value and says what is allowed; once it is mended, the same process joins.
+// The error names variable and value and says what is allowed; once that is corrected, the same process joins.
 void malformed_settings(Rank&) {
   set_rank_of_lines(launched_rank());
   struct Malformed {
@@ -122,7 +122,7 @@ void malformed_settings(Rank&) {
   use_once(1);
 }
 
-// One rank has another value: all are told which variable and which rank.
+// One rank has another value: the error on all ranks names the variable and the rank.
 void settings_differ(Rank&) {
   set_rank_of_lines(launched_rank());
   for (const char* const name : {"IBCOLL_EAGER_BYTES", "IBCOLL_SHM_SLOT_BYTES"}) {
@@ -134,7 +134,7 @@ void settings_differ(Rank&) {
   use_once(2);
 }
 
-// Settings that some ranks alone could notice, as the others have nobody on their node, are refused on all.
+// Settings that only some ranks could notice, as others are alone on their node, are refused on all.
 void rings_too_small(Rank&) {
   set_rank_of_lines(launched_rank());
   {
@@ -215,7 +215,7 @@ void bad_parameters(Rank&) {
   expect(ibcoll_team_world(nullptr) == nullptr, "NULL has no world");
 }
 
-// Where a child inherits a context, every call is refused, and the parent goes on as if nothing were.
+// Where a child inherits a context, its calls are refused, and the parent's work as before.
 void forked_child(Rank& self) {
   CheckedCall call(self.world, {.collective = IBCOLL_ALLGATHER, .bytes = 5000});
   call.run(1);
@@ -243,8 +243,9 @@ void forked_child(Rank& self) {
     refused(ibcoll_team_create(self.world, list, 1, &team), "ibcoll_team_create");
     refused(ibcoll_mem_free(self.context, memory), "ibcoll_mem_free");
     expect(ibcoll_mem_alloc(self.context, 100) == nullptr, "ibcoll_mem_alloc gave memory to a child");
-    expect(ibcoll_context_describe(self.context, nullptr, 0) == 0, "ibcoll_context_describe told a child something");
-    expect(ibcoll_info_json(self.context, nullptr, 0) == 0, "ibcoll_info_json told a child something");
+    expect(ibcoll_context_describe(self.context, nullptr, 0) == 0,
+           "ibcoll_context_describe returned something to a child");
+    expect(ibcoll_info_json(self.context, nullptr, 0) == 0, "ibcoll_info_json returned something to a child");
     refused(ibcoll_context_destroy(self.context), "ibcoll_context_destroy");
     refused(ibcoll_context_create(nullptr, &context), "ibcoll_context_create");
     ::_exit(complaints() > before ? 1 : 0);
@@ -282,7 +283,7 @@ void die_in(Rank& self) {
   complain("the job outlived its rank 1");
 }
 
-// Tells the test that this rank is about to do what the scenario is for, which rank 0 does so much later.
+// Notifies the test that this rank is about to do what the scenario is for, which rank 0 does later by this time.
 void begin(int rank, double late) {
   fmt::print("rank {} ready\n", rank);
   std::fflush(stdout);
@@ -297,7 +298,7 @@ void stuck(Rank& self) {
 }
 
 // Four ranks on two nodes. Ranks 1 and 3 lead none, so they are not connected yet. In the first call data passes
-// between these two only (IBCOLL_ALLTOALLV=direct). Each rank stays away until somebody continues it (SIGCONT).
+// between these two only (IBCOLL_ALLTOALLV=direct). Each rank stays away until it is continued (SIGCONT).
 void first_call_is_late(Rank&) {
   ibcoll_context_t context = nullptr;
   if (!expect_ok(ibcoll_context_create(nullptr, &context), "ibcoll_context_create")) return;

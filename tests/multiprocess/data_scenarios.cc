@@ -53,7 +53,7 @@ void little_or_nothing(Rank& self) {
   expect_ok(ibcoll_exscan(self.world, nullptr, nullptr, 0, IBCOLL_DOUBLE, IBCOLL_SUM), "exscan of nothing");
 }
 
-// Only one rank has anything to say, in turn; blocks of nothing may lie anywhere.
+// One rank after the other is the only one with data; empty blocks may lie anywhere.
 void one_speaks(Rank& self) {
   const auto p = static_cast<size_t>(self.size);
   for (int speaker = 0; speaker < self.size; ++speaker) {
@@ -125,7 +125,7 @@ void far_apart(Rank& self) {
   ::munmap(recv, reserved);
 }
 
-// What is only sent may be memory that nobody can write: a file's, or constants.
+// A send buffer may be memory that cannot be written: a file's, or constants.
 void read_only_sources(Rank& self) {
   const auto p = static_cast<size_t>(self.size);
   for (const size_t bytes : {size_t{100}, size_t{100'000}}) {

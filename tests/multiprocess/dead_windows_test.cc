@@ -26,8 +26,8 @@ enum class Moment {
   kInATeam,           // the others free the team afterwards
   kAfterTheOthers,    // have freed the team
   kBeforeMaking,      // does not come to the making of the team
-  kMakingAsLeader,    // has given the team its memory, and nobody knows yet
-  kMakingAsAnother,   // has come to the making, before the one who gives the memory
+  kMakingAsLeader,    // has made the team's memory, and no other rank knows yet
+  kMakingAsAnother,   // has begun to make the team, before the rank that provides the memory
   kLeaderAndAnother,  // as kMakingAsLeader; then rank 2 dies and has not come, so that the making fails
 };
 
@@ -69,7 +69,7 @@ void die_while_making(ibcoll_context_t context, Moment moment, ibcoll_team_t par
       return leader_dies(moment) ? heap_reserved_bytes(context) > before
                                  : ibcoll_context_describe(context, nullptr, 0) > 0;
     };
-    expect(await(inside), "the making waits for nobody, or no memory is given");
+    expect(await(inside), "making the team waits for no rank, or no memory was made");
     ::raise(SIGKILL);
   });
   (void)make(parent, leader_dies(moment) ? kLeaderDies : kLeaderLives);
@@ -123,7 +123,7 @@ int live_on(Moment moment, ForkedRank& self, Dying& shared) {
   lose_a_rank(context, moment, self.rank, parent, survivors, shared);
   expect_ok(ibcoll_team_free(parent), "ibcoll_team_free");
   expect_ok(ibcoll_barrier(survivors), "barrier of survivors");
-  // Who left before the death looks once more.
+  // A rank that left before the death looks once more.
   ibcoll_team_t another = make(survivors, rest);
   expect_ok(ibcoll_team_free(another), "ibcoll_team_free");
   expect_ok(ibcoll_barrier(survivors), "barrier of survivors");

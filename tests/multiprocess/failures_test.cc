@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A rank dies, or stops for good, in the middle of a collective, and nobody ends the others: each of them must find out
+// A rank dies, or stops for good, in the middle of a collective, and no launcher ends the others: each must find out
 // by itself, name the rank, and do so in bounded time. On one node, and between nodes over UCX on TCP.
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -259,7 +259,8 @@ TEST(Joining, EndsWhenARankDoesNotCome) {
   EXPECT_EQ(endings[2].code, 0);
 }
 
-// What a death is taken for is in doubt a while, longer than the shortest IBCOLL_TIMEOUT: no call returns before.
+// The cause of a death stays a suspicion for longer than the shortest IBCOLL_TIMEOUT: no call returns before it is
+// known.
 TEST(Joined, AreToldOnceThereIsNoDoubt) {
   ::setenv("IBCOLL_LOG", "error", 1);
   const std::vector<Ending> endings = run_with_timeout(0.1, 4, 1, [](ForkedRank& self) {
@@ -273,7 +274,7 @@ TEST(Joined, AreToldOnceThereIsNoDoubt) {
       if (self.rank == kVictim) ::raise(SIGKILL);
       status = ibcoll_allgather(world, &self.rank, one.data(), sizeof(int));
     }
-    // TIMEOUT where the machine is so busy that nobody looked for a death in time.
+    // TIMEOUT where the machine is so busy that no rank looked for a death in time.
     if (status != IBCOLL_ERR_TIMEOUT)
       expect_error(status, IBCOLL_ERR_PEER_FAILED, fmt::format("rank {}", kVictim), "allgather");
     expect(std::string_view(ibcoll_last_error()).find("still in flight") == std::string_view::npos,
@@ -288,7 +289,7 @@ TEST(Joined, AreToldOnceThereIsNoDoubt) {
 }
 
 // Both roots are through with their bcast at once, and what they sent may come to a rank that has met all others in
-// leaving by then. No rank may go on to the exchange, which the ranks that know better do not come to.
+// leaving by then. No rank may enter the exchange: ranks that know of the failure do not take part in it.
 TEST(Leaving, TellsEveryRankThatTheLastCallsDidNotFitTogether) {
   const auto body = [](ForkedRank& self) {
     ibcoll_context_t context = nullptr;
@@ -302,13 +303,13 @@ TEST(Leaving, TellsEveryRankThatTheLastCallsDidNotFitTogether) {
       const ibcoll_collective_args_t args = call.args();
       ibcoll_request_t request = nullptr;
       ibcoll_status_t status = ibcoll_collective_init(ibcoll_team_world(context), &args, &request);
-      if (status == IBCOLL_OK) status = ibcoll_start(request);  // a late rank may have been told before
+      if (status == IBCOLL_OK) status = ibcoll_start(request);  // a late rank may know of it already
       if (status == IBCOLL_OK) status = ibcoll_wait(request);
       if (status != IBCOLL_OK) expect_error(status, IBCOLL_ERR_MISMATCH, "rank ", "the last call");
       expect_ok(ibcoll_request_free(request), "ibcoll_request_free");
       const ibcoll_status_t left = ibcoll_context_destroy(context);
       if (status == IBCOLL_OK) expect_error(left, IBCOLL_ERR_MISMATCH, "rank ", "leaving after calls that differ");
-      if (status != IBCOLL_OK) expect_ok(left, "leaving after a failure that was told");
+      if (status != IBCOLL_OK) expect_ok(left, "leaving after a failure that was reported");
     }
     return complaints() > 0 ? 1 : 0;
   };
@@ -338,7 +339,7 @@ TEST(Teams, WithoutTheDeadRankWorkOn) {
     {
       const TeamOwner survivors = split(world, self.rank == kVictim ? -1 : 0, -self.rank);
       const TeamOwner turned = split(world, 0, -self.rank);
-      // Who dies right after a barrier may take what lets others leave it along: they may see its death there already.
+      // A rank that dies right after a barrier may not have sent what the others need to leave it: they fail there.
       if (const ibcoll_status_t status = ibcoll_barrier(world); status != IBCOLL_OK)
         expect_error(status, IBCOLL_ERR_PEER_FAILED, fmt::format("rank {}", kVictim), "first barrier");
       if (self.rank == kVictim) ::raise(SIGKILL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first messages between two ranks wait for a connection, and that for both. Who is through with its call leaves
-// nothing behind that waits for its next one.
+// The first messages between two ranks wait for a connection, and that for both. A rank that has completed its call
+// leaves nothing pending until its next call.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A page of this process that is missing until the test gives it back: who touches it waits, the kernel too. So a
+// A page of this process that is missing until the test gives it back: an access waits, by the kernel too. So a
 // process can be kept in the middle of a copy by process_vm_writev for as long as the test likes.
 #pragma once
 
@@ -46,7 +46,7 @@ class HeldPage {
   }
 
   bool held() const { return held_; }
-  // For another thread than the one that is kept. False: nobody came within that time.
+  // For another thread than the one that is kept. False: no access within that time.
   bool is_touched(double seconds) const {
     pollfd entry{descriptor_, POLLIN, 0};
     uffd_msg message;

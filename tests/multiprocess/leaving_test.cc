@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Of, DyingRank,
                            return fmt::format("{}_{}nodes", name_of(info.param.when), info.param.nodes);
                          });
 
-// No connection can be made any more, and no rank notices. A death is told only to those that the rank has met.
+// No connection can be made any more, and no rank notices. Only ranks that have met the dead one learn of the death.
 int leave_unconnected(ForkedRank& self, bool one_dies) {
   ibcoll_context_t context = nullptr;
   const ibcoll_context_params_t params{sizeof params, &self.bootstrap};

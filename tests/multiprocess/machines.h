@@ -31,8 +31,8 @@ class Machines {
   void await_running(int machine, const std::string& device) const;
   // A cable between two machines, each with a device of this name.
   void join(int machine, int other, const std::string& device) const;
-  // The switch drops what comes from the machine and what goes to it, and tells nobody. Any process of the test or of
-  // its machines may pull a cable.
+  // The switch drops what comes from the machine and what goes to it, and reports nothing. Any process of the test or
+  // of its machines may pull a cable.
   void pull_cable(int machine) const;
 
  private:

@@ -14,7 +14,7 @@
 namespace ibcoll::multiprocess {
 namespace {
 
-constexpr double kSeconds = 30;  // until all know, mostly none; who does not know waits 40 (IBCOLL_TIMEOUT)
+constexpr double kSeconds = 30;  // until all know, mostly none; a rank that never learns it waits 40 (IBCOLL_TIMEOUT)
 
 // What this rank calls on the team.
 using Body = std::function<ibcoll_status_t(ibcoll_team_t team)>;
@@ -40,7 +40,7 @@ void expect_mismatch(Rank& self, const std::string& what, const Body& body, cons
   const double begin = seconds_now();
   const ibcoll_status_t status = body(team.get());
   if (status != IBCOLL_OK) expect_named(status, named, what);
-  // A rank whose own part was complete is told later; it may pass barriers until then.
+  // A rank whose own part was complete learns it later; it may pass barriers until then.
   ibcoll_status_t next = IBCOLL_OK;
   while (next == IBCOLL_OK && seconds_now() - begin < kSeconds) next = ibcoll_barrier(team.get());
   expect_named(next, named, what + ", then barriers");
@@ -76,12 +76,12 @@ bool applies(Rank& self, const CallParams& params) {
 void sizes_differ(Rank& self) {
   constexpr std::pair<uint64_t, uint64_t> kSizes[] = {
       {104, 96}, {96, 104}, {20'000, 24'000}, {24'000, 100}, {100, 24'000}};
-  size_t turn = 0;
+  size_t call = 0;
   for (int c = IBCOLL_BCAST; c < kCollectives; ++c) {
     const auto collective = static_cast<ibcoll_collective_t>(c);
     for (int i = 0; const char* const algorithm = ibcoll_algorithm_name(collective, i); ++i) {
       CallParams theirs{.collective = collective, .algorithm = algorithm}, its = theirs;
-      std::tie(theirs.bytes, its.bytes) = kSizes[turn++ % std::size(kSizes)];
+      std::tie(theirs.bytes, its.bytes) = kSizes[call++ % std::size(kSizes)];
       if (!applies(self, theirs)) continue;
       differ(self, theirs, its);
     }
@@ -108,7 +108,7 @@ void calls_differ(Rank& self) {
   differ(self, direct, pairwise);
 }
 
-// The last rank has another type of the same size, another operation, or one element less. Every rank is told which
+// The last rank has another type of the same size, another operation, or one element less. Every rank learns which
 // ranks differ, and the call of one of them with its type and operation.
 void reductions_differ(Rank& self) {
   oracle::CallParams sums;
@@ -190,7 +190,7 @@ void blocks_differ(Rank& self) {
         const auto written = std::find_if(end - static_cast<std::ptrdiff_t>(kStride - recv_counts[k]), end,
                                           [](std::byte byte) { return byte != std::byte{2}; });
         if (!expect(written == end,
-                    "{}: {} bytes sent, {} expected: the byte {} before the end of the gap behind block "
+                    "{}: {} bytes sent, {} expected: the byte {} before the end of the gap after block "
                     "{} was written",
                     algorithm, sent, expected, end - written, k))
           return;
@@ -251,8 +251,8 @@ void order_differs(Rank& self) {
   });
 }
 
-// All ranks must give the same list: each is told when another does not, also where the lists have no rank in common,
-// and when one of them is none.
+// All ranks must give the same list: each gets an error when another does not, also where the lists have no rank in
+// common, and when one of them is none.
 void lists_differ(Rank& self) {
   const std::vector<int> both{0, 1}, turned{1, 0}, others{2, 3}, twice{1, 1};
   const uint64_t before = heap_reserved_bytes(self.context);
@@ -263,7 +263,7 @@ void lists_differ(Rank& self) {
     const ibcoll_status_t status = ibcoll_team_create(self.world, list.data(), static_cast<int>(list.size()), &team);
     expect_error(status, wanted, why, "ibcoll_team_create with lists that differ");
     expect(team == nullptr, "a team was made");
-    expect(seconds_now() - begin < kSeconds, "{:.1f} s until it was told", seconds_now() - begin);
+    expect(seconds_now() - begin < kSeconds, "{:.1f} s until it was known", seconds_now() - begin);
   };
   refused(self.rank == 1 ? turned : both, IBCOLL_ERR_MISMATCH, "another list of ranks");
   refused(self.rank < 2 ? both : others, IBCOLL_ERR_MISMATCH, "another list of ranks");
@@ -283,8 +283,8 @@ void lists_differ(Rank& self) {
   if (team) expect_ok(ibcoll_barrier(team), "barrier");
 }
 
-// Whoever is told frees the team, or has freed it before, as its own call was complete: the others still learn why they
-// wait.
+// A rank that gets the error frees the team, or has freed it before, as its own call was complete: the others still
+// learn why they wait.
 void freed_at_once(Rank& self) {
   std::vector<std::byte> buffer(16);
   for (const bool root_sends : {true, false, true}) {
@@ -293,9 +293,9 @@ void freed_at_once(Rank& self) {
     const double begin = seconds_now();
     while (root_sends && self.rank != 0 && seconds_now() - begin < 0.05) ibcoll_progress(self.context);
     ibcoll_status_t status = ibcoll_bcast(team.get(), buffer.data(), sends ? buffer.size() : 0, 0);
-    const bool told = status != IBCOLL_OK || root_sends || self.rank != 0;
-    while (told && status == IBCOLL_OK && seconds_now() - begin < kSeconds) status = ibcoll_barrier(team.get());
-    if (told) expect_error(status, IBCOLL_ERR_MISMATCH, "rank ", "bcast of 16 bytes and of none");
+    const bool learns = status != IBCOLL_OK || root_sends || self.rank != 0;
+    while (learns && status == IBCOLL_OK && seconds_now() - begin < kSeconds) status = ibcoll_barrier(team.get());
+    if (learns) expect_error(status, IBCOLL_ERR_MISMATCH, "rank ", "bcast of 16 bytes and of none");
     expect(seconds_now() - begin < kSeconds, "{:.1f} s until this rank knew", seconds_now() - begin);
     team = TeamOwner();
     expect_ok(ibcoll_barrier(self.world), "barrier of the world");
@@ -340,8 +340,8 @@ void split_differs(Rank& self) {
   });
 }
 
-// In the last call before the end nobody may have looked at the odd rank: leaving the job tells. Nor is that taken for
-// a barrier of one rank alone.
+// In the last call before the end no rank may have looked at the odd one: leaving the job finds it. Nor is that taken
+// for a barrier of one rank alone.
 void last_calls_differ(Rank&) {
   for (const bool barrier : {false, true}) {
     ibcoll_context_t context = nullptr;
@@ -357,8 +357,8 @@ void last_calls_differ(Rank&) {
     if (status != IBCOLL_OK) expect_error(status, IBCOLL_ERR_MISMATCH, "rank ", "the last call");
     const ibcoll_status_t left = ibcoll_context_destroy(context);
     if (status == IBCOLL_OK) expect_error(left, IBCOLL_ERR_MISMATCH, "rank ", "leaving after calls that differ");
-    if (status != IBCOLL_OK) expect_ok(left, "leaving after a failure that was told");
-    expect(seconds_now() - begin < kSeconds, "{:.1f} s until it was told", seconds_now() - begin);
+    if (status != IBCOLL_OK) expect_ok(left, "leaving after a failure that was reported");
+    expect(seconds_now() - begin < kSeconds, "{:.1f} s until it was known", seconds_now() - begin);
   }
 }
 

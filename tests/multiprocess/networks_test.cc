@@ -122,7 +122,7 @@ TEST_P(HostsWith, UseWhatJoinsThem) {
   }
 }
 
-// The user's choice wins, also where it does not join the hosts. UCX then connects to nobody, to this host itself, or
+// The user's choice wins, also where it does not join the hosts. UCX then connects to no host, to this host itself, or
 // to nothing. Whatever comes of it, no rank is ended by UCX.
 struct Wrong {
   const char* name;

@@ -22,9 +22,9 @@ class OnceCall {
     return expect_ok(ibcoll_wait(std::exchange(request_, nullptr)), call_.params().describe()) && call_.verify(round);
   }
   bool test_until_complete(uint64_t round) {
-    constexpr double kPatience = 20;  // seconds
+    constexpr double kTimeout = 20;  // seconds
     ibcoll_status_t status = IBCOLL_IN_PROGRESS;
-    for (const double end = seconds_now() + kPatience; status == IBCOLL_IN_PROGRESS && seconds_now() < end;)
+    for (const double end = seconds_now() + kTimeout; status == IBCOLL_IN_PROGRESS && seconds_now() < end;)
       status = ibcoll_test(request_);
     request_ = nullptr;
     return expect_ok(status, "test of " + call_.params().describe()) && call_.verify(round);

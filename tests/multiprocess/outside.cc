@@ -29,7 +29,7 @@ bool Outside::heard(const std::string& what) const {
 }
 
 void Outside::await(const std::string& what) const {
-  expect(multiprocess::await([&] { return heard(what); }), "this rank was never told {}", what);
+  expect(multiprocess::await([&] { return heard(what); }), "this rank was never notified: {}", what);
 }
 
 void Outside::meet(const std::string& where) const {

@@ -18,7 +18,7 @@ class Outside {
 
   // One word each.
   void tell(const std::string& what) const;
-  // Until it has been told; complains when it never is.
+  // Until it has been notified; an error when it never is.
   void await(const std::string& what) const;
   // Tells it for this rank, and waits for all others.
   void meet(const std::string& where) const;

@@ -34,13 +34,13 @@ class PersistentCall {
   }
   bool test_until_complete(uint64_t round) {
     ibcoll_status_t status = IBCOLL_IN_PROGRESS;
-    for (const double end = seconds_now() + kPatience; status == IBCOLL_IN_PROGRESS && seconds_now() < end;)
+    for (const double end = seconds_now() + kTimeout; status == IBCOLL_IN_PROGRESS && seconds_now() < end;)
       status = ibcoll_test(request_);
     return expect_ok(status, "test of " + call_.params().describe()) && call_.verify(round);
   }
   bool wait_by_and_by(uint64_t round) {
     ibcoll_status_t status = IBCOLL_ERR_TIMEOUT;
-    for (const double end = seconds_now() + kPatience; status == IBCOLL_ERR_TIMEOUT && seconds_now() < end;)
+    for (const double end = seconds_now() + kTimeout; status == IBCOLL_ERR_TIMEOUT && seconds_now() < end;)
       status = ibcoll_wait_timeout(request_, 50e-6);
     return expect_ok(status, "wait with timeout for " + call_.params().describe()) && call_.verify(round);
   }
@@ -49,7 +49,7 @@ class PersistentCall {
   CheckedCall& checked() { return call_; }
 
  private:
-  static constexpr double kPatience = 20;  // seconds
+  static constexpr double kTimeout = 20;  // seconds
 
   CheckedCall call_;
   ibcoll_request_t request_ = nullptr;

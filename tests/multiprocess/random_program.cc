@@ -52,7 +52,7 @@ void RandomProgram::step() {
 
 // ---------------------------------------------------------------- teams
 
-// Colors and keys of all ranks are drawn, whoever takes part.
+// Colors and keys of all ranks are drawn, whichever take part.
 void RandomProgram::split_one() {
   const size_t parent = common_.below(teams_.size());
   const uint64_t colors = 1 + common_.below(3);

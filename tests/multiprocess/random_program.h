@@ -21,7 +21,7 @@ class RandomProgram {
   void run();
   // After a death was noticed: completes what is in flight, overwrites all buffers, frees requests and teams.
   void give_up();
-  // Nobody has written to the buffers since.
+  // No rank has written to the buffers since.
   bool untouched() const;
 
  private:

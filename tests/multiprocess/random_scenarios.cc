@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Random programs, one after the other.
 //   IBCOLL_TEST_SEED=N     only that of seed N
-//   IBCOLL_TEST_SEEDS=N    so many instead of the usual number
+//   IBCOLL_TEST_SEEDS=N    N instead of the usual number
 #include <cstdlib>
 
 #include "tests/multiprocess/random_program.h"

@@ -16,7 +16,7 @@ def tool(name):
 
 
 def job(ranks, nodes, *words, seconds=SECONDS):
-    """The words of a command: `ibcoll_run` with the ranks on so many emulated nodes."""
+    """The words of a command: `ibcoll_run` with the ranks on emulated nodes."""
     net = ["--net", "ucx"] if nodes > 1 else []
     return [str(word) for word in [tool("ibcoll_run"), "-n", ranks, "--nodes", nodes, "--timeout", seconds, *net, *words]]
 

@@ -74,7 +74,7 @@ void check_type(const Rank& self, ibcoll_type_t type) {
         continue;
       }
       expect_ok(status, op.name);
-      expect(result[count] == T{42}, "{} of type {}: the element behind the result was written", op.name, int{type});
+      expect(result[count] == T{42}, "{} of type {}: the element after the result was written", op.name, int{type});
       result.pop_back();
       expect(result == wanted, "{} of {} elements of type {} is wrong", op.name, count, int{type});
     }

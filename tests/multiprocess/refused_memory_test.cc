@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory runs out on one rank: of all that a call allocates, one allocation is refused, each in turn. The call returns
-// NO_MEMORY, or completes; the process lives; and the other ranks learn of it.
+// Memory runs out on one rank: of all that a call allocates, one allocation is refused, one after the other. The call
+// returns NO_MEMORY, or completes; the process lives; and the other ranks learn of it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -27,7 +27,7 @@ bool whole_sweep() {
 // What one rank has to say of a round.
 struct Outcome {
   int32_t status = IBCOLL_OK;  // of the call
-  int32_t after = IBCOLL_OK;   // of a barrier behind it
+  int32_t after = IBCOLL_OK;   // of a barrier after it
   int32_t refused = 0;         // an allocation of it was refused
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What only other machines show: ranks that die where nobody can watch their processes, hosts that fall silent,
+// What only other machines show: ranks that die where no rank can watch their processes, hosts that fall silent,
 // children that hold a dead rank's sockets. Each node of a job is a machine of its own (machines.h).
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -154,7 +154,7 @@ TEST_F(Remote, ABusyRankIsNotSilent) {
 enum class Child { kNone, kForked, kProgram };
 class RemoteDeath : public Remote, public testing::WithParamInterface<Child> {};
 
-constexpr int kLone = 1;  // nobody on its machine tells the others
+constexpr int kLone = 1;  // it is alone on its machine: no rank there reports its death
 
 TEST_P(RemoteDeath, IsFound) {
   ::setenv("IBCOLL_PEER_TIMEOUT", "300", 1);  // its kernel says that the connection has ended

@@ -20,8 +20,8 @@ namespace {
 // How rank 1 ends: "killed", "unseen", "exec" (it becomes "another", which creates a context, too), or its exit status.
 constexpr const char* kRole = "IBCOLL_TEST_ENDS";
 
-// The process that the launcher started ends when the one that is the rank says so; that one goes on. So no transport
-// can see anything. Returns where to say it.
+// The process that the launcher started ends when the process that is the rank says so, and that one continues. So no
+// transport can see anything. Returns where to say it.
 int run_in_child() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) ::_exit(1);
@@ -54,7 +54,7 @@ void create_another_context() {
   ::_exit(0);
 }
 
-// Waits in a collective for rank 1, and prints what it is told and how soon.
+// Waits in a collective for rank 1, and prints the error that it gets and how soon.
 void be_a_rank(const std::string& role) {
   ::signal(SIGTERM, SIG_IGN);  // the launcher ends the job, too
   if (role == "another") return create_another_context();
@@ -106,18 +106,18 @@ std::string run_job(const std::string& role, const std::string& nodes) {
   return text;
 }
 
-// How many ranks were told soon that rank 1 failed, and `how`.
-int count_told(const std::string& text, const std::string& how) {
+// The number of ranks that learned soon that rank 1 failed, and `how`.
+int count_notified(const std::string& text, const std::string& how) {
   const std::string begin = "TOLD true after ";
-  int told = 0, explained = 0;
-  for (size_t at = 0; (at = text.find(begin, at)) != std::string::npos; ++told) {
+  int notified = 0, explained = 0;
+  for (size_t at = 0; (at = text.find(begin, at)) != std::string::npos; ++notified) {
     const std::string line = text.substr(at, text.find('\n', at) - at);
     at += line.size();
     EXPECT_LT(std::atof(line.c_str() + begin.size()), 60) << "IBCOLL_TIMEOUT is 600: " << line;
     EXPECT_NE(line.find("rank 1 of the job"), std::string::npos) << line;
     explained += line.find(how) != std::string::npos;
   }
-  EXPECT_EQ(told, 3) << text;
+  EXPECT_EQ(notified, 3) << text;
   return explained;
 }
 
@@ -135,14 +135,14 @@ TEST_P(ReportedDeath, SaysHowTheRankEnded) {
   ::setenv("IBCOLL_TIMEOUT", "600", 1);
   ::setenv("IBCOLL_LOG", "error", 1);
   // Where the transport sees the death as well, and the launcher gets no processor for a tenth of a second, its report
-  // comes too late to be told.
+  // comes too late for a report.
   const std::string how_it_ends = GetParam().role;
   const bool may_be_late = how_it_ends != "unseen" && how_it_ends != "exec";
   std::string text;
   int explained = 0;
   for (int tries = may_be_late ? 30 : 1; tries > 0 && explained < 3; --tries) {
     text = run_job(GetParam().role, GetParam().nodes);
-    explained = count_told(text, GetParam().how);
+    explained = count_notified(text, GetParam().how);
   }
   EXPECT_EQ(explained, 3) << text;
   EXPECT_EQ(text.find("ANOTHER true after ") != std::string::npos, how_it_ends == "exec") << text;

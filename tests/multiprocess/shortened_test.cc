@@ -34,7 +34,7 @@ Found shorten(pid_t rank) {
   return found;
 }
 
-// A process that has nothing of the rank, as it is forked before the rank joins, and acts when it is told to.
+// A process that has nothing of the rank, as it is forked before the rank joins, and acts on request.
 class Stranger {
  public:
   Stranger() {

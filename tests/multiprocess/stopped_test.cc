@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A rank stops in the middle of a transfer, the other one gives up, and it goes on: what that one got back with the
-// error is its own, and nobody writes to it any more. Each test makes the moment in which the rank stops.
+// A rank stops in the middle of a transfer, the other one gives up, and it continues: what that one got back with the
+// error is its own, and no rank writes to it any more. Each test makes the moment in which the rank stops.
 #include <gtest/gtest.h>
 #include <signal.h>
 

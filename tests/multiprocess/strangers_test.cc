@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// UCX lets in whoever connects, and a malformed message ends the process. So nobody but ranks may connect: no process
+// UCX accepts every connection, and a malformed message ends the process. So only ranks may connect: no process
 // of another machine, and none of the same, neither while ranks join nor later.
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -75,7 +75,8 @@ bool enter(const std::string& address, int port) {
   ::_exit(0);
 }
 
-// Whoever joins listens before it knows the other ranks: strangers knock then, and the rank waits for what comes of it.
+// A rank that joins listens before it knows the other ranks: strangers connect then, and the rank waits for the
+// outcome.
 struct KnockedAt {
   ForkedRank& self;
   Shared& shared;

@@ -45,18 +45,18 @@ void create_from_list(Rank& self) {
     expect_ok(ibcoll_team_create(self.world, list.data(), static_cast<int>(list.size()), &made), "ibcoll_team_create");
     const TeamOwner team(made);
     ++salt;
-    const auto place = static_cast<int>(std::find(list.begin(), list.end(), self.rank) - list.begin());
-    const bool member = place < static_cast<int>(list.size());
+    const auto position = static_cast<int>(std::find(list.begin(), list.end(), self.rank) - list.begin());
+    const bool member = position < static_cast<int>(list.size());
     expect(member == (made != nullptr), "{} the list, but {} team", member ? "in" : "not in", made ? "a" : "no");
     if (!made) continue;
-    expect(ibcoll_team_rank(made) == place, "rank {} of the team, not {}", ibcoll_team_rank(made), place);
+    expect(ibcoll_team_rank(made) == position, "rank {} of the team, not {}", ibcoll_team_rank(made), position);
     expect(ibcoll_team_size(made) == static_cast<int>(list.size()), "the team has {} ranks", ibcoll_team_size(made));
     use(made, salt);
     read_of_each_other(made, salt);
   }
 }
 
-// Keys turn the order round; equal keys keep that of the parent; some ranks want no team.
+// Keys reverse the order; equal keys keep that of the parent; some ranks want no team.
 void split_by_color_and_key(Rank& self) {
   const int colors = 2, color = self.rank % 3 == 2 ? -1 - self.rank : self.rank % colors;
   const TeamOwner team = split(self.world, color, -self.rank / 2);

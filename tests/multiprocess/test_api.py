@@ -15,7 +15,7 @@ import ranks
 from test_checkers import Checkers
 from test_endings import Deaths, Reports, SharedMemory
 
-# Scenario: layouts (ranks x nodes), those that a sweep adds behind the bar. 4x1 and 4x2 where nothing else is said.
+# Scenario: layouts (ranks x nodes), those that a sweep adds after the bar. 4x1 and 4x2 where nothing else is said.
 LAYOUTS = {
     "restart": "1x1 4x1 5x2 | 2x1",
     "in_flight": "3x1 4x2 | 5x3",

@@ -46,7 +46,7 @@ class Case(unittest.TestCase):
         return {row["collective"]: row for row in csv.DictReader(done.stdout.splitlines())}
 
     def check_refused(self, done, name, *words):
-        """An error in these words, told once."""
+        """An error in these words, printed once."""
         self.assertNotEqual(done.returncode, 0)
         lines = [line for line in done.stderr.splitlines() if line.startswith(f"{name}: ")]
         self.assertEqual(len(lines), 1, done.stderr)

@@ -15,7 +15,7 @@ import unittest
 import ranks
 
 DEV_SHM = pathlib.Path("/dev/shm")
-# A job is gone within 5 s of a death where the machine has nothing else to do. Who does not end it leaves it to --timeout, 120 s.
+# A job is gone within 5 s of a death on an idle machine. Otherwise --timeout ends it, after 120 s.
 SECONDS_TO_END = 60
 
 
@@ -162,7 +162,7 @@ def add_death(collective, processes, nodes):
     setattr(Deaths, f"test_{collective}_{processes}x{nodes}", case)
 
 
-# What each rank is told: ibcoll_failures_tests. Here it is the launcher that tells.
+# The errors of each rank: ibcoll_failures_tests. Here the launcher reports.
 for name in ("barrier", "bcast", "allgather", "alltoall", "allreduce") if ranks.SWEEP else ("allreduce",):
     add_death(name, 4, 1)
     add_death(name, 4, 2)
@@ -248,7 +248,7 @@ class SharedMemory(unittest.TestCase):
         self.assertNotIn("killed by signal 9", done.stderr, ranks.story(done))
 
     def test_little_dev_shm(self):
-        """With 1 MB in /dev/shm everything works or says what is missing; nobody dies of SIGBUS."""
+        """With 1 MB in /dev/shm everything works or says what is missing; no rank dies of SIGBUS."""
         command = ranks.job(8, 2, ranks.tool("ibcoll_api_ranks"), "in_place")
         enter = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=1M none /dev/shm || exit 77; exec "$@"', "sh"]
         if shutil.which("unshare") is None or ranks.run([*enter, "true"]).returncode != 0:

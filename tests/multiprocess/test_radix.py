@@ -63,7 +63,7 @@ class RadixTest(unittest.TestCase):
         self.assertLessEqual({entry.name for entry in self.folder.iterdir()}, {"in", "out"})
 
     def check_refused(self, done, *words):
-        """Non-zero exit, an error in these words, told once, and OUT untouched."""
+        """Non-zero exit, an error in these words, printed once, and OUT untouched."""
         self.assertNotEqual(done.returncode, 0)
         lines = [line for line in done.stderr.splitlines() if "ibcoll_radix: rank" in line]
         self.assertEqual(len(lines), 1, done.stderr)
@@ -196,7 +196,7 @@ class RadixTest(unittest.TestCase):
         self.input.chmod(0)
         self.folder.chmod(0o755)
         command = job(2, BUILD / "bin/ibcoll_radix", self.input, self.output)
-        if os.geteuid() == 0:  # root may read everything: be somebody else
+        if os.geteuid() == 0:  # root may read everything: become another user
             if not shutil.which("setpriv"):
                 self.skipTest("root may read every file, and setpriv is not installed")
             command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]

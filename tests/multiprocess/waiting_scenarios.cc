@@ -17,14 +17,14 @@
 namespace ibcoll::multiprocess {
 namespace {
 
-// Every collective, each rank late in turn.
+// Every collective, one rank after the other late.
 void late(Rank& self) {
-  int turn = 0;
+  int number = 0;
   for (const uint64_t bytes : {uint64_t{64}, uint64_t{30'000}}) {
     for (const CallParams& params : every_collective(bytes, self.size)) {
       CheckedCall call(self.world, params);
-      if (turn++ % self.size == self.rank) sleep_seconds(0.12);
-      if (!call.run(static_cast<uint64_t>(turn))) return;
+      if (number++ % self.size == self.rank) sleep_seconds(0.12);
+      if (!call.run(static_cast<uint64_t>(number))) return;
     }
   }
 }
@@ -36,7 +36,7 @@ constexpr ibcoll_collective_t kSynchronising[] = {IBCOLL_BARRIER, IBCOLL_ALLGATH
 constexpr double kLong[] = {30, 3e10, 1e300, INFINITY};
 
 void wait_timeout(Rank& self) {
-  const double* patience = kLong;
+  const double* timeout = kLong;
   for (const ibcoll_collective_t collective : kSynchronising) {
     const TeamOwner team = split(self.world, 0, self.rank);
     CheckedCall call(team.get(), {.collective = collective, .bytes = collective == IBCOLL_BARRIER ? 0u : 20'000u});
@@ -55,7 +55,7 @@ void wait_timeout(Rank& self) {
       sleep_seconds(0.1);
       ibcoll_start(request);
     }
-    const double seconds = *patience++;
+    const double seconds = *timeout++;
     expect_ok(ibcoll_wait_timeout(request, seconds), fmt::format("wait_timeout of {} s", seconds));
     call.verify(3);
     expect_ok(ibcoll_request_free(request), "free");
@@ -183,7 +183,7 @@ void another_thread_waits(Rank& self) {
   const double begin = seconds_now();
   std::thread waits;
   if (self.rank == 0) {
-    cpu_set_t all;  // on one core the two would take turns in any case
+    cpu_set_t all;  // on one core the two would alternate in any case
     std::memset(&all, 0xff, sizeof all);
     ::sched_setaffinity(0, sizeof all, &all);
     waits = std::thread([&] { expect_ok(ibcoll_barrier(last.get()), "the last barrier"); });
@@ -224,7 +224,7 @@ void same_shorthand(Rank& self) {
 }
 
 // The first collectives go over connections that have only just begun. A rank that is through, and computes from then
-// on, keeps nobody in them: here it computes until all are through.
+// on, keeps no rank in them: here it computes until all are through.
 void computes_afterwards(Rank&) {
   ibcoll_context_t first = nullptr, context = nullptr;
   if (!expect_ok(ibcoll_context_create(nullptr, &first), "ibcoll_context_create")) return;
@@ -269,7 +269,7 @@ void share_one_core() {
 constexpr int kLateCalls = 20, kFewestWoken = 5;
 
 // Two threads of rank 1 wait for rank 0, which comes late. Neither sleeps: the other one might complete what it waits
-// for, and wakes nobody.
+// for, and wakes no rank.
 void threads_stay_awake(ibcoll_context_t context) {
   const ibcoll_team_t world = ibcoll_team_world(context);
   const int rank = ibcoll_context_rank(context);
