@@ -11,7 +11,7 @@ const char* __lsan_default_suppressions(void);
 // allocates these blocks, and LeakSanitizer scans what the dynamic linker has allocated.
 __attribute__((visibility("default"))) const char* __asan_default_options(void) { return "intercept_tls_get_addr=0"; }
 
-// UCX keeps what it has when a peer has died (Worker::abandon), and hides some of it from who looks for leaks.
+// UCX keeps what it has when a peer has died (Worker::abandon), and hides some of it from LeakSanitizer.
 __attribute__((visibility("default"))) const char* __lsan_default_suppressions(void) {
   return "leak:libucs.so\nleak:libucp.so\nleak:libuct.so\n";
 }

@@ -22,7 +22,7 @@
 # Leaks are not looked for in ranks that are programs (no_leaks): MPI and PMIx never free some. Options of the sanitizers:
 # tests/sanitizer_defaults.c.
 # tsan looks at what is threaded: one rank of many threads on one node. UCX is not built for it: on several nodes it
-# crashes in threads of its own. Traffic between ranks that one thread polls in turn cannot race.
+# crashes in threads of its own. Traffic between ranks that one thread polls cannot race.
 set(ibcoll_suites 0)
 function(ibcoll_suite name preset)
   cmake_parse_arguments(PARSE_ARGV 2 suite "ALL;BESIDE;ALONE" "SECONDS;COMMAND" "TARGETS;LOCKS")

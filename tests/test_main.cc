@@ -31,18 +31,18 @@ class ErrorLineWatch : public testing::EmptyTestEventListener {
   uint64_t before_ = 0;
 };
 
-// An abort() in a library that happens once in a thousand runs leaves its place in the log.
-void show_place_of_abort(int) {
+// An abort() in a library that happens once in a thousand runs leaves its call stack in the log.
+void print_stack_of_abort(int) {
   std::array<void*, 64> frames{};
   ::backtrace_symbols_fd(frames.data(), ::backtrace(frames.data(), static_cast<int>(frames.size())), STDERR_FILENO);
   std::signal(SIGABRT, SIG_DFL);
   std::raise(SIGABRT);
 }
 
-void show_places_of_aborts() {
+void print_stacks_of_aborts() {
   std::array<void*, 1> frame{};
   ::backtrace(frame.data(), 1);  // loads what it needs, which a handler must not
-  std::signal(SIGABRT, show_place_of_abort);
+  std::signal(SIGABRT, print_stack_of_abort);
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ void expect_error_lines() { lines_expected = true; }
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  ibcoll::show_places_of_aborts();
+  ibcoll::print_stacks_of_aborts();
   testing::UnitTest::GetInstance()->listeners().Append(new ibcoll::ErrorLineWatch);  // GoogleTest deletes it
   const int status = RUN_ALL_TESTS();
   const bool none = !GTEST_FLAG_GET(list_tests) && testing::UnitTest::GetInstance()->test_to_run_count() == 0;

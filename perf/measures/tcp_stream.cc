@@ -26,7 +26,7 @@ using ibcoll::perf::now_us;
 
 constexpr int kTrips = 500;
 constexpr int kWarmUp = 50;
-constexpr time_t kTimeout = 20;  // seconds that any one call may take
+constexpr time_t kTimeout = 20;   // seconds that any one call may take
 constexpr size_t kChunk = 65536;  // bytes
 
 [[noreturn]] void give_up(const std::string& what, int error) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * A program that knows no launcher: it must start under each of them. Prints "W wrong among N" ranks on every rank;
- * with a number, the wrong bytes of so many contexts one after the other. */
+ * with a number, the wrong bytes of this number of contexts one after the other. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

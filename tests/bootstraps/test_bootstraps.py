@@ -14,7 +14,7 @@ from pathlib import Path
 BUILD = (Path(__file__).resolve().parents[2] / os.environ.get("build", "build/release")).resolve()
 BIN, LIB = BUILD / "bin", BUILD / "lib"
 
-# As root, Open MPI wants to be told twice; more ranks than cores need --oversubscribe.
+# As root, Open MPI needs two variables; more ranks than cores need --oversubscribe.
 OPENMPI = ["mpirun.openmpi", "--oversubscribe"]
 OPENMPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                        "OMPI_MCA_mpi_yield_when_idle": "1"}

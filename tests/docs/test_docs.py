@@ -36,7 +36,7 @@ def anchors(lines):
 
 def wrong_links(pages):
     for page, lines in pages.items():
-        text = "\n".join(lines)  # the text of a link may go on in the next line
+        text = "\n".join(lines)  # the text of a link may continue in the next line
         for link in LINK.finditer(text):
             number, target = text.count("\n", 0, link.end()) + 1, link.group(1)
             if "://" in target:

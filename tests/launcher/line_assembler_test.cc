@@ -36,8 +36,7 @@ TEST(LineAssembler, APassingLineEndsOnATerminal) {
   using Parts = std::vector<std::string>;
   LineAssembler plain(""), terminal("", true), tagged("T", true);
   EXPECT_EQ(parts(plain, {"1 %\033[K\r", "2 %\033[K\rdone\n"}), (Parts{"1 %\033[K\r2 %\033[K\rdone\n"}));
-  EXPECT_EQ(parts(terminal, {"1 %\033[K\r", "2 %\033[K\rdo", "ne\n"}),
-            (Parts{"1 %\033[K\r", "2 %\033[K\r", "done\n"}));
+  EXPECT_EQ(parts(terminal, {"1 %\033[K\r", "2 %\033[K\rdo", "ne\n"}), (Parts{"1 %\033[K\r", "2 %\033[K\r", "done\n"}));
   EXPECT_EQ(parts(tagged, {"1 %\033[K\r", "a\n2 %\033[K\r3 %\033[K\rdo", "ne\n"}),
             (Parts{"T1 %\033[K\r", "Ta\nT2 %\033[K\rT3 %\033[K\r", "Tdone\n"}));
 }
@@ -56,8 +55,7 @@ TEST(LineAssembler, APassingLineIsFoundHoweverItIsCut) {
       EXPECT_EQ(emitted, both + tag + "done\n") << cut;
       if (cut == 0) continue;
       std::string joined;
-      for (const std::string& part :
-           parts(three, {text.substr(0, cut - 1), text.substr(cut - 1, 1), text.substr(cut)}))
+      for (const std::string& part : parts(three, {text.substr(0, cut - 1), text.substr(cut - 1, 1), text.substr(cut)}))
         joined += part;
       EXPECT_EQ(joined, emitted) << cut;
     }

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BIN = (ROOT / os.environ.get("build", "build/release")).resolve() / "bin"
 CLUSTER, COMPARE, AGENT = ROOT / "perf/cluster", ROOT / "perf/compare", ROOT / "perf/peers/on_cluster_node"
-NAME = f"t{os.getpid()}"  # a cluster that somebody works with stays as it is
+NAME = f"t{os.getpid()}"  # a cluster that is in use stays as it is
 ENVIRONMENT = {**os.environ, "PERF_CLUSTER": NAME, "PYTHONDONTWRITEBYTECODE": "1"}
 
 # SINK ADDRESS prints its port, then bytes, time of the first, time of the last. SOURCE ADDRESS PORT sends for 3 s.
@@ -56,7 +56,7 @@ def wait_for(condition, what):
 
 
 def alive(pid):
-    """Whether a process runs; one that has ended may wait for somebody to take its status."""
+    """Whether a process runs; one that has ended may still wait for its parent to take its status."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
@@ -92,11 +92,11 @@ class Arguments(unittest.TestCase):
                 self.assertEqual(done.returncode, 2, done.stdout)
                 self.assertIn(said, done.stderr)
 
-    def test_somebody_else_than_root(self):
+    def test_another_user_than_root(self):
         other = []
         if os.geteuid() == 0:
             if not shutil.which("setpriv"):
-                self.skipTest("root cannot be somebody else: setpriv is not installed")
+                self.skipTest("root cannot become another user: setpriv is not installed")
             other = ["setpriv", "--reuid", "65534"]
             if run(*other, "test", "-x", CLUSTER).returncode != 0:
                 self.skipTest(f"another user cannot run {CLUSTER}")
@@ -136,8 +136,8 @@ class Nodes(NeedsNamespaces):
         self.assertIn("is up already", self.done(CLUSTER, "up", "2"))
         for words in (["up", "3"], ["up", "2", "--rate", "100mbit"]):
             self.assertRegex(self.done(CLUSTER, *words, status=1), "cluster of 2 nodes at 1gbit with .* is up already")
-        told = self.done(COMPARE, "--cluster", "3", "--build", BIN.parent, "--libraries", "ibcoll", status=1)
-        self.assertIn("--cluster 3: a cluster of 2 nodes is up already", told)
+        shown = self.done(COMPARE, "--cluster", "3", "--build", BIN.parent, "--libraries", "ibcoll", status=1)
+        self.assertIn("--cluster 3: a cluster of 2 nodes is up already", shown)
         self.assertRegex(self.done(CLUSTER, "status"), r"(?s)n1 .*n2 ")
         subprocess.run(["ip", "netns", "delete", f"{NAME}-n2"], check=True)
         self.assertIn("there is a part of one", self.done(CLUSTER, "status", status=1))
@@ -145,11 +145,11 @@ class Nodes(NeedsNamespaces):
             self.done(CLUSTER, "down")
             self.assert_nothing_is_left()
 
-    def test_a_node_has_a_name_an_address_and_places_of_its_own(self):
+    def test_a_node_has_a_name_an_address_and_folders_of_its_own(self):
         self.done(CLUSTER, "up", "2")
-        told = self.done(CLUSTER, "exec", "n2", "sh", "-c", 'hostname; getent hosts n1; ls -A /dev/shm; echo "$1"',
+        shown = self.done(CLUSTER, "exec", "n2", "sh", "-c", 'hostname; getent hosts n1; ls -A /dev/shm; echo "$1"',
                          "x", "a  b")
-        self.assertEqual(told, "n2\n10.200.0.1      n1\na  b\n")
+        self.assertEqual(shown, "n2\n10.200.0.1      n1\na  b\n")
         self.done(CLUSTER, "exec", "n1", "sh", "-c", f"echo one >/dev/shm/{NAME}; echo two >$TMPDIR/b")
         self.assertEqual(self.done(CLUSTER, "exec", "n1", "sh", "-c", f"cat /dev/shm/{NAME} $TMPDIR/b"), "one\ntwo\n")
         self.assertEqual(self.done(CLUSTER, "exec", "n2", "sh", "-c", "ls -A /dev/shm $TMPDIR | wc -w"), "2\n")
@@ -166,15 +166,15 @@ class Nodes(NeedsNamespaces):
         cpus = sorted(os.sched_getaffinity(0))
         self.done(CLUSTER, "up", str(len(cpus)))
         for i, cpu in enumerate(cpus):
-            told = self.done(CLUSTER, "exec", f"n{i + 1}", "python3", "-c", "import os; print(os.sched_getaffinity(0))")
-            self.assertEqual(told, f"{{{cpu}}}\n")
+            shown = self.done(CLUSTER, "exec", f"n{i + 1}", "python3", "-c", "import os; print(os.sched_getaffinity(0))")
+            self.assertEqual(shown, f"{{{cpu}}}\n")
         if len(cpus) > 1:
-            told = self.done(CLUSTER, "up", str(len(cpus)), "--all-cpus", status=1)
-            self.assertIn("with 1 CPU for each is up already", told)
+            shown = self.done(CLUSTER, "up", str(len(cpus)), "--all-cpus", status=1)
+            self.assertIn("with 1 CPU for each is up already", shown)
         self.done(CLUSTER, "down")
         self.assertIn("all CPUs", self.done(CLUSTER, "up", "2", "--all-cpus"))
-        told = self.done(CLUSTER, "exec", "n2", "python3", "-c", "import os; print(sorted(os.sched_getaffinity(0)))")
-        self.assertEqual(told, f"{cpus}\n")
+        shown = self.done(CLUSTER, "exec", "n2", "python3", "-c", "import os; print(sorted(os.sched_getaffinity(0)))")
+        self.assertEqual(shown, f"{cpus}\n")
         self.assertIn("all CPUs for each", self.done(*Compare.words, "--libraries", "ibcoll", "--rounds", "1"))
 
     def rate(self, *pairs):
@@ -185,10 +185,10 @@ class Nodes(NeedsNamespaces):
             sinks.append(listening)
             port = listening.stdout.readline().strip()
             sources.append(self.start("exec", source, "python3", "-c", SOURCE, f"10.200.0.{sink[1:]}", port))
-        told = [sink.communicate(timeout=60)[0].split() for sink in sinks]
+        shown = [sink.communicate(timeout=60)[0].split() for sink in sinks]
         self.assertEqual([source.wait(30) for source in sources], [0] * len(pairs))
-        begin, end = min(float(first) for _, first, _ in told), max(float(last) for _, _, last in told)
-        return sum(int(count) for count, _, _ in told) * 8e-6 / (end - begin)
+        begin, end = min(float(first) for _, first, _ in shown), max(float(last) for _, _, last in shown)
+        return sum(int(count) for count, _, _ in shown) * 8e-6 / (end - begin)
 
     def start(self, *words):
         process = subprocess.Popen([str(CLUSTER), *words], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
@@ -200,9 +200,9 @@ class Nodes(NeedsNamespaces):
         self.done(CLUSTER, "up", "2", "--rate", "200mbit")
         reported = float(self.done(CLUSTER, "exec", "n1", "cat", "/sys/class/net/eth0/speed"))
         self.assertGreaterEqual(reported, 1000)
-        told = self.done(CLUSTER, "exec", "n1", BIN / "ibcoll_run", "--host", "n1:1,n2:1", "--rsh", AGENT, BIN / "ibcoll_info",
+        shown = self.done(CLUSTER, "exec", "n1", BIN / "ibcoll_run", "--host", "n1:1,n2:1", "--rsh", AGENT, BIN / "ibcoll_info",
                          "-d", "--json")
-        timed = [one["link_mbits"] for one in json.loads(told)["transports"] if "link_mbits" in one]
+        timed = [one["link_mbits"] for one in json.loads(shown)["transports"] if "link_mbits" in one]
         self.assertEqual(len(timed), 1)
         self.assertLess(timed[0], 400)  # less where the machine is busy
 
@@ -218,8 +218,8 @@ class Nodes(NeedsNamespaces):
         self.done(CLUSTER, "up", "2")
         job = [CLUSTER, "exec", "n1", BIN / "ibcoll_run", "--host", "n1:1,n2:1", "--rsh", AGENT]
         self.assertEqual(sorted(self.done(*job, "hostname").split()), ["n1", "n2"])
-        told = json.loads(self.done(*job, BIN / "ibcoll_perf", "barrier", "--iterations", "20", "--format", "json"))
-        self.assertEqual(told["ranks"], 2)
+        shown = json.loads(self.done(*job, BIN / "ibcoll_perf", "barrier", "--iterations", "20", "--format", "json"))
+        self.assertEqual(shown["ranks"], 2)
         self.done(CLUSTER, "down")
         self.assert_nothing_is_left()
 
@@ -228,9 +228,9 @@ class Nodes(NeedsNamespaces):
             os.symlink(shutil.which("python3"), Path(folder) / "python3")
             os.symlink(shutil.which("env"), Path(folder) / "env")
             for program in ("ip", "tc"):
-                told = self.done(CLUSTER, "up", "2", PATH=folder, status=1)
-                self.assertIn(f"the program {program} is not found in PATH; install it", told)
-                self.assertIn("apt-get install iproute2", told)
+                shown = self.done(CLUSTER, "up", "2", PATH=folder, status=1)
+                self.assertIn(f"the program {program} is not found in PATH; install it", shown)
+                self.assertIn("apt-get install iproute2", shown)
                 os.symlink(shutil.which(program), Path(folder) / program)
 
     def test_a_name_that_is_none(self):
@@ -261,12 +261,12 @@ class UnderMpi(NeedsNamespaces):
                            (["collectives", "7", "60"], ("bcast", "alltoallv", "allgather", "reduce"))):
             with self.subTest(program=words):
                 program = BIN / f"ibcoll_mpi_{words[0]}_{mpi}"
-                told = self.done(CLUSTER, "exec", "n1", *launcher, "-n", "8", program, *words[1:], IBCOLL_MPI_VERBOSE="1",
+                shown = self.done(CLUSTER, "exec", "n1", *launcher, "-n", "8", program, *words[1:], IBCOLL_MPI_VERBOSE="1",
                                  OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-                self.assertEqual(len(re.findall(r"^rank \d: 0 (?:of 60 )?wrong$", told, re.M)), 8, told)
-                self.assertIn("8 ranks use ibcoll", told)
+                self.assertEqual(len(re.findall(r"^rank \d: 0 (?:of 60 )?wrong$", shown, re.M)), 8, shown)
+                self.assertIn("8 ranks use ibcoll", shown)
                 for name in ran:
-                    self.assertRegex(told, rf"rank 0: {name} \d+ calls, \d+ bytes, [1-9]\d* in ibcoll")
+                    self.assertRegex(shown, rf"rank 0: {name} \d+ calls, \d+ bytes, [1-9]\d* in ibcoll")
 
     def test_open_mpi_with_the_component(self):
         if not (BIN.parent / "lib/ibcoll/openmpi/mca_coll_ibcoll.so").exists():
@@ -344,27 +344,27 @@ class Compare(NeedsNamespaces):
 
     def test_both_libraries_on_two_nodes_which_end_with_it(self):
         with tempfile.TemporaryDirectory() as folder:
-            told = self.done(*self.words, "--rounds", "2", "--json", Path(folder) / "figures")
+            shown = self.done(*self.words, "--rounds", "2", "--json", Path(folder) / "figures")
             figures = json.loads((Path(folder) / "figures").read_text(encoding="utf-8"))
-        self.assertIn("2 ranks on", told)
-        self.assertIn("2 nodes of perf/cluster at 1gbit", told)
-        self.assertRegex(told, r"raw TCP from n1 to n2, 2 times in between: \d+ Mbit/s .*round trip of 8 bytes \d+ us")
-        self.assertRegex(told, r"barrier +0 +[0-9.]+ +[0-9.]+ +[0-9.]+ ")
+        self.assertIn("2 ranks on", shown)
+        self.assertIn("2 nodes of perf/cluster at 1gbit", shown)
+        self.assertRegex(shown, r"raw TCP from n1 to n2, 2 times in between: \d+ Mbit/s .*round trip of 8 bytes \d+ us")
+        self.assertRegex(shown, r"barrier +0 +[0-9.]+ +[0-9.]+ +[0-9.]+ ")
         self.assertEqual([sorted(cell["times_us"]) for cell in figures["cells"]], [["ibcoll", "openmpi"]])
         self.assertEqual(len(figures["raw_tcp_us_mbit"]), 2)
         self.assert_nothing_is_left()
 
     def test_nodes_that_are_up_stay_up(self):
         self.done(CLUSTER, "up", "2", "--rate", "100mbit")
-        told = self.done(*self.words, "--libraries", "ibcoll", "--rounds", "1")
-        self.assertIn("2 nodes of perf/cluster at 100mbit", told)
+        shown = self.done(*self.words, "--libraries", "ibcoll", "--rounds", "1")
+        self.assertIn("2 nodes of perf/cluster at 100mbit", shown)
         self.assertIn("is up already", self.done(CLUSTER, "up", "2", "--rate", "100mbit"))
 
     def test_it_is_killed(self):
         for number in (signal.SIGKILL, signal.SIGTERM):
             words = [str(word) for word in self.words] + ["--seconds", "100", "--libraries", "ibcoll"]
             process = subprocess.Popen(words, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            wait_for(lambda: "n2" in (told := run(CLUSTER, "status").stdout) and " 0 processes" not in told,
+            wait_for(lambda: "n2" in (shown := run(CLUSTER, "status").stdout) and " 0 processes" not in shown,
                      "ranks on both nodes")
             process.send_signal(number)
             process.wait(60)

@@ -287,7 +287,7 @@ class CompareTest(unittest.TestCase):
         for process in busy:
             self.assertFalse(os.path.exists(f"/proc/{process}"))
 
-    def test_failing_peer_is_told_and_the_rest_is_shown(self):
+    def test_failing_peer_is_reported_and_the_rest_is_shown(self):
         self.program("path/mpirun.mpich", 1, fails="bcast")
         done = self.compare("--ranks", "1", "--collectives", "barrier,bcast")
         self.assertEqual(done.returncode, 1)

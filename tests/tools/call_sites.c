@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls from several places. The cases know each by its comment: the function that calls, and a name.
+// Calls from several functions. The cases know each by its comment: the function that calls, and a name.
 #include <ibcoll.h>
 #include <stdlib.h>
 

@@ -243,7 +243,7 @@ class Arrivals(PerfTest):
                                                     "10:0", "--iterations", "4", "--format", "csv")))
                 self.assertGreater(float(row["worst_factor"]), least * 0.8)
                 self.assertGreater(float(row["worst_factor"]), float(row["average_factor"]))
-                # All but one rank wait for the late one, and who waits is not counted after the last arrival.
+                # All but one rank wait for the late one; a wait does not count after the last arrival.
                 self.assertGreater(float(row["t_avg"]), float(row["t_last"]))
                 self.assertEqual((row["message"], row["bound"], row["clock_error"]), ("10", "10", "0"))
                 self.assertEqual(row["iterations"], "4")
@@ -334,7 +334,7 @@ class ProgressLine(PerfTest):
                                                                        "stderr": terminal, **streams})
             os.close(terminal)
             seen = b""
-            with contextlib.suppress(OSError):  # EIO: nobody has the terminal open any more
+            with contextlib.suppress(OSError):  # EIO: no process has the terminal open any more
                 while chunk := screen.read(65536):
                     seen += chunk
             self.assertEqual(job.wait(60), 0, seen)

@@ -75,7 +75,7 @@ class Analysis(TraceTest):
         self.assertAlmostEqual(row["worst_factor"], 5)
         self.assertAlmostEqual(row["spread_us"], 50)
         self.assertAlmostEqual(row["after_last_us"], 30)
-        self.assertEqual((row["late_rank"], row["late_calls"]), (1, 1))  # in the second call nobody is late
+        self.assertEqual((row["late_rank"], row["late_calls"]), (1, 1))  # in the second call no rank is late
 
     def test_of_equally_late_ranks_the_first_is_named(self):
         self.write(0, [self.record(0, 9000), self.record(20_000, 29_000, op=2)])
@@ -295,7 +295,7 @@ class BadInput(TraceTest):
             within = whole.index("\n") < length <= whole.index("\nend")
             self.refused("t.0: line ", "cut off" if within else "")
         (self.folder / "t.0").write_text(whole + "more\n")
-        self.refused("t.0: line 6", "behind the end")
+        self.refused("t.0: line 6", "more lines than calls")
 
     def test_mixed(self):
         self.write(0, [])

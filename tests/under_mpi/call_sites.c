@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives from several places. The cases know each by its comment: the function that calls, and a name.
+// Collectives from several functions. The cases know each by its comment: the function that calls, and a name.
 #include <mpi.h>
 #ifdef OPEN_MPI
 #include <mpi-ext.h>

@@ -51,7 +51,7 @@ struct Case {
     chance.seed(static_cast<unsigned>(shared_chance()) + 31u * static_cast<unsigned>(rank));
     // After the shared draws: ranks differ.
 #ifndef OPEN_MPI
-    // MPICH's own reduce_scatter of such elements corrupts the heap: their first byte lies before or behind their
+    // MPICH's own reduce_scatter of such elements corrupts the heap: their first byte lies before or after their
     // address.
     if ((what == 13 || what == 14) && (layout == 4 || layout == 6)) layout = 3;
     // Its reduce of 2 KiB and more takes MPI_IN_PLACE for a buffer.
@@ -89,19 +89,19 @@ Form form = kBlocking;
   } while (false)
 #define CALL(NAME, INAME, ...) CALL_WITH(NAME, INAME, __VA_ARGS__, one.comm)
 
-// Counts and places of one block per rank, in a buffer of blocks of the layout, in descending order of ranks.
+// Counts and displacements of one block per rank, in a buffer of blocks of the layout, in descending order of ranks.
 struct Blocks {
   Blocks(const Described& described, const std::vector<int>& elements) {
-    int place = 0;
-    places.resize(elements.size());
+    int displacement = 0;
+    displacements.resize(elements.size());
     for (size_t i = elements.size(); i-- > 0;) {
       counts.push_back(0);
-      places[i] = described.which > 0 ? place : place * kInts;
-      place += elements[i] + 1;
+      displacements[i] = described.which > 0 ? displacement : displacement * kInts;
+      displacement += elements[i] + 1;
     }
     for (size_t i = 0; i < elements.size(); ++i) counts[i] = described.count(elements[i]);
   }
-  std::vector<int> counts, places;
+  std::vector<int> counts, displacements;
 };
 
 void move(Case& one, Memory& ours, Memory& theirs) {
@@ -115,7 +115,7 @@ void move(Case& one, Memory& ours, Memory& theirs) {
     from_me.push_back(one.between(one.rank, i));
     shares.push_back(one.between(0, i));
   }
-  // In place of all: what goes to a rank is as long as what comes from it.
+  // In place everywhere: what goes to a rank is as long as what comes from it.
   std::vector<int> both_ways = to_me;
   for (int i = 0; i < one.size; ++i) {
     both_ways[static_cast<size_t>(i)] = one.between(std::min(i, one.rank), std::max(i, one.rank));
@@ -141,23 +141,23 @@ void move(Case& one, Memory& ours, Memory& theirs) {
         break;
       case 3:
         CALL(Allgatherv, Iallgatherv, from, sent.count(own_share), s, to, shared_in.counts.data(),
-             shared_in.places.data(), r);
+             shared_in.displacements.data(), r);
         break;
       case 4:
         CALL(Alltoall, Ialltoall, from, sends, s, to, receives, r);
         break;
       case 5:
-        CALL(Alltoallv, Ialltoallv, from, out.counts.data(), out.places.data(), s, to, in.counts.data(),
-             in.places.data(), r);
+        CALL(Alltoallv, Ialltoallv, from, out.counts.data(), out.displacements.data(), s, to, in.counts.data(),
+             in.displacements.data(), r);
         break;
       case 6: {
         std::vector<MPI_Datatype> send_types(static_cast<size_t>(one.size), s), recv_types(send_types.size(), r);
-        std::vector<int> send_places = out.places, recv_places = in.places;
+        std::vector<int> send_displacements = out.displacements, recv_displacements = in.displacements;
         const int send_step = sent.which > 0 ? sent.step() : 1, recv_step = received.which > 0 ? received.step() : 1;
-        for (int& place : send_places) place *= send_step * static_cast<int>(sizeof(int));
-        for (int& place : recv_places) place *= recv_step * static_cast<int>(sizeof(int));
-        CALL(Alltoallw, Ialltoallw, from, out.counts.data(), send_places.data(), send_types.data(), to,
-             in.counts.data(), recv_places.data(), recv_types.data());
+        for (int& displacement : send_displacements) displacement *= send_step * static_cast<int>(sizeof(int));
+        for (int& displacement : recv_displacements) displacement *= recv_step * static_cast<int>(sizeof(int));
+        CALL(Alltoallw, Ialltoallw, from, out.counts.data(), send_displacements.data(), send_types.data(), to,
+             in.counts.data(), recv_displacements.data(), recv_types.data());
         break;
       }
       case 7:
@@ -165,13 +165,13 @@ void move(Case& one, Memory& ours, Memory& theirs) {
         break;
       case 8:
         CALL(Gatherv, Igatherv, root_from, sent.count(own_share), s, to, shared_in.counts.data(),
-             shared_in.places.data(), r, one.root);
+             shared_in.displacements.data(), r, one.root);
         break;
       case 9:
         CALL(Scatter, Iscatter, memory.from(), sends, s, root_to, receives, r, one.root);
         break;
       default:
-        CALL(Scatterv, Iscatterv, memory.from(), shared_out.counts.data(), shared_out.places.data(), s, root_to,
+        CALL(Scatterv, Iscatterv, memory.from(), shared_out.counts.data(), shared_out.displacements.data(), s, root_to,
              received.count(own_share), r, one.root);
         break;
     }
@@ -180,7 +180,7 @@ void move(Case& one, Memory& ours, Memory& theirs) {
   call(ours, false);
 }
 
-// In place, a reduce_scatter leaves what is behind its result undefined: only `elements` are kept.
+// In place, a reduce_scatter leaves the buffer after its result undefined: only `elements` are kept.
 void keep(Memory& memory, int elements, const Reduction& reduction) {
   std::vector<int> kept(kBuffer);
   if (reduction.bytes > 0) {
@@ -188,7 +188,7 @@ void keep(Memory& memory, int elements, const Reduction& reduction) {
   } else {
     for (int i = 0; i < elements * kInts; ++i) {
       kept[static_cast<size_t>(i)] =
-          memory.to()[i / kInts * places.step + places.of_ints[static_cast<size_t>(i % kInts)]];
+          memory.to()[i / kInts * int_offsets.step + int_offsets.of_ints[static_cast<size_t>(i % kInts)]];
     }
   }
   memory.recv = kept;
@@ -200,7 +200,7 @@ void reduce(Case& one, MPI_Op composing, MPI_Op adding, Memory& ours, Memory& th
   MPI_Datatype derived = make_layout(one.layout);
   Reduction chosen = {derived, one.reduction % 2 == 0 ? composing : adding, 0};
   if (of_program) {
-    places = places_of(derived);
+    int_offsets = int_offsets_of(derived);
   } else {
     chosen = all[static_cast<size_t>(one.reduction)];
   }

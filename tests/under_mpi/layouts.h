@@ -12,7 +12,7 @@ inline constexpr int kInts = 6;
 inline constexpr int kLayouts = 9;
 
 // Element `which` of: plain, contiguous, strided, permuted, negative lower bound, subarray, resized, structure, dense
-// by pieces. The caller frees it.
+// in parts. The caller frees it.
 inline MPI_Datatype make_layout(int which) {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   const MPI_Aint int_bytes = sizeof(int);
@@ -25,14 +25,14 @@ inline MPI_Datatype make_layout(int which) {
       MPI_Type_vector(3, 2, 4, MPI_INT, &type);
       break;
     case 3: {
-      const int places[kInts] = {4, 0, 5, 1, 3, 2};
-      MPI_Type_create_indexed_block(kInts, 1, places, MPI_INT, &type);
+      const int displacements[kInts] = {4, 0, 5, 1, 3, 2};
+      MPI_Type_create_indexed_block(kInts, 1, displacements, MPI_INT, &type);
       break;
     }
     case 4: {
       const int lengths[2] = {4, 2};
-      const MPI_Aint places[2] = {-2 * int_bytes, 5 * int_bytes};
-      MPI_Type_create_hindexed(2, lengths, places, MPI_INT, &type);
+      const MPI_Aint displacements[2] = {-2 * int_bytes, 5 * int_bytes};
+      MPI_Type_create_hindexed(2, lengths, displacements, MPI_INT, &type);
       break;
     }
     case 5: {
@@ -51,15 +51,15 @@ inline MPI_Datatype make_layout(int which) {
       MPI_Datatype pair = MPI_DATATYPE_NULL;
       MPI_Type_vector(2, 1, 2, MPI_INT, &pair);
       const int lengths[3] = {1, 1, 3};
-      const MPI_Aint places[3] = {0, 3 * int_bytes, 4 * int_bytes};
+      const MPI_Aint displacements[3] = {0, 3 * int_bytes, 4 * int_bytes};
       const MPI_Datatype types[3] = {pair, MPI_INT, MPI_INT};
-      MPI_Type_create_struct(3, lengths, places, types, &type);
+      MPI_Type_create_struct(3, lengths, displacements, types, &type);
       MPI_Type_free(&pair);
       break;
     }
     default: {
-      const int lengths[3] = {2, 0, 4}, places[3] = {0, 77, 2};
-      MPI_Type_indexed(3, lengths, places, MPI_INT, &type);
+      const int lengths[3] = {2, 0, 4}, displacements[3] = {0, 77, 2};
+      MPI_Type_indexed(3, lengths, displacements, MPI_INT, &type);
       break;
     }
   }

@@ -46,7 +46,7 @@ static void finish(int form, MPI_Request* request) {
 static int value(int from, int to, int i) { return 1000000 * from + 1000 * to + i; }
 
 static int send[kMost * kMost], recv[kMost * kMost];
-static int counts[kMost], places[kMost];
+static int counts[kMost], displacements[kMost];
 
 /* Odd ranks describe what they receive as a vector with gaps: the signature is the same, the layout is not. */
 static MPI_Datatype gaps;
@@ -69,25 +69,25 @@ static void check_blocks(const char* what, int form, int blocks, int to_me) {
 
 static void data_movement(int form, int root) {
   fill();
-  for (int i = 0; i < size; ++i) counts[i] = kCount, places[i] = i * kCount;
+  for (int i = 0; i < size; ++i) counts[i] = kCount, displacements[i] = i * kCount;
   CALL(form, Barrier, barrier, comm);
   CALL(form, Allgather, allgather, send, kCount, MPI_INT, recv, kCount, type(), comm);
   check_blocks("allgather", form, size, 0);
   fill();
-  CALL(form, Allgatherv, allgatherv, send, kCount, MPI_INT, recv, counts, places, type(), comm);
+  CALL(form, Allgatherv, allgatherv, send, kCount, MPI_INT, recv, counts, displacements, type(), comm);
   check_blocks("allgatherv", form, size, 0);
   fill();
   CALL(form, Alltoall, alltoall, send, kCount, MPI_INT, recv, kCount, type(), comm);
   check_blocks("alltoall", form, size, 1);
   fill();
-  CALL(form, Alltoallv, alltoallv, send, counts, places, MPI_INT, recv, counts, places, type(), comm);
+  CALL(form, Alltoallv, alltoallv, send, counts, displacements, MPI_INT, recv, counts, displacements, type(), comm);
   check_blocks("alltoallv", form, size, 1);
   fill();
   MPI_Datatype ints[kMost], types[kMost];
   int from[kMost], to[kMost];
   for (int i = 0; i < size; ++i) {
     ints[i] = MPI_INT, types[i] = type();
-    from[i] = (int)sizeof(int) * places[i], to[i] = from[i] * stride();
+    from[i] = (int)sizeof(int) * displacements[i], to[i] = from[i] * stride();
   }
   CALL(form, Alltoallw, alltoallw, send, counts, from, ints, recv, counts, to, types, comm);
   check_blocks("alltoallw", form, size, 1);
@@ -95,13 +95,13 @@ static void data_movement(int form, int root) {
   CALL(form, Gather, gather, send, kCount, MPI_INT, recv, kCount, type(), root, comm);
   if (rank == root) check_blocks("gather", form, size, 0);
   fill();
-  CALL(form, Gatherv, gatherv, send, kCount, MPI_INT, recv, counts, places, type(), root, comm);
+  CALL(form, Gatherv, gatherv, send, kCount, MPI_INT, recv, counts, displacements, type(), root, comm);
   if (rank == root) check_blocks("gatherv", form, size, 0);
   fill();
   CALL(form, Scatter, scatter, send, kCount, MPI_INT, recv, kCount, type(), root, comm);
   for (int i = 0; i < kCount; ++i) expect(recv[i * stride()] == value(root, rank, i), "scatter", form, i);
   fill();
-  CALL(form, Scatterv, scatterv, send, counts, places, MPI_INT, recv, kCount, type(), root, comm);
+  CALL(form, Scatterv, scatterv, send, counts, displacements, MPI_INT, recv, kCount, type(), root, comm);
   for (int i = 0; i < kCount; ++i) expect(recv[i * stride()] == value(root, rank, i), "scatterv", form, i);
   fill();
   if (rank == root)

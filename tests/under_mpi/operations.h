@@ -9,15 +9,15 @@
 
 #include "tests/under_mpi/layouts.h"
 
-// Where the ints of an element lie, in the order of the type, and how far apart elements are: for the operation, which
-// MPI does not tell.
-struct Places {
+// Where the ints of an element lie, in the order of the type, and how far apart elements are: MPI does not pass this to
+// the operation.
+struct IntOffsets {
   std::vector<int> of_ints;
   int step = kInts;
 };
-inline Places places;
+inline IntOffsets int_offsets;
 
-inline Places places_of(MPI_Datatype type) {
+inline IntOffsets int_offsets_of(MPI_Datatype type) {
   std::vector<int> numbers(256), packed(kInts);
   for (int i = 0; i < 256; ++i) numbers[static_cast<size_t>(i)] = i - 64;
   int position = 0;
@@ -31,10 +31,10 @@ inline Places places_of(MPI_Datatype type) {
 // Three affine functions x -> ax + b: the left one first, then the right one.
 inline void compose(void* left_elements, void* right_elements, int* count, MPI_Datatype*) {
   for (int i = 0; i < *count; ++i) {
-    const int* left = static_cast<int*>(left_elements) + i * places.step;
-    int* right = static_cast<int*>(right_elements) + i * places.step;
+    const int* left = static_cast<int*>(left_elements) + i * int_offsets.step;
+    int* right = static_cast<int*>(right_elements) + i * int_offsets.step;
     for (size_t k = 0; k < kInts; k += 2) {
-      const int a = places.of_ints[k], b = places.of_ints[k + 1];
+      const int a = int_offsets.of_ints[k], b = int_offsets.of_ints[k + 1];
       const auto left_a = static_cast<uint32_t>(left[a]), left_b = static_cast<uint32_t>(left[b]);
       const auto right_a = static_cast<uint32_t>(right[a]), right_b = static_cast<uint32_t>(right[b]);
       right[b] = static_cast<int>(left_b * right_a + right_b);
@@ -46,9 +46,9 @@ inline void compose(void* left_elements, void* right_elements, int* count, MPI_D
 // A sum by a function of the program, for commutative ones.
 inline void add_all(void* left_elements, void* right_elements, int* count, MPI_Datatype*) {
   for (int i = 0; i < *count; ++i) {
-    for (const int place : places.of_ints) {
-      static_cast<int*>(right_elements)[i * places.step + place] +=
-          static_cast<int*>(left_elements)[i * places.step + place];
+    for (const int offset : int_offsets.of_ints) {
+      static_cast<int*>(right_elements)[i * int_offsets.step + offset] +=
+          static_cast<int*>(left_elements)[i * int_offsets.step + offset];
     }
   }
 }

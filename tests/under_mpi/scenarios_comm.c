@@ -36,9 +36,9 @@ int comm_kinds(int rank, int size) {
     MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, inter);
     EXPECT(sum == (rank % 2 == 0 ? size / 2 : (size + 1) / 2));
   }
-  int place, total = 0;
-  MPI_Comm_rank(reversed, &place);
-  EXPECT(place == size - 1 - rank);
+  int reversed_rank, total = 0;
+  MPI_Comm_rank(reversed, &reversed_rank);
+  EXPECT(reversed_rank == size - 1 - rank);
   MPI_Scan(&rank, &total, 1, MPI_INT, MPI_SUM, reversed);
   EXPECT(total == (size - 1 + rank) * (size - rank) / 2);
   MPI_Comm_free(&dup);

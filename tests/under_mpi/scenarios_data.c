@@ -10,11 +10,11 @@ int data_bottom(int rank, int size) {
   int wrong = 0;
   int numbers[4] = {rank, -1, rank + 100, -1};
   const int lengths[2] = {1, 1};
-  MPI_Aint places[2];
-  MPI_Get_address(&numbers[2], &places[0]);
-  MPI_Get_address(&numbers[0], &places[1]);
+  MPI_Aint displacements[2];
+  MPI_Get_address(&numbers[2], &displacements[0]);
+  MPI_Get_address(&numbers[0], &displacements[1]);
   MPI_Datatype type;
-  MPI_Type_create_hindexed(2, lengths, places, MPI_INT, &type);
+  MPI_Type_create_hindexed(2, lengths, displacements, MPI_INT, &type);
   MPI_Type_commit(&type);
   int* all = malloc(sizeof(int) * 2 * (size_t)size);
   MPI_Allgather(MPI_BOTTOM, 1, type, all, 2, MPI_INT, MPI_COMM_WORLD);
@@ -28,10 +28,10 @@ int data_bottom(int rank, int size) {
   }
   /* One run of memory, at an absolute address. */
   MPI_Datatype dense;
-  MPI_Aint place;
-  MPI_Get_address(numbers, &place);
+  MPI_Aint address;
+  MPI_Get_address(numbers, &address);
   const int four = 4;
-  MPI_Type_create_hindexed(1, &four, &place, MPI_INT, &dense);
+  MPI_Type_create_hindexed(1, &four, &address, MPI_INT, &dense);
   MPI_Type_commit(&dense);
   MPI_Bcast(MPI_BOTTOM, 1, dense, size - 1, MPI_COMM_WORLD);
   EXPECT(numbers[0] == size - 1 && numbers[2] == size + 99 && numbers[3] == -1);
@@ -59,18 +59,18 @@ int data_aliases(int rank, int size) {
 int data_overlap(int rank, int size) {
   int wrong = 0;
   int* counts = malloc(sizeof(int) * (size_t)size);
-  int* places = malloc(sizeof(int) * (size_t)size);
+  int* displacements = malloc(sizeof(int) * (size_t)size);
   int* buffer = calloc(2 * (size_t)size + 2, sizeof(int));
   for (int i = 0; i < size; ++i) {
     counts[i] = 2;
-    places[i] = -i;
+    displacements[i] = -i;
   }
   const int mine[2] = {1000 - rank, 1001 - rank};
-  MPI_Allgatherv(mine, 2, MPI_INT, buffer + size, counts, places, MPI_INT, MPI_COMM_WORLD);
+  MPI_Allgatherv(mine, 2, MPI_INT, buffer + size, counts, displacements, MPI_INT, MPI_COMM_WORLD);
   for (int i = -size + 1; i <= 1; ++i) EXPECT(buffer[size + i] == 1000 + i);
   EXPECT(buffer[0] == 0 && buffer[size + 2] == 0);
   free(counts);
-  free(places);
+  free(displacements);
   free(buffer);
   return wrong;
 }
@@ -97,7 +97,7 @@ int data_freed(int rank, int size) {
     MPI_Type_free(&spread);
     MPI_Op_free(&add);
     EXPECT(spread == MPI_DATATYPE_NULL && add == MPI_OP_NULL);
-    /* Another type that may take the place of the first. */
+    /* Another type that may get the handle of the first. */
     MPI_Datatype other;
     MPI_Type_vector(2, 1, 3, MPI_INT, &other);
     MPI_Type_commit(&other);

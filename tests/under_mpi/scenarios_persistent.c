@@ -120,7 +120,7 @@ int persistent_freed(int rank, int size) {
     INIT(Bcast)(spread, 1, pair, 0, comm, MPI_INFO_NULL, &requests[0]);
     INIT(Allreduce)(&rank, &sum, 1, MPI_INT, op, comm, MPI_INFO_NULL, &requests[1]);
     MPI_Comm_free(&comm);
-    /* Another communicator, with other ranks, takes its place in memory. */
+    /* Another communicator, with other ranks, may get its address. */
     MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &comm);
     EXPECT(check_comm(comm) == 0);
     MPI_Type_free(&pair);
@@ -161,11 +161,12 @@ int persistent_wide(int rank, int size) {
   int wrong = 0;
 #if MPI_VERSION >= 4
   MPI_Count* counts = malloc(sizeof *counts * (size_t)size);
-  MPI_Aint* places = malloc(sizeof *places * (size_t)size);
+  MPI_Aint* displacements = malloc(sizeof *displacements * (size_t)size);
   int* all = malloc(sizeof *all * (size_t)size);
   MPI_Request request;
-  for (int i = 0; i < size; ++i) counts[i] = 1, places[i] = size - 1 - i;
-  MPI_Allgatherv_init_c(&rank, 1, MPI_INT, all, counts, places, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  for (int i = 0; i < size; ++i) counts[i] = 1, displacements[i] = size - 1 - i;
+  MPI_Allgatherv_init_c(&rank, 1, MPI_INT, all, counts, displacements, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL,
+                        &request);
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < size; ++i) all[i] = -1;
     MPI_Start(&request);
@@ -174,7 +175,7 @@ int persistent_wide(int rank, int size) {
   }
   MPI_Request_free(&request);
   free(all);
-  free(places);
+  free(displacements);
   free(counts);
 #else
   (void)rank;

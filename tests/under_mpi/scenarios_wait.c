@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Who waits for whom. */
+ * Which rank waits for which. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -40,7 +40,7 @@ int wait_isend(int rank, int size) {
   return wrong;
 }
 
-/* A nonblocking collective goes on while its rank is in other calls of MPI. */
+/* A nonblocking collective progresses while its rank is in other calls of MPI. */
 int wait_nonblocking(int rank, int size) {
   int wrong = 0;
   for (int i = 0; i < 20; ++i) {

@@ -212,13 +212,13 @@ class OpenMpis(Scalapack):
         self.need("/usr/lib/python3/dist-packages/mpi4py")
         program = Path(__file__).with_name("mpi4py_program.py")
         self.start(["env", f"IBCOLL_TRACE={self.folder}/t", *self.launcher, "-n", 2, PYTHON, program])
-        told = self.start([test_pmpi.BIN / "ibcoll_trace", f"{self.folder}/t", "--format", "csv"]).stdout
-        rows = list(csv.DictReader(told.splitlines()))
+        shown = self.start([test_pmpi.BIN / "ibcoll_trace", f"{self.folder}/t", "--format", "csv"]).stdout
+        rows = list(csv.DictReader(shown.splitlines()))
         self.assertEqual({row["file"] for row in rows}, {str(program)})
         lines = program.read_text().splitlines()
         # Not those that mpi4py makes of other ones, for objects, and that Open MPI makes for MPI_Comm_split.
         named = [row for row in rows if f"over.{row['collective']}(" in lines[int(row["line"]) - 1].lower()]
-        self.assertGreater(len(named), 15, told)
+        self.assertGreater(len(named), 15, shown)
 
 
 class Component(OpenMpis, Route):

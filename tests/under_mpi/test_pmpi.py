@@ -20,8 +20,8 @@ COLLECTIVES = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "allto
 SWEEP = os.environ.pop("IBCOLL_TEST_SWEEP", "") == "all"  # no setting of the programs that are started
 MANY, ALIVE = ("10000", "2000") if SWEEP else ("60", "40")
 
-# As root, Open MPI wants to be told twice; more ranks than cores need --oversubscribe. Its coll/tuned decides by what the ranks
-# do not share, and deadlocks on programs here.
+# As root, Open MPI needs two variables; more ranks than cores need --oversubscribe. Its coll/tuned decides by what the
+# ranks do not share, and deadlocks on programs here.
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
                "OMPI_MCA_coll": "^tuned"}
 
@@ -82,10 +82,10 @@ class Preloaded(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             done = self.run_ranks(ranks, *command, IBCOLL_TRACE=f"{folder}/t")
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            told = subprocess.run([BIN / "ibcoll_trace", f"{folder}/t", "--format", "json"], capture_output=True, text=True,
+            shown = subprocess.run([BIN / "ibcoll_trace", f"{folder}/t", "--format", "json"], capture_output=True, text=True,
                                   timeout=60, check=False)
-        self.assertEqual((told.returncode, told.stderr), (0, ""))
-        answer = json.loads(told.stdout)
+        self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+        answer = json.loads(shown.stdout)
         self.assertEqual((answer["problems"], answer["incomplete"]), ([], 0))
         return done, {(row["site"], row["collective"]): row["calls"] for row in answer["rows"]}
 

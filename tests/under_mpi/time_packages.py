@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Times of whole programs on Open MPI alone and with ibcoll's component, in turn: HPCC, FFTW and LAMMPS as Debian has them,
-and FT of perf/apps. Prints the median of all rounds in ms, with the range: of what the program itself measures, and of the
+"""Times of whole programs on Open MPI alone and with ibcoll's component, alternately: HPCC, FFTW and LAMMPS of Debian, and
+FT of perf/apps. Prints the median of all rounds in ms, with the range: of what the program itself measures, and of the
 time in blocking collectives (mean of the ranks, in the whole run; collective_times.c).
 
   python3 tests/under_mpi/time_packages.py [RANKS [ROUNDS]]     default 2 ranks, 3 rounds: some DURATION
@@ -92,9 +92,9 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         programs = Programs(Path(name))
         try:
-            for turn in range(ROUNDS):
+            for number in range(ROUNDS):
                 for program in (programs.hpcc, programs.fftw, programs.lammps, programs.ft):
-                    for index, launcher in list(enumerate((ALONE, IBCOLL)))[::(-1) ** turn]:
+                    for index, launcher in list(enumerate((ALONE, IBCOLL)))[::(-1) ** number]:
                         for what, seconds in program(launcher).items():
                             seen.setdefault(f"{program.__name__}, {what}", ([], []))[index].append(seconds)
         except KeyboardInterrupt:

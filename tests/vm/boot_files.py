@@ -45,7 +45,7 @@ def kernel_package():
     depends = run("apt-cache", "depends", META_PACKAGE)
     found = re.findall(r"Depends: (linux-image-[0-9]\S*)", depends)
     if not found:
-        raise FetchError(f"apt-cache names no kernel behind {META_PACKAGE}. Is this Debian on amd64, and has "
+        raise FetchError(f"apt-cache names no kernel on which {META_PACKAGE} depends. Is this Debian on amd64, and has "
                          "'apt-get update' been called?")
     return found[0]
 

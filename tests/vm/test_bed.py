@@ -55,7 +55,7 @@ class Booted(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         boot_files.ensure()
-        # A boot keeps one processor busy: these go on beside the tests that come first.
+        # A boot keeps one processor busy: these run beside the first tests.
         cls.pool = concurrent.futures.ThreadPoolExecutor(1)
         cls.panic = cls.pool.submit(run_in_vm, "--no-rdma", "--", "bash", "-c", "echo c > /proc/sysrq-trigger; sleep 1000")
         cls.too_long = cls.pool.submit(run_in_vm, "--no-rdma", "-t", "10", "--", "bash", "-c", "echo begun; sleep 1000")
@@ -152,7 +152,7 @@ class NotBooted(unittest.TestCase):
                 self.assertTrue(wait_until(lambda: not any(running(pid) for pid in machines)), "QEMU is still there")
                 if number != signal.SIGKILL:
                     self.assertEqual(caller.returncode, 128 + number)
-                    self.assertEqual(os.listdir(folder), [], "files were left behind")
+                    self.assertEqual(os.listdir(folder), [], "files were left over")
 
 
 class Steps(unittest.TestCase):

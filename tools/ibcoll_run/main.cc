@@ -5,9 +5,9 @@
 #include "tools/ibcoll_run/agent_main.h"
 #include "tools/ibcoll_run/job.h"
 #include "tools/ibcoll_run/options.h"
-#include "tools/ibcoll_run/timeouts.h"
 #include "tools/ibcoll_run/plan.h"
 #include "tools/ibcoll_run/process_defaults.h"
+#include "tools/ibcoll_run/timeouts.h"
 #include "tools/ibcoll_run/watchdog.h"
 
 namespace ibcoll::run {

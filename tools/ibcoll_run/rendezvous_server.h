@@ -96,7 +96,7 @@ class RendezvousServer {
   RankRegistry registry_;
   std::map<int, std::string> ended_;  // ranks without a process, and why
   std::string job_end_;               // "": the job runs
-  std::deque<int> unauthenticated_;         // descriptors, oldest first
+  std::deque<int> unauthenticated_;   // descriptors, oldest first
   bool trouble_reported_ = false;
 };
 

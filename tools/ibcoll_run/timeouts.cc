@@ -14,9 +14,8 @@ Result<Timeouts> chosen_timeouts() {
   if (text == nullptr) return timeouts;
   const Result<double> seconds = parse_seconds(text);
   if (!seconds.ok()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "IBCOLL_RUN_TIMEOUTS: {}", seconds.status().text());
-  for (double* const one :
-       {&timeouts.agent_silence, &timeouts.launcher_silence, &timeouts.authentication, &timeouts.after_kill,
-        &timeouts.name_server, &timeouts.file, &timeouts.pending_signal})
+  for (double* const one : {&timeouts.agent_silence, &timeouts.launcher_silence, &timeouts.authentication,
+                            &timeouts.after_kill, &timeouts.name_server, &timeouts.file, &timeouts.pending_signal})
     *one = std::min(*one, seconds.value());
   return timeouts;
 }

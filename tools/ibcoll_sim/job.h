@@ -30,7 +30,7 @@ struct SimJobParams {
   // late. 0: never.
   uint64_t lazy = 8;
   Time deadline_ns = 60'000'000'000;  // of the whole run, in virtual time
-  uint64_t most_passes = 10'000'000;   // of the whole run: ends ranks that are busy for ever
+  uint64_t most_passes = 10'000'000;  // of the whole run: ends ranks that are busy for ever
 };
 
 // What one rank does next: start a request.

@@ -200,7 +200,8 @@ nlohmann::ordered_json in_node(const Part& part, int64_t begin) {
   if (node.empty()) return {};
   nlohmann::ordered_json awaited;
   if (node.waited_for >= 0) awaited = node.waited_for;
-  return nlohmann::ordered_json::array({moment(node.published_ns), awaited, moment(node.from_ns), moment(node.until_ns)});
+  return nlohmann::ordered_json::array(
+      {moment(node.published_ns), awaited, moment(node.from_ns), moment(node.until_ns)});
 }
 
 std::string escaped(const std::string& text) {

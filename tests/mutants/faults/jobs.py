@@ -101,7 +101,7 @@ FAULTS = [
           CLUSTER, "Nodes.test_a_link_carries_its_rate_in_each_direction_and_no_more"),
     Fault("cluster_shares_shared_memory", "perf/peers/cluster_nodes.py",
           """mount --bind "$2/$1/shm" /dev/shm""", """mount --bind "$2" /mnt""",
-          CLUSTER, "Nodes.test_a_node_has_a_name_an_address_and_places_of_its_own"),
+          CLUSTER, "Nodes.test_a_node_has_a_name_an_address_and_folders_of_its_own"),
     Fault("cluster_of_nodes_that_are_gone", "perf/peers/cluster_nodes.py",
           "return state if wanted == set(self.namespaces()) else None", "return state if wanted else None",
           CLUSTER, "Killed.test_up_that_is_killed_on_the_way Nodes.test_up_and_down_as_often_as_wanted"),

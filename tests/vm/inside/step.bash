@@ -114,7 +114,7 @@ packets() { rdma statistic show link rxe0/1 | grep -o "$1_pkts [0-9]*" | cut -d 
 sent() { packets sent; }
 received() { packets rcvd; }
 # survivors IBCOLL_RUN...: starts a job that does large alltoalls without end, and waits until it is well under way. Its
-# ranks are shells that outlive the program, so that the launcher ends nobody.
+# ranks are shells that outlive the program, so that the launcher ends no rank.
 survivors() {
   rm -rf /tmp/ranks && mkdir /tmp/ranks
   "$@" bash -c "
@@ -167,7 +167,7 @@ lossy() {
 }
 # lost: how many packets vm1 has lost; fails when none.
 lost() { tc -s qdisc show dev data | tee /dev/stderr | grep -q 'dropped [1-9]'; }
-# between RANKS ARGUMENT...: ibcoll_run over verbs, with so many ranks on each machine.
+# between RANKS ARGUMENT...: ibcoll_run over verbs, with RANKS ranks on each machine.
 between() { ibcoll_run --host "vm1:$1,vm2:$1" --net verbs --timeout "${job_seconds:-80}" "${@:2}"; }
 export -f limited over_rdma both lossy lost between
 
