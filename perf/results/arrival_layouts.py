@@ -108,7 +108,7 @@ def panels(rows):
 
 
 def fill(results):
-    """The table, the figure and the block of the page, from the data that is there."""
+    """The table, the figure and the block of the page, from existing data."""
     found = {name: rows for name in LAYOUTS if (rows := results.read(name))}
     if not found:
         results.fill("There is no data yet: the command above measures it.")

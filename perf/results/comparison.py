@@ -108,7 +108,7 @@ def chosen(parser, options, known):
 
 
 def measure_all(names, measure, fill):
-    """Measures layouts one after the other; `fill` makes the page from the data that is there, after each of them, so an
+    """Measures layouts one after the other; `fill` makes the page from existing data, after each of them, so an
     interruption loses one layout. Returns the exit status: 1 where a layout has failed, after which the others run."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))  # with what has been started ended

@@ -9,8 +9,8 @@ import tree_measures
 
 # The root is rank p / 2: a root in the middle of the ranks suits no tree by chance.
 ROOTS = {"one_node": 8, "two_ranks": 1, "four_nodes": 8, "cluster": 8}
-LAYOUTS = {name: mpi_layouts.Layout(mpi_layouts.PLACES[name].title, mpi_layouts.PLACES[name].mark,
-                                    [*mpi_layouts.PLACES[name].words, "--root", root]) for name, root in ROOTS.items()}
+LAYOUTS = {name: mpi_layouts.Layout(mpi_layouts.PLAIN[name].title, mpi_layouts.PLAIN[name].mark,
+                                    [*mpi_layouts.PLAIN[name].words, "--root", root]) for name, root in ROOTS.items()}
 
 
 def problems(smallest):
@@ -21,7 +21,7 @@ def problems(smallest):
 
 
 def fill(results):
-    """The table, the figure and the block of the page, from the data that is there."""
+    """The table, the figure and the block of the page, from existing data."""
     parts = {}
     for name in LAYOUTS:
         rows = results.read(name)

@@ -84,7 +84,7 @@ def panels(results):
 
 
 def fill(results):
-    """The table, the figure and the block of the page, from the data that is there."""
+    """The table, the figure and the block of the page, from existing data."""
     parts = [(title, cells) for part in (rings, trees, windows) for title, cells in part(results) if cells]
     charts.panels(results.figure, panels(results))
     results.fill(results.image("pipelined ring, ordered tree, ring over node windows"),
