@@ -121,7 +121,7 @@ def parse(description):
     parser.add_argument("--seconds", type=float, help="of timed calls per size: 0.2, with --quick 0.02")
     parser.add_argument("--build", type=pathlib.Path, default=launch.ROOT / "build/release", help="tree of ibcoll")
     parser.add_argument("--before", type=pathlib.Path, metavar="BUILD", help="tree of an older ibcoll: one more library")
-    parser.add_argument("--timeout", type=float, default=120, help="seconds that one launch may take")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds that one launch may take (default 300)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write every figure there as well")
     options = parser.parse_args()
     options.build = options.build.resolve()  # what runs on other nodes is named in full
