@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who is there and how to reach them: the exchange of a few hundred bytes per rank before any transport works.
+// The ranks of a job, and their exchange of a few hundred bytes each before any transport works.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ class Bootstrap {
     int rank = 0;
     std::string how;
   };
-  // Those that the launcher has reported since the last call. At most one system call where there is no news; never
+  // Those that the launcher has reported since the last call. At most one system call if there is none; never
   // blocks. Empty where the launcher does not report ends.
   virtual std::vector<Ended> ended() { return {}; }
 };
@@ -42,7 +42,7 @@ struct HostGroup {
   int (*allgather)(void* user, const void* send, void* recv, size_t bytes);
   void* user;
 };
-// Bootstrap::allgather() among them. BOOTSTRAP: the callback says so or throws.
+// Bootstrap::allgather() among them. BOOTSTRAP: the callback fails or throws.
 Status gather_by_host(const HostGroup& group, std::span<const std::byte> mine, std::span<std::byte> all);
 
 // `callbacks` where given; else what started this process: ibcoll_run (environment, see tcp.h), PMI-1, PMIx (module

@@ -41,7 +41,7 @@ UniqueFd inherited_file() {
   return UniqueFd(number >= 0 && is_secret_file(number) ? number : -1);
 }
 
-// The file of IBCOLL_RUN_SECRET_FILE: nobody but this user can have put it there, or can read it.
+// The file of IBCOLL_RUN_SECRET_FILE: only this user can have made it, and can read it.
 Result<UniqueFd> private_file() {
   const char* path = std::getenv(rendezvous::kSecretPathVariable);
   const auto failed = [path](std::string_view why) {

@@ -116,8 +116,8 @@ Result<std::unique_ptr<Bootstrap>> from_launcher() {
   const double seconds = config.value().seconds("IBCOLL_TIMEOUT");
   if (config.value().boolean("IBCOLL_SINGLETON")) return alone();
   if (TcpBootstrap::available()) return as_bootstrap(TcpBootstrap::join(seconds));
-  // One rank needs no server: a shell under a launcher may start one after the other, and the server hears only the
-  // first.
+  // One rank needs no server. A shell under a launcher may start several programs in a row, and the server answers only
+  // the first.
   if (PmiConnection::offered())
     return PmiConnection::offered_size() == 1 ? alone() : as_bootstrap(PmiBootstrap::create(seconds));
   if (std::getenv("PMIX_RANK") != nullptr && std::getenv("PMIX_NAMESPACE") != nullptr) return from_pmix(seconds);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What ibcoll_run (server) and its ranks (clients) say to each other on the rendezvous connection.
+// The messages of ibcoll_run (server) and its ranks (clients) on the rendezvous connection.
 //
 //   server -> client   nonce                                32 bytes
 //   client -> server   Claim: nonce, rank ..., tag          80 bytes, tag = HMAC(secret, "client", both nonces, claim)
 //   server -> client   tag                                  32 bytes, tag = HMAC(secret, "server", both nonces, claim)
 //   then frames of a header and `length` bytes: kAdmitted or kFailed, then any number of exchanges, until the client
-//   says goodbye, or either side closes. Before, between and within exchanges the server may report ranks that have
+//   sends kGoodbye or either side closes. Before, between and within exchanges the server may report ranks that have
 //   ended.
 //
-// Neither side looks at a byte of the other before its tag is right; all that is read before has a fixed length. The
-// secret itself never travels here. Frames have no tag: they come on a connection whose two ends have shown that they
-// know the secret, and who can write into it in between, as a router on the way could, is not kept out. All machines of
-// a job have the same byte order (little endian).
+// Neither side uses a byte of the other before its tag is right; all that is read before has a fixed length. The secret
+// itself is never sent here. Frames have no tag: both ends of the connection have proved that they know the secret.
+// This does not protect against a router on the way that writes into the connection. All machines of a job have the
+// same byte order (little endian).
 #pragma once
 
 #include <array>
@@ -59,14 +59,14 @@ struct Claim {
 static_assert(sizeof(Claim) == 80);
 
 enum class Kind : uint32_t {
-  kGather = 1,        // client: its blob
-  kGathered = 2,      // server: the blobs of all ranks
-  kFailed = 3,        // server: text, this exchange cannot complete
-  kWhoIsMissing = 4,  // client: nothing; its patience is over
-  kMissing = 5,       // server: text, the ranks that have not come
-  kAdmitted = 6,      // server: nothing; instead of kFailed, which says why the rank is not
-  kRankEnded = 7,     // server, at any time after kAdmitted: a rank (4 bytes) and a text, how it ended
-  kGoodbye = 8,       // client: nothing; its context ends, and the connection
+  kGather = 1,      // client: its blob
+  kGathered = 2,    // server: the blobs of all ranks
+  kFailed = 3,      // server: text, this exchange cannot complete
+  kAskMissing = 4,  // client: nothing; its deadline has passed
+  kMissing = 5,     // server: text, the ranks that have not come
+  kAdmitted = 6,    // server: nothing; instead of kFailed, which says why the rank is not
+  kRankEnded = 7,   // server, at any time after kAdmitted: a rank (4 bytes) and a text, how it ended
+  kGoodbye = 8,     // client: nothing; its context ends, and the connection
 };
 
 struct FrameHeader {

@@ -44,7 +44,7 @@ bool SocketAddress::is_private() const {
   return family() == AF_INET6 && ibcoll::is_private(v6(*this).sin6_addr);
 }
 
-bool SocketAddress::is_nobodys() const {
+bool SocketAddress::is_no_host() const {
   if (family() == AF_INET) {
     const uint32_t address = ntohl(reinterpret_cast<const sockaddr_in&>(storage).sin_addr.s_addr);
     return address == INADDR_ANY || IN_MULTICAST(address);

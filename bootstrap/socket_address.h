@@ -28,8 +28,8 @@ struct SocketAddress {
   bool is_loopback() const;
   // No router passes it on.
   bool is_link_local() const;
-  // Unspecified (0.0.0.0, ::) or a group: nobody can be reached there by it.
-  bool is_nobodys() const;
+  // Unspecified (0.0.0.0, ::) or a group: no host has it.
+  bool is_no_host() const;
 };
 
 // `host` is numeric: "127.0.0.1", "fd00::1", "fe80::1%eth0". No name is looked up.

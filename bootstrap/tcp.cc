@@ -27,14 +27,14 @@ using rendezvous::FrameHeader;
 using rendezvous::Kind;
 using Clock = TcpBootstrap::Clock;
 
-constexpr auto kJoinPatience = 30s;  // for the launcher's part of the handshake
-constexpr auto kFirstPause = 20ms;   // before the next attempt to join when one was dropped; doubles each time
+constexpr auto kJoinTimeout = 30s;  // for the launcher's part of the handshake
+constexpr auto kFirstPause = 20ms;  // before the next attempt to join when one was dropped; doubles each time
 constexpr auto kLongestPause = 640ms;
 constexpr int kMostDrops = 14;  // within 6 to 12 s where each comes at once
-// TCP itself asks again after 1, 3 and 7 s, which is too seldom where a flood fills the launcher's queue.
-constexpr auto kFirstConnectPatience = 250ms;
-constexpr auto kLongestConnectPatience = 2000ms;
-constexpr auto kAnswerPatience = 5s;  // for its word on who is missing
+// TCP itself repeats a request after 1, 3 and 7 s, which is too late if a flood fills the launcher's queue.
+constexpr auto kFirstConnectTimeout = 250ms;
+constexpr auto kLongestConnectTimeout = 2000ms;
+constexpr auto kAnswerTimeout = 5s;  // for its list of missing ranks
 
 Clock::time_point after(double seconds) {
   constexpr double kForever = 1e9;  // 31 years; keeps the sum inside the clock's range
@@ -65,7 +65,7 @@ uint64_t number_of_this_process() {
   static pid_t owner = 0;
   static uint64_t number = 0;
   const std::lock_guard lock(mutex);
-  // Without randomness the pid tells most processes apart.
+  // Without random numbers the pid distinguishes most processes.
   if (owner != ::getpid() && !rendezvous::fill_random(std::as_writable_bytes(std::span(&number, 1))).ok())
     number = static_cast<uint64_t>(::getpid());
   owner = ::getpid();
@@ -91,15 +91,15 @@ Result<std::unique_ptr<TcpBootstrap>> TcpBootstrap::join(double exchange_seconds
   bootstrap->exchange_seconds_ = exchange_seconds;
   if (Status status = bootstrap->read_environment(); !status.ok()) return status;
   const Result<rendezvous::Secret> secret = job_secret();
-  if (!secret.ok()) return error(IBCOLL_ERR_BOOTSTRAP, "{}: {}", bootstrap->who(), secret.status().text());
-  // A launcher that strangers flood with connections may drop one of ours before it is heard, or not take it in.
-  const Clock::time_point deadline = std::min(Clock::now() + kJoinPatience, after(exchange_seconds));
+  if (!secret.ok()) return error(IBCOLL_ERR_BOOTSTRAP, "{}: {}", bootstrap->own_name(), secret.status().text());
+  // A launcher that is flooded with connections may drop one of a rank before it reads from it, or not accept it.
+  const Clock::time_point deadline = std::min(Clock::now() + kJoinTimeout, after(exchange_seconds));
   auto pause = kFirstPause;
-  auto connect_patience = kFirstConnectPatience;
+  auto connect_timeout = kFirstConnectTimeout;
   for (int drops = 0;;) {
-    Status status = bootstrap->connect(std::min(deadline, Clock::now() + connect_patience));
+    Status status = bootstrap->connect(std::min(deadline, Clock::now() + connect_timeout));
     if (status.code() == IBCOLL_ERR_TIMEOUT && Clock::now() < deadline) {
-      connect_patience = std::min(2 * connect_patience, kLongestConnectPatience);
+      connect_timeout = std::min(2 * connect_timeout, kLongestConnectTimeout);
       continue;
     }
     bool dropped = false;
@@ -130,15 +130,15 @@ Status TcpBootstrap::read_environment() {
   return {};
 }
 
-std::string TcpBootstrap::who() const { return fmt::format("rank {} on host {}", rank_, host_); }
+std::string TcpBootstrap::own_name() const { return fmt::format("rank {} on host {}", rank_, host_); }
 
 Status TcpBootstrap::connect(Clock::time_point deadline) {
   const Result<SocketAddress> address = parse_socket_address(address_);
   if (!address.ok()) {
-    return error(IBCOLL_ERR_BOOTSTRAP, "{}: {}: {}", who(), rendezvous::kAddressVariable, address.status().text());
+    return error(IBCOLL_ERR_BOOTSTRAP, "{}: {}: {}", own_name(), rendezvous::kAddressVariable, address.status().text());
   }
   socket_.reset(::socket(address.value().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket_) return error(IBCOLL_ERR_SYSTEM, "{}: socket: {}", who(), std::strerror(errno));
+  if (!socket_) return error(IBCOLL_ERR_SYSTEM, "{}: socket: {}", own_name(), std::strerror(errno));
   const int on = 1;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
@@ -164,19 +164,20 @@ Status TcpBootstrap::prove(const rendezvous::Secret& secret, Clock::time_point d
   claim.size = static_cast<uint32_t>(size_);
   claim.process = number_of_this_process();
   if (Status status = rendezvous::fill_random(claim.nonce); !status.ok()) {
-    return error(status.code(), "{}: {}", who(), status.text());
+    return error(status.code(), "{}: {}", own_name(), status.text());
   }
   const Result<rendezvous::Tag> mine = rendezvous::client_tag(secret, server_nonce, claim);
   const Result<rendezvous::Tag> expected = rendezvous::server_tag(secret, server_nonce, claim);
   if (!mine.ok() || !expected.ok()) {
-    return error(IBCOLL_ERR_BOOTSTRAP, "{}: {}", who(), (mine.ok() ? expected : mine).status().text());
+    return error(IBCOLL_ERR_BOOTSTRAP, "{}: {}", own_name(), (mine.ok() ? expected : mine).status().text());
   }
   claim.tag = mine.value();
   if (Status status = heard(send(bytes_of(claim), deadline)); !status.ok()) return status;
   rendezvous::Tag answer;
   if (Status status = heard(receive(answer, deadline)); !status.ok()) return status;
   if (!rendezvous::equal_in_constant_time(answer, expected.value())) {
-    return error(IBCOLL_ERR_BOOTSTRAP, "{}: who listens at {} does not know the secret of this job", who(), address_);
+    return error(IBCOLL_ERR_BOOTSTRAP, "{}: the program that listens at {} does not know the secret of this job",
+                 own_name(), address_);
   }
   return receive_admission(deadline);
 }
@@ -186,29 +187,29 @@ Status TcpBootstrap::receive_admission(Clock::time_point deadline) {
   if (Status status = receive(writable_bytes_of(header), deadline); !status.ok()) return status;
   if (header.kind == Kind::kAdmitted && header.length == 0) return {};
   if (header.kind != Kind::kFailed) {
-    return error(IBCOLL_ERR_BOOTSTRAP, "{}: ibcoll_run at {} sent a frame of kind {} before the first exchange", who(),
-                 address_, static_cast<uint32_t>(header.kind));
+    return error(IBCOLL_ERR_BOOTSTRAP, "{}: ibcoll_run at {} sent a frame of kind {} before the first exchange",
+                 own_name(), address_, static_cast<uint32_t>(header.kind));
   }
   const Result<std::string> why = receive_text(header.length, deadline);
-  return why.ok() ? error(IBCOLL_ERR_BOOTSTRAP, "{}: {}", who(), why.value()) : why.status();
+  return why.ok() ? error(IBCOLL_ERR_BOOTSTRAP, "{}: {}", own_name(), why.value()) : why.status();
 }
 
 Status TcpBootstrap::allgather(std::span<const std::byte> mine, std::span<std::byte> all) {
   if (mine.size() > rendezvous::kMaxBlob || all.size() != mine.size() * static_cast<size_t>(size_) ||
       all.size() > rendezvous::kMaxGathered) {
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: exchange of {} bytes into {}: {} ranks, at most {} bytes each",
-                 who(), mine.size(), all.size(), size_, rendezvous::kMaxBlob);
+                 own_name(), mine.size(), all.size(), size_, rendezvous::kMaxBlob);
   }
   if (!socket_) {
     return error(IBCOLL_ERR_BOOTSTRAP, "{}: the connection to ibcoll_run at {} is closed after an earlier failure",
-                 who(), address_);
+                 own_name(), address_);
   }
   const Clock::time_point deadline = after(exchange_seconds_);
   const FrameHeader header{Kind::kGather, static_cast<uint32_t>(mine.size())};
   Status status = send(bytes_of(header), deadline);
   if (status.ok()) status = send(mine, deadline);
   if (status.ok()) status = receive_gathered(all, deadline);
-  if (status.code() == IBCOLL_ERR_TIMEOUT) status = ask_who_is_missing();
+  if (status.code() == IBCOLL_ERR_TIMEOUT) status = ask_for_missing_ranks();
   if (!status.ok()) socket_.reset();  // a position inside a frame may be lost: no exchange can follow
   return status;
 }
@@ -220,10 +221,10 @@ Status TcpBootstrap::receive_gathered(std::span<std::byte> all, Clock::time_poin
   if (header.kind == Kind::kFailed) {
     const Result<std::string> text = receive_text(header.length, deadline);
     if (!text.ok()) return text.status();
-    return error(IBCOLL_ERR_BOOTSTRAP, "{}: {}", who(), text.value());
+    return error(IBCOLL_ERR_BOOTSTRAP, "{}: {}", own_name(), text.value());
   }
   return error(IBCOLL_ERR_BOOTSTRAP, "{}: ibcoll_run at {} sent a frame of kind {} and {} bytes, expected {} bytes",
-               who(), address_, static_cast<uint32_t>(header.kind), header.length, all.size());
+               own_name(), address_, static_cast<uint32_t>(header.kind), header.length, all.size());
 }
 
 // The header of the next frame that is no report of an end.
@@ -238,9 +239,9 @@ Status TcpBootstrap::receive_answer(FrameHeader& header, Clock::time_point deadl
 }
 
 // The launcher knows which ranks have not come; a rank does not.
-Status TcpBootstrap::ask_who_is_missing() {
-  const Clock::time_point deadline = Clock::now() + kAnswerPatience;
-  const FrameHeader question{Kind::kWhoIsMissing, 0};
+Status TcpBootstrap::ask_for_missing_ranks() {
+  const Clock::time_point deadline = Clock::now() + kAnswerTimeout;
+  const FrameHeader question{Kind::kAskMissing, 0};
   FrameHeader answer{};
   Result<std::string> text = std::string("ibcoll_run does not answer");
   if (send(bytes_of(question), deadline).ok() && receive_answer(answer, deadline).ok() &&
@@ -249,13 +250,14 @@ Status TcpBootstrap::ask_who_is_missing() {
   } else if (answer.kind == Kind::kGathered) {
     text = std::string("the last ones came just afterwards");
   }
-  return error(IBCOLL_ERR_TIMEOUT, "{}: the ranks of the job did not all come within {} s (IBCOLL_TIMEOUT): {}", who(),
-               exchange_seconds_, text.ok() ? text.value() : text.status().text());
+  return error(IBCOLL_ERR_TIMEOUT, "{}: the ranks of the job did not all come within {} s (IBCOLL_TIMEOUT): {}",
+               own_name(), exchange_seconds_, text.ok() ? text.value() : text.status().text());
 }
 
 Result<std::string> TcpBootstrap::receive_text(uint32_t length, Clock::time_point deadline) {
   if (length > rendezvous::kMaxText) {
-    return error(IBCOLL_ERR_BOOTSTRAP, "{}: ibcoll_run at {} announced a text of {} bytes", who(), address_, length);
+    return error(IBCOLL_ERR_BOOTSTRAP, "{}: ibcoll_run at {} announced a text of {} bytes", own_name(), address_,
+                 length);
   }
   std::string text(length, '\0');
   if (Status status = receive(std::as_writable_bytes(std::span(text)), deadline); !status.ok()) return status;
@@ -299,19 +301,19 @@ Status TcpBootstrap::wait(short events, Clock::time_point deadline) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     if (left <= 0ms) {
-      return error(IBCOLL_ERR_TIMEOUT, "{}: ibcoll_run at {} does not answer", who(), address_);
+      return error(IBCOLL_ERR_TIMEOUT, "{}: ibcoll_run at {} does not answer", own_name(), address_);
     }
     pollfd entry{socket_.get(), events, 0};
     const int ready = ::poll(&entry, 1, static_cast<int>(std::min<int64_t>(left.count(), 60'000)));
     if (ready > 0) return {};
-    if (ready < 0 && errno != EINTR) return error(IBCOLL_ERR_SYSTEM, "{}: poll: {}", who(), std::strerror(errno));
+    if (ready < 0 && errno != EINTR) return error(IBCOLL_ERR_SYSTEM, "{}: poll: {}", own_name(), std::strerror(errno));
   }
 }
 
 Status TcpBootstrap::lost(std::string_view call, int reason) const {
   return error(IBCOLL_ERR_BOOTSTRAP,
-               "{}: ibcoll_run at {}: {}: {}; is the launcher still running, and of this version of ibcoll?", who(),
-               address_, call, reason == 0 ? "closed the connection" : std::strerror(reason));
+               "{}: ibcoll_run at {}: {}: {}; is the launcher still running, and of this version of ibcoll?",
+               own_name(), address_, call, reason == 0 ? "closed the connection" : std::strerror(reason));
 }
 
 }  // namespace ibcoll

@@ -20,11 +20,11 @@ class TcpBootstrap : public Bootstrap {
   // Connects and proves to the launcher, and has it prove, that both know the job's secret. Each exchange ends after
   // `exchange_seconds` (infinity: never) when not all ranks have come. May be called again later in the process: the
   // n-th bootstrap of one rank meets the n-th of the others. Joining takes 30 s at most, and no longer than an exchange
-  // may; a connection that is dropped is tried again. BOOTSTRAP: the environment is damaged, the launcher is gone or is
-  // not ours. TIMEOUT: it does not answer.
+  // may; a connection that is dropped is tried again. BOOTSTRAP: the environment is damaged, the launcher has ended or
+  // is not that of this job. TIMEOUT: it does not answer.
   static Result<std::unique_ptr<TcpBootstrap>> join(double exchange_seconds);
 
-  // Tells the launcher that this rank parts on purpose.
+  // Notifies the launcher that this rank leaves in order.
   ~TcpBootstrap() override;
 
   std::string name() const override { return "ibcoll_run"; }
@@ -38,14 +38,14 @@ class TcpBootstrap : public Bootstrap {
  private:
   TcpBootstrap() = default;
   Status read_environment();
-  std::string who() const;  // for errors
+  std::string own_name() const;  // for errors
   Status connect(Clock::time_point deadline);
   Status prove(const rendezvous::Secret& secret, Clock::time_point deadline, bool& dropped);
   Status receive_admission(Clock::time_point deadline);
   Status receive_gathered(std::span<std::byte> all, Clock::time_point deadline);
   Status receive_answer(rendezvous::FrameHeader& header, Clock::time_point deadline);
   void note_end(std::string_view body);
-  Status ask_who_is_missing();
+  Status ask_for_missing_ranks();
   Result<std::string> receive_text(uint32_t length, Clock::time_point deadline);
   Status send(std::span<const std::byte> bytes, Clock::time_point deadline);
   Status receive(std::span<std::byte> bytes, Clock::time_point deadline);
@@ -60,7 +60,7 @@ class TcpBootstrap : public Bootstrap {
   std::string address_;
   double exchange_seconds_ = 0;
   UniqueFd socket_;
-  std::string unread_;  // taken from the socket by ended(), for whoever reads next
+  std::string unread_;  // taken from the socket by ended(), for the next receive()
   std::vector<Ended> ended_;
 };
 

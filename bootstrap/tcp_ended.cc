@@ -13,7 +13,7 @@ namespace ibcoll {
 using rendezvous::FrameHeader;
 using rendezvous::Kind;
 
-// A launcher that is gone, or that sends what nobody asked for, shows in the next exchange.
+// That the launcher has ended, or sends something unexpected, is an error of the next exchange.
 std::vector<Bootstrap::Ended> TcpBootstrap::ended() {
   std::array<char, 4096> buffer;
   ssize_t got = 0;

@@ -16,8 +16,8 @@
 
 namespace {
 
-// IBCOLL_TIMEOUT of the environment; its default where it is not set, or is malformed, of which the context complains.
-double patience_seconds() noexcept {
+// IBCOLL_TIMEOUT of the environment; its default if it is not set, or is malformed, which the context reports.
+double timeout_seconds() noexcept {
   constexpr double kDefault = 600, kLongest = 1e8;
   const char* text = std::getenv("IBCOLL_TIMEOUT");
   if (text == nullptr) return kDefault;
@@ -66,7 +66,7 @@ struct Blocks {
   std::unique_ptr<char[]> all;
 };
 
-// The exchange may go on without us: MPI writes to its blocks, and no other exchange may follow.
+// MPI may still complete the exchange: it owns the blocks from now on, and no other exchange may follow.
 void give_up_on(Communicator& peers, Blocks& blocks) noexcept {
   peers.stuck = true;
   static_cast<void>(blocks.mine.release());
@@ -74,7 +74,7 @@ void give_up_on(Communicator& peers, Blocks& blocks) noexcept {
 }
 
 int wait_for_all(Communicator& peers, MPI_Request& request, Blocks& blocks) noexcept {
-  const double seconds = patience_seconds();
+  const double seconds = timeout_seconds();
   const auto give_up =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3));
   for (int done = 0;;) {

@@ -36,7 +36,7 @@ bool bytes_from(const std::string& text, std::span<std::byte> bytes) {
          length == bytes.size();
 }
 
-// One exchange: each rank's bytes, cut into pieces that values hold.
+// One exchange: each rank's bytes, cut into segments that fit into values.
 class Exchange {
  public:
   using Clock = PmiConnection::Clock;
@@ -44,23 +44,23 @@ class Exchange {
       : connection_(connection),
         number_(connection.next_exchange()),
         bytes_(bytes),
-        piece_(connection.value_room() / 4 * 3),  // four letters hold three bytes
+        segment_(connection.value_room() / 4 * 3),  // four letters hold three bytes
         deadline_(deadline) {}
 
   Status publish(std::span<const std::byte> mine) const {
-    for (size_t at = 0; at < bytes_; at += piece_) {
-      const auto piece = mine.subspan(at, std::min(piece_, bytes_ - at));
-      if (Status status = connection_.put(key(connection_.rank(), at), text_from(piece), deadline_); !status.ok())
+    for (size_t at = 0; at < bytes_; at += segment_) {
+      const auto segment = mine.subspan(at, std::min(segment_, bytes_ - at));
+      if (Status status = connection_.put(key(connection_.rank(), at), text_from(segment), deadline_); !status.ok())
         return status;
     }
     return {};
   }
 
   Status collect(int peer, std::span<std::byte> theirs) const {
-    for (size_t at = 0; at < bytes_; at += piece_) {
+    for (size_t at = 0; at < bytes_; at += segment_) {
       const Result<std::string> text = connection_.get(key(peer, at), deadline_);
       if (!text.ok()) return text.status();
-      if (!bytes_from(text.value(), theirs.subspan(at, std::min(piece_, bytes_ - at)))) {
+      if (!bytes_from(text.value(), theirs.subspan(at, std::min(segment_, bytes_ - at)))) {
         return error(IBCOLL_ERR_BOOTSTRAP,
                      "rank {}: what the launcher's PMI server has as {} is not what rank {} put there: '{}'",
                      connection_.rank(), key(peer, at), peer, text.value());
@@ -70,12 +70,12 @@ class Exchange {
   }
 
  private:
-  std::string key(int rank, size_t at) const { return fmt::format("ibcoll.{}.{}.{}", number_, rank, at / piece_); }
+  std::string key(int rank, size_t at) const { return fmt::format("ibcoll.{}.{}.{}", number_, rank, at / segment_); }
 
   PmiConnection& connection_;
   const size_t number_;
   const size_t bytes_;
-  const size_t piece_;
+  const size_t segment_;
   const Clock::time_point deadline_;
 };
 
@@ -119,7 +119,7 @@ Result<std::unique_ptr<PmiBootstrap>> PmiBootstrap::create(double seconds) {
   const Result<std::shared_ptr<PmiConnection>> connection = connection_of_process(deadline);
   if (!connection.ok()) return connection.status();
   const std::lock_guard one_at_a_time(connection.value()->exchanging());
-  // Not every launcher tells it; then the job counts as one that spans machines.
+  // Not every launcher gives it; without it the job counts as one that spans machines.
   const Result<std::string> mapping = connection.value()->get("PMI_process_mapping", deadline);
   if (mapping.status().code() == IBCOLL_ERR_TIMEOUT) return mapping.status();
   const bool local_job = mapping.ok() && on_one_node(mapping.value());

@@ -28,7 +28,7 @@ class PmiConnection {
   // True when PMI_RANK and PMI_SIZE are set and PMI_FD names an open socket. Variables alone may be left over from a
   // launcher further out: its socket does not reach the processes of another one.
   static bool offered();
-  // The number of ranks that PMI_SIZE tells; 0 when it is not a number.
+  // The number of ranks by PMI_SIZE; 0 if that is not a number.
   static int offered_size();
 
   // Greets the server. The connection then belongs to this process: programs that it starts do not inherit PMI_FD.

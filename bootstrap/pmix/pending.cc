@@ -47,7 +47,7 @@ void Pending::value_arrived(pmix_status_t reason, pmix_value_t* value, void* dat
 
 bool Pending::wait(double seconds) {
   std::unique_lock lock(mutex_);
-  return all_answered_.wait_for(lock, patience(seconds), [this] { return outstanding_ == 0; });
+  return all_answered_.wait_for(lock, wait_time(seconds), [this] { return outstanding_ == 0; });
 }
 
 int Pending::first_failed() {

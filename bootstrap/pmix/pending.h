@@ -18,7 +18,7 @@
 namespace ibcoll {
 
 // As a condition variable takes it; infinity becomes three years.
-inline std::chrono::milliseconds patience(double seconds) noexcept {
+inline std::chrono::milliseconds wait_time(double seconds) noexcept {
   return std::chrono::milliseconds(static_cast<int64_t>(std::clamp(seconds, 0.0, 1e8) * 1e3));
 }
 

@@ -46,7 +46,7 @@ struct Beginning {
   // False: it has not come about in time.
   bool wait(double seconds) {
     std::unique_lock lock(mutex);
-    return over.wait_for(lock, patience(seconds), [this] { return done; });
+    return over.wait_for(lock, wait_time(seconds), [this] { return done; });
   }
 };
 
@@ -107,7 +107,7 @@ Result<std::unique_ptr<PmixBootstrap>> PmixBootstrap::create(double seconds) {
   const Result<uint32_t> size = bootstrap->job_number(PMIX_JOB_SIZE);
   if (!size.ok()) return size.status();
   bootstrap->size_ = static_cast<int>(size.value());
-  // Not every launcher tells the number of ranks on this node; then the job counts as one that spans machines.
+  // Not every launcher gives the number of ranks on this node; without it the job counts as one that spans machines.
   const Result<uint32_t> local = bootstrap->job_number(PMIX_LOCAL_SIZE);
   bootstrap->local_job_ = local.ok() && local.value() == size.value();
   return bootstrap;
@@ -115,7 +115,7 @@ Result<std::unique_ptr<PmixBootstrap>> PmixBootstrap::create(double seconds) {
 
 Result<uint32_t> PmixBootstrap::job_number(const char* key) const {
   const pmix_proc_t whole_job = process(job_, PMIX_RANK_WILDCARD);
-  // What the server gave at the start, so that nobody waits for it now.
+  // What the server gave at the start, so this does not wait for the server.
   bool at_hand = true;
   pmix_info_t info;
   PMIX_INFO_LOAD(&info, PMIX_OPTIONAL, &at_hand, PMIX_BOOL);

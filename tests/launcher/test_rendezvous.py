@@ -499,4 +499,4 @@ class Strangers(JobTest):
             connection.sendall(bytes(32))
             self.assertTrue(wait_until(lambda: job.poll() is not None))
             self.assertRegex(job.stderr.read().decode(),
-                             rf"rank 0 on host \S+: who listens at {address[19:]} does not know the secret of this job")
+                             rf"rank 0 on host \S+: the program that listens at {address[19:]} does not know the secret of this job")

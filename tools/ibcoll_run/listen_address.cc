@@ -112,7 +112,7 @@ Result<SocketAddress> listen_address_for(const std::string& host, bool allow_pub
 Result<SocketAddress> given_listen_address(const std::string& address, bool allow_public) {
   const Result<SocketAddress> parsed = numeric_address(address, 0);
   if (!parsed.ok()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "--address {}", parsed.status().text());
-  if (parsed.value().is_nobodys())
+  if (parsed.value().is_no_host())
     return error(IBCOLL_ERR_INVALID_ARGUMENT,
                  "--address {}: ranks cannot connect there; name an address of this machine", address);
   return checked(parsed.value(), allow_public, "--address");

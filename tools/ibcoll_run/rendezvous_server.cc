@@ -207,7 +207,7 @@ bool RendezvousServer::handle_frame(Connection& connection, Kind kind, std::stri
     conclude(connection.series, exchange.give(connection.rank, std::as_bytes(std::span(body))));
     return true;
   }
-  if (kind == Kind::kWhoIsMissing) {
+  if (kind == Kind::kAskMissing) {
     return answer(connection, Kind::kMissing, exchange.missing());
   }
   return false;

@@ -8,7 +8,7 @@
 
 namespace ibcoll::under_mpi {
 
-// So many bytes behind, or before, a buffer of the program, which may be MPI_BOTTOM.
+// An address at an offset, also a negative one, from a buffer of the program, which may be MPI_BOTTOM.
 inline char* at(const void* buffer, int64_t bytes) noexcept {
   return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(buffer) + static_cast<uintptr_t>(bytes));
 }

@@ -21,7 +21,8 @@ Reason Builder::operation(int64_t count, Operation* operation, const Type** type
   return refused_alias() ? Reason::kBadArguments : Reason::kNone;
 }
 
-// Elements of predefined operations lie as ibcoll knows them, gaps of pairs included; those of the program's are packed.
+// Elements of predefined operations lie as ibcoll knows them, gaps of pairs included; those of the program's are
+// packed.
 void Builder::operands(const Operation& operation, const Type& type, int64_t in, int64_t out, bool receives) {
   void* result = const_cast<void*>(call_.recv.buffer);
   if (in_place()) {

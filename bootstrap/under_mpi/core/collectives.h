@@ -9,8 +9,8 @@
 
 namespace ibcoll::under_mpi {
 
-// The call is the MPI's own: nothing was done, and every other rank of the communicator finds the same (MPI's error codes
-// are not negative).
+// The call is the MPI's own: nothing was done, and every other rank of the communicator finds the same (MPI's error
+// codes are not negative).
 inline constexpr int kFallsThrough = -1;
 
 // A blocking call: an error code of MPI, already raised by the route, or kFallsThrough.
@@ -25,12 +25,12 @@ struct Completion {
 
 class Request;
 
-// A nonblocking call: MPI_SUCCESS and its completion will be called; or an error code, raised; or kFallsThrough. Copies what
-// `call` points to, buffers aside.
+// A nonblocking call: MPI_SUCCESS and its completion will be called; or an error code, raised; or kFallsThrough. Copies
+// what `call` points to, buffers aside.
 int run_nonblocking(Communicator& comm, const Call& call, Completion completion) noexcept;
 
-// The same for a persistent call, which start() starts any number of times, one after the other. Collective: it may wait
-// for the other ranks (MPI 4.0, section 6.12). `comm` must live as long as the request.
+// The same for a persistent call, which start() starts any number of times, one after the other. Collective: it may
+// wait for the other ranks (MPI 4.0, section 6.12). `comm` must live as long as the request.
 int prepare(Communicator& comm, const Call& call, Completion completion, Request** request) noexcept;
 int start(Request* request) noexcept;
 // Local. Frees a persistent request; one that is in flight once it is complete.

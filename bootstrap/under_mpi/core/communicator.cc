@@ -37,7 +37,7 @@ bool Communicator::look() noexcept {
   return true;
 }
 
-Reason Communicator::settle(Reason reason) noexcept {
+Reason Communicator::decided(Reason reason) noexcept {
   reason_ = reason;
   state_.store(kDecided, std::memory_order_release);
   return reason;
@@ -45,21 +45,21 @@ Reason Communicator::settle(Reason reason) noexcept {
 
 Reason Communicator::decide_now(bool blocking) noexcept {
   if (!look()) return Reason::kBadArguments;
-  if (local_ != Reason::kNone) return settle(local_);
+  if (local_ != Reason::kNone) return decided(local_);
   if (!blocking) return Reason::kBeforeFirstBlocking;
   try {
     if (handle_ == MPI_COMM_WORLD) {
       start_job(*this);
-      return settle(job_state());
+      return decided(job_state());
     }
-    if (everybody_knows() && job_state() != Reason::kNone) return settle(job_state());
+    if (everybody_knows() && job_state() != Reason::kNone) return decided(job_state());
     if (calls_++ < next_vote_) return Reason::kNoContext;
     const Reason reason = make_team(true, &team_);
     // A rank had no job yet. Votes become rarer, as the job may never start.
     if (reason == Reason::kNotRunning) next_vote_ = 2 * calls_;
-    return reason == Reason::kNotRunning ? Reason::kNoContext : settle(reason);
+    return reason == Reason::kNotRunning ? Reason::kNoContext : decided(reason);
   } catch (...) {
-    return settle(Reason::kNoTeam);
+    return decided(Reason::kNoTeam);
   }
 }
 

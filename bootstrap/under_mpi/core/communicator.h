@@ -30,7 +30,8 @@ class Communicator {
   int size() const noexcept { return size_; }
 
   // Whether ibcoll runs collectives here; kNone: it does. The first blocking collective decides, together with the
-  // other ranks: it starts the job where the communicator is MPI_COMM_WORLD, and makes the team. A nonblocking one only looks.
+  // other ranks: it starts the job where the communicator is MPI_COMM_WORLD, and makes the team. A nonblocking one only
+  // looks.
   Reason decide(bool blocking) noexcept {
     return state_.load(std::memory_order_acquire) == kDecided ? reason_ : decide_now(blocking);
   }
@@ -47,7 +48,7 @@ class Communicator {
   enum State : int { kUndecided, kDecided };
   Reason decide_now(bool blocking) noexcept;
   bool look() noexcept;
-  Reason settle(Reason reason) noexcept;
+  Reason decided(Reason reason) noexcept;
   ibcoll_status_t create(const std::vector<int>& ranks, uint64_t id, ibcoll_team_t* team);
   std::string refusal() const;
 
@@ -60,7 +61,8 @@ class Communicator {
   Reason local_ = Reason::kNone;
   int rank_ = 0;
   int size_ = 0;
-  // Blocking collectives so far, and the number from which on the ranks ask each other again whether the job has started.
+  // Blocking collectives so far, and the number from which on the ranks ask each other again whether the job has
+  // started.
   uint64_t calls_ = 0;
   uint64_t next_vote_ = 0;
   ibcoll_team_t team_ = nullptr;

@@ -118,7 +118,7 @@ void start_job(Communicator& world) noexcept {
     state = Reason::kNoContext;
   }
   if (state == Reason::kNone) world.team_ = ibcoll_team_world(the_context);
-  world.settle(state);
+  world.decided(state);
 }
 
 void everybody_knows_the_job() noexcept { known_to_all = true; }

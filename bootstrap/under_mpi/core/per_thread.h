@@ -8,8 +8,9 @@
 
 namespace ibcoll::under_mpi {
 
-// One T for each thread. It is deleted when its thread ends, but not when the process does, unlike what is thread_local:
-// functions of atexit() and destructors of libraries run later than those of a thread's objects, and may call MPI.
+// One T for each thread. It is deleted when its thread ends, but not when the process does, unlike what is
+// thread_local: functions of atexit() and destructors of libraries run later than those of a thread's objects, and may
+// call MPI.
 template <typename T>
 class PerThread {
  public:

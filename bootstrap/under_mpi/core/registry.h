@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// All communicators of the process that exist, and teams whose communicator is gone while requests are in flight.
+// All communicators of the process that exist, and teams whose communicator was freed while requests are in flight.
 #pragma once
 
 #include <ibcoll.h>

@@ -135,7 +135,7 @@ void Request::count() const noexcept {
 
 bool Request::look() noexcept {
   status_ = ibcoll_request_status(request_);
-  // A request that runs once is gone.
+  // A request that runs once is freed.
   if (status_ == IBCOLL_OK && (!persistent_ || prepared_->staged())) request_ = nullptr;
   return status_ != IBCOLL_IN_PROGRESS;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What core needs of the place where it is built into an MPI: the component of Open MPI, or the interposition library.
+// What core needs of its host in an MPI: the component of Open MPI, or the interposition library.
 // Core itself calls PMPI_ functions that are local (types, groups, packing); whatever communicates goes through here.
 #pragma once
 
@@ -21,8 +21,8 @@ struct Route {
   // In place: values[i] becomes the least of all ranks.
   int (*allreduce_min)(const Communicator& comm, int64_t* values, int count) = nullptr;
 
-  // Advances the MPI without blocking; returns how much it moved. Called while ibcoll waits, from the thread that waits,
-  // without a lock of core's. It may end in core's progress().
+  // Advances the MPI without blocking; returns how much it moved. Called while ibcoll waits, from the thread that
+  // waits, without a lock of core's. It may end in core's progress().
   int (*progress)() = nullptr;
 
   // A call failed in ibcoll after its start: has the communicator's error handler called with `code`, an error code of
@@ -41,7 +41,8 @@ struct Route {
 
   // Nonblocking forms can run in ibcoll: while one is in flight, every call of the MPI that waits ends in progress().
   bool progresses = false;
-  // Operations of the program may run wherever ibcoll is advanced. Otherwise nonblocking reductions with them fall through.
+  // Operations of the program may run wherever ibcoll is advanced. Otherwise nonblocking reductions with them fall
+  // through.
   bool runs_program_while_advancing = true;
   // The MPI itself refuses equal send and receive buffers (MPICH does). Otherwise they are taken for MPI_IN_PLACE.
   bool refuses_aliases = false;

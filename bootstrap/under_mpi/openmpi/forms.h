@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The three forms of a collective, as functions for the slots of a module: what core does not run goes to the module that
-// Open MPI would have used.
+// The three forms of a collective, as functions for the slots of a module: what core does not run goes to the module
+// that Open MPI would have used.
 #pragma once
 
 #include "bootstrap/under_mpi/core/collectives.h"

@@ -10,7 +10,7 @@ namespace ibcoll::open_mpi {
 int register_parameters();
 
 int priority();
-// The settings of the environment, with what the parameters say in their place.
+// The settings of the environment, overridden by the parameters.
 under_mpi::Settings settings_with_parameters();
 
 }  // namespace ibcoll::open_mpi

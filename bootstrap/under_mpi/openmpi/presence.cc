@@ -31,7 +31,7 @@ bool has_component(ompi_communicator_t* world, int rank) {
   return same;
 }
 
-// By rank 0; where it has no component, by the ranks behind one that has none: mostly one, the first of its host.
+// By rank 0; where it has no component, by the ranks after one that has none: mostly one, the first of its host.
 void report(ompi_communicator_t* world, int lacking) {
   const int rank = ompi_comm_rank(world);
   if (lacking == 0 ? has_component(world, rank - 1) : rank != 0) return;

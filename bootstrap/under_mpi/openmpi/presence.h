@@ -11,8 +11,8 @@ namespace ibcoll::open_mpi {
 // code of Open MPI.
 int announce();
 
-// For MPI_COMM_WORLD, once: whether all of its processes have announced this version of the component. Where one has not,
-// a line says so to the user.
+// For MPI_COMM_WORLD, once: whether all of its processes have announced this version of the component. Where one has
+// not, a line says so to the user.
 bool all_have_component(ompi_communicator_t* world);
 
 // Whether all processes of the communicator belong to this job (and not to one that spawned it, or was spawned by it).

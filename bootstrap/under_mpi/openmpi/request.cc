@@ -8,7 +8,8 @@
 namespace ibcoll::open_mpi {
 namespace {
 
-// The MPI layer notes behind the request which types and operations it has retained, which is why it is one of this kind.
+// The MPI layer stores after the request which types and operations it has retained, which is why it is one of this
+// kind.
 struct Request {
   ompi_coll_base_nbc_request_t super;
   under_mpi::Request* prepared;  // persistent
@@ -80,7 +81,7 @@ Request* take_idle(Module& module, bool persistent) {
 }
 
 // To find the context id of a new communicator Open MPI reduces one int after the other on its parent: for
-// MPI_Comm_idup from inside of its progress, that is, on each rank at some other place between the program's calls.
+// MPI_Comm_idup from inside of its progress, that is, on each rank at another point between the program's calls.
 bool maybe_open_mpis_own(const under_mpi::Call& call) {
   if (call.collective != under_mpi::Collective::kAllreduce || call.recv.count != 1) return false;
   if (call.op != MPI_MIN && call.op != MPI_MAX) return false;

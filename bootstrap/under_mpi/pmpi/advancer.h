@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Progress of nonblocking calls under an MPI that advances nothing but its own while it waits: this library's MPI_Wait... and
-// MPI_Test... do it, and a thread while the program is in other calls or computes.
+// Progress of nonblocking calls under an MPI that advances nothing but its own while it waits: this library's
+// MPI_Wait... and MPI_Test... do it, and a thread while the program is in other calls or computes.
 #pragma once
 
 namespace ibcoll::under_mpi {

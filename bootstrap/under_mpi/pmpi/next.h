@@ -39,8 +39,8 @@ Function* next() {
 #define IBCOLL_NEXT_OF(FUNCTION) (::ibcoll::under_mpi::next<#FUNCTION, decltype(FUNCTION)>())
 #define IBCOLL_NEXT(NAME) IBCOLL_NEXT_OF(PMPI_##NAME)
 
-// Both names of a function: PMPI_NAME, whose definition follows, and MPI_NAME. Fortran calls the first or the second, as the MPI
-// likes it, and profiling tools call the first.
+// Both names of a function: PMPI_NAME, whose definition follows, and MPI_NAME. Fortran calls the first or the second,
+// as the MPI likes it, and profiling tools call the first.
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define IBCOLL_TWO_NAMES(MPI_NAME, PMPI_NAME)                                      \
   extern "C" __attribute__((visibility("default"))) decltype(PMPI_NAME) PMPI_NAME; \

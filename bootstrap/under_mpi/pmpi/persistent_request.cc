@@ -36,7 +36,7 @@ HandleMap<Persistent>& table() {
   return *one;
 }
 
-// With the receive the persistent call is gone.
+// With the receive the persistent call is freed.
 void destroy(Persistent* persistent) noexcept {
   if (persistent->receive != MPI_REQUEST_NULL) table().erase(persistent->receive);
   if (persistent->prepared != nullptr) release(persistent->prepared);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI_Wait... and MPI_Test...: where the MPI advances nothing but its own, they advance nonblocking calls in ibcoll, too.
+// MPI_Wait... and MPI_Test...: where the MPI advances nothing but its own, they advance nonblocking calls in ibcoll,
+// too.
 #include <sched.h>
 
 #include "bootstrap/under_mpi/core/job.h"
@@ -13,8 +14,8 @@ namespace {
 
 bool must_advance() noexcept { return advancer_in_use() && requests_in_flight() > 0; }
 
-// `test` looks once and says whether the wait is over; `own` is the MPI's wait, which serves while nothing is in flight, and
-// where `test` returns kServe.
+// `test` looks once and says whether the wait is over; `own` is the MPI's wait, which serves while nothing is in
+// flight, and where `test` returns kServe.
 constexpr int kServe = -1;
 template <typename Test, typename Own>
 int wait(Test test, Own own) {

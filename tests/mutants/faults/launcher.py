@@ -78,7 +78,7 @@ FAULTS = [
           " || now.sa_handler != SIG_IGN) sigaddset", " || now.sa_handler != SIG_ERR) sigaddset",
           LAUNCHER, "RemoteHosts.test_under_nohup_the_end_of_the_terminal_ends_nothing"),
     Fault("joining_without_deadline", "bootstrap/tcp.cc",
-          "std::min(Clock::now() + kJoinPatience, after(exchange_seconds));", "Clock::now() + 100 * kJoinPatience;",
+          "std::min(Clock::now() + kJoinTimeout, after(exchange_seconds));", "Clock::now() + 100 * kJoinTimeout;",
           LAUNCHER, "Strangers.test_a_launcher_that_says_nothing_is_waited_for_as_long_as_the_ranks_are"),
     Fault("a_false_launcher_is_believed", "bootstrap/tcp.cc",
           "if (!rendezvous::equal_in_constant_time(answer, expected.value())) {",
