@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "runtime/machine/copy.h"
 #include "runtime/machine/simulation.h"
@@ -44,6 +45,15 @@ Comm& Comm::make(const int* ranks, int rank, int size) noexcept {
   return *this;
 }
 
+// ---------------------------------------------------------------- messages: not inline, as coroutines would grow
+
+void Comm::announce(int peer, Bytes into) noexcept { backend_->announce(team_rank(peer), into, peer); }
+void Comm::put_piece(int peer, ConstBytes from, uint64_t total) noexcept {
+  backend_->put(team_rank(peer), from, total);
+}
+void Comm::serve(int peer, uint64_t bytes) noexcept { backend_->serve(team_rank(peer), bytes, peer); }
+void Comm::watch(int peer) noexcept { backend_->watch(team_rank(peer), peer); }
+
 // ---------------------------------------------------------------- local
 
 void Comm::copy(Bytes to, ConstBytes from) noexcept {
@@ -68,6 +78,11 @@ std::byte* Comm::scratch(uint64_t bytes) noexcept {
                "rank {}: {} bytes of scratch memory were refused; free memory or use smaller blocks", team_rank(rank_),
                bytes));
   return static_cast<std::byte*>(memory);
+}
+
+void Comm::fail(Status status) noexcept { backend_->fail(std::move(status)); }
+void Comm::mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept {
+  backend_->mismatch(team_rank(peer), theirs, mine, what);
 }
 
 }  // namespace ibcoll

@@ -20,7 +20,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 
 #include "runtime/base/buffer.h"
 #include "runtime/base/status.h"
@@ -88,16 +87,16 @@ class Comm {
   // ---- messages
 
   // The peer may write the next message into the region, once.
-  void announce(int peer, Bytes into) noexcept { backend_->announce(team_rank(peer), into, peer); }
+  void announce(int peer, Bytes into) noexcept;
   // The next message to the peer.
   void put(int peer, ConstBytes from) noexcept { put_piece(peer, from, from.size()); }
   // The next piece of a message of `total` bytes: pieces fill the peer's region from its start, one after the other.
-  void put_piece(int peer, ConstBytes from, uint64_t total) noexcept { backend_->put(team_rank(peer), from, total); }
+  void put_piece(int peer, ConstBytes from, uint64_t total) noexcept;
 
   // Until a put of `bytes` bytes to the peer can leave: at once when it is eager or empty, else when the peer arrived.
   Awaiter ready(int peer, uint64_t bytes) noexcept { return {*this, {WaitKind::kReady, team_rank(peer), bytes}}; }
   // next_arrival() shall return the peer, to which a message of `bytes` bytes will go.
-  void serve(int peer, uint64_t bytes) noexcept { backend_->serve(team_rank(peer), bytes, peer); }
+  void serve(int peer, uint64_t bytes) noexcept;
   // The next peer to serve, each once: those that have arrived, in arrival order; while none has, peers whose message
   // needs no arrival (eager or empty), in the order of serve().
   ArrivalAwaiter next_arrival() noexcept { return {{*this, {WaitKind::kArrival, -1, 0}}}; }
@@ -109,7 +108,7 @@ class Comm {
     return {*this, {WaitKind::kReceivedFrom, team_rank(peer), announced > but ? announced - but : 0}};
   }
   // next_landing() shall return the peer.
-  void watch(int peer) noexcept { backend_->watch(team_rank(peer), peer); }
+  void watch(int peer) noexcept;
   // The next watched peer from which all that was announced to it has landed, in that order. Each watch() counts once.
   LandingAwaiter next_landing() noexcept { return {{*this, {WaitKind::kLanding, -1, 0}}}; }
   // Until the source of every put is reusable.
@@ -180,11 +179,9 @@ class Comm {
     return reinterpret_cast<T*>(scratch(count * sizeof(T)));
   }
   // Ends the collective with an error on all ranks of the team.
-  void fail(Status status) noexcept { backend_->fail(std::move(status)); }
+  void fail(Status status) noexcept;
   // Fails: `what` is `theirs` at the peer and `mine` here.
-  void mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept {
-    backend_->mismatch(team_rank(peer), theirs, mine, what);
-  }
+  void mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept;
   // The collective has failed. An algorithm need not ask: a task that failed is not resumed, nor is one that awaits it.
   bool failed() const noexcept { return backend_->failed(); }
 

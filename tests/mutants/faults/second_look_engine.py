@@ -75,7 +75,7 @@ FAULTS = [
     Fault("again_failure_is_told_once_more", "runtime/engine/team_failure.cc",
           "  if (!pass_on) pending_.clear();\n", "",
           UNIT, ENGINE),
-    Fault("again_mismatch_by_the_rank_among_leaders", "runtime/comm/comm.h",
+    Fault("again_mismatch_by_the_rank_among_leaders", "runtime/comm/comm.cc",
           "backend_->mismatch(team_rank(peer), theirs, mine, what);", "backend_->mismatch(peer, theirs, mine, what);",
           UNIT, ENGINE),
 ]
