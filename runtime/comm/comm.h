@@ -104,8 +104,7 @@ class Comm {
   Awaiter received() noexcept { return {*this, {WaitKind::kReceived, -1, 0}}; }
   // Until all that was announced to the peer has landed, but for the last `but` bytes of it.
   Awaiter received_from(int peer, uint64_t but = 0) noexcept {
-    const uint64_t announced = backend_->bytes_announced(team_rank(peer));
-    return {*this, {WaitKind::kReceivedFrom, team_rank(peer), announced > but ? announced - but : 0}};
+    return {*this, {WaitKind::kReceivedFrom, team_rank(peer), but}};
   }
   // next_landing() shall return the peer.
   void watch(int peer) noexcept;

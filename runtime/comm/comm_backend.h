@@ -35,7 +35,7 @@ constexpr bool polls_window(WaitKind kind) noexcept { return kind >= WaitKind::k
 struct Wait {
   WaitKind kind = WaitKind::kNone;
   int peer = -1;       // team rank, or a rank of the node window
-  uint64_t value = 0;  // bytes, or parts of a step, or the address of parts()
+  uint64_t value = 0;  // bytes (of kReceivedFrom: that may be missing), or parts of a step, or the address of parts()
   // Of kPartOrLanding: how many parts are awaited of each local rank.
   const uint32_t* parts() const noexcept { return reinterpret_cast<const uint32_t*>(value); }
 };
@@ -67,8 +67,6 @@ class CommBackend {
   virtual void put(int peer, ConstBytes piece, uint64_t total) noexcept = 0;
   virtual void serve(int peer, uint64_t bytes, int called) noexcept = 0;
   virtual void watch(int peer, int called) noexcept = 0;
-  // To the peer, so far.
-  virtual uint64_t bytes_announced(int peer) const noexcept = 0;
 
   // ---- waits
 

@@ -27,7 +27,7 @@ void Exchange::ask_for(MemoryRead& read) noexcept {
   m->data = reinterpret_cast<std::byte*>(read.address);
   m->bytes = read.into.size();
   c->wanted.push(m);
-  read.wait = {WaitKind::kReceivedFrom, peer, c->bytes_announced};
+  read.wait = {WaitKind::kReceivedFrom, peer, 0};
   if (!pump(*c)) retry_later(*c);
   window_->ring();
 }

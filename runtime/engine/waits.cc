@@ -13,8 +13,6 @@ namespace {
 
 using Ask = void (*)(void* to, int rank);
 
-bool landed(const Channel* c, uint64_t bytes) { return bytes == 0 || (c && c->bytes_landed >= bytes); }
-
 // "2,5" : the peers that `is_one` holds for.
 template <typename IsOne>
 std::string peers(const Exchange& x, IsOne is_one) {
@@ -72,14 +70,22 @@ void late_peer_ended(Exchange& x, const Wait& wait, int peer) {
 
 bool all_landed(Exchange& x, const Wait&) { return x.all_landed(); }
 bool has_landing(Exchange& x, const Wait&) { return x.has_landing(); }
-bool landed_from(Exchange& x, const Wait& wait) { return landed(x.find(wait.peer), wait.value); }
+// Nothing is announced during the wait.
+bool landed_from(Exchange& x, const Wait& wait) {
+  const Channel* const c = x.find(wait.peer);
+  return !c || c->bytes_landed + wait.value >= c->bytes_announced;
+}
+uint64_t awaited_bytes(const Exchange& x, const Wait& wait) {
+  const Channel* const c = x.find(wait.peer);
+  return c ? c->bytes_announced - wait.value : 0;
+}
 std::string describe_sender(const Exchange& x, const Wait& wait) {
   const Channel* const c = x.find(wait.peer);
   return fmt::format("waits for data of rank {} ({} of {} bytes landed)", wait.peer, c ? c->bytes_landed : 0,
-                     wait.value);
+                     awaited_bytes(x, wait));
 }
 void sender_ended(Exchange& x, const Wait& wait, int peer) {
-  if (peer == wait.peer && !x.satisfied(wait)) x.mismatch(peer, 0, wait.value, "bytes from it");
+  if (peer == wait.peer && !x.satisfied(wait)) x.mismatch(peer, 0, awaited_bytes(x, wait), "bytes from it");
 }
 
 bool all_flushed(Exchange& x, const Wait&) { return x.all_flushed(); }
