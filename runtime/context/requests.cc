@@ -145,7 +145,8 @@ Status TeamHandle::may_end(const char* call) {
 // After a failure: this rank may not wait any more, but other ranks may wait for it.
 void Context::spread_failure(Team& team) noexcept {
   constexpr int kMostPasses = 2 * TeamFailure::kMostTries;
-  for (int passes = 0; passes < kMostPasses && team.refuses() && !team.failure_is_notified(); ++passes) engine_->progress();
+  for (int passes = 0; passes < kMostPasses && team.refuses() && !team.failure_is_notified(); ++passes)
+    engine_->progress();
   drain_later();
 }
 

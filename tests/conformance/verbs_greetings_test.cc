@@ -39,7 +39,7 @@ TEST(Greetings, NoneIsLostWhileThereIsRoom) {
   own.global = choice->global;
   own.gid = choice->gid;
   own.lid = choice->port.lid;
-  greetings.tell_address(own);
+  greetings.fill_in_address(own);
   greetings.set_addresses({own});
 
   // As to many peers at once.

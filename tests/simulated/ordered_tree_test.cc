@@ -158,12 +158,12 @@ Task probe(Comm& c, Args a) {
     co_await c.flushed();
     co_return;
   }
-  std::byte* const cube = c.scratch(sizeof(gather::CubeData) * 32);
+  std::byte* const received = c.scratch(sizeof(gather::CubeData) * 32);
   for (int level = 0; level < ceil_log2(c.size()); ++level) {
     const gather::Cube cube = gather::Cube::beside(a.root, level, c.size());
     if (!cube.empty())
       c.announce(cube.fixed_root(),
-                 Bytes(cube + sizeof(gather::CubeData) * static_cast<uint64_t>(level), sizeof(gather::CubeData)));
+                 Bytes(received + sizeof(gather::CubeData) * static_cast<uint64_t>(level), sizeof(gather::CubeData)));
   }
   co_await c.received();
 }

@@ -252,20 +252,20 @@ TEST_F(AsleepForARing, ItSleepsAtOnceForALeader) {
   Waiter waiter(&sleeper_);
   waiter.awaited = 1;
   waiter.leaders = true;
-  waiter.done_at = 3;  // in the turn and after leaving word, then after the sleep
+  waiter.done_at = 3;  // in the pass and after subscribing, then after the sleep
   EXPECT_EQ(WaitLoop(strategy_, Deadline::never()).run(waiter), End::kDone);
   EXPECT_EQ(sleeper_.sleeps(), 1u);
-  EXPECT_EQ(bells_[1].word.load(), 1u);
+  EXPECT_EQ(bells_[1].subscribed.load(), 1u);
 }
 
-TEST_F(AsleepForARing, NewsAfterItLeftWordKeepsItAwake) {
+TEST_F(AsleepForARing, NewsAfterItSubscribedKeepsItAwake) {
   Waiter waiter(&sleeper_);
   waiter.awaited = 1;
   waiter.leaders = true;
   waiter.news_at = 2;
   waiter.done_at = 3;
   EXPECT_EQ(WaitLoop(strategy_, Deadline::never()).run(waiter), End::kDone);
-  EXPECT_EQ(bells_[1].word.load(), 1u) << "it left word";
+  EXPECT_EQ(bells_[1].subscribed.load(), 1u) << "it has subscribed";
   EXPECT_EQ(sleeper_.sleeps(), 0u);
 }
 
@@ -294,7 +294,7 @@ TEST_F(AsleepForARing, NobodyIsAwaitedByName) {
   waiter.leaders = true;
   waiter.done_at = 5;
   EXPECT_EQ(WaitLoop(strategy_, Deadline::never()).run(waiter), End::kDone);
-  EXPECT_EQ(bells_[1].word.load(), 0u);
+  EXPECT_EQ(bells_[1].subscribed.load(), 0u);
   EXPECT_EQ(sleeper_.sleeps(), 0u);
 }
 
