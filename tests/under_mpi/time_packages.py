@@ -3,7 +3,7 @@
 FT of perf/apps. Prints the median of all rounds in ms, with the range: of what the program itself measures, and of the
 time in blocking collectives (mean of the ranks, in the whole run; collective_times.c).
 
-  python3 tests/under_mpi/time_packages.py [RANKS [ROUNDS]]     default 2 ranks, 3 rounds: some DURATION
+  python3 tests/under_mpi/time_packages.py [RANKS [ROUNDS]]     default 2 ranks, 3 rounds: 1 to 2 minutes
 
 Needs `tools/install_packages packages peers` and a build. When it is interrupted, it prints the rounds that it has."""
 
