@@ -88,7 +88,7 @@ TEST_F(EngineTest, WhatThisRankLacksIsToldAtOnceToThoseThatItReaches) {
   wire_.boxes[0].push_back({2, {}, text("no room"), true, lack_token(IBCOLL_ERR_TRANSPORT)});
   progress();
   const std::string reported = "rank 0 cannot reach rank 2: no room (reported by rank 0 of the team)";
-  EXPECT_EQ(team(1).failure().text(), told);
+  EXPECT_EQ(team(1).failure().text(), reported);
   EXPECT_EQ(team(2).failure().text(), reported + " (reported by rank 1 of the team)");
 }
 
@@ -354,7 +354,7 @@ TEST_F(EngineOfANodeTest, WhoGivesUpWhileItsMemoryIsReadHasGivenNothing) {
   const auto root = make_window(0);
   std::vector<std::byte> buffers[2] = {std::vector<std::byte>(100), std::vector<std::byte>(100)};
   const auto sent = start_bcast(*teams[0], buffers[0]);
-  node_.while_read = [&] { root->leave(IBCOLL_ERR_SYSTEM); };
+  node_.while_read = [&] { root->presence().report_failure(IBCOLL_ERR_SYSTEM); };
   const auto received = start_bcast(*teams[1], buffers[1]);
   EXPECT_EQ(teams[1]->failure().code(), IBCOLL_ERR_SYSTEM);
   EXPECT_NE(teams[1]->failure().text().find("rank 0 failed while its memory was read"), std::string::npos)
