@@ -380,7 +380,7 @@ class Limits(JobTest):
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=SECONDS, check=False,
                               env={**os.environ, "IBCOLL_TIMEOUT": "1"})
         self.assertEqual(done.returncode, 3, done.stderr)
-        self.assertEqual(done.stderr.count("ibcoll_run: cannot take in the connections of all ranks: Too many open files; "
+        self.assertEqual(done.stderr.count("ibcoll_run: cannot accept the connections of all ranks: Too many open files; "
                                            "raise the limit of open files (ulimit -n)\n"), 1, done.stderr)
 
     @unittest.skipIf("asan" in str(BIN) or "tsan" in str(BIN), "sanitizers ask for them, too, where a thread starts")
