@@ -100,6 +100,18 @@ class TuningTest(unittest.TestCase):
                 self.assertRegex(row[3], f"^{why}$")
         self.assertRegex(self.reason(), "^read")
 
+    def test_ibcoll_perf_names_the_algorithm_that_was_learned(self):
+        self.learn()
+        known = json.loads(self.file.read_text())
+        for choice in known["choices"]:
+            choice.update(algorithm="ring" if choice["collective"] == "allgather" else choice["algorithm"])
+        self.file.write_text(json.dumps(known))
+        for words in ((), ("--calls", "blocking"), ("--calls", "oneshot"), ("--arrival", "none")):
+            with self.subTest(words=words):
+                done = self.job("ibcoll_perf", "allgather", "-m", "64", "-x", "9", "-i", "9", "--format", "csv", *words)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertIn(",ring,", done.stdout)
+
     def test_ibcoll_tune_refuses_what_cannot_be_learned(self):
         for words in (["--collective", "bcast"], ["-m", "7"], ["-m", "0:64"], ["--colour"]):
             with self.subTest(words=words):
