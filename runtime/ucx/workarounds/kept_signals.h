@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Needed with every known version of UCX (versions.h: kSignals). When it is loaded, libucs installs handlers for the
 // signals of crashes and for SIGHUP (UCX_DEBUG_SIGNO, to raise its log level), and replaces the signal stack of the
-// thread. These belong to the program: an object of this class, which lives while UCX is loaded, restores them.
+// thread. These belong to the program: an object of this class, which lives while UCX is loaded, restores them. It asks
+// for no version, as that is known only after loading.
 #pragma once
 
 #include <array>
