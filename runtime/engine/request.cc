@@ -49,7 +49,7 @@ void Request::unbind() noexcept {
 void Request::change_algorithm(int candidate) noexcept {
   used_ = candidate;
   const bool applies = candidate >= 0 && (selected_.applicable >> candidate & 1) != 0;
-  if (!applies) slot_ = -1, used_ = kPredicted;
+  if (!applies) trial_.part = Learner::Part::kUntimed, used_ = kPredicted;
   const Choice choice = applies ? learned()->candidates[static_cast<size_t>(candidate)].choice : selected_.predicted;
   algorithm_ = choice.algorithm;
   args_.parameter = choice.parameter;
@@ -117,7 +117,7 @@ Status Request::overdue() const {
       team_.rank(), call(), team_.failure().text(), exchange_.describe_end());
 }
 
-// A run that is timed: what each rank takes once all have come.
+// What each rank takes once all have come.
 static Task run_together(Comm& c, Args args, const Algorithm* algorithm, const Algorithm* barrier, Request* request) {
   Args nothing;
   nothing.collective = IBCOLL_BARRIER;
@@ -126,13 +126,17 @@ static Task run_together(Comm& c, Args args, const Algorithm* algorithm, const A
   co_await algorithm->run(c, args);
 }
 
-void Request::begin_timing() noexcept { timed_from_ = team_.engine().now(); }
+void Request::begin_timing() noexcept { learned()->learner.began(round_, trial_, team_.engine().now()); }
 
 void Request::begin(uint32_t op) noexcept {
-  const Algorithm* const barrier = slot_ >= 0 ? &team_.learning()->barrier() : nullptr;
+  const bool behind_barrier = trial_.part == Learner::Part::kFirst;
+  const Algorithm* const barrier = behind_barrier ? &team_.learning()->barrier() : nullptr;
   exchange_.reset(op, scheme_, algorithm_->uses_window || (barrier && barrier->uses_window));
-  if (barrier) [[unlikely]] {
+  if (is_timed()) [[unlikely]] {
     round_ = learned()->learner.round();
+    if (!barrier) begin_timing();
+  }
+  if (barrier) [[unlikely]] {
     const Args args = args_.in_place && replaces_input() ? with_own_copy() : args_;
     task_ = run_together(exchange_.comm(), args, algorithm_, barrier, this);
   } else if (args_.in_place && replaces_input()) {
@@ -175,8 +179,8 @@ void Request::end(Status status) noexcept {
   task_ = Task();
   status_ = std::move(status);
   if (trace_) add_to_trace();
-  if (slot_ >= 0 && status_.ok()) [[unlikely]]
-    learned()->learner.ended(round_, slot_, static_cast<double>(team_.engine().now() - timed_from_) / 1e3);
+  if (is_timed() && status_.ok()) [[unlikely]]
+    learned()->learner.ended(round_, trial_, team_.engine().now());
   exchange_.release();
   in_flight_ = false;
   if (status_.ok()) done_.store(true, std::memory_order_release);

@@ -81,7 +81,7 @@ class Request {
   LearnedClass* learned() const noexcept { return selected_.learned; }
   // The next run has this algorithm.
   void use(const Learner::Call& call) noexcept {
-    slot_ = call.slot;
+    trial_ = call;
     if (call.candidate != used_) [[unlikely]]
       change_algorithm(call.candidate);
   }
@@ -109,6 +109,7 @@ class Request {
   static constexpr int kPredicted = -1;
 
   void change_algorithm(int candidate) noexcept;
+  bool is_timed() const noexcept { return trial_.part >= Learner::Part::kFirst; }
   // One of the user, which must not be freed before this request.
   bool holds_operation() const noexcept { return args_.reduction.op && args_.reduction.op->user_defined(); }
   void hold_operation() noexcept;
@@ -127,9 +128,8 @@ class Request {
   const Algorithm* algorithm_;
   const std::string* algorithm_name_;
   int used_ = kPredicted;  // the candidate that is bound
-  int slot_ = -1;          // of the run, where it is timed
-  uint32_t round_ = 0;     // and in which round
-  Time timed_from_ = 0;
+  Learner::Call trial_;    // what the run is for learning
+  uint32_t round_ = 0;     // of the learner when the run began
   ibcoll_scheme_t scheme_;
   Exchange exchange_;
   Task task_;

@@ -2,9 +2,9 @@
 // The engine's half of learning: what a team has learned of each class of its calls, the times that are being merged, and
 // the calls whose start waits for a decision.
 //
-// A timed call begins with a barrier, and its time on a rank is that from the end of the barrier. So it does not matter
-// who comes late, or leaves early: a rank that comes last may find its part done and leave at once, while others still
-// pass on what it has brought.
+// The first timed call of a trial begins with a barrier, and times on a rank are those from the end of the barrier. So it
+// does not matter who comes late, or leaves early: a rank that comes last may find its part done and leave at once, while
+// others still pass on what it has brought.
 //
 // All ranks of a team start its collectives in one order, so they agree on the number of each call. The merge is a
 // collective of the team itself, an allreduce that starts right before a call whose number all ranks know. A call that
@@ -39,10 +39,10 @@ struct LearnedClass {
 
   const CallClass key;
   std::vector<Named> candidates;  // by predicted cost
+  bool admitted = false;          // it is learned, see TeamLearning::kMostClasses
+  bool predicted = false;         // it is not, as there are too many
   Learner learner;
   bool was_read = false;    // the choice is that of an earlier job, until it is learned again
-  bool admitted = false;    // it is learned, see TeamLearning::kMostClasses
-  bool predicted = false;   // it is not, as there are too many
   Learner::Times merged{};  // the result of the merge
   Learner::Times mine{};    // and what this rank gives for it
   std::unique_ptr<Request> merge;
