@@ -36,7 +36,7 @@ struct LearningTeam {
       EXPECT_EQ(calls.back().candidate, calls[0].candidate) << "ranks choose alike";
       EXPECT_EQ(calls.back().merge, calls[0].merge);
       EXPECT_EQ(calls.back().part, calls[0].part);
-      EXPECT_EQ(calls.back().batch, calls[0].batch);
+      EXPECT_EQ(calls.back().slot, calls[0].slot);
     }
     if (calls[0].merge) merge();
     const double start = now;
@@ -147,7 +147,7 @@ TEST(Learner, WhereTimesScatterThePredictionStays) {
     team.learn([&](int, int) { return 10.0 * static_cast<double>(1 + random.below(20)); });
     replaced += team.learners[0].chosen() != 0;
   }
-  EXPECT_LT(replaced, 120);  // of the three, each is as fast as the others
+  EXPECT_LT(replaced, 20);  // of the three, each is as fast as the others
 }
 
 TEST(Learner, TheLongestTimeOfAllRanksCounts) {
@@ -199,7 +199,7 @@ TEST(Learner, TimesOfAnEarlierRoundComeTooLate) {
     else
       learner.decide(merged);
   }
-  const Learner::Call late{0, Learner::Part::kFirst, 0};
+  const Learner::Call late{0, Learner::Part::kFirst};
   learner.began(round, late, 1000);
   learner.ended(round, late, 2000);
   EXPECT_EQ(learner.times()[0], Learner::kUnknown);
@@ -237,14 +237,14 @@ TEST(Learner, CallsInARowDecideWhereTheProgramCallsInARow) {
     }
     EXPECT_EQ(team.learners[0].in_a_row(), gap < 10) << gap;
     EXPECT_EQ(team.learners[0].chosen(), gap < 10) << gap;
-    if (gap < 10) EXPECT_NEAR(team.learners[0].chosen_us(), 5, 0.01);
+    if (gap < 10) EXPECT_NEAR(team.learners[0].chosen_us(), 5 + gap, 0.01);
   }
 }
 
 // Calls that overlap have no gaps between them.
 TEST(Learner, CallsMayStartBeforeTheOneBeforeHasEnded) {
   Learner learner({10, 11});
-  const Learner::Call first{0, Learner::Part::kFirst, 0}, row{0, Learner::Part::kRow, 0};
+  const Learner::Call first{0, Learner::Part::kFirst, false, 0}, row{0, Learner::Part::kRow, false, 1};
   learner.began(learner.round(), first, 1'000);
   learner.began(learner.round(), row, 2'000);
   learner.ended(learner.round(), first, 11'000);
@@ -258,7 +258,7 @@ TEST(Learner, OfAFrozenChoiceOneBatchOfAStrideIsTimed) {
   LearningTeam team(1, {10, 100});
   team.learn(times({10, 100}));
   uint64_t batches = 0;
-  for (uint64_t i = 0; i < Learner::kFirstStride * Learner::kChecks; ++i) {
+  for (uint64_t i = 0; i < Learner::kFirstStride * (Learner::kChecks + 1); ++i) {
     ASSERT_TRUE(team.learners[0].ready());
     const Learner::Call call = team.learners[0].next();
     EXPECT_EQ(call.candidate, 0) << "a rival that is far slower is not tried again";

@@ -6,11 +6,18 @@
 namespace ibcoll {
 namespace {
 
-constexpr size_t kMostAtOnce = 8;  // candidates that a round tries for the first time
-constexpr int kPasses = 2;         // over the close candidates, in a later round
-constexpr size_t kEnough = 6;      // times of one candidate
-constexpr uint8_t kRowCalls = 2;   // of a batch of a candidate that was tried before
-constexpr int kDriftsInARow = 2;   // checks
+constexpr uint64_t kSettle = 2;    // calls before the first trial: they touch the program's memory for the first time
+constexpr size_t kMostAtOnce = 8;  // candidates that the first round tries
+constexpr size_t kMostLater = 5;   // and a later one
+constexpr size_t kFinalists = 2;   // where the program calls in a row
+constexpr size_t kFinalistsApart = 4;
+constexpr uint64_t kPasses = 3;  // over the finalists, at most
+constexpr uint64_t kPassesApart = 8;
+constexpr size_t kMostRivals = 4;
+constexpr int kMostApart = 4;     // of so many batches one in a row: the program calls in a row
+constexpr int kDriftsInARow = 2;  // checks
+
+float us(uint64_t ns) { return static_cast<float>(ns) / 1e3F; }
 
 // Where it lies between two, the lower one. Reorders the times.
 float quartile_of_times(std::span<float> times, size_t quartile) {
@@ -24,26 +31,28 @@ float quartile_of_times(std::span<float> times, size_t quartile) {
 
 Learner::Learner(std::vector<double> predicted_us) {
   candidates_.reserve(predicted_us.size());
-  for (const double us : predicted_us) candidates_.push_back({us, false, {}, {}});
-  plan_.reserve(kMostBatches);
+  for (const double cost : predicted_us) candidates_.push_back({.predicted_us = cost});
+  plan_.reserve(kMostCalls);
   begin_learning();
 }
 
 void Learner::adopt(int candidate, uint64_t calls) {
   chosen_ = candidate;
   learned_from_ = calls;
-  freeze(candidate > 0 ? 0 : kNone);
+  if (candidate > 0) rivals_ = {0};
+  make_room_for_checks();
+  freeze();
 }
 
 // ---------------------------------------------------------------- rounds
 
-// `plan_` is filled; its first batch begins with the next call, or after a stride.
-void Learner::begin_round(uint64_t stride) noexcept {
-  stride_ = stride;
+// `plan_` is filled; its first batch begins after so many calls.
+void Learner::begin_round(uint64_t after) noexcept {
   ++round_;
-  clocks_.fill({});
-  batch_ = call_of_batch_ = 0;
-  event_at_ = calls_ + stride;
+  starts_.fill(0);
+  ends_.fill(0);
+  batch_ = call_of_batch_ = slot_ = 0;
+  event_at_ = calls_ + 1 + after;
   decide_at_ = kNever;
 }
 
@@ -51,12 +60,14 @@ Learner::Call Learner::event() noexcept {
   if (batch_ == plan_.size()) {
     event_at_ = kNever;
     decide_at_ = calls_ + kDelay * stride_;
-    return {chosen_, Part::kUntimed, 0, true};
+    return {chosen_, Part::kUntimed, true};
   }
   const Batch& batch = plan_[batch_];
-  const uint32_t first = batch.has_lead ? 1 : 0;
-  const Part part = call_of_batch_ < first ? Part::kLead : call_of_batch_ == first ? Part::kFirst : Part::kRow;
-  const Call call{batch.candidate, part, static_cast<uint8_t>(batch_)};
+  const Part part = call_of_batch_ < batch.leads    ? Part::kLead
+                    : call_of_batch_ == batch.leads ? Part::kFirst
+                                                    : Part::kRow;
+  Call call{batch.candidate, part};
+  if (part >= Part::kFirst) call.slot = static_cast<uint8_t>(slot_++);
   ++event_at_;
   if (++call_of_batch_ == batch.calls()) {
     if (frozen()) event_at_ = calls_ + 1 + stride_ - batch.calls();
@@ -72,76 +83,65 @@ void Learner::decide(const Times& merged) {
   plan_round();
 }
 
-// Appends a batch, where it may still be one of the round. `is_new`: of a candidate that was not tried.
-void Learner::add_batch(size_t candidate, bool is_new) {
-  if (plan_.size() == kMostBatches) return;
-  const uint8_t row_calls = !in_a_row_ ? 0 : is_new ? 1 : kRowCalls;
-  plan_.push_back({static_cast<uint8_t>(candidate), is_new || !in_a_row_, row_calls});
-}
-
 uint64_t Learner::plan_calls() const noexcept {
   uint64_t calls = 0;
   for (const Batch& batch : plan_) calls += batch.calls();
   return calls;
 }
 
-// Of one call, from what merged times say of the batch. Ranks may leave a call at different times, but the last one to leave
-// the first call and the last one to leave the batch are as far apart as the row calls take.
-float Learner::row_of(const Batch& batch, float first, float whole) noexcept {
-  return batch.row_calls > 0 && whole < kUnknown && whole > first ? (whole - first) / batch.row_calls : kUnknown;
-}
-
-// Appends the round's times to those of its candidates.
+// Appends the round's times to those of its candidates. Ranks may leave a call at different times; the last ones to
+// leave two calls in a row are as far apart as a call takes.
 void Learner::read_round(const Times& merged) {
-  size_t with_row = 0, in_a_row = 0;
-  for (size_t i = 0; i < plan_.size(); ++i) {
-    const Batch& batch = plan_[i];
-    const float first = merged[2 * i], row = row_of(batch, first, merged[2 * i + 1]);
+  int batches = 0, in_a_row = 0;
+  const float* us = merged.data();
+  for (const Batch& batch : plan_) {
     Candidate& candidate = candidates_[batch.candidate];
     candidate.tried = true;
-    if (row < kUnknown) candidate.row.push_back(row);
-    // Right behind another algorithm it is slower than it would be.
-    if (first < kUnknown && (batch.has_lead || row == kUnknown)) candidate.first.push_back(first);
-    with_row += batch.row_calls > 0 && first < kUnknown;
-    in_a_row += row < kUnknown;
+    if (*us < kUnknown) candidate.first.push_back(*us);
+    candidate.lowest = std::min(candidate.lowest, *us);
+    const size_t before = candidate.row.size();
+    for (const float* const last = us + batch.row_calls; us != last; ++us) {
+      if (us[1] == kUnknown || us[1] <= us[0]) continue;
+      candidate.row.push_back(us[1] - us[0]);
+      candidate.lowest = std::min(candidate.lowest, us[1] - us[0]);
+    }
+    ++us;
+    batches += batch.row_calls > 0 && candidate.first.size() > 0;
+    in_a_row += candidate.row.size() > before;
   }
-  if (with_row > 0) in_a_row_ = 2 * in_a_row >= with_row;
+  // Few are enough: where ranks share cores, one that loses its core between two calls makes a gap.
+  if (batches > 0) in_a_row_ = kMostApart * in_a_row >= batches;
   learned_from_ += plan_calls();
 }
 
 // ---------------------------------------------------------------- clocks
 
 void Learner::began(uint32_t round, const Call& call, uint64_t now) noexcept {
-  if (round != round_) return;
-  Clock& clock = clocks_[call.batch];
-  if (call.part == Part::kFirst)
-    clock.began = now;
-  else if (clock.ended > 0 && now > clock.last_ended)
-    clock.gaps += now - clock.last_ended;
+  if (round == round_) starts_[call.slot] = now;
 }
 
 void Learner::ended(uint32_t round, const Call& call, uint64_t now) noexcept {
-  if (round != round_) return;
-  Clock& clock = clocks_[call.batch];
-  if (call.part == Part::kFirst) clock.first_ended = now;
-  clock.last_ended = std::max(clock.last_ended, now);
-  ++clock.ended;
+  if (round == round_) ends_[call.slot] = now;
 }
 
 Learner::Times Learner::times() const noexcept {
   Times times;
   times.fill(kUnknown);
-  for (size_t i = 0; i < plan_.size(); ++i) {
-    const Clock& clock = clocks_[i];
-    const uint8_t row_calls = plan_[i].row_calls;
-    if (clock.first_ended == 0) continue;
-    const auto us = [](uint64_t ns) { return static_cast<float>(ns) / 1e3F; };
-    times[2 * i] = us(clock.first_ended - clock.began);
-    if (clock.ended <= row_calls || row_calls == 0) continue;
-    const float row = us(clock.last_ended - clock.first_ended), gaps = us(clock.gaps);
-    if (gaps <= kGaps * (row - gaps)) times[2 * i + 1] = times[2 * i] + row - gaps;
+  size_t first = 0;
+  for (const Batch& batch : plan_) {
+    for (size_t slot = first; slot <= first + batch.row_calls && ends_[slot] > 0; ++slot)
+      if (slot == first || follows(slot)) times[slot] = us(ends_[slot] - starts_[first]);
+    first += 1U + batch.row_calls;
   }
   return times;
+}
+
+// The gap before the call is short. Calls that overlap have none.
+bool Learner::follows(size_t slot) const noexcept {
+  const uint64_t before = ends_[slot - 1], end = ends_[slot];
+  if (end <= before) return false;
+  const float gap = starts_[slot] > before ? us(starts_[slot] - before) : 0;
+  return gap <= std::max(kShortGapUs, kGaps * (us(end - before) - gap));
 }
 
 // ---------------------------------------------------------------- trying
@@ -149,6 +149,7 @@ Learner::Times Learner::times() const noexcept {
 void Learner::begin_learning() {
   for (Candidate& candidate : candidates_) {
     candidate.tried = false;
+    candidate.lowest = kUnknown;
     candidate.first.clear();
     candidate.row.clear();
   }
@@ -157,10 +158,23 @@ void Learner::begin_learning() {
   reference_us_ = 0;
   drifted_ = 0;
   in_a_row_ = true;
+  stride_ = 1;
   plan_.clear();
-  for (size_t i = 0; i < std::min(candidates_.size(), kMostAtOnce); ++i)
-    if (candidates_[i].predicted_us <= kFactor * candidates_[0].predicted_us) add_batch(i, true);
-  begin_round(1);
+  plan_new(kMostAtOnce, kFactor * candidates_[0].predicted_us);
+  begin_round(kSettle);
+}
+
+// Adds a trial of each candidate that was not tried and is predicted within the limit.
+void Learner::plan_new(size_t most, double limit_us) {
+  for (size_t i = 0; i < candidates_.size() && plan_.size() < most; ++i)
+    if (!candidates_[i].tried && candidates_[i].predicted_us <= limit_us)
+      plan_.push_back({static_cast<uint8_t>(i), 1, static_cast<uint8_t>(in_a_row_ ? 1 : 0)});
+}
+
+// A trial by which the decision is made.
+Learner::Batch Learner::thorough(size_t candidate) const noexcept {
+  if (!in_a_row_) return {static_cast<uint8_t>(candidate), 1, 0};
+  return {static_cast<uint8_t>(candidate), kLeads, kRowCalls};
 }
 
 // By which the candidate is compared with others.
@@ -176,14 +190,6 @@ float Learner::quartile_of(size_t candidate, size_t quartile) const {
   return quartile_of_times(std::span(times).first(known.size()), quartile);
 }
 
-// Of any call: what disturbs a call only makes it longer.
-float Learner::lowest_of(size_t candidate) const noexcept {
-  float lowest = kUnknown;
-  for (const std::vector<float>* const times : {&candidates_[candidate].first, &candidates_[candidate].row})
-    for (const float us : *times) lowest = std::min(lowest, us);
-  return lowest;
-}
-
 // By its median.
 size_t Learner::fastest() const {
   size_t best = 0;
@@ -192,14 +198,19 @@ size_t Learner::fastest() const {
   return best;
 }
 
-// The first prediction, unless another candidate is clearly faster: by a margin, and by more than times of the first
-// prediction scatter. Of candidates that are clearly faster and tie, the lowest prediction.
+// By a margin, and by more than the times of either of them scatter.
+bool Learner::clearly_faster(size_t candidate, size_t than) const {
+  const float us = median_of(candidate), others_us = median_of(than);
+  return kMargin * us < others_us && us < quartile_of(than, 1) && quartile_of(candidate, 3) < others_us;
+}
+
+// The first prediction unless another candidate is clearly faster; where it was not measured, the lowest prediction
+// that ties with the fastest one.
 size_t Learner::decided() const {
   const size_t best = fastest();
-  const float best_us = median_of(best);
-  if (median_of(0) <= kMargin * best_us || quartile_of(0, 1) <= best_us) return 0;
-  size_t chosen = 1;
-  while (median_of(chosen) > kTie * best_us) ++chosen;
+  if (median_of(0) < kUnknown) return clearly_faster(best, 0) ? best : 0;
+  size_t chosen = 0;
+  while (median_of(chosen) > kTie * median_of(best)) ++chosen;
   return chosen;
 }
 
@@ -210,7 +221,7 @@ double Learner::contradiction() const {
   int measured = 0;
   for (size_t i = 0; i < candidates_.size(); ++i) {
     const Candidate& candidate = candidates_[i];
-    const double us = lowest_of(i);
+    const double us = candidate.lowest;
     if (us == kUnknown || candidate.predicted_us <= 0) continue;
     const double ratio = us / candidate.predicted_us;
     lowest = std::min(lowest, ratio);
@@ -221,54 +232,87 @@ double Learner::contradiction() const {
   return measured > 1 ? highest / lowest : std::max(highest, 1 / lowest);
 }
 
-// The next round: candidates that the predictions put too far away, as far as they were seen to be wrong, those that are
-// close to the fastest one, and with them the first prediction, which none replaces by chance.
+// The next round: candidates that the predictions put too far away, as far as they were seen to be wrong; when there
+// are none, the finalists, which decide.
 void Learner::plan_round() {
-  const double best_us = median_of(fastest());
-  chosen_ = static_cast<int>(decided());
-  chosen_us_ = median_of(static_cast<size_t>(chosen_));
-  const double wrong = contradiction();
-  const double limit = kFactor * wrong * wrong * candidates_[0].predicted_us;
-  std::vector<size_t> close;
-  plan_.clear();
-  for (size_t i = 0; i < candidates_.size(); ++i) {
-    const Candidate& candidate = candidates_[i];
-    if (!candidate.tried && candidate.predicted_us <= limit && plan_.size() < kMostAtOnce) add_batch(i, true);
-    const bool is_close = lowest_of(i) <= (i == 0 ? kFactor : kClose) * best_us;
-    if (candidate.tried && is_close && times_of(i).size() < kEnough) close.push_back(i);
-  }
-  if (close.size() > 1 || !plan_.empty())
-    for (int pass = 0; pass < kPasses; ++pass)
-      for (const size_t i : close) add_batch(i, false);
+  if (finals_) return end_learning();
   const uint64_t used = calls_ + 1 - learning_from_ + kDelay;
   const uint64_t left = used < kMostCalls ? kMostCalls - used : 0;
+  const double wrong = contradiction();
+  plan_.clear();
+  plan_new(kMostLater, kFactor * wrong * wrong * candidates_[0].predicted_us);
   while (plan_calls() > left) plan_.pop_back();
-  if (plan_.empty()) return freeze(closest_rival());
-  begin_round(1);
+  if (plan_.empty()) plan_finals(left);
+  if (!plan_.empty()) return begin_round(0);
+  // No time for finals: the lowest time of each decides.
+  for (Candidate& candidate : candidates_)
+    if (candidate.lowest < kUnknown) candidate.row = candidate.first = {candidate.lowest};
+  end_learning();
+}
+
+// The first prediction if it is within a factor of the fastest candidate, by their lowest times; then others that are
+// close to it, in order.
+std::vector<size_t> Learner::close_ones(double factor) const {
+  std::vector<size_t> close;
+  float best = kUnknown;
+  for (const Candidate& candidate : candidates_) best = std::min(best, candidate.lowest);
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    const float limit = static_cast<float>(i == 0 ? factor : kClose) * best;
+    if (candidates_[i].lowest < kUnknown && candidates_[i].lowest <= limit) close.push_back(i);
+  }
+  std::stable_sort(close.begin(), close.end(), [this](size_t a, size_t b) {
+    return b != 0 && (a == 0 || candidates_[a].lowest < candidates_[b].lowest);
+  });
+  return close;
+}
+
+// They take turns. From now on only their times of these trials count. The first prediction is one of them whatever its
+// short trial took: no single disturbance replaces it.
+void Learner::plan_finals(uint64_t left) {
+  std::vector<size_t> finalists = close_ones(std::numeric_limits<double>::infinity());
+  finalists.resize(std::min(finalists.size(), in_a_row_ ? kFinalists : kFinalistsApart));
+  if (finalists.size() < 2) return;
+  const uint64_t pass = finalists.size() * thorough(0).calls();
+  const uint64_t passes = std::min(in_a_row_ ? kPasses : kPassesApart, left / pass);
+  if (passes == 0) return;
+  for (Candidate& candidate : candidates_) candidate.first.clear(), candidate.row.clear();
+  for (uint64_t i = 0; i < passes; ++i)
+    for (const size_t one : finalists) plan_.push_back(thorough(one));
+  finals_ = true;
+}
+
+void Learner::end_learning() {
+  finals_ = false;
+  chosen_ = static_cast<int>(decided());
+  chosen_us_ = median_of(static_cast<size_t>(chosen_));
+  rivals_.clear();
+  for (const size_t one : close_ones(kFactor))
+    if (static_cast<int>(one) != chosen_ && rivals_.size() < kMostRivals) rivals_.push_back(static_cast<uint8_t>(one));
+  make_room_for_checks();
+  freeze();
 }
 
 // ---------------------------------------------------------------- frozen
 
-// Of a choice that replaces the first prediction, that; of the first prediction, the fastest other one.
-int Learner::closest_rival() const {
-  if (chosen_us_ == kUnknown) return kNone;
-  if (chosen_ > 0) return lowest_of(0) <= kFactor * chosen_us_ ? 0 : kNone;
-  size_t rival = 1;
-  for (size_t i = 2; i < candidates_.size(); ++i)
-    if (median_of(i) < median_of(rival)) rival = i;
-  return median_of(rival) <= kClose * chosen_us_ ? static_cast<int>(rival) : kNone;
+// So that checks allocate nothing.
+void Learner::make_room_for_checks() {
+  const auto make_room = [this](size_t candidate) {
+    candidates_[candidate].first.reserve(kChecks);
+    candidates_[candidate].row.reserve(kChecks * kRowCalls);
+  };
+  make_room(static_cast<size_t>(chosen_));
+  for (const uint8_t rival : rivals_) make_room(rival);
 }
 
-void Learner::freeze(int rival) {
+void Learner::freeze() noexcept {
   plan_.clear();
-  for (size_t i = 0; i < kChecks; ++i)
-    add_batch(static_cast<size_t>(rival != kNone && i % 2 == 1 ? rival : chosen_), false);
-  has_rival_ = rival != kNone;
-  for (const Batch& batch : plan_) {  // so that the check allocates nothing
-    candidates_[batch.candidate].first.reserve(kChecks);
-    candidates_[batch.candidate].row.reserve(kChecks);
+  has_rival_ = !rivals_.empty();
+  for (size_t i = 0; i < kChecks; ++i) {
+    const auto candidate = static_cast<size_t>(has_rival_ && i % 2 == 1 ? rivals_.front() : chosen_);
+    plan_.push_back(thorough(candidate));
   }
-  begin_round(frozen_stride_);
+  stride_ = frozen_stride_;
+  begin_round(stride_ - 1);
 }
 
 void Learner::check(const Times& merged) {
@@ -278,9 +322,12 @@ void Learner::check(const Times& merged) {
   read_round(merged);
   if (in_a_row_ != was_in_a_row) reference_us_ = 0, drifted_ = 0;
   if (has_rival_) {
-    const bool measured = median_of(fastest()) < kUnknown;
-    if (measured) chosen_ = static_cast<int>(decided()), chosen_us_ = median_of(static_cast<size_t>(chosen_));
-    return freeze(kNone);
+    const size_t rival = rivals_.front(), chosen = static_cast<size_t>(chosen_);
+    rivals_.erase(rivals_.begin());
+    const bool stays = rival == 0 ? clearly_faster(chosen, 0) : !clearly_faster(rival, chosen);
+    if (median_of(rival) < kUnknown && !stays) chosen_ = static_cast<int>(rival);
+    if (median_of(static_cast<size_t>(chosen_)) < kUnknown) chosen_us_ = median_of(static_cast<size_t>(chosen_));
+    return freeze();
   }
   learned_from_ = learned_from;
   const float us = median_of(static_cast<size_t>(chosen_));
@@ -289,7 +336,7 @@ void Learner::check(const Times& merged) {
     drifted_ = drifts ? drifted_ + 1 : 0;
     if (reference_us_ == 0) reference_us_ = us;
   }
-  if (drifted_ < kDriftsInARow) return freeze(kNone);
+  if (drifted_ < kDriftsInARow) return freeze();
   frozen_stride_ = std::min(2 * frozen_stride_, kLongestStride);
   begin_learning();
 }

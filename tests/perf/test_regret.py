@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""perf/regret: what counts as a bad choice, and the report on a program that prints known times."""
+
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "perf/peers"))
+import regret_verdict  # pylint: disable=wrong-import-position
+
+# A choice that is bad, and one that is the best algorithm.
+PROGRAM = """#!/bin/bash
+[ "$IBCOLL_TUNING" = off ] || exit 9
+echo "collective,bytes,chosen,predicted,algorithm,turn,us"
+for turn in {0..19}; do
+  for timed in learned,63 ring,60 shm,40; do
+    echo "allgather,524288,ring,shm,${timed%,*},$turn,${timed#*,}"
+  done
+  for timed in learned,5 shm,5 leaders,9; do
+    echo "barrier,0,shm,leaders,${timed%,*},$turn,${timed#*,}"
+  done
+done
+"""
+
+
+class Verdicts(unittest.TestCase):
+    @staticmethod
+    def cell(spread=0.05, turns=20, **medians):
+        chance = random.Random(1)
+        return {name: [us * chance.uniform(1, 1 + spread) for _ in range(turns)] for name, us in medians.items()}
+
+    def test_a_choice_that_takes_longer_is_bad(self):
+        verdict = regret_verdict.regret(self.cell(ring=1.5, shm=1), "ring")
+        self.assertTrue(verdict.bad)
+        self.assertAlmostEqual(verdict.ratio, 1.5, delta=0.1)
+        self.assertTrue(verdict.low <= verdict.ratio <= verdict.high)
+
+    def test_the_best_one_has_no_regret(self):
+        self.assertEqual(regret_verdict.regret(self.cell(ring=1.5, shm=1), "shm").ratio, 1)
+
+    def test_what_scatters_over_the_limit_is_not_bad(self):
+        self.assertFalse(regret_verdict.regret(self.cell(spread=3, turns=8, ring=1.15, shm=1), "ring").bad)
+
+    def test_luck_of_the_best_one_in_odd_turns_does_not_count(self):
+        cell = {"ring": [1.0] * 20, "shm": [1.0, 0.5] * 10}
+        self.assertEqual(regret_verdict.best(cell), "shm")
+        self.assertEqual(regret_verdict.regret(cell, "ring").ratio, 1)
+
+    def test_interval(self):
+        self.assertEqual(regret_verdict.interval(range(10)), (1, 8))
+        self.assertEqual(regret_verdict.interval(range(20)), (5, 14))
+        self.assertEqual(regret_verdict.interval([3, 1]), (1, 3))
+
+
+class Script(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ibcoll_regret.")
+        self.addCleanup(folder.cleanup)
+        self.build = pathlib.Path(folder.name)
+
+    def program(self, text):
+        (self.build / "bin").mkdir()
+        for name in ("ibcoll_regret", "ibcoll_run"):
+            file = self.build / "bin" / name
+            file.write_text(text if name == "ibcoll_regret" else '#!/bin/bash\nshift 2\nexec "$@"\n')
+            file.chmod(0o755)
+
+    def run_script(self, *options):
+        return subprocess.run([ROOT / "perf/regret", "--build", self.build, "--ranks", "2", *options],
+                              capture_output=True, text=True, check=False, timeout=60)
+
+    def test_bad_choices_are_listed(self):
+        self.program(PROGRAM)
+        done = self.run_script("--runs", "2", "--csv", str(self.build / "table.csv"))
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        self.assertRegex(done.stdout, r"chosen: +regret 1\.225 as geometric mean, 1\.50 at most; bad 2 of 4")
+        self.assertRegex(done.stdout, r"predicted: +regret 1\.342 as geometric mean, 1\.80 at most; bad 2 of 4")
+        self.assertIn("takes 1.025 times as long as one of the chosen algorithm", done.stdout)
+        self.assertIn("run 1: allgather of 512K: ring takes 1.50 (1.50 to 1.50) times as long as shm; predicted shm (1.00)",
+                      done.stdout)
+        rows = (self.build / "table.csv").read_text().splitlines()
+        self.assertEqual(rows[1], "2,1,0,allgather,524288,shm,ring,1.500,1.500,1.500,shm,1.000,1.000,1.000,1.050")
+        self.assertEqual(len(rows), 5)
+
+    def test_a_program_that_fails(self):
+        self.program('#!/bin/bash\necho "no luck today" >&2\nexit 3\n')
+        done = self.run_script()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no luck today", done.stderr)
+
+    def test_a_tree_without_the_program(self):
+        done = self.run_script()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ibcoll_regret does not exist; build it first: ninja -C", done.stderr)
+
+    def test_layouts_that_do_not_exist(self):
+        for words in (["--nodes", "4"], ["--nodes", "2", "--cluster", "2"], ["--runs", "0"]):
+            with self.subTest(words=words):
+                self.assertEqual(self.run_script(*words).returncode, 2)
+
+
+@unittest.skipUnless(os.access(ROOT / "build/release/bin/ibcoll_regret", os.X_OK), "is not built")
+class Program(unittest.TestCase):
+    def test_every_cell_has_its_choice(self):
+        folder = ROOT / "build/release/bin"
+        done = subprocess.run([folder / "ibcoll_run", "-n", "3", folder / "ibcoll_regret", "--most", "64", "--turns", "4",
+                               "--seconds", "0.001"], capture_output=True, text=True, check=False, timeout=100,
+                              env={**os.environ, "IBCOLL_TUNING": "off"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [line.split(",") for line in done.stdout.splitlines()[1:]]
+        cells = {tuple(row[:4]) for row in rows}
+        self.assertEqual(len(cells), 1 + 6 * 2)
+        for collective, size, chosen, predicted in cells:
+            timed = {row[4] for row in rows if row[:2] == [collective, size]}
+            self.assertLessEqual({"learned", chosen, predicted}, timed)
+        self.assertTrue(all(float(row[6]) > 0 for row in rows))
+
+
+if __name__ == "__main__":
+    unittest.main()
