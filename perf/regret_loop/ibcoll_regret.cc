@@ -22,9 +22,9 @@ namespace {
 
 struct RegretPlan {
   std::vector<std::string> collectives;
-  uint64_t least_bytes = 8, most_bytes = 256 << 10, factor = 8;
+  uint64_t least_bytes = 8, most_bytes = 512 << 10, factor = 16;
   uint64_t turns = 20;
-  double seconds = 0.1;  // for all turns of one algorithm
+  double seconds = 0.05;  // for all turns of one algorithm
 };
 
 constexpr int kLearning = 64;                // calls by which ibcoll chooses, at most
@@ -42,9 +42,7 @@ void check(ibcoll_status_t status, const char* call) {
 class Call {
  public:
   Call(const Collective& row, uint64_t bytes, int ranks)
-      : counts_(static_cast<size_t>(ranks), row.reduces() ? bytes / sizeof(double) : bytes),
-        send_(bytes * counts_.size()),
-        recv_(bytes * counts_.size()) {
+      : counts_(static_cast<size_t>(ranks), bytes), send_(bytes * counts_.size()), recv_(bytes * counts_.size()) {
     for (size_t i = 0; i < counts_.size(); ++i) displacements_.push_back(i * bytes);
     args_.struct_size = sizeof args_;
     args_.collective = row.id;
@@ -54,8 +52,10 @@ class Call {
     if (row.irregular()) {
       args_.recv_counts = counts_.data();
       if (!row.reduces()) args_.recv_displacements = displacements_.data();
+    } else if (row.reduces()) {
+      args_.count = bytes / sizeof(double);
     } else {
-      (row.reduces() ? args_.count : args_.bytes) = counts_[0];
+      args_.bytes = bytes;
     }
   }
   // Its arguments with an algorithm; nullptr: ibcoll chooses.

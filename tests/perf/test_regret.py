@@ -114,7 +114,7 @@ class Program(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = [line.split(",") for line in done.stdout.splitlines()[1:]]
         cells = {tuple(row[:4]) for row in rows}
-        self.assertEqual(len(cells), 1 + 6 * 2)
+        self.assertEqual(len(cells), 7)
         for collective, size, chosen, predicted in cells:
             timed = {row[4] for row in rows if row[:2] == [collective, size]}
             self.assertLessEqual({"learned", chosen, predicted}, timed)
