@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a job gets what earlier ones have learned, and leaves what it learns. Rank 0 alone reads and writes the file. What
-// it says is for all ranks, which choose alike.
+// The tuning file in a job. Rank 0 alone reads and writes it, and sends its text to all ranks, so that all choose alike.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,13 +10,13 @@
 namespace ibcoll {
 namespace {
 
-// "ring_pipelined" of "ring_pipelined:65536": what was timed at start may change the parameter.
+// "ring_pipelined" of "ring_pipelined:65536". The parameter is not kept: it depends on what each job times at start.
 std::string_view without_parameter(std::string_view name) { return name.substr(0, name.find(':')); }
 
 }  // namespace
 
-// Whatever is wrong with the file is one line, and the job goes on without it. A file that is damaged or foreign is not
-// overwritten: somebody may have named the wrong one.
+// A problem with the file is logged in one line, and the job continues without it. A damaged or foreign file is not
+// overwritten: IBCOLL_TUNING may name the wrong file.
 void Context::read_tuning_file() {
   identity_ = {ibcoll_version_string(), hardware_identity(), job_.net ? job_.net->name() : "shm",
                fmt::format("{} ranks on {} nodes, {:.3g} a core", size(), job_.node_count, job_.ranks_per_core)};
@@ -25,7 +24,7 @@ void Context::read_tuning_file() {
   if (tuning_path_.empty()) return;
   Result<std::string> text = read_tuning(tuning_path_);
   if (!text.ok()) {
-    log(LogLevel::kWarning, "learned choices are not used: {} (IBCOLL_TUNING=off says nothing of it)",
+    log(LogLevel::kWarning, "learned choices are not used: {} (IBCOLL_TUNING=off turns this warning off)",
         text.status().text());
     tuning_path_.clear();
     return;
@@ -67,7 +66,7 @@ Status Context::share_tuning() {
   });
 }
 
-// What the team has learned counts for others of its layout.
+// What the team has learned is used by later teams of its layout.
 void Context::remember(const TeamHandle& team) noexcept {
   TeamLearning* const learning = team.team->learning();
   if (rank() != 0 || !learning || tuning_path_.empty()) return;
@@ -83,7 +82,7 @@ void Context::remember(const TeamHandle& team) noexcept {
       learned_more_ = true;
     }
   } catch (const std::bad_alloc&) {
-    log(LogLevel::kInfo, "what a team has learned is not remembered: no memory");
+    log(LogLevel::kInfo, "the choices of a team are not kept: no memory");
   }
 }
 
@@ -92,11 +91,11 @@ void Context::write_tuning_file() noexcept {
   learned_more_ = false;
   const Status written = or_no_memory([&] { return write_tuning(tuning_path_, tuning_.text(identity_)); });
   if (!written.ok())
-    log(LogLevel::kWarning, "what this job has learned is not kept: {} (IBCOLL_TUNING names another file, or is off)",
+    log(LogLevel::kWarning, "the choices of this job are not kept: {} (set IBCOLL_TUNING to another file, or to off)",
         written.text());
 }
 
-// For a class that is new: what is known of it.
+// A new class begins with the choice of an earlier job, if there is one.
 void Context::adopt_known(const TeamHandle& team, LearnedClass& one) const {
   const Tuning::Entry* const known = tuning_.find(layout_of(team.shape), one.key);
   if (!known) return;
@@ -107,7 +106,7 @@ void Context::adopt_known(const TeamHandle& team, LearnedClass& one) const {
   }
 }
 
-// Where the choice for a call is not the predicted one, or how it came to be.
+// Where a choice is learned: the algorithm, and from how many calls.
 void Context::explain_learned(const TeamHandle& team, const CallClass& calls, const std::vector<Candidate>& all,
                               Json& decision) const {
   TeamLearning* const learning = team.team->learning();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What jobs have learned, and the file in which it outlives them: for each kind of team and class of calls, the algorithm
-// that was the fastest. A file is for one machine, transport and layout of the job; it says so, and is ignored by others.
+// Learned choices and the file that keeps them for later jobs: for each layout of a team and class of calls, the fastest
+// algorithm. A file names the machine, transport and layout of the job; other jobs ignore it.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ TeamLayout layout_of(const Shape& team) noexcept;
 
 class Tuning {
  public:
-  // What must be equal for a file to count.
+  // All members must be equal for a file to be used.
   struct Identity {
     std::string version;    // of ibcoll
     std::string hardware;   // of the node of rank 0
@@ -44,12 +44,12 @@ class Tuning {
   };
   static constexpr size_t kMostBytes = 1 << 20;  // of a file
 
-  // CONFIG: the text is damaged, or of another identity (nullptr: that is not looked at); says what is wrong.
+  // CONFIG: the text is damaged, or of another identity (nullptr: any is accepted); says what is wrong.
   static Result<Tuning> parse(std::string_view text, const Identity* mine);
   std::string text(const Identity& mine) const;
-  // nullptr: nothing is known.
+  // nullptr: there is no choice for these calls.
   const Entry* find(const TeamLayout& team, const CallClass& calls) const noexcept;
-  // In place of what is known of the same calls.
+  // Replaces the choice for the same calls.
   void put(Entry entry);
   bool empty() const noexcept { return entries_.empty(); }
 
@@ -64,7 +64,7 @@ std::string hardware_identity();
 std::string tuning_path(std::string_view setting, const Tuning::Identity& mine);
 // "": there is no such file. SYSTEM: it cannot be read, or is longer than kMostBytes.
 Result<std::string> read_tuning(const std::string& path);
-// Whole or not at all: a file beside it gets its name. Makes the folder. SYSTEM: says what failed.
+// Atomic: writes a temporary file beside it and renames that. Creates the folder. SYSTEM: says what failed.
 Status write_tuning(const std::string& path, std::string_view text);
 
 }  // namespace ibcoll

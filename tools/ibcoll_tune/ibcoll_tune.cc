@@ -50,7 +50,7 @@ class Job {
     check(ibcoll_context_destroy(context));
   }
   ibcoll_team_t world() const { return ibcoll_team_world(context_); }
-  bool speaks() const { return ibcoll_context_rank(context_) == 0; }
+  bool is_root() const { return ibcoll_context_rank(context_) == 0; }
   auto ranks() const { return static_cast<size_t>(ibcoll_team_size(world())); }
 
  private:
@@ -74,14 +74,14 @@ class Calls {
  public:
   Calls(const Job& job, const Collective& row, uint64_t bytes)
       : job_(job), counts_(job.ranks(), bytes), send_(bytes * job.ranks()), recv_(bytes * job.ranks()) {
-    for (size_t i = 0; i < counts_.size(); ++i) places_.push_back(i * bytes);
+    for (size_t i = 0; i < counts_.size(); ++i) displacements_.push_back(i * bytes);
     args_.struct_size = sizeof args_;
     args_.collective = row.id;
     args_.send = send_.data();
     args_.recv = recv_.data();
     if (!row.irregular()) args_.bytes = bytes;
     if (row.irregular()) args_.recv_counts = counts_.data();
-    if (row.irregular() && !row.reduces()) args_.recv_displacements = places_.data();
+    if (row.irregular() && !row.reduces()) args_.recv_displacements = displacements_.data();
     if (!row.reduces()) return;
     args_.bytes = 0;
     args_.type = IBCOLL_DOUBLE;
@@ -110,7 +110,7 @@ class Calls {
 
  private:
   const Job& job_;
-  std::vector<uint64_t> counts_, places_;
+  std::vector<uint64_t> counts_, displacements_;
   std::vector<std::byte> send_, recv_;
   ibcoll_collective_args_t args_{};
 };
@@ -126,7 +126,7 @@ void tune(const Options& options, Job& job) {
   size_t all = 0, done = 0;
   for (const ibcoll_collective_t collective : options.collectives)
     all += sizes_of(options, kCatalog[collective]).size();
-  const bool shows = job.speaks() && ::isatty(STDERR_FILENO) != 0;
+  const bool shows = job.is_root() && ::isatty(STDERR_FILENO) != 0;
   std::string found;
   for (const ibcoll_collective_t collective : options.collectives) {
     const Collective& row = kCatalog[collective];
@@ -139,7 +139,7 @@ void tune(const Options& options, Job& job) {
     }
   }
   if (shows) show_progress(all, all, "");
-  if (!job.speaks()) return;
+  if (!job.is_root()) return;
   fmt::print("{:<21} {:>9}  {:<28} {}\n{}", "collective", "bytes", "algorithm", "why", found);
   if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which calls of a team are alike, so that what one of them takes says something about the next.
+// Classes of calls of a team: the times of calls of a class predict those of later ones.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace ibcoll {
 
-// Sizes that differ by less than a fourth part are one class. Sizes below 8 are classes of their own.
+// A quarter of an octave is one class. Sizes below 8 are classes of their own.
 constexpr uint64_t size_class(uint64_t bytes) noexcept {
   if (bytes < 8) return bytes;
   const auto octave = static_cast<int>(std::bit_width(bytes)) - 1;
@@ -31,19 +31,19 @@ struct CallClass {
 };
 
 inline CallClass class_of(const Args& args, ibcoll_scheme_t scheme, const Shape& shape) noexcept {
-  CallClass one{.collective = args.collective, .scheme = scheme};
+  CallClass calls{.collective = args.collective, .scheme = scheme};
   if (const ibcoll_op_t op = args.reduction.op) {
-    one.type = static_cast<int>(args.reduction.type);
-    one.operation = op->index + 1;
-    one.commutative = op->commutative;
-    one.element_bytes = args.reduction.element_bytes();
+    calls.type = static_cast<int>(args.reduction.type);
+    calls.operation = op->index + 1;
+    calls.commutative = op->commutative;
+    calls.element_bytes = args.reduction.element_bytes();
   }
-  one.longest = size_class(shape.bytes);
-  one.total = size_class(shape.total);
-  return one;
+  calls.longest = size_class(shape.bytes);
+  calls.total = size_class(shape.total);
+  return calls;
 }
 
-// Its times can be learned from: it waits for all, and each rank has something to send.
+// Learning applies to the call: no rank leaves before all have come, and each rank has something to send.
 inline bool can_be_learned(const Args& args, const Shape& shape) noexcept {
   const Collective& row = kCatalog[args.collective];
   if (shape.p < 2 || !row.waits_for_all()) return false;
