@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Times, for each collective that is learned and each size, all algorithms of the registry in turn, in one job, after the
+// Times, for each collective and each size, all algorithms of the registry in turn, in one job, after the
 // calls by which ibcoll chooses. So what else happens on the machine hits all of them. Prints a row for each algorithm and
 // turn; perf/regret judges them.
 #include <ibcoll.h>
@@ -46,7 +46,7 @@ class Call {
     for (size_t i = 0; i < counts_.size(); ++i) displacements_.push_back(i * bytes);
     args_.struct_size = sizeof args_;
     args_.collective = row.id;
-    args_.send = send_.data();
+    if (!row.one_buffer) args_.send = send_.data();
     args_.recv = recv_.data();
     if (row.reduces()) args_.type = IBCOLL_DOUBLE, args_.op = IBCOLL_SUM;
     if (row.irregular()) {
@@ -89,7 +89,7 @@ class RegretLoop {
     if (speaks()) std::puts("collective,bytes,chosen,predicted,algorithm,turn,us");
     for (const Collective& row : kCatalog) {
       const auto& wanted = plan_.collectives;
-      if (!row.waits_for_all() || std::find(wanted.begin(), wanted.end(), row.name) == wanted.end()) continue;
+      if (std::find(wanted.begin(), wanted.end(), row.name) == wanted.end()) continue;
       for (uint64_t bytes = plan_.least_bytes; bytes <= plan_.most_bytes; bytes *= plan_.factor) {
         measure(row, row.moves_data() ? bytes : 0);
         if (!row.moves_data()) break;
@@ -186,6 +186,14 @@ std::vector<std::string> learned_collectives() {
   return names;
 }
 
+// And those that are predicted always, with blocks of one size.
+std::vector<std::string> all_collectives() {
+  std::vector<std::string> names;
+  for (const Collective& row : kCatalog)
+    if (row.waits_for_all() || !row.irregular()) names.emplace_back(row.name);
+  return names;
+}
+
 }  // namespace
 }  // namespace ibcoll::perf
 
@@ -193,9 +201,9 @@ int main(int argc, char** argv) {
   CLI::App app("Times what ibcoll chooses beside all algorithms; prints CSV. perf/regret starts this.");
   ibcoll::perf::RegretPlan plan;
   plan.collectives = ibcoll::perf::learned_collectives();
-  app.add_option("--collectives", plan.collectives, "which of those that are learned")
+  app.add_option("--collectives", plan.collectives, "default: those that are learned")
       ->delimiter(',')
-      ->check(CLI::IsMember(ibcoll::perf::learned_collectives()));
+      ->check(CLI::IsMember(ibcoll::perf::all_collectives()));
   app.add_option("--least", plan.least_bytes, "bytes of the smallest block, a multiple of 8")
       ->check(CLI::Range(8, 1 << 24));
   app.add_option("--most", plan.most_bytes, "bytes of the largest block")->check(CLI::Range(8, 1 << 24));

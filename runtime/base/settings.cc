@@ -113,8 +113,8 @@ constexpr Setting kSettings[] = {
      "same "
      "settings; no: operands are combined as they come, and in any order that was timed as the fastest"},
 
-    {"IBCOLL_LEARN", Kind::kChoice, "on", "on|off",
-     "try several algorithms in the first calls of a shape and keep the fastest one; off: the one with the lowest "
+    {"IBCOLL_LEARN", Kind::kChoice, "off", "on|off",
+     "on: try several algorithms in the first calls of a shape and keep the fastest one; off: the one with the lowest "
      "predicted cost"},
     {"IBCOLL_TUNING", Kind::kText, "", "",
      "file from which the job takes what earlier ones have learned, and to which rank 0 writes what it learns; off: "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Learned choices and the file that keeps them for later jobs: for each layout of a team and class of calls, the fastest
-// algorithm. A file names the machine, transport and layout of the job; other jobs ignore it.
+// Learned choices and the file that keeps them for later jobs: for each layout of a team and class of calls, the
+// fastest algorithm. A file names the machine, transport and layout of the job; other jobs ignore it.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,8 @@ class Tuning {
 // Processor and number of CPUs of this machine.
 std::string hardware_identity();
 // Where the file is by the value of IBCOLL_TUNING: the value itself, or where that is empty a file in the user's cache
-// ($XDG_CACHE_HOME/ibcoll, else ~/.cache/ibcoll) whose name depends on the identity. "": off, or there is no such place.
+// ($XDG_CACHE_HOME/ibcoll, else ~/.cache/ibcoll) whose name depends on the identity. "": off, or there is no such
+// place.
 std::string tuning_path(std::string_view setting, const Tuning::Identity& mine);
 // "": there is no such file. SYSTEM: it cannot be read, or is longer than kMostBytes.
 Result<std::string> read_tuning(const std::string& path);

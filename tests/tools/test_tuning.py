@@ -24,7 +24,7 @@ class TuningTest(unittest.TestCase):
         self.file = self.folder / "tuning.json"
 
     def job(self, tool, *words, ranks=3, **environment):
-        variables = {**os.environ, "IBCOLL_TUNING": str(self.file), **environment}
+        variables = {**os.environ, "IBCOLL_LEARN": "on", "IBCOLL_TUNING": str(self.file), **environment}
         return subprocess.run([str(word) for word in (BUILD / "bin/ibcoll_run", "-n", ranks, BUILD / "bin" / tool, *words)],
                               capture_output=True, text=True, timeout=120, check=False,
                               env={name: value for name, value in variables.items() if value is not None})

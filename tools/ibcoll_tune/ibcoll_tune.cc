@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ibcoll_tune: makes the calls by which ibcoll learns, so that later jobs of this layout need not (IBCOLL_TUNING).
+// ibcoll_tune: makes the calls by which ibcoll learns, for later jobs of this layout with IBCOLL_LEARN=on
+// (IBCOLL_TUNING).
 //
 //   ibcoll_run -n 16 --nodes 4 ibcoll_tune --collective allreduce -m 8:64K
 //
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -180,6 +182,7 @@ int run_program(int argc, char** argv) {
     fmt::print(stderr, "{}", end->error);
     return end->status;
   }
+  ::setenv("IBCOLL_LEARN", "on", 1);  // whatever the jobs are to do for which it learns
   Job job;
   tune(options, job);
   job.end();
