@@ -19,8 +19,8 @@ namespace {
 
 using TimeOf = std::function<double(int rank, int candidate)>;  // of the call that is running, in microseconds
 
-// The ranks of a team, each with a learner of its own. A merge ends when a rank needs its result. A call starts when the
-// slowest rank has ended the one before, `gap` microseconds later, and ranks end it at times of their own.
+// The ranks of a team, each with a learner of its own. A merge ends when a rank needs its result. A call starts when
+// the slowest rank has ended the one before, `gap` microseconds later, and ranks end it at times of their own.
 struct LearningTeam {
   LearningTeam(int ranks, const std::vector<double>& predicted)
       : learners(static_cast<size_t>(ranks), Learner(predicted)), left(static_cast<size_t>(ranks)) {}
@@ -237,7 +237,9 @@ TEST(Learner, CallsInARowDecideWhereTheProgramCallsInARow) {
     }
     EXPECT_EQ(team.learners[0].in_a_row(), gap < 10) << gap;
     EXPECT_EQ(team.learners[0].chosen(), gap < 10) << gap;
-    if (gap < 10) EXPECT_NEAR(team.learners[0].chosen_us(), 5 + gap, 0.01);
+    if (gap < 10) {
+      EXPECT_NEAR(team.learners[0].chosen_us(), 5 + gap, 0.01);
+    }
   }
 }
 
