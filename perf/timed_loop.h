@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,9 +21,13 @@ struct LoopPlan {
   double budget_us = 200e3;  // for the timed calls of one size, warm-up not counted
 };
 
-// Calls of one size after which ibcoll has chosen the algorithm, where it times the candidates itself. Libraries that
-// do not learn make as many, so that all are timed alike; an MPI program may also run in ibcoll.
-constexpr int64_t learning_calls(const Collective& row) noexcept { return row.waits_for_all() ? 66 : 0; }
+// Calls of one size after which ibcoll has chosen the algorithm where it times the candidates itself (IBCOLL_LEARN=on,
+// off by default). Libraries that do not learn make as many, so that all are timed alike; an MPI program may also run in
+// ibcoll.
+inline int64_t learning_calls(const Collective& row) noexcept {
+  const char* const learn = std::getenv("IBCOLL_LEARN");
+  return learn != nullptr && std::string_view(learn) == "on" && row.waits_for_all() ? 66 : 0;
+}
 
 // Additional warm-up, once per process: after the start of a job its launcher and first page faults still take time,
 // which would be in the times of the first size.

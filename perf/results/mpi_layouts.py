@@ -20,7 +20,7 @@ PLAIN = {
     "one_node": Layout("16 ranks, one node", "16 ranks", ["--ranks", 16]),
     "two_ranks": Layout("2 ranks, one node", "2 ranks", ["--ranks", 2]),
     "four_nodes": Layout("4 emulated nodes x 4", "4 nodes", ["--ranks", 16, "--nodes", 4]),
-    # A call with longer blocks takes up to a second, and there are 66 untimed ones.
+    # A call with longer blocks takes up to a second.
     "cluster": Layout("4 nodes x 4, 1 Gbit/s", "1 Gbit/s", ["--cluster", 4, "--bytes", "8:512K"], quick_rounds=2),
 }
 OVER_VERBS = {f"verbs_{nodes}": Layout(f"{nodes} nodes x 1, verbs", f"verbs, {nodes} nodes",
