@@ -39,7 +39,6 @@ Segment::Segment(int fd, int ranks, uint64_t ring_bytes) : fd_(fd), ranks_(ranks
 }
 
 Segment::~Segment() {
-  huge_pages_.end();
   for (const Taken& taken : taken_) ::munmap(taken.start, taken.bytes);  // and what is mapped within
   if (fd_ >= 0) ::close(fd_);
   if (listener_ >= 0) ::close(listener_);
@@ -106,7 +105,7 @@ Status Segment::find_unit() {
   return {};
 }
 
-// At a multiple of a huge page, as the heap lies at one in the file.
+// At a multiple of a chunk, as the heap lies at one in the file.
 Result<std::byte*> Segment::take_addresses(uint64_t bytes) noexcept {
   void* const memory = ::mmap(nullptr, bytes + kChunk, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)

@@ -7,9 +7,7 @@
 // A pair block holds what one rank sends to one other: a ring and the exposures that guard puts.
 //
 // The file is large and has holes. A process maps a part when it first needs it. A part has memory once a process has
-// asked for it, so running out of memory is an error of that call, not a SIGBUS later. The heap lies in huge pages
-// where the kernel can make them and memory is taken in large parts: ranks that share a core evict each other's address
-// translations.
+// asked for it, so running out of memory is an error of that call, not a SIGBUS later.
 #pragma once
 
 #include <sys/types.h>
@@ -28,12 +26,11 @@
 #include "runtime/machine/deadline.h"
 #include "runtime/machine/doorbell.h"
 #include "runtime/shm/heap.h"
-#include "runtime/shm/huge_pages.h"
 
 namespace ibcoll::shm {
 
 constexpr uint64_t kSegmentPage = 4096;         // bytes; the unit in which the heap is allocated
-constexpr uint64_t kChunk = uint64_t{2} << 20;  // bytes, one huge page; the unit in which the heap gets memory
+constexpr uint64_t kChunk = uint64_t{2} << 20;  // bytes; the unit in which the heap gets memory
 // Bytes of address space that a process takes for the heap at a time, where it has plenty. What lies in one such unit
 // stays where it is mapped, and a window within one takes no further call to get addresses.
 constexpr uint64_t kUnit = uint64_t{1} << 30;
@@ -113,8 +110,7 @@ class Segment {
   // no memory before a process asks for some, and each process maps it for itself.
   Result<uint64_t> reserve(uint64_t bytes);
   Status back(uint64_t offset, uint64_t bytes) noexcept;
-  // All of it, in huge pages where the kernel makes them. False: it is too much for what windows may have before they
-  // are used.
+  // All of it. False: it is too much for what windows may have before they are used.
   bool back_all(uint64_t offset, uint64_t bytes) noexcept;
   Result<std::byte*> map_heap(uint64_t offset, uint64_t bytes) noexcept;
   // All three.
@@ -125,18 +121,13 @@ class Segment {
   std::byte* heap(uint64_t offset) noexcept { return units_[offset >> unit_shift_] + (offset & (unit() - 1)); }
   uint64_t unit() const noexcept { return uint64_t{1} << unit_shift_; }
   uint64_t heap_size() const noexcept { return heap_size_; }
-  // Bytes of memory that the heap has in whole chunks, and of these in huge pages.
-  uint64_t heap_bytes() noexcept { return count_chunks(&Chunk::backed); }
-  uint64_t huge_bytes() noexcept { return count_chunks(&Chunk::huge); }
+  // Bytes of memory that the heap has in whole chunks.
+  uint64_t heap_bytes() noexcept;
 
  private:
-  struct Chunk {
-    std::atomic<bool> backed;  // has memory
-    std::atomic<bool> huge;    // in a huge page
-  };
   struct Header {
     Heap heap;
-    Chunk chunks[kHeapBytes / kChunk];
+    std::atomic<bool> backed[kHeapBytes / kChunk];  // the chunk has memory
   };
 
   Segment(int fd, int ranks, uint64_t ring_bytes);
@@ -153,7 +144,6 @@ class Segment {
   void remember_backed(uint64_t begin, uint64_t end) noexcept;
   Status allocate_pages(uint64_t offset, uint64_t bytes) noexcept;
   Status allocate_chunk(uint64_t number) noexcept;
-  uint64_t count_chunks(std::atomic<bool> Chunk::*property) noexcept;
 
   int fd_ = -1;
   int listener_ = -1;
@@ -174,7 +164,6 @@ class Segment {
   std::vector<bool> pairs_mapped_;
   std::vector<bool> chunks_mapped_;
   std::vector<bool> pages_backed_;  // of the heap, by this process
-  HugePages huge_pages_;
   // What check_limit() read last, when, and how much was asked for since.
   uint64_t limit_left_ = 0;
   std::chrono::steady_clock::time_point limit_read_at_;

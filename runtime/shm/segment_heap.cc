@@ -33,7 +33,7 @@ Status Segment::back(uint64_t offset, uint64_t bytes) noexcept {
   const uint64_t begin = offset / kSegmentPage * kSegmentPage, end = whole_pages(offset + bytes);
   bool whole = true;
   for (uint64_t number = begin / kChunk; whole && number * kChunk < end; ++number)
-    whole = header().chunks[number].backed.load(std::memory_order_acquire);
+    whole = header().backed[number].load(std::memory_order_acquire);
   if (whole || known_to_be_backed(begin, end)) return {};
   Status status = check_limit(end - begin);
   if (status.ok()) status = allocate_pages(heap_start_ + begin, end - begin);
@@ -107,18 +107,17 @@ Status Segment::map_chunks(uint64_t first, uint64_t last) noexcept {
 
 // Ranks that need one chunk at the same time both do all of it.
 Status Segment::allocate_chunk(uint64_t number) noexcept {
-  Chunk& chunk = header().chunks[number];
-  if (chunk.backed.load(std::memory_order_acquire)) return {};
+  std::atomic<bool>& backed = header().backed[number];
+  if (backed.load(std::memory_order_acquire)) return {};
   if (Status status = allocate_pages(heap_start_ + number * kChunk, kChunk); !status.ok()) return status;
-  chunk.backed.store(true, std::memory_order_release);
-  huge_pages_.make(heap(number * kChunk), kChunk, chunk.huge);
+  backed.store(true, std::memory_order_release);
   return {};
 }
 
-uint64_t Segment::count_chunks(std::atomic<bool> Chunk::*property) noexcept {
-  const Chunk* const chunks = header().chunks;
-  return kChunk * static_cast<uint64_t>(std::count_if(chunks, chunks + chunks_mapped_.size(), [&](const Chunk& chunk) {
-           return (chunk.*property).load(std::memory_order_acquire);
+uint64_t Segment::heap_bytes() noexcept {
+  const std::atomic<bool>* const backed = header().backed;
+  return kChunk * static_cast<uint64_t>(std::count_if(backed, backed + chunks_mapped_.size(), [](const auto& chunk) {
+           return chunk.load(std::memory_order_acquire);
          }));
 }
 

@@ -1,54 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/shm/segment.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <future>
 #include <string>
-#include <thread>
-
-#include "runtime/machine/deadline.h"
 
 namespace ibcoll::shm {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr uint64_t kMegabyte = 1 << 20;
-
-// MADV_COLLAPSE, asked of the kernel on memory of this kind.
-bool kernel_makes_huge_pages() {
-  const int fd = ::memfd_create("ibcoll test", MFD_CLOEXEC);
-  EXPECT_EQ(::ftruncate(fd, 2 * kChunk), 0);
-  EXPECT_EQ(::fallocate(fd, 0, 0, 2 * kChunk), 0);
-  void* const memory = ::mmap(nullptr, 2 * kChunk, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  const auto start = reinterpret_cast<uintptr_t>(memory);
-  // Where the file's huge pages are the mapping's, too; at worst none is found here.
-  const bool makes = start % kChunk == 0 && ::madvise(memory, kChunk, 25) == 0;
-  ::munmap(memory, 2 * kChunk);
-  ::close(fd);
-  return makes;
-}
 
 class SegmentTest : public testing::Test {
  protected:
@@ -65,77 +36,13 @@ class SegmentTest : public testing::Test {
   std::unique_ptr<Segment> segment_;
 };
 
-TEST_F(SegmentTest, HeapHasMemoryInHugePagesWhereTheKernelMakesThem) {
+TEST_F(SegmentTest, HeapGetsMemoryInChunks) {
   EXPECT_EQ(segment_->heap_bytes(), 0u);
   std::byte* const small = allocated(4096);
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(small) % kChunk, 0u) << "the heap begins with a whole huge page";
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(small) % kChunk, 0u) << "the heap begins with a whole chunk";
   EXPECT_EQ(segment_->heap_bytes(), 2 * kMegabyte);
   allocated(5 * kMegabyte);
   EXPECT_EQ(segment_->heap_bytes(), 6 * kMegabyte);
-  if (!kernel_makes_huge_pages()) return;
-  for (const Deadline deadline = Deadline::after_seconds(60);
-       !deadline.passed() && segment_->huge_bytes() < 6 * kMegabyte;)
-    std::this_thread::yield();
-  EXPECT_EQ(segment_->huge_bytes(), 6 * kMegabyte);
-}
-
-// Holds MADV_COLLAPSE of the calling thread, and of threads that it starts, until let_go_on().
-class HeldCollapse {
- public:
-  HeldCollapse() {
-    sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 25, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const sock_fprog program{std::size(filter), filter};
-    EXPECT_EQ(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    notices_ =
-        static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
-    EXPECT_GE(notices_, 0) << std::strerror(errno);
-  }
-  ~HeldCollapse() { ::close(notices_); }
-  // Makes calls until `ended`.
-  void let_go_on(const std::atomic<bool>& ended) {
-    while (!ended) {
-      pollfd ready{notices_, POLLIN, 0};
-      if (::poll(&ready, 1, 10) != 1 || (ready.revents & POLLIN) == 0) continue;
-      seccomp_notif notice{};
-      if (::ioctl(notices_, SECCOMP_IOCTL_NOTIF_RECV, &notice) != 0) continue;
-      seccomp_notif_resp answer{notice.id, 0, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE};
-      ::ioctl(notices_, SECCOMP_IOCTL_NOTIF_SEND, &answer);
-    }
-  }
-
- private:
-  int notices_ = -1;
-};
-
-// The kernel may take seconds for a huge page. Other ranks may wait for the memory meanwhile.
-TEST(Segment, MemoryIsThereBeforeItIsInHugePages) {
-  std::promise<HeldCollapse*> held;
-  std::promise<bool> backed;
-  std::atomic<bool> ended{false};
-  std::thread rank([&] {
-    HeldCollapse collapse;
-    held.set_value(&collapse);
-    {
-      Result<std::unique_ptr<Segment>> segment = Segment::create(1, 4096);
-      Result<uint64_t> offset = (*segment)->reserve(kMegabyte);
-      const bool mapped = offset.ok() && (*segment)->map_heap(*offset, kMegabyte).ok();
-      backed.set_value(mapped && (*segment)->back_all(*offset, kMegabyte));
-    }
-    ended = true;
-  });
-  HeldCollapse* const collapse = held.get_future().get();
-  std::future<bool> memory = backed.get_future();
-  EXPECT_EQ(memory.wait_for(20s), std::future_status::ready) << "it waits for a huge page";
-  collapse->let_go_on(ended);
-  rank.join();
-  EXPECT_TRUE(memory.get());
 }
 
 TEST_F(SegmentTest, AllOfAPartIsBackedUpToItsEnd) {
