@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include <CLI/Error.hpp>
 #include <iterator>
 
@@ -97,10 +99,13 @@ TEST(Plan, SizesAreWholeElementsOfTheType) {
 }
 
 TEST(Plan, LearningIsOverBeforeTheTimedCalls) {
+  EXPECT_EQ(loop_plan(parsed({"allreduce"}), kCatalog[IBCOLL_ALLREDUCE]).learning, 0);
+  ::setenv("IBCOLL_LEARN", "on", 1);
   EXPECT_GE(loop_plan(parsed({"allreduce"}), kCatalog[IBCOLL_ALLREDUCE]).learning, 64);
   EXPECT_GE(loop_plan(parsed({"allreduce", "--algorithm", "auto"}), kCatalog[IBCOLL_ALLREDUCE]).learning, 64);
   EXPECT_EQ(loop_plan(parsed({"allreduce", "--algorithm", "ring"}), kCatalog[IBCOLL_ALLREDUCE]).learning, 0);
   EXPECT_EQ(loop_plan(parsed({"bcast"}), kCatalog[IBCOLL_BCAST]).learning, 0);  // its calls cannot be timed
+  ::unsetenv("IBCOLL_LEARN");
 }
 
 TEST(Plan, TypesFitTheSizeAndTheOperation) {
