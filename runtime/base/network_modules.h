@@ -14,7 +14,7 @@ namespace ibcoll {
 struct NetworkModule {
   // kEarly: every rank tries to open it before it knows the networks of the others. It is used if all could.
   // kWithRoutes: it is opened when the ranks know which addresses of their hosts join these (NetworkParams::reached),
-  // if none before it is used. It has to open on all.
+  // if none before it is used. It has to open on all. So of several such rows IBCOLL_NET=auto uses the first one only.
   enum class Opens { kEarly, kWithRoutes };
   const char* name;  // what IBCOLL_NET and Transport::name() call it
   Opens opens;

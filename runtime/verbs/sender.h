@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages and puts on their way out: accepted into a slot, and posted as far as the send queue has room.
+// Messages and puts on their way out: accepted into a slot, and posted as far as the send queue has room. They carry
+// the credit for what came in; where there are none, return_credit() sends it alone.
 #pragma once
 
 #include <vector>
@@ -32,7 +33,7 @@ class Sender {
   void pump(Peer& peer);
   // The same for all peers whose send queue had none.
   void retry_pumps();
-  // Notifies the peer of what was consumed, when that is due.
+  // Notifies the peer of what was consumed, when that is due and no message has done so.
   void return_credit(Peer& peer);
   // The source of a put is the caller's again.
   void report_sent(Peer& peer, Outgoing& out);
