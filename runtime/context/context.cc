@@ -192,7 +192,7 @@ Status Context::leave(std::unique_lock<std::mutex>& guard) {
   write_tuning_file();
   for (int round = 0; round < 3 && together.ok(); ++round) {
     if (round == 2) {
-      for (int polls = 0; polls < kLastPolls && !world_->team->return_credit(); ++polls) engine_->progress();
+      for (int polls = 0; polls < kLastPolls && !world_->team->report_completed(); ++polls) engine_->progress();
       world_->team->part();
     }
     together = run_own_barrier(guard);

@@ -73,7 +73,7 @@ bool Engine::progress() noexcept {
   if (!arrival_waits_.empty()) moved |= moved ? still_busy() : serve_late_peers();
   if (credit_due_) [[unlikely]] {
     credit_due_ = false;
-    for (auto& [epoch, team] : teams_) credit_due_ |= !team->return_credit();
+    for (auto& [epoch, team] : teams_) credit_due_ |= !team->report_completed();
   }
   if (queued_) [[unlikely]]
     moved |= start_queued();

@@ -278,7 +278,7 @@ PutResult Team::put(int peer, const RemoteRegion& to, ConstBytes from, const Not
   return result;
 }
 
-bool Team::return_credit() noexcept {
+bool Team::report_completed() noexcept {
   if (!failure_.healthy() || parting_) return true;  // it starts no more collectives
   return credit_.return_due(completed_, [this](int peer) {
     (void)send(peer, {epoch_, 0, 0, 0, completed_, static_cast<uint16_t>(NoteKind::kCompleted), 0}, {});

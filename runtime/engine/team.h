@@ -100,8 +100,8 @@ class Team {
   bool has_queued() const noexcept { return first_queued_ != nullptr; }
   void finish(Request& request) noexcept;
   Request& request_of(const Exchange& exchange) noexcept { return *active_[exchange.op() & (active_.size() - 1)]; }
-  // Returns the credit of peers that is due. False: some could not be sent.
-  bool return_credit() noexcept;
+  // Reports completed collectives to peers that wait for room to run ahead. False: some could not be sent.
+  bool report_completed() noexcept;
   // The next collective is the last one. A rank that has completed it may be gone, and needs no credit any more.
   void part() noexcept { parting_ = true; }
   // False: ranks may be leaving. A rank that is not connected with this one learns of a failure from others.

@@ -10,8 +10,6 @@
 
 namespace ibcoll::ucx {
 
-using namespace ucx;
-
 namespace {
 
 constexpr Time kLeavingTimeout = 2'000'000'000;

@@ -11,8 +11,6 @@
 
 namespace ibcoll::ucx {
 
-using namespace ucx;
-
 namespace {
 
 constexpr size_t kCopiedPutBytes = 8 * 1024;  // up to here a put is copied when it cannot leave at once

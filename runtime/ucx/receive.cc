@@ -11,7 +11,6 @@
 
 namespace ibcoll::ucx {
 
-using namespace ucx;
 using Entry = ReceiveWindow::Entry;
 
 // nullptr: not of this job, or of a peer that has failed.

@@ -8,8 +8,6 @@
 
 namespace ibcoll::ucx {
 
-using namespace ucx;
-
 namespace {
 
 constexpr int kLastPasses = 1000;

@@ -15,8 +15,6 @@
 
 namespace ibcoll::ucx {
 
-using namespace ucx;
-
 namespace {
 
 constexpr uint64_t kOwnDescriptors = 24;
