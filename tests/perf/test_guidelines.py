@@ -6,12 +6,12 @@ import pathlib
 import random
 import subprocess
 import sys
-import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "perf/peers"))
+sys.path[:0] = [str(ROOT / "perf/peers"), str(pathlib.Path(__file__).parent)]
 import guideline_verdict  # pylint: disable=wrong-import-position
+from script_tests import ScriptTests  # pylint: disable=wrong-import-position
 
 # Breaks the first of three guidelines.
 PROGRAM = """#!/bin/bash
@@ -57,22 +57,9 @@ class Verdicts(unittest.TestCase):
         self.assertFalse(guideline_verdict.judge("a<=b", 8, slow + others).real)
 
 
-class Script(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="ibcoll_guidelines.")
-        self.addCleanup(folder.cleanup)
-        self.build = pathlib.Path(folder.name)
-
-    def program(self, text):
-        (self.build / "bin").mkdir()
-        for name in ("ibcoll_guidelines", "ibcoll_run"):
-            file = self.build / "bin" / name
-            file.write_text(text if name == "ibcoll_guidelines" else '#!/bin/bash\nshift 2\nexec "$@"\n')
-            file.chmod(0o755)
-
-    def run_script(self, *options):
-        return subprocess.run([ROOT / "perf/guidelines", "--build", self.build, "--libraries", "ibcoll", "--ranks", "2",
-                               *options], capture_output=True, text=True, check=False, timeout=60)
+class Script(ScriptTests, unittest.TestCase):
+    words = ["perf/guidelines", "--libraries", "ibcoll", "--ranks", "2"]
+    name = "ibcoll_guidelines"
 
     def test_violations_are_listed(self):
         self.program(PROGRAM)
@@ -89,17 +76,6 @@ class Script(unittest.TestCase):
         done = self.run_script()
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("ibcoll: no violations of 3 checks", done.stdout)
-
-    def test_a_program_that_fails(self):
-        self.program('#!/bin/bash\necho "no luck today" >&2\nexit 3\n')
-        done = self.run_script()
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("no luck today", done.stderr)
-
-    def test_a_tree_without_the_program(self):
-        done = self.run_script()
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("ibcoll_guidelines does not exist; build it first: ninja -C", done.stderr)
 
     def test_sizes_that_hold_no_doubles(self):
         done = self.run_script("--bytes", "12:64")

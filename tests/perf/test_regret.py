@@ -6,12 +6,12 @@ import pathlib
 import random
 import subprocess
 import sys
-import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "perf/peers"))
+sys.path[:0] = [str(ROOT / "perf/peers"), str(pathlib.Path(__file__).parent)]
 import regret_verdict  # pylint: disable=wrong-import-position
+from script_tests import ScriptTests  # pylint: disable=wrong-import-position
 
 # A choice that is bad, and one that is the best algorithm.
 PROGRAM = """#!/bin/bash
@@ -57,22 +57,9 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(regret_verdict.interval([3, 1]), (1, 3))
 
 
-class Script(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="ibcoll_regret.")
-        self.addCleanup(folder.cleanup)
-        self.build = pathlib.Path(folder.name)
-
-    def program(self, text):
-        (self.build / "bin").mkdir()
-        for name in ("ibcoll_regret", "ibcoll_run"):
-            file = self.build / "bin" / name
-            file.write_text(text if name == "ibcoll_regret" else '#!/bin/bash\nshift 2\nexec "$@"\n')
-            file.chmod(0o755)
-
-    def run_script(self, *options):
-        return subprocess.run([ROOT / "perf/regret", "--build", self.build, "--ranks", "2", *options],
-                              capture_output=True, text=True, check=False, timeout=60)
+class Script(ScriptTests, unittest.TestCase):
+    words = ["perf/regret", "--ranks", "2"]
+    name = "ibcoll_regret"
 
     def test_bad_choices_are_listed(self):
         self.program(PROGRAM)
@@ -86,17 +73,6 @@ class Script(unittest.TestCase):
         rows = (self.build / "table.csv").read_text().splitlines()
         self.assertEqual(rows[1], "2,1,0,allgather,524288,shm,ring,1.500,1.500,1.500,shm,1.000,1.000,1.000,1.050")
         self.assertEqual(len(rows), 5)
-
-    def test_a_program_that_fails(self):
-        self.program('#!/bin/bash\necho "no luck today" >&2\nexit 3\n')
-        done = self.run_script()
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("no luck today", done.stderr)
-
-    def test_a_tree_without_the_program(self):
-        done = self.run_script()
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("ibcoll_regret does not exist; build it first: ninja -C", done.stderr)
 
     def test_layouts_that_do_not_exist(self):
         for words in (["--nodes", "4"], ["--nodes", "2", "--cluster", "2"], ["--runs", "0"]):
