@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the tests of perf/guidelines and perf/regret share: the script starts a program that prints known times."""
 
+import os
 import pathlib
 import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = (ROOT / os.environ.get("build", "build/release")).resolve() / "bin"
+
+
+def run_built(name, *options):
+    """The program itself, on three ranks, with short times."""
+    return subprocess.run([BIN / "ibcoll_run", "-n", "3", BIN / name, "--most", "64", "--seconds", "0.001", *options],
+                          capture_output=True, text=True, check=False, timeout=100,
+                          env={**os.environ, "IBCOLL_TUNING": "off"})
 
 
 class ScriptTests:

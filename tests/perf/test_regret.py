@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """perf/regret: what counts as a bad choice, and the report on a program that prints known times."""
 
-import os
 import pathlib
 import random
-import subprocess
 import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "perf/peers"), str(pathlib.Path(__file__).parent)]
 import regret_verdict  # pylint: disable=wrong-import-position
-from script_tests import ScriptTests  # pylint: disable=wrong-import-position
+from script_tests import ScriptTests, run_built  # pylint: disable=wrong-import-position
 
 # A choice that is bad, and one that is the best algorithm.
 PROGRAM = """#!/bin/bash
@@ -80,13 +78,9 @@ class Script(ScriptTests, unittest.TestCase):
                 self.assertEqual(self.run_script(*words).returncode, 2)
 
 
-@unittest.skipUnless(os.access(ROOT / "build/release/bin/ibcoll_regret", os.X_OK), "is not built")
 class Program(unittest.TestCase):
     def test_every_cell_has_its_choice(self):
-        folder = ROOT / "build/release/bin"
-        done = subprocess.run([folder / "ibcoll_run", "-n", "3", folder / "ibcoll_regret", "--most", "64", "--turns", "4",
-                               "--seconds", "0.001"], capture_output=True, text=True, check=False, timeout=100,
-                              env={**os.environ, "IBCOLL_TUNING": "off"})
+        done = run_built("ibcoll_regret", "--turns", "4")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = [line.split(",") for line in done.stdout.splitlines()[1:]]
         cells = {tuple(row[:4]) for row in rows}
