@@ -115,8 +115,8 @@ void Completions::end_late_drains() {
     return peer && peer->connection.is(State::kDraining) && time > peer->connection.draining.deadline;
   };
   if (std::none_of(local_.peers.all().begin(), local_.peers.all().end(), is_late)) return;
-  // A program may have stayed away for long. What the device has reported meanwhile has happened: a peer may have been
-  // told that its put is here.
+  // The program may not have polled for long. Completions that came meanwhile count: by one of them, a peer may have
+  // been notified that its put has arrived.
   while (poll() > 0) {
   }
   for (const std::unique_ptr<Peer>& peer : local_.peers.all())

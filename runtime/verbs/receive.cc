@@ -62,7 +62,7 @@ bool Transport::take_message(Peer& peer, Event& event) {
   return false;
 }
 
-// False: the peer has no right to write there; it is told.
+// False: the peer has no right to write there, and is notified of that.
 bool Transport::take_small_put(Peer& peer, const SlotHeader& header, const std::byte* payload) {
   if (exposures_.write(peer, header, payload)) {
     ++counters_.puts_received;

@@ -15,8 +15,7 @@ TEST(LateRanks, NamesWhoIsAwaitedAndNotInTheCall) {
       "[call of team 1 #12 by rank 0 for 4.2 s, awaits 1]\n");
   late.read(
       "[1] ibcoll rank 1: allreduce (ring) #12 waits for data of rank 2 [call of team 1 #12 by rank 1 for 3.1 s, "
-      "awaits "
-      "2]\nibcoll rank 2: not waiting in ibcoll\n");
+      "awaits 2]\nibcoll rank 2: not waiting in ibcoll\n");
   EXPECT_EQ(late.summary(), Lines{"rank 2 is late for allreduce (ring) #12: ranks 0,1 wait for it since 4.2 s"});
 }
 

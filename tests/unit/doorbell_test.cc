@@ -105,7 +105,7 @@ bool is_subscribed(const Bell& bell) {
 TEST(Doorbell, NoWakeUpIsLost) {
   constexpr int kRounds = 2000;
   const Node node(2);
-  std::atomic<int> published[2] = {}, told[2] = {};
+  std::atomic<int> published[2] = {}, rung[2] = {};
   int slept_out[2] = {};
   const auto run = [&](int rank) {
     Doorbell doorbell = node.of(rank);
@@ -113,7 +113,7 @@ TEST(Doorbell, NoWakeUpIsLost) {
     for (int round = 1; round <= kRounds; ++round) {
       published[rank].store(round, std::memory_order_release);
       doorbell.ring();
-      told[rank].store(round, std::memory_order_release);
+      rung[rank].store(round, std::memory_order_release);
       while (awaited.load(std::memory_order_acquire) < round) {
         const uint32_t wakeups = doorbell.subscribe(1 - rank);
         // Published, and rung for in vain or not for long, and yet it slept to the end: that must not be. Once is
@@ -121,7 +121,7 @@ TEST(Doorbell, NoWakeUpIsLost) {
         if (awaited.load(std::memory_order_acquire) < round && !doorbell.sleep(1 - rank, wakeups, kLongestNs) &&
             awaited.load(std::memory_order_acquire) >= round)
           slept_out[rank] = slept_out[rank] > 0 || is_subscribed(node.bell(1 - rank)) ||
-                            (told[1 - rank].load(std::memory_order_acquire) >= round &&
+                            (rung[1 - rank].load(std::memory_order_acquire) >= round &&
                              node.bell(1 - rank).wakeups.load() == wakeups);
       }
     }

@@ -43,13 +43,13 @@ TEST_F(CreditOfOneCollective, HalfOfTheCreditIsReturnedAtATime) {
   start(exchange);
   std::byte into[100] = {}, from[10] = {};
   for (int i = 0; i < 7; ++i) exchange.announce(1, Bytes(into).subspan(10 * static_cast<size_t>(i), 10), 1);
-  std::vector<uint64_t> told;
+  std::vector<uint64_t> reported;
   for (int i = 0; i < 7; ++i) {
     exchange.on_note(1, note(NoteKind::kEager, 10), from);
-    if (!wire_.boxes[1].empty()) told.push_back(wire_.boxes[1].back().note.bytes);
+    if (!wire_.boxes[1].empty()) reported.push_back(wire_.boxes[1].back().note.bytes);
     wire_.boxes[1].clear();
   }
-  EXPECT_EQ(told, (std::vector<uint64_t>{3, 6}));
+  EXPECT_EQ(reported, (std::vector<uint64_t>{3, 6}));
 }
 
 // What a rank leaves in the landing memory of one that is away is bounded by its share of that, over all its messages.

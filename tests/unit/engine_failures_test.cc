@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How ranks learn that a collective cannot go on, and what they are told.
+// How ranks learn that a collective cannot complete, and by which text.
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -78,7 +78,7 @@ TEST_F(EngineTest, WhatThisRankLacksEndsTheDoubtAboutADeath) {
   EXPECT_TRUE(call->request->in_flight());
   wire_.boxes[0].push_back({2, {}, text("no room"), true, lack_token(IBCOLL_ERR_TRANSPORT)});
   progress(1);
-  EXPECT_FALSE(call->request->in_flight()) << "nobody can be told, and nobody is waited for";
+  EXPECT_FALSE(call->request->in_flight()) << "no rank can be notified, and none is awaited";
   EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_TRANSPORT);
   EXPECT_EQ(call->request->status().text(), "rank 0 cannot reach rank 2: no room");
 }
@@ -192,7 +192,7 @@ TEST_F(EngineTest, AWaitThatIsTooLongSaysForWhat) {
   EXPECT_NE(call->request->status().text().find("IBCOLL_TIMEOUT"), std::string::npos);
   EXPECT_EQ(engines_[0]->describe(), "");
   EXPECT_GT(transports_[0]->checks, 0);
-  EXPECT_EQ(team(1).failure().code(), IBCOLL_ERR_TIMEOUT) << "the others are told";
+  EXPECT_EQ(team(1).failure().code(), IBCOLL_ERR_TIMEOUT) << "the others are notified";
 }
 
 TEST_F(EngineTest, AFailedTeamStartsNothing) {
@@ -203,7 +203,7 @@ TEST_F(EngineTest, AFailedTeamStartsNothing) {
   EXPECT_FALSE(call->request->in_flight());
 }
 
-// Told or not, a rank that waits finds out: who was not told while the wire was full asks, and is answered.
+// A rank that was not notified, as the wire was full, asks while it waits, and is answered.
 TEST_F(EngineTest, WhoMissedTheFailureLearnsOfItByAsking) {
   constexpr int kMoreThanItTries = 11'000;
   wire_.full = true;

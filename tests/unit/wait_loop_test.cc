@@ -22,9 +22,9 @@ TEST(WaitLoop, LongWaitsAreTold) {
     const WaitStrategy strategy(mode, 1.0);
     WaitLoop loop(strategy, Deadline::never());
     const auto end = Clock::now() + std::chrono::seconds(120);  // each yield may be a time slice of all others
-    int told = 0;
-    while (told < 2 && Clock::now() < end) told += loop.pause();
-    EXPECT_EQ(told, 2) << mode;
+    int long_waits = 0;
+    while (long_waits < 2 && Clock::now() < end) long_waits += loop.pause();
+    EXPECT_EQ(long_waits, 2) << mode;
   }
 }
 
@@ -35,16 +35,16 @@ TEST(WaitLoop, TiredOnlyOfYieldingForAWhile) {
     for (int round = 0; round < 2; ++round) {
       EXPECT_FALSE(loop.should_sleep(/*for_a_leader=*/false)) << mode;
       EXPECT_FALSE(loop.should_sleep(/*for_a_leader=*/true)) << mode << ": the leader may come to another processor";
-      const std::chrono::milliseconds patience(mode == std::string("spin") ? 100 : 120'000);
-      const auto end = Clock::now() + patience;
+      const std::chrono::milliseconds timeout(mode == std::string("spin") ? 100 : 120'000);
+      const auto end = Clock::now() + timeout;
       while (!loop.should_sleep(false) && Clock::now() < end) loop.pause();
       EXPECT_EQ(loop.should_sleep(false), std::string(mode) != "spin");
       loop.slept(/*woken=*/true);  // all anew
     }
-    int told = 0;
-    for (int i = 0; i < 100; ++i) told += loop.slept(/*woken=*/false);
-    EXPECT_GE(told, 5) << "it looks for dead peers now and then";
-    EXPECT_LE(told, 20);
+    int long_waits = 0;
+    for (int i = 0; i < 100; ++i) long_waits += loop.slept(/*woken=*/false);
+    EXPECT_GE(long_waits, 5) << "it looks for dead peers now and then";
+    EXPECT_LE(long_waits, 20);
   }
 }
 

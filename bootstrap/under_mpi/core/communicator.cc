@@ -87,8 +87,7 @@ Reason Communicator::make_team(bool room, ibcoll_team_t* team) {
 std::string Communicator::refusal() const {
   return fmt::format(
       "ibcoll under MPI: rank {} of {} could make no team for a communicator of {} ranks: {}; the MPI's own "
-      "collectives "
-      "run there",
+      "collectives run there",
       rank_, route().name, size_, ibcoll_last_error());
 }
 

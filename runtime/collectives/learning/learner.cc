@@ -6,10 +6,10 @@
 namespace ibcoll {
 namespace {
 
-constexpr uint64_t kSettle = 2;    // calls before the first trial: they touch the program's memory for the first time
-constexpr size_t kMostAtOnce = 8;  // candidates that the first round tries
-constexpr size_t kMostLater = 5;   // and a later one
-constexpr size_t kFinalists = 2;   // where the program calls in a row
+constexpr uint64_t kFirstCalls = 2;  // calls before the first trial: they touch the program's memory for the first time
+constexpr size_t kMostAtOnce = 8;    // candidates that the first round tries
+constexpr size_t kMostLater = 5;     // and a later one
+constexpr size_t kFinalists = 2;     // where the program calls in a row
 constexpr size_t kFinalistsApart = 4;
 constexpr uint64_t kPasses = 3;  // over the finalists, at most
 constexpr uint64_t kPassesApart = 8;
@@ -161,7 +161,7 @@ void Learner::begin_learning() {
   stride_ = 1;
   plan_.clear();
   plan_new(kMostAtOnce, kFactor * candidates_[0].predicted_us);
-  begin_round(kSettle);
+  begin_round(kFirstCalls);
 }
 
 // Adds a trial of each candidate that was not tried and is predicted within the limit.
