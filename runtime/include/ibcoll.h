@@ -372,8 +372,9 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_test(ibcoll_request_t request);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_request_status(ibcoll_request_t request);
 /* Collective: blocks until the request is complete. After IBCOLL_TIMEOUT seconds the team fails with TIMEOUT. A failed
  * request is complete, and the caller may reuse its buffers, with one exception: a process that was stopped (SIGSTOP)
- * in the middle of a write to them may still finish that write. The call then returns BUFFERS_HELD 10 seconds after the
- * failure, and the request stays in flight until that process continues or ends. */
+ * in the middle of a write to them may still finish that write, or UCX still uses them. The call then returns
+ * BUFFERS_HELD 10 seconds after the failure, and the request stays in flight until that process continues or ends, or
+ * UCX returns the buffers. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_wait(ibcoll_request_t request);
 /* As ibcoll_wait, but returns TIMEOUT after `seconds`; the request then stays in flight and can be waited for again. 0
  * or less: looks once. NaN: INVALID_ARGUMENT. A collective that IBCOLL_TIMEOUT has ended also returns TIMEOUT, but is
