@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How much longer a chosen algorithm takes than the best one of the registry: from the times of all, turn by turn."""
+"""How much longer a chosen algorithm takes than the best one of the registry: from times of all, in each repetition."""
 
 import dataclasses
 import math
@@ -11,8 +11,8 @@ CHANCE = 0.05  # with which the interval of a ratio does not hold it
 
 @dataclasses.dataclass
 class Regret:
-    """Of one algorithm in one cell: its time over that of the best one. The best one is the fastest of odd turns; even
-    turns give the ratios, so that luck of the best one does not count."""
+    """Of one algorithm in one cell: its time over that of the best one. The best one is the fastest of odd repetitions.
+    Even repetitions give the ratios, so that luck of the best one does not count."""
     ratio: float
     low: float  # the interval of the median ratio
     high: float
@@ -36,7 +36,7 @@ def interval(values):
 
 
 def best(cell):
-    """`cell`: the turns of each algorithm, {algorithm: [us]}."""
+    """`cell`: the repetitions of each algorithm, {algorithm: [us]}."""
     return min(cell, key=lambda name: statistics.median(cell[name][1::2]))
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Times, for each collective and each size, all algorithms of the registry in turn, in one job, after the
-// calls by which ibcoll chooses. So what else happens on the machine hits all of them. Prints a row for each algorithm and
-// turn; perf/regret judges them.
+// Times all algorithms of the registry for each collective and size, after the calls by which ibcoll chooses. Repetitions
+// alternate in one job, so a disturbance of the machine hits all algorithms. Prints a row for each algorithm and
+// repetition; perf/regret judges them.
 #include <ibcoll.h>
 
 #include <CLI/CLI.hpp>
@@ -23,13 +23,13 @@ namespace {
 struct RegretPlan {
   std::vector<std::string> collectives;
   uint64_t least_bytes = 8, most_bytes = 512 << 10, factor = 16;
-  uint64_t turns = 20;
-  double seconds = 0.05;  // for all turns of one algorithm
+  uint64_t repetitions = 20;
+  double seconds = 0.05;  // for all repetitions of one algorithm
 };
 
-constexpr int kLearning = 64;                // calls by which ibcoll chooses, at most
-constexpr double kFarFromBest = 3;           // an algorithm that takes so many times as long is not timed in turns
-constexpr int kLooks = 4;                    // by the least of so many times
+constexpr int kLearning = 64;       // calls by which ibcoll chooses, at most
+constexpr double kFarFromBest = 3;  // an algorithm that takes 3 times as long as the best one is not repeated
+constexpr int kLooks = 4;           // calls, the shortest of which says that
 constexpr const char* kLearned = "learned";  // the request that learns, as an algorithm
 
 void check(ibcoll_status_t status, const char* call) {
@@ -86,7 +86,7 @@ class RegretLoop {
   RegretLoop& operator=(const RegretLoop&) = delete;
 
   void run() {
-    if (speaks()) std::puts("collective,bytes,chosen,predicted,algorithm,turn,us");
+    if (speaks()) std::puts("collective,bytes,chosen,predicted,algorithm,repetition,us");
     for (const Collective& row : kCatalog) {
       const auto& wanted = plan_.collectives;
       if (std::find(wanted.begin(), wanted.end(), row.name) == wanted.end()) continue;
@@ -160,14 +160,14 @@ class RegretLoop {
     for (const auto& candidate : before["candidates"])
       all.push_back(request_for(call, candidate["algorithm"].get<std::string>().c_str()));
     warm(all, {kLearned, chosen, predicted});
-    for (uint64_t turn = 0; turn < plan_.turns; ++turn) {
+    for (uint64_t repetition = 0; repetition < plan_.repetitions; ++repetition) {
       for (size_t i = 0; i < all.size(); ++i) {
-        const Timed& one = all[turn % 2 == 0 ? i : all.size() - 1 - i];
-        const double share = plan_.seconds * 1e6 / static_cast<double>(plan_.turns);
+        const Timed& one = all[repetition % 2 == 0 ? i : all.size() - 1 - i];
+        const double share = plan_.seconds * 1e6 / static_cast<double>(plan_.repetitions);
         const double us = timed(one, static_cast<uint64_t>(std::clamp(share / std::max(one.once_us, 0.01), 3.0, 2e4)));
         if (speaks())
           std::printf("%s,%llu,%s,%s,%s,%llu,%.3f\n", row.name, static_cast<unsigned long long>(bytes), chosen.c_str(),
-                      predicted.c_str(), one.algorithm.c_str(), static_cast<unsigned long long>(turn), us);
+                      predicted.c_str(), one.algorithm.c_str(), static_cast<unsigned long long>(repetition), us);
       }
     }
     std::fflush(stdout);
@@ -208,8 +208,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(8, 1 << 24));
   app.add_option("--most", plan.most_bytes, "bytes of the largest block")->check(CLI::Range(8, 1 << 24));
   app.add_option("--factor", plan.factor, "from one size to the next")->check(CLI::Range(2, 1 << 20));
-  app.add_option("--turns", plan.turns, "of each algorithm")->check(CLI::Range(4, 10000));
-  app.add_option("--seconds", plan.seconds, "for all turns of one algorithm")->check(CLI::Range(1e-6, 3600.0));
+  app.add_option("--repetitions", plan.repetitions, "of each algorithm")->check(CLI::Range(4, 10000));
+  app.add_option("--seconds", plan.seconds, "for all repetitions of one algorithm")->check(CLI::Range(1e-6, 3600.0));
   CLI11_PARSE(app, argc, argv);
   ibcoll_context_t context = nullptr;
   ibcoll::perf::check(ibcoll_context_create(nullptr, &context), "ibcoll_context_create");

@@ -14,13 +14,13 @@ from script_tests import ScriptTests, run_built  # pylint: disable=wrong-import-
 # A choice that is bad, and one that is the best algorithm.
 PROGRAM = """#!/bin/bash
 [ "$IBCOLL_TUNING" = off ] || exit 9
-echo "collective,bytes,chosen,predicted,algorithm,turn,us"
-for turn in {0..19}; do
+echo "collective,bytes,chosen,predicted,algorithm,repetition,us"
+for repetition in {0..19}; do
   for timed in learned,63 ring,60 shm,40; do
-    echo "allgather,524288,ring,shm,${timed%,*},$turn,${timed#*,}"
+    echo "allgather,524288,ring,shm,${timed%,*},$repetition,${timed#*,}"
   done
   for timed in learned,5 shm,5 leaders,9; do
-    echo "barrier,0,shm,leaders,${timed%,*},$turn,${timed#*,}"
+    echo "barrier,0,shm,leaders,${timed%,*},$repetition,${timed#*,}"
   done
 done
 """
@@ -28,9 +28,9 @@ done
 
 class Verdicts(unittest.TestCase):
     @staticmethod
-    def cell(spread=0.05, turns=20, **medians):
+    def cell(spread=0.05, repetitions=20, **medians):
         chance = random.Random(1)
-        return {name: [us * chance.uniform(1, 1 + spread) for _ in range(turns)] for name, us in medians.items()}
+        return {name: [us * chance.uniform(1, 1 + spread) for _ in range(repetitions)] for name, us in medians.items()}
 
     def test_a_choice_that_takes_longer_is_bad(self):
         verdict = regret_verdict.regret(self.cell(ring=1.5, shm=1), "ring")
@@ -42,9 +42,9 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(regret_verdict.regret(self.cell(ring=1.5, shm=1), "shm").ratio, 1)
 
     def test_what_scatters_over_the_limit_is_not_bad(self):
-        self.assertFalse(regret_verdict.regret(self.cell(spread=3, turns=8, ring=1.15, shm=1), "ring").bad)
+        self.assertFalse(regret_verdict.regret(self.cell(spread=3, repetitions=8, ring=1.15, shm=1), "ring").bad)
 
-    def test_luck_of_the_best_one_in_odd_turns_does_not_count(self):
+    def test_luck_of_the_best_one_in_odd_repetitions_does_not_count(self):
         cell = {"ring": [1.0] * 20, "shm": [1.0, 0.5] * 10}
         self.assertEqual(regret_verdict.best(cell), "shm")
         self.assertEqual(regret_verdict.regret(cell, "ring").ratio, 1)
@@ -80,7 +80,7 @@ class Script(ScriptTests, unittest.TestCase):
 
 class Program(unittest.TestCase):
     def test_every_cell_has_its_choice(self):
-        done = run_built("ibcoll_regret", "--turns", "4")
+        done = run_built("ibcoll_regret", "--repetitions", "4")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = [line.split(",") for line in done.stdout.splitlines()[1:]]
         cells = {tuple(row[:4]) for row in rows}
