@@ -27,9 +27,9 @@ struct RegretPlan {
   double seconds = 0.05;  // for all repetitions of one algorithm
 };
 
-constexpr int kLearning = 64;       // calls by which ibcoll chooses, at most
-constexpr double kFarFromBest = 3;  // an algorithm that takes 3 times as long as the best one is not repeated
-constexpr int kLooks = 4;           // calls, the shortest of which says that
+constexpr int kLearning = 64;                // calls by which ibcoll chooses, at most
+constexpr double kFarFromBest = 3;           // an algorithm that takes 3 times as long as the best one is not repeated
+constexpr int kLooks = 4;                    // calls, the shortest of which says that
 constexpr const char* kLearned = "learned";  // the request that learns, as an algorithm
 
 void check(ibcoll_status_t status, const char* call) {
