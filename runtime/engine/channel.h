@@ -24,7 +24,7 @@ enum class NoteKind : uint16_t {
   kLanded,    // a put's data has landed: the next piece of an announced message; payload none; bytes: size of the piece
   kConsumed,  // bytes: eager pieces of this collective taken so far (credit)
   kCompleted,  // only Note.completed matters (credit)
-  kProbe,      // "I wait for you in this call"; payload: PairBytes and text; compared with the receiver's own call
+  kProbe,      // see Team::Probe; payload: PairBytes of this call, and records of the last ones
   kAbort,      // the team failed; bytes: status code; payload: text
   kEnded,      // answer to a probe: the collective has ended at the sender
   kWanted      // "put this, I may not read it"; bytes: how much; payload: its address, in what the receiver has lent

@@ -99,12 +99,10 @@ class Exchange final : public CommBackend {
   uint32_t puts_pending() const noexcept { return puts_pending_; }
   // Sends what can leave; true when nothing is left to retry.
   bool pump(Channel& channel) noexcept;
-  // Sends a description of this call to ranks that it waits for, at most kMostAsked at a time. Each message to a rank
-  // that this one has not written to takes memory, and many messages would delay ranks that are late anyway.
+  // Sends the last calls to ranks that this one waits for, at most kMostAsked at a time. Each message to a rank that
+  // this one has not written to takes memory, and many messages would delay ranks that are late anyway.
   static constexpr uint64_t kMostAsked = 16;
-  void probe(const Request& request) noexcept;
-  // The same to one rank. If that is in another call it notices, and answers in the same way.
-  void ask(const Request& request, int peer) noexcept;
+  void probe() noexcept;
   // The answer of a peer to a probe.
   void on_ended(int peer) noexcept;
   // When the task is done: true when peers sent and wanted no more than it took and gave. Else the collective fails.

@@ -14,28 +14,17 @@
 
 namespace ibcoll {
 
-void Exchange::probe(const Request& request) noexcept {
+void Exchange::probe() noexcept {
   if (wait_.kind == WaitKind::kNone) return;
   uint64_t count = 0, at = 0;
   awaited([](void* to, int) { ++*static_cast<uint64_t*>(to); }, &count);
   // Each rank begins with another one, and where it ended the last time.
   const uint64_t first = count > kMostAsked ? static_cast<uint64_t>(team_.rank()) + asked_ : 0;
   auto ask_one = [&](int peer) {
-    if ((at++ + count - first % count) % count < kMostAsked) ask(request, peer);
+    if ((at++ + count - first % count) % count < kMostAsked) team_.send_calls(peer, op_, Team::Probe::kWaits);
   };
   awaited([](void* to, int peer) { (*static_cast<decltype(ask_one)*>(to))(peer); }, &ask_one);
   asked_ += kMostAsked;
-}
-
-void Exchange::ask(const Request& request, int peer) noexcept {
-  const std::string call = request.call();
-  const PairBytes bytes = request.pair_bytes(peer);
-  std::array<std::byte, 512> payload;  // a longer text is cut
-  const size_t text = std::min(call.size(), payload.size() - sizeof bytes);
-  std::memcpy(payload.data(), &bytes, sizeof bytes);
-  std::memcpy(payload.data() + sizeof bytes, call.data(), text);
-  const ConstBytes used = std::span(payload).first(sizeof bytes + text);
-  (void)team_.send(peer, note(NoteKind::kProbe, used.size(), 0), used);
 }
 
 // The peer has completed this collective. What it sent is here, and more will not come; nor will it take more.

@@ -164,12 +164,12 @@ void Exchange::mismatch(int peer, uint64_t theirs, uint64_t mine, const char* wh
 }
 
 void Exchange::other_call(int peer) noexcept {
-  team_.suspect(error(
-      IBCOLL_ERR_MISMATCH,
-      "rank {} is in {}, and rank {} in a call that differs in collective, algorithm, scheme, root, type, operation or "
-      "a size that must agree; all ranks must make the same calls in the same order",
-      team_.rank(), team_.describe_call(op_), peer));
-  ask(team_.request_of(*this), peer);  // its answer names both calls
+  team_.suspect_call(peer, op_,
+                     error(IBCOLL_ERR_MISMATCH,
+                           "rank {} is in {}, and rank {} in a call that differs in collective, algorithm, scheme, "
+                           "root, type, operation or "
+                           "a size that must agree; all ranks must make the same calls in the same order",
+                           team_.rank(), team_.describe_call(op_), peer));
 }
 
 }  // namespace ibcoll

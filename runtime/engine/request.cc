@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "runtime/collectives/framework/arguments.h"
-#include "runtime/comm/reduce/types.h"
 #include "runtime/engine/team.h"
 
 namespace ibcoll {
@@ -17,6 +16,7 @@ Request::Request(Team& team, const Args& args, const Selected& selected, ibcoll_
       selected_(selected),
       predicted_name_(selected.predicted.name()),
       signature_(signature),
+      record_(record_of(args, selected.predicted, scheme, signature, team.size())),
       algorithm_(selected.predicted.algorithm),
       algorithm_name_(&predicted_name_),
       scheme_(scheme),
@@ -55,6 +55,7 @@ void Request::change_algorithm(int candidate) noexcept {
   args_.parameter = choice.parameter;
   algorithm_name_ = applies ? &learned()->candidates[static_cast<size_t>(candidate)].name : &predicted_name_;
   exchange_.sign(applies ? call_signature(args_, *algorithm_name_, scheme_, team_.size()) : signature_);
+  record_ = record_of(args_, choice, scheme_, exchange_.signature(), team_.size());
 }
 
 void Request::bind(const Args& args) {
@@ -210,18 +211,6 @@ PairBytes Request::pair_bytes(int peer) const noexcept {
   return gathers == here ? PairBytes{0, bytes} : PairBytes{bytes, 0};
 }
 
-std::string Request::call() const noexcept {
-  return text_or("a collective", [this] { return describe(); });
-}
-
-std::string Request::describe() const {
-  const Collective& row = kCatalog[args_.collective];
-  if (in_background) return fmt::format("{} ({}) of ibcoll's own, of measured times", row.name, *algorithm_name_);
-  std::string text = fmt::format("{} ({})", row.name, *algorithm_name_);
-  if (!row.reduces()) return text;
-  const Reduction& reduction = args_.reduction;
-  if (!row.irregular()) text += fmt::format(" of {} elements", args_.count);
-  return text + fmt::format(" of type {}, operation {}", type_name(reduction.type), reduction.op->name);
-}
+std::string Request::call() const noexcept { return call_text(record_); }
 
 }  // namespace ibcoll

@@ -12,6 +12,7 @@
 #include "runtime/collectives/framework/args.h"
 #include "runtime/collectives/framework/forced.h"
 #include "runtime/comm/task.h"
+#include "runtime/engine/call_record.h"
 #include "runtime/engine/exchange.h"
 #include "runtime/engine/team_learning.h"
 #include "runtime/engine/trace.h"
@@ -71,8 +72,10 @@ class Request {
   // "ring_pipelined:65536": of the run that was started last, or before the first one what is predicted. The text stays
   // as long as the request.
   const std::string& algorithm_name() const noexcept { return *algorithm_name_; }
-  // "allgatherv (ring)"
+  // "allgather (ring) of 8 bytes per block"
   std::string call() const noexcept;
+  // Of the next run, without its number.
+  const CallRecord& record() const noexcept { return record_; }
   // What this call sends to the peer and expects from it; 0 and 0 where the signature covers all sizes.
   PairBytes pair_bytes(int peer) const noexcept;
 
@@ -114,7 +117,6 @@ class Request {
   bool holds_operation() const noexcept { return args_.reduction.op && args_.reduction.op->user_defined(); }
   void hold_operation() noexcept;
   [[gnu::noinline]] Status busy() const;
-  std::string describe() const;
   bool replaces_input() const noexcept;
   Args with_own_copy() noexcept;
   void add_to_trace() noexcept;
@@ -125,6 +127,7 @@ class Request {
   const Selected selected_;
   const std::string predicted_name_;
   const uint32_t signature_;
+  CallRecord record_;
   const Algorithm* algorithm_;
   const std::string* algorithm_name_;
   int used_ = kPredicted;  // the candidate that is bound

@@ -97,7 +97,9 @@ bool Team::launch(Request& request) noexcept {
   }
   const uint32_t op = next_op_++;
   active_[op & (active_.size() - 1)] = &request;
-  calls_[op % kKeptCalls] = {op, request.exchange().signature()};
+  CallRecord& record = calls_[op % kKeptCalls];
+  record = request.record();
+  record.op = op;
   request.begin(op);
   if (!request.has_task()) {
     fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank_, request.call()));
@@ -210,31 +212,59 @@ void Team::on_message(int peer, const Note& note, ConstBytes payload) noexcept {
     request->exchange().on_note(peer, note, payload);
     if (failure_.healthy() && request->exchange().runnable()) engine_.run(*request);
   } else if (static_cast<NoteKind>(note.kind) != NoteKind::kConsumed) {
-    suspect(error(
-        IBCOLL_ERR_MISMATCH,
-        "rank {}: rank {} sent {} bytes (message {}, note {}) in collective #{}, which has ended here without them; "
-        "all ranks must make the same calls in the same order, with sizes that agree",
-        rank_, peer, note.bytes, note.index, note.kind, note.op));
+    suspect_call(peer, note.op,
+                 error(IBCOLL_ERR_MISMATCH,
+                       "rank {}: rank {} sent {} bytes (message {}, note {}) in collective #{}, which has ended here "
+                       "without them; all ranks must make the same calls in the same order, with sizes that agree",
+                       rank_, peer, note.bytes, note.index, note.kind, note.op));
   }
+}
+
+void Team::send_calls(int peer, uint32_t op, Probe probe) noexcept {
+  std::array<std::byte, sizeof(PairBytes) + kProbedCalls * sizeof(CallRecord)> payload;
+  const Request* const request = active(op);
+  const PairBytes bytes = request ? request->pair_bytes(peer) : PairBytes{};
+  std::memcpy(payload.data(), &bytes, sizeof bytes);
+  size_t used = sizeof bytes;
+  for (uint32_t before = kProbedCalls; before-- > 0;) {
+    const CallRecord call = record_of(op - before);
+    if (call.op == 0) continue;
+    std::memcpy(payload.data() + used, &call, sizeof call);
+    used += sizeof call;
+  }
+  const uint32_t signature = record_of(op).signature;
+  (void)send(
+      peer,
+      {epoch_, used, op, signature, completed_, static_cast<uint16_t>(NoteKind::kProbe), static_cast<uint16_t>(probe)},
+      std::span(payload).first(used));
+}
+
+// Both ranks keep their last calls. The first that differs explains whatever has gone wrong in it, or since.
+bool Team::find_other_call(int peer, ConstBytes records, Probe probe) noexcept {
+  for (CallRecord theirs; records.size() >= sizeof theirs; records = records.subspan(sizeof theirs)) {
+    std::memcpy(&theirs, records.data(), sizeof theirs);
+    const CallRecord mine = record_of(theirs.op);
+    if (mine.op == 0 || mine.signature == theirs.signature) continue;
+    Status calls = error(IBCOLL_ERR_MISMATCH,
+                         "rank {} calls {}, but rank {} calls {}; all ranks must make the same calls in the same "
+                         "order, with sizes that agree",
+                         peer, call_text(theirs), rank_, call_text(mine));
+    if (failure_.uncertain())
+      failure_.explain(std::move(calls));
+    else
+      suspect(std::move(calls));
+    if (probe != Probe::kAnswers) send_calls(peer, theirs.op, Probe::kAnswers);
+    return true;
+  }
+  return false;
 }
 
 void Team::on_probe(int peer, const Note& note, ConstBytes payload) noexcept {
   if (payload.size() < sizeof(PairBytes)) return;
   check_own_line();
-  const Call& call = calls_[note.op % kKeptCalls];
-  if (call.op == note.op && call.signature != note.signature) {
-    Status calls = error(
-        IBCOLL_ERR_MISMATCH,
-        "collective #{} of the team is {} on rank {} but {} on rank {}; all ranks must make the same calls in the "
-        "same order, with sizes that agree",
-        note.op, text_of(payload.subspan(sizeof(PairBytes))), peer, describe_call(note.op), rank_);
-    if (failure_.uncertain()) return failure_.explain(std::move(calls));
-    suspect(std::move(calls));
-    if (Request* const request = active(note.op))
-      request->exchange().ask(*request, peer);  // the rank that asks may not know
-    return;
-  }
-  if (!failure_.healthy()) return;
+  const auto probe = static_cast<Probe>(note.index);
+  if (find_other_call(peer, payload.subspan(sizeof(PairBytes)), probe)) return;
+  if (!failure_.healthy() || probe != Probe::kWaits) return;
   if (Request* const request = active(note.op)) {
     PairBytes theirs;
     std::memcpy(&theirs, payload.data(), sizeof theirs);

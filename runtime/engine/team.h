@@ -13,6 +13,7 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/node_window.h"
 #include "runtime/comm/placement.h"
+#include "runtime/engine/call_record.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/exchange.h"
 #include "runtime/engine/team_credit.h"
@@ -71,6 +72,8 @@ class Team {
   // As fail(), where a peer may know a better cause, or a death may explain it: this rank waits a little for that, and
   // reports it instead.
   void suspect(Status status) noexcept;
+  // The same of a peer whose call `op` seems to differ: this rank asks that peer, whose answer names both calls.
+  void suspect_call(int peer, uint32_t op, Status status) noexcept;
   int requests() const noexcept { return requests_; }
   int in_flight() const noexcept;
   // A request of the team is made. Takes the memory that its starts need, or throws std::bad_alloc.
@@ -125,6 +128,10 @@ class Team {
   TeamCredit& credit() noexcept { return credit_; }
   // "allgatherv (ring) #12"
   std::string describe_call(uint32_t op) const noexcept;
+  // Sends this rank's last calls up to `op` to a rank that it waits for, or whose call seems to differ. If one does, both
+  // fail with an error that names it as it is on either side.
+  enum class Probe : uint16_t { kWaits, kSuspects, kAnswers };
+  void send_calls(int peer, uint32_t op, Probe probe) noexcept;
 
  private:
   Request* active(uint32_t op) const noexcept;
@@ -135,6 +142,9 @@ class Team {
   void keep_early(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_message(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_probe(int peer, const Note& note, ConstBytes payload) noexcept;
+  void ask_again() noexcept;
+  bool find_other_call(int peer, ConstBytes records, Probe probe) noexcept;
+  CallRecord record_of(uint32_t op) const noexcept;
   void on_abort(int peer, const Note& note, ConstBytes payload) noexcept;
   void begin_to_fail() noexcept;
   Status death_of(int peer, std::string_view why) const noexcept;
@@ -151,12 +161,8 @@ class Team {
   uint32_t next_op_ = 1;
   uint32_t completed_ = 0;        // all collectives up to this one
   std::vector<Request*> active_;  // circular, indexed by op
-  struct Call {
-    uint32_t op = 0;
-    uint32_t signature = 0;
-  };
-  static constexpr uint32_t kKeptCalls = 64;
-  std::array<Call, kKeptCalls> calls_;  // the last ones, indexed by op: for probes of slower ranks
+  static constexpr uint32_t kKeptCalls = 32, kProbedCalls = 8;
+  std::array<CallRecord, kKeptCalls> calls_;  // the last ones, indexed by op: for probes
   // Of collectives not started here yet, in order of arrival, by op: each start looks at its own list only. Made when
   // the first one comes.
   struct EarlyList {
@@ -169,6 +175,9 @@ class Team {
   Request* last_queued_ = nullptr;
   std::unique_ptr<TeamLearning> learning_;
   TeamFailure failure_;
+  int other_peer_ = -1;  // see suspect_call()
+  uint32_t other_op_ = 0;
+  Time asked_at_ = 0;
   bool parting_ = false;
   bool connects_ = true;
   int requests_ = 0;

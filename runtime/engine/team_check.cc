@@ -23,7 +23,7 @@ void Team::check(Time now) noexcept {
                  limits.timeout_origin, request->exchange().describe_wait()));
     } else if (now - request->probed_at > limits.stall_ns) {
       request->probed_at = now;
-      request->exchange().probe(*request);
+      request->exchange().probe();
       check_own_line();
       if (failure_.healthy() && request->exchange().polls_memory()) find_failed_local(*request);
     }
@@ -54,11 +54,17 @@ void Team::find_failed_local(Request& request) noexcept {
   }
 }
 
-std::string Team::describe_call(uint32_t op) const noexcept {
+CallRecord Team::record_of(uint32_t op) const noexcept {
   const Request* const request = active(op);
-  return text_or("a collective", [&] {
-    return request ? fmt::format("{} #{}", request->call(), op) : fmt::format("collective #{} (ended)", op);
-  });
+  CallRecord call = request ? request->record() : calls_[op % kKeptCalls];
+  if (request) call.op = op;
+  return call.op == op ? call : CallRecord{};
+}
+
+std::string Team::describe_call(uint32_t op) const noexcept {
+  const CallRecord call = record_of(op);
+  if (call.op == op) return call_text(call);
+  return text_or("a collective", [&] { return fmt::format("collective #{} (ended)", op); });
 }
 
 int Team::in_flight() const noexcept {

@@ -16,6 +16,24 @@ void Team::suspect(Status status) noexcept {
   if (failure_.suspect(std::move(status), engine_.now())) begin_to_fail();
 }
 
+void Team::suspect_call(int peer, uint32_t op, Status status) noexcept {
+  if (!failure_.healthy()) return;
+  suspect(std::move(status));
+  other_peer_ = peer;
+  other_op_ = op;
+  asked_at_ = engine_.now();
+  send_calls(peer, op, Probe::kSuspects);
+}
+
+// The question or its answer may have found no room to leave.
+void Team::ask_again() noexcept {
+  constexpr Time kInterval = 10'000'000;
+  const Time now = engine_.now();
+  if (other_peer_ < 0 || failure_.explained() || now - asked_at_ < kInterval) return;
+  asked_at_ = now;
+  send_calls(other_peer_, other_op_, Probe::kSuspects);
+}
+
 Status Team::death_of(int peer, std::string_view why) const noexcept {
   return error(IBCOLL_ERR_PEER_FAILED, "rank {} of the job (rank {} of the team) failed: {}", job_rank(peer), peer,
                why);
@@ -72,7 +90,10 @@ void Team::notify_pending() noexcept {
 
 bool Team::end_requests() noexcept {
   if (failure_.healthy()) return true;
-  if (failure_.uncertain() && !failure_.end_suspicion(engine_.now())) return false;
+  if (failure_.uncertain() && !failure_.end_suspicion(engine_.now())) {
+    ask_again();
+    return false;
+  }
   if (window_) window_->presence().report_failure(failure_.status().code());
   notify_failure();
   const bool notified = failure_.state() == TeamFailure::State::kNotified;

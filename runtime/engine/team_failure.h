@@ -47,6 +47,7 @@ class TeamFailure {
   // Changes neither the end of the suspicion nor a first explanation.
   void explain(Status status) noexcept;
   bool see_death(int peer, Status status, Time now) noexcept;
+  bool explained() const noexcept { return explained_; }
   // Of the peer whose death was seen. Does not change the end of the suspicion.
   void explain_death(int peer, Status status) noexcept;
   bool learn(Status status, Time now, bool pass_on = false) noexcept;

@@ -185,6 +185,14 @@ void Mismatch::run() {
     const Status& failure = job_.team(team_, rank).failure();
     const bool known = failure.code() == IBCOLL_ERR_MISMATCH || failure.code() == IBCOLL_ERR_TIMEOUT;
     EXPECT_TRUE(known || !noticed) << "rank " << rank << ": '" << failure.text() << "'; " << story_;
+    const bool digests_differ = odd_ == Odd::kBytes || odd_ == Odd::kRoot || odd_ == Odd::kCollective;
+    if (digests_differ && failure.code() == IBCOLL_ERR_MISMATCH) {
+      for (const CollectiveCase* const call : {theirs_.get(), its_.get()}) {
+        const std::string name = ibcoll_collective_name(call->params().collective);
+        EXPECT_NE(failure.text().find(name + " ("), std::string::npos) << failure.text() << "; " << story_;
+      }
+      EXPECT_NE(failure.text().find(", but rank "), std::string::npos) << failure.text() << "; " << story_;
+    }
     if (odd_ == Odd::kRootsList) {
       EXPECT_EQ(failure.code(), IBCOLL_ERR_MISMATCH) << "rank " << rank << ": '" << failure.text() << "'; " << story_;
       for (const int name : {odd_rank_, named_})

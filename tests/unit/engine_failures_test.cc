@@ -183,7 +183,8 @@ TEST_F(EngineTest, WhatNothingExplainsIsToldAsItIs) {
 TEST_F(EngineTest, AWaitThatIsTooLongSaysForWhat) {
   auto call = make_call(team(0), 10);
   EXPECT_TRUE(call->request->start().ok());
-  EXPECT_NE(engines_[0]->describe().find("rank 0: allgather (ring) #1 waits for data of rank"), std::string::npos)
+  EXPECT_NE(engines_[0]->describe().find("rank 0: allgather (ring) #1 of 10 bytes per block waits for data of rank"),
+            std::string::npos)
       << engines_[0]->describe();
   wait_seconds(590);
   EXPECT_TRUE(call->request->in_flight());

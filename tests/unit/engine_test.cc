@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/engine/engine.h"
 
+#include <fmt/format.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -104,8 +105,29 @@ TEST_F(EngineTest, CallsThatDifferAreBothNamed) {
   progress();
   for (const int rank : {0, 1}) {
     const std::string text = team(rank).failure().text();
-    EXPECT_NE(text.find("allgather (ring)"), std::string::npos) << rank << ": " << text;
-    EXPECT_NE(text.find("allgather (bruck)"), std::string::npos) << rank << ": " << text;
+    EXPECT_NE(text.find("allgather (ring) #1 of 10 bytes per block"), std::string::npos) << rank << ": " << text;
+    EXPECT_NE(text.find("allgather (bruck) #1 of 12 bytes per block"), std::string::npos) << rank << ": " << text;
+  }
+}
+
+// Two roots send, and are done. What comes for a call that has ended is found with the call.
+TEST_F(EngineTest, CallsThatHaveEndedAreBothNamed) {
+  std::vector<std::unique_ptr<Call>> calls;
+  for (const int rank : {0, 1}) {
+    calls.push_back(make_bcast(team(rank), 10, rank));
+    EXPECT_TRUE(calls.back()->request->start().ok());
+    progress();
+    EXPECT_FALSE(calls.back()->request->in_flight()) << rank;
+  }
+  for (const int rank : {0, 1}) {
+    calls.push_back(make_call(team(rank), 10, "ring"));
+    EXPECT_TRUE(calls.back()->request->start().ok() || !team(rank).failure().ok());
+  }
+  wait_seconds(1);
+  for (const int rank : {0, 1}) {
+    const std::string text = team(rank).failure().text();
+    for (const int root : {0, 1})
+      EXPECT_NE(text.find(fmt::format("bcast (binomial) #1 of 10 bytes, root {}", root)), std::string::npos) << text;
   }
 }
 

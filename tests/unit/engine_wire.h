@@ -140,6 +140,19 @@ class EngineTest : public testing::Test {
                                               IBCOLL_SCHEME_AUTO, signature);
     return call;
   }
+  std::unique_ptr<Call> make_bcast(Team& team, size_t bytes, int root) {
+    auto call = std::make_unique<Call>();
+    call->recv.assign(bytes, 0xFF);
+    Args args;
+    args.collective = IBCOLL_BCAST;
+    args.bytes = bytes;
+    args.root = root;
+    args.recv.base = reinterpret_cast<std::byte*>(call->recv.data());
+    const uint32_t signature = call_signature(args, "binomial", IBCOLL_SCHEME_AUTO, kRanks);
+    call->request = std::make_unique<Request>(team, args, Choice{find_algorithm(IBCOLL_BCAST, "binomial")},
+                                              IBCOLL_SCHEME_AUTO, signature);
+    return call;
+  }
   Team& team(int rank) { return *teams_[static_cast<size_t>(rank)]; }
   void progress(int rounds = 50) {
     for (int i = 0; i < rounds; ++i)
