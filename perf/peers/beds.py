@@ -18,7 +18,7 @@ EMULATED_NODE_AGENT = pathlib.Path(__file__).resolve().parent / "on_emulated_nod
 class Bed:
     nodes: int = 1
     cluster: cluster_nodes.Nodes | None = None  # None: the nodes are emulated
-    net: str | None = None  # None: what each library takes by itself; verbs: the same RDMA device for all, one rank a node
+    net: str | None = None  # None: what each library takes by itself; verbs: the same RDMA device for all
     through: str | None = None  # the route of the library "through", one of launch.ROUTES
     build: pathlib.Path | None = None  # where that is
 
@@ -36,7 +36,7 @@ class Bed:
         own = self.nodes > 1 and not self.cluster
         return dict({"IBCOLL_TUNING": "off", **os.environ}, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                     NODE_CPUS=emulated_node_cpus(self.nodes) if own else "",
-                    **({"IBCOLL_NET": self.net} if self.net else {}))
+                    **({"IBCOLL_NET": self.net, "NODE_NAMESPACES": "ipc,pid"} if self.net else {}))
 
     def title(self):
         """What the head of a table says of it."""
@@ -44,7 +44,7 @@ class Bed:
             state = self.cluster.state_or_error()
             return (f", {self.nodes} node{'s' * (self.nodes > 1)} of perf/cluster at {state['rate']}, "
                     f"{cluster_nodes.share_text(state)}")
-        over = f" over {self.net}, one rank a node" if self.net else ""
+        over = f" over {self.net}" if self.net else ""
         return f", {self.nodes} nodes{over}" if self.nodes > 1 else ""
 
     def _hosts(self, ranks):
@@ -68,7 +68,7 @@ class Bed:
             return self._through(ranks, program)
         if name == "mpich":
             return ["mpirun.mpich", "-bind-to", "none" if crowded else "core", "-n", ranks]
-        words = ["mpirun.openmpi", *self._transports(), "-n", ranks]
+        words = ["mpirun.openmpi", *self._transports(ranks), "-n", ranks]
         if self.cluster:
             words += ["--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0"]
         if self.cluster or self.nodes > 1:
@@ -81,15 +81,17 @@ class Bed:
 
     def _through(self, ranks, program):
         words = self._starter(launch.ROUTES[self.through], ranks, program)
+        if self.nodes > 1 and not self.cluster:  # ibcoll_run alone knows that all these nodes are one machine
+            words = words + ["-x", "UCX_NET_DEVICES=lo"]
         if self.through == "pmpi":
             return words + ["-x", f"LD_PRELOAD={self.build / 'lib/libibcoll_pmpi_openmpi.so'}"]
         return [self.build / "bin/ibcoll_mpi", *words]
 
-    def _transports(self):
+    def _transports(self, ranks):
         """What Open MPI takes by itself inside a node, without the other devices' progress functions in its loop; and
         TCP between nodes, or the device of ibcoll."""
         if self.net == "verbs":
-            return rdma.words_of_open_mpi(rdma.device())
+            return rdma.words_of_open_mpi(rdma.device(), ranks > self.nodes)
         return ["--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp" if self.nodes > 1 else "self,vader"]
 
 

@@ -96,9 +96,9 @@ def parse(description):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer sizes and calls: under 2 minutes for 16,2 ranks")
     add_where(parser)
-    parser.add_argument("--net", choices=["verbs"], help="one rank on each of --nodes N, all over one RDMA device: "
-                        "ibcoll over verbs, Open MPI over the reliable connections of UCX; in a virtual machine of "
-                        "tests/vm, unless this one has a device")
+    parser.add_argument("--net", choices=["verbs"], help="--nodes N joined by one RDMA device: ibcoll over verbs, Open "
+                        "MPI over the reliable connections of UCX; one rank on each node, unless --ranks says more; in a "
+                        "virtual machine of tests/vm, unless this one has a device")
     parser.add_argument("--busy", type=busy_count, default=0, metavar="N",
                         help="other processes that compute on this machine all the time")
     parser.add_argument("--collectives", type=names(launch.COLLECTIVES + ["all"]), default=launch.USUAL, metavar="LIST",
@@ -133,9 +133,8 @@ def parse(description):
         options.libraries = [name for name in options.libraries if name in launch.OWN] + [mpi, "through"]
     if options.net:
         options.ranks = options.ranks or [options.nodes]
-        if options.cluster or options.through or options.nodes < 2 or options.ranks != [options.nodes]:
-            parser.error("--net verbs: give --nodes N, at least 2, and no other number of ranks; --cluster and --through "
-                         "do not go with it")
+        if options.cluster or options.through or options.nodes < 2:
+            parser.error("--net verbs: give --nodes N, at least 2; --cluster and --through do not go with it")
     check_where(parser, options)
     if "all" in options.collectives:
         options.collectives = launch.COLLECTIVES

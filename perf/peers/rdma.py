@@ -18,10 +18,10 @@ def device():
     return chosen or next(iter(names), None)
 
 
-def words_of_open_mpi(name):
-    """Open MPI over the reliable connections of UCX on a device, and without shared memory between ranks."""
-    words = ["--mca", "pml", "ucx", "--mca", "osc", "ucx", "--mca", "btl", "^openib,vader", "-x", "UCX_TLS=rc,ud,self",
-             "-x", f"UCX_NET_DEVICES={name}:1"]
+def words_of_open_mpi(name, shares_nodes):
+    """Open MPI over the reliable connections of UCX on a device; with the shared memory of UCX where ranks share nodes."""
+    words = ["--mca", "pml", "ucx", "--mca", "osc", "ucx", "--mca", "btl", "^openib,vader",
+             "-x", f"UCX_TLS=rc,ud,self{',sm' if shares_nodes else ''}", "-x", f"UCX_NET_DEVICES={name}:1"]
     # Between ranks of one soft-RoCE device UCX connects by the link-local address only, which has index 0.
     return words + (["-x", "UCX_IB_GID_INDEX=0"] if name.startswith("rxe") else [])
 

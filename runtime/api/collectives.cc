@@ -159,6 +159,19 @@ static ibcoll_collective_args_t reduction_of(ibcoll_collective_t collective, con
   return args;
 }
 
+ibcoll_status_t ibcoll_collective_run(ibcoll_team_t team, const ibcoll_collective_args_t* args) {
+  const void* const returns_to = __builtin_return_address(0);
+  return guarded([&] {
+    if (!team || !args) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_collective_run: team or args is NULL");
+    const auto known = taken_args(*args);
+    if (!known.ok()) return report(known.status());
+    TeamHandle& t = *handle(team);
+    const void* const site = t.context->call_site(returns_to);
+    Guard guard = t.context->enter();
+    return report(t.context->run_blocking(t, known.value(), guard, site));
+  });
+}
+
 ibcoll_status_t ibcoll_barrier(ibcoll_team_t team) {
   return blocking(team, arguments_of(IBCOLL_BARRIER, nullptr, nullptr, 0));
 }

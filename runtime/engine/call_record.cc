@@ -19,7 +19,7 @@ uint64_t amount_of(const Args& args, int size) {
   if (row.sizes == SizesKnown::kToAll) {
     uint64_t total = 0;
     for (int i = 0; i < size; ++i) total += row.reduces() ? args.send.size(i) : args.recv.size(i);
-    return total;
+    return row.reduces() ? total / args.reduction.element_bytes() : total;
   }
   if (row.irregular()) return 0;
   return row.reduces() ? args.count : args.bytes;
@@ -27,10 +27,11 @@ uint64_t amount_of(const Args& args, int size) {
 
 std::string amount_text(const Collective& row, uint64_t amount) {
   if (!row.moves_data() || (row.irregular() && row.sizes != SizesKnown::kToAll)) return "";
-  if (row.irregular()) return fmt::format(" of {} bytes in all", amount);
-  if (row.reduces()) return fmt::format(" of {} elements", amount);
   const bool blocks = row.send.extent == Extent::kBlocks || row.recv.extent == Extent::kBlocks;
-  return fmt::format(" of {} bytes{}", amount, blocks ? " per block" : "");
+  return fmt::format(" of {} {}{}", amount, row.reduces() ? "elements" : "bytes",
+                     row.irregular() ? " in all"
+                     : blocks        ? " per block"
+                                     : "");
 }
 
 std::string describe(const CallRecord& call) {
@@ -42,13 +43,13 @@ std::string describe(const CallRecord& call) {
   if (call.op != 0) text += fmt::format(" #{}", call.op);
   text += amount_text(row, call.amount);
   if (row.reduces())
-    text +=
-        fmt::format(" of type {}, operation {}", type_name(static_cast<ibcoll_type_t>(call.type)),
-                    call.operation < kOpCount ? operation_name(static_cast<OpIndex>(call.operation)) : "user-defined");
+    text += fmt::format(
+        " of type {}, operation {}", call.type < kTypeCount ? type_name(static_cast<ibcoll_type_t>(call.type)) : "?",
+        call.operation < kOpCount ? operation_name(static_cast<OpIndex>(call.operation)) : "user-defined");
   if (row.rooted) text += fmt::format(", root {}", call.root);
   if (call.scheme == IBCOLL_SCHEME_COPY && !call.internal) text += ", scheme copy";
   if (call.scheme == IBCOLL_SCHEME_ZERO_COPY) text += ", scheme zero_copy";
-  if (call.internal) text += ", of ibcoll's own";
+  if (call.internal) text += " (a call of ibcoll's own)";
   return text;
 }
 

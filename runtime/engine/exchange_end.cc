@@ -2,10 +2,6 @@
 // A collective that stalls, ends or is given up.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <cstring>
-
 #include "runtime/engine/engine.h"
 #include "runtime/engine/exchange.h"
 #include "runtime/engine/request.h"
@@ -21,7 +17,7 @@ void Exchange::probe() noexcept {
   // Each rank begins with another one, and where it ended the last time.
   const uint64_t first = count > kMostAsked ? static_cast<uint64_t>(team_.rank()) + asked_ : 0;
   auto ask_one = [&](int peer) {
-    if ((at++ + count - first % count) % count < kMostAsked) team_.send_calls(peer, op_, Team::Probe::kWaits);
+    if ((at++ + count - first % count) % count < kMostAsked) (void)team_.send_calls(peer, op_, Team::Probe::kWaits);
   };
   awaited([](void* to, int peer) { (*static_cast<decltype(ask_one)*>(to))(peer); }, &ask_one);
   asked_ += kMostAsked;

@@ -156,7 +156,8 @@ void Exchange::land(Channel& c, uint64_t bytes) noexcept {
 }
 
 void Exchange::mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept {
-  team_.suspect(
+  team_.suspect_call(
+      peer, op_,
       error(IBCOLL_ERR_MISMATCH,
             "rank {} and rank {} do not fit together in {}: {} is {} there and {} here; all ranks must make the same "
             "calls in the same order, with sizes that agree",

@@ -50,6 +50,7 @@ void Request::change_algorithm(int candidate) noexcept {
   used_ = candidate;
   const bool applies = candidate >= 0 && (selected_.applicable >> candidate & 1) != 0;
   if (!applies) trial_.part = Learner::Part::kUntimed, used_ = kPredicted;
+  if (!applies && algorithm_name_ == &predicted_name_) return;
   const Choice choice = applies ? learned()->candidates[static_cast<size_t>(candidate)].choice : selected_.predicted;
   algorithm_ = choice.algorithm;
   args_.parameter = choice.parameter;

@@ -166,7 +166,8 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
     on_abort(peer, note, payload);
     return;
   }
-  if (failure_.certain() && kind == NoteKind::kProbe) send_abort(peer);  // it may have missed it
+  const bool asks = kind == NoteKind::kProbe && static_cast<Probe>(note.index) != Probe::kAnswers;
+  if (failure_.certain() && asks) send_abort(peer);  // it may have missed it
   if (!failure_.certain() && kind == NoteKind::kProbe) {
     on_probe(peer, note, payload);
     return;
@@ -220,40 +221,46 @@ void Team::on_message(int peer, const Note& note, ConstBytes payload) noexcept {
   }
 }
 
-void Team::send_calls(int peer, uint32_t op, Probe probe) noexcept {
+bool Team::send_calls(int peer, uint32_t op, Probe probe) noexcept {
   std::array<std::byte, sizeof(PairBytes) + kProbedCalls * sizeof(CallRecord)> payload;
   const Request* const request = active(op);
   const PairBytes bytes = request ? request->pair_bytes(peer) : PairBytes{};
   std::memcpy(payload.data(), &bytes, sizeof bytes);
   size_t used = sizeof bytes;
-  for (uint32_t before = kProbedCalls; before-- > 0;) {
-    const CallRecord call = record_of(op - before);
+  // Of a call that is too old to be kept, the oldest ones are sent that are.
+  const uint32_t oldest = next_op_ - kKeptCalls, count = probe == Probe::kAnswers ? 1 : kProbedCalls;
+  const uint32_t last = static_cast<int32_t>(op - oldest) < 0 ? oldest + count - 1 : op;
+  for (uint32_t before = count; before-- > 0;) {
+    const CallRecord call = record_of(last - before);
     if (call.op == 0) continue;
     std::memcpy(payload.data() + used, &call, sizeof call);
     used += sizeof call;
   }
   const uint32_t signature = record_of(op).signature;
-  (void)send(
-      peer,
-      {epoch_, used, op, signature, completed_, static_cast<uint16_t>(NoteKind::kProbe), static_cast<uint16_t>(probe)},
-      std::span(payload).first(used));
+  const Note note{
+      epoch_, used, op, signature, completed_, static_cast<uint16_t>(NoteKind::kProbe), static_cast<uint16_t>(probe)};
+  return send(peer, note, std::span(payload).first(used));
 }
 
-// Both ranks keep their last calls. The first that differs explains whatever has gone wrong in it, or since.
+// The first call that differs explains whatever has gone wrong in it, or since.
 bool Team::find_other_call(int peer, ConstBytes records, Probe probe) noexcept {
   for (CallRecord theirs; records.size() >= sizeof theirs; records = records.subspan(sizeof theirs)) {
     std::memcpy(&theirs, records.data(), sizeof theirs);
     const CallRecord mine = record_of(theirs.op);
     if (mine.op == 0 || mine.signature == theirs.signature) continue;
-    Status calls = error(IBCOLL_ERR_MISMATCH,
-                         "rank {} calls {}, but rank {} calls {}; all ranks must make the same calls in the same "
-                         "order, with sizes that agree",
-                         peer, call_text(theirs), rank_, call_text(mine));
-    if (failure_.uncertain())
-      failure_.explain(std::move(calls));
-    else
-      suspect(std::move(calls));
-    if (probe != Probe::kAnswers) send_calls(peer, theirs.op, Probe::kAnswers);
+    if (!failure_.explained()) {
+      const Status both = error(IBCOLL_ERR_MISMATCH,
+                                "rank {} calls {}, but rank {} calls {}; all ranks must make the same calls in the "
+                                "same order, with sizes that "
+                                "agree",
+                                peer, call_text(theirs), rank_, call_text(mine));
+      suspect(both);
+      failure_.explain(both);
+    }
+    if (probe == Probe::kAnswers) return true;
+    answer_to_ = peer;
+    answer_op_ = theirs.op;
+    answer();
     return true;
   }
   return false;

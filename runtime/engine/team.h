@@ -128,10 +128,11 @@ class Team {
   TeamCredit& credit() noexcept { return credit_; }
   // "allgatherv (ring) #12"
   std::string describe_call(uint32_t op) const noexcept;
-  // Sends this rank's last calls up to `op` to a rank that it waits for, or whose call seems to differ. If one does, both
-  // fail with an error that names it as it is on either side.
+  // Sends a peer the calls of this rank up to `op`: it waits for the peer, or the peer's call seems to differ. The peer
+  // looks for the first that differs from its own, fails with an error that names both, and answers with its own, so that
+  // this rank does the same. False: not now.
   enum class Probe : uint16_t { kWaits, kSuspects, kAnswers };
-  void send_calls(int peer, uint32_t op, Probe probe) noexcept;
+  bool send_calls(int peer, uint32_t op, Probe probe) noexcept;
 
  private:
   Request* active(uint32_t op) const noexcept;
@@ -142,7 +143,9 @@ class Team {
   void keep_early(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_message(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_probe(int peer, const Note& note, ConstBytes payload) noexcept;
-  void ask_again() noexcept;
+  void ask() noexcept;
+  void answer() noexcept;
+  bool can_send(int peer) noexcept;
   bool find_other_call(int peer, ConstBytes records, Probe probe) noexcept;
   CallRecord record_of(uint32_t op) const noexcept;
   void on_abort(int peer, const Note& note, ConstBytes payload) noexcept;
@@ -161,7 +164,7 @@ class Team {
   uint32_t next_op_ = 1;
   uint32_t completed_ = 0;        // all collectives up to this one
   std::vector<Request*> active_;  // circular, indexed by op
-  static constexpr uint32_t kKeptCalls = 32, kProbedCalls = 8;
+  static constexpr uint32_t kKeptCalls = 128, kProbedCalls = 8;
   std::array<CallRecord, kKeptCalls> calls_;  // the last ones, indexed by op: for probes
   // Of collectives not started here yet, in order of arrival, by op: each start looks at its own list only. Made when
   // the first one comes.
@@ -177,7 +180,9 @@ class Team {
   TeamFailure failure_;
   int other_peer_ = -1;  // see suspect_call()
   uint32_t other_op_ = 0;
-  Time asked_at_ = 0;
+  Time ask_at_ = 0;
+  int answer_to_ = -1;  // has no answer of this rank yet
+  uint32_t answer_op_ = 0;
   bool parting_ = false;
   bool connects_ = true;
   int requests_ = 0;

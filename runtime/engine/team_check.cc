@@ -63,7 +63,7 @@ CallRecord Team::record_of(uint32_t op) const noexcept {
 
 std::string Team::describe_call(uint32_t op) const noexcept {
   const CallRecord call = record_of(op);
-  if (call.op == op) return call_text(call);
+  if (call.op != 0) return call_text(call);
   return text_or("a collective", [&] { return fmt::format("collective #{} (ended)", op); });
 }
 

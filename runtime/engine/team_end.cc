@@ -21,17 +21,21 @@ void Team::suspect_call(int peer, uint32_t op, Status status) noexcept {
   suspect(std::move(status));
   other_peer_ = peer;
   other_op_ = op;
-  asked_at_ = engine_.now();
-  send_calls(peer, op, Probe::kSuspects);
+  ask_at_ = engine_.now();
+  ask();
 }
 
-// The question or its answer may have found no room to leave.
-void Team::ask_again() noexcept {
-  constexpr Time kInterval = 10'000'000;
+// A question or an answer may find no room to leave, so both are called until the suspicion ends.
+void Team::answer() noexcept {
+  if (answer_to_ >= 0 && can_send(answer_to_) && send_calls(answer_to_, answer_op_, Probe::kAnswers)) answer_to_ = -1;
+}
+
+void Team::ask() noexcept {
+  constexpr Time kForRoom = 5'000'000, kForAnswer = 20'000'000;
+  const bool asks = failure_.state() == TeamFailure::State::kSuspected && !failure_.explained() && other_peer_ >= 0;
   const Time now = engine_.now();
-  if (other_peer_ < 0 || failure_.explained() || now - asked_at_ < kInterval) return;
-  asked_at_ = now;
-  send_calls(other_peer_, other_op_, Probe::kSuspects);
+  if (!asks || now < ask_at_ || !can_send(other_peer_)) return;
+  ask_at_ = now + (send_calls(other_peer_, other_op_, Probe::kSuspects) ? kForAnswer : kForRoom);
 }
 
 Status Team::death_of(int peer, std::string_view why) const noexcept {
@@ -58,12 +62,14 @@ bool Team::send_abort(int peer) noexcept {
   return send(peer, note, abort_text(failure_.status()));
 }
 
+bool Team::can_send(int peer) noexcept {
+  const int job = job_rank(peer);
+  return engine_.reaches(job) && (connects_ || !transport(peer).would_connect(job));
+}
+
 // Tries to notify each rank that can be reached and was not notified yet, once.
 void Team::notify_failure() noexcept {
-  failure_.notify([this](int peer) {
-    const int job = job_rank(peer);
-    return !engine_.reaches(job) || (!connects_ && transport(peer).would_connect(job)) || send_abort(peer);
-  });
+  failure_.notify([this](int peer) { return !can_send(peer) || send_abort(peer); });
 }
 
 Note Team::abort_note(uint64_t epoch, const Status& failure, uint32_t completed) noexcept {
@@ -91,7 +97,8 @@ void Team::notify_pending() noexcept {
 bool Team::end_requests() noexcept {
   if (failure_.healthy()) return true;
   if (failure_.uncertain() && !failure_.end_suspicion(engine_.now())) {
-    ask_again();
+    answer();
+    ask();
     return false;
   }
   if (window_) window_->presence().report_failure(failure_.status().code());

@@ -8,7 +8,7 @@
  *   ibcoll_collective_init  checks the arguments, selects algorithms -> a persistent request
  *   ibcoll_start/test/wait  any number of times, with the buffers and counts given at init
  *   ibcoll_request_free
- * Calls that run once: ibcoll_alltoall, ... block; ibcoll_collective_start returns a request that ends with its wait.
+ * Calls that run once: ibcoll_alltoall, ... and ibcoll_collective_run block; ibcoll_collective_start returns a request that ends with its wait.
  *
  * Conventions
  *   - `bytes`, *_counts and *_displacements are in bytes, in reductions too. `count` is in elements of `type`.
@@ -388,7 +388,9 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_request_free(ibcoll_request_t request);
 IBCOLL_EXPORT const char* ibcoll_request_algorithm(ibcoll_request_t request);
 
 /* Blocking calls, collective: ibcoll_collective_start and ibcoll_wait in one, with their errors. After BUFFERS_HELD the
- * buffers stay in use until the stopped process continues or ends, and freeing the team or the context returns BUSY. */
+ * buffers stay in use until the stopped process continues or ends, and freeing the team or the context returns BUSY.
+ * ibcoll_collective_run makes any of these calls. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_collective_run(ibcoll_team_t team, const ibcoll_collective_args_t* args);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_barrier(ibcoll_team_t team);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_bcast(ibcoll_team_t team, void* buffer, uint64_t bytes, int root);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_allgather(ibcoll_team_t team, const void* send, void* recv, uint64_t bytes);

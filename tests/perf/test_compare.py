@@ -121,12 +121,23 @@ class CompareTest(unittest.TestCase):
     def test_over_verbs_both_have_one_device_and_no_shared_memory(self):
         bed = beds.Bed(2, net="verbs")
         with unittest.mock.patch.object(beds.rdma, "device", lambda: "rxe0"):
-            words = bed.command("openmpi", 2, ["program"])
+            words, shares = [bed.command("openmpi", ranks, ["program"]) for ranks in (2, 8)]
         self.assertEqual(bed.environment()["IBCOLL_NET"], "verbs")
         for word in ("ucx", "^openib,vader", "UCX_TLS=rc,ud,self", "UCX_NET_DEVICES=rxe0:1", "UCX_IB_GID_INDEX=0",
                      "n0:1,n1:1"):
             self.assertIn(word, words)
-        self.assertNotIn("UCX_IB_GID_INDEX=0", beds.rdma.words_of_open_mpi("mlx5_0"))  # UCX finds the address by itself
+        self.assertIn("UCX_TLS=rc,ud,self,sm", shares)
+        self.assertEqual(bed.environment()["NODE_NAMESPACES"], "ipc,pid")
+        self.assertNotIn("UCX_IB_GID_INDEX=0", beds.rdma.words_of_open_mpi("mlx5_0", False))  # UCX finds the address by itself
+
+    def test_shared_memory_of_an_emulated_node_ends_there(self):
+        if os.geteuid() != 0:
+            self.skipTest("namespaces need root")
+        words = [launch.ROOT / "perf/peers/on_emulated_node", "n1", "readlink", "/proc/self/ns/ipc", "/proc/self/ns/pid"]
+        within = subprocess.run(words, env={**os.environ, "NODE_NAMESPACES": "ipc,pid"}, capture_output=True, text=True,
+                                check=True).stdout.split()
+        outside = [os.readlink(f"/proc/self/ns/{kind}") for kind in ("ipc", "pid")]
+        self.assertEqual(len(set(within + outside)), 4, within + outside)
 
     def test_each_launch_learns_by_itself(self):
         with unittest.mock.patch.dict(os.environ):
@@ -135,8 +146,8 @@ class CompareTest(unittest.TestCase):
             os.environ["IBCOLL_TUNING"] = "/a/file"
             self.assertEqual(beds.Bed().environment()["IBCOLL_TUNING"], "/a/file")
 
-    def test_over_verbs_a_node_has_one_rank(self):
-        for words in (["--ranks", "2"], ["--nodes", "2", "--ranks", "8"], ["--cluster", "2"]):
+    def test_over_verbs_there_are_several_nodes(self):
+        for words in (["--ranks", "2"], ["--cluster", "2"]):
             done = self.compare("--net", "verbs", *words)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn("--net verbs: give --nodes N", done.stderr)
@@ -266,6 +277,18 @@ class CompareTest(unittest.TestCase):
         self.assertRegex(done.stdout, r"bcast +8 +2\.00 +6\.00 +3\.00 +3\.00 +3\.00\.\.3\.00 +2\.00 +0\.67 way")
         self.assertIn("through ibcoll: 2.00 times faster than the MPI alone (geometric mean), 0.67 of", done.stdout)
         self.assertIn("cells with less than 0.9 of it: 2 (of 2)", done.stdout)
+
+    def test_a_program_that_falls_back_to_the_mpi_has_no_time(self):
+        self.write("build/bin/ibcoll_mpi", BENCHMARK.replace("BASE", "6").replace(
+            "#!/bin/bash\n", "#!/bin/bash\necho 'ibcoll under MPI: rank 3 cannot use ibcoll: no network' >&2\n"))
+        done = self.compare("--ranks", "4", "--collectives", "bcast", "--through", "openmpi")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("cannot use ibcoll: no network", done.stderr)
+        self.assertNotIn("through ibcoll:", done.stdout)
+
+    def test_through_ibcoll_emulated_nodes_are_joined_by_loopback(self):
+        words = beds.Bed(2, through="openmpi", build=self.folder).command("through", 4, ["program"])
+        self.assertEqual(words[-3:], ["-x", "UCX_NET_DEVICES=lo", "program"])
 
     def test_the_interposition_library_is_loaded_before_the_mpi(self):
         words = beds.Bed(through="pmpi", build=self.folder).command("through", 2, ["program"])

@@ -558,6 +558,23 @@ TEST_F(Api, ACallThatRunsOnceChecksItsArguments) {
   EXPECT_EQ(ibcoll_wait(request), IBCOLL_OK);
 }
 
+TEST_F(Api, ABlockingCallOfAnyCollective) {
+  for (int c = 0; c < ibcoll::kCollectives; ++c) {
+    ibcoll_collective_args_t a = args(static_cast<ibcoll_collective_t>(c));
+    std::memset(recv_, 0, sizeof recv_);
+    EXPECT_EQ(ibcoll_collective_run(world_, &a), IBCOLL_OK) << ibcoll_last_error();
+    const bool gives = c != IBCOLL_BARRIER && c != IBCOLL_BCAST && c != IBCOLL_EXSCAN;
+    EXPECT_EQ(std::memcmp(recv_, send_, bytes_) == 0, gives) << ibcoll_collective_name(a.collective);
+  }
+  ibcoll_collective_args_t a = args(IBCOLL_ALLREDUCE);
+  EXPECT_EQ(ibcoll_collective_run(nullptr, &a), IBCOLL_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(ibcoll_collective_run(world_, nullptr), IBCOLL_ERR_INVALID_ARGUMENT);
+  a.algorithm = "no such";
+  EXPECT_EQ(ibcoll_collective_run(world_, &a), IBCOLL_ERR_NOT_APPLICABLE);
+  a.struct_size = 1;
+  EXPECT_EQ(ibcoll_collective_run(world_, &a), IBCOLL_ERR_INVALID_ARGUMENT);
+}
+
 #ifdef IBCOLL_COUNTS_ALLOCATIONS
 // Whatever its buffers, and wherever its counts lie.
 TEST_F(Api, ACallOfAKnownShapeAllocatesNothing) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A request, a collective or a team leaves nothing for the next one.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -173,6 +174,28 @@ TEST_F(EngineTest, APeerThatAsksMustAgreeOnBothDirections) {
     EXPECT_EQ(failure_with(other, 20), IBCOLL_ERR_MISMATCH) << other;
     EXPECT_EQ(failure_with(25, other), IBCOLL_ERR_MISMATCH) << other;
   }
+}
+
+// Another process may write what it likes.
+TEST_F(EngineTest, ADamagedRecordOfACallIsNoCollective) {
+  auto call = make_call(team(0), 10);
+  EXPECT_TRUE(call->request->start().ok());
+  std::array<std::byte, sizeof(PairBytes) + sizeof(CallRecord)> payload{};
+  CallRecord record;
+  record.op = 1;
+  record.algorithm = 8191;
+  record.type = record.operation = 255;
+  std::memcpy(payload.data() + sizeof(PairBytes), &record, sizeof record);
+  const Note asks{1, 0, 1, 0, 0, static_cast<uint16_t>(NoteKind::kProbe), 0};
+  team(0).on_note(1, asks, std::span(payload).first(payload.size() - 1));
+  EXPECT_TRUE(team(0).failure().ok());
+  team(0).on_note(1, asks, payload);
+  EXPECT_NE(team(0).failure().text().find("rank 1 calls a collective, but rank 0 calls allgather"), std::string::npos)
+      << team(0).failure().text();
+  const auto all = algorithms();
+  const auto ring = std::find(all.begin(), all.end(), find_algorithm(IBCOLL_ALLREDUCE, "ring"));
+  record.algorithm = static_cast<uint16_t>(ring - all.begin()) & 0x1fff;
+  EXPECT_NE(call_text(record).find("of type ?, operation user-defined"), std::string::npos) << call_text(record);
 }
 
 TEST_F(ExchangeTest, WhatWasLentBeforeIsNotSent) {

@@ -14,18 +14,20 @@ namespace ibcoll::under_mpi {
 
 namespace {
 
-ibcoll_status_t execute(ibcoll_team_t team, const Call& call, Prepared& prepared) {
+ibcoll_status_t execute_counted(ibcoll_team_t team, const Call& call, const Prepared& prepared) {
   ibcoll_request_t request = nullptr;
   ibcoll_status_t status = ibcoll_collective_start(team, &prepared.args, &request);
   if (status != IBCOLL_OK) return status;
-  if (settings().verbose > 0) count_algorithm(call.collective, ibcoll_request_algorithm(request));
-  status = ibcoll_wait(request);
-  if (status == IBCOLL_OK) return status;  // which freed the request
-  if (status == IBCOLL_ERR_BUFFERS_HELD) {
-    prepared.abandon();
-  } else {
-    ibcoll_request_free(request);
-  }
+  count_algorithm(call.collective, ibcoll_request_algorithm(request));
+  status = ibcoll_wait(request);  // frees the request where it returns OK
+  if (status != IBCOLL_OK && status != IBCOLL_ERR_BUFFERS_HELD) ibcoll_request_free(request);
+  return status;
+}
+
+ibcoll_status_t execute(ibcoll_team_t team, const Call& call, Prepared& prepared) {
+  const ibcoll_status_t status =
+      settings().verbose > 0 ? execute_counted(team, call, prepared) : ibcoll_collective_run(team, &prepared.args);
+  if (status == IBCOLL_ERR_BUFFERS_HELD) prepared.abandon();
   return status;
 }
 

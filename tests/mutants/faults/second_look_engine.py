@@ -3,7 +3,7 @@
 
 from .fault import Fault, SEEDS, SIMULATED, SOME_ALGORITHMS, UNIT
 
-ENGINE = "Engine*:Exchange*:CreditOf*:Ahead*:TeamFailure*"
+ENGINE = "Engine*:Exchange*:OtherCall*:CreditOf*:Ahead*:TeamFailure*"
 
 FAULTS = [
     Fault("again_sleeps_with_messages_under_way", "runtime/engine/engine.cc",
@@ -54,17 +54,31 @@ FAULTS = [
           "    if (!*at) list.tail = at;\n", "",
           UNIT, ENGINE),
     Fault("again_other_call_is_not_answered", "runtime/engine/team.cc",
-          "    if (probe != Probe::kAnswers) send_calls(peer, theirs.op, Probe::kAnswers);\n", "",
+          "    answer_to_ = peer;\n", "",
+          UNIT, ENGINE),
+    Fault("again_answers_are_answered", "runtime/engine/team.cc",
+          "    if (probe == Probe::kAnswers) return true;\n", "",
+          UNIT, ENGINE),
+    Fault("again_answers_once", "runtime/engine/team_end.cc",
+          "    answer();\n    ask();\n", "    ask();\n",
           SIMULATED, "*Mismatches*"),
     Fault("again_asks_once_about_another_call", "runtime/engine/team_end.cc",
-          "now - asked_at_ < kInterval) return;", "now >= asked_at_) return;",
-          SIMULATED, "*Mismatches*"),
+          "    answer();\n    ask();\n", "    answer();\n",
+          UNIT, ENGINE),
+    Fault("again_asks_all_the_time_about_another_call", "runtime/engine/team_end.cc",
+          "? kForAnswer : kForRoom);", "? 0 : 0);",
+          UNIT, ENGINE),
     Fault("again_ended_calls_are_not_kept", "runtime/engine/team.cc",
           "  record.op = op;\n", "  record.op = 0;\n",
           UNIT, ENGINE),
-    Fault("again_late_message_asks_nobody", "runtime/engine/team_end.cc",
-          "  other_peer_ = peer;\n  other_op_ = op;\n  asked_at_ = engine_.now();\n"
-          "  send_calls(peer, op, Probe::kSuspects);\n", "",
+    Fault("again_sends_one_call_too_few", "runtime/engine/team.cc",
+          "for (uint32_t before = count; before-- > 0;)", "for (uint32_t before = count - 1; before-- > 0;)",
+          UNIT, ENGINE),
+    Fault("again_question_about_a_forgotten_call", "runtime/engine/team.cc",
+          "static_cast<int32_t>(op - oldest) < 0 ? oldest + count - 1 : op;", "op;",
+          UNIT, ENGINE),
+    Fault("again_names_the_calls_of_the_wrong_ranks", "runtime/engine/team.cc",
+          "peer, call_text(theirs), rank_, call_text(mine)", "rank_, call_text(theirs), peer, call_text(mine)",
           UNIT, ENGINE),
     Fault("again_probe_compares_one_direction", "runtime/engine/team.cc",
           "    else if (theirs.received != mine.sent)\n", "    else if (theirs.received < mine.sent)\n",
