@@ -33,12 +33,12 @@ bool WaitLoop::should_sleep(bool for_a_leader) noexcept {
 
 bool WaitLoop::host_is_due() noexcept {
   const uint64_t now = now_ns();
-  if (host_at_ == 0) host_at_ = now + kBeforeHostNs;
+  if (host_at_ == 0) host_at_ = now + host_factor() * kBeforeHostNs;
   return now >= host_at_;
 }
 
 void WaitLoop::host_progressed(bool moved) noexcept {
-  host_at_ = now_ns() + (moved ? 0 : kHostSliceNs);
+  host_at_ = now_ns() + (moved ? 0 : host_factor() * kHostSliceNs);
   if (moved) fresh();
 }
 

@@ -5,7 +5,7 @@ from .fault import API, FAILURES, UNIT, Fault
 
 FAULTS = [
     Fault("host_turn_that_moved_waits_for_its_slice", "runtime/machine/wait_loop.cc",
-          "now_ns() + (moved ? 0 : kHostSliceNs)", "now_ns() + kHostSliceNs",
+          "now_ns() + (moved ? 0 : host_factor() * kHostSliceNs)", "now_ns() + host_factor() * kHostSliceNs",
           UNIT, "WaitLoop.AHost*"),
     Fault("host_that_moves_nothing_keeps_ranks_awake", "runtime/machine/wait_loop.cc",
           "if (moved) fresh();", "fresh();",
