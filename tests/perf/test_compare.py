@@ -160,6 +160,12 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(words[words.index("--share") + 1], self.folder)
         self.assertEqual(words[-3:], ["perf/compare", "--net", "verbs"])
 
+    def test_mpich_takes_no_part_where_it_moves_no_data(self):
+        for calls, mpich in (("persistent", "-"), ("blocking", r"9\.00")):
+            done = self.compare("--ranks", "1", "--collectives", "scatter", "--calls", calls)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, r"scatter +8 +9\.00 +9\.00 +" + mpich)
+
     def test_mpich_only_where_ranks_have_cores(self):
         done = self.compare("--ranks", str(CORES + 1), "--collectives", "barrier")
         self.assertEqual(done.returncode, 0, done.stderr)
