@@ -101,10 +101,11 @@ def add_options(parser, known):
 
 
 def chosen(parser, options, known):
-    """The names of --only, and defaults."""
+    """The names of --only, or of all that need not be named; and defaults."""
     options.output = (options.output or (page.TRIED if options.smallest else page.RESULTS)).resolve()
     options.build = options.build.resolve()
-    return [] if options.tables else page.chosen_names(parser, options.only, known)
+    usual = [name for name, layout in known.items() if not getattr(layout, "named_only", False)]
+    return [] if options.tables else page.chosen_names(parser, options.only or usual, known)
 
 
 def measure_all(names, measure, fill):
