@@ -184,9 +184,10 @@ TEST_F(OtherCall, IsAskedForOnceThereIsRoom) {
   EXPECT_FALSE(team(0).failure().ok());
   EXPECT_EQ(probes(), 0);
   wire_.full = false;
+  wire_.now += 1'000'000;
   progress(1);
   EXPECT_EQ(probes(), 0);
-  wire_.now += 5'000'000;
+  wire_.now += 4'000'000;
   progress(3);
   expect_ring_and_bruck();
 }
@@ -196,9 +197,10 @@ TEST_F(OtherCall, IsAskedForAgainWithoutAnAnswer) {
   progress(1);
   EXPECT_GT(probes(), 0);
   lose_all();
+  wire_.now += 1'000'000;
   progress(3);
   EXPECT_EQ(team(0).failure().text().find("bruck"), std::string::npos) << team(0).failure().text();
-  wire_.now += 20'000'000;
+  wire_.now += 19'000'000;
   progress(3);
   expect_ring_and_bruck();
 }

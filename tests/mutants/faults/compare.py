@@ -22,7 +22,7 @@ FAULTS = [
     Fault("failed_library_keeps_its_first_times", "perf/compare",
           "if cell.collective == collective:", "if cell.collective != collective:", COMPARE, "test_compare"),
     Fault("failed_library_is_started_again", "perf/compare",
-          "if (name, ranks, collective) in failures:", "if (name, ranks) in failures:", COMPARE, "test_compare"),
+          "if (name, ranks, collective) in failures or", "if (name, ranks) in failures or", COMPARE, "test_compare"),
     Fault("ranks_that_do_not_divide_are_lost", "perf/peers/beds.py",
           "ranks * (i + 1) // self.nodes - ranks * i // self.nodes", "ranks // self.nodes", COMPARE, "test_compare"),
     Fault("quick_has_no_effect_on_rounds", "perf/peers/compare_options.py",
