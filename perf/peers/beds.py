@@ -82,7 +82,7 @@ class Bed:
     def _through(self, ranks, program):
         words = self._starter(launch.ROUTES[self.through], ranks, program)
         if self.nodes > 1 and not self.cluster:  # ibcoll_run alone knows that all these nodes are one machine
-            words = words + ["-x", "UCX_NET_DEVICES=lo"]
+            words += ["-x", "UCX_NET_DEVICES=lo"]
         if self.through == "pmpi":
             return words + ["-x", f"LD_PRELOAD={self.build / 'lib/libibcoll_pmpi_openmpi.so'}"]
         return [self.build / "bin/ibcoll_mpi", *words]

@@ -131,16 +131,20 @@ const char* ibcoll_request_algorithm(ibcoll_request_t request) {
 
 // ---------------------------------------------------------------- blocking calls
 
+static ibcoll_status_t run_once(ibcoll_team_t team, const ibcoll_collective_args_t& args, const void* returns_to) {
+  TeamHandle& t = *handle(team);
+  const void* const site = t.context->call_site(returns_to);
+  Guard guard = t.context->enter();
+  return report(t.context->run_blocking(t, args, guard, site));
+}
+
 // Inlined, so that the return address is that of the public function, for the call site of a trace.
 [[gnu::always_inline]] static inline ibcoll_status_t blocking(ibcoll_team_t team,
                                                               const ibcoll_collective_args_t& args) {
   const void* const returns_to = __builtin_return_address(0);
   return guarded([&] {
     if (!team) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "{}: team is NULL", ibcoll_collective_name(args.collective));
-    TeamHandle& t = *handle(team);
-    const void* const site = t.context->call_site(returns_to);
-    Guard guard = t.context->enter();
-    return report(t.context->run_blocking(t, args, guard, site));
+    return run_once(team, args, returns_to);
   });
 }
 
@@ -164,11 +168,7 @@ ibcoll_status_t ibcoll_collective_run(ibcoll_team_t team, const ibcoll_collectiv
   return guarded([&] {
     if (!team || !args) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_collective_run: team or args is NULL");
     const auto known = taken_args(*args);
-    if (!known.ok()) return report(known.status());
-    TeamHandle& t = *handle(team);
-    const void* const site = t.context->call_site(returns_to);
-    Guard guard = t.context->enter();
-    return report(t.context->run_blocking(t, known.value(), guard, site));
+    return known.ok() ? run_once(team, known.value(), returns_to) : report(known.status());
   });
 }
 

@@ -25,6 +25,9 @@ struct CallRecord {
 };
 static_assert(sizeof(CallRecord) == 32);  // it goes to other ranks as it is
 
+// The end of an error about calls that do not match.
+inline constexpr const char* kSameCalls = "all ranks must make the same calls in the same order, with sizes that agree";
+
 CallRecord record_of(const Args& args, const Choice& choice, ibcoll_scheme_t scheme, uint32_t signature, int size);
 
 // "allreduce (ring) #7 of 100 elements of type int64, operation sum"; no number where op is 0. The record may come from

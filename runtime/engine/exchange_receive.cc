@@ -158,19 +158,17 @@ void Exchange::land(Channel& c, uint64_t bytes) noexcept {
 void Exchange::mismatch(int peer, uint64_t theirs, uint64_t mine, const char* what) noexcept {
   team_.suspect_call(
       peer, op_,
-      error(IBCOLL_ERR_MISMATCH,
-            "rank {} and rank {} do not fit together in {}: {} is {} there and {} here; all ranks must make the same "
-            "calls in the same order, with sizes that agree",
-            team_.rank(), peer, team_.describe_call(op_), what, theirs, mine));
+      error(IBCOLL_ERR_MISMATCH, "rank {} and rank {} do not fit together in {}: {} is {} there and {} here; {}",
+            team_.rank(), peer, team_.describe_call(op_), what, theirs, mine, kSameCalls));
 }
 
 void Exchange::other_call(int peer) noexcept {
-  team_.suspect_call(peer, op_,
-                     error(IBCOLL_ERR_MISMATCH,
-                           "rank {} is in {}, and rank {} in a call that differs in collective, algorithm, scheme, "
-                           "root, type, operation or "
-                           "a size that must agree; all ranks must make the same calls in the same order",
-                           team_.rank(), team_.describe_call(op_), peer));
+  team_.suspect_call(
+      peer, op_,
+      error(IBCOLL_ERR_MISMATCH,
+            "rank {} is in {}, and rank {} in a call that differs in collective, algorithm, scheme, root, type, "
+            "operation or a size that must agree; {}",
+            team_.rank(), team_.describe_call(op_), peer, kSameCalls));
 }
 
 }  // namespace ibcoll

@@ -216,8 +216,8 @@ void Team::on_message(int peer, const Note& note, ConstBytes payload) noexcept {
     suspect_call(peer, note.op,
                  error(IBCOLL_ERR_MISMATCH,
                        "rank {}: rank {} sent {} bytes (message {}, note {}) in collective #{}, which has ended here "
-                       "without them; all ranks must make the same calls in the same order, with sizes that agree",
-                       rank_, peer, note.bytes, note.index, note.kind, note.op));
+                       "without them; {}",
+                       rank_, peer, note.bytes, note.index, note.kind, note.op, kSameCalls));
   }
 }
 
@@ -231,14 +231,13 @@ bool Team::send_calls(int peer, uint32_t op, Probe probe) noexcept {
   const uint32_t oldest = next_op_ - kKeptCalls, count = probe == Probe::kAnswers ? 1 : kProbedCalls;
   const uint32_t last = static_cast<int32_t>(op - oldest) < 0 ? oldest + count - 1 : op;
   for (uint32_t before = count; before-- > 0;) {
-    const CallRecord call = record_of(last - before);
+    const CallRecord call = kept_call(last - before);
     if (call.op == 0) continue;
     std::memcpy(payload.data() + used, &call, sizeof call);
     used += sizeof call;
   }
-  const uint32_t signature = record_of(op).signature;
   const Note note{
-      epoch_, used, op, signature, completed_, static_cast<uint16_t>(NoteKind::kProbe), static_cast<uint16_t>(probe)};
+      epoch_, used, op, 0, completed_, static_cast<uint16_t>(NoteKind::kProbe), static_cast<uint16_t>(probe)};
   return send(peer, note, std::span(payload).first(used));
 }
 
@@ -246,14 +245,11 @@ bool Team::send_calls(int peer, uint32_t op, Probe probe) noexcept {
 bool Team::find_other_call(int peer, ConstBytes records, Probe probe) noexcept {
   for (CallRecord theirs; records.size() >= sizeof theirs; records = records.subspan(sizeof theirs)) {
     std::memcpy(&theirs, records.data(), sizeof theirs);
-    const CallRecord mine = record_of(theirs.op);
+    const CallRecord mine = kept_call(theirs.op);
     if (mine.op == 0 || mine.signature == theirs.signature) continue;
     if (!failure_.explained()) {
-      const Status both = error(IBCOLL_ERR_MISMATCH,
-                                "rank {} calls {}, but rank {} calls {}; all ranks must make the same calls in the "
-                                "same order, with sizes that "
-                                "agree",
-                                peer, call_text(theirs), rank_, call_text(mine));
+      const Status both = error(IBCOLL_ERR_MISMATCH, "rank {} calls {}, but rank {} calls {}; {}", peer,
+                                call_text(theirs), rank_, call_text(mine), kSameCalls);
       suspect(both);
       failure_.explain(both);
     }

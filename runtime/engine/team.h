@@ -147,7 +147,7 @@ class Team {
   void answer() noexcept;
   bool can_send(int peer) noexcept;
   bool find_other_call(int peer, ConstBytes records, Probe probe) noexcept;
-  CallRecord record_of(uint32_t op) const noexcept;
+  CallRecord kept_call(uint32_t op) const noexcept;
   void on_abort(int peer, const Note& note, ConstBytes payload) noexcept;
   void begin_to_fail() noexcept;
   Status death_of(int peer, std::string_view why) const noexcept;

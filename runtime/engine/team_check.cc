@@ -54,7 +54,7 @@ void Team::find_failed_local(Request& request) noexcept {
   }
 }
 
-CallRecord Team::record_of(uint32_t op) const noexcept {
+CallRecord Team::kept_call(uint32_t op) const noexcept {
   const Request* const request = active(op);
   CallRecord call = request ? request->record() : calls_[op % kKeptCalls];
   if (request) call.op = op;
@@ -62,7 +62,7 @@ CallRecord Team::record_of(uint32_t op) const noexcept {
 }
 
 std::string Team::describe_call(uint32_t op) const noexcept {
-  const CallRecord call = record_of(op);
+  const CallRecord call = kept_call(op);
   if (call.op != 0) return call_text(call);
   return text_or("a collective", [&] { return fmt::format("collective #{} (ended)", op); });
 }

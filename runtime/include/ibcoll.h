@@ -8,7 +8,8 @@
  *   ibcoll_collective_init  checks the arguments, selects algorithms -> a persistent request
  *   ibcoll_start/test/wait  any number of times, with the buffers and counts given at init
  *   ibcoll_request_free
- * Calls that run once: ibcoll_alltoall, ... and ibcoll_collective_run block; ibcoll_collective_start returns a request that ends with its wait.
+ * Calls that run once: ibcoll_alltoall, ... and ibcoll_collective_run block; ibcoll_collective_start returns a request
+ * that ends with its wait.
  *
  * Conventions
  *   - `bytes`, *_counts and *_displacements are in bytes, in reductions too. `count` is in elements of `type`.

@@ -51,8 +51,8 @@ class IBCOLL_MODULE_API WaitLoop {
   static constexpr uint32_t kHostSliceNs = 200'000;
   // Most waits are over by then, and cost the host nothing.
   static constexpr uint32_t kBeforeHostNs = 50'000;
-  // Both are longer where ranks share a core: it has to run the hosts of all of them. A barrier of 16 ranks on 4 emulated
-  // nodes and 2 cores takes 125 us without this, and 90 us with it; 85 us without a host.
+  // Both are longer where ranks share a core, which has to run the hosts of all of them. A barrier of 16 ranks on 4
+  // emulated nodes and 2 cores takes 125 us without this, and 90 us with it; 85 us without a host.
   static constexpr uint32_t kOnSharedCore = 4;
 
   // The strategy must outlive the loop.

@@ -79,7 +79,7 @@ FAULTS = [
           "static_cast<int32_t>(op - oldest) < 0 ? op : op;",
           UNIT, ENGINE),
     Fault("again_names_the_calls_of_the_wrong_ranks", "runtime/engine/team.cc",
-          "peer, call_text(theirs), rank_, call_text(mine)", "rank_, call_text(theirs), peer, call_text(mine)",
+          "call_text(theirs), rank_", "call_text(mine), rank_",
           UNIT, ENGINE),
     Fault("again_probe_compares_one_direction", "runtime/engine/team.cc",
           "    else if (theirs.received != mine.sent)\n", "    else if (theirs.received < mine.sent)\n",
