@@ -127,6 +127,16 @@ TEST(Learner, LeavesTiesToThePrediction) {
   EXPECT_EQ(other.learners[0].chosen(), 1);
 }
 
+// The rank that comes last finds its part done, so its own call is about as short as the gap before it.
+TEST(Learner, AShortCallOfTheLastRankIsNoGap) {
+  LearningTeam team(2, {10, 11});
+  team.gap = 1.5;
+  int calls = 0;
+  team.learn([&](int rank, int) { return (calls += rank == 0) % 2 == rank ? 30.0 : 3.0; });
+  EXPECT_TRUE(team.frozen());
+  EXPECT_TRUE(team.learners[0].in_a_row());
+}
+
 TEST(Learner, MediansDecide) {
   LearningTeam team(1, {10, 11});
   int calls = 0;

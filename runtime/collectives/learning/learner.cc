@@ -130,18 +130,20 @@ Learner::Times Learner::times() const noexcept {
   size_t first = 0;
   for (const Batch& batch : plan_) {
     for (size_t slot = first; slot <= first + batch.row_calls && ends_[slot] > 0; ++slot)
-      if (slot == first || follows(slot)) times[slot] = us(ends_[slot] - starts_[first]);
+      if (slot == first || follows(first, slot)) times[slot] = us(ends_[slot] - starts_[first]);
     first += 1U + batch.row_calls;
   }
   return times;
 }
 
-// The gap before the call is short. Calls that overlap have none.
-bool Learner::follows(size_t slot) const noexcept {
+// The gap before the call is short beside the calls of the batch so far: this one alone takes next to no time on the
+// rank that comes last. Calls that overlap have no gap.
+bool Learner::follows(size_t first, size_t slot) const noexcept {
   const uint64_t before = ends_[slot - 1], end = ends_[slot];
   if (end <= before) return false;
   const float gap = starts_[slot] > before ? us(starts_[slot] - before) : 0;
-  return gap <= std::max(kShortGapUs, kGaps * (us(end - before) - gap));
+  const float call = (us(end - starts_[first]) - gap) / static_cast<float>(slot - first + 1);
+  return gap <= std::max(kShortGapUs, kGaps * call);
 }
 
 // ---------------------------------------------------------------- trying

@@ -36,7 +36,7 @@ class Learner {
   static constexpr double kClose = 1.5;    // of the lowest measured time: may be finalists and rivals
   static constexpr double kTie = 1.05;     // of the best measured time: the lower prediction wins
   static constexpr double kMargin = 1.1;   // by which a candidate must be faster to replace the first prediction
-  static constexpr float kGaps = 0.25F;    // of the time of a row call: a longer gap before it, and it does not count
+  static constexpr float kGaps = 0.25F;    // of the time of a call: after a longer gap a row call does not count
   static constexpr float kShortGapUs = 1;  // a gap that is not long in any case
   static constexpr size_t kChecks = 12;    // batches of a round once the choice is frozen
   static constexpr double kDrift = 2;      // up or down
@@ -113,7 +113,7 @@ class Learner {
   void plan_new(size_t most, double limit_us);
   Batch thorough(size_t candidate) const noexcept;
   uint64_t plan_calls() const noexcept;
-  bool follows(size_t slot) const noexcept;
+  bool follows(size_t first, size_t slot) const noexcept;
   void read_round(const Times& merged);
   void plan_round();
   std::vector<size_t> close_ones(double factor) const;
