@@ -93,6 +93,9 @@ class Comm {
   // The next piece of a message of `total` bytes: pieces fill the peer's region from its start, one after the other.
   void put_piece(int peer, ConstBytes from, uint64_t total) noexcept;
 
+  // Messages to and from the peer move while this rank computes: the processor that it uses does not copy them.
+  bool moves_meanwhile(int peer) noexcept { return backend_->moves_meanwhile(team_rank(peer)); }
+
   // Until a put of `bytes` bytes to the peer can leave: at once when it is eager or empty, else when the peer arrived.
   Awaiter ready(int peer, uint64_t bytes) noexcept { return {*this, {WaitKind::kReady, team_rank(peer), bytes}}; }
   // next_arrival() shall return the peer, to which a message of `bytes` bytes will go.

@@ -67,6 +67,7 @@ class CommBackend {
   virtual void put(int peer, ConstBytes piece, uint64_t total) noexcept = 0;
   virtual void serve(int peer, uint64_t bytes, int called) noexcept = 0;
   virtual void watch(int peer, int called) noexcept = 0;
+  virtual bool moves_meanwhile(int peer) noexcept = 0;
 
   // ---- waits
 

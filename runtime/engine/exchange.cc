@@ -123,6 +123,8 @@ bool Exchange::copy_slice(uint64_t bytes) noexcept {
 }
 
 void Exchange::fail(Status status) noexcept { team_.fail(std::move(status)); }
+bool Exchange::moves_meanwhile(int peer) noexcept { return !team_.transport(peer).model().by_ranks; }
+
 bool Exchange::failed() const noexcept { return !team_.failure().ok(); }
 
 // ---------------------------------------------------------------- waiting

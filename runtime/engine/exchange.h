@@ -73,6 +73,7 @@ class Exchange final : public CommBackend {
   void put(int peer, ConstBytes piece, uint64_t total) noexcept override;
   void serve(int peer, uint64_t bytes, int called) noexcept override;
   void watch(int peer, int called) noexcept override;
+  bool moves_meanwhile(int peer) noexcept override;
   int take_arrival() noexcept override { return arrivals_.take().called; }
   int take_landing() noexcept override { return landings_.pop().called; }
   int take_part_or_landing(const Wait& wait) noexcept override {

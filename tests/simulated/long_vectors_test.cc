@@ -6,9 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "runtime/collectives/framework/halving.h"
 #include "runtime/collectives/framework/pieces.h"
 #include "runtime/collectives/framework/registry.h"
 #include "tests/simulated/scenario.h"
+#include "tools/ibcoll_sim/options.h"
+#include "tools/ibcoll_sim/run.h"
 
 namespace ibcoll {
 namespace {
@@ -69,6 +72,24 @@ std::vector<const Algorithm*> of_one_vector() {
 INSTANTIATE_TEST_SUITE_P(Registry, LongVectors, ::testing::ValuesIn(of_one_vector()), [](const auto& info) {
   return std::string(ibcoll_collective_name(info.param->collective)) + "_" + info.param->name;
 });
+
+// Operands of several pieces that are combined as they land, and a last piece that is short.
+TEST(LongOperands, AreCombinedAsTheyLand) {
+  constexpr uint64_t kBytes = 2 * kCombinedPiece + 808;
+  for (const ibcoll_collective_t collective :
+       {IBCOLL_ALLREDUCE, IBCOLL_REDUCE, IBCOLL_REDUCE_SCATTER, IBCOLL_REDUCE_SCATTER_BLOCK})
+    for (const int ranks : {2, 3, 4, 6}) {
+      simulator::Options options;
+      options.collective = &kCatalog[collective];
+      options.algorithms = {"all"};
+      options.ranks = options.nodes = ranks;
+      options.check = true;
+      const auto rows = simulator::run_size(options, kBytes, nullptr);
+      ASSERT_TRUE(rows.ok()) << rows.status().text();
+      for (const simulator::Row& row : rows.value())
+        EXPECT_EQ(row.errors, 0u) << options.collective->name << " " << row.algorithm << ", " << ranks << " ranks";
+    }
+}
 
 }  // namespace
 }  // namespace ibcoll

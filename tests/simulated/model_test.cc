@@ -85,6 +85,24 @@ TEST(SimModel, BinomialBcastTakesLgPRounds) {
   }
 }
 
+// Operands are combined twice as fast as they come. All but the last piece is combined meanwhile, and nothing is copied.
+TEST(SimModel, OperandsAreCombinedWhileOthersCome) {
+  struct Reduction {
+    ibcoll_collective_t collective;
+    const char* algorithm;
+  };
+  for (const Reduction& one :
+       {Reduction{IBCOLL_ALLREDUCE, "rabenseifner"}, Reduction{IBCOLL_ALLREDUCE, "recursive_doubling"},
+        Reduction{IBCOLL_REDUCE_SCATTER_BLOCK, "recursive_halving"}, Reduction{IBCOLL_REDUCE_SCATTER, "pairwise"}}) {
+    Options options = call(one.collective, one.algorithm, 2, 2);
+    options.eager_bytes = 8 << 10;
+    options.gap_us = 0.1;
+    const double free = run(options, 1 << 20).time_us;
+    options.copy_bandwidth = 25;
+    EXPECT_LE(run(options, 1 << 20).time_us, 1.06 * free) << one.algorithm;
+  }
+}
+
 // Every node sends each of its k blocks to k ranks of the other one: through one port, or through k.
 TEST(SimModel, RanksOfANodeShareItsPort) {
   for (const int k : {1, 2, 4}) {

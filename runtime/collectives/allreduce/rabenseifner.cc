@@ -33,9 +33,9 @@ Task among(Comm& c, Args a, std::byte* work) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const PowerOfTwo pairs(s.p);
-  const double moved = n * (pairs.core() - 1) / pairs.core(), folded = pairs.pairs() > 0 ? 1 : 0;
-  return 2 * ceil_log2(pairs.core()) * m.message_us(0) + 2 * m.beta_us * moved + combine_landed_us(m, moved) +
-         folded * (2 * m.message_us(n) + combine_landed_us(m, n));
+  const double moved = n * (pairs.core() - 1) / pairs.core();
+  const double folded = pairs.pairs() > 0 ? 2 * m.message_us(0) + move_and_combine_us(m, n) + m.beta_us * n : 0;
+  return 2 * ceil_log2(pairs.core()) * m.message_us(0) + halve_us(m, n, pairs.core()) + m.beta_us * moved + folded;
 }
 
 std::span<const Algorithm> rows() {

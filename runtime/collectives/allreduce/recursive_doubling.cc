@@ -21,10 +21,15 @@ Task among(Comm& c, Args a, std::byte* work) {
   for (int distance = 1; distance < pairs.core() && !pairs.idle(c.rank()); distance *= 2) {
     const int other = self ^ distance, partner = pairs.rank_of(other);
     c.announce(partner, theirs);
-    c.put(partner, mine);
-    co_await c.received();
-    if (mine.data() == result.data()) co_await c.flushed();
-    combine_in_order(a.reduction, result, mine.data(), work, other < self);
+    if (mine.data() != result.data()) {
+      put_operand(c, partner, mine, a.reduction.element_bytes());
+      co_await combine_as_it_lands(c, a.reduction, result, mine.data(), work, partner, 0, other < self);
+    } else {  // what is being sent must not change
+      c.put(partner, mine);
+      co_await c.received();
+      co_await c.flushed();
+      combine_in_order(a.reduction, result, mine.data(), work, other < self);
+    }
     mine = result;
   }
   co_await c.flushed();

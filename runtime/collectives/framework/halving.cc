@@ -19,15 +19,29 @@ void combine_in_order(const Reduction& reduction, Bytes result, const std::byte*
   }
 }
 
+void put_operand(Comm& c, int peer, ConstBytes from, uint64_t element) noexcept {
+  const uint64_t piece = combined_piece(c, peer, from.size(), element);
+  for (uint64_t at = 0; at < from.size(); at += piece) c.put_piece(peer, part(from, at, piece), from.size());
+}
+
+Task combine_as_it_lands(Comm& c, Reduction reduction, Bytes result, const std::byte* mine, std::byte* theirs, int peer,
+                         uint64_t later, bool from_lower) {
+  const uint64_t piece = combined_piece(c, peer, result.size(), reduction.element_bytes());
+  for (uint64_t at = 0; at < result.size(); at += piece) {
+    const Bytes now = part(result, at, piece);
+    co_await c.received_from(peer, result.size() - at - now.size() + later);
+    combine_in_order(reduction, now, mine + at, theirs + at, from_lower);
+  }
+}
+
 Task fold(Comm& c, Reduction reduction, Bytes vector, std::byte* work, PowerOfTwo pairs) {
   if (!pairs.in_pair(c.rank())) co_return;
   const int other = c.rank() ^ 1;
   if (pairs.idle(c.rank())) {
-    c.put(other, vector);
+    put_operand(c, other, vector, reduction.element_bytes());
   } else {
     c.announce(other, Bytes(work, vector.size()));
-    co_await c.received_from(other);
-    combine_in_order(reduction, vector, work, other < c.rank());
+    co_await combine_as_it_lands(c, reduction, vector, vector.data(), work, other, 0, other < c.rank());
   }
   co_await c.flushed();
 }
@@ -59,12 +73,18 @@ Task halve(Comm& c, Args a, std::byte* work, PowerOfTwo pairs, Halves* halves, G
     const bool apart = operand.data() != a.buffer().data();
     const uint64_t later = announces && apart ? gives.in(a).size() : 0;  // bytes of the result
     c.announce(partner, Bytes(work, own.in(a).size()));
-    c.put(partner, gives.of(operand, element));
+    put_operand(c, partner, gives.of(operand, element), element);
     if (later > 0) c.announce(partner, gives.in(a));
+    const Bytes result = own.in(a);
+    const std::byte* const mine = own.of(operand, element).data();
+    const uint64_t piece = combined_piece(c, partner, result.size(), element);
+    const uint64_t first = result.empty() ? 0 : (result.size() - 1) / piece * piece, last = result.size() - first;
+    if (first > 0)
+      co_await combine_as_it_lands(c, a.reduction, result.first(first), mine, work, partner, last + later, upper);
     co_await c.received_from(partner, later);
     if (!apart) co_await c.flushed();
     if (announces && !apart) c.announce(partner, gives.in(a));
-    combine_in_order(a.reduction, own.in(a), own.of(operand, element).data(), work, upper);
+    combine_in_order(a.reduction, result.subspan(first), mine + first, work + first, upper);
     operand = a.buffer();
   }
   halves->own = own;

@@ -42,6 +42,20 @@ inline void combine_in_order(const Reduction& reduction, Bytes mine, std::byte* 
   combine_in_order(reduction, mine, mine.data(), theirs, from_lower);
 }
 
+// Long operands travel in pieces, so that one is combined while the next ones come. B; at 100 Gbit/s such a piece takes
+// 5 us, and most of the gain is had.
+inline constexpr uint64_t kCombinedPiece = 64 << 10;
+// An operand of `bytes` bytes from or to the peer, in how long pieces? In one where this rank's processor moves them.
+inline uint64_t combined_piece(Comm& c, int peer, uint64_t bytes, uint64_t element) noexcept {
+  return bytes <= kCombinedPiece || !c.moves_meanwhile(peer) ? bytes : whole_elements(kCombinedPiece, element);
+}
+// Puts it to the peer, which announces memory for it as a whole.
+void put_operand(Comm& c, int peer, ConstBytes from, uint64_t element) noexcept;
+// combine_in_order() for operands that were announced to the peer at `theirs`: each piece when it has landed, and the
+// operands before it. `later`: bytes that were announced to the peer after them. This rank sends none of `result`.
+Task combine_as_it_lands(Comm& c, Reduction reduction, Bytes result, const std::byte* mine, std::byte* theirs, int peer,
+                         uint64_t later, bool from_lower);
+
 // The ranks that act combine the operands of both of their pair; the others are idle until unfold() brings them the
 // result. Here and below `work` is as long as the vector.
 Task fold(Comm& c, Reduction reduction, Bytes vector, std::byte* work, PowerOfTwo pairs);
@@ -77,5 +91,19 @@ Task halve(Comm& c, Args a, std::byte* work, PowerOfTwo pairs, Halves* halves, G
 
 // All ranks combine m bytes that have just landed with m bytes of their own.
 inline double combine_landed_us(const CostModel& m, double bytes) { return m.copies_us(bytes) + m.combines_us(bytes); }
+// All ranks send and receive m bytes, and combine them as they land: the shorter of both times counts for the last
+// piece only.
+inline double move_and_combine_us(const CostModel& m, double bytes) {
+  const double moved = m.beta_us * bytes, combined = combine_landed_us(m, bytes);
+  if (m.by_ranks) return moved + combined;
+  const double last = bytes > 0 ? std::min(1.0, static_cast<double>(kCombinedPiece) / bytes) : 1;
+  return std::max(moved, combined) + std::min(moved, combined) * last;
+}
+// The bytes of the rounds of halve(), of which each has half of those of the one before.
+inline double halve_us(const CostModel& m, double bytes, int ranks) {
+  double us = 0;
+  for (; ranks > 1; ranks /= 2) us += move_and_combine_us(m, bytes /= 2);
+  return us;
+}
 
 }  // namespace ibcoll

@@ -37,9 +37,10 @@ int slots(int) { return 1; }
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const PowerOfTwo pairs(s.p);
-  const double moved = n * (pairs.core() - 1) / pairs.core(), folded = pairs.pairs() > 0 ? 1 : 0;
-  return 2 * ceil_log2(pairs.core()) * m.message_us(0) + 2 * m.beta_us * moved + m.own_copies_us(n) +
-         combine_landed_us(m, moved) + folded * (m.message_us(n) + combine_landed_us(m, n));
+  const double moved = n * (pairs.core() - 1) / pairs.core();
+  const double folded = pairs.pairs() > 0 ? m.message_us(0) + move_and_combine_us(m, n) : 0;
+  return 2 * ceil_log2(pairs.core()) * m.message_us(0) + halve_us(m, n, pairs.core()) + m.beta_us * moved +
+         m.own_copies_us(n) + folded;
 }
 
 std::span<const Algorithm> rows() {

@@ -9,7 +9,9 @@
 namespace ibcoll::reduce_scatter::circulant {
 
 Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work) {
+  blocks = blocks.at_base();
   co_await circulant_reduce_scatter(c, reduction, blocks.vector(), blocks, work);
+  blocks.deliver(c.rank());
 }
 
 double cost_us(const Shape& s, const CostModel& m) {

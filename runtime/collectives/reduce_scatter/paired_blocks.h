@@ -14,18 +14,21 @@ struct PairedBlocks {
 
   // Those of virtual ranks [from, to).
   Bytes between(int from, int to) const noexcept { return blocks.between(first(from), first(to)); }
+  ConstBytes operand_between(int from, int to) const noexcept { return blocks.operand_between(first(from), first(to)); }
 
  private:
   int first(int virtual_rank) const noexcept { return virtual_rank + std::min(virtual_rank, pairs.pairs()); }
 };
 
-// Ranks that were idle get their block from those that acted for them.
+// The ranks of pairs get their blocks: those that were idle from those that acted for them.
 inline Task hand_over(Comm& c, Packed blocks, PowerOfTwo pairs) {
   if (!pairs.in_pair(c.rank())) co_return;
-  if (pairs.idle(c.rank()))
-    c.announce(c.rank() ^ 1, blocks[c.rank()]);
-  else
+  if (pairs.idle(c.rank())) {
+    c.announce(c.rank() ^ 1, blocks.result_of(c.rank()));
+  } else {
     c.put(c.rank() ^ 1, blocks[c.rank() ^ 1]);
+    blocks.deliver(c.rank());
+  }
   co_await c.received();
   co_await c.flushed();
 }

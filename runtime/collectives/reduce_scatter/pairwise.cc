@@ -8,19 +8,21 @@
 namespace ibcoll::reduce_scatter::pairwise {
 
 Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work) {
-  const Bytes own = blocks[c.rank()];
+  const Bytes own = blocks.result_of(c.rank());
+  const std::byte* mine = blocks.operand_between(c.rank(), c.rank() + 1).data();
   for (int i = 1; i < c.size(); ++i) {
-    c.announce(c.peer(-i), Bytes(work, own.size()));
-    c.put(c.peer(i), blocks[c.peer(i)]);
-    co_await c.received();
-    combine_in_order(reduction, own, work, true);
+    const int to = c.peer(i), from = c.peer(-i);
+    c.announce(from, Bytes(work, own.size()));
+    put_operand(c, to, blocks.operand_between(to, to + 1), reduction.element_bytes());
+    co_await combine_as_it_lands(c, reduction, own, mine, work, from, 0, true);
+    mine = own.data();
   }
   co_await c.flushed();
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
   const double moved = static_cast<double>(s.total) * (s.p - 1) / s.p;
-  return (s.p - 1) * m.message_us(0) + m.beta_us * moved + combine_landed_us(m, moved) + packing_us(s, m);
+  return (s.p - 1) * (m.message_us(0) + move_and_combine_us(m, moved / (s.p - 1))) + packing_of_pieces_us(s, m);
 }
 
 std::span<const Algorithm> rows() {

@@ -10,7 +10,7 @@
 namespace ibcoll::reduce_scatter::recursive_doubling {
 
 Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work) {
-  const PairedBlocks of(c.size(), blocks), into(c.size(), Packed{work, blocks.starts, blocks.parts});
+  const PairedBlocks of(c.size(), blocks.at_base()), into(c.size(), Packed{work, blocks.starts, blocks.parts});
   co_await fold(c, reduction, blocks.vector(), work, of.pairs);
   const int self = of.pairs.virtual_of(c.rank()), end = of.pairs.core();
   for (int distance = 1; distance < end && !of.pairs.idle(c.rank()); distance *= 2) {
@@ -26,6 +26,7 @@ Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work) {
     combine_in_order(reduction, of.between(theirs + distance, end), into.between(theirs + distance, end).data(),
                      theirs < mine);
   }
+  if (!of.pairs.in_pair(c.rank())) blocks.deliver(c.rank());
   co_await hand_over(c, blocks, of.pairs);
 }
 

@@ -10,7 +10,8 @@
 namespace ibcoll::reduce_scatter::recursive_halving {
 
 Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work) {
-  const PairedBlocks of(c.size(), blocks);
+  PairedBlocks of(c.size(), blocks);
+  if (of.pairs.in_pair(c.rank())) of.blocks = blocks.at_base();
   co_await fold(c, reduction, blocks.vector(), work, of.pairs);
   if (!of.pairs.idle(c.rank())) {
     const int self = of.pairs.virtual_of(c.rank());
@@ -18,12 +19,15 @@ Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work) {
     for (int distance = of.pairs.core() / 2; distance > 0; distance /= 2) {
       const bool upper = (self & distance) != 0;
       const int partner = of.pairs.rank_of(self ^ distance), middle = from + distance;
-      const Bytes own = upper ? of.between(middle, middle + distance) : of.between(from, middle);
-      c.put(partner, upper ? of.between(from, middle) : of.between(middle, middle + distance));
+      const int keeps = upper ? middle : from, gives = upper ? from : middle;
+      const bool last = distance == 1 && !of.pairs.in_pair(c.rank());
+      const Bytes own = last ? blocks.result_of(c.rank()) : of.between(keeps, keeps + distance);
       c.announce(partner, Bytes(work, own.size()));
-      co_await c.received();
-      combine_in_order(reduction, own, work, upper);
-      if (upper) from = middle;
+      put_operand(c, partner, of.operand_between(gives, gives + distance), reduction.element_bytes());
+      co_await combine_as_it_lands(c, reduction, own, of.operand_between(keeps, keeps + distance).data(), work, partner,
+                                   0, upper);
+      of.blocks.operand = nullptr;
+      from = keeps;
     }
     co_await c.flushed();
   }
@@ -33,10 +37,8 @@ Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.total);
   const PowerOfTwo pairs(s.p);
-  const double moved = n * (pairs.core() - 1) / pairs.core();
-  const double folded = pairs.pairs() > 0 ? 2 * m.message_us(n / 2) + combine_landed_us(m, n) : 0;
-  return ceil_log2(pairs.core()) * m.message_us(0) + m.beta_us * moved + combine_landed_us(m, moved) + folded +
-         packing_us(s, m);
+  const double folded = pairs.pairs() > 0 ? 2 * m.message_us(0) + move_and_combine_us(m, n) + packing_us(s, m) : 0;
+  return ceil_log2(pairs.core()) * m.message_us(0) + halve_us(m, n, pairs.core()) + folded + packing_of_pieces_us(s, m);
 }
 
 std::span<const Algorithm> rows() {

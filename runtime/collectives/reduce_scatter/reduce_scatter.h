@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Shared by the algorithms of reduce_scatter(_block): they work in place on vectors that are packed into scratch, in
-// pieces of every block, so that scratch stays bounded.
+// Shared by the algorithms of reduce_scatter(_block): they combine vectors in scratch, in pieces of every block, so that
+// scratch stays bounded.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,8 @@ struct Packed {
   std::byte* base;
   const uint64_t* starts;
   int parts;
+  const std::byte* operand = nullptr;  // where this rank's operand lies, packed alike; nullptr: at base
+  std::byte* result = nullptr;         // where its block of the result goes; nullptr: where that is at base
 
   uint64_t start(int i) const noexcept { return starts[i]; }
   uint64_t bytes(int i) const noexcept { return starts[i + 1] - starts[i]; }
@@ -23,9 +25,22 @@ struct Packed {
   Bytes operator[](int i) const noexcept { return of(vector(), i); }
   // Blocks [from, to).
   Bytes between(int from, int to) const noexcept { return {base + starts[from], starts[to] - starts[from]}; }
+  ConstBytes operand_between(int from, int to) const noexcept {
+    return {(operand ? operand : base) + starts[from], starts[to] - starts[from]};
+  }
+  // The operand is at base from now on.
+  Packed at_base() const noexcept {
+    if (operand) Comm::copy(vector(), ConstBytes(operand, starts[parts]));
+    return {base, starts, parts, nullptr, result};
+  }
+  Bytes result_of(int rank) const noexcept { return {result ? result : base + starts[rank], bytes(rank)}; }
+  // The result of the rank is at base.
+  void deliver(int rank) const noexcept {
+    if (result) Comm::copy(result_of(rank), (*this)[rank]);
+  }
 };
 
-// Combines the vectors of all ranks of c; block i of the result is in its place at rank i, and nothing is promised of
+// Combines the vectors of all ranks of c; block i of the result is in result_of(i) at rank i, and nothing is promised of
 // the others. `work`: as long as the vector, which is not empty.
 using Among = Task (*)(Comm& c, Reduction reduction, Packed blocks, std::byte* work);
 
@@ -41,7 +56,8 @@ inline uint64_t cell_bytes(const Args& a, int p) {
                   whole_elements(kReductionPiece / static_cast<uint64_t>(p), a.reduction.element_bytes()));
 }
 
-// The whole call, piece by piece. In place, the result replaces what has been packed before.
+// The whole call, piece by piece. A vector of one piece is packed already. In place, the result replaces the operand
+// when all of it has been sent.
 template <Among kAmong>
 Task in_pieces(Comm& c, Args a) {
   const int p = c.size();
@@ -54,15 +70,17 @@ Task in_pieces(Comm& c, Args a) {
   std::byte* const memory = c.scratch(2 * most);
   if (!starts || !memory) co_return;
   for (uint64_t at = 0; at < longest; at += cell) {
-    const Packed blocks{memory, starts, p};
+    const Bytes result = part(a.buffer(), at, cell);
+    const Packed blocks{memory, starts, p, longest == cell ? a.send[0].data() : nullptr,
+                        a.in_place ? nullptr : result.data()};
     starts[0] = 0;
     for (int i = 0; i < p; ++i) {
       const ConstBytes block = part(a.send[i], at, cell);
-      c.copy(Bytes(memory + starts[i], block.size()), block);
+      if (!blocks.operand) c.copy(Bytes(memory + starts[i], block.size()), block);
       starts[i + 1] = starts[i] + block.size();
     }
     co_await kAmong(c, a.reduction, blocks, memory + most);
-    c.copy(part(a.buffer(), at, cell), blocks[c.rank()]);
+    if (a.in_place) c.copy(result, blocks[c.rank()]);
   }
 }
 
@@ -88,8 +106,12 @@ Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work);
 double cost_us(const Shape& s, const CostModel& m);
 }  // namespace circulant
 
-// Packing and the like: a copy of all blocks.
+// A copy of all blocks.
 inline double packing_us(const Shape& s, const CostModel& m) { return m.own_copies_us(static_cast<double>(s.total)); }
+// The same where only vectors of several pieces are packed.
+inline double packing_of_pieces_us(const Shape& s, const CostModel& m) {
+  return s.bytes * static_cast<uint64_t>(s.p) > kReductionPiece ? packing_us(s, m) : 0;
+}
 
 template <Among kAmong, double (*kCost)(const Shape&, const CostModel&)>
 constexpr Algorithm row(ibcoll_collective_t collective, const char* name, const char* about, Order order) {
