@@ -3,11 +3,16 @@
 
 import pathlib
 import random
+import re
+import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "perf/peers"), str(pathlib.Path(__file__).parent)]
+import falsified  # pylint: disable=wrong-import-position
+import launch  # pylint: disable=wrong-import-position
 import regret_verdict  # pylint: disable=wrong-import-position
 from script_tests import ScriptTests, run_built  # pylint: disable=wrong-import-position
 
@@ -55,6 +60,36 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(regret_verdict.interval([3, 1]), (1, 3))
 
 
+class FalsifiedConstants(unittest.TestCase):
+    table = (ROOT / falsified.TABLE).read_text(encoding="utf-8")
+
+    def test_each_has_its_own_factor(self):
+        text, names = falsified.falsified(self.table, 1)
+        factors = [float(factor) for factor in re.findall(r"\) \* ([0-9.]+)", text)]
+        self.assertIn("kTcpLink", names)
+        self.assertIn("kUnknownBlock", names)
+        self.assertGreater(len(set(factors)), len(names))
+        self.assertTrue(all(0.25 <= factor <= 4 for factor in factors))
+        self.assertEqual(text, falsified.falsified(self.table, 1)[0])
+        self.assertNotEqual(text, falsified.falsified(self.table, 2)[0])
+
+    def test_the_compiler_finds_the_table_and_takes_it(self):
+        with tempfile.TemporaryDirectory(prefix="falsified.") as folder:
+            table = pathlib.Path(folder) / falsified.TABLE
+            table.parent.mkdir(parents=True)
+            table.write_text(falsified.falsified(self.table, 3)[0], encoding="utf-8")
+            source = f'#include "{falsified.TABLE}"\nstatic_assert(ibcoll::cost::kPathOfCall <= 1);\n'
+            done = subprocess.run(["g++", "-std=c++20", "-I", ROOT, "-iquote", folder, "-fsyntax-only", "-MMD", "-MF",
+                                   "/dev/stdout", "-x", "c++", "-"], input=source, cwd="/", capture_output=True, text=True,
+                                  check=False, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(str(table) in done.stdout, "the compiler took another table")
+
+    def test_a_constant_in_another_form(self):
+        with self.assertRaisesRegex(launch.CompareError, "another form"):
+            falsified.falsified(self.table + "inline constexpr float kOther = 1;\n", 1)
+
+
 class Script(ScriptTests, unittest.TestCase):
     words = ["perf/regret", "--ranks", "2"]
     name = "ibcoll_regret"
@@ -69,11 +104,11 @@ class Script(ScriptTests, unittest.TestCase):
         self.assertIn("run 1: allgather of 512K: ring takes 1.50 (1.50 to 1.50) times as long as shm; predicted shm (1.00)",
                       done.stdout)
         rows = (self.build / "table.csv").read_text().splitlines()
-        self.assertEqual(rows[1], "2,1,0,allgather,524288,shm,ring,1.500,1.500,1.500,shm,1.000,1.000,1.000,1.050")
+        self.assertEqual(rows[1], "2,1,0,allgather,524288,shm,ring,1.500,1.500,1.500,shm,1.000,1.000,1.000,1.050,")
         self.assertEqual(len(rows), 5)
 
     def test_layouts_that_do_not_exist(self):
-        for words in (["--nodes", "4"], ["--nodes", "2", "--cluster", "2"], ["--runs", "0"]):
+        for words in (["--nodes", "4"], ["--nodes", "2", "--cluster", "2"], ["--runs", "0"], ["--falsified", "1,x"]):
             with self.subTest(words=words):
                 self.assertEqual(self.run_script(*words).returncode, 2)
 
