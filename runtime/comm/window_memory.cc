@@ -32,7 +32,8 @@ void WindowMemory::place(std::byte* base, uint64_t offset) noexcept {
   offset_ = offset;
   control_ = reinterpret_cast<WindowControl*>(base);
   lines_ = reinterpret_cast<Line*>(base + WindowControl::bytes(ranks()));
-  areas_ = reinterpret_cast<std::byte*>(lines_ + ranks_ * kLines);
+  short_areas_ = reinterpret_cast<std::byte*>(lines_ + ranks_ * kLines);
+  areas_ = short_areas_ + ranks_ * kShortAreas * kShortStride;
 }
 
 bool WindowMemory::make_usable(uint64_t bytes) noexcept {
@@ -53,6 +54,15 @@ bool WindowMemory::make_usable(uint64_t bytes) noexcept {
   }
   usable_ = backed >= area_bytes_ ? kAll : static_cast<int64_t>(std::max(backed, kInlineBytes));
   return true;
+}
+
+// Each rank asks for itself: what has memory already costs a system call.
+bool WindowMemory::make_short_areas() noexcept {
+  if (usable_ < 0 && !make_lines()) return false;
+  const auto start = static_cast<uint64_t>(short_areas_ - reinterpret_cast<std::byte*>(control_));
+  if (memory_) trouble_ = memory_->back(offset_ + start, static_cast<uint64_t>(areas_ - short_areas_));
+  has_short_areas_ = trouble_.ok();
+  return has_short_areas_;
 }
 
 bool WindowMemory::make_lines() noexcept {

@@ -37,6 +37,10 @@ class WindowSteps {
     const uint64_t step = step_ - static_cast<uint64_t>(steps_back);
     return in_line(bytes) ? memory_.line(local, step).data : memory_.area(local, step);
   }
+  // The same in a step in which each rank says what it writes itself.
+  std::byte* own_area(int local, uint64_t bytes) const noexcept {
+    return in_short_area(bytes) ? memory_.short_area(local, step_) : area(local, bytes);
+  }
   // The same in a step in which `writer` alone writes.
   std::byte* sole_area(int writer, uint64_t bytes) const noexcept {
     return area(in_line(bytes) ? writer : static_cast<int>(step_ / kBanks % lenders(bytes)), bytes);
@@ -61,9 +65,13 @@ class WindowSteps {
     return begin(std::clamp<uint64_t>(since, kBanks, std::min<uint64_t>(kLines, kBanks * lenders_)));
   }
   // The same for a step in which each rank says what it writes itself, to its own areas or to others': a rank that
-  // writes to lines only runs as far ahead as lines allow, whatever the others write.
+  // writes to lines or short areas only runs as far ahead as these allow, whatever the others write.
   bool try_next_own(uint64_t bytes) noexcept {
-    if (!memory_.ready_for(bytes) || !begin(in_line(bytes) ? kLines : kBanks)) return false;
+    if (in_short_area(bytes)) {
+      if (!memory_.ready_for_short_areas() || !begin(WindowMemory::kShortAreas)) return false;
+    } else if (!memory_.ready_for(bytes) || !begin(in_line(bytes) ? kLines : kBanks)) {
+      return false;
+    }
     shared_step_ = step_;  // others may write to areas in it
     return true;
   }
@@ -119,6 +127,9 @@ class WindowSteps {
   static constexpr uint64_t kSoleBytes = 1 << 19;
 
   static constexpr bool in_line(uint64_t bytes) noexcept { return bytes <= WindowMemory::kInlineBytes; }
+  static constexpr bool in_short_area(uint64_t bytes) noexcept {
+    return !in_line(bytes) && bytes <= WindowMemory::kShortBytes;
+  }
   static constexpr uint64_t flag(uint64_t step, uint64_t parts) noexcept { return step * (kWhole + 1) | parts; }
   void store_flag(uint64_t value) noexcept {
     last_flag_ = value;

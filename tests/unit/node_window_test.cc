@@ -107,8 +107,9 @@ class Rank {
     return step.writer == kEachItsOwn ? kSizes[(at_ / 50 * 5 + static_cast<size_t>(rank) * 3) % 7] : step.bytes;
   }
   std::byte* place(const Step& step, int writer, int part) {
-    return (step.writer < 0 ? window_.area(writer, bytes_of(step, writer)) : window_.sole_area(writer, step.bytes)) +
-           kLooked * static_cast<uint64_t>(part);
+    const uint64_t at = kLooked * static_cast<uint64_t>(part);
+    if (step.writer == kEachItsOwn) return window_.own_area(writer, bytes_of(step, writer)) + at;
+    return (step.writer < 0 ? window_.area(writer, step.bytes) : window_.sole_area(writer, step.bytes)) + at;
   }
   int mark(int rank, int part) const {
     return static_cast<int>((window_.steps().step() * 31 + static_cast<uint64_t>(rank + 7 * part)) % 251);
@@ -271,6 +272,19 @@ TEST_F(NodeWindowMemory, ComesWithTheFirstStepsThatNeedIt) {
   other.publish(1);
   ASSERT_TRUE(other.steps().try_next_sole(8192));
   EXPECT_EQ(memory_.backed, at_first + lines + 2 * NodeWindow::kBanks * 8192);
+}
+
+TEST_F(NodeWindowMemory, OfShortAreasComesWithTheFirstOwnStepOfThatSize) {
+  NodeWindow one = window(0);
+  ASSERT_TRUE(one.steps().try_next_own(8));
+  one.publish(1);
+  memory_.most = memory_.backed + 1000;
+  EXPECT_FALSE(one.steps().try_next_own(1000));
+  EXPECT_EQ(one.memory().trouble().code(), IBCOLL_ERR_NO_MEMORY);
+  memory_.most = ~uint64_t{0};
+  const uint64_t before = memory_.backed;
+  ASSERT_TRUE(one.steps().try_next_own(1000));
+  EXPECT_EQ(memory_.backed, before + 2 * WindowMemory::kShortAreas * WindowMemory::kShortStride);
 }
 
 TEST_F(NodeWindowMemory, ComesAllAtOnceWhereThereIsEnough) {

@@ -20,7 +20,7 @@ Task combine_as_published(Comm& c, Reduction reduction, const std::byte* own, By
       co_await c.published(i);
       taken |= bit;
       if (count == 0) continue;
-      const std::byte* const theirs = w.area(i, area) + at;
+      const std::byte* const theirs = w.own_area(i, area) + at;
       if (own == result.data())
         reduction(theirs, result.data(), count);
       else
@@ -39,7 +39,7 @@ Task combine_in_rank_order(Comm& c, Reduction reduction, const std::byte* own, B
   for (int i = w.size() - 1; i >= 0; --i) {
     if (i != w.rank()) co_await c.published(i);
     if (count == 0) continue;  // a segment of a piece with fewer elements than ranks
-    const std::byte* const operand = i == w.rank() ? own : w.area(i, area) + at;
+    const std::byte* const operand = i == w.rank() ? own : w.own_area(i, area) + at;
     if (i == w.size() - 1)
       highest = operand;
     else if (i == w.size() - 2)
@@ -92,11 +92,11 @@ Task reduce_on_node(Comm& c, NodeOwners owners, Reduction reduction, bool any_or
   const bool owns = own < segments.parts;
   const bool aside = owns && !may_stay(w, reduction, any_order, segments.of(operand, own), result);
   for (uint64_t at = 0; at < longest; at += cell) {
-    co_await c.next_step(area);
+    co_await c.next_own_step(area);
     for (int i = 0; i < segments.parts; ++i) {
       if (i == own && !aside) continue;  // nobody else reads it
       const ConstBytes from = part(segments.of(operand, i), at, cell);
-      w.write(Bytes(w.area(w.rank(), area) + cell * static_cast<uint64_t>(i), from.size()), from,
+      w.write(Bytes(w.own_area(w.rank(), area) + cell * static_cast<uint64_t>(i), from.size()), from,
               owners.owner(i, w.size()));
     }
     c.publish();
@@ -104,7 +104,7 @@ Task reduce_on_node(Comm& c, NodeOwners owners, Reduction reduction, bool any_or
     const Bytes sum = part(result, at, cell);
     const std::byte* const mine = segments.of(operand, own).data() + at;
     const uint64_t offset = cell * static_cast<uint64_t>(own);
-    const std::byte* const own_operand = aside ? w.area(w.rank(), area) + offset : mine;
+    const std::byte* const own_operand = aside ? w.own_area(w.rank(), area) + offset : mine;
     if (any_order)
       co_await combine_as_published(c, reduction, own_operand, sum, offset, area);
     else

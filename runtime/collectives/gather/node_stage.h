@@ -50,7 +50,7 @@ class NodeStage {
   uint64_t size(int local) const noexcept { return *size_at(local); }
   // Where a block of this size is, from or for a local rank.
   std::byte* block(int local, uint64_t bytes) const noexcept {
-    return bytes <= kBeside ? window_.area(local, kLine) + sizeof(uint64_t) : window_.area(local, kBeyond);
+    return bytes <= kBeside ? window_.area(local, kLine) + sizeof(uint64_t) : window_.own_area(local, std::max(bytes, kBeyond));
   }
   bool fits(uint64_t bytes) const noexcept { return bytes > 0 && bytes <= longest_; }
 
@@ -179,7 +179,7 @@ class NodeStage {
  private:
   static constexpr uint64_t kLine = NodeWindow::kInlineBytes;
   static constexpr uint64_t kBeside = kLine - sizeof(uint64_t);  // bytes of a block beside its size
-  static constexpr uint64_t kBeyond = kLine + 1;                 // what is not in a line is in an area
+  static constexpr uint64_t kBeyond = kLine + 1;                 // what is not beside a size is in no line
 
   uint64_t* size_at(int local) const noexcept { return reinterpret_cast<uint64_t*>(window_.area(local, kLine)); }
 

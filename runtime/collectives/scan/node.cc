@@ -14,7 +14,7 @@ namespace {
 // result = operand(0) op ... op operand(count - 1), and then `own` where it is one of them; count > 0.
 void combine_below(NodeWindow& w, const Reduction& reduction, Bytes result, const std::byte* own, int count) {
   const uint64_t elements = result.size() / reduction.element_bytes();
-  const auto operand = [&](int i) { return i == w.rank() ? own : w.area(i, result.size()); };
+  const auto operand = [&](int i) { return i == w.rank() ? own : w.own_area(i, result.size()); };
   if (count == 1) return reduction.single(result.data(), operand(0), elements);
   reduction.combine(operand(count - 2), operand(count - 1), result.data(), elements);
   for (int i = count - 3; i >= 0; --i) reduction(operand(i), result.data(), elements);
@@ -35,12 +35,12 @@ Task run(Comm& c, Args a) {
     const Bytes result = part(a.buffer(), at, piece);
     const uint64_t n = result.size();
     const Bytes total(memory, between ? n : 0), before(memory + piece, between ? n : 0);
-    co_await c.next_step(n);
-    w.write(Bytes(w.area(local, n), n), operand);
+    co_await c.next_own_step(n);
+    w.write(Bytes(w.own_area(local, n), n), operand);
     c.publish();
     for (int i = 0; i < (between ? w.size() : local); ++i)
       if (i != local) co_await c.published(i);
-    if (between) combine_below(w, a.reduction, total, w.area(local, n), w.size());
+    if (between) combine_below(w, a.reduction, total, w.own_area(local, n), w.size());
     if (inclusive || local > 0) combine_below(w, a.reduction, result, operand.data(), local + (inclusive ? 1 : 0));
     if (between) co_await recursive_doubling::among(c.leaders(), a.reduction, total, before, memory + 2 * piece);
     if (here == 0) continue;  // nothing comes before

@@ -36,7 +36,7 @@ Task combine_lower(Comm& c, Reduction reduction, const std::byte* own, Bytes res
   const uint64_t count = result.size() / reduction.element_bytes();
   for (int i = w.rank() - 1; i >= 0; --i) {
     co_await c.published(i);
-    const std::byte* const operand = w.area(i, result.size());
+    const std::byte* const operand = w.own_area(i, result.size());
     if (i < w.rank() - 1)
       reduction(operand, result.data(), count);
     else if (own)
@@ -68,7 +68,7 @@ Task pass(Comm& c, Args a, uint64_t piece, ConstBytes operand, Bytes below, Byte
       co_await c.received_from(link.before, total - at - n);
       a.reduction(lower.data(), all.data(), n / element);
     }
-    if (!link.last) w.write(Bytes(w.area(w.rank(), n), n), link.first ? ConstBytes(all) : own);
+    if (!link.last) w.write(Bytes(w.own_area(w.rank(), n), n), link.first ? ConstBytes(all) : own);
     c.publish();
     if (!link.first && inclusive) co_await combine_lower(c, a.reduction, own.data(), all);
     if (!link.first && !inclusive) co_await combine_lower(c, a.reduction, nullptr, lower);
