@@ -31,7 +31,7 @@ class NoNode : public NodeMemory {
 };
 
 constexpr int kEveryone = -1, kEachItsOwn = -2;
-constexpr uint64_t kSizes[] = {0, 8, 496, 497, 2048, 40000, kAreaBytes};  // few and many areas alternately
+constexpr uint64_t kSizes[] = {0, 8, 496, 497, 2048, 8192, 40000, kAreaBytes};  // in lines, short areas, areas
 
 // One step of the script that all ranks follow.
 struct Step {
@@ -43,7 +43,7 @@ struct Step {
 std::vector<Step> random_script(std::mt19937& random, int ranks, int steps) {
   std::vector<Step> script;
   while (static_cast<int>(script.size()) < steps) {
-    Step step = {static_cast<int>(random() % static_cast<unsigned>(3 * ranks)), kSizes[random() % 7]};
+    Step step = {static_cast<int>(random() % static_cast<unsigned>(3 * ranks)), kSizes[random() % 8]};
     if (step.writer >= ranks) step.writer = step.writer < 2 * ranks ? kEveryone : kEachItsOwn;
     if (step.bytes >= 4 * kLooked && step.writer != kEachItsOwn) step.parts = 1 + static_cast<int>(random() % 4);
     script.insert(script.end(), 1 + random() % 100, step);  // long enough for runs of one writer to come round
@@ -79,6 +79,7 @@ class Rank {
       }
       for (; from_ < window_.size(); ++from_, part_ = 0) {
         if (step.writer >= 0 && step.writer != from_) continue;
+        if (step.writer == kEachItsOwn && from_ >= window_.rank()) continue;  // as in a scan: low ranks run ahead
         for (; part_ < step.parts; ++part_) {
           if (!window_.published(from_, part_ + 1 < step.parts ? static_cast<uint64_t>(part_) + 1 : NodeWindow::kWhole))
             return true;
@@ -102,9 +103,9 @@ class Rank {
     if (step.writer == kEachItsOwn) return window_.steps().try_next_own(bytes_of(step, window_.rank()));
     return step.writer == kEveryone ? window_.steps().try_next(step.bytes) : window_.steps().try_next_sole(step.bytes);
   }
-  // Runs of steps in which a rank writes to lines only, others to areas.
+  // Runs of steps in which ranks write to lines, short areas or areas.
   uint64_t bytes_of(const Step& step, int rank) const {
-    return step.writer == kEachItsOwn ? kSizes[(at_ / 50 * 5 + static_cast<size_t>(rank) * 3) % 7] : step.bytes;
+    return step.writer == kEachItsOwn ? kSizes[(at_ / 50 * 5 + static_cast<size_t>(rank)) % 8] : step.bytes;
   }
   std::byte* place(const Step& step, int writer, int part) {
     const uint64_t at = kLooked * static_cast<uint64_t>(part);
