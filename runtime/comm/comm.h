@@ -125,8 +125,8 @@ class Comm {
   Awaiter next_step(uint64_t bytes) noexcept { return {*this, {WaitKind::kStep, -1, bytes}}; }
   // The same for a step in which one rank alone writes; it may run further ahead.
   Awaiter next_sole_step(uint64_t bytes) noexcept { return {*this, {WaitKind::kSoleStep, -1, bytes}}; }
-  // The same where each rank says what it writes itself (others need not know): a rank that writes at most a line's
-  // bytes may run further ahead.
+  // The same where each rank says what it writes itself (others need not know): a rank that writes at most what a line
+  // or a short area holds may run further ahead.
   Awaiter next_own_step(uint64_t bytes) noexcept { return {*this, {WaitKind::kOwnStep, -1, bytes}}; }
   void publish() noexcept {
     if (window_->wants_notice() && !backend_->before_publication()) [[unlikely]]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Shared memory of the ranks of one team on one node: for each rank, lines (step number, digest of the call, a little
-// data), short areas (some KB) and areas (much data), all used in turn. A step: write the own line or area, publish, read the others' once
-// they published.
+// data), short areas (some KB) and areas (much data), all used in turn. A step: write the own line or area, publish,
+// read the others' once they published.
 //
 // Every rank publishes every step, with data or without, before it reads. So "a rank published step s" also means "it
 // has left step s - 1", and with b banks the one of step s is free when all have published step s - b + 1.
@@ -78,7 +78,8 @@ class NodeWindow {
   std::byte* area(int local, uint64_t bytes, int steps_back = 0) const noexcept {
     return steps_.area(local, bytes, steps_back);
   }
-  // The same in a step in which each rank says what it writes itself: blocks of some KB have short areas.
+  // The same in a step in which each rank says what it writes itself: blocks of some KB have short areas. Writer and
+  // reader give the same number of bytes.
   std::byte* own_area(int local, uint64_t bytes) const noexcept { return steps_.own_area(local, bytes); }
   // The same in a step in which `writer` alone writes.
   std::byte* sole_area(int writer, uint64_t bytes) const noexcept { return steps_.sole_area(writer, bytes); }

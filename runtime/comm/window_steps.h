@@ -67,11 +67,11 @@ class WindowSteps {
   // The same for a step in which each rank says what it writes itself, to its own areas or to others': a rank that
   // writes to lines or short areas only runs as far ahead as these allow, whatever the others write.
   bool try_next_own(uint64_t bytes) noexcept {
-    if (in_short_area(bytes)) {
-      if (!memory_.ready_for_short_areas() || !begin(WindowMemory::kShortAreas)) return false;
-    } else if (!memory_.ready_for(bytes) || !begin(in_line(bytes) ? kLines : kBanks)) {
-      return false;
-    }
+    // A rank that writes long blocks to others may write short ones, too.
+    if (!memory_.ready_for(in_short_area(bytes) ? 0 : bytes)) return false;
+    if (!in_line(bytes) && !memory_.ready_for_short_areas()) return false;
+    const int areas = in_short_area(bytes) ? WindowMemory::kShortAreas : kBanks;
+    if (!begin(static_cast<uint64_t>(in_line(bytes) ? kLines : areas))) return false;
     shared_step_ = step_;  // others may write to areas in it
     return true;
   }

@@ -37,6 +37,7 @@ CostModel Context::model_of(const Shape& team, bool steady) const {
     m.alpha_us = link.alpha_us;
     m.cpu_us = link.cpu_us;
     m.by_ranks = link.by_ranks;
+    m.moves_meanwhile = team.nodes > 1 && !link.by_ranks;
     double beta = link.beta_us_per_byte;
     if (team.nodes == 1) beta = 2 * m.copy_us;
     if (team.single_copy) {

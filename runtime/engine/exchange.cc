@@ -97,6 +97,8 @@ void Exchange::serve(int peer, uint64_t bytes, int called) noexcept {
   arrivals_.serve(*c, bytes, bytes > 0 && !eager(bytes));
 }
 
+bool Exchange::moves_meanwhile(int peer) noexcept { return team_.transport(peer).moves_meanwhile(); }
+
 void Exchange::watch(int peer, int called) noexcept {
   Channel* const c = channel(peer);
   if (!c) return;
@@ -123,8 +125,6 @@ bool Exchange::copy_slice(uint64_t bytes) noexcept {
 }
 
 void Exchange::fail(Status status) noexcept { team_.fail(std::move(status)); }
-bool Exchange::moves_meanwhile(int peer) noexcept { return !team_.transport(peer).model().by_ranks; }
-
 bool Exchange::failed() const noexcept { return !team_.failure().ok(); }
 
 // ---------------------------------------------------------------- waiting

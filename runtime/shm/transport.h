@@ -44,6 +44,7 @@ class Transport : public ibcoll::Transport {
   void check_peers() override;
   Time now() const override;
   LinkModel model() const override { return cost::kShmLink; }
+  bool moves_meanwhile() const override { return false; }
   Json describe() const override;
 
   Segment& segment() noexcept { return *segment_; }

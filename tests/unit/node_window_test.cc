@@ -37,7 +37,8 @@ constexpr uint64_t kSizes[] = {0, 8, 496, 497, 2048, 8192, 40000, kAreaBytes};  
 struct Step {
   int writer;  // alone; or kEveryone; or kEachItsOwn: the same, of a number of bytes of its own
   uint64_t bytes;
-  int parts = 1;  // in which they publish
+  int parts = 1;              // in which they publish
+  bool as_in_a_scan = false;  // ranks read what lower ranks have written, not what all have
 };
 
 std::vector<Step> random_script(std::mt19937& random, int ranks, int steps) {
@@ -46,6 +47,7 @@ std::vector<Step> random_script(std::mt19937& random, int ranks, int steps) {
     Step step = {static_cast<int>(random() % static_cast<unsigned>(3 * ranks)), kSizes[random() % 8]};
     if (step.writer >= ranks) step.writer = step.writer < 2 * ranks ? kEveryone : kEachItsOwn;
     if (step.bytes >= 4 * kLooked && step.writer != kEachItsOwn) step.parts = 1 + static_cast<int>(random() % 4);
+    step.as_in_a_scan = step.writer == kEachItsOwn && random() % 2 == 0;
     script.insert(script.end(), 1 + random() % 100, step);  // long enough for runs of one writer to come round
   }
   return script;
@@ -79,7 +81,7 @@ class Rank {
       }
       for (; from_ < window_.size(); ++from_, part_ = 0) {
         if (step.writer >= 0 && step.writer != from_) continue;
-        if (step.writer == kEachItsOwn && from_ >= window_.rank()) continue;  // as in a scan: low ranks run ahead
+        if (step.as_in_a_scan && from_ >= window_.rank()) continue;  // low ranks run ahead
         for (; part_ < step.parts; ++part_) {
           if (!window_.published(from_, part_ + 1 < step.parts ? static_cast<uint64_t>(part_) + 1 : NodeWindow::kWhole))
             return true;
@@ -273,6 +275,17 @@ TEST_F(NodeWindowMemory, ComesWithTheFirstStepsThatNeedIt) {
   other.publish(1);
   ASSERT_TRUE(other.steps().try_next_sole(8192));
   EXPECT_EQ(memory_.backed, at_first + lines + 2 * NodeWindow::kBanks * 8192);
+}
+
+// The root of a scatterv may have long blocks and short ones in one step.
+TEST_F(NodeWindowMemory, OfShortAreasComesWithALongOwnStep) {
+  NodeWindow one = window(0);
+  ASSERT_TRUE(one.steps().try_next_own(8));
+  one.publish(1);
+  const uint64_t before = memory_.backed;
+  ASSERT_TRUE(one.steps().try_next_own(40000));
+  EXPECT_EQ(memory_.backed,
+            before + 2 * NodeWindow::kBanks * 65536 + 2 * WindowMemory::kShortAreas * WindowMemory::kShortStride);
 }
 
 TEST_F(NodeWindowMemory, OfShortAreasComesWithTheFirstOwnStepOfThatSize) {

@@ -167,7 +167,6 @@ TEST(Select, BytesOfLeadersCostNoMoreThanIfAllMovedAsMany) {
   EXPECT_DOUBLE_EQ(model_of_leaders(s, m).beta_us, cost::kWaitingRanksLook * m.beta_us / 4) << "2 of 8 are leaders";
   EXPECT_DOUBLE_EQ(model_of_leaders(s, m, 4).beta_us, m.beta_us) << "all are";
   m.sharing = 1;
-  m.copy_us = m.combine_us = 0;  // an adapter moves bytes while ranks combine
   CostModel adapter = m;
   adapter.by_ranks = false;
   for (const ibcoll_collective_t c : {IBCOLL_ALLREDUCE, IBCOLL_REDUCE, IBCOLL_REDUCE_SCATTER, IBCOLL_SCAN})

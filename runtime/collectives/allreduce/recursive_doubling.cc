@@ -39,7 +39,8 @@ Task among(Comm& c, Args a, std::byte* work) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const int rounds = ceil_log2(s.p) + (std::has_single_bit(static_cast<unsigned>(s.p)) ? 0 : 1);
-  return rounds * (m.message_us(n) + combine_landed_us(m, n));
+  const double later = (rounds - 1) * (m.beta_us * n + combine_landed_us(m, n));
+  return rounds * m.message_us(0) + move_and_combine_us(m, n) + later;
 }
 
 std::span<const Algorithm> rows() {

@@ -31,6 +31,7 @@ struct CostModel {
   double flag_us = cost::kFlagUs;             // until a flag set in shared memory is seen by another core
   double cpu_us = cost::kUnknownLink.cpu_us;  // handling of one message by its sender or receiver
   bool by_ranks = false;                      // ranks move the bytes of messages themselves
+  bool moves_meanwhile = false;               // an adapter moves them while ranks compute
   double yield_us = 0.0;                      // until all other ranks of the core have had a time slice
   double sharing = 1.0;                       // ranks per core, at least 1
 

@@ -78,13 +78,13 @@ Task halve(Comm& c, Args a, std::byte* work, PowerOfTwo pairs, Halves* halves, G
     const Bytes result = own.in(a);
     const std::byte* const mine = own.of(operand, element).data();
     const uint64_t piece = combined_piece(c, partner, result.size(), element);
-    const uint64_t first = result.empty() ? 0 : (result.size() - 1) / piece * piece, last = result.size() - first;
-    if (first > 0)
-      co_await combine_as_it_lands(c, a.reduction, result.first(first), mine, work, partner, last + later, upper);
+    const uint64_t before = result.empty() ? 0 : (result.size() - 1) / piece * piece, last = result.size() - before;
+    if (before > 0)
+      co_await combine_as_it_lands(c, a.reduction, result.first(before), mine, work, partner, last + later, upper);
     co_await c.received_from(partner, later);
     if (!apart) co_await c.flushed();
     if (announces && !apart) c.announce(partner, gives.in(a));
-    combine_in_order(a.reduction, result.subspan(first), mine + first, work + first, upper);
+    combine_in_order(a.reduction, result.subspan(before), mine + before, work + before, upper);
     operand = a.buffer();
   }
   halves->own = own;

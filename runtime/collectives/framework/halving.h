@@ -4,6 +4,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 
 #include "runtime/collectives/framework/algorithm.h"
 #include "runtime/collectives/framework/pieces.h"
@@ -45,14 +46,14 @@ inline void combine_in_order(const Reduction& reduction, Bytes mine, std::byte* 
 // Long operands travel in pieces, so that one is combined while the next ones come. B; at 100 Gbit/s such a piece takes
 // 5 us, and most of the gain is had.
 inline constexpr uint64_t kCombinedPiece = 64 << 10;
-// An operand of `bytes` bytes from or to the peer, in how long pieces? In one where this rank's processor moves them.
+// Bytes of a piece of an operand of `bytes` bytes; all of them where this rank's processor moves them.
 inline uint64_t combined_piece(Comm& c, int peer, uint64_t bytes, uint64_t element) noexcept {
   return bytes <= kCombinedPiece || !c.moves_meanwhile(peer) ? bytes : whole_elements(kCombinedPiece, element);
 }
 // Puts it to the peer, which announces memory for it as a whole.
 void put_operand(Comm& c, int peer, ConstBytes from, uint64_t element) noexcept;
-// combine_in_order() for operands that were announced to the peer at `theirs`: each piece when it has landed, and the
-// operands before it. `later`: bytes that were announced to the peer after them. This rank sends none of `result`.
+// combine_in_order(), piece by piece as they land, for an operand that was announced to the peer at `theirs`. `later`:
+// bytes that were announced to the peer after it. This rank sends none of `result` meanwhile.
 Task combine_as_it_lands(Comm& c, Reduction reduction, Bytes result, const std::byte* mine, std::byte* theirs, int peer,
                          uint64_t later, bool from_lower);
 
@@ -95,9 +96,8 @@ inline double combine_landed_us(const CostModel& m, double bytes) { return m.cop
 // piece only.
 inline double move_and_combine_us(const CostModel& m, double bytes) {
   const double moved = m.beta_us * bytes, combined = combine_landed_us(m, bytes);
-  if (m.by_ranks) return moved + combined;
-  const double last = bytes > 0 ? std::min(1.0, static_cast<double>(kCombinedPiece) / bytes) : 1;
-  return std::max(moved, combined) + std::min(moved, combined) * last;
+  const double pieces = m.moves_meanwhile ? std::max(1.0, std::ceil(bytes / static_cast<double>(kCombinedPiece))) : 1;
+  return std::max(moved, combined) + std::min(moved, combined) / pieces + (pieces - 1) * m.stream_us(0);
 }
 // The bytes of the rounds of halve(), of which each has half of those of the one before.
 inline double halve_us(const CostModel& m, double bytes, int ranks) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Gather(v) and scatter(v) within a node, in steps of the node window. A rank's line holds the size of its block and,
-// if it is short, the block; a longer block is in the rank's area. All blocks of a node go through one of its ranks,
+// if it is short, the block; a longer block is in the rank's (short) area. All blocks of a node go through one of its ranks,
 // its gateway: the root on the root's node, the leader elsewhere. Blocks of more than longest() bytes do not use the
 // window: they go straight to or from the root.
 #pragma once
@@ -50,7 +50,8 @@ class NodeStage {
   uint64_t size(int local) const noexcept { return *size_at(local); }
   // Where a block of this size is, from or for a local rank.
   std::byte* block(int local, uint64_t bytes) const noexcept {
-    return bytes <= kBeside ? window_.area(local, kLine) + sizeof(uint64_t) : window_.own_area(local, std::max(bytes, kBeyond));
+    return bytes <= kBeside ? window_.area(local, kLine) + sizeof(uint64_t)
+                            : window_.own_area(local, std::max(bytes, kBeyond));
   }
   bool fits(uint64_t bytes) const noexcept { return bytes > 0 && bytes <= longest_; }
 

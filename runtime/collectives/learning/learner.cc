@@ -136,14 +136,14 @@ Learner::Times Learner::times() const noexcept {
   return times;
 }
 
-// The gap before the call is short beside the calls of the batch so far: this one alone takes next to no time on the
-// rank that comes last. Calls that overlap have no gap.
+// The gap before the call is short beside the calls of the batch so far, without the gaps between them: this call alone
+// takes next to no time on the rank that comes last. Calls that overlap have no gap.
 bool Learner::follows(size_t first, size_t slot) const noexcept {
-  const uint64_t before = ends_[slot - 1], end = ends_[slot];
-  if (end <= before) return false;
-  const float gap = starts_[slot] > before ? us(starts_[slot] - before) : 0;
-  const float call = (us(end - starts_[first]) - gap) / static_cast<float>(slot - first + 1);
-  return gap <= std::max(kShortGapUs, kGaps * call);
+  if (ends_[slot] <= ends_[slot - 1]) return false;
+  uint64_t calls = ends_[first] - starts_[first];
+  for (size_t i = first + 1; i <= slot; ++i) calls += ends_[i] - std::min(ends_[i], std::max(starts_[i], ends_[i - 1]));
+  const float gap = starts_[slot] > ends_[slot - 1] ? us(starts_[slot] - ends_[slot - 1]) : 0;
+  return gap <= std::max(kShortGapUs, kGaps * us(calls) / static_cast<float>(slot - first + 1));
 }
 
 // ---------------------------------------------------------------- trying

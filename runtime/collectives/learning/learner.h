@@ -30,16 +30,16 @@ namespace ibcoll {
 
 class Learner {
  public:
-  static constexpr int kMostCalls = 64;    // from the first trial to the last decision
-  static constexpr uint64_t kDelay = 2;    // calls, or strides, from the start of a merge to its decision
-  static constexpr double kFactor = 3;     // of the lowest predicted cost: candidates that are tried at first
-  static constexpr double kClose = 1.5;    // of the lowest measured time: may be finalists and rivals
-  static constexpr double kTie = 1.05;     // of the best measured time: the lower prediction wins
-  static constexpr double kMargin = 1.1;   // by which a candidate must be faster to replace the first prediction
-  static constexpr float kGaps = 0.25F;    // of the time of a call: after a longer gap a row call does not count
-  static constexpr float kShortGapUs = 1;  // a gap that is not long in any case
-  static constexpr size_t kChecks = 12;    // batches of a round once the choice is frozen
-  static constexpr double kDrift = 2;      // up or down
+  static constexpr int kMostCalls = 64;          // from the first trial to the last decision
+  static constexpr uint64_t kDelay = 2;          // calls, or strides, from the start of a merge to its decision
+  static constexpr double kFactor = 3;           // of the lowest predicted cost: candidates that are tried at first
+  static constexpr double kClose = 1.5;          // of the lowest measured time: may be finalists and rivals
+  static constexpr double kTie = 1.05;           // of the best measured time: the lower prediction wins
+  static constexpr double kMargin = 1.1;         // by which a candidate must be faster to replace the first prediction
+  static constexpr float kGaps = 0.25F;          // of the time of a call: after a longer gap a row call does not count
+  static constexpr float kShortGapUs = 1;        // a gap that is not long in any case
+  static constexpr size_t kChecks = 12;          // batches of a round once the choice is frozen
+  static constexpr double kDrift = 2;            // up or down
   static constexpr uint64_t kFirstStride = 256;  // calls
   static constexpr uint64_t kLongestStride = uint64_t{1} << 16;
   static constexpr float kUnknown = std::numeric_limits<float>::infinity();  // no time

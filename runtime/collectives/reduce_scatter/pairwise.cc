@@ -21,8 +21,8 @@ Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work) {
 }
 
 double cost_us(const Shape& s, const CostModel& m) {
-  const double moved = static_cast<double>(s.total) * (s.p - 1) / s.p;
-  return (s.p - 1) * (m.message_us(0) + move_and_combine_us(m, moved / (s.p - 1))) + packing_of_pieces_us(s, m);
+  const double block = static_cast<double>(s.total) / s.p;
+  return (s.p - 1) * (m.message_us(0) + move_and_combine_us(m, block)) + packing_of_pieces_us(s, m);
 }
 
 std::span<const Algorithm> rows() {

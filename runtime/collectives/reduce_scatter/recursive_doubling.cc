@@ -35,7 +35,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   const PowerOfTwo pairs(s.p);
   const int rounds = ceil_log2(pairs.core());
   const double moved = n * std::max(rounds - 1.0 + 1.0 / pairs.core(), 0.0);
-  const double folded = pairs.pairs() > 0 ? 2 * m.message_us(n / 2) + combine_landed_us(m, n) : 0;
+  const double folded = pairs.pairs() > 0 ? 2 * m.message_us(0) + move_and_combine_us(m, n) : 0;
   return rounds * (m.message_us(0) + m.stream_us(0)) + m.beta_us * moved + combine_landed_us(m, moved) + folded +
          packing_us(s, m);
 }

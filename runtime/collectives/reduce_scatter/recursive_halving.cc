@@ -37,8 +37,9 @@ Task among(Comm& c, Reduction reduction, Packed blocks, std::byte* work) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.total);
   const PowerOfTwo pairs(s.p);
-  const double folded = pairs.pairs() > 0 ? 2 * m.message_us(0) + move_and_combine_us(m, n) + packing_us(s, m) : 0;
-  return ceil_log2(pairs.core()) * m.message_us(0) + halve_us(m, n, pairs.core()) + folded + packing_of_pieces_us(s, m);
+  const double halved = ceil_log2(pairs.core()) * m.message_us(0) + halve_us(m, n, pairs.core());
+  if (pairs.pairs() == 0) return halved + packing_of_pieces_us(s, m);
+  return halved + 2 * m.message_us(0) + move_and_combine_us(m, n) + packing_us(s, m);
 }
 
 std::span<const Algorithm> rows() {

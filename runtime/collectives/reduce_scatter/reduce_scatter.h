@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Shared by the algorithms of reduce_scatter(_block): they combine vectors in scratch, in pieces of every block, so that
-// scratch stays bounded.
+// Shared by the algorithms of reduce_scatter(_block): they combine vectors in scratch, in pieces of every block, so
+// that scratch stays bounded.
 #pragma once
 
 #include <algorithm>
@@ -40,8 +40,8 @@ struct Packed {
   }
 };
 
-// Combines the vectors of all ranks of c; block i of the result is in result_of(i) at rank i, and nothing is promised of
-// the others. `work`: as long as the vector, which is not empty.
+// Combines the vectors of all ranks of c; block i of the result is in result_of(i) at rank i, and nothing is promised
+// of the others. `work`: as long as the vector, which is not empty.
 using Among = Task (*)(Comm& c, Reduction reduction, Packed blocks, std::byte* work);
 
 inline uint64_t longest_block(const Args& a, int p) {
@@ -56,7 +56,7 @@ inline uint64_t cell_bytes(const Args& a, int p) {
                   whole_elements(kReductionPiece / static_cast<uint64_t>(p), a.reduction.element_bytes()));
 }
 
-// The whole call, piece by piece. A vector of one piece is packed already. In place, the result replaces the operand
+// The whole call, piece by piece. In a vector of one piece the blocks lie one after the other already. In place, the result replaces the operand
 // when all of it has been sent.
 template <Among kAmong>
 Task in_pieces(Comm& c, Args a) {
@@ -110,7 +110,8 @@ double cost_us(const Shape& s, const CostModel& m);
 inline double packing_us(const Shape& s, const CostModel& m) { return m.own_copies_us(static_cast<double>(s.total)); }
 // The same where only vectors of several pieces are packed.
 inline double packing_of_pieces_us(const Shape& s, const CostModel& m) {
-  return s.bytes * static_cast<uint64_t>(s.p) > kReductionPiece ? packing_us(s, m) : 0;
+  const uint64_t cell = whole_elements(kReductionPiece / static_cast<uint64_t>(s.p), s.element_bytes);
+  return s.bytes > cell ? packing_us(s, m) : 0;
 }
 
 template <Among kAmong, double (*kCost)(const Shape&, const CostModel&)>

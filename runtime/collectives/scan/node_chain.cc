@@ -3,8 +3,8 @@
 // the result over all nodes before, combines it with its operand, and writes that into the node window, where the
 // others have written theirs. Each rank combines what the lower ones of its node have written, and the last one sends
 // the result up to itself to the next node. Every rank waits for lower ranks only, so calls in a row overlap as far as
-// the lines of the window and the credit of eager messages go (128 calls). Operands stay in rank order, so the
-// operation need not commute.
+// the lines of the window (128 calls), its short areas (16) and the credit of eager messages go. Operands stay in rank
+// order, so the operation need not commute.
 // Source: the linear algorithm of Open MPI and of Sanders, Traff 2006, with nodes in the place of ranks.
 // Rounds: N - 2 + n / B for pieces of B bytes. Cost: (N - 2 + n / B) (alpha + B beta), a step of the node window for
 // each piece, and L n read by the last of L ranks.
