@@ -157,8 +157,10 @@ class RegretLoop {
     std::vector<Timed> all{request_for(call, nullptr)};
     for (int i = 0; i <= kLearning; ++i) run_once(all[0].request);
     const std::string chosen = decision(call)["algorithm"];
-    for (const auto& candidate : before["candidates"])
-      all.push_back(request_for(call, candidate["algorithm"].get<std::string>().c_str()));
+    std::vector<std::string> names{chosen};  // a class may have other parameters than this very size
+    for (const auto& candidate : before["candidates"]) names.push_back(candidate["algorithm"]);
+    for (size_t i = 0; i < names.size(); ++i)
+      if (i == 0 || names[i] != chosen) all.push_back(request_for(call, names[i].c_str()));
     warm(all, {kLearned, chosen, predicted});
     for (uint64_t repetition = 0; repetition < plan_.repetitions; ++repetition) {
       for (size_t i = 0; i < all.size(); ++i) {
