@@ -2,14 +2,15 @@
 """A build of ibcoll whose table of constants is wrong: each has a factor of its own, between 1/4 and 4, but for those
 that the table computes from others."""
 
+import os
 import pathlib
 import random
 import re
-import subprocess
 
 import launch
 
 TABLE = "runtime/transport/cost_constants.h"
+BUILD_SECONDS = 3600
 FACTOR = 4  # at most, and at least its reciprocal
 PARTS = {"kPathOfCall", "kLevelsOfLongBlock"}  # constants that are a part of a whole: at most 1
 NUMBER = re.compile(r"constexpr (double|uint64_t) (\w+) = ([^;]+);")
@@ -42,12 +43,6 @@ def falsified(table, seed):
     return text, names
 
 
-def modules():
-    """The transports that cmake finds the packages for are modules of their own; without their package they do not exist."""
-    return [f"ibcoll_{name}" for name, header in (("ucx", "ucp/api/ucp.h"), ("verbs", "infiniband/verbs.h"))
-            if (pathlib.Path("/usr/include") / header).exists()]
-
-
 def build(seed, folder):
     """The tree `folder`, built with the table of this seed in place of the real one; only what includes it is built again."""
     text, _ = falsified((launch.ROOT / TABLE).read_text(encoding="utf-8"), seed)
@@ -55,14 +50,6 @@ def build(seed, folder):
     table.parent.mkdir(parents=True, exist_ok=True)
     if not table.exists() or table.read_text(encoding="utf-8") != text:
         table.write_text(text, encoding="utf-8")
-    # -iquote comes before the folders of -I.
-    for command in (["cmake", "--preset", "release", "-B", folder, f'-DCMAKE_CXX_FLAGS=-iquote "{folder}/constants"'],
-                    ["ninja", "-C", folder, "ibcoll_regret", "ibcoll_run", *modules()]):
-        try:
-            done = subprocess.run([str(word) for word in command], cwd=launch.ROOT, capture_output=True, text=True,
-                                  check=False, timeout=3600)
-        except (OSError, subprocess.TimeoutExpired) as problem:
-            raise launch.CompareError(f"cannot build ibcoll with other constants: {problem}") from problem
-        if done.returncode != 0:
-            raise launch.CompareError(f"{' '.join(map(str, command))}: exit status {done.returncode}\n{done.stdout[-2000:]}"
-                                      f"{done.stderr[-2000:]}")
+    flags = f'{os.environ.get("CXXFLAGS", "")} -iquote "{folder}/constants"'  # before the folders of -I
+    launch.text_of([launch.ROOT / "tools/build_tree", "release", folder, "ibcoll_regret", "ibcoll_run"], BUILD_SECONDS,
+                   env={**os.environ, "CXXFLAGS": flags})

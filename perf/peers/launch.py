@@ -224,12 +224,12 @@ def output(name, program, ranks, bed, words, timeout, accepted=(0,)):
                    env=bed.environment())
 
 
-def table(name, program, ranks, bed, words, timeout, accepted=(0,)):
-    """Rows of one launch of the benchmark, as it prints them."""
+def table(name, program, ranks, bed, words, timeout, accepted=(0,), first="collective"):
+    """Rows of one launch of a program that prints CSV, as it prints them. `first`: the first column."""
     out = output(name, program, ranks, bed, words, timeout, accepted)
-    said = f"{TITLES[name]}, {ranks} ranks, {' '.join(words)}"
+    said = f"{TITLES[name]}, {ranks} ranks, {' '.join(map(str, words))}"
     lines = out.splitlines()
-    header = next((i for i, line in enumerate(lines) if line.startswith("collective,")), None)
+    header = next((i for i, line in enumerate(lines) if line.startswith(f"{first},")), None)
     if header is None:
         raise CompareError(f"{said}: printed no table:\n{out[-500:]}")
     return list(csv.DictReader(lines[header:]))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What perf/compare prints: one row per collective and size, geometric means, and where ibcoll is the slower one."""
 
+import csv
 import math
 import statistics
 
@@ -9,6 +10,13 @@ from launch import TITLES, figure
 
 def geometric_mean(values):
     return math.exp(sum(math.log(value) for value in values) / len(values)) if values else float("nan")
+
+
+def write_csv(path, columns, rows):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(columns)
+        table.writerows(rows)
 
 
 def size_text(count):

@@ -23,13 +23,12 @@ Task among(Comm& c, Args a, std::byte* work) {
     c.announce(partner, theirs);
     if (mine.data() != result.data()) {
       put_operand(c, partner, mine, a.reduction.element_bytes());
-      co_await combine_as_it_lands(c, a.reduction, result, mine.data(), work, partner, 0, other < self);
     } else {  // what is being sent must not change
       c.put(partner, mine);
       co_await c.received();
       co_await c.flushed();
-      combine_in_order(a.reduction, result, mine.data(), work, other < self);
     }
+    co_await combine_as_it_lands(c, a.reduction, result, mine.data(), work, partner, 0, other < self);
     mine = result;
   }
   co_await c.flushed();
