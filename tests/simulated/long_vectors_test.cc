@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,25 @@
 
 namespace ibcoll {
 namespace {
+
+// One call on all ranks of the job, of which rank `late` comes when the others wait for it.
+std::vector<std::unique_ptr<Request>> run_checked(SimJob& job, int team, CollectiveCase& call,
+                                                  const Algorithm& algorithm, const Shape& shape, int late) {
+  const uint64_t parameter = algorithm.choose ? algorithm.choose(shape, CostModel()) : 0;
+  std::vector<std::unique_ptr<Request>> requests;
+  for (int rank = 0; rank < shape.p; ++rank) {
+    requests.push_back(make_request(job.team(team, rank), call, algorithm, parameter));
+    SimStep step;
+    step.request = requests.back().get();
+    step.delay_ns = rank == late ? 1'000'000'000 : 0;
+    step.before_start = [&call, rank] { call.at(rank).fill(0); };
+    step.completed = [&call, rank](const Status&) { EXPECT_EQ(call.at(rank).check(0), "") << "rank " << rank; };
+    job.add_step(rank, std::move(step));
+  }
+  const Status status = job.run();
+  EXPECT_TRUE(status.ok()) << status.text();
+  return requests;
+}
 
 class LongVectors : public ::testing::TestWithParam<const Algorithm*> {};
 
@@ -40,20 +60,8 @@ TEST_P(LongVectors, PassInPieces) {
   params.count = (3 * kReductionPiece + 4000) / sizeof(uint32_t);
   CollectiveCase call(params, 5);
   const Shape shape = shape_of(job, team, call, sim::Reads::kNone, job_params.window_area_bytes);
-  const uint64_t parameter = algorithm.choose ? algorithm.choose(shape, CostModel()) : 0;
-  std::vector<std::unique_ptr<Request>> requests;
-  for (int rank = 0; rank < p; ++rank) {
-    requests.push_back(make_request(job.team(team, rank), call, algorithm, parameter));
-    SimStep step;
-    step.request = requests.back().get();
-    step.delay_ns = rank == params.root ? 1'000'000'000 : 0;
-    step.before_start = [&call, rank] { call.at(rank).fill(0); };
-    step.completed = [&call, rank](const Status&) { EXPECT_EQ(call.at(rank).check(0), "") << "rank " << rank; };
-    job.add_step(rank, std::move(step));
-  }
-  const Status status = job.run();
-  EXPECT_TRUE(status.ok()) << status.text();
-  for (const auto& request : requests) EXPECT_LT(request->exchange().arena().bytes(), 3 * kReductionPiece);
+  for (const auto& request : run_checked(job, team, call, algorithm, shape, params.root))
+    EXPECT_LT(request->exchange().arena().bytes(), 3 * kReductionPiece);
 }
 
 // Those between nodes, but for linear reduce, which is for short vectors.
@@ -90,6 +98,43 @@ TEST(LongOperands, AreCombinedAsTheyLand) {
       for (const simulator::Row& row : rows.value())
         EXPECT_EQ(row.errors, 0u) << options.collective->name << " " << row.algorithm << ", " << ranks << " ranks";
     }
+}
+
+// In place, and with blocks of different sizes, one of them empty.
+TEST(LongOperands, AreCombinedInPlaceAndWithUnevenBlocks) {
+  constexpr uint64_t kBytes = 2 * kCombinedPiece + 808;
+  int runs = 0;
+  for (const int p : {2, 3, 4})
+    for (const Algorithm* const algorithm : algorithms()) {
+      const ibcoll_collective_t c = algorithm->collective;
+      if (c != IBCOLL_ALLREDUCE && c != IBCOLL_REDUCE && c != IBCOLL_REDUCE_SCATTER && c != IBCOLL_REDUCE_SCATTER_BLOCK)
+        continue;
+      SimJobParams job_params;
+      job_params.network.ranks = p;
+      job_params.network.slot_bytes = 1 << 14;
+      job_params.window_area_bytes = 1 << 18;
+      std::vector<int> all(static_cast<size_t>(p));
+      std::iota(all.begin(), all.end(), 0);
+      job_params.network.node_of = all;
+      SimJob job(job_params);
+      const int team = job.make_team(all);
+      CallParams params;
+      params.collective = c;
+      params.p = p;
+      params.type = IBCOLL_UINT32;
+      params.op = IBCOLL_SUM;
+      params.in_place = true;
+      params.count = kBytes / sizeof(uint32_t);
+      for (int i = 0; i < p && c == IBCOLL_REDUCE_SCATTER; ++i) params.counts.push_back(i == 1 ? 0 : kBytes << (i % 2));
+      CollectiveCase call(params, 5);
+      const Shape shape = shape_of(job, team, call, sim::Reads::kNone, job_params.window_area_bytes);
+      if (algorithm->why_not(shape)) continue;
+      SCOPED_TRACE(std::string(ibcoll_collective_name(c)) + " " + algorithm->name + ", " + std::to_string(p) +
+                   " ranks");
+      run_checked(job, team, call, *algorithm, shape, /*late=*/0);
+      ++runs;
+    }
+  EXPECT_GT(runs, 40);
 }
 
 }  // namespace

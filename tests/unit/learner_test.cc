@@ -137,6 +137,18 @@ TEST(Learner, AShortCallOfTheLastRankIsNoGap) {
   EXPECT_TRUE(team.learners[0].in_a_row());
 }
 
+// The gap before a call is judged beside calls alone, not beside longer gaps that came before.
+TEST(Learner, ALongGapIsNoTimeOfCalls) {
+  LearningTeam team(1, {10, 11});
+  for (int call = 0; call < Learner::kMostCalls && !team.frozen(); ++call) {
+    // The first trials are in a row. Then a call takes a tenth of a gap, and a thousandth of every fifth one.
+    team.gap = call < 10 ? 0 : call % 5 == 0 ? 10'000 : 100;
+    team.call(times({10, 11}));
+  }
+  ASSERT_TRUE(team.frozen());
+  EXPECT_FALSE(team.learners[0].in_a_row());
+}
+
 TEST(Learner, MediansDecide) {
   LearningTeam team(1, {10, 11});
   int calls = 0;
