@@ -46,7 +46,7 @@ FAULTS = [
           UNIT, "NodeWindow*"),
     Fault("step_of_short_blocks_waits_for_nobody", "runtime/comm/window_steps.h",
           "begin(static_cast<uint64_t>(in_line(bytes) ? kLines : areas))",
-          "begin(kLines)",
+          "begin(static_cast<uint64_t>(areas > 0 ? kLines : areas))",
           UNIT, "NodeWindow*"),
     Fault("step_of_short_areas_waits_for_too_few", "runtime/comm/window_steps.h",
           "? WindowMemory::kShortAreas : kBanks", "? WindowMemory::kShortAreas + 1 : kBanks",
