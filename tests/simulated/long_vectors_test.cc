@@ -137,5 +137,36 @@ TEST(LongOperands, AreCombinedInPlaceAndWithUnevenBlocks) {
   EXPECT_GT(runs, 40);
 }
 
+// Areas of the node window that end within an element, on one node and on two.
+TEST(LongOperands, PassAreasThatEndWithinAnElement) {
+  int runs = 0;
+  for (const std::vector<int>& nodes : {std::vector<int>{0, 0, 0, 0}, {0, 0, 0, 1, 1}})
+    for (const Algorithm* const algorithm : algorithms()) {
+      if (!kCatalog[algorithm->collective].reduces() || !algorithm->uses_window) continue;
+      SimJobParams job_params;
+      job_params.network.ranks = static_cast<int>(nodes.size());
+      job_params.network.node_of = nodes;
+      job_params.window_area_bytes = 1000;
+      SimJob job(job_params);
+      std::vector<int> all(nodes.size());
+      std::iota(all.begin(), all.end(), 0);
+      const int team = job.make_team(all);
+      CallParams params;
+      params.collective = algorithm->collective;
+      params.p = static_cast<int>(nodes.size());
+      params.type = IBCOLL_COMPLEX_DOUBLE;
+      params.op = IBCOLL_SUM;
+      params.count = 200;
+      if (params.collective == IBCOLL_REDUCE_SCATTER) params.counts.assign(nodes.size(), 200);
+      CollectiveCase call(params, 5);
+      const Shape shape = shape_of(job, team, call, sim::Reads::kNone, job_params.window_area_bytes);
+      if (algorithm->why_not(shape)) continue;
+      SCOPED_TRACE(std::string(ibcoll_collective_name(params.collective)) + " " + algorithm->name);
+      run_checked(job, team, call, *algorithm, shape, /*late=*/0);
+      ++runs;
+    }
+  EXPECT_GT(runs, 15);
+}
+
 }  // namespace
 }  // namespace ibcoll

@@ -98,4 +98,12 @@ FAULTS = [
     Fault("again_forced_range_has_its_end", COLLECTIVES + "framework/forced.cc",
           "(bytes < e.to || e.to == UINT64_MAX)", "bytes <= e.to",
           UNIT, "Forced*:Select*"),
+    Fault("allreduce_shm_leaders_piece_of_half_elements", COLLECTIVES + "allreduce/shm_leaders.cc",
+          "const uint64_t piece = std::min(a.bytes, whole_elements(c.node().area_bytes(), element));",
+          "const uint64_t piece = std::min(a.bytes, c.node().area_bytes());",
+          SIMULATED, "LongOperands*"),
+    Fault("allreduce_shm_leaders_other_segment", COLLECTIVES + "allreduce/shm_leaders.cc",
+          "c.rank() < leaders ? owners.segments.of(result, c.rank())",
+          "c.rank() < leaders ? owners.segments.of(result, leaders - 1 - c.rank())",
+          SIMULATED, of("allreduce", "shm_leaders")),
 ]

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Allreduce on one node by leaders: each of them combines a segment of all operands out of the node window and writes
+// it back, and all ranks copy the segments. Where many ranks share a core, most of them then wait once, for the result;
+// by shm all of them wait twice.
+// Source: as the phases of the node in Qian, Afsahi, Shm_Direct.
+// Operands are combined in rank order, or as they come where the order does not matter.
+// Cost: two steps of the node window, 4 copies of n.
+#include "runtime/collectives/framework/node_reduce.h"
+
+namespace ibcoll::allreduce::shm_leaders {
+namespace {
+
+Task run(Comm& c, Args a) {
+  const uint64_t element = a.reduction.element_bytes();
+  const int leaders = owners_of(a.parameter, c.size(), c.node().area_bytes(), element);
+  const uint64_t piece = std::min(a.bytes, whole_elements(c.node().area_bytes(), element));
+  for (uint64_t at = 0; at < a.bytes; at += piece) {
+    const Bytes result = part(a.buffer(), at, piece);
+    const NodeOwners owners{Segments{result.size() / element, element, leaders}};
+    const Bytes segment = c.rank() < leaders ? owners.segments.of(result, c.rank()) : Bytes();
+    co_await reduce_on_node(c, owners, a.reduction, a.any_order(), part(a.operand(), at, piece), segment);
+    co_await share_on_node(c, owners, segment, result);
+  }
+}
+
+const char* why_not(const Shape& s) {
+  if (const char* const reason = applies_on_one_node(s)) return reason;
+  return s.area_bytes >= s.element_bytes ? nullptr : "the node window is smaller than one element";
+}
+
+double cost_us(const Shape& s, const CostModel& m) {
+  const int leaders = owners_of(s.parameter, s.p, s.area_bytes, s.element_bytes);
+  return reduce_on_node_us(s, m, leaders) + share_on_node_us(s, m, leaders);
+}
+
+}  // namespace
+
+std::span<const Algorithm> rows() {
+  static constexpr Algorithm kRows[] = {{.collective = IBCOLL_ALLREDUCE,
+                                         .name = "shm_leaders",
+                                         .about = "node window; `leaders` ranks combine, all copy",
+                                         .parameter = {Parameter::Unit::kCount, "leaders", 1, 1024},
+                                         .run = run,
+                                         .why_not = why_not,
+                                         .choose = best_owners<cost_us>,
+                                         .cost_us = cost_us,
+                                         .uses_window = true,
+                                         .order = Order::kRanks}};
+  return kRows;
+}
+
+}  // namespace ibcoll::allreduce::shm_leaders
