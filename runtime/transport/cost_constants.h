@@ -68,6 +68,13 @@ inline constexpr LinkModel kUnknownLink{1, 1e-3, 0.1};
 // An algorithm that does what another one does, and something that only costs, or whose advantage the model does not
 // see: its cost is at least so many times the other's. A rule: less than measured times differ by, more than rounding.
 inline constexpr double kSecondChoice = 1.05;
+// Time of an exchange by lanes over what its messages, steps, bytes and copies take in the model; of irregular blocks,
+// assumed. Measured: `perf/cluster up 4`,
+// ibcoll_perf allgather and alltoall of 2K to 128K by pap_shm_direct and pap_shm_lanes; the same on 4 emulated nodes.
+inline constexpr double kLanes = 1.3;
+// How much longer lanes may take than leaders when all ranks come at once. When they do not, leaders take 1.5 to 3 times
+// as long after the last arrival. Measured: the same with --arrival random:32.
+inline constexpr double kWorthNotWaiting = 1.1;
 // The time of bytes that one rank of a core moves while others of that core wait and look for theirs, over the time of
 // the same bytes without them. Measured: UCX_TLS=tcp ibcoll_run -n 16 --nodes 4 --net ucx ibcoll_perf alltoall
 // --algorithm all --bytes 8K:64K, the rise of pap_shm_direct over that of pap_direct.

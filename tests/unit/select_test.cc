@@ -159,6 +159,20 @@ TEST(Select, LeadersShareTheirCoreWithFewer) {
   }
 }
 
+// 16 ranks of 4 nodes with one core each, over TCP at 1 Gbit/s: blocks that keep the link busy move as fast without
+// leaders, short ones do not.
+TEST(Select, NoRankWaitsForItsNodeWhereThatCostsLittle) {
+  CostModel link;
+  link.alpha_us = 60, link.beta_us = 0.04, link.cpu_us = 4, link.sharing = 4, link.by_ranks = true;
+  const auto chosen = [&](ibcoll_collective_t collective, uint64_t bytes) {
+    return select(collective, shape(16, 4, bytes), link, {}).value().name();
+  };
+  EXPECT_EQ(chosen(IBCOLL_ALLGATHER, 64), "pap_shm_direct");
+  EXPECT_EQ(chosen(IBCOLL_ALLGATHER, 32768), "pap_shm_lanes");
+  EXPECT_EQ(chosen(IBCOLL_ALLTOALL, 64), "pap_shm_direct");
+  EXPECT_EQ(chosen(IBCOLL_ALLTOALL, 4096), "pap_shm_lanes");
+}
+
 // Where nobody waits on the core of a rank that moves bytes, nobody looks for data there meanwhile.
 TEST(Select, BytesOfLeadersCostNoMoreThanIfAllMovedAsMany) {
   CostModel m;

@@ -138,9 +138,8 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double sizes = sized ? lanes_message_us(s, m) : 0;
   const double us = sizes + lanes_exchange_us(s, m, sized ? 1 : rounds_of(s.bytes, cell), leaving) +
                     m.copies_us(packed + block * (s.p + s.most_local));
-  return sized ? no_cheaper_than_leaders_us(alltoallv::pap_shm_direct::why_not, alltoallv::pap_shm_direct::cost_us, s,
-                                            m, us)
-               : no_cheaper_than_leaders_us(shm_direct::why_not, shm_direct::cost_us, s, m, us);
+  return sized ? lanes_us(alltoallv::pap_shm_direct::why_not, alltoallv::pap_shm_direct::cost_us, s, m, us)
+               : lanes_us(shm_direct::why_not, shm_direct::cost_us, s, m, us);
 }
 
 template <ibcoll_collective_t kCollective>

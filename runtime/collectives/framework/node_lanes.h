@@ -156,12 +156,17 @@ inline double lanes_exchange_us(const Shape& s, const CostModel& m, double round
   return rounds * (m.step_us(s.most_local) + lanes_message_us(s, m)) + beta_us * bytes;
 }
 
-// `us`, but not less than pap_shm_direct takes where it applies: the model has all ranks come at once, and leaders,
-// whose messages are fewer, serve these as well. A user who expects late ranks names the lanes.
-inline double no_cheaper_than_leaders_us(const char* (*why_not)(const Shape&),
-                                         double (*leaders_us)(const Shape&, const CostModel&), const Shape& s,
-                                         const CostModel& m, double us) {
-  return why_not(s) ? us : std::max(us, cost::kSecondChoice * leaders_us(s, m));
+// The cost of lanes for which the model has `us`, beside pap_shm_direct, whose leaders send fewer messages and wait for
+// their nodes. Few programs have ranks that all come at once: where lanes take hardly longer even then, as the link
+// bounds both, they count as a little cheaper. Elsewhere the leaders do.
+inline double lanes_us(const char* (*why_no_leaders)(const Shape&),
+                       double (*leaders_us)(const Shape&, const CostModel&), const Shape& s, const CostModel& m,
+                       double us) {
+  const double own = cost::kLanes * us;
+  if (why_no_leaders(s)) return own;
+  const double leaders = leaders_us(s, m);
+  const bool preferred = own <= cost::kWorthNotWaiting * leaders;
+  return preferred ? std::min(own, leaders / cost::kSecondChoice) : std::max(own, leaders * cost::kSecondChoice);
 }
 
 }  // namespace ibcoll
