@@ -40,6 +40,7 @@ struct ArrivalRun {
   int rank = 0, ranks = 1;
   bool sleeps = false;
   double offset_us = 0;  // from this rank's clock to the common one
+  uint64_t first = 0;    // the call of the pattern with which warm-up begins, and again the timed calls
 };
 
 // Leaves arrival and exit of each timed call, on the common clock, in `stamps`. `before(i)` and `after(i)` surround
@@ -59,7 +60,7 @@ bool run_arrival_loop(Library& library, const LoopPlan& plan, const ArrivalRun& 
     double agreed = asked;
     if (!library.largest(agreed)) return false;
     slowest_agreement = std::max(slowest_agreement, now_us() + run.offset_us - agreed);
-    const double delay = arrival_delay(run.pattern, number, run.rank, run.ranks, run.message_us);
+    const double delay = arrival_delay(run.pattern, run.first + number, run.rank, run.ranks, run.message_us);
     const double start = agreed + ahead - run.offset_us;
     // What the barrier still has to send leaves before the delays begin: a library may send only while it is called.
     do {

@@ -4,9 +4,11 @@
 import pathlib
 import random
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -104,11 +106,14 @@ class Script(ScriptTests, unittest.TestCase):
         self.assertIn("run 1: allgather of 512K: ring takes 1.50 (1.50 to 1.50) times as long as shm; predicted shm (1.00)",
                       done.stdout)
         rows = (self.build / "table.csv").read_text().splitlines()
-        self.assertEqual(rows[1], "2,1,0,allgather,524288,shm,ring,1.500,1.500,1.500,shm,1.000,1.000,1.000,1.050,")
+        self.assertEqual(rows[1], "2,1,0,allgather,524288,shm,ring,1.500,1.500,1.500,shm,1.000,1.000,1.000,1.050,,")
         self.assertEqual(len(rows), 5)
 
     def test_layouts_that_do_not_exist(self):
-        for words in (["--nodes", "4"], ["--nodes", "2", "--cluster", "2"], ["--runs", "0"], ["--falsified", "1,x"]):
+        for words in (["--nodes", "4"], ["--nodes", "2", "--cluster", "2"], ["--runs", "0"], ["--falsified", "1,x"],
+                      ["--net", "verbs"], ["--net", "verbs", "--cluster", "4"],
+                      ["--net", "verbs", "--nodes", "2", "--falsified", "1"], ["--arrival", "random:32"],
+                      ["--arrival", "none", "--message-cost", "1:1"], ["--arrival", "random:1", "--message-cost", "1"]):
             with self.subTest(words=words):
                 self.assertEqual(self.run_script(*words).returncode, 2)
 
@@ -124,6 +129,25 @@ class Program(unittest.TestCase):
             timed = {row[4] for row in rows if row[:2] == [collective, size]}
             self.assertLessEqual({"learned", chosen, predicted}, timed)
         self.assertTrue(all(float(row[6]) > 0 for row in rows))
+
+    def test_arrivals(self):
+        begin = time.monotonic()
+        done = run_built("ibcoll_regret", "--repetitions", "4", "--arrival", "late:34:1", "--message-cost", "5000:0",
+                         "--collectives", "barrier")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        times = [float(line.split(",")[6]) for line in done.stdout.splitlines()[1:]]
+        self.assertGreaterEqual(len(times), 8)
+        # In every call a rank is 5 ms late, which is no part of what is timed.
+        self.assertGreater(time.monotonic() - begin, 0.005 * (64 + 3 * len(times)))
+        self.assertTrue(0 < statistics.median(times) < 5000, times)
+        for words, text in ((["--arrival", "random:2"], "--message-cost"),
+                            (["--arrival", "random:x"], "random:MIF"),
+                            (["--arrival", "file:none"], "try random:32"),
+                            (["--arrival", "random:2", "--message-cost", "1"], "ALPHA:BETA")):
+            with self.subTest(words=words):
+                done = run_built("ibcoll_regret", *words)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(text, done.stderr + done.stdout)
 
 
 if __name__ == "__main__":
