@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allreduce on one node by leaders: each of them combines a segment of all operands out of the node window and writes
 // it back, and all ranks copy the segments. Where many ranks share a core, most of them then wait once, for the result;
-// by shm all of them wait twice.
+// for vectors of more than 2 KB, all wait twice by shm.
 // Source: as the phases of the node in Qian, Afsahi, Shm_Direct.
 // Operands are combined in rank order, or as they come where the order does not matter.
-// Cost: two steps of the node window, 4 copies of n.
+// Cost, with k leaders: a step of the node window for each area of n bytes and one for k areas, 4 copies of n.
 #include "runtime/collectives/framework/node_reduce.h"
 
 namespace ibcoll::allreduce::shm_leaders {
@@ -13,7 +13,9 @@ namespace {
 Task run(Comm& c, Args a) {
   const uint64_t element = a.reduction.element_bytes();
   const int leaders = owners_of(a.parameter, c.size(), c.node().area_bytes(), element);
-  const uint64_t piece = std::min(a.bytes, whole_elements(c.node().area_bytes(), element));
+  // The leaders' shares of an area, until each has an area of results.
+  const auto k = static_cast<uint64_t>(leaders);
+  const uint64_t piece = std::min(a.bytes, whole_elements(c.node().area_bytes() / k, element) * k * k);
   for (uint64_t at = 0; at < a.bytes; at += piece) {
     const Bytes result = part(a.buffer(), at, piece);
     const NodeOwners owners{Segments{result.size() / element, element, leaders}};
