@@ -157,7 +157,7 @@ TEST(LongOperands, PassAreasThatEndWithinAnElement) {
       params.type = IBCOLL_COMPLEX_DOUBLE;
       params.op = IBCOLL_SUM;
       params.count = 200;
-      if (params.collective == IBCOLL_REDUCE_SCATTER) params.counts.assign(nodes.size(), 200);
+      if (params.collective == IBCOLL_REDUCE_SCATTER) params.counts.assign(nodes.size(), 200 * 16);
       CollectiveCase call(params, 5);
       const Shape shape = shape_of(job, team, call, sim::Reads::kNone, job_params.window_area_bytes);
       if (algorithm->why_not(shape)) continue;
