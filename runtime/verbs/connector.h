@@ -42,6 +42,7 @@ class Connector {
   void look_for_unsent() {
     if (unsent_.load(std::memory_order_relaxed)) count_unsent();
   }
+  bool has_unsent() const noexcept { return unsent_.load(std::memory_order_relaxed); }
   // There is one, and the last connection was begun less than 20 ms ago. Any thread may ask.
   bool is_connecting() const noexcept;
 

@@ -164,6 +164,15 @@ size_t Transport::poll(std::span<Event> events) {
   return local_.outbox.hand_out(events, [this](Peer& peer, Event& event) { return take_message(peer, event); });
 }
 
+// What arrives is kept for poll(), which alone hands out slots and takes them back.
+void Transport::push() {
+  completions_.poll();
+  if (local_.settings.notify == Notify::kMemory) look_at_slots();
+  connector_.serve_greetings();
+  sender_.retry_pumps();
+  connector_.look_for_unsent();
+}
+
 void Transport::check_peers() {
   completions_.poll();  // the last ones of peers that have ended
   monitor_.check();

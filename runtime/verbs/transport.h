@@ -41,6 +41,8 @@ class Transport final : public NetworkTransport {
   RemoteRegion expose(int rank, std::span<std::byte> memory) override;
   bool conceal(int rank, const RemoteRegion& region) override;
   bool needs_polling() const noexcept override { return connector_.is_connecting(); }
+  bool unsent() const noexcept override { return connector_.has_unsent(); }
+  void push() override;
   PutResult put(int rank, const RemoteRegion& to, std::span<const std::byte> from, const Note& note,
                 uint64_t token) override;
   size_t poll(std::span<Event> events) override;
