@@ -155,12 +155,7 @@ size_t Transport::poll(std::span<Event> events) {
     requests_.flush(*peer);
   });
   local_.adapter.registrations().collect();
-  completions_.poll();
-  if (local_.settings.notify == Notify::kMemory) look_at_slots();
-  if (!connector_.greeted().empty() || ++polls_ % kPollsPerGreeting == 0) connector_.serve_greetings();
-  if (recovery_.draining() > 0) completions_.end_late_drains();
-  sender_.retry_pumps();
-  connector_.look_for_unsent();
+  push();
   return local_.outbox.hand_out(events, [this](Peer& peer, Event& event) { return take_message(peer, event); });
 }
 
@@ -168,7 +163,8 @@ size_t Transport::poll(std::span<Event> events) {
 void Transport::push() {
   completions_.poll();
   if (local_.settings.notify == Notify::kMemory) look_at_slots();
-  connector_.serve_greetings();
+  if (!connector_.greeted().empty() || ++polls_ % kPollsPerGreeting == 0) connector_.serve_greetings();
+  if (recovery_.draining() > 0) completions_.end_late_drains();
   sender_.retry_pumps();
   connector_.look_for_unsent();
 }

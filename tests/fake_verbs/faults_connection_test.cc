@@ -56,6 +56,25 @@ TEST_F(FaultTest, APathThatComesBackIsTaken) {
   ASSERT_NO_FATAL_FAILURE(expect_traffic(*world, 0, 1, 3));
 }
 
+// What a rank has accepted leaves without another poll of its own, as when it computes.
+TEST_F(FaultTest, AFirstMessageLeavesARankThatDoesNotPoll) {
+  for (const char* const notify : {"IBCOLL_VERBS_NOTIFY=imm", "IBCOLL_VERBS_NOTIFY=memory"}) {
+    SCOPED_TRACE(notify);
+    begin(conformance::test_seed());
+    auto world = make(2, {notify});
+    ASSERT_TRUE(world);
+    EXPECT_FALSE(world->at(0).unsent());
+    world->put_to_sleep(0);
+    ASSERT_TRUE(world->at(0).send(1, numbered(7), {}));
+    EXPECT_TRUE(world->at(0).unsent());
+    EXPECT_TRUE(world->pump_until([&] {
+      world->at(0).push();
+      return world->messages(1, 0) == 1;
+    }));
+    EXPECT_FALSE(world->at(0).unsent());
+  }
+}
+
 TEST_F(FaultTest, APathThatStaysAwayLosesThePeer) {
   auto world = make(2, {kSoon});
   ASSERT_TRUE(world);
