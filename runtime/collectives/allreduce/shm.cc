@@ -49,11 +49,6 @@ Task run(Comm& c, Args a) {
   }
 }
 
-const char* why_not(const Shape& s) {
-  if (const char* const reason = applies_on_one_node(s)) return reason;
-  return s.area_bytes >= s.element_bytes ? nullptr : "the node window is smaller than one element";
-}
-
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const double steps = 1 + n / static_cast<double>(s.area_bytes);
@@ -71,7 +66,7 @@ std::span<const Algorithm> rows() {
                                          .name = "shm",
                                          .about = "operands in the node window, combined in rank order",
                                          .run = run,
-                                         .why_not = why_not,
+                                         .why_not = applies_to_reductions_on_one_node,
                                          .cost_us = cost_us,
                                          .uses_window = true,
                                          .order = Order::kRanks}};

@@ -25,11 +25,6 @@ Task run(Comm& c, Args a) {
   }
 }
 
-const char* why_not(const Shape& s) {
-  if (const char* const reason = applies_on_one_node(s)) return reason;
-  return s.area_bytes >= s.element_bytes ? nullptr : "the node window is smaller than one element";
-}
-
 double cost_us(const Shape& s, const CostModel& m) {
   const int leaders = owners_of(s.parameter, s.p, s.area_bytes, s.element_bytes);
   return reduce_on_node_us(s, m, leaders) + share_on_node_us(s, m, leaders);
@@ -43,7 +38,7 @@ std::span<const Algorithm> rows() {
                                          .about = "node window; `leaders` ranks combine, all copy",
                                          .parameter = {Parameter::Unit::kCount, "leaders", 1, 1024},
                                          .run = run,
-                                         .why_not = why_not,
+                                         .why_not = applies_to_reductions_on_one_node,
                                          .choose = best_owners<cost_us>,
                                          .cost_us = cost_us,
                                          .uses_window = true,

@@ -73,10 +73,19 @@ uint64_t best_owners(const Shape& s, const CostModel& m) {
   }
 }
 
+inline const char* window_holds_no_element(const Shape& s) {
+  return s.area_bytes < s.element_bytes ? "the node window is smaller than one element" : nullptr;
+}
+
+inline const char* applies_to_reductions_on_one_node(const Shape& s) {
+  const char* const reason = applies_on_one_node(s);
+  return reason ? reason : window_holds_no_element(s);
+}
+
 inline const char* applies_to_reductions_of_nodes(const Shape& s) {
   if (s.nodes == 1) return "all ranks of the team share one node's memory";
   if (s.area_bytes == 0) return "no two ranks of the team share a node";
-  if (s.area_bytes < s.element_bytes) return "the node window is smaller than one element";
+  if (const char* const reason = window_holds_no_element(s)) return reason;
   if (!s.commutative && !s.nodes_in_rank_order)
     return "the operation does not commute, and the ranks of a node are not neighbours";
   return nullptr;

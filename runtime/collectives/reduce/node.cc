@@ -59,11 +59,6 @@ double cost_us(const Shape& s, const CostModel& m) {
 
 double nothing_us(const Shape&, const CostModel&) { return 0; }
 
-const char* why_not_shm(const Shape& s) {
-  if (const char* const reason = applies_on_one_node(s)) return reason;
-  return s.area_bytes >= s.element_bytes ? nullptr : "the node window is smaller than one element";
-}
-
 template <Among kAmong, Slots kSlots, Cost kCost>
 constexpr Algorithm row(const char* name, const char* about, Order order,
                         const char* (*why_not)(const Shape&) = applies_to_reductions_of_nodes) {
@@ -88,7 +83,7 @@ std::span<const Algorithm> rows() {
       row<reduce_scatter_gather::among, reduce_scatter_gather::slots, reduce_scatter_gather::cost_us>(
           "node_reduce_scatter_gather", "node window, then halving and gather; 2 lg N alpha + 2 n beta", Order::kNodes),
       row<binomial::among, binomial::slots, nothing_us>("shm", "operands in the node window; `leaders` ranks combine",
-                                                        Order::kRanks, why_not_shm)};
+                                                        Order::kRanks, applies_to_reductions_on_one_node)};
   return kRows;
 }
 

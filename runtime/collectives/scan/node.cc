@@ -58,7 +58,7 @@ Task run(Comm& c, Args a) {
 
 const char* why_not(const Shape& s) {
   if (s.area_bytes == 0) return "no two ranks of the team share a node";
-  if (s.area_bytes < s.element_bytes) return "the node window is smaller than one element";
+  if (const char* const reason = window_holds_no_element(s)) return reason;
   return s.nodes_in_rank_order ? nullptr : "the ranks of a node are not neighbours";
 }
 
