@@ -62,9 +62,7 @@ Outcome run_late(const Late& late) {
   params.lazy = 0;
   params.window_area_bytes = 1 << 20;
   SimJob job(params);
-  std::vector<int> all(static_cast<size_t>(p));
-  std::iota(all.begin(), all.end(), 0);
-  const int team = job.make_team(all);
+  const int team = job.make_world();
   CallParams wanted;
   wanted.collective = late.collective;
   wanted.p = p;

@@ -4,7 +4,6 @@
 
 #include <map>
 #include <memory>
-#include <numeric>
 #include <set>
 
 #include "runtime/base/catalog.h"
@@ -38,9 +37,7 @@ class FloatSum {
     params.network.node_of = nodes;
     params.window_area_bytes = 4096;
     SimJob job(params);
-    std::vector<int> all(kRanks);
-    std::iota(all.begin(), all.end(), 0);
-    const int team = job.make_team(all);
+    const int team = job.make_world();
     const Placement& placement = job.placement(team);
     Shape shape;
     shape.p = kRanks, shape.nodes = placement.node_count(), shape.element_bytes = sizeof(float);

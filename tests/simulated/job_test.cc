@@ -102,9 +102,7 @@ TEST(AbsentRanks, AreAskedAFewAtATime) {
   for (int rank = 0; rank < kRanks; ++rank) params.network.node_of.push_back(rank);
   params.deadline_ns = 7 * params.limits.stall_ns / 2;
   SimJob job(params);
-  std::vector<int> all(kRanks);
-  std::iota(all.begin(), all.end(), 0);
-  const int team = job.make_team(all);
+  const int team = job.make_world();
   CallParams gather;
   gather.collective = IBCOLL_GATHER;
   gather.p = kRanks;

@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <set>
 
 #include "runtime/collectives/framework/arguments.h"
@@ -71,9 +70,7 @@ class CallsInARow {
         delays_(std::move(delays)),
         arrived_(static_cast<size_t>(calls)),
         ended_(static_cast<size_t>(calls)) {
-    std::vector<int> all(static_cast<size_t>(cell.ranks));
-    std::iota(all.begin(), all.end(), 0);
-    team_ = job_.make_team(all);
+    team_ = job_.make_world();
     shape_ = shape_of(team_shape(options_), args(0));
   }
   ~CallsInARow() {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -50,7 +49,7 @@ TEST_P(LongVectors, PassInPieces) {
   job_params.window_area_bytes = 1 << 18;
   job_params.lazy = 0;  // the others run until they need the root
   SimJob job(job_params);
-  const int team = job.make_team({0, 1, 2});
+  const int team = job.make_world();
   CallParams params;
   params.collective = algorithm.collective;
   params.p = p;
@@ -113,11 +112,9 @@ TEST(LongOperands, AreCombinedInPlaceAndWithUnevenBlocks) {
       job_params.network.ranks = p;
       job_params.network.slot_bytes = 1 << 14;
       job_params.window_area_bytes = 1 << 18;
-      std::vector<int> all(static_cast<size_t>(p));
-      std::iota(all.begin(), all.end(), 0);
-      job_params.network.node_of = all;
+      for (int rank = 0; rank < p; ++rank) job_params.network.node_of.push_back(rank);
       SimJob job(job_params);
-      const int team = job.make_team(all);
+      const int team = job.make_world();
       CallParams params;
       params.collective = c;
       params.p = p;
@@ -148,9 +145,7 @@ TEST(LongOperands, PassAreasThatEndWithinAnElement) {
       job_params.network.node_of = nodes;
       job_params.window_area_bytes = 1000;
       SimJob job(job_params);
-      std::vector<int> all(nodes.size());
-      std::iota(all.begin(), all.end(), 0);
-      const int team = job.make_team(all);
+      const int team = job.make_world();
       CallParams params;
       params.collective = algorithm->collective;
       params.p = static_cast<int>(nodes.size());

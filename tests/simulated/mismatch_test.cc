@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <numeric>
 
 #include "runtime/collectives/framework/registry.h"
 #include "tests/simulated/replay.h"
@@ -64,9 +63,7 @@ Mismatch::Mismatch(uint64_t seed, Odd odd)
       params_(with_short_deadlines(random_job(random_, p_))),
       job_(params_),
       odd_rank_(static_cast<int>(random_.below(static_cast<uint64_t>(p_)))) {
-  std::vector<int> all(static_cast<size_t>(p_));
-  std::iota(all.begin(), all.end(), 0);
-  team_ = job_.make_team(all);
+  team_ = job_.make_world();
   constexpr ibcoll_collective_t sized[] = {IBCOLL_BCAST, IBCOLL_ALLGATHER, IBCOLL_ALLTOALL};
   constexpr ibcoll_collective_t counted[] = {IBCOLL_ALLGATHERV, IBCOLL_ALLTOALLV};
   constexpr ibcoll_collective_t known_to_root[] = {IBCOLL_GATHERV, IBCOLL_SCATTERV};

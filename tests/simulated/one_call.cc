@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
 
 #include "runtime/collectives/framework/registry.h"
 #include "tests/simulated/scenario.h"
@@ -24,9 +23,7 @@ OneCallResult run_one_call(const OneCall& call) {
   params.window_area_bytes = call.area_bytes;
   params.lazy = 0;
   SimJob job(params);
-  std::vector<int> all(static_cast<size_t>(p));
-  std::iota(all.begin(), all.end(), 0);
-  const int team = job.make_team(all);
+  const int team = job.make_world();
   CallParams wanted = call.params;
   wanted.scheme = call.announced ? IBCOLL_SCHEME_ZERO_COPY : IBCOLL_SCHEME_COPY;
   CollectiveCase buffers(wanted, 1);

@@ -101,9 +101,7 @@ class Call {
   Call(ibcoll_collective_t collective, const Reference& problem, const Algorithm& algorithm, uint64_t threshold,
        Time alpha_ns, uint64_t beta_ps)
       : job_(params_of(problem.p(), alpha_ns, beta_ps)) {
-    std::vector<int> all(problem.sizes.size());
-    std::iota(all.begin(), all.end(), 0);
-    const int team = job_.make_team(all);
+    const int team = job_.make_world();
     CallParams call;
     call.collective = collective;
     call.p = problem.p();

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <numeric>
 #include <vector>
 
 #include "runtime/collectives/framework/registry.h"
@@ -28,9 +27,7 @@ uint64_t messages(ibcoll_collective_t collective, const char* name, int p, int n
   job_params.limits.eager_ahead = 1000;
   job_params.window_area_bytes = 65536;
   SimJob job(job_params);
-  std::vector<int> all(static_cast<size_t>(p));
-  std::iota(all.begin(), all.end(), 0);
-  const int team = job.make_team(all);
+  const int team = job.make_world();
   CallParams params;
   params.collective = collective;
   params.p = p;
@@ -123,9 +120,7 @@ int done_without(int late, ibcoll_collective_t collective, int p, int nodes) {
   job_params.window_area_bytes = 65536;
   job_params.lazy = 0;
   SimJob job(job_params);
-  std::vector<int> all(static_cast<size_t>(p));
-  std::iota(all.begin(), all.end(), 0);
-  const int team = job.make_team(all);
+  const int team = job.make_world();
   CallParams params;
   params.collective = collective;
   params.p = p;

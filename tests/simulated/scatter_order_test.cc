@@ -6,7 +6,6 @@
 
 #include <bit>
 #include <memory>
-#include <numeric>
 
 #include "runtime/collectives/framework/registry.h"
 #include "tests/simulated/replay.h"
@@ -55,9 +54,7 @@ TEST_P(ScattervOrder, TheLargestCubeIsServedFirst) {
     SimJob job(params);
     PutOrder order(p);
     job.network().watch(&order);
-    std::vector<int> all(p);
-    std::iota(all.begin(), all.end(), 0);
-    const int team = job.make_team(all);
+    const int team = job.make_world();
     CallParams wanted;
     wanted.collective = IBCOLL_SCATTERV;
     wanted.p = p;

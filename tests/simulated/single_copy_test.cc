@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <numeric>
 #include <utility>
 
 #include "runtime/collectives/framework/registry.h"
@@ -28,9 +27,7 @@ int run_reader(uint64_t seed, ibcoll_collective_t collective, const char* algori
   params.reads = reads;
   params.blocks.read_from = 500;
   SimJob job(params);
-  std::vector<int> all(static_cast<size_t>(p));
-  std::iota(all.begin(), all.end(), 0);
-  const int team = job.make_team(all);
+  const int team = job.make_world();
   CallParams wanted = random_case(random, collective, p, 100'000, {});
   if (collective == IBCOLL_ALLREDUCE) wanted.count = random.below(100'000);
   CollectiveCase call(wanted, random.next());

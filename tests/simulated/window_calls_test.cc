@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <numeric>
 #include <vector>
 
 #include "runtime/collectives/framework/registry.h"
@@ -39,9 +38,7 @@ void run_calls(const std::vector<CallParams>& calls, int late) {
   params.window_area_bytes = kArea;
   params.lazy = 0;
   SimJob job(params);
-  std::vector<int> all(static_cast<size_t>(p));
-  std::iota(all.begin(), all.end(), 0);
-  const int team = job.make_team(all);
+  const int team = job.make_world();
   std::vector<std::unique_ptr<CollectiveCase>> cases;
   std::vector<std::unique_ptr<Request>> requests;
   for (size_t i = 0; i < calls.size(); ++i) {

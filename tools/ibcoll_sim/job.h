@@ -56,6 +56,8 @@ class SimJob {
 
   // A team of these job ranks (no duplicates), made on all of them at once; returns its number.
   int make_team(const std::vector<int>& jobs);
+  // The same of all ranks.
+  int make_world();
   int team_size(int team) const { return placement(team).size(); }
   int job_rank(int team, int rank) const { return placement(team).job_rank(rank); }
   // Virtual time at which the rank has done all the work of its passes.

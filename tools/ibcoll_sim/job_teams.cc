@@ -2,12 +2,20 @@
 // Teams of simulated ranks and their node windows.
 #include "tools/ibcoll_sim/job.h"
 
+#include <numeric>
+
 namespace ibcoll {
 namespace {
 
 constexpr uint64_t kFirstEpoch = 0x5151;  // of the first team
 
 }  // namespace
+
+int SimJob::make_world() {
+  std::vector<int> all(static_cast<size_t>(size()));
+  std::iota(all.begin(), all.end(), 0);
+  return make_team(all);
+}
 
 int SimJob::make_team(const std::vector<int>& jobs) {
   TeamOfAll team;

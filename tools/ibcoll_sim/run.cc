@@ -2,7 +2,6 @@
 #include "tools/ibcoll_sim/run.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "runtime/collectives/framework/arguments.h"
 #include "tools/ibcoll_sim/model.h"
@@ -21,9 +20,7 @@ Run::Run(const Options& options, const oracle::CallParams& params, const Choice&
 
 Status Run::make_requests() {
   if (!calls_.status().ok()) return calls_.status();
-  std::vector<int> all(static_cast<size_t>(options_.ranks));
-  std::iota(all.begin(), all.end(), 0);
-  const int team = job_.make_team(all);
+  const int team = job_.make_world();
   uint32_t signature = 0;
   for (int rank = 0; rank < options_.ranks; ++rank) {
     Result<Args> args = calls_.args(rank);
