@@ -2,6 +2,7 @@
 #include "tests/simulated/collective_case.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "runtime/collectives/framework/arguments.h"
 #include "runtime/collectives/framework/select.h"
@@ -21,7 +22,9 @@ Result<Args> CollectiveCase::args(int rank) { return check_arguments(at(rank).ar
 Shape CollectiveCase::shape() {
   Shape team;
   team.p = params_.p;
-  return shape_of(team, args(0).value());
+  Result<Args> args = this->args(0);
+  if (!args.ok()) throw std::invalid_argument(args.status().text());
+  return shape_of(team, *args);
 }
 
 }  // namespace ibcoll

@@ -25,7 +25,7 @@ class CollectiveCase {
   oracle::CallCase& at(int rank) { return ranks_[static_cast<size_t>(rank)]; }
   // Passed through the checks of the C interface.
   Result<Args> args(int rank);
-  Shape shape();  // all but p's placement
+  Shape shape();  // all but p's placement; throws where args(0) is refused
 
  private:
   CallParams params_;

@@ -171,6 +171,15 @@ TEST(Select, NoRankWaitsForItsNodeWhereThatCostsLittle) {
   EXPECT_EQ(chosen(IBCOLL_ALLGATHER, 32768), "pap_shm_lanes");
   EXPECT_EQ(chosen(IBCOLL_ALLTOALL, 64), "pap_shm_direct");
   EXPECT_EQ(chosen(IBCOLL_ALLTOALL, 4096), "pap_shm_lanes");
+  // Nor for the host of another rank: where lanes gain little, blocks go straight.
+  const auto cost = [&](const char* algorithm, uint64_t bytes) {
+    return find_algorithm(IBCOLL_ALLTOALL, algorithm)->cost_us(shape(16, 4, bytes), link);
+  };
+  EXPECT_EQ(chosen(IBCOLL_ALLTOALL, 32768), "pap_direct");
+  for (uint64_t bytes = 1024; bytes <= 32768; bytes += 256)
+    if (chosen(IBCOLL_ALLTOALL, bytes) == "pap_shm_lanes") {
+      EXPECT_GE(cost("pap_direct", bytes), cost::kSecondChoice * cost("pap_shm_lanes", bytes)) << bytes;
+    }
 }
 
 // Where nobody waits on the core of a rank that moves bytes, nobody looks for data there meanwhile.

@@ -4,7 +4,7 @@
 // message.
 // Source: Qian, Afsahi, "Process arrival pattern aware alltoall and allgather on InfiniBand clusters", section 4.2,
 // figure 5. Messages: p - 1 per rank. Cost: alpha + (p - 1) m beta.
-#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/alltoall/pap_direct.h"
 
 namespace ibcoll::alltoall::pap_direct {
 namespace {
@@ -21,13 +21,13 @@ Task run(Comm& c, Args a) {
   co_await c.flushed();
 }
 
-double cost_us(const Shape& s, const CostModel& m) {
-  return m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(s.bytes));
-}
-
 constexpr const char* kAbout = "Qian, Afsahi, PAP_Direct; serves peers as they arrive; alpha + (p-1) m beta";
 
 }  // namespace
+
+double cost_us(const Shape& s, const CostModel& m) {
+  return m.message_us(0) + (s.p - 1) * m.stream_us(static_cast<double>(s.bytes));
+}
 
 std::span<const Algorithm> rows() {
   static constexpr Algorithm kRows[] = {
