@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The algorithms."""
 
-from .fault import API, ARRIVALS, Fault, SEEDS, SIMULATED
+from .fault import API, ARRIVALS, Fault, SEEDS, SIMULATED, UNIT
 
 COLLECTIVES = "runtime/collectives/"
 
@@ -57,6 +57,10 @@ FAULTS = [
     Fault("pap_shm_lanes_long_blocks_before_rows", COLLECTIVES + "alltoall/pap_shm_lanes.cc",
           " && !lanes.hosts(from))", ")",
           SIMULATED, every("alltoall", "pap_shm_lanes")),
+    Fault("pap_shm_lanes_where_blocks_may_go_straight", COLLECTIVES + "alltoall/pap_shm_lanes.cc",
+          "  return straight <= cost::kSecondChoice * own ? std::max(own, cost::kSecondChoice * straight) : own;\n",
+          "  return straight < own / 2 ? 2 * own : own;\n",
+          UNIT, "Select.NoRankWaitsForItsNodeWhereThatCostsLittle"),
     Fault("allreduce_pap_direct_fixed_order", COLLECTIVES + "allreduce/pap_direct.cc",
           "      const int from = co_await c.next_landing();\n",
           "      const int from = c.peer(i);\n"
