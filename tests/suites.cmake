@@ -112,7 +112,7 @@ ibcoll_suite(unit asan SECONDS 240 BESIDE TARGETS ibcoll_unit_tests
   COMMAND [[$build/bin/ibcoll_unit_tests]])
 ibcoll_suite(fake_verbs asan SECONDS 300 BESIDE TARGETS ibcoll_fake_verbs_tests
   COMMAND [[$build/bin/ibcoll_fake_verbs_tests]])
-ibcoll_suite(simulated asan SECONDS 300 TARGETS ibcoll_simulated_tests
+ibcoll_suite(simulated asan SECONDS 400 TARGETS ibcoll_simulated_tests
   COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_simulated_tests"]])
 ibcoll_suite(conformance asan SECONDS 300 TARGETS ibcoll_conformance_tests
   COMMAND [[$build/bin/ibcoll_conformance_tests]])

@@ -12,9 +12,9 @@ namespace ibcoll::sim {
 
 namespace {
 constexpr uint64_t kPage = 4096;
-// Segments of this size and more are mapped, so that only pages that are touched take memory: of windows of many ranks
-// most are not.
-constexpr uint64_t kMapped = 8 << 20;
+// Segments of this size and more are mapped, so that only pages that are touched take memory and time: of windows most
+// are not.
+constexpr uint64_t kMapped = 64 << 10;
 }  // namespace
 
 Result<uint64_t> Node::allocate(uint64_t bytes) {
@@ -34,11 +34,15 @@ Result<uint64_t> Node::allocate(uint64_t bytes) {
 }
 
 Result<uint64_t> Node::map(uint64_t bytes) {
-  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  // The page behind it stays without access: what is written beyond the end does not go unseen.
+  void* const memory = mmap(nullptr, bytes + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return error(IBCOLL_ERR_NO_MEMORY, "sim: node memory: no {} bytes of addresses", bytes);
+  std::unique_ptr<std::byte, Free> block(static_cast<std::byte*>(memory), Free{bytes + kPage});
+  if (mprotect(memory, bytes, PROT_READ | PROT_WRITE) != 0)
+    return error(IBCOLL_ERR_NO_MEMORY, "sim: node memory: no {} bytes of memory", bytes);
   used_ += bytes;
   const auto offset = reinterpret_cast<uint64_t>(memory);
-  blocks_.emplace(offset, Block{std::unique_ptr<std::byte, Free>(static_cast<std::byte*>(memory), Free{bytes}), bytes});
+  blocks_.emplace(offset, Block{std::move(block), bytes});
   return offset;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Shared memory of simulated nodes: plain heap memory of the one process that all simulated ranks live in.
+// Shared memory of simulated nodes: memory of the one process that all simulated ranks live in.
 #pragma once
 
 #include <cstdlib>

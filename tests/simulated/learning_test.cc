@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Learning on simulated machines whose costs are not those that selection believes in, in virtual time.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -227,30 +228,34 @@ void expect_near_best(const Cell& cell, uint64_t seed, const Delays& delays, Mea
   EXPECT_LE(regret, 1.15) << describe(cell) << ", seed " << seed << ": " << chosen.name();
 }
 
-TEST(Learning, FindsAboutTheBestOnMachinesNeverSeen) {
+class LearningOfCell : public ::testing::TestWithParam<Cell> {};
+
+TEST_P(LearningOfCell, FindsAboutTheBestOnMachinesNeverSeen) {
   constexpr uint64_t kSeeds = 200;
   double worst = 0;
-  for (size_t i = 0; i < std::size(kCells); ++i) {
-    Measured measured(kCells[i], at_once);
-    for (uint64_t seed = 0; seed < kSeeds; ++seed) expect_near_best(kCells[i], seed, at_once, measured, worst);
-  }
+  Measured measured(GetParam(), at_once);
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) expect_near_best(GetParam(), seed, at_once, measured, worst);
   RecordProperty("worst_regret", std::to_string(worst));
 }
 
 // Ranks come to each call as they like, up to 32 times what the call takes after another.
-TEST(Learning, LateRanksDoNotMakeItChooseWorse) {
+TEST_P(LearningOfCell, DoesNotChooseWorseBehindLateRanks) {
+  const Cell& cell = GetParam();
+  if (cell.collective == IBCOLL_BARRIER) GTEST_SKIP() << "every barrier ends when the last rank comes";
+  const auto scale = static_cast<uint64_t>(32 * 1000 * Measured(cell, at_once).best_us());
+  const Delays late = [scale](int call, int rank) {
+    return sim::Random(static_cast<uint64_t>(call) * 1000 + static_cast<uint64_t>(rank)).below(scale);
+  };
   double worst = 0;
-  for (const Cell& cell : kCells) {
-    if (cell.collective == IBCOLL_BARRIER) continue;
-    const auto scale = static_cast<uint64_t>(32 * 1000 * Measured(cell, at_once).best_us());
-    const Delays late = [scale](int call, int rank) {
-      return sim::Random(static_cast<uint64_t>(call) * 1000 + static_cast<uint64_t>(rank)).below(scale);
-    };
-    Measured measured(cell, late);
-    for (uint64_t seed = 0; seed < 4; ++seed) expect_near_best(cell, seed, late, measured, worst);
-  }
+  Measured measured(cell, late);
+  for (uint64_t seed = 0; seed < 4; ++seed) expect_near_best(cell, seed, late, measured, worst);
   RecordProperty("worst_regret", std::to_string(worst));
 }
+
+INSTANTIATE_TEST_SUITE_P(Cells, LearningOfCell, ::testing::ValuesIn(kCells), [](const auto& info) {
+  const Cell& cell = info.param;
+  return fmt::format("{}_{}B_{}x{}", kCatalog[cell.collective].name, cell.bytes, cell.ranks, cell.nodes);
+});
 
 // A rank that is ahead starts calls before the merge has ended: they wait in line, and all ranks still choose alike.
 TEST(Learning, RanksAheadOfTheMergeWaitInLine) {

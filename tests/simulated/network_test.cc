@@ -240,6 +240,17 @@ TEST(SimNodes, RanksOfANodeShareMemory) {
   EXPECT_TRUE(nodes.memory(2).allocate(1 << 20).ok());
 }
 
+TEST(SimNodes, NobodyWritesBeyondTheEndOfALongSegment) {
+  constexpr uint64_t kBytes = 1 << 18;
+  sim::Network network(calm(2));
+  sim::Nodes nodes(network, sim::Reads::kAll, 2 * kBytes);
+  Result<uint64_t> offset = nodes.memory(0).allocate(kBytes);
+  ASSERT_TRUE(offset.ok());
+  std::byte* const memory = *nodes.memory(0).at(*offset, kBytes);
+  memory[kBytes - 1] = std::byte{1};
+  EXPECT_DEATH(memory[kBytes] = std::byte{1}, "");
+}
+
 TEST(SimNodes, ReadsAreAllowedAsConfigured) {
   sim::Network network(calm(2));
   sim::Nodes open(network, sim::Reads::kAll), closed(network, sim::Reads::kNone);
