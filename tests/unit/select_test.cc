@@ -182,6 +182,22 @@ TEST(Select, NoRankWaitsForItsNodeWhereThatCostsLittle) {
     }
 }
 
+// In recursive doubling all ranks of a core work in each round, in a chain one after the other; and calls in a row
+// overlap along a chain. Where ranks have cores of their own, rounds decide.
+TEST(Select, ScanGoesAlongAChainWhereRanksShareCores) {
+  CostModel link;
+  link.alpha_us = 12, link.beta_us = 1e-3, link.cpu_us = 4;
+  const auto chosen = [&](int p, double ranks_per_core) {
+    CostModel m = link;
+    m.sharing = ranks_per_core, m.yield_us = 1.2 * (ranks_per_core - 1);
+    return select(IBCOLL_SCAN, shape(p, p, 8), m, {}).value().name();
+  };
+  EXPECT_EQ(chosen(4, 2), "linear");
+  EXPECT_EQ(chosen(8, 4), "linear");
+  EXPECT_EQ(chosen(4, 1), "recursive_doubling");
+  EXPECT_EQ(chosen(64, 1), "recursive_doubling");
+}
+
 // Where nobody waits on the core of a rank that moves bytes, nobody looks for data there meanwhile.
 TEST(Select, BytesOfLeadersCostNoMoreThanIfAllMovedAsMany) {
   CostModel m;

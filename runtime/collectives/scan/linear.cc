@@ -2,7 +2,7 @@
 // Scan and exscan, linear: rank r gets the result over ranks 0 to r - 1 from rank r - 1, and passes on that over 0 to
 // r. Long vectors move in pieces, one after the other.
 // Rounds: p - 1 + pieces - 1. Cost: that many times alpha + b beta + b gamma for pieces of b bytes.
-#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/collectives/framework/cost_patterns.h"
 #include "runtime/collectives/framework/pieces.h"
 
 namespace ibcoll::scan::linear {
@@ -36,11 +36,13 @@ Task run(Comm& c, Args a) {
   }
 }
 
+// As in tree_us(): kPathOfCall of the steps on the way from the first rank to the last one count, and the rest of one
+// rank's.
 double cost_us(const Shape& s, const CostModel& m) {
-  const double n = static_cast<double>(s.bytes);
-  const double piece = std::clamp(n, 1.0, static_cast<double>(kPiece));
-  const double rounds = s.p - 1 + n / piece;
-  return rounds * (m.message_us(piece) + m.own_copies_us(2 * piece) + m.combines_us(piece));
+  const auto n = static_cast<double>(s.bytes), piece = std::clamp(n, 1.0, static_cast<double>(kPiece));
+  const TreeShape chain{s.p, s.p - 1.0, 1, s.p - 1.0};
+  const double steps = std::max(1.0, n / piece) + cost::kPathOfCall * (s.p - 2);
+  return tree_us(chain, m, n, piece) + steps * (m.own_copies_us(2 * piece) + m.combines_us(piece));
 }
 
 constexpr const char* kAbout = "from rank to rank, long vectors in pieces; (p-1) (alpha + n beta + n gamma)";

@@ -65,7 +65,7 @@ const char* why_not(const Shape& s) {
 double cost_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   const double rounds = 1 + n / static_cast<double>(s.area_bytes);
-  const double between = recursive_doubling::cost_us(counterparts_of(s, 1), model_of_leaders(s, m));
+  const double between = recursive_doubling::rounds_us(counterparts_of(s, 1), model_of_leaders(s, m));
   const double shared = s.nodes > 1 ? rounds * m.step_us(2) + 2 * m.shared_copies_us(n) : 0;
   return rounds * m.step_us(s.most_local) + m.copies_us(n) + m.shared_copies_us(n * (s.most_local + 1) / 2) +
          (s.nodes > 1 ? between : 0) + shared;

@@ -4,6 +4,7 @@
 // from rank - 2^k, the lower operand first.
 // Source: Thakur, Gropp, scan; Hillis, Steele 1986. Any p; operands stay in rank order, so the operation need not
 // commute. Rounds: ceil(lg p). Cost: ceil(lg p) (alpha + n beta + n gamma); exscan combines twice.
+#include "runtime/collectives/framework/cost_patterns.h"
 #include "runtime/collectives/scan/scan.h"
 
 namespace ibcoll::scan::recursive_doubling {
@@ -47,10 +48,25 @@ Task among(Comm& c, Reduction reduction, Bytes upto, Bytes below, std::byte* wor
   }
 }
 
-double cost_us(const Shape& s, const CostModel& m) {
+double rounds_us(const Shape& s, const CostModel& m) {
   const double n = static_cast<double>(s.bytes);
   return ceil_log2(s.p) * (m.message_us(n) + m.combines_us(2 * n)) + m.own_copies_us(n);
 }
+
+namespace {
+
+// As in tree_us(): kPathOfCall of the rounds one after the other, in which all ranks of a core take part, and the rest
+// of what the busiest rank, or core, does. In round k, p - 2^k ranks send.
+double cost_us(const Shape& s, const CostModel& m) {
+  const int rounds = ceil_log2(s.p);
+  const double n = static_cast<double>(s.bytes), messages = rounds * s.p - (std::exp2(rounds) - 1);
+  const double busiest = rounds * (2 * m.cpu_us + m.lone_beta_us() * n);
+  const double work = m.sharing * messages * (2 * m.cpu_us + (m.by_ranks ? m.lone_beta_us() * n : 0)) / s.p;
+  return cost::kPathOfCall * rounds_us(s, m) +
+         (1 - cost::kPathOfCall) * (std::max(busiest, work) + rounds * m.combines_us(2 * n) + m.own_copies_us(n));
+}
+
+}  // namespace
 
 std::span<const Algorithm> rows() {
   static constexpr const char* kAbout = "Thakur, Gropp; any p; ceil(lg p) (alpha + n beta + n gamma)";

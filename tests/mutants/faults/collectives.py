@@ -61,6 +61,9 @@ FAULTS = [
           "  return straight <= cost::kSecondChoice * own ? std::max(own, cost::kSecondChoice * straight) : own;\n",
           "  return straight < own / 2 ? 2 * own : own;\n",
           UNIT, "Select.NoRankWaitsForItsNodeWhereThatCostsLittle"),
+    Fault("scan_rounds_cost_no_work", COLLECTIVES + "scan/recursive_doubling.cc",
+          "std::max(busiest, work)", "busiest",
+          UNIT, "Select.ScanGoesAlongAChainWhereRanksShareCores"),
     Fault("allreduce_pap_direct_fixed_order", COLLECTIVES + "allreduce/pap_direct.cc",
           "      const int from = co_await c.next_landing();\n",
           "      const int from = c.peer(i);\n"
