@@ -227,35 +227,35 @@ class Joining {
     OpenNetworkMessage message;
     message.address_bytes = static_cast<uint32_t>(address_.size());
     if (job_.net) {
-      const LinkModel model = link_model();
-      message.alpha_us = static_cast<float>(model.alpha_us);
-      message.beta_us_per_byte = static_cast<float>(model.beta_us_per_byte);
-      message.cpu_us = static_cast<float>(model.cpu_us);
-      message.by_ranks = model.by_ranks;
-      message.beta = model.beta;
+      message.link = as_set(job_.net->model());
+      message.steady_link = as_set(job_.net->steady_model());
     }
     Result<std::vector<OpenNetworkMessage>> all = end_step(bootstrap_, mine, message);
     if (!all.ok()) return all.status();
-    LinkModel& model = job_.net_model;
-    model = {0, 0, 0, true};
+    job_.net_model = job_.steady_net_model = {0, 0, 0, true};
     for (const OpenNetworkMessage& theirs : *all) {
       longest_address_ = std::max<size_t>(longest_address_, theirs.address_bytes);
-      model.alpha_us = std::max<double>(model.alpha_us, theirs.alpha_us);
-      model.beta_us_per_byte = std::max<double>(model.beta_us_per_byte, theirs.beta_us_per_byte);
-      model.cpu_us = std::max<double>(model.cpu_us, theirs.cpu_us);
-      model.by_ranks = model.by_ranks && theirs.by_ranks != 0;
-      model.beta = std::max(model.beta, theirs.beta);
+      slow_down(job_.net_model, theirs.link);
+      slow_down(job_.steady_net_model, theirs.steady_link);
     }
-    job_.steady_net_model = job_.net && job_.net->times_its_model() ? cost::kSteadyVerbsLink : model;
     return {};
   }
 
   // As the transport reports it, unless the user has set the bandwidth.
-  LinkModel link_model() const {
-    LinkModel model = job_.net->model();
-    const auto megabits = static_cast<double>(config_.integer("IBCOLL_LINK_MBITS"));
-    if (megabits > 0) model.beta_us_per_byte = 8 / megabits, model.beta = LinkModel::Beta::kKnown;
-    return model;
+  LinkMessage as_set(const LinkModel& model) const {
+    LinkMessage link{static_cast<float>(model.alpha_us), static_cast<float>(model.beta_us_per_byte),
+                     static_cast<float>(model.cpu_us), model.by_ranks, model.beta};
+    const auto megabits = static_cast<float>(config_.integer("IBCOLL_LINK_MBITS"));
+    if (megabits > 0) link.beta_us_per_byte = 8 / megabits, link.beta = LinkModel::Beta::kKnown;
+    return link;
+  }
+
+  static void slow_down(LinkModel& model, const LinkMessage& to) {
+    model.alpha_us = std::max<double>(model.alpha_us, to.alpha_us);
+    model.beta_us_per_byte = std::max<double>(model.beta_us_per_byte, to.beta_us_per_byte);
+    model.cpu_us = std::max<double>(model.cpu_us, to.cpu_us);
+    model.by_ranks = model.by_ranks && to.by_ranks != 0;
+    model.beta = std::max(model.beta, to.beta);
   }
 
   Status use_network() {

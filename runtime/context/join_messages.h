@@ -68,14 +68,17 @@ struct NetworksMessage {
 };
 
 // Step 4: the network transport that it has opened, if the job needs one.
-struct OpenNetworkMessage {
-  Answer answer;
-  uint32_t address_bytes = 0;
-  float alpha_us = 0;  // LinkModel, as this rank knows it
+struct LinkMessage {
+  float alpha_us = 0;
   float beta_us_per_byte = 0;
   float cpu_us = 0;
   uint8_t by_ranks = 0;
   LinkModel::Beta beta = LinkModel::Beta::kKnown;
+};
+struct OpenNetworkMessage {
+  Answer answer;
+  uint32_t address_bytes = 0;
+  LinkMessage link, steady_link;  // as this rank knows them
 };
 
 // Step 5: this rank has the segment of its node and the addresses of all ranks.

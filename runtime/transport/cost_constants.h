@@ -60,6 +60,8 @@ inline constexpr LinkModel kUcxAdapterLink{3, 2.5e-4, 0.3};
 inline constexpr LinkModel kVerbsLink{2, 1e-3, 0.2};
 // Verbs, an adapter of 32 Gbit/s, for choices that have to be the same in every run. A rule.
 inline constexpr LinkModel kSteadyVerbsLink{2, 2.5e-4, 0.2};
+// Verbs, a device in software, for the same choices: its driver works in system calls of the ranks, as TCP does. A rule.
+inline constexpr LinkModel kSteadySoftwareLink{12, 1e-3, 4, /*by_ranks=*/true};
 // Before a link is known: teams of one rank. A rule.
 inline constexpr LinkModel kUnknownLink{1, 1e-3, 0.1};
 

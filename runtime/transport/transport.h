@@ -173,8 +173,8 @@ class IBCOLL_MODULE_API Transport {
   virtual LinkModel model() const = 0;
   // The device moves messages while ranks compute.
   virtual bool moves_meanwhile() const { return !model().by_ranks; }
-  // True: it was timed, and may differ from run to run.
-  virtual bool times_its_model() const { return false; }
+  // Where model() was timed and may differ from run to run: one that does not.
+  virtual LinkModel steady_model() const { return model(); }
   // For ibcoll_info -d: devices, what was chosen and why, counters.
   virtual Json describe() const = 0;
 };

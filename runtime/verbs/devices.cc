@@ -127,6 +127,7 @@ Status add_ports(ibv_device* handle, const Locality* locality, std::vector<Port>
     else if (port.ethernet && port.unfit.empty())
       port.unfit = gids.status().text(), port.closed = true;
     port.good_windows = attributes.vendor_id != kSoftRoceVendor;
+    port.software = attributes.vendor_id == kSoftRoceVendor;
     port.most_queue_pairs = attributes.max_qp;
     port.most_completions = attributes.max_cqe;
     port.most_regions = attributes.max_mr;

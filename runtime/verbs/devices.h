@@ -40,6 +40,7 @@ struct Port {
   bool closed = false;        // it does not answer, which may be temporary
   bool windows = false;       // memory windows of type 2B
   bool good_windows = false;  // and its driver does them right
+  bool software = false;      // soft-RoCE: no adapter moves the bytes, but the processes that send and receive
   int most_queue_pairs = 0;
   int most_completions = 0;  // in one completion queue
   int most_regions = 0;

@@ -49,7 +49,9 @@ class Transport final : public NetworkTransport {
   void check_peers() override;
   Time now() const override { return verbs::now(); }
   LinkModel model() const override { return local_.adapter.model(); }
-  bool times_its_model() const override { return true; }
+  LinkModel steady_model() const override {
+    return local_.adapter.port().software ? cost::kSteadySoftwareLink : cost::kSteadyVerbsLink;
+  }
   Json describe() const override;
 
  private:

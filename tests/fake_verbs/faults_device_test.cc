@@ -25,6 +25,19 @@ TEST_F(FaultTest, ADeviceThatIsGoneFromTheStartIsAnErrorOfOpening) {
   expect_text(opened.status().text(), "fake_0: ibv_open_device: Input/output error; may this user open");
 }
 
+// By it the order of operands is chosen, so it must not change from run to run.
+TEST_F(FaultTest, WhatIsNotTimedFollowsFromTheKindOfDevice) {
+  for (const bool software : {false, true}) {
+    begin(conformance::test_seed());
+    if (software) rank(1).traits.vendor = 0xffffff;  // that of soft-RoCE
+    auto world = make(2);
+    ASSERT_TRUE(world);
+    EXPECT_FALSE(world->at(0).steady_model().by_ranks);
+    EXPECT_EQ(world->at(1).steady_model().by_ranks, software);
+    EXPECT_EQ(world->at(1).steady_model().cpu_us > 1, software);
+  }
+}
+
 TEST_F(FaultTest, ACompletionQueueThatOverrunsLosesAllPeers) {
   auto world = make_connected(2);
   ASSERT_TRUE(world);
