@@ -67,7 +67,7 @@ struct NetworksMessage {
   HostAddresses addresses;
 };
 
-// Step 4: the network transport that it has opened, if the job needs one.
+// A LinkModel, as a rank knows it.
 struct LinkMessage {
   float alpha_us = 0;
   float beta_us_per_byte = 0;
@@ -75,10 +75,12 @@ struct LinkMessage {
   uint8_t by_ranks = 0;
   LinkModel::Beta beta = LinkModel::Beta::kKnown;
 };
+
+// Step 4: the network transport that it has opened, if the job needs one.
 struct OpenNetworkMessage {
   Answer answer;
   uint32_t address_bytes = 0;
-  LinkMessage link, steady_link;  // as this rank knows them
+  LinkMessage link, steady_link;
 };
 
 // Step 5: this rank has the segment of its node and the addresses of all ranks.
