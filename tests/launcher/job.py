@@ -55,19 +55,22 @@ def state(pid):
         return ""
 
 
+def name(pid):
+    """Of the program that a process runs, "" when there is no such process."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="ascii").rstrip("\n")
+    except OSError:
+        return ""
+
+
 def alive(pid):
     return state(pid) not in ("", "Z", "X")
 
 
 def ranks_of(launcher):
     """Those that run. It has a guard beside them, of its own name."""
-    def runs(pid):
-        with contextlib.suppress(OSError):  # it ends just now
-            return alive(pid) and pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="ascii") != "ibcoll_run\n"
-        return False
-
     with open(f"/proc/{launcher}/task/{launcher}/children", encoding="ascii") as file:
-        return [int(pid) for pid in file.read().split() if runs(pid)]
+        return [int(pid) for pid in file.read().split() if alive(pid) and name(pid) not in ("", "ibcoll_run")]
 
 
 def blocked_signals(pid):

@@ -157,7 +157,7 @@ class NobodyLeft(JobTest):
     def test_a_rank_whose_end_a_debugger_has_not_seen(self):
         # A process that is traced is its parent's to wait for only once its tracer has waited for it.
         seize = 0x4206
-        with self.started("-n", 2, "sh", "-c", "echo $$; trap 'echo asked' USR1; while :; do sleep 0.05; done") as job:
+        with self.started("-n", 2, "sh", "-c", "trap 'echo asked' USR1; echo $$; while :; do sleep 0.05; done") as job:
             pids = [int(line) for line in self.read_lines(job, 2)]
             if ctypes.CDLL(None, use_errno=True).ptrace(seize, pids[0], None, None) != 0:
                 self.skipTest(f"ptrace: {os.strerror(ctypes.get_errno())}")

@@ -14,8 +14,8 @@ import socket
 import subprocess
 import time
 
-from job import (FAKE_SHELL, HOSTS, SECONDS, SOON, JobTest, RemoteJobTest, alive, blocked_signals, longer_and_longer, state, tool,
-                 unread, wait_until)
+from job import (FAKE_SHELL, HOSTS, SECONDS, SOON, JobTest, RemoteJobTest, alive, blocked_signals, longer_and_longer, name, state,
+                 tool, unread, wait_until)
 
 PROBE = "ibcoll_launcher_probe"
 
@@ -277,10 +277,12 @@ class RemoteHosts(RemoteJobTest):
         self.check_that_the_job_ends_with(signal.SIGKILL, "was killed by signal 9 while ranks were running there")
 
     def test_what_a_lost_host_had_said_is_shown(self):
-        with self.start("echo $$; printf 'rank %s was here' $IBCOLL_RUN_RANK; printf unfinished >&2; sleep 1000") as job:
+        program = "echo $$; printf 'rank %s was here' $IBCOLL_RUN_RANK; printf unfinished >&2; exec sleep 1000"
+        with self.start(program) as job:
             pids = [int(line) for line in self.read_lines(job, 5)]
             agents = self.agents(job.pid)
-            # The agents have read it and passed it on, as they sleep again.
+            # The ranks have written it; the agents have read it and passed it on, as they sleep again.
+            wait_until(lambda: all(name(pid) == "sleep" for pid in pids))
             wait_until(lambda: not any(unread(pid, stream) for pid in pids for stream in (1, 2)))
             wait_until(lambda: all(state(agent) == "S" for agent in agents))
             for agent in agents:
