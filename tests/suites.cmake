@@ -95,11 +95,11 @@ ibcoll_suite(apps release SECONDS 180 TARGETS all
   COMMAND [[all_of "python3 tests/cases.py tests/multiprocess/test_"{apps,radix}.py]])
 ibcoll_suite(bootstraps release SECONDS 240 BESIDE TARGETS all ibcoll_bootstrap_programs
   COMMAND [[python3 tests/cases.py tests/bootstraps]])
-ibcoll_suite(mpi release SECONDS 300 BESIDE TARGETS all ibcoll_under_mpi_programs
+ibcoll_suite(mpi release SECONDS 450 BESIDE TARGETS all ibcoll_under_mpi_programs
   COMMAND [[python3 tests/cases.py tests/under_mpi]])
 ibcoll_suite(installed release SECONDS 120 BESIDE TARGETS all
   COMMAND [[tests/installed/run $build]])
-ibcoll_suite(cluster release SECONDS 300 TARGETS all ibcoll_under_mpi_programs
+ibcoll_suite(cluster release SECONDS 450 TARGETS all ibcoll_under_mpi_programs
   COMMAND [[python3 tests/cases.py tests/perf/test_cluster.py]])
 ibcoll_suite(vm release SECONDS 600 ALONE LOCKS vm TARGETS all ibcoll_conformance_tests ibcoll_api_ranks
   COMMAND [[tests/vm/steps brief]])
@@ -110,11 +110,11 @@ ibcoll_suite(threads tsan SECONDS 300 BESIDE TARGETS ibcoll_run ibcoll_api_ranks
      Api.test_{progress_4x1,wait_timeout_4x1}"]])
 ibcoll_suite(unit asan SECONDS 240 BESIDE TARGETS ibcoll_unit_tests
   COMMAND [[$build/bin/ibcoll_unit_tests]])
-ibcoll_suite(fake_verbs asan SECONDS 300 BESIDE TARGETS ibcoll_fake_verbs_tests
+ibcoll_suite(fake_verbs asan SECONDS 450 BESIDE TARGETS ibcoll_fake_verbs_tests
   COMMAND [[$build/bin/ibcoll_fake_verbs_tests]])
-ibcoll_suite(simulated asan SECONDS 400 TARGETS ibcoll_simulated_tests
+ibcoll_suite(simulated asan SECONDS 450 TARGETS ibcoll_simulated_tests
   COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_simulated_tests"]])
-ibcoll_suite(conformance asan SECONDS 300 TARGETS ibcoll_conformance_tests
+ibcoll_suite(conformance asan SECONDS 450 TARGETS ibcoll_conformance_tests
   COMMAND [[$build/bin/ibcoll_conformance_tests]])
 ibcoll_suite(launcher asan SECONDS 400 BESIDE TARGETS ibcoll_run ibcoll_ucx ibcoll_launcher_tests ibcoll_launcher_probe
   COMMAND [[all_of $build/bin/ibcoll_launcher_tests "python3 tests/cases.py tests/launcher --part "{1,2}/2]])
