@@ -26,7 +26,7 @@ inline double longest_group(const Shape& s, double count) {
   return s.p > 1 ? longest + (count - 1) * std::max(0.0, all - longest) / (s.p - 1) : longest;
 }
 
-// Messages of a tree or a chain of p ranks.
+// Messages of a tree or a chain of p ranks, or of rounds.
 struct TreeShape {
   int p;
   double depth;     // messages one after the other from the root to the last rank
@@ -34,19 +34,25 @@ struct TreeShape {
   double messages;  // in all
 };
 
+// What the busiest rank, or core, has to do for messages of `bytes` bytes, each in `pieces` pieces.
+inline double rank_work_us(const TreeShape& t, const CostModel& m, double bytes, double pieces = 1) {
+  return t.fanout * (pieces * 2 * m.cpu_us + m.lone_beta_us() * bytes);
+}
+inline double core_work_us(const TreeShape& t, const CostModel& m, double bytes, double pieces = 1) {
+  return m.sharing * t.messages * (pieces * 2 * m.cpu_us + (m.by_ranks ? m.lone_beta_us() * bytes : 0)) / t.p;
+}
+
 // A message of `bytes` bytes down (or up) a tree in pieces of `piece` bytes. Most ranks wait most of the time, so ranks
 // of one core seldom move bytes at the same time; but a core cannot do more than all that its ranks have to do. Calls
 // in a row overlap, as no rank waits for those below it: so a part of the answer is when the last rank has the message,
 // and the rest how long the busiest rank, or core, works.
 inline double tree_us(const TreeShape& t, const CostModel& m, double bytes, double piece) {
   const double pieces = bytes > piece ? std::ceil(bytes / piece) : 1;
-  const double beta = m.lone_beta_us();
-  const double one = 2 * m.cpu_us + beta * std::min(bytes, piece);
+  const double one = 2 * m.cpu_us + m.lone_beta_us() * std::min(bytes, piece);
   const double path = t.depth * one + (pieces - 1) * t.fanout * one;
-  const double busiest = t.fanout * (pieces * 2 * m.cpu_us + beta * bytes);
-  const double work = m.sharing * t.messages * (pieces * 2 * m.cpu_us + (m.by_ranks ? beta * bytes : 0)) / t.p;
+  const double work = core_work_us(t, m, bytes, pieces);
   return cost::kPathOfCall * (t.depth * (m.alpha_us + m.yield_us) + std::max(path, work)) +
-         (1 - cost::kPathOfCall) * std::max(busiest, work);
+         (1 - cost::kPathOfCall) * std::max(rank_work_us(t, m, bytes, pieces), work);
 }
 
 // The one of these parameters by which the call costs least, the first one of equals.

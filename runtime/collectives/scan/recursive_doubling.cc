@@ -58,12 +58,11 @@ namespace {
 // As in tree_us(): kPathOfCall of the rounds one after the other, in which all ranks of a core take part, and the rest
 // of what the busiest rank, or core, does. In round k, p - 2^k ranks send.
 double cost_us(const Shape& s, const CostModel& m) {
-  const int rounds = ceil_log2(s.p);
-  const double n = static_cast<double>(s.bytes), messages = rounds * s.p - (std::exp2(rounds) - 1);
-  const double busiest = rounds * (2 * m.cpu_us + m.lone_beta_us() * n);
-  const double work = m.sharing * messages * (2 * m.cpu_us + (m.by_ranks ? m.lone_beta_us() * n : 0)) / s.p;
+  const double n = static_cast<double>(s.bytes), rounds = ceil_log2(s.p);
+  const TreeShape shape{s.p, rounds, rounds, rounds * s.p - (std::exp2(rounds) - 1)};
+  const double work = std::max(rank_work_us(shape, m, n), core_work_us(shape, m, n));
   return cost::kPathOfCall * rounds_us(s, m) +
-         (1 - cost::kPathOfCall) * (std::max(busiest, work) + rounds * m.combines_us(2 * n) + m.own_copies_us(n));
+         (1 - cost::kPathOfCall) * (work + rounds * m.combines_us(2 * n) + m.own_copies_us(n));
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ FAULTS = [
           "  return straight < own / 2 ? 2 * own : own;\n",
           UNIT, "Select.NoRankWaitsForItsNodeWhereThatCostsLittle"),
     Fault("scan_rounds_cost_no_work", COLLECTIVES + "scan/recursive_doubling.cc",
-          "std::max(busiest, work)", "busiest",
+          "std::max(rank_work_us(shape, m, n), core_work_us(shape, m, n))", "rank_work_us(shape, m, n)",
           UNIT, "Select.ScanGoesAlongAChainWhereRanksShareCores"),
     Fault("allreduce_pap_direct_fixed_order", COLLECTIVES + "allreduce/pap_direct.cc",
           "      const int from = co_await c.next_landing();\n",
