@@ -9,8 +9,10 @@
 
 namespace ibcoll {
 
-// The collectives in which eager messages went to one peer, oldest first, in a few groups: a group counts until the
-// peer has completed the last one of it.
+// The collectives in which eager messages went to one peer, oldest first, in a few groups: a group counts as a whole
+// until the peer has completed the last one of it. A group takes no more collectives once it has an eighth of either
+// limit. Else what the peer has completed could still count as half of a limit, and a sender that the peer has nothing to
+// report to would have to ask for credit.
 class Ahead {
  public:
   static constexpr uint32_t kGroups = 8;
@@ -28,14 +30,16 @@ class Ahead {
     for (const Group& g : groups_)
       if (open(g) && is_after(op, g.last)) older += g.count, bytes += g.bytes;
     if (older >= limits.collectives || bytes >= limits.bytes) return false;
-    count(op, std::max<uint32_t>(1, limits.collectives / kGroups));
+    count(op, limits);
     return true;
   }
   // Bytes of an eager message left, of a collective that was counted.
   void sent(uint64_t bytes) noexcept { newest().bytes += bytes; }
-  // The peer has completed all collectives up to `op`.
-  void completed(uint32_t op) noexcept {
-    if (is_after(op, completed_)) completed_ = op;
+  // The peer has completed all collectives up to `op`. True: that is news.
+  bool completed(uint32_t op) noexcept {
+    if (!is_after(op, completed_)) return false;
+    completed_ = op;
+    return true;
   }
 
  private:
@@ -48,13 +52,17 @@ class Ahead {
   bool open(const Group& g) const noexcept { return g.count > 0 && is_after(g.last, completed_); }
   Group& newest() noexcept { return groups_[(begun_ - 1) % kGroups]; }
 
-  void count(uint32_t op, uint32_t most) noexcept {
+  bool closed(const Group& g, const Limits& limits) const noexcept {
+    return g.count >= std::max<uint32_t>(1, limits.collectives / kGroups) || g.bytes >= limits.bytes / kGroups;
+  }
+
+  void count(uint32_t op, const Limits& limits) noexcept {
     if (begun_ > 0 && !open(newest())) {
       newest() = {0, op, 1};
       return;
     }
     Group* const next = &groups_[begun_ % kGroups];
-    const bool joins = begun_ > 0 && newest().count < most && is_after(op, newest().last);
+    const bool joins = begun_ > 0 && !closed(newest(), limits) && is_after(op, newest().last);
     if (!joins && !open(*next)) {
       ++begun_;
       *next = {0, op, 1};

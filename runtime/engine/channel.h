@@ -23,7 +23,7 @@ enum class NoteKind : uint16_t {
   kFragment,  // payload: the next piece of an announced message; bytes: size of the message
   kLanded,    // a put's data has landed: the next piece of an announced message; payload none; bytes: size of the piece
   kConsumed,  // bytes: eager pieces of this collective taken so far (credit)
-  kCompleted,  // only Note.completed matters (credit)
+  kCompleted,  // only Note.completed matters (credit); index 1: the sender wants to learn the same of the receiver
   kProbe,      // see Team::Probe; payload: PairBytes of this call, and records of the last ones
   kAbort,      // the team failed; bytes: status code; payload: text
   kEnded,      // answer to a probe: the collective has ended at the sender

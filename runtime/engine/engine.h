@@ -74,6 +74,9 @@ class Engine {
   // Since the start: messages and completions of transports, tasks that found what they waited for in memory, and
   // slices of copies.
   uint64_t events() const noexcept { return handled_; }
+  // Questions of stalled ranks, meant for failures, that let a healthy rank send what it could not: each is a fault of
+  // this library, which cost the job a second.
+  uint64_t questions_that_helped() const noexcept { return questions_that_helped_; }
   // When progress() will send to ranks that are late, unless something happens before; 0: not at all. For simulated
   // time.
   Time spills_at() const noexcept { return arrival_waits_.empty() ? 0 : idle_since_ + kSpillAfter; }
@@ -105,6 +108,10 @@ class Engine {
   }
   // A team has to return credit.
   void credit_is_due() noexcept { credit_due_ = true; }
+  // A question of a stalled rank said that it has completed more collectives than was known.
+  void question_brought_credit() noexcept {
+    if (!blocked_.empty() && retry_blocked()) ++questions_that_helped_;
+  }
   // A team has queued requests.
   void team_has_queued() noexcept { queued_ = true; }
   // A team has failed: its requests end in the next progress().
@@ -169,6 +176,7 @@ class Engine {
   Time idle_since_ = 0;
   uint32_t idle_passes_ = 0;
   uint64_t handled_ = 0;
+  uint64_t questions_that_helped_ = 0;
   bool credit_due_ = false;
   bool queued_ = false;
   bool failed_ = false;

@@ -52,7 +52,10 @@ bool Exchange::may_run_ahead(Channel& c) noexcept {
 
 Exchange::Sent Exchange::send_eager(Channel& c, Message& put) noexcept {
   if (!c.credit.may_send(team_.engine().limits().eager_ahead)) return Sent::kWaits;
-  if (!may_run_ahead(c)) return Sent::kBusy;
+  if (!may_run_ahead(c)) {
+    team_.ask_for_credit(c.peer);
+    return Sent::kBusy;
+  }
   if (!team_.send(c.peer, note(NoteKind::kEager, put.total, c.sent), ConstBytes(put.data, put.bytes)))
     return Sent::kBusy;
   team_.credit().sent(c.peer, put.bytes);

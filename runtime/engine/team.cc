@@ -160,8 +160,8 @@ void Team::finish(Request& request) noexcept {
 // ---------------------------------------------------------------- notes
 
 void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
-  credit_.peer_completed(peer, note.completed);
   const auto kind = static_cast<NoteKind>(note.kind);
+  if (credit_.peer_completed(peer, note.completed) && kind == NoteKind::kProbe) engine_.question_brought_credit();
   if (kind == NoteKind::kAbort) {
     on_abort(peer, note, payload);
     return;
@@ -172,7 +172,11 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
     on_probe(peer, note, payload);
     return;
   }
-  if (!failure_.healthy() || kind == NoteKind::kCompleted) return;
+  if (!failure_.healthy()) return;
+  if (kind == NoteKind::kCompleted) {
+    if (note.index == kWantsCredit && credit_.wanted(peer)) engine_.credit_is_due();
+    return;
+  }
   if (kind == NoteKind::kEnded) {
     if (Request* const request = active(note.op)) request->exchange().on_ended(peer);
     return;
@@ -311,11 +315,13 @@ PutResult Team::put(int peer, const RemoteRegion& to, ConstBytes from, const Not
   return result;
 }
 
+void Team::ask_for_credit(int peer) noexcept {
+  if (credit_.must_ask(peer) && send(peer, completed_note(kWantsCredit), {})) credit_.asked(peer);
+}
+
 bool Team::report_completed() noexcept {
   if (!failure_.healthy() || parting_) return true;  // it starts no more collectives
-  return credit_.return_due(completed_, [this](int peer) {
-    (void)send(peer, {epoch_, 0, 0, 0, completed_, static_cast<uint16_t>(NoteKind::kCompleted), 0}, {});
-  });
+  return credit_.return_due(completed_, [this](int peer) { (void)send(peer, completed_note(kReturnsCredit), {}); });
 }
 
 }  // namespace ibcoll

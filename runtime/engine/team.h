@@ -126,6 +126,8 @@ class Team {
   PutResult put(int peer, const RemoteRegion& to, ConstBytes from, const Note& note, uint64_t token) noexcept;
   uint32_t completed() const noexcept { return completed_; }
   TeamCredit& credit() noexcept { return credit_; }
+  // For a message that credit().may_send() has refused. To be repeated as that is.
+  void ask_for_credit(int peer) noexcept;
   // "allgatherv (ring) #12"
   std::string describe_call(uint32_t op) const noexcept;
   // Sends a peer the calls of this rank up to `op`: it waits for the peer, or the peer's call seems to differ. The peer
@@ -135,6 +137,10 @@ class Team {
   bool send_calls(int peer, uint32_t op, Probe probe) noexcept;
 
  private:
+  enum CompletedIndex : uint16_t { kReturnsCredit, kWantsCredit };
+  Note completed_note(CompletedIndex index) const noexcept {
+    return {epoch_, 0, 0, 0, completed_, static_cast<uint16_t>(NoteKind::kCompleted), index};
+  }
   Request* active(uint32_t op) const noexcept;
   bool launch(Request& request) noexcept;
   bool dequeue(Request& request) noexcept;

@@ -18,11 +18,19 @@ bool TeamCredit::ended(int peer, uint32_t op, uint64_t bytes) noexcept {
   return due(*p);
 }
 
+bool TeamCredit::wanted(int peer) noexcept {
+  Peer* const p = peers_.at(peer);
+  if (!p) return false;
+  p->wanted = true;
+  return due(*p);
+}
+
 void TeamCredit::note_left(int peer, uint32_t completed) noexcept {
   Peer* const p = peers_.find(peer);
   if (!p) return;
   p->reported = completed;
-  if (static_cast<int32_t>(completed - p->pending_through) >= 0) p->pending = 0, p->pending_bytes = 0;
+  if (static_cast<int32_t>(completed - p->pending_through) >= 0)
+    p->pending = 0, p->pending_bytes = 0, p->wanted = false;
 }
 
 }  // namespace ibcoll

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Credit for eager messages over all collectives of a team: how far this rank may run ahead of each peer, and the
 // credit that it has to return. Every note returns some: it says up to which collective its sender has completed all.
+// A rank returns credit unasked when half of it is used up. A sender that may not continue asks once, and its peer
+// answers with what it has completed, now or as soon as it completes a collective. So two ranks never wait for each
+// other, however they count.
 #pragma once
 
 #include <cstdint>
@@ -25,16 +28,24 @@ class TeamCredit {
   bool may_send(int peer, uint32_t op) noexcept;
   // Bytes of an eager message left, of a collective that was counted.
   void sent(int peer, uint64_t bytes) noexcept { peers_.find(peer)->ahead.sent(bytes); }
-  // A note of the peer says that it has completed all collectives up to `op`.
-  void peer_completed(int peer, uint32_t op) noexcept {
-    if (Peer* const p = peers_.find(peer)) p->ahead.completed(op);
+  // A note of the peer says that it has completed all collectives up to `op`. True: that is news.
+  bool peer_completed(int peer, uint32_t op) noexcept {
+    Peer* const p = peers_.find(peer);
+    if (!p || !p->ahead.completed(op)) return false;
+    p->asked = false;
+    return true;
   }
+  // The peer was refused by may_send(), and was not asked for credit since its last news. The caller asks it then.
+  bool must_ask(int peer) const noexcept { return !peers_.find(peer)->asked; }
+  void asked(int peer) noexcept { peers_.find(peer)->asked = true; }
 
   // ---- receiving
 
   // Collective `op` has ended here, in which eager messages of `bytes` bytes came from the peer. True: credit of the
   // peer is due.
   bool ended(int peer, uint32_t op, uint64_t bytes) noexcept;
+  // The peer asks for credit. True: credit of the peer is due.
+  bool wanted(int peer) noexcept;
   // A note has left for the peer. It says that this rank has completed all collectives up to `completed`.
   void note_left(int peer, uint32_t completed) noexcept;
   // Calls send(peer), which sends a note if it can, for each peer whose credit is due and to which `completed` is news.
@@ -55,6 +66,8 @@ class TeamCredit {
     int peer = -1;
     Peer* next_peer = nullptr;
     Ahead ahead;
+    bool asked = false;    // for credit, and has not answered
+    bool wanted = false;   // it has asked for credit
     uint32_t pending = 0;  // completed collectives with eager messages of the peer, which it does not know of yet
     uint32_t pending_through = 0;  // the last of them
     uint64_t pending_bytes = 0;    // of these messages
@@ -62,7 +75,8 @@ class TeamCredit {
   };
   // Half of the credit is returned at a time.
   bool due(const Peer& p) const noexcept {
-    return p.pending > 0 && (p.pending >= limits_.collectives_ahead / 2 || p.pending_bytes >= limits_.bytes_ahead / 2);
+    return p.pending > 0 &&
+           (p.wanted || p.pending >= limits_.collectives_ahead / 2 || p.pending_bytes >= limits_.bytes_ahead / 2);
   }
 
   const EngineLimits& limits_;

@@ -3,6 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "runtime/engine/team_credit.h"
+
 namespace ibcoll {
 namespace {
 
@@ -97,6 +105,85 @@ TEST(Ahead, NeverMoreThanTheLimitIsOpen) {
     ASSERT_LE(op - completed, limits.collectives);
   }
   EXPECT_GT(op, 10'000u);
+}
+
+// A rank that runs ahead of another one with eager messages, and that one, which returns credit as soon as it is due.
+struct RunAhead {
+  explicit RunAhead(const EngineLimits& limits) : sender(limits), receiver(limits) {}
+  // The sender begins call `op`, unless it may not. Then it asks, if it may, and tries again when it has its answer.
+  bool send(uint32_t op, uint64_t bytes) {
+    if (!sender.may_send(1, op)) {
+      if (!asks || !sender.must_ask(1)) return false;
+      sender.asked(1);
+      if (receiver.wanted(1)) report();
+      if (!sender.may_send(1, op)) return false;
+    }
+    sender.sent(1, bytes);
+    under_way[op] = bytes;
+    return true;
+  }
+  // The receiver completes its next calls, as far as they were sent: `most` of them at most.
+  void receive(uint32_t most) {
+    for (auto at = under_way.find(completed + 1); most-- > 0 && at != under_way.end();
+         at = under_way.find(completed + 1)) {
+      receiver.ended(1, ++completed, at->second);
+      under_way.erase(at);
+      report();
+    }
+  }
+  void report() {
+    receiver.return_due(completed, [this](int) {
+      receiver.note_left(1, completed);
+      sender.peer_completed(1, completed);
+    });
+  }
+  TeamCredit sender, receiver;
+  std::map<uint32_t, uint64_t> under_way;
+  uint32_t completed = 0;
+  bool asks = false;
+};
+
+// The sender is up to 16 calls ahead when credit comes. What the receiver has completed does not hold the next call
+// back, and nobody has to ask.
+TEST(Ahead, WhatWasCompletedNeverHoldsTheNextCallBack) {
+  const EngineLimits limits;
+  for (const uint64_t bytes : {1, 1000, 4096, 20'000, 43'008, 49'152, 53'248, 70'000, 262'143, 262'144, 300'000})
+    for (uint32_t before = 1; before <= 16; ++before) {
+      RunAhead job(limits);
+      for (uint32_t op = 1; op < 300; ++op) {
+        if (job.send(op, bytes)) {
+          if (op > before) job.receive(1);
+          continue;
+        }
+        job.receive(1000);
+        ASSERT_TRUE(job.send(op, bytes)) << bytes << " bytes, call " << op << ", " << before << " calls ahead";
+      }
+    }
+}
+
+// Calls of any size, up to 40 of which are in flight and begin in any order: a sender that may not continue asks.
+TEST(Ahead, WhatWasCompletedNeverHoldsBackInAnyProgram) {
+  EngineLimits limits;
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&random](uint32_t most) { return static_cast<uint32_t>(random() % most); };
+    limits.collectives_ahead = 2 + below(200);
+    const uint32_t largest = 1 + below(1U << below(20)), in_flight = 1 + below(40);
+    RunAhead job(limits);
+    job.asks = true;
+    for (uint32_t first = 1; first < 1000; first += in_flight) {
+      std::vector<uint32_t> ops(in_flight);
+      std::iota(ops.begin(), ops.end(), first);
+      std::shuffle(ops.begin(), ops.end(), random);
+      const auto begins = [&](uint32_t op) { return job.send(op, 1 + below(largest)); };
+      std::erase_if(ops, begins);
+      job.receive(below(3) * in_flight);
+      while (!ops.empty()) {
+        job.receive(1000);
+        ASSERT_GT(std::erase_if(ops, begins), 0u) << "seed " << seed << ", call " << first;
+      }
+    }
+  }
 }
 
 }  // namespace

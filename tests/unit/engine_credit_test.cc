@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How far a rank may run ahead of a peer: in one collective, into its landing memory, and over all collectives.
+#include <array>
 #include <cstring>
+#include <random>
 
 #include "tests/unit/engine_wire.h"
 
@@ -85,6 +87,39 @@ TEST_F(CreditOfOneCollective, OnlyWhatWasLentIsSent) {
   EXPECT_TRUE(team(0).failure().ok());
   EXPECT_EQ(wants(40, 61), 0u);
   EXPECT_EQ(team(0).failure().code(), IBCOLL_ERR_MISMATCH);
+}
+
+// Ranks run ahead of each other by up to 40 calls of any size. No rank needs time to go by, in which ranks that have
+// stalled ask what is wrong.
+TEST_F(EngineTest, NoCreditIsHeldBackUntilARankAsks) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&random](uint32_t most) { return static_cast<uint32_t>(random() % most); };
+    const size_t kCalls = 120, most = 1 + below(40);
+    std::vector<size_t> bytes(kCalls, 1 + below(8192));
+    if (below(2) == 0)
+      for (size_t& one : bytes) one = 1 + below(8192);
+    std::array<std::deque<std::unique_ptr<Call>>, kRanks> calls;
+    std::array<size_t, kRanks> started{};
+    const auto ends = [&](size_t rank) {
+      while (!calls[rank].empty() && !calls[rank].front()->request->in_flight()) calls[rank].pop_front();
+    };
+    for (uint32_t idle = 0; idle < 200 && (started[0] < kCalls || started[1] < kCalls || started[2] < kCalls); ++idle) {
+      const size_t rank = below(kRanks);
+      for (uint32_t starts = below(20); starts-- > 0 && calls[rank].size() < most && started[rank] < kCalls; idle = 0) {
+        calls[rank].push_back(make_call(team(static_cast<int>(rank)), bytes[started[rank]++]));
+        ASSERT_TRUE(calls[rank].back()->request->start().ok());
+      }
+      for (uint32_t passes = below(10); passes-- > 0;) engines_[rank]->progress();
+      ends(rank);
+    }
+    progress(500);
+    for (size_t rank = 0; rank < kRanks; ++rank) {
+      ends(rank);
+      ASSERT_TRUE(started[rank] == kCalls && calls[rank].empty())
+          << "seed " << seed << ": " << engines_[rank]->describe();
+    }
+  }
 }
 
 // The numbers of collectives begin anew after 2^32 - 1; what a peer has completed must not look older for that.
