@@ -2,7 +2,6 @@
 #include "perf/ibcoll_perf/arrivals.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "perf/arrival/loop.h"
@@ -11,12 +10,6 @@
 
 namespace ibcoll::perf {
 namespace {
-
-int node_count(ibcoll_context_t context) {
-  std::string text(ibcoll_info_json(context, nullptr, 0) + 1, '\0');
-  (void)ibcoll_info_json(context, text.data(), text.size());
-  return nlohmann::json::parse(text.c_str()).at("topology").at("nodes").get<int>();
-}
 
 // Ranks that left a barrier before the last one had entered.
 uint64_t early_exits(const std::vector<double>& stamps, size_t ranks) {
@@ -34,7 +27,7 @@ uint64_t early_exits(const std::vector<double>& stamps, size_t ranks) {
 
 bool Arrivals::open() {
   return job_.agree(load_arrivals(pattern_, job_.size())) &&
-         prepare_arrivals(pairs_, node_count(job_.context()), options_.message_cost, bed_);
+         prepare_arrivals(pairs_, static_cast<int>(job_.topology("nodes")), options_.message_cost, bed_);
 }
 
 bool Arrivals::measure(BenchCase& bench, Row& row) {

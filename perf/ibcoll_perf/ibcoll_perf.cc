@@ -123,6 +123,8 @@ bool run(Job& job, const Options& options, OutputFile& output, Outcome& outcome)
   for (const ibcoll_collective_t id : options.collectives)
     if (!measure_collective(job, options, kCatalog[id], buffers, arrivals ? &*arrivals : nullptr, report, outcome))
       return false;
+  outcome.stalls = job.topology("questions_that_helped");
+  if (!job.sum(outcome.stalls)) return false;
   auto held = static_cast<double>(private_memory()), own = static_cast<double>(buffers.total_bytes());
   if (!job.largest(held) || !job.largest(own)) return false;
   if (report != nullptr) report->end(outcome, static_cast<uint64_t>(held), static_cast<uint64_t>(own));
@@ -202,8 +204,13 @@ int run_program(int argc, char** argv) {
     }
   }
   if (!job.close()) return report_failure(job);
+  if (outcome.stalls > 0 && job.rank() == 0)
+    fmt::print(stderr,
+               "ibcoll_perf: {} times a message left only when a rank had waited a second for it and asked: a fault of "
+               "ibcoll; please report it with this command\n",
+               outcome.stalls);
   // With all of them, some do not apply; else one was demanded, also by a variable.
-  return outcome.errors > 0 || (outcome.not_applicable > 0 && options.algorithm != "all") ? 1 : 0;
+  return outcome.errors > 0 || outcome.stalls > 0 || (outcome.not_applicable > 0 && options.algorithm != "all") ? 1 : 0;
 }
 
 }  // namespace

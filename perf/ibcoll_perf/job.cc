@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "perf/arrival/prepare.h"
 #include "tools/own_calls.h"
@@ -55,6 +56,12 @@ bool Job::reduce(const void* mine, void* result, ibcoll_type_t type, ibcoll_op_t
   args.type = type;
   args.op = op;
   return run_own(args, "agreement between ranks");
+}
+
+uint64_t Job::topology(const char* name) const {
+  std::string text(ibcoll_info_json(context_, nullptr, 0) + 64, '\0');  // a counter may grow by some digits
+  (void)ibcoll_info_json(context_, text.data(), text.size());
+  return nlohmann::json::parse(text.c_str()).at("topology").at(name).get<uint64_t>();
 }
 
 bool Job::barrier() { return run_own(own_call(IBCOLL_BARRIER, nullptr, nullptr), "barrier between measurements"); }

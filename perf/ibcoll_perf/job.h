@@ -24,6 +24,8 @@ class Job {
   // Leaves the context to the end of the process: its orderly end would wait for ranks that may never come.
   void abandon();
 
+  // A number of this rank's topology, as ibcoll_info_json shows it.
+  uint64_t topology(const char* name) const;
   bool is_open() const { return team_ != nullptr; }
   int rank() const { return rank_; }
   int size() const { return size_; }

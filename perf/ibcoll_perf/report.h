@@ -31,6 +31,7 @@ struct Outcome {
   uint64_t measured = 0;        // rows of algorithms that ran
   uint64_t not_applicable = 0;  // and of those that did not
   uint64_t unverifiable = 0;    // of the measured ones: --check could not verify them
+  uint64_t stalls = 0;          // of all ranks: messages that were held back until a rank asked
   uint64_t errors = 0;          // wrong bytes, and whatever else makes the run fail
 };
 

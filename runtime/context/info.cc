@@ -73,7 +73,8 @@ std::string Context::info_json() {
                         {"waiting", waiting_->name()},
                         {"sleeps_until_woken", doorbell_ ? doorbell_->sleeps() : 0},
                         {"times_woken", doorbell_ ? doorbell_->times_woken() : 0},
-                        {"times_others_woken", doorbell_ ? doorbell_->times_others_woken() : 0}}},
+                        {"times_others_woken", doorbell_ ? doorbell_->times_others_woken() : 0},
+                        {"questions_that_helped", engine_->questions_that_helped()}}},
                       {"transports", transports}};
   return state.dump();
 }

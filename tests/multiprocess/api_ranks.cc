@@ -32,6 +32,7 @@ void run(const Scenario& scenario) {
   self.size = ibcoll_context_size(self.context);
   set_rank_of_lines(self.rank);
   scenario.run(self);
+  expect(counter(self.context, "questions_that_helped") == 0, "a stalled rank had to ask for what it was to be sent");
   expect_ok(ibcoll_context_destroy(self.context), "ibcoll_context_destroy");
 }
 

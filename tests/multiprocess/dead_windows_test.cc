@@ -62,11 +62,11 @@ bool leader_dies(Moment moment) { return moment == Moment::kMakingAsLeader || mo
 
 void die_while_making(ibcoll_context_t context, Moment moment, ibcoll_team_t parent) {
   if (moment == Moment::kBeforeMaking) ::raise(SIGKILL);
-  const uint64_t before = heap_reserved_bytes(context);
+  const uint64_t before = counter(context, "heap_reserved_bytes");
   std::thread end([=] {
     // It waits inside for the others, which do not come before it is dead.
     const auto inside = [&] {
-      return leader_dies(moment) ? heap_reserved_bytes(context) > before
+      return leader_dies(moment) ? counter(context, "heap_reserved_bytes") > before
                                  : ibcoll_context_describe(context, nullptr, 0) > 0;
     };
     expect(await(inside), "making the team waits for no rank, or no memory was made");
@@ -116,7 +116,7 @@ int live_on(Moment moment, ForkedRank& self, Dying& shared) {
   std::iota(rest.begin(), rest.end(), 0);
   ibcoll_team_t survivors = make(world, rest);
   expect_ok(ibcoll_barrier(world), "barrier");
-  const uint64_t before = heap_reserved_bytes(context);
+  const uint64_t before = counter(context, "heap_reserved_bytes");
   expect(before > 0, "ibcoll_info_json does not show what is reserved");
   expect_ok(ibcoll_barrier(world), "barrier");
   ibcoll_team_t parent = make(world, {0, 1, 2, 3});
@@ -127,7 +127,8 @@ int live_on(Moment moment, ForkedRank& self, Dying& shared) {
   ibcoll_team_t another = make(survivors, rest);
   expect_ok(ibcoll_team_free(another), "ibcoll_team_free");
   expect_ok(ibcoll_barrier(survivors), "barrier of survivors");
-  expect(heap_reserved_bytes(context) == before, "{} bytes of windows are left", heap_reserved_bytes(context) - before);
+  expect(counter(context, "heap_reserved_bytes") == before, "{} bytes of windows are left",
+         counter(context, "heap_reserved_bytes") - before);
   expect_ok(ibcoll_barrier(survivors), "barrier of survivors");
   expect_ok(ibcoll_team_free(survivors), "ibcoll_team_free");
   (void)ibcoll_context_destroy(context);  // may say that a rank failed

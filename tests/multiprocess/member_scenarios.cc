@@ -86,7 +86,7 @@ void bad_members(Rank& self) {
     group = everybody(self);
   };
   expect_ok(ibcoll_barrier(self.world), "barrier");
-  const uint64_t reserved = heap_reserved_bytes(self.context);
+  const uint64_t reserved = counter(self.context, "heap_reserved_bytes");
   const bool odd = self.rank == self.size - 1;
   for (const auto& [spoil, why] : {std::pair{0, "listed twice"}, {1, "the parent has ranks 0 to"}, {2, "count is 0"}}) {
     if (odd && spoil == 0) group.ranks[0] = group.ranks[1];
@@ -133,7 +133,7 @@ void bad_members(Rank& self) {
   expect_ok(ibcoll_barrier(self.world), "barrier");
   { const TeamOwner again = group.make(12); }
   expect_ok(ibcoll_barrier(self.world), "barrier");
-  const uint64_t now = heap_reserved_bytes(self.context);
+  const uint64_t now = counter(self.context, "heap_reserved_bytes");
   expect(now <= reserved + reserved / static_cast<uint64_t>(self.size), "{} bytes of windows are left of {}", now,
          reserved);
 }

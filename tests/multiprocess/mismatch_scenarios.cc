@@ -255,7 +255,7 @@ void order_differs(Rank& self) {
 // common, and when one of them is none.
 void lists_differ(Rank& self) {
   const std::vector<int> both{0, 1}, turned{1, 0}, others{2, 3}, twice{1, 1};
-  const uint64_t before = heap_reserved_bytes(self.context);
+  const uint64_t before = counter(self.context, "heap_reserved_bytes");
   expect_ok(ibcoll_barrier(self.world), "barrier before lists that differ");
   const auto refused = [&](const std::vector<int>& list, ibcoll_status_t wanted, const char* why) {
     ibcoll_team_t team = nullptr;
@@ -273,7 +273,7 @@ void lists_differ(Rank& self) {
   else
     refused(both, IBCOLL_ERR_MISMATCH, "rank 2 of the parent was given a list of ranks that cannot be a team");
   expect_ok(ibcoll_barrier(self.world), "barrier after lists that differ");
-  const uint64_t after = heap_reserved_bytes(self.context);
+  const uint64_t after = counter(self.context, "heap_reserved_bytes");
   expect(after == before, "the node's windows had {} bytes, and have {}", before, after);
   expect_ok(ibcoll_barrier(self.world), "barrier before the team");
   ibcoll_team_t team = nullptr;

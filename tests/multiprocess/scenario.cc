@@ -45,12 +45,12 @@ bool expect_error(ibcoll_status_t got, ibcoll_status_t wanted, std::string_view 
                 "{}: the error does not say '{}': {}", call, part_of_text, ibcoll_last_error());
 }
 
-uint64_t heap_reserved_bytes(ibcoll_context_t context) {
-  std::string text(ibcoll_info_json(context, nullptr, 0) + 1, '\0');
+uint64_t counter(ibcoll_context_t context, const std::string& name) {
+  std::string text(ibcoll_info_json(context, nullptr, 0) + 4096, '\0');
   ibcoll_info_json(context, text.data(), text.size());
-  const std::string name = "\"heap_reserved_bytes\":";
-  const size_t at = text.find(name);
-  return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + name.size(), nullptr, 10);
+  const std::string key = '"' + name + "\":";
+  const size_t at = text.find(key);
+  return at == std::string::npos ? 0 : std::strtoull(&text[at + key.size()], nullptr, 10);
 }
 
 double seconds_now() {

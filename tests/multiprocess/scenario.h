@@ -64,8 +64,8 @@ inline bool expect_ok(ibcoll_status_t got, std::string_view call) { return expec
 // ... and ibcoll_last_error() has this in it.
 bool expect_error(ibcoll_status_t got, ibcoll_status_t wanted, std::string_view part_of_text, std::string_view call);
 
-// Of the node's heap, what windows have, as ibcoll_info shows it.
-uint64_t heap_reserved_bytes(ibcoll_context_t context);
+// A number of this rank that ibcoll_info_json shows, by its name there; 0: it shows none.
+uint64_t counter(ibcoll_context_t context, const std::string& name);
 
 double seconds_now();
 void sleep_seconds(double seconds);

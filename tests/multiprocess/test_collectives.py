@@ -72,6 +72,38 @@ class Collectives(unittest.TestCase):
         return ran
 
 
+class Pace(unittest.TestCase):
+    """No call stands still. A rank that has waited for a second asks the ranks that it waits for, which may move a job
+    on that nothing else would: ibcoll_perf fails then."""
+
+    LIMIT_US = 200_000  # another program may take the cores for a while: what is above is measured again
+
+    def slow_rows(self, ranks_, nodes, *what):
+        """Rows of ibcoll_perf with a call above the limit."""
+        done = ranks.run(ranks.job(ranks_, nodes, ranks.tool("ibcoll_perf"), *what, "--warmup", "3", "--format", "json"))
+        self.assertEqual(done.returncode, 0, ranks.story(done))
+        rows = [row for row in json.loads(done.stdout)["rows"] if "not_applicable" not in row]
+        self.assertTrue(rows, ranks.story(done))
+        return [row for row in rows if row["p99"] > self.LIMIT_US]
+
+    def no_slow_call(self, ranks_, nodes, *what):
+        for row in self.slow_rows(ranks_, nodes, *what):
+            again = [row["collective"], "--algorithm", row["algorithm"], "--bytes", str(row["bytes"]), "--iterations", "40"]
+            if self.slow_rows(ranks_, nodes, *again) and self.slow_rows(ranks_, nodes, *again):
+                self.fail(f"{ranks_} ranks on {nodes} nodes: {row}")
+
+    def test_a_ring_whose_ranks_run_ahead(self):
+        self.no_slow_call(13, 1, "allgatherv", "--algorithm", "ring", "--bytes", "4096", "--iterations", "60")
+
+    @unittest.skipUnless(SWEEP, "takes minutes")
+    def test_every_algorithm(self):
+        for ranks_ in range(2, 21):
+            for nodes in (1, 2) if ranks_ < 14 else (1,):
+                with self.subTest(ranks=ranks_, nodes=nodes):
+                    self.no_slow_call(ranks_, nodes, "all", "--algorithm", "all", "--bytes", "1024:65536",
+                                      "--iterations", "20")
+
+
 def share_of(layout):
     """The combinations are shared out. In a sweep one layout takes half of them, the next one the others."""
     if ALL:

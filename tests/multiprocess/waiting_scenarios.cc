@@ -246,15 +246,6 @@ void computes_afterwards(Rank&) {
   expect_ok(ibcoll_context_destroy(first), "ibcoll_context_destroy");
 }
 
-// A counter of this rank.
-int counter(ibcoll_context_t context, const std::string& name) {
-  std::string text(ibcoll_info_json(context, nullptr, 0) + 4096, '\0');
-  ibcoll_info_json(context, text.data(), text.size());
-  const std::string key = '"' + name + "\":";
-  const size_t at = text.find(key);
-  return expect(at != std::string::npos, "no {} among the counters", name) ? std::atoi(&text[at + key.size()]) : 0;
-}
-
 // Binds this rank, before it has a context, to a core that it shares with all others.
 void share_one_core() {
   cpu_set_t cores, one;
@@ -286,7 +277,7 @@ void threads_stay_awake(ibcoll_context_t context) {
       return std::count(text, text + std::strlen(text), '\n');
     };
     expect(await([&] { return calls_in_flight() == 2; }), "two threads do not wait");
-    const int before = counter(context, "sleeps_until_woken");
+    const uint64_t before = counter(context, "sleeps_until_woken");
     sleep_seconds(0.02);  // a sleep takes 4 ms at most
     expect(counter(context, "sleeps_until_woken") == before, "one of two threads that wait has slept");
     outside.tell("rank_1_has_looked");
@@ -307,12 +298,12 @@ void sleepers_are_woken(Rank& self) {
   int64_t fewest = 0;
   int over = 0;
   while (fewest < kFewestWoken && over == 0) {
-    const int before = counter(self.context, name);
+    const uint64_t before = counter(self.context, name);
     for (int round = 0; round < kLateCalls; ++round) {
       if (rank == 0) sleep_seconds(0.01);
       expect_ok(ibcoll_barrier(world), "barrier");
     }
-    const int64_t times = counter(self.context, name) - before;
+    const auto times = static_cast<int64_t>(counter(self.context, name) - before);
     expect_ok(ibcoll_allreduce(world, &times, &fewest, 1, IBCOLL_INT64, IBCOLL_MIN), "allreduce");
     over = seconds_now() > end;
     expect_ok(ibcoll_bcast(world, &over, sizeof over, 0), "bcast");
@@ -336,13 +327,14 @@ void a_leader_wakes_its_node(Rank& self) {
     const double end = seconds_now() + 30;
     int32_t fewest = 0, over = 0;
     while (fewest < kFewestWoken && over == 0) {
-      const int before = counter(self.context, "times_woken");
+      const uint64_t before = counter(self.context, "times_woken");
       for (int round = 0; round < kLateCalls; ++round) {
         if (rank == 2 * (round % 3)) sleep_seconds(0.01);
         const auto number = static_cast<uint64_t>(round);
         if (!call.start(number) || !call.wait(number)) return;
       }
-      const int32_t times = rank % 2 == 0 ? kLateCalls : counter(self.context, "times_woken") - before;
+      const int32_t times =
+          rank % 2 == 0 ? kLateCalls : static_cast<int32_t>(counter(self.context, "times_woken") - before);
       expect_ok(ibcoll_allreduce(world, &times, &fewest, 1, IBCOLL_INT32, IBCOLL_MIN), "allreduce");
       over = seconds_now() > end;
       expect_ok(ibcoll_bcast(world, &over, sizeof over, 0), "bcast");

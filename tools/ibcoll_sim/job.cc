@@ -91,6 +91,10 @@ bool SimJob::collect_completed(int number) {
 
 Status SimJob::run() {
   Status status = loop();
+  for (const Rank& rank : ranks_)
+    if (status.ok() && rank.engine->questions_that_helped() > 0)
+      status = error(IBCOLL_ERR_SYSTEM, "rank {} held a message back until a stalled rank asked: a fault of ibcoll",
+                     rank.engine->rank());
   bury_dead();
   return status;
 }
