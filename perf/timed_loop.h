@@ -4,30 +4,18 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "perf/call_times.h"
-#include "runtime/base/catalog.h"
 
 namespace ibcoll::perf {
 
 struct LoopPlan {
   uint64_t iterations = 0;   // 0: as many as fill `budget_us`
   int64_t warmup = -1;       // calls before the timed ones; negative: as many as fill a quarter of `budget_us`
-  int64_t learning = 0;      // while `warmup` is negative: at least this many calls before the timed ones
   double budget_us = 200e3;  // for the timed calls of one size, warm-up not counted
 };
-
-// Calls of one size after which ibcoll has chosen the algorithm where it times the candidates itself (IBCOLL_LEARN=on,
-// off by default). Libraries that do not learn make as many, so that all are timed alike; an MPI program may also run in
-// ibcoll.
-inline int64_t learning_calls(const Collective& row) noexcept {
-  const char* const learn = std::getenv("IBCOLL_LEARN");
-  return learn != nullptr && std::string_view(learn) == "on" && row.waits_for_all() ? 66 : 0;
-}
 
 // Additional warm-up, once per process: after the start of a job its launcher and first page faults still take time,
 // which would be in the times of the first size.
@@ -56,9 +44,7 @@ bool run_timed_loop(Library& library, const LoopPlan& plan, std::vector<double>&
     // The first call connects and touches memory and says nothing about the following.
     if (!untimed(1, call_us)) return false;
     if (!untimed(1, call_us)) return false;
-    if (plan.warmup < 0)
-      warmup =
-          std::max(iterations_for(call_us, plan.budget_us / 4 + startup_us()), static_cast<uint64_t>(plan.learning));
+    if (plan.warmup < 0) warmup = iterations_for(call_us, plan.budget_us / 4 + startup_us());
   }
   if (warmup > 0 && !untimed(warmup, call_us)) return false;
   const uint64_t iterations = plan.iterations > 0 ? plan.iterations : iterations_for(call_us, plan.budget_us);

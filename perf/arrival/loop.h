@@ -76,12 +76,6 @@ bool run_arrival_loop(Library& library, const LoopPlan& plan, const ArrivalRun& 
     return true;
   };
   stamps.clear();
-  // Without delays: what ibcoll measures while it learns leaves them out, and with them these calls can take minutes.
-  for (int64_t i = 0; plan.warmup < 0 && i < plan.learning; ++i) {
-    before(number);
-    if (!library.call()) return false;
-    after(number++);
-  }
   const int64_t warmup = plan.warmup < 0 ? 3 : plan.warmup;
   double begin = now_us();
   for (int64_t i = 0; i < warmup; ++i) {

@@ -59,7 +59,7 @@ class GuidelineLoop {
   }
 
  private:
-  // Learning libraries try several ways in the first calls: those are not timed, unless they take too long.
+  // A library may try several ways in the first calls: those are not timed, unless they take too long.
   static constexpr uint64_t kWarmup = 70;
   static constexpr double kWarmupUs = 1e6;
 

@@ -44,7 +44,7 @@ bool Arrivals::measure(BenchCase& bench, Row& row) {
   const auto after = [&](uint64_t) {
     if (verifies) wrong += payload.verify();
   };
-  const LoopPlan plan = loop_plan(options_, bench.row());
+  const LoopPlan& plan = options_.plan;
   if (!run_arrival_loop(bench, plan, run, before, after, stamps) || !job_.gather(stamps, all)) return false;
   const auto ranks = static_cast<size_t>(job_.size());
   if (options_.check && !verifies && bed_.setting.one_clock && job_.rank() == 0) wrong = early_exits(all, ranks);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "perf/ibcoll_perf/plan.h"
 #include "tools/oracle/blocking_call.h"
@@ -61,12 +60,6 @@ BenchCase::Ready BenchCase::select(const std::string& algorithm) {
   if (!job_.agree(mine == IBCOLL_OK ? "" : fmt::format("{}: {}", title(), why_))) return Ready::kFailed;
   algorithm_ = ibcoll_request_algorithm(request_);
   return Ready::kYes;
-}
-
-std::string BenchCase::learned_algorithm() const {
-  std::array<char, 16384> text{};
-  if (ibcoll_explain(job_.team(), &args_, text.data(), text.size()) != IBCOLL_OK) return algorithm_;
-  return nlohmann::json::parse(text.data()).at("algorithm");
 }
 
 bool BenchCase::call() {

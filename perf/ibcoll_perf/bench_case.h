@@ -38,8 +38,6 @@ class BenchCase {
   // ibcoll_collective_args_t has it; "": none, as most programs call.
   Ready select(const std::string& algorithm);
   const std::string& algorithm() const { return algorithm_; }  // the one that select() found
-  // The one that calls get from now on: ibcoll may have learned another one.
-  std::string learned_algorithm() const;
   const std::string& why() const { return why_; }
 
   bool call();

@@ -43,17 +43,13 @@ bool measure(BenchCase& bench, const std::string& algorithm, Arrivals* arrivals,
     return true;
   }
   const Options& options = bench.options();
-  const LoopPlan plan = loop_plan(options, bench.row());
   if (arrivals != nullptr) {
-    if (!arrivals->measure(bench, row)) return false;
-    if (plan.learning > 0) row.algorithm = bench.learned_algorithm();
-    return true;
+    return arrivals->measure(bench, row);
   }
   std::vector<double> calls, all;
-  const bool done =
-      options.check ? run_checked_loop(bench, plan, calls, row.errors) : run_timed_loop(bench, plan, calls);
+  const bool done = options.check ? run_checked_loop(bench, options.plan, calls, row.errors)
+                                  : run_timed_loop(bench, options.plan, calls);
   if (!done || !bench.job().gather(calls, all)) return false;
-  if (plan.learning > 0) row.algorithm = bench.learned_algorithm();
   row.iterations = calls.size();
   row.times = summarize(all, static_cast<size_t>(bench.job().size()));
   return true;

@@ -113,8 +113,7 @@ void describe_loop(CLI::App& app, Options& options, Text& text) {
       ->check(not_nan)
       ->capture_default_str();
   app.add_option("-x,--warmup", options.plan.warmup,
-                 "Calls before the timed ones (default: as many as fill a quarter of --seconds, with IBCOLL_LEARN=on "
-                 "at least 66)")
+                 "Calls before the timed ones (default: as many as fill a quarter of --seconds)")
       ->check(CLI::Range(int64_t{0}, int64_t{100000000}));
   app.add_flag("--check", options.check,
                "Verify every byte after one, two and three calls in turn; times then include waiting for it");

@@ -42,12 +42,6 @@ oracle::Distribution distribution_of(const Options& options) {
   return options.distribution.value_or(options.check ? oracle::Distribution::kRagged : oracle::Distribution::kMild);
 }
 
-LoopPlan loop_plan(const Options& options, const Collective& row) {
-  LoopPlan plan = options.plan;
-  if (options.algorithm.empty() || options.algorithm == "auto") plan.learning = learning_calls(row);
-  return plan;
-}
-
 oracle::CallParams call_params(const Options& options, const Collective& row, int ranks, uint64_t bytes) {
   oracle::CallParams params;
   params.collective = row.id;

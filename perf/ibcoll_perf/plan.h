@@ -19,9 +19,6 @@ ibcoll_type_t element_type(const Options& options, uint64_t bytes);
 // --distribution, else ragged where bytes are verified and mild where they are timed.
 oracle::Distribution distribution_of(const Options& options);
 
-// The loop of --iterations, --seconds and --warmup. ibcoll learns before the timed calls, unless an algorithm is given.
-LoopPlan loop_plan(const Options& options, const Collective& row);
-
 // One call of the collective on `ranks` ranks, with `bytes` of a block; algorithm and data are not chosen here.
 oracle::CallParams call_params(const Options& options, const Collective& row, int ranks, uint64_t bytes);
 

@@ -30,8 +30,8 @@ class Bed:
         return [str(word) for word in words]
 
     def environment(self):
-        """Open MPI refuses to run as root, as in a container, without both of its variables. ibcoll learns in each launch
-        anew: a file of an earlier job may come from another build or from a busy machine. The cores of emulated nodes are
+        """Open MPI refuses to run as root, as in a container, without both of its variables. A file of
+        timed choices may come from another build or from a busy machine. The cores of emulated nodes are
         those that ibcoll_run gives them."""
         own = self.nodes > 1 and not self.cluster
         return dict({"IBCOLL_TUNING": "off", **os.environ}, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",

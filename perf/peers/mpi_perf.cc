@@ -137,7 +137,6 @@ int main(int argc, char** argv) {
   if (std::isnan(seconds)) refuse("--seconds: a number is wanted");  // CLI::PositiveNumber lets it pass
   plan.budget_us = seconds * 1e6;
   const Wanted what = wanted(name, distribution, calls, root);
-  plan.learning = ibcoll::perf::learning_calls(*what.row);
   const auto sizes = what.row->moves_data() ? sizes_between(min, max, factor) : std::vector<uint64_t>{0};
   const Case largest(what, sizes.back());
   const Buffer send = make_buffer(largest.send_bytes() + ibcoll::perf::ChangingBuffers::kRoom),

@@ -112,12 +112,9 @@ constexpr Setting kSettings[] = {
      "reductions give the same bits in every run with the same number of ranks, the same ranks on each node and the "
      "same settings; no: operands are combined as they come, and in any order that was timed as the fastest"},
 
-    {"IBCOLL_LEARN", Kind::kChoice, "off", "on|off",
-     "on: try several algorithms in the first calls of a shape and keep the fastest one; off: the one with the lowest "
-     "predicted cost"},
     {"IBCOLL_TUNING", Kind::kText, "", "",
-     "file from which the job takes what earlier ones have learned, and to which rank 0 writes what it learns; off: "
-     "none; empty: one for this machine, transport and layout in $XDG_CACHE_HOME/ibcoll or ~/.cache/ibcoll",
+     "file of the algorithms that ibcoll_tune has timed as the fastest, for this machine, transport and layout; off: "
+     "none; empty: one in $XDG_CACHE_HOME/ibcoll or ~/.cache/ibcoll",
      kMayDiffer},
 
     {"IBCOLL_MPI", Kind::kChoice, "on", "on|off",

@@ -59,7 +59,7 @@ Status Context::open(const ibcoll_bootstrap_t* callbacks) {
   Result<Job> job = join_job(*bootstrap_, config_, host_);
   if (!job.ok()) return job.status();
   job_ = std::move(*job);
-  if (rank() == 0 && size() > 1 && learns_) read_tuning_file();
+  if (rank() == 0 && size() > 1) read_tuning_file();
   if (Status made = make_engine(); !made.ok()) return made;
   if (Status shared = share_tuning(); !shared.ok()) return shared;
   let_host_decide_deadlines();
@@ -91,7 +91,6 @@ Status Context::read_settings() {
   const std::string& overlap = config_.text("IBCOLL_CHECK_OVERLAP");
   overlap_ = overlap == "off" || (overlap == "auto" && in_host()) ? Overlap::kAllowed : Overlap::kRefused;
   deterministic_ = config_.boolean("IBCOLL_DETERMINISTIC");
-  learns_ = config_.text("IBCOLL_LEARN") == "on";
   area_bytes_ = config_.bytes("IBCOLL_SHM_SLOT_BYTES") / 64 * 64;
   return {};
 }
@@ -187,9 +186,6 @@ Status Context::leave(std::unique_lock<std::mutex>& guard) {
   const bool notified_before = world_->team->failure_reported();
   world_->team->set_connects(false);
   Status together;
-  end_merges(*world_, guard);
-  remember(*world_);
-  write_tuning_file();
   for (int round = 0; round < 3 && together.ok(); ++round) {
     if (round == 2) {
       for (int polls = 0; polls < kLastPolls && !world_->team->report_completed(); ++polls) engine_->progress();

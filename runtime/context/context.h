@@ -131,8 +131,7 @@ class Context {
   Result<Forced> forced(ibcoll_collective_t collective, const char* algorithm) const;
   // Checks the call of a request that the program will start.
   Result<std::unique_ptr<Request>> make_persistent(TeamHandle& team, const ibcoll_collective_args_t& given);
-  // The algorithm for a call and its scheme; the rest of the request comes from `args`. Calls of the library itself are
-  // not learned from.
+  // The algorithm for a call and its scheme; the rest of the request comes from `args`.
   Result<std::unique_ptr<Request>> make_request(TeamHandle& team, Args args, const Forced& forced,
                                                 ibcoll_scheme_t scheme);
   // A collective of the library itself, whatever algorithm the user has forced: runs it and waits. `buffers` are those
@@ -203,11 +202,8 @@ class Context {
   void let_host_decide_deadlines() noexcept;
   Status connect();
   Status run_own_barrier(std::unique_lock<std::mutex>& guard);
-  void end_merges(TeamHandle& team, std::unique_lock<std::mutex>& guard);
   void read_tuning_file();
   Status share_tuning();
-  void remember(const TeamHandle& team) noexcept;
-  void write_tuning_file() noexcept;
   // Collective over the parent, whose ranks are `parent_jobs`; `self`: rank of the parent. NULL: not a member.
   Result<std::unique_ptr<TeamHandle>> form_team(uint64_t epoch, const Members& members,
                                                 const std::vector<int>& parent_jobs, int self, const Gather& gather);
@@ -227,11 +223,13 @@ class Context {
   void spread_failure(Team& team) noexcept;
   Result<Plan*> find_or_make_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use);
   Result<Plan*> take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use);
-  void learn_from(TeamHandle& team, const Args& args, ibcoll_scheme_t scheme, const Shape& shape,
-                  const std::vector<Candidate>& all, Selected& selected) const;
-  void adopt_known(const TeamHandle& team, LearnedClass& one) const;
-  void explain_learned(const TeamHandle& team, const CallClass& calls, const std::vector<Candidate>& all,
-                       Json& decision) const;
+  // One of `all`, the candidates for the call: by the tuning file, or else the first.
+  struct Chosen {
+    const Candidate* candidate;
+    const Tuning::Entry* entry;  // nullptr: the file has none
+  };
+  Chosen choose(const TeamHandle& team, const Args& args, ibcoll_scheme_t scheme, const Shape& shape,
+                const std::vector<Candidate>& all) const;
   const CostModel* steady_model_for(const TeamHandle& team, const Args& args) const noexcept;
   ibcoll_scheme_t scheme_of(ibcoll_scheme_t scheme) const noexcept;
   CostModel model_of(const Shape& team, bool steady) const;
@@ -248,13 +246,12 @@ class Context {
   ibcoll_scheme_t default_scheme_ = IBCOLL_SCHEME_AUTO;
   Overlap overlap_ = Overlap::kRefused;      // of receive blocks
   bool deterministic_ = false;               // reductions give the same bits in every run
-  bool learns_ = false;                      // algorithms are tried
   Tuning::Identity identity_;                // of this job, on rank 0
-  std::string tuning_path_;                  // on rank 0; empty: nothing is read or written
+  std::string tuning_path_;                  // on rank 0; empty: nothing is read
+  std::string tuning_state_;                 // on rank 0: what was found there
   std::string tuning_text_;                  // on rank 0, until the others have it
   uint64_t tuning_bytes_ = 0;                // of that text, on all ranks
   Tuning tuning_;                            // what was read, the same on all ranks
-  bool learned_more_ = false;                // than what was read
   std::array<Forced, kCollectives> forced_;  // by IBCOLL_<COLLECTIVE>
   std::unique_ptr<WaitStrategy> waiting_;
   std::unique_ptr<Doorbell> doorbell_;  // nullptr: each rank has a core, or this one is alone on its node

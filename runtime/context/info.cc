@@ -75,7 +75,8 @@ std::string Context::info_json() {
                         {"times_woken", doorbell_ ? doorbell_->times_woken() : 0},
                         {"times_others_woken", doorbell_ ? doorbell_->times_others_woken() : 0},
                         {"questions_that_helped", engine_->questions_that_helped()}}},
-                      {"transports", transports}};
+                      {"transports", transports},
+                      {"tuning", {{"file", tuning_path_}, {"state", tuning_state_}, {"in_cache", config_.text("IBCOLL_TUNING").empty()}, {"job", identity_.json()}}}};
   return state.dump();
 }
 

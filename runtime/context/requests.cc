@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which algorithm a call gets, and how calls move forward.
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -73,26 +74,6 @@ ibcoll_scheme_t Context::scheme_of(ibcoll_scheme_t scheme) const noexcept {
   return scheme == IBCOLL_SCHEME_AUTO ? default_scheme_ : scheme;
 }
 
-// The class of the call, and which of its candidates apply to this one.
-void Context::learn_from(TeamHandle& team, const Args& args, ibcoll_scheme_t scheme, const Shape& shape,
-                         const std::vector<Candidate>& all, Selected& selected) const {
-  TeamLearning* const learning = team.team->learning();
-  if (!learning || all.size() < 2 || !can_be_learned(args, shape)) return;
-  const CallClass key = class_of(args, scheme, shape);
-  LearnedClass* known = learning->find(key);
-  if (!known) {
-    known = &learning->add(key, all);
-    adopt_known(team, *known);
-  }
-  selected.learned = known;
-  for (size_t i = 0; i < known->candidates.size(); ++i) {
-    const Algorithm* const algorithm = known->candidates[i].choice.algorithm;
-    const bool applies =
-        std::any_of(all.begin(), all.end(), [=](const Candidate& one) { return one.choice.algorithm == algorithm; });
-    selected.applicable |= static_cast<uint32_t>(applies) << i;
-  }
-}
-
 Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, Args args, const Forced& forced,
                                                        ibcoll_scheme_t wanted) {
   const ibcoll_scheme_t scheme = scheme_of(wanted);
@@ -101,10 +82,9 @@ Result<std::unique_ptr<Request>> Context::make_request(TeamHandle& team, Args ar
   const Result<std::vector<Candidate>> all =
       candidates(args.collective, shape, team.model, forced, steady_model_for(team, args));
   if (!all.ok()) return all.status();
-  Selected selected(all->front().choice);
-  if (!args.internal) learn_from(team, args, scheme, shape, all.value(), selected);
-  const uint32_t signature = call_signature(args, selected.predicted.name(), scheme, team.team->size());
-  auto request = std::make_unique<Request>(*team.team, args, selected, scheme, signature);
+  const Choice& choice = choose(team, args, scheme, shape, all.value()).candidate->choice;
+  const uint32_t signature = call_signature(args, choice.name(), scheme, team.team->size());
+  auto request = std::make_unique<Request>(*team.team, args, choice, scheme, signature);
   request->hold_counts();
   return request;
 }
@@ -126,8 +106,7 @@ const CostModel* Context::steady_model_for(const TeamHandle& team, const Args& a
 Status TeamHandle::may_end(const char* call) {
   plans.reclaim();
   const auto kept = static_cast<int>(given_up.size());
-  const int merges = team->learning() ? team->learning()->requests() : 0;
-  const int own = plans.size() - plans.count(Plan::Use::kNonblocking) + kept + merges;
+  const int own = plans.size() - plans.count(Plan::Use::kNonblocking) + kept;
   if (team->requests() > own)
     return error(IBCOLL_ERR_BUSY, "{}: {} requests exist; free them first", call, team->requests() - own);
   int in_flight = plans.count(Plan::Use::kBlocking) + plans.count(Plan::Use::kGivenUp);
@@ -178,8 +157,7 @@ Result<Plan*> Context::find_or_make_plan(TeamHandle& team, const ibcoll_collecti
   plan->kept = !demands;
   if (like) {  // it is in flight
     Request& request = *like->request;
-    plan->request =
-        std::make_unique<Request>(*team.team, args.value(), request.selected(), scheme, request.predicted_signature());
+    plan->request = std::make_unique<Request>(*team.team, args.value(), request.choice(), scheme, request.signature());
     plan->request->hold_counts();
   } else {
     const Result<Forced> wanted = forced(given.collective, given.algorithm);
@@ -235,12 +213,6 @@ Status Context::run_own(TeamHandle& team, Args args, std::vector<std::byte>& buf
   return status;
 }
 
-// All ranks are here, or the team has failed.
-void Context::end_merges(TeamHandle& team, std::unique_lock<std::mutex>& guard) {
-  if (!team.team->learning()) return;
-  for (const LearnedClass& one : team.team->learning()->classes()) (void)wait(*one.merge, INFINITY, guard);
-}
-
 Result<std::string> Context::explain(TeamHandle& team, const ibcoll_collective_args_t& given) const {
   if (team.team->refuses()) return team.team->refusal();
   Result<Args> args = check_without_buffers(given, team.team->rank(), team.team->size());
@@ -252,8 +224,13 @@ Result<std::string> Context::explain(TeamHandle& team, const ibcoll_collective_a
       candidates(given.collective, shape, team.model, *wanted, steady_model_for(team, *args));
   if (!all.ok()) return all.status();
   Json decision = ibcoll::explain(given.collective, shape, team.model, *wanted, *all);
-  if (all->size() > 1 && can_be_learned(*args, shape))
-    explain_learned(team, class_of(*args, scheme_of(given.scheme), shape), *all, decision);
+  const ibcoll_scheme_t scheme = scheme_of(given.scheme);
+  if (const Chosen chosen = choose(team, *args, scheme, shape, *all); chosen.entry) {
+    decision.set("algorithm", chosen.candidate->choice.name());
+    decision.set("reason", fmt::format("read from the tuning file, timed in {} calls", chosen.entry->trials));
+  }
+  if (has_class(*args, shape))
+    decision.set("class", Tuning::key(layout_of(team.shape), class_of(*args, scheme, shape)));
   return decision.dump();
 }
 

@@ -14,7 +14,6 @@ namespace {
 constexpr uint64_t kNoWindow = ~uint64_t{0};
 // Checked in each call: there may be thousands, and each check may be a system call.
 constexpr size_t kFewWindows = 4;
-constexpr int kLastPasses = 1'000;  // of progress, while there are messages
 
 // What each rank contributes to the exchange for a new team; the leader of a node also the window that it made.
 struct WindowOffer {
@@ -58,16 +57,6 @@ Status judge(const std::vector<WindowOffer>& offers, const WindowOffer& mine, co
                    "another id; all ranks of the parent, or all members, must call with the same list",
                    i, rank);
   return {};
-}
-
-// The first of these algorithms that applies.
-const Algorithm& first_of(ibcoll_collective_t collective, std::initializer_list<const char*> names, const Shape& team) {
-  const Algorithm* algorithm = nullptr;
-  for (const char* const name : names) {
-    algorithm = find_algorithm(collective, name);
-    if (!algorithm->why_not(team)) break;
-  }
-  return *algorithm;  // the last one applies always
 }
 
 }  // namespace
@@ -123,11 +112,6 @@ std::unique_ptr<TeamHandle> Context::draft_team(uint64_t epoch, std::vector<int>
     if (shared && doorbell_) window->use(*doorbell_, job_.shm->locals(handle->shared_window.front().place.jobs));
   }
   handle->team = std::make_unique<Team>(*engine_, epoch, std::move(placement), team_rank, std::move(window));
-  if (learns_ && handle->shape.p > 1) {  // before the costs on the team are known
-    const Shape& shape = handle->shape;
-    handle->team->learn({&first_of(IBCOLL_ALLREDUCE, {"shm", "node_recursive_doubling", "recursive_doubling"}, shape)},
-                        first_of(IBCOLL_BARRIER, {"shm", "leaders", "dissemination"}, shape));
-  }
   return handle;
 }
 
@@ -260,11 +244,6 @@ Result<TeamHandle*> Context::make_team_of_members(const std::vector<int>& jobs, 
 }
 
 void Context::free_team(TeamHandle& team) {
-  // Others may wait for this rank's part in a merge.
-  TeamLearning* const learning = team.team->learning();
-  for (int passes = 0; passes < kLastPasses && learning && learning->merging() && engine_->progress(); ++passes) {
-  }
-  remember(team);
   std::list<LeftWindow> window = std::move(team.shared_window);
   const bool failed = !team.team->failure().ok();
   std::erase_if(teams_, [&](const auto& handle) { return handle.get() == &team; });

@@ -25,26 +25,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 1;  // which tools/ibcoll_tune/tuning_file.cc writes
 
 Status damaged(const std::string& why) { return error(IBCOLL_ERR_CONFIG, "is damaged: {}", why); }
-
-json json_of(const Tuning::Entry& entry) {
-  const TeamLayout& team = entry.team;
-  const CallClass& calls = entry.calls;
-  return {{"team", {team.ranks, team.nodes, team.fewest_local, team.most_local, team.in_rank_order ? 1 : 0}},
-          {"collective", kCatalog[calls.collective].name},
-          {"scheme", static_cast<int>(calls.scheme)},
-          {"type", calls.type},
-          {"operation", calls.operation},
-          {"commutative", calls.commutative},
-          {"element_bytes", calls.element_bytes},
-          {"longest", calls.longest},
-          {"total", calls.total},
-          {"algorithm", entry.algorithm},
-          {"trials", entry.trials},
-          {"us", entry.us}};
-}
 
 // Throws what the library throws when a member is missing or of another type, or std::invalid_argument.
 Tuning::Entry entry_of(const json& from) {
@@ -102,35 +85,42 @@ Result<Tuning> Tuning::parse(std::string_view text, const Identity* mine) {
     if (whole.at("ibcoll_tuning") != kFormat) return damaged("it has another format");
     if (mine)
       if (Status same = compare(whole, *mine); !same.ok()) return same;
-    for (const json& entry : whole.at("choices")) tuning.put(entry_of(entry));
-  } catch (const json::exception& wrong) {
-    return damaged(wrong.what());
+    for (const json& entry : whole.at("choices")) tuning.entries_.push_back(entry_of(entry));
+  } catch (const json::parse_error& wrong) {
+    return damaged(fmt::format("it is no JSON from byte {} on", wrong.byte));
+  } catch (const json::out_of_range&) {
+    return damaged("a member is missing");
+  } catch (const json::exception&) {
+    return damaged("a member has another type than it should have");
   } catch (const std::invalid_argument& wrong) {
     return damaged(wrong.what());
   }
   return tuning;
 }
 
-std::string Tuning::text(const Identity& mine) const {
-  json whole{{"ibcoll_tuning", kFormat},    {"version", mine.version}, {"hardware", mine.hardware},
-             {"transport", mine.transport}, {"layout", mine.layout},   {"choices", json::array()}};
-  for (const Entry& entry : entries_) whole["choices"].push_back(json_of(entry));
-  return whole.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+Json Tuning::Identity::json() const {
+  return {{"version", version}, {"hardware", hardware}, {"transport", transport}, {"layout", layout}};
+}
+
+Json Tuning::key(const TeamLayout& team, const CallClass& calls) {
+  Json layout = Json::list();
+  for (const int number : {team.ranks, team.nodes, team.fewest_local, team.most_local, team.in_rank_order ? 1 : 0})
+    layout.push_back(number);
+  return {{"team", layout},
+          {"collective", kCatalog[calls.collective].name},
+          {"scheme", static_cast<int>(calls.scheme)},
+          {"type", calls.type},
+          {"operation", calls.operation},
+          {"commutative", calls.commutative},
+          {"element_bytes", calls.element_bytes},
+          {"longest", calls.longest},
+          {"total", calls.total}};
 }
 
 const Tuning::Entry* Tuning::find(const TeamLayout& team, const CallClass& calls) const noexcept {
   for (const Entry& entry : entries_)
     if (entry.calls == calls && entry.team == team) return &entry;
   return nullptr;
-}
-
-void Tuning::put(Entry entry) {
-  for (Entry& known : entries_) {
-    if (known.calls != entry.calls || known.team != entry.team) continue;
-    known = std::move(entry);
-    return;
-  }
-  entries_.push_back(std::move(entry));
 }
 
 // ---------------------------------------------------------------- the file
@@ -184,29 +174,6 @@ Result<std::string> read_tuning(const std::string& path) {
     return error(IBCOLL_ERR_SYSTEM, "{} is longer than {} bytes", path, Tuning::kMostBytes);
   text.resize(length);
   return text;
-}
-
-Status write_tuning(const std::string& path, std::string_view text) {
-  std::error_code ignored;  // open() says what is wrong
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  const std::string beside = fmt::format("{}.{}", path, ::getpid());
-  const auto give_up = [&](const char* what) {
-    Status status = failed(what, beside);
-    ::unlink(beside.c_str());
-    return status;
-  };
-  UniqueFd file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file) return failed("cannot open", beside);
-  for (std::string_view left = text; !left.empty();) {
-    const ssize_t written = ::write(file.get(), left.data(), left.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return give_up("cannot write");
-    left.remove_prefix(static_cast<size_t>(written));
-  }
-  // Some file systems tell only now that they are full.
-  if (::close(file.release()) != 0) return give_up("cannot write");
-  if (::rename(beside.c_str(), path.c_str()) != 0) return give_up("cannot rename");
-  return {};
 }
 
 }  // namespace ibcoll

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Learned choices and the file that keeps them for later jobs: for each layout of a team and class of calls, the
-// fastest algorithm. A file names the machine, transport and layout of the job; other jobs ignore it.
+// The file of choices that ibcoll_tune has timed: for each layout of a team and class of calls, the fastest algorithm. It
+// names the machine, transport and layout of the job in which they were timed; other jobs ignore it.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/json.h"
 #include "runtime/base/status.h"
 #include "runtime/collectives/framework/algorithm.h"
-#include "runtime/collectives/learning/call_class.h"
+#include "runtime/context/call_class.h"
 
 namespace ibcoll {
 
@@ -34,6 +35,7 @@ class Tuning {
     std::string transport;  // "shm", or the name of the network's
     std::string layout;     // "16 ranks on 4 nodes, 8 a core"
     bool operator==(const Identity&) const = default;
+    Json json() const;
   };
   struct Entry {
     TeamLayout team;
@@ -46,12 +48,11 @@ class Tuning {
 
   // CONFIG: the text is damaged, or of another identity (nullptr: any is accepted); says what is wrong.
   static Result<Tuning> parse(std::string_view text, const Identity* mine);
-  std::string text(const Identity& mine) const;
   // nullptr: there is no choice for these calls.
   const Entry* find(const TeamLayout& team, const CallClass& calls) const noexcept;
-  // Replaces the choice for the same calls.
-  void put(Entry entry);
-  bool empty() const noexcept { return entries_.empty(); }
+  size_t size() const noexcept { return entries_.size(); }
+  // How a file names these calls.
+  static Json key(const TeamLayout& team, const CallClass& calls);
 
  private:
   std::vector<Entry> entries_;
@@ -65,7 +66,5 @@ std::string hardware_identity();
 std::string tuning_path(std::string_view setting, const Tuning::Identity& mine);
 // "": there is no such file. SYSTEM: it cannot be read, or is longer than kMostBytes.
 Result<std::string> read_tuning(const std::string& path);
-// Atomic: writes a temporary file beside it and renames that. Creates the folder. SYSTEM: says what failed.
-Status write_tuning(const std::string& path, std::string_view text);
 
 }  // namespace ibcoll

@@ -75,21 +75,9 @@ bool Engine::progress() noexcept {
     credit_due_ = false;
     for (auto& [epoch, team] : teams_) credit_due_ |= !team->report_completed();
   }
-  if (queued_) [[unlikely]]
-    moved |= start_queued();
   if (failed_) [[unlikely]]
     end_failed();
   return moved || (!idle_copies_.empty() && copy_a_slice());
-}
-
-bool Engine::start_queued() noexcept {
-  bool moved = false;
-  queued_ = false;
-  for (auto& [epoch, team] : teams_) {
-    moved |= team->start_queued();
-    queued_ |= team->has_queued();
-  }
-  return moved;
 }
 
 bool Engine::copies_when_idle(Exchange& exchange) noexcept {

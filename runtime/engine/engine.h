@@ -112,8 +112,6 @@ class Engine {
   void question_brought_credit() noexcept {
     if (!blocked_.empty() && retry_blocked()) ++questions_that_helped_;
   }
-  // A team has queued requests.
-  void team_has_queued() noexcept { queued_ = true; }
   // A team has failed: its requests end in the next progress().
   void team_failed() noexcept;
   EarlyMessage* early_message(int peer, const Note& note, ConstBytes payload) noexcept;
@@ -149,7 +147,6 @@ class Engine {
   bool poll_transports() noexcept;
   bool run_memory_waits() noexcept;
   bool retry_blocked() noexcept;
-  bool start_queued() noexcept;
   bool serve_late_peers() noexcept;
   bool still_busy() noexcept;
   bool copy_a_slice() noexcept;
@@ -178,7 +175,6 @@ class Engine {
   uint64_t handled_ = 0;
   uint64_t questions_that_helped_ = 0;
   bool credit_due_ = false;
-  bool queued_ = false;
   bool failed_ = false;
   EarlyMessage* free_small_ = nullptr;
   EarlyMessage* free_large_ = nullptr;

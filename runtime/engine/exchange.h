@@ -34,8 +34,6 @@ class Exchange final : public CommBackend {
   const Team& team() const noexcept { return team_; }
   NodeWindow& window() const noexcept { return *window_; }
   uint32_t op() const noexcept { return op_; }
-  // The digest of the next run.
-  void sign(uint32_t signature) noexcept { signature_ = signature; }
 
   // ---- the task
 

@@ -10,18 +10,15 @@
 
 namespace ibcoll {
 
-Request::Request(Team& team, const Args& args, const Selected& selected, ibcoll_scheme_t scheme, uint32_t signature)
+Request::Request(Team& team, const Args& args, const Choice& choice, ibcoll_scheme_t scheme, uint32_t signature)
     : team_(team),
       args_(args),
-      selected_(selected),
-      predicted_name_(selected.predicted.name()),
-      signature_(signature),
-      record_(record_of(args, selected.predicted, scheme, signature, team.size())),
-      algorithm_(selected.predicted.algorithm),
-      algorithm_name_(&predicted_name_),
+      choice_(choice),
+      algorithm_name_(choice.name()),
+      record_(record_of(args, choice, scheme, signature, team.size())),
       scheme_(scheme),
       exchange_(team, signature) {
-  args_.parameter = selected.predicted.parameter;
+  args_.parameter = choice.parameter;
   team_.adopt();
   hold_operation();
 }
@@ -42,21 +39,6 @@ void Request::unbind() noexcept {
   if (!holds_operation()) return;
   args_.reduction.op->requests.fetch_sub(1, std::memory_order_release);
   args_.reduction.op = nullptr;
-}
-
-// A candidate need not apply to all calls of its class. Then what is predicted runs, on all ranks, and its time does
-// not count for the candidate.
-void Request::change_algorithm(int candidate) noexcept {
-  used_ = candidate;
-  const bool applies = candidate >= 0 && (selected_.applicable >> candidate & 1) != 0;
-  if (!applies) trial_.part = Learner::Part::kUntimed, used_ = kPredicted;
-  if (!applies && algorithm_name_ == &predicted_name_) return;
-  const Choice choice = applies ? learned()->candidates[static_cast<size_t>(candidate)].choice : selected_.predicted;
-  algorithm_ = choice.algorithm;
-  args_.parameter = choice.parameter;
-  algorithm_name_ = applies ? &learned()->candidates[static_cast<size_t>(candidate)].name : &predicted_name_;
-  exchange_.sign(applies ? call_signature(args_, *algorithm_name_, scheme_, team_.size()) : signature_);
-  record_ = record_of(args_, choice, scheme_, exchange_.signature(), team_.size());
 }
 
 void Request::bind(const Args& args) {
@@ -119,33 +101,10 @@ Status Request::overdue() const {
       team_.rank(), call(), team_.failure().text(), exchange_.describe_end());
 }
 
-// What each rank takes once all have come.
-static Task run_together(Comm& c, Args args, const Algorithm* algorithm, const Algorithm* barrier, Request* request) {
-  Args nothing;
-  nothing.collective = IBCOLL_BARRIER;
-  co_await barrier->run(c, nothing);
-  request->begin_timing();
-  co_await algorithm->run(c, args);
-}
-
-void Request::begin_timing() noexcept { learned()->learner.began(round_, trial_, team_.engine().now()); }
-
 void Request::begin(uint32_t op) noexcept {
-  const bool behind_barrier = trial_.part == Learner::Part::kFirst;
-  const Algorithm* const barrier = behind_barrier ? &team_.learning()->barrier() : nullptr;
-  exchange_.reset(op, scheme_, algorithm_->uses_window || (barrier && barrier->uses_window));
-  if (is_timed()) [[unlikely]] {
-    round_ = learned()->learner.round();
-    if (!barrier) begin_timing();
-  }
-  if (barrier) [[unlikely]] {
-    const Args args = args_.in_place && replaces_input() ? with_own_copy() : args_;
-    task_ = run_together(exchange_.comm(), args, algorithm_, barrier, this);
-  } else if (args_.in_place && replaces_input()) {
-    task_ = algorithm_->run(exchange_.comm(), with_own_copy());
-  } else {
-    task_ = algorithm_->run(exchange_.comm(), args_);
-  }
+  exchange_.reset(op, scheme_, choice_.algorithm->uses_window);
+  const bool from_copy = args_.in_place && replaces_input();
+  task_ = choice_.algorithm->run(exchange_.comm(), from_copy ? with_own_copy() : args_);
   if (task_) exchange_.stack().enter(task_);
 }
 
@@ -181,17 +140,21 @@ void Request::end(Status status) noexcept {
   task_ = Task();
   status_ = std::move(status);
   if (trace_) add_to_trace();
-  if (is_timed() && status_.ok()) [[unlikely]]
-    learned()->learner.ended(round_, trial_, team_.engine().now());
   exchange_.release();
   in_flight_ = false;
   if (status_.ok()) done_.store(true, std::memory_order_release);
 }
 
 void Request::add_to_trace() noexcept {
-  const TracedCall call{arrived_at_,  traced_now(),    team_.epoch(),
-                        algorithm_,   args_.parameter, traced_bytes(args_, team_.size()),
-                        site_,        exchange_.op(),  static_cast<uint32_t>(team_.size()) & 0x7fffffffU,
+  const TracedCall call{arrived_at_,
+                        traced_now(),
+                        team_.epoch(),
+                        choice_.algorithm,
+                        args_.parameter,
+                        traced_bytes(args_, team_.size()),
+                        site_,
+                        exchange_.op(),
+                        static_cast<uint32_t>(team_.size()) & 0x7fffffffU,
                         !status_.ok()};
   exchange_.add_to_trace(*trace_, call);
 }

@@ -14,27 +14,17 @@
 #include "runtime/comm/task.h"
 #include "runtime/engine/call_record.h"
 #include "runtime/engine/exchange.h"
-#include "runtime/engine/team_learning.h"
 #include "runtime/engine/trace.h"
 
 namespace ibcoll {
 
 class Team;
 
-// The result of selection for a call: the algorithm, and the class of calls by which it is learned.
-struct Selected {
-  Choice predicted;
-  LearnedClass* learned = nullptr;  // nullptr: what is predicted, or forced, runs always
-  uint32_t applicable = 0;          // bit i: the i-th candidate of the class applies to this call
-
-  Selected(const Choice& choice) noexcept : predicted(choice) {}
-};
-
 class Request {
  public:
-  // `selected` applies to the team and the call. The count arrays that `args` points to are copied by hold_counts()
-  // only. `signature`: of the call with the algorithm that is predicted.
-  Request(Team& team, const Args& args, const Selected& selected, ibcoll_scheme_t scheme, uint32_t signature);
+  // `choice` applies to the team and the call. The count arrays that `args` points to are copied by hold_counts() only.
+  // `signature`: of the call with this choice.
+  Request(Team& team, const Args& args, const Choice& choice, ibcoll_scheme_t scheme, uint32_t signature);
   ~Request();
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
@@ -66,31 +56,19 @@ class Request {
   Team& team() noexcept { return team_; }
   Exchange& exchange() noexcept { return exchange_; }
   const Args& args() const noexcept { return args_; }
-  const Selected& selected() const noexcept { return selected_; }
-  // Of the call with the algorithm that is predicted.
-  uint32_t predicted_signature() const noexcept { return signature_; }
-  // "ring_pipelined:65536": of the run that was started last, or before the first one what is predicted. The text stays
-  // as long as the request.
-  const std::string& algorithm_name() const noexcept { return *algorithm_name_; }
+  const Choice& choice() const noexcept { return choice_; }
+  uint32_t signature() const noexcept { return exchange_.signature(); }
+  // "ring_pipelined:65536"
+  const std::string& algorithm_name() const noexcept { return algorithm_name_; }
   // "allgather (ring) of 8 bytes per block"
   std::string call() const noexcept;
-  // Of the next run, without its number.
+  // Without the number of a run.
   const CallRecord& record() const noexcept { return record_; }
   // What this call sends to the peer and expects from it; 0 and 0 where the signature covers all sizes.
   PairBytes pair_bytes(int peer) const noexcept;
 
   // ---- for the team and the engine
 
-  LearnedClass* learned() const noexcept { return selected_.learned; }
-  // The next run has this algorithm.
-  void use(const Learner::Call& call) noexcept {
-    trial_ = call;
-    if (call.candidate != used_) [[unlikely]]
-      change_algorithm(call.candidate);
-  }
-  void use_predicted() noexcept { use({kPredicted}); }
-  // All ranks have come to the run, which is timed from now on.
-  void begin_timing() noexcept;
   void begin(uint32_t op) noexcept;  // makes the task
   bool has_task() const noexcept { return static_cast<bool>(task_); }
   void end(Status status) noexcept;  // drops the task
@@ -98,8 +76,6 @@ class Request {
   bool waits_for_arrival = false;    // in the other one
   Time seen_at = 0;                  // first check() that saw this run; for deadlines
   Time probed_at = 0;
-  bool in_background = false;  // of the runtime itself: no caller waits for it, so nothing limits how long it takes
-  Request* next_queued = nullptr;
 
   // Adds what runs from now on to a trace, which outlives the request, as called from `site`.
   void trace(TraceBuffer& buffer, const void* site) noexcept {
@@ -109,10 +85,6 @@ class Request {
   }
 
  private:
-  static constexpr int kPredicted = -1;
-
-  void change_algorithm(int candidate) noexcept;
-  bool is_timed() const noexcept { return trial_.part >= Learner::Part::kFirst; }
   // One of the user, which must not be freed before this request.
   bool holds_operation() const noexcept { return args_.reduction.op && args_.reduction.op->user_defined(); }
   void hold_operation() noexcept;
@@ -124,15 +96,9 @@ class Request {
 
   Team& team_;
   Args args_;
-  const Selected selected_;
-  const std::string predicted_name_;
-  const uint32_t signature_;
-  CallRecord record_;
-  const Algorithm* algorithm_;
-  const std::string* algorithm_name_;
-  int used_ = kPredicted;  // the candidate that is bound
-  Learner::Call trial_;    // what the run is for learning
-  uint32_t round_ = 0;     // of the learner when the run began
+  const Choice choice_;
+  const std::string algorithm_name_;
+  const CallRecord record_;
   ibcoll_scheme_t scheme_;
   Exchange exchange_;
   Task task_;

@@ -38,7 +38,6 @@ Team::Team(Engine& engine, uint64_t epoch, std::shared_ptr<const Placement> plac
 }
 
 Team::~Team() {
-  learning_.reset();
   notify_pending();
   for (uint32_t i = 0; early_ && i < kEarlyLists; ++i)
     while (EarlyMessage* const early = early_[i].head) {
@@ -56,41 +55,6 @@ int Team::team_rank(int job_rank) const noexcept {
 // ---------------------------------------------------------------- collectives
 
 bool Team::start(Request& request) noexcept {
-  const bool at_once = request.in_background || (!has_queued() && (!request.learned() || learning_->admit(request)));
-  if (at_once) [[likely]]
-    return launch(request);
-  request.next_queued = nullptr;
-  (has_queued() ? last_queued_->next_queued : first_queued_) = &request;
-  last_queued_ = &request;
-  engine_.team_has_queued();
-  return true;
-}
-
-bool Team::start_queued() noexcept {
-  bool started = false;
-  while (has_queued() && failure_.healthy()) {
-    Request& request = *first_queued_;
-    if (request.learned() && !learning_->admit(request)) break;
-    dequeue(request);
-    if (!launch(request)) request.end(failure_.report());
-    started = true;
-  }
-  return started;
-}
-
-// False: it was not there.
-bool Team::dequeue(Request& request) noexcept {
-  Request* before = nullptr;
-  for (Request** at = &first_queued_; *at; before = *at, at = &(*at)->next_queued) {
-    if (*at != &request) continue;
-    *at = request.next_queued;
-    if (last_queued_ == &request) last_queued_ = before;
-    return true;
-  }
-  return false;
-}
-
-bool Team::launch(Request& request) noexcept {
   if (active_[next_op_ & (active_.size() - 1)] && !make_room(next_op_)) {
     fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank_, request.call()));
     return false;
@@ -149,8 +113,6 @@ void Team::deliver_early(Request& request) noexcept {
 }
 
 void Team::finish(Request& request) noexcept {
-  if (has_queued() && dequeue(request)) [[unlikely]]
-    return request.end(failure_.report());
   const uint32_t op = request.exchange().op();
   active_[op & (active_.size() - 1)] = nullptr;
   request.end(connects_ ? failure_.report() : failure_.status());  // else the call is not the program's

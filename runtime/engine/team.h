@@ -18,7 +18,6 @@
 #include "runtime/engine/exchange.h"
 #include "runtime/engine/team_credit.h"
 #include "runtime/engine/team_failure.h"
-#include "runtime/engine/team_learning.h"
 
 namespace ibcoll {
 
@@ -48,14 +47,9 @@ class Team {
 
   // ---- collectives in flight
 
-  // Gives the request the next sequence number and runs it up to its first wait; or queues it, where its algorithm is
-  // not decided yet or another request is queued. False: memory for that is short, and the team has failed.
+  // Gives the request the next sequence number and runs it up to its first wait. False: memory for that is short, and
+  // the team has failed.
   bool start(Request& request) noexcept;
-  // From now on calls may be learned from, until the team has failed.
-  void learn(const Choice& merge, const Algorithm& barrier) {
-    learning_ = std::make_unique<TeamLearning>(*this, merge, barrier);
-  }
-  TeamLearning* learning() noexcept { return learning_.get(); }
   // Ok, or why the team accepts no collectives any more.
   const Status& failure() const noexcept { return failure_.status(); }
   // False while the failure is uncertain: a call that is started then ends with the cause that is found.
@@ -98,9 +92,6 @@ class Team {
   void explain_death(int peer, std::string_view how) noexcept;
   // After a failure: notifies the other ranks and ends what is in flight. False while there is more to do.
   bool end_requests() noexcept;
-  // Starts queued requests that may begin; true: there were any.
-  bool start_queued() noexcept;
-  bool has_queued() const noexcept { return first_queued_ != nullptr; }
   void finish(Request& request) noexcept;
   Request& request_of(const Exchange& exchange) noexcept { return *active_[exchange.op() & (active_.size() - 1)]; }
   // Reports completed collectives to peers that wait for room to run ahead. False: some could not be sent.
@@ -142,8 +133,6 @@ class Team {
     return {epoch_, 0, 0, 0, completed_, static_cast<uint16_t>(NoteKind::kCompleted), index};
   }
   Request* active(uint32_t op) const noexcept;
-  bool launch(Request& request) noexcept;
-  bool dequeue(Request& request) noexcept;
   bool make_room(uint32_t op) noexcept;
   void deliver_early(Request& request) noexcept;
   void keep_early(int peer, const Note& note, ConstBytes payload) noexcept;
@@ -180,9 +169,6 @@ class Team {
   };
   static constexpr uint32_t kEarlyLists = 64;
   std::unique_ptr<EarlyList[]> early_;
-  Request* first_queued_ = nullptr;  // started by the program, in its order
-  Request* last_queued_ = nullptr;
-  std::unique_ptr<TeamLearning> learning_;
   TeamFailure failure_;
   int other_peer_ = -1;  // see suspect_call()
   uint32_t other_op_ = 0;

@@ -11,7 +11,6 @@ void Team::check(Time now) noexcept {
   if (completed_ + 1 == next_op_) return;  // as most of many teams
   for (Request* const request : active_) {
     if (!request || !failure_.healthy()) continue;
-    if (request->in_background && !has_queued()) continue;
     if (request->seen_at == 0) {
       request->seen_at = request->probed_at = now;
       continue;
@@ -78,7 +77,7 @@ std::string Team::describe() const {
   std::string text;
   for (uint32_t op = completed_ + 1; op != next_op_; ++op) {
     Request* const request = active(op);
-    if (!request || (request->in_background && !has_queued())) continue;
+    if (!request) continue;
     std::string awaited;
     auto add = [&](int rank) { awaited += fmt::format("{}{}", awaited.empty() ? "" : ",", job_rank(rank)); };
     request->exchange().awaited([](void* to, int rank) { (*static_cast<decltype(add)*>(to))(rank); }, &add);
@@ -88,9 +87,6 @@ std::string Team::describe() const {
                         describe_call(op), request->exchange().describe_wait(), epoch_, op, job_rank(rank_), seconds,
                         awaited);
   }
-  for (const Request* request = first_queued_; request; request = request->next_queued)
-    text +=
-        fmt::format("rank {}: {} waits until ibcoll has decided which algorithm a call gets\n", rank_, request->call());
   return text;
 }
 

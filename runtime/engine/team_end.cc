@@ -104,8 +104,7 @@ bool Team::end_requests() noexcept {
   if (window_) window_->presence().report_failure(failure_.status().code());
   notify_failure();
   const bool notified = failure_.state() == TeamFailure::State::kNotified;
-  while (notified && has_queued()) finish(*first_queued_);
-  bool idle = !has_queued();
+  bool idle = true;
   for (size_t i = 0; i < active_.size(); ++i) {
     Request* const request = active_[i];
     if (!request) continue;

@@ -383,9 +383,8 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_wait(ibcoll_request_t request);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds);
 /* Local. BUSY while in flight. NULL is allowed. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_request_free(ibcoll_request_t request);
-/* The algorithm of the run that was started last, with its parameter: "pap_direct", "ring_pipelined:65536"; before the
- * first start the predicted one. While ibcoll learns (IBCOLL_LEARN), it may be another one in each run. Valid until the
- * request is freed. */
+/* The algorithm of the request, with its parameter: "pap_direct", "ring_pipelined:65536". Valid until the request is
+ * freed. */
 IBCOLL_EXPORT const char* ibcoll_request_algorithm(ibcoll_request_t request);
 
 /* Blocking calls, collective: ibcoll_collective_start and ibcoll_wait in one, with their errors. After BUFFERS_HELD the
@@ -439,9 +438,9 @@ IBCOLL_EXPORT const char* ibcoll_algorithm_about(ibcoll_collective_t collective,
  *   {"algorithm": "shm", "reason": "lowest predicted cost",
  *    "candidates": [{"algorithm": "shm", "cost_us": 3.1}, ...],
  *    "not_applicable": [{"algorithm": "ring", "why": "..."}, ...]}
- * A forced algorithm has the reason "demanded by IBCOLL_ALLTOALL" or "demanded by the call"; one that was learned
- * "learned from 33 calls", or "read, learned by an earlier job from 33 calls". For v-collectives, NULL
- * counts stand for blocks of `bytes`.
+ * A forced algorithm has the reason "demanded by IBCOLL_ALLTOALL" or "demanded by the call"; one from the tuning file
+ * (IBCOLL_TUNING) "read from the tuning file, timed in 33 calls". "class" is how that file names the call. For
+ * v-collectives, NULL counts stand for blocks of `bytes`.
  * Errors: those of ibcoll_collective_init, except those that concern buffers and displacements. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_t* args, char* text,
                                              size_t bytes);

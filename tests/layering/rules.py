@@ -42,7 +42,8 @@ ONLY = {
     "perf/measures/registration_cache": ["runtime/registration_cache/", "runtime/base/"],
     "perf/measures/reduce": ["runtime/comm/reduce/"],
     "perf/measures/put": ["perf/call_times.h", "perf/measures/cores.h", "runtime/verbs/", "runtime/base/"],
-    "perf/": ["perf/", "tools/own_calls.h", "tools/options/", "tools/oracle/", "runtime/include/", "runtime/base/"],
+    "perf/": ["perf/", "tools/own_calls.h", "tools/options/", "tools/oracle/", "tools/timed_algorithms/",
+              "runtime/include/", "runtime/base/"],
 }
 
 # What an algorithm must not know: fabrics, clocks, threads, random numbers. It runs unchanged in the simulator.
@@ -53,9 +54,8 @@ NOT_USED_IN_COLLECTIVES = re.compile(
     r"\b(s?rand|random|drand48|clock_gettime|gettimeofday|usleep|nanosleep|sched_yield|getenv)\s*\(|"
     r"std::(thread|mutex|chrono|mt19937)\b")
 
-# Numbers that were measured or assumed stand in one table. 0.0 and 1.0 are bounds. What learning decides by is no cost.
+# Numbers that were measured or assumed stand in one table. 0.0 and 1.0 are bounds.
 COST_TABLE = "runtime/transport/cost_constants.h"
-NO_COSTS = ("runtime/collectives/learning/",)
 COST_CONSTANT = re.compile(r"(?<![\w.])(?![01]\.0\b)(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d+)?")
 LINK_CONSTANTS = re.compile(r"\bLinkModel\b[^;{}]*\{\s*(?:return\s*\{\s*)?[\d.][^}]*\}")
 
@@ -212,7 +212,7 @@ def impure_collectives(tree):
 def constants_outside_the_table(tree):
     """Numbers of predicted costs in algorithms and transports."""
     for path in tree.below("runtime/"):
-        if path == COST_TABLE or path.startswith(NO_COSTS):
+        if path == COST_TABLE:
             continue
         patterns = [LINK_CONSTANTS] + ([COST_CONSTANT] if path.startswith("runtime/collectives/") else [])
         for pattern in patterns:

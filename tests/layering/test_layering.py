@@ -106,7 +106,7 @@ class TheRulesThemselves(unittest.TestCase):
 
     def test_constants_of_costs_in_other_files_are_found(self):
         factors = "double f(double x) { return 1.05 * x + 2e-3 + 64e6 + .5 + 1.0 + 0.0 + 16 + y1.x; }  // 0.02\n"
-        tree = self.tree(runtime__collectives__ring_cc=factors, runtime__collectives__learning__l_h=factors,
+        tree = self.tree(runtime__collectives__ring_cc=factors,
                          runtime__ucx__t_cc="LinkModel model() const { return {12.0, 1, 4}; }\n",
                          runtime__shm__t_cc="LinkModel model{0.8, 1};\ndouble seconds = 1.5;\nLinkModel none{};\n")
         self.assertEqual([violation.split(": ")[0] for violation in rules.constants_outside_the_table(tree)],

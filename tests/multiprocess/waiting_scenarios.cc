@@ -289,7 +289,7 @@ void threads_stay_awake(ibcoll_context_t context) {
 // All ranks share one core, and wait for rank 0 so long that they sleep: it wakes them.
 void sleepers_are_woken(Rank& self) {
   share_one_core();
-  ::setenv("IBCOLL_BARRIER", "shm", 1);  // nobody sleeps in a barrier of messages, which learning may choose
+  ::setenv("IBCOLL_BARRIER", "shm", 1);  // nobody sleeps in a barrier of messages
   if (!expect_ok(ibcoll_context_create(nullptr, &self.context), "context_create")) return;
   const ibcoll_team_t world = ibcoll_team_world(self.context);
   const int rank = ibcoll_context_rank(self.context);

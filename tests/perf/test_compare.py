@@ -139,7 +139,7 @@ class CompareTest(unittest.TestCase):
         outside = [os.readlink(f"/proc/self/ns/{kind}") for kind in ("ipc", "pid")]
         self.assertEqual(len(set(within + outside)), 4, within + outside)
 
-    def test_each_launch_learns_by_itself(self):
+    def test_files_of_timed_choices_are_not_read(self):
         with unittest.mock.patch.dict(os.environ):
             os.environ.pop("IBCOLL_TUNING", None)
             self.assertEqual(beds.Bed().environment()["IBCOLL_TUNING"], "off")

@@ -217,7 +217,7 @@ class Formats(PerfTest):
     def test_auto_is_the_lowest_cost_whatever_the_variable_says(self):
         def ran(*words, **environment):
             done = perf(2, "alltoall", "--bytes", "8", "--iterations", "2", "--format", "csv", *words,
-                        environment={**environment, "IBCOLL_LEARN": "off"})
+                        environment={**environment, "IBCOLL_TUNING": "off"})
             return [row["algorithm"] for row in rows_of(self.check_runs(done)) if not row["not_applicable"]]
         auto, = ran(IBCOLL_ALLTOALL="")
         other = next(name for name in ran("--algorithm", "all") if name != auto)

@@ -27,29 +27,26 @@ struct CountingLibrary {
   }
 };
 
-TEST(TimedLoop, LearningComesFirst) {
+TEST(TimedLoop, WarmupComesBeforeTheBarrier) {
   std::vector<double> calls;
-  CountingLibrary library{1e6};
-  ASSERT_TRUE(run_timed_loop(library, LoopPlan{3, -1, 66, 100}, calls));
-  EXPECT_EQ(library.before_the_barrier, 2 + 66U);
+  CountingLibrary library;
+  ASSERT_TRUE(run_timed_loop(library, LoopPlan{3, 7, 100}, calls));
+  EXPECT_EQ(library.before_the_barrier, 7U);
   EXPECT_EQ(calls.size(), 3U);
-  CountingLibrary given{1e6};
-  ASSERT_TRUE(run_timed_loop(given, LoopPlan{3, 7, 66, 100}, calls));
-  EXPECT_EQ(given.before_the_barrier, 7U);
 }
 
 // Calls with delays need an agreement each, and two more follow on what they took.
-TEST(ArrivalLoop, LearningComesFirstAndWithoutDelays) {
+TEST(ArrivalLoop, EachCallIsAgreedUpon) {
   std::vector<double> stamps;
   const ArrivalPattern pattern;
   const auto nothing = [](uint64_t) {};
   CountingLibrary library;
-  ASSERT_TRUE(run_arrival_loop(library, {2, -1, 66, 100}, {pattern, 1, 0, 1, false, 0}, nothing, nothing, stamps));
-  EXPECT_EQ(library.calls, 66 + 3 + 2U);
+  ASSERT_TRUE(run_arrival_loop(library, {2, -1, 100}, {pattern, 1, 0, 1, false, 0}, nothing, nothing, stamps));
+  EXPECT_EQ(library.calls, 3 + 2U);
   EXPECT_EQ(library.agreements, 3 + 2 + 2U);
   EXPECT_EQ(stamps.size(), 2 * 2U);
   CountingLibrary given;
-  ASSERT_TRUE(run_arrival_loop(given, {2, 4, 66, 100}, {pattern, 1, 0, 1, false, 0}, nothing, nothing, stamps));
+  ASSERT_TRUE(run_arrival_loop(given, {2, 4, 100}, {pattern, 1, 0, 1, false, 0}, nothing, nothing, stamps));
   EXPECT_EQ(given.calls, 4 + 2U);
 }
 

@@ -98,16 +98,6 @@ TEST(Plan, SizesAreWholeElementsOfTheType) {
   EXPECT_EQ(sizes_of(options, kCatalog[IBCOLL_BARRIER]), (Sizes{0}));
 }
 
-TEST(Plan, LearningIsOverBeforeTheTimedCalls) {
-  EXPECT_EQ(loop_plan(parsed({"allreduce"}), kCatalog[IBCOLL_ALLREDUCE]).learning, 0);
-  ::setenv("IBCOLL_LEARN", "on", 1);
-  EXPECT_GE(loop_plan(parsed({"allreduce"}), kCatalog[IBCOLL_ALLREDUCE]).learning, 64);
-  EXPECT_GE(loop_plan(parsed({"allreduce", "--algorithm", "auto"}), kCatalog[IBCOLL_ALLREDUCE]).learning, 64);
-  EXPECT_EQ(loop_plan(parsed({"allreduce", "--algorithm", "ring"}), kCatalog[IBCOLL_ALLREDUCE]).learning, 0);
-  EXPECT_EQ(loop_plan(parsed({"bcast"}), kCatalog[IBCOLL_BCAST]).learning, 0);  // its calls cannot be timed
-  ::unsetenv("IBCOLL_LEARN");
-}
-
 TEST(Plan, TypesFitTheSizeAndTheOperation) {
   EXPECT_EQ(element_type(parsed({"reduce"}), 24), IBCOLL_DOUBLE);
   EXPECT_EQ(element_type(parsed({"reduce"}), 12), IBCOLL_FLOAT);

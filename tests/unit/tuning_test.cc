@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The file of learned choices: what is written is read, and what is wrong with a file is said.
+// The file of timed choices, as jobs read it: what is wrong with a file is said.
 #include "runtime/context/tuning.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -18,23 +17,26 @@ namespace {
 
 const Tuning::Identity kHere{"0.1.0", "a processor, 2 CPUs", "shm", "4 ranks on 1 nodes, 2 a core"};
 
-Tuning::Entry entry(uint64_t longest, const char* algorithm) {
-  Tuning::Entry one;
-  one.team = {4, 1, 4, 4, true};
-  one.calls.collective = IBCOLL_ALLGATHER;
-  one.calls.longest = longest;
-  one.calls.total = longest + 8;
-  one.algorithm = algorithm;
-  one.trials = 33;
-  one.us = 1.25;
-  return one;
+CallClass allgathers(uint64_t longest) {
+  CallClass calls{.collective = IBCOLL_ALLGATHER};
+  calls.longest = longest;
+  calls.total = longest + 8;
+  return calls;
+}
+const TeamLayout kTeam{4, 1, 4, 4, true};
+
+std::string choice(uint64_t longest, const char* algorithm) {
+  std::string text = Tuning::key(kTeam, allgathers(longest)).dump();
+  text.pop_back();
+  return text + fmt::format(R"(,"algorithm":"{}","trials":33,"us":1.25}})", algorithm);
 }
 
-Tuning some() {
-  Tuning tuning;
-  tuning.put(entry(20, "ring"));
-  tuning.put(entry(30, "bruck"));
-  return tuning;
+// What ibcoll_tune writes.
+std::string some_file() {
+  std::string text = kHere.json().dump();
+  text.pop_back();
+  return text + fmt::format(R"(,"ibcoll_tuning":1,"choices":[{},{}]}})", choice(20, "ring"), choice(30, "bruck")) +
+         "\n";
 }
 
 class TuningFileTest : public testing::Test {
@@ -42,41 +44,36 @@ class TuningFileTest : public testing::Test {
   TuningFileTest() { folder_ = ::mkdtemp(folder_.data()); }
   ~TuningFileTest() override { std::filesystem::remove_all(folder_); }
   std::string at(const char* name) const { return folder_ + "/" + name; }
-  std::vector<std::string> files() const {
-    std::vector<std::string> names;
-    for (const auto& file : std::filesystem::directory_iterator(folder_)) names.push_back(file.path().filename());
-    return names;
-  }
 
  private:
   std::string folder_ = testing::TempDir() + "tuning.XXXXXX";
 };
 
 TEST(Tuning, WhatIsWrittenIsRead) {
-  const Result<Tuning> read = Tuning::parse(some().text(kHere), &kHere);
+  const Result<Tuning> read = Tuning::parse(some_file(), &kHere);
   ASSERT_TRUE(read.ok()) << read.status().text();
-  const Tuning::Entry wanted = entry(30, "");
-  const Tuning::Entry* const found = read.value().find(wanted.team, wanted.calls);
+  EXPECT_EQ(read->size(), 2u);
+  const Tuning::Entry* const found = read->find(kTeam, allgathers(30));
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->algorithm, "bruck");
   EXPECT_EQ(found->trials, 33u);
   EXPECT_EQ(found->us, 1.25);
-  EXPECT_EQ(read.value().find(wanted.team, entry(31, "").calls), nullptr);
-  TeamLayout other = wanted.team;
+  EXPECT_EQ(read->find(kTeam, allgathers(31)), nullptr);
+  TeamLayout other = kTeam;
   other.nodes = 2;
-  EXPECT_EQ(read.value().find(other, wanted.calls), nullptr);
+  EXPECT_EQ(read->find(other, allgathers(30)), nullptr);
 }
 
-TEST(Tuning, ANewChoiceReplacesTheOldOne) {
-  Tuning tuning = some();
-  tuning.put(entry(20, "direct"));
-  const Tuning::Entry wanted = entry(20, "");
-  EXPECT_EQ(tuning.find(wanted.team, wanted.calls)->algorithm, "direct");
-  EXPECT_EQ(tuning.text(kHere).find("ring"), std::string::npos);
+// Sizes a quarter of an octave apart are one class.
+TEST(Tuning, ClassesOfSizes) {
+  EXPECT_EQ(size_class(64), size_class(79));
+  EXPECT_NE(size_class(64), size_class(80));
+  EXPECT_NE(size_class(6), size_class(7));
+  for (uint64_t bytes = 1; bytes < 100'000; ++bytes) EXPECT_LE(size_class(bytes), size_class(bytes + 1));
 }
 
 TEST(Tuning, AForeignFileIsNamed) {
-  const std::string text = some().text(kHere);
+  const std::string text = some_file();
   const auto refusal = [&](std::string Tuning::Identity::*member) {
     Tuning::Identity other = kHere;
     other.*member = "another one";
@@ -94,7 +91,7 @@ TEST(Tuning, AForeignFileIsNamed) {
 
 // Cut anywhere, or with any byte changed: it is read or refused, and nothing else happens.
 TEST(Tuning, ADamagedFileIsRefused) {
-  const std::string text = some().text(kHere);
+  const std::string text = some_file();
   for (size_t length = 0; length + 2 < text.size(); length += 7)
     EXPECT_FALSE(Tuning::parse(text.substr(0, length), &kHere).ok()) << length;
   sim::Random random(3);
@@ -105,6 +102,13 @@ TEST(Tuning, ADamagedFileIsRefused) {
   }
   for (const char* const wrong : {"", "{}", "[]", "null", "{\"ibcoll_tuning\": 2}"})
     EXPECT_FALSE(Tuning::parse(wrong, &kHere).ok()) << wrong;
+  for (const auto& [cut, why] :
+       {std::pair{"{", "it is no JSON from byte"}, std::pair{R"({"ibcoll_tuning": 1})", "a member is missing"},
+        std::pair{R"({"ibcoll_tuning": 1, "version": 3})", "another type"}}) {
+    const Result<Tuning> read = Tuning::parse(cut, &kHere);
+    ASSERT_FALSE(read.ok());
+    EXPECT_NE(read.status().text().find(why), std::string::npos) << read.status().text();
+  }
   std::string unknown = text;
   unknown.replace(unknown.find("\"ring\""), 6, "\"rung\"");
   const Result<Tuning> read = Tuning::parse(unknown, &kHere);
@@ -135,16 +139,6 @@ TEST(Tuning, TheFileIsInTheCacheOfTheUser) {
   if (home) ::setenv("HOME", home_before.c_str(), 1);
 }
 
-TEST_F(TuningFileTest, IsWrittenWholeAndReplaced) {
-  const std::string path = at("a/b/tuning.json");
-  for (const char* const text : {"first", "second"}) {
-    ASSERT_TRUE(write_tuning(path, text).ok());
-    EXPECT_EQ(read_tuning(path).value(), text);
-  }
-  EXPECT_EQ(files(), std::vector<std::string>{"a"});
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(at("a/b")), std::filesystem::directory_iterator()), 1);
-}
-
 TEST_F(TuningFileTest, AFileThatIsNotThereIsNoError) {
   const Result<std::string> text = read_tuning(at("none"));
   ASSERT_TRUE(text.ok());
@@ -160,31 +154,6 @@ TEST_F(TuningFileTest, WhatCannotBeReadIsNamed) {
   }
   std::ofstream(at("long")) << std::string(Tuning::kMostBytes + 1, ' ');
   EXPECT_FALSE(read_tuning(at("long")).ok());
-}
-
-// The limit of a file's size stands for a full disk: what was there stays, and nothing is left beside it.
-TEST_F(TuningFileTest, AFullDiskLeavesTheOldFile) {
-  ASSERT_TRUE(write_tuning(at("file"), "old").ok());
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
-  rlimit small = before;
-  small.rlim_cur = 100;
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  const Status status = write_tuning(at("file"), std::string(1000, 'x'));
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-  ::signal(SIGXFSZ, handler);
-  ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.text().find("cannot write"), std::string::npos) << status.text();
-  EXPECT_EQ(read_tuning(at("file")).value(), "old");
-  EXPECT_EQ(files(), std::vector<std::string>{"file"});
-}
-
-TEST_F(TuningFileTest, WhatCannotBeWrittenIsNamed) {
-  std::ofstream(at("file")) << "no folder";
-  const Status status = write_tuning(at("file/tuning.json"), "text");
-  ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.text().find("file/tuning.json"), std::string::npos);
 }
 
 }  // namespace

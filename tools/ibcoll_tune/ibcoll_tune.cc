@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ibcoll_tune: makes the calls by which ibcoll learns, for later jobs of this layout with IBCOLL_LEARN=on
-// (IBCOLL_TUNING).
+// ibcoll_tune: times the algorithms that apply to calls of a job, and writes the fastest to the file that later jobs of
+// this layout read (IBCOLL_TUNING).
 //
 //   ibcoll_run -n 16 --nodes 4 ibcoll_tune --collective allreduce -m 8:64K
 //
-// Exit status: 0; 1: ibcoll fails, or keeps nothing; 2: wrong options.
+// Exit status: 0; 1: ibcoll fails, or the file cannot be written; 2: wrong options.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
-#include <cstdlib>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -21,39 +21,46 @@
 #include <vector>
 
 #include "ibcoll.h"
-#include "runtime/base/catalog.h"
+#include "tools/ibcoll_tune/tuning_file.h"
 #include "tools/options/early_end.h"
+#include "tools/options/positive_number.h"
 #include "tools/options/sizes.h"
+#include "tools/timed_algorithms/timed_algorithms.h"
 
 namespace ibcoll::tune {
 namespace {
 
+// An algorithm replaces the predicted one if its median is lower by this factor, and the times hardly overlap.
+constexpr double kMargin = 1.1;
+
 struct Options {
   std::vector<ibcoll_collective_t> collectives;
   uint64_t least = 8, most = 1 << 16;
+  double seconds = 0.05;
 };
-
-void check(ibcoll_status_t status) {
-  if (status != IBCOLL_OK) throw std::runtime_error(ibcoll_last_error());
-}
 
 // The job of this process.
 class Job {
  public:
-  Job() { check(ibcoll_context_create(nullptr, &context_)); }
+  Job() { expect_ok(ibcoll_context_create(nullptr, &context_), "ibcoll_context_create"); }
   ~Job() {
     if (context_) (void)ibcoll_context_destroy(context_);
   }
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
-  // Writes what was learned.
-  void end() {
-    const ibcoll_context_t context = std::exchange(context_, nullptr);
-    check(ibcoll_context_destroy(context));
-  }
+  void end() { expect_ok(ibcoll_context_destroy(std::exchange(context_, nullptr)), "ibcoll_context_destroy"); }
   ibcoll_team_t world() const { return ibcoll_team_world(context_); }
   bool is_root() const { return ibcoll_context_rank(context_) == 0; }
-  auto ranks() const { return static_cast<size_t>(ibcoll_team_size(world())); }
+  int ranks() const { return ibcoll_team_size(world()); }
+  // Rank 0 alone has one.
+  TuningFile file() const {
+    std::string text(ibcoll_info_json(context_, nullptr, 0) + 64, '\0');  // a counter may grow by some digits
+    (void)ibcoll_info_json(context_, text.data(), text.size());
+    const auto tuning = nlohmann::json::parse(text.c_str()).at("tuning");
+    const std::string path = tuning.at("file");
+    if (path.empty()) throw std::runtime_error("there is no file to write: IBCOLL_TUNING is off, or HOME is not set");
+    return TuningFile(path, tuning.at("in_cache"), tuning.at("job"));
+  }
 
  private:
   ibcoll_context_t context_ = nullptr;
@@ -71,51 +78,71 @@ std::vector<uint64_t> sizes_of(const Options& options, const Collective& row) {
   return sizes;
 }
 
-// The calls of one class.
-class Calls {
- public:
-  Calls(const Job& job, const Collective& row, uint64_t bytes)
-      : job_(job), counts_(job.ranks(), bytes), send_(bytes * job.ranks()), recv_(bytes * job.ranks()) {
-    for (size_t i = 0; i < counts_.size(); ++i) displacements_.push_back(i * bytes);
-    args_.struct_size = sizeof args_;
-    args_.collective = row.id;
-    args_.send = send_.data();
-    args_.recv = recv_.data();
-    if (!row.irregular()) args_.bytes = bytes;
-    if (row.irregular()) args_.recv_counts = counts_.data();
-    if (row.irregular() && !row.reduces()) args_.recv_displacements = displacements_.data();
-    if (!row.reduces()) return;
-    args_.bytes = 0;
-    args_.type = IBCOLL_DOUBLE;
-    args_.op = IBCOLL_SUM;
-    if (!row.irregular()) args_.count = bytes / sizeof(double);
-  }
+// Another rank has said what is wrong.
+struct EndedElsewhere {};
 
-  // The algorithm and why it is taken.
-  std::pair<std::string, std::string> choice() const {
-    std::string text(16384, '\0');
-    check(ibcoll_explain(job_.world(), &args_, text.data(), text.size()));
-    const auto decision = nlohmann::json::parse(text.c_str());
-    return {decision["algorithm"], decision["reason"]};
+// Rank 0 does it. Where it throws, all ranks do.
+template <typename Body>
+void on_root(const Job& job, const Stopwatch& watch, Body body) {
+  std::exception_ptr problem;
+  try {
+    if (job.is_root()) body();
+  } catch (const std::exception&) {
+    problem = std::current_exception();
   }
-  // Until the choice is made, which needs 64 calls and one more at most.
-  void learn() const {
-    constexpr int kMostCalls = 100;
-    ibcoll_request_t request = nullptr;
-    check(ibcoll_collective_init(job_.world(), &args_, &request));
-    for (int call = 0; call < kMostCalls && choice().second.starts_with("lowest"); ++call) {
-      check(ibcoll_start(request));
-      check(ibcoll_wait(request));
-    }
-    check(ibcoll_request_free(request));
-  }
+  if (watch.largest(problem ? 1 : 0) == 0) return;
+  if (problem) std::rethrow_exception(problem);
+  throw EndedElsewhere();
+}
 
- private:
-  const Job& job_;
-  std::vector<uint64_t> counts_, displacements_;
-  std::vector<std::byte> send_, recv_;
-  ibcoll_collective_args_t args_{};
+// Ascending.
+std::vector<double> sorted(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  return times;
+}
+double quantile(const std::vector<double>& ascending, size_t quarters) {
+  return ascending[(ascending.size() - 1) * quarters / 4];
+}
+
+// The algorithm to keep: the predicted one, unless another is clearly faster.
+const TimedAlgorithm& fastest(const std::vector<TimedAlgorithm>& all, const std::string& predicted) {
+  const auto median = [](const TimedAlgorithm& one) { return quantile(sorted(one.us), 2); };
+  const auto is_predicted = [&](const TimedAlgorithm& one) { return one.name == predicted; };
+  const TimedAlgorithm& expected = *std::find_if(all.begin(), all.end(), is_predicted);
+  const TimedAlgorithm& best = *std::min_element(
+      all.begin(), all.end(), [&](const TimedAlgorithm& a, const TimedAlgorithm& b) { return median(a) < median(b); });
+  const std::vector<double> of_best = sorted(best.us), of_expected = sorted(expected.us);
+  const bool apart = quantile(of_best, 3) < quantile(of_expected, 2) && quantile(of_best, 2) < quantile(of_expected, 1);
+  return apart && kMargin * median(best) < median(expected) ? best : expected;
+}
+
+struct Result {
+  std::string line;       // of the table
+  nlohmann::json choice;  // null: the calls have no class
 };
+
+Result tune_calls(const Options& options, const Job& job, const Stopwatch& watch, const Collective& row,
+                  uint64_t bytes) {
+  SampleCall call(row, bytes, job.ranks());
+  const Decision decision = decision_about(job.world(), call);
+  TimingPlan plan;
+  plan.seconds = options.seconds;
+  plan.time = [&](ibcoll_request_t request, uint64_t count, uint64_t) { return watch.us_of_a_call(request, count); };
+  const std::vector<TimedAlgorithm> all =
+      time_algorithms(job.world(), call, decision.candidates, decision.predicted, plan);
+  const TimedAlgorithm& best = fastest(all, decision.predicted);
+  const double us = quantile(sorted(best.us), 2);
+  Result result;
+  result.line = fmt::format("{:<21} {:>9}  {:<28} {:>10.2f}  {}\n", row.name, bytes, best.name, us,
+                            best.name == decision.predicted ? "" : decision.predicted);
+  if (decision.key.empty()) return result;
+  result.choice = nlohmann::json::parse(decision.key);
+  // The parameter is not kept: it depends on what each job times when it starts.
+  result.choice["algorithm"] = best.name.substr(0, best.name.find(':'));
+  result.choice["trials"] = best.calls;
+  result.choice["us"] = us;
+  return result;
+}
 
 void show_progress(size_t done, size_t all, const std::string& what) {
   constexpr size_t kWidth = 40;
@@ -124,45 +151,54 @@ void show_progress(size_t done, size_t all, const std::string& what) {
   if (done == all) fmt::print(stderr, "\n");
 }
 
-void tune(const Options& options, Job& job) {
+void tune(const Options& options, const Job& job) {
+  const Stopwatch watch(job.world());
+  std::optional<TuningFile> file;
+  on_root(job, watch, [&] { file = job.file(); });  // before the work
   size_t all = 0, done = 0;
   for (const ibcoll_collective_t collective : options.collectives)
     all += sizes_of(options, kCatalog[collective]).size();
   const bool shows = job.is_root() && ::isatty(STDERR_FILENO) != 0;
-  std::string found;
+  if (job.is_root())
+    fmt::print("{:<21} {:>9}  {:<28} {:>10}  {}\n", "collective", "bytes", "algorithm", "us", "in place of");
   for (const ibcoll_collective_t collective : options.collectives) {
     const Collective& row = kCatalog[collective];
+    std::vector<nlohmann::json> choices;
     for (const uint64_t bytes : sizes_of(options, row)) {
       if (shows) show_progress(done++, all, fmt::format("{} {} bytes", row.name, bytes));
-      const Calls calls(job, row, bytes);
-      calls.learn();
-      const auto [algorithm, reason] = calls.choice();
-      found += fmt::format("{:<21} {:>9}  {:<28} {}\n", row.name, bytes, algorithm, reason);
+      Result result = tune_calls(options, job, watch, row, bytes);
+      if (job.is_root()) fmt::print("{}{}", shows ? "\r\033[K" : "", result.line);
+      if (!result.choice.is_null()) choices.push_back(std::move(result.choice));
     }
+    on_root(job, watch, [&] { file->merge(choices); });  // not lost if the job is ended
   }
   if (shows) show_progress(all, all, "");
-  if (!job.is_root()) return;
-  fmt::print("{:<21} {:>9}  {:<28} {}\n{}", "collective", "bytes", "algorithm", "why", found);
-  if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
+  on_root(job, watch, [] {
+    if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
+  });
 }
 
-std::vector<std::string> learned_collectives() {
+std::vector<std::string> collectives() {
   std::vector<std::string> names;
   for (const Collective& row : kCatalog)
-    if (row.waits_for_all()) names.emplace_back(row.name);
+    if (sizes_are_known(row)) names.emplace_back(row.name);
   return names;
 }
 
 std::optional<EarlyEnd> parse(int argc, char** argv, Options& options) {
-  CLI::App app("Tries the algorithms of ibcoll on this machine, for later jobs with as many ranks on as many nodes.");
-  std::vector<std::string> names = learned_collectives();
+  CLI::App app("Times the algorithms of ibcoll on this machine, for later jobs with as many ranks on as many nodes.");
+  std::vector<std::string> names = collectives();
   std::string range = "8:64K";
-  app.add_option("--collective", names, "Which: a list such as allreduce,barrier (default: all that are learned)")
+  app.add_option("--collective", names,
+                 "Which: a list such as allreduce,barrier (default: all whose sizes all ranks know)")
       ->delimiter(',')
-      ->check(CLI::IsMember(learned_collectives()));
+      ->check(CLI::IsMember(collectives()));
   app.add_option("-m,--bytes", range,
                  "MIN:MAX or one size; bytes per block, multiples of 8; reductions are sums of doubles")
       ->capture_default_str();
+  app.add_option("--seconds", options.seconds, "For the timed calls of one algorithm of one size")
+      ->capture_default_str()
+      ->check(positive_number(3600));
   app.set_version_flag("--version", ibcoll_version_string());
   app.callback([&] {
     for (const Collective& row : kCatalog)
@@ -182,11 +218,18 @@ int run_program(int argc, char** argv) {
     fmt::print(stderr, "{}", end->error);
     return end->status;
   }
-  ::setenv("IBCOLL_LEARN", "on", 1);  // whatever the jobs are to do for which it learns
   Job job;
-  tune(options, job);
+  int status = 0;
+  try {
+    tune(options, job);
+  } catch (const EndedElsewhere&) {
+    status = 1;
+  } catch (const std::runtime_error& problem) {
+    fmt::print(stderr, "ibcoll_tune: {}\n", problem.what());
+    status = 1;
+  }
   job.end();
-  return 0;
+  return status;
 }
 
 }  // namespace

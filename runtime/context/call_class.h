@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Classes of calls of a team: the times of calls of a class predict those of later ones.
+// Classes of calls of a team: the algorithm that is the fastest for one call of a class is taken for all of them.
 #pragma once
 
 #include <bit>
@@ -43,11 +43,10 @@ inline CallClass class_of(const Args& args, ibcoll_scheme_t scheme, const Shape&
   return calls;
 }
 
-// Learning applies to the call: no rank leaves before all have come, and each rank has something to send.
-inline bool can_be_learned(const Args& args, const Shape& shape) noexcept {
-  const Collective& row = kCatalog[args.collective];
-  if (shape.p < 2 || !row.waits_for_all()) return false;
-  return !row.moves_data() || (shape.bytes > 0 && shape.empty_blocks == 0);
+// All ranks know the class of the call, and each block has bytes.
+inline bool has_class(const Args& args, const Shape& shape) noexcept {
+  if (shape.p < 2 || !shape.sizes_known) return false;
+  return !kCatalog[args.collective].moves_data() || (shape.bytes > 0 && shape.empty_blocks == 0);
 }
 
 }  // namespace ibcoll
