@@ -42,7 +42,9 @@ std::string Context::info_json() {
   const std::string used = job_.net ? job_.net->name() : "";
   bool used_is_better = false;
   for (const NetworkModule& module : kNetworkModules) {
-    Json transport = used == module.name ? job_.net->describe() : network_devices(module, config_);
+    Json transport = used == module.name ? job_.net->describe()
+                     : in_host()         ? Json{{"reason", "not looked at: inside of a host no library is loaded for this"}}
+                                         : network_devices(module, config_);
     transport.set("name", module.name);
     if (used == module.name) {
       used_is_better = true;

@@ -101,6 +101,11 @@ void quieten(const char* level) {
     log(LogLevel::kInfo, "ucx: its log level cannot be set: UCX may print lines of its own");
 }
 
+void leave_mremap_intact() {
+  static std::once_flag once;
+  std::call_once(once, [] { warn_unless_ok(correct_mremap()); });
+}
+
 size_t tcp_segment_bytes(const DevicePlan& plan, int size) {
   if (!plan.tcp || plan.rdma || plan.shared_memory || std::getenv(kSegmentVariable) != nullptr) return 0;
   return std::clamp(std::bit_floor(kSegmentsOfAllPeers / static_cast<size_t>(size)), kSegment, kMostSegment);
@@ -116,10 +121,7 @@ Result<std::unique_ptr<Worker>> Worker::open(const NetworkParams& params, const 
   std::unique_ptr<Worker> worker(new Worker);
   Status status = worker->open_context(params.size, plan, peer_timeout);
   if (status.ok()) status = worker->open_worker();
-  if (alone) {
-    static std::once_flag once;
-    std::call_once(once, [] { warn_unless_ok(correct_mremap()); });
-  }
+  if (alone) leave_mremap_intact();
   if (status.ok()) {
     if (alone) quieten("fatal");  // a peer that dies is an event to ibcoll, and an error to UCX
     return worker;
