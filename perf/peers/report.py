@@ -2,9 +2,11 @@
 """What perf/compare prints: one row per collective and size, geometric means, and where ibcoll is the slower one."""
 
 import csv
+import io
 import math
 import statistics
 
+import output
 from launch import TITLES, figure
 
 
@@ -13,10 +15,11 @@ def geometric_mean(values):
 
 
 def write_csv(path, columns, rows):
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(columns)
-        table.writerows(rows)
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(columns)
+    table.writerows(rows)
+    output.write(path, text.getvalue())
 
 
 def size_text(count):

@@ -3,7 +3,6 @@
 
 import json
 import pathlib
-import signal
 import statistics
 import sys
 import tempfile
@@ -111,8 +110,6 @@ def chosen(parser, options, known):
 def measure_all(names, measure, fill):
     """Measures layouts one after the other; `fill` makes the page from existing data, after each of them, so an
     interruption loses one layout. Returns the exit status: 1 where a layout has failed, after which the others run."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))  # with what has been started ended
     failed = []
     for name in names:
         begin = time.monotonic()
@@ -122,8 +119,6 @@ def measure_all(names, measure, fill):
             print(f"{name}: {problem}", file=sys.stderr, flush=True)
             failed.append(name)
             continue
-        except KeyboardInterrupt:
-            sys.exit(130)
         fill()
         print(f"{name}: {time.monotonic() - begin:.0f} s", flush=True)
     fill()

@@ -2,6 +2,7 @@
 """A page of docs/results: its data as CSV, and the block between two markers that its script writes anew."""
 
 import csv
+import io
 import pathlib
 import re
 import shutil
@@ -9,6 +10,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "perf/peers"))
+import output  # pylint: disable=wrong-import-position
 from report import size_text  # pylint: disable=wrong-import-position,unused-import
 
 RESULTS = ROOT / "docs/results"
@@ -41,11 +43,12 @@ class Page:
         """`rows`: dictionaries with the same keys; numbers to three digits after the point."""
         path = self.data(part)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-            writer.writeheader()
-            for row in rows:
-                writer.writerow({key: f"{value:.3f}" if isinstance(value, float) else value for key, value in row.items()})
+        text = io.StringIO()
+        writer = csv.DictWriter(text, rows[0], lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({key: f"{value:.3f}" if isinstance(value, float) else value for key, value in row.items()})
+        output.write(path, text.getvalue())
 
     def fill(self, *blocks):
         """Puts the blocks of text between <!-- results --> and <!-- end of results -->."""
@@ -55,7 +58,7 @@ class Page:
             sys.exit(f"{self.path}: {begin} and then {end} must be there once each; take the page from the repository")
         text = "\n\n".join([begin, *filter(None, blocks), end])
         pattern = re.escape(begin) + ".*?" + re.escape(end)
-        self.path.write_text(re.sub(pattern, lambda _: text, page, flags=re.DOTALL), encoding="utf-8")
+        output.write(self.path, re.sub(pattern, lambda _: text, page, flags=re.DOTALL))
 
     def image(self, text):
         return f"![{text}](figures/{self.name}.svg)"

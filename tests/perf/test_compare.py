@@ -13,10 +13,11 @@ import unittest
 import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "perf/peers"))
+sys.path[:0] = [str(ROOT / "perf/peers"), str(pathlib.Path(__file__).parent)]
 import beds  # pylint: disable=wrong-import-position
 import compare_options  # pylint: disable=wrong-import-position
 import launch  # pylint: disable=wrong-import-position
+from script_tests import FULL_AT_100_BYTES, full_disk, left_pipe  # pylint: disable=wrong-import-position
 CORES = len(os.sched_getaffinity(0))
 
 # A benchmark that takes `base` us for 8 bytes and ten times as long for the last size.
@@ -57,10 +58,11 @@ class CompareTest(unittest.TestCase):
     def program(self, name, base, fails="nothing"):
         self.write(name, BENCHMARK.replace("BASE", str(base)).replace("FAILS", fails))
 
-    def compare(self, *options):
+    def compare(self, *options, stdout=subprocess.PIPE, limit=()):
         path = f"{self.folder / 'path'}:{os.environ['PATH']}"
-        return subprocess.run([ROOT / "perf/compare", "--build", self.folder / "build", "--rounds", "2", *options],
-                              capture_output=True, text=True, check=False, timeout=60, env=dict(os.environ, PATH=path))
+        return subprocess.run([*limit, ROOT / "perf/compare", "--build", self.folder / "build", "--rounds", "2", *options],
+                              stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+                              env=dict(os.environ, PATH=path))
 
     def test_ratio_to_the_faster_peer(self):
         done = self.compare("--ranks", "1", "--collectives", "alltoall", "--json", str(self.folder / "figures"))
@@ -209,10 +211,38 @@ class CompareTest(unittest.TestCase):
             self.assertIn("--libraries: none is left for", done.stderr)
 
     def test_numbers_that_are_none(self):
-        for option in ("--factor", "--rounds", "--seconds"):
+        for option in ("--factor", "--rounds"):
             done = self.compare(option, "0")
             self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn("--factor is at least 2, --rounds at least 1, --seconds above 0", done.stderr)
+            self.assertIn("--factor is at least 2, --rounds at least 1", done.stderr)
+        for option, text in (("--seconds", "0"), ("--seconds", "nan"), ("--timeout", "nan"), ("--timeout", "inf")):
+            done = self.compare(option, text)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"{option}: {text!r} is not a number of seconds above 0", done.stderr)
+
+    def test_output_that_fails(self):
+        """A full disk is an error, a reader that leaves is none."""
+        full = "perf/compare: standard output: No space left on device\n"
+        words = ["--ranks", "1", "--collectives", "barrier"]
+        for stdout, words, status, said in ((full_disk(), words, 1, full), (full_disk(), ["--help"], 1, full),
+                                            (left_pipe(), words, 141, "")):
+            with stdout:
+                done = self.compare(*words, stdout=stdout)
+            self.assertEqual((done.returncode, done.stderr), (status, said))
+
+    def test_figures_that_cannot_be_written(self):
+        self.write("build/bin/ibcoll_run", f"#!/bin/bash\ntouch {self.folder}/started\n")
+        done = self.compare("--ranks", "1", "--collectives", "barrier", "--json", self.folder / "none/figures")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("--json: cannot write ", done.stderr)
+        self.assertFalse((self.folder / "started").exists())
+        self.program("build/bin/ibcoll_run", 2)
+        (self.folder / "figures").write_text("old")
+        done = self.compare("--ranks", "1", "--collectives", "barrier", "--json", self.folder / "figures", limit=FULL_AT_100_BYTES)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertEqual(done.stderr, f"perf/compare: {self.folder}/figures: File too large\n")
+        self.assertEqual((self.folder / "figures").read_text(), "old")
+        self.assertEqual(len(list(self.folder.glob("figures*"))), 1)
 
     def test_a_signal_while_a_process_is_started(self):
         kept = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored here

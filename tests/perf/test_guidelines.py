@@ -58,6 +58,7 @@ class Verdicts(unittest.TestCase):
 class Script(ScriptTests, unittest.TestCase):
     words = ["perf/guidelines", "--libraries", "ibcoll", "--ranks", "2"]
     name = "ibcoll_guidelines"
+    printed = PROGRAM
 
     def test_violations_are_listed(self):
         self.program(PROGRAM)

@@ -95,6 +95,7 @@ class FalsifiedConstants(unittest.TestCase):
 class Script(ScriptTests, unittest.TestCase):
     words = ["perf/regret", "--ranks", "2"]
     name = "ibcoll_regret"
+    printed = PROGRAM
 
     def test_bad_choices_are_listed(self):
         self.program(PROGRAM)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the scripts of perf write, and how they end."""
+
+import argparse
+import contextlib
+import math
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+
+
+def _is_plain(path):
+    """Neither a device nor a pipe; or not there."""
+    return path.is_file() or not path.exists()
+
+
+@contextlib.contextmanager
+def _beside(path):
+    """The name of a new file beside `path`, which is removed unless it was renamed."""
+    handle, name = tempfile.mkstemp(prefix=path.name + ".", dir=path.parent)
+    os.close(handle)
+    try:
+        yield name
+    finally:
+        pathlib.Path(name).unlink(missing_ok=True)
+
+
+def target(text):
+    """The type of an option that names a file to write: it is tried before the work."""
+    path = pathlib.Path(os.path.realpath(text))
+    try:
+        if path.exists():
+            with open(path, "a", encoding="utf-8"):
+                pass
+        if _is_plain(path):
+            with _beside(path):
+                pass
+    except OSError as problem:
+        raise argparse.ArgumentTypeError(f"cannot write {text}: {problem.strerror}") from problem
+    return path
+
+
+def write(path, text):
+    """Writes beside the file and renames: the old one stays where that fails. A device or a pipe is written directly."""
+    path = pathlib.Path(os.path.realpath(path))
+    try:
+        if not _is_plain(path):
+            path.write_text(text, encoding="utf-8")
+            return
+        mask = os.umask(0)
+        os.umask(mask)
+        mode = path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~mask
+        with _beside(path) as name:
+            with open(name, "w", encoding="utf-8", newline="") as file:
+                os.fchmod(file.fileno(), mode)
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, path)
+    except OSError as problem:
+        raise OSError(problem.errno, problem.strerror, str(path)) from problem
+
+
+def seconds(text):
+    """The type of an option: NaN and infinity are no times."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value
+
+
+def _end(name, main, problems):
+    try:
+        status = main()
+    except problems as problem:
+        status = f"{name}: {problem}"
+    except KeyboardInterrupt:
+        status = 128 + signal.SIGINT
+    except SystemExit as end:  # --help, a mistake in the options, SIGTERM
+        status = end.code
+    print(end="", flush=True)
+    return status
+
+
+def run(name, main, *problems):
+    """Runs main() and ends the program with its status. An exception of the types `problems`, and what cannot be written, is
+    one line; a reader that leaves (`| head`) is none."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, lambda number, _: sys.exit(128 + number))  # with what has been started ended
+    try:
+        status = _end(name, main, problems)
+    except BrokenPipeError:
+        status = 128 + signal.SIGPIPE
+    except OSError as problem:
+        status = f"{name}: {f'{problem.filename}: ' if problem.filename else 'standard output: '}{problem.strerror}"
+    with contextlib.suppress(OSError):
+        print(end="", flush=True)
+        sys.exit(status)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more
+    sys.exit(status)
