@@ -7,9 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include "perf/ibcoll_perf/arrivals.h"
 #include "perf/ibcoll_perf/bench_case.h"
@@ -132,21 +130,16 @@ bool open_output(Job& job, const Options& options, OutputFile& output) {
   return job.agree(job.rank() == 0 ? output.open(options.output) : "");
 }
 
-void list() {
+std::string list() {
+  std::string text;
   for (int i = 0; i < kCollectives; ++i) {
     const auto collective = static_cast<ibcoll_collective_t>(i);
-    fmt::print("{}\n", ibcoll_collective_name(collective));
+    text += fmt::format("{}\n", ibcoll_collective_name(collective));
     for (int k = 0; const char* name = ibcoll_algorithm_name(collective, k); ++k) {
-      fmt::print("  {:<20} {}\n", name, ibcoll_algorithm_about(collective, name));
+      text += fmt::format("  {:<20} {}\n", name, ibcoll_algorithm_about(collective, name));
     }
   }
-}
-
-// What was printed is where it belongs; if not, says so.
-bool output_is_written() {
-  if (std::fflush(stdout) == 0) return true;
-  fmt::print(stderr, "ibcoll_perf: standard output: {}\n", std::strerror(errno));
-  return false;
+  return text;
 }
 
 int report_failure(Job& job) {
@@ -173,18 +166,12 @@ int run_program(int argc, char** argv) {
   Job job;
   if (const std::optional<EarlyEnd> end = parse_options(argc, argv, options)) {
     // Rank 0 prints for all; each rank where it has no rank number.
-    if (!job.open() || job.rank() == 0) {
-      fmt::print("{}", end->output);
-      fmt::print(stderr, "{}", end->error);
-    }
-    return output_is_written() ? end->status : 1;
+    return !job.open() || job.rank() == 0 ? print(*end, "ibcoll_perf") : end->status;
   }
   if (!job.open()) return report_failure(job);
   if (options.list) {
-    if (job.rank() == 0) list();
-    const bool written = output_is_written();
-    if (!job.close()) return report_failure(job);
-    return written ? 0 : 1;
+    const int status = job.rank() == 0 ? print({0, list(), ""}, "ibcoll_perf") : 0;
+    return job.close() ? status : report_failure(job);
   }
   if (const std::string problem = problem_with(options, job); !problem.empty()) {
     if (job.rank() == 0) fmt::print(stderr, "ibcoll_perf: {}\n", problem);

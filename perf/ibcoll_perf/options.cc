@@ -11,6 +11,7 @@
 
 #include "perf/arrival/prepare.h"
 #include "runtime/base/catalog.h"
+#include "tools/options/not_nan.h"
 #include "tools/oracle/elements.h"
 
 namespace ibcoll::perf {
@@ -44,15 +45,6 @@ template <typename Enumeration>
 Enumeration chosen(const std::vector<std::string>& words, const std::string& word) {
   return static_cast<Enumeration>(std::find(words.begin(), words.end(), word) - words.begin());
 }
-
-// NaN compares false, so that it is in every CLI::Range.
-const CLI::Validator not_nan(
-    [](const std::string& text) {
-      double value = 0;
-      return CLI::detail::lexical_cast(text, value) && std::isnan(value) ? fmt::format("'{}' is not a number", text)
-                                                                         : std::string();
-    },
-    "");
 
 // As the options have them.
 struct Text {
@@ -110,7 +102,7 @@ void describe_loop(CLI::App& app, Options& options, Text& text) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{100000000}));
   app.add_option("--seconds", text.seconds, "Time for the timed calls of a row, of which there are 5 to 20000")
       ->check(CLI::Range(1e-6, 86400.0))
-      ->check(not_nan)
+      ->check(not_nan())
       ->capture_default_str();
   app.add_option("-x,--warmup", options.plan.warmup,
                  "Calls before the timed ones (default: as many as fill a quarter of --seconds)")

@@ -118,17 +118,21 @@ void Report::begin_collective(const std::string& name) {
                             heading_.ranks == 1 ? "" : "s",
                             heading_.checked ? ", which include waiting for ranks that verify" : ""));
   output_.write(heading_.arrival + table_heading(heading_));
+  output_.flush();
 }
 
 void Report::add(const Row& row) {
   switch (format_) {
     case Options::Format::kTable:
-      return output_.write(table_line(row, heading_.full));
+      output_.write(table_line(row, heading_.full));
+      break;
     case Options::Format::kCsv:
-      return output_.write(csv_line(row, heading_.full));
+      output_.write(csv_line(row, heading_.full));
+      break;
     case Options::Format::kJson:
       rows_.push_back(row);
   }
+  output_.flush();  // so that a long run can be watched
 }
 
 void Report::end(const Outcome& outcome, uint64_t private_memory, uint64_t buffer_memory) {

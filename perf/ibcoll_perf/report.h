@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include "perf/arrival/figures.h"
 #include "perf/call_times.h"
 #include "perf/ibcoll_perf/options.h"
+#include "tools/options/output_file.h"
 
 namespace ibcoll::perf {
 
@@ -40,26 +40,6 @@ struct Heading {
   bool checked = false;
   bool full = false;    // with p50 and p90
   std::string arrival;  // line about the pattern; empty: none
-};
-
-// A file that appears whole or not at all: written under another name and renamed by commit(). A device or a pipe is
-// written directly.
-class OutputFile {
- public:
-  OutputFile() = default;
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
-  ~OutputFile();
-
-  // "" or why not. An empty path: standard output.
-  std::string open(const std::string& path);
-  void write(const std::string& text);  // a failure is kept for commit()
-  std::string commit();
-
- private:
-  std::FILE* file_ = nullptr;
-  std::string path_, temporary_;
-  int error_ = 0;
 };
 
 class Report {

@@ -37,7 +37,7 @@ ONLY = {
     "tools/ibcoll_sim/": ["tools/ibcoll_sim/", "tools/options/", "tools/oracle/", "runtime/"],  # the runtime itself, in one process
     "tools/": ["tools/", "runtime/include/", "runtime/base/"],
     "perf/peers/": ["perf/", "tools/oracle/distributions.h", "runtime/base/catalog.h"],
-    "perf/apps/": ["perf/apps/", "perf/follow_links.h", "perf/call_times.h", "runtime/include/"],
+    "perf/apps/": ["perf/apps/", "tools/options/follow_links.h", "perf/call_times.h", "runtime/include/"],
     # These measure parts that no program sees.
     "perf/measures/registration_cache": ["runtime/registration_cache/", "runtime/base/"],
     "perf/measures/reduce": ["runtime/comm/reduce/"],

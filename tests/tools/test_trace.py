@@ -254,6 +254,80 @@ class InNode(TraceTest):
             self.refused("t.0: line 3", "malformed")
 
 
+class Page(TraceTest):
+    def page(self, *words):
+        """(calls, sites, text of the page, standard error)"""
+        done = self.tool(self.file, "--html", self.folder / "page", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = (self.folder / "page").read_text()
+        data = json.loads(re.search(r"const trace = (.*);\nconst canvas", text).group(1))
+        return data["calls"], data["sites"], text, done.stderr
+
+    def test_a_long_trace_shows_the_calls_that_matter(self):
+        """52,000 calls of 2 ranks, of which 50,000 have room: those whose ranks arrived further apart, in their order."""
+        for rank in range(2):
+            self.write(rank, [self.record(op * 1000 + rank * (op > 2000), op * 1000 + 9, op=op) for op in range(1, 52_001)])
+        calls, sites, text, said = self.page()
+        self.assertEqual(len(calls), 50_000)
+        self.assertEqual([calls[0]["arrival"], calls[-1]["arrival"]], [[2000.0, 2000.001], [51999.0, 51999.001]])
+        self.assertEqual(sites, ["p+0x10"])
+        note = "The time line shows 50000 of 52000 calls, those whose ranks arrived furthest apart: "
+        self.assertIn(note, text)
+        self.assertTrue(said.startswith(f"ibcoll_trace: {note}") and "IBCOLL_TRACE_CALLS" in said, said)
+        self.assertEqual(said.count("\n"), 1, said)
+
+    def test_messages_beyond_the_limit_are_left_out(self):
+        """Of 3 calls with 80,000 messages each two keep them."""
+        peers = ",".join(f"{at % 2}/{at}/{at}/{at}" for at in range(80_000))
+        self.write(0, [self.record(op * 1000, op * 1000 + 9, op=op, peers=peers) for op in (1, 2, 3)])
+        self.write(1, [self.record(op * 1000 + late, op * 1000 + 9, op=op) for op, late in ((1, 5), (2, 4), (3, 6))])
+        calls, _, text, said = self.page()
+        self.assertEqual([[len(part) for part in call["served"]] for call in calls], [[80_000, 0], [], [80_000, 0]])
+        self.assertIn("1 of its calls are without messages: a page has room for 200000.", text)
+        self.assertIn("1 of its calls are without messages", said)
+
+    def test_all_calls_of_a_short_trace(self):
+        for rank in range(2):
+            self.write(rank, [self.record(op, op + 9, op=op, site=f"p+0x{op % 2 + 1}0") for op in range(1, 4)])
+        calls, sites, _, said = self.page()
+        self.assertEqual([sites[call["site"]] for call in calls], ["p+0x20", "p+0x10", "p+0x20"])
+        self.assertEqual(said, "")
+
+    def test_memory_does_not_grow_with_the_page(self):
+        """The page of 9 MB takes at most a tenth more memory than the table."""
+        for rank in range(2):
+            self.write(rank, [self.record(op * 1000, op * 1000 + 9, op=op) for op in range(1, 25_001)])
+        most = []
+        for words in ([], ["--html", "/dev/null"]):
+            # A process begins with the memory of the one that starts it.
+            measure = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True); "
+                       "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+            command = [sys.executable, "-c", measure, *map(str, (BUILD / "bin/ibcoll_trace", self.file, *words))]
+            most.append(int(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout))
+        self.assertLess(most[1], 1.1 * most[0])
+
+    def test_bytes_that_are_no_text(self):
+        """Control characters and bytes that are not UTF-8, in each name of a trace; what is UTF-8 stays."""
+        raw = {"%1B": "\\x1b", "%9B": "\\x9b", "%C2%9B": "\\xc2\\x9b", "%7F": "\\x7f", "%C3": "\\xc3", "%ED%A0%80": "\\xed\\xa0\\x80",
+               "%C0%AF": "\\xc0\\xaf", "%F0%8F%BF%BF": "\\xf0\\x8f\\xbf\\xbf", "%F4%90%80%80": "\\xf4\\x90\\x80\\x80",
+               "%C3%A9": "\u00e9", "%E2%82%AC": "\u20ac", "%F0%9F%98%80": "\U0001f600"}
+        name, shown = "".join(f"{one}." for one in raw), "".join(f"{one}." for one in raw.values())
+        self.write(0, [self.record(0, 10, ranks=1)], ranks=1, clock="m")
+        text = (self.folder / "t.0").read_text().replace(" direct ", " di\x1brect ")
+        (self.folder / "t.0").write_text(text.replace("code p - 0x10 -", f"source /{name}.py 7 f{name}"))
+        calls, sites, page, _ = self.page()
+        self.assertEqual(sites, [f"f{shown} {shown}.py:7"])
+        self.assertEqual(calls[0]["algorithm"], "di\\x1brect")
+        for given in (page, self.answer(self.file), self.answer(self.file, "--format", "csv"), self.answer(self.file, "--format", "json")):
+            self.assertFalse(set(map(chr, (*range(10), *range(11, 32), *range(127, 160)))) & set(given))
+        row, = json.loads(self.answer(self.file, "--format", "json"))["rows"]
+        self.assertEqual((row["function"], row["file"]), (f"f{shown}", f"/{shown}.py"))
+        (self.folder / "t.0").write_text(text.replace("code p - 0x10 -", f"code p{name} - 0x10 -"))
+        self.assertIn(f"call sites in p{shown} are shown as addresses", self.answer(self.file))
+        (self.folder / "t.0").write_text(text.replace("code p - 0x10 -", "code \x1b[2J"))
+        self.refused("malformed: 'code \\x1b[2J'")
+
+
 class BadInput(TraceTest):
     def test_missing_and_empty(self):
         self.refused("t.0", "No such file")

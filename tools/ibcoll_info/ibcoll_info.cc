@@ -8,14 +8,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <optional>
 #include <set>
 
 #include "ibcoll.h"
 #include "runtime/base/catalog.h"
 #include "tools/ibcoll_info/answer.h"
+#include "tools/options/early_end.h"
+#include "tools/options/output_file.h"
 
 namespace ibcoll::info {
 namespace {
@@ -86,26 +87,17 @@ void describe_options(CLI::App& app, Options& options) {
 int run_program(int argc, char** argv) {
   Options options;
   CLI::App app("Shows version, settings, devices and algorithms of ibcoll; of a whole job under ibcoll_run.");
-  app.failure_message([](const CLI::App*, const CLI::Error& problem) {
-    return fmt::format("ibcoll_info: {}; see ibcoll_info --help\n", problem.what());
-  });
   describe_options(app, options);
-  int parsed = 0;
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& problem) {
+  if (const std::optional<EarlyEnd> end = parse_command_line(app, "ibcoll_info", argc, argv)) {
     const Context context;
-    if (context.speaks()) parsed = app.exit(problem);
-    return problem.get_exit_code() == 0 ? parsed : 2;
+    return context.speaks() ? print(*end, "ibcoll_info") : end->status;
   }
   const Context context;
   std::string failure = context.failure();
   const std::string text = answer(options, context.get(), failure);
   if (context.speaks()) {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-      failure += failure.empty() ? "" : "; ";
-      failure += fmt::format("standard output: {}", std::strerror(errno));
-    }
+    const std::string problem = print_all(text);
+    failure += (failure.empty() || problem.empty() ? "" : "; ") + problem;
   }
   if (failure.empty()) return 0;
   fmt::print(stderr, "ibcoll_info: {}\n", failure);

@@ -19,6 +19,8 @@
 
 #include "tools/ibcoll_mpi/command.h"
 #include "tools/ibcoll_run/program_path.h"
+#include "tools/options/early_end.h"
+#include "tools/options/output_file.h"
 
 namespace ibcoll::mpi_command {
 namespace {
@@ -63,8 +65,8 @@ int run(const Options& options) {
   const Command command = command_for(options.words, options.mpi, options.trace, own_libraries());
   if (!command.why_not.empty()) return fail(command.why_not, 1);
   if (!options.print) return execute(command);
-  fmt::print("{}\n", shell_line(command));
-  return std::fflush(stdout) == 0 ? 0 : fail(std::strerror(errno), 1);
+  const std::string problem = print_all(shell_line(command) + "\n");
+  return problem.empty() ? 0 : fail(problem, 1);
 }
 
 }  // namespace
@@ -75,9 +77,6 @@ int main(int argc, char** argv) {
   CLI::App app(
       "Runs an unmodified program of Open MPI or MPICH with its collectives in ibcoll. After the options comes the "
       "command as it is, launcher first: ibcoll_mpi mpirun -n 4 ./program");
-  app.failure_message([](const CLI::App*, const CLI::Error& problem) {
-    return fmt::format("ibcoll_mpi: {}; see ibcoll_mpi --help\n", problem.what());
-  });
   Options options;
   app.add_flag("-n,--dry-run", options.print, "Print the command line, for a shell, instead of running it");
   app.add_option("--trace", options.trace, "Record the collectives, for ibcoll_trace (sets IBCOLL_TRACE)")
@@ -87,11 +86,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"openmpi", "mpich"}))
       ->type_name("MPI");
   app.prefix_command();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& problem) {
-    return app.exit(problem) == 0 ? 0 : 2;
-  }
+  if (const auto end = ibcoll::parse_command_line(app, "ibcoll_mpi", argc, argv)) return print(*end, "ibcoll_mpi");
   if (!mpi.empty()) options.mpi = mpi == "mpich" ? Mpi::kMpich : Mpi::kOpenMpi;
   options.words = app.remaining();
   try {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ibcoll_run: starts the ranks of a job and stays with them until all have ended.
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "tools/ibcoll_run/agent_main.h"
 #include "tools/ibcoll_run/job.h"
@@ -36,8 +38,10 @@ int launch(const Options& options, const ProcessDefaults& defaults) {
 int main(int argc, char** argv) {
   const ibcoll::run::ParsedOptions parsed = ibcoll::run::parse_options(argc, argv);
   if (parsed.stop) {
-    std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
-    return parsed.exit_code;
+    std::FILE* const output = parsed.exit_code == 0 ? stdout : stderr;
+    if (std::fputs(parsed.text.c_str(), output) >= 0 && std::fflush(output) == 0) return parsed.exit_code;
+    std::fprintf(stderr, "ibcoll_run: cannot write to standard output: %s\n", std::strerror(errno));
+    return 1;
   }
   const ibcoll::run::ProcessDefaults defaults = ibcoll::run::ProcessDefaults::take_over();
   const ibcoll::run::Watchdog watchdog(ibcoll::run::timeouts_or_default().pending_signal);

@@ -53,17 +53,17 @@ Result<Shape> shape_of_call(const Options& options, const oracle::CallParams& pa
   return shape_of(team_shape(options), args.value());
 }
 
-void write_heading(const Options& options, uint64_t bytes, const Row& row, std::FILE* trace) {
+void write_heading(const Options& options, uint64_t bytes, const Row& row, OutputFile* trace) {
   if (!trace) return;
-  fmt::print(trace,
-             R"({{"event": "run", "collective": "{}", "algorithm": "{}", "bytes": {}, "ranks": {}, "nodes": {}}})"
-             "\n",
-             options.collective->name, row.algorithm, bytes, options.ranks, options.nodes);
+  trace->write(
+      fmt::format(R"({{"event": "run", "collective": "{}", "algorithm": "{}", "bytes": {}, "ranks": {}, "nodes": {}}})"
+                  "\n",
+                  options.collective->name, row.algorithm, bytes, options.ranks, options.nodes));
 }
 
 }  // namespace
 
-Result<std::vector<Row>> run_size(const Options& options, uint64_t bytes, std::FILE* trace) {
+Result<std::vector<Row>> run_size(const Options& options, uint64_t bytes, OutputFile* trace) {
   const oracle::CallParams params = call_params(options, bytes);
   if (Status status = Calls::possible(params, options.check); !status.ok()) return status;
   const Result<Shape> known = shape_of_call(options, params);

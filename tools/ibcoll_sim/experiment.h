@@ -2,7 +2,6 @@
 // Runs of one collective: which algorithms, and what each took.
 #pragma once
 
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -27,8 +26,8 @@ struct Row {
   std::string damage;   // the first of them
 };
 
-// All rows of one size. `trace`: an open file, or nullptr. Fails for a call that cannot be made, and an algorithm that
+// All rows of one size. `trace`: a file that is open, or nullptr. Fails for a call that cannot be made, and an algorithm that
 // was asked for by name and is not there or does not apply.
-Result<std::vector<Row>> run_size(const Options& options, uint64_t bytes, std::FILE* trace);
+Result<std::vector<Row>> run_size(const Options& options, uint64_t bytes, OutputFile* trace);
 
 }  // namespace ibcoll::simulator

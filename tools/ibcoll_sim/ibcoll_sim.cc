@@ -2,44 +2,33 @@
 // ibcoll_sim: the algorithms of a collective in one process over a modelled network. See docs/ibcoll_sim.md.
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <memory>
 #include <new>
 
 #include "tools/ibcoll_sim/experiment.h"
 #include "tools/ibcoll_sim/options.h"
 #include "tools/ibcoll_sim/report.h"
+#include "tools/options/output_file.h"
 
 namespace ibcoll::simulator {
 namespace {
-
-struct Close {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, Close>;
 
 int fail(const std::string& text, int status) {
   fmt::print(stderr, "ibcoll_sim: {}\n", text);
   return status;
 }
 
-int write_failed(const std::string& what) {
-  return fail(fmt::format("cannot write {}: {}", what, std::strerror(errno)), 1);
-}
-
 int simulate(const Options& options) {
-  File trace;
-  if (!options.trace.empty()) {
-    trace.reset(std::fopen(options.trace.c_str(), "w"));
-    if (!trace) return fail(fmt::format("--trace: {}: {}", options.trace, std::strerror(errno)), 2);
-  }
-  Report report(options, stdout);
+  OutputFile output, trace_file;
+  OutputFile* const trace = options.trace.empty() ? nullptr : &trace_file;
+  std::string problem = output.open("");
+  if (trace) problem = trace->open(options.trace);
+  if (!problem.empty()) return fail("--trace: " + problem, 2);
+  Report report(options, output);
   bool begun = false;
   uint64_t errors = 0;
   for (const uint64_t bytes : options.sizes) {
-    const Result<std::vector<Row>> rows = run_size(options, bytes, trace.get());
+    const Result<std::vector<Row>> rows = run_size(options, bytes, trace);
     if (!rows.ok()) {
       const ibcoll_status_t code = rows.status().code();
       const bool usage = code == IBCOLL_ERR_INVALID_ARGUMENT || code == IBCOLL_ERR_NOT_APPLICABLE;
@@ -52,10 +41,14 @@ int simulate(const Options& options) {
       errors += row.errors;
       if (!row.damage.empty()) fail(row.damage, 1);
     }
+    // A large simulation takes hours: it ends as soon as its figures cannot be written.
+    if (!output.flush() || (trace && !trace->flush())) break;
   }
   report.end();
-  if (trace && (std::ferror(trace.get()) != 0 || std::fclose(trace.release()) != 0)) return write_failed(options.trace);
-  if (std::fflush(stdout) != 0) return write_failed("to standard output");
+  if (trace) problem = trace->commit();
+  if (!problem.empty()) return fail("--trace: " + problem, 1);
+  problem = output.commit();
+  if (!problem.empty()) return fail(problem, 1);
   return errors == 0 ? 0 : 1;
 }
 
@@ -65,11 +58,7 @@ int simulate(const Options& options) {
 int main(int argc, char** argv) {
   using namespace ibcoll::simulator;
   Options options;
-  if (const auto end = parse_options(argc, argv, options)) {
-    fmt::print(stdout, "{}", end->output);
-    fmt::print(stderr, "{}", end->error);
-    return end->status;
-  }
+  if (const auto end = parse_options(argc, argv, options)) return ibcoll::print(*end, "ibcoll_sim");
   try {
     return simulate(options);
   } catch (const std::bad_alloc&) {

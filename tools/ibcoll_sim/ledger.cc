@@ -20,7 +20,7 @@ double us(Time time) { return static_cast<double>(time) / 1000; }
 
 }  // namespace
 
-Ledger::Ledger(const sim::Network& network, std::FILE* trace)
+Ledger::Ledger(const sim::Network& network, OutputFile* trace)
     : network_(network), trace_(trace), depths_(static_cast<size_t>(network.size()), 0) {
   int nodes = 0;
   for (int rank = 0; rank < network.size(); ++rank) nodes = std::max(nodes, network.node(rank) + 1);
@@ -73,7 +73,7 @@ void Ledger::write(Time at, int rank, const char* event, int peer, uint64_t byte
   if (peer >= 0 || bytes > 0) line += fmt::format(R"(, "bytes": {})", bytes);
   if (end > 0) line += fmt::format(R"(, "until_us": {})", us(end));
   line += "}\n";
-  std::fwrite(line.data(), 1, line.size(), trace_);
+  trace_->write(line);
 }
 
 }  // namespace ibcoll::simulator

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <vector>
 
 #include "runtime/sim/network.h"
+#include "tools/options/output_file.h"
 
 namespace ibcoll::simulator {
 
@@ -17,8 +17,8 @@ struct Traffic {
 
 class Ledger final : public sim::Observer {
  public:
-  // `trace`: an open file, or nullptr.
-  Ledger(const sim::Network& network, std::FILE* trace);
+  // `trace`: a file that is open, or nullptr.
+  Ledger(const sim::Network& network, OutputFile* trace);
 
   const Traffic& between_nodes() const { return between_; }
   const Traffic& within_nodes() const { return within_; }
@@ -43,7 +43,7 @@ class Ledger final : public sim::Observer {
   void write(Time at, int rank, const char* event, int peer = -1, uint64_t bytes = 0, Time end = 0);
 
   const sim::Network& network_;
-  std::FILE* trace_;
+  OutputFile* trace_;
   Traffic between_, within_;
   uint64_t control_ = 0;
   uint32_t rounds_ = 0;

@@ -5,10 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 
 #include "tools/ibcoll_sim/option_values.h"
+#include "tools/options/not_nan.h"
 
 namespace ibcoll::simulator {
 namespace {
@@ -32,15 +32,6 @@ template <typename Enumeration, typename Words>
 Enumeration chosen(const Words& words, std::string_view word) {
   return static_cast<Enumeration>(std::find(std::begin(words), std::end(words), word) - std::begin(words));
 }
-
-// NaN compares false, so that it is in every CLI::Range.
-const CLI::Validator not_nan(
-    [](const std::string& text) {
-      double value = 0;
-      return CLI::detail::lexical_cast(text, value) && std::isnan(value) ? fmt::format("'{}' is not a number", text)
-                                                                         : std::string();
-    },
-    "");
 
 void describe_call(CLI::App& app, Options& options, Text& text) {
   std::vector<std::string> names;
@@ -77,10 +68,10 @@ void describe_call(CLI::App& app, Options& options, Text& text) {
 
 void describe_model(CLI::App& app, Options& options, Text& text) {
   const auto time = [&](const char* name, double& value, const char* about) {
-    return app.add_option(name, value, about)->check(CLI::Range(0.0, kMostUs))->check(not_nan);
+    return app.add_option(name, value, about)->check(CLI::Range(0.0, kMostUs))->check(not_nan());
   };
   const auto speed = [&](const char* name, double& value, double least, const char* about) {
-    app.add_option(name, value, about)->check(CLI::Range(least, 1000.0))->check(not_nan)->capture_default_str();
+    app.add_option(name, value, about)->check(CLI::Range(least, 1000.0))->check(not_nan())->capture_default_str();
   };
   time("--alpha", options.alpha_us, "Start-up of a message between nodes, us")->capture_default_str();
   speed("--bandwidth", options.bandwidth, 0.001, "Between nodes, GB/s");

@@ -70,18 +70,19 @@ nlohmann::ordered_json json_model(const Options& options) {
 }  // namespace
 
 void Report::begin() {
-  if (options_.format == Options::Format::kCsv) fmt::print(output_, "{}\n", kColumns);
+  if (options_.format == Options::Format::kCsv) output_.write(fmt::format("{}\n", kColumns));
   if (options_.format != Options::Format::kTable) return;
-  fmt::print(output_, "# {}, {} ranks on {} nodes; virtual time in us; * is what auto takes\n",
-             options_.collective->name, options_.ranks, options_.nodes);
-  fmt::print(output_, "{:>10}  {:<28} {:>12} {:>12} {:>7} {:>10} {:>14} {:>10} {:>14}{}\n", "bytes", "algorithm",
-             "time", "mean", "rounds", "between", "bytes", "within", "bytes", options_.check ? "   errors" : "");
+  output_.write(fmt::format("# {}, {} ranks on {} nodes; virtual time in us; * is what auto takes\n",
+                            options_.collective->name, options_.ranks, options_.nodes));
+  output_.write(fmt::format("{:>10}  {:<28} {:>12} {:>12} {:>7} {:>10} {:>14} {:>10} {:>14}{}\n", "bytes", "algorithm",
+                            "time", "mean", "rounds", "between", "bytes", "within", "bytes",
+                            options_.check ? "   errors" : ""));
 }
 
 void Report::add(const Row& row) {
   if (options_.format == Options::Format::kJson) return rows_.push_back(row);
-  fmt::print(output_, "{}", options_.format == Options::Format::kCsv ? csv_line(row) : table_line(row, options_.check));
-  std::fflush(output_);
+  output_.write(options_.format == Options::Format::kCsv ? csv_line(row) : table_line(row, options_.check));
+  output_.flush();  // so that a long run can be watched
 }
 
 void Report::end() {
@@ -95,7 +96,7 @@ void Report::end() {
                                       {"distribution", oracle::kDistributions[static_cast<int>(options_.distribution)]},
                                       {"model", json_model(options_)},
                                       {"rows", rows}};
-  fmt::print(output_, "{}\n", all.dump(2));
+  output_.write(all.dump(2) + "\n");
 }
 
 }  // namespace ibcoll::simulator

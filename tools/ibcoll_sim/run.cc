@@ -8,7 +8,7 @@
 
 namespace ibcoll::simulator {
 
-Run::Run(const Options& options, const oracle::CallParams& params, const Choice& choice, std::FILE* trace)
+Run::Run(const Options& options, const oracle::CallParams& params, const Choice& choice, OutputFile* trace)
     : options_(options),
       calls_(params, options.check),
       job_(job_params(options, calls_.nothing())),

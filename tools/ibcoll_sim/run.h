@@ -2,7 +2,6 @@
 // One algorithm on all ranks of a simulated job.
 #pragma once
 
-#include <cstdio>
 #include <memory>
 #include <vector>
 
@@ -16,8 +15,8 @@ namespace ibcoll::simulator {
 
 class Run {
  public:
-  // `options` and `trace` (an open file, or nullptr) outlive it.
-  Run(const Options& options, const oracle::CallParams& params, const Choice& choice, std::FILE* trace);
+  // `options` and `trace` (a file that is open, or nullptr) outlive it.
+  Run(const Options& options, const oracle::CallParams& params, const Choice& choice, OutputFile* trace);
 
   // Until all ranks have ended.
   Status run();

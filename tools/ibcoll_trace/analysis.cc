@@ -16,7 +16,7 @@ struct Gathered {
   bool failed = false;
 };
 
-Status add(Gathered& g, const RankTrace& trace, const Record& r) {
+Status add(Gathered& g, const RankTrace& trace, Record& r) {
   Call& call = g.call;
   if (call.parts.empty()) {
     call.collective = r.collective, call.algorithm = r.algorithm, call.site = trace.sites[r.site];
@@ -32,7 +32,7 @@ Status add(Gathered& g, const RankTrace& trace, const Record& r) {
   if (!call.parts.empty() && call.parts.back().rank == trace.rank)
     return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: collective #{} of team {:x} is recorded twice", trace.path, r.op,
                  r.team);
-  call.parts.push_back({trace.rank, r.arrival_ns, r.exit_ns, r.bytes, r.served, r.in_node});
+  call.parts.push_back({trace.rank, r.arrival_ns, r.exit_ns, r.bytes, std::move(r.served), r.in_node});
   g.failed = g.failed || r.failed;
   return {};
 }
@@ -68,10 +68,11 @@ Result<Job> put_together(std::vector<RankTrace> traces) {
   job.alpha_us = traces.front().alpha_us, job.beta_us_per_byte = traces.front().beta_us_per_byte;
   job.clocks = align_clocks(traces);
   std::map<std::pair<uint64_t, uint32_t>, Gathered> calls;
-  for (const RankTrace& trace : traces) {
+  for (RankTrace& trace : traces) {
     job.dropped += trace.dropped;
-    for (const Record& r : trace.records)
+    for (Record& r : trace.records)
       if (Status status = add(calls[{r.team, r.op}], trace, r); !status.ok()) return status;
+    trace.records = {};  // a large trace is not held twice
   }
   for (auto& [key, g] : calls) {
     const bool whole = static_cast<int>(g.call.parts.size()) == g.team_ranks;

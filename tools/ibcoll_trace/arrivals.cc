@@ -5,18 +5,18 @@
 
 namespace ibcoll::tracing {
 
-std::string arrivals(const Job& job) {
-  std::string text = fmt::format("# ibcoll arrivals 1 ranks {}\n", job.ranks);
+void write_arrivals(const Job& job, OutputFile& output) {
+  output.write(fmt::format("# ibcoll arrivals 1 ranks {}\n", job.ranks));
   for (const Call& call : job.calls) {
     if (static_cast<int>(call.parts.size()) != job.ranks) continue;
+    std::string text;
     const char* separator = "";
     for (const Part& part : call.parts) {
       text += fmt::format("{}{:.3f}", separator, static_cast<double>(part.arrival_ns - call.first_ns) / 1e3);
       separator = " ";
     }
-    text += '\n';
+    output.write(text + '\n');
   }
-  return text;
 }
 
 }  // namespace ibcoll::tracing

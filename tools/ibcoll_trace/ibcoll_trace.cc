@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <new>
 #include <string>
 
 #include "tools/ibcoll_trace/output.h"
+#include "tools/options/early_end.h"
+#include "tools/options/not_nan.h"
+#include "tools/options/output_file.h"
 
 namespace ibcoll::tracing {
 namespace {
@@ -25,22 +26,42 @@ int fail(const std::string& text, int status) {
   return status;
 }
 
-bool put(std::FILE* file, const std::string& text) {
-  return std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
+// A file that an option names.
+struct Written {
+  const char* option;
+  const std::string& path;
+  OutputFile file = {};
+};
+
+std::string open(Written& written) {
+  if (written.path.empty()) return {};
+  const std::string problem = written.file.open(written.path);
+  return problem.empty() ? problem : fmt::format("{}: {}", written.option, problem);
 }
 
-int write_file(const char* option, const std::string& path, const std::string& text) {
-  std::FILE* const file = std::fopen(path.c_str(), "w");
-  if (!file) return fail(fmt::format("{}: cannot write {}: {}", option, path, std::strerror(errno)), 2);
-  const bool written = put(file, text);
-  const int reason = errno;
-  if (std::fclose(file) == 0 && written) return 0;
-  return fail(fmt::format("{}: cannot write {}: {}", option, path, std::strerror(written ? errno : reason)), 1);
+std::string commit(Written& written) {
+  const std::string problem = written.file.commit();
+  return problem.empty() ? problem : fmt::format("{}: {}", written.option, problem);
+}
+
+std::string write_files(const Job& job, Written& delays, Written& html) {
+  if (!delays.path.empty()) {
+    write_arrivals(job, delays.file);
+    if (std::string problem = commit(delays); !problem.empty()) return problem;
+  }
+  if (html.path.empty()) return {};
+  const std::vector<PageCall> shown = page_calls(job);
+  if (const std::string note = left_out(job, shown); !note.empty()) fmt::print(stderr, "ibcoll_trace: {}\n", note);
+  write_page(job, shown, html.file);
+  return commit(html);
 }
 
 int run(const Options& options) {
   if (options.served > 0 && options.format == "csv")
     return fail("--served: the rows of --format csv are no calls; take table or json", 2);
+  Written delays{"--arrivals", options.arrivals}, html{"--html", options.html};
+  for (Written* const one : {&delays, &html})
+    if (const std::string problem = open(*one); !problem.empty()) return fail(problem, 2);
   Result<std::vector<RankTrace>> traces = read_traces(options.path);
   if (!traces.ok()) return fail(traces.status().text(), 2);
   const std::vector<std::string> problems = find_sources(traces.value());
@@ -49,12 +70,9 @@ int run(const Options& options) {
   job.value().problems = problems;
   if (options.alpha_us >= 0) job.value().alpha_us = options.alpha_us;
   if (options.bandwidth > 0) job.value().beta_us_per_byte = 1e-3 / options.bandwidth;
-  if (!options.arrivals.empty())
-    if (const int status = write_file("--arrivals", options.arrivals, arrivals(job.value()))) return status;
-  if (!options.html.empty())
-    if (const int status = write_file("--html", options.html, page(job.value()))) return status;
-  if (!put(stdout, report(job.value(), options.format, options.served)))
-    return fail(fmt::format("cannot write to standard output: {}", std::strerror(errno)), 1);
+  if (const std::string problem = write_files(job.value(), delays, html); !problem.empty()) return fail(problem, 1);
+  const std::string problem = print_all(report(job.value(), options.format, options.served));
+  if (!problem.empty()) return fail(problem, 1);
   return 0;
 }
 
@@ -64,9 +82,6 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   using namespace ibcoll::tracing;
   CLI::App app("Shows when ranks arrived at their collectives, from the traces that IBCOLL_TRACE made.");
-  app.failure_message([](const CLI::App*, const CLI::Error& problem) {
-    return fmt::format("ibcoll_trace: {}; see ibcoll_trace --help\n", problem.what());
-  });
   Options options;
   app.add_option("TRACE", options.path, "FILE or folder, as IBCOLL_TRACE named it")->required()->type_name("");
   app.add_option("--format", options.format, "How to print: table, csv or json")
@@ -80,14 +95,12 @@ int main(int argc, char** argv) {
       ->type_name("CALLS")
       ->check(CLI::Range(1, 1 << 24));
   app.add_option("--alpha", options.alpha_us, "Start-up time of a message, us (default: as the traced job timed it)")
-      ->check(CLI::Range(0.001, 1e6));
+      ->check(CLI::Range(0.001, 1e6))
+      ->check(ibcoll::not_nan());
   app.add_option("--bandwidth", options.bandwidth, "GB/s (default: as the traced job timed it)")
-      ->check(CLI::Range(1e-3, 1e3));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& problem) {
-    return app.exit(problem) == 0 ? 0 : 2;
-  }
+      ->check(CLI::Range(1e-3, 1e3))
+      ->check(ibcoll::not_nan());
+  if (const auto end = ibcoll::parse_command_line(app, "ibcoll_trace", argc, argv)) return print(*end, "ibcoll_trace");
   try {
     return run(options);
   } catch (const std::bad_alloc&) {

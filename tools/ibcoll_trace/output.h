@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "tools/ibcoll_trace/analysis.h"
+#include "tools/ibcoll_trace/page_calls.h"
 #include "tools/ibcoll_trace/trace.h"
+#include "tools/options/output_file.h"
 
 namespace ibcoll::tracing {
 
@@ -18,8 +20,8 @@ std::vector<std::string> table_titles();
 std::vector<std::string> table_cells(const Row& row);
 std::string message_time(const Job& job);
 // For ibcoll_perf --arrival file: the calls of teams of all ranks of the job.
-std::string arrivals(const Job& job);
-// One page that needs nothing else.
-std::string page(const Job& job);
+void write_arrivals(const Job& job, OutputFile& output);
+// One page that needs nothing else. `shown`: as of page_calls().
+void write_page(const Job& job, const std::vector<PageCall>& shown, OutputFile& page);
 
 }  // namespace ibcoll::tracing

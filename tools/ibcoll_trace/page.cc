@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The page: the table of arrivals, then data as one JSON text, and the script that draws them on a canvas.
-#include <nlohmann/json.hpp>
+// The page: the table of arrivals, then calls as one JSON text, and the script that draws them on a canvas.
 #include <string>
 
 #include "tools/ibcoll_trace/analysis.h"
@@ -155,7 +154,7 @@ canvas.addEventListener("mousemove", e => {
   for (const c of trace.calls) {
     const i = c.rank.indexOf(rank);
     if (i < 0 || at < c.arrival[i] - slack || at > c.exit[i] + slack) continue;
-    text = `${c.name} (${c.algorithm}), ${Math.round(c.bytes)} bytes\n${c.site}\nrank ${rank}: arrived ${us(c.arrival[i])}, ` +
+    text = `${c.name} (${c.algorithm}), ${Math.round(c.bytes)} bytes\n${trace.sites[c.site]}\nrank ${rank}: arrived ${us(c.arrival[i])}, ` +
       `in the call ${us(c.exit[i] - c.arrival[i])}\nwaited for the last arrival ${us(Math.max(0, c.last - c.arrival[i]))}\n` +
       `last: rank ${c.late}, ${us(c.last - Math.min(...c.arrival))} after the first`;
     const order = messages(c).filter(m => m.from === rank).map(m => `${m.to} ${us(m.begun - c.arrival[i])}`);
@@ -174,35 +173,6 @@ window.addEventListener("resize", resize);
 resize();
 </script></body></html>
 )js";
-
-double us_since(int64_t begin, int64_t ns) { return static_cast<double>(ns - begin) / 1e3; }
-
-// [peer, begun, sent, landed] of each peer; null: never.
-nlohmann::ordered_json served(const Part& part, int64_t begin) {
-  const auto moment = [&](int64_t ns) {
-    return ns == Served::kNever ? nlohmann::ordered_json()
-                                : nlohmann::ordered_json(us_since(begin, part.arrival_ns + ns));
-  };
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const Served& peer : part.served)
-    all.push_back(nlohmann::ordered_json::array(
-        {peer.peer, moment(peer.begun_ns), moment(peer.sent_ns), moment(peer.landed_ns)}));
-  return all;
-}
-
-// [published, awaited rank, from, until]; null: nothing in shared memory.
-nlohmann::ordered_json in_node(const Part& part, int64_t begin) {
-  const InNode& node = part.in_node;
-  const auto moment = [&](int64_t ns) {
-    return ns == Served::kNever ? nlohmann::ordered_json()
-                                : nlohmann::ordered_json(us_since(begin, part.arrival_ns + ns));
-  };
-  if (node.empty()) return {};
-  nlohmann::ordered_json awaited;
-  if (node.waited_for >= 0) awaited = node.waited_for;
-  return nlohmann::ordered_json::array(
-      {moment(node.published_ns), awaited, moment(node.from_ns), moment(node.until_ns)});
-}
 
 std::string escaped(const std::string& text) {
   std::string safe;
@@ -224,26 +194,10 @@ std::string arrival_table(const Job& job) {
 
 }  // namespace
 
-std::string page(const Job& job) {
-  nlohmann::ordered_json all = {{"ranks", job.ranks}, {"calls", nlohmann::ordered_json::array()}};
-  const int64_t begin = job.calls.empty() ? 0 : job.calls.front().first_ns;
-  for (const Call& call : job.calls) {
-    nlohmann::ordered_json one = {{"name", call.collective}, {"algorithm", call.algorithm},
-                                  {"site", call.site.text},  {"bytes", call.mean_bytes},
-                                  {"late", call.late},       {"last", us_since(begin, call.last_ns)}};
-    for (const Part& part : call.parts) {
-      one["rank"].push_back(part.rank);
-      one["arrival"].push_back(us_since(begin, part.arrival_ns));
-      one["exit"].push_back(us_since(begin, part.exit_ns));
-      one["served"].push_back(served(part, begin));
-      one["node"].push_back(in_node(part, begin));
-    }
-    all["calls"].push_back(std::move(one));
-  }
-  std::string data = all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  // A name must not end the script.
-  for (size_t at = 0; (at = data.find('<', at)) != std::string::npos;) data.replace(at, 1, "\\u003c");
-  return kHead + arrival_table(job) + kTimeLine + data + kScript;
+void write_page(const Job& job, const std::vector<PageCall>& shown, OutputFile& page) {
+  page.write(kHead + arrival_table(job) + "<p>" + escaped(left_out(job, shown)) + "</p>\n" + kTimeLine);
+  write_calls(job, shown, page);
+  page.write(kScript);
 }
 
 }  // namespace ibcoll::tracing

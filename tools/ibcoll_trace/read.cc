@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "runtime/base/catalog.h"
+#include "tools/ibcoll_trace/printable.h"
 #include "tools/ibcoll_trace/trace.h"
 
 namespace ibcoll::tracing {
@@ -19,7 +20,7 @@ namespace {
 constexpr int kMostRanks = 1 << 20;
 
 Status wrong(const std::string& path, uint64_t line, const std::string& what) {
-  return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: line {}: {}", path, line, what);
+  return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: line {}: {}", printable(path), line, printable(what));
 }
 
 template <typename Number>
@@ -52,8 +53,8 @@ bool read_header(const std::string& line, RankTrace& trace, uint64_t& calls, uin
   if (line.rfind("# ibcoll trace 4 ", 0) != 0 || words.size() % 2 != 0) return false;
   std::map<std::string, std::string> fields;
   for (size_t i = 4; i + 1 < words.size(); i += 2) fields[words[i]] = words[i + 1];
-  trace.job = fields["job"];
-  trace.clock = fields["clock"];
+  trace.job = printable(fields["job"]);
+  trace.clock = printable(fields["clock"]);
   return number(fields["rank"], trace.rank) && number(fields["ranks"], trace.ranks) && trace.rank >= 0 &&
          trace.rank < trace.ranks && trace.ranks <= kMostRanks && !trace.job.empty() && !trace.clock.empty() &&
          real(fields["alpha_us"], trace.alpha_us) && real(fields["beta_us_per_byte"], trace.beta_us_per_byte) &&
@@ -130,7 +131,7 @@ bool read_site(const std::string& line, Site& site) {
 bool read_record(const std::string& line, int ranks, size_t sites, Record& r) {
   const std::vector<std::string> words = words_of(line);
   if (words.size() != 12) return false;
-  r.collective = words[2], r.algorithm = words[4], r.failed = words[8] == "failed";
+  r.collective = words[2], r.algorithm = printable(words[4]), r.failed = words[8] == "failed";
   return number(words[0], r.arrival_ns) && number(words[1], r.exit_ns) && r.exit_ns >= r.arrival_ns &&
          known(r.collective) && number(words[3], r.bytes) && number(words[5], r.team, 16) && number(words[6], r.op) &&
          number(words[7], r.team_ranks) && r.team_ranks >= 1 && r.team_ranks <= ranks &&

@@ -2,6 +2,7 @@
 // How a call site is shown.
 #include <fmt/format.h>
 
+#include "tools/ibcoll_trace/printable.h"
 #include "tools/ibcoll_trace/source_lines.h"
 #include "tools/ibcoll_trace/trace.h"
 
@@ -33,6 +34,7 @@ void show(Site& site) {
     site.text = fmt::format("{} in {}", site.symbol, module);
   else
     site.text = site.address.empty() ? "?" : site.address;
+  for (std::string* const shown : {&site.address, &site.file, &site.function, &site.text}) *shown = printable(*shown);
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tools/ibcoll_trace/printable.h"
+
 namespace ibcoll::tracing {
 namespace {
 
@@ -86,7 +88,7 @@ SourceLines::Module SourceLines::open(const std::string& path, const std::string
     why = "this file is of another build than the one that ran";
   if (why.empty()) return opened;
   opened.module = nullptr;
-  problems_.push_back(fmt::format("call sites in {} are shown as addresses: {}", path, why));
+  problems_.push_back(fmt::format("call sites in {} are shown as addresses: {}", printable(path), why));
   return opened;
 }
 

@@ -23,7 +23,8 @@
 #include "ibcoll.h"
 #include "tools/ibcoll_tune/tuning_file.h"
 #include "tools/options/early_end.h"
-#include "tools/options/positive_number.h"
+#include "tools/options/not_nan.h"
+#include "tools/options/output_file.h"
 #include "tools/options/sizes.h"
 #include "tools/timed_algorithms/timed_algorithms.h"
 
@@ -95,6 +96,10 @@ void on_root(const Job& job, const Stopwatch& watch, Body body) {
   throw EndedElsewhere();
 }
 
+void fail_with(const std::string& problem) {
+  if (!problem.empty()) throw std::runtime_error(problem);
+}
+
 // Ascending.
 std::vector<double> sorted(std::vector<double> times) {
   std::sort(times.begin(), times.end());
@@ -154,28 +159,37 @@ void show_progress(size_t done, size_t all, const std::string& what) {
 void tune(const Options& options, const Job& job) {
   const Stopwatch watch(job.world());
   std::optional<TuningFile> file;
-  on_root(job, watch, [&] { file = job.file(); });  // before the work
+  OutputFile output;
+  on_root(job, watch, [&] {  // before the work
+    file = job.file();
+    fail_with(output.open(""));
+  });
   size_t all = 0, done = 0;
   for (const ibcoll_collective_t collective : options.collectives)
     all += sizes_of(options, kCatalog[collective]).size();
   const bool shows = job.is_root() && ::isatty(STDERR_FILENO) != 0;
-  if (job.is_root())
-    fmt::print("{:<21} {:>9}  {:<28} {:>10}  {}\n", "collective", "bytes", "algorithm", "us", "in place of");
+  const auto show = [&](const std::string& text) {
+    if (!job.is_root()) return;
+    output.write(text);
+    output.flush();  // so that a long run can be watched
+  };
+  show(fmt::format("{:<21} {:>9}  {:<28} {:>10}  {}\n", "collective", "bytes", "algorithm", "us", "in place of"));
   for (const ibcoll_collective_t collective : options.collectives) {
     const Collective& row = kCatalog[collective];
     std::vector<nlohmann::json> choices;
     for (const uint64_t bytes : sizes_of(options, row)) {
       if (shows) show_progress(done++, all, fmt::format("{} {} bytes", row.name, bytes));
       Result result = tune_calls(options, job, watch, row, bytes);
-      if (job.is_root()) fmt::print("{}{}", shows ? "\r\033[K" : "", result.line);
+      show((shows ? "\r\033[K" : "") + result.line);
       if (!result.choice.is_null()) choices.push_back(std::move(result.choice));
     }
-    on_root(job, watch, [&] { file->merge(choices); });  // not lost if the job is ended
+    on_root(job, watch, [&] {
+      file->merge(choices);  // not lost if the job is ended
+      if (!output.flush()) fail_with(output.commit());
+    });
   }
   if (shows) show_progress(all, all, "");
-  on_root(job, watch, [] {
-    if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
-  });
+  on_root(job, watch, [&] { fail_with(output.commit()); });
 }
 
 std::vector<std::string> collectives() {
@@ -198,7 +212,8 @@ std::optional<EarlyEnd> parse(int argc, char** argv, Options& options) {
       ->capture_default_str();
   app.add_option("--seconds", options.seconds, "For the timed calls of one algorithm of one size")
       ->capture_default_str()
-      ->check(positive_number(3600));
+      ->check(CLI::Range(1e-6, 3600.0))
+      ->check(not_nan());
   app.set_version_flag("--version", ibcoll_version_string());
   app.callback([&] {
     for (const Collective& row : kCatalog)
@@ -213,11 +228,7 @@ std::optional<EarlyEnd> parse(int argc, char** argv, Options& options) {
 
 int run_program(int argc, char** argv) {
   Options options;
-  if (const std::optional<EarlyEnd> end = parse(argc, argv, options)) {
-    fmt::print("{}", end->output);
-    fmt::print(stderr, "{}", end->error);
-    return end->status;
-  }
+  if (const std::optional<EarlyEnd> end = parse(argc, argv, options)) return print(*end, "ibcoll_tune");
   Job job;
   int status = 0;
   try {

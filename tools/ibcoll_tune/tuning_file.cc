@@ -12,8 +12,9 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
-#include <string_view>
 #include <thread>
+
+#include "tools/options/output_file.h"
 
 namespace ibcoll::tune {
 namespace {
@@ -99,24 +100,13 @@ void TuningFile::merge(const std::vector<json>& choices) const {
 }
 
 void TuningFile::write(const std::string& text) const {
-  const std::string beside = fmt::format("{}.{}", path_, ::getpid());
-  UniqueFd file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file) fail("cannot open", beside);
-  const auto give_up = [&](const char* what) {
-    const int error = errno;
-    ::unlink(beside.c_str());
-    errno = error;
-    fail(what, beside);
-  };
-  for (std::string_view left = text; !left.empty();) {
-    const ssize_t written = ::write(file.get(), left.data(), left.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) give_up("cannot write");
-    left.remove_prefix(static_cast<size_t>(written));
+  OutputFile file;
+  std::string problem = file.open(path_);
+  if (problem.empty()) {
+    file.write(text);
+    problem = file.commit();
   }
-  // Some file systems report only here that they are full.
-  if (::fsync(file.get()) != 0 || ::close(file.release()) != 0) give_up("cannot write");
-  if (::rename(beside.c_str(), path_.c_str()) != 0) give_up("cannot rename");
+  if (!problem.empty()) throw std::runtime_error(problem);
 }
 
 }  // namespace ibcoll::tune

@@ -5,6 +5,8 @@
 
 #include <sstream>
 
+#include "tools/options/output_file.h"
+
 namespace ibcoll {
 
 std::optional<EarlyEnd> parse_command_line(CLI::App& app, const char* tool, int argc, const char* const* argv) {
@@ -19,6 +21,14 @@ std::optional<EarlyEnd> parse_command_line(CLI::App& app, const char* tool, int 
     const int code = app.exit(problem, output, error);
     return EarlyEnd{code == 0 ? 0 : 2, output.str(), error.str()};
   }
+}
+
+int print(const EarlyEnd& end, const char* tool) {
+  fmt::print(stderr, "{}", end.error);
+  const std::string problem = print_all(end.output);
+  if (problem.empty()) return end.status;
+  fmt::print(stderr, "{}: {}\n", tool, problem);
+  return 1;
 }
 
 }  // namespace ibcoll

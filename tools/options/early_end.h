@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Command lines of ibcoll_perf and ibcoll_sim: why a program ends before it begins.
+// Command lines of the tools: why a program ends before it begins.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,5 +16,8 @@ struct EarlyEnd {
 
 // Parses the command line of the tool of this name, whose options `app` has.
 std::optional<EarlyEnd> parse_command_line(CLI::App& app, const char* tool, int argc, const char* const* argv);
+
+// Prints both. The exit status: 1 where standard output takes no more.
+int print(const EarlyEnd& end, const char* tool);
 
 }  // namespace ibcoll

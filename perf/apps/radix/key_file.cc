@@ -17,7 +17,7 @@
 #include <random>
 #include <utility>
 
-#include "perf/follow_links.h"
+#include "tools/options/follow_links.h"
 
 namespace radix {
 namespace {

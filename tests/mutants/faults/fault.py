@@ -34,7 +34,7 @@ UNIT, SIMULATED, CONFORMANCE, FAILURES = "unit", "simulated", "conformance", "fa
 FAKE_VERBS, VM = "fake_verbs", "vm"
 LAUNCHER_PARTS, LAUNCHER, PERF, API, BOOTSTRAPS = "launcher_parts", "launcher", "perf", "api", "bootstraps"
 LAYERING, DOCS, TOOL_PAGES, COMPARE, INSTALLED = "layering", "docs", "tool_pages", "compare", "installed"
-INFO, SIM, TRACE, CALL_SITES = "info", "sim", "trace", "call_sites"
+INFO, SIM, TRACE, CALL_SITES, OUTPUT = "info", "sim", "trace", "call_sites", "output"
 FORMAT, HEADERS, TIDY = "format", "headers", "tidy"
 REMOTE, COLLECTIVES, APPS, RADIX, CLUSTER = "remote", "collectives", "apps", "radix", "cluster"
 OPEN_MPI = "open_mpi"
@@ -54,6 +54,8 @@ SUITES = {
     INFO: python_test("tests/tools", "ibcoll_run", "ibcoll_info", "ibcoll_ucx"),
     SIM: python_test("tests/tools", "ibcoll_sim"),
     TRACE: python_test("tests/tools", "ibcoll_trace"),
+    OUTPUT: python_test("tests/tools/test_output.py", "ibcoll_run", "ibcoll_perf", "ibcoll_info", "ibcoll_sim", "ibcoll_trace",
+                        "ibcoll_tune", "ibcoll_mpi"),
     CALL_SITES: python_test("tests/tools/test_trace.py", "ibcoll", "ibcoll_trace"),
     LAYERING: python_test("tests/layering"),
     DOCS: python_test("tests/docs"),  # but for options

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ibcoll_info, ibcoll_sim and ibcoll_trace."""
 
-from .fault import INFO, SIM, TRACE, Fault
+from .fault import COMPARE, INFO, OUTPUT, SIM, TRACE, Fault
 
 FAULTS = [
     Fault("info_no_size_after_zero", "tools/ibcoll_info/selection.cc",
@@ -12,8 +12,8 @@ FAULTS = [
           INFO, "test_info.InfoTest.test_settings_have_default_value_origin_and_meaning"),
     Fault("info_alone_shows_no_devices", "tools/ibcoll_info/ibcoll_info.cc",
           "options.version = options.devices = true;", "options.version = true;", INFO, "test_info"),
-    Fault("info_status_of_the_parser", "tools/ibcoll_info/ibcoll_info.cc",
-          "return problem.get_exit_code() == 0 ? parsed : 2;", "return parsed;",
+    Fault("info_status_of_the_parser", "tools/options/early_end.cc",
+          "return EarlyEnd{code == 0 ? 0 : 2,", "return EarlyEnd{code,",
           INFO, "test_info.InfoTest.test_bad_options"),
     Fault("sim_columns_of_csv_swapped", "tools/ibcoll_sim/report.cc",
           "row.time_us, row.mean_us, row.predicted_us, row.rounds,",
@@ -41,4 +41,25 @@ FAULTS = [
     Fault("trace_refuses_calls_without_time", "tools/ibcoll_trace/read.cc",
           "r.exit_ns >= r.arrival_ns &&", "r.exit_ns > r.arrival_ns &&",
           TRACE, "test_trace.Analysis test_trace.BadInput"),
+    Fault("page_of_calls_that_arrive_together", "tools/ibcoll_trace/page_calls.cc",
+          "return spread(a) > spread(b);", "return spread(a) < spread(b);", TRACE, "test_trace.Page"),
+    Fault("page_with_all_messages", "tools/ibcoll_trace/page_calls.cc",
+          "messages + own <= kMostMessages;", "own <= kMostMessages;", TRACE, "test_trace.Page"),
+    Fault("text_with_long_controls", "tools/ibcoll_trace/printable.cc",
+          "lead == 0xc2 && second < 0xa0;", "lead == 0xc2 && second < 0x80;", TRACE, "test_trace.Page"),
+    Fault("text_with_surrogates", "tools/ibcoll_trace/printable.cc",
+          "(lead == 0xed && second >= 0xa0) ||", "(lead == 0xed && second >= 0xc0) ||", TRACE, "test_trace.Page"),
+    Fault("output_that_fails_late", "tools/options/output_file.cc",
+          "if (error_ == 0) keep_error(std::fflush(file_) != 0);", "std::fflush(file_);",
+          OUTPUT, "StandardOutput"),
+    Fault("output_of_each_signal_but_hangup", "tools/options/temporary_file.cc",
+          "{SIGINT, SIGTERM, SIGHUP};", "{SIGINT, SIGTERM, SIGQUIT};", OUTPUT, "Files"),
+    Fault("output_stays_after_a_signal", "tools/options/temporary_file.cc",
+          "free->used.store(true);", "free->used.store(false);", OUTPUT, "Files"),
+    Fault("signals_that_were_ignored", "tools/options/temporary_file.cc",
+          " || now.sa_handler != SIG_DFL) continue;", ") continue;", OUTPUT, "Files"),
+    Fault("infinite_timeouts", "perf/peers/output.py",
+          "if not 0 < value < math.inf:", "if not value > 0:", COMPARE, "test_guidelines.Script test_compare"),
+    Fault("figures_beside_that_stay", "perf/peers/output.py",
+          "pathlib.Path(name).unlink(missing_ok=True)", "pass", COMPARE, "test_guidelines.Script test_compare"),
 ]

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls that a page draws.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/ibcoll_trace/trace.h"
+#include "tools/options/output_file.h"
+
+namespace ibcoll::tracing {
+
+struct PageCall {
+  const Call* call = nullptr;
+  bool messages = false;  // with what its ranks sent to each other
+};
+
+// A browser draws this many bars and lines at a time without delay.
+constexpr size_t kMostBars = 100'000, kMostMessages = 200'000;
+
+// Those whose ranks arrived furthest apart, in the order in which they were made: at most kMostBars bars (a rank of a
+// call each), with kMostMessages messages.
+std::vector<PageCall> page_calls(const Job& job);
+// What page_calls() left out, and how to see it; "": nothing.
+std::string left_out(const Job& job, const std::vector<PageCall>& shown);
+// As one JSON text that may stand in a script.
+void write_calls(const Job& job, const std::vector<PageCall>& shown, OutputFile& page);
+
+}  // namespace ibcoll::tracing
