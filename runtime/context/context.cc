@@ -8,6 +8,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "runtime/base/float_environment.h"
 #include "runtime/base/log.h"
 #include "runtime/collectives/framework/registry.h"
 
@@ -22,6 +23,7 @@ Time in_ns(double seconds) noexcept { return seconds < kForEver ? static_cast<Ti
 }  // namespace
 
 Result<std::unique_ptr<Context>> Context::create(const ibcoll_bootstrap_t* callbacks) {
+  const DefaultFloatEnvironment alike_on_all_ranks;  // settings are numbers, too
   std::unique_ptr<Context> context(try_twice([] { return new Context(); }));
   if (Status status = context->open(callbacks); !status.ok()) return status;
   return context;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "runtime/base/float_environment.h"
 #include "runtime/base/hash.h"
 #include "runtime/collectives/framework/registry.h"
 #include "runtime/context/context.h"
@@ -116,6 +117,7 @@ std::unique_ptr<TeamHandle> Context::draft_team(uint64_t epoch, std::vector<int>
 }
 
 Status Context::complete_team(TeamHandle& handle, uint64_t offset, bool may_copy) {
+  const DefaultFloatEnvironment alike_on_all_ranks;
   Team& team = *handle.team;
   NodeWindow* const window = team.window();
   if (handle.shared_window.empty()) {

@@ -273,7 +273,8 @@ typedef enum ibcoll_type {
  *   BAND, BOR, BXOR   integers
  *   LAND, LOR, LXOR   real numbers and BOOL. The result is 0 or 1, also on a team of one rank.
  *   REPLACE           all types: the operand of the highest rank. It is the only one that is not commutative.
- * These rules hold for every algorithm, number of ranks and length. */
+ * These rules hold for every algorithm, number of ranks and length. Numbers are rounded, and subnormal ones flushed to
+ * zero, as the calling thread has set its processor. */
 IBCOLL_EXPORT extern const ibcoll_op_t IBCOLL_SUM, IBCOLL_PROD, IBCOLL_MIN, IBCOLL_MAX, IBCOLL_BAND, IBCOLL_BOR,
     IBCOLL_BXOR, IBCOLL_LAND, IBCOLL_LOR, IBCOLL_LXOR, IBCOLL_MINLOC, IBCOLL_MAXLOC, IBCOLL_REPLACE;
 

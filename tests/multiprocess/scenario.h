@@ -36,6 +36,7 @@ std::span<const Scenario> member_scenarios();
 std::span<const Scenario> data_scenarios();
 std::span<const Scenario> reduction_scenarios();
 std::span<const Scenario> user_operation_scenarios();
+std::span<const Scenario> floating_point_scenarios();
 std::span<const Scenario> context_scenarios();
 std::span<const Scenario> argument_scenarios();
 std::span<const Scenario> mismatch_scenarios();

@@ -52,6 +52,7 @@ LAYOUTS = {
     "bad_parameters": "1x1",
     "contexts_again": "1x1 3x1 4x2",
     "the_program_stays_as_it_was": "2x1 4x2",
+    "modes_differ": "6x3 | 5x1 7x3",
     "rings_too_small": "2x1 3x2",
     "sizes_differ": "3x1 4x2",
     "blocks_differ": "3x1 4x2",

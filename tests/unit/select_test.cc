@@ -3,8 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cfenv>
 #include <set>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
 
 #include "runtime/base/catalog.h"
 #include "runtime/collectives/framework/arguments.h"
@@ -91,6 +98,48 @@ TEST(Select, TheLowestCostWins) {
             EXPECT_LE(lowest, cost_us({a, parameter}, s, model)) << a->name;
           }
       }
+}
+
+// FE_DOWNWARD and the like, and no subnormal numbers, where a program has asked for them.
+class Mode {
+ public:
+  explicit Mode(int rounding) {
+    std::fegetenv(&before_);
+    std::fesetround(rounding);
+#ifdef __SSE2__
+    _mm_setcsr(_mm_getcsr() | _MM_FLUSH_ZERO_ON | 0x40);
+#endif
+  }
+  Mode(const Mode&) = delete;
+  Mode& operator=(const Mode&) = delete;
+  ~Mode() { std::fesetenv(&before_); }
+
+ private:
+  std::fenv_t before_{};
+};
+
+// Ranks choose alike though each program rounds in its own way.
+TEST(Select, TheProgramsRoundingDecidesNothing) {
+  int compared = 0;
+  for (const auto& [p, nodes] : {std::pair{6, 3}, {7, 3}, {6, 1}, {64, 4}})
+    for (uint64_t bytes = 1000; bytes <= 500'000; bytes += 25'000)
+      for (int c = 0; c < kCollectives; ++c) {
+        const Shape s = shape(p, nodes, bytes);
+        const std::vector<Candidate> wanted = candidates(collective(c), s, CostModel(), {}).value();
+        const std::string text = explain(collective(c), s, CostModel(), {}, wanted).dump();
+        for (const int rounding : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+          const Mode mode(rounding);
+          const std::vector<Candidate> found = candidates(collective(c), s, CostModel(), {}).value();
+          ASSERT_EQ(std::fegetround(), rounding);
+          ASSERT_EQ(found.size(), wanted.size());
+          for (size_t i = 0; i < found.size(); ++i)
+            ASSERT_EQ(found[i].choice.name(), wanted[i].choice.name()) << "p " << p << " bytes " << bytes;
+          ASSERT_EQ(found[0].cost_us, wanted[0].cost_us);
+          ASSERT_EQ(explain(collective(c), s, CostModel(), {}, found).dump(), text);
+          ++compared;
+        }
+      }
+  EXPECT_GT(compared, 1000);
 }
 
 // Though it tries but one radix for each number of digits.

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "runtime/base/catalog.h"
+#include "runtime/base/float_environment.h"
 #include "runtime/collectives/framework/registry.h"
 
 namespace ibcoll {
@@ -84,6 +85,7 @@ double cost_us(const Choice& choice, Shape shape, const CostModel& model) {
 
 Result<std::vector<Candidate>> candidates(ibcoll_collective_t collective, Shape shape, const CostModel& model,
                                           const Forced& forced, const CostModel* steady) {
+  const DefaultFloatEnvironment alike_on_all_ranks;
   if (!forced.entries.empty()) {
     const Choice choice = completed(entry_for(forced.entries, shape.bytes).choice, shape, model);
     shape.parameter = choice.parameter;
@@ -107,6 +109,7 @@ Result<Choice> select(ibcoll_collective_t collective, Shape shape, const CostMod
 
 Json explain(ibcoll_collective_t collective, Shape shape, const CostModel& model, const Forced& forced,
              const std::vector<Candidate>& all) {
+  const DefaultFloatEnvironment alike_on_all_ranks;
   const bool one_order = forced.entries.empty() && shape.p > 1;
   const auto may_run = [&](const Algorithm* algorithm) {
     return std::any_of(all.begin(), all.end(), [=](const Candidate& one) { return one.choice.algorithm == algorithm; });
