@@ -14,6 +14,7 @@
 #include "runtime/engine/single_copy_reads.h"
 #include "runtime/engine/waits.h"
 #include "runtime/include/ibcoll.h"
+#include "runtime/machine/memory_access.h"
 
 namespace ibcoll {
 
@@ -168,6 +169,7 @@ class Exchange final : public CommBackend {
   void on_landed(Channel& channel, const Note& note) noexcept;
   void on_wanted(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void ask_for(MemoryRead& read) noexcept;
+  bool may_access(ConstBytes memory, Access access) noexcept;
   bool conceal(int peer, Message& announced) noexcept;
   void take_eager(Channel& channel, const Note& note, ConstBytes payload) noexcept;
   void keep_unexpected(Channel& channel, const Note& note, ConstBytes payload) noexcept;

@@ -5,6 +5,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/engine/exchange.h"
 #include "runtime/engine/team.h"
+#include "runtime/machine/simulation.h"
 
 namespace ibcoll {
 
@@ -16,8 +17,23 @@ bool Exchange::begin_read(MemoryRead& read) noexcept {
   return read.failed;
 }
 
+// Before a rank copies memory of the program that the kernel did not: what is not there would end the process.
+bool Exchange::may_access(ConstBytes memory, Access access) noexcept {
+  if (Simulation::current) return true;
+  const std::byte* const missing = first_inaccessible(memory, access);
+  if (!missing) return true;
+  team_.suspect(error(IBCOLL_ERR_SYSTEM,
+                      "rank {} cannot {} its own buffer in {}: of {} bytes at {}, those from {} on; it may be shorter "
+                      "than the call said",
+                      team_.rank(), access == Access::kRead ? "read" : "write to", team_.describe_call(op_),
+                      memory.size(), static_cast<const void*>(memory.data()), static_cast<const void*>(missing)));
+  return false;
+}
+
 // The owner sends the bytes as a message. It waits for this rank's next step, and may sleep until a rank rings.
 void Exchange::ask_for(MemoryRead& read) noexcept {
+  read.failed = !may_access(read.into, Access::kWrite);
+  if (read.failed) return;
   const int peer = team_rank_of(read.local);
   announce(peer, read.into, read.local);
   Channel* const c = channel(peer);
@@ -48,7 +64,7 @@ void Exchange::on_wanted(Channel& c, const Note& note, ConstBytes payload) noexc
   const ConstBytes bytes = reads_.lent(address, note.bytes);
   if (!bytes.data())
     return mismatch(c.peer, note.bytes, 0, "bytes that it asks for, at an address that it was not given");
-  put(c.peer, bytes, note.bytes);
+  if (may_access(bytes, Access::kRead)) put(c.peer, bytes, note.bytes);
 }
 
 }  // namespace ibcoll

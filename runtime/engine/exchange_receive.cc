@@ -114,9 +114,11 @@ void Exchange::on_fragment(Channel& c, const Note& note, ConstBytes payload) noe
     mismatch(c.peer, note.bytes, m ? m->bytes : 0, "bytes of a message from it");
     return;
   }
+  // A peer that the kernel does not let write to the region sends fragments.
+  const bool refused = m->region.key != 0 && static_cast<NoteKind>(note.kind) == NoteKind::kFragment;
+  if (refused && !may_access({m->data + m->moved, payload.size()}, Access::kWrite)) return;
   if (!landing_is_simulated(m->data + m->moved, payload.data()))
     std::memcpy(m->data + m->moved, payload.data(), payload.size());
-  // A peer that the kernel does not let write to the region any more sends fragments.
   if (m->moved + payload.size() == m->bytes && !conceal(c.peer, *m))
     return mismatch(c.peer, note.bytes, m->bytes, "bytes of a message that it writes twice");
   land(c, payload.size());

@@ -78,7 +78,10 @@ Exchange::Sent Exchange::send_announced(Channel& c, Message& put) noexcept {
         team_.put(c.peer, rest, left, note(NoteKind::kLanded, left.size(), c.sent), reinterpret_cast<uint64_t>(&c));
     if (result == PutResult::kBusy) return Sent::kBusy;
     if (result == PutResult::kPending) ++puts_pending_;
-    if (result == PutResult::kRefused) to->region.key = 0;
+    if (result == PutResult::kRefused) {
+      if (!may_access(left, Access::kRead)) return Sent::kWaits;
+      to->region.key = 0;
+    }
   }
   if (to->region.key == 0) {
     const uint64_t slot = team_.transport(c.peer).slot_bytes();

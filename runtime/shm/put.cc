@@ -75,10 +75,9 @@ PutResult Transport::put(int peer, const RemoteRegion& to, std::span<const std::
         from.size(), peer);
     return PutResult::kDone;
   }
-  if (status.code() == IBCOLL_ERR_UNSUPPORTED) {
-    if (may_use(to_local)) refused(to_local, status);
+  if (status.code() == IBCOLL_ERR_UNSUPPORTED && may_use(to_local)) refused(to_local, status);
+  if (status.code() == IBCOLL_ERR_UNSUPPORTED || (status.code() == IBCOLL_ERR_SYSTEM && alive(to_local)))
     return PutResult::kRefused;
-  }
   if (!status.ok()) {
     failed(to_local, status);
     return PutResult::kBusy;

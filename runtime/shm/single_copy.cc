@@ -29,9 +29,8 @@ Status move(Call call, const char* name, pid_t pid, uint64_t address, std::byte*
     const int failure = count < 0 ? errno : 0;
     const bool refused = failure == EPERM || failure == EACCES || failure == ENOSYS;
     return error(refused ? IBCOLL_ERR_UNSUPPORTED : IBCOLL_ERR_SYSTEM,
-                 "shm: {} of {} bytes at {:#x} of process {}: {}{}; IBCOLL_SINGLE_COPY=off avoids the call", name,
-                 bytes - moved, address + moved, pid, count == 0 ? "nothing moved" : std::strerror(failure),
-                 failure == EFAULT ? "; a buffer may be shorter than the call said" : "");
+                 "shm: {} of {} bytes at {:#x} of process {}: {}; IBCOLL_SINGLE_COPY=off avoids the call", name,
+                 bytes - moved, address + moved, pid, count == 0 ? "nothing moved" : std::strerror(failure));
   }
   return {};
 }

@@ -12,9 +12,10 @@
 
 namespace ibcoll::shm {
 
-// `address` of process `pid` -> into. The error names pid, range and errno. PEER_FAILED: the process has ended, or is
-// about to and has returned its memory already. UNSUPPORTED: the kernel refuses the call, as after one of the two has
-// changed its user, or has forbidden reads of its memory (PR_SET_DUMPABLE); a part may have been moved before.
+// `address` of process `pid` -> into. The error names pid, range and errno; a part may have been moved before.
+// PEER_FAILED: the process has ended, or is about to and has returned its memory already. UNSUPPORTED: the kernel
+// refuses the call, as after one of the two has changed its user, or has forbidden reads of its memory
+// (PR_SET_DUMPABLE). SYSTEM: it does not move this memory (runtime/machine/memory_access.h), but may move other memory.
 Status read_process(pid_t pid, uint64_t address, std::span<std::byte> into) noexcept;
 // from -> `address` of process `pid`.
 Status write_process(pid_t pid, uint64_t address, std::span<const std::byte> from) noexcept;

@@ -226,7 +226,7 @@ Status NodeMemory::read(int peer, uint64_t address, std::span<std::byte> into) {
   }
   if (status.code() == IBCOLL_ERR_PEER_FAILED || !transport_.alive(local)) return gone(local);
   if (status.code() == IBCOLL_ERR_UNSUPPORTED) transport_.refused(local, status);
-  return status;
+  return error(IBCOLL_ERR_UNSUPPORTED, "{}", status.text());
 }
 
 Status NodeMemory::confirm() {

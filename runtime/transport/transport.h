@@ -90,8 +90,8 @@ enum class PutResult {
   kBusy,     // not accepted: try again after poll()
   kPending,  // accepted; kSent will follow
   kDone,     // accepted, and the source is reusable already
-  // Not accepted, and never will be: the kernel no longer lets this rank write there. The region may hold a part of the
-  // data; the caller sends all of it through slots.
+  // Not accepted, and never will be: the kernel does not let this rank write there, or does not move this memory for
+  // another process. The region may hold a part of the data; the caller sends all of it through slots.
   kRefused
 };
 
@@ -202,8 +202,8 @@ class NodeMemory {
   // True when this rank may read the private memory of `peer` (decided by trying, at start).
   virtual bool can_read(int peer) const = 0;
   // Copies [address, address + into.size()) of the peer's address space into `into`: one copy, no help of the peer.
-  // UNSUPPORTED: the kernel does not let this rank read there any more, as after setuid(); the peer itself has to send
-  // it.
+  // UNSUPPORTED: the kernel does not let this rank read there any more, as after setuid(), or does not move this memory
+  // for another process; the peer itself has to send it.
   virtual Status read(int peer, uint64_t address, std::span<std::byte> into) = 0;
   // Ok: all that was read since the last confirm() came from the peers. A process that got the number of a dead peer
   // can be read as well, so nobody may rely on what was read before this. One system call, however much was read.

@@ -13,9 +13,10 @@ namespace {
 
 std::vector<Scenario> all_scenarios() {
   std::vector<Scenario> all;
-  for (const auto part : {request_scenarios(), waiting_scenarios(), team_scenarios(), member_scenarios(),
-                          data_scenarios(), reduction_scenarios(), user_operation_scenarios(), context_scenarios(),
-                          argument_scenarios(), mismatch_scenarios(), random_scenarios(), floating_point_scenarios()})
+  for (const auto part :
+       {request_scenarios(), waiting_scenarios(), team_scenarios(), member_scenarios(), data_scenarios(),
+        reduction_scenarios(), user_operation_scenarios(), context_scenarios(), argument_scenarios(),
+        mismatch_scenarios(), random_scenarios(), floating_point_scenarios(), mapped_memory_scenarios()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

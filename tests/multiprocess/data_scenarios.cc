@@ -125,52 +125,6 @@ void far_apart(Rank& self) {
   ::munmap(recv, reserved);
 }
 
-// A send buffer may be memory that cannot be written: a file's, or constants.
-void read_only_sources(Rank& self) {
-  const auto p = static_cast<size_t>(self.size);
-  for (const size_t bytes : {size_t{100}, size_t{100'000}}) {
-    void* const memory = ::mmap(nullptr, p * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (!expect(memory != MAP_FAILED, "mmap")) return;
-    std::memset(memory, self.rank + 1, p * bytes);
-    ::mprotect(memory, p * bytes, PROT_READ);
-    std::vector<uint8_t> received(p * bytes);
-    for (const ibcoll_collective_t collective : {IBCOLL_BCAST, IBCOLL_ALLGATHER, IBCOLL_ALLTOALL, IBCOLL_ALLREDUCE}) {
-      const char* algorithm = nullptr;
-      for (int i = 0; (algorithm = ibcoll_algorithm_name(collective, i)) != nullptr; ++i) {
-        ibcoll_collective_args_t args{};
-        args.struct_size = sizeof args;
-        args.collective = collective;
-        args.algorithm = algorithm;
-        args.scheme = IBCOLL_SCHEME_ZERO_COPY;
-        if (collective == IBCOLL_BCAST) args.root = self.size - 1;
-        const bool at_root = collective == IBCOLL_BCAST && self.rank == args.root;
-        args.send = collective == IBCOLL_BCAST ? nullptr : memory;
-        args.recv = at_root ? memory : received.data();
-        if (collective == IBCOLL_ALLREDUCE)
-          args.count = bytes, args.type = IBCOLL_UINT8, args.op = IBCOLL_MAX;
-        else
-          args.bytes = bytes;
-        ibcoll_request_t request = nullptr;
-        const ibcoll_status_t made = ibcoll_collective_init(self.world, &args, &request);
-        if (made == IBCOLL_ERR_NOT_APPLICABLE) continue;
-        std::fill(received.begin(), received.end(), uint8_t{0});
-        const bool right = expect_ok(made, algorithm) && expect_ok(ibcoll_start(request), algorithm) &&
-                           expect_ok(ibcoll_wait(request), algorithm);
-        if (!right) return;
-        expect_ok(ibcoll_request_free(request), "free");
-        const bool blocks = collective == IBCOLL_ALLGATHER || collective == IBCOLL_ALLTOALL;
-        for (size_t at = 0; !at_root && at < (blocks ? p * bytes : bytes); ++at) {
-          const size_t wanted = blocks ? at / bytes + 1 : p;
-          if (!expect(received[at] == wanted, "{} {} of {} bytes: byte {} is {}, not {}",
-                      ibcoll_collective_name(collective), algorithm, bytes, at, received[at], wanted))
-            return;
-        }
-      }
-    }
-    ::munmap(memory, p * bytes);
-  }
-}
-
 // IBCOLL_TEST_SHARE=K/N: of the four combinations of size and scheme each algorithm runs only every N-th, from the K-th
 // on; the next algorithm begins with the next one. Halves 0/2 and 1/2: each algorithm at both sizes and in both
 // schemes. Quarters, 0/4 to 3/4: one combination; 0/4 and 2/4 together are 0/2.
@@ -275,7 +229,6 @@ constexpr Scenario kDataScenarios[] = {
     {"far_apart", far_apart},
     {"every_algorithm", every_algorithm},
     {"library_memory", library_memory},
-    {"read_only_sources", read_only_sources},
     {"neighbours_first", neighbours_first},
 };
 

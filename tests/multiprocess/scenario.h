@@ -33,6 +33,7 @@ std::span<const Scenario> request_scenarios();
 std::span<const Scenario> waiting_scenarios();
 std::span<const Scenario> team_scenarios();
 std::span<const Scenario> member_scenarios();
+std::span<const Scenario> mapped_memory_scenarios();
 std::span<const Scenario> data_scenarios();
 std::span<const Scenario> reduction_scenarios();
 std::span<const Scenario> user_operation_scenarios();

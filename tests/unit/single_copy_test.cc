@@ -21,7 +21,6 @@ TEST(SingleCopy, NamesWhatIsNotThere) {
   const Status status = read_process(::getpid(), 16, bytes_of(to));
   EXPECT_EQ(status.code(), IBCOLL_ERR_SYSTEM);
   EXPECT_NE(status.text().find("process_vm_readv of 8 bytes at 0x10"), std::string::npos) << status.text();
-  EXPECT_NE(status.text().find("a buffer may be shorter"), std::string::npos) << status.text();
 }
 
 // A process of another user, which only some may read.
@@ -33,8 +32,7 @@ TEST(SingleCopy, WhatTheKernelRefusesIsAnErrorOfItsOwn) {
     if (::setuid(65534) != 0) ::_exit(2);
     uint64_t word = 0;
     const Status read = read_process(::getppid(), reinterpret_cast<uint64_t>(&word), bytes_of(word));
-    const bool hints = read.text().find("a buffer may be shorter") != std::string::npos;
-    ::_exit(read.code() == IBCOLL_ERR_UNSUPPORTED && !hints ? 0 : 1);
+    ::_exit(read.code() == IBCOLL_ERR_UNSUPPORTED ? 0 : 1);
   }
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);

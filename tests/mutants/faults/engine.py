@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Messages, credit and failures."""
 
-from .fault import ARRIVALS, Fault, SEEDS, SIMULATED, SOME_ALGORITHMS, UNIT
+from .fault import API, ARRIVALS, Fault, SEEDS, SIMULATED, SOME_ALGORITHMS, UNIT
 
 CREDIT = "*Credit*"
 FAILURE = "Engine*"
@@ -31,7 +31,7 @@ FAULTS = [
           "if (result == PutResult::kPending) ++puts_pending_;", "",
           UNIT, "EngineTest*:EngineFailures*"),
     Fault("refused_put_forgotten", "runtime/engine/exchange_send.cc",
-          "if (result == PutResult::kRefused) to->region.key = 0;", "",
+          "      to->region.key = 0;\n", "",
           UNIT, "EngineTest*"),
     Fault("sizes_not_compared_by_sender", "runtime/engine/exchange_send.cc",
           "if (to->bytes != put.total) {",
@@ -131,6 +131,16 @@ FAULTS = [
     Fault("reads_not_confirmed", "runtime/engine/single_copy_reads.cc",
           "  if (status.ok()) return true;\n", "  if (status.ok() || team_.size() > 0) return true;\n",
           UNIT, FAILURE),
+    Fault("sent_although_it_is_not_there", "runtime/engine/exchange_read.cc",
+          "  if (may_access(bytes, Access::kRead)) put(", "  put(",
+          API, "Api.test_missing_memory_4x1"),
+    Fault("lands_although_nothing_is_there", "runtime/engine/exchange_receive.cc",
+          "  if (refused && !may_access({m->data + m->moved, payload.size()}, Access::kWrite)) return;\n",
+          "  (void)refused;\n",
+          API, "Api.test_missing_memory_4x1"),
+    Fault("put_again_from_what_is_not_there", "runtime/engine/exchange_send.cc",
+          "      if (!may_access(left, Access::kRead)) return Sent::kWaits;\n", "",
+          API, "Api.test_missing_memory_4x1"),
     Fault("lent_memory_has_no_end", "runtime/engine/single_copy_reads.cc",
           "at <= lent_[i].size() && bytes <= lent_[i].size() - at", "at <= lent_[i].size()",
           UNIT, CREDIT),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Shared memory of a node: its segment, the heap in it, the rings."""
 
-from .fault import CONFORMANCE, UNIT, Fault
+from .fault import API, CONFORMANCE, UNIT, Fault
 
 SHM = "*/shm:ShmTurns*"
 
@@ -43,6 +43,12 @@ FAULTS = [
     Fault("rt_shm_any_word_is_the_probe", "runtime/shm/single_copy.cc",
           "bytes).ok() && word == kProbeValue &&", "bytes).ok() &&",
           UNIT, "SingleCopy*"),
+    Fault("rt_shm_memory_that_is_not_moved_fails_the_team", "runtime/shm/transport.cc",
+          '  return error(IBCOLL_ERR_UNSUPPORTED, "{}", status.text());\n', "  return status;\n",
+          API, "Api.test_secret_buffers_4x1"),
+    Fault("rt_shm_memory_that_is_not_moved_fails_the_peer", "runtime/shm/put.cc",
+          " || (status.code() == IBCOLL_ERR_SYSTEM && alive(to_local)))", ")",
+          API, "Api.test_secret_buffers_4x1"),
     Fault("rt_shm_room_at_the_end_counts_for_nothing", "runtime/shm/transport.cc",
           "bytes <= to_end ? bytes : to_end + bytes", "bytes",
           CONFORMANCE, SHM),
