@@ -65,7 +65,7 @@ Result<std::unique_ptr<PmiConnection>> PmiConnection::open(Clock::time_point dea
                  std::getenv("PMI_RANK"), std::getenv("PMI_SIZE"));
   }
   // An MPI that starts later in this process closes PMI_FD at its end.
-  UniqueFd own(::fcntl(given, F_DUPFD_CLOEXEC, 0));
+  UniqueFd own(::fcntl(given, F_DUPFD_CLOEXEC, 3));
   if (!own) return error(IBCOLL_ERR_SYSTEM, "rank {}: PMI_FD={}: dup: {}", rank, given, std::strerror(errno));
   std::unique_ptr<PmiConnection> connection(new PmiConnection(std::move(own), rank, size));
   if (Status status = connection->greet(deadline); !status.ok()) return status;

@@ -10,6 +10,7 @@
 #include "runtime/api/taken.h"
 #include "runtime/context/signal_report.h"
 #include "runtime/context/split.h"
+#include "runtime/machine/descriptors.h"
 #include "runtime/machine/user_memory.h"
 
 using namespace ibcoll;
@@ -115,6 +116,7 @@ ibcoll_status_t ibcoll_context_create(const ibcoll_context_params_t* params, ibc
       if (!all.ok()) return report(all.status());
       callbacks = all.value();
     }
+    const HighDescriptors high;
     auto handle = try_twice([] { return std::make_unique<ibcoll_context>(); });
     Result<std::unique_ptr<Context>> made = Context::create(known.bootstrap ? &callbacks : nullptr);
     if (!made.ok()) return report(made.status());
@@ -133,6 +135,7 @@ ibcoll_status_t ibcoll_context_destroy(ibcoll_context_t context) {
     if (c.teams() > 0)
       return refuse(IBCOLL_ERR_BUSY, "ibcoll_context_destroy: {} teams exist; free them first", c.teams());
     if (Status status = c.world().may_end("ibcoll_context_destroy"); !status.ok()) return report(status);
+    const HighDescriptors high;
     const Status left = c.leave(guard);
     report_on_signal_no_more(&c);
     guard.unlock();

@@ -6,6 +6,7 @@
 #include "runtime/base/build_info.h"
 #include "runtime/base/catalog.h"
 #include "runtime/collectives/framework/registry.h"
+#include "runtime/machine/descriptors.h"
 
 using namespace ibcoll;
 using namespace ibcoll::api;
@@ -48,6 +49,7 @@ static constexpr char kNoMemory[] = "{}";  // in place of the state
 
 size_t ibcoll_info_json(ibcoll_context_t context, char* text, size_t bytes) {
   if (closed()) return hand_out("", text, bytes);
+  const HighDescriptors high;
   if (context) {
     const Guard guard = context->context->enter();
     return hand_out(text_or(kNoMemory, [&] { return context->context->info_json(); }), text, bytes);

@@ -2,14 +2,20 @@
 #include "runtime/machine/descriptors.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/base/low_descriptors.h"
 
 namespace ibcoll {
 namespace {
@@ -26,7 +32,44 @@ uint64_t open_descriptors() noexcept {
   return count - std::min<uint64_t>(count, 2);  // . and ..
 }
 
+// Of all HighDescriptors. A plain mutex that is never destroyed: destructors of the program may still use it.
+constinit std::mutex low_mutex;
+constinit int low_users = 0;
+constinit unsigned low_occupied = 0;  // a bit each
+
+// One that the program has replaced or closed since is not ibcoll's to close.
+void release_low() noexcept {
+  const unsigned occupied = std::exchange(low_occupied, 0);
+  for (int fd = 0; fd <= STDERR_FILENO; ++fd)
+    if ((occupied >> fd & 1U) != 0 && (::fcntl(fd, F_GETFL) & O_PATH) != 0) ::close(fd);
+}
+
+void lock_low() { low_mutex.lock(); }
+void unlock_low() { low_mutex.unlock(); }
+
+// The threads that would release them are not in the child.
+void release_in_child() {
+  if (std::exchange(low_users, 0) > 0) release_low();
+  low_mutex.unlock();
+}
+
 }  // namespace
+
+HighDescriptors::HighDescriptors() noexcept {
+  [[maybe_unused]] static const int watches = ::pthread_atfork(&lock_low, &unlock_low, &release_in_child);
+  const int reason = errno;
+  const std::lock_guard lock(low_mutex);
+  ++low_users;
+  low_occupied |= occupy_low_descriptors();
+  errno = reason;
+}
+
+HighDescriptors::~HighDescriptors() {
+  const int reason = errno;
+  const std::lock_guard lock(low_mutex);
+  if (low_users > 0 && --low_users == 0) release_low();  // none: in a child
+  errno = reason;
+}
 
 Status ensure_descriptors(uint64_t more, const char* what, bool may_raise) {
   rlimit limit{};

@@ -18,6 +18,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/unique_fd.h"
+#include "runtime/machine/descriptors.h"
 #include "runtime/machine/topology.h"
 
 namespace ibcoll {
@@ -42,6 +43,7 @@ struct ProcessStat {
 ProcessStat read_stat(const std::string& path) {
   ProcessStat stat;
   char text[1024] = {};
+  const HighDescriptors high;
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const ssize_t length = file < 0 ? -1 : ::read(file, text, sizeof text - 1);
   stat.failure = length > 0 ? 0 : length == 0 ? ESRCH : errno;
@@ -65,6 +67,7 @@ bool is_unused(int64_t pid) { return ::kill(static_cast<pid_t>(pid), 0) != 0 && 
 
 // Every thread has begun to end; the first alone may do so in a process that lives on.
 bool all_threads_exit(int64_t pid) {
+  const HighDescriptors high;
   std::error_code failure;
   for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), failure)) {
     const ProcessStat stat = read_stat(thread.path() / "stat");
@@ -102,6 +105,7 @@ void ProcessWatch::add_if_local(int rank, const ProcessId& id) {
 }
 
 Status ProcessWatch::add(int rank, int64_t pid, uint64_t start) {
+  const HighDescriptors high;
   int handle = static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
   const int refusal = handle < 0 ? errno : 0;
   const ProcessStat stat = stat_of(pid);

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/machine/descriptors.h"
+
 namespace ibcoll {
 namespace {
 
@@ -47,6 +49,7 @@ bool HookedFunction::patched() const {
   if (code_ == nullptr) return true;
   Origin origin{reinterpret_cast<uint64_t>(code_), {}};
   if (::dl_iterate_phdr(find_origin, &origin) == 0) return true;
+  const HighDescriptors high;
   const int file = ::open(origin.file.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return true;
   std::array<std::byte, kBytes> original{};

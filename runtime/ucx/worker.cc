@@ -119,6 +119,7 @@ Result<std::unique_ptr<Worker>> Worker::open(const NetworkParams& params, const 
     std::call_once(once, [] { warn_unless_ok(replace_system_calls()); });
   }
   std::unique_ptr<Worker> worker(new Worker);
+  if (!alone) worker->high_.emplace();
   Status status = worker->open_context(params.size, plan, peer_timeout);
   if (status.ok()) status = worker->open_worker();
   if (alone) leave_mremap_intact();

@@ -6,9 +6,11 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/machine/descriptors.h"
 #include "runtime/transport/network_transport.h"
 #include "runtime/ucx/devices.h"
 #include "runtime/ucx/memory.h"
@@ -64,6 +66,7 @@ class Worker {
   ucp_worker_h worker_ = nullptr;
   std::vector<std::byte> address_;
   bool abandoned_ = false;
+  std::optional<HighDescriptors> high_;  // in host mode, where accept() is not replaced
 };
 
 }  // namespace ibcoll::ucx

@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "runtime/base/log.h"
+#include "runtime/machine/descriptors.h"
 #include "runtime/machine/private_address.h"
 
 namespace ibcoll::verbs {
@@ -159,6 +160,7 @@ Status RdmaCm::send(int to, const Greeting& greeting) {
 
 // Tells of the call before this one, where that found no way, as what becomes of this one is known later.
 Status RdmaCm::begin(int to, Call& call) {
+  const HighDescriptors high;
   rdma_cm_id* id = nullptr;
   void* const context = reinterpret_cast<void*>(static_cast<intptr_t>(to));
   if (Status status = done(to, call, "rdma_create_id", rdma_create_id(channel_.get(), &id, context, RDMA_PS_TCP));

@@ -101,5 +101,48 @@ TEST(Descriptors, AreThisProcesssAlone) {
   }
 }
 
+// `errors` is where the test complains: descriptor 2 is closed.
+void expect_low_ones_closed(const char* when, int errors) {
+  std::string open;
+  for (int fd = 0; fd < 3; ++fd)
+    if (::write(fd, "x", 1) >= 0 || errno != EBADF || ::fcntl(fd, F_GETFD) >= 0) open += fmt::format(" {}", fd);
+  if (open.empty()) return;
+  ::dup2(errors, STDERR_FILENO);
+  complain(fmt::format("after {} these are open, and take what the program prints:{}", when, open));
+}
+
+// Daemons and schedulers start programs so. The program's output must not land in a file or socket of ibcoll.
+TEST(Descriptors, AreNeverTheStandardOnes) {
+  ::setenv("UCX_TLS", "tcp", 1);
+  ::setenv("UCX_NET_DEVICES", "lo", 1);
+  ::setenv("IBCOLL_LOG", "warn", 1);
+  ::setenv("IBCOLL_NO_SUCH_SETTING", "1", 1);  // ibcoll warns of it
+  const std::string folder = std::filesystem::temp_directory_path() / fmt::format("low.{}", ::getpid());
+  std::filesystem::create_directory(folder);
+  ::setenv("IBCOLL_TRACE", folder.c_str(), 1);
+  const auto body = [](ForkedRank& self) {
+    const int errors = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 100);
+    for (int fd = 0; fd < 3; ++fd) ::close(fd);
+    ibcoll_context_t context = nullptr;
+    const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
+    if (!expect_ok(ibcoll_context_create(&params, &context), "ibcoll_context_create")) return 1;
+    expect_low_ones_closed("ibcoll_context_create", errors);
+    for (const uint64_t bytes : {100, 100'000})
+      CheckedCall(ibcoll_team_world(context), {.collective = IBCOLL_ALLTOALL, .bytes = bytes}).run(0);
+    expect_low_ones_closed("two collectives", errors);
+    expect_ok(ibcoll_context_destroy(context), "ibcoll_context_destroy");
+    expect_low_ones_closed("ibcoll_context_destroy", errors);
+    return 0;
+  };
+  for (const int nodes : {1, 2}) {
+    if (nodes > 1 && !ForkJob::can_emulate_nodes()) continue;
+    for (const Ending& ending : ForkJob(4, nodes).run(body, 60)) {
+      EXPECT_TRUE(ending.exited) << nodes << " nodes: signal " << ending.code;
+      EXPECT_EQ(ending.code, 0) << nodes << " nodes";
+    }
+  }
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace ibcoll::multiprocess

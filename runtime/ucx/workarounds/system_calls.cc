@@ -17,6 +17,7 @@
 #include <span>
 #include <string_view>
 
+#include "runtime/machine/descriptors.h"
 #include "runtime/ucx/workarounds/socket_watch.h"
 #include "runtime/ucx/workarounds/versions.h"
 
@@ -88,9 +89,13 @@ int replacement_getpeername(int socket, sockaddr* address, socklen_t* length) {
   return 0;
 }
 
-int replacement_socket(int domain, int type, int protocol) { return ::socket(domain, type | SOCK_CLOEXEC, protocol); }
+int replacement_socket(int domain, int type, int protocol) {
+  const HighDescriptors high;
+  return ::socket(domain, type | SOCK_CLOEXEC, protocol);
+}
 
 int replacement_accept(int listener, sockaddr* address, socklen_t* length) {
+  const HighDescriptors high;
   const socklen_t room = length == nullptr ? 0 : *length;
   for (;;) {
     const int accepted = ::accept4(listener, address, length, SOCK_CLOEXEC);

@@ -10,7 +10,7 @@
 //   ends the process by an assertion, and so does closing that connection. UCX is answered that connect() has succeeded
 //   and waits for the peer; ibcoll reports the peer as failed (socket_watch.h).
 // - kInheritedSockets (all versions): UCX's sockets stay open in programs that the process starts, which hides its
-//   death from its peers.
+//   death from its peers. Nor do they take the descriptors 0 to 2 of a program that has closed these.
 // - kStrangers (all versions): UCX accepts any connection. Ranks connect from ports that they hold (socket_watch.h).
 #pragma once
 

@@ -16,6 +16,8 @@
 #include <cstring>
 #include <memory>
 
+#include "runtime/machine/descriptors.h"
+
 namespace ibcoll::ucx {
 namespace {
 
@@ -86,6 +88,7 @@ bool for_each_tcp_socket(const std::function<void(int)>& visit) {
   struct Close {
     void operator()(DIR* folder) const { ::closedir(folder); }
   };
+  const HighDescriptors high;
   const std::unique_ptr<DIR, Close> folder(::opendir("/proc/self/fd"));
   if (folder == nullptr) return false;
   while (const dirent* entry = ::readdir(folder.get())) {
