@@ -8,6 +8,7 @@
 #include "perf/guideline_loop/block_counts.h"
 #include "perf/guideline_loop/guideline_loop.h"
 #include "perf/guideline_loop/plan_options.h"
+#include "runtime/base/low_descriptors.h"
 
 namespace {
 
@@ -93,6 +94,7 @@ class Library {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ibcoll::occupy_low_descriptors();
   CLI::App app("Times each performance guideline over ibcoll; prints CSV. perf/guidelines starts this.");
   ibcoll::perf::GuidelinePlan plan;
   add_plan_options(app, plan);

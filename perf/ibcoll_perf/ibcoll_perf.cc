@@ -17,6 +17,7 @@
 #include "perf/ibcoll_perf/progress.h"
 #include "perf/ibcoll_perf/report.h"
 #include "runtime/base/catalog.h"
+#include "runtime/base/low_descriptors.h"
 
 namespace ibcoll::perf {
 namespace {
@@ -200,6 +201,7 @@ int run_program(int argc, char** argv) {
 }  // namespace ibcoll::perf
 
 int main(int argc, char** argv) {
+  ibcoll::occupy_low_descriptors();
   try {
     return ibcoll::perf::run_program(argc, argv);
   } catch (const std::exception& problem) {

@@ -18,6 +18,7 @@
 #include "perf/arrival/loop.h"
 #include "perf/arrival/prepare.h"
 #include "runtime/base/catalog.h"
+#include "runtime/base/low_descriptors.h"
 #include "tools/timed_algorithms/timed_algorithms.h"
 
 namespace ibcoll::perf {
@@ -146,6 +147,7 @@ std::vector<std::string> collectives() {
 }  // namespace ibcoll::perf
 
 int run_program(int argc, char** argv) {
+  ibcoll::occupy_low_descriptors();
   CLI::App app("Times what ibcoll chooses beside all algorithms; prints CSV. perf/regret starts this.");
   ibcoll::perf::RegretPlan plan;
   plan.collectives = ibcoll::perf::collectives();

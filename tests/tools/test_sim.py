@@ -175,6 +175,14 @@ class Output(SimTest):
         sent = [e for e in linear if e["event"] == "send"]
         self.assertEqual({(e["us"], e["until_us"]) for e in sent}, {(0, 2.08)})
 
+    def test_trace_does_not_take_the_place_of_a_closed_output(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "trace"
+            words = (BUILD / "bin/ibcoll_sim", "gather", "--ranks", "4", "--algorithm", "linear", "--trace", path)
+            subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *words], timeout=60, check=False)
+            for line in path.read_text().splitlines():
+                self.assertIn("event", json.loads(line))
+
     def test_many_ranks_take_little(self):
         command = [BUILD / "bin/ibcoll_sim", "gatherv", "--ranks", "6400", "--nodes", "400", "--algorithm", "linear", "--bytes", "4K"]
         with subprocess.Popen([*command], stdout=subprocess.DEVNULL) as child:

@@ -14,6 +14,7 @@
 
 #include "ibcoll.h"
 #include "runtime/base/catalog.h"
+#include "runtime/base/low_descriptors.h"
 #include "tools/ibcoll_info/answer.h"
 #include "tools/options/early_end.h"
 #include "tools/options/output_file.h"
@@ -108,6 +109,7 @@ int run_program(int argc, char** argv) {
 }  // namespace ibcoll::info
 
 int main(int argc, char** argv) {
+  ibcoll::occupy_low_descriptors();
   try {
     return ibcoll::info::run_program(argc, argv);
   } catch (const std::exception& problem) {

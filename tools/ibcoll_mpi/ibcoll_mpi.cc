@@ -17,6 +17,7 @@
 #include <exception>
 #include <filesystem>
 
+#include "runtime/base/low_descriptors.h"
 #include "tools/ibcoll_mpi/command.h"
 #include "tools/ibcoll_run/program_path.h"
 #include "tools/options/early_end.h"
@@ -73,6 +74,7 @@ int run(const Options& options) {
 }  // namespace ibcoll::mpi_command
 
 int main(int argc, char** argv) {
+  ibcoll::occupy_low_descriptors();
   using namespace ibcoll::mpi_command;
   CLI::App app(
       "Runs an unmodified program of Open MPI or MPICH with its collectives in ibcoll. After the options comes the "

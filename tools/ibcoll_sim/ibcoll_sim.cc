@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <new>
 
+#include "runtime/base/low_descriptors.h"
 #include "tools/ibcoll_sim/experiment.h"
 #include "tools/ibcoll_sim/options.h"
 #include "tools/ibcoll_sim/report.h"
@@ -56,6 +57,7 @@ int simulate(const Options& options) {
 }  // namespace ibcoll::simulator
 
 int main(int argc, char** argv) {
+  ibcoll::occupy_low_descriptors();
   using namespace ibcoll::simulator;
   Options options;
   if (const auto end = parse_options(argc, argv, options)) return ibcoll::print(*end, "ibcoll_sim");

@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 
+#include "runtime/base/low_descriptors.h"
 #include "tools/ibcoll_trace/output.h"
 #include "tools/options/early_end.h"
 #include "tools/options/not_nan.h"
@@ -80,6 +81,7 @@ int run(const Options& options) {
 }  // namespace ibcoll::tracing
 
 int main(int argc, char** argv) {
+  ibcoll::occupy_low_descriptors();
   using namespace ibcoll::tracing;
   CLI::App app("Shows when ranks arrived at their collectives, from the traces that IBCOLL_TRACE made.");
   Options options;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "ibcoll.h"
+#include "runtime/base/low_descriptors.h"
 #include "tools/ibcoll_tune/tuning_file.h"
 #include "tools/options/early_end.h"
 #include "tools/options/not_nan.h"
@@ -247,6 +248,7 @@ int run_program(int argc, char** argv) {
 }  // namespace ibcoll::tune
 
 int main(int argc, char** argv) {
+  ibcoll::occupy_low_descriptors();
   try {
     return ibcoll::tune::run_program(argc, argv);
   } catch (const std::exception& problem) {
