@@ -53,10 +53,17 @@ struct Claim {
   Nonce nonce;
   uint32_t rank;
   uint32_t size;
-  uint64_t process;  // random, the same in all claims of one process: a second one is not the rank
+  uint64_t process;  // see process_number; the same in all claims of one process: a second one is not the rank
   Tag tag;
 };
 static_assert(sizeof(Claim) == 80);
+
+// The number of a copy of the library in a process: the process id, so that two copies in one process can be told from
+// two processes, and random bits.
+constexpr uint64_t process_number(int32_t pid, uint64_t random) noexcept {
+  return (random << 32) | static_cast<uint32_t>(pid);
+}
+constexpr int32_t pid_in(uint64_t process) noexcept { return static_cast<int32_t>(process); }
 
 enum class Kind : uint32_t {
   kGather = 1,      // client: its blob

@@ -65,10 +65,12 @@ uint64_t number_of_this_process() {
   static pid_t owner = 0;
   static uint64_t number = 0;
   const std::lock_guard lock(mutex);
-  // Without random numbers the pid distinguishes most processes.
-  if (owner != ::getpid() && !rendezvous::fill_random(std::as_writable_bytes(std::span(&number, 1))).ok())
-    number = static_cast<uint64_t>(::getpid());
-  owner = ::getpid();
+  if (owner != ::getpid()) {
+    uint64_t random = 0;  // without random bits the pid distinguishes most processes
+    (void)rendezvous::fill_random(std::as_writable_bytes(std::span(&random, 1)));
+    owner = ::getpid();
+    number = rendezvous::process_number(owner, random);
+  }
   return number;
 }
 

@@ -7,6 +7,7 @@ import hmac
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import stat
@@ -16,7 +17,7 @@ import sys
 import threading
 import time
 
-from job import LITTLE_QUARANTINE, SECONDS, SOON, JobTest, longer_and_longer, tool, wait_until
+from job import BIN, LITTLE_QUARANTINE, SECONDS, SOON, JobTest, longer_and_longer, tool, wait_until
 
 PROBE = "ibcoll_launcher_probe"
 # Shows where the rendezvous is and the secret, then waits for a line and becomes the probe.
@@ -233,6 +234,13 @@ class Secret(JobTest):
         for rank in (0, 1):
             said = rf"rank {rank} on host \S+: another process is rank {rank} and connected to ibcoll_run"
             self.assertEqual(len(re.findall(said, errors)), 2, errors)
+
+    def test_a_second_copy_of_the_library_in_a_rank_is_named(self):
+        copy = shutil.copy(BIN.parent / "lib/libibcoll.so", self.folder / "libcopied.so")
+        code, output, errors = self.run_job("-n", 1, tool("ibcoll_launcher_calls"), "copy", copy,
+                                            env={"ASAN_OPTIONS": "detect_odr_violation=0"})
+        self.assertRegex(output, r"^rank 0 on host \S+: another copy of libibcoll in this process \(pid \d+\) is connected")
+        self.assertEqual((code, errors), (0, ""))
 
     def test_behind_wrappers_that_close_descriptors(self):
         program = f"import subprocess, sys; sys.exit(subprocess.call(['{tool(PROBE)}', 'exchange', '2']))"

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "bootstrap/rendezvous_protocol.h"
+
 namespace ibcoll::run {
 
 std::string RankRegistry::too_far_ahead(uint32_t rank) const {
@@ -16,6 +18,18 @@ std::string RankRegistry::too_far_ahead(uint32_t rank) const {
   if (next - last->next_series < kMostAhead) return {};
   return fmt::format("rank {} is {} contexts ahead of rank {}; do all ranks create the same ones?", rank, kMostAhead,
                      last - entries_.begin());
+}
+
+std::string RankRegistry::held_text(uint32_t rank, uint64_t process) const {
+  const int pid = rendezvous::pid_in(process);
+  if (pid == rendezvous::pid_in(entries_[rank].process)) {
+    return fmt::format(
+        "another copy of libibcoll in this process (pid {}) is connected to ibcoll_run; load the library from one path "
+        "only (/proc/PID/maps names them)",
+        pid);
+  }
+  return fmt::format(
+      "another process is rank {} and connected to ibcoll_run; a program that a rank starts is none itself", rank);
 }
 
 int RankRegistry::join(uint32_t rank, uint64_t process) {

@@ -20,6 +20,8 @@ class RankRegistry {
   bool held_by_other(uint32_t rank, uint64_t process) const {
     return entries_[rank].connections > 0 && entries_[rank].process != process;
   }
+  // For `process`, which is refused: who has the connections, another process or another copy of the library in it.
+  std::string held_text(uint32_t rank, uint64_t process) const;
   // Why the rank may not join a further series; "": it may.
   std::string too_far_ahead(uint32_t rank) const;
   // Adds a connection and returns its series.

@@ -177,11 +177,7 @@ bool RendezvousServer::check_claim(Connection& connection) {
 bool RendezvousServer::admit(Connection& connection, const Claim& claim) {
   connection.received.clear();
   std::string refusal = registry_.too_far_ahead(claim.rank);
-  if (registry_.held_by_other(claim.rank, claim.process)) {
-    refusal = fmt::format(
-        "another process is rank {} and connected to ibcoll_run; a program that a rank starts is none itself",
-        claim.rank);
-  }
+  if (registry_.held_by_other(claim.rank, claim.process)) refusal = registry_.held_text(claim.rank, claim.process);
   if (!refusal.empty()) {
     connection.refused = true;
     connection.deadline = loop_.after(authentication_timeout_, [this, &connection] { close(connection, ""); });
