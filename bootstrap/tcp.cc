@@ -313,9 +313,15 @@ Status TcpBootstrap::wait(short events, Clock::time_point deadline) {
 }
 
 Status TcpBootstrap::lost(std::string_view call, int reason) const {
-  return error(IBCOLL_ERR_BOOTSTRAP,
-               "{}: ibcoll_run at {}: {}: {}; is the launcher still running, and of this version of ibcoll?",
-               own_name(), address_, call, reason == 0 ? "closed the connection" : std::strerror(reason));
+  std::string_view question = "is the launcher still running, and of this version of ibcoll?";
+  if (reason == ENETUNREACH || reason == EHOSTUNREACH || reason == ENETDOWN || reason == EADDRNOTAVAIL) {
+    const Result<SocketAddress> address = parse_socket_address(address_);
+    question = address.ok() && address.value().is_loopback()
+                   ? "is the loopback interface up (ip link set lo up)?"
+                   : "is an interface down, or has ibcoll_run to name another address of its machine (--address)?";
+  }
+  return error(IBCOLL_ERR_BOOTSTRAP, "{}: ibcoll_run at {}: {}: {}; {}", own_name(), address_, call,
+               reason == 0 ? "closed the connection" : std::strerror(reason), question);
 }
 
 }  // namespace ibcoll

@@ -91,6 +91,39 @@ class NamesOfLoopback(JobTest):
                          "another address\n")
 
 
+class Addresses(JobTest):
+    """Of the rendezvous of a job on this machine alone."""
+
+    def run_in_network(self, setup, *words):
+        """The same after `setup`, in a network of its own, whose loopback interface is down in the beginning."""
+        inside = ["unshare", "-n", "sh", "-e", "-c", setup + '; exec "$@"', "sh"]
+        if subprocess.run([*inside, "true"], capture_output=True, check=False, timeout=SECONDS).returncode != 0:
+            self.skipTest("needs network namespaces, and ip")
+        done = subprocess.run([*inside, tool("ibcoll_run"), "-n", "2", *words], capture_output=True, text=True,
+                              timeout=SECONDS, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_the_given_one_is_taken_in_a_local_job(self):
+        show = ("sh", "-c", "echo $IBCOLL_RUN_ADDRESS")
+        code, output, errors = self.run_in_network("ip link set lo up", "--address", "::1", *show)
+        self.assertRegex(output, r"^(\[::1\]:\d+\n){2}$")
+        self.assertEqual((code, errors), (0, ""))
+        code, _, errors = self.run_job("--address", "10.254.253.252", "true")
+        self.assertEqual((code, errors), (1, "ibcoll_run: cannot listen on 10.254.253.252: Cannot assign requested address\n"))
+
+    def test_loopback_of_version_6_where_there_is_no_other(self):
+        code, output, errors = self.run_in_network("ip link set lo up; ip address delete 127.0.0.1/8 dev lo", tool(PROBE))
+        self.assertEqual((code, output.count("local ibcoll_run: ok\n"), errors), (0, 2, ""))
+
+    def test_a_loopback_interface_that_is_down_is_named(self):
+        code, output, errors = self.run_in_network("ip link set lo down", "echo", "x")
+        self.assertEqual((code, output, errors), (0, "x\n" * 2, ""), "other programs need none")
+        code, _, errors = self.run_in_network("ip link set lo down", tool(PROBE))
+        self.assertEqual(code, 3)
+        self.assertRegex(errors, r"rank [01] on host \S+: ibcoll_run at 127\.0\.0\.1:\d+: connect: Network is unreachable; "
+                         r"is the loopback interface up \(ip link set lo up\)\?")
+
+
 class HostFiles(JobTest):
     def hostfile(self, text):
         path = self.folder / "hosts"

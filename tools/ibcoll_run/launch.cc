@@ -28,7 +28,7 @@ Result<bool> public_allowed(const HostJob& job, const Options& options) {
 }
 
 Result<SocketAddress> rendezvous_address(const HostJob& job, const Options& options) {
-  if (!job.remote) return numeric_address("127.0.0.1", 0);
+  if (!job.remote && options.address.empty()) return loopback_address();
   const Result<bool> allow_public = public_allowed(job, options);
   if (!allow_public.ok()) return allow_public.status();
   return options.address.empty() ? listen_address_for(job.host, allow_public.value())

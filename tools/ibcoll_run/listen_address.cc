@@ -109,6 +109,12 @@ Result<SocketAddress> listen_address_for(const std::string& host, bool allow_pub
   return checked(*address, allow_public, fmt::format("this machine's address on the way to host {}", host));
 }
 
+Result<SocketAddress> loopback_address() {
+  Result<SocketAddress> newer = numeric_address("::1", 0), older = numeric_address("127.0.0.1", 0);
+  const auto reachable = [](const SocketAddress& address) { return source_towards(address).has_value(); };
+  return newer.ok() && older.ok() && !reachable(*older) && reachable(*newer) ? newer : older;
+}
+
 Result<SocketAddress> given_listen_address(const std::string& address, bool allow_public) {
   const Result<SocketAddress> parsed = numeric_address(address, 0);
   if (!parsed.ok()) return error(IBCOLL_ERR_INVALID_ARGUMENT, "--address {}", parsed.status().text());

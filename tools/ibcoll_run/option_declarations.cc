@@ -93,7 +93,8 @@ void declare(CLI::App& app, Options& options) {
   app.add_flag_callback(
          "--no-pty", [&options] { options.pty = false; }, "give ranks pipes")
       ->excludes(pty);
-  app.add_option("--address", options.address, "address of this machine that the other hosts reach; default: by route")
+  app.add_option("--address", options.address,
+                 "address of this machine that all ranks reach; default: loopback here, by route for other hosts")
       ->type_name("ADDRESS")
       ->check(not_blank);
   app.add_flag("--allow-public", options.allow_public,
