@@ -243,6 +243,7 @@ class Context {
   std::unique_ptr<Bootstrap> bootstrap_;
   Job job_;
   uint64_t area_bytes_ = 0;
+  uint32_t last_number_ = 0;  // of a team, here or on a rank that has formed one with this rank
   ibcoll_scheme_t default_scheme_ = IBCOLL_SCHEME_AUTO;
   Overlap overlap_ = Overlap::kRefused;      // of receive blocks
   bool deterministic_ = false;               // reductions give the same bits in every run

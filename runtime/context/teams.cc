@@ -21,7 +21,8 @@ struct WindowOffer {
   uint64_t offset = kNoWindow;
   int32_t code = IBCOLL_OK;
   uint32_t members = 0;  // digest of the team's name and the list that this rank was called with; 0: nothing came
-  uint64_t refused = 0;  // not 0: the kernel has refused this rank the use of another's memory, since the start
+  uint32_t refused = 0;  // not 0: the kernel has refused this rank the use of another's memory, since the start
+  uint32_t number = 0;   // above that of each team of this rank; the team gets the highest one
   uint64_t tuning = 0;   // bytes of what rank 0 has read and will send to all
 };
 
@@ -36,7 +37,7 @@ uint32_t digest_of(uint64_t epoch, const std::vector<int>& members, const std::v
 
 bool same_offer(const WindowOffer& a, const WindowOffer& b) {
   return a.offset == b.offset && a.code == b.code && a.members == b.members && a.refused == b.refused &&
-         a.tuning == b.tuning;
+         a.number == b.number && a.tuning == b.tuning;
 }
 
 // Ok, or why the ranks of the parent cannot make the team.
@@ -169,6 +170,7 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
   WindowOffer offer;
   offer.members = digest_of(epoch, members, parent_jobs);
   offer.refused = job_.shm && job_.shm->any_refused();
+  offer.number = last_number_ + 1;
   offer.tuning = tuning_text_.size();
   Status mine = wanted.refusal;
   if (member && mine.ok())
@@ -205,7 +207,9 @@ Result<std::unique_ptr<TeamHandle>> Context::form_team(uint64_t epoch, const Mem
                  "gathers in the order of the list",
                  rank(), self);
   }
+  for (const WindowOffer& o : offers) last_number_ = std::max(last_number_, o.number);
   if (!handle) return std::unique_ptr<TeamHandle>();
+  handle->team->set_number(last_number_);
   tuning_bytes_ = offers[0].tuning;
   // The same on all ranks, as they choose their algorithms by it.
   const bool may_copy = std::none_of(offers.begin(), offers.end(), [](const WindowOffer& o) { return o.refused != 0; });

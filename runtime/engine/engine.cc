@@ -284,8 +284,8 @@ void Engine::dispatch(const Event& event) noexcept {
   }
   const int peer = last_team_->team_rank(event.peer);
   if (peer < 0) {
-    log(LogLevel::kWarning, "a note of rank {}, which is not in the team {:x} that it names, was dropped", event.peer,
-        event.note.epoch);
+    log(LogLevel::kWarning, "a note of rank {}, which is not in the team {} that it names, was dropped", event.peer,
+        last_team_->number());
     return;
   }
   last_team_->on_note(peer, event.note, event.payload);

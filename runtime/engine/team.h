@@ -38,6 +38,9 @@ class Team {
 
   Engine& engine() noexcept { return engine_; }
   uint64_t epoch() const noexcept { return epoch_; }
+  // For people. Teams of one number have no rank in common; the first team of a job has number 1.
+  uint32_t number() const noexcept { return number_; }
+  void set_number(uint32_t number) noexcept { number_ = number; }
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return placement_->size(); }
   const Placement& placement() const noexcept { return *placement_; }
@@ -150,6 +153,7 @@ class Team {
 
   Engine& engine_;
   uint64_t epoch_;
+  uint32_t number_ = 1;
   std::shared_ptr<const Placement> placement_;
   int rank_;
   std::unique_ptr<NodeWindow> window_;

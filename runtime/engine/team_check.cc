@@ -83,9 +83,10 @@ std::string Team::describe() const {
     request->exchange().awaited([](void* to, int rank) { (*static_cast<decltype(add)*>(to))(rank); }, &add);
     const Time seen = request->seen_at;
     const double seconds = seen == 0 ? 0 : static_cast<double>(engine_.now() - seen) / 1e9;
-    text += fmt::format("rank {}: {} {} [call of team {} #{} by rank {} for {:.1f} s, awaits {}]\n", rank_,
-                        describe_call(op), request->exchange().describe_wait(), epoch_, op, job_rank(rank_), seconds,
-                        awaited);
+    text += fmt::format(
+        "rank {}: {} {} [call of team {} ({} ranks, the first is {}) #{} by rank {} for {:.1f} s, awaits {}]\n", rank_,
+        describe_call(op), request->exchange().describe_wait(), number_, size(), job_rank(0), op, job_rank(rank_),
+        seconds, awaited);
   }
   return text;
 }

@@ -50,7 +50,8 @@ void Team::on_peer_failed(int peer, std::string_view why) noexcept {
 void Team::explain_death(int peer, std::string_view how) noexcept { failure_.explain_death(peer, death_of(peer, how)); }
 
 void Team::begin_to_fail() noexcept {
-  log(LogLevel::kInfo, "team {:x}: {}", epoch_, failure_.status().text());
+  log(LogLevel::kInfo, "team {} ({} ranks, the first is {}): {}", number_, size(), job_rank(0),
+      failure_.status().text());
   engine_.team_failed();
 }
 

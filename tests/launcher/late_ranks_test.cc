@@ -47,6 +47,18 @@ TEST(LateRanks, EachCallByItself) {
                                    "rank 1 is late for barrier (tree) #3: rank 0 waits for it since 2.0 s"}));
 }
 
+// Teams of one split have the same number.
+TEST(LateRanks, TeamsAreDistinguishedByTheirWholeName) {
+  LateRanks late;
+  for (const int first : {0, 2})
+    late.read(
+        fmt::format("ibcoll rank {0}: barrier (tree) #3 waits [call of team 2 (2 ranks, the first is {0}) #3 by rank "
+                    "{0} for 1.0 s, awaits {1}]\n",
+                    first, first + 1));
+  EXPECT_EQ(late.summary(), (Lines{"rank 1 is late for barrier (tree) #3: rank 0 waits for it since 1.0 s",
+                                   "rank 3 is late for barrier (tree) #3: rank 2 waits for it since 1.0 s"}));
+}
+
 TEST(LateRanks, NobodyIsLateWhereAllAreThere) {
   LateRanks late;
   late.read("ibcoll rank 0: barrier (tree) #3 waits [call of team 1 #3 by rank 0 for 1.0 s, awaits 1]\n");

@@ -79,7 +79,8 @@ void describe(Rank& self) {
     const size_t length = ibcoll_context_describe(self.context, text, sizeof text);
     const std::string whole = text;
     expect(length == whole.size(), "the text has {} bytes, not {}", whole.size(), length);
-    for (const std::string& part : {fmt::format("rank {}", self.rank), std::string("alltoall"), std::string("waits")})
+    for (const std::string& part : {fmt::format("rank {}", self.rank), std::string("alltoall"), std::string("waits"),
+                                    fmt::format("[call of team 2 ({} ranks, the first is 0) #", self.size)})
       expect(whole.find(part) != std::string::npos, "'{}' is not in '{}'", part, whole);
     expect(ibcoll_context_describe(self.context, little, sizeof little) == length, "the length depends on the space");
     expect(whole.substr(0, 9) == little, "'{}' is not the start of '{}'", little, whole);

@@ -35,15 +35,18 @@ void LateRanks::read(std::string_view lines) {
 }
 
 void LateRanks::read_line(const std::string& line) {
-  const size_t begin = line.rfind("[call of team ");
+  constexpr std::string_view kBegin = "[call of team ";
+  const size_t begin = line.rfind(kBegin);
   const size_t prefix = line.find("ibcoll rank ");
   if (begin == std::string::npos || prefix == std::string::npos || prefix > begin || line.back() != ']') return;
-  uint64_t team = 0;
+  const size_t number = line.find(" #", begin);
+  if (number == std::string::npos) return;
+  const std::string team = line.substr(begin + kBegin.size(), number - begin - kBegin.size());
   uint32_t op = 0;
   int rank = -1, length = 0;
   double seconds = 0;
-  if (std::sscanf(line.c_str() + begin, "[call of team %" SCNu64 " #%" SCNu32 " by rank %d for %lf s, awaits %n", &team,
-                  &op, &rank, &seconds, &length) < 4 ||
+  if (std::sscanf(line.c_str() + number, " #%" SCNu32 " by rank %d for %lf s, awaits %n", &op, &rank, &seconds,
+                  &length) < 3 ||
       length == 0)
     return;
   Call& call = calls_[{team, op}];
@@ -51,7 +54,7 @@ void LateRanks::read_line(const std::string& line) {
   if (name < name_end && name_end < begin) call.name = line.substr(name + 2, name_end - name - 2);
   call.seconds = std::max(call.seconds, seconds);
   call.inside.insert(rank);
-  for (const char* at = line.c_str() + begin + length; *at && *at != ']';) {
+  for (const char* at = line.c_str() + number + length; *at && *at != ']';) {
     char* after = nullptr;
     const long awaited = std::strtol(at, &after, 10);
     if (after == at) break;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which ranks are late, from what the ranks print of their collectives on request (Ctrl-\). A rank's line ends with
-//   [call of team 1 #12 by rank 3 for 4.2 s, awaits 0,5]
-// in ranks of the job. A rank that others await, and that is not in the call, is late.
+//   [call of team 1 (8 ranks, the first is 0) #12 by rank 3 for 4.2 s, awaits 0,5]
+// in ranks of the job. The text between "team" and # is the same on all ranks of a team, and on no other rank. A rank that others await, and that is not in the call, is late.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class LateRanks {
     std::set<int> awaited;
   };
   void read_line(const std::string& line);
-  std::map<std::pair<uint64_t, uint32_t>, Call> calls_;  // by team and number
+  std::map<std::pair<std::string, uint32_t>, Call> calls_;  // by team and number
 };
 
 }  // namespace ibcoll::run
