@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "runtime/base/byte_order_mark.h"
 #include "runtime/base/config_values.h"
 #include "runtime/base/log.h"
 #include "runtime/base/start_folder.h"
@@ -88,7 +89,8 @@ class ConfigLoader {
     int number = 0;
     for (std::string line; std::getline(file, line);) {
       const std::string origin = fmt::format("{}:{}", path, ++number);
-      const std::string_view content = trim(std::string_view(line).substr(0, line.find('#')));
+      const std::string_view text = number == 1 ? without_byte_order_mark(line) : line;
+      const std::string_view content = trim(text.substr(0, text.find('#')));
       if (content.empty()) continue;
       const size_t equals = content.find('=');
       if (equals == std::string_view::npos) {

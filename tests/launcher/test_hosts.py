@@ -140,6 +140,12 @@ class HostFiles(JobTest):
             self.assertTrue(errors.startswith(f"ibcoll_run: {path}:{line}: "), errors)
             self.assertIn(about, errors)
 
+    def test_a_byte_order_mark_is_no_part_of_a_name(self):
+        path = self.hostfile("\ufefflocalhost:2\n")
+        self.assertEqual(self.run_job("--hostfile", path, "echo", "x"), (0, "x\n" * 2, ""))
+        code, _, errors = self.run_job("true", env={"PBS_JOBID": "1", "PBS_NODEFILE": path})
+        self.assertEqual((code, errors), (0, "ibcoll_run: hosts of the PBS allocation (PBS_NODEFILE): localhost:2\n"))
+
     def test_files_that_hold_no_host(self):
         for path, about in ((self.hostfile(""), "no host"), (str(self.folder / "none"), "No such file"),
                             (str(self.folder), "not a file")):

@@ -164,6 +164,13 @@ TEST_F(ConfigFile, EnvironmentWins) {
   EXPECT_EQ(config->text("IBCOLL_NET"), "shm");
 }
 
+TEST_F(ConfigFile, MayBeginWithAByteOrderMark) {
+  Result<Config> config = load_file("\xEF\xBB\xBFIBCOLL_NET = ucx\n");
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config->text("IBCOLL_NET"), "ucx");
+  EXPECT_TRUE(config->warnings().empty());
+}
+
 TEST_F(ConfigFile, MalformedLinesAreNamed) {
   for (const char* content : {"\nIBCOLL_NET ucx\n", "\nIBCOLL_NET = eth\n", "\nIBCOLL_CONFIG_FILE = /x\n"}) {
     const Result<Config> config = load_file(content);

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <memory>
 
+#include "runtime/base/byte_order_mark.h"
 #include "runtime/base/unique_fd.h"
 #include "tools/ibcoll_run/timeouts.h"
 
@@ -119,7 +120,7 @@ Result<std::string> read_text_file(const std::string& path) {
     if (!wait_readable(file.get(), deadline).ok())
       return failed(fmt::format("no end of it within {} s; is it a pipe that nobody writes to, or closes?", seconds));
     const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
-    if (got == 0) return text;
+    if (got == 0) return std::string(without_byte_order_mark(text));
     if (got < 0 && errno != EAGAIN && errno != EINTR) return failed(std::strerror(errno));
     text.append(buffer.data(), static_cast<size_t>(std::max<ssize_t>(0, got)));
     if (text.size() > kLargestFile) return failed("it is above 16 MB, more than a list of hosts has");
