@@ -31,6 +31,7 @@ Result<std::unique_ptr<Context>> Context::create(const ibcoll_bootstrap_t* callb
 
 Context::~Context() {
   write_trace();
+  answerer_.reset();
   drainer_.reset();
   world_.reset();
   engine_.reset();
@@ -140,10 +141,20 @@ Status Context::make_engine() {
   Result<std::unique_ptr<TeamHandle>> world = form_team(/*epoch=*/1, all, all.ranks, rank(), exchange);
   if (!world.ok()) return world.status();
   world_ = std::move(*world);
-  if (!job_.net) return {};
-  if (Status connected = connect(); !connected.ok()) return connected;
-  drainer_ = std::move(drainer);
+  if (job_.net) {
+    if (Status connected = connect(); !connected.ok()) return connected;
+    drainer_ = std::move(drainer);
+  }
+  if (in_host() && size() > 1) answerer_.reset(new (std::nothrow) Answerer([this] { answer(); }));
   return {};
+}
+
+void Context::answer() noexcept {
+  constexpr int kMostPasses = 100;
+  const std::unique_lock<std::mutex> guard = try_enter();
+  if (!guard.owns_lock() || waiting() || !engine_ || !engine_->idle()) return;
+  for (int passes = 0; passes < kMostPasses && progress() > 0; ++passes) {
+  }
 }
 
 // Opens the connections that leaving will need, by a barrier; when a second barrier has passed, all ranks have theirs.
@@ -198,6 +209,7 @@ Status Context::leave(std::unique_lock<std::mutex>& guard) {
     }
     if (together.ok() && round < 2) together = world_->team->failure();
   }
+  answerer_.reset();
   drainer_.reset();
   world_.reset();
   engine_.reset();

@@ -18,6 +18,7 @@
 #include "runtime/collectives/framework/algorithm.h"
 #include "runtime/collectives/framework/arguments.h"
 #include "runtime/collectives/framework/select.h"
+#include "runtime/context/answerer.h"
 #include "runtime/context/drainer.h"
 #include "runtime/context/ended_ranks.h"
 #include "runtime/context/host.h"
@@ -190,6 +191,7 @@ class Context {
  private:
   Context() = default;
   void after_a_pass() noexcept;
+  void answer() noexcept;
   bool goes_without_messages() noexcept;
   void check() noexcept;
   void enter_again(std::unique_lock<std::mutex>& guard) noexcept;
@@ -259,7 +261,8 @@ class Context {
   std::unique_ptr<TraceFile> trace_;    // nullptr: not traced
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<EndedRanks> ended_ranks_;
-  std::unique_ptr<Drainer> drainer_;  // nullptr: no network
+  std::unique_ptr<Drainer> drainer_;    // nullptr: no network
+  std::unique_ptr<Answerer> answerer_;  // nullptr: not in host mode, where deadlines end what waits for ever
   std::unique_ptr<TeamHandle> world_;
   std::vector<std::unique_ptr<TeamHandle>> teams_;
   std::list<LeftWindow> left_windows_;

@@ -246,6 +246,10 @@ void Engine::end_failed() noexcept {
   for (auto& [epoch, team] : teams_) failed_ |= !team->end_requests();
 }
 
+bool Engine::idle() const noexcept {
+  return std::none_of(teams_.begin(), teams_.end(), [](const auto& each) { return each.second->runs_calls(); });
+}
+
 void Engine::check() noexcept {
   for (Transport* const transport : transports_) {
     try {

@@ -87,6 +87,8 @@ class Engine {
   // was freed here. Throws std::bad_alloc, and nothing has changed.
   void add(Team& team);
   void remove(Team& team);
+  // Nothing that the program has started is in flight.
+  bool idle() const noexcept;
   // One line per collective in flight.
   std::string describe() const;
 

@@ -2,6 +2,8 @@
 // What a team looks at while its collectives take long, and how it describes them.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/engine/request.h"
 #include "runtime/engine/team.h"
 
@@ -70,6 +72,12 @@ int Team::in_flight() const noexcept {
   int count = 0;
   for (uint32_t op = completed_ + 1; op != next_op_; ++op) count += active(op) != nullptr;
   return count;
+}
+
+bool Team::runs_calls() const noexcept {
+  if (completed_ + 1 == next_op_) return has_queued();
+  return has_queued() || std::any_of(active_.begin(), active_.end(),
+                                     [](const Request* request) { return request && !request->in_background; });
 }
 
 // Ends in what ibcoll_run reads (tools/ibcoll_run/late_ranks.h), in ranks of the job.

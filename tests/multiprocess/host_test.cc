@@ -203,6 +203,31 @@ TEST_P(HostJob, ACollectiveEndsAtTheHostsDeadline) {
 }
 
 // The loop of a host sees that something has come, and what it drives by itself is complete in the end.
+// The last rank sends nothing, is complete, and then calls nothing: it says so all the same when the root, which expects
+// 8 bytes, asks.
+TEST_P(HostJob, AQuestionIsAnsweredOutsideOfCalls) {
+  const SharedState<std::atomic<bool>> root_has_ended;
+  run([&](ForkedRank& self) {
+    HostOfRank host(self);
+    if (!host.create()) return;
+    uint64_t counts[kHostRanks] = {8, 8, 8}, displacements[kHostRanks] = {0, 8, 16}, send = 0, recv[kHostRanks] = {};
+    const ibcoll_team_t world = ibcoll_team_world(host.context);
+    ibcoll_collective_args_t args{};
+    args.struct_size = sizeof args, args.collective = IBCOLL_GATHERV, args.send = &send, args.recv = recv;
+    args.bytes = self.rank == self.size - 1 ? 0 : 8;
+    args.recv_counts = counts;
+    args.recv_displacements = displacements;
+    args.algorithm = "linear";
+    const ibcoll_status_t status = ibcoll_collective_run(world, &args);
+    if (self.rank == 0) {
+      expect_error(status, IBCOLL_ERR_MISMATCH, "rank 2", "a gatherv whose last rank sends nothing");
+      *root_has_ended = true;
+    }
+    expect(await([&] { return root_has_ended->load(); }, [] { ::usleep(100); }), "the root waits");
+    ibcoll_context_destroy(host.context);
+  });
+}
+
 TEST_P(HostJob, EventsAreCounted) {
   const SharedState<Messages> messages;
   run([&](ForkedRank& self) {

@@ -18,6 +18,7 @@ static const struct {
     {"data_overlap", data_overlap},
     {"data_freed", data_freed},
     {"data_errors", data_errors},
+    {"counts", counts},
     {"wait_isend", wait_isend},
     {"wait_nonblocking", wait_nonblocking},
     {"wait_late", wait_late},

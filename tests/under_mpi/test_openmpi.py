@@ -64,6 +64,9 @@ class Component(test_pmpi.Preloaded):
 class Shared(test_pmpi.Cases, Component):
     """What differs from the interposition library's cases."""
 
+    left_to_mpi = {"COMPONENT": "1"}
+    part = 2
+
     def results(self, *words, **variables):
         with tempfile.TemporaryDirectory() as folder:
             done = self.run_words("-n", 4, BIN / "ibcoll_mpi_collectives_openmpi", *words, folder, **variables)

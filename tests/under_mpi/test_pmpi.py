@@ -37,6 +37,8 @@ def report(text):
 
 class Preloaded(unittest.TestCase):
     mpi = operations_in_flight = None
+    left_to_mpi = {}  # what tells a program which calls never come to ibcoll
+    part = 0  # of a test's cases
 
     def run_ranks(self, ranks, *command, preload=(), per_rank=None, **variables):
         """`per_rank`: variables of the last rank alone."""
@@ -141,6 +143,29 @@ class Cases:
 
     def test_blocks_that_overlap_and_lie_below_the_buffer(self):
         self.assert_ran(self.scenario("data_overlap"), "allgatherv")
+
+    def counts(self, ranks, part, parts, *before):
+        """Some of the cases, whose number is prime to that of collectives and sizes: of all kinds."""
+        variables = {"PART": str(part), "PARTS": str(parts), **self.left_to_mpi}
+        done = self.run_ranks(ranks, *before, BIN / f"ibcoll_mpi_scenarios_{self.mpi}", "counts", **variables)
+        self.assert_right(done, ranks)
+        self.assertIn(f"{ranks} ranks use ibcoll", done.stderr)
+
+    def test_counts_that_do_not_match(self):
+        for ranks in (2, 3, 5) if SWEEP else (3,):
+            for part in range(3) if SWEEP else (self.part,):
+                with self.subTest(ranks=ranks, part=part):
+                    self.counts(ranks, part, 3 if SWEEP else 191)
+
+    def test_counts_that_do_not_match_on_two_nodes(self):
+        """The last ranks have another name for their host."""
+        if subprocess.run(["unshare", "--uts", "true"], capture_output=True).returncode != 0:
+            self.skipTest("no right to make a namespace")
+        node = ("n=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; test $n -lt 2 || exec unshare --uts sh -c 'hostname other; exec \"$@\"' - \"$@\"; "
+                "exec \"$@\"")
+        for ranks in (3, 5) if SWEEP else (3,):
+            with self.subTest(ranks=ranks):
+                self.counts(ranks, self.part, 3 if SWEEP else 383, "env", "UCX_NET_DEVICES=lo", "sh", "-c", node, "-")
 
     def test_types_and_operations_freed_in_flight(self):
         done = self.scenario("data_freed")
@@ -273,6 +298,8 @@ class OpenMpi(Cases, Installations, Preloaded):
 
 class Mpich(Cases, Installations, Preloaded):
     mpi = "mpich"
+    part = 1
+
     def test_persistent_ones_with_wide_counts(self):
         self.assert_ran(self.scenario("persistent_wide"), "allgatherv")
 

@@ -21,6 +21,8 @@ struct BlockArrays {
     counts.assign(size, 0);
     displacements.assign(size, 0);
   }
+  // They are no longer what a side says.
+  void forget() noexcept { known_ = false; }
   // They are complete, and each block is one run in memory. What `side` points to is copied.
   void remember(const Side& side, const Type& type, size_t size) {
     if (side.types != nullptr || side.counts.wide() || side.displacements.wide()) return;

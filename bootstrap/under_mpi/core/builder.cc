@@ -87,7 +87,9 @@ Reason Builder::from_all(int sent_blocks) {
     input = sent_blocks == 1 ? own_block(count, *type) : Input{call_.recv.buffer, count * size_, 0};
   } else {
     const Type* sent = checked(call_.send);
-    if (sent == nullptr || call_.send.count * sent->size != block) return Reason::kBadArguments;
+    if (sent == nullptr) return Reason::kBadArguments;
+    if (call_.send.count * sent->size != block)
+      return sent_blocks == 1 ? build_around_own_block() : blocks_of_two_sizes(*sent, *type);
     send_run(call_.send.buffer, call_.send.count * sent_blocks, *sent);
   }
   receive_run(const_cast<void*>(call_.recv.buffer), count * size_, *type, input);
@@ -108,7 +110,7 @@ Reason Builder::gather() {
   const Type* type = checked(call_.recv);
   if (type == nullptr) return Reason::kBadArguments;
   const int64_t count = call_.recv.count, block = count * type->size;
-  if (sent != nullptr && static_cast<uint64_t>(block) != args_.bytes) return Reason::kBadArguments;
+  if (sent != nullptr && static_cast<uint64_t>(block) != args_.bytes) return build_around_own_block();
   args_.bytes = static_cast<uint64_t>(block);
   out_.bytes = args_.bytes * static_cast<uint64_t>(size_);
   if (refused_alias()) return Reason::kBadArguments;
@@ -126,7 +128,7 @@ Reason Builder::gather() {
 Reason Builder::scatter() {
   if (!root_is_valid()) return Reason::kBadArguments;
   args_.root = call_.root;
-  const bool stays = is_root() && call_.recv.buffer == MPI_IN_PLACE;
+  const bool stays = is_root() && (call_.recv.buffer == MPI_IN_PLACE || out_.own_moved);
   const Type* type = stays ? nullptr : checked(call_.recv);
   if (type == nullptr && !stays) return Reason::kBadArguments;
   if (!stays) args_.bytes = static_cast<uint64_t>(call_.recv.count * type->size);
@@ -135,7 +137,7 @@ Reason Builder::scatter() {
     const Type* sent = checked(call_.send);
     if (sent == nullptr) return Reason::kBadArguments;
     const auto block = static_cast<uint64_t>(call_.send.count * sent->size);
-    if (!stays && block != args_.bytes) return Reason::kBadArguments;
+    if (!stays && block != args_.bytes) return build_around_own_block();
     args_.bytes = block;
     out_.bytes = block * static_cast<uint64_t>(size_);
     if (refused_alias()) return Reason::kBadArguments;

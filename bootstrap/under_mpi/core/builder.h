@@ -13,6 +13,14 @@ inline char* at(const void* buffer, int64_t bytes) noexcept {
   return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(buffer) + static_cast<uintptr_t>(bytes));
 }
 
+// `count` elements, one after the other.
+struct Elements {
+  const void* buffer = nullptr;
+  int64_t count = 0;
+  const Type* type = nullptr;
+  uint64_t bytes() const noexcept { return static_cast<uint64_t>(count * type->size); }
+};
+
 class Builder {
  public:
   Builder(const Communicator& comm, const Call& call, Prepared& out) noexcept
@@ -57,9 +65,15 @@ class Builder {
   // Operand and result, of `in` and `out` elements.
   void operands(const Operation& operation, const Type& type, int64_t in, int64_t out, bool receives);
 
+  // Where this rank sends itself another number of bytes than it offers; see builder_own.cc.
+  void move(Elements sent, Elements offered);
+  Reason build_around_own_block();
+  void leave_out_own_block();
+  Reason blocks_of_two_sizes(const Type& sent, const Type& offered);
+
   // The type of a side whose count makes sense; NULL: they do not.
   static const Type* checked(const Side& side) noexcept { return side.count < 0 ? nullptr : find_type(side.type); }
-  bool in_place() const noexcept { return call_.send.buffer == MPI_IN_PLACE; }
+  bool in_place() const noexcept { return call_.send.buffer == MPI_IN_PLACE || out_.own_moved; }
   bool root_is_valid() const noexcept { return call_.root >= 0 && call_.root < size_; }
   bool is_root() const noexcept { return rank_ == call_.root; }
   // The program passes one buffer as both, instead of MPI_IN_PLACE.

@@ -120,7 +120,7 @@ Reason Builder::allgatherv() {
   }
   const Type* sent = checked(call_.send);
   if (sent == nullptr) return Reason::kBadArguments;
-  if (static_cast<uint64_t>(call_.send.count * sent->size) != args_.recv_counts[rank_]) return Reason::kBadArguments;
+  if (static_cast<uint64_t>(call_.send.count * sent->size) != args_.recv_counts[rank_]) return build_around_own_block();
   send_run(call_.send.buffer, call_.send.count, *sent);
   return Reason::kNone;
 }
@@ -129,8 +129,12 @@ Reason Builder::alltoallv() {
   const Reason reason = receive_blocks(call_.recv, in_place() ? InPlace::kAllBlocks : InPlace::kNo);
   if (reason != Reason::kNone) return reason;
   if (refused_alias()) return Reason::kBadArguments;
-  if (!in_place()) return send_blocks(call_.send);
-  args_.send = IBCOLL_IN_PLACE;
+  if (in_place()) {
+    args_.send = IBCOLL_IN_PLACE;
+    return Reason::kNone;
+  }
+  if (const Reason sent = send_blocks(call_.send); sent != Reason::kNone) return sent;
+  if (args_.send_counts[rank_] != args_.recv_counts[rank_]) leave_out_own_block();
   return Reason::kNone;
 }
 
@@ -150,7 +154,7 @@ Reason Builder::gatherv() {
   const Type* sent = checked(call_.send);
   if (sent == nullptr) return Reason::kBadArguments;
   args_.bytes = static_cast<uint64_t>(call_.send.count * sent->size);
-  if (is_root() && args_.bytes != args_.recv_counts[rank_]) return Reason::kBadArguments;
+  if (is_root() && args_.bytes != args_.recv_counts[rank_]) return build_around_own_block();
   out_.bytes = std::max(out_.bytes, args_.bytes);
   send_run(call_.send.buffer, call_.send.count, *sent);
   return Reason::kNone;
@@ -164,7 +168,7 @@ Reason Builder::scatterv() {
     if (reason != Reason::kNone) return reason;
     if (refused_alias()) return Reason::kBadArguments;
   }
-  if (call_.recv.buffer == MPI_IN_PLACE) {
+  if (call_.recv.buffer == MPI_IN_PLACE || out_.own_moved) {
     if (!is_root()) return Reason::kBadArguments;
     args_.recv = IBCOLL_IN_PLACE;
     args_.bytes = args_.send_counts[rank_];
@@ -173,7 +177,7 @@ Reason Builder::scatterv() {
   const Type* type = checked(call_.recv);
   if (type == nullptr) return Reason::kBadArguments;
   args_.bytes = static_cast<uint64_t>(call_.recv.count * type->size);
-  if (is_root() && args_.bytes != args_.send_counts[rank_]) return Reason::kBadArguments;
+  if (is_root() && args_.bytes != args_.send_counts[rank_]) return build_around_own_block();
   out_.bytes = std::max(out_.bytes, args_.bytes);
   receive_run(const_cast<void*>(call_.recv.buffer), call_.recv.count, *type, {});
   return Reason::kNone;

@@ -31,6 +31,10 @@ ibcoll_status_t execute(ibcoll_team_t team, const Call& call, Prepared& prepared
   return status;
 }
 
+int truncated(const Communicator& comm, const Call& call, const Prepared& prepared) {
+  return report_truncated(comm.rank(), call.collective, prepared.own_sent, prepared.own_offered);
+}
+
 }  // namespace
 
 int run(Communicator& comm, const Call& call) noexcept {
@@ -51,7 +55,7 @@ int run(Communicator& comm, const Call& call) noexcept {
     if (status != IBCOLL_OK) return route().raise(comm, report_failure(comm.rank(), call.collective, status));
     prepared.unpack_all();
     count_ran(call.collective, prepared.bytes);
-    return MPI_SUCCESS;
+    return prepared.truncated() ? route().raise(comm, truncated(comm, call, prepared)) : MPI_SUCCESS;
   } catch (const std::bad_alloc&) {
     return route().raise(comm, MPI_ERR_NO_MEM);
   }

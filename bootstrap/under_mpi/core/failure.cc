@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <cinttypes>
 #include <cstdio>
 
 namespace ibcoll::under_mpi {
@@ -12,7 +13,23 @@ int report_failure(int rank, Collective collective, ibcoll_status_t status) noex
   const auto name = name_of(collective);
   std::fprintf(stderr, "ibcoll under MPI: rank %d: %.*s: %s\n", rank, static_cast<int>(name.size()), name.data(),
                *why != '\0' ? why : ibcoll_status_string(status));
-  return status == IBCOLL_ERR_NO_MEMORY ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
+  switch (status) {
+    case IBCOLL_ERR_NO_MEMORY:
+      return MPI_ERR_NO_MEM;
+    case IBCOLL_ERR_MISMATCH:
+      return MPI_ERR_TRUNCATE;
+    default:
+      return MPI_ERR_OTHER;
+  }
+}
+
+int report_truncated(int rank, Collective collective, uint64_t sent, uint64_t offered) noexcept {
+  const auto name = name_of(collective);
+  std::fprintf(stderr,
+               "ibcoll under MPI: rank %d: %.*s: this rank sends itself %" PRIu64 " bytes, but offers %" PRIu64
+               " for them: the end is cut off; make both counts the same\n",
+               rank, static_cast<int>(name.size()), name.data(), sent, offered);
+  return MPI_ERR_TRUNCATE;
 }
 
 }  // namespace ibcoll::under_mpi

@@ -34,6 +34,8 @@ struct Prepared {
   uint64_t bytes = 0;  // for the counters: what the program passed in or gets, whichever is more
   Stage send_stage, recv_stage;
   std::vector<Unpacked> unpacked;
+  bool own_moved = false;  // this rank has moved its own block already: of own_sent bytes, where own_offered fit
+  uint64_t own_sent = 0, own_offered = 0;
   OperationCall operation;
   std::unique_ptr<Arrays> arrays;  // of collectives that use them
 
@@ -44,10 +46,12 @@ struct Prepared {
 
   // Fills args, which point into this object. kNone, or why the MPI has to run the call. Throws std::bad_alloc.
   Reason prepare(const Communicator& comm, const Call& call);
-  // Whether ibcoll works on copies.
-  bool staged() const noexcept { return send_stage.used() || recv_stage.used(); }
+  // Each start has to prepare anew.
+  bool staged() const noexcept { return send_stage.used() || recv_stage.used() || own_moved; }
   // After completion.
   void unpack_all() const;
+  // Blocks of this rank are longer than what it offers for them.
+  bool truncated() const noexcept { return own_sent > own_offered; }
   // The collective failed while ibcoll may still write to the copies.
   void abandon() noexcept;
 };

@@ -144,6 +144,8 @@ void Request::complete() noexcept {
   int code = MPI_SUCCESS;
   if (status_ == IBCOLL_OK) {
     prepared_->unpack_all();
+    if (prepared_->truncated())
+      code = report_truncated(rank_, collective(), prepared_->own_sent, prepared_->own_offered);
   } else {
     code = report_failure(rank_, collective(), status_);
     if (status_ == IBCOLL_ERR_BUFFERS_HELD) prepared_->abandon();

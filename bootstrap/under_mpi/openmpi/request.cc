@@ -25,6 +25,8 @@ Request& request_of(ompi_request_t* request) { return *reinterpret_cast<Request*
 void completed(void* user, int code) {
   ompi_request_t* const request = static_cast<ompi_request_t*>(user);
   request->req_status.MPI_ERROR = code;
+  // Of a failed request of the kind COLL, Open MPI 4.1 calls the error handler of MPI_COMM_WORLD.
+  if (code != MPI_SUCCESS) request->req_type = OMPI_REQUEST_PML;
   ompi_request_complete(request, true);
 }
 
@@ -49,6 +51,7 @@ int start_requests(size_t count, ompi_request_t** requests) {
   for (size_t i = 0; i < count; ++i) {
     ompi_request_t* const request = requests[i];
     request->req_status.MPI_ERROR = MPI_SUCCESS;
+    request->req_type = OMPI_REQUEST_COLL;
     request->req_complete = REQUEST_PENDING;
     request->req_state = OMPI_REQUEST_ACTIVE;
     if (const int code = under_mpi::start(request_of(request).prepared); code != MPI_SUCCESS) {

@@ -12,4 +12,8 @@ namespace ibcoll::under_mpi {
 // As run_nonblocking().
 int start_general(Communicator& comm, const Call& call, MPI_Request* request) noexcept;
 
+// The error code of a request that the MPI has looked at in this thread since the last call; MPI_SUCCESS: there is
+// none. The communicator's error handler was called.
+int take_failure() noexcept;
+
 }  // namespace ibcoll::under_mpi

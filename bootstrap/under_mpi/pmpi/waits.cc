@@ -6,6 +6,7 @@
 #include "bootstrap/under_mpi/core/job.h"
 #include "bootstrap/under_mpi/core/requests.h"
 #include "bootstrap/under_mpi/pmpi/advancer.h"
+#include "bootstrap/under_mpi/pmpi/general_request.h"
 #include "bootstrap/under_mpi/pmpi/next.h"
 
 namespace ibcoll::under_mpi {
@@ -18,7 +19,7 @@ bool must_advance() noexcept { return advancer_in_use() && requests_in_flight() 
 // flight, and where `test` returns kServe.
 constexpr int kServe = -1;
 template <typename Test, typename Own>
-int wait(Test test, Own own) {
+int wait_for(Test test, Own own) {
   for (int looks = 0; must_advance(); ++looks) {
     const bool moved = progress() > 0;
     int over = 0;
@@ -30,10 +31,20 @@ int wait(Test test, Own own) {
   return own();
 }
 
+int with_failure(int code) noexcept {
+  const int failure = take_failure();
+  return code == MPI_SUCCESS ? failure : code;
+}
+
+template <typename Test, typename Own>
+int wait(Test test, Own own) {
+  return with_failure(wait_for(test, own));
+}
+
 template <typename Own>
 int test(Own own) {
   if (must_advance()) progress();
-  return own();
+  return with_failure(own());
 }
 
 }  // namespace

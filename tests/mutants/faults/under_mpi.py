@@ -11,7 +11,15 @@ def both(*cases):
 
 
 RESULTS = both("test_results_are_those_of_the_mpi")
+COUNTS = both("test_counts_that_do_not_match")
 FAULTS = [
+    Fault("mpi_own_block_of_two_sizes_is_left_to_the_mpi", CORE + "builder_own.cc",
+          "  if (route().refuses_aliases && aliased()) return Reason::kBadArguments;\n  const Side &send = call_.send, &recv = call_.recv;\n  switch",
+          "  if (rank_ >= 0) return Reason::kBadArguments;\n  const Side &send = call_.send, &recv = call_.recv;\n  switch",
+          PMPI, COUNTS),
+    Fault("mpi_failed_request_ends_the_job", ROUTE + "general_request.cc",
+          "  return MPI_SUCCESS;\n}\n\nint free_state", "  return general->code;\n}\n\nint free_state",
+          PMPI, COUNTS),
     Fault("mpi_permuted_types_are_one_run", CORE + "type_layout.cc",
           "  if (all.start + all.bytes != next.start) return false;\n", "",
           PMPI, RESULTS),
