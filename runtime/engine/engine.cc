@@ -247,7 +247,7 @@ void Engine::end_failed() noexcept {
 }
 
 bool Engine::idle() const noexcept {
-  return std::none_of(teams_.begin(), teams_.end(), [](const auto& each) { return each.second->runs_calls(); });
+  return std::none_of(teams_.begin(), teams_.end(), [](const auto& each) { return each.second->in_flight() > 0; });
 }
 
 void Engine::check() noexcept {

@@ -73,8 +73,6 @@ class Team {
   void suspect_call(int peer, uint32_t op, Status status) noexcept;
   int requests() const noexcept { return requests_; }
   int in_flight() const noexcept;
-  // Started by the program, and not ended.
-  bool runs_calls() const noexcept;
   // A request of the team is made. Takes the memory that its starts need, or throws std::bad_alloc.
   void adopt() {
     if (window_) window_->queue().reserve(requests_ + 1);

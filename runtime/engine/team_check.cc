@@ -74,12 +74,6 @@ int Team::in_flight() const noexcept {
   return count;
 }
 
-bool Team::runs_calls() const noexcept {
-  if (completed_ + 1 == next_op_) return has_queued();
-  return has_queued() || std::any_of(active_.begin(), active_.end(),
-                                     [](const Request* request) { return request && !request->in_background; });
-}
-
 // Ends in what ibcoll_run reads (tools/ibcoll_run/late_ranks.h), in ranks of the job.
 std::string Team::describe() const {
   std::string text;
