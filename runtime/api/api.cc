@@ -38,6 +38,12 @@ ibcoll_status_t refuse_closed() {
       ::getpid());
 }
 
+ibcoll_status_t refuse_in_operation() {
+  return refuse(IBCOLL_ERR_UNSUPPORTED,
+                "a call inside an operation of the program (ibcoll_op_create), which runs with ibcoll's lock held; let "
+                "the operation only combine its operands, and call ibcoll when the collective is complete");
+}
+
 size_t hand_out(const std::string& from, char* text, size_t bytes) {
   if (text && bytes > 0) {
     const size_t copied = std::min(from.size(), bytes - 1);
@@ -157,7 +163,7 @@ ibcoll_status_t ibcoll_progress(ibcoll_context_t context) {
 }
 
 ibcoll_status_t ibcoll_progress_events(ibcoll_context_t context, uint64_t* events) {
-  return guarded([&] {
+  return guarded<InOperation::kHarmless>([&] {
     if (!context || !events)
       return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_progress_events: context or events is NULL");
     *events = 0;
@@ -168,14 +174,14 @@ ibcoll_status_t ibcoll_progress_events(ibcoll_context_t context, uint64_t* event
 }
 
 size_t ibcoll_context_describe(ibcoll_context_t context, char* text, size_t bytes) {
-  if (!context || closed()) return hand_out("", text, bytes);
+  if (!context || closed() || UserOperation::runs()) return hand_out("", text, bytes);
   const Guard guard = context->context->enter();
   return hand_out(text_or("out of memory", [&] { return context->context->describe(); }), text, bytes);
 }
 
 void* ibcoll_mem_alloc(ibcoll_context_t context, size_t bytes) {
   void* memory = nullptr;
-  (void)guarded([&] {
+  (void)guarded<InOperation::kHarmless>([&] {
     if (!context) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_mem_alloc: context is NULL");
     if (bytes == 0)
       return refuse(IBCOLL_ERR_INVALID_ARGUMENT,
@@ -188,7 +194,7 @@ void* ibcoll_mem_alloc(ibcoll_context_t context, size_t bytes) {
 }
 
 ibcoll_status_t ibcoll_mem_free(ibcoll_context_t context, void* memory) {
-  return guarded([&] {
+  return guarded<InOperation::kHarmless>([&] {
     if (!context) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_mem_free: context is NULL");
     return report(free_memory(memory));
   });
@@ -266,7 +272,7 @@ static ibcoll_op_t user_operation(ibcoll_reduce_fn function, ibcoll_element_redu
 }
 
 ibcoll_status_t ibcoll_op_create(ibcoll_reduce_fn function, void* user, int commutative, ibcoll_op_t* op) {
-  return guarded([&] {
+  return guarded<InOperation::kHarmless>([&] {
     if (!function || !op) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_op_create: function or op is NULL");
     *op = user_operation(function, nullptr, user, commutative);
     return IBCOLL_OK;
@@ -275,7 +281,7 @@ ibcoll_status_t ibcoll_op_create(ibcoll_reduce_fn function, void* user, int comm
 
 ibcoll_status_t ibcoll_op_create_for_elements(ibcoll_element_reduce_fn function, void* user, int commutative,
                                               ibcoll_op_t* op) {
-  return guarded([&] {
+  return guarded<InOperation::kHarmless>([&] {
     if (!function || !op)
       return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_op_create_for_elements: function or op is NULL");
     *op = user_operation(nullptr, function, user, commutative);

@@ -9,6 +9,7 @@
 #include <new>
 #include <string>
 
+#include "runtime/comm/reduce/user_operation.h"
 #include "runtime/context/context.h"
 #include "runtime/machine/fork_watch.h"
 #include "runtime/machine/network_end.h"
@@ -33,13 +34,19 @@ ibcoll_status_t refuse(ibcoll_status_t code, fmt::format_string<Values...> forma
 // No context may be used: in a process that inherited them from its parent, or that has closed what they use.
 inline bool closed() noexcept { return ForkWatch::in_child() || NetworkEnd::has_come(); }
 ibcoll_status_t refuse_closed();
+ibcoll_status_t refuse_in_operation();
 
-// Exceptions become a status: the only one that can come is that of memory that runs out.
-template <typename Body>
+enum class InOperation { kRefused, kHarmless };
+
+// Exceptions become a status: the only one that can come is that of memory that runs out. `kInOperation`: the call
+// inside an operation of the program; one that waits for the context's lock is refused.
+template <InOperation kInOperation = InOperation::kRefused, typename Body>
 ibcoll_status_t guarded(Body body) noexcept {
   try {
     if (closed()) [[unlikely]]
       return refuse_closed();
+    if (kInOperation == InOperation::kRefused && UserOperation::runs()) [[unlikely]]
+      return refuse_in_operation();
     return body();
   } catch (const std::bad_alloc&) {
     return refuse(IBCOLL_ERR_NO_MEMORY, "memory for the call's own data was refused");

@@ -48,7 +48,7 @@ ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_
 static constexpr char kNoMemory[] = "{}";  // in place of the state
 
 size_t ibcoll_info_json(ibcoll_context_t context, char* text, size_t bytes) {
-  if (closed()) return hand_out("", text, bytes);
+  if (closed() || UserOperation::runs()) return hand_out("", text, bytes);
   const HighDescriptors high;
   if (context) {
     const Guard guard = context->context->enter();

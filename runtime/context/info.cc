@@ -42,8 +42,9 @@ std::string Context::info_json() {
   const std::string used = job_.net ? job_.net->name() : "";
   bool used_is_better = false;
   for (const NetworkModule& module : kNetworkModules) {
+    const Json not_looked_at = {{"reason", "not looked at: inside of a host no library is loaded for this"}};
     Json transport = used == module.name ? job_.net->describe()
-                     : in_host()         ? Json{{"reason", "not looked at: inside of a host no library is loaded for this"}}
+                     : in_host()         ? not_looked_at
                                          : network_devices(module, config_);
     transport.set("name", module.name);
     if (used == module.name) {
@@ -78,7 +79,11 @@ std::string Context::info_json() {
                         {"times_others_woken", doorbell_ ? doorbell_->times_others_woken() : 0},
                         {"questions_that_helped", engine_->questions_that_helped()}}},
                       {"transports", transports},
-                      {"tuning", {{"file", tuning_path_}, {"state", tuning_state_}, {"in_cache", config_.text("IBCOLL_TUNING").empty()}, {"job", identity_.json()}}}};
+                      {"tuning",
+                       {{"file", tuning_path_},
+                        {"state", tuning_state_},
+                        {"in_cache", config_.text("IBCOLL_TUNING").empty()},
+                        {"job", identity_.json()}}}};
   return state.dump();
 }
 

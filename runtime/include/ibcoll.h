@@ -31,7 +31,8 @@
  *   - Structs carry their size, so that they can grow at their end. Set struct_size to sizeof. A shorter struct, from
  *     an older header, is read as if zeros followed. A longer one is accepted while the fields that this version does
  *     not know are zero.
- *   - Any thread may call any function. Each context has one lock, so calls on one context run one at a time.
+ *   - Any thread with 64 KB of stack may call any function. Each context has one lock, so calls on one context run one
+ *     at a time. No function may be called in a signal handler.
  *   - A child process made by fork() while a context exists is not part of the job: every call returns UNSUPPORTED
  *     there.
  */
@@ -281,8 +282,9 @@ IBCOLL_EXPORT extern const ibcoll_op_t IBCOLL_SUM, IBCOLL_PROD, IBCOLL_MIN, IBCO
 /* Computes inout[i] = in[i] op inout[i] for i in [0, count), count > 0. `in` comes from lower ranks than `inout`
  * (MPI_User_function). `count` counts whole elements of `type`: long messages are cut between elements only. Use
  * IBCOLL_OPAQUE for a structure, so that it stays one element. The operation must be associative. It runs with ibcoll's
- * lock held and must not call ibcoll. It must not throw: an exception that leaves it ends the process
- * (std::terminate). */
+ * lock held, so ibcoll's functions that return a status return UNSUPPORTED inside it; only those for memory and
+ * operations work, and ibcoll_progress_events does nothing. It must not throw: an exception that leaves it ends the
+ * process (std::terminate). */
 typedef void (*ibcoll_reduce_fn)(const void* in, void* inout, uint64_t count, ibcoll_type_t type, void* user);
 IBCOLL_EXPORT ibcoll_status_t ibcoll_op_create(ibcoll_reduce_fn function, void* user, int commutative, ibcoll_op_t* op);
 /* An operation that serves elements of many kinds, as an MPI_Op does. It learns how long an element is, and gets the

@@ -84,9 +84,10 @@ SETTINGS = {
 }
 SCENARIOS = {
     *LAYOUTS, "busy", "wait_timeout", "describe", "progress", "forked_child", "several_teams_in_flight", "bad_teams",
-    "one_speaks", "library_memory", "read_only_sources", "secret_buffers", "neighbours_first", "malformed_settings", "settings_differ",
-    "calls_differ", "teams_of_a_failed_team", "operation_for_elements", "reductions_differ", "roots_differ", "root_counts_differ",
-    "order_differs", "lists_differ", "decides_by_sizes"}
+    "one_speaks", "library_memory", "read_only_sources", "secret_buffers", "neighbours_first", "small_stack",
+    "malformed_settings", "settings_differ", "calls_differ", "teams_of_a_failed_team", "operation_for_elements",
+    "operation_that_calls", "reductions_differ", "roots_differ", "root_counts_differ", "order_differs", "lists_differ",
+    "decides_by_sizes"}
 ONE_LAYOUT = os.environ.get("IBCOLL_TEST_LAYOUTS") == "one"
 
 

@@ -176,10 +176,103 @@ void operation_for_elements(Rank& self) {
   expect_ok(ibcoll_op_free(op), "ibcoll_op_free");
 }
 
+// What an operation that calls ibcoll uses. It runs with ibcoll's lock held, so no call may wait for that.
+struct Caller {
+  Rank& self;
+  ibcoll_team_t team = nullptr;
+  ibcoll_request_t request = nullptr;
+  ibcoll_op_t op = nullptr;
+  int rounds = 0;
+};
+
+void call_what_is_refused(const Caller& with) {
+  const auto refused = [](ibcoll_status_t status, const char* name) {
+    expect_error(status, IBCOLL_ERR_UNSUPPORTED, "inside an operation of the program", name);
+  };
+  ibcoll_context_t context = nullptr;
+  ibcoll_team_t team = nullptr;
+  ibcoll_request_t request = nullptr;
+  ibcoll_collective_args_t barrier{};
+  barrier.struct_size = sizeof barrier;
+  barrier.collective = IBCOLL_BARRIER;
+  ibcoll_members_t members{};
+  members.struct_size = sizeof members;
+  const int list[] = {0};
+  char text[100];
+  refused(ibcoll_progress(with.self.context), "ibcoll_progress");
+  refused(ibcoll_start(with.request), "ibcoll_start");
+  refused(ibcoll_test(with.request), "ibcoll_test");
+  refused(ibcoll_request_status(with.request), "ibcoll_request_status");
+  refused(ibcoll_wait(with.request), "ibcoll_wait");
+  refused(ibcoll_wait_timeout(with.request, 0), "ibcoll_wait_timeout");
+  refused(ibcoll_request_free(with.request), "ibcoll_request_free");
+  refused(ibcoll_collective_init(with.team, &barrier, &request), "ibcoll_collective_init");
+  refused(ibcoll_collective_start(with.team, &barrier, &request), "ibcoll_collective_start");
+  refused(ibcoll_collective_run(with.team, &barrier), "ibcoll_collective_run");
+  refused(ibcoll_barrier(with.team), "ibcoll_barrier");
+  refused(ibcoll_explain(with.team, &barrier, text, sizeof text), "ibcoll_explain");
+  refused(ibcoll_team_create(with.team, list, 1, &team), "ibcoll_team_create");
+  refused(ibcoll_team_create_by_members(with.self.context, &members, &team), "ibcoll_team_create_by_members");
+  refused(ibcoll_team_split(with.team, 0, 0, &team), "ibcoll_team_split");
+  refused(ibcoll_team_free(with.team), "ibcoll_team_free");
+  refused(ibcoll_context_create(nullptr, &context), "ibcoll_context_create");
+  refused(ibcoll_context_destroy(with.self.context), "ibcoll_context_destroy");
+  expect(ibcoll_context_describe(with.self.context, text, sizeof text) == 0, "describe returned '{}'", text);
+  expect(ibcoll_info_json(with.self.context, text, sizeof text) == 0, "info_json returned '{}'", text);
+}
+
+void call_what_is_harmless(const Caller& with) {
+  uint64_t events = 1;
+  expect_ok(ibcoll_progress_events(with.self.context, &events), "ibcoll_progress_events");
+  expect(events == 0, "{} events inside an operation", events);
+  expect(ibcoll_team_size(with.team) == with.self.size, "ibcoll_team_size");
+  expect(ibcoll_context_rank(with.self.context) == with.self.rank, "ibcoll_context_rank");
+  void* const memory = ibcoll_mem_alloc(with.self.context, 100);
+  expect(memory != nullptr, "ibcoll_mem_alloc: {}", ibcoll_last_error());
+  expect_ok(ibcoll_mem_free(with.self.context, memory), "ibcoll_mem_free");
+  ibcoll_op_t op = nullptr;
+  expect_ok(ibcoll_op_create(compose_affine, nullptr, 1, &op), "ibcoll_op_create");
+  expect_ok(ibcoll_op_free(op), "ibcoll_op_free");
+  expect_status(ibcoll_op_free(with.op), IBCOLL_ERR_BUSY, "ibcoll_op_free of the operation itself");
+}
+
+void add_and_call(const void* in, void* inout, uint64_t count, ibcoll_type_t, void* user) {
+  Caller& with = *static_cast<Caller*>(user);
+  if (with.rounds++ == 0) {
+    call_what_is_refused(with);
+    call_what_is_harmless(with);
+  }
+  for (uint64_t i = 0; i < count; ++i) static_cast<uint64_t*>(inout)[i] += static_cast<const uint64_t*>(in)[i];
+}
+
+void operation_that_calls(Rank& self) {
+  const TeamOwner team = split(self.world, 0, self.rank);
+  Caller with{self, team.get()};
+  expect_ok(ibcoll_op_create(add_and_call, &with, 1, &with.op), "ibcoll_op_create");
+  ibcoll_collective_args_t barrier{};
+  barrier.struct_size = sizeof barrier;
+  barrier.collective = IBCOLL_BARRIER;
+  expect_ok(ibcoll_collective_init(team.get(), &barrier, &with.request), "ibcoll_collective_init");
+  for (const size_t count : {size_t{1}, size_t{3000}}) {
+    with.rounds = 0;
+    std::vector<uint64_t> mine(count, 1), sum(count);
+    expect_ok(ibcoll_allreduce(team.get(), mine.data(), sum.data(), count, IBCOLL_UINT64, with.op), "allreduce");
+    expect(sum == std::vector<uint64_t>(count, static_cast<uint64_t>(self.size)), "the sums are wrong");
+    int called = 0;
+    expect_ok(ibcoll_allreduce(team.get(), &with.rounds, &called, 1, IBCOLL_INT, IBCOLL_MAX), "allreduce");
+    expect(called > 0, "the operation was never called");
+  }
+  expect_ok(ibcoll_start(with.request), "ibcoll_start after the operation");
+  expect_ok(ibcoll_wait(with.request), "ibcoll_wait");
+  expect_ok(ibcoll_request_free(with.request), "ibcoll_request_free");
+  expect_ok(ibcoll_op_free(with.op), "ibcoll_op_free");
+}
+
 constexpr Scenario kUserOperationScenarios[] = {
     {"non_commutative", non_commutative},
     {"opaque_elements", opaque_elements},
     {"operation_for_elements", operation_for_elements},
+    {"operation_that_calls", operation_that_calls},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "runtime/comm/reduce/kernels.h"
 #include "runtime/comm/reduce/operation.h"
 #include "runtime/comm/reduce/types.h"
+#include "runtime/comm/reduce/user_operation.h"
 #include "runtime/machine/simulation.h"
 
 namespace ibcoll {
@@ -61,6 +62,7 @@ class Reduction {
 
  private:
   void run_user_function(const void* in, void* inout, uint64_t count) const {
+    const UserOperation inside;
     if (op->function)
       op->function(in, inout, count, type, op->user);
     else

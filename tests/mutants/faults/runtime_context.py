@@ -52,6 +52,10 @@ FAULTS = [
           "    TeamHandle& from = *handle(parent);\n    Guard guard = from.context->enter();\n"
           "    Result<TeamHandle*> made = create_team(",
           UNIT, API_UNIT),
+    Fault("rt_api_operations_may_call", "runtime/api/handles.h",
+          "if (kInOperation == InOperation::kRefused && UserOperation::runs())",
+          "if (kInOperation != InOperation::kRefused && UserOperation::runs())",
+          API, "Api.test_operation_that_calls_4x1"),
     Fault("rt_api_world_is_freed", "runtime/api/api.cc",
           "    if (&t == &t.context->world())\n"
           '      return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_free: the world team belongs to its context");\n',
