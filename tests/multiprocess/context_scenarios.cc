@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contexts: made and destroyed again, settings that are wrong or differ, and jobs for the test of the launcher's part.
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,6 +39,27 @@ void use_once(uint64_t round) {
 void contexts_again(Rank&) {
   set_rank_of_lines(launched_rank());
   for (uint64_t round = 0; round < 3; ++round) use_once(round);
+}
+
+// All calls in a thread that has as little stack as the guide asks for.
+void small_stack(Rank&) {
+  set_rank_of_lines(launched_rank());
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr size_t kStack = size_t{1} << 20;
+#else
+  constexpr size_t kStack = size_t{64} << 10;
+#endif
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, kStack);
+  pthread_t thread{};
+  const auto body = [](void*) -> void* {
+    use_once(1);
+    return nullptr;
+  };
+  const int failure = ::pthread_create(&thread, &attributes, body, nullptr);
+  if (expect(failure == 0, "pthread_create: {}", std::strerror(failure))) ::pthread_join(thread, nullptr);
+  ::pthread_attr_destroy(&attributes);
 }
 
 // A program whose terminal was closed, with a signal stack of its own, that moves memory to an address of its choice.
@@ -327,6 +349,7 @@ void stuck_at_the_end(Rank&) {
 
 constexpr Scenario kContextScenarios[] = {
     {"contexts_again", contexts_again, false},
+    {"small_stack", small_stack, false},
     {"the_program_stays_as_it_was", the_program_stays_as_it_was, false},
     {"malformed_settings", malformed_settings, false},
     {"settings_differ", settings_differ, false},
