@@ -32,6 +32,7 @@ class Progress {
   std::condition_variable changed_;
   std::string text_;
   bool visible_ = false, ending_ = false;
+  size_t columns_ = 0;  // of the terminal; 0: there is none
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::thread thread_;  // none: nothing is shown
 };

@@ -141,18 +141,26 @@ fi
 
 
 class Terminal(JobTest):
-    def test_only_progress_is_overwritten(self):
+    def shown(self, kind):
+        """What TURNS writes to a terminal whose TERM is `kind`."""
+        folder = self.folder / kind
+        folder.mkdir()
         leader, terminal = os.openpty()
         with os.fdopen(leader, "rb", 0) as screen:
-            with self.started("-n", 2, "--no-pty", "sh", "-c", TURNS, stdout=terminal, stderr=terminal, cwd=self.folder) as job:
+            with self.started("-n", 2, "--no-pty", "sh", "-c", TURNS, stdout=terminal, stderr=terminal, cwd=folder,
+                              env={**os.environ, "TERM": kind}) as job:
                 os.close(terminal)
                 seen = b""
                 with contextlib.suppress(OSError):  # EIO: no process has the terminal open any more
                     while chunk := screen.read(65536):
                         seen += chunk
                 self.assertEqual(job.wait(SOON), 0, seen)
+        return seen
+
+    def test_only_progress_is_overwritten(self):
         # The terminal makes "\r\n" of each newline.
-        self.assertEqual(seen, b"other\r\nkept\r\r\n50 %\033[K\r\033[Kanother\r\nend\r\n")
+        self.assertEqual(self.shown("xterm"), b"other\r\nkept\r\r\n50 %\033[K\r\033[Kanother\r\nend\r\n")
+        self.assertEqual(self.shown("dumb"), b"other\r\nkept\r\r\nanother\r\n50 %\033[K\rend\r\n", "it cannot be")
 
 
 class Volume(JobTest):

@@ -33,7 +33,7 @@ ONLY = {
     "bootstrap/mpi/": ["bootstrap/mpi/", "runtime/include/"],
     "bootstrap/under_mpi/core/": ["bootstrap/under_mpi/core/", "runtime/include/"],
     "bootstrap/under_mpi/": ["bootstrap/under_mpi/", "runtime/include/"],
-    "tools/ibcoll_run/": ["tools/ibcoll_run/", "bootstrap/", "runtime/include/", "runtime/base/"],
+    "tools/ibcoll_run/": ["tools/ibcoll_run/", "tools/terminal.h", "bootstrap/", "runtime/include/", "runtime/base/"],
     "tools/ibcoll_sim/": ["tools/ibcoll_sim/", "tools/options/", "tools/oracle/", "runtime/"],  # the runtime itself, in one process
     "tools/": ["tools/", "runtime/include/", "runtime/base/"],
     "perf/peers/": ["perf/", "tools/oracle/distributions.h", "runtime/base/catalog.h"],
@@ -42,8 +42,8 @@ ONLY = {
     "perf/measures/registration_cache": ["runtime/registration_cache/", "runtime/base/"],
     "perf/measures/reduce": ["runtime/comm/reduce/"],
     "perf/measures/put": ["perf/call_times.h", "perf/measures/cores.h", "runtime/verbs/", "runtime/base/"],
-    "perf/": ["perf/", "tools/own_calls.h", "tools/options/", "tools/oracle/", "tools/timed_algorithms/",
-              "runtime/include/", "runtime/base/"],
+    "perf/": ["perf/", "tools/own_calls.h", "tools/terminal.h", "tools/options/", "tools/oracle/",
+              "tools/timed_algorithms/", "runtime/include/", "runtime/base/"],
 }
 
 # What an algorithm must not know: fabrics, clocks, threads, random numbers. It runs unchanged in the simulator.

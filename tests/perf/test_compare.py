@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """perf/compare with programs that print known times: its ratios, means and complaints."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 import unittest.mock
@@ -34,6 +36,28 @@ if [[ $1 == barrier ]]; then echo "barrier,0,10,1,BASE,9,9,0,way"; exit 0; fi
 echo "$1,8,10,1,BASE,9,9,0,way"
 echo "$1,64,10,1,BASE0,9,9,0,way"
 """
+
+
+class ProgressLine(unittest.TestCase):
+    def shown(self, kind):
+        leader, terminal = os.openpty()
+        termios.tcsetwinsize(terminal, (24, 40))
+        subprocess.run([sys.executable, "-c", "import progress; progress.show('x' * 50); progress.show()"], check=True,
+                       cwd=ROOT / "perf/peers", env={**os.environ, "TERM": kind}, stderr=terminal, timeout=60)
+        os.close(terminal)
+        with os.fdopen(leader, "rb", 0) as screen, contextlib.suppress(OSError):  # EIO: nothing has come
+            return screen.read(1000)
+        return b""
+
+    def test_fits_into_the_terminal(self):
+        self.assertEqual(self.shown("xterm"), b"\r\033[K" + b"x" * 39 + b"\r\033[K")
+
+    def test_is_not_for_a_terminal_without_escape_sequences(self):
+        self.assertEqual((self.shown(""), self.shown("dumb")), (b"", b""))
+
+    def test_of_the_scripts_is_this_one(self):
+        for script in ("compare", "guidelines", "regret"):
+            self.assertNotIn("033", (ROOT / "perf" / script).read_text(encoding="utf-8"))
 
 
 class CompareTest(unittest.TestCase):

@@ -4,6 +4,7 @@
 The build tree is taken from $build, else build/release.
 """
 
+import concurrent.futures
 import contextlib
 import csv
 import io
@@ -14,6 +15,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import termios
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -326,12 +328,14 @@ class ProgressLine(PerfTest):
     PERF = (BUILD / "bin/ibcoll_perf", "alltoall", "--bytes", "4M", "--arrival", "late:100:1000", "--message-cost", "100:0",
             "--iterations", "15", "--warmup", "0")
 
-    def on_terminal(self, *command, **streams):
+    def on_terminal(self, *command, columns=80, kind="xterm", **streams):
         """What reaches the terminal of a run whose streams lead there, but for those given."""
         leader, terminal = os.openpty()
+        termios.tcsetwinsize(terminal, (24, columns))
         with os.fdopen(leader, "rb", 0) as screen:
             job = subprocess.Popen([str(word) for word in command], **{"stdin": subprocess.DEVNULL, "stdout": terminal,
-                                                                       "stderr": terminal, **streams})
+                                                                       "stderr": terminal, **streams},
+                                   env={**os.environ, "TERM": kind})
             os.close(terminal)
             seen = b""
             with contextlib.suppress(OSError):  # EIO: no process has the terminal open any more
@@ -351,6 +355,26 @@ class ProgressLine(PerfTest):
                 left = [re.split("\r|\x1b\\[K", line.rstrip("\r"))[-1] for line in lines]
                 self.assertTrue(any(line.split()[:2] == COLUMNS[:2] for line in left), left)
                 self.assertNotIn("rows done", "".join(left))
+
+    def test_fits_into_a_narrow_terminal(self):
+        launches = (), (BUILD / "bin/ibcoll_run", "-n", "2", "--tag-output")
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            runs = threads.map(lambda launch: self.on_terminal(*launch, *self.PERF, columns=40), launches)
+        for launch, seen in zip(launches, runs):
+            with self.subTest(launch=launch):
+                shown = re.findall(r"[^\r\n]*0 of 1 rows[^\r\n]*\x1b\[K\r", seen)
+                self.assertTrue(shown, seen)
+                for line in shown:
+                    self.assertRegex(line, r"\A(?=.{,39}\x1b\[K\r)(\[0\] )?0 of 1 rows done; 41943\d*.*, [1-9]\d* s\x1b\[K\r\Z")
+
+    def test_is_not_for_a_terminal_without_escape_sequences(self):
+        launches = (), (BUILD / "bin/ibcoll_run", "-n", "2")
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            runs = threads.map(lambda launch, kind: self.on_terminal(*launch, *self.PERF, kind=kind), launches, ("", "dumb"))
+        for launch, seen in zip(launches, runs):
+            with self.subTest(launch=launch):
+                self.assertNotIn("\x1b", seen)
+                self.assertNotIn("rows done", seen)
 
     def test_is_for_terminals_only(self):
         with tempfile.TemporaryFile() as errors:

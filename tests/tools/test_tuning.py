@@ -8,12 +8,15 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
+import termios
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = (ROOT / os.environ.get("build", "build/release")).resolve()
+
 
 class TuningTest(unittest.TestCase):
     def setUp(self):
@@ -139,6 +142,23 @@ class TuningTest(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stdout), (1, ""))
                 self.assertIn(text, done.stderr)
         self.assertEqual([entry.name for entry in self.folder.iterdir()], ["a_file"])
+
+    def test_the_bar_fits_into_the_terminal(self):
+        for kind, shown in (("xterm", True), ("dumb", False)):
+            leader, terminal = os.openpty()
+            termios.tcsetwinsize(terminal, (24, 40))
+            done = subprocess.run([BUILD / "bin/ibcoll_tune", "-m", "64:64", "--collective", "barrier"], check=False,
+                                  stdout=subprocess.PIPE, stderr=terminal, timeout=120,
+                                  env={**os.environ, "IBCOLL_TUNING": str(self.file), "TERM": kind})
+            os.close(terminal)
+            self.assertEqual(done.returncode, 0)
+            with os.fdopen(leader, "rb", 0) as screen:
+                try:
+                    said = screen.read(10000).decode()
+                except OSError:  # EIO: nothing has come
+                    said = ""
+            self.assertEqual(" %" in said, shown, said)
+            self.assertLess(max(map(len, re.split("[\r\n]", said))), 40, said)
 
     def test_wrong_options(self):
         for words in (["--collective", "alltoallv"], ["-m", "7"], ["-m", "0:64"], ["--colour"], ["--seconds", "nan"],

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "tools/ibcoll_run/launch.h"
-#include "tools/ibcoll_run/pseudo_terminal.h"
+#include "tools/terminal.h"
 
 namespace ibcoll::run {
 namespace {
@@ -78,7 +78,7 @@ Status Job::prepare(std::vector<HostJob> jobs) {
 
 Status Job::open_streams() {
   const auto open = [&](int fd) -> Result<std::shared_ptr<OutputStream>> {
-    auto stream = std::make_shared<OutputStream>(loop_, ::isatty(fd) == 1);
+    auto stream = std::make_shared<OutputStream>(loop_, overwrites_lines(fd));
     OutputStream* raw = stream.get();
     if (Status status = raw->queue.borrow(fd); !status.ok()) return status;
     raw->queue.on_drained = [this] { set_paused(false); };

@@ -8,7 +8,7 @@
 
 #include "tools/ibcoll_run/job_hosts.h"
 #include "tools/ibcoll_run/listen_address.h"
-#include "tools/ibcoll_run/pseudo_terminal.h"
+#include "tools/terminal.h"
 
 namespace ibcoll::run {
 namespace {
@@ -65,8 +65,13 @@ Terminal terminal_of(const Options& options) {
 std::vector<std::string> environment_of_job(const Options& options) {
   std::vector<std::string> variables;
   if (!options.net.empty()) variables.push_back("IBCOLL_NET=" + options.net);
-  // A rank's standard error is a pipe. Progress lines still make sense where the launcher's leads to a terminal.
-  if (::isatty(STDERR_FILENO) == 1) variables.emplace_back("IBCOLL_RUN_TERMINAL=1");
+  // A rank's standard error is a pipe. Progress lines still make sense where the launcher's leads to a terminal. The
+  // value is the number of columns beside the tag of rank 0.
+  if (overwrites_lines(STDERR_FILENO)) {
+    const int tag = options.tag_output ? static_cast<int>(std::string_view("[0] ").size()) : 0;
+    const int columns = std::max(1, terminal_size(STDERR_FILENO).ws_col - tag);
+    variables.push_back(fmt::format("IBCOLL_RUN_TERMINAL={}", columns));
+  }
   if (options.allow_public) variables.emplace_back("IBCOLL_ALLOW_PUBLIC=yes");
   return variables;
 }

@@ -45,12 +45,4 @@ Result<Channel> open_pseudo_terminal(const winsize& size) {
   return terminal;
 }
 
-winsize terminal_size(int fd) {
-  winsize size{};
-  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) return size;
-  size.ws_row = 24;
-  size.ws_col = 80;
-  return size;
-}
-
 }  // namespace ibcoll::run

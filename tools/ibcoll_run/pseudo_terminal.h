@@ -19,7 +19,4 @@ Result<Channel> open_pipe();
 // Reading from it ends with EIO. SYSTEM: there are none, or no more.
 Result<Channel> open_pseudo_terminal(const winsize& size);
 
-// Of the terminal that `fd` refers to; 24 x 80 where it has no size.
-winsize terminal_size(int fd);
-
 }  // namespace ibcoll::run

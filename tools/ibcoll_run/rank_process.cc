@@ -28,13 +28,13 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
-// Where it says that standard error leads to a terminal, it says so of this pipe, and of no other that a rank may put
-// there.
+// Where it says that standard error leads to a terminal of n columns, it says so of this pipe, and of no other that a
+// rank may put there.
 std::vector<std::string> with_pipe(std::vector<std::string> environment, int error_output) {
   struct stat about {};
   for (std::string& entry : environment)
     if (entry.starts_with("IBCOLL_RUN_TERMINAL=") && ::fstat(error_output, &about) == 0)
-      entry = fmt::format("IBCOLL_RUN_TERMINAL={}", about.st_ino);
+      entry += fmt::format(":{}", about.st_ino);
   return environment;
 }
 

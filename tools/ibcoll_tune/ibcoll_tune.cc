@@ -27,6 +27,7 @@
 #include "tools/options/not_nan.h"
 #include "tools/options/output_file.h"
 #include "tools/options/sizes.h"
+#include "tools/terminal.h"
 #include "tools/timed_algorithms/timed_algorithms.h"
 
 namespace ibcoll::tune {
@@ -151,9 +152,12 @@ Result tune_calls(const Options& options, const Job& job, const Stopwatch& watch
 }
 
 void show_progress(size_t done, size_t all, const std::string& what) {
-  constexpr size_t kWidth = 40;
+  constexpr size_t kWidth = 20;
   const size_t filled = kWidth * done / all;
-  fmt::print(stderr, "\r[{:<{}}] {:3} %  {:<32}", std::string(filled, '#'), kWidth, 100 * done / all, what);
+  const std::string line =
+      fmt::format("[{:<{}}] {:3} %  {:<32}", std::string(filled, '#'), kWidth, 100 * done / all, what);
+  // A text that fills the last column would begin another line on some terminals.
+  fmt::print(stderr, "\r{}", line.substr(0, terminal_size(STDERR_FILENO).ws_col - 1));
   if (done == all) fmt::print(stderr, "\n");
 }
 
@@ -168,7 +172,7 @@ void tune(const Options& options, const Job& job) {
   size_t all = 0, done = 0;
   for (const ibcoll_collective_t collective : options.collectives)
     all += sizes_of(options, kCatalog[collective]).size();
-  const bool shows = job.is_root() && ::isatty(STDERR_FILENO) != 0;
+  const bool shows = job.is_root() && overwrites_lines(STDERR_FILENO);
   const auto show = [&](const std::string& text) {
     if (!job.is_root()) return;
     output.write(text);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The launcher and the bootstrap."""
 
-from .fault import LAUNCHER, LAUNCHER_PARTS, UNIT, Fault
+from .fault import LAUNCHER, LAUNCHER_PARTS, PERF, UNIT, Fault
 
 RUN = "tools/ibcoll_run/"
 
@@ -111,6 +111,9 @@ FAULTS = [
     Fault("calls_of_teams_of_one_number_are_one_call", RUN + "late_ranks.cc",
           "line.substr(begin + kBegin.size(), number - begin - kBegin.size());", "line.substr(begin + kBegin.size(), 1);",
           LAUNCHER_PARTS, "LateRanks*"),
+    Fault("tags_take_no_columns", RUN + "plan.cc",
+          "terminal_size(STDERR_FILENO).ws_col - tag);", "terminal_size(STDERR_FILENO).ws_col + 0 * tag);",
+          PERF, "test_perf.ProgressLine"),
     Fault("one_loopback_address", RUN + "listen_address.cc",
           "!reachable(*older) && reachable(*newer) ? newer : older;", "older;",
           LAUNCHER, "Addresses"),
