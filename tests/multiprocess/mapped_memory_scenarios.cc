@@ -139,7 +139,7 @@ void read_only_sources(Rank& self) {
 
 // Every other rank's buffers are its own secret: first those that it sends, then those that it receives.
 void secret_buffers(Rank& self) {
-  for (const size_t bytes : {size_t{1000}, size_t{300'000}}) {
+  for (const size_t bytes : {size_t{1000}, size_t{100'000}}) {
     const size_t all = static_cast<size_t>(self.size) * bytes;
     const Mapped hidden = secret(all);
     uint8_t mine = !hidden.mapped(), any = 0;

@@ -53,6 +53,7 @@ LAYOUTS = {
     "contexts_again": "1x1 3x1 4x2",
     "the_program_stays_as_it_was": "2x1 4x2",
     "missing_memory": "4x1",
+    "secret_buffers": "4x1 | 4x2",
     "modes_differ": "6x3 | 5x1 7x3",
     "rings_too_small": "2x1 3x2",
     "sizes_differ": "3x1 4x2",
@@ -84,7 +85,7 @@ SETTINGS = {
 }
 SCENARIOS = {
     *LAYOUTS, "busy", "wait_timeout", "describe", "progress", "forked_child", "several_teams_in_flight", "bad_teams",
-    "one_speaks", "library_memory", "read_only_sources", "secret_buffers", "neighbours_first", "small_stack",
+    "one_speaks", "library_memory", "read_only_sources", "neighbours_first", "small_stack",
     "malformed_settings", "settings_differ", "calls_differ", "teams_of_a_failed_team", "operation_for_elements",
     "operation_that_calls", "reductions_differ", "roots_differ", "root_counts_differ", "order_differs", "lists_differ",
     "decides_by_sizes"}
