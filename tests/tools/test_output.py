@@ -19,7 +19,7 @@ TRACE = ("# ibcoll trace 4 rank 0 ranks 1 job a clock m alpha_us 2 beta_us_per_b
          "code p - 0x10 -\n0 10 alltoall 8000 direct 1 1 1 ok 0 - -\nend\n")
 COMMANDS = [SIMULATION, f"{SIMULATION} --format csv", f"{SIMULATION} --format json --algorithm all", "ibcoll_sim --help",
             "ibcoll_trace t", "ibcoll_trace t --format json", "ibcoll_trace --help", "ibcoll_info -A", "ibcoll_info --help",
-            "ibcoll_mpi --help", "ibcoll_tune --version", "ibcoll_tune --collective barrier", "ibcoll_run --help",
+            "ibcoll_mpi --help", "ibcoll_tune --version", "ibcoll_run --help",
             "ibcoll_run --version", "ibcoll_perf --help", "ibcoll_perf --list", "ibcoll_perf barrier -i 3"]
 CALLS = "alltoall -m 4M -i 1000000 -x 0"  # take minutes
 

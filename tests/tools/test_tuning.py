@@ -147,18 +147,35 @@ class TuningTest(unittest.TestCase):
         for kind, shown in (("xterm", True), ("dumb", False)):
             leader, terminal = os.openpty()
             termios.tcsetwinsize(terminal, (24, 40))
-            done = subprocess.run([BUILD / "bin/ibcoll_tune", "-m", "64:64", "--collective", "barrier"], check=False,
-                                  stdout=subprocess.PIPE, stderr=terminal, timeout=120,
-                                  env={**os.environ, "IBCOLL_TUNING": str(self.file), "TERM": kind})
-            os.close(terminal)
-            self.assertEqual(done.returncode, 0)
-            with os.fdopen(leader, "rb", 0) as screen:
-                try:
-                    said = screen.read(10000).decode()
-                except OSError:  # EIO: nothing has come
-                    said = ""
-            self.assertEqual(" %" in said, shown, said)
-            self.assertLess(max(map(len, re.split("[\r\n]", said))), 40, said)
+            words = ("-n", "2", "--pty", BUILD / "bin/ibcoll_tune", "-m", "64:64", "--collective", "barrier", "--seconds",
+                     "0.001")
+            with subprocess.Popen([BUILD / "bin/ibcoll_run", *words], stdin=terminal, stdout=terminal, stderr=terminal,
+                                  env={**os.environ, "IBCOLL_TUNING": str(self.file), "TERM": kind}) as job:
+                os.close(terminal)
+                said = ""
+                with os.fdopen(leader, "rb", 0) as screen:
+                    try:
+                        while text := screen.read(10000):
+                            said += text.decode()
+                    except OSError:  # EIO: the job has ended
+                        pass
+                self.assertEqual(job.wait(60), 0, said)
+            bars = [line for line in re.split("[\r\n]", said) if " %" in line]
+            self.assertEqual(bool(bars), shown, said)
+            self.assertLess(max(map(len, bars), default=0), 40, said)
+
+    def test_one_rank_has_nothing_to_choose(self):
+        done = self.job("ibcoll_tune", ranks=1)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("one rank", done.stderr)
+
+    def test_a_full_disk_ends_it_on_all_ranks(self):
+        words = ("-n", "2", "sh", "-c", f"exec {BUILD}/bin/ibcoll_tune --seconds 0.001 --collective barrier,bcast -m 8 >/dev/full")
+        done = subprocess.run([BUILD / "bin/ibcoll_run", *words], capture_output=True, text=True, timeout=60, check=False,
+                              env={**os.environ, "IBCOLL_TUNING": str(self.file)})
+        self.assertEqual(done.returncode, 1, done.stderr)
+        said = [line for line in done.stderr.splitlines() if line.startswith("ibcoll_tune: ")]
+        self.assertEqual(said, ["ibcoll_tune: cannot write to standard output: No space left on device"])
 
     def test_wrong_options(self):
         for words in (["--collective", "alltoallv"], ["-m", "7"], ["-m", "0:64"], ["--colour"], ["--seconds", "nan"],

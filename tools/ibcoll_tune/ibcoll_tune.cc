@@ -57,6 +57,8 @@ class Job {
   int ranks() const { return ibcoll_team_size(world()); }
   // Rank 0 alone has one.
   TuningFile file() const {
+    if (ranks() == 1)
+      throw std::runtime_error("one rank has no choice to time; start it as ibcoll_run -n 2 ibcoll_tune");
     std::string text(ibcoll_info_json(context_, nullptr, 0) + 64, '\0');  // a counter may grow by some digits
     (void)ibcoll_info_json(context_, text.data(), text.size());
     const auto tuning = nlohmann::json::parse(text.c_str()).at("tuning");
