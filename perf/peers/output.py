@@ -74,6 +74,13 @@ def seconds(text):
     return value
 
 
+def exit_at_signals():
+    """So that what has been started ends first, and what has been made is removed."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:  # else ignored, as under nohup
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
+
+
 def _end(name, main, problems):
     try:
         status = main()
@@ -90,9 +97,7 @@ def _end(name, main, problems):
 def run(name, main, *problems):
     """Runs main() and ends the program with its status. An exception of the types `problems`, and what cannot be written, is
     one line; a reader that leaves (`| head`) is none."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, lambda number, _: sys.exit(128 + number))  # with what has been started ended
+    exit_at_signals()
     try:
         status = _end(name, main, problems)
     except BrokenPipeError:

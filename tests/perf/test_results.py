@@ -24,6 +24,7 @@ import charts  # pylint: disable=wrong-import-position
 import comparison  # pylint: disable=wrong-import-position
 import irregular_layouts  # pylint: disable=wrong-import-position
 import launch  # pylint: disable=wrong-import-position
+import output  # pylint: disable=wrong-import-position
 import mpi_layouts  # pylint: disable=wrong-import-position
 import page  # pylint: disable=wrong-import-position
 import report  # pylint: disable=wrong-import-position
@@ -185,6 +186,7 @@ class SeveralLayouts(unittest.TestCase):
         self.done = []
         for number in (signal.SIGTERM, signal.SIGHUP):
             self.addCleanup(signal.signal, number, signal.getsignal(number))
+        output.exit_at_signals()
 
     def measure_all(self, measure):
         with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.redirect_stdout(io.StringIO()):
