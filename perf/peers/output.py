@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import errno
 import math
 import os
 import pathlib
@@ -11,9 +12,14 @@ import sys
 import tempfile
 
 
-def _is_plain(path):
-    """Neither a device nor a pipe; or not there."""
-    return path.is_file() or not path.exists()
+def _file(path):
+    """The file that is replaced, at the end of symbolic links; None: a device or a pipe (also /dev/fd/63 of a shell), which is
+    written directly."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    return pathlib.Path(os.path.realpath(path)) if path.is_file() or not path.exists() else None
 
 
 @contextlib.contextmanager
@@ -29,13 +35,11 @@ def _beside(path):
 
 def target(text):
     """The type of an option that names a file to write: it is tried before the work."""
-    path = pathlib.Path(os.path.realpath(text))
+    path = pathlib.Path(text)
     try:
-        if path.exists():
-            with open(path, "a", encoding="utf-8"):
-                pass
-        if _is_plain(path):
-            with _beside(path):
+        file = _file(path)
+        if file:
+            with _beside(file):
                 pass
     except OSError as problem:
         raise argparse.ArgumentTypeError(f"cannot write {text}: {problem.strerror}") from problem
@@ -43,22 +47,22 @@ def target(text):
 
 
 def write(path, text):
-    """Writes beside the file and renames: the old one stays where that fails. A device or a pipe is written directly."""
-    path = pathlib.Path(os.path.realpath(path))
+    """Writes beside the file and renames: the old one stays where that fails."""
     try:
-        if not _is_plain(path):
+        file = _file(path)
+        if not file:
             path.write_text(text, encoding="utf-8")
             return
         mask = os.umask(0)
         os.umask(mask)
-        mode = path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~mask
-        with _beside(path) as name:
-            with open(name, "w", encoding="utf-8", newline="") as file:
-                os.fchmod(file.fileno(), mode)
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, path)
+        mode = file.stat().st_mode & 0o7777 if file.exists() else 0o666 & ~mask
+        with _beside(file) as name:
+            with open(name, "w", encoding="utf-8", newline="") as beside:
+                os.fchmod(beside.fileno(), mode)
+                beside.write(text)
+                beside.flush()
+                os.fsync(beside.fileno())
+            os.replace(name, file)
     except OSError as problem:
         raise OSError(problem.errno, problem.strerror, str(path)) from problem
 

@@ -69,6 +69,18 @@ class ScriptTests:
             self.assertIn(f"--csv: cannot write {path}: ", done.stderr)
         self.assertFalse((self.build / "started").exists())
 
+    def test_a_pipe_and_a_link_stay_what_they_are(self):
+        self.program(self.printed)
+        read, write = os.pipe()
+        (self.build / "link").symlink_to("table")
+        for path in (f"/dev/fd/{write}", self.build / "link"):
+            command = [ROOT / self.words[0], "--build", self.build, *self.words[1:], "--runs", "1", "--csv", path]
+            subprocess.run(command, stdout=subprocess.DEVNULL, pass_fds=[write], check=False, timeout=60)
+        os.close(write)
+        with os.fdopen(read) as pipe:
+            self.assertEqual(pipe.read(), (self.build / "table").read_text())
+        self.assertTrue((self.build / "link").is_symlink())
+
     def test_a_timeout_that_is_no_time(self):
         for text in ("nan", "inf", "-inf", "0", "-1", "soon"):
             done = self.run_script(f"--timeout={text}")
