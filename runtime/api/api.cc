@@ -261,6 +261,23 @@ ibcoll_status_t ibcoll_team_free(ibcoll_team_t team) {
   });
 }
 
+ibcoll_status_t ibcoll_team_abort(ibcoll_team_t team, const char* why) {
+  return guarded([&] {
+    if (!team || !why) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_abort: team or why is NULL");
+    TeamHandle& t = *handle(team);
+    const Guard guard = t.context->enter();
+    t.context->abort(*t.team, why);
+    return IBCOLL_OK;
+  });
+}
+
+int ibcoll_team_last_ended(ibcoll_team_t team) {
+  if (!team) return 0;
+  TeamHandle& t = *handle(team);
+  const Guard guard = t.context->enter();
+  return static_cast<int>(t.team->last_ended());
+}
+
 int ibcoll_team_rank(ibcoll_team_t team) { return team ? handle(team)->team->rank() : -1; }
 int ibcoll_team_size(ibcoll_team_t team) { return team ? handle(team)->team->size() : 0; }
 

@@ -124,6 +124,8 @@ class Context {
   Result<TeamHandle*> make_team_of_members(const std::vector<int>& jobs, int self, Status refusal, uint64_t epoch,
                                            const Gather& gather);
   void free_team(TeamHandle& team);
+  // Ends what is in flight on the team, on all its ranks.
+  void abort(Team& team, const char* why) noexcept;
 
   // Blocking allgather over a team: `all` holds one `mine.size()` per rank.
   Status exchange(TeamHandle& team, ConstBytes mine, Bytes all, std::unique_lock<std::mutex>& guard);

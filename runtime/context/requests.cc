@@ -130,6 +130,11 @@ void Context::spread_failure(Team& team) noexcept {
   drain_later();
 }
 
+void Context::abort(Team& team, const char* why) noexcept {
+  team.abort(error(IBCOLL_ERR_MISMATCH, "rank {}: {}", team.rank(), why));
+  spread_failure(team);
+}
+
 Result<Plan*> Context::take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use) {
   if (Plan* const plan = team.team->refuses() ? nullptr : team.plans.repeat(given, use)) return plan;
   return or_fail(team, [&] { return find_or_make_plan(team, given, use); });

@@ -114,6 +114,8 @@ void Team::deliver_early(Request& request) noexcept {
 
 void Team::finish(Request& request) noexcept {
   const uint32_t op = request.exchange().op();
+  if (!failure_.healthy()) [[unlikely]]
+    last_ended_ = failed_op_ != 0 && is_after(op, failed_op_) ? Ended::kInFlight : Ended::kAsFailed;
   active_[op & (active_.size() - 1)] = nullptr;
   request.end(connects_ ? failure_.report() : failure_.status());  // else the call is not the program's
   while (completed_ + 1 != next_op_ && !active(completed_ + 1)) ++completed_;
@@ -170,7 +172,9 @@ void Team::on_abort(int peer, const Note& note, ConstBytes payload) noexcept {
   if (failure_.certain()) return;
   const auto code = static_cast<ibcoll_status_t>(static_cast<int64_t>(note.bytes));
   Status reported = error(code, "{} (reported by rank {} of the team)", text_of(payload), peer);
-  if (failure_.learn(std::move(reported), engine_.now(), note.index == kPassOn)) begin_to_fail();
+  if (!failure_.learn(std::move(reported), engine_.now(), note.index == kPassOn)) return;
+  failed_op_ = note.op;
+  begin_to_fail();
 }
 
 // Of a collective that was started here. When it has ended, credit may still come, data may not.
@@ -218,6 +222,7 @@ bool Team::find_other_call(int peer, ConstBytes records, Probe probe) noexcept {
                                 call_text(theirs), rank_, call_text(mine), kSameCalls);
       suspect(both);
       failure_.explain(both);
+      failed_op_ = theirs.op;
     }
     if (probe == Probe::kAnswers) return true;
     answer_to_ = peer;

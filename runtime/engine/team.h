@@ -58,7 +58,16 @@ class Team {
   // False while the failure is uncertain: a call that is started then ends with the cause that is found.
   bool refuses() const noexcept { return failure_.certain(); }
   // The failure, for a call that is refused.
-  const Status& refusal() noexcept { return failure_.report(); }
+  const Status& refusal() noexcept {
+    last_ended_ = failed_op_ != 0 && is_after(next_op_, failed_op_) ? Ended::kRefused : Ended::kAsFailed;
+    return failure_.report();
+  }
+  // The last call that ended with the failure: it may be the one that failed the team, as far as is known; or a later
+  // one, which was in flight or was not even started.
+  enum class Ended { kAsFailed, kInFlight, kRefused };
+  Ended last_ended() const noexcept { return last_ended_; }
+  // This rank makes no call where the others may have made their next one: ends that there.
+  void abort(Status status) noexcept;
   // A call of the program has failed, or was refused, for this team's failure.
   bool failure_reported() const noexcept { return failure_.reported(); }
   // The failure was sent to all other ranks, or sending was tried kMostTries times.
@@ -86,7 +95,7 @@ class Team {
   // The note that notifies another rank of the failure of a team. Its index says whether the sender can notify all
   // others, or the receiver has to pass it on.
   enum AbortIndex : uint16_t { kNotifiesAll, kPassOn };
-  static Note abort_note(uint64_t epoch, const Status& failure, uint32_t completed) noexcept;
+  static Note abort_note(uint64_t epoch, const Status& failure, uint32_t completed, uint32_t failed_op = 0) noexcept;
   static ConstBytes abort_text(const Status& failure) noexcept;
 
   void on_note(int peer, const Note& note, ConstBytes payload) noexcept;
@@ -174,6 +183,9 @@ class Team {
   static constexpr uint32_t kEarlyLists = 64;
   std::unique_ptr<EarlyList[]> early_;
   TeamFailure failure_;
+  static bool is_after(uint32_t a, uint32_t b) noexcept { return static_cast<int32_t>(a - b) > 0; }
+  uint32_t failed_op_ = 0;  // the call that failed the team; 0: not known
+  Ended last_ended_ = Ended::kAsFailed;
   int other_peer_ = -1;  // see suspect_call()
   uint32_t other_op_ = 0;
   Time ask_at_ = 0;

@@ -18,11 +18,18 @@ void Team::suspect(Status status) noexcept {
 
 void Team::suspect_call(int peer, uint32_t op, Status status) noexcept {
   if (!failure_.healthy()) return;
+  failed_op_ = op;
   suspect(std::move(status));
   other_peer_ = peer;
   other_op_ = op;
   ask_at_ = engine_.now();
   ask();
+}
+
+void Team::abort(Status status) noexcept {
+  if (!failure_.healthy()) return;
+  failed_op_ = next_op_;
+  fail(std::move(status));
 }
 
 // A question or an answer may find no room to leave, so both are called until the suspicion ends.
@@ -58,7 +65,7 @@ void Team::begin_to_fail() noexcept {
 // False: not now. A rank that is not notified in time asks by a probe. A rank that opens no connections any more, or
 // cannot reach some rank, may not be able to notify all.
 bool Team::send_abort(int peer) noexcept {
-  Note note = abort_note(epoch_, failure_.status(), completed_);
+  Note note = abort_note(epoch_, failure_.status(), completed_, failed_op_);
   note.index = connects_ && !engine_.lacks_a_way() ? kNotifiesAll : kPassOn;
   return send(peer, note, abort_text(failure_.status()));
 }
@@ -73,9 +80,9 @@ void Team::notify_failure() noexcept {
   failure_.notify([this](int peer) { return !can_send(peer) || send_abort(peer); });
 }
 
-Note Team::abort_note(uint64_t epoch, const Status& failure, uint32_t completed) noexcept {
+Note Team::abort_note(uint64_t epoch, const Status& failure, uint32_t completed, uint32_t failed_op) noexcept {
   const auto code = static_cast<uint64_t>(static_cast<int64_t>(failure.code()));
-  return {epoch, code, 0, 0, completed, static_cast<uint16_t>(NoteKind::kAbort), 0};
+  return {epoch, code, failed_op, 0, completed, static_cast<uint16_t>(NoteKind::kAbort), 0};
 }
 
 ConstBytes Team::abort_text(const Status& failure) noexcept {

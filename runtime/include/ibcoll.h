@@ -202,6 +202,14 @@ IBCOLL_EXPORT ibcoll_status_t ibcoll_team_create_by_members(ibcoll_context_t con
 /* Local. BUSY while requests of the team exist; INVALID_ARGUMENT for the world. NULL is allowed. A rank that has
  * finished may never learn that the last collective mismatched. Call a barrier before freeing the team. */
 IBCOLL_EXPORT ibcoll_status_t ibcoll_team_free(ibcoll_team_t team);
+/* Local. For a host that refuses the arguments of this rank's next call, which the other ranks may make: ends what is
+ * in flight on the team, on all its ranks, with MISMATCH and `why`. The team accepts no call any more. INVALID_ARGUMENT
+ * when team or why is NULL. */
+IBCOLL_EXPORT ibcoll_status_t ibcoll_team_abort(ibcoll_team_t team, const char* why);
+/* Local. After a call on the team has ended with MISMATCH, what this rank knows of the last one that did:
+ * 0: it may be the call that did not match; 1: an earlier one did not, and this one had begun: what it writes to may
+ * have been overwritten; 2: the same, and this one was not begun. */
+IBCOLL_EXPORT int ibcoll_team_last_ended(ibcoll_team_t team);
 IBCOLL_EXPORT int ibcoll_team_rank(ibcoll_team_t team);
 IBCOLL_EXPORT int ibcoll_team_size(ibcoll_team_t team);
 

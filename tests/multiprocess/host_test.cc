@@ -228,6 +228,46 @@ TEST_P(HostJob, AQuestionIsAnsweredOutsideOfCalls) {
   });
 }
 
+// A host refuses the last rank's second call. The others' calls end, and each rank knows of its next one that it is not
+// to blame.
+TEST_P(HostJob, ACallThatOneRankRefusesEndsOnTheOthers) {
+  run([&](ForkedRank& self) {
+    HostOfRank host(self);
+    if (!host.create()) return;
+    const ibcoll_team_t world = ibcoll_team_world(host.context);
+    expect_ok(ibcoll_barrier(world), "the first barrier");
+    expect_error(ibcoll_team_abort(world, nullptr), IBCOLL_ERR_INVALID_ARGUMENT, "why is NULL", "abort");
+    if (self.rank == self.size - 1)
+      expect_ok(ibcoll_team_abort(world, "no second barrier"), "ibcoll_team_abort");
+    else
+      expect_error(ibcoll_barrier(world), IBCOLL_ERR_MISMATCH, "no second barrier", "the second barrier");
+    expect(ibcoll_team_last_ended(world) == 0, "the second barrier is not the one that failed");
+    ibcoll_context_destroy(host.context);
+  });
+}
+
+// The root returns from a gatherv that does not match; the others have completed it.
+TEST_P(HostJob, ALaterCallIsToldFromTheOneThatDidNotMatch) {
+  run([&](ForkedRank& self) {
+    HostOfRank host(self);
+    if (!host.create()) return;
+    const ibcoll_team_t world = ibcoll_team_world(host.context);
+    uint64_t counts[kHostRanks] = {8, 8, 16}, displacements[kHostRanks] = {0, 8, 16}, send = 0, recv[4] = {};
+    ibcoll_collective_args_t args{};
+    args.struct_size = sizeof args, args.collective = IBCOLL_GATHERV, args.send = &send, args.recv = recv;
+    args.bytes = 8, args.recv_counts = counts, args.recv_displacements = displacements;
+    args.algorithm = "linear";
+    const ibcoll_status_t first = ibcoll_collective_run(world, &args);
+    if (self.rank == 0) {
+      expect_error(first, IBCOLL_ERR_MISMATCH, "rank 2", "a gatherv whose last rank sends less");
+      expect(ibcoll_team_last_ended(world) == 0, "the gatherv is not the one that failed");
+    }
+    expect_error(ibcoll_barrier(world), IBCOLL_ERR_MISMATCH, "rank 2", "a barrier");
+    expect(first != IBCOLL_OK || ibcoll_team_last_ended(world) > 0, "the barrier is taken for the one that failed");
+    ibcoll_context_destroy(host.context);
+  });
+}
+
 TEST_P(HostJob, EventsAreCounted) {
   const SharedState<Messages> messages;
   run([&](ForkedRank& self) {

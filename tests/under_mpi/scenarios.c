@@ -19,6 +19,7 @@ static const struct {
     {"data_freed", data_freed},
     {"data_errors", data_errors},
     {"counts", counts},
+    {"counts_refused", counts_refused},
     {"wait_isend", wait_isend},
     {"wait_nonblocking", wait_nonblocking},
     {"wait_late", wait_late},

@@ -167,6 +167,10 @@ class Cases:
             with self.subTest(ranks=ranks):
                 self.counts(ranks, self.part, 3 if SWEEP else 383, "env", "UCX_NET_DEVICES=lo", "sh", "-c", node, "-")
 
+    def test_a_call_that_the_mpi_refuses_on_one_rank(self):
+        if not self.left_to_mpi:
+            self.scenario("counts_refused", ranks=3)
+
     def test_types_and_operations_freed_in_flight(self):
         done = self.scenario("data_freed")
         self.assert_ran(done, "bcast")

@@ -28,7 +28,9 @@ constexpr std::array<std::string_view, kReasons> kTexts = {
     "MPI is not running",
     "the MPI cannot advance ibcoll while it waits",
     "calls of this kind may be the MPI's own",
-    "too many persistent requests"};
+    "too many persistent requests",
+    "the MPI refuses the arguments of a rank",
+    "earlier calls did not match"};
 
 }  // namespace
 

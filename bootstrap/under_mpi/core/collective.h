@@ -53,8 +53,10 @@ enum class Reason : uint8_t {
   kNoProgress,  // nonblocking, and the MPI offers no way to advance ibcoll from its own waits
   kMaybeMpis,   // the MPI itself makes such calls, at times that differ between ranks
   kNoRoom,      // a rank has as many persistent requests as it may have teams for
+  kRefused,     // persistent, and the MPI refuses the arguments of some rank
+  kMismatch,    // earlier calls on the communicator did not match; one line said so
 };
-inline constexpr int kReasons = 16;
+inline constexpr int kReasons = 18;
 
 // "the communicator has one process"
 std::string_view text_of(Reason reason) noexcept;

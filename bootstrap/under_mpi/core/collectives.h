@@ -16,6 +16,11 @@ inline constexpr int kFallsThrough = -1;
 // A blocking call: an error code of MPI, already raised by the route, or kFallsThrough.
 int run(Communicator& comm, const Call& call) noexcept;
 
+// This rank alone makes no call of ibcoll, as its arguments are refused: the others' calls end.
+void refuse(Communicator& comm, Collective collective) noexcept;
+// The same where ibcoll refuses them, or runs no call on the team any more; the error code of MPI, raised.
+int fail(Communicator& comm, Collective collective, ibcoll_status_t status) noexcept;
+
 // Called once for each start, from progress() or from inside of the call that starts, with the error code of MPI (not
 // raised). It must not call core, but for start() of a persistent request and release().
 struct Completion {

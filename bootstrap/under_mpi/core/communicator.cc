@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+
 #include "bootstrap/under_mpi/core/job.h"
 #include "bootstrap/under_mpi/core/members.h"
 #include "bootstrap/under_mpi/core/registry.h"
@@ -54,7 +56,7 @@ Reason Communicator::decide_now(bool blocking) noexcept {
     }
     if (everybody_knows() && job_state() != Reason::kNone) return decided(job_state());
     if (calls_++ < next_vote_) return Reason::kNoContext;
-    const Reason reason = make_team(true, &team_);
+    const Reason reason = make_team(Reason::kNone, &team_);
     // A rank had no job yet. Votes become rarer, as the job may never start.
     if (reason == Reason::kNotRunning) next_vote_ = 2 * calls_;
     return reason == Reason::kNotRunning ? Reason::kNoContext : decided(reason);
@@ -63,19 +65,40 @@ Reason Communicator::decide_now(bool blocking) noexcept {
   }
 }
 
-Reason Communicator::make_team(bool room, ibcoll_team_t* team) {
+Reason Communicator::meet(uint64_t number, Collective collective, bool intact) noexcept {
+  const auto mine = static_cast<int64_t>(number), kind = static_cast<int64_t>(collective);
+  for (;;) {
+    int64_t least[] = {mine, -mine, kind, -kind, intact ? 1 : 0};
+    if (route().allreduce_min(*this, least, 5) != MPI_SUCCESS) return Reason::kNone;
+    if (mine < -least[1]) return Reason::kNone;
+    if (mine > least[0]) continue;                    // the others' next calls are awaited
+    if (least[2] != -least[3]) return Reason::kNone;  // they differ again
+    if (rank_ == 0)
+      std::fprintf(stderr,
+                   "ibcoll under MPI: calls on a communicator of %d ranks did not match (see the error before): from "
+                   "now on %s leaves its collectives to the MPI\n",
+                   size_, route().name);
+    decided(Reason::kMismatch);
+    return least[4] != 0 ? Reason::kMismatch : Reason::kNone;
+  }
+}
+
+Reason Communicator::make_team(Reason able, ibcoll_team_t* team) {
   std::vector<int> ranks;
   const bool one_job = ranks_in_world(*this, &ranks);
   // A member of another job sees no other member's rank in its world either: all ranks find this without asking.
   if (!one_job) return Reason::kOtherJob;
   const Reason job = job_state();
-  std::vector<int64_t> least = {job == Reason::kNotRunning ? 0 : 1, job == Reason::kNone ? 1 : 0, room ? 1 : 0,
+  std::vector<int64_t> least = {job == Reason::kNotRunning ? 0 : 1, job == Reason::kNone ? 1 : 0,
+                                able == Reason::kNone     ? 2
+                                : able == Reason::kNoRoom ? 1
+                                                          : 0,
                                 -propose_team_id()};
   if (!agree(*this, true, "", &least) || least[0] == 0) return Reason::kNotRunning;
   if (least[1] == 0) return Reason::kNoContext;
   const int64_t id = -least[3];
   saw_team_id(id);
-  if (least[2] == 0) return Reason::kNoRoom;
+  if (least[2] < 2) return least[2] == 0 ? Reason::kRefused : Reason::kNoRoom;
   const ibcoll_status_t status = create(ranks, static_cast<uint64_t>(id), team);
   const bool fine = status == IBCOLL_OK;
   if (agree(*this, fine, fine ? "" : refusal())) return Reason::kNone;

@@ -36,9 +36,18 @@ class Communicator {
     return state_.load(std::memory_order_acquire) == kDecided ? reason_ : decide_now(blocking);
   }
   ibcoll_team_t team() const noexcept { return team_; }
-  // Another team of the same ranks, for free_team(). Collective, where ibcoll runs collectives. `room`: this rank takes
-  // one more team. kNone, or the reason that all ranks find. Throws std::bad_alloc.
-  Reason make_team(bool room, ibcoll_team_t* team);
+  // The number of the next call that ibcoll runs, or that the MPI refuses on this rank alone: as on the other ranks.
+  uint64_t count_call() noexcept { return ++number_; }
+  // A call has ended as the ranks' calls do not match, so no other one can run on the team.
+  bool failed() const noexcept { return failed_; }
+  void fail() noexcept { failed_ = true; }
+  // In a blocking call, once it has failed: waits until all ranks are in the call with the greatest number of theirs,
+  // and leaves that one and what follows to the MPI. kMismatch: this call is it, and no rank has lost what it passed in
+  // (`intact`). kNone: it is an error here.
+  Reason meet(uint64_t number, Collective collective, bool intact) noexcept;
+  // Another team of the same ranks, for free_team(). Collective, where ibcoll runs collectives. `able`: kNone, or why
+  // this rank takes no more team: kNoRoom, kRefused. kNone, or the reason that all ranks find. Throws std::bad_alloc.
+  Reason make_team(Reason able, ibcoll_team_t* team);
 
   // The job ends: no collective of ibcoll runs here any more.
   void leave(Reason reason) noexcept;
@@ -66,6 +75,8 @@ class Communicator {
   uint64_t calls_ = 0;
   uint64_t next_vote_ = 0;
   ibcoll_team_t team_ = nullptr;
+  uint64_t number_ = 0;
+  bool failed_ = false;
 };
 
 }  // namespace ibcoll::under_mpi

@@ -23,6 +23,15 @@ int report_failure(int rank, Collective collective, ibcoll_status_t status) noex
   }
 }
 
+int report_after_mismatch(int rank, Collective collective) noexcept {
+  const auto name = name_of(collective);
+  std::fprintf(stderr,
+               "ibcoll under MPI: rank %d: %.*s: it cannot run, as an earlier call on the communicator did not match; "
+               "correct that one\n",
+               rank, static_cast<int>(name.size()), name.data());
+  return MPI_ERR_TRUNCATE;
+}
+
 int report_truncated(int rank, Collective collective, uint64_t sent, uint64_t offered) noexcept {
   const auto name = name_of(collective);
   std::fprintf(stderr,

@@ -111,7 +111,7 @@ Reason Request::make_persistent() {
   const bool room = persistent_requests.fetch_add(1) < kMostPersistent;
   persistent_ = true;
   team_ = nullptr;
-  return comm_.make_team(room, &team_);
+  return comm_.make_team(room ? Reason::kNone : Reason::kNoRoom, &team_);
 }
 
 // Copies are packed anew for each start; without them ibcoll's own persistent request does.
@@ -184,11 +184,15 @@ int run_nonblocking(Communicator& comm, const Call& call, Completion completion)
   try {
     if (const Reason reason = decide(comm, call, false); reason != Reason::kNone) return fall(call, reason);
     auto prepared = std::make_unique<Prepared>();
-    if (const Reason reason = prepared->prepare(comm, call); reason != Reason::kNone) return fall(call, reason);
+    const Reason reason = prepared->prepare(comm, call);
+    if (reason == Reason::kBadArguments) refuse(comm, call.collective);
+    if (reason != Reason::kNone) return fall(call, reason);
     auto request = std::make_unique<Request>(comm, call, completion);
     request->take(std::move(prepared));
+    comm.count_call();
+    if (comm.failed()) return route().raise(comm, report_after_mismatch(comm.rank(), call.collective));
     const ibcoll_status_t status = request->start_once();
-    if (status != IBCOLL_OK) return route().raise(comm, report_failure(comm.rank(), call.collective, status));
+    if (status != IBCOLL_OK) return fail(comm, call.collective, status);
     request->count();
     fly(request.release());
     return MPI_SUCCESS;
@@ -201,7 +205,10 @@ int prepare(Communicator& comm, const Call& call, Completion completion, Request
   try {
     if (const Reason reason = decide(comm, call, true); reason != Reason::kNone) return fall(call, reason);
     auto prepared = std::make_unique<Prepared>();
-    if (const Reason reason = prepared->prepare(comm, call); reason != Reason::kNone) return fall(call, reason);
+    const Reason found = prepared->prepare(comm, call);
+    ibcoll_team_t none = nullptr;
+    if (found == Reason::kBadArguments) comm.make_team(Reason::kRefused, &none);
+    if (found != Reason::kNone) return fall(call, found);
     auto request = std::make_unique<Request>(comm, call, completion);
     request->take(std::move(prepared));
     if (const Reason reason = request->make_persistent(); reason != Reason::kNone) return fall(call, reason);
