@@ -133,7 +133,7 @@ class Program(unittest.TestCase):
                          "--collectives", "barrier")
         self.assertEqual(done.returncode, 0, done.stderr)
         times = [float(line.split(",")[5]) for line in done.stdout.splitlines()[1:]]
-        self.assertGreaterEqual(len(times), 8)
+        self.assertGreaterEqual(len(times), 4)
         # In every call a rank is 5 ms late, which is no part of what is timed.
         self.assertGreater(time.monotonic() - begin, 0.005 * 3 * len(times))
         self.assertTrue(0 < statistics.median(times) < 5000, times)

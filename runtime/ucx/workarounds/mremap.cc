@@ -81,6 +81,7 @@ constexpr size_t kNearBytes = 5;
 constexpr std::array kFar{std::byte{0x48}, std::byte{0xb8}};     // movabs rax, the next eight bytes
 constexpr std::array kFarEnd{std::byte{0xff}, std::byte{0xe0}};  // jmp rax
 constexpr size_t kFarBytes = kFar.size() + sizeof(uint64_t) + kFarEnd.size();
+constexpr std::array<char, 20> kMark{"ibcoll's jump board"};  // behind the far jump
 
 // Where the jump at the start of a function leads; NULL when none is there.
 const std::byte* jump_target(const std::byte* code) {
@@ -116,10 +117,16 @@ const std::byte* make_springboard(const std::byte* code) {
     std::memcpy(board, kFar.data(), kFar.size());
     std::memcpy(board + kFar.size(), &target, sizeof target);
     std::memcpy(board + kFar.size() + sizeof target, kFarEnd.data(), kFarEnd.size());
+    std::memcpy(board + kFarBytes, kMark.data(), kMark.size());
     if (got == wish && ::mprotect(got, page_bytes, PROT_READ | PROT_EXEC) == 0) return board;
     ::munmap(got, page_bytes);
   }
   return nullptr;
+}
+
+// One made here, or by another module of ibcoll that has this code.
+bool is_springboard(const std::byte* target) {
+  return jump_target(target) != nullptr && std::memcmp(target + kFarBytes, kMark.data(), kMark.size()) == 0;
 }
 
 // ThreadSanitizer has no shadow for code.
@@ -141,7 +148,6 @@ std::byte* function_of(const char* library, const char* name) {
 // A near jump replaces UCX's by one store of eight bytes: a thread that calls mremap() meanwhile takes either jump.
 Status correct_mremap() {
   static std::mutex mutex;
-  static const std::byte* springboard = nullptr;
   const std::lock_guard lock(mutex);
   std::byte* const replaced = function_of("libucs.so.0", "ucm_override_mremap");
   std::byte* const code = function_of(LIBC_SO, "mremap");
@@ -149,9 +155,9 @@ Status correct_mremap() {
   if (code == nullptr || reinterpret_cast<uint64_t>(code) % sizeof(uint64_t) != 0)
     return unsupported("its code is not where it should be");
   const std::byte* const target = jump_target(code);
-  if (target == nullptr || target == springboard || !is_needed(Fault::kMremap)) return {};
+  if (target == nullptr || is_springboard(target) || !is_needed(Fault::kMremap)) return {};
   if (target != replaced) return unsupported("another library has patched it after UCX");
-  if (springboard == nullptr) springboard = make_springboard(code);
+  const std::byte* const springboard = make_springboard(code);
   if (springboard == nullptr) return unsupported("no room for code within 2 GB of it");
 
   ucx_mremap.store(reinterpret_cast<Mremap>(replaced), std::memory_order_release);
