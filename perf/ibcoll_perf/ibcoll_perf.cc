@@ -14,10 +14,10 @@
 #include "perf/ibcoll_perf/checked_loop.h"
 #include "perf/ibcoll_perf/options.h"
 #include "perf/ibcoll_perf/plan.h"
-#include "perf/ibcoll_perf/progress.h"
 #include "perf/ibcoll_perf/report.h"
 #include "runtime/base/catalog.h"
 #include "runtime/base/low_descriptors.h"
+#include "tools/options/progress.h"
 
 namespace ibcoll::perf {
 namespace {

@@ -42,7 +42,7 @@ ONLY = {
     "perf/measures/registration_cache": ["runtime/registration_cache/", "runtime/base/"],
     "perf/measures/reduce": ["runtime/comm/reduce/"],
     "perf/measures/put": ["perf/call_times.h", "perf/measures/cores.h", "runtime/verbs/", "runtime/base/"],
-    "perf/": ["perf/", "tools/own_calls.h", "tools/terminal.h", "tools/options/", "tools/oracle/",
+    "perf/": ["perf/", "tools/own_calls.h", "tools/options/", "tools/oracle/",
               "tools/timed_algorithms/", "runtime/include/", "runtime/base/"],
 }
 

@@ -8,10 +8,8 @@ import concurrent.futures
 import json
 import os
 import pathlib
-import re
 import subprocess
 import tempfile
-import termios
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -142,27 +140,6 @@ class TuningTest(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stdout), (1, ""))
                 self.assertIn(text, done.stderr)
         self.assertEqual([entry.name for entry in self.folder.iterdir()], ["a_file"])
-
-    def test_the_bar_fits_into_the_terminal(self):
-        for kind, shown in (("xterm", True), ("dumb", False)):
-            leader, terminal = os.openpty()
-            termios.tcsetwinsize(terminal, (24, 40))
-            words = ("-n", "2", "--pty", BUILD / "bin/ibcoll_tune", "-m", "64:64", "--collective", "barrier", "--seconds",
-                     "0.001")
-            with subprocess.Popen([BUILD / "bin/ibcoll_run", *words], stdin=terminal, stdout=terminal, stderr=terminal,
-                                  env={**os.environ, "IBCOLL_TUNING": str(self.file), "TERM": kind}) as job:
-                os.close(terminal)
-                said = ""
-                with os.fdopen(leader, "rb", 0) as screen:
-                    try:
-                        while text := screen.read(10000):
-                            said += text.decode()
-                    except OSError:  # EIO: the job has ended
-                        pass
-                self.assertEqual(job.wait(60), 0, said)
-            bars = [line for line in re.split("[\r\n]", said) if " %" in line]
-            self.assertEqual(bool(bars), shown, said)
-            self.assertLess(max(map(len, bars), default=0), 40, said)
 
     def test_one_rank_has_nothing_to_choose(self):
         done = self.job("ibcoll_tune", ranks=1)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -32,7 +33,10 @@ std::byte* map(size_t bytes, void* where = nullptr) {
 
 class MemoryEventsTest : public testing::Test {
  protected:
+  static constexpr std::array kCrashes{SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGHUP};
+
   void SetUp() override {
+    for (size_t i = 0; i < kCrashes.size(); ++i) ::sigaction(kCrashes[i], nullptr, &before_[i]);
     auto events = MemoryEvents::start(cache_.unmapped());
     if (!events.ok()) {
       const std::string& why = events.status().text();
@@ -62,6 +66,7 @@ class MemoryEventsTest : public testing::Test {
 
   RecordingRegistrar registrar_;
   RegistrationCache cache_{registrar_, {}};
+  std::array<struct sigaction, kCrashes.size()> before_{};
   std::unique_ptr<MemoryEvents> events_;
 };
 
@@ -172,10 +177,10 @@ TEST_F(MemoryEventsTest, TwoCachesAreServed) {
 
 TEST_F(MemoryEventsTest, TheSignalsOfCrashesStayTheProgramsOwn) {
   if (std::getenv("UCX_HANDLE_ERRORS") != nullptr) GTEST_SKIP() << "UCX_HANDLE_ERRORS is set";
-  for (const int number : {SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGHUP}) {
+  for (size_t i = 0; i < kCrashes.size(); ++i) {
     struct sigaction action {};
-    ASSERT_EQ(::sigaction(number, nullptr, &action), 0);
-    EXPECT_EQ(action.sa_handler, SIG_DFL) << "signal " << number;
+    ASSERT_EQ(::sigaction(kCrashes[i], nullptr, &action), 0);
+    EXPECT_EQ(action.sa_handler, before_[i].sa_handler) << "signal " << kCrashes[i];
   }
 }
 

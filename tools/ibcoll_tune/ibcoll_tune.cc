@@ -26,8 +26,8 @@
 #include "tools/options/early_end.h"
 #include "tools/options/not_nan.h"
 #include "tools/options/output_file.h"
+#include "tools/options/progress.h"
 #include "tools/options/sizes.h"
-#include "tools/terminal.h"
 #include "tools/timed_algorithms/timed_algorithms.h"
 
 namespace ibcoll::tune {
@@ -153,16 +153,6 @@ Result tune_calls(const Options& options, const Job& job, const Stopwatch& watch
   return result;
 }
 
-void show_progress(size_t done, size_t all, const std::string& what) {
-  constexpr size_t kWidth = 20;
-  const size_t filled = kWidth * done / all;
-  const std::string line =
-      fmt::format("[{:<{}}] {:3} %  {:<32}", std::string(filled, '#'), kWidth, 100 * done / all, what);
-  // A text that fills the last column would begin another line on some terminals.
-  fmt::print(stderr, "\r{}", line.substr(0, terminal_size(STDERR_FILENO).ws_col - 1));
-  if (done == all) fmt::print(stderr, "\n");
-}
-
 void tune(const Options& options, const Job& job) {
   const Stopwatch watch(job.world());
   std::optional<TuningFile> file;
@@ -174,7 +164,7 @@ void tune(const Options& options, const Job& job) {
   size_t all = 0, done = 0;
   for (const ibcoll_collective_t collective : options.collectives)
     all += sizes_of(options, kCatalog[collective]).size();
-  const bool shows = job.is_root() && overwrites_lines(STDERR_FILENO);
+  Progress progress(job.is_root());
   const auto show = [&](const std::string& text) {
     if (!job.is_root()) return;
     output.write(text);
@@ -185,9 +175,10 @@ void tune(const Options& options, const Job& job) {
     const Collective& row = kCatalog[collective];
     std::vector<nlohmann::json> choices;
     for (const uint64_t bytes : sizes_of(options, row)) {
-      if (shows) show_progress(done++, all, fmt::format("{} {} bytes", row.name, bytes));
+      progress.show(fmt::format("{} of {} rows done; {} of {} bytes", done++, all, row.name, bytes));
       Result result = tune_calls(options, job, watch, row, bytes);
-      show((shows ? "\r\033[K" : "") + result.line);
+      progress.clear();
+      show(result.line);
       if (!result.choice.is_null()) choices.push_back(std::move(result.choice));
     }
     on_root(job, watch, [&] {
@@ -195,7 +186,6 @@ void tune(const Options& options, const Job& job) {
       if (!output.flush()) fail_with(output.commit());
     });
   }
-  if (shows) show_progress(all, all, "");
   on_root(job, watch, [&] { fail_with(output.commit()); });
 }
 

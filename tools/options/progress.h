@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-namespace ibcoll::perf {
+namespace ibcoll {
 
 class Progress {
  public:
@@ -37,4 +37,4 @@ class Progress {
   std::thread thread_;  // none: nothing is shown
 };
 
-}  // namespace ibcoll::perf
+}  // namespace ibcoll

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "perf/ibcoll_perf/progress.h"
+#include "tools/options/progress.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 
 #include "tools/terminal.h"
 
-namespace ibcoll::perf {
+namespace ibcoll {
 namespace {
 
 // Of the terminal that standard error leads to; 0: none, or one on which lines cannot be overwritten. ibcoll_run names
@@ -75,4 +75,4 @@ void Progress::erase() {
   if (std::exchange(visible_, false)) fmt::print(stderr, "\033[K\r");
 }
 
-}  // namespace ibcoll::perf
+}  // namespace ibcoll
