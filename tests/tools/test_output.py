@@ -136,7 +136,9 @@ class Files(OutputTest):
         command["args"] = ["env", "--ignore-signal=HUP", *command["args"]]
         with subprocess.Popen(**command, stdout=subprocess.DEVNULL) as process:
             self.wait_for_a_file_beside(process)
-            process.send_signal(signal.SIGHUP)
+            status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+            ignored = int(status.split("SigIgn:")[1].split()[0], 16)
+            self.assertTrue(ignored >> (signal.SIGHUP - 1) & 1, status)
             process.send_signal(signal.SIGTERM)
             self.assertEqual(process.wait(60), -signal.SIGTERM)
 
