@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -87,6 +88,7 @@ class Joining {
     if (Status status = first_error(bootstrap_, mine, *all); !status.ok()) return status;
     for (size_t i = 0; i < all->size(); ++i)
       if (Status status = compare_settings(all->front(), (*all)[i], i); !status.ok()) return status;
+    if (Status status = compare_users(*all); !status.ok()) return status;
     job_.id = all->front().nonce;
     segment_id_ = all->back().nonce;
     conclude([&] { number(*all, message.node); });
@@ -96,6 +98,7 @@ class Joining {
   Status introduce(MeetMessage& message) const {
     message.node = digest_of(node_identity() + "/" + bootstrap_.node());
     message.machine = digest_of(bootstrap_.local_job() ? "one" : node_identity());
+    message.user = ::geteuid();
     message.cpus = cpu_share();
     if (::getentropy(&message.nonce, sizeof message.nonce) != 0)
       return error(IBCOLL_ERR_SYSTEM, "getentropy: {}", std::strerror(errno));
@@ -125,6 +128,21 @@ class Joining {
                      "{} differs between rank 0 and rank {}; it must be the same on all ranks (see "
                      "ibcoll_info -c on both, and ibcoll_run -x)",
                      settings[i].name, rank);
+    return {};
+  }
+
+  // Processes of another user may not have the memory that a node shares.
+  static Status compare_users(const std::vector<MeetMessage>& all) {
+    std::map<uint64_t, size_t> first_of_node;
+    for (size_t i = 0; i < all.size(); ++i) {
+      const size_t first = first_of_node.emplace(all[i].node, i).first->second;
+      if (all[first].user != all[i].user)
+        return error(
+            IBCOLL_ERR_CONFIG,
+            "rank {} runs as the user with the number {}, and rank {} of the same node as the user {}; start all "
+            "ranks as one user",
+            first, all[first].user, i, all[i].user);
+    }
     return {};
   }
 

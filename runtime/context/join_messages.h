@@ -44,6 +44,7 @@ struct MeetMessage {
   Answer answer;
   uint64_t node = 0;     // ranks with the same share memory
   uint64_t machine = 0;  // ranks with the same share cores
+  uint64_t user = 0;     // whose memory and processes this rank may use; ranks of a node have the same
   uint64_t nonce = 0;    // rank 0's is the job's
   CpuShare cpus;
   uint64_t settings[kMostSettings] = {};  // digests of those that must be the same on all ranks

@@ -158,5 +158,25 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Unreadable,
                          testing::Combine(testing::ValuesIn(kChanges), testing::Values(User::kRoot, User::kOther)),
                          name_of);
 
+// Another user may not have the memory of the node: all ranks refuse that at once, and name both users.
+TEST(TwoUsers, OfOneNodeAreRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  ForkJob job(3, 1);
+  const auto endings = job.run(
+      [](ForkedRank& self) {
+        if (self.rank == 2 && ::setuid(65534) != 0) return 2;
+        const ibcoll_context_params_t params{sizeof params, &self.bootstrap};
+        ibcoll_context_t context = nullptr;
+        const double begin = seconds_now();
+        expect_error(ibcoll_context_create(&params, &context), IBCOLL_ERR_CONFIG,
+                     "rank 0 runs as the user with the number 0, and rank 2 of the same node as the user 65534",
+                     "ibcoll_context_create");
+        expect(seconds_now() - begin < 20, "only after {} s", seconds_now() - begin);
+        return complaints() == 0 ? 0 : 1;
+      },
+      kSeconds);
+  for (const Ending& ending : endings) EXPECT_TRUE(ending.exited && ending.code == 0);
+}
+
 }  // namespace
 }  // namespace ibcoll::multiprocess

@@ -30,9 +30,10 @@ constexpr const char* kFooter =
     "same\n"
     "path on every host. Ranks on other hosts get the variables IBCOLL_*, UCX_* and those of -x; ranks here get all.\n"
     "What users of mpirun and srun type is taken as well: -np, -ppn, -wdir, --ntasks, --cpus-per-task ...\n"
-    "Signals: INT, TERM, HUP, USR1, USR2 and WINCH go to every rank; a second Ctrl-C within 5 seconds kills. Ctrl-\\ "
-    "has\n"
-    "every rank print what its collectives wait for.\n"
+    "Signals: INT, TERM, HUP, USR1, USR2 and WINCH go to every rank; a second Ctrl-C within 5 seconds kills. Ctrl-\\,\n"
+    "or QUIT, has every rank print what its collectives wait for. That is safe at any time: USR1 ends a rank that has "
+    "no\n"
+    "context.\n"
     "Exit code: of the first rank that failed, 128+N when signal N killed it; 124 after --timeout, 127 when PROGRAM is "
     "not\n"
     "found, 126 when it cannot be executed, 2 for a mistake in the command line, 1 when the job could not be run.\n";
