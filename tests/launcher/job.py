@@ -79,20 +79,34 @@ def blocked_signals(pid):
     return {number for number in range(1, 65) if mask >> (number - 1) & 1}
 
 
-def refuse_system_call(number, reason=errno.EPERM):
+def filter_system_call(number, action, flags=0):
     """For this process and what it starts: as a container's filter does. To be run in a child (preexec_fn)."""
-    load, jump_if_equal, give_back, allowed, refused = 0x20, 0x15, 0x06, 0x7fff0000, 0x00050000  # <linux/seccomp.h>
-    steps = [(load, 0, 0, 0), (jump_if_equal, 0, 1, number), (give_back, 0, 0, refused | reason), (give_back, 0, 0, allowed)]
+    load, jump_if_equal, give_back, allowed = 0x20, 0x15, 0x06, 0x7fff0000  # <linux/seccomp.h>
+    steps = [(load, 0, 0, 0), (jump_if_equal, 0, 1, number), (give_back, 0, 0, action), (give_back, 0, 0, allowed)]
     text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
     library = ctypes.CDLL(None, use_errno=True)
-    set_no_new_privileges, set_seccomp, filter_mode = 38, 22, 2
+    set_no_new_privileges, filter_mode = 38, 1
     program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(steps), ctypes.addressof(text)))
-    if library.prctl(set_no_new_privileges, 1, 0, 0, 0) != 0 or library.prctl(set_seccomp, filter_mode, program) != 0:
-        raise OSError(ctypes.get_errno(), "seccomp")
+    if library.prctl(set_no_new_privileges, 1, 0, 0, 0) == 0:
+        result = library.syscall(SYSTEM_CALLS["seccomp"], filter_mode, flags, program)
+        if result >= 0:
+            return result
+    raise OSError(ctypes.get_errno(), "seccomp")
 
 
-SYSTEM_CALLS = {"x86_64": {"sched_getaffinity": 204, "pidfd_open": 434},
-                "aarch64": {"sched_getaffinity": 123, "pidfd_open": 434}}[platform.machine()]
+def refuse_system_call(number, reason=errno.EPERM):
+    """As filter_system_call()."""
+    filter_system_call(number, 0x00050000 | reason)
+
+
+def never_return_from(number):
+    """From this system call; as filter_system_call(). The process waits for an answer that only itself could give."""
+    user_notification, new_listener = 0x7fc00000, 8
+    os.set_inheritable(filter_system_call(number, user_notification, new_listener), True)
+
+
+SYSTEM_CALLS = {"x86_64": {"sched_setaffinity": 203, "sched_getaffinity": 204, "seccomp": 317, "pidfd_open": 434},
+                "aarch64": {"sched_setaffinity": 122, "sched_getaffinity": 123, "seccomp": 277, "pidfd_open": 434}}[platform.machine()]
 
 
 def unread(pid, descriptor=1):

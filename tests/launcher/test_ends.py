@@ -11,8 +11,8 @@ import subprocess
 import time
 import unittest
 
-from job import (BIN, SECONDS, SOON, SYSTEM_CALLS, JobTest, blocked_signals, longer_and_longer, refuse_system_call, state, tool,
-                 wait_until)
+from job import (BIN, SECONDS, SOON, SYSTEM_CALLS, JobTest, blocked_signals, longer_and_longer, never_return_from,
+                 refuse_system_call, state, tool, wait_until)
 
 # Prints its own and its child's pid, then waits for the child.
 WITH_CHILD = "sleep 1000 & echo $$ $!; wait"
@@ -291,10 +291,10 @@ class Deaf(JobTest):
     """A launcher that cannot take a signal, for it is in a call that does not return."""
 
     def test_is_ended_in_seconds(self):
-        os.mkfifo(self.folder / "topology")  # it has no writer: hwloc waits until it is ended
-        env = {**os.environ, "HWLOC_XMLFILE": str(self.folder / "topology"), "IBCOLL_RUN_TIMEOUTS": "0.5"}
+        hang = {"env": {**os.environ, "IBCOLL_RUN_TIMEOUTS": "0.5"}, "close_fds": False,
+                "preexec_fn": lambda: never_return_from(SYSTEM_CALLS["sched_getaffinity"])}
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            with self.started("true", env=env) as job:
+            with self.started("true", **hang) as job:
                 self.assertTrue(wait_until(lambda: number in blocked_signals(job.pid)))
                 self.assertIsNone(job.poll())
                 job.send_signal(number)
@@ -368,6 +368,12 @@ class Limits(JobTest):
         self.assertEqual((code, errors), (0, ""))
         self.assertEqual(len(re.findall(r"^rank \d+ of 128 .*: ok$", output, re.M)), 128)
 
+    def test_files_may_have_no_bytes(self):
+        done = subprocess.run(["sh", "-c", f"ulimit -f 0; {tool('ibcoll_run')} -n 2 true"], capture_output=True, text=True,
+                              timeout=SECONDS, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"\Aibcoll_run: host \S+: memfd of the job secret: File too large \(ulimit -f\)\n\Z")
+
     def test_no_more_files_for_the_ranks(self):
         for limit in range(40, 46):  # whichever call meets it
             command = f"ulimit -n {limit}; {tool('ibcoll_run')} -n 40 sleep 1000"
@@ -398,6 +404,18 @@ class Limits(JobTest):
         self.assertEqual(code, 1)
         self.assertRegex(errors, r"\Aibcoll_run: host \S+: --bind-to: hwloc cannot read the machine's topology "
                                  r"\(sched_getaffinity is refused; by a seccomp filter\?\); --bind-to none binds none\n\Z")
+
+    def test_a_sandbox_that_binds_nothing(self):
+        def refuse():
+            refuse_system_call(SYSTEM_CALLS["sched_setaffinity"])
+
+        code, _, errors = self.run_job("--report-bindings", "true", preexec_fn=refuse)
+        self.assertEqual(code, 0)
+        self.assertRegex(errors, r"\A(ibcoll_run: host \S+: rank \d+ not bound \(processors [\d,-]+\)\n)+\Z")
+        code, _, errors = self.run_job("-n", 1, "--bind-to", "core", "true", preexec_fn=refuse)
+        self.assertEqual(code, 1)
+        self.assertRegex(errors, r"\Aibcoll_run: host \S+: --bind-to: rank 0 cannot be bound to processors? \d[\d,-]*: "
+                                 r"Operation not permitted; --bind-to none binds none\n\Z")
 
     def test_a_sandbox_without_the_ends_of_processes(self):
         for reason in (errno.EPERM, errno.ENOSYS):

@@ -2,6 +2,7 @@
 """The exchange between the ranks, the job secret, and strangers at the rendezvous port."""
 
 import contextlib
+import fcntl
 import hashlib
 import hmac
 import os
@@ -275,6 +276,27 @@ class Secret(JobTest):
             job.kill()
             job.wait(SOON)
             self.assertTrue(wait_until(lambda: not self.secret_folders(self.folder)))
+
+    def test_what_jobs_that_were_killed_have_left_is_removed(self):
+        """By the next job, but for the folders of jobs that live or have just begun, and what only looks like one."""
+        long_ago = time.time() - 1000
+        names = ("left", "empty", "living", "young", "full")
+        folders = {name: self.folder / f"ibcoll_run.{name:x<6}" for name in names}
+        for name, folder in folders.items():
+            folder.mkdir(0o700)
+            if name != "empty":
+                (folder / "secret").write_bytes(bytes(32))
+        (folders["full"] / "of the user").write_text("")
+        (self.folder / "ibcoll_run.my notes").mkdir()
+        for folder in self.folder.iterdir():
+            if folder != folders["young"]:
+                os.utime(folder, (long_ago, long_ago))
+        with open(folders["living"] / "secret", encoding="ascii") as secret:
+            fcntl.flock(secret, fcntl.LOCK_EX)
+            code, _, errors = self.run_job("-n", 1, "true", env={**os.environ, "XDG_RUNTIME_DIR": str(self.folder)})
+        self.assertEqual((code, errors), (0, ""))
+        self.assertEqual({path.name for path in self.folder.iterdir()},
+                         {folders[name].name for name in ("living", "young", "full")} | {"ibcoll_run.my notes"})
 
     def test_files_that_others_could_have_written_are_refused(self):
         good, public, link = self.folder / "good", self.folder / "public", self.folder / "link"

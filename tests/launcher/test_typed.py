@@ -15,6 +15,20 @@ import termios
 from job import FAKE_SHELL, HOSTS, SECONDS, SOON, JobTest, RemoteJobTest, state, tool, wait_until
 
 HOST = socket.gethostname()
+# Of hwloc: one core, with processors 12 and 13.
+MEMORY = 'nodeset="0x1" complete_nodeset="0x1"'
+BOTH = f'cpuset="0x3000" complete_cpuset="0x3000" {MEMORY}'
+OTHER_MACHINE = f"""<?xml version="1.0"?>
+<topology version="2.0">
+ <object type="Machine" os_index="0" {BOTH} allowed_cpuset="0x3000" allowed_nodeset="0x1" gp_index="1">
+  <object type="NUMANode" os_index="0" {BOTH} gp_index="2" local_memory="1073741824"/>
+  <object type="Core" os_index="0" {BOTH} gp_index="3">
+   <object type="PU" os_index="12" cpuset="0x1000" complete_cpuset="0x1000" {MEMORY} gp_index="4"/>
+   <object type="PU" os_index="13" cpuset="0x2000" complete_cpuset="0x2000" {MEMORY} gp_index="5"/>
+  </object>
+ </object>
+</topology>
+"""
 
 
 class Typed(JobTest):
@@ -138,6 +152,20 @@ class Bindings(JobTest):
             self.assertIn(f"rank 0 bound to cores 0-{count - 1} (", errors)
         _, _, errors = self.run_job("-n", 1, "--report-bindings", "--bind-to", "none", "true")
         self.assertRegex(errors, r"rank 0 not bound \(processors [\d,-]+\)\n\Z")
+
+    def test_a_topology_of_another_machine_is_ignored(self):
+        other = self.folder / "other.xml"
+        other.write_text(OTHER_MACHINE)
+        for variable, value in (("HWLOC_XMLFILE", other), ("HWLOC_SYNTHETIC", "core:64 pu:1"),
+                                ("HWLOC_COMPONENTS", "no_os,stop")):
+            code, output, errors = self.run_job("-n", 1, "--bind-to", "core", "--report-bindings", "grep", "Cpus_allowed_list",
+                                                "/proc/self/status", env={**os.environ, variable: str(value), "HWLOC_THISSYSTEM": "1"})
+            self.assertEqual(code, 0, errors)
+            bound = re.findall(r"rank 0 bound to core 0 \(processors ([\d,-]+)\)$", errors, re.M)
+            self.assertEqual(bound, [output.split()[-1]], errors)
+            self.assertEqual(errors.count(f"{variable} is ignored"), 1, errors)
+        _, _, errors = self.run_job("-n", 1, "--report-bindings", "true", env={**os.environ, "HWLOC_COMPONENTS": "-gl,-opencl"})
+        self.assertNotIn("HWLOC", errors)
 
 
 class OtherHosts(RemoteJobTest):

@@ -69,6 +69,9 @@ Status Agent::spawn_all() {
   const auto count = static_cast<int>(job_.ranks.size());
   const Result<CoreBinding> binding = CoreBinding::for_ranks(job_.binding, count, job_.nodes);
   if (!binding.ok()) return binding.status();
+  const bool binds = job_.binding.to == Binding::To::kCore || job_.binding.to == Binding::To::kNuma;
+  if (const std::string ignored = CoreBinding::ignored_variables(); !ignored.empty() && (binds || job_.binding.report))
+    events_.host_says(*this, fmt::format("{} is ignored: ranks are bound by this machine's own topology", ignored));
   for (size_t i = 0; i < programs_.size(); ++i)
     programs_[i].environment = base_environment_of_rank(job_, job_.programs[i], {secret->get(), secret_folder_.file()});
   const SpawnSettings settings{&defaults_, &binding.value(), secret->get(), write_end.get()};

@@ -5,7 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <map>
+#include <optional>
+#include <string_view>
 
 #include "runtime/base/own_cpus.h"
 
@@ -32,6 +37,12 @@ std::vector<hwloc_obj*> cores_of(hwloc_topology* topology) {
   return cores.empty() ? objects(topology, HWLOC_OBJ_PU) : cores;
 }
 
+std::string list_of(const hwloc_bitmap_s* processors) {
+  std::array<char, 256> list{};
+  hwloc_bitmap_list_snprintf(list.data(), list.size(), processors);
+  return list.data();
+}
+
 // Emulated nodes with more ranks than there are cores; empty: the cores cannot be shared out evenly.
 std::vector<Cores> by_node(const std::vector<std::string>& nodes, int cores) {
   std::map<std::string_view, int> numbers;  // in the order in which the nodes come
@@ -45,11 +56,53 @@ std::vector<Cores> by_node(const std::vector<std::string>& nodes, int cores) {
   return shares;
 }
 
+// By these hwloc reads another topology than the machine's.
+constexpr std::array kTopologyVariables = {"HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_CPUID_PATH",
+                                           "HWLOC_COMPONENTS"};
+
+// While it exists these are not set. They belong to the ranks.
+class WithoutTopologyVariables {
+ public:
+  WithoutTopologyVariables() {
+    for (size_t i = 0; i < kTopologyVariables.size(); ++i)
+      if (const char* const value = std::getenv(kTopologyVariables[i])) {
+        values_[i] = value;
+        ::unsetenv(kTopologyVariables[i]);
+      }
+  }
+  ~WithoutTopologyVariables() {
+    for (size_t i = 0; i < kTopologyVariables.size(); ++i)
+      if (values_[i]) ::setenv(kTopologyVariables[i], values_[i]->c_str(), 1);
+  }
+  WithoutTopologyVariables(const WithoutTopologyVariables&) = delete;
+  WithoutTopologyVariables& operator=(const WithoutTopologyVariables&) = delete;
+
+ private:
+  std::array<std::optional<std::string>, kTopologyVariables.size()> values_;
+};
+
+// "-gl,-opencl", as sites set it: nothing of what is read here.
+bool only_removes(std::string_view components) {
+  return !components.empty() && components[0] == '-' && components.find(",") == components.find(",-");
+}
+
 }  // namespace
+
+std::string CoreBinding::ignored_variables() {
+  std::string names;
+  for (const char* const name : kTopologyVariables) {
+    const char* const value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    if (name == std::string_view("HWLOC_COMPONENTS") && only_removes(value)) continue;
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  }
+  return names;
+}
 
 CoreBinding::Topology CoreBinding::load() {
   hwloc_topology* raw = nullptr;
   if (own_cpus().empty()) return nullptr;
+  const WithoutTopologyVariables own_machine;
   if (hwloc_topology_init(&raw) != 0) return nullptr;
   Topology topology(raw);
   hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
@@ -96,12 +149,38 @@ Result<CoreBinding> CoreBinding::for_ranks(const Binding& wanted, int ranks, con
   if (binding.numa_) {
     for (int i = 0; i < ranks && units > 0; ++i)
       binding.units_of_rank_.push_back({static_cast<int>(int64_t{i} * units / ranks), 1});
-    return binding;
+  } else {
+    Result<std::vector<Cores>> shares = share_out(wanted, ranks, nodes, std::max(1, units));
+    if (!shares.ok()) return shares.status();
+    if (units > 0) binding.units_of_rank_ = std::move(shares.value());
   }
-  Result<std::vector<Cores>> shares = share_out(wanted, ranks, nodes, std::max(1, units));
-  if (!shares.ok()) return shares.status();
-  if (units > 0) binding.units_of_rank_ = std::move(shares.value());
+  if (Status bound = binding.try_to_bind(); !bound.ok()) {
+    if (wanted.to != Binding::To::kAuto) return bound;
+    binding.units_of_rank_.clear();
+  }
   return binding;
+}
+
+// As a rank cannot say that it is not bound: bind() runs in its process, where the program follows at once.
+Status CoreBinding::try_to_bind() const {
+  const Set before(hwloc_bitmap_alloc()), now(hwloc_bitmap_alloc());
+  hwloc_topology* const machine = topology_.get();
+  if (units_of_rank_.empty() || !before || !now || hwloc_get_cpubind(machine, before.get(), HWLOC_CPUBIND_THREAD) != 0)
+    return {};
+  Status status;
+  for (int i = 0; status.ok() && i < static_cast<int>(units_of_rank_.size()); ++i) {
+    const Set wanted = processors_of(i);
+    errno = 0;
+    if (!wanted || (hwloc_set_cpubind(machine, wanted.get(), HWLOC_CPUBIND_THREAD) == 0 &&
+                    hwloc_get_cpubind(machine, now.get(), HWLOC_CPUBIND_THREAD) == 0 &&
+                    hwloc_bitmap_isequal(wanted.get(), now.get()) != 0))
+      continue;
+    status =
+        error(IBCOLL_ERR_SYSTEM, "--bind-to: rank {} cannot be bound to processors {}: {}; --bind-to none binds none",
+              i, list_of(wanted.get()), errno != 0 ? std::strerror(errno) : "the kernel binds it to others");
+  }
+  hwloc_set_cpubind(machine, before.get(), HWLOC_CPUBIND_THREAD);
+  return status;
 }
 
 int CoreBinding::core_count() {
@@ -124,16 +203,13 @@ void CoreBinding::bind(int index) const noexcept {
 
 std::string CoreBinding::describe(int index) const {
   if (!topology_) return "not bound";
-  std::array<char, 256> list{};
-  if (units_of_rank_.empty()) {
-    hwloc_bitmap_list_snprintf(list.data(), list.size(), hwloc_get_root_obj(topology_.get())->cpuset);
-    return fmt::format("not bound (processors {})", list.data());
-  }
-  hwloc_bitmap_list_snprintf(list.data(), list.size(), processors_of(index).get());
+  if (units_of_rank_.empty())
+    return fmt::format("not bound (processors {})", list_of(hwloc_get_root_obj(topology_.get())->cpuset));
   const Cores mine = units_of_rank_[static_cast<size_t>(index)];
   const std::string which = mine.count == 1 ? fmt::format(" {}", mine.first)
                                             : fmt::format("s {}-{}", mine.first, mine.first + mine.count - 1);
-  return fmt::format("bound to {}{} (processors {})", numa_ ? "NUMA node" : "core", which, list.data());
+  return fmt::format("bound to {}{} (processors {})", numa_ ? "NUMA node" : "core", which,
+                     list_of(processors_of(index).get()));
 }
 
 }  // namespace ibcoll::run

@@ -19,6 +19,7 @@ class CoreBinding {
  public:
   // `nodes[i]`: the emulated node of rank i; empty: there are none. Looks at the machine only as far as needed: reading
   // the topology takes longer than starting a rank. INVALID_ARGUMENT: there are too few cores for what is asked for.
+  // SYSTEM: the kernel binds none, though the user asked for it.
   static Result<CoreBinding> for_ranks(const Binding& wanted, int ranks, const std::vector<std::string>& nodes);
   // Of each rank, of `cores` in all; empty: ranks are not bound.
   struct Cores {
@@ -27,6 +28,8 @@ class CoreBinding {
   };
   static Result<std::vector<Cores>> share_out(const Binding& wanted, int ranks, const std::vector<std::string>& nodes,
                                               int cores);
+  // The variables that would put the topology of another machine in place of this one's, and are ignored; else "".
+  static std::string ignored_variables();
   // Number of cores this process may use; at least 1.
   static int core_count();
 
@@ -46,6 +49,7 @@ class CoreBinding {
   using Set = std::unique_ptr<hwloc_bitmap_s, Free>;
   static Topology load();
   Set processors_of(int index) const;
+  Status try_to_bind() const;
 
   Topology topology_;
   std::vector<hwloc_obj*> units_;  // cores (hardware threads where there are none) or NUMA nodes

@@ -39,6 +39,7 @@ ProcessDefaults ProcessDefaults::take_over() {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, &before.broken_pipe);
+  ::sigaction(SIGXFSZ, &ignore, &before.long_file);
   struct sigaction wait_for {};
   wait_for.sa_handler = SIG_DFL;
   ::sigaction(SIGCHLD, &wait_for, &before.ended_child);
@@ -51,6 +52,7 @@ ProcessDefaults ProcessDefaults::take_over() {
 void ProcessDefaults::restore() const noexcept {
   ::setrlimit(RLIMIT_NOFILE, &files);
   ::sigaction(SIGPIPE, &broken_pipe, nullptr);
+  ::sigaction(SIGXFSZ, &long_file, nullptr);
   ::sigaction(SIGCHLD, &ended_child, nullptr);
   ::sigprocmask(SIG_SETMASK, &signals, nullptr);
 }

@@ -13,11 +13,11 @@ namespace ibcoll::run {
 struct ProcessDefaults {
   sigset_t signals;
   rlimit files;
-  struct sigaction broken_pipe;
+  struct sigaction broken_pipe, long_file;
   struct sigaction ended_child;
 
   // Blocks the signals that signal_descriptor() then yields, but for those that the caller ignores; ignores SIGPIPE
-  // (writes tell), takes note of the ends of children though the caller ignored those of its own, and raises the soft
+  // and SIGXFSZ (writes tell), takes note of the ends of children though the caller ignored those of its own, and raises the soft
   // limit of open files to the hard one: each rank takes up to five. Standard streams that are closed become /dev/null,
   // the output one that refuses to be written.
   static ProcessDefaults take_over();

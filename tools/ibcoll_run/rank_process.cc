@@ -154,7 +154,8 @@ Result<UniqueFd> secret_file(const rendezvous::Secret& secret) {
   if (!low) return error(IBCOLL_ERR_SYSTEM, "memfd_create: {}", std::strerror(errno));
   if (::write(low.get(), secret.data(), secret.size()) != static_cast<ssize_t>(secret.size()) ||
       ::fcntl(low.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
-    return error(IBCOLL_ERR_SYSTEM, "memfd of the job secret: {}", std::strerror(errno));
+    return error(IBCOLL_ERR_SYSTEM, "memfd of the job secret: {}{}", std::strerror(errno),
+                 errno == EFBIG ? " (ulimit -f)" : "");
   }
   UniqueFd high(::fcntl(low.get(), F_DUPFD_CLOEXEC, kLowestNumber));
   return high ? std::move(high) : std::move(low);

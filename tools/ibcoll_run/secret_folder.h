@@ -4,6 +4,7 @@
 #include <string>
 
 #include "bootstrap/rendezvous_protocol.h"
+#include "runtime/base/unique_fd.h"
 
 namespace ibcoll::run {
 
@@ -17,7 +18,7 @@ class SecretFolder {
   ~SecretFolder() { remove(folder_); }
 
   // In XDG_RUNTIME_DIR, TMPDIR or /tmp, the first that takes it. Where none does there is no file: the descriptor is
-  // the only way.
+  // the only way. First removes the folders of jobs there that ended without doing so, as when all was killed at once.
   void make(const rendezvous::Secret& secret);
   const std::string& folder() const { return folder_; }
   // "" where there is none.
@@ -27,9 +28,11 @@ class SecretFolder {
   static void remove(const std::string& folder) noexcept;
 
  private:
+  static void sweep(const std::string& parent);
   static std::string file_in(const std::string& folder) { return folder + "/secret"; }
 
   std::string folder_;
+  UniqueFd lock_;  // of the file, while this process lives
 };
 
 }  // namespace ibcoll::run
