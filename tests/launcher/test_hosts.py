@@ -35,6 +35,57 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
+# As FAKE_SHELL, but it takes a while to log in; keeps a file for each login that is under way, and their largest number.
+SLOW_SHELL = FAKE_SHELL.replace('echo "Welcome to $1"', """
+touch "$0.login.$1"
+echo "$0".login.* | wc -w >> "$0.logins"
+sleep 0.2
+rm "$0.login.$1"
+""")
+# The first TRIES logins to a host fail as those of ssh do.
+DROPPING_SHELL = FAKE_SHELL.replace('echo "Welcome to $1"', """
+echo >> "$0.tries.$1"
+if [ $(wc -l < "$0.tries.$1") -le TRIES ]; then exit 255; fi
+""")
+
+
+class Logins(JobTest):
+    def hosts(self, count):
+        return ",".join(f"127.0.0.{2 + number}:1" for number in range(count))
+
+    def test_ten_at_a_time(self):
+        shell = self.script("shell", SLOW_SHELL)
+        code, output, errors = self.run_job("--rsh", shell, "--host", self.hosts(24), "echo", "here")
+        self.assertEqual((code, output, errors), (0, 24 * "here\n", ""))
+        most = max(map(int, pathlib.Path(f"{shell}.logins").read_text(encoding="ascii").split()))
+        self.assertTrue(2 <= most <= 10, most)
+
+    def test_a_failure_ends_those_that_wait(self):
+        shell = self.script("shell", SLOW_SHELL.replace("sleep 0.2", "case $1 in 127.0.0.3) exit 7;; esac; sleep 1000"))
+        code, _, errors = self.run_job("--rsh", shell, "--host", self.hosts(14), "true", seconds=SOON,
+                                       env={**os.environ, "IBCOLL_RUN_TIMEOUTS": "0.2"})
+        self.assertEqual(code, 1)
+        self.assertIn(f"host 127.0.0.3: '{shell}' exited with status 7 before an agent answered", errors)
+        self.assertFalse(pathlib.Path(f"{shell}.login.127.0.0.15").exists(), "it was started")
+
+    def test_one_that_is_dropped_is_tried_again(self):
+        for tries, code in ((1, 0), (3, 1)):
+            with self.subTest(tries=tries):
+                shell = self.script(f"shell{tries}", DROPPING_SHELL.replace("TRIES", str(tries)))
+                again = f"'{shell}' exited with status 255 before an agent answered; trying again"
+                ended, output, errors = self.run_job("--rsh", shell, "--host", self.hosts(2), "echo", "here")
+                self.assertEqual((ended, output), (code, "" if code else 2 * "here\n"), errors)
+                self.assertEqual(errors.count(again), 2 * min(tries, 2), errors)
+                self.assertEqual("agent answered\n" in errors, code == 1, errors)
+
+    def test_a_signal_ends_what_waits_to_be_tried_again(self):
+        shell = self.script("shell", DROPPING_SHELL.replace("TRIES", "9"))
+        with self.started("--rsh", shell, "--host", "127.0.0.2:1", "true") as job:
+            self.assertTrue(wait_until(lambda: pathlib.Path(f"{shell}.tries.127.0.0.2").exists()))
+            job.send_signal(signal.SIGTERM)
+            self.assertEqual(job.wait(SOON), 128 + signal.SIGTERM)
+
+
 class NameServers(JobTest):
     def test_one_that_does_not_answer_can_be_interrupted(self):
         inside = ["unshare", "-n", "-m"]

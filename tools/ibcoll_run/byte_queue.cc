@@ -21,6 +21,10 @@ Status ByteQueue::own(UniqueFd fd) {
   if (flags < 0 || ::fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK) != 0) {
     return error(IBCOLL_ERR_SYSTEM, "fcntl: {}", std::strerror(errno));
   }
+  close();
+  chunks_.clear();
+  queued_ = sent_of_first_ = 0;
+  closing_ = broken_ = was_full_ = false;
   owned_ = std::move(fd);
   fd_ = owned_.get();
   return {};

@@ -22,7 +22,8 @@ class ByteQueue {
   ByteQueue(const ByteQueue&) = delete;
   ByteQueue& operator=(const ByteQueue&) = delete;
 
-  // For a pipe or socket that is this process's own: made non-blocking and closed in the end.
+  // For a pipe or socket that is this process's own: made non-blocking and closed in the end. Takes the place of one
+  // before, and of what was queued for that.
   Status own(UniqueFd fd);
   // For standard output and the like. Their open file belongs to others as well, so its O_NONBLOCK stays as it is.
   Status borrow(int fd);

@@ -72,6 +72,8 @@ class HostEvents {
   virtual void rank_output(int rank, int stream, std::string_view bytes) = 0;
   // Rank 0 took this many bytes of its standard input: as many more may be sent.
   virtual void input_taken(size_t bytes) = 0;
+  // The agent of a remote host answers: its remote shell has logged in.
+  virtual void host_answers(Host& /*host*/) {}
   // A message for the user.
   virtual void host_says(Host& host, std::string text) = 0;
   // The ranks cannot be started or are lost; `exit_code` is what the launcher should end with.

@@ -67,7 +67,7 @@ Status Job::prepare(std::vector<HostJob> jobs) {
                                              .output = LineAssembler(tag, output_->terminal()),
                                              .error_output = LineAssembler(tag, error_output_->terminal())};
     }
-    HostEntry entry{.name = job.host, .host = nullptr, .ranks = job.ranks};
+    HostEntry entry{.name = job.host, .host = nullptr, .ranks = job.ranks, .remote = job.remote};
     entry.host = make_host(loop_, std::move(job), *this, options_, defaults_);
     hosts_.push_back(std::move(entry));
   }
@@ -105,12 +105,7 @@ int Job::run() {
               fmt::format("the job has not ended within {} s (--timeout); ending it", options_.timeout));
     });
   }
-  for (HostEntry& entry : hosts_) {
-    if (ending_)
-      finish(entry);  // the job has failed on the host before
-    else
-      entry.host->start();
-  }
+  start_hosts();
   if (input_) input_->start();
   while (!done()) {
     if (Status status = loop_.run_once(); !status.ok()) {
@@ -187,7 +182,32 @@ void Job::host_failed(Host& host, int exit_code, std::string text) {
   end_job(exit_code, fmt::format("host {}: {}", entry_of(host).name, text));
 }
 
+void Job::host_answers(Host& host) { stop_connecting(entry_of(host)); }
+
 void Job::host_finished(Host& host) { finish(entry_of(host)); }
+
+// As many as may connect at a time. Once the job ends, the others are not started any more.
+void Job::start_hosts() {
+  while (next_host_ < hosts_.size() && (ending_ || connecting_ < kMostConnecting)) {
+    HostEntry& entry = hosts_[next_host_++];
+    if (ending_) {
+      finish(entry);
+      continue;
+    }
+    entry.started = true;
+    entry.connecting = entry.remote;
+    connecting_ += entry.remote ? 1 : 0;
+    entry.host->start();
+    if (paused_) entry.host->pause_output(true);
+    if (resized_) resize_terminals();
+  }
+}
+
+void Job::stop_connecting(HostEntry& entry) {
+  if (!std::exchange(entry.connecting, false)) return;
+  --connecting_;
+  start_hosts();
+}
 
 Job::HostEntry& Job::entry_of(const Host& host) {
   return *std::find_if(hosts_.begin(), hosts_.end(), [&](const HostEntry& entry) { return entry.host.get() == &host; });
@@ -201,6 +221,7 @@ void Job::finish(HostEntry& entry) {
     rank_ended(ranks_[static_cast<size_t>(number)]);
     for (const int stream : {1, 2}) rank_output(number, stream, {});
   }
+  stop_connecting(entry);
 }
 
 void Job::pause_when_full() {
@@ -211,7 +232,8 @@ void Job::set_paused(bool paused) {
   if (!paused && (output_->queue.full() || error_output_->queue.full())) return;
   if (paused_ == paused) return;
   paused_ = paused;
-  for (const HostEntry& entry : hosts_) entry.host->pause_output(paused);
+  for (const HostEntry& entry : hosts_)
+    if (entry.started) entry.host->pause_output(paused);
 }
 
 // As in `program | head`: when the reader has ended, the program ends.
@@ -232,6 +254,7 @@ void Job::end_job(int exit_code, std::string_view text) {
   server_->job_ends(std::string(text));
   signal_all(SIGTERM);
   signal_all(SIGCONT);  // a stopped rank would not notice
+  start_hosts();
   loop_.after(kGrace, [this] {
     signal_all(SIGKILL);
     for (HostEntry& entry : hosts_) entry.output_has_come = false;
@@ -256,7 +279,9 @@ void Job::give_up_silent_hosts() {
 void Job::resize_terminals() {
   if (::isatty(STDOUT_FILENO) == 0) return;
   const winsize size = terminal_size(STDOUT_FILENO);
-  for (const HostEntry& entry : hosts_) entry.host->resize(size.ws_row, size.ws_col);
+  resized_ = true;
+  for (const HostEntry& entry : hosts_)
+    if (entry.started) entry.host->resize(size.ws_row, size.ws_col);
 }
 
 // Until SIGCONT, which is then passed on. The job's time stands still meanwhile.
@@ -268,14 +293,16 @@ void Job::suspend() {
 }
 
 void Job::signal_all(int number) {
-  for (const HostEntry& entry : hosts_) entry.host->signal(number);
+  for (const HostEntry& entry : hosts_)
+    if (entry.started) entry.host->signal(number);
 }
 
 // The ranks know what their collectives wait for; the launcher knows which ranks an exchange of a context waits for.
 void Job::ask() {
   if (!late_ranks_) loop_.after(kTimeToAnswer, [this] { say_who_is_late(); });
   late_ranks_ = std::make_unique<LateRanks>();
-  for (const HostEntry& entry : hosts_) entry.host->ask();
+  for (const HostEntry& entry : hosts_)
+    if (entry.started) entry.host->ask();
   if (const std::string missing = server_->missing(); !missing.empty()) {
     say("ranks wait in the creation or the end of a context: " + missing);
   }

@@ -44,6 +44,9 @@ class Job : public HostEvents {
     std::string name;
     std::unique_ptr<Host> host;
     std::vector<int> ranks;
+    bool remote = false;
+    bool started = false;
+    bool connecting = false;  // its agent has not answered yet
     bool finished = false;
     bool output_has_come = false;  // since the last look at the end
   };
@@ -54,14 +57,20 @@ class Job : public HostEvents {
   void input_taken(size_t bytes) override;
   void host_says(Host& host, std::string text) override;
   void host_failed(Host& host, int exit_code, std::string text) override;
+  void host_answers(Host& host) override;
   void host_finished(Host& host) override;
 
+  // Remote shells. sshd refuses logins beyond ten (MaxStartups), and all may go through one gateway.
+  static constexpr int kMostConnecting = 10;
+
   Status open_streams();
+  void start_hosts();
   Status watch_signals();
   void on_signal(int number);
   void end_job(int exit_code, std::string_view text);
   void give_up_silent_hosts();
   void rank_ended(Rank& rank);
+  void stop_connecting(HostEntry& entry);
   void finish(HostEntry& entry);
   HostEntry& entry_of(const Host& host);
   void resize_terminals();
@@ -89,12 +98,15 @@ class Job : public HostEvents {
   SignalPolicy signal_policy_;
   Timeouts timeouts_;
   EventLoop::TimerId time_limit_ = 0;  // of --timeout
+  size_t next_host_ = 0;               // to be started
+  int connecting_ = 0;
   size_t unfinished_hosts_ = 0;
   size_t unended_ranks_ = 0;  // those that have not started yet, too
   bool failed_ = false;       // a rank exited with an error; ends the job unless a better reason shows first
   bool ending_ = false;
   bool given_up_ = false;
   bool paused_ = false;
+  bool resized_ = false;  // the terminal, since the start
   int exit_code_ = 0;
 };
 

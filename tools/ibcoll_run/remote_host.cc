@@ -34,9 +34,10 @@ std::string quoted(const std::string& word) {
   return result + "'";
 }
 
-std::string how_it_ended(pid_t child) {
-  int wait_status = 0;
-  if (::waitpid(child, &wait_status, WNOHANG) != child) return "ended";  // a debugger must see it first
+constexpr int kConnectionLost = 255;
+constexpr std::array kRetryDelays{500ms, 1500ms};
+
+std::string text_of_ending(int wait_status) {
   if (WIFSIGNALED(wait_status)) return fmt::format("was killed by signal {}", WTERMSIG(wait_status));
   return fmt::format("exited with status {}", WEXITSTATUS(wait_status));
 }
@@ -145,6 +146,7 @@ void RemoteHost::find_greeting() {
   }
   greeted_ = true;
   loop_.cancel(deadline_);
+  events_.host_answers(*this);
   heartbeat_.start(Heartbeat::Seconds(job_.timeouts.agent_silence), [this] { on_silence(); });
   const std::string rest = before_greeting_.substr(at + kGreeting.size());
   before_greeting_.clear();
@@ -195,11 +197,28 @@ void RemoteHost::on_shell_exit() {
   }
   loop_.forget(shell_descriptor_.get());
   shell_descriptor_.reset();
-  const std::string ending = how_it_ended(std::exchange(shell_, -1));
-  if (!finished_) {
-    lose(fmt::format("'{}' {} {}", command_.front(), ending,
-                     greeted_ ? "while ranks were running there" : "before an agent answered"));
-  }
+  int status = 0;
+  const bool known = ::waitpid(shell_, &status, WNOHANG) == shell_;  // else a debugger must see it first
+  shell_ = -1;
+  if (finished_) return;
+  const std::string why = fmt::format("'{}' {} {}", command_.front(), known ? text_of_ending(status) : "ended",
+                                      greeted_ ? "while ranks were running there" : "before an agent answered");
+  const bool connection_lost = known && WIFEXITED(status) && WEXITSTATUS(status) == kConnectionLost && !greeted_;
+  if (!connection_lost || !try_again(why)) lose(why);
+}
+
+// False: it was tried often enough.
+bool RemoteHost::try_again(const std::string& why) {
+  if (tries_ == kRetryDelays.size()) return false;
+  loop_.cancel(deadline_);
+  if (output_) close_output();
+  before_greeting_.clear();
+  events_.host_says(*this, why + "; trying again");
+  retry_ = loop_.after(kRetryDelays[tries_++], [this] {
+    retry_ = 0;
+    start();
+  });
+  return true;
 }
 
 void RemoteHost::lose(const std::string& why) {
@@ -213,6 +232,7 @@ void RemoteHost::finish() {
   if (finished_) return;
   finished_ = true;
   loop_.cancel(deadline_);
+  loop_.cancel(std::exchange(retry_, 0));
   heartbeat_.stop();
   input_.close_when_written();
   events_.host_finished(*this);
@@ -223,7 +243,12 @@ void RemoteHost::close_output() {
   output_.reset();
 }
 
-void RemoteHost::signal(int number) { send_frame(input_, {.message = Message::kSignal, .value = number, .body = {}}); }
+void RemoteHost::signal(int number) {
+  const bool ends = number == SIGTERM || number == SIGKILL;
+  if (ends) tries_ = kRetryDelays.size();
+  if (ends && retry_ != 0) return finish();
+  send_frame(input_, {.message = Message::kSignal, .value = number, .body = {}});
+}
 
 void RemoteHost::resize(int rows, int columns) {
   send_frame(input_, {.message = Message::kResize, .value = rows << 16 | columns, .body = {}});
@@ -241,6 +266,7 @@ void RemoteHost::abandon() {
   const int number = finished_ && !lost_ ? SIGTERM : SIGKILL;  // one that hangs may hang at SIGTERM as well
   finished_ = true;
   loop_.cancel(deadline_);
+  loop_.cancel(std::exchange(retry_, 0));
   heartbeat_.stop();
   input_.close_when_written();  // the agent ends with its input, and its ranks with it
   if (output_) close_output();

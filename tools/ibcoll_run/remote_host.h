@@ -13,7 +13,9 @@
 namespace ibcoll::run {
 
 // A host whose ranks an agent runs, at the other end of a remote shell (ssh, or what --rsh says). Secret and
-// environment go through the shell's standard input; its command line has only `ibcoll_run --agent`.
+// environment go through the shell's standard input; its command line has only `ibcoll_run --agent`. A shell that
+// exits with status 255 before the agent answers has lost its connection, as ssh has where sshd has too many logins at a
+// time (MaxStartups): it is tried again.
 class RemoteHost : public Host {
  public:
   RemoteHost(EventLoop& loop, HostJob job, HostEvents& events, const std::string& rsh, const ProcessDefaults& defaults);
@@ -35,6 +37,7 @@ class RemoteHost : public Host {
   void on_silence();
   void handle(const AgentFrame& frame);
   void on_shell_exit();
+  bool try_again(const std::string& why);
   void lose(const std::string& why);
   void finish();
   void close_output();
@@ -55,6 +58,8 @@ class RemoteHost : public Host {
   std::string before_greeting_;
   AgentFrameReader frames_;
   EventLoop::TimerId deadline_ = 0;
+  EventLoop::TimerId retry_ = 0;  // 0: no shell is about to be started
+  size_t tries_ = 0;
 };
 
 // The command that runs the agent on a host: CMD's words, the host, the path of this program, --agent.
