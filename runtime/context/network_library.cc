@@ -3,13 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "runtime/machine/module.h"
 #include "runtime/ucx/workarounds/kept_signals.h"
+#include "runtime/ucx/workarounds/needed_files.h"
 
 namespace ibcoll {
 namespace {
 
 Result<void*> function_of(const NetworkModule& module, const char* what) {
+  if (std::string_view(module.name) == "ucx")
+    if (Status status = ucx::find_needed_files(); !status.ok()) return status;
   const ucx::KeptSignals kept;  // the module may load UCX
   return module_function(fmt::format("libibcoll_{}.so", module.name).c_str(),
                          fmt::format("ibcoll_{}_{}", module.name, what).c_str());
