@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls whose instructions perf/measure counts, under callgrind: blocking calls of 8 bytes between two ranks, whose
+// buffers change. What the counted rank needs is there when it calls, so it never waits, and the counts do not depend on
+// what else the machine does.
+//
+//   ibcoll_count_instructions RANK     the rank that is counted; only that one runs under callgrind
+#include <valgrind/callgrind.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "tools/oracle/blocking_call.h"
+#include "tools/timed_algorithms/timed_algorithms.h"
+
+namespace ibcoll::perf {
+namespace {
+
+constexpr uint64_t kBytes = 8, kRoom = 4096, kStep = 64;
+constexpr int kWarmup = 12;   // until plan, memory and credit are as they stay
+constexpr int kCounted = 50;  // calls
+
+class CountedCalls {
+ public:
+  CountedCalls(ibcoll_team_t team, bool counted) : team_(team), counted_(counted), watch_(team) {}
+
+  void run(const Collective& row) {
+    SampleCall call(row, row.moves_data() ? kBytes : 0, ibcoll_team_size(team_), kRoom);
+    for (int i = 0; i < kWarmup + kCounted; ++i) {
+      const ibcoll_collective_args_t& args = *call.with(nullptr, static_cast<uint64_t>(i) * kStep % kRoom);
+      counted_ ? late(args, i >= kWarmup) : early(args);
+      meet();
+    }
+    CALLGRIND_DUMP_STATS_AT(row.name);
+  }
+
+ private:
+  void meet() { expect_ok(ibcoll_barrier(watch_.own_team()), "ibcoll_barrier"); }
+
+  // Has done its part when both have met.
+  void early(const ibcoll_collective_args_t& args) {
+    ibcoll_request_t request = nullptr;
+    expect_ok(ibcoll_collective_start(team_, &args, &request), "ibcoll_collective_start");
+    meet();
+    expect_ok(ibcoll_wait(request), "ibcoll_wait");
+    expect_ok(ibcoll_request_free(request), "ibcoll_request_free");
+  }
+
+  void late(const ibcoll_collective_args_t& args, bool counts) {
+    meet();
+    if (counts) CALLGRIND_TOGGLE_COLLECT;
+    const ibcoll_status_t status = oracle::blocking_call(team_, args);
+    if (counts) CALLGRIND_TOGGLE_COLLECT;
+    expect_ok(status, "the call");
+  }
+
+  ibcoll_team_t team_;
+  bool counted_;
+  Stopwatch watch_;  // for its team
+};
+
+}  // namespace
+}  // namespace ibcoll::perf
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fputs("usage: ibcoll_count_instructions RANK; perf/measure instructions starts it\n", stderr);
+    return 2;
+  }
+  try {
+    ibcoll_context_t context = nullptr;
+    ibcoll::expect_ok(ibcoll_context_create(nullptr, &context), "ibcoll_context_create");
+    {
+      ibcoll::perf::CountedCalls calls(ibcoll_team_world(context), ibcoll_context_rank(context) == std::atoi(argv[1]));
+      for (const ibcoll::Collective& row : ibcoll::kCatalog) calls.run(row);
+    }
+    ibcoll::expect_ok(ibcoll_context_destroy(context), "ibcoll_context_destroy");
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "ibcoll_count_instructions: %s\n", problem.what());
+    return 1;
+  }
+  return 0;
+}
