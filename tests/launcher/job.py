@@ -105,8 +105,10 @@ def never_return_from(number):
     os.set_inheritable(filter_system_call(number, user_notification, new_listener), True)
 
 
-SYSTEM_CALLS = {"x86_64": {"sched_setaffinity": 203, "sched_getaffinity": 204, "seccomp": 317, "pidfd_open": 434},
-                "aarch64": {"sched_setaffinity": 122, "sched_getaffinity": 123, "seccomp": 277, "pidfd_open": 434}}[platform.machine()]
+SYSTEM_CALLS = {
+    "x86_64": {"sched_setaffinity": 203, "sched_getaffinity": 204, "seccomp": 317, "memfd_create": 319, "pidfd_open": 434},
+    "aarch64": {"sched_setaffinity": 122, "sched_getaffinity": 123, "seccomp": 277, "memfd_create": 279, "pidfd_open": 434},
+}[platform.machine()]
 
 
 def unread(pid, descriptor=1):

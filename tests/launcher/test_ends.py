@@ -292,7 +292,7 @@ class Deaf(JobTest):
 
     def test_is_ended_in_seconds(self):
         hang = {"env": {**os.environ, "IBCOLL_RUN_TIMEOUTS": "0.5"}, "close_fds": False,
-                "preexec_fn": lambda: never_return_from(SYSTEM_CALLS["sched_getaffinity"])}
+                "preexec_fn": lambda: never_return_from(SYSTEM_CALLS["memfd_create"])}
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             with self.started("true", **hang) as job:
                 self.assertTrue(wait_until(lambda: number in blocked_signals(job.pid)))
