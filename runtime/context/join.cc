@@ -88,11 +88,14 @@ class Joining {
     if (Status status = first_error(bootstrap_, mine, *all); !status.ok()) return status;
     for (size_t i = 0; i < all->size(); ++i)
       if (Status status = compare_settings(all->front(), (*all)[i], i); !status.ok()) return status;
-    if (Status status = compare_users(*all); !status.ok()) return status;
     job_.id = all->front().nonce;
     segment_id_ = all->back().nonce;
-    conclude([&] { number(*all, message.node); });
-    return {};
+    Status users;
+    conclude([&] {
+      users = compare_users(*all);
+      number(*all, message.node);
+    });
+    return users;
   }
 
   Status introduce(MeetMessage& message) const {

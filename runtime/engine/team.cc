@@ -119,6 +119,8 @@ void Team::finish(Request& request) noexcept {
   active_[op & (active_.size() - 1)] = nullptr;
   request.end(connects_ ? failure_.report() : failure_.status());  // else the call is not the program's
   while (completed_ + 1 != next_op_ && !active(completed_ + 1)) ++completed_;
+  if (kept_abort_ && !runs_before(kept_abort_->note.op)) [[unlikely]]
+    take_kept_abort();
 }
 
 // ---------------------------------------------------------------- notes
@@ -169,12 +171,39 @@ void Team::keep_early(int peer, const Note& note, ConstBytes payload) noexcept {
 // Another rank reports a failure. What shared memory holds by now came before that.
 void Team::on_abort(int peer, const Note& note, ConstBytes payload) noexcept {
   if (failure_.healthy()) engine_.take_from_memory();
-  if (failure_.certain()) return;
+  if (!failure_.certain() && !keep_abort(peer, note, payload)) learn_abort(peer, note, payload);
+}
+
+void Team::learn_abort(int peer, const Note& note, ConstBytes payload) noexcept {
   const auto code = static_cast<ibcoll_status_t>(static_cast<int64_t>(note.bytes));
   Status reported = error(code, "{} (reported by rank {} of the team)", text_of(payload), peer);
   if (!failure_.learn(std::move(reported), engine_.now(), note.index == kPassOn)) return;
   failed_op_ = note.op;
   begin_to_fail();
+}
+
+// All ranks have made the calls before the one that failed, and those that have completed them have sent all that others
+// need. So they end well here, too.
+bool Team::keep_abort(int peer, const Note& note, ConstBytes payload) noexcept {
+  if (!failure_.healthy() || note.op == 0 || !runs_before(note.op)) return false;
+  if (kept_abort_) return true;
+  try {
+    kept_abort_ = std::make_unique<KeptAbort>(peer, note, std::vector(payload.begin(), payload.end()), engine_.now());
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void Team::take_kept_abort() noexcept {
+  const std::unique_ptr<KeptAbort> kept = std::move(kept_abort_);
+  if (!failure_.certain()) learn_abort(kept->peer, kept->note, kept->text);
+}
+
+bool Team::runs_before(uint32_t op) const noexcept {
+  for (uint32_t earlier = completed_ + 1; earlier != next_op_ && is_after(op, earlier); ++earlier)
+    if (active(earlier)) return true;
+  return false;
 }
 
 // Of a collective that was started here. When it has ended, credit may still come, data may not.

@@ -156,6 +156,10 @@ class Team {
   bool find_other_call(int peer, ConstBytes records, Probe probe) noexcept;
   CallRecord kept_call(uint32_t op) const noexcept;
   void on_abort(int peer, const Note& note, ConstBytes payload) noexcept;
+  void learn_abort(int peer, const Note& note, ConstBytes payload) noexcept;
+  bool keep_abort(int peer, const Note& note, ConstBytes payload) noexcept;
+  void take_kept_abort() noexcept;
+  bool runs_before(uint32_t op) const noexcept;
   void begin_to_fail() noexcept;
   Status death_of(int peer, std::string_view why) const noexcept;
   void notify_failure() noexcept;
@@ -185,6 +189,14 @@ class Team {
   TeamFailure failure_;
   static bool is_after(uint32_t a, uint32_t b) noexcept { return static_cast<int32_t>(a - b) > 0; }
   uint32_t failed_op_ = 0;  // the call that failed the team; 0: not known
+  // Of another rank, until the calls before the one that failed have ended here.
+  struct KeptAbort {
+    int peer;
+    Note note;
+    std::vector<std::byte> text;
+    Time since;
+  };
+  std::unique_ptr<KeptAbort> kept_abort_;
   Ended last_ended_ = Ended::kAsFailed;
   int other_peer_ = -1;  // see suspect_call()
   uint32_t other_op_ = 0;

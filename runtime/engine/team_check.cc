@@ -11,6 +11,7 @@ namespace ibcoll {
 
 void Team::check(Time now) noexcept {
   if (completed_ + 1 == next_op_) return;  // as most of many teams
+  if (kept_abort_ && now - kept_abort_->since > engine_.limits().stall_ns) take_kept_abort();
   for (Request* const request : active_) {
     if (!request || !failure_.healthy()) continue;
     if (request->seen_at == 0) {

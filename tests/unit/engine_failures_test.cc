@@ -462,5 +462,49 @@ TEST_F(EngineTest, ATeamLearnsOfDeathsBeforeIt) {
   EXPECT_NE(late->failure().text().find("rank 1"), std::string::npos) << late->failure().text();
 }
 
+// Rank 2 has completed the call, and refuses its next one, before rank 0 has what it needs of rank 1.
+TEST_F(EngineTest, ACallBeforeTheOneThatFailedEndsWell) {
+  std::vector<std::unique_ptr<Call>> calls;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    calls.push_back(make_call(team(rank), 100));
+    ASSERT_TRUE(calls.back()->request->start().ok());
+  }
+  for (int i = 0; i < 50; ++i)
+    for (const int rank : {1, 2}) engines_[static_cast<size_t>(rank)]->progress();
+  ASSERT_TRUE(calls[0]->request->in_flight());
+  const Status refused = error(IBCOLL_ERR_MISMATCH, "rank 2: no second call");
+  const auto abort_of = [&](uint32_t op) {
+    team(0).on_note(2, Team::abort_note(1, refused, 1, op), Team::abort_text(refused));
+  };
+  abort_of(2);
+  abort_of(2);
+  EXPECT_TRUE(team(0).failure().ok());
+  progress();
+  EXPECT_FALSE(calls[0]->request->in_flight());
+  EXPECT_TRUE(calls[0]->request->status().ok()) << calls[0]->request->status().text();
+  EXPECT_TRUE(calls[0]->right(1));
+  EXPECT_NE(team(0).failure().text().find("no second call"), std::string::npos);
+}
+
+// What never comes does not keep the failure from being reported.
+TEST_F(EngineTest, ACallBeforeTheOneThatFailedIsNotWaitedForLong) {
+  const auto call = make_call(team(0), 100);
+  ASSERT_TRUE(call->request->start().ok());
+  const Status refused = error(IBCOLL_ERR_MISMATCH, "no second call");
+  team(0).on_note(1, Team::abort_note(1, refused, 0, 2), Team::abort_text(refused));
+  EXPECT_TRUE(team(0).failure().ok());
+  wait_seconds(5);
+  EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_MISMATCH);
+}
+
+TEST_F(EngineTest, TheCallThatFailedEndsAtOnce) {
+  const auto call = make_call(team(0), 100);
+  ASSERT_TRUE(call->request->start().ok());
+  const Status refused = error(IBCOLL_ERR_MISMATCH, "other sizes");
+  team(0).on_note(1, Team::abort_note(1, refused, 0, 1), Team::abort_text(refused));
+  progress();
+  EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_MISMATCH);
+}
+
 }  // namespace
 }  // namespace ibcoll
