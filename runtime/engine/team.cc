@@ -188,7 +188,8 @@ bool Team::keep_abort(int peer, const Note& note, ConstBytes payload) noexcept {
   if (!failure_.healthy() || note.op == 0 || !runs_before(note.op)) return false;
   if (kept_abort_) return true;
   try {
-    kept_abort_ = std::make_unique<KeptAbort>(peer, note, std::vector(payload.begin(), payload.end()), engine_.now());
+    kept_abort_ =
+        std::make_unique<KeptAbort>(KeptAbort{peer, note, std::vector(payload.begin(), payload.end()), engine_.now()});
     return true;
   } catch (const std::bad_alloc&) {
     return false;
