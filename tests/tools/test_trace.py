@@ -541,6 +541,8 @@ class CallSites(TraceTest):
 
 
 class Recorded(TraceTest):
+    CALLS = ("--iterations", "300", "--warmup", "30")  # all fit into a page
+
     def records(self, rank):
         lines = (self.folder / f"t.{rank}").read_text().splitlines()[1:-1]
         return [line for line in lines if not line.startswith("code ")]
@@ -553,7 +555,7 @@ class Recorded(TraceTest):
         return done.stderr
 
     def test_program(self):
-        self.assertEqual(self.traced("alltoall", "--bytes", "64", "--algorithm", "direct"), "")
+        self.assertEqual(self.traced("alltoall", "--bytes", "64", "--algorithm", "direct", *self.CALLS), "")
         answer = json.loads(self.answer(self.file, "--format", "json"))
         rows = [row for row in answer["rows"] if row["collective"] == "alltoall"]
         self.assertTrue(rows)
@@ -573,7 +575,7 @@ class Recorded(TraceTest):
         """Every rank tells when it served each other one, within its call; the page draws the same."""
         for layout, size in (((), 64), ((), 100_000), (("--nodes", 2), 64), (("--nodes", 2), 100_000)):
             with self.subTest(layout=layout, size=size):
-                self.traced("alltoall", "--bytes", size, "--algorithm", "pap_direct", layout=layout)
+                self.traced("alltoall", "--bytes", size, "--algorithm", "pap_direct", *self.CALLS, layout=layout)
                 calls = json.loads(self.answer(self.file, "--format", "json", "--served", 1000))["served"]
                 calls = [call for call in calls if call["collective"] == "alltoall"]
                 self.assertEqual({call["bytes"] for call in calls}, {size})
