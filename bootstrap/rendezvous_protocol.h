@@ -58,8 +58,7 @@ struct Claim {
 };
 static_assert(sizeof(Claim) == 80);
 
-// The number of a copy of the library in a process: the process id, so that two copies in one process can be told from
-// two processes, and random bits.
+// The number of a copy of the library: the process id and random bits. Two copies in one process have the same process id.
 constexpr uint64_t process_number(int32_t pid, uint64_t random) noexcept {
   return (random << 32) | static_cast<uint32_t>(pid);
 }

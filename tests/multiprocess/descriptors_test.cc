@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,17 @@ std::vector<Ending> join_with(rlim_t soft, rlim_t hard, ibcoll_status_t wanted) 
     return complaints() > 0 ? 1 : 0;
   };
   return ForkJob(4, 4).run(body, 60);
+}
+
+// Four ranks, each of which runs the body and returns 0.
+void on_one_node_and_two(const std::function<int(ForkedRank&)>& body) {
+  for (const int nodes : {1, 2}) {
+    if (nodes > 1 && !ForkJob::can_emulate_nodes()) continue;
+    for (const Ending& ending : ForkJob(4, nodes).run(body, 60)) {
+      EXPECT_TRUE(ending.exited) << nodes << " nodes: signal " << ending.code;
+      EXPECT_EQ(ending.code, 0) << nodes << " nodes";
+    }
+  }
 }
 
 TEST(Descriptors, TheSoftLimitIsRaised) {
@@ -92,13 +104,7 @@ TEST(Descriptors, AreThisProcesssAlone) {
     expect_ok(ibcoll_context_destroy(context), "ibcoll_context_destroy");
     return 0;
   };
-  for (const int nodes : {1, 2}) {
-    if (nodes > 1 && !ForkJob::can_emulate_nodes()) continue;
-    for (const Ending& ending : ForkJob(4, nodes).run(body, 60)) {
-      EXPECT_TRUE(ending.exited) << nodes << " nodes: signal " << ending.code;
-      EXPECT_EQ(ending.code, 0) << nodes << " nodes";
-    }
-  }
+  on_one_node_and_two(body);
 }
 
 // `errors` is where the test complains: descriptor 2 is closed.
@@ -134,13 +140,7 @@ TEST(Descriptors, AreNeverTheStandardOnes) {
     expect_low_ones_closed("ibcoll_context_destroy", errors);
     return 0;
   };
-  for (const int nodes : {1, 2}) {
-    if (nodes > 1 && !ForkJob::can_emulate_nodes()) continue;
-    for (const Ending& ending : ForkJob(4, nodes).run(body, 60)) {
-      EXPECT_TRUE(ending.exited) << nodes << " nodes: signal " << ending.code;
-      EXPECT_EQ(ending.code, 0) << nodes << " nodes";
-    }
-  }
+  on_one_node_and_two(body);
   std::filesystem::remove_all(folder);
 }
 
