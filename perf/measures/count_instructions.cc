@@ -17,8 +17,8 @@ namespace ibcoll::perf {
 namespace {
 
 constexpr uint64_t kBytes = 8, kRoom = 4096, kStep = 64;
-constexpr int kWarmup = 12;   // until plan, memory and credit are as they stay
-constexpr int kCounted = 50;  // calls
+constexpr int kWarmup = 12;              // until plan, memory and credit are as they stay
+constexpr int kGroups = 5, kGroup = 10;  // counted calls; what a clock triggers falls into one group
 
 class CountedCalls {
  public:
@@ -26,15 +26,23 @@ class CountedCalls {
 
   void run(const Collective& row) {
     SampleCall call(row, row.moves_data() ? kBytes : 0, ibcoll_team_size(team_), kRoom);
-    for (int i = 0; i < kWarmup + kCounted; ++i) {
-      const ibcoll_collective_args_t& args = *call.with(nullptr, static_cast<uint64_t>(i) * kStep % kRoom);
-      counted_ ? late(args, i >= kWarmup) : early(args);
-      meet();
+    int number = 0;
+    run(call, number, kWarmup, false);
+    for (int group = 0; group < kGroups; ++group) {
+      run(call, number, kGroup, true);
+      CALLGRIND_DUMP_STATS_AT(row.name);
     }
-    CALLGRIND_DUMP_STATS_AT(row.name);
   }
 
  private:
+  void run(SampleCall& call, int& number, int calls, bool counts) {
+    for (const int end = number + calls; number < end; ++number) {
+      const ibcoll_collective_args_t& args = *call.with(nullptr, static_cast<uint64_t>(number) * kStep % kRoom);
+      counted_ ? late(args, counts) : early(args);
+      meet();
+    }
+  }
+
   void meet() { expect_ok(ibcoll_barrier(watch_.own_team()), "ibcoll_barrier"); }
 
   // Has done its part when both have met.

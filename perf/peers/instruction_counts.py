@@ -5,12 +5,13 @@ import json
 import pathlib
 import re
 import shutil
+import statistics
 import tempfile
 
 import beds
 import launch
 
-CALLS = 50  # that ibcoll_count_instructions counts of each collective
+GROUP = 10  # calls that ibcoll_count_instructions counts together
 BOUNDS = pathlib.Path(__file__).resolve().parents[1] / "measures/instruction_bounds.json"
 TIMEOUT = 120
 
@@ -20,7 +21,7 @@ def available(programs):
 
 
 def counts_of(programs, rank):
-    """{collective: instructions of a call of this rank of two}; rank 0 is the root."""
+    """{collective: instructions of a call of this rank of two}, medians over groups of calls; rank 0 is the root."""
     program = str(programs / "ibcoll_count_instructions")
     with tempfile.TemporaryDirectory(prefix="ibcoll_instructions.") as folder:
         counted = ["valgrind", "--quiet", "--tool=callgrind", "--collect-atstart=no", f"--callgrind-out-file={folder}/out", program]
@@ -33,8 +34,8 @@ def counts_of(programs, rank):
             text = file.read_text(encoding="ascii", errors="replace")
             name, total = re.search(r"Client Request: (\w+)", text), re.search(r"^totals: (\d+)", text, re.M)
             if name and total:
-                counts[name[1]] = int(total[1]) / CALLS
-        return counts
+                counts.setdefault(name[1], []).append(int(total[1]) / GROUP)
+        return {name: statistics.median(groups) for name, groups in counts.items()}
 
 
 def bounds():
