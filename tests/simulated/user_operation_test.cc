@@ -41,7 +41,8 @@ void reduce(const Algorithm& algorithm) {
 TEST(UserOperation, ThatThrowsEndsTheProcess) {
   for (const auto& [collective, name] : {std::pair(IBCOLL_ALLREDUCE, "recursive_doubling"),
                                          std::pair(IBCOLL_REDUCE, "circulant"), std::pair(IBCOLL_SCAN, "linear")})
-    EXPECT_DEATH(reduce(*find_algorithm(collective, name)), "operation gone wrong") << name;
+    // clang's coroutines end the process without the exception.
+    EXPECT_DEATH(reduce(*find_algorithm(collective, name)), "operation gone wrong|terminate called") << name;
 }
 
 }  // namespace

@@ -116,6 +116,7 @@ class SimJob {
   std::vector<std::vector<int>> node_ranks_;
   std::vector<bool> touched_;  // nodes whose memory may have changed since the last pass of its ranks
   std::vector<int> touched_nodes_;
+  bool failed_ = false;  // a request has ended with an error
   uint64_t passes_ = 0;
   int first_unfinished_ = 0;  // all before it are finished or dead
 };
