@@ -128,7 +128,7 @@ ibcoll_status_t ibcoll_context_create(const ibcoll_context_params_t* params, ibc
     if (!made.ok()) return report(made.status());
     handle->context = std::move(*made);
     *context = handle.release();
-    if (!(*context)->context->in_host()) report_on_signal((*context)->context.get());
+    if (!(*context)->context->in_host()) report_on_signal(&(*context)->context->progress());
     return IBCOLL_OK;
   });
 }
@@ -138,12 +138,12 @@ ibcoll_status_t ibcoll_context_destroy(ibcoll_context_t context) {
     if (!context) return IBCOLL_OK;
     Context& c = *context->context;
     Guard guard = c.enter();
-    if (c.teams() > 0)
-      return refuse(IBCOLL_ERR_BUSY, "ibcoll_context_destroy: {} teams exist; free them first", c.teams());
+    if (c.teams().count() > 0)
+      return refuse(IBCOLL_ERR_BUSY, "ibcoll_context_destroy: {} teams exist; free them first", c.teams().count());
     if (Status status = c.world().may_end("ibcoll_context_destroy"); !status.ok()) return report(status);
     const HighDescriptors high;
     const Status left = c.leave(guard);
-    report_on_signal_no_more(&c);
+    report_on_signal_no_more(&c.progress());
     guard.unlock();
     delete context;
     return report(left);
@@ -157,7 +157,7 @@ ibcoll_status_t ibcoll_progress(ibcoll_context_t context) {
   return guarded([&] {
     if (!context) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_progress: context is NULL");
     const Guard guard = context->context->enter();
-    context->context->progress();
+    context->context->progress().pass();
     return IBCOLL_OK;
   });
 }
@@ -167,8 +167,8 @@ ibcoll_status_t ibcoll_progress_events(ibcoll_context_t context, uint64_t* event
     if (!context || !events)
       return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_progress_events: context or events is NULL");
     *events = 0;
-    const Guard guard = context->context->try_enter();
-    if (guard.owns_lock()) *events = context->context->progress();
+    const Guard guard = context->context->lock().try_enter();
+    if (guard.owns_lock()) *events = context->context->progress().pass();
     return IBCOLL_OK;
   });
 }
@@ -176,7 +176,8 @@ ibcoll_status_t ibcoll_progress_events(ibcoll_context_t context, uint64_t* event
 size_t ibcoll_context_describe(ibcoll_context_t context, char* text, size_t bytes) {
   if (!context || closed() || UserOperation::runs()) return hand_out("", text, bytes);
   const Guard guard = context->context->enter();
-  return hand_out(text_or("out of memory", [&] { return context->context->describe(); }), text, bytes);
+  return hand_out(text_or("out of memory", [&] { return context->context->progress().engine().describe(); }), text,
+                  bytes);
 }
 
 void* ibcoll_mem_alloc(ibcoll_context_t context, size_t bytes) {
@@ -256,7 +257,7 @@ ibcoll_status_t ibcoll_team_free(ibcoll_team_t team) {
     if (&t == &t.context->world())
       return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_free: the world team belongs to its context");
     if (Status status = t.may_end("ibcoll_team_free"); !status.ok()) return report(status);
-    t.context->free_team(t);
+    t.context->teams().free(t);
     return IBCOLL_OK;
   });
 }
@@ -266,7 +267,8 @@ ibcoll_status_t ibcoll_team_abort(ibcoll_team_t team, const char* why) {
     if (!team || !why) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_team_abort: team or why is NULL");
     TeamHandle& t = *handle(team);
     const Guard guard = t.context->enter();
-    t.context->abort(*t.team, why);
+    t.team->abort(error(IBCOLL_ERR_MISMATCH, "rank {}: {}", t.team->rank(), why));
+    t.context->progress().spread_failure(*t.team);
     return IBCOLL_OK;
   });
 }

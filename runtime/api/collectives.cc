@@ -30,7 +30,7 @@ ibcoll_status_t ibcoll_collective_init(ibcoll_team_t team, const ibcoll_collecti
     args = &known.value();
     TeamHandle& t = *handle(team);
     const Guard guard = t.context->enter();
-    Result<std::unique_ptr<Request>> made = t.context->make_persistent(t, *args);
+    Result<std::unique_ptr<Request>> made = t.context->calls().make_persistent(t, *args);
     if (!made.ok()) return report(made.status());
     *request = opaque(new RequestHandle{&t, std::move(*made)});
     return IBCOLL_OK;
@@ -49,7 +49,7 @@ ibcoll_status_t ibcoll_collective_start(ibcoll_team_t team, const ibcoll_collect
     TeamHandle& t = *handle(team);
     const void* const site = t.context->call_site(returns_to);
     const Guard guard = t.context->enter();
-    const Result<Plan*> plan = t.context->start_once(t, known.value(), site);
+    const Result<Plan*> plan = t.context->calls().start_once(t, known.value(), site);
     if (!plan.ok()) return report(plan.status());
     *request = opaque(plan.value());
     return IBCOLL_OK;
@@ -68,7 +68,7 @@ ibcoll_status_t ibcoll_start(ibcoll_request_t request) {
     Context& context = *r.team->context;
     const void* const site = context.call_site(returns_to);
     const Guard guard = context.enter();
-    return report(context.start(*r.request, site));
+    return report(context.calls().start(*r.request, site));
   });
 }
 
@@ -80,9 +80,9 @@ static ibcoll_status_t look(ibcoll_request_t request, bool advances, const char*
     Context& context = *handle.team->context;
     const Guard guard = context.enter();
     Request& r = *handle.request;
-    if (advances && r.in_flight()) context.progress();
+    if (advances && r.in_flight()) context.progress().pass();
     if (!r.in_flight()) {
-      context.drain_later();
+      context.progress().drain_later();
       return ended(handle, r.status());
     }
     const Status overdue = r.overdue();
@@ -104,9 +104,9 @@ ibcoll_status_t ibcoll_wait_timeout(ibcoll_request_t request, double seconds) {
     if (std::isnan(seconds)) return refuse(IBCOLL_ERR_INVALID_ARGUMENT, "ibcoll_wait_timeout: seconds is not a number");
     RequestHandle& r = *handle(request);
     Context& context = *r.team->context;
-    if (!r.once && r.request->done() && !context.needs_polling()) return IBCOLL_OK;
+    if (!r.once && r.request->done() && !context.progress().needs_polling()) return IBCOLL_OK;
     Guard guard = context.enter();
-    return ended(r, context.wait(*r.request, seconds, guard));
+    return ended(r, context.waiting().wait(*r.request, seconds, guard));
   });
 }
 
@@ -135,7 +135,7 @@ static ibcoll_status_t run_once(ibcoll_team_t team, const ibcoll_collective_args
   TeamHandle& t = *handle(team);
   const void* const site = t.context->call_site(returns_to);
   Guard guard = t.context->enter();
-  return report(t.context->run_blocking(t, args, guard, site));
+  return report(t.context->calls().run_blocking(t, args, guard, site));
 }
 
 // Inlined, so that the return address is that of the public function, for the call site of a trace.

@@ -55,7 +55,7 @@ ibcoll_status_t guarded(Body body) noexcept {
   }
 }
 
-using Guard = std::unique_lock<std::mutex>;
+using Guard = ContextLock::Guard;
 
 inline TeamHandle* handle(ibcoll_team_t team) { return reinterpret_cast<TeamHandle*>(team); }
 inline RequestHandle* handle(ibcoll_request_t request) { return reinterpret_cast<RequestHandle*>(request); }

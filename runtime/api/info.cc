@@ -38,7 +38,7 @@ ibcoll_status_t ibcoll_explain(ibcoll_team_t team, const ibcoll_collective_args_
     args = &known.value();
     TeamHandle& t = *handle(team);
     const Guard guard = t.context->enter();
-    const Result<std::string> decision = t.context->explain(t, *args);
+    const Result<std::string> decision = t.context->calls().explain(t, *args);
     if (!decision.ok()) return report(decision.status());
     hand_out(decision.value(), text, bytes);
     return IBCOLL_OK;

@@ -6,24 +6,28 @@
 #pragma once
 
 #include <condition_variable>
-#include <functional>
 #include <mutex>
 #include <thread>
+
+#include "runtime/context/context_lock.h"
+#include "runtime/context/progress.h"
 
 namespace ibcoll {
 
 class Answerer {
  public:
-  // `look` outlives it, and is called without a lock. Without a thread, ranks are answered in the next call.
-  explicit Answerer(std::function<void()> look) noexcept;
+  // Both outlive it. Without a thread, ranks are answered in the next call.
+  Answerer(ContextLock& lock, Progress& progress) noexcept;
   Answerer(const Answerer&) = delete;
   Answerer& operator=(const Answerer&) = delete;
   ~Answerer();
 
  private:
   void run() noexcept;
+  void look() noexcept;
 
-  std::function<void()> look_;
+  ContextLock& context_lock_;
+  Progress& progress_;
   std::mutex lock_;
   std::condition_variable ended_;
   bool ends_ = false;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runtime/context/context.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "runtime/base/float_environment.h"
 #include "runtime/base/log.h"
@@ -22,27 +20,13 @@ Time in_ns(double seconds) noexcept { return seconds < kForEver ? static_cast<Ti
 
 }  // namespace
 
+// ---------------------------------------------------------------- joining
+
 Result<std::unique_ptr<Context>> Context::create(const ibcoll_bootstrap_t* callbacks) {
   const DefaultFloatEnvironment alike_on_all_ranks;  // settings are numbers, too
   std::unique_ptr<Context> context(try_twice([] { return new Context(); }));
   if (Status status = context->open(callbacks); !status.ok()) return status;
   return context;
-}
-
-Context::~Context() {
-  write_trace();
-  answerer_.reset();
-  drainer_.reset();
-  world_.reset();
-  engine_.reset();
-}
-
-void Context::write_trace() noexcept {
-  if (!trace_ || !world_) return;
-  TraceHeader header{rank(), size(), job_.id, {}};
-  header.link.alpha_us = world_->model.alpha_us;
-  header.link.beta_us_per_byte = world_->model.beta_us;
-  trace_->write(header);
 }
 
 Status Context::open(const ibcoll_bootstrap_t* callbacks) {
@@ -62,52 +46,34 @@ Status Context::open(const ibcoll_bootstrap_t* callbacks) {
   Result<Job> job = join_job(*bootstrap_, config_, host_);
   if (!job.ok()) return job.status();
   job_ = std::move(*job);
-  if (rank() == 0 && size() > 1) read_tuning_file();
-  if (Status made = make_engine(); !made.ok()) return made;
+  if (rank() == 0 && size() > 1) tuning_.read(config_, job_, size());
+  if (Status made = make_world(); !made.ok()) return made;
   if (Status shared = share_tuning(); !shared.ok()) return shared;
   let_host_decide_deadlines();
   return {};
-}
-
-// Joining has had the deadline of any context: it waits for ranks that may not come at all.
-void Context::let_host_decide_deadlines() noexcept {
-  if (!in_host() || config_.value("IBCOLL_TIMEOUT").origin != "default") return;
-  engine_->set_timeout(host_.timeout_seconds > 0 ? in_ns(host_.timeout_seconds) : 0, "timeout_seconds of the host");
 }
 
 Status Context::read_settings() {
   Result<Config> config = Config::load();
   if (!config.ok()) return config.status();
   config_ = std::move(*config);
-  for (const Collective& row : kCatalog) {
-    const std::string name = algorithm_setting(row);
-    const Config::Value& value = config_.value(name);
-    Result<std::vector<ForcedEntry>> entries =
-        parse_forced(row.id, value.text, fmt::format("{} ({})", name, value.origin), IBCOLL_ERR_CONFIG);
-    if (!entries.ok()) return entries.status();
-    forced_[static_cast<size_t>(row.id)] = {std::move(entries.value()), name};
-  }
-  const std::string& scheme = config_.text("IBCOLL_SCHEME");
-  default_scheme_ = scheme == "copy"        ? IBCOLL_SCHEME_COPY
-                    : scheme == "zero_copy" ? IBCOLL_SCHEME_ZERO_COPY
-                                            : IBCOLL_SCHEME_AUTO;
-  const std::string& overlap = config_.text("IBCOLL_CHECK_OVERLAP");
-  overlap_ = overlap == "off" || (overlap == "auto" && in_host()) ? Overlap::kAllowed : Overlap::kRefused;
-  deterministic_ = config_.boolean("IBCOLL_DETERMINISTIC");
-  area_bytes_ = config_.bytes("IBCOLL_SHM_SLOT_BYTES") / 64 * 64;
-  return {};
+  windows_.set_area_bytes(config_.bytes("IBCOLL_SHM_SLOT_BYTES") / 64 * 64);
+  return selection_.read_settings(config_, in_host());
 }
 
-// What this rank sends and receives messages with.
-void Context::build_engine() {
-  waiting_ = std::make_unique<WaitStrategy>(config_.text("IBCOLL_WAIT"), job_.ranks_per_core, job_.one_cpu);
+// What this rank sends, receives and waits with.
+void Context::build_parts() {
+  std::unique_ptr<Doorbell> doorbell;
   // The same on all ranks of the node: a rank that never sleeps still has to wake others.
   if (job_.shm && job_.ranks_per_core > 1) {
     std::vector<Bell*> bells;
     bells.reserve(static_cast<size_t>(job_.shm->segment().ranks()));
     for (int i = 0; i < job_.shm->segment().ranks(); ++i) bells.push_back(&job_.shm->segment().info(i).bell);
-    doorbell_ = std::make_unique<Doorbell>(std::move(bells), job_.shm->self(), job_.one_cpu);
+    doorbell = std::make_unique<Doorbell>(std::move(bells), job_.shm->self(), job_.one_cpu);
   }
+  waiting_.open(std::make_unique<WaitStrategy>(config_.text("IBCOLL_WAIT"), job_.ranks_per_core, job_.one_cpu),
+                std::move(doorbell));
+  teams_.open(waiting_.doorbell());
   EngineLimits limits;
   limits.eager_bytes = config_.bytes("IBCOLL_EAGER_BYTES");
   limits.spill_bytes = config_.bytes("IBCOLL_SPILL_BYTES");
@@ -118,50 +84,48 @@ void Context::build_engine() {
     const bool local = job_.nodes[static_cast<size_t>(i)] == job_.nodes[static_cast<size_t>(rank())];
     if (i != rank()) route[static_cast<size_t>(i)] = local ? static_cast<Transport*>(job_.shm.get()) : job_.net.get();
   }
-  engine_ = std::make_unique<Engine>(rank(), std::move(route), limits);
-  ended_ranks_ = std::make_unique<EndedRanks>(*bootstrap_, *engine_);
-  trace_ = TraceFile::open(config_.text("IBCOLL_TRACE"), static_cast<size_t>(config_.integer("IBCOLL_TRACE_CALLS")),
-                           static_cast<size_t>(config_.integer("IBCOLL_TRACE_PEERS")), rank());
+  progress_.open(std::make_unique<Engine>(rank(), std::move(route), limits), *bootstrap_, job_.net.get());
+  open_trace();
   parted_.resize(static_cast<size_t>(size()));
 }
 
+void Context::open_trace() {
+  trace_ = TraceFile::open(config_.text("IBCOLL_TRACE"), static_cast<size_t>(config_.integer("IBCOLL_TRACE_CALLS")),
+                           static_cast<size_t>(config_.integer("IBCOLL_TRACE_PEERS")), rank());
+  if (trace_) calls_.trace_to(trace_->buffer());
+}
+
 // A rank that has no memory for its part reports that when the world team is made.
-Status Context::make_engine() {
+Status Context::make_world() {
   std::unique_ptr<Drainer> drainer;
-  Members all;
+  Teams::Members all;
   try_twice([&] { all.ranks.resize(static_cast<size_t>(size())); });
   std::iota(all.ranks.begin(), all.ranks.end(), 0);
   all.refusal = job_.lack.ok() ? or_no_memory([&]() -> Status {
-    build_engine();
-    if (job_.net) drainer = std::make_unique<Drainer>(lock_, *job_.net);
+    build_parts();
+    if (job_.net) drainer = std::make_unique<Drainer>(lock_.mutex(), *job_.net);
     return {};
   })
                                : job_.lack;
   const auto exchange = [this](ConstBytes mine, Bytes theirs) { return bootstrap_->allgather(mine, theirs); };
-  Result<std::unique_ptr<TeamHandle>> world = form_team(/*epoch=*/1, all, all.ranks, rank(), exchange);
+  tuning_bytes_ = tuning_.text().size();
+  Result<std::unique_ptr<TeamHandle>> world = teams_.make_world(all, rank(), exchange, tuning_bytes_);
   if (!world.ok()) return world.status();
   world_ = std::move(*world);
+  progress_.watch(*world_->team);
   if (job_.net) {
     if (Status connected = connect(); !connected.ok()) return connected;
-    drainer_ = std::move(drainer);
+    progress_.drain_with(std::move(drainer));
   }
-  if (in_host() && size() > 1) answerer_.reset(new (std::nothrow) Answerer([this] { answer(); }));
+  if (in_host() && size() > 1) answerer_.reset(new (std::nothrow) Answerer(lock_, progress_));
   return {};
-}
-
-void Context::answer() noexcept {
-  constexpr int kMostPasses = 100;
-  const std::unique_lock<std::mutex> guard = try_enter();
-  if (!guard.owns_lock() || waiting() || !engine_ || !engine_->idle()) return;
-  for (int passes = 0; passes < kMostPasses && progress() > 0; ++passes) {
-  }
 }
 
 // Opens the connections that leaving will need, by a barrier; when a second barrier has passed, all ranks have theirs.
 // A rank that has passed it may call anything, and leave. If one of these calls fails before other ranks have passed,
 // their own next call reports that failure.
 Status Context::connect() {
-  std::unique_lock<std::mutex> guard = enter();
+  ContextLock::Guard guard = enter();
   if (Status opened = run_own_barrier(guard); !opened.ok()) return opened;
   Team& world = *world_->team;
   world.set_connects(false);
@@ -171,11 +135,40 @@ Status Context::connect() {
   return {};
 }
 
+Status Context::share_tuning() {
+  if (tuning_bytes_ == 0) return {};
+  std::vector<std::byte> buffer;
+  const Status room = progress_.or_fail(*world_->team, [&]() -> Status {
+    buffer.resize(tuning_bytes_);
+    return {};
+  });
+  if (!room.ok()) return room;
+  if (rank() == 0) std::ranges::copy(std::as_bytes(std::span(tuning_.text())), buffer.begin());
+  Args args;
+  args.collective = IBCOLL_BCAST;
+  args.bytes = buffer.size();
+  args.recv = {buffer.data(), buffer.size(), nullptr, nullptr};
+  ContextLock::Guard guard = enter();
+  if (Status sent = calls_.run_own(*world_, args, buffer, guard); !sent.ok()) return sent;
+  return progress_.or_fail(*world_->team, [&]() -> Status {
+    Result<Tuning> known = Tuning::parse({reinterpret_cast<const char*>(buffer.data()), buffer.size()}, nullptr);
+    if (known.ok()) selection_.use(std::move(known.value()));
+    return known.status();
+  });
+}
+
+// Joining has had the deadline of any context: it waits for ranks that may not come at all.
+void Context::let_host_decide_deadlines() noexcept {
+  if (!in_host() || config_.value("IBCOLL_TIMEOUT").origin != "default") return;
+  progress_.engine().set_timeout(host_.timeout_seconds > 0 ? in_ns(host_.timeout_seconds) : 0,
+                                 "timeout_seconds of the host");
+}
+
 // A barrier of the job itself. Between nodes it always uses the same connections, whatever selection prefers.
-Status Context::run_own_barrier(std::unique_lock<std::mutex>& guard) {
+Status Context::run_own_barrier(ContextLock::Guard& guard) {
   Forced pattern;
-  const Status room = or_fail(*world_, [&]() -> Status {
-    if (const Shape& shape = world_->shape; shape.nodes > 1) {
+  const Status room = progress_.or_fail(*world_->team, [&]() -> Status {
+    if (const Shape& shape = world_->profile.shape; shape.nodes > 1) {
       const char* const name = shape.most_local > 1 ? "leaders" : "dissemination";
       pattern = {{{.choice = {find_algorithm(IBCOLL_BARRIER, name)}}}, "ibcoll itself"};
     }
@@ -185,8 +178,10 @@ Status Context::run_own_barrier(std::unique_lock<std::mutex>& guard) {
   Args barrier;
   barrier.collective = IBCOLL_BARRIER;
   std::vector<std::byte> no_buffers;
-  return run_own(*world_, barrier, no_buffers, guard, pattern);
+  return calls_.run_own(*world_, barrier, no_buffers, guard, pattern);
 }
+
+// ---------------------------------------------------------------- leaving
 
 // Three barriers complete all messages between the ranks, and report whether their last calls mismatched; these
 // barriers are not taken for barriers of the program. The first one may pass before an unexpected message has arrived;
@@ -194,25 +189,24 @@ Status Context::run_own_barrier(std::unique_lock<std::mutex>& guard) {
 // has passed the third one leaves, so messages that other ranks still have for it are dropped. Closing the network
 // transport sends what is queued in it. The final exchange keeps this process alive until all ranks have passed, for
 // those that watch it. After a failure ranks leave at once. No connection is opened, as the peer may just be leaving.
-Status Context::leave(std::unique_lock<std::mutex>& guard) {
+Status Context::leave(ContextLock::Guard& guard) {
   write_trace();
-  const bool notified_before = world_->team->failure_reported();
-  world_->team->set_connects(false);
+  Team& world = *world_->team;
+  Engine& engine = progress_.engine();
+  const bool notified_before = world.failure_reported();
+  world.set_connects(false);
   Status together;
   for (int round = 0; round < 3 && together.ok(); ++round) {
     if (round == 2) {
-      for (int polls = 0; polls < kLastPolls && !world_->team->report_completed(); ++polls) engine_->progress();
-      world_->team->part();
+      for (int polls = 0; polls < kLastPolls && !world.report_completed(); ++polls) engine.progress();
+      world.part();
     }
     together = run_own_barrier(guard);
-    for (int polls = 0; polls < kLastPolls && engine_->progress(); ++polls) {
+    for (int polls = 0; polls < kLastPolls && engine.progress(); ++polls) {
     }
-    if (together.ok() && round < 2) together = world_->team->failure();
+    if (together.ok() && round < 2) together = world.failure();
   }
-  answerer_.reset();
-  drainer_.reset();
-  world_.reset();
-  engine_.reset();
+  close();
   job_.net.reset();
   if (notified_before) return {};
   if (!together.ok()) return together;
@@ -221,6 +215,26 @@ Status Context::leave(std::unique_lock<std::mutex>& guard) {
   Status parted = or_no_memory([&] { return bootstrap_->allgather(std::span(&mine, 1), parted_); });
   guard.lock();
   return parted;
+}
+
+void Context::close() noexcept {
+  answerer_.reset();
+  progress_.drain_with(nullptr);
+  world_.reset();
+  progress_.close();
+}
+
+Context::~Context() {
+  write_trace();
+  close();
+}
+
+void Context::write_trace() noexcept {
+  if (!trace_ || !world_) return;
+  TraceHeader header{rank(), size(), job_.id, {}};
+  header.link.alpha_us = world_->profile.model.alpha_us;
+  header.link.beta_us_per_byte = world_->profile.model.beta_us;
+  trace_->write(header);
 }
 
 }  // namespace ibcoll

@@ -58,32 +58,30 @@ std::string Context::info_json() {
     }
     transports.push_back(transport);
   }
-  const Json state = {{"build", build_json()},
-                      {"settings", settings_json(config_)},
-                      {"bootstrap",
-                       {{"name", bootstrap_->name()},
-                        {"rank", rank()},
-                        {"size", size()},
-                        {"host_mode", in_host()},
-                        {"timeout_seconds", static_cast<double>(engine_->limits().timeout_ns) / 1e9}}},  // 0: none
-                      {"topology",
-                       {{"host", host},
-                        {"node", job_.nodes[static_cast<size_t>(rank())]},
-                        {"nodes", job_.node_count},
-                        {"ranks_per_core", job_.ranks_per_core},
-                        {"reduction_kernels", chosen_kernels().instructions},
-                        {"reduction_ns_per_byte", 1e3 * job_.combine_us_per_byte},
-                        {"waiting", waiting_->name()},
-                        {"sleeps_until_woken", doorbell_ ? doorbell_->sleeps() : 0},
-                        {"times_woken", doorbell_ ? doorbell_->times_woken() : 0},
-                        {"times_others_woken", doorbell_ ? doorbell_->times_others_woken() : 0},
-                        {"questions_that_helped", engine_->questions_that_helped()}}},
-                      {"transports", transports},
-                      {"tuning",
-                       {{"file", tuning_path_},
-                        {"state", tuning_state_},
-                        {"in_cache", config_.text("IBCOLL_TUNING").empty()},
-                        {"job", identity_.json()}}}};
+  const Doorbell* const doorbell = waiting_.doorbell();
+  const Json state = {
+      {"build", build_json()},
+      {"settings", settings_json(config_)},
+      {"bootstrap",
+       {{"name", bootstrap_->name()},
+        {"rank", rank()},
+        {"size", size()},
+        {"host_mode", in_host()},
+        {"timeout_seconds", static_cast<double>(progress_.engine().limits().timeout_ns) / 1e9}}},  // 0: none
+      {"topology",
+       {{"host", host},
+        {"node", job_.nodes[static_cast<size_t>(rank())]},
+        {"nodes", job_.node_count},
+        {"ranks_per_core", job_.ranks_per_core},
+        {"reduction_kernels", chosen_kernels().instructions},
+        {"reduction_ns_per_byte", 1e3 * job_.combine_us_per_byte},
+        {"waiting", waiting_.strategy().name()},
+        {"sleeps_until_woken", doorbell ? doorbell->sleeps() : 0},
+        {"times_woken", doorbell ? doorbell->times_woken() : 0},
+        {"times_others_woken", doorbell ? doorbell->times_others_woken() : 0},
+        {"questions_that_helped", progress_.engine().questions_that_helped()}}},
+      {"transports", transports},
+      {"tuning", tuning_.json(config_)}};
   return state.dump();
 }
 

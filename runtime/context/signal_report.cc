@@ -11,12 +11,12 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/context/context.h"
+#include "runtime/context/progress.h"
 
 namespace ibcoll {
 namespace {
 
-std::atomic<Context*> watched{nullptr};
+std::atomic<Progress*> watched{nullptr};
 std::atomic<bool> asked{false};
 
 void write_now(const char* text, size_t bytes) {
@@ -31,17 +31,17 @@ std::atomic<size_t> not_waiting_bytes{0};
 // A thread that waits in ibcoll reports soon. Without one, the rank prints that now, and reports in its next call.
 void on_signal(int) {
   const int kept = errno;
-  const Context* const context = watched.load(std::memory_order_acquire);
-  if (context) {
+  const Progress* const progress = watched.load(std::memory_order_acquire);
+  if (progress) {
     asked.store(true, std::memory_order_release);
-    if (!context->waiting()) write_now(not_waiting, not_waiting_bytes.load(std::memory_order_acquire));
+    if (progress->waiting_threads() == 0) write_now(not_waiting, not_waiting_bytes.load(std::memory_order_acquire));
   }
   errno = kept;
 }
 
-void report(Context& context) {
-  std::string text = context.describe();
-  if (text.empty()) text = fmt::format("rank {}: no collective in flight\n", context.rank());
+void report(const Engine& engine) {
+  std::string text = engine.describe();
+  if (text.empty()) text = fmt::format("rank {}: no collective in flight\n", engine.rank());
   std::string lines;
   for (size_t at = 0; at < text.size();) {
     const size_t end = text.find('\n', at);
@@ -55,21 +55,21 @@ void report(Context& context) {
 
 bool report_asked() noexcept { return asked.load(std::memory_order_relaxed); }
 
-void report_if_asked(Context& context) noexcept {
+void report_if_asked(Progress& progress) noexcept {
   if (!asked.exchange(false, std::memory_order_acq_rel)) return;
   try {
-    report(context);
+    report(progress.engine());
   } catch (const std::bad_alloc&) {
     constexpr std::string_view kShort = "ibcoll: no memory to report\n";
     write_now(kShort.data(), kShort.size());
   }
 }
 
-void report_on_signal(Context* context) {
-  Context* none = nullptr;
-  if (!watched.compare_exchange_strong(none, context)) return;  // one context reports for the process
-  const auto text =
-      fmt::format_to_n(not_waiting, sizeof not_waiting, "ibcoll rank {}: not waiting in ibcoll\n", context->rank());
+void report_on_signal(Progress* progress) {
+  Progress* none = nullptr;
+  if (!watched.compare_exchange_strong(none, progress)) return;  // one context reports for the process
+  const auto text = fmt::format_to_n(not_waiting, sizeof not_waiting, "ibcoll rank {}: not waiting in ibcoll\n",
+                                     progress->engine().rank());
   not_waiting_bytes.store(text.size, std::memory_order_release);
   struct sigaction old {};
   if (::sigaction(SIGUSR1, nullptr, &old) != 0 || old.sa_handler != SIG_DFL) return;
@@ -79,8 +79,8 @@ void report_on_signal(Context* context) {
   ::sigaction(SIGUSR1, &action, nullptr);
 }
 
-void report_on_signal_no_more(Context* context) {
-  Context* mine = context;
+void report_on_signal_no_more(Progress* progress) {
+  Progress* mine = progress;
   if (!watched.compare_exchange_strong(mine, nullptr)) return;
   struct sigaction old {};
   if (::sigaction(SIGUSR1, nullptr, &old) == 0 && old.sa_handler == on_signal) std::signal(SIGUSR1, SIG_DFL);

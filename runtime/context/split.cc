@@ -8,6 +8,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "runtime/base/hash.h"
+#include "runtime/context/context.h"
 
 namespace ibcoll {
 namespace {
@@ -39,21 +40,20 @@ Status check_ranks(const char* call, const int* ranks, int count, int parent_siz
 
 }  // namespace
 
-Result<TeamHandle*> create_team(TeamHandle& parent, const int* ranks, int count, std::unique_lock<std::mutex>& guard) {
-  Context::Members members;
+Result<TeamHandle*> create_team(TeamHandle& parent, const int* ranks, int count, ContextLock::Guard& guard) {
+  Teams::Members members;
   members.refusal = or_no_memory([&]() -> Status {
     if (Status checked = check_ranks("ibcoll_team_create", ranks, count, parent.team->size()); !checked.ok())
       return checked;
     members.ranks.assign(ranks, ranks + count);
     return {};
   });
-  return parent.context->make_team(parent, members, child_epoch(*parent.team, 0), guard);
+  return parent.context->teams().make(parent, members, child_epoch(*parent.team, 0), guard);
 }
 
 // The exchange of the host, without the lock. The host knows the number of members, and a wrong list may not: there is
 // room for all ranks of the job.
-Result<TeamHandle*> create_team_of(Context& context, const ibcoll_members_t& members,
-                                   std::unique_lock<std::mutex>& guard) {
+Result<TeamHandle*> create_team_of(Context& context, const ibcoll_members_t& members, ContextLock::Guard& guard) {
   const char* const call = "ibcoll_team_create_by_members";
   if (!members.allgather) return error(IBCOLL_ERR_INVALID_ARGUMENT, "{}: allgather is NULL", call);
   Status refusal;
@@ -62,7 +62,7 @@ Result<TeamHandle*> create_team_of(Context& context, const ibcoll_members_t& mem
   try_twice([&] {
     refusal = check_ranks(call, members.ranks, members.count, context.size());
     if (refusal.ok()) jobs.assign(members.ranks, members.ranks + members.count);
-    gathered.resize(Context::kOfferBytes * static_cast<size_t>(context.size()));
+    gathered.resize(Teams::kOfferBytes * static_cast<size_t>(context.size()));
   });
   const auto found = std::find(jobs.begin(), jobs.end(), context.rank());
   if (refusal.ok() && found == jobs.end())
@@ -70,11 +70,11 @@ Result<TeamHandle*> create_team_of(Context& context, const ibcoll_members_t& mem
   const auto self = static_cast<int>(found - jobs.begin());
   const auto exchange = [&](ConstBytes mine, Bytes all) -> Status {
     const struct Unlocked {
-      explicit Unlocked(std::unique_lock<std::mutex>& guard) : guard(guard) { guard.unlock(); }
+      explicit Unlocked(ContextLock::Guard& guard) : guard(guard) { guard.unlock(); }
       Unlocked(const Unlocked&) = delete;
       Unlocked& operator=(const Unlocked&) = delete;
       ~Unlocked() { guard.lock(); }
-      std::unique_lock<std::mutex>& guard;
+      ContextLock::Guard& guard;
     } unlocked(guard);
     const Bytes room = Bytes(gathered).first(mine.size() * static_cast<size_t>(context.size()));
     if (!refusal.ok()) {
@@ -85,28 +85,28 @@ Result<TeamHandle*> create_team_of(Context& context, const ibcoll_members_t& mem
     std::memcpy(all.data(), room.data(), all.size());
     return status;
   };
-  const Context::Gather gather = try_twice([&]() -> Context::Gather { return exchange; });
-  return context.make_team_of_members(jobs, self, refusal, epoch_of(members.id), gather);
+  const Teams::Gather gather = try_twice([&]() -> Teams::Gather { return exchange; });
+  return context.teams().make_by_members(jobs, self, refusal, epoch_of(members.id), gather);
 }
 
-Result<TeamHandle*> split_team(TeamHandle& parent, int color, int key, std::unique_lock<std::mutex>& guard) {
+Result<TeamHandle*> split_team(TeamHandle& parent, int color, int key, ContextLock::Guard& guard) {
   struct Choice {
     int32_t color;
     int32_t key;
   };
   const Choice mine{color, key};
   std::vector<Choice> all;
-  const Status room = parent.context->or_fail(parent, [&]() -> Status {
+  const Status room = parent.context->progress().or_fail(*parent.team, [&]() -> Status {
     all.resize(static_cast<size_t>(parent.team->size()));
     return {};
   });
   if (!room.ok()) return room;
-  if (Status status = parent.context->exchange(parent, std::as_bytes(std::span(&mine, 1)),
-                                               std::as_writable_bytes(std::span(all)), guard);
+  if (Status status = parent.context->calls().exchange(parent, std::as_bytes(std::span(&mine, 1)),
+                                                       std::as_writable_bytes(std::span(all)), guard);
       !status.ok())
     return status;
   const auto choice = [&](int rank) { return all[static_cast<size_t>(rank)]; };
-  Context::Members members{{}, /*same_everywhere=*/false};
+  Teams::Members members{{}, /*same_everywhere=*/false};
   members.refusal = or_no_memory([&]() -> Status {
     std::vector<int> ranks(all.size());
     std::iota(ranks.begin(), ranks.end(), 0);
@@ -115,7 +115,7 @@ Result<TeamHandle*> split_team(TeamHandle& parent, int color, int key, std::uniq
     members.ranks = std::move(ranks);
     return {};
   });
-  return parent.context->make_team(parent, members, child_epoch(*parent.team, color), guard);
+  return parent.context->teams().make(parent, members, child_epoch(*parent.team, color), guard);
 }
 
 }  // namespace ibcoll

@@ -36,7 +36,7 @@ FAULTS = [
           "if (meanwhile) moved = meanwhile();", "moved = false;",
           FAILURES, "Nodes/HostJob.MessagesOfTheHost*"),
     Fault("a_look_at_a_request_advances_it", "runtime/api/collectives.cc",
-          "if (advances && r.in_flight()) context.progress();", "if (!advances || r.in_flight()) context.progress();",
+          "if (advances && r.in_flight()) context.progress()", "if (!advances || r.in_flight()) context.progress()",
           FAILURES, "Nodes/HostJob.ALook*"),
     Fault("host_loses_its_calls_of_ucx", "runtime/ucx/worker.cc",
           "const bool alone = !params.in_host;", "const bool alone = true;",

@@ -10,8 +10,7 @@ PMIX = "PmixModule.test_exchanges_of_many_sizes"
 
 FAULTS = [
     Fault("window_of_a_dead_leader_is_kept", "runtime/context/teams.cc",
-          "    if (handle) leave_unmade_window(*handle, offer.offset);\n    return status;",
-          "    if (handle && offer.offset != kNoWindow) leave_unmade_window(*handle, offer.offset);\n    return status;",
+          "if (handle) windows_.leave_unmade(", "if (handle && offer.offset != kNoWindow) windows_.leave_unmade(",
           FAILURES, WINDOWS),
     Fault("reported_ends_wait_for_the_next", "bootstrap/tcp_ended.cc",
           "header.length > left) break;", "header.length >= left) break;",
@@ -57,7 +56,7 @@ FAULTS = [
           "job_rank(peer), peer,\n               why);", "peer, peer,\n               why);",
           FAILURES, "Teams*"),
     Fault("ranks_that_leave_connect", "runtime/context/context.cc",
-          "failure_reported();\n  world_->team->set_connects(false);\n", "failure_reported();\n",
+          "failure_reported();\n  world.set_connects(false);\n", "failure_reported();\n",
           FAILURES, "*UnmetRanks*/8ranks*"),
     Fault("networks_of_two_machines_are_one_node", "runtime/machine/topology.cc",
           'namespace_of("pid"), namespace_of("net")', 'namespace_of("pid"), namespace_of("ipc")',

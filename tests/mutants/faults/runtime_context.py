@@ -28,7 +28,7 @@ FAULTS = [
           "event.note.kind == kData && event.peer == from_", "event.note.kind == kData",
           SIMULATED, LINK, same="no other rank sends data to this one"),
     Fault("rt_context_window_of_no_team_is_kept", "runtime/context/teams.cc",
-          "    if (offer.offset != kNoWindow)\n", "    if (offer.offset == 0)\n",
+          "if (offer.offset != kNoWindow) windows_", "if (offer.offset == 0) windows_",
           API, "Api.test_lists_differ_4x1"),
     Fault("rt_context_eager_is_less_than_a_slot", "runtime/context/join.cc",
           "if (t && eager > t->slot_bytes())", "if (t && eager >= t->slot_bytes())",
@@ -44,7 +44,7 @@ FAULTS = [
           UNIT, API_UNIT + ":TraceFile*"),
 
     Fault("rt_api_signal_for_a_context_that_is_gone", "runtime/api/api.cc",
-          "    report_on_signal_no_more(&c);\n", "",
+          "    report_on_signal_no_more(&c.progress());\n", "",
           UNIT, API_UNIT + ":SignalReport*"),
     Fault("rt_api_refused_team_is_left_as_it_was", "runtime/api/api.cc",
           "    *team = nullptr;\n    TeamHandle& from = *handle(parent);\n    Guard guard = from.context->enter();\n"

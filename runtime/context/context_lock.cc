@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/context/context_lock.h"
+
+#include <sched.h>
+
+namespace ibcoll {
+
+void ContextLock::enter_again(Guard& guard) noexcept {
+  if (guard.try_lock()) return;
+  wanting_.fetch_add(1, std::memory_order_relaxed);
+  guard.lock();
+  wanting_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// The first thread that asks gets the mutex: this one again, before another one has woken up. So it waits until the
+// others have taken it.
+void ContextLock::let_others_in(Guard& guard) noexcept {
+  constexpr int kHandOverYields = 1000;  // where nobody else wants the core, a third of a millisecond
+  guard.unlock();
+  for (int i = 0; i < kHandOverYields && wanted(); ++i) ::sched_yield();
+  enter_again(guard);
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/context/progress.h"
+
+#include "runtime/context/signal_report.h"
+
+namespace ibcoll {
+
+void Progress::open(std::unique_ptr<Engine> engine, Bootstrap& bootstrap, Transport* network) {
+  engine_ = std::move(engine);
+  ended_ranks_ = std::make_unique<EndedRanks>(bootstrap, *engine_);
+  network_ = network;
+}
+
+void Progress::close() noexcept {
+  world_ = nullptr;
+  engine_.reset();
+  network_ = nullptr;
+}
+
+uint64_t Progress::pass() noexcept {
+  if (!engine_) return 0;
+  const uint64_t before = engine_->events();
+  engine_->progress();
+  after_a_pass();
+  return engine_->events() - before;
+}
+
+void Progress::after_a_pass() noexcept {
+  constexpr uint32_t kPassesPerClock = 64;     // passes for one look at the clock
+  constexpr Time kBetweenChecks = 10'000'000;  // whatever else moves
+  if (report_asked()) [[unlikely]]
+    report_if_asked(*this);
+  const bool suspects = world_ && !world_->failure().ok() && !world_->refuses();
+  if (suspects) [[unlikely]]
+    ended_ranks_->poll();  // all ranks are about to be notified of the failure: the launcher may know its cause
+  if (++passes_ % kPassesPerClock != 0) return;
+  const Time now = engine_->now();
+  if (now - checked_at_ < kBetweenChecks) return;
+  checked_at_ = now;
+  check();
+}
+
+void Progress::check() noexcept {
+  ended_ranks_->poll();
+  engine_->check();
+}
+
+void Progress::spread_failure(Team& team) noexcept {
+  constexpr int kMostPasses = 2 * TeamFailure::kMostTries;
+  for (int passes = 0; passes < kMostPasses && team.refuses() && !team.failure_is_notified(); ++passes)
+    engine_->progress();
+  drain_later();
+}
+
+Status Progress::fail_for_memory(Team& team) noexcept {
+  team.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: memory for a collective was refused", engine_->rank()));
+  spread_failure(team);
+  return team.refusal();
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What selection knows of a team before a call.
+#pragma once
+
+#include "runtime/collectives/framework/algorithm.h"
+#include "runtime/context/join.h"
+
+namespace ibcoll {
+
+struct TeamProfile {
+  Shape shape;  // of every call on the team
+  CostModel model;
+  CostModel steady_model;  // from nothing that was timed: the same in every run
+
+  // The models follow from the shape and from what the job has timed.
+  void fill_models(const Job& job);
+};
+
+}  // namespace ibcoll
