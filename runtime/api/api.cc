@@ -277,7 +277,7 @@ int ibcoll_team_last_ended(ibcoll_team_t team) {
   if (!team) return 0;
   TeamHandle& t = *handle(team);
   const Guard guard = t.context->enter();
-  return static_cast<int>(t.team->last_ended());
+  return static_cast<int>(t.team->health().last_ended());
 }
 
 int ibcoll_team_rank(ibcoll_team_t team) { return team ? handle(team)->team->rank() : -1; }

@@ -128,10 +128,10 @@ Status Context::connect() {
   ContextLock::Guard guard = enter();
   if (Status opened = run_own_barrier(guard); !opened.ok()) return opened;
   Team& world = *world_->team;
-  world.set_connects(false);
+  world.links().set_connects(false);
   if (!world.refuses())
     if (Status all_have = run_own_barrier(guard); world.failure().ok() && !all_have.ok()) return all_have;
-  world.set_connects(true);
+  world.links().set_connects(true);
   return {};
 }
 
@@ -193,13 +193,13 @@ Status Context::leave(ContextLock::Guard& guard) {
   write_trace();
   Team& world = *world_->team;
   Engine& engine = progress_.engine();
-  const bool notified_before = world.failure_reported();
-  world.set_connects(false);
+  const bool notified_before = world.health().failure().reported();
+  world.links().set_connects(false);
   Status together;
   for (int round = 0; round < 3 && together.ok(); ++round) {
     if (round == 2) {
-      for (int polls = 0; polls < kLastPolls && !world.report_completed(); ++polls) engine.progress();
-      world.part();
+      for (int polls = 0; polls < kLastPolls && !world.links().report_completed(); ++polls) engine.progress();
+      world.links().part();
     }
     together = run_own_barrier(guard);
     for (int polls = 0; polls < kLastPolls && engine.progress(); ++polls) {

@@ -15,7 +15,7 @@ void EndedRanks::poll() noexcept {
   } catch (const std::bad_alloc&) {  // the transports notice it as well, only later
   }
   std::erase_if(reports_, [&](const Report& one) {
-    if (!engine_.dead(one.rank) && engine_.now() - one.at < kDelayNs) return false;
+    if (!engine_.lost().dead(one.rank) && engine_.now() - one.at < kDelayNs) return false;
     engine_.peer_ended(one.rank, one.how);
     return true;
   });

@@ -47,13 +47,15 @@ void Progress::check() noexcept {
 
 void Progress::spread_failure(Team& team) noexcept {
   constexpr int kMostPasses = 2 * TeamFailure::kMostTries;
-  for (int passes = 0; passes < kMostPasses && team.refuses() && !team.failure_is_notified(); ++passes)
+  for (int passes = 0;
+       passes < kMostPasses && team.refuses() && team.health().failure().state() != TeamFailure::State::kNotified;
+       ++passes)
     engine_->progress();
   drain_later();
 }
 
 Status Progress::fail_for_memory(Team& team) noexcept {
-  team.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: memory for a collective was refused", engine_->rank()));
+  team.health().fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: memory for a collective was refused", engine_->rank()));
   spread_failure(team);
   return team.refusal();
 }

@@ -122,7 +122,7 @@ Status Teams::complete(TeamHandle& handle, uint64_t offset, bool may_copy) {
   Result<std::byte*> base = windows_.enter(place);
   if (!base.ok()) {
     windows_.leave(std::move(handle.shared_window), true);
-    team.fail(base.status());  // the other ranks have made the team: they get the error
+    team.health().fail(base.status());  // the other ranks have made the team: they get the error
     return base.status();
   }
   window->place(*base, offset, limits);
@@ -184,11 +184,11 @@ Result<std::unique_ptr<TeamHandle>> Teams::form(uint64_t epoch, const Members& w
   }
   for (const WindowOffer& o : offers) last_number_ = std::max(last_number_, o.number);
   if (!handle) return std::unique_ptr<TeamHandle>();
-  handle->team->set_number(last_number_);
+  handle->team->members().set_number(last_number_);
   shares = offers[0].shares;
   // The same on all ranks, as they choose their algorithms by it.
   const bool may_copy = std::none_of(offers.begin(), offers.end(), [](const WindowOffer& o) { return o.refused != 0; });
-  const Placement& placement = handle->team->placement();
+  const Placement& placement = handle->team->members().placement();
   const int leader = members[static_cast<size_t>(placement.leader_of(placement.node_of(team_rank)))];
   if (Status made = complete(*handle, offers[static_cast<size_t>(leader)].offset, may_copy); !made.ok()) return made;
   return handle;
@@ -212,7 +212,7 @@ Result<TeamHandle*> Teams::make(TeamHandle& parent, const Members& members, uint
   const auto all = [&](ConstBytes mine, Bytes theirs) { return calls_.exchange(parent, mine, theirs, guard); };
   uint64_t nothing = 0;
   return keep(progress_.or_fail(from, [&] {
-    return form(epoch, members, {from.placement().job_ranks(), from.rank()}, all, nothing);
+    return form(epoch, members, {from.members().placement().job_ranks(), from.rank()}, all, nothing);
   }));
 }
 

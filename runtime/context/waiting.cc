@@ -32,9 +32,10 @@ class Waiting::Waiter {
   // there arrives in less time than such a pass takes.
   bool look() noexcept {
     Engine& engine = progress_.engine();
+    Scheduler& scheduler = engine.scheduler();
     bool moved = false;
-    for (uint32_t i = 0; i < looks_at_memory_ && !moved && engine.waits_for_memory(); ++i)
-      moved = engine.look_at_memory();
+    for (uint32_t i = 0; i < looks_at_memory_ && !moved && scheduler.waits_for_memory(); ++i)
+      moved = scheduler.look_at_memory();
     if (moved && done() && progress_.goes_without_messages()) return true;
     return engine.progress() || moved;
   }
@@ -65,7 +66,7 @@ class Waiting::Waiter {
     return unlocked([this] { return waiting_.host_.advance(); });
   }
   Doorbell* doorbell() noexcept { return waiting_.doorbell_.get(); }
-  bool awaits_leaders() noexcept { return progress_.engine().awaits_leaders(); }
+  bool awaits_leaders() noexcept { return progress_.engine().scheduler().awaits_leaders(); }
   // A thread sleeps until it is woken only if no other thread waits: another one might complete what it waits for
   // without waking it. Nor do queued messages wake it as they leave.
   int awaited_bell() noexcept {

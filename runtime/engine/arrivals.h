@@ -18,40 +18,41 @@ class Arrivals {
   }
   // take() shall return the peer, to which a message of `bytes` bytes will go. `waits`: for its arrival.
   void serve(Channel& c, uint64_t bytes, bool waits) noexcept {
-    c.serves = true;
-    c.bytes_to_serve = bytes;
-    if (c.arrived)
+    c.service.wanted = true;
+    c.service.bytes = bytes;
+    if (c.service.arrived)
       arrived_.push(c);
-    else if (!waits && !std::exchange(c.in_ready, true))
+    else if (!waits && !std::exchange(c.service.ready, true))
       ready_.push(c);
   }
   // A note of the collective has come from the peer.
   void arrived(Channel& c) noexcept {
-    if (c.arrived) return;
-    c.arrived = true;
-    if (c.serves) arrived_.push(c);
+    if (std::exchange(c.service.arrived, true)) return;
+    if (c.service.wanted) arrived_.push(c);
   }
   // The first late peer from here on need not wait any more: what is put goes to its landing memory. False: there is
   // none.
   bool serve_late(Channel* from) noexcept {
     for (Channel* c = from; c; c = c->next_peer) {
-      if (!c->serves || c->arrived || c->in_ready || c->bytes_to_serve == 0) continue;
-      c->spills = c->in_ready = true;
+      const Channel::Service& service = c->service;
+      if (!service.wanted || service.arrived || service.ready || service.bytes == 0) continue;
+      c->out.spills = c->service.ready = true;
       ready_.push(*c);
       return true;
     }
     return false;
   }
   bool any() noexcept {
-    while (!ready_.empty() && !ready_.front()->serves) ready_.pop().in_ready = false;  // it was served as it arrived
+    while (!ready_.empty() && !ready_.front()->service.wanted)
+      ready_.pop().service.ready = false;  // it was served as it arrived
     return !arrived_.empty() || !ready_.empty();
   }
   // Once any() is true: the next one.
   Channel& take() noexcept {
     const bool has_arrived = !arrived_.empty();
     Channel& c = has_arrived ? arrived_.pop() : ready_.pop();
-    if (!has_arrived) c.in_ready = false;
-    c.serves = false;
+    if (!has_arrived) c.service.ready = false;
+    c.service.wanted = false;
     return c;
   }
 

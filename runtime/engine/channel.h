@@ -6,13 +6,13 @@
 #include <cstdint>
 
 #include "runtime/engine/eager_credit.h"
+#include "runtime/engine/early_messages.h"
 #include "runtime/engine/exchange_trace.h"
 #include "runtime/transport/transport.h"
 
 namespace ibcoll {
 
 class Exchange;
-struct EarlyMessage;
 
 // Note.kind on the wire.
 enum class NoteKind : uint16_t {
@@ -24,7 +24,7 @@ enum class NoteKind : uint16_t {
   kLanded,    // a put's data has landed: the next piece of an announced message; payload none; bytes: size of the piece
   kConsumed,  // bytes: eager pieces of this collective taken so far (credit)
   kCompleted,  // only Note.completed matters (credit); index 1: the sender wants to learn the same of the receiver
-  kProbe,      // see Team::Probe; payload: PairBytes of this call, and records of the last ones
+  kProbe,      // see CallQuestions::Probe; payload: PairBytes of this call, and records of the last ones
   kAbort,      // the team failed; bytes: status code; payload: text
   kEnded,      // answer to a probe: the collective has ended at the sender
   kWanted      // "put this, I may not read it"; bytes: how much; payload: its address, in what the receiver has lent
@@ -96,34 +96,39 @@ struct Channel {
   int called = -1;  // by the algorithm: its rank in the Comm that last announced to it or serves it
   Channel* next_peer = nullptr;
   Exchange* exchange = nullptr;
-  // receiving
-  MessageQueue announced;              // not landed yet, in order
-  Message* unadvertised = nullptr;     // first announced one whose advertisement has not left
-  EarlyMessage* unexpected = nullptr;  // eager messages that came before their announcement, in order
-  EarlyMessage** unexpected_tail = &unexpected;
-  uint64_t bytes_announced = 0;
-  uint64_t bytes_landed = 0;
-  // sending
-  MessageQueue puts;            // not sent yet, in order
-  MessageQueue advertisements;  // the peer's, not used up yet
-  MessageQueue wanted;          // to be asked for: addresses at the peer
-  uint32_t sent = 0;            // pieces
+  // What comes from the peer.
+  struct Incoming {
+    MessageQueue announced;           // not landed yet, in order
+    Message* unadvertised = nullptr;  // first announced one whose advertisement has not left
+    EarlyList unexpected;             // eager messages that came before their announcement
+    uint64_t bytes_announced = 0;
+    uint64_t bytes_landed = 0;
+    bool watched = false;  // next_landing() shall return it
+  } in;
+  // What goes to the peer.
+  struct Outgoing {
+    MessageQueue puts;            // not sent yet, in order
+    MessageQueue advertisements;  // the peer's, not used up yet
+    MessageQueue wanted;          // to be asked for: addresses at the peer
+    uint32_t sent = 0;            // pieces
+    uint64_t spilled = 0;         // bytes that went to the peer's landing memory
+    bool spills = false;          // the peer is late: what is put now may go there
+    bool ahead = false;           // this collective is counted among those with eager messages to the peer
+    bool blocked = false;         // in the scheduler's list of channels to retry
+  } out;
+  // When the peer is served.
+  struct Service {
+    bool arrived = false;  // a note of this collective came from the peer
+    bool wanted = false;   // next_arrival() shall return it
+    bool ready = false;    // in the list that next_ready makes
+    uint64_t bytes = 0;    // that will go to it
+  } service;
   EagerCredit credit;
-  bool ahead = false;    // this collective is counted among those with eager messages to the peer
-  bool blocked = false;  // in the engine's list of channels to retry
-  // arrival
-  bool arrived = false;  // a note of this collective came from the peer
-  bool serves = false;   // next_arrival() shall return it
-  uint64_t bytes_to_serve = 0;
-  bool spills = false;   // the peer is late: what is put now may go to its landing memory
-  uint64_t spilled = 0;  // bytes that went there
-  Channel* next_arrived = nullptr;
-  bool in_ready = false;  // in the list that next_ready makes
-  Channel* next_ready = nullptr;
-  // landing
-  bool watched = false;  // next_landing() shall return it
-  Channel* next_landing = nullptr;
   PeerTimes times;
+  // lists
+  Channel* next_arrived = nullptr;
+  Channel* next_ready = nullptr;
+  Channel* next_landing = nullptr;
 };
 
 }  // namespace ibcoll

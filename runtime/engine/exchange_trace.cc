@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/engine/engine.h"
+#include "runtime/engine/exchange_state.h"
 #include "runtime/engine/trace.h"
 #include "runtime/engine/waits.h"
 
@@ -62,15 +63,21 @@ void ExchangeTrace::add_node_to(TracedCall& call) const noexcept {
   call.waited_for = window_->job_rank(t.waited_for);
 }
 
-TracedPeer ExchangeTrace::traced_peer(const PeerTimes& times, int64_t arrival_ns) noexcept {
-  const auto after_arrival = [arrival_ns](Time at) {
-    return at == 0 ? TracedPeer::kNever : static_cast<int64_t>(at) - arrival_ns;
+void ExchangeTrace::add_to(TraceBuffer& buffer, TracedCall call, const ExchangeState& state) const noexcept {
+  add_node_to(call);
+  buffer.add(call);
+  const auto after_arrival = [&call](Time at) {
+    return at == 0 ? TracedPeer::kNever : static_cast<int64_t>(at) - call.arrival_ns;
   };
-  TracedPeer peer;
-  peer.begun_ns = after_arrival(times.begun_at);
-  peer.sent_ns = after_arrival(times.sent_at);
-  peer.landed_ns = after_arrival(times.landed_at);
-  return peer;
+  for (const Channel* c = state.first(); c; c = c->next_peer) {
+    if (!c->times.any()) continue;
+    TracedPeer peer;
+    peer.begun_ns = after_arrival(c->times.begun_at);
+    peer.sent_ns = after_arrival(c->times.sent_at);
+    peer.landed_ns = after_arrival(c->times.landed_at);
+    peer.job_rank = state.team().members().job_rank(c->peer);
+    buffer.add_peer(peer);
+  }
 }
 
 }  // namespace ibcoll

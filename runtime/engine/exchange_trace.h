@@ -11,8 +11,9 @@
 namespace ibcoll {
 
 class Engine;
+class ExchangeState;
+class TraceBuffer;
 struct TracedCall;
-struct TracedPeer;
 
 // Of the messages between this rank and one peer. 0: not yet.
 struct PeerTimes {
@@ -67,10 +68,8 @@ class ExchangeTrace {
 
   // ---- results
 
-  // Adds to a call, which has its arrival, what was noted of the node window.
-  void add_node_to(TracedCall& call) const noexcept;
-  // What is left to fill in is the rank.
-  static TracedPeer traced_peer(const PeerTimes& times, int64_t arrival_ns) noexcept;
+  // Adds the call, which has its arrival, and what was noted of its peers and of the node window.
+  void add_to(TraceBuffer& buffer, TracedCall call, const ExchangeState& state) const noexcept;
 
  private:
   // Of the node window. 0: not yet.
@@ -84,6 +83,7 @@ class ExchangeTrace {
     int waited_for = 0;  // local rank that ended the last of them
   };
 
+  void add_node_to(TracedCall& call) const noexcept;
   void note_begun(PeerTimes& times) noexcept;
   void note_sent(PeerTimes& times) noexcept;
   void note_landed(PeerTimes& times) noexcept;

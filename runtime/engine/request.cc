@@ -93,12 +93,20 @@ Status Request::busy() const {
 
 Status Request::overdue() const {
   constexpr Time kDrainTimeout = 10'000'000'000;  // the transports end in 2 seconds what can be ended
-  if (!in_flight_ || !team_.refuses() || team_.engine().now() - team_.failed_at() <= kDrainTimeout) return {};
+  if (!in_flight_ || !team_.refuses() || team_.engine().now() - team_.health().failure().since() <= kDrainTimeout)
+    return {};
   return error(
       IBCOLL_ERR_BUFFERS_HELD,
       "rank {}: {} has failed ({}), but its buffers are not free yet: {}; it is still in flight. Let that process "
       "go on or end it, then wait again",
-      team_.rank(), call(), team_.failure().text(), exchange_.describe_end());
+      team_.rank(), call(), team_.health().status().text(), buffers_held_by());
+}
+
+std::string Request::buffers_held_by() const {
+  const std::string writers = exchange_.incoming().writers();
+  if (writers.empty())
+    return fmt::format("{} messages of it are still being sent", exchange_.outgoing().puts_pending());
+  return fmt::format("rank {} is in the middle of a write to them, and does not go on", writers);
 }
 
 void Request::begin(uint32_t op) noexcept {
@@ -135,7 +143,7 @@ Args Request::with_own_copy() noexcept {
 }
 
 void Request::end(Status status) noexcept {
-  if (waits_for_memory || waits_for_arrival) team_.engine().forget(*this);
+  if (waits_for_memory || waits_for_arrival) team_.engine().scheduler().forget(*this);
   exchange_.close();
   task_ = Task();
   status_ = std::move(status);
@@ -148,7 +156,7 @@ void Request::end(Status status) noexcept {
 void Request::add_to_trace() noexcept {
   const TracedCall call{arrived_at_,
                         traced_now(),
-                        team_.epoch(),
+                        team_.members().epoch(),
                         choice_.algorithm,
                         args_.parameter,
                         traced_bytes(args_, team_.size()),
@@ -156,7 +164,7 @@ void Request::add_to_trace() noexcept {
                         exchange_.op(),
                         static_cast<uint32_t>(team_.size()) & 0x7fffffffU,
                         !status_.ok()};
-  exchange_.add_to_trace(*trace_, call);
+  exchange_.trace().add_to(*trace_, call, exchange_.state());
 }
 
 // A rank that is alone has no transport to ask for the time.

@@ -55,6 +55,7 @@ class Request {
 
   Team& team() noexcept { return team_; }
   Exchange& exchange() noexcept { return exchange_; }
+  const Exchange& exchange() const noexcept { return exchange_; }
   const Args& args() const noexcept { return args_; }
   const Choice& choice() const noexcept { return choice_; }
   uint32_t signature() const noexcept { return exchange_.signature(); }
@@ -89,6 +90,7 @@ class Request {
   bool holds_operation() const noexcept { return args_.reduction.op && args_.reduction.op->user_defined(); }
   void hold_operation() noexcept;
   [[gnu::noinline]] Status busy() const;
+  std::string buffers_held_by() const;  // of a call that has failed
   bool replaces_input() const noexcept;
   Args with_own_copy() noexcept;
   void add_to_trace() noexcept;

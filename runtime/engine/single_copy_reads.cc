@@ -24,15 +24,16 @@ SingleCopyReads::Outcome SingleCopyReads::read(int local, uint64_t address, Byte
     Status status = window.memory().node().read(window.job_rank(local), address, into);
     if (status.code() == IBCOLL_ERR_UNSUPPORTED) return Outcome::kRefused;
     if (!status.ok()) {
-      team_.suspect(std::move(status));
+      team_.health().suspect(std::move(status));
       return Outcome::kFailed;
     }
     window.set_unconfirmed_reads(true);
     failure = window.presence().failure_of(local);
   }
   if (failure == 0) return Outcome::kRead;
-  team_.suspect(error(static_cast<ibcoll_status_t>(failure), "rank {}: rank {} failed while its memory was read",
-                      team_.rank(), team_.team_rank(window.job_rank(local))));
+  team_.health().suspect(error(static_cast<ibcoll_status_t>(failure),
+                               "rank {}: rank {} failed while its memory was read", team_.rank(),
+                               team_.members().team_rank(window.job_rank(local))));
   return Outcome::kFailed;
 }
 
@@ -41,7 +42,7 @@ bool SingleCopyReads::confirm() noexcept {
   team_.window()->set_unconfirmed_reads(false);
   Status status = team_.window()->memory().node().confirm();
   if (status.ok()) return true;
-  team_.suspect(std::move(status));
+  team_.health().suspect(std::move(status));
   return false;
 }
 

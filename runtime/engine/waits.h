@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/comm/comm_backend.h"
+#include "runtime/comm/node_window.h"
 
 namespace ibcoll {
 
@@ -32,6 +33,11 @@ inline const WaitRule& rule_of(const Wait& wait) noexcept { return kWaitRules[st
 // Of a wait in the node window: it is for a step to begin, not for what others publish.
 constexpr bool awaits_step(const Wait& wait) noexcept {
   return wait.kind == WaitKind::kStep || wait.kind == WaitKind::kSoleStep || wait.kind == WaitKind::kOwnStep;
+}
+
+// Of a wait in the node window: it is for a part of a step.
+constexpr bool awaits_part(const Wait& wait) noexcept {
+  return wait.kind == WaitKind::kPublished && wait.value != NodeWindow::kWhole;
 }
 
 }  // namespace ibcoll

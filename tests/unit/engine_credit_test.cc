@@ -44,7 +44,7 @@ TEST_F(CreditOfOneCollective, HalfOfTheCreditIsReturnedAtATime) {
   Exchange exchange(team(0), kSignature);
   start(exchange);
   std::byte into[100] = {}, from[10] = {};
-  for (int i = 0; i < 7; ++i) exchange.announce(1, Bytes(into).subspan(10 * static_cast<size_t>(i), 10), 1);
+  for (int i = 0; i < 7; ++i) exchange.incoming().announce(1, Bytes(into).subspan(10 * static_cast<size_t>(i), 10), 1);
   std::vector<uint64_t> reported;
   for (int i = 0; i < 7; ++i) {
     exchange.on_note(1, note(NoteKind::kEager, 10), from);
@@ -58,8 +58,8 @@ TEST_F(CreditOfOneCollective, HalfOfTheCreditIsReturnedAtATime) {
 TEST_F(CreditOfOneCollective, SpillsStayWithinTheShare) {
   Exchange exchange(team(0), kSignature);
   start(exchange);
-  exchange.serve(1, 100'000, 1);
-  ASSERT_TRUE(exchange.serve_late());
+  exchange.incoming().serve(1, 100'000, 1);
+  ASSERT_TRUE(exchange.incoming().serve_late());
   put(exchange, 20'000);
   EXPECT_EQ(bytes_sent(NoteKind::kSpill), 19'999u) << "the last byte waits for the advertisement";
   advertise(exchange, 20'000);
@@ -76,7 +76,7 @@ TEST_F(CreditOfOneCollective, OnlyWhatWasLentIsSent) {
   const auto wants = [&](int64_t offset, uint64_t bytes) {
     Exchange exchange(team(0), kSignature);
     start(exchange);
-    exchange.lend(lent);
+    static_cast<CommBackend&>(exchange).lend(lent);
     const auto address = reinterpret_cast<uint64_t>(lent) + static_cast<uint64_t>(offset);
     wire_.boxes[1].clear();
     exchange.on_note(1, note(NoteKind::kWanted, bytes), std::as_bytes(std::span(&address, 1)));
@@ -128,8 +128,8 @@ TEST_F(EngineTest, CreditOverCollectivesSurvivesTheEndOfTheNumbers) {
   uint32_t op = 0u - 2 * ahead;
   for (int round = 0; round < 6; ++round) {
     const uint32_t first = op;
-    for (uint32_t i = 0; i < ahead; ++i) EXPECT_TRUE(team(0).credit().may_send(1, op++)) << first << " + " << i;
-    EXPECT_FALSE(team(0).credit().may_send(1, op)) << "rank 1 has completed none of " << first << " and later";
+    for (uint32_t i = 0; i < ahead; ++i) EXPECT_TRUE(team(0).links().credit().may_send(1, op++)) << first << " + " << i;
+    EXPECT_FALSE(team(0).links().credit().may_send(1, op)) << "rank 1 has completed none of " << first << " and later";
     const Note completed{1, 0, 0, 0, op - 1, static_cast<uint16_t>(NoteKind::kCompleted), 0};
     team(0).on_note(1, completed, {});
     Note older = completed;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "runtime/engine/abort_note.h"
 #include "tests/unit/engine_wire.h"
 
 namespace ibcoll {
@@ -40,7 +41,7 @@ TEST_F(EngineTest, ARankThatNobodyWaitsForIsToldOfTheFailure) {
 TEST_F(EngineTest, ADeathExplainsWhatWasSuspected) {
   auto call = make_call(team(0), 20'000);
   EXPECT_TRUE(call->request->start().ok());
-  team(0).suspect(error(IBCOLL_ERR_SYSTEM, "a read failed"));
+  team(0).health().suspect(error(IBCOLL_ERR_SYSTEM, "a read failed"));
   progress();
   EXPECT_TRUE(call->request->in_flight());
   lose(1);
@@ -61,7 +62,7 @@ TEST_F(EngineTest, ADeathThatIsAnEffectIsNotNamed) {
   wire_.boxes[2].clear();  // rank 2 knows of another one
   progress();
   EXPECT_TRUE(call->request->in_flight());
-  team(2).fail(error(IBCOLL_ERR_PEER_FAILED, "rank 3 fell"));
+  team(2).health().fail(error(IBCOLL_ERR_PEER_FAILED, "rank 3 fell"));
   progress();
   EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_PEER_FAILED);
   EXPECT_NE(team(1).failure().text().find("rank 3 fell (reported by rank 2"), std::string::npos)
@@ -100,7 +101,7 @@ TEST_F(EngineTest, WhatIsStartedInDoubtEndsWithWhatIsFound) {
   auto call = make_call(team(1), 20'000);
   EXPECT_TRUE(call->request->start().ok());
   EXPECT_TRUE(call->request->in_flight());
-  team(2).fail(error(IBCOLL_ERR_PEER_FAILED, "rank 3 fell"));
+  team(2).health().fail(error(IBCOLL_ERR_PEER_FAILED, "rank 3 fell"));
   progress();
   EXPECT_FALSE(call->request->in_flight());
   EXPECT_NE(call->request->status().text().find("rank 3 fell"), std::string::npos) << call->request->status().text();
@@ -120,8 +121,8 @@ TEST_F(EngineTest, ATeamThatIsFreedInDoubtTellsTheOthers) {
 
 TEST_F(EngineTest, LeavingRanksPassAFailureOnAlongTheirConnections) {
   wire_.line = true;
-  for (int rank = 0; rank < kRanks; ++rank) team(rank).set_connects(false);
-  team(0).fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
+  for (int rank = 0; rank < kRanks; ++rank) team(rank).links().set_connects(false);
+  team(0).health().fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
   progress();
   EXPECT_EQ(team(2).failure().code(), IBCOLL_ERR_SYSTEM);
   EXPECT_NE(team(2).failure().text().find("reported by rank 1"), std::string::npos) << team(2).failure().text();
@@ -132,7 +133,7 @@ TEST_F(EngineTest, BuffersThatAPeerWritesToAreNotGivenBack) {
   wire_.writing = true;
   auto call = make_call(team(0), 20'000);
   EXPECT_TRUE(call->request->start().ok());
-  team(0).fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
+  team(0).health().fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
   wait_seconds(9);
   EXPECT_TRUE(call->request->in_flight());
   EXPECT_TRUE(call->request->overdue().ok());
@@ -158,7 +159,7 @@ TEST_F(EngineTest, BuffersThatAreStillSentAreNotGivenBack) {
   engines_[0]->progress();
   ASSERT_FALSE(wire_.puts.empty());
   const uint64_t token = wire_.puts.front();
-  team(0).fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
+  team(0).health().fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
   progress();
   EXPECT_TRUE(call->request->in_flight());
   EXPECT_GT(transports_[0]->wanted_back, 0);
@@ -174,7 +175,7 @@ TEST_F(EngineTest, BuffersThatAreStillSentAreNotGivenBack) {
 TEST_F(EngineTest, WhatNothingExplainsIsToldAsItIs) {
   auto call = make_call(team(0), 20'000);
   EXPECT_TRUE(call->request->start().ok());
-  team(0).suspect(error(IBCOLL_ERR_SYSTEM, "a read failed"));
+  team(0).health().suspect(error(IBCOLL_ERR_SYSTEM, "a read failed"));
   wait_seconds(1);
   EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_SYSTEM);
   EXPECT_EQ(team(2).failure().code(), IBCOLL_ERR_SYSTEM);
@@ -208,7 +209,7 @@ TEST_F(EngineTest, AFailedTeamStartsNothing) {
 TEST_F(EngineTest, WhoMissedTheFailureLearnsOfItByAsking) {
   constexpr int kMoreThanItTries = 11'000;
   wire_.full = true;
-  team(0).fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
+  team(0).health().fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
   progress(kMoreThanItTries);
   wire_.full = false;
   auto call = make_call(team(1), 10);
@@ -306,7 +307,7 @@ TEST_F(EngineOfANodeTest, KnowsForWhomItMaySleep) {
   EXPECT_EQ(engine.awaited_bell(), Exchange::kNoBell) << "nothing is in flight";
   const auto first = start_barrier(*teams[1]);
   EXPECT_EQ(engine.awaited_bell(), 2);
-  EXPECT_FALSE(engine.awaits_leaders()) << "of a barrier each rank publishes all";
+  EXPECT_FALSE(engine.scheduler().awaits_leaders()) << "of a barrier each rank publishes all";
   const auto later = start_barrier(*teams[1]);
   EXPECT_EQ(engine.awaited_bell(), 2) << "the second one waits for the first";
   const auto last = start_barrier(*teams[2]);
@@ -315,10 +316,10 @@ TEST_F(EngineOfANodeTest, KnowsForWhomItMaySleep) {
   const auto call = make_call(team(1), 100);
   ASSERT_TRUE(call->request->start().ok());
   EXPECT_EQ(engine.awaited_bell(), Exchange::kNoBell) << "messages are awaited, too";
-  teams[1]->fail(error(IBCOLL_ERR_INTERNAL, "enough"));
-  team(1).fail(error(IBCOLL_ERR_INTERNAL, "enough"));
+  teams[1]->health().fail(error(IBCOLL_ERR_INTERNAL, "enough"));
+  team(1).health().fail(error(IBCOLL_ERR_INTERNAL, "enough"));
   progress();
-  for (auto& one : teams) one->fail(error(IBCOLL_ERR_INTERNAL, "enough"));
+  for (auto& one : teams) one->health().fail(error(IBCOLL_ERR_INTERNAL, "enough"));
   progress();
 }
 
@@ -327,7 +328,7 @@ TEST_F(EngineOfANodeTest, WhoHasGivenUpIsSeenInTheNodeWindow) {
   const auto teams = make_teams();
   const auto barrier = start_barrier(*teams[0]);
   wire_.full = true;
-  teams[2]->fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
+  teams[2]->health().fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
   wait_seconds(3);
   EXPECT_EQ(teams[0]->failure().code(), IBCOLL_ERR_SYSTEM);
   EXPECT_NE(teams[0]->failure().text().find("rank 2 of the job ended it with an error"), std::string::npos)
@@ -431,7 +432,7 @@ TEST_F(EngineOfANodeTest, WhatARankPublishedBeforeItToldOfAFailureCounts) {
   const auto teams = make_teams();
   const auto barrier = start_barrier(*teams[0]);
   const auto first = start_barrier(*teams[1]), second = start_barrier(*teams[2]);
-  teams[2]->fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
+  teams[2]->health().fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
   engines_[2]->progress();
   progress();
   EXPECT_TRUE(barrier->status().ok()) << barrier->status().text();
@@ -444,7 +445,7 @@ TEST_F(EngineOfANodeTest, WhatARankPublishedBeforeItGaveUpCounts) {
   wait_seconds(1);
   const auto first = start_barrier(*teams[1]), second = start_barrier(*teams[2]);
   wire_.full = true;
-  teams[2]->fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
+  teams[2]->health().fail(error(IBCOLL_ERR_SYSTEM, "it broke"));
   engines_[2]->progress();
   wire_.now += 2'000'000'000;
   engines_[0]->check();
@@ -474,7 +475,7 @@ TEST_F(EngineTest, ACallBeforeTheOneThatFailedEndsWell) {
   ASSERT_TRUE(calls[0]->request->in_flight());
   const Status refused = error(IBCOLL_ERR_MISMATCH, "rank 2: no second call");
   const auto abort_of = [&](uint32_t op) {
-    team(0).on_note(2, Team::abort_note(1, refused, 1, op), Team::abort_text(refused));
+    team(0).on_note(2, abort_note(1, refused, 1, op), abort_text(refused));
   };
   abort_of(2);
   abort_of(2);
@@ -491,7 +492,7 @@ TEST_F(EngineTest, ACallBeforeTheOneThatFailedIsNotWaitedForLong) {
   const auto call = make_call(team(0), 100);
   ASSERT_TRUE(call->request->start().ok());
   const Status refused = error(IBCOLL_ERR_MISMATCH, "no second call");
-  team(0).on_note(1, Team::abort_note(1, refused, 0, 2), Team::abort_text(refused));
+  team(0).on_note(1, abort_note(1, refused, 0, 2), abort_text(refused));
   EXPECT_TRUE(team(0).failure().ok());
   wait_seconds(5);
   EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_MISMATCH);
@@ -501,7 +502,7 @@ TEST_F(EngineTest, TheCallThatFailedEndsAtOnce) {
   const auto call = make_call(team(0), 100);
   ASSERT_TRUE(call->request->start().ok());
   const Status refused = error(IBCOLL_ERR_MISMATCH, "other sizes");
-  team(0).on_note(1, Team::abort_note(1, refused, 0, 1), Team::abort_text(refused));
+  team(0).on_note(1, abort_note(1, refused, 0, 1), abort_text(refused));
   progress();
   EXPECT_EQ(call->request->status().code(), IBCOLL_ERR_MISMATCH);
 }

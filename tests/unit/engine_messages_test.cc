@@ -26,7 +26,7 @@ TEST_F(ExchangeTest, AnEagerMessageOfAnotherSizeIsAMismatch) {
     Exchange exchange(*team, kSignature);
     start(exchange);
     std::byte into[100] = {};
-    exchange.announce(1, into, 1);
+    exchange.incoming().announce(1, into, 1);
     exchange.on_note(1, note(NoteKind::kEager, bytes), ConstBytes(memory_).first(bytes));
     return team->failure().code();
   };
@@ -40,11 +40,11 @@ TEST_F(ExchangeTest, AnyMessageIsAnArrival) {
   const auto arrives_with = [this](NoteKind kind, uint64_t bytes, ConstBytes payload) {
     Exchange exchange(team(0), kSignature);
     start(exchange);
-    exchange.announce(1, Bytes(memory_).first(bytes), 1);
-    exchange.serve(1, 50'000, 1);
-    EXPECT_FALSE(exchange.has_arrival());
+    exchange.incoming().announce(1, Bytes(memory_).first(bytes), 1);
+    exchange.incoming().serve(1, 50'000, 1);
+    EXPECT_FALSE(exchange.incoming().has_arrival());
     exchange.on_note(1, note(kind, bytes), payload);
-    return exchange.has_arrival() && exchange.take_arrival() == 1 && !exchange.serve_late();
+    return exchange.incoming().has_arrival() && exchange.incoming().take_arrival() == 1 && !exchange.incoming().serve_late();
   };
   const RemoteRegion none;
   EXPECT_TRUE(arrives_with(NoteKind::kEager, 10, ConstBytes(memory_).first(10)));

@@ -45,7 +45,7 @@ TEST_F(EngineTest, CollectivesMayEndInAnyOrder) {
   EXPECT_TRUE(first->request->start().ok());
   EXPECT_TRUE(nothing->request->start().ok());
   EXPECT_FALSE(nothing->request->in_flight());
-  EXPECT_EQ(team(0).completed(), 0u);
+  EXPECT_EQ(team(0).calls().completed(), 0u);
   std::vector<std::unique_ptr<Call>> others;
   for (const int rank : {1, 2}) {
     others.push_back(make_call(team(rank), 10));
@@ -53,7 +53,7 @@ TEST_F(EngineTest, CollectivesMayEndInAnyOrder) {
   }
   progress();
   EXPECT_FALSE(first->request->in_flight());
-  EXPECT_EQ(team(0).completed(), 2u);
+  EXPECT_EQ(team(0).calls().completed(), 2u);
 }
 
 // A rank that waits asks once per stall, however often the engine looks.
@@ -131,11 +131,11 @@ TEST_F(EngineTest, TheLastTeamIsForgottenWhenItIsFreed) {
 // Pieces of a long message may be longer than eager messages are.
 TEST_F(EngineTest, AnEarlyMessageHasRoomForItsPayload) {
   const std::vector<std::byte> payload(4 * limits_.eager_bytes + 1000);
-  EarlyMessage* const lesser = engines_[0]->early_message(1, {}, ConstBytes(payload).first(1000));
-  engines_[0]->recycle(lesser);
-  EarlyMessage* const larger = engines_[0]->early_message(1, {}, payload);
+  EarlyMessage* const lesser = engines_[0]->early_messages().copy(1, {}, ConstBytes(payload).first(1000));
+  engines_[0]->early_messages().recycle(lesser);
+  EarlyMessage* const larger = engines_[0]->early_messages().copy(1, {}, payload);
   EXPECT_GE(larger->capacity, payload.size());
-  engines_[0]->recycle(larger);
+  engines_[0]->early_messages().recycle(larger);
 }
 
 // In place a rank sends what lies where it receives: peers that ask compare this.
@@ -201,7 +201,7 @@ TEST_F(EngineTest, ADamagedRecordOfACallIsNoCollective) {
 TEST_F(ExchangeTest, WhatWasLentBeforeIsNotSent) {
   Exchange exchange(team(0), kSignature);
   start(exchange);
-  exchange.lend(memory_);
+  static_cast<CommBackend&>(exchange).lend(memory_);
   start(exchange);
   const auto address = reinterpret_cast<uint64_t>(memory_.data());
   exchange.on_note(1, note(NoteKind::kWanted, 100), std::as_bytes(std::span(&address, 1)));
@@ -213,10 +213,10 @@ TEST_F(ExchangeTest, APeerMayBeServedAgain) {
   Exchange exchange(team(0), kSignature);
   start(exchange);
   for (int message = 0; message < 3; ++message) {
-    exchange.serve(1, 10, 1);
-    ASSERT_TRUE(exchange.has_arrival()) << message;
-    EXPECT_EQ(exchange.take_arrival(), 1);
-    EXPECT_FALSE(exchange.has_arrival());
+    exchange.incoming().serve(1, 10, 1);
+    ASSERT_TRUE(exchange.incoming().has_arrival()) << message;
+    EXPECT_EQ(exchange.incoming().take_arrival(), 1);
+    EXPECT_FALSE(exchange.incoming().has_arrival());
   }
 }
 
@@ -253,8 +253,8 @@ TEST_F(ExchangeTest, AMismatchAmongFewerRanksNamesRanksOfTheTeam) {
 TEST_F(ExchangeTest, AWaitForArrivalsAwaitsThoseThatHaveNotCome) {
   Exchange exchange(team(0), kSignature);
   start(exchange);
-  exchange.serve(1, 5000, 1);
-  exchange.serve(2, 5000, 2);
+  exchange.incoming().serve(1, 5000, 1);
+  exchange.incoming().serve(2, 5000, 2);
   advertise(exchange, 5000);
   std::vector<int> asked;
   constexpr Wait kWait{WaitKind::kArrival};

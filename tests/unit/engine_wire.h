@@ -197,7 +197,7 @@ class ExchangeTest : public EngineTest {
     return {1, bytes, kOp, kSignature, 0, static_cast<uint16_t>(kind), 0};
   }
   void start(Exchange& exchange) { exchange.reset(kOp, IBCOLL_SCHEME_AUTO, false); }
-  void put(Exchange& exchange, uint64_t bytes) { exchange.put(1, ConstBytes(memory_).first(bytes), bytes); }
+  void put(Exchange& exchange, uint64_t bytes) { exchange.outgoing().put(1, ConstBytes(memory_).first(bytes), bytes); }
   // Rank 1 has memory for a message, to which no other rank may write.
   void advertise(Exchange& exchange, uint64_t bytes) {
     const RemoteRegion none;

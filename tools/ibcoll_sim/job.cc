@@ -132,13 +132,13 @@ void SimJob::pass(int number) {
   if (network_.busy_until(number) > network_.now()) return schedule_pass(number);
   ++passes_;
   if (machine_) machine_->run_as(number);
-  if (network_.observer() && engine(number).polls_memory()) network_.observer()->looks(number);
+  if (network_.observer() && engine(number).scheduler().waits_for_memory()) network_.observer()->looks(number);
   Rank& rank = ranks_[static_cast<size_t>(number)];
   bool moved = start_due(number);
   moved |= rank.engine->progress();
   if (params_.network.random && random_.one_in(kCheckOnceIn)) rank.engine->check();
   moved |= collect_completed(number);
-  if (const Time look = rank.engine->spills_at(); look > network_.now()) network_.wake_at(number, look);
+  if (const Time look = rank.engine->scheduler().spills_at(); look > network_.now()) network_.wake_at(number, look);
   if (!moved) return;
   if (machine_) return schedule_pass(number);  // the flags that it has set are seen later
   network_.wake(number);
@@ -169,7 +169,7 @@ bool SimJob::wake_neighbours() {
   for (const int node : std::exchange(touched_nodes_, {})) {
     touched_[static_cast<size_t>(node)] = false;
     for (const int number : node_ranks_[static_cast<size_t>(node)]) {
-      if (!engine(number).polls_memory() || !network_.alive(number)) continue;
+      if (!engine(number).scheduler().waits_for_memory() || !network_.alive(number)) continue;
       network_.wake(number);
       any = true;
     }

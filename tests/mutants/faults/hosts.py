@@ -26,8 +26,10 @@ FAULTS = [
     Fault("no_answers_outside_of_calls", "runtime/context/context.cc",
           "if (in_host() && size() > 1) answerer_", "if (in_host() && size() < 1) answerer_",
           FAILURES, "Nodes/HostJob.AQuestion*"),
-    Fault("later_calls_are_to_blame", "runtime/engine/team.cc",
-          "  failed_op_ = note.op;\n", "",
+    Fault("later_calls_are_to_blame", "runtime/engine/team_health.cc",
+          "  failed_op_ = op;\n"
+          "  begin_to_fail(op);\n",
+          "  begin_to_fail(0);\n",
           FAILURES, "Nodes/HostJob.ALaterCall*"),
     Fault("host_signal_is_taken", "runtime/api/api.cc",
           "if (!(*context)->context->in_host()) report_on_signal(", "report_on_signal(",

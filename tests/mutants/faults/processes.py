@@ -42,7 +42,7 @@ FAULTS = [
     Fault("soft_limit_is_not_raised", "runtime/machine/descriptors.cc",
           "std::min<rlim_t>(needed + kSpare, limit.rlim_max)", "std::min<rlim_t>(needed + kSpare, limit.rlim_cur)",
           FAILURES, "Descriptors*"),
-    Fault("memory_given_back_while_a_peer_writes", "runtime/engine/team_end.cc",
+    Fault("memory_given_back_while_a_peer_writes", "runtime/engine/team.cc",
           "if (notified && concealed && sent)", "if (notified && (concealed || notified) && sent)",
           FAILURES, "*StoppedInATransfer*"),
     Fault("memory_refused_later_is_tried_again", "runtime/shm/transport.cc",
@@ -52,11 +52,16 @@ FAULTS = [
     Fault("failure_reported_again_at_the_end", "runtime/context/context.cc",
           "if (notified_before) return {};", "if (notified_before && together.ok()) return {};",
           FAILURES, "Leaving*"),
-    Fault("death_by_places_in_the_team", "runtime/engine/team_end.cc",
-          "job_rank(peer), peer,\n               why);", "peer, peer,\n               why);",
+    Fault("death_by_places_in_the_team", "runtime/engine/team_health.cc",
+          "members_.job_rank(peer),\n"
+          "               peer, why);",
+          "peer,\n"
+          "               peer, why);",
           FAILURES, "Teams*"),
     Fault("ranks_that_leave_connect", "runtime/context/context.cc",
-          "failure_reported();\n  world.set_connects(false);\n", "failure_reported();\n",
+          ".reported();\n"
+          "  world.links().set_connects(false);\n",
+          ".reported();\n",
           FAILURES, "*UnmetRanks*/8ranks*"),
     Fault("networks_of_two_machines_are_one_node", "runtime/machine/topology.cc",
           'namespace_of("pid"), namespace_of("net")', 'namespace_of("pid"), namespace_of("ipc")',

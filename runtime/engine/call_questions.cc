@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/engine/call_questions.h"
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "runtime/engine/request.h"
+
+namespace ibcoll {
+
+bool CallQuestions::send_calls(int peer, uint32_t op, Probe probe) noexcept {
+  std::array<std::byte, sizeof(PairBytes) + kAskedCalls * sizeof(CallRecord)> payload;
+  const Request* const request = calls_.find(op);
+  const PairBytes bytes = request ? request->pair_bytes(peer) : PairBytes{};
+  std::memcpy(payload.data(), &bytes, sizeof bytes);
+  size_t used = sizeof bytes;
+  // Of a call that is too old to be kept, the oldest ones are sent that are.
+  const uint32_t oldest = calls_.next() - CallsInFlight::kKeptRecords;
+  const uint32_t count = probe == Probe::kAnswers ? 1 : kAskedCalls;
+  const uint32_t last = is_after(oldest, op) ? oldest + count - 1 : op;
+  for (uint32_t before = count; before-- > 0;) {
+    const CallRecord call = calls_.record(last - before);
+    if (call.op == 0) continue;
+    std::memcpy(payload.data() + used, &call, sizeof call);
+    used += sizeof call;
+  }
+  return links_.send(peer, links_.note(NoteKind::kProbe, used, op, 0, static_cast<uint16_t>(probe)),
+                     std::span(payload).first(used));
+}
+
+// The first call that differs explains whatever has gone wrong in it, or since.
+bool CallQuestions::find_other_call(int peer, ConstBytes records, Probe probe) noexcept {
+  for (CallRecord theirs; records.size() >= sizeof theirs; records = records.subspan(sizeof theirs)) {
+    std::memcpy(&theirs, records.data(), sizeof theirs);
+    const CallRecord mine = calls_.record(theirs.op);
+    if (mine.op == 0 || mine.signature == theirs.signature) continue;
+    if (!health_.failure().explained())
+      health_.explain(error(IBCOLL_ERR_MISMATCH, "rank {} calls {}, but rank {} calls {}; {}", peer, call_text(theirs),
+                            members_.rank(), call_text(mine), kSameCalls),
+                      theirs.op);
+    if (probe == Probe::kAnswers) return true;
+    answer_to_ = peer;
+    answer_op_ = theirs.op;
+    answer();
+    return true;
+  }
+  return false;
+}
+
+void CallQuestions::on_probe(int peer, const Note& note, ConstBytes payload) noexcept {
+  if (payload.size() < sizeof(PairBytes)) return;
+  health_.check_own_line();
+  const auto probe = static_cast<Probe>(note.index);
+  if (find_other_call(peer, payload.subspan(sizeof(PairBytes)), probe)) return;
+  if (!health_.good() || probe != Probe::kWaits) return;
+  if (const Request* const request = calls_.find(note.op))
+    compare_bytes(peer, *request, payload);
+  else if (calls_.begun(note.op))
+    (void)links_.send(peer, links_.note(NoteKind::kEnded, 0, note.op, note.signature, 0), {});
+}
+
+void CallQuestions::compare_bytes(int peer, const Request& request, ConstBytes payload) noexcept {
+  PairBytes theirs;
+  std::memcpy(&theirs, payload.data(), sizeof theirs);
+  const PairBytes mine = request.pair_bytes(peer);
+  const uint32_t op = request.exchange().op();
+  if (theirs.sent != mine.received)
+    mismatch(peer, op, theirs.sent, mine.received, "bytes that it sends here");
+  else if (theirs.received != mine.sent)
+    mismatch(peer, op, theirs.received, mine.sent, "bytes that it gets from here");
+}
+
+// ---------------------------------------------------------------- under suspicion
+
+void CallQuestions::suspect(int peer, uint32_t op, Status status) noexcept {
+  if (!health_.good()) return;
+  health_.suspect(std::move(status), op);
+  suspected_peer_ = peer;
+  suspected_op_ = op;
+  ask_at_ = engine_.now();
+  ask();
+}
+
+void CallQuestions::mismatch(int peer, uint32_t op, uint64_t theirs, uint64_t mine, const char* what) noexcept {
+  suspect(peer, op,
+          error(IBCOLL_ERR_MISMATCH, "rank {} and rank {} do not fit together in {}: {} is {} there and {} here; {}",
+                members_.rank(), peer, calls_.describe(op), what, theirs, mine, kSameCalls));
+}
+
+void CallQuestions::other_call(int peer, uint32_t op) noexcept {
+  suspect(peer, op,
+          error(IBCOLL_ERR_MISMATCH,
+                "rank {} is in {}, and rank {} in a call that differs in collective, algorithm, scheme, root, type, "
+                "operation or a size that must agree; {}",
+                members_.rank(), calls_.describe(op), peer, kSameCalls));
+}
+
+void CallQuestions::repeat() noexcept {
+  answer();
+  ask();
+}
+
+void CallQuestions::answer() noexcept {
+  if (answer_to_ >= 0 && links_.reaches(answer_to_) && send_calls(answer_to_, answer_op_, Probe::kAnswers))
+    answer_to_ = -1;
+}
+
+void CallQuestions::ask() noexcept {
+  constexpr Time kForRoom = 5'000'000, kForAnswer = 20'000'000;
+  const TeamFailure& failure = health_.failure();
+  const bool asks = failure.state() == TeamFailure::State::kSuspected && !failure.explained() && suspected_peer_ >= 0;
+  const Time now = engine_.now();
+  if (!asks || now < ask_at_ || !links_.reaches(suspected_peer_)) return;
+  ask_at_ = now + (send_calls(suspected_peer_, suspected_op_, Probe::kSuspects) ? kForAnswer : kForRoom);
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The collectives of a team: the numbers that this rank gives them, those in flight, and records of the last ones.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/engine/call_record.h"
+
+namespace ibcoll {
+
+class Request;
+
+// a comes after b, of numbers that begin anew after 2^32 - 1.
+constexpr bool is_after(uint32_t a, uint32_t b) noexcept { return static_cast<int32_t>(a - b) > 0; }
+
+class CallsInFlight {
+ public:
+  CallsInFlight();
+
+  // Gives the request the next number, if there is memory for it: see make_room().
+  uint32_t add(Request& request, const CallRecord& record) noexcept;
+  // Before add(). False: no memory.
+  bool make_room() noexcept { return !requests_[slot(next_)] || grow(); }
+  void remove(uint32_t op) noexcept;
+
+  // nullptr: it is not in flight.
+  Request* find(uint32_t op) const noexcept;
+  // It is in flight.
+  Request& at(uint32_t op) const noexcept { return *requests_[slot(op)]; }
+  // This rank has begun the call; it may have ended.
+  bool begun(uint32_t op) const noexcept { return is_after(next_, op); }
+  uint32_t next() const noexcept { return next_; }
+  // All calls up to this one have ended.
+  uint32_t completed() const noexcept { return completed_; }
+  bool idle() const noexcept { return completed_ + 1 == next_; }
+  int count() const noexcept;
+  bool any_before(uint32_t op) const noexcept;
+  // In the order of their numbers. Calls may end meanwhile.
+  template <typename F>
+  void for_each(F f) const {
+    for (uint32_t op = completed_ + 1; op != next_; ++op)
+      if (Request* const request = find(op)) f(*request);
+  }
+
+  // For questions and errors, of one of the last calls; its op is 0 where it is not known any more.
+  CallRecord record(uint32_t op) const noexcept;
+  static constexpr uint32_t kKeptRecords = 128;
+  // "allgatherv (ring) #12 of 8 bytes"
+  std::string describe(uint32_t op) const noexcept;
+
+ private:
+  size_t slot(uint32_t op) const noexcept { return op & (requests_.size() - 1); }
+  bool grow() noexcept;
+
+  uint32_t next_ = 1;
+  uint32_t completed_ = 0;
+  std::vector<Request*> requests_;                // circular, indexed by op
+  std::array<CallRecord, kKeptRecords> records_;  // likewise
+};
+
+}  // namespace ibcoll
