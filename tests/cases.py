@@ -15,6 +15,8 @@ import sys
 import time
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tools/tables"))  # tables.py, for all tests
+
 
 def part_of(text):
     """K/N as (K, N)."""

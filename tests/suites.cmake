@@ -70,7 +70,7 @@ ibcoll_suite(layering release SECONDS 60 BESIDE
 ibcoll_suite(mutants release SECONDS 60 BESIDE
   COMMAND [[python3 tests/cases.py tests/mutants]])
 ibcoll_suite(compare release SECONDS 120 BESIDE
-             TARGETS ibcoll_run ibcoll_guidelines ibcoll_regret ibcoll_count_instructions
+             TARGETS ibcoll_run ibcoll_guidelines ibcoll_regret ibcoll_count_instructions ibcoll_tables
   COMMAND [[all_of "python3 tests/cases.py tests/perf/test_"{compare,guidelines,instructions,regret,results}.py]])
 ibcoll_suite(vm_bed release SECONDS 120 BESIDE
   COMMAND [[python3 tests/cases.py tests/vm/test_bed.py NotBooted Steps]])
@@ -80,7 +80,8 @@ ibcoll_suite(tidy release SECONDS 60 TARGETS ibcoll_tidy
   COMMAND [[echo "1 passed, 0 failed"]])
 ibcoll_suite(hooked release SECONDS 120 BESIDE TARGETS ibcoll_hooked_tests
   COMMAND [[$build/bin/ibcoll_hooked_tests]])
-ibcoll_suite(docs release SECONDS 60 BESIDE TARGETS ibcoll_run ibcoll_perf ibcoll_info ibcoll_sim ibcoll_trace ibcoll_tune
+ibcoll_suite(docs release SECONDS 60 BESIDE
+             TARGETS ibcoll_run ibcoll_perf ibcoll_info ibcoll_sim ibcoll_trace ibcoll_tune ibcoll_tables
   COMMAND [[python3 tests/cases.py tests/docs]])
 ibcoll_suite(remote release SECONDS 200 BESIDE TARGETS all ibcoll_remote_tests
   COMMAND [[$build/bin/ibcoll_remote_tests]])
