@@ -18,11 +18,10 @@ import tempfile
 import termios
 import unittest
 
+import tables
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = (ROOT / os.environ.get("build", "build/release")).resolve()
-COLLECTIVES = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce", "gather", "gatherv", "scatter",
-               "scatterv", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan"]
-IRREGULAR = ["allgatherv", "alltoallv", "gatherv", "scatterv", "reduce_scatter"]
 COLUMNS = ["bytes", "iterations", "t_min", "t_avg", "t_max", "p99", "errors", "algorithm"]
 
 
@@ -88,7 +87,7 @@ class Broken(PerfTest):
     def test_calls_that_do_nothing_are_wrong(self):
         for words in ([], ["--in-place"]):
             rows = self.rows_with(2, "all", "--bytes", "64", "--iterations", "12", *words)
-            self.assertEqual([row["collective"] for row in rows if int(row["errors"]) > 0], COLLECTIVES)
+            self.assertEqual([row["collective"] for row in rows if int(row["errors"]) > 0], tables.collectives())
 
     def test_barriers_that_do_nothing_are_wrong(self):
         # In each call one of the two ranks comes late, and the other one does not wait for it.
@@ -108,8 +107,8 @@ class Figures(PerfTest):
                 done = self.check_runs(perf(ranks, "all", "--check", "--bytes", "1:64K", "--factor", "16", "--iterations", "4",
                                             "--format", "csv", *words))
                 rows = rows_of(done)
-                self.assertEqual(list(dict.fromkeys(row["collective"] for row in rows)), COLLECTIVES)
-                for collective in COLLECTIVES:
+                self.assertEqual(list(dict.fromkeys(row["collective"] for row in rows)), tables.collectives())
+                for collective in tables.collectives():
                     self.assertEqual([row["bytes"] for row in rows if row["collective"] == collective],
                                      ["0"] if collective == "barrier" else ["1", "16", "256", "4096", "65536"])
                 self.assertEqual({row["errors"] for row in rows}, {"0"})
@@ -124,8 +123,9 @@ class Figures(PerfTest):
     def test_every_distribution_is_right(self):
         words = perf(0, "allgatherv", "--distribution", "x").stderr.split("{")[1].split("}")[0].split(",")
         self.assertEqual(len(words), 14)
+        irregular = [row["name"] for row in tables.read()["collectives"] if row["irregular"]]
         for distribution in words:
-            for collective in IRREGULAR if distribution == "geometric" else ["gatherv"]:
+            for collective in irregular if distribution == "geometric" else ["gatherv"]:
                 with self.subTest(distribution=distribution, collective=collective):
                     self.check_runs(perf(4, collective, "--distribution", distribution, "--check", "--bytes", "1:4K", "--factor",
                                          "64", "--iterations", "4"))
@@ -167,7 +167,7 @@ class Figures(PerfTest):
                                             "--iterations", "3", "--warmup", "0", launch=launch))
                 lines = done.stdout.splitlines()
                 self.assertEqual(sum(line.endswith(f" over {ranks} ranks; times in us, which include waiting for ranks that verify")
-                                     for line in lines), len(COLLECTIVES))
+                                     for line in lines), len(tables.collectives()))
                 rows = [line.split() for line in lines if line[0] == " " and line.split()[0] != "bytes"]
                 not_applicable = sum(row[1] == "n/a" for row in rows)
                 self.assertIn(f"# passed: {len(rows) - not_applicable} rows verified, 0 errors; {not_applicable} not applicable",
@@ -214,7 +214,7 @@ class Formats(PerfTest):
 
     def test_list_names_every_collective(self):
         done = self.check_runs(perf(2, "--list"))
-        self.assertEqual([line for line in done.stdout.splitlines() if not line.startswith(" ")], COLLECTIVES)
+        self.assertEqual([line for line in done.stdout.splitlines() if not line.startswith(" ")], tables.collectives())
 
     def test_auto_is_the_lowest_cost_whatever_the_variable_says(self):
         def ran(*words, **environment):
@@ -254,7 +254,7 @@ class Arrivals(PerfTest):
         for ranks in (1, 3):
             rows = rows_of(self.check_runs(perf(ranks, "all", "--check", "--bytes", "8:64K", "--factor", "64", "--iterations",
                                                 "4", "--arrival", "late:1:10", "--format", "csv")))
-            self.assertEqual(list(dict.fromkeys(row["collective"] for row in rows)), COLLECTIVES)
+            self.assertEqual(list(dict.fromkeys(row["collective"] for row in rows)), tables.collectives())
             self.assertEqual({row["errors"] for row in rows}, {"0"})
 
     def test_formats_say_how_ranks_wait_and_what_a_message_takes(self):

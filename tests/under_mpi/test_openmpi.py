@@ -79,7 +79,7 @@ class Shared(test_pmpi.Cases, Component):
         for form in ((), ("nonblocking",), ("persistent",)):
             done, seen = self.results(3, 200, *form)
             self.assertEqual(seen, expected)
-            self.assert_ran(done, *test_pmpi.COLLECTIVES)
+            self.assert_ran(done, *test_pmpi.collectives())
 
     test_results_of_nonblocking_ones_are_those_of_the_mpi = None  # above
     test_results_of_persistent_ones_are_those_of_the_mpi = None  # above
@@ -110,7 +110,7 @@ class OpenMpisOwn(Component):
         for ranks in (2, 5):
             with self.subTest(ranks=ranks):
                 counts = test_pmpi.report(self.run_modes(ranks, "forms"))
-                for name in test_pmpi.COLLECTIVES:
+                for name in test_pmpi.collectives():
                     # Two roots, three forms, the persistent one twice.
                     self.assertGreaterEqual(counts[name][0], 8, (name, counts))
                     self.assertEqual(counts[name][1], 0, (name, counts))

@@ -205,7 +205,7 @@ class OpenMpis(Scalapack):
         program = Path(__file__).with_name("mpi4py_program.py")
         for ranks in (4, 3):
             with self.subTest(ranks=ranks):
-                done = self.run_ranks(ranks, PYTHON, program, ran=test_pmpi.COLLECTIVES, falls=(BETWEEN,))
+                done = self.run_ranks(ranks, PYTHON, program, ran=test_pmpi.collectives(), falls=(BETWEEN,))
                 self.assertEqual(len(re.findall(r"rank \d+: 0 wrong", done.stdout)), ranks, done.stdout)
 
     def test_lines_of_mpi4py_s_callers(self):

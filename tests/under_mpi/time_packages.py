@@ -17,11 +17,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-import test_packages
-import test_pmpi
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "perf/peers"))
+sys.path += [str(Path(__file__).resolve().parents[2] / folder) for folder in ("perf/peers", "tools/tables")]
 import launch  # pylint: disable=wrong-import-position
+import test_packages  # pylint: disable=wrong-import-position
+import test_pmpi  # pylint: disable=wrong-import-position
 
 RANKS, ROUNDS = (int(word) for word in (sys.argv[1:] + ["2", "3"][len(sys.argv) - 1:]))
 ALONE, IBCOLL = ["mpirun.openmpi"], [str(word) for word in test_packages.Component.launcher]
