@@ -3,11 +3,14 @@
 
 import argparse
 import pathlib
+import sys
 
 import cluster_nodes
 import launch
 import output
 
+sys.path.append(str(launch.ROOT / "tools/tables"))
+import tables  # pylint: disable=wrong-import-position
 
 CALLS = ["blocking", "oneshot", "persistent"]
 PEERS = [name for name in launch.TITLES if name not in ("before", "through")]
@@ -102,7 +105,7 @@ def parse(description):
                         "virtual machine of tests/vm, unless this one has a device")
     parser.add_argument("--busy", type=busy_count, default=0, metavar="N",
                         help="other processes that compute on this machine all the time")
-    parser.add_argument("--collectives", type=names(launch.COLLECTIVES + ["all"]), default=launch.USUAL, metavar="LIST",
+    parser.add_argument("--collectives", type=lambda text: text.split(","), metavar="LIST",
                         help="or all (default: barrier, bcast, allgather(v), alltoall(v), allreduce)")
     parser.add_argument("--distribution", default="mild", metavar="NAME", help="of irregular blocks, as ibcoll_perf has them")
     parser.add_argument("--calls", choices=CALLS, default="blocking", help="of all libraries alike: blocking calls and "
@@ -137,8 +140,12 @@ def parse(description):
         if options.cluster or options.through or options.nodes < 2:
             parser.error("--net verbs: give --nodes N, at least 2; --cluster and --through do not go with it")
     check_where(parser, options)
-    if "all" in options.collectives:
-        options.collectives = launch.COLLECTIVES
+    if options.collectives:
+        known = tables.collectives(options.build)
+        if others := set(options.collectives) - {"all", *known}:
+            parser.error(f"--collectives: {min(others)!r} is none of {', '.join(known)}, all")
+        options.collectives = known if "all" in options.collectives else options.collectives
+    options.collectives = options.collectives or launch.USUAL
     if not 0 <= options.root < min(options.ranks):
         parser.error(f"--root {options.root}: there are {min(options.ranks)} ranks")
     quick = options.quick

@@ -7,14 +7,12 @@ import dataclasses
 import os
 import pathlib
 import platform
-import re
 import shutil
 import signal
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CATALOG = "runtime/base/catalog.h"
-COLLECTIVES = re.findall(r'\.name = "(\w+)"', (ROOT / CATALOG).read_text(encoding="utf-8"))
 DISTRIBUTIONS = "tools/oracle/distributions.h"
 # Compared where nothing else is said.
 USUAL = ["barrier", "bcast", "allgather", "allgatherv", "alltoall", "alltoallv", "allreduce"]

@@ -19,6 +19,7 @@ sys.path[:0] = [str(ROOT / "perf/peers"), str(pathlib.Path(__file__).parent)]
 import beds  # pylint: disable=wrong-import-position
 import compare_options  # pylint: disable=wrong-import-position
 import launch  # pylint: disable=wrong-import-position
+import tables  # pylint: disable=wrong-import-position
 from script_tests import FULL_AT_100_BYTES, full_disk, left_pipe  # pylint: disable=wrong-import-position
 CORES = len(os.sched_getaffinity(0))
 
@@ -68,6 +69,7 @@ class CompareTest(unittest.TestCase):
         self.program("build/bin/ibcoll_run", 2)
         self.program("build/bin/ibcoll_info", 2)
         self.program("build/bin/ibcoll_perf", 2)
+        (self.folder / "build/tables.json").symlink_to(tables.BUILD / "tables.json")
         self.program("path/mpirun.openmpi", 6)
         self.program("path/mpirun.mpich", 1)
         for compiler in ("mpicxx.openmpi", "mpicxx.mpich"):
@@ -117,9 +119,9 @@ class CompareTest(unittest.TestCase):
             self.assertEqual((options.factor, options.rounds, options.seconds), expected)
 
     def test_figures_that_are_compared(self):
-        slowest = {name for name in launch.COLLECTIVES if launch.figure(name) == "t_max"}
+        slowest = {name for name in tables.collectives() if launch.figure(name) == "t_max"}
         self.assertEqual(slowest, {"gather", "gatherv", "scatter", "scatterv", "reduce", "scan", "exscan"})
-        self.assertEqual({launch.figure(name, "none") for name in launch.COLLECTIVES}, {"t_last"})
+        self.assertEqual({launch.figure(name, "none") for name in tables.collectives()}, {"t_last"})
 
     def test_emulated_nodes_have_the_same_cores_for_all(self):
         self.write("path/mpirun.openmpi", BENCHMARK.replace("BASE", "6").replace("#!/bin/bash\n", "#!/bin/bash\n"
