@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The transports between nodes, a row each, the preferred one first. Each is a module that libibcoll.so loads when a
 // job needs it: the folder runtime/NAME, with a library libibcoll_NAME.so that has the functions ibcoll_NAME_open and
-// ibcoll_NAME_devices (transport/network_transport.h). A new one needs its folder and a row here. IBCOLL_NET, joining,
-// ibcoll_info -d, ibcoll_run --net, the build and tests/layering read this table.
+// ibcoll_NAME_devices (transport/network_transport.h). A new one needs a row here, and its folder, which
+// runtime/CMakeLists.txt and tests/layering/rules.py name. IBCOLL_NET, joining, ibcoll_info -d and ibcoll_run --net read
+// this table.
 #pragma once
 
 #include <algorithm>

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The direction of dependencies, as data, and the search for includes that go against it."""
+"""The direction of dependencies, as data, and the search for includes that go against it. All rules here are about the text
+of sources; what a script needs to know from their tables is in tables.json (tools/tables)."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-
-# The transports between nodes, a folder of that name each.
-NETWORKS = re.findall(r'^    \{"([a-z]+)", NetworkModule::', (ROOT / "runtime/base/network_modules.h").read_text(), re.M)
 
 # The folders of the library, bottom to top, a line for each: a file includes files of its own folder or of one below. Folders of
 # one line are side by side and do not know each other. A file outside of these folders is in no layer.
@@ -19,7 +17,7 @@ LAYERS = [
     ["runtime/transport/"],
     ["runtime/ucx/workarounds/"],  # also for what loads UCX without the transport
     ["runtime/registration_cache/"],
-    ["runtime/shm/", *(f"runtime/{name}/" for name in NETWORKS), "runtime/sim/"],
+    ["runtime/shm/", "runtime/ucx/", "runtime/verbs/", "runtime/sim/"],
     ["runtime/comm/"],
     ["runtime/collectives/framework/"],
     ["runtime/collectives/"],

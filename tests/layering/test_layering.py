@@ -47,10 +47,6 @@ class ThisTree(unittest.TestCase):
         self.assert_none(rules.unregistered(self.tree))
         self.assertGreater(len(rules.LISTED.findall(self.tree.code["runtime/collectives/framework/algorithm_files.inc"])), 10)
 
-    def test_every_transport_between_nodes_has_its_folder(self):
-        self.assertGreater(len(rules.NETWORKS), 1)
-        self.assert_none(name for name in rules.NETWORKS if not (ROOT / f"runtime/{name}/CMakeLists.txt").exists())
-
     def test_every_source_states_its_license(self):
         unmarked = [path for path in self.tree.code
                     if "SPDX-License-Identifier: BSD-3-Clause" not in (ROOT / path).read_text()[:200]]
