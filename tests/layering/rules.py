@@ -65,7 +65,6 @@ MEMBER = re.compile(r"^(?=\w)[\w:<>*&,\[\] ]*?\b(\w+)::~?\w+\(", re.M)
 VARIABLE = re.compile(r"^(?:(?:const|constinit|thread_local) )*[\w:<>*]+ [*&]?(\w+)(?:\[\w*\])?(?:\{| =|;)", re.M)
 EXTERN = re.compile(r"^extern (?!\"C)[^;(]*;", re.M)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
-LISTED = re.compile(r"ALGORITHM\((\w+), (\w+)\)")
 SOURCES = ("*.h", "*.cc", "*.c", "*.inc")
 
 
@@ -219,18 +218,15 @@ def constants_outside_the_table(tree):
 
 
 def unregistered(tree):
-    """Algorithms that no one can select: files that algorithm_files.inc does not list exactly once, or that are not built."""
-    listed = LISTED.findall(tree.code["runtime/collectives/framework/algorithm_files.inc"])
-    built = (tree.root / "runtime/CMakeLists.txt").read_text()
+    """Files that runtime/CMakeLists.txt does not list, and algorithms that are not exactly once in its list of algorithms."""
+    listed = (tree.root / "runtime/CMakeLists.txt").read_text().split()
     for path in tree.below("runtime/collectives/"):
-        folder, file = path.split("/")[-2:]
-        if not path.endswith(".cc"):
-            continue
-        if path.removeprefix("runtime/") not in built:
-            yield f"{path} is not in runtime/CMakeLists.txt"
-        times = listed.count((folder, file.removesuffix(".cc")))
-        if "rows()" in tree.code[path] and folder != "framework" and times != 1:
-            yield f"{path} is {times} times in algorithm_files.inc"
+        if path.endswith(".cc"):
+            file = path.removeprefix("runtime/")
+            algorithm = "rows()" in tree.code[path] and not file.startswith("collectives/framework/")
+            word = file.removeprefix("collectives/").removesuffix(".cc") if algorithm else file
+            if word not in listed or algorithm and listed.count(word) > 1:
+                yield f"{word} is {listed.count(word)} times in runtime/CMakeLists.txt"
 
 
 def own_header_not_first(tree):

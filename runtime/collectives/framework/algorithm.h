@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The description of an algorithm. Each algorithm is in one file, COLLECTIVE/FILE.cc, whose namespace is
 // COLLECTIVE::FILE and whose function rows() has a row for each collective that it serves. Algorithms that differ only in
-// a parameter share a file. algorithm_files.inc lists the files.
+// a parameter share a file. runtime/CMakeLists.txt lists the files.
 #pragma once
 
 #include <algorithm>

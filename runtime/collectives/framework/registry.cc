@@ -5,11 +5,12 @@
 
 namespace ibcoll {
 
+// runtime/CMakeLists.txt lists the files.
 #define ALGORITHM(folder, name)      \
   namespace folder::name {           \
   std::span<const Algorithm> rows(); \
   }
-#include "runtime/collectives/framework/algorithm_files.inc"
+#include "algorithm_files.inc"
 #undef ALGORITHM
 
 namespace {
@@ -18,7 +19,7 @@ std::vector<const Algorithm*> all_rows() {
   std::vector<const Algorithm*> all;
 #define ALGORITHM(folder, name) \
   for (const Algorithm& row : folder::name::rows()) all.push_back(&row);
-#include "runtime/collectives/framework/algorithm_files.inc"
+#include "algorithm_files.inc"
 #undef ALGORITHM
   return all;
 }
