@@ -28,6 +28,31 @@
 
 namespace ibcoll {
 
+// How ranks of a window that sleep are woken.
+class WindowBells {
+ public:
+  // Ranks that wait for others of this window may sleep: `bells[i]` is the index of local rank i in `doorbell`, which
+  // outlives the window.
+  void use(Doorbell& doorbell, std::vector<int> bells) {
+    doorbell_ = &doorbell;
+    bells_ = std::move(bells);
+  }
+  // That of a local rank, or Doorbell::kNoBell.
+  int of(int local) const noexcept { return doorbell_ ? bells_[static_cast<size_t>(local)] : Doorbell::kNoBell; }
+  // Wakes the ranks that sleep until this rank publishes.
+  void ring() noexcept {
+    if (doorbell_) doorbell_->ring();
+  }
+  // The same, after a part of a step. All of them share one processor: `worth_waking` decides.
+  void ring_for_part(bool worth_waking) noexcept {
+    if (doorbell_ && (worth_waking || !doorbell_->one_cpu())) doorbell_->ring();
+  }
+
+ private:
+  std::vector<int> bells_;
+  Doorbell* doorbell_ = nullptr;
+};
+
 class NodeWindow {
  public:
   static constexpr int kBanks = WindowMemory::kBanks;
@@ -95,14 +120,14 @@ class NodeWindow {
   void publish(uint32_t signature) noexcept {
     stores_.fence();
     steps_.publish(signature);
-    ring();
+    bells_.ring();
   }
   // One more part of the step; publish() ends it. Ranks that sleep until this rank publishes are woken by that, and by
   // parts that are `worth_waking` for or that they can take on another processor.
   void publish_part(uint32_t signature, bool worth_waking) noexcept {
     stores_.fence();
     steps_.publish_part(signature);
-    if (doorbell_ && (worth_waking || !doorbell_->one_cpu())) doorbell_->ring();
+    bells_.ring_for_part(worth_waking);
   }
   // A part for which no rank waits: it holds the digest of the call alone, without which this rank may not look at
   // others.
@@ -122,21 +147,7 @@ class NodeWindow {
   WindowMemory& memory() noexcept { return steps_.memory(); }
   WindowPresence& presence() noexcept { return presence_; }
   WindowQueue& queue() noexcept { return queue_; }
-
-  // ---- ranks that sleep
-
-  // Ranks that wait for others of this window may sleep: `bells[i]` is the index of local rank i in `doorbell`, which
-  // outlives the window.
-  void use(Doorbell& doorbell, std::vector<int> bells) {
-    doorbell_ = &doorbell;
-    bells_ = std::move(bells);
-  }
-  // The bell of a local rank, or Doorbell::kNoBell.
-  int bell(int local) const noexcept { return doorbell_ ? bells_[static_cast<size_t>(local)] : Doorbell::kNoBell; }
-  // Wakes the ranks that sleep until this rank publishes.
-  void ring() noexcept {
-    if (doorbell_) doorbell_->ring();
-  }
+  WindowBells& bells() noexcept { return bells_; }
 
  private:
   WindowSteps steps_;
@@ -145,8 +156,7 @@ class NodeWindow {
   bool unconfirmed_reads_ = false;
   bool traced_ = false;
   std::vector<int> jobs_;
-  std::vector<int> bells_;
-  Doorbell* doorbell_ = nullptr;
+  WindowBells bells_;
   Limits limits_;
   StoreChoice stores_;
 };

@@ -15,8 +15,8 @@ namespace {
 
 // Teams of one parent are made in the same order on all its ranks, so a digest of (parent, number of teams before,
 // color) names a team on all ranks without a message.
-uint64_t child_epoch(Team& parent, int color) {
-  return Digest().add(parent.epoch()).add(parent.children()).add(static_cast<uint32_t>(color)).value();
+uint64_t child_epoch(TeamMembers& parent, int color) {
+  return Digest().add(parent.epoch()).add(parent.number_next_child()).add(static_cast<uint32_t>(color)).value();
 }
 
 // Named by an id of the host.
@@ -48,7 +48,7 @@ Result<TeamHandle*> create_team(TeamHandle& parent, const int* ranks, int count,
     members.ranks.assign(ranks, ranks + count);
     return {};
   });
-  return parent.context->teams().make(parent, members, child_epoch(*parent.team, 0), guard);
+  return parent.context->teams().make(parent, members, child_epoch(parent.team->members(), 0), guard);
 }
 
 // The exchange of the host, without the lock. The host knows the number of members, and a wrong list may not: there is
@@ -115,7 +115,7 @@ Result<TeamHandle*> split_team(TeamHandle& parent, int color, int key, ContextLo
     members.ranks = std::move(ranks);
     return {};
   });
-  return parent.context->teams().make(parent, members, child_epoch(*parent.team, color), guard);
+  return parent.context->teams().make(parent, members, child_epoch(parent.team->members(), color), guard);
 }
 
 }  // namespace ibcoll

@@ -83,7 +83,8 @@ std::unique_ptr<TeamHandle> Teams::draft(uint64_t epoch, std::vector<int> member
     }
     window = std::make_unique<NodeWindow>(shared ? job_.memory.get() : nullptr, area_bytes, std::move(jobs), self,
                                           shared && job_.ranks_per_core > 1);
-    if (shared && doorbell_) window->use(*doorbell_, job_.shm->locals(handle->shared_window.front().place.jobs));
+    if (shared && doorbell_)
+      window->bells().use(*doorbell_, job_.shm->locals(handle->shared_window.front().place.jobs));
   }
   handle->team = std::make_unique<Team>(progress_.engine(), epoch, std::move(placement), team_rank, std::move(window));
   return handle;

@@ -47,7 +47,7 @@ void Engine::add(Team& team) {
   // For remove(), which cannot fail.
   if (const size_t most = failed_teams_.size() + teams_.size() + 1; most > failed_teams_.capacity())
     failed_teams_.reserve(2 * most);
-  teams_[team.epoch()] = &team;
+  teams_[team.members().epoch()] = &team;
   // Deaths are reported to the teams of their time: this one may have been agreed upon with a rank's last words.
   lost_.for_each([&](int rank) { team.on_peer_failed(rank, "its process has ended"); },
                  [&](int rank, const Status& why) {
@@ -56,8 +56,8 @@ void Engine::add(Team& team) {
 }
 
 void Engine::remove(Team& team) {
-  if (!team.failure().ok()) failed_teams_.emplace_back(team.epoch(), team.failure());
-  teams_.erase(team.epoch());
+  if (!team.failure().ok()) failed_teams_.emplace_back(team.members().epoch(), team.failure());
+  teams_.erase(team.members().epoch());
   if (last_team_ == &team) last_team_ = nullptr;
 }
 
@@ -154,7 +154,7 @@ void Engine::dispatch(const Event& event) noexcept {
     case Event::Kind::kMessage:
       break;
   }
-  if (!last_team_ || last_team_->epoch() != event.note.epoch) {
+  if (!last_team_ || last_team_->members().epoch() != event.note.epoch) {
     const auto found = teams_.find(event.note.epoch);
     if (found == teams_.end()) {
       answer_for_freed_team(event);

@@ -86,7 +86,7 @@ void Exchange::ask_owner(MemoryRead& read) noexcept {
   read.failed = failed();
   if (read.failed) return;
   read.wait = {WaitKind::kReceivedFrom, peer, 0};
-  node_.window().ring();
+  node_.window().bells().ring();
 }
 
 // ---------------------------------------------------------------- waiting

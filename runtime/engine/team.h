@@ -46,7 +46,6 @@ class Team {
   const CallsInFlight& calls() const noexcept { return calls_; }
   TeamHealth& health() noexcept { return health_; }
   CallQuestions& questions() noexcept { return questions_; }
-  uint64_t epoch() const noexcept { return members_.epoch(); }
   int rank() const noexcept { return members_.rank(); }
   int size() const noexcept { return members_.size(); }
   // Ok, or why the team accepts no collectives any more.
@@ -61,7 +60,6 @@ class Team {
   }
   void disown() noexcept { --requests_; }
   int requests() const noexcept { return requests_; }
-  uint32_t children() noexcept { return ++children_; }
 
   // ---- collectives
 
@@ -108,7 +106,6 @@ class Team {
   static constexpr uint32_t kEarlyLists = 64;
   std::unique_ptr<EarlyList[]> early_;
   int requests_ = 0;
-  uint32_t children_ = 0;
 };
 
 }  // namespace ibcoll

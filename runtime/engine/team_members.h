@@ -27,6 +27,8 @@ class TeamMembers {
   // For people. Teams of one number have no rank in common; the first team of a job has number 1.
   uint32_t number() const noexcept { return number_; }
   void set_number(uint32_t number) noexcept { number_ = number; }
+  // Of the teams that were made of this one.
+  uint32_t number_next_child() noexcept { return ++children_; }
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return placement_->size(); }
   const Placement& placement() const noexcept { return *placement_; }
@@ -40,6 +42,7 @@ class TeamMembers {
  private:
   uint64_t epoch_;
   uint32_t number_ = 1;
+  uint32_t children_ = 0;
   std::shared_ptr<const Placement> placement_;
   int rank_;
   std::vector<int> team_ranks_;  // job rank -> team rank; empty when they are the same

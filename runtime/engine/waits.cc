@@ -120,7 +120,7 @@ bool begins(Exchange& x, const Wait& wait) {
 
 int step_bell(const Exchange& x, const Wait&) {
   if (!x.node().may_use_window()) return Exchange::kEarlierCollective;
-  return x.node().window().memory().has_lines() ? x.node().window().bell(x.node().window().steps().lagging())
+  return x.node().window().memory().has_lines() ? x.node().window().bells().of(x.node().window().steps().lagging())
                                                 : Exchange::kNoBell;
 }
 
@@ -164,7 +164,7 @@ int first_lacking(const Exchange& x, const Wait& wait) {
 }
 
 bool published(Exchange& x, const Wait& wait) { return x.node().peer_published(wait.peer, wait.value); }
-int publisher_bell(const Exchange& x, const Wait& wait) { return x.node().window().bell(wait.peer); }
+int publisher_bell(const Exchange& x, const Wait& wait) { return x.node().window().bells().of(wait.peer); }
 
 bool all_published(Exchange& x, const Wait& wait) {
   const NodeWindow& window = x.node().window();
@@ -174,7 +174,7 @@ bool all_published(Exchange& x, const Wait& wait) {
 }
 int lagging_bell(const Exchange& x, const Wait&) {
   const int local = first_lagging(x);
-  return local != x.node().window().rank() ? x.node().window().bell(local) : Exchange::kNoBell;
+  return local != x.node().window().rank() ? x.node().window().bells().of(local) : Exchange::kNoBell;
 }
 
 bool part_or_landing(Exchange& x, const Wait& wait) {
@@ -197,7 +197,7 @@ void part_publisher_ended(Exchange& x, const Wait& wait, int peer) {
 }
 int part_bell(const Exchange& x, const Wait& wait) {
   const int lacking = first_lacking(x, wait);
-  return lacking != x.node().window().rank() ? x.node().window().bell(lacking) : Exchange::kNoBell;
+  return lacking != x.node().window().rank() ? x.node().window().bells().of(lacking) : Exchange::kNoBell;
 }
 
 }  // namespace

@@ -258,7 +258,7 @@ class EngineOfANodeTest : public EngineTest {
     std::vector<std::unique_ptr<Team>> made;
     for (int rank = 0; rank < kRanks; ++rank) {
       std::unique_ptr<NodeWindow> window = make_window(rank);
-      window->use(doorbells_[rank], {0, 1, 2});
+      window->bells().use(doorbells_[rank], {0, 1, 2});
       made.push_back(make_team(rank, 9, std::move(window)));
     }
     return made;

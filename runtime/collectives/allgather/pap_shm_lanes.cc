@@ -8,7 +8,7 @@
 // round, L times as many as with leaders; one step of the node window instead of two.
 #include <algorithm>
 
-#include "runtime/collectives/allgather/shm_direct.h"
+#include "runtime/collectives/allgather/pap_shm_direct.h"
 #include "runtime/collectives/framework/node_lanes.h"
 #include "runtime/collectives/framework/node_rows.h"
 
@@ -67,7 +67,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double going = (s.nodes - 1) * longest_group(s, s.most_local);
   const double us = lanes_exchange_us(s, m, rounds_of(s.bytes, cell), std::max(coming, going)) +
                     m.copies_us(static_cast<double>(s.bytes)) + m.shared_copies_us(static_cast<double>(s.total));
-  return lanes_us(shm_direct::why_not, shm_direct::cost_us, s, m, us);
+  return lanes_us(pap_shm_direct::why_not, pap_shm_direct::cost_us, s, m, us);
 }
 
 constexpr Algorithm row(ibcoll_collective_t collective) {

@@ -16,7 +16,7 @@
 
 #include "runtime/collectives/alltoall/cells.h"
 #include "runtime/collectives/alltoall/pap_direct.h"
-#include "runtime/collectives/alltoall/shm_direct.h"
+#include "runtime/collectives/alltoall/pap_shm_direct.h"
 #include "runtime/collectives/alltoallv/pap_shm_direct.h"
 #include "runtime/collectives/framework/node_lanes.h"
 #include "runtime/collectives/framework/node_rows.h"
@@ -140,7 +140,7 @@ double cost_us(const Shape& s, const CostModel& m) {
   const double us = sizes + lanes_exchange_us(s, m, sized ? 1 : rounds_of(s.bytes, cell), leaving) +
                     m.copies_us(packed + block * (s.p + s.most_local));
   if (sized) return lanes_us(alltoallv::pap_shm_direct::why_not, alltoallv::pap_shm_direct::cost_us, s, m, us);
-  const double own = lanes_us(shm_direct::why_not, shm_direct::cost_us, s, m, us);
+  const double own = lanes_us(pap_shm_direct::why_not, pap_shm_direct::cost_us, s, m, us);
   // In pap_direct no rank waits for its node either, and no block for the host of its sender. With late ranks that is
   // 1.6 times as fast from 8 KB on, where both take as long without them. Measured as kLanes is.
   const double straight = pap_direct::cost_us(s, m);

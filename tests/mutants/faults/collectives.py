@@ -28,14 +28,14 @@ FAULTS = [
           "        co_await c.received_from(from);\n"
           "      }",
           SIMULATED, "*ArrivalAware*"),
-    Fault("pap_shm_direct_alltoall_rows_in_fixed_order", COLLECTIVES + "alltoall/shm_direct.cc",
+    Fault("pap_shm_direct_alltoall_rows_in_fixed_order", COLLECTIVES + "alltoall/pap_shm_direct.cc",
           "        if (k > 0) from = co_await c.next_landing();",
           "        if (k > 0) {\n"
           "          from = nodes.leader_of((here + k) % nodes.node_count());\n"
           "          co_await c.received_from(from);\n"
           "        }",
           SIMULATED, "*ArrivalAware*"),
-    Fault("pap_shm_direct_allgather_rows_in_fixed_order", COLLECTIVES + "allgather/shm_direct.cc",
+    Fault("pap_shm_direct_allgather_rows_in_fixed_order", COLLECTIVES + "allgather/pap_shm_direct.cc",
           "        if (k > 0) from = co_await c.next_landing();",
           "        if (k > 0) {\n"
           "          from = nodes.leader_of((here + k) % nodes.node_count());\n"

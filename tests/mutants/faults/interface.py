@@ -100,7 +100,7 @@ FAULTS = [
           "    seen[static_cast<size_t>(ranks[i])] = true;\n", "",
           UNIT, API_UNIT),
     Fault("teams_of_one_name", "runtime/context/split.cc",
-          ".add(parent.children())", ".add(uint32_t{parent.children() > 0})",
+          ".add(parent.number_next_child())", ".add(uint32_t{parent.number_next_child() > 0})",
           API, "Api.test_nested_splits_8x1 Api.test_remade_teams_5x2"),
     Fault("arguments_root_is_the_size", "runtime/collectives/framework/arguments.cc",
           "given_.root >= size_) fail", "given_.root > size_) fail",

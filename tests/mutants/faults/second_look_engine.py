@@ -108,7 +108,7 @@ FAULTS = [
           "  if (t.published_at != 0) return;\n", "",
           SIMULATED, "Trace*"),
     Fault("again_owner_is_not_rung", "runtime/engine/exchange.cc",
-          "  node_.window().ring();\n",
+          "  node_.window().bells().ring();\n",
           "",
           UNIT, ENGINE),
     Fault("again_absent_ranks_are_not_asked", "runtime/engine/waits.cc",

@@ -4,9 +4,9 @@
 
 #include "runtime/collectives/framework/algorithm.h"
 
-namespace ibcoll::alltoall::shm_direct {
+namespace ibcoll::alltoall::pap_shm_direct {
 
 const char* why_not(const Shape& s);
 double cost_us(const Shape& s, const CostModel& m);
 
-}  // namespace ibcoll::alltoall::shm_direct
+}  // namespace ibcoll::alltoall::pap_shm_direct

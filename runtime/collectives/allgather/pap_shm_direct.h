@@ -4,9 +4,9 @@
 
 #include "runtime/collectives/framework/algorithm.h"
 
-namespace ibcoll::allgather::shm_direct {
+namespace ibcoll::allgather::pap_shm_direct {
 
 const char* why_not(const Shape& s);
 double cost_us(const Shape& s, const CostModel& m);
 
-}  // namespace ibcoll::allgather::shm_direct
+}  // namespace ibcoll::allgather::pap_shm_direct

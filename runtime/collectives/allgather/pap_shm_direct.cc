@@ -6,13 +6,13 @@
 // and the ranks copy each row as it lands (where they share one core, short rows when all have landed).
 // Source: Qian, Afsahi, "Process Arrival Pattern Aware Alltoall and Allgather on InfiniBand Clusters".
 // Cost, with N nodes of L ranks: (N - 1) messages per node, p - L blocks over the network per node instead of per rank.
-#include "runtime/collectives/allgather/shm_direct.h"
+#include "runtime/collectives/allgather/pap_shm_direct.h"
 
 #include <algorithm>
 
 #include "runtime/collectives/framework/node_rows.h"
 
-namespace ibcoll::allgather::shm_direct {
+namespace ibcoll::allgather::pap_shm_direct {
 namespace {
 
 // Blocks longer than this move in several rounds.
@@ -131,4 +131,4 @@ std::span<const Algorithm> rows() {
   return kRows;
 }
 
-}  // namespace ibcoll::allgather::shm_direct
+}  // namespace ibcoll::allgather::pap_shm_direct

@@ -7,13 +7,13 @@
 // all have landed).
 // Source: Qian, Afsahi, "Process Arrival Pattern Aware Alltoall and Allgather on InfiniBand Clusters".
 // Cost, with N nodes of L ranks: (N - 1) messages of L^2 blocks per node instead of p - 1 messages per rank.
-#include "runtime/collectives/alltoall/shm_direct.h"
+#include "runtime/collectives/alltoall/pap_shm_direct.h"
 
 #include <algorithm>
 
 #include "runtime/collectives/framework/node_rows.h"
 
-namespace ibcoll::alltoall::shm_direct {
+namespace ibcoll::alltoall::pap_shm_direct {
 namespace {
 
 // Blocks longer than this move in several rounds. A row holds the blocks for a node, and after them those from there.
@@ -122,4 +122,4 @@ std::span<const Algorithm> rows() {
   return kRows;
 }
 
-}  // namespace ibcoll::alltoall::shm_direct
+}  // namespace ibcoll::alltoall::pap_shm_direct
