@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Writes FILE, which defines ibcoll_module_build (module.h): a digest of the headers in ROOT that libibcoll.so and its
-# modules have in common, and of OPTIONS, what else must be the same for both.
-file(GLOB headers ${ROOT}/bootstrap/*.h ${ROOT}/runtime/base/*.h ${ROOT}/runtime/include/*.h ${ROOT}/runtime/machine/*.h
-     ${ROOT}/runtime/transport/*.h ${ROOT}/runtime/ucx/workarounds/*.h)
+# Writes FILE, which defines ibcoll_module_build (module.h): a digest of HEADERS, which libibcoll.so and its modules have
+# in common, and of OPTIONS, what else must be the same for both.
 set(all "${OPTIONS}")
-foreach(header ${headers})
+foreach(header ${HEADERS})
   file(SHA256 ${header} digest)
   string(APPEND all " ${digest}")
 endforeach()
