@@ -118,9 +118,10 @@ ibcoll_suite(simulated asan SECONDS 450 TARGETS ibcoll_simulated_tests
   COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_simulated_tests"]])
 ibcoll_suite(conformance asan SECONDS 450 TARGETS ibcoll_conformance_tests
   COMMAND [[$build/bin/ibcoll_conformance_tests]])
-ibcoll_suite(launcher asan SECONDS 400 BESIDE TARGETS ibcoll_run ibcoll_ucx ibcoll_launcher_tests ibcoll_launcher_probe
+ibcoll_suite(launcher asan SECONDS 400 BESIDE
+             TARGETS ibcoll_run ibcoll_ucx ibcoll_trace_module ibcoll_launcher_tests ibcoll_launcher_probe
   COMMAND [[all_of $build/bin/ibcoll_launcher_tests "python3 tests/cases.py tests/launcher --part "{1,2}/2]])
-ibcoll_suite(failures asan SECONDS 400 BESIDE TARGETS ibcoll_run ibcoll_ucx ibcoll_failures_tests
+ibcoll_suite(failures asan SECONDS 400 BESIDE TARGETS ibcoll_run ibcoll_ucx ibcoll_trace_module ibcoll_failures_tests
   COMMAND [[all_of "$half="{0,1}" $build/bin/ibcoll_failures_tests"]])
 
 # The sweeps.

@@ -4,9 +4,11 @@
 
 #include <string>
 
+#include "runtime/base/status.h"
+
 namespace ibcoll {
 
 // The path as it is, when it is absolute; else from the directory in which this library was loaded.
-std::string from_start_folder(const std::string& path);
+IBCOLL_MODULE_API std::string from_start_folder(const std::string& path);
 
 }  // namespace ibcoll

@@ -15,7 +15,7 @@
 
 #include "runtime/include/ibcoll.h"
 
-// Marks what the transport and bootstrap modules (libibcoll_ucx.so, ...) use of libibcoll.so.
+// Marks what modules (libibcoll_ucx.so, ...) use of libibcoll.so.
 #define IBCOLL_MODULE_API __attribute__((visibility("default")))
 
 namespace ibcoll {

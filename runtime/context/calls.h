@@ -12,7 +12,6 @@
 #include "runtime/context/progress.h"
 #include "runtime/context/selection.h"
 #include "runtime/context/team_handle.h"
-#include "runtime/context/trace_file.h"
 #include "runtime/context/waiting.h"
 
 namespace ibcoll {

@@ -9,6 +9,7 @@
 #include "runtime/base/float_environment.h"
 #include "runtime/base/log.h"
 #include "runtime/collectives/framework/registry.h"
+#include "runtime/context/trace_library.h"
 
 namespace ibcoll {
 namespace {
@@ -85,14 +86,9 @@ void Context::build_parts() {
     if (i != rank()) route[static_cast<size_t>(i)] = local ? static_cast<Transport*>(job_.shm.get()) : job_.net.get();
   }
   progress_.open(std::make_unique<Engine>(rank(), std::move(route), limits), *bootstrap_, job_.net.get());
-  open_trace();
-  parted_.resize(static_cast<size_t>(size()));
-}
-
-void Context::open_trace() {
-  trace_ = TraceFile::open(config_.text("IBCOLL_TRACE"), static_cast<size_t>(config_.integer("IBCOLL_TRACE_CALLS")),
-                           static_cast<size_t>(config_.integer("IBCOLL_TRACE_PEERS")), rank());
+  trace_ = open_trace(config_, rank());
   if (trace_) calls_.trace_to(trace_->buffer());
+  parted_.resize(static_cast<size_t>(size()));
 }
 
 // A rank that has no memory for its part reports that when the world team is made.

@@ -18,9 +18,8 @@
 #include "runtime/context/progress.h"
 #include "runtime/context/selection.h"
 #include "runtime/context/teams.h"
-#include "runtime/context/trace_file.h"
 #include "runtime/context/waiting.h"
-#include "runtime/machine/call_site.h"
+#include "runtime/engine/tracer.h"
 #include "runtime/machine/fork_watch.h"
 
 namespace ibcoll {
@@ -48,7 +47,7 @@ class Context {
   // Where the program called from, for a trace; nullptr without one. The public function returns to `returns_to`. To be
   // called before the lock is taken.
   const void* call_site(const void* returns_to) const noexcept {
-    return trace_ ? program_call_site(returns_to) : nullptr;
+    return trace_ ? trace_->call_site(returns_to) : nullptr;
   }
   // The state, for ibcoll_info.
   std::string info_json();
@@ -59,7 +58,6 @@ class Context {
   Status read_settings();
   Status make_world();
   void build_parts();
-  void open_trace();
   Status connect();
   Status share_tuning();
   void let_host_decide_deadlines() noexcept;
@@ -73,9 +71,9 @@ class Context {
   Host host_;
   std::unique_ptr<Bootstrap> bootstrap_;
   Job job_;
-  JobTuning tuning_;                  // on rank 0
-  uint64_t tuning_bytes_ = 0;         // of its text, on all ranks
-  std::unique_ptr<TraceFile> trace_;  // nullptr: not traced
+  JobTuning tuning_;               // on rank 0
+  uint64_t tuning_bytes_ = 0;      // of its text, on all ranks
+  std::unique_ptr<Tracer> trace_;  // nullptr: not traced
   Selection selection_;
   Progress progress_;
   Waiting waiting_{lock_, progress_, host_};

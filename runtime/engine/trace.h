@@ -22,7 +22,7 @@ struct TracedCall {
   const Algorithm* algorithm = nullptr;  // it names the collective, too
   uint64_t parameter = 0;                // of the algorithm
   uint64_t bytes = 0;                    // see traced_bytes()
-  const void* site = nullptr;            // see program_call_site()
+  const void* site = nullptr;            // Tracer::call_site()
   uint32_t op = 0;
   uint32_t ranks : 31 = 1;  // of the team
   uint32_t failed : 1 = 0;

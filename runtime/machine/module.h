@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Libraries that libibcoll.so loads when a job needs them (transports, PMIx), so that it runs where they are missing.
+// Libraries that libibcoll.so loads when a job needs them (transports, PMIx, traces), so that it runs where they are missing.
 #pragma once
 
 #include "runtime/base/status.h"

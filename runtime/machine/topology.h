@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/status.h"
+
 namespace ibcoll {
 
 // What distinguishes this node from others if the bootstrap does not: the kernel's boot id and the namespaces that
@@ -17,7 +19,7 @@ std::string node_identity();
 std::string network_identity();
 
 // Of this machine since it booted, a word; empty where the kernel has none.
-std::string boot_id();
+IBCOLL_MODULE_API std::string boot_id();
 
 inline constexpr double kNoQuota = 1e9;
 // The CPUs that this process may run on (its affinity; if the kernel does not report it, those of the machine), one bit

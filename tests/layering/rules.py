@@ -22,7 +22,7 @@ LAYERS = [
     ["runtime/collectives/framework/"],
     ["runtime/collectives/"],
     ["runtime/engine/"],
-    ["runtime/context/"],
+    ["runtime/context/", "runtime/trace/"],
     ["runtime/api/"],
 ]
 

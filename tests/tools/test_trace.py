@@ -453,9 +453,11 @@ class CallSites(TraceTest):
         for name in ("the program", "libown_layer.so"):
             subprocess.run(["objcopy", *option.split(), name], check=True, cwd=self.folder, timeout=60)
 
-    def run_program(self, *words):
-        environment = {**os.environ, "IBCOLL_TRACE": str(self.file)}
-        subprocess.run(words or [self.program], env=environment, check=True, timeout=60, stdin=subprocess.DEVNULL, cwd=self.folder)
+    def run_program(self, *words, **settings):
+        environment = {**os.environ, "IBCOLL_TRACE": str(self.file), **settings}
+        done = subprocess.run(words or [self.program], env=environment, check=True, timeout=60, stdin=subprocess.DEVNULL,
+                              cwd=self.folder, stderr=subprocess.PIPE, text=True)
+        return done.stderr
 
     def rows(self):
         """What is shown of all call sites: {call site: row}, and the problems."""
@@ -524,6 +526,20 @@ class CallSites(TraceTest):
             if "own_layer" not in site:
                 self.assertRegex(site, r"^the program\+0x[0-9a-f]+$")
                 self.assertEqual(site, row["address"])
+
+    def test_without_the_module(self):
+        """It is missing, then of another build: the program runs, and complains once."""
+        shutil.copy(BUILD / "lib/libibcoll.so.0", self.folder)
+        module = self.folder / "libibcoll_trace.so"
+        for reason in (f"the module libibcoll_trace.so cannot be loaded: {module}: ",
+                       f"{module} is of another build than libibcoll.so ("):
+            errors = self.run_program(LD_LIBRARY_PATH=str(self.folder))
+            self.assertTrue(errors.startswith(f"ibcoll: error: IBCOLL_TRACE: {reason}"), errors)
+            self.assertIn("this rank has no trace: put libibcoll_trace.so of the same build beside libibcoll.so", errors)
+            self.assertEqual(errors.count("\n"), 1, errors)
+            self.assertEqual(list(self.folder.glob("t.*")), [])
+            subprocess.run(["cc", "-shared", "-fPIC", '-DIBCOLL_BUILD="other"', ROOT / "tests/unit/build_module.c", "-o", module],
+                           check=True, timeout=60)
 
     def test_a_program_that_has_changed(self):
         """Of another build than the one that ran, or gone."""

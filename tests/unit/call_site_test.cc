@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/machine/call_site.h"
+#include "runtime/trace/call_site.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/context/trace_file.h"
+#include "runtime/trace/trace_file.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

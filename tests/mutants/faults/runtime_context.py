@@ -36,10 +36,10 @@ FAULTS = [
     Fault("rt_context_socket_named_by_the_job", "runtime/context/join.cc",
           "segment_id_ = all->back().nonce;", "segment_id_ = all->front().nonce;",
           UNIT, "Join*"),
-    Fault("rt_context_peers_of_the_call_before", "runtime/context/trace_file.cc",
+    Fault("rt_context_peers_of_the_call_before", "runtime/trace/trace_file.cc",
           "next < buffer.peers_kept() && ahead() <= 0;", "next < buffer.peers_kept() && ahead() < 0;",
           UNIT, API_UNIT + ":TraceFile*"),
-    Fault("rt_context_trace_over_a_device", "runtime/context/trace_file.cc",
+    Fault("rt_context_trace_over_a_device", "runtime/trace/trace_file.cc",
           "  if (exists && !S_ISREG(there.st_mode)) return setting;\n", "",
           UNIT, API_UNIT + ":TraceFile*"),
 

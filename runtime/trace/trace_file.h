@@ -3,37 +3,28 @@
 // the context ends. docs/ibcoll_trace.md has its format.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "runtime/base/unique_fd.h"
-#include "runtime/engine/trace.h"
-#include "runtime/transport/transport.h"
+#include "runtime/engine/tracer.h"
+#include "runtime/trace/call_site.h"
 
 namespace ibcoll {
 
-struct TraceHeader {
-  int rank = 0;
-  int ranks = 1;
-  uint64_t job = 0;
-  LinkModel link;  // between ranks of the world team
-};
-
-class TraceFile {
+class TraceFile final : public Tracer {
  public:
   // nullptr, after one logged error, where the file cannot be opened or memory for the buffer is refused.
   static std::unique_ptr<TraceFile> open(const std::string& setting, size_t calls, size_t peers, int rank);
-  TraceBuffer& buffer() noexcept { return buffer_; }
-  // Once. An error is logged, and the program goes on.
-  void write(const TraceHeader& header) noexcept;
+  const void* call_site(const void* returns_to) const noexcept override { return program_call_site(returns_to); }
+  void write(const TraceHeader& header) noexcept override;
 
  private:
   TraceFile(std::string path, UniqueFd fd, size_t calls, size_t peers)
-      : path_(std::move(path)), fd_(std::move(fd)), buffer_(calls, peers) {}
+      : Tracer(calls, peers), path_(std::move(path)), fd_(std::move(fd)) {}
   std::string path_;
   UniqueFd fd_;
-  TraceBuffer buffer_;
 };
 
 }  // namespace ibcoll

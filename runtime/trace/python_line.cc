@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/machine/python_line.h"
+#include "runtime/trace/python_line.h"
 
 #include <dlfcn.h>
 

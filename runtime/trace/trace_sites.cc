@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/context/trace_sites.h"
+#include "runtime/trace/trace_sites.h"
 
 #include <fmt/format.h>
 
-#include "runtime/machine/call_site.h"
-#include "runtime/machine/python_line.h"
+#include "runtime/trace/call_site.h"
+#include "runtime/trace/python_line.h"
 
 namespace ibcoll {
 namespace {

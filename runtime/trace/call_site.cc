@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/machine/call_site.h"
+#include "runtime/trace/call_site.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "runtime/base/start_folder.h"
-#include "runtime/machine/python_line.h"
+#include "runtime/trace/python_line.h"
 
 namespace ibcoll {
 namespace {

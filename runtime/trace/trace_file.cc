@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "runtime/context/trace_file.h"
+#include "runtime/trace/trace_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,8 +12,8 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/start_folder.h"
-#include "runtime/context/trace_sites.h"
 #include "runtime/machine/topology.h"
+#include "runtime/trace/trace_sites.h"
 
 namespace ibcoll {
 namespace {
@@ -125,7 +125,7 @@ std::unique_ptr<TraceFile> TraceFile::open(const std::string& setting, size_t ca
 void TraceFile::write(const TraceHeader& header) noexcept {
   if (!fd_) return;
   try {
-    const Status status = write_trace_to(fd_.get(), buffer_, header);
+    const Status status = write_trace_to(fd_.get(), buffer(), header);
     if (!status.ok()) complain_of_trace(path_, status.text().c_str());
     const int fd = fd_.release();
     if (::close(fd) != 0 && status.ok()) complain_of_trace(path_, std::strerror(errno));
