@@ -183,8 +183,8 @@ TEST(NodeWindow, WakesWhoSleepsForTheRankThatPublishes) {
   NodeWindow writer(&none, base, kAreaBytes, {0, 1}, 0, NodeWindow::Limits{}, true);
   NodeWindow reader(&none, base, kAreaBytes, {0, 1}, 1, NodeWindow::Limits{}, true);
   EXPECT_LT(writer.bells().of(1), 0) << "no rank rings";
-  writer.use(doorbells[0], {2, 1});
-  reader.use(doorbells[1], {2, 1});
+  writer.bells().use(doorbells[0], {2, 1});
+  reader.bells().use(doorbells[1], {2, 1});
   ASSERT_EQ(reader.bells().of(0), 2);
   ASSERT_TRUE(writer.steps().try_next(8));
   writer.publish_part(1, /*worth_waking=*/true);
@@ -199,7 +199,7 @@ TEST(NodeWindow, WakesWhoSleepsForTheRankThatPublishes) {
   EXPECT_EQ(bells[2].wakeups.load(), 2u);
   while (writer.steps().try_next(8)) writer.publish(1);
   EXPECT_EQ(writer.steps().lagging(), 1);
-  doorbells[0].subscribe(writer.bell(writer.steps().lagging()));
+  doorbells[0].subscribe(writer.bells().of(writer.steps().lagging()));
   ASSERT_TRUE(reader.steps().try_next(8));
   reader.publish(1);
   EXPECT_EQ(bells[1].wakeups.load(), 1u);
