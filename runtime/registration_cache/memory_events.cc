@@ -10,7 +10,8 @@
 
 #include "runtime/registration_cache/unmap_trial.h"
 #include "runtime/ucx/workarounds/kept_signals.h"
-#include "runtime/ucx/workarounds/mremap.h"
+#include "runtime/ucx/workarounds/memory_hooks.h"
+#include "runtime/ucx/workarounds/versions.h"
 
 namespace ibcoll {
 
@@ -24,10 +25,11 @@ struct MemoryEvents::Functions {
 // One handler of UCX, as long as the object lives. No handler runs any more when the destructor has returned.
 class MemoryEvents::Subscription {
  public:
-  static Result<std::unique_ptr<Subscription>> make(const Functions& ucm, UnmapQueue& queue) {
+  // `flags`: of ucm_event_type_t.
+  static Result<std::unique_ptr<Subscription>> make(const Functions& ucm, UnmapQueue& queue, int flags = 0) {
     constexpr int kAfterOthers = 1000;  // order among handlers; the event itself always comes before the unmapping
     std::unique_ptr<Subscription> made(new Subscription(ucm, queue));
-    const ucs_status_t status = ucm.set(UCM_EVENT_VM_UNMAPPED, kAfterOthers, &on_event, &queue);
+    const ucs_status_t status = ucm.set(UCM_EVENT_VM_UNMAPPED | flags, kAfterOthers, &on_event, &queue);
     if (status != UCS_OK)
       return error(IBCOLL_ERR_UNSUPPORTED, "UCX gives no memory events (status {}; see UCX_MEM_EVENTS and {})",
                    static_cast<int>(status), "UCX_MEM_MMAP_HOOK_MODE");
@@ -54,7 +56,7 @@ class MemoryEvents::Subscription {
 
 namespace {
 
-constexpr const char* kLibrary = "libucs.so.0";  // brings libucm, which cannot be loaded alone
+constexpr const char* kLibrary = "libucs.so.0";  // brings libucm, which does not work alone
 
 // A sanitizer's allocator unmaps by system calls of its own, which no one sees.
 bool has_sanitizer() {
@@ -69,14 +71,23 @@ Result<void*> load_ucx(const HookedFunction& munmap, bool in_host) {
     return error(IBCOLL_ERR_UNSUPPORTED,
                  "the host does not use UCX's memory events, and in host mode ibcoll does not turn them on");
   if (there != nullptr) return there;
-  // Once loaded it patches at once, so this is the last moment to refuse.
+  // Where the user decides on hooks, UCX may set them as it is loaded: this is the last moment to refuse.
   if (munmap.patched())
     return error(IBCOLL_ERR_UNSUPPORTED,
                  "munmap() is not as in the C library's file: another library seems to hook it, and a "
                  "second hook would blind that one");
+  ucx::start_ucm_without_hooks();
   const ucx::KeptSignals kept;
   if (void* const loaded = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) return loaded;
   return error(IBCOLL_ERR_UNSUPPORTED, "UCX, which reports unmapped memory, is not installed: {}", ::dlerror());
+}
+
+// `hooked`: another user of UCX in the process has already had it hook the C library.
+Status may_hook(bool hooked) {
+  if (hooked || ucx::user_decides_on_hooks() || !ucx::is_needed(ucx::Fault::kMremap)) return {};
+  return error(IBCOLL_ERR_UNSUPPORTED,
+               "UCX before 1.15 reports unmapped memory only where mremap() loses an argument: calls with MREMAP_FIXED "
+               "then move memory elsewhere; UCX_MEM_EVENTS=y takes that for programs that make none");
 }
 
 }  // namespace
@@ -94,12 +105,14 @@ Result<std::unique_ptr<MemoryEvents>> MemoryEvents::start(UnmapQueue& queue, boo
     return error(IBCOLL_ERR_UNSUPPORTED, "{} has no ucm_set_event_handler: not a version of UCX that is known",
                  kLibrary);
 
+  const bool hooked = munmap.patched();
+  if (Status status = may_hook(hooked); !status.ok()) return status;
   auto trial_queue = std::make_unique<UnmapQueue>();
   {
-    Result<std::unique_ptr<Subscription>> trial = Subscription::make(ucm, *trial_queue);
+    // If the hook is another library's, the trial fails, and UCX has set none over it.
+    Result<std::unique_ptr<Subscription>> trial =
+        Subscription::make(ucm, *trial_queue, hooked ? UCM_EVENT_FLAG_NO_INSTALL : 0);
     if (!trial.ok()) return trial.status();
-    if (!in_host)
-      if (Status status = ucx::correct_mremap(); !status.ok()) return status;
     if (Status status = try_unmappings(*trial_queue); !status.ok()) return status;
   }
   Result<std::unique_ptr<Subscription>> subscription = Subscription::make(ucm, queue);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reports what this process unmaps, from the events of UCX (libucm). This project hooks no function itself, but for a
-// workaround for one of UCX's hooks (ucx/workarounds/mremap.h): of two libraries that hook a function, one is no longer
-// notified. MPI libraries and many others use UCX for it, and one instance serves all in a process.
+// Reports what this process unmaps, from the events of UCX (libucm). This project hooks no function itself: of two
+// libraries that hook a function, one is no longer notified. MPI libraries and many others use UCX for it, and one
+// instance serves all in a process. UCX hooks the C library when the first object of this class asks for events
+// (ucx/workarounds/memory_hooks.h).
 //
 // Seen: munmap, mmap over a mapping, mremap, shmdt, a shrinking heap, madvise that drops pages; called by the program,
 // by libraries or by free(). NOT seen: system calls made without the C library, by dlclose() say; ftruncate and
@@ -19,8 +20,10 @@ namespace ibcoll {
 class MemoryEvents {
  public:
   // Pushes to `queue`, before the pages go, until the object is destroyed. Loads UCX unless it is loaded already, and
-  // tries whether events do come. UNSUPPORTED: the text says why they do not.
-  // In host mode UCX must have patched munmap() for the host already, and mremap() stays as UCX has it.
+  // tries whether events do come. UNSUPPORTED: the text says why they do not. With UCX before 1.15 that is so unless
+  // another user of UCX in the process has asked for events before, or the user has set UCX_MEM_EVENTS: else the
+  // program's mremap() would suffer.
+  // In host mode UCX must have patched munmap() for the host already.
   static Result<std::unique_ptr<MemoryEvents>> start(UnmapQueue& queue, bool in_host = false);
   ~MemoryEvents();
   MemoryEvents(const MemoryEvents&) = delete;

@@ -238,7 +238,6 @@ ibcoll::NetworkTransport* ibcoll_ucx_open(const ibcoll::NetworkParams& params, i
 
 void ibcoll_ucx_devices(const ibcoll::Config& config, ibcoll::Json* devices) {
   ibcoll::ucx::quieten("error");
-  ibcoll::ucx::leave_mremap_intact();
   const ibcoll::Result<ibcoll::ucx::DevicePlan> plan = ibcoll::ucx::plan_here(config, /*local_job=*/false, nullptr);
   *devices = ibcoll::Json();
   devices->set("reason", plan.ok() ? "usable" : plan.status().text());

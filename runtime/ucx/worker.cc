@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "runtime/base/log.h"
-#include "runtime/ucx/workarounds/mremap.h"
 #include "runtime/ucx/workarounds/system_calls.h"
 
 namespace ibcoll::ucx {
@@ -24,10 +23,12 @@ struct Option {
 };
 
 // UCX checks for dead peers every second. connect() must not block. (SYN_CNT is not set: UCX 1.13 writes it over
-// another field.) Options of a transport that is not used are reported by UCX as invalid, hence WARN_INVALID_CONFIG.
+// another field.) The caches of RDMA devices would have UCX hook the C library (memory_hooks.h), also in jobs that do
+// not use these. Options of a transport that is not used are reported by UCX as invalid, hence WARN_INVALID_CONFIG.
 constexpr Option kOptions[] = {
     {"WARN_INVALID_CONFIG", "UCX_WARN_INVALID_CONFIG", "n"},
     {"KEEPALIVE_INTERVAL", "UCX_KEEPALIVE_INTERVAL", "1s"},
+    {"REG_METHODS", "UCX_IB_REG_METHODS", "direct"},
 };
 constexpr Option kTcpOptions[] = {
     {"CONN_NB", "UCX_TCP_CONN_NB", "y"},
@@ -101,11 +102,6 @@ void quieten(const char* level) {
     log(LogLevel::kInfo, "ucx: its log level cannot be set: UCX may print lines of its own");
 }
 
-void leave_mremap_intact() {
-  static std::once_flag once;
-  std::call_once(once, [] { warn_unless_ok(correct_mremap()); });
-}
-
 size_t tcp_segment_bytes(const DevicePlan& plan, int size) {
   if (!plan.tcp || plan.rdma || plan.shared_memory || std::getenv(kSegmentVariable) != nullptr) return 0;
   return std::clamp(std::bit_floor(kSegmentsOfAllPeers / static_cast<size_t>(size)), kSegment, kMostSegment);
@@ -122,7 +118,6 @@ Result<std::unique_ptr<Worker>> Worker::open(const NetworkParams& params, const 
   if (!alone) worker->high_.emplace();
   Status status = worker->open_context(params.size, plan, peer_timeout);
   if (status.ok()) status = worker->open_worker();
-  if (alone) leave_mremap_intact();
   if (status.ok()) {
     if (alone) quieten("fatal");  // a peer that dies is an event to ibcoll, and an error to UCX
     return worker;

@@ -20,8 +20,6 @@ namespace ibcoll::ucx {
 
 // To be called before anything else of UCX: its lines less severe than `level` go, unless the user wants them.
 void quieten(const char* level);
-// To be called after UCX was loaded, outside of a host: UCX patches mremap() then (workarounds/mremap.h).
-void leave_mremap_intact();
 
 inline constexpr size_t kSegment = 64 * 1024;  // the default of UCX over TCP
 

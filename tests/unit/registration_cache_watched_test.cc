@@ -20,6 +20,9 @@
 namespace ibcoll {
 namespace {
 
+// With every version of UCX.
+[[maybe_unused]] const int has_memory_events = ::setenv("UCX_MEM_EVENTS", "y", 0);
+
 void* use(WatchedCache& cache, void* memory, size_t bytes) {
   Result<Registration*> got = cache.acquire({static_cast<std::byte*>(memory), bytes});
   EXPECT_TRUE(got.ok()) << got.status().text();

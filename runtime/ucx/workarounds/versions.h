@@ -23,7 +23,7 @@ enum class Fault {
   kFailedConnect,     // a connect() that fails ends the process (system_calls.h, socket_watch.h)
   kInheritedSockets,  // programs that the process starts keep sockets open (system_calls.h, socket_watch.h)
   kStrangers,         // anybody may connect (system_calls.h, socket_watch.h)
-  kMremap,            // mremap() loses an argument (mremap.h)
+  kMremap,            // mremap() loses an argument (memory_hooks.h)
   kSignals,           // loading UCX changes the handlers of signals (kept_signals.h)
 };
 
