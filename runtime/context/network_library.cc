@@ -8,16 +8,12 @@
 #include "runtime/machine/module.h"
 #include "runtime/ucx/workarounds/kept_signals.h"
 #include "runtime/ucx/workarounds/memory_hooks.h"
-#include "runtime/ucx/workarounds/needed_files.h"
 
 namespace ibcoll {
 namespace {
 
 Result<void*> function_of(const NetworkModule& module, const char* what) {
-  if (std::string_view(module.name) == "ucx") {
-    if (Status status = ucx::find_needed_files(); !status.ok()) return status;
-    ucx::start_ucm_without_hooks();
-  }
+  if (std::string_view(module.name) == "ucx") ucx::start_ucm_without_hooks();
   const ucx::KeptSignals kept;  // the module may load UCX
   return module_function(fmt::format("libibcoll_{}.so", module.name).c_str(),
                          fmt::format("ibcoll_{}_{}", module.name, what).c_str());
