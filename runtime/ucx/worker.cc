@@ -22,18 +22,21 @@ struct Option {
   const char* value;
 };
 
-// UCX checks for dead peers every second. connect() must not block. (SYN_CNT is not set: UCX 1.13 writes it over
-// another field.) The caches of RDMA devices would have UCX hook the C library (memory_hooks.h), also in jobs that do
-// not use these. Options of a transport that is not used are reported by UCX as invalid, hence WARN_INVALID_CONFIG.
+// UCX checks for dead peers every second. The caches of RDMA devices would have it hook the C library (memory_hooks.h),
+// also in jobs that do not use these. Options of a transport that is not used are reported by UCX as invalid, and so
+// are those of other versions, hence WARN_INVALID_CONFIG.
 constexpr Option kOptions[] = {
     {"WARN_INVALID_CONFIG", "UCX_WARN_INVALID_CONFIG", "n"},
     {"KEEPALIVE_INTERVAL", "UCX_KEEPALIVE_INTERVAL", "1s"},
     {"REG_METHODS", "UCX_IB_REG_METHODS", "direct"},
 };
+// connect() must not block. (SYN_CNT is not set: UCX 1.13 writes it over another field.) Since 1.18 UCX binds a socket
+// to the interface's address before it connects, and ibcoll could bind it to no port (socket_watch.h).
 constexpr Option kTcpOptions[] = {
     {"CONN_NB", "UCX_TCP_CONN_NB", "y"},
     {"MAX_NUM_EPS", "UCX_TCP_MAX_NUM_EPS", "inf"},
     {"RX_BUFS_GROW", "UCX_TCP_RX_BUFS_GROW", "4"},
+    {"EP_BIND_SRC_ADDR", "UCX_TCP_EP_BIND_SRC_ADDR", "n"},
 };
 // Without MM_ERROR_HANDLING a dead peer is never noticed; 512 receive buffers at once would be 4 MB per rank.
 constexpr Option kSharedMemoryOptions[] = {
