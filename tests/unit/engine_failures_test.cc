@@ -474,9 +474,7 @@ TEST_F(EngineTest, ACallBeforeTheOneThatFailedEndsWell) {
     for (const int rank : {1, 2}) engines_[static_cast<size_t>(rank)]->progress();
   ASSERT_TRUE(calls[0]->request->in_flight());
   const Status refused = error(IBCOLL_ERR_MISMATCH, "rank 2: no second call");
-  const auto abort_of = [&](uint32_t op) {
-    team(0).on_note(2, abort_note(1, refused, 1, op), abort_text(refused));
-  };
+  const auto abort_of = [&](uint32_t op) { team(0).on_note(2, abort_note(1, refused, 1, op), abort_text(refused)); };
   abort_of(2);
   abort_of(2);
   EXPECT_TRUE(team(0).failure().ok());
