@@ -44,7 +44,8 @@ TEST_F(ExchangeTest, AnyMessageIsAnArrival) {
     exchange.incoming().serve(1, 50'000, 1);
     EXPECT_FALSE(exchange.incoming().has_arrival());
     exchange.on_note(1, note(kind, bytes), payload);
-    return exchange.incoming().has_arrival() && exchange.incoming().take_arrival() == 1 && !exchange.incoming().serve_late();
+    return exchange.incoming().has_arrival() && exchange.incoming().take_arrival() == 1 &&
+           !exchange.incoming().serve_late();
   };
   const RemoteRegion none;
   EXPECT_TRUE(arrives_with(NoteKind::kEager, 10, ConstBytes(memory_).first(10)));
