@@ -37,10 +37,10 @@ bool bytes_from(const std::string& text, std::span<std::byte> bytes) {
 }
 
 // One exchange: each rank's bytes, cut into segments that fit into values.
-class Exchange {
+class PmiAllgather {
  public:
   using Clock = PmiConnection::Clock;
-  Exchange(PmiConnection& connection, size_t bytes, Clock::time_point deadline)
+  PmiAllgather(PmiConnection& connection, size_t bytes, Clock::time_point deadline)
       : connection_(connection),
         number_(connection.next_exchange()),
         bytes_(bytes),
@@ -97,7 +97,7 @@ Result<std::shared_ptr<PmiConnection>> connection_of_process(PmiConnection::Cloc
     if (mpi_is_running()) {
       return error(IBCOLL_ERR_BOOTSTRAP,
                    "MPI runs in this process and uses the connection to the launcher (PMI_FD); fill "
-                   "ibcoll_context_params_t.bootstrap by ibcoll_mpi_bootstrap() of ibcoll_mpi.h");
+                   "ibcoll_context_params_t.bootstrap by ibcoll_mpi_bootstrap() of ibcoll_mpi_bootstrap.h");
     }
     Result<std::unique_ptr<PmiConnection>> opened = PmiConnection::open(deadline);
     if (!opened.ok()) return opened.status();
@@ -133,7 +133,7 @@ Status PmiBootstrap::allgather(std::span<const std::byte> mine, std::span<std::b
   }
   const std::lock_guard one_at_a_time(connection_->exchanging());
   const PmiConnection::Clock::time_point deadline = in_seconds(seconds_);
-  const Exchange exchange(*connection_, mine.size(), deadline);
+  const PmiAllgather exchange(*connection_, mine.size(), deadline);
   if (Status status = exchange.publish(mine); !status.ok()) return status;
   if (Status status = connection_->barrier(deadline); !status.ok()) {
     if (status.code() != IBCOLL_ERR_TIMEOUT) return status;

@@ -14,7 +14,8 @@ namespace ibcoll::perf {
 // Functions are collective and return false after a failure, which the job has the text of.
 class Arrivals {
  public:
-  Arrivals(Job& job, const Options& options) : job_(job), options_(options), pairs_(job), pattern_(options.pattern) {}
+  Arrivals(PerfJob& job, const Options& options)
+      : job_(job), options_(options), pairs_(job), pattern_(options.pattern) {}
 
   // Reads the pattern's file and measures clocks and messages.
   bool open();
@@ -23,7 +24,7 @@ class Arrivals {
   bool measure(BenchCase& bench, Row& row);
 
  private:
-  Job& job_;
+  PerfJob& job_;
   const Options& options_;
   JobPairs pairs_;
   ArrivalPattern pattern_;

@@ -12,14 +12,15 @@
 namespace ibcoll::perf {
 std::string shown(const std::string& algorithm) { return algorithm.empty() ? "default" : algorithm; }
 
-BufferBytes buffer_bytes(const Job& job, const Options& options, const Collective& row, uint64_t bytes) {
+BufferBytes buffer_bytes(const PerfJob& job, const Options& options, const Collective& row, uint64_t bytes) {
   const oracle::CallLayout layout(call_params(options, row, job.size(), bytes), job.rank());
   if (!options.check)
     return {layout.send().extent + ChangingBuffers::kRoom, layout.recv().extent + ChangingBuffers::kRoom};
   return {oracle::room_for(layout.send()), oracle::room_for(layout.recv())};
 }
 
-BenchCase::BenchCase(Job& job, const Options& options, const Buffers& buffers, const Collective& row, uint64_t bytes)
+BenchCase::BenchCase(PerfJob& job, const Options& options, const Buffers& buffers, const Collective& row,
+                     uint64_t bytes)
     : job_(job),
       options_(options),
       bytes_(bytes),

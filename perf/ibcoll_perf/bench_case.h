@@ -21,7 +21,7 @@ std::string shown(const std::string& algorithm);
 struct BufferBytes {
   uint64_t send = 0, recv = 0;
 };
-BufferBytes buffer_bytes(const Job& job, const Options& options, const Collective& row, uint64_t bytes);
+BufferBytes buffer_bytes(const PerfJob& job, const Options& options, const Collective& row, uint64_t bytes);
 
 // As run_timed_loop() wants it.
 class BenchCase {
@@ -29,7 +29,7 @@ class BenchCase {
   enum class Ready { kYes, kNotApplicable, kFailed };
 
   // `buffers` has room for this size: buffer_bytes().
-  BenchCase(Job& job, const Options& options, const Buffers& buffers, const Collective& row, uint64_t bytes);
+  BenchCase(PerfJob& job, const Options& options, const Buffers& buffers, const Collective& row, uint64_t bytes);
   BenchCase(const BenchCase&) = delete;
   BenchCase& operator=(const BenchCase&) = delete;
   ~BenchCase();
@@ -48,7 +48,7 @@ class BenchCase {
     return status == IBCOLL_OK || fail("progress", status);
   }
 
-  Job& job() { return job_; }
+  PerfJob& job() { return job_; }
   const Options& options() const { return options_; }
   const Collective& row() const { return layout_.row(); }
   // Its bytes, before and after a call; with --check only.
@@ -62,7 +62,7 @@ class BenchCase {
   ibcoll_status_t blocking_call();
   void change_buffers();
 
-  Job& job_;
+  PerfJob& job_;
   const Options& options_;
   const uint64_t bytes_;
   const oracle::CallLayout layout_;

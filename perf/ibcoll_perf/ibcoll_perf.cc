@@ -54,12 +54,12 @@ bool measure(BenchCase& bench, const std::string& algorithm, Arrivals* arrivals,
   return true;
 }
 
-bool measure_collective(Job& job, const Options& options, const Collective& collective, const Buffers& buffers,
+bool measure_collective(PerfJob& job, const Options& options, const Collective& collective, const Buffers& buffers,
                         Arrivals* arrivals, Report* report, Outcome& outcome) {
   const std::vector<std::string> algorithms = algorithms_to_run(options, collective);
   const std::vector<uint64_t> sizes = sizes_of(options, collective);
   if (report != nullptr) report->begin_collective(collective.name);
-  Progress progress(report != nullptr);
+  ProgressLine progress(report != nullptr);
   size_t done = 0;
   for (const uint64_t bytes : sizes) {
     BenchCase bench(job, options, buffers, collective, bytes);
@@ -86,7 +86,7 @@ bool measure_collective(Job& job, const Options& options, const Collective& coll
 
 // Buffers for the largest size of any collective, on all ranks or on none. What --check compares with takes as much
 // again as the larger one.
-bool allocate(Job& job, const Options& options, Buffers& buffers) {
+bool allocate(PerfJob& job, const Options& options, Buffers& buffers) {
   int here = 0;
   if (!ranks_on_this_kernel(job, here)) return false;
   const uint64_t share = available_memory() / static_cast<uint64_t>(here);
@@ -106,7 +106,7 @@ bool allocate(Job& job, const Options& options, Buffers& buffers) {
                         options.sizes.back(), job.size(), share >> 20));
 }
 
-bool run(Job& job, const Options& options, OutputFile& output, Outcome& outcome) {
+bool run(PerfJob& job, const Options& options, OutputFile& output, Outcome& outcome) {
   Buffers buffers;
   if (!allocate(job, options, buffers)) return false;
   std::optional<Arrivals> arrivals;
@@ -127,7 +127,7 @@ bool run(Job& job, const Options& options, OutputFile& output, Outcome& outcome)
 }
 
 // Rank 0 alone writes; all learn whether it can.
-bool open_output(Job& job, const Options& options, OutputFile& output) {
+bool open_output(PerfJob& job, const Options& options, OutputFile& output) {
   return job.agree(job.rank() == 0 ? output.open(options.output) : "");
 }
 
@@ -143,7 +143,7 @@ std::string list() {
   return text;
 }
 
-int report_failure(Job& job) {
+int report_failure(PerfJob& job) {
   if (!job.is_open()) {
     fmt::print(stderr, "ibcoll_perf: {}\n", job.failure());  // its rank is not known
   } else if (!job.failure().empty()) {
@@ -154,7 +154,7 @@ int report_failure(Job& job) {
 }
 
 // Options that make no sense together or for this number of ranks. "" or what is wrong.
-std::string problem_with(const Options& options, const Job& job) {
+std::string problem_with(const Options& options, const PerfJob& job) {
   if (options.root >= job.size()) return fmt::format("--root {}: there are {} ranks", options.root, job.size());
   const Collective& first = kCatalog[options.collectives[0]];
   if (options.in_place && options.collectives.size() == 1 && !first.may_be_in_place(options.root, options.root))
@@ -164,7 +164,7 @@ std::string problem_with(const Options& options, const Job& job) {
 
 int run_program(int argc, char** argv) {
   Options options;
-  Job job;
+  PerfJob job;
   if (const std::optional<EarlyEnd> end = parse_options(argc, argv, options)) {
     // Rank 0 prints for all; each rank where it has no rank number.
     return !job.open() || job.rank() == 0 ? print(*end, "ibcoll_perf") : end->status;

@@ -10,11 +10,11 @@
 
 namespace ibcoll::perf {
 
-Job::~Job() {
+PerfJob::~PerfJob() {
   if (context_ != nullptr) (void)ibcoll_context_destroy(context_);
 }
 
-bool Job::open() {
+bool PerfJob::open() {
   const ibcoll_status_t status = ibcoll_context_create(nullptr, &context_);
   if (status != IBCOLL_OK) {
     context_ = nullptr;
@@ -26,31 +26,31 @@ bool Job::open() {
   return true;
 }
 
-bool Job::close() {
+bool PerfJob::close() {
   if (context_ == nullptr) return true;
   const ibcoll_status_t status = ibcoll_context_destroy(context_);
   context_ = nullptr;
   return status == IBCOLL_OK || fail("end", status);
 }
 
-void Job::abandon() {
+void PerfJob::abandon() {
   static ibcoll_context_t abandoned = nullptr;  // reachable, so that no leak is reported
   abandoned = context_ != nullptr ? context_ : abandoned;
   context_ = nullptr;
 }
 
-bool Job::fail(std::string_view what, ibcoll_status_t status) {
+bool PerfJob::fail(std::string_view what, ibcoll_status_t status) {
   const std::string_view why = ibcoll_last_error();
   failure_ = fmt::format("{}: {}", what, why.empty() ? ibcoll_status_string(status) : why);
   return false;
 }
 
-bool Job::run_own(const ibcoll_collective_args_t& args, const char* what) {
+bool PerfJob::run_own(const ibcoll_collective_args_t& args, const char* what) {
   const ibcoll_status_t status = run_blocking(team_, args);
   return status == IBCOLL_OK || fail(what, status);
 }
 
-bool Job::reduce(const void* mine, void* result, ibcoll_type_t type, ibcoll_op_t op) {
+bool PerfJob::reduce(const void* mine, void* result, ibcoll_type_t type, ibcoll_op_t op) {
   ibcoll_collective_args_t args = own_call(IBCOLL_ALLREDUCE, mine, result);
   args.count = 1;
   args.type = type;
@@ -58,25 +58,25 @@ bool Job::reduce(const void* mine, void* result, ibcoll_type_t type, ibcoll_op_t
   return run_own(args, "agreement between ranks");
 }
 
-uint64_t Job::topology(const char* name) const {
+uint64_t PerfJob::topology(const char* name) const {
   std::string text(ibcoll_info_json(context_, nullptr, 0) + 64, '\0');  // a counter may grow by some digits
   (void)ibcoll_info_json(context_, text.data(), text.size());
   return nlohmann::json::parse(text.c_str()).at("topology").at(name).get<uint64_t>();
 }
 
-bool Job::barrier() { return run_own(own_call(IBCOLL_BARRIER, nullptr, nullptr), "barrier between measurements"); }
+bool PerfJob::barrier() { return run_own(own_call(IBCOLL_BARRIER, nullptr, nullptr), "barrier between measurements"); }
 
-bool Job::largest(double& value) {
+bool PerfJob::largest(double& value) {
   const double mine = value;
   return reduce(&mine, &value, IBCOLL_DOUBLE, IBCOLL_MAX);
 }
 
-bool Job::sum(uint64_t& value) {
+bool PerfJob::sum(uint64_t& value) {
   const uint64_t mine = value;
   return reduce(&mine, &value, IBCOLL_UINT64, IBCOLL_SUM);
 }
 
-bool Job::agree(const std::string& problem) {
+bool PerfJob::agree(const std::string& problem) {
   const double none = -static_cast<double>(size_);
   double speaker = problem.empty() ? none : -static_cast<double>(rank_);
   if (!largest(speaker)) return false;
@@ -85,12 +85,12 @@ bool Job::agree(const std::string& problem) {
   return false;
 }
 
-bool Job::worst(int32_t& status) {
+bool PerfJob::worst(int32_t& status) {
   const int32_t mine = status;
   return reduce(&mine, &status, IBCOLL_INT32, IBCOLL_MIN);
 }
 
-bool Job::gather(const std::vector<double>& mine, std::vector<double>& all) {
+bool PerfJob::gather(const std::vector<double>& mine, std::vector<double>& all) {
   const auto ranks = static_cast<size_t>(size_);
   const uint64_t bytes = mine.size() * sizeof(double);
   std::vector<uint64_t> send_counts(ranks, 0), recv_counts(ranks, 0), send_displacements(ranks, 0),
@@ -112,14 +112,14 @@ bool Job::gather(const std::vector<double>& mine, std::vector<double>& all) {
   return run_own(args, "gathering times");
 }
 
-bool Job::gather_everywhere(double mine, std::vector<double>& all) {
+bool PerfJob::gather_everywhere(double mine, std::vector<double>& all) {
   all.resize(static_cast<size_t>(size_));
   ibcoll_collective_args_t args = own_call(IBCOLL_ALLGATHER, &mine, all.data());
   args.bytes = sizeof mine;
   return run_own(args, "gathering values");
 }
 
-bool ranks_on_this_kernel(Job& job, int& count) {
+bool ranks_on_this_kernel(PerfJob& job, int& count) {
   const double mine = kernel_identity();
   std::vector<double> all;
   if (!job.gather_everywhere(mine, all)) return false;

@@ -12,12 +12,12 @@
 namespace ibcoll::perf {
 
 // Functions return false after a failure, whose text failure() has: the job is then beyond use.
-class Job {
+class PerfJob {
  public:
-  Job() = default;
-  Job(const Job&) = delete;
-  Job& operator=(const Job&) = delete;
-  ~Job();
+  PerfJob() = default;
+  PerfJob(const PerfJob&) = delete;
+  PerfJob& operator=(const PerfJob&) = delete;
+  ~PerfJob();
 
   bool open();
   bool close();
@@ -61,6 +61,6 @@ class Job {
 
 // How many ranks, this one included, run on this rank's kernel: their monotonic clocks are one, and they share its
 // memory.
-bool ranks_on_this_kernel(Job& job, int& count);
+bool ranks_on_this_kernel(PerfJob& job, int& count);
 
 }  // namespace ibcoll::perf

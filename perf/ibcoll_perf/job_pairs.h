@@ -14,7 +14,7 @@ namespace ibcoll::perf {
 // after a failure, which the job has the text of.
 class JobPairs {
  public:
-  explicit JobPairs(Job& job) : job_(job) {}
+  explicit JobPairs(PerfJob& job) : job_(job) {}
   JobPairs(const JobPairs&) = delete;
   JobPairs& operator=(const JobPairs&) = delete;
   ~JobPairs();
@@ -29,7 +29,7 @@ class JobPairs {
   bool close();
 
  private:
-  Job& job_;
+  PerfJob& job_;
   ibcoll_team_t team_ = nullptr;
   ibcoll_request_t requests_[2] = {};  // to the second rank, to the first one
 };

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What `cmake --install` puts where. Read last, when every target is known.
-#   include/ibcoll.h (and ibcoll_mpi.h), lib/libibcoll.so and its modules beside it, lib/ibcoll/openmpi/mca_coll_ibcoll.so,
+#   include/ibcoll.h (and ibcoll_mpi_bootstrap.h), lib/libibcoll.so and its modules beside it, lib/ibcoll/openmpi/mca_coll_ibcoll.so,
 #   bin/ibcoll_*, pkg-config and CMake files
 include(CMakePackageConfigHelpers)
 
@@ -12,7 +12,7 @@ install(TARGETS ibcoll EXPORT ibcollTargets LIBRARY DESTINATION ${CMAKE_INSTALL_
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/ibcoll.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 get_property(network_modules GLOBAL PROPERTY IBCOLL_NETWORK_MODULES)
-foreach(module ${network_modules} ibcoll_pmix ibcoll_trace_module ibcoll_mpi_openmpi ibcoll_mpi_mpich ibcoll_pmpi_openmpi
+foreach(module ${network_modules} ibcoll_pmix ibcoll_trace_module ibcoll_mpi_bootstrap_openmpi ibcoll_mpi_bootstrap_mpich ibcoll_pmpi_openmpi
                ibcoll_pmpi_mpich)
   if(TARGET ${module})
     install(TARGETS ${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -24,8 +24,8 @@ if(TARGET mca_coll_ibcoll)
   install(TARGETS mca_coll_ibcoll LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ibcoll/openmpi)
   set_property(TARGET mca_coll_ibcoll APPEND PROPERTY INSTALL_RPATH "$ORIGIN/../..")
 endif()
-if(TARGET ibcoll_mpi_openmpi OR TARGET ibcoll_mpi_mpich)
-  install(FILES ${PROJECT_SOURCE_DIR}/bootstrap/mpi/ibcoll_mpi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET ibcoll_mpi_bootstrap_openmpi OR TARGET ibcoll_mpi_bootstrap_mpich)
+  install(FILES ${PROJECT_SOURCE_DIR}/bootstrap/mpi/ibcoll_mpi_bootstrap.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endif()
 
 foreach(program ibcoll_run ibcoll_info ibcoll_mpi ibcoll_perf ibcoll_sim ibcoll_trace ibcoll_tune)

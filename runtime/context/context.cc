@@ -31,7 +31,7 @@ Result<std::unique_ptr<Context>> Context::create(const ibcoll_bootstrap_t* callb
 }
 
 Status Context::open(const ibcoll_bootstrap_t* callbacks) {
-  host_ = Host::of(callbacks);
+  host_ = HostProgram::of(callbacks);
   const Status settings = or_no_memory([this] { return read_settings(); });
   if (!settings.ok() && !callbacks) return settings;  // a launcher notifies the others that this rank failed
   const auto make = [&] { return make_bootstrap(callbacks); };
@@ -44,7 +44,7 @@ Status Context::open(const ibcoll_bootstrap_t* callbacks) {
   if (rank() == 0) {
     for (const std::string& warning : config_.warnings()) log(LogLevel::kWarning, "{}", warning);
   }
-  Result<Job> job = join_job(*bootstrap_, config_, host_);
+  Result<JoinedJob> job = join_job(*bootstrap_, config_, host_);
   if (!job.ok()) return job.status();
   job_ = std::move(*job);
   if (rank() == 0 && size() > 1) tuning_.read(config_, job_, size());

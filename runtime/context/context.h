@@ -68,9 +68,9 @@ class Context {
   ForkWatch fork_watch_;
   ContextLock lock_;
   Config config_;
-  Host host_;
+  HostProgram host_;
   std::unique_ptr<Bootstrap> bootstrap_;
-  Job job_;
+  JoinedJob job_;
   JobTuning tuning_;               // on rank 0
   uint64_t tuning_bytes_ = 0;      // of its text, on all ranks
   std::unique_ptr<Tracer> trace_;  // nullptr: not traced

@@ -7,12 +7,12 @@
 
 namespace ibcoll {
 
-struct Host {
+struct HostProgram {
   int (*progress)(void* user) = nullptr;  // nullptr: not in host mode
   void* user = nullptr;
   double timeout_seconds = 0;  // of a collective; 0: none
 
-  static Host of(const ibcoll_bootstrap_t* callbacks) noexcept {
+  static HostProgram of(const ibcoll_bootstrap_t* callbacks) noexcept {
     if (!callbacks) return {};
     return {callbacks->progress, callbacks->user, callbacks->timeout_seconds};
   }

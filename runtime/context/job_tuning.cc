@@ -9,7 +9,7 @@
 
 namespace ibcoll {
 
-void JobTuning::read(const Config& config, const Job& job, int ranks) {
+void JobTuning::read(const Config& config, const JoinedJob& job, int ranks) {
   identity_ = {ibcoll_version_string(), hardware_identity(), job.net ? job.net->name() : "shm",
                fmt::format("{} ranks on {} nodes, {:.3g} a core", ranks, job.node_count, job.ranks_per_core)};
   path_ = tuning_path(config.text("IBCOLL_TUNING"), identity_);

@@ -44,11 +44,11 @@ std::string version_text(uint64_t version) {
 
 class Joining {
  public:
-  Joining(Bootstrap& bootstrap, const Config& config, const Host& host)
+  Joining(Bootstrap& bootstrap, const Config& config, const HostProgram& host)
       : bootstrap_(bootstrap), config_(config), host_(host), networks_(config.text("IBCOLL_NET")) {}
 
   // Each step does its part on this rank, exchanges its message (join_messages.h), and uses the others' messages.
-  Result<Job> run() {
+  Result<JoinedJob> run() {
     for (Status (Joining::*step)() :
          {&Joining::meet, &Joining::open_node, &Joining::find_networks, &Joining::open_network, &Joining::connect,
           &Joining::probe_node, &Joining::time_node, &Joining::time_link})
@@ -457,8 +457,8 @@ class Joining {
 
   Bootstrap& bootstrap_;
   const Config& config_;
-  const Host& host_;
-  Job job_;
+  const HostProgram& host_;
+  JoinedJob job_;
   std::vector<int> locals_;  // job ranks of this node
   uint64_t segment_id_ = 0;  // random, and the same on all ranks
   std::unique_ptr<shm::Segment> segment_;
@@ -476,7 +476,7 @@ Status agree(Bootstrap& bootstrap, const Status& mine) {
   return mine.ok() ? all.status() : mine;
 }
 
-Result<Job> join_job(Bootstrap& bootstrap, const Config& config, const Host& host) {
+Result<JoinedJob> join_job(Bootstrap& bootstrap, const Config& config, const HostProgram& host) {
   return Joining(bootstrap, config, host).run();
 }
 

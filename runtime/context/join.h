@@ -16,7 +16,7 @@
 namespace ibcoll {
 
 // What a job of ranks looks like once it has come together.
-struct Job {
+struct JoinedJob {
   std::vector<int> nodes;  // job rank -> node
   int node_count = 1;
   double ranks_per_core = 1.0;          // on the fullest machine or node
@@ -40,6 +40,6 @@ Status agree(Bootstrap& bootstrap, const Status& mine);
 
 // Collective over the job. BOOTSTRAP, CONFIG, TRANSPORT, TIMEOUT,...: names the rank where it failed.
 // A host progresses while ranks wait for others of their node.
-Result<Job> join_job(Bootstrap& bootstrap, const Config& config, const Host& host = {});
+Result<JoinedJob> join_job(Bootstrap& bootstrap, const Config& config, const HostProgram& host = {});
 
 }  // namespace ibcoll

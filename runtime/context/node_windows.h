@@ -32,7 +32,7 @@ class NodeWindows {
   static constexpr uint64_t kNoWindow = ~uint64_t{0};
 
   // The job outlives it.
-  explicit NodeWindows(Job& job) noexcept : job_(job) {}
+  explicit NodeWindows(JoinedJob& job) noexcept : job_(job) {}
   void set_area_bytes(uint64_t bytes) noexcept { area_bytes_ = bytes; }
   // Of one area of a window.
   uint64_t area_bytes() const noexcept { return area_bytes_; }
@@ -60,7 +60,7 @@ class NodeWindows {
   uint64_t bytes(int locals) const noexcept;
   void give_back(size_t most) noexcept;
 
-  Job& job_;
+  JoinedJob& job_;
   uint64_t area_bytes_ = 0;
   std::list<LeftWindow> left_;
 };

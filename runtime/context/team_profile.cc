@@ -8,7 +8,7 @@
 namespace ibcoll {
 namespace {
 
-CostModel model_of(const Job& job, const Shape& team, bool steady) {
+CostModel model_of(const JoinedJob& job, const Shape& team, bool steady) {
   CostModel m;
   const MemoryModel memory = steady ? MemoryModel{} : job.memory_model;
   if (memory.copy_us_per_byte > 0) m.copy_us = memory.copy_us_per_byte;
@@ -43,7 +43,7 @@ CostModel model_of(const Job& job, const Shape& team, bool steady) {
 
 }  // namespace
 
-void TeamProfile::fill_models(const Job& job) {
+void TeamProfile::fill_models(const JoinedJob& job) {
   model = model_of(job, shape, false);
   steady_model = model_of(job, shape, true);
 }

@@ -13,7 +13,7 @@ struct TeamProfile {
   CostModel steady_model;  // from nothing that was timed: the same in every run
 
   // The models follow from the shape and from what the job has timed.
-  void fill_models(const Job& job);
+  void fill_models(const JoinedJob& job);
 };
 
 }  // namespace ibcoll

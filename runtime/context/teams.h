@@ -35,7 +35,7 @@ class Teams {
   };
 
   // All outlive it.
-  Teams(Context& context, Job& job, Progress& progress, Calls& calls, NodeWindows& windows) noexcept
+  Teams(Context& context, JoinedJob& job, Progress& progress, Calls& calls, NodeWindows& windows) noexcept
       : context_(context), job_(job), progress_(progress), calls_(calls), windows_(windows) {}
   // `doorbell`: as for Waiting::open().
   void open(Doorbell* doorbell) noexcept { doorbell_ = doorbell; }
@@ -64,7 +64,7 @@ class Teams {
   Status complete(TeamHandle& team, uint64_t offset, bool may_copy);
 
   Context& context_;
-  Job& job_;
+  JoinedJob& job_;
   Progress& progress_;
   Calls& calls_;
   NodeWindows& windows_;

@@ -15,7 +15,7 @@ namespace ibcoll {
 class Waiting {
  public:
   // All outlive it.
-  Waiting(ContextLock& lock, Progress& progress, const Host& host) noexcept
+  Waiting(ContextLock& lock, Progress& progress, const HostProgram& host) noexcept
       : lock_(lock), progress_(progress), host_(host) {}
   // `doorbell`: nullptr where each rank has a core, or this one is alone on its node.
   void open(std::unique_ptr<WaitStrategy> strategy, std::unique_ptr<Doorbell> doorbell) noexcept;
@@ -37,7 +37,7 @@ class Waiting {
 
   ContextLock& lock_;
   Progress& progress_;
-  const Host& host_;
+  const HostProgram& host_;
   std::unique_ptr<WaitStrategy> strategy_;
   std::unique_ptr<Doorbell> doorbell_;
 };

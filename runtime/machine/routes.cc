@@ -16,18 +16,18 @@ namespace {
 constexpr IpAddress kMappedIpv4{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 constexpr Route kNotKnown{Way::kRouted, 0};
 
-struct Request {
+struct RouteQuery {
   nlmsghdr header{};
   rtmsg route{};
   rtattr attribute{};
   std::array<uint8_t, 16> address{};
 };
 
-Request request_for(const IpAddress& address) {
+RouteQuery request_for(const IpAddress& address) {
   const bool ipv4 = std::equal(address.begin(), address.begin() + 12, kMappedIpv4.begin());
   const size_t bytes = ipv4 ? 4 : 16;
-  Request request;
-  request.header.nlmsg_len = static_cast<uint32_t>(offsetof(Request, address) + bytes);
+  RouteQuery request;
+  request.header.nlmsg_len = static_cast<uint32_t>(offsetof(RouteQuery, address) + bytes);
   request.header.nlmsg_type = RTM_GETROUTE;
   request.header.nlmsg_flags = NLM_F_REQUEST;
   request.route.rtm_family = ipv4 ? AF_INET : AF_INET6;
@@ -61,7 +61,7 @@ bool means_no_route(int error) {
 Routes Routes::open() { return Routes(UniqueFd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE))); }
 
 Route Routes::to(const IpAddress& address) const {
-  const Request request = request_for(address);
+  const RouteQuery request = request_for(address);
   if (!socket_ || ::send(socket_.get(), &request, request.header.nlmsg_len, 0) < 0) return kNotKnown;
   alignas(nlmsghdr) std::array<char, 4096> answer;
   // The kernel has answered when send() returns.

@@ -2,7 +2,7 @@
  * An MPI program that runs ibcoll on a communicator of its own: the odd and the even ranks apart, in reverse order.
  * With the argument "absent", the first rank of each of these never creates its context. With "unasked", ibcoll finds the
  * launcher's connection in use by MPI. */
-#include <ibcoll_mpi.h>
+#include <ibcoll_mpi_bootstrap.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -157,7 +157,7 @@ TEST_P(CollectiveCounts, AreThoseOfTheAlgorithm) {
   const Call& call = GetParam();
   script().landing = Landing::kShuffled;
   script().binds_at_once = false;
-  Job job(kRanks, conformance::test_seed(), {"IBCOLL_VERBS_WINDOWS=off"});
+  EngineJob job(kRanks, conformance::test_seed(), {"IBCOLL_VERBS_WINDOWS=off"});
   CallParams params;
   params.collective = call.collective;
   params.p = kRanks;
@@ -192,7 +192,7 @@ TEST(Collectives, AreRightOnADeviceThatPromisesLittle) {
       script().landing = landing;
       script().binds_at_once = false;
       script().lost_permille = 100;
-      Job job(5, conformance::test_seed(), {windows});
+      EngineJob job(5, conformance::test_seed(), {windows});
       for (const uint64_t bytes : {8, 5'000, 70'000})
         for (const auto& [collective, algorithm] :
              {std::pair{IBCOLL_ALLTOALL, "pap_direct"}, {IBCOLL_ALLTOALL, "pairwise"}, {IBCOLL_ALLGATHER, "ring"}}) {

@@ -14,7 +14,7 @@ constexpr uint8_t kEndless = 7;           // receiver-not-ready retries
 bool is_write(ibv_wr_opcode opcode) { return opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM; }
 
 // False: the device may not read one of the elements.
-bool gather(const QueuePair& from, const Request& request, std::vector<std::byte>& data) {
+bool gather(const QueuePair& from, const WorkRequest& request, std::vector<std::byte>& data) {
   data = request.inlined;
   if ((request.request.send_flags & IBV_SEND_INLINE) != 0) return true;
   for (const ibv_sge& sge : request.sges) {
@@ -56,7 +56,7 @@ bool QueuePair::move() {
   return false;
 }
 
-bool QueuePair::execute(Request& request) {
+bool QueuePair::execute(WorkRequest& request) {
   if (state != IBV_QPS_RTS || retry_at > fabric().now || request.not_before > fabric().now) return false;
   // An error ends all: what comes after it is flushed.
   if (executed > 0 && requests[executed - 1].status != IBV_WC_SUCCESS) return false;
@@ -86,7 +86,7 @@ QueuePair* QueuePair::peer() const {
 }
 
 // True: it is tried again later. False: no more, and the request has its status.
-bool QueuePair::must_wait(Request& request, uint8_t& left, ibv_wc_status when_over) {
+bool QueuePair::must_wait(WorkRequest& request, uint8_t& left, ibv_wc_status when_over) {
   retry_at = fabric().now + kBetweenRetries;
   if (when_over == IBV_WC_RNR_RETRY_EXC_ERR && attributes.rnr_retry == kEndless) return true;
   if (left == 0) {
@@ -98,7 +98,7 @@ bool QueuePair::must_wait(Request& request, uint8_t& left, ibv_wc_status when_ov
 }
 
 // False: it has to wait.
-bool QueuePair::write(Request& request) {
+bool QueuePair::write(WorkRequest& request) {
   QueuePair* const to = peer();
   if (to == nullptr) return !must_wait(request, retries_left, IBV_WC_RETRY_EXC_ERR);
   retries_left = attributes.retry_cnt;
@@ -143,7 +143,7 @@ bool QueuePair::write(Request& request) {
   return true;
 }
 
-void QueuePair::send_datagram(Request& request) {
+void QueuePair::send_datagram(WorkRequest& request) {
   Datagram datagram;
   if (!gather(*this, request, datagram.payload)) {
     request.status = IBV_WC_LOC_PROT_ERR;
@@ -173,7 +173,7 @@ ibv_wc QueuePair::completion(uint64_t id, ibv_wc_status status) const {
   return done;
 }
 
-void QueuePair::report(const Request& request, ibv_wc_status status) {
+void QueuePair::report(const WorkRequest& request, ibv_wc_status status) {
   ++unreported;
   const bool wanted = signal_all || (request.request.send_flags & IBV_SEND_SIGNALED) != 0;
   if (!wanted && status == IBV_WC_SUCCESS) return;
@@ -184,7 +184,7 @@ void QueuePair::report(const Request& request, ibv_wc_status status) {
 
 bool QueuePair::complete_first() {
   if (executed == 0) return false;
-  Request& first = requests.front();
+  WorkRequest& first = requests.front();
   if (first.done_at > fabric().now) return false;
   if (first.message && first.message->lost) {  // the peer's queue pair broke before it was all there
     first.message.reset();
@@ -193,7 +193,7 @@ bool QueuePair::complete_first() {
     return true;
   }
   if (first.message) first.message->acknowledged = true;
-  const Request done = std::move(first);
+  const WorkRequest done = std::move(first);
   requests.pop_front();
   --executed;
   report(done, done.status);
@@ -208,7 +208,7 @@ bool QueuePair::complete_first() {
 bool QueuePair::flush() {
   const bool of_send = !requests.empty() && (receives.empty() || state == IBV_QPS_SQE || fabric().pick(2) == 0);
   if (of_send) {
-    const Request done = std::move(requests.front());
+    const WorkRequest done = std::move(requests.front());
     requests.pop_front();
     executed -= executed > 0 ? 1 : 0;
     report(done, IBV_WC_WR_FLUSH_ERR);

@@ -18,17 +18,17 @@ class CollectiveFault : public testing::TestWithParam<const char*> {
   // The first call connects; during the second `fault` is there.
   static void expect_error(const std::function<void()>& fault, const std::string& text,
                            ibcoll_status_t lack = IBCOLL_ERR_TRANSPORT) {
-    Job job(kMembers, conformance::test_seed(), {GetParam(), "IBCOLL_VERBS_TIMEOUT=10"});
+    EngineJob job(kMembers, conformance::test_seed(), {GetParam(), "IBCOLL_VERBS_TIMEOUT=10"});
     CallParams params;
     params.collective = IBCOLL_ALLTOALL;
     params.p = kMembers;
     params.bytes = 200'000;
     ASSERT_EQ(job.run(params, "pap_direct"), "");
     fault();
-    const std::vector<Job::End> ends = job.run_to_its_end(params, "pap_direct");
+    const std::vector<EngineJob::End> ends = job.run_to_its_end(params, "pap_direct");
     ASSERT_EQ(ends.size(), size_t{kMembers}) << "a rank waits for ever";
     bool named = false;
-    for (const Job::End& end : ends) {
+    for (const EngineJob::End& end : ends) {
       const bool lacks = end.status.text().find(" cannot reach rank ") != std::string::npos;
       EXPECT_EQ(end.status.code(), lacks ? lack : IBCOLL_ERR_PEER_FAILED) << end.status.text();
       EXPECT_EQ(end.written_late, "");
@@ -65,22 +65,22 @@ class LackTest : public testing::Test {
   static constexpr const char* kLack = "it would take queue pair number 2; IBCOLL_VERBS_QUEUE_PAIRS or the device";
 
   // Each rank needs both others.
-  static std::vector<Job::End> allgather(uint64_t seed, std::vector<const char*> settings = {}) {
-    Job job(kRanks, seed, std::move(settings));
+  static std::vector<EngineJob::End> allgather(uint64_t seed, std::vector<const char*> settings = {}) {
+    EngineJob job(kRanks, seed, std::move(settings));
     CallParams params;
     params.collective = IBCOLL_ALLGATHER;
     params.p = kRanks;
     params.bytes = 100;
-    std::vector<Job::End> ends = job.run_to_its_end(params, "ring");
+    std::vector<EngineJob::End> ends = job.run_to_its_end(params, "ring");
     EXPECT_EQ(ends.size(), size_t{kRanks}) << "a rank waits for ever";
     return ends;
   }
-  static bool says(const Job::End& end, const std::string& part) {
+  static bool says(const EngineJob::End& end, const std::string& part) {
     return end.status.text().find(part) != std::string::npos;
   }
   // It failed, and no rank did so before.
-  static bool failed_first(const std::vector<Job::End>& ends, const Job::End& end) {
-    return !end.status.ok() && std::none_of(ends.begin(), ends.end(), [&](const Job::End& other) {
+  static bool failed_first(const std::vector<EngineJob::End>& ends, const EngineJob::End& end) {
+    return !end.status.ok() && std::none_of(ends.begin(), ends.end(), [&](const EngineJob::End& other) {
       return !other.status.ok() && other.order < end.order;
     });
   }
@@ -93,9 +93,9 @@ TEST_F(LackTest, TheRankThatRefusesAPeerReportsItsOwnReason) {
     const int lacking = static_cast<int>(i % kRanks);
     begin(seed);
     rank(lacking).traits.most_completions = verbs::completions_for(1);
-    const std::vector<Job::End> ends = allgather(seed);
+    const std::vector<EngineJob::End> ends = allgather(seed);
     for (size_t number = 0; number < ends.size(); ++number) {
-      const Job::End& end = ends[number];
+      const EngineJob::End& end = ends[number];
       SCOPED_TRACE(fmt::format("seed {}, rank {} lacks: rank {}: {}", seed, lacking, number, end.status.text()));
       const bool itself = static_cast<int>(number) == lacking;
       EXPECT_FALSE(failed_first(ends, end) && !says(end, kLack)) << "no reason comes first";
@@ -110,8 +110,8 @@ TEST_F(LackTest, WhereAllRanksLackItTheFirstReportIsTheReason) {
   for (uint64_t i = 0; i < 30; ++i) {
     const uint64_t seed = conformance::test_seed() + i;
     begin(seed);
-    const std::vector<Job::End> ends = allgather(seed, {"IBCOLL_VERBS_QUEUE_PAIRS=1"});
-    for (const Job::End& end : ends) {
+    const std::vector<EngineJob::End> ends = allgather(seed, {"IBCOLL_VERBS_QUEUE_PAIRS=1"});
+    for (const EngineJob::End& end : ends) {
       SCOPED_TRACE(fmt::format("seed {}: {}", seed, end.status.text()));
       EXPECT_FALSE(failed_first(ends, end) && !says(end, kLack)) << "no reason comes first";
     }

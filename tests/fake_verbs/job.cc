@@ -15,7 +15,7 @@ constexpr uint64_t kEpoch = 0x7171;  // of the team
 
 }  // namespace
 
-Job::Job(int p, uint64_t seed, std::vector<const char*> settings)
+EngineJob::EngineJob(int p, uint64_t seed, std::vector<const char*> settings)
     : random_(seed), ranks_(make_group(p, seed, std::move(settings))) {
   std::vector<int> ranks(static_cast<size_t>(p));
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -28,19 +28,19 @@ Job::Job(int p, uint64_t seed, std::vector<const char*> settings)
   }
 }
 
-std::unique_ptr<Request> Job::request(int rank, CollectiveCase& buffers, const Algorithm& algorithm) {
+std::unique_ptr<Request> EngineJob::request(int rank, CollectiveCase& buffers, const Algorithm& algorithm) {
   Result<Args> args = buffers.args(rank);
   if (!args.ok()) return nullptr;
   const CallParams& params = buffers.params();
   const Choice choice{&algorithm, algorithm.choose ? algorithm.choose(buffers.shape(), CostModel()) : 0};
   auto made = std::make_unique<Request>(*teams_[static_cast<size_t>(rank)], *args, choice, params.scheme,
-                                        call_signature(*args, choice.name(), params.scheme, params.p));
+                                            call_signature(*args, choice.name(), params.scheme, params.p));
   made->hold_counts();
   return made;
 }
 
 // None: there is no such algorithm, or it refuses the arguments.
-std::vector<std::unique_ptr<Request>> Job::make_requests(CollectiveCase& buffers, const char* name) {
+std::vector<std::unique_ptr<Request>> EngineJob::make_requests(CollectiveCase& buffers, const char* name) {
   const Algorithm* const algorithm = find_algorithm(buffers.params().collective, name);
   if (algorithm == nullptr) return {};
   std::vector<std::unique_ptr<Request>> requests;
@@ -51,7 +51,7 @@ std::vector<std::unique_ptr<Request>> Job::make_requests(CollectiveCase& buffers
   return requests;
 }
 
-std::vector<Job::End> Job::run_to_its_end(const CallParams& params, const char* algorithm) {
+std::vector<EngineJob::End> EngineJob::run_to_its_end(const CallParams& params, const char* algorithm) {
   CollectiveCase buffers(params, 1);
   const std::vector<std::unique_ptr<Request>> requests = make_requests(buffers, algorithm);
   std::vector<Status> started;  // a rank that is late may be refused
@@ -81,7 +81,7 @@ std::vector<Job::End> Job::run_to_its_end(const CallParams& params, const char* 
   return ends;
 }
 
-std::string Job::run(const CallParams& params, const char* algorithm, int times) {
+std::string EngineJob::run(const CallParams& params, const char* algorithm, int times) {
   CollectiveCase buffers(params, 1);
   const std::vector<std::unique_ptr<Request>> requests = make_requests(buffers, algorithm);
   if (requests.empty()) return "there is no such call";
@@ -98,7 +98,7 @@ std::string Job::run(const CallParams& params, const char* algorithm, int times)
   return "";
 }
 
-std::string Job::wait(const std::vector<std::unique_ptr<Request>>& requests) {
+std::string EngineJob::wait(const std::vector<std::unique_ptr<Request>>& requests) {
   constexpr int kBetweenChecks = 1024;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   const auto in_flight = [](const auto& request) { return request->in_flight(); };
@@ -116,11 +116,11 @@ std::string Job::wait(const std::vector<std::unique_ptr<Request>>& requests) {
   return "";
 }
 
-void Job::drain() {
+void EngineJob::drain() {
   for (size_t i = 0; i < 200 * engines_.size(); ++i) progress();
 }
 
-std::vector<Counts> Job::counts() const {
+std::vector<Counts> EngineJob::counts() const {
   std::vector<Counts> all;
   for (int i = 0; i < ranks_->size(); ++i) all.push_back(rank(i).counts);
   return all;

@@ -14,9 +14,9 @@
 
 namespace ibcoll::fake_verbs {
 
-class Job {
+class EngineJob {
  public:
-  Job(int p, uint64_t seed, std::vector<const char*> settings = {});
+  EngineJob(int p, uint64_t seed, std::vector<const char*> settings = {});
   // Makes the call `times` times on all ranks, which make progress in random order; what is wrong with one of the
   // results, or what a rank waits for after 60 s without an end; empty: nothing.
   std::string run(const CallParams& params, const char* algorithm, int times = 1);

@@ -34,7 +34,7 @@ int QueuePair::post(const ibv_send_wr& request) {
   if (qp_type == IBV_QPT_UD && request.opcode != IBV_WR_SEND) return EINVAL;
   count(*this, request);
   ++requests_held;
-  Request& posted = requests.emplace_back();
+  WorkRequest& posted = requests.emplace_back();
   posted.request = request;
   if (request.opcode == IBV_WR_BIND_MW) posted.not_before = fabric().now + fabric().script.bind_polls;
   posted.sges.assign(request.sg_list, request.sg_list + request.num_sge);
@@ -65,7 +65,7 @@ int post_send(ibv_qp* queue_pair, ibv_send_wr* first, ibv_send_wr** bad) {
   for (*bad = first; *bad != nullptr; *bad = (*bad)->next)
     if (const int code = to.post(**bad); code != 0) return code;
   // As long as nothing before it has to wait.
-  const auto is_bind = [](const Request& request) { return request.request.opcode == IBV_WR_BIND_MW; };
+  const auto is_bind = [](const WorkRequest& request) { return request.request.opcode == IBV_WR_BIND_MW; };
   if (fabric().script.binds_at_once)
     while (std::any_of(to.requests.begin() + static_cast<ptrdiff_t>(to.executed), to.requests.end(), is_bind))
       if (!to.execute(to.requests[to.executed]) || to.retry_at > fabric().now) break;

@@ -7,7 +7,7 @@
 namespace ibcoll::fake_verbs {
 
 bool QueuePair::reads(const Region& region) const {
-  return std::any_of(requests.begin(), requests.end(), [&](const Request& request) {
+  return std::any_of(requests.begin(), requests.end(), [&](const WorkRequest& request) {
     return request.inlined.empty() && state == IBV_QPS_RTS &&
            std::any_of(request.sges.begin(), request.sges.end(),
                        [&](const ibv_sge& sge) { return sge.lkey == region.lkey; });
@@ -15,10 +15,11 @@ bool QueuePair::reads(const Region& region) const {
 }
 
 bool QueuePair::will_bind(const Window& window) const {
-  return state == IBV_QPS_RTS &&
-         std::any_of(requests.begin() + static_cast<ptrdiff_t>(executed), requests.end(), [&](const Request& request) {
-           return request.request.opcode == IBV_WR_BIND_MW && request.request.bind_mw.mw == &window;
-         });
+  return state == IBV_QPS_RTS && std::any_of(requests.begin() + static_cast<ptrdiff_t>(executed), requests.end(),
+                                             [&](const WorkRequest& request) {
+                                               return request.request.opcode == IBV_WR_BIND_MW &&
+                                                      request.request.bind_mw.mw == &window;
+                                             });
 }
 
 int QueuePair::to_init(const ibv_qp_attr& wanted, int mask) {

@@ -27,7 +27,7 @@ struct Message {
   bool acknowledged = false, lost = false;
 };
 
-struct Request {
+struct WorkRequest {
   ibv_send_wr request{};
   std::vector<ibv_sge> sges;
   std::vector<std::byte> inlined;
@@ -73,14 +73,14 @@ struct QueuePair : ibv_qp {
   int to_ready_to_send(const ibv_qp_attr& wanted, int mask);
 
   // execution.cc
-  bool execute(Request& request);
-  bool write(Request& request);
-  void send_datagram(Request& request);
+  bool execute(WorkRequest& request);
+  bool write(WorkRequest& request);
+  void send_datagram(WorkRequest& request);
   QueuePair* peer() const;
-  bool must_wait(Request& request, uint8_t& left, ibv_wc_status when_over);
+  bool must_wait(WorkRequest& request, uint8_t& left, ibv_wc_status when_over);
   bool complete_first();
   bool flush();
-  void report(const Request& request, ibv_wc_status status);
+  void report(const WorkRequest& request, ibv_wc_status status);
 
   // landing.cc
   void let_in(const std::shared_ptr<Message>& message);
@@ -95,7 +95,7 @@ struct QueuePair : ibv_qp {
   uint32_t key = 0;  // of datagrams
   ibv_qp_attr attributes{};
   uint32_t life = 0;  // another one after each reset
-  std::deque<Request> requests;
+  std::deque<WorkRequest> requests;
   size_t executed = 0;         // of them
   uint32_t unreported = 0;     // requests without a completion, before the next one
   uint32_t requests_held = 0;  // entries

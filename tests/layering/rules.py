@@ -24,13 +24,14 @@ LAYERS = [
     ["runtime/engine/"],
     ["runtime/context/", "runtime/trace/"],
     ["runtime/api/"],
+    ["runtime/under_mpi/"],
 ]
 
 # Folders that see only a few files of the others: prefix -> prefixes of what they may include.
 ONLY = {
     "bootstrap/mpi/": ["bootstrap/mpi/", "runtime/include/"],
-    "bootstrap/under_mpi/core/": ["bootstrap/under_mpi/core/", "runtime/include/"],
-    "bootstrap/under_mpi/": ["bootstrap/under_mpi/", "runtime/include/"],
+    "runtime/under_mpi/core/": ["runtime/under_mpi/core/", "runtime/include/"],
+    "runtime/under_mpi/": ["runtime/under_mpi/", "runtime/include/"],
     "tools/ibcoll_run/": ["tools/ibcoll_run/", "tools/terminal.h", "bootstrap/", "runtime/include/", "runtime/base/"],
     "tools/ibcoll_sim/": ["tools/ibcoll_sim/", "tools/options/", "tools/oracle/", "runtime/"],  # the runtime itself, in one process
     "tools/": ["tools/", "runtime/include/", "runtime/base/"],

@@ -165,7 +165,7 @@ TEST(Join, TheNameOfTheSocketDoesNotTellTheNumberOfTheJob) {
 // Six messages, no addresses.
 TEST(Join, AJobOfOneRankJoins) {
   EchoBootstrap bootstrap(0, 1);
-  Result<Job> job = join_job(bootstrap, Config());
+  Result<JoinedJob> job = join_job(bootstrap, Config());
   ASSERT_TRUE(job.ok()) << job.status().text();
   EXPECT_EQ(bootstrap.rounds, 6);
   EXPECT_EQ(job->nodes, std::vector<int>{0});

@@ -10,7 +10,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "tools/ibcoll_run/exchange.h"
+#include "tools/ibcoll_run/allgather_series.h"
 #include "tools/ibcoll_run/process_scan.h"
 #include "tools/ibcoll_run/rank_environment.h"
 
@@ -90,7 +90,7 @@ Status Agent::spawn(const SpawnSettings& settings, int index) {
   const auto program = static_cast<size_t>(job_.program_of[static_cast<size_t>(index)]);
   const Result<UniqueFd> input = input_of(number);
   if (!input.ok()) return input.status();
-  Result<Channel> output = output_of_rank();
+  Result<OutputEnds> output = output_of_rank();
   if (!output.ok()) return output.status();
   const RankStart start{number,
                         index,
@@ -106,9 +106,9 @@ Status Agent::spawn(const SpawnSettings& settings, int index) {
   return {};
 }
 
-Result<Channel> Agent::output_of_rank() {
+Result<OutputEnds> Agent::output_of_rank() {
   if (job_.terminal.use == Terminal::Use::kNo) return open_pipe();
-  Result<Channel> terminal = open_pseudo_terminal(size_of(job_.terminal));
+  Result<OutputEnds> terminal = open_pseudo_terminal(size_of(job_.terminal));
   if (terminal.ok() || job_.terminal.use == Terminal::Use::kYes) return terminal;
   events_.host_says(*this, fmt::format("ranks get pipes instead of pseudo-terminals: {}", terminal.status().text()));
   job_.terminal.use = Terminal::Use::kNo;

@@ -41,7 +41,7 @@ class Agent : public Host {
   Status spawn_all();
   Status spawn(const SpawnSettings& settings, int index);
   Result<UniqueFd> input_of(int rank);
-  Result<Channel> output_of_rank();
+  Result<OutputEnds> output_of_rank();
   void watch_rank(Rank& rank);
   void watch_failures(UniqueFd read_end);
   void report_exec_failures();

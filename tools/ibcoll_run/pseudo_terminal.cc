@@ -11,18 +11,18 @@
 
 namespace ibcoll::run {
 
-Result<Channel> open_pipe() {
+Result<OutputEnds> open_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     return error(IBCOLL_ERR_SYSTEM, "pipe2: {}; raise the limit of open files (ulimit -n)", std::strerror(errno));
   }
-  Channel pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+  OutputEnds pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return pipe;
 }
 
-Result<Channel> open_pseudo_terminal(const winsize& size) {
-  Channel terminal;
+Result<OutputEnds> open_pseudo_terminal(const winsize& size) {
+  OutputEnds terminal;
   const auto failed = [](const char* call) {
     return error(IBCOLL_ERR_SYSTEM,
                  "{}: {}; raise the limit of open files (ulimit -n) or of pseudo-terminals "

@@ -10,13 +10,13 @@ namespace ibcoll::run {
 
 // What a rank writes to, and where this process reads it: a pipe, or a terminal of which the rank's end is as raw as
 // one. Programs write each line at once to a terminal, and to a pipe only what fills a buffer.
-struct Channel {
+struct OutputEnds {
   UniqueFd read_end;  // non-blocking
   UniqueFd write_end;
 };
 
-Result<Channel> open_pipe();
+Result<OutputEnds> open_pipe();
 // Reading from it ends with EIO. SYSTEM: there are none, or no more.
-Result<Channel> open_pseudo_terminal(const winsize& size);
+Result<OutputEnds> open_pseudo_terminal(const winsize& size);
 
 }  // namespace ibcoll::run

@@ -118,8 +118,8 @@ bool RankProcess::reap(std::chrono::steady_clock::time_point deadline) {
   }
 }
 
-Result<RankProcess> spawn_rank(const SpawnSettings& settings, const RankStart& start, Channel output) {
-  Result<Channel> error_output = open_pipe();
+Result<RankProcess> spawn_rank(const SpawnSettings& settings, const RankStart& start, OutputEnds output) {
+  Result<OutputEnds> error_output = open_pipe();
   if (!error_output.ok()) return error_output.status();
   const std::vector<char*> argv = pointers(start.program->words);
   const std::vector<std::string> variables = with_pipe(start.environment, error_output->write_end.get());

@@ -60,7 +60,7 @@ struct RankStart {
 };
 
 // Starts one rank, which writes to `output`. SYSTEM errors name the call.
-Result<RankProcess> spawn_rank(const SpawnSettings& settings, const RankStart& start, Channel output);
+Result<RankProcess> spawn_rank(const SpawnSettings& settings, const RankStart& start, OutputEnds output);
 
 // A descriptor of a child process that is readable once it ended, close-on-exec.
 Result<UniqueFd> open_process(pid_t pid);

@@ -198,7 +198,7 @@ bool RendezvousServer::answer(Connection& connection, Kind kind, std::string tex
 bool RendezvousServer::handle_frame(Connection& connection, Kind kind, std::string_view body) {
   if (kind == Kind::kGoodbye) return connection.parts = true;
   if (connection.to_send.size() >= kMostUnread) return false;  // a rank reads one answer before it sends more
-  Exchange& exchange = exchange_of(connection.series);
+  AllgatherSeries& exchange = exchange_of(connection.series);
   if (kind == Kind::kGather) {
     conclude(connection.series, exchange.give(connection.rank, std::as_bytes(std::span(body))));
     return true;
@@ -209,7 +209,7 @@ bool RendezvousServer::handle_frame(Connection& connection, Kind kind, std::stri
   return false;
 }
 
-Exchange& RendezvousServer::exchange_of(int series) {
+AllgatherSeries& RendezvousServer::exchange_of(int series) {
   const auto [entry, is_new] = exchanges_.try_emplace(series, hosts_);
   if (is_new) {
     for (const auto& [rank, why] : ended_) entry->second.leave(rank, why);
@@ -220,7 +220,7 @@ Exchange& RendezvousServer::exchange_of(int series) {
 
 // Ends the round when it is complete or has failed.
 void RendezvousServer::conclude(int series, const std::string& failure) {
-  Exchange& exchange = exchange_of(series);
+  AllgatherSeries& exchange = exchange_of(series);
   if (failure.empty() && !exchange.complete()) return;
   const bool complete = failure.empty();
   std::shared_ptr<const std::string> body;

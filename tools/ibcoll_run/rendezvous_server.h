@@ -12,8 +12,8 @@
 #include "bootstrap/rendezvous_protocol.h"
 #include "bootstrap/socket_address.h"
 #include "runtime/base/unique_fd.h"
+#include "tools/ibcoll_run/allgather_series.h"
 #include "tools/ibcoll_run/event_loop.h"
-#include "tools/ibcoll_run/exchange.h"
 #include "tools/ibcoll_run/rank_registry.h"
 
 namespace ibcoll::run {
@@ -56,7 +56,7 @@ class RendezvousServer {
     rendezvous::Nonce nonce{};
     EventLoop::TimerId deadline = 0;
     int rank = -1;         // -1: not authenticated yet
-    int series = -1;       // index of its Exchange
+    int series = -1;       // index of its AllgatherSeries
     bool parts = false;    // has said goodbye
     bool refused = false;  // authenticated, but not accepted as a rank: it gets the reason
     std::string received;
@@ -72,7 +72,7 @@ class RendezvousServer {
   bool admit(Connection& connection, const rendezvous::Claim& claim);
   bool answer(Connection& connection, rendezvous::Kind kind, std::string text);
   bool handle_frame(Connection& connection, rendezvous::Kind kind, std::string_view body);
-  Exchange& exchange_of(int series);
+  AllgatherSeries& exchange_of(int series);
   void conclude(int series, const std::string& failure);
   void queue(Connection& connection, rendezvous::Kind kind, std::shared_ptr<const std::string> body);
   bool flush(Connection& connection);
@@ -91,7 +91,7 @@ class RendezvousServer {
   const int size_;
   std::vector<UniqueFd> listeners_;
   std::map<int, std::unique_ptr<Connection>> connections_;  // by descriptor
-  std::map<int, Exchange> exchanges_;                       // by series
+  std::map<int, AllgatherSeries> exchanges_;                // by series
   std::map<std::pair<int, int>, Connection*> members_;      // by series and rank
   RankRegistry registry_;
   std::map<int, std::string> ended_;  // ranks without a process, and why

@@ -62,8 +62,8 @@ double factor(double ns, double message_us) { return ns == 0 ? 0 : ns / 1e3 / me
 
 }  // namespace
 
-Result<Job> put_together(std::vector<RankTrace> traces) {
-  Job job;
+Result<TracedJob> put_together(std::vector<RankTrace> traces) {
+  TracedJob job;
   job.ranks = traces.front().ranks;
   job.alpha_us = traces.front().alpha_us, job.beta_us_per_byte = traces.front().beta_us_per_byte;
   job.clocks = align_clocks(traces);
@@ -87,7 +87,7 @@ Result<Job> put_together(std::vector<RankTrace> traces) {
   return job;
 }
 
-std::vector<Row> table_one(const Job& job) {
+std::vector<Row> table_one(const TracedJob& job) {
   std::map<std::pair<std::string, std::string>, Row> rows;  // by collective and site_key()
   std::map<std::pair<std::string, std::string>, std::map<int, uint64_t>> late;
   for (const Call& call : job.calls) {

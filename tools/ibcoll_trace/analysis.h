@@ -23,6 +23,6 @@ struct Row {
   uint64_t late_calls = 0;
 };
 
-std::vector<Row> table_one(const Job& job);
+std::vector<Row> table_one(const TracedJob& job);
 
 }  // namespace ibcoll::tracing

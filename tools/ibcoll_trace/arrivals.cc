@@ -5,7 +5,7 @@
 
 namespace ibcoll::tracing {
 
-void write_arrivals(const Job& job, OutputFile& output) {
+void write_arrivals(const TracedJob& job, OutputFile& output) {
   output.write(fmt::format("# ibcoll arrivals 1 ranks {}\n", job.ranks));
   for (const Call& call : job.calls) {
     if (static_cast<int>(call.parts.size()) != job.ranks) continue;

@@ -45,7 +45,7 @@ std::string commit(Written& written) {
   return problem.empty() ? problem : fmt::format("{}: {}", written.option, problem);
 }
 
-std::string write_files(const Job& job, Written& delays, Written& html) {
+std::string write_files(const TracedJob& job, Written& delays, Written& html) {
   if (!delays.path.empty()) {
     write_arrivals(job, delays.file);
     if (std::string problem = commit(delays); !problem.empty()) return problem;
@@ -66,7 +66,7 @@ int run(const Options& options) {
   Result<std::vector<RankTrace>> traces = read_traces(options.path);
   if (!traces.ok()) return fail(traces.status().text(), 2);
   const std::vector<std::string> problems = find_sources(traces.value());
-  Result<Job> job = put_together(std::move(traces.value()));
+  Result<TracedJob> job = put_together(std::move(traces.value()));
   if (!job.ok()) return fail(job.status().text(), 2);
   job.value().problems = problems;
   if (options.alpha_us >= 0) job.value().alpha_us = options.alpha_us;

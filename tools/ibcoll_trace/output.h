@@ -14,14 +14,14 @@ namespace ibcoll::tracing {
 
 // `format`: "table", "csv" or "json". `calls`: as many calls, those whose ranks arrived furthest apart, are shown with
 // the order in which each rank served its peers; not with csv.
-std::string report(const Job& job, const std::string& format, size_t calls);
+std::string report(const TracedJob& job, const std::string& format, size_t calls);
 // The table of arrivals, as texts: its columns, a row of it, and what T is.
 std::vector<std::string> table_titles();
 std::vector<std::string> table_cells(const Row& row);
-std::string message_time(const Job& job);
+std::string message_time(const TracedJob& job);
 // For ibcoll_perf --arrival file: the calls of teams of all ranks of the job.
-void write_arrivals(const Job& job, OutputFile& output);
+void write_arrivals(const TracedJob& job, OutputFile& output);
 // One page that needs nothing else. `shown`: as of page_calls().
-void write_page(const Job& job, const std::vector<PageCall>& shown, OutputFile& page);
+void write_page(const TracedJob& job, const std::vector<PageCall>& shown, OutputFile& page);
 
 }  // namespace ibcoll::tracing

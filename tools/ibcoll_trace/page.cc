@@ -182,7 +182,7 @@ std::string escaped(const std::string& text) {
 }
 
 // The rows that the command prints.
-std::string arrival_table(const Job& job) {
+std::string arrival_table(const TracedJob& job) {
   std::string text = "<table><tr>";
   for (const std::string& title : table_titles()) text += "<th>" + escaped(title) + "</th>";
   for (const Row& row : table_one(job)) {
@@ -194,7 +194,7 @@ std::string arrival_table(const Job& job) {
 
 }  // namespace
 
-void write_page(const Job& job, const std::vector<PageCall>& shown, OutputFile& page) {
+void write_page(const TracedJob& job, const std::vector<PageCall>& shown, OutputFile& page) {
   page.write(kHead + arrival_table(job) + "<p>" + escaped(left_out(job, shown)) + "</p>\n" + kTimeLine);
   write_calls(job, shown, page);
   page.write(kScript);

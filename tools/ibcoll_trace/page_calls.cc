@@ -66,7 +66,7 @@ size_t messages_of(const Call& call) {
 
 }  // namespace
 
-std::vector<PageCall> page_calls(const Job& job) {
+std::vector<PageCall> page_calls(const TracedJob& job) {
   std::vector<PageCall> calls;
   for (const Call& call : job.calls) calls.push_back({&call});
   const auto spread = [](const PageCall& one) { return one.call->last_ns - one.call->first_ns; };
@@ -86,7 +86,7 @@ std::vector<PageCall> page_calls(const Job& job) {
   return calls;
 }
 
-std::string left_out(const Job& job, const std::vector<PageCall>& shown) {
+std::string left_out(const TracedJob& job, const std::vector<PageCall>& shown) {
   const auto bare = std::count_if(shown.begin(), shown.end(), [](const PageCall& one) { return !one.messages; });
   std::string text;
   if (shown.size() < job.calls.size())
@@ -100,7 +100,7 @@ std::string left_out(const Job& job, const std::vector<PageCall>& shown) {
   return text;
 }
 
-void write_calls(const Job& job, const std::vector<PageCall>& shown, OutputFile& page) {
+void write_calls(const TracedJob& job, const std::vector<PageCall>& shown, OutputFile& page) {
   std::map<std::string, size_t> sites;
   Json texts = Json::array();
   for (const PageCall& one : shown)

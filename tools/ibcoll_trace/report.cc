@@ -25,7 +25,7 @@ std::string table_line(const std::vector<std::string>& cells) {
   return line + fmt::format("  {:<12} {}\n", cells[8], cells[9]);
 }
 
-std::string table(const Job& job, const std::vector<Row>& rows, size_t calls) {
+std::string table(const TracedJob& job, const std::vector<Row>& rows, size_t calls) {
   std::string text = table_line(table_titles());
   for (const Row& row : rows) text += table_line(table_cells(row));
   text += message_time(job) + '\n';
@@ -59,7 +59,7 @@ std::string csv(const std::vector<Row>& rows) {
   return text;
 }
 
-std::string json(const Job& job, const std::vector<Row>& rows, size_t calls) {
+std::string json(const TracedJob& job, const std::vector<Row>& rows, size_t calls) {
   nlohmann::ordered_json all = {{"ranks", job.ranks},
                                 {"alpha_us", job.alpha_us},
                                 {"beta_us_per_byte", job.beta_us_per_byte},
@@ -115,11 +115,11 @@ std::vector<std::string> table_cells(const Row& row) {
           row.site.text};
 }
 
-std::string message_time(const Job& job) {
+std::string message_time(const TracedJob& job) {
   return fmt::format("{} ranks; T = {:.3g} us + {:.3g} us per byte", job.ranks, job.alpha_us, job.beta_us_per_byte);
 }
 
-std::string report(const Job& job, const std::string& format, size_t calls) {
+std::string report(const TracedJob& job, const std::string& format, size_t calls) {
   const std::vector<Row> rows = table_one(job);
   return format == "json" ? json(job, rows, calls) : format == "csv" ? csv(rows) : table(job, rows, calls);
 }

@@ -85,7 +85,7 @@ Pairs pairs_of(const Call& call) {
 
 }  // namespace
 
-std::vector<const Call*> furthest_apart(const Job& job, size_t most) {
+std::vector<const Call*> furthest_apart(const TracedJob& job, size_t most) {
   std::vector<const Call*> calls;
   for (const Call& call : job.calls)
     if (any_in_node(call) ||

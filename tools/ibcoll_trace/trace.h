@@ -100,7 +100,7 @@ struct ClockOffset {
   bool known = true;
 };
 
-struct Job {
+struct TracedJob {
   int ranks = 1;
   double alpha_us = 0, beta_us_per_byte = 0;
   uint64_t dropped = 0;               // records that did not fit into the ranks' buffers
@@ -118,6 +118,6 @@ std::vector<std::string> find_sources(std::vector<RankTrace>& traces);
 // Converts all times to the clock of rank 0.
 std::vector<ClockOffset> align_clocks(std::vector<RankTrace>& traces);
 // INVALID_ARGUMENT: two ranks made different calls where they should have made the same.
-Result<Job> put_together(std::vector<RankTrace> traces);
+Result<TracedJob> put_together(std::vector<RankTrace> traces);
 
 }  // namespace ibcoll::tracing

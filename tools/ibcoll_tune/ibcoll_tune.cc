@@ -43,14 +43,14 @@ struct Options {
 };
 
 // The job of this process.
-class Job {
+class TunedJob {
  public:
-  Job() { expect_ok(ibcoll_context_create(nullptr, &context_), "ibcoll_context_create"); }
-  ~Job() {
+  TunedJob() { expect_ok(ibcoll_context_create(nullptr, &context_), "ibcoll_context_create"); }
+  ~TunedJob() {
     if (context_) (void)ibcoll_context_destroy(context_);
   }
-  Job(const Job&) = delete;
-  Job& operator=(const Job&) = delete;
+  TunedJob(const TunedJob&) = delete;
+  TunedJob& operator=(const TunedJob&) = delete;
   void end() { expect_ok(ibcoll_context_destroy(std::exchange(context_, nullptr)), "ibcoll_context_destroy"); }
   ibcoll_team_t world() const { return ibcoll_team_world(context_); }
   bool is_root() const { return ibcoll_context_rank(context_) == 0; }
@@ -88,7 +88,7 @@ struct EndedElsewhere {};
 
 // Rank 0 does it. Where it throws, all ranks do.
 template <typename Body>
-void on_root(const Job& job, const Stopwatch& watch, Body body) {
+void on_root(const TunedJob& job, const Stopwatch& watch, Body body) {
   std::exception_ptr problem;
   try {
     if (job.is_root()) body();
@@ -130,7 +130,7 @@ struct Result {
   nlohmann::json choice;  // null: the calls have no class
 };
 
-Result tune_calls(const Options& options, const Job& job, const Stopwatch& watch, const Collective& row,
+Result tune_calls(const Options& options, const TunedJob& job, const Stopwatch& watch, const Collective& row,
                   uint64_t bytes) {
   SampleCall call(row, bytes, job.ranks());
   const Decision decision = decision_about(job.world(), call);
@@ -153,7 +153,7 @@ Result tune_calls(const Options& options, const Job& job, const Stopwatch& watch
   return result;
 }
 
-void tune(const Options& options, const Job& job) {
+void tune(const Options& options, const TunedJob& job) {
   const Stopwatch watch(job.world());
   std::optional<TuningFile> file;
   OutputFile output;
@@ -164,7 +164,7 @@ void tune(const Options& options, const Job& job) {
   size_t all = 0, done = 0;
   for (const ibcoll_collective_t collective : options.collectives)
     all += sizes_of(options, kCatalog[collective]).size();
-  Progress progress(job.is_root());
+  ProgressLine progress(job.is_root());
   const auto show = [&](const std::string& text) {
     if (!job.is_root()) return;
     output.write(text);
@@ -226,7 +226,7 @@ std::optional<EarlyEnd> parse(int argc, char** argv, Options& options) {
 int run_program(int argc, char** argv) {
   Options options;
   if (const std::optional<EarlyEnd> end = parse(argc, argv, options)) return print(*end, "ibcoll_tune");
-  Job job;
+  TunedJob job;
   int status = 0;
   try {
     tune(options, job);

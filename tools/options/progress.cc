@@ -31,11 +31,11 @@ size_t columns_of_terminal() {
 
 }  // namespace
 
-Progress::Progress(bool shown) : columns_(shown ? columns_of_terminal() : 0) {
+ProgressLine::ProgressLine(bool shown) : columns_(shown ? columns_of_terminal() : 0) {
   if (columns_ > 0) thread_ = std::thread([this] { run(); });
 }
 
-Progress::~Progress() {
+ProgressLine::~ProgressLine() {
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -46,12 +46,12 @@ Progress::~Progress() {
   thread_.join();
 }
 
-void Progress::show(std::string text) {
+void ProgressLine::show(std::string text) {
   const std::lock_guard lock(mutex_);
   text_ = std::move(text);
 }
 
-void Progress::clear() {
+void ProgressLine::clear() {
   const std::lock_guard lock(mutex_);
   text_.clear();
   erase();
@@ -59,7 +59,7 @@ void Progress::clear() {
 
 // ibcoll_run passes on a line with this end (erase to the end of the line, carriage return) at once, and overwrites it
 // with the next one. A text that fills the last column would begin another line on some terminals.
-void Progress::run() {
+void ProgressLine::run() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, std::chrono::seconds(1), [this] { return ending_; })) {
     if (text_.empty()) continue;
@@ -71,7 +71,7 @@ void Progress::run() {
   }
 }
 
-void Progress::erase() {
+void ProgressLine::erase() {
   if (std::exchange(visible_, false)) fmt::print(stderr, "\033[K\r");
 }
 

@@ -11,13 +11,13 @@
 
 namespace ibcoll {
 
-class Progress {
+class ProgressLine {
  public:
   // `shown`: by this rank, where standard error leads to a terminal, also through ibcoll_run.
-  explicit Progress(bool shown);
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-  ~Progress();
+  explicit ProgressLine(bool shown);
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  ~ProgressLine();
 
   // What to show from now on; nothing in the first second of the run.
   void show(std::string text);

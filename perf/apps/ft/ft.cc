@@ -34,7 +34,7 @@ class Ft final : public apps::Application {
     return fmt::format("FT class {}: {} x {} x {}, {} iterations, checksums as published", class_, problem_->nx,
                        problem_->ny, problem_->nz, kIterations);
   }
-  bool run(apps::Job& job) override {
+  bool run(apps::AppJob& job) override {
     problem_ = std::find_if(std::begin(kProblems), std::end(kProblems),
                             [&](const Problem& one) { return one.name == class_[0]; });
     if (problem_->ny % job.size() != 0 || problem_->nz % job.size() != 0) {
@@ -52,7 +52,7 @@ class Ft final : public apps::Application {
   }
 
  private:
-  Error solve(apps::Job& job) {
+  Error solve(apps::AppJob& job) {
     Transform transform(job, *problem_);
     Grid state(transform.points()), wave(transform.points()), work(transform.points());
     start(transform, job.rank(), state);
@@ -94,7 +94,7 @@ class Ft final : public apps::Application {
   }
 
   // The checksum of one iteration, at rank 0: 1,024 points of the grid.
-  Error add_up(apps::Job& job, const Transform& transform, const Grid& state, Complex& sum) const {
+  Error add_up(apps::AppJob& job, const Transform& transform, const Grid& state, Complex& sum) const {
     Complex own = 0;
     for (int j = 1; j <= 1024; ++j) {
       const int x = j % problem_->nx, y = 3 * j % problem_->ny, z = 5 * j % problem_->nz;

@@ -22,7 +22,7 @@ void run(fftw_plan plan, Grid& grid) { fftw_execute_dft(plan, raw(grid), raw(gri
 
 }  // namespace
 
-Transform::Transform(apps::Job& job, const Problem& problem)
+Transform::Transform(apps::AppJob& job, const Problem& problem)
     : job_(job),
       nx_(problem.nx),
       ny_(problem.ny),

@@ -20,7 +20,7 @@ using Grid = std::vector<Complex>;
 class Transform {
  public:
   // The number of ranks divides ny and nz.
-  Transform(apps::Job& job, const Problem& problem);
+  Transform(apps::AppJob& job, const Problem& problem);
   ~Transform();
   Transform(const Transform&) = delete;
   Transform& operator=(const Transform&) = delete;
@@ -43,7 +43,7 @@ class Transform {
   void pack(const Grid& planes, Grid& blocks) const;
   void unpack(const Grid& blocks, Grid& planes) const;
 
-  apps::Job& job_;
+  apps::AppJob& job_;
   int nx_, ny_, nz_;
   Grid scratch_;
   Plans forward_, backward_;

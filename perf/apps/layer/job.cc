@@ -15,7 +15,7 @@ constexpr size_t kRoomForCalls = 4096;  // more calls make the list grow between
 
 }  // namespace
 
-bool Job::agree(const Error& mine) {
+bool AppJob::agree(const Error& mine) {
   const double none = size(), failed = mine.empty() ? none : rank();
   double first = none;
   const Error lost = library_.allreduce(&failed, &first, 1, Operation::kMin);
@@ -25,14 +25,14 @@ bool Job::agree(const Error& mine) {
   return lost.empty() && first == none;
 }
 
-double Job::largest(double value) {
+double AppJob::largest(double value) {
   double result = 0;
   return library_.allreduce(&value, &result, 1, Operation::kMax).empty() ? result : 0;
 }
 
-Error Job::from_rank_0(void* bytes, uint64_t count) { return library_.bcast(bytes, count, 0); }
+Error AppJob::from_rank_0(void* bytes, uint64_t count) { return library_.bcast(bytes, count, 0); }
 
-Error Job::begin() {
+Error AppJob::begin() {
   calls_.clear();
   calls_.reserve(kRoomForCalls);
   Error error = library_.barrier();
@@ -40,33 +40,33 @@ Error Job::begin() {
   return error;
 }
 
-void Job::end() { total_us_ = ibcoll::perf::now_us() - begin_us_; }
+void AppJob::end() { total_us_ = ibcoll::perf::now_us() - begin_us_; }
 
 template <typename Function>
-Error Job::timed(const char* collective, uint64_t bytes, Function function) {
+Error AppJob::timed(const char* collective, uint64_t bytes, Function function) {
   const double arrival = ibcoll::perf::now_us();
   Error error = function();
   calls_.push_back({collective, bytes, {arrival, ibcoll::perf::now_us()}});
   return error;
 }
 
-Error Job::allgather(const void* send, void* recv, uint64_t bytes) {
+Error AppJob::allgather(const void* send, void* recv, uint64_t bytes) {
   return timed("allgather", bytes, [&] { return library_.allgather(send, recv, bytes); });
 }
 
-Error Job::alltoall(const void* send, void* recv, uint64_t bytes) {
+Error AppJob::alltoall(const void* send, void* recv, uint64_t bytes) {
   return timed("alltoall", bytes, [&] { return library_.alltoall(send, recv, bytes); });
 }
 
-Error Job::alltoallv(const void* send, const uint64_t* send_counts, const uint64_t* send_displacements, void* recv,
-                     const uint64_t* recv_counts, const uint64_t* recv_displacements) {
+Error AppJob::alltoallv(const void* send, const uint64_t* send_counts, const uint64_t* send_displacements, void* recv,
+                        const uint64_t* recv_counts, const uint64_t* recv_displacements) {
   const auto ranks = static_cast<uint64_t>(size());
   return timed("alltoallv", std::accumulate(send_counts, send_counts + ranks, uint64_t{0}) / ranks, [&] {
     return library_.alltoallv(send, send_counts, send_displacements, recv, recv_counts, recv_displacements);
   });
 }
 
-Error Job::sum_to_0(const double* in, double* out, uint64_t count) {
+Error AppJob::sum_to_0(const double* in, double* out, uint64_t count) {
   return timed("reduce", count * sizeof(double), [&] { return library_.sum_to_0(in, out, count); });
 }
 

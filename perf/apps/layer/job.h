@@ -18,7 +18,7 @@ struct Call {
   Visit visit;
 };
 
-class Job {
+class AppJob {
  public:
   Error open() { return library_.open(); }
   int rank() const { return library_.rank(); }

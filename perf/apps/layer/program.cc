@@ -21,7 +21,7 @@ int output_written() {
 }
 
 int run(Application& application, int argc, char** argv) {
-  Job job;
+  AppJob job;
   const Error error = job.open();
   if (!error.empty()) {
     fmt::print(stderr, "{}: {}\n", program_invocation_short_name, error);

@@ -26,7 +26,7 @@ ClockName clock_name() {
   return result;
 }
 
-Error compare_clocks(Job& job, bool& common) {
+Error compare_clocks(AppJob& job, bool& common) {
   const ClockName own = clock_name();
   std::vector<ClockName> all(static_cast<size_t>(job.size()));
   Error error = job.library().allgather(own.data(), all.data(), sizeof own);
@@ -35,7 +35,7 @@ Error compare_clocks(Job& job, bool& common) {
 }
 
 // Half a round trip, the median of several.
-Error time_message(Job& job, uint64_t bytes, double& message_us) {
+Error time_message(AppJob& job, uint64_t bytes, double& message_us) {
   constexpr int kUntimed = 2, kTimed = 11;
   std::vector<char> buffer(std::max<uint64_t>(bytes, 1));
   std::vector<double> times;
@@ -70,7 +70,7 @@ Row& row_of(Report& report, const std::string& collective) {
 
 }  // namespace
 
-Error make_report(Job& job, Report& report) {
+Error make_report(AppJob& job, Report& report) {
   Error error = compare_clocks(job, report.common_clock);
   if (!error.empty()) return error;
   report.total_us = job.largest(job.total_us());

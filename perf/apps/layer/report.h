@@ -25,8 +25,8 @@ struct Report {
   bool common_clock = true;  // false: the columns that compare ranks' clocks say nothing
 };
 
-// Collective, after Job::end().
-Error make_report(Job& job, Report& report);
+// Collective, after AppJob::end().
+Error make_report(AppJob& job, Report& report);
 // Lines for a person, or rows of CSV (times in microseconds).
 std::string text_of(const Report& report, const std::string& title, int ranks);
 std::string csv_of(const Report& report);

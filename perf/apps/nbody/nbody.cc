@@ -52,7 +52,7 @@ class NBody final : public apps::Application {
     return fmt::format("N-BODY: {} bodies, {} steps of {}; energy {:.12f}, relative drift {:.1e}", bodies_, steps_, dt_,
                        energy_, drift_);
   }
-  bool run(apps::Job& job) override {
+  bool run(apps::AppJob& job) override {
     Error error;
     try {
       error = simulate(job);
@@ -68,7 +68,7 @@ class NBody final : public apps::Application {
   }
 
  private:
-  Error simulate(apps::Job& job) {
+  Error simulate(apps::AppJob& job) {
     const int share = (bodies_ + job.size() - 1) / job.size();
     first_ = static_cast<size_t>(std::min(bodies_, share * job.rank()));
     const auto end = static_cast<size_t>(std::min(bodies_, share * (job.rank() + 1)));
@@ -129,7 +129,7 @@ class NBody final : public apps::Application {
   }
 
   // Of the whole system, at rank 0. The positions of all are known.
-  Error add_energy(apps::Job& job, double& energy) const {
+  Error add_energy(apps::AppJob& job, double& energy) const {
     double own = 0;
     for (size_t i = 0; i < speed_.size(); ++i) {
       own += square(speed_[i]) / 2 / bodies_;

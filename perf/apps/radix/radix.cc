@@ -40,7 +40,7 @@ struct Phases {
 };
 
 // Every rank sees the same file: one that differs between hosts would be sorted into nonsense.
-Error same_length(Job& job, uint64_t keys) {
+Error same_length(AppJob& job, uint64_t keys) {
   uint64_t first = keys;
   Error error = job.from_rank_0(&first, sizeof first);
   if (error.empty() && first != keys) {
@@ -50,7 +50,7 @@ Error same_length(Job& job, uint64_t keys) {
 }
 
 // Rank 0 makes the temporary file, the others open it.
-bool open_output(Job& job, const std::string& path, uint64_t keys, OutputFile& output) {
+bool open_output(AppJob& job, const std::string& path, uint64_t keys, OutputFile& output) {
   if (!job.agree(job.rank() == 0 ? output.choose(path) : Error())) return false;
   std::vector<char> name(PATH_MAX, '\0');
   if (job.rank() == 0) output.temporary().copy(name.data(), name.size() - 1);
@@ -61,7 +61,7 @@ bool open_output(Job& job, const std::string& path, uint64_t keys, OutputFile& o
   return job.agree(job.rank() == 0 ? Error() : output.open());
 }
 
-bool sort_file(Job& job, const std::string& in, const std::string& out, uint64_t& total, Phases& phases) {
+bool sort_file(AppJob& job, const std::string& in, const std::string& out, uint64_t& total, Phases& phases) {
   InputFile input;
   if (!job.agree(input.open(in)) || !job.agree(same_length(job, input.keys()))) return false;
   total = input.keys();
@@ -88,7 +88,7 @@ bool sort_file(Job& job, const std::string& in, const std::string& out, uint64_t
   return true;
 }
 
-std::string phases_text(Job& job, uint64_t keys, const Phases& phases) {
+std::string phases_text(AppJob& job, uint64_t keys, const Phases& phases) {
   const double read = job.largest(phases.read_us), write = job.largest(phases.write_us);
   const double local = job.largest(phases.sort.local_us), exchange = job.largest(phases.sort.exchange_us);
   const double total = read + local + exchange + write;
@@ -114,13 +114,13 @@ class Radix final : public apps::Application {
     options.add_option("IN", in_, "keys to sort")->required();
     options.add_option("OUT", out_, "sorted keys; untouched unless all went well; may be IN")->required();
   }
-  bool run(Job& job) override {
+  bool run(AppJob& job) override {
     // A limit on file sizes is an error from the call that meets it.
     std::signal(SIGXFSZ, SIG_IGN);
     return sort_file(job, in_, out_, keys_, phases_);
   }
   std::string title() const override { return fmt::format("RADIX: {} keys, sorted", keys_); }
-  std::string details(Job& job) override { return phases_text(job, keys_, phases_); }
+  std::string details(AppJob& job) override { return phases_text(job, keys_, phases_); }
 
  private:
   std::string in_, out_;

@@ -32,8 +32,8 @@ Histogram move_by_digit(const uint32_t* from, uint32_t* to, uint64_t count, int 
 }
 
 // Bytes that go to and come from each rank in one pass. Blocks lie back to back in rank order.
-struct Exchange {
-  explicit Exchange(int ranks)
+struct KeyExchange {
+  explicit KeyExchange(int ranks)
       : send_counts(static_cast<size_t>(ranks)),
         send_displacements(send_counts.size()),
         recv_counts(send_counts.size()),
@@ -44,8 +44,8 @@ struct Exchange {
 // In the order after a pass, all keys with digit 0 come first, those of rank 0 before those of rank 1, then
 // those with digit 1, ...: each rank's keys of one digit are one run of positions, which the owners of these positions
 // get. Runs of one source have rising positions, so what goes to one owner is contiguous at the source.
-Exchange plan_exchange(const std::vector<Histogram>& histograms, uint64_t total, int rank, int ranks) {
-  Exchange plan(ranks);
+KeyExchange plan_exchange(const std::vector<Histogram>& histograms, uint64_t total, int rank, int ranks) {
+  KeyExchange plan(ranks);
   const auto owned = [&](uint64_t begin, uint64_t end, int owner) {
     const uint64_t low = std::max(begin, first_key(total, owner, ranks));
     const uint64_t high = std::min(end, first_key(total, owner + 1, ranks));
@@ -78,7 +78,7 @@ Keys make_keys(uint64_t count) noexcept {
   return Keys(new (std::nothrow) uint32_t[std::max<uint64_t>(count, 1)]);
 }
 
-Error sort(Job& job, uint64_t total, Keys& keys, Keys& spare, SortTimes& times) {
+Error sort(AppJob& job, uint64_t total, Keys& keys, Keys& spare, SortTimes& times) {
   const uint64_t mine = first_key(total, job.rank() + 1, job.size()) - first_key(total, job.rank(), job.size());
   std::vector<Histogram> histograms(static_cast<size_t>(job.size()));
   for (int shift = 0; shift < kKeyBits; shift += kDigitBits) {
@@ -89,7 +89,7 @@ Error sort(Job& job, uint64_t total, Keys& keys, Keys& spare, SortTimes& times) 
     begin = std::chrono::steady_clock::now();
     Error error = job.allgather(own.data(), histograms.data(), sizeof(Histogram));
     if (!error.empty()) return error;
-    const Exchange plan = plan_exchange(histograms, total, job.rank(), job.size());
+    const KeyExchange plan = plan_exchange(histograms, total, job.rank(), job.size());
     error = job.alltoallv(spare.get(), plan.send_counts.data(), plan.send_displacements.data(), keys.get(),
                           plan.recv_counts.data(), plan.recv_displacements.data());
     if (!error.empty()) return error;

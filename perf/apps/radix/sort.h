@@ -11,8 +11,8 @@
 
 namespace radix {
 
+using apps::AppJob;
 using apps::Error;
-using apps::Job;
 
 // First position that `rank` owns of `keys` positions; rank == ranks gives `keys`.
 inline uint64_t first_key(uint64_t keys, int rank, int ranks) noexcept {
@@ -31,6 +31,6 @@ Keys make_keys(uint64_t count) noexcept;
 
 // Collective. Sorts the `total` keys of all ranks; `keys` holds this rank's share. `spare` has the same room and is
 // used up. Ranks may fail one by one: the caller agrees.
-Error sort(Job& job, uint64_t total, Keys& keys, Keys& spare, SortTimes& times);
+Error sort(AppJob& job, uint64_t total, Keys& keys, Keys& spare, SortTimes& times);
 
 }  // namespace radix

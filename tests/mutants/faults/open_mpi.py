@@ -3,7 +3,7 @@
 
 from .fault import OPEN_MPI, Fault
 
-COMPONENT, TOOL = "bootstrap/under_mpi/openmpi/", "tools/ibcoll_mpi/"
+COMPONENT, TOOL = "runtime/under_mpi/openmpi/", "tools/ibcoll_mpi/"
 
 FAULTS = [
     Fault("communicator_not_kept_in_flight", COMPONENT + "request.cc",

@@ -3,7 +3,7 @@
 
 from .fault import PMPI, Fault
 
-CORE, ROUTE = "bootstrap/under_mpi/core/", "bootstrap/under_mpi/pmpi/"
+CORE, ROUTE = "runtime/under_mpi/core/", "runtime/under_mpi/pmpi/"
 
 
 def both(*cases):
