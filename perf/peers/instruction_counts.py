@@ -20,22 +20,47 @@ def available(programs):
     return shutil.which("valgrind") is not None and (programs / "ibcoll_count_instructions").exists()
 
 
-def counts_of(programs, rank):
-    """{collective: instructions of a call of this rank of two}, medians over groups of calls; rank 0 is the root."""
+def _counted(programs, rank, *options):
+    """The texts that callgrind wrote for groups of calls of this rank of two: (collective, text)."""
     program = str(programs / "ibcoll_count_instructions")
     with tempfile.TemporaryDirectory(prefix="ibcoll_instructions.") as folder:
-        counted = ["valgrind", "--quiet", "--tool=callgrind", "--collect-atstart=no", f"--callgrind-out-file={folder}/out", program]
+        counted = ["valgrind", "--quiet", "--tool=callgrind", "--collect-atstart=no", f"--callgrind-out-file={folder}/out",
+                   *options, program]
         commands = [[program, str(rank)], [program, str(rank)]]
         commands[rank] = [*counted, str(rank)]
         words = [programs / "ibcoll_run", "-n", "1", *commands[0], ":", "-n", "1", *commands[1]]
         launch.text_of([str(word) for word in words], TIMEOUT, "counting instructions: ", env=beds.Bed().environment())
-        counts = {}
         for file in pathlib.Path(folder).glob("out.*"):
             text = file.read_text(encoding="ascii", errors="replace")
-            name, total = re.search(r"Client Request: (\w+)", text), re.search(r"^totals: (\d+)", text, re.M)
-            if name and total:
-                counts.setdefault(name[1], []).append(int(total[1]) / GROUP)
-        return {name: statistics.median(groups) for name, groups in counts.items()}
+            if name := re.search(r"Client Request: (\w+)", text):
+                yield name[1], text
+
+
+def counts_of(programs, rank):
+    """{collective: instructions of a call of this rank of two}, medians over groups of calls; rank 0 is the root."""
+    counts = {}
+    for name, text in _counted(programs, rank):
+        counts.setdefault(name, []).append(int(re.search(r"^totals: (\d+)", text, re.M)[1]) / GROUP)
+    return {name: statistics.median(groups) for name, groups in counts.items()}
+
+
+def _passed(text):
+    file = ""
+    for line in text.splitlines():
+        if line.startswith("fl="):
+            file = line[3:]
+        elif line.startswith("fn=") and "runtime/" in file:
+            yield file[file.index("runtime/"):], line[3:]
+
+
+def walk_of(programs, collective):
+    """{(file, function)} of runtime/ that a call of one rank of two passes through. A group of calls in which something was due
+    that is not due in each call has more; the smallest counts. Where functions were inlined there are fewer."""
+    groups = []
+    for name, text in _counted(programs, 1, "--compress-strings=no"):
+        if name == collective:
+            groups.append(set(_passed(text)))
+    return min(groups, key=len)
 
 
 def bounds():

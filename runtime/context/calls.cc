@@ -114,6 +114,11 @@ Status Calls::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& giv
     }
   } at_return{team.plans, *taken.value()};
   Request& request = *taken.value()->request;
+  if (request.one_step() && !trace_ && !progress_.needs_polling()) {
+    const Team::Short how = team.team->run_short(request, waiting_.looks_of_a_short_call());
+    if (how == Team::Short::kDone) return progress_.ended_without_a_pass();
+    if (how == Team::Short::kWaits) return waiting_.wait(request, INFINITY, guard);
+  }
   if (Status status = start(request, site); !status.ok()) return status;
   return waiting_.wait(request, INFINITY, guard);
 }

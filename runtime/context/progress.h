@@ -51,6 +51,12 @@ class Progress {
     if (!request.in_flight() && !goes_without_messages()) pass();
     return status;
   }
+  // A call is complete to which no message belongs.
+  Status ended_without_a_pass() noexcept {
+    if (!goes_without_messages()) [[unlikely]]
+      pass();
+    return {};
+  }
   // After a failure: this rank may not wait any more, but other ranks may wait for it.
   void spread_failure(Team& team) noexcept;
   // What body() returns; where memory is short the team fails, and this is its refusal: the other ranks are in the

@@ -22,6 +22,8 @@ class Waiting {
 
   const WaitStrategy& strategy() const noexcept { return *strategy_; }
   Doorbell* doorbell() const noexcept { return doorbell_.get(); }
+  // At memory, before it waits as other calls do. Ranks that share a core do not look: others need it.
+  uint32_t looks_of_a_short_call() const noexcept { return strategy_->spins() > 1 ? 400 : 0; }
 
   // Blocks until the request is complete and nothing is queued, or until `seconds` have passed (TIMEOUT; the request
   // stays in flight). `guard` holds the lock, and holds it again on return.

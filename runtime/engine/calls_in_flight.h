@@ -23,6 +23,12 @@ class CallsInFlight {
 
   // Gives the request the next number, if there is memory for it: see make_room().
   uint32_t add(Request& request, const CallRecord& record) noexcept;
+  // A call of that number, which add() would give it, has ended before it was in flight. None is.
+  void pass(const CallRecord& record) noexcept {
+    CallRecord& kept = records_[next_ % kKeptRecords];
+    kept = record;
+    kept.op = completed_ = next_++;
+  }
   // Before add(). False: no memory.
   bool make_room() noexcept { return !requests_[slot(next_)] || grow(); }
   void remove(uint32_t op) noexcept;

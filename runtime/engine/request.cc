@@ -21,6 +21,7 @@ Request::Request(Team& team, const Args& args, const Choice& choice, ibcoll_sche
   args_.parameter = choice.parameter;
   team_.adopt();
   hold_operation();
+  find_one_step();
 }
 
 // A request that is still in flight was given up, and its team ends, or lacked the memory to report that. The team must
@@ -50,6 +51,12 @@ void Request::bind(const Args& args) {
   args_.fixed_order = fixed_order;
   hold_operation();
   if (args_.recv.counts || args_.send.counts) hold_counts();
+  find_one_step();
+}
+
+void Request::find_one_step() noexcept {
+  const bool one_node = team_.window() && team_.window()->size() == team_.size();
+  one_step_ = one_node && choice_.algorithm->one_step ? choice_.algorithm->one_step(args_, *team_.window()) : OneStep();
 }
 
 void Request::hold_counts() {
@@ -112,7 +119,18 @@ std::string Request::buffers_held_by() const {
 void Request::begin(uint32_t op) noexcept {
   exchange_.reset(op, scheme_, choice_.algorithm->uses_window);
   const bool from_copy = args_.in_place && replaces_input();
-  task_ = choice_.algorithm->run(exchange_.comm(), from_copy ? with_own_copy() : args_);
+  task_ = one_step_ ? run_one_step(exchange_.comm(), args_, one_step_)
+                    : choice_.algorithm->run(exchange_.comm(), from_copy ? with_own_copy() : args_);
+  if (task_) exchange_.stack().enter(task_);
+}
+
+void Request::begin_published(uint32_t op) noexcept {
+  in_flight_ = true;
+  done_.store(false, std::memory_order_relaxed);
+  status_ = Status();
+  seen_at = 0;
+  exchange_.reset(op, scheme_, choice_.algorithm->uses_window);
+  task_ = finish_one_step(exchange_.comm(), args_, one_step_);
   if (task_) exchange_.stack().enter(task_);
 }
 

@@ -68,9 +68,14 @@ class Request {
   // What this call sends to the peer and expects from it; 0 and 0 where the signature covers all sizes.
   PairBytes pair_bytes(int peer) const noexcept;
 
+  // Of the call with these sizes; none where it is more than a step, or the team has ranks on other nodes.
+  const OneStep& one_step() const noexcept { return one_step_; }
+
   // ---- for the team and the engine
 
   void begin(uint32_t op) noexcept;  // makes the task
+  // The same for a call of one step that this rank has published.
+  void begin_published(uint32_t op) noexcept;
   bool has_task() const noexcept { return static_cast<bool>(task_); }
   void end(Status status) noexcept;  // drops the task
   bool waits_for_memory = false;     // in the engine's list
@@ -79,6 +84,7 @@ class Request {
   Time probed_at = 0;
 
   // Adds what runs from now on to a trace, which outlives the request, as called from `site`.
+  bool traced() const noexcept { return trace_ != nullptr; }
   void trace(TraceBuffer& buffer, const void* site) noexcept {
     trace_ = &buffer;
     site_ = site;
@@ -89,6 +95,7 @@ class Request {
   // One of the user, which must not be freed before this request.
   bool holds_operation() const noexcept { return args_.reduction.op && args_.reduction.op->user_defined(); }
   void hold_operation() noexcept;
+  void find_one_step() noexcept;
   [[gnu::noinline]] Status busy() const;
   std::string buffers_held_by() const;  // of a call that has failed
   bool replaces_input() const noexcept;
@@ -104,6 +111,7 @@ class Request {
   ibcoll_scheme_t scheme_;
   Exchange exchange_;
   Task task_;
+  OneStep one_step_;
   bool in_flight_ = false;
   std::atomic<bool> done_{false};
   Status status_;

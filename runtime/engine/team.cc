@@ -6,6 +6,7 @@
 #include <new>
 
 #include "runtime/engine/request.h"
+#include "runtime/machine/core_hints.h"
 
 namespace ibcoll {
 
@@ -41,8 +42,48 @@ bool Team::start(Request& request) noexcept {
   }
   if (!health_.good()) return true;
   engine_.scheduler().run(request);
-  if (early_) deliver_early(request);
+  if (early_count_ > 0) deliver_early(request);
   return true;
+}
+
+// Begins with what may refuse; from the publication on the call is under way.
+Team::Short Team::run_short(Request& request, uint32_t looks) noexcept {
+  if (!health_.good() || !calls_.idle() || early_count_ > 0 || window_->wants_notice()) [[unlikely]]
+    return Short::kNo;
+  const OneStep& step = request.one_step();
+  if (!step.try_begin(window_->steps())) [[unlikely]]
+    return Short::kNo;
+  if (step.write) step.write(*window_, request.args());
+  window_->publish(request.signature());
+  if (!all_published(request, looks)) [[unlikely]]
+    return hand_over(request);
+  if (step.finish) step.finish(*window_, request.args());
+  calls_.pass(request.record());
+  return Short::kDone;
+}
+
+// False: not yet, or a rank is in another call.
+bool Team::all_published(Request& request, uint32_t looks) noexcept {
+  const WindowSteps& steps = window_->steps();
+  const uint32_t digest = steps.digest(window_->rank());
+  for (int i = request.one_step().first; i < request.one_step().end; ++i) {
+    if (i == window_->rank()) continue;
+    while (!steps.published(i, WindowSteps::kWhole)) {
+      if (looks-- == 0) return false;
+      relax();
+    }
+    if (steps.digest(i) != digest) [[unlikely]]
+      return false;
+  }
+  return true;
+}
+
+Team::Short Team::hand_over(Request& request) noexcept {
+  request.begin_published(calls_.add(request, request.record()));
+  if (!request.has_task())
+    health_.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to start {}", rank(), request.call()));
+  if (health_.good()) engine_.scheduler().run(request);
+  return Short::kWaits;
 }
 
 void Team::finish(Request& request) noexcept {
@@ -82,7 +123,10 @@ void Team::on_note(int peer, const Note& note, ConstBytes payload) noexcept {
 void Team::keep_early(int peer, const Note& note, ConstBytes payload) noexcept {
   if (!early_) early_.reset(new (std::nothrow) EarlyList[kEarlyLists]);
   EarlyMessage* const early = early_ ? engine_.early_messages().copy(peer, note, payload) : nullptr;
-  if (early) return early_[note.op % kEarlyLists].push(early);
+  if (early) {
+    ++early_count_;
+    return early_[note.op % kEarlyLists].push(early);
+  }
   health_.fail(error(IBCOLL_ERR_NO_MEMORY, "rank {}: no memory to keep {} bytes that rank {} sent early", rank(),
                      payload.size(), peer));
 }
@@ -97,6 +141,7 @@ void Team::deliver_early(Request& request) noexcept {
       continue;
     }
     EarlyMessage* const early = list.take(at);
+    --early_count_;
     on_message(early->peer, early->note, early->payload());
     engine_.early_messages().recycle(early);
   }

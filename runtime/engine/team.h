@@ -66,6 +66,10 @@ class Team {
   // Gives the request the next sequence number and runs it up to its first wait. False: memory for that is short, and
   // the team has failed.
   bool start(Request& request) noexcept;
+  // The same for a call of one step without a task: where no other call is in flight, and the ranks that it awaits have
+  // published after at most `looks` looks. kWaits: it is in flight. kNo: nothing has happened; start() it.
+  enum class Short { kDone, kWaits, kNo };
+  Short run_short(Request& request, uint32_t looks) noexcept;
   // Its task has ended, or what has failed returns its buffers.
   void finish(Request& request) noexcept;
   // False while a failure is uncertain: a call that is started then ends with the cause that is found.
@@ -87,6 +91,8 @@ class Team {
   std::string describe() const;
 
  private:
+  bool all_published(Request& request, uint32_t looks) noexcept;
+  Short hand_over(Request& request) noexcept;
   void deliver_early(Request& request) noexcept;
   void keep_early(int peer, const Note& note, ConstBytes payload) noexcept;
   void on_message(int peer, const Note& note, ConstBytes payload) noexcept;
@@ -105,6 +111,7 @@ class Team {
   // Of collectives not started here yet, by op: each start looks at its own list only. Made when the first one comes.
   static constexpr uint32_t kEarlyLists = 64;
   std::unique_ptr<EarlyList[]> early_;
+  uint32_t early_count_ = 0;
   int requests_ = 0;
 };
 

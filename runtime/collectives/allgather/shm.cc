@@ -9,6 +9,26 @@
 namespace ibcoll::allgather::shm {
 namespace {
 
+// Blocks in lines are short enough to wait for all of them.
+void write(NodeWindow& w, const Args& a) {
+  const ConstBytes own = a.own(w.rank());
+  w.write(Bytes(w.area(w.rank(), own.size()), own.size()), own);
+}
+void take(NodeWindow& w, const Args& a) {
+  for (int i = 0; i < w.size(); ++i) {
+    const Bytes block = a.recv[i];
+    Comm::copy(block, i == w.rank() ? a.own(i) : ConstBytes(w.area(i, block.size()), block.size()));
+  }
+}
+
+OneStep one_step(const Args& a, const NodeWindow& w) {
+  const uint64_t most = a.longest(w.size());
+  bool any_empty = false;  // other ranks do not wait for its rank
+  for (int i = 0; i < w.size(); ++i) any_empty = any_empty || a.recv.size(i) == 0;
+  if (any_empty || most > NodeWindow::kInlineBytes) return {};
+  return {.kind = OneStep::Kind::kAll, .end = w.size(), .bytes = most, .write = write, .finish = take};
+}
+
 Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const ConstBytes own = a.own(c.rank());
@@ -51,14 +71,16 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = applies_on_one_node,
                                          .cost_us = cost_us,
-                                         .uses_window = true},
+                                         .uses_window = true,
+                                         .one_step = one_step},
                                         {.collective = IBCOLL_ALLGATHERV,
                                          .name = "shm",
                                          .about = kAbout,
                                          .run = run,
                                          .why_not = applies_on_one_node,
                                          .cost_us = cost_us,
-                                         .uses_window = true}};
+                                         .uses_window = true,
+                                         .one_step = one_step}};
   return kRows;
 }
 

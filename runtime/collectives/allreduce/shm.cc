@@ -13,24 +13,45 @@ constexpr uint64_t kShort = 2048;
 
 bool all_combine_all(int p, uint64_t bytes) { return p <= 2 || bytes <= kShort; }
 
+uint64_t most_bytes(const NodeWindow& w, const Args& a) {
+  return whole_elements(w.area_bytes(), a.reduction.element_bytes());
+}
+
+void write(NodeWindow& w, ConstBytes operand) {
+  w.write(Bytes(w.area(w.rank(), operand.size()), operand.size()), operand);
+}
+void combine(NodeWindow& w, const Reduction& reduction, ConstBytes operand, Bytes result) {
+  const uint64_t n = result.size();
+  const bool stay = stays(w, reduction, operand.data(), result.data());
+  const std::byte* const own = stay ? operand.data() : w.area(w.rank(), n);
+  combine_areas(w, reduction, result.data(), own, 0, n / reduction.element_bytes(), n);
+}
+
+OneStep one_step(const Args& a, const NodeWindow& w) {
+  if (a.bytes == 0 || a.bytes > most_bytes(w, a) || !all_combine_all(w.size(), a.bytes)) return {};
+  return {.kind = OneStep::Kind::kAll,
+          .end = w.size(),
+          .bytes = a.bytes,
+          .write = [](NodeWindow& window, const Args& args) { write(window, args.operand()); },
+          .finish = [](NodeWindow& window,
+                       const Args& args) { combine(window, args.reduction, args.operand(), args.buffer()); }};
+}
+
 Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const uint64_t element = a.reduction.element_bytes();
-  const uint64_t most = w.area_bytes() / element * element;
+  const uint64_t most = most_bytes(w, a);
   const auto p = static_cast<uint64_t>(c.size());
-  const ConstBytes operand(a.in_place ? a.recv.base : a.send.base, a.bytes);
-  const Bytes result(a.recv.base, a.bytes);
   for (uint64_t at = 0; at < a.bytes; at += most) {
-    const ConstBytes mine = part(operand, at, most);
-    const Bytes piece = part(result, at, most);
+    const ConstBytes mine = part(a.operand(), at, most);
+    const Bytes piece = part(a.buffer(), at, most);
     const uint64_t n = piece.size();
     co_await c.next_step(n);
-    w.write(Bytes(w.area(c.rank(), n), n), mine);
+    write(w, mine);
     c.publish();
     co_await c.all_published();
     if (all_combine_all(c.size(), a.bytes)) {
-      const std::byte* const own = stays(w, a.reduction, mine.data(), piece.data()) ? mine.data() : w.area(c.rank(), n);
-      combine_areas(w, a.reduction, piece.data(), own, 0, n / element, n);
+      combine(w, a.reduction, mine, piece);
       continue;
     }
     // Segment i is [i, i + 1) * count / p. The operands' bank is free for reuse only after the next publish().
@@ -69,7 +90,8 @@ std::span<const Algorithm> rows() {
                                          .why_not = applies_to_reductions_on_one_node,
                                          .cost_us = cost_us,
                                          .uses_window = true,
-                                         .order = Order::kRanks}};
+                                         .order = Order::kRanks,
+                                         .one_step = one_step}};
   return kRows;
 }
 

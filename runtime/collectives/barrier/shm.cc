@@ -6,11 +6,9 @@
 namespace ibcoll::barrier::shm {
 namespace {
 
-Task run(Comm& c, Args) {
-  co_await c.next_step(0);
-  c.publish();
-  co_await c.all_published();
-}
+OneStep one_step(const Args&, const NodeWindow& w) { return {.kind = OneStep::Kind::kAll, .end = w.size()}; }
+
+Task run(Comm& c, Args a) { return run_one_step(c, a, one_step(a, c.node())); }
 
 double cost_us(const Shape& s, const CostModel& m) { return m.step_us(s.p); }
 
@@ -23,7 +21,8 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = applies_on_one_node,
                                          .cost_us = cost_us,
-                                         .uses_window = true}};
+                                         .uses_window = true,
+                                         .one_step = one_step}};
   return kRows;
 }
 

@@ -9,9 +9,22 @@
 namespace ibcoll::bcast::shm {
 namespace {
 
+uint64_t piece_bytes(const NodeWindow& w, uint64_t bytes) {
+  return std::min(bytes, window_piece(bytes, w.area_bytes(), w.crowded()));
+}
+
+void write(NodeWindow& w, const Args& a) { w.write(Bytes(w.sole_area(a.root, a.bytes), a.bytes), a.buffer()); }
+void take(NodeWindow& w, const Args& a) { Comm::copy(a.buffer(), ConstBytes(w.sole_area(a.root, a.bytes), a.bytes)); }
+
+OneStep one_step(const Args& a, const NodeWindow& w) {
+  if (a.bytes == 0 || piece_bytes(w, a.bytes) < a.bytes) return {};
+  if (w.rank() == a.root) return {.kind = OneStep::Kind::kSole, .bytes = a.bytes, .write = write};
+  return {.kind = OneStep::Kind::kSole, .first = a.root, .end = a.root + 1, .bytes = a.bytes, .finish = take};
+}
+
 Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
-  const uint64_t piece = std::min(a.bytes, window_piece(a.bytes, w.area_bytes(), w.crowded()));
+  const uint64_t piece = piece_bytes(w, a.bytes);
   for (uint64_t at = 0; at < a.bytes; at += piece) {
     const Bytes now = part(a.buffer(), at, piece);
     co_await c.next_sole_step(piece);
@@ -41,7 +54,8 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = applies_on_one_node,
                                          .cost_us = cost_us,
-                                         .uses_window = true}};
+                                         .uses_window = true,
+                                         .one_step = one_step}};
   return kRows;
 }
 

@@ -10,6 +10,7 @@
 
 #include "runtime/collectives/framework/args.h"
 #include "runtime/collectives/framework/cost_model.h"
+#include "runtime/collectives/framework/one_step.h"
 #include "runtime/comm/comm.h"
 #include "runtime/comm/task.h"
 
@@ -70,6 +71,7 @@ struct Algorithm {
   double (*cost_us)(const Shape& shape, const CostModel& model);
   bool uses_window = false;
   Order order = Order::kOwn;
+  FindOneStep one_step = nullptr;  // of calls on one node; nullptr: none is one
 };
 
 // Bytes of the node window that a rank touches where all publish blocks of shape.bytes, and read all of them.

@@ -16,6 +16,28 @@ namespace {
 
 using Cost = double (*)(const Shape&, const CostModel&);
 
+// One owner, the root, and one piece: what reduce_on_node() writes and awaits then.
+void write(NodeWindow& w, const Args& a) {
+  w.write(Bytes(w.own_area(w.rank(), a.bytes), a.bytes), a.operand(), a.root);
+}
+void combine(NodeWindow& w, const Args& a) {
+  const auto operand = [&](int i) {
+    return i == w.rank() ? a.operand().data() : static_cast<const std::byte*>(w.own_area(i, a.bytes));
+  };
+  const int last = w.size() - 1;
+  a.reduction.combine(operand(last - 1), operand(last), a.buffer().data(), a.count);
+  for (int i = last - 2; i >= 0; --i) a.reduction(operand(i), a.buffer().data(), a.count);
+}
+
+OneStep one_step(const Args& a, const NodeWindow& w) {
+  const uint64_t most =
+      whole_elements(std::min<uint64_t>(w.area_bytes(), kReductionPiece), a.reduction.element_bytes());
+  if (a.bytes == 0 || a.bytes > most || a.parameter > 1 || w.size() < 2) return {};
+  if (w.rank() != a.root) return {.kind = OneStep::Kind::kOwn, .bytes = a.bytes, .write = write};
+  if (a.in_place) return {};  // the result is where an operand is
+  return {.kind = OneStep::Kind::kOwn, .end = w.size(), .bytes = a.bytes, .finish = combine};
+}
+
 template <Among kAmong, Slots kSlots>
 Task run(Comm& c, Args a) {
   const Placement& nodes = c.placement();
@@ -61,7 +83,8 @@ double nothing_us(const Shape&, const CostModel&) { return 0; }
 
 template <Among kAmong, Slots kSlots, Cost kCost>
 constexpr Algorithm row(const char* name, const char* about, Order order,
-                        const char* (*why_not)(const Shape&) = applies_to_reductions_of_nodes) {
+                        const char* (*why_not)(const Shape&) = applies_to_reductions_of_nodes,
+                        FindOneStep find_one_step = nullptr) {
   return {.collective = IBCOLL_REDUCE,
           .name = name,
           .about = about,
@@ -71,7 +94,8 @@ constexpr Algorithm row(const char* name, const char* about, Order order,
           .choose = best_owners<cost_us<kCost>>,
           .cost_us = cost_us<kCost>,
           .uses_window = true,
-          .order = order};
+          .order = order,
+          .one_step = find_one_step};
 }
 
 }  // namespace
@@ -83,7 +107,7 @@ std::span<const Algorithm> rows() {
       row<reduce_scatter_gather::among, reduce_scatter_gather::slots, reduce_scatter_gather::cost_us>(
           "node_reduce_scatter_gather", "node window, then halving and gather; 2 lg N alpha + 2 n beta", Order::kNodes),
       row<binomial::among, binomial::slots, nothing_us>("shm", "operands in the node window; `leaders` ranks combine",
-                                                        Order::kRanks, applies_to_reductions_on_one_node)};
+                                                        Order::kRanks, applies_to_reductions_on_one_node, one_step)};
   return kRows;
 }
 

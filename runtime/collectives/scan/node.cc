@@ -20,6 +20,26 @@ void combine_below(NodeWindow& w, const Reduction& reduction, Bytes result, cons
   for (int i = count - 3; i >= 0; --i) reduction(operand(i), result.data(), elements);
 }
 
+uint64_t piece_bytes(const NodeWindow& w, const Args& a) {
+  return std::min(a.bytes, whole_elements(w.area_bytes(), a.reduction.element_bytes()));
+}
+
+void write(NodeWindow& w, ConstBytes operand) {
+  w.write(Bytes(w.own_area(w.rank(), operand.size()), operand.size()), operand);
+}
+
+template <bool kInclusive>
+OneStep one_step(const Args& a, const NodeWindow& w) {
+  if (a.bytes == 0 || piece_bytes(w, a) < a.bytes) return {};
+  OneStep step{.kind = OneStep::Kind::kOwn, .end = w.rank(), .bytes = a.bytes};
+  step.write = [](NodeWindow& window, const Args& args) { write(window, args.operand()); };
+  if (kInclusive || w.rank() > 0)
+    step.finish = [](NodeWindow& window, const Args& args) {
+      combine_below(window, args.reduction, args.buffer(), args.operand().data(), window.rank() + kInclusive);
+    };
+  return step;
+}
+
 Task run(Comm& c, Args a) {
   NodeWindow& w = c.node();
   const Placement& nodes = c.placement();
@@ -27,7 +47,7 @@ Task run(Comm& c, Args a) {
   const int here = nodes.node_of(c.rank()), local = w.rank();
   const bool leads = local == 0, between = leads && nodes.node_count() > 1;
   const uint64_t element = a.reduction.element_bytes();
-  const uint64_t piece = std::min(a.bytes, whole_elements(w.area_bytes(), element));
+  const uint64_t piece = piece_bytes(w, a);
   std::byte* const memory = between && a.bytes > 0 ? c.scratch(3 * piece) : nullptr;
   if (between && a.bytes > 0 && !memory) co_return;
   for (uint64_t at = 0; at < a.bytes; at += piece) {
@@ -36,7 +56,7 @@ Task run(Comm& c, Args a) {
     const uint64_t n = result.size();
     const Bytes total(memory, between ? n : 0), before(memory + piece, between ? n : 0);
     co_await c.next_own_step(n);
-    w.write(Bytes(w.own_area(local, n), n), operand);
+    write(w, operand);
     c.publish();
     for (int i = 0; i < (between ? w.size() : local); ++i)
       if (i != local) co_await c.published(i);
@@ -82,14 +102,16 @@ std::span<const Algorithm> rows() {
                                          .run = run,
                                          .why_not = why_not,
                                          .cost_us = cost_us,
-                                         .uses_window = true},
+                                         .uses_window = true,
+                                         .one_step = one_step<true>},
                                         {.collective = IBCOLL_EXSCAN,
                                          .name = "node",
                                          .about = kAbout,
                                          .run = run,
                                          .why_not = why_not,
                                          .cost_us = cost_us,
-                                         .uses_window = true}};
+                                         .uses_window = true,
+                                         .one_step = one_step<false>}};
   return kRows;
 }
 

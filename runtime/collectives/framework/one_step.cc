@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runtime/collectives/framework/one_step.h"
+
+namespace ibcoll {
+
+Task run_one_step(Comm& c, Args args, OneStep step) {
+  if (step.kind == OneStep::Kind::kAll)
+    co_await c.next_step(step.bytes);
+  else if (step.kind == OneStep::Kind::kSole)
+    co_await c.next_sole_step(step.bytes);
+  else
+    co_await c.next_own_step(step.bytes);
+  if (step.write) step.write(c.node(), args);
+  c.publish();
+  if (step.awaits_all(c.node()))
+    co_await c.all_published();
+  else
+    for (int i = step.first; i < step.end; ++i)
+      if (i != c.node().rank()) co_await c.published(i);
+  if (step.finish) step.finish(c.node(), args);
+}
+
+Task finish_one_step(Comm& c, Args args, OneStep step) {
+  for (int i = step.first; i < step.end; ++i)
+    if (i != c.node().rank()) co_await c.published(i);
+  if (step.finish) step.finish(c.node(), args);
+}
+
+}  // namespace ibcoll

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A call that is one step of the node window, as three things: what a rank writes, which ranks it awaits, and what it
+// does when these have published. Its task does them one after the other (run_one_step). A call whose peers are there
+// already does them without a task (Team::run_short in runtime/engine/team.h).
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/collectives/framework/args.h"
+#include "runtime/comm/comm.h"
+
+namespace ibcoll {
+
+struct OneStep {
+  enum class Kind : uint8_t { kNone, kAll, kSole, kOwn };  // of next_step(), next_sole_step(), next_own_step()
+
+  Kind kind = Kind::kNone;  // kNone: the call is something else
+  int first = 0, end = 0;   // local ranks that are awaited: from first to end - 1, but for this one
+  uint64_t bytes = 0;       // which the step begins with
+  // Ranks read `args` at the time of the call: buffers may be others than those that the step was made for.
+  void (*write)(NodeWindow& window, const Args& args) = nullptr;   // nullptr: this rank writes nothing
+  void (*finish)(NodeWindow& window, const Args& args) = nullptr;  // nullptr: nor does it do anything then
+
+  explicit operator bool() const noexcept { return kind != Kind::kNone; }
+  bool awaits_all(const NodeWindow& window) const noexcept { return first == 0 && end == window.size(); }
+  // Begins the step. False: it cannot begin yet.
+  bool try_begin(WindowSteps& steps) const noexcept {
+    return kind == Kind::kAll    ? steps.try_next(bytes)
+           : kind == Kind::kSole ? steps.try_next_sole(bytes)
+                                 : steps.try_next_own(bytes);
+  }
+};
+
+// The step of a call on a team whose ranks share a node. Ranks of one call may differ in which of them has it: what
+// they write and await is the same without it.
+using FindOneStep = OneStep (*)(const Args& args, const NodeWindow& window);
+
+Task run_one_step(Comm& c, Args args, OneStep step);
+// The same from where this rank has published.
+Task finish_one_step(Comm& c, Args args, OneStep step);
+
+}  // namespace ibcoll
