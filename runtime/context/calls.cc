@@ -8,6 +8,21 @@
 #include "runtime/collectives/framework/arguments.h"
 
 namespace ibcoll {
+namespace {
+
+// Of a blocking call, until that returns.
+struct PlanInUse {
+  Plans& plans;
+  Plan& plan;
+  ~PlanInUse() {
+    if (plan.request->in_flight())
+      plans.give_up(plan);
+    else
+      plans.give_back(plan);
+  }
+};
+
+}  // namespace
 
 Status TeamHandle::may_end(const char* call) {
   plans.reclaim();
@@ -48,9 +63,10 @@ Result<std::unique_ptr<Request>> Calls::make_persistent(TeamHandle& team, const 
   return make_request(team, args.value(), wanted.value(), given.scheme);
 }
 
-Result<Plan*> Calls::take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use) {
-  if (Plan* const plan = team.team->refuses() ? nullptr : team.plans.repeat(given, use)) return plan;
-  return progress_.or_fail(*team.team, [&] { return find_or_make_plan(team, given, use); });
+Result<Plan*> Calls::take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use, Plan* repeated) {
+  if (!repeated) return progress_.or_fail(*team.team, [&] { return find_or_make_plan(team, given, use); });
+  team.plans.use(*repeated, use);
+  return repeated;
 }
 
 Result<Plan*> Calls::find_or_make_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use) {
@@ -91,7 +107,7 @@ Result<Plan*> Calls::find_or_make_plan(TeamHandle& team, const ibcoll_collective
 }
 
 Result<Plan*> Calls::start_once(TeamHandle& team, const ibcoll_collective_args_t& given, const void* site) {
-  Result<Plan*> plan = take_plan(team, given, Plan::Use::kNonblocking);
+  Result<Plan*> plan = take_plan(team, given, Plan::Use::kNonblocking, repeated(team, given));
   if (!plan.ok()) return plan;
   const Status status = start(*(*plan)->request, site);
   if (status.ok()) return plan;
@@ -101,26 +117,24 @@ Result<Plan*> Calls::start_once(TeamHandle& team, const ibcoll_collective_args_t
 
 Status Calls::run_blocking(TeamHandle& team, const ibcoll_collective_args_t& given, ContextLock::Guard& guard,
                            const void* site) {
-  const Result<Plan*> taken = take_plan(team, given, Plan::Use::kBlocking);
-  if (!taken.ok()) return taken.status();
-  const struct AtReturn {
-    Plans& plans;
-    Plan& plan;
-    ~AtReturn() {
-      if (plan.request->in_flight())
-        plans.give_up(plan);
-      else
-        plans.give_back(plan);
+  Plan* const repeated = this->repeated(team, given);
+  if (repeated && repeated->request->one_step() && !trace_ && !progress_.needs_polling()) [[likely]] {
+    const Team::Short how = team.team->run_short(*repeated->request, waiting_.looks_of_a_short_call());
+    if (how == Team::Short::kDone) [[likely]] {
+      team.plans.used(*repeated);
+      return progress_.ended_without_a_pass();
     }
-  } at_return{team.plans, *taken.value()};
-  Request& request = *taken.value()->request;
-  if (request.one_step() && !trace_ && !progress_.needs_polling()) {
-    const Team::Short how = team.team->run_short(request, waiting_.looks_of_a_short_call());
-    if (how == Team::Short::kDone) return progress_.ended_without_a_pass();
-    if (how == Team::Short::kWaits) return waiting_.wait(request, INFINITY, guard);
+    if (how == Team::Short::kWaits) {
+      team.plans.use(*repeated, Plan::Use::kBlocking);
+      const PlanInUse in_use{team.plans, *repeated};
+      return waiting_.wait(*repeated->request, INFINITY, guard);
+    }
   }
-  if (Status status = start(request, site); !status.ok()) return status;
-  return waiting_.wait(request, INFINITY, guard);
+  const Result<Plan*> plan = take_plan(team, given, Plan::Use::kBlocking, repeated);
+  if (!plan.ok()) return plan.status();
+  const PlanInUse in_use{team.plans, *plan.value()};
+  if (Status status = start(*plan.value()->request, site); !status.ok()) return status;
+  return waiting_.wait(*plan.value()->request, INFINITY, guard);
 }
 
 Result<std::string> Calls::explain(TeamHandle& team, const ibcoll_collective_args_t& given) const {

@@ -52,7 +52,12 @@ class Calls {
  private:
   Result<std::unique_ptr<Request>> make_request(TeamHandle& team, Args args, const Forced& forced,
                                                 ibcoll_scheme_t scheme);
-  Result<Plan*> take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use);
+  // The plan of an equal call before; nullptr: there is none, or the team has failed.
+  static Plan* repeated(TeamHandle& team, const ibcoll_collective_args_t& given) noexcept {
+    return team.team->refuses() ? nullptr : team.plans.repeated(given);
+  }
+  // That one, or else another one.
+  Result<Plan*> take_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use, Plan* repeated);
   Result<Plan*> find_or_make_plan(TeamHandle& team, const ibcoll_collective_args_t& given, Plan::Use use);
 
   const Selection& selection_;

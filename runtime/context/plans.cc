@@ -52,14 +52,13 @@ void Plans::forget_place(const Plan& plan) noexcept {
   if (plan.last_call_at && *plan.last_call_at == &plan) *plan.last_call_at = nullptr;
 }
 
-Plan* Plans::repeat(const ibcoll_collective_args_t& call, Plan::Use use) noexcept {
+Plan* Plans::repeated(const ibcoll_collective_args_t& call) noexcept {
   static_assert(kBuckets == 1 << (64 - 58));
   Plan* const plan = place_of(call);
   if (!plan || plan->use != Plan::Use::kIdle) return nullptr;
   Request& request = *plan->request;
   if (!plan->last_call.allows(call, request.args(), request.team().size())) return nullptr;
   request.move_to(static_cast<const std::byte*>(call.send), static_cast<std::byte*>(call.recv));
-  set_use(*plan, use);
   return plan;
 }
 

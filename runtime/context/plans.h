@@ -67,8 +67,14 @@ class Plans {
   Plans& operator=(const Plans&) = delete;
   ~Plans() { clear(); }
 
-  // An idle plan whose last call this one repeats: in use from now on, and bound to the call's buffers. nullptr: none.
-  Plan* repeat(const ibcoll_collective_args_t& call, Plan::Use use) noexcept;
+  // An idle plan whose last call this one repeats: bound to the call's buffers from now on. nullptr: none.
+  Plan* repeated(const ibcoll_collective_args_t& call) noexcept;
+  // A repeated plan is used.
+  void use(Plan& plan, Plan::Use use) noexcept { set_use(plan, use); }
+  // It was used, and is idle still.
+  void used(Plan& plan) noexcept {
+    if (most_recent_ != &plan) make_most_recent(plan);
+  }
   // The call is what the plan was made for, or bound to. Its blocks reach so far.
   void remember(Plan& plan, const ibcoll_collective_args_t& call, const Reaches& reaches) noexcept;
   // An idle plan of this shape, which is in use from now on; nullptr: there is none, and `like` is one in use, or

@@ -46,6 +46,21 @@ bool Team::start(Request& request) noexcept {
   return true;
 }
 
+// The ranks from first to end - 1, this one's own call. False: not yet, or a rank is in another call.
+inline bool Team::has_published(int first, int end, uint32_t looks) const noexcept {
+  const WindowSteps& steps = std::as_const(*window_).steps();
+  for (int i = first; i < end; ++i) {
+    if (i == steps.rank()) continue;
+    for (; !steps.published(i, WindowSteps::kWhole); --looks) {
+      if (looks == 0) return false;
+      relax();
+    }
+    if (steps.digest(i) != steps.digest(steps.rank())) [[unlikely]]
+      return false;
+  }
+  return true;
+}
+
 // Begins with what may refuse; from the publication on the call is under way.
 Team::Short Team::run_short(Request& request, uint32_t looks) noexcept {
   if (!health_.good() || !calls_.idle() || early_count_ > 0 || window_->wants_notice()) [[unlikely]]
@@ -55,27 +70,11 @@ Team::Short Team::run_short(Request& request, uint32_t looks) noexcept {
     return Short::kNo;
   if (step.write) step.write(*window_, request.args());
   window_->publish(request.signature());
-  if (!all_published(request, looks)) [[unlikely]]
+  if (!has_published(step.first, step.end, looks)) [[unlikely]]
     return hand_over(request);
   if (step.finish) step.finish(*window_, request.args());
   calls_.pass(request.record());
   return Short::kDone;
-}
-
-// False: not yet, or a rank is in another call.
-bool Team::all_published(Request& request, uint32_t looks) noexcept {
-  const WindowSteps& steps = window_->steps();
-  const uint32_t digest = steps.digest(window_->rank());
-  for (int i = request.one_step().first; i < request.one_step().end; ++i) {
-    if (i == window_->rank()) continue;
-    while (!steps.published(i, WindowSteps::kWhole)) {
-      if (looks-- == 0) return false;
-      relax();
-    }
-    if (steps.digest(i) != digest) [[unlikely]]
-      return false;
-  }
-  return true;
 }
 
 Team::Short Team::hand_over(Request& request) noexcept {

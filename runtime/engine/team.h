@@ -91,7 +91,7 @@ class Team {
   std::string describe() const;
 
  private:
-  bool all_published(Request& request, uint32_t looks) noexcept;
+  bool has_published(int first, int end, uint32_t looks) const noexcept;
   Short hand_over(Request& request) noexcept;
   void deliver_early(Request& request) noexcept;
   void keep_early(int peer, const Note& note, ConstBytes payload) noexcept;
