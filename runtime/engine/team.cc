@@ -72,7 +72,8 @@ Team::Short Team::run_short(Request& request, uint32_t looks) noexcept {
   window_->publish(request.signature());
   if (!has_published(step.first, step.end, looks)) [[unlikely]]
     return hand_over(request);
-  if (step.finish) step.finish(*window_, request.args());
+  if (step.finish && step.finish(*window_, request.args())) [[unlikely]]
+    return hand_over(request);  // which reports it
   calls_.pass(request.record());
   return Short::kDone;
 }

@@ -14,11 +14,12 @@ void write(NodeWindow& w, const Args& a) {
   const ConstBytes own = a.own(w.rank());
   w.write(Bytes(w.area(w.rank(), own.size()), own.size()), own);
 }
-void take(NodeWindow& w, const Args& a) {
+Difference take(NodeWindow& w, const Args& a) {
   for (int i = 0; i < w.size(); ++i) {
     const Bytes block = a.recv[i];
     Comm::copy(block, i == w.rank() ? a.own(i) : ConstBytes(w.area(i, block.size()), block.size()));
   }
+  return {};
 }
 
 OneStep one_step(const Args& a, const NodeWindow& w) {

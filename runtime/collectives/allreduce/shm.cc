@@ -33,8 +33,11 @@ OneStep one_step(const Args& a, const NodeWindow& w) {
           .end = w.size(),
           .bytes = a.bytes,
           .write = [](NodeWindow& window, const Args& args) { write(window, args.operand()); },
-          .finish = [](NodeWindow& window,
-                       const Args& args) { combine(window, args.reduction, args.operand(), args.buffer()); }};
+          .finish =
+              [](NodeWindow& window, const Args& args) {
+                combine(window, args.reduction, args.operand(), args.buffer());
+                return Difference();
+              }};
 }
 
 Task run(Comm& c, Args a) {

@@ -14,7 +14,10 @@ uint64_t piece_bytes(const NodeWindow& w, uint64_t bytes) {
 }
 
 void write(NodeWindow& w, const Args& a) { w.write(Bytes(w.sole_area(a.root, a.bytes), a.bytes), a.buffer()); }
-void take(NodeWindow& w, const Args& a) { Comm::copy(a.buffer(), ConstBytes(w.sole_area(a.root, a.bytes), a.bytes)); }
+Difference take(NodeWindow& w, const Args& a) {
+  Comm::copy(a.buffer(), ConstBytes(w.sole_area(a.root, a.bytes), a.bytes));
+  return {};
+}
 
 OneStep one_step(const Args& a, const NodeWindow& w) {
   if (a.bytes == 0 || piece_bytes(w, a.bytes) < a.bytes) return {};

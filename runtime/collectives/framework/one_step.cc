@@ -2,6 +2,14 @@
 #include "runtime/collectives/framework/one_step.h"
 
 namespace ibcoll {
+namespace {
+
+void finish(Comm& c, const Args& args, const OneStep& step) noexcept {
+  if (!step.finish) return;
+  if (const Difference d = step.finish(c.node(), args)) c.mismatch(d.rank, d.theirs, d.mine, "bytes of its block");
+}
+
+}  // namespace
 
 Task run_one_step(Comm& c, Args args, OneStep step) {
   if (step.kind == OneStep::Kind::kAll)
@@ -17,13 +25,13 @@ Task run_one_step(Comm& c, Args args, OneStep step) {
   else
     for (int i = step.first; i < step.end; ++i)
       if (i != c.node().rank()) co_await c.published(i);
-  if (step.finish) step.finish(c.node(), args);
+  finish(c, args, step);
 }
 
 Task finish_one_step(Comm& c, Args args, OneStep step) {
   for (int i = step.first; i < step.end; ++i)
     if (i != c.node().rank()) co_await c.published(i);
-  if (step.finish) step.finish(c.node(), args);
+  finish(c, args, step);
 }
 
 }  // namespace ibcoll

@@ -11,6 +11,14 @@
 
 namespace ibcoll {
 
+// A size that two ranks do not agree upon; rank -1: there is none.
+struct Difference {
+  int rank = -1;  // of the team
+  uint64_t theirs = 0;
+  uint64_t mine = 0;
+  explicit operator bool() const noexcept { return rank >= 0; }
+};
+
 struct OneStep {
   enum class Kind : uint8_t { kNone, kAll, kSole, kOwn };  // of next_step(), next_sole_step(), next_own_step()
 
@@ -18,8 +26,9 @@ struct OneStep {
   int first = 0, end = 0;   // local ranks that are awaited: from first to end - 1, but for this one
   uint64_t bytes = 0;       // which the step begins with
   // Ranks read `args` at the time of the call: buffers may be others than those that the step was made for.
-  void (*write)(NodeWindow& window, const Args& args) = nullptr;   // nullptr: this rank writes nothing
-  void (*finish)(NodeWindow& window, const Args& args) = nullptr;  // nullptr: nor does it do anything then
+  void (*write)(NodeWindow& window, const Args& args) = nullptr;  // nullptr: this rank writes nothing
+  // nullptr: nor does it do anything then. After a difference the collective fails; it may be called again.
+  Difference (*finish)(NodeWindow& window, const Args& args) = nullptr;
 
   explicit operator bool() const noexcept { return kind != Kind::kNone; }
   bool awaits_all(const NodeWindow& window) const noexcept { return first == 0 && end == window.size(); }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gather(v) and scatter(v) within a node, in steps of the node window. A rank's line holds the size of its block and,
-// if it is short, the block; a longer block is in the rank's (short) area. All blocks of a node go through one of its ranks,
-// its gateway: the root on the root's node, the leader elsewhere. Blocks of more than longest() bytes do not use the
-// window: they go straight to or from the root.
+// Gather(v) and scatter(v) within a node, in steps of the node window (node_cells.h). All blocks of a node go through one
+// of its ranks, its gateway: the root on the root's node, the leader elsewhere. Blocks of more than longest() bytes do
+// not use the window: they go straight to or from the root.
 #pragma once
 
 #include "runtime/collectives/gather/costs.h"
+#include "runtime/collectives/gather/node_cells.h"
 #include "runtime/collectives/gather/tree.h"
 
 namespace ibcoll::gather {
@@ -13,11 +13,14 @@ namespace ibcoll::gather {
 class NodeStage {
  public:
   NodeStage(Comm& c, int root, uint64_t threshold) noexcept
-      : comm_(c), window_(c.node()), nodes_(c.placement()), root_(root), here_(nodes_.node_of(c.rank())) {
-    longest_ = std::min(threshold, std::max(window_.area_bytes(), kBeside));
-  }
+      : comm_(c),
+        window_(c.node()),
+        cells_(c.node(), threshold),
+        nodes_(c.placement()),
+        root_(root),
+        here_(nodes_.node_of(c.rank())) {}
 
-  uint64_t longest() const noexcept { return longest_; }
+  uint64_t longest() const noexcept { return cells_.longest(); }
   int root_node() const noexcept { return nodes_.node_of(root_); }
   std::span<const int> locals() const noexcept { return nodes_.ranks_of(here_); }
   int gateway_of(int node) const noexcept { return node == root_node() ? root_ : nodes_.leader_of(node); }
@@ -37,23 +40,15 @@ class NodeStage {
     return &comm_.among({ranks, static_cast<size_t>(count)});
   }
   Trees trees(Sizes sizes, uint64_t block, uint64_t threshold) const noexcept {
-    return {root_node(), TreeShape::kOrdered, sizes, block, threshold, {&nodes_, longest_}};
+    return {root_node(), TreeShape::kOrdered, sizes, block, threshold, {&nodes_, longest()}};
   }
 
   // The argument of next_own_step() for a rank that writes a block of this size; 0: a size at most.
-  uint64_t step_bytes(uint64_t block = 0) const noexcept {
-    return fits(block) && block > kBeside ? std::max(block, kBeyond) : kLine;
-  }
+  uint64_t step_bytes(uint64_t block = 0) const noexcept { return NodeCells::step_bytes(fits(block) ? block : 0); }
 
-  void write_size(uint64_t bytes) noexcept { write_size(window_.rank(), bytes); }
-  void write_size(int local, uint64_t bytes) noexcept { *size_at(local) = bytes; }
-  uint64_t size(int local) const noexcept { return *size_at(local); }
-  // Where a block of this size is, from or for a local rank.
-  std::byte* block(int local, uint64_t bytes) const noexcept {
-    return bytes <= kBeside ? window_.area(local, kLine) + sizeof(uint64_t)
-                            : window_.own_area(local, std::max(bytes, kBeyond));
-  }
-  bool fits(uint64_t bytes) const noexcept { return bytes > 0 && bytes <= longest_; }
+  void write_size(uint64_t bytes) noexcept { cells_.write_size(window_.rank(), bytes); }
+  uint64_t size(int local) const noexcept { return cells_.size(local); }
+  bool fits(uint64_t bytes) const noexcept { return cells_.fits(bytes); }
 
   // The blocks of a node that travel together, in rank order.
   template <typename Each>
@@ -77,18 +72,19 @@ class NodeStage {
   // What the window does not take: long blocks go straight to the root, which has its own block already.
   void move_long(const Args& a, ConstBytes own) noexcept {
     if (comm_.rank() != root_) {
-      if (own.size() > longest_) comm_.put(root_, own);
+      if (own.size() > longest()) comm_.put(root_, own);
       return;
     }
     for (int i = 1; i < comm_.size(); ++i)
-      if (a.recv.size(comm_.peer(i)) > longest_) comm_.announce(comm_.peer(i), a.recv[comm_.peer(i)]);
+      if (a.recv.size(comm_.peer(i)) > longest()) comm_.announce(comm_.peer(i), a.recv[comm_.peer(i)]);
     Comm::copy(a.recv[root_], own);
   }
   // In a step of the window.
   void write(ConstBytes own) noexcept {
-    write_size(own.size());
-    if (comm_.rank() != gateway() && fits(own.size()))
-      window_.write(Bytes(block(window_.rank(), own.size()), own.size()), own, local_gateway());
+    if (comm_.rank() == gateway())
+      write_size(own.size());
+    else
+      cells_.write(window_.rank(), own, local_gateway());
   }
   // At the gateway: the blocks of the node, side by side.
   void pack(ConstBytes own, std::byte* to) const noexcept {
@@ -96,7 +92,10 @@ class NodeStage {
       const uint64_t bytes = size(static_cast<int>(local));
       if (!fits(bytes)) continue;
       const bool mine = locals()[local] == comm_.rank();
-      Comm::copy(Bytes(to, bytes), mine ? own : ConstBytes(block(static_cast<int>(local), bytes), bytes));
+      if (mine)
+        Comm::copy(Bytes(to, bytes), own);
+      else
+        cells_.take(static_cast<int>(local), Bytes(to, bytes));
       to += bytes;
     }
   }
@@ -104,20 +103,14 @@ class NodeStage {
   void place(const Blocks& recv) const noexcept {
     for (size_t local = 0; local < locals().size(); ++local) {
       const int rank = locals()[local];
-      const uint64_t bytes = recv.size(rank);
-      if (rank != root_ && fits(bytes))
-        Comm::copy(recv[rank], ConstBytes(block(static_cast<int>(local), bytes), bytes));
+      if (rank != root_ && fits(recv.size(rank))) cells_.take(static_cast<int>(local), recv[rank]);
     }
   }
 
   // ---- scatter(v), in a step of the window
 
   // At the gateway: the size and, where it travels so, the block of another rank of the node.
-  void place_for(int local, ConstBytes block_of_rank) noexcept {
-    const uint64_t bytes = block_of_rank.size();
-    write_size(local, bytes);
-    if (fits(bytes)) window_.write(Bytes(block(local, bytes), bytes), block_of_rank, local);
-  }
+  void place_for(int local, ConstBytes block_of_rank) noexcept { cells_.write(local, block_of_rank, local); }
   // At the root.
   void place_others(const ConstBlocks& send) noexcept {
     for (int local = window_.next(window_.rank()); local != window_.rank(); local = window_.next(local))
@@ -150,7 +143,7 @@ class NodeStage {
       comm_.mismatch(root_, sent, own.size(), "bytes of its block");
       return false;
     }
-    if (fits(sent)) Comm::copy(own, ConstBytes(block(window_.rank(), sent), sent));
+    if (fits(sent)) cells_.take(window_.rank(), own);
     return true;
   }
 
@@ -178,18 +171,12 @@ class NodeStage {
   }
 
  private:
-  static constexpr uint64_t kLine = NodeWindow::kInlineBytes;
-  static constexpr uint64_t kBeside = kLine - sizeof(uint64_t);  // bytes of a block beside its size
-  static constexpr uint64_t kBeyond = kLine + 1;                 // what is not beside a size is in no line
-
-  uint64_t* size_at(int local) const noexcept { return reinterpret_cast<uint64_t*>(window_.area(local, kLine)); }
-
   Comm& comm_;
   NodeWindow& window_;
+  NodeCells cells_;
   const Placement& nodes_;
   int root_;
   int here_;
-  uint64_t longest_;
 };
 
 // Through the window of a node of `most_local` ranks: all write, one reads, or the other way round.

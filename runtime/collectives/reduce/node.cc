@@ -20,13 +20,14 @@ using Cost = double (*)(const Shape&, const CostModel&);
 void write(NodeWindow& w, const Args& a) {
   w.write(Bytes(w.own_area(w.rank(), a.bytes), a.bytes), a.operand(), a.root);
 }
-void combine(NodeWindow& w, const Args& a) {
+Difference combine(NodeWindow& w, const Args& a) {
   const auto operand = [&](int i) {
     return i == w.rank() ? a.operand().data() : static_cast<const std::byte*>(w.own_area(i, a.bytes));
   };
   const int last = w.size() - 1;
   a.reduction.combine(operand(last - 1), operand(last), a.buffer().data(), a.count);
   for (int i = last - 2; i >= 0; --i) a.reduction(operand(i), a.buffer().data(), a.count);
+  return {};
 }
 
 OneStep one_step(const Args& a, const NodeWindow& w) {

@@ -36,6 +36,7 @@ OneStep one_step(const Args& a, const NodeWindow& w) {
   if (kInclusive || w.rank() > 0)
     step.finish = [](NodeWindow& window, const Args& args) {
       combine_below(window, args.reduction, args.buffer(), args.operand().data(), window.rank() + kInclusive);
+      return Difference();
     };
   return step;
 }

@@ -11,8 +11,44 @@
 namespace ibcoll::scatter::shm_tree {
 namespace {
 
+using gather::NodeCells;
 using gather::NodeStage;
 using gather::Sizes;
+
+// On one node: all others await the root, which awaits nobody.
+void write_others(NodeWindow& w, const Args& a) {
+  NodeCells cells(w, a.parameter);
+  for (int i = w.next(w.rank()); i != w.rank(); i = w.next(i)) cells.write(i, a.send[i], i);
+}
+Difference take_own(NodeWindow&, const Args& a) {
+  if (!a.in_place) Comm::copy(a.buffer(), a.send[a.root]);
+  return {};
+}
+Difference take(NodeWindow& w, const Args& a) {
+  const NodeCells cells(w, a.parameter);
+  if (const uint64_t sent = cells.size(w.rank()); sent != a.bytes) return {a.root, sent, a.bytes};
+  if (a.bytes > 0) cells.take(w.rank(), a.buffer());
+  return {};
+}
+
+// None where a block comes straight from the root.
+OneStep one_step(const Args& a, const NodeWindow& w) {
+  const uint64_t longest = NodeCells::longest_of(w, a.parameter);
+  if (w.rank() != a.root) {
+    if (a.bytes > longest) return {};
+    return {.kind = OneStep::Kind::kOwn,
+            .first = a.root,
+            .end = a.root + 1,
+            .bytes = NodeCells::step_bytes(0),
+            .finish = take};
+  }
+  uint64_t writes = 0;
+  for (int i = 0; i < w.size(); ++i)
+    if (i != a.root) writes = std::max(writes, a.send.size(i));
+  if (writes > longest) return {};
+  return {
+      .kind = OneStep::Kind::kOwn, .bytes = NodeCells::step_bytes(writes), .write = write_others, .finish = take_own};
+}
 
 template <Sizes kSizes>
 Task run(Comm& c, Args a) {
@@ -84,7 +120,8 @@ constexpr Algorithm row(ibcoll_collective_t collective, Task (*run)(Comm&, Args)
           .why_not = gather::applies_to_shared_nodes,
           .choose = gather::choose_node_threshold,
           .cost_us = cost,
-          .uses_window = true};
+          .uses_window = true,
+          .one_step = one_step};
 }
 
 }  // namespace
