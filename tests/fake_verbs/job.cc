@@ -34,7 +34,7 @@ std::unique_ptr<Request> EngineJob::request(int rank, CollectiveCase& buffers, c
   const CallParams& params = buffers.params();
   const Choice choice{&algorithm, algorithm.choose ? algorithm.choose(buffers.shape(), CostModel()) : 0};
   auto made = std::make_unique<Request>(*teams_[static_cast<size_t>(rank)], *args, choice, params.scheme,
-                                            call_signature(*args, choice.name(), params.scheme, params.p));
+                                        call_signature(*args, choice.name(), params.scheme, params.p));
   made->hold_counts();
   return made;
 }
